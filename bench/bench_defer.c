@@ -1,0 +1,342 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * --defer: jobs with umrddt and with the bare host PML in turns, and their ratios. Jobs of their
+ * own, since within one process nothing that umrddt can be told makes the host PML as it is
+ * without.
+ */
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench_defer.h"
+#include "bench_util.h"
+
+#define EXIT_WRONG 1
+#define EXIT_USAGE 2
+
+#define MAX_ROWS   64
+#define MAX_ROUNDS 1000
+
+typedef enum side_t {
+    SIDE_HOST,
+    SIDE_UMRDDT,
+    SIDES
+} side_t;
+
+typedef struct row_t {
+    char form[16];
+    int bytes;
+    double median[SIDES][MAX_ROUNDS]; /* of each round's job */
+    double low[SIDES][MAX_ROUNDS];
+} row_t;
+
+typedef struct defer_t {
+    const char *host;
+    const char *takes;
+    const char *pattern;
+    const char *mpirun;
+    bool multiple;
+    int rounds;
+    double max_ratio; /* 0: none */
+    char self[4096];
+    int row_count;
+    row_t *rows;
+    bool in_place;
+    unsigned long long queries;
+} defer_t;
+
+bool bench_defer_wanted(int argc, char **argv)
+{
+    int i;
+
+    for (i = 1; i < argc; ++i) {
+        if (0 == strcmp(argv[i], "--defer")) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void usage(FILE *file)
+{
+    fprintf(
+        file,
+        "usage: [umrddt_sim] umrddt_bench --defer [OPTIONS]   (without mpirun: it starts jobs)\n"
+        "\n"
+        "What umrddt costs messages that it leaves to the host PML: jobs of two processes with umrddt\n"
+        "and with the bare host PML in turns, contiguous and small messages, and the ratios.\n"
+        "\n"
+        "  --host NAME        the host PML (default ob1)\n"
+        "  --takes WHAT       pml_umrddt_memory: gpu, host or all (default all, which needs a card or\n"
+        "                     umrddt_sim; without one nothing of umrddt is in the way)\n"
+        "  --rounds N         jobs of each kind (default 20)\n"
+        "  --multiple         with MPI_THREAD_MULTIPLE\n"
+        "  --pattern VALUE    on a communicator with this mpi_communication_pattern\n"
+        "  --max-ratio R      exit status 1 if a ratio of medians is above R\n"
+        "  --mpirun COMMAND   instead of mpirun (or $UMRDDT_MPIRUN)\n"
+        "\n"
+        "Columns: microseconds a message (half a round trip; of a window, a 64th), the median of the\n"
+        "rounds' medians; 'ratio' of these two; 'rounds' are the lower quartile, the median and the\n"
+        "upper quartile of the ratios of each round; 'quiet' is the median of the ratios of what a\n"
+        "tenth of a job's batches is below, which a busy machine disturbs least.\n");
+}
+
+static bool parse(int argc, char **argv, defer_t *defer)
+{
+    enum {
+        OPTION_DEFER = 256,
+        OPTION_HOST,
+        OPTION_TAKES,
+        OPTION_ROUNDS,
+        OPTION_MULTIPLE,
+        OPTION_PATTERN,
+        OPTION_MAX_RATIO,
+        OPTION_MPIRUN
+    };
+    static const struct option options[] = {
+        {"defer", no_argument, NULL, OPTION_DEFER},
+        {"host", required_argument, NULL, OPTION_HOST},
+        {"takes", required_argument, NULL, OPTION_TAKES},
+        {"rounds", required_argument, NULL, OPTION_ROUNDS},
+        {"multiple", no_argument, NULL, OPTION_MULTIPLE},
+        {"pattern", required_argument, NULL, OPTION_PATTERN},
+        {"max-ratio", required_argument, NULL, OPTION_MAX_RATIO},
+        {"mpirun", required_argument, NULL, OPTION_MPIRUN},
+        {"help", no_argument, NULL, 'h'},
+        {NULL, 0, NULL, 0}};
+    char *end = "";
+    int code;
+
+    opterr = 0;
+    while (-1 != (code = getopt_long(argc, argv, "h", options, NULL))) {
+        switch (code) {
+        case OPTION_DEFER:
+            break;
+        case OPTION_HOST:
+            defer->host = optarg;
+            break;
+        case OPTION_TAKES:
+            defer->takes = optarg;
+            break;
+        case OPTION_ROUNDS:
+            defer->rounds = (int) strtol(optarg, &end, 10);
+            if ('\0' != *end || 1 > defer->rounds || MAX_ROUNDS < defer->rounds) {
+                fprintf(stderr, "umrddt_bench: --rounds '%s': it wants a number from 1 to %d\n",
+                        optarg, MAX_ROUNDS);
+                return false;
+            }
+            break;
+        case OPTION_MULTIPLE:
+            defer->multiple = true;
+            break;
+        case OPTION_PATTERN:
+            defer->pattern = optarg;
+            break;
+        case OPTION_MAX_RATIO:
+            defer->max_ratio = strtod(optarg, &end);
+            if ('\0' != *end || !(0.0 < defer->max_ratio)) {
+                fprintf(stderr, "umrddt_bench: --max-ratio '%s': it wants a number above 0\n",
+                        optarg);
+                return false;
+            }
+            break;
+        case OPTION_MPIRUN:
+            defer->mpirun = optarg;
+            break;
+        case 'h':
+            usage(stdout);
+            exit(0);
+        default:
+            fprintf(stderr,
+                    "umrddt_bench: there is no option '%s' beside --defer, or it needs a "
+                    "value\n",
+                    argv[optind - 1]);
+            return false;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "umrddt_bench: '%s' is no option, and nothing else is expected\n",
+                argv[optind]);
+        return false;
+    }
+    return true;
+}
+
+/* The row of these, which every job must have at the same place. */
+static row_t *row_at(defer_t *defer, int index, const char *form, int bytes)
+{
+    row_t *row = &defer->rows[index];
+
+    if (index == defer->row_count && MAX_ROWS > index) {
+        ++defer->row_count;
+        snprintf(row->form, sizeof(row->form), "%s", form);
+        row->bytes = bytes;
+    }
+    return index < defer->row_count && row->bytes == bytes && 0 == strcmp(row->form, form) ? row
+                                                                                           : NULL;
+}
+
+/* One job; false if it failed or is not what it should be, after saying so. */
+static bool run_job(defer_t *defer, side_t side, int round)
+{
+    char command[8192], line[512], form[16];
+    int bytes, there = -1, in_place = 0, rows = 0, length, status;
+    double median, low;
+    row_t *row;
+    FILE *job;
+
+    length = snprintf(command, sizeof(command),
+                      "%s -n 2 --mca pml %s --mca pml_umrddt_host %s "
+                      "--mca pml_umrddt_memory %s --mca opal_common_ucx_tls any "
+                      "--mca opal_common_ucx_devices any '%s' %s pair %s %s </dev/null",
+                      defer->mpirun, SIDE_UMRDDT == side ? "umrddt" : defer->host, defer->host,
+                      defer->takes, defer->self, BENCH_DEFER_JOB,
+                      defer->multiple ? "multiple" : "single",
+                      NULL == defer->pattern ? "" : defer->pattern);
+    job = (int) sizeof(command) > length ? popen(command, "r") : NULL;
+    if (NULL == job) {
+        fprintf(stderr, "umrddt_bench: cannot run %s: %s\n", command, strerror(errno));
+        return false;
+    }
+    while (NULL != fgets(line, sizeof(line), job)) {
+        if (3 == sscanf(line, BENCH_DEFER_STATE, &there, &in_place, &defer->queries)) {
+            continue;
+        }
+        if (4 != sscanf(line, BENCH_DEFER_LINE, form, &bytes, &median, &low)) {
+            fputs(line, stderr);
+            continue;
+        }
+        row = row_at(defer, rows++, form, bytes);
+        if (NULL != row) {
+            row->median[side][round] = median;
+            row->low[side][round] = low;
+        }
+    }
+    status = pclose(job);
+    if (0 != status || 0 > there || 0 == rows || rows != defer->row_count) {
+        fprintf(stderr, "umrddt_bench: this job failed: %s\n", command);
+        return false;
+    }
+    if (there != (SIDE_UMRDDT == side)) {
+        fprintf(stderr, "umrddt_bench: umrddt was %sin this job: %s\n", there ? "" : "not ",
+                command);
+        return false;
+    }
+    defer->in_place = in_place || (SIDE_UMRDDT != side && defer->in_place);
+    return true;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double left = *(const double *) a, right = *(const double *) b;
+
+    return left < right ? -1 : left > right;
+}
+
+/* What a share of the values is below. Sorts them. */
+static double quantile(double *values, int count, double share)
+{
+    const double at = share * (count - 1);
+    const int below = (int) at;
+
+    qsort(values, (size_t) count, sizeof(values[0]), ascending);
+    return below + 1 < count ? values[below] + (at - below) * (values[below + 1] - values[below])
+                             : values[below];
+}
+
+static double median_of(const double *values, int count)
+{
+    double sorted[MAX_ROUNDS];
+
+    memcpy(sorted, values, (size_t) count * sizeof(values[0]));
+    return quantile(sorted, count, 0.5);
+}
+
+/* Print a row; returns the ratio of its medians. */
+static double print_row(const row_t *row, int rounds)
+{
+    double ratios[MAX_ROUNDS], quiet[MAX_ROUNDS];
+    const double host = median_of(row->median[SIDE_HOST], rounds);
+    const double umrddt = median_of(row->median[SIDE_UMRDDT], rounds);
+    int i;
+
+    for (i = 0; i < rounds; ++i) {
+        ratios[i] = row->median[SIDE_UMRDDT][i] / row->median[SIDE_HOST][i];
+        quiet[i] = row->low[SIDE_UMRDDT][i] / row->low[SIDE_HOST][i];
+    }
+    printf("%-12s %8d %10.3f %10.3f %8.3f   %6.3f %6.3f %6.3f %8.3f\n", row->form, row->bytes, host,
+           umrddt, umrddt / host, quantile(ratios, rounds, 0.25), quantile(ratios, rounds, 0.5),
+           quantile(ratios, rounds, 0.75), quantile(quiet, rounds, 0.5));
+    return umrddt / host;
+}
+
+int bench_defer_main(int argc, char **argv)
+{
+    defer_t defer = {
+        .host = "ob1", .takes = "all", .rounds = 20, .mpirun = getenv("UMRDDT_MPIRUN")};
+    int status = 0, round, i;
+    ssize_t length;
+
+    if (!parse(argc, argv, &defer)) {
+        usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (NULL != getenv("OMPI_COMM_WORLD_SIZE") || NULL != getenv("PMIX_RANK")) {
+        fprintf(stderr, "umrddt_bench: --defer starts its jobs itself: call it without mpirun\n");
+        return EXIT_USAGE;
+    }
+    if (NULL == defer.mpirun || '\0' == defer.mpirun[0]) {
+        defer.mpirun = "mpirun";
+    }
+    length = readlink("/proc/self/exe", defer.self, sizeof(defer.self) - 1);
+    if (0 >= length) {
+        fprintf(stderr, "umrddt_bench: cannot find itself: %s\n", strerror(errno));
+        return EXIT_USAGE;
+    }
+    defer.self[length] = '\0';
+    defer.rows = bench_alloc(MAX_ROWS * sizeof(defer.rows[0]));
+
+    for (round = 0; round < defer.rounds && 0 == status; ++round) {
+        for (i = 0; i < SIDES && 0 == status; ++i) {
+            /* each goes first in every other round */
+            status = run_job(&defer, (side_t) ((i + round) % SIDES), round) ? 0 : EXIT_WRONG;
+        }
+    }
+    if (0 == status) {
+        printf(
+            "# pml/%s with umrddt (pml_umrddt_memory=%s%s%s%s), and without: %d jobs each, in turns\n",
+            defer.host, defer.takes, defer.multiple ? ", MPI_THREAD_MULTIPLE" : "",
+            NULL == defer.pattern ? "" : ", ", NULL == defer.pattern ? "" : defer.pattern,
+            defer.rounds);
+        printf("# umrddt %s; queries of memory in its last job: %llu\n",
+               defer.in_place ? "is in front of the host PML"
+                              : "has replaced no function of the host PML",
+               defer.queries);
+        printf("%-12s %8s %10s %10s %8s   %6s %6s %6s %8s\n", "form", "bytes", "host us",
+               "umrddt us", "ratio", "", "rounds", "", "quiet");
+        for (i = 0; i < defer.row_count; ++i) {
+            const double ratio = print_row(&defer.rows[i], defer.rounds);
+
+            if (0.0 < defer.max_ratio && ratio > defer.max_ratio) {
+                status = EXIT_WRONG;
+            }
+        }
+        if (0 != status) {
+            printf("# a ratio is above %g\n", defer.max_ratio);
+        }
+    }
+    free(defer.rows);
+    return status;
+}

@@ -1,0 +1,280 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+#include "opal_config.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "ompi/datatype/ompi_datatype.h"
+#include "opal/constants.h"
+#include "opal/datatype/iov_cache/iov_cache.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
+
+#include "bench_floor.h"
+#include "bench_gpu.h"
+#include "bench_util.h"
+
+#define TAG_FLOOR 21
+
+#define LAYOUT_BYTES ((size_t) 1 << 30)
+
+/* Looks at a word before the processor is given to others; a GPU's work takes less. */
+#define SPINS 20000
+
+/* The words that the two processes tell each other, in lines of their own. */
+typedef struct page_t {
+    struct {
+        _Atomic uint64_t messages; /* that the process has sent */
+        char rest[248];
+    } side[2];
+} page_t;
+
+/* What the receiver has to know of the sender's memory. */
+typedef struct told_t {
+    int32_t able;
+    int32_t reserved;
+    uint64_t array; /* the address of the array there */
+    opal_umrddt_gpu_export_t memory;
+} told_t;
+
+struct bench_floor_t {
+    page_t *page;
+    int side; /* this process's in the page */
+    uint64_t sent;
+    uint64_t received;
+    opal_iov_cache_t *cache;
+    opal_umrddt_gpu_engine_t *engine;
+    opal_umrddt_gpu_import_t *import;
+    opal_umrddt_gpu_place_t from;
+    opal_umrddt_gpu_place_t to;
+    uint64_t bytes;
+    void *anchor; /* memory of the GPU, for an engine where no buffer is on one */
+};
+
+/* The types live as long as the floor. */
+static int promise(opal_iov_cache_t *cache, const opal_datatype_t *type, void *context)
+{
+    (void) cache;
+    (void) type;
+    (void) context;
+    return OPAL_SUCCESS;
+}
+
+/* A page that both processes have; its name is gone before anything can go wrong. */
+static page_t *share_page(int peer, bool leader, MPI_Comm control)
+{
+    char name[64] = "";
+    page_t *page;
+    int fd;
+
+    if (leader) {
+        snprintf(name, sizeof(name), "/umrddt_bench.%ld", (long) getpid());
+        fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (0 <= fd && 0 != ftruncate(fd, sizeof(page_t))) {
+            close(fd);
+            fd = -1;
+        }
+        MPI_Send(name, (int) sizeof(name), MPI_CHAR, peer, TAG_FLOOR, control);
+    } else {
+        MPI_Recv(name, (int) sizeof(name), MPI_CHAR, peer, TAG_FLOOR, control, MPI_STATUS_IGNORE);
+        fd = shm_open(name, O_RDWR, 0600);
+    }
+    page =
+        0 > fd ? MAP_FAILED : mmap(NULL, sizeof(page_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (0 <= fd) {
+        close(fd);
+    }
+    MPI_Sendrecv(NULL, 0, MPI_BYTE, peer, TAG_FLOOR, NULL, 0, MPI_BYTE, peer, TAG_FLOOR, control,
+                 MPI_STATUS_IGNORE);
+    if (leader) {
+        (void) shm_unlink(name);
+    }
+    return MAP_FAILED == page ? NULL : page;
+}
+
+/* This side's memory, described for the peer. */
+static const char *describe(const bench_buffer_t *send, told_t *told)
+{
+    opal_umrddt_gpu_memory_t memory;
+
+    memset(told, 0, sizeof(*told));
+    if (NULL == send->gpu) {
+        return "what is sent is not on a GPU, so it cannot be opened there";
+    }
+    if (OPAL_SUCCESS != opal_umrddt_gpu_classify(send->gpu, &memory)
+        || OPAL_SUCCESS != opal_umrddt_gpu_export(&memory, &told->memory)) {
+        return "CUDA IPC gives no handle for this memory";
+    }
+    told->able = 1;
+    told->array = (uintptr_t) send->gpu;
+    return NULL;
+}
+
+static const char *get_engine(bench_floor_t *floor, const bench_buffer_t *recv)
+{
+    opal_umrddt_gpu_memory_t memory;
+    const void *on_gpu = recv->gpu;
+
+    if (NULL == on_gpu) {
+        on_gpu = floor->anchor = bench_gpu_alloc(256);
+    }
+    if (OPAL_SUCCESS != opal_umrddt_gpu_classify(on_gpu, &memory)
+        || OPAL_SUCCESS != opal_umrddt_gpu_engine_get(&memory, &floor->engine)) {
+        return "there is no engine for this GPU";
+    }
+    return NULL;
+}
+
+/* Open what the peer told, and find the two ends of the copy. */
+static const char *open_memory(bench_floor_t *floor, const bench_buffer_t *send,
+                               const bench_buffer_t *recv, const told_t *told, int peer)
+{
+    const bench_side_t *out = send->side, *in = recv->side;
+    uint64_t array;
+
+    if (OPAL_SUCCESS
+        != opal_umrddt_gpu_import(floor->engine, (uint64_t) peer, &told->memory, &floor->import)) {
+        return "this GPU cannot open the other process's memory";
+    }
+    array =
+        opal_umrddt_gpu_import_address(floor->import, told->array, told->array + out->array_bytes);
+    if (0 == array
+        || OPAL_SUCCESS
+               != opal_iov_cache_get(floor->cache, &out->type->super, (size_t) out->count,
+                                     &floor->from.layout)
+        || OPAL_SUCCESS
+               != opal_iov_cache_get(floor->cache, &in->type->super, (size_t) in->count,
+                                     &floor->to.layout)) {
+        return "no layout";
+    }
+    /* Both processes send the same layout. */
+    floor->from.address = array + (uint64_t) out->origin;
+    floor->from.kind = OPAL_UMRDDT_GPU_DEVICE;
+    floor->from.reached = true; /* imported for this engine */
+    floor->to.address = (uintptr_t) bench_buffer_address(recv);
+    floor->to.kind = NULL == recv->gpu ? OPAL_UMRDDT_GPU_HOST : OPAL_UMRDDT_GPU_DEVICE;
+    floor->to.reached = NULL != recv->gpu; /* whose engine it is */
+    floor->bytes = out->bytes;
+    return NULL;
+}
+
+static const char *prepare(bench_floor_t *floor, const bench_buffer_t *send,
+                           const bench_buffer_t *recv, int peer, MPI_Comm control)
+{
+    const char *why;
+    told_t mine, its;
+    int rank;
+
+    MPI_Comm_rank(control, &rank);
+    floor->side = rank < peer ? 0 : 1;
+    floor->page = share_page(peer, 0 == floor->side, control);
+    why = describe(send, &mine);
+    MPI_Sendrecv(&mine, (int) sizeof(mine), MPI_BYTE, peer, TAG_FLOOR, &its, (int) sizeof(its),
+                 MPI_BYTE, peer, TAG_FLOOR, control, MPI_STATUS_IGNORE);
+    if (NULL != why) {
+        return why;
+    }
+    if (NULL == floor->page) {
+        return "the two processes share no memory";
+    }
+    if (0 == its.able) {
+        return "the other process cannot";
+    }
+    if (OPAL_SUCCESS != opal_iov_cache_create(LAYOUT_BYTES, promise, NULL, &floor->cache)) {
+        return "no cache of layouts";
+    }
+    why = get_engine(floor, recv);
+    return NULL == why ? open_memory(floor, send, recv, &its, peer) : why;
+}
+
+bench_floor_t *bench_floor_open(const bench_buffer_t *send, const bench_buffer_t *recv, int peer,
+                                MPI_Comm control, const char **why)
+{
+    bench_floor_t *floor = bench_alloc(sizeof(*floor));
+    int mine, its;
+
+    memset(floor, 0, sizeof(*floor));
+    *why = prepare(floor, send, recv, peer, control);
+    mine = NULL == *why;
+    MPI_Sendrecv(&mine, 1, MPI_INT, peer, TAG_FLOOR, &its, 1, MPI_INT, peer, TAG_FLOOR, control,
+                 MPI_STATUS_IGNORE);
+    if (mine && its) {
+        return floor;
+    }
+    if (mine) {
+        *why = "the other process cannot";
+    }
+    bench_floor_close(floor);
+    return NULL;
+}
+
+void bench_floor_close(bench_floor_t *floor)
+{
+    if (NULL != floor->from.layout) {
+        OBJ_RELEASE(floor->from.layout);
+    }
+    if (NULL != floor->to.layout) {
+        OBJ_RELEASE(floor->to.layout);
+    }
+    if (NULL != floor->import) {
+        opal_umrddt_gpu_import_release(floor->import);
+    }
+    /* The next layout's memory is other memory; this one's owner wants to free it. */
+    opal_umrddt_gpu_ipc_forget(OPAL_UMRDDT_GPU_ALL_PEERS);
+    if (NULL != floor->cache) {
+        opal_iov_cache_destroy(floor->cache);
+    }
+    if (NULL != floor->anchor) {
+        bench_gpu_free(floor->anchor);
+    }
+    if (NULL != floor->page) {
+        munmap(floor->page, sizeof(page_t));
+    }
+    free(floor);
+}
+
+void bench_floor_send(bench_floor_t *floor)
+{
+    atomic_store_explicit(&floor->page->side[floor->side].messages, ++floor->sent,
+                          memory_order_release);
+}
+
+void bench_floor_receive(bench_floor_t *floor)
+{
+    const _Atomic uint64_t *messages = &floor->page->side[1 - floor->side].messages;
+    opal_umrddt_gpu_copy_t *copy;
+    unsigned spins = 0;
+    int rc;
+
+    ++floor->received;
+    while (atomic_load_explicit(messages, memory_order_acquire) < floor->received) {
+        if (SPINS < ++spins) {
+            sched_yield();
+        }
+    }
+    rc = opal_umrddt_gpu_copy(floor->engine, &floor->from, &floor->to, 0, floor->bytes, &copy);
+    if (OPAL_SUCCESS != rc) {
+        bench_fatal("--floor: the GPU's copy cannot be begun (%d)", rc);
+    }
+    spins = 0;
+    while (OPAL_ERR_RESOURCE_BUSY == (rc = opal_umrddt_gpu_copy_test(copy))) {
+        if (SPINS < ++spins) {
+            sched_yield();
+        }
+    }
+    if (OPAL_SUCCESS != rc) {
+        bench_fatal("--floor: the GPU's copy failed (%d)", rc);
+    }
+}

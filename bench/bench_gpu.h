@@ -1,0 +1,40 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Memory of a GPU for --memory. The CUDA driver is loaded when it is asked for; each process has
+ * one device and its primary context, as the CUDA runtime would. A failing call ends the job.
+ */
+
+#ifndef BENCH_GPU_H
+#define BENCH_GPU_H
+
+#include <stddef.h>
+
+/**
+ * Load the driver and take a device: @p turn modulo how many there are.
+ *
+ * @return NULL, or why there is none
+ */
+const char *bench_gpu_open(int turn);
+
+/** The device's name and number; only after bench_gpu_open. */
+const char *bench_gpu_name(void);
+int bench_gpu_device(void);
+
+/** Memory of the device, all zeros, at the begin of an allocation of its own. */
+void *bench_gpu_alloc(size_t bytes);
+void bench_gpu_free(void *memory);
+
+/** Copy into or out of memory of the device; done when they return. */
+void bench_gpu_write(void *to, const void *from, size_t bytes);
+void bench_gpu_read(void *to, const void *from, size_t bytes);
+
+#endif /* BENCH_GPU_H */

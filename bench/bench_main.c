@@ -1,0 +1,381 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * umrddt_bench: MPI messages in the memory layouts of applications, timed, counted and checked.
+ * Plain MPI: it runs on any Open MPI, with and without umrddt. See README.md.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include <mpi.h>
+
+#include "bench_defer.h"
+#include "bench_gpu.h"
+#include "bench_message.h"
+#include "bench_options.h"
+#include "bench_output.h"
+#include "bench_run.h"
+#include "bench_schemes.h"
+#include "bench_steady.h"
+#include "bench_util.h"
+#include "layouts.h"
+
+#define EXIT_WRONG 1
+#define EXIT_USAGE 2
+
+#define ERROR_ROOM 512
+
+/* Is the message of this layout within --min-bytes and --max-bytes? */
+static bool fits(const bench_options_t *options, const bench_layout_t *layout)
+{
+    return options->min_bytes <= layout->send.bytes && layout->send.bytes <= options->max_bytes;
+}
+
+/* Drop the layouts that are too small or too big from the chosen ones; how many stay. */
+static int narrow_choice(const bench_options_t *options)
+{
+    int stay = 0;
+    size_t i;
+
+    for (i = 0; i < bench_layout_all; ++i) {
+        if (options->chosen[i]) {
+            bench_layout_t layout;
+
+            bench_layout_create(&bench_layout_table[i], &layout);
+            options->chosen[i] = fits(options, &layout);
+            bench_layout_destroy(&layout);
+        }
+        stay += options->chosen[i];
+    }
+    return stay;
+}
+
+static void list_layouts(const bench_options_t *options)
+{
+    size_t i;
+
+    bench_output_list_head();
+    for (i = 0; i < bench_layout_all; ++i) {
+        if (options->chosen[i]) {
+            bench_layout_t layout;
+
+            bench_layout_create(&bench_layout_table[i], &layout);
+            bench_output_list(bench_layout_table[i].name, &layout);
+            bench_layout_destroy(&layout);
+        }
+    }
+}
+
+/* From which size on a non-contiguous message must take the way of --require-scheme. */
+static uint64_t required_from(const bench_options_t *options)
+{
+    uint64_t bytes = 0;
+
+    if (options->has_require_min_bytes) {
+        return options->require_min_bytes;
+    }
+    return bench_cvar_read("pml_umrddt_min_size", &bytes) ? bytes : 0;
+}
+
+/* How the layouts that went by UMR did with --require-steady, on rank 0. */
+typedef struct steady_t {
+    bench_key_caps_t caps;
+    int judged;
+    int right;
+    const char **more; /* names of those that need more than one write */
+    uint64_t *writes;
+    int more_count;
+} steady_t;
+
+static void steady_open(steady_t *steady, const bench_options_t *options)
+{
+    memset(steady, 0, sizeof(*steady));
+    steady->caps.entries = options->key_entries;
+    steady->caps.stride = options->key_stride;
+    steady->more = bench_alloc(bench_layout_all * sizeof(char *));
+    steady->writes = bench_alloc(bench_layout_all * sizeof(uint64_t));
+}
+
+static void steady_close(steady_t *steady)
+{
+    free(steady->more);
+    free(steady->writes);
+}
+
+static void steady_row(steady_t *steady, FILE *file, const bench_result_t *result, uint64_t writes)
+{
+    char text[128];
+
+    if (0 != strcmp("umr", result->scheme)) {
+        return;
+    }
+    ++steady->judged;
+    if (bench_steady_judge(result, writes, text, sizeof(text))) {
+        ++steady->right;
+    } else {
+        fprintf(file, "  NOT STEADY %s: %s\n", result->name, text);
+    }
+    if (1 < writes) {
+        steady->more[steady->more_count] = result->name;
+        steady->writes[steady->more_count++] = writes;
+    }
+}
+
+/* The closing lines; whether all were steady, and there was one. */
+static bool steady_end(const steady_t *steady, FILE *file)
+{
+    int i;
+
+    fprintf(file, "# steady: %d of %d layouts that went by umr\n", steady->right, steady->judged);
+    if (0 < steady->more_count) {
+        fprintf(file, "# more pieces than the %llu entries of a key, so more writes are right:",
+                (unsigned long long) steady->caps.entries);
+        for (i = 0; i < steady->more_count; ++i) {
+            fprintf(file, " %s %llu", steady->more[i], (unsigned long long) steady->writes[i]);
+        }
+        fprintf(file, "\n");
+    }
+    return 0 < steady->judged && steady->right == steady->judged;
+}
+
+/* A layout by each scheme of --schemes. @return the exit status */
+static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_output_t *output,
+                       bench_schemes_table_t *table, const char *name, const bench_layout_t *layout)
+{
+    const MPI_Comm main_comm = job->main_comm;
+    int which, status = 0;
+
+    for (which = 0; which < options->schemes.count; ++which) {
+        bench_result_t result;
+
+        if (!bench_cvar_can_be("pml_umrddt_scheme", options->schemes.name[which])) {
+            memset(&result, 0, sizeof(result));
+            result.name = name;
+            result.bytes = layout->send.bytes;
+            result.scheme = "none";
+            if (0 == job->rank) {
+                bench_schemes_table_add(table, which, &result);
+            }
+            continue; /* a scheme of another release */
+        }
+        bench_schemes_comm(options->schemes.name[which], options->pattern, &job->main_comm);
+        bench_run(job, options, name, layout, bench_output_progress, output, &result);
+        MPI_Comm_free(&job->main_comm);
+        result.asked = options->schemes.name[which];
+        status = result.failed ? EXIT_WRONG : status;
+        if (0 == job->rank) {
+            bench_output_row(output, &result);
+            bench_schemes_table_add(table, which, &result);
+        }
+    }
+    job->main_comm = main_comm;
+    return status;
+}
+
+/* All layouts, one after the other. Rank 0 prints. Returns the exit status. */
+static int run_all(bench_job_t *job, const bench_options_t *options, bench_output_t *output)
+{
+    const uint64_t from = required_from(options);
+    const double begin = bench_now();
+    const char **elsewhere = bench_alloc(bench_layout_all * sizeof(char *));
+    size_t elsewhere_count = 0, i;
+    bench_schemes_table_t *schemes = bench_schemes_table_new(&options->schemes);
+    steady_t steady;
+    int status = 0;
+
+    steady_open(&steady, options);
+    for (i = 0; i < bench_layout_all; ++i) {
+        bench_layout_t layout;
+        bench_result_t result;
+        uint64_t writes = 0;
+
+        if (!options->chosen[i]) {
+            continue;
+        }
+        bench_layout_create(&bench_layout_table[i], &layout);
+        if (options->packed) {
+            bench_layout_pack_receiver(&layout);
+        }
+        if (options->require_steady) {
+            writes = bench_steady_writes(&layout, &steady.caps);
+        }
+        if (0 < options->schemes.count) {
+            int wrong =
+                run_schemes(job, options, output, schemes, bench_layout_table[i].name, &layout);
+
+            status = 0 != wrong ? wrong : status;
+            bench_layout_destroy(&layout);
+            continue;
+        }
+        bench_run(job, options, bench_layout_table[i].name, &layout, bench_output_progress, output,
+                  &result);
+        bench_layout_destroy(&layout);
+        status = result.failed ? EXIT_WRONG : status;
+        if (0 == job->rank) {
+            bench_output_row(output, &result);
+            if (options->require_steady) {
+                steady_row(&steady, output->table, &result, writes);
+            }
+            if (NULL != options->require_scheme && result.noncontiguous && from <= result.bytes
+                && 0 != strcmp(options->require_scheme, result.scheme)) {
+                elsewhere[elsewhere_count++] = bench_layout_table[i].name;
+            }
+        }
+    }
+    if (0 == job->rank) {
+        bench_output_end(output, bench_now() - begin);
+        if (0 < options->schemes.count) {
+            size_t others = bench_schemes_table_print(schemes, output->table);
+
+            if (0 < others && NULL != options->require_scheme) {
+                fprintf(output->table, "# not by the scheme that was asked for: %zu of them\n",
+                        others);
+                status = EXIT_WRONG;
+            }
+        }
+        if (0 < elsewhere_count) {
+            fprintf(output->table,
+                    "# not by scheme %s (of the non-contiguous ones from %llu bytes):",
+                    options->require_scheme, (unsigned long long) from);
+            for (i = 0; i < elsewhere_count; ++i) {
+                fprintf(output->table, " %s", elsewhere[i]);
+            }
+            fprintf(output->table, "\n");
+            status = EXIT_WRONG;
+        }
+        if (options->require_steady && !steady_end(&steady, output->table)) {
+            status = EXIT_WRONG;
+        }
+        if (!bench_output_close(output)) {
+            fprintf(stderr, "umrddt_bench: not everything could be written\n");
+            status = EXIT_USAGE;
+        }
+    }
+    bench_schemes_table_free(schemes);
+    steady_close(&steady);
+    free(elsewhere);
+    MPI_Bcast(&status, 1, MPI_INT, 0, job->control);
+    return status;
+}
+
+/* Each process its GPU, if it needs one; whether all have one. */
+static bool take_gpus(const bench_options_t *options, char *error)
+{
+    const char *why = NULL;
+    int turn, lacks, lacking = 0;
+    MPI_Comm machine;
+
+    if (!options->send_on_gpu && !options->recv_on_gpu) {
+        return true;
+    }
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &machine);
+    MPI_Comm_rank(machine, &turn);
+    MPI_Comm_free(&machine);
+    why = bench_gpu_open(turn);
+    lacks = NULL != why;
+    MPI_Allreduce(&lacks, &lacking, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    snprintf(error, ERROR_ROOM, "--memory %s: %s; umrddt_sim --gpus 2 has software GPUs",
+             options->memory, NULL == why ? "a process finds no GPU" : why);
+    return 0 == lacking;
+}
+
+/* Everything that can be wrong before the first message; the same verdict on every rank. */
+static bool prepare(const bench_options_t *options, bench_output_t *output, char *error)
+{
+    int rank, size, layouts, right = 1;
+
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (!take_gpus(options, error)) {
+        return false;
+    }
+    layouts = narrow_choice(options);
+    if (0 == layouts) {
+        snprintf(error, ERROR_ROOM, "no layout is left between --min-bytes and --max-bytes");
+        return false;
+    }
+    if (0 != size % 2) {
+        snprintf(error, ERROR_ROOM,
+                 "it needs an even number of ranks, rank 2i plays with rank 2i+1; this is %d",
+                 size);
+        return false;
+    }
+    if (0 == rank) {
+        right = bench_output_open(output, options, layouts, error, ERROR_ROOM);
+    }
+    MPI_Bcast(&right, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return 0 != right;
+}
+
+static int run(const bench_options_t *options, int rank)
+{
+    char error[ERROR_ROOM] = "";
+    bench_output_t output;
+    bench_job_t job;
+    int status;
+
+    memset(&output, 0, sizeof(output));
+    if (!prepare(options, &output, error)) {
+        if (0 == rank) {
+            fprintf(stderr, "umrddt_bench: %s\n", error);
+            bench_options_usage(stderr);
+        }
+        return EXIT_USAGE;
+    }
+    bench_job_open(&job, options->pattern);
+    if (0 == rank) {
+        bench_output_begin(&output, options, job.size);
+    }
+    status = run_all(&job, options, &output);
+    bench_job_close(&job);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    char error[ERROR_ROOM] = "";
+    bench_options_t options;
+    int rank, status = 0;
+
+    if (1 < argc && 0 == strcmp(argv[1], BENCH_DEFER_JOB)) {
+        return bench_defer_job_main(argc, argv);
+    }
+    if (1 < argc && 0 == strcmp(argv[1], BENCH_MESSAGE_JOB)) {
+        return bench_message_job_main(argc, argv);
+    }
+    if (bench_defer_wanted(argc, argv)) {
+        return bench_defer_main(argc, argv);
+    }
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (!bench_options_parse(argc, argv, &options, error, sizeof(error))) {
+        if (0 == rank) {
+            fprintf(stderr, "umrddt_bench: %s\n", error);
+            bench_options_usage(stderr);
+        }
+        status = EXIT_USAGE;
+    } else if (options.help || options.version || options.list) {
+        if (0 == rank && options.help) {
+            bench_options_help(stdout);
+        } else if (0 == rank && options.version) {
+            printf("umrddt_bench %s\n", UMRDDT_VERSION);
+        } else if (0 == rank) {
+            narrow_choice(&options);
+            list_layouts(&options);
+        }
+    } else {
+        status = run(&options, rank);
+    }
+    bench_options_destroy(&options);
+    MPI_Finalize();
+    return status;
+}

@@ -1,0 +1,92 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The command line of umrddt_bench.
+ */
+
+#ifndef BENCH_OPTIONS_H
+#define BENCH_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/** Most schemes in a list. */
+#define BENCH_SCHEMES_MOST 8
+
+/** What --schemes said. */
+typedef struct bench_schemes_t {
+    const char *name[BENCH_SCHEMES_MOST];
+    int count; /**< 0: no --schemes */
+} bench_schemes_t;
+
+/** Timed iterations that are done however long they take. */
+#define BENCH_MIN_ITERATIONS 3
+
+typedef enum bench_progress_t {
+    BENCH_PROGRESS_AUTO, /**< if stderr is a terminal */
+    BENCH_PROGRESS_ALWAYS,
+    BENCH_PROGRESS_NEVER
+} bench_progress_t;
+
+typedef struct bench_options_t {
+    bool help;
+    bool list;
+    bool version;
+    bool compare;
+    bool floor;
+    bool *chosen;       /**< which rows of the table; bench_layout_count of them */
+    uint64_t min_bytes; /**< of a message */
+    uint64_t max_bytes;
+    int warmup;
+    int iterations;
+    int trips;                  /**< messages there and back in an iteration */
+    double max_seconds;         /**< for a layout; 0 is no limit */
+    int hang_seconds;           /**< for an iteration, then the job is given up; 0 is no limit */
+    const char *csv;            /**< file, "-" for stdout, or NULL */
+    const char *json;           /**< file, "-" for stdout, or NULL */
+    const char *require_scheme; /**< or NULL */
+    bench_schemes_t schemes;    /**< of --schemes */
+    bool require_steady;
+    uint64_t key_entries; /**< with require_steady: see bench_key_caps_t */
+    uint64_t key_stride;
+    const char *memory; /**< what --memory said */
+    bool send_on_gpu;   /**< the sending buffers, of both processes */
+    bool recv_on_gpu;
+    bool packed;         /**< received as one piece */
+    const char *pattern; /**< mpi_communication_pattern of the communicator, or NULL */
+    bool has_require_min_bytes;
+    uint64_t require_min_bytes;
+    bench_progress_t progress;
+} bench_options_t;
+
+/**
+ * Read the command line. Prints nothing.
+ *
+ * @param[out] options  texts in it point into argv
+ * @param[out] error    what is wrong with the command line, if something is
+ *
+ * @return whether the command line is right
+ */
+bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *error,
+                         size_t error_room);
+
+/** Free what belongs to the options. */
+void bench_options_destroy(bench_options_t *options);
+
+/** The text of --help. */
+void bench_options_help(FILE *file);
+
+/** How to call it, in short. */
+void bench_options_usage(FILE *file);
+
+#endif /* BENCH_OPTIONS_H */

@@ -1,0 +1,70 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * What umrddt_bench prints, on rank 0: the table, CSV, JSON, the progress line, the closing line.
+ */
+
+#ifndef BENCH_OUTPUT_H
+#define BENCH_OUTPUT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "bench_options.h"
+#include "bench_run.h"
+
+/** Ways that a layout's messages may go; their names are in bench_output.c. */
+#define BENCH_SCHEMES 10
+
+typedef struct bench_output_t {
+    FILE *table;
+    FILE *csv;  /**< or NULL */
+    FILE *json; /**< or NULL */
+    bool compare;
+    bool floor;
+    bool progress;
+    bool progress_shown;
+    int layouts; /**< to be run */
+    int run;     /**< that were */
+    int failed;
+    int schemes[BENCH_SCHEMES]; /**< how many went which way */
+} bench_output_t;
+
+/**
+ * Open the files.
+ *
+ * @param[out] error  why it failed
+ *
+ * @return whether all could be opened
+ */
+bool bench_output_open(bench_output_t *output, const bench_options_t *options, int layouts,
+                       char *error, size_t error_room);
+
+/** The head of the table and of the files. */
+void bench_output_begin(bench_output_t *output, const bench_options_t *options, int ranks);
+
+/** A row, and where it is wrong if it is. */
+void bench_output_row(bench_output_t *output, const bench_result_t *result);
+
+/** The closing line. @p seconds is the time of all. */
+void bench_output_end(bench_output_t *output, double seconds);
+
+/** @return whether everything that was written arrived in its file */
+bool bench_output_close(bench_output_t *output);
+
+/** A bench_progress_fn_t; context is the output. */
+void bench_output_progress(const char *name, int done, int of, void *context);
+
+/** --list: the name and the sizes of one layout. */
+void bench_output_list_head(void);
+void bench_output_list(const char *name, const bench_layout_t *layout);
+
+#endif /* BENCH_OUTPUT_H */

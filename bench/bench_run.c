@@ -1,0 +1,509 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench_floor.h"
+#include "bench_run.h"
+#include "bench_stream.h"
+#include "bench_util.h"
+#include "bench_watchdog.h"
+
+#define TAG_DATA    17
+#define TAG_COMMAND 18
+#define TAG_READY   19
+
+/* Time between two calls of the progress function, in seconds. */
+#define PROGRESS_SECONDS 0.2
+
+const char *const bench_way_names[BENCH_WAYS] = {"", " (host PML)", " (floor)", " (contiguous)"};
+
+/* What the leader tells its peer before an iteration. */
+enum {
+    COMMAND_WARM_UP,
+    COMMAND_TIMED,
+    COMMAND_STOP
+};
+
+/* One layout on this process. */
+typedef struct pair_t {
+    bench_job_t *job;
+    const char *name;
+    const bench_layout_t *layout;
+    int hang_seconds;
+    int trips; /* messages there and back in an iteration */
+    bool runs[BENCH_WAYS];
+    bench_buffer_t send;
+    bench_buffer_t recv;
+    bench_layout_t flat; /* --floor: as many bytes in one piece */
+    bench_buffer_t flat_send;
+    bench_buffer_t flat_recv;
+    bench_floor_t *floor;
+    unsigned char *base_out; /* what the streams of all messages are made from, mine and its */
+    unsigned char *base_in;
+    unsigned char *stream; /* of the present message */
+    unsigned message;      /* number of the present message in this direction, from 1 */
+    int iteration;         /* as in bench_failure_t */
+    double *samples[BENCH_WAYS];
+    int done; /* timed iterations */
+    uint64_t counters[BENCH_PVAR_COUNT];
+    bench_failure_t failure;
+} pair_t;
+
+/* The stream of the present message, made from the one base or the other. */
+static void make_stream(const pair_t *pair, const unsigned char *base)
+{
+    bench_stream_make(base, pair->layout->send.bytes, pair->message, pair->stream);
+}
+
+/* A buffer that holds message 0, and one with nothing in it yet. */
+static void make_buffers(pair_t *pair, const bench_options_t *options, const bench_layout_t *layout,
+                         bench_buffer_t *send, bench_buffer_t *recv)
+{
+    bench_buffer_create(send, &layout->send, BENCH_GUARD_SEND, options->send_on_gpu);
+    bench_buffer_create(recv, &layout->recv, BENCH_GUARD_RECV, options->recv_on_gpu);
+    make_stream(pair, pair->base_in);
+    bench_buffer_set_data(recv, pair->stream);
+    bench_buffer_put(recv);
+}
+
+/* What --floor wants besides. */
+static void open_floor(pair_t *pair, bench_job_t *job, const bench_options_t *options)
+{
+    const int bytes = (int) pair->layout->send.bytes;
+    const char *why;
+    int have, all;
+
+    pair->floor = bench_floor_open(&pair->send, &pair->recv, job->peer, job->control, &why);
+    have = NULL != pair->floor;
+    MPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, job->control);
+    pair->runs[BENCH_WAY_FLOOR] = 0 != all;
+    if (!all && 0 == job->rank) {
+        fprintf(stderr, "umrddt_bench: --floor: none for %s: %s\n", pair->name,
+                have ? "another pair cannot" : why);
+    }
+    pair->runs[BENCH_WAY_CONTIGUOUS] = true;
+    memset(&pair->flat, 0, sizeof(pair->flat));
+    bench_make_contiguous(&bytes, &pair->flat);
+    make_buffers(pair, options, &pair->flat, &pair->flat_send, &pair->flat_recv);
+}
+
+static void pair_create(pair_t *pair, bench_job_t *job, const bench_options_t *options,
+                        const char *name, const bench_layout_t *layout)
+{
+    int way;
+
+    memset(pair, 0, sizeof(*pair));
+    pair->job = job;
+    pair->name = name;
+    pair->layout = layout;
+    pair->hang_seconds = options->hang_seconds;
+    pair->trips = options->trips;
+    pair->runs[BENCH_WAY_MAIN] = true;
+    pair->runs[BENCH_WAY_HOST] = options->compare;
+    pair->failure.rank = job->rank;
+    for (way = 0; way < BENCH_WAYS; ++way) {
+        pair->samples[way] = bench_alloc(sizeof(double) * (size_t) options->iterations);
+    }
+    pair->base_out = bench_stream_base(layout->send.bytes, job->rank);
+    pair->base_in = bench_stream_base(layout->send.bytes, job->peer);
+    pair->stream = bench_alloc(layout->send.bytes);
+    make_buffers(pair, options, layout, &pair->send, &pair->recv);
+    if (options->floor) {
+        open_floor(pair, job, options);
+    }
+    if (BENCH_PLANT_NOTHING != job->plant.kind
+        && !bench_buffer_contains(&pair->recv, job->plant.offset)) {
+        bench_fatal("UMRDDT_BENCH_PLANT: offset %lld is outside of the receiving buffer",
+                    (long long) job->plant.offset);
+    }
+}
+
+static void pair_destroy(pair_t *pair)
+{
+    int way;
+
+    if (NULL != pair->floor) {
+        bench_floor_close(pair->floor);
+        /* Nobody has this memory open any more. */
+        MPI_Barrier(pair->job->control);
+    }
+    if (pair->runs[BENCH_WAY_CONTIGUOUS]) {
+        bench_buffer_destroy(&pair->flat_send);
+        bench_buffer_destroy(&pair->flat_recv);
+        bench_layout_destroy(&pair->flat);
+    }
+    bench_buffer_destroy(&pair->send);
+    bench_buffer_destroy(&pair->recv);
+    free(pair->base_out);
+    free(pair->base_in);
+    free(pair->stream);
+    for (way = 0; way < BENCH_WAYS; ++way) {
+        free(pair->samples[way]);
+    }
+}
+
+static void note_failure(pair_t *pair, int way, bench_failure_kind_t kind, int64_t offset,
+                         int64_t expected, int64_t got)
+{
+    if (BENCH_FAILURE_NONE == pair->failure.kind) {
+        pair->failure.kind = kind;
+        pair->failure.iteration = pair->iteration;
+        pair->failure.way = way;
+        pair->failure.offset = offset;
+        pair->failure.expected = expected;
+        pair->failure.got = got;
+    }
+    ++pair->failure.times;
+}
+
+/* The test hook; see bench_job_open. */
+static void plant_error(pair_t *pair, int way)
+{
+    const bench_plant_t *plant = &pair->job->plant;
+    unsigned char *byte = pair->recv.array + plant->offset;
+
+    if (BENCH_WAY_MAIN != way || pair->iteration != plant->iteration) {
+        return;
+    }
+    if (BENCH_PLANT_INVERTED == plant->kind) {
+        *byte ^= 0xff;
+    } else if (BENCH_PLANT_STALE == plant->kind) {
+        *byte ^= bench_stream_mask(pair->message) ^ bench_stream_mask(pair->message - 1);
+    }
+}
+
+/*
+ * Judge what arrived, @p count of the receive's type. One finding a message; gaps are repaired, so
+ * that each is judged by itself.
+ */
+static void check_received(pair_t *pair, int way, int count)
+{
+    bench_buffer_t *recv = BENCH_WAY_CONTIGUOUS == way ? &pair->flat_recv : &pair->recv;
+    bench_wrong_t wrong;
+
+    bench_buffer_get(recv);
+    plant_error(pair, way);
+    make_stream(pair, pair->base_in);
+    if (!bench_buffer_check_data(recv, pair->stream, &wrong)) {
+        note_failure(pair, way, BENCH_FAILURE_DATA, wrong.offset, wrong.expected, wrong.got);
+        bench_buffer_set_data(recv, pair->stream);
+        bench_buffer_set_guards(recv);
+        bench_buffer_put(recv);
+    } else if (!bench_buffer_check_gaps(recv, false, &wrong)) {
+        note_failure(pair, way, BENCH_FAILURE_GAP, wrong.offset, wrong.expected, wrong.got);
+        bench_buffer_set_guards(recv);
+        bench_buffer_put(recv);
+    } else if (recv->side->count != count) {
+        note_failure(pair, way, BENCH_FAILURE_COUNT, 0, recv->side->count, count);
+    }
+}
+
+/* After the last message: the gaps that are not looked at every time, and those of the sender. */
+static void check_afterwards(pair_t *pair)
+{
+    bench_wrong_t wrong;
+
+    pair->iteration = INT_MAX;
+    bench_buffer_get(&pair->recv);
+    bench_buffer_get(&pair->send);
+    if (!bench_buffer_check_gaps(&pair->recv, true, &wrong)) {
+        note_failure(pair, BENCH_WAY_MAIN, BENCH_FAILURE_GAP, wrong.offset, wrong.expected,
+                     wrong.got);
+    }
+    if (!bench_buffer_check_gaps(&pair->send, true, &wrong)) {
+        note_failure(pair, BENCH_WAY_MAIN, BENCH_FAILURE_SEND_GAP, wrong.offset, wrong.expected,
+                     wrong.got);
+    }
+}
+
+/* One message of the present way; what the receive counted. */
+static void send_one(pair_t *pair, int way)
+{
+    const bench_job_t *job = pair->job;
+    const bench_buffer_t *send = BENCH_WAY_CONTIGUOUS == way ? &pair->flat_send : &pair->send;
+
+    if (BENCH_WAY_FLOOR == way) {
+        bench_floor_send(pair->floor);
+        return;
+    }
+    MPI_Send(bench_buffer_address(send), send->side->count, send->side->type, job->peer, TAG_DATA,
+             BENCH_WAY_MAIN == way ? job->main_comm : job->host_comm);
+}
+
+static int receive_one(pair_t *pair, int way)
+{
+    const bench_job_t *job = pair->job;
+    const bench_buffer_t *recv = BENCH_WAY_CONTIGUOUS == way ? &pair->flat_recv : &pair->recv;
+    MPI_Status status;
+    int count;
+
+    if (BENCH_WAY_FLOOR == way) {
+        bench_floor_receive(pair->floor);
+        return recv->side->count;
+    }
+    MPI_Recv(bench_buffer_address(recv), recv->side->count, recv->side->type, job->peer, TAG_DATA,
+             BENCH_WAY_MAIN == way ? job->main_comm : job->host_comm, &status);
+    MPI_Get_count(&status, recv->side->type, &count);
+    return count;
+}
+
+/*
+ * A message there and one back, `trips` times the same. Buffers are filled before and judged after
+ * the timed part; the leader starts the clock when both are ready.
+ *
+ * @return one-way time in seconds, at the leader
+ */
+static double exchange(pair_t *pair, int way)
+{
+    bench_buffer_t *send = BENCH_WAY_CONTIGUOUS == way ? &pair->flat_send : &pair->send;
+    const bench_job_t *job = pair->job;
+    double begin = 0.0, end = 0.0;
+    int count = 0, trip;
+
+    ++pair->message;
+    make_stream(pair, pair->base_out);
+    bench_buffer_set_data(send, pair->stream);
+    bench_buffer_put(send);
+    if (job->leader) {
+        MPI_Recv(NULL, 0, MPI_BYTE, job->peer, TAG_READY, job->control, MPI_STATUS_IGNORE);
+        begin = bench_now();
+        for (trip = 0; trip < pair->trips; ++trip) {
+            send_one(pair, way);
+            count = receive_one(pair, way);
+        }
+        end = bench_now();
+    } else {
+        MPI_Send(NULL, 0, MPI_BYTE, job->peer, TAG_READY, job->control);
+        for (trip = 0; trip < pair->trips; ++trip) {
+            count = receive_one(pair, way);
+            while (BENCH_PLANT_HANG == job->plant.kind && pair->iteration == job->plant.iteration) {
+                sleep(1);
+            }
+            send_one(pair, way);
+        }
+    }
+    check_received(pair, way, count);
+    return (end - begin) / 2.0 / pair->trips;
+}
+
+/* One iteration as commanded; the first timed one begins the counting. */
+static void iterate(pair_t *pair, int command)
+{
+    int way;
+
+    if (COMMAND_TIMED == command && 0 == pair->done) {
+        bench_pvars_read(&pair->job->pvars, pair->counters);
+    }
+    pair->iteration = COMMAND_TIMED == command ? pair->done + 1 : 0;
+    for (way = 0; way < BENCH_WAYS; ++way) {
+        double seconds;
+
+        if (!pair->runs[way]) {
+            continue;
+        }
+        bench_watchdog_set((unsigned) pair->hang_seconds,
+                           "umrddt_bench: rank %d gives up: %s, %s %d%s did not end within %d s",
+                           pair->job->rank, pair->name,
+                           COMMAND_TIMED == command ? "iteration" : "warm-up before iteration",
+                           pair->done + 1, bench_way_names[way], pair->hang_seconds);
+        seconds = exchange(pair, way);
+        bench_watchdog_clear();
+        if (COMMAND_TIMED == command) {
+            pair->samples[way][pair->done] = seconds;
+        }
+    }
+    if (COMMAND_TIMED == command) {
+        ++pair->done;
+    }
+}
+
+/* What the leader wants next, by the numbers and the time of the options. */
+static int next_command(const pair_t *pair, const bench_options_t *options, int warmed,
+                        double seconds)
+{
+    const double limit = options->max_seconds;
+
+    if (0 == pair->done && warmed < options->warmup
+        && (0.0 == limit || 0 == warmed || seconds < limit / 3.0)) {
+        return COMMAND_WARM_UP;
+    }
+    if (pair->done < options->iterations
+        && (0.0 == limit || pair->done < BENCH_MIN_ITERATIONS || seconds < limit)) {
+        return COMMAND_TIMED;
+    }
+    return COMMAND_STOP;
+}
+
+static void lead(pair_t *pair, const bench_options_t *options, const char *name,
+                 bench_progress_fn_t progress, void *context)
+{
+    const bench_job_t *job = pair->job;
+    double begin = bench_now(), shown = 0.0;
+    int warmed = 0, command;
+
+    do {
+        double now = bench_now();
+
+        if (0 == job->rank && NULL != progress && PROGRESS_SECONDS < now - shown) {
+            progress(name, pair->done, options->iterations, context);
+            shown = now;
+        }
+        command = next_command(pair, options, warmed, now - begin);
+        MPI_Send(&command, 1, MPI_INT, job->peer, TAG_COMMAND, job->control);
+        if (COMMAND_STOP != command) {
+            iterate(pair, command);
+        }
+        warmed += COMMAND_WARM_UP == command;
+    } while (COMMAND_STOP != command);
+}
+
+static void follow(pair_t *pair)
+{
+    const bench_job_t *job = pair->job;
+    int command;
+
+    for (;;) {
+        MPI_Recv(&command, 1, MPI_INT, job->peer, TAG_COMMAND, job->control, MPI_STATUS_IGNORE);
+        if (COMMAND_STOP == command) {
+            return;
+        }
+        iterate(pair, command);
+    }
+}
+
+/* The times of all pairs go to rank 0. */
+static void gather_times(const pair_t *pair, bench_result_t *result)
+{
+    const bench_job_t *job = pair->job;
+    int mine = job->leader ? pair->done : 0, total = 0, least = INT_MAX, i, way;
+    int *counts = bench_alloc(sizeof(int) * (size_t) job->size);
+    int *starts = bench_alloc(sizeof(int) * (size_t) job->size);
+    double *all;
+
+    MPI_Gather(&mine, 1, MPI_INT, counts, 1, MPI_INT, 0, job->control);
+    for (i = 0; 0 == job->rank && i < job->size; ++i) {
+        starts[i] = total;
+        total += counts[i];
+        least = 0 == i % 2 && counts[i] < least ? counts[i] : least;
+    }
+    all = bench_alloc(sizeof(double) * (size_t) total);
+    for (way = 0; way < BENCH_WAYS; ++way) {
+        if (!pair->runs[way]) {
+            continue;
+        }
+        MPI_Gatherv(pair->samples[way], mine, MPI_DOUBLE, all, counts, starts, MPI_DOUBLE, 0,
+                    job->control);
+        if (0 == job->rank) {
+            bench_times_summarise(all, total, &result->times[way]);
+        }
+    }
+    result->iterations = least;
+    memcpy(result->ran, pair->runs, sizeof(result->ran));
+    free(all);
+    free(starts);
+    free(counts);
+}
+
+static const char *scheme_of(const bool *has, const uint64_t *sums, uint64_t messages)
+{
+    if (!has[BENCH_PVAR_TAKEN_SENDS] || 0 == sums[BENCH_PVAR_TAKEN_SENDS]) {
+        return 0 < sums[BENCH_PVAR_STAGED_SENDS] || 0 < sums[BENCH_PVAR_STAGED_RECVS] ? "staged"
+                                                                                      : "host";
+    }
+    if (0 < sums[BENCH_PVAR_FALLBACK_SENDS] || 0 < sums[BENCH_PVAR_FALLBACK_RECVS]) {
+        return "fallback";
+    }
+    if (messages != sums[BENCH_PVAR_TAKEN_SENDS]) {
+        return "mixed";
+    }
+    return messages == sums[BENCH_PVAR_SENDS_IPC]           ? "ipc"
+           : messages == sums[BENCH_PVAR_SENDS_PACK_GDR]    ? "pack-gdr"
+           : messages == sums[BENCH_PVAR_SENDS_PACK_STAGED] ? "pack-staged"
+           : messages == sums[BENCH_PVAR_SENDS_PACK_HOST]   ? "pack-host"
+           : 0 < sums[BENCH_PVAR_SENDS_IPC] + sums[BENCH_PVAR_SENDS_PACK_GDR]
+                       + sums[BENCH_PVAR_SENDS_PACK_STAGED] + sums[BENCH_PVAR_SENDS_PACK_HOST]
+               ? "mixed"
+           : messages == sums[BENCH_PVAR_SENDS_DIRECT] ? "direct"
+                                                       : "umr";
+}
+
+/* What the counters of all processes grew by since the first timed iteration, per message. */
+static void gather_counters(pair_t *pair, bench_result_t *result)
+{
+    bench_job_t *job = pair->job;
+    uint64_t values[BENCH_PVAR_COUNT], sums[BENCH_PVAR_COUNT] = {0};
+    uint64_t mine = (uint64_t) pair->done * (uint64_t) pair->trips, messages = 0;
+    int i;
+
+    bench_pvars_read(&job->pvars, values);
+    for (i = 0; i < BENCH_PVAR_COUNT; ++i) {
+        values[i] -= pair->counters[i];
+    }
+    MPI_Reduce(values, sums, BENCH_PVAR_COUNT, MPI_UINT64_T, MPI_SUM, 0, job->control);
+    MPI_Reduce(&mine, &messages, 1, MPI_UINT64_T, MPI_SUM, 0, job->control);
+    if (0 != job->rank) {
+        return;
+    }
+    for (i = 0; i < BENCH_PVAR_COUNT; ++i) {
+        result->has[i] = job->pvars.found[i];
+        result->per_message[i] = (double) sums[i] / (double) messages;
+    }
+    result->scheme = scheme_of(result->has, sums, messages);
+}
+
+/* Rank 0 gets the first failure of the lowest rank that has one; all learn whether there is one. */
+static void gather_failures(const pair_t *pair, bench_result_t *result)
+{
+    const bench_job_t *job = pair->job;
+    bench_failure_t *all = bench_alloc(sizeof(bench_failure_t) * (size_t) job->size);
+    int failed, i;
+
+    memset(all, 0, sizeof(bench_failure_t) * (size_t) job->size);
+    MPI_Gather(&pair->failure, (int) sizeof(bench_failure_t), MPI_BYTE, all,
+               (int) sizeof(bench_failure_t), MPI_BYTE, 0, job->control);
+    for (i = job->size - 1; 0 <= i; --i) {
+        if (BENCH_FAILURE_NONE != all[i].kind) {
+            result->failure = all[i];
+        }
+    }
+    failed = BENCH_FAILURE_NONE != result->failure.kind;
+    MPI_Bcast(&failed, 1, MPI_INT, 0, job->control);
+    result->failed = 0 != failed;
+    free(all);
+}
+
+void bench_run(bench_job_t *job, const bench_options_t *options, const char *name,
+               const bench_layout_t *layout, bench_progress_fn_t progress, void *context,
+               bench_result_t *result)
+{
+    pair_t pair;
+
+    memset(result, 0, sizeof(*result));
+    result->name = name;
+    result->bytes = layout->send.bytes;
+    result->send_blocks = layout->send.piece_count;
+    result->recv_blocks = layout->recv.piece_count;
+    result->noncontiguous = bench_layout_is_noncontiguous(layout);
+
+    pair_create(&pair, job, options, name, layout);
+    MPI_Barrier(job->control);
+    if (job->leader) {
+        lead(&pair, options, name, progress, context);
+    } else {
+        follow(&pair);
+    }
+    check_afterwards(&pair);
+    MPI_Barrier(job->control); /* no process counts any more for a message of this layout */
+    gather_counters(&pair, result);
+    gather_times(&pair, result);
+    gather_failures(&pair, result);
+    pair_destroy(&pair);
+}

@@ -1,0 +1,195 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench_schemes.h"
+#include "bench_util.h"
+
+const char bench_schemes_names[] = "auto, umr, direct, ipc, pack-gdr, pack-staged, pack-host, host";
+
+static const char *const known[] = {"auto",     "umr",         "direct",    "ipc",
+                                    "pack-gdr", "pack-staged", "pack-host", "host"};
+
+bool bench_schemes_parse(const char *list, bench_schemes_t *schemes)
+{
+    schemes->count = 0;
+    do {
+        size_t length = strcspn(list, ","), i;
+        int j;
+
+        for (i = 0; i < sizeof(known) / sizeof(known[0]); ++i) {
+            if (length == strlen(known[i]) && 0 == strncmp(known[i], list, length)) {
+                break;
+            }
+        }
+        if (i == sizeof(known) / sizeof(known[0])) {
+            return false;
+        }
+        for (j = 0; j < schemes->count; ++j) {
+            if (known[i] == schemes->name[j]) {
+                return false;
+            }
+        }
+        schemes->name[schemes->count++] = known[i];
+        list += length;
+    } while (',' == *list++);
+    return true;
+}
+
+void bench_schemes_comm(const char *scheme, const char *pattern, MPI_Comm *comm)
+{
+    MPI_Info info;
+
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "pml_umrddt_scheme", scheme);
+    if (NULL != pattern) {
+        MPI_Info_set(info, "mpi_communication_pattern", pattern);
+    }
+    MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, comm);
+    MPI_Info_free(&info);
+}
+
+/* ---- the table ---- */
+
+typedef struct row_t {
+    const char *name; /* of the layout, which lives in the table of layouts */
+    uint64_t bytes;
+    double median[BENCH_SCHEMES_MOST];
+    bool went[BENCH_SCHEMES_MOST]; /* by this scheme */
+    bool pieces;
+} row_t;
+
+struct bench_schemes_table_t {
+    const bench_schemes_t *schemes;
+    row_t *rows;
+    size_t count, room;
+};
+
+bench_schemes_table_t *bench_schemes_table_new(const bench_schemes_t *schemes)
+{
+    bench_schemes_table_t *table = bench_alloc(sizeof(*table));
+
+    memset(table, 0, sizeof(*table));
+    table->schemes = schemes;
+    return table;
+}
+
+void bench_schemes_table_free(bench_schemes_table_t *table)
+{
+    free(table->rows);
+    free(table);
+}
+
+/* Whether the messages went by what was asked for: as the host PML's they may be staged; and auto
+ * is any. */
+static bool went_by(const char *asked, const char *scheme)
+{
+    return 0 == strcmp(asked, scheme) || 0 == strcmp("auto", asked)
+           || (0 == strcmp("host", asked) && 0 == strcmp("staged", scheme));
+}
+
+void bench_schemes_table_add(bench_schemes_table_t *table, int which, const bench_result_t *result)
+{
+    row_t *row;
+
+    if (0 == which) {
+        if (table->count == table->room) {
+            table->room = 0 == table->room ? 32 : 2 * table->room;
+            table->rows = realloc(table->rows, table->room * sizeof(*table->rows));
+            if (NULL == table->rows) {
+                bench_fatal("no memory");
+            }
+        }
+        row = &table->rows[table->count++];
+        memset(row, 0, sizeof(*row));
+        row->name = result->name;
+        row->bytes = result->bytes;
+    }
+    row = &table->rows[table->count - 1];
+    row->median[which] = result->times[BENCH_WAY_MAIN].median;
+    row->pieces = row->pieces || result->noncontiguous;
+    row->went[which] = !result->failed && went_by(table->schemes->name[which], result->scheme);
+}
+
+/* How auto compares with the best of the schemes that were forced. */
+static void print_auto(const bench_schemes_table_t *table, FILE *file)
+{
+    size_t compared = 0, near = 0;
+    double worst = 0;
+    const char *where = "";
+    int which, chosen = -1;
+
+    for (which = 0; which < table->schemes->count; ++which) {
+        if (0 == strcmp("auto", table->schemes->name[which])) {
+            chosen = which;
+        }
+    }
+    for (size_t i = 0; 0 <= chosen && i < table->count; ++i) {
+        const row_t *row = &table->rows[i];
+        double best = 0;
+
+        for (which = 0; which < table->schemes->count; ++which) {
+            if (chosen != which && row->went[which] && (0 == best || row->median[which] < best)) {
+                best = row->median[which];
+            }
+        }
+        if (!row->went[chosen] || 0 == best) {
+            continue;
+        }
+        ++compared;
+        near += row->median[chosen] <= 1.1 * best ? 1 : 0;
+        if (worst < row->median[chosen] / best) {
+            worst = row->median[chosen] / best;
+            where = row->name;
+        }
+    }
+    if (0 < compared) {
+        fprintf(
+            file,
+            "# auto: within 10 %% of the best of the others for %zu of %zu layouts (%.1f %%), at "
+            "worst %.2f times as long (%s)\n",
+            near, compared, 100.0 * (double) near / (double) compared, worst, where);
+    }
+}
+
+size_t bench_schemes_table_print(const bench_schemes_table_t *table, FILE *file)
+{
+    size_t elsewhere = 0, i;
+    int which;
+
+    fprintf(file, "# by scheme, one way, median in us; -: not by this scheme\n%-25s %9s", "layout",
+            "bytes");
+    for (which = 0; which < table->schemes->count; ++which) {
+        fprintf(file, " %11s", table->schemes->name[which]);
+    }
+    fprintf(file, "  best\n");
+    for (i = 0; i < table->count; ++i) {
+        const row_t *row = &table->rows[i];
+        int best = -1;
+
+        fprintf(file, "%-25s %9" PRIu64, row->name, row->bytes);
+        for (which = 0; which < table->schemes->count; ++which) {
+            if (!row->went[which]) {
+                fprintf(file, " %11s", "-");
+                elsewhere += row->pieces ? 1 : 0;
+                continue;
+            }
+            fprintf(file, " %11.2f", row->median[which]);
+            if (0 > best || row->median[which] < row->median[best]) {
+                best = which;
+            }
+        }
+        fprintf(file, "  %s\n", 0 > best ? "-" : table->schemes->name[best]);
+    }
+    print_auto(table, file);
+    fflush(file);
+    return elsewhere;
+}

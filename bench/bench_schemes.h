@@ -1,0 +1,54 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * --schemes: every layout by each of several schemes, one behind the other, and a table of them.
+ */
+
+#ifndef BENCH_SCHEMES_H
+#define BENCH_SCHEMES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <mpi.h>
+
+#include "bench_run.h"
+
+/** Read the list, "umr,pack-host". @return false: a name is none of a scheme, or comes twice */
+bool bench_schemes_parse(const char *list, bench_schemes_t *schemes);
+
+/** The names that may be in it. */
+extern const char bench_schemes_names[];
+
+/**
+ * A communicator on which messages go by a scheme: umrddt reads it from its info key.
+ *
+ * @param[in] pattern  its mpi_communication_pattern, or NULL for none
+ */
+void bench_schemes_comm(const char *scheme, const char *pattern, MPI_Comm *comm);
+
+/** The medians, layout by layout. */
+typedef struct bench_schemes_table_t bench_schemes_table_t;
+bench_schemes_table_t *bench_schemes_table_new(const bench_schemes_t *schemes);
+void bench_schemes_table_free(bench_schemes_table_t *table);
+
+/** What came of a layout by scheme number @p which; they come in their order. */
+void bench_schemes_table_add(bench_schemes_table_t *table, int which, const bench_result_t *result);
+
+/**
+ * Print it: '-' where the messages of a layout did not go by the scheme.
+ *
+ * @return how many times that was so of layouts in pieces
+ */
+size_t bench_schemes_table_print(const bench_schemes_table_t *table, FILE *file);
+
+#endif /* BENCH_SCHEMES_H */

@@ -1,0 +1,35 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The data of a message, as the stream of its bytes.
+ *
+ * It is made from a base of random bytes, another one for each sending rank, and a mask, another
+ * one for each message: the streams of two messages of a sender differ in every byte unless their
+ * numbers differ by a multiple of 256. So what is left of an earlier message cannot pass for this
+ * one. Message 0 is never sent; it is what a receiving buffer holds at first.
+ */
+
+#ifndef BENCH_STREAM_H
+#define BENCH_STREAM_H
+
+#include <stdint.h>
+
+/** The base of the streams of a sender. The caller frees it. */
+unsigned char *bench_stream_base(uint64_t bytes, int sender);
+
+/** What the bytes of the base are changed by (exclusive or) in a message. */
+unsigned char bench_stream_mask(unsigned message);
+
+/** Write the stream of a message. */
+void bench_stream_make(const unsigned char *base, uint64_t bytes, unsigned message,
+                       unsigned char *stream);
+
+#endif /* BENCH_STREAM_H */

@@ -1,0 +1,109 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The memory of one side of a layout, and the judgement over what arrived in it.
+ *
+ * A buffer is the side's array with a margin on both ends. What belongs to no piece, the margins
+ * included, is *gap*. Gaps hold a guard byte, another one in sending than in receiving buffers, so
+ * that gaps that travelled are noticed as well.
+ *
+ * The buffer of an array of more than BENCH_SAMPLE_BYTES is *sampled*: its gaps hold the guard only
+ * within BENCH_NEAR_BYTES of a piece, which is looked at after every message; the rest is never
+ * written, so that pages without a piece need no memory, and must still be zero after the last
+ * message.
+ *
+ * The memory may be a GPU's. Then what is written and judged here is an image of it on the host;
+ * bench_buffer_put and bench_buffer_get carry what may have changed there and back.
+ */
+
+#ifndef BENCH_VERIFY_H
+#define BENCH_VERIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "layouts.h"
+
+/** Above this size of an array the gaps of its buffer are sampled. */
+#define BENCH_SAMPLE_BYTES (16u << 20)
+
+/** What is looked at beside a piece of a sampled buffer after every message. */
+#define BENCH_NEAR_BYTES 64
+
+/** Gap before and behind the array. A page, so that the array is as aligned as can be. */
+#define BENCH_MARGIN_BYTES 4096
+
+#define BENCH_GUARD_SEND 0x5a
+#define BENCH_GUARD_RECV 0xc3
+
+/** A wrong byte. */
+typedef struct bench_wrong_t {
+    int64_t offset; /**< from the array; negative in the margin before it */
+    unsigned char expected;
+    unsigned char got;
+    bool in_gap;
+} bench_wrong_t;
+
+typedef struct bench_buffer_t {
+    const bench_side_t *side;
+    unsigned char *array; /**< on the host: the memory itself, or the image of it */
+    unsigned char *gpu;   /**< the array on the GPU, or NULL */
+    unsigned char guard;
+    bool sampled;
+    bench_piece_t *near; /**< gaps that hold the guard */
+    size_t near_count;
+    size_t near_room;
+    bench_piece_t *far; /**< gaps that were never written */
+    size_t far_count;
+    size_t far_room;
+    bench_piece_t *moves; /**< what bench_buffer_put and _get carry */
+    size_t move_count;
+    size_t move_room;
+} bench_buffer_t;
+
+/**
+ * Map the memory and set the guards. The side must live as long as the buffer.
+ *
+ * @param[in] on_gpu  of this process's GPU (bench_gpu_open)
+ */
+void bench_buffer_create(bench_buffer_t *buffer, const bench_side_t *side, unsigned char guard,
+                         bool on_gpu);
+
+void bench_buffer_destroy(bench_buffer_t *buffer);
+
+/** The address that MPI calls are given. */
+void *bench_buffer_address(const bench_buffer_t *buffer);
+
+/** What was written here goes to the GPU; what is there is read back. Nothing on host memory. */
+void bench_buffer_put(bench_buffer_t *buffer);
+void bench_buffer_get(bench_buffer_t *buffer);
+
+/** Write the stream (side->bytes of it) into the pieces. */
+void bench_buffer_set_data(bench_buffer_t *buffer, const unsigned char *stream);
+
+/** Set the guards again, after something wrote there. */
+void bench_buffer_set_guards(bench_buffer_t *buffer);
+
+/** Are the pieces what the stream says? If not, @p wrong is the first wrong byte of the stream. */
+bool bench_buffer_check_data(const bench_buffer_t *buffer, const unsigned char *stream,
+                             bench_wrong_t *wrong);
+
+/**
+ * Are the gaps untouched? If not, @p wrong is the first byte that is not.
+ *
+ * @param[in] everything  also look at what a sampled buffer does not look at after every message
+ */
+bool bench_buffer_check_gaps(const bench_buffer_t *buffer, bool everything, bench_wrong_t *wrong);
+
+/** Is this offset (from the array) in the mapped memory? */
+bool bench_buffer_contains(const bench_buffer_t *buffer, int64_t offset);
+
+#endif /* BENCH_VERIFY_H */

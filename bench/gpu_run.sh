@@ -1,0 +1,232 @@
+#!/bin/bash
+#
+# Copyright (c) 2026      The umrddt authors. All rights reserved.
+# SPDX-License-Identifier: BSD-3-Clause
+# $HEADER$
+#
+# gpu_run.sh [--out DIR] [--cuda DIR] [--code NN] [--jobs N] [--seconds N] [--only STEP,...] [SOURCE]
+#
+# Builds umrddt on a machine with GPUs, runs on them what can be tested without a second machine, and measures.
+# SOURCE is a tarball (make dist) or a tree with its configure; without it, the tree that this script is in.
+#
+# Needs: CUDA's compiler, Open MPI with its devel headers, a compiler, make. No network, no root. Everything is
+# written below DIR (default: gpu_run in the current directory): what was where, the log of each step, the
+# figures, and a summary, which is also printed last. A step that fails, or takes too long, is reported and
+# the next one runs; after --seconds (default 450) no further step begins. --code 90 compiles the kernels for
+# sm_90 alone, which is quicker than for all.
+#
+# STEPs: build tests mpi latency kernels large sanitizer schemes staged choice; the first is needed by the others unless DIR has its result.
+# latency is umrddt_bench with its floor: messages one after the other and with pauses between them, with and without
+# graphs; large is 256 MiB from GPU to GPU. schemes is every scheme, layout and pair of memories, checked, with
+# the software ConnectX as the wire (its times are not a card's); staged is what packed messages get without a
+# card, beside what they are made of: the driver's copies and messages of the host. choice is umrddt_tune, then auto
+# by its figures beside each scheme by itself, and how good the predictions were (choice.txt).
+#
+# Exit status: 0 if every step that ran succeeded.
+
+set -u
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+out=gpu_run
+cuda=/usr/local/cuda
+jobs=$(nproc)
+seconds=450
+only=build,tests,mpi,latency,kernels,large,sanitizer,schemes,staged,choice
+code=
+source=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --out) out=$2; shift ;;
+    --cuda) cuda=$2; shift ;;
+    --code) code=$2; shift ;;
+    --jobs) jobs=$2; shift ;;
+    --seconds) seconds=$2; shift ;;
+    --only) only=$2; shift ;;
+    -h | --help) sed -n '/^# gpu_run/,/^$/s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -*) echo "gpu_run.sh: no such option: $1 (--help)" >&2; exit 2 ;;
+    *) source=$1 ;;
+    esac
+    shift
+done
+source=$(realpath "${source:-$here}") || exit 2
+mkdir -p "$out/logs" && out=$(realpath "$out") || exit 2
+build=$out/build
+tree=$source
+[ -f "$source" ] && tree=$out/tree
+prefix=$out/install
+begin=$SECONDS
+bad=$out/failed # there if something has
+rm -f "$bad"
+summary=$out/summary.txt
+: > "$summary"
+
+say() { echo "$@" | tee -a "$summary"; }
+
+wanted() { [[ ,$only, == *,$1,* ]]; }
+
+# step NAME SECONDS COMMAND...: run it, its output to logs/NAME.
+step() {
+    local name=$1 limit=$2 rc from=$SECONDS
+    shift 2
+    if [ $((SECONDS - begin)) -ge "$seconds" ]; then
+        say "skipped   $name: no time left"
+        return 1
+    fi
+    timeout -k 5 "$limit" "$@" > "$out/logs/$name" 2>&1 < /dev/null
+    rc=$?
+    case $rc in
+    0) say "ok        $name ($((SECONDS - from)) s)" ;;
+    77) say "skipped   $name: $(tail -1 "$out/logs/$name")"; rc=0 ;;
+    124 | 137) say "TOO LONG  $name ($limit s): $(tail -1 "$out/logs/$name")"; touch "$bad" ;;
+    *) say "FAILED    $name ($rc): $(tail -1 "$out/logs/$name")"; touch "$bad" ;;
+    esac
+    return $rc
+}
+
+# What is where; figures without it mean nothing.
+about() {
+    date -u +'%Y-%m-%d %H:%M UTC'
+    uname -srm
+    grep -m1 'model name' /proc/cpuinfo
+    nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.sm,clocks.max.sm,clocks.max.mem --format=csv
+    nvidia-smi topo -m
+    "$cuda/bin/nvcc" --version | tail -2
+    mpirun --version | head -1
+    cc --version | head -1
+    (cd "$source" 2> /dev/null && git describe --always --dirty 2> /dev/null) || basename "$source"
+}
+
+build_all() {
+    if [ -f "$source" ]; then
+        rm -rf "$tree" && mkdir "$tree" && tar -xf "$source" -C "$tree" --strip-components=1 || return 1
+    fi
+    if [ ! -x "$tree/configure" ]; then
+        (cd "$tree" && ./autogen.pl) || { echo "no configure in $tree, and autogen.pl fails: give a tarball (make dist)"; return 1; }
+    fi
+    mkdir -p "$build" && cd "$build" || return 1
+    "$tree/configure" --prefix="$prefix" --with-cuda="$cuda" || return 1
+    make=(make -j"$jobs")
+    [ -z "$code" ] || make+=("UMRDDT_NVCC_CODES=-gencode arch=compute_$code,code=sm_$code")
+    "${make[@]}" && "${make[@]}" install && "${make[@]}" -C test/common check TESTS= \
+        && "${make[@]}" -C test/gpu check TESTS=
+}
+
+# all kinds of GPUs at once
+export NVCC_APPEND_FLAGS="${NVCC_APPEND_FLAGS:-} --threads 0"
+about > "$out/about.txt" 2>&1
+if wanted build; then
+    export -f build_all && export source tree build prefix cuda code jobs
+    step build 240 bash -c build_all || [ -x "$build/test/gpu/bench_kernels" ] || { say "nothing to run"; exit 1; }
+fi
+gpu=$build/test/gpu
+export UMRDDT_TEST_GPU=real UMRDDT_TEST_REAL=1 UMRDDT_BUILDDIR=$build
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+# All at once: nothing is measured.
+if wanted tests; then
+    [ -n "$code" ] || step check_kernels 10 env -C "$gpu" "$tree/test/gpu/check_kernels"
+    for test in test_driver test_launch random_kernels test_engine test_imports test_imports_hostile test_staging; do
+        [ -x "$gpu/$test" ] && step "$test" 90 "$gpu/$test" &
+    done
+    wait
+fi
+
+# Two processes, two GPUs if there are two.
+if wanted mpi; then
+    step mpi_build 90 make -j"$jobs" -C "$build/test/mpi" check TESTS=
+    cases=$(sed -n 's/^\(\(gpu\|ipc\|pack\)-[^ ]*\) .* ob1 *none .*$/\1.case/p' "$tree/test/mpi/cases" | tr '\n' ' ')
+    step mpi_cases 150 make -k -j1 -C "$build/test/mpi" check "TESTS=$cases"
+    grep -E '^(PASS|FAIL|SKIP|ERROR|XFAIL): ' "$out/logs/mpi_cases" > "$out/cases.txt"
+fi
+if wanted mpi || wanted latency || wanted schemes || wanted staged || wanted large || wanted choice; then
+    components=$(dirname "$(find "$prefix" -name mca_pml_umrddt.so | head -1)")
+    export OMPI_MCA_mca_base_component_path=$components:$(ompi_info --path pkglibdir --parsable | sed 's/.*://')
+fi
+run=(mpirun -n 2 --mca pml umrddt --mca btl self,vader)
+message=("$prefix/bin/umrddt_bench" --memory gpu --floor)
+if wanted mpi; then
+    step bench_gpu 150 "${run[@]}" "${message[@]}" --quick --max-seconds-per-layout 0.5 --csv "$out/bench_gpu.csv"
+    step tensors 90 "${run[@]}" python3 "$tree/test/gpu/mpi4py_tensors.py"
+fi
+
+if wanted latency; then
+    message+=(--max-bytes 1M --max-seconds-per-layout 0.3 --warmup 5 --iterations 30)
+    some=(--layouts 'contiguous_64KiB,vector_1KiB_x16,vector_1KiB_x128,vector_4KiB_x128,MILC_su3_zd_16*,NAS_MG_y_1024*,SPECFEM3D_mt_1024x2x64,face_128_r1_x,face_128_r1_y,indexed_8B_x16384,indexed_512B_x512')
+    for graphs in 0 64; do
+        step latency_graphs_$graphs 20 "${run[@]}" --mca pml_umrddt_gpu_graphs $graphs "${message[@]}" "${some[@]}" \
+            --trips 20 --csv "$out/latency_graphs_$graphs.csv"
+        step latency_kernel_graphs_$graphs 20 "${run[@]}" --mca pml_umrddt_gpu_graphs $graphs \
+            --mca pml_umrddt_gpu_scheme kernel "${message[@]}" "${some[@]}" \
+            --trips 20 --csv "$out/latency_kernel_graphs_$graphs.csv"
+    done
+    step latency_pauses 20 "${run[@]}" "${message[@]}" "${some[@]}" --csv "$out/latency_pauses.csv"
+    step latency_all 60 "${run[@]}" "${message[@]}" --trips 20 --csv "$out/latency_all.csv"
+fi
+
+if wanted schemes; then
+    every=(--require-scheme asked --require-min-bytes 0 --max-bytes 1100000 --warmup 0 --iterations 2 --progress never)
+    for memory in gpu gpu-host host-gpu; do
+        by=umr,direct,pack-gdr,pack-staged,pack-host,host
+        # (The receiver reads what the sender lends it, and a process cannot lend plain memory.)
+        [ $memory = host-gpu ] || by+=,ipc
+        step "schemes_$memory" 200 "$prefix/bin/umrddt_sim" "${run[@]}" --mca pml_umrddt_memory all \
+            "$prefix/bin/umrddt_bench" --memory $memory --schemes $by "${every[@]}" --csv "$out/schemes_$memory.csv" &
+    done
+    wait
+fi
+
+if wanted staged; then
+    step staged_copies 30 "$gpu/bench_kernels" host
+    large=contiguous_64MiB,vector_64KiB_x1024,vector_1KiB_x65536,vector_64B_x1048576
+    # By both of Open MPI's own ways within a host.
+    for btl in self,vader self,tcp; do
+        way=${btl#self,}
+        step "staged_host_$way" 30 mpirun -n 2 --mca pml ob1 --mca btl $btl "$prefix/bin/umrddt_bench" \
+            --layouts contiguous_64MiB --iterations 12 --trips 4 --csv "$out/staged_host_$way.csv"
+        step "staged_large_$way" 60 mpirun -n 2 --mca pml umrddt --mca btl $btl "$prefix/bin/umrddt_bench" \
+            --memory gpu --layouts $large --schemes pack-staged,pack-host --iterations 12 --trips 4 \
+            --max-seconds-per-layout 2 --csv "$out/staged_large_$way.csv"
+        step "staged_sizes_$way" 60 mpirun -n 2 --mca pml umrddt --mca btl $btl "$prefix/bin/umrddt_bench" \
+            --memory gpu --layouts 'vector_1KiB*,vector_4KiB*,indexed_512B*' --schemes pack-staged,pack-host,ipc,host --iterations 20 --trips 10 \
+            --max-seconds-per-layout 0.3 --csv "$out/staged_sizes_$way.csv"
+    done
+fi
+
+if wanted choice; then
+    export OMPI_MCA_pml_umrddt_model=$out/figures.txt
+    step tune 140 env -u OMPI_MCA_pml_umrddt_model "${run[@]}" "$prefix/bin/umrddt_tune" --any --output "$out/figures.txt"
+    for memory in gpu gpu-host host-gpu; do
+        step "choice_$memory" 150 "${run[@]}" --mca pml_umrddt_memory all --mca pml_umrddt_explain 1 \
+            "$prefix/bin/umrddt_bench" --memory $memory --schemes auto,ipc,pack-staged,pack-host,host --warmup 3 \
+            --iterations 20 --trips 5 --max-seconds-per-layout 0.2 --progress never --csv "$out/choice_$memory.csv"
+    done
+    { grep -h '^# auto' "$out"/logs/choice_*; "$here/bench/judge_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"
+    unset OMPI_MCA_pml_umrddt_model
+fi
+
+if wanted large; then
+    step large 60 "$gpu/bench_kernels" --mib 256 large
+    step large_messages 90 "${run[@]}" "$prefix/bin/umrddt_bench" --memory gpu --floor \
+        --layouts contiguous_256MiB,vector_512B_x524288,vector_4KiB_x65536,vector_64KiB_x4096 --iterations 5 --trips 8 --warmup 1 \
+        --csv "$out/large_messages.csv"
+fi
+
+if wanted kernels; then
+    for part in latency blocks fit fused layouts schemes; do
+        step "kernels_$part" 60 "$gpu/bench_kernels" "$part"
+    done
+    cat "$out"/logs/kernels_* > "$out/kernels.tsv" 2> /dev/null
+fi
+
+if wanted sanitizer; then
+    if sanitizer=$(command -v compute-sanitizer || ls "$cuda/bin/compute-sanitizer" 2> /dev/null); then
+        for tool in memcheck initcheck racecheck; do
+            step $tool 60 "$sanitizer" --tool $tool --error-exitcode 9 "$gpu/random_kernels" 30 &
+        done
+        wait
+    else
+        say "skipped   sanitizer: there is no compute-sanitizer"
+    fi
+fi
+
+say "all: $((SECONDS - begin)) s, $([ -e "$bad" ] && echo "SOMETHING FAILED" || echo "nothing failed")"
+[ ! -e "$bad" ]

@@ -1,0 +1,248 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/* What GPUs do by themselves, by umrddt's own engine at the first process; and messages between the
+ * GPUs of both, by CUDA IPC and by the card. */
+
+#include "opal_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "ompi/datatype/ompi_datatype.h"
+#include "opal/constants.h"
+#include "opal/datatype/iov_cache/iov_cache.h"
+#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
+
+#include "bench_gpu.h"
+#include "bench_times.h"
+#include "bench_util.h"
+#include "tune.h"
+
+/* Bytes of a large copy; the buffers hold a vector of as many. */
+#define LARGE ((size_t) 16 << 20)
+#define SPAN  (2 * LARGE)
+
+/* Of copies by the engine. */
+#define MOST    40
+#define LEAST   5
+#define SECONDS 0.1
+
+/* A process's ends of copies. */
+typedef struct ends_t {
+    const opal_umrddt_gpu_driver_t *driver;
+    opal_umrddt_gpu_engine_t *engine;
+    char *device, *other; /* of SPAN bytes each */
+    void *pinned;         /* of LARGE bytes */
+} ends_t;
+
+static bool open_ends(ends_t *ends)
+{
+    opal_umrddt_gpu_memory_t memory;
+
+    memset(ends, 0, sizeof(*ends));
+    ends->device = bench_gpu_alloc(SPAN);
+    ends->other = bench_gpu_alloc(SPAN);
+    return OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&ends->driver)
+           && CUDA_SUCCESS == ends->driver->cuMemHostAlloc(&ends->pinned, LARGE, 0)
+           && OPAL_SUCCESS == opal_umrddt_gpu_classify(ends->device, &memory)
+           && OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&memory, &ends->engine);
+}
+
+static void close_ends(ends_t *ends)
+{
+    opal_umrddt_gpu_engines_close();
+    if (NULL != ends->pinned) {
+        (void) ends->driver->cuMemFreeHost(ends->pinned);
+    }
+    bench_gpu_free(ends->other);
+    bench_gpu_free(ends->device);
+}
+
+/* One copy, until the CPU sees its end: the median, us. Negative: it failed. */
+static double copy(const ends_t *ends, const opal_umrddt_gpu_place_t *from,
+                   const opal_umrddt_gpu_place_t *to, uint64_t bytes)
+{
+    double samples[MOST], begin, end = bench_now() + SECONDS;
+    bench_times_t times;
+    int count = 0;
+
+    for (int i = -2; count < MOST && (i < LEAST || bench_now() < end); ++i) {
+        opal_umrddt_gpu_copy_t *under_way;
+
+        begin = bench_now();
+        if (OPAL_SUCCESS != opal_umrddt_gpu_copy(ends->engine, from, to, 0, bytes, &under_way)
+            || OPAL_SUCCESS != opal_umrddt_gpu_copy_wait(under_way)) {
+            return -1;
+        }
+        if (0 <= i) {
+            samples[count++] = bench_now() - begin;
+        }
+    }
+    bench_times_summarise(samples, count, &times);
+    return times.median;
+}
+
+/* The layout of a vector; the caller releases it. */
+static opal_iov_cache_layout_t *layout_of(int pieces, int block)
+{
+    MPI_Datatype type = tune_vector(pieces, block);
+    opal_iov_cache_layout_t *layout;
+
+    if (OPAL_SUCCESS
+        != opal_iov_cache_layout_create(&((ompi_datatype_t *) type)->super, 1, &layout)) {
+        bench_fatal("no layout");
+    }
+    MPI_Type_free(&type);
+    return layout;
+}
+
+/* Between a vector and one piece, and back. */
+static void pack_and_unpack(const ends_t *ends, int pieces, int block, bool pinned, double *pack,
+                            double *unpack)
+{
+    opal_iov_cache_layout_t *layout = layout_of(pieces, block);
+    opal_umrddt_gpu_place_t user = {layout, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true};
+    opal_umrddt_gpu_place_t packed = {NULL, (uintptr_t) ends->other, OPAL_UMRDDT_GPU_DEVICE, true};
+
+    if (pinned) {
+        packed.address = (uintptr_t) ends->pinned;
+        packed.kind = OPAL_UMRDDT_GPU_PINNED;
+    }
+    *pack = copy(ends, &user, &packed, layout->size);
+    *unpack = copy(ends, &packed, &user, layout->size);
+    OBJ_RELEASE(layout);
+}
+
+/* One piece between the GPU's memory and pinned memory. */
+static double move(const ends_t *ends, bool in, uint64_t bytes)
+{
+    opal_umrddt_gpu_place_t device = {NULL, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true};
+    opal_umrddt_gpu_place_t pinned = {NULL, (uintptr_t) ends->pinned, OPAL_UMRDDT_GPU_PINNED, true};
+
+    return in ? copy(ends, &pinned, &device, bytes) : copy(ends, &device, &pinned, bytes);
+}
+
+static void rate(tune_t *tune, double *curve, int i, const char *name, double time, double least)
+{
+    if (time > least) {
+        tune_enter(tune, &curve[i], tune_index(name), (double) LARGE / (time - least));
+    }
+}
+
+/* At the first process alone: the second one's GPU may be the same. */
+static void alone(tune_t *tune, const ends_t *ends)
+{
+    mca_pml_umrddt_figures_t *figures = &tune->figures;
+    int block = MCA_PML_UMRDDT_CURVE_LEAST;
+    double launch, unlaunch, out = move(ends, false, 256), in = move(ends, true, 256);
+
+    pack_and_unpack(ends, 16, 64, false, &launch, &unlaunch);
+    TUNE_FIGURE(tune, gpu_launch, (launch + unlaunch) / 2);
+    TUNE_FIGURE(tune, gpu_out_latency, out);
+    TUNE_FIGURE(tune, gpu_in_latency, in);
+    TUNE_FIGURE(tune, gpu_out_rate, (double) LARGE / (move(ends, false, LARGE) - out));
+    TUNE_FIGURE(tune, gpu_in_rate, (double) LARGE / (move(ends, true, LARGE) - in));
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i, block *= MCA_PML_UMRDDT_CURVE_STEP) {
+        double pack, unpack;
+
+        pack_and_unpack(ends, (int) (LARGE / (size_t) block), block, false, &pack, &unpack);
+        rate(tune, figures->gpu_pack, i, "gpu_pack", pack, launch);
+        rate(tune, figures->gpu_unpack, i, "gpu_unpack", unpack, unlaunch);
+        pack_and_unpack(ends, (int) (LARGE / (size_t) block), block, true, &pack, &unpack);
+        rate(tune, figures->gpu_pack_host, i, "gpu_pack_host", pack, launch);
+        rate(tune, figures->gpu_unpack_host, i, "gpu_unpack_host", unpack, unlaunch);
+    }
+}
+
+/* Messages from GPU to GPU by a scheme, of a vector. */
+static double vector(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *recv, int pieces,
+                     int block, double *first)
+{
+    MPI_Datatype type = tune_vector(pieces, block);
+    double time = tune_message(tune, way, send, recv, type, first);
+
+    MPI_Type_free(&type);
+    return time;
+}
+
+static double control(const tune_t *tune)
+{
+    return tune->near ? tune->figures.near_latency : tune->figures.far_latency;
+}
+
+static void by_ipc(tune_t *tune, char *send, char *recv)
+{
+    int block = MCA_PML_UMRDDT_CURVE_LEAST;
+    double small, first;
+
+    tune_progress(tune, "messages from GPU to GPU by CUDA IPC");
+    small = vector(tune, MCA_PML_UMRDDT_WAY_IPC, send, recv, 16, 1024, &first);
+    if (0 > small) {
+        return;
+    }
+    TUNE_FIGURE(tune, ipc_latency, small - control(tune));
+    TUNE_FIGURE(tune, ipc_open, first - small - 2 * control(tune));
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS && tune_time_left(tune);
+         ++i, block *= MCA_PML_UMRDDT_CURVE_STEP) {
+        double time = vector(tune, MCA_PML_UMRDDT_WAY_IPC, send, recv,
+                             (int) (LARGE / (size_t) block), block, NULL);
+
+        if (0 < time) {
+            rate(tune, tune->figures.ipc_copy, i, "ipc_copy", time, small);
+        }
+    }
+}
+
+static void by_card(tune_t *tune, char *send, char *recv)
+{
+    double small, large;
+
+    tune_progress(tune, "messages from GPU to GPU by the card");
+    small = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, recv, 2, 1024, NULL);
+    if (0 > small) {
+        return;
+    }
+    /* as much as it takes longer than between memory of the CPU */
+    TUNE_FIGURE(tune, gpu_flush, small - 2 * control(tune) - tune->figures.card_latency);
+    large = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, recv, 16, 512 << 10, NULL);
+    if (large > small) {
+        TUNE_FIGURE(tune, card_gpu_rate, 16.0 * (512 << 10) / (large - small));
+    }
+}
+
+void tune_gpu(tune_t *tune)
+{
+    char *send, *recv;
+    ends_t ends;
+
+    if (!tune->gpu || !tune_time_left(tune)) {
+        return;
+    }
+    tune_progress(tune, "the GPU: launches, packing, copies");
+    if (0 == tune->rank) {
+        if (open_ends(&ends)) {
+            alone(tune, &ends);
+        }
+        close_ends(&ends);
+    }
+    MPI_Barrier(tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    if (!tune->umrddt || !tune_time_left(tune)) {
+        return;
+    }
+    send = bench_gpu_alloc(SPAN);
+    recv = bench_gpu_alloc(SPAN);
+    by_ipc(tune, send, recv);
+    if (tune_time_left(tune)) {
+        by_card(tune, send, recv);
+    }
+    bench_gpu_free(recv);
+    bench_gpu_free(send);
+}

@@ -1,0 +1,170 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/* The host PML, and what the CPU packs; and how messages are timed. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "bench_times.h"
+#include "bench_util.h"
+#include "tune.h"
+
+#define TAG 5
+
+/* A measurement: so many messages at most, and so many seconds, but a few in any case. */
+#define MOST_MESSAGES  200
+#define LEAST_MESSAGES 6
+#define SECONDS        0.15
+#define WARMUP         3
+
+MPI_Datatype tune_vector(int pieces, int block)
+{
+    MPI_Datatype type;
+
+    MPI_Type_vector(pieces, block, 2 * block, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    return type;
+}
+
+size_t tune_span(int pieces, int block)
+{
+    return (size_t) (2 * pieces - 1) * (size_t) block;
+}
+
+/* The counter that says that a message went by a scheme. */
+static int counter_of(mca_pml_umrddt_way_t way)
+{
+    switch (way) {
+    case MCA_PML_UMRDDT_WAY_IPC:
+        return BENCH_PVAR_SENDS_IPC;
+    case MCA_PML_UMRDDT_WAY_DIRECT:
+        return BENCH_PVAR_SENDS_DIRECT;
+    case MCA_PML_UMRDDT_WAY_PACK_GDR:
+        return BENCH_PVAR_SENDS_PACK_GDR;
+    case MCA_PML_UMRDDT_WAY_PACK_STAGED:
+        return BENCH_PVAR_SENDS_PACK_STAGED;
+    case MCA_PML_UMRDDT_WAY_PACK_HOST:
+        return BENCH_PVAR_SENDS_PACK_HOST;
+    default:
+        return BENCH_PVAR_TAKEN_SENDS;
+    }
+}
+
+/* One message there and one back; seconds of one way. */
+static double trip(tune_t *tune, MPI_Comm comm, void *send, void *recv, MPI_Datatype type)
+{
+    double begin = bench_now();
+
+    if (0 == tune->rank) {
+        MPI_Send(send, 1, type, 1, TAG, comm);
+        MPI_Recv(recv, 1, type, 1, TAG, comm, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Recv(recv, 1, type, 0, TAG, comm, MPI_STATUS_IGNORE);
+        MPI_Send(send, 1, type, 0, TAG, comm);
+    }
+    return (bench_now() - begin) / 2;
+}
+
+double tune_message(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *recv,
+                    MPI_Datatype type, double *first)
+{
+    MPI_Comm comm = tune->comms[way];
+    uint64_t before[BENCH_PVAR_COUNT], after[BENCH_PVAR_COUNT];
+    double samples[MOST_MESSAGES], begin;
+    int went, counter = counter_of(way), count = 0, more;
+    bench_times_t times;
+
+    bench_pvars_read(&tune->pvars, before);
+    MPI_Barrier(tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    begin = trip(tune, comm, send, recv, type);
+    if (NULL != first) {
+        *first = 1e6 * begin;
+    }
+    for (int i = 0; i < WARMUP; ++i) {
+        (void) trip(tune, comm, send, recv, type);
+    }
+    bench_pvars_read(&tune->pvars, after);
+    went = MCA_PML_UMRDDT_WAY_HOST == way
+           || (WARMUP + 1 == after[counter] - before[counter]
+               && before[BENCH_PVAR_FALLBACK_SENDS] == after[BENCH_PVAR_FALLBACK_SENDS]);
+    MPI_Allreduce(MPI_IN_PLACE, &went, 1, MPI_INT, MPI_MIN, tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    if (!went) {
+        return -1;
+    }
+    /* both have to know how many */
+    begin = trip(tune, comm, send, recv, type);
+    more = (int) (SECONDS / (2 * (1e-9 < begin ? begin : 1e-9)));
+    more = more < LEAST_MESSAGES ? LEAST_MESSAGES : more > MOST_MESSAGES ? MOST_MESSAGES : more;
+    MPI_Bcast(&more, 1, MPI_INT, 0, tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    for (; count < more; ++count) {
+        samples[count] = trip(tune, comm, send, recv, type);
+    }
+    bench_times_summarise(samples, count, &times);
+    return times.median;
+}
+
+/* Rates of MPI_Pack by the length of blocks. */
+static void cpu(tune_t *tune)
+{
+    const int bytes = 4 << 20;
+    char *buffer = bench_alloc(2 * (size_t) bytes), *packed = bench_alloc((size_t) bytes);
+    int block = MCA_PML_UMRDDT_CURVE_LEAST;
+
+    memset(buffer, 1, 2 * (size_t) bytes);
+    memset(packed, 1, (size_t) bytes);
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i, block *= MCA_PML_UMRDDT_CURVE_STEP) {
+        MPI_Datatype type = tune_vector(bytes / block, block);
+        double samples[7];
+        bench_times_t times;
+
+        for (int j = 0; j < 7; ++j) {
+            int position = 0;
+            double begin = bench_now();
+
+            MPI_Pack(buffer, 1, type, packed, bytes, &position, MPI_COMM_SELF);
+            samples[j] = bench_now() - begin;
+        }
+        bench_times_summarise(samples, 7, &times);
+        tune_enter(tune, &tune->figures.cpu_copy[i], tune_index("cpu_copy"), bytes / times.median);
+        MPI_Type_free(&type);
+    }
+    free(packed);
+    free(buffer);
+}
+
+void tune_host(tune_t *tune)
+{
+    const size_t small = 104, large = (size_t) 8 << 20; /* as large as an envelope */
+    char *send = bench_alloc(large), *recv = bench_alloc(large);
+    double latency, time;
+    MPI_Datatype type;
+
+    memset(send, 1, large);
+    memset(recv, 1, large);
+    tune_progress(tune, "the host PML");
+    MPI_Type_contiguous((int) small, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    latency = tune_message(tune, MCA_PML_UMRDDT_WAY_HOST, send, recv, type, NULL);
+    MPI_Type_free(&type);
+    MPI_Type_contiguous((int) large, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    time = tune_message(tune, MCA_PML_UMRDDT_WAY_HOST, send, recv, type, NULL) - latency;
+    MPI_Type_free(&type);
+    if (tune->near) {
+        TUNE_FIGURE(tune, near_latency, latency);
+        TUNE_FIGURE(tune, near_rate, (double) large / time);
+    } else {
+        TUNE_FIGURE(tune, far_latency, latency);
+        TUNE_FIGURE(tune, far_rate, (double) large / time);
+    }
+    free(recv);
+    free(send);
+    tune_progress(tune, "packing by the CPU");
+    cpu(tune);
+}

@@ -1,0 +1,71 @@
+dnl Copyright (c) 2026      The umrddt authors. All rights reserved.
+dnl SPDX-License-Identifier: BSD-3-Clause
+dnl $HEADER$
+
+dnl UMRDDT_CHECK_VERBS
+dnl libibverbs and libmlx5 with the calls that make and map UMR mkeys. Without them btl/umr and the
+dnl software ConnectX are off; pml/umrddt builds, and passes everything to the host PML.
+dnl Sets and substitutes VERBS_CPPFLAGS, VERBS_LDFLAGS, VERBS_LIBS; the conditional UMRDDT_HAVE_VERBS;
+dnl umrddt_verbs_summary.
+AC_DEFUN([UMRDDT_CHECK_VERBS], [
+    AC_ARG_WITH([verbs],
+        [AS_HELP_STRING([--with-verbs=DIR],
+            [libibverbs and libmlx5: their prefix; or no (default: the system's)])])
+    VERBS_CPPFLAGS=
+    VERBS_LDFLAGS=
+    VERBS_LIBS="-lmlx5 -libverbs"
+    umrddt_have_verbs=no
+    umrddt_verbs_summary=
+    AS_CASE(["$with_verbs"],
+        [yes|no|''], [],
+        [VERBS_CPPFLAGS="-I$with_verbs/include"
+         umrddt_libdir=
+         for umrddt_dir in lib64 lib/`$CC -print-multiarch 2>/dev/null` lib; do
+             AS_IF([test -z "$umrddt_libdir" && ls "$with_verbs/$umrddt_dir"/libmlx5.* >/dev/null 2>&1],
+                   [umrddt_libdir="$with_verbs/$umrddt_dir"])
+         done
+         AS_IF([test -z "$umrddt_libdir"],
+               [AC_MSG_ERROR([--with-verbs=$with_verbs: no libmlx5 was found below it.])])
+         VERBS_LDFLAGS="-L$umrddt_libdir -Wl,-rpath,$umrddt_libdir"])
+    AS_IF([test "x$with_verbs" = xno],
+          [umrddt_verbs_summary="off (--without-verbs)"],
+          [umrddt_save_CPPFLAGS="$CPPFLAGS"
+           umrddt_save_LDFLAGS="$LDFLAGS"
+           umrddt_save_LIBS="$LIBS"
+           CPPFLAGS="$CPPFLAGS $VERBS_CPPFLAGS"
+           LDFLAGS="$LDFLAGS $VERBS_LDFLAGS"
+           LIBS="$VERBS_LIBS $LIBS"
+           AC_MSG_CHECKING([for libibverbs and libmlx5 with UMR mkeys])
+           AC_LINK_IFELSE([AC_LANG_PROGRAM([[
+#include <infiniband/verbs.h>
+#include <infiniband/mlx5dv.h>
+]], [[
+    struct mlx5dv_mkey_init_attr init = {.create_flags = MLX5DV_MKEY_INIT_ATTR_FLAGS_INDIRECT};
+    struct mlx5dv_mkey *mkey = mlx5dv_create_mkey(&init);
+    struct mlx5dv_qp_ex *qp = mlx5dv_qp_ex_from_ibv_qp_ex((struct ibv_qp_ex *) 0);
+    struct mlx5dv_mkey_conf_attr conf = {0};
+    struct mlx5dv_mr_interleaved interleaved = {0};
+    struct ibv_sge sge = {0};
+    mlx5dv_wr_mkey_configure(qp, mkey, 3, &conf);
+    mlx5dv_wr_set_mkey_access_flags(qp, IBV_ACCESS_LOCAL_WRITE);
+    mlx5dv_wr_set_mkey_layout_list(qp, 1, &sge);
+    mlx5dv_wr_set_mkey_layout_interleaved(qp, 1, 1, &interleaved);
+    mlx5dv_wr_mr_list(qp, mkey, 0, 1, &sge);
+    return mlx5dv_is_supported((struct ibv_device *) 0) ? 0 : mlx5dv_destroy_mkey(mkey);
+]])],
+               [umrddt_have_verbs=yes
+                umrddt_verbs_summary="yes"
+                PKG_CHECK_EXISTS([libmlx5],
+                    [umrddt_verbs_summary="yes (libibverbs `$PKG_CONFIG --modversion libibverbs`, libmlx5 `$PKG_CONFIG --modversion libmlx5`)"])],
+               [umrddt_verbs_summary="off: no libibverbs/libmlx5 with mlx5dv_wr_mkey_configure (Debian and Ubuntu: apt-get install libibverbs-dev)"])
+           AC_MSG_RESULT([$umrddt_have_verbs])
+           CPPFLAGS="$umrddt_save_CPPFLAGS"
+           LDFLAGS="$umrddt_save_LDFLAGS"
+           LIBS="$umrddt_save_LIBS"
+           AS_IF([test $umrddt_have_verbs = no && test -n "$with_verbs"],
+                 [AC_MSG_ERROR([--with-verbs=$with_verbs: a program with mlx5dv_create_mkey and mlx5dv_wr_mkey_configure does not link (rdma-core 31 or newer is needed; Debian and Ubuntu: apt-get install libibverbs-dev; config.log has the compiler's words).])])])
+    AM_CONDITIONAL([UMRDDT_HAVE_VERBS], [test $umrddt_have_verbs = yes])
+    AC_SUBST([VERBS_CPPFLAGS])
+    AC_SUBST([VERBS_LDFLAGS])
+    AC_SUBST([VERBS_LIBS])
+])

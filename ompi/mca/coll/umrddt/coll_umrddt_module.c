@@ -1,0 +1,106 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Modules: what stands in front of one communicator's functions, and what is behind it.
+ */
+
+#include "ompi_config.h"
+
+#include <string.h>
+
+#include "coll_umrddt.h"
+
+/** Each form of each collective. */
+#define FORMS(X, name) X(name) X(i##name) X(name##_init)
+
+static void module_construct(mca_coll_umrddt_module_t *module)
+{
+    memset(&module->saved, 0, sizeof(module->saved));
+    module->enabled = false;
+    module->asks = -1;
+}
+
+/** Stand in front of a function, if there is one. */
+#define TAKE(name)                                                                         \
+    if (NULL != module->saved.coll_##name && NULL != module->saved.coll_##name##_module) { \
+        OBJ_RETAIN(module->saved.coll_##name##_module);                                    \
+        module->super.coll_##name = mca_coll_umrddt_##name;                                \
+    } else {                                                                               \
+        module->saved.coll_##name = NULL;                                                  \
+    }
+#define TAKE_FORMS(name) FORMS(TAKE, name)
+
+#define LEAVE(name)                                      \
+    if (NULL != module->saved.coll_##name) {             \
+        OBJ_RELEASE(module->saved.coll_##name##_module); \
+    }
+#define LEAVE_FORMS(name) FORMS(LEAVE, name)
+
+static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm)
+{
+    mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;
+
+    /* all that were enabled before have a lower priority; what follows us goes in front of us */
+    module->saved = *comm->c_coll;
+    MCA_COLL_UMRDDT_CALLS(TAKE_FORMS)
+    TAKE(reduce_local)
+    module->enabled = true;
+    return OMPI_SUCCESS;
+}
+
+static void module_destruct(mca_coll_umrddt_module_t *module)
+{
+    if (!module->enabled) {
+        return;
+    }
+    MCA_COLL_UMRDDT_CALLS(LEAVE_FORMS)
+    LEAVE(reduce_local)
+}
+
+OBJ_CLASS_INSTANCE(mca_coll_umrddt_module_t, mca_coll_base_module_t, module_construct,
+                   module_destruct);
+
+mca_coll_base_module_t *mca_coll_umrddt_module_new(void)
+{
+    mca_coll_umrddt_module_t *module = OBJ_NEW(mca_coll_umrddt_module_t);
+
+    if (NULL == module) {
+        return NULL;
+    }
+    module->super.coll_module_enable = module_enable;
+    return &module->super;
+}
+
+bool mca_coll_umrddt_module_read(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
+{
+    static const char key[] = "mpi_communication_pattern";
+    char value[64] = "";
+    bool known = NULL != comm->super.s_info
+                 && umrddt_info_get(comm->super.s_info, key, value, sizeof(value));
+    bool asks;
+
+#if defined(OPAL_INFO_SAVE_PREFIX)
+    /* where Open MPI 4.1 keeps what MPI_Comm_set_info was given and nobody subscribed to */
+    if (!known && NULL != comm->super.s_info) {
+        known =
+            umrddt_info_get(comm->super.s_info, OPAL_INFO_SAVE_PREFIX "mpi_communication_pattern",
+                            value, sizeof(value));
+    }
+#endif
+#if UMRDDT_OPAL_RELEASE >= 500
+    if (!known && NULL != comm->instance && NULL != comm->instance->super.s_info) {
+        known = umrddt_info_get(comm->instance->super.s_info, key, value, sizeof(value));
+    }
+#endif
+    asks = !known || 0 != strcmp(value, "MPI_CPU_TO_CPU");
+    __atomic_store_n(&module->asks, asks ? 1 : 0, __ATOMIC_RELAXED);
+    return asks;
+}

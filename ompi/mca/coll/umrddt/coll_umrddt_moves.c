@@ -1,0 +1,282 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Collectives that move data: the buffers of each, and what of them a process reads and writes.
+ *
+ * Arguments that MPI calls not significant on a process are handed on and not looked at.
+ */
+
+#include "coll_umrddt.h"
+
+/** A send buffer, unless it is MPI_IN_PLACE. */
+static void send_block(mca_coll_umrddt_sides_t *sides, const void *sbuf, int parts, int count,
+                       ompi_datatype_t *type)
+{
+    if (MPI_IN_PLACE == sbuf) {
+        mca_coll_umrddt_side_none(&sides->send, sbuf);
+    } else {
+        mca_coll_umrddt_side_block(&sides->send, sbuf, parts, (size_t) count, type,
+                                   MCA_COLL_UMRDDT_IN);
+    }
+}
+
+static void allgather_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                            const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
+                            int rcount, ompi_datatype_t *rdtype)
+{
+    send_block(sides, sbuf, 1, scount, sdtype);
+    mca_coll_umrddt_side_block(&sides->recv, rbuf, mca_coll_umrddt_others(comm), (size_t) rcount,
+                               rdtype, MCA_COLL_UMRDDT_OUT);
+    if (MPI_IN_PLACE == sbuf) {
+        mca_coll_umrddt_side_own(&sides->recv, ompi_comm_rank(comm));
+    }
+}
+
+static void allgatherv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                             const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
+                             const int *rcounts, const int *displs, ompi_datatype_t *rdtype)
+{
+    send_block(sides, sbuf, 1, scount, sdtype);
+    mca_coll_umrddt_side_vector(&sides->recv, rbuf, mca_coll_umrddt_others(comm), rcounts, displs,
+                                rdtype, MCA_COLL_UMRDDT_OUT);
+    if (MPI_IN_PLACE == sbuf) {
+        mca_coll_umrddt_side_own(&sides->recv, ompi_comm_rank(comm));
+    }
+}
+
+static void alltoall_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                           const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
+                           int rcount, ompi_datatype_t *rdtype)
+{
+    const int parts = mca_coll_umrddt_others(comm);
+
+    send_block(sides, sbuf, parts, scount, sdtype);
+    mca_coll_umrddt_side_block(&sides->recv, rbuf, parts, (size_t) rcount, rdtype,
+                               MCA_COLL_UMRDDT_OUT
+                                   | (MPI_IN_PLACE == sbuf ? MCA_COLL_UMRDDT_IN : 0));
+}
+
+static void alltoallv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                            const void *sbuf, const int *scounts, const int *sdispls,
+                            ompi_datatype_t *sdtype, void *rbuf, const int *rcounts,
+                            const int *rdispls, ompi_datatype_t *rdtype)
+{
+    const int parts = mca_coll_umrddt_others(comm);
+    unsigned flow = MCA_COLL_UMRDDT_OUT;
+
+    if (MPI_IN_PLACE == sbuf) {
+        mca_coll_umrddt_side_none(&sides->send, sbuf);
+        flow |= MCA_COLL_UMRDDT_IN;
+    } else {
+        mca_coll_umrddt_side_vector(&sides->send, sbuf, parts, scounts, sdispls, sdtype,
+                                    MCA_COLL_UMRDDT_IN);
+    }
+    mca_coll_umrddt_side_vector(&sides->recv, rbuf, parts, rcounts, rdispls, rdtype, flow);
+}
+
+static void alltoallw_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                            const void *sbuf, const int *scounts, const int *sdispls,
+                            ompi_datatype_t *const *sdtypes, void *rbuf, const int *rcounts,
+                            const int *rdispls, ompi_datatype_t *const *rdtypes)
+{
+    const int parts = mca_coll_umrddt_others(comm);
+    unsigned flow = MCA_COLL_UMRDDT_OUT;
+
+    if (MPI_IN_PLACE == sbuf) {
+        mca_coll_umrddt_side_none(&sides->send, sbuf);
+        flow |= MCA_COLL_UMRDDT_IN;
+    } else {
+        mca_coll_umrddt_side_types(&sides->send, sbuf, parts, scounts, sdispls, NULL, sdtypes,
+                                   MCA_COLL_UMRDDT_IN);
+    }
+    mca_coll_umrddt_side_types(&sides->recv, rbuf, parts, rcounts, rdispls, NULL, rdtypes, flow);
+}
+
+static void bcast_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm, void *rbuf,
+                        int count, ompi_datatype_t *dtype, int root)
+{
+    const bool reads = OMPI_COMM_IS_INTER(comm) ? MPI_ROOT == root : ompi_comm_rank(comm) == root;
+
+    mca_coll_umrddt_side_none(&sides->send, NULL);
+    if (MPI_PROC_NULL == root) {
+        mca_coll_umrddt_side_none(&sides->recv, rbuf);
+    } else {
+        mca_coll_umrddt_side_block(&sides->recv, rbuf, 1, (size_t) count, dtype,
+                                   reads ? MCA_COLL_UMRDDT_IN : MCA_COLL_UMRDDT_OUT);
+    }
+}
+
+/** What a process is to a root. */
+typedef enum role_t {
+    ROLE_ROOT,  /**< it is the root, with data of its own */
+    ROLE_LEAF,  /**< it has data for the root, or gets its own from there */
+    ROLE_APART, /**< it is the root, and all data is the other group's */
+    ROLE_NONE   /**< of the root's group, and takes no part */
+} role_t;
+
+static role_t role_of(ompi_communicator_t *comm, int root)
+{
+    if (OMPI_COMM_IS_INTER(comm)) {
+        return MPI_ROOT == root ? ROLE_APART : MPI_PROC_NULL == root ? ROLE_NONE : ROLE_LEAF;
+    }
+    return ompi_comm_rank(comm) == root ? ROLE_ROOT : ROLE_LEAF;
+}
+
+/** The side of a gather that sends. */
+static void gather_send(mca_coll_umrddt_sides_t *sides, role_t role, const void *sbuf, int scount,
+                        ompi_datatype_t *sdtype)
+{
+    if (ROLE_ROOT == role || ROLE_LEAF == role) {
+        send_block(sides, sbuf, 1, scount, sdtype);
+    } else {
+        mca_coll_umrddt_side_none(&sides->send, sbuf);
+    }
+}
+
+static void gather_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                         const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
+                         int rcount, ompi_datatype_t *rdtype, int root)
+{
+    const role_t role = role_of(comm, root);
+
+    gather_send(sides, role, sbuf, scount, sdtype);
+    if (ROLE_ROOT != role && ROLE_APART != role) {
+        mca_coll_umrddt_side_none(&sides->recv, rbuf);
+        return;
+    }
+    mca_coll_umrddt_side_block(&sides->recv, rbuf, mca_coll_umrddt_others(comm), (size_t) rcount,
+                               rdtype, MCA_COLL_UMRDDT_OUT);
+    if (ROLE_ROOT == role && MPI_IN_PLACE == sbuf) {
+        mca_coll_umrddt_side_own(&sides->recv, root);
+    }
+}
+
+static void gatherv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                          const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
+                          const int *rcounts, const int *displs, ompi_datatype_t *rdtype, int root)
+{
+    const role_t role = role_of(comm, root);
+
+    gather_send(sides, role, sbuf, scount, sdtype);
+    if (ROLE_ROOT != role && ROLE_APART != role) {
+        mca_coll_umrddt_side_none(&sides->recv, rbuf);
+        return;
+    }
+    mca_coll_umrddt_side_vector(&sides->recv, rbuf, mca_coll_umrddt_others(comm), rcounts, displs,
+                                rdtype, MCA_COLL_UMRDDT_OUT);
+    if (ROLE_ROOT == role && MPI_IN_PLACE == sbuf) {
+        mca_coll_umrddt_side_own(&sides->recv, root);
+    }
+}
+
+/** The side of a scatter that receives. */
+static void scatter_recv(mca_coll_umrddt_sides_t *sides, role_t role, void *rbuf, int rcount,
+                         ompi_datatype_t *rdtype)
+{
+    if (MPI_IN_PLACE != rbuf && (ROLE_ROOT == role || ROLE_LEAF == role)) {
+        mca_coll_umrddt_side_block(&sides->recv, rbuf, 1, (size_t) rcount, rdtype,
+                                   MCA_COLL_UMRDDT_OUT);
+    } else {
+        mca_coll_umrddt_side_none(&sides->recv, rbuf);
+    }
+}
+
+static void scatter_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                          const void *sbuf, int scount, ompi_datatype_t *sdtype, void *rbuf,
+                          int rcount, ompi_datatype_t *rdtype, int root)
+{
+    const role_t role = role_of(comm, root);
+
+    scatter_recv(sides, role, rbuf, rcount, rdtype);
+    if (ROLE_ROOT == role || ROLE_APART == role) {
+        mca_coll_umrddt_side_block(&sides->send, sbuf, mca_coll_umrddt_others(comm),
+                                   (size_t) scount, sdtype, MCA_COLL_UMRDDT_IN);
+    } else {
+        mca_coll_umrddt_side_none(&sides->send, sbuf);
+    }
+}
+
+static void scatterv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                           const void *sbuf, const int *scounts, const int *displs,
+                           ompi_datatype_t *sdtype, void *rbuf, int rcount, ompi_datatype_t *rdtype,
+                           int root)
+{
+    const role_t role = role_of(comm, root);
+
+    scatter_recv(sides, role, rbuf, rcount, rdtype);
+    if (ROLE_ROOT == role || ROLE_APART == role) {
+        mca_coll_umrddt_side_vector(&sides->send, sbuf, mca_coll_umrddt_others(comm), scounts,
+                                    displs, sdtype, MCA_COLL_UMRDDT_IN);
+    } else {
+        mca_coll_umrddt_side_none(&sides->send, sbuf);
+    }
+}
+
+/* clang-format off */
+MCA_COLL_UMRDDT_DEFINE(allgather,
+    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
+     void *rbuf, int rcount, ompi_datatype_t *rdtype),
+    (sbuf, scount, sdtype, rbuf, rcount, rdtype),
+    (sstage, scount, sdtype, rstage, rcount, rdtype))
+
+MCA_COLL_UMRDDT_DEFINE(allgatherv,
+    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
+     void *rbuf, const int *rcounts, const int *displs, ompi_datatype_t *rdtype),
+    (sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype),
+    (sstage, scount, sdtype, rstage, rcounts, displs, rdtype))
+
+MCA_COLL_UMRDDT_DEFINE(alltoall,
+    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
+     void *rbuf, int rcount, ompi_datatype_t *rdtype),
+    (sbuf, scount, sdtype, rbuf, rcount, rdtype),
+    (sstage, scount, sdtype, rstage, rcount, rdtype))
+
+MCA_COLL_UMRDDT_DEFINE(alltoallv,
+    (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *sdtype,
+     void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rdtype),
+    (sbuf, scounts, sdispls, sdtype, rbuf, rcounts, rdispls, rdtype),
+    (sstage, scounts, sdispls, sdtype, rstage, rcounts, rdispls, rdtype))
+
+MCA_COLL_UMRDDT_DEFINE(alltoallw,
+    (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *const *sdtypes,
+     void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *const *rdtypes),
+    (sbuf, scounts, sdispls, sdtypes, rbuf, rcounts, rdispls, rdtypes),
+    (sstage, scounts, sdispls, sdtypes, rstage, rcounts, rdispls, rdtypes))
+
+MCA_COLL_UMRDDT_DEFINE(bcast,
+    (void *rbuf, int count, ompi_datatype_t *dtype, int root),
+    (rbuf, count, dtype, root),
+    (rstage, count, dtype, root))
+
+MCA_COLL_UMRDDT_DEFINE(gather,
+    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
+     void *rbuf, int rcount, ompi_datatype_t *rdtype, int root),
+    (sbuf, scount, sdtype, rbuf, rcount, rdtype, root),
+    (sstage, scount, sdtype, rstage, rcount, rdtype, root))
+
+MCA_COLL_UMRDDT_DEFINE(gatherv,
+    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
+     void *rbuf, const int *rcounts, const int *displs, ompi_datatype_t *rdtype, int root),
+    (sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype, root),
+    (sstage, scount, sdtype, rstage, rcounts, displs, rdtype, root))
+
+MCA_COLL_UMRDDT_DEFINE(scatter,
+    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
+     void *rbuf, int rcount, ompi_datatype_t *rdtype, int root),
+    (sbuf, scount, sdtype, rbuf, rcount, rdtype, root),
+    (sstage, scount, sdtype, rstage, rcount, rdtype, root))
+
+MCA_COLL_UMRDDT_DEFINE(scatterv,
+    (const void *sbuf, const int *scounts, const int *displs, ompi_datatype_t *sdtype,
+     void *rbuf, int rcount, ompi_datatype_t *rdtype, int root),
+    (sbuf, scounts, displs, sdtype, rbuf, rcount, rdtype, root),
+    (sstage, scounts, displs, sdtype, rstage, rcount, rdtype, root))
+/* clang-format on */

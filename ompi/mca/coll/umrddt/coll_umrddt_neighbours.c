@@ -1,0 +1,128 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Collectives of neighbours. A neighbour may be MPI_PROC_NULL, and then its part of the receive
+ * buffer is not written: so receive buffers go in as well, and come back as they were.
+ */
+
+#include "ompi_config.h"
+
+#include "ompi/mca/topo/base/base.h"
+
+#include "coll_umrddt.h"
+
+#define BOTH (MCA_COLL_UMRDDT_IN | MCA_COLL_UMRDDT_OUT)
+
+/** Neighbours that send to this process, and that it sends to; none if there is no topology. */
+static void neighbours(ompi_communicator_t *comm, int *sources, int *destinations)
+{
+    if (OMPI_SUCCESS != mca_topo_base_neighbor_count(comm, sources, destinations)) {
+        *sources = 0;
+        *destinations = 0;
+    }
+}
+
+static void neighbor_allgather_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                                     const void *sbuf, int scount, ompi_datatype_t *sdtype,
+                                     void *rbuf, int rcount, ompi_datatype_t *rdtype)
+{
+    int sources, destinations;
+
+    neighbours(comm, &sources, &destinations);
+    mca_coll_umrddt_side_block(&sides->send, sbuf, 0 < destinations ? 1 : 0, (size_t) scount,
+                               sdtype, MCA_COLL_UMRDDT_IN);
+    mca_coll_umrddt_side_block(&sides->recv, rbuf, sources, (size_t) rcount, rdtype, BOTH);
+}
+
+static void neighbor_allgatherv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                                      const void *sbuf, int scount, ompi_datatype_t *sdtype,
+                                      void *rbuf, const int *rcounts, const int *displs,
+                                      ompi_datatype_t *rdtype)
+{
+    int sources, destinations;
+
+    neighbours(comm, &sources, &destinations);
+    mca_coll_umrddt_side_block(&sides->send, sbuf, 0 < destinations ? 1 : 0, (size_t) scount,
+                               sdtype, MCA_COLL_UMRDDT_IN);
+    mca_coll_umrddt_side_vector(&sides->recv, rbuf, sources, rcounts, displs, rdtype, BOTH);
+}
+
+static void neighbor_alltoall_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                                    const void *sbuf, int scount, ompi_datatype_t *sdtype,
+                                    void *rbuf, int rcount, ompi_datatype_t *rdtype)
+{
+    int sources, destinations;
+
+    neighbours(comm, &sources, &destinations);
+    mca_coll_umrddt_side_block(&sides->send, sbuf, destinations, (size_t) scount, sdtype,
+                               MCA_COLL_UMRDDT_IN);
+    mca_coll_umrddt_side_block(&sides->recv, rbuf, sources, (size_t) rcount, rdtype, BOTH);
+}
+
+static void neighbor_alltoallv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                                     const void *sbuf, const int *scounts, const int *sdispls,
+                                     ompi_datatype_t *sdtype, void *rbuf, const int *rcounts,
+                                     const int *rdispls, ompi_datatype_t *rdtype)
+{
+    int sources, destinations;
+
+    neighbours(comm, &sources, &destinations);
+    mca_coll_umrddt_side_vector(&sides->send, sbuf, destinations, scounts, sdispls, sdtype,
+                                MCA_COLL_UMRDDT_IN);
+    mca_coll_umrddt_side_vector(&sides->recv, rbuf, sources, rcounts, rdispls, rdtype, BOTH);
+}
+
+static void neighbor_alltoallw_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                                     const void *sbuf, const int *scounts, const MPI_Aint *sdispls,
+                                     ompi_datatype_t *const *sdtypes, void *rbuf,
+                                     const int *rcounts, const MPI_Aint *rdispls,
+                                     ompi_datatype_t *const *rdtypes)
+{
+    int sources, destinations;
+
+    neighbours(comm, &sources, &destinations);
+    mca_coll_umrddt_side_types(&sides->send, sbuf, destinations, scounts, NULL, sdispls, sdtypes,
+                               MCA_COLL_UMRDDT_IN);
+    mca_coll_umrddt_side_types(&sides->recv, rbuf, sources, rcounts, NULL, rdispls, rdtypes, BOTH);
+}
+
+/* clang-format off */
+MCA_COLL_UMRDDT_DEFINE(neighbor_allgather,
+    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
+     void *rbuf, int rcount, ompi_datatype_t *rdtype),
+    (sbuf, scount, sdtype, rbuf, rcount, rdtype),
+    (sstage, scount, sdtype, rstage, rcount, rdtype))
+
+MCA_COLL_UMRDDT_DEFINE(neighbor_allgatherv,
+    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
+     void *rbuf, const int *rcounts, const int *displs, ompi_datatype_t *rdtype),
+    (sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype),
+    (sstage, scount, sdtype, rstage, rcounts, displs, rdtype))
+
+MCA_COLL_UMRDDT_DEFINE(neighbor_alltoall,
+    (const void *sbuf, int scount, ompi_datatype_t *sdtype,
+     void *rbuf, int rcount, ompi_datatype_t *rdtype),
+    (sbuf, scount, sdtype, rbuf, rcount, rdtype),
+    (sstage, scount, sdtype, rstage, rcount, rdtype))
+
+MCA_COLL_UMRDDT_DEFINE(neighbor_alltoallv,
+    (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *sdtype,
+     void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rdtype),
+    (sbuf, scounts, sdispls, sdtype, rbuf, rcounts, rdispls, rdtype),
+    (sstage, scounts, sdispls, sdtype, rstage, rcounts, rdispls, rdtype))
+
+MCA_COLL_UMRDDT_DEFINE(neighbor_alltoallw,
+    (const void *sbuf, const int *scounts, const MPI_Aint *sdispls,
+     ompi_datatype_t *const *sdtypes, void *rbuf, const int *rcounts, const MPI_Aint *rdispls,
+     ompi_datatype_t *const *rdtypes),
+    (sbuf, scounts, sdispls, sdtypes, rbuf, rcounts, rdispls, rdtypes),
+    (sstage, scounts, sdispls, sdtypes, rstage, rcounts, rdispls, rdtypes))
+/* clang-format on */

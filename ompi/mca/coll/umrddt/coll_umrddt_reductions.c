@@ -1,0 +1,178 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Reductions: the buffers of each, and what of them a process reads and writes. The operation runs
+ * on the CPU, in host memory; also one of the user's.
+ */
+
+#include "coll_umrddt.h"
+
+/** Both buffers of a reduction of @p count elements; @p gets: this process has a result. */
+static void both_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, void *rbuf, int count,
+                       ompi_datatype_t *dtype, bool gets)
+{
+    unsigned flow = gets ? MCA_COLL_UMRDDT_OUT : 0;
+
+    if (MPI_IN_PLACE == sbuf) {
+        mca_coll_umrddt_side_none(&sides->send, sbuf);
+        flow |= MCA_COLL_UMRDDT_IN;
+    } else {
+        mca_coll_umrddt_side_block(&sides->send, sbuf, 1, (size_t) count, dtype,
+                                   MCA_COLL_UMRDDT_IN);
+    }
+    mca_coll_umrddt_side_block(&sides->recv, rbuf, 1, (size_t) count, dtype, flow);
+}
+
+static void allreduce_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                            const void *sbuf, void *rbuf, int count, ompi_datatype_t *dtype,
+                            struct ompi_op_t *op)
+{
+    (void) comm;
+    (void) op;
+    both_sides(sides, sbuf, rbuf, count, dtype, true);
+}
+
+static void scan_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm, const void *sbuf,
+                       void *rbuf, int count, ompi_datatype_t *dtype, struct ompi_op_t *op)
+{
+    (void) comm;
+    (void) op;
+    both_sides(sides, sbuf, rbuf, count, dtype, true);
+}
+
+static void exscan_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                         const void *sbuf, void *rbuf, int count, ompi_datatype_t *dtype,
+                         struct ompi_op_t *op)
+{
+    (void) op;
+    /* the first process gets nothing, and its buffer keeps what is in it */
+    both_sides(sides, sbuf, rbuf, count, dtype, 0 != ompi_comm_rank(comm));
+}
+
+static void reduce_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                         const void *sbuf, void *rbuf, int count, ompi_datatype_t *dtype,
+                         struct ompi_op_t *op, int root)
+{
+    const bool inter = OMPI_COMM_IS_INTER(comm);
+    const bool gives = inter ? 0 <= root : MPI_IN_PLACE != sbuf;
+    const bool gets = inter ? MPI_ROOT == root : ompi_comm_rank(comm) == root;
+
+    (void) op;
+    mca_coll_umrddt_side_none(&sides->send, sbuf);
+    mca_coll_umrddt_side_none(&sides->recv, rbuf);
+    if (gives) {
+        mca_coll_umrddt_side_block(&sides->send, sbuf, 1, (size_t) count, dtype,
+                                   MCA_COLL_UMRDDT_IN);
+    }
+    if (gets) {
+        mca_coll_umrddt_side_block(&sides->recv, rbuf, 1, (size_t) count, dtype,
+                                   MCA_COLL_UMRDDT_OUT | (inter || gives ? 0 : MCA_COLL_UMRDDT_IN));
+    }
+}
+
+/** A reduction of @p all elements of which this process gets @p mine. */
+static void scattered_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, void *rbuf,
+                            size_t all, size_t mine, ompi_datatype_t *dtype)
+{
+    if (MPI_IN_PLACE != sbuf) {
+        mca_coll_umrddt_side_block(&sides->send, sbuf, 1, all, dtype, MCA_COLL_UMRDDT_IN);
+        mca_coll_umrddt_side_block(&sides->recv, rbuf, 1, mine, dtype, MCA_COLL_UMRDDT_OUT);
+        return;
+    }
+    mca_coll_umrddt_side_none(&sides->send, sbuf);
+    mca_coll_umrddt_side_block(&sides->recv, rbuf, 1, all, dtype, MCA_COLL_UMRDDT_IN);
+    if (0 < mine) {
+        /* all of it goes in, and the result is at its beginning */
+        sides->recv.extra = 0;
+        sides->recv.extra_only = mine;
+        sides->recv.extra_flow = MCA_COLL_UMRDDT_OUT;
+    }
+}
+
+static void reduce_scatter_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                                 const void *sbuf, void *rbuf, const int *rcounts,
+                                 ompi_datatype_t *dtype, struct ompi_op_t *op)
+{
+    size_t all = 0;
+
+    (void) op;
+    for (int i = 0; i < ompi_comm_size(comm); ++i) {
+        all += (size_t) rcounts[i];
+    }
+    scattered_sides(sides, sbuf, rbuf, all, (size_t) rcounts[ompi_comm_rank(comm)], dtype);
+}
+
+static void reduce_scatter_block_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
+                                       const void *sbuf, void *rbuf, int rcount,
+                                       ompi_datatype_t *dtype, struct ompi_op_t *op)
+{
+    (void) op;
+    scattered_sides(sides, sbuf, rbuf, (size_t) rcount * (size_t) ompi_comm_size(comm),
+                    (size_t) rcount, dtype);
+}
+
+/* clang-format off */
+#define REDUCTION                                                                              \
+    (const void *sbuf, void *rbuf, int count, ompi_datatype_t *dtype, struct ompi_op_t *op),   \
+    (sbuf, rbuf, count, dtype, op),                                                            \
+    (sstage, rstage, count, dtype, op)
+#define DEFINE(name, ...) MCA_COLL_UMRDDT_DEFINE(name, __VA_ARGS__)
+
+DEFINE(allreduce, REDUCTION)
+DEFINE(scan, REDUCTION)
+DEFINE(exscan, REDUCTION)
+
+MCA_COLL_UMRDDT_DEFINE(reduce,
+    (const void *sbuf, void *rbuf, int count, ompi_datatype_t *dtype, struct ompi_op_t *op,
+     int root),
+    (sbuf, rbuf, count, dtype, op, root),
+    (sstage, rstage, count, dtype, op, root))
+
+MCA_COLL_UMRDDT_DEFINE(reduce_scatter,
+    (const void *sbuf, void *rbuf, const int *rcounts, ompi_datatype_t *dtype,
+     struct ompi_op_t *op),
+    (sbuf, rbuf, rcounts, dtype, op),
+    (sstage, rstage, rcounts, dtype, op))
+
+MCA_COLL_UMRDDT_DEFINE(reduce_scatter_block,
+    (const void *sbuf, void *rbuf, int rcount, ompi_datatype_t *dtype, struct ompi_op_t *op),
+    (sbuf, rbuf, rcount, dtype, op),
+    (sstage, rstage, rcount, dtype, op))
+/* clang-format on */
+
+int mca_coll_umrddt_reduce_local(const void *inbuf, void *inoutbuf, int count,
+                                 ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                 mca_coll_base_module_t *base)
+{
+    mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;
+    mca_coll_umrddt_stage_t *stage = NULL;
+    mca_coll_umrddt_sides_t sides;
+    int rc;
+
+    mca_coll_umrddt_side_block(&sides.send, inbuf, 1, (size_t) count, dtype, MCA_COLL_UMRDDT_IN);
+    mca_coll_umrddt_side_block(&sides.recv, inoutbuf, 1, (size_t) count, dtype,
+                               MCA_COLL_UMRDDT_IN | MCA_COLL_UMRDDT_OUT);
+    rc = mca_coll_umrddt_stage_new(&sides, &stage);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    if (NULL == stage) {
+        return module->saved.coll_reduce_local(inbuf, inoutbuf, count, dtype, op,
+                                               module->saved.coll_reduce_local_module);
+    }
+    rc = mca_coll_umrddt_stage_in(stage);
+    if (OMPI_SUCCESS == rc) {
+        rc = module->saved.coll_reduce_local(mca_coll_umrddt_stage_send(stage),
+                                             mca_coll_umrddt_stage_recv(stage), count, dtype, op,
+                                             module->saved.coll_reduce_local_module);
+    }
+    return mca_coll_umrddt_stage_end(stage, rc);
+}

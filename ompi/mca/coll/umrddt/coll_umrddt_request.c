@@ -1,0 +1,240 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Requests of nonblocking and persistent collectives.
+ *
+ * The saved function's request is watched from the progress function, and not by its completion
+ * callback: Open MPI hangs one of its own on it in places, and a callback may run deep in a PML. A
+ * result that goes to a device is copied when that request is complete, and the user's request is
+ * complete when the copy is.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/class/opal_free_list.h"
+#include "opal/runtime/opal_progress.h"
+
+#include "coll_umrddt.h"
+
+static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
+static opal_list_t pending;    /**< requests that are started and not complete */
+static opal_free_list_t pool;  /**< requests are never freed: Open MPI looks at freed ones */
+static volatile size_t active; /**< length of pending */
+static bool registered;        /**< progress is called */
+
+/** The inner request is complete: what it leaves to us. @return its error */
+static int inner_over(mca_coll_umrddt_request_t *request)
+{
+    int rc = request->inner->req_status.MPI_ERROR;
+
+    if (request->inner->req_persistent) {
+        request->inner->req_state = OMPI_REQUEST_INACTIVE;
+    } else {
+        (void) ompi_request_free(&request->inner);
+        request->inner = NULL;
+    }
+    return rc;
+}
+
+/** One step of one request. @return true: it is over, with req_status.MPI_ERROR set */
+static bool advance(mca_coll_umrddt_request_t *request)
+{
+    int rc;
+
+    if (!request->copying) {
+        if (!REQUEST_COMPLETE(request->inner)) {
+            return false;
+        }
+        rc = inner_over(request);
+        if (OMPI_SUCCESS == rc) {
+            rc = mca_coll_umrddt_stage_out(request->stage);
+            request->copying = OMPI_SUCCESS == rc;
+        }
+    }
+    if (request->copying) {
+        rc = mca_coll_umrddt_stage_test(request->stage);
+        if (OMPI_ERR_RESOURCE_BUSY == rc) {
+            return false;
+        }
+        request->copying = false;
+    }
+    if (!request->super.super.req_persistent) {
+        mca_coll_umrddt_stage_free(request->stage);
+        request->stage = NULL;
+    }
+    request->super.super.req_status.MPI_ERROR = rc;
+    return true;
+}
+
+static int progress(void)
+{
+    opal_list_item_t *item, *next;
+    opal_list_t over;
+    int n;
+
+    if (0 == active || 0 != opal_mutex_trylock(&lock)) {
+        return 0;
+    }
+    OBJ_CONSTRUCT(&over, opal_list_t);
+    OPAL_LIST_FOREACH_SAFE (item, next, &pending, opal_list_item_t) {
+        if (advance((mca_coll_umrddt_request_t *) item)) {
+            opal_list_remove_item(&pending, item);
+            opal_list_append(&over, item);
+            --active;
+        }
+    }
+    opal_mutex_unlock(&lock);
+
+    /* without the lock: whoever waits for one of them may start the next */
+    n = (int) opal_list_get_size(&over);
+    while (NULL != (item = opal_list_remove_first(&over))) {
+        (void) ompi_request_complete((ompi_request_t *) item, true);
+    }
+    OBJ_DESTRUCT(&over);
+    return n;
+}
+
+static void watch(mca_coll_umrddt_request_t *request)
+{
+    bool first;
+
+    request->copying = false;
+    request->super.super.req_status.MPI_ERROR = OMPI_SUCCESS;
+    request->super.super.req_status._cancelled = 0;
+    request->super.super.req_state = OMPI_REQUEST_ACTIVE;
+    request->super.super.req_complete = REQUEST_PENDING;
+    opal_mutex_lock(&lock);
+    opal_list_append(&pending, (opal_list_item_t *) request);
+    ++active;
+    first = !registered;
+    registered = true;
+    opal_mutex_unlock(&lock);
+    if (first) {
+        opal_progress_register(progress);
+    }
+}
+
+/** Start the saved function's request; what has nothing to do has no function for it. */
+static int start_inner(ompi_request_t *inner)
+{
+    if (OMPI_REQUEST_NOOP == inner->req_type || NULL == inner->req_start) {
+        inner->req_state = OMPI_REQUEST_ACTIVE;
+        return OMPI_SUCCESS;
+    }
+    return inner->req_start(1, &inner);
+}
+
+/** MPI_Start and MPI_Startall. */
+static int start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; ++i) {
+        mca_coll_umrddt_request_t *request = (mca_coll_umrddt_request_t *) requests[i];
+        int rc = mca_coll_umrddt_stage_in(request->stage);
+
+        if (OMPI_SUCCESS == rc) {
+            MCA_COLL_UMRDDT_COUNT(staged_nonblocking);
+            rc = start_inner(request->inner);
+        }
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+        watch(request);
+    }
+    return OMPI_SUCCESS;
+}
+
+static int request_free(ompi_request_t **which)
+{
+    mca_coll_umrddt_request_t *request = (mca_coll_umrddt_request_t *) *which;
+
+    if (!REQUEST_COMPLETE(*which)) {
+        return MPI_ERR_REQUEST; /* MPI does not allow it */
+    }
+    if (NULL != request->inner) {
+        (void) ompi_request_free(&request->inner);
+        request->inner = NULL;
+    }
+    mca_coll_umrddt_stage_free(request->stage);
+    request->stage = NULL;
+    OMPI_REQUEST_FINI(&request->super.super);
+    opal_free_list_return(&pool, (opal_free_list_item_t *) request);
+    *which = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+int mca_coll_umrddt_request_new(ompi_communicator_t *comm, mca_coll_umrddt_stage_t *stage, int rc,
+                                ompi_request_t *inner, bool persistent, ompi_request_t **result)
+{
+    mca_coll_umrddt_request_t *request = NULL;
+
+    if (OMPI_SUCCESS == rc) {
+        request = (mca_coll_umrddt_request_t *) opal_free_list_wait(&pool);
+        if (NULL == request) {
+            rc = OMPI_ERR_OUT_OF_RESOURCE;
+            if (!persistent) {
+                /* it writes to the stage until it is over */
+                (void) ompi_request_wait(&inner, MPI_STATUS_IGNORE);
+            } else {
+                (void) ompi_request_free(&inner);
+            }
+        }
+    }
+    if (NULL == request) {
+        mca_coll_umrddt_stage_free(stage);
+        return rc;
+    }
+    OMPI_REQUEST_INIT(&request->super.super, persistent);
+    request->super.super.req_mpi_object.comm = comm;
+    request->stage = stage;
+    request->inner = inner;
+    if (!persistent) {
+        MCA_COLL_UMRDDT_COUNT(staged_nonblocking);
+        watch(request);
+    }
+    *result = &request->super.super;
+    return OMPI_SUCCESS;
+}
+
+static void request_construct(mca_coll_umrddt_request_t *request)
+{
+    request->super.super.req_type = OMPI_REQUEST_COLL;
+    request->super.super.req_status.MPI_SOURCE = MPI_ANY_SOURCE;
+    request->super.super.req_status.MPI_TAG = MPI_ANY_TAG;
+    request->super.super.req_status._cancelled = 0;
+    request->super.super.req_start = start;
+    request->super.super.req_free = request_free;
+    request->super.super.req_cancel = NULL;
+    request->inner = NULL;
+    request->stage = NULL;
+    request->copying = false;
+}
+
+OBJ_CLASS_INSTANCE(mca_coll_umrddt_request_t, ompi_coll_base_nbc_request_t, request_construct,
+                   NULL);
+
+void mca_coll_umrddt_requests_open(void)
+{
+    OBJ_CONSTRUCT(&pending, opal_list_t);
+    OBJ_CONSTRUCT(&pool, opal_free_list_t);
+    (void) opal_free_list_init(&pool, sizeof(mca_coll_umrddt_request_t), opal_cache_line_size,
+                               OBJ_CLASS(mca_coll_umrddt_request_t), 0, opal_cache_line_size, 0, -1,
+                               8, NULL, 0, NULL, NULL, NULL);
+}
+
+void mca_coll_umrddt_requests_close(void)
+{
+    if (registered) {
+        opal_progress_unregister(progress);
+        registered = false;
+    }
+    OBJ_DESTRUCT(&pool);
+    OBJ_DESTRUCT(&pending);
+}

@@ -1,0 +1,323 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Communicators and the processes behind them.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/info.h"
+#include "opal/util/proc.h"
+#include "opal/util/show_help.h"
+
+#include "pml_umrddt_gate.h"
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_sets.h"
+
+mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
+
+static void comm_construct(mca_pml_umrddt_comm_t *comm)
+{
+    comm->comm = NULL;
+    comm->bypass = false;
+    comm->scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
+    comm->schemes = MCA_PML_UMRDDT_BY_ALL;
+    comm->pattern = MCA_PML_UMRDDT_PATTERN_UNREAD;
+    comm->listening = false;
+    comm->peers = NULL;
+    comm->peer_count = 0;
+    comm->gate = MCA_PML_UMRDDT_GATE_GUARDED;
+    comm->claiming = 0;
+    OBJ_CONSTRUCT(&comm->match, opal_recursive_mutex_t);
+    OBJ_CONSTRUCT(&comm->claims, opal_list_t);
+}
+
+static void comm_destruct(mca_pml_umrddt_comm_t *comm)
+{
+    if (NULL != comm->peers) {
+        MCA_PML_UMRDDT_COUNT_ADD(peer_table_bytes_now,
+                                 -(uint64_t) comm->peer_count * sizeof(*comm->peers));
+        free(comm->peers);
+    }
+    OBJ_DESTRUCT(&comm->claims);
+    OBJ_DESTRUCT(&comm->match);
+}
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_comm_t, opal_list_item_t, comm_construct, comm_destruct);
+
+/** The scheme of a communicator: what its info says, else the parameter. */
+static int scheme_of(ompi_communicator_t *comm)
+{
+    char value[16] = "";
+    int scheme = -1;
+
+    if (NULL != comm->super.s_info
+        && umrddt_info_get(comm->super.s_info, "pml_umrddt_scheme", value, sizeof(value))) {
+        scheme = mca_pml_umrddt_scheme_named(value);
+        if (0 > scheme) {
+            opal_show_help("help-mca-pml-umrddt.txt", "scheme-value", true, value);
+        }
+    }
+    return 0 > scheme ? mca_pml_umrddt.params.scheme : scheme;
+}
+
+/** The ways that a scheme allows. */
+static uint16_t ways_of(int scheme)
+{
+    switch (scheme) {
+    case MCA_PML_UMRDDT_SCHEME_UMR:
+        return MCA_PML_UMRDDT_BY_UMR;
+    case MCA_PML_UMRDDT_SCHEME_DIRECT:
+        return MCA_PML_UMRDDT_BY_DIRECT;
+    case MCA_PML_UMRDDT_SCHEME_IPC:
+        return MCA_PML_UMRDDT_BY_IPC;
+    case MCA_PML_UMRDDT_SCHEME_PACK_GDR:
+        return MCA_PML_UMRDDT_BY_PACK_GDR;
+    case MCA_PML_UMRDDT_SCHEME_PACK_STAGED:
+        return MCA_PML_UMRDDT_BY_PACK_STAGED;
+    case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
+        return MCA_PML_UMRDDT_BY_PACK_HOST;
+    case MCA_PML_UMRDDT_SCHEME_HOST:
+        return 0;
+    default:
+        return MCA_PML_UMRDDT_BY_ALL;
+    }
+}
+
+/**
+ * Be called by progress, and behind what carries the host's messages, which is there when the first
+ * communicator comes: what the host finds for us is then dealt with in the same call.
+ */
+static void poll(void)
+{
+    if (!__atomic_exchange_n(&mca_pml_umrddt.polling, true, __ATOMIC_RELAXED)) {
+        opal_progress_register(mca_pml_umrddt_progress);
+    }
+}
+
+/** Threads were turned on after communicators had been made (by a Session): guard those too. */
+static void guard_all(void)
+{
+    static bool threads = false;
+
+    if (OPAL_LIKELY(threads == opal_using_threads())) {
+        return;
+    }
+    threads = true;
+    for (uint32_t i = 0; i < mca_pml_umrddt.comm_end; ++i) {
+        if (NULL != mca_pml_umrddt_comms[i]) {
+            (void) __atomic_fetch_or(&mca_pml_umrddt_comms[i]->gate, MCA_PML_UMRDDT_GATE_GUARDED,
+                                     __ATOMIC_RELAXED);
+        }
+    }
+}
+
+int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
+{
+    uint32_t index = UMRDDT_COMM_INDEX(ompi_comm);
+    mca_pml_umrddt_comm_t *comm;
+    int scheme, rc = mca_pml_umrddt.host.pml_add_comm(ompi_comm);
+
+    if (OMPI_SUCCESS != rc || !mca_pml_umrddt.usable) {
+        return rc;
+    }
+    scheme = scheme_of(ompi_comm);
+    if (!mca_pml_umrddt.stages && MCA_PML_UMRDDT_SCHEME_HOST == scheme) {
+        return rc;
+    }
+    if (index >= MCA_PML_UMRDDT_COMMS) {
+        /* not to be ignored: a peer may know the communicator and send an envelope on it */
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    comm = OBJ_NEW(mca_pml_umrddt_comm_t);
+    if (NULL == comm) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    comm->comm = ompi_comm;
+    comm->bypass = MCA_PML_UMRDDT_SCHEME_HOST == scheme;
+    comm->scheme = scheme;
+    comm->schemes = ways_of(scheme);
+    comm->peer_count = OMPI_COMM_IS_INTER(ompi_comm) ? ompi_comm_remote_size(ompi_comm)
+                                                     : ompi_comm_size(ompi_comm);
+    guard_all();
+    poll();
+    opal_atomic_wmb();
+    mca_pml_umrddt_comms[index] = comm;
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    if (mca_pml_umrddt.comm_end <= index) {
+        mca_pml_umrddt.comm_end = index + 1;
+    }
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    return OMPI_SUCCESS;
+}
+
+/** The communicator goes: of who was met on no other one nothing stays mapped. */
+static void part(const mca_pml_umrddt_comm_t *comm)
+{
+    for (int rank = 0; NULL != comm->peers && rank < comm->peer_count; ++rank) {
+        mca_pml_umrddt_peer_t *peer = comm->peers[rank];
+        bool last;
+
+        if (NULL == peer) {
+            continue;
+        }
+        OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+        last = 0 == --peer->comms;
+        OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+        if (last) {
+            mca_pml_umrddt_ipc_forget(peer);
+        }
+    }
+}
+
+/** Seconds that MPI_Finalize gives the card to tell the end of sends whose requests were freed, and
+ * the host PML to take what it has refused. */
+#define LAST_WORDS 10
+
+/** True while something is under way that nobody waits for. */
+static bool has_last_words(void)
+{
+    return 0 < __atomic_load_n(&mca_pml_umrddt.freed, __ATOMIC_RELAXED)
+           || 0 < __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED);
+}
+
+void mca_pml_umrddt_last_words(mca_pml_umrddt_comm_t *comm)
+{
+    struct timespec now, end;
+
+    if (!has_last_words()) {
+        return;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += LAST_WORDS;
+    do {
+        opal_progress();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (
+        has_last_words()
+        && (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec)));
+    mca_pml_umrddt_control_drop(comm);
+}
+
+int mca_pml_umrddt_del_comm(struct ompi_communicator_t *ompi_comm)
+{
+    mca_pml_umrddt_comm_t *comm = mca_pml_umrddt_comm_find(ompi_comm);
+    opal_list_item_t *claim;
+
+    if (&ompi_mpi_comm_world.comm == ompi_comm) {
+        mca_pml_umrddt_last_words(comm);
+    }
+    if (NULL != comm) {
+        mca_pml_umrddt_comms[UMRDDT_COMM_INDEX(ompi_comm)] = NULL;
+        while (NULL != (claim = opal_list_remove_first(&comm->claims))) {
+            mca_pml_umrddt_claim_drop((mca_pml_umrddt_claim_t *) claim);
+        }
+        mca_pml_umrddt_unlisten(comm);
+        part(comm);
+        OBJ_RELEASE(comm);
+    }
+    return mca_pml_umrddt.host.pml_del_comm(ompi_comm);
+}
+
+/** Ask the modex what this process told of itself. */
+static mca_pml_umrddt_peer_t *peer_new(opal_proc_t *proc)
+{
+    mca_pml_umrddt_peer_t *peer = calloc(1, sizeof(*peer));
+
+    if (NULL == peer) {
+        return NULL;
+    }
+    OBJ_CONSTRUCT(&peer->credit, opal_list_t);
+    OBJ_CONSTRUCT(&peer->in_credit, opal_list_item_t);
+    peer->proc = proc;
+    MCA_PML_UMRDDT_COUNT(peers_now);
+    mca_pml_umrddt_peer_bytes(sizeof(*peer));
+    mca_pml_umrddt_identify(peer);
+    return peer;
+}
+
+mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int rank)
+{
+    mca_pml_umrddt_peer_t *peer = NULL;
+    mca_pml_umrddt_peer_t **peers;
+    ompi_proc_t *proc;
+
+    if (0 > rank || comm->peer_count <= rank) {
+        return NULL;
+    }
+    proc = ompi_comm_peer_lookup(comm->comm, rank);
+    if (NULL == proc) {
+        return NULL;
+    }
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    if (NULL == comm->peers) {
+        peers = calloc((size_t) comm->peer_count, sizeof(*peers));
+        if (NULL != peers) {
+            MCA_PML_UMRDDT_COUNT_ADD(peer_table_bytes_now,
+                                     (size_t) comm->peer_count * sizeof(*peers));
+        }
+        __atomic_store_n(&comm->peers, peers, __ATOMIC_RELEASE);
+    }
+    if (NULL != comm->peers) {
+        if (OPAL_SUCCESS
+            != opal_hash_table_get_value_ptr(&mca_pml_umrddt.peers, &proc->super.proc_name,
+                                             sizeof(proc->super.proc_name), (void **) &peer)) {
+            peer = peer_new(&proc->super);
+            if (NULL != peer) {
+                opal_hash_table_set_value_ptr(&mca_pml_umrddt.peers, &proc->super.proc_name,
+                                              sizeof(proc->super.proc_name), peer);
+            }
+        }
+        if (NULL != peer && NULL == comm->peers[rank]) {
+            ++peer->comms;
+            __atomic_store_n(&comm->peers[rank], peer, __ATOMIC_RELEASE);
+        }
+    }
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    return peer;
+}
+
+void mca_pml_umrddt_peers_free(void)
+{
+    mca_pml_umrddt_peer_t *peer;
+    void *key, *node = NULL;
+    size_t length;
+    int rc;
+
+    rc = opal_hash_table_get_first_key_ptr(&mca_pml_umrddt.peers, &key, &length, (void **) &peer,
+                                           &node);
+    while (OPAL_SUCCESS == rc) {
+        if (peer->waits_for_credit) {
+            opal_list_remove_item(&mca_pml_umrddt.credit, &peer->in_credit);
+        }
+        OBJ_DESTRUCT(&peer->in_credit);
+        OBJ_DESTRUCT(&peer->credit);
+        mca_pml_umrddt_sets_free(peer);
+        mca_pml_umrddt_flats_free(peer);
+        mca_pml_umrddt_ipc_free(peer);
+        MCA_PML_UMRDDT_COUNT_ADD(peers_now, (uint64_t) -1);
+        mca_pml_umrddt_peer_bytes(-(int64_t) sizeof(*peer));
+        free(peer);
+        rc = opal_hash_table_get_next_key_ptr(&mca_pml_umrddt.peers, &key, &length, (void **) &peer,
+                                              node, &node);
+    }
+    for (uint32_t i = 0; i < mca_pml_umrddt.comm_end; ++i) {
+        if (NULL != mca_pml_umrddt_comms[i]) {
+            OBJ_RELEASE(mca_pml_umrddt_comms[i]);
+            mca_pml_umrddt_comms[i] = NULL;
+        }
+    }
+}

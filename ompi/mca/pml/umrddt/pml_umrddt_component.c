@@ -1,0 +1,115 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The component: how umrddt comes up in front of another PML.
+ *
+ * `--mca pml umrddt` makes the pml framework open this component only. So open() opens the
+ * candidates for the host PML and lends them to the framework; init() declines, and the framework
+ * selects the best of them as if umrddt were not there (its name goes into the modex, so that ob1's
+ * check of it succeeds); close(), which the framework calls on a component that was not selected,
+ * is the place to step in front of the winner, before the modex exchange. What was tried and
+ * failed: being selected (ob1 refuses peers whose PML has another name), and editing the selection
+ * in register (too late).
+ */
+
+#include "ompi_config.h"
+
+#include "opal/mca/base/mca_base_component_repository.h"
+#include "opal/util/output.h"
+#include "opal/util/show_help.h"
+
+#include "pml_umrddt.h"
+
+mca_pml_umrddt_t mca_pml_umrddt;
+
+/** open() found that the user wants us, and the host candidates are in the framework's list. */
+static bool wanted = false;
+
+static int component_register(void)
+{
+    const char *built_for;
+
+#if defined(UMRDDT_HELPDIR)
+    opal_show_help_add_dir(UMRDDT_HELPDIR);
+#endif
+    if (!umrddt_right_release(&built_for)) {
+        /* Not by show_help: mpirun 4.1.4 loses texts when Open MPI's own complaint comes next. */
+        opal_output(
+            0,
+            "umrddt: this build is for Open MPI %s, and the one that is running is %s. umrddt "
+            "stays out of this job. Build it for this Open MPI (./configure "
+            "--with-ompi=DIR), or take its components out of the component path.",
+            built_for, opal_version_string);
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    (void) mca_pml_umrddt_params_register();
+    mca_pml_umrddt_pvars_register();
+    return OMPI_SUCCESS;
+}
+
+static int component_open(void)
+{
+    wanted = false;
+    if (!mca_pml_umrddt_requested()) {
+        return OMPI_SUCCESS;
+    }
+    if (OMPI_SUCCESS == mca_pml_umrddt_host_open()) {
+        wanted = true;
+    }
+    return OMPI_SUCCESS;
+}
+
+static mca_pml_base_module_t *component_init(int *priority, bool enable_progress_threads,
+                                             bool enable_mpi_threads)
+{
+    (void) enable_progress_threads;
+    (void) enable_mpi_threads;
+    *priority = 0;
+    return NULL;
+}
+
+static int component_close(void)
+{
+    mca_base_component_t *self = &mca_pml_umrddt_component.pmlm_version;
+
+    if (!wanted || mca_pml_umrddt.interposed || NULL == mca_pml.pml_enable) {
+        /* nobody asked, a second close, or nothing was selected (ompi_info) */
+        return OMPI_SUCCESS;
+    }
+    wanted = false;
+
+    /* the framework unloads us after this call: keep the code */
+    if (OPAL_SUCCESS
+        != mca_base_component_repository_retain_component(self->mca_type_name,
+                                                          self->mca_component_name)) {
+        opal_output(0, "umrddt: cannot stay loaded; messages go by %s alone",
+                    mca_pml_base_selected_component.pmlm_version.mca_component_name);
+        return OMPI_SUCCESS;
+    }
+    mca_pml_umrddt_interpose();
+    return OMPI_SUCCESS;
+}
+
+mca_pml_base_component_t mca_pml_umrddt_component = {
+    .pmlm_version =
+        {
+            UMRDDT_PML_BASE_VERSION,
+            .mca_component_name = "umrddt",
+            MCA_BASE_MAKE_VERSION(component, OMPI_MAJOR_VERSION, OMPI_MINOR_VERSION,
+                                  OMPI_RELEASE_VERSION),
+            .mca_open_component = component_open,
+            .mca_close_component = component_close,
+            .mca_register_component_params = component_register,
+        },
+    .pmlm_data = {MCA_BASE_METADATA_PARAM_NONE},
+    .pmlm_init = component_init,
+    .pmlm_finalize = mca_pml_umrddt_finalize,
+};

@@ -1,0 +1,438 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Control messages, and the notices of failure among them.
+ *
+ * What the host PML refuses to send is kept and sent again by progress, as often as it takes: who
+ * it is for waits for it, and can be told in no other way. Those for one process of a communicator
+ * stay in their order; those for others do not wait for them. There are no more of them than
+ * messages under way ask for, a message goes on only when its own has come. Their communicators are
+ * held until they are sent.
+ *
+ * All of progress only.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "ompi/runtime/mpiruntime.h"
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/show_help.h"
+
+#include "pml_umrddt.h"
+
+/** A control message that the host PML still reads (or, for a notice, still writes), or refused. */
+typedef struct control_t {
+    mca_pml_umrddt_wait_t wait; /**< for the host; or the place among the refused */
+    struct control_t *next;     /**< of the idle ones */
+    ompi_request_t *request;
+    mca_pml_umrddt_comm_t *comm;
+    int peer;
+    int tag;
+    bool behind;     /**< refused: another one for the same process is before it */
+    time_t hopeless; /**< since when the host has given reasons that seldom pass; 0: it has not */
+    size_t length;   /**< of bytes */
+    size_t room;     /**< for bytes */
+    unsigned char bytes[];
+} control_t;
+
+/** Room that is enough for all but long lists of keys. */
+#define CONTROL_ROOM 256
+
+/** So many idle ones are kept, of which some are there only for messages that must not be lost. */
+#define CONTROL_KEPT     64
+#define CONTROL_RESERVED 32
+
+static control_t *idle;
+static unsigned idle_count;
+
+static opal_list_t refused;         /**< in the order in which they are to be sent */
+static mca_pml_umrddt_wait_t again; /**< while there are any */
+
+/* ---------------------------------------------------------------------------------------------
+ * Records
+ * ------------------------------------------------------------------------------------------- */
+
+static control_t *control_make(size_t room)
+{
+    control_t *control = malloc(sizeof(*control) + room);
+
+    if (NULL != control) {
+        OBJ_CONSTRUCT(&control->wait, mca_pml_umrddt_wait_t);
+        control->request = NULL;
+        control->room = room;
+    }
+    return control;
+}
+
+static void control_delete(control_t *control)
+{
+    OBJ_DESTRUCT(&control->wait);
+    free(control);
+}
+
+static control_t *idle_take(void)
+{
+    control_t *control = idle;
+
+    idle = control->next;
+    --idle_count;
+    return control;
+}
+
+static void idle_put(control_t *control)
+{
+    control->next = idle;
+    idle = control;
+    ++idle_count;
+}
+
+/** @param[in] must  it may be of the reserve, if there is no memory */
+static control_t *control_new(size_t length, bool must)
+{
+    control_t *control;
+
+    if (OPAL_UNLIKELY(CONTROL_ROOM < length)) {
+        return control_make(length);
+    }
+    if (OPAL_LIKELY(CONTROL_RESERVED < idle_count)) {
+        return idle_take();
+    }
+    control = control_make(CONTROL_ROOM);
+    return NULL == control && must && 0 < idle_count ? idle_take() : control;
+}
+
+static void control_free(control_t *control)
+{
+    if (NULL != control->request) {
+        ompi_request_free(&control->request);
+        control->request = NULL;
+    }
+    if (CONTROL_KEPT > idle_count && CONTROL_ROOM == control->room) {
+        idle_put(control);
+    } else {
+        control_delete(control);
+    }
+}
+
+int mca_pml_umrddt_control_init(void)
+{
+    OBJ_CONSTRUCT(&refused, opal_list_t);
+    OBJ_CONSTRUCT(&again, mca_pml_umrddt_wait_t);
+    while (CONTROL_KEPT > idle_count) {
+        control_t *control = control_make(CONTROL_ROOM);
+
+        if (NULL == control) {
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        }
+        idle_put(control);
+    }
+    return OMPI_SUCCESS;
+}
+
+void mca_pml_umrddt_control_fini(void)
+{
+    opal_list_item_t *item;
+
+    while (NULL != (item = opal_list_remove_first(&refused))) {
+        control_delete((control_t *) item);
+    }
+    mca_pml_umrddt_wait_cancel(&again);
+    while (0 < idle_count) {
+        control_delete(idle_take());
+    }
+    OBJ_DESTRUCT(&again);
+    OBJ_DESTRUCT(&refused);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Refusals
+ * ------------------------------------------------------------------------------------------- */
+
+/** True for what the host says while it is short of something, which others will give back. */
+static bool passes(int rc)
+{
+    return OMPI_ERR_OUT_OF_RESOURCE == rc || OMPI_ERR_TEMP_OUT_OF_RESOURCE == rc
+           || OMPI_ERR_RESOURCE_BUSY == rc || OMPI_ERR_WOULD_BLOCK == rc;
+}
+
+bool mca_pml_umrddt_hopeless(int rc, time_t *since)
+{
+    struct timespec now;
+
+    if (passes(rc)) {
+        *since = 0;
+        return false;
+    }
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (0 == *since) {
+        *since = now.tv_sec + 1; /* never 0, and no sooner than asked for */
+    }
+    return 0 < mca_pml_umrddt.params.refusals
+           && now.tv_sec - *since >= (time_t) mca_pml_umrddt.params.refusals;
+}
+
+void mca_pml_umrddt_cannot_tell(mca_pml_umrddt_comm_t *comm, int peer, int rc)
+{
+    opal_show_help("help-mca-pml-umrddt.txt", "cannot-tell", true, peer, rc,
+                   mca_pml_umrddt.params.refusals);
+    (void) ompi_mpi_abort(comm->comm, MPI_ERR_OTHER);
+}
+
+static inline bool same_peer(const control_t *one, const control_t *other)
+{
+    return one->comm == other->comm && one->peer == other->peer;
+}
+
+/** The first of those refused that is for the same process; NULL: there is none. */
+static control_t *first_for(const control_t *control)
+{
+    opal_list_item_t *item;
+
+    for (item = opal_list_get_first(&refused); item != opal_list_get_end(&refused);
+         item = opal_list_get_next(item)) {
+        if (same_peer((control_t *) item, control)) {
+            return (control_t *) item;
+        }
+    }
+    return NULL;
+}
+
+static bool control_sent(void *owner)
+{
+    control_t *control = owner;
+
+    if (!REQUEST_COMPLETE(control->request)) {
+        return false;
+    }
+    control_free(control);
+    mca_pml_umrddt_active(-1);
+    return true;
+}
+
+/** Give it to the host. @return OMPI_SUCCESS, or why the host refuses it */
+static int give(control_t *control)
+{
+    int rc = mca_pml_umrddt.host.pml_isend(control->bytes, control->length, &ompi_mpi_byte.dt,
+                                           control->peer, control->tag, MCA_PML_BASE_SEND_STANDARD,
+                                           control->comm->comm, &control->request);
+
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        control->request = NULL;
+        MCA_PML_UMRDDT_COUNT(control_refused);
+    }
+    return rc;
+}
+
+/** The host has it. */
+static void given(control_t *control)
+{
+    MCA_PML_UMRDDT_COUNT(control_messages);
+    MCA_PML_UMRDDT_COUNT_ADD(control_bytes, control->length);
+    if (REQUEST_COMPLETE(control->request)) {
+        control_free(control);
+    } else {
+        mca_pml_umrddt_active(1);
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &control->wait, control_sent, control);
+    }
+}
+
+/** Take it from among the refused: the next one for the same process may go. */
+static void leave(control_t *control)
+{
+    control_t *next;
+
+    opal_list_remove_item(&refused, &control->wait.super);
+    (void) __atomic_fetch_sub(&mca_pml_umrddt.refused, 1, __ATOMIC_RELAXED);
+    mca_pml_umrddt_active(-1);
+    next = first_for(control);
+    if (NULL != next) {
+        next->behind = false;
+    }
+}
+
+/** As the retry function of a wait: ask the host again for the first one of each process. */
+static bool send_refused(void *owner)
+{
+    control_t *control, *next;
+
+    (void) owner;
+    OPAL_LIST_FOREACH_SAFE (control, next, &refused, control_t) {
+        ompi_communicator_t *comm = control->comm->comm;
+        int rc;
+
+        if (control->behind) {
+            continue;
+        }
+        rc = give(control);
+        if (OMPI_SUCCESS == rc) {
+            leave(control);
+            given(control);
+            OBJ_RELEASE(comm);
+        } else if (mca_pml_umrddt_hopeless(rc, &control->hopeless)) {
+            mca_pml_umrddt_cannot_tell(control->comm, control->peer, rc);
+        }
+    }
+    return opal_list_is_empty(&refused);
+}
+
+/** Keep it until the host takes it. */
+static void keep(control_t *control, bool behind)
+{
+    control->behind = behind;
+    control->hopeless = 0;
+    OBJ_RETAIN(control->comm->comm); /* keeps comm alive too: it goes with del_comm */
+    opal_list_append(&refused, &control->wait.super);
+    (void) __atomic_fetch_add(&mca_pml_umrddt.refused, 1, __ATOMIC_RELAXED);
+    mca_pml_umrddt_active(1);
+    if (NULL == again.list) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &again, send_refused, NULL);
+    }
+}
+
+int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const void *bytes,
+                           size_t length, bool must)
+{
+    control_t *control = control_new(length, must);
+
+    if (OPAL_UNLIKELY(NULL == control)) {
+        if (must) {
+            mca_pml_umrddt_cannot_tell(comm, peer, OMPI_ERR_OUT_OF_RESOURCE);
+        }
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    memcpy(control->bytes, bytes, length);
+    control->length = length;
+    control->comm = comm;
+    control->peer = peer;
+    control->tag = tag;
+    if (OPAL_UNLIKELY(!opal_list_is_empty(&refused)) && NULL != first_for(control)) {
+        keep(control, true);
+    } else if (OPAL_LIKELY(OMPI_SUCCESS == give(control))) {
+        given(control);
+    } else {
+        keep(control, false);
+    }
+    return OMPI_SUCCESS;
+}
+
+void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm)
+{
+    control_t *control, *next;
+
+    OPAL_LIST_FOREACH_SAFE (control, next, &refused, control_t) {
+        if (NULL == comm || comm == control->comm) {
+            leave(control);
+            control_free(control);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Notices of failure
+ * ------------------------------------------------------------------------------------------- */
+
+/** Set the number of listeners, which is read without the lock that the caller holds. */
+static void listeners_set(uint32_t count)
+{
+    __atomic_store_n(&mca_pml_umrddt.listener_count, count, __ATOMIC_RELAXED);
+}
+
+void mca_pml_umrddt_listen(mca_pml_umrddt_comm_t *comm)
+{
+    if (OPAL_LIKELY(comm->listening)) {
+        return;
+    }
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    if (!comm->listening) {
+        comm->listening = true;
+        opal_list_append(&mca_pml_umrddt.listeners, &comm->super);
+        listeners_set(mca_pml_umrddt.listener_count + 1);
+    }
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+}
+
+void mca_pml_umrddt_unlisten(mca_pml_umrddt_comm_t *comm)
+{
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    if (comm->listening) {
+        comm->listening = false;
+        opal_list_remove_item(&mca_pml_umrddt.listeners, &comm->super);
+        listeners_set(mca_pml_umrddt.listener_count - 1);
+    }
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+}
+
+static bool notice_received(void *owner)
+{
+    control_t *control = owner;
+    const mca_pml_umrddt_fail_t *fail = (const mca_pml_umrddt_fail_t *) control->bytes;
+
+    if (!REQUEST_COMPLETE(control->request)) {
+        return false;
+    }
+    if (MPI_SUCCESS == control->request->req_status.MPI_ERROR
+        && sizeof(*fail) == control->request->req_status._ucount
+        && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FAIL) == fail->magic
+        && MCA_PML_UMRDDT_MAX_SLOTS > fail->slot) {
+        mca_pml_umrddt_recv_failed(control->comm, control->peer, fail);
+    } else {
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+    }
+    OBJ_RELEASE(control->comm->comm);
+    control_free(control);
+    mca_pml_umrddt_active(-1);
+    return true;
+}
+
+void mca_pml_umrddt_notice_look(void)
+{
+    int tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_FAIL, 0);
+    mca_pml_umrddt_comm_t *comm;
+    ompi_communicator_t *ompi_comm = NULL;
+    ompi_status_public_t status;
+    control_t *control;
+    int matched = 0;
+
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    comm = (mca_pml_umrddt_comm_t *) opal_list_remove_first(&mca_pml_umrddt.listeners);
+    if (NULL != comm) {
+        opal_list_append(&mca_pml_umrddt.listeners, &comm->super);
+        ompi_comm = comm->comm;
+        OBJ_RETAIN(ompi_comm); /* keeps comm alive too: it goes with del_comm */
+    }
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    if (NULL == comm) {
+        return;
+    }
+
+    if (OMPI_SUCCESS
+            == mca_pml_umrddt.host.pml_iprobe(OMPI_ANY_SOURCE, tag, ompi_comm, &matched, &status)
+        && matched && NULL != (control = control_new(sizeof(mca_pml_umrddt_fail_t), false))) {
+        control->comm = comm;
+        control->peer = status.MPI_SOURCE;
+        if (OMPI_SUCCESS
+            == mca_pml_umrddt.host.pml_irecv(control->bytes, sizeof(mca_pml_umrddt_fail_t),
+                                             &ompi_mpi_byte.dt, status.MPI_SOURCE, tag, ompi_comm,
+                                             &control->request)) {
+            OBJ_RETAIN(ompi_comm);
+            mca_pml_umrddt_active(1);
+            mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &control->wait, notice_received, control);
+        } else {
+            control->request = NULL;
+            control_free(control);
+        }
+    }
+    OBJ_RELEASE(ompi_comm);
+}

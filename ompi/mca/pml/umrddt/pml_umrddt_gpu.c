@@ -1,0 +1,298 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The GPU room, as this one uses it: whether there is a driver, and where buffers are.
+ */
+
+#include "ompi_config.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
+#include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
+
+#include "pml_umrddt_gpu_stats.h"
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_pack.h"
+#include "pml_umrddt_stage.h"
+
+/** No two kinds of memory share so many bytes: the CPU's pages, and a device's are larger. */
+#define PAGE UINT64_C(4096)
+
+/** The application has initialized CUDA, as far as anybody has seen. */
+static bool in_use;
+
+/** True if there may be memory of devices. Costs a call of the driver as long as there is none. */
+static inline bool may_be_any(void)
+{
+    int devices;
+
+    if (OPAL_LIKELY(__atomic_load_n(&in_use, __ATOMIC_RELAXED))) {
+        return true;
+    }
+    if (CUDA_ERROR_NOT_INITIALIZED == mca_pml_umrddt.gpu->cuDeviceGetCount(&devices)) {
+        return false;
+    }
+    __atomic_store_n(&in_use, true, __ATOMIC_RELAXED);
+    return true;
+}
+
+/** True if the CPU can read a byte there: asked of the kernel, since the driver does not answer. */
+static bool readable(uint64_t address)
+{
+    char byte;
+    struct iovec to = {&byte, 1}, from = {(void *) (uintptr_t) address, 1};
+
+    return 1 == process_vm_readv(getpid(), &to, 1, &from, 1, 0) || EFAULT != errno;
+}
+
+void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory)
+{
+    if (OPAL_UNLIKELY(OPAL_SUCCESS
+                      != opal_umrddt_gpu_classify((void *) (uintptr_t) address, memory))) {
+        /* The driver fails, for good. Messages of the CPU's memory go on; those of the device end
+         * in an error as soon as it has to do something. */
+        memset(memory, 0, sizeof(*memory));
+        memory->kind = readable(address) ? OPAL_UMRDDT_GPU_HOST : OPAL_UMRDDT_GPU_DEVICE;
+    }
+}
+
+/** Where the heap below the break begins; UINTPTR_MAX: not known, so there is none. */
+static uintptr_t heap = UINTPTR_MAX;
+
+static void find_heap(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    char line[512];
+    unsigned long begin;
+
+    while (NULL != maps && NULL != fgets(line, sizeof(line), maps)) {
+        if (NULL != strstr(line, "[heap]") && 1 == sscanf(line, "%lx", &begin)) {
+            heap = begin;
+        }
+    }
+    if (NULL != maps) {
+        fclose(maps);
+    }
+}
+
+/** The calling thread's stack, of the system's threads; empty if that cannot be told. */
+static __thread struct {
+    bool known;
+    uintptr_t low, high;
+} stack;
+
+static void find_stack(void)
+{
+    pthread_attr_t attributes;
+    void *low;
+    size_t size;
+
+    stack.known = true;
+    if (0 == pthread_getattr_np(pthread_self(), &attributes)) {
+        if (0 == pthread_attr_getstack(&attributes, &low, &size)) {
+            stack.low = (uintptr_t) low;
+            stack.high = (uintptr_t) low + size;
+        }
+        pthread_attr_destroy(&attributes);
+    }
+}
+
+bool mca_pml_umrddt_surely_host(const void *buf, size_t count, const ompi_datatype_t *datatype)
+{
+    uintptr_t address = (uintptr_t) buf + (uintptr_t) datatype->super.true_lb;
+    uintptr_t frame = (uintptr_t) __builtin_frame_address(0);
+
+    if (MPI_BOTTOM == buf && !mca_pml_umrddt_is_contiguous(datatype, count)) {
+        return false;
+    }
+    if (heap <= address && address < (uintptr_t) sbrk(0)) {
+        return true;
+    }
+    if (OPAL_UNLIKELY(!stack.known)) {
+        find_stack();
+    }
+    /* A thread of the user's own may run on another stack: then the frame is not in this one. */
+    return stack.low <= frame && frame <= address && address < stack.high;
+}
+
+/** True if all of @p iov is known to be in this memory. */
+static bool within(const opal_umrddt_gpu_memory_t *memory, const opal_iov_cache_iov_t *iov)
+{
+    uint64_t offset = (uint64_t) iov->offset - memory->base;
+
+    return offset < memory->size && iov->length <= memory->size - offset;
+}
+
+/** From MPI_BOTTOM: the pieces may be anywhere. */
+static void look_at_pieces(const opal_iov_cache_layout_t *layout, mca_pml_umrddt_where_t *where)
+{
+    opal_umrddt_gpu_memory_t memory = {.size = 0};
+    opal_iov_cache_iov_t iovs[32];
+    uint64_t last_page = UINT64_MAX, next = 0;
+    bool first = true, others = false;
+
+    while (next < layout->size) {
+        size_t count = opal_iov_cache_form_iovs(layout->form, next, layout->size, iovs,
+                                                sizeof(iovs) / sizeof(iovs[0]), &next);
+
+        for (size_t i = 0; i < count; ++i) {
+            uint64_t address = (uint64_t) iovs[i].offset;
+
+            if (within(&memory, &iovs[i]) || last_page == address / PAGE) {
+                continue;
+            }
+            last_page = address / PAGE;
+            mca_pml_umrddt_look_at(address, &memory);
+            if (first) {
+                where->memory = memory;
+                first = false;
+            } else if (memory.kind != where->memory.kind
+                       || memory.buffer_id != where->memory.buffer_id) {
+                others = true;
+                if (OPAL_UMRDDT_GPU_DEVICE == memory.kind && !mca_pml_umrddt_on_device(where)) {
+                    where->memory = memory;
+                }
+            }
+        }
+    }
+    where->mixed = others && mca_pml_umrddt_on_device(where);
+    if (others && !where->mixed) {
+        /* the CPU may touch all of it; to whom it belongs is of no use to anybody */
+        memset(&where->memory, 0, sizeof(where->memory));
+    }
+}
+
+void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
+                         mca_pml_umrddt_where_t *where)
+{
+    opal_iov_cache_layout_t *layout;
+
+    where->memory.kind = OPAL_UMRDDT_GPU_HOST;
+    where->mixed = false;
+    if (NULL == mca_pml_umrddt.gpu || 0 == count * datatype->super.size || !may_be_any()) {
+        memset(&where->memory, 0, sizeof(where->memory));
+        return;
+    }
+    if (OPAL_UNLIKELY(MPI_BOTTOM == buf) && !mca_pml_umrddt_is_contiguous(datatype, count)
+        && OMPI_SUCCESS == mca_pml_umrddt_layout(datatype, count, &layout)) {
+        look_at_pieces(layout, where);
+        OBJ_RELEASE(layout);
+        return;
+    }
+    mca_pml_umrddt_look_at((uint64_t) (uintptr_t) buf + (uint64_t) datatype->super.true_lb,
+                           &where->memory);
+}
+
+/** Tell engines what the parameters say. */
+static void set_params(void)
+{
+    const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
+    opal_umrddt_gpu_engine_params_t engine = {
+        .how = params->gpu_scheme,
+        .scheme = params->gpu_kernel,
+        .shape_cache = params->gpu_list_cache,
+        .staging = params->gpu_pinned,
+        .staging_chunk = params->gpu_chunk,
+        .graphs = params->gpu_graphs,
+    };
+
+    opal_umrddt_gpu_engine_params(&engine);
+}
+
+void mca_pml_umrddt_gpu_stats(mca_pml_umrddt_gpu_stats_t *stats)
+{
+    opal_umrddt_gpu_driver_stats(&stats->driver);
+    opal_umrddt_gpu_engine_stats(&stats->engine);
+    opal_umrddt_gpu_staging_stats(&stats->staging);
+    opal_umrddt_gpu_scratch_stats(&stats->scratch);
+    opal_umrddt_gpu_ipc_stats(&stats->ipc);
+    stats->kept = mca_pml_umrddt_stage_kept();
+}
+
+/** The ways of messages that travel packed that the user wants. */
+static uint16_t pack_schemes(void)
+{
+    bool by_card = NULL != mca_pml_umrddt.card && mca_pml_umrddt.params.gpu_card;
+
+    switch (mca_pml_umrddt.params.scheme) {
+    case MCA_PML_UMRDDT_SCHEME_AUTO:
+        return (uint16_t) (MCA_PML_UMRDDT_BY_PACK & ~(by_card ? 0 : MCA_PML_UMRDDT_BY_PACK_GDR));
+    case MCA_PML_UMRDDT_SCHEME_PACK_GDR:
+        return by_card ? MCA_PML_UMRDDT_BY_PACK_GDR : 0;
+    case MCA_PML_UMRDDT_SCHEME_PACK_STAGED:
+        return MCA_PML_UMRDDT_BY_PACK_STAGED;
+    case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
+        return MCA_PML_UMRDDT_BY_PACK_HOST;
+    default:
+        return 0;
+    }
+}
+
+void mca_pml_umrddt_gpu_open(void)
+{
+    if (0 == (MCA_PML_UMRDDT_MEMORY_GPU & mca_pml_umrddt.params.memory)) {
+        mca_pml_umrddt.gpu_why_not = "pml_umrddt_memory is host";
+        return;
+    }
+    /* loads the library, and calls nothing of it: whether CUDA is used at all is the application's
+     * to say */
+    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&mca_pml_umrddt.gpu)) {
+        mca_pml_umrddt.gpu = NULL;
+        mca_pml_umrddt.gpu_why_not = opal_umrddt_gpu_driver_why_not();
+        return;
+    }
+    set_params();
+    find_heap();
+    if (MCA_PML_UMRDDT_SCHEME_AUTO == mca_pml_umrddt.params.scheme
+        || MCA_PML_UMRDDT_SCHEME_IPC == mca_pml_umrddt.params.scheme) {
+        mca_pml_umrddt.schemes |= MCA_PML_UMRDDT_BY_IPC;
+        mca_pml_umrddt_ipc_open();
+    }
+    mca_pml_umrddt.schemes |= pack_schemes();
+    opal_umrddt_gpu_scratch_bound(mca_pml_umrddt.params.pack_scratch);
+    mca_pml_umrddt.stages =
+        MCA_PML_UMRDDT_HOST_GPU_NO == mca_pml_umrddt.params.host_gpu
+        || (MCA_PML_UMRDDT_HOST_GPU_AUTO == mca_pml_umrddt.params.host_gpu && !umrddt_knows_cuda());
+    mca_pml_umrddt.takes_contiguous =
+        MCA_PML_UMRDDT_CONTIGUOUS_TAKE == mca_pml_umrddt.params.contiguous
+        || (MCA_PML_UMRDDT_CONTIGUOUS_AUTO == mca_pml_umrddt.params.contiguous
+            && (mca_pml_umrddt.stages || 0 < mca_pml_umrddt.params.contiguous_min));
+    mca_pml_umrddt.contiguous_from =
+        mca_pml_umrddt.params.min_size < mca_pml_umrddt.params.contiguous_min
+            ? mca_pml_umrddt.params.contiguous_min
+            : mca_pml_umrddt.params.min_size;
+    mca_pml_umrddt.looks = mca_pml_umrddt.stages || mca_pml_umrddt.takes_contiguous;
+}
+
+void mca_pml_umrddt_gpu_close(void)
+{
+    if (NULL == mca_pml_umrddt.gpu) {
+        return;
+    }
+    /* imports are of engines, and the pool's buffers of their contexts */
+    mca_pml_umrddt_stage_fini();
+    mca_pml_umrddt_ipc_close();
+    mca_pml_umrddt_pack_close();
+    opal_umrddt_gpu_staging_close();
+    opal_umrddt_gpu_engines_close();
+    mca_pml_umrddt.stages = false;
+    mca_pml_umrddt.takes_contiguous = false;
+    mca_pml_umrddt.looks = false;
+    mca_pml_umrddt.gpu = NULL;
+}

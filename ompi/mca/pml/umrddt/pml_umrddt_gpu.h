@@ -1,0 +1,79 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Where buffers are: in memory that the CPU touches, or a GPU's.
+ *
+ * A buffer lies in one allocation, as MPI demands of all but MPI_BOTTOM; so what is true of the
+ * first byte of its stream is true of all. From MPI_BOTTOM a datatype may name several.
+ */
+
+#ifndef MCA_PML_UMRDDT_GPU_H
+#define MCA_PML_UMRDDT_GPU_H
+
+#include "ompi_config.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "ompi/datatype/ompi_datatype.h"
+
+#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+
+BEGIN_C_DECLS
+
+/** Where a buffer is. */
+typedef struct mca_pml_umrddt_where_t {
+    /** The allocation with the first byte of the stream; if mixed, the first that is a device's. */
+    opal_umrddt_gpu_memory_t memory;
+    /** Not all of it is there, and some of it is a device's: only staging can carry it. */
+    bool mixed;
+} mca_pml_umrddt_where_t;
+
+/** True if the CPU, and a host PML that knows no GPU, must not touch all of it. */
+static inline bool mca_pml_umrddt_on_device(const mca_pml_umrddt_where_t *where)
+{
+    return OPAL_UMRDDT_GPU_DEVICE == where->memory.kind;
+}
+
+/** True if a GPU's engine copies from and to it: the CPU must not touch all of it, or had better
+ * not. */
+static inline bool mca_pml_umrddt_on_gpu(const mca_pml_umrddt_where_t *where)
+{
+    return mca_pml_umrddt_on_device(where) || OPAL_UMRDDT_GPU_MANAGED == where->memory.kind;
+}
+
+/** Find the CUDA driver; leaves mca_pml_umrddt.gpu NULL where there is none. */
+void mca_pml_umrddt_gpu_open(void);
+void mca_pml_umrddt_gpu_close(void);
+
+/**
+ * Look where (buf, count, datatype) is: one classification, but one for each page that is touched
+ * from MPI_BOTTOM. None without a driver, nor of an empty buffer, nor as long as the application
+ * has not initialized CUDA.
+ *
+ * @param[out] where
+ */
+void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
+                         mca_pml_umrddt_where_t *where);
+
+/**
+ * True if a buffer is the CPU's for sure, told without the driver, which takes half a microsecond
+ * for memory that it does not know: it is on the calling thread's stack, or in the heap below the
+ * break, where no driver maps anything. It may still be pinned.
+ */
+bool mca_pml_umrddt_surely_host(const void *buf, size_t count, const ompi_datatype_t *datatype);
+
+/** What the memory at an address is. If the driver fails, what the kernel says of it. */
+void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_GPU_H */

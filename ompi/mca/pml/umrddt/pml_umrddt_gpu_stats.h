@@ -1,0 +1,44 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * What the GPU room counts, in one piece.
+ */
+
+#ifndef MCA_PML_UMRDDT_GPU_STATS_H
+#define MCA_PML_UMRDDT_GPU_STATS_H
+
+#include "ompi_config.h"
+
+#include <stdint.h>
+
+#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
+#include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
+
+BEGIN_C_DECLS
+
+typedef struct mca_pml_umrddt_gpu_stats_t {
+    opal_umrddt_gpu_driver_stats_t driver;
+    opal_umrddt_gpu_engine_stats_t engine;
+    opal_umrddt_gpu_staging_stats_t staging;
+    opal_umrddt_gpu_scratch_stats_t scratch;
+    opal_umrddt_gpu_ipc_stats_t ipc;
+    uint64_t kept; /**< bytes of plain stages that nobody uses */
+} mca_pml_umrddt_gpu_stats_t;
+
+/** Copy all of them, of this component's rooms. */
+void mca_pml_umrddt_gpu_stats(mca_pml_umrddt_gpu_stats_t *stats);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_GPU_STATS_H */

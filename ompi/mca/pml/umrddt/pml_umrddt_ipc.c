@@ -1,0 +1,349 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Messages from GPU memory of the same host: what travels, and what is remembered of it; see the
+ * header.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_stripe.h"
+
+/* ---------------------------------------------------------------------------------------------
+ * What travels
+ * ------------------------------------------------------------------------------------------- */
+
+bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts)
+{
+    if (0 == (MCA_PML_UMRDDT_BY_IPC & rts->schemes)) {
+        return mca_pml_umrddt_stripes_valid(rts) && 0 == (MCA_PML_UMRDDT_BELL & rts->schemes);
+    }
+    if (0 != (MCA_PML_UMRDDT_BELL & rts->schemes)
+        && ((MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BELL) != rts->schemes
+            || MCA_PML_UMRDDT_BELLS <= rts->slot)) {
+        return false;
+    }
+    return 0 != rts->buffer_id && 0 != rts->layout && 0 != rts->pieces;
+}
+
+int mca_pml_umrddt_tell_emit(const mca_pml_umrddt_tell_t *tell, const void *flat, void *scratch,
+                             mca_pml_umrddt_emit_fn_t emit, void *context)
+{
+    mca_pml_umrddt_flat_t part = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT),
+        .seq = tell->seq,
+        .slot = tell->slot,
+        .flat_bytes = tell->flat_bytes,
+        .layout = tell->layout,
+    };
+    mca_pml_umrddt_tell_t *last = scratch;
+    uint32_t sent;
+    int rc = mca_pml_umrddt_flat_emit(&part, flat, MCA_PML_UMRDDT_TELL_ROOM - sizeof(*last),
+                                      MCA_PML_UMRDDT_TELL_ROOM, scratch, emit, context, &sent);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    *last = *tell;
+    if (sent < tell->flat_bytes) {
+        memcpy(last->bytes, (const unsigned char *) flat + sent, tell->flat_bytes - sent);
+    }
+    return emit(context, last, sizeof(*last) + (tell->flat_bytes - sent));
+}
+
+/** True if an export is what the envelope names, or not there. The GPU room checks the rest. */
+static bool export_valid(const mca_pml_umrddt_tell_t *tell, const mca_pml_umrddt_rts_t *rts)
+{
+    static const opal_umrddt_gpu_export_t none;
+
+    if (0 == (MCA_PML_UMRDDT_TELL_EXPORT & tell->what)) {
+        return 0 == memcmp(&tell->export, &none, sizeof(none));
+    }
+    return rts->buffer_id == tell->export.buffer_id;
+}
+
+/** True if a layout is what the envelope says of it. */
+static bool layout_agrees(const opal_iov_cache_layout_t *layout, const mca_pml_umrddt_rts_t *rts)
+{
+    uint32_t pieces = UINT32_MAX < layout->iov_count ? UINT32_MAX : (uint32_t) layout->iov_count;
+
+    return rts->length == layout->size && rts->lb == layout->lb && rts->pieces == pieces;
+}
+
+int mca_pml_umrddt_tell_read(const mca_pml_umrddt_tell_t *tell, size_t length,
+                             const mca_pml_umrddt_rts_t *rts, uint32_t asked,
+                             const mca_pml_umrddt_parts_t *parts, opal_iov_cache_layout_t **from)
+{
+    opal_iov_cache_layout_t *layout = NULL;
+    bool flat;
+    size_t have = NULL == parts ? 0 : parts->have;
+    int rc;
+
+    if (sizeof(*tell) > length || MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL) != tell->magic
+        || rts->seq != tell->seq || rts->slot != tell->slot || rts->layout != tell->layout
+        || 0 != (~asked & tell->what) || 0 != tell->reserved
+        || MCA_PML_UMRDDT_MAX_TELL_FLAT < tell->flat_bytes || !export_valid(tell, rts)) {
+        return OMPI_ERR_BAD_PARAM;
+    }
+    flat = 0 != (MCA_PML_UMRDDT_TELL_LAYOUT & tell->what);
+    if (flat != (0 < tell->flat_bytes)
+        || (NULL != parts
+            && (parts->layout != tell->layout || parts->flat_bytes != tell->flat_bytes))
+        || sizeof(*tell) + (tell->flat_bytes - have) != length) {
+        return OMPI_ERR_BAD_PARAM;
+    }
+    if (flat) {
+        rc = mca_pml_umrddt_flat_layout(tell->flat_bytes, tell->bytes, tell->flat_bytes - have,
+                                        parts, &layout);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+        if (!layout_agrees(layout, rts)) {
+            OBJ_RELEASE(layout);
+            return OMPI_ERR_BAD_PARAM;
+        }
+    }
+    *from = layout;
+    return OMPI_SUCCESS;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * What is remembered
+ * ------------------------------------------------------------------------------------------- */
+
+/** Allocations of a peer of which something is known, each in the entry that its BUFFER_ID says. */
+#define HOMES 64
+
+/** Allocations that a peer of which none could ever be mapped is asked for. */
+#define TRIES 4
+
+typedef struct kept_t {
+    uint64_t id;
+    uint64_t stamp;                  /**< of its last use */
+    opal_iov_cache_layout_t *layout; /**< or NULL */
+} kept_t;
+
+struct mca_pml_umrddt_ipc_peer_t {
+    struct {
+        uint64_t buffer_id;
+        const opal_umrddt_gpu_engine_t *refused_for; /**< if refused */
+        opal_umrddt_gpu_engine_t *engine;            /**< or NULL */
+        bool refused;
+    } homes[HOMES];
+    mca_pml_umrddt_bells_t *bells; /**< or NULL */
+    bool mapped;                   /**< something could be */
+    unsigned refused;              /**< how often something could not */
+    uint64_t clock;
+    unsigned last;  /**< the layout that was used last */
+    unsigned count; /**< of kept */
+    kept_t kept[];
+};
+
+static size_t ipc_bytes(unsigned count)
+{
+    return sizeof(struct mca_pml_umrddt_ipc_peer_t) + count * sizeof(kept_t);
+}
+
+static struct mca_pml_umrddt_ipc_peer_t *remember(mca_pml_umrddt_peer_t *peer)
+{
+    unsigned count = mca_pml_umrddt.params.layouts;
+
+    if (NULL == peer->ipc) {
+        peer->ipc = calloc(1, ipc_bytes(count));
+        if (NULL != peer->ipc) {
+            mca_pml_umrddt_peer_bytes((int64_t) ipc_bytes(count));
+            peer->ipc->count = count;
+        }
+    }
+    return peer->ipc;
+}
+
+static uint64_t layout_bytes(const opal_iov_cache_layout_t *layout)
+{
+    return sizeof(*layout) + opal_iov_cache_form_bytes(layout->form);
+}
+
+static void drop(kept_t *kept)
+{
+    if (NULL != kept->layout) {
+        mca_pml_umrddt.counters.ipc_layout_bytes_now -= layout_bytes(kept->layout);
+        OBJ_RELEASE(kept->layout);
+        kept->layout = NULL;
+        kept->id = 0;
+        kept->stamp = 0;
+    }
+}
+
+/** Where a layout is; count if it is not there. */
+static unsigned find(const struct mca_pml_umrddt_ipc_peer_t *ipc, uint64_t id)
+{
+    unsigned i;
+
+    if (ipc->last < ipc->count && id == ipc->kept[ipc->last].id) {
+        return ipc->last;
+    }
+    for (i = 0; i < ipc->count && id != ipc->kept[i].id; ++i) {
+        ;
+    }
+    return i;
+}
+
+opal_iov_cache_layout_t *mca_pml_umrddt_ipc_layout(mca_pml_umrddt_peer_t *peer,
+                                                   const mca_pml_umrddt_rts_t *rts)
+{
+    struct mca_pml_umrddt_ipc_peer_t *ipc = peer->ipc;
+    unsigned i;
+
+    if (NULL == ipc || (i = find(ipc, rts->layout)) == ipc->count
+        || !layout_agrees(ipc->kept[i].layout, rts)) {
+        return NULL;
+    }
+    ipc->last = i;
+    ipc->kept[i].stamp = ++ipc->clock;
+    OBJ_RETAIN(ipc->kept[i].layout);
+    return ipc->kept[i].layout;
+}
+
+/** The one that was not used for the longest time; an empty one, if there is one. */
+static kept_t *oldest(struct mca_pml_umrddt_ipc_peer_t *ipc)
+{
+    kept_t *found = &ipc->kept[0];
+
+    for (unsigned i = 1; i < ipc->count; ++i) {
+        if (ipc->kept[i].stamp < found->stamp) {
+            found = &ipc->kept[i];
+        }
+    }
+    return found;
+}
+
+void mca_pml_umrddt_ipc_keep(mca_pml_umrddt_peer_t *peer, uint64_t id,
+                             opal_iov_cache_layout_t *layout)
+{
+    struct mca_pml_umrddt_ipc_peer_t *ipc = remember(peer);
+    uint64_t bytes = layout_bytes(layout), most = mca_pml_umrddt.params.layout_cache;
+    kept_t *kept;
+
+    if (NULL == ipc || 0 == ipc->count || bytes > most || find(ipc, id) < ipc->count) {
+        return;
+    }
+    kept = oldest(ipc);
+    drop(kept);
+    /* what other peers have is left to them */
+    while (mca_pml_umrddt.counters.ipc_layout_bytes_now > most - bytes) {
+        kept_t *other = NULL;
+
+        for (unsigned i = 0; i < ipc->count; ++i) {
+            if (NULL != ipc->kept[i].layout
+                && (NULL == other || ipc->kept[i].stamp < other->stamp)) {
+                other = &ipc->kept[i];
+            }
+        }
+        if (NULL == other) {
+            return;
+        }
+        drop(other);
+    }
+    OBJ_RETAIN(layout);
+    kept->layout = layout;
+    kept->id = id;
+    kept->stamp = ++ipc->clock;
+    ipc->last = (unsigned) (kept - ipc->kept);
+    mca_pml_umrddt.counters.ipc_layout_bytes_now += bytes;
+}
+
+mca_pml_umrddt_bells_t *mca_pml_umrddt_ipc_bells(const mca_pml_umrddt_peer_t *peer)
+{
+    return NULL == peer->ipc ? NULL : peer->ipc->bells;
+}
+
+void mca_pml_umrddt_ipc_map_bells(mca_pml_umrddt_peer_t *peer, uint32_t pid, uint32_t fd)
+{
+    struct mca_pml_umrddt_ipc_peer_t *ipc = remember(peer);
+
+    if (NULL != ipc && NULL == ipc->bells && mca_pml_umrddt.params.ipc_bells) {
+        ipc->bells = mca_pml_umrddt_bells_map(pid, fd, peer->cookie);
+    }
+}
+
+opal_umrddt_gpu_engine_t *mca_pml_umrddt_ipc_home(const mca_pml_umrddt_peer_t *peer,
+                                                  uint64_t buffer_id)
+{
+    const struct mca_pml_umrddt_ipc_peer_t *ipc = peer->ipc;
+
+    return NULL != ipc && buffer_id == ipc->homes[buffer_id % HOMES].buffer_id
+               ? ipc->homes[buffer_id % HOMES].engine
+               : NULL;
+}
+
+void mca_pml_umrddt_ipc_mapped(mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
+                               opal_umrddt_gpu_engine_t *engine)
+{
+    struct mca_pml_umrddt_ipc_peer_t *ipc = remember(peer);
+
+    if (NULL == ipc) {
+        return;
+    }
+    ipc->mapped = true;
+    if (NULL != engine) {
+        ipc->homes[buffer_id % HOMES].buffer_id = buffer_id;
+        ipc->homes[buffer_id % HOMES].engine = engine;
+        ipc->homes[buffer_id % HOMES].refused = false;
+    }
+}
+
+void mca_pml_umrddt_ipc_refused(mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
+                                const opal_umrddt_gpu_engine_t *engine)
+{
+    struct mca_pml_umrddt_ipc_peer_t *ipc = remember(peer);
+
+    if (NULL == ipc) {
+        return;
+    }
+    ++ipc->refused;
+    ipc->homes[buffer_id % HOMES].buffer_id = buffer_id;
+    ipc->homes[buffer_id % HOMES].engine = NULL;
+    ipc->homes[buffer_id % HOMES].refused = true;
+    ipc->homes[buffer_id % HOMES].refused_for = engine;
+}
+
+bool mca_pml_umrddt_ipc_is_refused(const mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
+                                   const opal_umrddt_gpu_engine_t *engine)
+{
+    const struct mca_pml_umrddt_ipc_peer_t *ipc = peer->ipc;
+
+    if (NULL == ipc) {
+        return false;
+    }
+    return (!ipc->mapped && TRIES <= ipc->refused)
+           || (ipc->homes[buffer_id % HOMES].refused
+               && buffer_id == ipc->homes[buffer_id % HOMES].buffer_id
+               && engine == ipc->homes[buffer_id % HOMES].refused_for);
+}
+
+void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer)
+{
+    if (NULL != peer->ipc) {
+        for (unsigned i = 0; i < peer->ipc->count; ++i) {
+            drop(&peer->ipc->kept[i]);
+        }
+        if (NULL != peer->ipc->bells) {
+            mca_pml_umrddt_bells_unmap(peer->ipc->bells);
+        }
+        mca_pml_umrddt_peer_bytes(-(int64_t) ipc_bytes(peer->ipc->count));
+        free(peer->ipc);
+        peer->ipc = NULL;
+    }
+}

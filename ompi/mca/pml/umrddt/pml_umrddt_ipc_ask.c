@@ -1,0 +1,241 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Messages from GPU memory of the same host: what the receiver asks the sender for, and takes of
+ * what it is told; see pml_umrddt_ipc.h. State ASKED of pml_umrddt_ipc_recv.c.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/util/output.h"
+
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_recv.h"
+
+/** What a message waits for that has asked. */
+struct mca_pml_umrddt_asked_t {
+    mca_pml_umrddt_wait_t wait; /**< for the host to let go of bytes, after the message has */
+    ompi_request_t *request;    /**< the host's, of the next part or the TELL; NULL: none */
+    uint32_t what;              /**< MCA_PML_UMRDDT_TELL_* */
+    mca_pml_umrddt_parts_t *parts;
+    union {
+        mca_pml_umrddt_flat_t flat;
+        mca_pml_umrddt_tell_t tell;
+        unsigned char bytes[MCA_PML_UMRDDT_TELL_ROOM];
+    } got;
+};
+
+static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
+
+static bool told(void *owner);
+
+/** Nor will the next message from this allocation; asking again would not help. */
+static void refuse_memory(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_ipc_refused(recv->peer, recv->rts.buffer_id,
+                               mca_pml_umrddt_on_gpu(&recv->where) ? recv->engine : NULL);
+    mca_pml_umrddt_ipc_refuse(recv);
+}
+
+static void malformed(mca_pml_umrddt_recv_t *recv)
+{
+    MCA_PML_UMRDDT_COUNT(protocol_errors);
+    opal_output(0,
+                "umrddt: what rank %d tells of its memory makes no sense; a message of %llu bytes "
+                "goes by the host PML",
+                recv->status.MPI_SOURCE, (unsigned long long) recv->rts.length);
+    mca_pml_umrddt_ipc_refuse(recv);
+}
+
+static void asked_free(mca_pml_umrddt_asked_t *asked)
+{
+    OBJ_DESTRUCT(&asked->wait);
+    free(asked->parts);
+    free(asked);
+}
+
+/** A part was on its way when nobody wanted it any more: it has come, or never will. */
+static bool let_go(void *owner)
+{
+    mca_pml_umrddt_asked_t *asked = owner;
+
+    if (!REQUEST_COMPLETE(asked->request)) {
+        return false;
+    }
+    ompi_request_free(&asked->request);
+    asked_free(asked);
+    mca_pml_umrddt_active(-1);
+    return true;
+}
+
+void mca_pml_umrddt_ipc_ask_drop(mca_pml_umrddt_asked_t *asked)
+{
+    if (NULL == asked->request) {
+        asked_free(asked);
+        return;
+    }
+    (void) ompi_request_cancel(asked->request);
+    mca_pml_umrddt_active(1);
+    if (!let_go(asked)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &asked->wait, let_go, asked);
+    }
+}
+
+/** Post the receive of the next part, or of the TELL. */
+static int listen_for_tell(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_asked_t *asked = recv->asked;
+    int rc = mca_pml_umrddt.host.pml_irecv(
+        &asked->got, sizeof(asked->got), &ompi_mpi_byte.dt, recv->status.MPI_SOURCE,
+        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, recv->rts.slot), recv->comm->comm,
+        &asked->request);
+
+    if (OMPI_SUCCESS != rc) {
+        asked->request = NULL;
+    }
+    return rc;
+}
+
+void mca_pml_umrddt_ipc_ask(mca_pml_umrddt_recv_t *recv, uint32_t what)
+{
+    mca_pml_umrddt_reply_t reply;
+
+    recv->state = MCA_PML_UMRDDT_RECV_ASKED;
+    recv->asked = malloc(sizeof(*recv->asked));
+    if (NULL == recv->asked) {
+        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
+        return;
+    }
+    OBJ_CONSTRUCT(&recv->asked->wait, mca_pml_umrddt_wait_t);
+    recv->asked->request = NULL;
+    recv->asked->what = what;
+    recv->asked->parts = NULL;
+    mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_ASK, &reply);
+    reply.what = what;
+    if (OMPI_SUCCESS != listen_for_tell(recv)
+        || OMPI_SUCCESS != mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply)) {
+        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
+        return;
+    }
+    mca_pml_umrddt_ipc_announce(recv);
+    MCA_PML_UMRDDT_COUNT(ipc_asks);
+    mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, told, recv);
+}
+
+/** Take what was told; @p from is the layout, or NULL. */
+static void take(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_tell_t *tell,
+                 opal_iov_cache_layout_t *from)
+{
+    uint32_t lacks = recv->asked->what & ~tell->what;
+    int rc = OPAL_SUCCESS;
+
+    mca_pml_umrddt_ipc_map_bells(recv->peer, tell->bell_pid, tell->bell_fd);
+    if (NULL != from) {
+        recv->from = from;
+        mca_pml_umrddt_ipc_keep(recv->peer, recv->rts.layout, from);
+    }
+    if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & tell->what)) {
+        if (NULL == recv->engine
+            && !mca_pml_umrddt_ipc_engine_for(tell->export.uuid, &recv->engine)) {
+            refuse_memory(recv);
+            return;
+        }
+        rc = opal_umrddt_gpu_import(recv->engine, mca_pml_umrddt_ipc_number(recv->peer),
+                                    &tell->export, &recv->import);
+        if (OPAL_SUCCESS == rc) {
+            mca_pml_umrddt_ipc_mapped(recv->peer, recv->rts.buffer_id,
+                                      mca_pml_umrddt_on_gpu(&recv->where) ? NULL : recv->engine);
+        }
+    }
+    if (OPAL_ERR_BAD_PARAM == rc) {
+        malformed(recv);
+    } else if (OPAL_SUCCESS != rc || 0 != lacks) {
+        refuse_memory(recv);
+    } else {
+        mca_pml_umrddt_ipc_ask_drop(recv->asked);
+        recv->asked = NULL;
+        mca_pml_umrddt_ipc_go_on(recv);
+    }
+}
+
+/** In state ASKED: a part, or the TELL, may have come. */
+static bool told(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    mca_pml_umrddt_asked_t *asked = recv->asked;
+    const mca_pml_umrddt_flat_t *flat = &asked->got.flat;
+    opal_iov_cache_layout_t *from = NULL;
+    bool again = false;
+    size_t length;
+    int rc;
+
+    _Static_assert(offsetof(mca_pml_umrddt_tell_t, seq) == offsetof(mca_pml_umrddt_flat_t, seq),
+                   "both begin alike");
+    if (!REQUEST_COMPLETE(asked->request)) {
+        return false;
+    }
+    length = asked->request->req_status._ucount;
+    rc = MPI_SUCCESS == asked->request->req_status.MPI_ERROR && sizeof(*flat) <= length
+             ? OMPI_SUCCESS
+             : OMPI_ERR_BAD_PARAM;
+    ompi_request_free(&asked->request);
+    asked->request = NULL;
+
+    if (OMPI_SUCCESS == rc && recv->rts.seq != flat->seq) {
+        again = true; /* of a message that was given up */
+    } else if (OMPI_SUCCESS == rc
+               && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT) == flat->magic) {
+        again = true;
+        rc = recv->rts.slot != flat->slot || recv->rts.layout != flat->layout
+                     || 0 == (MCA_PML_UMRDDT_TELL_LAYOUT & asked->what)
+                 ? OMPI_ERR_BAD_PARAM
+                 : mca_pml_umrddt_direct_part(flat, length, MCA_PML_UMRDDT_MAX_TELL_FLAT,
+                                              &asked->parts);
+    } else if (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt_tell_read(&asked->got.tell, length, &recv->rts, asked->what,
+                                      asked->parts, &from);
+    }
+    if (OMPI_SUCCESS == rc && again) {
+        rc = listen_for_tell(recv);
+    }
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        malformed(recv);
+    } else if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
+    } else if (again) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, told, recv);
+    } else {
+        take(recv, &asked->got.tell, from);
+    }
+    return true;
+}
+
+bool mca_pml_umrddt_ipc_is_asked(const mca_pml_umrddt_recv_t *recv, uint32_t what)
+{
+    opal_list_item_t *item;
+
+    for (item = opal_list_get_first(&mca_pml_umrddt.receives);
+         item != opal_list_get_end(&mca_pml_umrddt.receives); item = opal_list_get_next(item)) {
+        const mca_pml_umrddt_recv_t *other = container_of(item, mca_pml_umrddt_recv_t, active);
+
+        if (MCA_PML_UMRDDT_RECV_ASKED == other->state && other->peer == recv->peer
+            && ((0 != (MCA_PML_UMRDDT_TELL_EXPORT & what & other->asked->what)
+                 && other->rts.buffer_id == recv->rts.buffer_id)
+                || (0 != (MCA_PML_UMRDDT_TELL_LAYOUT & what & other->asked->what)
+                    && other->rts.layout == recv->rts.layout))) {
+            return true;
+        }
+    }
+    return false;
+}

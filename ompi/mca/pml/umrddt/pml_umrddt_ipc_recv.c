@@ -1,0 +1,366 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Messages from GPU memory of the same host: the receiver; see pml_umrddt_ipc.h.
+ *
+ *     MATCHED -> LOOK --(all is here)-------------------> COPY -> DONE
+ *                 | \                                    /  |
+ *                 |  +--(nobody asks for it)--> ASKED --+   |
+ *                 |                               |         |
+ *                 +-------------------------------+---------+--> HOST
+ *
+ * test/model/ipc.pml is a model of it, which is checked.
+ *
+ * In LOOK wait: messages that need what another one has asked for, and those for which the engine
+ * has no more room while it copies for others.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_pack.h"
+#include "pml_umrddt_recv.h"
+
+static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
+
+/** Copies under way, of all messages. */
+static unsigned copies;
+
+static bool copied(void *owner);
+
+void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_wait_cancel(&recv->wait);
+    mca_pml_umrddt_ipc_release(recv);
+    if (mca_pml_umrddt_pack_receive(recv)) {
+        return;
+    }
+    mca_pml_umrddt_recv_by_host(recv, &counters->fallback_ipc);
+}
+
+static void wait_for(mca_pml_umrddt_recv_t *recv, bool (*retry)(void *))
+{
+    mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, retry, recv);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Engines
+ * ------------------------------------------------------------------------------------------- */
+
+/** True if the application has a context on a device, which @p memory then names. */
+static bool has_context(int ordinal, opal_umrddt_gpu_memory_t *memory)
+{
+    const opal_umrddt_gpu_driver_t *gpu = mca_pml_umrddt.gpu;
+    CUdevice device, current;
+    unsigned int flags;
+    int active = 0;
+    CUcontext ctx;
+
+    *memory = (opal_umrddt_gpu_memory_t){.kind = OPAL_UMRDDT_GPU_DEVICE, .device = ordinal};
+    if (CUDA_SUCCESS != gpu->cuDeviceGet(&device, ordinal)) {
+        return false;
+    }
+    if (CUDA_SUCCESS == gpu->cuDevicePrimaryCtxGetState(device, &flags, &active) && 0 != active) {
+        return true;
+    }
+    if (CUDA_SUCCESS == gpu->cuCtxGetCurrent(&ctx) && NULL != ctx
+        && CUDA_SUCCESS == gpu->cuCtxGetDevice(&current) && device == current) {
+        memory->ctx = ctx;
+        return true;
+    }
+    return false;
+}
+
+static bool has_uuid(int ordinal, const uint8_t *uuid)
+{
+    const opal_umrddt_gpu_driver_t *gpu = mca_pml_umrddt.gpu;
+    CUdevice device;
+    CUuuid here;
+
+    return CUDA_SUCCESS == gpu->cuDeviceGet(&device, ordinal)
+           && (CUDA_SUCCESS == gpu->cuDeviceGetUuid_v2(&here, device)
+               || CUDA_SUCCESS == gpu->cuDeviceGetUuid(&here, device))
+           && 0 == memcmp(&here, uuid, sizeof(here));
+}
+
+/** The first device on which the application has a context, and which has this uuid (NULL: any). */
+static bool find_device(const uint8_t *uuid, opal_umrddt_gpu_memory_t *memory)
+{
+    int count = 0;
+
+    if (CUDA_SUCCESS != mca_pml_umrddt.gpu->cuDeviceGetCount(&count)) {
+        return false; /* it has not called cuInit */
+    }
+    for (int i = 0; i < count; ++i) {
+        if ((NULL == uuid || has_uuid(i, uuid)) && has_context(i, memory)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine)
+{
+    opal_umrddt_gpu_memory_t memory;
+
+    return (find_device(uuid, &memory) || find_device(NULL, &memory))
+           && OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&memory, engine);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The copy
+ * ------------------------------------------------------------------------------------------- */
+
+/** The sender waits at its bell, and was not told to look elsewhere. */
+static bool at_bell(const mca_pml_umrddt_recv_t *recv)
+{
+    return 0 != (MCA_PML_UMRDDT_BELL & recv->rts.schemes) && !recv->announced;
+}
+
+void mca_pml_umrddt_ipc_announce(mca_pml_umrddt_recv_t *recv)
+{
+    if (at_bell(recv)) {
+        recv->announced = true;
+        mca_pml_umrddt_ring(mca_pml_umrddt_ipc_bells(recv->peer), recv->rts.slot, recv->rts.seq,
+                            MCA_PML_UMRDDT_RUNG_REPLY);
+    }
+}
+
+/** The message is here: tell the sender, whose memory is its own again, and complete. */
+static void finish(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_bells_t *bells = mca_pml_umrddt_ipc_bells(recv->peer);
+    mca_pml_umrddt_reply_t reply;
+
+    if (at_bell(recv)) {
+        mca_pml_umrddt_ring(bells, recv->rts.slot, recv->rts.seq, MCA_PML_UMRDDT_RUNG_DONE);
+        MCA_PML_UMRDDT_COUNT(ipc_bells);
+    } else {
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
+        reply.total = recv->total;
+        reply.what = NULL == bells ? 0 : MCA_PML_UMRDDT_CAN_RING;
+        (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
+    }
+    MCA_PML_UMRDDT_COUNT(recvs_ipc);
+    MCA_PML_UMRDDT_COUNT_ADD(ipc_bytes, recv->total);
+    mca_pml_umrddt_recv_done(recv);
+}
+
+/** In state COPY. */
+static bool copied(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    int rc = opal_umrddt_gpu_copy_test(recv->copy);
+
+    if (OPAL_ERR_RESOURCE_BUSY == rc) {
+        return false;
+    }
+    recv->copy = NULL;
+    --copies;
+    if (OPAL_SUCCESS == rc) {
+        finish(recv);
+    } else {
+        mca_pml_umrddt_ipc_refuse(recv);
+    }
+    return true;
+}
+
+/**
+ * Where the sender's bytes are here.
+ *
+ * @param[out] from  as the engine wants it
+ *
+ * @return false: not all of them are in the allocation that the envelope names
+ */
+static bool place(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_place_t *from)
+{
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
+    uint64_t lowest, end, here;
+    bool wrong;
+
+    wrong = __builtin_add_overflow(rts->buffer, rts->lb, &lowest);
+    wrong = (NULL == recv->from ? __builtin_add_overflow(lowest, rts->length, &end)
+                                : __builtin_add_overflow(rts->buffer, recv->from->ub, &end))
+            || wrong;
+    if (wrong) {
+        return false;
+    }
+    here = opal_umrddt_gpu_import_address(recv->import, lowest, end);
+    from->layout = recv->from;
+    from->address = NULL == recv->from ? here : here - (uint64_t) rts->lb;
+    from->kind = OPAL_UMRDDT_GPU_DEVICE;
+    from->reached = true;
+    return 0 != here;
+}
+
+/** In state LOOK, with all that is needed: begin to copy. */
+static bool copy(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    opal_umrddt_gpu_place_t from, to = {.layout = recv->layout,
+                                        .address = (uintptr_t) recv->buf,
+                                        .kind = recv->where.memory.kind,
+                                        .reached = mca_pml_umrddt_on_gpu(&recv->where)};
+    int rc;
+
+    if (!place(recv, &from)) {
+        mca_pml_umrddt_ipc_refuse(recv);
+        return true;
+    }
+    rc = opal_umrddt_gpu_copy(recv->engine, &from, &to, 0, recv->total, &recv->copy);
+    if (OPAL_ERR_OUT_OF_RESOURCE == rc && 0 < copies) {
+        return false;
+    }
+    if (OPAL_SUCCESS != rc) {
+        recv->copy = NULL;
+        mca_pml_umrddt_ipc_refuse(recv);
+        return true;
+    }
+    ++copies;
+    recv->state = MCA_PML_UMRDDT_RECV_COPY;
+    if (!copied(recv)) {
+        wait_for(recv, copied);
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * What is here, and what is not
+ * ------------------------------------------------------------------------------------------- */
+
+/** In state LOOK: copy if all is here, ask for what is not, or wait for who has asked. */
+static bool look(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    uint32_t lacks = 0;
+
+    if (NULL == recv->engine) {
+        recv->engine = mca_pml_umrddt_ipc_home(recv->peer, recv->rts.buffer_id);
+    }
+    if (NULL == recv->import
+        && (NULL == recv->engine
+            || OPAL_SUCCESS
+                   != opal_umrddt_gpu_import_find(recv->engine,
+                                                  mca_pml_umrddt_ipc_number(recv->peer),
+                                                  recv->rts.buffer_id, &recv->import))) {
+        recv->import = NULL;
+        lacks |= MCA_PML_UMRDDT_TELL_EXPORT;
+    }
+    if (1 < recv->rts.pieces && NULL == recv->from) {
+        recv->from = mca_pml_umrddt_ipc_layout(recv->peer, &recv->rts);
+        lacks |= NULL == recv->from ? MCA_PML_UMRDDT_TELL_LAYOUT : 0;
+    }
+    if (OPAL_LIKELY(0 == lacks)) {
+        return copy(recv);
+    }
+    if (mca_pml_umrddt_ipc_is_refused(recv->peer, recv->rts.buffer_id,
+                                      mca_pml_umrddt_on_gpu(&recv->where) ? recv->engine : NULL)) {
+        mca_pml_umrddt_ipc_refuse(recv);
+        return true;
+    }
+    if (mca_pml_umrddt_ipc_is_asked(recv, lacks)) {
+        return false;
+    }
+    mca_pml_umrddt_ipc_ask(recv, lacks);
+    return true;
+}
+
+void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv)
+{
+    recv->state = MCA_PML_UMRDDT_RECV_LOOK;
+    if (!look(recv)) {
+        wait_for(recv, look);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * From the match to the end
+ * ------------------------------------------------------------------------------------------- */
+
+void mca_pml_umrddt_ipc_reset(mca_pml_umrddt_recv_t *recv)
+{
+    recv->engine = NULL;
+    recv->import = NULL;
+    recv->from = NULL;
+    recv->copy = NULL;
+    recv->asked = NULL;
+    recv->announced = false;
+}
+
+void mca_pml_umrddt_ipc_receive(mca_pml_umrddt_recv_t *recv)
+{
+    opal_umrddt_gpu_memory_t memory;
+
+    recv->way = MCA_PML_UMRDDT_WAY_IPC;
+    if (NULL == recv->layout
+        && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
+        recv->layout = NULL;
+        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
+        return;
+    }
+    if (recv->where.mixed) {
+        mca_pml_umrddt_ipc_refuse(recv);
+        return;
+    }
+    if (mca_pml_umrddt_on_gpu(&recv->where)) {
+        if (OPAL_SUCCESS != opal_umrddt_gpu_engine_get(&recv->where.memory, &recv->engine)) {
+            recv->engine = NULL;
+            mca_pml_umrddt_ipc_refuse(recv);
+            return;
+        }
+    } else if (NULL == mca_pml_umrddt_ipc_home(recv->peer, recv->rts.buffer_id)
+               && !find_device(NULL, &memory)) {
+        mca_pml_umrddt_ipc_refuse(recv);
+        return;
+    }
+    mca_pml_umrddt_ipc_go_on(recv);
+}
+
+void mca_pml_umrddt_ipc_release(mca_pml_umrddt_recv_t *recv)
+{
+    if (NULL != recv->asked) {
+        mca_pml_umrddt_ipc_ask_drop(recv->asked);
+        recv->asked = NULL;
+    }
+    if (NULL != recv->import) {
+        opal_umrddt_gpu_import_release(recv->import);
+        recv->import = NULL;
+    }
+    if (NULL != recv->from) {
+        OBJ_RELEASE(recv->from);
+        recv->from = NULL;
+    }
+}
+
+void mca_pml_umrddt_ipc_open(void)
+{
+    opal_umrddt_gpu_ipc_params_t bounds = {.imports = mca_pml_umrddt.params.ipc_imports,
+                                           .import_bytes = mca_pml_umrddt.params.ipc_import_bytes,
+                                           .exports = mca_pml_umrddt.params.ipc_exports};
+
+    opal_umrddt_gpu_ipc_params(&bounds);
+}
+
+void mca_pml_umrddt_ipc_forget(const mca_pml_umrddt_peer_t *peer)
+{
+    if (NULL != mca_pml_umrddt.gpu) {
+        opal_umrddt_gpu_ipc_forget(mca_pml_umrddt_ipc_number(peer));
+    }
+}
+
+void mca_pml_umrddt_ipc_close(void)
+{
+    opal_umrddt_gpu_ipc_close();
+    mca_pml_umrddt_bells_close();
+}

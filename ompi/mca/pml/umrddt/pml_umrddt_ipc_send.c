@@ -1,0 +1,106 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Messages from GPU memory of the same host: the sender, which offers its memory and answers
+ * questions about it; see pml_umrddt_ipc.h.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "pml_umrddt_ipc.h"
+
+/** Bytes that a block and a term take at most, flattened, and what comes before them. */
+#define MOST_OF_BLOCK 20
+#define MOST_OF_TERM  128
+#define MOST_OF_HEAD  64
+
+/** True if a layout is sure to fit a TELL and its parts; told without flattening it. */
+static bool can_be_told(const opal_iov_cache_layout_t *layout)
+{
+    return opal_iov_cache_layout_is_contiguous(layout)
+           || layout->form->block_count * MOST_OF_BLOCK + layout->form->term_count * MOST_OF_TERM
+                      + MOST_OF_HEAD
+                  <= MCA_PML_UMRDDT_MAX_TELL_FLAT;
+}
+
+void mca_pml_umrddt_ipc_offer_device(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_rts_t *rts = &send->rts;
+
+    if (0 == (MCA_PML_UMRDDT_BY_IPC & send->comm->schemes)
+        || !mca_pml_umrddt_ipc_reaches(send->peer) || !can_be_told(send->layout)) {
+        return;
+    }
+    rts->schemes |= MCA_PML_UMRDDT_BY_IPC;
+    rts->buffer_id = send->where.memory.buffer_id;
+    rts->buffer = (uintptr_t) send->buf;
+    rts->layout = send->layout->id;
+    rts->lb = send->layout->lb;
+}
+
+static int emit(void *context, const void *bytes, size_t length)
+{
+    mca_pml_umrddt_send_t *send = context;
+
+    return mca_pml_umrddt_control(send->comm, send->dst,
+                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, send->slot), bytes,
+                                  length, false);
+}
+
+int mca_pml_umrddt_ipc_tell(mca_pml_umrddt_send_t *send, uint32_t what)
+{
+    mca_pml_umrddt_tell_t tell = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL),
+        .seq = send->rts.seq,
+        .slot = send->slot,
+        .layout = send->rts.layout,
+    };
+    void *scratch, *flat = NULL;
+    size_t bytes;
+    int rc;
+
+    if (0 == (MCA_PML_UMRDDT_BY_IPC & send->rts.schemes) || send->told || 0 == what
+        || 0 != (~(uint32_t) MCA_PML_UMRDDT_TELL_ALL & what)) {
+        return OMPI_ERR_BAD_PARAM;
+    }
+    send->told = true;
+    if (mca_pml_umrddt.params.ipc_bells) {
+        mca_pml_umrddt_bells_tell(mca_pml_umrddt.self.cookie, &tell.bell_pid, &tell.bell_fd);
+    }
+    if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & what)) {
+        opal_umrddt_gpu_export_t export;
+
+        /* another BUFFER_ID: the application freed the buffer of a message that is under way */
+        if (OPAL_SUCCESS == opal_umrddt_gpu_export(&send->where.memory, &export)
+            && send->rts.buffer_id == export.buffer_id) {
+            tell.export = export;
+            tell.what |= MCA_PML_UMRDDT_TELL_EXPORT;
+        }
+    }
+    if (0 != (MCA_PML_UMRDDT_TELL_LAYOUT & what)) {
+        bytes = opal_iov_cache_form_flatten(send->layout->form, NULL, 0);
+        flat = MCA_PML_UMRDDT_MAX_TELL_FLAT < bytes ? NULL : malloc(bytes);
+        if (NULL != flat) {
+            (void) opal_iov_cache_form_flatten(send->layout->form, flat, bytes);
+            tell.flat_bytes = (uint32_t) bytes;
+            tell.what |= MCA_PML_UMRDDT_TELL_LAYOUT;
+        }
+    }
+    scratch = malloc(MCA_PML_UMRDDT_TELL_ROOM);
+    rc = NULL == scratch ? OMPI_ERR_OUT_OF_RESOURCE
+                         : mca_pml_umrddt_tell_emit(&tell, flat, scratch, emit, send);
+    free(scratch);
+    free(flat);
+    return rc;
+}

@@ -1,0 +1,310 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The prediction; see pml_umrddt_model.h. Nothing here has a state.
+ *
+ * A message that is taken begins with an envelope, and but for CUDA IPC with an answer; each is a
+ * small message of the host PML. Then the schemes differ:
+ *
+ *   umr      the keys that are not there yet, shared by the uses; a write, and the bytes at the
+ *            card's rate or the pieces of both layouts at the card's, whichever takes longer
+ *   direct   the receiver's layout on its way, if it is not there; as many writes as it takes, or
+ *            the bytes
+ *   ipc      opening the allocation, if it is not; one copy of a GPU
+ *   pack-*   three stages, packing, wire and unpacking, through which the chunks go one behind the
+ *            other: all of the first, and the slowest stage for each further one
+ *   host     for memory of the CPU the pieces of both sides copied while the bytes move; for memory
+ *            of GPUs that the host PML must not be given, packing and unpacking before and behind
+ */
+
+#include "pml_umrddt_model.h"
+
+#include <math.h>
+
+#define MIB 1048576.0
+
+const char *const mca_pml_umrddt_way_names[MCA_PML_UMRDDT_WAYS] = {
+    [MCA_PML_UMRDDT_WAY_IPC] = "ipc",
+    [MCA_PML_UMRDDT_WAY_UMR] = "umr",
+    [MCA_PML_UMRDDT_WAY_DIRECT] = "direct",
+    [MCA_PML_UMRDDT_WAY_PACK_GDR] = "pack-gdr",
+    [MCA_PML_UMRDDT_WAY_PACK_STAGED] = "pack-staged",
+    [MCA_PML_UMRDDT_WAY_PACK_HOST] = "pack-host",
+    [MCA_PML_UMRDDT_WAY_HOST] = "host",
+};
+
+void mca_pml_umrddt_figures_default(mca_pml_umrddt_figures_t *figures)
+{
+#define FIGURE_DEFAULT(name, value, help) .name = value,
+    static const mca_pml_umrddt_figures_t defaults = {
+        MCA_PML_UMRDDT_FIGURES(FIGURE_DEFAULT)
+            /* 8, 64, 512, 4096, 32768, 262144 bytes */
+            .cpu_copy = {600, 3000, 8000, 10000, 10000, 10000},
+        .gpu_pack = {1300000, 1700000, 1770000, 1770000, 1770000, 1770000},
+        .gpu_unpack = {790000, 1370000, 1750000, 1750000, 1750000, 1750000},
+        .gpu_pack_host = {6000, 15000, 25000, 25000, 25000, 25000},
+        .gpu_unpack_host = {6000, 15000, 25000, 25000, 25000, 25000},
+        .ipc_copy = {179000, 327000, 360000, 360000, 380000, 386000},
+    };
+
+    *figures = defaults;
+}
+
+double mca_pml_umrddt_curve_at(const double *curve, double block)
+{
+    double at = (log2(block) - log2(MCA_PML_UMRDDT_CURVE_LEAST)) / log2(MCA_PML_UMRDDT_CURVE_STEP);
+    unsigned below;
+
+    if (!(0 < at)) {
+        return curve[0];
+    }
+    if (MCA_PML_UMRDDT_CURVE_POINTS - 1 <= at) {
+        return curve[MCA_PML_UMRDDT_CURVE_POINTS - 1];
+    }
+    below = (unsigned) at;
+    at -= below;
+    return exp2((1 - at) * log2(curve[below]) + at * log2(curve[below + 1]));
+}
+
+static double larger(double a, double b)
+{
+    return a < b ? b : a;
+}
+
+/** The mean length of the pieces of a side, or of one that is both. */
+static double block_of(const mca_pml_umrddt_model_case_t *message,
+                       const mca_pml_umrddt_model_side_t *side)
+{
+    return (double) message->bytes / (double) (0 < side->pieces ? side->pieces : 1);
+}
+
+static double small(const mca_pml_umrddt_figures_t *figures,
+                    const mca_pml_umrddt_model_case_t *message)
+{
+    return message->near ? figures->near_latency : figures->far_latency;
+}
+
+/** So many bytes by the host PML, from memory of the CPU to such, in one piece. */
+static double by_host(const mca_pml_umrddt_figures_t *figures,
+                      const mca_pml_umrddt_model_case_t *message, double bytes)
+{
+    return small(figures, message)
+           + bytes / (message->near ? figures->near_rate : figures->far_rate);
+}
+
+/** The envelope and the answer. */
+static double agreed(const mca_pml_umrddt_figures_t *figures,
+                     const mca_pml_umrddt_model_case_t *message)
+{
+    return 2 * small(figures, message);
+}
+
+/** What a message waits for if it is the first of its kind this way: its share of that. */
+static double share(const mca_pml_umrddt_model_case_t *message, mca_pml_umrddt_way_t way,
+                    double once)
+{
+    return 0 != (message->known & 1u << way) ? 0 : once / larger(1, message->uses);
+}
+
+static double register_side(const mca_pml_umrddt_figures_t *figures,
+                            const mca_pml_umrddt_model_case_t *message,
+                            const mca_pml_umrddt_model_side_t *side)
+{
+    double span = (double) (side->span < message->bytes ? message->bytes : side->span);
+
+    return figures->register_base + figures->register_mib * span / MIB;
+}
+
+/** Both sides register; the sender does it when it has been answered. */
+static double registered(const mca_pml_umrddt_figures_t *figures,
+                         const mca_pml_umrddt_model_case_t *message)
+{
+    return register_side(figures, message, &message->from)
+           + register_side(figures, message, &message->to);
+}
+
+/** What both schemes of the card have but for the pieces. */
+static double card_base(const mca_pml_umrddt_figures_t *figures,
+                        const mca_pml_umrddt_model_case_t *message)
+{
+    return agreed(figures, message) + figures->card_latency
+           + (message->to.gpu ? figures->gpu_flush : 0);
+}
+
+static double card_bytes(const mca_pml_umrddt_figures_t *figures,
+                         const mca_pml_umrddt_model_case_t *message, double bytes)
+{
+    return bytes
+           / (message->from.gpu || message->to.gpu ? figures->card_gpu_rate : figures->card_rate);
+}
+
+static double umr_time(const mca_pml_umrddt_figures_t *figures,
+                       const mca_pml_umrddt_model_case_t *message)
+{
+    double pieces = (double) message->from.pieces + (double) message->to.pieces;
+    double keys = 2 * figures->key_map + pieces * figures->key_entry;
+
+    return card_base(figures, message)
+           + share(message, MCA_PML_UMRDDT_WAY_UMR, registered(figures, message) + keys)
+           + larger(card_bytes(figures, message, (double) message->bytes),
+                    pieces * figures->card_entry);
+}
+
+static double direct_time(const mca_pml_umrddt_figures_t *figures,
+                          const mca_pml_umrddt_model_case_t *message)
+{
+    double writes = (double) message->to.pieces
+                    + (double) message->from.pieces
+                          / (double) (0 < message->write_pieces ? message->write_pieces : 1);
+    /* a layout takes a few bytes a piece, flattened; regular ones take less */
+    double layout =
+        8 * (double) message->to.pieces / (message->near ? figures->near_rate : figures->far_rate);
+
+    return card_base(figures, message)
+           + share(message, MCA_PML_UMRDDT_WAY_DIRECT, registered(figures, message) + layout)
+           + larger(card_bytes(figures, message, (double) message->bytes),
+                    writes * figures->card_write);
+}
+
+static double ipc_time(const mca_pml_umrddt_figures_t *figures,
+                       const mca_pml_umrddt_model_case_t *message)
+{
+    double block = block_of(message, &message->from), to = block_of(message, &message->to);
+    double bytes = (double) message->bytes, copies;
+
+    if (message->to.gpu) {
+        copies = bytes / mca_pml_umrddt_curve_at(figures->ipc_copy, to < block ? to : block);
+    } else {
+        /* into pinned memory, and from there by the CPU */
+        copies = bytes / mca_pml_umrddt_curve_at(figures->gpu_pack_host, block)
+                 + bytes / mca_pml_umrddt_curve_at(figures->cpu_copy, to);
+    }
+    return small(figures, message)
+           + share(message, MCA_PML_UMRDDT_WAY_IPC, figures->ipc_open + agreed(figures, message))
+           + figures->ipc_latency + copies;
+}
+
+/** A chunk from the user's buffer into one that the wire takes, or (@p in) the other way. */
+static double packed(const mca_pml_umrddt_figures_t *figures,
+                     const mca_pml_umrddt_model_case_t *message, mca_pml_umrddt_way_t way, bool in,
+                     double bytes)
+{
+    const mca_pml_umrddt_model_side_t *side = in ? &message->to : &message->from;
+    double block = block_of(message, side);
+
+    if (!side->gpu) {
+        return bytes / mca_pml_umrddt_curve_at(figures->cpu_copy, block);
+    }
+    if (MCA_PML_UMRDDT_WAY_PACK_HOST == way) {
+        return figures->gpu_launch
+               + bytes
+                     / mca_pml_umrddt_curve_at(
+                         in ? figures->gpu_unpack_host : figures->gpu_pack_host, block);
+    }
+    if (MCA_PML_UMRDDT_WAY_PACK_STAGED == way && 1 >= side->pieces) {
+        /* one piece is moved at once */
+        return in ? figures->gpu_in_latency + bytes / figures->gpu_in_rate
+                  : figures->gpu_out_latency + bytes / figures->gpu_out_rate;
+    }
+    return figures->gpu_launch
+           + bytes / mca_pml_umrddt_curve_at(in ? figures->gpu_unpack : figures->gpu_pack, block)
+           + (MCA_PML_UMRDDT_WAY_PACK_GDR == way
+                  ? 0
+                  : bytes / (in ? figures->gpu_in_rate : figures->gpu_out_rate));
+}
+
+static double pack_time(const mca_pml_umrddt_figures_t *figures,
+                        const mca_pml_umrddt_model_case_t *message, mca_pml_umrddt_way_t way)
+{
+    double chunk = (double) (message->chunk < message->bytes ? message->chunk : message->bytes);
+    double further = (double) message->bytes / chunk - 1;
+    double out = packed(figures, message, way, false, chunk);
+    double in = packed(figures, message, way, true, chunk);
+    double wire = by_host(figures, message, chunk), each;
+
+    if (MCA_PML_UMRDDT_WAY_PACK_GDR == way) {
+        wire = figures->card_latency + card_bytes(figures, message, chunk)
+               + (message->to.gpu ? figures->gpu_flush : 0);
+    } else if (message->pack_by_card) {
+        wire = figures->card_latency + chunk / figures->card_rate;
+    }
+    /* as many as are under way at once share what is but waiting */
+    each = larger(larger(out, in), wire);
+    if (1 >= message->depth) {
+        each = out + wire + in;
+    }
+    return agreed(figures, message) + out + wire + in + further * each;
+}
+
+static double host_time(const mca_pml_umrddt_figures_t *figures,
+                        const mca_pml_umrddt_model_case_t *message)
+{
+    double bytes = (double) message->bytes, time = by_host(figures, message, bytes);
+    double copies = 0;
+
+    for (int in = 0; in < 2; ++in) {
+        const mca_pml_umrddt_model_side_t *side = in ? &message->to : &message->from;
+
+        if (!side->gpu) {
+            double copy = 1 < side->pieces
+                              ? packed(figures, message, MCA_PML_UMRDDT_WAY_HOST, 0 != in, bytes)
+                              : 0;
+
+            copies = larger(copies, copy);
+        } else if (message->host_takes_gpu) {
+            /* piece by piece, as the convertors of Open MPI do */
+            time +=
+                (double) side->pieces * (in ? figures->gpu_in_latency : figures->gpu_out_latency)
+                + bytes / (in ? figures->gpu_in_rate : figures->gpu_out_rate);
+        } else {
+            time += packed(figures, message, MCA_PML_UMRDDT_WAY_PACK_STAGED, 0 != in, bytes);
+        }
+    }
+    return time + copies;
+}
+
+double mca_pml_umrddt_model_time(const mca_pml_umrddt_figures_t *figures,
+                                 const mca_pml_umrddt_model_case_t *message,
+                                 mca_pml_umrddt_way_t way)
+{
+    switch (way) {
+    case MCA_PML_UMRDDT_WAY_IPC:
+        return ipc_time(figures, message);
+    case MCA_PML_UMRDDT_WAY_UMR:
+        return umr_time(figures, message);
+    case MCA_PML_UMRDDT_WAY_DIRECT:
+        return direct_time(figures, message);
+    case MCA_PML_UMRDDT_WAY_PACK_GDR:
+    case MCA_PML_UMRDDT_WAY_PACK_STAGED:
+    case MCA_PML_UMRDDT_WAY_PACK_HOST:
+        return pack_time(figures, message, way);
+    default:
+        return host_time(figures, message);
+    }
+}
+
+mca_pml_umrddt_way_t mca_pml_umrddt_model_best(const mca_pml_umrddt_figures_t *figures,
+                                               const mca_pml_umrddt_model_case_t *message,
+                                               unsigned possible, const double *factors,
+                                               double *times)
+{
+    mca_pml_umrddt_way_t best = MCA_PML_UMRDDT_WAYS;
+
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        times[way] = mca_pml_umrddt_model_time(figures, message, (mca_pml_umrddt_way_t) way)
+                     * (NULL == factors ? 1 : factors[way]);
+        if (0 != (possible & 1u << way)
+            && (MCA_PML_UMRDDT_WAYS == best || times[way] < times[best])) {
+            best = (mca_pml_umrddt_way_t) way;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,208 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * What a message costs by each scheme: a prediction from what is known of both sides' layouts and
+ * memory, and from the figures of a machine. docs/tuning.rst has the formulas in words.
+ *
+ * This header and pml_umrddt_model.c know no MPI, no card and no GPU: they are arithmetic, and
+ * umrddt_tune and the tests compile them as they are. pml_umrddt_model_file.c reads and writes the
+ * figures. What is done with the prediction is in pml_umrddt_choice.h.
+ *
+ * Times are in microseconds, rates in bytes a microsecond (which is MB/s).
+ */
+
+#ifndef MCA_PML_UMRDDT_MODEL_H
+#define MCA_PML_UMRDDT_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/** Of the file of figures: one of another version is not read. */
+#define MCA_PML_UMRDDT_MODEL_VERSION 1
+
+/**
+ * Single figures: name, default, what it is. The defaults of gpu_launch, ipc_latency, gpu_pack,
+ * gpu_unpack and ipc_copy were measured, on two H200 (bench/results/h200-2026-11-22.md); the others
+ * are what such machines are known for.
+ */
+#define MCA_PML_UMRDDT_FIGURES(X)                                                                 \
+    X(near_latency, 0.7, "a small message by the host PML to a process of the same host")         \
+    X(near_rate, 8000, "bytes/us of a large one")                                                 \
+    X(far_latency, 2.0, "a small message by the host PML to another host")                        \
+    X(far_rate, 11000, "bytes/us of a large one")                                                 \
+    X(card_latency, 2.5, "a small write by the card until the receiver sees it")                  \
+    X(card_rate, 24000, "bytes/us of large writes, memory of the CPU")                            \
+    X(card_gpu_rate, 20000, "the same where a side is in memory of a GPU")                        \
+    X(card_write, 0.2, "each further write of a message without mkeys")                           \
+    X(card_entry, 0.01, "each piece that a mkey gathers or scatters")                             \
+    X(key_map, 3.0, "mapping a mkey and seeing it complete")                                      \
+    X(key_entry, 0.004, "each entry of it")                                                       \
+    X(register_base, 50, "registering memory with the card")                                      \
+    X(register_mib, 5, "each MiB of it")                                                          \
+    X(gpu_launch, 11, "the smallest operation of a GPU until the CPU sees its end")               \
+    X(gpu_out_latency, 8, "a small copy from a GPU until the CPU sees its end")                   \
+    X(gpu_out_rate, 25000, "bytes/us of a large one, to pinned memory")                           \
+    X(gpu_in_latency, 8, "a small copy to a GPU until the CPU sees its end")                      \
+    X(gpu_in_rate, 25000, "bytes/us of a large one, from pinned memory")                          \
+    X(gpu_flush, 3, "until a GPU sees what a card has written")                                   \
+    X(ipc_latency, 10, "the smallest copy out of a peer's GPU memory until the CPU sees its end") \
+    X(ipc_open, 200, "opening an allocation of another process's GPU")
+
+/** Rates by the length of the blocks, which lie as far apart as they are long; bytes/us. */
+#define MCA_PML_UMRDDT_CURVES(X)                                       \
+    X(cpu_copy, "the CPU packs, or unpacks")                           \
+    X(gpu_pack, "a GPU packs in its memory")                           \
+    X(gpu_unpack, "a GPU unpacks in its memory")                       \
+    X(gpu_pack_host, "a GPU packs into pinned memory of the host")     \
+    X(gpu_unpack_host, "a GPU unpacks from pinned memory of the host") \
+    X(ipc_copy, "a GPU copies from a peer's memory into its own")
+
+/** The lengths for which a curve has its rates: 8, 64, 512 ... */
+#define MCA_PML_UMRDDT_CURVE_POINTS 6
+#define MCA_PML_UMRDDT_CURVE_LEAST  8u
+#define MCA_PML_UMRDDT_CURVE_STEP   8u
+
+#define MCA_PML_UMRDDT_FIGURE_FIELD(name, value, help) double name;
+#define MCA_PML_UMRDDT_CURVE_FIELD(name, help)         double name[MCA_PML_UMRDDT_CURVE_POINTS];
+typedef struct mca_pml_umrddt_figures_t {
+    MCA_PML_UMRDDT_FIGURES(MCA_PML_UMRDDT_FIGURE_FIELD)
+    MCA_PML_UMRDDT_CURVES(MCA_PML_UMRDDT_CURVE_FIELD)
+} mca_pml_umrddt_figures_t;
+
+/** The schemes, in the order in which the first of equals wins. */
+typedef enum mca_pml_umrddt_way_t {
+    MCA_PML_UMRDDT_WAY_IPC,
+    MCA_PML_UMRDDT_WAY_UMR,
+    MCA_PML_UMRDDT_WAY_DIRECT,
+    MCA_PML_UMRDDT_WAY_PACK_GDR,
+    MCA_PML_UMRDDT_WAY_PACK_STAGED,
+    MCA_PML_UMRDDT_WAY_PACK_HOST,
+    MCA_PML_UMRDDT_WAY_HOST, /**< the host PML */
+    MCA_PML_UMRDDT_WAYS
+} mca_pml_umrddt_way_t;
+
+/** Names as pml_umrddt_scheme has them. */
+extern const char *const mca_pml_umrddt_way_names[MCA_PML_UMRDDT_WAYS];
+
+/** One side of a message. */
+typedef struct mca_pml_umrddt_model_side_t {
+    uint64_t pieces; /**< of its layout; 1: one piece */
+    uint64_t span;   /**< bytes from the first to the last; 0: not known, as many as the message */
+    bool gpu;        /**< in memory of a GPU */
+} mca_pml_umrddt_model_side_t;
+
+/** A message, and what is known of it. */
+typedef struct mca_pml_umrddt_model_case_t {
+    uint64_t bytes; /**< not 0 */
+    mca_pml_umrddt_model_side_t from, to;
+    bool near;             /**< both processes are on one host */
+    unsigned known;        /**< bit 1 << way: its keys are mapped, layouts told, memory registered
+                                and opened */
+    double uses;           /**< over how many messages is what has to be made once spread; >= 1 */
+    uint32_t write_pieces; /**< that a write of the sender's card gathers; >= 1 */
+    uint64_t chunk;        /**< of a packed message; not 0 */
+    uint32_t depth;        /**< chunks under way at once; >= 1 */
+    bool pack_by_card;     /**< the wire of pack-staged and pack-host is the card */
+    bool host_takes_gpu;   /**< the host PML is given memory of GPUs as it is */
+} mca_pml_umrddt_model_case_t;
+
+/** What is assumed of a machine that nobody has measured. */
+void mca_pml_umrddt_figures_default(mca_pml_umrddt_figures_t *figures);
+
+/** The rate of a curve for blocks of @p block bytes: between its points by logarithms, and beyond
+ * them as at the ends. */
+double mca_pml_umrddt_curve_at(const double *curve, double block);
+
+/**
+ * The time of a message, from the sender's call to the receiver's completion, where both are ready.
+ *
+ * @return us, more than 0. What the scheme cannot do is not asked here: the caller knows
+ */
+double mca_pml_umrddt_model_time(const mca_pml_umrddt_figures_t *figures,
+                                 const mca_pml_umrddt_model_case_t *message,
+                                 mca_pml_umrddt_way_t way);
+
+/**
+ * The quickest of some schemes.
+ *
+ * @param[in]  possible  bit 1 << way for each that may be chosen; not 0
+ * @param[in]  factors   of each way's time, as observed; NULL: 1
+ * @param[out] times     of all ways, also of those that may not be chosen
+ */
+mca_pml_umrddt_way_t mca_pml_umrddt_model_best(const mca_pml_umrddt_figures_t *figures,
+                                               const mca_pml_umrddt_model_case_t *message,
+                                               unsigned possible, const double *factors,
+                                               double *times);
+
+/* ---------------------------------------------------------------------------------------------
+ * The file (pml_umrddt_model_file.c)
+ * ------------------------------------------------------------------------------------------- */
+
+/** What may be wrong with a file of figures. */
+typedef enum mca_pml_umrddt_model_file_t {
+    MCA_PML_UMRDDT_MODEL_FILE_GOOD,
+    MCA_PML_UMRDDT_MODEL_FILE_ABSENT,  /**< or not to be read */
+    MCA_PML_UMRDDT_MODEL_FILE_STALE,   /**< of another version */
+    MCA_PML_UMRDDT_MODEL_FILE_FOREIGN, /**< of other hardware */
+    MCA_PML_UMRDDT_MODEL_FILE_MALFORMED
+} mca_pml_umrddt_model_file_t;
+
+/** Bytes of a description of hardware, and of what is wrong with a file. */
+#define MCA_PML_UMRDDT_MODEL_TEXT 512
+
+/**
+ * What this machine is, as far as the figures depend on it: processor, GPUs, cards. The same text
+ * in every process of it, without a driver. In a few hundred bytes, one line.
+ */
+void mca_pml_umrddt_model_hardware(char text[MCA_PML_UMRDDT_MODEL_TEXT]);
+
+/**
+ * Where the file for such hardware is, or is to be: DIRECTORY/model-HASH.txt.
+ *
+ * @param[in]  system  below sysconfdir; else below $XDG_CONFIG_HOME, or $HOME/.config
+ * @param[out] path    of @p room bytes
+ *
+ * @return false: there is no such place, or no room for its name
+ */
+bool mca_pml_umrddt_model_path(const char *hardware, bool system, char *path, size_t room);
+
+/**
+ * Read a file of figures. What it does not name is left at its default; what is not a figure makes
+ * it malformed, as a value that is none does.
+ *
+ * @param[in]  hardware  of this machine; a file for any hardware fits it, too
+ * @param[out] figures   written only if all is well
+ * @param[out] wrong     what is the matter, for the user
+ */
+mca_pml_umrddt_model_file_t mca_pml_umrddt_model_read(const char *path, const char *hardware,
+                                                      mca_pml_umrddt_figures_t *figures,
+                                                      char wrong[MCA_PML_UMRDDT_MODEL_TEXT]);
+
+/**
+ * Write one. @p measured: for each figure and curve, in their order, whether it was; the others are
+ * written as comments. @p note: a line about the measurement
+ *
+ * @return 0, or -1
+ */
+int mca_pml_umrddt_model_write(FILE *file, const char *hardware,
+                               const mca_pml_umrddt_figures_t *figures, const bool *measured,
+                               const char *note);
+
+/** How many figures and curves there are. */
+#define MCA_PML_UMRDDT_MODEL_ONE(...) +1
+enum {
+    MCA_PML_UMRDDT_FIGURE_COUNT = 0 MCA_PML_UMRDDT_FIGURES(MCA_PML_UMRDDT_MODEL_ONE),
+    MCA_PML_UMRDDT_CURVE_COUNT = 0 MCA_PML_UMRDDT_CURVES(MCA_PML_UMRDDT_MODEL_ONE)
+};
+
+#endif /* MCA_PML_UMRDDT_MODEL_H */

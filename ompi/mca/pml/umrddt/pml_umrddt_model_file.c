@@ -1,0 +1,373 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The file of figures, which umrddt_tune writes and pml/umrddt reads; see pml_umrddt_model.h.
+ *
+ *   umrddt-model 1
+ *   hardware TEXT, or: any
+ *   # a comment
+ *   NAME VALUE, or NAME and the six values of a curve
+ */
+
+#include "pml_umrddt_model.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if !defined(UMRDDT_SYSCONFDIR)
+#define UMRDDT_SYSCONFDIR "/etc"
+#endif
+
+#define TITLE "umrddt-model"
+#define ANY   "any"
+
+/** Bytes of a line; a longer one is no line of ours. */
+#define LINE 1024
+
+/* ---------------------------------------------------------------------------------------------
+ * The hardware
+ * ------------------------------------------------------------------------------------------- */
+
+/** Append to a text what fits, as one line: what is not printable becomes a blank, and several
+ * blanks one. */
+static void append(char *text, const char *more)
+{
+    size_t length = strlen(text);
+
+    for (; '\0' != *more && length < MCA_PML_UMRDDT_MODEL_TEXT - 1; ++more) {
+        if (isgraph((unsigned char) *more)) {
+            text[length++] = *more;
+        } else if (0 < length && ' ' != text[length - 1]) {
+            text[length++] = ' ';
+        }
+    }
+    text[length] = '\0';
+}
+
+static void strip(char *text)
+{
+    size_t length = strlen(text);
+
+    while (0 < length && isspace((unsigned char) text[length - 1])) {
+        text[--length] = '\0';
+    }
+}
+
+/** The value behind the first line of a file that begins with @p key and a colon; or, without a
+ * key, its first line. @return false: there is none */
+static bool value_of(const char *path, const char *key, char *value, size_t room)
+{
+    char line[LINE];
+    bool found = false;
+    FILE *file = fopen(path, "re");
+
+    if (NULL == file) {
+        return false;
+    }
+    while (!found && NULL != fgets(line, sizeof(line), file)) {
+        const char *begin = line;
+
+        if (NULL != key) {
+            if (0 != strncmp(line, key, strlen(key))) {
+                continue;
+            }
+            begin = strchr(line, ':');
+            if (NULL == begin) {
+                continue;
+            }
+            ++begin;
+        }
+        begin += strspn(begin, " \t");
+        (void) snprintf(value, room, "%s", begin);
+        strip(value);
+        found = true;
+    }
+    (void) fclose(file);
+    return found;
+}
+
+/** Different values of one file in each directory below @p directory, sorted, with their numbers.
+ */
+static void inventory(const char *directory, const char *file, const char *key, char *text)
+{
+    char path[LINE], last[128] = "", value[128], number[24];
+    struct dirent **names = NULL;
+    int count = scandir(directory, &names, NULL, alphasort), same = 0;
+
+    for (int i = 0; i < count; ++i) {
+        if ('.' != names[i]->d_name[0]
+            && (size_t) snprintf(path, sizeof(path), "%s/%s/%s", directory, names[i]->d_name, file)
+                   < sizeof(path)
+            && value_of(path, key, value, sizeof(value))) {
+            if (0 != strcmp(value, last)) {
+                if (1 < same) {
+                    (void) snprintf(number, sizeof(number), " x %d", same);
+                    append(text, number);
+                }
+                append(text, "; ");
+                append(text, value);
+                (void) snprintf(last, sizeof(last), "%s", value);
+                same = 0;
+            }
+            ++same;
+        }
+        free(names[i]);
+    }
+    if (1 < same) {
+        (void) snprintf(number, sizeof(number), " x %d", same);
+        append(text, number);
+    }
+    free(names);
+}
+
+void mca_pml_umrddt_model_hardware(char text[MCA_PML_UMRDDT_MODEL_TEXT])
+{
+    char value[128];
+
+    text[0] = '\0';
+    append(text, value_of("/proc/cpuinfo", "model name", value, sizeof(value))
+                     ? value
+                     : "an unknown processor");
+    inventory("/proc/driver/nvidia/gpus", "information", "Model", text);
+    inventory("/sys/class/infiniband", "hca_type", NULL, text);
+    strip(text);
+}
+
+bool mca_pml_umrddt_model_path(const char *hardware, bool system, char *path, size_t room)
+{
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME"), *below = "";
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    int length;
+
+    for (const char *c = hardware; '\0' != *c; ++c) {
+        hash = (hash ^ (unsigned char) *c) * UINT64_C(0x100000001b3);
+    }
+    if (system) {
+        config = UMRDDT_SYSCONFDIR;
+    } else if (NULL == config || '/' != config[0]) {
+        if (NULL == home || '/' != home[0]) {
+            return false;
+        }
+        config = home;
+        below = "/.config";
+    }
+    length = snprintf(path, room, "%s%s/umrddt/model-%016" PRIx64 ".txt", config, below, hash);
+    return 0 < length && (size_t) length < room;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Reading
+ * ------------------------------------------------------------------------------------------- */
+
+/** A figure or a curve by its name. @return NULL: there is none */
+static double *find(mca_pml_umrddt_figures_t *figures, const char *name, unsigned *count)
+{
+    *count = 1;
+#define FIND_FIGURE(field, value, help) \
+    if (0 == strcmp(name, #field)) {    \
+        return &figures->field;         \
+    }
+    MCA_PML_UMRDDT_FIGURES(FIND_FIGURE)
+    *count = MCA_PML_UMRDDT_CURVE_POINTS;
+#define FIND_CURVE(field, help)      \
+    if (0 == strcmp(name, #field)) { \
+        return figures->field;       \
+    }
+    MCA_PML_UMRDDT_CURVES(FIND_CURVE)
+    return NULL;
+}
+
+/**
+ * A number, written as in the C locale whatever the application's is: digits, and behind a point
+ * more of them.
+ *
+ * @return false: it is none, or none that a figure can be
+ */
+static bool number(const char **text, double *value)
+{
+    const char *at = *text;
+    double result = 0, unit = 1;
+    bool digits = false;
+
+    at += strspn(at, " \t");
+    for (; isdigit((unsigned char) *at); ++at) {
+        result = 10 * result + (*at - '0');
+        digits = true;
+    }
+    if ('.' == *at) {
+        for (++at; isdigit((unsigned char) *at); ++at) {
+            unit /= 10;
+            result += unit * (*at - '0');
+            digits = true;
+        }
+    }
+    if (!digits || ('\0' != *at && !isspace((unsigned char) *at)) || !(1e-6 <= result)
+        || !(result <= 1e12)) {
+        return false;
+    }
+    *text = at;
+    *value = result;
+    return true;
+}
+
+/** A line behind the head. @return false: it makes no sense */
+static bool read_line(const char *line, mca_pml_umrddt_figures_t *figures)
+{
+    size_t length = strcspn(line, " \t");
+    const char *rest = line + length;
+    char name[64];
+    double *values;
+    unsigned count;
+
+    if ('\0' == line[0] || '#' == line[0]) {
+        return true;
+    }
+    if (sizeof(name) <= length) {
+        return false;
+    }
+    memcpy(name, line, length);
+    name[length] = '\0';
+    values = find(figures, name, &count);
+    for (unsigned i = 0; NULL != values && i < count; ++i) {
+        if (!number(&rest, &values[i])) {
+            return false;
+        }
+    }
+    return NULL != values && '\0' == rest[strspn(rest, " \t")];
+}
+
+/** The lines of an open file. */
+static mca_pml_umrddt_model_file_t read_lines(FILE *file, const char *hardware,
+                                              mca_pml_umrddt_figures_t *figures, char *wrong)
+{
+    char line[LINE];
+    unsigned number_of = 0;
+    int version;
+
+    while (NULL != fgets(line, sizeof(line), file)) {
+        if (NULL == strchr(line, '\n') && !feof(file)) {
+            (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT, "line %u is too long", number_of + 1);
+            return MCA_PML_UMRDDT_MODEL_FILE_MALFORMED;
+        }
+        strip(line);
+        ++number_of;
+        if (1 == number_of) {
+            char end;
+
+            if (1 != sscanf(line, TITLE " %d%c", &version, &end)) {
+                break;
+            }
+            if (MCA_PML_UMRDDT_MODEL_VERSION != version) {
+                (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT,
+                                "it is of version %d, and this release reads version %d", version,
+                                MCA_PML_UMRDDT_MODEL_VERSION);
+                return MCA_PML_UMRDDT_MODEL_FILE_STALE;
+            }
+        } else if (2 == number_of) {
+            if (0 != strncmp(line, "hardware ", strlen("hardware "))) {
+                break;
+            }
+            if (0 != strcmp(line + strlen("hardware "), hardware)
+                && 0 != strcmp(line + strlen("hardware "), ANY)) {
+                (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT,
+                                "it was measured on other hardware: %.400s",
+                                line + strlen("hardware "));
+                return MCA_PML_UMRDDT_MODEL_FILE_FOREIGN;
+            }
+        } else if (!read_line(line, figures)) {
+            (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT, "line %u makes no sense: %.200s",
+                            number_of, line);
+            return MCA_PML_UMRDDT_MODEL_FILE_MALFORMED;
+        }
+    }
+    if (2 >= number_of) {
+        (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT,
+                        "it does not begin as such a file does, or ends at once");
+        return MCA_PML_UMRDDT_MODEL_FILE_MALFORMED;
+    }
+    return MCA_PML_UMRDDT_MODEL_FILE_GOOD;
+}
+
+mca_pml_umrddt_model_file_t mca_pml_umrddt_model_read(const char *path, const char *hardware,
+                                                      mca_pml_umrddt_figures_t *figures,
+                                                      char wrong[MCA_PML_UMRDDT_MODEL_TEXT])
+{
+    mca_pml_umrddt_figures_t read;
+    mca_pml_umrddt_model_file_t result;
+    FILE *file = fopen(path, "re");
+
+    if (NULL == file) {
+        (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT, "%s", strerror(errno));
+        return MCA_PML_UMRDDT_MODEL_FILE_ABSENT;
+    }
+    mca_pml_umrddt_figures_default(&read);
+    result = read_lines(file, hardware, &read, wrong);
+    (void) fclose(file);
+    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
+        *figures = read;
+    }
+    return result;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Writing
+ * ------------------------------------------------------------------------------------------- */
+
+/** As number reads it, in any locale: six digits of which count. */
+static void write_number(FILE *file, double value)
+{
+    int digits = value < 1 ? 6 : value < 100 ? 3 : 0;
+    double scale = 1;
+    uint64_t scaled;
+
+    for (int i = 0; i < digits; ++i) {
+        scale *= 10;
+    }
+    scaled = (uint64_t) llround(value * scale);
+    if (0 == scaled) {
+        scaled = 1;
+    }
+    (void) fprintf(file, " %" PRIu64, scaled / (uint64_t) scale);
+    if (0 < digits) {
+        (void) fprintf(file, ".%0*" PRIu64, digits, scaled % (uint64_t) scale);
+    }
+}
+
+int mca_pml_umrddt_model_write(FILE *file, const char *hardware,
+                               const mca_pml_umrddt_figures_t *figures, const bool *measured,
+                               const char *note)
+{
+    (void) fprintf(file, TITLE " %d\nhardware %s\n# %s\n# us, and bytes a us\n",
+                   MCA_PML_UMRDDT_MODEL_VERSION, hardware, note);
+#define WRITE_FIGURE(field, value, help)                                                    \
+    (void) fprintf(file, "# %s%s\n%s" #field, help,                                         \
+                   *measured ? "" : " (not measured, the default)", *measured ? "" : "# "); \
+    write_number(file, figures->field);                                                     \
+    (void) fprintf(file, "\n");                                                             \
+    ++measured;
+    MCA_PML_UMRDDT_FIGURES(WRITE_FIGURE)
+    (void) fprintf(file, "# by blocks of 8, 64, 512, 4096, 32768 and 262144 bytes\n");
+#define WRITE_CURVE(field, help)                                                            \
+    (void) fprintf(file, "# %s%s\n%s" #field, help,                                         \
+                   *measured ? "" : " (not measured, the default)", *measured ? "" : "# "); \
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {                                 \
+        write_number(file, figures->field[i]);                                              \
+    }                                                                                       \
+    (void) fprintf(file, "\n");                                                             \
+    ++measured;
+    MCA_PML_UMRDDT_CURVES(WRITE_CURVE)
+    return 0 == fflush(file) && !ferror(file) ? 0 : -1;
+}

@@ -1,0 +1,216 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Registered memory for chunks: a pool over those of the GPU room (scratch, staging) and of stages,
+ * which says who may have how much; here it is known what is registered.
+ *
+ * The list is short: as many buffers as a few messages have chunks. A card that was refused a GPU's
+ * memory is not asked at each message: what is refused stays in the list, as such.
+ */
+
+#include "ompi_config.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
+
+#include "pml_umrddt_pack_chunks.h"
+
+/** Of what was refused, for want of room maybe: every so many times it is tried. */
+#define RETRY_PERIOD 256
+
+typedef mca_pml_umrddt_pack_buffer_t buffer_t;
+
+static buffer_t *idle;
+static size_t idle_bytes;
+
+/** The place of an endpoint's card among those of this process (btl_umr_card.h). */
+static uint32_t card_of(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_address_t address;
+
+    mca_pml_umrddt.card->endpoint_address(endpoint, &address);
+    return ntohl(address.qpn) >> 24;
+}
+
+static void buffer_free(buffer_t *buffer)
+{
+    if (NULL != buffer->memory) {
+        mca_pml_umrddt.card->memory_release(buffer->memory);
+    }
+    if (0 != buffer->scratch) {
+        opal_umrddt_gpu_scratch_put(buffer->scratch);
+    }
+    mca_pml_umrddt_stage_put(&buffer->stage);
+    if (NULL != buffer->layout) {
+        OBJ_RELEASE(buffer->layout);
+    }
+    free(buffer);
+}
+
+/** Take it out of the list. */
+static buffer_t *take(buffer_t **link)
+{
+    buffer_t *buffer = *link;
+
+    *link = buffer->next;
+    idle_bytes -= buffer->room;
+    return buffer;
+}
+
+/** Free the one that was not used for the longest time. @return false: there is none */
+static bool evict(void)
+{
+    buffer_t **link = &idle;
+
+    if (NULL == idle) {
+        return false;
+    }
+    while (NULL != (*link)->next) {
+        link = &(*link)->next;
+    }
+    buffer_free(take(link));
+    return true;
+}
+
+/** Have the card reach it. */
+static int reach(mca_btl_umr_endpoint_t *endpoint, buffer_t *buffer)
+{
+    const mca_btl_umr_card_ops_t *card = mca_pml_umrddt.card;
+    opal_umrddt_gpu_memory_t memory;
+    int rc;
+
+    if (0 != buffer->scratch) {
+        void *address = (void *) (uintptr_t) buffer->scratch;
+
+        rc = opal_umrddt_gpu_classify(address, &memory);
+        if (OPAL_SUCCESS == rc) {
+            rc = card->memory_register_gpu(endpoint, MCA_BTL_UMR_REMOTE, &memory, address,
+                                           buffer->layout, buffer->room, &buffer->memory);
+        }
+    } else {
+        rc = card->memory_register_at(endpoint, MCA_BTL_UMR_REMOTE, buffer->stage.bytes,
+                                      buffer->layout, buffer->room, &buffer->memory);
+    }
+    if (OPAL_SUCCESS != rc) {
+        buffer->memory = NULL;
+        return rc;
+    }
+    if (1 != card->memory_regions(buffer->memory, &buffer->key, 1)) {
+        card->memory_release(buffer->memory); /* btl_umr_plain_keys is 0 */
+        buffer->memory = NULL;
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    return OMPI_SUCCESS;
+}
+
+/** Memory for a buffer whose room is known, at the cost of what nobody uses. */
+static int fill(buffer_t *buffer, const mca_pml_umrddt_where_t *where, bool device)
+{
+    int rc;
+
+    if (OMPI_SUCCESS != mca_pml_umrddt_layout(&ompi_mpi_byte.dt, buffer->room, &buffer->layout)) {
+        buffer->layout = NULL;
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (device) {
+        do {
+            rc = opal_umrddt_gpu_scratch_get(buffer->engine, buffer->room, &buffer->scratch);
+        } while (OPAL_SUCCESS != rc && evict());
+        if (OPAL_SUCCESS != rc) {
+            buffer->scratch = 0;
+        }
+        return rc;
+    }
+    return mca_pml_umrddt_pack_stage_get(where, buffer->engine, buffer->room, &buffer->stage);
+}
+
+static int make(mca_btl_umr_endpoint_t *endpoint, opal_umrddt_gpu_engine_t *engine,
+                const mca_pml_umrddt_where_t *where, bool device, size_t room, uint32_t card,
+                buffer_t **result)
+{
+    buffer_t *buffer = calloc(1, sizeof(*buffer));
+    int rc;
+
+    if (NULL == buffer) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    buffer->engine = engine;
+    buffer->room = room;
+    buffer->card = card;
+    rc = fill(buffer, where, device);
+    if (OMPI_SUCCESS != rc) {
+        buffer_free(buffer);
+        return rc;
+    }
+    rc = reach(endpoint, buffer);
+    if (OMPI_SUCCESS != rc) {
+        /* there may be room for it when it is tried again */
+        while (OMPI_ERR_OUT_OF_RESOURCE == rc && evict()) {
+            ;
+        }
+        mca_pml_umrddt_pack_buffer_put(buffer);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    MCA_PML_UMRDDT_COUNT(pack_registered);
+    *result = buffer;
+    return OMPI_SUCCESS;
+}
+
+int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
+                                   opal_umrddt_gpu_engine_t *engine,
+                                   const mca_pml_umrddt_where_t *where, bool device, size_t size,
+                                   buffer_t **result)
+{
+    uint32_t card = card_of(endpoint);
+    size_t room = 4096;
+    buffer_t **link = &idle;
+
+    while (room < size) {
+        room *= 2;
+    }
+    while (NULL != *link
+           && (engine != (*link)->engine || device != (0 != (*link)->scratch)
+               || room != (*link)->room || card != (*link)->card)) {
+        link = &(*link)->next;
+    }
+    if (NULL == *link) {
+        return make(endpoint, engine, where, device, room, card, result);
+    }
+    if (NULL == (*link)->memory && 0 != ++(*link)->asked % RETRY_PERIOD) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    *result = take(link);
+    if (NULL == (*result)->memory && OMPI_SUCCESS != reach(endpoint, *result)) {
+        mca_pml_umrddt_pack_buffer_put(*result);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    return OMPI_SUCCESS;
+}
+
+void mca_pml_umrddt_pack_buffer_put(buffer_t *buffer)
+{
+    buffer->next = idle;
+    idle = buffer;
+    idle_bytes += buffer->room;
+    /* senders and receivers may have as much each; the last one is kept in any case */
+    while (idle_bytes > 2 * mca_pml_umrddt.params.pack_bytes && NULL != idle->next) {
+        (void) evict();
+    }
+}
+
+void mca_pml_umrddt_pack_buffers_close(void)
+{
+    while (evict()) {
+        ;
+    }
+}

@@ -1,0 +1,216 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Messages that travel packed, in chunks: the sender, from what it offers to the last chunk; see
+ * pml_umrddt_pack.h.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/util/output.h"
+
+#include "pml_umrddt_pack_chunks.h"
+#include "pml_umrddt_send_rndv.h"
+
+/**
+ * Have the envelope name the card, if it may be the wire of one of these schemes. Not beside CUDA
+ * IPC: where that is possible no queue pair is made in vain.
+ *
+ * @return true if the GPU's memory, too, may be given to it
+ */
+static bool offer_card(mca_pml_umrddt_send_t *send, uint16_t schemes)
+{
+    opal_umrddt_gpu_memory_t memory = send->where.memory;
+
+    if (0 != (MCA_PML_UMRDDT_BY_IPC & send->rts.schemes)
+        || (0 == (MCA_PML_UMRDDT_BY_PACK_GDR & schemes)
+            && (0 == schemes || !mca_pml_umrddt.params.pack_card))
+        || (NULL == send->endpoint && !mca_pml_umrddt_send_endpoint(send))) {
+        return false;
+    }
+    if (OPAL_UMRDDT_GPU_DEVICE != memory.kind || NULL == memory.ctx || NULL != memory.pool) {
+        return true; /* what is packed into is not of this kind: to be found out */
+    }
+    memory.buffer_id = UINT64_MAX; /* of nobody: what was refused of this buffer does not matter */
+    return mca_pml_umrddt.card->gpu_reachable(send->endpoint, &memory);
+}
+
+void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_rts_t *rts = &send->rts;
+    uint16_t schemes;
+    bool on_gpu = mca_pml_umrddt_on_gpu(&send->where);
+
+    if (on_gpu || mca_pml_umrddt_pack_forced(send->comm)) {
+        if (!mca_pml_umrddt_pack_takes(send->comm, &send->where, send->layout->size)) {
+            return;
+        }
+    } else if (0 == rts->schemes || !send->peer->has_gpu) {
+        return; /* of the CPU's memory, only beside a card that may not reach the receiver's */
+    }
+    if (0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes)
+        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)) {
+        return; /* that way is known to work, and its bell is for messages that go no other */
+    }
+    schemes = MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & send->comm->schemes;
+    if (!offer_card(send, schemes)) {
+        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_PACK_GDR;
+    }
+    rts->schemes |= schemes;
+    if (on_gpu && 0 != schemes) {
+        rts->schemes |= MCA_PML_UMRDDT_ON_GPU;
+    }
+}
+
+/** As the retry function of a wait: chunks are under way. */
+static bool sending(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+    bool by_card = mca_pml_umrddt_pack_by_card(send->pack);
+    mca_pml_umrddt_pack_end_t end;
+
+    if (!mca_pml_umrddt_pack_step(send->pack)) {
+        return false;
+    }
+    send->written = mca_pml_umrddt_pack_written(send->pack);
+    end = mca_pml_umrddt_pack_end(send->pack);
+    send->pack = NULL;
+    switch (end) {
+    case MCA_PML_UMRDDT_PACK_WELL:
+        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+        break;
+    case MCA_PML_UMRDDT_PACK_STOPPED:
+        /* what stopped it is still there: HOST, or DONE */
+        if (MCA_PML_UMRDDT_HOST == send->reply->verdict) {
+            mca_pml_umrddt_send_by_host(send);
+        } else {
+            mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+        }
+        break;
+    case MCA_PML_UMRDDT_PACK_BROKEN:
+        mca_pml_umrddt_send_fail(send, true);
+        break;
+    case MCA_PML_UMRDDT_PACK_NOT_PACKED:
+        if (by_card) {
+            mca_pml_umrddt_send_fail(send, false);
+            break;
+        }
+        /* the receiver has seen it, and asks for the host PML */
+        MCA_PML_UMRDDT_COUNT(failures);
+        send->state = MCA_PML_UMRDDT_SEND_FAILED;
+        (void) mca_pml_umrddt_send_await(send);
+        break;
+    default:
+        mca_pml_umrddt_send_finish(send, MPI_ERR_OTHER);
+        break;
+    }
+    return true;
+}
+
+/** The card is the wire: what it takes, but for the chunks. @return as the caller */
+static int connect_card(mca_pml_umrddt_send_t *send, mca_pml_umrddt_pack_job_t *job)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+
+    job->granted = (uint32_t) reply->start;
+    if (0 == reply->key_count) {
+        return OMPI_SUCCESS;
+    }
+    job->endpoint = send->endpoint;
+    job->fin = reply->fin;
+    job->places = reply->key_count;
+    job->place = reply->keys;
+    return OPAL_SUCCESS == mca_pml_umrddt.card->endpoint_connect(send->endpoint, &reply->address)
+               ? OMPI_SUCCESS
+               : OMPI_ERR_UNREACH;
+}
+
+static void count(uint32_t scheme)
+{
+    if (MCA_PML_UMRDDT_BY_PACK_GDR == scheme) {
+        MCA_PML_UMRDDT_COUNT(sends_pack_gdr);
+    } else if (MCA_PML_UMRDDT_BY_PACK_STAGED == scheme) {
+        MCA_PML_UMRDDT_COUNT(sends_pack_staged);
+    } else {
+        MCA_PML_UMRDDT_COUNT(sends_pack_host);
+    }
+}
+
+int mca_pml_umrddt_pack_send(mca_pml_umrddt_send_t *send, size_t length)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+    uint32_t scheme = reply->what;
+    mca_pml_umrddt_pack_job_t job = {
+        .buf = (void *) send->buf,
+        .layout = send->layout,
+        .where = &send->where,
+        .in = false,
+        .scheme = reply->what,
+        .total = reply->total,
+        .chunk = reply->chunk,
+        .comm = send->comm,
+        .peer = send->dst,
+        .tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, send->slot),
+    };
+    int rc;
+
+    if (!mca_pml_umrddt_pack_reply_valid(reply, length, send->rts.schemes, send->layout->size,
+                                         NULL != send->endpoint)) {
+        return OMPI_ERR_BAD_PARAM;
+    }
+    rc = connect_card(send, &job);
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt_pack_begin(&job, &send->pack);
+    }
+    if (OMPI_SUCCESS != rc) {
+        send->pack = NULL;
+        return OMPI_ERR_BAD_PARAM == rc ? OMPI_ERR_OUT_OF_RESOURCE : rc;
+    }
+    send->state = MCA_PML_UMRDDT_SEND_PACK;
+    if (!mca_pml_umrddt_pack_all_granted(send->pack)) {
+        rc = mca_pml_umrddt_send_listen(send);
+        if (OMPI_SUCCESS != rc) {
+            (void) mca_pml_umrddt_pack_end(send->pack);
+            send->pack = NULL;
+            return rc;
+        }
+    }
+    count(scheme);
+    if (!sending(send)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, sending, send);
+    }
+    return OMPI_SUCCESS;
+}
+
+void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+
+    if (valid && MCA_PML_UMRDDT_GRANT == reply->verdict
+        && mca_pml_umrddt_pack_grant(send->pack, reply->start)) {
+        if (!mca_pml_umrddt_pack_all_granted(send->pack)
+            && OMPI_SUCCESS != mca_pml_umrddt_send_listen(send)) {
+            mca_pml_umrddt_pack_give_up(send->pack);
+        }
+        return;
+    }
+    if (valid && (MCA_PML_UMRDDT_HOST == reply->verdict || MCA_PML_UMRDDT_DONE == reply->verdict)) {
+        mca_pml_umrddt_pack_stop(send->pack);
+        return;
+    }
+    MCA_PML_UMRDDT_COUNT(protocol_errors);
+    opal_output(
+        0,
+        "umrddt: a malformed reply from rank %d, to a message of %llu bytes that travels in "
+        "chunks; it goes by the host PML",
+        send->dst, (unsigned long long) send->layout->size);
+    mca_pml_umrddt_pack_give_up(send->pack);
+}

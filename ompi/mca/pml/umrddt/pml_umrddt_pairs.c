@@ -1,0 +1,748 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Pairs of layouts and the model's verdicts on them; see pml_umrddt_pairs.h.
+ */
+
+#include "ompi_config.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "opal/util/output.h"
+#include "opal/util/show_help.h"
+
+#include "pml_umrddt_direct.h"
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_pack.h"
+#include "pml_umrddt_pairs.h"
+
+/** Of the table; a bucket's entries are replaced in turn. */
+#define BUCKETS 256
+#define WAYS    4
+
+/** Pairs that are explained; nobody reads more. */
+#define EXPLAINED 1024
+
+/** Uses after which a pair is told of once more. */
+#define SETTLED 16
+
+/** How often a sender expects a layout to be sent, unless pml_umrddt_reuse says more: keys that a
+ * halo maps serve it to the end. */
+#define EXPECTED 64
+
+/** Messages of a peer for which a scheme that failed with it is not tried again. */
+#define SHUNNED 256
+
+/** Observed times: classes of bytes (each four times the last), kinds of peers and memory. */
+#define CLASSES 16
+#define KINDS   8
+/** Times of a class that are seen before they are believed; and how far they are. */
+#define BELIEVED 8
+#define FARTHEST 4.0
+/** A way that is in use stays, unless another one takes less than so much of its time. */
+#define HYSTERESIS 0.8
+
+#define WAY_BIT(way) (1u << (way))
+#define PACK_WAYS                                                                   \
+    (WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_GDR) | WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_STAGED) \
+     | WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_HOST))
+
+/** What is known of a pair, of a buffer and a peer. */
+typedef struct mca_pml_umrddt_pair_t {
+    uint64_t layout;  /**< the receiver's; 0: nothing here */
+    uintptr_t buffer; /**< and its buffer */
+    const mca_pml_umrddt_peer_t *peer;
+    uint64_t total;
+    uint32_t pieces;  /**< the sender's */
+    uint16_t schemes; /**< that it offered */
+    bool gpu;         /**< the receiver's buffer is a GPU's */
+    mca_pml_umrddt_way_t way;
+    uint32_t serial;  /**< of the entry's content: a message may outlive it */
+    uint32_t uses;    /**< as yet */
+    uint32_t next;    /**< at so many it is judged again */
+    uint64_t expires; /**< and when so many messages have been judged, if that is before */
+    unsigned known;   /**< ways that it has gone: nothing is to be made for them */
+    unsigned possible;
+    bool tells;       /**< it is explained here */
+    double predicted; /**< of the way, when all is there, without what observing misses */
+    double times[MCA_PML_UMRDDT_WAYS];
+    unsigned count; /**< messages that took: */
+    double took[SETTLED];
+    unsigned class;
+} mca_pml_umrddt_pair_t;
+
+/** Of one way and class: by how much observed times differ from predicted ones. */
+typedef struct observed_t {
+    unsigned count;
+    double log_factor;
+} observed_t;
+
+struct mca_pml_umrddt_pairs_t {
+    mca_pml_umrddt_figures_t figures;
+    char why[MCA_PML_UMRDDT_MODEL_TEXT]; /**< where the figures are from, for the user */
+    uint32_t serial;
+    uint64_t judged; /**< messages */
+    unsigned told;
+    uint64_t explained[EXPLAINED]; /**< hashes of pairs */
+    uint32_t turn[BUCKETS];
+    mca_pml_umrddt_pair_t pairs[BUCKETS][WAYS];
+    observed_t observed[MCA_PML_UMRDDT_WAYS][KINDS][CLASSES];
+};
+
+static const uint16_t scheme_of[MCA_PML_UMRDDT_WAYS] = {
+    [MCA_PML_UMRDDT_WAY_IPC] = MCA_PML_UMRDDT_BY_IPC,
+    [MCA_PML_UMRDDT_WAY_UMR] = MCA_PML_UMRDDT_BY_UMR,
+    [MCA_PML_UMRDDT_WAY_DIRECT] = MCA_PML_UMRDDT_BY_DIRECT,
+    [MCA_PML_UMRDDT_WAY_PACK_GDR] = MCA_PML_UMRDDT_BY_PACK_GDR,
+    [MCA_PML_UMRDDT_WAY_PACK_STAGED] = MCA_PML_UMRDDT_BY_PACK_STAGED,
+    [MCA_PML_UMRDDT_WAY_PACK_HOST] = MCA_PML_UMRDDT_BY_PACK_HOST,
+};
+
+/** Microseconds of a clock that only goes on. */
+static double now(void)
+{
+    struct timespec time;
+
+    (void) clock_gettime(CLOCK_MONOTONIC, &time);
+    return 1e6 * (double) time.tv_sec + 1e-3 * (double) time.tv_nsec;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Figures
+ * ------------------------------------------------------------------------------------------- */
+
+/** Read a file, or tell what is wrong with it. @p asked: the user has named it */
+static bool read_file(struct mca_pml_umrddt_pairs_t *pairs, const char *path, const char *hardware,
+                      bool asked)
+{
+    char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
+    mca_pml_umrddt_model_file_t result =
+        mca_pml_umrddt_model_read(path, hardware, &pairs->figures, wrong);
+
+    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
+        (void) snprintf(pairs->why, sizeof(pairs->why), "%.500s", path);
+        return true;
+    }
+    if (asked || MCA_PML_UMRDDT_MODEL_FILE_ABSENT != result) {
+        opal_show_help("help-mca-pml-umrddt.txt", "model-file", true, path, wrong, hardware);
+    }
+    return false;
+}
+
+/** Where pml_umrddt_model says, or where umrddt_tune leaves them. */
+static bool read_figures(struct mca_pml_umrddt_pairs_t *pairs)
+{
+    const char *model = mca_pml_umrddt.params.model;
+    char hardware[MCA_PML_UMRDDT_MODEL_TEXT], path[1024];
+
+    mca_pml_umrddt_figures_default(&pairs->figures);
+    (void) snprintf(pairs->why, sizeof(pairs->why), "defaults, not measured here (umrddt_tune)");
+    if (0 == strcmp(model, "none")) {
+        return false;
+    }
+    if (0 == strcmp(model, "defaults")) {
+        return true;
+    }
+    mca_pml_umrddt_model_hardware(hardware);
+    if ('\0' != model[0]) {
+        return read_file(pairs, model, hardware, true);
+    }
+    return (mca_pml_umrddt_model_path(hardware, false, path, sizeof(path))
+            && read_file(pairs, path, hardware, false))
+           || (mca_pml_umrddt_model_path(hardware, true, path, sizeof(path))
+               && read_file(pairs, path, hardware, false));
+}
+
+void mca_pml_umrddt_pairs_open(void)
+{
+    struct mca_pml_umrddt_pairs_t *pairs = calloc(1, sizeof(*pairs));
+
+    mca_pml_umrddt.pairs = NULL;
+    if (NULL == pairs) {
+        return; /* the rules need no memory */
+    }
+    mca_pml_umrddt.declines = read_figures(pairs);
+    if (!mca_pml_umrddt.declines && !mca_pml_umrddt.params.explain) {
+        free(pairs);
+        return;
+    }
+    mca_pml_umrddt.pairs = pairs;
+}
+
+void mca_pml_umrddt_pairs_close(void)
+{
+    mca_pml_umrddt.declines = false;
+    free(mca_pml_umrddt.pairs);
+    mca_pml_umrddt.pairs = NULL;
+}
+
+bool mca_pml_umrddt_pairs_decide(void)
+{
+    return mca_pml_umrddt.declines;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * What is known of a message
+ * ------------------------------------------------------------------------------------------- */
+
+static bool is_near(const mca_pml_umrddt_peer_t *peer)
+{
+    return OPAL_PROC_ON_LOCAL_NODE(peer->proc->proc_flags);
+}
+
+/** What is the same of all messages. */
+static void describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
+                     mca_pml_umrddt_model_case_t *message)
+{
+    memset(message, 0, sizeof(*message));
+    message->bytes = total;
+    message->near = is_near(peer);
+    message->write_pieces = 1;
+    message->chunk = mca_pml_umrddt_pack_chunk(total);
+    message->depth = mca_pml_umrddt.params.pack_depth;
+    message->host_takes_gpu = !mca_pml_umrddt.stages;
+    /* An allocation is opened once, for all layouts and messages that come from it, and that takes
+     * as long as hundreds of messages: measured, 10 ms. No layout is to be kept from this way by
+     * what serves all of them. */
+    message->known = WAY_BIT(MCA_PML_UMRDDT_WAY_IPC);
+}
+
+/** The sender's buffer is a GPU's, as far as a receiver knows. */
+static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(recv->comm);
+
+    return 0 != ((MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_BY_IPC) & recv->rts.schemes)
+           || MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU == pattern
+           || MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU == pattern;
+}
+
+static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_pair_t *pair,
+                          mca_pml_umrddt_model_case_t *message)
+{
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
+
+    describe(recv->peer, recv->total, message);
+    message->from.pieces = rts->pieces;
+    message->from.gpu = from_gpu(recv);
+    message->to.pieces = recv->layout->iov_count;
+    message->to.span = (uint64_t) (recv->layout->ub - recv->layout->lb);
+    message->to.gpu = mca_pml_umrddt_on_gpu(&recv->where);
+    message->write_pieces = rts->write_pieces;
+    message->pack_by_card =
+        mca_pml_umrddt.params.pack_card && NULL != mca_pml_umrddt.card && 0 != rts->address.qpn;
+    message->known |= pair->known;
+    message->uses =
+        mca_pml_umrddt.params.reuse < pair->uses ? pair->uses : mca_pml_umrddt.params.reuse;
+    if (!mca_pml_umrddt.params.mkey_cache) {
+        /* keys are made for each message */
+        message->known &= ~WAY_BIT(MCA_PML_UMRDDT_WAY_UMR);
+        message->uses = 1;
+    }
+}
+
+/** The ways that both sides can. */
+static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
+{
+    unsigned both = recv->rts.schemes & mca_pml_umrddt.schemes, ways = 0;
+    mca_pml_umrddt_rts_t rts = recv->rts;
+
+    if (recv->where.mixed) {
+        return 0;
+    }
+    if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
+        || (mca_pml_umrddt_on_gpu(&recv->where)
+            && !mca_pml_umrddt_card_takes(recv->peer, &recv->where))) {
+        both &= ~(unsigned) MCA_PML_UMRDDT_BY_CARD;
+    }
+    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
+        if (0 == (both & scheme_of[way])) {
+            continue;
+        }
+        if (0 != (PACK_WAYS & WAY_BIT(way))) {
+            /* with all others but the packed ones: the rule looks at what else there is */
+            rts.schemes =
+                (uint16_t) ((recv->rts.schemes & ~MCA_PML_UMRDDT_BY_PACK) | scheme_of[way]);
+            if (scheme_of[way] != mca_pml_umrddt_pack_chosen(&rts, &recv->where, recv->total)) {
+                continue;
+            }
+        }
+        ways |= WAY_BIT(way);
+    }
+    return ways;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Observed times
+ * ------------------------------------------------------------------------------------------- */
+
+static unsigned kind_of(const mca_pml_umrddt_model_case_t *message)
+{
+    return (message->near ? 1u : 0) | (message->from.gpu ? 2u : 0) | (message->to.gpu ? 4u : 0);
+}
+
+static unsigned class_of(uint64_t bytes)
+{
+    unsigned class = 0;
+
+    while (4 <= bytes && class < CLASSES - 1) {
+        bytes /= 4;
+        ++class;
+    }
+    return class;
+}
+
+/** What all ways' times are to be multiplied with. */
+static void factors_of(const mca_pml_umrddt_model_case_t *message,
+                       double factors[MCA_PML_UMRDDT_WAYS])
+{
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        const observed_t *observed =
+            &mca_pml_umrddt.pairs->observed[way][kind_of(message)][class_of(message->bytes)];
+
+        factors[way] = mca_pml_umrddt.params.adapt && BELIEVED <= observed->count
+                           ? exp2(observed->log_factor)
+                           : 1;
+    }
+}
+
+/** A message of a pair that had gone this way before took @p took. */
+static void learn(const mca_pml_umrddt_pair_t *pair, double took)
+{
+    observed_t *observed =
+        &mca_pml_umrddt.pairs->observed[pair->way][pair->class / CLASSES][pair->class % CLASSES];
+    double factor = log2(took / pair->predicted), most = log2(FARTHEST);
+
+    /* a process that did not look for a while is not the scheme's fault */
+    factor = factor < -most ? -most : factor > most ? most : factor;
+    observed->log_factor += (factor - observed->log_factor) / (0 == observed->count ? 1 : 8);
+    if (observed->count < BELIEVED) {
+        ++observed->count;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Explanations
+ * ------------------------------------------------------------------------------------------- */
+
+static void print_side(char *text, size_t room, const char *what,
+                       const mca_pml_umrddt_model_side_t *side, uint64_t bytes)
+{
+    size_t length = strlen(text);
+
+    (void) snprintf(text + length, room - length, " %s %s memory, %llu pieces of %llu;", what,
+                    side->gpu ? "GPU" : "host", (unsigned long long) side->pieces,
+                    (unsigned long long) (bytes / (0 < side->pieces ? side->pieces : 1)));
+}
+
+static void print_times(char *text, size_t room, const double *times, unsigned possible)
+{
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        bool open = 0 != (possible & WAY_BIT(way));
+        size_t length = strlen(text);
+
+        (void) snprintf(text + length, room - length, open ? " %s %.1f" : " (%s %.1f)",
+                        mca_pml_umrddt_way_names[way], times[way]);
+    }
+}
+
+static const char *reason(unsigned possible)
+{
+    if (0 == (possible & (possible - 1))) {
+        return 0 == possible ? "nothing else is possible" : "only this is possible";
+    }
+    return mca_pml_umrddt.declines ? "predicted to take least"
+                                   : "by the rules, as this machine was not measured";
+}
+
+/** True if this pair was not told of: now it is. */
+static bool is_new(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_pair_t *pair)
+{
+    struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
+    uint64_t hash = pair->layout;
+
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) + pair->pieces;
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) + pair->total;
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) + (uintptr_t) pair->peer;
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) + (from_gpu(recv) ? 2 : 0) + (pair->gpu ? 1 : 0);
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) + (unsigned) recv->comm->scheme;
+    for (unsigned i = 0; i < pairs->told; ++i) {
+        if (hash == pairs->explained[i]) {
+            return false;
+        }
+    }
+    if (EXPLAINED == pairs->told) {
+        return false;
+    }
+    pairs->explained[pairs->told++] = hash;
+    return true;
+}
+
+static void explain(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_pair_t *pair,
+                    const mca_pml_umrddt_model_case_t *message)
+{
+    char text[1024] = "";
+
+    print_side(text, sizeof(text), "from", &message->from, message->bytes);
+    print_side(text, sizeof(text), "to", &message->to, message->bytes);
+    (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
+    print_times(text, sizeof(text), pair->times, pair->possible);
+    opal_output(0, "umrddt: explain: %llu bytes of rank %d, on %s host,%s figures: %s",
+                (unsigned long long) message->bytes, recv->status.MPI_SOURCE,
+                message->near ? "this" : "another", text, mca_pml_umrddt.pairs->why);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+
+    return x < y ? -1 : x > y;
+}
+
+/** What became of it: behind the first message, and when it has settled. */
+static void explain_observed(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
+{
+    if (1 == pair->count) {
+        opal_output(0,
+                    "umrddt: explain: these %llu bytes of rank %d went by %s (%s); from the match "
+                    "on it took %.1f us",
+                    (unsigned long long) pair->total, recv->status.MPI_SOURCE,
+                    mca_pml_umrddt_way_names[recv->way], reason(pair->possible), pair->took[0]);
+    } else if (SETTLED == pair->count) {
+        qsort(pair->took, SETTLED, sizeof(pair->took[0]), by_value);
+        opal_output(0,
+                    "umrddt: explain: %llu bytes of rank %d, %u times, the last by %s: median %.1f "
+                    "us from the match on, where %.1f were predicted",
+                    (unsigned long long) pair->total, recv->status.MPI_SOURCE, SETTLED,
+                    mca_pml_umrddt_way_names[recv->way], pair->took[SETTLED / 2], pair->predicted);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The verdict
+ * ------------------------------------------------------------------------------------------- */
+
+/** Ways that failed with this peer a while ago are left out, if there are others. */
+static unsigned without_shunned(mca_pml_umrddt_pair_t *pair, unsigned possible)
+{
+    uint64_t judged = mca_pml_umrddt.pairs->judged, expires = UINT64_MAX;
+    unsigned left = possible;
+
+    for (int way = 0; mca_pml_umrddt.params.adapt && way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
+        if (judged < pair->peer->shunned[way]) {
+            left &= ~WAY_BIT(way);
+            expires = pair->peer->shunned[way] < expires ? pair->peer->shunned[way] : expires;
+        }
+    }
+    pair->expires = expires;
+    return 0 == left ? possible : left;
+}
+
+/** What is predicted of the way, when everything is there that it needs; from the match on. */
+static double steady(mca_pml_umrddt_model_case_t *message, mca_pml_umrddt_way_t way)
+{
+    const mca_pml_umrddt_figures_t *figures = &mca_pml_umrddt.pairs->figures;
+    double envelope = message->near ? figures->near_latency : figures->far_latency, time;
+
+    message->known |= WAY_BIT(way);
+    time = mca_pml_umrddt_model_time(figures, message, way) - envelope;
+    return 0.1 < time ? time : 0.1;
+}
+
+/** Ask the model. */
+static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
+{
+    struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
+    mca_pml_umrddt_way_t before = pair->way;
+    mca_pml_umrddt_model_case_t message;
+    double factors[MCA_PML_UMRDDT_WAYS];
+    unsigned possible;
+
+    describe_recv(recv, pair, &message);
+    factors_of(&message, factors);
+    pair->possible = possible_ways(recv);
+    possible = without_shunned(pair, pair->possible);
+    if (0 == possible) {
+        possible = WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
+    }
+    pair->way =
+        mca_pml_umrddt_model_best(&pairs->figures, &message, possible, factors, pair->times);
+    if (mca_pml_umrddt.params.adapt && 0 < pair->uses && 0 != (possible & WAY_BIT(before))
+        && pair->times[pair->way] > HYSTERESIS * pair->times[before]) {
+        pair->way = before;
+    }
+    pair->class = kind_of(&message) * CLASSES + class_of(message.bytes);
+    pair->next = 0 == pair->uses ? 1 : UINT32_MAX / 2 < pair->uses ? UINT32_MAX : 2 * pair->uses;
+    if (0 == pair->uses && mca_pml_umrddt.params.explain) {
+        pair->tells = is_new(recv, pair);
+        if (pair->tells) {
+            explain(recv, pair, &message);
+        }
+    }
+    pair->predicted = steady(&message, pair->way);
+}
+
+/** Where a pair is, or is to be: then it is empty but for what names it. */
+static mca_pml_umrddt_pair_t *find(const mca_pml_umrddt_recv_t *recv)
+{
+    struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
+    uint64_t layout = recv->layout->id;
+    uint64_t hash = (layout * UINT64_C(0x9e3779b97f4a7c15) ^ (uintptr_t) recv->buf
+                     ^ (uintptr_t) recv->peer << 17)
+                    * UINT64_C(0x9e3779b97f4a7c15);
+    size_t bucket = (size_t) (hash >> 56);
+    mca_pml_umrddt_pair_t *pair;
+
+    _Static_assert(1 << (64 - 56) == BUCKETS, "the highest bits of the hash");
+    for (size_t way = 0; way < WAYS; ++way) {
+        pair = &pairs->pairs[bucket][way];
+        if (layout == pair->layout && (uintptr_t) recv->buf == pair->buffer
+            && recv->peer == pair->peer && recv->total == pair->total
+            && recv->rts.pieces == pair->pieces && recv->rts.schemes == pair->schemes) {
+            return pair;
+        }
+    }
+    pair = &pairs->pairs[bucket][pairs->turn[bucket]++ % WAYS];
+    memset(pair, 0, sizeof(*pair));
+    pair->layout = layout;
+    pair->buffer = (uintptr_t) recv->buf;
+    pair->peer = recv->peer;
+    pair->total = recv->total;
+    pair->pieces = recv->rts.pieces;
+    pair->schemes = recv->rts.schemes;
+    pair->gpu = mca_pml_umrddt_on_gpu(&recv->where);
+    pair->serial = ++pairs->serial;
+    return pair;
+}
+
+void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
+{
+    struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
+    mca_pml_umrddt_pair_t *pair;
+
+    if (NULL == recv->layout
+        && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
+        recv->layout = NULL; /* as it is without us */
+        return;
+    }
+    if (0 == recv->total) {
+        return;
+    }
+    pair = find(recv);
+    ++pairs->judged;
+    if (pair->uses == pair->next || pairs->judged > pair->expires
+        || pair->gpu != mca_pml_umrddt_on_gpu(&recv->where)) {
+        pair->gpu = mca_pml_umrddt_on_gpu(&recv->where);
+        work_out(recv, pair);
+    }
+    if (UINT32_MAX > pair->uses) {
+        ++pair->uses;
+    }
+    recv->pair = pair;
+    recv->serial = pair->serial;
+    recv->way = (int) pair->way;
+    if (mca_pml_umrddt.declines && 0 != (PACK_WAYS & WAY_BIT(pair->way))) {
+        /* CUDA IPC would come first */
+        recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_IPC;
+    }
+    if (mca_pml_umrddt.params.explain || mca_pml_umrddt.params.adapt) {
+        recv->began = now();
+    }
+}
+
+unsigned mca_pml_umrddt_pairs_card(const mca_pml_umrddt_recv_t *recv)
+{
+    unsigned both = recv->rts.schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BY_CARD;
+
+    if (!mca_pml_umrddt.declines || MCA_PML_UMRDDT_BY_CARD != both) {
+        return mca_pml_umrddt_choose(&recv->rts, recv->layout, recv->buf, recv->total);
+    }
+    return MCA_PML_UMRDDT_WAY_DIRECT == recv->way ? MCA_PML_UMRDDT_BY_DIRECT
+                                                  : MCA_PML_UMRDDT_BY_UMR;
+}
+
+unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
+                                   const mca_pml_umrddt_rts_t *rts, unsigned rule)
+{
+    unsigned both = rts->schemes & mca_pml_umrddt.schemes;
+    unsigned scheme = 0 == (PACK_WAYS & WAY_BIT(recv->way)) ? 0 : scheme_of[recv->way];
+
+    return 0 != rule && mca_pml_umrddt.declines && 0 != (both & scheme) ? scheme : rule;
+}
+
+bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt.declines && 0 != (PACK_WAYS & WAY_BIT(recv->way));
+}
+
+/** The pair of a message, unless another one has its place by now. recv->pair is NULL. */
+static mca_pml_umrddt_pair_t *take_pair(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_pair_t *pair = recv->pair;
+
+    recv->pair = NULL;
+    return NULL == pair || recv->serial != pair->serial ? NULL : pair;
+}
+
+void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error)
+{
+    mca_pml_umrddt_pair_t *pair = take_pair(recv);
+    double took;
+
+    if (NULL == pair || (MPI_SUCCESS != error && MPI_ERR_TRUNCATE != error)) {
+        return;
+    }
+    if (mca_pml_umrddt.params.explain || mca_pml_umrddt.params.adapt) {
+        took = now() - recv->began;
+        if (mca_pml_umrddt.params.adapt && (int) pair->way == recv->way
+            && 0 != (pair->known & WAY_BIT(recv->way)) && 0 < took) {
+            learn(pair, took);
+        }
+        if (pair->tells && pair->count < SETTLED) {
+            pair->took[pair->count++] = took;
+            explain_observed(recv, pair);
+        }
+    }
+    pair->known |= WAY_BIT(recv->way);
+}
+
+void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_pair_t *pair = take_pair(recv);
+
+    if (NULL == pair) {
+        return;
+    }
+    pair->known = 0;
+    pair->next = pair->uses;
+    if (MCA_PML_UMRDDT_WAY_HOST != recv->way) {
+        recv->peer->shunned[recv->way] = mca_pml_umrddt.pairs->judged + SHUNNED;
+    }
+    if (pair->tells && 0 == pair->count) {
+        opal_output(0,
+                    "umrddt: explain: these %llu bytes of rank %d could not go by %s; the host PML "
+                    "carries them",
+                    (unsigned long long) pair->total, recv->status.MPI_SOURCE,
+                    mca_pml_umrddt_way_names[recv->way]);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The sender
+ * ------------------------------------------------------------------------------------------- */
+
+/** What a sender can offer. */
+static unsigned offered_ways(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                             const mca_pml_umrddt_where_t *where, size_t size)
+{
+    unsigned schemes = 0, ways = 0;
+
+    if (mca_pml_umrddt_on_gpu(where)) {
+        if (mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(where)) {
+            schemes |= MCA_PML_UMRDDT_BY_IPC;
+        } else if (mca_pml_umrddt_card_takes(peer, where)) {
+            schemes |= MCA_PML_UMRDDT_BY_CARD;
+        }
+        if (mca_pml_umrddt_pack_takes(comm, where, size)) {
+            schemes |= MCA_PML_UMRDDT_BY_PACK;
+        }
+    } else if (NULL != mca_pml_umrddt.card && peer->has_card) {
+        schemes |= MCA_PML_UMRDDT_BY_CARD;
+    }
+    schemes &= mca_pml_umrddt.schemes & comm->schemes;
+    if (NULL == mca_pml_umrddt.card || !peer->has_card) {
+        schemes &= ~(unsigned) MCA_PML_UMRDDT_BY_PACK_GDR;
+    }
+    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
+        ways |= 0 != (schemes & scheme_of[way]) ? WAY_BIT(way) : 0;
+    }
+    return ways;
+}
+
+/** The receiver's memory, as far as a sender knows: what the user asserts, or else as its own. */
+static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
+{
+    switch (mca_pml_umrddt_pattern(comm)) {
+    case MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU:
+    case MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU:
+        return true;
+    case MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU:
+    case MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU:
+        return false;
+    default:
+        return gpu;
+    }
+}
+
+static bool predict_decline(const mca_pml_umrddt_peer_t *peer,
+                            const opal_iov_cache_layout_t *layout, bool gpu, bool other,
+                            unsigned ways)
+{
+    double times[MCA_PML_UMRDDT_WAYS];
+    mca_pml_umrddt_model_case_t message;
+    mca_pml_umrddt_way_t best;
+    char text[512] = "";
+
+    describe(peer, layout->size, &message);
+    message.from.pieces = layout->iov_count;
+    message.from.span = (uint64_t) (layout->ub - layout->lb);
+    message.from.gpu = gpu;
+    message.to = message.from;
+    message.to.gpu = other;
+    message.pack_by_card =
+        mca_pml_umrddt.params.pack_card && NULL != mca_pml_umrddt.card && peer->has_card;
+    message.write_pieces =
+        NULL == mca_pml_umrddt.caps ? 1 : (uint32_t) mca_pml_umrddt.caps->write_pieces;
+    message.uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
+    best = mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
+                                     ways | WAY_BIT(MCA_PML_UMRDDT_WAY_HOST), NULL, times);
+    if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_WAY_HOST == best) {
+        print_side(text, sizeof(text), "from", &message.from, message.bytes);
+        (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
+        print_times(text, sizeof(text), times, ways);
+        opal_output(0, "umrddt: explain: %llu bytes to %s host are left to the host PML;%s",
+                    (unsigned long long) message.bytes, message.near ? "this" : "another", text);
+    }
+    return MCA_PML_UMRDDT_WAY_HOST == best;
+}
+
+bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                   const mca_pml_umrddt_where_t *where, size_t count,
+                                   ompi_datatype_t *datatype)
+{
+    bool gpu = mca_pml_umrddt_on_gpu(where), other = to_gpu(comm, gpu), declines;
+    opal_iov_cache_layout_t *layout;
+    unsigned ways, kind;
+    uint64_t memo;
+
+    if (MCA_PML_UMRDDT_SCHEME_AUTO != comm->scheme || where->mixed
+        || OMPI_SUCCESS != mca_pml_umrddt_layout(datatype, count, &layout)) {
+        return false;
+    }
+    ways = offered_ways(comm, peer, where, layout->size);
+    /* what the verdict depends on but the layout, in 5 bits: two bits of the memo for each */
+    kind = (is_near(peer) ? 1u : 0) | (gpu ? 2u : 0) | (other ? 4u : 0)
+           | (0 != (ways & WAY_BIT(MCA_PML_UMRDDT_WAY_IPC)) ? 8u : 0) | (peer->has_card ? 16u : 0);
+    memo = __atomic_load_n(&layout->memo[MCA_PML_UMRDDT_MEMO_DECLINED], __ATOMIC_RELAXED)
+           >> (2 * kind);
+    if (0 != (memo & 1)) {
+        declines = 0 != (memo & 2);
+    } else {
+        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, ways);
+        (void) __atomic_fetch_or(&layout->memo[MCA_PML_UMRDDT_MEMO_DECLINED],
+                                 (uint64_t) (declines ? 3 : 1) << (2 * kind), __ATOMIC_RELAXED);
+    }
+    OBJ_RELEASE(layout);
+    return declines;
+}

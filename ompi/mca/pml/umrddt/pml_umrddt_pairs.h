@@ -1,0 +1,75 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Pairs of layouts that messages came with, and what the model (pml_umrddt_model.h) says of them.
+ *
+ * Without figures of this machine, and unless the choice is to be explained, there is no table
+ * (mca_pml_umrddt.pairs is NULL), and the rules of pml_umrddt_choice.c are all there is. With
+ * figures the model decides among what both sides can: once for each pair of layouts, buffer and
+ * peer, and again when they have been used twice, four, eight times as often. In between the
+ * verdict is looked up. A sender asks the model, too, whether a message is to be taken at all.
+ *
+ * All of it is of progress only, but for mca_pml_umrddt_pairs_declines.
+ */
+
+#ifndef MCA_PML_UMRDDT_PAIRS_H
+#define MCA_PML_UMRDDT_PAIRS_H
+
+#include "pml_umrddt.h"
+#include "pml_umrddt_model.h"
+
+BEGIN_C_DECLS
+
+/**
+ * Read the figures, as pml_umrddt_model says, and make the table if there is a need of one. What is
+ * wrong with a file is told, and then there are none. When the parameters are known.
+ */
+void mca_pml_umrddt_pairs_open(void);
+void mca_pml_umrddt_pairs_close(void);
+
+/** True if the model decides, and not the rules. */
+bool mca_pml_umrddt_pairs_decide(void);
+
+/**
+ * An envelope was matched and is right: find what is known of the pair, or work it out. Sets
+ * recv->pair, recv->way and recv->layout, and takes what is not to be used out of recv->rts.
+ */
+void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv);
+
+/** By mkeys or without, where both can be; as mca_pml_umrddt_choose, of a message that was judged.
+ */
+unsigned mca_pml_umrddt_pairs_card(const mca_pml_umrddt_recv_t *recv);
+
+/** The packed scheme of a message that was judged, if the model has an opinion: among the schemes
+ * of @p rts; else @p rule. */
+unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
+                                   const mca_pml_umrddt_rts_t *rts, unsigned rule);
+
+/** True if a message is to go packed, though a card could take it. */
+bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv);
+
+/** A message that was judged is over, well or not: it is observed, and recv->pair is NULL. */
+void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error);
+
+/** It could not go the way that it went, and the host PML carries it; recv->pair is NULL. */
+void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv);
+
+/**
+ * True if a message that could be taken is left to the host PML, because that is predicted to be
+ * quicker. Worked out once for a layout and a kind of peer; from any thread.
+ */
+bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                   const mca_pml_umrddt_where_t *where, size_t count,
+                                   ompi_datatype_t *datatype);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_PAIRS_H */

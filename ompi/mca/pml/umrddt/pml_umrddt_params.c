@@ -1,0 +1,262 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Parameters.
+ *
+ * They are registered twice: when the component is opened, so that ompi_info lists them, and again
+ * when the PML is enabled, because the pml framework deregisters the variables of every component
+ * that it did not select, and it never selects this one (see pml_umrddt_component.c).
+ */
+
+#include "ompi_config.h"
+
+#include <string.h>
+
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/util/show_help.h"
+
+#include "pml_umrddt.h"
+
+static const mca_base_var_enum_value_t memory_values[] = {
+    {MCA_PML_UMRDDT_MEMORY_GPU, "gpu"},
+    {MCA_PML_UMRDDT_MEMORY_HOST, "host"},
+    {MCA_PML_UMRDDT_MEMORY_ALL, "all"},
+    {0, NULL},
+};
+
+static const mca_base_var_enum_value_t scheme_values[] = {
+    {MCA_PML_UMRDDT_SCHEME_AUTO, "auto"},
+    {MCA_PML_UMRDDT_SCHEME_UMR, "umr"},
+    {MCA_PML_UMRDDT_SCHEME_DIRECT, "direct"},
+    {MCA_PML_UMRDDT_SCHEME_IPC, "ipc"},
+    {MCA_PML_UMRDDT_SCHEME_PACK_GDR, "pack-gdr"},
+    {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, "pack-staged"},
+    {MCA_PML_UMRDDT_SCHEME_PACK_HOST, "pack-host"},
+    {MCA_PML_UMRDDT_SCHEME_HOST, "host"},
+    {0, NULL},
+};
+
+static const mca_base_var_enum_value_t host_gpu_values[] = {
+    {MCA_PML_UMRDDT_HOST_GPU_AUTO, "auto"},
+    {MCA_PML_UMRDDT_HOST_GPU_YES, "yes"},
+    {MCA_PML_UMRDDT_HOST_GPU_NO, "no"},
+    {0, NULL},
+};
+
+static const mca_base_var_enum_value_t contiguous_values[] = {
+    {MCA_PML_UMRDDT_CONTIGUOUS_AUTO, "auto"},
+    {MCA_PML_UMRDDT_CONTIGUOUS_DEFER, "defer"},
+    {MCA_PML_UMRDDT_CONTIGUOUS_TAKE, "take"},
+    {0, NULL},
+};
+
+void mca_pml_umrddt_param(const char *name, const char *help, mca_base_var_type_t type,
+                          mca_base_var_enum_t *values, mca_base_var_info_lvl_t level, void *storage)
+{
+    (void) mca_base_component_var_register(&mca_pml_umrddt_component.pmlm_version, name, help, type,
+                                           values, 0, 0, level, MCA_BASE_VAR_SCOPE_READONLY,
+                                           storage);
+}
+
+int mca_pml_umrddt_scheme_named(const char *name)
+{
+    for (size_t i = 0; NULL != scheme_values[i].string; ++i) {
+        if (0 == strcmp(name, scheme_values[i].string)) {
+            return scheme_values[i].value;
+        }
+    }
+    return -1;
+}
+
+int mca_pml_umrddt_params_register(void)
+{
+    static bool defaults = false;
+    mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
+    mca_base_var_enum_t *values = NULL;
+
+    if (!defaults) {
+        params->min_size = 1024;
+        params->memory = MCA_PML_UMRDDT_MEMORY_GPU;
+        params->scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
+        params->host_gpu = MCA_PML_UMRDDT_HOST_GPU_AUTO;
+        params->contiguous = MCA_PML_UMRDDT_CONTIGUOUS_AUTO;
+        params->contiguous_min = 0;
+        params->chunk_floor = 4096;
+        params->max_keys = 256;
+        params->mkey_cache = true;
+        params->key_sets = 32;
+        params->layouts = 16;
+        params->writes = 16;
+        params->stripe = 0;
+        params->run = 65536;
+        params->layout_cache = 64u << 20;
+        params->reuse = 1;
+        params->explain = false;
+        params->adapt = false;
+        params->stats = false;
+        params->refusals = 60;
+        params->check_pattern = false;
+        defaults = true;
+    }
+
+    params->host = "";
+    mca_pml_umrddt_param(
+        "host",
+        "PML that matches messages and carries everything umrddt does not take (ob1, ucx, "
+        "cm, ...); empty: the one Open MPI would have chosen without umrddt",
+        MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, &params->host);
+    mca_pml_umrddt_param("min_size", "Smallest message, in bytes, that umrddt takes",
+                         MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_3, &params->min_size);
+
+    if (OPAL_SUCCESS == mca_base_var_enum_create("pml_umrddt_memory", memory_values, &values)) {
+        mca_pml_umrddt_param(
+            "memory", "Whose messages are taken: those in gpu memory, in host memory, or all",
+            MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_2, &params->memory);
+        OBJ_RELEASE(values);
+    }
+    if (OPAL_SUCCESS == mca_base_var_enum_create("pml_umrddt_scheme", scheme_values, &values)) {
+        mca_pml_umrddt_param(
+            "scheme",
+            "How a message goes: umr (mkeys on both sides), direct (without mkeys: a write for each "
+            "run of the receiver's layout), ipc (a GPU of the receiver reads the sender's GPU "
+            "memory, on one host), pack-gdr (packed by GPUs, in chunks, between whose memory the "
+            "cards write), pack-staged (the same, through memory of the host, by the card or the "
+            "host PML), pack-host (the same, packed in memory of the host), auto (ipc from GPU memory on "
+            "one host, packed where that or a card cannot be; direct where a side has "
+            "no mkeys, or where it is the cheaper way for a first message), or host (everything by the host PML). The info "
+            "key of the same name does it for one communicator",
+            MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3, &params->scheme);
+        OBJ_RELEASE(values);
+    }
+    if (OPAL_SUCCESS == mca_base_var_enum_create("pml_umrddt_host_gpu", host_gpu_values, &values)) {
+        mca_pml_umrddt_param(
+            "host_gpu",
+            "Whether the host PML takes buffers in GPU memory: yes, no (then none reaches "
+            "it), or auto (yes if this Open MPI was built with CUDA)",
+            MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3, &params->host_gpu);
+        OBJ_RELEASE(values);
+    }
+    if (OPAL_SUCCESS
+        == mca_base_var_enum_create("pml_umrddt_contiguous", contiguous_values, &values)) {
+        mca_pml_umrddt_param(
+            "contiguous",
+            "Contiguous messages in GPU memory: defer (to the host PML), take, or auto "
+            "(defer if the host PML takes GPU memory and contiguous_min is 0, else take)",
+            MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3, &params->contiguous);
+        OBJ_RELEASE(values);
+    }
+    mca_pml_umrddt_param(
+        "contiguous_min",
+        "Smallest contiguous message in GPU memory, in bytes, that umrddt takes, where it takes "
+        "such messages: from where on it was measured to be faster than the host PML. 0: as "
+        "min_size",
+        MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4, &params->contiguous_min);
+    mca_pml_umrddt_param(
+        "stripe",
+        "Smallest message, in bytes, that goes over several pairs of cards at once, where both "
+        "processes have several (btl_umr_max_cards): each pair carries a part of it. 0: none; each "
+        "message goes by the pair that is nearest to the sender's buffer",
+        MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4, &params->stripe);
+    mca_pml_umrddt_param(
+        "chunk_floor",
+        "Smallest chunk, in bytes, that a receiver proposes in order to make both sides' windows "
+        "agree; below it, windows are split instead",
+        MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_6, &params->chunk_floor);
+    mca_pml_umrddt_param(
+        "max_keys",
+        "Keys that one CTS may name (16 bytes each); a message that needs more goes in rounds",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &params->max_keys);
+    mca_pml_umrddt_param(
+        "mkey_cache",
+        "Keep the keys of a message mapped for the next one with the same datatype and "
+        "buffer. 0: map them for each message",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, &params->mkey_cache);
+    mca_pml_umrddt_param(
+        "key_sets",
+        "Sets of keys (of 64 or fewer) of each receiver that a sender remembers, so that "
+        "a CTS need not name them again, 0 to 4096",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &params->key_sets);
+    mca_pml_umrddt_param(
+        "direct_writes",
+        "Where both ways are open, the first message of a datatype and buffer goes without "
+        "mkeys if that takes so many writes at most. 0: not for this reason",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &params->writes);
+    mca_pml_umrddt_param(
+        "direct_run",
+        "The same, if so many bytes lie together on the average, however many writes it "
+        "takes. 0: not for this reason",
+        MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_6, &params->run);
+    mca_pml_umrddt_param(
+        "direct_layouts",
+        "Layouts (of 128 KiB or less, flattened) of each receiver that a sender remembers, "
+        "so that they travel once, 0 to 4096; and with ipc, of each sender that a receiver does",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &params->layouts);
+    mca_pml_umrddt_param("layout_cache_size", "Bound on the memory of cached layouts, in bytes",
+                         MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_5, &params->layout_cache);
+    mca_pml_umrddt_gpu_params_register();
+    mca_pml_umrddt_param(
+        "refusal_timeout",
+        "Seconds that the host PML may refuse to send what another process waits for, for reasons "
+        "other than that it is short of something: then the message fails, or, where the other "
+        "process cannot be told, the job ends. 0: it is asked for ever",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_8, &params->refusals);
+    mca_pml_umrddt_param(
+        "check_pattern",
+        "See whether what the info key mpi_communication_pattern asserts is true, and say so "
+        "if it is not; a build with --enable-debug always does. Costs the query that the "
+        "key is there to spare",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, &params->check_pattern);
+    params->model = "";
+    mca_pml_umrddt_param(
+        "model",
+        "File of figures of this machine, by which auto chooses: what umrddt_tune wrote. Empty: the "
+        "user's or the system's for this hardware, if there is one; none: auto goes by its rules; "
+        "defaults: figures of no particular machine",
+        MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, &params->model);
+    mca_pml_umrddt_param(
+        "reuse",
+        "With figures: how many messages a datatype and buffer are expected to serve, "
+        "at least, so that what has to be made for them is spread over as many",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, &params->reuse);
+    mca_pml_umrddt_param(
+        "adapt",
+        "With figures: observed times of a run correct what is predicted, up to a "
+        "factor of 4, and a scheme that failed with a peer is not tried for a while",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, &params->adapt);
+    mca_pml_umrddt_param(
+        "explain",
+        "Print for each new pair of layouts which schemes are possible, what is predicted "
+        "of each, which is chosen and why, and what was observed",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_3, &params->explain);
+    mca_pml_umrddt_param("stats", "Print this process's counters at finalize",
+                         MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_3, &params->stats);
+
+    if (MCA_PML_UMRDDT_ENVELOPE > params->min_size) {
+        /* a message must not be smaller than the envelope that stands for it: the receive buffer,
+         * into which the host PML delivers the envelope, would not be overwritten in whole */
+        params->min_size = MCA_PML_UMRDDT_ENVELOPE;
+    }
+    if (1 > params->max_keys || 65536 < params->max_keys) {
+        opal_show_help("help-mca-pml-umrddt.txt", "max-keys", true, params->max_keys);
+        params->max_keys = 256;
+    }
+    if (MCA_PML_UMRDDT_MAX_PLACES < params->key_sets) {
+        opal_show_help("help-mca-pml-umrddt.txt", "key-sets", true, params->key_sets,
+                       MCA_PML_UMRDDT_MAX_PLACES);
+        params->key_sets = MCA_PML_UMRDDT_MAX_PLACES;
+    }
+    if (MCA_PML_UMRDDT_MAX_PLACES < params->layouts) {
+        opal_show_help("help-mca-pml-umrddt.txt", "direct-layouts", true, params->layouts,
+                       MCA_PML_UMRDDT_MAX_PLACES);
+        params->layouts = MCA_PML_UMRDDT_MAX_PLACES;
+    }
+    return OMPI_SUCCESS;
+}

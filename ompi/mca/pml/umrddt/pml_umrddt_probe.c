@@ -1,0 +1,519 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Probes, and the messages that had to be taken early for them.
+ *
+ * The host PML reports an envelope with the envelope's size, where the user must be told the
+ * message's. So when a probe finds a message of just that size, the messages of its source are
+ * taken from the host one by one, in order, up to that message, into the communicator's list of
+ * claims; those of the envelope's size are read, the others are kept by their handles. Since claims
+ * are always the oldest messages of their source, order is kept if every receive and every probe
+ * looks there before it looks at the host. With threads, that look and what follows it at the host
+ * are one step: by the gate where there are no claims, under comm->match where there are.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/runtime/opal_progress.h"
+
+#include "pml_umrddt_gate.h"
+#include "pml_umrddt_recv.h"
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_claim_t, opal_list_item_t, NULL, NULL);
+
+/** What a probe finds, and what it hands out. */
+static void status_set(ompi_status_public_t *status, int src, int tag, size_t length)
+{
+    if (MPI_STATUS_IGNORE != status) {
+        status->MPI_SOURCE = src;
+        status->MPI_TAG = tag;
+        status->_ucount = length;
+        status->_cancelled = 0;
+    }
+}
+
+static mca_pml_umrddt_claim_t *claim_find(mca_pml_umrddt_comm_t *comm, int src, int tag)
+{
+    mca_pml_umrddt_claim_t *claim;
+
+    OPAL_LIST_FOREACH (claim, &comm->claims, mca_pml_umrddt_claim_t) {
+        if ((OMPI_ANY_SOURCE == src || claim->src == src)
+            && (OMPI_ANY_TAG == tag || claim->tag == tag)) {
+            return claim;
+        }
+    }
+    return NULL;
+}
+
+mca_pml_umrddt_claim_t *mca_pml_umrddt_claim_take(mca_pml_umrddt_comm_t *comm, int src, int tag)
+{
+    mca_pml_umrddt_claim_t *claim = claim_find(comm, src, tag);
+
+    if (NULL != claim) {
+        opal_list_remove_item(&comm->claims, &claim->super);
+    }
+    return claim;
+}
+
+void mca_pml_umrddt_claim_drop(mca_pml_umrddt_claim_t *claim)
+{
+    /* a handle's message cannot be given back; it goes with the host's communicator */
+    OBJ_RELEASE(claim);
+}
+
+/** True if the message is an envelope, of a peer that can have sent one. */
+static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt_rts_t *rts)
+{
+    mca_pml_umrddt_peer_t *peer;
+
+    if (!mca_pml_umrddt_is_envelope(rts)) {
+        return false;
+    }
+    peer = mca_pml_umrddt_peer(comm, src);
+    return NULL != peer && peer->capable
+           && 0 == memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie));
+}
+
+/**
+ * Make a claim of a message that the host matched. Consumes the handle.
+ *
+ * @return NULL: no memory, and the handle is still the caller's
+ */
+static mca_pml_umrddt_claim_t *claim_new(mca_pml_umrddt_comm_t *comm, ompi_message_t *handle,
+                                         const ompi_status_public_t *status)
+{
+    mca_pml_umrddt_claim_t *claim = OBJ_NEW(mca_pml_umrddt_claim_t);
+    ompi_request_t *request;
+
+    if (NULL == claim) {
+        return NULL;
+    }
+    MCA_PML_UMRDDT_COUNT(probe_claims);
+    claim->kind = MCA_PML_UMRDDT_CLAIM_HANDLE;
+    claim->comm = comm;
+    claim->src = status->MPI_SOURCE;
+    claim->tag = status->MPI_TAG;
+    claim->length = status->_ucount;
+    claim->handle = handle;
+    if (sizeof(claim->bytes) == claim->length
+        && OMPI_SUCCESS
+               == mca_pml_umrddt.host.pml_imrecv(&claim->bytes, sizeof(claim->bytes),
+                                                 &ompi_mpi_byte.dt, &handle, &request)) {
+        ompi_request_wait_completion(request);
+        ompi_request_free(&request);
+        claim->handle = NULL;
+        claim->kind = MCA_PML_UMRDDT_CLAIM_DATA;
+        if (from_peer(comm, claim->src, &claim->bytes.rts)) {
+            claim->kind = MCA_PML_UMRDDT_CLAIM_ENVELOPE;
+            claim->length = claim->bytes.rts.length;
+        }
+    }
+    return claim;
+}
+
+/**
+ * Take the messages of @p src from the host, in order, up to the first with @p tag that has the
+ * envelope's size. comm->match is held and the gate is closed.
+ */
+static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
+{
+    ompi_status_public_t status;
+    ompi_message_t *handle;
+    mca_pml_umrddt_claim_t *claim;
+    int matched;
+    int rc = OMPI_SUCCESS;
+
+    ++comm->claiming; /* the host may run progress, which might get here and want to open */
+    while (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt.host.pml_improbe(src, OMPI_ANY_TAG, comm->comm, &matched, &handle,
+                                             &status);
+        if (OMPI_SUCCESS != rc || !matched) {
+            break;
+        }
+        claim = claim_new(comm, handle, &status);
+        if (NULL == claim) {
+            rc = OMPI_ERR_OUT_OF_RESOURCE;
+            break;
+        }
+        opal_list_append(&comm->claims, &claim->super);
+        if (tag == status.MPI_TAG) {
+            break;
+        }
+    }
+    --comm->claiming;
+    return rc;
+}
+
+/** Put a claim back that could not be given to anybody. */
+static void put_back(mca_pml_umrddt_claim_t *claim)
+{
+    mca_pml_umrddt_comm_t *comm = claim->comm;
+
+    OPAL_THREAD_LOCK(&comm->match);
+    while (!mca_pml_umrddt_gate_close(comm)) {
+        ;
+    }
+    opal_list_prepend(&comm->claims, &claim->super);
+    OPAL_THREAD_UNLOCK(&comm->match);
+}
+
+/** Probe where there are claims, or where there must be some before there is an answer. */
+static __opal_attribute_noinline__ int iprobe_claims(int src, int tag, mca_pml_umrddt_comm_t *comm,
+                                                     int *matched, ompi_status_public_t *status)
+{
+    mca_pml_umrddt_claim_t *claim;
+    ompi_status_public_t found;
+    int rc = OMPI_SUCCESS;
+
+    found.MPI_ERROR = MPI_SUCCESS;
+    OPAL_THREAD_LOCK(&comm->match);
+    claim = claim_find(comm, src, tag);
+    if (NULL == claim && 0 < comm->claiming) {
+        *matched = 0; /* called by what drain waits for: the claims are not all there yet */
+    } else if (NULL == claim) {
+        rc = mca_pml_umrddt.host.pml_iprobe(src, tag, comm->comm, matched, &found);
+        if (OMPI_SUCCESS == rc && *matched && MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
+            if (mca_pml_umrddt_gate_close(comm)) {
+                rc = drain(comm, found.MPI_SOURCE, found.MPI_TAG);
+                claim = claim_find(comm, found.MPI_SOURCE, found.MPI_TAG);
+            }
+            *matched = 0; /* unless it was claimed: it is nobody's to see before */
+        }
+    }
+    if (NULL != claim) {
+        *matched = 1;
+        status_set(status, claim->src, claim->tag, claim->length);
+    } else if (OMPI_SUCCESS == rc && *matched) {
+        status_set(status, found.MPI_SOURCE, found.MPI_TAG, found._ucount);
+    }
+    mca_pml_umrddt_gate_open(comm);
+    OPAL_THREAD_UNLOCK(&comm->match);
+    return rc;
+}
+
+int mca_pml_umrddt_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched,
+                          ompi_status_public_t *status)
+{
+    mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
+    ompi_status_public_t found;
+    int rc;
+
+    if (NULL == data) {
+        return mca_pml_umrddt.host.pml_iprobe(src, tag, comm, matched, status);
+    }
+    if (!mca_pml_umrddt_gate_enter(data)) {
+        return iprobe_claims(src, tag, data, matched, status);
+    }
+    found.MPI_ERROR = MPI_SUCCESS;
+    rc = mca_pml_umrddt.host.pml_iprobe(src, tag, comm, matched, &found);
+    mca_pml_umrddt_gate_leave(data);
+    if (OMPI_SUCCESS == rc && *matched) {
+        if (MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
+            return iprobe_claims(src, tag, data, matched, status);
+        }
+        status_set(status, found.MPI_SOURCE, found.MPI_TAG, found._ucount);
+    }
+    return rc;
+}
+
+int mca_pml_umrddt_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+    int matched = 0;
+    int rc;
+
+    if (NULL == mca_pml_umrddt_watched(comm, tag)) {
+        return mca_pml_umrddt.host.pml_probe(src, tag, comm, status);
+    }
+    for (;;) {
+        rc = mca_pml_umrddt_iprobe(src, tag, comm, &matched, status);
+        if (OMPI_SUCCESS != rc || matched) {
+            return rc;
+        }
+        opal_progress();
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Matched probes
+ * ------------------------------------------------------------------------------------------- */
+
+/** A message for the user that stands for a claim of ours. Consumes the claim. */
+static ompi_message_t *message_new(mca_pml_umrddt_claim_t *claim)
+{
+    ompi_message_t *message = ompi_message_alloc();
+
+    if (NULL == message) {
+        return NULL;
+    }
+    message->comm = claim->comm->comm;
+    message->req_ptr = claim;
+    message->peer = claim->src;
+    message->count = claim->length;
+    OBJ_RETAIN(message->comm); /* the user may free it with the message in hand */
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    opal_hash_table_set_value_uint64(&mca_pml_umrddt.messages, (uint64_t) (uintptr_t) message,
+                                     claim);
+    __atomic_store_n(&mca_pml_umrddt.message_count, mca_pml_umrddt.message_count + 1,
+                     __ATOMIC_RELAXED);
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    return message;
+}
+
+/** The claim behind a message if it is one of ours, which is then forgotten; else NULL. */
+static mca_pml_umrddt_claim_t *message_claim(ompi_message_t *message)
+{
+    mca_pml_umrddt_claim_t *claim = NULL;
+
+    /* whoever has one of ours has counted it, or was handed it by who did */
+    if (OPAL_LIKELY(0 == __atomic_load_n(&mca_pml_umrddt.message_count, __ATOMIC_RELAXED))) {
+        return NULL;
+    }
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    if (OPAL_SUCCESS
+        == opal_hash_table_get_value_uint64(&mca_pml_umrddt.messages,
+                                            (uint64_t) (uintptr_t) message, (void **) &claim)) {
+        opal_hash_table_remove_value_uint64(&mca_pml_umrddt.messages,
+                                            (uint64_t) (uintptr_t) message);
+        __atomic_store_n(&mca_pml_umrddt.message_count, mca_pml_umrddt.message_count - 1,
+                         __ATOMIC_RELAXED);
+    }
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    return claim;
+}
+
+/** Hand a claim that was taken off the list to the user of a matched probe. */
+static int hand_out(mca_pml_umrddt_claim_t *claim, ompi_message_t **message,
+                    ompi_status_public_t *status)
+{
+    int src = claim->src, tag = claim->tag;
+    size_t length = claim->length;
+
+    if (MCA_PML_UMRDDT_CLAIM_HANDLE == claim->kind) {
+        *message = claim->handle;
+        OBJ_RELEASE(claim);
+    } else {
+        *message = message_new(claim);
+        if (NULL == *message) {
+            put_back(claim);
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        }
+    }
+    status_set(status, src, tag, length);
+    return OMPI_SUCCESS;
+}
+
+int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *matched,
+                           ompi_message_t **message, ompi_status_public_t *status)
+{
+    mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
+    mca_pml_umrddt_claim_t *claim = NULL;
+    ompi_status_public_t found;
+    int rc = OMPI_SUCCESS;
+
+    if (NULL == data) {
+        return mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, status);
+    }
+    found.MPI_ERROR = MPI_SUCCESS;
+    if (mca_pml_umrddt_gate_enter(data)) {
+        rc = mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, &found);
+        mca_pml_umrddt_gate_leave(data);
+    } else {
+        OPAL_THREAD_LOCK(&data->match);
+        claim = mca_pml_umrddt_claim_take(data, src, tag);
+        if (NULL == claim) {
+            rc = mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, &found);
+        }
+        mca_pml_umrddt_gate_open(data);
+        OPAL_THREAD_UNLOCK(&data->match);
+    }
+    if (NULL == claim && OMPI_SUCCESS == rc && *matched) {
+        if (MCA_PML_UMRDDT_ENVELOPE != found._ucount) {
+            status_set(status, found.MPI_SOURCE, found.MPI_TAG, found._ucount);
+            return OMPI_SUCCESS;
+        }
+        /* it is the user's already, so nothing before it needs to be taken */
+        claim = claim_new(data, *message, &found);
+        rc = NULL == claim ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
+    }
+    if (NULL != claim) {
+        *matched = 1;
+        rc = hand_out(claim, message, status);
+    }
+    return rc;
+}
+
+int mca_pml_umrddt_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message,
+                          ompi_status_public_t *status)
+{
+    int matched = 0;
+    int rc;
+
+    if (NULL == mca_pml_umrddt_watched(comm, tag)) {
+        return mca_pml_umrddt.host.pml_mprobe(src, tag, comm, message, status);
+    }
+    for (;;) {
+        rc = mca_pml_umrddt_improbe(src, tag, comm, &matched, message, status);
+        if (OMPI_SUCCESS != rc || matched) {
+            return rc;
+        }
+        opal_progress();
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Receiving claims
+ * ------------------------------------------------------------------------------------------- */
+
+/** A plain message of the envelope's size, whose bytes the claim holds. */
+static void deliver_data(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv)
+{
+    size_t capacity = recv->count * recv->datatype->super.size;
+    size_t length = sizeof(claim->bytes.data);
+
+    recv->super.req_status.MPI_SOURCE = claim->src;
+    recv->super.req_status.MPI_TAG = claim->tag;
+    recv->super.req_status._ucount = length;
+    recv->super.req_status.MPI_ERROR = MPI_SUCCESS;
+    mca_pml_umrddt_recv_look(recv);
+    if (mca_pml_umrddt_on_device(&recv->where)) {
+        recv->status = recv->super.req_status;
+        memcpy(recv->bounce, claim->bytes.data, sizeof(recv->bounce));
+        mca_pml_umrddt_stage_bounced(recv);
+        return;
+    }
+    if (capacity < length) {
+        recv->super.req_status.MPI_ERROR = MPI_ERR_TRUNCATE;
+        length = capacity;
+    }
+    mca_pml_umrddt_unpack(recv->buf, recv->count, recv->datatype, claim->bytes.data, length);
+    mca_pml_umrddt_recv_complete(recv);
+}
+
+/** Any other plain message: the host has it yet. */
+static int handle_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv)
+{
+    int rc;
+
+    if (NULL != recv->stage.bytes) {
+        rc = mca_pml_umrddt_stage_imrecv_into(recv, &claim->handle);
+    } else {
+        rc = mca_pml_umrddt.host.pml_imrecv(recv->buf, recv->count, recv->datatype, &claim->handle,
+                                            &recv->data);
+    }
+    if (OMPI_SUCCESS == rc) {
+        mca_pml_umrddt_recv_await_host(recv);
+    }
+    return rc;
+}
+
+int mca_pml_umrddt_claim_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv)
+{
+    int rc = OMPI_SUCCESS;
+
+    switch (claim->kind) {
+    case MCA_PML_UMRDDT_CLAIM_DATA:
+        deliver_data(claim, recv);
+        break;
+    case MCA_PML_UMRDDT_CLAIM_ENVELOPE:
+        recv->rts = claim->bytes.rts;
+        recv->status = recv->super.req_status;
+        recv->status.MPI_SOURCE = claim->src;
+        recv->status.MPI_TAG = claim->tag;
+        mca_pml_umrddt_recv_matched(recv);
+        break;
+    case MCA_PML_UMRDDT_CLAIM_HANDLE:
+        recv->status = recv->super.req_status;
+        recv->status.MPI_SOURCE = claim->src;
+        recv->status.MPI_TAG = claim->tag;
+        rc = handle_into(claim, recv);
+        break;
+    }
+    OBJ_RELEASE(claim);
+    return rc;
+}
+
+/** Receive a message of the host's. */
+static int imrecv_plain(void *buf, size_t count, ompi_datatype_t *datatype,
+                        ompi_message_t **message, ompi_request_t **request)
+{
+    mca_pml_umrddt_where_t where;
+
+    if (mca_pml_umrddt.stages
+        && mca_pml_umrddt_stage_wanted(buf, count, datatype, (*message)->comm, &where)) {
+        return mca_pml_umrddt_stage_imrecv(buf, count, datatype, message, &where, request);
+    }
+    return mca_pml_umrddt.host.pml_imrecv(buf, count, datatype, message, request);
+}
+
+int mca_pml_umrddt_claim_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_t count,
+                                 ompi_datatype_t *datatype, ompi_request_t **request)
+{
+    mca_pml_umrddt_recv_t *recv;
+    int rc;
+
+    if (MCA_PML_UMRDDT_CLAIM_HANDLE == claim->kind) {
+        rc = imrecv_plain(buf, count, datatype, &claim->handle, request);
+        if (OMPI_SUCCESS == rc) {
+            /* the user called irecv: an error is the communicator's, which pml/ucx does not note
+             * for a matched receive */
+            (*request)->req_mpi_object.comm = claim->comm->comm;
+        }
+        OBJ_RELEASE(claim);
+        return rc;
+    }
+    recv = mca_pml_umrddt_recv_alloc(buf, count, datatype, claim->src, claim->tag, claim->comm);
+    if (NULL == recv) {
+        put_back(claim);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    *request = &recv->super;
+    return mca_pml_umrddt_claim_into(claim, recv);
+}
+
+/** Give the claim behind a message of ours to a new receive. Consumes both, errors or not. */
+static int message_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_t count,
+                           ompi_datatype_t *datatype, ompi_message_t **message,
+                           ompi_request_t **request)
+{
+    ompi_communicator_t *comm = (*message)->comm;
+    int rc = mca_pml_umrddt_claim_deliver(claim, buf, count, datatype, request);
+
+    ompi_message_return(*message);
+    *message = MPI_MESSAGE_NULL;
+    OBJ_RELEASE(comm);
+    return rc;
+}
+
+int mca_pml_umrddt_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,
+                          ompi_message_t **message, ompi_request_t **request)
+{
+    mca_pml_umrddt_claim_t *claim = message_claim(*message);
+
+    if (NULL == claim) {
+        return imrecv_plain(buf, count, datatype, message, request);
+    }
+    return message_deliver(claim, buf, count, datatype, message, request);
+}
+
+int mca_pml_umrddt_mrecv(void *buf, size_t count, ompi_datatype_t *datatype,
+                         ompi_message_t **message, ompi_status_public_t *status)
+{
+    mca_pml_umrddt_claim_t *claim = message_claim(*message);
+    ompi_request_t *request;
+    int rc;
+
+    if (NULL == claim && !mca_pml_umrddt.stages) {
+        return mca_pml_umrddt.host.pml_mrecv(buf, count, datatype, message, status);
+    }
+    rc = NULL == claim ? imrecv_plain(buf, count, datatype, message, &request)
+                       : message_deliver(claim, buf, count, datatype, message, &request);
+    return OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(request, status) : rc;
+}

@@ -1,0 +1,266 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Progress: the one place where state machines advance.
+ *
+ * opal_progress calls mca_pml_umrddt_progress in any thread and from any depth (the host PML's
+ * probes call opal_progress themselves); only one caller at a time gets in, the others return at
+ * once.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/runtime/opal_progress.h"
+
+#include "pml_umrddt.h"
+
+/** Calls of progress between two looks for failure notices: they are rare, and a look is a probe.
+ */
+#define LISTEN_PERIOD 1024
+
+static void event_construct(mca_pml_umrddt_event_t *event)
+{
+    event->handler = NULL;
+    event->owner = NULL;
+    event->queued = false;
+    event->next = NULL;
+}
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_event_t, opal_object_t, event_construct, NULL);
+
+static void wait_construct(mca_pml_umrddt_wait_t *wait)
+{
+    wait->list = NULL;
+    wait->retry = NULL;
+    wait->owner = NULL;
+}
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, wait_construct, NULL);
+
+void mca_pml_umrddt_event(mca_pml_umrddt_event_t *event, void (*handler)(void *), void *owner)
+{
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    event->handler = handler;
+    event->owner = owner;
+    if (!event->queued) {
+        event->queued = true;
+        event->next = NULL;
+        if (NULL == mca_pml_umrddt.events) {
+            __atomic_store_n(&mca_pml_umrddt.events, event, __ATOMIC_RELAXED);
+        } else {
+            mca_pml_umrddt.last_event->next = event;
+        }
+        mca_pml_umrddt.last_event = event;
+    }
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+}
+
+void mca_pml_umrddt_active(int change)
+{
+    (void) __atomic_add_fetch(&mca_pml_umrddt.active, change, __ATOMIC_RELAXED);
+}
+
+void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),
+                         void *owner)
+{
+    wait->list = list;
+    wait->retry = retry;
+    wait->owner = owner;
+    opal_list_append(list, &wait->super);
+    ++mca_pml_umrddt.waits;
+}
+
+void mca_pml_umrddt_wait_credit(mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_wait_t *wait,
+                                bool (*retry)(void *), void *owner)
+{
+    if (!peer->waits_for_credit) {
+        peer->waits_for_credit = true;
+        opal_list_append(&mca_pml_umrddt.credit, &peer->in_credit);
+    }
+    mca_pml_umrddt_wait(&peer->credit, wait, retry, owner);
+}
+
+void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait)
+{
+    if (NULL != wait->list) {
+        opal_list_remove_item(wait->list, &wait->super);
+        wait->list = NULL;
+        --mca_pml_umrddt.waits;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Progress
+ * ------------------------------------------------------------------------------------------- */
+
+/** True if there are events. It may be old: what it misses is seen by the next call of progress. */
+static inline bool has_events(void)
+{
+    return NULL != __atomic_load_n(&mca_pml_umrddt.events, __ATOMIC_RELAXED);
+}
+
+static int run_events(void)
+{
+    mca_pml_umrddt_event_t *event, *last;
+    int done = 0;
+
+    /* no more than are there now, since a handler that is an instant too early puts itself back */
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    last = mca_pml_umrddt.last_event;
+    do {
+        void (*handler)(void *);
+        void *owner;
+
+        event = mca_pml_umrddt.events;
+        if (OPAL_UNLIKELY(NULL == event)) {
+            break;
+        }
+        __atomic_store_n(&mca_pml_umrddt.events, event->next, __ATOMIC_RELAXED);
+        event->queued = false;
+        handler = event->handler;
+        owner = event->owner;
+        OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+        handler(owner); /* the event may be gone behind this */
+        ++done;
+        OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    } while (last != event);
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    return done;
+}
+
+/** Retry in order until the first that must go on waiting: who came first is served first. */
+static int run_queue(opal_list_t *list)
+{
+    int done = 0;
+
+    while (!opal_list_is_empty(list)) {
+        mca_pml_umrddt_wait_t *wait = (mca_pml_umrddt_wait_t *) opal_list_remove_first(list);
+
+        wait->list = NULL;
+        --mca_pml_umrddt.waits;
+        if (!wait->retry(wait->owner)) {
+            wait->list = list;
+            opal_list_prepend(list, &wait->super);
+            ++mca_pml_umrddt.waits;
+            break;
+        }
+        ++done;
+    }
+    return done;
+}
+
+/**
+ * Run the queue of each peer: one that does not answer, and has as many receives as it may, holds
+ * up its own messages only. Who got something is the last to be asked the next time.
+ */
+static int run_credit(void)
+{
+    opal_list_t *list = &mca_pml_umrddt.credit;
+    size_t left = opal_list_get_size(list);
+    opal_list_item_t *item = opal_list_get_first(list);
+    int done = 0;
+
+    for (; 0 < left; --left) {
+        mca_pml_umrddt_peer_t *peer = container_of(item, mca_pml_umrddt_peer_t, in_credit);
+        int got = run_queue(&peer->credit);
+
+        item = opal_list_get_next(item);
+        if (opal_list_is_empty(&peer->credit)) {
+            peer->waits_for_credit = false;
+            opal_list_remove_item(list, &peer->in_credit);
+        } else if (0 < got) {
+            opal_list_remove_item(list, &peer->in_credit);
+            opal_list_append(list, &peer->in_credit);
+        }
+        done += got;
+    }
+    return done;
+}
+
+/** Retry each once. */
+static int run_polled(opal_list_t *list)
+{
+    size_t left = opal_list_get_size(list);
+    int done = 0;
+
+    for (; 0 < left && !opal_list_is_empty(list); --left) {
+        mca_pml_umrddt_wait_t *wait = (mca_pml_umrddt_wait_t *) opal_list_remove_first(list);
+
+        wait->list = NULL;
+        --mca_pml_umrddt.waits;
+        if (wait->retry(wait->owner)) {
+            ++done;
+        } else {
+            wait->list = list;
+            opal_list_append(list, &wait->super);
+            ++mca_pml_umrddt.waits;
+        }
+    }
+    return done;
+}
+
+/** All that waits. */
+static __opal_attribute_noinline__ int run_waits(void)
+{
+    int done = 0;
+
+    for (int role = 0; role < MCA_BTL_UMR_ROLE_MAX; ++role) {
+        done += run_queue(&mca_pml_umrddt.waiting[role]);
+    }
+    done += run_credit();
+    done += run_polled(&mca_pml_umrddt.polled);
+    return done;
+}
+
+/** Count a call. Threads may lose one of each other's: a look for notices comes a little later
+ * then. */
+static uint32_t tick(void)
+{
+    uint32_t ticks = __atomic_load_n(&mca_pml_umrddt.ticks, __ATOMIC_RELAXED) + 1;
+
+    __atomic_store_n(&mca_pml_umrddt.ticks, ticks, __ATOMIC_RELAXED);
+    return ticks;
+}
+
+int mca_pml_umrddt_progress(void)
+{
+    int done = 0;
+
+    if (0 == __atomic_load_n(&mca_pml_umrddt.active, __ATOMIC_RELAXED) && !has_events()) {
+        /* nothing under way, but a sender may still want to know what became of its last write */
+        if (OPAL_LIKELY(0 != tick() % LISTEN_PERIOD)) {
+            return 0;
+        }
+        if (0 == __atomic_load_n(&mca_pml_umrddt.listener_count, __ATOMIC_RELAXED)) {
+            return 0;
+        }
+        __atomic_store_n(&mca_pml_umrddt.ticks, LISTEN_PERIOD - 1, __ATOMIC_RELAXED);
+    }
+    if (0 != __atomic_exchange_n(&mca_pml_umrddt.busy, 1, __ATOMIC_ACQUIRE)) {
+        return 0;
+    }
+
+    if (NULL != mca_pml_umrddt.card) {
+        done += mca_pml_umrddt.card->progress();
+    }
+    if (has_events()) {
+        done += run_events();
+    }
+    if (0 != mca_pml_umrddt.waits) {
+        done += run_waits();
+    }
+    if (0 == tick() % LISTEN_PERIOD) {
+        mca_pml_umrddt_notice_look();
+    }
+
+    __atomic_store_n(&mca_pml_umrddt.busy, 0, __ATOMIC_RELEASE);
+    return done;
+}

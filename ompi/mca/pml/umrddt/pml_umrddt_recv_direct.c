@@ -1,0 +1,95 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The receiver of a message without mkeys: what its CTS brings.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+
+#include "pml_umrddt_direct.h"
+#include "pml_umrddt_pairs.h"
+#include "pml_umrddt_recv.h"
+
+/** What a CTS without mkeys has to bring of the layout, flattened: 0 if the sender has it. */
+static size_t flat_bytes(const mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_flat_there(recv->peer, recv->rts.flats, recv->layout->id)
+               ? 0
+               : opal_iov_cache_form_flatten(recv->layout->form, NULL, 0);
+}
+
+static int emit(void *context, const void *bytes, size_t length)
+{
+    mca_pml_umrddt_recv_t *recv = context;
+
+    return mca_pml_umrddt_control(recv->comm, recv->status.MPI_SOURCE,
+                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, recv->rts.slot),
+                                  bytes, length, false);
+}
+
+int mca_pml_umrddt_recv_direct_cts(mca_pml_umrddt_recv_t *recv)
+{
+    mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
+    size_t count =
+        mca_pml_umrddt.card->memory_regions(recv->memory, regions, MCA_PML_UMRDDT_MAX_REGIONS);
+    mca_pml_umrddt_direct_t cts = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_DIRECT),
+        .seq = recv->rts.seq,
+        .slot = recv->rts.slot,
+        .fin = recv->fin,
+        .total = recv->total,
+        .buffer = (uintptr_t) recv->buf,
+        .layout = recv->layout->id,
+        .place = MCA_PML_UMRDDT_NO_PLACE,
+        .region_count = (uint32_t) count,
+    };
+    bool once = MCA_PML_UMRDDT_BY_CARD
+                    == (MCA_PML_UMRDDT_BY_CARD & recv->rts.schemes & mca_pml_umrddt.schemes)
+                && !mca_pml_umrddt_pairs_decide(); /* which may go on this way */
+    size_t most = once ? MCA_PML_UMRDDT_KEPT_ONCE : MCA_PML_UMRDDT_KEPT_FLAT;
+    mca_pml_umrddt_flat_naming_t naming;
+    size_t bytes = flat_bytes(recv);
+    void *flat = NULL;
+    int rc;
+
+    if (MCA_PML_UMRDDT_MAX_FLAT < bytes) {
+        return OMPI_ERR_OUT_OF_RESOURCE; /* the sender had it when this way was chosen */
+    }
+    naming = mca_pml_umrddt_flat_name(recv->peer, recv->rts.flats, recv->layout->id, most >= bytes,
+                                      &cts.place);
+    recv->place = cts.place;
+    recv->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
+    if (MCA_PML_UMRDDT_FLAT_PLACE == naming) {
+        MCA_PML_UMRDDT_COUNT(layouts_recalled);
+    } else {
+        MCA_PML_UMRDDT_COUNT(layouts_sent);
+        cts.flat_bytes = (uint32_t) bytes;
+        flat = malloc(bytes);
+        if (NULL == flat) {
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        }
+        (void) opal_iov_cache_form_flatten(recv->layout->form, flat, bytes);
+    }
+    mca_pml_umrddt.card->endpoint_address(recv->endpoint, &cts.address);
+    rc = mca_pml_umrddt_direct_emit(&cts, regions, flat, mca_pml_umrddt.scratch, emit, recv);
+    free(flat);
+    return rc;
+}
+
+bool mca_pml_umrddt_recv_direct_possible(const mca_pml_umrddt_recv_t *recv)
+{
+    size_t regions = mca_pml_umrddt.card->memory_regions(recv->memory, NULL, 0);
+
+    return 0 < regions && MCA_PML_UMRDDT_MAX_REGIONS >= regions
+           && MCA_PML_UMRDDT_MAX_FLAT >= flat_bytes(recv);
+}

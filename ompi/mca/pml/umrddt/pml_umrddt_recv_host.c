@@ -1,0 +1,146 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * A taken message that the host PML brings after all, and plain ones that are received into memory
+ * of ours.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/util/output.h"
+
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_pairs.h"
+#include "pml_umrddt_recv.h"
+#include "pml_umrddt_stripe.h"
+
+/** The host brought the data into memory of ours: hand on what fits. */
+static void spill_out(mca_pml_umrddt_recv_t *recv, const ompi_status_public_t *status)
+{
+    size_t length = status->_ucount < recv->total ? status->_ucount : recv->total;
+    int error = status->MPI_ERROR;
+
+    if (MPI_SUCCESS != error) {
+        length = 0;
+    } else if (status->_ucount > recv->total) {
+        error = MPI_ERR_TRUNCATE;
+    }
+    mca_pml_umrddt_stage_fill(recv, recv->spill.bytes, recv->spill.kind, length, error,
+                              status->_ucount);
+}
+
+static bool host_received(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    ompi_status_public_t status;
+
+    if (!REQUEST_COMPLETE(recv->data)) {
+        return false;
+    }
+    status = recv->data->req_status;
+    ompi_request_free(&recv->data);
+    recv->data = NULL;
+    if (recv->named) {
+        recv->status = status;
+    } else if (MPI_SUCCESS == status.MPI_ERROR && status._ucount != recv->rts.length) {
+        status.MPI_ERROR = MPI_ERR_OTHER; /* the sender could not read its buffer, and says so */
+    }
+    if (NULL != recv->spill.bytes) {
+        spill_out(recv, &status);
+    } else {
+        mca_pml_umrddt_recv_finish(recv, status.MPI_ERROR, status._ucount);
+    }
+    return true;
+}
+
+static void await_event(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+
+    opal_list_append(&mca_pml_umrddt.receives, &recv->active);
+    if (!host_received(recv)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, host_received, recv);
+    }
+}
+
+void mca_pml_umrddt_recv_await_host(mca_pml_umrddt_recv_t *recv)
+{
+    recv->named = true;
+    recv->total = (uint64_t) recv->count * recv->datatype->super.size;
+    mca_pml_umrddt_recv_begin(recv, MCA_PML_UMRDDT_RECV_HOST, await_event);
+}
+
+/**
+ * Post the receive of the whole message at the host. One that is too long goes through memory of
+ * ours: the envelope may lie in the user's buffer, and some hosts deliver nothing of a message that
+ * is too long, so it would be seen there. And so does one for memory that the host must not touch.
+ */
+static int post_at_host(mca_pml_umrddt_recv_t *recv)
+{
+    int tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, recv->rts.slot);
+
+    bool device = mca_pml_umrddt.stages && mca_pml_umrddt_on_device(&recv->where);
+
+    recv->named = false;
+    if (device || recv->total < recv->rts.length) {
+        int rc = mca_pml_umrddt_stage_get(&recv->where, recv->rts.length, MCA_PML_UMRDDT_STAGE_DATA,
+                                          &recv->spill);
+
+        if (OMPI_SUCCESS != rc && device) {
+            return rc;
+        }
+    }
+    if (NULL != recv->spill.bytes) {
+        return mca_pml_umrddt.host.pml_irecv(recv->spill.bytes, recv->rts.length, &ompi_mpi_byte.dt,
+                                             recv->status.MPI_SOURCE, tag, recv->comm->comm,
+                                             &recv->data);
+    }
+    return mca_pml_umrddt.host.pml_irecv(recv->buf, recv->count, recv->datatype,
+                                         recv->status.MPI_SOURCE, tag, recv->comm->comm,
+                                         &recv->data);
+}
+
+void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+{
+    mca_pml_umrddt_reply_t reply;
+    int rc;
+
+    MCA_PML_UMRDDT_COUNT(fallback_recvs);
+    ++*reason; /* of progress only */
+    if (OPAL_UNLIKELY(NULL != recv->pair)) {
+        mca_pml_umrddt_pairs_failed(recv);
+    }
+    mca_pml_umrddt_recv_release(recv);
+    recv->state = MCA_PML_UMRDDT_RECV_HOST;
+    if (OPAL_UNLIKELY(NULL != recv->stripes) && mca_pml_umrddt_stripe_by_host(recv)) {
+        return;
+    }
+    rc = post_at_host(recv);
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_put(&recv->spill);
+        recv->data = NULL;
+        opal_output(0, "umrddt: the host PML refused a receive (%d)", rc);
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
+    } else {
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_HOST, &reply);
+        if (NULL != recv->endpoint && mca_pml_umrddt.card->endpoint_broken(recv->endpoint)) {
+            /* the sender knows only if it wrote: its next message would be asked for in vain */
+            mca_pml_umrddt.card->endpoint_address(recv->endpoint, &reply.address);
+        }
+    }
+    (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
+    mca_pml_umrddt_ipc_announce(recv);
+    if (NULL == recv->data) {
+        mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
+    } else if (!host_received(recv)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, host_received, recv);
+    }
+}

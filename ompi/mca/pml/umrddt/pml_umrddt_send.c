@@ -1,0 +1,558 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Sends, as MPI calls them: which are taken, and the requests of those.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/datatype/opal_datatype.h"
+
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_pack.h"
+#include "pml_umrddt_pairs.h"
+#include "pml_umrddt_stage.h"
+#include "pml_umrddt_stripe.h"
+
+/** What is known of a message's buffer. */
+typedef struct looked_t {
+    bool done; /**< the rest is known */
+    mca_pml_umrddt_memory_t memory;
+    mca_pml_umrddt_where_t where;
+} looked_t;
+
+/** A call of MPI's, and what becomes of it. */
+typedef struct call_t {
+    const void *buf;
+    size_t count;
+    ompi_datatype_t *datatype;
+    int dst;
+    int tag;
+    mca_pml_base_send_mode_t mode;
+    ompi_communicator_t *comm;
+    mca_pml_umrddt_comm_t *data; /**< if it is taken or staged */
+    mca_pml_umrddt_peer_t *peer; /**< if it is taken */
+    looked_t looked;
+} call_t;
+
+/** As MPI called, and nothing known of it. */
+static inline void call_set(call_t *call, const void *buf, size_t count, ompi_datatype_t *datatype,
+                            int dst, int tag, mca_pml_base_send_mode_t mode,
+                            ompi_communicator_t *comm)
+{
+    call->buf = buf;
+    call->count = count;
+    call->datatype = datatype;
+    call->dst = dst;
+    call->tag = tag;
+    call->mode = mode;
+    call->comm = comm;
+    call->data = NULL;
+    call->peer = NULL;
+    call->looked.done = false;
+}
+
+/**
+ * The first half of the classification: what most messages are, told by the datatype alone. In
+ * line, so that what is not ours goes on to the host by a jump.
+ *
+ * @return true if the host PML sends the message
+ */
+static inline bool is_plain(size_t count, const ompi_datatype_t *datatype)
+{
+    if (OPAL_LIKELY(mca_pml_umrddt_is_contiguous(datatype, count))) {
+        MCA_PML_UMRDDT_COUNT(deferred_contiguous);
+        return true;
+    }
+    if (datatype->super.size * count < mca_pml_umrddt.params.min_size) {
+        MCA_PML_UMRDDT_COUNT(deferred_small);
+        return true;
+    }
+    return false;
+}
+
+/** As is_plain, of a buffer that was looked at: contiguous GPU memory may be ours to send, too. */
+static bool is_plain_here(size_t count, const ompi_datatype_t *datatype, const looked_t *looked)
+{
+    if (mca_pml_umrddt.takes_contiguous && MCA_PML_UMRDDT_MEMORY_GPU == looked->memory
+        && mca_pml_umrddt_is_contiguous(datatype, count)
+        && datatype->super.size * count >= mca_pml_umrddt.contiguous_from) {
+        return false;
+    }
+    return is_plain(count, datatype);
+}
+
+/**
+ * True if a buffer has to be looked at whatever its datatype: the host PML must not be given a
+ * device's memory, or it may be a contiguous message that is taken.
+ */
+static inline bool must_look(size_t count, const ompi_datatype_t *datatype)
+{
+    return mca_pml_umrddt.looks
+           && (mca_pml_umrddt.stages
+               || datatype->super.size * count >= mca_pml_umrddt.contiguous_from);
+}
+
+/** Look where the buffer is, unless that is known; at most once a request. */
+static inline void look(call_t *call)
+{
+    looked_t *looked = &call->looked;
+
+    if (looked->done) {
+        return;
+    }
+    looked->done = true;
+    if (NULL != mca_pml_umrddt.gpu && !mca_pml_umrddt_checks_pattern()
+        && mca_pml_umrddt_surely_host(call->buf, call->count, call->datatype)) {
+        looked->memory = MCA_PML_UMRDDT_MEMORY_HOST;
+        memset(&looked->where, 0, sizeof(looked->where));
+        return;
+    }
+    looked->memory = mca_pml_umrddt_memory_of(call->data, call->buf, call->count, call->datatype,
+                                              MCA_PML_UMRDDT_SENDER, &looked->where);
+}
+
+/**
+ * True if the user's assertion alone leaves messages to the host PML: the CPU's memory at the
+ * sender, or a GPU's where there is none. Where assertions are checked, none does.
+ */
+static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
+{
+    return MCA_PML_UMRDDT_PATTERN_NONE != mca_pml_umrddt_pattern(comm)
+           && !mca_pml_umrddt_checks_pattern()
+           && (NULL == mca_pml_umrddt.gpu
+               || mca_pml_umrddt_asserted_host(comm, MCA_PML_UMRDDT_SENDER));
+}
+
+/** True if there is any way to a peer but the host's, whatever the memory. */
+static inline bool reachable(const mca_pml_umrddt_peer_t *peer)
+{
+    return peer->capable
+           && ((NULL != mca_pml_umrddt.card && peer->has_card) || mca_pml_umrddt_ipc_reaches(peer)
+               || 0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes));
+}
+
+/**
+ * True if messages from this buffer are to be taken. None are where the user asserts host memory on
+ * both sides and the buffer is: the receiver has its own half to check.
+ */
+static inline bool may_take(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                            const looked_t *looked, size_t size)
+{
+    if (MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU == mca_pml_umrddt_pattern(comm)
+        && MCA_PML_UMRDDT_MEMORY_HOST == looked->memory) {
+        return false;
+    }
+    if (MCA_PML_UMRDDT_MEMORY_GPU == looked->memory) {
+        return 0 != (MCA_PML_UMRDDT_MEMORY_GPU & mca_pml_umrddt.params.memory)
+               && ((0 != (MCA_PML_UMRDDT_BY_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
+                    && mca_pml_umrddt_ipc_takes(&looked->where))
+                   || (0 != (MCA_PML_UMRDDT_BY_CARD & comm->schemes)
+                       && mca_pml_umrddt_card_takes(peer, &looked->where))
+                   || mca_pml_umrddt_pack_takes(comm, &looked->where, size));
+    }
+    return 0 != (MCA_PML_UMRDDT_MEMORY_HOST & mca_pml_umrddt.params.memory)
+           && ((0 != (MCA_PML_UMRDDT_BY_CARD & comm->schemes) && NULL != mca_pml_umrddt.card
+                && peer->has_card)
+               || (0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes)
+                   && mca_pml_umrddt_pack_forced(comm)));
+}
+
+/**
+ * The second half, once a request, cheapest test first: a buffer is looked up last, and not at all
+ * for a peer that could not be sent to.
+ *
+ * @param[in,out] call  data and peer are what the message will be sent with, if it is taken
+ *
+ * @return false: the host PML sends it
+ */
+static inline bool classify(call_t *call)
+{
+    if (0 > call->tag || MCA_PML_BASE_SEND_BUFFERED == call->mode) {
+        MCA_PML_UMRDDT_COUNT(deferred_other);
+        return false;
+    }
+    call->data = mca_pml_umrddt_watched(call->comm, call->tag);
+    if (NULL == call->data || call->data->bypass) {
+        MCA_PML_UMRDDT_COUNT(deferred_other);
+        return false;
+    }
+    if (pattern_defers(call->data)) {
+        MCA_PML_UMRDDT_COUNT(deferred_memory);
+        return false;
+    }
+    call->peer = mca_pml_umrddt_peer(call->data, call->dst);
+    if (NULL == call->peer || !reachable(call->peer)) {
+        MCA_PML_UMRDDT_COUNT(deferred_peer);
+        return false;
+    }
+    look(call);
+    if (!may_take(call->data, call->peer, &call->looked,
+                  call->count * call->datatype->super.size)) {
+        MCA_PML_UMRDDT_COUNT(deferred_memory);
+        return false;
+    }
+    if (OPAL_UNLIKELY(mca_pml_umrddt.declines)
+        && mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where, call->count,
+                                         call->datatype)) {
+        MCA_PML_UMRDDT_COUNT(deferred_model);
+        return false;
+    }
+    return true;
+}
+
+/** Who carries a message. */
+typedef enum road_t {
+    ROAD_HOST,  /**< the host PML */
+    ROAD_STAGE, /**< the host PML, from memory of ours: it must not touch the buffer */
+    ROAD_TAKEN  /**< we do */
+} road_t;
+
+/** The road of a message that is not taken. */
+static road_t road_untaken(const looked_t *looked)
+{
+    return mca_pml_umrddt.stages && looked->done && mca_pml_umrddt_on_device(&looked->where)
+               ? ROAD_STAGE
+               : ROAD_HOST;
+}
+
+/**
+ * The whole classification, of a message that is not plain by its datatype, or whose buffer has to
+ * be looked at whatever its datatype.
+ *
+ * @param[in,out] call  data and peer are set: what the message will be sent with, if it is taken;
+ * data if it is staged
+ */
+static road_t road_of(call_t *call)
+{
+    bool plain = false;
+
+    if (mca_pml_umrddt.looks) {
+        call->data = mca_pml_umrddt_comm_find(call->comm);
+        if (NULL == call->data) {
+            return ROAD_HOST;
+        }
+        look(call);
+        plain = is_plain_here(call->count, call->datatype, &call->looked);
+    }
+    if (!plain && classify(call)) {
+        return ROAD_TAKEN;
+    }
+    call->data = mca_pml_umrddt_comm_find(call->comm);
+    return road_untaken(&call->looked);
+}
+
+/**
+ * The user frees the request of a message that is under way. The receiver's answer, by whatever
+ * message, then says that the buffer can be reused, or freed; and the receiver may know of the last
+ * write before the card has told us. What is registered later is let go where it is registered
+ * (mca_pml_umrddt_send_ready).
+ */
+static void send_let_go(mca_pml_umrddt_send_t *send)
+{
+    /* first this, then the look at what is registered; progress does it the other way around */
+    __atomic_store_n(&send->freed, true, __ATOMIC_SEQ_CST);
+    if (NULL == mca_pml_umrddt.card) {
+        return;
+    }
+    /* progress may release it meanwhile, and somebody else have it: nobody is the worse for that */
+    mca_pml_umrddt.card->memory_let_go(__atomic_load_n(&send->memory, __ATOMIC_SEQ_CST));
+    if (OPAL_UNLIKELY(NULL != send->stripes_kept)) {
+        mca_pml_umrddt_stripes_let_go(send);
+    }
+}
+
+/** MPI_Request_free, and the last step of every wait and test. */
+static int send_free(ompi_request_t **request)
+{
+    mca_pml_umrddt_send_t *send = (mca_pml_umrddt_send_t *) *request;
+    bool early = 0 == __atomic_load_n(&send->release, __ATOMIC_ACQUIRE);
+
+    if (OPAL_UNLIKELY(early)) {
+        (void) __atomic_fetch_add(&mca_pml_umrddt.freed, 1, __ATOMIC_RELAXED);
+        send_let_go(send);
+    }
+    if (mca_pml_umrddt_release(&send->release, MCA_PML_UMRDDT_FREED)) {
+        if (OPAL_UNLIKELY(early)) {
+            (void) __atomic_fetch_sub(&mca_pml_umrddt.freed, 1, __ATOMIC_RELAXED);
+        }
+        mca_pml_umrddt_send_return(send);
+    }
+    *request = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+/** A send cannot be cancelled: the envelope has left. MPI allows it to go on. */
+static int send_cancel(ompi_request_t *request, int flag)
+{
+    (void) request;
+    (void) flag;
+    return OMPI_SUCCESS;
+}
+
+static void send_construct(mca_pml_umrddt_send_t *send)
+{
+    /* as many as a CTS of either kind may name */
+    size_t keys = mca_pml_umrddt.params.max_keys < MCA_PML_UMRDDT_MAX_REGIONS
+                      ? MCA_PML_UMRDDT_MAX_REGIONS
+                      : mca_pml_umrddt.params.max_keys;
+
+    send->super.req_type = OMPI_REQUEST_PML;
+    send->super.req_start = mca_pml_umrddt_start;
+    send->super.req_free = send_free;
+    send->super.req_cancel = send_cancel;
+    OBJ_CONSTRUCT(&send->event, mca_pml_umrddt_event_t);
+    OBJ_CONSTRUCT(&send->wait, mca_pml_umrddt_wait_t);
+    send->parts = NULL;
+    send->to = NULL;
+    send->stripes = NULL;
+    send->stripes_kept = NULL;
+    memset(&send->stage, 0, sizeof(send->stage));
+    send->reply = malloc(mca_pml_umrddt_reply_room());
+    send->remote = malloc(keys * sizeof(*send->remote));
+}
+
+static void send_destruct(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_stripes_free(send);
+    free(send->remote);
+    free(send->reply);
+    OBJ_DESTRUCT(&send->wait);
+    OBJ_DESTRUCT(&send->event);
+}
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_send_t, ompi_request_t, send_construct, send_destruct);
+
+mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void)
+{
+    mca_pml_umrddt_send_t *send =
+        (mca_pml_umrddt_send_t *) opal_free_list_get(&mca_pml_umrddt.sends);
+
+    if (OPAL_UNLIKELY(NULL != send && (NULL == send->reply || NULL == send->remote))) {
+        opal_free_list_return(&mca_pml_umrddt.sends, &send->super.super);
+        return NULL;
+    }
+    return send;
+}
+
+/** A request for a message that was classified as ours, not started. */
+static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
+{
+    mca_pml_umrddt_send_t *send = mca_pml_umrddt_send_get();
+    opal_iov_cache_layout_t *layout;
+
+    if (NULL == send) {
+        return NULL;
+    }
+    if (OPAL_SUCCESS != mca_pml_umrddt_layout(call->datatype, call->count, &layout)) {
+        opal_free_list_return(&mca_pml_umrddt.sends, &send->super.super);
+        return NULL;
+    }
+    OMPI_REQUEST_INIT(&send->super, persistent);
+    send->super.req_mpi_object.comm = call->comm;
+    send->super.req_status.MPI_ERROR = MPI_SUCCESS;
+    send->super.req_status._cancelled = 0;
+    send->state = MCA_PML_UMRDDT_SEND_IDLE;
+    send->release = MCA_PML_UMRDDT_COMPLETED;
+    send->buf = call->buf;
+    send->count = call->count;
+    send->datatype = call->datatype;
+    send->dst = call->dst;
+    send->tag = call->tag;
+    send->mode = call->mode;
+    send->comm = call->data;
+    send->peer = call->peer;
+    send->where = call->looked.where;
+    send->layout = layout;
+    send->endpoint = NULL;
+    send->memory = NULL;
+    send->keyset = NULL;
+    send->envelope = NULL;
+    send->listen = NULL;
+    send->host = NULL;
+    send->plain = false;
+    send->freed = false;
+    OBJ_RETAIN(call->comm);
+    OMPI_DATATYPE_RETAIN(call->datatype);
+    return send;
+}
+
+void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send)
+{
+    ompi_communicator_t *comm = send->comm->comm;
+
+    OMPI_REQUEST_FINI(&send->super);
+    OBJ_RELEASE(send->layout);
+    OMPI_DATATYPE_RELEASE(send->datatype);
+    opal_free_list_return(&mca_pml_umrddt.sends, &send->super.super);
+    OBJ_RELEASE(comm);
+}
+
+/**
+ * A message of which the host PML sends a packed copy: the user gets a request of ours. Its buffer
+ * is free at once; but a persistent one is packed each time.
+ */
+static int stage_isend(const call_t *call, bool persistent, ompi_request_t **request)
+{
+    mca_pml_umrddt_send_t *send = send_alloc(call, persistent);
+    int rc = OMPI_SUCCESS;
+
+    if (NULL == send) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    send->plain = true;
+    if (!persistent) {
+        rc = mca_pml_umrddt_send_start(send);
+    }
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_return(send);
+        return rc;
+    }
+    *request = &send->super;
+    return OMPI_SUCCESS;
+}
+
+/** Start a message that is taken. @return NULL: it cannot be, for want of something */
+static inline mca_pml_umrddt_send_t *start_taken(const call_t *call)
+{
+    mca_pml_umrddt_send_t *send = send_alloc(call, false);
+
+    if (NULL != send) {
+        if (OMPI_SUCCESS == mca_pml_umrddt_send_start(send)) {
+            return send;
+        }
+        mca_pml_umrddt_send_return(send);
+    }
+    MCA_PML_UMRDDT_COUNT(deferred_other);
+    return NULL;
+}
+
+/** isend of what is not left to the host at a glance. Apart, so that isend itself needs no stack.
+ */
+static __opal_attribute_noinline__ int
+isend_other(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+            mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
+{
+    call_t call;
+    mca_pml_umrddt_send_t *send;
+    road_t road;
+
+    call_set(&call, buf, count, datatype, dst, tag, mode, comm);
+    road = road_of(&call);
+
+    if (ROAD_TAKEN == road) {
+        send = start_taken(&call);
+        if (NULL != send) {
+            *request = &send->super;
+            return OMPI_SUCCESS;
+        }
+        road = road_untaken(&call.looked);
+    }
+    if (ROAD_STAGE == road) {
+        return stage_isend(&call, false, request);
+    }
+    return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
+}
+
+int mca_pml_umrddt_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+                         ompi_request_t **request)
+{
+    if (OPAL_LIKELY(!must_look(count, datatype) && is_plain(count, datatype))) {
+        return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
+    }
+    return isend_other(buf, count, datatype, dst, tag, mode, comm, request);
+}
+
+/** send of what is not left to the host at a glance. */
+static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
+                                                  ompi_datatype_t *datatype, int dst, int tag,
+                                                  mca_pml_base_send_mode_t mode,
+                                                  ompi_communicator_t *comm)
+{
+    call_t call;
+    mca_pml_umrddt_send_t *send;
+    road_t road;
+
+    call_set(&call, buf, count, datatype, dst, tag, mode, comm);
+    road = road_of(&call);
+
+    if (ROAD_TAKEN == road) {
+        send = start_taken(&call);
+        if (NULL != send) {
+            return mca_pml_umrddt_wait_and_free(&send->super, MPI_STATUS_IGNORE);
+        }
+        road = road_untaken(&call.looked);
+    }
+    if (ROAD_STAGE == road) {
+        return mca_pml_umrddt_stage_send(buf, count, datatype, dst, tag, mode, comm,
+                                         &call.looked.where);
+    }
+    return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
+}
+
+int mca_pml_umrddt_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+                        mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+{
+    if (OPAL_LIKELY(!must_look(count, datatype) && is_plain(count, datatype))) {
+        return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
+    }
+    return send_other(buf, count, datatype, dst, tag, mode, comm);
+}
+
+int mca_pml_umrddt_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
+                              int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+                              ompi_request_t **request)
+{
+    mca_pml_umrddt_send_t *send = NULL;
+    road_t road = ROAD_HOST;
+    call_t call;
+
+    call_set(&call, buf, count, datatype, dst, tag, mode, comm);
+
+    if (must_look(count, datatype) || !is_plain(count, datatype)) {
+        road = road_of(&call);
+    }
+    if (ROAD_TAKEN == road) {
+        send = send_alloc(&call, true);
+        if (NULL != send) {
+            *request = &send->super;
+            return OMPI_SUCCESS;
+        }
+        road = road_untaken(&call.looked);
+    }
+    if (ROAD_STAGE == road) {
+        return stage_isend(&call, true, request);
+    }
+    return mca_pml_umrddt.host.pml_isend_init(buf, count, datatype, dst, tag, mode, comm, request);
+}
+
+int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; ++i) {
+        int rc = OMPI_SUCCESS;
+
+        if (NULL == requests[i] || OMPI_REQUEST_PML != requests[i]->req_type) {
+            continue;
+        }
+        if (mca_pml_umrddt_start != requests[i]->req_start) {
+            rc = requests[i]->req_start(1, &requests[i]);
+        } else if (OBJ_CLASS(mca_pml_umrddt_send_t) == ((opal_object_t *) requests[i])->obj_class) {
+            rc = mca_pml_umrddt_send_start((mca_pml_umrddt_send_t *) requests[i]);
+        } else {
+            rc = mca_pml_umrddt_recv_start((mca_pml_umrddt_recv_t *) requests[i]);
+        }
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    return OMPI_SUCCESS;
+}

@@ -1,0 +1,97 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The sender of a message without mkeys: what it makes of the receiver's layout.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/util/output.h"
+
+#include "pml_umrddt_direct.h"
+#include "pml_umrddt_send_rndv.h"
+
+static void direct_done(void *context, int status)
+{
+    mca_pml_umrddt_send_t *send = context;
+
+    if (OPAL_SUCCESS != status) {
+        mca_pml_umrddt_send_fail(send, true);
+        return;
+    }
+    mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+}
+
+/** A field of a CTS without mkeys is wrong. The receiver waits: let it ask for the host PML. */
+static void direct_malformed(mca_pml_umrddt_send_t *send)
+{
+    MCA_PML_UMRDDT_COUNT(protocol_errors);
+    opal_output(0,
+                "umrddt: rank %d asks for a message of %llu bytes in a way that makes no sense; it "
+                "goes by the host PML",
+                send->dst, (unsigned long long) send->layout->size);
+    mca_pml_umrddt_send_fail(send, false);
+}
+
+void mca_pml_umrddt_send_direct_part(mca_pml_umrddt_send_t *send, size_t length)
+{
+    int rc = 0 < send->position
+                 ? OMPI_ERR_BAD_PARAM
+                 : mca_pml_umrddt_direct_part((mca_pml_umrddt_flat_t *) send->reply, length,
+                                              MCA_PML_UMRDDT_MAX_FLAT, &send->parts);
+
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        direct_malformed(send);
+    } else if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_fail(send, false);
+    } else {
+        (void) mca_pml_umrddt_send_await(send);
+    }
+}
+
+void mca_pml_umrddt_send_direct_cts(mca_pml_umrddt_send_t *send, size_t length)
+{
+    const mca_pml_umrddt_direct_t *asked = (const mca_pml_umrddt_direct_t *) send->reply;
+    mca_btl_umr_direct_t direct;
+    int rc = OMPI_ERR_BAD_PARAM;
+
+    if (0 == send->position && 0 != (MCA_PML_UMRDDT_BY_DIRECT & send->rts.schemes)) {
+        rc = mca_pml_umrddt_direct_read(send->peer, asked, length, send->layout->size, send->parts,
+                                        send->remote, &send->to);
+    }
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        direct_malformed(send);
+        return;
+    }
+    send->total = asked->total;
+    if (OMPI_SUCCESS != rc || !mca_pml_umrddt_send_ready(send, &asked->address)) {
+        mca_pml_umrddt_send_fail(send, false); /* a layout that is not here the receiver forgets */
+        return;
+    }
+    direct = (mca_btl_umr_direct_t){.buffer = (void *) send->buf,
+                                    .layout = send->layout,
+                                    .memory = send->memory,
+                                    .to = send->to->form,
+                                    .to_buffer = asked->buffer,
+                                    .regions = send->remote,
+                                    .region_count = asked->region_count,
+                                    .start = 0,
+                                    .end = asked->total};
+    send->state = MCA_PML_UMRDDT_SEND_PUT;
+    rc = mca_pml_umrddt.card->put_direct(send->endpoint, &direct, &asked->fin, direct_done, send);
+    if (OPAL_ERR_BAD_PARAM == rc) {
+        direct_malformed(send);
+    } else if (OPAL_SUCCESS != rc) {
+        mca_pml_umrddt_send_fail(send, false);
+    } else {
+        MCA_PML_UMRDDT_COUNT(sends_direct);
+    }
+}

@@ -1,0 +1,97 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * What the files of the sender's state machine share. It is drawn at the head of
+ * pml_umrddt_send_rndv.c; pml_umrddt_send_start.c begins a message, pml_umrddt_send_direct.c is the
+ * part of it without mkeys, pml_umrddt_send_host.c what becomes of messages that the host PML
+ * carries. Of progress only, but for starts.
+ */
+
+#ifndef MCA_PML_UMRDDT_SEND_RNDV_H
+#define MCA_PML_UMRDDT_SEND_RNDV_H
+
+#include "pml_umrddt.h"
+
+BEGIN_C_DECLS
+
+/* pml_umrddt_send_rndv.c */
+
+/** The message is through, with @p error for the user: give everything back. */
+void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error);
+
+/**
+ * This side cannot write what the CTS asked for: ask the receiver what became of it.
+ *
+ * @param[in] in_flight  writes of this round were posted
+ */
+void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight);
+
+/** Post a receive for the next reply, send->listen. @return the host's verdict; then there is none
+ */
+int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send);
+
+/**
+ * Wait for the next reply; where the host refuses to receive it, the message ends with
+ * MPI_ERR_OTHER.
+ *
+ * @return false: it has ended so, and may be gone
+ */
+bool mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send);
+
+/**
+ * A reply was received into send->reply, or handed on to it, and nothing listens any more.
+ *
+ * @param[in] valid  false: the host reported an error
+ */
+void mca_pml_umrddt_send_replied(mca_pml_umrddt_send_t *send, size_t length, bool valid);
+
+/** Take back a receive for a reply that will not come. */
+void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);
+
+/** Give the slot back. */
+void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send);
+
+/** What a CTS without mkeys needs: send->endpoint connected, send->memory. @return false: this
+ * side has it not */
+bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address);
+
+/** Find the endpoint to the receiver that is nearest to the buffer, send->endpoint, if there is a
+ * card, and one that is not broken. @return false: there is none, and it is NULL */
+bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send);
+
+/** Event of a message that is answered through its bell: wait for that. @p owner: the send */
+void mca_pml_umrddt_send_bell_event(void *owner);
+
+/* pml_umrddt_send_direct.c */
+
+/** A part of the receiver's layout is in send->reply, of @p length bytes: wait for what comes next.
+ */
+void mca_pml_umrddt_send_direct_part(mca_pml_umrddt_send_t *send, size_t length);
+
+/** A CTS without mkeys is in send->reply: write the message into the receiver's layout. */
+void mca_pml_umrddt_send_direct_cts(mca_pml_umrddt_send_t *send, size_t length);
+
+/* pml_umrddt_send_host.c */
+
+/** The receiver waits for the data by the host PML: send it, from a stage if it must be. */
+void mca_pml_umrddt_send_by_host(mca_pml_umrddt_send_t *send);
+
+/**
+ * Start a message that is not taken, or a persistent request's that cannot be this time: the host
+ * sends it as it is, or its packed copy. API.
+ *
+ * @return OMPI_SUCCESS, or an error and nothing held
+ */
+int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_SEND_RNDV_H */

@@ -1,0 +1,192 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * How a taken message begins: the envelope.
+ */
+
+#include "ompi_config.h"
+
+#include <string.h>
+
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_pack.h"
+#include "pml_umrddt_send_rndv.h"
+#include "pml_umrddt_stripe.h"
+
+/** The sender's proposal for its layout; worked out once a layout. */
+static uint64_t proposal(opal_iov_cache_layout_t *layout)
+{
+    uint64_t *chunk = &layout->memo[MCA_PML_UMRDDT_MEMO_PROPOSAL];
+    uint64_t value = __atomic_load_n(chunk, __ATOMIC_RELAXED); /* threads find the same */
+
+    if (0 == value) {
+        opal_iov_cache_limits_t limits;
+
+        mca_pml_umrddt.card->key_limits(layout, &limits);
+        value = opal_iov_cache_chunk(layout, &limits, layout->size);
+        __atomic_store_n(chunk, value, __ATOMIC_RELAXED);
+    }
+    return value;
+}
+
+bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send)
+{
+    if (NULL == mca_pml_umrddt.card || !send->peer->has_card
+        || OPAL_SUCCESS != mca_pml_umrddt_endpoint(send->peer, &send->endpoint)) {
+        send->endpoint = NULL;
+        return false;
+    }
+    send->endpoint = mca_pml_umrddt.card->endpoint_near(
+        send->endpoint, (const char *) send->buf + send->layout->lb,
+        mca_pml_umrddt_on_device(&send->where) ? send->where.memory.device : -1);
+    if (mca_pml_umrddt.card->endpoint_broken(send->endpoint)) {
+        send->endpoint = NULL;
+        return false;
+    }
+    return true;
+}
+
+/** The ways by the card to this peer; 0: none, or the card cannot reach the buffer's memory. */
+static uint16_t card_schemes(mca_pml_umrddt_send_t *send)
+{
+    uint16_t schemes = MCA_PML_UMRDDT_BY_CARD & mca_pml_umrddt.schemes & send->comm->schemes;
+
+    send->endpoint = NULL;
+    if (0 == schemes || NULL == mca_pml_umrddt.card || !send->peer->has_card
+        || (mca_pml_umrddt_on_device(&send->where)
+            && !mca_pml_umrddt_card_wanted(send->comm, send->peer, &send->where))
+        || OPAL_UMRDDT_GPU_MANAGED == send->where.memory.kind
+        || !mca_pml_umrddt_send_endpoint(send)) {
+        return 0;
+    }
+    return schemes;
+}
+
+/** Everything an envelope needs, or an error and nothing held. */
+static int prepare(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_rts_t *rts = &send->rts;
+    uint16_t by_card = card_schemes(send);
+    bool slot;
+
+    send->written = 0;
+    rts->schemes = by_card;
+    if (0 == by_card || !mca_pml_umrddt_on_device(&send->where)) {
+        mca_pml_umrddt_ipc_offer(send);
+    } else {
+        mca_pml_umrddt_ipc_offer_none(send);
+    }
+    mca_pml_umrddt_pack_offer(send);
+    if (0 == rts->schemes) {
+        return OMPI_ERR_UNREACH;
+    }
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    slot = mca_pml_umrddt_slot_take(&mca_pml_umrddt.slots, MCA_PML_UMRDDT_MAX_SLOTS, &send->slot);
+    rts->seq = ++mca_pml_umrddt.seq;
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    if (OPAL_UNLIKELY(!slot)) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (MCA_PML_UMRDDT_BY_IPC == rts->schemes && MCA_PML_UMRDDT_BELLS > send->slot
+        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)) {
+        rts->schemes |= MCA_PML_UMRDDT_BELL;
+    }
+    send->total = send->layout->size;
+    send->position = 0;
+
+    rts->magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RTS);
+    memcpy(rts->cookie, mca_pml_umrddt.self.cookie, sizeof(rts->cookie));
+    rts->length = send->layout->size;
+    rts->chunk = 0 != (MCA_PML_UMRDDT_BY_UMR & by_card) ? proposal(send->layout) : 0;
+    rts->pieces =
+        UINT32_MAX < send->layout->iov_count ? UINT32_MAX : (uint32_t) send->layout->iov_count;
+    rts->write_pieces = 0 != by_card ? (uint16_t) mca_pml_umrddt.caps->write_pieces : 1;
+    rts->slot = send->slot;
+    rts->places = (uint16_t) mca_pml_umrddt.params.key_sets;
+    rts->flats = (uint16_t) mca_pml_umrddt.params.layouts;
+    memset(&rts->address, 0, sizeof(rts->address));
+    if (0 != by_card || NULL != send->endpoint) {
+        mca_pml_umrddt.card->endpoint_address(send->endpoint, &rts->address);
+    }
+    if (0 != by_card && OPAL_UNLIKELY(mca_pml_umrddt.stripe_from <= rts->length)
+        && !mca_pml_umrddt_on_device(&send->where)) {
+        mca_pml_umrddt_stripes_offer(send);
+    }
+    return OMPI_SUCCESS;
+}
+
+/** Take back what prepare made, and the receive for the reply. */
+static void unprepare(mca_pml_umrddt_send_t *send)
+{
+    if (NULL != send->listen) {
+        mca_pml_umrddt_send_unlisten(send);
+    }
+    mca_pml_umrddt_stripes_drop(send);
+    mca_pml_umrddt_send_slot_release(send);
+}
+
+int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
+{
+    /* a synchronous send is one already: the receiver's reply says that it matched */
+    mca_pml_base_send_mode_t mode = MCA_PML_BASE_SEND_READY == send->mode
+                                        ? MCA_PML_BASE_SEND_READY
+                                        : MCA_PML_BASE_SEND_STANDARD;
+    ompi_request_t *envelope = NULL;
+    bool bell;
+    int rc;
+
+    mca_pml_umrddt_release_reset(&send->release);
+    send->super.req_state = OMPI_REQUEST_ACTIVE;
+    send->super.req_complete = REQUEST_PENDING;
+    send->super.req_status.MPI_ERROR = MPI_SUCCESS;
+    send->super.req_status._cancelled = 0;
+    send->pack_error = false;
+    if (send->super.req_persistent && NULL != mca_pml_umrddt.gpu) {
+        /* the same address may be other memory by now */
+        (void) mca_pml_umrddt_memory_of(send->comm, send->buf, send->count, send->datatype,
+                                        MCA_PML_UMRDDT_SENDER, &send->where);
+    }
+    if (send->plain) {
+        return mca_pml_umrddt_send_start_plain(send);
+    }
+
+    rc = prepare(send);
+    if (OMPI_SUCCESS != rc) {
+        return send->super.req_persistent ? mca_pml_umrddt_send_start_plain(send) : rc;
+    }
+    /* the envelope may be answered before its send returns, so all must be in place */
+    send->state = MCA_PML_UMRDDT_SEND_REPLY;
+    mca_pml_umrddt_active(1);
+    send->envelope = MPI_REQUEST_NULL;
+    bell = 0 != (MCA_PML_UMRDDT_BELL & send->rts.schemes);
+    rc = bell ? OMPI_SUCCESS : mca_pml_umrddt_send_listen(send);
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt.host.pml_isend(&send->rts, sizeof(send->rts), &ompi_mpi_byte.dt,
+                                           send->dst, send->tag, mode, send->comm->comm, &envelope);
+    }
+    if (OMPI_SUCCESS != rc) {
+        send->envelope = NULL;
+        unprepare(send);
+        mca_pml_umrddt_active(-1);
+        send->state = MCA_PML_UMRDDT_SEND_IDLE;
+        return send->super.req_persistent ? mca_pml_umrddt_send_start_plain(send) : rc;
+    }
+    __atomic_store_n(&send->envelope, envelope, __ATOMIC_RELEASE);
+    if (bell) {
+        /* only what hears it ends the message, so it cannot be over yet */
+        mca_pml_umrddt_event(&send->event, mca_pml_umrddt_send_bell_event, send);
+    }
+    MCA_PML_UMRDDT_COUNT(taken_sends);
+    MCA_PML_UMRDDT_COUNT_ADD(taken_bytes, send->layout->size);
+    MCA_PML_UMRDDT_COUNT(control_messages);
+    MCA_PML_UMRDDT_COUNT_ADD(control_bytes, sizeof(send->rts));
+    return OMPI_SUCCESS;
+}

@@ -1,0 +1,475 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Stages, and the copies between them and buffers.
+ *
+ * A stage is one of two things. Where data will be, pinned memory of the GPU room's pool, which the
+ * GPU reaches by itself. Where the pool has no room, and for every receive that waits, plain
+ * memory. There, large messages are most often envelopes, and what is not touched costs addresses
+ * only; the stages of the last receives are kept, so that the next ones ask nobody. And a page
+ * behind it is nobody's: pml/ob1 of Open MPI 4.1 reads a message that is too long whole, where it
+ * lies in one piece at the sender; the kernel then refuses it, and pml/ob1 takes another way, which
+ * is right.
+ */
+
+#include "ompi_config.h"
+
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
+
+#include "pml_umrddt.h"
+#include "pml_umrddt_stage.h"
+
+/* ---------------------------------------------------------------------------------------------
+ * Plain memory
+ * ------------------------------------------------------------------------------------------- */
+
+#define PAGE    ((size_t) 4096)
+#define LOWEST  12 /* of a page */
+#define CLASSES 36 /* ... to as much as anybody has */
+
+/** Stages that nobody uses, by the binary logarithm of their room; each begins with the next. */
+static struct {
+    pthread_mutex_t lock;
+    void *first[CLASSES];
+    size_t bytes;
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static unsigned class_of(size_t size)
+{
+    unsigned class = 0;
+
+    while (CLASSES > class && ((size_t) 1 << (LOWEST + class)) < size) {
+        ++class;
+    }
+    return class;
+}
+
+/** Memory, and a page behind it that must not be touched. NULL: there is none */
+static void *plain_map(size_t size)
+{
+    void *bytes = mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (MAP_FAILED == bytes) {
+        return NULL;
+    }
+    if (0 != mprotect((char *) bytes + size, PAGE, PROT_NONE)) {
+        (void) munmap(bytes, size + PAGE);
+        return NULL;
+    }
+    return bytes;
+}
+
+static void plain_unmap(void *bytes, size_t size)
+{
+    (void) munmap(bytes, size + PAGE);
+}
+
+static int plain_get(size_t size, mca_pml_umrddt_stage_t *stage)
+{
+    unsigned class = class_of(size);
+    void *bytes = NULL;
+
+    if (CLASSES > class) {
+        size = (size_t) 1 << (LOWEST + class);
+        pthread_mutex_lock(&kept.lock);
+        bytes = kept.first[class];
+        if (NULL != bytes) {
+            memcpy(&kept.first[class], bytes, sizeof(kept.first[class]));
+            kept.bytes -= size;
+        }
+        pthread_mutex_unlock(&kept.lock);
+    }
+    if (NULL == bytes) {
+        size = (size + PAGE - 1) / PAGE * PAGE;
+        bytes = plain_map(size);
+    }
+    if (NULL == bytes) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    stage->bytes = bytes;
+    stage->room = size;
+    stage->kind = OPAL_UMRDDT_GPU_HOST;
+    return OMPI_SUCCESS;
+}
+
+static void plain_put(mca_pml_umrddt_stage_t *stage)
+{
+    unsigned class = class_of(stage->room);
+    bool keep = false;
+
+    if (CLASSES > class) {
+        pthread_mutex_lock(&kept.lock);
+        keep = stage->room <= mca_pml_umrddt.params.gpu_stage_kept
+               && kept.bytes <= mca_pml_umrddt.params.gpu_stage_kept - stage->room;
+        if (keep) {
+            memcpy(stage->bytes, &kept.first[class], sizeof(kept.first[class]));
+            kept.first[class] = stage->bytes;
+            kept.bytes += stage->room;
+        }
+        pthread_mutex_unlock(&kept.lock);
+    }
+    if (!keep) {
+        plain_unmap(stage->bytes, stage->room);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Stages
+ * ------------------------------------------------------------------------------------------- */
+
+/** Ask the pool. @return false: plain memory, then */
+static bool pinned_get(const mca_pml_umrddt_where_t *where, size_t size,
+                       mca_pml_umrddt_stage_t *stage)
+{
+    opal_umrddt_gpu_engine_t *engine;
+    void *bytes;
+    int rc;
+
+    if (OPAL_SUCCESS != opal_umrddt_gpu_engine_get(&where->memory, &engine)
+        || OPAL_SUCCESS != opal_umrddt_gpu_engine_enter(engine)) {
+        return false;
+    }
+    rc = opal_umrddt_gpu_staging_get(size, &bytes);
+    opal_umrddt_gpu_engine_leave(engine);
+    if (OPAL_SUCCESS != rc) {
+        return false;
+    }
+    stage->bytes = bytes;
+    stage->room = size;
+    stage->kind = OPAL_UMRDDT_GPU_PINNED;
+    return true;
+}
+
+int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, size_t size,
+                             mca_pml_umrddt_stage_use_t use, mca_pml_umrddt_stage_t *stage)
+{
+    size += 0 == size;
+    if (MCA_PML_UMRDDT_STAGE_DATA == use && mca_pml_umrddt_on_device(where)
+        && size <= mca_pml_umrddt.params.gpu_stage_pinned && pinned_get(where, size, stage)) {
+        return OMPI_SUCCESS;
+    }
+    return plain_get(size, stage);
+}
+
+void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage)
+{
+    if (NULL == stage->bytes) {
+        return;
+    }
+    if (OPAL_UMRDDT_GPU_PINNED == stage->kind) {
+        opal_umrddt_gpu_staging_put(stage->bytes);
+    } else {
+        plain_put(stage);
+    }
+    memset(stage, 0, sizeof(*stage));
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Transits
+ * ------------------------------------------------------------------------------------------- */
+
+/** The copy is over, one way or the other. */
+static void transit_end(mca_pml_umrddt_transit_t *transit)
+{
+    if (NULL != transit->layout) {
+        OBJ_RELEASE(transit->layout);
+        transit->layout = NULL;
+    }
+    transit->position = transit->end;
+}
+
+/** Begin to copy stream positions up to @p end, which lie in one allocation. */
+static int copy_range(mca_pml_umrddt_transit_t *transit, uint64_t end)
+{
+    opal_umrddt_gpu_place_t user = {.layout = transit->layout,
+                                    .address = transit->address,
+                                    .kind = transit->memory.kind,
+                                    .reached = true};
+    opal_umrddt_gpu_place_t ours = {.layout = NULL,
+                                    .address = (uintptr_t) transit->bytes + transit->position,
+                                    .kind = transit->kind,
+                                    .reached = true};
+    opal_umrddt_gpu_engine_t *engine;
+    uint64_t start = transit->position;
+    int rc = opal_umrddt_gpu_engine_get(&transit->memory, &engine);
+
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    rc = transit->in ? opal_umrddt_gpu_copy(engine, &ours, &user, start, end, &transit->copy)
+                     : opal_umrddt_gpu_copy(engine, &user, &ours, start, end, &transit->copy);
+    if (OPAL_SUCCESS == rc) {
+        transit->position = end;
+    } else {
+        transit->copy = NULL;
+    }
+    return rc;
+}
+
+/** Copy stream positions up to @p end, which are one piece of memory that the CPU touches. */
+static void copy_here(mca_pml_umrddt_transit_t *transit, uint64_t end)
+{
+    unsigned char *user =
+        (unsigned char *) (uintptr_t) (transit->address
+                                       + (uint64_t) opal_iov_cache_form_offset(
+                                           transit->layout->form, transit->position));
+    unsigned char *ours = transit->bytes + transit->position;
+
+    memcpy(transit->in ? user : ours, transit->in ? ours : user, end - transit->position);
+    transit->position = end;
+}
+
+/**
+ * Of a mixed buffer: copy what comes next, as far as it is the CPU's or in one allocation of a
+ * device.
+ */
+static int copy_mixed(mca_pml_umrddt_transit_t *transit)
+{
+    const opal_iov_cache_layout_t *layout = transit->layout;
+    uint64_t piece = opal_iov_cache_layout_find(layout, transit->position);
+    uint64_t end = transit->position;
+
+    for (bool first = true; end < transit->end; first = false, ++piece) {
+        opal_iov_cache_iov_t iov = opal_iov_cache_layout_iov(layout, piece);
+        uint64_t address = transit->address + (uint64_t) iov.offset;
+
+        if (first) {
+            mca_pml_umrddt_look_at(address, &transit->memory);
+        } else if (OPAL_UMRDDT_GPU_DEVICE != transit->memory.kind
+                   || address - transit->memory.base >= transit->memory.size) {
+            break;
+        }
+        end = opal_iov_cache_layout_start(layout, piece + 1);
+        if (end > transit->end) {
+            end = transit->end;
+        }
+    }
+    if (OPAL_UMRDDT_GPU_DEVICE == transit->memory.kind) {
+        return copy_range(transit, end);
+    }
+    copy_here(transit, end);
+    return OMPI_SUCCESS;
+}
+
+/** Go on, @p waiting for the GPU or not. */
+static int advance(mca_pml_umrddt_transit_t *transit, bool waiting)
+{
+    int rc = OMPI_SUCCESS;
+
+    while (OMPI_SUCCESS == rc) {
+        if (NULL != transit->copy) {
+            rc = waiting ? opal_umrddt_gpu_copy_wait(transit->copy)
+                         : opal_umrddt_gpu_copy_test(transit->copy);
+            if (OPAL_ERR_RESOURCE_BUSY == rc) {
+                return OMPI_ERR_RESOURCE_BUSY;
+            }
+            transit->copy = NULL;
+        } else if (transit->position == transit->end) {
+            break;
+        } else {
+            rc = transit->mixed ? copy_mixed(transit) : copy_range(transit, transit->end);
+        }
+    }
+    transit_end(transit);
+    return rc;
+}
+
+int mca_pml_umrddt_transit_test(mca_pml_umrddt_transit_t *transit)
+{
+    return advance(transit, false);
+}
+
+int mca_pml_umrddt_transit_wait(mca_pml_umrddt_transit_t *transit)
+{
+    return advance(transit, true);
+}
+
+int mca_pml_umrddt_transit(mca_pml_umrddt_transit_t *transit, const void *buf, size_t count,
+                           ompi_datatype_t *datatype, const mca_pml_umrddt_where_t *where,
+                           void *bytes, opal_umrddt_gpu_kind_t kind, size_t length, bool in)
+{
+    int rc = OMPI_SUCCESS;
+
+    transit->copy = NULL;
+    transit->layout = NULL;
+    transit->memory = where->memory;
+    transit->mixed = where->mixed;
+    transit->in = in;
+    transit->kind = kind;
+    transit->bytes = bytes;
+    transit->address = (uintptr_t) buf;
+    transit->position = 0;
+    transit->end = length;
+    if (0 == length) {
+        return OMPI_SUCCESS;
+    }
+    if (mca_pml_umrddt_is_contiguous(datatype, count)) {
+        transit->address += (uint64_t) datatype->super.true_lb;
+    } else {
+        rc = mca_pml_umrddt_layout(datatype, count, &transit->layout);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    rc = transit->mixed ? copy_mixed(transit) : copy_range(transit, length);
+    if (OMPI_SUCCESS != rc) {
+        transit_end(transit);
+    }
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * How the host sees a stage
+ *
+ * As bytes. But a message in pieces must not look like one piece to pml/ob1 of Open MPI 4.1, which
+ * lets the receiver read such a message whole, also where it is too long for the receive, and then
+ * writes behind the buffer; the user has not done what leads to that. So there it is sent as one of
+ * a type that says of itself that it has gaps.
+ * ------------------------------------------------------------------------------------------- */
+
+#define TYPES      16
+#define TYPE_BYTES ((size_t) 256) /* smaller messages go with the match, everywhere */
+
+/** Types of the last sizes. */
+static struct {
+    pthread_mutex_t lock;
+    ompi_datatype_t *type[TYPES];
+    unsigned next;
+} types = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/** NULL: there is no memory */
+static ompi_datatype_t *type_new(size_t size)
+{
+    ompi_datatype_t *type = NULL;
+
+    if (OMPI_SUCCESS != ompi_datatype_create_contiguous((int) size, &ompi_mpi_byte.dt, &type)) {
+        return NULL;
+    }
+    if (OMPI_SUCCESS != ompi_datatype_commit(&type)) {
+        ompi_datatype_destroy(&type);
+        return NULL;
+    }
+    type->super.flags &= (uint16_t) ~(OPAL_DATATYPE_FLAG_CONTIGUOUS | OPAL_DATATYPE_FLAG_NO_GAPS);
+    return type;
+}
+
+void mca_pml_umrddt_stage_as(size_t size, bool pieces, size_t *count, ompi_datatype_t **datatype)
+{
+    ompi_datatype_t *type = NULL, *old = NULL;
+
+    if (pieces && mca_pml_umrddt.host_keeps && TYPE_BYTES <= size && INT_MAX >= size) {
+        pthread_mutex_lock(&types.lock);
+        for (unsigned i = 0; i < TYPES && NULL == type; ++i) {
+            if (NULL != types.type[i] && size == types.type[i]->super.size) {
+                type = types.type[i];
+            }
+        }
+        if (NULL == type && NULL != (type = type_new(size))) {
+            old = types.type[types.next];
+            types.type[types.next] = type;
+            types.next = (types.next + 1) % TYPES;
+        }
+        if (NULL != type) {
+            OBJ_RETAIN(type);
+        }
+        pthread_mutex_unlock(&types.lock);
+        if (NULL != old) {
+            OBJ_RELEASE(old);
+        }
+    }
+    *count = NULL == type ? size : 1;
+    *datatype = NULL == type ? &ompi_mpi_byte.dt : type;
+}
+
+void mca_pml_umrddt_stage_as_end(ompi_datatype_t *datatype)
+{
+    if (&ompi_mpi_byte.dt != datatype) {
+        OBJ_RELEASE(datatype);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Sends
+ * ------------------------------------------------------------------------------------------- */
+
+int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *datatype,
+                              const mca_pml_umrddt_where_t *where, mca_pml_umrddt_stage_t *stage)
+{
+    size_t size = count * datatype->super.size;
+    mca_pml_umrddt_transit_t transit;
+    int rc = mca_pml_umrddt_stage_get(where, size, MCA_PML_UMRDDT_STAGE_DATA, stage);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    rc = mca_pml_umrddt_transit(&transit, buf, count, datatype, where, stage->bytes, stage->kind,
+                                size, false);
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt_transit_wait(&transit);
+    }
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_put(stage);
+        return rc;
+    }
+    MCA_PML_UMRDDT_COUNT(staged_sends);
+    MCA_PML_UMRDDT_COUNT_ADD(staged_bytes, size);
+    return OMPI_SUCCESS;
+}
+
+int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
+                              int tag, mca_pml_base_send_mode_t mode,
+                              struct ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where)
+{
+    mca_pml_umrddt_stage_t stage;
+    ompi_datatype_t *type;
+    size_t n;
+    int rc = mca_pml_umrddt_stage_pack(buf, count, datatype, where, &stage);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    mca_pml_umrddt_stage_as(count * datatype->super.size,
+                            !mca_pml_umrddt_is_contiguous(datatype, count), &n, &type);
+    rc = mca_pml_umrddt.host.pml_send(stage.bytes, n, type, dst, tag, mode, comm);
+    mca_pml_umrddt_stage_as_end(type);
+    mca_pml_umrddt_stage_put(&stage);
+    return rc;
+}
+
+size_t mca_pml_umrddt_stage_kept(void)
+{
+    return __atomic_load_n(&kept.bytes, __ATOMIC_RELAXED);
+}
+
+void mca_pml_umrddt_stage_fini(void)
+{
+    for (unsigned class = 0; class < CLASSES; ++class) {
+        while (NULL != kept.first[class]) {
+            void *bytes = kept.first[class];
+
+            memcpy(&kept.first[class], bytes, sizeof(kept.first[class]));
+            plain_unmap(bytes, (size_t) 1 << (LOWEST + class));
+        }
+    }
+    kept.bytes = 0;
+    for (unsigned i = 0; i < TYPES; ++i) {
+        if (NULL != types.type[i]) {
+            OBJ_RELEASE(types.type[i]);
+            types.type[i] = NULL;
+        }
+    }
+}

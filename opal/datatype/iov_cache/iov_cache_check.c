@@ -1,0 +1,162 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The invariants of forms. What comes from elsewhere is checked by the same code, so nothing here
+ * believes an index or a sum before it has been compared with what it must be.
+ */
+
+#include "opal_config.h"
+
+#include "iov_cache_list.h"
+#include "iov_cache_sums.h"
+
+typedef struct {
+    const opal_iov_cache_form_t *form;
+    size_t terms; /* whose place in the arrays is known */
+    size_t blocks;
+    uint32_t depth;
+} checker_t;
+
+#define MUST(CONDITION, TEXT) \
+    do {                      \
+        if (!(CONDITION)) {   \
+            return TEXT;      \
+        }                     \
+    } while (0)
+
+static const char *check_terms(checker_t *checker, uint64_t first, uint64_t n, uint32_t level,
+                               opal_iov_cache_sums_t *sums);
+
+static const char *check_blocks(checker_t *checker, const opal_iov_cache_term_t *term,
+                                opal_iov_cache_sums_t *sums)
+{
+    const opal_iov_cache_block_t *blocks;
+    uint64_t i;
+
+    MUST(term->first == checker->blocks, "blocks are not behind those of the term before");
+    MUST(term->n <= checker->form->block_count - checker->blocks, "more blocks than there are");
+    checker->blocks += term->n;
+    blocks = &checker->form->blocks[term->first];
+    for (i = 0; i < term->n; ++i) {
+        opal_iov_cache_sums_t one;
+
+        MUST(0 < checker->form->uniform || 0 != (term->first + i) % OPAL_IOV_CACHE_START_STEP
+                 || checker->form->starts[(term->first + i) / OPAL_IOV_CACHE_START_STEP]
+                        == sums->size,
+             "where a block begins");
+        MUST(0 < blocks[i].length, "a block is empty");
+        MUST(opal_iov_cache_sums_block(blocks[i].offset, blocks[i].length, &one),
+             "63 bits (block)");
+        MUST(!opal_iov_cache_sums_add(sums, &one), "a block continues the one before");
+        MUST(INT64_MAX >= sums->size, "63 bits (blocks)");
+    }
+    return NULL;
+}
+
+static const char *check_term(checker_t *checker, const opal_iov_cache_term_t *term, uint32_t level,
+                              opal_iov_cache_sums_t *whole)
+{
+    opal_iov_cache_term_t expected = *term;
+    opal_iov_cache_sums_t body = {0};
+    const char *wrong = NULL;
+
+    MUST(level <= OPAL_IOV_CACHE_MAX_DEPTH, "too deep");
+    checker->depth = level > checker->depth ? level : checker->depth;
+    MUST(0 < term->count && term->count <= INT64_MAX, "no repetition, or too many");
+    MUST(1 < term->count || 0 == term->stride, "a stride without repetitions");
+    MUST(0 < term->size && term->size <= INT64_MAX, "an empty term, or too large a one");
+    switch (term->kind) {
+    case OPAL_IOV_CACHE_DENSE:
+        MUST(0 == term->first && 0 == term->n, "a dense term with a body");
+        MUST(1 == term->count || 0 > term->stride || (uint64_t) term->stride != term->size,
+             "repetitions that are one block");
+        (void) opal_iov_cache_sums_block(0, term->size, &body);
+        break;
+    case OPAL_IOV_CACHE_TERMS:
+        MUST(0 < term->n, "a body without terms");
+        wrong = check_terms(checker, term->first, term->n, level + 1, &body);
+        break;
+    case OPAL_IOV_CACHE_BLOCKS:
+        MUST(1 < term->n, "a list without blocks, or of one");
+        wrong = check_blocks(checker, term, &body);
+        break;
+    default:
+        return "a term of no kind";
+    }
+    if (NULL != wrong) {
+        return wrong;
+    }
+    expected.flags &= ~(uint32_t) OPAL_IOV_CACHE_ADJACENT;
+    MUST(opal_iov_cache_sums_repeat(&expected, &body, whole), "63 bits (term)");
+    MUST(expected.size == term->size, "the size of a repetition");
+    MUST(expected.segments == term->segments, "the segments of a repetition");
+    MUST(expected.flags == term->flags, "whether repetitions are adjacent");
+    /* or an adjacent repetition would begin no segment at all, which nobody could find */
+    MUST(0 == (term->flags & OPAL_IOV_CACHE_ADJACENT) || 1 < term->segments,
+         "repetitions that are one segment");
+    return NULL;
+}
+
+static const char *check_terms(checker_t *checker, uint64_t first, uint64_t n, uint32_t level,
+                               opal_iov_cache_sums_t *sums)
+{
+    uint64_t i;
+
+    MUST(first == checker->terms, "terms are not behind those of the term before");
+    MUST(n <= checker->form->term_count - checker->terms, "more terms than there are");
+    checker->terms += n;
+    for (i = 0; i < n; ++i) {
+        const opal_iov_cache_term_t *term = &checker->form->terms[first + i];
+        opal_iov_cache_sums_t whole;
+        const char *wrong;
+        bool joined;
+
+        MUST(0 == (term->flags & ~(uint32_t) (OPAL_IOV_CACHE_JOINED | OPAL_IOV_CACHE_ADJACENT)),
+             "flags that do not exist");
+        wrong = check_term(checker, term, level, &whole);
+        if (NULL != wrong) {
+            return wrong;
+        }
+        MUST(term->start == sums->size, "the start of a term");
+        MUST(term->begins == sums->segments, "the segments before a term");
+        joined = opal_iov_cache_sums_add(sums, &whole);
+        MUST(joined == (0 != (term->flags & OPAL_IOV_CACHE_JOINED)), "whether terms are joined");
+        MUST(sums->size <= INT64_MAX, "63 bits (terms)");
+    }
+    return NULL;
+}
+
+const char *opal_iov_cache_form_check(const opal_iov_cache_form_t *form)
+{
+    checker_t checker = {.form = form};
+    opal_iov_cache_sums_t sums = {0};
+    const char *wrong;
+
+    if (0 == form->size) {
+        MUST(0 == form->term_count && 0 == form->block_count && 0 == form->segments && 0 == form->lb
+                 && 0 == form->ub && 0 == form->uniform && 0 == form->depth,
+             "an empty form that has something");
+    } else {
+        MUST(0 < form->term_count, "no root");
+        wrong = check_terms(&checker, 0, 1, 1, &sums);
+        if (NULL != wrong) {
+            return wrong;
+        }
+        MUST(checker.terms == form->term_count, "terms that nothing leads to");
+        MUST(checker.blocks == form->block_count, "blocks that nothing leads to");
+        MUST(checker.depth == form->depth, "the depth");
+        MUST(sums.size == form->size && sums.segments == form->segments
+                 && sums.uniform == form->uniform && sums.lb == form->lb && sums.ub == form->ub,
+             "the sums of the form");
+    }
+    MUST(0 == form->hash || opal_iov_cache_form_hash_now(form) == form->hash, "the hash");
+    return NULL;
+}

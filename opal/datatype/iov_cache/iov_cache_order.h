@@ -1,0 +1,59 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The entries in the order of their use. A hit only stamps its entry, which does not move it; where
+ * the oldest is wanted, entries that were stamped since they got their place are moved first. So
+ * all that a hit owes is paid once, by who evicts: O(log entries) for each entry that was used.
+ *
+ * With the cache's lock, but for the stamps.
+ */
+
+#ifndef OPAL_IOV_CACHE_ORDER_H
+#define OPAL_IOV_CACHE_ORDER_H
+
+#include "opal_config.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "iov_cache_entry.h"
+
+/* Entries that a new order has room for. */
+#define OPAL_IOV_CACHE_FIRST_ROOM 64
+
+/* A heap: the entry at i was ordered no later than those at 2i + 1 and 2i + 2. */
+typedef struct {
+    opal_iov_cache_entry_t **entries;
+    size_t size;
+    size_t room;
+} opal_iov_cache_order_t;
+
+/* @return OPAL_SUCCESS, OPAL_ERR_OUT_OF_RESOURCE */
+int opal_iov_cache_order_init(opal_iov_cache_order_t *order);
+
+/* The entries are the caller's. Also for an order of zeros. */
+void opal_iov_cache_order_fini(opal_iov_cache_order_t *order);
+
+/* Bytes that it must grow by before another entry is added; 0: there is room. */
+size_t opal_iov_cache_order_wants(const opal_iov_cache_order_t *order);
+
+/* Grow by that. @return false without memory, and nothing has changed */
+bool opal_iov_cache_order_grow(opal_iov_cache_order_t *order);
+
+/* Add an entry by its stamp; there must be room. */
+void opal_iov_cache_order_add(opal_iov_cache_order_t *order, opal_iov_cache_entry_t *entry);
+
+void opal_iov_cache_order_remove(opal_iov_cache_order_t *order, opal_iov_cache_entry_t *entry);
+
+/* @return the entry with the oldest stamp, which stays; NULL if there is none */
+opal_iov_cache_entry_t *opal_iov_cache_order_oldest(opal_iov_cache_order_t *order);
+
+#endif /* OPAL_IOV_CACHE_ORDER_H */

@@ -1,0 +1,192 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * What differs between the releases of Open MPI that umrddt builds against (4.1 and 5.0). Every
+ * other file of the project is the same on both; a release test belongs here and nowhere else.
+ * Include it after opal_config.h (or ompi_config.h).
+ */
+
+#ifndef UMRDDT_COMPAT_H
+#define UMRDDT_COMPAT_H
+
+#include "opal_config.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/runtime/opal.h"
+
+#define UMRDDT_OPAL_RELEASE (OPAL_MAJOR_VERSION * 100 + OPAL_MINOR_VERSION)
+
+#if UMRDDT_OPAL_RELEASE < 401 || UMRDDT_OPAL_RELEASE >= 600
+#error "umrddt builds against Open MPI 4.1.x and 5.0.x"
+#endif
+
+#if UMRDDT_OPAL_RELEASE >= 500
+#include "opal/mca/pmix/pmix-internal.h"
+#define UMRDDT_PMIX_GLOBAL PMIX_GLOBAL
+#else
+#include "opal/mca/pmix/pmix.h"
+#define UMRDDT_PMIX_GLOBAL OPAL_PMIX_GLOBAL
+#endif
+
+/* Numbers of the preprocessor as text. */
+#define UMRDDT_TEXT_OF(number) #number
+#define UMRDDT_TEXT(number)    UMRDDT_TEXT_OF(number)
+
+/* Mutexes and the atomic macros of threads: 5.0 moved the headers. */
+#if UMRDDT_OPAL_RELEASE >= 500
+#include "opal/mca/threads/mutex.h"
+#include "opal/mca/threads/thread_usage.h"
+#else
+#include "opal/threads/mutex.h"
+#include "opal/threads/thread_usage.h"
+#endif
+
+/* A convertor made with this flag never asks whose memory the buffer is. */
+#include "opal/datatype/opal_convertor.h"
+#if UMRDDT_OPAL_RELEASE >= 500
+#define UMRDDT_CONVERTOR_SKIP_PROBE CONVERTOR_SKIP_ACCELERATOR_INIT
+#elif defined(CONVERTOR_SKIP_CUDA_INIT)
+#define UMRDDT_CONVERTOR_SKIP_PROBE CONVERTOR_SKIP_CUDA_INIT
+#else
+#define UMRDDT_CONVERTOR_SKIP_PROBE 0
+#endif
+
+/* The structure that a member is embedded in; some releases define it in headers of their own. */
+#include <stddef.h>
+#ifndef container_of
+#define container_of(ptr, type, member) ((type *) ((char *) (ptr) -offsetof(type, member)))
+#endif
+
+/* A communicator's index in this process. */
+#if UMRDDT_OPAL_RELEASE >= 500
+#define UMRDDT_COMM_INDEX(comm) ((comm)->c_index)
+#else
+#define UMRDDT_COMM_INDEX(comm) ((comm)->c_contextid)
+#endif
+
+/* The value of an info key. Returns true and fills value (cut to size) if the key is there. */
+#include "opal/util/info.h"
+#if UMRDDT_OPAL_RELEASE >= 500
+#include "opal/class/opal_cstring.h"
+#include "opal/util/string_copy.h"
+#endif
+static inline bool umrddt_info_get(opal_info_t *info, const char *key, char *value, size_t size)
+{
+    int found = 0;
+#if UMRDDT_OPAL_RELEASE >= 500
+    opal_cstring_t *text = NULL;
+
+    if (OPAL_SUCCESS != opal_info_get(info, key, &text, &found) || !found) {
+        return false;
+    }
+    opal_string_copy(value, text->string, size);
+    OBJ_RELEASE(text);
+    return true;
+#else
+    return OPAL_SUCCESS == opal_info_get(info, key, (int) size - 1, value, &found) && found;
+#endif
+}
+
+/* Completions of a btl mean that it is done at the peer: 5.0 wants to be told. */
+#if UMRDDT_OPAL_RELEASE >= 500
+#define UMRDDT_BTL_REMOTE_COMPLETION MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
+#else
+#define UMRDDT_BTL_REMOTE_COMPLETION 0
+#endif
+
+/* Processes of this job. */
+#include "opal/util/proc.h"
+static inline bool umrddt_job_size(uint32_t *size)
+{
+#if UMRDDT_OPAL_RELEASE >= 500
+    *size = opal_process_info.num_procs;
+    return 0 < *size;
+#else
+    opal_process_name_t job = {OPAL_PROC_MY_NAME.jobid, OPAL_VPID_WILDCARD};
+    uint32_t *value = size;
+    int rc;
+
+    OPAL_MODEX_RECV_VALUE(rc, OPAL_PMIX_JOB_SIZE, &job, &value, OPAL_UINT32);
+    return OPAL_SUCCESS == rc && 0 < *size;
+#endif
+}
+
+/* The copy function of a datatype's attribute is told the new datatype in 4.1 only. */
+#if UMRDDT_OPAL_RELEASE >= 500
+#define UMRDDT_TYPE_COPY_NEW
+#else
+#define UMRDDT_TYPE_COPY_NEW , struct ompi_datatype_t *umrddt_unused __attribute__((unused))
+#endif
+
+/* True if this Open MPI, and with it its PMLs, can take CUDA memory: it was built to and was not
+ * told otherwise. In 5.0 the framework that knows says so (its component is "null" in builds
+ * without), by a symbol that need not be there. */
+#if UMRDDT_OPAL_RELEASE >= 500
+#include <dlfcn.h>
+
+#include "opal/mca/mca.h"
+#else
+#include "opal/runtime/opal_params.h"
+#endif
+static inline bool umrddt_knows_cuda(void)
+{
+#if UMRDDT_OPAL_RELEASE >= 500
+    const mca_base_component_t *component = (const mca_base_component_t *) dlsym(
+        RTLD_DEFAULT, "opal_accelerator_base_selected_component");
+
+    return NULL != component && 0 == strcmp(component->mca_component_name, "cuda");
+#else
+    return opal_cuda_support;
+#endif
+}
+
+/* The pml framework's component version. */
+#if UMRDDT_OPAL_RELEASE >= 500
+#define UMRDDT_PML_BASE_VERSION MCA_PML_BASE_VERSION_2_1_0
+#else
+#define UMRDDT_PML_BASE_VERSION MCA_PML_BASE_VERSION_2_0_0
+#endif
+
+/* The coll framework's. */
+#if UMRDDT_OPAL_RELEASE >= 500
+#define UMRDDT_COLL_BASE_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#else
+#define UMRDDT_COLL_BASE_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#endif
+
+/**
+ * Components of another release load where the libraries have the same names and the symbols happen
+ * to be there. All of a minor series have the same structures.
+ *
+ * @param[out] built_for  the series that this component was built for, such as "4.1"
+ * @return true if the Open MPI that runs is of that series, or does not say what it is
+ */
+static inline bool umrddt_right_release(const char **built_for)
+{
+    /* Volatile, so that it is in the file as it stands here: a test makes another release of it. */
+    static const char *volatile label =
+        "umrddt for Open MPI " UMRDDT_TEXT(OPAL_MAJOR_VERSION) "." UMRDDT_TEXT(OPAL_MINOR_VERSION);
+    const char *ours = strrchr(label, ' ') + 1;
+    int major = -1, minor = -1;
+    char theirs[32];
+
+    *built_for = ours;
+    if (2 != sscanf(opal_version_string, "%d.%d", &major, &minor)) {
+        return true; /* a vendor's text: the names of the libraries have to do */
+    }
+    snprintf(theirs, sizeof(theirs), "%d.%d", major, minor);
+    return 0 == strcmp(ours, theirs);
+}
+
+#endif /* UMRDDT_COMPAT_H */

@@ -1,0 +1,370 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Endpoints: one RC queue pair a peer and a pair of cards, made when it is first needed.
+ */
+
+#include "opal_config.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "opal/util/output.h"
+#include "opal/util/proc.h"
+
+#include "opal/mca/btl/umr/btl_umr.h"
+
+/* Completions of the first queues of all cards; each later one has as many as all before it. */
+#define MCA_BTL_UMR_CQ_SIZE 256
+
+/* Writes, and FINs, that a pair of cards has room for, however many pairs share what a peer may
+ * have under way. */
+#define MCA_BTL_UMR_LEAST_DEPTH 8
+
+/* Of the tables that find an endpoint by its number, its name and its queue pair's number. */
+#define MCA_BTL_UMR_TABLE_BYTES 256
+
+OBJ_CLASS_INSTANCE(mca_btl_umr_cq_t, opal_list_item_t, NULL, NULL);
+
+static void endpoint_construct(mca_btl_umr_endpoint_t *endpoint)
+{
+    memset((char *) endpoint + sizeof(opal_list_item_t), 0,
+           sizeof(*endpoint) - sizeof(opal_list_item_t));
+    OBJ_CONSTRUCT(&endpoint->puts, opal_list_t);
+}
+
+static void endpoint_destruct(mca_btl_umr_endpoint_t *endpoint)
+{
+    OBJ_DESTRUCT(&endpoint->puts);
+}
+
+OBJ_CLASS_INSTANCE(mca_btl_umr_endpoint_t, opal_list_item_t, endpoint_construct, endpoint_destruct);
+
+/* ------------------------------------------------------------------------------------------- *
+ * All of them
+ * ------------------------------------------------------------------------------------------- */
+
+void mca_btl_umr_endpoints_start(mca_btl_umr_card_t *card)
+{
+    OBJ_CONSTRUCT(&card->endpoints_by_qpn, opal_hash_table_t);
+    opal_hash_table_init(&card->endpoints_by_qpn, 16);
+    OBJ_CONSTRUCT(&card->endpoints, opal_pointer_array_t);
+    opal_pointer_array_init(&card->endpoints, 16, INT_MAX, 64);
+}
+
+void mca_btl_umr_endpoints_stop(mca_btl_umr_card_t *card)
+{
+    opal_list_item_t *item;
+
+    while (NULL != opal_list_remove_first(&card->receives.draining)) {
+        continue; /* they are endpoints, and go with these */
+    }
+    for (int i = 0; i < opal_pointer_array_get_size(&card->endpoints); ++i) {
+        mca_btl_umr_endpoint_t *endpoint = opal_pointer_array_get_item(&card->endpoints, i);
+
+        if (NULL == endpoint) {
+            continue;
+        }
+        mca_btl_umr_qp_destroy(card, &endpoint->sq);
+        opal_list_join(&card->puts_done, opal_list_get_end(&card->puts_done), &endpoint->puts);
+        OBJ_RELEASE(endpoint);
+    }
+    OBJ_DESTRUCT(&card->endpoints);
+    OBJ_DESTRUCT(&card->endpoints_by_qpn);
+    mca_btl_umr_receives_stop(card);
+    card->writes_out = 0;
+    card->stats.endpoints_now = 0;
+    card->stats.peer_bytes_now = 0;
+
+    while (NULL != (item = opal_list_remove_first(&card->puts_done))
+           || NULL != (item = opal_list_remove_first(&card->puts_idle))) {
+        OBJ_RELEASE(item);
+    }
+    while (NULL != (item = opal_list_remove_first(&card->cqs))) {
+        int err = ibv_destroy_cq(((mca_btl_umr_cq_t *) item)->cq);
+
+        if (0 != err) {
+            MCA_BTL_UMR_LOG(card, "a completion queue cannot be destroyed: %s", strerror(err));
+        }
+        OBJ_RELEASE(item);
+    }
+}
+
+/**
+ * A completion queue with room for all that one endpoint can cause. Few endpoints take little
+ * memory, and many take few queues, which progress has to poll.
+ */
+static mca_btl_umr_cq_t *cq_take(mca_btl_umr_card_t *card, uint32_t need)
+{
+    uint64_t size = MCA_BTL_UMR_CQ_SIZE / mca_btl_umr.card_count, all = 0;
+    mca_btl_umr_cq_t *cq;
+
+    OPAL_LIST_FOREACH (cq, &card->cqs, mca_btl_umr_cq_t) {
+        if (need <= cq->room) {
+            cq->room -= need;
+            return cq;
+        }
+        all += cq->size;
+    }
+    size = size < all ? all : size;
+    /* libmlx5 makes a power of two of one more. */
+    size = mca_btl_umr_round_up(size <= need ? need + 1 : size) - 1;
+    if (0 < card->device.attr.max_cqe && (uint64_t) card->device.attr.max_cqe < size) {
+        size = (uint64_t) card->device.attr.max_cqe;
+    }
+    if (size < need) {
+        errno = EINVAL;
+        return NULL;
+    }
+    cq = OBJ_NEW(mca_btl_umr_cq_t);
+    if (NULL == cq) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    cq->cq = ibv_create_cq(card->device.context, (int) size, NULL, NULL, 0);
+    if (NULL == cq->cq) {
+        OBJ_RELEASE(cq);
+        return NULL;
+    }
+    cq->size = (uint32_t) size;
+    cq->room = (uint32_t) size - need;
+    opal_list_append(&card->cqs, &cq->super);
+    card->stats.peer_bytes_now += mca_btl_umr_cq_bytes(cq->cq);
+    return cq;
+}
+
+/**
+ * The number of the first packet. Any will do, but another one in another life of the queue pair's
+ * number, so that old packets do not fit. (Not random(): its sequence belongs to the application.)
+ */
+uint32_t mca_btl_umr_first_psn(const struct ibv_qp *qp)
+{
+    struct timespec time;
+    uint64_t x;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    x = (uint64_t) time.tv_nsec ^ (uint64_t) time.tv_sec << 30 ^ (uint64_t) getpid() << 16
+        ^ qp->qp_num;
+    return (uint32_t) ((x * 0x9e3779b97f4a7c15ull) >> 40);
+}
+
+/**
+ * One pair's part of what a peer may have under way: a peer costs the same by however many pairs of
+ * cards it is reached, but for what a queue pair is without any room.
+ */
+static uint32_t part_of(const mca_btl_umr_endpoint_t *endpoint, uint32_t depth)
+{
+    uint32_t part = depth / endpoint->peer->rail_count;
+
+    return part >= MCA_BTL_UMR_LEAST_DEPTH   ? part
+           : depth < MCA_BTL_UMR_LEAST_DEPTH ? depth
+                                             : MCA_BTL_UMR_LEAST_DEPTH;
+}
+
+/** Its queue pair, and receives. */
+static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    uint32_t sq_depth = part_of(endpoint, mca_btl_umr_params.sq_depth);
+    uint32_t rq_depth = part_of(endpoint, mca_btl_umr_params.rq_depth);
+    uint32_t own, need;
+    mca_btl_umr_cq_t *cq;
+    int err;
+
+    if (0 < card->device.attr.max_qp_wr) {
+        uint32_t most = (uint32_t) card->device.attr.max_qp_wr;
+
+        sq_depth = sq_depth < most ? sq_depth : most;
+        rq_depth = rq_depth < most ? rq_depth : most;
+    }
+    mca_btl_umr_receives_start(card);
+    if (card->receives.failed) {
+        err = EIO;
+        goto fail;
+    }
+    own = NULL == card->receives.srq ? rq_depth : 0;
+    need = sq_depth + own;
+    cq = cq_take(card, need);
+    if (NULL == cq) {
+        err = errno;
+        goto fail;
+    }
+    err = mca_btl_umr_qp_create(card, MCA_BTL_UMR_QP_DATA, cq->cq, sq_depth, own, NULL,
+                                &endpoint->sq);
+    if (0 != err) {
+        cq->room += need;
+        goto fail;
+    }
+    err = mca_btl_umr_qp_post_receives(endpoint->sq.qp, MCA_BTL_UMR_WR_RECEIVE, own);
+    if (0 == err
+        && OPAL_SUCCESS
+               != opal_hash_table_set_value_uint32(&card->endpoints_by_qpn, endpoint->sq.qp->qp_num,
+                                                   endpoint)) {
+        err = ENOMEM;
+    }
+    if (0 != err) {
+        mca_btl_umr_qp_destroy(card, &endpoint->sq);
+        cq->room += need;
+        goto fail;
+    }
+    endpoint->fins_max = rq_depth;
+    endpoint->address.qpn = htonl(card->index << 24 | endpoint->sq.qp->qp_num);
+    endpoint->address.psn = htonl(mca_btl_umr_first_psn(endpoint->sq.qp) & 0xffffff);
+    ++card->stats.endpoints_now;
+    /* The completions were counted when their queue was made. */
+    card->stats.peer_bytes_now +=
+        mca_btl_umr_qp_bytes(endpoint->sq.qp) + sizeof(*endpoint) + MCA_BTL_UMR_TABLE_BYTES;
+    return OPAL_SUCCESS;
+
+fail:
+    if (!card->qp_refused) {
+        card->qp_refused = true;
+        MCA_BTL_UMR_LOG(card, "no queue pair for %s: %s", OPAL_NAME_PRINT(endpoint->peer->name),
+                        strerror(err));
+    }
+    return OPAL_ERR_OUT_OF_RESOURCE;
+}
+
+int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail)
+{
+    mca_btl_umr_card_t *card = rail->card;
+    mca_btl_umr_endpoint_t *endpoint;
+    int rc, index;
+
+    if (NULL != rail->endpoint) {
+        return OPAL_SUCCESS;
+    }
+    endpoint = OBJ_NEW(mca_btl_umr_endpoint_t);
+    if (NULL == endpoint) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    index = opal_pointer_array_add(&card->endpoints, endpoint);
+    if (0 > index) {
+        OBJ_RELEASE(endpoint);
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    endpoint->card = card;
+    endpoint->peer = peer;
+    endpoint->rail = rail;
+    endpoint->index = (uint32_t) index;
+    rc = endpoint_start(endpoint);
+    if (OPAL_SUCCESS != rc) {
+        opal_pointer_array_set_item(&card->endpoints, index, NULL);
+        OBJ_RELEASE(endpoint);
+        return rc;
+    }
+    mca_btl_umr_card_use(card);
+    rail->endpoint = endpoint;
+    return OPAL_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------------- *
+ * One
+ * ------------------------------------------------------------------------------------------- */
+
+void mca_btl_umr_endpoint_address(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_address_t *address)
+{
+    *address = endpoint->address;
+}
+
+/** Connect it if it is not, or say that it is another one that it is connected to. Lock held. */
+static __opal_attribute_noinline__ int connect_to(mca_btl_umr_endpoint_t *endpoint,
+                                                  const mca_btl_umr_address_t *address)
+{
+    int err;
+
+    if (endpoint->broken || endpoint->connected
+        || endpoint->rail->peer_index != MCA_BTL_UMR_ADDRESS_CARD(ntohl(address->qpn))) {
+        return OPAL_ERR_UNREACH;
+    }
+    err = mca_btl_umr_qp_connect(&endpoint->card->device, endpoint->sq.qp, &endpoint->rail->route,
+                                 MCA_BTL_UMR_ADDRESS_QPN(ntohl(address->qpn)), ntohl(address->psn),
+                                 ntohl(endpoint->address.psn));
+    if (0 != err) {
+        MCA_BTL_UMR_LOG(endpoint->card, "cannot connect to %s: %s",
+                        OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
+        mca_btl_umr_endpoint_fail(endpoint);
+        return OPAL_ERR_UNREACH;
+    }
+    endpoint->connected = true;
+    endpoint->theirs = *address;
+    return OPAL_SUCCESS;
+}
+
+int mca_btl_umr_endpoint_connect(mca_btl_umr_endpoint_t *endpoint,
+                                 const mca_btl_umr_address_t *address)
+{
+    int rc = OPAL_SUCCESS;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    if (OPAL_UNLIKELY(!endpoint->connected || endpoint->broken
+                      || endpoint->theirs.qpn != address->qpn
+                      || endpoint->theirs.psn != address->psn)) {
+        rc = connect_to(endpoint, address);
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return rc;
+}
+
+bool mca_btl_umr_endpoint_broken(const mca_btl_umr_endpoint_t *endpoint)
+{
+    return endpoint->broken;
+}
+
+void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+    int err;
+
+    if (endpoint->broken) {
+        return;
+    }
+    endpoint->broken = true;
+    err = ibv_modify_qp(endpoint->sq.qp, &attr, IBV_QP_STATE);
+    if (0 != err) {
+        MCA_BTL_UMR_LOG(card, "the queue pair to %s does not stop: %s",
+                        OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
+    }
+    mca_btl_umr_receives_leave(endpoint);
+    mca_btl_umr_puts_sweep(endpoint);
+}
+
+void mca_btl_umr_endpoints_fail(mca_btl_umr_card_t *card)
+{
+    for (int i = 0; i < opal_pointer_array_get_size(&card->endpoints); ++i) {
+        mca_btl_umr_endpoint_t *endpoint = opal_pointer_array_get_item(&card->endpoints, i);
+
+        if (NULL != endpoint) {
+            mca_btl_umr_endpoint_fail(endpoint);
+        }
+    }
+}
+
+mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_of_qp(mca_btl_umr_card_t *card, uint32_t qpn)
+{
+    void *endpoint = NULL;
+
+    return OPAL_SUCCESS == opal_hash_table_get_value_uint32(&card->endpoints_by_qpn, qpn, &endpoint)
+               ? endpoint
+               : NULL;
+}
+
+void mca_btl_umr_endpoint_break(mca_btl_umr_endpoint_t *endpoint)
+{
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    mca_btl_umr_endpoint_fail(endpoint);
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+}

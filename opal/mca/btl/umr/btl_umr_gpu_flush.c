@@ -1,0 +1,242 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * What a peer wrote into memory of a GPU becomes visible to it.
+ *
+ * That the FIN has come says that the card has sent the bytes on their way over PCIe, and nothing
+ * of when the GPU sees them. Which of three things makes sure is the device's to say: nothing is
+ * needed; cuFlushGPUDirectRDMAWrites; or a read of the same memory by the same card, which does not
+ * overtake its writes: it goes through a queue pair that is connected to itself, a byte for each
+ * message, and the message is complete when the byte is here.
+ */
+
+#include "opal_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/util/output.h"
+
+#include "opal/mca/btl/umr/btl_umr.h"
+
+/* Reads under way at once. */
+#define DEPTH 16
+
+/** A message that waits for its read. */
+typedef struct waiter_t {
+    opal_list_item_t super;
+    mca_btl_umr_memory_t *memory;
+    mca_btl_umr_done_fn_t done;
+    void *context;
+} waiter_t;
+static OBJ_CLASS_INSTANCE(waiter_t, opal_list_item_t, NULL, NULL);
+
+typedef struct mca_btl_umr_gpu_flusher_t {
+    struct ibv_cq *cq;
+    mca_btl_umr_sq_t sq;
+    struct ibv_mr *mr;   /**< of landing */
+    uint64_t landing[8]; /**< what is read, and not looked at */
+    uint32_t out;        /**< how many of the first ones in waiting are posted */
+    opal_list_t waiting;
+    opal_list_t idle;
+} mca_btl_umr_gpu_flusher_t;
+
+static void flusher_free(mca_btl_umr_card_t *card, mca_btl_umr_gpu_flusher_t *flusher)
+{
+    if (NULL != flusher->sq.qp) {
+        mca_btl_umr_qp_destroy(card, &flusher->sq);
+    }
+    if (NULL != flusher->mr) {
+        (void) ibv_dereg_mr(flusher->mr);
+    }
+    if (NULL != flusher->cq) {
+        (void) ibv_destroy_cq(flusher->cq);
+    }
+    OPAL_LIST_DESTRUCT(&flusher->waiting);
+    OPAL_LIST_DESTRUCT(&flusher->idle);
+    free(flusher);
+}
+
+/** The card's, made when it is first needed. @return NULL: the device refuses */
+static mca_btl_umr_gpu_flusher_t *flusher_of(mca_btl_umr_card_t *card)
+{
+    mca_btl_umr_gpu_flusher_t *flusher = card->gpu.flusher;
+    mca_btl_umr_route_t route;
+
+    if (NULL != flusher || card->gpu.flush_failed) {
+        return flusher;
+    }
+    flusher = calloc(1, sizeof(*flusher));
+    if (NULL == flusher) {
+        return NULL;
+    }
+    OBJ_CONSTRUCT(&flusher->waiting, opal_list_t);
+    OBJ_CONSTRUCT(&flusher->idle, opal_list_t);
+    mca_btl_umr_qp_route_self(&card->device, &route);
+    route.reads_in = 1;
+    route.reads_out = 1;
+    flusher->cq = ibv_create_cq(card->device.context, DEPTH, NULL, NULL, 0);
+    flusher->mr = ibv_reg_mr(card->device.pd, flusher->landing, sizeof(flusher->landing),
+                             IBV_ACCESS_LOCAL_WRITE);
+    if (NULL == flusher->cq || NULL == flusher->mr
+        || 0
+               != mca_btl_umr_qp_create(card, MCA_BTL_UMR_QP_RDMA, flusher->cq, DEPTH, 0, NULL,
+                                        &flusher->sq)
+        || 0
+               != mca_btl_umr_qp_connect(&card->device, flusher->sq.qp, &route,
+                                         flusher->sq.qp->qp_num, 0, 0)) {
+        MCA_BTL_UMR_LOG(card, "no queue pair for reads that flush what peers write to GPUs (%u)",
+                        card->index);
+        flusher_free(card, flusher);
+        card->gpu.flush_failed = true;
+        return NULL;
+    }
+    card->gpu.flusher = flusher;
+    return flusher;
+}
+
+/** Post the reads that there is room for. @return false: the queue pair takes none */
+static bool post(mca_btl_umr_gpu_flusher_t *flusher)
+{
+    opal_list_item_t *item = opal_list_get_first(&flusher->waiting);
+    struct ibv_qp_ex *qpx = flusher->sq.qpx;
+
+    for (uint32_t i = 0; i < flusher->out; ++i) {
+        item = opal_list_get_next(item);
+    }
+    for (; DEPTH > flusher->out && item != opal_list_get_end(&flusher->waiting);
+         item = opal_list_get_next(item)) {
+        const mca_btl_umr_part_t *part = &((waiter_t *) item)->memory->parts[0];
+
+        ibv_wr_start(qpx);
+        qpx->wr_id = 0;
+        qpx->wr_flags = IBV_SEND_SIGNALED;
+        ibv_wr_rdma_read(qpx, part->reg->mr->rkey, part->end - 1);
+        ibv_wr_set_sge(qpx, flusher->mr->lkey, (uintptr_t) flusher->landing, 1);
+        if (0 != ibv_wr_complete(qpx)) {
+            return false;
+        }
+        ++flusher->out;
+    }
+    return true;
+}
+
+/** The first one in the queue has its end. Lock held, given up for the callback. */
+static void tell_first(mca_btl_umr_gpu_flusher_t *flusher, int status)
+{
+    waiter_t *waiter = (waiter_t *) opal_list_remove_first(&flusher->waiting);
+    mca_btl_umr_done_fn_t done = waiter->done;
+    void *context = waiter->context;
+
+    opal_list_append(&flusher->idle, &waiter->super);
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    done(context, status);
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+}
+
+int mca_btl_umr_gpu_flush_poll(mca_btl_umr_card_t *card)
+{
+    mca_btl_umr_gpu_flusher_t *flusher = card->gpu.flusher;
+    struct ibv_wc wc[DEPTH];
+    int count, events = 0;
+
+    if (OPAL_LIKELY(opal_list_is_empty(&flusher->waiting))) {
+        return 0;
+    }
+    count = 0 < flusher->out ? ibv_poll_cq(flusher->cq, DEPTH, wc) : 0;
+    for (int i = 0; i < count && !card->gpu.flush_failed; ++i) {
+        if (IBV_WC_SUCCESS != wc[i].status) {
+            MCA_BTL_UMR_LOG(card, "a read that flushes what a peer wrote to a GPU failed: %s",
+                            ibv_wc_status_str(wc[i].status));
+            ++card->stats.errors;
+            card->gpu.flush_failed = true;
+            break;
+        }
+        --flusher->out;
+        ++events;
+        tell_first(flusher, OPAL_SUCCESS);
+    }
+    if (!card->gpu.flush_failed && !post(flusher)) {
+        card->gpu.flush_failed = true;
+    }
+    while (card->gpu.flush_failed && !opal_list_is_empty(&flusher->waiting)) {
+        ++events;
+        tell_first(flusher, OPAL_ERROR);
+    }
+    return events;
+}
+
+/** Queue a read. @return OPAL_ERR_WOULD_BLOCK, or OPAL_ERROR if there can be none */
+static int flush_by_read(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t done, void *context)
+{
+    mca_btl_umr_card_t *card = memory->card;
+    mca_btl_umr_gpu_flusher_t *flusher;
+    waiter_t *waiter = NULL;
+    int rc = OPAL_ERROR;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    flusher = flusher_of(card);
+    if (NULL != flusher && !card->gpu.flush_failed) {
+        waiter = (waiter_t *) opal_list_remove_first(&flusher->idle);
+        waiter = NULL == waiter ? OBJ_NEW(waiter_t) : waiter;
+    }
+    if (NULL != waiter) {
+        waiter->memory = memory;
+        waiter->done = done;
+        waiter->context = context;
+        opal_list_append(&flusher->waiting, &waiter->super);
+        /* What is refused now fails in progress, with all that wait. */
+        card->gpu.flush_failed = !post(flusher);
+        ++card->stats.gpu_flush_reads;
+        rc = OPAL_ERR_WOULD_BLOCK;
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return rc;
+}
+
+opal_umrddt_gpu_flush_t mca_btl_umr_gpu_flush_how(int device)
+{
+    switch (mca_btl_umr_params.gpu_flush) {
+    case MCA_BTL_UMR_GPU_FLUSH_CALL:
+        return OPAL_UMRDDT_GPU_FLUSH_CALL;
+    case MCA_BTL_UMR_GPU_FLUSH_READ:
+        return OPAL_UMRDDT_GPU_FLUSH_READ;
+    case MCA_BTL_UMR_GPU_FLUSH_OMIT:
+        return OPAL_UMRDDT_GPU_FLUSH_NONE;
+    default:
+        return opal_umrddt_gpu_rdma_flush_how(device);
+    }
+}
+
+int mca_btl_umr_gpu_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t done, void *context)
+{
+    if (OPAL_LIKELY(!memory->gpu)) {
+        return OPAL_SUCCESS;
+    }
+    switch (mca_btl_umr_gpu_flush_how(memory->where.device)) {
+    case OPAL_UMRDDT_GPU_FLUSH_NONE:
+        return OPAL_SUCCESS;
+    case OPAL_UMRDDT_GPU_FLUSH_CALL:
+        /* Without the lock: the driver may take its time. */
+        ++memory->card->stats.gpu_flush_calls;
+        return opal_umrddt_gpu_rdma_flush(&memory->where);
+    default:
+        return flush_by_read(memory, done, context);
+    }
+}
+
+void mca_btl_umr_gpu_flush_stop(mca_btl_umr_card_t *card)
+{
+    if (NULL != card->gpu.flusher) {
+        flusher_free(card, card->gpu.flusher);
+        card->gpu.flusher = NULL;
+    }
+}

@@ -1,0 +1,347 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Keysets that are kept mapped for the next message with the same layout, buffer and range (the
+ * mkey cache of "Network Assisted Non-Contiguous Transfers for GPU-Aware MPI Libraries").
+ *
+ * A kept keyset is in a table by name and in a list, the least recently used last. One that is in
+ * use is never found a second time and never evicted.
+ *
+ * What makes it safe. A kept keyset holds no reference of Open MPI's registration cache: that one
+ * ends a job that unmaps memory which is referenced. Instead it remembers the ids of the
+ * registrations that it was mapped over, which are never given twice, and has a reference to what
+ * the device made for them, so that none is ever mapped over nothing.
+ *
+ *  - Who asks for keys with memory has registered it now; only a keyset over the same ids fits.
+ *  - Who asks without memory (recall) gets a keyset only if the cache still has all registrations
+ *    that it was mapped over, and none of them is marked by the memory hooks, which they do before
+ *    the memory is gone: then a look-up would find the same ones. A look-up also makes them the
+ * last to be evicted. Evictions come with registrations that are made, so after each of those a
+ *    keyset is looked up once before it is recalled again: what is in use stays behind what is not.
+ *  - A registration that dies takes the keysets over it that nobody uses with it; those in use are
+ *    not kept when they are given back. It is evicted or unmapped under the feet of a message that
+ *    has not registered it (with a layout's gap, say) without harm: the reference holds it.
+ *
+ * REMOTE keys are invalidated when a keyset leaves, for whatever reason.
+ */
+
+#include "opal_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/mca/btl/umr/btl_umr.h"
+
+/** (Chunks and numbers of keys hardly ever differ where nothing else does.) */
+static inline mca_btl_umr_keyset_object_t **bucket_of(mca_btl_umr_card_t *card,
+                                                      const mca_btl_umr_keyset_name_t *name)
+{
+    uint64_t mixed = ((uintptr_t) name->buffer + name->role) ^ (name->layout_id << 40)
+                     ^ (name->start << 20) ^ name->end;
+
+    /* Multiplicative hashing (Knuth, The Art of Computer Programming 3, 6.4), by the golden ratio:
+     * the upper bits depend on all of the lower ones. */
+    mixed *= UINT64_C(0x9e3779b97f4a7c15);
+    return &card->keycache.buckets[mixed >> (64 - MCA_BTL_UMR_KEYCACHE_BITS)];
+}
+
+static inline bool same_name(const mca_btl_umr_keyset_name_t *a, const mca_btl_umr_keyset_name_t *b)
+{
+    return a->role == b->role && a->buffer == b->buffer && a->layout_id == b->layout_id
+           && a->chunk == b->chunk && a->start == b->start && a->end == b->end
+           && a->max_keys == b->max_keys;
+}
+
+static inline mca_btl_umr_keyset_object_t *find(mca_btl_umr_card_t *card,
+                                                const mca_btl_umr_keyset_name_t *name)
+{
+    mca_btl_umr_keyset_object_t *keyset = *bucket_of(card, name);
+
+    while (NULL != keyset && !same_name(&keyset->name, name)) {
+        keyset = keyset->same_bucket;
+    }
+    return keyset;
+}
+
+/** Mapped over the registrations that the memory has now. */
+static bool same_regs(const mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_memory_t *memory)
+{
+    if (keyset->base_count != memory->count) {
+        return false;
+    }
+    for (size_t i = 0; i < memory->count; ++i) {
+        if (keyset->bases[i].id != memory->parts[i].reg->id) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** Mapped over registrations that the cache has and would find; false for a GPU's. */
+static inline bool still_registered(const mca_btl_umr_keyset_object_t *keyset)
+{
+    for (size_t i = 0; i < keyset->base_count; ++i) {
+        if (NULL == keyset->bases[i].mr || !mca_btl_umr_mr_is_valid(keyset->bases[i].mr)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** The cache has dropped one of the registrations that it is mapped over. */
+static inline bool lost_one(const mca_btl_umr_keyset_object_t *keyset)
+{
+    for (size_t i = 0; i < keyset->base_count; ++i) {
+        if (NULL != keyset->bases[i].mr && NULL == keyset->bases[i].mr->reg) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Hold the registrations. @return false: no memory, or one that the cache has dropped */
+static bool hold_regs(mca_btl_umr_keyset_object_t *keyset)
+{
+    const mca_btl_umr_memory_t *memory = keyset->memory;
+
+    if (keyset->base_capacity < memory->count) {
+        void *bases = realloc(keyset->bases, memory->count * sizeof(*keyset->bases));
+
+        if (NULL == bases) {
+            return false;
+        }
+        keyset->bases = bases;
+        keyset->base_capacity = memory->count;
+    }
+    for (size_t i = 0; i < memory->count; ++i) {
+        const mca_btl_umr_mr_t *mr = memory->parts[i].reg->held;
+
+        if (OPAL_UNLIKELY(NULL != mr && NULL == mr->reg)) {
+            return false; /* the cache has dropped it; its last use is yet to end */
+        }
+    }
+    for (size_t i = 0; i < memory->count; ++i) {
+        mca_btl_umr_reg_t *reg = memory->parts[i].reg;
+
+        keyset->bases[i].id = reg->id;
+        keyset->bases[i].mr = reg->held;
+        if (NULL != reg->held) {
+            OBJ_RETAIN(reg->held);
+        }
+        reg->mapped = true;
+    }
+    keyset->base_count = memory->count;
+    return true;
+}
+
+void mca_btl_umr_keycache_leave(mca_btl_umr_keyset_object_t *keyset)
+{
+    if (lost_one(keyset)) {
+        mca_btl_umr_keysets_post(keyset->card); /* the invalidations first */
+    }
+    for (size_t i = 0; i < keyset->base_count; ++i) {
+        if (NULL != keyset->bases[i].mr) {
+            OBJ_RELEASE(keyset->bases[i].mr);
+        }
+    }
+    keyset->base_count = 0;
+}
+
+void mca_btl_umr_keycache_remove(mca_btl_umr_keyset_object_t *keyset)
+{
+    mca_btl_umr_card_t *card = keyset->card;
+    mca_btl_umr_keyset_object_t **link = bucket_of(card, &keyset->name);
+
+    while (keyset != *link) {
+        link = &(*link)->same_bucket;
+    }
+    *link = keyset->same_bucket;
+    keyset->same_bucket = NULL;
+    opal_list_remove_item(&card->keycache.kept, &keyset->pub.super);
+    opal_list_append(&card->keysets, &keyset->pub.super);
+    card->keycache.unused -= keyset->used ? 0 : 1;
+    keyset->kept = false;
+    keyset->used = false;
+    --card->stats.keysets_kept_now;
+}
+
+/** It is somebody's. */
+static inline mca_btl_umr_keyset_object_t *hand_out(mca_btl_umr_card_t *card,
+                                                    mca_btl_umr_keyset_object_t *keyset)
+{
+    keyset->used = true;
+    --card->keycache.unused;
+    ++card->stats.keyset_hits;
+    card->stats.keys_used += keyset->mapped;
+    return keyset;
+}
+
+mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_take(const mca_btl_umr_keyset_name_t *name,
+                                                       mca_btl_umr_memory_t *memory)
+{
+    mca_btl_umr_card_t *card = memory->card;
+    mca_btl_umr_keyset_object_t *keyset = find(card, name);
+
+    if (NULL == keyset || keyset->used) {
+        return NULL;
+    }
+    if (OPAL_UNLIKELY(!same_regs(keyset, memory))) {
+        ++card->stats.keysets_stale;
+        mca_btl_umr_keyset_recycle(keyset);
+        return NULL;
+    }
+    keyset->memory = memory;
+    keyset->misses = card->stats.reg_misses;
+    return hand_out(card, keyset);
+}
+
+mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_recall(mca_btl_umr_card_t *card,
+                                                         const mca_btl_umr_keyset_name_t *name)
+{
+    mca_btl_umr_keyset_object_t *keyset = find(card, name);
+
+    /* (a card that failed keeps none) */
+    if (NULL == keyset || keyset->used || keyset->misses != card->stats.reg_misses
+        || !still_registered(keyset)) {
+        return NULL;
+    }
+    card->stats.reg_hits += keyset->base_count;
+    return hand_out(card, keyset);
+}
+
+bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset)
+{
+    mca_btl_umr_card_t *card = keyset->card;
+    opal_list_item_t *item = &keyset->pub.super;
+
+    if (card->failed) {
+        return false; /* its keys have to be destroyed */
+    }
+    if (keyset->kept) {
+        if (OPAL_UNLIKELY(lost_one(keyset))) {
+            ++card->stats.keysets_stale;
+            return false;
+        }
+        if (item != opal_list_get_first(&card->keycache.kept)) {
+            opal_list_remove_item(&card->keycache.kept, item);
+            opal_list_prepend(&card->keycache.kept, item);
+        }
+    } else {
+        mca_btl_umr_keyset_object_t **bucket;
+
+        if (0 == mca_btl_umr_params.key_cache || (!card->rcache_cacheable && !keyset->memory->gpu)
+            || NULL != find(card, &keyset->name)) {
+            return false;
+        }
+        while (card->stats.keysets_kept_now >= mca_btl_umr_share(mca_btl_umr_params.key_cache, 1)) {
+            if (!mca_btl_umr_keycache_evict(card, MCA_BTL_UMR_ROLE_MAX, 0)) {
+                return false; /* all of them are in use */
+            }
+        }
+        if (!hold_regs(keyset)) {
+            return false;
+        }
+        bucket = bucket_of(card, &keyset->name);
+        keyset->same_bucket = *bucket;
+        *bucket = keyset;
+        keyset->kept = true;
+        keyset->misses = card->stats.reg_misses;
+        ++card->stats.keysets_kept_now;
+        opal_list_remove_item(&card->keysets, item);
+        opal_list_prepend(&card->keycache.kept, item);
+    }
+    keyset->used = false;
+    ++card->keycache.unused;
+    keyset->memory = NULL;
+    return true;
+}
+
+/** Is an mkey with so many entries among them? */
+static bool among(mca_btl_umr_card_t *card, const mca_btl_umr_mapping_t *mappings, size_t count,
+                  uint32_t entries)
+{
+    bool is_long = entries > card->mkeys.entries;
+
+    for (size_t i = 0; i < count; ++i) {
+        const mca_btl_umr_mkey_t *mkey = mappings[i].mkey;
+
+        if (NULL != mkey && is_long == (NULL != mkey->class)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Does it hold an mkey with so many entries? */
+static bool holds(const mca_btl_umr_keyset_object_t *keyset, uint32_t entries)
+{
+    mca_btl_umr_card_t *card = keyset->card;
+    return among(card, keyset->mappings, keyset->pub.count, entries)
+           || among(card, keyset->inners, keyset->inner_count, entries);
+}
+
+bool mca_btl_umr_keycache_evict(mca_btl_umr_card_t *card, mca_btl_umr_role_t role, uint32_t entries)
+{
+    mca_btl_umr_keyset_object_t *keyset;
+
+    if (0 == card->keycache.unused) {
+        return false;
+    }
+    OPAL_LIST_FOREACH_REV (keyset, &card->keycache.kept, mca_btl_umr_keyset_object_t) {
+        if (!keyset->used
+            && (MCA_BTL_UMR_ROLE_MAX == role
+                || (keyset->name.role == role && holds(keyset, entries)))) {
+            ++card->stats.keyset_evictions;
+            mca_btl_umr_keyset_recycle(keyset);
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Is it mapped over a registration? */
+static bool is_over(const mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_reg_t *reg)
+{
+    for (size_t i = 0; i < keyset->base_count; ++i) {
+        if (reg->id == keyset->bases[i].id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void mca_btl_umr_keycache_forget_reg(mca_btl_umr_card_t *card, const mca_btl_umr_reg_t *reg)
+{
+    mca_btl_umr_keyset_object_t *keyset, *next;
+
+    if (!reg->mapped) {
+        return;
+    }
+    /* Those in use hold it; of a GPU's memory, who uses them does. */
+    OPAL_LIST_FOREACH_SAFE (keyset, next, &card->keycache.kept, mca_btl_umr_keyset_object_t) {
+        if (!keyset->used && is_over(keyset, reg)) {
+            ++card->stats.keysets_stale;
+            mca_btl_umr_keyset_recycle(keyset);
+        }
+    }
+    mca_btl_umr_keysets_post(card); /* their invalidations */
+}
+
+void mca_btl_umr_keycache_empty(mca_btl_umr_card_t *card)
+{
+    mca_btl_umr_keyset_object_t *keyset, *next;
+
+    OPAL_LIST_FOREACH_SAFE (keyset, next, &card->keycache.kept, mca_btl_umr_keyset_object_t) {
+        if (!keyset->used) {
+            mca_btl_umr_keyset_recycle(keyset);
+        }
+    }
+}

@@ -1,0 +1,648 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Keysets: windows of a layout become keys.
+ *
+ * A keyset that needs mkeys passes through three queues: waiting (the queue pair has no room for
+ * all its mappings yet), posted, and done (its user is to be told). The queue pair works in order,
+ * so both the first two are FIFOs.
+ */
+
+#include "opal_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/util/output.h"
+
+#include "opal/mca/btl/umr/btl_umr.h"
+
+static void keyset_construct(mca_btl_umr_keyset_object_t *keyset)
+{
+    memset((char *) keyset + sizeof(opal_list_item_t), 0,
+           sizeof(*keyset) - sizeof(opal_list_item_t));
+}
+
+static void keyset_destruct(mca_btl_umr_keyset_object_t *keyset)
+{
+    free(keyset->pub.keys);
+    free(keyset->mappings);
+    free(keyset->inners);
+    free(keyset->bases);
+}
+
+OBJ_CLASS_INSTANCE(mca_btl_umr_keyset_object_t, opal_list_item_t, keyset_construct,
+                   keyset_destruct);
+
+static void queue_append(mca_btl_umr_keyset_queue_t *queue, mca_btl_umr_keyset_object_t *keyset)
+{
+    keyset->next = NULL;
+    if (NULL == queue->tail) {
+        queue->head = keyset;
+    } else {
+        queue->tail->next = keyset;
+    }
+    queue->tail = keyset;
+}
+
+static mca_btl_umr_keyset_object_t *queue_pop(mca_btl_umr_keyset_queue_t *queue)
+{
+    mca_btl_umr_keyset_object_t *keyset = queue->head;
+
+    if (NULL != keyset) {
+        queue->head = keyset->next;
+        if (NULL == queue->head) {
+            queue->tail = NULL;
+        }
+        keyset->next = NULL;
+    }
+    return keyset;
+}
+
+static mca_btl_umr_keyset_object_t *keyset_take(mca_btl_umr_card_t *card)
+{
+    mca_btl_umr_keyset_object_t *keyset =
+        (mca_btl_umr_keyset_object_t *) opal_list_remove_first(&card->keysets_idle);
+
+    if (NULL == keyset) {
+        keyset = OBJ_NEW(mca_btl_umr_keyset_object_t);
+        if (NULL == keyset) {
+            return NULL;
+        }
+    }
+    keyset->card = card;
+    opal_list_append(&card->keysets, &keyset->pub.super);
+    return keyset;
+}
+
+static void give_mkeys(mca_btl_umr_mapping_t *mappings, size_t count)
+{
+    for (size_t i = 0; i < count; ++i) {
+        if (NULL != mappings[i].mkey) {
+            mca_btl_umr_mkey_give(mappings[i].mkey);
+            mappings[i].mkey = NULL;
+        }
+    }
+}
+
+void mca_btl_umr_keyset_recycle(mca_btl_umr_keyset_object_t *keyset)
+{
+    mca_btl_umr_card_t *card = keyset->card;
+    if (keyset->kept) {
+        mca_btl_umr_keycache_remove(keyset);
+    }
+    /* What maps others goes first, also to its invalidation. */
+    give_mkeys(keyset->mappings, keyset->pub.count);
+    give_mkeys(keyset->inners, keyset->inner_count);
+    if (0 < keyset->base_count) {
+        mca_btl_umr_keycache_leave(keyset);
+    }
+    keyset->inner_count = 0;
+    keyset->unnested = false;
+    if (NULL != keyset->layout) {
+        OBJ_RELEASE(keyset->layout);
+        keyset->layout = NULL;
+    }
+    keyset->pub.count = 0;
+    opal_list_remove_item(&card->keysets, &keyset->pub.super);
+    if (MCA_BTL_UMR_IDLE_KEYS < keyset->capacity + keyset->inner_capacity
+        || MCA_BTL_UMR_IDLE_MAX <= opal_list_get_size(&card->keysets_idle)) {
+        OBJ_RELEASE(keyset);
+    } else {
+        opal_list_prepend(&card->keysets_idle, &keyset->pub.super);
+    }
+}
+
+/** Room for one more key. */
+static bool keyset_reserve(mca_btl_umr_keyset_object_t *keyset)
+{
+    size_t capacity = 0 == keyset->capacity ? 16 : 2 * keyset->capacity;
+    void *keys, *mappings;
+
+    if (keyset->pub.count < keyset->capacity) {
+        return true;
+    }
+    keys = realloc(keyset->pub.keys, capacity * sizeof(*keyset->pub.keys));
+    if (NULL == keys) {
+        return false;
+    }
+    keyset->pub.keys = keys;
+    mappings = realloc(keyset->mappings, capacity * sizeof(*keyset->mappings));
+    if (NULL == mappings) {
+        return false;
+    }
+    keyset->mappings = mappings;
+    keyset->capacity = capacity;
+    return true;
+}
+
+/** The queue pair of mappings is gone: whoever waits for it hears so. */
+static void keysets_fail(mca_btl_umr_card_t *card)
+{
+    mca_btl_umr_keyset_object_t *keyset;
+
+    card->failed = true;
+    while (NULL != (keyset = queue_pop(&card->keysets_posted))
+           || NULL != (keyset = queue_pop(&card->keysets_waiting))) {
+        keyset->status = OPAL_ERROR;
+        queue_append(&card->keysets_done, keyset);
+    }
+    /* What waits for its invalidation, lost it, or was kept must not stay usable for a peer. */
+    mca_btl_umr_keycache_empty(card);
+    mca_btl_umr_mkeys_destroy_idle(card);
+    if (1 < mca_btl_umr.card_count) {
+        mca_btl_umr_endpoints_fail(card); /* other cards can map keys */
+    }
+}
+
+/** Pieces of memory that lie under a window, up to @p max from @p position on. @return how many */
+static size_t pieces(const mca_btl_umr_keyset_object_t *keyset,
+                     const opal_iov_cache_window_t *window, uint64_t *position,
+                     struct ibv_sge *sges, size_t max)
+{
+    opal_iov_cache_iov_t room[MCA_BTL_UMR_ENTRIES_AT_ONCE];
+    const opal_iov_cache_iov_t *iovs;
+    size_t count;
+
+    iovs = opal_iov_cache_form_view(keyset->layout->form, *position, window->start + window->length,
+                                    room, max, &count, position);
+
+    for (size_t k = 0; k < count; ++k) {
+        sges[k].addr = (uintptr_t) keyset->name.buffer + (uint64_t) iovs[k].offset;
+        sges[k].length = (uint32_t) iovs[k].length;
+        sges[k].lkey = mca_btl_umr_memory_find(keyset->memory, (uintptr_t) sges[k].addr)->lkey;
+    }
+    return count;
+}
+
+/** The entries of a mapping's list, up to MCA_BTL_UMR_ENTRIES_AT_ONCE from @p position on. */
+static size_t entries_at(const mca_btl_umr_keyset_object_t *keyset,
+                         const mca_btl_umr_mapping_t *mapping, uint64_t *position,
+                         struct ibv_sge *sges)
+{
+    const mca_btl_umr_mapping_t *inner = keyset->inners + mapping->inner_first;
+    size_t count = 0;
+
+    if (0 == mapping->inner_count) {
+        return pieces(keyset, &mapping->window, position, sges, MCA_BTL_UMR_ENTRIES_AT_ONCE);
+    }
+    for (size_t k = 0; k < mapping->inner_count && MCA_BTL_UMR_ENTRIES_AT_ONCE > count; ++k) {
+        if (inner[k].window.start < *position) {
+            continue;
+        }
+        if (NULL == inner[k].mkey) {
+            count += pieces(keyset, &inner[k].window, position, &sges[count], 1);
+        } else {
+            /* Zero-based, as a peer would use it. */
+            sges[count].addr = 0;
+            sges[count].length = (uint32_t) inner[k].window.length;
+            sges[count].lkey = inner[k].mkey->dv->lkey;
+            ++count;
+            *position = inner[k].window.start + inner[k].window.length;
+        }
+    }
+    return count;
+}
+
+/** As keyset_build, by a list in memory. */
+static bool build_long(mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_mapping_t *mapping)
+{
+    mca_btl_umr_card_t *card = keyset->card;
+    const opal_iov_cache_window_t *window = &mapping->window;
+    struct ibv_sge sges[MCA_BTL_UMR_ENTRIES_AT_ONCE];
+    uint64_t position = window->start;
+    uint32_t entries = 0;
+    struct mlx5_wqe_data_seg *list = mca_btl_umr_long_list(card, (uint32_t) window->iov_count);
+
+    if (NULL == list) {
+        return false;
+    }
+    while (position < window->start + window->length) {
+        size_t count = entries_at(keyset, mapping, &position, sges);
+
+        for (size_t k = 0; k < count; ++k) {
+            mca_btl_umr_long_set(&list[entries++], sges[k].addr, sges[k].length, sges[k].lkey);
+        }
+    }
+    keyset->last_seq =
+        mca_btl_umr_long_build_map(mapping->mkey, keyset->name.role, entries, window->length, list);
+    card->stats.key_entries += entries;
+    return true;
+}
+
+/** Build one mapping. @return false: not now, there is no memory for its list */
+static bool build(mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_mapping_t *mapping,
+                  bool last)
+{
+    mca_btl_umr_card_t *card = keyset->card;
+    struct ibv_sge sges[MCA_BTL_UMR_ENTRIES_AT_ONCE];
+    uint64_t position = mapping->window.start;
+    size_t count;
+
+    if (0 < mapping->stride) {
+        uintptr_t addr = (uintptr_t) keyset->name.buffer
+                         + (uintptr_t) opal_iov_cache_form_offset(keyset->layout->form, position);
+
+        keyset->last_seq = mca_btl_umr_mkey_build_strided(
+            mapping->mkey, keyset->name.role, addr,
+            mca_btl_umr_memory_find(keyset->memory, addr)->lkey, mapping->block, mapping->stride,
+            (uint32_t) (mapping->window.length / mapping->block), last);
+        ++card->stats.key_entries;
+    } else if (card->mkeys.entries < mapping->window.iov_count) {
+        if (!build_long(keyset, mapping)) {
+            return false;
+        }
+    } else {
+        count = entries_at(keyset, mapping, &position, sges);
+        keyset->last_seq = mca_btl_umr_mkey_build_map(mapping->mkey, keyset->name.role,
+                                                      (uint16_t) count, sges, last);
+        card->stats.key_entries += count;
+    }
+    ++card->stats.keys_mapped;
+    card->stats.keys_nested += 0 < mapping->inner_count ? 1 : 0;
+    return true;
+}
+
+/** The first key from @p i on that is not plain; count if there is none. */
+static size_t keyset_next_mapped(const mca_btl_umr_keyset_object_t *keyset, size_t i)
+{
+    while (i < keyset->pub.count && NULL == keyset->mappings[i].mkey) {
+        ++i;
+    }
+    return i;
+}
+
+/** The first window below a key from @p i on that is not plain. */
+static size_t next_inner(const mca_btl_umr_keyset_object_t *keyset, size_t key, size_t i)
+{
+    const mca_btl_umr_mapping_t *mapping = &keyset->mappings[key];
+
+    while (i < mapping->inner_count && NULL == keyset->inners[mapping->inner_first + i].mkey) {
+        ++i;
+    }
+    return i;
+}
+
+/** Go to the next key that is not plain, and what is to be posted first for it. */
+static void keyset_go_to(mca_btl_umr_keyset_object_t *keyset, size_t key)
+{
+    keyset->next_post = keyset_next_mapped(keyset, key);
+    keyset->next_inner =
+        keyset->next_post < keyset->pub.count ? next_inner(keyset, keyset->next_post, 0) : 0;
+}
+
+/**
+ * Build the next mapping of a keyset: what is below a key, then the key.
+ *
+ * @return false: not now, there is no memory for its list
+ */
+static bool keyset_build(mca_btl_umr_keyset_object_t *keyset)
+{
+    mca_btl_umr_card_t *card = keyset->card;
+    const mca_btl_umr_mapping_t *mapping = &keyset->mappings[keyset->next_post];
+    /* The next one may wait for memory, and be given up: then the end of this one must be seen. */
+    bool wanted = 0 < card->longs.list_count;
+
+    if (keyset->next_inner < mapping->inner_count) {
+        if (!build(keyset, &keyset->inners[mapping->inner_first + keyset->next_inner], wanted)) {
+            return false;
+        }
+        keyset->next_inner = next_inner(keyset, keyset->next_post, keyset->next_inner + 1);
+        return true;
+    }
+    wanted = wanted || keyset_next_mapped(keyset, keyset->next_post + 1) == keyset->pub.count;
+    if (!build(keyset, mapping, wanted)) {
+        return false;
+    }
+    keyset_go_to(keyset, keyset->next_post + 1);
+    return true;
+}
+
+void mca_btl_umr_keysets_post(mca_btl_umr_card_t *card)
+{
+    mca_btl_umr_mkeys_t *mkeys = &card->mkeys;
+    mca_btl_umr_sq_t *sq = &mkeys->sq;
+    mca_btl_umr_keyset_object_t *keyset;
+    int err;
+
+    if (card->failed || 0 == mca_btl_umr_sq_room(sq)
+        || (opal_list_is_empty(&mkeys->invalid) && NULL == card->keysets_waiting.head)) {
+        return;
+    }
+
+    ibv_wr_start(sq->qpx);
+    while (0 < mca_btl_umr_sq_room(sq) && !opal_list_is_empty(&mkeys->invalid)) {
+        mca_btl_umr_mkey_t *mkey = (mca_btl_umr_mkey_t *) opal_list_remove_first(&mkeys->invalid);
+
+        (void) mca_btl_umr_mkey_build_invalidate(mkey, false);
+        mca_btl_umr_mkey_idle(mkey);
+    }
+    while (0 < mca_btl_umr_sq_room(sq) && NULL != (keyset = card->keysets_waiting.head)) {
+        if (!keyset_build(keyset)) {
+            break; /* a completion gives memory back */
+        }
+        if (keyset->next_post == keyset->pub.count) {
+            queue_append(&card->keysets_posted, queue_pop(&card->keysets_waiting));
+        }
+    }
+    err = ibv_wr_complete(sq->qpx);
+    if (0 != err) {
+        /* None of the batch was posted, and the books say otherwise: there is no going on from
+         * here. */
+        ++card->stats.errors;
+        MCA_BTL_UMR_LOG(card, "mkeys cannot be mapped (UMR): %s", strerror(err));
+        keysets_fail(card);
+    }
+}
+
+int mca_btl_umr_keysets_poll(mca_btl_umr_card_t *card)
+{
+    struct ibv_wc wc[16];
+    int count, events = 0;
+
+    if (NULL == card->mkeys.cq || card->mkeys.sq.posted == card->mkeys.sq.done) {
+        return 0;
+    }
+    count = ibv_poll_cq(card->mkeys.cq, 16, wc);
+    for (int i = 0; i < count; ++i) {
+        if (IBV_WC_SUCCESS == wc[i].status) {
+            mca_btl_umr_sq_complete(&card->mkeys.sq, MCA_BTL_UMR_WR_SEQ(wc[i].wr_id));
+        } else if (!card->failed) {
+            ++card->stats.errors;
+            MCA_BTL_UMR_LOG(card, "mapping an mkey (UMR) failed: %s (vendor error 0x%x)",
+                            ibv_wc_status_str(wc[i].status), wc[i].vendor_err);
+            keysets_fail(card);
+        }
+    }
+    if (!card->failed) {
+        mca_btl_umr_keyset_object_t *keyset;
+
+        while (NULL != (keyset = card->keysets_posted.head)
+               && mca_btl_umr_sq_is_done(&card->mkeys.sq, keyset->last_seq)) {
+            keyset->status = OPAL_SUCCESS;
+            queue_append(&card->keysets_done, queue_pop(&card->keysets_posted));
+            ++events;
+        }
+    }
+    return events + (0 < count ? count : 0);
+}
+
+bool mca_btl_umr_keysets_next_done(mca_btl_umr_card_t *card, mca_btl_umr_done_fn_t *done,
+                                   void **context, int *status)
+{
+    mca_btl_umr_keyset_object_t *keyset;
+
+    while (NULL != (keyset = queue_pop(&card->keysets_done))) {
+        if (keyset->abandoned) {
+            mca_btl_umr_keyset_recycle(keyset);
+            continue;
+        }
+        if (NULL != keyset->layout) {
+            OBJ_RELEASE(keyset->layout);
+            keyset->layout = NULL;
+        }
+        /* Not before its user is told: from here on the user may release it. */
+        keyset->pub.ready = OPAL_SUCCESS == keyset->status;
+        keyset->last_seq = 0;
+        *done = keyset->done;
+        *context = keyset->context;
+        *status = keyset->status;
+        keyset->done = NULL;
+        return true;
+    }
+    return false;
+}
+
+static inline mca_btl_umr_keyset_name_t name_of(mca_btl_umr_role_t role, void *buffer,
+                                                const opal_iov_cache_layout_t *layout,
+                                                uint64_t chunk, uint64_t start, uint64_t end,
+                                                size_t max_keys)
+{
+    return (mca_btl_umr_keyset_name_t){.role = role,
+                                       .buffer = buffer,
+                                       .layout_id = layout->id,
+                                       .chunk = chunk,
+                                       .start = start,
+                                       .end = end,
+                                       .max_keys = max_keys};
+}
+
+mca_btl_umr_keyset_t *mca_btl_umr_keyset_recall(mca_btl_umr_endpoint_t *endpoint,
+                                                mca_btl_umr_role_t role, void *buffer,
+                                                const opal_iov_cache_layout_t *layout,
+                                                uint64_t chunk, uint64_t start, uint64_t end,
+                                                size_t max_keys)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_keyset_name_t name = name_of(role, buffer, layout, chunk, start, end, max_keys);
+    mca_btl_umr_keyset_object_t *keyset;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    keyset = mca_btl_umr_keycache_recall(card, &name);
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return NULL == keyset ? NULL : &keyset->pub;
+}
+
+int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
+                           const opal_iov_cache_layout_t *layout, mca_btl_umr_memory_t *memory,
+                           uint64_t chunk, uint64_t start, uint64_t end, size_t max_keys,
+                           mca_btl_umr_done_fn_t done, void *context, mca_btl_umr_keyset_t **result)
+{
+    mca_btl_umr_card_t *card = memory->card;
+    mca_btl_umr_keyset_name_t name;
+    mca_btl_umr_keyset_object_t *keyset;
+    opal_iov_cache_window_t window;
+    size_t mapped = 0;
+    int rc = OPAL_SUCCESS;
+
+    if (MCA_BTL_UMR_ROLE_MAX <= role || NULL == layout || NULL == memory || NULL == result
+        || start >= end || end > layout->size || 0 == max_keys || buffer != memory->buffer
+        || layout->id != memory->layout_id || end > memory->size
+        || (MCA_BTL_UMR_REMOTE == role && MCA_BTL_UMR_REMOTE != memory->role)) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    if (card->failed) {
+        OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+        return OPAL_ERROR;
+    }
+    name = name_of(role, buffer, layout, chunk, start, end, max_keys);
+    keyset = mca_btl_umr_keycache_take(&name, memory);
+    if (NULL != keyset) {
+        *result = &keyset->pub;
+        OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+        return OPAL_SUCCESS;
+    }
+    mca_btl_umr_card_use(card);
+    keyset = keyset_take(card);
+    if (NULL == keyset) {
+        OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+
+    keyset->name = name;
+    for (uint64_t position = start; position < end && keyset->pub.count < max_keys;
+         position += window.length) {
+        mca_btl_umr_mapping_t *mapping;
+        mca_btl_umr_key_t *key;
+
+        if (!keyset_reserve(keyset)) {
+            rc = OPAL_ERR_OUT_OF_RESOURCE;
+            break;
+        }
+        mapping = &keyset->mappings[keyset->pub.count];
+        key = &keyset->pub.keys[keyset->pub.count];
+        rc = mca_btl_umr_ladder_take(keyset, layout, memory, position, mapping);
+        if (OPAL_SUCCESS != rc) {
+            break;
+        }
+        window = mapping->window;
+        key->length = window.length;
+        if (NULL == mapping->mkey) {
+            const struct ibv_mr *mr;
+
+            key->addr =
+                (uintptr_t) buffer + (uint64_t) opal_iov_cache_form_offset(layout->form, position);
+            mr = mca_btl_umr_memory_find(memory, (uintptr_t) key->addr);
+            key->lkey = mr->lkey;
+            key->rkey = mr->rkey;
+            ++card->stats.keys_plain;
+        } else {
+            key->addr = 0;
+            key->lkey = mapping->mkey->dv->lkey;
+            key->rkey = mapping->mkey->dv->rkey;
+            ++mapped;
+            for (size_t k = 0; k < mapping->inner_count; ++k) {
+                mapped += NULL != keyset->inners[mapping->inner_first + k].mkey ? 1 : 0;
+            }
+        }
+        ++keyset->pub.count;
+    }
+    if (card->failed) {
+        /* Invalidations for want of mkeys can be what failed: nobody would ever hear of it. */
+        rc = OPAL_ERROR;
+    }
+    if (0 == keyset->pub.count || card->failed) {
+        mca_btl_umr_keyset_recycle(keyset);
+        OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+        return OPAL_SUCCESS == rc ? OPAL_ERROR : rc;
+    }
+
+    keyset->pub.start = start;
+    keyset->pub.end = keyset->mappings[keyset->pub.count - 1].window.start
+                      + keyset->mappings[keyset->pub.count - 1].window.length;
+    keyset->pub.ready = 0 == mapped;
+    keyset->mapped = mapped;
+    card->stats.keys_used += mapped;
+    keyset->pub.id = 0 < mapped ? ++mca_btl_umr.keyset_ids : 0;
+    keyset->memory = memory;
+    keyset->abandoned = false;
+    keyset->status = OPAL_SUCCESS;
+    keyset->last_seq = 0;
+    keyset_go_to(keyset, 0);
+    keyset->done = NULL;
+    keyset->context = context;
+    if (0 < mapped) {
+        keyset->done = done;
+        keyset->layout = (opal_iov_cache_layout_t *) layout;
+        OBJ_RETAIN(keyset->layout);
+        queue_append(&card->keysets_waiting, keyset);
+        mca_btl_umr_keysets_post(card);
+    }
+    *result = &keyset->pub;
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return OPAL_SUCCESS;
+}
+
+/** Forget the mappings of an abandoned keyset that are not posted. @return true if none was posted
+ */
+static bool keyset_unpost(mca_btl_umr_keyset_object_t *keyset)
+{
+    mca_btl_umr_card_t *card = keyset->card;
+    mca_btl_umr_keyset_object_t *other, *before = NULL;
+    mca_btl_umr_keyset_queue_t *queue = &card->keysets_waiting;
+
+    for (other = queue->head; NULL != other && other != keyset; other = other->next) {
+        before = other;
+    }
+    if (NULL == other) {
+        return false;
+    }
+    if (NULL == before) {
+        queue->head = keyset->next;
+    } else {
+        before->next = keyset->next;
+    }
+    if (queue->tail == keyset) {
+        queue->tail = before;
+    }
+    keyset->next = NULL;
+    if (keyset->next_post == keyset_next_mapped(keyset, 0)
+        && keyset->next_inner == next_inner(keyset, keyset->next_post, 0)) {
+        return true;
+    }
+    queue_append(&card->keysets_posted, keyset);
+    return false;
+}
+
+void mca_btl_umr_keyset_release(mca_btl_umr_keyset_t *pub)
+{
+    mca_btl_umr_keyset_object_t *keyset = (mca_btl_umr_keyset_object_t *) pub;
+    mca_btl_umr_card_t *card = keyset->card;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    /* Its done function is what is left to be called as long as it is in one of the queues. */
+    if (!keyset->pub.ready && NULL != keyset->layout && !keyset_unpost(keyset)) {
+        keyset->abandoned = true;
+    } else {
+        mca_btl_umr_keyset_recycle(keyset);
+        mca_btl_umr_keysets_post(card);
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+}
+
+void mca_btl_umr_keyset_keep(mca_btl_umr_keyset_t *pub)
+{
+    mca_btl_umr_keyset_object_t *keyset = (mca_btl_umr_keyset_object_t *) pub;
+    mca_btl_umr_card_t *card = keyset->card;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    /* One that ends early because keys were short would be found again for the whole. */
+    if (0 == keyset->mapped || !pub->ready
+        || (pub->end != keyset->name.end && pub->count != keyset->name.max_keys)
+        || !mca_btl_umr_keycache_put(keyset)) {
+        mca_btl_umr_keyset_recycle(keyset);
+        mca_btl_umr_keysets_post(card);
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+}
+
+void mca_btl_umr_keysets_stop(mca_btl_umr_card_t *card)
+{
+    opal_list_item_t *item;
+
+    mca_btl_umr_keycache_empty(card);
+    while (!opal_list_is_empty(&card->keycache.kept)) {
+        mca_btl_umr_keyset_recycle(
+            (mca_btl_umr_keyset_object_t *) opal_list_get_first(&card->keycache.kept));
+    }
+    memset(&card->keysets_waiting, 0, sizeof(card->keysets_waiting));
+    memset(&card->keysets_posted, 0, sizeof(card->keysets_posted));
+    memset(&card->keysets_done, 0, sizeof(card->keysets_done));
+    while (NULL != (item = opal_list_get_first(&card->keysets))
+           && item != opal_list_get_end(&card->keysets)) {
+        mca_btl_umr_keyset_recycle((mca_btl_umr_keyset_object_t *) item);
+    }
+    while (NULL != (item = opal_list_remove_first(&card->keysets_idle))) {
+        OBJ_RELEASE(item);
+    }
+}

@@ -1,0 +1,625 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Registration of what a layout touches in a buffer.
+ *
+ * Registrations live in Open MPI's own registration cache (rcache/grdma), which drops them when the
+ * memory hooks see the memory go. Where the hooks can not see that, nothing is kept: each message
+ * registers and deregisters.
+ *
+ * A layout is one registration where its pieces are near each other. Where they are far apart
+ * (absolute addresses on heap and stack, a file mapped here and there), pieces that are at most
+ * btl_umr_reg_gap apart are registered together; where even that meets a hole, only the pages that
+ * are touched.
+ *
+ * Rights. A registration is made for local and remote writing if the memory allows it. A send
+ * buffer may be const: then LOCAL is content with a registration for reading, which a REMOTE
+ * request for the same pages replaces (or fails to).
+ */
+
+#include "opal_config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "opal/mca/rcache/base/base.h"
+#include "opal/memoryhooks/memory.h"
+#include "opal/runtime/opal_params.h"
+#include "opal/util/output.h"
+#include "opal/util/proc.h"
+#include "opal/util/show_help.h"
+#include "opal/util/sys_limits.h"
+
+#include "opal/mca/btl/umr/btl_umr.h"
+
+/* What a registration for writing may do, in the words of the cache. */
+#define MCA_BTL_UMR_REG_WRITABLE \
+    (MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_READ | MCA_RCACHE_ACCESS_REMOTE_WRITE)
+
+static void memory_construct(mca_btl_umr_memory_t *memory)
+{
+    memset((char *) memory + sizeof(opal_list_item_t), 0,
+           sizeof(*memory) - sizeof(opal_list_item_t));
+}
+
+static void memory_destruct(mca_btl_umr_memory_t *memory)
+{
+    free(memory->parts);
+}
+
+OBJ_CLASS_INSTANCE(mca_btl_umr_memory_t, opal_list_item_t, memory_construct, memory_destruct);
+
+/* ------------------------------------------------------------------------------------------- *
+ * What the device has
+ * ------------------------------------------------------------------------------------------- */
+
+static void mr_construct(mca_btl_umr_mr_t *mr)
+{
+    mr->card = NULL;
+    mr->mr = NULL;
+    mr->size = 0;
+    mr->reg = NULL;
+}
+
+static void mr_destruct(mca_btl_umr_mr_t *mr)
+{
+    int err = NULL == mr->mr ? 0 : ibv_dereg_mr(mr->mr);
+
+    if (0 != err) {
+        MCA_BTL_UMR_LOG(mr->card, "memory at %p cannot be deregistered: %s", mr->mr->addr,
+                        strerror(err));
+    } else if (NULL != mr->mr) {
+        mr->card->stats.reg_bytes_now -= mr->size;
+    }
+}
+
+OBJ_CLASS_INSTANCE(mca_btl_umr_mr_t, opal_object_t, mr_construct, mr_destruct);
+
+/**
+ * Register with all rights, or with those that are wanted if they are for reading only.
+ *
+ * @param[in,out] access  MCA_RCACHE_ACCESS_*: wanted, got
+ *
+ * @return NULL, with errno
+ */
+static struct ibv_mr *mr_make(mca_btl_umr_card_t *card, void *base, size_t size, int32_t *access)
+{
+    /* Remote rights even if peers are named mkeys only: a write through an mkey may need them
+     * below, too. */
+    int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
+    int32_t wanted = *access;
+    struct ibv_mr *mr;
+
+    /* Atomics only for the users of the module that ask for them. */
+    if (0 != (wanted & MCA_RCACHE_ACCESS_REMOTE_ATOMIC)) {
+        rights |= IBV_ACCESS_REMOTE_ATOMIC;
+    }
+    errno = 0;
+    mr = ibv_reg_mr(card->device.pd, base, size, rights);
+    if (NULL != mr) {
+        *access = MCA_BTL_UMR_REG_WRITABLE | (wanted & MCA_RCACHE_ACCESS_REMOTE_ATOMIC);
+    } else if (ENOMEM != errno && 0 == (wanted & ~MCA_RCACHE_ACCESS_REMOTE_READ)) {
+        mr = ibv_reg_mr(card->device.pd, base, size, 0 == wanted ? 0 : IBV_ACCESS_REMOTE_READ);
+    }
+    return mr;
+}
+
+/* ------------------------------------------------------------------------------------------- *
+ * What the cache calls
+ * ------------------------------------------------------------------------------------------- */
+
+/** Register; the cache evicts one registration that nobody uses and asks again when out of
+ * resource. */
+static int reg_create(void *data, void *base, size_t size, mca_rcache_base_registration_t *super)
+{
+    mca_btl_umr_card_t *card = data;
+    mca_btl_umr_reg_t *reg = (mca_btl_umr_reg_t *) super;
+    mca_btl_umr_mr_t *mr;
+
+    static uint64_t last_id = 0;
+
+    if (size > card->reg_bound || card->stats.reg_bytes_now > card->reg_bound - size) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    mr = OBJ_NEW(mca_btl_umr_mr_t);
+    if (NULL == mr) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    mr->card = card;
+    mr->size = size;
+    mr->mr = mr_make(card, base, size, &super->access_flags);
+    if (NULL == mr->mr) {
+        int err = errno;
+
+        OBJ_RELEASE(mr);
+        card->reg_refused = ENOMEM == err;
+        return ENOMEM == err ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_ERR_BAD_PARAM;
+    }
+    mr->reg = reg;
+    reg->held = mr;
+    reg->mr = mr->mr;
+    reg->id = ++last_id;
+    reg->mapped = false;
+    reg->gpu = false;
+    reg->left = false;
+    reg->loose_uses = 0;
+    reg->handle.rkey = reg->mr->rkey;
+    reg->handle.lkey = reg->mr->lkey;
+    card->stats.reg_bytes_now += size;
+    ++card->stats.reg_misses;
+    return OPAL_SUCCESS;
+}
+
+static int reg_destroy(void *data, mca_rcache_base_registration_t *super)
+{
+    mca_btl_umr_card_t *card = data;
+    mca_btl_umr_reg_t *reg = (mca_btl_umr_reg_t *) super;
+    mca_btl_umr_mr_t *mr = reg->held;
+
+    mca_btl_umr_keycache_forget_reg(card, reg);
+    mr->reg = NULL; /* a message that is under way through kept keys holds it until its end */
+    mca_btl_umr_numa_forget((uintptr_t) super->base, (uintptr_t) super->bound);
+    if (OPAL_UNLIKELY(0 < reg->loose_uses)) {
+        reg->left = true;
+        return OPAL_ERROR; /* the cache lets it be: it comes again, from mca_btl_umr_loose_put */
+    }
+    reg->held = NULL;
+    reg->mr = NULL;
+    OBJ_RELEASE(mr);
+    return OPAL_SUCCESS;
+}
+
+int mca_btl_umr_memory_start(mca_btl_umr_card_t *card)
+{
+    char name[16];
+    mca_rcache_base_resources_t resources = {
+        .cache_name = name, /* a cache of its own: those of one name share what they evict */
+        .reg_data = card,
+        .sizeof_reg = sizeof(mca_btl_umr_reg_t),
+        .register_mem = reg_create,
+        .deregister_mem = reg_destroy,
+    };
+    int hooks;
+
+    snprintf(name, sizeof(name), 0 == card->index ? "umr" : "umr-%u", card->index);
+    card->reg_bound = mca_btl_umr_params.reg_cache_size;
+    if (0 == card->reg_bound) {
+        size_t machine = (size_t) sysconf(_SC_PHYS_PAGES) * (size_t) opal_getpagesize();
+
+        card->reg_bound = machine / 2 / ((size_t) opal_process_info.num_local_peers + 1);
+    }
+    card->reg_bound = mca_btl_umr_share(card->reg_bound, 1);
+    card->stats.reg_bytes_now = 0;
+    memset(mca_btl_umr.spans, 0, sizeof(mca_btl_umr.spans));
+
+    if (OPAL_SUCCESS != mca_base_framework_open(&opal_rcache_base_framework, 0)) {
+        mca_btl_umr_refuse("%s: no registration caches (framework rcache)", card->device.name);
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    card->rcache = mca_rcache_base_module_create("grdma", card, &resources);
+    if (NULL == card->rcache) {
+        (void) mca_base_framework_close(&opal_rcache_base_framework);
+        mca_btl_umr_refuse("%s: no registration cache (rcache/grdma)", card->device.name);
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    /* mpi_leave_pinned set to 0, or no hooks on this system. Asked after the cache was made, which
+     * is what turns the hooks on. */
+    hooks = OPAL_MEMORY_FREE_SUPPORT | OPAL_MEMORY_MUNMAP_SUPPORT;
+    card->rcache_cacheable = hooks == (hooks & opal_mem_hooks_support_level())
+                             && (1 == opal_leave_pinned || opal_leave_pinned_pipeline);
+    return OPAL_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------------- *
+ * Parts
+ * ------------------------------------------------------------------------------------------- */
+
+bool mca_btl_umr_memory_add(mca_btl_umr_memory_t *memory, uintptr_t start, uintptr_t end)
+{
+    if (memory->count == memory->capacity) {
+        size_t capacity = 0 == memory->capacity ? 4 : 2 * memory->capacity;
+        void *parts = realloc(memory->parts, capacity * sizeof(*memory->parts));
+
+        if (NULL == parts) {
+            return false;
+        }
+        memory->parts = parts;
+        memory->capacity = capacity;
+    }
+    memory->parts[memory->count].start = start;
+    memory->parts[memory->count].end = end;
+    memory->parts[memory->count].reg = NULL;
+    ++memory->count;
+    return true;
+}
+
+static void memory_drop_parts(mca_btl_umr_memory_t *memory)
+{
+    mca_btl_umr_card_t *card = memory->card;
+    for (size_t i = 0; i < memory->count; ++i) {
+        if (memory->gpu && NULL != memory->parts[i].reg) {
+            mca_btl_umr_gpu_put(card, memory->parts[i].reg);
+        } else if (OPAL_UNLIKELY(memory->loose) && NULL != memory->parts[i].reg) {
+            mca_btl_umr_loose_put(card, memory->parts[i].reg);
+        } else if (NULL != memory->parts[i].reg) {
+            (void) card->rcache->rcache_deregister(card->rcache, &memory->parts[i].reg->super);
+        }
+    }
+    memory->count = 0;
+}
+
+static int part_compare(const void *a, const void *b)
+{
+    const mca_btl_umr_part_t *x = a, *y = b;
+
+    return x->start < y->start ? -1 : x->start > y->start ? 1 : 0;
+}
+
+/** Memory from @p start to @p end is needed: a part of its own, or more of the last one. */
+static bool memory_need(mca_btl_umr_memory_t *memory, uintptr_t start, uintptr_t end, uintptr_t gap)
+{
+    mca_btl_umr_part_t *last = 0 == memory->count ? NULL : &memory->parts[memory->count - 1];
+
+    /* Most layouts ascend: merge on the way, so that few parts are left to sort. */
+    if (NULL != last && start >= last->start && start <= last->end + gap) {
+        last->end = end > last->end ? end : last->end;
+        return true;
+    }
+    return mca_btl_umr_memory_add(memory, start, end);
+}
+
+/**
+ * Make the parts: pieces at most @p gap bytes apart are one part. Pieces that are so near to each
+ * other cost a look a run of them, others one each.
+ */
+static bool memory_make_parts(mca_btl_umr_memory_t *memory, const opal_iov_cache_layout_t *layout,
+                              uintptr_t gap)
+{
+    uintptr_t page = (uintptr_t) opal_getpagesize();
+    opal_iov_cache_cursor_t cursor;
+    opal_iov_cache_run_t run;
+    size_t kept = 0;
+
+    memory->count = 0;
+    opal_iov_cache_cursor_init(&cursor, layout->form, 0, memory->size);
+    while (opal_iov_cache_cursor_next(&cursor, &run)) {
+        uint64_t distance = run.stride < 0 ? 0 - (uint64_t) run.stride : (uint64_t) run.stride;
+        uintptr_t start = (uintptr_t) memory->buffer + (uintptr_t) run.offset;
+        uintptr_t end = start + run.length;
+
+        if (1 < run.count && distance <= run.length + gap) {
+            uintptr_t reach = (uintptr_t) ((run.count - 1) * distance);
+
+            start -= run.stride < 0 ? reach : 0;
+            end += run.stride < 0 ? 0 : reach;
+            run.count = 1;
+        }
+        for (; 0 < run.count; --run.count) {
+            if (!memory_need(memory, start, end, gap)) {
+                return false;
+            }
+            start += (uintptr_t) run.stride;
+            end += (uintptr_t) run.stride;
+        }
+    }
+    qsort(memory->parts, memory->count, sizeof(*memory->parts), part_compare);
+    for (size_t i = 1; i < memory->count; ++i) {
+        mca_btl_umr_part_t *last = &memory->parts[kept], *part = &memory->parts[i];
+
+        /* Two parts on one page would pin it twice. */
+        if (part->start <= last->end + gap || (part->start & ~(page - 1)) <= last->end) {
+            last->end = part->end > last->end ? part->end : last->end;
+        } else {
+            memory->parts[++kept] = *part;
+        }
+    }
+    memory->count = 0 == memory->count ? 0 : kept + 1;
+    return true;
+}
+
+/** Bytes of the pages from start to end. */
+static uint64_t page_bytes(uintptr_t start, uintptr_t end)
+{
+    uint64_t page = (uint64_t) opal_getpagesize();
+
+    return ((end + page - 1) & ~(page - 1)) - (start & ~(page - 1));
+}
+
+/** Bytes of the pages that the parts need. */
+static uint64_t memory_bytes(const mca_btl_umr_memory_t *memory)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < memory->count; ++i) {
+        bytes += page_bytes(memory->parts[i].start, memory->parts[i].end);
+    }
+    return bytes;
+}
+
+/** Register all that lies between, or find it registered with these rights. */
+static int register_range(mca_btl_umr_card_t *card, uintptr_t start, uintptr_t end, int32_t access,
+                          mca_btl_umr_reg_t **reg)
+{
+    uint32_t flags = card->rcache_cacheable ? 0 : MCA_RCACHE_FLAGS_CACHE_BYPASS;
+    mca_rcache_base_registration_t *found = NULL;
+    uint64_t misses = card->stats.reg_misses;
+    int rc = card->rcache->rcache_register(card->rcache, (void *) start, end - start, flags, access,
+                                           &found);
+
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    *reg = (mca_btl_umr_reg_t *) found;
+    if (misses == card->stats.reg_misses) {
+        ++card->stats.reg_hits;
+    }
+    return OPAL_SUCCESS;
+}
+
+static int memory_register_parts(mca_btl_umr_memory_t *memory)
+{
+    mca_btl_umr_card_t *card = memory->card;
+    int32_t access = MCA_BTL_UMR_REMOTE == memory->role ? MCA_BTL_UMR_REG_WRITABLE : 0;
+
+    if (memory_bytes(memory) > card->reg_bound) {
+        /* Do not ask: the cache would drop all it has for something that can not be. */
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    for (size_t i = 0; i < memory->count; ++i) {
+        mca_btl_umr_part_t *part = &memory->parts[i];
+        int rc = register_range(card, part->start, part->end, access, &part->reg);
+
+        if (OPAL_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    return OPAL_SUCCESS;
+}
+
+/** One part from the lowest to the highest byte, where that is known to be near enough. */
+static bool memory_whole(mca_btl_umr_memory_t *memory, const opal_iov_cache_layout_t *layout)
+{
+    const mca_btl_umr_span_t *span = &mca_btl_umr.spans[layout->id % MCA_BTL_UMR_SPANS];
+    int64_t lb = layout->lb, ub = layout->ub;
+
+    if (span->layout_id == layout->id && span->size == memory->size) {
+        lb = span->lb;
+        ub = span->ub;
+    } else if ((uint64_t) (ub - lb) > 4 * layout->size + mca_btl_umr_params.reg_gap) {
+        return false;
+    }
+    memory->count = 0;
+    return mca_btl_umr_memory_add(memory, (uintptr_t) memory->buffer + (uintptr_t) lb,
+                                  (uintptr_t) memory->buffer + (uintptr_t) ub);
+}
+
+/** The pieces turned out to be one part: remember it. */
+static void memory_remember(const mca_btl_umr_memory_t *memory,
+                            const opal_iov_cache_layout_t *layout)
+{
+    mca_btl_umr_span_t *span = &mca_btl_umr.spans[layout->id % MCA_BTL_UMR_SPANS];
+
+    if (1 == memory->count) {
+        span->layout_id = layout->id;
+        span->size = memory->size;
+        span->lb = (int64_t) (memory->parts[0].start - (uintptr_t) memory->buffer);
+        span->ub = (int64_t) (memory->parts[0].end - (uintptr_t) memory->buffer);
+    }
+}
+
+void mca_btl_umr_memory_recycle(mca_btl_umr_memory_t *memory)
+{
+    mca_btl_umr_card_t *card = memory->card;
+    memory_drop_parts(memory);
+    opal_list_remove_item(&card->memories, &memory->super);
+    if (MCA_BTL_UMR_IDLE_KEYS < memory->capacity
+        || MCA_BTL_UMR_IDLE_MAX <= opal_list_get_size(&card->memories_idle)) {
+        OBJ_RELEASE(memory);
+    } else {
+        opal_list_prepend(&card->memories_idle, &memory->super);
+    }
+}
+
+/** Once: from now on every such message takes another way. */
+static void tell_bound(mca_btl_umr_card_t *card, uint64_t needed)
+{
+    static bool told = false;
+
+    if (!told) {
+        told = true;
+        opal_show_help("help-btl-umr.txt", "reg bound", true, opal_process_info.nodename,
+                       (unsigned long long) needed, (unsigned long long) card->reg_bound);
+    }
+}
+
+/** As tell_bound, where the system sets it. */
+static void tell_refused(mca_btl_umr_card_t *card, uint64_t needed)
+{
+    static bool told = false;
+    struct rlimit limit;
+    char text[64] = "unknown";
+
+    if (told) {
+        return;
+    }
+    told = true;
+    if (0 == getrlimit(RLIMIT_MEMLOCK, &limit)) {
+        if (RLIM_INFINITY == limit.rlim_cur) {
+            snprintf(text, sizeof(text), "unlimited");
+        } else {
+            snprintf(text, sizeof(text), "%llu bytes", (unsigned long long) limit.rlim_cur);
+        }
+    }
+    opal_show_help("help-btl-umr.txt", "reg refused", true, opal_process_info.nodename,
+                   (unsigned long long) needed, (unsigned long long) card->stats.reg_bytes_now,
+                   text);
+}
+
+mca_btl_umr_memory_t *mca_btl_umr_memory_take(mca_btl_umr_card_t *card, mca_btl_umr_role_t role,
+                                              void *buffer, const opal_iov_cache_layout_t *layout,
+                                              uint64_t size)
+{
+    mca_btl_umr_memory_t *memory =
+        (mca_btl_umr_memory_t *) opal_list_remove_first(&card->memories_idle);
+
+    if (NULL == memory) {
+        memory = OBJ_NEW(mca_btl_umr_memory_t);
+        if (NULL == memory) {
+            return NULL;
+        }
+    }
+    opal_list_append(&card->memories, &memory->super);
+    memory->card = card;
+    memory->role = role;
+    memory->buffer = buffer;
+    memory->layout_id = layout->id;
+    memory->size = size;
+    memory->count = 0;
+    memory->gpu = false;
+    memory->loose = false;
+    return memory;
+}
+
+int mca_btl_umr_memory_register_at(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
+                                   void *buffer, const opal_iov_cache_layout_t *layout,
+                                   uint64_t size, mca_btl_umr_memory_t **result)
+{
+    mca_btl_umr_card_t *card = NULL == endpoint ? mca_btl_umr_first() : endpoint->card;
+    mca_btl_umr_memory_t *memory;
+    int rc = OPAL_ERR_BAD_PARAM;
+
+    if (MCA_BTL_UMR_ROLE_MAX <= role || NULL == layout || NULL == result || 0 == size
+        || size > layout->size) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    memory = mca_btl_umr_memory_take(card, role, buffer, layout, size);
+    if (NULL == memory) {
+        OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    card->reg_refused = false;
+
+    /* Coarse to fine: few registrations are cheap, but only the pages that are touched must be
+     * there, and within the bound. */
+    if (memory_whole(memory, layout)) {
+        rc = memory_register_parts(memory);
+    }
+    if (OPAL_SUCCESS != rc) {
+        memory_drop_parts(memory);
+        rc = memory_make_parts(memory, layout, mca_btl_umr_params.reg_gap)
+                 ? memory_register_parts(memory)
+                 : OPAL_ERR_OUT_OF_RESOURCE;
+        if (OPAL_SUCCESS == rc) {
+            memory_remember(memory, layout);
+        }
+    }
+    if (OPAL_SUCCESS != rc && 1 < layout->iov_count) {
+        memory_drop_parts(memory);
+        rc = memory_make_parts(memory, layout, 0) ? memory_register_parts(memory)
+                                                  : OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    if (OPAL_ERR_OUT_OF_RESOURCE == rc && memory_bytes(memory) > card->reg_bound) {
+        tell_bound(card, memory_bytes(memory));
+    } else if (OPAL_ERR_OUT_OF_RESOURCE == rc && card->reg_refused) {
+        tell_refused(card, memory_bytes(memory));
+    }
+
+    if (OPAL_SUCCESS == rc) {
+        *result = memory;
+    } else {
+        mca_btl_umr_memory_recycle(memory);
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return rc;
+}
+
+int mca_btl_umr_memory_register(mca_btl_umr_role_t role, void *buffer,
+                                const opal_iov_cache_layout_t *layout, uint64_t size,
+                                mca_btl_umr_memory_t **result)
+{
+    return mca_btl_umr_memory_register_at(NULL, role, buffer, layout, size, result);
+}
+
+void mca_btl_umr_memory_release(mca_btl_umr_memory_t *memory)
+{
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    mca_btl_umr_memory_recycle(memory);
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+}
+
+int mca_btl_umr_memory_pin(void *base, size_t size, int32_t access, mca_btl_umr_reg_t **reg)
+{
+    mca_btl_umr_card_t *card = mca_btl_umr_first();
+    uint64_t bytes = page_bytes((uintptr_t) base, (uintptr_t) base + size);
+    int rc = OPAL_ERR_OUT_OF_RESOURCE;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    card->reg_refused = false;
+    if (bytes > card->reg_bound) {
+        tell_bound(card, bytes);
+    } else {
+        rc = register_range(card, (uintptr_t) base, (uintptr_t) base + size, access, reg);
+        if (OPAL_ERR_OUT_OF_RESOURCE == rc && card->reg_refused) {
+            tell_refused(card, bytes);
+        }
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return rc;
+}
+
+void mca_btl_umr_memory_unpin(mca_btl_umr_reg_t *reg)
+{
+    mca_btl_umr_card_t *card = mca_btl_umr_first();
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    (void) card->rcache->rcache_deregister(card->rcache, &reg->super);
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+}
+
+const struct ibv_mr *mca_btl_umr_memory_find(const mca_btl_umr_memory_t *memory, uintptr_t address)
+{
+    size_t low = 0, high = memory->count;
+
+    /* The last part that starts at or before it. */
+    while (1 < high - low) {
+        size_t middle = low + (high - low) / 2;
+
+        if (memory->parts[middle].start <= address) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return memory->parts[low].reg->mr;
+}
+
+void mca_btl_umr_memory_stop(mca_btl_umr_card_t *card)
+{
+    opal_list_item_t *item;
+
+    /* The cache can not drop what is in use. */
+    while (!opal_list_is_empty(&card->memories)) {
+        mca_btl_umr_memory_recycle((mca_btl_umr_memory_t *) opal_list_get_first(&card->memories));
+    }
+    while (NULL != (item = opal_list_remove_first(&card->memories_idle))) {
+        OBJ_RELEASE(item);
+    }
+    mca_btl_umr_gpu_stop(card);
+    if (NULL != card->rcache) {
+        (void) mca_rcache_base_module_destroy(card->rcache);
+        card->rcache = NULL;
+        (void) mca_base_framework_close(&opal_rcache_base_framework);
+    }
+}

@@ -1,0 +1,403 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Peers: what the job is told of this process's cards, and which cards of two processes go
+ * together.
+ *
+ * What travels by the modex does not depend on the peer (ports, fabrics, version). Numbers of queue
+ * pairs do, and travel in the messages of whoever uses the card.
+ *
+ * Rails. Each process lists its cards in its order of preference. Two cards reach each other if
+ * they have the same link layer and, on InfiniBand, are of one subnet. Both processes make the same
+ * pairs of them: all pairs in the order of the sum of their places, the one with the smaller place
+ * in the list of the process with the smaller name first, and of these each whose cards are still
+ * free.
+ *
+ *     A: 0 ib, 1 eth         pairs 0-0 no, 0-1 yes, 1-0 yes     rails of A and B
+ *     B: 0 eth, 1 ib                                            0-1, 1-0
+ */
+
+#include "opal_config.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/util/output.h"
+#include "opal/util/proc.h"
+
+#include "opal/mca/btl/umr/btl_umr.h"
+
+/**
+ * The modex data: this for each card, in the order of the list; every number in network order.
+ *
+ *   0       4         6      7      8                       24    26    27    28
+ *   | magic | version | arch | link | GID                   | LID | MTU | 0   |
+ */
+typedef struct mca_btl_umr_modex_t {
+    uint32_t magic;
+    uint16_t version;
+    uint8_t arch; /**< keys travel in host order: 1 little endian, 2 big endian */
+    uint8_t link; /**< IBV_LINK_LAYER_* */
+    uint8_t gid[16];
+    uint16_t lid;
+    uint8_t mtu; /**< enum ibv_mtu */
+    uint8_t zero;
+} mca_btl_umr_modex_t;
+
+_Static_assert(28 == sizeof(mca_btl_umr_modex_t), "the modex data has no padding");
+
+#define MCA_BTL_UMR_MODEX_MAGIC   0x554d5243u /* "UMRC" */
+#define MCA_BTL_UMR_MODEX_VERSION 1
+#define MCA_BTL_UMR_ARCH          (__BYTE_ORDER == __LITTLE_ENDIAN ? 1 : 2)
+
+static void peer_construct(mca_btl_umr_peer_t *peer)
+{
+    memset((char *) peer + sizeof(opal_object_t), 0, sizeof(*peer) - sizeof(opal_object_t));
+}
+
+static void peer_destruct(mca_btl_umr_peer_t *peer)
+{
+    free(peer->rails);
+}
+
+OBJ_CLASS_INSTANCE(mca_btl_umr_peer_t, opal_object_t, peer_construct, peer_destruct);
+
+/* ------------------------------------------------------------------------------------------- *
+ * What is told
+ * ------------------------------------------------------------------------------------------- */
+
+static void entry_of(const mca_btl_umr_card_t *card, mca_btl_umr_modex_t *entry)
+{
+    mca_btl_umr_route_t self;
+
+    mca_btl_umr_qp_route_self(&card->device, &self);
+    memset(entry, 0, sizeof(*entry));
+    entry->magic = htonl(MCA_BTL_UMR_MODEX_MAGIC);
+    entry->version = htons(MCA_BTL_UMR_MODEX_VERSION);
+    entry->arch = MCA_BTL_UMR_ARCH;
+    entry->link = card->device.port_attr.link_layer;
+    memcpy(entry->gid, self.gid.raw, sizeof(entry->gid));
+    entry->lid = htons(self.lid);
+    entry->mtu = self.mtu;
+}
+
+int mca_btl_umr_peers_publish(void)
+{
+    mca_btl_umr_modex_t data[MCA_BTL_UMR_MAX_CARDS];
+    int rc;
+
+    for (uint32_t i = 0; i < mca_btl_umr.card_count; ++i) {
+        entry_of(mca_btl_umr.cards[i], &data[i]);
+    }
+    OPAL_MODEX_SEND(rc, UMRDDT_PMIX_GLOBAL, &mca_btl_umr_component.super.btl_version, data,
+                    mca_btl_umr.card_count * sizeof(data[0]));
+    if (OPAL_SUCCESS != rc) {
+        mca_btl_umr_refuse("%s: the job cannot be told (modex): %d",
+                           mca_btl_umr_first()->device.name, rc);
+        return OPAL_ERROR;
+    }
+    return OPAL_SUCCESS;
+}
+
+/** What a process published. @return its cards; 0: none, or nothing that makes sense */
+static uint32_t look_up(const opal_process_name_t *name, mca_btl_umr_modex_t *entries)
+{
+    void *found = NULL;
+    uint32_t count = 0;
+    size_t size = 0;
+    int rc;
+
+    OPAL_MODEX_RECV(rc, &mca_btl_umr_component.super.btl_version, name, &found, &size);
+    if (OPAL_SUCCESS != rc || NULL == found) {
+        return 0;
+    }
+    if (0 == size % sizeof(*entries) && MCA_BTL_UMR_MAX_CARDS >= size / sizeof(*entries)) {
+        memcpy(entries, found, size);
+        count = (uint32_t) (size / sizeof(*entries));
+    }
+    free(found);
+    return count;
+}
+
+/** True if the two cards can talk to each other; the same from both sides. */
+static bool reaches(const mca_btl_umr_modex_t *a, const mca_btl_umr_modex_t *b)
+{
+    return MCA_BTL_UMR_MODEX_MAGIC == ntohl(b->magic)
+           && MCA_BTL_UMR_MODEX_VERSION == ntohs(b->version) && MCA_BTL_UMR_ARCH == b->arch
+           && a->link == b->link && IBV_MTU_256 <= b->mtu
+           && IBV_MTU_4096 >= b->mtu
+           /* InfiniBand without a router: one subnet. Ethernet finds its way by IP. */
+           && (IBV_LINK_LAYER_ETHERNET == a->link || 0 == memcmp(a->gid, b->gid, 8));
+}
+
+static void route_to(const mca_btl_umr_modex_t *mine, const mca_btl_umr_modex_t *theirs,
+                     mca_btl_umr_route_t *route)
+{
+    memset(route, 0, sizeof(*route));
+    route->lid = ntohs(theirs->lid);
+    memcpy(route->gid.raw, theirs->gid, sizeof(theirs->gid));
+    route->mtu = theirs->mtu < mine->mtu ? theirs->mtu : mine->mtu;
+}
+
+bool mca_btl_umr_route_look_up(const opal_process_name_t *name, mca_btl_umr_route_t *route)
+{
+    mca_btl_umr_modex_t theirs[MCA_BTL_UMR_MAX_CARDS], mine;
+
+    entry_of(mca_btl_umr_first(), &mine);
+    if (0 == look_up(name, theirs) || !reaches(&mine, &theirs[0])) {
+        return false;
+    }
+    route_to(&mine, &theirs[0], route);
+    return true;
+}
+
+/* ------------------------------------------------------------------------------------------- *
+ * Rails
+ * ------------------------------------------------------------------------------------------- */
+
+/** True if some memory is nearer to one of the cards than to another. */
+static bool has_choice(const mca_btl_umr_peer_t *peer)
+{
+    for (uint32_t i = 1; i < peer->rail_count; ++i) {
+        if (0
+            != memcmp(peer->rails[0].card->device.distance, peer->rails[i].card->device.distance,
+                      sizeof(peer->rails[0].card->device.distance))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Find the pairs. @return OPAL_SUCCESS, also if there are none, or OPAL_ERR_OUT_OF_RESOURCE */
+static int make_rails(mca_btl_umr_peer_t *peer)
+{
+    mca_btl_umr_modex_t lists[2][MCA_BTL_UMR_MAX_CARDS];
+    uint32_t taken[2] = {0, 0}, counts[2];
+    const opal_process_name_t *name = &peer->name;
+    bool first = OPAL_PROC_MY_NAME.jobid != name->jobid ? OPAL_PROC_MY_NAME.jobid < name->jobid
+                                                        : OPAL_PROC_MY_NAME.vpid < name->vpid;
+    int me = first ? 0 : 1;
+
+    counts[me] = mca_btl_umr.card_count;
+    for (uint32_t i = 0; i < counts[me]; ++i) {
+        entry_of(mca_btl_umr.cards[i], &lists[me][i]);
+    }
+    counts[1 - me] = look_up(name, lists[1 - me]);
+    if (0 == counts[1 - me]) {
+        return OPAL_SUCCESS;
+    }
+    peer->rails = calloc(counts[0] < counts[1] ? counts[0] : counts[1], sizeof(*peer->rails));
+    if (NULL == peer->rails) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    for (uint32_t sum = 0; sum < counts[0] + counts[1] - 1; ++sum) {
+        for (uint32_t i = 0; i <= sum && i < counts[0]; ++i) {
+            uint32_t pair[2] = {i, sum - i};
+            mca_btl_umr_rail_t *rail;
+
+            if (counts[1] <= pair[1] || 0 != (taken[0] & 1u << pair[0])
+                || 0 != (taken[1] & 1u << pair[1])
+                || !reaches(&lists[me][pair[me]], &lists[1 - me][pair[1 - me]])) {
+                continue;
+            }
+            taken[0] |= 1u << pair[0];
+            taken[1] |= 1u << pair[1];
+            rail = &peer->rails[peer->rail_count++];
+            rail->card = mca_btl_umr.cards[pair[me]];
+            rail->peer_index = (uint8_t) pair[1 - me];
+            route_to(&lists[me][pair[me]], &lists[1 - me][pair[1 - me]], &rail->route);
+        }
+    }
+    peer->has_choice = has_choice(peer);
+    return OPAL_SUCCESS;
+}
+
+void mca_btl_umr_peers_start(void)
+{
+    OBJ_CONSTRUCT(&mca_btl_umr.peers, opal_hash_table_t);
+    opal_hash_table_init(&mca_btl_umr.peers, 16);
+}
+
+void mca_btl_umr_peers_stop(void)
+{
+    void *key, *peer, *node = NULL;
+    size_t size;
+
+    while (OPAL_SUCCESS
+           == (NULL == node ? opal_hash_table_get_first_key_ptr(&mca_btl_umr.peers, &key, &size,
+                                                                &peer, &node)
+                            : opal_hash_table_get_next_key_ptr(&mca_btl_umr.peers, &key, &size,
+                                                               &peer, node, &node))) {
+        OBJ_RELEASE_NO_NULLIFY((mca_btl_umr_peer_t *) peer);
+    }
+    OBJ_DESTRUCT(&mca_btl_umr.peers);
+}
+
+/** The peer of that name. @return OPAL_SUCCESS or OPAL_ERR_OUT_OF_RESOURCE */
+static int peer_get(const opal_process_name_t *name, mca_btl_umr_peer_t **result)
+{
+    mca_btl_umr_peer_t *peer;
+    void *found = NULL;
+    int rc;
+
+    if (OPAL_SUCCESS
+        == opal_hash_table_get_value_ptr(&mca_btl_umr.peers, name, sizeof(*name), &found)) {
+        *result = found;
+        return OPAL_SUCCESS;
+    }
+    peer = OBJ_NEW(mca_btl_umr_peer_t);
+    if (NULL == peer) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    peer->name = *name;
+    rc = make_rails(peer);
+    if (OPAL_SUCCESS == rc) {
+        /* One without rails is remembered, too, so that the next message costs no look-up. */
+        rc = opal_hash_table_set_value_ptr(&mca_btl_umr.peers, &peer->name, sizeof(peer->name),
+                                           peer);
+    }
+    if (OPAL_SUCCESS != rc) {
+        OBJ_RELEASE(peer);
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    *result = peer;
+    return OPAL_SUCCESS;
+}
+
+/* ------------------------------------------------------------------------------------------- *
+ * Which one
+ * ------------------------------------------------------------------------------------------- */
+
+int mca_btl_umr_endpoint_get(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **result)
+{
+    mca_btl_umr_peer_t *peer = NULL;
+    int rc = OPAL_ERR_UNREACH;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    if (0 < mca_btl_umr.users) {
+        rc = peer_get(&proc->proc_name, &peer);
+    }
+    if (OPAL_SUCCESS == rc) {
+        rc = OPAL_ERR_UNREACH;
+        for (uint32_t i = 0; i < peer->rail_count && OPAL_SUCCESS != rc; ++i) {
+            rc = mca_btl_umr_endpoint_make(peer, &peer->rails[i]);
+            if (OPAL_SUCCESS == rc) {
+                *result = peer->rails[i].endpoint;
+            }
+        }
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return rc;
+}
+
+/** How far memory is from a rail's card: a GPU's, or else (-1) on a node. */
+static uint32_t distance(const mca_btl_umr_rail_t *rail, int gpu, int node)
+{
+    return 0 <= gpu   ? mca_btl_umr_numa_gpu(&rail->card->device, gpu)
+           : 0 > node ? MCA_BTL_UMR_FAR
+                      : rail->card->device.distance[node];
+}
+
+/** True if nothing is to be expected of it. */
+static bool dead(const mca_btl_umr_rail_t *rail)
+{
+    return rail->card->failed || rail->card->receives.failed
+           || (NULL != rail->endpoint && rail->endpoint->broken);
+}
+
+/** As the op, where there is a choice. Not inlined: most processes have none. */
+__attribute__((noinline)) static mca_btl_umr_endpoint_t *
+choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
+{
+    mca_btl_umr_peer_t *peer = endpoint->peer;
+    uint32_t tried = 0;
+    int node;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    node = peer->has_choice && 0 > gpu ? mca_btl_umr_numa_address(address) : -1;
+    for (;;) {
+        mca_btl_umr_rail_t *best = NULL;
+
+        for (uint32_t i = 0; i < peer->rail_count; ++i) {
+            mca_btl_umr_rail_t *rail = &peer->rails[i];
+
+            if (0 == (tried & 1u << i) && !dead(rail)
+                && (NULL == best || distance(rail, gpu, node) < distance(best, gpu, node))) {
+                best = rail;
+            }
+        }
+        if (NULL == best) {
+            break;
+        }
+        if (OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, best)) {
+            endpoint = best->endpoint;
+            break;
+        }
+        tried |= 1u << (best - peer->rails);
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return endpoint;
+}
+
+mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_near(mca_btl_umr_endpoint_t *endpoint,
+                                                  const void *address, int gpu)
+{
+    return OPAL_LIKELY(1 == endpoint->peer->rail_count) ? endpoint
+                                                        : choose_near(endpoint, address, gpu);
+}
+
+/** As the op, where it is another one than @p endpoint. */
+__attribute__((noinline)) static mca_btl_umr_endpoint_t *find_at(mca_btl_umr_endpoint_t *endpoint,
+                                                                 uint32_t index)
+{
+    mca_btl_umr_peer_t *peer = endpoint->peer;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    for (uint32_t i = 0; i < peer->rail_count; ++i) {
+        mca_btl_umr_rail_t *rail = &peer->rails[i];
+
+        if (rail->peer_index == index && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, rail)) {
+            endpoint = rail->endpoint;
+        }
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return endpoint;
+}
+
+mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_at(mca_btl_umr_endpoint_t *endpoint,
+                                                const mca_btl_umr_address_t *address)
+{
+    uint32_t index = MCA_BTL_UMR_ADDRESS_CARD(ntohl(address->qpn));
+
+    return OPAL_LIKELY(endpoint->rail->peer_index == index) ? endpoint : find_at(endpoint, index);
+}
+
+size_t mca_btl_umr_endpoints_beside(mca_btl_umr_endpoint_t *endpoint,
+                                    mca_btl_umr_endpoint_t **endpoints, size_t max)
+{
+    mca_btl_umr_peer_t *peer = endpoint->peer;
+    size_t count = 1;
+
+    endpoints[0] = endpoint;
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    for (uint32_t i = 0; i < peer->rail_count && count < max; ++i) {
+        mca_btl_umr_rail_t *rail = &peer->rails[i];
+
+        if (rail != endpoint->rail && !dead(rail)
+            && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, rail)) {
+            endpoints[count++] = rail->endpoint;
+        }
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return count;
+}

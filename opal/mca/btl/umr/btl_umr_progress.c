@@ -1,0 +1,247 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Progress: completions are polled with the lock held, users are called without it.
+ */
+
+#include "opal_config.h"
+
+#include <arpa/inet.h>
+
+#include "opal/util/output.h"
+#include "opal/util/proc.h"
+
+#include "opal/mca/btl/umr/btl_umr.h"
+
+/* Completions of one poll of one queue. */
+#define MCA_BTL_UMR_POLL 32
+
+/* Passes in vain between two looks at the device's events: a look is a system call. */
+#define MCA_BTL_UMR_LOOK_PERIOD 1024
+
+/* Passes between two looks at a completion queue in which nothing is due: only what nobody asked
+ * for and the errors of peers can be there. */
+#define MCA_BTL_UMR_UNDUE_PERIOD 16
+
+/** A FIN that was polled and whose user has not been told yet. */
+typedef struct fin_t {
+    mca_btl_umr_endpoint_t *endpoint;
+    uint32_t value;
+} fin_t;
+
+/**
+ * The first error of an endpoint. A flush is one, too, where nobody broke it here: the device
+ * stopped the queue pair, as it does when a peer writes through a key that is not his.
+ */
+static void log_error(const mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *wc,
+                      const char *doing)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    if (!endpoint->broken) {
+        ++card->stats.errors;
+        MCA_BTL_UMR_LOG(card, "%s %s failed: %s (vendor error 0x%x)", doing,
+                        OPAL_NAME_PRINT(endpoint->peer->name), ibv_wc_status_str(wc->status),
+                        wc->vendor_err);
+    }
+}
+
+/** A receive completed. @return true if it was a FIN */
+static bool handle_receive(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *wc)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    if (IBV_WC_SUCCESS != wc->status) {
+        log_error(endpoint, wc, "receiving from");
+        mca_btl_umr_endpoint_fail(endpoint);
+        mca_btl_umr_receives_taken(endpoint);
+        return false;
+    }
+    mca_btl_umr_receives_taken(endpoint);
+    if (0 == (wc->wc_flags & IBV_WC_WITH_IMM)) {
+        return false;
+    }
+    ++card->stats.fins_received;
+    return true;
+}
+
+/** A write completed, and so all writes before it. */
+static void handle_write(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *wc)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    uint32_t seq = MCA_BTL_UMR_WR_SEQ(wc->wr_id);
+    uint32_t done = endpoint->sq.done;
+
+    if (IBV_WC_SUCCESS == wc->status) {
+        mca_btl_umr_sq_complete(&endpoint->sq, seq);
+        card->writes_out -= endpoint->sq.done - done;
+        return;
+    }
+    /* What was posted before it is complete: an RC queue pair works in order. */
+    mca_btl_umr_sq_complete(&endpoint->sq, seq - 1);
+    if (!endpoint->broken) {
+        mca_btl_umr_puts_sweep(endpoint);
+        log_error(endpoint, wc, "writing to");
+    }
+    mca_btl_umr_sq_complete(&endpoint->sq, seq);
+    card->writes_out -= endpoint->sq.done - done;
+    mca_btl_umr_endpoint_fail(endpoint);
+}
+
+/** Poll one queue of endpoints. @return completions seen */
+static int poll_endpoints(mca_btl_umr_card_t *card, struct ibv_cq *cq, fin_t *fins, int *fin_count)
+{
+    struct ibv_wc wc[MCA_BTL_UMR_POLL];
+    int count = ibv_poll_cq(cq, MCA_BTL_UMR_POLL, wc);
+
+    *fin_count = 0;
+    for (int i = 0; i < count; ++i) {
+        bool receive = 0 != (wc[i].wr_id & MCA_BTL_UMR_WR_RECEIVE);
+        /* Shared receives are posted for nobody in particular. */
+        mca_btl_umr_endpoint_t *endpoint =
+            receive ? mca_btl_umr_endpoint_of_qp(card, wc[i].qp_num)
+                    : opal_pointer_array_get_item(&card->endpoints,
+                                                  (int) MCA_BTL_UMR_WR_INDEX(wc[i].wr_id));
+
+        if (NULL == endpoint) {
+            continue;
+        }
+        if (receive) {
+            if (handle_receive(endpoint, &wc[i])) {
+                fins[*fin_count].endpoint = endpoint;
+                fins[*fin_count].value = ntohl(wc[i].imm_data);
+                ++*fin_count;
+            }
+        } else {
+            handle_write(endpoint, &wc[i]);
+            mca_btl_umr_puts_sweep(endpoint);
+            if (OPAL_UNLIKELY(!opal_list_is_empty(&endpoint->puts))) {
+                mca_btl_umr_puts_post(endpoint);
+            }
+        }
+    }
+    return 0 < count ? count : 0;
+}
+
+/** Tell of FINs, one at a time, each with the lock given up. */
+static void tell_fins(const fin_t *fins, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        mca_btl_umr_fin_fn_t handler = mca_btl_umr.fin_handler;
+        void *context = mca_btl_umr.fin_context;
+
+        if (NULL != handler) {
+            OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+            handler(context, fins[i].endpoint, fins[i].value);
+            OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+        }
+    }
+}
+
+/** Poll the shared receives. @return completions seen */
+static int poll_receives(mca_btl_umr_card_t *card)
+{
+    bool draining = !opal_list_is_empty(&card->receives.draining);
+    fin_t fins[MCA_BTL_UMR_POLL];
+    int events, count;
+
+    if (OPAL_UNLIKELY(draining)) {
+        mca_btl_umr_receives_events(card);
+    }
+    events = poll_endpoints(card, card->receives.cq, fins, &count);
+    if (OPAL_UNLIKELY(draining) && MCA_BTL_UMR_POLL > events) {
+        mca_btl_umr_receives_drained(card);
+    }
+    tell_fins(fins, count);
+    return events;
+}
+
+/** Tell users, one at a time, each with the lock given up. */
+static int tell_done(mca_btl_umr_card_t *card)
+{
+    mca_btl_umr_done_fn_t done;
+    int status, events = 0;
+    void *context;
+
+    while ((NULL != card->keysets_done.head
+            && mca_btl_umr_keysets_next_done(card, &done, &context, &status))
+           || (!opal_list_is_empty(&card->puts_done)
+               && mca_btl_umr_puts_next_done(card, &done, &context, &status))) {
+        OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+        if (NULL != done) {
+            done(context, status);
+        }
+        ++events;
+        OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    }
+    return events;
+}
+
+/** Poll the queues of endpoints. @return completions seen */
+static int poll_queues(mca_btl_umr_card_t *card)
+{
+    fin_t fins[MCA_BTL_UMR_POLL];
+    mca_btl_umr_cq_t *cq;
+    int events = 0, count;
+
+    /* The list only grows while the lock is given up, and at its end. */
+    OPAL_LIST_FOREACH (cq, &card->cqs, mca_btl_umr_cq_t) {
+        events += poll_endpoints(card, cq->cq, fins, &count);
+        tell_fins(fins, count);
+    }
+    return events;
+}
+
+/** One card's part of progress. Lock held, given up for callbacks. @return events */
+static inline int progress_card(mca_btl_umr_card_t *card)
+{
+    bool undue, shared;
+    int events = 0;
+
+    if (0 < card->refill.pending) {
+        mca_btl_umr_refill(card);
+    }
+    if (card->mkeys.sq.posted != card->mkeys.sq.done) {
+        events += mca_btl_umr_keysets_poll(card);
+    }
+    if (NULL != card->keysets_waiting.head || !opal_list_is_empty(&card->mkeys.invalid)) {
+        mca_btl_umr_keysets_post(card);
+    }
+
+    shared = NULL != card->receives.srq;
+    undue = 0 == ++card->passes % MCA_BTL_UMR_UNDUE_PERIOD;
+    if (shared && (0 < card->receives.expected || undue)) {
+        events += poll_receives(card);
+    }
+    if (0 < card->writes_out || (!shared && 0 < card->receives.expected) || undue) {
+        events += poll_queues(card);
+    }
+    if (OPAL_UNLIKELY(NULL != card->gpu.flusher)) {
+        events += mca_btl_umr_gpu_flush_poll(card);
+    }
+    if (NULL != card->keysets_done.head || !opal_list_is_empty(&card->puts_done)) {
+        events += tell_done(card);
+    }
+    if (0 == events && shared && 0 == ++card->receives.idle % MCA_BTL_UMR_LOOK_PERIOD) {
+        mca_btl_umr_receives_events(card);
+    }
+    return events;
+}
+
+int mca_btl_umr_progress(void)
+{
+    int events = 0;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    for (uint32_t i = 0; i < mca_btl_umr.used_count; ++i) {
+        events += progress_card(mca_btl_umr.used[i]);
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return events;
+}

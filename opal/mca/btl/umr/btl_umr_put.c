@@ -1,0 +1,266 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Puts: the keys of both sides refined into writes.
+ *
+ *     local keys   |    A    |  B  |       C       |
+ *     remote keys  |  D  |      E      |    F      |
+ *     writes       |  1  | 2 |  3  | 4 |    5      |
+ *
+ * One write for each piece that lies in one key on either side, and never longer than the port's
+ * largest message. Puts of an endpoint wait in one list, in the order of the calls; those in front
+ * are posted, at most one is posted in part, those behind are not.
+ */
+
+#include "opal_config.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/util/output.h"
+
+#include "opal/mca/btl/umr/btl_umr.h"
+
+static void put_construct(mca_btl_umr_put_t *put)
+{
+    memset((char *) put + sizeof(opal_list_item_t), 0, sizeof(*put) - sizeof(opal_list_item_t));
+}
+
+static void put_destruct(mca_btl_umr_put_t *put)
+{
+    free(put->walk);
+    free(put->remote);
+}
+
+OBJ_CLASS_INSTANCE(mca_btl_umr_put_t, opal_list_item_t, put_construct, put_destruct);
+
+/** Build the next write of a put. The caller has seen room in the queue. */
+static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    const mca_btl_umr_key_t *local = &put->keyset->keys[put->local_index];
+    const mca_btl_umr_key_t *remote = &put->remote[put->remote_index];
+    uint64_t local_left = local->length - put->local_offset;
+    uint64_t remote_left = remote->length - put->remote_offset;
+    uint64_t length = local_left < remote_left ? local_left : remote_left;
+    mca_btl_umr_sq_t *sq = &endpoint->sq;
+    bool last;
+
+    length = length < card->device.max_message ? length : card->device.max_message;
+    last = length == put->left;
+
+    sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, last, &put->last_seq);
+    sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(endpoint->index, put->last_seq);
+    if (last && put->has_fin) {
+        ibv_wr_rdma_write_imm(sq->qpx, remote->rkey, remote->addr + put->remote_offset,
+                              htonl(put->fin));
+    } else {
+        ibv_wr_rdma_write(sq->qpx, remote->rkey, remote->addr + put->remote_offset);
+    }
+    ibv_wr_set_sge(sq->qpx, local->lkey, local->addr + put->local_offset, (uint32_t) length);
+
+    put->started = true;
+    put->left -= length;
+    put->local_offset += length;
+    if (put->local_offset == local->length) {
+        ++put->local_index;
+        put->local_offset = 0;
+    }
+    put->remote_offset += length;
+    if (put->remote_offset == remote->length) {
+        ++put->remote_index;
+        put->remote_offset = 0;
+    }
+    return length;
+}
+
+void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_sq_t *sq = &endpoint->sq;
+    mca_btl_umr_put_t *put, *first = NULL;
+    uint32_t posted = sq->posted;
+    uint64_t bytes = 0;
+    int err;
+
+    if (endpoint->broken || 0 == mca_btl_umr_sq_room(sq)) {
+        return;
+    }
+    /* From the back to the first that is not posted wholly: those in front may be many. */
+    OPAL_LIST_FOREACH_REV (put, &endpoint->puts, mca_btl_umr_put_t) {
+        if (0 == put->left) {
+            break;
+        }
+        first = put;
+    }
+    if (NULL == first) {
+        return;
+    }
+
+    ibv_wr_start(sq->qpx);
+    for (put = first; (opal_list_item_t *) put != opal_list_get_end(&endpoint->puts);
+         put = (mca_btl_umr_put_t *) opal_list_get_next(&put->super)) {
+        while (0 < put->left && 0 < mca_btl_umr_sq_room(sq)) {
+            bytes +=
+                put->direct ? mca_btl_umr_direct_build(endpoint, put) : put_build(endpoint, put);
+        }
+        if (0 == mca_btl_umr_sq_room(sq)) {
+            break;
+        }
+    }
+    err = ibv_wr_complete(sq->qpx);
+    if (0 == err) {
+        card->stats.writes_posted += sq->posted - posted;
+        card->writes_out += sq->posted - posted;
+        card->stats.bytes_written += bytes;
+        return;
+    }
+    /* Nothing of this batch was posted, and nothing will be: the puts of the batch end when what
+     * was posted before them has. */
+    ++card->stats.errors;
+    MCA_BTL_UMR_LOG(card, "writes to %s cannot be posted: %s",
+                    OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
+    sq->posted = posted;
+    for (put = first; (opal_list_item_t *) put != opal_list_get_end(&endpoint->puts);
+         put = (mca_btl_umr_put_t *) opal_list_get_next(&put->super)) {
+        put->left = put->left > 0 ? put->left : 1;
+        put->last_seq = posted;
+    }
+    mca_btl_umr_endpoint_fail(endpoint);
+}
+
+void mca_btl_umr_puts_sweep(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_put_t *put, *next;
+
+    OPAL_LIST_FOREACH_SAFE (put, next, &endpoint->puts, mca_btl_umr_put_t) {
+        bool drained = !put->started || mca_btl_umr_sq_is_done(&endpoint->sq, put->last_seq);
+
+        if (!drained || (0 < put->left && !endpoint->broken)) {
+            break;
+        }
+        /* On a broken endpoint, the ones that were complete before the error were swept then. */
+        put->status = endpoint->broken ? OPAL_ERR_UNREACH : OPAL_SUCCESS;
+        opal_list_remove_item(&endpoint->puts, &put->super);
+        opal_list_append(&card->puts_done, &put->super);
+    }
+}
+
+bool mca_btl_umr_puts_next_done(mca_btl_umr_card_t *card, mca_btl_umr_done_fn_t *done,
+                                void **context, int *status)
+{
+    mca_btl_umr_put_t *put = (mca_btl_umr_put_t *) opal_list_remove_first(&card->puts_done);
+
+    if (NULL == put) {
+        return false;
+    }
+    *done = put->done;
+    *context = put->context;
+    *status = put->status;
+    if (MCA_BTL_UMR_IDLE_KEYS < put->capacity
+        || MCA_BTL_UMR_IDLE_MAX <= opal_list_get_size(&card->puts_idle)) {
+        OBJ_RELEASE(put);
+    } else {
+        opal_list_prepend(&card->puts_idle, &put->super);
+    }
+    return true;
+}
+
+/** Sum of the lengths; false if one is 0 or the sum does not fit. */
+static bool keys_length(const mca_btl_umr_key_t *keys, size_t count, uint64_t *length)
+{
+    *length = 0;
+    for (size_t i = 0; i < count; ++i) {
+        if (0 == keys[i].length || UINT64_MAX - *length < keys[i].length) {
+            return false;
+        }
+        *length += keys[i].length;
+    }
+    return true;
+}
+
+mca_btl_umr_put_t *mca_btl_umr_put_new(mca_btl_umr_card_t *card, const mca_btl_umr_key_t *remote,
+                                       size_t remote_count)
+{
+    mca_btl_umr_put_t *put = (mca_btl_umr_put_t *) opal_list_remove_first(&card->puts_idle);
+
+    if (NULL == put) {
+        put = OBJ_NEW(mca_btl_umr_put_t);
+    }
+    if (NULL != put && put->capacity < remote_count) {
+        void *keys = realloc(put->remote, remote_count * sizeof(*remote));
+
+        if (NULL == keys) {
+            OBJ_RELEASE(put);
+            return NULL;
+        }
+        put->remote = keys;
+        put->capacity = remote_count;
+    }
+    if (NULL != put) {
+        /* (one, mostly: not worth a call) */
+        for (size_t i = 0; i < remote_count; ++i) {
+            put->remote[i] = remote[i];
+        }
+    }
+    return put;
+}
+
+void mca_btl_umr_put_begin(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put,
+                           uint64_t length, const uint32_t *fin, mca_btl_umr_done_fn_t done,
+                           void *context)
+{
+    put->left = length;
+    put->started = false;
+    put->last_seq = 0;
+    put->has_fin = NULL != fin;
+    put->fin = NULL != fin ? *fin : 0;
+    put->status = OPAL_SUCCESS;
+    put->done = done;
+    put->context = context;
+    opal_list_append(&endpoint->puts, &put->super);
+    mca_btl_umr_puts_post(endpoint);
+}
+
+int mca_btl_umr_put(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_keyset_t *keyset,
+                    const mca_btl_umr_key_t *remote, size_t remote_count, const uint32_t *fin,
+                    mca_btl_umr_done_fn_t done, void *context)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_put_t *put;
+    uint64_t length;
+
+    if (!keyset->ready || 0 == remote_count || !keys_length(remote, remote_count, &length)
+        || length != keyset->end - keyset->start
+        || endpoint->card != ((const mca_btl_umr_keyset_object_t *) keyset)->card) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    if (!endpoint->connected || endpoint->broken) {
+        OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+        return OPAL_ERR_UNREACH;
+    }
+    put = mca_btl_umr_put_new(card, remote, remote_count);
+    if (NULL == put) {
+        OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    put->direct = false;
+    put->keyset = keyset;
+    put->local_index = put->remote_index = 0;
+    put->local_offset = put->remote_offset = 0;
+    mca_btl_umr_put_begin(endpoint, put, length, fin, done, context);
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return OPAL_SUCCESS;
+}

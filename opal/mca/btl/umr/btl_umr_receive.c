@@ -1,0 +1,352 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Receives for FINs. They have no buffer: a FIN is immediate data.
+ *
+ * All endpoints share one queue of them (an SRQ), unless the device has none or btl_umr_srq_depth
+ * is 0; then each endpoint posts btl_umr_rq_depth of its own. In either case a FIN is only asked
+ * for when a receive is there for it:
+ *
+ *     depth:  | expected by some endpoint |   free   | taken by FINs that were polled |
+ *             |<-------------- posted -------------->|<----------- missing ---------->|
+ *
+ * Each completion makes one receive missing and ends one expectation, so what is posted is never
+ * less than what is expected, whenever the missing ones are posted again: in batches.
+ *
+ * An endpoint that breaks expects nothing any more. But its queue pair may have taken receives that
+ * nobody has polled yet, and, unlike those of its own, receives of the shared queue are not
+ * flushed. So its expectations are given back only when the device has said that it takes no more
+ * (QP_LAST_WQE_REACHED) and its completions were polled after that.
+ *
+ * For the same reason nobody hears by a flush that the device has stopped a queue pair: its events
+ * tell it.
+ */
+
+#include "opal_config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+
+#include "opal/util/output.h"
+#include "opal/util/proc.h"
+
+#include "opal/mca/btl/umr/btl_umr.h"
+
+/* Receives that are posted at once, at most. */
+#define MCA_BTL_UMR_REFILL 32
+
+/* Seconds that a broken endpoint waits for the device's last word. */
+#define MCA_BTL_UMR_DRAIN_SECONDS 1
+
+/* ------------------------------------------------------------------------------------------- *
+ * The shared queue
+ * ------------------------------------------------------------------------------------------- */
+
+/** Post what is missing. */
+static void refill(mca_btl_umr_card_t *card)
+{
+    mca_btl_umr_receives_t *receives = &card->receives;
+
+    while (0 < receives->missing) {
+        struct ibv_recv_wr wrs[MCA_BTL_UMR_REFILL], *bad;
+        uint32_t count =
+            receives->missing < MCA_BTL_UMR_REFILL ? receives->missing : MCA_BTL_UMR_REFILL;
+        int err;
+
+        memset(wrs, 0, count * sizeof(wrs[0]));
+        for (uint32_t i = 0; i < count; ++i) {
+            wrs[i].wr_id = MCA_BTL_UMR_WR_RECEIVE;
+            wrs[i].next = i + 1 < count ? &wrs[i + 1] : NULL;
+        }
+        err = ibv_post_srq_recv(receives->srq, wrs, &bad);
+        if (0 != err) {
+            /* Up to the bad one they are posted. */
+            receives->missing -= (uint32_t) (bad - wrs);
+            if (!receives->refused) {
+                receives->refused = true;
+                ++card->stats.errors;
+                MCA_BTL_UMR_LOG(card, "receives cannot be posted: %s", strerror(err));
+            }
+            return;
+        }
+        receives->missing -= count;
+    }
+}
+
+static bool shared_start(mca_btl_umr_card_t *card, uint32_t depth)
+{
+    mca_btl_umr_receives_t *receives = &card->receives;
+    struct ibv_srq_init_attr attr;
+
+    memset(&attr, 0, sizeof(attr));
+    attr.attr.max_wr = depth;
+    attr.attr.max_sge = 1;
+    receives->srq = ibv_create_srq(card->device.pd, &attr);
+    if (NULL == receives->srq) {
+        return false;
+    }
+    receives->cq = ibv_create_cq(card->device.context, (int) depth, NULL, NULL, 0);
+    if (NULL == receives->cq) {
+        int err = errno;
+
+        (void) ibv_destroy_srq(receives->srq);
+        receives->srq = NULL;
+        errno = err;
+        return false;
+    }
+    receives->depth = receives->missing = depth;
+    receives->batch = 1 + depth / 8 < MCA_BTL_UMR_REFILL ? 1 + depth / 8 : MCA_BTL_UMR_REFILL;
+    refill(card);
+    /* Twice, for libmlx5 makes as many again, for those that wait for pages. */
+    card->stats.shared_bytes_now =
+        mca_btl_umr_round_up(2 * (uint64_t) depth + 1) * (32 + sizeof(uint64_t))
+        + mca_btl_umr_cq_bytes(receives->cq);
+    return true;
+}
+
+void mca_btl_umr_receives_start(mca_btl_umr_card_t *card)
+{
+    mca_btl_umr_receives_t *receives = &card->receives;
+    uint32_t depth = mca_btl_umr_params.srq_depth;
+    int flags;
+
+    if (receives->started) {
+        return;
+    }
+    receives->started = true;
+    if (0 == depth || 0 >= card->device.attr.max_srq || 0 >= card->device.attr.max_srq_wr) {
+        return;
+    }
+    if ((uint32_t) card->device.attr.max_srq_wr < depth) {
+        depth = (uint32_t) card->device.attr.max_srq_wr;
+    }
+    if (0 < card->device.attr.max_cqe && (uint32_t) card->device.attr.max_cqe < depth) {
+        depth = (uint32_t) card->device.attr.max_cqe;
+    }
+    /* Nobody may wait for an event. */
+    flags = fcntl(card->device.context->async_fd, F_GETFL);
+    if (0 > flags || 0 > fcntl(card->device.context->async_fd, F_SETFL, flags | O_NONBLOCK)
+        || !shared_start(card, depth)) {
+        MCA_BTL_UMR_LOG(card, "no shared receives, each peer gets its own: %s", strerror(errno));
+    }
+}
+
+void mca_btl_umr_receives_stop(mca_btl_umr_card_t *card)
+{
+    mca_btl_umr_receives_t *receives = &card->receives;
+
+    if (NULL != receives->srq) {
+        int err = ibv_destroy_srq(receives->srq);
+        if (0 != err) {
+            MCA_BTL_UMR_LOG(card, "the shared receives cannot be destroyed: %s", strerror(err));
+        }
+        err = ibv_destroy_cq(receives->cq);
+        if (0 != err) {
+            MCA_BTL_UMR_LOG(card, "a completion queue cannot be destroyed: %s", strerror(err));
+        }
+    }
+    receives->srq = NULL;
+    receives->cq = NULL;
+    receives->started = receives->refused = receives->failed = false;
+    receives->depth = receives->missing = receives->expected = 0;
+    receives->idle = 0;
+    card->stats.shared_bytes_now = 0;
+}
+
+/* ------------------------------------------------------------------------------------------- *
+ * The books
+ * ------------------------------------------------------------------------------------------- */
+
+/**
+ * May this endpoint have one more? Half of the receives are for endpoints that have none: peers
+ * that do not answer can have the other half, and the rest of them go on, newcomers too.
+ */
+static bool shared_may_expect(const mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_receives_t *receives = &card->receives;
+    uint32_t keep = 0 < endpoint->fins_expected ? receives->depth / 2 : 0;
+
+    if (receives->depth - receives->missing <= receives->expected + keep) {
+        refill(card);
+    }
+    return receives->depth - receives->missing > receives->expected + keep;
+}
+
+int mca_btl_umr_fin_reserve(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    int rc = OPAL_SUCCESS;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    if (endpoint->broken) {
+        rc = OPAL_ERR_UNREACH;
+    } else if (endpoint->fins_expected == endpoint->fins_max
+               || (NULL != card->receives.srq && !shared_may_expect(endpoint))) {
+        rc = OPAL_ERR_OUT_OF_RESOURCE;
+    } else {
+        ++endpoint->fins_expected;
+        ++card->receives.expected;
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return rc;
+}
+
+/** One FIN less is expected. */
+static void expect_less(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    if (0 < endpoint->fins_expected) {
+        --endpoint->fins_expected;
+        --card->receives.expected;
+    }
+}
+
+void mca_btl_umr_fin_cancel(mca_btl_umr_endpoint_t *endpoint)
+{
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    expect_less(endpoint);
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+}
+
+void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_receives_t *receives = &card->receives;
+
+    if (NULL == receives->srq) {
+        if (!endpoint->broken) {
+            int err = mca_btl_umr_qp_post_receives(endpoint->sq.qp, MCA_BTL_UMR_WR_RECEIVE, 1);
+
+            /* First the receive, then the expectation: a FIN always finds one posted. */
+            if (0 != err) {
+                ++card->stats.errors;
+                MCA_BTL_UMR_LOG(card, "no receive for %s: error %d",
+                                OPAL_NAME_PRINT(endpoint->peer->name), err);
+                mca_btl_umr_endpoint_fail(endpoint);
+            }
+        }
+        expect_less(endpoint);
+        return;
+    }
+    ++receives->missing;
+    expect_less(endpoint);
+    /* The second cannot be, but for FINs that nobody asked for. */
+    if (receives->missing >= receives->batch
+        || receives->depth - receives->missing < receives->expected) {
+        refill(card);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- *
+ * Endpoints that break
+ * ------------------------------------------------------------------------------------------- */
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
+}
+
+static void give_back(mca_btl_umr_endpoint_t *endpoint)
+{
+    while (0 < endpoint->fins_expected) {
+        expect_less(endpoint);
+    }
+}
+
+void mca_btl_umr_receives_leave(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    if (NULL == card->receives.srq || !endpoint->connected) {
+        /* Its own are flushed, or it has taken none. */
+        give_back(endpoint);
+    } else if (0 < endpoint->fins_expected) {
+        endpoint->drain_end = now() + MCA_BTL_UMR_DRAIN_SECONDS;
+        opal_list_append(&card->receives.draining, &endpoint->super);
+    }
+}
+
+void mca_btl_umr_receives_drained(mca_btl_umr_card_t *card)
+{
+    mca_btl_umr_endpoint_t *endpoint, *next;
+
+    OPAL_LIST_FOREACH_SAFE (endpoint, next, &card->receives.draining, mca_btl_umr_endpoint_t) {
+        /* Should a device never say so, it is not waited for for ever; one receive that it took all
+         * the same is made good as soon as it is polled. */
+        if (0 == endpoint->fins_expected || endpoint->last_receive || now() > endpoint->drain_end) {
+            opal_list_remove_item(&card->receives.draining, &endpoint->super);
+            give_back(endpoint);
+        }
+    }
+}
+
+/** No endpoint can receive any more. */
+static void all_fail(mca_btl_umr_card_t *card)
+{
+    card->receives.failed = true;
+    ++card->stats.errors;
+    MCA_BTL_UMR_LOG(card, "%s",
+                    "the shared receives failed: no peer can be received from any more");
+    mca_btl_umr_endpoints_fail(card);
+}
+
+/** The device stopped a queue pair. */
+static void stopped(mca_btl_umr_endpoint_t *endpoint, enum ibv_event_type type)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+    if (IBV_EVENT_QP_LAST_WQE_REACHED == type) {
+        endpoint->last_receive = true;
+    }
+    if (!endpoint->broken) {
+        ++card->stats.errors;
+        MCA_BTL_UMR_LOG(card, "the queue pair to %s was stopped: %s",
+                        OPAL_NAME_PRINT(endpoint->peer->name), ibv_event_type_str(type));
+        mca_btl_umr_endpoint_fail(endpoint);
+    }
+}
+
+void mca_btl_umr_receives_events(mca_btl_umr_card_t *card)
+{
+    struct ibv_async_event event;
+
+    while (0 == ibv_get_async_event(card->device.context, &event)) {
+        enum ibv_event_type type = event.event_type;
+        mca_btl_umr_endpoint_t *endpoint = NULL;
+        bool shared = false;
+
+        switch (type) {
+        case IBV_EVENT_QP_FATAL:
+        case IBV_EVENT_QP_REQ_ERR:
+        case IBV_EVENT_QP_ACCESS_ERR:
+        case IBV_EVENT_QP_LAST_WQE_REACHED:
+            /* NULL: the queue pair of mappings, whose completions tell enough */
+            endpoint = mca_btl_umr_endpoint_of_qp(card, event.element.qp->qp_num);
+            break;
+        case IBV_EVENT_SRQ_ERR:
+            shared = event.element.srq == card->receives.srq;
+            break;
+        default:
+            break;
+        }
+        /* Before anything is destroyed: that waits for it. */
+        ibv_ack_async_event(&event);
+        if (NULL != endpoint) {
+            stopped(endpoint, type);
+        } else if (shared && !card->receives.failed) {
+            all_fail(card);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * What a pointer is. Each thread remembers the last few allocations that it saw, so that no lock is
+ * needed; a range counts only if the driver still gives its BUFFER_ID for the address.
+ */
+
+#include "umrddt_gpu_driver.h"
+
+#include <string.h>
+
+#include "opal/constants.h"
+
+#define RANGES 8
+
+static __thread opal_umrddt_gpu_memory_t ranges[RANGES];
+static __thread unsigned next_range;
+
+static opal_umrddt_gpu_driver_stats_t counts;
+
+static void count(uint64_t *counter)
+{
+    __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
+}
+
+/* What is asked for; an old driver may not know those from BASIC on, and then knows none. */
+enum {
+    BASIC = 6,
+    ALL = 11
+};
+static CUpointer_attribute attributes[ALL] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                              CU_POINTER_ATTRIBUTE_BUFFER_ID,
+                                              CU_POINTER_ATTRIBUTE_IS_MANAGED,
+                                              CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                              CU_POINTER_ATTRIBUTE_CONTEXT,
+                                              CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                                              CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                              CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                              CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                              CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES,
+                                              CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
+static int known = ALL;
+
+/* Where the driver writes; wider than some of its answers, so all are 0 before. */
+typedef struct answers_t {
+    uint32_t type;
+    uint64_t buffer_id;
+    uint32_t managed;
+    int32_t device;
+    CUcontext ctx;
+    uint32_t sync_memops;
+    CUdeviceptr base;
+    size_t size;
+    uint32_t legacy_ipc;
+    uint64_t handles;
+    CUmemoryPool pool;
+} answers_t;
+
+static CUresult ask(const opal_umrddt_gpu_driver_t *driver, uintptr_t address, answers_t *answers)
+{
+    void *data[ALL] = {&answers->type,    &answers->buffer_id, &answers->managed,
+                       &answers->device,  &answers->ctx,       &answers->sync_memops,
+                       &answers->base,    &answers->size,      &answers->legacy_ipc,
+                       &answers->handles, &answers->pool};
+    int n = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    CUresult rc;
+
+    memset(answers, 0, sizeof(*answers));
+    count(&counts.queries);
+    rc = driver->cuPointerGetAttributes((unsigned) n, attributes, data, address);
+    if (CUDA_ERROR_INVALID_VALUE == rc && ALL == n) {
+        memset(answers, 0, sizeof(*answers));
+        count(&counts.queries);
+        rc = driver->cuPointerGetAttributes(BASIC, attributes, data, address);
+        if (CUDA_SUCCESS == rc) {
+            __atomic_store_n(&known, BASIC, __ATOMIC_RELAXED);
+        }
+    }
+    return rc;
+}
+
+/* Results that mean that nobody has made any memory of devices, or that it is gone with the driver.
+ */
+static bool nobody(CUresult rc)
+{
+    return CUDA_ERROR_NOT_INITIALIZED == rc || CUDA_ERROR_DEINITIALIZED == rc
+           || CUDA_ERROR_NO_DEVICE == rc || CUDA_ERROR_INVALID_VALUE == rc;
+}
+
+static bool holds(const opal_umrddt_gpu_memory_t *range, uintptr_t address)
+{
+    return address - range->base < range->size;
+}
+
+/* Found and still the same allocation. */
+static bool recall(const opal_umrddt_gpu_driver_t *driver, uintptr_t address,
+                   opal_umrddt_gpu_memory_t *memory)
+{
+    uint64_t id = 0;
+    int i;
+
+    for (i = 0; i < RANGES && !holds(&ranges[i], address); i++) {
+    }
+    if (RANGES == i) {
+        return false;
+    }
+    count(&counts.queries);
+    if (CUDA_SUCCESS == driver->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, address)
+        && id == ranges[i].buffer_id) {
+        count(&counts.hits);
+        *memory = ranges[i];
+        return true;
+    }
+    count(&counts.stale);
+    memset(&ranges[i], 0, sizeof(ranges[i]));
+    return false;
+}
+
+int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memory)
+{
+    const opal_umrddt_gpu_driver_t *driver;
+    answers_t answers;
+    CUresult rc;
+
+    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
+        memset(memory, 0, sizeof(*memory));
+        return OPAL_SUCCESS;
+    }
+    if (recall(driver, (uintptr_t) address, memory)) {
+        return OPAL_SUCCESS;
+    }
+    rc = ask(driver, (uintptr_t) address, &answers);
+    if (CUDA_SUCCESS != rc && !nobody(rc)) {
+        return OPAL_ERROR;
+    }
+    memset(memory, 0, sizeof(*memory));
+    if (CUDA_SUCCESS != rc || 0 == answers.type) {
+        return OPAL_SUCCESS;
+    }
+    memory->kind = 0 != answers.managed                       ? OPAL_UMRDDT_GPU_MANAGED
+                   : CU_MEMORYTYPE_HOST == (int) answers.type ? OPAL_UMRDDT_GPU_PINNED
+                                                              : OPAL_UMRDDT_GPU_DEVICE;
+    memory->device = answers.device;
+    memory->buffer_id = answers.buffer_id;
+    memory->base = answers.base;
+    memory->size = answers.size;
+    memory->ctx = answers.ctx;
+    memory->pool = answers.pool;
+    memory->legacy_ipc = 0 != answers.legacy_ipc;
+    memory->sync_memops = 0 != answers.sync_memops;
+    memory->handles = (uint32_t) answers.handles;
+    /* SYNC_MEMOPS can change without a new BUFFER_ID; who needs it to be on sets it. */
+    ranges[next_range] = *memory;
+    next_range = (next_range + 1) % RANGES;
+    return OPAL_SUCCESS;
+}
+
+void opal_umrddt_gpu_driver_stats(opal_umrddt_gpu_driver_stats_t *stats)
+{
+    stats->queries = __atomic_load_n(&counts.queries, __ATOMIC_RELAXED);
+    stats->hits = __atomic_load_n(&counts.hits, __ATOMIC_RELAXED);
+    stats->stale = __atomic_load_n(&counts.stale, __ATOMIC_RELAXED);
+}

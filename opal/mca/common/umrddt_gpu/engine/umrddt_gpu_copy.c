@@ -1,0 +1,398 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Copies: what begins them, and how their end is seen. Each has a word of memory that its stream
+ * writes when all before is done and visible. Where streams cannot, there is an event.
+ */
+
+#include "umrddt_gpu_engine_private.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
+
+/* Tests of a copy between two calls of the driver. */
+#define TESTS_PER_QUERY 1024
+#define TESTS_PER_EVENT 8
+/* Tests in a row before a waiting thread lets others run. */
+#define TESTS_PER_YIELD 64
+
+/* ---------------------------------------------------------------------------------------------
+ * Copies that are not in use
+ * ------------------------------------------------------------------------------------------- */
+
+unsigned char *opal_umrddt_gpu_registered(opal_umrddt_gpu_engine_t *engine, size_t bytes,
+                                          CUdeviceptr *there)
+{
+    const opal_umrddt_gpu_driver_t *driver = engine->driver;
+    void *memory = NULL;
+
+    if (0 != posix_memalign(&memory, 4096, bytes)) {
+        return NULL;
+    }
+    memset(memory, 0, bytes);
+    *there = 0;
+    if (CUDA_SUCCESS
+        == driver->cuMemHostRegister_v2(
+            memory, bytes, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)) {
+        if (CUDA_SUCCESS != driver->cuMemHostGetDevicePointer_v2(there, memory, 0)) {
+            (void) driver->cuMemHostUnregister(memory);
+            *there = 0;
+        }
+    }
+    return memory;
+}
+
+static int make_slab(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_slab_t **made)
+{
+    opal_umrddt_gpu_slab_t *slab = calloc(1, sizeof(*slab));
+    int i;
+
+    if (NULL == slab) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    slab->flags = opal_umrddt_gpu_registered(engine, SLAB * FLAG_BYTES, &slab->there);
+    if (NULL == slab->flags) {
+        free(slab);
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    for (i = 0; i < SLAB; ++i) {
+        opal_umrddt_gpu_copy_t *copy = &slab->copy[i];
+
+        copy->engine = engine;
+        copy->flag = (volatile uint32_t *) (void *) (slab->flags + i * FLAG_BYTES);
+        copy->flag_there = 0 != slab->there ? slab->there + (CUdeviceptr) (i * FLAG_BYTES) : 0;
+        copy->next = i + 1 < SLAB ? &slab->copy[i + 1] : NULL;
+    }
+    *made = slab;
+    return OPAL_SUCCESS;
+}
+
+opal_umrddt_gpu_copy_t *opal_umrddt_gpu_copy_pop(opal_umrddt_gpu_engine_t *engine)
+{
+    opal_umrddt_gpu_copy_t *copy = engine->idle;
+
+    if (OPAL_LIKELY(NULL != copy)) {
+        engine->idle = copy->next;
+        copy->stream = engine->stream[engine->next_stream++ % STREAMS];
+        copy->tests = 0;
+    }
+    return copy;
+}
+
+int opal_umrddt_gpu_copy_take(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_copy_t **copy)
+{
+    opal_umrddt_gpu_slab_t *slab;
+    int rc;
+
+    pthread_mutex_lock(&engine->lock);
+    while (OPAL_UNLIKELY(NULL == (*copy = opal_umrddt_gpu_copy_pop(engine)))) {
+        pthread_mutex_unlock(&engine->lock);
+        rc = make_slab(engine, &slab);
+        if (OPAL_SUCCESS != rc) {
+            return rc;
+        }
+        pthread_mutex_lock(&engine->lock);
+        slab->next = engine->slabs;
+        engine->slabs = slab;
+        slab->copy[SLAB - 1].next = engine->idle;
+        engine->idle = &slab->copy[0];
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return OPAL_SUCCESS;
+}
+
+void opal_umrddt_gpu_copy_drop(opal_umrddt_gpu_copy_t *copy)
+{
+    opal_umrddt_gpu_engine_t *engine = copy->engine;
+
+    pthread_mutex_lock(&engine->lock);
+    copy->next = engine->idle;
+    engine->idle = copy;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+void opal_umrddt_gpu_copies_free(opal_umrddt_gpu_engine_t *engine, bool alive)
+{
+    const opal_umrddt_gpu_driver_t *driver = engine->driver;
+    int i;
+
+    while (NULL != engine->slabs) {
+        opal_umrddt_gpu_slab_t *slab = engine->slabs;
+
+        engine->slabs = slab->next;
+        for (i = 0; alive && i < SLAB; ++i) {
+            if (NULL != slab->copy[i].event) {
+                (void) driver->cuEventDestroy_v2(slab->copy[i].event);
+            }
+        }
+        if (alive && 0 != slab->there) {
+            (void) driver->cuMemHostUnregister(slab->flags);
+        }
+        free(slab->flags);
+        free(slab);
+    }
+    engine->idle = NULL;
+    if (NULL != engine->reserve) {
+        if (alive) {
+            (void) driver->cuMemHostUnregister(engine->reserve);
+        }
+        free(engine->reserve);
+        engine->reserve = NULL;
+    }
+}
+
+/* Give up what a copy holds, and the copy. @param[in] rc  how it ended */
+static int finish(opal_umrddt_gpu_copy_t *copy, int rc)
+{
+    opal_umrddt_gpu_engine_t *engine = copy->engine;
+    opal_umrddt_gpu_shape_t *unused[2] = {NULL, NULL};
+    void *pinned[2] = {NULL, NULL};
+    int i;
+
+    pthread_mutex_lock(&engine->lock);
+    for (i = 0; i < 2; ++i) {
+        if (NULL != copy->shape[i]
+            && OPAL_UNLIKELY(opal_umrddt_gpu_shape_unuse(
+                copy->shape[i], OPAL_SUCCESS == rc && copy->listed[i], &pinned[i]))) {
+            unused[i] = copy->shape[i];
+        }
+        copy->shape[i] = NULL;
+        copy->listed[i] = false;
+    }
+    copy->next = engine->idle;
+    engine->idle = copy;
+    pthread_mutex_unlock(&engine->lock);
+    for (i = 0; i < 2; ++i) {
+        if (NULL != pinned[i]) {
+            opal_umrddt_gpu_staging_put(pinned[i]);
+        }
+        if (NULL != unused[i]) {
+            opal_umrddt_gpu_shape_free(engine, unused[i]);
+        }
+    }
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Beginning
+ * ------------------------------------------------------------------------------------------- */
+
+/* Have the stream say that it is done. */
+static int signal_end(opal_umrddt_gpu_copy_t *copy)
+{
+    const opal_umrddt_gpu_driver_t *driver = copy->engine->driver;
+    CUresult rc = CUDA_ERROR_NOT_SUPPORTED;
+
+    copy->by_event = false;
+    if (0 != copy->flag_there && __atomic_load_n(&copy->engine->writes_values, __ATOMIC_RELAXED)) {
+        ++copy->turn;
+        rc = driver->cuStreamWriteValue32_v2(copy->stream, copy->flag_there, copy->turn,
+                                             CU_STREAM_WRITE_VALUE_DEFAULT);
+        if (CUDA_SUCCESS == rc) {
+            return OPAL_SUCCESS;
+        }
+        --copy->turn;
+        if (CUDA_ERROR_NOT_SUPPORTED == rc) {
+            __atomic_store_n(&copy->engine->writes_values, false, __ATOMIC_RELAXED);
+        }
+    }
+    if (NULL == copy->event
+        && CUDA_SUCCESS != driver->cuEventCreate(&copy->event, CU_EVENT_DISABLE_TIMING)) {
+        copy->event = NULL;
+        return OPAL_ERROR;
+    }
+    copy->by_event = true;
+    return opal_umrddt_gpu_engine_error(driver->cuEventRecord(copy->event, copy->stream));
+}
+
+/* By the driver's copies. @param[in] route  the boxes to do it with; NULL: as many as it takes */
+static int submit_copies(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
+                         uint64_t start, uint64_t end, const opal_umrddt_gpu_route_t *route,
+                         bool single)
+{
+    opal_umrddt_gpu_engine_t *engine = copy->engine;
+    CUcontext homes[2];
+    bool apart;
+    int rc = opal_umrddt_gpu_homes(engine, places, homes, &apart);
+
+    if (OPAL_SUCCESS != rc) {
+        return OPAL_ERR_OUT_OF_RESOURCE == rc ? rc : OPAL_ERROR;
+    }
+    return opal_umrddt_gpu_engine_error(
+        NULL == route || apart ? opal_umrddt_gpu_route_blocks(engine, copy->stream, places, start,
+                                                              end, single, apart ? homes : NULL)
+                               : opal_umrddt_gpu_route_go(engine, copy->stream, route, places));
+}
+
+/* Submit it all, but for the end. */
+static int submit(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
+                  uint64_t start, uint64_t end, bool keep)
+{
+    opal_umrddt_gpu_engine_t *engine = copy->engine;
+    const int how = opal_umrddt_gpu_engine_set.how;
+    opal_umrddt_gpu_route_t route;
+
+    if (OPAL_UMRDDT_GPU_HOW_BLOCKS == how) {
+        return submit_copies(copy, places, start, end, NULL, true);
+    }
+    if (OPAL_UMRDDT_GPU_HOW_KERNEL != how || !engine->kernels) {
+        opal_umrddt_gpu_route_find(engine, places, start, end, keep, &route);
+        if (0 < route.n) {
+            return submit_copies(copy, places, start, end, &route, false);
+        }
+    }
+    if (!engine->kernels || REACH_KERNELS != opal_umrddt_gpu_reach(engine, &places[0], true)
+        || REACH_KERNELS != opal_umrddt_gpu_reach(engine, &places[1], true)) {
+        return submit_copies(copy, places, start, end, NULL, false);
+    }
+    return opal_umrddt_gpu_launch(copy, places, start, end, keep);
+}
+
+int opal_umrddt_gpu_copy_direct(opal_umrddt_gpu_engine_t *engine,
+                                const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                uint64_t end, bool keep, opal_umrddt_gpu_copy_t **result)
+{
+    opal_umrddt_gpu_copy_t *copy;
+    CUresult launched;
+    int rc;
+
+    if (opal_umrddt_gpu_launch_again(engine, places, start, end, &copy, &launched)) {
+        copy->kind = COPY_DIRECT;
+        rc = opal_umrddt_gpu_engine_error(launched);
+    } else {
+        rc = opal_umrddt_gpu_copy_take(engine, &copy);
+        if (OPAL_SUCCESS != rc) {
+            return rc;
+        }
+        copy->kind = COPY_DIRECT;
+        rc = submit(copy, places, start, end, keep);
+    }
+    if (OPAL_SUCCESS == rc && OPAL_UNLIKELY(OPAL_SUCCESS != signal_end(copy))) {
+        /* Nothing will say that it is done: so be it done now. */
+        copy->kind = COPY_OVER;
+        rc = opal_umrddt_gpu_engine_error(engine->driver->cuStreamSynchronize(copy->stream));
+    } else if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
+        /* A part of it may be under way, in memory that is the caller's. */
+        (void) engine->driver->cuStreamSynchronize(copy->stream);
+    }
+    if (OPAL_SUCCESS != rc) {
+        return finish(copy, rc);
+    }
+    *result = copy;
+    return OPAL_SUCCESS;
+}
+
+static bool on_host(const opal_umrddt_gpu_place_t *place)
+{
+    return OPAL_UMRDDT_GPU_HOST == place->kind;
+}
+
+/* The CPU reaches both, and one of them nobody else. */
+static bool cpu_does_it(const opal_umrddt_gpu_place_t places[2])
+{
+    return (on_host(&places[0])
+            && (on_host(&places[1]) || OPAL_UMRDDT_GPU_PINNED == places[1].kind))
+           || (on_host(&places[1]) && OPAL_UMRDDT_GPU_PINNED == places[0].kind);
+}
+
+int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_place_t *from,
+                         const opal_umrddt_gpu_place_t *to, uint64_t start, uint64_t end,
+                         opal_umrddt_gpu_copy_t **copy)
+{
+    const opal_umrddt_gpu_place_t places[2] = {*from, *to};
+    bool pushed;
+    int rc;
+
+    if (start > end || (NULL != from->layout && end > from->layout->size)
+        || (NULL != to->layout && end > to->layout->size)) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    rc = opal_umrddt_gpu_engine_swap_in(engine, &pushed);
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    if (start == end || cpu_does_it(places)) {
+        rc = opal_umrddt_gpu_copy_take(engine, copy);
+        if (OPAL_SUCCESS == rc) {
+            (*copy)->kind = COPY_OVER;
+            opal_umrddt_gpu_route_host(places, start, end);
+        }
+    } else if (on_host(from) || on_host(to)) {
+        rc = opal_umrddt_gpu_staged_begin(engine, places, start, end, copy);
+    } else {
+        rc = opal_umrddt_gpu_copy_direct(engine, places, start, end, true, copy);
+    }
+    opal_umrddt_gpu_engine_swap_out(engine, pushed);
+    if (OPAL_SUCCESS == rc) {
+        COUNT(copies, 1);
+    }
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The end
+ * ------------------------------------------------------------------------------------------- */
+
+static bool flag_is_up(const opal_umrddt_gpu_copy_t *copy)
+{
+    return __atomic_load_n(copy->flag, __ATOMIC_ACQUIRE) == copy->turn;
+}
+
+/* What the driver says. */
+static int ask(opal_umrddt_gpu_copy_t *copy)
+{
+    const opal_umrddt_gpu_driver_t *driver = copy->engine->driver;
+    CUresult rc;
+    bool pushed;
+
+    if (OPAL_SUCCESS != opal_umrddt_gpu_engine_swap_in(copy->engine, &pushed)) {
+        return OPAL_ERROR;
+    }
+    rc = copy->by_event ? driver->cuEventQuery(copy->event) : driver->cuStreamQuery(copy->stream);
+    opal_umrddt_gpu_engine_swap_out(copy->engine, pushed);
+    return CUDA_SUCCESS == rc           ? OPAL_SUCCESS
+           : CUDA_ERROR_NOT_READY == rc ? OPAL_ERR_RESOURCE_BUSY
+                                        : OPAL_ERROR;
+}
+
+static int test_direct(opal_umrddt_gpu_copy_t *copy)
+{
+    if (!copy->by_event && OPAL_LIKELY(flag_is_up(copy))) {
+        return OPAL_SUCCESS;
+    }
+    ++copy->tests;
+    return 0 == copy->tests % (copy->by_event ? TESTS_PER_EVENT : TESTS_PER_QUERY)
+               ? ask(copy)
+               : OPAL_ERR_RESOURCE_BUSY;
+}
+
+int opal_umrddt_gpu_copy_test(opal_umrddt_gpu_copy_t *copy)
+{
+    int rc = COPY_OVER == copy->kind     ? OPAL_SUCCESS
+             : COPY_STAGED == copy->kind ? opal_umrddt_gpu_staged_test(copy)
+                                         : test_direct(copy);
+
+    return OPAL_ERR_RESOURCE_BUSY == rc ? rc : finish(copy, rc);
+}
+
+int opal_umrddt_gpu_copy_wait(opal_umrddt_gpu_copy_t *copy)
+{
+    unsigned tests = 0;
+    int rc;
+
+    while (OPAL_ERR_RESOURCE_BUSY == (rc = opal_umrddt_gpu_copy_test(copy))) {
+        if (0 == ++tests % TESTS_PER_YIELD) {
+            (void) sched_yield();
+        }
+    }
+    return rc;
+}

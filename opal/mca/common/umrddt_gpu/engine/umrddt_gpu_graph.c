@@ -1,0 +1,194 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Graphs of one kernel: a launch that is done again and again costs less where the driver has it
+ * ready. There is one for a remembered launch at most, made when that was done a few times. Nothing
+ * in it is ever changed: a launch that is forgotten, or is another one now, has no graph any more.
+ *
+ * A graph is launched without the lock, by one thread at a time; others launch the kernel
+ * meanwhile. Its state says who frees it, if the launch is forgotten just then.
+ */
+
+#include "umrddt_gpu_engine_private.h"
+
+#include <string.h>
+
+/* Launches of the same, after which a graph is made. */
+#define AFTER 4
+/* A graph gives way to another when it was not used during so many launches: else launches that are
+ * more than there may be graphs would take them from each other all the time. */
+#define IDLE 4096
+
+static int state_of(const opal_umrddt_gpu_graph_t *graph)
+{
+    return __atomic_load_n(&graph->state, __ATOMIC_ACQUIRE);
+}
+
+/* With the lock. @param[in] alive  the context is there */
+static void destroy(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_graph_t *graph, bool alive)
+{
+    if (alive) {
+        (void) engine->driver->cuGraphExecDestroy(graph->exec);
+    }
+    graph->exec = NULL;
+    graph->again = 0;
+    --engine->graphs;
+    COUNT(graphs_now, UINT64_MAX);
+    __atomic_store_n(&graph->state, GRAPH_NONE, __ATOMIC_RELEASE);
+}
+
+static opal_umrddt_gpu_graph_t *graph_of(opal_umrddt_gpu_engine_t *engine,
+                                         const opal_umrddt_gpu_launch_t *launch)
+{
+    return &engine->graph[launch - engine->launch];
+}
+
+/* What the driver needs to do it. */
+static CUresult instantiate(opal_umrddt_gpu_engine_t *engine,
+                            const opal_umrddt_gpu_launch_t *launch, CUgraphExec *exec)
+{
+    const opal_umrddt_gpu_driver_t *driver = engine->driver;
+    void *params[] = {(void *) &launch->args};
+    CUDA_KERNEL_NODE_PARAMS node;
+    CUgraphNode kernel;
+    CUgraph graph;
+    CUresult rc;
+
+    memset(&node, 0, sizeof(node));
+    node.func = launch->function;
+    node.gridDimX = launch->grid[0];
+    node.gridDimY = launch->grid[1];
+    node.gridDimZ = launch->grid[2];
+    node.blockDimX = launch->block[0];
+    node.blockDimY = launch->block[1];
+    node.blockDimZ = launch->block[2];
+    node.kernelParams = params;
+    rc = driver->cuGraphCreate(&graph, 0);
+    if (CUDA_SUCCESS != rc) {
+        return rc;
+    }
+    rc = driver->cuGraphAddKernelNode_v2(&kernel, graph, NULL, 0, &node);
+    if (CUDA_SUCCESS == rc) {
+        rc = driver->cuGraphInstantiateWithFlags(exec, graph, 0);
+    }
+    (void) driver->cuGraphDestroy(graph);
+    return rc;
+}
+
+/* Is there room for one more; what nobody used for long makes some. */
+static bool have_room(opal_umrddt_gpu_engine_t *engine)
+{
+    opal_umrddt_gpu_graph_t *oldest = NULL;
+    int i;
+
+    if (opal_umrddt_gpu_engine_set.graphs > engine->graphs) {
+        return true;
+    }
+    for (i = 0; i < LAUNCHES; ++i) {
+        opal_umrddt_gpu_graph_t *graph = &engine->graph[i];
+
+        if (GRAPH_READY == state_of(graph) && (NULL == oldest || oldest->used > graph->used)) {
+            oldest = graph;
+        }
+    }
+    if (NULL == oldest || engine->launched < oldest->used + IDLE) {
+        return false;
+    }
+    destroy(engine, oldest, true);
+    return opal_umrddt_gpu_engine_set.graphs > engine->graphs;
+}
+
+/* A launch that has none was done once more: is it time for one? */
+static void consider(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_launch_t *launch,
+                     opal_umrddt_gpu_graph_t *graph)
+{
+    if (0 == opal_umrddt_gpu_engine_set.graphs || engine->no_graphs || AFTER > ++graph->again) {
+        return;
+    }
+    graph->again = 0;
+    if (!have_room(engine)) {
+        return;
+    }
+    if (CUDA_SUCCESS != instantiate(engine, launch, &graph->exec)) {
+        graph->exec = NULL;
+        engine->no_graphs = true;
+        return;
+    }
+    ++engine->graphs;
+    COUNT(graphs_made, 1);
+    COUNT(graphs_now, 1);
+    __atomic_store_n(&graph->state, GRAPH_READY, __ATOMIC_RELEASE);
+}
+
+opal_umrddt_gpu_graph_t *opal_umrddt_gpu_graph_take(opal_umrddt_gpu_engine_t *engine,
+                                                    const opal_umrddt_gpu_launch_t *launch)
+{
+    opal_umrddt_gpu_graph_t *graph = graph_of(engine, launch);
+
+    ++engine->launched;
+    if (OPAL_UNLIKELY(GRAPH_NONE == state_of(graph))) {
+        consider(engine, launch, graph);
+    }
+    if (GRAPH_READY != state_of(graph)) {
+        return NULL;
+    }
+    graph->used = engine->launched;
+    __atomic_store_n(&graph->state, GRAPH_BUSY, __ATOMIC_RELEASE);
+    return graph;
+}
+
+CUresult opal_umrddt_gpu_graph_go(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_graph_t *graph,
+                                  CUstream stream)
+{
+    const CUresult rc = engine->driver->cuGraphLaunch(graph->exec, stream);
+    int busy = GRAPH_BUSY;
+
+    if (OPAL_LIKELY(CUDA_SUCCESS == rc)) {
+        COUNT(graph_launches, 1);
+        if (OPAL_LIKELY(__atomic_compare_exchange_n(&graph->state, &busy, GRAPH_READY, false,
+                                                    __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))) {
+            return rc;
+        }
+    }
+    pthread_mutex_lock(&engine->lock);
+    if (CUDA_SUCCESS != rc) {
+        /* A driver that cannot do this will not do the next one either. */
+        engine->no_graphs = true;
+    }
+    destroy(engine, graph, true);
+    pthread_mutex_unlock(&engine->lock);
+    return rc;
+}
+
+void opal_umrddt_gpu_graph_forget(opal_umrddt_gpu_engine_t *engine,
+                                  const opal_umrddt_gpu_launch_t *launch)
+{
+    opal_umrddt_gpu_graph_t *graph = graph_of(engine, launch);
+    int busy = GRAPH_BUSY;
+
+    graph->again = 0;
+    if (__atomic_compare_exchange_n(&graph->state, &busy, GRAPH_DOOMED, false, __ATOMIC_ACQ_REL,
+                                    __ATOMIC_ACQUIRE)) {
+        return;
+    }
+    if (GRAPH_READY == busy) {
+        destroy(engine, graph, true);
+    }
+}
+
+void opal_umrddt_gpu_graphs_free(opal_umrddt_gpu_engine_t *engine, bool alive)
+{
+    int i;
+
+    for (i = 0; i < LAUNCHES; ++i) {
+        if (GRAPH_NONE != state_of(&engine->graph[i])) {
+            destroy(engine, &engine->graph[i], alive);
+        }
+    }
+}

@@ -1,0 +1,262 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Launches: from two places to a kernel and its argument. What was launched once is remembered with
+ * everything that the driver is told, as an application does the same again and again: then nothing
+ * is looked up but that. A shape that leaves the cache takes its launches with it, and with them
+ * the address of its list.
+ */
+
+#include "umrddt_gpu_engine_private.h"
+
+#include <string.h>
+
+/* ---------------------------------------------------------------------------------------------
+ * The first time
+ * ------------------------------------------------------------------------------------------- */
+
+static CUresult function_of(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_id_t kernel,
+                            CUfunction *function)
+{
+    CUresult rc = CUDA_SUCCESS;
+
+    /* Threads may ask for the same at once, and get the same. */
+    *function = __atomic_load_n(&engine->function[kernel], __ATOMIC_RELAXED);
+    if (OPAL_UNLIKELY(NULL == *function)) {
+        rc = engine->driver->cuModuleGetFunction(function, engine->module,
+                                                 opal_umrddt_gpu_kernel_name(kernel));
+        if (CUDA_SUCCESS == rc) {
+            __atomic_store_n(&engine->function[kernel], *function, __ATOMIC_RELAXED);
+        }
+    }
+    return rc;
+}
+
+/* Both ends for a plan; lists are seen to. */
+static int make_ends(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
+                     bool may_travel, opal_umrddt_gpu_end_t ends[2])
+{
+    opal_umrddt_gpu_engine_t *engine = copy->engine;
+    int i, rc = OPAL_SUCCESS;
+
+    for (i = 0; OPAL_SUCCESS == rc && i < 2; ++i) {
+        const opal_umrddt_gpu_place_t *other = &places[1 - i];
+        CUdeviceptr list = 0;
+
+        memset(&ends[i], 0, sizeof(ends[i]));
+        rc = opal_umrddt_gpu_translate(engine, &places[i], &ends[i].address);
+        if (OPAL_SUCCESS != rc || NULL == places[i].layout) {
+            continue;
+        }
+        if (NULL == copy->shape[i]) {
+            rc = opal_umrddt_gpu_shape_get(engine, places[i].layout, &copy->shape[i]);
+        }
+        if (OPAL_SUCCESS == rc) {
+            rc = opal_umrddt_gpu_shape_list(
+                engine, copy->shape[i], copy->stream,
+                may_travel
+                    && (NULL == other->layout
+                        || opal_iov_cache_layout_is_contiguous(other->layout)),
+                &list);
+        }
+        if (OPAL_SUCCESS == rc) {
+            copy->listed[i] = 0 != list;
+            ends[i].list = list;
+            ends[i].map = copy->shape[i]->map;
+        }
+    }
+    return rc;
+}
+
+/* The first of the slots where it may be. */
+static opal_umrddt_gpu_launch_t *slots_of(opal_umrddt_gpu_engine_t *engine,
+                                          const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                          uint64_t end)
+{
+    uint64_t mix = places[0].address * UINT64_C(0x9e3779b97f4a7c15)
+                   ^ places[1].address * UINT64_C(0xc2b2ae3d27d4eb4f) ^ start << 7 ^ end;
+    int i;
+
+    for (i = 0; i < 2; ++i) {
+        mix += NULL == places[i].layout ? 0 : places[i].layout->id << (4 * i);
+    }
+    mix ^= mix >> 32;
+    mix ^= mix >> 16;
+    return &engine->launch[(mix ^ mix >> 8) % (LAUNCHES / WAYS) * WAYS];
+}
+
+static bool is_at(const opal_umrddt_gpu_launch_t *launch, const opal_umrddt_gpu_place_t places[2],
+                  int i)
+{
+    return launch->address[i] == places[i].address
+           && launch->id[i] == (NULL == places[i].layout ? 0 : places[i].layout->id);
+}
+
+/* With the lock. */
+static opal_umrddt_gpu_launch_t *find(opal_umrddt_gpu_engine_t *engine,
+                                      const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                      uint64_t end)
+{
+    opal_umrddt_gpu_launch_t *slots = slots_of(engine, places, start, end);
+    int i;
+
+    for (i = 0; i < WAYS; ++i) {
+        if (slots[i].end == end && slots[i].start == start && is_at(&slots[i], places, 0)
+            && is_at(&slots[i], places, 1)) {
+            return &slots[i];
+        }
+    }
+    return NULL;
+}
+
+/* Whether a launch is the same for everybody: its lists are there, none is in the argument. */
+static bool is_lasting(const opal_umrddt_gpu_copy_t *copy, int which)
+{
+    const opal_umrddt_gpu_shape_t *shape = copy->shape[which];
+
+    return NULL == shape || (shape->kept && (0 == shape->map->n || shape->ready));
+}
+
+static void remember(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
+                     const opal_umrddt_gpu_plan_t *plan, CUfunction function)
+{
+    opal_umrddt_gpu_engine_t *engine = copy->engine;
+    const umrddt_gpu_args_t *args = &plan->args.args;
+    opal_umrddt_gpu_launch_t *launch;
+    opal_umrddt_gpu_launch_t mine;
+    int i;
+
+    if (sizeof(*args) != plan->args_bytes) {
+        return;
+    }
+    memset(&mine, 0, sizeof(mine));
+    for (i = 0; i < 2; ++i) {
+        mine.id[i] = NULL == places[i].layout ? 0 : places[i].layout->id;
+        mine.address[i] = places[i].address;
+        mine.shape[i] = copy->shape[i];
+    }
+    mine.start = args->start;
+    mine.end = args->end;
+    mine.function = function;
+    memcpy(mine.grid, plan->grid, sizeof(mine.grid));
+    memcpy(mine.block, plan->block, sizeof(mine.block));
+    memcpy(&mine.args, args, sizeof(mine.args));
+    pthread_mutex_lock(&engine->lock);
+    if (is_lasting(copy, 0) && is_lasting(copy, 1)) {
+        launch = find(engine, places, args->start, args->end);
+        if (NULL == launch) {
+            launch = slots_of(engine, places, args->start, args->end);
+            for (i = 0; i < WAYS && 0 != launch[i].end; ++i) {
+            }
+            launch += WAYS > i ? (unsigned) i : engine->next_way++ % WAYS;
+        }
+        if (0 != memcmp(launch, &mine, sizeof(mine))) {
+            opal_umrddt_gpu_graph_forget(engine, launch);
+            memcpy(launch, &mine, sizeof(mine));
+        }
+    }
+    pthread_mutex_unlock(&engine->lock);
+}
+
+int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
+                           uint64_t start, uint64_t end, bool keep)
+{
+    opal_umrddt_gpu_engine_t *engine = copy->engine;
+    opal_umrddt_gpu_end_t ends[2];
+    opal_umrddt_gpu_plan_t plan;
+    void *params[] = {&plan.args};
+    CUfunction function;
+    CUresult result;
+    int rc;
+
+    rc = make_ends(copy, places, true, ends);
+    if (OPAL_SUCCESS == rc) {
+        rc = opal_umrddt_gpu_plan(&ends[0], &ends[1], start, end, &engine->fit, &plan);
+    }
+    if (OPAL_ERR_NOT_AVAILABLE == rc) {
+        /* No kernel of this kind takes its list along. */
+        rc = make_ends(copy, places, false, ends);
+        if (OPAL_SUCCESS == rc) {
+            rc = opal_umrddt_gpu_plan(&ends[0], &ends[1], start, end, &engine->fit, &plan);
+        }
+    }
+    if (OPAL_SUCCESS != rc) {
+        return OPAL_ERR_OUT_OF_RESOURCE == rc || OPAL_ERR_BAD_PARAM == rc ? rc : OPAL_ERROR;
+    }
+    result = function_of(engine, plan.kernel, &function);
+    if (CUDA_SUCCESS == result) {
+        result = engine->driver->cuLaunchKernel(function, plan.grid[0], plan.grid[1], plan.grid[2],
+                                                plan.block[0], plan.block[1], plan.block[2], 0,
+                                                copy->stream, params, NULL);
+    }
+    if (CUDA_SUCCESS == result) {
+        COUNT(launches, 1);
+        if (keep) {
+            remember(copy, places, &plan, function);
+        }
+    }
+    return opal_umrddt_gpu_engine_error(result);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * And again
+ * ------------------------------------------------------------------------------------------- */
+
+/* Without asking anybody. */
+static bool is_reached(const opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_place_t *place)
+{
+    return place->reached || OPAL_UMRDDT_GPU_MANAGED == place->kind
+           || (OPAL_UMRDDT_GPU_PINNED == place->kind && !engine->translates);
+}
+
+bool opal_umrddt_gpu_launch_again(opal_umrddt_gpu_engine_t *engine,
+                                  const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                  uint64_t end, opal_umrddt_gpu_copy_t **result, CUresult *rc)
+{
+    opal_umrddt_gpu_copy_t *copy = NULL;
+    opal_umrddt_gpu_graph_t *graph;
+    opal_umrddt_gpu_launch_t *launch;
+    opal_umrddt_gpu_launch_t mine;
+    void *params[] = {&mine.args};
+    int i;
+
+    if (!is_reached(engine, &places[0]) || !is_reached(engine, &places[1])) {
+        return false;
+    }
+    pthread_mutex_lock(&engine->lock);
+    launch = find(engine, places, start, end);
+    if (NULL != launch) {
+        copy = opal_umrddt_gpu_copy_pop(engine);
+    }
+    if (NULL == copy) {
+        pthread_mutex_unlock(&engine->lock);
+        return false;
+    }
+    for (i = 0; i < 2; ++i) {
+        copy->shape[i] = launch->shape[i];
+        if (NULL != launch->shape[i]) {
+            opal_umrddt_gpu_shape_use(engine, launch->shape[i]);
+        }
+    }
+    mine = *launch;
+    graph = opal_umrddt_gpu_graph_take(engine, launch);
+    pthread_mutex_unlock(&engine->lock);
+    if (NULL == graph
+        || CUDA_SUCCESS != (*rc = opal_umrddt_gpu_graph_go(engine, graph, copy->stream))) {
+        *rc = engine->driver->cuLaunchKernel(mine.function, mine.grid[0], mine.grid[1],
+                                             mine.grid[2], mine.block[0], mine.block[1],
+                                             mine.block[2], 0, copy->stream, params, NULL);
+    }
+    if (CUDA_SUCCESS == *rc) {
+        COUNT(launches, 1);
+        COUNT(launches_again, 1);
+    }
+    *result = copy;
+    return true;
+}

@@ -1,0 +1,236 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Copies of which one place is pageable memory: piece by piece through pinned buffers. The device
+ * packs into one, or unpacks from it, while the CPU does the same with another. Pieces end in the
+ * order in which they began.
+ */
+
+#include "umrddt_gpu_engine_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
+
+/* Where there is little pinned memory, pieces are smaller. */
+#define LEAST_PIECE 4096
+
+/* Which place is the host's. */
+static int host_of(const opal_umrddt_gpu_place_t places[2])
+{
+    return OPAL_UMRDDT_GPU_HOST == places[0].kind ? 0 : 1;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What is left of a place without a layout from position `position` on. */
+static opal_umrddt_gpu_place_t from_here(const opal_umrddt_gpu_copy_t *copy, int which,
+                                         uint64_t position)
+{
+    opal_umrddt_gpu_place_t place = copy->place[which];
+
+    if (NULL == place.layout) {
+        place.address += position - copy->start;
+    }
+    return place;
+}
+
+/* Between pageable memory and the buffer of a piece, by the CPU. */
+static void by_cpu(const opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_piece_t *piece)
+{
+    const int host = host_of(copy->place);
+    opal_umrddt_gpu_place_t places[2];
+
+    places[host] = from_here(copy, host, piece->start);
+    memset(&places[1 - host], 0, sizeof(places[0]));
+    places[1 - host].address = (uintptr_t) piece->buffer;
+    opal_umrddt_gpu_route_host(places, piece->start, piece->end);
+}
+
+/* Begin the next piece. */
+static int begin_piece(opal_umrddt_gpu_copy_t *copy, opal_umrddt_gpu_piece_t *piece)
+{
+    const int host = host_of(copy->place);
+    opal_umrddt_gpu_place_t places[2];
+    int rc;
+
+    piece->start = copy->next_start;
+    piece->end = least(copy->end, copy->next_start + copy->piece_bytes);
+    places[1 - host] = from_here(copy, 1 - host, piece->start);
+    memset(&places[host], 0, sizeof(places[0]));
+    places[host].kind = OPAL_UMRDDT_GPU_PINNED;
+    places[host].address = (uintptr_t) piece->buffer;
+    if (0 == host) {
+        by_cpu(copy, piece);
+    }
+    rc = opal_umrddt_gpu_copy_direct(copy->engine, places, piece->start, piece->end,
+                                     copy->end - copy->start == piece->end - piece->start,
+                                     &piece->copy);
+    if (OPAL_SUCCESS != rc) {
+        piece->copy = NULL;
+        return rc;
+    }
+    COUNT(staged_bytes, piece->end - piece->start);
+    copy->next_start = piece->end;
+    return OPAL_SUCCESS;
+}
+
+/* End what is under way, and give the buffers back. */
+static void end_pieces(opal_umrddt_gpu_copy_t *copy)
+{
+    unsigned i;
+
+    for (i = 0; i < copy->pieces; ++i) {
+        opal_umrddt_gpu_piece_t *piece = &copy->piece[i];
+
+        if (NULL != piece->copy) {
+            (void) opal_umrddt_gpu_copy_wait(piece->copy);
+            piece->copy = NULL;
+        }
+        opal_umrddt_gpu_staging_put(piece->buffer);
+    }
+    copy->pieces = 0;
+}
+
+/* As many buffers as are worth it, or as there are. @return false if there is none */
+static bool get_buffers(opal_umrddt_gpu_copy_t *copy, uint64_t bytes)
+{
+    uint64_t size = opal_umrddt_gpu_engine_set.staging_chunk;
+    int rc;
+
+    size = size < LEAST_PIECE ? LEAST_PIECE : size;
+    size = least(size, bytes);
+    do {
+        rc = opal_umrddt_gpu_staging_get(size, &copy->piece[0].buffer);
+    } while (OPAL_ERR_OUT_OF_RESOURCE == rc && LEAST_PIECE < size && 0 < (size /= 2));
+    if (OPAL_SUCCESS != rc) {
+        return false;
+    }
+    copy->piece_bytes = size;
+    copy->pieces = 1;
+    while (PIECES > copy->pieces && bytes > copy->pieces * size
+           && OPAL_SUCCESS
+                  == opal_umrddt_gpu_staging_get(size, &copy->piece[copy->pieces].buffer)) {
+        ++copy->pieces;
+    }
+    return true;
+}
+
+/* Memory of the engine's own, with its lock. */
+static bool have_reserve(opal_umrddt_gpu_engine_t *engine)
+{
+    CUdeviceptr there;
+
+    if (NULL == engine->reserve) {
+        engine->reserve = opal_umrddt_gpu_registered(engine, RESERVE, &there);
+        if (NULL != engine->reserve && 0 == there) {
+            free(engine->reserve);
+            engine->reserve = NULL;
+        }
+    }
+    return NULL != engine->reserve;
+}
+
+/* All of it now, through the reserve. Who waited for it in copy_test could wait for a copy that
+ * nobody tests. */
+static int do_it_now(opal_umrddt_gpu_copy_t *copy)
+{
+    opal_umrddt_gpu_engine_t *engine = copy->engine;
+    opal_umrddt_gpu_piece_t *piece = &copy->piece[0];
+    int rc = OPAL_SUCCESS;
+
+    pthread_mutex_lock(&engine->reserve_lock);
+    if (!have_reserve(engine)) {
+        rc = OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    piece->buffer = engine->reserve;
+    copy->piece_bytes = RESERVE;
+    while (OPAL_SUCCESS == rc && copy->next_start < copy->end) {
+        rc = begin_piece(copy, piece);
+        if (OPAL_SUCCESS == rc) {
+            rc = opal_umrddt_gpu_copy_wait(piece->copy);
+            piece->copy = NULL;
+        }
+        if (OPAL_SUCCESS == rc && 1 == host_of(copy->place)) {
+            by_cpu(copy, piece);
+        }
+    }
+    pthread_mutex_unlock(&engine->reserve_lock);
+    copy->kind = COPY_OVER;
+    return rc;
+}
+
+int opal_umrddt_gpu_staged_begin(opal_umrddt_gpu_engine_t *engine,
+                                 const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                 uint64_t end, opal_umrddt_gpu_copy_t **result)
+{
+    opal_umrddt_gpu_copy_t *copy;
+    unsigned i;
+    int rc;
+
+    rc = opal_umrddt_gpu_copy_take(engine, &copy);
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    copy->kind = COPY_STAGED;
+    copy->place[0] = places[0];
+    copy->place[1] = places[1];
+    copy->start = start;
+    copy->next_start = start;
+    copy->end = end;
+    copy->first = 0;
+    copy->pieces = 0;
+    memset(copy->piece, 0, sizeof(copy->piece));
+    if (!get_buffers(copy, end - start)) {
+        rc = do_it_now(copy);
+    }
+    for (i = 0; OPAL_SUCCESS == rc && i < copy->pieces && copy->next_start < end; ++i) {
+        rc = begin_piece(copy, &copy->piece[i]);
+    }
+    if (OPAL_SUCCESS != rc) {
+        end_pieces(copy);
+        opal_umrddt_gpu_copy_drop(copy);
+        return rc;
+    }
+    *result = copy;
+    return OPAL_SUCCESS;
+}
+
+int opal_umrddt_gpu_staged_test(opal_umrddt_gpu_copy_t *copy)
+{
+    int rc = OPAL_SUCCESS;
+
+    while (OPAL_SUCCESS == rc && NULL != copy->piece[copy->first].copy) {
+        opal_umrddt_gpu_piece_t *piece = &copy->piece[copy->first];
+        bool pushed;
+
+        rc = opal_umrddt_gpu_copy_test(piece->copy);
+        if (OPAL_ERR_RESOURCE_BUSY == rc) {
+            return rc;
+        }
+        piece->copy = NULL;
+        if (OPAL_SUCCESS == rc && 1 == host_of(copy->place)) {
+            by_cpu(copy, piece);
+        }
+        if (OPAL_SUCCESS == rc && copy->next_start < copy->end) {
+            rc = opal_umrddt_gpu_engine_swap_in(copy->engine, &pushed);
+            if (OPAL_SUCCESS == rc) {
+                rc = begin_piece(copy, piece);
+                opal_umrddt_gpu_engine_swap_out(copy->engine, pushed);
+            }
+        }
+        copy->first = (copy->first + 1) % copy->pieces;
+    }
+    end_pieces(copy);
+    return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERROR;
+}

@@ -1,0 +1,405 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Imports by (engine, peer, BUFFER_ID). Several of them may be one mapping: CUDA counts handles,
+ * and a process may have been known by another number before.
+ *
+ * Two locks. "lock" guards the tables, for a few pointers; "driver_lock" comes first, is held while
+ * the driver opens and closes, which takes long, and by whoever takes mappings out of or into the
+ * table: so no handle is opened twice, or while it is closed. Finding an import takes the first
+ * only, and releasing one, as long as nothing is beyond the bounds.
+ */
+
+#include "umrddt_gpu_ipc_private.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/constants.h"
+
+#define BUCKETS         256
+#define DEFAULT_IMPORTS 64
+#define DEFAULT_BYTES   ((size_t) 4 << 30)
+
+struct opal_umrddt_gpu_import_t {
+    opal_umrddt_gpu_mapping_t *mapping;
+    opal_umrddt_gpu_engine_t *engine;
+    CUcontext ctx;
+    uint64_t peer;
+    uint64_t buffer_id;
+    uint64_t base; /* in the owner */
+    uint64_t size;
+    unsigned users;
+    bool stale; /* not in the table: closed when nobody uses it */
+    opal_umrddt_gpu_import_t *chain;
+    opal_umrddt_gpu_import_t *newer; /* of those that nobody uses */
+    opal_umrddt_gpu_import_t *older;
+};
+
+opal_umrddt_gpu_ipc_stats_t opal_umrddt_gpu_ipc_counts;
+
+static pthread_mutex_t driver_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static opal_umrddt_gpu_import_t *table[BUCKETS];
+static opal_umrddt_gpu_import_t *newest;
+static opal_umrddt_gpu_import_t *oldest;
+static uint64_t unused;
+static uint64_t unused_bytes;
+static unsigned most_unused = DEFAULT_IMPORTS;
+static size_t most_bytes = DEFAULT_BYTES;
+
+static void count(uint64_t *counter)
+{
+    opal_umrddt_gpu_ipc_count(counter, 1);
+}
+
+static opal_umrddt_gpu_import_t **bucket(uint64_t peer, uint64_t buffer_id)
+{
+    uint64_t mixed = (buffer_id ^ peer << 40 ^ peer >> 24) * 0x9e3779b97f4a7c15ull;
+
+    return &table[(mixed >> 40) % BUCKETS];
+}
+
+/* ---- with the lock ---- */
+
+static void set_unused(opal_umrddt_gpu_import_t *import)
+{
+    import->newer = NULL;
+    import->older = newest;
+    *(NULL == newest ? &oldest : &newest->newer) = import;
+    newest = import;
+    unused++;
+    unused_bytes += import->size;
+}
+
+static void set_used(opal_umrddt_gpu_import_t *import)
+{
+    *(NULL == import->newer ? &newest : &import->newer->older) = import->older;
+    *(NULL == import->older ? &oldest : &import->older->newer) = import->newer;
+    unused--;
+    unused_bytes -= import->size;
+}
+
+static opal_umrddt_gpu_import_t *lookup(opal_umrddt_gpu_engine_t *engine, CUcontext ctx,
+                                        uint64_t peer, uint64_t buffer_id)
+{
+    opal_umrddt_gpu_import_t *import;
+
+    for (import = *bucket(peer, buffer_id); NULL != import; import = import->chain) {
+        if (buffer_id == import->buffer_id && peer == import->peer && engine == import->engine
+            && ctx == import->ctx) {
+            break;
+        }
+    }
+    return import;
+}
+
+static void use(opal_umrddt_gpu_import_t *import)
+{
+    if (0 == import->users) {
+        set_used(import);
+    }
+    import->users++;
+}
+
+/* Nobody finds it any more; what nobody uses goes to the list @p gone. */
+static void take_out(opal_umrddt_gpu_import_t *import, opal_umrddt_gpu_import_t **gone)
+{
+    opal_umrddt_gpu_import_t **at = bucket(import->peer, import->buffer_id);
+
+    while (import != *at) {
+        at = &(*at)->chain;
+    }
+    *at = import->chain;
+    import->stale = true;
+    if (0 == import->users) {
+        set_used(import);
+        import->chain = *gone;
+        *gone = import;
+    }
+}
+
+typedef bool (*which_t)(const opal_umrddt_gpu_import_t *import, const void *what);
+
+static void take_out_each(which_t which, const void *what, opal_umrddt_gpu_import_t **gone)
+{
+    int i;
+
+    for (i = 0; i < BUCKETS; i++) {
+        opal_umrddt_gpu_import_t *import = table[i];
+
+        while (NULL != import) {
+            opal_umrddt_gpu_import_t *next = import->chain;
+
+            if (which(import, what)) {
+                take_out(import, gone);
+            }
+            import = next;
+        }
+    }
+}
+
+static bool beyond(void)
+{
+    return unused > most_unused || unused_bytes > most_bytes;
+}
+
+/* ---- with the driver's lock ---- */
+
+static void free_import(opal_umrddt_gpu_import_t *import)
+{
+    opal_umrddt_gpu_mapping_put(import->mapping);
+    free(import);
+}
+
+static void free_list(opal_umrddt_gpu_import_t *list)
+{
+    while (NULL != list) {
+        opal_umrddt_gpu_import_t *next = list->chain;
+
+        free_import(list);
+        list = next;
+    }
+}
+
+/* The least recently used, as far as the bounds say. */
+static void trim(void)
+{
+    opal_umrddt_gpu_import_t *gone = NULL;
+
+    pthread_mutex_lock(&lock);
+    while (beyond()) {
+        take_out(oldest, &gone);
+    }
+    pthread_mutex_unlock(&lock);
+    free_list(gone);
+}
+
+static void close_each(which_t which, const void *what)
+{
+    opal_umrddt_gpu_import_t *gone = NULL;
+
+    pthread_mutex_lock(&lock);
+    take_out_each(which, what, &gone);
+    pthread_mutex_unlock(&lock);
+    free_list(gone);
+}
+
+/* An owner whose new memory is where older was has freed that. */
+typedef struct place_t {
+    uint64_t peer;
+    uint64_t buffer_id;
+    uint64_t base;
+    uint64_t size;
+} place_t;
+
+static bool replaced(const opal_umrddt_gpu_import_t *import, const void *what)
+{
+    const place_t *place = what;
+
+    return place->peer == import->peer && place->buffer_id != import->buffer_id
+           && place->base < import->base + import->size && import->base < place->base + place->size;
+}
+
+static bool of_engine(const opal_umrddt_gpu_import_t *import, const void *what)
+{
+    return what == import->engine && 0 == import->users;
+}
+
+static bool of_peer(const opal_umrddt_gpu_import_t *import, const void *what)
+{
+    return OPAL_UMRDDT_GPU_ALL_PEERS == *(const uint64_t *) what
+           || *(const uint64_t *) what == import->peer;
+}
+
+static int make(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
+                const opal_umrddt_gpu_export_t *from, opal_umrddt_gpu_import_t **out)
+{
+    const place_t place = {peer, from->buffer_id, from->base, from->size};
+    opal_umrddt_gpu_import_t *import = calloc(1, sizeof(*import));
+    bool crowded = false;
+    int rc;
+
+    if (NULL == import) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    close_each(replaced, &place);
+    rc = opal_umrddt_gpu_mapping_get(engine, from, &import->mapping, &crowded);
+    if (OPAL_SUCCESS != rc && crowded) {
+        /* What nobody uses may be in the way. */
+        close_each(of_engine, engine);
+        rc = opal_umrddt_gpu_mapping_get(engine, from, &import->mapping, &crowded);
+    }
+    if (OPAL_SUCCESS != rc) {
+        free(import);
+        return rc;
+    }
+    import->engine = engine;
+    import->ctx = import->mapping->ctx;
+    import->peer = peer;
+    import->buffer_id = from->buffer_id;
+    import->base = from->base;
+    import->size = from->size;
+    import->users = 1;
+    pthread_mutex_lock(&lock);
+    import->chain = *bucket(peer, from->buffer_id);
+    *bucket(peer, from->buffer_id) = import;
+    pthread_mutex_unlock(&lock);
+    *out = import;
+    return OPAL_SUCCESS;
+}
+
+static bool is_same(const opal_umrddt_gpu_import_t *import, const opal_umrddt_gpu_export_t *from)
+{
+    return import->base == from->base && import->size == from->size
+           && 0 == memcmp(import->mapping->uuid, from->uuid, sizeof(from->uuid))
+           && 0 == memcmp(import->mapping->handle, from->handle, sizeof(from->handle));
+}
+
+/* Whatever is in there came from outside. */
+static bool makes_sense(uint64_t peer, const opal_umrddt_gpu_export_t *from)
+{
+    return OPAL_UMRDDT_GPU_ALL_PEERS != peer && 0 != from->buffer_id && 0 != from->base
+           && 0 != from->size && from->size <= UINT64_MAX - from->base
+           && OPAL_UMRDDT_GPU_EXPORT_MEM_HANDLE == from->kind && 0 == from->reserved;
+}
+
+/* ---- the interface ---- */
+
+void opal_umrddt_gpu_ipc_params(const opal_umrddt_gpu_ipc_params_t *params)
+{
+    pthread_mutex_lock(&lock);
+    most_unused = params->imports;
+    most_bytes = params->import_bytes;
+    pthread_mutex_unlock(&lock);
+    opal_umrddt_gpu_exports_bound(params->exports);
+}
+
+int opal_umrddt_gpu_import_find(opal_umrddt_gpu_engine_t *engine, uint64_t peer, uint64_t buffer_id,
+                                opal_umrddt_gpu_import_t **import)
+{
+    CUcontext ctx = opal_umrddt_gpu_engine_context(engine);
+    opal_umrddt_gpu_import_t *found;
+
+    pthread_mutex_lock(&lock);
+    found = lookup(engine, ctx, peer, buffer_id);
+    if (NULL != found) {
+        use(found);
+    }
+    pthread_mutex_unlock(&lock);
+    if (NULL == found) {
+        return OPAL_ERR_NOT_FOUND;
+    }
+    count(&opal_umrddt_gpu_ipc_counts.hits);
+    *import = found;
+    return OPAL_SUCCESS;
+}
+
+int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
+                           const opal_umrddt_gpu_export_t *from, opal_umrddt_gpu_import_t **import)
+{
+    CUcontext ctx = opal_umrddt_gpu_engine_context(engine);
+    opal_umrddt_gpu_import_t *gone = NULL;
+    opal_umrddt_gpu_import_t *found;
+    int rc = OPAL_SUCCESS;
+
+    if (!makes_sense(peer, from)) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    pthread_mutex_lock(&driver_lock);
+    pthread_mutex_lock(&lock);
+    found = lookup(engine, ctx, peer, from->buffer_id);
+    if (NULL != found && !is_same(found, from)) {
+        /* Another process has this number now. */
+        take_out(found, &gone);
+        found = NULL;
+    }
+    if (NULL != found) {
+        use(found);
+    }
+    pthread_mutex_unlock(&lock);
+    free_list(gone);
+    if (NULL != found) {
+        count(&opal_umrddt_gpu_ipc_counts.hits);
+        *import = found;
+    } else {
+        rc = make(engine, peer, from, import);
+        if (OPAL_SUCCESS != rc) {
+            count(&opal_umrddt_gpu_ipc_counts.refused);
+        }
+    }
+    trim();
+    pthread_mutex_unlock(&driver_lock);
+    return rc;
+}
+
+uint64_t opal_umrddt_gpu_import_address(const opal_umrddt_gpu_import_t *import, uint64_t lowest,
+                                        uint64_t end)
+{
+    if (0 == import->mapping->address || lowest < import->base || end < lowest
+        || end - import->base > import->size) {
+        return 0;
+    }
+    return import->mapping->address + (lowest - import->base);
+}
+
+void opal_umrddt_gpu_import_release(opal_umrddt_gpu_import_t *import)
+{
+    bool last;
+    bool stale;
+    bool late;
+
+    pthread_mutex_lock(&lock);
+    last = 0 == --import->users;
+    stale = import->stale;
+    if (last && !stale) {
+        set_unused(import);
+    }
+    late = beyond();
+    pthread_mutex_unlock(&lock);
+    if ((last && stale) || late) {
+        pthread_mutex_lock(&driver_lock);
+        if (last && stale) {
+            free_import(import);
+        }
+        trim();
+        pthread_mutex_unlock(&driver_lock);
+    }
+}
+
+void opal_umrddt_gpu_ipc_forget(uint64_t peer)
+{
+    pthread_mutex_lock(&driver_lock);
+    close_each(of_peer, &peer);
+    pthread_mutex_unlock(&driver_lock);
+}
+
+void opal_umrddt_gpu_ipc_close(void)
+{
+    uint64_t all = OPAL_UMRDDT_GPU_ALL_PEERS;
+
+    pthread_mutex_lock(&driver_lock);
+    close_each(of_peer, &all);
+    /* What somebody uses, too: its engine is about to go. */
+    opal_umrddt_gpu_mappings_close();
+    pthread_mutex_unlock(&driver_lock);
+    opal_umrddt_gpu_exports_close();
+}
+
+void opal_umrddt_gpu_ipc_stats(opal_umrddt_gpu_ipc_stats_t *stats)
+{
+    const uint64_t *from = (const uint64_t *) &opal_umrddt_gpu_ipc_counts;
+    uint64_t *to = (uint64_t *) stats;
+    size_t i;
+
+    for (i = 0; i < sizeof(*stats) / sizeof(*to); i++) {
+        to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
+    }
+}

@@ -1,0 +1,35 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The kernels for devices, as the driver wants them.
+ */
+
+#ifndef UMRDDT_GPU_FATBIN_H
+#define UMRDDT_GPU_FATBIN_H
+
+#include "opal_config.h"
+
+#include <stddef.h>
+
+BEGIN_C_DECLS
+
+/**
+ * The fat binary with all kernels, for cuModuleLoadData.
+ *
+ * @param[out] bytes  of it
+ *
+ * @return NULL if this was built without nvcc; bytes is then 0
+ */
+const void *opal_umrddt_gpu_fatbin(size_t *bytes);
+
+END_C_DECLS
+
+#endif /* UMRDDT_GPU_FATBIN_H */

@@ -1,0 +1,478 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+#include "opal_config.h"
+
+#include <string.h>
+
+#include "opal/constants.h"
+
+#include "umrddt_gpu_plan.h"
+
+/* A row of a copy between two contiguous ends. */
+#define CONTIGUOUS_ROW 16384
+/* Accesses that a thread of a line makes in one tile of the stream, at most. */
+#define TILE_ACCESSES 8
+/* A device's line of threads that go together. */
+#define WARP 32
+/* Accesses of a thread that are on their way at once: UMRDDT_GPU_BATCH. */
+#define AT_ONCE 4
+/* Accesses of a row that a thread has several of. */
+#define LONG_ROW (WARP * AT_ONCE)
+/* What a grid may have in y and z, and a block in z. */
+#define MAX_GRID_YZ 65535
+#define MAX_BLOCK_Z 64
+
+/* One more than the kernel's number; 0 where there is no kernel. [1] has the list in its argument
+ */
+static const uint8_t kernels[UMRDDT_GPU_SHAPES][UMRDDT_GPU_KINDS][UMRDDT_GPU_KINDS][2][2] = {
+#define ID(SHAPE, SOURCE, TARGET, BITS)                                            \
+    [UMRDDT_GPU_##SHAPE][UMRDDT_GPU_##SOURCE][UMRDDT_GPU_##TARGET][BITS / 64][0] = \
+        1 + UMRDDT_GPU_KERNEL_##SHAPE##_##SOURCE##_##TARGET##_##BITS,
+#define ID_INLINE(SHAPE, SOURCE, TARGET, BITS)                                     \
+    [UMRDDT_GPU_##SHAPE][UMRDDT_GPU_##SOURCE][UMRDDT_GPU_##TARGET][BITS / 64][1] = \
+        1 + UMRDDT_GPU_KERNEL_##SHAPE##_##SOURCE##_##TARGET##_##BITS##_INLINE,
+    UMRDDT_GPU_KERNELS(ID) UMRDDT_GPU_KERNELS_INLINE(ID_INLINE)
+#undef ID
+#undef ID_INLINE
+};
+
+static const char *const names[UMRDDT_GPU_KERNEL_COUNT] = {
+#define NAME(SHAPE, SOURCE, TARGET, BITS) "umrddt_gpu_" #SHAPE "_" #SOURCE "_" #TARGET "_" #BITS,
+#define NAME_INLINE(SHAPE, SOURCE, TARGET, BITS) \
+    "umrddt_gpu_" #SHAPE "_" #SOURCE "_" #TARGET "_" #BITS "_INLINE",
+    UMRDDT_GPU_KERNELS(NAME) UMRDDT_GPU_KERNELS_INLINE(NAME_INLINE)
+#undef NAME
+#undef NAME_INLINE
+};
+
+/* What a plan is made of, on its way. */
+typedef struct {
+    const opal_umrddt_gpu_end_t *ends[2];
+    const opal_umrddt_gpu_fit_t *fit;
+    umrddt_gpu_kind_t kinds[2];
+    umrddt_gpu_shape_t shape;
+    uint32_t width; /* of the widest access that everything allows */
+    uint64_t work;  /* accesses that are needed, about */
+} planning_t;
+
+/* ---------------------------------------------------------------------------------------------
+ * Numbers
+ * ------------------------------------------------------------------------------------------- */
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t ceiling(uint64_t a, uint64_t b)
+{
+    return a / b + (0 != a % b);
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (0 != b) {
+        const uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The smallest power of 2 that is at least n, but not above limit, which is one. */
+static uint32_t power_of_2(uint64_t n, uint32_t limit)
+{
+    uint32_t power = 1;
+
+    while (power < limit && power < n) {
+        power *= 2;
+    }
+    return power;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Which kernel
+ * ------------------------------------------------------------------------------------------- */
+
+static bool is_regular(umrddt_gpu_kind_t kind)
+{
+    return UMRDDT_GPU_INDEXED >= kind;
+}
+
+static bool has_scheme(const planning_t *planning, opal_umrddt_gpu_scheme_t scheme)
+{
+    int i;
+
+    for (i = 0; i < 2; ++i) {
+        if (NULL != planning->ends[i]->map && scheme == planning->ends[i]->map->scheme
+            && UMRDDT_GPU_STREAM != planning->kinds[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A row of both ends, all of it in one piece; 0 if both are contiguous. */
+static uint64_t row_of(const planning_t *planning)
+{
+    uint64_t length = 0;
+    int i;
+
+    for (i = 0; i < 2; ++i) {
+        if (NULL != planning->ends[i]->map) {
+            length = common_divisor(length, planning->ends[i]->map->block);
+        }
+    }
+    return length;
+}
+
+/* Rows shall choose their own width. */
+static bool is_ragged(const planning_t *planning, uint64_t row)
+{
+    return planning->width < planning->fit->ragged_width && planning->fit->ragged_length <= row;
+}
+
+/* Nobody asked for anything, both are regular: accesses, wherever they are in their rows, keep all
+ * threads busy (on an H200: 67 percent of the driver's copy at 8 bytes a row and 89 at 64, where
+ * rows by themselves got 64 and 86), unless rows are to choose. */
+static bool is_free(const planning_t *planning)
+{
+    const uint64_t row = row_of(planning);
+    int i;
+
+    for (i = 0; i < 2; ++i) {
+        if (NULL != planning->ends[i]->map && !planning->ends[i]->map->chosen
+            && UMRDDT_GPU_STREAM != planning->kinds[i]) {
+            return false;
+        }
+    }
+    return 0 < row && !is_ragged(planning, row);
+}
+
+static umrddt_gpu_shape_t choose_shape(const planning_t *planning)
+{
+    const bool packed =
+        UMRDDT_GPU_STREAM == planning->kinds[0] || UMRDDT_GPU_STREAM == planning->kinds[1];
+
+    if (is_regular(planning->kinds[0]) && is_regular(planning->kinds[1])) {
+        return is_free(planning) || has_scheme(planning, OPAL_UMRDDT_GPU_YAKSA) ? UMRDDT_GPU_FLAT
+               : packed && has_scheme(planning, OPAL_UMRDDT_GPU_TEMPI)          ? UMRDDT_GPU_CUBE
+                                                                                : UMRDDT_GPU_ROWS;
+    }
+    if (packed && has_scheme(planning, OPAL_UMRDDT_GPU_SEQUENTIAL)) {
+        return UMRDDT_GPU_WALK;
+    }
+    if (packed && has_scheme(planning, OPAL_UMRDDT_GPU_TEAMS)) {
+        return UMRDDT_GPU_TEAMS;
+    }
+    return UMRDDT_GPU_FLAT;
+}
+
+/* The end that is not a stream, where one is. */
+static const opal_umrddt_gpu_map_t *layout_of(const planning_t *planning)
+{
+    return planning->ends[UMRDDT_GPU_STREAM == planning->kinds[0] ? 1 : 0]->map;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The argument
+ * ------------------------------------------------------------------------------------------- */
+
+/* One side, whose positions are counted in steps and all below `bound` steps. */
+static void fill_side(const opal_umrddt_gpu_end_t *end, const umrddt_gpu_args_t *args,
+                      uint64_t bound, umrddt_gpu_side_t *side)
+{
+    const opal_umrddt_gpu_map_t *map = end->map;
+    uint32_t i;
+
+    memset(side, 0, sizeof(*side));
+    if (NULL == map) {
+        side->base = end->address - args->start;
+        return;
+    }
+    side->base = end->address + (uint64_t) map->offset;
+    side->list = end->list;
+    side->n = map->n;
+    side->levels = map->levels;
+    for (i = 0; i < map->levels; ++i) {
+        side->level[i].stride = map->level[i].stride;
+        side->level[i].size = opal_umrddt_gpu_div(map->level[i].size / args->scale, bound);
+    }
+    side->block = opal_umrddt_gpu_div(0 == map->block ? 1 : map->block / args->scale, bound);
+}
+
+/* Steps of the range: whole accesses. */
+static void steps_of_accesses(const planning_t *planning, umrddt_gpu_args_t *args)
+{
+    args->width = planning->width;
+    args->scale = planning->width;
+    args->first = ceiling(args->start, args->scale);
+    args->last = args->end / args->scale;
+}
+
+/* Steps of the range: rows, so long that each is in one piece at both ends. */
+static void steps_of_rows(const planning_t *planning, umrddt_gpu_args_t *args)
+{
+    const uint64_t length = row_of(planning);
+
+    args->scale = 0 == length ? CONTIGUOUS_ROW : length;
+    args->width = is_ragged(planning, args->scale) ? 0 : planning->width;
+    args->first = args->start / args->scale;
+    args->last = (args->end - 1) / args->scale + 1;
+}
+
+/* Steps of the range: pieces of a list. */
+static void steps_of_pieces(const planning_t *planning, umrddt_gpu_args_t *args)
+{
+    const opal_umrddt_gpu_map_t *map = layout_of(planning);
+    const uint64_t *starts = map->list;
+    uint64_t low[2] = {0, 0}, high;
+    int i;
+
+    for (i = 0; i < 2; ++i) {
+        const uint64_t position = 0 == i ? args->start : args->end - 1;
+
+        for (high = map->n; 1 < high - low[i];) {
+            const uint64_t middle = low[i] + (high - low[i]) / 2;
+
+            if (starts[middle] <= position) {
+                low[i] = middle;
+            } else {
+                high = middle;
+            }
+        }
+    }
+    args->scale = 1;
+    args->width = planning->width < planning->fit->ragged_width ? 0 : planning->width;
+    args->first = low[0];
+    args->last = low[1] + 1;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Blocks and threads
+ * ------------------------------------------------------------------------------------------- */
+
+/* Threads that have less to do, and are more, then get more out of the memory. */
+static bool is_vector_and_stream(const planning_t *planning)
+{
+    return (UMRDDT_GPU_STRIDED == planning->kinds[0] && UMRDDT_GPU_STREAM == planning->kinds[1])
+           || (UMRDDT_GPU_STREAM == planning->kinds[0] && UMRDDT_GPU_STRIDED == planning->kinds[1]);
+}
+
+/* A line of blocks. */
+static void fit_accesses(const planning_t *planning, opal_umrddt_gpu_plan_t *plan)
+{
+    const opal_umrddt_gpu_fit_t *fit = planning->fit;
+    uint64_t blocks = ceiling(planning->work, fit->threads);
+    uint64_t grid = (uint64_t) fit->processors * fit->blocks;
+
+    plan->block[0] = fit->threads;
+    if (UMRDDT_GPU_FLAT == planning->shape && is_vector_and_stream(planning)) {
+        grid *= fit->packed;
+    }
+    if (UMRDDT_GPU_IOVS == planning->kinds[0] || UMRDDT_GPU_IOVS == planning->kinds[1]) {
+        /* tiles: of one access a thread, unless there are more than threads */
+        const uint64_t most = (uint64_t) fit->processors * fit->blocks * fit->threads;
+        const uint64_t each = least(ceiling(planning->work, most), TILE_ACCESSES);
+
+        plan->args.args.inner = WARP * each;
+        blocks = ceiling(planning->work, fit->threads * each);
+    }
+    if (UMRDDT_GPU_WALK == planning->shape) {
+        plan->block[0] = WARP;
+        plan->block[1] = fit->threads / WARP;
+    }
+    plan->grid[0] = (uint32_t) least(blocks, grid);
+}
+
+/* As many threads in x as a row has accesses, all others in y. Of long rows, where there is more
+ * than enough for all threads of the device, each gets several accesses, but a warp stays in one
+ * row; of short ones, each gets several rows. */
+static uint32_t fit_width(const planning_t *planning, uint64_t row)
+{
+    const opal_umrddt_gpu_fit_t *fit = planning->fit;
+
+    if (planning->work > (uint64_t) fit->processors * fit->blocks * fit->threads
+        && LONG_ROW <= row) {
+        row /= AT_ONCE;
+    }
+    return power_of_2(row, fit->threads);
+}
+
+/* Rows by y, of about `row` accesses. */
+static void fit_rows(const planning_t *planning, uint64_t rows, uint64_t row,
+                     opal_umrddt_gpu_plan_t *plan)
+{
+    const opal_umrddt_gpu_fit_t *fit = planning->fit;
+    const uint64_t most = (uint64_t) fit->processors * fit->blocks;
+
+    plan->block[0] = fit_width(planning, row);
+    plan->block[1] = fit->threads / plan->block[0];
+    plan->grid[0] = (uint32_t) least(ceiling(rows, plan->block[1]), most);
+    if (row > plan->block[0]) {
+        plan->grid[1] = (uint32_t) least(least(ceiling(row, plan->block[0]), MAX_GRID_YZ),
+                                         ceiling(most, plan->grid[0]));
+    }
+}
+
+/* Outer rows by z, inner ones by y. */
+static void fit_cube(const planning_t *planning, opal_umrddt_gpu_plan_t *plan)
+{
+    const opal_umrddt_gpu_map_t *map = layout_of(planning);
+    const opal_umrddt_gpu_fit_t *fit = planning->fit;
+    umrddt_gpu_args_t *args = &plan->args.args;
+    umrddt_gpu_side_t *side = &args->side[planning->ends[0]->map == map ? 0 : 1];
+    const uint64_t row = ceiling(args->scale, 0 == args->width ? 16 : args->width);
+    const uint64_t most = (uint64_t) fit->processors * fit->blocks;
+    uint64_t outer, inner;
+
+    args->inner = map->level[map->levels - 1].count;
+    side->level[1].stride = map->level[map->levels - 1].stride;
+    side->level[0].stride = 2 == map->levels ? map->level[0].stride : 0;
+    args->outer_first = args->first / args->inner;
+    args->outer_last = (args->last - 1) / args->inner + 1;
+    outer = args->outer_last - args->outer_first;
+    inner = least(args->inner, args->last - args->first);
+
+    plan->block[0] = fit_width(planning, row);
+    plan->block[1] = power_of_2(inner, fit->threads / plan->block[0]);
+    plan->block[2] = power_of_2(
+        outer, (uint32_t) least(fit->threads / plan->block[0] / plan->block[1], MAX_BLOCK_Z));
+    plan->grid[2] = (uint32_t) least(least(ceiling(outer, plan->block[2]), MAX_GRID_YZ), most);
+    plan->grid[1] = (uint32_t) least(least(ceiling(inner, plan->block[1]), MAX_GRID_YZ),
+                                     ceiling(most, plan->grid[2]));
+    plan->grid[0] = (uint32_t) least(ceiling(row, plan->block[0]),
+                                     ceiling(most, (uint64_t) plan->grid[1] * plan->grid[2]));
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * All of it
+ * ------------------------------------------------------------------------------------------- */
+
+static bool is_sane(const opal_umrddt_gpu_end_t *end, uint64_t start, uint64_t stop)
+{
+    return start <= stop && 0 == (end->list & 7) && (NULL == end->map || stop <= end->map->size);
+}
+
+static bool fits(const opal_umrddt_gpu_fit_t *fit)
+{
+    return 0 < fit->processors && 0 < fit->blocks && 0 < fit->packed && 64 >= fit->packed
+           && WARP <= fit->threads && UMRDDT_GPU_MAX_THREADS >= fit->threads
+           && 0 == (fit->threads & (fit->threads - 1))
+           && (uint64_t) fit->processors * fit->blocks <= INT32_MAX / 64;
+}
+
+/* Put the list into the argument if the device has not got it. */
+static int place_lists(planning_t *planning, opal_umrddt_gpu_plan_t *plan, bool *in_argument)
+{
+    int i;
+
+    *in_argument = false;
+    plan->args_bytes = sizeof(plan->args.args);
+    for (i = 0; i < 2; ++i) {
+        const opal_umrddt_gpu_end_t *end = planning->ends[i];
+
+        if (NULL == end->map || 0 == end->map->n || 0 != end->list) {
+            continue;
+        }
+        if (sizeof(plan->args.data) < end->map->list_bytes
+            || 0 == kernels[planning->shape][planning->kinds[0]][planning->kinds[1]][1][1]) {
+            return OPAL_ERR_NOT_AVAILABLE;
+        }
+        memcpy(plan->args.data, end->map->list, end->map->list_bytes);
+        plan->args_bytes = sizeof(plan->args);
+        *in_argument = true;
+    }
+    return OPAL_SUCCESS;
+}
+
+int opal_umrddt_gpu_plan(const opal_umrddt_gpu_end_t *source, const opal_umrddt_gpu_end_t *target,
+                         uint64_t start, uint64_t end, const opal_umrddt_gpu_fit_t *fit,
+                         opal_umrddt_gpu_plan_t *plan)
+{
+    planning_t planning = {.ends = {source, target}, .fit = fit};
+    umrddt_gpu_args_t *args = &plan->args.args;
+    uint64_t bits = 16, row;
+    bool in_argument;
+    bool narrow;
+    int i, rc;
+
+    if (!is_sane(source, start, end) || !is_sane(target, start, end) || !fits(fit)) {
+        return OPAL_ERR_BAD_PARAM;
+    }
+    for (i = 0; i < 3; ++i) {
+        plan->grid[i] = 1;
+        plan->block[i] = 1;
+    }
+    if (start == end) {
+        plan->grid[0] = 0;
+        return OPAL_SUCCESS;
+    }
+    for (i = 0; i < 2; ++i) {
+        const opal_umrddt_gpu_end_t *one = planning.ends[i];
+
+        planning.kinds[i] = NULL == one->map ? UMRDDT_GPU_STREAM : one->map->kind;
+        bits |= NULL == one->map ? one->address - start : one->address | one->map->align;
+    }
+    planning.width = (uint32_t) (bits & (0 - bits));
+    planning.work = ceiling(end - start, planning.width);
+    planning.shape = choose_shape(&planning);
+    rc = place_lists(&planning, plan, &in_argument);
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+
+    memset(args, 0, sizeof(*args));
+    args->start = start;
+    args->end = end;
+    switch (planning.shape) {
+    case UMRDDT_GPU_ROWS:
+    case UMRDDT_GPU_CUBE:
+        steps_of_rows(&planning, args);
+        break;
+    case UMRDDT_GPU_TEAMS:
+        steps_of_pieces(&planning, args);
+        break;
+    default:
+        steps_of_accesses(&planning, args);
+        break;
+    }
+    /* FLAT looks up one access more than are whole */
+    narrow = !fit->wide && !in_argument && args->last < (UINT64_C(1) << 31) - 1
+             && 0 != kernels[planning.shape][planning.kinds[0]][planning.kinds[1]][0][0];
+    for (i = 0; i < 2; ++i) {
+        fill_side(planning.ends[i], args, narrow ? args->last + 1 : UINT64_MAX, &args->side[i]);
+    }
+    row = 0 == args->width ? 16 : args->width;
+    switch (planning.shape) {
+    case UMRDDT_GPU_ROWS:
+        fit_rows(&planning, args->last - args->first, ceiling(args->scale, row), plan);
+        break;
+    case UMRDDT_GPU_CUBE:
+        fit_cube(&planning, plan);
+        break;
+    case UMRDDT_GPU_TEAMS:
+        fit_rows(&planning, args->last - args->first,
+                 ceiling(ceiling(end - start, args->last - args->first), row), plan);
+        break;
+    default:
+        fit_accesses(&planning, plan);
+        break;
+    }
+    plan->kernel = (umrddt_gpu_kernel_id_t) (kernels[planning.shape][planning.kinds[0]]
+                                                    [planning.kinds[1]][!narrow][in_argument]
+                                             - 1);
+    return OPAL_SUCCESS;
+}
+
+const char *opal_umrddt_gpu_kernel_name(umrddt_gpu_kernel_id_t kernel)
+{
+    return UMRDDT_GPU_KERNEL_COUNT > (unsigned) kernel ? names[kernel] : NULL;
+}

@@ -1,0 +1,104 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * A plan of faults, for the software ConnectX and the software CUDA driver: what is to go wrong,
+ * at which occurrence, and how. One text says it for both (`umrddt_sim --faults`, UMRDDT_FAULTS);
+ * the language is in test/connectx/README.md.
+ */
+
+#ifndef UMRDDT_FAULTS_H
+#define UMRDDT_FAULTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#define FAULTS_MAX  32
+#define FAULTS_TEXT 4096 /**< bytes of a plan, at most */
+
+/** One of them. */
+struct fault {
+    char what[48];   /**< "write", ...: FAULTS_OF_CARDS, or a function of the CUDA driver */
+    uint64_t first;  /**< occurrences that it is about, counted from 1 in each process ... */
+    uint64_t last;   /**< ... the last of them included */
+    uint64_t chance; /**< not 0: of these, one in so many, drawn */
+    uint64_t how;    /**< a number whose meaning depends on what; 0: none was given */
+};
+
+struct faults {
+    int count;
+    struct fault fault[FAULTS_MAX];
+    uint64_t seed; /**< of what is drawn; it changes with each drawing */
+};
+
+/** What cards do: name, what HOW is ("": none), help. */
+#define FAULTS_OF_CARDS(X)                                                                     \
+    X(mkey, "", "the creation of an mkey fails")                                               \
+    X(reg, "", "a registration fails")                                                         \
+    X(umr, "", "a UMR work request completes with an error")                                   \
+    X(write, "", "an RDMA write completes with a remote access error, and nothing is written") \
+    X(send, "", "a send does")                                                                 \
+    X(qp, "", "a work request and all behind it are flushed: its queue pair fails (QP_FATAL)") \
+    X(deaf, "",                                                                                \
+      "behind a write with immediate data that came and is well, its queue pair fails, "       \
+      "and the peer is not told")                                                              \
+    X(device, "",                                                                              \
+      "at a work request its device is gone: all queue pairs fail (DEVICE_FATAL), and "        \
+      "nothing is made any more")                                                              \
+    X(rnr, "TIMES", "a message that comes finds no receive, so many times (default 1)")        \
+    X(late, "US",                                                                              \
+      "a work request, and what is behind it, starts microseconds later (default 1000)")       \
+    X(kill, "", "at a work request the process dies (SIGKILL)")
+
+enum fault_of_card {
+#define FAULT_NUMBER(name, how, help) FAULT_##name,
+    FAULTS_OF_CARDS(FAULT_NUMBER)
+#undef FAULT_NUMBER
+    FAULT_OF_CARD_MAX
+};
+
+/**
+ * Add the faults of a text to a plan. Those of another rank (OMPI_COMM_WORLD_RANK, PMIX_RANK) are
+ * read, and left out.
+ *
+ * @param[in]     text    NULL: none
+ * @param[in,out] faults  begin with {0}
+ * @param[out]    error   what is wrong with it
+ *
+ * @retval 0 or -1
+ */
+int faults_parse(const char *text, struct faults *faults, char *error, size_t size);
+
+/** Add one. @retval 0 or -1: there is no room, or no such thing to go wrong */
+int faults_add(struct faults *faults, const char *what, uint64_t first, uint64_t last,
+               uint64_t how);
+
+/**
+ * The fault that occurrence @p number of a thing has, or NULL.
+ *
+ * @param[in] alias  another name that the plan may call it by, or NULL
+ */
+const struct fault *faults_hit(struct faults *faults, const char *what, const char *alias,
+                               uint64_t number);
+
+/**
+ * The plan in a text, or, if that is the name of a file, in the file; without comments and line
+ * ends.
+ *
+ * @retval 0 or -1
+ */
+int faults_read(const char *text_or_file, char *text, size_t room, char *error, size_t size);
+
+/** The language, for --help. */
+void faults_help(FILE *file);
+
+#endif /* UMRDDT_FAULTS_H */

@@ -1,0 +1,302 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+#include "sim_sysfs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sim_here.h"
+
+/* Changes whenever the contents change, so that an old tree is never taken for a new one. */
+#define TREE_VERSION 5
+
+/* Bytes of the tree's path, at most. */
+#define LONGEST 160
+
+/* GPUs that the software CUDA driver may have; on the buses that it says. */
+#define GPUS 16
+
+int sim_sysfs_path(const struct sim_conf *conf, char *path, size_t size)
+{
+    const char *dir = getenv("UMRDDT_SIM_DIR");
+    char own[64];
+    char where[16] = "";
+    int n;
+
+    if (NULL == dir || '\0' == *dir) {
+        snprintf(own, sizeof(own), "/tmp/umrddt_sim-%u", (unsigned) geteuid());
+        dir = own;
+    }
+    if (conf->tcp) {
+        /* Hosts may share the directory. */
+        snprintf(where, sizeof(where), "-%08x", conf->here);
+    }
+    n = snprintf(path, size, "%s/sys-%d-%d-%d-%d-%s%s", dir, TREE_VERSION, conf->devices,
+                 conf->nodes, conf->switches, conf->link_eth ? "eth" : "ib", where);
+    /* libibverbs takes 256 bytes with what it appends. */
+    return (0 > n || (size_t) n >= size || LONGEST < n) ? -1 : 0;
+}
+
+static int make_dir(const char *path)
+{
+    return (0 == mkdir(path, 0700) || EEXIST == errno) ? 0 : -1;
+}
+
+/* The path of what is called name below base, whose directories are made. */
+static int path_of(const char *base, const char *name, char *path, size_t size)
+{
+    char *slash;
+    int n;
+
+    n = snprintf(path, size, "%s/%s", base, name);
+    if (0 > n || (size_t) n >= size) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    for (slash = strchr(path + strlen(base) + 1, '/'); NULL != slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (0 != make_dir(path)) {
+            return -1;
+        }
+        *slash = '/';
+    }
+    return 0;
+}
+
+/* Write one file below base, with the directories above it. */
+__attribute__((format(printf, 3, 4))) static int put(const char *base, const char *name,
+                                                     const char *format, ...)
+{
+    char path[PATH_MAX];
+    char text[256];
+    va_list args;
+    int fd;
+    int n;
+
+    if (0 != path_of(base, name, path, sizeof(path))) {
+        return -1;
+    }
+    va_start(args, format);
+    n = vsnprintf(text, sizeof(text), format, args);
+    va_end(args);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (0 > fd) {
+        return -1;
+    }
+    if (n != write(fd, text, (size_t) n)) {
+        close(fd);
+        return -1;
+    }
+    return close(fd);
+}
+
+/* Make a link below base, with the directories above it. */
+__attribute__((format(printf, 3, 4))) static int put_link(const char *base, const char *name,
+                                                          const char *format, ...)
+{
+    char path[PATH_MAX];
+    char to[256];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(to, sizeof(to), format, args);
+    va_end(args);
+    return 0 != path_of(base, name, path, sizeof(path)) ? -1 : symlink(to, path);
+}
+
+/* Where something on a bus is: below one of the switches, or by itself. */
+static void pci_path(const struct sim_conf *conf, int index, int bus, char *path, size_t size)
+{
+    if (0 < conf->switches) {
+        snprintf(path, size, "devices/pci0000:00/0000:00:%02x.0/0000:%02x:00.0",
+                 1 + index % conf->switches, bus);
+    } else {
+        snprintf(path, size, "devices/pci0000:%02x/0000:%02x:00.0", bus, bus);
+    }
+}
+
+/* What the kernel says of a GPU, which is below a switch. */
+static int put_gpu(const struct sim_conf *conf, const char *base, int g)
+{
+    char pci[64];
+    char name[128];
+    int failed;
+
+    pci_path(conf, g, 1 + g, pci, sizeof(pci));
+    snprintf(name, sizeof(name), "%s/vendor", pci);
+    failed = put(base, name, "0x10de\n");
+    snprintf(name, sizeof(name), "%s/numa_node", pci);
+    failed |= put(base, name, "%d\n", 0 < conf->nodes ? g % conf->nodes : -1);
+    snprintf(name, sizeof(name), "bus/pci/devices/0000:%02x:00.0", 1 + g);
+    failed |= put_link(base, name, "../../../%s", pci);
+    return failed;
+}
+
+/* As the kernel has it: what is below "class" are links to where the device is on its bus. */
+static int put_device(const struct sim_conf *conf, const char *base, int d)
+{
+    uint64_t guid = sim_here_guid(conf, d);
+    uint8_t gid[16];
+    char pci[64];
+    char ib[96];
+    char name[160];
+    int failed = 0;
+
+    sim_here_gid(conf, d, gid);
+    pci_path(conf, d, 0x80 + d, pci, sizeof(pci));
+    snprintf(ib, sizeof(ib), "%s/infiniband/mlx5_%d", pci, d);
+    snprintf(name, sizeof(name), "%s/modalias", pci);
+    failed |= put(base, name, "pci:v000015B3d0000101Bsv000015B3sd00000000bc02sc07i00\n");
+    snprintf(name, sizeof(name), "%s/vendor", pci);
+    failed |= put(base, name, "0x15b3\n");
+    snprintf(name, sizeof(name), "%s/device", pci);
+    failed |= put(base, name, "0x101b\n");
+    snprintf(name, sizeof(name), "%s/numa_node", pci);
+    failed |= put(base, name, "%d\n", 0 < conf->nodes ? d % conf->nodes : -1);
+    snprintf(name, sizeof(name), "bus/pci/devices/0000:%02x:00.0", 0x80 + d);
+    failed |= put_link(base, name, "../../../%s", pci);
+    snprintf(name, sizeof(name), "%s/device", ib);
+    failed |= put_link(base, name, "../..");
+    snprintf(name, sizeof(name), "class/infiniband/mlx5_%d", d);
+    failed |= put_link(base, name, "../../%s", ib);
+
+#define PUT(tail, ...)                                   \
+    do {                                                 \
+        snprintf(name, sizeof(name), "%s/%s", ib, tail); \
+        failed |= put(base, name, __VA_ARGS__);          \
+    } while (0)
+    PUT("node_type", "1: CA\n");
+    PUT("node_guid", "%04x:%04x:%04x:%04x\n", (unsigned) (guid >> 48) & 0xffff,
+        (unsigned) (guid >> 32) & 0xffff, (unsigned) (guid >> 16) & 0xffff,
+        (unsigned) guid & 0xffff);
+    PUT("fw_ver", "20.99.0001\n");
+    PUT("hca_type", "MT4123\n");
+    PUT("hw_rev", "0\n");
+    PUT("board_id", "UMRDDT_SIM_0001\n");
+    PUT("node_desc", "software ConnectX of umrddt\n");
+    PUT("ports/1/gids/0",
+        "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x\n", gid[0], gid[1],
+        gid[2], gid[3], gid[4], gid[5], gid[6], gid[7], gid[8], gid[9], gid[10], gid[11], gid[12],
+        gid[13], gid[14], gid[15]);
+    PUT("ports/1/pkeys/0", "0xffff\n");
+    PUT("ports/1/link_layer", "%s\n", conf->link_eth ? "Ethernet" : "InfiniBand");
+    if (conf->link_eth) {
+        PUT("ports/1/gid_attrs/types/0", "RoCE v2\n");
+        PUT("ports/1/gid_attrs/ndevs/0", "lo\n");
+    } else {
+        PUT("ports/1/gid_attrs/types/0", "IB/RoCE v1\n");
+    }
+#undef PUT
+
+    snprintf(name, sizeof(name), "class/infiniband_verbs/uverbs%d/ibdev", d);
+    failed |= put(base, name, "mlx5_%d\n", d);
+    snprintf(name, sizeof(name), "class/infiniband_verbs/uverbs%d/abi_version", d);
+    failed |= put(base, name, "1\n");
+    /* The numbers of /dev/null, which stands in for the character device. */
+    snprintf(name, sizeof(name), "class/infiniband_verbs/uverbs%d/dev", d);
+    failed |= put(base, name, "1:3\n");
+    return failed;
+}
+
+/* The directory must be ours alone: what is in it decides what libibverbs believes. */
+static int check_owner(const char *path)
+{
+    struct stat st;
+
+    if (0 != lstat(path, &st)) {
+        return -1;
+    }
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || 0 != (st.st_mode & 022)) {
+        errno = EPERM;
+        return -1;
+    }
+    return 0;
+}
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void) st;
+    (void) type;
+    (void) ftw;
+    (void) remove(path);
+    return 0;
+}
+
+/* What is left of a tree that was made aside, if anything. */
+static void remove_tree(const char *path)
+{
+    (void) nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+int sim_sysfs_make(const struct sim_conf *conf, const char *path, char *error, size_t size)
+{
+    char parent[PATH_MAX];
+    char work[PATH_MAX + 32];
+    char name[PATH_MAX + 96];
+    char *slash;
+    struct stat st;
+    int d;
+
+    snprintf(parent, sizeof(parent), "%s", path);
+    slash = strrchr(parent, '/');
+    if (NULL == slash) {
+        snprintf(error, size, "bad path '%s'", path);
+        return -1;
+    }
+    *slash = '\0';
+    if (0 != make_dir(parent) || 0 != check_owner(parent)) {
+        snprintf(error, size, "cannot use the directory %s: %s", parent, strerror(errno));
+        return -1;
+    }
+    snprintf(name, sizeof(name), "%s/class/infiniband_verbs/abi_version", path);
+    if (0 == stat(name, &st)) {
+        return 0;
+    }
+
+    /* Made aside and moved into place whole: nobody sees half a tree. */
+    snprintf(work, sizeof(work), "%s/new-%ld", parent, (long) getpid());
+    if (0 != make_dir(work)) {
+        goto failed;
+    }
+    if (0 != put(work, "class/infiniband_verbs/abi_version", "6\n")) {
+        goto failed;
+    }
+    for (d = 0; d < conf->devices; d++) {
+        if (0 != put_device(conf, work, d)) {
+            goto failed;
+        }
+    }
+    for (d = 0; 0 < conf->switches && d < GPUS; d++) {
+        if (0 != put_gpu(conf, work, d)) {
+            goto failed;
+        }
+    }
+    if (0 < conf->nodes
+        && 0 != put(work, "devices/system/node/online", "0-%d\n", conf->nodes - 1)) {
+        goto failed;
+    }
+    if (0 != rename(work, path) && EEXIST != errno && ENOTEMPTY != errno) {
+        goto failed;
+    }
+    remove_tree(work);
+    return 0;
+
+failed:
+    snprintf(error, size, "cannot make the device tree %s: %s", path, strerror(errno));
+    remove_tree(work);
+    return -1;
+}

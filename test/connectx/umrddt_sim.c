@@ -1,0 +1,347 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The wrapper: umrddt_sim COMMAND... runs a command, and all that it starts, with the software
+ * ConnectX below libibverbs.
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpu.h"
+#include "sim_conf.h"
+#include "sim_count.h"
+#include "sim_here.h"
+#include "sim_sysfs.h"
+
+#define LIBRARY "libumrddt_sim.so"
+
+static void usage(FILE *file)
+{
+    fprintf(
+        file,
+        "usage: umrddt_sim [--gpus N] [--faults PLAN] [--counters] COMMAND [ARGUMENT...]\n"
+        "       umrddt_sim --help\n"
+        "\n"
+        "Runs COMMAND, and all that it starts, with a software ConnectX (mlx5_0) below the machine's own\n"
+        "libibverbs and libmlx5.\n"
+        "\n"
+        "What a run with it proves: that a program and libmlx5 agree about verbs, UMR work requests and\n"
+        "completions; that it keeps the rules (keys, bounds, rights, protection domains, queue sizes,\n"
+        "order); and what it does when requests fail.\n"
+        "What it does not prove: anything about speed; that a real card reads the work requests as this\n"
+        "one does; anything about GPU memory reached through PCIe, about a network, or about ordering\n"
+        "within PCIe.\n"
+        "\n"
+        "  --gpus N     N software GPUs, too: a libcuda.so.1 in front of the machine's own, for programs\n"
+        "               that load the driver or are linked with it (see test/cuda/README.md)\n"
+        "  --faults PLAN  what is to go wrong, a file or the words themselves (see below)\n"
+        "  --counters   print at exit of each process what its card did (same as counters=1),\n"
+        "               and with --gpus what was called and done there\n"
+        "  --help       this text\n"
+        "\n"
+        "The exit status is COMMAND's; 126 or 127 if it cannot be run, 2 for a bad option.\n"
+        "\n"
+        "Environment:\n"
+        "  UMRDDT_SIM      options, comma separated (see below)\n"
+        "  UMRDDT_SIM_DIR  directory for the device tree, and the name of the fabric: only processes\n"
+        "                  with the same one reach each other (default: a directory of the user in\n"
+        "                  /tmp, which stays and is used again)\n"
+        "  UMRDDT_GPU      options of the GPUs, comma separated; --gpus N is devices=N\n"
+        "  UMRDDT_FAULTS   what is to go wrong; --faults sets it\n"
+        "\n"
+        "  UCX_MEM_MMAP_HOOK_MODE is set to reloc, unless it is set\n"
+        "  OMPI_MCA_btl_openib_if_exclude is set to the software devices, unless it or _if_include is set\n"
+        "\n"
+        "Options in UMRDDT_SIM:\n");
+    sim_conf_help(file);
+    fprintf(file, "\nFaults, of --faults, UMRDDT_FAULTS and the options 'faults':\n");
+    faults_help(file);
+    fprintf(file, "\nCounters, as --counters prints them, one line a process:\n");
+    sim_count_help(file);
+    fprintf(file, "\nOptions in UMRDDT_GPU:\n");
+    gpu_conf_help(file);
+    fprintf(file, "\nCounters of the GPUs, before the functions of the driver that were called:\n");
+    gpu_count_help(file);
+}
+
+/* The library beside this program in the build tree, or where it was installed. */
+static int find_library(char *path, size_t size)
+{
+    static const char *const beside[] = {"/.libs/" LIBRARY, "/" LIBRARY};
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char *slash;
+    size_t i;
+
+    if (0 < n) {
+        self[n] = '\0';
+        slash = strrchr(self, '/');
+        if (NULL != slash) {
+            *slash = '\0';
+        }
+        for (i = 0; NULL != slash && i < 2; i++) {
+            if ((size_t) snprintf(path, size, "%s%s", self, beside[i]) < size
+                && 0 == access(path, R_OK)) {
+                return 0;
+            }
+        }
+    }
+    return (size_t) snprintf(path, size, "%s/%s", SIM_LIBDIR, LIBRARY) < size
+                   && 0 == access(path, R_OK)
+               ? 0
+               : -1;
+}
+
+/* In front of what is there, unless it is there. */
+static int put_first(const char *name, const char *value)
+{
+    const char *old = getenv(name);
+    char *both;
+    int rc;
+
+    if (NULL == old || '\0' == *old) {
+        return setenv(name, value, 1);
+    }
+    if (NULL != strstr(old, value)) {
+        return 0;
+    }
+    if (0 > asprintf(&both, "%s:%s", value, old)) {
+        return -1;
+    }
+    rc = setenv(name, both, 1);
+    free(both);
+    return rc;
+}
+
+static int add_option(const char *name, const char *option)
+{
+    const char *old = getenv(name);
+    char *both;
+    int rc;
+
+    if (0 > asprintf(&both, "%s%s%s", NULL == old ? "" : old, NULL == old || !*old ? "" : ",",
+                     option)) {
+        return -1;
+    }
+    rc = setenv(name, both, 1);
+    free(both);
+    return rc;
+}
+
+/* The directory of the software CUDA driver, in the build tree or where it was installed. */
+static int find_driver(char *path, size_t size)
+{
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    char library[PATH_MAX + 32];
+    int i;
+
+    self[0 < n ? n : 0] = '\0';
+    if (NULL != strrchr(self, '/')) {
+        *strrchr(self, '/') = '\0';
+    }
+    for (i = 0; i < 2; i++) {
+        int length = 0 == i ? snprintf(path, size, "%s/../cuda/.libs", self)
+                            : snprintf(path, size, "%s/cuda", SIM_LIBDIR);
+
+        snprintf(library, sizeof(library), "%s/libcuda.so.1", path);
+        if ((size_t) length < size && 0 == access(library, R_OK)) {
+            return 0;
+        }
+    }
+    return -1;
+}
+
+/* The software GPUs: their number and the driver, which is found by its name. */
+static int add_gpus(const char *number, bool counters)
+{
+    char directory[PATH_MAX];
+    char error[PATH_MAX];
+    struct gpu_conf conf;
+    char *option;
+
+    if (0 > asprintf(&option, "devices=%s%s", number, counters ? ",counters=1" : "")) {
+        return -1;
+    }
+    if (0 != add_option("UMRDDT_GPU", option)
+        || 0 != gpu_conf_parse(getenv("UMRDDT_GPU"), &conf, error, sizeof(error))) {
+        fprintf(stderr, "umrddt_sim: UMRDDT_GPU: %s; see umrddt_sim --help\n", error);
+        free(option);
+        return -1;
+    }
+    free(option);
+    if (0 != find_driver(directory, sizeof(directory))) {
+        fprintf(
+            stderr,
+            "umrddt_sim: cannot find libcuda.so.1, neither beside this program nor in %s/cuda\n",
+            SIM_LIBDIR);
+        return -1;
+    }
+    if (0 != put_first("LD_LIBRARY_PATH", directory)) {
+        perror("umrddt_sim");
+        return -1;
+    }
+    return 0;
+}
+
+/* The plan of faults, for all that is started. */
+static int add_faults(const char *plan)
+{
+    struct faults faults = {0};
+    char text[FAULTS_TEXT];
+    char error[PATH_MAX];
+
+    if (0 != faults_read(plan, text, sizeof(text), error, sizeof(error))
+        || 0 != faults_parse(text, &faults, error, sizeof(error))) {
+        fprintf(stderr, "umrddt_sim: --faults: %s; see umrddt_sim --help\n", error);
+        return -1;
+    }
+    if (0 != setenv("UMRDDT_FAULTS", text, 1)) {
+        perror("umrddt_sim");
+        return -1;
+    }
+    return 0;
+}
+
+/*
+ * Keep the rest of a job off this card, where it would use it. Open MPI's btl/openib opens every
+ * device that it is not told to leave alone, and complains about what this one lacks. (UCX asks
+ * whether it may open the device file, which is not there; libfabric finds no connection manager.)
+ */
+static int keep_others_off(const struct sim_conf *conf)
+{
+    char devices[128] = "";
+    int d;
+
+    if (NULL != getenv("OMPI_MCA_btl_openib_if_include")
+        || NULL != getenv("OMPI_MCA_btl_openib_if_exclude")) {
+        return 0;
+    }
+    for (d = 0; d < conf->devices; d++) {
+        snprintf(devices + strlen(devices), sizeof(devices) - strlen(devices), "%smlx5_%d",
+                 0 == d ? "" : ",", d);
+    }
+    return setenv("OMPI_MCA_btl_openib_if_exclude", devices, 1);
+}
+
+/*
+ * UCX watches mmap by writing into the code of the function that it finds, which here is the
+ * library's own, and Open MPI, which watches in the same way, then hears nothing of memory that is
+ * mapped over. Told to replace references instead, UCX leaves the function alone.
+ */
+static int keep_mmap(void)
+{
+    return setenv("UCX_MEM_MMAP_HOOK_MODE", "reloc", 0);
+}
+
+/* Processes of a job have other working directories. */
+static int absolute_dir(void)
+{
+    const char *dir = getenv("UMRDDT_SIM_DIR");
+    char *cwd;
+    char *both;
+    int rc;
+
+    if (NULL == dir || '\0' == *dir || '/' == *dir) {
+        return 0;
+    }
+    cwd = getcwd(NULL, 0);
+    if (NULL == cwd || 0 > asprintf(&both, "%s/%s", cwd, dir)) {
+        free(cwd);
+        return -1;
+    }
+    rc = setenv("UMRDDT_SIM_DIR", both, 1);
+    free(both);
+    free(cwd);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct sim_conf conf;
+    char error[PATH_MAX + 128];
+    char library[PATH_MAX];
+    char tree[PATH_MAX];
+    const char *gpus = NULL;
+    bool counters = false;
+    int first = 1;
+
+    while (first < argc && '-' == argv[first][0]) {
+        if (0 == strcmp(argv[first], "--help")) {
+            usage(stdout);
+            return 0;
+        }
+        if (0 == strcmp(argv[first], "--counters")) {
+            counters = true;
+            if (0 != add_option("UMRDDT_SIM", "counters=1")) {
+                perror("umrddt_sim");
+                return 2;
+            }
+        } else if (0 == strcmp(argv[first], "--gpus") && first + 1 < argc) {
+            gpus = argv[++first];
+        } else if (0 == strcmp(argv[first], "--faults") && first + 1 < argc) {
+            if (0 != add_faults(argv[++first])) {
+                return 2;
+            }
+        } else if (0 == strcmp(argv[first], "--")) {
+            first++;
+            break;
+        } else {
+            fprintf(stderr, "umrddt_sim: unknown option '%s'; see umrddt_sim --help\n",
+                    argv[first]);
+            return 2;
+        }
+        first++;
+    }
+    if (first >= argc) {
+        usage(stderr);
+        return 2;
+    }
+    if (0 != sim_conf_parse(getenv("UMRDDT_SIM"), &conf, error, sizeof(error))
+        || 0 != sim_here_find(&conf, error, sizeof(error))) {
+        fprintf(stderr, "umrddt_sim: UMRDDT_SIM: %s; see umrddt_sim --help\n", error);
+        return 2;
+    }
+    if (NULL != gpus && 0 != add_gpus(gpus, counters)) {
+        return 2;
+    }
+    if (0 != find_library(library, sizeof(library))) {
+        fprintf(stderr, "umrddt_sim: cannot find %s, neither beside this program nor in %s\n",
+                LIBRARY, SIM_LIBDIR);
+        return 2;
+    }
+    if (0 != absolute_dir()) {
+        perror("umrddt_sim: UMRDDT_SIM_DIR");
+        return 2;
+    }
+    if (0 != sim_sysfs_path(&conf, tree, sizeof(tree))) {
+        fprintf(stderr, "umrddt_sim: the path of UMRDDT_SIM_DIR is too long\n");
+        return 2;
+    }
+    if (0 != sim_sysfs_make(&conf, tree, error, sizeof(error))) {
+        fprintf(stderr, "umrddt_sim: %s\n", error);
+        return 2;
+    }
+    if (0 != put_first("LD_PRELOAD", library) || 0 != setenv("SYSFS_PATH", tree, 1)
+        || 0 != keep_others_off(&conf) || 0 != keep_mmap()) {
+        perror("umrddt_sim");
+        return 2;
+    }
+    execvp(argv[first], argv + first);
+    fprintf(stderr, "umrddt_sim: cannot run %s: %s\n", argv[first], strerror(errno));
+    return ENOENT == errno ? 127 : 126;
+}

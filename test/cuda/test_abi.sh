@@ -1,0 +1,48 @@
+#!/bin/sh
+#
+# Copyright (c) 2026      The umrddt authors. All rights reserved.
+#
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# $HEADER$
+#
+# umrddt_cuda.h says what the CUDA Toolkit's header says: values, layouts, prototypes; and the software
+# driver's sources compile with either. Skipped where there is no Toolkit (CUDA_HOME, /usr/local/cuda, /usr).
+
+src=${srcdir:-$(dirname "$0")}
+include=$src/../../opal/include
+cc=${CC:-cc}
+work=$(mktemp -d) || exit 99
+trap 'rm -rf "$work"' EXIT
+
+toolkit=
+for dir in "${CUDA_HOME:-}" /usr/local/cuda /usr; do
+    if test -z "$toolkit" && test -n "$dir" && test -f "$dir/include/cuda.h"; then
+        toolkit=$dir/include
+    fi
+done
+if test -z "$toolkit"; then
+    echo "skipped: no cuda.h in CUDA_HOME, /usr/local/cuda or /usr"
+    exit 77
+fi
+version=$(sed -n 's/^#define CUDA_VERSION \([0-9]*\)$/\1/p' "$toolkit/cuda.h")
+if test "${version:-0}" -lt 12000; then
+    echo "skipped: the cuda.h in $toolkit is of version ${version:-unknown}, and 12000 is the first with these structures"
+    exit 77
+fi
+
+flags="-std=gnu11 -D_GNU_SOURCE -Wall -Werror -I$include -I$src/../.."
+# shellcheck disable=SC2086
+$cc $flags -o "$work/ours" "$src/test_abi.c" || exit 1
+# shellcheck disable=SC2086
+$cc $flags -DUMRDDT_CUDA_H -I"$toolkit" -o "$work/theirs" "$src/test_abi.c" || exit 1
+"$work/ours" > "$work/ours.txt" && "$work/theirs" > "$work/theirs.txt" || exit 1
+diff "$work/ours.txt" "$work/theirs.txt" || exit 1
+lines=$(wc -l < "$work/ours.txt")
+test "$lines" -gt 50 || exit 1
+for file in "$src"/gpu_*.c; do
+    # Of its enumerations a switch would have to name every member.
+    # shellcheck disable=SC2086
+    $cc $flags -Wno-switch -Wno-deprecated-declarations -DUMRDDT_CUDA_H -I"$toolkit" -I"$src" -fsyntax-only "$file" || exit 1
+done
+echo "ok: $lines sizes and offsets, all values and prototypes, as in $toolkit/cuda.h ($version)"

@@ -1,0 +1,178 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * What another process has told the job of itself, as btl/umr and pml/umrddt (modex_pml.c) read it.
+ * Whatever it is: rails are pairs of cards that both have and that suit each other, none twice; an
+ * address of the peer's finds one of its own rails or none; and who is not of this version is not
+ * taken for capable.
+ *
+ * Compiled with the file under test; the modex, the queue pairs and the cards are played.
+ */
+
+#include "opal_config.h"
+
+#include "umrddt_compat.h"
+
+#include "opal/mca/btl/umr/btl_umr.h"
+
+#include "fuzz.h"
+#include "fuzz_modex.h"
+
+#include "btl_umr_peer.c"
+
+mca_btl_umr_t mca_btl_umr;
+mca_btl_umr_component_t mca_btl_umr_component;
+
+const uint8_t *fuzz_modex_bytes;
+size_t fuzz_modex_size;
+
+static mca_btl_umr_card_t cards[MCA_BTL_UMR_MAX_CARDS];
+static mca_btl_umr_endpoint_t made[MCA_BTL_UMR_MAX_CARDS];
+static uint32_t refuse;
+
+int fuzz_modex_get(void **datum, size_t *size)
+{
+    if (SIZE_MAX == fuzz_modex_size) {
+        return OPAL_ERR_NOT_FOUND;
+    }
+    *datum = malloc(0 < fuzz_modex_size ? fuzz_modex_size : 1);
+    FUZZ_CHECK(NULL != *datum);
+    memcpy(*datum, fuzz_modex_bytes, fuzz_modex_size);
+    *size = fuzz_modex_size;
+    return OPAL_SUCCESS;
+}
+
+void mca_btl_umr_qp_route_self(const mca_btl_umr_device_t *device, mca_btl_umr_route_t *route)
+{
+    memset(route, 0, sizeof(*route));
+    route->lid = 5;
+    route->gid = device->gid;
+    route->mtu = IBV_MTU_4096;
+}
+
+void mca_btl_umr_refuse(const char *format, ...)
+{
+    (void) format;
+}
+
+int mca_btl_umr_numa_address(const void *address)
+{
+    return (int) ((uintptr_t) address % 3) - 1;
+}
+
+int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail)
+{
+    uint32_t i = (uint32_t) (rail - peer->rails);
+
+    FUZZ_CHECK(peer->rail_count > i);
+    if (0 != (refuse & 1u << i)) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    made[i] = (mca_btl_umr_endpoint_t){.card = rail->card, .peer = peer, .rail = rail};
+    rail->endpoint = &made[i];
+    return OPAL_SUCCESS;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void) argc;
+    (void) argv;
+    for (uint32_t i = 0; i < MCA_BTL_UMR_MAX_CARDS; ++i) {
+        mca_btl_umr.cards[i] = &cards[i];
+        cards[i].device.port_attr.link_layer =
+            0 == i % 2 ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+        cards[i].device.gid.raw[0] = 0xfe;
+        cards[i].device.gid.raw[15] = (uint8_t) i;
+        cards[i].device.distance[1] = (uint8_t) (10 * i);
+    }
+    mca_btl_umr.users = 1;
+    return 0;
+}
+
+static void check_rails(const mca_btl_umr_peer_t *peer, uint32_t told)
+{
+    uint32_t ours = 0, theirs = 0;
+
+    FUZZ_CHECK(mca_btl_umr.card_count >= peer->rail_count && told >= peer->rail_count);
+    for (uint32_t i = 0; i < peer->rail_count; ++i) {
+        const mca_btl_umr_rail_t *rail = &peer->rails[i];
+        uint32_t card = (uint32_t) (rail->card - cards);
+
+        FUZZ_CHECK(mca_btl_umr.card_count > card && told > rail->peer_index);
+        FUZZ_CHECK(0 == (ours & 1u << card) && 0 == (theirs & 1u << rail->peer_index));
+        FUZZ_CHECK(IBV_MTU_256 <= rail->route.mtu && IBV_MTU_4096 >= rail->route.mtu);
+        ours |= 1u << card;
+        theirs |= 1u << rail->peer_index;
+    }
+}
+
+/* A header of the right kind for each entry, unless the input wants it otherwise. */
+static size_t entries(fuzz_bytes_t *input, mca_btl_umr_modex_t *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        list[i] = (mca_btl_umr_modex_t){
+            .magic = htonl(MCA_BTL_UMR_MODEX_MAGIC),
+            .version = htons(MCA_BTL_UMR_MODEX_VERSION),
+            .arch = MCA_BTL_UMR_ARCH,
+            .link = (uint8_t) (IBV_LINK_LAYER_INFINIBAND + fuzz_below(input, 3)),
+            .lid = (uint16_t) fuzz_number(input, 2),
+            .mtu = fuzz_byte(input) % 8,
+        };
+        list[i].gid[0] = 0xfe;
+    }
+    fuzz_patch(input, list, count * sizeof(*list));
+    return count * sizeof(*list);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_bytes_t input = {data, size};
+    mca_btl_umr_modex_t list[MCA_BTL_UMR_MAX_CARDS + 2];
+    mca_btl_umr_endpoint_t *endpoint = NULL, *other, *beside[4];
+    uint8_t kind = fuzz_byte(&input);
+    struct opal_proc_t proc = {.proc_name = {1, 1 + fuzz_below(&input, 2)}};
+    void *found = NULL;
+
+    OPAL_PROC_MY_NAME.jobid = 1;
+    OPAL_PROC_MY_NAME.vpid = fuzz_byte(&input) & 3;
+    refuse = fuzz_byte(&input);
+    mca_btl_umr.card_count = 1 + fuzz_below(&input, MCA_BTL_UMR_MAX_CARDS);
+    if (0 == (kind & 3)) {
+        fuzz_modex_size = fuzz_take(&input, 400, &fuzz_modex_bytes);
+    } else {
+        fuzz_modex_size = entries(&input, list, fuzz_below(&input, MCA_BTL_UMR_MAX_CARDS + 3));
+        fuzz_modex_bytes = (const uint8_t *) list;
+    }
+    if (0 != (kind & 4)) {
+        fuzz_modex_size = fuzz_modex_size < 3 ? 0 : fuzz_modex_size - fuzz_below(&input, 3);
+    }
+    mca_btl_umr_peers_start();
+    if (OPAL_SUCCESS == mca_btl_umr_endpoint_get(&proc, &endpoint)) {
+        mca_btl_umr_peer_t *peer = endpoint->peer;
+        mca_btl_umr_address_t address = {.qpn = (uint32_t) fuzz_number(&input, 4)};
+        size_t count;
+
+        other = mca_btl_umr_endpoint_at(endpoint, &address);
+        FUZZ_CHECK(other->peer == peer
+                   && (other == endpoint
+                       || MCA_BTL_UMR_ADDRESS_CARD(ntohl(address.qpn)) == other->rail->peer_index));
+        other = mca_btl_umr_endpoint_near(endpoint, (void *) (uintptr_t) fuzz_number(&input, 2));
+        FUZZ_CHECK(other->peer == peer);
+        count = mca_btl_umr_endpoints_beside(endpoint, beside, 4);
+        FUZZ_CHECK(1 <= count && count <= peer->rail_count && beside[0] == endpoint);
+    }
+    if (OPAL_SUCCESS
+        == opal_hash_table_get_value_ptr(&mca_btl_umr.peers, &proc.proc_name,
+                                         sizeof(proc.proc_name), &found)) {
+        check_rails(found, (uint32_t) (fuzz_modex_size / sizeof(list[0])));
+    }
+    mca_btl_umr_peers_stop();
+    fuzz_modex_pml(&input);
+    return 0;
+}

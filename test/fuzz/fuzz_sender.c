@@ -1,0 +1,397 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Our side sends, and the input is the receiver: replies of every kind, right but for what the
+ * input spoils, in any order, from any state; keys that become ready, writes that complete or fail,
+ * a host PML that refuses. Nothing is ever written through a key that no reply has named, whatever
+ * comes; and at the end, when the receiver has said DONE to what it has not answered, all messages
+ * are over and nothing is held.
+ */
+
+#include "world.h"
+
+#include "pml_umrddt_direct.h"
+
+/* Messages at once. */
+#define MESSAGES 4
+
+typedef struct message_t {
+    ompi_request_t *request; /* NULL: none */
+    bool loose;              /* freed by its user before it was over */
+    mca_pml_umrddt_rts_t rts;
+    uint32_t type;
+} message_t;
+
+static message_t messages[MESSAGES];
+static mca_pml_umrddt_rts_t last_rts;
+static uint64_t next_set = 1;
+
+static void sent(int tag, const void *bytes, size_t length)
+{
+    if (0 <= tag && sizeof(last_rts) == length) {
+        memcpy(&last_rts, bytes, length);
+    }
+}
+
+static void start(fuzz_bytes_t *input)
+{
+    message_t *message = &messages[fuzz_below(input, MESSAGES)];
+    uint32_t type = fuzz_below(input, WORLD_TYPES);
+
+    if (NULL != message->request || message->loose) {
+        return;
+    }
+    memset(&last_rts, 0, sizeof(last_rts));
+    if (OMPI_SUCCESS
+        != mca_pml_umrddt_isend(world_buffer(fuzz_byte(input)), 1 + fuzz_below(input, 2),
+                                world_types[type], 1, 5, MCA_PML_BASE_SEND_STANDARD, MPI_COMM_WORLD,
+                                &message->request)) {
+        message->request = NULL; /* the host was told to refuse it */
+    }
+    message->rts = last_rts;
+    message->type = type;
+}
+
+/* ---- replies ---- */
+
+/* Bytes of a packet, as they are put together. */
+static union {
+    unsigned char bytes[8192];
+    mca_pml_umrddt_reply_t reply;
+    mca_pml_umrddt_recall_t recall;
+    mca_pml_umrddt_direct_t direct;
+    mca_pml_umrddt_flat_t flat;
+} packet;
+
+static size_t make_reply(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts, uint32_t verdict)
+{
+    mca_pml_umrddt_reply_t *reply = &packet.reply;
+    uint32_t keys = 1 + fuzz_below(input, 8);
+    uint64_t start = fuzz_below(input, 4) * (rts->length / 4), left;
+
+    *reply = (mca_pml_umrddt_reply_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY),
+        .seq = rts->seq,
+        .slot = rts->slot,
+        .verdict = verdict,
+        .total = rts->length,
+        .chunk = 4096,
+        .what = fuzz_byte(input) & 3,
+    };
+    if (MCA_PML_UMRDDT_PACK == verdict) {
+        reply->what =
+            fuzz_byte(input) & 1 ? MCA_PML_UMRDDT_BY_PACK_STAGED : MCA_PML_UMRDDT_BY_PACK_HOST;
+        reply->chunk = 1024 + fuzz_below(input, 256) * 64;
+        reply->chunk = reply->chunk < reply->total ? reply->chunk : reply->total;
+    }
+    if (MCA_PML_UMRDDT_KEYS != verdict) {
+        return sizeof(*reply);
+    }
+    reply->start = start;
+    reply->end = start + (rts->length - start) / (1 + fuzz_below(input, 3));
+    reply->fin = 9;
+    reply->key_count = keys;
+    reply->address = world_address(fuzz_below(input, 4));
+    reply->set = fuzz_byte(input) & 1 ? ++next_set : 0;
+    reply->place = fuzz_below(input, 4);
+    left = reply->end - reply->start;
+    for (uint32_t i = 0; i < keys; ++i) {
+        uint64_t length = i + 1 == keys ? left : left / 2;
+
+        reply->keys[i] =
+            (mca_pml_umrddt_wire_key_t){.addr = 0, .length = (uint32_t) length, .rkey = 0x4000 + i};
+        left -= length;
+    }
+    return sizeof(*reply) + keys * sizeof(reply->keys[0]);
+}
+
+static size_t make_recall(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
+{
+    packet.recall = (mca_pml_umrddt_recall_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RECALL),
+        .seq = rts->seq,
+        .slot = rts->slot,
+        .fin = 9,
+        .set = next_set - fuzz_below(input, 2),
+        .total = rts->length,
+        .chunk = 4096,
+        .place = fuzz_below(input, 4),
+    };
+    return sizeof(packet.recall);
+}
+
+/* A flattened layout: of one of the types, or bytes of the input. */
+static size_t make_flat(fuzz_bytes_t *input, unsigned char *flat, size_t room)
+{
+    uint32_t which = fuzz_below(input, WORLD_TYPES + 1);
+    opal_iov_cache_form_t *form;
+    const uint8_t *bytes;
+    size_t length;
+
+    if (WORLD_TYPES == which) {
+        length = fuzz_take(input, fuzz_byte(input), &bytes);
+        memcpy(flat, bytes, length);
+        return length;
+    }
+    FUZZ_CHECK(OPAL_SUCCESS == opal_iov_cache_form_create(&world_types[which]->super, 1, &form));
+    length = opal_iov_cache_form_flatten(form, flat, room);
+    opal_iov_cache_form_free(form);
+    FUZZ_CHECK(length <= room);
+    return length;
+}
+
+static size_t make_direct(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
+{
+    uint32_t regions = 1 + fuzz_below(input, 3);
+    unsigned char flat[4096];
+    size_t length = make_flat(input, flat, sizeof(flat)), head, rest;
+
+    packet.direct = (mca_pml_umrddt_direct_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_DIRECT),
+        .seq = rts->seq,
+        .slot = rts->slot,
+        .fin = 9,
+        .total = rts->length,
+        .buffer = 1 << 20,
+        .layout = 1 + fuzz_below(input, 3),
+        .address = world_address(fuzz_below(input, 4)),
+        .place = fuzz_byte(input) & 1 ? fuzz_below(input, 4) : MCA_PML_UMRDDT_NO_PLACE,
+        .flat_bytes = (uint32_t) length,
+        .region_count = regions,
+    };
+    for (uint32_t i = 0; i < regions; ++i) {
+        packet.direct.regions[i] = (mca_pml_umrddt_region_t){
+            .addr = (1 << 20) + i * 100000, .length = 99999, .rkey = 0x5000 + i};
+    }
+    if (0 == fuzz_below(input, 4)) {
+        packet.direct.flat_bytes = 0; /* it is in the place */
+        length = 0;
+    }
+    head = sizeof(packet.direct) + regions * sizeof(packet.direct.regions[0]);
+    /* the end of it, if parts came before */
+    rest = 0 == fuzz_below(input, 4) ? length / 2 : length;
+    memcpy(packet.bytes + head, flat + (length - rest), rest);
+    return head + rest;
+}
+
+static size_t make_part(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
+{
+    unsigned char flat[4096];
+    size_t length = make_flat(input, flat, sizeof(flat)), part = length - length / 2;
+
+    packet.flat = (mca_pml_umrddt_flat_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT),
+        .seq = rts->seq,
+        .slot = rts->slot,
+        .flat_bytes = (uint32_t) length,
+        .layout = 1 + fuzz_below(input, 3),
+    };
+    memcpy(packet.flat.bytes, flat, part);
+    return sizeof(packet.flat) + part;
+}
+
+/* What keys a packet names, if it is one that names any: those may be written to. */
+static void note_keys(size_t length)
+{
+    if (sizeof(packet.reply) <= length) {
+        for (uint32_t i = 0;
+             i < packet.reply.key_count
+             && sizeof(packet.reply) + (i + 1) * sizeof(packet.reply.keys[0]) <= length;
+             ++i) {
+            world_named(packet.reply.keys[i].rkey);
+        }
+    }
+    if (sizeof(packet.direct) <= length) {
+        for (uint32_t i = 0;
+             i < packet.direct.region_count
+             && sizeof(packet.direct) + (i + 1) * sizeof(packet.direct.regions[0]) <= length;
+             ++i) {
+            world_named(packet.direct.regions[i].rkey);
+        }
+    }
+}
+
+/* The message that has a slot, the last one that had it; NULL: none */
+static const mca_pml_umrddt_rts_t *of_slot(const world_request_t *listen)
+{
+    const mca_pml_umrddt_rts_t *found = NULL;
+    int kind;
+    uint32_t slot;
+
+    (void) world_tag(listen->tag, &kind, &slot);
+    for (uint32_t i = 0; i < MESSAGES; ++i) {
+        if ((NULL != messages[i].request || messages[i].loose) && slot == messages[i].rts.slot
+            && (NULL == found || found->seq < messages[i].rts.seq)) {
+            found = &messages[i].rts;
+        }
+    }
+    return found;
+}
+
+/* The message that a reply is for; which may be of an earlier time, and another one's. */
+static const mca_pml_umrddt_rts_t *about(fuzz_bytes_t *input, const world_request_t *listen)
+{
+    const mca_pml_umrddt_rts_t *rts = of_slot(listen);
+
+    return NULL != rts ? rts : &messages[fuzz_below(input, MESSAGES)].rts;
+}
+
+static void reply(fuzz_bytes_t *input)
+{
+    world_request_t *listen = world_posted(MCA_PML_UMRDDT_TAG_REPLY, fuzz_byte(input));
+    uint32_t kind = fuzz_below(input, 12);
+    mca_pml_umrddt_rts_t rts;
+    const uint8_t *bytes;
+    size_t length;
+
+    if (NULL == listen) {
+        return;
+    }
+    memset(&packet, 0, sizeof(packet));
+    rts = *about(input, listen);
+    rts.seq += fuzz_byte(input) & 1 ? fuzz_below(input, 5) : 0; /* of a stripe */
+    switch (kind) {
+    case 0:
+        length = fuzz_take(input, 200, &bytes);
+        memcpy(packet.bytes, bytes, length);
+        break;
+    case 1:
+        length = make_recall(input, &rts);
+        break;
+    case 2:
+        length = make_part(input, &rts);
+        break;
+    case 3:
+    case 4:
+        length = make_direct(input, &rts);
+        break;
+    case 5:
+        length = make_reply(input, &rts, MCA_PML_UMRDDT_HOST);
+        break;
+    case 6:
+        length = make_reply(input, &rts, MCA_PML_UMRDDT_DONE);
+        break;
+    case 7:
+        length = make_reply(input, &rts, MCA_PML_UMRDDT_ASK);
+        break;
+    case 8:
+        length = make_reply(input, &rts, MCA_PML_UMRDDT_PACK);
+        break;
+    default:
+        length = make_reply(input, &rts, MCA_PML_UMRDDT_KEYS);
+        break;
+    }
+    fuzz_patch(input, packet.bytes, length);
+    if (0 == fuzz_below(input, 8)) {
+        length = fuzz_below(input, 8192);
+    }
+    note_keys(length);
+    world_deliver(listen, listen->tag, packet.bytes, length);
+}
+
+/* ---- the rest ---- */
+
+/* The user frees a request, over or not. */
+static void let_go(message_t *message)
+{
+    /* (not one of the host's own) */
+    if (NULL != message->request
+        && OBJ_CLASS(world_request_t) != ((opal_object_t *) message->request)->obj_class) {
+        message->loose = !REQUEST_COMPLETE(message->request);
+        ompi_request_free(&message->request);
+        message->request = NULL;
+    }
+}
+
+static void step(fuzz_bytes_t *input)
+{
+    uint8_t which, how;
+
+    switch (fuzz_below(input, 8)) {
+    case 0:
+    case 1:
+        start(input);
+        break;
+    case 2:
+    case 3:
+        reply(input);
+        break;
+    case 4:
+        (void) world_put_done(fuzz_byte(input), fuzz_byte(input) & 1 ? OPAL_SUCCESS : OPAL_ERROR);
+        break;
+    case 5:
+        (void) world_keyset_done(fuzz_byte(input),
+                                 fuzz_byte(input) & 1 ? OPAL_SUCCESS : OPAL_ERROR);
+        break;
+    case 6:
+        which = fuzz_byte(input);
+        how = fuzz_byte(input);
+        if (0x0c == (how & 0x0c)) {
+            let_go(&messages[which % MESSAGES]);
+        } else {
+            (void) world_send_done(which, how & 1);
+        }
+        break;
+    default:
+        world_refuse(input, 4);
+        break;
+    }
+    world_progress(false);
+}
+
+static bool all_over(void)
+{
+    bool over = true;
+
+    for (uint32_t i = 0; i < MESSAGES; ++i) {
+        if (NULL != messages[i].request && REQUEST_COMPLETE(messages[i].request)) {
+            ompi_request_free(&messages[i].request);
+            messages[i].request = NULL;
+        }
+        over = over && NULL == messages[i].request;
+        messages[i].loose = messages[i].loose && 0 != mca_pml_umrddt.active;
+    }
+    return over && 0 == mca_pml_umrddt.active;
+}
+
+/* A receiver that says nothing but DONE, a card and a host that finish: it must come to an end. */
+static void drain(void)
+{
+    for (uint32_t round = 0; !all_over(); ++round) {
+        world_request_t *listen = world_posted(MCA_PML_UMRDDT_TAG_REPLY, round);
+
+        FUZZ_CHECK(2000 > round);
+        world.refuse_sends = world.refuse_recvs = world.refuse_keys = world.refuse_memory = 0;
+        if (NULL != listen) {
+            const mca_pml_umrddt_rts_t *rts = of_slot(listen);
+
+            FUZZ_CHECK(NULL != rts);
+            packet.reply = (mca_pml_umrddt_reply_t){
+                .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY),
+                /* the whole, or else its stripes one after the other */
+                .seq = rts->seq + round / MESSAGES % (MCA_PML_UMRDDT_RAILS + 2),
+                .slot = rts->slot,
+                .verdict = MCA_PML_UMRDDT_DONE,
+            };
+            world_deliver(listen, listen->tag, &packet, sizeof(packet.reply));
+        }
+        (void) world_send_done(0, true);
+        (void) world_keyset_done(0, OPAL_SUCCESS);
+        (void) world_put_done(0, OPAL_SUCCESS);
+        world_progress(false);
+    }
+}
+
+static void begin(void)
+{
+    next_set = 1;
+    memset(messages, 0, sizeof(messages));
+}
+
+const world_target_t world_target = {begin, sent, step, all_over, drain};

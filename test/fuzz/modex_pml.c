@@ -1,0 +1,58 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/* The identity that pml/umrddt reads, compiled with the file under test; see fuzz_modex.c. */
+
+#include "ompi_config.h"
+
+#include "pml_umrddt.h"
+
+#include "fuzz_modex.h"
+
+#include "pml_umrddt_modex.c"
+
+mca_pml_umrddt_t mca_pml_umrddt;
+mca_pml_base_component_t mca_pml_umrddt_component;
+
+void fuzz_modex_pml(fuzz_bytes_t *input)
+{
+    static const uint8_t no_cookie[MCA_PML_UMRDDT_COOKIE_LEN];
+    static opal_proc_t other;
+    mca_pml_umrddt_identity_t told = {.version = MCA_PML_UMRDDT_WIRE_VERSION};
+    mca_pml_umrddt_peer_t peer = {.proc = &other};
+    uint8_t kind = fuzz_byte(input);
+    bool right;
+
+    other.proc_arch = opal_proc_local_get()->proc_arch;
+    other.proc_name = opal_proc_local_get()->proc_name;
+    ++other.proc_name.vpid;
+    mca_pml_umrddt.self.version = MCA_PML_UMRDDT_WIRE_VERSION;
+    mca_pml_umrddt.self.host = 7;
+    told.flags = fuzz_byte(input);
+    told.host = fuzz_byte(input) & 7;
+    memset(told.cookie, 0x33, sizeof(told.cookie));
+    if (0 == (kind & 3)) {
+        fuzz_modex_size = fuzz_take(input, 100, &fuzz_modex_bytes);
+    } else {
+        fuzz_patch(input, &told, sizeof(told));
+        fuzz_modex_bytes = (const uint8_t *) &told;
+        fuzz_modex_size = sizeof(told) - (0 != (kind & 4) ? fuzz_below(input, 32) : 0);
+    }
+    if (0 == (kind & 8)) {
+        right = sizeof(told) == fuzz_modex_size
+                && 0 == memcmp(fuzz_modex_bytes, &mca_pml_umrddt.self.version, 4);
+    } else {
+        fuzz_modex_size = SIZE_MAX;
+        right = false;
+    }
+    mca_pml_umrddt_identify(&peer);
+    FUZZ_CHECK(right == peer.capable);
+    FUZZ_CHECK(peer.capable
+               || (!peer.has_card && !peer.has_gpu && !peer.same_host
+                   && 0 == memcmp(peer.cookie, no_cookie, sizeof(no_cookie))));
+}

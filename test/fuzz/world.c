@@ -1,0 +1,239 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/* All of pml/umrddt in one process: bringing it up, and seeing that nothing is left. */
+
+#include "world.h"
+
+#include <mpi.h>
+#include <signal.h>
+
+#include "opal/util/output.h"
+
+#include "pml_umrddt_direct.h"
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_sets.h"
+
+world_t world;
+ompi_datatype_t *world_types[WORLD_TYPES];
+
+static unsigned char *buffers[WORLD_BUFFERS];
+
+/* Before the functions that the room would find its surroundings by. */
+void __wrap_mca_pml_umrddt_card_open(void);
+void __wrap_mca_pml_umrddt_gpu_open(void);
+bool __wrap_mca_pml_umrddt_publish(void);
+void __wrap_opal_output(int id, const char *format, ...);
+
+void __wrap_mca_pml_umrddt_card_open(void)
+{
+    mca_pml_umrddt.card = &world_card;
+    mca_pml_umrddt.caps = &world_caps;
+}
+
+void __wrap_mca_pml_umrddt_gpu_open(void)
+{
+}
+
+bool __wrap_mca_pml_umrddt_publish(void)
+{
+    mca_pml_umrddt.self.version = MCA_PML_UMRDDT_WIRE_VERSION;
+    memset(mca_pml_umrddt.self.cookie, 0x11, sizeof(mca_pml_umrddt.self.cookie));
+    return true;
+}
+
+/* What is said of wrong packets is not looked at. */
+void __wrap_opal_output(int id, const char *format, ...)
+{
+    (void) id;
+    (void) format;
+}
+
+static void types_make(void)
+{
+    MPI_Datatype row;
+    int lengths[60], places[60];
+
+    MPI_Type_contiguous(5000, MPI_BYTE, &world_types[0]);
+    MPI_Type_vector(64, 16, 48, MPI_BYTE, &world_types[1]);
+    for (int i = 0; i < 60; ++i) {
+        lengths[i] = 1 + i * 7 % 97;
+        places[i] = i * 150 + i % 13;
+    }
+    MPI_Type_indexed(60, lengths, places, MPI_BYTE, &world_types[2]);
+    /* large enough for stripes */
+    MPI_Type_vector(20, 100, 150, MPI_BYTE, &row);
+    MPI_Type_create_hvector(20, 1, 4000, row, &world_types[3]);
+    MPI_Type_free(&row);
+    /* less than an envelope */
+    MPI_Type_vector(4, 8, 16, MPI_BYTE, &world_types[4]);
+    for (int i = 0; i < WORLD_TYPES; ++i) {
+        MPI_Type_commit(&world_types[i]);
+    }
+}
+
+static void peer_make(void)
+{
+    mca_pml_umrddt_peer_t *peer = calloc(1, sizeof(*peer));
+    mca_pml_umrddt_comm_t *comm = mca_pml_umrddt_comm_find(MPI_COMM_WORLD);
+
+    FUZZ_CHECK(NULL != peer && NULL != comm);
+    OBJ_CONSTRUCT(&peer->credit, opal_list_t);
+    OBJ_CONSTRUCT(&peer->in_credit, opal_list_item_t);
+    peer->proc = &ompi_proc_local()->super;
+    peer->capable = peer->has_card = true;
+    memset(peer->cookie, 0x22, sizeof(peer->cookie));
+    comm->peers = calloc(2, sizeof(*comm->peers));
+    FUZZ_CHECK(NULL != comm->peers);
+    comm->peers[1] = peer;
+    comm->peer_count = 2;
+    world.comm = comm;
+    world.peer = peer;
+}
+
+/* Once: MPI, the types, the room. */
+static void init(void)
+{
+    static mca_pml_base_module_t found;
+    int provided;
+
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    setenv("OMPI_MCA_pml", "ob1", 1);
+    setenv("OMPI_MCA_btl", "self", 1);
+    setenv("OMPI_MCA_opal_event_include", "poll", 0);
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_SINGLE, &provided);
+    /* Open MPI's own, which keep those of whoever looks at crashes away */
+    signal(SIGABRT, SIG_DFL);
+    signal(SIGBUS, SIG_DFL);
+    signal(SIGFPE, SIG_DFL);
+    signal(SIGSEGV, SIG_DFL);
+    types_make();
+    for (int i = 0; i < WORLD_BUFFERS; ++i) {
+        buffers[i] = calloc(1, WORLD_ROOM);
+        FUZZ_CHECK(NULL != buffers[i]);
+    }
+
+    found = mca_pml;
+    mca_pml = world_host;
+    (void) mca_pml_umrddt_params_register();
+    mca_pml_umrddt.params.memory = MCA_PML_UMRDDT_MEMORY_ALL;
+    mca_pml_umrddt_interpose();
+    mca_pml_umrddt.host_keeps = false;
+    FUZZ_CHECK(OMPI_SUCCESS == mca_pml.pml_enable(true));
+    mca_pml_umrddt.params.memory = MCA_PML_UMRDDT_MEMORY_ALL;
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_CARD | MCA_PML_UMRDDT_BY_PACK;
+    FUZZ_CHECK(mca_pml_umrddt.usable);
+    FUZZ_CHECK(OMPI_SUCCESS == mca_pml.pml_add_comm(MPI_COMM_WORLD));
+    peer_make();
+    /* nobody but this program calls MPI or progress from here on */
+    mca_pml = found;
+}
+
+unsigned char *world_buffer(uint32_t i)
+{
+    return buffers[i % WORLD_BUFFERS];
+}
+
+/* Before an input: the parameters it begins with. Everything is as after init. */
+static void begin(fuzz_bytes_t *input)
+{
+    static const struct {
+        int scheme;
+        uint16_t ways;
+    } schemes[] = {
+        {MCA_PML_UMRDDT_SCHEME_AUTO, MCA_PML_UMRDDT_BY_ALL},
+        {MCA_PML_UMRDDT_SCHEME_UMR, MCA_PML_UMRDDT_BY_UMR},
+        {MCA_PML_UMRDDT_SCHEME_DIRECT, MCA_PML_UMRDDT_BY_DIRECT},
+        {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, MCA_PML_UMRDDT_BY_PACK_STAGED},
+        {MCA_PML_UMRDDT_SCHEME_PACK_HOST, MCA_PML_UMRDDT_BY_PACK_HOST},
+    };
+    uint8_t first = fuzz_byte(input), flags = fuzz_byte(input);
+    uint32_t scheme = first % (sizeof(schemes) / sizeof(schemes[0]));
+
+    world.comm->scheme = schemes[scheme].scheme;
+    world.comm->schemes = schemes[scheme].ways;
+    world.late = 0 != (flags & 1);
+    world.slow_keys = 0 != (flags & 2);
+    mca_pml_umrddt.stripe_from = 0 != (flags & 4) ? 8192 : SIZE_MAX;
+    /* (records that are there have the same room with either) */
+    mca_pml_umrddt.params.max_keys = 0 != (flags & 8) ? 3 : MCA_PML_UMRDDT_MAX_REGIONS;
+    mca_pml_umrddt.params.mkey_cache = 0 == (flags & 16);
+    mca_pml_umrddt.params.pack_floor = 0 != (flags & 32) ? 1024 : 65536;
+    world.peer->has_card = 0 == (flags & 64);
+    memset(mca_pml_umrddt.seen, 0, 512 * 4 * 8);
+}
+
+void world_progress(bool notice)
+{
+    if (notice) {
+        mca_pml_umrddt.ticks = 1023;
+    }
+    (void) mca_pml_umrddt_progress();
+}
+
+/* After an input, when all its requests are complete and freed: nothing is left. */
+static void end(void)
+{
+    mca_pml_umrddt_peer_t *peer = world.peer;
+
+    FUZZ_CHECK(0 == world.request_count && 0 == world.requests_now);
+    FUZZ_CHECK(0 == world.keysets_now && 0 == world.memories_now && 0 == world.puts_now);
+    FUZZ_CHECK(0 == mca_pml_umrddt.active && 0 == mca_pml_umrddt.waits);
+    FUZZ_CHECK(NULL == mca_pml_umrddt.events && opal_list_is_empty(&mca_pml_umrddt.receives));
+    FUZZ_CHECK(0 == mca_pml_umrddt.fins.used);
+    for (uint32_t i = 0; i < mca_pml_umrddt.slots.words; ++i) {
+        FUZZ_CHECK(UINT64_MAX == mca_pml_umrddt.slots.free[i]);
+    }
+    mca_pml_umrddt_unlisten(world.comm);
+    mca_pml_umrddt_sets_free(peer);
+    mca_pml_umrddt_flats_free(peer);
+    mca_pml_umrddt_ipc_free(peer);
+    FUZZ_CHECK(0 == mca_pml_umrddt.counters.direct_bytes_now
+               && 0 == mca_pml_umrddt.counters.ipc_layout_bytes_now);
+    if (peer->waits_for_credit) {
+        opal_list_remove_item(&mca_pml_umrddt.credit, &peer->in_credit);
+        peer->waits_for_credit = false;
+    }
+    peer->endpoint = NULL;
+    peer->place_clock = peer->flat_clock = 0;
+    peer->ipc_missed = 0;
+    world_card_reset();
+    world = (world_t){.comm = world.comm, .peer = peer};
+}
+
+void world_refuse(fuzz_bytes_t *input, uint32_t kinds)
+{
+    uint32_t *const refused[] = {&world.refuse_sends, &world.refuse_recvs, &world.refuse_keys,
+                                 &world.refuse_memory, &world.refuse_fins};
+    uint32_t count = 1 + fuzz_below(input, 3);
+
+    *refused[fuzz_below(input, kinds)] = count;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void) argc;
+    (void) argv;
+    init();
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_bytes_t input = {data, size};
+
+    begin(&input);
+    world_target.begin();
+    for (uint32_t steps = 0; 0 < input.left && 300 > steps; ++steps) {
+        world_target.step(&input);
+        (void) world_target.all_over();
+    }
+    world_target.drain();
+    end();
+    return 0;
+}

@@ -1,0 +1,141 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * All of pml/umrddt in a process of its own, between a host PML and a card that are played: rank 1
+ * of its communicator is the input. What the room posts at the host can be answered by any bytes,
+ * in any order; what it asks of the card is checked by the contract of btl_umr_card.h, completes
+ * when the input says so, and fails when it says so.
+ */
+
+#ifndef TEST_FUZZ_WORLD_H
+#define TEST_FUZZ_WORLD_H
+
+#include "ompi_config.h"
+
+#include "pml_umrddt.h"
+
+#include "fuzz.h"
+
+/** Requests, keysets, puts that there may be at once; more are refused. */
+#define WORLD_MANY 64
+
+/** Room of the buffers that messages are in. */
+#define WORLD_ROOM 200000
+
+/** A request of the host that is played. */
+typedef struct world_request_t {
+    ompi_request_t super;
+    bool out;  /**< a send */
+    bool here; /**< started, and not complete */
+    void *buf;
+    size_t count;
+    ompi_datatype_t *datatype;
+    int tag;
+} world_request_t;
+OBJ_CLASS_DECLARATION(world_request_t);
+
+/** What is going on. */
+typedef struct world_t {
+    mca_pml_umrddt_comm_t *comm;
+    mca_pml_umrddt_peer_t *peer; /**< rank 1 */
+
+    /* the host */
+    world_request_t *requests[WORLD_MANY]; /**< started, not complete; in the order of the calls */
+    uint32_t request_count;
+    uint32_t requests_now; /**< that exist */
+    bool late;             /**< sends complete when told to, not at once */
+    uint32_t refuse_sends; /**< the host refuses so many ... */
+    uint32_t refuse_recvs;
+    uint32_t controls;            /**< control messages sent */
+    mca_pml_umrddt_fail_t notice; /**< that a probe finds ... */
+    size_t notice_length;         /**< ... if it is not 0 */
+
+    /* the card */
+    uint32_t keysets_now, memories_now, puts_now, fins_now;
+    uint32_t refuse_keys, refuse_memory, refuse_fins;
+    bool slow_keys;      /**< keysets become ready when told to */
+    uint32_t rkeys[256]; /**< that the input has named in a reply; see world_named */
+    uint32_t rkey_count;
+    uint64_t buffer_named, regions; /**< the same, of the last CTS without mkeys */
+    uint32_t writes;                /**< puts that were asked for */
+} world_t;
+
+extern world_t world;
+
+/** What a target is: one side of messages. */
+typedef struct world_target_t {
+    void (*begin)(void);                                     /**< forget the last input */
+    void (*sent)(int tag, const void *bytes, size_t length); /**< the room has sent this */
+    void (*step)(fuzz_bytes_t *input);
+    bool (*all_over)(void); /**< free what is complete. @return true if nothing else is left */
+    void (*drain)(void);    /**< bring all to its end */
+} world_target_t;
+
+/** The target's own, beside world.c, which has what libFuzzer calls. */
+extern const world_target_t world_target;
+
+/** Types that messages are made of; [0] is contiguous. */
+#define WORLD_TYPES 5
+extern ompi_datatype_t *world_types[WORLD_TYPES];
+
+/** A buffer for messages, as large as any type needs. */
+unsigned char *world_buffer(uint32_t i);
+#define WORLD_BUFFERS 4
+
+/** Have something be refused, as often as the input says: one of the first so many of sends,
+ * receives, keys, memory, receives for FINs. */
+void world_refuse(fuzz_bytes_t *input, uint32_t kinds);
+
+/** Call progress, with or without a look for notices of failure. */
+void world_progress(bool notice);
+
+/* world_host.c */
+
+extern const mca_pml_base_module_t world_host;
+
+/** True for control messages; *kind is MCA_PML_UMRDDT_TAG_* then. */
+bool world_tag(int tag, int *kind, uint32_t *slot);
+
+/** The @p i-th (modulo their number) receive that is posted, on a tag of the user (kind -1) or of a
+ * kind; NULL: none. */
+world_request_t *world_posted(int kind, uint32_t i);
+
+/** A message arrives at a receive that is posted. */
+void world_deliver(world_request_t *request, int tag, const void *bytes, size_t length);
+
+/** The @p i-th send completes, well or not. @return false: there is none */
+bool world_send_done(uint32_t i, bool well);
+
+/* world_card.c */
+
+extern const mca_btl_umr_card_ops_t world_card;
+extern const mca_btl_umr_caps_t world_caps;
+
+/** The address of the endpoint to the peer, of a pair of cards. */
+mca_btl_umr_address_t world_address(uint32_t pair);
+
+/** The input has named a key to us: a put may write to it. */
+void world_named(uint32_t rkey);
+
+/** Something of the card completes. @return false: there is nothing */
+bool world_keyset_done(uint32_t i, int status);
+bool world_put_done(uint32_t i, int status);
+
+/** A FIN arrives by a pair of cards. */
+void world_fin(uint32_t pair, uint32_t fin);
+
+/** True if this is a key of a keyset that exists, mapped for peers. */
+bool world_is_mapped(const mca_pml_umrddt_wire_key_t *key);
+
+/** Forget connections and what broke; nothing is under way. */
+void world_card_reset(void);
+
+#endif /* TEST_FUZZ_WORLD_H */

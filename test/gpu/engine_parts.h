@@ -1,0 +1,61 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The parts of test_engine.
+ */
+
+#ifndef TEST_GPU_ENGINE_PARTS_H
+#define TEST_GPU_ENGINE_PARTS_H
+
+#include "engine_memory.h"
+
+/** Options of the software driver that make it fail, and copies that may fail of it. */
+typedef struct test_fault_t {
+    const char *options; /**< NULL: the end of the list */
+    int failures;
+} test_fault_t;
+
+enum {
+    FAULT_NO_STAGING = -1, /**< all that go through pinned buffers do */
+    FAULT_BROKEN = -2      /**< at least one does, and everything from then on */
+};
+
+extern const test_fault_t test_faults[];
+void test_fault(const test_fault_t *fault);
+
+/** Many copies at once, which end in any order. */
+void test_flight(void);
+
+/** More copies through pinned memory than there is of it. */
+void test_crowd(void);
+
+/** Several threads, of which only one has a context. */
+void test_threads(void);
+
+/** The same copies again: nothing is allocated, made, uploaded or asked. */
+void test_steady(void);
+
+/** Lists beyond the bound of the cache. */
+void test_bounds(void);
+
+/** Layouts at many addresses. */
+void test_addresses(void);
+
+/** Launches that are repeated become graphs: counted, bounded, forgotten with what they launch. */
+void test_graphs(void);
+
+/** The same with none allowed, or on a driver that refuses them: then it goes without. */
+void test_no_graphs(void);
+
+/** Contexts that come and go, and none at all. */
+void test_contexts(void);
+
+#endif /* TEST_GPU_ENGINE_PARTS_H */

@@ -1,0 +1,70 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * The kernels of the GPU room for the software CUDA driver: the same source, compiled for the host,
+ * as a shared object that the driver loads. Loads and stores are checked by the driver; of a list
+ * only that its first byte may be read.
+ */
+
+#include <stdlib.h>
+
+#include "test/cuda/gpu_host_kernel.h"
+
+static const struct gpu_host_services *services;
+
+static const void *list_at(uint64_t address)
+{
+    size_t bytes = services->rest(address);
+
+    return 0 == bytes ? NULL : services->at(address, bytes, 0, 1);
+}
+
+#define UMRDDT_GPU_AT(address, width, write) services->at(address, width, write, 0)
+#define UMRDDT_GPU_LIST(address)             list_at(address)
+
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_host.c"
+
+static void run(const struct gpu_host_kernel *kernel, const struct gpu_host_thread *where,
+                void **params)
+{
+    const umrddt_gpu_host_kernel_t *ours = kernel->data;
+    umrddt_gpu_counts_t counts = {{0}, 0};
+    umrddt_gpu_thread_t thread = {.tid_x = where->thread[0],
+                                  .tid_y = where->thread[1],
+                                  .tid_z = where->thread[2],
+                                  .bid_x = where->block[0],
+                                  .bid_y = where->block[1],
+                                  .bid_z = where->block[2],
+                                  .dim_x = where->threads[0],
+                                  .dim_y = where->threads[1],
+                                  .dim_z = where->threads[2],
+                                  .all_x = where->blocks[0],
+                                  .all_y = where->blocks[1],
+                                  .all_z = where->blocks[2],
+                                  .counts = &counts};
+
+    ours->thread(&thread, params[0]);
+}
+
+const struct gpu_host_kernels *gpu_host_module(const struct gpu_host_services *of_driver)
+{
+    static struct gpu_host_kernel list[UMRDDT_GPU_KERNEL_COUNT];
+    static const struct gpu_host_kernels kernels = {GPU_HOST_ABI, UMRDDT_GPU_KERNEL_COUNT, list};
+    int i;
+
+    services = of_driver;
+    for (i = 0; i < UMRDDT_GPU_KERNEL_COUNT; i++) {
+        list[i].name = umrddt_gpu_host_kernels[i].name;
+        list[i].params = 1;
+        list[i].sizes = &umrddt_gpu_host_kernels[i].args_bytes;
+        list[i].run = run;
+        list[i].data = &umrddt_gpu_host_kernels[i];
+    }
+    return GPU_HOST_ABI == of_driver->abi ? &kernels : NULL;
+}

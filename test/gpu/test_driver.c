@@ -1,0 +1,326 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * The driver at run time and what a pointer is, on the software CUDA driver. Each part is a process
+ * of its own: the driver is loaded once. With UMRDDT_TEST_GPU=real, those parts that need no
+ * software run on the machine's own driver and its last GPU.
+ */
+
+#include "opal_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "opal/constants.h"
+#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+
+#define CHECK(condition)                                                              \
+    do {                                                                              \
+        if (!(condition)) {                                                           \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+            exit(1);                                                                  \
+        }                                                                             \
+    } while (0)
+
+static const opal_umrddt_gpu_driver_t *driver;
+static bool real;
+static int device = 1;
+
+static opal_umrddt_gpu_memory_t classify(uintptr_t address)
+{
+    opal_umrddt_gpu_memory_t memory;
+
+    memset(&memory, 0x55, sizeof(memory));
+    CHECK(OPAL_SUCCESS == opal_umrddt_gpu_classify((void *) address, &memory));
+    return memory;
+}
+
+static opal_umrddt_gpu_driver_stats_t stats(void)
+{
+    opal_umrddt_gpu_driver_stats_t now;
+
+    opal_umrddt_gpu_driver_stats(&now);
+    return now;
+}
+
+static CUcontext begin(void)
+{
+    CUcontext ctx;
+
+    CHECK(OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver));
+    CHECK('\0' == opal_umrddt_gpu_driver_why_not()[0]);
+    CHECK(CUDA_SUCCESS == driver->cuInit(0));
+    if (real) {
+        CHECK(CUDA_SUCCESS == driver->cuDeviceGetCount(&device) && 0 < device--);
+    }
+    CHECK(CUDA_SUCCESS == driver->cuDevicePrimaryCtxRetain(&ctx, device));
+    CHECK(CUDA_SUCCESS == driver->cuCtxSetCurrent(ctx));
+    return ctx;
+}
+
+/* A machine without it: no call, no error. */
+static void no_driver(void)
+{
+    if (OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver)) {
+        printf("skipped: this machine has a driver of its own\n");
+        return;
+    }
+    CHECK(NULL == driver && '\0' != opal_umrddt_gpu_driver_why_not()[0]);
+    CHECK(OPAL_UMRDDT_GPU_HOST == classify((uintptr_t) &driver).kind);
+    CHECK(OPAL_UMRDDT_GPU_HOST == classify(0).kind);
+    CHECK(0 == stats().queries);
+}
+
+/* As long as nobody has initialized it there is host memory only, and it is not initialized from
+ * here. */
+static void not_initialized(void)
+{
+    int count;
+
+    CHECK(OPAL_UMRDDT_GPU_HOST == classify((uintptr_t) &driver).kind);
+    CHECK(1 == stats().queries);
+    CHECK(OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver));
+    CHECK(CUDA_ERROR_NOT_INITIALIZED == driver->cuDeviceGetCount(&count));
+    CHECK(CUDA_SUCCESS == driver->cuInit(0));
+    CHECK(OPAL_UMRDDT_GPU_HOST == classify((uintptr_t) &driver).kind);
+}
+
+static void kinds(void)
+{
+    CUcontext ctx = begin();
+    opal_umrddt_gpu_memory_t m;
+    static char registered[100];
+    CUmemoryPool pool;
+    CUdeviceptr plain;
+    CUdeviceptr managed;
+    CUdeviceptr pooled;
+    void *pinned;
+
+    CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&plain, 10000));
+    CHECK(CUDA_SUCCESS == driver->cuMemAllocManaged(&managed, 100, CU_MEM_ATTACH_GLOBAL));
+    CHECK(CUDA_SUCCESS == driver->cuMemAllocAsync(&pooled, 100, NULL));
+    CHECK(CUDA_SUCCESS == driver->cuMemHostAlloc(&pinned, 100, 0));
+    CHECK(CUDA_SUCCESS == driver->cuMemHostRegister_v2(registered, sizeof(registered), 0));
+    CHECK(CUDA_SUCCESS == driver->cuDeviceGetDefaultMemPool(&pool, device));
+    /* Also on a thread without a context. */
+    CHECK(CUDA_SUCCESS == driver->cuCtxSetCurrent(NULL));
+    m = classify(plain + 9999);
+    CHECK(OPAL_UMRDDT_GPU_DEVICE == m.kind && device == m.device && ctx == m.ctx && plain == m.base
+          && 10000 == m.size && 0 != m.buffer_id && m.legacy_ipc && !m.sync_memops
+          && NULL == m.pool);
+    m = classify(pooled);
+    CHECK(OPAL_UMRDDT_GPU_DEVICE == m.kind && pool == m.pool && NULL == m.ctx && !m.legacy_ipc);
+    CHECK(OPAL_UMRDDT_GPU_MANAGED == classify(managed + 99).kind);
+    CHECK(OPAL_UMRDDT_GPU_PINNED == classify((uintptr_t) pinned).kind);
+    CHECK(OPAL_UMRDDT_GPU_PINNED == classify((uintptr_t) &registered[99]).kind);
+    CHECK(OPAL_UMRDDT_GPU_HOST == classify((uintptr_t) &registered[100]).kind);
+    CHECK(OPAL_UMRDDT_GPU_HOST == classify((uintptr_t) &m).kind);
+}
+
+/* Mapped memory: of no context, and not for CUDA IPC. */
+static void mapped(void)
+{
+    CUmemGenericAllocationHandle handle;
+    opal_umrddt_gpu_memory_t m;
+    CUmemAllocationProp prop;
+    CUmemAccessDesc access;
+    size_t bytes = 0;
+    CUdeviceptr ptr;
+
+    (void) begin();
+    memset(&prop, 0, sizeof(prop));
+    prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    prop.location.id = device;
+    memset(&access, 0, sizeof(access));
+    access.location = prop.location;
+    access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    CHECK(
+        CUDA_SUCCESS
+        == driver->cuMemGetAllocationGranularity(&bytes, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+    CHECK(CUDA_SUCCESS == driver->cuMemAddressReserve(&ptr, 2 * bytes, 0, 0, 0));
+    CHECK(CUDA_SUCCESS == driver->cuMemCreate(&handle, bytes, &prop, 0));
+    CHECK(CUDA_SUCCESS == driver->cuMemMap(ptr, bytes, 0, handle, 0));
+    CHECK(CUDA_SUCCESS == driver->cuMemSetAccess(ptr, bytes, &access, 1));
+    m = classify(ptr + bytes - 1);
+    CHECK(OPAL_UMRDDT_GPU_DEVICE == m.kind && device == m.device && NULL == m.ctx && !m.legacy_ipc
+          && NULL == m.pool);
+    CHECK(0 != (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR & m.handles));
+    /* Other memory in its place is another allocation. */
+    CHECK(CUDA_SUCCESS == driver->cuMemUnmap(ptr, bytes));
+    CHECK(CUDA_SUCCESS == driver->cuMemRelease(handle));
+    CHECK(CUDA_SUCCESS == driver->cuMemCreate(&handle, bytes, &prop, 0));
+    CHECK(CUDA_SUCCESS == driver->cuMemMap(ptr, bytes, 0, handle, 0));
+    CHECK(m.buffer_id != classify(ptr).buffer_id);
+}
+
+/* Memory of two devices in one process, looked at with either one's context, or with none. */
+static void devices(void)
+{
+    CUcontext ctx[2];
+    CUdeviceptr ptr[2];
+    int i;
+    int k;
+
+    (void) begin();
+    for (i = 0; i < 2; i++) {
+        CHECK(CUDA_SUCCESS == driver->cuDevicePrimaryCtxRetain(&ctx[i], i));
+        CHECK(CUDA_SUCCESS == driver->cuCtxSetCurrent(ctx[i]));
+        CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&ptr[i], 5000));
+    }
+    for (k = 0; k < 3; k++) {
+        CHECK(CUDA_SUCCESS == driver->cuCtxSetCurrent(2 == k ? NULL : ctx[k]));
+        for (i = 0; i < 2; i++) {
+            opal_umrddt_gpu_memory_t m = classify(ptr[i] + 4999);
+            CUcontext now;
+
+            CHECK(OPAL_UMRDDT_GPU_DEVICE == m.kind && i == m.device && ctx[i] == m.ctx
+                  && ptr[i] == m.base);
+            CHECK(CUDA_SUCCESS == driver->cuCtxGetCurrent(&now));
+            CHECK((2 == k ? NULL : ctx[k]) == now);
+        }
+    }
+}
+
+/* One call a pointer; another allocation at the same address is another allocation. */
+static void cache(void)
+{
+    opal_umrddt_gpu_driver_stats_t before;
+    opal_umrddt_gpu_memory_t first;
+    opal_umrddt_gpu_memory_t second;
+    CUdeviceptr ptr;
+    CUdeviceptr again;
+    CUdeviceptr more[20];
+    int i;
+
+    (void) begin();
+    CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&ptr, 1 << 22));
+    first = classify(ptr);
+    before = stats();
+    for (i = 0; i < 100; i++) {
+        second = classify(ptr + 1000 * (unsigned) i);
+        CHECK(0 == memcmp(&first, &second, sizeof(first)));
+    }
+    CHECK(before.queries + 100 == stats().queries && before.hits + 100 == stats().hits);
+    CHECK(CUDA_SUCCESS == driver->cuMemFree_v2(ptr));
+    CHECK(OPAL_UMRDDT_GPU_HOST == classify(ptr).kind);
+    CHECK(before.stale + 1 == stats().stale);
+    CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&again, 1 << 22));
+    CHECK(again == ptr);
+    first = classify(ptr);
+    CHECK(CUDA_SUCCESS == driver->cuMemFree_v2(ptr));
+    CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&again, 1 << 22));
+    CHECK(again == ptr);
+    second = classify(ptr);
+    CHECK(first.buffer_id < second.buffer_id && before.stale + 2 == stats().stale);
+    /* More than it holds. */
+    for (i = 0; i < 20; i++) {
+        CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&more[i], 100));
+        CHECK(more[i] == classify(more[i] + 99).base);
+    }
+    for (i = 0; i < 20; i++) {
+        CHECK(more[i] == classify(more[i]).base);
+    }
+}
+
+/* A driver that does not know the newer attributes: what it knows is there. */
+static void old(void)
+{
+    opal_umrddt_gpu_memory_t m;
+    CUdeviceptr ptr;
+
+    (void) begin();
+    CHECK(CUDA_SUCCESS == driver->cuMemAlloc_v2(&ptr, 100));
+    m = classify(ptr);
+    CHECK(OPAL_UMRDDT_GPU_DEVICE == m.kind && device == m.device && 0 != m.buffer_id
+          && 0 == m.size);
+    CHECK(2 == stats().queries);
+    CHECK(OPAL_UMRDDT_GPU_DEVICE == classify(ptr).kind);
+    CHECK(3 == stats().queries && 0 == stats().hits);
+}
+
+static void broken(void)
+{
+    opal_umrddt_gpu_memory_t m;
+
+    (void) begin();
+    CHECK(OPAL_ERROR == opal_umrddt_gpu_classify(&m, &m));
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+    const char *options; /* of the software driver; NULL: without it */
+    bool on_real;        /* is true of every driver */
+} parts[] = {
+    {"no driver", no_driver, NULL, false},
+    {"not initialized", not_initialized, "", true},
+    {"kinds", kinds, "", true},
+    {"mapped", mapped, "", true},
+    {"devices", devices, "devices=2", false},
+    {"cache", cache, "", true},
+    {"an old driver", old, "fail=cuPointerGetAttributes:1:1", false},
+    {"a broken device", broken, "fail=cuPointerGetAttributes:*:700", false},
+};
+
+static int again(char **argv, size_t i)
+{
+    const char *build = getenv("UMRDDT_BUILDDIR");
+    char *args[] = {argv[0], (char *) parts[i].name, NULL};
+    char path[4096];
+    int status;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    CHECK(-1 != pid);
+    if (0 == pid && real) {
+        execv("/proc/self/exe", args);
+        _exit(99);
+    }
+    if (0 == pid) {
+        CHECK(NULL != build);
+        snprintf(path, sizeof(path), "%s/test/cuda/.libs%s%s", build,
+                 NULL == getenv("LD_LIBRARY_PATH") ? "" : ":",
+                 NULL == getenv("LD_LIBRARY_PATH") ? "" : getenv("LD_LIBRARY_PATH"));
+        if (NULL != parts[i].options) {
+            setenv("LD_LIBRARY_PATH", path, 1);
+            setenv("UMRDDT_GPU", parts[i].options, 1);
+        }
+        unsetenv("CUDA_VISIBLE_DEVICES");
+        execv("/proc/self/exe", args);
+        _exit(99);
+    }
+    CHECK(pid == waitpid(pid, &status, 0));
+    printf("%s: %s\n", 0 == status ? "ok" : "FAILED", parts[i].name);
+    return 0 != status;
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    size_t i;
+
+    real = NULL != getenv("UMRDDT_TEST_GPU") && 0 == strcmp("real", getenv("UMRDDT_TEST_GPU"));
+    for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if (real && !parts[i].on_real) {
+            continue;
+        }
+        if (1 == argc) {
+            failed |= again(argv, i);
+        } else if (0 == strcmp(argv[1], parts[i].name)) {
+            parts[i].run();
+        }
+    }
+    return failed;
+}

@@ -1,0 +1,339 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Taken messages that travel packed, in chunks, by the host PML: pml_umrddt_pack.c, pml_umrddt_pack_send.c and
+ * pml_umrddt_pack_recv.c, in Promela; message.pml says how to read it.
+ *
+ * The host PML brings what has one tag in order, to receives in the order in which they were posted, whoever posted them.
+ * What it is given it may keep for itself: a send is then complete before there is a receive (below its eager limit); a
+ * synchronous one never is.
+ *
+ * Left open here: whether each chunk is kept or waits for its receive; how long each copy takes, and whether it fails;
+ * whether the receiver wants the host PML from the beginning; which messages have the same slot.
+ *
+ * What must hold, in every run:
+ *   - a message is complete at the receiver with its own bytes, each chunk in its place, or in an error;
+ *   - no buffer is filled anew before its bytes have been sent, or copied on;
+ *   - a receive gets what was sent for it, and nothing of another message;
+ *   - every message is over at both sides, and nothing is left over.
+ *
+ * -DBREAK_n takes one of the rules out; see run_spin.
+ */
+
+#ifndef MESSAGES
+#define MESSAGES 2
+#endif
+#ifndef SLOTS
+#define SLOTS 1
+#endif
+#ifndef CHUNKS
+#define CHUNKS 3 /* of a message */
+#endif
+#ifndef DEPTH
+#define DEPTH 2 /* pml_umrddt_pack_depth */
+#endif
+
+mtype = { PACK, HOST };                       /* mca_pml_umrddt_verdict_t */
+mtype = { IDLE, COPY, READY, WIRE };          /* of a chunk's place */
+mtype = { WELL, NOT_PACKED, FAILED };         /* mca_pml_umrddt_pack_end_t */
+
+#define WHOLE  CHUNKS      /* in place of a chunk's number: the message by the host */
+#define EMPTY  255         /* a chunk that could not be packed */
+
+chan rts = [MESSAGES] of { byte };
+chan reply[SLOTS] = [2] of { byte, mtype };
+/* the tag DATA of a slot: message, chunk, its bytes (message + 1 or EMPTY), where the sender's request is: place + 1, 0: complete */
+chan data[SLOTS] = [2 * (CHUNKS + 1)] of { byte, byte, byte, byte };
+/* the receives that are posted there: whose, chunk, place */
+chan posted[SLOTS] = [2 * (CHUNKS + 1)] of { byte, byte, byte };
+
+byte slot_of[MESSAGES];
+bool slot_taken[SLOTS];
+byte started, drained, completed;
+
+/* the sender's places: pack->chunk */
+mtype s_phase[MESSAGES * DEPTH] = IDLE;
+byte s_chunk[MESSAGES * DEPTH];
+byte s_bytes[MESSAGES * DEPTH];
+/* the receiver's */
+mtype r_phase[MESSAGES * DEPTH] = IDLE;
+byte r_chunk[MESSAGES * DEPTH];
+byte r_bytes[MESSAGES * DEPTH];
+byte content[MESSAGES * CHUNKS]; /* whose bytes are in the user's buffer: message + 1 */
+bool by_host[MESSAGES];          /* the receiver waits for all of it, by the host */
+bool has_host[MESSAGES];
+
+#define P(m, n) (m * DEPTH + (n) % DEPTH)
+
+#if SLOTS > 1
+#define FREE_SLOT (!slot_taken[0] || !slot_taken[1])
+#else
+#define FREE_SLOT (!slot_taken[0])
+#endif
+
+#if DEPTH > 1
+#define ALL_IDLE(m) (s_phase[P(m, 0)] == IDLE && s_phase[P(m, 1)] == IDLE)
+#else
+#define ALL_IDLE(m) (s_phase[P(m, 0)] == IDLE)
+#endif
+
+/* a place is free when its bytes have been copied on */
+#if BREAK_1
+#define MAY_POST(m, n) (r_phase[P(m, n)] == IDLE || r_phase[P(m, n)] == COPY)
+#else
+#define MAY_POST(m, n) (r_phase[P(m, n)] == IDLE)
+#endif
+
+proctype sender(byte m)
+{
+    byte begun, sent, done, whose, i;
+    bool not_packed;
+    mtype verdict;
+
+    atomic {
+        started == m && FREE_SLOT ->
+        if
+        :: !slot_taken[0] -> slot_of[m] = 0
+#if SLOTS > 1
+        :: slot_taken[0] && !slot_taken[1] -> slot_of[m] = 1
+#endif
+        fi;
+        slot_taken[slot_of[m]] = true;
+        started++;
+        rts!m
+    };
+    atomic {
+        reply[slot_of[m]]?whose, verdict;
+        assert(whose == m);
+        if
+        :: verdict == HOST -> goto host
+        :: else -> skip
+        fi
+    };
+
+    /* mca_pml_umrddt_pack_step */
+    do
+    /* begin; copy_user */
+    :: atomic {
+        begun < CHUNKS && s_phase[P(m, begun)] == IDLE ->
+        s_chunk[P(m, begun)] = begun;
+        if
+        :: not_packed -> s_bytes[P(m, begun)] = EMPTY; s_phase[P(m, begun)] = READY
+        :: else -> s_bytes[P(m, begun)] = m + 1; s_phase[P(m, begun)] = COPY
+        fi;
+        begun++
+      }
+    /* look_at_copy */
+    :: atomic {
+        s_phase[P(m, 0)] == COPY ->
+        if
+        :: s_phase[P(m, 0)] = READY
+        :: s_bytes[P(m, 0)] = EMPTY; not_packed = true; s_phase[P(m, 0)] = READY
+        fi
+      }
+#if DEPTH > 1
+    :: atomic {
+        s_phase[P(m, 1)] == COPY ->
+        if
+        :: s_phase[P(m, 1)] = READY
+        :: s_bytes[P(m, 1)] = EMPTY; not_packed = true; s_phase[P(m, 1)] = READY
+        fi
+      }
+#endif
+    /* post_send: in order; the last one is synchronous, any other may be kept by the host */
+    :: atomic {
+        sent < begun && s_phase[P(m, sent)] == READY ->
+        i = s_bytes[P(m, sent)];
+        s_phase[P(m, sent)] = WIRE;
+        if
+        :: data[slot_of[m]]!m, sent, i, P(m, sent) + 1
+#if !BREAK_2
+        :: sent + 1 < CHUNKS ->
+#else
+        :: true ->
+#endif
+            data[slot_of[m]]!m, sent, i, 0;
+            s_phase[P(m, sent)] = IDLE
+        fi;
+        sent++
+#if BREAK_3
+        ;
+        if
+        :: i == EMPTY -> goto not_all /* why go on, if the receiver cannot use it? */
+        :: else -> skip
+        fi
+#endif
+      }
+    :: atomic {
+        sent == CHUNKS && ALL_IDLE(m) -> break
+      }
+    od;
+not_all:
+    if
+    :: !not_packed -> goto drain
+    :: else -> skip
+    fi;
+    /* FAILED: the receiver has seen it, and asks for the host PML; or is past help */
+    atomic {
+        reply[slot_of[m]]?whose, verdict;
+        assert(whose == m && verdict == HOST)
+    };
+host:
+    data[slot_of[m]]!m, WHOLE, m + 1, 0;
+drain:
+    atomic { slot_taken[slot_of[m]] = false; drained++ }
+}
+
+/* The host PML: what was sent first goes to the receive that was posted first. */
+proctype host(byte slot)
+{
+    byte m, chunk, bytes, at, whose, wanted, place;
+
+end_host:
+    do
+    :: atomic {
+        nempty(data[slot]) && nempty(posted[slot]) ->
+        data[slot]?m, chunk, bytes, at;
+        posted[slot]?whose, wanted, place;
+        assert(whose == m && wanted == chunk);
+        if
+        :: at != 0 ->
+            assert(s_phase[at - 1] == WIRE && s_chunk[at - 1] == chunk);
+            s_phase[at - 1] = IDLE
+        :: else -> skip
+        fi;
+        if
+        :: wanted == WHOLE -> has_host[m] = true
+        :: else ->
+            assert(r_phase[place] == WIRE && r_chunk[place] == chunk);
+            r_bytes[place] = bytes;
+            r_phase[place] = READY
+        fi
+      }
+    od
+}
+
+/* received, copied: a chunk that is READY goes on, one in COPY comes to its end */
+inline look_at(m, n)
+{
+    if
+    :: r_phase[P(m, n)] == READY && r_bytes[P(m, n)] == EMPTY ->
+        not_packed = true;
+        r_phase[P(m, n)] = IDLE;
+        under_way--
+    :: r_phase[P(m, n)] == READY && r_bytes[P(m, n)] != EMPTY && (failed || not_packed) ->
+        r_phase[P(m, n)] = IDLE;
+        under_way--
+    :: r_phase[P(m, n)] == READY && r_bytes[P(m, n)] != EMPTY && !failed && !not_packed ->
+        if
+        :: r_phase[P(m, n)] = COPY
+        :: failed = true; r_phase[P(m, n)] = IDLE; under_way-- /* the engine refuses */
+        fi
+    :: r_phase[P(m, n)] == COPY ->
+        if
+        :: content[m * CHUNKS + r_chunk[P(m, n)]] = r_bytes[P(m, n)]
+        :: failed = true
+        fi;
+        r_phase[P(m, n)] = IDLE;
+        under_way--
+    fi
+}
+
+proctype receiver(byte m)
+{
+    byte next, under_way, i;
+    bool not_packed, failed;
+
+    rts?eval(m);
+    /* mca_pml_umrddt_pack_receive */
+    if
+    :: atomic { skip -> goto ask_host } /* no buffers, say */
+    :: skip
+    fi;
+    /* the first receives are posted before the sender is told */
+    atomic {
+        do
+        :: next < CHUNKS && next < DEPTH ->
+            r_chunk[P(m, next)] = next;
+            r_phase[P(m, next)] = WIRE;
+            posted[slot_of[m]]!m, next, P(m, next);
+            under_way++;
+            next++
+        :: else -> break
+        od;
+        reply[slot_of[m]]!m, PACK
+    };
+
+    do
+    :: atomic {
+        next < CHUNKS && MAY_POST(m, next) ->
+        r_chunk[P(m, next)] = next;
+        r_phase[P(m, next)] = WIRE;
+        posted[slot_of[m]]!m, next, P(m, next);
+        under_way++;
+        next++
+      }
+    :: atomic { r_phase[P(m, 0)] == READY || r_phase[P(m, 0)] == COPY -> look_at(m, 0) }
+#if DEPTH > 1
+    :: atomic { r_phase[P(m, 1)] == READY || r_phase[P(m, 1)] == COPY -> look_at(m, 1) }
+#endif
+#if BREAK_4
+    :: atomic { failed -> break } /* there is no use in the rest */
+#endif
+#if BREAK_5
+    :: atomic { not_packed -> break } /* nor in what is empty */
+#endif
+    :: atomic { next == CHUNKS && under_way == 0 -> break }
+    od;
+    if
+    :: not_packed -> goto ask_host
+    :: !not_packed && failed -> goto lost
+    :: else -> skip
+    fi;
+    i = 0;
+    do
+    :: i < CHUNKS -> assert(content[m * CHUNKS + i] == m + 1); i++
+    :: else -> break
+    od;
+    goto over;
+
+ask_host:
+    atomic {
+        posted[slot_of[m]]!m, WHOLE, 0;
+        reply[slot_of[m]]!m, HOST
+    };
+    has_host[m];
+    goto over;
+lost:
+    skip; /* MPI_ERR_OTHER */
+over:
+    completed++
+}
+
+init {
+    byte i;
+
+    atomic {
+        do
+        :: i < SLOTS -> run host(i); i++
+        :: else -> break
+        od;
+        i = 0;
+        do
+        :: i < MESSAGES -> run receiver(i); run sender(i); i++
+        :: else -> break
+        od
+    };
+    (completed == MESSAGES && drained == MESSAGES);
+    i = 0;
+    do
+    :: i < SLOTS -> assert(empty(data[i]) && empty(posted[i]) && empty(reply[i])); i++
+    :: else -> break
+    od
+}

@@ -1,0 +1,477 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Collectives on GPU buffers, with umrddt in front of an Open MPI that knows no GPUs: each form of
+ * each of them, on all buffers or some, by some ranks or all, against the same on host memory.
+ * Memory of a software GPU cannot be touched by the CPU, so that whoever does it there dies.
+ *
+ * --mode fail: the device breaks (umrddt_sim is told to), and collectives fail without a crash.
+ * --mode off: coll/umrddt is not to be there.
+ */
+
+#include "gpu_coll.h"
+
+#include "gpu_memory.h"
+#include "pvars.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* The largest buffers here do not find room in a smaller one (coll_umrddt_pinned). */
+#define SMALL_POOL (256 * 1024)
+
+/* ---------------------------------------------------------------------------------------------
+ * All of them
+ * ------------------------------------------------------------------------------------------- */
+
+/* Who has buffers on a GPU. */
+enum {
+    EVERYWHERE,
+    SENDS,
+    RECEIVES,
+    SOME_RANKS,
+    ONE_RANK,
+    OF_ALL_KINDS,
+    MIXES
+};
+
+static gpu_kind_t kinds[GPU_KINDS];
+static int kind_count;
+
+static void draw_kinds(int mix, uint64_t *state, gpu_kind_t *send, gpu_kind_t *recv)
+{
+    const uint64_t draw = mpitest_random(state) >> 8;
+
+    *send = *recv = GPU_HOST;
+    switch (mix) {
+    case EVERYWHERE:
+        *send = *recv = GPU_DEVICE;
+        break;
+    case SENDS:
+        *send = GPU_INNER;
+        break;
+    case RECEIVES:
+        *recv = GPU_INNER;
+        break;
+    case SOME_RANKS:
+        if (0 == (mpitest.rank + (int) (draw % 2)) % 2) {
+            *send = *recv = GPU_DEVICE;
+        }
+        break;
+    case ONE_RANK:
+        if (mpitest.rank == (int) (draw % (uint64_t) mpitest.size)) {
+            *send = *recv = GPU_DEVICE;
+        }
+        break;
+    default:
+        *send = kinds[(draw + (uint64_t) mpitest.rank) % (uint64_t) kind_count];
+        *recv = kinds[(draw / 64 + 5 * (uint64_t) mpitest.rank) % (uint64_t) kind_count];
+    }
+}
+
+/* A communicator, and what is drawn anew for each call on it. */
+static void draw_rest(gpu_coll_t *with, uint64_t *state, int *kind)
+{
+    static const int counts[] = {2, 5, 1, 300, 0, 3000};
+    const uint64_t draw = mpitest_random(state) >> 8;
+    const int of = with->inter ? 2 : 1;
+
+    *kind = (int) (draw % GPU_COLL_TYPES);
+    with->count = counts[draw / 8 % (with->inter ? 5 : 6)];
+    with->type = gpu_coll_types[*kind][0];
+    with->other = gpu_coll_types[*kind][1];
+    with->extent = gpu_coll_shapes[*kind][0].extent;
+    with->op = gpu_coll_op;
+    with->root = (int) (draw / 64 % (uint64_t) (with->inter ? of : with->size));
+    with->gives = with->root == with->rank;
+}
+
+/* The root is rank 0 of one of the two groups. */
+static void inter_root(gpu_coll_t *with, bool first_group)
+{
+    const bool here = first_group == (0 == with->root);
+
+    with->gives = here && 0 == with->rank;
+    with->root = !here ? 0 : with->gives ? MPI_ROOT : MPI_PROC_NULL;
+}
+
+static void every_case(gpu_coll_t *with, bool first_group, unsigned flags, uint64_t *state)
+{
+    for (const gpu_coll_case_t *what = gpu_coll_cases; NULL != what->name; ++what) {
+        if ((0 != (GPU_COLL_NEIGHBOURS & flags)) != (0 != (GPU_COLL_NEIGHBOURS & what->flags))
+            || (with->inter && 0 == (GPU_COLL_INTER & what->flags))) {
+            continue;
+        }
+        for (int form = 0; form < GPU_COLL_FORMS; ++form) {
+            if (!gpu_coll_has_form((gpu_coll_form_t) form)) {
+                continue;
+            }
+            for (int turn = 0; turn < 2; ++turn) {
+                const unsigned long long staged = gpu_coll_counter(GPU_COLL_STAGED);
+                gpu_kind_t send, recv;
+                gpu_coll_run_t run;
+                int kind;
+
+                draw_kinds(0 == turn ? EVERYWHERE : 1 + (int) (mpitest_random(state) % (MIXES - 1)),
+                           state, &send, &recv);
+                draw_rest(with, state, &kind);
+                if (with->inter) {
+                    inter_root(with, first_group);
+                }
+                if (mpitest.verbose && 0 == mpitest.rank) {
+                    printf("%s form %d turn %d kind %d count %d\n", what->name, form, turn, kind,
+                           with->count);
+                    fflush(stdout);
+                }
+                gpu_coll_begin(&run, what, with, (gpu_coll_form_t) form, send, recv, kind, state);
+                gpu_coll_end(&run);
+                if (EVERYWHERE == turn && 0 < with->count && !gpu_coll_is(what, "v")
+                    && 1 < with->size && !with->inter) {
+                    CHECK(staged < gpu_coll_counter(GPU_COLL_STAGED));
+                }
+                ++mpitest.step;
+            }
+        }
+    }
+}
+
+static void on_intra(MPI_Comm comm, unsigned flags, int sources, int destinations, uint64_t *state)
+{
+    gpu_coll_t with = {.comm = comm, .sources = sources, .destinations = destinations};
+
+    MPI_OK(MPI_Comm_rank(comm, &with.rank));
+    MPI_OK(MPI_Comm_size(comm, &with.size));
+    with.others = with.size;
+    every_case(&with, false, flags, state);
+}
+
+static void on_world(uint64_t *state)
+{
+    on_intra(MPI_COMM_WORLD, 0, 0, 0, state);
+}
+
+static void on_parts(uint64_t *state)
+{
+    MPI_Comm comm;
+
+    /* the last rank alone, the others turned round */
+    MPI_OK(MPI_Comm_split(MPI_COMM_WORLD, mpitest.rank == mpitest.size - 1, -mpitest.rank, &comm));
+    on_intra(comm, 0, 0, 0, state);
+    MPI_OK(MPI_Comm_free(&comm));
+}
+
+static void on_groups(uint64_t *state)
+{
+    const bool first = mpitest.rank < (mpitest.size + 1) / 2;
+    gpu_coll_t with = {.inter = true};
+    MPI_Comm half;
+
+    MPI_OK(MPI_Comm_split(MPI_COMM_WORLD, first, mpitest.rank, &half));
+    MPI_OK(MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, first ? (mpitest.size + 1) / 2 : 0, 3,
+                                &with.comm));
+    MPI_OK(MPI_Comm_rank(with.comm, &with.rank));
+    MPI_OK(MPI_Comm_size(with.comm, &with.size));
+    MPI_OK(MPI_Comm_remote_size(with.comm, &with.others));
+    every_case(&with, first, 0, state);
+    MPI_OK(MPI_Comm_free(&with.comm));
+    MPI_OK(MPI_Comm_free(&half));
+}
+
+static void on_topologies(uint64_t *state)
+{
+    int dims[2] = {0, 0}, periods[2] = {0, 1};
+    int from[3] = {mpitest_left(), mpitest_left(), mpitest.rank};
+    int to[3] = {mpitest_right(), mpitest_right(), mpitest.rank};
+    int weights[3] = {1, 1, 1};
+    MPI_Comm comm;
+
+    /* at the border of the first dimension there is no neighbour */
+    MPI_OK(MPI_Dims_create(mpitest.size, 2, dims));
+    MPI_OK(MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &comm));
+    on_intra(comm, GPU_COLL_NEIGHBOURS, 4, 4, state);
+    MPI_OK(MPI_Comm_free(&comm));
+    MPI_OK(MPI_Dist_graph_create_adjacent(MPI_COMM_WORLD, 3, from, weights, 3, to, weights,
+                                          MPI_INFO_NULL, 0, &comm));
+    on_intra(comm, GPU_COLL_NEIGHBOURS, 3, 3, state);
+    MPI_OK(MPI_Comm_free(&comm));
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * What else there is
+ * ------------------------------------------------------------------------------------------- */
+
+/* Many at once, completed in any order. */
+static void many(uint64_t *state)
+{
+    enum {
+        MANY = 10
+    };
+    static const char *const names[] = {"allgatherv", "allreduce", "alltoallw", "bcast", "scan"};
+    gpu_coll_t with[MANY];
+    gpu_coll_run_t runs[MANY];
+    MPI_Request requests[MANY];
+    int left = MANY;
+
+    for (int i = 0; i < MANY; ++i) {
+        const gpu_coll_case_t *what = gpu_coll_cases;
+        gpu_kind_t send, recv;
+        int kind;
+
+        while (0 != strcmp(what->name, names[i % 5])) {
+            ++what;
+        }
+        with[i] = (gpu_coll_t){.comm = MPI_COMM_WORLD,
+                               .rank = mpitest.rank,
+                               .size = mpitest.size,
+                               .others = mpitest.size};
+        draw_rest(&with[i], state, &kind);
+        draw_kinds(i % MIXES, state, &send, &recv);
+        gpu_coll_begin(&runs[i], what, &with[i], GPU_COLL_NONBLOCKING, send, recv, kind, state);
+        requests[i] = runs[i].request;
+    }
+    while (0 < left) {
+        int index, flag;
+
+        if (0 == (left + mpitest.rank) % 2) {
+            MPI_OK(MPI_Waitany(MANY, requests, &index, MPI_STATUS_IGNORE));
+            flag = 1;
+        } else {
+            MPI_OK(MPI_Testany(MANY, requests, &index, &flag, MPI_STATUS_IGNORE));
+        }
+        if (flag && MPI_UNDEFINED != index) {
+            runs[index].request = MPI_REQUEST_NULL;
+            gpu_coll_end(&runs[index]);
+            --left;
+        }
+    }
+}
+
+/* One datatype with memory of the host and of a device in it, from MPI_BOTTOM; the lowest of its
+ * addresses is the host's. */
+static void from_bottom(uint64_t *state)
+{
+    enum {
+        PIECES = 4,
+        PIECE = 3000
+    };
+    static const gpu_kind_t piece_kinds[PIECES] = {GPU_HOST, GPU_PINNED, GPU_DEVICE, GPU_INNER};
+    void *low = mmap((void *) 0x7e0000000000, PIECE, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *wanted = malloc(PIECES * PIECE);
+    unsigned char *all = malloc((size_t) mpitest.size * PIECES * PIECE);
+    gpu_memory_t *memory[PIECES];
+    const int root = (int) (mpitest_random(state) % (uint64_t) mpitest.size);
+    MPI_Datatype type;
+    MPI_Aint at[PIECES];
+
+    CHECK(NULL != wanted && NULL != all && MAP_FAILED != low);
+    for (int i = 0; i < PIECES; ++i) {
+        memory[i] = gpu_memory(piece_kinds[i], PIECE);
+        MPI_OK(MPI_Get_address(0 == i ? low : memory[i]->addr, &at[i]));
+    }
+    MPI_OK(MPI_Type_create_hindexed_block(PIECES, PIECE, at, MPI_BYTE, &type));
+    MPI_OK(MPI_Type_commit(&type));
+    for (int i = 0; i < PIECES * PIECE; ++i) {
+        wanted[i] = (unsigned char) (mpitest_random(state) >> 40);
+    }
+    for (int nonblocking = 0; nonblocking < 2; ++nonblocking) {
+        MPI_Request request;
+
+        for (int i = 0; i < PIECES; ++i) {
+            unsigned char bytes[PIECE];
+
+            memset(bytes, 0x5a, sizeof(bytes));
+            if (root == mpitest.rank) {
+                memcpy(bytes, wanted + i * PIECE, sizeof(bytes));
+            }
+            if (0 == i) {
+                memcpy(low, bytes, sizeof(bytes));
+            }
+            gpu_write(memory[i], 0, bytes, PIECE);
+        }
+        if (nonblocking) {
+            MPI_OK(MPI_Ibcast(MPI_BOTTOM, 1, type, root, MPI_COMM_WORLD, &request));
+            MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+        } else {
+            MPI_OK(MPI_Bcast(MPI_BOTTOM, 1, type, root, MPI_COMM_WORLD));
+        }
+        CHECK(0 == memcmp(low, wanted, PIECE));
+        for (int i = 1; i < PIECES; ++i) {
+            unsigned char got[PIECE];
+
+            gpu_read(memory[i], 0, got, PIECE);
+            CHECK(0 == memcmp(got, wanted + i * PIECE, PIECE));
+        }
+    }
+    /* what a process gives itself the CPU copies */
+    MPI_OK(MPI_Allgather(MPI_BOTTOM, 1, type, all, PIECES * PIECE, MPI_BYTE, MPI_COMM_WORLD));
+    for (int i = 0; i < mpitest.size; ++i) {
+        CHECK(0 == memcmp(all + i * PIECES * PIECE, wanted, PIECES * PIECE));
+    }
+    free(all);
+    MPI_OK(MPI_Type_free(&type));
+    for (int i = 0; i < PIECES; ++i) {
+        gpu_memory_free(memory[i]);
+    }
+    CHECK(0 == munmap(low, PIECE));
+    free(wanted);
+}
+
+static void reduce_local(uint64_t *state)
+{
+    int in[64], inout[64], got[64];
+    gpu_memory_t *memory[2] = {gpu_memory(GPU_DEVICE, sizeof(in)),
+                               gpu_memory(GPU_DEVICE, sizeof(in))};
+
+    for (int i = 0; i < 64; ++i) {
+        in[i] = (int) (mpitest_random(state) >> 40);
+        inout[i] = (int) (mpitest_random(state) >> 40);
+    }
+    gpu_write(memory[0], 0, in, sizeof(in));
+    gpu_write(memory[1], 0, inout, sizeof(in));
+    MPI_OK(MPI_Reduce_local(memory[0]->addr, memory[1]->addr, 64, MPI_INT, MPI_SUM));
+    gpu_read(memory[1], 0, got, sizeof(got));
+    for (int i = 0; i < 64; ++i) {
+        CHECK_INT(got[i], in[i] + inout[i]);
+    }
+    gpu_memory_free(memory[0]);
+    gpu_memory_free(memory[1]);
+}
+
+/* Calls on host memory that a pass-through costs nothing but a counter, and at most this many
+ * questions each. */
+static void host_calls(MPI_Comm comm, unsigned long long questions)
+{
+    enum {
+        CALLS = 50
+    };
+    const unsigned long long passed = gpu_coll_counter(GPU_COLL_PASSED),
+                             staged = gpu_coll_counter(GPU_COLL_STAGED),
+                             queries = gpu_coll_counter(GPU_COLL_MEMORY_QUERIES);
+
+    for (int i = 0; i < CALLS; ++i) {
+        int mine = mpitest.rank + i, sum = 0;
+
+        MPI_OK(MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, comm));
+        CHECK_INT(sum, mpitest.size * (mpitest.size - 1) / 2 + i * mpitest.size);
+    }
+    CHECK(passed + CALLS <= gpu_coll_counter(GPU_COLL_PASSED));
+    CHECK_INT(gpu_coll_counter(GPU_COLL_STAGED), staged);
+    CHECK(queries + CALLS * questions >= gpu_coll_counter(GPU_COLL_MEMORY_QUERIES));
+}
+
+/* A communicator on which the user has promised that there are no GPU buffers. */
+static void host_calls_promised(void)
+{
+    MPI_Info info;
+    MPI_Comm comm;
+
+    MPI_OK(MPI_Info_create(&info));
+    MPI_OK(MPI_Info_set(info, "mpi_communication_pattern", "MPI_CPU_TO_CPU"));
+    MPI_OK(MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &comm));
+    MPI_OK(MPI_Info_free(&info));
+    host_calls(comm, 0);
+    MPI_OK(MPI_Comm_free(&comm));
+}
+
+/* A small one again and again takes no new memory: pinned buffers are kept. */
+static void again(uint64_t *state)
+{
+    gpu_memory_t *memory = gpu_memory(GPU_DEVICE, 64 * sizeof(int));
+    const unsigned long long before = gpu_coll_counter(GPU_COLL_STAGES_PAGEABLE);
+
+    (void) state;
+    for (int i = 0; i < 20; ++i) {
+        MPI_OK(MPI_Bcast(memory->addr, 64, MPI_INT, i % mpitest.size, MPI_COMM_WORLD));
+    }
+    CHECK_INT(gpu_coll_counter(GPU_COLL_STAGES_PAGEABLE), before);
+    gpu_memory_free(memory);
+}
+
+/* The first copy of the device fails, and with it everything. */
+static void broken(void)
+{
+    gpu_memory_t *memory = gpu_memory(GPU_DEVICE, 1000);
+    MPI_Request request = MPI_REQUEST_NULL;
+    int here[10] = {0}, rc, class;
+
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    rc = MPI_Allreduce(MPI_IN_PLACE, memory->addr, 10, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_OK(MPI_Error_class(rc, &class));
+    CHECK_INT(class, MPI_ERR_OTHER);
+    rc = MPI_Alltoall(memory->addr, 1, MPI_INT, here, 1, MPI_INT, MPI_COMM_WORLD);
+    CHECK(MPI_SUCCESS != rc);
+    /* what fails behind the call fails with the request */
+    rc = MPI_Iallreduce(here, memory->addr, 10, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    if (MPI_SUCCESS == rc) {
+        rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    CHECK(MPI_SUCCESS != rc);
+    CHECK(3 <= gpu_coll_counter(GPU_COLL_FAILURES));
+    /* the CPU's memory is as good as before */
+    here[0] = 1;
+    MPI_OK(MPI_Allreduce(MPI_IN_PLACE, here, 10, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK_INT(here[0], mpitest.size);
+    /* the memory went with the context: it is not given back */
+}
+
+/* Some applications are done with CUDA before they are with MPI. */
+static void lose_context(void)
+{
+    CUdevice device;
+
+    if (1 == mpitest.rank % 2 && NULL != gpu.cuDevicePrimaryCtxReset_v2) {
+        GPU_OK(gpu.cuDeviceGet(&device, gpu_device()));
+        GPU_OK(gpu.cuDevicePrimaryCtxReset_v2(device));
+    }
+}
+
+static const mpitest_part_t parts[] = {
+    {"world", on_world},           {"parts", on_parts}, {"groups", on_groups},
+    {"topologies", on_topologies}, {"many", many},      {"bottom", from_bottom},
+    {"local", reduce_local},       {"again", again},    {NULL, NULL},
+};
+
+int main(int argc, char **argv)
+{
+    mpitest_init(&argc, &argv, "gpu_coll", 1, MPI_THREAD_SINGLE);
+    if (0 == strcmp(mpitest.mode, "off")) {
+        CHECK(!gpu_coll_counters_open());
+        return mpitest_finish();
+    }
+    if (!gpu_coll_counters_open()) {
+        mpitest_skip("there is no coll/umrddt, and the CPU cannot touch memory of GPUs");
+    }
+    host_calls(MPI_COMM_WORLD, 0); /* CUDA is not in use yet */
+    gpu_begin_all();
+    if (0 == strcmp(mpitest.mode, "fail")) {
+        broken();
+        gpu_coll_counters_close();
+        return mpitest_finish();
+    }
+    host_calls(MPI_COMM_WORLD, 2);
+    host_calls_promised();
+    kind_count = gpu_kinds_of("all", kinds);
+    gpu_coll_types_make();
+    mpitest_run(parts);
+    CHECK_INT(gpu_coll_counter(GPU_COLL_FAILURES), 0);
+    if ('\0' == mpitest.mode[0]) {
+        CHECK(0 < gpu_coll_counter(GPU_COLL_STAGED_NONBLOCKING));
+        CHECK(0 < gpu_coll_counter(GPU_COLL_BYTES_IN) && 0 < gpu_coll_counter(GPU_COLL_BYTES_OUT));
+        if (SMALL_POOL > pvars_parameter("coll_umrddt_pinned", SMALL_POOL)) {
+            CHECK(0 < gpu_coll_counter(GPU_COLL_STAGES_PAGEABLE));
+        }
+    }
+    gpu_coll_types_free();
+    gpu_coll_counters_close();
+    lose_context();
+    return mpitest_finish();
+}

@@ -1,0 +1,194 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * The info key mpi_communication_pattern, on a communicator (MPI_Comm_dup_with_info,
+ * MPI_Comm_set_info) and on a Session (MPI 4): the messages arrive whatever it says, and the
+ * performance variables tell what it spared. Modes: "check", pml_umrddt_check_pattern is set or it
+ * is a debug build; "late", one rank sets no key.
+ */
+
+#include "layouts.h"
+#include "mpitest.h"
+#include "pvars.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TIMES 4
+#define BYTES 20000
+
+static bool have, check, late;
+
+typedef enum source_t {
+    SOURCE_DUP,
+    SOURCE_SET,
+    SOURCE_SESSION
+} source_t;
+
+static void fill_info(MPI_Info info, const char *value)
+{
+    if (NULL != value && !(late && 1 == mpitest.rank)) {
+        MPI_OK(MPI_Info_set(info, "mpi_communication_pattern", value));
+    }
+}
+
+/* TIMES messages each way: a vector, and a contiguous one, which asks nothing in any case. */
+static void exchange(MPI_Comm comm, uint64_t key)
+{
+    mpitest_message_t *pieces = mpitest_message(MPITEST_FINE, BYTES, 1);
+    mpitest_message_t *flat = mpitest_message(MPITEST_CONTIGUOUS, BYTES, 1);
+    mpitest_message_t *messages[2] = {pieces, flat};
+    int me, peer, i, k;
+
+    MPI_OK(MPI_Comm_rank(comm, &me));
+    peer = 1 - me;
+    for (i = 0; i < TIMES; ++i) {
+        for (k = 0; k < 2; ++k) {
+            mpitest_message_t *in =
+                mpitest_message(0 == k ? MPITEST_COARSE : MPITEST_CONTIGUOUS, BYTES, 1);
+            uint64_t mine = mpitest_mix(key, (uint64_t) me, (uint64_t) (2 * i + k));
+            uint64_t other = mpitest_mix(key, (uint64_t) peer, (uint64_t) (2 * i + k));
+            MPI_Request request;
+
+            mpitest_fill(messages[k]->buffer, mine);
+            MPI_OK(MPI_Irecv(in->addr, 1, in->type, peer, 3, comm, &request));
+            MPI_OK(MPI_Send(messages[k]->addr, 1, messages[k]->type, peer, 3, comm));
+            MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+            VERIFY(in->buffer, other, BYTES);
+            mpitest_message_free(in);
+        }
+    }
+    mpitest_message_free(pieces);
+    mpitest_message_free(flat);
+}
+
+static bool is_pattern(const char *value)
+{
+    static const char *const patterns[] = {"MPI_CPU_TO_CPU", "MPI_GPU_TO_GPU", "MPI_CPU_TO_GPU",
+                                           "MPI_GPU_TO_CPU"};
+    size_t i;
+
+    for (i = 0; NULL != value && i < sizeof(patterns) / sizeof(patterns[0]); ++i) {
+        if (0 == strcmp(patterns[i], value)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the variables must say of one exchange with this value of the key. */
+static void judge(const pvars_t *seen, const char *value)
+{
+    /* where assertions are checked, those of GPU memory are false here, and the messages are taken
+     */
+    bool defers = is_pattern(value) && (!check || 0 == strcmp(value, "MPI_CPU_TO_CPU"));
+    bool mine = defers && !(late && 1 == mpitest.rank);
+    bool peers = defers && !(late && 0 == mpitest.rank);
+    const uint64_t *got = seen->value;
+
+    if (!have) {
+        return;
+    }
+    CHECK_INT(got[PVARS_TAKEN_SENDS], mine ? 0 : TIMES);
+    CHECK_INT(got[PVARS_TAKEN_RECVS], peers ? 0 : TIMES);
+    CHECK_INT(got[PVARS_DEFERRED_MEMORY], mine ? TIMES : 0);
+    CHECK_INT(got[PVARS_FALLBACK_SENDS] + got[PVARS_FALLBACK_RECVS], 0);
+    /* A question for each send that is not contiguous, and for each receive that umrddt completes;
+     * none where there is a pattern, unless it is checked. */
+    if (check) {
+        CHECK_INT(got[PVARS_MEMORY_QUERIES], TIMES + (peers ? 0 : TIMES));
+    } else if (is_pattern(value) && !late) {
+        CHECK_INT(got[PVARS_MEMORY_QUERIES], 0);
+    } else if (!is_pattern(value)) {
+        CHECK_INT(got[PVARS_MEMORY_QUERIES], 2 * TIMES);
+    } else {
+        /* one of the two has the key: who has it is asked by no send and no receive of its own */
+        CHECK_INT(got[PVARS_MEMORY_QUERIES], mine ? 0 : TIMES);
+    }
+}
+
+static void one_case(source_t source, const char *value)
+{
+    MPI_Comm comm;
+    MPI_Info info;
+    pvars_t before, after, seen;
+
+    ++mpitest.step;
+    MPI_OK(MPI_Info_create(&info));
+    fill_info(info, value);
+    if (SOURCE_SESSION == source) {
+#if 4 <= MPI_VERSION
+        MPI_Session session;
+        MPI_Group group;
+
+        MPI_OK(MPI_Session_init(info, MPI_ERRORS_ARE_FATAL, &session));
+        MPI_OK(MPI_Group_from_session_pset(session, "mpi://WORLD", &group));
+        MPI_OK(MPI_Comm_create_from_group(group, "pattern", MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL,
+                                          &comm));
+        MPI_OK(MPI_Group_free(&group));
+        pvars_read(&before);
+        exchange(comm, mpitest_mix(mpitest.seed, (uint64_t) mpitest.step, 0));
+        pvars_read(&after);
+        MPI_OK(MPI_Comm_free(&comm));
+        MPI_OK(MPI_Session_finalize(&session));
+#else
+        mpitest_fail(__FILE__, __LINE__, "there are no Sessions");
+#endif
+    } else {
+        MPI_OK(MPI_Comm_dup_with_info(MPI_COMM_WORLD, SOURCE_DUP == source ? info : MPI_INFO_NULL,
+                                      &comm));
+        if (SOURCE_SET == source) {
+            MPI_OK(MPI_Comm_set_info(comm, info));
+        }
+        pvars_read(&before);
+        exchange(comm, mpitest_mix(mpitest.seed, (uint64_t) mpitest.step, 0));
+        pvars_read(&after);
+        MPI_OK(MPI_Comm_free(&comm));
+    }
+    MPI_OK(MPI_Info_free(&info));
+    pvars_subtract(&after, &before, &seen);
+    if (mpitest.verbose) {
+        printf("rank %d, source %d, %s: ", mpitest.rank, (int) source,
+               NULL == value ? "no key" : value);
+        pvars_print("", &seen);
+    }
+    judge(&seen, value);
+    /* no rank may set out before the other has read */
+    MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const values[] = {NULL,
+                                         "MPI_CPU_TO_CPU",
+                                         "MPI_GPU_TO_GPU",
+                                         "MPI_CPU_TO_GPU",
+                                         "MPI_GPU_TO_CPU",
+                                         "MPI_CPU_TO_CP",
+                                         "cpu"};
+    size_t i;
+
+    mpitest_init(&argc, &argv, "pattern", 1, MPI_THREAD_SINGLE);
+    if (2 != mpitest.size) {
+        mpitest_skip("needs two ranks");
+    }
+    check = UMRDDT_ENABLE_DEBUG || NULL != strstr(mpitest.mode, "check");
+    late = NULL != strstr(mpitest.mode, "late");
+    have = PVARS_MAX == pvars_open() && 0 < pvars_parameter("pml_umrddt_min_size", 0)
+           && NULL == strstr(mpitest.mode, "nocard");
+    for (i = 0; i < sizeof(values) / sizeof(values[0]); ++i) {
+        one_case(SOURCE_DUP, values[i]);
+        one_case(SOURCE_SET, values[i]);
+#if 4 <= MPI_VERSION
+        one_case(SOURCE_SESSION, values[i]);
+#endif
+    }
+    pvars_close();
+    return mpitest_finish();
+}

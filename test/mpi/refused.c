@@ -1,0 +1,162 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * A host PML that refuses, again and again, to send what umrddt sends by it besides the user's own
+ * messages: replies, notices of failure, answers to questions, and the data of messages that it is
+ * to carry after all. All of it is to arrive, and in order: messages that go both ways, many at
+ * once; whose communicator is freed when they are over; and some before MPI_Finalize.
+ *
+ * Nothing but umrddt may be interposed in this way; so the host's function is replaced where Open
+ * MPI has chosen the host, before umrddt takes its functions over: mca_base_components_close is
+ * what it calls there first. All else in this directory is public MPI only.
+ */
+
+#include "ompi_config.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/constants.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/mca/pml/pml.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_hdr.h"
+#include "opal/mca/base/mca_base_framework.h"
+
+#include "layouts.h"
+#include "mpitest.h"
+#include "pvars.h"
+
+enum {
+    MESSAGES = 6, /* each way at once */
+    REFUSALS = 20 /* of one of them, at most */
+};
+
+static mca_pml_base_module_isend_fn_t host_isend;
+static bool armed;
+static int left = -1; /* refusals before the next one is taken; -1: to be drawn */
+static uint64_t draws = 1;
+static long refusals;
+
+/* The host's own words: it is short of something; pml/ucx has one word for everything. */
+static int reason(void)
+{
+    return 0 == mpitest_random(&draws) % 4 ? OMPI_ERROR : OMPI_ERR_OUT_OF_RESOURCE;
+}
+
+static int isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+                 mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
+{
+    bool own = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, 0) <= tag
+               && mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, MCA_PML_UMRDDT_MAX_SLOTS - 1) >= tag;
+
+    if (armed && own) {
+        if (-1 == left) {
+            left = 1 + (int) (mpitest_random(&draws) % REFUSALS);
+        }
+        if (0 < left--) {
+            ++refusals;
+            return reason();
+        }
+    }
+    return host_isend(buf, count, datatype, dst, tag, mode, comm, request);
+}
+
+int mca_base_components_close(int output_id, opal_list_t *components,
+                              const mca_base_component_t *skip);
+
+int mca_base_components_close(int output_id, opal_list_t *components,
+                              const mca_base_component_t *skip)
+{
+    static int (*next)(int, opal_list_t *, const mca_base_component_t *);
+
+    if (NULL == next) {
+        /* (a function is no object) */
+        void *found = dlsym(RTLD_NEXT, "mca_base_components_close");
+
+        memcpy(&next, &found, sizeof(next));
+    }
+    if (NULL == host_isend && NULL != mca_pml.pml_isend && NULL != skip
+        && 0 == strcmp(skip->mca_type_name, "pml")) {
+        host_isend = mca_pml.pml_isend;
+        mca_pml.pml_isend = isend;
+    }
+    return next(output_id, components, skip);
+}
+
+/* MESSAGES of each rank to the next one, all under way at once. */
+static void all_at_once(MPI_Comm comm, uint64_t *state)
+{
+    mpitest_message_t *out[MESSAGES], *in[MESSAGES];
+    MPI_Request requests[2 * MESSAGES];
+    uint64_t key = mpitest_random(state);
+
+    for (int i = 0; i < MESSAGES; ++i) {
+        int bytes = 2000 + (int) (mpitest_random(state) % 100000);
+        mpitest_kind_t send = mpitest_draw_kind(state), recv = mpitest_draw_kind(state);
+
+        out[i] = mpitest_message(send, bytes, key);
+        in[i] = mpitest_message(recv, bytes, key + 1);
+        mpitest_fill(out[i]->buffer, key + (uint64_t) (i + 100 * mpitest.rank));
+        MPI_OK(MPI_Irecv(in[i]->addr, 1, in[i]->type, mpitest_left(), i, comm, &requests[i]));
+    }
+    for (int i = 0; i < MESSAGES; ++i) {
+        MPI_OK(MPI_Isend(out[i]->addr, 1, out[i]->type, mpitest_right(), i, comm,
+                         &requests[MESSAGES + i]));
+    }
+    MPI_OK(MPI_Waitall(2 * MESSAGES, requests, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < MESSAGES; ++i) {
+        VERIFY(in[i]->buffer, key + (uint64_t) (i + 100 * mpitest_left()), in[i]->bytes);
+        mpitest_message_free(in[i]);
+        mpitest_message_free(out[i]);
+    }
+}
+
+static void exchange(uint64_t *state)
+{
+    all_at_once(MPI_COMM_WORLD, state);
+}
+
+/* The last reply may be with the host still, or with us, when the communicator goes. */
+static void freed(uint64_t *state)
+{
+    MPI_Comm comm;
+
+    MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    all_at_once(comm, state);
+    MPI_OK(MPI_Comm_free(&comm));
+}
+
+static const mpitest_part_t parts[] = {{"exchange", exchange}, {"freed", freed}, {NULL, NULL}};
+
+int main(int argc, char **argv)
+{
+    pvars_t before, after, since;
+    uint64_t state;
+
+    mpitest_init(&argc, &argv, "refused", 5, MPI_THREAD_SINGLE);
+    if (PVARS_MAX != pvars_open()) {
+        mpitest_skip("umrddt is not there");
+    }
+    CHECK(NULL != host_isend);
+    draws = mpitest.seed + (uint64_t) mpitest.rank;
+    pvars_read(&before);
+    armed = true;
+    mpitest_run(parts);
+    pvars_read(&after);
+    pvars_subtract(&after, &before, &since);
+    pvars_close();
+    CHECK(0 < refusals);
+    CHECK_INT(since.value[PVARS_CONTROL_REFUSED], refusals);
+    state = mpitest.seed;
+    all_at_once(MPI_COMM_WORLD, &state); /* and what follows is the end */
+    return mpitest_finish();
+}

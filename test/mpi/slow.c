@@ -1,0 +1,165 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * A process that computes, and calls nothing of MPI, holds up its own messages and no others.
+ *
+ * Rank 1 begins more sends to rank 0 than may be on their way at a time, and leaves MPI until
+ * rank 0 has the messages of all others, which are sent only after rank 0 has seen those of rank 1.
+ */
+
+#include "layouts.h"
+#include "mpitest.h"
+
+#include <stdlib.h>
+
+#define MESSAGES 12
+#define BYTES    40000
+#define SLOW     1
+
+/* Seconds within which rank 0 has to have the messages of the others. */
+#define PATIENCE 60
+
+/* What the ranks tell each other without MPI: memory that they share. */
+enum {
+    SENDS_BEGUN, /* by rank 1 */
+    GO,          /* the others may send */
+    ALL_HERE,    /* rank 0 has what they sent */
+    FLAGS
+};
+
+static int *flags;
+
+static void set(int flag, int value)
+{
+    __atomic_store_n(&flags[flag], value, __ATOMIC_RELEASE);
+}
+
+static bool is(int flag, int value)
+{
+    return value == __atomic_load_n(&flags[flag], __ATOMIC_ACQUIRE);
+}
+
+/** Wait for a flag, outside of MPI. */
+static void await(int flag, int value)
+{
+    for (long turns = 0; !is(flag, value); ++turns) {
+        if (PATIENCE * 1000 < turns) {
+            mpitest_fail(__FILE__, __LINE__, "rank 0 is held up by rank %d, which computes", SLOW);
+        }
+        mpitest_sleep(1000);
+    }
+}
+
+static uint64_t key_of(uint64_t key, int source, int i)
+{
+    return mpitest_mix(key, (uint64_t) source, (uint64_t) i);
+}
+
+static void send_slowly(uint64_t key, int round)
+{
+    mpitest_message_t *messages[MESSAGES];
+    MPI_Request requests[MESSAGES];
+
+    for (int i = 0; i < MESSAGES; ++i) {
+        messages[i] = mpitest_message(MPITEST_COARSE, BYTES, (uint64_t) i);
+        mpitest_fill(messages[i]->buffer, key_of(key, SLOW, i));
+        MPI_OK(
+            MPI_Isend(messages[i]->addr, 1, messages[i]->type, 0, i, MPI_COMM_WORLD, &requests[i]));
+    }
+    set(SENDS_BEGUN, round);
+    await(ALL_HERE, round);
+    MPI_OK(MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < MESSAGES; ++i) {
+        mpitest_message_free(messages[i]);
+    }
+}
+
+static void send_after(uint64_t key, int round)
+{
+    mpitest_message_t *message = mpitest_message(MPITEST_FINE, BYTES, 99);
+
+    mpitest_fill(message->buffer, key_of(key, mpitest.rank, 0));
+    await(GO, round);
+    MPI_OK(MPI_Send(message->addr, 1, message->type, 0, MESSAGES, MPI_COMM_WORLD));
+    mpitest_message_free(message);
+}
+
+static void receive_all(uint64_t key, int round)
+{
+    int others = mpitest.size - 2, flag = 0;
+    mpitest_message_t **messages = malloc((size_t) (MESSAGES + others) * sizeof(*messages));
+    MPI_Request *requests = malloc((size_t) (MESSAGES + others) * sizeof(*requests));
+
+    for (int i = 0; i < MESSAGES + others; ++i) {
+        messages[i] = mpitest_message(MPITEST_IRREGULAR, BYTES, (uint64_t) i);
+        MPI_OK(MPI_Irecv(messages[i]->addr, 1, messages[i]->type,
+                         i < MESSAGES ? SLOW : SLOW + 1 + i - MESSAGES, i < MESSAGES ? i : MESSAGES,
+                         MPI_COMM_WORLD, &requests[i]));
+    }
+    /* See what rank 1 has begun; nobody tells when all of it is seen. */
+    for (int i = 0; i < 100 || !is(SENDS_BEGUN, round); ++i) {
+        MPI_OK(MPI_Testall(MESSAGES, requests, &flag, MPI_STATUSES_IGNORE));
+        mpitest_sleep(1000);
+    }
+    set(GO, round);
+    MPI_OK(MPI_Waitall(others, requests + MESSAGES, MPI_STATUSES_IGNORE));
+    set(ALL_HERE, round);
+    MPI_OK(MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE));
+    for (int i = 0; i < MESSAGES + others; ++i) {
+        VERIFY(messages[i]->buffer,
+               i < MESSAGES ? key_of(key, SLOW, i) : key_of(key, SLOW + 1 + i - MESSAGES, 0),
+               BYTES);
+        mpitest_message_free(messages[i]);
+    }
+    free(messages);
+    free(requests);
+}
+
+static void slow(uint64_t *state)
+{
+    static int round;
+    uint64_t key = mpitest_random(state);
+
+    ++round;
+    if (0 == mpitest.rank) {
+        receive_all(key, round);
+    } else if (SLOW == mpitest.rank) {
+        send_slowly(key, round);
+    } else {
+        send_after(key, round);
+    }
+}
+
+static const mpitest_part_t parts[] = {{"slow", slow}, {NULL, NULL}};
+
+int main(int argc, char **argv)
+{
+    MPI_Win window;
+    MPI_Aint bytes = FLAGS * (MPI_Aint) sizeof(int);
+    int unit;
+
+    mpitest_init(&argc, &argv, "slow", 4, MPI_THREAD_SINGLE);
+    if (3 > mpitest.size) {
+        mpitest_skip("needs three ranks");
+    }
+    MPI_OK(MPI_Win_allocate_shared(0 == mpitest.rank ? bytes : 0, sizeof(int), MPI_INFO_NULL,
+                                   MPI_COMM_WORLD, &flags, &window));
+    MPI_OK(MPI_Win_shared_query(window, 0, &bytes, &unit, &flags));
+    if (0 == mpitest.rank) {
+        for (int i = 0; i < FLAGS; ++i) {
+            set(i, 0);
+        }
+    }
+    MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+    mpitest_run(parts);
+    MPI_OK(MPI_Win_free(&window));
+    return mpitest_finish();
+}

@@ -1,0 +1,500 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * A storm: random messages of every kind, received in every way, on several communicators, by
+ * several threads; and a model that knows what MPI allows to come of it.
+ *
+ * It goes by epochs. What an epoch sends is drawn from the seed by every process alike
+ * (storm_plan.h), what a thread receives, by it alone (storm_lane.h). Chance decides only when
+ * things are tested, waited for and cancelled. At the end of an epoch each thread has its receives
+ * judged (storm_model.h), and every byte of every buffer. Types, communicators and persistent
+ * requests live for an era of some epochs.
+ *
+ * --ops: sends and receives of all ranks together. --mode, words with commas between:
+ * threads=N; break=WHAT, to do something wrong, which must be seen (storm_break.c).
+ */
+
+#include "storm_thread.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* For all buffered sends of a process, twice. */
+#define BUFFER_BYTES (16 << 20)
+
+__thread storm_thread_t *storm_self;
+
+static storm_thread_t threads[STORM_THREADS];
+static int thread_count = 1;
+static storm_plan_t plan;
+static pthread_barrier_t meeting;
+static void *buffered;
+
+static const char *const counter_names[STORM_COUNTERS] = {
+    "sends",     "receives",  "probes", "cancels", "cancelled", "freed",
+    "truncated", "restarted", "waits",  "tests",   "bytes"};
+
+static void explain_thread(const storm_thread_t *thread)
+{
+    int i;
+
+    fprintf(stderr,
+            "rank %d thread %d: epoch %ld step %ld, %s; %d of %d sends started, %d of %d "
+            "receives posted, %d messages held\n",
+            mpitest.rank, thread->number, plan.epoch, thread->step, thread->phase,
+            thread->outgoing_next, thread->outgoing_count, thread->posted,
+            thread->lanes.posting_count, thread->held_count);
+    for (i = 0; i < thread->active_count; ++i) {
+        const storm_active_t *active = &thread->active[i];
+
+        if (NULL != active->outgoing) {
+            const storm_message_t *message = active->outgoing->message;
+
+            fprintf(stderr, "  %s to %d tag %d on %s, %ld bytes (%s): not done\n",
+                    storm_way_name(message->way), message->dest, message->tag,
+                    storm_comm_name(message->comm), message->bytes,
+                    storm_entry(message->entry)->name);
+        } else {
+            const storm_posting_t *posting = active->posting;
+
+            fprintf(stderr, "  %s from %d tag %d on %s, room %ld (%s)%s: not done\n",
+                    storm_action_name(posting->action), posting->source, posting->tag,
+                    storm_comm_name(posting->comm), storm_entry(posting->entry)->bytes,
+                    storm_entry(posting->entry)->name, posting->cancel_called ? ", cancelled" : "");
+        }
+    }
+}
+
+/* More than a failed check can say; at the deadline from a signal handler, when nothing is left to
+ * lose. */
+static void explain(bool hang)
+{
+    int i;
+
+    if (!hang && NULL != storm_self) {
+        fprintf(stderr, "thread %d of %d, epoch %ld, step %ld, %s\n", storm_self->number,
+                thread_count, plan.epoch, storm_self->step, storm_self->phase);
+        if (NULL != storm_self->judged) {
+            storm_print_lane(storm_self, storm_self->judged);
+        }
+    }
+    for (i = 0; i < thread_count && hang; ++i) {
+        int lane;
+
+        explain_thread(&threads[i]);
+        for (lane = 0; lane < threads[i].lanes.count && 0 < threads[i].active_count; ++lane) {
+            storm_print_lane(&threads[i], &threads[i].lanes.lanes[lane]);
+        }
+    }
+}
+
+static void meet(void)
+{
+    if (1 < thread_count) {
+        pthread_barrier_wait(&meeting);
+    }
+}
+
+/* All threads of all ranks have come here. */
+static void meet_all(const storm_thread_t *thread)
+{
+    meet();
+    if (0 == thread->number) {
+        MPI_OK(MPI_Barrier(storm_comm_control()));
+    }
+    meet();
+}
+
+static void post_next(storm_thread_t *thread)
+{
+    storm_receive_post(thread, thread->lanes.order[thread->posted++]);
+}
+
+/* The next receive and the next send, if there are any that cannot block here. */
+static bool may_post(const storm_thread_t *thread, bool may_block)
+{
+    return thread->posted < thread->lanes.posting_count
+           && (may_block || !storm_action_blocks(thread->lanes.order[thread->posted]->action));
+}
+
+static bool may_send(const storm_thread_t *thread, bool may_block)
+{
+    const storm_message_t *message = storm_send_peek(thread);
+
+    return NULL != message
+           && (may_block || (!storm_way_blocks(message->way) && !storm_way_ready(message->way)));
+}
+
+/* Cancel what is to be cancelled, and post again for those that were. */
+static void replace_cancelled(storm_thread_t *thread)
+{
+    int i;
+
+    thread->phase = "cancelling";
+    storm_cancel_all(thread);
+    for (i = 0; i < thread->lanes.posting_count; ++i) {
+        storm_posting_t *posting = &thread->lanes.postings[i];
+
+        if (NULL != posting->lane && posting->cancel_called
+            && STORM_CANCELLED == posting->lane->events[posting->event].outcome) {
+            storm_receive_post(thread,
+                               storm_lanes_replace(&thread->lanes, posting, thread->replaced));
+            ++thread->replaced;
+        }
+    }
+}
+
+/* Receive what matched probes hold: their senders may be blocked until then. */
+static void receive_held(storm_thread_t *thread)
+{
+    while (0 < thread->held_count) {
+        storm_receive_held(thread,
+                           (int) mpitest_between(&thread->chance, 0, thread->held_count - 1));
+    }
+}
+
+/* Post all receives without blocking, and some sends; then send the rest. */
+static void run_poster(storm_thread_t *thread)
+{
+    thread->phase = "posting";
+    while (may_post(thread, false)) {
+        switch (mpitest_between(&thread->chance, 0, 5)) {
+        case 0:
+            storm_poll(thread);
+            break;
+        case 1:
+            if (may_send(thread, false)) {
+                storm_send_next(thread);
+            }
+            break;
+        default:
+            post_next(thread);
+            break;
+        }
+    }
+    CHECK(thread->posted == thread->lanes.posting_count);
+    replace_cancelled(thread);
+    receive_held(thread);
+    if (plan.ready) {
+        thread->phase = "waiting for all to have posted";
+        meet_all(thread);
+    }
+    thread->phase = "sending";
+    while (may_send(thread, true)) {
+        if (0 == mpitest_random(&thread->chance) % 4) {
+            storm_poll(thread);
+        } else {
+            storm_send_next(thread);
+        }
+    }
+}
+
+/* Send everything, and post some receives that do not block; then receive the rest. */
+static void run_sender(storm_thread_t *thread)
+{
+    if (plan.ready) {
+        thread->phase = "waiting for all to have posted";
+        meet_all(thread);
+    }
+    thread->phase = "sending";
+    while (may_send(thread, true)) {
+        switch (mpitest_between(&thread->chance, 0, 5)) {
+        case 0:
+            storm_poll(thread);
+            break;
+        case 1:
+            if (may_post(thread, false)) {
+                post_next(thread);
+            }
+            break;
+        default:
+            storm_send_next(thread);
+            break;
+        }
+    }
+    thread->phase = "receiving";
+    while (may_post(thread, true)) {
+        switch (mpitest_between(&thread->chance, 0, 9)) {
+        case 0:
+        case 1:
+            storm_poll(thread);
+            break;
+        case 2:
+            storm_wait(thread, false);
+            break;
+        default:
+            post_next(thread);
+            break;
+        }
+    }
+    replace_cancelled(thread);
+}
+
+static void finish(storm_thread_t *thread)
+{
+    thread->phase = "finishing";
+    if (storm_break_hang(thread)) {
+        mpitest_stuck(3);
+        MPI_OK(MPI_Recv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, STORM_DEAD_TAG, storm_comm(0),
+                        MPI_STATUS_IGNORE));
+    }
+    receive_held(thread);
+    while (0 < thread->active_count) {
+        if (0 == mpitest_random(&thread->chance) % 3 || !storm_wait(thread, true)) {
+            storm_poll(thread);
+        }
+    }
+}
+
+/* What this thread sends, of the plan. */
+static void take_sends(storm_thread_t *thread)
+{
+    int i;
+
+    thread->outgoing_count = 0;
+    thread->outgoing_next = 0;
+    for (i = 0; i < plan.count; ++i) {
+        if (mpitest.rank == plan.messages[i].from
+            && thread->number == plan.messages[i].from_thread) {
+            storm_outgoing_t *outgoing = &thread->outgoing[thread->outgoing_count++];
+
+            outgoing->message = &plan.messages[i];
+            outgoing->buffer = NULL;
+            outgoing->slot = -1;
+            outgoing->done = false;
+        }
+    }
+}
+
+/* Nothing may be left over. Between two synchronisations: the next epoch's messages are not there
+ * yet. */
+static void check_quiet(const storm_thread_t *thread)
+{
+    int i, flag;
+
+    if (0 == thread->number && 0 == plan.epoch % 8) {
+        for (i = 0; i < storm_comm_count(); ++i) {
+            MPI_OK(
+                MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, storm_comm(i), &flag, MPI_STATUS_IGNORE));
+            if (flag) {
+                mpitest_fail(__FILE__, __LINE__, "a message is left over on %s",
+                             storm_comm_name(i));
+            }
+        }
+    }
+    if (0 == plan.epoch % 8) {
+        meet_all(thread);
+    }
+}
+
+static void run_epoch(storm_thread_t *thread)
+{
+    thread->chance = mpitest_mix(mpitest.seed ^ 0xcafe, (uint64_t) plan.epoch,
+                                 (uint64_t) (mpitest.rank * STORM_THREADS + thread->number));
+    thread->plan = &plan;
+    thread->posted = 0;
+    thread->replaced = 0;
+    thread->step = 0;
+    take_sends(thread);
+    storm_lanes_plan(&thread->lanes, &plan, thread->number);
+    if (plan.poster[mpitest.rank][thread->number]) {
+        run_poster(thread);
+    } else {
+        run_sender(thread);
+    }
+    finish(thread);
+    thread->phase = "judging";
+    if (1 < thread_count) {
+        meet();
+        if (0 == thread->number) {
+            storm_judge_pool(threads, thread_count, &plan);
+        }
+        meet();
+    }
+    storm_judge_all(thread);
+    thread->phase = "waiting for all to have finished";
+    meet_all(thread);
+    thread->phase = "judging what was sent";
+    storm_send_verify(thread);
+    check_quiet(thread);
+    storm_lanes_free(&thread->lanes);
+    memset(&thread->lanes, 0, sizeof(thread->lanes));
+    if (STORM_ERA - 1 == plan.epoch % STORM_ERA) {
+        storm_slots_free(thread);
+    }
+}
+
+static void begin_era(long era)
+{
+    int size = 0;
+
+    if (0 < era) {
+        storm_corpus_free();
+        storm_comms_free();
+        MPI_OK(MPI_Buffer_detach(&buffered, &size));
+    }
+    storm_corpus_make(mpitest_mix(mpitest.seed, (uint64_t) era, 0xe4a));
+    storm_comms_make(thread_count);
+    MPI_OK(MPI_Buffer_attach(buffered, BUFFER_BYTES));
+}
+
+/* Thread 0 prepares the next epoch while the others wait. */
+static bool next_epoch(const storm_thread_t *thread, long *planned)
+{
+    meet();
+    if (0 == thread->number && *planned < mpitest.ops) {
+        mpitest_alive();
+        ++plan.epoch;
+        mpitest.step = plan.epoch;
+        if (0 == plan.epoch % STORM_ERA) {
+            begin_era(plan.epoch / STORM_ERA);
+        }
+        storm_plan(&plan, plan.epoch, thread_count);
+        if (mpitest.verbose && 0 == mpitest.rank) {
+            printf("epoch %ld: %d messages%s\n", plan.epoch, plan.count,
+                   plan.ready ? ", ready" : "");
+            fflush(stdout);
+        }
+    }
+    meet();
+    if (*planned >= mpitest.ops) {
+        return false;
+    }
+    *planned += 2 * plan.count;
+    return true;
+}
+
+static void *run(void *argument)
+{
+    storm_thread_t *thread = argument;
+    long planned = 0;
+
+    storm_self = thread;
+    while (next_epoch(thread, &planned)) {
+        run_epoch(thread);
+    }
+    return NULL;
+}
+
+static void report(void)
+{
+    long mine[STORM_COUNTERS] = {0}, all[STORM_COUNTERS];
+    int i, j;
+
+    for (i = 0; i < thread_count; ++i) {
+        for (j = 0; j < STORM_COUNTERS; ++j) {
+            mine[j] += threads[i].counters[j];
+        }
+    }
+    MPI_OK(MPI_Reduce(mine, all, STORM_COUNTERS, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD));
+    if (0 == mpitest.rank) {
+        printf("storm: %ld epochs, %ld operations:", plan.epoch + 1,
+               all[STORM_COUNT_SENDS] + all[STORM_COUNT_RECEIVES] + all[STORM_COUNT_PROBES]
+                   + all[STORM_COUNT_CANCELS] + all[STORM_COUNT_FREED]);
+        for (i = 0; i < STORM_COUNTERS; ++i) {
+            printf(" %s %ld", counter_names[i], all[i]);
+        }
+        printf("\n");
+        fflush(stdout);
+    }
+}
+
+/* threads=N and break=WHAT, before MPI is started. */
+static void read_mode(const char *mode, char *what, size_t size)
+{
+    const char *word;
+
+    for (word = mode; NULL != word; word = strchr(word, ',')) {
+        word += ',' == *word ? 1 : 0;
+        if (0 == strncmp(word, "threads=", 8)) {
+            thread_count = atoi(word + 8);
+        } else if (0 == strncmp(word, "break=", 6)) {
+            snprintf(what, size, "%.*s", (int) strcspn(word + 6, ","), word + 6);
+        } else if ('\0' != *word) {
+            fprintf(stderr, "storm: --mode %s: threads=N, break=WHAT\n", mode);
+            exit(2);
+        }
+    }
+}
+
+/* The thread level has to be known before mpitest_init reads the options. */
+static const char *find_mode(int argc, char **argv)
+{
+    int i;
+
+    for (i = 1; i + 1 < argc; ++i) {
+        if (0 == strcmp(argv[i], "--mode")) {
+            return argv[i + 1];
+        }
+    }
+    return "";
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t handles[STORM_THREADS];
+    char what[32] = "";
+    int i;
+
+    read_mode(find_mode(argc, argv), what, sizeof(what));
+    if (1 > thread_count || STORM_THREADS < thread_count) {
+        fprintf(stderr, "storm: 1 to %d threads\n", STORM_THREADS);
+        return 2;
+    }
+    mpitest_init(&argc, &argv, "storm", 4000,
+                 1 < thread_count ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
+    if (2 > mpitest.size || STORM_RANKS < mpitest.size) {
+        mpitest_skip("needs 2 to 8 ranks");
+    }
+    if (1 < thread_count && storm_on_ucx()) {
+        mpitest_skip("pml/ucx of Open MPI 4.1.4 does not stand several threads here, by itself");
+    }
+    if ('\0' != *what) {
+        storm_break_read(what);
+    }
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+    mpitest.explain = explain;
+    buffered = malloc(BUFFER_BYTES);
+    CHECK(NULL != buffered);
+    plan.epoch = -1;
+    CHECK_INT(pthread_barrier_init(&meeting, NULL, (unsigned) thread_count), 0);
+    for (i = 0; i < thread_count; ++i) {
+        int slot;
+
+        threads[i].number = i;
+        threads[i].threads = thread_count;
+        threads[i].phase = "starting";
+        for (slot = 0; slot < STORM_SLOTS; ++slot) {
+            threads[i].sends[slot].request = MPI_REQUEST_NULL;
+            threads[i].receives[slot].request = MPI_REQUEST_NULL;
+        }
+    }
+    for (i = 1; i < thread_count; ++i) {
+        CHECK_INT(pthread_create(&handles[i], NULL, run, &threads[i]), 0);
+    }
+    run(&threads[0]);
+    for (i = 1; i < thread_count; ++i) {
+        CHECK_INT(pthread_join(handles[i], NULL), 0);
+    }
+    for (i = 0; i < thread_count; ++i) {
+        storm_slots_free(&threads[i]);
+        free(threads[i].active);
+        free(threads[i].held);
+    }
+    MPI_OK(MPI_Buffer_detach(&buffered, &i));
+    free(buffered);
+    storm_corpus_free();
+    storm_comms_free();
+    report();
+    storm_break_check();
+    return mpitest_finish();
+}

@@ -1,0 +1,65 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Types to draw from: making a type and its map costs far more than a message, so a few hundred
+ * layouts are made at a time.
+ *
+ * Layouts of one *family* can be sent to each other: bytes of any number, ints of any number, and
+ * pairs of random nested types of the same signature.
+ */
+
+#ifndef STORM_CORPUS_H
+#define STORM_CORPUS_H
+
+#include "layouts.h"
+
+/** Families: bytes, ints, and this many pairs. */
+#define STORM_BYTES    0
+#define STORM_INTS     1
+#define STORM_PAIRS    2
+#define STORM_FAMILIES 14
+
+/** A contiguous message of more bytes than this must not be truncated: pml/ob1 of Open MPI 4.1.4
+ * writes behind the receive buffer if the sender is contiguous and the message not eager. */
+#define STORM_FLAT_LIMIT 2000
+
+/** A layout: (type, count). */
+typedef struct storm_entry_t {
+    MPI_Datatype type;
+    int count;
+    mpitest_map_t *map;
+    long bytes; /**< of the stream */
+    int unit;   /**< bytes of one basic element; 0 if they differ */
+    bool flat;  /**< one piece of memory */
+    int family;
+    char name[48];
+} storm_entry_t;
+
+/** Make all layouts; the same on every rank for the same seed. */
+void storm_corpus_make(uint64_t seed);
+
+/** Free them. Nothing may use them any more. */
+void storm_corpus_free(void);
+
+/** A layout by its number. */
+const storm_entry_t *storm_entry(int number);
+
+/** Draw the layout of a message. @p limit: at most so many bytes, as far as there are such. */
+int storm_draw_sender(uint64_t *state, int family, long limit);
+
+/** Draw the layout of a receive that has room for @p bytes. */
+int storm_draw_room(uint64_t *state, int family, long bytes);
+
+/** Draw the layout of a receive that has room for @p least and, if there is one, no room for
+ * @p bytes. */
+int storm_draw_short(uint64_t *state, int family, long least, long bytes);
+
+#endif /* STORM_CORPUS_H */

@@ -1,0 +1,164 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+#include "storm_thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void storm_print_lane(const storm_thread_t *thread, const storm_lane_t *lane)
+{
+    static const char *const outcomes[] = {"pending", "took", "saw", "cancelled"};
+    int i;
+
+    fprintf(stderr, "lane of rank %d thread %d on communicator %d (%s), epoch %ld\n", mpitest.rank,
+            thread->number, lane->comm, storm_comm_name(lane->comm), thread->plan->epoch);
+    for (i = 0; i < lane->offer_count; ++i) {
+        const storm_message_t *message = lane->messages[i];
+
+        fprintf(stderr, "  message %d: source %d (rank %d thread %d) tag %d, %ld bytes, %s, %s\n",
+                i, message->source, message->from, message->from_thread, message->tag,
+                message->bytes, storm_way_name(message->way), storm_entry(message->entry)->name);
+    }
+    for (i = 0; i < lane->event_count; ++i) {
+        const storm_event_t *event = &lane->events[i];
+        const storm_posting_t *posting = lane->takers[i];
+
+        fprintf(stderr,
+                "  event %d: source %d tag %d room %ld (%s, %s): %s source %d tag %d bytes %ld%s, "
+                "message %d\n",
+                i, event->source, event->tag, event->capacity, storm_action_name(posting->action),
+                storm_entry(posting->entry)->name, outcomes[event->outcome], event->got_source,
+                event->got_tag, event->got_bytes, event->truncated ? ", truncated" : "",
+                event->offer);
+    }
+}
+
+/* Freed requests tell nobody: what they took is known from the patterns, when from the buffer. */
+static void assume_freed(storm_lane_t *lane)
+{
+    int i;
+
+    for (i = 0; i < lane->event_count; ++i) {
+        if (STORM_STATE_FREED == lane->takers[i]->state && i == lane->takers[i]->event) {
+            lane->events[i].outcome = STORM_TOOK;
+            lane->events[i].got_source = lane->events[i].source;
+        }
+    }
+}
+
+static void judge_counts(const storm_posting_t *posting, const storm_message_t *message)
+{
+    const storm_entry_t *entry = storm_entry(posting->entry);
+    int size = 0;
+
+    if (STORM_UNKNOWN == posting->count || MPI_SUCCESS != posting->error) {
+        return;
+    }
+    MPI_OK(MPI_Type_size(entry->type, &size));
+    if (0 == size) {
+        CHECK_INT(posting->count, 0);
+    } else if (0 != message->bytes % size) {
+        CHECK_INT(posting->count, MPI_UNDEFINED);
+    } else {
+        CHECK_INT(posting->count, message->bytes / size);
+    }
+    if (0 != entry->unit) {
+        CHECK_INT(posting->elements, message->bytes / entry->unit);
+    }
+}
+
+void storm_judge_posting(storm_posting_t *posting, const storm_message_t *message)
+{
+    int flag;
+
+    if (NULL == message) {
+        VERIFY(posting->buffer, 0, 0);
+        return;
+    }
+    while (STORM_STATE_FREED == posting->state) {
+        if (mpitest_arrived(posting->buffer, message->key, message->bytes)) {
+            posting->state = STORM_STATE_DONE;
+        } else {
+            MPI_OK(MPI_Iprobe(MPI_ANY_SOURCE, 1, storm_comm_control(), &flag, MPI_STATUS_IGNORE));
+        }
+    }
+    if (MPI_SUCCESS != posting->error) {
+        VERIFY_TRUNCATED(posting->buffer, message->key, storm_entry(posting->entry)->bytes);
+        return;
+    }
+    VERIFY(posting->buffer, message->key, message->bytes);
+    judge_counts(posting, message);
+}
+
+static void judge_lane(storm_thread_t *thread, storm_lane_t *lane)
+{
+    char why[512];
+    int i;
+
+    thread->judged = lane;
+    assume_freed(lane);
+    storm_break_lane(thread, lane);
+    if (!storm_judge(lane->offers, lane->offer_count, lane->events, lane->event_count, why,
+                     sizeof(why))) {
+        mpitest_fail(__FILE__, __LINE__, "%s", why);
+    }
+    ++mpitest.checks;
+    for (i = 0; i < lane->event_count; ++i) {
+        const storm_event_t *event = &lane->events[i];
+
+        if (STORM_SAW == event->outcome) {
+            continue;
+        }
+        storm_judge_posting(lane->takers[i],
+                            STORM_TOOK == event->outcome ? lane->messages[event->offer] : NULL);
+    }
+    thread->judged = NULL;
+}
+
+/*
+ * Of a freed receive nothing ever says that it is over, not even that its bytes are here (MPI 4.1,
+ * 3.7.3): its memory is MPI's to the end of the process.
+ */
+static void keep(storm_thread_t *thread, mpitest_buffer_t *buffer)
+{
+    if (thread->kept_count == thread->kept_room) {
+        thread->kept_room += 64;
+        thread->kept = realloc(thread->kept, sizeof(*thread->kept) * (size_t) thread->kept_room);
+        CHECK(NULL != thread->kept);
+    }
+    thread->kept[thread->kept_count++] = buffer;
+}
+
+void storm_judge_all(storm_thread_t *thread)
+{
+    storm_lanes_t *lanes = &thread->lanes;
+    int i;
+
+    for (i = 0; i < lanes->count; ++i) {
+        if (!lanes->lanes[i].pooled) {
+            judge_lane(thread, &lanes->lanes[i]);
+        }
+    }
+    for (i = 0; i < lanes->posting_count + thread->replaced; ++i) {
+        storm_posting_t *posting = &lanes->postings[i];
+
+        CHECK(STORM_STATE_DONE == posting->state);
+        if (NULL == posting->lane) {
+            VERIFY(posting->buffer, 0, 0);
+        }
+        if (0 <= posting->slot) {
+            thread->receives[posting->slot].busy = false;
+        } else if (posting->freed) {
+            keep(thread, posting->buffer);
+        } else {
+            mpitest_buffer_free(posting->buffer);
+        }
+    }
+}

@@ -1,0 +1,368 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+#include "storm_lane.h"
+
+#include "storm_corpus.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Receives that nobody sends to, at most. */
+#define DEAD 2
+
+bool storm_action_blocks(storm_action_t action)
+{
+    return STORM_RECV <= action;
+}
+
+const char *storm_action_name(storm_action_t action)
+{
+    static const char *const names[STORM_ACTIONS] = {
+        "Irecv",      "Recv_init",   "Iprobe+Irecv", "Improbe/Irecv", "Recv",
+        "Probe+Recv", "Probe+Irecv", "Iprobe+Recv",  "Mprobe",        "Improbe"};
+
+    return names[action];
+}
+
+static void *get_array(size_t n, size_t size)
+{
+    void *memory = calloc(0 == n ? 1 : n, size);
+
+    CHECK(NULL != memory);
+    return memory;
+}
+
+int storm_lane_event(storm_lane_t *lane, storm_posting_t *posting)
+{
+    storm_event_t *event;
+
+    if (lane->event_count == lane->event_room) {
+        lane->event_room = 2 * lane->event_room + 16;
+        lane->events = realloc(lane->events, sizeof(*lane->events) * (size_t) lane->event_room);
+        lane->takers = realloc(lane->takers, sizeof(*lane->takers) * (size_t) lane->event_room);
+        CHECK(NULL != lane->events && NULL != lane->takers);
+    }
+    event = &lane->events[lane->event_count];
+    memset(event, 0, sizeof(*event));
+    event->source = posting->source;
+    event->tag = posting->tag;
+    event->outcome = STORM_PENDING;
+    event->got_source = STORM_UNKNOWN;
+    event->got_tag = STORM_UNKNOWN;
+    event->got_bytes = STORM_UNKNOWN;
+    event->offer = -1;
+    lane->takers[lane->event_count] = posting;
+    return lane->event_count++;
+}
+
+long storm_lane_least(const storm_lane_t *lane, int source, int tag)
+{
+    long least = 0;
+    int i;
+
+    for (i = 0; i < lane->offer_count; ++i) {
+        const storm_message_t *message = lane->messages[i];
+
+        if (storm_accepts(source, tag, message->source, message->tag)
+            && (message->from == message->to
+                || (STORM_FLAT_LIMIT < message->bytes && storm_entry(message->entry)->flat))
+            && least < message->bytes) {
+            least = message->bytes;
+        }
+    }
+    return least;
+}
+
+long storm_lane_longest(const storm_lane_t *lane, int source, int tag)
+{
+    long bytes = 0;
+    int i;
+
+    for (i = 0; i < lane->offer_count; ++i) {
+        if (storm_accepts(source, tag, lane->offers[i].source, lane->offers[i].tag)
+            && bytes < lane->offers[i].bytes) {
+            bytes = lane->offers[i].bytes;
+        }
+    }
+    return bytes;
+}
+
+static void draw_room(storm_posting_t *posting, uint64_t *state)
+{
+    const storm_lane_t *lane = posting->lane;
+    long all =
+        lane->pooled ? lane->longest : storm_lane_longest(lane, posting->source, posting->tag);
+    long least;
+
+    posting->entry = storm_draw_room(state, lane->family, all);
+    if (STORM_PAIRS > lane->family && !lane->pooled && !posting->freed
+        && 0 == mpitest_random(state) % 6) {
+        least = storm_lane_least(lane, posting->source, posting->tag);
+        posting->entry = storm_draw_short(state, lane->family, least, all);
+    }
+}
+
+/* True if a receive is matched whatever those before it took. */
+static bool is_safe(const storm_lane_t *lane, storm_posting_t *const *before, int count, int source,
+                    int tag)
+{
+    int fitting = 0, rivals = 0, i;
+
+    for (i = 0; i < lane->offer_count; ++i) {
+        fitting += storm_accepts(source, tag, lane->offers[i].source, lane->offers[i].tag) ? 1 : 0;
+    }
+    for (i = 0; i < count; ++i) {
+        bool sources =
+            STORM_ANY == source || STORM_ANY == before[i]->source || source == before[i]->source;
+        bool tags = STORM_ANY == tag || STORM_ANY == before[i]->tag || tag == before[i]->tag;
+
+        rivals += sources && tags ? 1 : 0;
+    }
+    return rivals < fitting;
+}
+
+/* The pattern that always is safe: all that its lane, or its tag, has. */
+static void widest(storm_posting_t *posting, int tag)
+{
+    posting->source = STORM_ANY;
+    posting->tag = storm_comm_wild(posting->comm) ? STORM_ANY : tag;
+}
+
+static void draw_pattern(storm_posting_t *posting, storm_posting_t *const *before, int count,
+                         const storm_offer_t *offer, uint64_t *state, int wildness)
+{
+    bool wild = storm_comm_wild(posting->comm);
+
+    if (posting->lane->pooled) {
+        /* Threads post in no order among each other, so all receives of a source are alike. */
+        posting->source = posting->lane->sourced ? offer->source : STORM_ANY;
+        posting->tag = STORM_ANY;
+        return;
+    }
+    posting->source = mpitest_between(state, 0, 9) < wildness ? STORM_ANY : offer->source;
+    posting->tag = wild && mpitest_between(state, 0, 9) < wildness ? STORM_ANY : offer->tag;
+    if (!is_safe(posting->lane, before, count, posting->source, posting->tag)) {
+        widest(posting, offer->tag);
+    }
+}
+
+static storm_action_t draw_action(uint64_t *state, bool may_block)
+{
+    static const int weights[STORM_ACTIONS] = {26, 12, 8, 8, 18, 8, 6, 6, 10, 8};
+    int count = may_block ? STORM_ACTIONS : STORM_RECV, total = 0, i;
+    long drawn;
+
+    for (i = 0; i < count; ++i) {
+        total += weights[i];
+    }
+    drawn = mpitest_between(state, 0, total - 1);
+    for (i = 0; i < count; ++i) {
+        drawn -= weights[i];
+        if (0 > drawn) {
+            break;
+        }
+    }
+    return (storm_action_t) i;
+}
+
+static void draw_posting(storm_posting_t *posting, uint64_t *state)
+{
+    bool request = (STORM_IRECV == posting->action || STORM_RECV_INIT == posting->action)
+                   && !posting->lane->pooled;
+
+    posting->freed = request && STORM_ANY != posting->source && 0 == mpitest_random(state) % 12;
+    posting->cancel = request && !posting->freed && 0 == mpitest_random(state) % 8;
+    posting->quiet = STORM_RECV == posting->action && STORM_ANY != posting->source
+                     && STORM_ANY != posting->tag && 0 == mpitest_random(state) % 4;
+    posting->own_type = STORM_RECV > posting->action && STORM_RECV_INIT != posting->action
+                        && 0 == mpitest_random(state) % 10;
+    posting->kept = request && STORM_RECV_INIT == posting->action && !posting->freed;
+    draw_room(posting, state);
+    posting->draws = mpitest_random(state);
+    posting->slot = -1;
+    posting->handle = MPI_MESSAGE_NULL;
+    posting->count = STORM_UNKNOWN;
+    posting->elements = STORM_UNKNOWN;
+}
+
+/* Draw the receives of a lane, in order, into 'into'. */
+static void plan_lane(storm_lane_t *lane, storm_posting_t *postings, storm_posting_t **into,
+                      uint64_t *state, bool may_block)
+{
+    static const int degrees[] = {0, 0, 2, 5, 10};
+    int wildness = degrees[mpitest_between(state, 0, 4)], i, *births;
+
+    /* Each receive is drawn after one of the messages, in an order that need not be theirs. */
+    births = get_array((size_t) lane->offer_count, sizeof(*births));
+    for (i = 0; i < lane->offer_count; ++i) {
+        births[i] = i;
+    }
+    if (0 == mpitest_random(state) % 2) {
+        mpitest_shuffle(state, births, lane->offer_count);
+    }
+    for (i = 0; i < lane->offer_count; ++i) {
+        storm_posting_t *posting = &postings[i];
+
+        posting->lane = lane;
+        posting->comm = lane->comm;
+        posting->action = draw_action(state, may_block);
+        draw_pattern(posting, into, i, &lane->offers[births[i]], state, wildness);
+        draw_posting(posting, state);
+        into[i] = posting;
+    }
+    free(births);
+}
+
+/* Receives that nothing matches; they lie about among the others until they are cancelled. */
+static int plan_dead(storm_posting_t *postings, uint64_t *state)
+{
+    int count = 0 == mpitest_random(state) % 3 ? (int) mpitest_between(state, 1, DEAD) : 0, i;
+
+    for (i = 0; i < count; ++i) {
+        storm_posting_t *posting = &postings[i];
+
+        posting->comm = (int) mpitest_between(state, 0, STORM_COMM_REVERSED);
+        posting->source = 0 == mpitest_random(state) % 2 ? STORM_ANY : 0;
+        posting->tag = STORM_DEAD_TAG;
+        posting->action = 0 == mpitest_random(state) % 3 ? STORM_RECV_INIT : STORM_IRECV;
+        posting->entry = storm_draw_sender(state, STORM_BYTES, 20000);
+        posting->cancel = true;
+        posting->slot = -1;
+        posting->handle = MPI_MESSAGE_NULL;
+    }
+    return count;
+}
+
+/* Sort the messages for a thread into lanes. */
+static void find_lanes(storm_lanes_t *lanes, const storm_plan_t *plan, int thread)
+{
+    int number[STORM_COMMS], i;
+    long longest = 0;
+
+    memset(number, -1, sizeof(number));
+    for (i = 0; i < plan->count; ++i) {
+        const storm_message_t *message = &plan->messages[i];
+        storm_lane_t *lane;
+
+        if (message->to != mpitest.rank) {
+            continue;
+        }
+        if (storm_comm_pooled(message->comm) && longest < message->bytes) {
+            longest = message->bytes;
+        }
+        if (message->to_thread != thread) {
+            continue;
+        }
+        if (0 > number[message->comm]) {
+            number[message->comm] = lanes->count;
+            lane = &lanes->lanes[lanes->count++];
+            lane->comm = message->comm;
+            lane->pooled = storm_comm_pooled(message->comm);
+            lane->sourced = lane->pooled && 0 == plan->epoch % 3;
+            lane->family = storm_plan_family(plan->epoch, message->comm, mpitest.rank, thread);
+            lane->messages = get_array((size_t) plan->count, sizeof(*lane->messages));
+            lane->offers = get_array((size_t) plan->count, sizeof(*lane->offers));
+        }
+        lane = &lanes->lanes[number[message->comm]];
+        lane->messages[lane->offer_count] = message;
+        lane->offers[lane->offer_count].source = message->source;
+        lane->offers[lane->offer_count].tag = message->tag;
+        lane->offers[lane->offer_count].bytes = message->bytes;
+        ++lane->offer_count;
+    }
+    for (i = 0; i < lanes->count; ++i) {
+        lanes->lanes[i].longest = longest;
+    }
+}
+
+/* Merge the lanes' receives and the dead ones, each in its order, to one order. */
+static void merge(storm_lanes_t *lanes, storm_posting_t **sorted, const int *starts, int groups,
+                  uint64_t *state)
+{
+    int next[STORM_COMMS + 1], i;
+
+    memcpy(next, starts, sizeof(int) * (size_t) groups);
+    for (i = 0; i < lanes->posting_count;) {
+        int group = (int) mpitest_between(state, 0, groups - 1);
+
+        if (next[group] < starts[group + 1]) {
+            lanes->order[i++] = sorted[next[group]++];
+        }
+    }
+}
+
+void storm_lanes_plan(storm_lanes_t *lanes, const storm_plan_t *plan, int thread)
+{
+    uint64_t state = mpitest_mix(mpitest.seed ^ 0x1a4e, (uint64_t) plan->epoch,
+                                 (uint64_t) (mpitest.rank * STORM_THREADS + thread));
+    bool may_block = !plan->poster[mpitest.rank][thread];
+    int starts[STORM_COMMS + 2], total = DEAD, at = 0, i;
+    storm_posting_t **sorted;
+
+    memset(lanes, 0, sizeof(*lanes));
+    find_lanes(lanes, plan, thread);
+    for (i = 0; i < lanes->count; ++i) {
+        total += lanes->lanes[i].offer_count;
+    }
+    lanes->posting_room = 2 * total;
+    lanes->postings = get_array((size_t) lanes->posting_room, sizeof(*lanes->postings));
+    lanes->order = get_array((size_t) total, sizeof(*lanes->order));
+    sorted = get_array((size_t) total, sizeof(*sorted));
+    for (i = 0; i < lanes->count; ++i) {
+        starts[i] = at;
+        plan_lane(&lanes->lanes[i], &lanes->postings[at], &sorted[at], &state, may_block);
+        at += lanes->lanes[i].offer_count;
+    }
+    starts[lanes->count] = at;
+    for (i = 0; 1 < plan->threads && i < at; ++i) {
+        /* pml/ob1, 4.1 and 5.0, knows of a match only after the lock under which it made it, so a
+         * cancel in another thread takes the request out of its list a second time; and who frees
+         * an active request and who completes it may both return it. */
+        lanes->postings[i].cancel = false;
+        lanes->postings[i].freed = false;
+    }
+    for (total = at + plan_dead(&lanes->postings[at], &state); at < total; ++at) {
+        sorted[at] = &lanes->postings[at];
+    }
+    starts[lanes->count + 1] = at;
+    lanes->posting_count = at;
+    merge(lanes, sorted, starts, lanes->count + 1, &state);
+    free(sorted);
+}
+
+storm_posting_t *storm_lanes_replace(storm_lanes_t *lanes, const storm_posting_t *cancelled,
+                                     int number)
+{
+    storm_posting_t *posting = &lanes->postings[lanes->posting_count + number];
+    uint64_t state = cancelled->draws;
+
+    CHECK(lanes->posting_count + number < lanes->posting_room);
+    memset(posting, 0, sizeof(*posting));
+    posting->lane = cancelled->lane;
+    posting->comm = cancelled->comm;
+    posting->action = STORM_IRECV;
+    widest(posting, cancelled->tag);
+    draw_posting(posting, &state);
+    posting->cancel = false;
+    return posting;
+}
+
+void storm_lanes_free(storm_lanes_t *lanes)
+{
+    int i;
+
+    for (i = 0; i < lanes->count; ++i) {
+        free(lanes->lanes[i].messages);
+        free(lanes->lanes[i].offers);
+        free(lanes->lanes[i].events);
+        free(lanes->lanes[i].takers);
+    }
+    free(lanes->postings);
+    free(lanes->order);
+}

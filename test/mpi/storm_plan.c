@@ -1,0 +1,232 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+#include "storm_plan.h"
+
+#include "storm_corpus.h"
+
+#include <string.h>
+
+/* Bytes that one thread may have in buffered sends of an epoch. */
+#define BUFFERED_BYTES 300000
+
+/* Messages that a thread sends again and again, by persistent requests. */
+#define TEMPLATES 4
+
+bool storm_way_blocks(storm_way_t way)
+{
+    return STORM_SEND == way || STORM_SSEND == way || STORM_RSEND == way;
+}
+
+bool storm_way_ready(storm_way_t way)
+{
+    return STORM_RSEND <= way;
+}
+
+bool storm_way_persistent(storm_way_t way)
+{
+    return STORM_SEND_INIT == way || STORM_SSEND_INIT == way || STORM_BSEND_INIT == way
+           || STORM_RSEND_INIT == way;
+}
+
+const char *storm_way_name(storm_way_t way)
+{
+    static const char *const names[STORM_WAYS] = {
+        "Isend",      "Issend", "Ibsend", "Bsend", "Send_init", "Ssend_init",
+        "Bsend_init", "Send",   "Ssend",  "Rsend", "Irsend",    "Rsend_init"};
+
+    return names[way];
+}
+
+int storm_plan_family(long epoch, int comm, int to, int to_thread)
+{
+    uint64_t state =
+        mpitest_mix(mpitest.seed ^ 0x5f3a, (uint64_t) (epoch / STORM_ERA),
+                    (uint64_t) ((comm * STORM_RANKS + to) * STORM_THREADS + to_thread));
+
+    if (storm_comm_pooled(comm)) {
+        return STORM_BYTES;
+    }
+    switch (mpitest_between(&state, 0, 9)) {
+    case 0:
+        return STORM_INTS;
+    case 1:
+        return (int) mpitest_between(&state, STORM_PAIRS, STORM_FAMILIES - 1);
+    default:
+        return STORM_BYTES;
+    }
+}
+
+/* Whom to send to, and how it is addressed. */
+static void draw_address(storm_message_t *message, uint64_t *state, int threads)
+{
+    do {
+        message->comm = (int) mpitest_between(state, 0, storm_comm_count() - 1);
+        message->to = (int) mpitest_between(state, 0, mpitest.size - 1);
+        /* Few messages to oneself. */
+    } while (!storm_comm_reaches(message->comm, message->from, message->to)
+             || (message->from == message->to && 0 != mpitest_random(state) % 3)
+             || (0 <= storm_comm_owner(message->comm)
+                 && message->from_thread != storm_comm_owner(message->comm)));
+    message->to_thread = 0 <= storm_comm_owner(message->comm)
+                             ? message->from_thread
+                             : (int) mpitest_between(state, 0, threads - 1);
+}
+
+/* The rest of the envelope, which follows from the address. */
+static void complete_address(storm_message_t *message, uint64_t *state, int threads)
+{
+    static const int tags[] = {0, 1, 5, 32767};
+
+    message->dest = storm_comm_rank(message->comm, message->to);
+    message->source = storm_comm_rank(message->comm, message->from);
+    if (storm_comm_wild(message->comm)) {
+        message->tag = tags[mpitest_between(state, 0, 3)];
+    } else {
+        /* Threads of one process are told apart by tags: each stream has one sender. */
+        message->tag = 100 + 2 * (message->to_thread * threads + message->from_thread)
+                       + (int) mpitest_between(state, 0, 1);
+    }
+}
+
+static storm_way_t draw_way(uint64_t *state, bool to_poster, bool ready)
+{
+    static const int weights[STORM_WAYS] = {30, 12, 4, 5, 8, 4, 2, 24, 12, 10, 8, 4};
+    int total = 0, ways = ready && to_poster ? STORM_WAYS : to_poster ? STORM_RSEND : STORM_SEND, i;
+    long drawn;
+
+    for (i = 0; i < ways; ++i) {
+        total += weights[i];
+    }
+    drawn = mpitest_between(state, 0, total - 1);
+    for (i = 0; i < ways; ++i) {
+        drawn -= weights[i];
+        if (0 > drawn) {
+            break;
+        }
+    }
+    return (storm_way_t) i;
+}
+
+static bool is_buffered(storm_way_t way)
+{
+    return STORM_IBSEND == way || STORM_BSEND == way || STORM_BSEND_INIT == way;
+}
+
+/* True if nobody who may receive the message blocks before all receives are posted. */
+static bool to_posters(const storm_plan_t *plan, const storm_message_t *message, int threads)
+{
+    int thread;
+
+    if (!storm_comm_pooled(message->comm)) {
+        return plan->poster[message->to][message->to_thread];
+    }
+    for (thread = 0; thread < threads; ++thread) {
+        if (!plan->poster[message->to][thread]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The layout of a message. In a pool a message must tell by its bytes which it is. */
+static int draw_entry(uint64_t *state, const storm_plan_t *plan, const storm_message_t *message,
+                      long limit)
+{
+    int family = storm_plan_family(plan->epoch, message->comm, message->to, message->to_thread);
+    int entry;
+
+    do {
+        entry = storm_draw_sender(state, family, limit);
+    } while (storm_comm_pooled(message->comm) && STORM_POOL_LEAST > storm_entry(entry)->bytes);
+    return entry;
+}
+
+/* A message that was sent before in this era, or will be, by the same persistent request. */
+static void draw_template(storm_message_t *message, const storm_plan_t *plan, int number,
+                          int threads)
+{
+    uint64_t state = mpitest_mix(
+        mpitest.seed ^ 0x7e39, (uint64_t) (plan->epoch / STORM_ERA),
+        (uint64_t) ((message->from * STORM_THREADS + message->from_thread) * TEMPLATES + number));
+
+    draw_address(message, &state, threads);
+    complete_address(message, &state, threads);
+    message->entry = draw_entry(&state, plan, message, 20000);
+    message->way = 0 == mpitest_random(&state) % 3 ? STORM_SSEND_INIT : STORM_SEND_INIT;
+    message->kept = true;
+}
+
+static void draw_message(storm_message_t *message, const storm_plan_t *plan, uint64_t *state,
+                         int threads, long limit)
+{
+    draw_address(message, state, threads);
+    complete_address(message, state, threads);
+    message->entry = draw_entry(state, plan, message, limit);
+    message->way = draw_way(state, to_posters(plan, message, threads), plan->ready);
+    if (!storm_way_blocks(message->way) && STORM_BSEND != message->way) {
+        message->freed = 0 == mpitest_random(state) % 12 && 1 == threads; /* see storm_lane.c */
+        message->own_type = 0 == mpitest_random(state) % 10;
+    }
+}
+
+static void plan_thread(storm_plan_t *plan, uint64_t *state, int from, int thread, int threads)
+{
+    int count = (int) mpitest_between(state, 1, 12), i, number;
+    long limit = 1L << 30, buffered = 0;
+    bool used[TEMPLATES] = {false};
+
+    if (0 == mpitest_random(state) % 8) {
+        count = (int) mpitest_between(state, 13, STORM_BURST);
+        limit = 30 < count ? 5000 : 20000;
+    }
+    for (i = 0; i < count; ++i) {
+        storm_message_t *message = &plan->messages[plan->count];
+
+        memset(message, 0, sizeof(*message));
+        message->from = from;
+        message->from_thread = thread;
+        number = (int) mpitest_between(state, 0, TEMPLATES * 5 - 1);
+        if (TEMPLATES > number && !used[number]) {
+            used[number] = true;
+            draw_template(message, plan, number, threads);
+        } else {
+            draw_message(message, plan, state, threads, limit);
+        }
+        message->bytes = storm_entry(message->entry)->bytes;
+        message->key = mpitest_random(state);
+        if (is_buffered(message->way)) {
+            buffered += message->bytes + 1024;
+            if (BUFFERED_BYTES < buffered) {
+                message->way = STORM_ISEND;
+            }
+        }
+        ++plan->count;
+    }
+}
+
+void storm_plan(storm_plan_t *plan, long epoch, int threads)
+{
+    uint64_t state = mpitest_mix(mpitest.seed, (uint64_t) epoch, 0x570);
+    int from, thread;
+
+    plan->epoch = epoch;
+    plan->threads = threads;
+    plan->count = 0;
+    plan->ready = 0 == mpitest_random(&state) % 3;
+    for (from = 0; from < mpitest.size; ++from) {
+        for (thread = 0; thread < threads; ++thread) {
+            plan->poster[from][thread] = 0 == mpitest_random(&state) % 2;
+        }
+    }
+    for (from = 0; from < mpitest.size; ++from) {
+        for (thread = 0; thread < threads; ++thread) {
+            plan_thread(plan, &state, from, thread, threads);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * The pool: a communicator from which all threads of a process receive with any source and any tag,
+ * or, in some epochs, with any tag. As many receives as messages, so each is matched. Which thread
+ * gets which message is open; but what one thread receives from another one thread sent in that
+ * order. Here a message is known by its bytes.
+ */
+
+#include "storm_thread.h"
+
+#include <stdlib.h>
+
+/* The message that a receive got, by its status and bytes, of those that nobody got yet; or -1. */
+static int identify(const storm_event_t *event, const storm_posting_t *posting,
+                    const storm_plan_t *plan, const bool *taken)
+{
+    int i;
+
+    for (i = 0; i < plan->count; ++i) {
+        const storm_message_t *message = &plan->messages[i];
+
+        if (mpitest.rank == message->to && storm_comm_pooled(message->comm) && !taken[i]
+            && event->got_source == message->source && event->got_tag == message->tag
+            && event->got_bytes == message->bytes
+            && mpitest_arrived(posting->buffer, message->key, message->bytes)) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Find out what the receives of a lane got. */
+static void identify_all(storm_thread_t *thread, storm_lane_t *lane, const storm_plan_t *plan,
+                         bool *taken)
+{
+    int i;
+
+    for (i = 0; i < lane->event_count; ++i) {
+        storm_event_t *event = &lane->events[i];
+
+        if (STORM_SAW == event->outcome) {
+            continue;
+        }
+        CHECK(STORM_TOOK == event->outcome && !event->truncated);
+        CHECK(storm_accepts(event->source, event->tag, event->got_source, event->got_tag));
+        event->offer = identify(event, lane->takers[i], plan, taken);
+        if (0 > event->offer) {
+            mpitest_fail(__FILE__, __LINE__,
+                         "thread %d, event %d: what it took from the pool is no message that is "
+                         "left: source %d tag %d, %ld bytes",
+                         thread->number, i, event->got_source, event->got_tag, event->got_bytes);
+        }
+        taken[event->offer] = true;
+        storm_judge_posting(lane->takers[i], &plan->messages[event->offer]);
+    }
+}
+
+/* What came from one sender must have come in the order of sending: plan->messages is in it. */
+static void judge_order(const storm_thread_t *thread, const storm_lane_t *lane,
+                        const storm_plan_t *plan)
+{
+    int last[STORM_RANKS][STORM_THREADS], i, j;
+
+    for (i = 0; i < STORM_RANKS; ++i) {
+        for (j = 0; j < STORM_THREADS; ++j) {
+            last[i][j] = -1;
+        }
+    }
+    for (i = 0; i < lane->event_count; ++i) {
+        int offer = lane->events[i].offer, *before;
+
+        if (STORM_SAW == lane->events[i].outcome) {
+            continue;
+        }
+        before = &last[plan->messages[offer].from][plan->messages[offer].from_thread];
+        if (offer < *before) {
+            mpitest_fail(__FILE__, __LINE__,
+                         "thread %d, event %d: took message %d of rank %d thread %d from the pool, "
+                         "and message %d before",
+                         thread->number, i, offer, plan->messages[offer].from,
+                         plan->messages[offer].from_thread, *before);
+        }
+        *before = offer;
+    }
+}
+
+void storm_judge_pool(storm_thread_t *threads, int count, const storm_plan_t *plan)
+{
+    bool *taken = calloc((size_t) plan->count + 1, sizeof(*taken));
+    int i, j;
+
+    CHECK(NULL != taken);
+    for (i = 0; i < count; ++i) {
+        for (j = 0; j < threads[i].lanes.count; ++j) {
+            storm_lane_t *lane = &threads[i].lanes.lanes[j];
+
+            if (lane->pooled) {
+                threads[0].judged = lane;
+                identify_all(&threads[i], lane, plan, taken);
+                storm_break_pool(&threads[i], lane);
+                judge_order(&threads[i], lane, plan);
+                threads[0].judged = NULL;
+            }
+        }
+    }
+    for (i = 0; i < plan->count; ++i) {
+        if (mpitest.rank == plan->messages[i].to && storm_comm_pooled(plan->messages[i].comm)
+            && !taken[i]) {
+            mpitest_fail(__FILE__, __LINE__, "message %d was not received from the pool", i);
+        }
+    }
+    free(taken);
+}

@@ -1,0 +1,519 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * What travels for messages from GPU memory of the same host, and what receivers remember of
+ * senders: random layouts told in parts and read again; the same with every byte wrong in turn,
+ * with wrong lengths, and with numbers that make no sense. What is accepted must be what the
+ * envelope names, and everything else is refused.
+ */
+
+#include "ompi_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pml_umrddt_ipc.h"
+
+#define PACKET_ROOM MCA_PML_UMRDDT_TELL_ROOM
+#include "packets.h"
+
+mca_pml_umrddt_t mca_pml_umrddt;
+
+enum {
+    LAYOUTS = 7
+};
+
+static opal_iov_cache_layout_t *layouts[LAYOUTS];
+static unsigned char scratch[MCA_PML_UMRDDT_TELL_ROOM];
+
+/* ---------------------------------------------------------------------------------------------
+ * Messages
+ * ------------------------------------------------------------------------------------------- */
+
+static mca_pml_umrddt_rts_t rts_of(const opal_iov_cache_layout_t *layout)
+{
+    return (mca_pml_umrddt_rts_t){
+        .length = layout->size,
+        .seq = 77,
+        .pieces = (uint32_t) layout->iov_count,
+        .schemes = MCA_PML_UMRDDT_BY_IPC,
+        .write_pieces = 1,
+        .slot = 5,
+        .buffer_id = 1234,
+        .buffer = 1 << 20,
+        .layout = layout->id,
+        .lb = layout->lb,
+    };
+}
+
+/* What the sender tells of this message, as asked. */
+static void emit_all(const opal_iov_cache_layout_t *layout, const mca_pml_umrddt_rts_t *rts,
+                     uint32_t what, packets_t *packets)
+{
+    mca_pml_umrddt_tell_t tell = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL),
+        .seq = rts->seq,
+        .slot = rts->slot,
+        .what = what,
+        .layout = rts->layout,
+    };
+    void *flat = NULL;
+    int rc;
+
+    if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & what)) {
+        tell.export.buffer_id = rts->buffer_id;
+        memset(tell.export.handle, 0x5a, sizeof(tell.export.handle));
+    }
+    if (0 != (MCA_PML_UMRDDT_TELL_LAYOUT & what)) {
+        tell.flat_bytes = (uint32_t) opal_iov_cache_form_flatten(layout->form, NULL, 0);
+        flat = __real_malloc(tell.flat_bytes);
+        (void) opal_iov_cache_form_flatten(layout->form, flat, tell.flat_bytes);
+    }
+    rc = mca_pml_umrddt_tell_emit(&tell, flat, scratch, emit, packets);
+    CHECK(OMPI_SUCCESS == rc || packets->count == packets->fails_at);
+    free(flat);
+}
+
+/* What the receiver does with what came. */
+static int take(const packets_t *packets, const mca_pml_umrddt_rts_t *rts, uint32_t asked,
+                opal_iov_cache_layout_t **from)
+{
+    mca_pml_umrddt_parts_t *parts = NULL;
+    int rc = OMPI_SUCCESS;
+
+    for (int i = 0; OMPI_SUCCESS == rc && i + 1 < packets->count; ++i) {
+        rc = mca_pml_umrddt_direct_part(packets->bytes[i], packets->length[i],
+                                        MCA_PML_UMRDDT_MAX_TELL_FLAT, &parts);
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt_tell_read(packets->bytes[packets->count - 1],
+                                      packets->length[packets->count - 1], rts, asked, parts, from);
+    }
+    free(parts);
+    return rc;
+}
+
+/* Every layout, told in every way, arrives as it is; also where memory is short. */
+static void exchanges(void)
+{
+    for (int i = 0; i < LAYOUTS; ++i) {
+        mca_pml_umrddt_rts_t rts = rts_of(layouts[i]);
+
+        for (uint32_t what = 0; what <= MCA_PML_UMRDDT_TELL_ALL; ++what) {
+            packets_t packets = {.fails_at = -1};
+            bool flat = 0 != (MCA_PML_UMRDDT_TELL_LAYOUT & what);
+            opal_iov_cache_layout_t *from = NULL;
+            const mca_pml_umrddt_tell_t *tell;
+            int count;
+
+            emit_all(layouts[i], &rts, what, &packets);
+            tell = packets.bytes[packets.count - 1];
+            CHECK(OMPI_SUCCESS == take(&packets, &rts, MCA_PML_UMRDDT_TELL_ALL, &from));
+            CHECK(what == tell->what);
+            CHECK(flat == (NULL != from));
+            if (flat) {
+                CHECK(opal_iov_cache_form_equal(layouts[i]->form, from->form));
+                OBJ_RELEASE(from);
+            }
+            /* what was not asked for is not taken */
+            for (uint32_t asked = 0; asked <= MCA_PML_UMRDDT_TELL_ALL; ++asked) {
+                from = NULL;
+                CHECK((0 == (what & ~asked) ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM)
+                      == take(&packets, &rts, asked, &from));
+                if (NULL != from) {
+                    OBJ_RELEASE(from);
+                }
+            }
+            for (int fails = 0; flat && fails < 6; ++fails) {
+                int rc;
+
+                from = NULL;
+                no_memory = fails;
+                rc = take(&packets, &rts, MCA_PML_UMRDDT_TELL_ALL, &from);
+                CHECK(OMPI_SUCCESS == rc || (OMPI_ERR_OUT_OF_RESOURCE == rc && -1 == no_memory));
+                no_memory = -1;
+                CHECK((OMPI_SUCCESS == rc) == (NULL != from));
+                if (NULL != from) {
+                    OBJ_RELEASE(from);
+                }
+            }
+            count = packets.count;
+            packets_free(&packets);
+            packets.fails_at = count - 1; /* the host refuses the last one */
+            emit_all(layouts[i], &rts, what, &packets);
+            CHECK(packets.count == count - 1);
+            packets_free(&packets);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Garbled
+ * ------------------------------------------------------------------------------------------- */
+
+/* Whatever came: an error, or the layout and the allocation that the envelope names. */
+static int garbled(const packets_t *packets, const mca_pml_umrddt_rts_t *rts)
+{
+    const mca_pml_umrddt_tell_t *tell = packets->bytes[packets->count - 1];
+    opal_iov_cache_layout_t *from = NULL;
+    int rc = take(packets, rts, MCA_PML_UMRDDT_TELL_ALL, &from);
+
+    if (OMPI_SUCCESS != rc) {
+        CHECK(OMPI_ERR_BAD_PARAM == rc);
+        CHECK(NULL == from);
+        return rc;
+    }
+    CHECK(0 == (MCA_PML_UMRDDT_TELL_EXPORT & tell->what)
+          || rts->buffer_id == tell->export.buffer_id);
+    CHECK((0 != (MCA_PML_UMRDDT_TELL_LAYOUT & tell->what)) == (NULL != from));
+    if (NULL != from) {
+        CHECK(NULL == opal_iov_cache_form_check(from->form));
+        CHECK(rts->length == from->size && rts->lb == from->lb && rts->pieces == from->iov_count);
+        OBJ_RELEASE(from);
+    }
+    return rc;
+}
+
+/* Every byte of every packet gets some other values, and every packet is cut and lengthened. */
+static void garble(int which, uint32_t what, unsigned seed)
+{
+    mca_pml_umrddt_rts_t rts = rts_of(layouts[which]);
+    packets_t packets = {.fails_at = -1};
+    size_t step;
+
+    emit_all(layouts[which], &rts, what, &packets);
+    CHECK(OMPI_SUCCESS == garbled(&packets, &rts));
+    for (int i = 0; i < packets.count; ++i) {
+        unsigned char *bytes = packets.bytes[i];
+
+        /* all of a header, and some of what follows */
+        for (size_t k = 0; k < packets.length[i]; k += step) {
+            unsigned char was = bytes[k];
+
+            step = k < 200 ? 1 : 1 + (size_t) rand_r(&seed) % (packets.length[i] / 50 + 1);
+            for (int bit = 0; bit < 8; ++bit) {
+                bytes[k] = (unsigned char) (was ^ 1 << bit);
+                (void) garbled(&packets, &rts);
+            }
+            bytes[k] = was;
+        }
+        /* shorter and longer than it says */
+        for (int change = -3; change <= 3; ++change) {
+            packet_t was =
+                packet_resize(&packets, i, packets.length[i] + (size_t) (int64_t) change);
+
+            CHECK((0 == change ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM) == garbled(&packets, &rts));
+            packet_restore(&packets, i, was);
+        }
+        for (size_t length = 0; length < sizeof(mca_pml_umrddt_tell_t); ++length) {
+            packet_t was = packet_resize(&packets, i, length);
+
+            if (length >= sizeof(mca_pml_umrddt_flat_t) || i + 1 == packets.count) {
+                CHECK(OMPI_SUCCESS != garbled(&packets, &rts));
+            }
+            packet_restore(&packets, i, was);
+        }
+    }
+    packets_free(&packets);
+}
+
+/* One field with a number that makes no sense, or is of another message. */
+static void fields(void)
+{
+    mca_pml_umrddt_rts_t rts = rts_of(layouts[1]);
+    packets_t packets = {.fails_at = -1};
+    mca_pml_umrddt_tell_t *made;
+
+    emit_all(layouts[1], &rts, MCA_PML_UMRDDT_TELL_ALL, &packets);
+    CHECK(1 == packets.count);
+    made = packets.bytes[0];
+
+#define WRONG(code, ...)                          \
+    do {                                          \
+        mca_pml_umrddt_tell_t was = *made;        \
+        mca_pml_umrddt_rts_t rts_was = rts;       \
+        __VA_ARGS__;                              \
+        CHECK((code) == garbled(&packets, &rts)); \
+        *made = was;                              \
+        rts = rts_was;                            \
+    } while (0)
+
+    WRONG(OMPI_SUCCESS, (void) 0);
+    WRONG(OMPI_ERR_BAD_PARAM, ++made->magic);
+    WRONG(OMPI_ERR_BAD_PARAM, made->magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT));
+    WRONG(OMPI_ERR_BAD_PARAM, ++made->seq);
+    WRONG(OMPI_ERR_BAD_PARAM, ++made->slot);
+    WRONG(OMPI_ERR_BAD_PARAM, ++made->layout);
+    WRONG(OMPI_ERR_BAD_PARAM, made->reserved = 1);
+    WRONG(OMPI_ERR_BAD_PARAM, made->what = 0);
+    WRONG(OMPI_ERR_BAD_PARAM, made->what = 4);
+    WRONG(OMPI_ERR_BAD_PARAM, made->what = UINT32_MAX);
+    WRONG(OMPI_ERR_BAD_PARAM, made->what = MCA_PML_UMRDDT_TELL_EXPORT);
+    WRONG(OMPI_ERR_BAD_PARAM, made->what = MCA_PML_UMRDDT_TELL_LAYOUT); /* with an export */
+    WRONG(OMPI_ERR_BAD_PARAM, ++made->export.buffer_id);
+    WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = 0);
+    WRONG(OMPI_ERR_BAD_PARAM, ++made->flat_bytes);
+    WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = UINT32_MAX);
+    WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = MCA_PML_UMRDDT_MAX_TELL_FLAT + 1);
+    /* the layout of another message */
+    WRONG(OMPI_ERR_BAD_PARAM, ++rts.length);
+    WRONG(OMPI_ERR_BAD_PARAM, --rts.lb);
+    WRONG(OMPI_ERR_BAD_PARAM, ++rts.pieces);
+#undef WRONG
+    packets_free(&packets);
+}
+
+/* Envelopes: the fields agree with the schemes. */
+static void envelopes(void)
+{
+    mca_pml_umrddt_rts_t rts = rts_of(layouts[2]), none = {.schemes = MCA_PML_UMRDDT_BY_CARD};
+
+#define WRONG(valid, of, change)                             \
+    do {                                                     \
+        mca_pml_umrddt_rts_t was = of;                       \
+        change;                                              \
+        CHECK((valid) == mca_pml_umrddt_ipc_rts_valid(&of)); \
+        of = was;                                            \
+    } while (0)
+
+    WRONG(true, rts, (void) 0);
+    WRONG(true, rts, rts.buffer = 0); /* MPI_BOTTOM */
+    WRONG(true, rts, rts.lb = 0);
+    WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_BY_UMR);
+    WRONG(false, rts, rts.buffer_id = 0);
+    WRONG(false, rts, rts.layout = 0);
+    WRONG(false, rts, rts.pieces = 0);
+    WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_BY_DIRECT);
+    WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_BELL);
+    WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_BELL; rts.slot = MCA_PML_UMRDDT_BELLS);
+    WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_BELL);
+    WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_BELL | MCA_PML_UMRDDT_BY_DIRECT);
+    WRONG(false, none, none.schemes |= MCA_PML_UMRDDT_BELL);
+    WRONG(true, none, (void) 0);
+    /* what is not for this way is for pairs of cards, if mkeys are offered: without gaps */
+    WRONG(true, none, none.rails[0].qpn = 1);
+    WRONG(true, none, none.rails[0].qpn = 1; none.rails[1].qpn = 2);
+    WRONG(false, none, none.rails[0].psn = 1);
+    WRONG(false, none, none.rails[1].qpn = 1);
+    WRONG(false, none, none.rails[0].qpn = 1; none.rails[2].qpn = 1);
+    WRONG(false, none, none.rails[3].psn = 1);
+    WRONG(false, none, none.schemes = MCA_PML_UMRDDT_BY_DIRECT; none.rails[0].qpn = 1);
+#undef WRONG
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * What is remembered
+ * ------------------------------------------------------------------------------------------- */
+
+/* Random uses of more layouts than there are places for, against a list in the order of use. */
+static void kept(unsigned places, unsigned seed)
+{
+    mca_pml_umrddt_peer_t peer;
+    uint64_t order[8] = {0}; /* ids, the last used first; 0: none */
+    unsigned hits = 0;
+
+    memset(&peer, 0, sizeof(peer));
+    mca_pml_umrddt.params.layouts = places;
+    mca_pml_umrddt.params.layout_cache = SIZE_MAX;
+    for (int i = 0; i < 2000; ++i) {
+        int which = rand_r(&seed) % LAYOUTS;
+        mca_pml_umrddt_rts_t rts = rts_of(layouts[which]);
+        opal_iov_cache_layout_t *found = mca_pml_umrddt_ipc_layout(&peer, &rts);
+        unsigned at = 0;
+
+        while (at < places && rts.layout != order[at]) {
+            ++at;
+        }
+        CHECK((at < places) == (NULL != found));
+        if (NULL != found) {
+            CHECK(found == layouts[which]);
+            OBJ_RELEASE(found);
+            ++hits;
+            /* an envelope that says something else of it is not believed */
+            ++rts.lb;
+            CHECK(NULL == mca_pml_umrddt_ipc_layout(&peer, &rts));
+            --rts.lb;
+            ++rts.length;
+            CHECK(NULL == mca_pml_umrddt_ipc_layout(&peer, &rts));
+        } else {
+            mca_pml_umrddt_ipc_keep(&peer, rts.layout, layouts[which]);
+            at = 0 < places ? places - 1 : 0;
+        }
+        for (; 0 < at; --at) {
+            order[at] = order[at - 1];
+        }
+        order[0] = 0 < places ? rts.layout : 0;
+    }
+    CHECK((0 < places) == (0 < hits));
+    CHECK((0 < places) == (0 < mca_pml_umrddt.counters.ipc_layout_bytes_now));
+    mca_pml_umrddt_ipc_free(&peer);
+    CHECK(0 == mca_pml_umrddt.counters.ipc_layout_bytes_now);
+}
+
+/* The bound in bytes is kept, over all peers. */
+static void bounded(unsigned seed)
+{
+    uint64_t largest = opal_iov_cache_form_bytes(layouts[4]->form);
+    mca_pml_umrddt_peer_t peers[2];
+    unsigned found = 0;
+
+    memset(peers, 0, sizeof(peers));
+    mca_pml_umrddt.params.layouts = 6;
+    mca_pml_umrddt.params.layout_cache = (size_t) largest + 1000;
+    for (int i = 0; i < 3000; ++i) {
+        mca_pml_umrddt_peer_t *peer = &peers[rand_r(&seed) % 2];
+        int which = rand_r(&seed) % LAYOUTS;
+        mca_pml_umrddt_rts_t rts = rts_of(layouts[which]);
+        opal_iov_cache_layout_t *layout = mca_pml_umrddt_ipc_layout(peer, &rts);
+
+        if (NULL != layout) {
+            OBJ_RELEASE(layout);
+            ++found;
+        } else {
+            mca_pml_umrddt_ipc_keep(peer, rts.layout, layouts[which]);
+        }
+        CHECK(mca_pml_umrddt.counters.ipc_layout_bytes_now <= mca_pml_umrddt.params.layout_cache);
+    }
+    CHECK(0 < found);
+    mca_pml_umrddt_ipc_free(&peers[0]);
+    mca_pml_umrddt_ipc_free(&peers[1]);
+    CHECK(0 == mca_pml_umrddt.counters.ipc_layout_bytes_now);
+}
+
+/* Engines and refusals. */
+static void homes(void)
+{
+    static char somewhere[2];
+    opal_umrddt_gpu_engine_t *one = (opal_umrddt_gpu_engine_t *) &somewhere[0];
+    opal_umrddt_gpu_engine_t *two = (opal_umrddt_gpu_engine_t *) &somewhere[1];
+    mca_pml_umrddt_peer_t peer;
+    uint64_t id;
+
+    memset(&peer, 0, sizeof(peer));
+    CHECK(NULL == mca_pml_umrddt_ipc_home(&peer, 7));
+    CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 7, NULL));
+    mca_pml_umrddt_ipc_mapped(&peer, 7, one);
+    CHECK(one == mca_pml_umrddt_ipc_home(&peer, 7));
+    CHECK(NULL == mca_pml_umrddt_ipc_home(&peer, 7 + 64)); /* in the same entry */
+    mca_pml_umrddt_ipc_mapped(&peer, 7 + 64, two);
+    CHECK(two == mca_pml_umrddt_ipc_home(&peer, 7 + 64));
+    CHECK(NULL == mca_pml_umrddt_ipc_home(&peer, 7));
+    mca_pml_umrddt_ipc_refused(&peer, 8, one);
+    CHECK(mca_pml_umrddt_ipc_is_refused(&peer, 8, one));
+    CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, two));
+    CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, NULL));
+    CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 9, one));
+    mca_pml_umrddt_ipc_mapped(&peer, 8, one);
+    CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, one));
+    /* as often as it likes: something could be mapped */
+    for (id = 100; id < 300; ++id) {
+        CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, id, NULL));
+        mca_pml_umrddt_ipc_refused(&peer, id, NULL);
+        CHECK(mca_pml_umrddt_ipc_is_refused(&peer, id, NULL));
+    }
+    mca_pml_umrddt_ipc_free(&peer);
+    CHECK(NULL == peer.ipc);
+
+    /* of a peer of which nothing ever could be, a few are tried */
+    for (id = 100; id < 300 && !mca_pml_umrddt_ipc_is_refused(&peer, id, NULL); ++id) {
+        mca_pml_umrddt_ipc_refused(&peer, id, NULL);
+    }
+    CHECK(102 < id && 110 > id);
+    mca_pml_umrddt_ipc_free(&peer);
+}
+
+/* Bells are mapped by who has the right number and cookie; what is rung is heard once. */
+static void bells(void)
+{
+    static const uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN] = {1, 2, 3}, other[16] = {1, 2, 4};
+    mca_pml_umrddt_bells_t *mapped;
+    mca_pml_umrddt_peer_t peer;
+    uint32_t pid, fd;
+    FILE *file = tmpfile();
+
+    mca_pml_umrddt_bells_tell(cookie, &pid, &fd);
+    CHECK(0 != pid && NULL != mca_pml_umrddt_own_bells);
+    CHECK(NULL == mca_pml_umrddt_bells_map(pid, fd, other));
+    CHECK(NULL == mca_pml_umrddt_bells_map(0, fd, cookie));
+    CHECK(NULL == mca_pml_umrddt_bells_map(pid, fd + 1000, cookie));
+    for (uint32_t standard = 0; standard < 3; ++standard) {
+        CHECK(NULL == mca_pml_umrddt_bells_map(pid, standard, cookie));
+    }
+    /* as long, but somebody could cut it */
+    CHECK(NULL != file && 0 == ftruncate(fileno(file), sizeof(mca_pml_umrddt_bells_t)));
+    CHECK(sizeof(cookie) == pwrite(fileno(file), cookie, sizeof(cookie), 0));
+    CHECK(NULL == mca_pml_umrddt_bells_map(pid, (uint32_t) fileno(file), cookie));
+    fclose(file);
+
+    mapped = mca_pml_umrddt_bells_map(pid, fd, cookie);
+    CHECK(NULL != mapped && mapped != mca_pml_umrddt_own_bells);
+    for (uint32_t slot = 0; slot < MCA_PML_UMRDDT_BELLS; slot += 93) {
+        CHECK(MCA_PML_UMRDDT_RUNG_NOT == mca_pml_umrddt_rung(slot, 40));
+        mca_pml_umrddt_ring(mapped, slot, 40, MCA_PML_UMRDDT_RUNG_DONE);
+        CHECK(MCA_PML_UMRDDT_RUNG_DONE == mca_pml_umrddt_rung(slot, 40));
+        CHECK(MCA_PML_UMRDDT_RUNG_NOT == mca_pml_umrddt_rung(slot, 41));
+        CHECK(MCA_PML_UMRDDT_RUNG_NOT == mca_pml_umrddt_rung(slot + 1, 40));
+        mca_pml_umrddt_ring(mapped, slot, 41, MCA_PML_UMRDDT_RUNG_REPLY);
+        CHECK(MCA_PML_UMRDDT_RUNG_REPLY == mca_pml_umrddt_rung(slot, 41));
+        mapped->bells[slot].word = 42u << 2 | 3; /* nothing that there is */
+        CHECK(MCA_PML_UMRDDT_RUNG_NOT == mca_pml_umrddt_rung(slot, 42));
+        mapped->bells[slot].word = UINT64_MAX;
+        CHECK(MCA_PML_UMRDDT_RUNG_NOT == mca_pml_umrddt_rung(slot, 42));
+    }
+    mca_pml_umrddt_bells_unmap(mapped);
+
+    memset(&peer, 0, sizeof(peer));
+    memcpy(peer.cookie, cookie, sizeof(cookie));
+    CHECK(NULL == mca_pml_umrddt_ipc_bells(&peer));
+    mca_pml_umrddt_ipc_map_bells(&peer, pid, fd);
+    CHECK(NULL == mca_pml_umrddt_ipc_bells(&peer)); /* the user does not want it */
+    mca_pml_umrddt.params.ipc_bells = true;
+    mca_pml_umrddt_ipc_map_bells(&peer, pid, fd);
+    mapped = mca_pml_umrddt_ipc_bells(&peer);
+    CHECK(NULL != mapped);
+    mca_pml_umrddt_ipc_map_bells(&peer, pid, fd);
+    CHECK(mapped == mca_pml_umrddt_ipc_bells(&peer));
+    mca_pml_umrddt_ipc_free(&peer);
+    mca_pml_umrddt_bells_close();
+    CHECK(NULL == mca_pml_umrddt_own_bells);
+}
+
+int main(void)
+{
+    /* of one piece; of a few; and of as many that they take a part, and several */
+    static const size_t pieces[LAYOUTS] = {1, 3, 12, 700, 9000, 17000, 60000};
+    unsigned seed = 4711;
+
+    for (int i = 0; i < LAYOUTS; ++i) {
+        layouts[i] = layout_new(pieces[i], &seed);
+    }
+    CHECK(MCA_PML_UMRDDT_TELL_ROOM * 3
+          < opal_iov_cache_form_flatten(layouts[LAYOUTS - 1]->form, NULL, 0));
+    exchanges();
+    garble(0, MCA_PML_UMRDDT_TELL_EXPORT, 1);
+    garble(1, MCA_PML_UMRDDT_TELL_ALL, 2);
+    garble(2, MCA_PML_UMRDDT_TELL_LAYOUT, 3);
+    garble(3, MCA_PML_UMRDDT_TELL_ALL, 4);
+    garble(5, MCA_PML_UMRDDT_TELL_ALL, 5);
+    fields();
+    envelopes();
+    for (unsigned places = 0; places < 7; ++places) {
+        kept(places, 100 + places);
+    }
+    bounded(31);
+    homes();
+    bells();
+    for (int i = 0; i < LAYOUTS; ++i) {
+        OBJ_RELEASE(layouts[i]);
+    }
+    printf("%lu checks\n", checks);
+    return 0;
+}

@@ -1,0 +1,507 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * The model: with figures made up for it, each scheme wins where it is to win, and the borders
+ * between them lie where arithmetic by hand says. Files of figures: what is written is read again
+ * in any locale, and what is stale, foreign or malformed is said to be, and changes nothing.
+ */
+
+#include <locale.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "pml_umrddt_model.h"
+
+#define ALL ((1u << MCA_PML_UMRDDT_WAYS) - 1)
+
+typedef mca_pml_umrddt_figures_t figures_t;
+typedef mca_pml_umrddt_model_case_t case_t;
+
+/* Figures that make sums easy: a rate of 1000 everywhere, 1 us for whatever begins. */
+static figures_t plain(void)
+{
+    figures_t figures;
+    double *curves[] = {figures.cpu_copy,      figures.gpu_pack,        figures.gpu_unpack,
+                        figures.gpu_pack_host, figures.gpu_unpack_host, figures.ipc_copy};
+
+#define ONE(name, value, help) figures.name = 1;
+    MCA_PML_UMRDDT_FIGURES(ONE)
+    figures.near_rate = figures.far_rate = figures.card_rate = figures.card_gpu_rate = 1000;
+    figures.gpu_out_rate = figures.gpu_in_rate = 1000;
+    for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); ++i) {
+        for (int j = 0; j < MCA_PML_UMRDDT_CURVE_POINTS; ++j) {
+            curves[i][j] = 1000;
+        }
+    }
+    return figures;
+}
+
+static case_t message(uint64_t bytes, uint64_t from, uint64_t to)
+{
+    return (case_t){
+        .bytes = bytes,
+        .from = {.pieces = from},
+        .to = {.pieces = to},
+        .uses = 1,
+        .write_pieces = 1,
+        .chunk = 1u << 30,
+        .depth = 4,
+    };
+}
+
+static double time_of(const figures_t *figures, const case_t *what, mca_pml_umrddt_way_t way)
+{
+    return mca_pml_umrddt_model_time(figures, what, way);
+}
+
+static bool near(double a, double b)
+{
+    return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
+}
+
+static mca_pml_umrddt_way_t best(const figures_t *figures, const case_t *what, unsigned possible)
+{
+    double times[MCA_PML_UMRDDT_WAYS];
+
+    return mca_pml_umrddt_model_best(figures, what, possible, NULL, times);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Times
+ * ------------------------------------------------------------------------------------------- */
+
+static void by_card(void)
+{
+    const unsigned both = 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT;
+    figures_t figures = plain();
+    case_t what = message(10000, 1, 1);
+
+    /* 2 control messages, the write, the bytes; registration of 10000 bytes twice, two keys of 2
+     * entries in all */
+    what.known = ALL;
+    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_DIRECT)));
+    what.known = 0;
+    CHECK(near(3 + 10 + 2 + 2 * 10000 / 1048576.0 + 2 + 2,
+               time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+    what.uses = 4;
+    CHECK(near(3 + 10 + (2 + 2 * 10000 / 1048576.0 + 2 + 2) / 4,
+               time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+    what.to.gpu = true; /* and is flushed */
+    what.known = ALL;
+    figures.card_gpu_rate = 500;
+    CHECK(near(4 + 20, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+
+    /* the border by writes: those of the first message are cheaper than keys up to a number */
+    figures = plain();
+    figures.key_map = 8;
+    figures.key_entry = figures.card_entry = 1e-6;
+    figures.near_rate = figures.far_rate = 1e9;
+    for (uint64_t writes = 2; writes < 40; ++writes) {
+        what = message(1000, 1, writes); /* 1 us of bytes, as many as (writes + 1) us of writes */
+        CHECK((writes + 1 <= 17 ? MCA_PML_UMRDDT_WAY_DIRECT : MCA_PML_UMRDDT_WAY_UMR)
+              == best(&figures, &what, both));
+    }
+    /* spread over the uses, and the border comes down */
+    what = message(1000, 1, 9);
+    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == best(&figures, &what, both));
+    what.uses = 2;
+    CHECK(MCA_PML_UMRDDT_WAY_UMR == best(&figures, &what, both));
+    /* keys that are there cost nothing */
+    what.uses = 1;
+    what.known = 1u << MCA_PML_UMRDDT_WAY_UMR;
+    CHECK(MCA_PML_UMRDDT_WAY_UMR == best(&figures, &what, both));
+    /* long pieces hide any number of writes behind the bytes */
+    what = message(40000, 1, 30);
+    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == best(&figures, &what, both));
+    /* a card that gathers 30 pieces in a write has no more of them for pieces of the sender */
+    what = message(1000, 30, 1);
+    CHECK(MCA_PML_UMRDDT_WAY_UMR == best(&figures, &what, both));
+    what.write_pieces = 30;
+    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == best(&figures, &what, both));
+    /* pieces that mkeys are slow with */
+    what = message(1000, 100, 100);
+    what.known = ALL;
+    what.write_pieces = 100;
+    figures.card_entry = 1;
+    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == best(&figures, &what, both));
+}
+
+static void by_gpu(void)
+{
+    const unsigned packs = 1u << MCA_PML_UMRDDT_WAY_PACK_GDR | 1u << MCA_PML_UMRDDT_WAY_PACK_STAGED
+                           | 1u << MCA_PML_UMRDDT_WAY_PACK_HOST;
+    figures_t figures = plain();
+    case_t what = message(10000, 10, 10);
+
+    what.from.gpu = what.to.gpu = true;
+    what.known = ALL;
+    CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    what.known = 0;
+    CHECK(near(1 + 1 + 10 + 3, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    /* launch and bytes, wire, launch and bytes */
+    CHECK(near(2 + 11 + 11 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
+    /* twice as many bytes to move at either side */
+    CHECK(near(2 + 21 + 11 + 21, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    /* the flush */
+    CHECK(near(2 + 11 + 12 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_GDR)));
+    /* chunks: the slowest stage counts for each further one */
+    what.chunk = 1000;
+    CHECK(near(2 + 2 + 2 + 2 + 9 * 2, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
+    CHECK(near(2 + 3 + 2 + 3 + 9 * 3, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    what.depth = 1;
+    CHECK(near(2 + 10 * 6, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
+
+    /* pack-host for small ones, pack-staged for large ones: a GPU that writes to the host at a
+     * quarter of the rate, and 20 us for what pack-staged begins with */
+    figures = plain();
+    figures.gpu_launch = 5;
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+        figures.gpu_pack[i] = figures.gpu_unpack[i] = 1e6;
+        figures.gpu_pack_host[i] = figures.gpu_unpack_host[i] = 250;
+    }
+    what = message(100, 10, 10);
+    what.from.gpu = what.to.gpu = true;
+    CHECK(MCA_PML_UMRDDT_WAY_PACK_STAGED
+          == best(&figures, &what, packs & ~(1u << MCA_PML_UMRDDT_WAY_PACK_GDR)));
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+        figures.gpu_pack_host[i] = figures.gpu_unpack_host[i] = 2000;
+    }
+    CHECK(MCA_PML_UMRDDT_WAY_PACK_HOST
+          == best(&figures, &what, packs & ~(1u << MCA_PML_UMRDDT_WAY_PACK_GDR)));
+    /* the card from GPU to GPU, unless it is slow there */
+    what = message(1000000, 10, 10);
+    what.from.gpu = what.to.gpu = true;
+    figures.card_gpu_rate = 4000;
+    CHECK(MCA_PML_UMRDDT_WAY_PACK_GDR == best(&figures, &what, packs));
+    figures.card_gpu_rate = 100;
+    CHECK(MCA_PML_UMRDDT_WAY_PACK_HOST == best(&figures, &what, packs));
+    /* the card as the wire of the others */
+    figures.near_rate = figures.far_rate = 100;
+    CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST) > 10000);
+    what.pack_by_card = true;
+    CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST) < 3000);
+    /* one piece needs no packing: moved at once, whatever kernels take */
+    figures = plain();
+    figures.gpu_launch = 1000;
+    what = message(10000, 1, 1);
+    what.from.gpu = what.to.gpu = true;
+    CHECK(near(2 + 11 + 11 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    /* a side that is the CPU's packs by the CPU */
+    what.to.gpu = false;
+    CHECK(near(2 + 11 + 11 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    /* CUDA IPC into memory of the CPU: the GPU writes there, and the CPU unpacks */
+    what.known = ALL;
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+        figures.gpu_pack_host[i] = 100;
+    }
+    CHECK(near(1 + 1 + 100 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+}
+
+static void by_host(void)
+{
+    const unsigned some = 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_HOST;
+    figures_t figures = plain();
+    case_t what = message(10000, 1, 1);
+
+    CHECK(near(1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    what.to.pieces = 100;
+    CHECK(near(1 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    what.from.pieces = 100; /* at the same time */
+    CHECK(near(1 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    what.from.gpu = true; /* packed and moved, before anything is sent */
+    CHECK(near(1 + 10 + 10 + 21, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    what.host_takes_gpu = true; /* piece by piece */
+    CHECK(near(1 + 10 + 10 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+
+    /* two control messages more than the host's are worth it from some size on: the card has twice
+     * the rate, and nothing is copied */
+    figures.card_rate = 2000;
+    figures.card_entry = 1e-6;
+    for (uint64_t bytes = 1000; bytes < 4000; bytes += 10) {
+        what = message(bytes, 10, 10);
+        what.known = ALL;
+        /* 3 + bytes / 2000 against 1 + bytes / 500 */
+        CHECK((3 * bytes < 2 * 2000 ? MCA_PML_UMRDDT_WAY_HOST : MCA_PML_UMRDDT_WAY_UMR)
+              == best(&figures, &what, some));
+    }
+    /* near and far are different wires */
+    figures.far_latency = 100;
+    what = message(10000, 1, 1);
+    CHECK(near(110, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    what.near = true;
+    CHECK(near(11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+}
+
+/* What was observed is multiplied in; of equals the first is taken, and of what may not be nothing.
+ */
+static void factors(void)
+{
+    figures_t figures = plain();
+    case_t what = message(10000, 1, 1);
+    double times[MCA_PML_UMRDDT_WAYS], factor[MCA_PML_UMRDDT_WAYS];
+
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        factor[way] = 1;
+    }
+    what.known = ALL;
+    CHECK(MCA_PML_UMRDDT_WAY_UMR
+          == best(&figures, &what, 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT));
+    factor[MCA_PML_UMRDDT_WAY_UMR] = 1.01;
+    CHECK(MCA_PML_UMRDDT_WAY_DIRECT
+          == mca_pml_umrddt_model_best(
+              &figures, &what, 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT,
+              factor, times));
+    CHECK(near(1.01 * 13, times[MCA_PML_UMRDDT_WAY_UMR]));
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        CHECK(way == (int) best(&figures, &what, 1u << way));
+    }
+}
+
+/* Whatever the figures and the message are: a time is a number above 0, more bytes take no less,
+ * and so do more pieces. */
+static void sane(void)
+{
+    figures_t figures;
+    static const uint64_t pieces[] = {1, 2, 1000, 1u << 20};
+
+    mca_pml_umrddt_figures_default(&figures);
+    for (unsigned bits = 0; bits < 128; ++bits) {
+        for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+            double before = 0, fewer;
+
+            for (uint64_t bytes = 1; bytes < UINT64_C(1) << 40; bytes *= 8) {
+                case_t what = message(bytes, bits & 1 ? 7 : 1, bits & 2 ? 5 : 1);
+                double now;
+
+                what.from.gpu = 0 != (bits & 4);
+                what.to.gpu = 0 != (bits & 8);
+                what.near = 0 != (bits & 16);
+                what.pack_by_card = 0 != (bits & 32);
+                what.host_takes_gpu = 0 != (bits & 64);
+                what.chunk = 131072;
+                now = time_of(&figures, &what, (mca_pml_umrddt_way_t) way);
+                CHECK(isfinite(now) && 0 < now);
+                /* (the rates of longer blocks are better, and a block is a fifth of the bytes) */
+                CHECK(now >= 0.99 * before);
+                before = now;
+            }
+            fewer = 0;
+            for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); ++i) {
+                case_t what = message(64u << 20, pieces[i], pieces[i]);
+                double now;
+
+                what.from.gpu = 0 != (bits & 4);
+                what.to.gpu = 0 != (bits & 8);
+                now = time_of(&figures, &what, (mca_pml_umrddt_way_t) way);
+                CHECK(isfinite(now) && now >= (1 - 1e-9) * fewer);
+                fewer = now;
+            }
+        }
+    }
+}
+
+static void curves(void)
+{
+    const double curve[MCA_PML_UMRDDT_CURVE_POINTS] = {1, 4, 16, 64, 256, 1024};
+
+    CHECK(near(1, mca_pml_umrddt_curve_at(curve, 1)));
+    CHECK(near(1, mca_pml_umrddt_curve_at(curve, 8)));
+    CHECK(near(4, mca_pml_umrddt_curve_at(curve, 64)));
+    CHECK(near(2, mca_pml_umrddt_curve_at(curve, sqrt(8 * 64))));
+    CHECK(near(1024, mca_pml_umrddt_curve_at(curve, 262144)));
+    CHECK(near(1024, mca_pml_umrddt_curve_at(curve, 1e18)));
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Files
+ * ------------------------------------------------------------------------------------------- */
+
+static const char path[] = "test_model.tmp";
+
+static mca_pml_umrddt_model_file_t read_text(const char *text, figures_t *figures)
+{
+    char wrong[MCA_PML_UMRDDT_MODEL_TEXT] = "";
+    FILE *file = fopen(path, "w");
+    mca_pml_umrddt_model_file_t result;
+
+    CHECK(NULL != file);
+    CHECK(EOF != fputs(text, file));
+    CHECK(0 == fclose(file));
+    result = mca_pml_umrddt_model_read(path, "a machine", figures, wrong);
+    CHECK((MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) == ('\0' == wrong[0]));
+    return result;
+}
+
+static void files(void)
+{
+    static const struct {
+        const char *text;
+        mca_pml_umrddt_model_file_t result;
+    } texts[] = {
+        {"", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware a machine\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware a machine\n#\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+        {"umrddt-model 1\nhardware any\n\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+        {"umrddt-model 0\nhardware a machine\n#\n", MCA_PML_UMRDDT_MODEL_FILE_STALE},
+        {"umrddt-model 2\nwhatever comes\n", MCA_PML_UMRDDT_MODEL_FILE_STALE},
+        {"umrddt-model 1x\nhardware a machine\n#\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware another\n#\n", MCA_PML_UMRDDT_MODEL_FILE_FOREIGN},
+        {"umrddt-model 1\nhardware a machine too\n#\n", MCA_PML_UMRDDT_MODEL_FILE_FOREIGN},
+        {"umrddt-model 1\n# hardware\n#\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ncard_rate 7\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+        {"umrddt-model 1\nhardware any\ncard_rate 7", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+        {"umrddt-model 1\nhardware any\ncard_rate\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ncard_rate 7 8\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ncard_rate -7\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ncard_rate 0\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ncard_rate nan\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ncard_rate inf\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ncard_rate 1e9\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ncard_rate .\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ncard_rate 0x10\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ncard_rate 9999999999999\n",
+         MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\nwarp_factor 7\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ngpu_pack 1 2 3 4 5\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 1\nhardware any\ngpu_pack 1 2 3 4 5 6\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+        {"umrddt-model 1\nhardware any\ngpu_pack 1 2 3 4 5 6 7\n",
+         MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+    };
+    char line[3000], wrong[MCA_PML_UMRDDT_MODEL_TEXT];
+    figures_t figures, before;
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
+        memset(&figures, 0, sizeof(figures));
+        before = figures;
+        if (texts[i].result != read_text(texts[i].text, &figures)) {
+            printf("test_model: text %zu\n", i);
+        }
+        CHECK(texts[i].result == read_text(texts[i].text, &figures));
+        CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD == texts[i].result
+              || 0 == memcmp(&before, &figures, sizeof(figures)));
+    }
+    /* what is not named is the default */
+    CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
+          == read_text("umrddt-model 1\nhardware any\n  \n# \ncard_rate 12.5\n", &figures));
+    mca_pml_umrddt_figures_default(&before);
+    CHECK(near(12.5, figures.card_rate) && near(before.key_map, figures.key_map));
+    /* the user is told which line it is */
+    (void) read_text("umrddt-model 1\nhardware any\n#\ncard_rate so so\n", &figures);
+    CHECK(MCA_PML_UMRDDT_MODEL_FILE_MALFORMED
+          == mca_pml_umrddt_model_read(path, "a machine", &figures, wrong));
+    CHECK(NULL != strstr(wrong, "line 4 ") && NULL != strstr(wrong, "card_rate so so"));
+    /* a line without an end */
+    memset(line, 'x', sizeof(line));
+    line[sizeof(line) - 1] = '\0';
+    memcpy(line, "umrddt-model 1\nhardware any\n", strlen("umrddt-model 1\nhardware any\n"));
+    CHECK(MCA_PML_UMRDDT_MODEL_FILE_MALFORMED == read_text(line, &figures));
+    memset(line, 'x', 2000);
+    CHECK(MCA_PML_UMRDDT_MODEL_FILE_MALFORMED == read_text(line, &figures));
+    CHECK(0 == unlink(path));
+    CHECK(MCA_PML_UMRDDT_MODEL_FILE_ABSENT
+          == mca_pml_umrddt_model_read(path, "a machine", &figures, wrong));
+    CHECK(0 == mkdir(path, 0700));
+    CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
+          != mca_pml_umrddt_model_read(path, "a machine", &figures, wrong));
+    CHECK(0 == rmdir(path));
+}
+
+/* Written and read. */
+static void there_and_back(const char *locale)
+{
+    bool measured[MCA_PML_UMRDDT_FIGURE_COUNT + MCA_PML_UMRDDT_CURVE_COUNT];
+    char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
+    figures_t figures, back;
+    double *all = (double *) &figures, *read = (double *) &back;
+    size_t count = sizeof(figures) / sizeof(double);
+    FILE *file;
+
+    _Static_assert(sizeof(figures_t)
+                       == sizeof(double)
+                              * (MCA_PML_UMRDDT_FIGURE_COUNT
+                                 + MCA_PML_UMRDDT_CURVE_COUNT * MCA_PML_UMRDDT_CURVE_POINTS),
+                   "nothing but figures");
+    if (NULL == setlocale(LC_ALL, locale)) {
+        return;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        all[i] = 0.0123456 * pow(1.9, (double) i);
+        all[i] = 1e11 < all[i] ? 1e11 : all[i];
+    }
+    for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); ++i) {
+        measured[i] = true;
+    }
+    file = fopen(path, "w");
+    CHECK(NULL != file);
+    CHECK(0 == mca_pml_umrddt_model_write(file, "a machine", &figures, measured, "of now"));
+    CHECK(0 == fclose(file));
+    CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
+          == mca_pml_umrddt_model_read(path, "a machine", &back, wrong));
+    for (size_t i = 0; i < count; ++i) {
+        CHECK(fabs(all[i] - read[i]) <= 0.01 * all[i]);
+    }
+    /* what was not measured is a comment */
+    measured[0] = false;
+    file = fopen(path, "w");
+    CHECK(NULL != file);
+    CHECK(0 == mca_pml_umrddt_model_write(file, "a machine", &figures, measured, "of now"));
+    CHECK(0 == fclose(file));
+    CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
+          == mca_pml_umrddt_model_read(path, "a machine", &back, wrong));
+    mca_pml_umrddt_figures_default(&figures);
+    CHECK(near(figures.near_latency, back.near_latency));
+    CHECK(0 == unlink(path));
+    (void) setlocale(LC_ALL, "C");
+}
+
+static void places(void)
+{
+    char one[MCA_PML_UMRDDT_MODEL_TEXT], two[MCA_PML_UMRDDT_MODEL_TEXT], at[200], other[200];
+
+    mca_pml_umrddt_model_hardware(one);
+    mca_pml_umrddt_model_hardware(two);
+    CHECK(0 == strcmp(one, two));
+    CHECK('\0' != one[0] && NULL == strchr(one, '\n'));
+
+    CHECK(0 == setenv("XDG_CONFIG_HOME", "/of/mine", 1));
+    CHECK(mca_pml_umrddt_model_path("a", false, at, sizeof(at)));
+    CHECK(0 == strncmp(at, "/of/mine/umrddt/model-", strlen("/of/mine/umrddt/model-")));
+    CHECK(mca_pml_umrddt_model_path("b", false, other, sizeof(other)));
+    CHECK(0 != strcmp(at, other));
+    CHECK(!mca_pml_umrddt_model_path("a", false, at, strlen(at)));
+    CHECK(0 == setenv("HOME", "/at/home", 1));
+    CHECK(0 == setenv("XDG_CONFIG_HOME", "not/absolute", 1));
+    CHECK(mca_pml_umrddt_model_path("a", false, at, sizeof(at)));
+    CHECK(0 == strncmp(at, "/at/home/.config/umrddt/", strlen("/at/home/.config/umrddt/")));
+    CHECK(0 == unsetenv("XDG_CONFIG_HOME"));
+    CHECK(0 == unsetenv("HOME"));
+    CHECK(!mca_pml_umrddt_model_path("a", false, at, sizeof(at)));
+    CHECK(mca_pml_umrddt_model_path("a", true, at, sizeof(at)));
+}
+
+int main(void)
+{
+    by_card();
+    by_gpu();
+    by_host();
+    factors();
+    sane();
+    curves();
+    files();
+    there_and_back("C");
+    there_and_back("de_DE.UTF-8"); /* where it is installed: a comma in numbers */
+    places();
+    printf("test_model: %lu checks\n", checks);
+    return 0;
+}

@@ -1,0 +1,365 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Verdicts on pairs of layouts, by a clock of our own: when keys begin to pay; that nothing but use
+ * changes a verdict unless observed times may; how far those may, and what they need for it; that a
+ * way that failed is left alone for a while; that a message may outlive what is known of its pair.
+ */
+
+#include "ompi_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "pml_umrddt_direct.h"
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_pack.h"
+#include "pml_umrddt_pairs.h"
+
+mca_pml_umrddt_t mca_pml_umrddt;
+
+static const char path[] = "test_pairs.tmp";
+static opal_proc_t proc;
+static mca_pml_umrddt_peer_t peer, other;
+static mca_pml_umrddt_comm_t comm;
+static mca_btl_umr_card_ops_t card;
+static opal_iov_cache_layout_t *layout;
+static double clock_us = 1000;
+
+/* ---------------------------------------------------------------------------------------------
+ * What the verdicts ask
+ * ------------------------------------------------------------------------------------------- */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+    (void) clock;
+    time->tv_sec = (time_t) (clock_us / 1e6);
+    time->tv_nsec = (long) (1e3 * (clock_us - 1e6 * (double) time->tv_sec));
+    return 0;
+}
+
+bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_umrddt_where_t *where)
+{
+    (void) where;
+    return to->has_card;
+}
+
+uint64_t mca_pml_umrddt_pack_chunk(uint64_t total)
+{
+    return total;
+}
+
+int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count, opal_iov_cache_layout_t **found)
+{
+    (void) datatype;
+    (void) count;
+    OBJ_RETAIN(layout);
+    *found = layout;
+    return OMPI_SUCCESS;
+}
+
+mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern_read(mca_pml_umrddt_comm_t *of)
+{
+    (void) of;
+    return MCA_PML_UMRDDT_PATTERN_NONE;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Messages
+ * ------------------------------------------------------------------------------------------- */
+
+/* Figures, one a line. */
+static void figures(const char *lines)
+{
+    FILE *file = fopen(path, "w");
+
+    CHECK(NULL != file);
+    CHECK(0 < fprintf(file,
+                      "umrddt-model 1\nhardware any\nnear_latency 0.001\nnear_rate 1000000\n"
+                      "card_rate 1000000000\nkey_entry 0.001\nregister_base 0.001\n"
+                      "register_mib 0.001\n%s",
+                      lines));
+    CHECK(0 == fclose(file));
+    mca_pml_umrddt_pairs_close();
+    mca_pml_umrddt_pairs_open();
+    CHECK(mca_pml_umrddt_pairs_decide());
+    memset(peer.shunned, 0, sizeof(peer.shunned));
+}
+
+/* A layout of so many pieces of 100 bytes. */
+static void lay(size_t pieces)
+{
+    opal_iov_cache_iov_t iovs[64];
+    opal_iov_cache_form_t *form = NULL;
+
+    for (size_t i = 0; i < pieces; ++i) {
+        iovs[i].offset = (int64_t) (200 * i);
+        iovs[i].length = 100;
+    }
+    if (NULL != layout) {
+        OBJ_RELEASE(layout);
+    }
+    CHECK(OPAL_SUCCESS == opal_iov_cache_form_of_pieces(iovs, pieces, &form));
+    CHECK(OPAL_SUCCESS == opal_iov_cache_layout_of_form(form, &layout));
+}
+
+/* A message has been matched: which way. */
+static mca_pml_umrddt_way_t judge(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *from,
+                                  void *buffer)
+{
+    unsigned scheme;
+
+    memset(recv, 0, sizeof(*recv));
+    recv->buf = buffer;
+    recv->comm = &comm;
+    recv->peer = from;
+    recv->rts.pieces = 1;
+    recv->rts.write_pieces = 1;
+    recv->rts.schemes = MCA_PML_UMRDDT_BY_CARD;
+    recv->rts.length = recv->total = layout->size;
+    recv->where.memory.kind = OPAL_UMRDDT_GPU_HOST;
+    mca_pml_umrddt_pairs_judge(recv);
+    CHECK(NULL != recv->pair);
+    CHECK(!mca_pml_umrddt_pairs_packs(recv));
+    scheme = mca_pml_umrddt_pairs_card(recv);
+    CHECK((MCA_PML_UMRDDT_BY_UMR == scheme) == (MCA_PML_UMRDDT_WAY_UMR == recv->way));
+    CHECK((MCA_PML_UMRDDT_BY_DIRECT == scheme) == (MCA_PML_UMRDDT_WAY_DIRECT == recv->way));
+    return (mca_pml_umrddt_way_t) recv->way;
+}
+
+/* A whole message, which takes so long by keys, and so long without. @return which way it went */
+static mca_pml_umrddt_way_t message(void *buffer, double umr, double direct)
+{
+    mca_pml_umrddt_recv_t recv;
+    mca_pml_umrddt_way_t way = judge(&recv, &peer, buffer);
+
+    clock_us += MCA_PML_UMRDDT_WAY_UMR == way ? umr : direct;
+    mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+    CHECK(NULL == recv.pair);
+    OBJ_RELEASE(recv.layout);
+    return way;
+}
+
+static unsigned umr_of(void *buffer, unsigned times, double umr, double direct)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < times; ++i) {
+        count += MCA_PML_UMRDDT_WAY_UMR == message(buffer, umr, direct) ? 1 : 0;
+    }
+    return count;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Tests
+ * ------------------------------------------------------------------------------------------- */
+
+static char buffers[10000];
+
+/* Keys of 40 us, or 11 writes of one: after four messages 40 us are 10 a message. */
+static void uses(void)
+{
+    lay(10);
+    figures("card_latency 0.001\ncard_write 1\ncard_entry 0.001\nkey_map 20\n");
+    for (int i = 0; i < 4; ++i) {
+        CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers, 1, 11));
+    }
+    for (int i = 0; i < 1000; ++i) {
+        CHECK(MCA_PML_UMRDDT_WAY_UMR == message(buffers, 1e6, 1)); /* whatever it takes */
+    }
+    /* another buffer has keys of its own */
+    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers + 1, 1, 11));
+    /* what the user says of use counts at once */
+    mca_pml_umrddt.params.reuse = 4;
+    CHECK(MCA_PML_UMRDDT_WAY_UMR == message(buffers + 2, 1, 11));
+    mca_pml_umrddt.params.reuse = 3;
+    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers + 3, 1, 11));
+    mca_pml_umrddt.params.reuse = 1;
+}
+
+/* Predicted: 10 us by keys, 13 without. */
+static const char ten[] = "card_latency 5\ncard_entry 1\ncard_write 1.6\nkey_map 0.001\n";
+
+static void observed(void)
+{
+    lay(4);
+    mca_pml_umrddt.params.adapt = true;
+    figures(ten);
+    CHECK(100 == umr_of(buffers, 100, 10, 13));
+    /* not so much that it is worth a change: 13 us are more than 0.8 of 15 */
+    figures(ten);
+    CHECK(100 == umr_of(buffers, 100, 15, 13));
+    /* three times as much is: from the 17th message on, behind 8 that were observed */
+    figures(ten);
+    CHECK(16 == umr_of(buffers, 16, 30, 13));
+    CHECK(0 == umr_of(buffers, 1000, 30, 13));
+    /* other messages of the class know it from the start, those of another class do not */
+    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers + 1, 30, 13));
+    lay(64);
+    CHECK(MCA_PML_UMRDDT_WAY_UMR == message(buffers + 1, 70, 109));
+    lay(4);
+    /* no more than four times: 40 us by keys, and 52 without, whatever they take */
+    figures(ten);
+    CHECK(16 == umr_of(buffers, 16, 1e9, 1e9));
+    CHECK(0 < umr_of(buffers, 1000, 1e9, 1e9));
+    /* one message that took long is none of the scheme's business */
+    figures(ten);
+    CHECK(7 == umr_of(buffers, 7, 10, 13));
+    CHECK(1 == umr_of(buffers, 1, 1e7, 13));
+    CHECK(200 == umr_of(buffers, 200, 10, 13));
+    /* what is switched off has no effect */
+    mca_pml_umrddt.params.adapt = false;
+    figures(ten);
+    CHECK(1000 == umr_of(buffers, 1000, 1e9, 13));
+}
+
+static void failed(void)
+{
+    mca_pml_umrddt_recv_t recv;
+
+    lay(4);
+    for (int adapt = 0; adapt < 2; ++adapt) {
+        mca_pml_umrddt.params.adapt = 1 == adapt;
+        figures(ten);
+        CHECK(10 == umr_of(buffers, 10, 10, 13));
+        CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&recv, &peer, buffers));
+        mca_pml_umrddt_pairs_failed(&recv);
+        CHECK(NULL == recv.pair);
+        OBJ_RELEASE(recv.layout);
+        CHECK((1 == adapt ? 0 : 256) == umr_of(buffers, 256, 10, 13));
+        /* and for other pairs of this peer, but not for those of another one */
+        CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&recv, &other, buffers));
+        mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+        OBJ_RELEASE(recv.layout);
+        CHECK(100 == umr_of(buffers, 100, 10, 13));
+    }
+    mca_pml_umrddt.params.adapt = false;
+}
+
+/* Where only one way is offered there is no choice; and a table that overflows forgets, no more. */
+static void bounds(void)
+{
+    mca_pml_umrddt_recv_t first, recv;
+
+    lay(4);
+    figures(ten);
+    mca_pml_umrddt.params.adapt = true;
+    CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&first, &peer, buffers));
+    for (size_t i = 0; i < sizeof(buffers); ++i) {
+        CHECK(MCA_PML_UMRDDT_WAY_UMR == message(buffers + i, 10, 13));
+    }
+    mca_pml_umrddt_pairs_over(&first, MPI_SUCCESS);
+    CHECK(NULL == first.pair);
+    CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&recv, &peer, buffers));
+    mca_pml_umrddt_pairs_over(&recv, MPI_ERR_OTHER);
+    CHECK(NULL == recv.pair);
+    mca_pml_umrddt.params.adapt = false;
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_DIRECT;
+    figures(ten);
+    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers, 10, 13));
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
+}
+
+/* A sender: worked out once, for each kind of peer. */
+static void declined(void)
+{
+    mca_pml_umrddt_where_t where = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
+
+    lay(4);
+    figures("near_rate 1000000\nfar_rate 1\n");
+    CHECK(mca_pml_umrddt.declines);
+    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+    proc.proc_flags = 0;
+    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+    proc.proc_flags = OPAL_PROC_ON_NODE;
+    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+    /* where the user has named a scheme there is no choice */
+    comm.scheme = MCA_PML_UMRDDT_SCHEME_UMR;
+    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+    comm.scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
+    /* as it was found before, for the same layout; another one is asked about anew */
+    figures("near_rate 0.0001\n");
+    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+    lay(5);
+    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+}
+
+/* Between GPUs of a host: what opening an allocation takes keeps no message from that way, neither
+ * at the sender nor at the receiver; what each copy takes does. */
+static void opened(void)
+{
+    mca_pml_umrddt_where_t where = {
+        .memory = {.kind = OPAL_UMRDDT_GPU_DEVICE, .legacy_ipc = true, .buffer_id = 7}};
+    const char *const latency[] = {"ipc_latency 1\n", "ipc_latency 1000\n"};
+
+    peer.same_host = peer.has_gpu = true;
+    for (int slow = 0; slow < 2; ++slow) {
+        mca_pml_umrddt_recv_t recv;
+        char lines[200];
+
+        (void) snprintf(lines, sizeof(lines), "near_rate 1000000\nipc_open 100000\n%s",
+                        latency[slow]);
+        figures(lines);
+        lay(4);
+        comm.schemes = MCA_PML_UMRDDT_BY_IPC;
+        CHECK((1 == slow) == mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+        comm.schemes = MCA_PML_UMRDDT_BY_ALL;
+        memset(&recv, 0, sizeof(recv));
+        recv.buf = buffers;
+        recv.comm = &comm;
+        recv.peer = &peer;
+        recv.rts.pieces = 4;
+        recv.rts.write_pieces = 1;
+        recv.rts.schemes =
+            MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_PACK_STAGED | MCA_PML_UMRDDT_ON_GPU;
+        recv.rts.length = recv.total = layout->size;
+        recv.where = where;
+        mca_pml_umrddt_pairs_judge(&recv);
+        CHECK(NULL != recv.pair);
+        CHECK((1 == slow) == mca_pml_umrddt_pairs_packs(&recv));
+        CHECK((0 == slow) == (0 != (MCA_PML_UMRDDT_BY_IPC & recv.rts.schemes)));
+        mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+        OBJ_RELEASE(recv.layout);
+    }
+}
+
+int main(void)
+{
+    static mca_btl_umr_caps_t caps = {.write_pieces = 1};
+
+    proc.proc_flags = OPAL_PROC_ON_NODE;
+    peer.proc = other.proc = &proc;
+    peer.has_card = other.has_card = true;
+    peer.capable = other.capable = true;
+    comm.schemes = MCA_PML_UMRDDT_BY_ALL;
+    comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
+    mca_pml_umrddt.card = &card;
+    mca_pml_umrddt.caps = &caps;
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
+    mca_pml_umrddt.params.model = (char *) path;
+    mca_pml_umrddt.params.reuse = 1;
+    mca_pml_umrddt.params.pack_depth = 4;
+    mca_pml_umrddt.params.mkey_cache = true;
+    uses();
+    observed();
+    failed();
+    bounds();
+    declined();
+    opened();
+    mca_pml_umrddt_pairs_close();
+    CHECK(0 == unlink(path));
+    printf("test_pairs: %lu checks\n", checks);
+    return 0;
+}

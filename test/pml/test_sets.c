@@ -1,0 +1,314 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Sets of keys that senders remember: a receiver and a sender that exchange messages in random
+ * order, on few places, where any message may fail and the sender may be out of memory. Whatever a
+ * reference brings back must be the keys that the receiver meant.
+ */
+
+#include "ompi_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "pml_umrddt_sets.h"
+
+mca_pml_umrddt_t mca_pml_umrddt;
+
+/* What calloc and malloc gave, as long as somebody counts. */
+static bool counting;
+static size_t given;
+
+/* The next malloc of the room under test fails. */
+static bool no_memory;
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+    if (no_memory) {
+        no_memory = false;
+        return NULL;
+    }
+    given += counting ? size : 0;
+    return __real_malloc(size);
+}
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size)
+{
+    given += counting ? count * size : 0;
+    return __real_calloc(count, size);
+}
+
+enum {
+    KEYSETS = 12,
+    KEYS = MCA_PML_UMRDDT_SET_KEYS + 1,
+    FLIGHTS = 4
+};
+
+/* A message under way: what the receiver sent for it. */
+typedef struct flight_t {
+    int keyset; /* -1: none */
+    bool placed;
+    uint32_t place;
+} flight_t;
+
+static mca_btl_umr_keyset_t keysets[KEYSETS];
+static mca_btl_umr_key_t keys[KEYSETS][KEYS];
+static uint64_t ids;
+static mca_pml_umrddt_peer_t receiver, sender;
+
+static void keyset_map(int i, unsigned *seed)
+{
+    keysets[i].id = ++ids;
+    keysets[i].count = 1 + (size_t) rand_r(seed) % (size_t) KEYS;
+    keysets[i].start = 0;
+    keysets[i].end = 100 * keysets[i].count;
+    keysets[i].keys = keys[i];
+    for (size_t k = 0; k < keysets[i].count; ++k) {
+        keys[i][k].rkey = (uint32_t) (ids * 1000 + k);
+        keys[i][k].length = 100;
+    }
+}
+
+static void reply_of(const mca_btl_umr_keyset_t *keyset, uint64_t seq,
+                     mca_pml_umrddt_reply_t *reply)
+{
+    memset(reply, 0, sizeof(*reply));
+    reply->magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY);
+    reply->seq = seq;
+    reply->slot = (uint32_t) seq;
+    reply->fin = (uint32_t) seq + 1;
+    reply->verdict = MCA_PML_UMRDDT_KEYS;
+    reply->total = keyset->end + seq % 7;
+    reply->chunk = seq;
+    reply->end = keyset->end;
+    reply->key_count = (uint32_t) keyset->count;
+    for (size_t k = 0; k < keyset->count; ++k) {
+        reply->keys[k].length = (uint32_t) keyset->keys[k].length;
+        reply->keys[k].rkey = keyset->keys[k].rkey;
+    }
+}
+
+static size_t bytes_of(const mca_pml_umrddt_reply_t *reply)
+{
+    return sizeof(*reply) + reply->key_count * sizeof(reply->keys[0]);
+}
+
+/* The receiver names a keyset and the sender makes of it what it can. @return false: it can not */
+static bool exchange(flight_t *flight, int i, uint64_t seq, bool starve)
+{
+    static mca_pml_umrddt_reply_t *wanted, *got;
+    uint32_t places = mca_pml_umrddt.params.key_sets;
+    mca_pml_umrddt_naming_t naming;
+
+    if (NULL == wanted) {
+        wanted = calloc(1, sizeof(*wanted) + KEYS * sizeof(wanted->keys[0]));
+        got = calloc(1, sizeof(*got) + KEYS * sizeof(got->keys[0]));
+    }
+    flight->keyset = i;
+    naming = mca_pml_umrddt_set_name(&receiver, places, &keysets[i], &flight->place);
+    flight->placed = MCA_PML_UMRDDT_NAME_KEYS != naming;
+    CHECK(!flight->placed || flight->place < places);
+    reply_of(&keysets[i], seq, wanted);
+    if (MCA_PML_UMRDDT_NAME_PLACE == naming) {
+        mca_pml_umrddt_recall_t recall = {.seq = seq,
+                                          .slot = (uint32_t) seq,
+                                          .fin = (uint32_t) seq + 1,
+                                          .set = keysets[i].id,
+                                          .total = wanted->total,
+                                          .chunk = seq,
+                                          .place = flight->place};
+
+        if (!mca_pml_umrddt_set_recall(&sender, &recall, got)) {
+            return false;
+        }
+        got->set = 0;
+        got->place = 0;
+        CHECK(bytes_of(wanted) == bytes_of(got) && 0 == memcmp(wanted, got, bytes_of(wanted)));
+        return true;
+    }
+    CHECK(MCA_PML_UMRDDT_NAME_KEYS == naming || MCA_PML_UMRDDT_SET_KEYS >= keysets[i].count);
+    if (MCA_PML_UMRDDT_NAME_STORE == naming) {
+        wanted->set = keysets[i].id;
+        wanted->place = flight->place;
+    }
+    no_memory = starve;
+    mca_pml_umrddt_set_store(&sender, wanted);
+    no_memory = false;
+    return true;
+}
+
+static void at_random(unsigned places, bool starve)
+{
+    flight_t flights[FLIGHTS];
+    unsigned long recalled = 0, lost = 0;
+    unsigned seed = places;
+
+    mca_pml_umrddt.params.key_sets = places;
+    memset(&mca_pml_umrddt.counters, 0, sizeof(mca_pml_umrddt.counters));
+    for (int i = 0; i < KEYSETS; ++i) {
+        keyset_map(i, &seed);
+    }
+    for (int f = 0; f < FLIGHTS; ++f) {
+        flights[f].keyset = -1;
+    }
+    for (uint64_t seq = 1; seq < 20000; ++seq) {
+        flight_t *flight = &flights[rand_r(&seed) % FLIGHTS];
+        int i = rand_r(&seed) % KEYSETS;
+
+        if (0 <= flight->keyset) {
+            /* it is over; one in sixteen goes wrong, and its keys are mapped anew */
+            bool well = 0 != rand_r(&seed) % 16;
+
+            if (flight->placed) {
+                mca_pml_umrddt_set_end(&receiver, flight->place, well);
+            }
+            if (!well) {
+                keyset_map(flight->keyset, &seed);
+            }
+            flight->keyset = -1;
+        }
+        for (int f = 0; f < FLIGHTS; ++f) {
+            i = flights[f].keyset == i ? -1 : i; /* one message at a time has a keyset */
+        }
+        if (0 > i) {
+            continue;
+        }
+        if (!exchange(flight, i, seq, starve && 0 == rand_r(&seed) % 4)) {
+            CHECK(starve && flight->placed);
+            mca_pml_umrddt_set_end(&receiver, flight->place, false);
+            flight->keyset = -1;
+            ++lost;
+        }
+    }
+    recalled = (unsigned long) mca_pml_umrddt.counters.sets_recalled;
+    printf("%u places: %lu recalled, %lu of them lost\n", places, recalled, lost);
+    CHECK((0 < recalled) == (0 < places));
+    CHECK((0 < lost) == (starve && 0 < places));
+    mca_pml_umrddt_sets_free(&receiver);
+    mca_pml_umrddt_sets_free(&sender);
+    memset(&receiver, 0, sizeof(receiver));
+    memset(&sender, 0, sizeof(sender));
+}
+
+/* References that no honest peer sends: never anything but a refusal. */
+static void hostile(void)
+{
+    static mca_pml_umrddt_recall_t recall;
+    mca_pml_umrddt_reply_t *reply = calloc(1, sizeof(*reply) + KEYS * sizeof(reply->keys[0]));
+    flight_t flight;
+    unsigned seed = 1;
+
+    mca_pml_umrddt.params.key_sets = 4;
+    recall.set = 1;
+    CHECK(!mca_pml_umrddt_set_recall(&sender, &recall, reply)); /* nothing was ever stored */
+    do {
+        keyset_map(0, &seed);
+    } while (MCA_PML_UMRDDT_SET_KEYS < keysets[0].count);
+    CHECK(exchange(&flight, 0, 1, false) && flight.placed);
+    recall.set = keysets[0].id;
+    recall.place = flight.place;
+    CHECK(mca_pml_umrddt_set_recall(&sender, &recall, reply));
+    recall.set = keysets[0].id + 1;
+    CHECK(!mca_pml_umrddt_set_recall(&sender, &recall, reply));
+    recall.set = 0;
+    CHECK(!mca_pml_umrddt_set_recall(&sender, &recall, reply));
+    recall.set = keysets[0].id;
+    for (recall.place = 0; recall.place < 6; ++recall.place) {
+        CHECK((recall.place == flight.place) == mca_pml_umrddt_set_recall(&sender, &recall, reply));
+    }
+    recall.place = UINT32_MAX;
+    CHECK(!mca_pml_umrddt_set_recall(&sender, &recall, reply));
+    /* a CTS that wants to be stored beyond the places, or with more keys than places have */
+    reply_of(&keysets[0], 2, reply);
+    reply->set = 77;
+    reply->place = 4;
+    mca_pml_umrddt_set_store(&sender, reply);
+    reply->place = 1;
+    reply->key_count = KEYS;
+    mca_pml_umrddt_set_store(&sender, reply);
+    recall.set = 77;
+    for (recall.place = 0; recall.place < 6; ++recall.place) {
+        CHECK(!mca_pml_umrddt_set_recall(&sender, &recall, reply));
+    }
+    mca_pml_umrddt_sets_free(&receiver);
+    mca_pml_umrddt_sets_free(&sender);
+    free(reply);
+}
+
+/*
+ * What peers cost, both ways and with everything that can be remembered of them: what was asked of
+ * malloc, the same for each however many there are, and with the card's 31 KiB no more than 64 KiB.
+ */
+static void cost(unsigned count)
+{
+    mca_pml_umrddt_peer_t *peers = calloc(count, sizeof(*peers));
+    mca_pml_umrddt_reply_t *reply = calloc(1, sizeof(*reply) + KEYS * sizeof(reply->keys[0]));
+    uint64_t *bytes = &mca_pml_umrddt.counters.peer_bytes_now, before;
+
+    mca_pml_umrddt.params.key_sets = 32; /* the default */
+    CHECK(0 == *bytes);
+    given = 0;
+    counting = true;
+    for (unsigned i = 0; i < count; ++i) {
+        for (uint32_t place = 0; place < mca_pml_umrddt.params.key_sets; ++place) {
+            mca_btl_umr_keyset_t keyset = {.id = ++ids, .count = MCA_PML_UMRDDT_SET_KEYS};
+            uint32_t named;
+
+            reply->set = ++ids;
+            reply->place = place;
+            reply->key_count = MCA_PML_UMRDDT_SET_KEYS;
+            mca_pml_umrddt_set_store(&peers[i], reply);
+            CHECK(MCA_PML_UMRDDT_NAME_STORE
+                  == mca_pml_umrddt_set_name(&peers[i], mca_pml_umrddt.params.key_sets, &keyset,
+                                             &named));
+            mca_pml_umrddt_set_end(&peers[i], named, true);
+        }
+        CHECK(given == *bytes);
+    }
+    counting = false;
+    CHECK((64 - 31) * 1024 >= sizeof(*peers) + *bytes / count);
+    printf("%u peers: %llu bytes each in sets\n", count, (unsigned long long) (*bytes / count));
+    for (unsigned i = 0; i < count; ++i) {
+        mca_pml_umrddt_sets_free(&peers[i]);
+    }
+    CHECK(0 == *bytes);
+
+    /* few keys, and more in the same place, which need other memory */
+    reply->place = 0;
+    reply->key_count = 4;
+    mca_pml_umrddt_set_store(&peers[0], reply);
+    before = *bytes;
+    reply->key_count = 8;
+    mca_pml_umrddt_set_store(&peers[0], reply);
+    CHECK(before + 4 * sizeof(reply->keys[0]) == *bytes);
+    mca_pml_umrddt_sets_free(&peers[0]);
+    CHECK(0 == *bytes);
+    free(reply);
+    free(peers);
+}
+
+int main(void)
+{
+    cost(2);
+    cost(64);
+    cost(1024);
+    hostile();
+    at_random(0, false);
+    at_random(1, false);
+    at_random(3, false);
+    at_random(8, true);
+    at_random(64, false);
+    printf("%lu checks passed\n", checks);
+    return 0;
+}

@@ -1,0 +1,131 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/* Numbers of messages under way (pml_umrddt_slots.h), against a plain table of what is taken. */
+
+#include "pml_umrddt_slots.h"
+
+#include "check.h"
+
+#define MOST  1024
+#define STEPS 200000
+
+/* Receives are never looked into. */
+static char receives[MOST];
+#define RECEIVE(i) ((struct mca_pml_umrddt_recv_t *) &receives[i])
+
+static unsigned random_below(unsigned bound)
+{
+    static uint64_t state = 88172645463325252u;
+
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (unsigned) (state >> 20) % bound;
+}
+
+/* The lowest one, whatever is taken and given back. */
+static void slots_random(void)
+{
+    mca_pml_umrddt_slots_t slots = {0};
+    static bool taken[MOST];
+    unsigned count = 0, bias = 2;
+
+    for (int step = 0; step < STEPS; ++step) {
+        uint32_t slot, lowest = 0;
+
+        if (0 == step % 5000) {
+            bias = 1 + random_below(3); /* fill, hover, drain */
+        }
+        if (0 < random_below(bias + 1)) {
+            while (MOST > lowest && taken[lowest]) {
+                ++lowest;
+            }
+            if (MOST == lowest) {
+                CHECK(!mca_pml_umrddt_slot_take(&slots, MOST, &slot));
+                continue;
+            }
+            CHECK(mca_pml_umrddt_slot_take(&slots, MOST, &slot) && lowest == slot);
+            taken[slot] = true;
+            ++count;
+        } else if (0 < count) {
+            slot = random_below(MOST);
+            while (!taken[slot]) {
+                slot = (slot + 1) % MOST;
+            }
+            mca_pml_umrddt_slot_give(&slots, slot);
+            taken[slot] = false;
+            --count;
+        }
+    }
+    mca_pml_umrddt_slots_free(&slots);
+    CHECK(NULL == slots.free && 0 == slots.words);
+}
+
+/* All of them, and no more. */
+static void slots_full(void)
+{
+    mca_pml_umrddt_slots_t slots = {0};
+    uint32_t slot;
+
+    for (uint32_t i = 0; i < MOST; ++i) {
+        CHECK(mca_pml_umrddt_slot_take(&slots, MOST, &slot) && i == slot);
+    }
+    CHECK(!mca_pml_umrddt_slot_take(&slots, MOST, &slot));
+    mca_pml_umrddt_slot_give(&slots, 700);
+    mca_pml_umrddt_slot_give(&slots, 3);
+    CHECK(mca_pml_umrddt_slot_take(&slots, MOST, &slot) && 3 == slot);
+    CHECK(mca_pml_umrddt_slot_take(&slots, MOST, &slot) && 700 == slot);
+    CHECK(!mca_pml_umrddt_slot_take(&slots, MOST, &slot));
+    mca_pml_umrddt_slots_free(&slots);
+}
+
+/* Numbers of FINs: each its own, and found until it is given back; also where they wrap around. */
+static void fins_random(uint32_t first)
+{
+    mca_pml_umrddt_fins_t fins = {.next = first};
+    static uint32_t numbers[MOST];
+    uint32_t stale = 0;
+
+    memset(numbers, 0, sizeof(numbers));
+    CHECK(NULL == mca_pml_umrddt_fin_find(&fins, 1));
+    for (int step = 0; step < STEPS; ++step) {
+        unsigned i = random_below(step < STEPS / 2 ? 8 : MOST);
+
+        if (0 == numbers[i]) {
+            numbers[i] = mca_pml_umrddt_fin_new(&fins, RECEIVE(i));
+            CHECK(0 != numbers[i] && stale != numbers[i]);
+        } else {
+            mca_pml_umrddt_fin_give(&fins, numbers[i]);
+            stale = numbers[i];
+            numbers[i] = 0;
+            CHECK(NULL == mca_pml_umrddt_fin_find(&fins, stale));
+        }
+        i = random_below(MOST);
+        if (0 != numbers[i]) {
+            CHECK(RECEIVE(i) == mca_pml_umrddt_fin_find(&fins, numbers[i]));
+            /* another one's place, but not its number */
+            CHECK(RECEIVE(i) != mca_pml_umrddt_fin_find(&fins, numbers[i] + fins.size));
+        }
+        CHECK(NULL == mca_pml_umrddt_fin_find(&fins, 0));
+    }
+    for (unsigned i = 0; i < MOST; ++i) {
+        CHECK(0 == numbers[i] || RECEIVE(i) == mca_pml_umrddt_fin_find(&fins, numbers[i]));
+    }
+    mca_pml_umrddt_fins_free(&fins);
+}
+
+int main(void)
+{
+    slots_random();
+    slots_full();
+    fins_random(0);
+    fins_random(UINT32_MAX - 1000);
+    printf("%lu checks\n", checks);
+    return 0;
+}

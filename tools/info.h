@@ -1,0 +1,93 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * What the files of umrddt_info share.
+ *
+ * The program asks each device in a process of its own, since btl/umr has one card a process, and
+ * Open MPI as well; that process is the program itself, started again with --one or --mpi.
+ */
+
+#ifndef INFO_H
+#define INFO_H
+
+#include <stdbool.h>
+
+/** Exit statuses, of the program and of the processes it starts. */
+enum {
+    INFO_USABLE = 0,   /**< at least one device */
+    INFO_UNUSABLE = 1, /**< none */
+    INFO_USAGE = 2,
+    INFO_BROKEN = 3, /**< Open MPI or the component is not as it has to be */
+    INFO_WITHOUT = 4 /**< of a process that was started: usable, but without UMR */
+};
+
+/** Whether JSON is wanted in place of text: every function below obeys. */
+extern bool info_json;
+
+/**
+ * Have btl/umr open a device and test it; print what it can do, or why not and what to do.
+ *
+ * @param[in] name  "mlx5_0" or "mlx5_0:1"
+ *
+ * @return the exit status; INFO_BROKEN with the reason on the standard error
+ */
+int info_device(const char *name);
+
+/** What to do about a reason that btl/umr gave for not using a device; NULL: nothing is known. */
+const char *info_advice(const char *reason);
+
+/** Print it. */
+void info_advise(const char *reason);
+
+/** Print the limit of locked memory, and what to do if there is one. */
+void info_locked_memory(void);
+
+/** Print what Open MPI says of itself and of umrddt in a job, in lines NAME=VALUE. @return the exit
+ * status */
+int info_mpi(void);
+
+/** What counts of the GPUs for the choice of a way; all of it false without any. */
+typedef struct info_gpus_t {
+    int count;
+    bool rdma;    /**< the driver lets cards reach the memory of all */
+    bool dmabuf;  /**< the driver exports it */
+    bool peermem; /**< the kernel module is loaded */
+    bool shared;  /**< several processes may use each */
+    bool peers;   /**< each reaches the memory of each other */
+} info_gpus_t;
+
+/** Print what the CUDA driver says of the GPUs. @param[out] gpus */
+void info_gpus(info_gpus_t *gpus);
+
+/** What counts of the rest. */
+typedef struct info_found_t {
+    bool umrddt;     /**< pml/umrddt comes up */
+    bool cuda;       /**< Open MPI takes memory of GPUs */
+    char pml[32];    /**< the host PML */
+    char memory[16]; /**< pml_umrddt_memory */
+    char scheme[16]; /**< pml_umrddt_scheme */
+    bool card;       /**< a device can be used */
+    bool umr;        /**< with UMR */
+} info_found_t;
+
+/** Print which way messages will go, and why. */
+void info_ways(const info_found_t *found, const info_gpus_t *gpus);
+
+/** Values of JSON, on the standard output; a name is NULL in arrays. Brackets are '{', '[', and
+ * '}', ']'. */
+void info_json_open(const char *name, char bracket);
+void info_json_close(char bracket);
+void info_json_text(const char *name, const char *value); /**< NULL: null */
+void info_json_number(const char *name, long long value);
+void info_json_bool(const char *name, bool value);
+void info_json_raw(const char *value); /**< a value that is JSON already, in an array */
+
+#endif /* INFO_H */

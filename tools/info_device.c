@@ -1,0 +1,198 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * One device, as btl/umr itself finds it.
+ */
+
+#include "info.h"
+
+#include "ompi_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mpi.h>
+
+#include "opal/mca/base/base.h"
+#include "opal/mca/btl/base/base.h"
+
+#include "opal/mca/btl/umr/btl_umr_card.h"
+
+/** What the ways to hold more in one key are called here. */
+static const char *const rung_names[MCA_BTL_UMR_RUNG_MAX] = {
+    [MCA_BTL_UMR_LONG] = "lists in memory",
+    [MCA_BTL_UMR_STRIDED] = "equal blocks at equal distances as one entry",
+    [MCA_BTL_UMR_NESTED] = "one key over several",
+};
+
+/* The btl framework with one component, which no "--mca btl" hides. */
+static mca_base_framework_t framework;
+
+static const mca_btl_umr_card_ops_t *open_component(void)
+{
+    mca_base_component_list_item_t *item;
+
+    framework = opal_btl_base_framework;
+    framework.framework_selection = (char *) "umr";
+    OBJ_CONSTRUCT(&framework.framework_components, opal_list_t);
+    OBJ_CONSTRUCT(&framework.framework_failed_components, opal_list_t);
+    if (OPAL_SUCCESS == mca_base_framework_components_register(&framework, 0)
+        && OPAL_SUCCESS == mca_base_framework_components_open(&framework, 0)) {
+        OPAL_LIST_FOREACH (item, &framework.framework_components, mca_base_component_list_item_t) {
+            const mca_btl_umr_component_t *component =
+                (const mca_btl_umr_component_t *) item->cli_component;
+
+            if (0 == strcmp("umr", item->cli_component->mca_component_name)
+                && MCA_BTL_UMR_CARD_API == component->api) {
+                return component->ops;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void close_component(void)
+{
+    (void) mca_base_framework_components_close(&framework, NULL);
+    OBJ_DESTRUCT(&framework.framework_components);
+    OBJ_DESTRUCT(&framework.framework_failed_components);
+}
+
+static void print_caps(const mca_btl_umr_caps_t *caps)
+{
+    int kind;
+
+    printf("%s: usable, the self-test went well\n", caps->device);
+    if (0 <= caps->numa) {
+        printf("  nearest to the memory of NUMA node %d\n", caps->numa);
+    }
+    printf("  proven: bytes gathered and scattered from key to key, and none beside them\n");
+    printf("  proven: an invalidated key is refused, and an old tag where tags can change\n");
+    printf("  a list in a work request: %lu pieces in one key (52 on current cards, 4 at least)\n",
+           (unsigned long) caps->list_entries);
+    printf("  one key of any layout: %lu pieces, %lu bytes; %lu keys each way\n",
+           (unsigned long) caps->key_limits.max_iovs, (unsigned long) caps->key_limits.max_bytes,
+           (unsigned long) caps->max_keys);
+    for (kind = 0; kind < MCA_BTL_UMR_RUNG_MAX; ++kind) {
+        const mca_btl_umr_rung_t *rung = &caps->rungs[kind];
+
+        printf("  %s: ", NULL == rung_names[kind] ? "another way" : rung_names[kind]);
+        if (rung->usable) {
+            printf("proven in the same way\n");
+        } else {
+            printf("not used: %s\n", rung->why);
+        }
+    }
+    printf("  without mkeys: a write gathers %lu pieces (not proven)\n",
+           (unsigned long) caps->write_pieces);
+    printf("  not proven: anything between two machines (umrddt_bench does that), and speed\n");
+}
+
+/* The same, and what print_without says, for programs. */
+static void json_caps(const mca_btl_umr_caps_t *caps)
+{
+    static const char *const names[MCA_BTL_UMR_RUNG_MAX] = {
+        [MCA_BTL_UMR_LONG] = "lists_in_memory",
+        [MCA_BTL_UMR_STRIDED] = "strided_entries",
+        [MCA_BTL_UMR_NESTED] = "nested_keys",
+    };
+
+    info_json_open(NULL, '{');
+    info_json_text("name", caps->device);
+    info_json_bool("usable", true);
+    info_json_bool("umr", caps->umr.usable);
+    info_json_text("why_not", caps->umr.usable ? NULL : caps->umr.why);
+    info_json_text("advice", caps->umr.usable ? NULL : info_advice(caps->umr.why));
+    info_json_number("numa_node", caps->numa);
+    info_json_number("list_entries", (long long) caps->list_entries);
+    info_json_number("key_pieces", (long long) caps->key_limits.max_iovs);
+    info_json_number("key_bytes", (long long) caps->key_limits.max_bytes);
+    info_json_number("keys", (long long) caps->max_keys);
+    info_json_number("write_pieces", (long long) caps->write_pieces);
+    for (int kind = 0; kind < MCA_BTL_UMR_RUNG_MAX; ++kind) {
+        if (NULL != names[kind]) {
+            info_json_open(names[kind], '{');
+            info_json_bool("proven", caps->rungs[kind].usable);
+            info_json_text("why_not", caps->rungs[kind].usable ? NULL : caps->rungs[kind].why);
+            info_json_close('}');
+        }
+    }
+    info_json_close('}');
+}
+
+static void unusable(const char *name, const char *why)
+{
+    if (info_json) {
+        info_json_open(NULL, '{');
+        info_json_text("name", name);
+        info_json_bool("usable", false);
+        info_json_text("why_not", why);
+        info_json_text("advice", info_advice(why));
+        info_json_close('}');
+        return;
+    }
+    printf("%s: not usable: %s\n", name, why);
+    info_advise(why);
+}
+
+/** A device without UMR. */
+static void print_without(const mca_btl_umr_caps_t *caps)
+{
+    printf("%s: usable without UMR: %s\n", caps->device, caps->umr.why);
+    printf("  messages take a write for each run of bytes of the receiver's layout\n");
+    printf("  pieces that one write gathers: %lu\n", (unsigned long) caps->write_pieces);
+    printf(
+        "  not proven: anything; without mkeys there is no self-test (umrddt_bench moves bytes)\n");
+    info_advise(caps->umr.why);
+}
+
+int info_device(const char *name)
+{
+    const mca_btl_umr_card_ops_t *card;
+    int status = INFO_BROKEN;
+
+    if (MPI_SUCCESS != MPI_Init(NULL, NULL)) {
+        return INFO_BROKEN;
+    }
+    card = open_component();
+    if (NULL == card) {
+        fprintf(
+            stderr,
+            "umrddt_info: this Open MPI finds no btl/umr of this version of umrddt; \"ompi_info "
+            "--param btl umr\" must\nshow one. See the last lines of \"make install\".\n");
+    } else if (OPAL_SUCCESS != card->init()) {
+        unusable(name, card->why_not());
+        status = INFO_UNUSABLE;
+    } else {
+        const mca_btl_umr_caps_t *caps;
+
+        status = INFO_WITHOUT;
+        /* one for each active port */
+        for (unsigned int i = 0; card->card(i, &caps, NULL); ++i) {
+            if (caps->umr.usable) {
+                status = INFO_USABLE;
+            }
+            if (info_json) {
+                json_caps(caps);
+            } else if (caps->umr.usable) {
+                print_caps(caps);
+            } else {
+                print_without(caps);
+            }
+        }
+        card->fini();
+    }
+    close_component();
+    fflush(stdout);
+    MPI_Finalize();
+    return status;
+}

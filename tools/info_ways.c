@@ -1,0 +1,125 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Which way messages will go on this machine, with pml_umrddt_scheme = auto (the rules are those of
+ * ompi/mca/pml/umrddt/pml_umrddt_choice.c), and why.
+ */
+
+#include "info.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One kind of messages. */
+static void say(const char *key, const char *what, const char *way, const char *why)
+{
+    if (info_json) {
+        info_json_open(key, '{');
+        info_json_text("way", way);
+        info_json_text("why", why);
+        info_json_close('}');
+    } else {
+        printf("  %s: %s: %s\n", what, way, why);
+    }
+}
+
+/* The name of the host PML, where messages are left to it. */
+static const char *host_way(const info_found_t *found)
+{
+    static char way[64];
+
+    snprintf(way, sizeof(way), "pml/%s", found->pml);
+    return way;
+}
+
+static void host_memory(const info_found_t *found)
+{
+    const char *what = "in pieces, memory of the host";
+    bool wanted = 0 == strcmp("host", found->memory) || 0 == strcmp("all", found->memory);
+
+    if (!found->card) {
+        say("host", what, host_way(found), "no card can be used");
+    } else if (!wanted) {
+        say("host", what, host_way(found),
+            "pml_umrddt_memory is gpu; with host, or all, the card does it");
+    } else if (found->umr) {
+        say("host", what, "umr",
+            "the card gathers and scatters by keys; a first message may go direct");
+    } else {
+        say("host", what, "direct", "the card has no UMR: a write for each run of bytes");
+    }
+}
+
+static void gpu_beside(const info_found_t *found, const info_gpus_t *gpus)
+{
+    const char *what = "in pieces, GPUs of this host";
+
+    (void) found;
+    if (!gpus->shared) {
+        say("gpu_same_host", what, "packed",
+            "the compute mode of a GPU lets one process use it, so CUDA IPC cannot be");
+    } else if (1 == gpus->count || gpus->peers) {
+        say("gpu_same_host", what, "ipc",
+            "a GPU of the receiver reads the sender's memory (CUDA IPC)");
+    } else {
+        say("gpu_same_host", what, "ipc, or packed",
+            "not every GPU reaches the memory of each other one");
+    }
+}
+
+static void gpu_away(const info_found_t *found, const info_gpus_t *gpus)
+{
+    const char *what = "in pieces, GPUs of other hosts";
+
+    if (!found->card) {
+        say("gpu_other_hosts", what, "packed",
+            "no card can be used: GPUs pack, and the host PML carries it");
+    } else if (!gpus->rdma || (!gpus->dmabuf && !gpus->peermem)) {
+        say("gpu_other_hosts", what, "packed",
+            "the card cannot be given memory of the GPUs: neither dma-bufs nor nvidia_peermem");
+    } else {
+        say("gpu_other_hosts", what, found->umr ? "umr" : "direct",
+            "the card gathers and scatters in memory of the GPUs, if the kernel registers it");
+    }
+}
+
+void info_ways(const info_found_t *found, const info_gpus_t *gpus)
+{
+    bool gpu = 0 == strcmp("gpu", found->memory) || 0 == strcmp("all", found->memory);
+
+    if (info_json) {
+        info_json_open("ways", '{');
+    } else if (found->umrddt) {
+        printf(
+            "with \"--mca pml umrddt\", and %s as pml_umrddt_scheme, messages go (where umrddt_tune "
+            "has\nmeasured this machine, its figures have the last word)\n",
+            found->scheme);
+    }
+    if (found->umrddt && 0 != strcmp("auto", found->scheme)) {
+        say("named", "in pieces", found->scheme,
+            "pml_umrddt_scheme names it; what it cannot do goes by the host PML");
+        say("rest", "all others", host_way(found), "as without umrddt");
+    } else if (found->umrddt) {
+        host_memory(found);
+        if (0 < gpus->count && gpu) {
+            gpu_beside(found, gpus);
+            gpu_away(found, gpus);
+            say("gpu_contiguous", "in one piece, GPUs",
+                found->cuda ? host_way(found) : "as those in pieces",
+                found->cuda ? "this Open MPI takes memory of GPUs by itself"
+                            : "this Open MPI was built without CUDA, or told not to use it");
+        }
+        say("rest", "all others", host_way(found), "as without umrddt");
+    }
+    if (info_json) {
+        info_json_close('}');
+    }
+}

@@ -1,0 +1,455 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+#include "info.h"
+
+#include <stdbool.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <infiniband/mlx5dv.h>
+#include <infiniband/verbs.h>
+
+extern char **environ;
+
+static void usage(FILE *file)
+{
+    fprintf(
+        file,
+        "usage: umrddt_info [--json] [DEVICE[:PORT]]...\n"
+        "       umrddt_info --selftest [--json] [DEVICE[:PORT]]...\n"
+        "       umrddt_info --help | --version\n"
+        "\n"
+        "Says what umrddt finds on this machine, what it can use of it, which way messages will go, and\n"
+        "what to do about what is missing: Open MPI and the PML behind umrddt, network cards, GPUs, and\n"
+        "the limit of locked memory. Nothing is sent to another machine. On all machines of a job:\n"
+        "\n"
+        "    mpirun --map-by ppr:1:node --tag-output umrddt_info\n"
+        "\n"
+        "Each mlx5 device, or each that is named, is opened by umrddt's own component (btl/umr), which\n"
+        "tries it by writing to itself, as it does when a job starts: what it proved, what it can do,\n"
+        "what it left unproven; or why it cannot be used.\n"
+        "\n"
+        "Options\n"
+        "  --selftest   the devices only, and the exit status is about them\n"
+        "  --json       for programs: one object, with what the text says\n"
+        "  --help       this text\n"
+        "  --version    the release\n"
+        "\n"
+        "MCA parameters are taken from the environment (OMPI_MCA_btl_umr_max_entries=4) and from files.\n"
+        "With umrddt_sim in front it is the software ConnectX that is tested, and with --gpus there are\n"
+        "software GPUs.\n"
+        "\n"
+        "The exit status is 0 if a device can be used, or, without --selftest, if there are GPUs and\n"
+        "umrddt comes up; 1 if there is nothing that it could use, 2 for a bad option, and 3 if Open MPI\n"
+        "does not find the components.\n");
+}
+
+/* Each process that is started is a job of its own, also where this one belongs to a job. */
+static void leave_job(void)
+{
+    static const char *const prefixes[] = {
+        "PMIX_",          "PRTE_LAUNCHED", "OMPI_COMM_WORLD_",  "OMPI_MCA_ess",
+        "OMPI_MCA_orte_", "OMPI_MCA_pmix", "OMPI_UNIVERSE_SIZE"};
+    size_t i, k;
+
+    for (i = 0; NULL != environ[i];) {
+        const char *end = strchr(environ[i], '=');
+        char name[256] = "";
+        bool drop = false;
+
+        for (k = 0; k < sizeof(prefixes) / sizeof(prefixes[0]); ++k) {
+            drop = drop || 0 == strncmp(environ[i], prefixes[k], strlen(prefixes[k]));
+        }
+        if (drop && NULL != end && (size_t) (end - environ[i]) < sizeof(name)) {
+            memcpy(name, environ[i], (size_t) (end - environ[i]));
+            unsetenv(name);
+        } else {
+            ++i;
+        }
+    }
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 1);
+}
+
+/* Print all of a file to the standard error. */
+static void tell(FILE *file)
+{
+    char line[512];
+
+    rewind(file);
+    while (NULL != fgets(line, sizeof(line), file)) {
+        fputs(line, stderr);
+    }
+}
+
+/* Start this program again with --one or --mpi. Its output goes on, or into a file. @return its
+ * exit status */
+static int again(const char *option, const char *argument, FILE *out, FILE *errors)
+{
+    int status = 0;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (0 == pid) {
+        if (NULL != out) {
+            (void) dup2(fileno(out), STDOUT_FILENO);
+        }
+        if (NULL != errors) {
+            (void) dup2(fileno(errors), STDERR_FILENO);
+        }
+        execl("/proc/self/exe", "umrddt_info", option, argument, info_json ? "--json" : NULL,
+              (char *) NULL);
+        perror("umrddt_info");
+        _exit(INFO_BROKEN);
+    }
+    if (0 > pid || pid != waitpid(pid, &status, 0)) {
+        fprintf(stderr, "umrddt_info: %s\n", strerror(errno));
+        return INFO_BROKEN;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : INFO_BROKEN;
+}
+
+/* A device that could not be asked, in an array. */
+static void json_unasked(const char *name)
+{
+    info_json_open(NULL, '{');
+    info_json_text("name", name);
+    info_json_bool("usable", false);
+    info_json_text("why_not", "it could not be asked");
+    info_json_close('}');
+}
+
+/* Whether a device of those that were asked has UMR. */
+static bool seen_umr;
+
+/* @return the exit status of a process that asks this device */
+static int ask(const char *name)
+{
+    FILE *errors = tmpfile(), *out = info_json ? tmpfile() : NULL;
+    char value[8192];
+    int status;
+
+    setenv("OMPI_MCA_btl_umr_device", name, 1);
+    setenv("OMPI_MCA_btl_umr_selftest", "1", 1);
+    setenv("OMPI_MCA_pml", "ob1", 1);
+    setenv("OMPI_MCA_btl", "self", 1);
+    setenv("OMPI_MCA_osc", "^ucx", 1);
+    status = again("--one", name, out, errors);
+    seen_umr = seen_umr || INFO_USABLE == status;
+    if (INFO_WITHOUT == status) {
+        status = INFO_USABLE;
+    }
+    /* The component's own message says what is said here. */
+    if (INFO_USABLE != status && INFO_UNUSABLE != status) {
+        if (info_json) {
+            json_unasked(name);
+        } else {
+            printf("%s: could not be asked\n", name);
+        }
+        if (NULL != errors) {
+            tell(errors);
+        }
+        status = INFO_BROKEN;
+    } else if (NULL != out) {
+        size_t length;
+
+        rewind(out);
+        length = fread(value, 1, sizeof(value) - 1, out);
+        value[length] = '\0';
+        if (0 < length) {
+            info_json_raw(value);
+        }
+    }
+    if (NULL != errors) {
+        fclose(errors);
+    }
+    if (NULL != out) {
+        fclose(out);
+    }
+    return status;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strverscmp(ibv_get_device_name(*(struct ibv_device *const *) a),
+                      ibv_get_device_name(*(struct ibv_device *const *) b));
+}
+
+/* Firmware and part number, if they can be had. */
+static void print_device(struct ibv_device *device)
+{
+    struct ibv_context *context = ibv_open_device(device);
+    struct ibv_device_attr attr;
+
+    if (NULL != context && 0 == ibv_query_device(context, &attr)) {
+        if (info_json) {
+            info_json_text("firmware", attr.fw_ver);
+            info_json_number("part", attr.vendor_part_id);
+        } else {
+            printf("%s: firmware %s, part %u\n", ibv_get_device_name(device), attr.fw_ver,
+                   attr.vendor_part_id);
+        }
+    }
+    if (NULL != context) {
+        ibv_close_device(context);
+    }
+}
+
+/* The better one of two exit statuses. */
+static int better(int a, int b)
+{
+    return INFO_USABLE == a || INFO_USABLE == b ? INFO_USABLE : (a > b ? a : b);
+}
+
+/* A device of the list. @return the exit status about it; INFO_USAGE: it was not asked */
+static int ask_listed(struct ibv_device *device)
+{
+    const char *name = ibv_get_device_name(device);
+    bool mlx5 = mlx5dv_is_supported(device);
+    int status = INFO_USAGE;
+
+    if (info_json) {
+        info_json_open(NULL, '{');
+        info_json_text("name", name);
+        info_json_bool("mlx5", mlx5);
+    }
+    if (mlx5) {
+        print_device(device);
+        if (info_json) {
+            info_json_open("cards", '[');
+        }
+        status = ask(name);
+        if (info_json) {
+            info_json_close(']');
+        }
+    } else if (!info_json) {
+        printf("%s: not an mlx5 device; umrddt leaves it alone unless btl_umr_device names it\n",
+               name);
+    }
+    if (info_json) {
+        info_json_close('}');
+    }
+    return status;
+}
+
+static int ask_all(void)
+{
+    int count = 0, asked = 0, status = INFO_UNUSABLE, i, one;
+    struct ibv_device **list = ibv_get_device_list(&count);
+
+    if (NULL == list || 0 == count) {
+        if (!info_json) {
+            printf(
+                "there is no RDMA device\n"
+                "  what to do: if this machine has a card (lspci -d 15b3:), see that its driver is loaded\n"
+                "              (mlx5_core and mlx5_ib), that /dev/infiniband is there, and that containers\n"
+                "              are given it.\n");
+        }
+        return INFO_UNUSABLE;
+    }
+    qsort(list, (size_t) count, sizeof(*list), by_name);
+    for (i = 0; i < count; ++i) {
+        one = ask_listed(list[i]);
+        if (INFO_USAGE != one) {
+            status = better(status, one);
+            ++asked;
+        }
+    }
+    if (0 == asked && !info_json) {
+        printf("there is no mlx5 device (NVIDIA ConnectX)\n");
+    }
+    ibv_free_device_list(list);
+    return status;
+}
+
+/* All devices, or those that are named. */
+static int ask_devices(int count, char **names)
+{
+    int status = INFO_UNUSABLE, i;
+
+    if (info_json) {
+        info_json_open(0 == count ? "devices" : "cards", '[');
+    }
+    for (i = 0; i < count; ++i) {
+        status = better(status, ask(names[i]));
+    }
+    if (0 == count) {
+        status = ask_all();
+    }
+    if (info_json) {
+        info_json_close(']');
+    }
+    return status;
+}
+
+/* Fill in what a job says of itself, line by line. */
+static void read_mpi(FILE *file, char *library, size_t room, info_found_t *found)
+{
+    char line[512];
+
+    rewind(file);
+    while (NULL != fgets(line, sizeof(line), file)) {
+        line[strcspn(line, "\n")] = '\0';
+        (void) sscanf(line, "pml=%31s", found->pml);
+        (void) sscanf(line, "memory=%15s", found->memory);
+        (void) sscanf(line, "scheme=%15s", found->scheme);
+        if (0 == strncmp("library=", line, 8)) {
+            snprintf(library, room, "%.*s", (int) room - 1, line + 8);
+        }
+        found->cuda = found->cuda || 0 == strcmp("cuda=1", line);
+        found->umrddt = found->umrddt || 0 == strcmp("umrddt=1", line);
+    }
+}
+
+/* Open MPI, first with umrddt in front, then, if that does not come up, without. */
+static void ask_mpi(info_found_t *found)
+{
+    char library[128] = "Open MPI of a release that is not known";
+
+    for (int with = 1; 0 <= with && !found->umrddt; --with) {
+        FILE *out = tmpfile(), *errors = tmpfile();
+
+        if (NULL != out && NULL != errors) {
+            if (with) {
+                setenv("OMPI_MCA_pml", "umrddt", 1);
+            } else {
+                unsetenv("OMPI_MCA_pml");
+            }
+            (void) again("--mpi", NULL, out, errors);
+            read_mpi(out, library, sizeof(library), found);
+        }
+        if (NULL != out) {
+            fclose(out);
+        }
+        if (NULL != errors) {
+            fclose(errors);
+        }
+    }
+    unsetenv("OMPI_MCA_pml");
+    if (info_json) {
+        info_json_open("open_mpi", '{');
+        info_json_text("library", library);
+        info_json_bool("takes_gpu_memory", found->cuda);
+        info_json_bool("umrddt_comes_up", found->umrddt);
+        info_json_text("host_pml", found->pml);
+        info_json_text("pml_umrddt_memory", found->umrddt ? found->memory : NULL);
+        info_json_text("pml_umrddt_scheme", found->umrddt ? found->scheme : NULL);
+        info_json_close('}');
+        return;
+    }
+    printf("%s, which takes memory of GPUs %s\n", library,
+           found->cuda ? "by itself" : "by umrddt only");
+    if (found->umrddt) {
+        printf("  pml/umrddt comes up, with pml/%s behind it\n", found->pml);
+    } else {
+        printf(
+            "  pml/umrddt does not come up: messages go by pml/%s\n"
+            "  what to do: ompi_info --param pml umrddt must show it. See the last lines of \"make\n"
+            "              install\", and umrddt's manual, install.rst.\n",
+            '\0' == found->pml[0] ? "(none)" : found->pml);
+    }
+}
+
+/* All there is to say. */
+static int doctor(int count, char **names)
+{
+    info_found_t found = {.umrddt = false};
+    info_gpus_t gpus;
+    int status;
+
+    ask_mpi(&found);
+    status = ask_devices(count, names);
+    found.card = INFO_USABLE == status;
+    found.umr = seen_umr;
+    info_gpus(&gpus);
+    info_ways(&found, &gpus);
+    if (!found.umrddt) {
+        return INFO_BROKEN;
+    }
+    return found.card || 0 < gpus.count ? INFO_USABLE : INFO_UNUSABLE;
+}
+
+/* Of this program, started by itself. @return the exit status; -1: it was not */
+static int by_itself(int argc, char **argv)
+{
+    info_json = 2 < argc && 0 == strcmp("--json", argv[argc - 1]);
+    if (3 <= argc && 0 == strcmp("--one", argv[1])) {
+        return info_device(argv[2]);
+    }
+    if (2 <= argc && 0 == strcmp("--mpi", argv[1])) {
+        return info_mpi();
+    }
+    info_json = false;
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *preload = getenv("LD_PRELOAD");
+    char host[256] = "this machine";
+    bool devices_only = false, software;
+    int status, i;
+
+    status = by_itself(argc, argv);
+    if (0 <= status) {
+        return status;
+    }
+    for (i = 1; i < argc && '-' == argv[i][0]; ++i) {
+        if (0 == strcmp("--help", argv[i])) {
+            usage(stdout);
+            return 0;
+        }
+        if (0 == strcmp("--version", argv[i])) {
+            printf("umrddt_info %s\n", UMRDDT_VERSION);
+            return 0;
+        }
+        if (0 == strcmp("--selftest", argv[i])) {
+            devices_only = true;
+        } else if (0 == strcmp("--json", argv[i])) {
+            info_json = true;
+        } else {
+            break;
+        }
+    }
+    argv += i;
+    argc -= i;
+    for (i = 0; i < argc; ++i) {
+        if ('-' == argv[i][0]) {
+            fprintf(stderr, "umrddt_info: unknown option '%s', or not before the devices\n",
+                    argv[i]);
+            return INFO_USAGE;
+        }
+    }
+
+    leave_job();
+    software = NULL != preload && NULL != strstr(preload, "umrddt_sim");
+    (void) gethostname(host, sizeof(host) - 1);
+    if (info_json) {
+        info_json_open(NULL, '{');
+        info_json_text("umrddt", UMRDDT_VERSION);
+        info_json_text("host", host);
+        info_json_bool("software_card", software);
+    } else {
+        printf("umrddt %s on %s\n", UMRDDT_VERSION, host);
+        if (software) {
+            printf(
+                "This is the software ConnectX of umrddt_sim: nothing below is about a real card.\n");
+        }
+    }
+    info_locked_memory();
+    status = devices_only ? ask_devices(argc, argv) : doctor(argc, argv);
+    if (info_json) {
+        info_json_close('}');
+    }
+    return status;
+}
