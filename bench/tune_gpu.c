@@ -164,10 +164,10 @@ static void alone(tune_t *tune, const ends_t *ends)
 
 /* Messages from GPU to GPU by a scheme, of a vector. */
 static double vector(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *recv, int pieces,
-                     int block, double *first)
+                     int block)
 {
     MPI_Datatype type = tune_vector(pieces, block);
-    double time = tune_message(tune, way, send, recv, type, first);
+    double time = tune_message(tune, way, send, recv, type, NULL);
 
     MPI_Type_free(&type);
     return time;
@@ -181,19 +181,18 @@ static double control(const tune_t *tune)
 static void by_ipc(tune_t *tune, char *send, char *recv)
 {
     int block = MCA_PML_UMRDDT_CURVE_LEAST;
-    double small, first;
+    double small;
 
     tune_progress(tune, "messages from GPU to GPU by CUDA IPC");
-    small = vector(tune, MCA_PML_UMRDDT_WAY_IPC, send, recv, 16, 1024, &first);
+    small = vector(tune, MCA_PML_UMRDDT_WAY_IPC, send, recv, 16, 1024);
     if (0 > small) {
         return;
     }
     TUNE_FIGURE(tune, ipc_latency, small - control(tune));
-    TUNE_FIGURE(tune, ipc_open, first - small - 2 * control(tune));
     for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS && tune_time_left(tune);
          ++i, block *= MCA_PML_UMRDDT_CURVE_STEP) {
-        double time = vector(tune, MCA_PML_UMRDDT_WAY_IPC, send, recv,
-                             (int) (LARGE / (size_t) block), block, NULL);
+        double time =
+            vector(tune, MCA_PML_UMRDDT_WAY_IPC, send, recv, (int) (LARGE / (size_t) block), block);
 
         if (0 < time) {
             rate(tune, tune->figures.ipc_copy, i, "ipc_copy", time, small);
@@ -206,13 +205,13 @@ static void by_card(tune_t *tune, char *send, char *recv)
     double small, large;
 
     tune_progress(tune, "messages from GPU to GPU by the card");
-    small = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, recv, 2, 1024, NULL);
+    small = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, recv, 2, 1024);
     if (0 > small) {
         return;
     }
     /* as much as it takes longer than between memory of the CPU */
     TUNE_FIGURE(tune, gpu_flush, small - 2 * control(tune) - tune->figures.card_latency);
-    large = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, recv, 16, 512 << 10, NULL);
+    large = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, recv, 16, 512 << 10);
     if (large > small) {
         TUNE_FIGURE(tune, card_gpu_rate, 16.0 * (512 << 10) / (large - small));
     }

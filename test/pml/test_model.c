@@ -146,8 +146,8 @@ static void by_gpu(void)
     what.from.gpu = what.to.gpu = true;
     what.known = ALL;
     CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
-    what.known = 0;
-    CHECK(near(1 + 1 + 10 + 3, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    what.known = 0; /* nothing is to be made for it */
+    CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
     /* launch and bytes, wire, launch and bytes */
     CHECK(near(2 + 11 + 11 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
     /* twice as many bytes to move at either side */
@@ -349,33 +349,34 @@ static void files(void)
         mca_pml_umrddt_model_file_t result;
     } texts[] = {
         {"", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware a machine\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware a machine\n#\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
-        {"umrddt-model 1\nhardware any\n\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+        {"umrddt-model 2\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware a machine\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware a machine\n#\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+        {"umrddt-model 2\nhardware any\n\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+        {"umrddt-model 1\nhardware a machine\nipc_open 200\n", MCA_PML_UMRDDT_MODEL_FILE_STALE},
         {"umrddt-model 0\nhardware a machine\n#\n", MCA_PML_UMRDDT_MODEL_FILE_STALE},
-        {"umrddt-model 2\nwhatever comes\n", MCA_PML_UMRDDT_MODEL_FILE_STALE},
-        {"umrddt-model 1x\nhardware a machine\n#\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware another\n#\n", MCA_PML_UMRDDT_MODEL_FILE_FOREIGN},
-        {"umrddt-model 1\nhardware a machine too\n#\n", MCA_PML_UMRDDT_MODEL_FILE_FOREIGN},
-        {"umrddt-model 1\n# hardware\n#\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ncard_rate 7\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
-        {"umrddt-model 1\nhardware any\ncard_rate 7", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
-        {"umrddt-model 1\nhardware any\ncard_rate\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ncard_rate 7 8\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ncard_rate -7\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ncard_rate 0\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ncard_rate nan\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ncard_rate inf\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ncard_rate 1e9\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ncard_rate .\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ncard_rate 0x10\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ncard_rate 9999999999999\n",
+        {"umrddt-model 3\nwhatever comes\n", MCA_PML_UMRDDT_MODEL_FILE_STALE},
+        {"umrddt-model 2x\nhardware a machine\n#\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware another\n#\n", MCA_PML_UMRDDT_MODEL_FILE_FOREIGN},
+        {"umrddt-model 2\nhardware a machine too\n#\n", MCA_PML_UMRDDT_MODEL_FILE_FOREIGN},
+        {"umrddt-model 2\n# hardware\n#\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate 7\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+        {"umrddt-model 2\nhardware any\ncard_rate 7", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+        {"umrddt-model 2\nhardware any\ncard_rate\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate 7 8\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate -7\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate 0\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate nan\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate inf\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate 1e9\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate .\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate 0x10\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate 9999999999999\n",
          MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\nwarp_factor 7\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ngpu_pack 1 2 3 4 5\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 1\nhardware any\ngpu_pack 1 2 3 4 5 6\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
-        {"umrddt-model 1\nhardware any\ngpu_pack 1 2 3 4 5 6 7\n",
+        {"umrddt-model 2\nhardware any\nwarp_factor 7\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ngpu_pack 1 2 3 4 5\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ngpu_pack 1 2 3 4 5 6\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+        {"umrddt-model 2\nhardware any\ngpu_pack 1 2 3 4 5 6 7\n",
          MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
     };
     char line[3000], wrong[MCA_PML_UMRDDT_MODEL_TEXT];
@@ -393,18 +394,18 @@ static void files(void)
     }
     /* what is not named is the default */
     CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
-          == read_text("umrddt-model 1\nhardware any\n  \n# \ncard_rate 12.5\n", &figures));
+          == read_text("umrddt-model 2\nhardware any\n  \n# \ncard_rate 12.5\n", &figures));
     mca_pml_umrddt_figures_default(&before);
     CHECK(near(12.5, figures.card_rate) && near(before.key_map, figures.key_map));
     /* the user is told which line it is */
-    (void) read_text("umrddt-model 1\nhardware any\n#\ncard_rate so so\n", &figures);
+    (void) read_text("umrddt-model 2\nhardware any\n#\ncard_rate so so\n", &figures);
     CHECK(MCA_PML_UMRDDT_MODEL_FILE_MALFORMED
           == mca_pml_umrddt_model_read(path, "a machine", &figures, wrong));
     CHECK(NULL != strstr(wrong, "line 4 ") && NULL != strstr(wrong, "card_rate so so"));
     /* a line without an end */
     memset(line, 'x', sizeof(line));
     line[sizeof(line) - 1] = '\0';
-    memcpy(line, "umrddt-model 1\nhardware any\n", strlen("umrddt-model 1\nhardware any\n"));
+    memcpy(line, "umrddt-model 2\nhardware any\n", strlen("umrddt-model 2\nhardware any\n"));
     CHECK(MCA_PML_UMRDDT_MODEL_FILE_MALFORMED == read_text(line, &figures));
     memset(line, 'x', 2000);
     CHECK(MCA_PML_UMRDDT_MODEL_FILE_MALFORMED == read_text(line, &figures));

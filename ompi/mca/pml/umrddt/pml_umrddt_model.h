@@ -28,35 +28,34 @@
 #include <stdio.h>
 
 /** Of the file of figures: one of another version is not read. */
-#define MCA_PML_UMRDDT_MODEL_VERSION 1
+#define MCA_PML_UMRDDT_MODEL_VERSION 2
 
 /**
  * Single figures: name, default, what it is. The defaults of gpu_launch, ipc_latency, gpu_pack,
  * gpu_unpack and ipc_copy were measured, on two H200 (bench/results/h200-2026-11-22.md); the others
  * are what such machines are known for.
  */
-#define MCA_PML_UMRDDT_FIGURES(X)                                                                 \
-    X(near_latency, 0.7, "a small message by the host PML to a process of the same host")         \
-    X(near_rate, 8000, "bytes/us of a large one")                                                 \
-    X(far_latency, 2.0, "a small message by the host PML to another host")                        \
-    X(far_rate, 11000, "bytes/us of a large one")                                                 \
-    X(card_latency, 2.5, "a small write by the card until the receiver sees it")                  \
-    X(card_rate, 24000, "bytes/us of large writes, memory of the CPU")                            \
-    X(card_gpu_rate, 20000, "the same where a side is in memory of a GPU")                        \
-    X(card_write, 0.2, "each further write of a message without mkeys")                           \
-    X(card_entry, 0.01, "each piece that a mkey gathers or scatters")                             \
-    X(key_map, 3.0, "mapping a mkey and seeing it complete")                                      \
-    X(key_entry, 0.004, "each entry of it")                                                       \
-    X(register_base, 50, "registering memory with the card")                                      \
-    X(register_mib, 5, "each MiB of it")                                                          \
-    X(gpu_launch, 11, "the smallest operation of a GPU until the CPU sees its end")               \
-    X(gpu_out_latency, 8, "a small copy from a GPU until the CPU sees its end")                   \
-    X(gpu_out_rate, 25000, "bytes/us of a large one, to pinned memory")                           \
-    X(gpu_in_latency, 8, "a small copy to a GPU until the CPU sees its end")                      \
-    X(gpu_in_rate, 25000, "bytes/us of a large one, from pinned memory")                          \
-    X(gpu_flush, 3, "until a GPU sees what a card has written")                                   \
-    X(ipc_latency, 10, "the smallest copy out of a peer's GPU memory until the CPU sees its end") \
-    X(ipc_open, 200, "opening an allocation of another process's GPU")
+#define MCA_PML_UMRDDT_FIGURES(X)                                                         \
+    X(near_latency, 0.7, "a small message by the host PML to a process of the same host") \
+    X(near_rate, 8000, "bytes/us of a large one")                                         \
+    X(far_latency, 2.0, "a small message by the host PML to another host")                \
+    X(far_rate, 11000, "bytes/us of a large one")                                         \
+    X(card_latency, 2.5, "a small write by the card until the receiver sees it")          \
+    X(card_rate, 24000, "bytes/us of large writes, memory of the CPU")                    \
+    X(card_gpu_rate, 20000, "the same where a side is in memory of a GPU")                \
+    X(card_write, 0.2, "each further write of a message without mkeys")                   \
+    X(card_entry, 0.01, "each piece that a mkey gathers or scatters")                     \
+    X(key_map, 3.0, "mapping a mkey and seeing it complete")                              \
+    X(key_entry, 0.004, "each entry of it")                                               \
+    X(register_base, 50, "registering memory with the card")                              \
+    X(register_mib, 5, "each MiB of it")                                                  \
+    X(gpu_launch, 11, "the smallest operation of a GPU until the CPU sees its end")       \
+    X(gpu_out_latency, 8, "a small copy from a GPU until the CPU sees its end")           \
+    X(gpu_out_rate, 25000, "bytes/us of a large one, to pinned memory")                   \
+    X(gpu_in_latency, 8, "a small copy to a GPU until the CPU sees its end")              \
+    X(gpu_in_rate, 25000, "bytes/us of a large one, from pinned memory")                  \
+    X(gpu_flush, 3, "until a GPU sees what a card has written")                           \
+    X(ipc_latency, 10, "the smallest copy out of a peer's GPU memory until the CPU sees its end")
 
 /** Rates by the length of the blocks, which lie as far apart as they are long; bytes/us. */
 #define MCA_PML_UMRDDT_CURVES(X)                                       \
@@ -105,10 +104,9 @@ typedef struct mca_pml_umrddt_model_side_t {
 typedef struct mca_pml_umrddt_model_case_t {
     uint64_t bytes; /**< not 0 */
     mca_pml_umrddt_model_side_t from, to;
-    bool near;             /**< both processes are on one host */
-    unsigned known;        /**< bit 1 << way: its keys are mapped, layouts told, memory registered
-                                and opened */
-    double uses;           /**< over how many messages is what has to be made once spread; >= 1 */
+    bool near;      /**< both processes are on one host */
+    unsigned known; /**< bit 1 << way: its keys are mapped, layouts told, memory registered */
+    double uses;    /**< over how many messages is what has to be made once spread; >= 1 */
     uint32_t write_pieces; /**< that a write of the sender's card gathers; >= 1 */
     uint64_t chunk;        /**< of a packed message; not 0 */
     uint32_t depth;        /**< chunks under way at once; >= 1 */
@@ -122,6 +120,9 @@ void mca_pml_umrddt_figures_default(mca_pml_umrddt_figures_t *figures);
 /** The rate of a curve for blocks of @p block bytes: between its points by logarithms, and beyond
  * them as at the ends. */
 double mca_pml_umrddt_curve_at(const double *curve, double block);
+
+/** The time of a small message of the host PML to such a peer. */
+double mca_pml_umrddt_model_small(const mca_pml_umrddt_figures_t *figures, bool near);
 
 /**
  * The time of a message, from the sender's call to the receiver's completion, where both are ready.

@@ -11,7 +11,7 @@
  *
  * The file of figures, which umrddt_tune writes and pml/umrddt reads; see pml_umrddt_model.h.
  *
- *   umrddt-model 1
+ *   umrddt-model 2
  *   hardware TEXT, or: any
  *   # a comment
  *   NAME VALUE, or NAME and the six values of a curve

@@ -139,9 +139,7 @@ bool mca_pml_umrddt_pack_receive(mca_pml_umrddt_recv_t *recv)
         return false;
     }
     recv->state = MCA_PML_UMRDDT_RECV_PACK;
-    recv->way = MCA_PML_UMRDDT_BY_PACK_GDR == scheme      ? MCA_PML_UMRDDT_WAY_PACK_GDR
-                : MCA_PML_UMRDDT_BY_PACK_STAGED == scheme ? MCA_PML_UMRDDT_WAY_PACK_STAGED
-                                                          : MCA_PML_UMRDDT_WAY_PACK_HOST;
+    recv->way = (int) mca_pml_umrddt_way_of(scheme);
     /* the first receives are posted before the sender is told: its chunks find them */
     (void) mca_pml_umrddt_pack_step(recv->pack);
     if (OMPI_SUCCESS != tell(recv, scheme)) {

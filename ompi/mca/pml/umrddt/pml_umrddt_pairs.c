@@ -100,7 +100,7 @@ struct mca_pml_umrddt_pairs_t {
     observed_t observed[MCA_PML_UMRDDT_WAYS][KINDS][CLASSES];
 };
 
-static const uint16_t scheme_of[MCA_PML_UMRDDT_WAYS] = {
+const uint16_t mca_pml_umrddt_way_schemes[MCA_PML_UMRDDT_WAYS] = {
     [MCA_PML_UMRDDT_WAY_IPC] = MCA_PML_UMRDDT_BY_IPC,
     [MCA_PML_UMRDDT_WAY_UMR] = MCA_PML_UMRDDT_BY_UMR,
     [MCA_PML_UMRDDT_WAY_DIRECT] = MCA_PML_UMRDDT_BY_DIRECT,
@@ -212,10 +212,6 @@ static void describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
     message->chunk = mca_pml_umrddt_pack_chunk(total);
     message->depth = mca_pml_umrddt.params.pack_depth;
     message->host_takes_gpu = !mca_pml_umrddt.stages;
-    /* An allocation is opened once, for all layouts and messages that come from it, and that takes
-     * as long as hundreds of messages: measured, 10 ms. No layout is to be kept from this way by
-     * what serves all of them. */
-    message->known = WAY_BIT(MCA_PML_UMRDDT_WAY_IPC);
 }
 
 /** The sender's buffer is a GPU's, as far as a receiver knows. */
@@ -242,7 +238,7 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
     message->write_pieces = rts->write_pieces;
     message->pack_by_card =
         mca_pml_umrddt.params.pack_card && NULL != mca_pml_umrddt.card && 0 != rts->address.qpn;
-    message->known |= pair->known;
+    message->known = pair->known;
     message->uses =
         mca_pml_umrddt.params.reuse < pair->uses ? pair->uses : mca_pml_umrddt.params.reuse;
     if (!mca_pml_umrddt.params.mkey_cache) {
@@ -267,14 +263,15 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
         both &= ~(unsigned) MCA_PML_UMRDDT_BY_CARD;
     }
     for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        if (0 == (both & scheme_of[way])) {
+        if (0 == (both & mca_pml_umrddt_way_schemes[way])) {
             continue;
         }
         if (0 != (PACK_WAYS & WAY_BIT(way))) {
             /* with all others but the packed ones: the rule looks at what else there is */
-            rts.schemes =
-                (uint16_t) ((recv->rts.schemes & ~MCA_PML_UMRDDT_BY_PACK) | scheme_of[way]);
-            if (scheme_of[way] != mca_pml_umrddt_pack_chosen(&rts, &recv->where, recv->total)) {
+            rts.schemes = (uint16_t) ((recv->rts.schemes & ~MCA_PML_UMRDDT_BY_PACK)
+                                      | mca_pml_umrddt_way_schemes[way]);
+            if (mca_pml_umrddt_way_schemes[way]
+                != mca_pml_umrddt_pack_chosen(&rts, &recv->where, recv->total)) {
                 continue;
             }
         }
@@ -453,10 +450,11 @@ static unsigned without_shunned(mca_pml_umrddt_pair_t *pair, unsigned possible)
 static double steady(mca_pml_umrddt_model_case_t *message, mca_pml_umrddt_way_t way)
 {
     const mca_pml_umrddt_figures_t *figures = &mca_pml_umrddt.pairs->figures;
-    double envelope = message->near ? figures->near_latency : figures->far_latency, time;
+    double time;
 
     message->known |= WAY_BIT(way);
-    time = mca_pml_umrddt_model_time(figures, message, way) - envelope;
+    time = mca_pml_umrddt_model_time(figures, message, way)
+           - mca_pml_umrddt_model_small(figures, message->near);
     return 0.1 < time ? time : 0.1;
 }
 
@@ -576,7 +574,8 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
                                    const mca_pml_umrddt_rts_t *rts, unsigned rule)
 {
     unsigned both = rts->schemes & mca_pml_umrddt.schemes;
-    unsigned scheme = 0 == (PACK_WAYS & WAY_BIT(recv->way)) ? 0 : scheme_of[recv->way];
+    unsigned scheme =
+        0 == (PACK_WAYS & WAY_BIT(recv->way)) ? 0 : mca_pml_umrddt_way_schemes[recv->way];
 
     return 0 != rule && mca_pml_umrddt.declines && 0 != (both & scheme) ? scheme : rule;
 }
@@ -665,7 +664,7 @@ static unsigned offered_ways(const mca_pml_umrddt_comm_t *comm, const mca_pml_um
         schemes &= ~(unsigned) MCA_PML_UMRDDT_BY_PACK_GDR;
     }
     for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        ways |= 0 != (schemes & scheme_of[way]) ? WAY_BIT(way) : 0;
+        ways |= 0 != (schemes & mca_pml_umrddt_way_schemes[way]) ? WAY_BIT(way) : 0;
     }
     return ways;
 }

@@ -28,6 +28,20 @@
 
 BEGIN_C_DECLS
 
+/** MCA_PML_UMRDDT_BY_* of each way; the host PML's is 0. */
+extern const uint16_t mca_pml_umrddt_way_schemes[MCA_PML_UMRDDT_WAYS];
+
+/** The way of one scheme, MCA_PML_UMRDDT_BY_*; the host PML's, if it is none of these. */
+static inline mca_pml_umrddt_way_t mca_pml_umrddt_way_of(unsigned scheme)
+{
+    int way = 0;
+
+    while (way < MCA_PML_UMRDDT_WAY_HOST && scheme != mca_pml_umrddt_way_schemes[way]) {
+        ++way;
+    }
+    return (mca_pml_umrddt_way_t) way;
+}
+
 /**
  * Read the figures, as pml_umrddt_model says, and make the table if there is a need of one. What is
  * wrong with a file is told, and then there are none. When the parameters are known.
