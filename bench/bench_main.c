@@ -32,7 +32,7 @@
 #define EXIT_WRONG 1
 #define EXIT_USAGE 2
 
-#define ERROR_ROOM 512
+#define ERROR_ROOM (LAYOUT_ERROR + 64)
 
 /* Is the message of this layout within --min-bytes and --max-bytes? */
 static bool fits(const bench_options_t *options, const bench_layout_t *layout)
@@ -41,22 +41,22 @@ static bool fits(const bench_options_t *options, const bench_layout_t *layout)
 }
 
 /* Drop the layouts that are too small or too big from the chosen ones; how many stay. */
-static int narrow_choice(const bench_options_t *options)
+static size_t narrow_choice(bench_options_t *options)
 {
-    int stay = 0;
-    size_t i;
+    size_t i = 0;
 
-    for (i = 0; i < bench_layout_all; ++i) {
-        if (options->chosen[i]) {
-            bench_layout_t layout;
+    while (i < options->layouts.count) {
+        bench_layout_t layout;
 
-            bench_layout_create(&bench_layout_table[i], &layout);
-            options->chosen[i] = fits(options, &layout);
-            bench_layout_destroy(&layout);
+        bench_chosen_create(&options->layouts.all[i], &layout);
+        if (fits(options, &layout)) {
+            ++i;
+        } else {
+            bench_chosen_drop(&options->layouts, i);
         }
-        stay += options->chosen[i];
+        bench_layout_destroy(&layout);
     }
-    return stay;
+    return options->layouts.count;
 }
 
 static void list_layouts(const bench_options_t *options)
@@ -64,14 +64,12 @@ static void list_layouts(const bench_options_t *options)
     size_t i;
 
     bench_output_list_head();
-    for (i = 0; i < bench_layout_all; ++i) {
-        if (options->chosen[i]) {
-            bench_layout_t layout;
+    for (i = 0; i < options->layouts.count; ++i) {
+        bench_layout_t layout;
 
-            bench_layout_create(&bench_layout_table[i], &layout);
-            bench_output_list(bench_layout_table[i].name, &layout);
-            bench_layout_destroy(&layout);
-        }
+        bench_chosen_create(&options->layouts.all[i], &layout);
+        bench_output_list(options->layouts.all[i].name, &layout);
+        bench_layout_destroy(&layout);
     }
 }
 
@@ -101,8 +99,8 @@ static void steady_open(steady_t *steady, const bench_options_t *options)
     memset(steady, 0, sizeof(*steady));
     steady->caps.entries = options->key_entries;
     steady->caps.stride = options->key_stride;
-    steady->more = bench_alloc(bench_layout_all * sizeof(char *));
-    steady->writes = bench_alloc(bench_layout_all * sizeof(uint64_t));
+    steady->more = bench_alloc(options->layouts.count * sizeof(char *));
+    steady->writes = bench_alloc(options->layouts.count * sizeof(uint64_t));
 }
 
 static void steady_close(steady_t *steady)
@@ -186,22 +184,20 @@ static int run_all(bench_job_t *job, const bench_options_t *options, bench_outpu
 {
     const uint64_t from = required_from(options);
     const double begin = bench_now();
-    const char **elsewhere = bench_alloc(bench_layout_all * sizeof(char *));
+    const char **elsewhere = bench_alloc(options->layouts.count * sizeof(char *));
     size_t elsewhere_count = 0, i;
     bench_schemes_table_t *schemes = bench_schemes_table_new(&options->schemes);
     steady_t steady;
     int status = 0;
 
     steady_open(&steady, options);
-    for (i = 0; i < bench_layout_all; ++i) {
+    for (i = 0; i < options->layouts.count; ++i) {
+        const bench_chosen_t *chosen = &options->layouts.all[i];
         bench_layout_t layout;
         bench_result_t result;
         uint64_t writes = 0;
 
-        if (!options->chosen[i]) {
-            continue;
-        }
-        bench_layout_create(&bench_layout_table[i], &layout);
+        bench_chosen_create(chosen, &layout);
         if (options->packed) {
             bench_layout_pack_receiver(&layout);
         }
@@ -209,15 +205,13 @@ static int run_all(bench_job_t *job, const bench_options_t *options, bench_outpu
             writes = bench_steady_writes(&layout, &steady.caps);
         }
         if (0 < options->schemes.count) {
-            int wrong =
-                run_schemes(job, options, output, schemes, bench_layout_table[i].name, &layout);
+            int wrong = run_schemes(job, options, output, schemes, chosen->name, &layout);
 
             status = 0 != wrong ? wrong : status;
             bench_layout_destroy(&layout);
             continue;
         }
-        bench_run(job, options, bench_layout_table[i].name, &layout, bench_output_progress, output,
-                  &result);
+        bench_run(job, options, chosen->name, &layout, bench_output_progress, output, &result);
         bench_layout_destroy(&layout);
         status = result.failed ? EXIT_WRONG : status;
         if (0 == job->rank) {
@@ -227,7 +221,7 @@ static int run_all(bench_job_t *job, const bench_options_t *options, bench_outpu
             }
             if (NULL != options->require_scheme && result.noncontiguous && from <= result.bytes
                 && 0 != strcmp(options->require_scheme, result.scheme)) {
-                elsewhere[elsewhere_count++] = bench_layout_table[i].name;
+                elsewhere[elsewhere_count++] = chosen->name;
             }
         }
     }
@@ -289,7 +283,7 @@ static bool take_gpus(const bench_options_t *options, char *error)
 }
 
 /* Everything that can be wrong before the first message; the same verdict on every rank. */
-static bool prepare(const bench_options_t *options, bench_output_t *output, char *error)
+static bool prepare(bench_options_t *options, bench_output_t *output, char *error)
 {
     int rank, size, layouts, right = 1;
 
@@ -298,7 +292,7 @@ static bool prepare(const bench_options_t *options, bench_output_t *output, char
     if (!take_gpus(options, error)) {
         return false;
     }
-    layouts = narrow_choice(options);
+    layouts = (int) narrow_choice(options);
     if (0 == layouts) {
         snprintf(error, ERROR_ROOM, "no layout is left between --min-bytes and --max-bytes");
         return false;
@@ -316,7 +310,7 @@ static bool prepare(const bench_options_t *options, bench_output_t *output, char
     return 0 != right;
 }
 
-static int run(const bench_options_t *options, int rank)
+static int run(bench_options_t *options, int rank)
 {
     char error[ERROR_ROOM] = "";
     bench_output_t output;

@@ -100,13 +100,24 @@ void bench_options_help(FILE *file)
         "\n"
         "Which layouts\n"
         "  --list                   show the layouts with their sizes, and end\n"
-        "  --layouts GLOB[,GLOB]    only these; a family's name means the whole family (MILC_su3_zd);\n"
+        "  --layouts LAYOUT[,LAYOUT]  only these: names, globs, layouts in words (below); a family's\n"
+        "                           name means the whole family (MILC_su3_zd);\n"
         "                           by their full names alone, for bandwidths: contiguous_64MiB,\n"
         "                           vector_64B_x1048576, vector_1KiB_x65536, vector_64KiB_x1024,\n"
         "                           and of 256 MiB: contiguous_256MiB, vector_512B_x524288,\n"
         "                           vector_4KiB_x65536, vector_64KiB_x4096\n"
         "  --min-bytes N            only messages of at least N bytes (also 64K, 1M, 1G)\n"
         "  --max-bytes N            only messages of at most N bytes\n"
+        "Layouts in words, both sides alike\n"
+        "  contiguous BYTES         one piece\n"
+        "  vector COUNT x BYTES     blocks, twice as far apart as they are long; or as far as said with\n"
+        "                           stride BYTES behind it: 'vector 128 x 1024 stride 2048'\n"
+        "  subarray N x N of N x N  a part of an array of 1 to 8 directions, the last of them contiguous\n"
+        "                           in memory; at N x N says where it begins (0), element BYTES how long\n"
+        "                           an element is (8): 'subarray 64 x 1 of 64 x 64 at 0 x 63'\n"
+        "  indexed FILE             a piece for each line of a file, OFFSET LENGTH in bytes, in this\n"
+        "                           order; or, with block BYTES behind it, OFFSET; # begins a comment.\n"
+        "                           FILE has \"quotes\" if it has blanks or commas\n"
         "How long\n"
         "  --warmup N               untimed iterations before (default 10)\n"
         "  --iterations N           timed iterations (default 100)\n"
@@ -251,31 +262,6 @@ static bool read_seconds(const char *text, double *value)
     return 0 == errno && end != text && '\0' == *end && isfinite(*value) && 0.0 <= *value;
 }
 
-/* Mark the layouts that a list of globs means; false with the glob that means none. */
-static bool choose_layouts(const char *list, bool *chosen, char *glob, size_t glob_room)
-{
-    do {
-        size_t length = strcspn(list, ","), i;
-        bool any = false;
-
-        snprintf(glob, glob_room, "%.*s", (int) length, list);
-        for (i = 0; i < bench_layout_all && length < glob_room; ++i) {
-            const char *name = bench_layout_table[i].name;
-
-            if (i < bench_layout_count ? bench_layout_matches(name, glob)
-                                       : 0 == strcasecmp(name, glob)) {
-                chosen[i] = true;
-                any = true;
-            }
-        }
-        if (!any) {
-            return false;
-        }
-        list += length;
-    } while (',' == *list++);
-    return true;
-}
-
 static bool read_memory(const char *value, bench_options_t *options)
 {
     static const char *const names[] = {"host", "gpu-host", "host-gpu", "gpu"};
@@ -385,12 +371,10 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
 {
     const char *layouts = "*";
     bool quick = false;
-    char glob[128];
+    char wrong[LAYOUT_ERROR];
     int code, index;
 
     memset(options, 0, sizeof(*options));
-    options->chosen = bench_alloc(bench_layout_all * sizeof(bool));
-    memset(options->chosen, 0, bench_layout_all * sizeof(bool));
     options->memory = "host";
     options->max_bytes = UINT64_MAX;
     options->hang_seconds = HANG_SECONDS;
@@ -428,9 +412,8 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
                  argv[optind]);
         return false;
     }
-    if (!choose_layouts(layouts, options->chosen, glob, sizeof(glob))) {
-        snprintf(error, error_room, "--layouts: no layout is called '%s'; --list shows the names",
-                 glob);
+    if (!bench_chosen_read(layouts, &options->layouts, wrong)) {
+        snprintf(error, error_room, "--layouts: %s", wrong);
         return false;
     }
     if (options->floor && !options->send_on_gpu) {
@@ -474,6 +457,5 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
 
 void bench_options_destroy(bench_options_t *options)
 {
-    free(options->chosen);
-    options->chosen = NULL;
+    bench_chosen_free(&options->layouts);
 }

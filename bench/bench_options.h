@@ -20,6 +20,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "layouts.h"
+
 /** Most schemes in a list. */
 #define BENCH_SCHEMES_MOST 8
 
@@ -44,7 +46,7 @@ typedef struct bench_options_t {
     bool version;
     bool compare;
     bool floor;
-    bool *chosen;       /**< which rows of the table; bench_layout_count of them */
+    bench_chosen_list_t layouts;
     uint64_t min_bytes; /**< of a message */
     uint64_t max_bytes;
     int warmup;

@@ -214,17 +214,22 @@ static void check_side(const char *name, const char *which, const bench_side_t *
     }
 }
 
+void bench_layout_check(const char *name, const bench_layout_t *layout)
+{
+    check_side(name, "sending", &layout->send);
+    check_side(name, "receiving", &layout->recv);
+    if (layout->send.bytes != layout->recv.bytes) {
+        bench_fatal("layout %s sends %llu bytes and receives %llu", name,
+                    (unsigned long long) layout->send.bytes,
+                    (unsigned long long) layout->recv.bytes);
+    }
+}
+
 void bench_layout_create(const bench_layout_entry_t *entry, bench_layout_t *layout)
 {
     memset(layout, 0, sizeof(*layout));
     entry->make(entry->params, layout);
-    check_side(entry->name, "sending", &layout->send);
-    check_side(entry->name, "receiving", &layout->recv);
-    if (layout->send.bytes != layout->recv.bytes) {
-        bench_fatal("layout %s sends %llu bytes and receives %llu", entry->name,
-                    (unsigned long long) layout->send.bytes,
-                    (unsigned long long) layout->recv.bytes);
-    }
+    bench_layout_check(entry->name, layout);
 }
 
 void bench_layout_destroy(bench_layout_t *layout)

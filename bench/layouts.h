@@ -31,6 +31,8 @@
 
 #include <mpi.h>
 
+#include "layout_words.h"
+
 /** Parameters of a maker; what they mean is the maker's business. */
 #define BENCH_LAYOUT_PARAMS 4
 
@@ -84,6 +86,43 @@ bool bench_layout_matches(const char *name, const char *pattern);
 /** Make the layout of @p entry and check it: type and pieces have the same size, and stay inside.
  */
 void bench_layout_create(const bench_layout_entry_t *entry, bench_layout_t *layout);
+
+/** The check of it, of a layout that was made otherwise. */
+void bench_layout_check(const char *name, const bench_layout_t *layout);
+
+/** A layout that a user has named. */
+typedef struct bench_chosen_t {
+    const char *name;
+    const bench_layout_entry_t *entry; /**< of the table; NULL: said in words */
+    layout_words_t words;
+} bench_chosen_t;
+
+/** Those of a list. */
+typedef struct bench_chosen_list_t {
+    bench_chosen_t *all;
+    size_t count;
+} bench_chosen_list_t;
+
+/**
+ * Read a list of layouts, with commas between them: globs, names of families
+ * (bench_layout_matches), names, and layouts in words (layout_words.h). Those of the table come
+ * first, in its order and each once, the others behind them as they were said. It needs no MPI.
+ *
+ * @param[out] list   give it to bench_chosen_free, also after an error
+ * @param[out] error  what is wrong
+ *
+ * @return false: something is
+ */
+bool bench_chosen_read(const char *text, bench_chosen_list_t *list, char error[LAYOUT_ERROR]);
+
+/** As bench_layout_create. */
+void bench_chosen_create(const bench_chosen_t *chosen, bench_layout_t *layout);
+
+/** Take one out of a list; what stands behind it moves up. */
+void bench_chosen_drop(bench_chosen_list_t *list, size_t which);
+
+/** Free a list. */
+void bench_chosen_free(bench_chosen_list_t *list);
 
 /** Free the types and the pieces. */
 void bench_layout_destroy(bench_layout_t *layout);
