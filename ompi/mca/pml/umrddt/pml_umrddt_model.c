@@ -19,12 +19,12 @@
  *   direct   the receiver's layout on its way, if it is not there; as many writes as it takes, or
  *            the bytes
  *   ipc      one copy of a GPU. That an allocation has to be opened is charged to nobody: it is
- * done once for all layouts and messages that come from it, and takes as long as hundreds of them
- * (measured, 10 ms); no layout is to be kept from this way by what serves all pack-*   three
- * stages, packing, wire and unpacking, through which the chunks go one behind the other: all of the
- * first, and the slowest stage for each further one host     for memory of the CPU the pieces of
- * both sides copied while the bytes move; for memory of GPUs that the host PML must not be given,
- * packing and unpacking before and behind
+ *            done once for all layouts and messages that come from it, and takes as long as
+ *            hundreds of them (measured, 10 ms)
+ *   pack-*   three stages, packing, wire and unpacking, through which the chunks go one behind the
+ *            other: all of the first, and the slowest stage for each further one
+ *   host     for memory of the CPU the pieces of both sides copied while the bytes move; for memory
+ *            of GPUs that the host PML must not be given, packing and unpacking before and behind
  */
 
 #include "pml_umrddt_model.h"
