@@ -478,6 +478,53 @@ static void pool_limit(void)
     pool_end();
 }
 
+/** Messages that get no mkey, until the device is asked for one once more. @return how many */
+static unsigned pool_lack(mca_btl_umr_role_t role, int expected)
+{
+    size_t calls = device_count(&device.by_helper) + device_count(&device.by_others);
+    mca_btl_umr_keyset_t *keyset = NULL;
+    unsigned lacked = 0;
+    int rc;
+
+    do {
+        rc = pool_try(role, &keyset);
+        ++lacked;
+        CHECK(100000 > lacked, "the device is never asked again");
+    } while (calls == device_count(&device.by_helper) + device_count(&device.by_others));
+    CHECK(expected == rc, "rc %d, not %d", rc, expected);
+    if (OPAL_SUCCESS == rc) {
+        harness.card->keyset_release(keyset);
+    }
+    return lacked;
+}
+
+/** What a device refused it may give later: it is asked again, each time later than before. */
+static void pool_again(void)
+{
+    unsigned first, second;
+
+    pool_start();
+    device.left = 0;
+    pool.count = pool.first;
+    for (int role = 0; MCA_BTL_UMR_ROLE_MAX > role; ++role) {
+        while (pool.used[role] < pool.count / 2) {
+            pool_take(role);
+        }
+    }
+    WAIT_UNTIL(1 == device_count(&device.failed));
+    harness_progress_for(0.02);
+
+    first = pool_lack(MCA_BTL_UMR_LOCAL, OPAL_ERR_OUT_OF_RESOURCE);
+    second = pool_lack(MCA_BTL_UMR_LOCAL, OPAL_ERR_OUT_OF_RESOURCE);
+    CHECK(100 < first && 3 * first < 2 * second, "asked after %u messages, and then after %u",
+          first, second);
+    CHECK(pool.count == pool_now(), "%zu mkeys, not %zu", pool_now(), pool.count);
+    device.left = -1;
+    (void) pool_lack(MCA_BTL_UMR_LOCAL, OPAL_SUCCESS);
+    CHECK(pool.count < pool_now(), "%zu mkeys, no more than before", pool_now());
+    pool_end();
+}
+
 /** As many as need be for the helper to be making the first one of a step. */
 static void pool_ask(void)
 {
@@ -620,8 +667,13 @@ static void pool_no_thread(void)
 }
 
 const struct test pool_tests[] = {
-    {"pool_growing", pool_growing},     {"pool_late", pool_late},
-    {"pool_limit", pool_limit},         {"pool_closed", pool_closed},
-    {"pool_forked", pool_forked},       {"pool_off", pool_off},
-    {"pool_no_thread", pool_no_thread}, {NULL, NULL},
+    {"pool_growing", pool_growing},
+    {"pool_late", pool_late},
+    {"pool_limit", pool_limit},
+    {"pool_again", pool_again},
+    {"pool_closed", pool_closed},
+    {"pool_forked", pool_forked},
+    {"pool_off", pool_off},
+    {"pool_no_thread", pool_no_thread},
+    {NULL, NULL},
 };

@@ -30,6 +30,7 @@ card "all, steps of 3, a bound that is no step" "" "--mca btl_umr_mkeys 8 --mca 
 card "the last one, steps of 1, everything late" delay=100 "--mca btl_umr_mkeys 2 --mca btl_umr_mkeys_step 1 \
     --mca btl_umr_mkeys_max 7 --mca btl_umr_mkeys_low 1" pool_growing
 card "a helper that is late, asked for all at once" "" "$few 1000" pool_late
+card "refused for a while" "" "$few 4" pool_again
 card "no helper" "" "$few 4 --mca btl_umr_mkeys_low 0" pool_off
 said 2 "no thread that makes mkeys" "no thread" "" "$few 4" pool_no_thread
 

@@ -314,6 +314,31 @@ typedef struct mca_btl_umr_mkey_t {
 } mca_btl_umr_mkey_t;
 OBJ_CLASS_DECLARATION(mca_btl_umr_mkey_t);
 
+/**
+ * How many of something may exist, where the device refused more before that was reached. It may
+ * have had its reasons (memory, the keys of other jobs) for a while only, so it is asked again:
+ * after MCA_BTL_UMR_PATIENCE messages that lacked one, and after twice as many each time that it
+ * refuses.
+ */
+typedef struct mca_btl_umr_bound_t {
+    size_t max;      /**< that may exist now */
+    size_t most;     /**< that the parameters allow */
+    unsigned lacked; /**< messages since it refused */
+    unsigned
+        patience; /**< so many, and it is asked again; 0: it has not refused, or gave more since */
+} mca_btl_umr_bound_t;
+
+#define MCA_BTL_UMR_PATIENCE 256u
+
+/** So many are allowed, and nothing was refused. */
+void mca_btl_umr_bound_start(mca_btl_umr_bound_t *bound, size_t most);
+
+/** The device refused one more than @p count. */
+void mca_btl_umr_bound_refused(mca_btl_umr_bound_t *bound, size_t count);
+
+/** A message lacks one. @return true: bound->max is what it was again, and one may be tried */
+bool mca_btl_umr_bound_again(mca_btl_umr_bound_t *bound);
+
 /** The mkeys and the queue pair that maps them. */
 typedef struct mca_btl_umr_mkeys_t {
     struct ibv_cq *cq;
@@ -325,7 +350,7 @@ typedef struct mca_btl_umr_mkeys_t {
     opal_list_t idle;      /**< free to take */
     opal_list_t invalid;   /**< given back, their invalidation not posted yet */
     size_t count;          /**< that exist */
-    size_t max;            /**< that may exist */
+    mca_btl_umr_bound_t bound;
     size_t used[MCA_BTL_UMR_ROLE_MAX];
 } mca_btl_umr_mkeys_t;
 
@@ -371,7 +396,7 @@ int mca_btl_umr_mkey_create(mca_btl_umr_card_t *card, uint32_t entries, mca_btl_
 int mca_btl_umr_mkey_make(mca_btl_umr_card_t *card, uint32_t entries, bool update_tag,
                           mca_btl_umr_mkey_t **mkey);
 
-/** The device refused another mkey of the pool (@p err is its errno): there will be no more. */
+/** The device refused another mkey of the pool (@p err is its errno): there are no more for now. */
 void mca_btl_umr_mkeys_limit(mca_btl_umr_card_t *card, int err);
 
 /** Have the device destroy it; complains once. */
@@ -512,8 +537,8 @@ typedef struct mca_btl_umr_long_t {
     uint32_t entries; /**< of the longest list; 0: there are no long lists */
     mca_btl_umr_class_t classes[MCA_BTL_UMR_CLASSES]; /**< by ascending entries */
     size_t class_count;
-    size_t count; /**< long mkeys that exist */
-    size_t max;   /**< that may exist; one half a role */
+    size_t count;              /**< long mkeys that exist */
+    mca_btl_umr_bound_t bound; /**< one half a role */
     size_t used[MCA_BTL_UMR_ROLE_MAX];
     unsigned char *memory;
     struct ibv_mr *mr;

@@ -71,7 +71,7 @@ static void caps_fill(mca_btl_umr_card_t *card)
     caps->write_pieces = mca_btl_umr_write_pieces(&card->device);
     if (caps->umr.usable) {
         caps->list_entries = card->mkeys.entries;
-        caps->max_keys = card->mkeys.max / 2;
+        caps->max_keys = card->mkeys.bound.max / 2;
         return;
     }
     caps->list_entries = 1;
@@ -93,7 +93,7 @@ static int umr_start(mca_btl_umr_card_t *card)
     rc = mca_btl_umr_mkeys_start(card);
     if (OPAL_ERR_NOT_SUPPORTED == rc && mca_btl_umr_params.plain_keys) {
         snprintf(umr->why, sizeof(umr->why), "%.*s", (int) sizeof(umr->why) - 1, mca_btl_umr.why);
-        card->mkeys.max = 0;
+        card->mkeys.bound.max = 0;
         return OPAL_SUCCESS;
     }
     if (OPAL_SUCCESS != rc) {

@@ -166,11 +166,12 @@ void mca_btl_umr_limits_start(mca_btl_umr_card_t *card)
         return;
     }
     /* Half of what a role has, so that there are two at a time. */
-    nest = card->mkeys.max / 4 < nest ? card->mkeys.max / 4 : nest;
+    nest = card->mkeys.bound.max / 4 < nest ? card->mkeys.bound.max / 4 : nest;
     nest = card->window.max_iovs < nest ? card->window.max_iovs : nest;
     card->nest = (uint32_t) nest;
     by_lists = nest * card->mkeys.entries;
-    by_long = (card->longs.max / 2 < nest ? card->longs.max / 2 : nest) * card->longs.entries;
+    by_long =
+        (card->longs.bound.max / 2 < nest ? card->longs.bound.max / 2 : nest) * card->longs.entries;
     limits->max_iovs = by_lists > limits->max_iovs ? by_lists : limits->max_iovs;
     limits->max_iovs = by_long > limits->max_iovs ? by_long : limits->max_iovs;
 }

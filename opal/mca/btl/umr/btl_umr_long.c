@@ -197,7 +197,8 @@ void mca_btl_umr_long_start(mca_btl_umr_card_t *card)
     card->longs.entries = 0;
     card->longs.class_count = 0;
     card->longs.count = 0;
-    card->longs.max = mca_btl_umr_share(mca_btl_umr_params.long_mkeys, 2);
+    mca_btl_umr_bound_start(&card->longs.bound,
+                            mca_btl_umr_share(mca_btl_umr_params.long_mkeys, 2));
     memset(card->longs.used, 0, sizeof(card->longs.used));
     card->caps.rungs[MCA_BTL_UMR_LONG].usable = false;
 
@@ -266,16 +267,20 @@ static mca_btl_umr_mkey_t *long_create(mca_btl_umr_card_t *card, mca_btl_umr_cla
     mca_btl_umr_mkey_t *mkey = NULL;
     int err;
 
-    if (card->longs.count >= card->longs.max && !long_make_room(card)) {
+    if (card->longs.count >= card->longs.bound.max && !long_make_room(card)
+        && !mca_btl_umr_bound_again(&card->longs.bound)) {
         return NULL;
     }
     err = mca_btl_umr_mkey_create(card, class->entries, &mkey);
     if (0 != err) {
-        /* Not asked for again: each time would be a system call in vain. */
+        /* Not asked for again soon: each time would be a system call in vain. */
         MCA_BTL_UMR_LOG(card, "%zu mkeys for long lists is all the device gives: %s",
                         card->longs.count, strerror(err));
-        card->longs.max = card->longs.count;
+        mca_btl_umr_bound_refused(&card->longs.bound, card->longs.count);
         return NULL;
+    }
+    if (card->longs.bound.max == card->longs.bound.most) {
+        card->longs.bound.patience = 0;
     }
     mkey->class = class;
     ++card->longs.count;
@@ -289,7 +294,9 @@ mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_card_t *card, mca_btl_umr_
     mca_btl_umr_class_t *class = card->longs.classes;
     mca_btl_umr_mkey_t *mkey;
 
-    if (entries > card->longs.entries || card->longs.used[role] >= card->longs.max / 2) {
+    if (entries > card->longs.entries
+        || (card->longs.used[role] >= card->longs.bound.max / 2
+            && !mca_btl_umr_bound_again(&card->longs.bound))) {
         return NULL;
     }
     while (class->entries < entries) {

@@ -31,6 +31,7 @@
 #include "opal_config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "opal/util/output.h"
@@ -121,15 +122,41 @@ static size_t *mkey_used(const mca_btl_umr_mkey_t *mkey)
     return NULL == mkey->class ? &card->mkeys.used[mkey->role] : &card->longs.used[mkey->role];
 }
 
+void mca_btl_umr_bound_start(mca_btl_umr_bound_t *bound, size_t most)
+{
+    bound->max = bound->most = most;
+    bound->lacked = bound->patience = 0;
+}
+
+void mca_btl_umr_bound_refused(mca_btl_umr_bound_t *bound, size_t count)
+{
+    if (0 == bound->patience) {
+        bound->patience = MCA_BTL_UMR_PATIENCE;
+    } else if (UINT_MAX / 2 >= bound->patience) {
+        bound->patience *= 2;
+    }
+    bound->lacked = 0;
+    bound->max = count;
+}
+
+bool mca_btl_umr_bound_again(mca_btl_umr_bound_t *bound)
+{
+    if (bound->max >= bound->most || ++bound->lacked < bound->patience) {
+        return false;
+    }
+    bound->max = bound->most;
+    return true;
+}
+
 void mca_btl_umr_mkeys_limit(mca_btl_umr_card_t *card, int err)
 {
     /* What was asked for counts as well, and may tell the same. */
     mca_btl_umr_refill_halt(card);
-    if (card->mkeys.count < card->mkeys.max) {
+    if (card->mkeys.count < card->mkeys.bound.max) {
         /* Live with what there is, still half and half. */
         MCA_BTL_UMR_LOG(card, "%zu mkeys is all the device gives: %s", card->mkeys.count,
                         strerror(err));
-        card->mkeys.max = card->mkeys.count;
+        mca_btl_umr_bound_refused(&card->mkeys.bound, card->mkeys.count);
     }
 }
 
@@ -138,7 +165,7 @@ static int mkeys_grow(mca_btl_umr_card_t *card, size_t count)
 {
     int err = 0;
 
-    for (size_t i = 0; i < count && card->mkeys.count < card->mkeys.max; ++i) {
+    for (size_t i = 0; i < count && card->mkeys.count < card->mkeys.bound.max; ++i) {
         mca_btl_umr_mkey_t *mkey;
 
         err = mca_btl_umr_mkey_create(card, card->mkeys.entries, &mkey);
@@ -211,7 +238,7 @@ int mca_btl_umr_mkeys_start(mca_btl_umr_card_t *card)
         mca_btl_umr_refuse("%s is not an mlx5 device", card->device.name);
         return OPAL_ERR_NOT_SUPPORTED;
     }
-    card->mkeys.max = mca_btl_umr_share(mca_btl_umr_params.mkeys_max, 2);
+    mca_btl_umr_bound_start(&card->mkeys.bound, mca_btl_umr_share(mca_btl_umr_params.mkeys_max, 2));
     card->mkeys.count = 0;
     memset(card->mkeys.used, 0, sizeof(card->mkeys.used));
     card->device.update_tag = true;
@@ -288,8 +315,8 @@ void mca_btl_umr_mkey_retag(mca_btl_umr_mkey_t *mkey)
     }
 }
 
-/** A role's half is used up. @return false: there is no more to be had */
-static bool pool_grow(mca_btl_umr_card_t *card)
+/** More mkeys, up to the bound. @return false: none came */
+static bool pool_grow_now(mca_btl_umr_card_t *card)
 {
     const mca_btl_umr_refill_t *refill = &card->refill;
     size_t before = card->mkeys.count;
@@ -297,7 +324,8 @@ static bool pool_grow(mca_btl_umr_card_t *card)
     if (0 < refill->pending) {
         mca_btl_umr_refill(card);
     }
-    if (before == card->mkeys.count && card->mkeys.count + refill->pending >= card->mkeys.max) {
+    if (before == card->mkeys.count
+        && card->mkeys.count + refill->pending >= card->mkeys.bound.max) {
         mca_btl_umr_refill_halt(card); /* all that may exist was asked for */
     }
     if (before == card->mkeys.count) {
@@ -306,6 +334,19 @@ static bool pool_grow(mca_btl_umr_card_t *card)
         (void) mkeys_grow(card, 0 < refill->low ? 1 : mca_btl_umr_params.mkeys_step);
     }
     return before < card->mkeys.count;
+}
+
+/** A role's half is used up. @return false: there is no more to be had */
+static bool pool_grow(mca_btl_umr_card_t *card)
+{
+    if (pool_grow_now(card)) {
+        return true;
+    }
+    if (!mca_btl_umr_bound_again(&card->mkeys.bound) || !pool_grow_now(card)) {
+        return false;
+    }
+    card->mkeys.bound.patience = 0;
+    return true;
 }
 
 /** One of the pool, or NULL. */

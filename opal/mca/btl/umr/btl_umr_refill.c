@@ -222,8 +222,8 @@ void mca_btl_umr_refill(mca_btl_umr_card_t *card)
     if (0 < card->refill.pending) {
         (void) fetch(card);
     }
-    if (0 == card->refill.low || 0 < card->refill.pending || card->mkeys.count >= card->mkeys.max
-        || !is_low(card)) {
+    if (0 == card->refill.low || 0 < card->refill.pending
+        || card->mkeys.count >= card->mkeys.bound.max || !is_low(card)) {
         return;
     }
     if (!card->refill.running) {
@@ -235,8 +235,9 @@ void mca_btl_umr_refill(mca_btl_umr_card_t *card)
             return;
         }
     }
-    count =
-        card->mkeys.max - card->mkeys.count < count ? card->mkeys.max - card->mkeys.count : count;
+    count = card->mkeys.bound.max - card->mkeys.count < count
+                ? card->mkeys.bound.max - card->mkeys.count
+                : count;
     card->refill.pending = count;
 
     pthread_mutex_lock(&card->refill.shared.lock);
@@ -268,7 +269,7 @@ void mca_btl_umr_refill_start(mca_btl_umr_card_t *card)
 {
     size_t made = mca_btl_umr_share(mca_btl_umr_params.mkeys, MCA_BTL_UMR_NEST_MKEYS), low;
 
-    made = made < card->mkeys.max ? made : card->mkeys.max;
+    made = made < card->mkeys.bound.max ? made : card->mkeys.bound.max;
     low = made * mca_btl_umr_params.mkeys_low / 100 / MCA_BTL_UMR_ROLE_MAX;
     low = 0 == low && 0 < mca_btl_umr_params.mkeys_low ? 1 : low;
     card->refill.low = 0 < card->mkeys.count ? low : 0; /* not where the device has none at all */

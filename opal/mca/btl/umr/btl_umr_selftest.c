@@ -670,7 +670,7 @@ static int prove_nested(mca_btl_umr_card_t *card)
         kinds += 0 < counts[i] ? 1 : 0;
     }
     /* Where there are long lists, the target's upper mkey has one. */
-    behind = 1 + (0 < counts[2] && 3 < card->longs.max ? card->mkeys.entries - kinds : 0);
+    behind = 1 + (0 < counts[2] && 3 < card->longs.bound.max ? card->mkeys.entries - kinds : 0);
     memset(&test, 0, sizeof(test));
     test.nested = true;
     test.bytes = (below + 1) * 48;
