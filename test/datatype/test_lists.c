@@ -310,7 +310,7 @@ static void touching(void **state)
 
     (void) state;
     for (kind = 0; kind < 6; ++kind) {
-        for (odd = 0; odd < 4; ++odd) {
+        for (odd = 0; odd < 5; ++odd) {
             for (where = 0; where < sizeof(odd_places) / sizeof(odd_places[0]); ++where) {
                 dt_type_desc_t desc = {.length = N, .used = N, .desc = elements};
                 opal_iov_cache_form_t *form, *other;
@@ -330,7 +330,9 @@ static void touching(void **state)
                                                 : 1 + (seed >> 24) % 17;
                     element->blocklen = kind & 1 && 1 < kind ? 1 + (seed >> 30 & 1) : 2;
                     bytes = 4 * (ptrdiff_t) element->blocklen;
-                    element->extent = bytes + 4 + 4 * (ptrdiff_t) (seed >> 16 & 31);
+                    element->extent = 1 == element->count /* of one block it says nothing */
+                                          ? bytes
+                                          : bytes + 4 + 4 * (ptrdiff_t) (seed >> 16 & 31);
                     if (1 == odd && i == odd_places[where]) {
                         element->extent = bytes;
                         element->count = 2;
@@ -338,6 +340,10 @@ static void touching(void **state)
                         element->blocklen = 0; /* and that is not read here at all */
                     }
                     element->disp = place;
+                    if (4 == odd && i == odd_places[where]) {
+                        element->count = 0;
+                        continue;
+                    }
                     for (k = 0; k < element->count; ++k, ++n, place += element->extent) {
                         pieces[n].offset = place;
                         pieces[n].length = (uint64_t) bytes;

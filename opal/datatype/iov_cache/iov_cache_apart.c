@@ -353,6 +353,141 @@ static inline __attribute__((always_inline)) bool read_few(const opal_datatype_t
     return sum_up(type, scatter, count, size, 0 == few.differ[1] ? length : 0);
 }
 
+/* What elements of many blocks each are read with. */
+typedef struct {
+    words_t lengths; /* of the blocks, two of them */
+    words_t origin;
+    words_t like;   /* the first element */
+    words_t differ; /* the bits in which one differs from it */
+    words_t within; /* an extent by which each block goes on where the one before ends */
+    words_t dense;  /* its third word is not 0 if an element has that */
+    pair_t next;    /* from a block to where the next one must not begin */
+    pair_t last;    /* the block before */
+    pair_t touch;   /* its first word is not 0 if an element goes on where the one before ends */
+} many_t;
+
+/* Some blocks, from the two of @p value on, which are those behind them then. */
+static inline __attribute__((always_inline)) void put_many(opal_iov_cache_block_t *block,
+                                                           words_t *value, const words_t *step)
+{
+    unsigned i;
+
+#pragma GCC unroll 8
+    for (i = 0; i < OPAL_IOV_CACHE_MANY; i += 2, *value += *step) {
+        memcpy(&block[i], value, sizeof(*value));
+    }
+}
+
+/* The blocks of an element, and as many more as there are written in any case. @return how many
+ * it has */
+static inline __attribute__((always_inline)) uint32_t
+read_run(const ddt_elem_desc_t *element, bool moved, opal_iov_cache_block_t *block, many_t *many)
+{
+    const words_t only_second = {0, 0, UINT64_MAX, 0};
+    const words_t only_offsets = {UINT64_MAX, 0, UINT64_MAX, 0};
+    const uint32_t count = element->count;
+    words_t words, extents, step, value;
+    pair_t first;
+    uint32_t left;
+
+    memcpy(&words, element, sizeof(words));
+    many->differ |= words ^ many->like;
+    many->dense |= (words_t) (words == many->within);
+    extents = SHUFFLE(words, words, 2, 2, 2, 2);
+    step = (extents + extents) & only_offsets;
+    value = SHUFFLE(SHUFFLE(words, words, 3, 3, 3, 3), many->lengths, 0, 5, 2, 7)
+            + (extents & only_second);
+    if (moved) {
+        value -= many->origin;
+    }
+    memcpy(&first, &value, sizeof(first));
+    many->touch |= (pair_t) (many->last + many->next == first);
+    put_many(block, &value, &step);
+    /* so few times that it is foreseen more often */
+    for (left = count; OPAL_UNLIKELY(OPAL_IOV_CACHE_MANY < left); left -= OPAL_IOV_CACHE_MANY) {
+        block += OPAL_IOV_CACHE_MANY;
+        put_many(block, &value, &step);
+    }
+    memcpy(&many->last, block + left - 1, sizeof(many->last));
+    return count;
+}
+
+/* True if a block of one of these elements goes on where the one before ends. */
+static bool are_dense(const ddt_elem_desc_t *element, const ddt_elem_desc_t *stop, uint64_t length)
+{
+    for (; element < stop; ++element) {
+        if (1 < element->count && length == (uint64_t) element->extent) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * All blocks, if the elements have the head of the first one, but for their counts, and many blocks
+ * each, and no block goes on where the one before ends.
+ *
+ * @param[in] moved  the origin is not 0
+ *
+ * @return false if they are not like that, or there is not enough room; nothing is lost then
+ */
+static inline __attribute__((always_inline)) bool read_many(const opal_datatype_t *type,
+                                                            const dt_type_desc_t *desc, bool moved,
+                                                            opal_iov_cache_scatter_t *scatter)
+{
+    const ddt_elem_desc_t *element = &desc->desc[0].elem, *behind = element + desc->used, *begin,
+                          *stop;
+    const uint64_t length = scatter->sizes[element->common.type % OPAL_IOV_CACHE_TYPES]
+                            * element->blocklen,
+                   origin = scatter->origin;
+    opal_iov_cache_block_t *block = scatter->form->blocks;
+    const opal_iov_cache_block_t *full =
+        block + scatter->room - OPAL_IOV_CACHE_STRIDE * OPAL_IOV_CACHE_MANY;
+    many_t many = {.lengths = {0, length, 0, length},
+                   .origin = {origin, 0, origin, 0},
+                   .within = {0, 0, length, 0},
+                   .next = {length, 0},
+                   .last = {(uint64_t) element->disp - origin - length + 1, 0}};
+    ddt_elem_desc_t heads;
+    words_t mask;
+    size_t count;
+
+    memset(&heads, 0xff, sizeof(heads));
+    heads.count = 0; /* in which they may differ */
+    memcpy(&mask, &heads, sizeof(mask));
+    memcpy(&many.like, element, sizeof(many.like));
+    if (0 == element->count) {
+        return false; /* there is no block before the next one */
+    }
+    while (element < behind) {
+        begin = element;
+        stop = OPAL_IOV_CACHE_STRIDE < behind - element ? element + OPAL_IOV_CACHE_STRIDE : behind;
+        if (block > full) {
+            return false;
+        }
+        for (; element < stop; ++element) {
+            if (OPAL_UNLIKELY(OPAL_IOV_CACHE_MANY < element->count)
+                && (ptrdiff_t) element->count > full - block) {
+                return false; /* or there may be no room for the others of the stride */
+            }
+            __builtin_prefetch((const char *) element + AHEAD, 0);
+            __builtin_prefetch((const char *) block + AHEAD, 1);
+            block += read_run(element, moved, block, &many);
+        }
+        if (0 != many.dense[2]) {
+            if (are_dense(begin, stop, length)) {
+                return false;
+            }
+            many.dense = (words_t){0, 0, 0, 0}; /* elements of one block */
+        }
+        if (0 != (many.touch[0] | (many.differ[0] & mask[0]) | many.differ[1])) {
+            return false;
+        }
+    }
+    count = (size_t) (block - scatter->form->blocks);
+    return 2 <= count && sum_up(type, scatter, count, count * length, length);
+}
+
 /* The blocks of an element, and as many more as there are written in any case. */
 static inline __attribute__((always_inline)) void put_blocks(opal_iov_cache_block_t *block,
                                                              uint64_t origin, uint64_t length,
@@ -381,22 +516,14 @@ static inline __attribute__((always_inline)) void put_blocks(opal_iov_cache_bloc
             memcpy(&block[i], &value, sizeof(value));
         }
     } else {
-        const uint32_t count = element->count;
-        uint32_t left;
         const words_t step = {2 * extent, 0, 2 * extent, 0};
         words_t value = {offset, length, offset + extent, length};
+        uint32_t left = element->count;
 
-#pragma GCC unroll 8
-        for (i = 0; i < OPAL_IOV_CACHE_MANY; i += 2, value += step) {
-            memcpy(&block[i], &value, sizeof(value));
-        }
-        /* so few times that it is foreseen more often */
-        for (left = count; OPAL_UNLIKELY(OPAL_IOV_CACHE_MANY < left); left -= OPAL_IOV_CACHE_MANY) {
+        put_many(block, &value, &step);
+        for (; OPAL_UNLIKELY(OPAL_IOV_CACHE_MANY < left); left -= OPAL_IOV_CACHE_MANY) {
             block += OPAL_IOV_CACHE_MANY;
-#pragma GCC unroll 8
-            for (i = 0; i < OPAL_IOV_CACHE_MANY; i += 2, value += step) {
-                memcpy(&block[i], &value, sizeof(value));
-            }
+            put_many(block, &value, &step);
         }
     }
 }
@@ -404,31 +531,22 @@ static inline __attribute__((always_inline)) void put_blocks(opal_iov_cache_bloc
 /*
  * All blocks, if none goes on where the one before ends.
  *
- * @param[in] alike  only elements that have the head of the first one, but for their counts
  * @param[in] width  OPAL_IOV_CACHE_FEW or OPAL_IOV_CACHE_MANY
  *
- * @return false if they are not like that, or there is not enough room; nothing is lost then
+ * @return false if one does, or there is not enough room; nothing is lost then
  */
 static inline __attribute__((always_inline)) bool read_wide(const opal_datatype_t *type,
-                                                            const dt_type_desc_t *desc, bool alike,
+                                                            const dt_type_desc_t *desc,
                                                             unsigned width,
                                                             opal_iov_cache_scatter_t *scatter)
 {
     const ddt_elem_desc_t *element = &desc->desc[0].elem, *behind = element + desc->used, *stop;
-    const ddt_elem_desc_t counts = {.count = UINT32_MAX};
     opal_iov_cache_block_t *block = scatter->form->blocks;
     const opal_iov_cache_block_t *full = block + scatter->room - OPAL_IOV_CACHE_STRIDE * width;
     const uint64_t origin = scatter->origin;
-    uint64_t length =
-                 scatter->sizes[element->common.type % OPAL_IOV_CACHE_TYPES] * element->blocklen,
-             size = 0, bad = 0, other = 0, lengths = 0, end = (uint64_t) element->disp + 1;
-    const bool at_once =
-        alike && OPAL_IOV_CACHE_MANY == width; /* there are few elements: each can be asked */
-    pair_t like, mask, head, differ = {0, 0};
+    uint64_t length = 0, size = 0, bad = 0, other = 0, lengths = 0;
     size_t done = 0, count = 0;
 
-    memcpy(&like, element, sizeof(like));
-    memcpy(&mask, &counts, sizeof(mask));
     while (element < behind) {
         stop = OPAL_IOV_CACHE_STRIDE < behind - element ? element + OPAL_IOV_CACHE_STRIDE : behind;
         if (block > full) {
@@ -439,51 +557,27 @@ static inline __attribute__((always_inline)) bool read_wide(const opal_datatype_
                 && (ptrdiff_t) element->count > full - block) {
                 return false; /* or there may be no room for the others of the stride */
             }
-            if (alike) {
-                memcpy(&head, element, sizeof(head));
-                differ |= head ^ like;
-            } else {
-                length =
-                    scatter->sizes[element->common.type % OPAL_IOV_CACHE_TYPES] * element->blocklen;
-                bad |= length - 1; /* the highest bit, if it is 0 */
-                other |= element->common.type;
-            }
+            length =
+                scatter->sizes[element->common.type % OPAL_IOV_CACHE_TYPES] * element->blocklen;
+            bad |= length - 1; /* the highest bit, if it is 0 */
+            other |= element->common.type;
             __builtin_prefetch((const char *) element + AHEAD, 0);
             __builtin_prefetch((const char *) block + AHEAD, 1);
-            if (at_once) {
-                bad |= (uint64_t) (end == (uint64_t) element->disp
-                                   || (1 < element->count && length == (uint64_t) element->extent))
-                       << 63;
-                end = (uint64_t) element->disp + (element->count - 1) * (uint64_t) element->extent
-                      + length;
-            }
             put_blocks(block, origin, length, element, width);
             block += element->count;
         }
         count = (size_t) (block - scatter->form->blocks);
-        if (0 != ((differ[0] & ~mask[0]) | (differ[1] & ~mask[1])) || 0 != bad >> 63
-            || OPAL_IOV_CACHE_TYPES <= other
-            || (!at_once && FRESH < count
-                && !look_at(scatter, count - FRESH, alike, !alike, &done, &size, &lengths))) {
+        if (0 != bad >> 63 || OPAL_IOV_CACHE_TYPES <= other
+            || (FRESH < count
+                && !look_at(scatter, count - FRESH, false, true, &done, &size, &lengths))) {
             return false;
         }
     }
-    if (2 > count) {
+    if (2 > count || !look_at(scatter, count, false, true, &done, &size, &lengths)
+        || !look_at_rest(scatter, count, done, &size, &lengths)) {
         return false;
     }
-    if (at_once) {
-        return sum_up(type, scatter, count, count * length, length);
-    }
-    if (!look_at(scatter, count, alike, !alike, &done, &size, &lengths)) {
-        return false;
-    }
-    if (alike) {
-        size = done * length;
-    }
-    if (!look_at_rest(scatter, count, done, &size, &lengths)) {
-        return false;
-    }
-    scatter->indexed = !alike;
+    scatter->indexed = true;
     return sum_up(type, scatter, count, size, 0 == lengths ? length : 0);
 }
 
@@ -517,10 +611,13 @@ read_as(const opal_datatype_t *type, const dt_type_desc_t *desc,
                        && is_power(
                            scatter->sizes[desc->desc[0].elem.common.type % OPAL_IOV_CACHE_TYPES])
                    ? read_few(type, desc, false, true, scatter)
-                   : read_wide(type, desc, false, OPAL_IOV_CACHE_FEW, scatter);
+                   : read_wide(type, desc, OPAL_IOV_CACHE_FEW, scatter);
     }
-    return looks->alike ? read_wide(type, desc, true, OPAL_IOV_CACHE_MANY, scatter)
-                        : read_wide(type, desc, false, OPAL_IOV_CACHE_MANY, scatter);
+    if (looks->alike) {
+        return 0 != scatter->origin ? read_many(type, desc, true, scatter)
+                                    : read_many(type, desc, false, scatter);
+    }
+    return read_wide(type, desc, OPAL_IOV_CACHE_MANY, scatter);
 }
 
 static __opal_attribute_noinline__ bool read_plainly(const opal_datatype_t *type,

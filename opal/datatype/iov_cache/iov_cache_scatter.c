@@ -19,6 +19,7 @@
 #include "opal_config.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "opal/constants.h"
 #include "opal/datatype/opal_datatype.h"
@@ -32,6 +33,9 @@
  * the mean of their blocks and one part in so many more. */
 #define PROBES 192
 #define MORE   16
+
+/* Sums of counts are modulo 2^32 or not, as the processor has it. */
+#define FAR_TOO_MANY INT32_MAX
 
 /* Types with larger offsets are read as all others, too. */
 #define FAR (INT64_C(1) << 60)
@@ -160,6 +164,29 @@ static size_t count_blocks(const dt_type_desc_t *desc)
     return 0 != flags ? blocks : 0;
 }
 
+/*
+ * The same where all elements have the head of the first one but for their counts, which are summed
+ * up as words then: one instruction an element. If they have not, the number may be wrong, and
+ * reading will find out that they have not, or that there is no room.
+ */
+static size_t count_alike(const dt_type_desc_t *desc)
+{
+    const ddt_elem_desc_t one = {.count = 1};
+    uint64_t sum = 0, head, unit;
+    size_t i;
+
+    memcpy(&unit, &one, sizeof(unit));
+#pragma GCC unroll 8
+    for (i = 0; i < desc->used; ++i) {
+        memcpy(&head, &desc->desc[i].elem, sizeof(head));
+        sum += head;
+    }
+    memcpy(&head, &desc->desc[0].elem, sizeof(head));
+    head -= unit * desc->desc[0].elem.count;
+    sum = (sum - desc->used * head) / unit;
+    return FAR_TOO_MANY > sum ? (size_t) sum : count_blocks(desc);
+}
+
 /* Room for blocks to be read into. */
 static bool new_form(opal_iov_cache_scatter_t *scatter, size_t room)
 {
@@ -182,7 +209,7 @@ static int read_all(const opal_datatype_t *type, const dt_type_desc_t *desc,
     look(desc, scatter, &looks);
     room = 2 * desc->used;
     if (OPAL_IOV_CACHE_MANY == opal_iov_cache_width(&looks)) {
-        room = count_blocks(desc)
+        room = (looks.alike ? count_alike(desc) : count_blocks(desc))
                + (OPAL_IOV_CACHE_STRIDE + 1) * OPAL_IOV_CACHE_MANY; /* there are few elements */
     } else if (!looks.pairs || !looks.equal) {
         room = desc->used * looks.blocks / looks.elements;

@@ -34,7 +34,7 @@
  * nothing depends on it but where the next ones go. The larger number is for elements that have
  * more than OPAL_IOV_CACHE_FEW in the mean. */
 #define OPAL_IOV_CACHE_FEW  3
-#define OPAL_IOV_CACHE_MANY 16
+#define OPAL_IOV_CACHE_MANY 12
 
 /* No block is as long as this: longer ones are read as all others, with care for what leaves 63
  * bits. */
