@@ -20,6 +20,8 @@
 
 #include <stdbool.h>
 
+#include "bench/layouts.h"
+
 /** Exit statuses, of the program and of the processes it starts. */
 enum {
     INFO_USABLE = 0,   /**< at least one device */
@@ -81,12 +83,38 @@ typedef struct info_found_t {
 /** Print which way messages will go, and why. */
 void info_ways(const info_found_t *found, const info_gpus_t *gpus);
 
+/** What --explain is about. */
+typedef struct info_explain_t {
+    const bench_chosen_t *from; /**< the sender's layout */
+    const bench_chosen_t *to;   /**< the receiver's; NULL: that of the same name */
+    bool from_gpu, to_gpu;
+    bool card;     /**< there is one, at both sides */
+    unsigned ways; /**< that are considered: bit 1 << mca_pml_umrddt_way_t */
+} info_explain_t;
+
+/**
+ * Print which way messages of a layout will go, and why; in a process with pml/umrddt.
+ *
+ * @return the exit status
+ */
+int info_explain(const info_explain_t *what);
+
+/** Have this process, and those that it starts, be no part of a job that it was started in. */
+void info_leave_job(void);
+
+/** True if there is an mlx5 device. It is not opened. */
+bool info_has_mlx5(void);
+
+/** The --explain of the command line. @return the exit status */
+int info_explain_main(int argc, char **argv);
+
 /** Values of JSON, on the standard output; a name is NULL in arrays. Brackets are '{', '[', and
  * '}', ']'. */
 void info_json_open(const char *name, char bracket);
 void info_json_close(char bracket);
 void info_json_text(const char *name, const char *value); /**< NULL: null */
 void info_json_number(const char *name, long long value);
+void info_json_real(const char *name, double value);
 void info_json_bool(const char *name, bool value);
 void info_json_raw(const char *value); /**< a value that is JSON already, in an array */
 

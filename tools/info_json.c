@@ -83,6 +83,12 @@ void info_json_number(const char *name, long long value)
     printf("%lld", value);
 }
 
+void info_json_real(const char *name, double value)
+{
+    next(name);
+    printf("%.3f", value);
+}
+
 void info_json_bool(const char *name, bool value)
 {
     next(name);

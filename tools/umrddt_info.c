@@ -27,6 +27,8 @@ static void usage(FILE *file)
         file,
         "usage: umrddt_info [--json] [DEVICE[:PORT]]...\n"
         "       umrddt_info --selftest [--json] [DEVICE[:PORT]]...\n"
+        "       umrddt_info --explain LAYOUT [--to LAYOUT] [--gpu | --memory WHERE] [--schemes LIST]\n"
+        "                   [--json]\n"
         "       umrddt_info --help | --version\n"
         "\n"
         "Says what umrddt finds on this machine, what it can use of it, which way messages will go, and\n"
@@ -42,6 +44,18 @@ static void usage(FILE *file)
         "Options\n"
         "  --selftest   the devices only, and the exit status is about them\n"
         "  --json       for programs: one object, with what the text says\n"
+        "  --explain LAYOUT  which way messages of a layout would go, to a process of this host and to\n"
+        "               another one, and why: what is predicted for each way, in microseconds, of the\n"
+        "               first message and of the 64th, by the figures of this machine (umrddt_tune), or\n"
+        "               the defaults. Nothing is sent. A layout is a name of umrddt_bench --list, or said\n"
+        "               in words (umrddt_bench --help), such as 'vector 128 x 1024 stride 2048'\n"
+        "  --to LAYOUT  with --explain: the receiver's layout, if it is another one\n"
+        "  --gpu        with --explain: as --memory gpu\n"
+        "  --memory WHERE  with --explain: host (as without), gpu, gpu-host (from a GPU to the host) or\n"
+        "               host-gpu; the GPUs need not be here\n"
+        "  --schemes LIST  with --explain: the ways to be considered, some of umr,direct,ipc,pack-gdr,\n"
+        "               pack-staged,pack-host, whatever is here; without, all that can be with the\n"
+        "               devices of this machine\n"
         "  --help       this text\n"
         "  --version    the release\n"
         "\n"
@@ -55,7 +69,7 @@ static void usage(FILE *file)
 }
 
 /* Each process that is started is a job of its own, also where this one belongs to a job. */
-static void leave_job(void)
+void info_leave_job(void)
 {
     static const char *const prefixes[] = {
         "PMIX_",          "PRTE_LAUNCHED", "OMPI_COMM_WORLD_",  "OMPI_MCA_ess",
@@ -209,6 +223,21 @@ static void print_device(struct ibv_device *device)
 static int better(int a, int b)
 {
     return INFO_USABLE == a || INFO_USABLE == b ? INFO_USABLE : (a > b ? a : b);
+}
+
+bool info_has_mlx5(void)
+{
+    int count = 0;
+    struct ibv_device **list = ibv_get_device_list(&count);
+    bool found = false;
+
+    for (int i = 0; NULL != list && i < count; ++i) {
+        found = found || mlx5dv_is_supported(list[i]);
+    }
+    if (NULL != list) {
+        ibv_free_device_list(list);
+    }
+    return found;
 }
 
 /* A device of the list. @return the exit status about it; INFO_USAGE: it was not asked */
@@ -413,6 +442,9 @@ int main(int argc, char **argv)
             printf("umrddt_info %s\n", UMRDDT_VERSION);
             return 0;
         }
+        if (0 == strncmp("--explain", argv[i], strlen("--explain"))) {
+            return info_explain_main(argc, argv);
+        }
         if (0 == strcmp("--selftest", argv[i])) {
             devices_only = true;
         } else if (0 == strcmp("--json", argv[i])) {
@@ -431,7 +463,7 @@ int main(int argc, char **argv)
         }
     }
 
-    leave_job();
+    info_leave_job();
     software = NULL != preload && NULL != strstr(preload, "umrddt_sim");
     (void) gethostname(host, sizeof(host) - 1);
     if (info_json) {

@@ -93,7 +93,7 @@ static void figures(const char *lines)
                       lines));
     CHECK(0 == fclose(file));
     mca_pml_umrddt_pairs_close();
-    mca_pml_umrddt_pairs_open();
+    mca_pml_umrddt_pairs_open(false);
     CHECK(mca_pml_umrddt_pairs_decide());
     memset(peer.shunned, 0, sizeof(peer.shunned));
 }

@@ -76,6 +76,17 @@ double mca_pml_umrddt_curve_at(const double *curve, double block)
     return exp2((1 - at) * log2(curve[below]) + at * log2(curve[below + 1]));
 }
 
+uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most)
+{
+    const uint64_t page = 4096;
+    uint64_t chunk = total / (2 * (uint64_t) depth);
+
+    chunk = (chunk + page - 1) / page * page;
+    chunk = chunk > most ? most : chunk;
+    chunk = chunk < least ? least : chunk;
+    return chunk < total ? chunk : total;
+}
+
 static double larger(double a, double b)
 {
     return a < b ? b : a;

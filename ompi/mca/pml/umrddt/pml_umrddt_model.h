@@ -121,6 +121,10 @@ void mca_pml_umrddt_figures_default(mca_pml_umrddt_figures_t *figures);
  * them as at the ends. */
 double mca_pml_umrddt_curve_at(const double *curve, double block);
 
+/** The bytes of a chunk of a packed message: so many that twice @p depth of them are the message,
+ * in whole pages, within bounds. Not 0, unless the message is. */
+uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most);
+
 /** The time of a small message of the host PML to such a peer. */
 double mca_pml_umrddt_model_small(const mca_pml_umrddt_figures_t *figures, bool near);
 

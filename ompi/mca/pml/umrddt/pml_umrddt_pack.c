@@ -27,6 +27,7 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 #include "opal/util/output.h"
 
+#include "pml_umrddt_model.h"
 #include "pml_umrddt_pack_chunks.h"
 
 typedef mca_pml_umrddt_chunk_t chunk_t;
@@ -44,17 +45,10 @@ static uint64_t held[2];
 
 uint64_t mca_pml_umrddt_pack_chunk(uint64_t total)
 {
-    const uint64_t page = 4096;
-    uint64_t chunk = total / (2 * (uint64_t) mca_pml_umrddt.params.pack_depth);
+    const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
 
-    chunk = (chunk + page - 1) / page * page;
-    if (chunk > mca_pml_umrddt.params.pack_ceiling) {
-        chunk = mca_pml_umrddt.params.pack_ceiling;
-    }
-    if (chunk < mca_pml_umrddt.params.pack_floor) {
-        chunk = mca_pml_umrddt.params.pack_floor;
-    }
-    return chunk < total ? chunk : total;
+    return mca_pml_umrddt_model_chunk(total, params->pack_depth, params->pack_floor,
+                                      params->pack_ceiling);
 }
 
 static mca_pml_umrddt_pack_t *record(void)

@@ -164,7 +164,7 @@ static bool read_figures(struct mca_pml_umrddt_pairs_t *pairs)
                && read_file(pairs, path, hardware, false));
 }
 
-void mca_pml_umrddt_pairs_open(void)
+void mca_pml_umrddt_pairs_open(bool told)
 {
     struct mca_pml_umrddt_pairs_t *pairs = calloc(1, sizeof(*pairs));
 
@@ -173,7 +173,7 @@ void mca_pml_umrddt_pairs_open(void)
         return; /* the rules need no memory */
     }
     mca_pml_umrddt.declines = read_figures(pairs);
-    if (!mca_pml_umrddt.declines && !mca_pml_umrddt.params.explain) {
+    if (!mca_pml_umrddt.declines && !told) {
         free(pairs);
         return;
     }
@@ -594,6 +594,21 @@ static mca_pml_umrddt_pair_t *take_pair(mca_pml_umrddt_recv_t *recv)
     return NULL == pair || recv->serial != pair->serial ? NULL : pair;
 }
 
+const char *mca_pml_umrddt_pairs_tell(const mca_pml_umrddt_recv_t *recv, double *times,
+                                      unsigned *possible)
+{
+    const mca_pml_umrddt_pair_t *pair = recv->pair;
+
+    memcpy(times, pair->times, sizeof(pair->times));
+    *possible = pair->possible;
+    return reason(pair->possible);
+}
+
+const char *mca_pml_umrddt_pairs_figures(void)
+{
+    return mca_pml_umrddt.pairs->why;
+}
+
 void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error)
 {
     mca_pml_umrddt_pair_t *pair = take_pair(recv);
@@ -641,11 +656,11 @@ void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
  * The sender
  * ------------------------------------------------------------------------------------------- */
 
-/** What a sender can offer. */
-static unsigned offered_ways(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                             const mca_pml_umrddt_where_t *where, size_t size)
+uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
+                                      const mca_pml_umrddt_peer_t *peer,
+                                      const mca_pml_umrddt_where_t *where, bool to_gpu, size_t size)
 {
-    unsigned schemes = 0, ways = 0;
+    unsigned schemes = 0;
 
     if (mca_pml_umrddt_on_gpu(where)) {
         if (mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(where)) {
@@ -657,12 +672,20 @@ static unsigned offered_ways(const mca_pml_umrddt_comm_t *comm, const mca_pml_um
             schemes |= MCA_PML_UMRDDT_BY_PACK;
         }
     } else if (NULL != mca_pml_umrddt.card && peer->has_card) {
-        schemes |= MCA_PML_UMRDDT_BY_CARD;
+        /* packed, where the card may not reach the receiver's memory */
+        schemes |= MCA_PML_UMRDDT_BY_CARD | (to_gpu && peer->has_gpu ? MCA_PML_UMRDDT_BY_PACK : 0u);
     }
     schemes &= mca_pml_umrddt.schemes & comm->schemes;
     if (NULL == mca_pml_umrddt.card || !peer->has_card) {
         schemes &= ~(unsigned) MCA_PML_UMRDDT_BY_PACK_GDR;
     }
+    return (uint16_t) schemes;
+}
+
+static unsigned ways_of(unsigned schemes)
+{
+    unsigned ways = 0;
+
     for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
         ways |= 0 != (schemes & mca_pml_umrddt_way_schemes[way]) ? WAY_BIT(way) : 0;
     }
@@ -729,7 +752,7 @@ bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_um
         || OMPI_SUCCESS != mca_pml_umrddt_layout(datatype, count, &layout)) {
         return false;
     }
-    ways = offered_ways(comm, peer, where, layout->size);
+    ways = ways_of(mca_pml_umrddt_pairs_offered(comm, peer, where, other, layout->size));
     /* what the verdict depends on but the layout, in 5 bits: two bits of the memo for each */
     kind = (is_near(peer) ? 1u : 0) | (gpu ? 2u : 0) | (other ? 4u : 0)
            | (0 != (ways & WAY_BIT(MCA_PML_UMRDDT_WAY_IPC)) ? 8u : 0) | (peer->has_card ? 16u : 0);

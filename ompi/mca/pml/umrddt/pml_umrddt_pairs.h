@@ -45,8 +45,10 @@ static inline mca_pml_umrddt_way_t mca_pml_umrddt_way_of(unsigned scheme)
 /**
  * Read the figures, as pml_umrddt_model says, and make the table if there is a need of one. What is
  * wrong with a file is told, and then there are none. When the parameters are known.
+ *
+ * @param[in] told  there is: what is predicted is told to the user, if there are figures or not
  */
-void mca_pml_umrddt_pairs_open(void);
+void mca_pml_umrddt_pairs_open(bool told);
 void mca_pml_umrddt_pairs_close(void);
 
 /** True if the model decides, and not the rules. */
@@ -69,6 +71,30 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
 
 /** True if a message is to go packed, though a card could take it. */
 bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv);
+
+/**
+ * What is known of a message that was judged: recv->pair is not NULL.
+ *
+ * @param[out] times     of all ways, MCA_PML_UMRDDT_WAYS of them, in us
+ * @param[out] possible  bit 1 << way for each that both sides can
+ *
+ * @return why it goes as it does
+ */
+const char *mca_pml_umrddt_pairs_tell(const mca_pml_umrddt_recv_t *recv, double *times,
+                                      unsigned *possible);
+
+/** Where the figures are from, for the user. If there is a table. */
+const char *mca_pml_umrddt_pairs_figures(void);
+
+/**
+ * What a sender offers: MCA_PML_UMRDDT_BY_*.
+ *
+ * @param[in] to_gpu  the receiver's memory is taken to be a GPU's
+ */
+uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
+                                      const mca_pml_umrddt_peer_t *peer,
+                                      const mca_pml_umrddt_where_t *where, bool to_gpu,
+                                      size_t size);
 
 /** A message that was judged is over, well or not: it is observed, and recv->pair is NULL. */
 void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error);

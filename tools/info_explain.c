@@ -1,0 +1,492 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Which way messages of a layout will go, and why: the verdict is that of pml/umrddt's own files
+ * (pml_umrddt_pairs.c, pml_umrddt_choice.c, pml_umrddt_model*.c), which are part of this program.
+ * They are given 64 messages of the layout, one behind the other, as its receiver would be; nothing
+ * is sent. What they ask of the rest of pml/umrddt is answered here.
+ */
+
+#include "info.h"
+
+#include "ompi_config.h"
+
+#include <arpa/inet.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <mpi.h>
+
+#include "bench/layouts.h"
+#include "opal/datatype/iov_cache/iov_cache.h"
+#include "umrddt_compat.h"
+
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_pack.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_pairs.h"
+
+/** Messages of the layout that are judged. */
+#define MESSAGES 64
+
+/** A message with which another way begins. */
+typedef struct turn_t {
+    int message; /**< from 1 */
+    mca_pml_umrddt_way_t way;
+} turn_t;
+
+/** What came of it, for one kind of peer. */
+typedef struct verdict_t {
+    bool near;
+    bool declined; /**< the sender leaves it to the host PML */
+    unsigned possible;
+    double first[MCA_PML_UMRDDT_WAYS], later[MCA_PML_UMRDDT_WAYS];
+    const char *why;
+    mca_pml_umrddt_way_t least; /**< that is predicted to take least, of those that are possible, at
+                                     the last message */
+    turn_t turns[MESSAGES];
+    int turn_count;
+} verdict_t;
+
+mca_pml_umrddt_t mca_pml_umrddt;
+
+static opal_iov_cache_layout_t *from, *to;
+
+/* ---------------------------------------------------------------------------------------------
+ * What the verdict asks
+ * ------------------------------------------------------------------------------------------- */
+
+bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_where_t *where)
+{
+    return NULL != mca_pml_umrddt.card && peer->has_card && mca_pml_umrddt.params.gpu_card
+           && mca_pml_umrddt_on_device(where);
+}
+
+uint64_t mca_pml_umrddt_pack_chunk(uint64_t total)
+{
+    const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
+
+    return mca_pml_umrddt_model_chunk(total, params->pack_depth, params->pack_floor,
+                                      params->pack_ceiling);
+}
+
+/** Of the sender: receivers know theirs. */
+int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count, opal_iov_cache_layout_t **layout)
+{
+    (void) datatype;
+    (void) count;
+    OBJ_RETAIN(from);
+    *layout = from;
+    return OMPI_SUCCESS;
+}
+
+mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern_read(mca_pml_umrddt_comm_t *comm)
+{
+    (void) comm;
+    return MCA_PML_UMRDDT_PATTERN_NONE;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Parameters, as the component has registered them
+ * ------------------------------------------------------------------------------------------- */
+
+#define PARAMETER(name, field)                                       \
+    {                                                                \
+        "pml_umrddt_" name, offsetof(mca_pml_umrddt_params_t, field) \
+    }
+
+static const struct {
+    const char *name;
+    size_t at;
+} parameters[] = {
+    PARAMETER("min_size", min_size),
+    PARAMETER("memory", memory),
+    PARAMETER("scheme", scheme),
+    PARAMETER("host_gpu", host_gpu),
+    PARAMETER("direct_writes", writes),
+    PARAMETER("direct_run", run),
+    PARAMETER("mkey_cache", mkey_cache),
+    PARAMETER("gpu_card", gpu_card),
+    PARAMETER("pack_min", pack_min),
+    PARAMETER("pack_host", pack_host),
+    PARAMETER("pack_chunk_floor", pack_floor),
+    PARAMETER("pack_chunk_ceiling", pack_ceiling),
+    PARAMETER("pack_depth", pack_depth),
+    PARAMETER("pack_card", pack_card),
+    PARAMETER("reuse", reuse),
+};
+
+static char model[4096];
+
+/** @param[in] most  elements that there is room for. @return false: there is no such parameter */
+static bool read_parameter(const char *name, int most, void *value)
+{
+    MPI_T_cvar_handle handle;
+    int index, count = 0;
+    bool read;
+
+    if (MPI_SUCCESS != MPI_T_cvar_get_index(name, &index)
+        || MPI_SUCCESS != MPI_T_cvar_handle_alloc(index, NULL, &handle, &count)) {
+        return false;
+    }
+    read = count <= most && MPI_SUCCESS == MPI_T_cvar_read(handle, value);
+    (void) MPI_T_cvar_handle_free(&handle);
+    return read;
+}
+
+static bool read_parameters(void)
+{
+    for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); ++i) {
+        char *field = (char *) &mca_pml_umrddt.params + parameters[i].at;
+
+        if (!read_parameter(parameters[i].name, 1, field)) {
+            fprintf(stderr, "umrddt_info: there is no parameter %s\n", parameters[i].name);
+            return false;
+        }
+    }
+    /* an empty one is not written */
+    mca_pml_umrddt.params.model = model;
+    return read_parameter("pml_umrddt_model", (int) sizeof(model) - 1, model);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Messages
+ * ------------------------------------------------------------------------------------------- */
+
+static mca_pml_umrddt_where_t memory_of(bool gpu)
+{
+    mca_pml_umrddt_where_t where;
+
+    memset(&where, 0, sizeof(where));
+    where.memory.kind = gpu ? OPAL_UMRDDT_GPU_DEVICE : OPAL_UMRDDT_GPU_HOST;
+    where.memory.legacy_ipc = gpu;
+    where.memory.buffer_id = gpu ? 1 : 0;
+    return where;
+}
+
+/** What both sides know of each other. */
+static void meet(const info_explain_t *what, bool near, opal_proc_t *proc,
+                 mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_comm_t *comm)
+{
+    static const mca_pml_umrddt_pattern_t patterns[2][2] = {
+        {MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU, MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU},
+        {MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU, MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU}};
+
+    memset(proc, 0, sizeof(*proc));
+    memset(peer, 0, sizeof(*peer));
+    memset(comm, 0, sizeof(*comm));
+    proc->proc_flags = near ? OPAL_PROC_ON_NODE : 0;
+    peer->proc = proc;
+    peer->capable = true;
+    peer->has_card = what->card;
+    peer->has_gpu = what->from_gpu || what->to_gpu;
+    peer->same_host = near;
+    comm->scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
+    comm->schemes = mca_pml_umrddt.schemes;
+    comm->pattern = (int) patterns[what->from_gpu][what->to_gpu];
+}
+
+/** By which way it goes, once it was judged: as the receiver goes about it (matched_event). */
+static mca_pml_umrddt_way_t way_of(const mca_pml_umrddt_recv_t *recv, unsigned possible)
+{
+    const unsigned card = 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT;
+    unsigned scheme;
+
+    if (mca_pml_umrddt_pairs_packs(recv)) {
+        return (mca_pml_umrddt_way_t) recv->way;
+    }
+    if (mca_pml_umrddt_ipc_chosen(&recv->rts)) {
+        return MCA_PML_UMRDDT_WAY_IPC;
+    }
+    if (0 != (card & possible)) {
+        return mca_pml_umrddt_way_of(mca_pml_umrddt_pairs_card(recv));
+    }
+    scheme = mca_pml_umrddt_pack_chosen(&recv->rts, &recv->where, recv->total);
+    return mca_pml_umrddt_way_of(mca_pml_umrddt_pairs_pack(recv, &recv->rts, scheme));
+}
+
+/** One message. */
+static void judge(const info_explain_t *what, int message, mca_pml_umrddt_comm_t *comm,
+                  mca_pml_umrddt_peer_t *peer, verdict_t *verdict)
+{
+    mca_pml_umrddt_where_t here = memory_of(what->from_gpu);
+    mca_pml_umrddt_way_t way;
+    mca_pml_umrddt_recv_t recv;
+
+    memset(&recv, 0, sizeof(recv));
+    recv.buf = (void *) (uintptr_t) (verdict->near ? 1 : 2);
+    recv.comm = comm;
+    recv.peer = peer;
+    recv.layout = to;
+    recv.where = memory_of(what->to_gpu);
+    recv.total = from->size;
+    recv.rts.length = from->size;
+    recv.rts.pieces = (uint32_t) from->iov_count;
+    recv.rts.write_pieces = (uint32_t) mca_pml_umrddt.caps->write_pieces;
+    recv.rts.schemes = mca_pml_umrddt_pairs_offered(comm, peer, &here, what->to_gpu, from->size);
+    recv.rts.address.qpn = what->card ? htonl(1) : 0;
+    if (what->from_gpu && 0 != (MCA_PML_UMRDDT_BY_PACK & recv.rts.schemes)) {
+        recv.rts.schemes |= MCA_PML_UMRDDT_ON_GPU;
+    }
+    mca_pml_umrddt_pairs_judge(&recv);
+    verdict->why = mca_pml_umrddt_pairs_tell(&recv, 1 == message ? verdict->first : verdict->later,
+                                             &verdict->possible);
+    verdict->least = (mca_pml_umrddt_way_t) recv.way;
+    way = way_of(&recv, verdict->possible);
+    if (0 == verdict->turn_count || way != verdict->turns[verdict->turn_count - 1].way) {
+        verdict->turns[verdict->turn_count++] = (turn_t){message, way};
+    }
+    recv.way = (int) way;
+    mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+}
+
+static void judge_all(const info_explain_t *what, bool near, verdict_t *verdict)
+{
+    mca_pml_umrddt_where_t here = memory_of(what->from_gpu);
+    static mca_pml_umrddt_peer_t peers[2];
+    mca_pml_umrddt_peer_t *peer = &peers[near];
+    static mca_pml_umrddt_comm_t comm;
+    static opal_proc_t proc;
+
+    memset(verdict, 0, sizeof(*verdict));
+    verdict->near = near;
+    meet(what, near, &proc, peer, &comm);
+    verdict->declined =
+        mca_pml_umrddt_pairs_decide() && mca_pml_umrddt_pairs_declines(&comm, peer, &here, 1, NULL);
+    for (int message = 1; message <= MESSAGES; ++message) {
+        judge(what, message, &comm, peer, verdict);
+    }
+}
+
+/** Whether messages of this layout are taken at all. @return NULL, or why not */
+static const char *not_taken(const info_explain_t *what)
+{
+    static char text[128];
+    int kind = what->from_gpu ? MCA_PML_UMRDDT_MEMORY_GPU : MCA_PML_UMRDDT_MEMORY_HOST;
+
+    if (mca_pml_umrddt.params.min_size > from->size) {
+        (void) snprintf(text, sizeof(text), "less than pml_umrddt_min_size, %zu bytes",
+                        mca_pml_umrddt.params.min_size);
+        return text;
+    }
+    if (0 == (kind & mca_pml_umrddt.params.memory)) {
+        return what->from_gpu ? "pml_umrddt_memory is host" : "pml_umrddt_memory is gpu";
+    }
+    if (MCA_PML_UMRDDT_SCHEME_HOST == mca_pml_umrddt.params.scheme) {
+        return "pml_umrddt_scheme is host";
+    }
+    if (1 == from->iov_count) {
+        return what->from_gpu ? "in one piece, unless pml_umrddt_contiguous has it taken"
+                              : "in one piece";
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Telling
+ * ------------------------------------------------------------------------------------------- */
+
+/** @return NULL: it is possible */
+static const char *why_not(const info_explain_t *what, const verdict_t *verdict, int way)
+{
+    bool on_card = MCA_PML_UMRDDT_WAY_UMR == way || MCA_PML_UMRDDT_WAY_DIRECT == way;
+
+    if (0 != (verdict->possible & 1u << way)) {
+        return NULL;
+    }
+    if (MCA_PML_UMRDDT_WAY_HOST == way) {
+        return "for comparison";
+    }
+    if (0 == (mca_pml_umrddt_way_schemes[way] & mca_pml_umrddt.schemes)) {
+        return "--schemes leaves it out";
+    }
+    if (MCA_PML_UMRDDT_WAY_IPC == way) {
+        return what->from_gpu ? "the receiver is on another host"
+                              : "the sender's memory is not a GPU's";
+    }
+    if (!what->card && (on_card || MCA_PML_UMRDDT_WAY_PACK_GDR == way)) {
+        return "no mlx5 device is here";
+    }
+    if (on_card) {
+        return what->from_gpu && verdict->near && 0 != (verdict->possible & 1u)
+                   ? "not offered where CUDA IPC is possible"
+                   : "the card is not to reach memory of GPUs (pml_umrddt_gpu_card)";
+    }
+    if (!what->from_gpu) {
+        return what->to_gpu ? "only beside a card" : "between host memory nothing travels packed";
+    }
+    return "less than pml_umrddt_pack_min, or not the one of them that the rules name";
+}
+
+static void print_verdict(const info_explain_t *what, const verdict_t *verdict)
+{
+    printf("to %s host\n  %-12s %12s %12s\n", verdict->near ? "this" : "another", "predicted, us",
+           "first", "64th");
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        const char *why = why_not(what, verdict, way);
+
+        printf("  %-13s %12.1f %12.1f%s%s%s\n", mca_pml_umrddt_way_names[way], verdict->first[way],
+               verdict->later[way], NULL == why ? "" : "  (", NULL == why ? "" : why,
+               NULL == why ? "" : ")");
+    }
+    if (verdict->declined) {
+        printf("  left to the host PML by the sender: predicted to take least\n");
+        return;
+    }
+    printf("  by %s", mca_pml_umrddt_way_names[verdict->turns[0].way]);
+    for (int i = 1; i < verdict->turn_count; ++i) {
+        printf(", from message %d on by %s", verdict->turns[i].message,
+               mca_pml_umrddt_way_names[verdict->turns[i].way]);
+    }
+    printf(": %s\n", verdict->why);
+    if (!mca_pml_umrddt_pairs_decide()
+        && verdict->least != verdict->turns[verdict->turn_count - 1].way) {
+        printf("  by these figures %s would take least\n",
+               mca_pml_umrddt_way_names[verdict->least]);
+    }
+}
+
+static void json_verdict(const info_explain_t *what, const verdict_t *verdict)
+{
+    info_json_open(NULL, '{');
+    info_json_text("to", verdict->near ? "this host" : "another host");
+    info_json_bool("left_to_host_pml", verdict->declined);
+    info_json_text("why", verdict->why);
+    info_json_text("predicted_least", mca_pml_umrddt_way_names[verdict->least]);
+    info_json_open("goes", '[');
+    for (int i = 0; i < verdict->turn_count; ++i) {
+        info_json_open(NULL, '{');
+        info_json_number("from_message", verdict->turns[i].message);
+        info_json_text("way", mca_pml_umrddt_way_names[verdict->turns[i].way]);
+        info_json_close('}');
+    }
+    info_json_close(']');
+    info_json_open("predicted", '[');
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        info_json_open(NULL, '{');
+        info_json_text("way", mca_pml_umrddt_way_names[way]);
+        info_json_real("first_us", verdict->first[way]);
+        info_json_real("later_us", verdict->later[way]);
+        info_json_bool("possible", 0 != (verdict->possible & 1u << way));
+        info_json_text("why_not", why_not(what, verdict, way));
+        info_json_close('}');
+    }
+    info_json_close(']');
+    info_json_close('}');
+}
+
+static void tell_side(const char *what, bool gpu, const opal_iov_cache_layout_t *layout)
+{
+    printf("  %s %s memory, %zu pieces of %zu bytes\n", what, gpu ? "GPU" : "host",
+           layout->iov_count, layout->size / layout->iov_count);
+}
+
+static void tell(const info_explain_t *what)
+{
+    const char *left = not_taken(what), *name = what->from->name;
+    verdict_t verdict;
+
+    if (info_json) {
+        info_json_open(NULL, '{');
+        info_json_text("layout", name);
+        info_json_text("layout_to", NULL == what->to ? name : what->to->name);
+        info_json_number("bytes", (long long) from->size);
+        info_json_number("pieces_from", (long long) from->iov_count);
+        info_json_number("pieces_to", (long long) to->iov_count);
+        info_json_text("figures", mca_pml_umrddt_pairs_figures());
+        info_json_text("not_taken", left);
+        info_json_open("verdicts", '[');
+    } else {
+        printf("%s%s%s: %zu bytes\n", name, NULL == what->to ? "" : " to ",
+               NULL == what->to ? "" : what->to->name, from->size);
+        tell_side("from", what->from_gpu, from);
+        tell_side("to", what->to_gpu, to);
+        printf("figures: %s\n", mca_pml_umrddt_pairs_figures());
+        if (NULL != left) {
+            printf("umrddt leaves such messages to the host PML: %s; else\n", left);
+        } else if (MCA_PML_UMRDDT_SCHEME_AUTO != mca_pml_umrddt.params.scheme) {
+            printf("pml_umrddt_scheme names a way, so there is nothing to choose; with auto\n");
+        }
+    }
+    for (int near = 1; 0 <= near; --near) {
+        judge_all(what, 0 != near, &verdict);
+        (info_json ? json_verdict : print_verdict)(what, &verdict);
+    }
+    if (info_json) {
+        info_json_close(']');
+        info_json_close('}');
+    }
+}
+
+static bool layout_of(const bench_side_t *side, opal_iov_cache_layout_t **layout)
+{
+    return OPAL_SUCCESS
+           == opal_iov_cache_layout_create(&((ompi_datatype_t *) side->type)->super,
+                                           (size_t) side->count, layout);
+}
+
+int info_explain(const info_explain_t *what)
+{
+    static mca_btl_umr_card_ops_t card;                    /* nothing of it is called */
+    static mca_btl_umr_caps_t caps = {.write_pieces = 14}; /* the default of what is read below */
+    bench_layout_t sent, received;
+    unsigned pieces;
+    int provided, status = INFO_BROKEN;
+
+    if (MPI_SUCCESS != MPI_Init(NULL, NULL)
+        || MPI_SUCCESS != MPI_T_init_thread(MPI_THREAD_SINGLE, &provided)) {
+        return INFO_BROKEN;
+    }
+    bench_chosen_create(what->from, &sent);
+    bench_chosen_create(NULL == what->to ? what->from : what->to, &received);
+    if (sent.send.bytes != received.recv.bytes) {
+        fprintf(stderr, "umrddt_info: '%s' has %llu bytes, and '%s' has %llu\n", what->from->name,
+                (unsigned long long) sent.send.bytes, what->to->name,
+                (unsigned long long) received.recv.bytes);
+        status = INFO_USAGE;
+    } else if (read_parameters() && layout_of(&sent.send, &from)
+               && layout_of(&received.recv, &to)) {
+        if (!what->card) {
+            caps.write_pieces = 1;
+        } else if (read_parameter("btl_umr_write_pieces", 1, &pieces)) {
+            caps.write_pieces = pieces;
+        }
+        mca_pml_umrddt.params.adapt = false; /* nothing is observed */
+        mca_pml_umrddt.card = what->card ? &card : NULL;
+        mca_pml_umrddt.caps = &caps;
+        for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
+            mca_pml_umrddt.schemes |=
+                0 != (what->ways & 1u << way) ? mca_pml_umrddt_way_schemes[way] : 0;
+        }
+        mca_pml_umrddt.stages = MCA_PML_UMRDDT_HOST_GPU_NO == mca_pml_umrddt.params.host_gpu
+                                || (MCA_PML_UMRDDT_HOST_GPU_AUTO == mca_pml_umrddt.params.host_gpu
+                                    && !umrddt_knows_cuda());
+        mca_pml_umrddt.seen = mca_pml_umrddt_seen_new();
+        mca_pml_umrddt_pairs_open(true);
+        if (NULL != mca_pml_umrddt.seen && NULL != mca_pml_umrddt.pairs) {
+            tell(what);
+            status = INFO_USABLE;
+        }
+        mca_pml_umrddt_pairs_close();
+        free(mca_pml_umrddt.seen);
+        OBJ_RELEASE(from);
+        OBJ_RELEASE(to);
+    }
+    bench_layout_destroy(&received);
+    bench_layout_destroy(&sent);
+    fflush(stdout);
+    MPI_T_finalize();
+    MPI_Finalize();
+    return status;
+}

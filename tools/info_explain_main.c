@@ -1,0 +1,197 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The command line of umrddt_info --explain, and the process that explains.
+ */
+
+#include "info.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ompi/mca/pml/umrddt/pml_umrddt_model.h"
+
+#define CARD_WAYS                                                   \
+    (1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT \
+     | 1u << MCA_PML_UMRDDT_WAY_PACK_GDR)
+
+/** What the user wants. */
+typedef struct asked_t {
+    bench_chosen_list_t from, to;
+    bool from_gpu, to_gpu;
+    unsigned ways; /**< 0: all that this machine can */
+} asked_t;
+
+/** What is wrong with the command line. @return the exit status */
+static int wrong(const char *option, const char *value, const char *what)
+{
+    fprintf(stderr, "umrddt_info: %s '%s': %s\n", option, value, what);
+    return INFO_USAGE;
+}
+
+/** One layout. @return INFO_USABLE, or the exit status */
+static int read_layout(const char *option, const char *text, bench_chosen_list_t *list)
+{
+    char error[LAYOUT_ERROR] = "";
+
+    bench_chosen_free(list);
+    if (!bench_chosen_read(text, list, error)) {
+        return wrong(option, text, error);
+    }
+    return 1 == list->count ? INFO_USABLE
+                            : wrong(option, text, "one layout was expected, not several");
+}
+
+static int read_memory(const char *text, asked_t *asked)
+{
+    static const char *const names[] = {"host", "gpu-host", "host-gpu", "gpu"};
+
+    for (unsigned i = 0; i < 4; ++i) {
+        if (0 == strcmp(text, names[i])) {
+            asked->from_gpu = 0 != (i & 1);
+            asked->to_gpu = 0 != (i & 2);
+            return INFO_USABLE;
+        }
+    }
+    return wrong("--memory", text,
+                 "'host', 'gpu', 'gpu-host' (from a GPU to the host) or 'host-gpu' was expected");
+}
+
+static int read_schemes(const char *text, asked_t *asked)
+{
+    const char *at = text;
+
+    asked->ways = 0;
+    for (size_t length; '\0' != *at; at += length + (',' == at[length] ? 1 : 0)) {
+        int way = 0;
+
+        length = strcspn(at, ",");
+        while (way < MCA_PML_UMRDDT_WAY_HOST
+               && (length != strlen(mca_pml_umrddt_way_names[way])
+                   || 0 != strncmp(at, mca_pml_umrddt_way_names[way], length))) {
+            ++way;
+        }
+        if (MCA_PML_UMRDDT_WAY_HOST == way) {
+            asked->ways = 0;
+            break;
+        }
+        asked->ways |= 1u << way;
+    }
+    return 0 != asked->ways
+               ? INFO_USABLE
+               : wrong("--schemes", text,
+                       "some of umr,direct,ipc,pack-gdr,pack-staged,pack-host were expected");
+}
+
+/** @return INFO_USABLE, or the exit status */
+static int parse(int argc, char **argv, asked_t *asked)
+{
+    static const struct option known[] = {
+        {"explain", required_argument, NULL, 'e'},
+        {"to", required_argument, NULL, 't'},
+        {"memory", required_argument, NULL, 'm'},
+        {"gpu", no_argument, NULL, 'g'},
+        {"schemes", required_argument, NULL, 's'},
+        {"json", no_argument, NULL, 'j'},
+        {NULL, 0, NULL, 0},
+    };
+    int c, status = INFO_USABLE;
+
+    while (INFO_USABLE == status && -1 != (c = getopt_long(argc, argv, "", known, NULL))) {
+        switch (c) {
+        case 'e':
+            status = read_layout("--explain", optarg, &asked->from);
+            break;
+        case 't':
+            status = read_layout("--to", optarg, &asked->to);
+            break;
+        case 'm':
+            status = read_memory(optarg, asked);
+            break;
+        case 'g':
+            asked->from_gpu = asked->to_gpu = true;
+            break;
+        case 's':
+            status = read_schemes(optarg, asked);
+            break;
+        case 'j':
+            info_json = true;
+            break;
+        default:
+            fprintf(stderr, "umrddt_info: with --explain go --to, --gpu, --memory, --schemes and "
+                            "--json (--help)\n");
+            status = INFO_USAGE;
+        }
+    }
+    if (INFO_USABLE == status && optind < argc) {
+        fprintf(stderr, "umrddt_info: with --explain no device is named, such as '%s'\n",
+                argv[optind]);
+        status = INFO_USAGE;
+    }
+    return status;
+}
+
+/** In a process of its own, which is a job of its own. @return the exit status */
+static int explain(const info_explain_t *what)
+{
+    int status = 0;
+    pid_t pid;
+
+    info_leave_job();
+    setenv("OMPI_MCA_pml", "umrddt", 1);
+    setenv("OMPI_MCA_btl", "self", 1);
+    setenv("OMPI_MCA_osc", "^ucx", 1);
+    fflush(NULL);
+    pid = fork();
+    if (0 == pid) {
+        exit(info_explain(what));
+    }
+    if (0 > pid || pid != waitpid(pid, &status, 0)) {
+        fprintf(stderr, "umrddt_info: %s\n", strerror(errno));
+        return INFO_BROKEN;
+    }
+    if (!WIFEXITED(status)
+        || (INFO_USABLE != WEXITSTATUS(status) && INFO_USAGE != WEXITSTATUS(status))) {
+        fprintf(stderr,
+                "umrddt_info: --explain asks pml/umrddt, which did not come up; umrddt_info "
+                "without options says why\n");
+        return INFO_BROKEN;
+    }
+    return WEXITSTATUS(status);
+}
+
+int info_explain_main(int argc, char **argv)
+{
+    asked_t asked;
+    info_explain_t what;
+    int status;
+
+    memset(&asked, 0, sizeof(asked));
+    memset(&what, 0, sizeof(what));
+    status = parse(argc, argv, &asked);
+    if (INFO_USABLE == status) {
+        what.from = &asked.from.all[0];
+        what.to = 0 < asked.to.count ? &asked.to.all[0] : NULL;
+        what.from_gpu = asked.from_gpu;
+        what.to_gpu = asked.to_gpu;
+        what.card = 0 == asked.ways ? info_has_mlx5() : 0 != (CARD_WAYS & asked.ways);
+        what.ways = 0 == asked.ways ? (1u << MCA_PML_UMRDDT_WAY_HOST) - 1 : asked.ways;
+        status = explain(&what);
+    }
+    bench_chosen_free(&asked.from);
+    bench_chosen_free(&asked.to);
+    return status;
+}
