@@ -39,7 +39,7 @@ typedef struct tune_t {
     bench_pvars_t pvars;
     MPI_Comm comms[MCA_PML_UMRDDT_WAYS]; /**< whose messages go by a scheme */
     mca_pml_umrddt_figures_t figures;
-    bool measured[MCA_PML_UMRDDT_FIGURE_COUNT + MCA_PML_UMRDDT_CURVE_COUNT];
+    mca_pml_umrddt_measured_t measured;
 } tune_t;
 
 /** Enters a figure, unless what was measured cannot be one. */

@@ -24,17 +24,21 @@
 
 static const char usage[] =
     "usage: mpirun -n 2 --mca pml umrddt umrddt_tune [--output FILE] [--system] [--dry] [--any]\n"
-    "                                               [--no-gpu] [--seconds N]\n"
+    "                                               [--fresh] [--no-gpu] [--seconds N]\n"
     "\n"
     "Measures what messages cost on this machine, or between two: what the host PML, the CPU, the\n"
     "network card and the GPUs take. umrddt's choice of a scheme goes by it from then on. Run it on a\n"
-    "machine with nothing else to do; it takes less than two minutes.\n"
+    "machine with nothing else to do; it takes less than two minutes. Two processes of one host measure\n"
+    "what is near, and those of two hosts (--map-by ppr:1:node) what is far: what a run measures is\n"
+    "added to what the file has of earlier runs on the same hardware, so run it both ways. What cards\n"
+    "do is then as the two hosts found it.\n"
     "\n"
     "  --output FILE  write there (default: the user's file for this hardware, which pml/umrddt reads\n"
     "                 by itself; another one is named by --mca pml_umrddt_model FILE)\n"
     "  --system       write the system's file for this hardware, below sysconfdir\n"
     "  --dry          write nothing; the table is printed all the same\n"
     "  --any          for any hardware: the file is not refused on other machines\n"
+    "  --fresh        forget what the file has of earlier runs\n"
     "  --no-gpu       leave GPUs alone\n"
     "  --seconds N    begin no further measurement after so many seconds (default: 100)\n"
     "\n"
@@ -46,6 +50,7 @@ typedef struct options_t {
     bool system;
     bool dry;
     bool any;
+    bool fresh;
     bool no_gpu;
     double seconds;
 } options_t;
@@ -71,7 +76,7 @@ void tune_enter(tune_t *tune, double *figure, int index, double value)
         return;
     }
     *figure = value;
-    tune->measured[index] = true;
+    tune->measured.figure[index] = true;
 }
 
 void tune_progress(tune_t *tune, const char *what)
@@ -94,15 +99,11 @@ bool tune_time_left(tune_t *tune)
 static int parse(int argc, char **argv, options_t *options, int rank)
 {
     static const struct option known[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"system", no_argument, NULL, 's'},
-        {"dry", no_argument, NULL, 'd'},
-        {"any", no_argument, NULL, 'a'},
-        {"no-gpu", no_argument, NULL, 'g'},
-        {"seconds", required_argument, NULL, 't'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0},
+        {"output", required_argument, NULL, 'o'},  {"system", no_argument, NULL, 's'},
+        {"dry", no_argument, NULL, 'd'},           {"any", no_argument, NULL, 'a'},
+        {"fresh", no_argument, NULL, 'f'},         {"no-gpu", no_argument, NULL, 'g'},
+        {"seconds", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0},
     };
     char *end;
     int c;
@@ -121,6 +122,9 @@ static int parse(int argc, char **argv, options_t *options, int rank)
             break;
         case 'a':
             options->any = true;
+            break;
+        case 'f':
+            options->fresh = true;
             break;
         case 'g':
             options->no_gpu = true;
@@ -182,21 +186,29 @@ static void prepare(tune_t *tune, const options_t *options)
     }
 }
 
-static void print_table(const tune_t *tune)
+/* now: which figures were measured by this run and are not the file's. */
+static void print_table(const tune_t *tune, const bool *now)
 {
-    const bool *measured = tune->measured;
+    const bool *all = tune->measured.figure;
 
-    printf("# us, and bytes a us (MB/s); *: measured here, else the default\n");
-#define PRINT_FIGURE(name, value, help) \
-    printf("%c %-16s %12.3f  %s\n", *measured++ ? '*' : ' ', #name, tune->figures.name, help);
+    printf(
+        "# us, and bytes a us (MB/s); *: measured now, +: before, by the file; else the default\n");
+#define PRINT_FIGURE(name, value, help)      \
+    printf("%c %-16s %12.3f  %s\n",          \
+           *now++ ? '*'                      \
+           : *all ? '+'                      \
+                  : ' ',                     \
+           #name, tune->figures.name, help); \
+    ++all;
     MCA_PML_UMRDDT_FIGURES(PRINT_FIGURE)
     printf("# by blocks of %13s %8s %8s %8s %8s %8s\n", "8", "64", "512", "4096", "32768",
            "262144");
-#define PRINT_CURVE(name, help)                             \
-    printf("%c %-16s", *measured++ ? '*' : ' ', #name);     \
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) { \
-        printf(" %8.0f", tune->figures.name[i]);            \
-    }                                                       \
+#define PRINT_CURVE(name, help)                                 \
+    printf("%c %-16s", *now++ ? '*' : *all ? '+' : ' ', #name); \
+    ++all;                                                      \
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {     \
+        printf(" %8.0f", tune->figures.name[i]);                \
+    }                                                           \
     printf("  %s\n", help);
     MCA_PML_UMRDDT_CURVES(PRINT_CURVE)
     fflush(stdout);
@@ -216,33 +228,53 @@ static void make_directories(const char *path)
     free(copy);
 }
 
-/* Write beside the file, and put it in its place: nobody reads half of one. */
-static int write_file(const tune_t *tune, const options_t *options)
+/* Where the file is, or is to be. @return false: there is no such place, which is told */
+static bool file_name(const options_t *options, const char *hardware, char *path, size_t room)
 {
-    char hardware[MCA_PML_UMRDDT_MODEL_TEXT], path[1024], beside[1100], note[256], when[64];
-    time_t now = time(NULL);
-    struct tm utc;
-    FILE *file;
-
-    mca_pml_umrddt_model_hardware(hardware);
     if (NULL != options->output) {
-        if (sizeof(path) <= (size_t) snprintf(path, sizeof(path), "%s", options->output)) {
+        if (room <= (size_t) snprintf(path, room, "%s", options->output)) {
             bench_fatal("the file's name is too long");
         }
-    } else if (!mca_pml_umrddt_model_path(hardware, options->system, path, sizeof(path))) {
-        fprintf(stderr, "umrddt_tune: neither XDG_CONFIG_HOME nor HOME is a directory: --output\n");
-        return 1;
+        return true;
     }
-    (void) strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &utc));
-    (void) snprintf(note, sizeof(note), "umrddt_tune " UMRDDT_VERSION ", %s, %s", when,
-                    tune->near ? "two processes of one host" : "two hosts");
+    if (!mca_pml_umrddt_model_path(hardware, options->system, path, room)) {
+        fprintf(stderr, "umrddt_tune: neither XDG_CONFIG_HOME nor HOME is a directory: --output\n");
+        return false;
+    }
+    return true;
+}
+
+/* Add what an earlier run has left in the file: that of two hosts to that of one, say. */
+static void add_file(tune_t *tune, const options_t *options, const char *path, const char *hardware)
+{
+    char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
+    mca_pml_umrddt_measured_t measured;
+    mca_pml_umrddt_figures_t figures;
+    mca_pml_umrddt_model_file_t result =
+        mca_pml_umrddt_model_read(path, hardware, &figures, &measured, wrong);
+
+    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result && measured.any && !options->any) {
+        result = MCA_PML_UMRDDT_MODEL_FILE_FOREIGN;
+        (void) snprintf(wrong, sizeof(wrong), "it is for any hardware (--any)");
+    }
+    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
+        mca_pml_umrddt_model_add(&tune->figures, &tune->measured, &figures, &measured);
+    } else if (MCA_PML_UMRDDT_MODEL_FILE_ABSENT != result) {
+        fprintf(stderr, "umrddt_tune: %s is not added to, but made anew: %s\n", path, wrong);
+    }
+}
+
+/* Write beside the file, and put it in its place: nobody reads half of one. */
+static int write_file(const tune_t *tune, const char *path, const char *hardware)
+{
+    char beside[1100];
+    FILE *file;
+
     make_directories(path);
     (void) snprintf(beside, sizeof(beside), "%s.%ld", path, (long) getpid());
     file = fopen(beside, "we");
     if (NULL == file
-        || 0
-               != mca_pml_umrddt_model_write(file, options->any ? "any" : hardware, &tune->figures,
-                                             tune->measured, note)
+        || 0 != mca_pml_umrddt_model_write(file, hardware, &tune->figures, &tune->measured)
         || 0 != fclose(file) || 0 != rename(beside, path)) {
         fprintf(stderr, "umrddt_tune: %s cannot be written: %s\n", path, strerror(errno));
         (void) unlink(beside);
@@ -250,6 +282,37 @@ static int write_file(const tune_t *tune, const options_t *options)
     }
     fprintf(stderr, "umrddt_tune: written to %s\n", path);
     return 0;
+}
+
+/* At the first process, when all is measured. @return the exit status */
+static int report(tune_t *tune, const options_t *options)
+{
+    const mca_pml_umrddt_measured_t measured = tune->measured;
+    const mca_pml_umrddt_figures_t figures = tune->figures;
+    char hardware[MCA_PML_UMRDDT_MODEL_TEXT], path[1024], when[64];
+    bool now[MCA_PML_UMRDDT_FIGURE_COUNT + MCA_PML_UMRDDT_CURVE_COUNT];
+    time_t seconds = time(NULL);
+    struct tm utc;
+    int i = 0;
+
+    (void) strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", gmtime_r(&seconds, &utc));
+    (void) snprintf(tune->near ? tune->measured.near : tune->measured.far,
+                    MCA_PML_UMRDDT_MODEL_NOTE, "umrddt_tune " UMRDDT_VERSION ", %s", when);
+    mca_pml_umrddt_model_hardware(hardware);
+    if (!options->dry && !file_name(options, hardware, path, sizeof(path))) {
+        return 1;
+    }
+    if (!options->dry && !options->fresh) {
+        add_file(tune, options, path, hardware);
+    }
+#define IS_NOW(name, ...)                                                              \
+    now[i] = measured.figure[i]                                                        \
+             && 0 == memcmp(&figures.name, &tune->figures.name, sizeof(figures.name)); \
+    ++i;
+    MCA_PML_UMRDDT_FIGURES(IS_NOW)
+    MCA_PML_UMRDDT_CURVES(IS_NOW)
+    print_table(tune, now);
+    return options->dry ? 0 : write_file(tune, path, options->any ? "any" : hardware);
 }
 
 int main(int argc, char **argv)
@@ -283,8 +346,7 @@ int main(int argc, char **argv)
     tune_gpu(&tune);
     status = 0;
     if (0 == tune.rank) {
-        print_table(&tune);
-        status = options.dry ? 0 : write_file(&tune, &options);
+        status = report(&tune, &options);
     }
     MPI_Bcast(&status, 1, MPI_INT, 0, tune.comms[MCA_PML_UMRDDT_WAY_HOST]);
     bench_pvars_close(&tune.pvars);

@@ -337,7 +337,7 @@ static mca_pml_umrddt_model_file_t read_text(const char *text, figures_t *figure
     CHECK(NULL != file);
     CHECK(EOF != fputs(text, file));
     CHECK(0 == fclose(file));
-    result = mca_pml_umrddt_model_read(path, "a machine", figures, wrong);
+    result = mca_pml_umrddt_model_read(path, "a machine", figures, NULL, wrong);
     CHECK((MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) == ('\0' == wrong[0]));
     return result;
 }
@@ -373,6 +373,8 @@ static void files(void)
         {"umrddt-model 2\nhardware any\ncard_rate 0x10\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
         {"umrddt-model 2\nhardware any\ncard_rate 9999999999999\n",
          MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nnear\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nfar of 2 hosts\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
         {"umrddt-model 2\nhardware any\nwarp_factor 7\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
         {"umrddt-model 2\nhardware any\ngpu_pack 1 2 3 4 5\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
         {"umrddt-model 2\nhardware any\ngpu_pack 1 2 3 4 5 6\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
@@ -400,7 +402,7 @@ static void files(void)
     /* the user is told which line it is */
     (void) read_text("umrddt-model 2\nhardware any\n#\ncard_rate so so\n", &figures);
     CHECK(MCA_PML_UMRDDT_MODEL_FILE_MALFORMED
-          == mca_pml_umrddt_model_read(path, "a machine", &figures, wrong));
+          == mca_pml_umrddt_model_read(path, "a machine", &figures, NULL, wrong));
     CHECK(NULL != strstr(wrong, "line 4 ") && NULL != strstr(wrong, "card_rate so so"));
     /* a line without an end */
     memset(line, 'x', sizeof(line));
@@ -411,17 +413,17 @@ static void files(void)
     CHECK(MCA_PML_UMRDDT_MODEL_FILE_MALFORMED == read_text(line, &figures));
     CHECK(0 == unlink(path));
     CHECK(MCA_PML_UMRDDT_MODEL_FILE_ABSENT
-          == mca_pml_umrddt_model_read(path, "a machine", &figures, wrong));
+          == mca_pml_umrddt_model_read(path, "a machine", &figures, NULL, wrong));
     CHECK(0 == mkdir(path, 0700));
     CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
-          != mca_pml_umrddt_model_read(path, "a machine", &figures, wrong));
+          != mca_pml_umrddt_model_read(path, "a machine", &figures, NULL, wrong));
     CHECK(0 == rmdir(path));
 }
 
 /* Written and read. */
 static void there_and_back(const char *locale)
 {
-    bool measured[MCA_PML_UMRDDT_FIGURE_COUNT + MCA_PML_UMRDDT_CURVE_COUNT];
+    mca_pml_umrddt_measured_t measured = {.near = "of now"};
     char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
     figures_t figures, back;
     double *all = (double *) &figures, *read = (double *) &back;
@@ -440,30 +442,82 @@ static void there_and_back(const char *locale)
         all[i] = 0.0123456 * pow(1.9, (double) i);
         all[i] = 1e11 < all[i] ? 1e11 : all[i];
     }
-    for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); ++i) {
-        measured[i] = true;
+    for (size_t i = 0; i < sizeof(measured.figure) / sizeof(measured.figure[0]); ++i) {
+        measured.figure[i] = true;
     }
     file = fopen(path, "w");
     CHECK(NULL != file);
-    CHECK(0 == mca_pml_umrddt_model_write(file, "a machine", &figures, measured, "of now"));
+    CHECK(0 == mca_pml_umrddt_model_write(file, "a machine", &figures, &measured));
     CHECK(0 == fclose(file));
     CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
-          == mca_pml_umrddt_model_read(path, "a machine", &back, wrong));
+          == mca_pml_umrddt_model_read(path, "a machine", &back, NULL, wrong));
     for (size_t i = 0; i < count; ++i) {
         CHECK(fabs(all[i] - read[i]) <= 0.01 * all[i]);
     }
     /* what was not measured is a comment */
-    measured[0] = false;
+    measured.figure[0] = false;
     file = fopen(path, "w");
     CHECK(NULL != file);
-    CHECK(0 == mca_pml_umrddt_model_write(file, "a machine", &figures, measured, "of now"));
+    CHECK(0 == mca_pml_umrddt_model_write(file, "a machine", &figures, &measured));
     CHECK(0 == fclose(file));
     CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
-          == mca_pml_umrddt_model_read(path, "a machine", &back, wrong));
+          == mca_pml_umrddt_model_read(path, "a machine", &back, NULL, wrong));
     mca_pml_umrddt_figures_default(&figures);
     CHECK(near(figures.near_latency, back.near_latency));
     CHECK(0 == unlink(path));
     (void) setlocale(LC_ALL, "C");
+}
+
+/* A file is added to: what was measured before, and not now, stays; what cards do between two hosts
+ * is not replaced by what they do within one. */
+static void added(void)
+{
+    const char *const lines = "umrddt-model 2\nhardware any\n%s of old\nnear_latency 11\n"
+                              "far_latency 12\ncard_rate 13\ngpu_flush 14\nkey_map 15\n"
+                              "cpu_copy 1 2 3 4 5 6\n";
+    char text[1000], wrong[MCA_PML_UMRDDT_MODEL_TEXT];
+    mca_pml_umrddt_measured_t then, measured;
+    figures_t before, figures;
+    int count = 0;
+
+    for (int both = 0; both < 4; ++both) {
+        bool far_then = 0 != (both & 1), far_now = 0 != (both & 2);
+
+        (void) snprintf(text, sizeof(text), lines, far_then ? "far" : "near");
+        CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD == read_text(text, &before));
+        CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
+              == mca_pml_umrddt_model_read(path, "a machine", &before, &then, wrong));
+        CHECK(then.any && 0 == strcmp("of old", far_then ? then.far : then.near));
+        CHECK('\0' == (far_then ? then.near : then.far)[0]);
+        /* now all but far_latency and the curve is measured, and one that was not before */
+        mca_pml_umrddt_figures_default(&figures);
+        memset(&measured, 0, sizeof(measured));
+        (void) snprintf(far_now ? measured.far : measured.near, MCA_PML_UMRDDT_MODEL_NOTE,
+                        "of now");
+        count = 0;
+#define MEASURE(field, value, help)                                             \
+    measured.figure[count++] =                                                  \
+        0 == strcmp(#field, "near_latency") || 0 == strcmp(#field, "card_rate") \
+        || 0 == strcmp(#field, "gpu_flush") || 0 == strcmp(#field, "key_map")   \
+        || 0 == strcmp(#field, "gpu_launch");
+        MCA_PML_UMRDDT_FIGURES(MEASURE)
+        figures.near_latency = figures.card_rate = figures.gpu_flush = figures.key_map = 21;
+        figures.gpu_launch = 21;
+        mca_pml_umrddt_model_add(&figures, &measured, &before, &then);
+        CHECK(near(21, figures.near_latency) && near(21, figures.key_map));
+        CHECK(near(21, figures.gpu_launch) && near(12, figures.far_latency));
+        CHECK(near(6, figures.cpu_copy[5]) && near(1, figures.cpu_copy[0]));
+        CHECK(near(far_then && !far_now ? 13 : 21, figures.card_rate));
+        CHECK(near(far_then && !far_now ? 14 : 21, figures.gpu_flush));
+        CHECK(0 == strcmp(far_now ? "of now" : far_then ? "of old" : "", measured.far));
+        CHECK(0 == strcmp(far_now ? far_then ? "" : "of old" : "of now", measured.near));
+        count = 0;
+        for (size_t i = 0; i < sizeof(measured.figure) / sizeof(measured.figure[0]); ++i) {
+            count += measured.figure[i] ? 1 : 0;
+        }
+        CHECK(7 == count);
+    }
+    CHECK(0 == unlink(path));
 }
 
 static void places(void)
@@ -502,6 +556,7 @@ int main(void)
     files();
     there_and_back("C");
     there_and_back("de_DE.UTF-8"); /* where it is installed: a comma in numbers */
+    added();
     places();
     printf("test_model: %lu checks\n", checks);
     return 0;

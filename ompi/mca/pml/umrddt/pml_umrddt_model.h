@@ -78,6 +78,13 @@ typedef struct mca_pml_umrddt_figures_t {
     MCA_PML_UMRDDT_CURVES(MCA_PML_UMRDDT_CURVE_FIELD)
 } mca_pml_umrddt_figures_t;
 
+/** How many figures and curves there are. */
+#define MCA_PML_UMRDDT_MODEL_ONE(...) +1
+enum {
+    MCA_PML_UMRDDT_FIGURE_COUNT = 0 MCA_PML_UMRDDT_FIGURES(MCA_PML_UMRDDT_MODEL_ONE),
+    MCA_PML_UMRDDT_CURVE_COUNT = 0 MCA_PML_UMRDDT_CURVES(MCA_PML_UMRDDT_MODEL_ONE)
+};
+
 /** The schemes, in the order in which the first of equals wins. */
 typedef enum mca_pml_umrddt_way_t {
     MCA_PML_UMRDDT_WAY_IPC,
@@ -165,6 +172,17 @@ typedef enum mca_pml_umrddt_model_file_t {
 /** Bytes of a description of hardware, and of what is wrong with a file. */
 #define MCA_PML_UMRDDT_MODEL_TEXT 512
 
+/** Bytes of a line about a measurement. */
+#define MCA_PML_UMRDDT_MODEL_NOTE 128
+
+/** What of a file's figures was measured, and when. */
+typedef struct mca_pml_umrddt_measured_t {
+    bool figure[MCA_PML_UMRDDT_FIGURE_COUNT + MCA_PML_UMRDDT_CURVE_COUNT]; /**< in their order */
+    char near[MCA_PML_UMRDDT_MODEL_NOTE]; /**< by two processes of one host; empty: never */
+    char far[MCA_PML_UMRDDT_MODEL_NOTE];  /**< by those of two hosts; empty: never */
+    bool any;                             /**< the file is for any hardware */
+} mca_pml_umrddt_measured_t;
+
 /**
  * What this machine is, as far as the figures depend on it: processor, GPUs, cards. The same text
  * in every process of it, without a driver. In a few hundred bytes, one line.
@@ -187,27 +205,32 @@ bool mca_pml_umrddt_model_path(const char *hardware, bool system, char *path, si
  *
  * @param[in]  hardware  of this machine; a file for any hardware fits it, too
  * @param[out] figures   written only if all is well
+ * @param[out] measured  as figures; or NULL
  * @param[out] wrong     what is the matter, for the user
  */
 mca_pml_umrddt_model_file_t mca_pml_umrddt_model_read(const char *path, const char *hardware,
                                                       mca_pml_umrddt_figures_t *figures,
+                                                      mca_pml_umrddt_measured_t *measured,
                                                       char wrong[MCA_PML_UMRDDT_MODEL_TEXT]);
 
 /**
- * Write one. @p measured: for each figure and curve, in their order, whether it was; the others are
- * written as comments. @p note: a line about the measurement
+ * Write one. What was not measured is written as comments.
  *
  * @return 0, or -1
  */
 int mca_pml_umrddt_model_write(FILE *file, const char *hardware,
-                               const mca_pml_umrddt_figures_t *figures, const bool *measured,
-                               const char *note);
+                               const mca_pml_umrddt_figures_t *figures,
+                               const mca_pml_umrddt_measured_t *measured);
 
-/** How many figures and curves there are. */
-#define MCA_PML_UMRDDT_MODEL_ONE(...) +1
-enum {
-    MCA_PML_UMRDDT_FIGURE_COUNT = 0 MCA_PML_UMRDDT_FIGURES(MCA_PML_UMRDDT_MODEL_ONE),
-    MCA_PML_UMRDDT_CURVE_COUNT = 0 MCA_PML_UMRDDT_CURVES(MCA_PML_UMRDDT_MODEL_ONE)
-};
+/**
+ * Add to what was measured now what was measured before: figures that were not, now; and those of
+ * the wire between cards (card_*, gpu_flush), if two hosts measured them then and one does now.
+ *
+ * @param[in,out] figures, measured  of now
+ */
+void mca_pml_umrddt_model_add(mca_pml_umrddt_figures_t *figures,
+                              mca_pml_umrddt_measured_t *measured,
+                              const mca_pml_umrddt_figures_t *before,
+                              const mca_pml_umrddt_measured_t *measured_before);
 
 #endif /* MCA_PML_UMRDDT_MODEL_H */

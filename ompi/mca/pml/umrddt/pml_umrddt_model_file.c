@@ -13,6 +13,8 @@
  *
  *   umrddt-model 2
  *   hardware TEXT, or: any
+ *   near TEXT        (of the measurement by two processes of one host, if there was one)
+ *   far TEXT         (of that by those of two hosts)
  *   # a comment
  *   NAME VALUE, or NAME and the six values of a curve
  */
@@ -172,20 +174,24 @@ bool mca_pml_umrddt_model_path(const char *hardware, bool system, char *path, si
  * Reading
  * ------------------------------------------------------------------------------------------- */
 
-/** A figure or a curve by its name. @return NULL: there is none */
-static double *find(mca_pml_umrddt_figures_t *figures, const char *name, unsigned *count)
+/** A figure or a curve by its name. @param[out] index  among all. @return NULL: there is none */
+static double *find(mca_pml_umrddt_figures_t *figures, const char *name, unsigned *count,
+                    unsigned *index)
 {
     *count = 1;
+    *index = 0;
 #define FIND_FIGURE(field, value, help) \
     if (0 == strcmp(name, #field)) {    \
         return &figures->field;         \
-    }
+    }                                   \
+    ++*index;
     MCA_PML_UMRDDT_FIGURES(FIND_FIGURE)
     *count = MCA_PML_UMRDDT_CURVE_POINTS;
 #define FIND_CURVE(field, help)      \
     if (0 == strcmp(name, #field)) { \
         return figures->field;       \
-    }
+    }                                \
+    ++*index;
     MCA_PML_UMRDDT_CURVES(FIND_CURVE)
     return NULL;
 }
@@ -224,13 +230,14 @@ static bool number(const char **text, double *value)
 }
 
 /** A line behind the head. @return false: it makes no sense */
-static bool read_line(const char *line, mca_pml_umrddt_figures_t *figures)
+static bool read_line(const char *line, mca_pml_umrddt_figures_t *figures,
+                      mca_pml_umrddt_measured_t *measured)
 {
     size_t length = strcspn(line, " \t");
     const char *rest = line + length;
     char name[64];
     double *values;
-    unsigned count;
+    unsigned count, index;
 
     if ('\0' == line[0] || '#' == line[0]) {
         return true;
@@ -240,18 +247,29 @@ static bool read_line(const char *line, mca_pml_umrddt_figures_t *figures)
     }
     memcpy(name, line, length);
     name[length] = '\0';
-    values = find(figures, name, &count);
+    if (0 == strcmp(name, "near") || 0 == strcmp(name, "far")) {
+        rest += strspn(rest, " \t");
+        (void) snprintf('n' == name[0] ? measured->near : measured->far, MCA_PML_UMRDDT_MODEL_NOTE,
+                        "%s", rest);
+        return '\0' != *rest;
+    }
+    values = find(figures, name, &count, &index);
     for (unsigned i = 0; NULL != values && i < count; ++i) {
         if (!number(&rest, &values[i])) {
             return false;
         }
     }
-    return NULL != values && '\0' == rest[strspn(rest, " \t")];
+    if (NULL == values || '\0' != rest[strspn(rest, " \t")]) {
+        return false;
+    }
+    measured->figure[index] = true;
+    return true;
 }
 
 /** The lines of an open file. */
 static mca_pml_umrddt_model_file_t read_lines(FILE *file, const char *hardware,
-                                              mca_pml_umrddt_figures_t *figures, char *wrong)
+                                              mca_pml_umrddt_figures_t *figures,
+                                              mca_pml_umrddt_measured_t *measured, char *wrong)
 {
     char line[LINE];
     unsigned number_of = 0;
@@ -287,7 +305,8 @@ static mca_pml_umrddt_model_file_t read_lines(FILE *file, const char *hardware,
                                 line + strlen("hardware "));
                 return MCA_PML_UMRDDT_MODEL_FILE_FOREIGN;
             }
-        } else if (!read_line(line, figures)) {
+            measured->any = 0 == strcmp(line + strlen("hardware "), ANY);
+        } else if (!read_line(line, figures, measured)) {
             (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT, "line %u makes no sense: %.200s",
                             number_of, line);
             return MCA_PML_UMRDDT_MODEL_FILE_MALFORMED;
@@ -303,9 +322,11 @@ static mca_pml_umrddt_model_file_t read_lines(FILE *file, const char *hardware,
 
 mca_pml_umrddt_model_file_t mca_pml_umrddt_model_read(const char *path, const char *hardware,
                                                       mca_pml_umrddt_figures_t *figures,
+                                                      mca_pml_umrddt_measured_t *measured,
                                                       char wrong[MCA_PML_UMRDDT_MODEL_TEXT])
 {
     mca_pml_umrddt_figures_t read;
+    mca_pml_umrddt_measured_t seen;
     mca_pml_umrddt_model_file_t result;
     FILE *file = fopen(path, "re");
 
@@ -314,10 +335,14 @@ mca_pml_umrddt_model_file_t mca_pml_umrddt_model_read(const char *path, const ch
         return MCA_PML_UMRDDT_MODEL_FILE_ABSENT;
     }
     mca_pml_umrddt_figures_default(&read);
-    result = read_lines(file, hardware, &read, wrong);
+    memset(&seen, 0, sizeof(seen));
+    result = read_lines(file, hardware, &read, &seen, wrong);
     (void) fclose(file);
     if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
         *figures = read;
+        if (NULL != measured) {
+            *measured = seen;
+        }
     }
     return result;
 }
@@ -347,27 +372,76 @@ static void write_number(FILE *file, double value)
 }
 
 int mca_pml_umrddt_model_write(FILE *file, const char *hardware,
-                               const mca_pml_umrddt_figures_t *figures, const bool *measured,
-                               const char *note)
+                               const mca_pml_umrddt_figures_t *figures,
+                               const mca_pml_umrddt_measured_t *measured)
 {
-    (void) fprintf(file, TITLE " %d\nhardware %s\n# %s\n# us, and bytes a us\n",
-                   MCA_PML_UMRDDT_MODEL_VERSION, hardware, note);
-#define WRITE_FIGURE(field, value, help)                                                    \
-    (void) fprintf(file, "# %s%s\n%s" #field, help,                                         \
-                   *measured ? "" : " (not measured, the default)", *measured ? "" : "# "); \
-    write_number(file, figures->field);                                                     \
-    (void) fprintf(file, "\n");                                                             \
-    ++measured;
+    const bool *was = measured->figure;
+
+    (void) fprintf(file, TITLE " %d\nhardware %s\n", MCA_PML_UMRDDT_MODEL_VERSION, hardware);
+    if ('\0' != measured->near[0]) {
+        (void) fprintf(file, "near %s\n", measured->near);
+    }
+    if ('\0' != measured->far[0]) {
+        (void) fprintf(file, "far %s\n", measured->far);
+    }
+    (void) fprintf(file, "# us, and bytes a us\n");
+#define WRITE_FIGURE(field, value, help)                                                        \
+    (void) fprintf(file, "# %s%s\n%s" #field, help, *was ? "" : " (not measured, the default)", \
+                   *was ? "" : "# ");                                                           \
+    write_number(file, figures->field);                                                         \
+    (void) fprintf(file, "\n");                                                                 \
+    ++was;
     MCA_PML_UMRDDT_FIGURES(WRITE_FIGURE)
     (void) fprintf(file, "# by blocks of 8, 64, 512, 4096, 32768 and 262144 bytes\n");
-#define WRITE_CURVE(field, help)                                                            \
-    (void) fprintf(file, "# %s%s\n%s" #field, help,                                         \
-                   *measured ? "" : " (not measured, the default)", *measured ? "" : "# "); \
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {                                 \
-        write_number(file, figures->field[i]);                                              \
-    }                                                                                       \
-    (void) fprintf(file, "\n");                                                             \
-    ++measured;
+#define WRITE_CURVE(field, help)                                                                \
+    (void) fprintf(file, "# %s%s\n%s" #field, help, *was ? "" : " (not measured, the default)", \
+                   *was ? "" : "# ");                                                           \
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {                                     \
+        write_number(file, figures->field[i]);                                                  \
+    }                                                                                           \
+    (void) fprintf(file, "\n");                                                                 \
+    ++was;
     MCA_PML_UMRDDT_CURVES(WRITE_CURVE)
     return 0 == fflush(file) && !ferror(file) ? 0 : -1;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Several measurements
+ * ------------------------------------------------------------------------------------------- */
+
+/** True if the figure of before stays. */
+static bool stays(const char *name, bool was, bool is, bool wire_was)
+{
+    return was
+           && (!is
+               || (wire_was
+                   && (0 == strncmp(name, "card_", strlen("card_"))
+                       || 0 == strcmp(name, "gpu_flush"))));
+}
+
+void mca_pml_umrddt_model_add(mca_pml_umrddt_figures_t *figures,
+                              mca_pml_umrddt_measured_t *measured,
+                              const mca_pml_umrddt_figures_t *before,
+                              const mca_pml_umrddt_measured_t *measured_before)
+{
+    /* a card that writes to its own host says little of the wire */
+    const bool wire_was = '\0' == measured->far[0] && '\0' != measured_before->far[0];
+    const bool *was = measured_before->figure;
+    bool *is = measured->figure;
+
+#define ADD(field, ...)                                                 \
+    if (stays(#field, *was, *is, wire_was)) {                           \
+        memcpy(&figures->field, &before->field, sizeof(before->field)); \
+        *is = true;                                                     \
+    }                                                                   \
+    ++was;                                                              \
+    ++is;
+    MCA_PML_UMRDDT_FIGURES(ADD)
+    MCA_PML_UMRDDT_CURVES(ADD)
+    if ('\0' == measured->near[0]) {
+        memcpy(measured->near, measured_before->near, sizeof(measured->near));
+    }
+    if ('\0' == measured->far[0]) {
+        memcpy(measured->far, measured_before->far, sizeof(measured->far));
+    }
 }

@@ -128,7 +128,7 @@ static bool read_file(struct mca_pml_umrddt_pairs_t *pairs, const char *path, co
 {
     char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
     mca_pml_umrddt_model_file_t result =
-        mca_pml_umrddt_model_read(path, hardware, &pairs->figures, wrong);
+        mca_pml_umrddt_model_read(path, hardware, &pairs->figures, NULL, wrong);
 
     if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
         (void) snprintf(pairs->why, sizeof(pairs->why), "%.500s", path);
