@@ -745,23 +745,23 @@ bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_um
 {
     bool gpu = mca_pml_umrddt_on_gpu(where), other = to_gpu(comm, gpu), declines;
     opal_iov_cache_layout_t *layout;
-    unsigned ways, kind;
+    unsigned schemes, kind;
     uint64_t memo;
 
     if (MCA_PML_UMRDDT_SCHEME_AUTO != comm->scheme || where->mixed
         || OMPI_SUCCESS != mca_pml_umrddt_layout(datatype, count, &layout)) {
         return false;
     }
-    ways = ways_of(mca_pml_umrddt_pairs_offered(comm, peer, where, other, layout->size));
+    schemes = mca_pml_umrddt_pairs_offered(comm, peer, where, other, layout->size);
     /* what the verdict depends on but the layout, in 5 bits: two bits of the memo for each */
     kind = (is_near(peer) ? 1u : 0) | (gpu ? 2u : 0) | (other ? 4u : 0)
-           | (0 != (ways & WAY_BIT(MCA_PML_UMRDDT_WAY_IPC)) ? 8u : 0) | (peer->has_card ? 16u : 0);
+           | (0 != (schemes & MCA_PML_UMRDDT_BY_IPC) ? 8u : 0) | (peer->has_card ? 16u : 0);
     memo = __atomic_load_n(&layout->memo[MCA_PML_UMRDDT_MEMO_DECLINED], __ATOMIC_RELAXED)
            >> (2 * kind);
     if (0 != (memo & 1)) {
         declines = 0 != (memo & 2);
     } else {
-        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, ways);
+        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, ways_of(schemes));
         (void) __atomic_fetch_or(&layout->memo[MCA_PML_UMRDDT_MEMO_DECLINED],
                                  (uint64_t) (declines ? 3 : 1) << (2 * kind), __ATOMIC_RELAXED);
     }
