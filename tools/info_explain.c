@@ -101,14 +101,15 @@ mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern_read(mca_pml_umrddt_comm_t *comm
  * Parameters, as the component has registered them
  * ------------------------------------------------------------------------------------------- */
 
-#define PARAMETER(name, field)                                       \
-    {                                                                \
-        "pml_umrddt_" name, offsetof(mca_pml_umrddt_params_t, field) \
+#define PARAMETER(name, field)                                        \
+    {                                                                 \
+        "pml_umrddt_" name, offsetof(mca_pml_umrddt_params_t, field), \
+            sizeof(((mca_pml_umrddt_params_t *) NULL)->field)         \
     }
 
 static const struct {
     const char *name;
-    size_t at;
+    size_t at, size;
 } parameters[] = {
     PARAMETER("min_size", min_size),
     PARAMETER("memory", memory),
@@ -149,10 +150,19 @@ static bool read_parameters(void)
 {
     for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); ++i) {
         char *field = (char *) &mca_pml_umrddt.params + parameters[i].at;
+        union {
+            int number;
+            size_t size;
+        } value = {.size = 0};
 
-        if (!read_parameter(parameters[i].name, 1, field)) {
+        if (!read_parameter(parameters[i].name, 1, &value)) {
             fprintf(stderr, "umrddt_info: there is no parameter %s\n", parameters[i].name);
             return false;
+        }
+        if (sizeof(bool) == parameters[i].size) {
+            *(bool *) field = 0 != value.number; /* MPI_T has an int for it */
+        } else {
+            memcpy(field, &value, parameters[i].size);
         }
     }
     /* an empty one is not written */
