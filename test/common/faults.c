@@ -29,13 +29,14 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static bool is_of_card(const char *what)
+static bool is_of_card_or_process(const char *what)
 {
 #define SAME(name, how, help)       \
     if (0 == strcmp(what, #name)) { \
         return true;                \
     }
     FAULTS_OF_CARDS(SAME)
+    FAULTS_OF_PROCESSES(SAME)
     return false;
 }
 
@@ -46,7 +47,7 @@ static bool is_of_gpu(const char *what)
         return true;                                               \
     }
     UMRDDT_CUDA_FUNCTIONS(OF_GPUS)
-    return 0 == strcmp(what, "kernel") || 0 == strcmp(what, "copy");
+    return 0 == strcmp(what, "kernel") || 0 == strcmp(what, "copy") || 0 == strcmp(what, "call");
 }
 
 int faults_add(struct faults *faults, const char *what, uint64_t first, uint64_t last, uint64_t how)
@@ -60,7 +61,7 @@ int faults_add(struct faults *faults, const char *what, uint64_t first, uint64_t
         }
     }
     if (FAULTS_MAX == faults->count || sizeof(fault->what) <= strlen(what)
-        || (!is_of_card(what) && (!is_of_gpu(what) || MOST_ERROR < how))) {
+        || (!is_of_card_or_process(what) && (!is_of_gpu(what) || MOST_ERROR < how))) {
         return -1;
     }
     memset(fault, 0, sizeof(*fault));
@@ -274,10 +275,12 @@ void faults_help(FILE *file)
         "  WHAT of cards:\n");
 #define ROW(name, how, help) fprintf(file, "    %-7s %-5s  %s\n", #name, how, help);
     FAULTS_OF_CARDS(ROW)
+    fprintf(file, "  WHAT of processes into which libumrddt_failing is loaded, too:\n");
+    FAULTS_OF_PROCESSES(ROW)
     fprintf(
         file,
         "  WHAT of GPUs: 'kernel' or 'copy', that a device begins (it spoils the context), or a\n"
-        "  function of the driver, whose call then does nothing; HOW is the number of the error\n"
+        "  function of the driver ('call': any), whose call then does nothing; HOW is the number of the error\n"
         "  (default 2, CUDA_ERROR_OUT_OF_MEMORY; of kernel and copy 700). Also:\n");
     for (i = 0; i < COUNT(aliases); i++) {
         fprintf(file, "    %-7s        %s\n", aliases[i].name, aliases[i].function);

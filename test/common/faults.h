@@ -27,7 +27,8 @@
 
 /** One of them. */
 struct fault {
-    char what[48];   /**< "write", ...: FAULTS_OF_CARDS, or a function of the CUDA driver */
+    char what[48];   /**< "write", ...: FAULTS_OF_CARDS, FAULTS_OF_PROCESSES, or a function of
+                        the CUDA driver, or "call": of any */
     uint64_t first;  /**< occurrences that it is about, counted from 1 in each process ... */
     uint64_t last;   /**< ... the last of them included */
     uint64_t chance; /**< not 0: of these, one in so many, drawn */
@@ -42,6 +43,8 @@ struct faults {
 
 /** What cards do: name, what HOW is ("": none), help. */
 #define FAULTS_OF_CARDS(X)                                                                     \
+    X(command, "",                                                                             \
+      "a command to the kernel fails for want of memory, of any kind but one that gives back") \
     X(mkey, "", "the creation of an mkey fails")                                               \
     X(reg, "", "a registration fails")                                                         \
     X(umr, "", "a UMR work request completes with an error")                                   \
@@ -65,6 +68,12 @@ enum fault_of_card {
 #undef FAULT_NUMBER
     FAULT_OF_CARD_MAX
 };
+
+/** What libumrddt_failing makes fail (test/connectx/failing.c): calls by umrddt's own components.
+ */
+#define FAULTS_OF_PROCESSES(X)                                                           \
+    X(malloc, "", "an allocation fails, of malloc, calloc, realloc, memalign or strdup") \
+    X(post, "", "a work request, or a receive, is not taken (ENOMEM)")
 
 /**
  * Add the faults of a text to a plan. Those of another rank (OMPI_COMM_WORLD_RANK, PMIX_RANK) are

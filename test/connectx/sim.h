@@ -96,6 +96,7 @@ struct sim {
     uint64_t srqs_now;
     uint64_t mkeys_now;
     uint64_t ever[FAULT_OF_CARD_MAX]; /**< occurrences of what can go wrong */
+    uint64_t faults_before;           /**< those of plans before */
     bool well;                        /**< for now nothing goes wrong */
     uint64_t rnr_left;                /**< messages that come are refused so often yet ... */
     bool rnr_over;                    /**< ... or have been: the next one is not */
@@ -140,7 +141,8 @@ const struct fault *sim_fault(enum fault_of_card what);
  *                  here; NULL: the same
  * @param[in] on    0: for now nothing goes wrong, nor is counted
  *
- * @retval 0 or -1: it is none, and nothing has changed
+ * @return how many came about since the last plan was set, or -1: it is none, and nothing has
+ * changed
  */
 int umrddt_sim_faults(const char *plan, int on);
 

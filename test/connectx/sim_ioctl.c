@@ -260,6 +260,16 @@ static int devx_obj(struct sim_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     }
 }
 
+/* Does libibverbs only ask whether a form of commands is known? */
+static bool is_question(struct ib_uverbs_ioctl_hdr *hdr)
+{
+    return UVERBS_OBJECT_DEVICE == hdr->object_id
+           && (UVERBS_METHOD_INVOKE_WRITE != hdr->method_id
+               || NULL == attr_of(hdr, UVERBS_ATTR_WRITE_CMD)
+               || (NULL == attr_of(hdr, UVERBS_ATTR_CORE_IN)
+                   && NULL == attr_of(hdr, UVERBS_ATTR_CORE_OUT)));
+}
+
 /* Where a device is gone, only what was made on it can be given back. */
 static bool makes_something(struct ib_uverbs_ioctl_hdr *hdr)
 {
@@ -292,8 +302,13 @@ int sim_cmd_ioctl(struct sim_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr,
                   const struct sim_gpu_memory *gpu)
 {
     sim.count.commands++;
-    if (0 != (sim.gone & 1u << ctx->device) && makes_something(hdr)) {
-        return EIO;
+    if (makes_something(hdr)) {
+        if (0 != (sim.gone & 1u << ctx->device)) {
+            return EIO;
+        }
+        if (!is_question(hdr) && NULL != sim_fault(FAULT_command)) {
+            return ENOMEM;
+        }
     }
     switch (hdr->object_id) {
     case UVERBS_OBJECT_DEVICE:

@@ -88,6 +88,7 @@ __attribute__((visibility("default"))) int umrddt_sim_faults(const char *plan, i
 {
     struct faults faults = {0};
     char error[128];
+    int came;
 
     if (0 != faults_parse(plan, &faults, error, sizeof(error))) {
         return -1;
@@ -96,10 +97,12 @@ __attribute__((visibility("default"))) int umrddt_sim_faults(const char *plan, i
     if (NULL != plan) {
         sim.conf.faults = faults;
         memset(sim.ever, 0, sizeof(sim.ever));
+        sim.faults_before = sim.count.faults;
     }
     sim.well = 0 == on;
+    came = (int) (sim.count.faults - sim.faults_before);
     pthread_mutex_unlock(&sim.lock);
-    return 0;
+    return came;
 }
 
 void *sim_obj_new(struct sim_ctx *ctx, enum sim_kind kind, size_t size)

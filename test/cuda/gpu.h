@@ -116,7 +116,7 @@ void gpu_count_help(FILE *file);
 CUresult gpu_count_call(enum gpu_function function);
 
 /** As umrddt_gpu_faults, with the lock held. */
-void gpu_count_faults(const struct faults *faults, bool on);
+int gpu_count_faults(const struct faults *faults, bool on);
 
 /**
  * For programs, which find it by its name.
@@ -125,9 +125,13 @@ void gpu_count_faults(const struct faults *faults, bool on);
  *                  NULL: the same
  * @param[in] on    0: for now nothing goes wrong, nor is counted for the plan
  *
- * @retval 0 or -1: it is none, and nothing has changed
+ * @return how many came about since the last plan was set, or -1: it is none, and nothing has
+ * changed
  */
 int umrddt_gpu_faults(const char *plan, int on);
+
+/** The function that was the last to fail on demand, or "". */
+const char *umrddt_gpu_faults_last(void);
 
 /* ---- beginnings (gpu_device.c) ---- */
 

@@ -18,6 +18,8 @@ struct gpu_counters gpu_count;
 /* Guarded by gpu_lock, as all counters are. */
 static uint64_t calls[GPU_FN_MAX];
 static uint64_t before_plan[GPU_FN_MAX]; /* calls that the plan of faults does not count */
+static const char *last = "";            /* what failed on demand */
+static uint64_t calls_of_plan;           /* of any function, that it counts */
 static bool well;                        /* for now nothing goes wrong */
 
 static const struct {
@@ -52,8 +54,12 @@ CUresult gpu_count_call(enum gpu_function function)
     }
     fault = faults_hit(&gpu_conf.faults, functions[function].name, functions[function].base,
                        calls[function] - before_plan[function]);
+    if (NULL == fault && !of_device) {
+        fault = faults_hit(&gpu_conf.faults, "call", NULL, ++calls_of_plan);
+    }
     if (NULL != fault) {
         gpu_count.injected++;
+        last = functions[function].name;
         return 0 != fault->how ? (CUresult) fault->how
                : of_device     ? CUDA_ERROR_ILLEGAL_ADDRESS
                                : CUDA_ERROR_OUT_OF_MEMORY;
@@ -61,13 +67,23 @@ CUresult gpu_count_call(enum gpu_function function)
     return CUDA_SUCCESS;
 }
 
-void gpu_count_faults(const struct faults *faults, bool on)
+int gpu_count_faults(const struct faults *faults, bool on)
 {
+    static uint64_t injected_before;
+
     if (NULL != faults) {
         gpu_conf.faults = *faults;
         memcpy(before_plan, calls, sizeof(before_plan));
+        calls_of_plan = 0;
+        injected_before = gpu_count.injected;
     }
     well = !on;
+    return (int) (gpu_count.injected - injected_before);
+}
+
+GPU_EXPORT const char *umrddt_gpu_faults_last(void)
+{
+    return last;
 }
 
 void gpu_count_print(FILE *file)

@@ -59,14 +59,15 @@ GPU_EXPORT int umrddt_gpu_faults(const char *plan, int on)
 {
     struct faults faults = {0};
     char error[128];
+    int came;
 
     if (0 != faults_parse(plan, &faults, error, sizeof(error))) {
         return -1;
     }
     pthread_mutex_lock(&gpu_lock);
-    gpu_count_faults(NULL == plan ? NULL : &faults, 0 != on);
+    came = gpu_count_faults(NULL == plan ? NULL : &faults, 0 != on);
     pthread_mutex_unlock(&gpu_lock);
-    return 0;
+    return came;
 }
 
 /* At exit only: the library is never unloaded (it is linked so). */

@@ -24,7 +24,7 @@
  * - behind: small chunks, so that the sender is through before the receiver (whose GPU is slow)
  * - named: the info key of a communicator names the scheme
  * - broken: the sender's GPU breaks for good: both ranks are told, and nothing hangs
- * - lost: a copy fails at the receiver (rank 1), which is told
+ * - lost: a copy fails twice at the receiver (rank 1), which is told
  *
  * Every byte is checked, those between the pieces too.
  */

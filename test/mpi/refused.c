@@ -14,6 +14,9 @@
  * to carry after all. All of it is to arrive, and in order: messages that go both ways, many at
  * once; whose communicator is freed when they are over; and some before MPI_Finalize.
  *
+ * --mode receives,exchange,freed: instead, it refuses to receive what umrddt receives by it. A
+ * message whose first reply is refused goes by the host PML at once.
+ *
  * Nothing but umrddt may be interposed in this way; so the host's function is replaced where Open
  * MPI has chosen the host, before umrddt takes its functions over: mca_base_components_close is
  * what it calls there first. All else in this directory is public MPI only.
@@ -41,6 +44,9 @@ enum {
 };
 
 static mca_pml_base_module_isend_fn_t host_isend;
+static mca_pml_base_module_irecv_fn_t host_irecv;
+static mca_pml_base_module_irecv_init_fn_t host_irecv_init;
+static bool receives;
 static bool armed;
 static int left = -1; /* refusals before the next one is taken; -1: to be drawn */
 static uint64_t draws = 1;
@@ -52,13 +58,37 @@ static int reason(void)
     return 0 == mpitest_random(&draws) % 4 ? OMPI_ERROR : OMPI_ERR_OUT_OF_RESOURCE;
 }
 
+static bool own(int tag)
+{
+    return mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, 0) <= tag
+           && mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, MCA_PML_UMRDDT_MAX_SLOTS - 1) >= tag;
+}
+
+static int irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                 ompi_communicator_t *comm, ompi_request_t **request)
+{
+    if (armed && own(tag) && 0 == mpitest_random(&draws) % 3) {
+        ++refusals;
+        return reason();
+    }
+    return host_irecv(buf, count, datatype, src, tag, comm, request);
+}
+
+/* With threads umrddt listens by these. */
+static int irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                      ompi_communicator_t *comm, ompi_request_t **request)
+{
+    if (armed && own(tag) && 0 == mpitest_random(&draws) % 3) {
+        ++refusals;
+        return reason();
+    }
+    return host_irecv_init(buf, count, datatype, src, tag, comm, request);
+}
+
 static int isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
                  mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
 {
-    bool own = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, 0) <= tag
-               && mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, MCA_PML_UMRDDT_MAX_SLOTS - 1) >= tag;
-
-    if (armed && own) {
+    if (armed && own(tag)) {
         if (-1 == left) {
             left = 1 + (int) (mpitest_random(&draws) % REFUSALS);
         }
@@ -87,7 +117,14 @@ int mca_base_components_close(int output_id, opal_list_t *components,
     if (NULL == host_isend && NULL != mca_pml.pml_isend && NULL != skip
         && 0 == strcmp(skip->mca_type_name, "pml")) {
         host_isend = mca_pml.pml_isend;
-        mca_pml.pml_isend = isend;
+        host_irecv = mca_pml.pml_irecv;
+        host_irecv_init = mca_pml.pml_irecv_init;
+        if (receives) {
+            mca_pml.pml_irecv = irecv;
+            mca_pml.pml_irecv_init = irecv_init;
+        } else {
+            mca_pml.pml_isend = isend;
+        }
     }
     return next(output_id, components, skip);
 }
@@ -139,9 +176,12 @@ static const mpitest_part_t parts[] = {{"exchange", exchange}, {"freed", freed},
 
 int main(int argc, char **argv)
 {
-    pvars_t before, after, since;
+    pvars_t before, after, since, all;
     uint64_t state;
 
+    for (int i = 1; i < argc; ++i) {
+        receives = receives || NULL != strstr(argv[i], "receives"); /* --mode, before MPI_Init */
+    }
     mpitest_init(&argc, &argv, "refused", 5, MPI_THREAD_SINGLE);
     if (PVARS_MAX != pvars_open()) {
         mpitest_skip("umrddt is not there");
@@ -153,9 +193,15 @@ int main(int argc, char **argv)
     mpitest_run(parts);
     pvars_read(&after);
     pvars_subtract(&after, &before, &since);
-    pvars_close();
     CHECK(0 < refusals);
-    CHECK_INT(since.value[PVARS_CONTROL_REFUSED], refusals);
+    if (receives) {
+        pvars_sum(&since, &all);
+        CHECK(0 != mpitest.rank || 0 < all.value[PVARS_CONTROL_REFUSED]);
+        CHECK(0 != mpitest.rank || 0 < all.value[PVARS_TAKEN_SENDS]);
+    } else {
+        CHECK_INT(since.value[PVARS_CONTROL_REFUSED], refusals);
+    }
+    pvars_close();
     state = mpitest.seed;
     all_at_once(MPI_COMM_WORLD, &state); /* and what follows is the end */
     return mpitest_finish();

@@ -194,7 +194,7 @@ typedef struct mca_pml_umrddt_params_t {
     X(fallback_other, "  no memory, or the host PML refused a control message")                   \
     X(failures, "Puts that failed after the receiver had named its keys")                         \
     X(control_messages, "RTS, replies and failure notices sent")                                  \
-    X(control_refused, "Times that the host PML refused to send what a peer waits for, and was "  \
+    X(control_refused, "Times that the host PML refused to carry what a peer waits for, and was " \
                        "asked again")                                                             \
     X(control_bytes, "Bytes in those")                                                            \
     X(rounds, "CTS sent: rounds of keys named to senders")                                        \
@@ -473,6 +473,7 @@ typedef struct mca_pml_umrddt_recv_t {
     mca_pml_umrddt_stage_t spill; /**< where it puts the data if it must not put it in the buffer */
     bool named;                   /**< the data's source and tag are the message's */
     mca_pml_umrddt_transit_t transit;
+    time_t refused; /**< of the data, by the host: mca_pml_umrddt_hopeless */
     int fill_error; /**< for the user, once the bytes have been brought */
     size_t fill_ucount;
 } mca_pml_umrddt_recv_t;
@@ -672,6 +673,10 @@ void mca_pml_umrddt_interpose(void);
 int mca_pml_umrddt_finalize(void);
 
 /* pml_umrddt_comm.c */
+/** Records that add_comm takes where there is no memory. @return OMPI_SUCCESS or
+ * OMPI_ERR_OUT_OF_RESOURCE */
+int mca_pml_umrddt_comms_init(void);
+void mca_pml_umrddt_comms_fini(void);
 int mca_pml_umrddt_add_comm(struct ompi_communicator_t *comm);
 int mca_pml_umrddt_del_comm(struct ompi_communicator_t *comm);
 

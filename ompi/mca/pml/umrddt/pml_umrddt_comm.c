@@ -125,6 +125,40 @@ static void guard_all(void)
     }
 }
 
+/** MPI_Init does not look whether a PML takes the communicators that are there from the start. */
+static mca_pml_umrddt_comm_t *spare[2];
+
+int mca_pml_umrddt_comms_init(void)
+{
+    for (size_t i = 0; i < sizeof(spare) / sizeof(spare[0]); ++i) {
+        spare[i] = OBJ_NEW(mca_pml_umrddt_comm_t);
+        if (NULL == spare[i]) {
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        }
+    }
+    return OMPI_SUCCESS;
+}
+
+void mca_pml_umrddt_comms_fini(void)
+{
+    for (size_t i = 0; i < sizeof(spare) / sizeof(spare[0]); ++i) {
+        if (NULL != spare[i]) {
+            OBJ_RELEASE(spare[i]);
+        }
+    }
+}
+
+static mca_pml_umrddt_comm_t *comm_new(void)
+{
+    mca_pml_umrddt_comm_t *comm = OBJ_NEW(mca_pml_umrddt_comm_t);
+
+    for (size_t i = 0; i < sizeof(spare) / sizeof(spare[0]) && NULL == comm; ++i) {
+        comm = spare[i];
+        spare[i] = NULL;
+    }
+    return comm;
+}
+
 int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
 {
     uint32_t index = UMRDDT_COMM_INDEX(ompi_comm);
@@ -142,7 +176,7 @@ int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
         /* not to be ignored: a peer may know the communicator and send an envelope on it */
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    comm = OBJ_NEW(mca_pml_umrddt_comm_t);
+    comm = comm_new();
     if (NULL == comm) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }

@@ -57,7 +57,8 @@ static bool lists_init(void)
     mca_pml_umrddt.scratch_size = mca_pml_umrddt_reply_room();
     mca_pml_umrddt.scratch = malloc(mca_pml_umrddt.scratch_size);
     mca_pml_umrddt.seen = mca_pml_umrddt_seen_new();
-    has_memory = OMPI_SUCCESS == mca_pml_umrddt_control_init() && NULL != mca_pml_umrddt.scratch
+    has_memory = OMPI_SUCCESS == mca_pml_umrddt_control_init()
+                 && OMPI_SUCCESS == mca_pml_umrddt_comms_init() && NULL != mca_pml_umrddt.scratch
                  && NULL != mca_pml_umrddt.seen;
     mca_pml_umrddt.lists_ready = true;
     return has_memory;
@@ -74,6 +75,7 @@ static void lists_fini(void)
     free(mca_pml_umrddt.seen);
     mca_pml_umrddt_recv_small_fini();
     mca_pml_umrddt_peers_free();
+    mca_pml_umrddt_comms_fini();
     OBJ_DESTRUCT(&mca_pml_umrddt.recvs);
     OBJ_DESTRUCT(&mca_pml_umrddt.sends);
     OBJ_DESTRUCT(&mca_pml_umrddt.listeners);

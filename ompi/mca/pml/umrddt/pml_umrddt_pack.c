@@ -259,10 +259,15 @@ static opal_umrddt_gpu_place_t place_of_scratch(const chunk_t *chunk)
 static int copy(mca_pml_umrddt_pack_t *pack, chunk_t *chunk, const opal_umrddt_gpu_place_t *users,
                 const opal_umrddt_gpu_place_t *wires)
 {
-    int rc =
-        opal_umrddt_gpu_copy(pack->engine, pack->job.in ? wires : users,
-                             pack->job.in ? users : wires, chunk->start, chunk->end, &chunk->copy);
+    /* A sender that cannot has the host PML. What a receiver cannot unpack is lost: once more. */
+    int tries = pack->job.in ? 2 : 1;
+    int rc;
 
+    do {
+        rc = opal_umrddt_gpu_copy(pack->engine, pack->job.in ? wires : users,
+                                  pack->job.in ? users : wires, chunk->start, chunk->end,
+                                  &chunk->copy);
+    } while (OPAL_SUCCESS != rc && 0 < --tries);
     if (OPAL_SUCCESS != rc) {
         chunk->copy = NULL;
         return rc;

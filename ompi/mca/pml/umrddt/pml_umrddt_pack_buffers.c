@@ -14,6 +14,9 @@
  *
  * The list is short: as many buffers as a few messages have chunks. A card that was refused a GPU's
  * memory is not asked at each message: what is refused stays in the list, as such.
+ *
+ * What a card wrote to a GPU, and could not be flushed, may land at any time. So the buffer that it
+ * went to is never used again, nor are others of GPUs taken by this process.
  */
 
 #include "ompi_config.h"
@@ -32,6 +35,7 @@ typedef mca_pml_umrddt_pack_buffer_t buffer_t;
 
 static buffer_t *idle;
 static size_t idle_bytes;
+static buffer_t *spoiled;
 
 /** The place of an endpoint's card among those of this process (btl_umr_card.h). */
 static uint32_t card_of(mca_btl_umr_endpoint_t *endpoint)
@@ -175,6 +179,9 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
     size_t room = 4096;
     buffer_t **link = &idle;
 
+    if (OPAL_UNLIKELY(device && NULL != spoiled)) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
     while (room < size) {
         room *= 2;
     }
@@ -199,6 +206,11 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
 
 void mca_pml_umrddt_pack_buffer_put(buffer_t *buffer)
 {
+    if (OPAL_UNLIKELY(buffer->spoiled)) {
+        buffer->next = spoiled;
+        spoiled = buffer;
+        return;
+    }
     buffer->next = idle;
     idle = buffer;
     idle_bytes += buffer->room;
@@ -212,5 +224,11 @@ void mca_pml_umrddt_pack_buffers_close(void)
 {
     while (evict()) {
         ;
+    }
+    while (NULL != spoiled) {
+        buffer_t *buffer = spoiled;
+
+        spoiled = buffer->next;
+        buffer_free(buffer);
     }
 }

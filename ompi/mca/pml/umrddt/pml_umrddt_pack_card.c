@@ -245,6 +245,7 @@ static void visible(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk, 
                        "the message fails");
         pack->failed = true;
         chunk->lost = true;
+        chunk->buffer->spoiled = true;
     }
     mca_pml_umrddt_pack_arrived(pack, chunk);
 }

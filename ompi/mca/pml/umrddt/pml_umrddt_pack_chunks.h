@@ -35,6 +35,7 @@ typedef struct mca_pml_umrddt_pack_buffer_t {
     size_t room;                               /**< bytes, a power of 2 */
     uint32_t card;                             /**< of this process, that it is registered with */
     uint32_t asked;                            /**< since it was refused */
+    bool spoiled;                              /**< what came there may still land */
     opal_iov_cache_layout_t *layout;           /**< of one piece of so many bytes */
     mca_btl_umr_memory_t *memory;              /**< NULL: the card is refused it */
     mca_btl_umr_key_t key;                     /**< for peers */
@@ -58,7 +59,7 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
                                    const mca_pml_umrddt_where_t *where, bool device, size_t size,
                                    mca_pml_umrddt_pack_buffer_t **buffer);
 
-/** Give it back: nobody writes to it, or reads from it, any more. */
+/** Give it back: nobody writes to it, or reads from it, any more; or it is spoiled. */
 void mca_pml_umrddt_pack_buffer_put(mca_pml_umrddt_pack_buffer_t *buffer);
 
 /* ---------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ static bool sending(void *owner)
         /* the receiver has seen it, and asks for the host PML */
         MCA_PML_UMRDDT_COUNT(failures);
         send->state = MCA_PML_UMRDDT_SEND_FAILED;
-        (void) mca_pml_umrddt_send_await(send);
+        mca_pml_umrddt_send_await(send);
         break;
     default:
         mca_pml_umrddt_send_finish(send, MPI_ERR_OTHER);

@@ -27,6 +27,9 @@
 #include "pml_umrddt_gate.h"
 #include "pml_umrddt_recv.h"
 
+/** Times that a peer is looked up before there is held to be no memory for it. */
+#define LOOKS 100
+
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_claim_t, opal_list_item_t, NULL, NULL);
 
 /** What a probe finds, and what it hands out. */
@@ -77,9 +80,13 @@ static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt
     if (!mca_pml_umrddt_is_envelope(rts)) {
         return false;
     }
-    peer = mca_pml_umrddt_peer(comm, src);
-    return NULL != peer && peer->capable
-           && 0 == memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie));
+    for (int tries = 0; NULL == (peer = mca_pml_umrddt_peer(comm, src)); ++tries) {
+        /* there is no memory to look it up: an envelope must not be taken for the user's data */
+        if (LOOKS < tries) {
+            mca_pml_umrddt_cannot_tell(comm, src, OMPI_ERR_OUT_OF_RESOURCE);
+        }
+    }
+    return peer->capable && 0 == memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie));
 }
 
 /**

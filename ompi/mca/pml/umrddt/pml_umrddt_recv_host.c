@@ -79,38 +79,76 @@ void mca_pml_umrddt_recv_await_host(mca_pml_umrddt_recv_t *recv)
 }
 
 /**
- * Post the receive of the whole message at the host. One that is too long goes through memory of
- * ours: the envelope may lie in the user's buffer, and some hosts deliver nothing of a message that
- * is too long, so it would be seen there. And so does one for memory that the host must not touch.
+ * One that is too long goes through memory of ours: the envelope may lie in the user's buffer, and
+ * some hosts deliver nothing of a message that is too long, so it would be seen there. And so does
+ * one for memory that the host must not touch.
+ *
+ * @return OMPI_SUCCESS, with recv->spill if it is needed and can be had; or why the message fails
  */
-static int post_at_host(mca_pml_umrddt_recv_t *recv)
+static int get_spill(mca_pml_umrddt_recv_t *recv)
 {
-    int tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, recv->rts.slot);
-
     bool device = mca_pml_umrddt.stages && mca_pml_umrddt_on_device(&recv->where);
+    int rc = OMPI_SUCCESS;
 
-    recv->named = false;
     if (device || recv->total < recv->rts.length) {
-        int rc = mca_pml_umrddt_stage_get(&recv->where, recv->rts.length, MCA_PML_UMRDDT_STAGE_DATA,
-                                          &recv->spill);
+        rc = mca_pml_umrddt_stage_get(&recv->where, recv->rts.length, MCA_PML_UMRDDT_STAGE_DATA,
+                                      &recv->spill);
+    }
+    return device ? rc : OMPI_SUCCESS;
+}
 
-        if (OMPI_SUCCESS != rc && device) {
-            return rc;
+/** Tell the sender to send by the host; or, with an error, that its message is over. */
+static void tell(mca_pml_umrddt_recv_t *recv, int rc)
+{
+    mca_pml_umrddt_reply_t reply;
+
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_put(&recv->spill);
+        opal_output(0, "umrddt: the host PML refused a receive (%d)", rc);
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
+    } else {
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_HOST, &reply);
+        if (NULL != recv->endpoint && mca_pml_umrddt.card->endpoint_broken(recv->endpoint)) {
+            /* the sender knows only if it wrote: its next message would be asked for in vain */
+            mca_pml_umrddt.card->endpoint_address(recv->endpoint, &reply.address);
         }
     }
-    if (NULL != recv->spill.bytes) {
-        return mca_pml_umrddt.host.pml_irecv(recv->spill.bytes, recv->rts.length, &ompi_mpi_byte.dt,
-                                             recv->status.MPI_SOURCE, tag, recv->comm->comm,
-                                             &recv->data);
+    (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
+    mca_pml_umrddt_ipc_announce(recv);
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
+    } else if (!host_received(recv)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, host_received, recv);
     }
-    return mca_pml_umrddt.host.pml_irecv(recv->buf, recv->count, recv->datatype,
-                                         recv->status.MPI_SOURCE, tag, recv->comm->comm,
-                                         &recv->data);
+}
+
+/**
+ * Post the receive of the whole message at the host. As the retry function of a wait.
+ *
+ * @return false: the host refuses it, and is to be asked again
+ */
+static bool posted(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    bool spilled = NULL != recv->spill.bytes;
+    int rc = mca_pml_umrddt.host.pml_irecv(
+        spilled ? recv->spill.bytes : recv->buf, spilled ? recv->rts.length : recv->count,
+        spilled ? &ompi_mpi_byte.dt : recv->datatype, recv->status.MPI_SOURCE,
+        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, recv->rts.slot), recv->comm->comm, &recv->data);
+
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        recv->data = NULL;
+        MCA_PML_UMRDDT_COUNT(control_refused);
+        if (!mca_pml_umrddt_hopeless(rc, &recv->refused)) {
+            return false;
+        }
+    }
+    tell(recv, rc);
+    return true;
 }
 
 void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 {
-    mca_pml_umrddt_reply_t reply;
     int rc;
 
     MCA_PML_UMRDDT_COUNT(fallback_recvs);
@@ -123,24 +161,12 @@ void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
     if (OPAL_UNLIKELY(NULL != recv->stripes) && mca_pml_umrddt_stripe_by_host(recv)) {
         return;
     }
-    rc = post_at_host(recv);
+    recv->named = false;
+    recv->refused = 0;
+    rc = get_spill(recv);
     if (OMPI_SUCCESS != rc) {
-        mca_pml_umrddt_stage_put(&recv->spill);
-        recv->data = NULL;
-        opal_output(0, "umrddt: the host PML refused a receive (%d)", rc);
-        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
-    } else {
-        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_HOST, &reply);
-        if (NULL != recv->endpoint && mca_pml_umrddt.card->endpoint_broken(recv->endpoint)) {
-            /* the sender knows only if it wrote: its next message would be asked for in vain */
-            mca_pml_umrddt.card->endpoint_address(recv->endpoint, &reply.address);
-        }
-    }
-    (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
-    mca_pml_umrddt_ipc_announce(recv);
-    if (NULL == recv->data) {
-        mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
-    } else if (!host_received(recv)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, host_received, recv);
+        tell(recv, rc);
+    } else if (!posted(recv)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, posted, recv);
     }
 }

@@ -151,10 +151,14 @@ static void matched_event(void *owner)
     uint64_t capacity = (uint64_t) recv->count * recv->datatype->super.size;
     uint64_t *missing;
 
+    if (OPAL_UNLIKELY(NULL == peer)) {
+        /* there is no memory to look it up: an envelope must not be taken for the user's data */
+        mca_pml_umrddt_event(&recv->event, matched_event, recv);
+        return;
+    }
     mca_pml_umrddt_recv_look(recv);
     opal_list_append(&mca_pml_umrddt.receives, &recv->active);
-    if (NULL == peer || !peer->capable
-        || 0 != memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie))) {
+    if (!peer->capable || 0 != memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie))) {
         plain(recv);
         return;
     }

@@ -53,7 +53,7 @@ void mca_pml_umrddt_send_direct_part(mca_pml_umrddt_send_t *send, size_t length)
     } else if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_send_fail(send, false);
     } else {
-        (void) mca_pml_umrddt_send_await(send);
+        mca_pml_umrddt_send_await(send);
     }
 }
 

@@ -107,6 +107,7 @@ static inline void direct_release(mca_pml_umrddt_send_t *send)
 
 void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
 {
+    mca_pml_umrddt_wait_cancel(&send->wait); /* to listen, if the host has refused that */
     direct_release(send);
     if (OPAL_UNLIKELY(NULL != send->stage.bytes)) {
         mca_pml_umrddt_stage_put(&send->stage);
@@ -199,13 +200,31 @@ int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send)
     return rc;
 }
 
-bool mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send)
+/** As the retry function of a wait: the host has refused the receive, and is asked again. */
+static bool listen_again(void *owner)
 {
-    if (OPAL_UNLIKELY(OMPI_SUCCESS != mca_pml_umrddt_send_listen(send))) {
-        mca_pml_umrddt_send_finish(send, MPI_ERR_OTHER);
-        return false;
+    mca_pml_umrddt_send_t *send = owner;
+    int rc = mca_pml_umrddt_send_listen(send);
+
+    if (OPAL_LIKELY(OMPI_SUCCESS == rc)) {
+        return true;
     }
-    return true;
+    MCA_PML_UMRDDT_COUNT(control_refused);
+    if (mca_pml_umrddt_hopeless(rc, &send->refused)) {
+        mca_pml_umrddt_cannot_tell(send->comm, send->dst, rc);
+    }
+    return false;
+}
+
+void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send)
+{
+    if (OPAL_UNLIKELY(NULL != send->wait.list)) {
+        return; /* the host is asked already */
+    }
+    send->refused = 0;
+    if (OPAL_UNLIKELY(!listen_again(send))) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, listen_again, send);
+    }
 }
 
 void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)
@@ -221,11 +240,13 @@ void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)
     MCA_PML_UMRDDT_COUNT(failures);
     direct_release(send);
     send->state = MCA_PML_UMRDDT_SEND_FAILED;
-    if ((NULL == send->listen && OMPI_SUCCESS != mca_pml_umrddt_send_listen(send))
-        || OMPI_SUCCESS
-               != mca_pml_umrddt_control(send->comm, send->dst,
-                                         mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_FAIL, 0), &notice,
-                                         sizeof(notice), true)) {
+    if (NULL == send->listen) {
+        mca_pml_umrddt_send_await(send);
+    }
+    if (OMPI_SUCCESS
+        != mca_pml_umrddt_control(send->comm, send->dst,
+                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_FAIL, 0), &notice,
+                                  sizeof(notice), true)) {
         mca_pml_umrddt_send_finish(send, MPI_ERR_OTHER);
     }
 }
@@ -255,7 +276,7 @@ static void put_done(void *context, int status)
     } else if (end < send->total) {
         /* send->reply is free for the next CTS only now: its range was needed until here */
         send->state = MCA_PML_UMRDDT_SEND_REPLY;
-        (void) mca_pml_umrddt_send_await(send);
+        mca_pml_umrddt_send_await(send);
     } else {
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
     }
@@ -486,9 +507,7 @@ static void tell(mca_pml_umrddt_send_t *send, uint32_t what)
 {
     int rc;
 
-    if (!mca_pml_umrddt_send_await(send)) {
-        return;
-    }
+    mca_pml_umrddt_send_await(send);
     rc = mca_pml_umrddt_ipc_tell(send, what);
     if (OMPI_ERR_BAD_PARAM == rc) {
         reply_malformed(send);
@@ -531,7 +550,7 @@ static void recall(mca_pml_umrddt_send_t *send)
                 && mca_pml_umrddt_set_recall(send->peer, asked, send->reply);
 
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_FAILED == send->state)) {
-        (void) mca_pml_umrddt_send_await(send); /* it crossed our notice of failure */
+        mca_pml_umrddt_send_await(send); /* it crossed our notice of failure */
     } else if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_PACK == send->state)) {
         mca_pml_umrddt_pack_replied(send, false);
     } else if (OPAL_UNLIKELY(!here)) {
@@ -566,7 +585,7 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
             && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY) == reply->magic;
     if (OPAL_UNLIKELY(valid && is_stale(send))) {
         MCA_PML_UMRDDT_COUNT(stale_replies);
-        (void) mca_pml_umrddt_send_await(send);
+        mca_pml_umrddt_send_await(send);
         return;
     }
     valid = valid && send->rts.seq == reply->seq && send->slot == reply->slot;
@@ -605,7 +624,7 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
                         || MCA_PML_UMRDDT_PACK == reply->verdict
                         || MCA_PML_UMRDDT_GRANT == reply->verdict)))
                && MCA_PML_UMRDDT_SEND_FAILED == send->state) {
-        (void) mca_pml_umrddt_send_await(send); /* it crossed our notice of failure */
+        mca_pml_umrddt_send_await(send); /* it crossed our notice of failure */
     } else if (direct && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT) == reply->magic) {
         mca_pml_umrddt_send_direct_part(send, length);
     } else if (direct) {
@@ -631,6 +650,7 @@ static inline void replied(mca_pml_umrddt_send_t *send, size_t length, bool vali
 
 void mca_pml_umrddt_send_replied(mca_pml_umrddt_send_t *send, size_t length, bool valid)
 {
+    mca_pml_umrddt_wait_cancel(&send->wait); /* another stripe has listened for this one */
     replied(send, length, valid);
 }
 
@@ -668,7 +688,7 @@ static bool rung(void *owner)
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
         return true;
     case MCA_PML_UMRDDT_RUNG_REPLY:
-        (void) mca_pml_umrddt_send_await(send);
+        mca_pml_umrddt_send_await(send);
         return true;
     default:
         return false;

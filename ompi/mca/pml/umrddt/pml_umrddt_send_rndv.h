@@ -39,12 +39,11 @@ void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight);
 int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send);
 
 /**
- * Wait for the next reply; where the host refuses to receive it, the message ends with
- * MPI_ERR_OTHER.
- *
- * @return false: it has ended so, and may be gone
+ * Wait for the next reply, in state REPLY or FAILED. While the host refuses to receive it, it is
+ * asked again: the receiver waits for what this side says to the reply. One that comes meanwhile is
+ * not lost, the host keeps it.
  */
-bool mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send);
+void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send);
 
 /**
  * A reply was received into send->reply, or handed on to it, and nothing listens any more.

@@ -61,7 +61,7 @@ static bool filled(void *owner)
 void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
                                opal_umrddt_gpu_kind_t kind, size_t length, int error, size_t ucount)
 {
-    int rc;
+    int rc, tries = 2; /* what cannot be copied is lost: it is tried once more */
 
     recv->state = MCA_PML_UMRDDT_RECV_FILL;
     recv->fill_error = error;
@@ -73,8 +73,10 @@ void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
         mca_pml_umrddt_recv_finish(recv, error, ucount);
         return;
     }
-    rc = mca_pml_umrddt_transit(&recv->transit, recv->buf, recv->count, recv->datatype,
-                                &recv->where, bytes, kind, length, true);
+    do {
+        rc = mca_pml_umrddt_transit(&recv->transit, recv->buf, recv->count, recv->datatype,
+                                    &recv->where, bytes, kind, length, true);
+    } while (OMPI_SUCCESS != rc && 0 < --tries);
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_stage_put(&recv->spill);
         mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, ucount);

@@ -243,7 +243,7 @@ static void listen_on(mca_pml_umrddt_stripes_t *stripes)
 {
     for (uint32_t i = 0; i < stripes->count; ++i) {
         if (waits(stripes->stripe[i])) {
-            (void) mca_pml_umrddt_send_await(stripes->stripe[i]);
+            mca_pml_umrddt_send_await(stripes->stripe[i]);
         }
     }
 }

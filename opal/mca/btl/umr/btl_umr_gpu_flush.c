@@ -227,6 +227,10 @@ int mca_btl_umr_gpu_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t do
     case OPAL_UMRDDT_GPU_FLUSH_CALL:
         /* Without the lock: the driver may take its time. */
         ++memory->card->stats.gpu_flush_calls;
+        if (OPAL_LIKELY(OPAL_SUCCESS == opal_umrddt_gpu_rdma_flush(&memory->where))) {
+            return OPAL_SUCCESS;
+        }
+        /* What has come is lost without one: once more. */
         return opal_umrddt_gpu_rdma_flush(&memory->where);
     default:
         return flush_by_read(memory, done, context);

@@ -137,6 +137,10 @@ int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memo
     }
     rc = ask(driver, (uintptr_t) address, &answers);
     if (CUDA_SUCCESS != rc && !nobody(rc)) {
+        /* Once more: a buffer of which nothing is known cannot be used at all. */
+        rc = ask(driver, (uintptr_t) address, &answers);
+    }
+    if (CUDA_SUCCESS != rc && !nobody(rc)) {
         return OPAL_ERROR;
     }
     memset(memory, 0, sizeof(*memory));
