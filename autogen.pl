@@ -7,13 +7,15 @@
 # $HEADER$
 #
 # Makes ./configure and the Makefile.in files from their sources. Needed in a git clone only; the
-# release tarball has them.
+# release tarball has them. Or (--graft) puts the components into an Open MPI's source tree.
 
 use strict;
 use warnings;
 
 use Cwd qw(abs_path);
 use File::Basename qw(dirname);
+use File::Copy qw(copy);
+use File::Path qw(make_path remove_tree);
 
 # Tool => the package of Debian and Ubuntu that brings it, the oldest version that will do.
 my @tools = (
@@ -24,11 +26,84 @@ my @tools = (
     ["pkg-config", "pkg-config", "0.29"],
 );
 
+# What --graft takes: each directory as it is, without what is below it, to the same place.
+my @grafted = (
+    "ompi/mca/pml/umrddt", "ompi/mca/coll/umrddt", "opal/mca/btl/umr", "opal/datatype/iov_cache",
+    "opal/mca/common/umrddt_gpu",
+    (map { "opal/mca/common/umrddt_gpu/$_" } qw(kernels driver staging engine ipc rdma)),
+);
+my @grafted_files = (
+    "opal/include/umrddt_compat.h", "opal/include/umrddt_cuda.h", "opal/include/umrddt_cuda_functions.h",
+    "config/umrddt_cuda.m4", "config/umrddt_verbs.m4",
+);
+
 sub usage
 {
-    print "Usage: ./autogen.pl [--help]\n\n"
+    print "Usage: ./autogen.pl [--help]\n"
+      . "       ./autogen.pl --graft DIR\n\n"
       . "Makes ./configure from configure.ac and config/*.m4 (runs autoreconf). Then:\n"
-      . "  ./configure && make && make check && make install\n";
+      . "  ./configure && make && make check && make install\n\n"
+      . "--graft DIR puts the components into the source tree of Open MPI 4.1 or 5.0 in DIR, instead of what an\n"
+      . "earlier graft has put there; nothing of Open MPI's own is changed. They are then built with it:\n"
+      . "  cd DIR && ./autogen.pl --force && ./configure ... && make && make install\n";
+    exit 0;
+}
+
+# Ends with an error, and always with the same exit status.
+sub fail
+{
+    print STDERR "autogen.pl: @_\n";
+    exit 1;
+}
+
+# The series, such as "5.0", of the Open MPI whose source tree is in $dir, or an end with an error.
+sub series_of
+{
+    my ($dir) = @_;
+    my %is;
+    my $why = "is not the source tree of an Open MPI";
+    fail("--graft $dir: there is no such directory") if (!-d $dir);
+    foreach my $needed ("autogen.pl", "ompi/mca/pml", "ompi/mca/coll", "opal/mca/btl", "opal/mca/common") {
+        fail("--graft $dir: $why: it has no $needed") if (!-e "$dir/$needed");
+    }
+    open(my $file, "<", "$dir/VERSION") or fail("--graft $dir: $why: VERSION: $!");
+    while (my $line = <$file>) {
+        $is{$1} = $2 if ($line =~ /^(major|minor)=(\d+)\s*$/);
+    }
+    close($file);
+    my $series = ($is{major} // "?") . "." . ($is{minor} // "?");
+    if ($series ne "4.1" && $series ne "5.0") {
+        fail("--graft $dir: this is Open MPI $series, and umrddt builds within 4.1 and 5.0");
+    }
+    return $series;
+}
+
+sub put
+{
+    my ($from, $to) = @_;
+    copy($from, $to) or fail("cannot write $to: $!");
+}
+
+sub graft
+{
+    my ($from, $dir) = @_;
+    my $series = series_of($dir);
+
+    remove_tree(map { "$dir/$_" } @grafted);
+    foreach my $place (@grafted) {
+        make_path("$dir/$place");
+        opendir(my $entries, "$from/$place") or fail("cannot read $from/$place: $!");
+        foreach my $name (sort(readdir($entries))) {
+            # Sources, and not what a build in this tree has made of them.
+            next if ($name !~ /^(Makefile\.am|configure\.m4|owner\.txt|README\.md|help-.*\.txt|.*\.(c|h|cu))$/);
+            put("$from/$place/$name", "$dir/$place/$name");
+        }
+        closedir($entries);
+    }
+    put("$from/$_", "$dir/$_") foreach (@grafted_files);
+    put("$from/config/umrddt_graft.am", "$dir/config/umrddt.am");
+    print "autogen.pl: umrddt is in the source tree of Open MPI $series in $dir; next:\n"
+      . "  cd $dir && ./autogen.pl --force && ./configure ... && make && make install\n";
     exit 0;
 }
 
@@ -57,12 +132,17 @@ sub at_least
     return 1;
 }
 
-foreach my $arg (@ARGV) {
+my $top = dirname(abs_path($0));
+
+while (defined(my $arg = shift(@ARGV))) {
     usage() if ($arg eq "-h" || $arg eq "--help");
+    if ($arg eq "--graft") {
+        fail("--graft takes one directory (see ./autogen.pl --help)") if (1 != @ARGV);
+        graft($top, abs_path($ARGV[0]) // $ARGV[0]);
+    }
     die "autogen.pl: unknown argument '$arg' (see ./autogen.pl --help)\n";
 }
 
-my $top = dirname(abs_path($0));
 chdir($top) or die "autogen.pl: cannot enter $top: $!\n";
 
 my (%packages, @problems);

@@ -2,28 +2,29 @@ dnl Copyright (c) 2026      The umrddt authors. All rights reserved.
 dnl SPDX-License-Identifier: BSD-3-Clause
 dnl $HEADER$
 
-dnl UMRDDT_CHECK_CUDA
+dnl UMRDDT_CHECK_CUDA(OPTION)
 dnl nvcc, which compiles the kernels for GPUs. Without it they are compiled for the host only, for tests.
-dnl Nothing else of the CUDA Toolkit is used.
+dnl Nothing else of the CUDA Toolkit is used. --with-OPTION asks for it (in an Open MPI, --with-cuda is taken).
 dnl
 dnl The kernels are compiled to PTX for the oldest architecture that this nvcc knows of those below, from
 dnl which it makes code for it and for the others that it knows; the PTX is for what comes after.
 dnl Sets and substitutes NVCC, UMRDDT_NVCC_CODES; the conditional UMRDDT_HAVE_NVCC; umrddt_cuda_summary.
 AC_DEFUN([UMRDDT_CHECK_CUDA], [
-    AC_ARG_WITH([cuda],
-        [AS_HELP_STRING([--with-cuda=DIR],
-            [compile the kernels for GPUs by the nvcc of the CUDA Toolkit in DIR; yes: by the one on PATH or in /usr/local/cuda (default: no)])])
+    AC_ARG_WITH([$1],
+        [AS_HELP_STRING([--with-$1=DIR],
+            [compile the kernels for GPUs by the nvcc of the CUDA Toolkit in DIR; yes: by the one on PATH or in /usr/local/cuda (default: no)])],
+        [umrddt_cuda="$withval"], [umrddt_cuda=])
     NVCC=
     UMRDDT_NVCC_CODES=
-    umrddt_cuda_summary="off (--with-cuda=DIR compiles the kernels for GPUs)"
-    AS_CASE(["$with_cuda"],
+    umrddt_cuda_summary="off (--with-$1=DIR compiles the kernels for GPUs)"
+    AS_CASE(["$umrddt_cuda"],
         [no|''], [],
         [yes], [AC_PATH_PROG([NVCC], [nvcc], [], [$PATH:/usr/local/cuda/bin])],
-        [AC_PATH_PROG([NVCC], [nvcc], [], [$with_cuda/bin])])
-    AS_CASE(["$with_cuda"],
+        [AC_PATH_PROG([NVCC], [nvcc], [], [$umrddt_cuda/bin])])
+    AS_CASE(["$umrddt_cuda"],
         [no|''], [],
         [AS_IF([test -z "$NVCC"],
-               [AC_MSG_ERROR([--with-cuda=$with_cuda: no nvcc was found there (CUDA Toolkit 11.7 or newer is needed).])])
+               [AC_MSG_ERROR([--with-$1=$umrddt_cuda: no nvcc was found there (CUDA Toolkit 11.7 or newer is needed).])])
          AC_MSG_CHECKING([what $NVCC compiles for])
          umrddt_nvcc_real=`"$NVCC" --list-gpu-code 2>/dev/null | tr '\n' ' '`
          umrddt_nvcc_first=
@@ -37,7 +38,7 @@ AC_DEFUN([UMRDDT_CHECK_CUDA], [
          done
          AC_MSG_RESULT([${umrddt_nvcc_list}compute_$umrddt_nvcc_first])
          AS_IF([test -z "$umrddt_nvcc_first"],
-               [AC_MSG_ERROR([--with-cuda=$with_cuda: $NVCC --list-gpu-code names none of sm_70, 75, 80, 90, 100.])])
+               [AC_MSG_ERROR([--with-$1=$umrddt_cuda: $NVCC --list-gpu-code names none of sm_70, 75, 80, 90, 100.])])
          UMRDDT_NVCC_CODES="-gencode 'arch=compute_$umrddt_nvcc_first,code=[[${umrddt_nvcc_list}compute_$umrddt_nvcc_first]]'"
          umrddt_cuda_summary="nvcc `"$NVCC" --version | sed -n 's/.*release \(.*\),.*/\1/p'` ($NVCC), ${umrddt_nvcc_list}compute_$umrddt_nvcc_first"])
     AM_CONDITIONAL([UMRDDT_HAVE_NVCC], [test -n "$NVCC"])

@@ -113,15 +113,6 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
         [AC_MSG_RESULT([yes])
          OMPI_LDFLAGS="$OMPI_LDFLAGS -Wl,-z,defs"],
         [AC_MSG_RESULT([no])])
-    dnl libibverbs keeps what libmlx5 told it at load, and nobody but us may hold libmlx5: a component that uses
-    dnl it must never be unloaded.
-    LDFLAGS="$umrddt_save_LDFLAGS -Wl,-z,nodelete"
-    AC_MSG_CHECKING([whether the linker takes -z nodelete])
-    AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])],
-        [AC_MSG_RESULT([yes])
-         UMRDDT_NODELETE="-Wl,-z,nodelete"],
-        [AC_MSG_RESULT([no])
-         UMRDDT_NODELETE=])
     LDFLAGS="$umrddt_save_LDFLAGS"
     OMPI_LIBS="-lmpi"
     OMPI_COMPONENT_LIBS="-lmpi -lopen-pal"
@@ -186,7 +177,6 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
     LDFLAGS="$umrddt_save_LDFLAGS"
     LIBS="$umrddt_save_LIBS"
 
-    AC_SUBST([UMRDDT_NODELETE])
     AC_SUBST([OMPI_INFO])
     AC_SUBST([OMPI_MPICC])
     AC_SUBST([OMPI_MPIRUN])

@@ -5,7 +5,7 @@ dnl $HEADER$
 dnl UMRDDT_CHECK_VERBS
 dnl libibverbs and libmlx5 with the calls that make and map UMR mkeys. Without them btl/umr and the
 dnl software ConnectX are off; pml/umrddt builds, and passes everything to the host PML.
-dnl Sets and substitutes VERBS_CPPFLAGS, VERBS_LDFLAGS, VERBS_LIBS; the conditional UMRDDT_HAVE_VERBS;
+dnl Sets and substitutes VERBS_CPPFLAGS, VERBS_LDFLAGS, VERBS_LIBS, UMRDDT_NODELETE; the conditional UMRDDT_HAVE_VERBS;
 dnl umrddt_verbs_summary.
 AC_DEFUN([UMRDDT_CHECK_VERBS], [
     AC_ARG_WITH([verbs],
@@ -64,8 +64,20 @@ AC_DEFUN([UMRDDT_CHECK_VERBS], [
            LIBS="$umrddt_save_LIBS"
            AS_IF([test $umrddt_have_verbs = no && test -n "$with_verbs"],
                  [AC_MSG_ERROR([--with-verbs=$with_verbs: a program with mlx5dv_create_mkey and mlx5dv_wr_mkey_configure does not link (rdma-core 31 or newer is needed; Debian and Ubuntu: apt-get install libibverbs-dev; config.log has the compiler's words).])])])
+    dnl libibverbs keeps what libmlx5 told it at load, and nobody but us may hold libmlx5: a component that uses
+    dnl it must never be unloaded.
+    UMRDDT_NODELETE=
+    umrddt_save_LDFLAGS="$LDFLAGS"
+    LDFLAGS="$LDFLAGS -Wl,-z,nodelete"
+    AC_MSG_CHECKING([whether the linker takes -z nodelete])
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])],
+        [AC_MSG_RESULT([yes])
+         UMRDDT_NODELETE="-Wl,-z,nodelete"],
+        [AC_MSG_RESULT([no])])
+    LDFLAGS="$umrddt_save_LDFLAGS"
     AM_CONDITIONAL([UMRDDT_HAVE_VERBS], [test $umrddt_have_verbs = yes])
     AC_SUBST([VERBS_CPPFLAGS])
     AC_SUBST([VERBS_LDFLAGS])
     AC_SUBST([VERBS_LIBS])
+    AC_SUBST([UMRDDT_NODELETE])
 ])

@@ -79,6 +79,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool enable_progress
 static int component_close(void)
 {
     mca_base_component_t *self = &mca_pml_umrddt_component.pmlm_version;
+    int rc;
 
     if (!wanted || mca_pml_umrddt.interposed || NULL == mca_pml.pml_enable) {
         /* nobody asked, a second close, or nothing was selected (ompi_info) */
@@ -86,10 +87,11 @@ static int component_close(void)
     }
     wanted = false;
 
-    /* the framework unloads us after this call: keep the code */
-    if (OPAL_SUCCESS
-        != mca_base_component_repository_retain_component(self->mca_type_name,
-                                                          self->mca_component_name)) {
+    /* the framework unloads us after this call: keep the code. Within libmpi we are not in the
+     * repository, or there is none, and nothing unloads us. */
+    rc = mca_base_component_repository_retain_component(self->mca_type_name,
+                                                        self->mca_component_name);
+    if (OPAL_SUCCESS != rc && OPAL_ERR_NOT_FOUND != rc && OPAL_ERR_NOT_SUPPORTED != rc) {
         opal_output(0, "umrddt: cannot stay loaded; messages go by %s alone",
                     mca_pml_base_selected_component.pmlm_version.mca_component_name);
         return OMPI_SUCCESS;

@@ -1,0 +1,155 @@
+#!/bin/bash
+#
+# Copyright (c) 2026      The umrddt authors. All rights reserved.
+# SPDX-License-Identifier: BSD-3-Clause
+# $HEADER$
+#
+# intree.sh [--work DIR] [--jobs N] [--modes dso,static] TARBALL
+#
+# By hand, half an hour or more: the components are grafted into the source tree of an Open MPI (its release tarball, such as
+# openmpi_4.1.4.orig.tar.xz of "apt-get source --download-only openmpi"), which is then made by its own autogen.pl, configure
+# and make, twice: with components that are loaded at run time (dso), and with components within its libraries
+# (static). Each is asked by ompi_info for the components, and where this tree has umrddt_sim (UMRDDT_BUILD, or
+# ./.umrddt/build), runs docs/example.c on two processes by UMR, on the software ConnectX.
+#
+# As little of Open MPI as possible is built. Steps that are done are not done again in the same DIR (default: a
+# temporary one, which is deleted). What it said when it was last run is in bench/results/intree.md.
+
+set -u -o pipefail
+top=$(cd "$(dirname "$0")/.." && pwd -P) || exit 1
+build=${UMRDDT_BUILD:-$top/.umrddt/build}
+work='' jobs=2 modes=dso,static
+usage()
+{
+    sed -n '7,18s/^# \{0,1\}//p' "$0"
+}
+while [ $# -gt 0 ]; do
+    case $1 in
+    --work | --jobs | --modes) [ $# -ge 2 ] || { usage; exit 2; } ;;&
+    --work) work=$2 && shift 2 ;;
+    --jobs) jobs=$2 && shift 2 ;;
+    --modes) modes=$2 && shift 2 ;;
+    -h | --help) usage && exit 0 ;;
+    -*) usage && exit 2 ;;
+    *) break ;;
+    esac
+done
+[ $# -eq 1 ] || { usage; exit 2; }
+tarball=$(realpath "$1") || exit 2
+if [ -z "$work" ]; then
+    work=$(mktemp -d) || exit 99
+    trap 'rm -rf "$work"' EXIT
+fi
+mkdir -p "$work" && work=$(cd "$work" && pwd -P) || exit 99
+
+die()
+{
+    echo "FAILED: $*"
+    exit 1
+}
+
+# step NAME WHAT COMMAND...: once in a work directory.
+step()
+{
+    local name=$1 what=$2 begin=$SECONDS
+    shift 2
+    if [ -e "$work/$name.done" ]; then
+        echo "$what: done before ($(cat "$work/$name.done"))"
+        return
+    fi
+    if ! "$@" >"$work/$name.log" 2>&1; then
+        tail -n 30 "$work/$name.log"
+        die "$what (all of it: $work/$name.log)"
+    fi
+    echo "$((SECONDS - begin)) s" >"$work/$name.done"
+    echo "$what: good ($((SECONDS - begin)) s)"
+}
+
+unpack()
+{
+    mkdir -p "$work/source" && tar -C "$work/source" --strip-components=1 -xf "$tarball"
+}
+
+# What autogen.pl can leave out is not the same in the two releases; 5.0's would make its own copies of what
+# distributions have. OpenPMIx before 5 (Debian 12) does not do for it. Its mpirun is in PRRTE, which stays.
+pmix=external
+pkg-config --atleast-version=5 pmix 2>/dev/null || pmix=internal
+autogen()
+{
+    local args=(--force) own=hwloc,libevent
+    [ $pmix = internal ] || own+=,openpmix
+    case $series in
+    4.1) args+=(--no-oshmem --exclude "btl-openib,btl-usnic,io-romio321") ;;
+    5.0) args+=(--no-3rdparty "$own") ;;
+    esac
+    cd "$work/source" && nice ./autogen.pl "${args[@]}"
+}
+
+configure()
+{
+    local args=(--disable-mpi-fortran --disable-io-romio --with-hwloc=external --with-libevent=external --without-ucx
+        --without-ofi --without-psm2 CFLAGS=-O1)
+    case $series in
+    4.1) args+=(--disable-mpi-cxx --disable-oshmem --disable-man-pages) ;;
+    5.0) args+=("--with-pmix=$pmix" --disable-oshmem --disable-sphinx) ;;
+    esac
+    case $1 in
+    dso) args+=(--enable-mca-dso) ;;
+    static) args+=(--enable-mca-static) ;;
+    esac
+    mkdir -p "$work/$1" && cd "$work/$1" && nice "$work/source/configure" "--prefix=$work/prefix-$1" "${args[@]}"
+}
+
+make_install()
+{
+    cd "$work/$1" && nice make -j "$jobs" V=0 install
+}
+
+# The components are there, where they belong, as ompi_info and the files of this installation see it.
+look()
+{
+    local prefix=$work/prefix-$1 component
+    for component in "pml: umrddt" "coll: umrddt" "btl: umr"; do
+        "$prefix/bin/ompi_info" | grep "MCA $component " || { echo "ompi_info does not name $component" && return 1; }
+    done
+    "$prefix/bin/ompi_info" --param pml umrddt --level 9 | grep -c pml_umrddt_
+    [ -s "$prefix/share/openmpi/help-mca-pml-umrddt.txt" ] || return 1
+    # coll/umrddt is a DSO in both.
+    [ -s "$prefix/lib/openmpi/mca_coll_umrddt.so" ] || return 1
+    case $1 in
+    dso) [ -s "$prefix/lib/openmpi/mca_pml_umrddt.so" ] && [ -s "$prefix/lib/openmpi/mca_btl_umr.so" ] ;;
+    static) [ ! -e "$prefix/lib/openmpi/mca_pml_umrddt.so" ] && [ ! -e "$prefix/lib/openmpi/mca_btl_umr.so" ] ;;
+    esac
+}
+
+# Two processes, by keys of the software card.
+job()
+{
+    local prefix=$work/prefix-$1
+    "$prefix/bin/mpicc" -o "$work/example-$1" "$top/docs/example.c" || return 1
+    "$build/test/connectx/umrddt_sim" "$prefix/bin/mpirun" --allow-run-as-root --oversubscribe -n 2 --mca pml umrddt \
+        --mca pml_umrddt_memory all --mca pml_umrddt_stats 1 "$work/example-$1"
+}
+
+judge_job()
+{
+    [ "$(grep -c ': 0 of 1024 rows are wrong' "$work/job-$1.log")" -eq 2 ] || die "the job's rows are wrong: $work/job-$1.log"
+    [ "$(grep -cE ' keys_used +[1-9]' "$work/job-$1.log")" -eq 2 ] || die "no message went by keys: $work/job-$1.log"
+}
+
+step unpack "unpacking $(basename "$tarball")" unpack
+series=$(sed -n 's/^major=//p' "$work/source/VERSION").$(sed -n 's/^minor=//p' "$work/source/VERSION")
+echo "Open MPI $series.$(sed -n 's/^release=//p' "$work/source/VERSION")"
+step graft "autogen.pl --graft" "$top/autogen.pl" --graft "$work/source"
+step autogen "Open MPI's autogen.pl" autogen
+for mode in ${modes//,/ }; do
+    step "configure-$mode" "$mode: configure" configure "$mode"
+    step "make-$mode" "$mode: make install" make_install "$mode"
+    step "look-$mode" "$mode: the components are there" look "$mode"
+    if [ -x "$build/test/connectx/umrddt_sim" ]; then
+        step "job-$mode" "$mode: a job by UMR on the software ConnectX" job "$mode"
+        judge_job "$mode"
+    else
+        echo "$mode: no job: there is no umrddt_sim in $build"
+    fi
+done
