@@ -52,6 +52,11 @@
 #include "opal/threads/thread_usage.h"
 #endif
 
+/* Components hide all but their structure, by the compiler's flag. Open MPI's own word for what is
+ * not hidden is empty where its configure saw no such attribute, or was told to leave visibility
+ * alone. */
+#define UMRDDT_COMPONENT __attribute__((visibility("default")))
+
 /* A convertor made with this flag never asks whose memory the buffer is. */
 #include "opal/datatype/opal_convertor.h"
 #if UMRDDT_OPAL_RELEASE >= 500

@@ -80,7 +80,7 @@ typedef struct mca_coll_umrddt_counters_t {
 
 extern mca_coll_umrddt_params_t mca_coll_umrddt_params;
 extern mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
-OMPI_DECLSPEC extern mca_coll_base_component_t mca_coll_umrddt_component;
+UMRDDT_COMPONENT extern mca_coll_base_component_t mca_coll_umrddt_component;
 
 #define MCA_COLL_UMRDDT_COUNT_ADD(name, n) \
     ((void) __atomic_add_fetch(&mca_coll_umrddt_counters.name, (n), __ATOMIC_RELAXED))

@@ -573,7 +573,7 @@ extern mca_pml_umrddt_t mca_pml_umrddt;
 /** By index; nothing is in it unless mca_pml_umrddt.usable. Not behind a pointer: every message
  * looks. */
 extern mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
-OMPI_DECLSPEC extern mca_pml_base_component_t mca_pml_umrddt_component;
+UMRDDT_COMPONENT extern mca_pml_base_component_t mca_pml_umrddt_component;
 
 /** True if there is anything that a message could be taken with; else nothing is interposed. */
 static inline bool mca_pml_umrddt_takes_part(void)

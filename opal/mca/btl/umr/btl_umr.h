@@ -37,7 +37,7 @@
 
 BEGIN_C_DECLS
 
-OPAL_DECLSPEC extern mca_btl_umr_component_t mca_btl_umr_component;
+UMRDDT_COMPONENT extern mca_btl_umr_component_t mca_btl_umr_component;
 extern const mca_btl_umr_card_ops_t mca_btl_umr_card_ops;
 
 /* ---------------------------------------------------------------------------------------------
