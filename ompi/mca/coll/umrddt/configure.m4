@@ -8,6 +8,8 @@ dnl Never within libmpi: it has copies of the GPU's rooms for itself (README.md)
 AC_DEFUN([MCA_ompi_coll_umrddt_COMPILE_MODE], [
     AC_MSG_CHECKING([for MCA component $2:$3 compile mode])
     $4="dso"
+    dnl 5.0.7 takes the value of the variable that the answer names.
+    dso=dso
     AC_MSG_RESULT([$$4])
 ])
 

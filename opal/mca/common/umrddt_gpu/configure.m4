@@ -8,6 +8,8 @@ dnl Before Open MPI's own library, and so before all components that are linked 
 AC_DEFUN([MCA_opal_common_umrddt_gpu_COMPILE_MODE], [
     AC_MSG_CHECKING([for MCA component $2:$3 compile mode])
     $4="static"
+    dnl 5.0.7 takes the value of the variable that the answer names.
+    static=static
     AC_MSG_RESULT([$$4])
 ])
 
