@@ -134,27 +134,6 @@ static mpitest_message_t *end_new(long n)
     return message;
 }
 
-static const char *way(const pvars_t *sent)
-{
-    static const struct {
-        pvars_index_t counter;
-        const char *name;
-    } ways[] = {{PVARS_SENDS_UMR, "umr"},
-                {PVARS_SENDS_DIRECT, "direct"},
-                {PVARS_SENDS_IPC, "ipc"},
-                {PVARS_SENDS_PACK_GDR, "pack-gdr"},
-                {PVARS_SENDS_PACK_STAGED, "pack-staged"},
-                {PVARS_SENDS_PACK_HOST, "pack-host"},
-                {PVARS_TAKEN_SENDS, ""}};
-
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); ++i) {
-        if (0 < sent->value[ways[i].counter]) {
-            return ways[i].name;
-        }
-    }
-    return "host";
-}
-
 /* One message, while what the plan says fails; adds how it came to text. Without counters of umrddt
  * nothing is known of that. @return 'h': by the host PML alone; 't': taken; 'e': both ends had an
  * error */
@@ -188,7 +167,7 @@ static char message(mpitest_message_t *end, int from, uint64_t key, bool failing
     errors[mpitest.rank] = MPI_SUCCESS != rc;
     MPI_OK(MPI_Bcast(&errors[0], 1, MPI_INT, 0, MPI_COMM_WORLD));
     MPI_OK(MPI_Bcast(&errors[1], 1, MPI_INT, 1, MPI_COMM_WORLD));
-    snprintf(how, sizeof(how), " %d>%d %s%s%s%s%s", from, 1 - from, way(&sent),
+    snprintf(how, sizeof(how), " %d>%d %s%s%s%s%s", from, 1 - from, pvars_way(&sent),
              0 < sent.value[PVARS_FALLBACK_SENDS] ? ">host" : "", errors[0] || errors[1] ? "!" : "",
              errors[from] ? "s" : "", errors[1 - from] ? "r" : "");
     MPI_OK(MPI_Bcast(how, sizeof(how), MPI_CHAR, from, MPI_COMM_WORLD));

@@ -76,27 +76,6 @@ static mpitest_message_t *end_new(gpu_kind_t kind)
     return message;
 }
 
-static const char *way(const pvars_t *sent)
-{
-    static const struct {
-        pvars_index_t counter;
-        const char *name;
-    } ways[] = {{PVARS_SENDS_UMR, "umr"},
-                {PVARS_SENDS_DIRECT, "direct"},
-                {PVARS_SENDS_IPC, "ipc"},
-                {PVARS_SENDS_PACK_GDR, "pack-gdr"},
-                {PVARS_SENDS_PACK_STAGED, "pack-staged"},
-                {PVARS_SENDS_PACK_HOST, "pack-host"},
-                {PVARS_TAKEN_SENDS, ""}};
-
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); ++i) {
-        if (0 < sent->value[ways[i].counter]) {
-            return ways[i].name;
-        }
-    }
-    return "host";
-}
-
 /* One message; adds how it came to text. @return false: it failed */
 static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fail, char *text,
                     size_t room)
@@ -126,7 +105,7 @@ static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fai
     errors[mpitest.rank] = MPI_SUCCESS != rc;
     MPI_OK(MPI_Bcast(&errors[0], 1, MPI_INT, 0, MPI_COMM_WORLD));
     MPI_OK(MPI_Bcast(&errors[1], 1, MPI_INT, 1, MPI_COMM_WORLD));
-    snprintf(how, sizeof(how), " %s%s%s%s%s", way(&sent),
+    snprintf(how, sizeof(how), " %s%s%s%s%s", pvars_way(&sent),
              0 < sent.value[PVARS_FALLBACK_SENDS] ? ">host" : "", errors[0] || errors[1] ? "!" : "",
              errors[from] ? "s" : "", errors[1 - from] ? "r" : "");
     MPI_OK(MPI_Bcast(how, sizeof(how), MPI_CHAR, from, MPI_COMM_WORLD));

@@ -242,6 +242,27 @@ static bool find_parameter(const char *name, MPI_T_cvar_handle *handle, MPI_Data
     return MPI_SUCCESS == MPI_T_cvar_handle_alloc(i, NULL, handle, count);
 }
 
+const char *pvars_way(const pvars_t *sent)
+{
+    static const struct {
+        pvars_index_t counter;
+        const char *name;
+    } ways[] = {{PVARS_SENDS_UMR, "umr"},
+                {PVARS_SENDS_DIRECT, "direct"},
+                {PVARS_SENDS_IPC, "ipc"},
+                {PVARS_SENDS_PACK_GDR, "pack-gdr"},
+                {PVARS_SENDS_PACK_STAGED, "pack-staged"},
+                {PVARS_SENDS_PACK_HOST, "pack-host"},
+                {PVARS_TAKEN_SENDS, ""}};
+
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); ++i) {
+        if (0 < sent->value[ways[i].counter]) {
+            return ways[i].name;
+        }
+    }
+    return "host";
+}
+
 long pvars_parameter(const char *name, long otherwise)
 {
     MPI_T_cvar_handle handle;

@@ -145,6 +145,10 @@ void pvars_sum(const pvars_t *mine, pvars_t *all);
 /** Print those that are not 0, on one line, after @p title. */
 void pvars_print(const char *title, const pvars_t *values);
 
+/** How the messages that made such a difference at their sender went: a scheme, "host" for the host
+ * PML alone, or "" for umrddt in a way that has no counter. */
+const char *pvars_way(const pvars_t *sent);
+
 /** The value of an integer parameter (MPI_T control variable), or @p otherwise if there is none. */
 long pvars_parameter(const char *name, long otherwise);
 
