@@ -336,6 +336,14 @@ void mca_btl_umr_bound_start(mca_btl_umr_bound_t *bound, size_t most);
 /** The device refused one more than @p count. */
 void mca_btl_umr_bound_refused(mca_btl_umr_bound_t *bound, size_t count);
 
+/** The device gave one: if that was more than it had refused, the refusal is forgotten. */
+static inline void mca_btl_umr_bound_given(mca_btl_umr_bound_t *bound)
+{
+    if (bound->max == bound->most) {
+        bound->patience = 0;
+    }
+}
+
 /** A message lacks one. @return true: bound->max is what it was again, and one may be tried */
 bool mca_btl_umr_bound_again(mca_btl_umr_bound_t *bound);
 

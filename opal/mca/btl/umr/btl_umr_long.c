@@ -279,9 +279,7 @@ static mca_btl_umr_mkey_t *long_create(mca_btl_umr_card_t *card, mca_btl_umr_cla
         mca_btl_umr_bound_refused(&card->longs.bound, card->longs.count);
         return NULL;
     }
-    if (card->longs.bound.max == card->longs.bound.most) {
-        card->longs.bound.patience = 0;
-    }
+    mca_btl_umr_bound_given(&card->longs.bound);
     mkey->class = class;
     ++card->longs.count;
     card->stats.mkeys_long_now = card->longs.count;

@@ -345,7 +345,7 @@ static bool pool_grow(mca_btl_umr_card_t *card)
     if (!mca_btl_umr_bound_again(&card->mkeys.bound) || !pool_grow_now(card)) {
         return false;
     }
-    card->mkeys.bound.patience = 0;
+    mca_btl_umr_bound_given(&card->mkeys.bound);
     return true;
 }
 
