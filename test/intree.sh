@@ -4,10 +4,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# intree.sh [--work DIR] [--jobs N] [--modes dso,static] TARBALL
+# intree.sh [--work DIR] [--jobs N] [--modes dso,static] TARBALL | RELEASE
 #
-# By hand, half an hour or more: the components are grafted into the source tree of an Open MPI (its release tarball, such as
-# openmpi_4.1.4.orig.tar.xz of "apt-get source --download-only openmpi"), which is then made by its own autogen.pl, configure
+# By hand, half an hour or more: the components are grafted into the source tree of an Open MPI (its release tarball; or a
+# release, such as 4.1.4 or 5.0.7, whose tarball this machine's Debian mirror has), which is then made by its own autogen.pl, configure
 # and make, twice: with components that are loaded at run time (dso), and with components within its libraries
 # (static). Each is asked by ompi_info for the components, and where this tree has umrddt_sim (UMRDDT_BUILD, or
 # ./.umrddt/build), runs docs/example.c on two processes by UMR, on the software ConnectX.
@@ -35,7 +35,6 @@ while [ $# -gt 0 ]; do
     esac
 done
 [ $# -eq 1 ] || { usage; exit 2; }
-tarball=$(realpath "$1") || exit 2
 if [ -z "$work" ]; then
     work=$(mktemp -d) || exit 99
     trap 'rm -rf "$work"' EXIT
@@ -65,6 +64,18 @@ step()
     echo "$what: good ($((SECONDS - begin)) s)"
 }
 
+# The tarball of Debian's source package, which every suite that has or had it shares.
+fetch()
+{
+    local mirror
+    # shellcheck disable=SC2016 # apt's own names
+    for mirror in $(apt-get indextargets --format '$(CREATED_BY) $(COMPONENT) $(REPO_URI)' |
+        awk '"Packages" == $1 && "main" == $2 && !seen[$3]++ { print $3 }'); do
+        /usr/lib/apt/apt-helper download-file "${mirror%/}/pool/main/o/openmpi/$(basename "$tarball")" "$tarball" && return
+    done
+    return 1
+}
+
 unpack()
 {
     mkdir -p "$work/source" && tar -C "$work/source" --strip-components=1 -xf "$tarball"
@@ -88,7 +99,7 @@ autogen()
 configure()
 {
     local args=(--disable-mpi-fortran --disable-io-romio --with-hwloc=external --with-libevent=external --without-ucx
-        --without-ofi --without-psm2 CFLAGS=-O1)
+        --without-ofi --without-psm2 CFLAGS=-O0)
     case $series in
     4.1) args+=(--disable-mpi-cxx --disable-oshmem --disable-man-pages) ;;
     5.0) args+=("--with-pmix=$pmix" --disable-oshmem --disable-sphinx) ;;
@@ -137,6 +148,10 @@ judge_job()
     [ "$(grep -cE ' keys_used +[1-9]' "$work/job-$1.log")" -eq 2 ] || die "no message went by keys: $work/job-$1.log"
 }
 
+case $1 in
+*[!0-9.]*) tarball=$(realpath -e "$1") || exit 2 ;;
+*) tarball=$work/openmpi_$1.orig.tar.xz && step fetch "fetching Open MPI $1 from Debian's mirror" fetch ;;
+esac
 step unpack "unpacking $(basename "$tarball")" unpack
 series=$(sed -n 's/^major=//p' "$work/source/VERSION").$(sed -n 's/^minor=//p' "$work/source/VERSION")
 echo "Open MPI $series.$(sed -n 's/^release=//p' "$work/source/VERSION")"

@@ -4,23 +4,40 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# package.sh [--no-deb | --deb-only] [BUILD]
+# package.sh [--no-deb | --deb-only] [--root DIR] [BUILD | TARBALL]
 #
-# By hand, some minutes: the tarball of "make dist" (of the build tree BUILD, ./.umrddt/build if none is named) is built and installed with
-# autotools that refuse to run; then it is made a Debian package, which lintian has nothing to say about. (It is
-# not installed: that would change the machine.) Needs debhelper, lintian and fakeroot for that part, which is left out, and said so, without them.
+# By hand, some minutes: the tarball of "make dist" (of the build tree BUILD, ./.umrddt/build if none is named; or TARBALL) is built
+# and installed with autotools that refuse to run; then it is made a Debian package, which lintian has nothing to say about. As root
+# the package is installed, with nothing but what it depends on, in a root directory that debootstrap makes of this machine's
+# release (DIR, which is kept for the next time; or a temporary one): Open MPI shows the components there, docs/example.c is
+# compiled and runs by UMR on umrddt_sim, and the package's removal leaves nothing. This machine's own Open MPI is left alone.
+#
+# It needs debhelper, lintian, fakeroot and debootstrap. What cannot be done here is left out, and said: the exit status is 77 then.
+# What it said when it was last run is in bench/results/packages.md.
 
 set -u -o pipefail
 top=$(cd "$(dirname "$0")/.." && pwd -P) || exit 1
-deb=yes
-plain=yes
-case "${1:-}" in
---no-deb) deb= && shift ;;
---deb-only) plain= && shift ;;
-esac
-build=${1:-$top/.umrddt/build}
+deb=yes plain=yes root='' build=$top/.umrddt/build
+usage()
+{
+    sed -n '7,16s/^# \{0,1\}//p' "$0"
+}
+while [ $# -gt 0 ]; do
+    case $1 in
+    --no-deb) deb= && shift ;;
+    --deb-only) plain= && shift ;;
+    --root) [ $# -ge 2 ] || { usage; exit 2; }
+        root=$2 && shift 2 ;;
+    -h | --help) usage && exit 0 ;;
+    -*) usage && exit 2 ;;
+    *) break ;;
+    esac
+done
+[ $# -le 1 ] || { usage; exit 2; }
+[ $# -eq 0 ] || build=$(realpath "$1") || exit 2
+[ -z "$root" ] || { mkdir -p "$root" && root=$(realpath "$root"); } || exit 2
 scratch=$(mktemp -d) || exit 99
-trap 'rm -rf "$scratch"' EXIT
+trap 'rm -rf --one-file-system "$scratch"' EXIT
 
 die()
 {
@@ -40,11 +57,15 @@ step()
     echo "$what: good ($((SECONDS - begin)) s)"
 }
 
-[ -e "$build/config.status" ] || die "$build is not a configured build tree (./quickstart makes one)"
 version=$(sed -n 's/^AC_INIT(\[umrddt\], \[\([^]]*\)\].*/\1/p' "$top/configure.ac")
-step "make dist" make -C "$build" dist
 tarball=$scratch/umrddt-$version.tar.gz
-mv "$build/umrddt-$version.tar.gz" "$tarball" || die "there is no tarball"
+if [ -f "$build" ]; then
+    cp "$build" "$tarball" || die "there is no tarball"
+else
+    [ -e "$build/config.status" ] || die "$build is not a configured build tree (./quickstart makes one)"
+    step "make dist" make -C "$build" dist
+    mv "$build/umrddt-$version.tar.gz" "$tarball" || die "there is no tarball"
+fi
 
 # --- without autotools ----------------------------------------------------------------------------------------
 
@@ -99,4 +120,140 @@ pkglibdir=$(ompi_info --path pkglibdir --parsable | sed -n 's/^path:pkglibdir://
 for component in pml_umrddt btl_umr coll_umrddt; do
     [ -s "$scratch/root$pkglibdir/mca_$component.so" ] || die "mca_$component.so is not in $pkglibdir"
 done
-echo "the Debian package is built"
+echo "the Debian package is built: $(basename "$file"), $(stat -c %s "$file") bytes"
+
+# --- installed, in a root directory of its own -----------------------------------------------------------------
+
+cannot()
+{
+    echo "skipped: the package is not installed anywhere: $*"
+    exit 77
+}
+
+[ "$(id -u)" -eq 0 ] || cannot "chroot and mounts need root"
+command -v debootstrap >/dev/null || cannot "there is no debootstrap here"
+unshare --mount --pid --fork true 2>/dev/null || cannot "namespaces are not permitted here"
+suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+distribution=$(sed -n 's/^ID=//p' /etc/os-release)
+# The first mirror of this machine's apt that has the release itself, and not a part or a supplement of it.
+# shellcheck disable=SC2016 # apt's own names
+mirror=$(apt-get indextargets --format '$(CREATED_BY) $(COMPONENT) $(RELEASE) $(REPO_URI)' |
+    awk -v suite="$suite" '"Packages" == $1 && "main" == $2 && (suite == $3 || "stable" == $3) && !seen++ { print $4 }')
+[ -n "$mirror" ] || cannot "apt has no mirror of $suite here"
+[ -n "$root" ] || root=$scratch/installed
+
+make_root()
+{
+    debootstrap --variant=minbase --force-check-gpg --keyring="/usr/share/keyrings/$distribution-archive-keyring.gpg" \
+        "$suite" "$root" "$mirror" || return 1
+    echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/umrddt" || return 1
+    # As this machine reaches its mirror; no passwords.
+    apt-config dump | grep -E '^Acquire::(https?::[Pp]roxy|Retries|Check-)' >"$root/etc/apt/apt.conf.d/90umrddt"
+    in_root apt-get update -q && touch "$root/umrddt-package-root"
+}
+
+# Mounts are of a namespace of its own, and end with the command, as all processes that it started.
+# shellcheck disable=SC2016 # the inner shell's
+in_root()
+{
+    unshare --mount --propagation private --pid --fork --kill-child=KILL bash -c '
+        root=$1 && shift
+        mount -t proc proc "$root/proc" && mount --rbind /sys "$root/sys" && mount --rbind /dev "$root/dev" &&
+            mount -t tmpfs -o mode=1777 umrddt "$root/dev/shm" && mount -t tmpfs -o mode=1777 umrddt "$root/tmp" || exit 99
+        exec chroot "$root" /usr/bin/env -i HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+            PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"' in_root "$root" "$@"
+}
+
+add()
+{
+    in_root apt-get install -y -q --no-install-recommends "$@"
+}
+
+# What a user asks first. (umrddt_info is in the package, and says that this machine has no such card: its status is not judged.)
+ask()
+{
+    local component said
+    said=$(in_root ompi_info) || return 1
+    for component in "pml: umrddt" "btl: umr" "coll: umrddt"; do
+        grep "MCA $component " <<<"$said" || { echo "ompi_info does not name $component" && return 1; }
+    done
+    said=$(in_root ompi_info --param pml umrddt --level 9) && grep -q pml_umrddt_memory <<<"$said" || return 1
+    in_root umrddt_sim umrddt_info --selftest
+}
+
+# Two processes, by keys of the software card.
+job()
+{
+    cp "$top/docs/example.c" "$root/root/example.c" && in_root mpicc -Wall -o /root/example /root/example.c || return 1
+    in_root umrddt_sim mpirun --allow-run-as-root --oversubscribe -n 2 --mca pml umrddt --mca pml_umrddt_memory all \
+        --mca pml_umrddt_stats 1 /root/example >"$scratch/job" 2>&1
+    local status=$?
+    cat "$scratch/job"
+    [ $status -eq 0 ] && [ "$(grep -c ': 0 of 1024 rows are wrong' "$scratch/job")" -eq 2 ] &&
+        [ "$(grep -cE ' keys_used +[1-9]' "$scratch/job")" -eq 2 ]
+}
+
+# contrib/dist/umrddt.modulefile.in, by both programs that read such files. (Each of the two packages removes the other.)
+modules()
+{
+    local package init
+    mkdir -p "$root/root/modules" && printf '#%%Module1.0\n' >"$root/root/modules/openmpi" || return 1
+    sed -e 's|@PREFIX@|/opt/u|' -e 's|@COMPONENTS@|/opt/u/components|' -e 's|@PKGLIBDIR@|/opt/o|' \
+        "$top/contrib/dist/umrddt.modulefile.in" >"$root/root/modules/umrddt" || return 1
+    cat >"$root/root/try_module" <<'END'
+set -e
+. "$1" >/dev/null
+module use /root/modules
+before=$PATH pages=${MANPATH:-}
+module load openmpi
+module load umrddt
+echo "$OMPI_MCA_mca_base_component_path $PATH"
+[ "$OMPI_MCA_mca_base_component_path" = /opt/u/components:/opt/o ]
+case $PATH in /opt/u/bin:*) ;; *) exit 1 ;; esac
+# One directory alone in it would hide the system's pages.
+[ "${MANPATH:-}" = "$pages" ]
+module help umrddt 2>&1 | grep -q "mpirun --mca pml umrddt"
+module unload umrddt
+[ -z "${OMPI_MCA_mca_base_component_path:-}" ]
+[ "$PATH" = "$before" ]
+END
+    for package in environment-modules lmod; do
+        add "$package" || return 1
+        case $package in
+        lmod) init=$(cd "$root" && echo usr/share/lmod/*/init/bash) ;;
+        *) init=usr/share/modules/init/bash ;;
+        esac
+        if ! in_root bash /root/try_module "/${init##* }"; then
+            echo "by $package"
+            return 1
+        fi
+    done
+}
+
+# No file stays, and the same program runs by Open MPI's own components.
+remove()
+{
+    local name said left=0
+    in_root dpkg-query -L openmpi-umrddt >"$scratch/names" && in_root apt-get purge -y -q openmpi-umrddt || return 1
+    while read -r name; do
+        case $name in
+        */umrddt* | */openmpi-umrddt* | */mca_*umr*) [ ! -e "$root$name" ] || { echo "left behind: $name" && left=1; } ;;
+        *) [ -d "$root$name" ] || [ ! -e "$root$name" ] || { echo "left behind: $name" && left=1; } ;;
+        esac
+    done <"$scratch/names"
+    [ $left -eq 0 ] || return 1
+    said=$(in_root ompi_info) || return 1
+    ! grep umr <<<"$said" || return 1
+    in_root mpirun --allow-run-as-root --oversubscribe -n 2 /root/example
+}
+
+[ -e "$root/umrddt-package-root" ] || step "a root directory of $distribution $suite" make_root
+in_root apt-get purge -y -q openmpi-umrddt >/dev/null 2>&1
+cp "$file" "$root/root/openmpi-umrddt.deb" || die "$root cannot be written"
+step "the package is installed, with what it depends on" add /root/openmpi-umrddt.deb
+step "Open MPI shows the components, and the software card is good" ask
+step "a compiler and Open MPI's headers are installed" add gcc libc6-dev libopenmpi-dev
+step "docs/example.c is compiled, and goes by UMR on the software card" job
+step "the modulefile is good for Environment Modules and Lmod" modules
+step "the package is removed, and leaves nothing" remove
+echo "the Debian package installs, works and goes"

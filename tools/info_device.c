@@ -26,6 +26,8 @@
 #include "opal/mca/btl/base/base.h"
 
 #include "opal/mca/btl/umr/btl_umr_card.h"
+#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "opal/mca/common/umrddt_gpu/rdma/umrddt_gpu_rdma.h"
 
 /** What the ways to hold more in one key are called here. */
 static const char *const rung_names[MCA_BTL_UMR_RUNG_MAX] = {
@@ -36,6 +38,12 @@ static const char *const rung_names[MCA_BTL_UMR_RUNG_MAX] = {
 
 /* The btl framework with one component, which no "--mca btl" hides. */
 static mca_base_framework_t framework;
+
+/** A GPU, and how far it is from a card. */
+typedef struct info_near_t {
+    int gpu;
+    uint32_t distance;
+} info_near_t;
 
 static const mca_btl_umr_card_ops_t *open_component(void)
 {
@@ -67,7 +75,65 @@ static void close_component(void)
     OBJ_DESTRUCT(&framework.framework_failed_components);
 }
 
-static void print_caps(const mca_btl_umr_caps_t *caps)
+/** One line: what is as near as what is in front of it follows behind "and". */
+static void print_gpus(const info_near_t *gpus, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        const char *between = "  GPUs, the nearest first: ";
+
+        if (0 < i) {
+            between = gpus[i].distance == gpus[i - 1].distance ? " and " : ", then ";
+        }
+        printf("%s%d", between, gpus[i].gpu);
+    }
+    if (0 < count) {
+        printf("\n");
+    }
+}
+
+/* The same for programs: lists of those that are as near as each other. */
+static void json_gpus(const info_near_t *gpus, int count)
+{
+    info_json_open("gpus_nearest_first", '[');
+    for (int i = 0; i < count; ++i) {
+        if (0 == i || gpus[i].distance != gpus[i - 1].distance) {
+            info_json_open(NULL, '[');
+        }
+        info_json_number(NULL, gpus[i].gpu);
+        if (count == i + 1 || gpus[i].distance != gpus[i + 1].distance) {
+            info_json_close(']');
+        }
+    }
+    info_json_close(']');
+}
+
+static int nearer(const void *a, const void *b)
+{
+    const info_near_t *x = (const info_near_t *) a, *y = (const info_near_t *) b;
+
+    return x->distance != y->distance ? (x->distance < y->distance ? -1 : 1) : x->gpu - y->gpu;
+}
+
+/** The GPUs of which it is known where they are. @return their number */
+static int near_gpus(const mca_btl_umr_card_ops_t *card, unsigned int index, info_near_t *gpus)
+{
+    const opal_umrddt_gpu_driver_t *driver;
+    int count = 0, known = 0;
+
+    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver) || CUDA_SUCCESS != driver->cuInit(0)
+        || CUDA_SUCCESS != driver->cuDeviceGetCount(&count)) {
+        return 0;
+    }
+    for (int gpu = 0; gpu < count && OPAL_UMRDDT_GPU_RDMA_DEVICES > gpu; ++gpu) {
+        gpus[known].gpu = gpu;
+        gpus[known].distance = card->gpu_distance(index, gpu);
+        known += UINT32_MAX != gpus[known].distance ? 1 : 0;
+    }
+    qsort(gpus, (size_t) known, sizeof(gpus[0]), nearer);
+    return known;
+}
+
+static void print_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, int count)
 {
     int kind;
 
@@ -75,6 +141,7 @@ static void print_caps(const mca_btl_umr_caps_t *caps)
     if (0 <= caps->numa) {
         printf("  nearest to the memory of NUMA node %d\n", caps->numa);
     }
+    print_gpus(gpus, count);
     printf("  proven: bytes gathered and scattered from key to key, and none beside them\n");
     printf("  proven: an invalidated key is refused, and an old tag where tags can change\n");
     printf("  a list in a work request: %lu pieces in one key (52 on current cards, 4 at least)\n",
@@ -98,7 +165,7 @@ static void print_caps(const mca_btl_umr_caps_t *caps)
 }
 
 /* The same, and what print_without says, for programs. */
-static void json_caps(const mca_btl_umr_caps_t *caps)
+static void json_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, int count)
 {
     static const char *const names[MCA_BTL_UMR_RUNG_MAX] = {
         [MCA_BTL_UMR_LONG] = "lists_in_memory",
@@ -113,6 +180,7 @@ static void json_caps(const mca_btl_umr_caps_t *caps)
     info_json_text("why_not", caps->umr.usable ? NULL : caps->umr.why);
     info_json_text("advice", caps->umr.usable ? NULL : info_advice(caps->umr.why));
     info_json_number("numa_node", caps->numa);
+    json_gpus(gpus, count);
     info_json_number("list_entries", (long long) caps->list_entries);
     info_json_number("key_pieces", (long long) caps->key_limits.max_iovs);
     info_json_number("key_bytes", (long long) caps->key_limits.max_bytes);
@@ -145,9 +213,10 @@ static void unusable(const char *name, const char *why)
 }
 
 /** A device without UMR. */
-static void print_without(const mca_btl_umr_caps_t *caps)
+static void print_without(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, int count)
 {
     printf("%s: usable without UMR: %s\n", caps->device, caps->umr.why);
+    print_gpus(gpus, count);
     printf("  messages take a write for each run of bytes of the receiver's layout\n");
     printf("  pieces that one write gathers: %lu\n", (unsigned long) caps->write_pieces);
     printf(
@@ -178,15 +247,18 @@ int info_device(const char *name)
         status = INFO_WITHOUT;
         /* one for each active port */
         for (unsigned int i = 0; card->card(i, &caps, NULL); ++i) {
+            info_near_t gpus[OPAL_UMRDDT_GPU_RDMA_DEVICES];
+            int count = near_gpus(card, i, gpus);
+
             if (caps->umr.usable) {
                 status = INFO_USABLE;
             }
             if (info_json) {
-                json_caps(caps);
+                json_caps(caps, gpus, count);
             } else if (caps->umr.usable) {
-                print_caps(caps);
+                print_caps(caps, gpus, count);
             } else {
-                print_without(caps);
+                print_without(caps, gpus, count);
             }
         }
         card->fini();

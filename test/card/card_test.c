@@ -26,7 +26,7 @@
 static const struct test *const groups[] = {
     put_tests,     pool_tests,   key_tests,   keycache_tests, memory_tests,
     failure_tests, thread_tests, gpu_tests,   ladder_tests,   nested_tests,
-    direct_tests,  module_tests, scale_tests, card_tests};
+    direct_tests,  module_tests, scale_tests, card_tests,     rebuild_tests};
 
 static const struct test *find(const char *name)
 {

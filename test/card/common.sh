@@ -29,6 +29,10 @@ card_test=./card_test
 UMRDDT_HELPDIR=$(cd "${srcdir:-.}/../../opal/mca/btl/umr" && pwd)
 export UMRDDT_HELPDIR
 
+# The card's books are seen to agree with its lists, now and then and at the end.
+: "${OMPI_MCA_btl_umr_check=20}"
+export OMPI_MCA_btl_umr_check
+
 # card TITLE SIM_OPTIONS MPIRUN_OPTIONS TEST...: two processes on the software ConnectX. (MPIRUN_OPTIONS is
 # one word, split here.)
 card() {

@@ -185,7 +185,7 @@ struct test {
 };
 extern const struct test put_tests[], pool_tests[], key_tests[], keycache_tests[], memory_tests[],
     failure_tests[], thread_tests[], gpu_tests[], ladder_tests[], nested_tests[], direct_tests[],
-    module_tests[], scale_tests[], card_tests[];
+    module_tests[], scale_tests[], card_tests[], rebuild_tests[];
 
 /* The program's mlx5dv_create_qp (failure.c) asks these (ladder.c): is this queue pair not to be
  * had; what was made can be spoilt. */

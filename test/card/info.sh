@@ -106,6 +106,11 @@ info "GPUs far from each other" 0 "" UMRDDT_GPU=peer=0 "" "  GPU 0 and 1 do not 
     "  in pieces, GPUs of this host: ipc, or packed: "
 info "GPUs that no card reaches" 0 "" UMRDDT_GPU=gdr=0 "" "  a network card can not be given its memory" \
     "  in pieces, GPUs of other hosts: packed: "
+wrapper_options="--gpus 4"
+info "GPUs at the cards" 0 devices=3,switches=3 "" "$test" "^  GPUs, the nearest first: 0 and 3, then 1 and 2$" \
+    "^  GPUs, the nearest first: 1, then 0 and 2 and 3$" "^  GPUs, the nearest first: 2, then 0 and 1 and 3$"
+info "GPUs and a card without UMR" 0 devices=2,switches=2,umr=off "" "$test mlx5_1" "^  GPUs, the nearest first: 1 and 3, then 0 and 2$"
+info "GPUs, and nobody knows where" 0 "" UMRDDT_GPU=fail=cuDeviceGetPCIBusId:*:801 "$test" "^mlx5_0:1: usable" "!nearest first"
 wrapper_options=
 info "for programs" 0 devices=2 "" --json '^{"umrddt":'
 if command -v python3 >/dev/null; then
@@ -121,6 +126,8 @@ if command -v python3 >/dev/null; then
     reads "True ob1 False" 'j["software_card"], j["open_mpi"]["host_pml"], j["open_mpi"]["takes_gpu_memory"]' 0 "" "" "" 2>/dev/null
     reads "['mlx5_0:1', 'mlx5_1:1'] True" '[d["cards"][0]["name"] for d in j["devices"]], j["devices"][0]["cards"][0]["umr"]' 0 devices=2 "" ""
     reads "2 True ipc" 'len(j["gpus"]), j["gpu_pairs"][0]["reach_each_other"], j["ways"]["gpu_same_host"]["way"]' 0 "" "--gpus 2" ""
+    reads "[[[0, 2], [1]], [[1], [0, 2]]]" '[d["cards"][0]["gpus_nearest_first"] for d in j["devices"]]' 0 devices=2,switches=2 "--gpus 3" ""
+    reads "[]" 'j["devices"][0]["cards"][0]["gpus_nearest_first"]' 0 "" "" ""
     reads "False True" 'j["cards"][0]["usable"], "wrong bytes" in j["cards"][0]["why_not"]' 1 umr=broken "" "--selftest mlx5_0"
     reads "[False, True]" '[c["usable"] for c in j["cards"]]' 0 "" "" "--selftest mlx5_7 mlx5_0"
 fi

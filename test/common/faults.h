@@ -60,7 +60,7 @@ struct faults {
     X(rnr, "TIMES", "a message that comes finds no receive, so many times (default 1)")        \
     X(late, "US",                                                                              \
       "a work request, and what is behind it, starts microseconds later (default 1000)")       \
-    X(kill, "", "at a work request the process dies (SIGKILL)")
+    X(kill, "", "at a work request, or a kernel or copy of a GPU, the process dies (SIGKILL)")
 
 enum fault_of_card {
 #define FAULT_NUMBER(name, how, help) FAULT_##name,

@@ -79,6 +79,7 @@ void __libc_free(void *at);
 
 EXPORT int umrddt_failing_faults(const char *text, int on);
 EXPORT void umrddt_failing_last(char *text, size_t room);
+EXPORT uint64_t umrddt_failing_held(void);
 
 static void lock(void)
 {
@@ -427,6 +428,19 @@ void umrddt_failing_last(char *text, size_t room)
     if (NULL != last.component) {
         snprintf(text, room, "%s+0x%lx", last.component, (unsigned long) last.offset);
     }
+}
+
+/** Bytes that the components have allocated, and not given back. */
+uint64_t umrddt_failing_held(void)
+{
+    uint64_t bytes = 0;
+
+    lock();
+    for (uint32_t i = 0; i < MOST_KEPT; ++i) {
+        bytes += NULL != kept[i].at ? kept[i].bytes : 0;
+    }
+    unlock();
+    return bytes;
 }
 
 static __attribute__((constructor)) void loaded(void)

@@ -10,6 +10,7 @@
 
 #include "gpu.h"
 
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@ static uint64_t calls[GPU_FN_MAX];
 static uint64_t before_plan[GPU_FN_MAX]; /* calls that the plan of faults does not count */
 static const char *last = "";            /* what failed on demand */
 static uint64_t calls_of_plan;           /* of any function, that it counts */
+static uint64_t done_of_plan;            /* kernels and copies that it counts */
 static bool well;                        /* for now nothing goes wrong */
 
 static const struct {
@@ -57,6 +59,9 @@ CUresult gpu_count_call(enum gpu_function function)
     if (NULL == fault && !of_device) {
         fault = faults_hit(&gpu_conf.faults, "call", NULL, ++calls_of_plan);
     }
+    if (of_device && NULL != faults_hit(&gpu_conf.faults, "kill", NULL, ++done_of_plan)) {
+        raise(SIGKILL);
+    }
     if (NULL != fault) {
         gpu_count.injected++;
         last = functions[function].name;
@@ -75,6 +80,7 @@ int gpu_count_faults(const struct faults *faults, bool on)
         gpu_conf.faults = *faults;
         memcpy(before_plan, calls, sizeof(before_plan));
         calls_of_plan = 0;
+        done_of_plan = 0;
         injected_before = gpu_count.injected;
     }
     well = !on;

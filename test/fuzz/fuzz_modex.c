@@ -66,6 +66,25 @@ int mca_btl_umr_numa_address(const void *address)
     return (int) ((uintptr_t) address % 3) - 1;
 }
 
+/* Known of some. */
+uint32_t mca_btl_umr_numa_gpu(mca_btl_umr_device_t *device, int gpu)
+{
+    return 2 < gpu ? MCA_BTL_UMR_GPU_FAR : (uint32_t) ((device->distance[1] / 10 + gpu) % 3);
+}
+
+void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail)
+{
+    FUZZ_CHECK(peer == rail->endpoint->peer && rail->endpoint->broken);
+}
+
+void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail,
+                                 uint32_t generation)
+{
+    FUZZ_CHECK(peer == rail->endpoint->peer && generation > rail->endpoint->generation
+               && MCA_BTL_UMR_GENERATION_MAX >= generation);
+    rail->endpoint->generation = generation;
+}
+
 int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail)
 {
     uint32_t i = (uint32_t) (rail - peer->rails);
@@ -158,11 +177,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         mca_btl_umr_address_t address = {.qpn = (uint32_t) fuzz_number(&input, 4)};
         size_t count;
 
+        address.psn = htonl((ntohl(address.qpn) & 3) << 24);
         other = mca_btl_umr_endpoint_at(endpoint, &address);
         FUZZ_CHECK(other->peer == peer
                    && (other == endpoint
                        || MCA_BTL_UMR_ADDRESS_CARD(ntohl(address.qpn)) == other->rail->peer_index));
-        other = mca_btl_umr_endpoint_near(endpoint, (void *) (uintptr_t) fuzz_number(&input, 2));
+        other =
+            mca_btl_umr_endpoint_near(endpoint, (void *) (uintptr_t) fuzz_number(&input, 2), -1);
+        FUZZ_CHECK(other->peer == peer);
+        other = mca_btl_umr_endpoint_near(endpoint, NULL, (int) fuzz_below(&input, 4));
         FUZZ_CHECK(other->peer == peer);
         count = mca_btl_umr_endpoints_beside(endpoint, beside, 4);
         FUZZ_CHECK(1 <= count && count <= peer->rail_count && beside[0] == endpoint);

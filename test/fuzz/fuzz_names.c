@@ -36,6 +36,14 @@ bool __wrap_mlx5dv_is_supported(struct ibv_device *device)
     return &devices[1] != device;
 }
 
+/* No driver: there is no GPU whose place could be asked for. */
+int opal_umrddt_gpu_rdma_bus_id(int device, char *bus_id)
+{
+    (void) device;
+    (void) bus_id;
+    return OPAL_ERR_NOT_AVAILABLE;
+}
+
 /* All that is said has to end, and be readable. */
 static int show_help(const char *file, const char *topic, bool header, ...)
 {

@@ -18,6 +18,8 @@
 
 #include <arpa/inet.h>
 
+#include "pml_umrddt_pack.h"
+
 /* Receives at once, and what came for them. */
 #define RECEIVES 6
 
@@ -53,6 +55,25 @@ static void note(uint64_t seq, uint32_t slot, uint32_t fin, uint32_t pair)
     asked[asked_count++] = (asked_t){seq, slot, fin, pair};
 }
 
+/* A PACK, or a GRANT, of ours: places are named while they are registered, no more chunks granted
+ * than there are, and none without a place. */
+static void check_pack(const mca_pml_umrddt_reply_t *reply)
+{
+    FUZZ_CHECK(MCA_PML_UMRDDT_PACK_DEPTH >= reply->key_count);
+    if (MCA_PML_UMRDDT_GRANT == reply->verdict) {
+        FUZZ_CHECK(0 == reply->key_count && 0 < reply->start);
+        return;
+    }
+    FUZZ_CHECK(0 < reply->chunk && reply->chunk <= reply->total
+               && reply->start <= (reply->total - 1) / reply->chunk + 1
+               && (0 == reply->key_count || (reply->start <= reply->key_count && 0 != reply->fin)));
+    for (uint32_t i = 0; i < reply->key_count; ++i) {
+        FUZZ_CHECK(reply->chunk == reply->keys[i].length
+                   && world_is_registered(reply->keys[i].addr, reply->keys[i].length,
+                                          reply->keys[i].rkey));
+    }
+}
+
 /* A control message of ours. */
 static void sent(int tag, const void *bytes, size_t length)
 {
@@ -68,6 +89,13 @@ static void sent(int tag, const void *bytes, size_t length)
     case MCA_PML_UMRDDT_KIND_REPLY:
         FUZZ_CHECK(sizeof(*reply) + reply->key_count * sizeof(reply->keys[0]) == length);
         pair = ntohl(reply->address.qpn) >> 24;
+        if (MCA_PML_UMRDDT_PACK == reply->verdict || MCA_PML_UMRDDT_GRANT == reply->verdict) {
+            check_pack(reply);
+            if (MCA_PML_UMRDDT_PACK == reply->verdict) {
+                note(reply->seq, reply->slot, reply->fin, pair);
+            }
+            break;
+        }
         if (MCA_PML_UMRDDT_DONE != reply->verdict && MCA_PML_UMRDDT_HOST != reply->verdict) {
             note(reply->seq, reply->slot, MCA_PML_UMRDDT_KEYS == reply->verdict ? reply->fin : 0,
                  pair);
@@ -82,7 +110,13 @@ static void sent(int tag, const void *bytes, size_t length)
         note(recall->seq, recall->slot, recall->fin, 0);
         break;
     case MCA_PML_UMRDDT_KIND_DIRECT:
-        FUZZ_CHECK(sizeof(*direct) < length);
+        FUZZ_CHECK(sizeof(*direct) < length
+                   && sizeof(*direct) + direct->region_count * sizeof(direct->regions[0])
+                          <= length);
+        for (uint32_t i = 0; i < direct->region_count; ++i) {
+            FUZZ_CHECK(world_is_registered(direct->regions[i].addr, direct->regions[i].length,
+                                           direct->regions[i].rkey));
+        }
         note(direct->seq, direct->slot, direct->fin, ntohl(direct->address.qpn) >> 24);
         break;
     default:
@@ -216,6 +250,7 @@ static void notice(fuzz_bytes_t *input)
         .seq = NULL == of ? next_seq : of->seq,
         .slot = NULL == of ? 0 : of->slot,
         .in_flight = fuzz_byte(input) & 1,
+        .written = fuzz_below(input, 8), /* chunks, if it travels in such */
     };
     fuzz_patch(input, &world.notice, sizeof(world.notice));
     world.notice_length =
@@ -259,6 +294,16 @@ static void data(fuzz_bytes_t *input)
         }
         world_deliver(posted, posted->tag, bytes, length);
     }
+}
+
+static bool any_open(void)
+{
+    bool open = false;
+
+    for (uint32_t i = 0; i < RECEIVES; ++i) {
+        open = open || NULL != receives[i].request;
+    }
+    return open;
 }
 
 static bool all_over(void)
@@ -340,8 +385,9 @@ static void drain(void)
             asked_t *of = &asked[round % asked_count];
 
             world_fin(0 == round / asked_count % 4 ? of->pair : round / asked_count, of->fin);
-            if (8 * asked_count + 50 < round) {
-                /* that endpoint is broken: the sender's writes have failed, and it says so */
+            if (any_open() && 8 * asked_count + 50 < round) {
+                /* That endpoint is broken: the sender's writes have failed, and it says so. Not
+                 * for ever: each time it is answered, and the answer is something under way. */
                 world.notice = (mca_pml_umrddt_fail_t){
                     .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FAIL),
                     .seq = of->seq,

@@ -69,6 +69,32 @@ static union {
     mca_pml_umrddt_flat_t flat;
 } packet;
 
+/* A PACK, of packet.reply with all that is the same in each verdict; by the host PML, or by the
+ * card into places of ours; or a GRANT behind one. */
+static size_t make_pack(fuzz_bytes_t *input, uint8_t how)
+{
+    mca_pml_umrddt_reply_t *reply = &packet.reply;
+
+    reply->what = how & 1 ? MCA_PML_UMRDDT_BY_PACK_STAGED : MCA_PML_UMRDDT_BY_PACK_HOST;
+    reply->what = how & 2 ? MCA_PML_UMRDDT_BY_PACK_GDR : reply->what;
+    reply->chunk = 1024 + fuzz_below(input, 256) * 64;
+    reply->chunk = reply->chunk < reply->total ? reply->chunk : reply->total;
+    if (how & 8) {
+        reply->verdict = MCA_PML_UMRDDT_GRANT;
+        reply->start = 1 + fuzz_below(input, 32);
+    } else if (0 != (how & 4) && 0 < reply->chunk) {
+        reply->key_count = 1 + fuzz_below(input, 4);
+        reply->start = fuzz_below(input, reply->key_count + 1);
+        reply->fin = 9;
+        reply->address = world_address(fuzz_below(input, 4));
+        for (uint32_t i = 0; i < reply->key_count; ++i) {
+            reply->keys[i] = (mca_pml_umrddt_wire_key_t){
+                .addr = 1 << 20, .length = (uint32_t) reply->chunk, .rkey = 0x6000 + i};
+        }
+    }
+    return sizeof(*reply) + reply->key_count * sizeof(reply->keys[0]);
+}
+
 static size_t make_reply(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts, uint32_t verdict)
 {
     mca_pml_umrddt_reply_t *reply = &packet.reply;
@@ -85,10 +111,7 @@ static size_t make_reply(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts, u
         .what = fuzz_byte(input) & 3,
     };
     if (MCA_PML_UMRDDT_PACK == verdict) {
-        reply->what =
-            fuzz_byte(input) & 1 ? MCA_PML_UMRDDT_BY_PACK_STAGED : MCA_PML_UMRDDT_BY_PACK_HOST;
-        reply->chunk = 1024 + fuzz_below(input, 256) * 64;
-        reply->chunk = reply->chunk < reply->total ? reply->chunk : reply->total;
+        return make_pack(input, fuzz_byte(input));
     }
     if (MCA_PML_UMRDDT_KEYS != verdict) {
         return sizeof(*reply);

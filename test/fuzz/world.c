@@ -15,8 +15,10 @@
 
 #include "opal/util/output.h"
 
+#include "pml_umrddt_check.h"
 #include "pml_umrddt_direct.h"
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_pack.h"
 #include "pml_umrddt_sets.h"
 
 world_t world;
@@ -92,6 +94,10 @@ static void peer_make(void)
     FUZZ_CHECK(NULL != comm->peers);
     comm->peers[1] = peer;
     comm->peer_count = 2;
+    FUZZ_CHECK(OPAL_SUCCESS
+               == opal_hash_table_set_value_ptr(&mca_pml_umrddt.peers, &peer->proc->proc_name,
+                                                sizeof(peer->proc->proc_name), peer));
+    mca_pml_umrddt.counters.peers_now = 1;
     world.comm = comm;
     world.peer = peer;
 }
@@ -152,11 +158,17 @@ static void begin(fuzz_bytes_t *input)
         {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, MCA_PML_UMRDDT_BY_PACK_STAGED},
         {MCA_PML_UMRDDT_SCHEME_PACK_HOST, MCA_PML_UMRDDT_BY_PACK_HOST},
     };
+    const uint32_t count = sizeof(schemes) / sizeof(schemes[0]);
     uint8_t first = fuzz_byte(input), flags = fuzz_byte(input);
-    uint32_t scheme = first % (sizeof(schemes) / sizeof(schemes[0]));
+    uint32_t scheme = first % count;
 
     world.comm->scheme = schemes[scheme].scheme;
     world.comm->schemes = schemes[scheme].ways;
+    if (MCA_PML_UMRDDT_BY_PACK_STAGED == schemes[scheme].ways && 0 != (flags & 128)) {
+        world.comm->scheme = MCA_PML_UMRDDT_SCHEME_PACK_GDR;
+        world.comm->schemes = MCA_PML_UMRDDT_BY_PACK_GDR;
+    }
+    mca_pml_umrddt.params.pack_card = 0 == (first / count & 1);
     world.late = 0 != (flags & 1);
     world.slow_keys = 0 != (flags & 2);
     mca_pml_umrddt.stripe_from = 0 != (flags & 4) ? 8192 : SIZE_MAX;
@@ -176,11 +188,25 @@ void world_progress(bool notice)
     (void) mca_pml_umrddt_progress();
 }
 
+/* The room's own invariants. */
+static void check(void)
+{
+    const char *wrong = mca_pml_umrddt_state_check();
+
+    if (NULL != wrong) {
+        fprintf(stderr, "an invariant does not hold: %s\n", wrong);
+        abort();
+    }
+}
+
 /* After an input, when all its requests are complete and freed: nothing is left. */
 static void end(void)
 {
     mca_pml_umrddt_peer_t *peer = world.peer;
 
+    /* registered as long as they are kept for the next message */
+    mca_pml_umrddt_pack_buffers_close();
+    check();
     FUZZ_CHECK(0 == world.request_count && 0 == world.requests_now);
     FUZZ_CHECK(0 == world.keysets_now && 0 == world.memories_now && 0 == world.puts_now);
     FUZZ_CHECK(0 == mca_pml_umrddt.active && 0 == mca_pml_umrddt.waits);
@@ -232,6 +258,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (uint32_t steps = 0; 0 < input.left && 300 > steps; ++steps) {
         world_target.step(&input);
         (void) world_target.all_over();
+        check();
     }
     world_target.drain();
     end();

@@ -135,6 +135,9 @@ void world_fin(uint32_t pair, uint32_t fin);
 /** True if this is a key of a keyset that exists, mapped for peers. */
 bool world_is_mapped(const mca_pml_umrddt_wire_key_t *key);
 
+/** True if so many bytes there are registered for peers, with this key. */
+bool world_is_registered(uint64_t addr, uint64_t length, uint32_t rkey);
+
 /** Forget connections and what broke; nothing is under way. */
 void world_card_reset(void);
 

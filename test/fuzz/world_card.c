@@ -24,6 +24,8 @@ struct mca_btl_umr_memory_t {
     mca_btl_umr_role_t role;
     const void *buffer;
     uint64_t layout, size;
+    uint64_t start, end; /* addresses */
+    uint32_t rkey;       /* of all of it, for peers */
     uint32_t users;
 };
 
@@ -53,6 +55,8 @@ typedef struct kept_t {
 
 static mca_btl_umr_endpoint_t endpoints[PAIRS];
 static keyset_t *keysets[WORLD_MANY];
+static mca_btl_umr_memory_t *memories[WORLD_MANY];
+static uint32_t next_memory;
 static put_t written[WORLD_MANY];
 static kept_t kept[8];
 static uint32_t next_kept;
@@ -74,7 +78,7 @@ void world_card_reset(void)
     memset(kept, 0, sizeof(kept));
     next_kept = 0;
     for (uint32_t i = 0; i < WORLD_MANY; ++i) {
-        FUZZ_CHECK(NULL == keysets[i] && NULL == written[i].endpoint);
+        FUZZ_CHECK(NULL == keysets[i] && NULL == written[i].endpoint && NULL == memories[i]);
     }
 }
 
@@ -138,9 +142,11 @@ static int endpoint_get(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **endpo
     return OPAL_SUCCESS;
 }
 
-static mca_btl_umr_endpoint_t *endpoint_near(mca_btl_umr_endpoint_t *endpoint, const void *address)
+static mca_btl_umr_endpoint_t *endpoint_near(mca_btl_umr_endpoint_t *endpoint, const void *address,
+                                             int gpu)
 {
     (void) address;
+    (void) gpu;
     FUZZ_CHECK(NULL != endpoint);
     return endpoint;
 }
@@ -192,6 +198,26 @@ static bool endpoint_broken(const mca_btl_umr_endpoint_t *endpoint)
     return endpoint->broken;
 }
 
+static void endpoint_break(mca_btl_umr_endpoint_t *endpoint);
+
+static bool endpoint_refuses(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_address_t *theirs,
+                             mca_btl_umr_address_t *address)
+{
+    (void) theirs;
+    if (endpoint_broken(endpoint)) {
+        endpoint_address(endpoint, address);
+        return true;
+    }
+    return false;
+}
+
+static void endpoint_refused(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_address_t *theirs)
+{
+    if (endpoint == endpoint_at(endpoint, theirs)) {
+        endpoint_break(endpoint);
+    }
+}
+
 static void endpoint_break(mca_btl_umr_endpoint_t *endpoint)
 {
     FUZZ_CHECK(NULL != endpoint);
@@ -237,15 +263,27 @@ static int memory_register(mca_btl_umr_role_t role, void *buffer,
                            const opal_iov_cache_layout_t *layout, uint64_t size,
                            mca_btl_umr_memory_t **memory)
 {
+    uint32_t place = 0;
+
     FUZZ_CHECK(0 < size && size <= layout->size);
-    if (0 < world.refuse_memory) {
-        --world.refuse_memory;
+    while (WORLD_MANY > place && NULL != memories[place]) {
+        ++place;
+    }
+    if (WORLD_MANY == place || 0 < world.refuse_memory) {
+        world.refuse_memory -= 0 < world.refuse_memory ? 1 : 0;
         return OPAL_ERR_BAD_PARAM;
     }
     *memory = calloc(1, sizeof(**memory));
     FUZZ_CHECK(NULL != *memory);
-    **memory =
-        (mca_btl_umr_memory_t){.role = role, .buffer = buffer, .layout = layout->id, .size = size};
+    **memory = (mca_btl_umr_memory_t){.role = role,
+                                      .buffer = buffer,
+                                      .layout = layout->id,
+                                      .size = size,
+                                      .start = (uintptr_t) buffer + (uint64_t) layout->lb,
+                                      .end = (uintptr_t) buffer + (uint64_t) layout->ub,
+                                      /* no two that there are at once have the same */
+                                      .rkey = 0xd0000000 | ++next_memory};
+    memories[place] = *memory;
     ++world.memories_now;
     return OPAL_SUCCESS;
 }
@@ -290,7 +328,13 @@ static int memory_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t done
 
 static void memory_release(mca_btl_umr_memory_t *memory)
 {
+    uint32_t place = 0;
+
     FUZZ_CHECK(0 == memory->users);
+    while (memory != memories[place]) {
+        FUZZ_CHECK(WORLD_MANY > ++place);
+    }
+    memories[place] = NULL;
     --world.memories_now;
     free(memory);
 }
@@ -307,9 +351,20 @@ static size_t memory_regions(const mca_btl_umr_memory_t *memory, mca_btl_umr_key
     FUZZ_CHECK(MCA_BTL_UMR_REMOTE == memory->role);
     if (0 < max) {
         regions[0] = (mca_btl_umr_key_t){
-            .addr = (uintptr_t) memory->buffer, .length = WORLD_ROOM, .rkey = 0xd0000000};
+            .addr = memory->start, .length = memory->end - memory->start, .rkey = memory->rkey};
     }
     return 1;
+}
+
+bool world_is_registered(uint64_t addr, uint64_t length, uint32_t rkey)
+{
+    for (uint32_t i = 0; i < WORLD_MANY; ++i) {
+        if (NULL != memories[i] && rkey == memories[i]->rkey) {
+            return MCA_BTL_UMR_REMOTE == memories[i]->role && addr >= memories[i]->start
+                   && length <= memories[i]->end - addr;
+        }
+    }
+    return false;
 }
 
 /* ---- keysets ---- */
@@ -540,6 +595,12 @@ static bool covered(const mca_btl_umr_direct_t *direct)
     return true;
 }
 
+/* True if the context of a write is a message; else it is a chunk of one, which is no object. */
+static bool is_message(const void *context)
+{
+    return OBJ_CLASS(mca_pml_umrddt_send_t) == ((const opal_object_t *) context)->obj_class;
+}
+
 static int put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_direct_t *direct,
                       const uint32_t *fin, mca_btl_umr_done_fn_t done, void *context)
 {
@@ -556,8 +617,16 @@ static int put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_direct
     for (size_t i = 0; i < direct->region_count; ++i) {
         FUZZ_CHECK(is_named(direct->regions[i].rkey));
     }
-    FUZZ_CHECK(
-        0 != (MCA_PML_UMRDDT_BY_DIRECT & ((const mca_pml_umrddt_send_t *) context)->rts.schemes));
+    if (is_message(context)) {
+        FUZZ_CHECK(
+            0
+            != (MCA_PML_UMRDDT_BY_DIRECT & ((const mca_pml_umrddt_send_t *) context)->rts.schemes));
+    } else {
+        /* a chunk, which is one write into the one place that was named for it */
+        FUZZ_CHECK(1 == direct->region_count && 0 == direct->start && NULL != fin
+                   && direct->end <= direct->regions[0].length
+                   && direct->to_buffer == direct->regions[0].addr);
+    }
     return put_new(endpoint, NULL, done, context);
 }
 
@@ -608,6 +677,8 @@ const mca_btl_umr_card_ops_t world_card = {
     .endpoint_address = endpoint_address,
     .endpoint_connect = endpoint_connect,
     .endpoint_broken = endpoint_broken,
+    .endpoint_refuses = endpoint_refuses,
+    .endpoint_refused = endpoint_refused,
     .endpoint_break = endpoint_break,
     .fin_reserve = fin_reserve,
     .fin_cancel = fin_cancel,

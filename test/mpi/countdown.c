@@ -22,20 +22,18 @@
  * messages are not taken any more. --mode end: UMRDDT_TEST_FAULTS, in MPI_Finalize. --mode gpu:
  * between memory of GPUs.
  *
- * With --mode whole no message may end with an error.
+ * With --mode whole no message may end with an error; with --mode hit something must have failed.
  *
  * What was seen is printed (run_countdown goes by it):
  *
  *     countdown: PLAN, MODE: hit COUNT, next N: 0>1 umr>host 1>0 umr (mca_pml_umrddt.so+0x1234)
  */
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "layouts.h"
-#include "mpitest.h"
+#include "exchange.h"
 #include "pvars.h"
 
 enum {
@@ -47,43 +45,6 @@ enum {
 static bool has(const char *word)
 {
     return NULL != strstr(mpitest.mode, word);
-}
-
-/* A function of what may be loaded, or NULL. */
-static void *function(const char *library, const char *name)
-{
-    void *gpus = NULL == library ? NULL : dlopen(library, RTLD_NOW | RTLD_NOLOAD);
-    void *found = NULL == library ? dlsym(RTLD_DEFAULT, name)
-                  : NULL == gpus  ? NULL
-                                  : dlsym(gpus, name);
-
-    if (NULL != gpus) {
-        (void) dlclose(gpus);
-    }
-    return found;
-}
-
-/* Have all count the plan from here (NULL: go on), or let things be well for now. What this program
- * asks of the driver itself is not to fail. @return how often something has failed in this process,
- * of this plan; -1: none of those that fail is there */
-static int set_plan(const char *plan, int on)
-{
-    void *found[3] = {function(NULL, "umrddt_sim_faults"), function(NULL, "umrddt_failing_faults"),
-                      function("libcuda.so.1", "umrddt_gpu_faults")};
-    int came = -1;
-
-    for (int i = 0; i < 3; ++i) {
-        int (*set)(const char *, int);
-
-        memcpy(&set, &found[i], sizeof(set)); /* (a function is no object) */
-        if (NULL != set) {
-            int one = set(plan, on);
-
-            CHECK(0 <= one);
-            came = (0 > came ? 0 : came) + one;
-        }
-    }
-    return came;
 }
 
 /* Of rank 0 and 1. */
@@ -98,8 +59,8 @@ static int sum(int one)
 /* What failed, of either rank: who made the call, or the function of the driver. */
 static void whose(char *text, size_t room)
 {
-    void *found[2] = {function(NULL, "umrddt_failing_last"),
-                      function("libcuda.so.1", "umrddt_gpu_faults_last")};
+    void *found[2] = {exchange_function(NULL, "umrddt_failing_last"),
+                      exchange_function("libcuda.so.1", "umrddt_gpu_faults_last")};
     char all[2][128] = {"", ""};
     void (*ask)(char *, size_t);
     const char *(*ask_gpus)(void);
@@ -121,63 +82,22 @@ static void whose(char *text, size_t room)
 /* This rank's end of messages that no other has been like. */
 static mpitest_message_t *end_new(long n)
 {
-    mpitest_message_t *message = calloc(1, sizeof(*message));
-
-    CHECK(NULL != message);
-    message->bytes = BYTES + 16 * (int) n;
-    message->type =
-        mpitest_type(0 == mpitest.rank ? MPITEST_COARSE : MPITEST_FINE, message->bytes, 1);
-    message->map = mpitest_map(message->type, 1);
-    message->buffer =
-        mpitest_buffer_of(message->map, has("gpu") && !has("init") ? GPU_DEVICE : GPU_HOST);
-    message->addr = message->buffer->addr;
-    return message;
+    return exchange_end(BYTES + 16 * (int) n, has("gpu") && !has("init") ? GPU_DEVICE : GPU_HOST);
 }
 
 /* One message, while what the plan says fails; adds how it came to text. Without counters of umrddt
- * nothing is known of that. @return 'h': by the host PML alone; 't': taken; 'e': both ends had an
- * error */
-static char message(mpitest_message_t *end, int from, uint64_t key, bool failing, char *text,
+ * nothing is known of that. @return it was taken */
+static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fail, char *text,
                     size_t room)
 {
-    pvars_t before, after, sent;
-    int rc, errors[2];
-    char how[64];
+    exchange_t seen;
+    bool arrived = exchange(end, from, key, &seen);
 
-    if (from == mpitest.rank) {
-        mpitest_fill(end->buffer, key);
-    } else {
-        mpitest_clear(end->buffer);
+    snprintf(text + strlen(text), room - strlen(text), " %d>%d %s", from, 1 - from, seen.way);
+    if (!arrived && (!may_fail || has("whole"))) {
+        mpitest_fail(__FILE__, __LINE__, "a message failed:%s", text);
     }
-    pvars_read(&before);
-    if (failing) {
-        (void) set_plan(NULL, 1);
-    }
-    if (from == mpitest.rank) {
-        rc = MPI_Send(end->addr, 1, end->type, 1 - from, 1, MPI_COMM_WORLD);
-    } else {
-        rc = MPI_Recv(end->addr, 1, end->type, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-    (void) set_plan(NULL, 0);
-    pvars_read(&after);
-    pvars_subtract(&after, &before, &sent);
-    if (from != mpitest.rank && MPI_SUCCESS == rc) {
-        VERIFY(end->buffer, key, end->bytes);
-    }
-    errors[mpitest.rank] = MPI_SUCCESS != rc;
-    MPI_OK(MPI_Bcast(&errors[0], 1, MPI_INT, 0, MPI_COMM_WORLD));
-    MPI_OK(MPI_Bcast(&errors[1], 1, MPI_INT, 1, MPI_COMM_WORLD));
-    snprintf(how, sizeof(how), " %d>%d %s%s%s%s%s", from, 1 - from, pvars_way(&sent),
-             0 < sent.value[PVARS_FALLBACK_SENDS] ? ">host" : "", errors[0] || errors[1] ? "!" : "",
-             errors[from] ? "s" : "", errors[1 - from] ? "r" : "");
-    MPI_OK(MPI_Bcast(how, sizeof(how), MPI_CHAR, from, MPI_COMM_WORLD));
-    snprintf(text + strlen(text), room - strlen(text), "%s", how);
-    if (!failing || has("whole")) {
-        CHECK(!errors[0] && !errors[1]);
-    }
-    CHECK(!errors[from] || errors[1 - from]);
-    mpitest_alive();
-    return errors[0] || errors[1] ? 'e' : NULL != strstr(how, " host") ? 'h' : 't';
+    return arrived && 0 != strcmp(seen.way, "host");
 }
 
 /* There and back. @return how often something failed, in both */
@@ -187,12 +107,11 @@ static int round_trip(long n, const char *plan, char *text, size_t room)
     int hits;
 
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
-    (void) set_plan(plan, 0);
+    (void) exchange_plan(plan, 0);
     for (int from = 0; from < 2; ++from) {
-        (void) message(end, from, mpitest.seed + (uint64_t) (2 * n + from), NULL != plan, text,
-                       room);
+        (void) message(end, from, mpitest.seed + (uint64_t) (2 * n + from), true, text, room);
     }
-    hits = sum(set_plan(NULL, 0));
+    hits = sum(exchange_plan(NULL, 0));
     mpitest_message_free(end);
     return hits;
 }
@@ -205,18 +124,20 @@ static bool behind(long n)
     char text[512] = "";
 
     for (int i = 0; i < 4; ++i) {
-        taken |=
-            't' == message(end, i % 2, mpitest.seed + 77 + (uint64_t) i, false, text, sizeof(text));
+        taken |= message(end, i % 2, mpitest.seed + 77 + (uint64_t) i, false, text, sizeof(text));
     }
     mpitest_message_free(end);
     return taken;
 }
+
+static int all_hits;
 
 static void say(const char *plan, int hits, long next, const char *text)
 {
     char site[264];
 
     whose(site, sizeof(site));
+    all_hits += hits;
     if (0 == mpitest.rank) {
         printf("countdown: %s, %s: hit %d, next %ld:%s %s\n", plan, mpitest.mode, hits, next, text,
                0 < hits ? site : "");
@@ -236,7 +157,7 @@ static void again(const char *what)
         snprintf(plan, sizeof(plan), "%s:%ld", what, n);
         hits = round_trip(2 * n, plan, text, sizeof(text));
         say(plan, hits, 0 < hits ? n + 1 : 0, text);
-        (void) set_plan("", 0);
+        (void) exchange_plan("", 0);
         taken = behind(2 * n + 1);
     }
 }
@@ -249,18 +170,18 @@ int main(int argc, char **argv)
     int hits;
 
     mpitest_init(&argc, &argv, "countdown", 1, MPI_THREAD_SINGLE);
-    hits = sum(set_plan(NULL, 0));
+    hits = sum(exchange_plan(NULL, 0));
     if (0 > hits) {
         mpitest_skip("nothing that fails on demand is there");
     }
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     if (has("gpu")) {
         gpu_begin_all();
-        hits = has("init") ? sum(set_plan(NULL, 0)) : hits;
+        hits = has("init") ? sum(exchange_plan(NULL, 0)) : hits;
     }
     (void) pvars_open(); /* (none, if umrddt gave up) */
     if (has("init")) {
-        (void) set_plan("", 0);
+        (void) exchange_plan("", 0);
         say(NULL == begin ? "" : begin, hits, 0, text);
     } else if (has("first")) {
         CHECK(NULL != plan);
@@ -269,20 +190,22 @@ int main(int argc, char **argv)
         }
         hits = round_trip(0, plan, text, sizeof(text));
         say(plan, hits, 0, text);
-        (void) set_plan("", 0);
+        (void) exchange_plan("", 0);
     } else if (has("again")) {
         CHECK(NULL != plan);
         again(plan);
     }
+    CHECK(0 < all_hits || !has("hit"));
     (void) behind(1);
     (void) behind(1000);
     if (has("end")) {
         CHECK(NULL != plan);
         pvars_close();
         pvars_close(); /* what mpitest_init has opened keeps the components, too */
-        CHECK(0 <= set_plan(plan, 1));
+        CHECK(0 <= exchange_plan(plan, 1));
         MPI_OK(MPI_Finalize());
-        printf("countdown: %s, %s: hit %d, next 0: ok\n", plan, mpitest.mode, set_plan(NULL, 0));
+        printf("countdown: %s, %s: hit %d, next 0: ok\n", plan, mpitest.mode,
+               exchange_plan(NULL, 0));
         return 0;
     }
     pvars_close();

@@ -23,99 +23,32 @@
  * sender's, receiver's.
  */
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "layouts.h"
-#include "mpitest.h"
+#include "exchange.h"
 #include "pvars.h"
 
-enum {
-    BYTES = 60000,
-    MOST = 64
-};
+#define BYTES 60000
 
 static bool has(const char *word)
 {
     return NULL != strstr(mpitest.mode, word);
 }
 
-/* Have both models count from here (NULL: go on counting), or let things be well for now. What this
- * program asks of the driver itself is not to fail. @return false: there is none of the models */
-static bool set_plan(const char *plan, int on)
-{
-    void *gpus = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    void *found[2] = {dlsym(RTLD_DEFAULT, "umrddt_sim_faults"),
-                      NULL == gpus ? NULL : dlsym(gpus, "umrddt_gpu_faults")};
-
-    for (int i = 0; i < 2; ++i) {
-        int (*set)(const char *, int);
-
-        memcpy(&set, &found[i], sizeof(set)); /* (a function is no object) */
-        CHECK(NULL == set || 0 <= set(plan, on));
-    }
-    if (NULL != gpus) {
-        (void) dlclose(gpus);
-    }
-    return NULL != found[0] || NULL != found[1];
-}
-
-/* This rank's end of all messages. */
-static mpitest_message_t *end_new(gpu_kind_t kind)
-{
-    mpitest_message_t *message = calloc(1, sizeof(*message));
-
-    CHECK(NULL != message);
-    message->bytes = BYTES;
-    message->type = mpitest_type(0 == mpitest.rank ? MPITEST_COARSE : MPITEST_FINE, BYTES, 1);
-    message->map = mpitest_map(message->type, 1);
-    message->buffer = mpitest_buffer_of(message->map, kind);
-    message->addr = message->buffer->addr;
-    return message;
-}
-
 /* One message; adds how it came to text. @return false: it failed */
 static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fail, char *text,
                     size_t room)
 {
-    pvars_t before, after, sent;
-    char how[64];
-    int rc, errors[2];
+    exchange_t seen;
+    bool arrived = exchange(end, from, key, &seen);
 
-    if (from == mpitest.rank) {
-        mpitest_fill(end->buffer, key);
-    } else {
-        mpitest_clear(end->buffer);
-    }
-    pvars_read(&before);
-    (void) set_plan(NULL, 1);
-    if (from == mpitest.rank) {
-        rc = MPI_Send(end->addr, 1, end->type, 1 - from, 1, MPI_COMM_WORLD);
-    } else {
-        rc = MPI_Recv(end->addr, 1, end->type, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    }
-    (void) set_plan(NULL, 0);
-    pvars_read(&after);
-    pvars_subtract(&after, &before, &sent);
-    if (from != mpitest.rank && MPI_SUCCESS == rc) {
-        VERIFY(end->buffer, key, BYTES);
-    }
-    errors[mpitest.rank] = MPI_SUCCESS != rc;
-    MPI_OK(MPI_Bcast(&errors[0], 1, MPI_INT, 0, MPI_COMM_WORLD));
-    MPI_OK(MPI_Bcast(&errors[1], 1, MPI_INT, 1, MPI_COMM_WORLD));
-    snprintf(how, sizeof(how), " %s%s%s%s%s", pvars_way(&sent),
-             0 < sent.value[PVARS_FALLBACK_SENDS] ? ">host" : "", errors[0] || errors[1] ? "!" : "",
-             errors[from] ? "s" : "", errors[1 - from] ? "r" : "");
-    MPI_OK(MPI_Bcast(how, sizeof(how), MPI_CHAR, from, MPI_COMM_WORLD));
-    snprintf(text + strlen(text), room - strlen(text), "%s", how);
-    if (!may_fail && (errors[0] || errors[1])) {
+    snprintf(text + strlen(text), room - strlen(text), " %s", seen.way);
+    if (!may_fail && !arrived) {
         mpitest_fail(__FILE__, __LINE__, "a message from rank %d failed:%s", from, text);
     }
-    /* a sender may be through before its receiver finds that it cannot take what came */
-    CHECK(!errors[from] || errors[1 - from]);
-    return !errors[0] && !errors[1];
+    return arrived;
 }
 
 /* There and back, count times. The first that may fail and does is the last one: its context is
@@ -129,7 +62,6 @@ static void messages(mpitest_message_t *end, long count, uint64_t key, bool may_
             if (!message(end, from, key + (uint64_t) (100 * i + from), may_fail, text, room)) {
                 return;
             }
-            mpitest_alive();
         }
     }
 }
@@ -151,23 +83,23 @@ int main(int argc, char **argv)
     if (has("gpu")) {
         gpu_begin_all();
     }
-    if (!set_plan("", 0)) {
+    if (0 > exchange_plan("", 0)) {
         mpitest_skip("only the software card and the software GPUs fail on demand");
     }
-    end = end_new(has("gpu") ? GPU_DEVICE : GPU_HOST);
+    end = exchange_end(BYTES, has("gpu") ? GPU_DEVICE : GPU_HOST);
     if (has("again")) {
         messages(end, 3, 7, false, rest, sizeof(rest));
     }
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
-    (void) set_plan(plan, 0);
+    (void) exchange_plan(plan, 0);
     messages(end, mpitest.ops, mpitest.seed, has("error"), text, sizeof(text));
-    (void) set_plan("", 0);
+    (void) exchange_plan("", 0);
     if (0 == mpitest.rank) {
         printf("faulted: %s, %s:%s\n", plan, mpitest.mode, text);
         fflush(stdout);
     }
     if (has("error")) {
-        end = end_new(GPU_HOST); /* (the other one cannot even be freed) */
+        end = exchange_end(BYTES, GPU_HOST); /* (the other one cannot even be freed) */
     }
     messages(end, 3, 3, false, rest, sizeof(rest));
     mpitest_message_free(end);

@@ -258,6 +258,24 @@ bool mpitest_verify_truncated_at(const char *file, int line, const mpitest_buffe
     return judge(file, line, buffer, key, bytes, true);
 }
 
+void mpitest_verify_beside_at(const char *file, int line, const mpitest_buffer_t *buffer)
+{
+    const mpitest_map_t *map = buffer->map;
+    MPI_Aint i, n = map->span + 2 * MPITEST_GUARD;
+
+    get(buffer);
+    for (i = 0; i < n; ++i) {
+        MPI_Aint at = i - MPITEST_GUARD;
+        bool data = 0 <= at && at < map->span && 0 <= map->where[at];
+
+        if (!data && buffer->memory[i] != gap_byte((size_t) i)) {
+            mpitest_fail(file, line, "wrote beside the data, at %ld of a span of %ld: 0x%02x",
+                         (long) at, (long) map->span, buffer->memory[i]);
+        }
+    }
+    ++mpitest.checks;
+}
+
 bool mpitest_arrived(const mpitest_buffer_t *buffer, uint64_t key, MPI_Aint bytes)
 {
     /* It changes while only MPI is called. */

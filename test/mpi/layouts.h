@@ -95,6 +95,13 @@ bool mpitest_verify_truncated_at(const char *file, int line, const mpitest_buffe
     mpitest_verify_truncated_at(__FILE__, __LINE__, buffer, key, bytes)
 
 /**
+ * As verify, of a receive that is not done, or has failed: its bytes may be any, all others must be
+ * untouched.
+ */
+void mpitest_verify_beside_at(const char *file, int line, const mpitest_buffer_t *buffer);
+#define VERIFY_BESIDE(buffer) mpitest_verify_beside_at(__FILE__, __LINE__, buffer)
+
+/**
  * True if the first @p bytes of the stream are message @p key; for requests that nobody can wait
  * for. Looks only, and leaves judging to VERIFY.
  */

@@ -105,6 +105,8 @@ typedef enum pvars_index_t {
     PVARS_GPU_REG_STALE,
     PVARS_GPU_FLUSH_CALLS,
     PVARS_GPU_FLUSH_READS,
+    PVARS_ENDPOINTS_REBUILT,
+    PVARS_MAPS_REBUILT,
     PVARS_MAX
 } pvars_index_t;
 

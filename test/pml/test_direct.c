@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pml_umrddt_check.h"
 #include "pml_umrddt_direct.h"
 #include "pml_umrddt_pack.h"
 
@@ -488,6 +489,24 @@ static void packed(void)
     CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
 }
 
+/* What does not hold of a peer is told by its name. */
+static void invariants(void)
+{
+    mca_pml_umrddt_peer_t peer;
+    uint64_t bytes = 0;
+    uint32_t place;
+
+    memset(&peer, 0, sizeof(peer));
+    CHECK(NULL == mca_pml_umrddt_flats_check(&peer, &bytes));
+    (void) mca_pml_umrddt_flat_name(&peer, 4, 17, true, &place);
+    CHECK(NULL == mca_pml_umrddt_flats_check(&peer, &bytes) && 0 == bytes);
+    CHECK(0 < peer.flat_clock);
+    peer.flat_clock = 0;
+    CHECK(NULL != mca_pml_umrddt_flats_check(&peer, &bytes)
+          && 0 == strncmp("layouts of receivers", mca_pml_umrddt_flats_check(&peer, &bytes), 20));
+    mca_pml_umrddt_flats_free(&peer);
+}
+
 int main(void)
 {
     static const size_t pieces[LAYOUTS] = {3, 12, 60, 1, 700, 2000, 9000, 40, 45000};
@@ -507,6 +526,7 @@ int main(void)
     for (int i = 0; i < 5; ++i) {
         garble(i, 1 + (size_t) i * 31, 0 == i % 2, (unsigned) i);
     }
+    invariants();
     fields();
     parts();
     choice();

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pml_umrddt_check.h"
 #include "pml_umrddt_ipc.h"
 
 #define PACKET_ROOM MCA_PML_UMRDDT_TELL_ROOM
@@ -318,6 +319,7 @@ static void kept(unsigned places, unsigned seed)
 {
     mca_pml_umrddt_peer_t peer;
     uint64_t order[8] = {0}; /* ids, the last used first; 0: none */
+    uint64_t bytes = 0;
     unsigned hits = 0;
 
     memset(&peer, 0, sizeof(peer));
@@ -354,6 +356,8 @@ static void kept(unsigned places, unsigned seed)
     }
     CHECK((0 < places) == (0 < hits));
     CHECK((0 < places) == (0 < mca_pml_umrddt.counters.ipc_layout_bytes_now));
+    CHECK(NULL == mca_pml_umrddt_ipc_check(&peer, &bytes)
+          && mca_pml_umrddt.counters.ipc_layout_bytes_now == bytes);
     mca_pml_umrddt_ipc_free(&peer);
     CHECK(0 == mca_pml_umrddt.counters.ipc_layout_bytes_now);
 }

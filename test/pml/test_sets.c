@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "pml_umrddt_check.h"
 #include "pml_umrddt_sets.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
@@ -298,8 +299,34 @@ static void cost(unsigned count)
     free(peers);
 }
 
+/* What does not hold of a peer is told by its name. */
+static void invariants(void)
+{
+    mca_pml_umrddt_peer_t peer;
+    unsigned seed = 5;
+    uint32_t place;
+    uint64_t clock;
+
+    memset(&peer, 0, sizeof(peer));
+    mca_pml_umrddt.params.key_sets = 4;
+    keyset_map(0, &seed);
+    keysets[0].count = 1;
+    CHECK(NULL == mca_pml_umrddt_sets_check(&peer));
+    CHECK(MCA_PML_UMRDDT_NAME_STORE == mca_pml_umrddt_set_name(&peer, 4, &keysets[0], &place));
+    CHECK(NULL == mca_pml_umrddt_sets_check(&peer));
+    clock = peer.place_clock;
+    peer.place_clock = 0;
+    CHECK(NULL != mca_pml_umrddt_sets_check(&peer)
+          && 0 == strncmp("sets: a place", mca_pml_umrddt_sets_check(&peer), 13));
+    peer.place_clock = clock;
+    mca_pml_umrddt_set_end(&peer, place, true);
+    CHECK(NULL == mca_pml_umrddt_sets_check(&peer));
+    mca_pml_umrddt_sets_free(&peer);
+}
+
 int main(void)
 {
+    invariants();
     cost(2);
     cost(64);
     cost(1024);

@@ -72,8 +72,7 @@ int main(int argc, char **argv)
         soak_leak();
         soak_look();
     }
-    /* (what Open MPI itself keeps of each connection is compared, by run_soak, with a job without
-     * umrddt) */
+    /* (Open MPI itself keeps some of each connection; umrddt's own part is looked at by itself) */
     soak_judge(256 << 10);
     if (0 == mpitest.rank) {
         printf("reconnect: %ld connections\n", CONNECTIONS * cycles);

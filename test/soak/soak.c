@@ -22,11 +22,13 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     SLOTS = 40,
-    MESSAGES = 100, /* of a cycle */
-    LIFE = 12       /* one in so many gets another buffer first */
+    MESSAGES = 100,      /* of a cycle */
+    MESSAGES_SHORT = 30, /* of --mode short */
+    LIFE = 12            /* one in so many gets another buffer first */
 };
 
 /* What is sent from, or received into. */
@@ -117,10 +119,12 @@ static void exchange(slot_t *slot, int tag)
 
 static void cycle(typegen_rng_t *rng)
 {
+    int count = NULL != strstr(mpitest.mode, "short") ? MESSAGES_SHORT : MESSAGES;
+
     for (int i = 0; i < SLOTS; ++i) {
         make(&slots[i], rng);
     }
-    for (int i = 0; i < MESSAGES; ++i) {
+    for (int i = 0; i < count; ++i) {
         slot_t *slot = &slots[typegen_below(rng, SLOTS)];
 
         if (typegen_once_in(rng, LIFE)) {

@@ -29,6 +29,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <sanitizer/tsan_interface.h>
 
@@ -159,9 +160,14 @@ static inline void races_wrap(mca_pml_base_module_t *host)
     host->pml_isend = races_isend;
 }
 
-/* Once, when the host's functions are known and before the first request. */
-#define opal_progress_register(function) \
-    (races_wrap(&mca_pml_umrddt.host), opal_progress_register(function))
+/* Once, when the host's functions are known and before the first request: pml/umrddt's progress is
+ * registered then. */
+#if defined(RACES_PML)
+#define opal_progress_register(function)                                                       \
+    (0 == strcmp("mca_pml_umrddt_progress", #function) ? (races_wrap(&mca_pml_umrddt.host), 0) \
+                                                       : 0,                                    \
+     opal_progress_register(function))
+#endif
 
 /* Our own pools. The lock is hidden from ThreadSanitizer, as it would order much that a list
  * without one does not: all that a pool promises is that who gets an item comes after who returned

@@ -147,6 +147,7 @@ typedef struct mca_pml_umrddt_params_t {
     bool stats;              /**< print the counters at finalize */
     unsigned refusals;       /**< seconds until those by the host PML are for good */
     bool check_pattern;      /**< see whether mpi_communication_pattern is true */
+    unsigned check;          /**< passes of progress between two looks at invariants; 0: none */
 } mca_pml_umrddt_params_t;
 
 /** Every counter: name, help. They only grow. Registered as performance variables. */

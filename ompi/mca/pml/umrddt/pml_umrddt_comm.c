@@ -23,6 +23,7 @@
 #include "opal/util/proc.h"
 #include "opal/util/show_help.h"
 
+#include "pml_umrddt_check.h"
 #include "pml_umrddt_gate.h"
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_sets.h"
@@ -105,6 +106,7 @@ static void poll(void)
 {
     if (!__atomic_exchange_n(&mca_pml_umrddt.polling, true, __ATOMIC_RELAXED)) {
         opal_progress_register(mca_pml_umrddt_progress);
+        mca_pml_umrddt_check_start();
     }
 }
 
@@ -283,6 +285,15 @@ static mca_pml_umrddt_peer_t *peer_new(opal_proc_t *proc)
     return peer;
 }
 
+static void peer_delete(mca_pml_umrddt_peer_t *peer)
+{
+    OBJ_DESTRUCT(&peer->in_credit);
+    OBJ_DESTRUCT(&peer->credit);
+    MCA_PML_UMRDDT_COUNT_ADD(peers_now, (uint64_t) -1);
+    mca_pml_umrddt_peer_bytes(-(int64_t) sizeof(*peer));
+    free(peer);
+}
+
 mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int rank)
 {
     mca_pml_umrddt_peer_t *peer = NULL;
@@ -310,9 +321,13 @@ mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int
             != opal_hash_table_get_value_ptr(&mca_pml_umrddt.peers, &proc->super.proc_name,
                                              sizeof(proc->super.proc_name), (void **) &peer)) {
             peer = peer_new(&proc->super);
-            if (NULL != peer) {
-                opal_hash_table_set_value_ptr(&mca_pml_umrddt.peers, &proc->super.proc_name,
-                                              sizeof(proc->super.proc_name), peer);
+            if (NULL != peer
+                && OPAL_SUCCESS
+                       != opal_hash_table_set_value_ptr(&mca_pml_umrddt.peers,
+                                                        &proc->super.proc_name,
+                                                        sizeof(proc->super.proc_name), peer)) {
+                peer_delete(peer); /* another communicator would make another one */
+                peer = NULL;
             }
         }
         if (NULL != peer && NULL == comm->peers[rank]) {
@@ -337,14 +352,10 @@ void mca_pml_umrddt_peers_free(void)
         if (peer->waits_for_credit) {
             opal_list_remove_item(&mca_pml_umrddt.credit, &peer->in_credit);
         }
-        OBJ_DESTRUCT(&peer->in_credit);
-        OBJ_DESTRUCT(&peer->credit);
         mca_pml_umrddt_sets_free(peer);
         mca_pml_umrddt_flats_free(peer);
         mca_pml_umrddt_ipc_free(peer);
-        MCA_PML_UMRDDT_COUNT_ADD(peers_now, (uint64_t) -1);
-        mca_pml_umrddt_peer_bytes(-(int64_t) sizeof(*peer));
-        free(peer);
+        peer_delete(peer);
         rc = opal_hash_table_get_next_key_ptr(&mca_pml_umrddt.peers, &key, &length, (void **) &peer,
                                               node, &node);
     }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pml_umrddt_check.h"
 #include "pml_umrddt_direct.h"
 
 /** The receiver's view of a place at a sender. */
@@ -334,4 +335,22 @@ void mca_pml_umrddt_flats_free(mca_pml_umrddt_peer_t *peer)
     peer->flats = NULL;
     peer->flat_places = NULL;
     peer->flat_count = 0;
+}
+
+const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
+{
+    for (uint32_t i = 0; i < peer->flat_count; ++i) {
+        if (peer->flat_places[i].stamp > peer->flat_clock) {
+            return "layouts of receivers: a place was used when it was last used";
+        }
+    }
+    for (uint32_t i = 0; NULL != peer->flats && i < mca_pml_umrddt.params.layouts; ++i) {
+        if (NULL != peer->flats[i].to) {
+            if (0 == peer->flats[i].layout) {
+                return "layouts of receivers: one that is remembered has a name";
+            }
+            *bytes += kept_bytes(&peer->flats[i]);
+        }
+    }
+    return NULL;
 }

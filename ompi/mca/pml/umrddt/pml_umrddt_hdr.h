@@ -32,7 +32,7 @@
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
 /** First word of every header: "umrddt", the wire version, the kind. */
-#define MCA_PML_UMRDDT_WIRE_VERSION 7
+#define MCA_PML_UMRDDT_WIRE_VERSION 8
 #define MCA_PML_UMRDDT_MAGIC(kind) \
     (UINT64_C(0x756d726464740000) | ((uint64_t) MCA_PML_UMRDDT_WIRE_VERSION << 8) | (kind))
 
@@ -153,7 +153,8 @@ typedef struct mca_pml_umrddt_reply_t {
     uint32_t key_count; /**< KEYS: how many follow; PACK: 0, or the card is the wire and so many
                              places follow, each of a chunk's length */
     mca_btl_umr_address_t address; /**< KEYS, PACK with keys: the receiver's endpoint for this
-                                      sender; HOST, DONE: 0, or that one if it is broken */
+                                      sender; HOST, DONE, PACK without: 0, or that one if it
+                                      refuses the sender's (endpoint_refuses) */
     uint64_t set;   /**< KEYS: the id of these keys if they are to be remembered, else 0 */
     uint32_t place; /**< KEYS: where, if set is not 0 */
     uint32_t what;  /**< ASK: MCA_PML_UMRDDT_TELL_*; DONE: MCA_PML_UMRDDT_CAN_RING or 0;

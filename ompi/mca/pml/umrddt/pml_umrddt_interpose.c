@@ -24,6 +24,7 @@
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/show_help.h"
 
+#include "pml_umrddt_check.h"
 #include "pml_umrddt_direct.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_recv.h"
@@ -176,6 +177,7 @@ int mca_pml_umrddt_finalize(void)
         if (mca_pml_umrddt.polling) {
             opal_progress_unregister(mca_pml_umrddt_progress);
             mca_pml_umrddt.polling = false;
+            mca_pml_umrddt_check_stop();
         }
         mca_pml_umrddt.usable = false;
         if (0 != mca_pml_umrddt.active) {

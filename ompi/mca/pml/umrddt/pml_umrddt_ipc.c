@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pml_umrddt_check.h"
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_stripe.h"
 
@@ -346,4 +347,26 @@ void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer)
         free(peer->ipc);
         peer->ipc = NULL;
     }
+}
+
+const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
+{
+    const struct mca_pml_umrddt_ipc_peer_t *ipc = peer->ipc;
+
+    if (NULL == ipc) {
+        return NULL;
+    }
+    for (unsigned i = 0; i < ipc->count; ++i) {
+        if ((NULL != ipc->kept[i].layout) != (0 != ipc->kept[i].id)
+            || ipc->kept[i].stamp > ipc->clock) {
+            return "layouts of senders: one that is remembered has a name, and no other has";
+        }
+        *bytes += NULL == ipc->kept[i].layout ? 0 : layout_bytes(ipc->kept[i].layout);
+    }
+    for (unsigned i = 0; i < HOMES; ++i) {
+        if (ipc->homes[i].refused && NULL != ipc->homes[i].engine) {
+            return "homes: what cannot be mapped is mapped by nobody";
+        }
+    }
+    return NULL;
 }

@@ -54,10 +54,10 @@ static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme
         return NULL;
     }
     endpoint = mca_pml_umrddt.card->endpoint_at(endpoint, &recv->rts.address);
+    recv->endpoint = endpoint; /* also if it refuses: the sender is to be told */
     if (OPAL_SUCCESS != mca_pml_umrddt.card->endpoint_connect(endpoint, &recv->rts.address)) {
         return NULL;
     }
-    recv->endpoint = endpoint;
     if (0 == recv->fin) {
         recv->fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, recv);
     }
@@ -108,6 +108,9 @@ static int tell(mca_pml_umrddt_recv_t *recv, unsigned scheme)
     if (0 < reply->key_count) {
         reply->fin = recv->fin;
         mca_pml_umrddt.card->endpoint_address(recv->endpoint, &reply->address);
+    } else if (NULL != recv->endpoint) {
+        (void) mca_pml_umrddt.card->endpoint_refuses(recv->endpoint, &recv->rts.address,
+                                                     &reply->address);
     }
     return mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, reply);
 }

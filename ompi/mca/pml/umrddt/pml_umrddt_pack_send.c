@@ -122,6 +122,9 @@ static int connect_card(mca_pml_umrddt_send_t *send, mca_pml_umrddt_pack_job_t *
 
     job->granted = (uint32_t) reply->start;
     if (0 == reply->key_count) {
+        if (0 != reply->address.qpn && NULL != send->endpoint) {
+            mca_pml_umrddt.card->endpoint_refused(send->endpoint, &reply->address);
+        }
         return OMPI_SUCCESS;
     }
     job->endpoint = send->endpoint;

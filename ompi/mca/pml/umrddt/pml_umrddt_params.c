@@ -104,6 +104,7 @@ int mca_pml_umrddt_params_register(void)
         params->stats = false;
         params->refusals = 60;
         params->check_pattern = false;
+        params->check = 0;
         defaults = true;
     }
 
@@ -214,6 +215,11 @@ int mca_pml_umrddt_params_register(void)
         "if it is not; a build with --enable-debug always does. Costs the query that the "
         "key is there to spare",
         MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, &params->check_pattern);
+    mca_pml_umrddt_param(
+        "check",
+        "For tests: look in one of so many passes of progress, and at the end, whether lists, "
+        "counters and states of messages agree, and end the process where they do not. 0: never",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_9, &params->check);
     params->model = "";
     mca_pml_umrddt_param(
         "model",

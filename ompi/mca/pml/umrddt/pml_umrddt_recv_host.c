@@ -108,9 +108,10 @@ static void tell(mca_pml_umrddt_recv_t *recv, int rc)
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
     } else {
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_HOST, &reply);
-        if (NULL != recv->endpoint && mca_pml_umrddt.card->endpoint_broken(recv->endpoint)) {
-            /* the sender knows only if it wrote: its next message would be asked for in vain */
-            mca_pml_umrddt.card->endpoint_address(recv->endpoint, &reply.address);
+        if (NULL != recv->endpoint) {
+            /* the sender knows only if it wrote: its next message would ask in vain as well */
+            (void) mca_pml_umrddt.card->endpoint_refuses(recv->endpoint, &recv->rts.address,
+                                                         &reply.address);
         }
     }
     (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);

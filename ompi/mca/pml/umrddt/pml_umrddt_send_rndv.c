@@ -516,12 +516,11 @@ static void tell(mca_pml_umrddt_send_t *send, uint32_t what)
     }
 }
 
-/** The receiver wants the host PML; with an address, since its side of that endpoint is broken. */
-static void receiver_broken(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
+/** The receiver wants the host PML; with an address, since it refuses that endpoint. */
+static void receiver_refused(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
 {
-    if (0 != address->qpn && NULL != send->endpoint
-        && send->endpoint == mca_pml_umrddt.card->endpoint_at(send->endpoint, address)) {
-        mca_pml_umrddt.card->endpoint_break(send->endpoint);
+    if (0 != address->qpn && NULL != send->endpoint) {
+        mca_pml_umrddt.card->endpoint_refused(send->endpoint, address);
     }
 }
 
@@ -591,7 +590,7 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
     valid = valid && send->rts.seq == reply->seq && send->slot == reply->slot;
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_PACK == send->state)) {
         if (valid && MCA_PML_UMRDDT_HOST == reply->verdict) {
-            receiver_broken(send, &reply->address);
+            receiver_refused(send, &reply->address);
         }
         mca_pml_umrddt_pack_replied(send, valid);
         return;
@@ -601,7 +600,7 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
         mca_pml_umrddt_ipc_result(send->peer, MCA_PML_UMRDDT_DONE == reply->verdict);
     }
     if (valid && MCA_PML_UMRDDT_HOST == reply->verdict) {
-        receiver_broken(send, &reply->address);
+        receiver_refused(send, &reply->address);
         mca_pml_umrddt_send_by_host(send);
     } else if (valid && MCA_PML_UMRDDT_DONE == reply->verdict) {
         if (0 < reply->total) {
@@ -610,7 +609,7 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
                 __atomic_store_n(&send->peer->rings, true, __ATOMIC_RELEASE);
             }
         }
-        receiver_broken(send, &reply->address);
+        receiver_refused(send, &reply->address);
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
     } else if (valid && MCA_PML_UMRDDT_ASK == reply->verdict
                && MCA_PML_UMRDDT_SEND_REPLY == send->state) {

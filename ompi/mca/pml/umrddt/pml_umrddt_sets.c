@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pml_umrddt_check.h"
 #include "pml_umrddt_sets.h"
 
 /** The receiver's view of a place at a sender. */
@@ -189,4 +190,25 @@ void mca_pml_umrddt_sets_free(mca_pml_umrddt_peer_t *peer)
     peer->sets = NULL;
     peer->places = NULL;
     peer->place_count = 0;
+}
+
+const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer)
+{
+    for (uint32_t i = 0; i < peer->place_count; ++i) {
+        const mca_pml_umrddt_place_t *entry = &peer->places[i];
+
+        if (entry->stamp > peer->place_clock || (entry->taken && 0 == entry->id)) {
+            return "sets: a place that is taken, or used, is known to be so";
+        }
+    }
+    for (uint32_t i = 0; NULL != peer->sets && i < mca_pml_umrddt.params.key_sets; ++i) {
+        const mca_pml_umrddt_set_t *set = &peer->sets[i];
+
+        if (NULL != set->reply
+            && (MCA_PML_UMRDDT_SET_KEYS < set->room || set->room < set->reply->key_count
+                || i != set->reply->place || 0 == set->reply->set)) {
+            return "sets: what is remembered of a CTS fits its place";
+        }
+    }
+    return NULL;
 }

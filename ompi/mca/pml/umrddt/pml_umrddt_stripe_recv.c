@@ -58,9 +58,7 @@ static void tell_done(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_rt
     mca_pml_umrddt_reply_t reply;
 
     mca_pml_umrddt_reply_init(rts, MCA_PML_UMRDDT_DONE, &reply);
-    if (mca_pml_umrddt.card->endpoint_broken(endpoint)) {
-        mca_pml_umrddt.card->endpoint_address(endpoint, &reply.address);
-    }
+    (void) mca_pml_umrddt.card->endpoint_refuses(endpoint, &rts->address, &reply.address);
     (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
 }
 

@@ -74,10 +74,12 @@ typedef struct mca_btl_umr_params_t {
     bool nested;               /**< one key may map other keys */
     bool plain_keys;           /**< peers may use the key of a registration */
     bool selftest;             /**< prove the card before using it */
+    unsigned int rebuilds;     /**< times in a row that a queue pair is made anew; 0: never */
     int fork_support;          /**< mca_btl_umr_device_fork; -1: where the kernel needs it */
     bool rdma;                 /**< offer the framework a module */
     unsigned int rdma_peers;   /**< processes of the largest job with one */
     unsigned int rdma_depth;   /**< operations of the module under way to one peer */
+    unsigned int check;        /**< passes of progress between two looks at invariants; 0: none */
 } mca_btl_umr_params_t;
 
 extern mca_btl_umr_params_t mca_btl_umr_params;
@@ -300,6 +302,37 @@ uint64_t mca_btl_umr_qp_bytes(struct ibv_qp *qp);
 uint64_t mca_btl_umr_cq_bytes(struct ibv_cq *cq);
 
 /* ---------------------------------------------------------------------------------------------
+ * Queue pairs that fail, and are made anew (btl_umr_rebuild.c). All with the lock held
+ * ------------------------------------------------------------------------------------------- */
+
+/**
+ * When a queue pair that failed is to be made anew: after so many messages that would have used it,
+ * twice as many each time that the new one fails before it has done anything to speak of, and not
+ * any more after btl_umr_rebuilds times.
+ */
+typedef struct mca_btl_umr_rebuild_t {
+    unsigned int tries;  /**< times in a row that it failed */
+    unsigned int lacked; /**< messages since */
+} mca_btl_umr_rebuild_t;
+
+#define MCA_BTL_UMR_REBUILD_PATIENCE 4u
+
+/** Work requests and FINs that make a new one as good as the first. */
+#define MCA_BTL_UMR_REBUILD_PROVEN 256u
+
+/**
+ * It failed, or could not be made.
+ *
+ * @param[in] done  what it has done before: work requests and FINs
+ *
+ * @return true: that was once too often (and the user has not asked for none)
+ */
+bool mca_btl_umr_rebuild_failed(mca_btl_umr_rebuild_t *rebuild, uint32_t done);
+
+/** A message lacks it. @return true: it may be made anew now; nothing is counted by this */
+bool mca_btl_umr_rebuild_due(mca_btl_umr_rebuild_t *rebuild);
+
+/* ---------------------------------------------------------------------------------------------
  * Mkeys (btl_umr_mkey.c) and the self-test (btl_umr_selftest.c)
  * ------------------------------------------------------------------------------------------- */
 
@@ -311,6 +344,7 @@ typedef struct mca_btl_umr_mkey_t {
     struct mca_btl_umr_mkey_t *made_before; /**< on its way from the helper thread */
     mca_btl_umr_role_t role;                /**< while it is taken */
     bool exposed;                           /**< mapped for a peer and not invalidated since */
+    bool unknown; /**< its mapping failed: nobody knows what it maps, and it is not used again */
 } mca_btl_umr_mkey_t;
 OBJ_CLASS_DECLARATION(mca_btl_umr_mkey_t);
 
@@ -360,6 +394,7 @@ typedef struct mca_btl_umr_mkeys_t {
     size_t count;          /**< that exist */
     mca_btl_umr_bound_t bound;
     size_t used[MCA_BTL_UMR_ROLE_MAX];
+    mca_btl_umr_rebuild_t rebuild; /**< of the queue pair */
 } mca_btl_umr_mkeys_t;
 
 /**
@@ -376,6 +411,9 @@ void mca_btl_umr_mkeys_stop(mca_btl_umr_card_t *card);
 
 /** A queue pair for mappings, connected to itself. 0 or errno. */
 int mca_btl_umr_mkeys_qp_start(mca_btl_umr_card_t *card);
+
+/** The same in the place of one that failed, with the same slots. 0 or errno. */
+int mca_btl_umr_mkeys_qp_anew(mca_btl_umr_card_t *card);
 
 /**
  * Take an mkey for a role, growing the pool where the role's half is not used up. Its tag changes
@@ -418,7 +456,8 @@ void mca_btl_umr_mkey_retag(mca_btl_umr_mkey_t *mkey);
 
 /**
  * Give it back. A REMOTE one waits for its invalidation to be posted (mca_btl_umr_keysets_post)
- * first. On a card that failed it is destroyed: no invalidation can be posted there.
+ * first. On a card that failed it is destroyed: no invalidation can be posted there; and so is one
+ * whose mapping failed.
  */
 void mca_btl_umr_mkey_give(mca_btl_umr_mkey_t *mkey);
 
@@ -841,6 +880,14 @@ void mca_btl_umr_keysets_post(mca_btl_umr_card_t *card);
 int mca_btl_umr_keysets_poll(mca_btl_umr_card_t *card);
 
 /**
+ * A message would map keys on a card whose queue pair of mappings may have failed: make another one
+ * if it is time. Lock held.
+ *
+ * @return false: no key now
+ */
+bool mca_btl_umr_keysets_recover(mca_btl_umr_card_t *card);
+
+/**
  * Take the next keyset whose user is to be told; it is ready from now on if its status is good.
  * Lock held.
  *
@@ -936,7 +983,11 @@ typedef struct mca_btl_umr_rail_t {
     mca_btl_umr_card_t *card;
     uint8_t peer_index; /**< of the card there, in the peer's list */
     mca_btl_umr_route_t route;
-    mca_btl_umr_endpoint_t *endpoint; /**< made when it is first needed; written once */
+    /** The last one, of the highest generation. Made when it is first needed; read without the
+     * lock. */
+    mca_btl_umr_endpoint_t *endpoint;
+    mca_btl_umr_rebuild_t rebuild;
+    uint32_t wanted; /**< the generation that the peer has told of; 0: none */
 } mca_btl_umr_rail_t;
 
 /** Another process; made when it is first asked for, and kept. */
@@ -953,8 +1004,9 @@ struct mca_btl_umr_endpoint_t {
     opal_list_item_t super;
     mca_btl_umr_card_t *card; /**< on this side */
     mca_btl_umr_peer_t *peer;
-    const mca_btl_umr_rail_t *rail;
-    uint32_t index; /**< in card.endpoints */
+    mca_btl_umr_rail_t *rail;
+    uint32_t index;      /**< in card.endpoints */
+    uint32_t generation; /**< 0: the rail's first one; see btl_umr_rebuild.c */
     bool connected;
     bool broken;
     mca_btl_umr_address_t address; /**< ours */
@@ -962,8 +1014,14 @@ struct mca_btl_umr_endpoint_t {
     mca_btl_umr_sq_t sq;
     uint32_t fins_expected; /**< that a receive is kept for */
     uint32_t fins_max;      /**< that may be expected */
+    uint32_t fins_came;     /**< in all */
+    uint32_t receives;      /**< of its own, posted now */
+    bool draining;          /**< broken, and may have taken shared receives that nobody polled */
     bool last_receive;      /**< the device says that it takes no shared receives any more */
     double drain_end;       /**< when it is not waited for any more to say so */
+    struct mca_btl_umr_cq_t *cq; /**< of its send queue */
+    uint32_t cq_need;            /**< completions of that which are kept for it */
+    uint64_t bytes;              /**< of memory, as counted */
     opal_list_t puts; /**< in the order of the calls; the first ones posted, the last ones not */
 };
 OBJ_CLASS_DECLARATION(mca_btl_umr_endpoint_t);
@@ -1033,8 +1091,24 @@ mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_at(mca_btl_umr_endpoint_t *endpoint
 size_t mca_btl_umr_endpoints_beside(mca_btl_umr_endpoint_t *endpoint,
                                     mca_btl_umr_endpoint_t **endpoints, size_t max);
 
-/** Make the queue pair of a rail. OPAL_SUCCESS or OPAL_ERR_OUT_OF_RESOURCE. Lock held. */
+/** Make the first queue pair of a rail. OPAL_SUCCESS or OPAL_ERR_OUT_OF_RESOURCE. Lock held. */
 int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail);
+
+/** Make a queue pair for a rail, not yet the rail's. NULL: none to be had. Lock held. */
+mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail,
+                                                 uint32_t generation);
+
+/** Destroy the queue pair of a broken endpoint, about which nothing is to be heard any more. The
+ * endpoint stays, as others may know it. Lock held. */
+void mca_btl_umr_endpoint_retire(mca_btl_umr_endpoint_t *endpoint);
+
+/** A message would use the rail, whose endpoint is broken: make another one if it is time. Lock
+ * held. */
+void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail);
+
+/** The peer has made its queue pair of this generation, which is higher than ours. Lock held. */
+void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail,
+                                 uint32_t generation);
 
 /** Every endpoint of a card that failed breaks, where other cards go on. Lock held. */
 void mca_btl_umr_endpoints_fail(mca_btl_umr_card_t *card);
@@ -1043,16 +1117,28 @@ void mca_btl_umr_endpoints_fail(mca_btl_umr_card_t *card);
 #define MCA_BTL_UMR_ADDRESS_CARD(qpn) ((qpn) >> 24)
 #define MCA_BTL_UMR_ADDRESS_QPN(qpn)  ((qpn) &0xffffff)
 
+/* And the generation in what the number of the first packet leaves free. */
+#define MCA_BTL_UMR_ADDRESS_GENERATION(psn) ((psn) >> 24)
+#define MCA_BTL_UMR_GENERATION_MAX          255u
+
 void mca_btl_umr_endpoint_address(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_address_t *address);
 int mca_btl_umr_endpoint_connect(mca_btl_umr_endpoint_t *endpoint,
                                  const mca_btl_umr_address_t *address);
 bool mca_btl_umr_endpoint_broken(const mca_btl_umr_endpoint_t *endpoint);
+bool mca_btl_umr_endpoint_refuses(mca_btl_umr_endpoint_t *endpoint,
+                                  const mca_btl_umr_address_t *theirs,
+                                  mca_btl_umr_address_t *address);
+void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
+                                  const mca_btl_umr_address_t *theirs);
 void mca_btl_umr_endpoint_break(mca_btl_umr_endpoint_t *endpoint);
 int mca_btl_umr_fin_reserve(mca_btl_umr_endpoint_t *endpoint);
 void mca_btl_umr_fin_cancel(mca_btl_umr_endpoint_t *endpoint);
 
 /** Nothing goes through it any more: queue pair to ERR, puts that can end do. Lock held. */
 void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint);
+
+/** It is broken, and its queue pair has no part any more in anything that is to come. Lock held. */
+bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint);
 
 /** Whose queue pair has this number; NULL: no endpoint's. Lock held. */
 mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_of_qp(mca_btl_umr_card_t *card, uint32_t qpn);
@@ -1126,7 +1212,7 @@ int mca_btl_umr_progress(void);
 struct mca_btl_umr_card_t {
     uint32_t index; /**< in mca_btl_umr.cards */
     bool used;      /**< is in mca_btl_umr.used */
-    bool failed;    /**< the queue pair of mappings broke: no key any more */
+    bool failed;    /**< the queue pair of mappings broke: no key as long as there is no other */
     mca_btl_umr_caps_t caps;
     mca_btl_umr_stats_t stats;
     mca_btl_umr_device_t device;

@@ -23,7 +23,8 @@
  *  - *card*: one port of one device. A process may have several; each registers memory, maps keys
  * and has endpoints of its own, and what one made is of no use to another;
  *  - *endpoint*: one RC queue pair to one process, from a card here to a card there. Two processes
- * can have several, one a pair of cards; a message goes through one of them;
+ * can have several, one a pair of cards; a message goes through one of them. One that broke stays
+ * broken; after a while both processes make another one for the pair, of the next generation;
  *  - *put*: RDMA writes from one keyset into the keys of a peer, the last with immediate data (the
  * FIN);
  *  - *direct put*: the same without keysets: a write for each run of bytes that the peer's layout
@@ -61,7 +62,7 @@
 BEGIN_C_DECLS
 
 /** Changes with every change of this file that another component could notice. */
-#define MCA_BTL_UMR_CARD_API 10
+#define MCA_BTL_UMR_CARD_API 11
 
 typedef struct mca_btl_umr_memory_t mca_btl_umr_memory_t;
 typedef struct mca_btl_umr_endpoint_t mca_btl_umr_endpoint_t;
@@ -113,7 +114,8 @@ typedef struct mca_btl_umr_caps_t {
 /** The address of an endpoint's queue pair; travels to the peer as it is (network byte order). */
 typedef struct mca_btl_umr_address_t {
     uint32_t qpn; /**< queue pair number; above its 24 bits the card's place in the list */
-    uint32_t psn; /**< first packet sequence number it will send */
+    uint32_t
+        psn; /**< first packet sequence number it will send; above its 24 bits the generation */
 } mca_btl_umr_address_t;
 
 /** One key, as it travels to a peer (host byte order; peers of another architecture are refused).
@@ -199,10 +201,13 @@ typedef struct mca_btl_umr_stats_t {
     uint64_t peer_bytes_now;   /**< memory of those now: structures, queues, completions */
     uint64_t shared_bytes_now; /**< memory of the receives that they share now */
     uint64_t errors;           /**< completions with an error */
-    uint64_t rdma_puts;        /**< writes of the module, for users of the framework */
-    uint64_t rdma_gets;        /**< its reads */
-    uint64_t rdma_atomics;     /**< its atomics */
-    uint64_t rdma_bytes;       /**< bytes of all these, 8 for an atomic */
+    uint64_t
+        endpoints_rebuilt; /**< queue pairs to peers connected in the place of one that broke */
+    uint64_t maps_rebuilt; /**< queue pairs of mappings made in the place of one that failed */
+    uint64_t rdma_puts;    /**< writes of the module, for users of the framework */
+    uint64_t rdma_gets;    /**< its reads */
+    uint64_t rdma_atomics; /**< its atomics */
+    uint64_t rdma_bytes;   /**< bytes of all these, 8 for an atomic */
 } mca_btl_umr_stats_t;
 
 /** The card's functions. Every slot is filled. */
@@ -239,6 +244,17 @@ typedef struct mca_btl_umr_card_ops_t {
                  const mca_btl_umr_stats_t **stats);
 
     /**
+     * How far a GPU is from a card, to be compared with others of the same card: endpoint_near's
+     * measure. For what tells users; reads files when a GPU is asked for first.
+     *
+     * @param[in] index  as for card
+     * @param[in] gpu    its number in this process; cuInit was called
+     *
+     * @return UINT32_MAX: that is not known, or there is no such card or GPU
+     */
+    uint32_t (*gpu_distance)(unsigned int index, int gpu);
+
+    /**
      * The IOVs and bytes that one key of this layout holds: no less than caps()->key_limits, and
      * more where the layout is so regular that the device repeats a block by itself. For the choice
      * of chunks; windows are cut by keyset_map.
@@ -271,7 +287,8 @@ typedef struct mca_btl_umr_card_ops_t {
      * The endpoint to the same process whose card is nearest to where some memory is: the CPU's by
      * its NUMA node, a GPU's by what of its way to the CPU is also the card's; of equals the first,
      * and a broken one only if all are. Made at its first use. The sender of a message asks, and
-     * its address tells the receiver. Where a page is, and where a GPU, is remembered.
+     * its address tells the receiver. Where a page is, and where a GPU, is remembered. Each call
+     * that finds a pair broken brings the next generation of it nearer (btl_umr_rebuilds).
      *
      * @param[in] endpoint  any endpoint to the process
      * @param[in] address   of a byte of the memory
@@ -285,11 +302,12 @@ typedef struct mca_btl_umr_card_ops_t {
 
     /**
      * The endpoint to the same process that goes to the card which an address of the peer's names.
-     * Made at its first use.
+     * Made at its first use, and when the address is of a later generation: then what there was is
+     * broken, as the peer's end of it is.
      *
      * @param[in] endpoint  any endpoint to the process
      *
-     * @return never NULL; @p endpoint itself if there is none, which then refuses to connect
+     * @return never NULL; one that refuses to connect if there is none
      */
     mca_btl_umr_endpoint_t *(*endpoint_at)(mca_btl_umr_endpoint_t *endpoint,
                                            const mca_btl_umr_address_t *address);
@@ -306,19 +324,43 @@ typedef struct mca_btl_umr_card_ops_t {
     size_t (*endpoints_beside)(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_endpoint_t **endpoints,
                                size_t max);
 
-    /** This side's address, for the peer. The same for the endpoint's whole life. */
+    /** This side's address, for the peer. The same for the endpoint's whole life, also broken. */
     void (*endpoint_address)(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_address_t *address);
 
     /**
      * Connect to the peer's address; nothing happens if it is connected to that address already.
      *
      * @retval OPAL_SUCCESS      the peer may write from now on; so may we, once the peer connected
-     * @retval OPAL_ERR_UNREACH  broken, connected to another address, or the device refused
+     * @retval OPAL_ERR_UNREACH  broken, connected to another address, of another generation than
+     *                           the address, or the device refused
      */
     int (*endpoint_connect)(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_address_t *address);
 
     /** True once an error broke the endpoint: nothing can be put through it any more. */
     bool (*endpoint_broken)(const mca_btl_umr_endpoint_t *endpoint);
+
+    /**
+     * For the receiver of a message that cannot go through an endpoint: does the sender have to
+     * know that it asks in vain?
+     *
+     * @param[in]  endpoint  that endpoint_at gave for the sender's address
+     * @param[in]  theirs    the sender's address
+     * @param[out] address   what to tell it, for endpoint_refused
+     *
+     * @return true: the endpoint is broken, or of another generation than the address
+     */
+    bool (*endpoint_refuses)(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_address_t *theirs,
+                             mca_btl_umr_address_t *address);
+
+    /**
+     * The receiver of a message has refused this endpoint, and told an address (endpoint_refuses).
+     * Of the same generation: the peer's end is broken, and so is this one from now on. Of a later
+     * one: so it is, and the next one is to be of that. Of an earlier one: the peer has not
+     * followed, this one is given up unless it is connected.
+     *
+     * @param[in] theirs  as it came; of another card than the endpoint's: nothing happens
+     */
+    void (*endpoint_refused)(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_address_t *theirs);
 
     /**
      * Break the endpoint on purpose (queue pair to ERR): after return no write of the peer through

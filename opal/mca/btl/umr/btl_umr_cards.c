@@ -24,6 +24,7 @@
 #include "opal/util/show_help.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_check.h"
 
 mca_btl_umr_t mca_btl_umr;
 
@@ -67,6 +68,7 @@ void mca_btl_umr_destruct(void)
     if (0 < mca_btl_umr.users) {
         /* A user that was closed without a word: leave nothing behind in the device. */
         mca_btl_umr.users = 0;
+        mca_btl_umr_check_stop();
         stop_all();
     }
     for (int i = 0; i < MCA_BTL_UMR_MAX_CARDS && NULL != mca_btl_umr.cards[i]; ++i) {
@@ -227,6 +229,7 @@ static int mca_btl_umr_init(void)
     if (OPAL_SUCCESS == rc) {
         mca_btl_umr.users = 1;
         mca_btl_umr.why[0] = '\0';
+        mca_btl_umr_check_start();
     } else {
         mca_btl_umr.refused = true;
     }
@@ -243,6 +246,10 @@ static void mca_btl_umr_fini(void)
 {
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     if (0 < mca_btl_umr.users && 0 == --mca_btl_umr.users) {
+        if (0 < mca_btl_umr_params.check) {
+            mca_btl_umr_check_stop();
+            mca_btl_umr_check();
+        }
         stop_all();
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
@@ -271,6 +278,18 @@ static bool mca_btl_umr_card(unsigned int index, const mca_btl_umr_caps_t **caps
         *stats = &mca_btl_umr.cards[index]->stats;
     }
     return true;
+}
+
+static uint32_t mca_btl_umr_gpu_distance(unsigned int index, int gpu)
+{
+    uint32_t distance = MCA_BTL_UMR_GPU_FAR;
+
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    if (index < mca_btl_umr.card_count) {
+        distance = mca_btl_umr_numa_gpu(&mca_btl_umr.cards[index]->device, gpu);
+    }
+    OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
+    return distance;
 }
 
 static const mca_btl_umr_stats_t *mca_btl_umr_stats(void)
@@ -310,6 +329,7 @@ const mca_btl_umr_card_ops_t mca_btl_umr_card_ops = {
     .why_not = mca_btl_umr_why_not,
     .caps = mca_btl_umr_caps,
     .card = mca_btl_umr_card,
+    .gpu_distance = mca_btl_umr_gpu_distance,
     .key_limits = mca_btl_umr_key_limits,
     .stats = mca_btl_umr_stats,
     .set_fin_handler = mca_btl_umr_set_fin_handler,
@@ -320,6 +340,8 @@ const mca_btl_umr_card_ops_t mca_btl_umr_card_ops = {
     .endpoint_address = mca_btl_umr_endpoint_address,
     .endpoint_connect = mca_btl_umr_endpoint_connect,
     .endpoint_broken = mca_btl_umr_endpoint_broken,
+    .endpoint_refuses = mca_btl_umr_endpoint_refuses,
+    .endpoint_refused = mca_btl_umr_endpoint_refused,
     .endpoint_break = mca_btl_umr_endpoint_break,
     .fin_reserve = mca_btl_umr_fin_reserve,
     .fin_cancel = mca_btl_umr_fin_cancel,

@@ -248,6 +248,14 @@ static int mca_btl_umr_component_register(void)
                  "card refuses as soon as the message is over; costs a mapping (UMR) more",
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_7, &p->plain_keys);
 
+    p->rebuilds = 8;
+    register_var(
+        "rebuilds",
+        "Times in a row that a queue pair which failed is made anew, after 4 messages that "
+        "had to do without it, then 8, 16, ... A new one that has done some hundred "
+        "operations counts as good. 0: what failed is not used again",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5, &p->rebuilds);
+
     p->fork_support = -1;
     register_var("fork_support",
                  "Keep memory that the device uses from the children of a fork (ibv_fork_init), "
@@ -275,6 +283,14 @@ static int mca_btl_umr_component_register(void)
     p->rdma_depth = 64;
     register_var("rdma_depth", "Number of operations of btl_umr_rdma in flight to one peer",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->rdma_depth);
+
+    p->check = 0;
+    register_var(
+        "check",
+        "For tests: look in one of so many passes of progress, and at the end, whether the "
+        "books of the card agree with its lists, and end the process where they do not. "
+        "0: never",
+        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_9, &p->check);
 
     return OPAL_SUCCESS;
 }
@@ -326,6 +342,7 @@ void mca_btl_umr_params_check(void)
     check_uint("btl_umr_gpu_flush", &p->gpu_flush, 0, MCA_BTL_UMR_GPU_FLUSH_MAX - 1);
     check_size("btl_umr_reg_gap", &p->reg_gap, 0, (size_t) 1 << 40);
     check_uint("btl_umr_key_cache", &p->key_cache, 0, 1u << 20);
+    check_uint("btl_umr_rebuilds", &p->rebuilds, 0, 16);
     check_uint("btl_umr_max_cards", &p->max_cards, 1, MCA_BTL_UMR_MAX_CARDS);
     check_uint("btl_umr_write_pieces", &p->write_pieces, 1, 30);
     check_uint("btl_umr_sq_depth", &p->sq_depth, 2, 8192);

@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * Endpoints: one RC queue pair a peer and a pair of cards, made when it is first needed.
+ * Endpoints: one RC queue pair a peer and a pair of cards, made when it is first needed. What comes
+ * after one that broke is in btl_umr_rebuild.c.
  */
 
 #include "opal_config.h"
@@ -207,6 +208,9 @@ static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
         cq->room += need;
         goto fail;
     }
+    endpoint->cq = cq;
+    endpoint->cq_need = need;
+    endpoint->receives = own;
     err = mca_btl_umr_qp_post_receives(endpoint->sq.qp, MCA_BTL_UMR_WR_RECEIVE, own);
     if (0 == err
         && OPAL_SUCCESS
@@ -221,11 +225,12 @@ static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
     }
     endpoint->fins_max = rq_depth;
     endpoint->address.qpn = htonl(card->index << 24 | endpoint->sq.qp->qp_num);
-    endpoint->address.psn = htonl(mca_btl_umr_first_psn(endpoint->sq.qp) & 0xffffff);
+    endpoint->address.psn =
+        htonl(endpoint->generation << 24 | (mca_btl_umr_first_psn(endpoint->sq.qp) & 0xffffff));
     ++card->stats.endpoints_now;
     /* The completions were counted when their queue was made. */
-    card->stats.peer_bytes_now +=
-        mca_btl_umr_qp_bytes(endpoint->sq.qp) + sizeof(*endpoint) + MCA_BTL_UMR_TABLE_BYTES;
+    endpoint->bytes = mca_btl_umr_qp_bytes(endpoint->sq.qp);
+    card->stats.peer_bytes_now += endpoint->bytes + sizeof(*endpoint) + MCA_BTL_UMR_TABLE_BYTES;
     return OPAL_SUCCESS;
 
 fail:
@@ -237,37 +242,59 @@ fail:
     return OPAL_ERR_OUT_OF_RESOURCE;
 }
 
-int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail)
+mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail,
+                                                 uint32_t generation)
 {
     mca_btl_umr_card_t *card = rail->card;
-    mca_btl_umr_endpoint_t *endpoint;
-    int rc, index;
+    mca_btl_umr_endpoint_t *endpoint = OBJ_NEW(mca_btl_umr_endpoint_t);
+    int index;
 
-    if (NULL != rail->endpoint) {
-        return OPAL_SUCCESS;
-    }
-    endpoint = OBJ_NEW(mca_btl_umr_endpoint_t);
     if (NULL == endpoint) {
-        return OPAL_ERR_OUT_OF_RESOURCE;
+        return NULL;
     }
     index = opal_pointer_array_add(&card->endpoints, endpoint);
     if (0 > index) {
         OBJ_RELEASE(endpoint);
-        return OPAL_ERR_OUT_OF_RESOURCE;
+        return NULL;
     }
     endpoint->card = card;
     endpoint->peer = peer;
     endpoint->rail = rail;
     endpoint->index = (uint32_t) index;
-    rc = endpoint_start(endpoint);
-    if (OPAL_SUCCESS != rc) {
+    endpoint->generation = generation;
+    if (OPAL_SUCCESS != endpoint_start(endpoint)) {
         opal_pointer_array_set_item(&card->endpoints, index, NULL);
         OBJ_RELEASE(endpoint);
-        return rc;
+        return NULL;
     }
     mca_btl_umr_card_use(card);
-    rail->endpoint = endpoint;
+    return endpoint;
+}
+
+int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail)
+{
+    mca_btl_umr_endpoint_t *endpoint;
+
+    if (NULL != rail->endpoint) {
+        return OPAL_SUCCESS;
+    }
+    endpoint = mca_btl_umr_endpoint_new(peer, rail, 0);
+    if (NULL == endpoint) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    __atomic_store_n(&rail->endpoint, endpoint, __ATOMIC_RELEASE);
     return OPAL_SUCCESS;
+}
+
+void mca_btl_umr_endpoint_retire(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_card_t *card = endpoint->card;
+
+    (void) opal_hash_table_remove_value_uint32(&card->endpoints_by_qpn, endpoint->sq.qp->qp_num);
+    mca_btl_umr_qp_destroy(card, &endpoint->sq);
+    endpoint->cq->room += endpoint->cq_need;
+    --card->stats.endpoints_now;
+    card->stats.peer_bytes_now -= endpoint->bytes;
 }
 
 /* ------------------------------------------------------------------------------------------- *
@@ -286,7 +313,8 @@ static __opal_attribute_noinline__ int connect_to(mca_btl_umr_endpoint_t *endpoi
     int err;
 
     if (endpoint->broken || endpoint->connected
-        || endpoint->rail->peer_index != MCA_BTL_UMR_ADDRESS_CARD(ntohl(address->qpn))) {
+        || endpoint->rail->peer_index != MCA_BTL_UMR_ADDRESS_CARD(ntohl(address->qpn))
+        || endpoint->generation != MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(address->psn))) {
         return OPAL_ERR_UNREACH;
     }
     err = mca_btl_umr_qp_connect(&endpoint->card->device, endpoint->sq.qp, &endpoint->rail->route,
@@ -300,6 +328,7 @@ static __opal_attribute_noinline__ int connect_to(mca_btl_umr_endpoint_t *endpoi
     }
     endpoint->connected = true;
     endpoint->theirs = *address;
+    endpoint->card->stats.endpoints_rebuilt += 0 < endpoint->generation ? 1 : 0;
     return OPAL_SUCCESS;
 }
 
@@ -326,6 +355,7 @@ bool mca_btl_umr_endpoint_broken(const mca_btl_umr_endpoint_t *endpoint)
 void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
 {
     mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_rebuild_t *rebuild = &endpoint->rail->rebuild;
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     int err;
 
@@ -333,6 +363,10 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
         return;
     }
     endpoint->broken = true;
+    if (mca_btl_umr_rebuild_failed(rebuild, endpoint->sq.done + endpoint->fins_came)) {
+        MCA_BTL_UMR_LOG(card, "the queue pair to %s has failed %u times in a row: no other is made",
+                        OPAL_NAME_PRINT(endpoint->peer->name), rebuild->tries);
+    }
     err = ibv_modify_qp(endpoint->sq.qp, &attr, IBV_QP_STATE);
     if (0 != err) {
         MCA_BTL_UMR_LOG(card, "the queue pair to %s does not stop: %s",

@@ -144,14 +144,35 @@ static bool keyset_reserve(mca_btl_umr_keyset_object_t *keyset)
     return true;
 }
 
+/** Their mappings may have been done, in part or not at all. */
+static void forget_contents(mca_btl_umr_mapping_t *mappings, size_t count)
+{
+    for (size_t i = 0; i < count; ++i) {
+        if (NULL != mappings[i].mkey) {
+            mappings[i].mkey->unknown = true;
+        }
+    }
+}
+
 /** The queue pair of mappings is gone: whoever waits for it hears so. */
 static void keysets_fail(mca_btl_umr_card_t *card)
 {
+    struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     mca_btl_umr_keyset_object_t *keyset;
 
     card->failed = true;
+    /* What is posted and not done yet is not to be done behind our back. (It may be in ERR.) */
+    (void) ibv_modify_qp(card->mkeys.sq.qp, &attr, IBV_QP_STATE);
+    if (mca_btl_umr_rebuild_failed(&card->mkeys.rebuild, card->mkeys.sq.done)) {
+        MCA_BTL_UMR_LOG(card, "mapping has failed %u times in a row: no more mkeys from this card",
+                        card->mkeys.rebuild.tries);
+    }
+    /* Nobody waits for a completion any more. */
+    card->mkeys.sq.done = card->mkeys.sq.posted;
     while (NULL != (keyset = queue_pop(&card->keysets_posted))
            || NULL != (keyset = queue_pop(&card->keysets_waiting))) {
+        forget_contents(keyset->mappings, keyset->pub.count);
+        forget_contents(keyset->inners, keyset->inner_count);
         keyset->status = OPAL_ERROR;
         queue_append(&card->keysets_done, keyset);
     }
@@ -161,6 +182,31 @@ static void keysets_fail(mca_btl_umr_card_t *card)
     if (1 < mca_btl_umr.card_count) {
         mca_btl_umr_endpoints_fail(card); /* other cards can map keys */
     }
+}
+
+bool mca_btl_umr_keysets_recover(mca_btl_umr_card_t *card)
+{
+    int err;
+
+    if (!card->failed) {
+        return true;
+    }
+    if (!mca_btl_umr_rebuild_due(&card->mkeys.rebuild)) {
+        return false;
+    }
+    /* The old one goes with all that was ever posted to it, and its completions. What it may have
+     * mapped halfway is with keysets that end with an error, if they have not ended yet, and is
+     * destroyed with them; all that nobody had was destroyed when it failed. */
+    err = mca_btl_umr_mkeys_qp_anew(card);
+    if (0 != err) {
+        if (mca_btl_umr_rebuild_failed(&card->mkeys.rebuild, 0)) {
+            MCA_BTL_UMR_LOG(card, "no other queue pair that maps mkeys: %s", strerror(err));
+        }
+        return false;
+    }
+    ++card->stats.maps_rebuilt;
+    card->failed = false;
+    return true;
 }
 
 /** Pieces of memory that lie under a window, up to @p max from @p position on. @return how many */
@@ -372,10 +418,10 @@ int mca_btl_umr_keysets_poll(mca_btl_umr_card_t *card)
         return 0;
     }
     count = ibv_poll_cq(card->mkeys.cq, 16, wc);
-    for (int i = 0; i < count; ++i) {
+    for (int i = 0; i < count && !card->failed; ++i) {
         if (IBV_WC_SUCCESS == wc[i].status) {
             mca_btl_umr_sq_complete(&card->mkeys.sq, MCA_BTL_UMR_WR_SEQ(wc[i].wr_id));
-        } else if (!card->failed) {
+        } else {
             ++card->stats.errors;
             MCA_BTL_UMR_LOG(card, "mapping an mkey (UMR) failed: %s (vendor error 0x%x)",
                             ibv_wc_status_str(wc[i].status), wc[i].vendor_err);
@@ -471,7 +517,7 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
     }
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    if (card->failed) {
+    if (OPAL_UNLIKELY(card->failed) && !mca_btl_umr_keysets_recover(card)) {
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return OPAL_ERROR;
     }

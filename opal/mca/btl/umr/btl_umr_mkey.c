@@ -61,6 +61,8 @@ int mca_btl_umr_mkey_make(mca_btl_umr_card_t *card, uint32_t entries, bool updat
     }
     mkey->card = card;
     mkey->class = NULL;
+    mkey->exposed = false;
+    mkey->unknown = false;
     if (update_tag) {
         attr.create_flags |= MLX5DV_MKEY_INIT_ATTR_FLAGS_UPDATE_TAG;
     }
@@ -209,6 +211,22 @@ int mca_btl_umr_mkeys_qp_start(mca_btl_umr_card_t *card)
     return 0;
 }
 
+int mca_btl_umr_mkeys_qp_anew(mca_btl_umr_card_t *card)
+{
+    uint32_t entries = card->mkeys.entries;
+    int err;
+
+    mca_btl_umr_qp_destroy(card, &card->mkeys.sq);
+    err = mca_btl_umr_mkeys_qp_start(card);
+    if (0 == err && card->mkeys.entries < entries) {
+        /* What a key holds was told to others. */
+        mca_btl_umr_qp_destroy(card, &card->mkeys.sq);
+        card->mkeys.entries = entries;
+        err = ENOMEM;
+    }
+    return err;
+}
+
 /**
  * The queue pair with the longest slots that the device takes: mlx5dv has no query that tells how
  * long a descriptor may be, so ask for the longest and come down. 0 or errno.
@@ -239,6 +257,7 @@ int mca_btl_umr_mkeys_start(mca_btl_umr_card_t *card)
         return OPAL_ERR_NOT_SUPPORTED;
     }
     mca_btl_umr_bound_start(&card->mkeys.bound, mca_btl_umr_share(mca_btl_umr_params.mkeys_max, 2));
+    memset(&card->mkeys.rebuild, 0, sizeof(card->mkeys.rebuild));
     card->mkeys.count = 0;
     memset(card->mkeys.used, 0, sizeof(card->mkeys.used));
     card->device.update_tag = true;
@@ -352,8 +371,11 @@ static bool pool_grow(mca_btl_umr_card_t *card)
 /** One of the pool, or NULL. */
 static mca_btl_umr_mkey_t *pool_take(mca_btl_umr_card_t *card, mca_btl_umr_role_t role)
 {
-    /* Half of what there is, not of what there may be: the device may give less than that. */
-    while (card->mkeys.used[role] >= card->mkeys.count / 2) {
+    /* Half of what there is, not of what there may be: the device may give less than that. (None is
+     * idle, or on its way to be, where the other role's were all that was left when the queue pair
+     * of mappings failed.) */
+    while (card->mkeys.used[role] >= card->mkeys.count / 2
+           || (opal_list_is_empty(&card->mkeys.idle) && opal_list_is_empty(&card->mkeys.invalid))) {
         if (!pool_grow(card)) {
             return NULL;
         }
@@ -389,7 +411,7 @@ void mca_btl_umr_mkey_give(mca_btl_umr_mkey_t *mkey)
     opal_list_remove_item(&card->mkeys.taken, &mkey->super);
     --*mkey_used(mkey);
     --card->stats.mkeys_used_now;
-    if (card->failed) {
+    if (card->failed || mkey->unknown) {
         mca_btl_umr_mkey_destroy(mkey);
     } else if (mkey->exposed) {
         opal_list_append(&card->mkeys.invalid, &mkey->super);

@@ -325,6 +325,12 @@ choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     node = peer->has_choice && 0 > gpu ? mca_btl_umr_numa_address(address) : -1;
+    for (uint32_t i = 0; i < peer->rail_count; ++i) {
+        if (NULL != peer->rails[i].endpoint && peer->rails[i].endpoint->broken) {
+            mca_btl_umr_endpoint_revive(peer, &peer->rails[i]);
+        }
+    }
+    endpoint = endpoint->rail->endpoint;
     for (;;) {
         mca_btl_umr_rail_t *best = NULL;
 
@@ -352,13 +358,19 @@ choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
 mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_near(mca_btl_umr_endpoint_t *endpoint,
                                                   const void *address, int gpu)
 {
-    return OPAL_LIKELY(1 == endpoint->peer->rail_count) ? endpoint
-                                                        : choose_near(endpoint, address, gpu);
+    if (OPAL_LIKELY(1 == endpoint->peer->rail_count)) {
+        mca_btl_umr_endpoint_t *last = __atomic_load_n(&endpoint->rail->endpoint, __ATOMIC_ACQUIRE);
+
+        if (OPAL_LIKELY(!last->broken)) {
+            return last;
+        }
+    }
+    return choose_near(endpoint, address, gpu);
 }
 
 /** As the op, where it is another one than @p endpoint. */
-__attribute__((noinline)) static mca_btl_umr_endpoint_t *find_at(mca_btl_umr_endpoint_t *endpoint,
-                                                                 uint32_t index)
+__attribute__((noinline)) static mca_btl_umr_endpoint_t *
+find_at(mca_btl_umr_endpoint_t *endpoint, uint32_t index, uint32_t generation)
 {
     mca_btl_umr_peer_t *peer = endpoint->peer;
 
@@ -367,6 +379,9 @@ __attribute__((noinline)) static mca_btl_umr_endpoint_t *find_at(mca_btl_umr_end
         mca_btl_umr_rail_t *rail = &peer->rails[i];
 
         if (rail->peer_index == index && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, rail)) {
+            if (generation > rail->endpoint->generation) {
+                mca_btl_umr_endpoint_follow(peer, rail, generation);
+            }
             endpoint = rail->endpoint;
         }
     }
@@ -378,8 +393,12 @@ mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_at(mca_btl_umr_endpoint_t *endpoint
                                                 const mca_btl_umr_address_t *address)
 {
     uint32_t index = MCA_BTL_UMR_ADDRESS_CARD(ntohl(address->qpn));
+    uint32_t generation = MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(address->psn));
+    mca_btl_umr_endpoint_t *last = __atomic_load_n(&endpoint->rail->endpoint, __ATOMIC_ACQUIRE);
 
-    return OPAL_LIKELY(endpoint->rail->peer_index == index) ? endpoint : find_at(endpoint, index);
+    return OPAL_LIKELY(endpoint->rail->peer_index == index && generation == last->generation)
+               ? last
+               : find_at(endpoint, index, generation);
 }
 
 size_t mca_btl_umr_endpoints_beside(mca_btl_umr_endpoint_t *endpoint,

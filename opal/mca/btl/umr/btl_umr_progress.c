@@ -67,6 +67,7 @@ static bool handle_receive(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc
     if (0 == (wc->wc_flags & IBV_WC_WITH_IMM)) {
         return false;
     }
+    ++endpoint->fins_came;
     ++card->stats.fins_received;
     return true;
 }

@@ -230,11 +230,14 @@ void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint)
 
             /* First the receive, then the expectation: a FIN always finds one posted. */
             if (0 != err) {
+                --endpoint->receives;
                 ++card->stats.errors;
                 MCA_BTL_UMR_LOG(card, "no receive for %s: error %d",
                                 OPAL_NAME_PRINT(endpoint->peer->name), err);
                 mca_btl_umr_endpoint_fail(endpoint);
             }
+        } else {
+            --endpoint->receives;
         }
         expect_less(endpoint);
         return;
@@ -273,7 +276,8 @@ void mca_btl_umr_receives_leave(mca_btl_umr_endpoint_t *endpoint)
     if (NULL == card->receives.srq || !endpoint->connected) {
         /* Its own are flushed, or it has taken none. */
         give_back(endpoint);
-    } else if (0 < endpoint->fins_expected) {
+    } else {
+        endpoint->draining = true;
         endpoint->drain_end = now() + MCA_BTL_UMR_DRAIN_SECONDS;
         opal_list_append(&card->receives.draining, &endpoint->super);
     }
@@ -286,7 +290,8 @@ void mca_btl_umr_receives_drained(mca_btl_umr_card_t *card)
     OPAL_LIST_FOREACH_SAFE (endpoint, next, &card->receives.draining, mca_btl_umr_endpoint_t) {
         /* Should a device never say so, it is not waited for for ever; one receive that it took all
          * the same is made good as soon as it is polled. */
-        if (0 == endpoint->fins_expected || endpoint->last_receive || now() > endpoint->drain_end) {
+        if (endpoint->last_receive || now() > endpoint->drain_end) {
+            endpoint->draining = false;
             opal_list_remove_item(&card->receives.draining, &endpoint->super);
             give_back(endpoint);
         }

@@ -403,3 +403,54 @@ void opal_umrddt_gpu_ipc_stats(opal_umrddt_gpu_ipc_stats_t *stats)
         to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
     }
 }
+
+/* With the lock. */
+static const char *check_unused(void)
+{
+    const opal_umrddt_gpu_import_t *import, *newer = NULL;
+    uint64_t found = 0, bytes = 0;
+
+    for (import = newest; NULL != import; import = import->older) {
+        if (0 != import->users || import->stale || newer != import->newer || ++found > unused) {
+            return "imports: those that nobody uses are in their list";
+        }
+        bytes += import->size;
+        newer = import;
+    }
+    if (newer != oldest || found != unused || bytes != unused_bytes) {
+        return "imports: those that nobody uses are counted";
+    }
+    return beyond() ? "imports: no more stay open unused than may" : NULL;
+}
+
+/* With the lock. */
+static const char *check_table(void)
+{
+    uint64_t found = 0;
+
+    for (int i = 0; i < BUCKETS; i++) {
+        const opal_umrddt_gpu_import_t *import;
+
+        for (import = table[i]; NULL != import; import = import->chain) {
+            if (import->stale || &table[i] != bucket(import->peer, import->buffer_id)) {
+                return "imports: each is found by its peer and BUFFER_ID";
+            }
+            if (NULL == import->mapping || 0 == import->mapping->imports) {
+                return "imports: each has its mapping, which counts it";
+            }
+            found += 0 == import->users ? 1 : 0;
+        }
+    }
+    return found == unused ? NULL : "imports: those that nobody uses are counted";
+}
+
+const char *opal_umrddt_gpu_ipc_check(void)
+{
+    const char *wrong;
+
+    pthread_mutex_lock(&lock);
+    wrong = check_unused();
+    wrong = NULL == wrong ? check_table() : wrong;
+    pthread_mutex_unlock(&lock);
+    return wrong;
+}

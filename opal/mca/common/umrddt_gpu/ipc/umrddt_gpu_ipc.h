@@ -133,6 +133,11 @@ void opal_umrddt_gpu_ipc_forget(uint64_t peer);
  */
 void opal_umrddt_gpu_ipc_close(void);
 
+/**
+ * The first invariant of the imports that does not hold; NULL: all do. None is being released.
+ */
+const char *opal_umrddt_gpu_ipc_check(void);
+
 /** Copy the counters. */
 void opal_umrddt_gpu_ipc_stats(opal_umrddt_gpu_ipc_stats_t *stats);
 

@@ -1,0 +1,44 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * No floor, in place of bench_floor.c: where umrddt_bench is built for another MPI (see peers),
+ * whose datatypes the layout engine does not read.
+ */
+
+#include <stddef.h>
+
+#include "bench_floor.h"
+
+bench_floor_t *bench_floor_open(const bench_buffer_t *send, const bench_buffer_t *recv, int peer,
+                                MPI_Comm control, const char **why)
+{
+    (void) send;
+    (void) recv;
+    (void) peer;
+    (void) control;
+    *why = "this umrddt_bench was built for another MPI";
+    return NULL;
+}
+
+void bench_floor_close(bench_floor_t *floor)
+{
+    (void) floor;
+}
+
+void bench_floor_send(bench_floor_t *floor)
+{
+    (void) floor;
+}
+
+void bench_floor_receive(bench_floor_t *floor)
+{
+    (void) floor;
+}

@@ -1,0 +1,336 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The invariants of the room; see the header. Sends are in no list: of them only those are seen
+ * that wait for something.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/output.h"
+
+#include "pml_umrddt_check.h"
+#include "pml_umrddt_pack_chunks.h"
+
+/** The layout cache is looked at in each so many looks: all layouts are walked. */
+#define LAYOUTS_PERIOD 256
+
+/** Each has a name, which is what the user is told. */
+#define HOLDS(CONDITION, NAME)           \
+    do {                                 \
+        if (OPAL_UNLIKELY(!(CONDITION))) \
+            return (NAME);               \
+    } while (0)
+
+/* ---------------------------------------------------------------------------------------------
+ * Waiting lists and events
+ * ------------------------------------------------------------------------------------------- */
+
+static const char *check_list(const opal_list_t *list, uint32_t *waits)
+{
+    const mca_pml_umrddt_wait_t *wait;
+
+    OPAL_LIST_FOREACH (wait, list, mca_pml_umrddt_wait_t) {
+        HOLDS(list == wait->list && NULL != wait->retry, "waits: each knows where it waits");
+        ++*waits;
+    }
+    return NULL;
+}
+
+static const char *check_waits(void)
+{
+    opal_list_t *credit = &mca_pml_umrddt.credit;
+    opal_list_item_t *item;
+    uint32_t waits = 0;
+    const char *wrong = check_list(&mca_pml_umrddt.polled, &waits);
+
+    for (int role = 0; NULL == wrong && role < MCA_BTL_UMR_ROLE_MAX; ++role) {
+        wrong = check_list(&mca_pml_umrddt.waiting[role], &waits);
+    }
+    for (item = opal_list_get_first(credit); NULL == wrong && item != opal_list_get_end(credit);
+         item = opal_list_get_next(item)) {
+        const mca_pml_umrddt_peer_t *peer = container_of(item, mca_pml_umrddt_peer_t, in_credit);
+
+        HOLDS(peer->waits_for_credit, "waits: a peer among those that wait for FINs says so");
+        wrong = check_list(&peer->credit, &waits);
+    }
+    if (NULL == wrong) {
+        HOLDS(waits == mca_pml_umrddt.waits, "waits: all that wait are counted");
+    }
+    return wrong;
+}
+
+/** Under the lock. */
+static const char *check_events(void)
+{
+    const mca_pml_umrddt_event_t *event, *last = NULL;
+
+    for (event = mca_pml_umrddt.events; NULL != event; event = event->next) {
+        HOLDS(event->queued && NULL != event->handler, "events: each knows that it is queued");
+        last = event;
+    }
+    HOLDS(NULL == last || last == mca_pml_umrddt.last_event,
+          "events: the queue ends with its last one");
+    return NULL;
+}
+
+/** Under the lock. */
+static const char *check_slots(void)
+{
+    const mca_pml_umrddt_slots_t *slots = &mca_pml_umrddt.slots;
+
+    HOLDS(slots->first <= slots->words, "slots: where free ones are looked for is in the table");
+    for (uint32_t i = 0; i < slots->first; ++i) {
+        HOLDS(0 == slots->free[i], "slots: none is free where nobody looks for it");
+    }
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Receives
+ * ------------------------------------------------------------------------------------------- */
+
+static const char *check_fins(void)
+{
+    const mca_pml_umrddt_fins_t *fins = &mca_pml_umrddt.fins;
+    uint32_t used = 0;
+
+    for (uint32_t i = 0; i < fins->size; ++i) {
+        const mca_pml_umrddt_recv_t *recv = fins->table[i].recv;
+
+        if (NULL != recv) {
+            HOLDS(recv->fin == fins->table[i].fin && i == (recv->fin & (fins->size - 1)),
+                  "FINs: each number is its receive's");
+            ++used;
+        }
+    }
+    HOLDS(used == fins->used, "FINs: numbers that are taken are counted");
+    return NULL;
+}
+
+/** A side of a message that travels in chunks. */
+static const char *check_pack(const mca_pml_umrddt_pack_t *pack)
+{
+    unsigned under_way = 0, copying = 0;
+
+    HOLDS(0 < pack->depth && MCA_PML_UMRDDT_PACK_DEPTH >= pack->depth, "chunks: there is a place");
+    HOLDS(pack->next <= pack->job.total && pack->begun <= pack->chunks,
+          "chunks: no more are begun than the message has");
+    for (unsigned i = 0; i < pack->depth; ++i) {
+        const mca_pml_umrddt_chunk_t *chunk = &pack->chunk[i];
+
+        under_way += MCA_PML_UMRDDT_PHASE_IDLE == chunk->phase ? 0 : 1;
+        copying += NULL == chunk->copy ? 0 : 1;
+        HOLDS(MCA_PML_UMRDDT_PHASE_IDLE == chunk->phase
+                  || (chunk->start < chunk->end && chunk->end <= pack->job.total),
+              "chunks: each is a part of its message");
+    }
+    HOLDS(under_way == pack->under_way, "chunks: those under way are counted");
+    HOLDS(copying == pack->copying, "chunks: those that a GPU copies are counted");
+    if (mca_pml_umrddt_pack_by_card(pack)) {
+        HOLDS(pack->card.done <= pack->card.granted,
+              "chunks: no more are written than the sender was told it may");
+        HOLDS(!pack->job.in || !pack->card.told || pack->card.granted <= pack->begun,
+              "chunks: none is granted that has no place");
+    }
+    return NULL;
+}
+
+/** What one needs of the card in a state in which, or behind which, keys are named. */
+static const char *check_round(const mca_pml_umrddt_recv_t *recv)
+{
+    HOLDS(NULL != recv->endpoint, "receives: one that keys are named for has an endpoint");
+    HOLDS(recv->position < recv->total, "receives: a round has bytes to come");
+    HOLDS(recv->direct ? NULL != recv->memory : NULL != recv->keyset,
+          "receives: what is named to a sender is held");
+    return NULL;
+}
+
+static const char *check_receive(const mca_pml_umrddt_recv_t *recv)
+{
+    const char *wrong = NULL;
+
+    switch (recv->state) {
+    case MCA_PML_UMRDDT_RECV_POSTED:
+    case MCA_PML_UMRDDT_RECV_DONE:
+        return "receives: those under way are not over, nor at the host";
+    case MCA_PML_UMRDDT_RECV_MAPPING:
+        HOLDS(NULL != recv->keyset, "receives: one whose keys are mapped has them");
+        break;
+    case MCA_PML_UMRDDT_RECV_CREDIT:
+        HOLDS(0 == recv->fin, "receives: no FIN can come before it is asked for");
+        wrong = check_round(recv);
+        break;
+    case MCA_PML_UMRDDT_RECV_FIN:
+        HOLDS(0 != recv->fin && recv == mca_pml_umrddt_fin_find(&mca_pml_umrddt.fins, recv->fin),
+              "receives: one that waits for a FIN is found by it");
+        wrong = check_round(recv);
+        break;
+    case MCA_PML_UMRDDT_RECV_ASKED:
+        HOLDS(NULL != recv->asked, "receives: one that has asked notes what");
+        break;
+    case MCA_PML_UMRDDT_RECV_COPY:
+        HOLDS(NULL != recv->copy && NULL != recv->import,
+              "receives: memory that is copied from is mapped");
+        break;
+    case MCA_PML_UMRDDT_RECV_PACK:
+        HOLDS(NULL != recv->pack, "receives: one that comes in chunks has them");
+        wrong = check_pack(recv->pack);
+        break;
+    case MCA_PML_UMRDDT_RECV_HOST:
+        HOLDS(recv->named
+                  || (0 == recv->fin && NULL == recv->keyset && NULL == recv->memory
+                      && NULL == recv->pack && !recv->placed),
+              "receives: nothing of the card is held for what the host brings");
+        break;
+    default:
+        break;
+    }
+    return wrong;
+}
+
+static const char *check_receives(void)
+{
+    opal_list_t *list = &mca_pml_umrddt.receives;
+    opal_list_item_t *item;
+    const char *wrong = NULL;
+
+    for (item = opal_list_get_first(list); NULL == wrong && item != opal_list_get_end(list);
+         item = opal_list_get_next(item)) {
+        const mca_pml_umrddt_recv_t *recv = container_of(item, mca_pml_umrddt_recv_t, active);
+
+        HOLDS(NULL != recv->comm, "receives: each has a communicator");
+        wrong = check_receive(recv);
+    }
+    return wrong;
+}
+
+/** Nothing is under way: nothing is held. */
+static const char *check_idle(void)
+{
+    int active = __atomic_load_n(&mca_pml_umrddt.active, __ATOMIC_RELAXED);
+
+    HOLDS(0 <= active, "messages: no more end than begin");
+    HOLDS(0 < active || opal_list_is_empty(&mca_pml_umrddt.receives),
+          "messages: those under way are counted");
+    HOLDS(0 < active || 0 == mca_pml_umrddt.fins.used, "FINs: none is waited for by nobody");
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Peers
+ * ------------------------------------------------------------------------------------------- */
+
+/** Under the lock. */
+static const char *check_peers(void)
+{
+    uint64_t flats = 0, layouts = 0, peers = 0;
+    mca_pml_umrddt_peer_t *peer;
+    const char *wrong = NULL;
+    size_t size;
+    void *key, *node;
+    int rc;
+
+    for (rc = opal_hash_table_get_first_key_ptr(&mca_pml_umrddt.peers, &key, &size, (void **) &peer,
+                                                &node);
+         OPAL_SUCCESS == rc && NULL == wrong;
+         rc = opal_hash_table_get_next_key_ptr(&mca_pml_umrddt.peers, &key, &size, (void **) &peer,
+                                               node, &node)) {
+        ++peers;
+        wrong = mca_pml_umrddt_sets_check(peer);
+        wrong = NULL == wrong ? mca_pml_umrddt_flats_check(peer, &flats) : wrong;
+        wrong = NULL == wrong ? mca_pml_umrddt_ipc_check(peer, &layouts) : wrong;
+    }
+    if (NULL == wrong) {
+        HOLDS(flats == mca_pml_umrddt.counters.direct_bytes_now,
+              "layouts of receivers: their bytes are counted");
+        HOLDS(layouts == mca_pml_umrddt.counters.ipc_layout_bytes_now,
+              "layouts of senders: their bytes are counted");
+        HOLDS(layouts <= mca_pml_umrddt.params.layout_cache,
+              "layouts of senders: no more bytes than may be");
+        HOLDS(peers == mca_pml_umrddt.counters.peers_now, "peers: all of them are counted");
+    }
+    return wrong;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * All of it
+ * ------------------------------------------------------------------------------------------- */
+
+static const char *check_shared(void)
+{
+    const char *wrong;
+
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    wrong = check_events();
+    wrong = NULL == wrong ? check_slots() : wrong;
+    wrong = NULL == wrong ? check_peers() : wrong;
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    return wrong;
+}
+
+const char *mca_pml_umrddt_state_check(void)
+{
+    const char *wrong = check_waits();
+
+    wrong = NULL == wrong ? check_fins() : wrong;
+    wrong = NULL == wrong ? check_receives() : wrong;
+    wrong = NULL == wrong ? check_idle() : wrong;
+    wrong = NULL == wrong ? check_shared() : wrong;
+    return NULL == wrong && NULL != mca_pml_umrddt.gpu ? opal_umrddt_gpu_ipc_check() : wrong;
+}
+
+static void check(bool layouts)
+{
+    const char *wrong = mca_pml_umrddt_state_check();
+
+    if (NULL == wrong && layouts && NULL != mca_pml_umrddt.layouts
+        && !opal_iov_cache_check(mca_pml_umrddt.layouts)) {
+        wrong = "layouts: their cache is as it must be";
+    }
+    if (OPAL_UNLIKELY(NULL != wrong)) {
+        opal_output(0, "umrddt: an invariant does not hold: %s", wrong);
+        abort();
+    }
+}
+
+/** As a progress function of its own: a look now and then, while no other thread is at it. */
+static int look(void)
+{
+    static uint32_t passes;
+    uint32_t pass = __atomic_add_fetch(&passes, 1, __ATOMIC_RELAXED);
+
+    if (0 == pass % mca_pml_umrddt.params.check
+        && 0 == __atomic_exchange_n(&mca_pml_umrddt.busy, 1, __ATOMIC_ACQUIRE)) {
+        check(0 == pass / mca_pml_umrddt.params.check % LAYOUTS_PERIOD);
+        __atomic_store_n(&mca_pml_umrddt.busy, 0, __ATOMIC_RELEASE);
+    }
+    return 0;
+}
+
+void mca_pml_umrddt_check_start(void)
+{
+    if (0 < mca_pml_umrddt.params.check) {
+        opal_progress_register(look);
+    }
+}
+
+void mca_pml_umrddt_check_stop(void)
+{
+    if (0 < mca_pml_umrddt.params.check) {
+        opal_progress_unregister(look);
+        check(true);
+    }
+}

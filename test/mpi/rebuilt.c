@@ -1,0 +1,251 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * A queue pair fails, and after some messages by the host PML there is another one: messages go by
+ * the card again, both ways. UMRDDT_TEST_FAULTS is the plan (test/connectx/README.md); it counts
+ * anew in each of --ops rounds. All messages arrive, whole, and nothing beside them is written.
+ *
+ * --mode maps: it is the queue pair of mappings. --mode flight: many messages at once, both ways,
+ * and from two communicators, all the time that things go wrong (a plan that draws); the end is
+ * quiet. --mode lasting: the plan goes on for ever; there is a last attempt, and then the host PML
+ * is asked at once. --mode never: btl_umr_rebuilds is 0.
+ */
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layouts.h"
+#include "mpitest.h"
+#include "pvars.h"
+
+enum {
+    BYTES = 60000,
+    FLIGHT = 8,
+    PATIENCE = 4 /* messages before the first attempt (btl_umr_rebuilds) */
+};
+
+static bool has(const char *word)
+{
+    return NULL != strstr(mpitest.mode, word);
+}
+
+/* @return false: it is not the software card */
+static bool set_plan(const char *plan)
+{
+    void *found = dlsym(RTLD_DEFAULT, "umrddt_sim_faults");
+    int (*set)(const char *, int);
+
+    if (NULL == found) {
+        return false;
+    }
+    memcpy(&set, &found, sizeof(set)); /* (a function is no object) */
+    CHECK(0 <= set(plan, '\0' != plan[0]));
+    return true;
+}
+
+static void fill(mpitest_message_t *end, bool send, uint64_t key)
+{
+    if (send) {
+        mpitest_fill(end->buffer, key);
+    } else {
+        mpitest_clear(end->buffer);
+    }
+}
+
+/* One message. @return true, on both ranks: it went by the card alone */
+static bool message(mpitest_message_t *end, int from, uint64_t key)
+{
+    pvars_t before, after, sent;
+    int by_card;
+
+    fill(end, from == mpitest.rank, key);
+    pvars_read(&before);
+    if (from == mpitest.rank) {
+        MPI_OK(MPI_Send(end->addr, 1, end->type, 1 - from, 1, MPI_COMM_WORLD));
+    } else {
+        MPI_OK(MPI_Recv(end->addr, 1, end->type, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+        VERIFY(end->buffer, key, BYTES);
+    }
+    pvars_read(&after);
+    pvars_subtract(&after, &before, &sent);
+    by_card = 0 == sent.value[PVARS_FALLBACK_SENDS]
+              && 0 < sent.value[PVARS_SENDS_UMR] + sent.value[PVARS_SENDS_DIRECT]
+                         + sent.value[PVARS_SENDS_PACK_GDR];
+    MPI_OK(MPI_Bcast(&by_card, 1, MPI_INT, from, MPI_COMM_WORLD));
+    mpitest_alive();
+    return 0 != by_card;
+}
+
+/* There and back until both go by the card. @return messages that did not, at most @p most */
+static long until_card(mpitest_message_t *end, uint64_t key, long most)
+{
+    long lost = 0;
+    bool there = false, back = false;
+
+    while (lost <= most && !(there && back)) {
+        there = message(end, 0, key + 2 * (uint64_t) lost);
+        back = message(end, 1, key + 2 * (uint64_t) lost + 1);
+        lost += (there ? 0 : 1) + (back ? 0 : 1);
+    }
+    return lost;
+}
+
+/* On both sides: queue pairs to each other made anew; those of mappings; or of both kinds. */
+static uint64_t rebuilt(void)
+{
+    uint64_t mine, all;
+    pvars_t values;
+
+    pvars_read(&values);
+    mine = values.value[has("maps") ? PVARS_MAPS_REBUILT : PVARS_ENDPOINTS_REBUILT]
+           + (has("flight") ? values.value[PVARS_MAPS_REBUILT] : 0);
+    MPI_OK(MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD));
+    return all;
+}
+
+/* Each round's fault comes once. An attempt takes twice as many messages as the one before; and two
+ * may be given up in each round, as the other side has not polled all of its flush yet: a host PML
+ * that calls progress seldom leaves it there for some messages. */
+static void rounds(const char *plan, mpitest_message_t *end)
+{
+    for (long round = 0; round < mpitest.ops; ++round) {
+        uint64_t before = rebuilt();
+        long most = 3 * (PATIENCE << (3 * round + 2)) + 4, lost;
+
+        mpitest.step = round;
+        CHECK_INT(until_card(end, 10, 0), 0);
+        MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+        set_plan(plan);
+        /* Some faults are seen by the message that meets them, some by the next one. */
+        lost = (message(end, 0, 20) ? 0 : 1) + (message(end, 1, 21) ? 0 : 1)
+               + (message(end, 0, 22) ? 0 : 1) + (message(end, 1, 23) ? 0 : 1);
+        CHECK(0 < lost);
+        MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+        set_plan("");
+        lost += until_card(end, 1000, most);
+        CHECK(lost <= most);
+        CHECK(before < rebuilt());
+        if (0 == mpitest.rank) {
+            printf("rebuilt: %s: after %ld messages by the host PML\n", plan, lost);
+        }
+    }
+    /* It is as good as the first one. */
+    for (uint64_t i = 0; i < 20; ++i) {
+        CHECK(message(end, 0, 3000 + i));
+        CHECK(message(end, 1, 4000 + i));
+    }
+}
+
+/* Many at once, both ways, while things go wrong. */
+static void flight(const char *plan)
+{
+    mpitest_message_t *ends[2][FLIGHT];
+    MPI_Request requests[2 * FLIGHT];
+    MPI_Comm comms[2] = {MPI_COMM_WORLD, MPI_COMM_NULL};
+    int rank = mpitest.rank;
+    uint64_t count;
+
+    MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]));
+    for (int i = 0; i < 2 * FLIGHT; ++i) {
+        ends[i % 2][i / 2] = mpitest_message(0 == rank ? MPITEST_COARSE : MPITEST_FINE, BYTES, 1);
+    }
+    for (long round = 0; round < mpitest.ops; ++round) {
+        uint64_t key = 100 * (uint64_t) round;
+
+        mpitest.step = round;
+        MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+        if (0 == round) {
+            set_plan(plan);
+        }
+        for (int i = 0; i < FLIGHT; ++i) {
+            fill(ends[0][i], false, 0);
+            fill(ends[1][i], true, key + (uint64_t) (10 * rank + i));
+            MPI_OK(MPI_Irecv(ends[0][i]->addr, 1, ends[0][i]->type, 1 - rank, i % 3, comms[i % 2],
+                             &requests[i]));
+        }
+        for (int i = 0; i < FLIGHT; ++i) {
+            MPI_OK(MPI_Isend(ends[1][i]->addr, 1, ends[1][i]->type, 1 - rank, i % 3, comms[i % 2],
+                             &requests[FLIGHT + i]));
+        }
+        MPI_OK(MPI_Waitall(2 * FLIGHT, requests, MPI_STATUSES_IGNORE));
+        for (int i = 0; i < FLIGHT; ++i) {
+            VERIFY(ends[0][i]->buffer, key + (uint64_t) (10 * (1 - rank) + i), BYTES);
+        }
+        mpitest_alive();
+    }
+    set_plan("");
+    CHECK(0 < rebuilt());
+    count = rebuilt();
+    if (0 == rank) {
+        printf("rebuilt: %s: connected anew %llu times, both sides together\n", plan,
+               (unsigned long long) count);
+    }
+    for (int i = 0; i < 2 * FLIGHT; ++i) {
+        mpitest_message_free(ends[i % 2][i / 2]);
+    }
+    MPI_OK(MPI_Comm_free(&comms[1]));
+}
+
+/* The plan never ends: two attempts (btl_umr_rebuilds=2), or none. */
+static void lasting(const char *plan, mpitest_message_t *end)
+{
+    pvars_t before, after;
+    uint64_t times;
+
+    CHECK_INT(until_card(end, 10, 0), 0);
+    MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+    set_plan(plan);
+    for (uint64_t i = 0; i < 30; ++i) {
+        (void) message(end, 0, 20 + i);
+        (void) message(end, 1, 60 + i);
+    }
+    times = rebuilt();
+    pvars_read(&before);
+    for (uint64_t i = 0; i < 30; ++i) {
+        CHECK(!message(end, 0, 120 + i));
+        CHECK(!message(end, 1, 160 + i));
+    }
+    pvars_read(&after);
+    CHECK_INT(rebuilt(), times);
+    CHECK(has("never") ? 0 == times : 0 < times && 2 * 2 * 2 >= times);
+    if (!has("maps")) {
+        CHECK_INT(after.value[PVARS_TAKEN_SENDS], before.value[PVARS_TAKEN_SENDS]);
+    }
+    set_plan("");
+}
+
+int main(int argc, char **argv)
+{
+    const char *plan = getenv("UMRDDT_TEST_FAULTS");
+    mpitest_message_t *end;
+
+    mpitest_init(&argc, &argv, "rebuilt", 3, MPI_THREAD_SINGLE);
+    CHECK(NULL != plan && 2 == mpitest.size);
+    if (PVARS_MAX != pvars_open()) {
+        mpitest_skip("umrddt is not there");
+    }
+    if (!set_plan("")) {
+        mpitest_skip("only the software card fails on demand");
+    }
+    end = mpitest_message(0 == mpitest.rank ? MPITEST_COARSE : MPITEST_FINE, BYTES, 1);
+    if (has("flight")) {
+        flight(plan);
+    } else if (has("lasting") || has("never")) {
+        lasting(plan, end);
+    } else {
+        rounds(plan, end);
+    }
+    mpitest_message_free(end);
+    pvars_close();
+    return mpitest_finish();
+}

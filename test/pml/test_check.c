@@ -1,0 +1,320 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * The invariants of pml/umrddt: a state that is right is found to be so, and each thing that is
+ * made wrong in it is told by its name. The last one ends a process.
+ */
+
+#include "ompi_config.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "opal/runtime/opal.h"
+#include "opal/runtime/opal_progress.h"
+
+#include "pml_umrddt_check.h"
+#include "pml_umrddt_pack_chunks.h"
+
+#include "check.h"
+
+mca_pml_umrddt_t mca_pml_umrddt;
+
+/* What the room looks at and has from other files. */
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, NULL, NULL);
+
+static const char *peer_wrong, *gpu_wrong;
+static uint64_t peer_bytes;
+
+const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer)
+{
+    (void) peer;
+    return peer_wrong;
+}
+
+const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
+{
+    (void) peer;
+    *bytes += peer_bytes;
+    return NULL;
+}
+
+const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
+{
+    (void) peer;
+    *bytes += peer_bytes;
+    return NULL;
+}
+
+const char *opal_umrddt_gpu_ipc_check(void)
+{
+    return gpu_wrong;
+}
+
+/* Who looks is called by nobody but this program. */
+int __wrap_opal_progress_register(opal_progress_callback_t callback);
+
+static opal_progress_callback_t look;
+
+int __wrap_opal_progress_register(opal_progress_callback_t callback)
+{
+    look = callback;
+    return OPAL_SUCCESS;
+}
+
+/* ---- a state ---- */
+
+static mca_pml_umrddt_peer_t peer;
+static mca_pml_umrddt_comm_t comm;
+static mca_pml_umrddt_wait_t waits[3];
+static mca_pml_umrddt_recv_t recvs[5];
+static mca_pml_umrddt_pack_t pack;
+static mca_pml_umrddt_event_t events[2];
+static int thing; /* that pointers point to */
+
+static bool retry(void *owner)
+{
+    (void) owner;
+    return false;
+}
+
+static void handler(void *owner)
+{
+    (void) owner;
+}
+
+static void add_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait)
+{
+    OBJ_CONSTRUCT(wait, mca_pml_umrddt_wait_t);
+    wait->list = list;
+    wait->retry = retry;
+    opal_list_append(list, &wait->super);
+    ++mca_pml_umrddt.waits;
+}
+
+static mca_pml_umrddt_recv_t *add_recv(int i, mca_pml_umrddt_recv_state_t state)
+{
+    mca_pml_umrddt_recv_t *recv = &recvs[i];
+
+    memset(recv, 0, sizeof(*recv));
+    OBJ_CONSTRUCT(&recv->active, opal_list_item_t);
+    recv->state = state;
+    recv->comm = &comm;
+    recv->total = 1000;
+    opal_list_append(&mca_pml_umrddt.receives, &recv->active);
+    ++mca_pml_umrddt.active;
+    return recv;
+}
+
+static void make_pack(mca_pml_umrddt_recv_t *recv)
+{
+    memset(&pack, 0, sizeof(pack));
+    pack.job.in = true;
+    pack.job.total = pack.next = 1000;
+    pack.job.chunk = 500;
+    pack.chunks = pack.begun = pack.depth = 2;
+    pack.under_way = 1;
+    pack.chunk[1] = (mca_pml_umrddt_chunk_t){
+        .phase = MCA_PML_UMRDDT_PHASE_WIRE, .pack = &pack, .start = 500, .end = 1000};
+    pack.card.endpoint = (void *) &thing;
+    pack.card.granted = 2;
+    pack.card.done = 1;
+    pack.card.told = true;
+    recv->pack = &pack;
+}
+
+static void make(void)
+{
+    memset(&mca_pml_umrddt, 0, sizeof(mca_pml_umrddt));
+    memset(&peer, 0, sizeof(peer));
+    OBJ_CONSTRUCT(&mca_pml_umrddt.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&mca_pml_umrddt.peers, opal_hash_table_t);
+    opal_hash_table_init(&mca_pml_umrddt.peers, 8);
+    OBJ_CONSTRUCT(&mca_pml_umrddt.receives, opal_list_t);
+    OBJ_CONSTRUCT(&mca_pml_umrddt.polled, opal_list_t);
+    OBJ_CONSTRUCT(&mca_pml_umrddt.credit, opal_list_t);
+    for (int role = 0; role < MCA_BTL_UMR_ROLE_MAX; ++role) {
+        OBJ_CONSTRUCT(&mca_pml_umrddt.waiting[role], opal_list_t);
+    }
+    OBJ_CONSTRUCT(&peer.credit, opal_list_t);
+    OBJ_CONSTRUCT(&peer.in_credit, opal_list_item_t);
+    peer.waits_for_credit = true;
+    opal_list_append(&mca_pml_umrddt.credit, &peer.in_credit);
+    CHECK(OPAL_SUCCESS
+          == opal_hash_table_set_value_ptr(&mca_pml_umrddt.peers, &thing, sizeof(thing), &peer));
+    mca_pml_umrddt.counters.peers_now = 1;
+    peer_bytes = 70;
+    mca_pml_umrddt.counters.direct_bytes_now = mca_pml_umrddt.counters.ipc_layout_bytes_now = 70;
+    mca_pml_umrddt.params.layout_cache = 100;
+    mca_pml_umrddt.params.check = 1;
+
+    add_wait(&mca_pml_umrddt.polled, &waits[0]);
+    add_wait(&mca_pml_umrddt.waiting[MCA_BTL_UMR_REMOTE], &waits[1]);
+    add_wait(&peer.credit, &waits[2]);
+
+    events[0] = (mca_pml_umrddt_event_t){.next = &events[1], .handler = handler, .queued = true};
+    events[1] = (mca_pml_umrddt_event_t){.handler = handler, .queued = true};
+    mca_pml_umrddt.events = &events[0];
+    mca_pml_umrddt.last_event = &events[1];
+
+    CHECK(mca_pml_umrddt_slots_grow(&mca_pml_umrddt.slots, 1024)
+          && mca_pml_umrddt_slots_grow(&mca_pml_umrddt.slots, 1024));
+    mca_pml_umrddt.slots.free[0] = 0;
+    mca_pml_umrddt.slots.first = 1;
+
+    add_recv(0, MCA_PML_UMRDDT_RECV_FIN);
+    recvs[0].endpoint = (void *) &thing;
+    recvs[0].keyset = (void *) &thing;
+    recvs[0].fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, &recvs[0]);
+    add_recv(1, MCA_PML_UMRDDT_RECV_CREDIT);
+    recvs[1].endpoint = (void *) &thing;
+    recvs[1].direct = true;
+    recvs[1].memory = (void *) &thing;
+    add_recv(2, MCA_PML_UMRDDT_RECV_PACK);
+    make_pack(&recvs[2]);
+    add_recv(3, MCA_PML_UMRDDT_RECV_HOST);
+    add_recv(4, MCA_PML_UMRDDT_RECV_COPY);
+    recvs[4].copy = (void *) &thing;
+    recvs[4].import = (void *) &thing;
+}
+
+static void unmake(void)
+{
+    mca_pml_umrddt_fins_free(&mca_pml_umrddt.fins);
+    mca_pml_umrddt_slots_free(&mca_pml_umrddt.slots);
+    OBJ_DESTRUCT(&mca_pml_umrddt.peers);
+    OBJ_DESTRUCT(&mca_pml_umrddt.lock);
+}
+
+/* That it is right; then, with this done to it, what is wrong with it begins with these words. */
+#define BREAKS(WORDS, ...)                                                               \
+    do {                                                                                 \
+        const char *wrong;                                                               \
+                                                                                         \
+        make();                                                                          \
+        CHECK(NULL == mca_pml_umrddt_state_check());                                     \
+        __VA_ARGS__;                                                                     \
+        wrong = mca_pml_umrddt_state_check();                                            \
+        if (NULL == wrong || 0 != strncmp(wrong, WORDS, sizeof(WORDS) - 1)) {            \
+            printf("instead of \"" WORDS "\": %s\n", NULL == wrong ? "nothing" : wrong); \
+            CHECK(!"told by its name");                                                  \
+        }                                                                                \
+        peer_wrong = gpu_wrong = NULL;                                                   \
+        unmake();                                                                        \
+    } while (0)
+
+static void lists(void)
+{
+    BREAKS("waits: all that wait are counted", ++mca_pml_umrddt.waits);
+    BREAKS("waits: each knows where", waits[1].list = &mca_pml_umrddt.polled);
+    BREAKS("waits: each knows where", waits[2].list = NULL);
+    BREAKS("waits: a peer among", peer.waits_for_credit = false);
+    BREAKS("events: each knows", events[1].queued = false);
+    BREAKS("events: the queue ends", mca_pml_umrddt.last_event = &events[0]);
+    BREAKS("slots: none is free", mca_pml_umrddt.slots.free[0] = 4);
+    BREAKS("slots: where free ones", mca_pml_umrddt.slots.first = 3);
+}
+
+static void receives(void)
+{
+    BREAKS("FINs: each number is", recvs[0].fin += 1);
+    BREAKS("FINs: numbers that are taken", ++mca_pml_umrddt.fins.used);
+    BREAKS("receives: one that waits for a FIN",
+           (void) mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recvs[0].fin));
+    BREAKS("receives: what is named", recvs[0].keyset = NULL);
+    BREAKS("receives: what is named", recvs[1].memory = NULL);
+    BREAKS("receives: one that keys are named for", recvs[1].endpoint = NULL);
+    BREAKS("receives: a round has bytes", recvs[0].position = 1000);
+    BREAKS("receives: no FIN can come", recvs[1].fin = 17);
+    BREAKS("receives: those under way", recvs[3].state = MCA_PML_UMRDDT_RECV_DONE);
+    BREAKS("receives: nothing of the card", recvs[3].keyset = (void *) &thing);
+    BREAKS("receives: memory that is copied", recvs[4].import = NULL);
+    BREAKS("receives: one that has asked", recvs[4].state = MCA_PML_UMRDDT_RECV_ASKED);
+    BREAKS("receives: one whose keys are mapped", recvs[3].state = MCA_PML_UMRDDT_RECV_MAPPING);
+    BREAKS("receives: one that comes in chunks", recvs[2].pack = NULL);
+    BREAKS("receives: each has a communicator", recvs[2].comm = NULL);
+    BREAKS("messages: those under way are counted", mca_pml_umrddt.active = 0);
+    BREAKS("messages: no more end", mca_pml_umrddt.active = -1);
+}
+
+static void chunks(void)
+{
+    BREAKS("chunks: those under way", pack.under_way = 2);
+    BREAKS("chunks: those that a GPU copies", pack.copying = 1);
+    BREAKS("chunks: no more are begun", pack.begun = 3);
+    BREAKS("chunks: each is a part", pack.chunk[1].end = 1001);
+    BREAKS("chunks: no more are written", pack.card.done = 3);
+    BREAKS("chunks: none is granted", pack.card.granted = 3);
+    BREAKS("chunks: there is a place", pack.depth = 0);
+}
+
+static void peers(void)
+{
+    BREAKS("sets: x", peer_wrong = "sets: x");
+    BREAKS("layouts of receivers", peer_bytes = 71,
+           mca_pml_umrddt.counters.ipc_layout_bytes_now = 71);
+    BREAKS("layouts of senders: their bytes", ++mca_pml_umrddt.counters.ipc_layout_bytes_now);
+    BREAKS("layouts of senders: no more", mca_pml_umrddt.params.layout_cache = 69);
+    BREAKS("peers: all of them", ++mca_pml_umrddt.counters.peers_now);
+    BREAKS("imports: x", mca_pml_umrddt.gpu = (void *) &thing, gpu_wrong = "imports: x");
+}
+
+/* A look in each pass of progress, and a process that ends with the name. */
+static void ends(void)
+{
+    char said[4096] = "";
+    size_t have = 0;
+    ssize_t got;
+    int words[2], status;
+    pid_t child;
+
+    CHECK(0 == pipe(words));
+    fflush(stdout);
+    child = fork();
+    CHECK(0 <= child);
+    if (0 == child) {
+        (void) dup2(words[1], 2);
+        signal(SIGABRT, SIG_DFL);
+        make();
+        mca_pml_umrddt_check_start();
+        (void) look(); /* all is well */
+        (void) !write(2, "still here\n", 11);
+        ++mca_pml_umrddt.waits;
+        mca_pml_umrddt.busy = 1;
+        (void) look(); /* another thread is at it */
+        mca_pml_umrddt.busy = 0;
+        (void) !write(2, "and here\n", 9);
+        (void) look();
+        _exit(7);
+    }
+    close(words[1]);
+    while (have + 1 < sizeof(said)
+           && 0 < (got = read(words[0], said + have, sizeof(said) - 1 - have))) {
+        have += (size_t) got;
+    }
+    CHECK(child == waitpid(child, &status, 0));
+    CHECK(WIFSIGNALED(status) && SIGABRT == WTERMSIG(status));
+    CHECK(NULL != strstr(said, "still here") && NULL != strstr(said, "and here"));
+    CHECK(NULL
+          != strstr(said, "umrddt: an invariant does not hold: waits: all that wait are counted"));
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(OPAL_SUCCESS == opal_init_util(&argc, &argv));
+    lists();
+    receives();
+    chunks();
+    peers();
+    ends();
+    printf("%lu checks\n", checks);
+    return 0;
+}
