@@ -15,6 +15,8 @@
 
 #include <stdio.h>
 
+#include "../common/told.h"
+
 /* Nothing is opened. */
 CUcontext opal_umrddt_gpu_engine_context(const opal_umrddt_gpu_engine_t *engine)
 {
@@ -53,17 +55,6 @@ void opal_umrddt_gpu_exports_close(void)
 {
 }
 
-static unsigned long checks;
-
-#define CHECK(CONDITION)                                                          \
-    do {                                                                          \
-        ++checks;                                                                 \
-        if (!(CONDITION)) {                                                       \
-            printf("%s:%d: does not hold: %s\n", __FILE__, __LINE__, #CONDITION); \
-            exit(1);                                                              \
-        }                                                                         \
-    } while (0)
-
 /* An import that is used, and two that nobody uses, newest first. */
 static opal_umrddt_gpu_import_t *used, *one, *two;
 
@@ -79,18 +70,17 @@ static opal_umrddt_gpu_import_t *import_of(uint64_t buffer_id)
 }
 
 /* With this done to it, what is wrong with it begins with these words; undone, nothing is. */
-#define BREAKS(WORDS, DO, UNDO)                                                          \
-    do {                                                                                 \
-        const char *wrong;                                                               \
-                                                                                         \
-        CHECK(NULL == opal_umrddt_gpu_ipc_check());                                      \
-        DO;                                                                              \
-        wrong = opal_umrddt_gpu_ipc_check();                                             \
-        if (NULL == wrong || 0 != strncmp(wrong, WORDS, sizeof(WORDS) - 1)) {            \
-            printf("instead of \"" WORDS "\": %s\n", NULL == wrong ? "nothing" : wrong); \
-            CHECK(!"told by its name");                                                  \
-        }                                                                                \
-        UNDO;                                                                            \
+#define BREAKS(WORDS, DO, UNDO)                     \
+    do {                                            \
+        const char *wrong;                          \
+                                                    \
+        CHECK(NULL == opal_umrddt_gpu_ipc_check()); \
+        DO;                                         \
+        wrong = opal_umrddt_gpu_ipc_check();        \
+        if (!told(wrong, WORDS)) {                  \
+            CHECK(!"told by its name");             \
+        }                                           \
+        UNDO;                                       \
     } while (0)
 
 int main(void)

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#include "check.h"
+#include "../common/check.h"
 
 #include "opal/datatype/iov_cache/iov_cache.h"
 

@@ -13,9 +13,7 @@
 
 #include "ompi_config.h"
 
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "opal/runtime/opal.h"
@@ -24,7 +22,7 @@
 #include "pml_umrddt_check.h"
 #include "pml_umrddt_pack_chunks.h"
 
-#include "check.h"
+#include "../common/told.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
@@ -195,20 +193,19 @@ static void unmake(void)
 }
 
 /* That it is right; then, with this done to it, what is wrong with it begins with these words. */
-#define BREAKS(WORDS, ...)                                                               \
-    do {                                                                                 \
-        const char *wrong;                                                               \
-                                                                                         \
-        make();                                                                          \
-        CHECK(NULL == mca_pml_umrddt_state_check());                                     \
-        __VA_ARGS__;                                                                     \
-        wrong = mca_pml_umrddt_state_check();                                            \
-        if (NULL == wrong || 0 != strncmp(wrong, WORDS, sizeof(WORDS) - 1)) {            \
-            printf("instead of \"" WORDS "\": %s\n", NULL == wrong ? "nothing" : wrong); \
-            CHECK(!"told by its name");                                                  \
-        }                                                                                \
-        peer_wrong = gpu_wrong = NULL;                                                   \
-        unmake();                                                                        \
+#define BREAKS(WORDS, ...)                           \
+    do {                                             \
+        const char *wrong;                           \
+                                                     \
+        make();                                      \
+        CHECK(NULL == mca_pml_umrddt_state_check()); \
+        __VA_ARGS__;                                 \
+        wrong = mca_pml_umrddt_state_check();        \
+        if (!told(wrong, WORDS)) {                   \
+            CHECK(!"told by its name");              \
+        }                                            \
+        peer_wrong = gpu_wrong = NULL;               \
+        unmake();                                    \
     } while (0)
 
 static void lists(void)
@@ -268,40 +265,25 @@ static void peers(void)
 }
 
 /* A look in each pass of progress, and a process that ends with the name. */
+static void looks(void)
+{
+    make();
+    mca_pml_umrddt_check_start();
+    (void) look(); /* all is well */
+    (void) !write(2, "still here\n", 11);
+    ++mca_pml_umrddt.waits;
+    mca_pml_umrddt.busy = 1;
+    (void) look(); /* another thread is at it */
+    mca_pml_umrddt.busy = 0;
+    (void) !write(2, "and here\n", 9);
+    (void) look();
+}
+
 static void ends(void)
 {
-    char said[4096] = "";
-    size_t have = 0;
-    ssize_t got;
-    int words[2], status;
-    pid_t child;
+    char said[4096];
 
-    CHECK(0 == pipe(words));
-    fflush(stdout);
-    child = fork();
-    CHECK(0 <= child);
-    if (0 == child) {
-        (void) dup2(words[1], 2);
-        signal(SIGABRT, SIG_DFL);
-        make();
-        mca_pml_umrddt_check_start();
-        (void) look(); /* all is well */
-        (void) !write(2, "still here\n", 11);
-        ++mca_pml_umrddt.waits;
-        mca_pml_umrddt.busy = 1;
-        (void) look(); /* another thread is at it */
-        mca_pml_umrddt.busy = 0;
-        (void) !write(2, "and here\n", 9);
-        (void) look();
-        _exit(7);
-    }
-    close(words[1]);
-    while (have + 1 < sizeof(said)
-           && 0 < (got = read(words[0], said + have, sizeof(said) - 1 - have))) {
-        have += (size_t) got;
-    }
-    CHECK(child == waitpid(child, &status, 0));
-    CHECK(WIFSIGNALED(status) && SIGABRT == WTERMSIG(status));
+    told_by_abort(looks, said, sizeof(said));
     CHECK(NULL != strstr(said, "still here") && NULL != strstr(said, "and here"));
     CHECK(NULL
           != strstr(said, "umrddt: an invariant does not hold: waits: all that wait are counted"));

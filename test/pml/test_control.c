@@ -26,7 +26,7 @@
 
 #include "pml_umrddt_recv.h"
 
-#include "check.h"
+#include "../common/check.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
 

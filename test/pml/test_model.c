@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "../common/check.h"
 #include "pml_umrddt_model.h"
 
 #define ALL ((1u << MCA_PML_UMRDDT_WAYS) - 1)

@@ -27,7 +27,7 @@
 #include "pml_umrddt_pack_chunks.h"
 #include "pml_umrddt_recv.h"
 
-#include "check.h"
+#include "../common/check.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
 

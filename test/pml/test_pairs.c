@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "../common/check.h"
 #include "pml_umrddt_direct.h"
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_pack.h"

@@ -22,7 +22,7 @@
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_sets.h"
 
-#include "check.h"
+#include "../common/check.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
 

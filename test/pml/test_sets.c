@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check.h"
+#include "../common/check.h"
 #include "pml_umrddt_check.h"
 #include "pml_umrddt_sets.h"
 

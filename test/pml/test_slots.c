@@ -10,7 +10,7 @@
 
 #include "pml_umrddt_slots.h"
 
-#include "check.h"
+#include "../common/check.h"
 
 #define MOST  1024
 #define STEPS 200000

@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-#include "check.h"
+#include "../common/check.h"
 #include "pml_umrddt_stripe.h"
 
 static uint64_t state = 1;

@@ -8,8 +8,8 @@
 
 /* Checks that are counted; the first that does not hold ends the program. */
 
-#ifndef TEST_PML_CHECK_H
-#define TEST_PML_CHECK_H
+#ifndef TEST_COMMON_CHECK_H
+#define TEST_COMMON_CHECK_H
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,4 +25,4 @@ static unsigned long checks;
         }                                                                         \
     } while (0)
 
-#endif /* TEST_PML_CHECK_H */
+#endif /* TEST_COMMON_CHECK_H */
