@@ -19,11 +19,11 @@
  * is asked at once. --mode never: btl_umr_rebuilds is 0.
  */
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "exchange.h"
 #include "layouts.h"
 #include "mpitest.h"
 #include "pvars.h"
@@ -37,20 +37,6 @@ enum {
 static bool has(const char *word)
 {
     return NULL != strstr(mpitest.mode, word);
-}
-
-/* @return false: it is not the software card */
-static bool set_plan(const char *plan)
-{
-    void *found = dlsym(RTLD_DEFAULT, "umrddt_sim_faults");
-    int (*set)(const char *, int);
-
-    if (NULL == found) {
-        return false;
-    }
-    memcpy(&set, &found, sizeof(set)); /* (a function is no object) */
-    CHECK(0 <= set(plan, '\0' != plan[0]));
-    return true;
 }
 
 static void fill(mpitest_message_t *end, bool send, uint64_t key)
@@ -125,13 +111,13 @@ static void rounds(const char *plan, mpitest_message_t *end)
         mpitest.step = round;
         CHECK_INT(until_card(end, 10, 0), 0);
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
-        set_plan(plan);
+        (void) exchange_plan(plan, 1);
         /* Some faults are seen by the message that meets them, some by the next one. */
         lost = (message(end, 0, 20) ? 0 : 1) + (message(end, 1, 21) ? 0 : 1)
                + (message(end, 0, 22) ? 0 : 1) + (message(end, 1, 23) ? 0 : 1);
         CHECK(0 < lost);
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
-        set_plan("");
+        (void) exchange_plan("", 0);
         lost += until_card(end, 1000, most);
         CHECK(lost <= most);
         CHECK(before < rebuilt());
@@ -165,7 +151,7 @@ static void flight(const char *plan)
         mpitest.step = round;
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
         if (0 == round) {
-            set_plan(plan);
+            (void) exchange_plan(plan, 1);
         }
         for (int i = 0; i < FLIGHT; ++i) {
             fill(ends[0][i], false, 0);
@@ -183,7 +169,7 @@ static void flight(const char *plan)
         }
         mpitest_alive();
     }
-    set_plan("");
+    (void) exchange_plan("", 0);
     CHECK(0 < rebuilt());
     count = rebuilt();
     if (0 == rank) {
@@ -204,7 +190,7 @@ static void lasting(const char *plan, mpitest_message_t *end)
 
     CHECK_INT(until_card(end, 10, 0), 0);
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
-    set_plan(plan);
+    (void) exchange_plan(plan, 1);
     for (uint64_t i = 0; i < 30; ++i) {
         (void) message(end, 0, 20 + i);
         (void) message(end, 1, 60 + i);
@@ -221,7 +207,7 @@ static void lasting(const char *plan, mpitest_message_t *end)
     if (!has("maps")) {
         CHECK_INT(after.value[PVARS_TAKEN_SENDS], before.value[PVARS_TAKEN_SENDS]);
     }
-    set_plan("");
+    (void) exchange_plan("", 0);
 }
 
 int main(int argc, char **argv)
@@ -234,7 +220,7 @@ int main(int argc, char **argv)
     if (PVARS_MAX != pvars_open()) {
         mpitest_skip("umrddt is not there");
     }
-    if (!set_plan("")) {
+    if (NULL == exchange_function(NULL, "umrddt_sim_faults")) {
         mpitest_skip("only the software card fails on demand");
     }
     end = mpitest_message(0 == mpitest.rank ? MPITEST_COARSE : MPITEST_FINE, BYTES, 1);
