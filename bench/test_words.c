@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../test/pml/check.h"
+#include "../test/common/check.h"
 #include "layout_words.h"
 
 #define TEXT 200
