@@ -18,6 +18,7 @@
 
 #include "ompi_config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/base/mca_base_pvar.h"
@@ -78,9 +79,10 @@ static int component_register(void)
 {
     mca_coll_umrddt_params_t *params = &mca_coll_umrddt_params;
     const char *built_for;
-
 #if defined(UMRDDT_HELPDIR)
-    opal_show_help_add_dir(UMRDDT_HELPDIR);
+    const char *helpdir = getenv("UMRDDT_HELPDIR"); /* as btl/umr and pml/umrddt */
+
+    (void) opal_show_help_add_dir(NULL == helpdir ? UMRDDT_HELPDIR : helpdir);
 #endif
     if (!umrddt_right_release(&built_for)) {
         wrong_release = true; /* pml/umrddt says so */
