@@ -75,18 +75,18 @@ absent() {
     # shellcheck disable=SC2086
     "$limit" --part 200 env UMRDDT_SIM="$sim" OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_pml=ob1 \
         OMPI_MCA_btl=self,vader $options $wrapper ./card_test --absent \
-        >absent.out 2>absent.err
+        >absent.$$.out 2>absent.$$.err
     status=$?
-    cat absent.out absent.err
-    said=$(grep -c '^  Reason:\|^  Devices there are:' absent.err)
-    if [ $status -ne 0 ] || ! grep -q "not available: .*$reason" absent.out || [ "$said" -ne "$messages" ]; then
+    cat absent.$$.out absent.$$.err
+    said=$(grep -c '^  Reason:\|^  Devices there are:' absent.$$.err)
+    if [ $status -ne 0 ] || ! grep -q "not available: .*$reason" absent.$$.out || [ "$said" -ne "$messages" ]; then
         echo "FAILED ($status, $said messages): $title"
         failures=$((failures + 1))
-    elif [ "$messages" -eq 0 ] && [ -s absent.err ]; then
+    elif [ "$messages" -eq 0 ] && [ -s absent.$$.err ]; then
         echo "FAILED (not silent): $title"
         failures=$((failures + 1))
     fi
-    rm -f absent.out absent.err
+    rm -f absent.$$.out absent.$$.err
 }
 
 finish() {
