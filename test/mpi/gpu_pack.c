@@ -243,20 +243,29 @@ static void blocks(uint64_t *state)
     end_free(&end);
 }
 
+/* Kernels of the software GPU run on a thread: whether one runs beside a write is the scheduler's
+ * choice, on a machine with much else to do not in each message. */
 static void overlap(uint64_t *state)
 {
+    enum {
+        ROUNDS = 40
+    };
     end_t end = end_new(GPU_DEVICE, GPU_DEVICE, MPITEST_COARSE, MPITEST_FINE, 4 * MEGABYTE);
     pvars_t before, seen, all;
-    int i;
+    int i, round, overlapped = 0;
 
     (void) state;
-    pvars_read(&before);
-    for (i = 0; i < TIMES; ++i) {
-        transfer(&end);
+    for (round = 0; round < ROUNDS && !overlapped; ++round) {
+        pvars_read(&before);
+        for (i = 0; i < TIMES; ++i) {
+            transfer(&end);
+        }
+        seen = since(&before);
+        judge(&seen, TIMES, 4 * MEGABYTE);
+        overlapped = 0 < seen.value[PVARS_PACK_OVERLAPS];
+        MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &overlapped, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
     }
-    seen = since(&before);
-    judge(&seen, TIMES, 4 * MEGABYTE);
-    CHECK(0 < seen.value[PVARS_PACK_OVERLAPS]);
+    CHECK(overlapped);
     pvars_read(&all);
     CHECK(2 <= all.value[PVARS_PACK_MOST]);
     end_free(&end);
