@@ -93,6 +93,10 @@ static inline int races_request_complete(ompi_request_t *request, bool with_sign
 #define ompi_request_complete           races_request_complete
 #define MCA_PML_UMRDDT_PASS_ON(request) races_pass_on(request)
 
+/* Whoever is called back comes after who posted the request, who wrote this word last. */
+#define MCA_PML_UMRDDT_CALLED_BACK(request) \
+    ((void) __atomic_load_n(&(request)->req_complete_cb_data, __ATOMIC_ACQUIRE))
+
 static inline void races_wait_completion(ompi_request_t *request)
 {
     while (!REQUEST_COMPLETE(request)) {

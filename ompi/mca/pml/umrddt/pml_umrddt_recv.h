@@ -28,6 +28,13 @@ BEGIN_C_DECLS
 #define MCA_PML_UMRDDT_PASS_ON(request) ((void) (request))
 #endif
 
+/** Said where the host calls back with a request: what was written before it was posted, in another
+ * thread perhaps, comes before. The host's lock of what is posted sees to that; this, too, is for a
+ * race detector, which does not see it. */
+#if !defined(MCA_PML_UMRDDT_CALLED_BACK)
+#define MCA_PML_UMRDDT_CALLED_BACK(request) ((void) (request))
+#endif
+
 /** A record of a receive that the host may still match, with no request behind it yet; it holds
  * nothing. NULL: no memory */
 mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,

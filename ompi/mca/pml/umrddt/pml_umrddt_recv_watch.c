@@ -113,6 +113,7 @@ static __opal_attribute_noinline__ int bare_keep_new(ompi_request_t *request)
 
 int mca_pml_umrddt_bare_received(ompi_request_t *request)
 {
+    MCA_PML_UMRDDT_CALLED_BACK(request);
     if (OPAL_LIKELY(sizeof(mca_pml_umrddt_rts_t) != request->req_status._ucount
                     && bare_mark(request, &bare_plain))) {
         mca_pml_umrddt_bare_unwatch(request);
@@ -145,6 +146,7 @@ int mca_pml_umrddt_bare_bounced_received(ompi_request_t *request)
     mca_pml_umrddt_recv_t *recv = bare_bounce(request);
     ompi_status_public_t *status = &request->req_status;
 
+    MCA_PML_UMRDDT_CALLED_BACK(request);
     if (OPAL_UNLIKELY(sizeof(mca_pml_umrddt_rts_t) == status->_ucount
                       || !bare_mark(request, &bare_plain))) {
         return mca_pml_umrddt_bare_keep(recv, request);
