@@ -9,13 +9,14 @@
 /**
  * @file
  *
- * No floor, in place of bench_floor.c: where umrddt_bench is built for another MPI (see peers),
- * whose datatypes the layout engine does not read.
+ * No floor and no parts, in place of bench_floor.c and bench_parts.c: where umrddt_bench is built
+ * for another MPI (see peers), whose datatypes the layout engine does not read.
  */
 
 #include <stddef.h>
 
 #include "bench_floor.h"
+#include "bench_parts.h"
 
 bench_floor_t *bench_floor_open(const bench_buffer_t *send, const bench_buffer_t *recv, int peer,
                                 MPI_Comm control, const char **why)
@@ -41,4 +42,13 @@ void bench_floor_send(bench_floor_t *floor)
 void bench_floor_receive(bench_floor_t *floor)
 {
     (void) floor;
+}
+
+const char *bench_parts_measure(const bench_layout_t *layout, const char *scheme,
+                                bench_parts_t *parts)
+{
+    (void) layout;
+    (void) scheme;
+    (void) parts;
+    return "this umrddt_bench was built for another MPI";
 }

@@ -196,15 +196,15 @@ static void measure_packs(int argc, char **argv)
 
     printf("%-34s %10s %9s %10s %8s %10s %8s\n", "layout", "bytes", "segments", "pack us", "ratio",
            "unpack us", "ratio");
-    for (i = 0; i < bench_layout_count; ++i) {
+    for (i = 0; i < bench_layout_all; ++i) {
         const char *name = bench_layout_table[i].name;
         double ratio[2], ours[2];
         opal_iov_cache_form_t *form;
         bench_layout_t layout;
-        bool wanted = 1 == argc;
+        bool wanted = 1 == argc && i < bench_layout_count;
 
         for (arg = 1; arg < argc; ++arg) {
-            wanted = wanted || bench_layout_matches(name, argv[arg]);
+            wanted = wanted || bench_layout_is_meant(i, argv[arg]);
         }
         if (!wanted || bench_layout_matches(name, "contiguous")) {
             continue;
@@ -250,6 +250,8 @@ typedef struct {
     opal_iov_cache_cursor_t cursor;
     opal_iov_cache_iov_t *iovs; /* room for all */
     struct iovec *raw;          /* the same */
+    void *flat;                 /* the form as it is shipped */
+    size_t flat_bytes;
 } make_t;
 
 /* All pieces into one list, as whoever wants them from a convertor gets them. */
@@ -343,6 +345,24 @@ static void form_only(void *context)
     opal_iov_cache_form_free(form);
 }
 
+static void flatten(void *context)
+{
+    make_t *make = context;
+
+    opal_iov_cache_form_flatten(make->form, make->flat, make->flat_bytes);
+}
+
+static void unflatten(void *context)
+{
+    make_t *make = context;
+    opal_iov_cache_form_t *form;
+
+    if (OPAL_SUCCESS != opal_iov_cache_form_unflatten(make->flat, make->flat_bytes, &form)) {
+        bench_fatal("a flattened form is none");
+    }
+    opal_iov_cache_form_free(form);
+}
+
 static int promise(opal_iov_cache_t *cache, const opal_datatype_t *type, void *context)
 {
     (void) cache;
@@ -365,7 +385,7 @@ static void hit(void *context)
 /* Consumes the type. */
 static void measure_make(const char *name, MPI_Datatype type)
 {
-    double raw, all, list, there, copied, some_raw, some, only, hits;
+    double raw, all, list, there, copied, some_raw, some, only, hits, iovs, first, flat, unflat;
     make_t make = {.count = 1};
 
     MPI_Type_commit(&type);
@@ -373,10 +393,10 @@ static void measure_make(const char *name, MPI_Datatype type)
     opal_iov_cache_form_create(make.type, 1, &make.form);
     make.iovs = bench_alloc(make.form->segments * sizeof(*make.iovs));
     make.raw = bench_alloc((make.form->segments + 1) * sizeof(*make.raw));
-    alternate(raw_all, iovs_all, &make, &raw, &there);
-    there = raw / there;
-    alternate(raw_all, form_all, &make, &raw, &all);
-    all = raw / all;
+    alternate(raw_all, iovs_all, &make, &raw, &iovs);
+    there = raw / iovs;
+    alternate(raw_all, form_all, &make, &raw, &first);
+    all = raw / first;
     alternate(raw_all, form_list, &make, &raw, &list);
     list = raw / list;
     alternate(raw_all, copy_all, &make, &raw, &copied);
@@ -385,11 +405,17 @@ static void measure_make(const char *name, MPI_Datatype type)
     opal_iov_cache_create((size_t) 1 << 28, promise, NULL, &cache);
     alternate(form_only, hit, &make, &only, &hits);
     opal_iov_cache_destroy(cache);
-    printf("%-26s %8llu %8zu %9.2f %7.2f %7.2f %7.2f %7.2f %9.2f %7.2f %9.1f\n", name,
-           (unsigned long long) make.form->segments, opal_iov_cache_form_bytes(make.form), only,
-           there, all, list, copied, some, some_raw / some, 1e3 * hits);
+    make.flat_bytes = opal_iov_cache_form_flatten(make.form, NULL, 0);
+    make.flat = bench_alloc(make.flat_bytes);
+    alternate(flatten, unflatten, &make, &flat, &unflat);
+    printf(
+        "%-26s %8llu %8zu %9.2f %7.2f %7.2f %7.2f %7.2f %9.2f %7.2f %9.1f %8.1f %8.1f %9.2f %9.2f\n",
+        name, (unsigned long long) make.form->segments, opal_iov_cache_form_bytes(make.form), only,
+        there, all, list, copied, some, some_raw / some, 1e3 * hits,
+        (double) make.form->segments / iovs, (double) make.form->segments / first, flat, unflat);
     fflush(stdout);
     opal_iov_cache_form_free(make.form);
+    free(make.flat);
     free(make.iovs);
     free(make.raw);
     MPI_Type_free(&type);
@@ -443,10 +469,12 @@ static void measure_makes(void)
 
     printf(
         "\nforms; ratios to opal_convertor_raw: all IOVs from the form, and from the type, and these "
-        "in a list of one's own, and only as many bytes copied; the first %d from the type\n",
+        "in a list of one's own, and only as many bytes copied; the first %d from the type; millions of\n"
+        "IOVs a second, from the form and from the type; the form as it is shipped, and back\n",
         SMALL_BATCH);
-    printf("%-26s %8s %8s %9s %7s %7s %7s %7s %9s %7s %9s\n", "type", "segments", "bytes",
-           "form us", "all", "+form", "+list", "copy", "first us", "ratio", "hit ns");
+    printf("%-26s %8s %8s %9s %7s %7s %7s %7s %9s %7s %9s %8s %8s %9s %9s\n", "type", "segments",
+           "bytes", "form us", "all", "+form", "+list", "copy", "first us", "ratio", "hit ns",
+           "M/s", "first", "flat us", "back us");
     MPI_Type_vector(64, 8, 16, MPI_BYTE, &type);
     measure_make("vector of 64", type);
     MPI_Type_vector(65536, 8, 16, MPI_BYTE, &type);

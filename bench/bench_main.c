@@ -145,6 +145,21 @@ static bool steady_end(const steady_t *steady, FILE *file)
     return 0 < steady->judged && steady->right == steady->judged;
 }
 
+/* What the message's packing takes by itself, at rank 0 while the others wait. */
+static void measure_parts(const bench_job_t *job, const bench_layout_t *layout,
+                          bench_result_t *result)
+{
+    if (0 == job->rank && 0 == strcmp(result->asked, result->scheme)) {
+        const char *why = bench_parts_measure(layout, result->scheme, &result->parts);
+
+        result->has_parts = NULL == why;
+        if (NULL != why) {
+            fprintf(stderr, "umrddt_bench: --parts: none for %s: %s\n", result->name, why);
+        }
+    }
+    MPI_Barrier(job->control);
+}
+
 /* A layout by each scheme of --schemes. @return the exit status */
 static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_output_t *output,
                        bench_schemes_table_t *table, const char *name, const bench_layout_t *layout)
@@ -169,6 +184,9 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
         bench_run(job, options, name, layout, bench_output_progress, output, &result);
         MPI_Comm_free(&job->main_comm);
         result.asked = options->schemes.name[which];
+        if (options->parts && 0 == strncmp("pack-", result.asked, 5)) {
+            measure_parts(job, layout, &result);
+        }
         status = result.failed ? EXIT_WRONG : status;
         if (0 == job->rank) {
             bench_output_row(output, &result);

@@ -42,6 +42,7 @@ enum {
     OPTION_MEMORY,
     OPTION_COMPARE,
     OPTION_FLOOR,
+    OPTION_PARTS,
     OPTION_PATTERN,
     OPTION_CSV,
     OPTION_JSON,
@@ -70,6 +71,7 @@ static const struct option long_options[] = {
     {"memory", required_argument, NULL, OPTION_MEMORY},
     {"compare", no_argument, NULL, OPTION_COMPARE},
     {"floor", no_argument, NULL, OPTION_FLOOR},
+    {"parts", no_argument, NULL, OPTION_PARTS},
     {"pattern", required_argument, NULL, OPTION_PATTERN},
     {"csv", required_argument, NULL, OPTION_CSV},
     {"json", required_argument, NULL, OPTION_JSON},
@@ -143,6 +145,9 @@ void bench_options_help(FILE *file)
         "                           between the two processes (CUDA IPC, the receiver told through\n"
         "                           shared memory, the one copy that umrddt does), and as many bytes in\n"
         "                           one piece through the host PML\n"
+        "  --parts                  with --schemes and --memory gpu, below every layout that went packed: what its\n"
+        "                           packing, unpacking and copies through pinned memory take by themselves,\n"
+        "                           in one piece, and how much of the message that is\n"
         "  --pattern VALUE          on a communicator whose info key mpi_communication_pattern is VALUE,\n"
         "                           such as MPI_CPU_TO_CPU\n"
         "  --packed                 receive every message as one piece (MPI_PACKED)\n"
@@ -297,6 +302,9 @@ static bool take_option(int code, const char *value, bench_options_t *options, c
     case OPTION_FLOOR:
         options->floor = true;
         return true;
+    case OPTION_PARTS:
+        options->parts = true;
+        return true;
     case OPTION_PACKED:
         options->packed = true;
         return true;
@@ -418,6 +426,13 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
     }
     if (options->floor && !options->send_on_gpu) {
         snprintf(error, error_room, "--floor is the GPU's part: it wants --memory gpu or gpu-host");
+        return false;
+    }
+    if (options->parts
+        && (0 == options->schemes.count || !options->send_on_gpu || !options->recv_on_gpu)) {
+        snprintf(error, error_room,
+                 "--parts is of packed messages between GPUs: it wants --schemes, with pack-gdr, "
+                 "pack-staged or pack-host in it, and --memory gpu");
         return false;
     }
     if (0 < options->schemes.count

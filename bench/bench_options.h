@@ -46,6 +46,7 @@ typedef struct bench_options_t {
     bool version;
     bool compare;
     bool floor;
+    bool parts; /**< of packed messages */
     bench_chosen_list_t layouts;
     uint64_t min_bytes; /**< of a message */
     uint64_t max_bytes;

@@ -19,16 +19,20 @@ static const char *const scheme_names[BENCH_SCHEMES] = {
     "umr",       "direct",   "ipc",   "pack-gdr", "pack-staged",
     "pack-host", "fallback", "mixed", "staged",   "host"};
 
-/* The counters that have a column, and their names in the files. */
+/* The counters, their names in the files, and whether they have a column in the table, too. */
 static const struct {
     int pvar;
     const char *name;
+    bool shown;
 } counter_columns[] = {
-    {BENCH_PVAR_KEYS_USED, "keys_per_message"},
-    {BENCH_PVAR_KEYS_MAPPED, "keys_mapped_per_message"},
-    {BENCH_PVAR_WRITES_POSTED, "writes_per_message"},
-    {BENCH_PVAR_CONTROL_BYTES, "control_bytes_per_message"},
-    {BENCH_PVAR_MEMORY_QUERIES, "memory_queries_per_message"},
+    {BENCH_PVAR_KEYS_USED, "keys_per_message", true},
+    {BENCH_PVAR_KEYS_MAPPED, "keys_mapped_per_message", true},
+    {BENCH_PVAR_WRITES_POSTED, "writes_per_message", true},
+    {BENCH_PVAR_CONTROL_BYTES, "control_bytes_per_message", true},
+    {BENCH_PVAR_MEMORY_QUERIES, "memory_queries_per_message", true},
+    {BENCH_PVAR_KEY_ENTRIES, "key_entries_per_message", false},
+    {BENCH_PVAR_GPU_LAUNCHES, "gpu_launches_per_message", false},
+    {BENCH_PVAR_GPU_DRIVER_COPIES, "gpu_driver_copies_per_message", false},
 };
 
 #define COUNTER_COLUMNS (sizeof(counter_columns) / sizeof(counter_columns[0]))
@@ -50,6 +54,7 @@ bool bench_output_open(bench_output_t *output, const bench_options_t *options, i
     output->layouts = layouts;
     output->compare = options->compare;
     output->floor = options->floor;
+    output->parts = options->parts;
     output->progress = BENCH_PROGRESS_ALWAYS == options->progress
                        || (BENCH_PROGRESS_AUTO == options->progress && isatty(STDERR_FILENO));
     if (NULL != options->csv
@@ -99,8 +104,9 @@ void bench_output_begin(bench_output_t *output, const bench_options_t *options, 
         fprintf(output->csv,
                 ",host_median_us,host_min_us,host_p95_us,host_over_this,verified,"
                 "failure,floor_median_us,floor_min_us,floor_p95_us,"
-                "contiguous_median_us,contiguous_min_us,contiguous_p95_us%s\n",
-                0 < options->schemes.count ? ",asked" : "");
+                "contiguous_median_us,contiguous_min_us,contiguous_p95_us%s%s\n",
+                0 < options->schemes.count ? ",asked" : "",
+                options->parts ? ",pack_us,out_us,in_us,unpack_us" : "");
     }
     if (NULL != output->json) {
         char library[MPI_MAX_LIBRARY_VERSION_STRING], *stop;
@@ -159,7 +165,46 @@ static void write_csv_times(FILE *file, const bench_result_t *result, int way)
     }
 }
 
-static void write_csv(FILE *file, const bench_result_t *result, const char *failure)
+/* What is missing of a packed message beside its parts; negative where they overlap. */
+static double rest_of(const bench_result_t *result)
+{
+    const bench_parts_t *parts = &result->parts;
+
+    return result->times[BENCH_WAY_MAIN].median - parts->pack - parts->out - parts->in
+           - parts->unpack;
+}
+
+static void write_csv_parts(FILE *file, const bench_result_t *result)
+{
+    const bench_parts_t *parts = &result->parts;
+
+    if (result->has_parts) {
+        fprintf(file, ",%.3f,%.3f,%.3f,%.3f", parts->pack, parts->out, parts->in, parts->unpack);
+    } else {
+        fprintf(file, ",,,,");
+    }
+}
+
+static void write_parts(FILE *file, const bench_result_t *result)
+{
+    const bench_parts_t *parts = &result->parts;
+    const double percent = 100.0 / result->times[BENCH_WAY_MAIN].median;
+
+    fprintf(file, "  parts of it by themselves, us: pack %.2f (%.0f %%)", parts->pack,
+            parts->pack * percent);
+    if (0.0 < parts->out) {
+        fprintf(file, ", to pinned memory %.2f (%.0f %%), from it %.2f (%.0f %%)", parts->out,
+                parts->out * percent, parts->in, parts->in * percent);
+    }
+    fprintf(file, ", unpack %.2f (%.0f %%); ", parts->unpack, parts->unpack * percent);
+    if (0.0 <= rest_of(result)) {
+        fprintf(file, "the rest %.2f\n", rest_of(result));
+    } else {
+        fprintf(file, "together %.2f more than the message\n", -rest_of(result));
+    }
+}
+
+static void write_csv(FILE *file, bool parts, const bench_result_t *result, const char *failure)
 {
     const bench_times_t *times = &result->times[BENCH_WAY_MAIN];
     const bench_times_t *host = &result->times[BENCH_WAY_HOST];
@@ -186,6 +231,9 @@ static void write_csv(FILE *file, const bench_result_t *result, const char *fail
     write_csv_times(file, result, BENCH_WAY_CONTIGUOUS);
     if (NULL != result->asked) {
         fprintf(file, ",%s", result->asked);
+    }
+    if (parts) {
+        write_csv_parts(file, result);
     }
     fprintf(file, "\n");
     fflush(file);
@@ -224,6 +272,13 @@ static void write_json(FILE *file, bool first, const bench_result_t *result, con
             fprintf(file, ", \"%s\": %.3f", counter_columns[i].name,
                     result->per_message[counter_columns[i].pvar]);
         }
+    }
+    if (result->has_parts) {
+        const bench_parts_t *parts = &result->parts;
+
+        fprintf(file,
+                ", \"parts_us\": {\"pack\": %.3f, \"out\": %.3f, \"in\": %.3f, \"unpack\": %.3f}",
+                parts->pack, parts->out, parts->in, parts->unpack);
     }
     fprintf(file, ", \"verified\": %s", result->failed ? "false" : "true");
     if (result->failed) {
@@ -285,6 +340,9 @@ void bench_output_row(bench_output_t *output, const bench_result_t *result)
             result->bytes, blocks, result->scheme, result->iterations, times->median, times->min,
             times->p95);
     for (i = 0; i < COUNTER_COLUMNS; ++i) {
+        if (!counter_columns[i].shown) {
+            continue;
+        }
         if (result->has[counter_columns[i].pvar]) {
             fprintf(file, " %9.*f", BENCH_PVAR_CONTROL_BYTES == counter_columns[i].pvar ? 0 : 1,
                     result->per_message[counter_columns[i].pvar]);
@@ -309,10 +367,13 @@ void bench_output_row(bench_output_t *output, const bench_result_t *result)
         describe_failure(&result->failure, failure, sizeof(failure));
         fprintf(file, "  FAILED %s: %s\n", result->name, failure);
     }
+    if (result->has_parts) {
+        write_parts(file, result);
+    }
     fflush(file);
 
     if (NULL != output->csv) {
-        write_csv(output->csv, result, failure);
+        write_csv(output->csv, output->parts, result, failure);
     }
     if (NULL != output->json) {
         write_json(output->json, 0 == output->run, result, failure);

@@ -30,6 +30,7 @@ typedef struct bench_output_t {
     FILE *json; /**< or NULL */
     bool compare;
     bool floor;
+    bool parts;
     bool progress;
     bool progress_shown;
     int layouts; /**< to be run */

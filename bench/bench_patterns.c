@@ -27,6 +27,7 @@
 #include "bench_util.h"
 
 #define MAX_MESSAGES 64
+#define WARMUP       3
 #define ROOM         ((size_t) 1 << 20)
 
 /** An iteration: messages to neighbours, all begun before one is waited for, and sums. */
@@ -50,11 +51,13 @@ static const iteration_t iterations[] = {
 
 static void usage(FILE *out)
 {
-    fprintf(out,
-            "usage: mpirun -n RANKS bench_patterns NAME host|gpu KEY TIMES\n\n"
-            "Does TIMES iterations of the pattern NAME in memory of that kind, on a communicator\n"
-            "whose info key mpi_communication_pattern is KEY, or has none if that is 'none'.\n\n"
-            "The patterns:");
+    fprintf(
+        out,
+        "usage: mpirun -n RANKS bench_patterns NAME host|gpu KEY TIMES\n\n"
+        "Does TIMES iterations of the pattern NAME in memory of that kind, on a communicator\n"
+        "whose info key mpi_communication_pattern is KEY, or has none if that is 'none', and says\n"
+        "how long one takes.\n\n"
+        "The patterns:");
     for (size_t i = 0; i < ITERATIONS; ++i) {
         fprintf(out, " %s", iterations[i].name);
     }
@@ -93,6 +96,7 @@ int main(int argc, char *argv[])
     MPI_Comm comm;
     const char *why;
     bool gpu;
+    double begin = 0;
     int rank, size, times, i;
 
     if (5 != argc) {
@@ -139,8 +143,15 @@ int main(int argc, char *argv[])
     if (MPI_INFO_NULL != info) {
         MPI_Info_free(&info);
     }
-    for (i = 0; i < times; ++i) {
+    for (i = -WARMUP; i < times; ++i) {
+        if (0 == i) {
+            MPI_Barrier(comm);
+            begin = bench_now();
+        }
         iterate(it, comm, send, recv);
+    }
+    if (0 == rank) {
+        printf("%.3f us an iteration\n", 1e6 * (bench_now() - begin) / times);
     }
     MPI_Comm_free(&comm);
     if (gpu) {

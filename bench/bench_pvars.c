@@ -32,6 +32,8 @@ static const char *const names[BENCH_PVAR_COUNT] = {
     "pml_umrddt_sends_pack_gdr",
     "pml_umrddt_sends_pack_staged",
     "pml_umrddt_sends_pack_host",
+    "pml_umrddt_gpu_launches",
+    "pml_umrddt_gpu_driver_copies",
 };
 
 /* Long enough for every name that we look for; longer names are cut and do not match. */

@@ -21,6 +21,7 @@
 #include <mpi.h>
 
 #include "bench_options.h"
+#include "bench_parts.h"
 #include "bench_pvars.h"
 #include "bench_times.h"
 #include "bench_verify.h"
@@ -102,6 +103,8 @@ typedef struct bench_result_t {
     const char *scheme;                   /**< one of bench_output.c */
     bool has[BENCH_PVAR_COUNT];           /**< whether the counter exists */
     double per_message[BENCH_PVAR_COUNT]; /**< by all processes, for a message one way */
+    bool has_parts;                       /**< --parts */
+    bench_parts_t parts;
     bool failed;
     bench_failure_t failure;
 } bench_result_t;

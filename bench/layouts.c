@@ -141,6 +141,45 @@ const bench_layout_entry_t bench_layout_table[] = {
     {"indexed_512B_x512", bench_make_indexed, {512, 512}},
     {"indexed_512B_x4096", bench_make_indexed, {512, 4096}},
 
+    /* The kinds of datatypes of HAND's experiments: KiB of a message; of subarrays directions, and
+     * 1 for Fortran's order. By names that begin with HAND only: see bench_layout_is_meant. */
+    {"HAND_hvector_16KiB", bench_make_hand_hvector, {16}},
+    {"HAND_hvector_64KiB", bench_make_hand_hvector, {64}},
+    {"HAND_hvector_256KiB", bench_make_hand_hvector, {256}},
+    {"HAND_hvector_1MiB", bench_make_hand_hvector, {1024}},
+    {"HAND_subarray1_16KiB", bench_make_hand_subarray, {16, 1, 0}},
+    {"HAND_subarray1_64KiB", bench_make_hand_subarray, {64, 1, 0}},
+    {"HAND_subarray1_256KiB", bench_make_hand_subarray, {256, 1, 0}},
+    {"HAND_subarray1_1MiB", bench_make_hand_subarray, {1024, 1, 0}},
+    {"HAND_subarray2_16KiB", bench_make_hand_subarray, {16, 2, 0}},
+    {"HAND_subarray2_64KiB", bench_make_hand_subarray, {64, 2, 0}},
+    {"HAND_subarray2_256KiB", bench_make_hand_subarray, {256, 2, 0}},
+    {"HAND_subarray2_1MiB", bench_make_hand_subarray, {1024, 2, 0}},
+    {"HAND_subarray3_16KiB", bench_make_hand_subarray, {16, 3, 0}},
+    {"HAND_subarray3_64KiB", bench_make_hand_subarray, {64, 3, 0}},
+    {"HAND_subarray3_256KiB", bench_make_hand_subarray, {256, 3, 0}},
+    {"HAND_subarray3_1MiB", bench_make_hand_subarray, {1024, 3, 0}},
+    {"HAND_subarray4_16KiB", bench_make_hand_subarray, {16, 4, 0}},
+    {"HAND_subarray4_64KiB", bench_make_hand_subarray, {64, 4, 0}},
+    {"HAND_subarray4_256KiB", bench_make_hand_subarray, {256, 4, 0}},
+    {"HAND_subarray4_1MiB", bench_make_hand_subarray, {1024, 4, 0}},
+    {"HAND_subarray3_fortran_16KiB", bench_make_hand_subarray, {16, 3, 1}},
+    {"HAND_subarray3_fortran_64KiB", bench_make_hand_subarray, {64, 3, 1}},
+    {"HAND_subarray3_fortran_256KiB", bench_make_hand_subarray, {256, 3, 1}},
+    {"HAND_subarray3_fortran_1MiB", bench_make_hand_subarray, {1024, 3, 1}},
+    {"HAND_indexed_block_16KiB", bench_make_hand_indexed_block, {16}},
+    {"HAND_indexed_block_64KiB", bench_make_hand_indexed_block, {64}},
+    {"HAND_indexed_block_256KiB", bench_make_hand_indexed_block, {256}},
+    {"HAND_indexed_block_1MiB", bench_make_hand_indexed_block, {1024}},
+    {"HAND_struct_16KiB", bench_make_hand_struct, {16}},
+    {"HAND_struct_64KiB", bench_make_hand_struct, {64}},
+    {"HAND_struct_256KiB", bench_make_hand_struct, {256}},
+    {"HAND_struct_1MiB", bench_make_hand_struct, {1024}},
+    {"HAND_contiguous_16KiB", bench_make_hand_contiguous, {16}},
+    {"HAND_contiguous_64KiB", bench_make_hand_contiguous, {64}},
+    {"HAND_contiguous_256KiB", bench_make_hand_contiguous, {256}},
+    {"HAND_contiguous_1MiB", bench_make_hand_contiguous, {1024}},
+
     /* From here on for bandwidths, by their names alone: see LARGE. */
     {"contiguous_64MiB", bench_make_contiguous, {65536 * KIB}},
     {"vector_64B_x1048576", bench_make_vector, {64, 1024 * KIB}},
@@ -152,12 +191,13 @@ const bench_layout_entry_t bench_layout_table[] = {
     {"vector_64KiB_x4096", bench_make_vector, {64 * KIB, 4 * KIB}},
 };
 
-/* How many at the end are only meant by their full names. */
+/* How many at the end are only meant by their full names, and how many of HAND are before them. */
 #define LARGE 8
+#define HAND  36
 
 const size_t bench_layout_all = sizeof(bench_layout_table) / sizeof(bench_layout_table[0]);
 const size_t bench_layout_count =
-    sizeof(bench_layout_table) / sizeof(bench_layout_table[0]) - LARGE;
+    sizeof(bench_layout_table) / sizeof(bench_layout_table[0]) - LARGE - HAND;
 
 /* fnmatch can ignore letter case only as an extension; so both texts are made lower case first. */
 static void lower_case(const char *from, char *to, size_t room)
@@ -185,6 +225,17 @@ bool bench_layout_matches(const char *name, const char *pattern)
     }
     length = strlen(low_pattern);
     return 0 == strncmp(low_name, low_pattern, length) && '_' == low_name[length];
+}
+
+bool bench_layout_is_meant(size_t row, const char *pattern)
+{
+    const char *name = bench_layout_table[row].name;
+
+    if (row >= bench_layout_count + HAND) {
+        return 0 == strcasecmp(name, pattern);
+    }
+    return bench_layout_matches(name, pattern)
+           && (row < bench_layout_count || 0 == strncasecmp(pattern, "HAND", 4));
 }
 
 /* The two descriptions of a side, by type and by pieces, must agree at least in their outlines. */

@@ -72,7 +72,7 @@ typedef struct bench_layout_entry_t {
 
 /** The table, in the order of the output. */
 extern const bench_layout_entry_t bench_layout_table[];
-/** How many there are without the large ones, which stand behind them and which no glob means. */
+/** How many there are without those behind them that are not meant by any glob. */
 extern const size_t bench_layout_count;
 /** How many there are in all. */
 extern const size_t bench_layout_all;
@@ -82,6 +82,12 @@ extern const size_t bench_layout_all;
  * family (all before an underscore) means all its members.
  */
 bool bench_layout_matches(const char *name, const char *pattern);
+
+/**
+ * The same of a row of the table. Behind bench_layout_count the family HAND is only meant by what
+ * begins with its name, and the large ones by their full names.
+ */
+bool bench_layout_is_meant(size_t row, const char *pattern);
 
 /** Make the layout of @p entry and check it: type and pieces have the same size, and stay inside.
  */
@@ -158,6 +164,11 @@ void bench_make_contiguous(const int *params, bench_layout_t *layout);
 void bench_make_vector(const int *params, bench_layout_t *layout);
 void bench_make_indexed(const int *params, bench_layout_t *layout);
 void bench_make_face(const int *params, bench_layout_t *layout);
+void bench_make_hand_hvector(const int *params, bench_layout_t *layout);
+void bench_make_hand_subarray(const int *params, bench_layout_t *layout);
+void bench_make_hand_indexed_block(const int *params, bench_layout_t *layout);
+void bench_make_hand_struct(const int *params, bench_layout_t *layout);
+void bench_make_hand_contiguous(const int *params, bench_layout_t *layout);
 void bench_make_milc_su3_zd(const int *params, bench_layout_t *layout);
 void bench_make_nas_mg(const int *params, bench_layout_t *layout);
 void bench_make_nas_lu_x(const int *params, bench_layout_t *layout);

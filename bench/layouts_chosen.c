@@ -14,7 +14,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "bench_util.h"
 #include "layouts.h"
@@ -137,10 +136,7 @@ static bool mark(const char *glob, bool *marked)
     bool any = false;
 
     for (size_t i = 0; i < bench_layout_all; ++i) {
-        const char *name = bench_layout_table[i].name;
-
-        if (i < bench_layout_count ? bench_layout_matches(name, glob)
-                                   : 0 == strcasecmp(name, glob)) {
+        if (bench_layout_is_meant(i, glob)) {
             marked[i] = true;
             any = true;
         }

@@ -179,3 +179,51 @@ void bench_make_fft2(const int *params, bench_layout_t *layout)
     }
     MPI_Type_free(&complex_type);
 }
+
+/*
+ * HAND's subarrays (see bench_make_hand_hvector): params[0] KiB of doubles out of the middle of an
+ * array with 4 more on each border, in params[1] directions, as long in each as can be; with
+ * params[2] in Fortran's order.
+ */
+void bench_make_hand_subarray(const int *params, bench_layout_t *layout)
+{
+    bench_side_t *sides[2] = {&layout->send, &layout->recv};
+    const int directions = params[1], fortran = params[2];
+    int part[4] = {1, 1, 1, 1}, whole[4], starts[4], said[3][4];
+    int i, d, doubled = 0;
+    uint64_t room = 8;
+
+    while (part[0] * part[1] * part[2] * part[3] < 128 * params[0]) {
+        part[directions - 1 - doubled++ % directions] *= 2;
+    }
+    for (d = 0; d < directions; ++d) {
+        const int place =
+            fortran ? directions - 1 - d : d; /* the contiguous one is the first there */
+
+        whole[d] = part[d] + 8;
+        starts[d] = 4;
+        room *= (uint64_t) whole[d];
+        said[0][place] = whole[d];
+        said[1][place] = part[d];
+        said[2][place] = starts[d];
+    }
+    for (i = 0; i < 2; ++i) {
+        int index[4] = {0, 0, 0, 0};
+        MPI_Datatype type;
+
+        MPI_Type_create_subarray(directions, said[0], said[1], said[2],
+                                 fortran ? MPI_ORDER_FORTRAN : MPI_ORDER_C, MPI_DOUBLE, &type);
+        bench_side_set_type(sides[i], type, 1, 0, room);
+        do {
+            int64_t offset = 0;
+
+            for (d = 0; d < directions; ++d) {
+                offset = offset * whole[d] + starts[d] + index[d];
+            }
+            bench_side_add(sides[i], 8 * offset, 8 * (uint64_t) part[directions - 1]);
+            for (d = directions - 2; 0 <= d && ++index[d] == part[d]; --d) {
+                index[d] = 0;
+            }
+        } while (0 <= d);
+    }
+}

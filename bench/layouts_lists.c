@@ -166,3 +166,30 @@ void bench_make_lammps(const int *params, bench_layout_t *layout)
     free(list3);
     free(list);
 }
+
+/*
+ * HAND's indexed_block (see bench_make_hand_hvector): params[0] KiB in blocks of 32 bytes, one to
+ * four such blocks from the begin of one to the next, without order; other places at the receiver.
+ */
+void bench_make_hand_indexed_block(const int *params, bench_layout_t *layout)
+{
+    bench_side_t *sides[2] = {&layout->send, &layout->recv};
+    const int count = 1024 / 32 * params[0];
+    int *places = bench_alloc((size_t) count * sizeof(*places));
+    int i, k;
+
+    for (i = 0; i < 2; ++i) {
+        uint64_t seed = 0x48414e44u + (uint64_t) i;
+        MPI_Datatype type;
+        int at = 0;
+
+        for (k = 0; k < count; ++k) {
+            places[k] = 4 * at;
+            bench_side_add(sides[i], 32 * (int64_t) at, 32);
+            at += 1 + (int) (bench_random(&seed) % 4);
+        }
+        MPI_Type_create_indexed_block(count, 4, places, MPI_DOUBLE, &type);
+        bench_side_set_type(sides[i], type, 1, 0, 32 * (uint64_t) at);
+    }
+    free(places);
+}

@@ -114,3 +114,74 @@ void bench_make_face(const int *params, bench_layout_t *layout)
         }
     }
 }
+
+/*
+ * The kinds of datatypes of HAND ("HAND: A Hybrid Approach to Accelerate Non-contiguous Data
+ * Movement using MPI Datatypes on GPU Clusters", ICPP 2014), each with params[0] KiB of data and in
+ * the same shape at both sides. How long the blocks are is chosen here. Blocks of 256 bytes, 1000
+ * from one to the next: no vector of doubles could say that it is no multiple of a block.
+ */
+void bench_make_hand_hvector(const int *params, bench_layout_t *layout)
+{
+    bench_side_t *sides[2] = {&layout->send, &layout->recv};
+    const int count = 1024 / 256 * params[0];
+    int i, k;
+
+    for (i = 0; i < 2; ++i) {
+        MPI_Datatype type;
+
+        MPI_Type_create_hvector(count, 32, 1000, MPI_DOUBLE, &type);
+        bench_side_set_type(sides[i], type, 1, 0, 1000 * (uint64_t) count);
+        for (k = 0; k < count; ++k) {
+            bench_side_add(sides[i], 1000 * (int64_t) k, 256);
+        }
+    }
+}
+
+/* A contiguous type of vectors: 8 blocks of 64 bytes, 128 from one to the next, and 1088 bytes from
+ * one vector to the next one, so that two do not make one. */
+void bench_make_hand_contiguous(const int *params, bench_layout_t *layout)
+{
+    bench_side_t *sides[2] = {&layout->send, &layout->recv};
+    const int count = 2 * params[0];
+    int i, k, block;
+
+    for (i = 0; i < 2; ++i) {
+        MPI_Datatype vector, resized, type;
+
+        MPI_Type_vector(8, 8, 16, MPI_DOUBLE, &vector);
+        MPI_Type_create_resized(vector, 0, 1088, &resized);
+        MPI_Type_contiguous(count, resized, &type);
+        MPI_Type_free(&vector);
+        MPI_Type_free(&resized);
+        bench_side_set_type(sides[i], type, 1, 0, 1088 * (uint64_t) count);
+        for (k = 0; k < count; ++k) {
+            for (block = 0; block < 8; ++block) {
+                bench_side_add(sides[i], 1088 * (int64_t) k + 128 * block, 64);
+            }
+        }
+    }
+}
+
+/* An array of particles of 64 bytes: 3 doubles at 0 and one at 40 of each are sent. */
+void bench_make_hand_struct(const int *params, bench_layout_t *layout)
+{
+    bench_side_t *sides[2] = {&layout->send, &layout->recv};
+    const int lengths[2] = {3, 1}, count = 1024 / 32 * params[0];
+    const MPI_Aint places[2] = {0, 40};
+    const MPI_Datatype fields[2] = {MPI_DOUBLE, MPI_DOUBLE};
+    int i, k;
+
+    for (i = 0; i < 2; ++i) {
+        MPI_Datatype some, type;
+
+        MPI_Type_create_struct(2, lengths, places, fields, &some);
+        MPI_Type_create_resized(some, 0, 64, &type);
+        MPI_Type_free(&some);
+        bench_side_set_type(sides[i], type, count, 0, 64 * (uint64_t) count);
+        for (k = 0; k < count; ++k) {
+            bench_side_add(sides[i], 64 * (int64_t) k, 24);
+            bench_side_add(sides[i], 64 * (int64_t) k + 40, 8);
+        }
+    }
+}

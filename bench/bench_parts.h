@@ -1,0 +1,43 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * --parts: what of a message that travels packed is packing. Its copies are done once more, each by
+ * itself, by umrddt's own engine, without MPI and in one piece: a message of several chunks does
+ * them one beside the other and beside the wire, so their sum may be more than the message takes.
+ */
+
+#ifndef BENCH_PARTS_H
+#define BENCH_PARTS_H
+
+#include <stdbool.h>
+
+#include "layouts.h"
+
+/** Medians until the CPU sees the end, in microseconds; 0: this scheme does not do it. */
+typedef struct bench_parts_t {
+    double pack;   /**< out of the layout into one piece: on the GPU; pack-host: in pinned memory */
+    double out;    /**< pack-staged: that piece to pinned memory */
+    double in;     /**< pack-staged: and back to a GPU */
+    double unpack; /**< into the layout */
+} bench_parts_t;
+
+/**
+ * Measure them, on this process's GPU (bench_gpu_open).
+ *
+ * @param[in]  scheme  pack-gdr, pack-staged or pack-host
+ * @param[out] parts   untouched if there are none
+ *
+ * @return NULL, or why there are none
+ */
+const char *bench_parts_measure(const bench_layout_t *layout, const char *scheme,
+                                bench_parts_t *parts);
+
+#endif /* BENCH_PARTS_H */
