@@ -221,8 +221,8 @@ static bool control_sent(void *owner)
     return true;
 }
 
-/** Give it to the host. @return OMPI_SUCCESS, or why the host refuses it */
-static int give(control_t *control)
+/** Give it to the host; in line, as each message comes by. @return OMPI_SUCCESS, or why the host refuses it */
+static inline __opal_attribute_always_inline__ int give(control_t *control)
 {
     int rc = mca_pml_umrddt.host.pml_isend(control->bytes, control->length, &ompi_mpi_byte.dt,
                                            control->peer, control->tag, MCA_PML_BASE_SEND_STANDARD,
@@ -235,8 +235,8 @@ static int give(control_t *control)
     return rc;
 }
 
-/** The host has it. */
-static void given(control_t *control)
+/** The host has it; in line, too. */
+static inline __opal_attribute_always_inline__ void given(control_t *control)
 {
     MCA_PML_UMRDDT_COUNT(control_messages);
     MCA_PML_UMRDDT_COUNT_ADD(control_bytes, control->length);
