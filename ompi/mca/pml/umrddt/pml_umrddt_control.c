@@ -221,7 +221,8 @@ static bool control_sent(void *owner)
     return true;
 }
 
-/** Give it to the host; in line, as each message comes by. @return OMPI_SUCCESS, or why the host refuses it */
+/** Give it to the host; in line, as each message comes by. @return OMPI_SUCCESS, or why the host
+ * refuses it */
 static inline __opal_attribute_always_inline__ int give(control_t *control)
 {
     int rc = mca_pml_umrddt.host.pml_isend(control->bytes, control->length, &ompi_mpi_byte.dt,
