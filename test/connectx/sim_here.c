@@ -59,7 +59,7 @@ int sim_here_find(struct sim_conf *conf, char *error, size_t size)
         return -1;
     }
     for (at = all; NULL != at; at = at->ifa_next) {
-        uint32_t address;
+        uint32_t address = 0;
         int rank = rank_of(conf, at, &address);
 
         if (rank > best) {
