@@ -120,6 +120,10 @@ pkglibdir=$(ompi_info --path pkglibdir --parsable | sed -n 's/^path:pkglibdir://
 for component in pml_umrddt btl_umr coll_umrddt; do
     [ -s "$scratch/root$pkglibdir/mca_$component.so" ] || die "mca_$component.so is not in $pkglibdir"
 done
+# README.Debian says where they are, for the architecture that it names.
+readme=$scratch/root/usr/share/doc/openmpi-umrddt/README.Debian
+triplet=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+grep -qxF "    ${pkglibdir//$triplet/x86_64-linux-gnu}" "$readme" || die "README.Debian does not say that components are in $pkglibdir"
 echo "the Debian package is built: $(basename "$file"), $(stat -c %s "$file") bytes"
 
 # --- installed, in a root directory of its own -----------------------------------------------------------------
@@ -181,11 +185,18 @@ ask()
     in_root umrddt_sim umrddt_info --selftest
 }
 
-# Two processes, by keys of the software card.
+# Two processes, by keys of the software card. With Debian's Open MPI 5.0 what README.Debian says has to be set, and nothing else.
 job()
 {
+    local set=()
+    case $(in_root ompi_info --version) in
+    *" v5."*)
+        mapfile -t set < <(sed -n "s/^export //p" "$readme" | sed "s/x86_64-linux-gnu/$triplet/g")
+        [ ${#set[@]} -eq 2 ] || return 1
+        ;;
+    esac
     cp "$top/docs/example.c" "$root/root/example.c" && in_root mpicc -Wall -o /root/example /root/example.c || return 1
-    in_root umrddt_sim mpirun --allow-run-as-root --oversubscribe -n 2 --mca pml umrddt --mca pml_umrddt_memory all \
+    in_root "${set[@]}" umrddt_sim mpirun --allow-run-as-root --oversubscribe -n 2 --mca pml umrddt --mca pml_umrddt_memory all \
         --mca pml_umrddt_stats 1 /root/example >"$scratch/job" 2>&1
     local status=$?
     cat "$scratch/job"
