@@ -23,67 +23,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bycard.h"
 #include "exchange.h"
-#include "layouts.h"
-#include "mpitest.h"
 #include "pvars.h"
 
 enum {
-    BYTES = 60000,
-    FLIGHT = 8,
-    PATIENCE = 4 /* messages before the first attempt (btl_umr_rebuilds) */
+    FLIGHT = 8
 };
 
 static bool has(const char *word)
 {
     return NULL != strstr(mpitest.mode, word);
-}
-
-static void fill(mpitest_message_t *end, bool send, uint64_t key)
-{
-    if (send) {
-        mpitest_fill(end->buffer, key);
-    } else {
-        mpitest_clear(end->buffer);
-    }
-}
-
-/* One message. @return true, on both ranks: it went by the card alone */
-static bool message(mpitest_message_t *end, int from, uint64_t key)
-{
-    pvars_t before, after, sent;
-    int by_card;
-
-    fill(end, from == mpitest.rank, key);
-    pvars_read(&before);
-    if (from == mpitest.rank) {
-        MPI_OK(MPI_Send(end->addr, 1, end->type, 1 - from, 1, MPI_COMM_WORLD));
-    } else {
-        MPI_OK(MPI_Recv(end->addr, 1, end->type, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-        VERIFY(end->buffer, key, BYTES);
-    }
-    pvars_read(&after);
-    pvars_subtract(&after, &before, &sent);
-    by_card = 0 == sent.value[PVARS_FALLBACK_SENDS]
-              && 0 < sent.value[PVARS_SENDS_UMR] + sent.value[PVARS_SENDS_DIRECT]
-                         + sent.value[PVARS_SENDS_PACK_GDR];
-    MPI_OK(MPI_Bcast(&by_card, 1, MPI_INT, from, MPI_COMM_WORLD));
-    mpitest_alive();
-    return 0 != by_card;
-}
-
-/* There and back until both go by the card. @return messages that did not, at most @p most */
-static long until_card(mpitest_message_t *end, uint64_t key, long most)
-{
-    long lost = 0;
-    bool there = false, back = false;
-
-    while (lost <= most && !(there && back)) {
-        there = message(end, 0, key + 2 * (uint64_t) lost);
-        back = message(end, 1, key + 2 * (uint64_t) lost + 1);
-        lost += (there ? 0 : 1) + (back ? 0 : 1);
-    }
-    return lost;
 }
 
 /* On both sides: queue pairs to each other made anew; those of mappings; or of both kinds. */
@@ -102,23 +52,23 @@ static uint64_t rebuilt(void)
 /* Each round's fault comes once. An attempt takes twice as many messages as the one before; and two
  * may be given up in each round, as the other side has not polled all of its flush yet: a host PML
  * that calls progress seldom leaves it there for some messages. */
-static void rounds(const char *plan, mpitest_message_t *end)
+static void rounds(const char *plan, const bycard_t *pair)
 {
     for (long round = 0; round < mpitest.ops; ++round) {
         uint64_t before = rebuilt();
-        long most = 3 * (PATIENCE << (3 * round + 2)) + 4, lost;
+        long most = 3 * (BYCARD_PATIENCE << (3 * round + 2)) + 4, lost;
 
         mpitest.step = round;
-        CHECK_INT(until_card(end, 10, 0), 0);
+        CHECK_INT(bycard_until(pair, 10, 0), 0);
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
         (void) exchange_plan(plan, 1);
         /* Some faults are seen by the message that meets them, some by the next one. */
-        lost = (message(end, 0, 20) ? 0 : 1) + (message(end, 1, 21) ? 0 : 1)
-               + (message(end, 0, 22) ? 0 : 1) + (message(end, 1, 23) ? 0 : 1);
+        lost = (bycard_message(pair, 0, 20) ? 0 : 1) + (bycard_message(pair, 1, 21) ? 0 : 1)
+               + (bycard_message(pair, 0, 22) ? 0 : 1) + (bycard_message(pair, 1, 23) ? 0 : 1);
         CHECK(0 < lost);
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
         (void) exchange_plan("", 0);
-        lost += until_card(end, 1000, most);
+        lost += bycard_until(pair, 1000, most);
         CHECK(lost <= most);
         CHECK(before < rebuilt());
         if (0 == mpitest.rank) {
@@ -127,8 +77,8 @@ static void rounds(const char *plan, mpitest_message_t *end)
     }
     /* It is as good as the first one. */
     for (uint64_t i = 0; i < 20; ++i) {
-        CHECK(message(end, 0, 3000 + i));
-        CHECK(message(end, 1, 4000 + i));
+        CHECK(bycard_message(pair, 0, 3000 + i));
+        CHECK(bycard_message(pair, 1, 4000 + i));
     }
 }
 
@@ -143,7 +93,7 @@ static void flight(const char *plan)
 
     MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]));
     for (int i = 0; i < 2 * FLIGHT; ++i) {
-        ends[i % 2][i / 2] = mpitest_message(0 == rank ? MPITEST_COARSE : MPITEST_FINE, BYTES, 1);
+        ends[i % 2][i / 2] = bycard_end(rank);
     }
     for (long round = 0; round < mpitest.ops; ++round) {
         uint64_t key = 100 * (uint64_t) round;
@@ -154,8 +104,8 @@ static void flight(const char *plan)
             (void) exchange_plan(plan, 1);
         }
         for (int i = 0; i < FLIGHT; ++i) {
-            fill(ends[0][i], false, 0);
-            fill(ends[1][i], true, key + (uint64_t) (10 * rank + i));
+            bycard_fill(ends[0][i], false, 0);
+            bycard_fill(ends[1][i], true, key + (uint64_t) (10 * rank + i));
             MPI_OK(MPI_Irecv(ends[0][i]->addr, 1, ends[0][i]->type, 1 - rank, i % 3, comms[i % 2],
                              &requests[i]));
         }
@@ -165,7 +115,7 @@ static void flight(const char *plan)
         }
         MPI_OK(MPI_Waitall(2 * FLIGHT, requests, MPI_STATUSES_IGNORE));
         for (int i = 0; i < FLIGHT; ++i) {
-            VERIFY(ends[0][i]->buffer, key + (uint64_t) (10 * (1 - rank) + i), BYTES);
+            VERIFY(ends[0][i]->buffer, key + (uint64_t) (10 * (1 - rank) + i), BYCARD_BYTES);
         }
         mpitest_alive();
     }
@@ -183,23 +133,23 @@ static void flight(const char *plan)
 }
 
 /* The plan never ends: two attempts (btl_umr_rebuilds=2), or none. */
-static void lasting(const char *plan, mpitest_message_t *end)
+static void lasting(const char *plan, const bycard_t *pair)
 {
     pvars_t before, after;
     uint64_t times;
 
-    CHECK_INT(until_card(end, 10, 0), 0);
+    CHECK_INT(bycard_until(pair, 10, 0), 0);
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     (void) exchange_plan(plan, 1);
     for (uint64_t i = 0; i < 30; ++i) {
-        (void) message(end, 0, 20 + i);
-        (void) message(end, 1, 60 + i);
+        (void) bycard_message(pair, 0, 20 + i);
+        (void) bycard_message(pair, 1, 60 + i);
     }
     times = rebuilt();
     pvars_read(&before);
     for (uint64_t i = 0; i < 30; ++i) {
-        CHECK(!message(end, 0, 120 + i));
-        CHECK(!message(end, 1, 160 + i));
+        CHECK(!bycard_message(pair, 0, 120 + i));
+        CHECK(!bycard_message(pair, 1, 160 + i));
     }
     pvars_read(&after);
     CHECK_INT(rebuilt(), times);
@@ -213,7 +163,7 @@ static void lasting(const char *plan, mpitest_message_t *end)
 int main(int argc, char **argv)
 {
     const char *plan = getenv("UMRDDT_TEST_FAULTS");
-    mpitest_message_t *end;
+    bycard_t pair = {.comm = MPI_COMM_WORLD};
 
     mpitest_init(&argc, &argv, "rebuilt", 3, MPI_THREAD_SINGLE);
     CHECK(NULL != plan && 2 == mpitest.size);
@@ -223,15 +173,17 @@ int main(int argc, char **argv)
     if (NULL == exchange_function(NULL, "umrddt_sim_faults")) {
         mpitest_skip("only the software card fails on demand");
     }
-    end = mpitest_message(0 == mpitest.rank ? MPITEST_COARSE : MPITEST_FINE, BYTES, 1);
+    pair.peer = 1 - mpitest.rank;
+    pair.side = mpitest.rank;
+    pair.end = bycard_end(pair.side);
     if (has("flight")) {
         flight(plan);
     } else if (has("lasting") || has("never")) {
-        lasting(plan, end);
+        lasting(plan, &pair);
     } else {
-        rounds(plan, end);
+        rounds(plan, &pair);
     }
-    mpitest_message_free(end);
+    mpitest_message_free(pair.end);
     pvars_close();
     return mpitest_finish();
 }

@@ -1008,7 +1008,7 @@ struct mca_btl_umr_endpoint_t {
     uint32_t index;      /**< in card.endpoints */
     uint32_t generation; /**< 0: the rail's first one; see btl_umr_rebuild.c */
     bool connected;
-    bool broken;
+    bool broken;                   /**< written with the lock held, read without it, too */
     mca_btl_umr_address_t address; /**< ours */
     mca_btl_umr_address_t theirs;  /**< once connected */
     mca_btl_umr_sq_t sq;

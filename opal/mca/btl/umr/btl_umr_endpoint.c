@@ -349,7 +349,7 @@ int mca_btl_umr_endpoint_connect(mca_btl_umr_endpoint_t *endpoint,
 
 bool mca_btl_umr_endpoint_broken(const mca_btl_umr_endpoint_t *endpoint)
 {
-    return endpoint->broken;
+    return __atomic_load_n(&endpoint->broken, __ATOMIC_RELAXED);
 }
 
 void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
@@ -362,7 +362,7 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
     if (endpoint->broken) {
         return;
     }
-    endpoint->broken = true;
+    __atomic_store_n(&endpoint->broken, true, __ATOMIC_RELAXED);
     if (mca_btl_umr_rebuild_failed(rebuild, endpoint->sq.done + endpoint->fins_came)) {
         MCA_BTL_UMR_LOG(card, "the queue pair to %s has failed %u times in a row: no other is made",
                         OPAL_NAME_PRINT(endpoint->peer->name), rebuild->tries);

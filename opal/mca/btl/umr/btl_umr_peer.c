@@ -361,7 +361,7 @@ mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_near(mca_btl_umr_endpoint_t *endpoi
     if (OPAL_LIKELY(1 == endpoint->peer->rail_count)) {
         mca_btl_umr_endpoint_t *last = __atomic_load_n(&endpoint->rail->endpoint, __ATOMIC_ACQUIRE);
 
-        if (OPAL_LIKELY(!last->broken)) {
+        if (OPAL_LIKELY(!__atomic_load_n(&last->broken, __ATOMIC_RELAXED))) {
             return last;
         }
     }

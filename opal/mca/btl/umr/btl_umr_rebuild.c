@@ -27,11 +27,12 @@
  * An endpoint connects to an address of its own generation only. A receiver that is told another
  * one says which it has (refuses), and the sender draws level, or gives its own up (refused):
  *
- *     the sender's is     | then, there                   | and here
- *     the same            | broken                        | broken
- *     later               | g is not drained, or no queue | given up if it is not connected; the
- * next | pair to be had                | one later earlier             | refused: an old envelope,
- * or  | broken; the next one is of that generation | both were made anew           |
+ *     the sender's is | since, there,                            | and here
+ *     the same        | it is broken                             | is broken, too
+ *     later           | g is not drained, or there is no other   | given up if it is not connected;
+ *                     | queue pair to be had                     | the next one is later still
+ *     earlier         | the envelope is an old one, or both were | broken; the next one is of that
+ *                     | made anew                                | generation
  *
  * So generations only grow, on either side, and of the envelopes that the MPI matches in whatever
  * order those that are too old go by the host PML. No write of an old queue pair meets a new
@@ -136,7 +137,7 @@ bool mca_btl_umr_endpoint_refuses(mca_btl_umr_endpoint_t *endpoint,
                                   const mca_btl_umr_address_t *theirs,
                                   mca_btl_umr_address_t *address)
 {
-    if (!endpoint->broken
+    if (!mca_btl_umr_endpoint_broken(endpoint)
         && endpoint->generation == MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(theirs->psn))) {
         return false;
     }
