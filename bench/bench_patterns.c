@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "bench_gpu.h"
+#include "bench_times.h"
 #include "bench_util.h"
 
 #define MAX_MESSAGES 64
@@ -96,7 +97,8 @@ int main(int argc, char *argv[])
     MPI_Comm comm;
     const char *why;
     bool gpu;
-    double begin = 0;
+    double *samples;
+    bench_times_t summary;
     int rank, size, times, i;
 
     if (5 != argc) {
@@ -143,16 +145,18 @@ int main(int argc, char *argv[])
     if (MPI_INFO_NULL != info) {
         MPI_Info_free(&info);
     }
+    samples = bench_alloc((size_t) times * sizeof(double));
     for (i = -WARMUP; i < times; ++i) {
-        if (0 == i) {
-            MPI_Barrier(comm);
-            begin = bench_now();
-        }
+        const double begin = bench_now();
+
         iterate(it, comm, send, recv);
+        samples[0 < i ? i : 0] = bench_now() - begin;
     }
+    bench_times_summarise(samples, times, &summary);
     if (0 == rank) {
-        printf("%.3f us an iteration\n", 1e6 * (bench_now() - begin) / times);
+        printf("%.3f us an iteration, %.3f at least\n", summary.median, summary.min);
     }
+    free(samples);
     MPI_Comm_free(&comm);
     if (gpu) {
         bench_gpu_free(send);

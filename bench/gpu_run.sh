@@ -15,12 +15,13 @@
 # the next one runs; after --seconds (default 450) no further step begins. --code 90 compiles the kernels for
 # sm_90 alone, which is quicker than for all.
 #
-# STEPs: build tests mpi latency kernels large sanitizer schemes staged choice; the first is needed by the others unless DIR has its result.
+# STEPs: build tests mpi latency kernels large sanitizer schemes staged choice parts; the first is needed by the others unless DIR has its result.
 # latency is umrddt_bench with its floor: messages one after the other and with pauses between them, with and without
 # graphs; large is 256 MiB from GPU to GPU. schemes is every scheme, layout and pair of memories, checked, with
 # the software ConnectX as the wire (its times are not a card's); staged is what packed messages get without a
 # card, beside what they are made of: the driver's copies and messages of the host. choice is umrddt_tune, then auto
-# by its figures beside each scheme by itself, and how good the predictions were (choice.txt).
+# by its figures beside each scheme by itself, and how good the predictions were (choice.txt). parts is what of a packed message is packing, and
+# how long pointer queries make iterations of applications (parts.md).
 #
 # Exit status: 0 if every step that ran succeeded.
 
@@ -30,7 +31,7 @@ out=gpu_run
 cuda=/usr/local/cuda
 jobs=$(nproc)
 seconds=450
-only=build,tests,mpi,latency,kernels,large,sanitizer,schemes,staged,choice
+only=build,tests,mpi,latency,kernels,large,sanitizer,schemes,staged,choice,parts
 code=
 source=
 while [ $# -gt 0 ]; do
@@ -137,7 +138,7 @@ if wanted mpi; then
     step mpi_cases 150 make -k -j1 -C "$build/test/mpi" check "TESTS=$cases"
     grep -E '^(PASS|FAIL|SKIP|ERROR|XFAIL): ' "$out/logs/mpi_cases" > "$out/cases.txt"
 fi
-if wanted mpi || wanted latency || wanted schemes || wanted staged || wanted large || wanted choice; then
+if wanted mpi || wanted latency || wanted schemes || wanted staged || wanted large || wanted choice || wanted parts; then
     components=$(dirname "$(find "$prefix" -name mca_pml_umrddt.so | head -1)")
     export OMPI_MCA_mca_base_component_path=$components:$(ompi_info --path pkglibdir --parsable | sed 's/.*://')
 fi
@@ -201,6 +202,14 @@ if wanted choice; then
     done
     { grep -h '^# auto' "$out"/logs/choice_*; "$here/bench/judge_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"
     unset OMPI_MCA_pml_umrddt_model
+fi
+
+if wanted parts; then
+    export PATH=$prefix/bin:$PATH UMRDDT_MPIRUN="${run[0]}"
+    step parts 120 "$tree/bench/seeds" --real --iterations 50 parts
+    step questions_build 60 make -j"$jobs" -C "$build/bench" bench_patterns
+    step questions 150 "$tree/bench/seeds" --real questions
+    cat "$out/logs/parts" "$out/logs/questions" > "$out/parts.md" 2> /dev/null
 fi
 
 if wanted large; then
