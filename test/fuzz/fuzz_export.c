@@ -17,7 +17,7 @@
 
 #include "opal/constants.h"
 
-#include "fuzz.h"
+#include "fuzz_cuda.h"
 
 #define SIZE 10000
 
@@ -27,25 +27,11 @@
 static owner_memory_t memory[2];
 static opal_umrddt_gpu_engine_t *engines[2];
 
-/* The driver reads its options, and is found, when the program begins. */
-static void begin_again(char **argv)
-{
-    const char *cuda = getenv("UMRDDT_FUZZ_CUDA");
-
-    FUZZ_CHECK(NULL != cuda);
-    setenv("LD_LIBRARY_PATH", cuda, 1);
-    setenv("UMRDDT_GPU", "devices=2", 1);
-    execv("/proc/self/exe", argv);
-    FUZZ_CHECK(!"a program that can begin again");
-}
-
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     static owner_t owner;
 
-    if (NULL == getenv("UMRDDT_GPU")) {
-        begin_again(*argv);
-    }
+    fuzz_cuda(*argv);
     if (3 == *argc && 0 == strcmp("owner", (*argv)[1])) {
         exit(owner_main(atoi((*argv)[2])));
     }

@@ -10,14 +10,20 @@
  * Our side receives, and the input is the sender: envelopes, notices of failure, FINs, chunks and
  * data, right but for what the input spoils, in any order. A key is named only while it is mapped
  * and its mapping was seen complete, and only to an envelope with the right cookie: one with a
- * wrong cookie is a plain message, answered by nothing and delivered byte by byte. In the end, when
- * the sender sends what it was asked for, all receives are over and nothing is held.
+ * wrong cookie is a plain message, answered by nothing and delivered byte by byte. Who offers
+ * memory of a GPU is asked for it, and tells what the input likes: nothing is read but what is
+ * mapped, and no bell is rung but that of who waits there. In the end, when the sender sends what
+ * it was asked for, all receives are over and nothing is held.
  */
 
 #include "world.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "pml_umrddt_ipc.h"
 #include "pml_umrddt_pack.h"
 
 /* Receives at once, and what came for them. */
@@ -25,6 +31,9 @@
 
 /* Answers of ours that are remembered: more than an input has room for. */
 #define ANSWERS 1024
+
+/* Envelopes, and questions about them: the same. */
+#define ENVELOPES 512
 
 typedef struct receive_t {
     ompi_request_t *request; /* NULL: none */
@@ -39,6 +48,36 @@ typedef struct asked_t {
     uint32_t fin; /* 0: none */
     uint32_t pair;
 } asked_t;
+
+/* What came, and of what it was made. */
+typedef struct envelope_t {
+    mca_pml_umrddt_rts_t rts;
+    uint32_t type;
+    uint32_t owned; /* the allocation */
+} envelope_t;
+
+/* The sender has been asked for this. */
+typedef struct question_t {
+    const envelope_t *of;
+    uint32_t what; /* MCA_PML_UMRDDT_TELL_* */
+    uint32_t flat; /* bytes of the layout that it has told already */
+} question_t;
+
+/* Memory of bells, as the sender may describe it. */
+typedef enum bells_t {
+    BELLS_NONE = 0,
+    BELLS_RIGHT = 1,
+    BELLS_OPEN = 2,   /* not sealed: it could shrink under us */
+    BELLS_FOREIGN = 3 /* another process's cookie */
+} bells_t;
+
+static envelope_t envelopes[ENVELOPES];
+static uint32_t envelope_count;
+static question_t questions[ENVELOPES];
+static uint32_t question_count;
+static int bells_fd[4] = {-1, -1, -1, -1};
+static mca_pml_umrddt_bells_t *bells; /* those of BELLS_RIGHT */
+static bool any_bell;                 /* an envelope asked for one */
 
 static receive_t receives[RECEIVES];
 static asked_t asked[ANSWERS];
@@ -74,6 +113,21 @@ static void check_pack(const mca_pml_umrddt_reply_t *reply)
     }
 }
 
+/* An ASK of ours: of who offered its memory. */
+static void check_ask(const mca_pml_umrddt_reply_t *reply)
+{
+    const envelope_t *of = envelopes;
+
+    FUZZ_CHECK(0 != reply->what && 0 == (~MCA_PML_UMRDDT_TELL_ALL & reply->what)
+               && 0 == reply->key_count);
+    while (reply->seq != of->rts.seq || reply->slot != of->rts.slot
+           || 0 == (MCA_PML_UMRDDT_BY_IPC & of->rts.schemes)) {
+        FUZZ_CHECK(&envelopes[envelope_count] > ++of);
+    }
+    FUZZ_CHECK(ENVELOPES > question_count);
+    questions[question_count++] = (question_t){of, reply->what, 0};
+}
+
 /* A control message of ours. */
 static void sent(int tag, const void *bytes, size_t length)
 {
@@ -95,6 +149,9 @@ static void sent(int tag, const void *bytes, size_t length)
                 note(reply->seq, reply->slot, reply->fin, pair);
             }
             break;
+        }
+        if (MCA_PML_UMRDDT_ASK == reply->verdict) {
+            check_ask(reply);
         }
         if (MCA_PML_UMRDDT_DONE != reply->verdict && MCA_PML_UMRDDT_HOST != reply->verdict) {
             note(reply->seq, reply->slot, MCA_PML_UMRDDT_KEYS == reply->verdict ? reply->fin : 0,
@@ -140,6 +197,30 @@ static void post(fuzz_bytes_t *input)
                                 flags & 4 ? 5 : OMPI_ANY_TAG, MPI_COMM_WORLD, &receive->request);
 }
 
+/* Offer memory of the other process, right. */
+static void offer_ipc(fuzz_bytes_t *input, mca_pml_umrddt_rts_t *rts, envelope_t *noted)
+{
+    uint8_t how = fuzz_byte(input);
+    opal_iov_cache_layout_t *layout;
+
+    if (0 == (how & 3)) {
+        return;
+    }
+    noted->type = fuzz_below(input, WORLD_TYPES);
+    noted->owned = (uint32_t) (how >> 2) % WORLD_OWNED;
+    FUZZ_CHECK(OMPI_SUCCESS == mca_pml_umrddt_layout(world_types[noted->type], 1, &layout));
+    rts->schemes = MCA_PML_UMRDDT_BY_IPC | (0 != (how & 16) ? MCA_PML_UMRDDT_BELL : 0)
+                   | (0 != (how & 32) ? MCA_PML_UMRDDT_BY_PACK | MCA_PML_UMRDDT_ON_GPU : 0);
+    rts->length = layout->size;
+    rts->chunk = 0;
+    rts->pieces = (uint32_t) layout->iov_count;
+    rts->buffer_id = world_owned[noted->owned].buffer_id;
+    rts->buffer = world_owned[noted->owned].base + (0 != (how & 64) ? fuzz_number(input, 2) : 0);
+    rts->layout = 1 + noted->type; /* the sender's id */
+    rts->lb = layout->lb;
+    OBJ_RELEASE(layout);
+}
+
 static void envelope(fuzz_bytes_t *input)
 {
     world_request_t *posted = world_posted(-1, fuzz_byte(input));
@@ -157,6 +238,8 @@ static void envelope(fuzz_bytes_t *input)
         .address = world_address(0),
     };
 
+    envelope_t *noted = &envelopes[envelope_count];
+
     if (NULL == posted) {
         return;
     }
@@ -171,12 +254,182 @@ static void envelope(fuzz_bytes_t *input)
     if (0 == (MCA_PML_UMRDDT_BY_ALL & rts.schemes)) {
         rts.schemes |= MCA_PML_UMRDDT_BY_UMR;
     }
+    if (world.gpu) {
+        offer_ipc(input, &rts, noted);
+    }
     fuzz_patch(input, &rts, sizeof(rts));
     if (0 != (flags & 8)) {
         rts.cookie[flags >> 4] ^= 1;
     }
     any_right = any_right || 0 == memcmp(rts.cookie, world.peer->cookie, sizeof(rts.cookie));
+    any_bell = any_bell || 0 != (MCA_PML_UMRDDT_BELL & rts.schemes);
+    noted->rts = rts;
+    FUZZ_CHECK(ENVELOPES > ++envelope_count);
     world_deliver(posted, 5, &rts, sizeof(rts) - (0 != (flags & 16) ? fuzz_below(input, 3) : 0));
+}
+
+/* ---- what the sender tells of its memory ---- */
+
+static union {
+    unsigned char bytes[8192];
+    mca_pml_umrddt_tell_t tell;
+    mca_pml_umrddt_flat_t flat;
+} packet;
+
+/* The question that was asked on a slot, the @p i-th of them; NULL: none was */
+static question_t *question_of(const world_request_t *listen, uint32_t i)
+{
+    question_t *found[ENVELOPES];
+    uint32_t count = 0, slot;
+    int kind;
+
+    (void) world_tag(listen->tag, &kind, &slot);
+    for (uint32_t j = 0; j < question_count; ++j) {
+        if (slot == questions[j].of->rts.slot) {
+            found[count++] = &questions[j];
+        }
+    }
+    return 0 == count ? NULL : found[i % count];
+}
+
+/* A part of the flattened layout; @return the packet's length */
+static size_t make_part(question_t *question, const unsigned char *flat, size_t length)
+{
+    size_t part = (length - question->flat) / 2;
+
+    packet.flat = (mca_pml_umrddt_flat_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT),
+        .seq = question->of->rts.seq,
+        .slot = question->of->rts.slot,
+        .flat_bytes = (uint32_t) length,
+        .layout = question->of->rts.layout,
+        .offset = question->flat,
+    };
+    memcpy(packet.flat.bytes, flat + question->flat, part);
+    question->flat += (uint32_t) part;
+    return sizeof(packet.flat) + part;
+}
+
+/* A TELL of all that was asked for and is in @p what, with the rest of the layout. */
+static size_t make_tell(const question_t *question, uint32_t what, bells_t which,
+                        const unsigned char *flat, size_t length)
+{
+    const envelope_t *of = question->of;
+    size_t rest = 0;
+
+    packet.tell = (mca_pml_umrddt_tell_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL),
+        .seq = of->rts.seq,
+        .slot = of->rts.slot,
+        .what = question->what & what,
+        .layout = of->rts.layout,
+        .bell_pid = BELLS_NONE == which ? 0 : (uint32_t) getpid(),
+        .bell_fd = BELLS_NONE == which ? 0 : (uint32_t) bells_fd[which],
+    };
+    if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & packet.tell.what)) {
+        packet.tell.export = world_owned[of->owned];
+    }
+    if (0 != (MCA_PML_UMRDDT_TELL_LAYOUT & packet.tell.what)) {
+        packet.tell.flat_bytes = (uint32_t) length;
+        rest = question->flat < length ? length - question->flat : 0;
+        memcpy(packet.tell.bytes, flat + (length - rest), rest);
+    }
+    return sizeof(packet.tell) + rest;
+}
+
+static void tell(fuzz_bytes_t *input)
+{
+    world_request_t *listen = world_posted(MCA_PML_UMRDDT_TAG_TELL, fuzz_byte(input));
+    uint8_t how = fuzz_byte(input);
+    unsigned char flat[4096];
+    question_t *question;
+    const uint8_t *bytes;
+    size_t length;
+
+    if (NULL == listen || NULL == (question = question_of(listen, how >> 5))) {
+        return;
+    }
+    memset(&packet, 0, sizeof(packet));
+    length = 0 != (how & 16) ? world_flat(input, flat, sizeof(flat))
+                             : world_flat_of(question->of->type, flat, sizeof(flat));
+    switch (how & 3) {
+    case 0:
+        if (question->flat < length) {
+            length = make_part(question, flat, length);
+            break;
+        }
+        /* Fall through: all has been told */
+    case 1:
+        length =
+            make_tell(question, MCA_PML_UMRDDT_TELL_ALL, (bells_t) (how >> 2 & 3), flat, length);
+        break;
+    case 2:
+        length = make_tell(question, fuzz_byte(input) & 3, (bells_t) (how >> 2 & 3), flat, length);
+        break;
+    default:
+        length = fuzz_take(input, 200, &bytes);
+        memcpy(packet.bytes, bytes, length);
+        break;
+    }
+    fuzz_patch(input, packet.bytes, length);
+    if (0 == fuzz_below(input, 8)) {
+        length = fuzz_below(input, sizeof(packet.bytes));
+    }
+    world_deliver(listen, listen->tag, packet.bytes, length);
+}
+
+/* As it should be, or that there is nothing to tell. */
+static void tell_well(uint32_t round)
+{
+    world_request_t *listen = world_posted(MCA_PML_UMRDDT_TAG_TELL, round);
+    question_t *question;
+    unsigned char flat[4096];
+    size_t length;
+
+    /* (the host may have refused to bring the question, till now) */
+    if (NULL != listen && NULL != (question = question_of(listen, round / 2))) {
+        memset(&packet, 0, sizeof(packet));
+        length = world_flat_of(question->of->type, flat, sizeof(flat));
+        length = make_tell(question, 0 != (round & 1) ? MCA_PML_UMRDDT_TELL_ALL : 0, BELLS_RIGHT,
+                           flat, length);
+        world_deliver(listen, listen->tag, packet.bytes, length);
+    }
+}
+
+/* ---- bells ---- */
+
+static void bells_make(bells_t which, unsigned seals, uint8_t cookie)
+{
+    mca_pml_umrddt_bells_t *at;
+
+    bells_fd[which] = memfd_create("bells", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    FUZZ_CHECK(0 <= bells_fd[which] && 0 == ftruncate(bells_fd[which], (off_t) sizeof(*at))
+               && 0 == fcntl(bells_fd[which], F_ADD_SEALS, seals));
+    at = mmap(NULL, sizeof(*at), PROT_READ | PROT_WRITE, MAP_SHARED, bells_fd[which], 0);
+    FUZZ_CHECK(MAP_FAILED != at);
+    memset(at->cookie, cookie, sizeof(at->cookie));
+    if (BELLS_RIGHT == which) {
+        bells = at;
+    } else {
+        (void) munmap(at, sizeof(*at));
+    }
+}
+
+/* Rung is for who asked for it, by the number of its message, and only that. */
+static void check_bells(void)
+{
+    for (uint32_t slot = 0; any_bell && slot < MCA_PML_UMRDDT_BELLS; ++slot) {
+        uint64_t word = bells->bells[slot].word;
+        const envelope_t *of = envelopes;
+
+        while (0 != word
+               && (word >> 2 != (of->rts.seq & UINT64_MAX >> 2) || slot != of->rts.slot
+                   || 0 == (MCA_PML_UMRDDT_BELL & of->rts.schemes))) {
+            FUZZ_CHECK(&envelopes[envelope_count] > ++of);
+        }
+        FUZZ_CHECK(0 == word || MCA_PML_UMRDDT_RUNG_DONE == (word & 3)
+                   || MCA_PML_UMRDDT_RUNG_REPLY == (word & 3));
+    }
 }
 
 static void plain(fuzz_bytes_t *input)
@@ -187,8 +440,18 @@ static void plain(fuzz_bytes_t *input)
     size_t length = fuzz_below(input, sizeof(bytes)), have = fuzz_take(input, 104, &from);
 
     if (NULL != posted) {
+        envelope_t *noted = &envelopes[envelope_count];
+
         memset(bytes, 0, sizeof(bytes));
         memcpy(bytes, from, have);
+        /* it may be an envelope, after all: the cookie is no secret to the peer */
+        *noted = (envelope_t){.type = 0};
+        memcpy(&noted->rts, bytes, sizeof(noted->rts));
+        any_right =
+            any_right
+            || 0 == memcmp(noted->rts.cookie, world.peer->cookie, sizeof(noted->rts.cookie));
+        any_bell = any_bell || 0 != (MCA_PML_UMRDDT_BELL & noted->rts.schemes);
+        FUZZ_CHECK(ENVELOPES > ++envelope_count);
         world_deliver(posted, 5, bytes, 0 == fuzz_below(input, 2) ? 104 : length);
     }
 }
@@ -322,7 +585,7 @@ static bool all_over(void)
 
 static void step(fuzz_bytes_t *input)
 {
-    switch (fuzz_below(input, 12)) {
+    switch (fuzz_below(input, world.gpu ? 16 : 12)) {
     case 0:
     case 1:
         post(input);
@@ -352,11 +615,18 @@ static void step(fuzz_bytes_t *input)
                                  fuzz_byte(input) & 1 ? OPAL_SUCCESS : OPAL_ERROR);
         (void) world_send_done(fuzz_byte(input), true);
         break;
-    default:
+    case 11:
         world_refuse(input, 5);
+        break;
+    case 12:
+        (void) world_copy_done(fuzz_byte(input), fuzz_byte(input) & 1 ? OPAL_SUCCESS : OPAL_ERROR);
+        break;
+    default:
+        tell(input);
         break;
     }
     world_progress(false);
+    check_bells();
 }
 
 /* A sender that does what it was asked for: it must come to an end. */
@@ -370,6 +640,9 @@ static void drain(void)
         FUZZ_CHECK(20 * ANSWERS > round);
         world.refuse_sends = world.refuse_recvs = world.refuse_keys = world.refuse_memory =
             world.refuse_fins = 0;
+        world.refuse_copies = world.refuse_imports = world.refuse_engines = 0;
+        tell_well(round);
+        (void) world_copy_done(0, OPAL_SUCCESS);
         if (NULL != (posted = world_posted(-1, 0))) {
             world_deliver(posted, 5, bytes, 8);
         }
@@ -404,6 +677,16 @@ static void drain(void)
 
 static void begin(void)
 {
+    if (NULL == bells) {
+        bells_make(BELLS_RIGHT, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0x22);
+        bells_make(BELLS_OPEN, 0, 0x22);
+        bells_make(BELLS_FOREIGN, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0x33);
+    }
+    for (uint32_t slot = 0; any_bell && slot < MCA_PML_UMRDDT_BELLS; ++slot) {
+        bells->bells[slot].word = 0;
+    }
+    any_bell = false;
+    envelope_count = question_count = 0;
     memset(receives, 0, sizeof(receives));
     asked_count = 0;
     next_seq = 0;

@@ -10,13 +10,17 @@
  * Our side sends, and the input is the receiver: replies of every kind, right but for what the
  * input spoils, in any order, from any state; keys that become ready, writes that complete or fail,
  * a host PML that refuses. Nothing is ever written through a key that no reply has named, whatever
- * comes; and at the end, when the receiver has said DONE to what it has not answered, all messages
- * are over and nothing is held.
+ * comes; of a buffer on a GPU nothing is told but to who was offered to read it, once, and of no
+ * other allocation; and at the end, when the receiver has said DONE to what it has not answered, or
+ * rung its bell, all messages are over and nothing is held.
  */
 
 #include "world.h"
 
+#include <unistd.h>
+
 #include "pml_umrddt_direct.h"
+#include "pml_umrddt_ipc.h"
 
 /* Messages at once. */
 #define MESSAGES 4
@@ -24,38 +28,125 @@
 typedef struct message_t {
     ompi_request_t *request; /* NULL: none */
     bool loose;              /* freed by its user before it was over */
+    bool told;               /* what the memory is */
+    bool heard;              /* its bell was rung */
     mca_pml_umrddt_rts_t rts;
     uint32_t type;
+    unsigned char *buf;
 } message_t;
 
 static message_t messages[MESSAGES];
 static mca_pml_umrddt_rts_t last_rts;
 static uint64_t next_set = 1;
 
-static void sent(int tag, const void *bytes, size_t length)
+/* A TELL of ours: about a message that offered its memory, and about nothing else. */
+static void check_tell(uint32_t slot, const mca_pml_umrddt_tell_t *tell, size_t length)
 {
-    if (0 <= tag && sizeof(last_rts) == length) {
-        memcpy(&last_rts, bytes, length);
+    static const opal_umrddt_gpu_export_t none;
+    const opal_umrddt_gpu_export_t *said = &tell->export;
+    message_t *message = messages;
+
+    while (MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL) != tell->magic
+           || (NULL == message->request && !message->loose) || tell->seq != message->rts.seq) {
+        FUZZ_CHECK(&messages[MESSAGES] > ++message);
+    }
+    FUZZ_CHECK(0 != (MCA_PML_UMRDDT_BY_IPC & message->rts.schemes) && !message->told
+               && slot == message->rts.slot && slot == tell->slot
+               && message->rts.layout == tell->layout && 0 == tell->reserved
+               && 0 == (~MCA_PML_UMRDDT_TELL_ALL & tell->what)
+               && sizeof(*tell) + tell->flat_bytes == length);
+    message->told = true;
+    FUZZ_CHECK((0 != (MCA_PML_UMRDDT_TELL_LAYOUT & tell->what)) == (0 < tell->flat_bytes)
+               && (0 == tell->bell_pid || (uint32_t) getpid() == tell->bell_pid));
+    if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & tell->what)) {
+        FUZZ_CHECK(message->rts.buffer_id == said->buffer_id
+                   && message->rts.buffer == (uintptr_t) message->buf && WORLD_ROOM == said->size
+                   && message->rts.buffer == said->base);
+    } else {
+        FUZZ_CHECK(0 == memcmp(said, &none, sizeof(none)));
     }
 }
+
+static void sent(int tag, const void *bytes, size_t length)
+{
+    uint32_t slot;
+    int kind;
+
+    if (0 <= tag && sizeof(last_rts) == length) {
+        memcpy(&last_rts, bytes, length);
+    } else if (world_tag(tag, &kind, &slot) && MCA_PML_UMRDDT_TAG_TELL == kind) {
+        check_tell(slot, bytes, length);
+    }
+}
+
+/* ---- bells ---- */
+
+/* The receiver can write what it likes there, into the bell of any message. */
+static void ring(fuzz_bytes_t *input)
+{
+    const mca_pml_umrddt_rts_t *rts = &messages[fuzz_below(input, MESSAGES)].rts;
+    uint8_t how = fuzz_byte(input);
+    uint64_t seq = rts->seq + (0 != (how & 4) ? fuzz_number(input, 2) : 0);
+    uint32_t slot = 0 != (how & 8) ? fuzz_below(input, 8) : rts->slot;
+
+    if (NULL != mca_pml_umrddt_own_bells && MCA_PML_UMRDDT_BELLS > slot) {
+        mca_pml_umrddt_ring(mca_pml_umrddt_own_bells, slot, seq, (mca_pml_umrddt_rung_t) (how & 3));
+    }
+}
+
+/* Who waits there is over, or listens elsewhere, only behind this. */
+static void hear(void)
+{
+    for (uint32_t i = 0; i < MESSAGES; ++i) {
+        const mca_pml_umrddt_rts_t *rts = &messages[i].rts;
+
+        if (NULL != mca_pml_umrddt_own_bells && MCA_PML_UMRDDT_BELLS > rts->slot) {
+            uint64_t word = mca_pml_umrddt_own_bells->bells[rts->slot].word;
+
+            messages[i].heard = messages[i].heard
+                                || (rts->seq << 2 | MCA_PML_UMRDDT_RUNG_DONE) == word
+                                || (rts->seq << 2 | MCA_PML_UMRDDT_RUNG_REPLY) == word;
+        }
+    }
+}
+
+/* To those that wait there, that the receiver has them. */
+static void ring_all(void)
+{
+    for (uint32_t i = 0; i < MESSAGES; ++i) {
+        if ((NULL != messages[i].request || messages[i].loose)
+            && 0 != (MCA_PML_UMRDDT_BELL & messages[i].rts.schemes)) {
+            FUZZ_CHECK(NULL != mca_pml_umrddt_own_bells
+                       && MCA_PML_UMRDDT_BELLS > messages[i].rts.slot);
+            mca_pml_umrddt_ring(mca_pml_umrddt_own_bells, messages[i].rts.slot, messages[i].rts.seq,
+                                MCA_PML_UMRDDT_RUNG_DONE);
+        }
+    }
+}
+
+/* ---- messages ---- */
 
 static void start(fuzz_bytes_t *input)
 {
     message_t *message = &messages[fuzz_below(input, MESSAGES)];
     uint32_t type = fuzz_below(input, WORLD_TYPES);
+    unsigned char *buf;
 
     if (NULL != message->request || message->loose) {
         return;
     }
     memset(&last_rts, 0, sizeof(last_rts));
+    buf = world_buffer(fuzz_byte(input));
     if (OMPI_SUCCESS
-        != mca_pml_umrddt_isend(world_buffer(fuzz_byte(input)), 1 + fuzz_below(input, 2),
-                                world_types[type], 1, 5, MCA_PML_BASE_SEND_STANDARD, MPI_COMM_WORLD,
-                                &message->request)) {
+        != mca_pml_umrddt_isend(buf, 1 + fuzz_below(input, 2), world_types[type], 1, 5,
+                                MCA_PML_BASE_SEND_STANDARD, MPI_COMM_WORLD, &message->request)) {
         message->request = NULL; /* the host was told to refuse it */
     }
+    message->buf = buf;
+    message->told = message->heard = false;
     message->rts = last_rts;
     message->type = type;
+    hear(); /* it may have been, by who has guessed its number */
 }
 
 /* ---- replies ---- */
@@ -149,31 +240,11 @@ static size_t make_recall(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
     return sizeof(packet.recall);
 }
 
-/* A flattened layout: of one of the types, or bytes of the input. */
-static size_t make_flat(fuzz_bytes_t *input, unsigned char *flat, size_t room)
-{
-    uint32_t which = fuzz_below(input, WORLD_TYPES + 1);
-    opal_iov_cache_form_t *form;
-    const uint8_t *bytes;
-    size_t length;
-
-    if (WORLD_TYPES == which) {
-        length = fuzz_take(input, fuzz_byte(input), &bytes);
-        memcpy(flat, bytes, length);
-        return length;
-    }
-    FUZZ_CHECK(OPAL_SUCCESS == opal_iov_cache_form_create(&world_types[which]->super, 1, &form));
-    length = opal_iov_cache_form_flatten(form, flat, room);
-    opal_iov_cache_form_free(form);
-    FUZZ_CHECK(length <= room);
-    return length;
-}
-
 static size_t make_direct(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
 {
     uint32_t regions = 1 + fuzz_below(input, 3);
     unsigned char flat[4096];
-    size_t length = make_flat(input, flat, sizeof(flat)), head, rest;
+    size_t length = world_flat(input, flat, sizeof(flat)), head, rest;
 
     packet.direct = (mca_pml_umrddt_direct_t){
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_DIRECT),
@@ -206,7 +277,7 @@ static size_t make_direct(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
 static size_t make_part(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
 {
     unsigned char flat[4096];
-    size_t length = make_flat(input, flat, sizeof(flat)), part = length - length / 2;
+    size_t length = world_flat(input, flat, sizeof(flat)), part = length - length / 2;
 
     packet.flat = (mca_pml_umrddt_flat_t){
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT),
@@ -336,7 +407,7 @@ static void step(fuzz_bytes_t *input)
 {
     uint8_t which, how;
 
-    switch (fuzz_below(input, 8)) {
+    switch (fuzz_below(input, world.gpu ? 12 : 8)) {
     case 0:
     case 1:
         start(input);
@@ -361,8 +432,18 @@ static void step(fuzz_bytes_t *input)
             (void) world_send_done(which, how & 1);
         }
         break;
-    default:
+    case 7:
         world_refuse(input, 4);
+        break;
+    case 8:
+        ring(input);
+        hear();
+        break;
+    case 9:
+        (void) world_copy_done(fuzz_byte(input), fuzz_byte(input) & 1 ? OPAL_SUCCESS : OPAL_ERROR);
+        break;
+    default:
+        reply(input);
         break;
     }
     world_progress(false);
@@ -374,6 +455,7 @@ static bool all_over(void)
 
     for (uint32_t i = 0; i < MESSAGES; ++i) {
         if (NULL != messages[i].request && REQUEST_COMPLETE(messages[i].request)) {
+            FUZZ_CHECK(0 == (MCA_PML_UMRDDT_BELL & messages[i].rts.schemes) || messages[i].heard);
             ompi_request_free(&messages[i].request);
             messages[i].request = NULL;
         }
@@ -391,6 +473,9 @@ static void drain(void)
 
         FUZZ_CHECK(2000 > round);
         world.refuse_sends = world.refuse_recvs = world.refuse_keys = world.refuse_memory = 0;
+        world.refuse_copies = world.refuse_imports = world.refuse_engines = 0;
+        ring_all();
+        hear();
         if (NULL != listen) {
             const mca_pml_umrddt_rts_t *rts = of_slot(listen);
 
@@ -404,6 +489,7 @@ static void drain(void)
             };
             world_deliver(listen, listen->tag, &packet, sizeof(packet.reply));
         }
+        (void) world_copy_done(0, OPAL_SUCCESS);
         (void) world_send_done(0, true);
         (void) world_keyset_done(0, OPAL_SUCCESS);
         (void) world_put_done(0, OPAL_SUCCESS);

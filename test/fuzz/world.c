@@ -26,9 +26,14 @@ ompi_datatype_t *world_types[WORLD_TYPES];
 
 static unsigned char *buffers[WORLD_BUFFERS];
 
+/* As the parameters are without an input. */
+static size_t usual_pack_min;
+static unsigned usual_imports;
+
 /* Before the functions that the room would find its surroundings by. */
 void __wrap_mca_pml_umrddt_card_open(void);
 void __wrap_mca_pml_umrddt_gpu_open(void);
+void __real_mca_pml_umrddt_gpu_open(void);
 bool __wrap_mca_pml_umrddt_publish(void);
 void __wrap_opal_output(int id, const char *format, ...);
 
@@ -38,8 +43,11 @@ void __wrap_mca_pml_umrddt_card_open(void)
     mca_pml_umrddt.caps = &world_caps;
 }
 
+/* What there is of it is found now; whether there is any is each input's to say. */
 void __wrap_mca_pml_umrddt_gpu_open(void)
 {
+    __real_mca_pml_umrddt_gpu_open();
+    FUZZ_CHECK(NULL != mca_pml_umrddt.gpu);
 }
 
 bool __wrap_mca_pml_umrddt_publish(void)
@@ -118,6 +126,7 @@ static void init(void)
     signal(SIGBUS, SIG_DFL);
     signal(SIGFPE, SIG_DFL);
     signal(SIGSEGV, SIG_DFL);
+    world_gpu_open();
     types_make();
     for (int i = 0; i < WORLD_BUFFERS; ++i) {
         buffers[i] = calloc(1, WORLD_ROOM);
@@ -132,8 +141,9 @@ static void init(void)
     mca_pml_umrddt.host_keeps = false;
     FUZZ_CHECK(OMPI_SUCCESS == mca_pml.pml_enable(true));
     mca_pml_umrddt.params.memory = MCA_PML_UMRDDT_MEMORY_ALL;
-    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_CARD | MCA_PML_UMRDDT_BY_PACK;
     FUZZ_CHECK(mca_pml_umrddt.usable);
+    usual_pack_min = mca_pml_umrddt.params.pack_min;
+    usual_imports = mca_pml_umrddt.params.ipc_imports;
     FUZZ_CHECK(OMPI_SUCCESS == mca_pml.pml_add_comm(MPI_COMM_WORLD));
     peer_make();
     /* nobody but this program calls MPI or progress from here on */
@@ -142,7 +152,69 @@ static void init(void)
 
 unsigned char *world_buffer(uint32_t i)
 {
-    return buffers[i % WORLD_BUFFERS];
+    return world.gpu && 0 != (i & 4) ? world_gpu_buffer(i) : buffers[i % WORLD_BUFFERS];
+}
+
+size_t world_flat_of(uint32_t type, unsigned char *flat, size_t room)
+{
+    opal_iov_cache_form_t *form;
+    size_t length;
+
+    FUZZ_CHECK(OPAL_SUCCESS == opal_iov_cache_form_create(&world_types[type]->super, 1, &form));
+    length = opal_iov_cache_form_flatten(form, flat, room);
+    opal_iov_cache_form_free(form);
+    FUZZ_CHECK(length <= room);
+    return length;
+}
+
+size_t world_flat(fuzz_bytes_t *input, unsigned char *flat, size_t room)
+{
+    uint32_t which = fuzz_below(input, WORLD_TYPES + 1);
+    const uint8_t *bytes;
+    size_t length;
+
+    if (WORLD_TYPES == which) {
+        length = fuzz_take(input, fuzz_byte(input), &bytes);
+        memcpy(flat, bytes, length);
+        return length;
+    }
+    return world_flat_of(which, flat, room);
+}
+
+/* Whether there are GPUs, and how they are used. */
+static void begin_gpu(fuzz_bytes_t *input, uint8_t first)
+{
+    static const struct {
+        int scheme;
+        uint16_t ways;
+    } schemes[] = {
+        {MCA_PML_UMRDDT_SCHEME_IPC, MCA_PML_UMRDDT_BY_IPC},
+        {MCA_PML_UMRDDT_SCHEME_AUTO, MCA_PML_UMRDDT_BY_ALL},
+        {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, MCA_PML_UMRDDT_BY_PACK_STAGED},
+        {MCA_PML_UMRDDT_SCHEME_PACK_GDR, MCA_PML_UMRDDT_BY_PACK_GDR},
+    };
+    uint8_t flags = world.gpu ? fuzz_byte(input) : 0;
+
+    mca_pml_umrddt.gpu = world.gpu ? world_gpu_driver() : NULL;
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_CARD | MCA_PML_UMRDDT_BY_PACK;
+    if (world.gpu) {
+        uint32_t scheme = first % (sizeof(schemes) / sizeof(schemes[0]));
+
+        mca_pml_umrddt.schemes |= MCA_PML_UMRDDT_BY_IPC;
+        world.comm->scheme = schemes[scheme].scheme;
+        world.comm->schemes = schemes[scheme].ways;
+    }
+    mca_pml_umrddt.stages = world.gpu && 0 == (flags & 1);
+    mca_pml_umrddt.takes_contiguous = world.gpu && 0 != (flags & 2);
+    mca_pml_umrddt.contiguous_from = mca_pml_umrddt.params.min_size;
+    mca_pml_umrddt.looks = mca_pml_umrddt.stages || mca_pml_umrddt.takes_contiguous;
+    mca_pml_umrddt.params.pack_min = 0 != (flags & 4) ? 1 : usual_pack_min;
+    mca_pml_umrddt.params.ipc_imports = 0 != (flags & 8) ? 1 : usual_imports;
+    mca_pml_umrddt.params.ipc_bells = 0 == (flags & 16);
+    mca_pml_umrddt_ipc_open();
+    world.slow_copies = 0 != (flags & 32);
+    world.card_on_gpu = 0 != (flags & 64);
+    world.peer->has_gpu = world.peer->same_host = world.gpu && 0 == (flags & 128);
 }
 
 /* Before an input: the parameters it begins with. Everything is as after init. */
@@ -177,6 +249,9 @@ static void begin(fuzz_bytes_t *input)
     mca_pml_umrddt.params.mkey_cache = 0 == (flags & 16);
     mca_pml_umrddt.params.pack_floor = 0 != (flags & 32) ? 1024 : 65536;
     world.peer->has_card = 0 == (flags & 64);
+    /* (so inputs from before there were any mean what they did) */
+    world.gpu = 240 <= first;
+    begin_gpu(input, first);
     memset(mca_pml_umrddt.seen, 0, 512 * 4 * 8);
 }
 
@@ -228,23 +303,26 @@ static void end(void)
     peer->endpoint = NULL;
     peer->place_clock = peer->flat_clock = 0;
     peer->ipc_missed = 0;
+    peer->rings = false;
     world_card_reset();
+    world_gpu_reset();
     world = (world_t){.comm = world.comm, .peer = peer};
 }
 
 void world_refuse(fuzz_bytes_t *input, uint32_t kinds)
 {
-    uint32_t *const refused[] = {&world.refuse_sends, &world.refuse_recvs, &world.refuse_keys,
-                                 &world.refuse_memory, &world.refuse_fins};
+    uint32_t *const refused[] = {&world.refuse_sends,   &world.refuse_recvs,  &world.refuse_keys,
+                                 &world.refuse_memory,  &world.refuse_fins,   &world.refuse_copies,
+                                 &world.refuse_imports, &world.refuse_engines};
     uint32_t count = 1 + fuzz_below(input, 3);
 
-    *refused[fuzz_below(input, kinds)] = count;
+    *refused[fuzz_below(input, world.gpu ? 8 : kinds)] = count;
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void) argc;
-    (void) argv;
+    world_gpu_begin(*argv);
     init();
     return 0;
 }

@@ -12,13 +12,16 @@
  * All of pml/umrddt in a process of its own, between a host PML and a card that are played: rank 1
  * of its communicator is the input. What the room posts at the host can be answered by any bytes,
  * in any order; what it asks of the card is checked by the contract of btl_umr_card.h, completes
- * when the input says so, and fails when it says so.
+ * when the input says so, and fails when it says so. There may be GPUs: those are real, as far as
+ * the software CUDA driver is, but for when a copy is over, and what fails.
  */
 
 #ifndef TEST_FUZZ_WORLD_H
 #define TEST_FUZZ_WORLD_H
 
 #include "ompi_config.h"
+
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
 #include "pml_umrddt.h"
 
@@ -66,6 +69,13 @@ typedef struct world_t {
     uint32_t rkey_count;
     uint64_t buffer_named, regions; /**< the same, of the last CTS without mkeys */
     uint32_t writes;                /**< puts that were asked for */
+    bool card_on_gpu;               /**< it reaches memory of devices */
+
+    /* GPUs */
+    bool gpu;         /**< there are any */
+    bool slow_copies; /**< copies are over when told to */
+    uint32_t copies_now;
+    uint32_t refuse_copies, refuse_imports, refuse_engines;
 } world_t;
 
 extern world_t world;
@@ -86,13 +96,19 @@ extern const world_target_t world_target;
 #define WORLD_TYPES 5
 extern ompi_datatype_t *world_types[WORLD_TYPES];
 
-/** A buffer for messages, as large as any type needs. */
+/** A buffer for messages, as large as any type needs; of a GPU, if there are any, by bit 2. */
 unsigned char *world_buffer(uint32_t i);
 #define WORLD_BUFFERS 4
 
 /** Have something be refused, as often as the input says: one of the first so many of sends,
- * receives, keys, memory, receives for FINs. */
+ * receives, keys, memory, receives for FINs; with GPUs, of these and copies, imports, engines. */
 void world_refuse(fuzz_bytes_t *input, uint32_t kinds);
+
+/** A flattened layout: of one of the types, or bytes of the input. @return its length */
+size_t world_flat(fuzz_bytes_t *input, unsigned char *flat, size_t room);
+
+/** That of a type. */
+size_t world_flat_of(uint32_t type, unsigned char *flat, size_t room);
 
 /** Call progress, with or without a look for notices of failure. */
 void world_progress(bool notice);
@@ -140,5 +156,33 @@ bool world_is_registered(uint64_t addr, uint64_t length, uint32_t rkey);
 
 /** Forget connections and what broke; nothing is under way. */
 void world_card_reset(void);
+
+/* world_gpu.c */
+
+/** Allocations of the other process, of these sizes, and as it exports them. */
+#define WORLD_OWNED 3
+extern opal_umrddt_gpu_export_t world_owned[WORLD_OWNED];
+
+/** The first thing: have the driver found, and start the other process. May begin the program
+ * again. */
+void world_gpu_begin(char **argv);
+
+/** CUDA, as the application begins it: contexts, and buffers. */
+void world_gpu_open(void);
+const opal_umrddt_gpu_driver_t *world_gpu_driver(void);
+unsigned char *world_gpu_buffer(uint32_t i);
+
+/** The host is given a buffer: it must not be a device's, unless the host takes those. */
+void world_gpu_seen(const void *address);
+
+/** As mca_pml_umrddt_unpack, wherever the buffer is. */
+void world_unpack(void *buf, size_t count, ompi_datatype_t *datatype, const void *bytes,
+                  size_t length);
+
+/** A copy is over, well or not. @return false: there is none under way */
+bool world_copy_done(uint32_t i, int status);
+
+/** Nothing is mapped or copied any more. */
+void world_gpu_reset(void);
 
 #endif /* TEST_FUZZ_WORLD_H */

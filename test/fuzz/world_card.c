@@ -300,7 +300,7 @@ static bool gpu_reachable(mca_btl_umr_endpoint_t *endpoint, const opal_umrddt_gp
 {
     (void) endpoint;
     (void) where;
-    return false;
+    return world.card_on_gpu;
 }
 
 static int memory_register_gpu(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
@@ -308,14 +308,9 @@ static int memory_register_gpu(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_rol
                                const opal_iov_cache_layout_t *layout, uint64_t size,
                                mca_btl_umr_memory_t **memory)
 {
-    (void) endpoint;
-    (void) role;
-    (void) where;
-    (void) buffer;
-    (void) layout;
-    (void) size;
-    (void) memory;
-    return OPAL_ERR_BAD_PARAM;
+    FUZZ_CHECK(NULL != endpoint && OPAL_UMRDDT_GPU_DEVICE == where->kind);
+    return world.card_on_gpu ? memory_register(role, buffer, layout, size, memory)
+                             : OPAL_ERR_BAD_PARAM;
 }
 
 static int memory_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t done, void *context)

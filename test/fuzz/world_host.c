@@ -104,6 +104,7 @@ static int isend(const void *buf, size_t count, ompi_datatype_t *datatype, int d
         --world.refuse_sends;
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    world_gpu_seen(buf);
     mine = request_new((void *) buf, count, datatype, tag, false);
     if (NULL == mine) {
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -132,6 +133,7 @@ static int irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int sr
         --world.refuse_recvs;
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    world_gpu_seen(buf);
     mine = request_new(buf, count, datatype, tag, true);
     if (NULL == mine) {
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -235,8 +237,8 @@ void world_deliver(world_request_t *request, int tag, const void *bytes, size_t 
     ompi_status_public_t *status = &request->super.req_status;
 
     take_out(request);
-    mca_pml_umrddt_unpack(request->buf, request->count, request->datatype, bytes,
-                          length < room ? length : room);
+    world_unpack(request->buf, request->count, request->datatype, bytes,
+                 length < room ? length : room);
     status->MPI_SOURCE = 1;
     status->MPI_TAG = tag;
     status->MPI_ERROR = room < length ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
