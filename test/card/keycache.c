@@ -97,25 +97,38 @@ static void kept_found(void)
         }
     }
 
-    /* One message at a time: the second one gets keys of its own, which are not kept. */
-    uint64_t kept = stats->keysets_kept_now;
-    CHECK_RC(OPAL_SUCCESS, harness.card->keyset_map(MCA_BTL_UMR_REMOTE, area, layout, memory, 0, 0,
-                                                    256, SIZE_MAX, harness_done, &done, &keyset));
-    CHECK_RC(OPAL_SUCCESS, harness.card->keyset_map(MCA_BTL_UMR_REMOTE, area, layout, memory, 0, 0,
-                                                    256, SIZE_MAX, harness_done, &done, &second));
-    CHECK(keyset->ready && rkey == keyset->keys[0].rkey, "not the kept one");
-    CHECK(!second->ready && rkey != second->keys[0].rkey, "the same keys for two messages");
-    WAIT_UNTIL(second->ready);
-    harness.card->keyset_keep(second);
-    harness.card->keyset_keep(keyset);
-    CHECK(kept == stats->keysets_kept_now, "%llu kept, not %llu",
-          (unsigned long long) stats->keysets_kept_now, (unsigned long long) kept);
+    /* Two messages at a time: the second one gets keys of its own, and the next time there are some
+     * for each. */
+    for (int again = 0; again < 2; ++again) {
+        uint64_t kept = stats->keysets_kept_now;
 
-    /* Released for good, it is not found again. */
-    CHECK_RC(OPAL_SUCCESS, harness.card->keyset_map(MCA_BTL_UMR_REMOTE, area, layout, memory, 0, 0,
-                                                    256, SIZE_MAX, harness_done, &done, &keyset));
-    harness.card->keyset_release(keyset);
-    CHECK(kept - 1 == stats->keysets_kept_now, "still kept");
+        CHECK_RC(OPAL_SUCCESS,
+                 harness.card->keyset_map(MCA_BTL_UMR_REMOTE, area, layout, memory, 0, 0, 256,
+                                          SIZE_MAX, harness_done, &done, &keyset));
+        CHECK_RC(OPAL_SUCCESS,
+                 harness.card->keyset_map(MCA_BTL_UMR_REMOTE, area, layout, memory, 0, 0, 256,
+                                          SIZE_MAX, harness_done, &done, &second));
+        CHECK(keyset->ready && (again || rkey == keyset->keys[0].rkey), "not the kept one");
+        CHECK(again == second->ready, "time %d: %sready", again, second->ready ? "" : "not ");
+        CHECK(keyset->keys[0].rkey != second->keys[0].rkey, "the same keys for two messages");
+        WAIT_UNTIL(second->ready);
+        harness.card->keyset_keep(keyset);
+        harness.card->keyset_keep(second);
+        CHECK(kept + !again == stats->keysets_kept_now, "time %d: %llu kept, before %llu", again,
+              (unsigned long long) stats->keysets_kept_now, (unsigned long long) kept);
+    }
+
+    /* Released for good, they are not found again. */
+    for (int i = 0; i < 2; ++i) {
+        uint64_t kept = stats->keysets_kept_now;
+
+        CHECK_RC(OPAL_SUCCESS,
+                 harness.card->keyset_map(MCA_BTL_UMR_REMOTE, area, layout, memory, 0, 0, 256,
+                                          SIZE_MAX, harness_done, &done, &keyset));
+        CHECK(keyset->ready, "%d: not kept", i);
+        harness.card->keyset_release(keyset);
+        CHECK(kept - 1 == stats->keysets_kept_now, "still kept");
+    }
     harness.card->memory_release(memory);
     CHECK(!is_kept(MCA_BTL_UMR_REMOTE, area, layout), "found after its release");
     CHECK(!is_kept(MCA_BTL_UMR_REMOTE, area, other), "another layout");

@@ -13,7 +13,9 @@
  * mkey cache of "Network Assisted Non-Contiguous Transfers for GPU-Aware MPI Libraries").
  *
  * A kept keyset is in a table by name and in a list, the least recently used last. One that is in
- * use is never found a second time and never evicted.
+ * use is never found a second time and never evicted. A message of the same name at the same time
+ * (one buffer is sent to several peers) gets keys of its own, which are kept beside the others: the
+ * next time there is one for each.
  *
  * What makes it safe. A kept keyset holds no reference of Open MPI's registration cache: that one
  * ends a job that unmaps memory which is referenced. Instead it remembers the ids of the
@@ -60,12 +62,13 @@ static inline bool same_name(const mca_btl_umr_keyset_name_t *a, const mca_btl_u
            && a->max_keys == b->max_keys;
 }
 
+/** One that nobody uses, the youngest; NULL: there is none. */
 static inline mca_btl_umr_keyset_object_t *find(mca_btl_umr_card_t *card,
                                                 const mca_btl_umr_keyset_name_t *name)
 {
     mca_btl_umr_keyset_object_t *keyset = *bucket_of(card, name);
 
-    while (NULL != keyset && !same_name(&keyset->name, name)) {
+    while (NULL != keyset && (!same_name(&keyset->name, name) || keyset->used)) {
         keyset = keyset->same_bucket;
     }
     return keyset;
@@ -190,7 +193,7 @@ mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_take(const mca_btl_umr_keyset_
     mca_btl_umr_card_t *card = memory->card;
     mca_btl_umr_keyset_object_t *keyset = find(card, name);
 
-    if (NULL == keyset || keyset->used) {
+    if (NULL == keyset) {
         return NULL;
     }
     if (OPAL_UNLIKELY(!same_regs(keyset, memory))) {
@@ -209,8 +212,7 @@ mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_recall(mca_btl_umr_card_t *car
     mca_btl_umr_keyset_object_t *keyset = find(card, name);
 
     /* (a card that failed keeps none) */
-    if (NULL == keyset || keyset->used || keyset->misses != card->stats.reg_misses
-        || !still_registered(keyset)) {
+    if (NULL == keyset || keyset->misses != card->stats.reg_misses || !still_registered(keyset)) {
         return NULL;
     }
     card->stats.reg_hits += keyset->base_count;
@@ -237,8 +239,8 @@ bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset)
     } else {
         mca_btl_umr_keyset_object_t **bucket;
 
-        if (0 == mca_btl_umr_params.key_cache || (!card->rcache_cacheable && !keyset->memory->gpu)
-            || NULL != find(card, &keyset->name)) {
+        if (0 == mca_btl_umr_params.key_cache
+            || (!card->rcache_cacheable && !keyset->memory->gpu)) {
             return false;
         }
         while (card->stats.keysets_kept_now >= mca_btl_umr_share(mca_btl_umr_params.key_cache, 1)) {
