@@ -25,10 +25,6 @@ limit=$(cd "${srcdir:-.}/.." && pwd)/limit
 card_test=./card_test
 [ -x ./.libs/card_test ] && card_test=./.libs/card_test
 
-# The texts of a tree that is not installed.
-UMRDDT_HELPDIR=$(cd "${srcdir:-.}/../../opal/mca/btl/umr" && pwd)
-export UMRDDT_HELPDIR
-
 # The card's books are seen to agree with its lists, now and then and at the end.
 : "${OMPI_MCA_btl_umr_check=20}"
 export OMPI_MCA_btl_umr_check
