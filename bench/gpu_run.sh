@@ -15,10 +15,10 @@
 # the next one runs; after --seconds (default 450) no further step begins. --code 90 compiles the kernels for
 # sm_90 alone, which is quicker than for all.
 #
-# STEPs: build tests mpi latency kernels large sanitizer schemes staged choice parts; the first is needed by the others unless DIR has its result.
+# STEPs: build tests mpi latency kernels large sanitizer schemes larger staged choice parts; the first is needed by the others unless DIR has its result.
 # latency is umrddt_bench with its floor: messages one after the other and with pauses between them, with and without
 # graphs; large is 256 MiB from GPU to GPU. schemes is every scheme, layout and pair of memories, checked, with
-# the software ConnectX as the wire (its times are not a card's); staged is what packed messages get without a
+# the software ConnectX as the wire (its times are not a card's), up to 1 MiB, and larger those above; staged is what packed messages get without a
 # card, beside what they are made of: the driver's copies and messages of the host. choice is umrddt_tune, then auto
 # by its figures beside each scheme by itself, and how good the predictions were (choice.txt). parts is what of a packed message is packing, and
 # how long pointer queries make iterations of applications (parts.md).
@@ -31,7 +31,7 @@ out=gpu_run
 cuda=/usr/local/cuda
 jobs=$(nproc)
 seconds=450
-only=build,tests,mpi,latency,kernels,large,sanitizer,schemes,staged,choice,parts
+only=build,tests,mpi,latency,kernels,large,sanitizer,schemes,larger,staged,choice,parts
 code=
 source=
 while [ $# -gt 0 ]; do
@@ -138,7 +138,7 @@ if wanted mpi; then
     step mpi_cases 150 make -k -j1 -C "$build/test/mpi" check "TESTS=$cases"
     grep -E '^(PASS|FAIL|SKIP|ERROR|XFAIL): ' "$out/logs/mpi_cases" > "$out/cases.txt"
 fi
-if wanted mpi || wanted latency || wanted schemes || wanted staged || wanted large || wanted choice || wanted parts; then
+if wanted mpi || wanted latency || wanted schemes || wanted larger || wanted staged || wanted large || wanted choice || wanted parts; then
     components=$(dirname "$(find "$prefix" -name mca_pml_umrddt.so | head -1)")
     export OMPI_MCA_mca_base_component_path=$components:$(ompi_info --path pkglibdir --parsable | sed 's/.*://')
 fi
@@ -163,16 +163,25 @@ if wanted latency; then
     step latency_all 60 "${run[@]}" "${message[@]}" --trips 20 --csv "$out/latency_all.csv"
 fi
 
-if wanted schemes; then
-    every=(--require-scheme asked --require-min-bytes 0 --max-bytes 1100000 --warmup 0 --iterations 2 --progress never)
+every=(--require-scheme asked --require-min-bytes 0 --warmup 0 --progress never)
+# every_scheme STEP SECONDS OPTION...: a step for each pair of memories, all at once.
+every_scheme() {
+    local name=$1 limit=$2 memory by
+    shift 2
     for memory in gpu gpu-host host-gpu; do
         by=umr,direct,pack-gdr,pack-staged,pack-host,host
         # (The receiver reads what the sender lends it, and a process cannot lend plain memory.)
         [ $memory = host-gpu ] || by+=,ipc
-        step "schemes_$memory" 200 "$prefix/bin/umrddt_sim" "${run[@]}" --mca pml_umrddt_memory all \
-            "$prefix/bin/umrddt_bench" --memory $memory --schemes $by "${every[@]}" --csv "$out/schemes_$memory.csv" &
+        step "${name}_$memory" "$limit" "$prefix/bin/umrddt_sim" "${run[@]}" --mca pml_umrddt_memory all \
+            "$prefix/bin/umrddt_bench" --memory $memory --schemes $by "${every[@]}" "$@" --csv "$out/${name}_$memory.csv" &
     done
     wait
+}
+if wanted schemes; then
+    every_scheme schemes 200 --max-bytes 1100000 --iterations 2
+fi
+if wanted larger; then
+    every_scheme larger 280 --min-bytes 1100000 --iterations 1
 fi
 
 if wanted staged; then
