@@ -138,7 +138,8 @@ enum {
     EXPORT,
     EXPORT_AGAIN,
     STATS,
-    BOUND
+    BOUND,
+    DEVICES
 };
 
 typedef struct message_t {
@@ -247,6 +248,9 @@ static void handle(message_t *message)
         params.exports = (unsigned) message->value;
         opal_umrddt_gpu_ipc_params(&params);
         break;
+    case DEVICES:
+        OK(cuDeviceGetCount(&message->rc));
+        break;
     default:
         CHECK(0);
     }
@@ -281,7 +285,7 @@ owner_t owner_start(const char *visible_devices, const char *options)
     if (0 == owner.pid) {
         snprintf(number, sizeof(number), "%d", fds[1]);
         CHECK(0 == fcntl(fds[1], F_SETFD, 0));
-        setenv("UMRDDT_GPU", NULL == options ? "" : options, 1);
+        gpu_test_options(NULL == options ? "" : options);
         if (NULL != visible_devices) {
             setenv("CUDA_VISIBLE_DEVICES", visible_devices, 1);
         } else {
@@ -334,6 +338,11 @@ static message_t ask_about(owner_t *owner, int what, const owner_memory_t *memor
         question.memory = *memory;
     }
     return ask(owner, &question);
+}
+
+int owner_devices(owner_t *owner)
+{
+    return ask_about(owner, DEVICES, NULL, 0).rc;
 }
 
 owner_memory_t owner_alloc(owner_t *owner, owner_kind_t kind, int device, size_t size, int value)

@@ -49,6 +49,9 @@ typedef struct owner_memory_t {
 /** Start one; NULL: all devices; no options. */
 owner_t owner_start(const char *visible_devices, const char *options);
 
+/** How many devices it has. (Nothing is initialized here.) */
+int owner_devices(owner_t *owner);
+
 /** End it. */
 void owner_end(owner_t *owner);
 void owner_kill(owner_t *owner);

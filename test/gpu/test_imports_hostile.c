@@ -78,7 +78,7 @@ static void no_handle(void)
 static void not_opened(void)
 {
     owner_t owner = owner_start(NULL, NULL);
-    opal_umrddt_gpu_engine_t *engine = engine_make(1);
+    opal_umrddt_gpu_engine_t *engine = engine_make(gpu_test_far(owner_devices(&owner)));
     owner_memory_t a = exported(&owner, SIZE, 1);
     owner_memory_t b = exported(&owner, SIZE, 2);
     owner_memory_t c = exported(&owner, SIZE, 3);

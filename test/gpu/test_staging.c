@@ -24,13 +24,16 @@
 
 static const opal_umrddt_gpu_driver_t *driver;
 
+/* On a device that is not the default one, where there is another. */
 static CUcontext begin(void)
 {
     CUcontext ctx;
+    int devices = 0;
 
     EXPECT(OPAL_SUCCESS, opal_umrddt_gpu_driver_load(&driver));
     EXPECT(CUDA_SUCCESS, driver->cuInit(0));
-    EXPECT(CUDA_SUCCESS, driver->cuCtxCreate_v2(&ctx, 0, 1));
+    EXPECT(CUDA_SUCCESS, driver->cuDeviceGetCount(&devices));
+    EXPECT(CUDA_SUCCESS, driver->cuCtxCreate_v2(&ctx, 0, gpu_test_far(devices)));
     return ctx;
 }
 
