@@ -18,17 +18,16 @@
 
 #include "ompi_config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/argv.h"
-#include "opal/util/show_help.h"
 
 #include "ompi/mca/pml/base/base.h"
 
 #include "coll_umrddt.h"
+#include "umrddt_help.h"
 
 mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
@@ -79,11 +78,8 @@ static int component_register(void)
 {
     mca_coll_umrddt_params_t *params = &mca_coll_umrddt_params;
     const char *built_for;
-#if defined(UMRDDT_HELPDIR)
-    const char *helpdir = getenv("UMRDDT_HELPDIR"); /* as btl/umr and pml/umrddt */
 
-    (void) opal_show_help_add_dir(NULL == helpdir ? UMRDDT_HELPDIR : helpdir);
-#endif
+    umrddt_help_find();
     if (!umrddt_right_release(&built_for)) {
         wrong_release = true; /* pml/umrddt says so */
         return OPAL_ERR_NOT_AVAILABLE;

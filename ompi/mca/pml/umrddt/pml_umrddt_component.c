@@ -22,13 +22,11 @@
 
 #include "ompi_config.h"
 
-#include <stdlib.h>
-
 #include "opal/mca/base/mca_base_component_repository.h"
 #include "opal/util/output.h"
-#include "opal/util/show_help.h"
 
 #include "pml_umrddt.h"
+#include "umrddt_help.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
@@ -38,12 +36,8 @@ static bool wanted = false;
 static int component_register(void)
 {
     const char *built_for;
-#if defined(UMRDDT_HELPDIR)
-    /* The environment is for a tree that is not installed, or was moved. */
-    const char *helpdir = getenv("UMRDDT_HELPDIR");
 
-    (void) opal_show_help_add_dir(NULL == helpdir ? UMRDDT_HELPDIR : helpdir);
-#endif
+    umrddt_help_find();
     if (!umrddt_right_release(&built_for)) {
         /* Not by show_help: mpirun 4.1.4 loses texts when Open MPI's own complaint comes next. */
         opal_output(

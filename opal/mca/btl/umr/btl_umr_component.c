@@ -23,6 +23,7 @@
 #include "opal/util/show_help.h"
 
 #include "opal/mca/btl/umr/btl_umr_module.h"
+#include "umrddt_help.h"
 
 static int mca_btl_umr_component_register(void);
 static int mca_btl_umr_component_open(void);
@@ -368,11 +369,6 @@ void mca_btl_umr_params_check(void)
 
 static int mca_btl_umr_component_open(void)
 {
-#if defined(UMRDDT_HELPDIR)
-    /* The environment is for a tree that is not installed, or was moved. */
-    const char *helpdir = getenv("UMRDDT_HELPDIR");
-#endif
-
     if (0 < mca_btl_umr_opened) {
         /* Open MPI's repository of components counts the first open only, and would unload the
          * component at the first close. */
@@ -382,9 +378,7 @@ static int mca_btl_umr_component_open(void)
         ++mca_btl_umr_opened;
         return OPAL_SUCCESS;
     }
-#if defined(UMRDDT_HELPDIR)
-    (void) opal_show_help_add_dir(NULL == helpdir ? UMRDDT_HELPDIR : helpdir);
-#endif
+    umrddt_help_find();
     mca_btl_umr_params.device =
         strdup(NULL == mca_btl_umr_device_param ? "" : mca_btl_umr_device_param);
     if (NULL == mca_btl_umr_params.device) {
