@@ -88,7 +88,7 @@ void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
     mca_btl_umr_card_t *card = endpoint->card;
     mca_btl_umr_sq_t *sq = &endpoint->sq;
     mca_btl_umr_put_t *put, *first = NULL;
-    uint32_t posted = sq->posted;
+    uint32_t posted = sq->posted, signalled = sq->signalled;
     uint64_t bytes = 0;
     int err;
 
@@ -130,6 +130,7 @@ void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
     MCA_BTL_UMR_LOG(card, "writes to %s cannot be posted: %s",
                     OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
     sq->posted = posted;
+    sq->signalled = signalled;
     for (put = first; (opal_list_item_t *) put != opal_list_get_end(&endpoint->puts);
          put = (mca_btl_umr_put_t *) opal_list_get_next(&put->super)) {
         put->left = put->left > 0 ? put->left : 1;

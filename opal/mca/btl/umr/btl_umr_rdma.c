@@ -120,7 +120,7 @@ static void count(const request_t *request)
 static int post(struct mca_btl_base_endpoint_t *endpoint, const request_t *request)
 {
     int rc = OPAL_SUCCESS, err;
-    uint32_t seq;
+    uint32_t seq, signalled;
 
     OPAL_THREAD_LOCK(&module->lock);
     if (endpoint->broken) {
@@ -135,6 +135,7 @@ static int post(struct mca_btl_base_endpoint_t *endpoint, const request_t *reque
         rc = OPAL_ERR_OUT_OF_RESOURCE;
         goto out;
     }
+    signalled = endpoint->sq.signalled;
     ibv_wr_start(endpoint->sq.qpx);
     seq = build(endpoint, request);
     endpoint->ops[seq % module->depth] = request->op;
@@ -142,6 +143,7 @@ static int post(struct mca_btl_base_endpoint_t *endpoint, const request_t *reque
     if (0 != err) {
         /* libmlx5 has taken it back; there is no completion of it. */
         --endpoint->sq.posted;
+        endpoint->sq.signalled = signalled;
         MCA_BTL_UMR_LOG(mca_btl_umr_first(), "an operation on memory of %s cannot be posted: %s",
                         OPAL_NAME_PRINT(endpoint->name), strerror(err));
         endpoint_fail(endpoint);
