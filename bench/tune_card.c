@@ -159,3 +159,35 @@ void tune_card(tune_t *tune)
     MPI_Type_free(&type);
     TUNE_FIGURE(tune, key_entry, (more - keys) / (2 * pieces));
 }
+
+/* Messages by size and by number of pieces, and first ones by that. */
+static void points(tune_t *tune, mca_pml_umrddt_way_t way)
+{
+    const bool umr = MCA_PML_UMRDDT_WAY_UMR == way;
+
+    for (int block = 256; block <= 512 << 10; block *= 8) {
+        tune_point(tune, umr ? TUNE_CURVE_UMR : TUNE_CURVE_DIRECT, (double) TUNE_PIECES * block,
+                   vector(tune, way, TUNE_PIECES, block));
+    }
+    for (int pieces = 32; pieces <= 16384; pieces *= 8) {
+        tune_point(tune, umr ? TUNE_CURVE_PIECES_UMR : TUNE_CURVE_PIECES_DIRECT, pieces,
+                   vector(tune, way, pieces, TUNE_BLOCK));
+    }
+    for (int pieces = 128; pieces <= 8192; pieces *= 8) {
+        MPI_Datatype type = irregular(pieces);
+
+        tune_point(tune, umr ? TUNE_CURVE_FIRST_UMR : TUNE_CURVE_FIRST_DIRECT, pieces,
+                   extra(tune, way, type, (size_t) pieces * 48));
+        MPI_Type_free(&type);
+    }
+}
+
+void tune_card_points(tune_t *tune)
+{
+    if (!tune->umrddt || !tune_time_left(tune)) {
+        return;
+    }
+    tune_progress(tune, "for the pictures: the card");
+    points(tune, MCA_PML_UMRDDT_WAY_DIRECT);
+    points(tune, MCA_PML_UMRDDT_WAY_UMR);
+}

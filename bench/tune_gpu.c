@@ -11,6 +11,7 @@
 
 #include "opal_config.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -37,17 +38,19 @@
 
 /* A process's ends of copies. */
 typedef struct ends_t {
+    const tune_t *tune;
     const opal_umrddt_gpu_driver_t *driver;
     opal_umrddt_gpu_engine_t *engine;
     char *device, *other; /* of SPAN bytes each */
     void *pinned;         /* of LARGE bytes */
 } ends_t;
 
-static bool open_ends(ends_t *ends)
+static bool open_ends(ends_t *ends, const tune_t *tune)
 {
     opal_umrddt_gpu_memory_t memory;
 
     memset(ends, 0, sizeof(*ends));
+    ends->tune = tune;
     ends->device = bench_gpu_alloc(SPAN);
     ends->other = bench_gpu_alloc(SPAN);
     return OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&ends->driver)
@@ -66,7 +69,8 @@ static void close_ends(ends_t *ends)
     bench_gpu_free(ends->device);
 }
 
-/* One copy, until the CPU sees its end: the median, us. Negative: it failed. */
+/* One copy, until the CPU sees its end: the median, us. Negative: it failed, or there is no more
+ * time. */
 static double copy(const ends_t *ends, const opal_umrddt_gpu_place_t *from,
                    const opal_umrddt_gpu_place_t *to, uint64_t bytes)
 {
@@ -74,6 +78,9 @@ static double copy(const ends_t *ends, const opal_umrddt_gpu_place_t *from,
     bench_times_t times;
     int count = 0;
 
+    if (!tune_time_left_alone(ends->tune)) {
+        return -1;
+    }
     for (int i = -2; count < MOST && (i < LEAST || bench_now() < end); ++i) {
         opal_umrddt_gpu_copy_t *under_way;
 
@@ -130,10 +137,13 @@ static double move(const ends_t *ends, bool in, uint64_t bytes)
     return in ? copy(ends, &pinned, &device, bytes) : copy(ends, &device, &pinned, bytes);
 }
 
-static void rate(tune_t *tune, double *curve, int i, const char *name, double time, double least)
+static void rate(tune_t *tune, double *curve, int i, const char *name, tune_curve_t points,
+                 double time, double least)
 {
     if (time > least) {
         tune_enter(tune, &curve[i], tune_index(name), (double) LARGE / (time - least));
+        tune_point(tune, points, MCA_PML_UMRDDT_CURVE_LEAST * pow(MCA_PML_UMRDDT_CURVE_STEP, i),
+                   (double) LARGE / (time - least));
     }
 }
 
@@ -143,22 +153,29 @@ static void alone(tune_t *tune, const ends_t *ends)
     mca_pml_umrddt_figures_t *figures = &tune->figures;
     int block = MCA_PML_UMRDDT_CURVE_LEAST;
     double launch, unlaunch, out = move(ends, false, 256), in = move(ends, true, 256);
+    double all_out = move(ends, false, LARGE), all_in = move(ends, true, LARGE);
 
     pack_and_unpack(ends, 16, 64, false, &launch, &unlaunch);
     TUNE_FIGURE(tune, gpu_launch, (launch + unlaunch) / 2);
     TUNE_FIGURE(tune, gpu_out_latency, out);
     TUNE_FIGURE(tune, gpu_in_latency, in);
-    TUNE_FIGURE(tune, gpu_out_rate, (double) LARGE / (move(ends, false, LARGE) - out));
-    TUNE_FIGURE(tune, gpu_in_rate, (double) LARGE / (move(ends, true, LARGE) - in));
+    TUNE_FIGURE(tune, gpu_out_rate, (double) LARGE / (all_out - out));
+    TUNE_FIGURE(tune, gpu_in_rate, (double) LARGE / (all_in - in));
+    tune_point(tune, TUNE_CURVE_GPU_OUT, 256, out);
+    tune_point(tune, TUNE_CURVE_GPU_IN, 256, in);
+    tune_point(tune, TUNE_CURVE_GPU_OUT, (double) LARGE, all_out);
+    tune_point(tune, TUNE_CURVE_GPU_IN, (double) LARGE, all_in);
     for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i, block *= MCA_PML_UMRDDT_CURVE_STEP) {
         double pack, unpack;
 
         pack_and_unpack(ends, (int) (LARGE / (size_t) block), block, false, &pack, &unpack);
-        rate(tune, figures->gpu_pack, i, "gpu_pack", pack, launch);
-        rate(tune, figures->gpu_unpack, i, "gpu_unpack", unpack, unlaunch);
+        rate(tune, figures->gpu_pack, i, "gpu_pack", TUNE_CURVE_GPU_PACK, pack, launch);
+        rate(tune, figures->gpu_unpack, i, "gpu_unpack", TUNE_CURVE_GPU_UNPACK, unpack, unlaunch);
         pack_and_unpack(ends, (int) (LARGE / (size_t) block), block, true, &pack, &unpack);
-        rate(tune, figures->gpu_pack_host, i, "gpu_pack_host", pack, launch);
-        rate(tune, figures->gpu_unpack_host, i, "gpu_unpack_host", unpack, unlaunch);
+        rate(tune, figures->gpu_pack_host, i, "gpu_pack_host", TUNE_CURVE_GPU_PACK_HOST, pack,
+             launch);
+        rate(tune, figures->gpu_unpack_host, i, "gpu_unpack_host", TUNE_CURVE_GPU_UNPACK_HOST,
+             unpack, unlaunch);
     }
 }
 
@@ -195,7 +212,7 @@ static void by_ipc(tune_t *tune, char *send, char *recv)
             vector(tune, MCA_PML_UMRDDT_WAY_IPC, send, recv, (int) (LARGE / (size_t) block), block);
 
         if (0 < time) {
-            rate(tune, tune->figures.ipc_copy, i, "ipc_copy", time, small);
+            rate(tune, tune->figures.ipc_copy, i, "ipc_copy", TUNE_CURVE_IPC_COPY, time, small);
         }
     }
 }
@@ -227,7 +244,7 @@ void tune_gpu(tune_t *tune)
     }
     tune_progress(tune, "the GPU: launches, packing, copies");
     if (0 == tune->rank) {
-        if (open_ends(&ends)) {
+        if (open_ends(&ends, tune)) {
             alone(tune, &ends);
         }
         close_ends(&ends);
@@ -242,6 +259,62 @@ void tune_gpu(tune_t *tune)
     if (tune_time_left(tune)) {
         by_card(tune, send, recv);
     }
+    bench_gpu_free(recv);
+    bench_gpu_free(send);
+}
+
+/* Copies by size, and packing by number of blocks. */
+static void points_alone(tune_t *tune, const ends_t *ends)
+{
+    for (uint64_t bytes = 1024; bytes < LARGE; bytes *= 8) {
+        tune_point(tune, TUNE_CURVE_GPU_OUT, (double) bytes, move(ends, false, bytes));
+        tune_point(tune, TUNE_CURVE_GPU_IN, (double) bytes, move(ends, true, bytes));
+    }
+    for (int count = 16; count <= 1 << 16; count *= 8) {
+        double pack, unpack;
+
+        pack_and_unpack(ends, count, TUNE_BLOCK, false, &pack, &unpack);
+        tune_point(tune, TUNE_CURVE_COUNT_PACK, count, pack);
+        tune_point(tune, TUNE_CURVE_COUNT_UNPACK, count, unpack);
+        pack_and_unpack(ends, count, TUNE_BLOCK, true, &pack, &unpack);
+        tune_point(tune, TUNE_CURVE_COUNT_PACK_HOST, count, pack);
+        tune_point(tune, TUNE_CURVE_COUNT_UNPACK_HOST, count, unpack);
+    }
+}
+
+/* Messages by size. */
+static void points(tune_t *tune, mca_pml_umrddt_way_t way, tune_curve_t curve, void *send,
+                   void *recv)
+{
+    for (int block = 256; block <= 512 << 10; block *= 8) {
+        tune_point(tune, curve, (double) TUNE_PIECES * block,
+                   vector(tune, way, send, recv, TUNE_PIECES, block));
+    }
+}
+
+void tune_gpu_points(tune_t *tune)
+{
+    char *send, *recv;
+    ends_t ends;
+
+    if (!tune->gpu || !tune_time_left(tune)) {
+        return;
+    }
+    tune_progress(tune, "for the pictures: the GPU");
+    if (0 == tune->rank) {
+        if (open_ends(&ends, tune)) {
+            points_alone(tune, &ends);
+        }
+        close_ends(&ends);
+    }
+    MPI_Barrier(tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    if (!tune->umrddt) {
+        return;
+    }
+    send = bench_gpu_alloc(SPAN);
+    recv = bench_gpu_alloc(SPAN);
+    points(tune, MCA_PML_UMRDDT_WAY_IPC, TUNE_CURVE_GPU_IPC, send, recv);
+    points(tune, MCA_PML_UMRDDT_WAY_UMR, TUNE_CURVE_GPU_UMR, send, recv);
     bench_gpu_free(recv);
     bench_gpu_free(send);
 }

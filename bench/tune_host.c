@@ -80,6 +80,10 @@ double tune_message(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *re
     int went, counter = counter_of(way), count = 0, more;
     bench_times_t times;
 
+    /* the host PML is always measured */
+    if (MCA_PML_UMRDDT_WAY_HOST != way && !tune_time_left(tune)) {
+        return -1;
+    }
     bench_pvars_read(&tune->pvars, before);
     MPI_Barrier(tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
     begin = trip(tune, comm, send, recv, type);
@@ -132,10 +136,25 @@ static void cpu(tune_t *tune)
         }
         bench_times_summarise(samples, 7, &times);
         tune_enter(tune, &tune->figures.cpu_copy[i], tune_index("cpu_copy"), bytes / times.median);
+        tune_point(tune, TUNE_CURVE_CPU_COPY, block, bytes / times.median);
         MPI_Type_free(&type);
     }
     free(packed);
     free(buffer);
+}
+
+/* A message of one piece, by the host PML. */
+static double one_piece(tune_t *tune, void *send, void *recv, size_t bytes)
+{
+    MPI_Datatype type;
+    double time;
+
+    MPI_Type_contiguous((int) bytes, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    time = tune_message(tune, MCA_PML_UMRDDT_WAY_HOST, send, recv, type, NULL);
+    MPI_Type_free(&type);
+    tune_point(tune, TUNE_CURVE_HOST, (double) bytes, time);
+    return time;
 }
 
 void tune_host(tune_t *tune)
@@ -143,19 +162,12 @@ void tune_host(tune_t *tune)
     const size_t small = 104, large = (size_t) 8 << 20; /* as large as an envelope */
     char *send = bench_alloc(large), *recv = bench_alloc(large);
     double latency, time;
-    MPI_Datatype type;
 
     memset(send, 1, large);
     memset(recv, 1, large);
     tune_progress(tune, "the host PML");
-    MPI_Type_contiguous((int) small, MPI_BYTE, &type);
-    MPI_Type_commit(&type);
-    latency = tune_message(tune, MCA_PML_UMRDDT_WAY_HOST, send, recv, type, NULL);
-    MPI_Type_free(&type);
-    MPI_Type_contiguous((int) large, MPI_BYTE, &type);
-    MPI_Type_commit(&type);
-    time = tune_message(tune, MCA_PML_UMRDDT_WAY_HOST, send, recv, type, NULL) - latency;
-    MPI_Type_free(&type);
+    latency = one_piece(tune, send, recv, small);
+    time = one_piece(tune, send, recv, large) - latency;
     if (tune->near) {
         TUNE_FIGURE(tune, near_latency, latency);
         TUNE_FIGURE(tune, near_rate, (double) large / time);
@@ -167,4 +179,19 @@ void tune_host(tune_t *tune)
     free(send);
     tune_progress(tune, "packing by the CPU");
     cpu(tune);
+}
+
+void tune_host_points(tune_t *tune)
+{
+    const size_t most = (size_t) 4 << 20;
+    char *send = bench_alloc(most), *recv = bench_alloc(most);
+
+    memset(send, 1, most);
+    memset(recv, 1, most);
+    tune_progress(tune, "for the pictures: the host PML");
+    for (size_t bytes = 1024; bytes <= most && tune_time_left(tune); bytes *= 8) {
+        (void) one_piece(tune, send, recv, bytes);
+    }
+    free(recv);
+    free(send);
 }

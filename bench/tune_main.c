@@ -6,15 +6,14 @@
  * $HEADER$
  */
 
-/* umrddt_tune: measures this machine for the choice of schemes; see tune.h. */
+/* umrddt_tune: measures this machine for the choice of schemes; see tune.h. Here is the command
+ * line, and the order of things. */
 
-#include <errno.h>
 #include <getopt.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "bench_gpu.h"
@@ -24,7 +23,8 @@
 
 static const char usage[] =
     "usage: mpirun -n 2 --mca pml umrddt umrddt_tune [--output FILE] [--system] [--dry] [--any]\n"
-    "                                               [--fresh] [--no-gpu] [--seconds N]\n"
+    "                                               [--fresh] [--no-gpu] [--plot FILE.svg]\n"
+    "                                               [--seconds N]\n"
     "\n"
     "Measures what messages cost on this machine, or between two: what the host PML, the CPU, the\n"
     "network card and the GPUs take. umrddt's choice of a scheme goes by it from then on. Run it on a\n"
@@ -40,20 +40,13 @@ static const char usage[] =
     "  --any          for any hardware: the file is not refused on other machines\n"
     "  --fresh        forget what the file has of earlier runs\n"
     "  --no-gpu       leave GPUs alone\n"
+    "  --plot FILE.svg  draw what this run measures, and more points than the figures need: messages and\n"
+    "                 copies by size, packing by length and number of blocks, messages of the card by\n"
+    "                 pieces, first ones, and lines for what the figures make of the same\n"
     "  --seconds N    begin no further measurement after so many seconds (default: 100)\n"
     "\n"
     "What cannot be measured, for want of a card, a GPU or umrddt, is left at its default, and the file\n"
     "says so. The exit status is 0 if the file was written.\n";
-
-typedef struct options_t {
-    const char *output;
-    bool system;
-    bool dry;
-    bool any;
-    bool fresh;
-    bool no_gpu;
-    double seconds;
-} options_t;
 
 int tune_index(const char *name)
 {
@@ -81,29 +74,55 @@ void tune_enter(tune_t *tune, double *figure, int index, double value)
 
 void tune_progress(tune_t *tune, const char *what)
 {
+    static const char bar[] = "####################", rest[] = "....................";
+    const int length = (int) sizeof(bar) - 1, done = length * tune->steps / tune->of;
+
     ++tune->steps;
     if (0 == tune->rank) {
-        fprintf(stderr, "umrddt_tune: %d, %s ...\n", tune->steps, what);
+        fprintf(stderr, "umrddt_tune: [%.*s%.*s] %d of %d, %.0f s of at most %.0f: %s\n", done, bar,
+                length - done, rest, tune->steps, tune->of, bench_now() - tune->begin,
+                tune->seconds, what);
+    }
+}
+
+bool tune_time_left_alone(const tune_t *tune)
+{
+    return bench_now() < tune->begin + tune->seconds;
+}
+
+void tune_point(tune_t *tune, tune_curve_t curve, double x, double y)
+{
+    tune_points_t *points = &tune->points[curve];
+
+    if (0 < x && 0 < y && isfinite(y) && points->count < TUNE_POINTS) {
+        points->x[points->count] = x;
+        points->y[points->count++] = y;
     }
 }
 
 bool tune_time_left(tune_t *tune)
 {
-    int left = bench_now() < tune->deadline;
+    int left = tune_time_left_alone(tune);
 
     MPI_Bcast(&left, 1, MPI_INT, 0, tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
     return 0 != left;
 }
 
 /* Exit status of a bad command line, or -1: go on. */
-static int parse(int argc, char **argv, options_t *options, int rank)
+static int parse(int argc, char **argv, tune_options_t *options, int rank)
 {
     static const struct option known[] = {
-        {"output", required_argument, NULL, 'o'},  {"system", no_argument, NULL, 's'},
-        {"dry", no_argument, NULL, 'd'},           {"any", no_argument, NULL, 'a'},
-        {"fresh", no_argument, NULL, 'f'},         {"no-gpu", no_argument, NULL, 'g'},
-        {"seconds", required_argument, NULL, 't'}, {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0},
+        {"output", required_argument, NULL, 'o'},
+        {"system", no_argument, NULL, 's'},
+        {"dry", no_argument, NULL, 'd'},
+        {"any", no_argument, NULL, 'a'},
+        {"fresh", no_argument, NULL, 'f'},
+        {"no-gpu", no_argument, NULL, 'g'},
+        {"seconds", required_argument, NULL, 't'},
+        {"plot", required_argument, NULL, 'p'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},
+        {NULL, 0, NULL, 0},
     };
     char *end;
     int c;
@@ -128,6 +147,15 @@ static int parse(int argc, char **argv, options_t *options, int rank)
             break;
         case 'g':
             options->no_gpu = true;
+            break;
+        case 'p':
+            options->plot = optarg;
+            if (strlen(optarg) <= 4 || 0 != strcmp(optarg + strlen(optarg) - 4, ".svg")) {
+                if (0 == rank) {
+                    fprintf(stderr, "umrddt_tune: --plot writes SVG: FILE.svg, not '%s'\n", optarg);
+                }
+                return 2;
+            }
             break;
         case 't':
             options->seconds = strtod(optarg, &end);
@@ -158,7 +186,7 @@ static int parse(int argc, char **argv, options_t *options, int rank)
 }
 
 /* What there is to measure. */
-static void prepare(tune_t *tune, const options_t *options)
+static void prepare(tune_t *tune, const tune_options_t *options)
 {
     uint64_t unused;
     MPI_Comm here;
@@ -177,7 +205,14 @@ static void prepare(tune_t *tune, const options_t *options)
     gpu = !options->no_gpu && NULL == bench_gpu_open(tune->rank);
     MPI_Allreduce(MPI_IN_PLACE, &gpu, 1, MPI_INT, MPI_MIN, tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
     tune->gpu = 0 != gpu;
-    tune->deadline = bench_now() + options->seconds;
+    tune->plot = NULL != options->plot;
+    tune->begin = bench_now();
+    tune->seconds = options->seconds;
+    tune->of = TUNE_STEPS_HOST + (tune->umrddt ? TUNE_STEPS_CARD : 0)
+               + (tune->gpu ? TUNE_STEPS_GPU + (tune->umrddt ? TUNE_STEPS_GPUS : 0) : 0);
+    if (tune->plot) {
+        tune->of += 1 + (tune->umrddt ? 1 : 0) + (tune->gpu ? 1 : 0);
+    }
     mca_pml_umrddt_figures_default(&tune->figures);
     if (!tune->umrddt && 0 == tune->rank) {
         fprintf(stderr,
@@ -186,138 +221,43 @@ static void prepare(tune_t *tune, const options_t *options)
     }
 }
 
-/* now: which figures were measured by this run and are not the file's. */
-static void print_table(const tune_t *tune, const bool *now)
+/* All that there is time for. */
+static void measure(tune_t *tune)
 {
-    const bool *all = tune->measured.figure;
+    char mine[MCA_PML_UMRDDT_MODEL_TEXT], other[MCA_PML_UMRDDT_MODEL_TEXT];
+    MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_WAY_HOST];
 
-    printf(
-        "# us, and bytes a us (MB/s); *: measured now, +: before, by the file; else the default\n");
-#define PRINT_FIGURE(name, value, help)      \
-    printf("%c %-16s %12.3f  %s\n",          \
-           *now++ ? '*'                      \
-           : *all ? '+'                      \
-                  : ' ',                     \
-           #name, tune->figures.name, help); \
-    ++all;
-    MCA_PML_UMRDDT_FIGURES(PRINT_FIGURE)
-    printf("# by blocks of %13s %8s %8s %8s %8s %8s\n", "8", "64", "512", "4096", "32768",
-           "262144");
-#define PRINT_CURVE(name, help)                                 \
-    printf("%c %-16s", *now++ ? '*' : *all ? '+' : ' ', #name); \
-    ++all;                                                      \
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {     \
-        printf(" %8.0f", tune->figures.name[i]);                \
-    }                                                           \
-    printf("  %s\n", help);
-    MCA_PML_UMRDDT_CURVES(PRINT_CURVE)
-    fflush(stdout);
-}
-
-/* The directories above a file. */
-static void make_directories(const char *path)
-{
-    char *copy = strdup(path);
-
-    for (char *slash = NULL == copy ? NULL : strchr(copy + 1, '/'); NULL != slash;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void) mkdir(copy, 0777);
-        *slash = '/';
+    mca_pml_umrddt_model_hardware(mine);
+    memset(other, 0, sizeof(other));
+    MPI_Sendrecv(mine, sizeof(mine), MPI_CHAR, 1 - tune->rank, 0, other, sizeof(other), MPI_CHAR,
+                 1 - tune->rank, 0, comm, MPI_STATUS_IGNORE);
+    if (0 == tune->rank && 0 != strcmp(mine, other)) {
+        fprintf(
+            stderr,
+            "umrddt_tune: the two hosts differ: this one is %s; the other one is %s. What is "
+            "written is for machines like this one; begin with the other host for those like it\n",
+            mine, other);
     }
-    free(copy);
-}
-
-/* Where the file is, or is to be. @return false: there is no such place, which is told */
-static bool file_name(const options_t *options, const char *hardware, char *path, size_t room)
-{
-    if (NULL != options->output) {
-        if (room <= (size_t) snprintf(path, room, "%s", options->output)) {
-            bench_fatal("the file's name is too long");
-        }
-        return true;
+    tune_host(tune);
+    tune_card(tune);
+    tune_gpu(tune);
+    if (tune->plot) {
+        tune_host_points(tune);
+        tune_card_points(tune);
+        tune_gpu_points(tune);
     }
-    if (!mca_pml_umrddt_model_path(hardware, options->system, path, room)) {
-        fprintf(stderr, "umrddt_tune: neither XDG_CONFIG_HOME nor HOME is a directory: --output\n");
-        return false;
+    if (0 == tune->rank) {
+        fprintf(stderr, "umrddt_tune: %s after %.0f s\n",
+                tune_time_left_alone(tune) ? "done"
+                                           : "no more time: what is left is at its default",
+                bench_now() - tune->begin);
     }
-    return true;
-}
-
-/* Add what an earlier run has left in the file: that of two hosts to that of one, say. */
-static void add_file(tune_t *tune, const options_t *options, const char *path, const char *hardware)
-{
-    char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
-    mca_pml_umrddt_measured_t measured;
-    mca_pml_umrddt_figures_t figures;
-    mca_pml_umrddt_model_file_t result =
-        mca_pml_umrddt_model_read(path, hardware, &figures, &measured, wrong);
-
-    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result && measured.any && !options->any) {
-        result = MCA_PML_UMRDDT_MODEL_FILE_FOREIGN;
-        (void) snprintf(wrong, sizeof(wrong), "it is for any hardware (--any)");
-    }
-    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
-        mca_pml_umrddt_model_add(&tune->figures, &tune->measured, &figures, &measured);
-    } else if (MCA_PML_UMRDDT_MODEL_FILE_ABSENT != result) {
-        fprintf(stderr, "umrddt_tune: %s is not added to, but made anew: %s\n", path, wrong);
-    }
-}
-
-/* Write beside the file, and put it in its place: nobody reads half of one. */
-static int write_file(const tune_t *tune, const char *path, const char *hardware)
-{
-    char beside[1100];
-    FILE *file;
-
-    make_directories(path);
-    (void) snprintf(beside, sizeof(beside), "%s.%ld", path, (long) getpid());
-    file = fopen(beside, "we");
-    if (NULL == file
-        || 0 != mca_pml_umrddt_model_write(file, hardware, &tune->figures, &tune->measured)
-        || 0 != fclose(file) || 0 != rename(beside, path)) {
-        fprintf(stderr, "umrddt_tune: %s cannot be written: %s\n", path, strerror(errno));
-        (void) unlink(beside);
-        return 1;
-    }
-    fprintf(stderr, "umrddt_tune: written to %s\n", path);
-    return 0;
-}
-
-/* At the first process, when all is measured. @return the exit status */
-static int report(tune_t *tune, const options_t *options)
-{
-    const mca_pml_umrddt_measured_t measured = tune->measured;
-    const mca_pml_umrddt_figures_t figures = tune->figures;
-    char hardware[MCA_PML_UMRDDT_MODEL_TEXT], path[1024], when[64];
-    bool now[MCA_PML_UMRDDT_FIGURE_COUNT + MCA_PML_UMRDDT_CURVE_COUNT];
-    time_t seconds = time(NULL);
-    struct tm utc;
-    int i = 0;
-
-    (void) strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", gmtime_r(&seconds, &utc));
-    (void) snprintf(tune->near ? tune->measured.near : tune->measured.far,
-                    MCA_PML_UMRDDT_MODEL_NOTE, "umrddt_tune " UMRDDT_VERSION ", %s", when);
-    mca_pml_umrddt_model_hardware(hardware);
-    if (!options->dry && !file_name(options, hardware, path, sizeof(path))) {
-        return 1;
-    }
-    if (!options->dry && !options->fresh) {
-        add_file(tune, options, path, hardware);
-    }
-#define IS_NOW(name, ...)                                                              \
-    now[i] = measured.figure[i]                                                        \
-             && 0 == memcmp(&figures.name, &tune->figures.name, sizeof(figures.name)); \
-    ++i;
-    MCA_PML_UMRDDT_FIGURES(IS_NOW)
-    MCA_PML_UMRDDT_CURVES(IS_NOW)
-    print_table(tune, now);
-    return options->dry ? 0 : write_file(tune, path, options->any ? "any" : hardware);
 }
 
 int main(int argc, char **argv)
 {
-    options_t options = {.seconds = 100};
+    tune_options_t options = {.seconds = 100};
+    static tune_report_t report;
     static tune_t tune;
     const char *said = getenv("OMPI_COMM_WORLD_RANK");
     int size, status;
@@ -341,14 +281,13 @@ int main(int argc, char **argv)
         return 2;
     }
     prepare(&tune, &options);
-    tune_host(&tune);
-    tune_card(&tune);
-    tune_gpu(&tune);
-    status = 0;
-    if (0 == tune.rank) {
-        status = report(&tune, &options);
-    }
+    status = 0 == tune.rank && !tune_report_open(&options, &report) ? 1 : 0;
     MPI_Bcast(&status, 1, MPI_INT, 0, tune.comms[MCA_PML_UMRDDT_WAY_HOST]);
+    if (0 == status) {
+        measure(&tune);
+        status = 0 == tune.rank ? tune_report(&tune, &options, &report) : 0;
+        MPI_Bcast(&status, 1, MPI_INT, 0, tune.comms[MCA_PML_UMRDDT_WAY_HOST]);
+    }
     bench_pvars_close(&tune.pvars);
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
         MPI_Comm_free(&tune.comms[way]);

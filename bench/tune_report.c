@@ -1,0 +1,222 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/* What becomes of the figures: the table, the file, which earlier runs may have begun, and the
+ * pictures. At the first process. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tune.h"
+
+/* now: which figures were measured by this run and are not the file's. */
+static void print_table(const tune_t *tune, const bool *now)
+{
+    const bool *all = tune->measured.figure;
+
+    printf(
+        "# us, and bytes a us (MB/s); *: measured now, +: before, by the file; else the default\n");
+#define PRINT_FIGURE(name, value, help)      \
+    printf("%c %-16s %12.3f  %s\n",          \
+           *now++ ? '*'                      \
+           : *all ? '+'                      \
+                  : ' ',                     \
+           #name, tune->figures.name, help); \
+    ++all;
+    MCA_PML_UMRDDT_FIGURES(PRINT_FIGURE)
+    printf("# by blocks of %13s %8s %8s %8s %8s %8s\n", "8", "64", "512", "4096", "32768",
+           "262144");
+#define PRINT_CURVE(name, help)                                 \
+    printf("%c %-16s", *now++ ? '*' : *all ? '+' : ' ', #name); \
+    ++all;                                                      \
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {     \
+        printf(" %8.0f", tune->figures.name[i]);                \
+    }                                                           \
+    printf("  %s\n", help);
+    MCA_PML_UMRDDT_CURVES(PRINT_CURVE)
+    fflush(stdout);
+}
+
+/* The directories above a file. */
+static void make_directories(const char *path)
+{
+    char *copy = strdup(path);
+
+    for (char *slash = NULL == copy ? NULL : strchr(copy + 1, '/'); NULL != slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void) mkdir(copy, 0777);
+        *slash = '/';
+    }
+    free(copy);
+}
+
+/* Where the file is, or is to be. @return false: there is no such place, which is told */
+static bool file_name(const tune_options_t *options, tune_report_t *report)
+{
+    if (NULL == options->output
+        && !mca_pml_umrddt_model_path(report->hardware, options->system, report->path,
+                                      sizeof(report->path))) {
+        fprintf(stderr, "umrddt_tune: neither XDG_CONFIG_HOME nor HOME is a directory: --output\n");
+        return false;
+    }
+    if (NULL != options->output) {
+        (void) snprintf(report->path, sizeof(report->path), "%s", options->output);
+    }
+    return true;
+}
+
+/* A file beside @p path, which becomes it when it is whole: nobody reads half of one. @return NULL:
+ * it cannot be, which is told */
+static FILE *open_beside(const char *path, char beside[TUNE_PATH + 24])
+{
+    FILE *file = NULL;
+
+    (void) snprintf(beside, TUNE_PATH + 24, "%s.%ld", path, (long) getpid());
+    make_directories(path);
+    errno = ENAMETOOLONG;
+    if (TUNE_PATH - 1 > strlen(path)) {
+        file = fopen(beside, "we");
+    }
+    if (NULL == file) {
+        fprintf(stderr, "umrddt_tune: %s cannot be written: %s\n", path, strerror(errno));
+    }
+    return file;
+}
+
+/* Close it, and put it in its place if it is whole. @return 0, or 1, which is told */
+static int put_in_place(FILE *file, bool whole, const char *path, const char *beside)
+{
+    whole = 0 == fclose(file) && whole;
+    if (!whole || 0 != rename(beside, path)) {
+        fprintf(stderr, "umrddt_tune: %s cannot be written: %s\n", path, strerror(errno));
+        (void) unlink(beside);
+        return 1;
+    }
+    fprintf(stderr, "umrddt_tune: written to %s\n", path);
+    return 0;
+}
+
+/* That it can be written is better found before than after two minutes. */
+static bool can_write(const char *path)
+{
+    char beside[TUNE_PATH + 24];
+    struct stat status;
+    FILE *file;
+
+    if (0 == stat(path, &status) && S_ISDIR(status.st_mode)) {
+        fprintf(stderr, "umrddt_tune: %s cannot be written: %s\n", path, strerror(EISDIR));
+        return false;
+    }
+    file = open_beside(path, beside);
+    if (NULL == file) {
+        return false;
+    }
+    (void) fclose(file);
+    (void) unlink(beside);
+    return true;
+}
+
+bool tune_report_open(const tune_options_t *options, tune_report_t *report)
+{
+    mca_pml_umrddt_model_hardware(report->hardware);
+    return (options->dry || (file_name(options, report) && can_write(report->path)))
+           && (NULL == options->plot || can_write(options->plot));
+}
+
+/* Add what an earlier run has left in the file: that of two hosts to that of one, say. */
+static void add_file(tune_t *tune, const tune_options_t *options, const tune_report_t *report)
+{
+    char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
+    mca_pml_umrddt_measured_t measured;
+    mca_pml_umrddt_figures_t figures;
+    mca_pml_umrddt_model_file_t result =
+        mca_pml_umrddt_model_read(report->path, report->hardware, &figures, &measured, wrong);
+
+    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result && measured.any && !options->any) {
+        result = MCA_PML_UMRDDT_MODEL_FILE_FOREIGN;
+        (void) snprintf(wrong, sizeof(wrong), "it is for any hardware (--any)");
+    }
+    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
+        mca_pml_umrddt_model_add(&tune->figures, &tune->measured, &figures, &measured);
+    } else if (MCA_PML_UMRDDT_MODEL_FILE_ABSENT != result) {
+        fprintf(stderr, "umrddt_tune: %s is not added to, but made anew: %s\n", report->path,
+                wrong);
+    }
+}
+
+static int write_figures(const tune_t *tune, const char *path, const char *hardware)
+{
+    char beside[TUNE_PATH + 24];
+    FILE *file = open_beside(path, beside);
+
+    return NULL == file
+               ? 1
+               : put_in_place(
+                   file,
+                   0 == mca_pml_umrddt_model_write(file, hardware, &tune->figures, &tune->measured),
+                   path, beside);
+}
+
+static int write_plot(const tune_t *tune, const char *path, const char *hardware, const char *when)
+{
+    char beside[TUNE_PATH + 24], heading[MCA_PML_UMRDDT_MODEL_TEXT + MCA_PML_UMRDDT_MODEL_NOTE + 8];
+    FILE *file = open_beside(path, beside);
+    int result;
+
+    if (NULL == file) {
+        return 1;
+    }
+    (void) snprintf(heading, sizeof(heading), "%s (%s)", hardware, when);
+    result = tune_plot(file, tune, heading);
+    if (1 == result) {
+        fprintf(stderr, "umrddt_tune: nothing was measured, so there is nothing to draw\n");
+        (void) fclose(file);
+        (void) unlink(beside);
+        return 1;
+    }
+    return put_in_place(file, 0 == result, path, beside);
+}
+
+int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t *report)
+{
+    const mca_pml_umrddt_measured_t measured = tune->measured;
+    const mca_pml_umrddt_figures_t figures = tune->figures;
+    char when[64], *note = tune->near ? tune->measured.near : tune->measured.far;
+    bool now[MCA_PML_UMRDDT_FIGURE_COUNT + MCA_PML_UMRDDT_CURVE_COUNT];
+    time_t seconds = time(NULL);
+    struct tm utc;
+    int i = 0, status = 0;
+
+    (void) strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", gmtime_r(&seconds, &utc));
+    (void) snprintf(note, MCA_PML_UMRDDT_MODEL_NOTE, "umrddt_tune " UMRDDT_VERSION ", %s", when);
+    if (NULL != options->plot) {
+        /* by the figures of this run, whatever others the file has */
+        status = write_plot(tune, options->plot, report->hardware, note);
+    }
+    if (!options->dry && !options->fresh) {
+        add_file(tune, options, report);
+    }
+#define IS_NOW(name, ...)                                                              \
+    now[i] = measured.figure[i]                                                        \
+             && 0 == memcmp(&figures.name, &tune->figures.name, sizeof(figures.name)); \
+    ++i;
+    MCA_PML_UMRDDT_FIGURES(IS_NOW)
+    MCA_PML_UMRDDT_CURVES(IS_NOW)
+    print_table(tune, now);
+    if (!options->dry
+        && 0 != write_figures(tune, report->path, options->any ? "any" : report->hardware)) {
+        status = 1;
+    }
+    return status;
+}
