@@ -125,7 +125,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # All at once: nothing is measured.
 if wanted tests; then
     [ -n "$code" ] || step check_kernels 10 env -C "$gpu" "$tree/test/gpu/check_kernels"
-    for test in test_driver test_launch random_kernels test_engine test_imports test_imports_hostile test_staging; do
+    for test in test_driver test_launch random_kernels test_engine test_imports test_imports_forged test_imports_hostile test_staging; do
         [ -x "$gpu/$test" ] && step "$test" 90 "$gpu/$test" &
     done
     wait

@@ -57,7 +57,8 @@ static void check(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_export
     uint64_t low = fuzz_number(input, 8), high = fuzz_number(input, 8), address;
     int which = 0 == memcmp(said->handle, memory[0].export.handle, sizeof(said->handle)) ? 0 : 1;
 
-    FUZZ_CHECK(1 == said->kind && 0 == said->reserved && 0 != said->size && 0 != said->buffer_id);
+    FUZZ_CHECK(1 == said->kind && opal_umrddt_gpu_export_check(said) == said->check
+               && 0 != said->size && 0 != said->buffer_id);
     address = opal_umrddt_gpu_import_address(import, said->base, said->base + said->size);
     FUZZ_CHECK(0 != address);
     FUZZ_CHECK(0
@@ -83,12 +84,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     opal_umrddt_gpu_ipc_params(&bounds);
     for (int i = 0; i < 32 && 0 < input.left; ++i) {
         uint32_t at = fuzz_below(&input, IMPORTS), which = fuzz_byte(&input) & 1;
-        opal_umrddt_gpu_engine_t *engine = engines[fuzz_byte(&input) & 1];
+        uint8_t how = fuzz_byte(&input);
+        opal_umrddt_gpu_engine_t *engine = engines[how & 1];
         opal_umrddt_gpu_export_t said = memory[which].export;
         uint64_t peer = fuzz_below(&input, 3);
         int rc;
 
         fuzz_patch(&input, &said, sizeof(said));
+        if (0 == (how & 2)) {
+            said.check = opal_umrddt_gpu_export_check(&said);
+        }
         if (NULL != imports[at]) {
             opal_umrddt_gpu_import_release(imports[at]);
             imports[at] = NULL;

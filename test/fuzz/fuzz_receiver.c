@@ -372,6 +372,11 @@ static void tell(fuzz_bytes_t *input)
         break;
     }
     fuzz_patch(input, packet.bytes, length);
+    if (sizeof(packet.tell) <= length && 0 != (how & 0x60)
+        && 0 != (MCA_PML_UMRDDT_TELL_EXPORT & packet.tell.what)) {
+        /* by somebody who knows how */
+        packet.tell.export.check = opal_umrddt_gpu_export_check(&packet.tell.export);
+    }
     if (0 == fuzz_below(input, 8)) {
         length = fuzz_below(input, sizeof(packet.bytes));
     }

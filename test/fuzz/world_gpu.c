@@ -197,6 +197,8 @@ int __wrap_opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t pee
                                   const opal_umrddt_gpu_export_t *from,
                                   opal_umrddt_gpu_import_t **import)
 {
+    /* nothing is a handle that comes from another host */
+    FUZZ_CHECK(world.peer->same_host);
     if (0 < world.refuse_imports) {
         return 0 != (--world.refuse_imports & 1) ? OPAL_ERR_NOT_SUPPORTED
                                                  : OPAL_ERR_OUT_OF_RESOURCE;
@@ -212,6 +214,7 @@ mca_pml_umrddt_bells_t *__wrap_mca_pml_umrddt_bells_map(uint32_t pid, uint32_t f
 mca_pml_umrddt_bells_t *__wrap_mca_pml_umrddt_bells_map(uint32_t pid, uint32_t fd,
                                                         const uint8_t *cookie)
 {
+    FUZZ_CHECK(world.peer->same_host);
     return (uint32_t) getpid() == pid ? __real_mca_pml_umrddt_bells_map(pid, fd, cookie) : NULL;
 }
 

@@ -65,6 +65,7 @@ static opal_umrddt_gpu_import_t *import_of(uint64_t buffer_id)
     opal_umrddt_gpu_import_t *import = NULL;
 
     from.base = 1000 * buffer_id;
+    from.check = opal_umrddt_gpu_export_check(&from);
     CHECK(OPAL_SUCCESS == opal_umrddt_gpu_import(NULL, 3, &from, &import));
     return import;
 }

@@ -94,10 +94,11 @@ unsigned mca_pml_umrddt_choose(const mca_pml_umrddt_rts_t *rts,
                : MCA_PML_UMRDDT_BY_DIRECT;
 }
 
-bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts)
+bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts, const mca_pml_umrddt_peer_t *peer)
 {
-    /* one copy, and nothing to map in the steady state: no other way is cheaper */
-    return 0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes & mca_pml_umrddt.schemes);
+    /* one copy, and nothing to map in the steady state: no other way is cheaper. (Whatever a peer
+     * of another host says, its handles are none for this host's driver.) */
+    return 0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes & mca_pml_umrddt.schemes) && peer->same_host;
 }
 
 unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,

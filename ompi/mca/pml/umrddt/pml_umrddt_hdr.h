@@ -32,7 +32,7 @@
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
 /** First word of every header: "umrddt", the wire version, the kind. */
-#define MCA_PML_UMRDDT_WIRE_VERSION 8
+#define MCA_PML_UMRDDT_WIRE_VERSION 9
 #define MCA_PML_UMRDDT_MAGIC(kind) \
     (UINT64_C(0x756d726464740000) | ((uint64_t) MCA_PML_UMRDDT_WIRE_VERSION << 8) | (kind))
 

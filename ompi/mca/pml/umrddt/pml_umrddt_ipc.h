@@ -186,8 +186,9 @@ int mca_pml_umrddt_ipc_tell(mca_pml_umrddt_send_t *send, uint32_t what);
  * The receiver (pml_umrddt_ipc_recv.c, _ask.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** True if the message is to go this way: both sides can and may (pml_umrddt_choice.c). */
-bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts);
+/** True if the message is to go this way: both sides can and may, and are of one host
+ * (pml_umrddt_choice.c). */
+bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts, const mca_pml_umrddt_peer_t *peer);
 
 /** The record has been matched: nothing is held. */
 void mca_pml_umrddt_ipc_reset(mca_pml_umrddt_recv_t *recv);

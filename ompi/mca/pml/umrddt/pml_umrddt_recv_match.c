@@ -191,7 +191,7 @@ static void matched_event(void *owner)
             mca_pml_umrddt_recv_release(recv); /* what it has begun with */
         }
     }
-    if (sizeof(*rts) <= capacity && mca_pml_umrddt_ipc_chosen(rts)) {
+    if (sizeof(*rts) <= capacity && mca_pml_umrddt_ipc_chosen(rts, peer)) {
         mca_pml_umrddt_ipc_receive(recv);
         return;
     }

@@ -176,6 +176,7 @@ static CUresult describe(const opal_umrddt_gpu_driver_t *driver,
     (void) driver->cuCtxPopCurrent_v2(&before);
     if (CUDA_SUCCESS == rc) {
         memcpy(what->handle, &handle, sizeof(what->handle));
+        what->check = opal_umrddt_gpu_export_check(what);
     }
     return rc;
 }

@@ -268,10 +268,26 @@ static bool makes_sense(uint64_t peer, const opal_umrddt_gpu_export_t *from)
 {
     return OPAL_UMRDDT_GPU_ALL_PEERS != peer && 0 != from->buffer_id && 0 != from->base
            && 0 != from->size && from->size <= UINT64_MAX - from->base
-           && OPAL_UMRDDT_GPU_EXPORT_MEM_HANDLE == from->kind && 0 == from->reserved;
+           && OPAL_UMRDDT_GPU_EXPORT_MEM_HANDLE == from->kind
+           && opal_umrddt_gpu_export_check(from) == from->check;
 }
 
 /* ---- the interface ---- */
+
+/* FNV-1a: each step is a bijection, so that one byte that differs is never lost. */
+uint32_t opal_umrddt_gpu_export_check(const opal_umrddt_gpu_export_t *export)
+{
+    opal_umrddt_gpu_export_t copy = *export;
+    const unsigned char *bytes = (const unsigned char *) &copy;
+    uint32_t sum = UINT32_C(2166136261);
+    size_t i;
+
+    copy.check = 0;
+    for (i = 0; i < sizeof(copy); i++) {
+        sum = (sum ^ bytes[i]) * UINT32_C(16777619);
+    }
+    return sum;
+}
 
 void opal_umrddt_gpu_ipc_params(const opal_umrddt_gpu_ipc_params_t *params)
 {

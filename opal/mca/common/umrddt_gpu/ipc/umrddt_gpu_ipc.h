@@ -12,11 +12,12 @@
  * Memory of another process's device, mapped here by CUDA IPC.
  *
  * The owner *exports* the allocation that a buffer is in; the description travels in messages (it
- * is plain bytes, to be checked on receipt). The other process *imports* it: opens it, or finds
- * it open. Both sides keep what they did, bounded by opal_umrddt_gpu_ipc_params, and nothing is
- * found by an address alone: exports are known by BUFFER_ID, which the driver never gives
- * twice in a process, imports by (peer, BUFFER_ID). So freed memory, and other memory at the same
- * address, is never taken for what was there before.
+ * is plain bytes, to be checked on receipt: real drivers can be brought to crash by a handle that
+ * is not one, so what was damaged on its way does not reach them). The other process *imports* it:
+ * opens it, or finds it open. Both sides keep what they did, bounded by opal_umrddt_gpu_ipc_params,
+ * and nothing is found by an address alone: exports are known by BUFFER_ID, which the driver never
+ * gives twice in a process, imports by (peer, BUFFER_ID). So freed memory, and other memory at the
+ * same address, is never taken for what was there before.
  *
  * An open import holds the owner's memory after it was freed there. Therefore imports that nobody
  * uses are closed, the least recently used first, beyond the bounds; on opal_umrddt_gpu_ipc_forget;
@@ -44,11 +45,17 @@ typedef struct opal_umrddt_gpu_export_t {
     uint64_t base;      /**< its first address, in the owner */
     uint64_t size;      /**< bytes; not 0 */
     uint32_t kind;      /**< 1: cuIpcGetMemHandle's */
-    uint32_t reserved;  /**< 0 */
+    uint32_t check;     /**< opal_umrddt_gpu_export_check of all else */
     uint8_t uuid[16];   /**< of the device */
     uint8_t handle[64]; /**< CUipcMemHandle */
 } opal_umrddt_gpu_export_t;
 _Static_assert(112 == sizeof(opal_umrddt_gpu_export_t), "an export has no padding");
+
+/**
+ * What @p export's check has to be: every change of one byte of it changes this, and all but one in
+ * 2^32 of the others. It is there against what was damaged; who wants to deceive can compute it.
+ */
+uint32_t opal_umrddt_gpu_export_check(const opal_umrddt_gpu_export_t *export);
 
 /** An import that somebody uses. */
 typedef struct opal_umrddt_gpu_import_t opal_umrddt_gpu_import_t;
@@ -102,7 +109,7 @@ int opal_umrddt_gpu_import_find(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
 /**
  * Open an allocation of another process, or find it open.
  *
- * @param[in]  from    checked: kind, reserved, sizes, a device that is visible here
+ * @param[in]  from    checked: kind, check, sizes, a device that is visible here
  *
  * @retval OPAL_SUCCESS
  * @retval OPAL_ERR_BAD_PARAM        @p from makes no sense
