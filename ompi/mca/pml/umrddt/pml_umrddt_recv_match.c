@@ -93,7 +93,8 @@ static uint64_t *choose(mca_pml_umrddt_recv_t *recv)
         return &counters->fallback_registration;
     }
     recv->direct = MCA_PML_UMRDDT_BY_DIRECT == scheme && mca_pml_umrddt_recv_direct_possible(recv);
-    recv->way = recv->direct ? MCA_PML_UMRDDT_WAY_DIRECT : MCA_PML_UMRDDT_WAY_UMR;
+    /* (where it is not possible and there are no mkeys, that is what failed) */
+    recv->way = recv->direct || !umr ? MCA_PML_UMRDDT_WAY_DIRECT : MCA_PML_UMRDDT_WAY_UMR;
     if (recv->direct) {
         return NULL;
     }
