@@ -42,11 +42,6 @@ enum {
     ROUNDS = 400
 };
 
-static bool has(const char *word)
-{
-    return NULL != strstr(mpitest.mode, word);
-}
-
 /* Of rank 0 and 1. */
 static int sum(int one)
 {
@@ -82,7 +77,8 @@ static void whose(char *text, size_t room)
 /* This rank's end of messages that no other has been like. */
 static mpitest_message_t *end_new(long n)
 {
-    return exchange_end(BYTES + 16 * (int) n, has("gpu") && !has("init") ? GPU_DEVICE : GPU_HOST);
+    return exchange_end(BYTES + 16 * (int) n,
+                        mpitest_has("gpu") && !mpitest_has("init") ? GPU_DEVICE : GPU_HOST);
 }
 
 /* One message, while what the plan says fails; adds how it came to text. Without counters of umrddt
@@ -94,7 +90,7 @@ static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fai
     bool arrived = exchange(end, from, key, &seen);
 
     snprintf(text + strlen(text), room - strlen(text), " %d>%d %s", from, 1 - from, seen.way);
-    if (!arrived && (!may_fail || has("whole"))) {
+    if (!arrived && (!may_fail || mpitest_has("whole"))) {
         mpitest_fail(__FILE__, __LINE__, "a message failed:%s", text);
     }
     return arrived && 0 != strcmp(seen.way, "host");
@@ -175,30 +171,30 @@ int main(int argc, char **argv)
         mpitest_skip("nothing that fails on demand is there");
     }
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    if (has("gpu")) {
+    if (mpitest_has("gpu")) {
         gpu_begin_all();
-        hits = has("init") ? sum(exchange_plan(NULL, 0)) : hits;
+        hits = mpitest_has("init") ? sum(exchange_plan(NULL, 0)) : hits;
     }
     (void) pvars_open(); /* (none, if umrddt gave up) */
-    if (has("init")) {
+    if (mpitest_has("init")) {
         (void) exchange_plan("", 0);
         say(NULL == begin ? "" : begin, hits, 0, text);
-    } else if (has("first")) {
+    } else if (mpitest_has("first")) {
         CHECK(NULL != plan);
-        if (has("warm")) {
+        if (mpitest_has("warm")) {
             (void) behind(3);
         }
         hits = round_trip(0, plan, text, sizeof(text));
         say(plan, hits, 0, text);
         (void) exchange_plan("", 0);
-    } else if (has("again")) {
+    } else if (mpitest_has("again")) {
         CHECK(NULL != plan);
         again(plan);
     }
-    CHECK(0 < all_hits || !has("hit"));
+    CHECK(0 < all_hits || !mpitest_has("hit"));
     (void) behind(1);
     (void) behind(1000);
-    if (has("end")) {
+    if (mpitest_has("end")) {
         CHECK(NULL != plan);
         pvars_close();
         pvars_close(); /* what mpitest_init has opened keeps the components, too */

@@ -235,7 +235,7 @@ static void one(way_t way, uint64_t *state)
     }
     room = room < bytes ? room : bytes - 1;
     if (WAY_IMRECV == way && mpitest_host_is("ucx")
-        && (MPITEST_CONTIGUOUS == kinds[0] || 4096 > bytes || !strstr(mpitest.mode, "taken"))) {
+        && (MPITEST_CONTIGUOUS == kinds[0] || 4096 > bytes || !mpitest_has("taken"))) {
         way = WAY_MRECV; /* pml/ucx of Open MPI 4.1.4 alone dies in the handler of an Imrecv */
     }
     if (mpitest.verbose && mpitest.rank == to) {

@@ -32,11 +32,6 @@
 
 #define BYTES 60000
 
-static bool has(const char *word)
-{
-    return NULL != strstr(mpitest.mode, word);
-}
-
 /* One message; adds how it came to text. @return false: it failed */
 static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fail, char *text,
                     size_t room)
@@ -80,25 +75,25 @@ int main(int argc, char **argv)
     }
     pvars_read(&none);
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    if (has("gpu")) {
+    if (mpitest_has("gpu")) {
         gpu_begin_all();
     }
     if (0 > exchange_plan("", 0)) {
         mpitest_skip("only the software card and the software GPUs fail on demand");
     }
-    end = exchange_end(BYTES, has("gpu") ? GPU_DEVICE : GPU_HOST);
-    if (has("again")) {
+    end = exchange_end(BYTES, mpitest_has("gpu") ? GPU_DEVICE : GPU_HOST);
+    if (mpitest_has("again")) {
         messages(end, 3, 7, false, rest, sizeof(rest));
     }
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     (void) exchange_plan(plan, 0);
-    messages(end, mpitest.ops, mpitest.seed, has("error"), text, sizeof(text));
+    messages(end, mpitest.ops, mpitest.seed, mpitest_has("error"), text, sizeof(text));
     (void) exchange_plan("", 0);
     if (0 == mpitest.rank) {
         printf("faulted: %s, %s:%s\n", plan, mpitest.mode, text);
         fflush(stdout);
     }
-    if (has("error")) {
+    if (mpitest_has("error")) {
         end = exchange_end(BYTES, GPU_HOST); /* (the other one cannot even be freed) */
     }
     messages(end, 3, 3, false, rest, sizeof(rest));

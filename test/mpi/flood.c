@@ -22,7 +22,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static int bytes_of(uint64_t seed, int i)
 {
@@ -54,9 +53,9 @@ int main(int argc, char **argv)
     if (2 > mpitest.size) {
         mpitest_skip("needs two ranks");
     }
-    reverse = NULL != strstr(mpitest.mode, "reverse");
-    late = NULL != strstr(mpitest.mode, "late");
-    ends = NULL != strstr(mpitest.mode, "ends");
+    reverse = mpitest_has("reverse");
+    late = mpitest_has("late");
+    ends = mpitest_has("ends");
     have_pvars = pvars_open();
     pvars_read(&before);
     n = (int) mpitest.ops;
@@ -122,7 +121,7 @@ int main(int argc, char **argv)
     if (0 == mpitest.rank && 0 < have_pvars) {
         pvars_print("flood, all ranks", &all);
     }
-    if (NULL != strstr(mpitest.mode, "umr")) {
+    if (mpitest_has("umr")) {
         CHECK(0 < all.value[PVARS_TAKEN_SENDS]);
         CHECK_INT(all.value[PVARS_TAKEN_SENDS], all.value[PVARS_TAKEN_RECVS]);
         CHECK_INT(all.value[PVARS_FALLBACK_SENDS], 0);

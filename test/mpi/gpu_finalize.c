@@ -31,14 +31,9 @@
 
 static bool has_gpu;
 
-static bool has(const char *word)
-{
-    return NULL != strstr(mpitest.mode, word);
-}
-
 static bool keeps_memory(void)
 {
-    return has("leave");
+    return mpitest_has("leave");
 }
 
 /* One message each way with the other rank of the pair, in memory of @p device here. */
@@ -60,7 +55,7 @@ static void exchange(int which, int device, gpu_kind_t kind, uint64_t salt)
     in = mpitest_buffer_of(shape->recv.map, kind);
     mpitest_fill(out, key + (uint64_t) mpitest.rank);
     if (has_gpu) {
-        GPU_OK(gpu.cuCtxSetCurrent(has("bare") ? NULL : gpu_context(was)));
+        GPU_OK(gpu.cuCtxSetCurrent(mpitest_has("bare") ? NULL : gpu_context(was)));
         GPU_OK(gpu.cuCtxGetCurrent(&before));
     }
     MPI_OK(MPI_Irecv(in->addr, shape->recv.count, shape->recv.type, peer, which, MPI_COMM_WORLD,
@@ -92,7 +87,7 @@ static void messages(gpu_kind_t kind, uint64_t salt)
     int devices = 0 < gpu_device_count() ? gpu_device_count() : 1;
 
     for (which = 0; which < count; which += 4) {
-        device = has("devices") ? (device + 1) % devices : gpu_device();
+        device = mpitest_has("devices") ? (device + 1) % devices : gpu_device();
         exchange(which, device, kind, salt);
     }
 }
@@ -101,7 +96,7 @@ static void begin(void)
 {
     int device;
 
-    for (device = 0; has("own") && device < gpu_device_count(); ++device) {
+    for (device = 0; mpitest_has("own") && device < gpu_device_count(); ++device) {
         CUdevice handle;
         CUcontext ctx;
 
@@ -121,7 +116,7 @@ static void end(void)
         CUdevice handle;
 
         GPU_OK(gpu.cuDeviceGet(&handle, device));
-        if (has("own")) {
+        if (mpitest_has("own")) {
             GPU_OK(gpu.cuCtxDestroy_v2(gpu_context(device)));
         } else {
             GPU_OK(gpu.cuDevicePrimaryCtxReset_v2(handle));
@@ -146,7 +141,7 @@ static void take_gpus(void)
     const char *why = NULL;
     int lacks, lacking = 0;
 
-    has_gpu = !(has("half") && 0 == mpitest.rank % 2);
+    has_gpu = !(mpitest_has("half") && 0 == mpitest.rank % 2);
     if (has_gpu) {
         why = gpu_begin(mpitest.rank);
     }
@@ -174,7 +169,7 @@ int main(int argc, char **argv)
         messages(GPU_HOST, 1);
     }
     take_gpus();
-    turns = has("again") ? 2 : 1;
+    turns = mpitest_has("again") ? 2 : 1;
     for (turn = 0; turn < turns; ++turn) {
         if (has_gpu) {
             begin();
@@ -183,7 +178,7 @@ int main(int argc, char **argv)
         messages(GPU_HOST, 3 + 10 * (uint64_t) turn);
         messages(GPU_DEVICE, 4 + 10 * (uint64_t) turn);
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
-        if (has_gpu && (has("destroy") || has("leave") || has("again"))) {
+        if (has_gpu && (mpitest_has("destroy") || mpitest_has("leave") || mpitest_has("again"))) {
             end();
         }
     }

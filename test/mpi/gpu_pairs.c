@@ -252,8 +252,7 @@ static void one(const gpu_shape_t *shape, gpu_kind_t from, gpu_kind_t to, way_t 
 
 static bool wanted(const char *part)
 {
-    return '\0' == *mpitest.mode || 0 == strcmp(mpitest.mode, "host")
-           || NULL != strstr(mpitest.mode, part);
+    return '\0' == *mpitest.mode || 0 == strcmp(mpitest.mode, "host") || mpitest_has(part);
 }
 
 /* Every shape that is fixed between every two kinds; the ways take turns. */

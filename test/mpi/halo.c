@@ -135,7 +135,7 @@ static void run(MPI_Comm grid, const int dims[3], const int coords[3], int radiu
     MPI_Datatype out[6], in[6];
     MPI_Request requests[2][12];
     int neighbours[6], d, side, x, y, z, step, i;
-    bool persistent = NULL != strstr(mpitest.mode, "persistent");
+    bool persistent = mpitest_has("persistent");
     box_t box = {.radius = radius}, whole = {.radius = radius};
     double *memory[2];
 

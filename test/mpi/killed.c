@@ -56,11 +56,6 @@ enum {
 static volatile sig_atomic_t asked; /* mpirun wants this process to end */
 static int victim, survivor;
 
-static bool has(const char *word)
-{
-    return NULL != strstr(mpitest.mode, word);
-}
-
 static void on_term(int signal_number)
 {
     asked = signal_number;
@@ -140,7 +135,7 @@ static bool survive(pid_t peer, mpitest_message_t *out, mpitest_message_t *in, u
 {
     MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     const char *what[3] = {"pending", "pending", "pending"};
-    bool late = has("early"), gone = false;
+    bool late = mpitest_has("early"), gone = false;
     char lives = 0;
     long begin = now(), death = 0;
     int open = 0;
@@ -194,14 +189,14 @@ static void suffer(mpitest_message_t *out, mpitest_message_t *in, uint64_t key)
     MPI_Request requests[2];
     char lives = 1;
 
-    if (has("plan")) {
+    if (mpitest_has("plan")) {
         (void) exchange_plan(getenv("UMRDDT_TEST_FAULTS"), 1);
         MPI_OK(MPI_Irecv(in->addr, 1, in->type, survivor, 1, MPI_COMM_WORLD, &requests[0]));
     }
-    if (!has("silent")) {
+    if (!mpitest_has("silent")) {
         MPI_OK(MPI_Isend(out->addr, 1, out->type, survivor, 1, MPI_COMM_WORLD, &requests[1]));
     }
-    if (!has("plan")) {
+    if (!mpitest_has("plan")) {
         /* (what was sent is there: nobody answers it) */
         raise(SIGKILL);
     }
@@ -224,16 +219,16 @@ int main(int argc, char **argv)
     if (PVARS_MAX != pvars_open()) {
         mpitest_skip("umrddt is not there");
     }
-    if (has("gpu")) {
+    if (mpitest_has("gpu")) {
         gpu_begin_all();
         kind = GPU_DEVICE;
     }
-    if (has("plan") && 0 > exchange_plan("", 0)) {
+    if (mpitest_has("plan") && 0 > exchange_plan("", 0)) {
         mpitest_skip("only the software card and the software GPUs fail on demand");
     }
     signal(SIGTERM, on_term);
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    victim = has("second");
+    victim = mpitest_has("second");
     survivor = 1 - victim;
     key = mpitest.seed;
     out = exchange_end(BYTES, kind);
@@ -242,10 +237,10 @@ int main(int argc, char **argv)
     MPI_OK(MPI_Allgather(&pid, 1, MPI_LONG, pids, 1, MPI_LONG, MPI_COMM_WORLD));
     MPI_OK(MPI_Comm_split(MPI_COMM_WORLD, mpitest.rank == victim, mpitest.rank, &healthy));
     MPI_OK(MPI_Comm_split(MPI_COMM_WORLD, 2 == mpitest.rank, mpitest.rank, &pair));
-    if (has("again") && 2 > mpitest.rank) {
+    if (mpitest_has("again") && 2 > mpitest.rank) {
         between(pair, kept, key + 50);
     }
-    if (has("again") && has("others") && victim != mpitest.rank) {
+    if (mpitest_has("again") && mpitest_has("others") && victim != mpitest.rank) {
         between(healthy, kept, key + 60);
     }
     mpitest_fill(kept->buffer, key + 70);
@@ -260,7 +255,7 @@ int main(int argc, char **argv)
             mpitest_sleep(LOOK);
         }
         VERIFY(kept->buffer, key + 70, kept->bytes);
-        if (has("others")) {
+        if (mpitest_has("others")) {
             pvars_t before, after, sent;
 
             pvars_read(&before);

@@ -358,7 +358,7 @@ void mpitest_run(const mpitest_part_t *parts)
             uint64_t state = mpitest_mix(mpitest.seed, (uint64_t) step, 11);
 
             mpitest.step = step;
-            if ('\0' != *mpitest.mode && NULL == strstr(mpitest.mode, part->name)) {
+            if ('\0' != *mpitest.mode && !mpitest_has(part->name)) {
                 continue;
             }
             if (mpitest.verbose && 0 == mpitest.rank) {
@@ -379,6 +379,11 @@ int mpitest_right(void)
 int mpitest_left(void)
 {
     return (mpitest.rank + mpitest.size - 1) % mpitest.size;
+}
+
+bool mpitest_has(const char *word)
+{
+    return NULL != strstr(mpitest.mode, word);
 }
 
 bool mpitest_host_is(const char *name)

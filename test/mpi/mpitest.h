@@ -135,6 +135,9 @@ int mpitest_left(void);
 /** The kind of memory of the next buffer: of those in UMRDDT_TEST_MEMORY, or GPU_HOST. */
 gpu_kind_t mpitest_memory(void);
 
+/** True if @p word is part of --mode. */
+bool mpitest_has(const char *word);
+
 /** True if the host PML of this run, by UMRDDT_TEST_HOST, is @p name. */
 bool mpitest_host_is(const char *name);
 

@@ -178,10 +178,10 @@ int main(int argc, char **argv)
     if (2 != mpitest.size) {
         mpitest_skip("needs two ranks");
     }
-    check = UMRDDT_ENABLE_DEBUG || NULL != strstr(mpitest.mode, "check");
-    late = NULL != strstr(mpitest.mode, "late");
+    check = UMRDDT_ENABLE_DEBUG || mpitest_has("check");
+    late = mpitest_has("late");
     have = PVARS_MAX == pvars_open() && 0 < pvars_parameter("pml_umrddt_min_size", 0)
-           && NULL == strstr(mpitest.mode, "nocard");
+           && !mpitest_has("nocard");
     for (i = 0; i < sizeof(values) / sizeof(values[0]); ++i) {
         one_case(SOURCE_DUP, values[i]);
         one_case(SOURCE_SET, values[i]);

@@ -21,7 +21,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "bycard.h"
 #include "exchange.h"
@@ -31,11 +30,6 @@ enum {
     FLIGHT = 8
 };
 
-static bool has(const char *word)
-{
-    return NULL != strstr(mpitest.mode, word);
-}
-
 /* On both sides: queue pairs to each other made anew; those of mappings; or of both kinds. */
 static uint64_t rebuilt(void)
 {
@@ -43,8 +37,8 @@ static uint64_t rebuilt(void)
     pvars_t values;
 
     pvars_read(&values);
-    mine = values.value[has("maps") ? PVARS_MAPS_REBUILT : PVARS_ENDPOINTS_REBUILT]
-           + (has("flight") ? values.value[PVARS_MAPS_REBUILT] : 0);
+    mine = values.value[mpitest_has("maps") ? PVARS_MAPS_REBUILT : PVARS_ENDPOINTS_REBUILT]
+           + (mpitest_has("flight") ? values.value[PVARS_MAPS_REBUILT] : 0);
     MPI_OK(MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD));
     return all;
 }
@@ -153,8 +147,8 @@ static void lasting(const char *plan, const bycard_t *pair)
     }
     pvars_read(&after);
     CHECK_INT(rebuilt(), times);
-    CHECK(has("never") ? 0 == times : 0 < times && 2 * 2 * 2 >= times);
-    if (!has("maps")) {
+    CHECK(mpitest_has("never") ? 0 == times : 0 < times && 2 * 2 * 2 >= times);
+    if (!mpitest_has("maps")) {
         CHECK_INT(after.value[PVARS_TAKEN_SENDS], before.value[PVARS_TAKEN_SENDS]);
     }
     (void) exchange_plan("", 0);
@@ -176,9 +170,9 @@ int main(int argc, char **argv)
     pair.peer = 1 - mpitest.rank;
     pair.side = mpitest.rank;
     pair.end = bycard_end(pair.side);
-    if (has("flight")) {
+    if (mpitest_has("flight")) {
         flight(plan);
-    } else if (has("lasting") || has("never")) {
+    } else if (mpitest_has("lasting") || mpitest_has("never")) {
         lasting(plan, &pair);
     } else {
         rounds(plan, &pair);

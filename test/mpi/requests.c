@@ -504,7 +504,7 @@ int main(int argc, char **argv)
             bool sender = (0 == mpitest.rank % 2) == (0 == mpitest_random(&state) % 2);
 
             mpitest.step = op * count + i;
-            if ('\0' != *mpitest.mode && NULL == strstr(mpitest.mode, parts[i].name)) {
+            if ('\0' != *mpitest.mode && !mpitest_has(parts[i].name)) {
                 continue;
             }
             if (mpitest.verbose) {

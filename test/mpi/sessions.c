@@ -192,7 +192,7 @@ int main(int argc, char **argv)
     two = begin("two");
     use(&two, 11);
     use(&one, 21);
-    if (NULL != strstr(mpitest.mode, "world")) {
+    if (mpitest_has("world")) {
         MPI_OK(MPI_Init(&argc, &argv));
         mpitest.step = 3;
         exchange(MPI_COMM_WORLD, 31);
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
     end(&two);
 
     /* All of MPI was gone, and comes again. */
-    if (NULL != strstr(mpitest.mode, "again")) {
+    if (mpitest_has("again")) {
         mpitest.step = 5;
         one = begin("three");
         (void) pvars_open();

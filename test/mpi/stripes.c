@@ -267,7 +267,7 @@ static void broken(uint64_t *state)
 {
     pair_t pair = side(MPITEST_COARSE, MPITEST_FINE, LARGE, *state);
     uint64_t before[PVARS_CARDS], since[PVARS_CARDS], striped;
-    bool deaf = NULL != strstr(mpitest.mode, "deaf");
+    bool deaf = mpitest_has("deaf");
     pvars_t first, now, all;
     int i;
 

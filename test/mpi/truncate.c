@@ -52,11 +52,6 @@ static const char *const send_names[SEND_MAX] = {"send", "ssend", "isend", "isse
 static MPI_Comm comm;
 static long undelivered;
 
-static bool has_mode(const char *word)
-{
-    return NULL != strstr(mpitest.mode, word);
-}
-
 /*
  * Open MPI 4.1.4 alone fails in two of the cases, and nothing of ours is in their path as long as
  * the message is left to the host:
@@ -73,7 +68,7 @@ static void avoid_host_defects(mpitest_kind_t kind, int *bytes, receive_way_t *w
         *bytes = 2000;
     }
     if (RECEIVE_IMRECV == *way && NULL != host && 0 == strcmp(host, "ucx")
-        && !(has_mode("taken") && MPITEST_CONTIGUOUS != kind && 4096 <= *bytes)) {
+        && !(mpitest_has("taken") && MPITEST_CONTIGUOUS != kind && 4096 <= *bytes)) {
         *way = RECEIVE_MRECV;
     }
 }
@@ -216,7 +211,7 @@ static void one_case(mpitest_kind_t send_kind, int bytes, mpitest_kind_t receive
         CHECK_INT(count, bytes);
         if (!VERIFY_TRUNCATED(message->buffer, key, room)) {
             ++undelivered;
-            if (has_mode("strict")) {
+            if (mpitest_has("strict")) {
                 mpitest_fail(__FILE__, __LINE__,
                              "%s of %d bytes by %s into %s of %d by %s: not all delivered",
                              mpitest_kind_name(send_kind), bytes, send_names[send_way],

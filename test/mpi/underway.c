@@ -58,11 +58,6 @@ static const phase_t phases[] = {
 
 #define PHASES ((long) (sizeof(phases) / sizeof(phases[0])))
 
-static bool has(const char *word)
-{
-    return NULL != strstr(mpitest.mode, word);
-}
-
 static uint64_t counter(pvars_index_t index)
 {
     pvars_t values;
@@ -329,12 +324,12 @@ int main(int argc, char **argv)
     if (NULL == exchange_function(NULL, "umrddt_sim_faults")) {
         mpitest_skip("only the software card fails on demand");
     }
-    if (has("finalize")) {
+    if (mpitest_has("finalize")) {
         CHECK_INT(mpitest.size % 2, 0);
         return leave();
     }
     CHECK_INT(mpitest.size, 2);
-    if (has("disconnect")) {
+    if (mpitest_has("disconnect")) {
         disconnect();
     } else {
         bycard_t pair = {.comm = MPI_COMM_WORLD, .peer = 1 - mpitest.rank, .side = mpitest.rank};

@@ -266,9 +266,9 @@ void soak_leak(void)
 {
     static char *volatile lost;
 
-    if (NULL != strstr(mpitest.mode, "leak-descriptor")) {
+    if (mpitest_has("leak-descriptor")) {
         CHECK(0 <= dup(0));
-    } else if (NULL != strstr(mpitest.mode, "leak-memory")) {
+    } else if (mpitest_has("leak-memory")) {
         lost = malloc(128 << 10);
         CHECK(NULL != lost);
         lost[0] = 1;

@@ -22,7 +22,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     SLOTS = 40,
@@ -119,7 +118,7 @@ static void exchange(slot_t *slot, int tag)
 
 static void cycle(typegen_rng_t *rng)
 {
-    int count = NULL != strstr(mpitest.mode, "short") ? MESSAGES_SHORT : MESSAGES;
+    int count = mpitest_has("short") ? MESSAGES_SHORT : MESSAGES;
 
     for (int i = 0; i < SLOTS; ++i) {
         make(&slots[i], rng);
