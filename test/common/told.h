@@ -31,6 +31,21 @@ static inline bool told(const char *wrong, const char *words)
     return false;
 }
 
+/* With what follows the words done to a thing, what FOUND says is wrong with it begins with the
+ * words; before, nothing is. */
+#define BROKEN(FOUND, WORDS, ...)              \
+    do {                                       \
+        const char *wrong_ = (FOUND);          \
+                                               \
+        if (NULL != wrong_) {                  \
+            printf("too early: %s\n", wrong_); \
+        }                                      \
+        CHECK(NULL == wrong_);                 \
+        __VA_ARGS__;                           \
+        wrong_ = (FOUND);                      \
+        CHECK(told(wrong_, WORDS));            \
+    } while (0)
+
 /* This ends a process by SIGABRT; what it said before is the caller's to judge. */
 static inline void told_by_abort(void (*run)(void), char *said, size_t size)
 {

@@ -17,11 +17,11 @@
 #include <unistd.h>
 
 #include "opal/runtime/opal.h"
-#include "opal/runtime/opal_progress.h"
 
 #include "pml_umrddt_check.h"
 #include "pml_umrddt_pack_chunks.h"
 
+#include "../common/look.h"
 #include "../common/told.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
@@ -55,17 +55,6 @@ const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t
 const char *opal_umrddt_gpu_ipc_check(void)
 {
     return gpu_wrong;
-}
-
-/* Who looks is called by nobody but this program. */
-int __wrap_opal_progress_register(opal_progress_callback_t callback);
-
-static opal_progress_callback_t look;
-
-int __wrap_opal_progress_register(opal_progress_callback_t callback)
-{
-    look = callback;
-    return OPAL_SUCCESS;
 }
 
 /* ---- a state ---- */
@@ -193,19 +182,12 @@ static void unmake(void)
 }
 
 /* That it is right; then, with this done to it, what is wrong with it begins with these words. */
-#define BREAKS(WORDS, ...)                           \
-    do {                                             \
-        const char *wrong;                           \
-                                                     \
-        make();                                      \
-        CHECK(NULL == mca_pml_umrddt_state_check()); \
-        __VA_ARGS__;                                 \
-        wrong = mca_pml_umrddt_state_check();        \
-        if (!told(wrong, WORDS)) {                   \
-            CHECK(!"told by its name");              \
-        }                                            \
-        peer_wrong = gpu_wrong = NULL;               \
-        unmake();                                    \
+#define BREAKS(WORDS, ...)                                        \
+    do {                                                          \
+        make();                                                   \
+        BROKEN(mca_pml_umrddt_state_check(), WORDS, __VA_ARGS__); \
+        peer_wrong = gpu_wrong = NULL;                            \
+        unmake();                                                 \
     } while (0)
 
 static void lists(void)
