@@ -61,9 +61,9 @@ static const pattern_t patterns[] = {
 };
 #define PATTERNS (sizeof(patterns) / sizeof(patterns[0]))
 
-/* One message of a round, and the one that comes from the same side. */
+/* One message of a round, and one that comes: from the same side, but in a ring. */
 typedef struct message_t {
-    int peer;
+    int to, from;
     MPI_Datatype send, recv;
     int send_count, recv_count;
     size_t send_at, recv_at; /* words from the array's begin, of what MPI is given */
@@ -187,7 +187,7 @@ static void open_grid(job_t *job)
         if (0 == far || (1 < far && !p->diagonal) || (2 == p->directions && 0 != step[0])) {
             continue;
         }
-        message->peer = neighbour(job, step);
+        message->to = message->from = neighbour(job, step);
         message->send_tag = code;
         message->recv_tag = MOST - 1 - code; /* what goes the other way there */
         message->recv = region(job, step, false, &message->bytes, &message->pieces);
@@ -233,6 +233,12 @@ static void expect_grid(const job_t *job, int iteration, uint64_t *words, bool a
  * Bodies: as many for each rank (struct), or this rank's, and what came from the left and the right
  * ---------------------------------------------------------------------------------------------- */
 
+/* All bodies go to all ranks; else some to the neighbours. */
+static bool is_ring(const pattern_t *pattern)
+{
+    return 0 == pattern->directions && 0 == pattern->fields;
+}
+
 static MPI_Datatype body_type(void)
 {
     const int lengths[2] = {3, 1};
@@ -248,7 +254,7 @@ static MPI_Datatype body_type(void)
 
 static void open_bodies(job_t *job)
 {
-    const bool listed = 0 < job->pattern->fields;
+    const bool listed = !is_ring(job->pattern);
     const int right = (job->rank + 1) % job->size, left = (job->rank + job->size - 1) % job->size;
     const size_t block = (size_t) BODY * (size_t) job->side;
     uint64_t seed = 77;
@@ -264,7 +270,8 @@ static void open_bodies(job_t *job)
     for (int i = 0; i < job->count; ++i) {
         message_t *message = &job->messages[i];
 
-        message->peer = 0 == i ? right : left;
+        message->to = 0 == i ? right : left;
+        message->from = listed ? message->to : left;
         message->send_tag = i;
         message->recv_tag = listed ? 1 - i : i;
         message->send_count = message->recv_count = listed ? 1 : job->side;
@@ -290,12 +297,11 @@ static void turn_ring(job_t *job, int round)
 
     job->messages[0].send_at = block * (size_t) out;
     job->messages[0].recv_at = block * (size_t) ((out + job->size - 1) % job->size);
-    job->messages[0].peer = (job->rank + 1) % job->size;
 }
 
 static void expect_bodies(const job_t *job, int iteration, uint64_t *words, bool after)
 {
-    const bool listed = 0 < job->pattern->fields;
+    const bool listed = !is_ring(job->pattern);
     const size_t block = (size_t) BODY * (size_t) job->side;
     const int blocks = listed ? 3 : job->size;
 
@@ -342,24 +348,22 @@ static void exchange(job_t *job)
 {
     char *array = (char *) (NULL == job->gpu ? job->array : job->gpu);
     MPI_Request requests[2 * MOST];
-    const bool ring = 0 == job->pattern->directions && 1 == job->count;
 
     for (int round = 0; round < job->rounds; ++round) {
-        if (ring) {
+        if (is_ring(job->pattern)) {
             turn_ring(job, round);
         }
         for (int i = 0; i < job->count; ++i) {
             const message_t *message = &job->messages[i];
-            const int from = ring ? (job->rank + job->size - 1) % job->size : message->peer;
 
-            MPI_Irecv(array + 8 * message->recv_at, message->recv_count, message->recv, from,
-                      message->recv_tag, job->comm, &requests[i]);
+            MPI_Irecv(array + 8 * message->recv_at, message->recv_count, message->recv,
+                      message->from, message->recv_tag, job->comm, &requests[i]);
         }
         for (int i = 0; i < job->count; ++i) {
             const message_t *message = &job->messages[i];
 
-            MPI_Isend(array + 8 * message->send_at, message->send_count, message->send,
-                      message->peer, message->send_tag, job->comm, &requests[job->count + i]);
+            MPI_Isend(array + 8 * message->send_at, message->send_count, message->send, message->to,
+                      message->send_tag, job->comm, &requests[job->count + i]);
         }
         MPI_Waitall(2 * job->count, requests, MPI_STATUSES_IGNORE);
     }
@@ -430,7 +434,7 @@ static void print_row(const job_t *job, int iterations, const uint64_t *counted,
     for (int i = 0; i < job->count; ++i) {
         const message_t *message = &job->messages[i];
 
-        if (message->peer != job->rank) {
+        if (message->to != job->rank) {
             mine[0] += (uint64_t) job->rounds;
             mine[1] += (uint64_t) job->rounds * message->bytes;
             mine[2] += (uint64_t) job->rounds * message->pieces;
