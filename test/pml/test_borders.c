@@ -1,0 +1,316 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * The borders between each two schemes that can meet: for each pair a machine where they are as
+ * quick at a size, a number of pieces, a length of blocks or a number of uses that arithmetic by
+ * hand gives; on either side of it the right one is chosen. Another file of figures moves the
+ * border as far as its figure was changed, and with it the choice of a message.
+ *
+ * Which can meet is what a sender may offer (mca_pml_umrddt_pairs_offered): CUDA IPC or the card,
+ * with packed ways beside either; and the host PML with all.
+ */
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "../common/check.h"
+#include "pml_umrddt_model.h"
+
+#define BIT(way) (1u << (way))
+#define IPC      MCA_PML_UMRDDT_WAY_IPC
+#define UMR      MCA_PML_UMRDDT_WAY_UMR
+#define DIRECT   MCA_PML_UMRDDT_WAY_DIRECT
+#define GDR      MCA_PML_UMRDDT_WAY_PACK_GDR
+#define STAGED   MCA_PML_UMRDDT_WAY_PACK_STAGED
+#define PACKED   MCA_PML_UMRDDT_WAY_PACK_HOST
+#define HOST     MCA_PML_UMRDDT_WAY_HOST
+
+/* What lies between the two. */
+typedef enum axis_t {
+    BYTES,  /* of a message of 10 pieces */
+    PIECES, /* of 1000 bytes each side; of the receiver alone: WRITES */
+    WRITES,
+    BLOCKS, /* bytes of each, of a message of 1 MiB */
+    USES    /* of a message of 10000 bytes */
+} axis_t;
+
+/* A figure of a machine where all else takes nothing. */
+typedef struct set_t {
+    size_t offset; /* in the figures; a curve's first value, and all of them are the same */
+    bool curve;
+    double value;
+} set_t;
+
+#define FIGURE(name, value)                                    \
+    {                                                          \
+        offsetof(mca_pml_umrddt_figures_t, name), false, value \
+    }
+#define CURVE(name, value)                                    \
+    {                                                         \
+        offsetof(mca_pml_umrddt_figures_t, name), true, value \
+    }
+#define SETS 5
+
+typedef struct border_t {
+    mca_pml_umrddt_way_t below, above; /* the border, which wins */
+    axis_t axis;
+    bool gpu; /* both sides */
+    double at;
+    double moves; /* twice the first figure's value moves it so many times as far */
+    double chunk; /* of a packed message; 0: all in one */
+    set_t sets[SETS];
+} border_t;
+
+/* GPUs that move bytes at 100 bytes/us, or write to the host and read from it so; a slow host PML.
+ */
+#define MOVING  FIGURE(gpu_out_rate, 100), FIGURE(gpu_in_rate, 100)
+#define WRITING CURVE(gpu_pack_host, 100), CURVE(gpu_unpack_host, 100)
+#define WIRE    FIGURE(near_rate, 100)
+
+static const border_t borders[] = {
+    /* Keys and writes. 10 us more a key and side, 1 us a write: the receiver's, and one of the
+       sender. */
+    {DIRECT, UMR, WRITES, false, 19, 39.0 / 19, 0, {FIGURE(key_map, 10), FIGURE(card_write, 1)}},
+    {DIRECT, UMR, USES, false, 20, 2, 0, {FIGURE(key_map, 100), FIGURE(card_write, 0.5)}},
+    /* Between GPUs, by the card or packed. A launch of 20 us at either side, a piece of 0.5 us. */
+    {UMR, GDR, PIECES, true, 40, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(card_entry, 0.5)}},
+    {GDR, UMR, USES, true, 5, 2, 0, {FIGURE(key_map, 100), FIGURE(gpu_launch, 20)}},
+    {DIRECT, GDR, WRITES, true, 39, 79.0 / 39, 0, {FIGURE(gpu_launch, 20), FIGURE(card_write, 1)}},
+    {GDR, DIRECT, USES, true, 5, 2, 0, {FIGURE(register_base, 100), FIGURE(gpu_launch, 20)}},
+    /* a card at 100 bytes/us to a GPU, against two launches of 20 us */
+    {UMR, STAGED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(card_gpu_rate, 100)}},
+    {STAGED, UMR, USES, true, 5, 2, 0, {FIGURE(key_map, 100), FIGURE(gpu_launch, 20)}},
+    {DIRECT, STAGED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(card_gpu_rate, 100)}},
+    {STAGED, DIRECT, USES, true, 5, 2, 0, {FIGURE(register_base, 100), FIGURE(gpu_launch, 20)}},
+    {UMR, PACKED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(card_gpu_rate, 100)}},
+    {PACKED, UMR, USES, true, 5, 2, 0, {FIGURE(key_map, 100), FIGURE(gpu_launch, 20)}},
+    {DIRECT, PACKED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(card_gpu_rate, 100)}},
+    {PACKED, DIRECT, USES, true, 5, 2, 0, {FIGURE(register_base, 100), FIGURE(gpu_launch, 20)}},
+    /* CUDA IPC that begins after 30 us, against bytes that take longer. */
+    {GDR, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(card_gpu_rate, 100)}},
+    {STAGED, IPC, BYTES, true, 1500, 2, 0, {FIGURE(ipc_latency, 30), MOVING}},
+    {PACKED, IPC, BYTES, true, 1500, 2, 0, {FIGURE(ipc_latency, 30), WRITING}},
+    /* and small blocks, of which copies between GPUs are slow: 20 us of launches */
+    {IPC, STAGED, BYTES, true, 2000, 2, 0, {FIGURE(gpu_launch, 10), CURVE(ipc_copy, 100)}},
+    /* Packed, by three wires. A card that begins after 30 us; moving; a GPU that writes to the
+       host. */
+    {STAGED, GDR, BYTES, true, 1500, 2, 0, {FIGURE(card_latency, 30), MOVING}},
+    {PACKED, GDR, BYTES, true, 1500, 2, 0, {FIGURE(card_latency, 30), WRITING}},
+    /* (the curve is made by hand, see below: 100 bytes/us where blocks have 512 bytes, as moving
+       has) */
+    {STAGED, PACKED, BLOCKS, true, 512, 8, 0, {MOVING}},
+    /* The host PML, which copies by the CPU at 100 bytes/us, or moves out of GPUs before all else.
+     */
+    {HOST, UMR, BYTES, false, 3000, 2, 0, {FIGURE(card_latency, 30), CURVE(cpu_copy, 100)}},
+    {HOST, UMR, USES, false, 2, 2, 0, {FIGURE(key_map, 100), CURVE(cpu_copy, 100)}},
+    {HOST, DIRECT, BYTES, false, 3000, 2, 0, {FIGURE(card_latency, 30), CURVE(cpu_copy, 100)}},
+    {HOST, DIRECT, USES, false, 2, 2, 0, {FIGURE(register_base, 100), CURVE(cpu_copy, 100)}},
+    {HOST, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(near_rate, 100)}},
+    {HOST, GDR, BYTES, true, 3000, 2, 0, {FIGURE(card_latency, 30), FIGURE(near_rate, 100)}},
+    /* three stages of 10 us for 1000 bytes that overlap, but an answer and a message a chunk: with
+       n chunks 2 + 10 + 11 + 10 + 11 (n - 1) against 1 + 30 n */
+    {HOST,
+     STAGED,
+     BYTES,
+     true,
+     21000 / 19.0,
+     209.0 / 189,
+     1000,
+     {FIGURE(near_latency, 1), WIRE, MOVING}},
+    /* 2 us more of control messages, against moving at either side */
+    {HOST, PACKED, BYTES, true, 1000, 2, 0, {FIGURE(near_latency, 10), MOVING}},
+};
+#define COUNT (sizeof(borders) / sizeof(borders[0]))
+
+static const char path[] = "test_borders.tmp";
+
+/* A machine where nothing takes any time but what is set. */
+static void machine(const border_t *border, double first, mca_pml_umrddt_figures_t *figures)
+{
+    double *all = (double *) figures;
+
+    for (size_t i = 0; i < sizeof(*figures) / sizeof(double); ++i) {
+        all[i] = 1e12; /* rates, and below what is none */
+    }
+#define SMALL(name, value, help)          \
+    if (NULL == strstr(#name, "_rate")) { \
+        figures->name = 1e-6;             \
+    }
+    MCA_PML_UMRDDT_FIGURES(SMALL)
+    for (size_t i = 0; i < SETS && 0 < border->sets[i].value; ++i) {
+        const set_t *set = &border->sets[i];
+        double *figure = (double *) ((char *) figures + set->offset);
+
+        for (int j = 0; j < (set->curve ? MCA_PML_UMRDDT_CURVE_POINTS : 1); ++j) {
+            figure[j] = set->value * (0 == i ? first : 1);
+        }
+    }
+    if (BLOCKS == border->axis) {
+        /* as rates double from 8 bytes on for each factor of 8, those of 512 bytes are 100, and
+         * twice as quick a copy out (the first figure) is met by blocks 8 times as long, if in
+         * follows */
+        for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+            figures->gpu_pack_host[i] = figures->gpu_unpack_host[i] = 25 * pow(2, i);
+        }
+        figures->gpu_in_rate = figures->gpu_out_rate;
+    }
+}
+
+static mca_pml_umrddt_model_case_t message(const border_t *border, double x)
+{
+    mca_pml_umrddt_model_case_t what = {
+        .bytes = 10000, .near = true, .known = ~0u, .uses = 1, .write_pieces = 1, .depth = 4};
+
+    what.from.pieces = what.to.pieces = 10;
+    what.from.gpu = what.to.gpu = border->gpu;
+    switch (border->axis) {
+    case BYTES:
+        what.bytes = (uint64_t) llround(x);
+        break;
+    case PIECES:
+        what.from.pieces = what.to.pieces = (uint64_t) llround(x);
+        what.bytes = 1000 * what.to.pieces;
+        break;
+    case WRITES:
+        what.from.pieces = 1;
+        what.to.pieces = (uint64_t) llround(x);
+        /* those of first messages, so that keys count */
+        what.known = UMR == border->above ? 0 : ~0u;
+        break;
+    case BLOCKS:
+        what.bytes = 1u << 20;
+        what.from.pieces = what.to.pieces = (uint64_t) llround((double) what.bytes / x);
+        break;
+    case USES:
+        what.from.pieces = DIRECT == border->below ? 1 : 10;
+        what.to.pieces = DIRECT == border->below ? 19 : 10;
+        what.known = 0;
+        what.uses = x;
+        break;
+    }
+    what.chunk = 0 < border->chunk ? (uint64_t) border->chunk : what.bytes;
+    return what;
+}
+
+static mca_pml_umrddt_way_t best(const border_t *border, const mca_pml_umrddt_figures_t *figures,
+                                 const mca_pml_umrddt_model_case_t *what)
+{
+    double times[MCA_PML_UMRDDT_WAYS];
+
+    return mca_pml_umrddt_model_best(figures, what, BIT(border->below) | BIT(border->above), NULL,
+                                     times);
+}
+
+/* The choice on both sides of @p at, up to a 20th and 20 times as far. */
+static void both_sides(const border_t *border, const mca_pml_umrddt_figures_t *figures, double at)
+{
+    for (double x = at / 20; x < 20 * at; x *= 1.007) {
+        mca_pml_umrddt_model_case_t what = message(border, x);
+        double near =
+            1.5 < at && (PIECES == border->axis || WRITES == border->axis) ? (at + 0.6) / at : 1.01;
+        mca_pml_umrddt_way_t way;
+
+        if (at / near < x && x < at * near) {
+            continue;
+        }
+        if (USES == border->axis && 1 > x) {
+            continue;
+        }
+        way = best(border, figures, &what);
+        if ((x < at ? border->below : border->above) != way) {
+            printf("%s, %s: border at %g, at %g it is %s\n",
+                   mca_pml_umrddt_way_names[border->below], mca_pml_umrddt_way_names[border->above],
+                   at, x, mca_pml_umrddt_way_names[way]);
+        }
+        CHECK((x < at ? border->below : border->above) == way);
+    }
+}
+
+/* Written to a file, and read as every job reads it. */
+static void by_file(mca_pml_umrddt_figures_t *figures)
+{
+    static mca_pml_umrddt_measured_t measured;
+    char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
+    FILE *file = fopen(path, "w");
+
+    memset(measured.figure, 1, sizeof(measured.figure));
+    CHECK(NULL != file);
+    CHECK(0 == mca_pml_umrddt_model_write(file, "any", figures, &measured));
+    CHECK(0 == fclose(file));
+    memset(figures, 0, sizeof(*figures));
+    CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
+          == mca_pml_umrddt_model_read(path, "a machine", figures, NULL, wrong));
+    CHECK(0 == unlink(path));
+}
+
+static void moved(const border_t *border)
+{
+    mca_pml_umrddt_figures_t one, two;
+    mca_pml_umrddt_model_case_t what = message(border, border->at * sqrt(border->moves));
+
+    machine(border, 1, &one);
+    both_sides(border, &one, border->at);
+    machine(border, 2, &two);
+    both_sides(border, &two, border->at * border->moves);
+    /* a message between the two borders, on two machines that differ by a figure in a file */
+    by_file(&one);
+    by_file(&two);
+    CHECK(border->above == best(border, &one, &what));
+    CHECK(border->below == best(border, &two, &what));
+}
+
+/* What is there already costs nothing, however seldom it is used. */
+static void repeated(const border_t *border)
+{
+    mca_pml_umrddt_model_case_t what = message(border, 1);
+    mca_pml_umrddt_figures_t figures;
+
+    machine(border, 1, &figures);
+    CHECK(border->below == best(border, &figures, &what));
+    what.known = BIT(border->above);
+    CHECK(border->above == best(border, &figures, &what));
+}
+
+static bool meet(int a, int b)
+{
+    const unsigned card = BIT(UMR) | BIT(DIRECT), both = BIT(a) | BIT(b);
+
+    return a != b && !(0 != (both & BIT(IPC)) && 0 != (both & card));
+}
+
+int main(void)
+{
+    unsigned steady[MCA_PML_UMRDDT_WAYS] = {0}, first[MCA_PML_UMRDDT_WAYS] = {0};
+
+    for (size_t i = 0; i < COUNT; ++i) {
+        const border_t *border = &borders[i];
+        unsigned *which = USES == border->axis ? first : steady;
+
+        CHECK(meet((int) border->below, (int) border->above));
+        which[border->below] |= BIT(border->above);
+        which[border->above] |= BIT(border->below);
+        moved(border);
+        if (USES == border->axis) {
+            repeated(border);
+        }
+    }
+    /* no pair is left out, and none that has something to make for a first message without that */
+    for (int a = 0; a < MCA_PML_UMRDDT_WAYS; ++a) {
+        for (int b = 0; b < MCA_PML_UMRDDT_WAYS; ++b) {
+            const bool card = (int) UMR == a || (int) DIRECT == a;
+
+            CHECK(!meet(a, b) || 0 != (steady[a] & BIT(b)));
+            CHECK(!card || !meet(a, b) || 0 != (first[a] & BIT(b)));
+        }
+    }
+    printf("test_borders: %lu checks\n", checks);
+    return 0;
+}
