@@ -477,6 +477,7 @@ static void foreign(fuzz_bytes_t *input)
     ompi_request_t *request = NULL;
     size_t room = world_types[type]->super.size;
     world_request_t *posted;
+    uint8_t flip;
 
     if (0 < asked_count || 0 < world.request_count || 0 < mca_pml_umrddt.active
         || OMPI_SUCCESS
@@ -488,7 +489,8 @@ static void foreign(fuzz_bytes_t *input)
     memcpy(rts.cookie, world.peer->cookie, sizeof(rts.cookie));
     fuzz_patch(input, &rts, sizeof(rts));
     rts.magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RTS);
-    rts.cookie[fuzz_below(input, sizeof(rts.cookie))] ^= (uint8_t) (1 + fuzz_below(input, 255));
+    flip = (uint8_t) (1 + fuzz_below(input, 255));
+    rts.cookie[fuzz_below(input, sizeof(rts.cookie))] ^= flip;
     if (0 == memcmp(rts.cookie, world.peer->cookie, sizeof(rts.cookie))) {
         rts.cookie[0] ^= 1;
     }
@@ -536,7 +538,8 @@ static void fin(fuzz_bytes_t *input)
 
         world_fin(of->pair, of->fin);
     } else {
-        world_fin(fuzz_byte(input), (uint32_t) fuzz_number(input, 4));
+        number = fuzz_byte(input); /* a pair of cards */
+        world_fin(number, (uint32_t) fuzz_number(input, 4));
     }
 }
 
@@ -616,15 +619,14 @@ static void step(fuzz_bytes_t *input)
         data(input);
         break;
     case 10:
-        (void) world_keyset_done(fuzz_byte(input),
-                                 fuzz_byte(input) & 1 ? OPAL_SUCCESS : OPAL_ERROR);
+        world_keyset_end(input);
         (void) world_send_done(fuzz_byte(input), true);
         break;
     case 11:
         world_refuse(input, 5);
         break;
     case 12:
-        (void) world_copy_done(fuzz_byte(input), fuzz_byte(input) & 1 ? OPAL_SUCCESS : OPAL_ERROR);
+        world_copy_end(input);
         break;
     default:
         tell(input);
@@ -643,9 +645,7 @@ static void drain(void)
         world_request_t *posted;
 
         FUZZ_CHECK(20 * ANSWERS > round);
-        world.refuse_sends = world.refuse_recvs = world.refuse_keys = world.refuse_memory =
-            world.refuse_fins = 0;
-        world.refuse_copies = world.refuse_imports = world.refuse_engines = 0;
+        world_refuse_none();
         tell_well(round);
         (void) world_copy_done(0, OPAL_SUCCESS);
         if (NULL != (posted = world_posted(-1, 0))) {

@@ -417,11 +417,10 @@ static void step(fuzz_bytes_t *input)
         reply(input);
         break;
     case 4:
-        (void) world_put_done(fuzz_byte(input), fuzz_byte(input) & 1 ? OPAL_SUCCESS : OPAL_ERROR);
+        world_put_end(input);
         break;
     case 5:
-        (void) world_keyset_done(fuzz_byte(input),
-                                 fuzz_byte(input) & 1 ? OPAL_SUCCESS : OPAL_ERROR);
+        world_keyset_end(input);
         break;
     case 6:
         which = fuzz_byte(input);
@@ -440,7 +439,7 @@ static void step(fuzz_bytes_t *input)
         hear();
         break;
     case 9:
-        (void) world_copy_done(fuzz_byte(input), fuzz_byte(input) & 1 ? OPAL_SUCCESS : OPAL_ERROR);
+        world_copy_end(input);
         break;
     default:
         reply(input);
@@ -472,8 +471,7 @@ static void drain(void)
         world_request_t *listen = world_posted(MCA_PML_UMRDDT_TAG_REPLY, round);
 
         FUZZ_CHECK(2000 > round);
-        world.refuse_sends = world.refuse_recvs = world.refuse_keys = world.refuse_memory = 0;
-        world.refuse_copies = world.refuse_imports = world.refuse_engines = 0;
+        world_refuse_none();
         ring_all();
         hear();
         if (NULL != listen) {

@@ -319,6 +319,37 @@ void world_refuse(fuzz_bytes_t *input, uint32_t kinds)
     *refused[fuzz_below(input, world.gpu ? 8 : kinds)] = count;
 }
 
+void world_refuse_none(void)
+{
+    world.refuse_sends = world.refuse_recvs = world.refuse_fins = 0;
+    world.refuse_keys = world.refuse_memory = 0;
+    world.refuse_copies = world.refuse_imports = world.refuse_engines = 0;
+}
+
+/* (Which order a call's arguments are taken in is the compiler's own affair.) */
+static void end_one(fuzz_bytes_t *input, bool (*done)(uint32_t, int))
+{
+    uint8_t which = fuzz_byte(input);
+    bool well = fuzz_byte(input) & 1;
+
+    (void) done(which, well ? OPAL_SUCCESS : OPAL_ERROR);
+}
+
+void world_put_end(fuzz_bytes_t *input)
+{
+    end_one(input, world_put_done);
+}
+
+void world_keyset_end(fuzz_bytes_t *input)
+{
+    end_one(input, world_keyset_done);
+}
+
+void world_copy_end(fuzz_bytes_t *input)
+{
+    end_one(input, world_copy_done);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void) argc;

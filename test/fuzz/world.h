@@ -104,11 +104,20 @@ unsigned char *world_buffer(uint32_t i);
  * receives, keys, memory, receives for FINs; with GPUs, of these and copies, imports, engines. */
 void world_refuse(fuzz_bytes_t *input, uint32_t kinds);
 
+/** Nothing is refused any more. */
+void world_refuse_none(void);
+
 /** A flattened layout: of one of the types, or bytes of the input. @return its length */
 size_t world_flat(fuzz_bytes_t *input, unsigned char *flat, size_t room);
 
 /** That of a type. */
 size_t world_flat_of(uint32_t type, unsigned char *flat, size_t room);
+
+/** As the three functions for one that is under way do it, but the one, and how it ends, are the
+ * input's to choose. */
+void world_put_end(fuzz_bytes_t *input);
+void world_keyset_end(fuzz_bytes_t *input);
+void world_copy_end(fuzz_bytes_t *input);
 
 /** Call progress, with or without a look for notices of failure. */
 void world_progress(bool notice);
