@@ -333,6 +333,62 @@ static void between_gpus(void)
     }
 }
 
+/* What mpi_communication_pattern says of the other side's memory is believed: by a sender, who
+ * otherwise takes it to be of the kind of its own, of the same layout too; and by a receiver, whom
+ * an envelope does not tell. */
+static void hinted(void)
+{
+    static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}},
+                                        gpu = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE,
+                                                          .legacy_ipc = true,
+                                                          .buffer_id = 7}};
+    static const struct {
+        const mca_pml_umrddt_where_t *where;
+        mca_pml_umrddt_pattern_t pattern;
+        bool declines;
+    } cases[] = {
+        {&host, MCA_PML_UMRDDT_PATTERN_NONE, false},
+        {&host, MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU, false},
+        {&host, MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU, true},
+        {&gpu, MCA_PML_UMRDDT_PATTERN_NONE, false},
+        {&gpu, MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU, false},
+        {&gpu, MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU, true},
+    };
+    double times[MCA_PML_UMRDDT_WAYS], known = 0;
+    unsigned possible;
+
+    /* a card that is slow at GPUs, and GPUs that are slow at writing to the host */
+    figures("near_rate 10\ncard_gpu_rate 0.001\ncpu_copy 1 1 1 1 1 1\n"
+            "gpu_pack_host 0.001 0.001 0.001 0.001 0.001 0.001\n"
+            "gpu_unpack_host 0.001 0.001 0.001 0.001 0.001 0.001\n"
+            "gpu_launch 0.001\nipc_latency 0.001\n"
+            "gpu_out_latency 0.001\ngpu_in_latency 0.001\n");
+    lay(40);
+    peer.same_host = peer.has_gpu = true;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        /* no packed way, which would be one for messages to GPUs */
+        comm.schemes = MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_CARD;
+        comm.pattern = (int) cases[i].pattern;
+        CHECK(cases[i].declines
+              == mca_pml_umrddt_pairs_declines(&comm, &peer, cases[i].where, 1, NULL));
+    }
+    comm.schemes = MCA_PML_UMRDDT_BY_ALL;
+    for (int hint = 0; hint < 2; ++hint) {
+        mca_pml_umrddt_recv_t recv;
+
+        comm.pattern =
+            (int) (0 == hint ? MCA_PML_UMRDDT_PATTERN_NONE : MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU);
+        /* (another buffer: a pair is judged by what was known first) */
+        (void) judge(&recv, &peer, buffers + hint);
+        (void) mca_pml_umrddt_pairs_tell(&recv, times, &possible);
+        CHECK(0 == hint || times[MCA_PML_UMRDDT_WAY_UMR] > 1000 * known);
+        known = times[MCA_PML_UMRDDT_WAY_UMR];
+        mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+        OBJ_RELEASE(recv.layout);
+    }
+    comm.pattern = (int) MCA_PML_UMRDDT_PATTERN_NONE;
+}
+
 int main(void)
 {
     static mca_btl_umr_caps_t caps = {.write_pieces = 1};
@@ -356,6 +412,7 @@ int main(void)
     bounds();
     declined();
     between_gpus();
+    hinted();
     mca_pml_umrddt_pairs_close();
     CHECK(0 == unlink(path));
     printf("test_pairs: %lu checks\n", checks);
