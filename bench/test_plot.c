@@ -7,9 +7,9 @@
  */
 
 /*
- * The pictures of umrddt_tune by themselves: none without a point, all of them with one of each
- * curve, only those of which there is one, nothing beside the page whatever the figures are, and a
- * file that takes no more is an error.
+ * What umrddt_tune enters, and its pictures, by themselves: half a curve is none; no picture
+ * without a point, all of them with one of each curve, only those of which there is one, nothing
+ * beside the page whatever the figures are, and a file that takes no more is an error.
  */
 
 #include <math.h>
@@ -66,6 +66,40 @@ static void within(const char *text, double width, double height)
     }
 }
 
+void bench_fatal(const char *format, ...)
+{
+    printf("%s\n", format);
+    abort();
+}
+
+/* Figures by their names; what chance has made less than nothing is none, nor is half a curve. */
+static void entered(void)
+{
+    double *half = tune.figures.gpu_pack, *whole = tune.figures.ipc_copy;
+    const int gpu_pack = tune_index("gpu_pack"), ipc_copy = tune_index("ipc_copy");
+    mca_pml_umrddt_figures_t defaults;
+
+    mca_pml_umrddt_figures_default(&defaults);
+    TUNE_FIGURE(&tune, card_rate, 12);
+    TUNE_FIGURE(&tune, key_map, -3);
+    TUNE_FIGURE(&tune, key_entry, 1.0 / 0.0);
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+        tune_enter(&tune, &half[i], gpu_pack, 3 == i ? -1 : 7);
+        tune_enter(&tune, &whole[i], ipc_copy, 7);
+    }
+    tune_complete(&tune);
+    CHECK(12 <= tune.figures.card_rate && 12 >= tune.figures.card_rate);
+    CHECK(0 == memcmp(&defaults.key_map, &tune.figures.key_map, sizeof(double)));
+    CHECK(tune.measured.figure[tune_index("card_rate")]);
+    CHECK(!tune.measured.figure[tune_index("key_map")]);
+    CHECK(!tune.measured.figure[tune_index("key_entry")]);
+    CHECK(!tune.measured.figure[gpu_pack] && tune.measured.figure[ipc_copy]);
+    CHECK(0 == memcmp(defaults.gpu_pack, tune.figures.gpu_pack, sizeof(defaults.gpu_pack)));
+    CHECK(6.9 < whole[0] && whole[MCA_PML_UMRDDT_CURVE_POINTS - 1] < 7.1);
+    tune_point(&tune, TUNE_CURVE_HOST, 8, -1);
+    CHECK(0 == tune.points[TUNE_CURVE_HOST].count);
+}
+
 int main(void)
 {
     static const char *const labels[] = {
@@ -75,6 +109,7 @@ int main(void)
     FILE *full;
 
     mca_pml_umrddt_figures_default(&tune.figures);
+    entered();
     free(draw(1));
 
     /* one point of one curve */

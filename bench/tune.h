@@ -90,6 +90,7 @@ typedef struct tune_t {
     MPI_Comm comms[MCA_PML_UMRDDT_WAYS]; /**< whose messages go by a scheme */
     mca_pml_umrddt_figures_t figures;
     mca_pml_umrddt_measured_t measured;
+    int entered[MCA_PML_UMRDDT_FIGURE_COUNT + MCA_PML_UMRDDT_CURVE_COUNT]; /**< how often */
 } tune_t;
 
 /** The command line. */
@@ -116,6 +117,10 @@ typedef struct tune_report_t {
 /** The place of a figure or curve among all; the program ends if there is none of that name. */
 int tune_index(const char *name);
 void tune_enter(tune_t *tune, double *figure, int index, double value);
+
+/** When all is measured: a curve of which a rate is missing is none, as those of some other machine
+ * would stand beside measured ones. It is left at its default. */
+void tune_complete(tune_t *tune);
 
 /** Tell what is done now, and how far it is; at the first process, on stderr. */
 void tune_progress(tune_t *tune, const char *what);

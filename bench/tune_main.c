@@ -10,7 +10,6 @@
  * line, and the order of things. */
 
 #include <getopt.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,30 +47,6 @@ static const char usage[] =
     "What cannot be measured, for want of a card, a GPU or umrddt, is left at its default, and the file\n"
     "says so. The exit status is 0 if the file was written.\n";
 
-int tune_index(const char *name)
-{
-    int index = 0;
-
-#define FIND(field, ...)             \
-    if (0 == strcmp(name, #field)) { \
-        return index;                \
-    }                                \
-    ++index;
-    MCA_PML_UMRDDT_FIGURES(FIND)
-    MCA_PML_UMRDDT_CURVES(FIND)
-    bench_fatal("no figure %s", name);
-}
-
-void tune_enter(tune_t *tune, double *figure, int index, double value)
-{
-    /* a difference of two times that chance made none: the default is the better guess */
-    if (!(1e-6 < value && value < 1e12)) {
-        return;
-    }
-    *figure = value;
-    tune->measured.figure[index] = true;
-}
-
 void tune_progress(tune_t *tune, const char *what)
 {
     static const char bar[] = "####################", rest[] = "....................";
@@ -88,16 +63,6 @@ void tune_progress(tune_t *tune, const char *what)
 bool tune_time_left_alone(const tune_t *tune)
 {
     return bench_now() < tune->begin + tune->seconds;
-}
-
-void tune_point(tune_t *tune, tune_curve_t curve, double x, double y)
-{
-    tune_points_t *points = &tune->points[curve];
-
-    if (0 < x && 0 < y && isfinite(y) && points->count < TUNE_POINTS) {
-        points->x[points->count] = x;
-        points->y[points->count++] = y;
-    }
 }
 
 bool tune_time_left(tune_t *tune)
@@ -246,6 +211,7 @@ static void measure(tune_t *tune)
         tune_card_points(tune);
         tune_gpu_points(tune);
     }
+    tune_complete(tune);
     if (0 == tune->rank) {
         fprintf(stderr, "umrddt_tune: %s after %.0f s\n",
                 tune_time_left_alone(tune) ? "done"

@@ -1,0 +1,65 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/* What measurements are entered into: figures, and points of pictures. */
+
+#include <math.h>
+#include <string.h>
+
+#include "bench_util.h"
+#include "tune.h"
+
+int tune_index(const char *name)
+{
+    int index = 0;
+
+#define FIND(field, ...)             \
+    if (0 == strcmp(name, #field)) { \
+        return index;                \
+    }                                \
+    ++index;
+    MCA_PML_UMRDDT_FIGURES(FIND)
+    MCA_PML_UMRDDT_CURVES(FIND)
+    bench_fatal("no figure %s", name);
+}
+
+void tune_enter(tune_t *tune, double *figure, int index, double value)
+{
+    /* a difference of two times that chance made none: the default is the better guess */
+    if (!(1e-6 < value && value < 1e12)) {
+        return;
+    }
+    *figure = value;
+    tune->measured.figure[index] = true;
+    ++tune->entered[index];
+}
+
+void tune_point(tune_t *tune, tune_curve_t curve, double x, double y)
+{
+    tune_points_t *points = &tune->points[curve];
+
+    if (0 < x && 0 < y && isfinite(y) && points->count < TUNE_POINTS) {
+        points->x[points->count] = x;
+        points->y[points->count++] = y;
+    }
+}
+
+void tune_complete(tune_t *tune)
+{
+    mca_pml_umrddt_figures_t defaults;
+    int index = MCA_PML_UMRDDT_FIGURE_COUNT;
+
+    mca_pml_umrddt_figures_default(&defaults);
+#define COMPLETE(name, help)                                                   \
+    if (tune->entered[index] < MCA_PML_UMRDDT_CURVE_POINTS) {                  \
+        memcpy(tune->figures.name, defaults.name, sizeof(tune->figures.name)); \
+        tune->measured.figure[index] = false;                                  \
+    }                                                                          \
+    ++index;
+    MCA_PML_UMRDDT_CURVES(COMPLETE)
+}
