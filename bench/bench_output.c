@@ -297,6 +297,37 @@ static void count_scheme(bench_output_t *output, const char *scheme)
     }
 }
 
+/* Beside the host PML alone. */
+static void count_against(bench_output_t *output, const bench_result_t *result)
+{
+    bool taken = 0 != strcmp("host", result->scheme) && 0 != strcmp("staged", result->scheme);
+    double ratio = result->times[BENCH_WAY_MAIN].median / result->times[BENCH_WAY_HOST].median;
+
+    ++output->against[taken].count;
+    output->against[taken].slower += ratio > (taken ? 1.0 : BENCH_OUTPUT_LEFT);
+    if (output->against[taken].worst < ratio) {
+        output->against[taken].worst = ratio;
+        output->against[taken].name = result->name;
+    }
+}
+
+static void print_against(const bench_output_t *output)
+{
+    static const char *const what[2] = {"left to it", "taken"};
+    static const char *const more[2] = {"by more than 2 %", "at all"};
+
+    for (int i = 0; i < 2; ++i) {
+        if (0 < output->against[i].count) {
+            fprintf(
+                output->table,
+                "# beside the host PML alone, by medians: of %d layouts that were %s, %d slower "
+                "%s; at worst %.2f times as long (%s)\n",
+                output->against[i].count, what[i], output->against[i].slower, more[i],
+                output->against[i].worst, output->against[i].name);
+        }
+    }
+}
+
 static void clear_progress(bench_output_t *output)
 {
     if (output->progress_shown) {
@@ -381,6 +412,9 @@ void bench_output_row(bench_output_t *output, const bench_result_t *result)
     ++output->run;
     output->failed += result->failed;
     count_scheme(output, result->scheme);
+    if (result->ran[BENCH_WAY_HOST]) {
+        count_against(output, result);
+    }
 }
 
 void bench_output_end(bench_output_t *output, double seconds)
@@ -397,6 +431,7 @@ void bench_output_end(bench_output_t *output, double seconds)
         }
     }
     fprintf(output->table, "\n");
+    print_against(output);
     if (NULL != output->json) {
         fprintf(output->json, "\n  ],\n  \"run\": %d,\n  \"verified\": %d,\n  \"failed\": %d\n}\n",
                 output->run, output->run - output->failed, output->failed);

@@ -37,7 +37,17 @@ typedef struct bench_output_t {
     int run;     /**< that were */
     int failed;
     int schemes[BENCH_SCHEMES]; /**< how many went which way */
+    /** --compare: layouts left to the host PML, and layouts taken; slower than the host PML alone,
+     * by more than is allowed (BENCH_OUTPUT_LEFT, nothing); and the slowest. */
+    struct {
+        int count, slower;
+        double worst;
+        const char *name;
+    } against[2];
 } bench_output_t;
+
+/** How many times as long a message that is left to the host PML may take as there. */
+#define BENCH_OUTPUT_LEFT 1.02
 
 /**
  * Open the files.
