@@ -152,7 +152,8 @@
     X(CU_MEM_LOCATION_TYPE_DEVICE, 1) X(CU_MEM_LOCATION_TYPE_HOST, 2) \
     X(CU_MEM_ALLOCATION_TYPE_PINNED, 1) X(CU_MEM_ALLOC_GRANULARITY_MINIMUM, 0) \
     X(CU_MEM_ALLOC_GRANULARITY_RECOMMENDED, 1) X(CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 1) \
-    X(CU_GET_PROC_ADDRESS_DEFAULT, 0) X(CU_GET_PROC_ADDRESS_LEGACY_STREAM, 1) \
+    X(CU_DEV_RESOURCE_TYPE_INVALID, 0) X(CU_DEV_RESOURCE_TYPE_SM, 1) \
+    X(CU_GREEN_CTX_DEFAULT_STREAM, 1) X(CU_GET_PROC_ADDRESS_DEFAULT, 0) X(CU_GET_PROC_ADDRESS_LEGACY_STREAM, 1) \
     X(CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, 2) X(CU_GET_PROC_ADDRESS_SUCCESS, 0) \
     X(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND, 1) X(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT, 2) \
     X(CU_STREAM_CAPTURE_STATUS_NONE, 0) X(CU_STREAM_CAPTURE_STATUS_ACTIVE, 1) \
@@ -226,6 +227,7 @@ typedef unsigned int CUdevice_P2PAttribute;
 typedef unsigned int CUgraphNodeType;
 typedef unsigned int CUfunction_attribute;
 typedef unsigned int CUlimit;
+typedef unsigned int CUdevResourceType;
 typedef unsigned int CUjit_option;
 typedef unsigned int CUflushGPUDirectRDMAWritesTarget;
 typedef unsigned int CUflushGPUDirectRDMAWritesScope;
@@ -236,6 +238,8 @@ typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef unsigned long long CUmemGenericAllocationHandle;
 typedef struct CUctx_st *CUcontext;
+typedef struct CUgreenCtx_st *CUgreenCtx;
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUarray_st *CUarray;
@@ -258,6 +262,22 @@ typedef void (*CUstreamCallback)(CUstream hStream, CUresult status, void *userDa
 typedef struct CUuuid_st {
     char bytes[16];
 } CUuuid;
+
+/** What a green context gets of a device. */
+typedef struct CUdevSmResource_st {
+    unsigned int smCount;
+    unsigned int minSmPartitionSize;
+    unsigned int smCoscheduledAlignment;
+} CUdevSmResource;
+
+typedef struct CUdevResource_st {
+    CUdevResourceType type;
+    unsigned char _internal_padding[92];
+    union {
+        CUdevSmResource sm;
+        unsigned char _oversize[48];
+    };
+} CUdevResource;
 
 typedef struct CUipcMemHandle_st {
     char reserved[CU_IPC_HANDLE_SIZE];
@@ -402,6 +422,8 @@ typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS_st {
 /** The layouts, for comparison: S(type), M(type, member). */
 /* clang-format off */
 #define UMRDDT_CUDA_LAYOUTS(S, M) \
+    S(CUdevResource) M(CUdevResource, type) M(CUdevResource, sm) \
+    M(CUdevResource, sm.minSmPartitionSize) M(CUdevResource, sm.smCoscheduledAlignment) \
     S(CUresult) S(CUdevice) S(CUdeviceptr) S(CUuuid) S(CUmemGenericAllocationHandle) \
     S(CUpointer_attribute) S(CUmemorytype) S(CUstreamCaptureStatus) S(CUmemPool_attribute) \
     S(CUipcMemHandle) M(CUipcMemHandle, reserved) \

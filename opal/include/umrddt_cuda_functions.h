@@ -125,6 +125,12 @@
     F(cuMemsetD2D8Async, "cuMemsetD2D8Async", 3020, (CUdeviceptr ptr, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream))
 
 #define UMRDDT_CUDA_FUNCTIONS_2(F) \
+    F(cuDeviceGetDevResource, "cuDeviceGetDevResource", 12040, (CUdevice device, CUdevResource *resource, CUdevResourceType type)) \
+    F(cuDevSmResourceSplitByCount, "cuDevSmResourceSplitByCount", 12040, (CUdevResource *groups, unsigned int *count, const CUdevResource *all, CUdevResource *rest, unsigned int flags, unsigned int least)) \
+    F(cuDevResourceGenerateDesc, "cuDevResourceGenerateDesc", 12040, (CUdevResourceDesc *desc, CUdevResource *resources, unsigned int count)) \
+    F(cuGreenCtxCreate, "cuGreenCtxCreate", 12040, (CUgreenCtx *green, CUdevResourceDesc desc, CUdevice device, unsigned int flags)) \
+    F(cuGreenCtxDestroy, "cuGreenCtxDestroy", 12040, (CUgreenCtx green)) \
+    F(cuCtxFromGreenCtx, "cuCtxFromGreenCtx", 12040, (CUcontext *ctx, CUgreenCtx green)) \
     F(cuDeviceGetDefaultMemPool, "cuDeviceGetDefaultMemPool", 11020, (CUmemoryPool *pool, CUdevice device)) \
     F(cuDeviceGetMemPool, "cuDeviceGetMemPool", 11020, (CUmemoryPool *pool, CUdevice device)) \
     F(cuDeviceSetMemPool, "cuDeviceSetMemPool", 11020, (CUdevice device, CUmemoryPool pool)) \

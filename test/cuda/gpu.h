@@ -201,6 +201,7 @@ int gpu_device_count(void);
 struct CUctx_st {
     int device;
     bool primary;
+    CUcontext root; /**< of a green context: the primary one, which has all but the name */
     unsigned flags;
     unsigned long long id;
     CUresult error;        /**< sticky */
@@ -212,6 +213,19 @@ struct CUctx_st {
 
 /** The thread's current context, or NULL. */
 CUcontext gpu_ctx_current(void);
+
+/** The same, and of a green one that and whose primary one exist, that. */
+CUcontext gpu_ctx_working(void);
+
+/** A new name for a primary context; it is not retained. @return NULL: no memory */
+CUcontext gpu_ctx_new_green(CUcontext primary);
+
+/** Its end, and nothing else's. */
+void gpu_ctx_end_green(CUcontext green);
+
+/** Retain the primary context of a device, and give it back, with the lock held. */
+CUcontext gpu_primary_retain(CUdevice device);
+CUresult gpu_primary_release(CUdevice device);
 
 /** All contexts, destroyed ones too: the first (NULL), the next, NULL. */
 CUcontext gpu_ctx_next(CUcontext ctx);

@@ -6,7 +6,8 @@
  * $HEADER$
  */
 
-/* Contexts: primary ones and others, which one is a thread's, and whose memory they reach. */
+/* Contexts: primary ones and others, which one is a thread's, and whose memory they reach. (Green
+ * ones: gpu_green.c.) */
 
 #include "gpu.h"
 
@@ -22,6 +23,13 @@ static __thread int depth;
 CUcontext gpu_ctx_current(void)
 {
     return 0 == depth ? NULL : stack[depth - 1];
+}
+
+CUcontext gpu_ctx_working(void)
+{
+    CUcontext ctx = gpu_ctx_current();
+
+    return NULL != ctx && NULL != ctx->root && -1 != ctx->device ? ctx->root : ctx;
 }
 
 CUcontext gpu_ctx_next(CUcontext ctx)
@@ -49,7 +57,7 @@ static void must_not_be_gone(CUcontext ctx, const char *function)
 
 bool gpu_ctx_exists(CUcontext ctx)
 {
-    return known(ctx) && -1 != ctx->device;
+    return known(ctx) && -1 != ctx->device && (NULL == ctx->root || -1 != ctx->root->device);
 }
 
 static CUcontext make(int device, unsigned flags, bool primary)
@@ -102,9 +110,42 @@ static bool is_device(CUdevice device)
     return 0 <= device && device < gpu_device_count();
 }
 
+CUcontext gpu_ctx_new_green(CUcontext primary)
+{
+    CUcontext ctx = calloc(1, sizeof(*ctx));
+
+    if (NULL != ctx) {
+        ctx->device = primary->device;
+        ctx->root = primary;
+        ctx->flags = primary->flags;
+        ctx->id = ++last_id;
+        ctx->next = contexts;
+        contexts = ctx;
+    }
+    return ctx;
+}
+
+void gpu_ctx_end_green(CUcontext green)
+{
+    green->device = -1;
+}
+
+CUcontext gpu_primary_retain(CUdevice device)
+{
+    struct gpu_device *dev = &gpu_device[device];
+
+    if (NULL == dev->primary) {
+        dev->primary = make(device, dev->primary_flags, true);
+    }
+    if (NULL != dev->primary) {
+        dev->primary_refs++;
+    }
+    return dev->primary;
+}
+
 GPU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice device)
 {
-    struct gpu_device *dev;
+    CUcontext primary;
 
     GPU_BEGIN(cuDevicePrimaryCtxRetain);
     if (NULL == ctx) {
@@ -113,15 +154,11 @@ GPU_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext *ctx, CUdevice device)
     if (!is_device(device)) {
         return gpu_end(CUDA_ERROR_INVALID_DEVICE);
     }
-    dev = &gpu_device[device];
-    if (NULL == dev->primary) {
-        dev->primary = make(device, dev->primary_flags, true);
-        if (NULL == dev->primary) {
-            return gpu_end(CUDA_ERROR_OUT_OF_MEMORY);
-        }
+    primary = gpu_primary_retain(device);
+    if (NULL == primary) {
+        return gpu_end(CUDA_ERROR_OUT_OF_MEMORY);
     }
-    dev->primary_refs++;
-    *ctx = dev->primary;
+    *ctx = primary;
     return gpu_end(CUDA_SUCCESS);
 }
 
@@ -136,19 +173,21 @@ static void end_primary(struct gpu_device *dev)
     }
 }
 
-GPU_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+CUresult gpu_primary_release(CUdevice device)
 {
-    GPU_BEGIN(cuDevicePrimaryCtxRelease_v2);
-    if (!is_device(device)) {
-        return gpu_end(CUDA_ERROR_INVALID_DEVICE);
-    }
     if (0 == gpu_device[device].primary_refs) {
-        return gpu_end(CUDA_ERROR_INVALID_CONTEXT);
+        return CUDA_ERROR_INVALID_CONTEXT;
     }
     if (0 == --gpu_device[device].primary_refs) {
         end_primary(&gpu_device[device]);
     }
-    return gpu_end(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
+}
+
+GPU_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+    GPU_BEGIN(cuDevicePrimaryCtxRelease_v2);
+    return gpu_end(is_device(device) ? gpu_primary_release(device) : CUDA_ERROR_INVALID_DEVICE);
 }
 
 GPU_EXPORT CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
@@ -211,7 +250,7 @@ GPU_EXPORT CUresult cuCtxCreate_v2(CUcontext *ctx, unsigned int flags, CUdevice 
 GPU_EXPORT CUresult cuCtxDestroy_v2(CUcontext ctx)
 {
     GPU_BEGIN(cuCtxDestroy_v2);
-    if (!gpu_ctx_exists(ctx) || ctx->primary) {
+    if (!gpu_ctx_exists(ctx) || ctx->primary || NULL != ctx->root) {
         return gpu_end(CUDA_ERROR_INVALID_CONTEXT);
     }
     destroy(ctx);

@@ -172,7 +172,7 @@ CUresult gpu_begin_ctx(enum gpu_function function, CUcontext *ctx)
     if (CUDA_SUCCESS != rc) {
         return rc;
     }
-    *ctx = gpu_ctx_current();
+    *ctx = gpu_ctx_working();
     if (NULL == *ctx) {
         return gpu_end(CUDA_ERROR_INVALID_CONTEXT);
     }

@@ -19,7 +19,7 @@ static bool on_host(const struct gpu_range *range)
 
 static int access_flags(const struct gpu_range *range)
 {
-    CUcontext ctx = gpu_ctx_current();
+    CUcontext ctx = gpu_ctx_working();
 
     if (NULL == ctx || !gpu_ctx_exists(ctx)) {
         return CU_MEM_ACCESS_FLAGS_PROT_NONE;

@@ -26,8 +26,8 @@ if test -z "$toolkit"; then
     exit 77
 fi
 version=$(sed -n 's/^#define CUDA_VERSION \([0-9]*\)$/\1/p' "$toolkit/cuda.h")
-if test "${version:-0}" -lt 12000; then
-    echo "skipped: the cuda.h in $toolkit is of version ${version:-unknown}, and 12000 is the first with these structures"
+if test "${version:-0}" -lt 12040; then
+    echo "skipped: the cuda.h in $toolkit is of version ${version:-unknown}, and 12040 is the first with these structures"
     exit 77
 fi
 

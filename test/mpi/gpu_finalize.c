@@ -12,6 +12,7 @@
  *   early    CUDA is initialised before MPI_Init; else after it, and after messages of host memory
  *   half     the even ranks never touch CUDA: host memory to and from GPUs
  *   own      a context of the application's own (cuCtxCreate) instead of the primary one
+ *   green    a green context, where the driver has any
  *   devices  memory of every device of the machine in each process
  *   bare     no context is current when MPI is called
  *   destroy  the context is destroyed before MPI_Finalize (the primary one is reset)
@@ -30,6 +31,9 @@
 #include <string.h>
 
 static bool has_gpu;
+
+/* Of each device; NULL: none. */
+static CUgreenCtx greens[64];
 
 static bool keeps_memory(void)
 {
@@ -104,6 +108,15 @@ static void begin(void)
         GPU_OK(gpu.cuCtxCreate_v2(&ctx, 0, handle));
         gpu_context_set(device, ctx);
     }
+    for (device = 0; mpitest_has("green") && device < gpu_device_count(); ++device) {
+        CUcontext ctx;
+
+        greens[device] = gpu_green(device, &ctx);
+        if (NULL == greens[device]) {
+            mpitest_skip("this driver has no green contexts");
+        }
+        gpu_context_set(device, ctx);
+    }
     GPU_OK(gpu.cuCtxSetCurrent(gpu_context(gpu_device())));
 }
 
@@ -118,6 +131,8 @@ static void end(void)
         GPU_OK(gpu.cuDeviceGet(&handle, device));
         if (mpitest_has("own")) {
             GPU_OK(gpu.cuCtxDestroy_v2(gpu_context(device)));
+        } else if (mpitest_has("green")) {
+            GPU_OK(gpu.cuGreenCtxDestroy(greens[device]));
         } else {
             GPU_OK(gpu.cuDevicePrimaryCtxReset_v2(handle));
         }

@@ -84,6 +84,26 @@ CUcontext gpu_context(int device)
     return contexts[device];
 }
 
+CUgreenCtx gpu_green(int device, CUcontext *ctx)
+{
+    CUdevResource all, some;
+    CUdevResourceDesc desc;
+    unsigned int count = 1;
+    CUgreenCtx green = NULL;
+    CUdevice handle;
+
+    if (NULL == gpu.cuGreenCtxCreate || CUDA_SUCCESS != gpu.cuDeviceGet(&handle, device)
+        || CUDA_SUCCESS != gpu.cuDeviceGetDevResource(handle, &all, CU_DEV_RESOURCE_TYPE_SM)
+        || CUDA_SUCCESS != gpu.cuDevSmResourceSplitByCount(&some, &count, &all, NULL, 0, 1)
+        || 1 != count || CUDA_SUCCESS != gpu.cuDevResourceGenerateDesc(&desc, &some, 1)
+        || CUDA_SUCCESS
+               != gpu.cuGreenCtxCreate(&green, desc, handle, CU_GREEN_CTX_DEFAULT_STREAM)) {
+        return NULL;
+    }
+    GPU_OK(gpu.cuCtxFromGreenCtx(ctx, green));
+    return green;
+}
+
 void gpu_context_set(int device, CUcontext ctx)
 {
     CHECK(0 <= device && device < DEVICES && device < device_count);

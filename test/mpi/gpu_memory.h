@@ -96,6 +96,13 @@ void gpu_device_set(int device);
 CUcontext gpu_context(int device);
 void gpu_context_set(int device, CUcontext ctx);
 
+/**
+ * A green context of a device, of some of its multiprocessors. It is not made current.
+ *
+ * @return what ends it (cuGreenCtxDestroy); NULL: this driver has none, or refuses
+ */
+CUgreenCtx gpu_green(int device, CUcontext *ctx);
+
 /** Can this device make such memory? (Pools and mapped memory need a new driver.) */
 bool gpu_kind_available(gpu_kind_t kind);
 

@@ -7,9 +7,9 @@
  */
 
 /*
- * MPI_THREAD_MULTIPLE and memory of GPUs: four threads a rank send and receive at once, out of and
+ * MPI_THREAD_MULTIPLE and memory of GPUs: five threads a rank send and receive at once, out of and
  * into every kind of memory. The threads differ in what CUDA context is current: none, the one of
- * the memory, another device's, one of their own; MPI must leave it as it is.
+ * the memory, another device's, one of their own, a green one; MPI must leave it as it is.
  *
  * UMRDDT_TEST_MEMORY names the kinds (all, by default); --mode host: plain memory, no driver.
  */
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define THREADS 4
+#define THREADS 5
 
 /* Shapes are made before the threads are. */
 #define SHAPES 24
@@ -35,6 +35,7 @@ typedef struct worker_t {
     int number;
     MPI_Comm comm;
     CUcontext current;
+    CUgreenCtx green;
 } worker_t;
 
 static CUcontext current(void)
@@ -55,7 +56,7 @@ static void take_context(worker_t *worker)
     if (NULL == gpu.cuCtxGetCurrent) {
         return;
     }
-    switch (worker->number % 4) {
+    switch (worker->number) {
     case 1:
         GPU_OK(gpu.cuCtxSetCurrent(gpu_context(gpu_device())));
         break;
@@ -66,17 +67,25 @@ static void take_context(worker_t *worker)
         GPU_OK(gpu.cuDeviceGet(&device, gpu_device()));
         GPU_OK(gpu.cuCtxCreate_v2(&worker->current, 0, device));
         break;
+    case 4:
+        worker->green = gpu_green(gpu_device(), &worker->current);
+        GPU_OK(gpu.cuCtxSetCurrent(NULL == worker->green ? gpu_context(gpu_device())
+                                                         : worker->current));
+        break;
     default:
         break;
     }
     worker->current = current();
-    CHECK((0 == worker->number % 4) == (NULL == worker->current));
+    CHECK((0 == worker->number) == (NULL == worker->current));
 }
 
 static void drop_context(worker_t *worker)
 {
-    if (NULL != gpu.cuCtxGetCurrent && 3 == worker->number % 4) {
+    if (NULL != gpu.cuCtxGetCurrent && 3 == worker->number) {
         GPU_OK(gpu.cuCtxDestroy_v2(worker->current));
+    }
+    if (NULL != worker->green) {
+        GPU_OK(gpu.cuGreenCtxDestroy(worker->green));
     }
 }
 
@@ -177,7 +186,7 @@ int main(int argc, char **argv)
     memset(workers, 0, sizeof(workers));
     for (i = 0; i < THREADS; ++i) {
         workers[i].number = i;
-        workers[i].comm = 2 > i ? MPI_COMM_WORLD : own[i - 2];
+        workers[i].comm = 2 > i ? MPI_COMM_WORLD : own[i % 2];
     }
     for (i = 0; i < THREADS; ++i) {
         CHECK_INT(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
