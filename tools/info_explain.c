@@ -216,7 +216,7 @@ static mca_pml_umrddt_way_t way_of(const mca_pml_umrddt_recv_t *recv, unsigned p
     if (mca_pml_umrddt_pairs_packs(recv)) {
         return (mca_pml_umrddt_way_t) recv->way;
     }
-    if (mca_pml_umrddt_ipc_chosen(&recv->rts)) {
+    if (mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer)) {
         return MCA_PML_UMRDDT_WAY_IPC;
     }
     if (0 != (card & possible)) {
