@@ -26,7 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
-#include <time.h>
 
 #include <mpi.h>
 
@@ -43,55 +42,8 @@
 #include "bench_util.h"
 #include "layouts.h"
 
-#define ROUNDS      51
-#define ROUND_TIME  4e-4 /* seconds that a round of one way should take, at least */
 #define LARGEST     ((uint64_t) 128 << 20)
 #define SMALL_BATCH 64
-
-static double now(void)
-{
-    struct timespec time;
-
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
-}
-
-typedef void (*way_t)(void *context);
-
-/* Seconds for one of each: medians of rounds that take turns. */
-static void alternate(way_t theirs, way_t ours, void *context, double *their_time, double *our_time)
-{
-    double samples[2][ROUNDS];
-    way_t ways[2] = {theirs, ours};
-    bench_times_t times;
-    int repeats[2] = {1, 1}, way, round, i;
-    double start;
-
-    for (way = 0; way < 2; ++way) {
-        ways[way](context); /* warm */
-        do {
-            start = now();
-            for (i = 0; i < repeats[way]; ++i) {
-                ways[way](context);
-            }
-            start = now() - start;
-            repeats[way] *= start < ROUND_TIME ? 2 : 1;
-        } while (start < ROUND_TIME);
-    }
-    for (round = 0; round < ROUNDS; ++round) {
-        for (way = 0; way < 2; ++way) {
-            start = now();
-            for (i = 0; i < repeats[way]; ++i) {
-                ways[way](context);
-            }
-            samples[way][round] = (now() - start) / repeats[way];
-        }
-    }
-    bench_times_summarise(samples[0], ROUNDS, &times);
-    *their_time = times.median;
-    bench_times_summarise(samples[1], ROUNDS, &times);
-    *our_time = times.median;
-}
 
 /* ---------------------------------------------------------------------------------------------
  * Packing
@@ -180,7 +132,8 @@ static double measure_pack(const bench_side_t *side, bool unpack, double *ours)
         bench_fatal("no form");
     }
     check_pack(&pack, unpack);
-    alternate(unpack ? mpi_unpack : mpi_pack, unpack ? our_unpack : our_pack, &pack, &theirs, ours);
+    bench_alternate(unpack ? mpi_unpack : mpi_pack, unpack ? our_unpack : our_pack, &pack, &theirs,
+                    ours);
     opal_iov_cache_form_free(pack.form);
     free(pack.array);
     free(pack.stream);
@@ -393,21 +346,21 @@ static void measure_make(const char *name, MPI_Datatype type)
     opal_iov_cache_form_create(make.type, 1, &make.form);
     make.iovs = bench_alloc(make.form->segments * sizeof(*make.iovs));
     make.raw = bench_alloc((make.form->segments + 1) * sizeof(*make.raw));
-    alternate(raw_all, iovs_all, &make, &raw, &iovs);
+    bench_alternate(raw_all, iovs_all, &make, &raw, &iovs);
     there = raw / iovs;
-    alternate(raw_all, form_all, &make, &raw, &first);
+    bench_alternate(raw_all, form_all, &make, &raw, &first);
     all = raw / first;
-    alternate(raw_all, form_list, &make, &raw, &list);
+    bench_alternate(raw_all, form_list, &make, &raw, &list);
     list = raw / list;
-    alternate(raw_all, copy_all, &make, &raw, &copied);
+    bench_alternate(raw_all, copy_all, &make, &raw, &copied);
     copied = raw / copied;
-    alternate(raw_some, form_some, &make, &some_raw, &some);
+    bench_alternate(raw_some, form_some, &make, &some_raw, &some);
     opal_iov_cache_create((size_t) 1 << 28, promise, NULL, &cache);
-    alternate(form_only, hit, &make, &only, &hits);
+    bench_alternate(form_only, hit, &make, &only, &hits);
     opal_iov_cache_destroy(cache);
     make.flat_bytes = opal_iov_cache_form_flatten(make.form, NULL, 0);
     make.flat = bench_alloc(make.flat_bytes);
-    alternate(flatten, unflatten, &make, &flat, &unflat);
+    bench_alternate(flatten, unflatten, &make, &flat, &unflat);
     printf(
         "%-26s %8llu %8zu %9.2f %7.2f %7.2f %7.2f %7.2f %9.2f %7.2f %9.1f %8.1f %8.1f %9.2f %9.2f\n",
         name, (unsigned long long) make.form->segments, opal_iov_cache_form_bytes(make.form), only,

@@ -7,6 +7,7 @@
  */
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "bench_times.h"
 
@@ -25,4 +26,51 @@ void bench_times_summarise(double *samples, int count, bench_times_t *times)
     times->min = 1e6 * samples[0];
     times->median = 1e6 * (samples[(count - 1) / 2] + samples[count / 2]) / 2.0;
     times->p95 = 1e6 * samples[p95];
+}
+
+#define ROUNDS     51
+#define ROUND_TIME 4e-4 /* seconds that a round of one way should take, at least */
+
+static double now(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (double) time.tv_sec + 1e-9 * (double) time.tv_nsec;
+}
+
+/* Seconds of so many. */
+static double repeat(bench_way_t way, void *context, int times)
+{
+    const double start = now();
+
+    for (int i = 0; i < times; ++i) {
+        way(context);
+    }
+    return now() - start;
+}
+
+void bench_alternate(bench_way_t first, bench_way_t second, void *context, double *first_us,
+                     double *second_us)
+{
+    const bench_way_t ways[2] = {first, second};
+    double samples[2][ROUNDS];
+    int repeats[2] = {1, 1};
+    bench_times_t times;
+
+    for (int way = 0; way < 2; ++way) {
+        ways[way](context); /* warm */
+        while (ROUND_TIME > repeat(ways[way], context, repeats[way])) {
+            repeats[way] *= 2;
+        }
+    }
+    for (int round = 0; round < ROUNDS; ++round) {
+        for (int way = 0; way < 2; ++way) {
+            samples[way][round] = repeat(ways[way], context, repeats[way]) / repeats[way];
+        }
+    }
+    bench_times_summarise(samples[0], ROUNDS, &times);
+    *first_us = times.median;
+    bench_times_summarise(samples[1], ROUNDS, &times);
+    *second_us = times.median;
 }

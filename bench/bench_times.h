@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Many times in three numbers.
+ * Many times in three numbers, and the times of two ways by turns.
  */
 
 #ifndef BENCH_TIMES_H
@@ -26,5 +26,18 @@ typedef struct bench_times_t {
  * @param[in,out] samples  seconds, @p count (at least 1) of them; sorted afterwards
  */
 void bench_times_summarise(double *samples, int count, bench_times_t *times);
+
+/** One way of doing something. */
+typedef void (*bench_way_t)(void *context);
+
+/**
+ * Two ways of one thing by turns, round by round, after one of each that is not timed.
+ *
+ * @param[out] first_us, second_us  microseconds of one of each: the median of 51 rounds of the
+ *                                  processor time that this thread used (other load on the machine
+ *                                  costs wall time, and caches)
+ */
+void bench_alternate(bench_way_t first, bench_way_t second, void *context, double *first_us,
+                     double *second_us);
 
 #endif /* BENCH_TIMES_H */
