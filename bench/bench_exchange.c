@@ -10,9 +10,9 @@
  * @file
  *
  * Exchanges as applications have them, all ranks at once, each with as much data whatever the
- * number of ranks (weak scaling): the stencils and the N-body code of HAND's experiments, and the
- * halo of TEMPI's. See usage(). Every word that should have come is checked, and that no other has
- * changed.
+ * number of ranks (weak scaling): the stencils and the N-body code of HAND's experiments, the
+ * stencil of the UMR paper's (128^3), and the halo of TEMPI's. See usage(). Every word that should
+ * have come is checked, and that no other has changed.
  */
 
 #include <stdbool.h>
@@ -53,6 +53,7 @@ typedef struct pattern_t {
 static const pattern_t patterns[] = {
     {"stencil2d", "4 borders of 1024^2 words, width 1", 2, false, 1, 1, 1024},
     {"stencil3d", "6 faces of 64^3 words, width 1", 3, false, 1, 1, 64},
+    {"stencil3d-128", "the same of 128^3 words", 3, false, 1, 1, 128},
     {"halo", "all 26 neighbours of 32^3 points of 8 quantities, width 3", 3, true, 8, 3, 32},
     {"nbody-struct", "all bodies to all ranks, by a ring: 4 of a body's 8 words, struct", 0, false,
      0, 0, 4096},

@@ -20,11 +20,20 @@
 
 #include "opal/datatype/iov_cache/iov_cache_form.h"
 
+/** Where the list of a layout is, if its kernel reads one. */
+typedef enum bench_list_t {
+    BENCH_LIST_KEPT,   /**< in the GPU's memory, since before */
+    BENCH_LIST_COPIED, /**< there as well, copied from pinned memory before each launch */
+    BENCH_LIST_PINNED  /**< in pinned memory, where the kernel reads it */
+} bench_list_t;
+
 /** One end of a copy: a layout at several places of a GPU's memory, one after the other. */
 typedef struct bench_end_t {
     const opal_iov_cache_form_t *form; /**< NULL: packed */
     opal_umrddt_gpu_map_t *map;        /**< NULL: packed */
-    CUdeviceptr list;                  /**< 0: no list */
+    CUdeviceptr list;                  /**< as kernels are given it; 0: no list */
+    void *pinned;                      /**< where it comes from, unless it is kept; or NULL */
+    bool copied;                       /**< before each launch */
     CUdeviceptr first;                 /**< the address of the first place, as MPI is given it */
     uint64_t apart;                    /**< bytes from one place to the next */
     unsigned places;
@@ -43,6 +52,7 @@ typedef struct bench_t {
     CUdeviceptr targets[2];
     uint64_t bytes; /**< of each */
     opal_umrddt_gpu_fit_t fit;
+    bench_list_t lists;      /**< of ends that are made from now on */
     volatile uint32_t *flag; /**< pinned */
     CUdeviceptr flag_there;
     CUevent events[2][2];

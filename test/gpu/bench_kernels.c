@@ -12,10 +12,10 @@
  * How fast the kernels are on the machine's first GPU, and from it to the second, against the
  * driver's own copies. No test: nothing here fails because it is slow, only because it is wrong.
  *
- *     bench_kernels [--mib N] [PART ...]
+ *     bench_kernels [--mib N | --kib N] [PART ...]
  *
- * PARTs: blocks schemes fit fused host layouts large latency; all, if none is named. One line a
- * figure, separated by tabs: part, what, ..., microseconds, GB/s of payload, percent of the
+ * PARTs: blocks bypass schemes fit fused host layouts large latency; all, if none is named. One
+ * line a figure, separated by tabs: part, what, ..., microseconds, GB/s of payload, percent of the
  * driver's copy of the same bytes.
  */
 
@@ -373,10 +373,10 @@ static void part_layouts(void)
 static const struct {
     const char *name;
     void (*run)(void);
-} parts[] = {{"blocks", part_blocks},   {"latency", bench_part_latency},
-             {"fused", part_fused},     {"large", bench_part_large},
-             {"layouts", part_layouts}, {"schemes", part_schemes},
-             {"host", part_host},       {"fit", part_fit}};
+} parts[] = {
+    {"blocks", part_blocks},   {"bypass", bench_part_bypass}, {"latency", bench_part_latency},
+    {"fused", part_fused},     {"large", bench_part_large},   {"layouts", part_layouts},
+    {"schemes", part_schemes}, {"host", part_host},           {"fit", part_fit}};
 
 int main(int argc, char **argv)
 {
@@ -384,14 +384,16 @@ int main(int argc, char **argv)
     size_t k;
 
     singleton_init(MPI_THREAD_SINGLE);
-    if (2 < argc && 0 == strcmp(argv[1], "--mib")) {
-        bench_message = strtoull(argv[2], NULL, 0) << 20;
+    if (2 < argc && (0 == strcmp(argv[1], "--mib") || 0 == strcmp(argv[1], "--kib"))) {
+        bench_message = strtoull(argv[2], NULL, 0) << ('m' == argv[1][2] ? 20 : 10);
         first = 3;
     }
-    if (0 == bench_message || UINT64_C(512) << 20 < bench_message) {
-        bench_fatal("--mib takes 1 to 512");
+    if (UINT64_C(64) << 10 > bench_message || UINT64_C(512) << 20 < bench_message) {
+        bench_fatal("messages have 64 KiB to 512 MiB");
     }
-    bench_begin(UINT64_C(3) << 30, &bench_state);
+    /* what parts with messages of their own need, unless they are small */
+    bench_begin(UINT64_C(16) << 20 > bench_message ? 48 * bench_message : UINT64_C(3) << 30,
+                &bench_state);
     floor_us = bench_driver_copy(&bench_state, bench_message);
     printf("# %s, %d multiprocessors, %d GPUs\n", bench_state.gpu[0].name,
            bench_state.gpu[0].processors, bench_state.gpus);

@@ -41,5 +41,6 @@ double bench_one_copy(const opal_iov_cache_form_t *from, opal_umrddt_gpu_scheme_
 
 void bench_part_latency(void);
 void bench_part_large(void);
+void bench_part_bypass(void);
 
 #endif /* BENCH_KERNELS_H */
