@@ -96,7 +96,7 @@ static void fill_device(const struct sim_ctx *ctx, struct ib_uverbs_query_device
     resp->max_qp_rd_atom = 16;
     resp->max_qp_init_rd_atom = 16;
     resp->max_res_rd_atom = 16 * MAX_QP;
-    resp->atomic_cap = IBV_ATOMIC_HCA;
+    resp->atomic_cap = sim.conf.atomics ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
     resp->max_srq = (int) sim.conf.srqs;
     resp->max_srq_wr = 0 < sim.conf.srqs ? (int) sim.conf.max_wr - 1 : 0;
     resp->max_srq_sge = 0 < sim.conf.srqs ? MAX_SRQ_SGE : 0;

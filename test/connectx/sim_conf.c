@@ -158,6 +158,8 @@ static const options_entry_t options[] = {
      "srqs=N            only N shared receive queues can exist in a process; with 0 the device\n"
      "                    says that it has none (default 65536)",
      OPTIONS_NUMBER(struct sim_conf, srqs, 0, 65536)},
+    {"atomics", "atomics=0|1       the device says that it has atomics (default 1)",
+     OPTIONS_SWITCH(struct sim_conf, atomics)},
     {"mrs", "mrs=N             only N memory registrations can exist in a process",
      OPTIONS_NUMBER(struct sim_conf, mrs, 1, UINT32_MAX)},
     {"reg_bytes", "reg_bytes=N       only N bytes can be registered in a process",
@@ -233,6 +235,7 @@ int sim_conf_parse(const char *text, struct sim_conf *conf, char *error, size_t 
     conf->max_sge = 30;
     conf->max_wr = 32768;
     conf->srqs = 65536;
+    conf->atomics = true;
     conf->log_max_msg = 30;
     conf->log_max_klm = 14;
     conf->max_indirection = 4;

@@ -386,6 +386,27 @@ static void no_srq(void)
     CHECK(NULL == try_srq() && EOPNOTSUPP == errno);
 }
 
+/* The device says so, and libmlx5 posts none. */
+static void no_atomics(void)
+{
+    struct ibv_sge sge;
+    struct ibv_send_wr wr = {.wr_id = 1,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD,
+                             .send_flags = IBV_SEND_SIGNALED};
+    struct ibv_send_wr *bad;
+    struct ibv_device_attr attr;
+
+    make(0, 0);
+    CHECK(0 == ibv_query_device(a.context, &attr) && IBV_ATOMIC_NONE == attr.atomic_cap);
+    sge = (struct ibv_sge){(uintptr_t) src, 8, src_mr->lkey};
+    wr.wr.atomic.remote_addr = (uintptr_t) dst;
+    wr.wr.atomic.rkey = dst_mr->rkey;
+    wr.wr.atomic.compare_add = 1;
+    CHECK(EOPNOTSUPP == ibv_post_send(a.qp, &wr, &bad));
+}
+
 static void two_mrs(void)
 {
     make(0, 0);
@@ -623,6 +644,7 @@ static const struct {
     {"qps=3", three_qps},
     {"srqs=2", two_srqs},
     {"srqs=0", no_srq},
+    {"atomics=0", no_atomics},
     {"mrs=2", two_mrs},
     {"reg_bytes=9000", few_bytes},
     {"fail_write=3", third_write},

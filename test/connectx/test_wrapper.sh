@@ -55,7 +55,7 @@ expect 2 "unknown option '--nonsense'" "$wrapper" --nonsense true
 sim "nonsense=1" 2 "unknown option 'nonsense'" "$wrapper" true
 sim "devices" 2 "needs a value" "$wrapper" true
 for option in devices=0 devices=5 devices=x devices= devices=-1 link=wifi max_sq_desc=100 max_sq_desc=2048 max_sge=0 max_sge=31 max_wr=100 \
-    log_max_msg=31 qps=0 srqs=-1 \
+    log_max_msg=31 qps=0 srqs=-1 atomics=2 \
     umr=maybe mkeys=0 delay=1000001 seed=1x fail_write=0 deaf=0 log=4 counters=2 mrs= reg_bytes=0x \
     wire=udp address=10.0.0 address=0.0.0.0 address=10.0.0.1/33 address=10.0.0.1/ port=80 port=65000 \
     wire_ms=1 fabric= fabric=012345678901234567890123456789012; do

@@ -57,6 +57,7 @@ void end_open(struct end *end, const struct end_options *options)
     struct ibv_qp_init_attr_ex attr = {0};
     struct mlx5dv_qp_init_attr dv = {0};
     struct ibv_port_attr port;
+    struct ibv_device_attr device;
 
     options = NULL == options ? &usual : options;
     memset(end, 0, sizeof(*end));
@@ -99,9 +100,13 @@ void end_open(struct end *end, const struct end_options *options)
     attr.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
     attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM
                           | IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ
-                          | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP
-                          | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV
+                          | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_SEND_WITH_INV
                           | IBV_QP_EX_WITH_LOCAL_INV;
+    CHECK(0 == ibv_query_device(end->context, &device));
+    if (IBV_ATOMIC_NONE != device.atomic_cap) {
+        attr.send_ops_flags |=
+            IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+    }
     attr.cap.max_send_wr = 0 == options->send_wr ? 32 : options->send_wr;
     attr.srq = options->srq;
     attr.cap.max_recv_wr = 0 == options->recv_wr ? 32 : options->recv_wr;
