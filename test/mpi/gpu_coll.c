@@ -12,6 +12,7 @@
  * Memory of a software GPU cannot be touched by the CPU, so that whoever does it there dies.
  *
  * --mode fail: the device breaks (umrddt_sim is told to), and collectives fail without a crash.
+ * --mode far: there is no memory for a copy, and collectives fail without a crash.
  * --mode off: coll/umrddt is not to be there.
  */
 
@@ -423,6 +424,27 @@ static void broken(void)
     /* the memory went with the context: it is not given back */
 }
 
+/* Pieces that are as far apart as no process has address space for: nothing is copied, or sent. */
+static void far_apart(void)
+{
+    const int lengths[2] = {1, 1};
+    const MPI_Aint places[2] = {0, (MPI_Aint) 1 << 47};
+    gpu_memory_t *memory = gpu_memory(GPU_DEVICE, 1000);
+    MPI_Datatype type;
+    int here = 1, class;
+
+    MPI_OK(MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &type));
+    MPI_OK(MPI_Type_commit(&type));
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    MPI_OK(MPI_Error_class(MPI_Bcast(memory->addr, 1, type, 0, MPI_COMM_WORLD), &class));
+    CHECK_INT(class, MPI_ERR_NO_MEM);
+    CHECK_INT(gpu_coll_counter(GPU_COLL_FAILURES), 1);
+    MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK_INT(here, mpitest.size);
+    MPI_OK(MPI_Type_free(&type));
+    gpu_memory_free(memory);
+}
+
 /* Some applications are done with CUDA before they are with MPI. */
 static void lose_context(void)
 {
@@ -452,8 +474,8 @@ int main(int argc, char **argv)
     }
     host_calls(MPI_COMM_WORLD, 0); /* CUDA is not in use yet */
     gpu_begin_all();
-    if (0 == strcmp(mpitest.mode, "fail")) {
-        broken();
+    if (0 == strcmp(mpitest.mode, "fail") || 0 == strcmp(mpitest.mode, "far")) {
+        (0 == strcmp(mpitest.mode, "fail") ? broken : far_apart)();
         gpu_coll_counters_close();
         return mpitest_finish();
     }
