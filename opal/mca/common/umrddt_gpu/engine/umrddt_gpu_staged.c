@@ -45,16 +45,23 @@ static opal_umrddt_gpu_place_t from_here(const opal_umrddt_gpu_copy_t *copy, int
     return place;
 }
 
-/* Between pageable memory and the buffer of a piece, by the CPU. */
+/* Between pageable memory and the buffer of a piece, which is packed, by the CPU. */
 static void by_cpu(const opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_piece_t *piece)
 {
     const int host = host_of(copy->place);
-    opal_umrddt_gpu_place_t places[2];
+    const opal_umrddt_gpu_place_t place = from_here(copy, host, piece->start);
+    void *memory = (void *) (uintptr_t) place.address;
+    const uint64_t length = piece->end - piece->start;
 
-    places[host] = from_here(copy, host, piece->start);
-    memset(&places[1 - host], 0, sizeof(places[0]));
-    places[1 - host].address = (uintptr_t) piece->buffer;
-    opal_umrddt_gpu_route_host(places, piece->start, piece->end);
+    if (NULL == place.layout) {
+        memcpy(0 == host ? piece->buffer : memory, 0 == host ? memory : piece->buffer, length);
+    } else if (0 == host) {
+        (void) opal_iov_cache_form_pack(place.layout->form, memory, piece->start, length,
+                                        piece->buffer);
+    } else {
+        (void) opal_iov_cache_form_unpack(place.layout->form, memory, piece->start, length,
+                                          piece->buffer);
+    }
 }
 
 /* Begin the next piece. */
