@@ -46,6 +46,7 @@ typedef struct defer_t {
     const char *host;
     const char *takes;
     const char *pattern;
+    const char *model;
     const char *mpirun;
     bool multiple;
     int rounds;
@@ -54,7 +55,7 @@ typedef struct defer_t {
     int row_count;
     row_t *rows;
     bool in_place;
-    unsigned long long queries;
+    unsigned long long queries, taken;
 } defer_t;
 
 bool bench_defer_wanted(int argc, char **argv)
@@ -84,6 +85,8 @@ static void usage(FILE *file)
         "  --rounds N         jobs of each kind (default 20)\n"
         "  --multiple         with MPI_THREAD_MULTIPLE\n"
         "  --pattern VALUE    on a communicator with this mpi_communication_pattern\n"
+        "  --model FILE       pml_umrddt_model: messages of pieces of 1 KiB and more, too, which by\n"
+        "                     these figures are left to the host PML\n"
         "  --max-ratio R      exit status 1 if a ratio of medians is above R\n"
         "  --mpirun COMMAND   instead of mpirun (or $UMRDDT_MPIRUN)\n"
         "\n"
@@ -102,6 +105,7 @@ static bool parse(int argc, char **argv, defer_t *defer)
         OPTION_ROUNDS,
         OPTION_MULTIPLE,
         OPTION_PATTERN,
+        OPTION_MODEL,
         OPTION_MAX_RATIO,
         OPTION_MPIRUN
     };
@@ -112,6 +116,7 @@ static bool parse(int argc, char **argv, defer_t *defer)
         {"rounds", required_argument, NULL, OPTION_ROUNDS},
         {"multiple", no_argument, NULL, OPTION_MULTIPLE},
         {"pattern", required_argument, NULL, OPTION_PATTERN},
+        {"model", required_argument, NULL, OPTION_MODEL},
         {"max-ratio", required_argument, NULL, OPTION_MAX_RATIO},
         {"mpirun", required_argument, NULL, OPTION_MPIRUN},
         {"help", no_argument, NULL, 'h'},
@@ -143,6 +148,9 @@ static bool parse(int argc, char **argv, defer_t *defer)
             break;
         case OPTION_PATTERN:
             defer->pattern = optarg;
+            break;
+        case OPTION_MODEL:
+            defer->model = optarg;
             break;
         case OPTION_MAX_RATIO:
             defer->max_ratio = strtod(optarg, &end);
@@ -197,21 +205,24 @@ static bool run_job(defer_t *defer, side_t side, int round)
     row_t *row;
     FILE *job;
 
-    length = snprintf(command, sizeof(command),
-                      "%s -n 2 --mca pml %s --mca pml_umrddt_host %s "
-                      "--mca pml_umrddt_memory %s --mca opal_common_ucx_tls any "
-                      "--mca opal_common_ucx_devices any '%s' %s pair %s %s </dev/null",
-                      defer->mpirun, SIDE_UMRDDT == side ? "umrddt" : defer->host, defer->host,
-                      defer->takes, defer->self, BENCH_DEFER_JOB,
-                      defer->multiple ? "multiple" : "single",
-                      NULL == defer->pattern ? "" : defer->pattern);
+    length =
+        snprintf(command, sizeof(command),
+                 "%s -n 2 --mca pml %s --mca pml_umrddt_host %s "
+                 "--mca pml_umrddt_memory %s --mca pml_umrddt_model '%s' "
+                 "--mca opal_common_ucx_tls any --mca opal_common_ucx_devices any "
+                 "'%s' %s pair %s %s %s </dev/null",
+                 defer->mpirun, SIDE_UMRDDT == side ? "umrddt" : defer->host, defer->host,
+                 defer->takes, NULL == defer->model ? "none" : defer->model, defer->self,
+                 BENCH_DEFER_JOB, defer->multiple ? "multiple" : "single",
+                 NULL == defer->pattern ? "-" : defer->pattern, NULL == defer->model ? "" : "left");
     job = (int) sizeof(command) > length ? popen(command, "r") : NULL;
     if (NULL == job) {
         fprintf(stderr, "umrddt_bench: cannot run %s: %s\n", command, strerror(errno));
         return false;
     }
     while (NULL != fgets(line, sizeof(line), job)) {
-        if (3 == sscanf(line, BENCH_DEFER_STATE, &there, &in_place, &defer->queries)) {
+        if (4
+            == sscanf(line, BENCH_DEFER_STATE, &there, &in_place, &defer->queries, &defer->taken)) {
             continue;
         }
         if (4 != sscanf(line, BENCH_DEFER_LINE, form, &bytes, &median, &low)) {
@@ -232,6 +243,11 @@ static bool run_job(defer_t *defer, side_t side, int round)
     if (there != (SIDE_UMRDDT == side)) {
         fprintf(stderr, "umrddt_bench: umrddt was %sin this job: %s\n", there ? "" : "not ",
                 command);
+        return false;
+    }
+    if (0 < defer->taken) {
+        fprintf(stderr, "umrddt_bench: umrddt took %llu messages, which it was to leave: %s\n",
+                defer->taken, command);
         return false;
     }
     defer->in_place = in_place || (SIDE_UMRDDT != side && defer->in_place);
@@ -316,10 +332,10 @@ int bench_defer_main(int argc, char **argv)
     }
     if (0 == status) {
         printf(
-            "# pml/%s with umrddt (pml_umrddt_memory=%s%s%s%s), and without: %d jobs each, in turns\n",
+            "# pml/%s with umrddt (pml_umrddt_memory=%s%s%s%s%s), and without: %d jobs each, in turns\n",
             defer.host, defer.takes, defer.multiple ? ", MPI_THREAD_MULTIPLE" : "",
             NULL == defer.pattern ? "" : ", ", NULL == defer.pattern ? "" : defer.pattern,
-            defer.rounds);
+            NULL == defer.model ? "" : ", pml_umrddt_model", defer.rounds);
         printf("# umrddt %s; queries of memory in its last job: %llu\n",
                defer.in_place ? "is in front of the host PML"
                               : "has replaced no function of the host PML",

@@ -25,8 +25,8 @@
  * a tenth of the batches is below). */
 #define BENCH_DEFER_LINE "defer %15s %d %lf %lf"
 /** And how umrddt's part in it is: is it in this job, has it anything to say in it, how many
- * queries of memory it made. */
-#define BENCH_DEFER_STATE "defer-state %d %d %llu"
+ * queries of memory it made, and how many messages it took. */
+#define BENCH_DEFER_STATE "defer-state %d %d %llu %llu"
 
 /** True if the command line asks for this instead of anything else. Before MPI_Init. */
 bool bench_defer_wanted(int argc, char **argv);

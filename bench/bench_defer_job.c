@@ -173,25 +173,27 @@ static unsigned long long counter_read(const counter_t *counter)
     return value;
 }
 
-static void run_pair(place_t *place)
+/* left: pieces that umrddt could take, too; the model is to leave them. */
+static void run_pair(place_t *place, bool left)
 {
     static const int sizes[] = {0, 1, 4, 16, 64, 256, 1024, 4096, 16384, MAX_BYTES};
-    counter_t deferred, queries;
+    counter_t deferred, queries, taken;
     size_t i, k;
 
     counter_open(&deferred, "pml_umrddt_deferred_contiguous");
     counter_open(&queries, "pml_umrddt_memory_queries");
+    counter_open(&taken, "pml_umrddt_taken_sends");
     place->peer = 1 - place->rank;
     for (i = 0; i < sizeof(forms) / sizeof(forms[0]); ++i) {
         for (k = 0; k < sizeof(sizes) / sizeof(sizes[0]); ++k) {
-            if (!forms[i].pieces || (16 <= sizes[k] && 1024 > sizes[k])) {
+            if (!forms[i].pieces || (16 <= sizes[k] && (left || 1024 > sizes[k]))) {
                 measure(place, &forms[i], sizes[k]);
             }
         }
     }
     if (0 == place->rank) {
-        printf("defer-state %d %d %llu\n", deferred.there, 0 < counter_read(&deferred),
-               counter_read(&queries));
+        printf("defer-state %d %d %llu %llu\n", deferred.there, 0 < counter_read(&deferred),
+               counter_read(&queries), counter_read(&taken));
     }
 }
 
@@ -251,7 +253,7 @@ static void run_self(const place_t *place)
     printf("defer-self %d\n", SELF_PAIRS);
 }
 
-/* --defer-job pair|self single|multiple [PATTERN] */
+/* --defer-job pair|self single|multiple [PATTERN or "-" [left]] */
 int bench_defer_job_main(int argc, char **argv)
 {
     const bool self = 2 < argc && 0 == strcmp(argv[2], "self");
@@ -268,7 +270,7 @@ int bench_defer_job_main(int argc, char **argv)
         bench_fatal("%s is for jobs that --defer starts; this one has %d processes",
                     BENCH_DEFER_JOB, size);
     }
-    if (4 < argc) {
+    if (4 < argc && 0 != strcmp("-", argv[4])) {
         MPI_Info_create(&info);
         MPI_Info_set(info, "mpi_communication_pattern", argv[4]);
     }
@@ -283,7 +285,7 @@ int bench_defer_job_main(int argc, char **argv)
     if (self) {
         run_self(&place);
     } else {
-        run_pair(&place);
+        run_pair(&place, 5 < argc);
     }
     free(place.in);
     free(place.out);

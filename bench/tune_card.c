@@ -166,8 +166,13 @@ static void points(tune_t *tune, mca_pml_umrddt_way_t way)
     const bool umr = MCA_PML_UMRDDT_WAY_UMR == way;
 
     for (int block = 256; block <= 512 << 10; block *= 8) {
+        double time = vector(tune, way, TUNE_PIECES, block);
+
+        if (0 > time) {
+            return; /* there is no such way here, or no time */
+        }
         tune_point(tune, umr ? TUNE_CURVE_UMR : TUNE_CURVE_DIRECT, (double) TUNE_PIECES * block,
-                   vector(tune, way, TUNE_PIECES, block));
+                   time);
     }
     for (int pieces = 32; pieces <= 16384; pieces *= 8) {
         tune_point(tune, umr ? TUNE_CURVE_PIECES_UMR : TUNE_CURVE_PIECES_DIRECT, pieces,
