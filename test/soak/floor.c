@@ -210,16 +210,33 @@ static int judge(const char *what, size_t offset, uint64_t slack, uint64_t bound
     return rose || above;
 }
 
-void soak_judge(size_t slack)
+/* How a number came to where it is: the highest of each eighth of the run. */
+static void curve(const char *what, size_t offset)
 {
+    if (0 != mpitest.rank || 64 > floor_count) {
+        return;
+    }
+    printf("%s: rank 0: %-24s", mpitest.name, what);
+    for (size_t i = 0; i < 8; ++i) {
+        printf(" %llu", (unsigned long long) highest(offset, i * floor_count / 8,
+                                                     (i + 1) * floor_count / 8));
+    }
+    printf(", by eighths\n");
+}
+
+void soak_judge(size_t slack, size_t kept)
+{
+    size_t heap = slack + kept * (floor_count - floor_count / 2);
     int rose = 0, all;
 
     CHECK(4 <= floor_count);
     rose += judge("descriptors", offsetof(floor_t, descriptors), 0, 0);
-    rose += judge("heap, bytes", offsetof(floor_t, heap), slack, 0);
+    rose += judge("heap, bytes", offsetof(floor_t, heap), heap, 0);
+    curve("heap, bytes", offsetof(floor_t, heap));
     /* (what is known of layouts on GPUs is in it, and fills late) */
     rose += judge("of umrddt, bytes", offsetof(floor_t, held),
                   NULL == getenv("UMRDDT_TEST_MEMORY") ? slack / 16 : slack, 0);
+    curve("of umrddt, bytes", offsetof(floor_t, held));
     /* arenas of threads, and pieces of mappings that were one; an allocation of the software GPUs
      * is two of its own, and some are imported, or kept, at any time */
     rose += judge("mappings", offsetof(floor_t, mappings),

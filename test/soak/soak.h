@@ -28,8 +28,10 @@ void soak_look(void);
  * The end: print the floors, and fail if one rose in the second half. A collective call.
  *
  * @param[in] slack  bytes of the heap that may come on top: what Open MPI's free lists take late
+ * @param[in] kept   bytes of the heap that Open MPI keeps of a cycle; umrddt's own part is judged
+ *                   without them
  */
-void soak_judge(size_t slack);
+void soak_judge(size_t slack, size_t kept);
 
 /** Whether to go on: cycles of --ops, or with UMRDDT_SOAK_SECONDS=N until so many have passed; the
  * same on all ranks. A collective call. */
