@@ -165,8 +165,11 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
                        bench_schemes_table_t *table, const char *name, const bench_layout_t *layout)
 {
     const MPI_Comm main_comm = job->main_comm;
+    bench_buffers_t buffers;
     int which, status = 0;
 
+    /* To fill and to judge arrays of gigabytes takes longer than the messages. */
+    bench_buffers_create(&buffers, options, layout);
     for (which = 0; which < options->schemes.count; ++which) {
         bench_result_t result;
 
@@ -181,8 +184,13 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
             continue; /* a scheme of another release */
         }
         bench_schemes_comm(options->schemes.name[which], options->pattern, &job->main_comm);
-        bench_run(job, options, name, layout, bench_output_progress, output, &result);
+        bench_run(job, options, name, layout, &buffers, bench_output_progress, output, &result);
         MPI_Comm_free(&job->main_comm);
+        if (result.failed) {
+            /* the next scheme is not to be blamed for it */
+            bench_buffers_destroy(&buffers);
+            bench_buffers_create(&buffers, options, layout);
+        }
         result.asked = options->schemes.name[which];
         if (options->parts && 0 == strncmp("pack-", result.asked, 5)) {
             measure_parts(job, layout, &result);
@@ -193,6 +201,7 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
             bench_schemes_table_add(table, which, &result);
         }
     }
+    bench_buffers_destroy(&buffers);
     job->main_comm = main_comm;
     return status;
 }
@@ -212,6 +221,7 @@ static int run_all(bench_job_t *job, const bench_options_t *options, bench_outpu
     for (i = 0; i < options->layouts.count; ++i) {
         const bench_chosen_t *chosen = &options->layouts.all[i];
         bench_layout_t layout;
+        bench_buffers_t buffers;
         bench_result_t result;
         uint64_t writes = 0;
 
@@ -229,7 +239,10 @@ static int run_all(bench_job_t *job, const bench_options_t *options, bench_outpu
             bench_layout_destroy(&layout);
             continue;
         }
-        bench_run(job, options, chosen->name, &layout, bench_output_progress, output, &result);
+        bench_buffers_create(&buffers, options, &layout);
+        bench_run(job, options, chosen->name, &layout, &buffers, bench_output_progress, output,
+                  &result);
+        bench_buffers_destroy(&buffers);
         bench_layout_destroy(&layout);
         status = result.failed ? EXIT_WRONG : status;
         if (0 == job->rank) {

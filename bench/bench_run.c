@@ -40,11 +40,9 @@ typedef struct pair_t {
     int hang_seconds;
     int trips; /* messages there and back in an iteration */
     bool runs[BENCH_WAYS];
-    bench_buffer_t send;
-    bench_buffer_t recv;
+    bench_buffers_t *buffers;
     bench_layout_t flat; /* --floor: as many bytes in one piece */
-    bench_buffer_t flat_send;
-    bench_buffer_t flat_recv;
+    bench_buffers_t flat_buffers;
     bench_floor_t *floor;
     unsigned char *base_out; /* what the streams of all messages are made from, mine and its */
     unsigned char *base_in;
@@ -63,12 +61,22 @@ static void make_stream(const pair_t *pair, const unsigned char *base)
     bench_stream_make(base, pair->layout->send.bytes, pair->message, pair->stream);
 }
 
-/* A buffer that holds message 0, and one with nothing in it yet. */
-static void make_buffers(pair_t *pair, const bench_options_t *options, const bench_layout_t *layout,
-                         bench_buffer_t *send, bench_buffer_t *recv)
+void bench_buffers_create(bench_buffers_t *buffers, const bench_options_t *options,
+                          const bench_layout_t *layout)
 {
-    bench_buffer_create(send, &layout->send, BENCH_GUARD_SEND, options->send_on_gpu);
-    bench_buffer_create(recv, &layout->recv, BENCH_GUARD_RECV, options->recv_on_gpu);
+    bench_buffer_create(&buffers->send, &layout->send, BENCH_GUARD_SEND, options->send_on_gpu);
+    bench_buffer_create(&buffers->recv, &layout->recv, BENCH_GUARD_RECV, options->recv_on_gpu);
+}
+
+void bench_buffers_destroy(bench_buffers_t *buffers)
+{
+    bench_buffer_destroy(&buffers->send);
+    bench_buffer_destroy(&buffers->recv);
+}
+
+/* What is received in holds message 0. */
+static void begin_stream(pair_t *pair, bench_buffer_t *recv)
+{
     make_stream(pair, pair->base_in);
     bench_buffer_set_data(recv, pair->stream);
     bench_buffer_put(recv);
@@ -81,7 +89,8 @@ static void open_floor(pair_t *pair, bench_job_t *job, const bench_options_t *op
     const char *why;
     int have, all;
 
-    pair->floor = bench_floor_open(&pair->send, &pair->recv, job->peer, job->control, &why);
+    pair->floor =
+        bench_floor_open(&pair->buffers->send, &pair->buffers->recv, job->peer, job->control, &why);
     have = NULL != pair->floor;
     MPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, job->control);
     pair->runs[BENCH_WAY_FLOOR] = 0 != all;
@@ -92,11 +101,12 @@ static void open_floor(pair_t *pair, bench_job_t *job, const bench_options_t *op
     pair->runs[BENCH_WAY_CONTIGUOUS] = true;
     memset(&pair->flat, 0, sizeof(pair->flat));
     bench_make_contiguous(&bytes, &pair->flat);
-    make_buffers(pair, options, &pair->flat, &pair->flat_send, &pair->flat_recv);
+    bench_buffers_create(&pair->flat_buffers, options, &pair->flat);
+    begin_stream(pair, &pair->flat_buffers.recv);
 }
 
 static void pair_create(pair_t *pair, bench_job_t *job, const bench_options_t *options,
-                        const char *name, const bench_layout_t *layout)
+                        const char *name, const bench_layout_t *layout, bench_buffers_t *buffers)
 {
     int way;
 
@@ -104,6 +114,7 @@ static void pair_create(pair_t *pair, bench_job_t *job, const bench_options_t *o
     pair->job = job;
     pair->name = name;
     pair->layout = layout;
+    pair->buffers = buffers;
     pair->hang_seconds = options->hang_seconds;
     pair->trips = options->trips;
     pair->runs[BENCH_WAY_MAIN] = true;
@@ -115,12 +126,12 @@ static void pair_create(pair_t *pair, bench_job_t *job, const bench_options_t *o
     pair->base_out = bench_stream_base(layout->send.bytes, job->rank);
     pair->base_in = bench_stream_base(layout->send.bytes, job->peer);
     pair->stream = bench_alloc(layout->send.bytes);
-    make_buffers(pair, options, layout, &pair->send, &pair->recv);
+    begin_stream(pair, &buffers->recv);
     if (options->floor) {
         open_floor(pair, job, options);
     }
     if (BENCH_PLANT_NOTHING != job->plant.kind
-        && !bench_buffer_contains(&pair->recv, job->plant.offset)) {
+        && !bench_buffer_contains(&pair->buffers->recv, job->plant.offset)) {
         bench_fatal("UMRDDT_BENCH_PLANT: offset %lld is outside of the receiving buffer",
                     (long long) job->plant.offset);
     }
@@ -136,12 +147,9 @@ static void pair_destroy(pair_t *pair)
         MPI_Barrier(pair->job->control);
     }
     if (pair->runs[BENCH_WAY_CONTIGUOUS]) {
-        bench_buffer_destroy(&pair->flat_send);
-        bench_buffer_destroy(&pair->flat_recv);
+        bench_buffers_destroy(&pair->flat_buffers);
         bench_layout_destroy(&pair->flat);
     }
-    bench_buffer_destroy(&pair->send);
-    bench_buffer_destroy(&pair->recv);
     free(pair->base_out);
     free(pair->base_in);
     free(pair->stream);
@@ -168,7 +176,7 @@ static void note_failure(pair_t *pair, int way, bench_failure_kind_t kind, int64
 static void plant_error(pair_t *pair, int way)
 {
     const bench_plant_t *plant = &pair->job->plant;
-    unsigned char *byte = pair->recv.array + plant->offset;
+    unsigned char *byte = pair->buffers->recv.array + plant->offset;
 
     if (BENCH_WAY_MAIN != way || pair->iteration != plant->iteration) {
         return;
@@ -186,7 +194,8 @@ static void plant_error(pair_t *pair, int way)
  */
 static void check_received(pair_t *pair, int way, int count)
 {
-    bench_buffer_t *recv = BENCH_WAY_CONTIGUOUS == way ? &pair->flat_recv : &pair->recv;
+    bench_buffer_t *recv =
+        BENCH_WAY_CONTIGUOUS == way ? &pair->flat_buffers.recv : &pair->buffers->recv;
     bench_wrong_t wrong;
 
     bench_buffer_get(recv);
@@ -212,13 +221,13 @@ static void check_afterwards(pair_t *pair)
     bench_wrong_t wrong;
 
     pair->iteration = INT_MAX;
-    bench_buffer_get(&pair->recv);
-    bench_buffer_get(&pair->send);
-    if (!bench_buffer_check_gaps(&pair->recv, true, &wrong)) {
+    bench_buffer_get(&pair->buffers->recv);
+    bench_buffer_get(&pair->buffers->send);
+    if (!bench_buffer_check_gaps(&pair->buffers->recv, true, &wrong)) {
         note_failure(pair, BENCH_WAY_MAIN, BENCH_FAILURE_GAP, wrong.offset, wrong.expected,
                      wrong.got);
     }
-    if (!bench_buffer_check_gaps(&pair->send, true, &wrong)) {
+    if (!bench_buffer_check_gaps(&pair->buffers->send, true, &wrong)) {
         note_failure(pair, BENCH_WAY_MAIN, BENCH_FAILURE_SEND_GAP, wrong.offset, wrong.expected,
                      wrong.got);
     }
@@ -228,7 +237,8 @@ static void check_afterwards(pair_t *pair)
 static void send_one(pair_t *pair, int way)
 {
     const bench_job_t *job = pair->job;
-    const bench_buffer_t *send = BENCH_WAY_CONTIGUOUS == way ? &pair->flat_send : &pair->send;
+    const bench_buffer_t *send =
+        BENCH_WAY_CONTIGUOUS == way ? &pair->flat_buffers.send : &pair->buffers->send;
 
     if (BENCH_WAY_FLOOR == way) {
         bench_floor_send(pair->floor);
@@ -241,7 +251,8 @@ static void send_one(pair_t *pair, int way)
 static int receive_one(pair_t *pair, int way)
 {
     const bench_job_t *job = pair->job;
-    const bench_buffer_t *recv = BENCH_WAY_CONTIGUOUS == way ? &pair->flat_recv : &pair->recv;
+    const bench_buffer_t *recv =
+        BENCH_WAY_CONTIGUOUS == way ? &pair->flat_buffers.recv : &pair->buffers->recv;
     MPI_Status status;
     int count;
 
@@ -263,7 +274,8 @@ static int receive_one(pair_t *pair, int way)
  */
 static double exchange(pair_t *pair, int way)
 {
-    bench_buffer_t *send = BENCH_WAY_CONTIGUOUS == way ? &pair->flat_send : &pair->send;
+    bench_buffer_t *send =
+        BENCH_WAY_CONTIGUOUS == way ? &pair->flat_buffers.send : &pair->buffers->send;
     const bench_job_t *job = pair->job;
     double begin = 0.0, end = 0.0;
     int count = 0, trip;
@@ -481,8 +493,8 @@ static void gather_failures(const pair_t *pair, bench_result_t *result)
 }
 
 void bench_run(bench_job_t *job, const bench_options_t *options, const char *name,
-               const bench_layout_t *layout, bench_progress_fn_t progress, void *context,
-               bench_result_t *result)
+               const bench_layout_t *layout, bench_buffers_t *buffers, bench_progress_fn_t progress,
+               void *context, bench_result_t *result)
 {
     pair_t pair;
 
@@ -493,7 +505,7 @@ void bench_run(bench_job_t *job, const bench_options_t *options, const char *nam
     result->recv_blocks = layout->recv.piece_count;
     result->noncontiguous = bench_layout_is_noncontiguous(layout);
 
-    pair_create(&pair, job, options, name, layout);
+    pair_create(&pair, job, options, name, layout, buffers);
     MPI_Barrier(job->control);
     if (job->leader) {
         lead(&pair, options, name, progress, context);

@@ -109,6 +109,12 @@ typedef struct bench_result_t {
     bench_failure_t failure;
 } bench_result_t;
 
+/** The buffers of a layout on this process. */
+typedef struct bench_buffers_t {
+    bench_buffer_t send;
+    bench_buffer_t recv;
+} bench_buffers_t;
+
 /** Called now and then between two iterations, on rank 0. */
 typedef void (*bench_progress_fn_t)(const char *name, int done, int of, void *context);
 
@@ -127,9 +133,22 @@ void bench_job_open(bench_job_t *job, const char *pattern);
 
 void bench_job_close(bench_job_t *job);
 
-/** Run a layout. Collective. */
+/**
+ * Make what a layout is sent from and received in, on GPUs as the options say. The layout must live
+ * as long.
+ */
+void bench_buffers_create(bench_buffers_t *buffers, const bench_options_t *options,
+                          const bench_layout_t *layout);
+
+void bench_buffers_destroy(bench_buffers_t *buffers);
+
+/**
+ * Run a layout. Collective.
+ *
+ * @param[in] buffers  of the layout; good for another run, unless this one found wrong bytes
+ */
 void bench_run(bench_job_t *job, const bench_options_t *options, const char *name,
-               const bench_layout_t *layout, bench_progress_fn_t progress, void *context,
-               bench_result_t *result);
+               const bench_layout_t *layout, bench_buffers_t *buffers, bench_progress_fn_t progress,
+               void *context, bench_result_t *result);
 
 #endif /* BENCH_RUN_H */

@@ -408,8 +408,15 @@ static CUresult run_set(struct gpu_work *work, CUcontext ctx)
     }
     pthread_mutex_unlock(&gpu_lock);
     for (y = 0; y < set->height; y++) {
+        unsigned char *row = (unsigned char *) place.view + y * set->pitch;
+
+        /* arrays of gigabytes are cleared by bytes */
+        if (1 == set->element) {
+            memset(row, (int) (set->value & 0xff), set->width);
+            continue;
+        }
         for (x = 0; x < set->width; x++) {
-            memcpy(place.view + y * set->pitch + x * set->element, &set->value, set->element);
+            memcpy(row + x * set->element, &set->value, set->element);
         }
     }
     return CUDA_SUCCESS;
