@@ -62,9 +62,9 @@ bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_um
     return to->has_card;
 }
 
-uint64_t mca_pml_umrddt_pack_chunk(uint64_t total)
+uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
 {
-    return mca_pml_umrddt_model_chunk(total, 4, 128 << 10, 1 << 20);
+    return mca_pml_umrddt_model_chunk(total, 4, 128 << 10, 1 << 20, block);
 }
 
 int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count, opal_iov_cache_layout_t **layout)

@@ -179,6 +179,68 @@ static void alone(tune_t *tune, const ends_t *ends)
     }
 }
 
+/* Pieces that no copy of the driver's can do: a kernel does. */
+static opal_iov_cache_layout_t *irregular(void)
+{
+    int lengths[4] = {64, 72, 80, 88}, places[4] = {0, 256, 640, 1152};
+    opal_iov_cache_layout_t *layout;
+    MPI_Datatype type;
+
+    MPI_Type_indexed(4, lengths, places, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    if (OPAL_SUCCESS
+        != opal_iov_cache_layout_create(&((ompi_datatype_t *) type)->super, 1, &layout)) {
+        bench_fatal("no layout");
+    }
+    MPI_Type_free(&type);
+    return layout;
+}
+
+/* Where a GPU does not change hands: there are two, or CUDA's MPS runs both processes' kernels. */
+#define NO_TURN 0.001
+
+/* Kernels of both processes by turns, and of the first alone: what a change takes. */
+static void turns(tune_t *tune, const ends_t *ends)
+{
+    const MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_WAY_HOST];
+    opal_iov_cache_layout_t *layout = irregular();
+    opal_umrddt_gpu_place_t user = {layout, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true};
+    opal_umrddt_gpu_place_t packed = {NULL, (uintptr_t) ends->other, OPAL_UMRDDT_GPU_DEVICE, true};
+    double samples[MOST], alone = -1, turn;
+    bench_times_t times;
+    bool fine = true;
+
+    MPI_Barrier(comm);
+    if (0 == tune->rank) {
+        alone = copy(ends, &user, &packed, layout->size);
+    }
+    for (int i = -2; i < MOST; ++i) {
+        /* one after the other, each behind the other's end */
+        for (int rank = 0; rank < 2; ++rank) {
+            double begin;
+            opal_umrddt_gpu_copy_t *under_way;
+
+            MPI_Barrier(comm);
+            if (rank != tune->rank) {
+                continue;
+            }
+            begin = bench_now();
+            fine = OPAL_SUCCESS
+                       == opal_umrddt_gpu_copy(ends->engine, &user, &packed, 0, layout->size,
+                                               &under_way)
+                   && OPAL_SUCCESS == opal_umrddt_gpu_copy_wait(under_way) && fine;
+            samples[i < 0 ? 0 : i] = bench_now() - begin;
+        }
+    }
+    OBJ_RELEASE(layout);
+    bench_times_summarise(samples, MOST, &times);
+    turn = times.median - alone;
+    if (fine && 0 < alone) {
+        /* what is less than a kernel takes is chance */
+        TUNE_FIGURE(tune, gpu_turn, turn > alone ? turn : NO_TURN);
+    }
+}
+
 /* Messages from GPU to GPU by a scheme, of a vector. */
 static double vector(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *recv, int pieces,
                      int block)
@@ -205,7 +267,8 @@ static void by_ipc(tune_t *tune, char *send, char *recv)
     if (0 > small) {
         return;
     }
-    TUNE_FIGURE(tune, ipc_latency, small - control(tune));
+    /* (a GPU that both have: without its turn) */
+    TUNE_FIGURE(tune, ipc_latency, small - control(tune) - tune->figures.gpu_turn);
     for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS && tune_time_left(tune);
          ++i, block *= MCA_PML_UMRDDT_CURVE_STEP) {
         double time =
@@ -238,17 +301,21 @@ void tune_gpu(tune_t *tune)
 {
     char *send, *recv;
     ends_t ends;
+    int open;
 
     if (!tune->gpu || !tune_time_left(tune)) {
         return;
     }
     tune_progress(tune, "the GPU: launches, packing, copies");
-    if (0 == tune->rank) {
-        if (open_ends(&ends, tune)) {
-            alone(tune, &ends);
-        }
-        close_ends(&ends);
+    open = open_ends(&ends, tune);
+    if (open && 0 == tune->rank) {
+        alone(tune, &ends);
     }
+    MPI_Allreduce(MPI_IN_PLACE, &open, 1, MPI_INT, MPI_MIN, tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    if (open && tune->near) {
+        turns(tune, &ends);
+    }
+    close_ends(&ends);
     MPI_Barrier(tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
     if (!tune->umrddt || !tune_time_left(tune)) {
         return;

@@ -73,12 +73,12 @@ bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *peer,
            && mca_pml_umrddt_on_device(where);
 }
 
-uint64_t mca_pml_umrddt_pack_chunk(uint64_t total)
+uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
 {
     const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
 
     return mca_pml_umrddt_model_chunk(total, params->pack_depth, params->pack_floor,
-                                      params->pack_ceiling);
+                                      params->pack_ceiling, block);
 }
 
 /** Of the sender: receivers know theirs. */

@@ -37,6 +37,7 @@ static figures_t plain(void)
     MCA_PML_UMRDDT_FIGURES(ONE)
     figures.near_rate = figures.far_rate = figures.card_rate = figures.card_gpu_rate = 1000;
     figures.gpu_out_rate = figures.gpu_in_rate = 1000;
+    figures.gpu_turn = 0;
     for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); ++i) {
         for (int j = 0; j < MCA_PML_UMRDDT_CURVE_POINTS; ++j) {
             curves[i][j] = 1000;
@@ -148,10 +149,10 @@ static void by_gpu(void)
     CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
     what.known = 0; /* nothing is to be made for it */
     CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
-    /* launch and bytes, wire, launch and bytes */
-    CHECK(near(2 + 11 + 11 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
+    /* launch and bytes, wire (which asks first), launch and bytes */
+    CHECK(near(2 + 11 + 13 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
     /* twice as many bytes to move at either side */
-    CHECK(near(2 + 21 + 11 + 21, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    CHECK(near(2 + 21 + 13 + 21, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
     /* the flush */
     CHECK(near(2 + 11 + 12 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_GDR)));
     /* chunks: the slowest stage counts for each further one */
@@ -195,16 +196,73 @@ static void by_gpu(void)
     figures.gpu_launch = 1000;
     what = message(10000, 1, 1);
     what.from.gpu = what.to.gpu = true;
-    CHECK(near(2 + 11 + 11 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    CHECK(near(2 + 11 + 13 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
     /* a side that is the CPU's packs by the CPU */
     what.to.gpu = false;
-    CHECK(near(2 + 11 + 11 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    CHECK(near(2 + 11 + 13 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
     /* CUDA IPC into memory of the CPU: the GPU writes there, and the CPU unpacks */
     what.known = ALL;
     for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
         figures.gpu_pack_host[i] = 100;
     }
+    what.from.boxed = true; /* (by no kernel) */
     CHECK(near(1 + 1 + 100 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+}
+
+/* A GPU that two processes share: a kernel waits for its turn, and copies do not. */
+static void shared(void)
+{
+    const unsigned ipc_or_host = 1u << MCA_PML_UMRDDT_WAY_IPC | 1u << MCA_PML_UMRDDT_WAY_HOST;
+    const unsigned every = (1u << MCA_PML_UMRDDT_WAYS) - 1;
+    figures_t figures = plain();
+    case_t what = message(10000, 10, 10);
+    double without[MCA_PML_UMRDDT_WAYS], times[MCA_PML_UMRDDT_WAYS];
+
+    what.from.gpu = what.to.gpu = what.near = true;
+    what.known = ALL;
+    (void) mca_pml_umrddt_model_best(&figures, &what, every, NULL, without);
+    figures.gpu_turn = 100;
+    (void) mca_pml_umrddt_model_best(&figures, &what, every, NULL, times);
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        bool card = MCA_PML_UMRDDT_WAY_UMR == way || MCA_PML_UMRDDT_WAY_DIRECT == way;
+
+        CHECK(near(without[way] + (card ? 0 : 100), times[way]));
+    }
+    /* the driver's copies of all of it: the host PML's packing and unpacking, and pack-host's */
+    what.from.boxed = what.to.boxed = true;
+    CHECK(
+        near(without[MCA_PML_UMRDDT_WAY_HOST], time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(without[MCA_PML_UMRDDT_WAY_PACK_HOST],
+               time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
+    CHECK(near(100 + without[MCA_PML_UMRDDT_WAY_PACK_STAGED],
+               time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    CHECK(near(100 + without[MCA_PML_UMRDDT_WAY_IPC],
+               time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    CHECK(MCA_PML_UMRDDT_WAY_HOST == best(&figures, &what, ipc_or_host));
+    figures.gpu_turn = 10;
+    CHECK(MCA_PML_UMRDDT_WAY_IPC == best(&figures, &what, ipc_or_host));
+    /* into memory of the CPU no kernel is needed, either */
+    figures.gpu_turn = 100;
+    what.to.gpu = false;
+    CHECK(near(1 + 1 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    what.from.boxed = false;
+    CHECK(near(1 + 1 + 10 + 10 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    /* chunks that begin within a piece want a kernel where all in one does not */
+    what.to.gpu = what.from.boxed = true;
+    what.chunk = 1000;
+    CHECK(120 < time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST));
+    what.from.chunk_boxed = what.to.chunk_boxed = true;
+    CHECK(100 > time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST));
+    /* on another host nobody shares this one's GPU */
+    what.from.chunk_boxed = what.near = false;
+    CHECK(100 > time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST));
+    /* a chunk of a side that the CPU packs waits for the CPU that carries the one before it */
+    figures.gpu_turn = 0;
+    what.near = true;
+    what.to.gpu = false;
+    CHECK(near(2 + 2 + 2 + 1 + 9 * 3, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
+    what.near = false;
+    CHECK(near(2 + 2 + 2 + 1 + 9 * 2, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
 }
 
 static void by_host(void)
@@ -213,15 +271,19 @@ static void by_host(void)
     figures_t figures = plain();
     case_t what = message(10000, 1, 1);
 
-    CHECK(near(1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
-    what.to.pieces = 100;
-    CHECK(near(1 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
-    what.from.pieces = 100; /* at the same time */
-    CHECK(near(1 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    /* it asks and is answered, but for small ones */
+    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    what.bytes = 4096;
+    CHECK(near(1 + 4.096, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    what.bytes = 10000;
+    what.to.pieces = 100; /* while the bytes move */
+    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    what.from.pieces = 100;
+    CHECK(near(3 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
     what.from.gpu = true; /* packed and moved, before anything is sent */
-    CHECK(near(1 + 10 + 10 + 21, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(3 + 10 + 21, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
     what.host_takes_gpu = true; /* piece by piece */
-    CHECK(near(1 + 10 + 10 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(3 + 10 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
 
     /* two control messages more than the host's are worth it from some size on: the card has twice
      * the rate, and nothing is copied */
@@ -237,9 +299,26 @@ static void by_host(void)
     /* near and far are different wires */
     figures.far_latency = 100;
     what = message(10000, 1, 1);
-    CHECK(near(110, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(310, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
     what.near = true;
-    CHECK(near(11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(13, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+}
+
+/* Chunks of packed messages. */
+static void chunks(void)
+{
+    const uint64_t least = 128 << 10, most = 1 << 20;
+
+    CHECK(100 == mca_pml_umrddt_model_chunk(100, 4, least, most, 0));
+    CHECK(least == mca_pml_umrddt_model_chunk(1 << 20, 4, least, most, 0));
+    CHECK(most == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, 0));
+    /* whole blocks, if all are as long: no shorter than wanted, unless that is too much */
+    CHECK(43 * 3072 == mca_pml_umrddt_model_chunk(64 * 3072, 4, least, most, 3072));
+    CHECK(341 * 3072 == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, 3072));
+    CHECK(most == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, most));
+    CHECK(least == mca_pml_umrddt_model_chunk(1 << 20, 4, least, most, 8));
+    /* a block is longer than a chunk may be */
+    CHECK(most == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, 2 << 20));
 }
 
 /* What was observed is multiplied in; of equals the first is taken, and of what may not be nothing.
@@ -549,7 +628,9 @@ int main(void)
 {
     by_card();
     by_gpu();
+    shared();
     by_host();
+    chunks();
     factors();
     sane();
     curves();

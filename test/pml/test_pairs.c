@@ -56,8 +56,9 @@ bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_um
     return to->has_card;
 }
 
-uint64_t mca_pml_umrddt_pack_chunk(uint64_t total)
+uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
 {
+    (void) block;
     return total;
 }
 
@@ -312,7 +313,13 @@ static void between_gpus(void)
         figures(lines);
         lay(4);
         comm.schemes = MCA_PML_UMRDDT_BY_IPC;
+        /* into memory of the CPU it is quick in any case, so that the user has to say that it goes
+         * to a GPU */
+        CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+        lay(4);
+        comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
         CHECK((1 == slow) == mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+        comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
         comm.schemes = MCA_PML_UMRDDT_BY_ALL;
         memset(&recv, 0, sizeof(recv));
         recv.buf = buffers;

@@ -23,8 +23,14 @@
  *            hundreds of them (measured, 10 ms)
  *   pack-*   three stages, packing, wire and unpacking, through which the chunks go one behind the
  *            other: all of the first, and the slowest stage for each further one
- *   host     for memory of the CPU the pieces of both sides copied while the bytes move; for memory
- *            of GPUs that the host PML must not be given, packing and unpacking before and behind
+ *   host     for memory of the CPU the sender's pieces copied, and the receiver's while the bytes
+ *            move; for memory of GPUs that the host PML must not be given, packing and unpacking
+ *            before and behind
+ *
+ * Two processes that share a GPU, without CUDA's MPS, have it by turns: a kernel of the one waits
+ * until the driver has taken the GPU from the other, 0.15 ms on an H200, where copies to and from
+ * the host's memory do not (bench/results/h200-2026-11-23.md). That is gpu_turn, once a message
+ * that needs a kernel; 0 where umrddt_tune's processes had a GPU each.
  */
 
 #include "pml_umrddt_model.h"
@@ -32,6 +38,9 @@
 #include <math.h>
 
 #define MIB 1048576.0
+
+/* The host PML sends as much without asking: btl_vader_eager_limit, as it comes. */
+#define EAGER 4096
 
 const char *const mca_pml_umrddt_way_names[MCA_PML_UMRDDT_WAYS] = {
     [MCA_PML_UMRDDT_WAY_IPC] = "ipc",
@@ -76,7 +85,8 @@ double mca_pml_umrddt_curve_at(const double *curve, double block)
     return exp2((1 - at) * log2(curve[below]) + at * log2(curve[below + 1]));
 }
 
-uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most)
+uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most,
+                                    uint64_t block)
 {
     const uint64_t page = 4096;
     uint64_t chunk = total / (2 * (uint64_t) depth);
@@ -84,6 +94,10 @@ uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t lea
     chunk = (chunk + page - 1) / page * page;
     chunk = chunk > most ? most : chunk;
     chunk = chunk < least ? least : chunk;
+    if (0 < block && block <= most) {
+        chunk = (chunk + block - 1) / block * block;
+        chunk = chunk > most ? chunk - block : chunk;
+    }
     return chunk < total ? chunk : total;
 }
 
@@ -110,11 +124,18 @@ static double small(const mca_pml_umrddt_figures_t *figures,
     return mca_pml_umrddt_model_small(figures, message->near);
 }
 
+/** What so many bytes by the host PML wait for: it asks and is answered before it sends many. */
+static double host_small(const mca_pml_umrddt_figures_t *figures,
+                         const mca_pml_umrddt_model_case_t *message, double bytes)
+{
+    return (EAGER < bytes ? 3 : 1) * small(figures, message);
+}
+
 /** So many bytes by the host PML, from memory of the CPU to such, in one piece. */
 static double by_host(const mca_pml_umrddt_figures_t *figures,
                       const mca_pml_umrddt_model_case_t *message, double bytes)
 {
-    return small(figures, message)
+    return host_small(figures, message, bytes)
            + bytes / (message->near ? figures->near_rate : figures->far_rate);
 }
 
@@ -192,20 +213,29 @@ static double direct_time(const mca_pml_umrddt_figures_t *figures,
                     writes * figures->card_write);
 }
 
+/** The turn of a GPU for which a message waits. @p kernel: it needs a kernel */
+static double turn(const mca_pml_umrddt_figures_t *figures,
+                   const mca_pml_umrddt_model_case_t *message, bool kernel)
+{
+    return kernel && message->near ? figures->gpu_turn : 0;
+}
+
 static double ipc_time(const mca_pml_umrddt_figures_t *figures,
                        const mca_pml_umrddt_model_case_t *message)
 {
     double block = block_of(message, &message->from), to = block_of(message, &message->to);
-    double bytes = (double) message->bytes, copies;
+    double bytes = (double) message->bytes, latency = figures->ipc_latency, copies;
 
     if (message->to.gpu) {
         copies = bytes / mca_pml_umrddt_curve_at(figures->ipc_copy, to < block ? to : block);
     } else {
         /* into pinned memory, and from there by the CPU */
+        latency = message->from.boxed ? figures->gpu_out_latency : figures->gpu_launch;
         copies = bytes / mca_pml_umrddt_curve_at(figures->gpu_pack_host, block)
                  + bytes / mca_pml_umrddt_curve_at(figures->cpu_copy, to);
     }
-    return small(figures, message) + figures->ipc_latency + copies;
+    return small(figures, message) + latency + copies
+           + turn(figures, message, message->to.gpu || !message->from.boxed);
 }
 
 /** A chunk from the user's buffer into one that the wire takes, or (@p in) the other way. */
@@ -237,6 +267,23 @@ static double packed(const mca_pml_umrddt_figures_t *figures,
                   : bytes / (in ? figures->gpu_in_rate : figures->gpu_out_rate));
 }
 
+/** True if a side of a packed message is (un)packed by a kernel, or copied within a GPU. */
+static bool by_kernel(const mca_pml_umrddt_model_case_t *message,
+                      const mca_pml_umrddt_model_side_t *side, mca_pml_umrddt_way_t way)
+{
+    if (!side->gpu) {
+        return false;
+    }
+    switch (way) {
+    case MCA_PML_UMRDDT_WAY_PACK_HOST:
+        return !(message->bytes <= message->chunk ? side->boxed : side->chunk_boxed);
+    case MCA_PML_UMRDDT_WAY_PACK_STAGED:
+        return 1 < side->pieces;
+    default:
+        return true;
+    }
+}
+
 static double pack_time(const mca_pml_umrddt_figures_t *figures,
                         const mca_pml_umrddt_model_case_t *message, mca_pml_umrddt_way_t way)
 {
@@ -252,19 +299,28 @@ static double pack_time(const mca_pml_umrddt_figures_t *figures,
     } else if (message->pack_by_card) {
         wire = figures->card_latency + chunk / figures->card_rate;
     }
-    /* as many as are under way at once share what is but waiting */
-    each = larger(larger(out, in), wire);
+    /* as many as are under way at once share what is but waiting; within a host the processors that
+     * carry the chunks also pack, or tell the GPU to (half of what that takes, is the guess) */
+    each = wire;
+    if (message->near && MCA_PML_UMRDDT_WAY_PACK_GDR != way && !message->pack_by_card) {
+        each += larger(message->from.gpu ? figures->gpu_launch / 2 : out,
+                       message->to.gpu ? figures->gpu_launch / 2 : in);
+    }
+    each = larger(larger(out, in), each);
     if (1 >= message->depth) {
         each = out + wire + in;
     }
-    return agreed(figures, message) + out + wire + in + further * each;
+    return agreed(figures, message) + out + wire + in + further * each
+           + turn(figures, message,
+                  by_kernel(message, &message->from, way) || by_kernel(message, &message->to, way));
 }
 
 static double host_time(const mca_pml_umrddt_figures_t *figures,
                         const mca_pml_umrddt_model_case_t *message)
 {
-    double bytes = (double) message->bytes, time = by_host(figures, message, bytes);
-    double copies = 0;
+    double bytes = (double) message->bytes, time = 0;
+    double wire = bytes / (message->near ? figures->near_rate : figures->far_rate);
+    bool kernel = false;
 
     for (int in = 0; in < 2; ++in) {
         const mca_pml_umrddt_model_side_t *side = in ? &message->to : &message->from;
@@ -274,7 +330,12 @@ static double host_time(const mca_pml_umrddt_figures_t *figures,
                               ? packed(figures, message, MCA_PML_UMRDDT_WAY_HOST, 0 != in, bytes)
                               : 0;
 
-            copies = larger(copies, copy);
+            /* the receiver unpacks out of what it would have to copy in any case */
+            if (in) {
+                wire = larger(wire, copy);
+            } else {
+                time += copy;
+            }
         } else if (message->host_takes_gpu) {
             /* piece by piece, as the convertors of Open MPI do */
             time +=
@@ -282,9 +343,10 @@ static double host_time(const mca_pml_umrddt_figures_t *figures,
                 + bytes / (in ? figures->gpu_in_rate : figures->gpu_out_rate);
         } else {
             time += packed(figures, message, MCA_PML_UMRDDT_WAY_PACK_STAGED, 0 != in, bytes);
+            kernel = kernel || !side->boxed;
         }
     }
-    return time + copies;
+    return host_small(figures, message, bytes) + time + wire + turn(figures, message, kernel);
 }
 
 double mca_pml_umrddt_model_time(const mca_pml_umrddt_figures_t *figures,

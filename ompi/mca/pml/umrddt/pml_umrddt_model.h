@@ -55,6 +55,7 @@
     X(gpu_in_latency, 8, "a small copy to a GPU until the CPU sees its end")              \
     X(gpu_in_rate, 25000, "bytes/us of a large one, from pinned memory")                  \
     X(gpu_flush, 3, "until a GPU sees what a card has written")                           \
+    X(gpu_turn, 0.001, "until a GPU that another process used runs a kernel of this one") \
     X(ipc_latency, 10, "the smallest copy out of a peer's GPU memory until the CPU sees its end")
 
 /** Rates by the length of the blocks, which lie as far apart as they are long; bytes/us. */
@@ -102,9 +103,11 @@ extern const char *const mca_pml_umrddt_way_names[MCA_PML_UMRDDT_WAYS];
 
 /** One side of a message. */
 typedef struct mca_pml_umrddt_model_side_t {
-    uint64_t pieces; /**< of its layout; 1: one piece */
-    uint64_t span;   /**< bytes from the first to the last; 0: not known, as many as the message */
-    bool gpu;        /**< in memory of a GPU */
+    uint64_t pieces;  /**< of its layout; 1: one piece */
+    uint64_t span;    /**< bytes from the first to the last; 0: not known, as many as the message */
+    bool gpu;         /**< in memory of a GPU */
+    bool boxed;       /**< the driver copies it in one call, to or from one piece: no kernel */
+    bool chunk_boxed; /**< and each chunk of it */
 } mca_pml_umrddt_model_side_t;
 
 /** A message, and what is known of it. */
@@ -128,9 +131,17 @@ void mca_pml_umrddt_figures_default(mca_pml_umrddt_figures_t *figures);
  * them as at the ends. */
 double mca_pml_umrddt_curve_at(const double *curve, double block);
 
-/** The bytes of a chunk of a packed message: so many that twice @p depth of them are the message,
- * in whole pages, within bounds. Not 0, unless the message is. */
-uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most);
+/**
+ * The bytes of a chunk of a packed message: so many that twice @p depth of them are the message, in
+ * whole pages, within bounds.
+ *
+ * @param[in] block  of the layout, if all are as long: chunks are of whole blocks, as a copy that
+ *                   begins within one is none that the driver does in one call. 0: they are not
+ *
+ * @return not 0, unless the message is
+ */
+uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most,
+                                    uint64_t block);
 
 /** The time of a small message of the host PML to such a peer. */
 double mca_pml_umrddt_model_small(const mca_pml_umrddt_figures_t *figures, bool near);

@@ -64,6 +64,13 @@ static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme
     return 0 == recv->fin ? NULL : endpoint;
 }
 
+/** The bytes of a message's chunks, on both sides. */
+static uint64_t chunk_of(const mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_pack_chunk(
+        recv->total, mca_pml_umrddt_pack_block(recv->layout, recv->rts.pieces, recv->total));
+}
+
 /** Take buffers for a scheme. @return false: that is not possible */
 static bool begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 {
@@ -74,7 +81,7 @@ static bool begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
         .in = true,
         .scheme = scheme,
         .total = recv->total,
-        .chunk = mca_pml_umrddt_pack_chunk(recv->total),
+        .chunk = chunk_of(recv),
         .comm = recv->comm,
         .peer = recv->status.MPI_SOURCE,
         .tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, recv->rts.slot),
@@ -101,7 +108,7 @@ static int tell(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 
     mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_PACK, reply);
     reply->total = recv->total;
-    reply->chunk = mca_pml_umrddt_pack_chunk(recv->total);
+    reply->chunk = chunk_of(recv);
     reply->what = scheme;
     reply->key_count = (uint32_t) mca_pml_umrddt_pack_places(recv->pack, reply->keys);
     reply->start = mca_pml_umrddt_pack_told(recv->pack);

@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "opal/util/output.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/util/show_help.h"
 
 #include "pml_umrddt_direct.h"
@@ -43,6 +44,9 @@
 
 /** Messages of a peer for which a scheme that failed with it is not tried again. */
 #define SHUNNED 256
+
+/** Bytes of a row from which on the driver's copies are thought of. */
+#define LONG_ROW 256
 
 /** Observed times: classes of bytes (each four times the last), kinds of peers and memory. */
 #define CLASSES 16
@@ -209,7 +213,6 @@ static void describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
     message->bytes = total;
     message->near = is_near(peer);
     message->write_pieces = 1;
-    message->chunk = mca_pml_umrddt_pack_chunk(total);
     message->depth = mca_pml_umrddt.params.pack_depth;
     message->host_takes_gpu = !mca_pml_umrddt.stages;
 }
@@ -224,6 +227,22 @@ static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
            || MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU == pattern;
 }
 
+/**
+ * How a GPU of this host would copy a layout. Asked only where it matters: where GPUs are shared.
+ */
+static void describe_boxes(opal_iov_cache_layout_t *layout, uint64_t chunk,
+                           mca_pml_umrddt_model_side_t *side)
+{
+    uint64_t second = 2 * chunk < layout->size ? 2 * chunk : layout->size;
+
+    if (1 < mca_pml_umrddt.pairs->figures.gpu_turn) {
+        side->boxed = opal_umrddt_gpu_boxed(layout, 0, layout->size);
+        /* one that begins within a piece says more than the first */
+        side->chunk_boxed =
+            chunk < second ? opal_umrddt_gpu_boxed(layout, chunk, second) : side->boxed;
+    }
+}
+
 static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_pair_t *pair,
                           mca_pml_umrddt_model_case_t *message)
 {
@@ -235,6 +254,19 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
     message->to.pieces = recv->layout->iov_count;
     message->to.span = (uint64_t) (recv->layout->ub - recv->layout->lb);
     message->to.gpu = mca_pml_umrddt_on_gpu(&recv->where);
+    message->chunk = mca_pml_umrddt_pack_chunk(
+        recv->total, mca_pml_umrddt_pack_block(recv->layout, rts->pieces, recv->total));
+    describe_boxes(recv->layout, message->chunk, &message->to);
+    /* the sender's layout is not known here: it is like this one, or one piece; or, where this one
+     * is one piece, it may be rows, and is taken to be if they are long and may be equal */
+    message->from.boxed = message->from.chunk_boxed =
+        1 >= rts->pieces
+        || (1 == recv->layout->iov_count && 0 == recv->total % rts->pieces
+            && LONG_ROW <= recv->total / rts->pieces);
+    if (rts->pieces == recv->layout->iov_count) {
+        message->from.boxed = message->to.boxed;
+        message->from.chunk_boxed = message->to.chunk_boxed;
+    }
     message->write_pieces = rts->write_pieces;
     message->pack_by_card =
         mca_pml_umrddt.params.pack_card && NULL != mca_pml_umrddt.card && 0 != rts->address.qpn;
@@ -707,9 +739,8 @@ static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
     }
 }
 
-static bool predict_decline(const mca_pml_umrddt_peer_t *peer,
-                            const opal_iov_cache_layout_t *layout, bool gpu, bool other,
-                            unsigned ways)
+static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
+                            bool gpu, bool other, unsigned ways)
 {
     double times[MCA_PML_UMRDDT_WAYS];
     mca_pml_umrddt_model_case_t message;
@@ -720,6 +751,9 @@ static bool predict_decline(const mca_pml_umrddt_peer_t *peer,
     message.from.pieces = layout->iov_count;
     message.from.span = (uint64_t) (layout->ub - layout->lb);
     message.from.gpu = gpu;
+    message.chunk = mca_pml_umrddt_pack_chunk(
+        layout->size, mca_pml_umrddt_pack_block(layout, layout->iov_count, layout->size));
+    describe_boxes(layout, message.chunk, &message.from);
     message.to = message.from;
     message.to.gpu = other;
     message.pack_by_card =
@@ -761,7 +795,14 @@ bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_um
     if (0 != (memo & 1)) {
         declines = 0 != (memo & 2);
     } else {
-        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, ways_of(schemes));
+        unsigned ways = ways_of(schemes);
+
+        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, ways);
+        /* what a GPU sends may well be received in memory of the CPU: only what is better left
+         * alone in either case is, as a receiver can still choose among many ways */
+        if (declines && gpu && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm)) {
+            declines = predict_decline(peer, layout, gpu, !other, ways);
+        }
         (void) __atomic_fetch_or(&layout->memo[MCA_PML_UMRDDT_MEMO_DECLINED],
                                  (uint64_t) (declines ? 3 : 1) << (2 * kind), __ATOMIC_RELAXED);
     }

@@ -102,6 +102,14 @@ typedef struct opal_umrddt_gpu_place_t {
     bool reached;
 } opal_umrddt_gpu_place_t;
 
+/**
+ * True if one of the driver's copies does a range of a layout, to or from one piece, and is
+ * preferred to a kernel. Looks at no more than 4096 pieces; needs no driver.
+ *
+ * @param[in] start, end  of the packed bytes
+ */
+bool opal_umrddt_gpu_boxed(opal_iov_cache_layout_t *layout, uint64_t start, uint64_t end);
+
 /** Set what engines do. Before the first engine; later calls are ignored. */
 void opal_umrddt_gpu_engine_params(const opal_umrddt_gpu_engine_params_t *params);
 

@@ -226,6 +226,22 @@ const opal_iov_cache_form_t *opal_umrddt_gpu_form_of(const opal_umrddt_gpu_place
                                                      uint64_t start, uint64_t end,
                                                      opal_umrddt_gpu_flat_t *flat);
 
+/* Begin to walk the parts of a range of two places. @param[out] flat  must live as long */
+void opal_umrddt_gpu_pairs_begin(opal_iov_cache_pairs_t *pairs,
+                                 const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                 uint64_t end, opal_umrddt_gpu_flat_t flat[2]);
+
+/* A part as a box. @return false if the driver cannot do it in one */
+bool opal_umrddt_gpu_box_of(const opal_iov_cache_pair_t *pair, opal_umrddt_gpu_box_t *box);
+
+/* As few boxes as there are that make up a range, of which there may be @p most. @return 0 if there
+ * are none, or too many */
+unsigned opal_umrddt_gpu_boxes_find(const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                    uint64_t end, unsigned most, opal_umrddt_gpu_box_t *boxes);
+
+/* True if the driver's copy of a box takes less than a kernel. */
+bool opal_umrddt_gpu_box_is_better(const opal_umrddt_gpu_box_t *box);
+
 /* Boxes of this range, or none: then a kernel is better, or has to do it. @param[in] keep  for the
  * next time */
 void opal_umrddt_gpu_route_find(opal_umrddt_gpu_engine_t *engine,

@@ -15,160 +15,6 @@
 
 #include <string.h>
 
-/* Parts of two layouts that are looked at to find boxes. */
-#define PAIRS 4096
-/* What a box's pitch can be. */
-#define MAX_PITCH INT32_MAX
-/* Where a box is preferred to a kernel. Between two H200 a box of few rows took 2 to 5 us less than
- * a kernel, and each row of 8 bytes about a quarter of a nanosecond more; long rows are as fast up
- * to 4 MiB. Beyond, kernels are better, but for very long rows (6 MiB in rows of 12 KiB: 45 us
- * against 68; on one device kernels would be better there as well).
- * bench/results/h200-2026-11-22.md */
-#define SHORT_ROW 256
-#define LONG_ROW  4096
-#define FEW_ROWS  4096
-#define LARGE_BOX (UINT64_C(4) << 20)
-
-const opal_iov_cache_form_t *opal_umrddt_gpu_form_of(const opal_umrddt_gpu_place_t *place,
-                                                     uint64_t start, uint64_t end,
-                                                     opal_umrddt_gpu_flat_t *flat)
-{
-    if (NULL != place->layout) {
-        return place->layout->form;
-    }
-    /* One piece, of which position `start` is at the place's address. */
-    memset(flat, 0, sizeof(*flat));
-    flat->term.offset = 0 - (int64_t) start;
-    flat->term.count = 1;
-    flat->term.size = end;
-    flat->term.segments = 1;
-    flat->term.kind = OPAL_IOV_CACHE_DENSE;
-    flat->form.size = end;
-    flat->form.lb = flat->term.offset;
-    flat->form.ub = (int64_t) (end - start);
-    flat->form.segments = 1;
-    flat->form.uniform = end;
-    flat->form.depth = 1;
-    flat->form.term_count = 1;
-    flat->form.terms = &flat->term;
-    return &flat->form;
-}
-
-static void pairs_begin(opal_iov_cache_pairs_t *pairs, const opal_umrddt_gpu_place_t places[2],
-                        uint64_t start, uint64_t end, opal_umrddt_gpu_flat_t flat[2])
-{
-    opal_iov_cache_pairs_init(pairs, opal_umrddt_gpu_form_of(&places[0], start, end, &flat[0]),
-                              opal_umrddt_gpu_form_of(&places[1], start, end, &flat[1]), start,
-                              end);
-}
-
-/* ---------------------------------------------------------------------------------------------
- * Finding boxes
- * ------------------------------------------------------------------------------------------- */
-
-static bool is_pitch(int64_t distance, uint64_t width)
-{
-    return 0 < distance && MAX_PITCH >= distance && width <= (uint64_t) distance;
-}
-
-/* A part as a box. @return false if the driver cannot do it in one */
-static bool box_of(const opal_iov_cache_pair_t *pair, opal_umrddt_gpu_box_t *box)
-{
-    int i;
-
-    memset(box, 0, sizeof(*box));
-    box->width = pair->length;
-    box->height = pair->count;
-    box->depth = 1;
-    for (i = 0; i < 2; ++i) {
-        box->offset[i] = pair->offset[i];
-        if (1 < pair->count) {
-            if (!is_pitch(pair->stride[i], pair->length)) {
-                return false;
-            }
-            box->pitch[i] = (uint64_t) pair->stride[i];
-        }
-    }
-    return true;
-}
-
-/* Take another box into one as its next row or plane. @return false if it is none */
-static bool box_add(opal_umrddt_gpu_box_t *box, const opal_umrddt_gpu_box_t *next)
-{
-    int64_t step[2];
-    int i;
-
-    if (next->width != box->width || 1 != next->depth) {
-        return false;
-    }
-    for (i = 0; i < 2; ++i) {
-        step[i] = next->offset[i] - box->offset[i];
-    }
-    if (1 == next->height && 1 == box->depth) {
-        for (i = 0; i < 2; ++i) {
-            if (1 == box->height ? !is_pitch(step[i], box->width)
-                                 : step[i] != (int64_t) (box->height * box->pitch[i])) {
-                return false;
-            }
-        }
-        for (i = 0; 1 == box->height && i < 2; ++i) {
-            box->pitch[i] = (uint64_t) step[i];
-        }
-        ++box->height;
-        return true;
-    }
-    if (next->height != box->height) {
-        return false;
-    }
-    for (i = 0; i < 2; ++i) {
-        /* Planes are whole rows apart. */
-        if (next->pitch[i] != box->pitch[i] || 0 >= step[i]
-            || (1 == box->depth ? 0 != (uint64_t) step[i] % box->pitch[i]
-                                      || (uint64_t) step[i] < box->height * box->pitch[i]
-                                : step[i] != (int64_t) (box->depth * box->slice[i]))) {
-            return false;
-        }
-    }
-    for (i = 0; 1 == box->depth && i < 2; ++i) {
-        box->slice[i] = (uint64_t) step[i];
-    }
-    ++box->depth;
-    return true;
-}
-
-/* @return 0 if there are none, or too many */
-static unsigned find_boxes(const opal_umrddt_gpu_place_t places[2], uint64_t start, uint64_t end,
-                           unsigned most, opal_umrddt_gpu_box_t *boxes)
-{
-    opal_umrddt_gpu_flat_t flat[2];
-    opal_iov_cache_pairs_t pairs;
-    opal_iov_cache_pair_t pair;
-    opal_umrddt_gpu_box_t box;
-    unsigned n = 0, seen = 0;
-
-    pairs_begin(&pairs, places, start, end, flat);
-    while (opal_iov_cache_pairs_next(&pairs, &pair)) {
-        if (PAIRS < ++seen || !box_of(&pair, &box)) {
-            return 0;
-        }
-        if (0 == n || !box_add(&boxes[n - 1], &box)) {
-            if (most == n) {
-                return 0;
-            }
-            boxes[n++] = box;
-        }
-    }
-    return n;
-}
-
-static bool is_better(const opal_umrddt_gpu_box_t *box)
-{
-    const uint64_t rows = box->height * box->depth;
-
-    return 1 == rows || LONG_ROW <= box->width
-           || (LARGE_BOX >= box->width * rows && (SHORT_ROW <= box->width || FEW_ROWS >= rows));
-}
-
 /* The first of the slots where it may be. */
 static opal_umrddt_gpu_route_t *slots_of(opal_umrddt_gpu_engine_t *engine,
                                          const opal_umrddt_gpu_route_t *key)
@@ -221,8 +67,8 @@ void opal_umrddt_gpu_route_find(opal_umrddt_gpu_engine_t *engine,
         return;
     }
     COUNT(routes_made, 1);
-    route->n = find_boxes(places, start, end, forced ? BOXES : 1, route->box);
-    if (1 == route->n && !forced && !is_better(&route->box[0])) {
+    route->n = opal_umrddt_gpu_boxes_find(places, start, end, forced ? BOXES : 1, route->box);
+    if (1 == route->n && !forced && !opal_umrddt_gpu_box_is_better(&route->box[0])) {
         route->n = 0;
     }
     if (!keep) {
@@ -348,13 +194,13 @@ CUresult opal_umrddt_gpu_route_blocks(opal_umrddt_gpu_engine_t *engine, CUstream
     opal_iov_cache_pair_t pair;
     CUresult rc = CUDA_SUCCESS;
 
-    pairs_begin(&pairs, places, start, end, flat);
+    opal_umrddt_gpu_pairs_begin(&pairs, places, start, end, flat);
     while (CUDA_SUCCESS == rc && opal_iov_cache_pairs_next(&pairs, &pair)) {
         opal_umrddt_gpu_box_t box;
         uint64_t i;
         int k;
 
-        if (!single && box_of(&pair, &box)) {
+        if (!single && opal_umrddt_gpu_box_of(&pair, &box)) {
             rc = copy_box(engine, stream, places, &box, homes);
             continue;
         }
@@ -380,7 +226,7 @@ void opal_umrddt_gpu_route_host(const opal_umrddt_gpu_place_t places[2], uint64_
     opal_iov_cache_pair_t pair;
     uint64_t i;
 
-    pairs_begin(&pairs, places, start, end, flat);
+    opal_umrddt_gpu_pairs_begin(&pairs, places, start, end, flat);
     while (opal_iov_cache_pairs_next(&pairs, &pair)) {
         for (i = 0; i < pair.count; ++i) {
             /* The two may be the same memory, though not of one message. */
