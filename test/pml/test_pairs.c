@@ -320,6 +320,13 @@ static void between_gpus(void)
         comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
         CHECK((1 == slow) == mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
         comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
+        /* nor does a peer that rings its bell make a slow way the only one */
+        lay(4);
+        comm.schemes = MCA_PML_UMRDDT_BY_ALL;
+        CHECK((1 == slow) == mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
+        CHECK((1 == slow) == mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
+        comm.schemes = MCA_PML_UMRDDT_BY_IPC;
+        CHECK(!mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
         comm.schemes = MCA_PML_UMRDDT_BY_ALL;
         memset(&recv, 0, sizeof(recv));
         recv.buf = buffers;

@@ -18,6 +18,7 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_pack_chunks.h"
+#include "pml_umrddt_pairs.h"
 #include "pml_umrddt_send_rndv.h"
 
 /**
@@ -57,7 +58,8 @@ void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
         return; /* of the CPU's memory, only beside a card that may not reach the receiver's */
     }
     if (0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes)
-        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)) {
+        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
+        && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout)) {
         return; /* that way is known to work, and its bell is for messages that go no other */
     }
     schemes = MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & send->comm->schemes;

@@ -739,6 +739,26 @@ static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
     }
 }
 
+/** A message of a layout to a peer, as a sender sees it. @p other: it goes to a GPU's memory */
+static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
+                          bool gpu, bool other, mca_pml_umrddt_model_case_t *message)
+{
+    describe(peer, layout->size, message);
+    message->from.pieces = layout->iov_count;
+    message->from.span = (uint64_t) (layout->ub - layout->lb);
+    message->from.gpu = gpu;
+    message->chunk = mca_pml_umrddt_pack_chunk(
+        layout->size, mca_pml_umrddt_pack_block(layout, layout->iov_count, layout->size));
+    describe_boxes(layout, message->chunk, &message->from);
+    message->to = message->from;
+    message->to.gpu = other;
+    message->pack_by_card =
+        mca_pml_umrddt.params.pack_card && NULL != mca_pml_umrddt.card && peer->has_card;
+    message->write_pieces =
+        NULL == mca_pml_umrddt.caps ? 1 : (uint32_t) mca_pml_umrddt.caps->write_pieces;
+    message->uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
+}
+
 static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                             bool gpu, bool other, unsigned ways)
 {
@@ -747,20 +767,7 @@ static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_la
     mca_pml_umrddt_way_t best;
     char text[512] = "";
 
-    describe(peer, layout->size, &message);
-    message.from.pieces = layout->iov_count;
-    message.from.span = (uint64_t) (layout->ub - layout->lb);
-    message.from.gpu = gpu;
-    message.chunk = mca_pml_umrddt_pack_chunk(
-        layout->size, mca_pml_umrddt_pack_block(layout, layout->iov_count, layout->size));
-    describe_boxes(layout, message.chunk, &message.from);
-    message.to = message.from;
-    message.to.gpu = other;
-    message.pack_by_card =
-        mca_pml_umrddt.params.pack_card && NULL != mca_pml_umrddt.card && peer->has_card;
-    message.write_pieces =
-        NULL == mca_pml_umrddt.caps ? 1 : (uint32_t) mca_pml_umrddt.caps->write_pieces;
-    message.uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
+    describe_send(peer, layout, gpu, other, &message);
     best = mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
                                      ways | WAY_BIT(MCA_PML_UMRDDT_WAY_HOST), NULL, times);
     if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_WAY_HOST == best) {
@@ -808,4 +815,34 @@ bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_um
     }
     OBJ_RELEASE(layout);
     return declines;
+}
+
+bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                   opal_iov_cache_layout_t *layout)
+{
+    const unsigned packs = ways_of(MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & comm->schemes);
+    double times[MCA_PML_UMRDDT_WAYS];
+    mca_pml_umrddt_model_case_t message;
+    bool other, may;
+    unsigned kind;
+    uint64_t memo;
+
+    if (!mca_pml_umrddt.declines || 0 == packs || 0 == layout->size) {
+        return false;
+    }
+    other = to_gpu(comm, true);
+    /* two bits of the memo for each kind */
+    kind = (other ? 1u : 0) | (peer->has_card ? 2u : 0);
+    memo =
+        __atomic_load_n(&layout->memo[MCA_PML_UMRDDT_MEMO_PACKS], __ATOMIC_RELAXED) >> (2 * kind);
+    if (0 != (memo & 1)) {
+        return 0 != (memo & 2);
+    }
+    describe_send(peer, layout, true, other, &message);
+    may = MCA_PML_UMRDDT_WAY_IPC
+          != mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
+                                       packs | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
+    (void) __atomic_fetch_or(&layout->memo[MCA_PML_UMRDDT_MEMO_PACKS],
+                             (uint64_t) (may ? 3 : 1) << (2 * kind), __ATOMIC_RELAXED);
+    return may;
 }

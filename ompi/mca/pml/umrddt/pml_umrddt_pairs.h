@@ -110,6 +110,14 @@ bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_um
                                    const mca_pml_umrddt_where_t *where, size_t count,
                                    ompi_datatype_t *datatype);
 
+/**
+ * True if a packed way is predicted to be quicker than CUDA IPC for what a GPU sends to a process
+ * of this host: to a GPU, unless the user says that it goes to the CPU. Worked out once for a
+ * layout and a kind of peer; from any thread.
+ */
+bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                   opal_iov_cache_layout_t *layout);
+
 END_C_DECLS
 
 #endif /* MCA_PML_UMRDDT_PAIRS_H */
