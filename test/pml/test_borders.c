@@ -107,16 +107,17 @@ static const border_t borders[] = {
     /* (the curve is made by hand, see below: 100 bytes/us where blocks have 512 bytes, as moving
        has) */
     {STAGED, PACKED, BLOCKS, true, 512, 8, 0, {MOVING}},
-    /* The host PML, which copies by the CPU at 100 bytes/us, or moves out of GPUs before all else.
+    /* The host PML, which copies by the CPU at 200 bytes/us on either side, or moves out of GPUs
+     * before all else.
      */
-    {HOST, UMR, BYTES, false, 3000, 2, 0, {FIGURE(card_latency, 30), CURVE(cpu_copy, 100)}},
-    {HOST, UMR, USES, false, 2, 2, 0, {FIGURE(key_map, 100), CURVE(cpu_copy, 100)}},
-    {HOST, DIRECT, BYTES, false, 3000, 2, 0, {FIGURE(card_latency, 30), CURVE(cpu_copy, 100)}},
-    {HOST, DIRECT, USES, false, 2, 2, 0, {FIGURE(register_base, 100), CURVE(cpu_copy, 100)}},
+    {HOST, UMR, BYTES, false, 3000, 2, 0, {FIGURE(card_latency, 30), CURVE(cpu_copy, 200)}},
+    {HOST, UMR, USES, false, 2, 2, 0, {FIGURE(key_map, 100), CURVE(cpu_copy, 200)}},
+    {HOST, DIRECT, BYTES, false, 3000, 2, 0, {FIGURE(card_latency, 30), CURVE(cpu_copy, 200)}},
+    {HOST, DIRECT, USES, false, 2, 2, 0, {FIGURE(register_base, 100), CURVE(cpu_copy, 200)}},
     {HOST, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(near_rate, 100)}},
     {HOST, GDR, BYTES, true, 3000, 2, 0, {FIGURE(card_latency, 30), FIGURE(near_rate, 100)}},
     /* three stages of 10 us for 1000 bytes that overlap, but an answer and a message a chunk: with
-       n chunks 2 + 10 + 11 + 10 + 11 (n - 1) against 1 + 30 n */
+       n chunks 2 + 10 + 11 + 10 + 11 (n - 1) against 1 + 30 n (and 3 + 30 n from 4096 bytes on) */
     {HOST,
      STAGED,
      BYTES,
