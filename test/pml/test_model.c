@@ -317,7 +317,8 @@ static void chunks(void)
     CHECK(341 * 3072 == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, 3072));
     CHECK(most == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, most));
     CHECK(least == mca_pml_umrddt_model_chunk(1 << 20, 4, least, most, 8));
-    /* a block is longer than a chunk may be */
+    /* a block is longer than a chunk is to be */
+    CHECK(46 * 4096 == mca_pml_umrddt_model_chunk(5 * 300001, 4, least, most, 300001));
     CHECK(most == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, 2 << 20));
 }
 

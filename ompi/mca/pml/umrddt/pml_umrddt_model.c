@@ -94,7 +94,7 @@ uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t lea
     chunk = (chunk + page - 1) / page * page;
     chunk = chunk > most ? most : chunk;
     chunk = chunk < least ? least : chunk;
-    if (0 < block && block <= most) {
+    if (0 < block && block <= chunk) {
         chunk = (chunk + block - 1) / block * block;
         chunk = chunk > most ? chunk - block : chunk;
     }

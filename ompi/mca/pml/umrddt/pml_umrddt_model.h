@@ -135,8 +135,9 @@ double mca_pml_umrddt_curve_at(const double *curve, double block);
  * The bytes of a chunk of a packed message: so many that twice @p depth of them are the message, in
  * whole pages, within bounds.
  *
- * @param[in] block  of the layout, if all are as long: chunks are of whole blocks, as a copy that
- *                   begins within one is none that the driver does in one call. 0: they are not
+ * @param[in] block  of the layout, if all are as long: chunks are of whole blocks where they have
+ *                   several, as a copy that begins within one is none that the driver does in one
+ *                   call. 0: they are not
  *
  * @return not 0, unless the message is
  */
