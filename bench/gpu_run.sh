@@ -20,8 +20,8 @@
 # graphs; large is 256 MiB from GPU to GPU. schemes is every scheme, layout and pair of memories, checked, with
 # the software ConnectX as the wire (its times are not a card's), up to 1 MiB, and larger those above; staged is what packed messages get without a
 # card, beside what they are made of: the driver's copies and messages of the host. choice is umrddt_tune, then auto
-# by its figures beside each scheme by itself, and how good the predictions were (choice.txt). parts is what of a packed message is packing, and
-# how long pointer queries make iterations of applications (parts.md).
+# by its figures beside each scheme by itself, and how good the predictions were (choice.txt). parts is what of a packed message is packing, how long
+# pointer queries make iterations of applications, messages of objects in blocks, and the variants of HAND's host bypass (parts.md).
 #
 # Exit status: 0 if every step that ran succeeded.
 
@@ -219,7 +219,9 @@ if wanted parts; then
     step parts 120 "$tree/bench/seeds" --real --iterations 50 parts
     step questions_build 60 make -j"$jobs" -C "$build/bench" bench_patterns
     step questions 150 "$tree/bench/seeds" --real questions
-    cat "$out/logs/parts" "$out/logs/questions" > "$out/parts.md" 2> /dev/null
+    step objects 150 "$tree/bench/seeds" --real objects
+    step bypass 60 "$tree/bench/seeds" --real bypass
+    cat "$out"/logs/{parts,questions,objects,bypass} > "$out/parts.md" 2> /dev/null
 fi
 
 if wanted large; then
