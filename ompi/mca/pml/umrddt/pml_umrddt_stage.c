@@ -157,6 +157,9 @@ static bool pinned_get(const mca_pml_umrddt_where_t *where, size_t size,
 int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, size_t size,
                              mca_pml_umrddt_stage_use_t use, mca_pml_umrddt_stage_t *stage)
 {
+    if (PTRDIFF_MAX - 2 * PAGE < size) {
+        return OMPI_ERR_OUT_OF_RESOURCE; /* what a broken peer claims, and no memory has */
+    }
     size += 0 == size;
     if (MCA_PML_UMRDDT_STAGE_DATA == use && mca_pml_umrddt_on_device(where)
         && size <= mca_pml_umrddt.params.gpu_stage_pinned && pinned_get(where, size, stage)) {
