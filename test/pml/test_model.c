@@ -317,6 +317,9 @@ static void chunks(void)
     CHECK(341 * 3072 == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, 3072));
     CHECK(most == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, most));
     CHECK(least == mca_pml_umrddt_model_chunk(1 << 20, 4, least, most, 8));
+    /* bounds are bounds: a sender refuses what is shorter than the least that there may be */
+    CHECK(1024 == mca_pml_umrddt_model_chunk(64 << 20, 4, 1024, 1024, 1000));
+    CHECK(1000 + 1024 == mca_pml_umrddt_model_chunk(64 << 20, 4, 1024, 2 * 1024, 506));
     /* a block is longer than a chunk is to be */
     CHECK(46 * 4096 == mca_pml_umrddt_model_chunk(5 * 300001, 4, least, most, 300001));
     CHECK(most == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, 2 << 20));

@@ -30,7 +30,7 @@
  * Two processes that share a GPU, without CUDA's MPS, have it by turns: a kernel of the one waits
  * until the driver has taken the GPU from the other, 0.15 ms on an H200, where copies to and from
  * the host's memory do not (bench/results/h200-2026-11-23.md). That is gpu_turn, once a message
- * that needs a kernel; 0 where umrddt_tune's processes had a GPU each.
+ * that needs a kernel; next to nothing where umrddt_tune's processes had a GPU each.
  */
 
 #include "pml_umrddt_model.h"
@@ -89,14 +89,15 @@ uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t lea
                                     uint64_t block)
 {
     const uint64_t page = 4096;
-    uint64_t chunk = total / (2 * (uint64_t) depth);
+    uint64_t chunk = total / (2 * (uint64_t) depth), whole;
 
     chunk = (chunk + page - 1) / page * page;
     chunk = chunk > most ? most : chunk;
     chunk = chunk < least ? least : chunk;
     if (0 < block && block <= chunk) {
-        chunk = (chunk + block - 1) / block * block;
-        chunk = chunk > most ? chunk - block : chunk;
+        whole = (chunk + block - 1) / block * block;
+        whole = whole > most ? whole - block : whole;
+        chunk = whole < least ? chunk : whole;
     }
     return chunk < total ? chunk : total;
 }
