@@ -97,6 +97,7 @@ typedef struct tune_t {
 typedef struct tune_options_t {
     const char *output; /**< NULL: where pml/umrddt looks */
     const char *plot;   /**< NULL: none */
+    const char *json;   /**< NULL: none; "-": stdout, and the table goes to stderr */
     bool system, dry, any, fresh, no_gpu;
     double seconds;
 } tune_options_t;

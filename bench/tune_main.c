@@ -23,7 +23,7 @@
 static const char usage[] =
     "usage: mpirun -n 2 --mca pml umrddt umrddt_tune [--output FILE] [--system] [--dry] [--any]\n"
     "                                               [--fresh] [--no-gpu] [--plot FILE.svg]\n"
-    "                                               [--seconds N]\n"
+    "                                               [--json FILE] [--seconds N]\n"
     "\n"
     "Measures what messages cost on this machine, or between two: what the host PML, the CPU, the\n"
     "network card and the GPUs take. umrddt's choice of a scheme goes by it from then on. Run it on a\n"
@@ -42,6 +42,7 @@ static const char usage[] =
     "  --plot FILE.svg  draw what this run measures, and more points than the figures need: messages and\n"
     "                 copies by size, packing by length and number of blocks, messages of the card by\n"
     "                 pieces, first ones, and lines for what the figures make of the same\n"
+    "  --json FILE    write the table there as well, as JSON; - is stdout, and the table goes to stderr\n"
     "  --seconds N    begin no further measurement after so many seconds (default: 100)\n"
     "\n"
     "What cannot be measured, for want of a card, a GPU or umrddt, is left at its default, and the file\n"
@@ -77,17 +78,12 @@ bool tune_time_left(tune_t *tune)
 static int parse(int argc, char **argv, tune_options_t *options, int rank)
 {
     static const struct option known[] = {
-        {"output", required_argument, NULL, 'o'},
-        {"system", no_argument, NULL, 's'},
-        {"dry", no_argument, NULL, 'd'},
-        {"any", no_argument, NULL, 'a'},
-        {"fresh", no_argument, NULL, 'f'},
-        {"no-gpu", no_argument, NULL, 'g'},
-        {"seconds", required_argument, NULL, 't'},
-        {"plot", required_argument, NULL, 'p'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'v'},
-        {NULL, 0, NULL, 0},
+        {"output", required_argument, NULL, 'o'},  {"system", no_argument, NULL, 's'},
+        {"dry", no_argument, NULL, 'd'},           {"any", no_argument, NULL, 'a'},
+        {"fresh", no_argument, NULL, 'f'},         {"no-gpu", no_argument, NULL, 'g'},
+        {"seconds", required_argument, NULL, 't'}, {"plot", required_argument, NULL, 'p'},
+        {"json", required_argument, NULL, 'j'},    {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'v'},       {NULL, 0, NULL, 0},
     };
     char *end;
     int c;
@@ -121,6 +117,9 @@ static int parse(int argc, char **argv, tune_options_t *options, int rank)
                 }
                 return 2;
             }
+            break;
+        case 'j':
+            options->json = optarg;
             break;
         case 't':
             options->seconds = strtod(optarg, &end);

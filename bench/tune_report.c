@@ -20,31 +20,88 @@
 #include "tune.h"
 
 /* now: which figures were measured by this run and are not the file's. */
-static void print_table(const tune_t *tune, const bool *now)
+static void print_table(const tune_t *tune, const bool *now, FILE *file)
 {
     const bool *all = tune->measured.figure;
 
-    printf(
+    fprintf(
+        file,
         "# us, and bytes a us (MB/s); *: measured now, +: before, by the file; else the default\n");
-#define PRINT_FIGURE(name, value, help)      \
-    printf("%c %-16s %12.3f  %s\n",          \
-           *now++ ? '*'                      \
-           : *all ? '+'                      \
-                  : ' ',                     \
-           #name, tune->figures.name, help); \
+#define PRINT_FIGURE(name, value, help)       \
+    fprintf(file, "%c %-16s %12.3f  %s\n",    \
+            *now++ ? '*'                      \
+            : *all ? '+'                      \
+                   : ' ',                     \
+            #name, tune->figures.name, help); \
     ++all;
     MCA_PML_UMRDDT_FIGURES(PRINT_FIGURE)
-    printf("# by blocks of %13s %8s %8s %8s %8s %8s\n", "8", "64", "512", "4096", "32768",
-           "262144");
-#define PRINT_CURVE(name, help)                                 \
-    printf("%c %-16s", *now++ ? '*' : *all ? '+' : ' ', #name); \
-    ++all;                                                      \
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {     \
-        printf(" %8.0f", tune->figures.name[i]);                \
-    }                                                           \
-    printf("  %s\n", help);
+    fprintf(file, "# by blocks of %13s %8s %8s %8s %8s %8s\n", "8", "64", "512", "4096", "32768",
+            "262144");
+#define PRINT_CURVE(name, help)                                        \
+    fprintf(file, "%c %-16s", *now++ ? '*' : *all ? '+' : ' ', #name); \
+    ++all;                                                             \
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {            \
+        fprintf(file, " %8.0f", tune->figures.name[i]);                \
+    }                                                                  \
+    fprintf(file, "  %s\n", help);
     MCA_PML_UMRDDT_CURVES(PRINT_CURVE)
-    fflush(stdout);
+    fflush(file);
+}
+
+static void print_string(FILE *file, const char *text)
+{
+    putc('"', file);
+    for (; '\0' != *text; ++text) {
+        if ('"' == *text || '\\' == *text) {
+            putc('\\', file);
+        }
+        putc((unsigned char) *text < ' ' ? ' ' : *text, file);
+    }
+    putc('"', file);
+}
+
+/* The same table. */
+static void print_json(const tune_t *tune, const bool *now, const char *hardware, const char *when,
+                       FILE *file)
+{
+    const bool *all = tune->measured.figure;
+    const char *between = "";
+
+    fprintf(file, "{\n  \"umrddt_tune\": \"%s\",\n  \"when\": \"%s\",\n  \"hosts\": %d,\n",
+            UMRDDT_VERSION, when, tune->near ? 1 : 2);
+    fprintf(file, "  \"hardware\": ");
+    print_string(file, hardware);
+#define STATE (*now ? "now" : *all ? "before" : "default")
+#define JSON_FIGURE(name, value, help)                                                            \
+    fprintf(file, "%s\n    {\"name\": \"%s\", \"value\": %.9g, \"measured\": \"%s\", \"what\": ", \
+            between, #name, tune->figures.name, STATE);                                           \
+    print_string(file, help);                                                                     \
+    fprintf(file, "}");                                                                           \
+    between = ",";                                                                                \
+    ++now;                                                                                        \
+    ++all;
+    fprintf(file, ",\n  \"figures\": [");
+    MCA_PML_UMRDDT_FIGURES(JSON_FIGURE)
+    fprintf(file, "\n  ],\n  \"blocks\": [");
+    for (int i = 0, block = MCA_PML_UMRDDT_CURVE_LEAST; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+        fprintf(file, "%s%d", 0 == i ? "" : ", ", block);
+        block *= MCA_PML_UMRDDT_CURVE_STEP;
+    }
+    between = "";
+#define JSON_CURVE(name, help)                                                 \
+    fprintf(file, "%s\n    {\"name\": \"%s\", \"values\": [", between, #name); \
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {                    \
+        fprintf(file, "%s%.9g", 0 == i ? "" : ", ", tune->figures.name[i]);    \
+    }                                                                          \
+    fprintf(file, "], \"measured\": \"%s\", \"what\": ", STATE);               \
+    print_string(file, help);                                                  \
+    fprintf(file, "}");                                                        \
+    between = ",";                                                             \
+    ++now;                                                                     \
+    ++all;
+    fprintf(file, "],\n  \"curves\": [");
+    MCA_PML_UMRDDT_CURVES(JSON_CURVE)
+    fprintf(file, "\n  ]\n}\n");
 }
 
 /* The directories above a file. */
@@ -127,11 +184,17 @@ static bool can_write(const char *path)
     return true;
 }
 
+static bool to_stdout(const tune_options_t *options)
+{
+    return NULL != options->json && 0 == strcmp("-", options->json);
+}
+
 bool tune_report_open(const tune_options_t *options, tune_report_t *report)
 {
     mca_pml_umrddt_model_hardware(report->hardware);
     return (options->dry || (file_name(options, report) && can_write(report->path)))
-           && (NULL == options->plot || can_write(options->plot));
+           && (NULL == options->plot || can_write(options->plot))
+           && (NULL == options->json || to_stdout(options) || can_write(options->json));
 }
 
 /* Add what an earlier run has left in the file: that of two hosts to that of one, say. */
@@ -188,6 +251,19 @@ static int write_plot(const tune_t *tune, const char *path, const char *hardware
     return put_in_place(file, 0 == result, path, beside);
 }
 
+static int write_json(const tune_t *tune, const bool *now, const char *path, const char *hardware,
+                      const char *when)
+{
+    char beside[TUNE_PATH + 24];
+    FILE *file = open_beside(path, beside);
+
+    if (NULL == file) {
+        return 1;
+    }
+    print_json(tune, now, hardware, when, file);
+    return put_in_place(file, 0 == ferror(file), path, beside);
+}
+
 int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t *report)
 {
     const mca_pml_umrddt_measured_t measured = tune->measured;
@@ -213,7 +289,14 @@ int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t
     ++i;
     MCA_PML_UMRDDT_FIGURES(IS_NOW)
     MCA_PML_UMRDDT_CURVES(IS_NOW)
-    print_table(tune, now);
+    print_table(tune, now, to_stdout(options) ? stderr : stdout);
+    if (to_stdout(options)) {
+        print_json(tune, now, report->hardware, when, stdout);
+        status = 0 == fflush(stdout) ? status : 1;
+    } else if (NULL != options->json
+               && 0 != write_json(tune, now, options->json, report->hardware, when)) {
+        status = 1;
+    }
     if (!options->dry
         && 0 != write_figures(tune, report->path, options->any ? "any" : report->hardware)) {
         status = 1;
