@@ -69,12 +69,26 @@ static void close_ends(ends_t *ends)
     bench_gpu_free(ends->device);
 }
 
-/* One copy, until the CPU sees its end: the median, us. Negative: it failed, or there is no more
+/* One copy, until the CPU sees its end, us. Negative: it failed. */
+static double copy_once(const ends_t *ends, const opal_umrddt_gpu_place_t *from,
+                        const opal_umrddt_gpu_place_t *to, uint64_t bytes)
+{
+    const double begin = bench_now();
+    opal_umrddt_gpu_copy_t *under_way;
+
+    if (OPAL_SUCCESS != opal_umrddt_gpu_copy(ends->engine, from, to, 0, bytes, &under_way)
+        || OPAL_SUCCESS != opal_umrddt_gpu_copy_wait(under_way)) {
+        return -1;
+    }
+    return bench_now() - begin;
+}
+
+/* The median of several, us. Negative: it failed, or there is no more
  * time. */
 static double copy(const ends_t *ends, const opal_umrddt_gpu_place_t *from,
                    const opal_umrddt_gpu_place_t *to, uint64_t bytes)
 {
-    double samples[MOST], begin, end = bench_now() + SECONDS;
+    double samples[MOST], end = bench_now() + SECONDS;
     bench_times_t times;
     int count = 0;
 
@@ -82,25 +96,22 @@ static double copy(const ends_t *ends, const opal_umrddt_gpu_place_t *from,
         return -1;
     }
     for (int i = -2; count < MOST && (i < LEAST || bench_now() < end); ++i) {
-        opal_umrddt_gpu_copy_t *under_way;
+        const double time = copy_once(ends, from, to, bytes);
 
-        begin = bench_now();
-        if (OPAL_SUCCESS != opal_umrddt_gpu_copy(ends->engine, from, to, 0, bytes, &under_way)
-            || OPAL_SUCCESS != opal_umrddt_gpu_copy_wait(under_way)) {
+        if (0 > time) {
             return -1;
         }
         if (0 <= i) {
-            samples[count++] = bench_now() - begin;
+            samples[count++] = time;
         }
     }
     bench_times_summarise(samples, count, &times);
     return times.median;
 }
 
-/* The layout of a vector; the caller releases it. */
-static opal_iov_cache_layout_t *layout_of(int pieces, int block)
+/* The layout of a type, which is freed; the caller releases it. */
+static opal_iov_cache_layout_t *layout_of_type(MPI_Datatype type)
 {
-    MPI_Datatype type = tune_vector(pieces, block);
     opal_iov_cache_layout_t *layout;
 
     if (OPAL_SUCCESS
@@ -109,6 +120,12 @@ static opal_iov_cache_layout_t *layout_of(int pieces, int block)
     }
     MPI_Type_free(&type);
     return layout;
+}
+
+/* The layout of a vector; the caller releases it. */
+static opal_iov_cache_layout_t *layout_of(int pieces, int block)
+{
+    return layout_of_type(tune_vector(pieces, block));
 }
 
 /* Between a vector and one piece, and back. */
@@ -183,17 +200,11 @@ static void alone(tune_t *tune, const ends_t *ends)
 static opal_iov_cache_layout_t *irregular(void)
 {
     int lengths[4] = {64, 72, 80, 88}, places[4] = {0, 256, 640, 1152};
-    opal_iov_cache_layout_t *layout;
     MPI_Datatype type;
 
     MPI_Type_indexed(4, lengths, places, MPI_BYTE, &type);
     MPI_Type_commit(&type);
-    if (OPAL_SUCCESS
-        != opal_iov_cache_layout_create(&((ompi_datatype_t *) type)->super, 1, &layout)) {
-        bench_fatal("no layout");
-    }
-    MPI_Type_free(&type);
-    return layout;
+    return layout_of_type(type);
 }
 
 /* Where a GPU does not change hands: there are two, or CUDA's MPS runs both processes' kernels. */
@@ -217,19 +228,13 @@ static void turns(tune_t *tune, const ends_t *ends)
     for (int i = -2; i < MOST; ++i) {
         /* one after the other, each behind the other's end */
         for (int rank = 0; rank < 2; ++rank) {
-            double begin;
-            opal_umrddt_gpu_copy_t *under_way;
+            double *sample = &samples[i < 0 ? 0 : i];
 
             MPI_Barrier(comm);
-            if (rank != tune->rank) {
-                continue;
+            if (rank == tune->rank) {
+                *sample = copy_once(ends, &user, &packed, layout->size);
+                fine = fine && 0 <= *sample;
             }
-            begin = bench_now();
-            fine = OPAL_SUCCESS
-                       == opal_umrddt_gpu_copy(ends->engine, &user, &packed, 0, layout->size,
-                                               &under_way)
-                   && OPAL_SUCCESS == opal_umrddt_gpu_copy_wait(under_way) && fine;
-            samples[i < 0 ? 0 : i] = bench_now() - begin;
         }
     }
     OBJ_RELEASE(layout);
