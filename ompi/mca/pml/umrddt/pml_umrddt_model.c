@@ -125,6 +125,12 @@ static double small(const mca_pml_umrddt_figures_t *figures,
     return mca_pml_umrddt_model_small(figures, message->near);
 }
 
+static double host_rate(const mca_pml_umrddt_figures_t *figures,
+                        const mca_pml_umrddt_model_case_t *message)
+{
+    return message->near ? figures->near_rate : figures->far_rate;
+}
+
 /** What so many bytes by the host PML wait for: it asks and is answered before it sends many. */
 static double host_small(const mca_pml_umrddt_figures_t *figures,
                          const mca_pml_umrddt_model_case_t *message, double bytes)
@@ -136,8 +142,7 @@ static double host_small(const mca_pml_umrddt_figures_t *figures,
 static double by_host(const mca_pml_umrddt_figures_t *figures,
                       const mca_pml_umrddt_model_case_t *message, double bytes)
 {
-    return host_small(figures, message, bytes)
-           + bytes / (message->near ? figures->near_rate : figures->far_rate);
+    return host_small(figures, message, bytes) + bytes / host_rate(figures, message);
 }
 
 /** The envelope and the answer. */
@@ -205,8 +210,7 @@ static double direct_time(const mca_pml_umrddt_figures_t *figures,
                     + (double) message->from.pieces
                           / (double) (0 < message->write_pieces ? message->write_pieces : 1);
     /* a layout takes a few bytes a piece, flattened; regular ones take less */
-    double layout =
-        8 * (double) message->to.pieces / (message->near ? figures->near_rate : figures->far_rate);
+    double layout = 8 * (double) message->to.pieces / host_rate(figures, message);
 
     return card_base(figures, message)
            + share(message, MCA_PML_UMRDDT_WAY_DIRECT, registered(figures, message) + layout)
@@ -320,7 +324,7 @@ static double host_time(const mca_pml_umrddt_figures_t *figures,
                         const mca_pml_umrddt_model_case_t *message)
 {
     double bytes = (double) message->bytes, time = 0;
-    double wire = bytes / (message->near ? figures->near_rate : figures->far_rate);
+    double wire = bytes / host_rate(figures, message);
     bool kernel = false;
 
     for (int in = 0; in < 2; ++in) {
