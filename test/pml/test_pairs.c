@@ -316,7 +316,6 @@ static void between_gpus(void)
         /* into memory of the CPU it is quick in any case, so that the user has to say that it goes
          * to a GPU */
         CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
-        lay(4);
         comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
         CHECK((1 == slow) == mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
         comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;

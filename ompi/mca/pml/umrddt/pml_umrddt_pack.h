@@ -140,23 +140,27 @@ bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
 /** Free the registered buffers that are kept, before the card is closed. */
 void mca_pml_umrddt_pack_buffers_close(void);
 
+/** How many bytes a chunk of a message has. @param[in] block  as of mca_pml_umrddt_model_chunk */
+uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block);
+
 /**
- * The length of the blocks of a message, if all are as long; else 0.
+ * The same, of whole blocks if all are as long.
  *
  * @param[in] layout  of one side
  * @param[in] pieces  of the other, which count where this one has one
  */
-static inline uint64_t mca_pml_umrddt_pack_block(const opal_iov_cache_layout_t *layout,
-                                                 uint64_t pieces, uint64_t total)
+static inline uint64_t mca_pml_umrddt_pack_chunk_of(const opal_iov_cache_layout_t *layout,
+                                                    uint64_t pieces, uint64_t total)
 {
-    if (1 < layout->iov_count) {
-        return layout->form->uniform;
-    }
-    return 1 < pieces && 0 == total % pieces ? total / pieces : 0;
-}
+    uint64_t block = 0;
 
-/** How many bytes a chunk of a message has. @param[in] block  of mca_pml_umrddt_pack_block */
-uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block);
+    if (1 < layout->iov_count) {
+        block = layout->form->uniform;
+    } else if (1 < pieces && 0 == total % pieces) {
+        block = total / pieces;
+    }
+    return mca_pml_umrddt_pack_chunk(total, block);
+}
 
 /** How many chunks that makes. Neither is 0. */
 static inline uint64_t mca_pml_umrddt_pack_chunks(uint64_t total, uint64_t chunk)

@@ -67,8 +67,7 @@ static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme
 /** The bytes of a message's chunks, on both sides. */
 static uint64_t chunk_of(const mca_pml_umrddt_recv_t *recv)
 {
-    return mca_pml_umrddt_pack_chunk(
-        recv->total, mca_pml_umrddt_pack_block(recv->layout, recv->rts.pieces, recv->total));
+    return mca_pml_umrddt_pack_chunk_of(recv->layout, recv->rts.pieces, recv->total);
 }
 
 /** Take buffers for a scheme. @return false: that is not possible */

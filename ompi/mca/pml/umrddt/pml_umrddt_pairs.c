@@ -19,8 +19,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "opal/util/output.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+#include "opal/util/output.h"
 #include "opal/util/show_help.h"
 
 #include "pml_umrddt_direct.h"
@@ -254,8 +254,7 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
     message->to.pieces = recv->layout->iov_count;
     message->to.span = (uint64_t) (recv->layout->ub - recv->layout->lb);
     message->to.gpu = mca_pml_umrddt_on_gpu(&recv->where);
-    message->chunk = mca_pml_umrddt_pack_chunk(
-        recv->total, mca_pml_umrddt_pack_block(recv->layout, rts->pieces, recv->total));
+    message->chunk = mca_pml_umrddt_pack_chunk_of(recv->layout, rts->pieces, recv->total);
     describe_boxes(recv->layout, message->chunk, &message->to);
     /* the sender's layout is not known here: it is like this one, or one piece; or, where this one
      * is one piece, it may be rows, and is taken to be if they are long and may be equal */
@@ -747,8 +746,7 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
     message->from.pieces = layout->iov_count;
     message->from.span = (uint64_t) (layout->ub - layout->lb);
     message->from.gpu = gpu;
-    message->chunk = mca_pml_umrddt_pack_chunk(
-        layout->size, mca_pml_umrddt_pack_block(layout, layout->iov_count, layout->size));
+    message->chunk = mca_pml_umrddt_pack_chunk_of(layout, layout->iov_count, layout->size);
     describe_boxes(layout, message->chunk, &message->from);
     message->to = message->from;
     message->to.gpu = other;
@@ -780,38 +778,58 @@ static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_la
     return MCA_PML_UMRDDT_WAY_HOST == best;
 }
 
+/** A verdict on a layout of which a memo has 32, two bits each. @return false: there is none yet */
+static bool recall(opal_iov_cache_layout_t *layout, mca_pml_umrddt_memo_t which, unsigned kind,
+                   bool *verdict)
+{
+    uint64_t memo = __atomic_load_n(&layout->memo[which], __ATOMIC_RELAXED) >> (2 * kind);
+
+    *verdict = 0 != (memo & 2);
+    return 0 != (memo & 1);
+}
+
+static void remember(opal_iov_cache_layout_t *layout, mca_pml_umrddt_memo_t which, unsigned kind,
+                     bool verdict)
+{
+    (void) __atomic_fetch_or(&layout->memo[which], (uint64_t) (verdict ? 3 : 1) << (2 * kind),
+                             __ATOMIC_RELAXED);
+}
+
+/** Whether the host PML is better for a receiver whose memory is a GPU's, or not (@p other). */
+static bool declines_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
+                         bool gpu, bool other, unsigned schemes)
+{
+    /* what the verdict depends on but the layout */
+    const unsigned kind = (is_near(peer) ? 1u : 0) | (gpu ? 2u : 0) | (other ? 4u : 0)
+                          | (0 != (schemes & MCA_PML_UMRDDT_BY_IPC) ? 8u : 0)
+                          | (peer->has_card ? 16u : 0);
+    bool declines;
+
+    if (!recall(layout, MCA_PML_UMRDDT_MEMO_DECLINED, kind, &declines)) {
+        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, ways_of(schemes));
+        remember(layout, MCA_PML_UMRDDT_MEMO_DECLINED, kind, declines);
+    }
+    return declines;
+}
+
 bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                    const mca_pml_umrddt_where_t *where, size_t count,
                                    ompi_datatype_t *datatype)
 {
     bool gpu = mca_pml_umrddt_on_gpu(where), other = to_gpu(comm, gpu), declines;
     opal_iov_cache_layout_t *layout;
-    unsigned schemes, kind;
-    uint64_t memo;
+    unsigned schemes;
 
     if (MCA_PML_UMRDDT_SCHEME_AUTO != comm->scheme || where->mixed
         || OMPI_SUCCESS != mca_pml_umrddt_layout(datatype, count, &layout)) {
         return false;
     }
     schemes = mca_pml_umrddt_pairs_offered(comm, peer, where, other, layout->size);
-    /* what the verdict depends on but the layout, in 5 bits: two bits of the memo for each */
-    kind = (is_near(peer) ? 1u : 0) | (gpu ? 2u : 0) | (other ? 4u : 0)
-           | (0 != (schemes & MCA_PML_UMRDDT_BY_IPC) ? 8u : 0) | (peer->has_card ? 16u : 0);
-    memo = __atomic_load_n(&layout->memo[MCA_PML_UMRDDT_MEMO_DECLINED], __ATOMIC_RELAXED)
-           >> (2 * kind);
-    if (0 != (memo & 1)) {
-        declines = 0 != (memo & 2);
-    } else {
-        unsigned ways = ways_of(schemes);
-
-        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, ways);
-        /* what a GPU sends may well be received in memory of the CPU: only what is better left
-         * alone in either case is, as a receiver can still choose among many ways */
-        if (declines && gpu && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm)) {
-            declines = predict_decline(peer, layout, gpu, !other, ways);
-        }
-        (void) __atomic_fetch_or(&layout->memo[MCA_PML_UMRDDT_MEMO_DECLINED],
-                                 (uint64_t) (declines ? 3 : 1) << (2 * kind), __ATOMIC_RELAXED);
+    declines = declines_for(peer, layout, gpu, other, schemes);
+    /* what a GPU sends may well be received in memory of the CPU: only what is better left alone in
+     * either case is, as a receiver can still choose among many ways */
+    if (declines && gpu && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm)) {
+        declines = declines_for(peer, layout, gpu, !other, schemes);
     }
     OBJ_RELEASE(layout);
     return declines;
@@ -825,24 +843,19 @@ bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_um
     mca_pml_umrddt_model_case_t message;
     bool other, may;
     unsigned kind;
-    uint64_t memo;
 
     if (!mca_pml_umrddt.declines || 0 == packs || 0 == layout->size) {
         return false;
     }
     other = to_gpu(comm, true);
-    /* two bits of the memo for each kind */
     kind = (other ? 1u : 0) | (peer->has_card ? 2u : 0);
-    memo =
-        __atomic_load_n(&layout->memo[MCA_PML_UMRDDT_MEMO_PACKS], __ATOMIC_RELAXED) >> (2 * kind);
-    if (0 != (memo & 1)) {
-        return 0 != (memo & 2);
+    if (recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &may)) {
+        return may;
     }
     describe_send(peer, layout, true, other, &message);
     may = MCA_PML_UMRDDT_WAY_IPC
           != mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
                                        packs | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
-    (void) __atomic_fetch_or(&layout->memo[MCA_PML_UMRDDT_MEMO_PACKS],
-                             (uint64_t) (may ? 3 : 1) << (2 * kind), __ATOMIC_RELAXED);
+    remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, may);
     return may;
 }
