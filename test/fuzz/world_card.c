@@ -364,13 +364,27 @@ bool world_is_registered(uint64_t addr, uint64_t length, uint32_t rkey)
 
 /* ---- keysets ---- */
 
+static bool in_use(uint64_t id)
+{
+    for (uint32_t i = 0; i < WORLD_MANY; ++i) {
+        if (NULL != keysets[i] && id == keysets[i]->super.id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_same(const kept_t *one, const kept_t *other)
+{
+    return one->layout == other->layout && one->chunk == other->chunk && one->start == other->start
+           && one->end == other->end && one->buffer == other->buffer && one->role == other->role;
+}
+
+/* Two receives into one buffer at once have keys of their own. */
 static uint64_t number_of(const kept_t *wanted)
 {
     for (uint32_t i = 0; i < 8; ++i) {
-        kept_t as = *wanted;
-
-        as.id = kept[i].id;
-        if (0 != kept[i].id && 0 == memcmp(&as, &kept[i], sizeof(as))) {
+        if (0 != kept[i].id && is_same(wanted, &kept[i]) && !in_use(kept[i].id)) {
             return kept[i].id;
         }
     }
