@@ -509,13 +509,36 @@ static void seeming_order(void **state)
     free(places);
 }
 
+/* What comes again, but further away than an offset can say, is no stream. (Two repetitions of two;
+ * who receives such a layout may be told anything.) */
+static void far_apart(void **state)
+{
+    const int64_t far = INT64_MAX - 100;
+    opal_iov_cache_list_t list = {0};
+    int i;
+
+    (void) state;
+    for (i = 0; i < 4; ++i) {
+        assert_int_equal(OPAL_SUCCESS,
+                         opal_iov_cache_list_add_block(&list, (2 > i ? -200 : far) + i % 2 * 16,
+                                                       0 == i % 2 ? 8 : 4));
+    }
+    assert_int_equal(OPAL_SUCCESS, opal_iov_cache_list_finish(&list));
+    assert_int_equal(4, list.count);
+    for (i = 0; i < 4; ++i) {
+        assert_int_equal((2 > i ? -200 : far) + i % 2 * 16, list.items[i].offset);
+        assert_int_equal(1, list.items[i].count);
+    }
+    opal_iov_cache_list_clear(&list);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists),         cmocka_unit_test(scattered),
         cmocka_unit_test(nearly_equal),  cmocka_unit_test(kinds_of_blocks),
         cmocka_unit_test(seeming_order), cmocka_unit_test(odd_ones),
-        cmocka_unit_test(touching),
+        cmocka_unit_test(touching),      cmocka_unit_test(far_apart),
     };
     int failed;
 

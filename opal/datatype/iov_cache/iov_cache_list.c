@@ -310,9 +310,11 @@ static bool same_steps(const opal_iov_cache_list_t *list, size_t i, size_t j)
 /* How often the items i .. i + period - 1 stand there, one repetition after the other. */
 static size_t repetitions(const opal_iov_cache_list_t *list, size_t i, size_t period)
 {
+    int64_t stride;
     size_t k = 0;
 
-    if (i + period >= list->count) {
+    if (i + period >= list->count
+        || __builtin_sub_overflow(list->items[i + period].offset, list->items[i].offset, &stride)) {
         return 1;
     }
     while (i + period + k + 1 < list->count && same_steps(list, i + k, i + period + k)) {
