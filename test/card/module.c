@@ -13,12 +13,14 @@
 
 #include "harness.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 
 #include "ompi/communicator/communicator.h"
 #include "ompi/proc/proc.h"
+#include "opal/mca/btl/umr/btl_umr_module.h"
 
 enum {
     SLOTS = 32,
@@ -588,6 +590,83 @@ static void refused(void)
     }
 }
 
+static int post_nothing(struct ibv_qp_ex *qpx)
+{
+    ibv_wr_abort(qpx);
+    return ENOMEM;
+}
+
+/** The device refuses what rank 0 posts. @param[in] kind  of four */
+static void unposted_one(int kind)
+{
+    struct mca_btl_base_endpoint_t *endpoint;
+    mca_btl_base_registration_handle_t *handle;
+    answers_t answers = {0, 0, 0};
+    static uint64_t words[4];
+    exposed_t theirs[2];
+    int rc;
+
+    open_module();
+    words[0] = words[1] = 7;
+    handle = pin(words, sizeof(words), MCA_BTL_REG_FLAG_ACCESS_ANY);
+    expose(words, handle, theirs);
+    endpoint = endpoints[1];
+    if (0 == harness.rank) {
+        mca_btl_base_registration_handle_t *there = remote(&theirs[1]);
+        uint64_t address = theirs[1].address + 8;
+        const mca_btl_umr_sq_t *sq = &endpoint->sq;
+
+        POST(&answers, module->btl_get(module, endpoint, &words[2], address, handle, there, 8, 0,
+                                       MCA_BTL_NO_ORDER, answer, &answers, &answers));
+        wait_for(&answers, 1);
+        sq->qpx->wr_complete = post_nothing;
+        switch (kind) {
+        case 0:
+            rc = module->btl_put(module, endpoint, &words[3], address, handle, there, 8, 0,
+                                 MCA_BTL_NO_ORDER, answer, &answers, &answers);
+            break;
+        case 1:
+            rc = module->btl_get(module, endpoint, &words[3], address, handle, there, 8, 0,
+                                 MCA_BTL_NO_ORDER, answer, &answers, &answers);
+            break;
+        case 2:
+            rc = module->btl_atomic_fop(module, endpoint, &words[3], address, handle, there,
+                                        MCA_BTL_ATOMIC_ADD, 1, 0, MCA_BTL_NO_ORDER, answer,
+                                        &answers, &answers);
+            break;
+        default:
+            rc = module->btl_atomic_cswap(module, endpoint, &words[3], address, handle, there, 7, 8,
+                                          0, MCA_BTL_NO_ORDER, answer, &answers, &answers);
+            break;
+        }
+        CHECK_RC(OPAL_ERROR, rc);
+        /* The books know of one operation, and wait for nothing else. */
+        CHECK(1 == sq->posted && 1 == sq->done, "%u posted, %u done", sq->posted, sq->done);
+        CHECK(1 == sq->signalled, "number %u is to give a completion", sq->signalled);
+        CHECK_RC(OPAL_ERR_UNREACH, module->btl_flush(module, endpoint));
+        CHECK_RC(OPAL_ERR_UNREACH,
+                 module->btl_put(module, endpoint, &words[3], address, handle, there, 8, 0,
+                                 MCA_BTL_NO_ORDER, answer, &answers, &answers));
+        POST(&answers,
+             module->btl_put(module, endpoints[0], &words[2], (uintptr_t) &words[3], handle, handle,
+                             8, 0, MCA_BTL_NO_ORDER, answer, &answers, &answers));
+        wait_for(&answers, 2);
+        CHECK(0 == answers.bad && 0 == error_calls && 7 == words[3], "%d bad, %d errors, %d",
+              answers.bad, error_calls, (int) words[3]);
+    }
+    harness_barrier();
+    CHECK(7 == words[1], "it was done all the same");
+    CHECK_RC(OPAL_SUCCESS, module->btl_deregister_mem(module, handle));
+    close_module();
+}
+
+static void unposted(void)
+{
+    for (int kind = 0; kind < 4; ++kind) {
+        unposted_one(kind);
+    }
+}
+
 /** A thread with slots of its own. */
 typedef struct worker {
     pthread_t thread;
@@ -670,13 +749,9 @@ static void threads(void)
 }
 
 const struct test module_tests[] = {
-    {"module_off", off},
-    {"module_contract", contract},
-    {"module_bytes", bytes},
-    {"module_atomics", atomics},
-    {"module_passive", passive},
-    {"module_registrations", registrations},
-    {"module_refused", refused},
-    {"module_threads", threads},
-    {NULL, NULL},
+    {"module_off", off},         {"module_contract", contract},
+    {"module_bytes", bytes},     {"module_atomics", atomics},
+    {"module_passive", passive}, {"module_registrations", registrations},
+    {"module_refused", refused}, {"module_unposted", unposted},
+    {"module_threads", threads}, {NULL, NULL},
 };

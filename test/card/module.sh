@@ -26,7 +26,7 @@ export OMPI_MCA_btl_umr_reg_cache_size
 # shellcheck disable=SC2086 # names
 card "a bound on what is registered; messages between" "" "" module_registrations module_bytes $messages module_bytes
 unset OMPI_MCA_btl_umr_reg_cache_size
-card "what is not allowed" "" "" module_refused module_bytes
+card "what is not allowed" "" "" module_refused module_unposted module_bytes
 CARD_THREADS=1
 export CARD_THREADS
 card "threads" "" "" module_threads
