@@ -12,7 +12,10 @@
 
 #include "engine_parts.h"
 
+#include <malloc.h>
 #include <string.h>
+
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine_private.h"
 
 #define LAYOUTS 12
 
@@ -89,6 +92,79 @@ void test_bounds(void)
     test_end_free(&packed);
     opal_umrddt_gpu_engines_close();
     CHECK(0 == test_stats().shape_bytes_now);
+}
+
+/* A layout that no other has been like, in the memory of another: strided, or a list so short that
+ * it goes with its only launch. */
+static opal_iov_cache_layout_t *another(test_end_t *end, bool listed)
+{
+    OBJ_RELEASE(end->place.layout);
+    end->place.layout = test_blocks(20, 16, 40, listed);
+    return end->place.layout;
+}
+
+/* Copies of so many layouts, each its own; of one in between, which stays in use. @return bytes of
+ * the heap */
+static size_t copy_others(test_end_t *end, test_end_t *used, test_end_t *packed, unsigned count)
+{
+    unsigned i;
+
+    for (i = 0; i < count; ++i) {
+        (void) another(end, 0 != i % 2);
+        copy_all(end, packed);
+        if (0 == i % 500) {
+            copy_all(used, packed);
+        }
+    }
+    return mallinfo2().uordblks;
+}
+
+/* Layouts that have no list on the device: thousands are known, and what was not used for longest
+ * is forgotten for each one more. */
+void test_many(void)
+{
+    opal_iov_cache_layout_t *oldest;
+    test_end_t end, used, packed;
+    uint64_t made;
+    size_t full, later;
+
+    (void) test_params(OPAL_UMRDDT_GPU_HOW_KERNEL, 0);
+    test_end_make(ON_DEVICE, test_blocks(20, 16, 40, false), &end);
+    test_end_make(ON_DEVICE, test_blocks(20, 16, 40, false), &used);
+    test_end_packed(ON_DEVICE, end.place.layout->size, &packed);
+    oldest = end.place.layout;
+    OBJ_RETAIN(oldest);
+    copy_all(&end, &packed);
+    copy_all(&used, &packed);
+
+    /* As many as there is room for: all are known, ... */
+    full = copy_others(&end, &used, &packed, SHAPES - 2);
+    CHECK(SHAPES == test_stats().shapes_made);
+    OBJ_RELEASE(end.place.layout);
+    end.place.layout = oldest;
+    OBJ_RETAIN(oldest);
+    copy_all(&end, &packed);
+    CHECK(SHAPES == test_stats().shapes_made);
+
+    /* ... and none of them when as many others have come, but the one that was used. */
+    later = copy_others(&end, &used, &packed, SHAPES);
+    made = test_stats().shapes_made;
+    CHECK(2 * SHAPES == made);
+    OBJ_RELEASE(end.place.layout);
+    end.place.layout = oldest;
+    copy_all(&end, &packed);
+    CHECK(made + 1 == test_stats().shapes_made);
+    copy_all(&used, &packed);
+    CHECK(made + 1 == test_stats().shapes_made);
+
+    /* Nor does the heap grow. */
+    CHECK(later < full + 65536);
+    CHECK(0 == test_stats().lists_uploaded);
+
+    test_end_free(&end);
+    test_end_free(&used);
+    test_end_free(&packed);
+    opal_umrddt_gpu_engines_close();
 }
 
 /* The same layouts at several addresses, more of them than are remembered: each launch is the one

@@ -46,6 +46,9 @@ void test_steady(void);
 /** Lists beyond the bound of the cache. */
 void test_bounds(void);
 
+/** More layouts than an engine knows, most without a list. */
+void test_many(void);
+
 /** Layouts at many addresses. */
 void test_addresses(void);
 

@@ -201,6 +201,7 @@ static const struct {
     {"threads", test_threads, "delay=30", false},
     {"steady", test_steady, "delay=30", false},
     {"bounds", test_bounds, "delay=30", false},
+    {"many", test_many, "", false},
     {"addresses", test_addresses, "", false},
     {"graphs", test_graphs, "delay=10", false},
     {"no graphs", test_no_graphs, "", false},
