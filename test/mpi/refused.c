@@ -17,6 +17,9 @@
  * --mode receives,exchange,freed: instead, it refuses to receive what umrddt receives by it. A
  * message whose first reply is refused goes by the host PML at once.
  *
+ * --mode dead,exchange: it never sends anything of umrddt's, and says that it is for good. The job
+ * ends (pml_umrddt_refusal_timeout), and says why.
+ *
  * Nothing but umrddt may be interposed in this way; so the host's function is replaced where Open
  * MPI has chosen the host, before umrddt takes its functions over: mca_base_components_close is
  * what it calls there first. All else in this directory is public MPI only.
@@ -46,7 +49,7 @@ enum {
 static mca_pml_base_module_isend_fn_t host_isend;
 static mca_pml_base_module_irecv_fn_t host_irecv;
 static mca_pml_base_module_irecv_init_fn_t host_irecv_init;
-static bool receives;
+static bool receives, dead;
 static bool armed;
 static int left = -1; /* refusals before the next one is taken; -1: to be drawn */
 static uint64_t draws = 1;
@@ -89,6 +92,9 @@ static int isend(const void *buf, size_t count, ompi_datatype_t *datatype, int d
                  mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
 {
     if (armed && own(tag)) {
+        if (dead) {
+            return OMPI_ERROR;
+        }
         if (-1 == left) {
             left = 1 + (int) (mpitest_random(&draws) % REFUSALS);
         }
@@ -180,7 +186,9 @@ int main(int argc, char **argv)
     uint64_t state;
 
     for (int i = 1; i < argc; ++i) {
-        receives = receives || NULL != strstr(argv[i], "receives"); /* --mode, before MPI_Init */
+        /* --mode, before MPI_Init */
+        receives = receives || NULL != strstr(argv[i], "receives");
+        dead = dead || NULL != strstr(argv[i], "dead");
     }
     mpitest_init(&argc, &argv, "refused", 5, MPI_THREAD_SINGLE);
     if (PVARS_MAX != pvars_open()) {
@@ -191,6 +199,7 @@ int main(int argc, char **argv)
     pvars_read(&before);
     armed = true;
     mpitest_run(parts);
+    CHECK(!dead);
     pvars_read(&after);
     pvars_subtract(&after, &before, &since);
     CHECK(0 < refusals);
