@@ -251,6 +251,10 @@ static void pairs(void **state)
     opal_iov_cache_form_free(wide);
 }
 
+/* The first 63 bits of a number. */
+#define ONES  "\377\377\377\377\377\377\377\377\377"
+#define ZEROS "\200\200\200\200\200\200\200\200\200"
+
 /* Headers that lie; random_forms changes what is behind them. */
 static void portable(void **state)
 {
@@ -278,6 +282,11 @@ static void portable(void **state)
         {"UDLF\1\1\0\3\0\1\10", 11, OPAL_ERR_BAD_PARAM},
         {"UDLF\1\1\0\1\0\1\1", 11, OPAL_ERR_BAD_PARAM},
         {"UDLF\1\0\0", 7, OPAL_SUCCESS},
+        /* a body in a body that begins 2^63 before where it is looked for, and its bytes 2^62
+         * behind that; all of it two bytes lower: that leaves 63 bits on the way; so far apart */
+        {"UDLF\1\3\0\1\4\1\1\1" ONES "\1\1\1\0" ZEROS "\1\1\10", 37, OPAL_SUCCESS},
+        {"UDLF\1\3\0\1\3\1\1\1" ONES "\1\1\1\0" ZEROS "\1\1\10", 37, OPAL_ERR_BAD_PARAM},
+        {"UDLF\1\1\0\0\0\2" ONES "\1\10", 21, OPAL_ERR_BAD_PARAM},
     };
     size_t i;
 

@@ -32,8 +32,27 @@ typedef struct {
         }                     \
     } while (0)
 
+/* Where the repetitions of a body begin: from the lowest to the highest. */
+typedef struct {
+    int64_t low;
+    int64_t high;
+} places_t;
+
+/* Those of a term's body. False if one leaves 63 bits. (The bytes need not: they may begin far from
+ * there.) Who walks the tree adds these up. */
+static bool places_of(const places_t *around, const opal_iov_cache_term_t *term, places_t *places)
+{
+    int64_t reach;
+
+    return !__builtin_mul_overflow((int64_t) term->count - 1, term->stride, &reach)
+           && !__builtin_add_overflow(around->low, term->offset, &places->low)
+           && !__builtin_add_overflow(around->high, term->offset, &places->high)
+           && !__builtin_add_overflow(places->low, reach < 0 ? reach : 0, &places->low)
+           && !__builtin_add_overflow(places->high, reach > 0 ? reach : 0, &places->high);
+}
+
 static const char *check_terms(checker_t *checker, uint64_t first, uint64_t n, uint32_t level,
-                               opal_iov_cache_sums_t *sums);
+                               const places_t *around, opal_iov_cache_sums_t *sums);
 
 static const char *check_blocks(checker_t *checker, const opal_iov_cache_term_t *term,
                                 opal_iov_cache_sums_t *sums)
@@ -62,16 +81,19 @@ static const char *check_blocks(checker_t *checker, const opal_iov_cache_term_t 
 }
 
 static const char *check_term(checker_t *checker, const opal_iov_cache_term_t *term, uint32_t level,
-                              opal_iov_cache_sums_t *whole)
+                              const places_t *around, opal_iov_cache_sums_t *whole)
 {
     opal_iov_cache_term_t expected = *term;
     opal_iov_cache_sums_t body = {0};
+    places_t places;
     const char *wrong = NULL;
 
     MUST(level <= OPAL_IOV_CACHE_MAX_DEPTH, "too deep");
     checker->depth = level > checker->depth ? level : checker->depth;
     MUST(0 < term->count && term->count <= INT64_MAX, "no repetition, or too many");
     MUST(1 < term->count || 0 == term->stride, "a stride without repetitions");
+    MUST(INT64_MIN < term->stride, "63 bits (stride)");
+    MUST(places_of(around, term, &places), "63 bits (place)");
     MUST(0 < term->size && term->size <= INT64_MAX, "an empty term, or too large a one");
     switch (term->kind) {
     case OPAL_IOV_CACHE_DENSE:
@@ -82,7 +104,7 @@ static const char *check_term(checker_t *checker, const opal_iov_cache_term_t *t
         break;
     case OPAL_IOV_CACHE_TERMS:
         MUST(0 < term->n, "a body without terms");
-        wrong = check_terms(checker, term->first, term->n, level + 1, &body);
+        wrong = check_terms(checker, term->first, term->n, level + 1, &places, &body);
         break;
     case OPAL_IOV_CACHE_BLOCKS:
         MUST(1 < term->n, "a list without blocks, or of one");
@@ -106,7 +128,7 @@ static const char *check_term(checker_t *checker, const opal_iov_cache_term_t *t
 }
 
 static const char *check_terms(checker_t *checker, uint64_t first, uint64_t n, uint32_t level,
-                               opal_iov_cache_sums_t *sums)
+                               const places_t *around, opal_iov_cache_sums_t *sums)
 {
     uint64_t i;
 
@@ -121,7 +143,7 @@ static const char *check_terms(checker_t *checker, uint64_t first, uint64_t n, u
 
         MUST(0 == (term->flags & ~(uint32_t) (OPAL_IOV_CACHE_JOINED | OPAL_IOV_CACHE_ADJACENT)),
              "flags that do not exist");
-        wrong = check_term(checker, term, level, &whole);
+        wrong = check_term(checker, term, level, around, &whole);
         if (NULL != wrong) {
             return wrong;
         }
@@ -136,6 +158,7 @@ static const char *check_terms(checker_t *checker, uint64_t first, uint64_t n, u
 
 const char *opal_iov_cache_form_check(const opal_iov_cache_form_t *form)
 {
+    const places_t root = {0, 0};
     checker_t checker = {.form = form};
     opal_iov_cache_sums_t sums = {0};
     const char *wrong;
@@ -146,7 +169,7 @@ const char *opal_iov_cache_form_check(const opal_iov_cache_form_t *form)
              "an empty form that has something");
     } else {
         MUST(0 < form->term_count, "no root");
-        wrong = check_terms(&checker, 0, 1, 1, &sums);
+        wrong = check_terms(&checker, 0, 1, 1, &root, &sums);
         if (NULL != wrong) {
             return wrong;
         }

@@ -50,7 +50,7 @@ int64_t opal_iov_cache_form_offset(const opal_iov_cache_form_t *form, uint64_t p
         uint64_t repeat = position / term->size;
 
         position -= repeat * term->size;
-        offset += term->offset + (int64_t) repeat * term->stride;
+        offset = opal_iov_cache_moved(offset + term->offset, repeat, term->stride);
         if (OPAL_IOV_CACHE_DENSE == term->kind) {
             return offset + (int64_t) position;
         }

@@ -70,7 +70,8 @@ typedef enum {
 /** The first segment of a repetition goes on where the last one of the repetition before ends. */
 #define OPAL_IOV_CACHE_ADJACENT 0x2
 
-/** A stream: count repetitions of a body. */
+/** A stream: count repetitions of a body. Each of them begins at an offset of 63 bits, from where
+ * the layout's count, and so does each of its bytes. */
 typedef struct opal_iov_cache_term_t {
     int64_t offset;    /**< of its first repetition from the one of the enclosing body, in bytes */
     uint64_t start;    /**< stream position within the enclosing body */
