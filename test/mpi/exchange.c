@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+MPI_Comm exchange_comm = MPI_COMM_WORLD;
+
 void *exchange_function(const char *library, const char *name)
 {
     void *loaded = NULL == library ? NULL : dlopen(library, RTLD_NOW | RTLD_NOLOAD);
@@ -75,9 +77,9 @@ bool exchange(mpitest_message_t *end, int from, uint64_t key, exchange_t *seen)
     pvars_read(&before);
     (void) exchange_plan(NULL, 1);
     if (from == mpitest.rank) {
-        rc = MPI_Send(end->addr, 1, end->type, 1 - from, 1, MPI_COMM_WORLD);
+        rc = MPI_Send(end->addr, 1, end->type, 1 - from, 1, exchange_comm);
     } else {
-        rc = MPI_Recv(end->addr, 1, end->type, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        rc = MPI_Recv(end->addr, 1, end->type, from, 1, exchange_comm, MPI_STATUS_IGNORE);
     }
     (void) exchange_plan(NULL, 0);
     pvars_read(&after);
@@ -86,12 +88,12 @@ bool exchange(mpitest_message_t *end, int from, uint64_t key, exchange_t *seen)
         VERIFY(end->buffer, key, end->bytes);
     }
     errors[mpitest.rank] = MPI_SUCCESS != rc;
-    MPI_OK(MPI_Bcast(&errors[0], 1, MPI_INT, 0, MPI_COMM_WORLD));
-    MPI_OK(MPI_Bcast(&errors[1], 1, MPI_INT, 1, MPI_COMM_WORLD));
+    MPI_OK(MPI_Bcast(&errors[0], 1, MPI_INT, 0, exchange_comm));
+    MPI_OK(MPI_Bcast(&errors[1], 1, MPI_INT, 1, exchange_comm));
     snprintf(seen->way, sizeof(seen->way), "%s%s%s%s%s", pvars_way(&sent),
              0 < sent.value[PVARS_FALLBACK_SENDS] ? ">host" : "", errors[0] || errors[1] ? "!" : "",
              errors[from] ? "s" : "", errors[1 - from] ? "r" : "");
-    MPI_OK(MPI_Bcast(seen->way, sizeof(seen->way), MPI_CHAR, from, MPI_COMM_WORLD));
+    MPI_OK(MPI_Bcast(seen->way, sizeof(seen->way), MPI_CHAR, from, exchange_comm));
     seen->error[0] = errors[0];
     seen->error[1] = errors[1];
     /* a sender may be through before its receiver finds that it cannot take what came */

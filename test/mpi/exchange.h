@@ -22,6 +22,9 @@
 #include "layouts.h"
 #include "mpitest.h"
 
+/** Of the two ranks, which are 0 and 1 in it; else MPI_COMM_WORLD. */
+extern MPI_Comm exchange_comm;
+
 /** How a message came. */
 typedef struct exchange_t {
     bool error[2]; /**< rank 0's call, and rank 1's, returned one */
