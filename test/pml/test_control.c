@@ -82,7 +82,8 @@ static int host_isend(const void *buf, size_t count, ompi_datatype_t *datatype, 
     unsigned number;
 
     (void) datatype, (void) mode;
-    CHECK(0 <= which && COMMS > which && PEERS > dst && sizeof(number) <= count && 77 == tag);
+    CHECK(0 <= which && COMMS > which && PEERS > dst && sizeof(number) <= count
+          && (77 == tag || 78 == tag));
     if (0 > refusing[which][dst]
         || (0 < refusing[which][dst] && 0 != draw((unsigned) refusing[which][dst]))) {
         ++refused;
@@ -270,6 +271,46 @@ static void without_memory(void)
     printf("without memory: %d of those that have another way, and %d of others\n", given, told);
 }
 
+/* What was said of one message, and the host has not taken, is withdrawn; not what others were
+ * told, nor the last word. */
+static void withdrawn(void)
+{
+    const struct {
+        uint64_t seq;
+        int comm, tag;
+        bool must, goes;
+    } said[] = {
+        {7, 0, 77, false, true},  {8, 0, 77, false, false}, {7, 0, 77, false, true},
+        {7, 0, 78, false, false}, {7, 1, 77, false, false}, {7, 0, 77, true, false},
+    };
+
+    late = false;
+    for (int first = 0; first < 2; ++first) {
+        /* (of those before them, too, that are the reason why others wait) */
+        all_refuse(-1);
+        for (size_t i = (size_t) first; i < sizeof(said) / sizeof(said[0]); ++i) {
+            unsigned char bytes[88] = {0};
+            int comm = said[i].comm;
+
+            memcpy(bytes, &next_out[comm][1], sizeof(next_out[comm][1]));
+            memcpy(bytes + 8, &said[i].seq, sizeof(said[i].seq));
+            CHECK(OMPI_SUCCESS
+                  == mca_pml_umrddt_control(&comms[comm], 1, said[i].tag, bytes, sizeof(bytes),
+                                            said[i].must));
+            next_out[comm][1] += said[i].goes ? 0 : 1;
+        }
+        CHECK(6 - first == mca_pml_umrddt.refused);
+        mca_pml_umrddt_control_withdraw(&comms[0], 1, 77, 9);
+        mca_pml_umrddt_control_withdraw(&comms[0], 2, 77, 7);
+        CHECK(6 - first == mca_pml_umrddt.refused);
+        mca_pml_umrddt_control_withdraw(&comms[0], 1, 77, 7);
+        CHECK(4 == mca_pml_umrddt.refused);
+        all_refuse(0);
+        progress();
+        check_all_here();
+    }
+}
+
 static void given_up(int why, unsigned timeout, bool ends)
 {
     volatile bool has_ended = false;
@@ -316,6 +357,7 @@ int main(int argc, char **argv)
     drawn();
     one_is_away();
     without_memory();
+    withdrawn();
     given_up(OMPI_ERR_OUT_OF_RESOURCE, 1, false);
     given_up(OMPI_ERROR, 1, true);
 

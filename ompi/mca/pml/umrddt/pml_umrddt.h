@@ -871,6 +871,12 @@ void mca_pml_umrddt_control_fini(void);
 int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const void *bytes,
                            size_t length, bool must);
 
+/**
+ * Forget what the host has not taken yet of a message's replies, but its last one (@p must): what
+ * they name is about to be given back. The caller's message holds the communicator.
+ */
+void mca_pml_umrddt_control_withdraw(mca_pml_umrddt_comm_t *comm, int peer, int tag, uint64_t seq);
+
 /** Forget what the host has not taken yet, on a communicator that goes, or (NULL) on all. */
 void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm);
 

@@ -12,10 +12,11 @@
  * Control messages, and the notices of failure among them.
  *
  * What the host PML refuses to send is kept and sent again by progress, as often as it takes: who
- * it is for waits for it, and can be told in no other way. Those for one process of a communicator
- * stay in their order; those for others do not wait for them. There are no more of them than
- * messages under way ask for, a message goes on only when its own has come. Their communicators are
- * held until they are sent.
+ * it is for waits for it, and can be told in no other way. But for the last word, it is withdrawn
+ * when its message is over before: what it names is not there any more. Those for one process of a
+ * communicator stay in their order; those for others do not wait for them. There are no more of
+ * them than messages under way ask for, a message goes on only when its own has come. Their
+ * communicators are held until they are sent.
  *
  * All of progress only.
  */
@@ -41,6 +42,7 @@ typedef struct control_t {
     int peer;
     int tag;
     bool behind;     /**< refused: another one for the same process is before it */
+    bool must;       /**< it is the last word, and never withdrawn */
     time_t hopeless; /**< since when the host has given reasons that seldom pass; 0: it has not */
     size_t length;   /**< of bytes */
     size_t room;     /**< for bytes */
@@ -318,6 +320,7 @@ int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const
     control->comm = comm;
     control->peer = peer;
     control->tag = tag;
+    control->must = must;
     if (OPAL_UNLIKELY(!opal_list_is_empty(&refused)) && NULL != first_for(control)) {
         keep(control, true);
     } else if (OPAL_LIKELY(OMPI_SUCCESS == give(control))) {
@@ -326,6 +329,29 @@ int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const
         keep(control, false);
     }
     return OMPI_SUCCESS;
+}
+
+/* What answers a message says which one at one place. */
+_Static_assert(offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_recall_t, seq)
+                   && offsetof(mca_pml_umrddt_reply_t, seq)
+                          == offsetof(mca_pml_umrddt_direct_t, seq)
+                   && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_flat_t, seq),
+               "the same head");
+
+void mca_pml_umrddt_control_withdraw(mca_pml_umrddt_comm_t *comm, int peer, int tag, uint64_t seq)
+{
+    control_t *control, *next;
+
+    OPAL_LIST_FOREACH_SAFE (control, next, &refused, control_t) {
+        if (comm == control->comm && peer == control->peer && tag == control->tag && !control->must
+            && 0
+                   == memcmp(control->bytes + offsetof(mca_pml_umrddt_reply_t, seq), &seq,
+                             sizeof(seq))) {
+            leave(control);
+            OBJ_RELEASE(comm->comm);
+            control_free(control);
+        }
+    }
 }
 
 void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm)

@@ -101,6 +101,12 @@ static void place_leave(mca_pml_umrddt_recv_t *recv, bool well)
 void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_wait_cancel(&recv->wait);
+    if (OPAL_UNLIKELY(0 != __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED))) {
+        /* a CTS that is still here names keys that the sender must not hear of any more */
+        mca_pml_umrddt_control_withdraw(
+            recv->comm, recv->status.MPI_SOURCE,
+            mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, recv->rts.slot), recv->rts.seq);
+    }
     fin_forget(recv);
     place_leave(recv, false);
     if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu)) {
