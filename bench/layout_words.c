@@ -386,7 +386,12 @@ static bool indexed(reader_t *reader, layout_words_t *words)
     }
     file = fopen(path, "re");
     if (NULL == file) {
-        return wrong(reader, begin, "the file cannot be read (%s)", strerror(errno));
+        /* Its name in full: what wrong() shows of the text may end before it. */
+        (void) snprintf(reader->error, LAYOUT_ERROR,
+                        "character %zu, '%s': the file cannot be read (%s); such as '%s'",
+                        (size_t) (begin - reader->whole) + 1, path, strerror(errno),
+                        kinds[reader->kind].example);
+        return false;
     }
     good = file_pieces(file, words, what);
     (void) fclose(file);
