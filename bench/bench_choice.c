@@ -123,7 +123,7 @@ void lookups_counted(uint64_t count)
 void questions_counted(uint64_t count)
 {
     for (uint64_t i = 0; i < count; ++i) {
-        if (mca_pml_umrddt_pairs_declines(&comm, &peer, &gpu, 1, types[i % PAIRS])) {
+        if (mca_pml_umrddt_pairs_declines(&comm, &peer, &gpu, false, 1, types[i % PAIRS])) {
             bench_fatal("the host PML is not what takes least");
         }
     }

@@ -272,8 +272,8 @@ static void judge_all(const info_explain_t *what, bool near, verdict_t *verdict)
     memset(verdict, 0, sizeof(*verdict));
     verdict->near = near;
     meet(what, near, &proc, peer, &comm);
-    verdict->declined =
-        mca_pml_umrddt_pairs_decide() && mca_pml_umrddt_pairs_declines(&comm, peer, &here, 1, NULL);
+    verdict->declined = mca_pml_umrddt_pairs_decide()
+                        && mca_pml_umrddt_pairs_declines(&comm, peer, &here, false, 1, NULL);
     for (int message = 1; message <= MESSAGES; ++message) {
         judge(what, message, &comm, peer, verdict);
     }
@@ -291,7 +291,10 @@ static const char *not_taken(const info_explain_t *what)
         return text;
     }
     if (0 == (kind & mca_pml_umrddt.params.memory)) {
-        return what->from_gpu ? "pml_umrddt_memory is host" : "pml_umrddt_memory is gpu";
+        return what->from_gpu ? "pml_umrddt_memory is host"
+               : what->to_gpu ? "pml_umrddt_memory is gpu, unless mpi_communication_pattern is "
+                                "MPI_CPU_TO_GPU"
+                              : "pml_umrddt_memory is gpu";
     }
     if (MCA_PML_UMRDDT_SCHEME_HOST == mca_pml_umrddt.params.scheme) {
         return "pml_umrddt_scheme is host";

@@ -221,6 +221,17 @@ static void offer_ipc(fuzz_bytes_t *input, mca_pml_umrddt_rts_t *rts, envelope_t
     OBJ_RELEASE(layout);
 }
 
+/* Ways of any kind; packed for GPUs alone (IF_GPU) instead of from one, where the byte has 8, too.
+ */
+static uint16_t schemes_of(uint8_t byte)
+{
+    uint16_t schemes = byte & 0xf7;
+
+    return 0 != (byte & 8) && 0 != (MCA_PML_UMRDDT_ON_GPU & byte)
+               ? (uint16_t) (schemes ^ MCA_PML_UMRDDT_ON_GPU ^ MCA_PML_UMRDDT_IF_GPU)
+               : schemes;
+}
+
 static void envelope(fuzz_bytes_t *input)
 {
     world_request_t *posted = world_posted(-1, fuzz_byte(input));
@@ -230,7 +241,7 @@ static void envelope(fuzz_bytes_t *input)
         .length = 104 + fuzz_number(input, 2),
         .seq = ++next_seq,
         .pieces = 1 + fuzz_below(input, 1000),
-        .schemes = (uint16_t) (fuzz_byte(input) & 0xf7),
+        .schemes = schemes_of(fuzz_byte(input)),
         .write_pieces = (uint16_t) (1 + fuzz_below(input, 40)),
         .slot = fuzz_below(input, 8),
         .places = (uint16_t) fuzz_below(input, 9),

@@ -107,6 +107,7 @@ typedef enum pvars_index_t {
     PVARS_GPU_FLUSH_READS,
     PVARS_ENDPOINTS_REBUILT,
     PVARS_MAPS_REBUILT,
+    PVARS_TRIED_SENDS,
     PVARS_MAX
 } pvars_index_t;
 

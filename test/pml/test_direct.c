@@ -470,8 +470,12 @@ static void packed(void)
     CHECK(host == mca_pml_umrddt_pack_chosen(&rts, &gpu, 999));
     CHECK(gdr == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
     CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &both, 1000));
+    rts.schemes |= MCA_PML_UMRDDT_IF_GPU;
+    CHECK(gdr == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
     CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
-    rts.schemes |= MCA_PML_UMRDDT_ON_GPU;
+    rts.schemes = MCA_PML_UMRDDT_BY_PACK | MCA_PML_UMRDDT_IF_GPU; /* and nothing beside it */
+    CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
+    rts.schemes = MCA_PML_UMRDDT_BY_ALL | MCA_PML_UMRDDT_ON_GPU;
     CHECK(gdr == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
     rts.schemes &= (uint16_t) ~gdr;
     CHECK(host == mca_pml_umrddt_pack_chosen(&rts, &cpu, 999));

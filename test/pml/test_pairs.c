@@ -281,20 +281,20 @@ static void declined(void)
     lay(4);
     figures("near_rate 1000000\nfar_rate 1\n");
     CHECK(mca_pml_umrddt.declines);
-    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
     proc.proc_flags = 0;
-    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
     proc.proc_flags = OPAL_PROC_ON_NODE;
-    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
     /* where the user has named a scheme there is no choice */
     comm.scheme = MCA_PML_UMRDDT_SCHEME_UMR;
-    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
     comm.scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
     /* as it was found before, for the same layout; another one is asked about anew */
     figures("near_rate 0.0001\n");
-    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
     lay(5);
-    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
 }
 
 /* Between GPUs of a host what each copy takes decides, at the sender and at the receiver. */
@@ -315,9 +315,9 @@ static void between_gpus(void)
         comm.schemes = MCA_PML_UMRDDT_BY_IPC;
         /* into memory of the CPU it is quick in any case, so that the user has to say that it goes
          * to a GPU */
-        CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+        CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
         comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
-        CHECK((1 == slow) == mca_pml_umrddt_pairs_declines(&comm, &peer, &where, 1, NULL));
+        CHECK((1 == slow) == mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
         comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
         /* nor does a peer that rings its bell make a slow way the only one */
         lay(4);
@@ -344,6 +344,51 @@ static void between_gpus(void)
         mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
         OBJ_RELEASE(recv.layout);
     }
+}
+
+/* From memory of the CPU, without a card: packed is all there is, and that for a receive in memory
+ * of a GPU alone; as small as the figures say, not as the rule does. */
+static void landing(void)
+{
+    static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}},
+                                        gpu = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE,
+                                                          .legacy_ipc = true,
+                                                          .buffer_id = 7}};
+    /* what GPUs take out of pinned memory is slow, or what is brought to them in one piece */
+    const char *const slow[] = {"gpu_unpack_host 0.001 0.001 0.001 0.001 0.001 0.001\n"
+                                "gpu_unpack 0.001 0.001 0.001 0.001 0.001 0.001\n",
+                                "gpu_in_rate 0.001\n"
+                                "gpu_unpack_host 1000 1000 1000 1000 1000 1000\n"};
+    const uint16_t packs = MCA_PML_UMRDDT_BY_PACK_STAGED | MCA_PML_UMRDDT_BY_PACK_HOST;
+
+    peer.has_gpu = true;
+    peer.has_card = false;
+    mca_pml_umrddt.params.pack_min = 1 << 20;
+    for (int i = 0; i < 2; ++i) {
+        char lines[300];
+
+        (void) snprintf(lines, sizeof(lines),
+                        "%sgpu_launch 0.001\ngpu_out_latency 0.001\ngpu_in_latency 0.001\n",
+                        slow[i]);
+        figures(lines);
+        lay(6);
+        CHECK(0 == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, false, layout->size));
+        CHECK(packs == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, true, layout->size));
+        CHECK(packs
+              == (packs & mca_pml_umrddt_pairs_offered(&comm, &peer, &gpu, true, layout->size)));
+        CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &host, false, 1, NULL));
+        CHECK((0 == i) == mca_pml_umrddt_pairs_declines(&comm, &peer, &host, true, 1, NULL));
+        comm.pattern = MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU;
+        CHECK((0 == i) == mca_pml_umrddt_pairs_declines(&comm, &peer, &host, false, 1, NULL));
+        comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
+    }
+    mca_pml_umrddt_pairs_close();
+    CHECK(0 == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, true, layout->size));
+    mca_pml_umrddt.params.pack_min = 0;
+    CHECK(packs == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, true, layout->size));
+    peer.has_gpu = false;
+    CHECK(0 == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, true, layout->size));
+    peer.has_card = true;
 }
 
 /* What mpi_communication_pattern says of the other side's memory is believed: by a sender, who
@@ -383,7 +428,7 @@ static void hinted(void)
         comm.schemes = MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_CARD;
         comm.pattern = (int) cases[i].pattern;
         CHECK(cases[i].declines
-              == mca_pml_umrddt_pairs_declines(&comm, &peer, cases[i].where, 1, NULL));
+              == mca_pml_umrddt_pairs_declines(&comm, &peer, cases[i].where, false, 1, NULL));
     }
     comm.schemes = MCA_PML_UMRDDT_BY_ALL;
     for (int hint = 0; hint < 2; ++hint) {
@@ -391,8 +436,7 @@ static void hinted(void)
 
         comm.pattern =
             (int) (0 == hint ? MCA_PML_UMRDDT_PATTERN_NONE : MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU);
-        /* (another buffer: a pair is judged by what was known first) */
-        (void) judge(&recv, &peer, buffers + hint);
+        (void) judge(&recv, &peer, buffers);
         (void) mca_pml_umrddt_pairs_tell(&recv, times, &possible);
         CHECK(0 == hint || times[MCA_PML_UMRDDT_WAY_UMR] > 1000 * known);
         known = times[MCA_PML_UMRDDT_WAY_UMR];
@@ -426,6 +470,7 @@ int main(void)
     declined();
     between_gpus();
     hinted();
+    landing();
     mca_pml_umrddt_pairs_close();
     CHECK(0 == unlink(path));
     printf("test_pairs: %lu checks\n", checks);

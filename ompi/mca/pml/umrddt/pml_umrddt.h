@@ -181,6 +181,7 @@ typedef struct mca_pml_umrddt_params_t {
     X(pack_most, "Chunks of one message that were under way at once, at most")                    \
     X(pack_overlaps, "Times that the wire took or brought one while a GPU copied another")        \
     X(pack_no_scratch, "Buffers of chunks for which there was no memory of the GPU")              \
+    X(tried_sends, "Sends from host memory taken in case that they are received in GPU memory")   \
     X(deferred_other, "Sends passed to the host PML: mode, scheme, or no resources")              \
     X(deferred_model, "Sends passed to the host PML: predicted to be quicker there")              \
     X(fallback_sends, "Sends taken, then sent by the host PML")                                   \
@@ -269,7 +270,8 @@ typedef struct mca_pml_umrddt_comm_t {
     bool listening;                /**< envelopes came in: look for failure notices */
     mca_pml_umrddt_peer_t **peers; /**< by rank (of the remote group), filled at first use */
     int peer_count;
-    uint32_t gate;                /**< see pml_umrddt_gate.h */
+    uint32_t *landings; /**< pml_umrddt_landing.h; NULL as long as none is needed; atomic */
+    uint32_t gate;      /**< see pml_umrddt_gate.h */
     opal_recursive_mutex_t match; /**< of the claims, and of the gate's closing and opening */
     int claiming;                 /**< claims are being made, so many calls deep */
     opal_list_t claims;           /**< messages taken early, by source in their order */
@@ -343,6 +345,7 @@ typedef struct mca_pml_umrddt_send_t {
     mca_pml_umrddt_send_state_t state;
     int release; /**< mca_pml_umrddt_release_t */
     bool plain;  /**< never taken: it is here for its stage */
+    bool tries;  /**< taken to see where it is received (pml_umrddt_landing.h) */
     bool freed;  /**< the user freed the request; atomic */
 
     const void *buf;

@@ -106,13 +106,10 @@ unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
 {
     unsigned both = rts->schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BY_PACK;
 
-    if (where->mixed) {
-        return 0;
-    }
     /* between buffers of the CPU the host PML needs no help, unless the sender's user wants it and
      * nothing else */
-    if (0 == (MCA_PML_UMRDDT_ON_GPU & rts->schemes) && !mca_pml_umrddt_on_gpu(where)
-        && 0 != (~MCA_PML_UMRDDT_BY_PACK & MCA_PML_UMRDDT_BY_ALL & rts->schemes)) {
+    if (where->mixed
+        || (0 != (MCA_PML_UMRDDT_IF_GPU & rts->schemes) && !mca_pml_umrddt_on_gpu(where))) {
         return 0;
     }
     if (0 != (MCA_PML_UMRDDT_BY_PACK_HOST & both)

@@ -183,6 +183,13 @@ static inline bool mca_pml_umrddt_pack_forced(const mca_pml_umrddt_comm_t *comm)
            || MCA_PML_UMRDDT_SCHEME_PACK_HOST == comm->scheme;
 }
 
+/** Smallest message that a GPU has packed, in bytes: with figures the model knows better. */
+static inline size_t mca_pml_umrddt_pack_from(void)
+{
+    return mca_pml_umrddt.declines ? mca_pml_umrddt.params.min_size
+                                   : mca_pml_umrddt.params.pack_min;
+}
+
 /** True if a message may go this way, as far as the sender knows. @param[in] size  bytes of it */
 static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
                                              const mca_pml_umrddt_where_t *where, size_t size)
@@ -190,7 +197,15 @@ static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
     return 0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & comm->schemes) && !where->mixed
            && (mca_pml_umrddt_pack_forced(comm)
                || (OPAL_UMRDDT_GPU_DEVICE == where->memory.kind
-                   && mca_pml_umrddt.params.pack_min <= size));
+                   && mca_pml_umrddt_pack_from() <= size));
+}
+
+/** The same of a message from memory of the CPU, if it is received in that of a GPU. */
+static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t *comm,
+                                                    const mca_pml_umrddt_peer_t *peer, size_t size)
+{
+    return 0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & comm->schemes) && peer->has_gpu
+           && mca_pml_umrddt_pack_from() <= size;
 }
 
 /** As mca_pml_umrddt_pack_offer, where a GPU, or the user, may have something to do with it. */

@@ -49,13 +49,17 @@ void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_rts_t *rts = &send->rts;
     uint16_t schemes;
     bool on_gpu = mca_pml_umrddt_on_gpu(&send->where);
+    bool if_gpu = !on_gpu && !mca_pml_umrddt_pack_forced(send->comm);
 
-    if (on_gpu || mca_pml_umrddt_pack_forced(send->comm)) {
-        if (!mca_pml_umrddt_pack_takes(send->comm, &send->where, send->layout->size)) {
+    if (if_gpu) {
+        /* a card, too, may not reach the receiver's memory */
+        if (send->where.mixed || !send->peer->has_gpu
+            || (0 == rts->schemes
+                && !mca_pml_umrddt_pack_takes_to_gpu(send->comm, send->peer, send->layout->size))) {
             return;
         }
-    } else if (0 == rts->schemes || !send->peer->has_gpu) {
-        return; /* of the CPU's memory, only beside a card that may not reach the receiver's */
+    } else if (!mca_pml_umrddt_pack_takes(send->comm, &send->where, send->layout->size)) {
+        return;
     }
     if (0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes)
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
@@ -67,8 +71,8 @@ void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
         schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_PACK_GDR;
     }
     rts->schemes |= schemes;
-    if (on_gpu && 0 != schemes) {
-        rts->schemes |= MCA_PML_UMRDDT_ON_GPU;
+    if (0 != schemes) {
+        rts->schemes |= on_gpu ? MCA_PML_UMRDDT_ON_GPU : if_gpu ? MCA_PML_UMRDDT_IF_GPU : 0;
     }
 }
 

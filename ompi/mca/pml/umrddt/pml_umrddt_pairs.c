@@ -71,6 +71,7 @@ typedef struct mca_pml_umrddt_pair_t {
     uint32_t pieces;  /**< the sender's */
     uint16_t schemes; /**< that it offered */
     bool gpu;         /**< the receiver's buffer is a GPU's */
+    bool from;        /**< and the sender's, as far as is known */
     mca_pml_umrddt_way_t way;
     uint32_t serial;  /**< of the entry's content: a message may outlive it */
     uint32_t uses;    /**< as yet */
@@ -532,13 +533,15 @@ static mca_pml_umrddt_pair_t *find(const mca_pml_umrddt_recv_t *recv)
                     * UINT64_C(0x9e3779b97f4a7c15);
     size_t bucket = (size_t) (hash >> 56);
     mca_pml_umrddt_pair_t *pair;
+    bool from = from_gpu(recv);
 
     _Static_assert(1 << (64 - 56) == BUCKETS, "the highest bits of the hash");
     for (size_t way = 0; way < WAYS; ++way) {
         pair = &pairs->pairs[bucket][way];
         if (layout == pair->layout && (uintptr_t) recv->buf == pair->buffer
             && recv->peer == pair->peer && recv->total == pair->total
-            && recv->rts.pieces == pair->pieces && recv->rts.schemes == pair->schemes) {
+            && recv->rts.pieces == pair->pieces && recv->rts.schemes == pair->schemes
+            && from == pair->from) {
             return pair;
         }
     }
@@ -550,6 +553,7 @@ static mca_pml_umrddt_pair_t *find(const mca_pml_umrddt_recv_t *recv)
     pair->total = recv->total;
     pair->pieces = recv->rts.pieces;
     pair->schemes = recv->rts.schemes;
+    pair->from = from;
     pair->gpu = mca_pml_umrddt_on_gpu(&recv->where);
     pair->serial = ++pairs->serial;
     return pair;
@@ -705,6 +709,8 @@ uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
     } else if (NULL != mca_pml_umrddt.card && peer->has_card) {
         /* packed, where the card may not reach the receiver's memory */
         schemes |= MCA_PML_UMRDDT_BY_CARD | (to_gpu && peer->has_gpu ? MCA_PML_UMRDDT_BY_PACK : 0u);
+    } else if (to_gpu && mca_pml_umrddt_pack_takes_to_gpu(comm, peer, size)) {
+        schemes |= MCA_PML_UMRDDT_BY_PACK;
     }
     schemes &= mca_pml_umrddt.schemes & comm->schemes;
     if (NULL == mca_pml_umrddt.card || !peer->has_card) {
@@ -813,10 +819,10 @@ static bool declines_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layou
 }
 
 bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                   const mca_pml_umrddt_where_t *where, size_t count,
+                                   const mca_pml_umrddt_where_t *where, bool lands, size_t count,
                                    ompi_datatype_t *datatype)
 {
-    bool gpu = mca_pml_umrddt_on_gpu(where), other = to_gpu(comm, gpu), declines;
+    bool gpu = mca_pml_umrddt_on_gpu(where), other = lands || to_gpu(comm, gpu), declines;
     opal_iov_cache_layout_t *layout;
     unsigned schemes;
 

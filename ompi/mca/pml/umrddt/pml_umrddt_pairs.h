@@ -105,9 +105,11 @@ void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv);
 /**
  * True if a message that could be taken is left to the host PML, because that is predicted to be
  * quicker. Worked out once for a layout and a kind of peer; from any thread.
+ *
+ * @param[in] lands  it is taken, if at all, in case that it is received in memory of a GPU
  */
 bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                   const mca_pml_umrddt_where_t *where, size_t count,
+                                   const mca_pml_umrddt_where_t *where, bool lands, size_t count,
                                    ompi_datatype_t *datatype);
 
 /**

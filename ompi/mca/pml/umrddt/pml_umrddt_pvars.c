@@ -67,7 +67,7 @@ static const pvar_t pvars[] = {
      offsetof(mca_pml_umrddt_counters_t, peers_now), true},
     {"peer_bytes", "Memory of those now, without the card's and their layouts', in bytes",
      PVAR_COUNTER, offsetof(mca_pml_umrddt_counters_t, peer_bytes_now), true},
-    {"peer_table_bytes", "Memory by which communicators find them now, in bytes", PVAR_COUNTER,
+    {"peer_table_bytes", "Memory of communicators, to find them and where they receive, in bytes", PVAR_COUNTER,
      offsetof(mca_pml_umrddt_counters_t, peer_table_bytes_now), true},
     PVAR_OF_LAYOUT("layout_hits", hits, "Layouts found in the cache", false),
     PVAR_OF_LAYOUT("layout_misses", misses, "Layouts made by reading a datatype", false),

@@ -136,12 +136,13 @@ static uint64_t *prepare(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *pee
 /** True if an envelope offers ways that there are. */
 static bool schemes_valid(const mca_pml_umrddt_rts_t *rts)
 {
-    const unsigned beside = MCA_PML_UMRDDT_BELL | MCA_PML_UMRDDT_ON_GPU;
+    const unsigned of_pack = MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_IF_GPU;
 
     return 0 != (MCA_PML_UMRDDT_BY_ALL & rts->schemes)
-           && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BY_ALL | beside))
-           && (0 == (MCA_PML_UMRDDT_ON_GPU & rts->schemes)
-               || 0 != (MCA_PML_UMRDDT_BY_PACK & rts->schemes));
+           && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BY_ALL | MCA_PML_UMRDDT_BELL | of_pack))
+           && (0 == (of_pack & rts->schemes)
+               || (0 != (MCA_PML_UMRDDT_BY_PACK & rts->schemes)
+                   && of_pack != (of_pack & rts->schemes)));
 }
 
 static void matched_event(void *owner)

@@ -17,6 +17,7 @@
 #include "opal/datatype/opal_datatype.h"
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_landing.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_stage.h"
@@ -40,6 +41,8 @@ typedef struct call_t {
     ompi_communicator_t *comm;
     mca_pml_umrddt_comm_t *data; /**< if it is taken or staged */
     mca_pml_umrddt_peer_t *peer; /**< if it is taken */
+    bool tries;                  /**< and whether that is to see where it is received */
+    bool persistent;             /**< each start is a message by itself */
     looked_t looked;
 } call_t;
 
@@ -57,6 +60,8 @@ static inline void call_set(call_t *call, const void *buf, size_t count, ompi_da
     call->comm = comm;
     call->data = NULL;
     call->peer = NULL;
+    call->tries = false;
+    call->persistent = false;
     call->looked.done = false;
 }
 
@@ -120,16 +125,24 @@ static inline void look(call_t *call)
                                               MCA_PML_UMRDDT_SENDER, &looked->where);
 }
 
+/** True if the user asserts that messages go from memory of the CPU to that of GPUs. */
+static inline bool asserted_to_gpu(mca_pml_umrddt_comm_t *comm)
+{
+    return MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU == mca_pml_umrddt_pattern(comm);
+}
+
 /**
  * True if the user's assertion alone leaves messages to the host PML: the CPU's memory at the
- * sender, or a GPU's where there is none. Where assertions are checked, none does.
+ * sender and not a GPU's at the receiver, or a GPU's where there is none. Where assertions are
+ * checked, none does.
  */
 static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
 {
     return MCA_PML_UMRDDT_PATTERN_NONE != mca_pml_umrddt_pattern(comm)
            && !mca_pml_umrddt_checks_pattern()
            && (NULL == mca_pml_umrddt.gpu
-               || mca_pml_umrddt_asserted_host(comm, MCA_PML_UMRDDT_SENDER));
+               || (mca_pml_umrddt_asserted_host(comm, MCA_PML_UMRDDT_SENDER)
+                   && !asserted_to_gpu(comm)));
 }
 
 /** True if there is any way to a peer but the host's, whatever the memory. */
@@ -141,12 +154,41 @@ static inline bool reachable(const mca_pml_umrddt_peer_t *peer)
 }
 
 /**
+ * May_take, of memory of the CPU: by a card; or packed, where the user wants nothing else, or where
+ * it is received in memory of a GPU, as the user asserts, or may be. What is received there is a
+ * message in GPU memory, so that the assertion does for pml_umrddt_memory as well.
+ */
+static inline bool may_take_host(call_t *call, size_t size)
+{
+    mca_pml_umrddt_comm_t *comm = call->data;
+    bool to_gpu = asserted_to_gpu(comm);
+
+    if (0 == (MCA_PML_UMRDDT_MEMORY_HOST & mca_pml_umrddt.params.memory) && !to_gpu) {
+        return false;
+    }
+    if ((0 != (MCA_PML_UMRDDT_BY_CARD & comm->schemes) && NULL != mca_pml_umrddt.card
+         && call->peer->has_card)
+        || (0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes)
+            && mca_pml_umrddt_pack_forced(comm))) {
+        return true;
+    }
+    call->tries = !to_gpu;
+    return MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU != mca_pml_umrddt_pattern(comm)
+           && !call->looked.where.mixed && mca_pml_umrddt_pack_takes_to_gpu(comm, call->peer, size)
+           && (to_gpu || call->persistent
+               || mca_pml_umrddt_landing_try(comm, call->dst, call->tag));
+}
+
+/**
  * True if messages from this buffer are to be taken. None are where the user asserts host memory on
  * both sides and the buffer is: the receiver has its own half to check.
  */
-static inline bool may_take(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                            const looked_t *looked, size_t size)
+static inline bool may_take(call_t *call, size_t size)
 {
+    mca_pml_umrddt_comm_t *comm = call->data;
+    const mca_pml_umrddt_peer_t *peer = call->peer;
+    const looked_t *looked = &call->looked;
+
     if (MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU == mca_pml_umrddt_pattern(comm)
         && MCA_PML_UMRDDT_MEMORY_HOST == looked->memory) {
         return false;
@@ -159,11 +201,7 @@ static inline bool may_take(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_pe
                        && mca_pml_umrddt_card_takes(peer, &looked->where))
                    || mca_pml_umrddt_pack_takes(comm, &looked->where, size));
     }
-    return 0 != (MCA_PML_UMRDDT_MEMORY_HOST & mca_pml_umrddt.params.memory)
-           && ((0 != (MCA_PML_UMRDDT_BY_CARD & comm->schemes) && NULL != mca_pml_umrddt.card
-                && peer->has_card)
-               || (0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes)
-                   && mca_pml_umrddt_pack_forced(comm)));
+    return may_take_host(call, size);
 }
 
 /**
@@ -195,14 +233,13 @@ static inline bool classify(call_t *call)
         return false;
     }
     look(call);
-    if (!may_take(call->data, call->peer, &call->looked,
-                  call->count * call->datatype->super.size)) {
+    if (!may_take(call, call->count * call->datatype->super.size)) {
         MCA_PML_UMRDDT_COUNT(deferred_memory);
         return false;
     }
     if (OPAL_UNLIKELY(mca_pml_umrddt.declines)
-        && mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where, call->count,
-                                         call->datatype)) {
+        && mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where, call->tries,
+                                         call->count, call->datatype)) {
         MCA_PML_UMRDDT_COUNT(deferred_model);
         return false;
     }
@@ -379,6 +416,7 @@ static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
     send->listen = NULL;
     send->host = NULL;
     send->plain = false;
+    send->tries = call->tries;
     send->freed = false;
     OBJ_RETAIN(call->comm);
     OMPI_DATATYPE_RETAIN(call->datatype);
@@ -517,6 +555,7 @@ int mca_pml_umrddt_isend_init(const void *buf, size_t count, ompi_datatype_t *da
     call_t call;
 
     call_set(&call, buf, count, datatype, dst, tag, mode, comm);
+    call.persistent = true;
 
     if (must_look(count, datatype) || !is_plain(count, datatype)) {
         road = road_of(&call);

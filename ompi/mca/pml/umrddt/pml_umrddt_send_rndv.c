@@ -35,6 +35,7 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_landing.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_send_rndv.h"
 #include "pml_umrddt_sets.h"
@@ -588,6 +589,10 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
         return;
     }
     valid = valid && send->rts.seq == reply->seq && send->slot == reply->slot;
+    if (OPAL_UNLIKELY(send->tries) && valid && MCA_PML_UMRDDT_SEND_REPLY == send->state) {
+        mca_pml_umrddt_landing_learn(send->comm, send->dst, send->tag,
+                                     MCA_PML_UMRDDT_PACK == reply->verdict);
+    }
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_PACK == send->state)) {
         if (valid && MCA_PML_UMRDDT_HOST == reply->verdict) {
             receiver_refused(send, &reply->address);

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_landing.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_send_rndv.h"
 #include "pml_umrddt_stripe.h"
@@ -154,7 +155,9 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
         (void) mca_pml_umrddt_memory_of(send->comm, send->buf, send->count, send->datatype,
                                         MCA_PML_UMRDDT_SENDER, &send->where);
     }
-    if (send->plain) {
+    if (send->plain
+        || (send->super.req_persistent && OPAL_UNLIKELY(send->tries)
+            && !mca_pml_umrddt_landing_try(send->comm, send->dst, send->tag))) {
         return mca_pml_umrddt_send_start_plain(send);
     }
 
@@ -185,6 +188,9 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
         mca_pml_umrddt_event(&send->event, mca_pml_umrddt_send_bell_event, send);
     }
     MCA_PML_UMRDDT_COUNT(taken_sends);
+    if (OPAL_UNLIKELY(send->tries)) {
+        MCA_PML_UMRDDT_COUNT(tried_sends);
+    }
     MCA_PML_UMRDDT_COUNT_ADD(taken_bytes, send->layout->size);
     MCA_PML_UMRDDT_COUNT(control_messages);
     MCA_PML_UMRDDT_COUNT_ADD(control_bytes, sizeof(send->rts));
