@@ -166,11 +166,12 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
 {
     const MPI_Comm main_comm = job->main_comm;
     bench_buffers_t buffers;
-    int which, status = 0;
+    int turn, status = 0;
 
     /* To fill and to judge arrays of gigabytes takes longer than the messages. */
     bench_buffers_create(&buffers, options, layout);
-    for (which = 0; which < options->schemes.count; ++which) {
+    for (turn = 0; turn < options->rounds * options->schemes.count; ++turn) {
+        const int round = turn / options->schemes.count, which = turn % options->schemes.count;
         bench_result_t result;
 
         if (!bench_cvar_can_be("pml_umrddt_scheme", options->schemes.name[which])) {
@@ -179,7 +180,7 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
             result.bytes = layout->send.bytes;
             result.scheme = "none";
             if (0 == job->rank) {
-                bench_schemes_table_add(table, which, &result);
+                bench_schemes_table_add(table, round, which, &result);
             }
             continue; /* a scheme of another release */
         }
@@ -198,7 +199,7 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
         status = result.failed ? EXIT_WRONG : status;
         if (0 == job->rank) {
             bench_output_row(output, &result);
-            bench_schemes_table_add(table, which, &result);
+            bench_schemes_table_add(table, round, which, &result);
         }
     }
     bench_buffers_destroy(&buffers);

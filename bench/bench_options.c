@@ -52,7 +52,8 @@ enum {
     OPTION_REQUIRE_STEADY,
     OPTION_PACKED,
     OPTION_SCHEMES,
-    OPTION_TRIPS
+    OPTION_TRIPS,
+    OPTION_ROUNDS
 };
 
 static const struct option long_options[] = {
@@ -65,6 +66,7 @@ static const struct option long_options[] = {
     {"warmup", required_argument, NULL, OPTION_WARMUP},
     {"iterations", required_argument, NULL, OPTION_ITERATIONS},
     {"trips", required_argument, NULL, OPTION_TRIPS},
+    {"rounds", required_argument, NULL, OPTION_ROUNDS},
     {"max-seconds-per-layout", required_argument, NULL, OPTION_MAX_SECONDS},
     {"quick", no_argument, NULL, OPTION_QUICK},
     {"hang-seconds", required_argument, NULL, OPTION_HANG_SECONDS},
@@ -141,6 +143,8 @@ void bench_options_help(FILE *file)
         "                           after the other, and show both\n"
         "  --schemes LIST           run every layout by each of these schemes of umrddt, one behind the\n"
         "                           other, and end with a table of them: %s\n"
+        "  --rounds N               with --schemes: all of them N times, 1 to 9, so that a machine that slows\n"
+        "                           down does so for all; the table has the median of the N medians\n"
         "  --floor                  with what is sent on GPUs, beside every layout: the bare GPU operation\n"
         "                           between the two processes (CUDA IPC, the receiver told through\n"
         "                           shared memory, the one copy that umrddt does), and as many bytes in\n"
@@ -334,6 +338,9 @@ static bool take_option(int code, const char *value, bench_options_t *options, c
     case OPTION_TRIPS:
         *wants = "a number, 1 or more";
         return read_int(value, 1, &options->trips);
+    case OPTION_ROUNDS:
+        *wants = "a number, 1 to 9";
+        return read_int(value, 1, &options->rounds) && BENCH_ROUNDS_MOST >= options->rounds;
     case OPTION_HANG_SECONDS:
         *wants = "a number of seconds, 0 for no limit";
         return read_int(value, 0, &options->hang_seconds);
@@ -387,6 +394,7 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
     options->max_bytes = UINT64_MAX;
     options->hang_seconds = HANG_SECONDS;
     options->trips = 1;
+    options->rounds = 1;
     options->warmup = -1;
     options->iterations = -1;
     options->max_seconds = -1.0;
@@ -442,6 +450,10 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
         snprintf(error, error_room,
                  "--schemes goes neither with --compare (name host) nor with --require-scheme, but "
                  "for asked");
+        return false;
+    }
+    if (0 == options->schemes.count && 1 < options->rounds) {
+        snprintf(error, error_room, "--rounds is of schemes: it wants --schemes");
         return false;
     }
     if (0 == options->schemes.count && NULL != options->require_scheme

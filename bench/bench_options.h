@@ -25,6 +25,9 @@
 /** Most schemes in a list. */
 #define BENCH_SCHEMES_MOST 8
 
+/** Most of --rounds. */
+#define BENCH_ROUNDS_MOST 9
+
 /** What --schemes said. */
 typedef struct bench_schemes_t {
     const char *name[BENCH_SCHEMES_MOST];
@@ -53,6 +56,7 @@ typedef struct bench_options_t {
     int warmup;
     int iterations;
     int trips;                  /**< messages there and back in an iteration */
+    int rounds;                 /**< with schemes: all of them so often */
     double max_seconds;         /**< for a layout; 0 is no limit */
     int hang_seconds;           /**< for an iteration, then the job is given up; 0 is no limit */
     const char *csv;            /**< file, "-" for stdout, or NULL */

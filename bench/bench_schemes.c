@@ -62,8 +62,9 @@ void bench_schemes_comm(const char *scheme, const char *pattern, MPI_Comm *comm)
 typedef struct row_t {
     const char *name; /* of the layout, which lives in the table of layouts */
     uint64_t bytes;
-    double median[BENCH_SCHEMES_MOST];
-    bool went[BENCH_SCHEMES_MOST]; /* by this scheme */
+    double medians[BENCH_SCHEMES_MOST][BENCH_ROUNDS_MOST]; /* in their order */
+    double median[BENCH_SCHEMES_MOST];                     /* of these */
+    bool went[BENCH_SCHEMES_MOST];                         /* by this scheme, in all rounds */
     bool pieces;
 } row_t;
 
@@ -96,11 +97,22 @@ static bool went_by(const char *asked, const char *scheme)
            || (0 == strcmp("host", asked) && 0 == strcmp("staged", scheme));
 }
 
-void bench_schemes_table_add(bench_schemes_table_t *table, int which, const bench_result_t *result)
+/* Add a value to @p count that are in order. */
+static void insert(double *values, int count, double value)
 {
+    for (; 0 < count && value < values[count - 1]; --count) {
+        values[count] = values[count - 1];
+    }
+    values[count] = value;
+}
+
+void bench_schemes_table_add(bench_schemes_table_t *table, int round, int which,
+                             const bench_result_t *result)
+{
+    bool went = !result->failed && went_by(table->schemes->name[which], result->scheme);
     row_t *row;
 
-    if (0 == which) {
+    if (0 == which && 0 == round) {
         if (table->count == table->room) {
             table->room = 0 == table->room ? 32 : 2 * table->room;
             table->rows = realloc(table->rows, table->room * sizeof(*table->rows));
@@ -114,9 +126,11 @@ void bench_schemes_table_add(bench_schemes_table_t *table, int which, const benc
         row->bytes = result->bytes;
     }
     row = &table->rows[table->count - 1];
-    row->median[which] = result->times[BENCH_WAY_MAIN].median;
+    insert(row->medians[which], round, result->times[BENCH_WAY_MAIN].median);
+    row->median[which] =
+        (row->medians[which][round / 2] + row->medians[which][(round + 1) / 2]) / 2;
     row->pieces = row->pieces || result->noncontiguous;
-    row->went[which] = !result->failed && went_by(table->schemes->name[which], result->scheme);
+    row->went[which] = went && (0 == round || row->went[which]);
 }
 
 /* How auto compares with the best of the schemes that were forced. */

@@ -41,8 +41,10 @@ typedef struct bench_schemes_table_t bench_schemes_table_t;
 bench_schemes_table_t *bench_schemes_table_new(const bench_schemes_t *schemes);
 void bench_schemes_table_free(bench_schemes_table_t *table);
 
-/** What came of a layout by scheme number @p which; they come in their order. */
-void bench_schemes_table_add(bench_schemes_table_t *table, int which, const bench_result_t *result);
+/** What came of a layout by scheme number @p which in round @p round; they come in their order, all
+ * schemes of a round before the next one. */
+void bench_schemes_table_add(bench_schemes_table_t *table, int round, int which,
+                             const bench_result_t *result);
 
 /**
  * Print it: '-' where the messages of a layout did not go by the scheme.

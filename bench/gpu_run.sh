@@ -207,10 +207,12 @@ if wanted choice; then
     step tune 140 env -u OMPI_MCA_pml_umrddt_model "${run[@]}" "$prefix/bin/umrddt_tune" --any --output "$out/figures.txt"
     for memory in gpu gpu-host host-gpu; do
         step "choice_$memory" 150 "${run[@]}" --mca pml_umrddt_memory all --mca pml_umrddt_explain 1 \
-            "$prefix/bin/umrddt_bench" --memory $memory --schemes auto,ipc,pack-staged,pack-host,host --warmup 3 \
-            --iterations 20 --trips 5 --max-seconds-per-layout 0.2 --progress never --csv "$out/choice_$memory.csv"
+            "$prefix/bin/umrddt_bench" --memory $memory --schemes auto,ipc,pack-staged,pack-host,host --rounds 5 --warmup 2 \
+            --iterations 8 --trips 5 --max-seconds-per-layout 0.1 --progress never --csv "$out/choice_$memory.csv"
     done
     { grep -h '^# auto' "$out"/logs/choice_*; "$here/bench/judge_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"
+    # What it costs to be asked: jobs with umrddt and with the host PML alone, in turns.
+    step choice_defer 150 env -u OMPI_MCA_pml_umrddt_model "$prefix/bin/umrddt_bench" --defer --takes all --model "$out/figures.txt" --rounds 15
     unset OMPI_MCA_pml_umrddt_model
 fi
 

@@ -28,6 +28,7 @@
 
 #include "bench_pvars.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_model.h"
+#include "opal/datatype/iov_cache/iov_cache.h"
 
 /**
  * Curves of the pictures: name, picture, and what its legend calls it. tune_plot.c has the
@@ -41,7 +42,8 @@
     X(GPU_IPC, SIZE, "ipc, 16 pieces, GPU to GPU")             \
     X(GPU_OUT, SIZE, "copy, GPU to host")                      \
     X(GPU_IN, SIZE, "copy, host to GPU")                       \
-    X(CPU_COPY, BLOCK, "the CPU packs")                        \
+    X(CPU_COPY, BLOCK, "the CPU packs, by Open MPI")           \
+    X(CPU_PACK, BLOCK, "the CPU packs, by umrddt")             \
     X(GPU_PACK, BLOCK, "a GPU packs in its memory")            \
     X(GPU_UNPACK, BLOCK, "a GPU unpacks in its memory")        \
     X(GPU_PACK_HOST, BLOCK, "a GPU packs to the host")         \
@@ -136,6 +138,9 @@ void tune_point(tune_t *tune, tune_curve_t curve, double x, double y);
 
 /** A layout of @p pieces blocks of @p block bytes, as far apart as they are long. Free it. */
 MPI_Datatype tune_vector(int pieces, int block);
+
+/** The layout of a type, which is freed. Release it. */
+opal_iov_cache_layout_t *tune_layout(MPI_Datatype type);
 
 /** Bytes from the first to the last of it. */
 size_t tune_span(int pieces, int block);

@@ -109,23 +109,10 @@ static double copy(const ends_t *ends, const opal_umrddt_gpu_place_t *from,
     return times.median;
 }
 
-/* The layout of a type, which is freed; the caller releases it. */
-static opal_iov_cache_layout_t *layout_of_type(MPI_Datatype type)
-{
-    opal_iov_cache_layout_t *layout;
-
-    if (OPAL_SUCCESS
-        != opal_iov_cache_layout_create(&((ompi_datatype_t *) type)->super, 1, &layout)) {
-        bench_fatal("no layout");
-    }
-    MPI_Type_free(&type);
-    return layout;
-}
-
 /* The layout of a vector; the caller releases it. */
 static opal_iov_cache_layout_t *layout_of(int pieces, int block)
 {
-    return layout_of_type(tune_vector(pieces, block));
+    return tune_layout(tune_vector(pieces, block));
 }
 
 /* Between a vector and one piece, and back. */
@@ -204,7 +191,7 @@ static opal_iov_cache_layout_t *irregular(void)
 
     MPI_Type_indexed(4, lengths, places, MPI_BYTE, &type);
     MPI_Type_commit(&type);
-    return layout_of_type(type);
+    return tune_layout(type);
 }
 
 /* Where a GPU does not change hands: there are two, or CUDA's MPS runs both processes' kernels. */

@@ -8,8 +8,13 @@
 
 /* The host PML, and what the CPU packs; and how messages are timed. */
 
+#include "opal_config.h"
+
 #include <stdio.h>
 #include <string.h>
+
+#include "ompi/datatype/ompi_datatype.h"
+#include "opal/constants.h"
 
 #include "bench_times.h"
 #include "bench_util.h"
@@ -30,6 +35,18 @@ MPI_Datatype tune_vector(int pieces, int block)
     MPI_Type_vector(pieces, block, 2 * block, MPI_BYTE, &type);
     MPI_Type_commit(&type);
     return type;
+}
+
+opal_iov_cache_layout_t *tune_layout(MPI_Datatype type)
+{
+    opal_iov_cache_layout_t *layout;
+
+    if (OPAL_SUCCESS
+        != opal_iov_cache_layout_create(&((ompi_datatype_t *) type)->super, 1, &layout)) {
+        bench_fatal("no layout");
+    }
+    MPI_Type_free(&type);
+    return layout;
 }
 
 size_t tune_span(int pieces, int block)
@@ -113,7 +130,22 @@ double tune_message(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *re
     return times.median;
 }
 
-/* Rates of MPI_Pack by the length of blocks. */
+/* The time of one of both: by MPI_Pack, or as umrddt packs. */
+static double pack(const char *buffer, char *packed, int bytes, MPI_Datatype type,
+                   const opal_iov_cache_layout_t *layout)
+{
+    const double begin = bench_now();
+    int position = 0;
+
+    if (NULL == layout) {
+        MPI_Pack(buffer, 1, type, packed, bytes, &position, MPI_COMM_SELF);
+    } else {
+        (void) opal_iov_cache_form_pack(layout->form, buffer, 0, (uint64_t) bytes, packed);
+    }
+    return bench_now() - begin;
+}
+
+/* Rates of packing by the length of blocks. */
 static void cpu(tune_t *tune)
 {
     const int bytes = 4 << 20;
@@ -124,19 +156,21 @@ static void cpu(tune_t *tune)
     memset(packed, 1, (size_t) bytes);
     for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i, block *= MCA_PML_UMRDDT_CURVE_STEP) {
         MPI_Datatype type = tune_vector(bytes / block, block);
-        double samples[7];
-        bench_times_t times;
+        opal_iov_cache_layout_t *layout = tune_layout(tune_vector(bytes / block, block));
+        double samples[2][7];
+        bench_times_t by_mpi, by_us;
 
         for (int j = 0; j < 7; ++j) {
-            int position = 0;
-            double begin = bench_now();
-
-            MPI_Pack(buffer, 1, type, packed, bytes, &position, MPI_COMM_SELF);
-            samples[j] = bench_now() - begin;
+            samples[0][j] = pack(buffer, packed, bytes, type, NULL);
+            samples[1][j] = pack(buffer, packed, bytes, type, layout);
         }
-        bench_times_summarise(samples, 7, &times);
-        tune_enter(tune, &tune->figures.cpu_copy[i], tune_index("cpu_copy"), bytes / times.median);
-        tune_point(tune, TUNE_CURVE_CPU_COPY, block, bytes / times.median);
+        bench_times_summarise(samples[0], 7, &by_mpi);
+        bench_times_summarise(samples[1], 7, &by_us);
+        tune_enter(tune, &tune->figures.cpu_copy[i], tune_index("cpu_copy"), bytes / by_mpi.median);
+        tune_enter(tune, &tune->figures.cpu_pack[i], tune_index("cpu_pack"), bytes / by_us.median);
+        tune_point(tune, TUNE_CURVE_CPU_COPY, block, bytes / by_mpi.median);
+        tune_point(tune, TUNE_CURVE_CPU_PACK, block, bytes / by_us.median);
+        OBJ_RELEASE(layout);
         MPI_Type_free(&type);
     }
     free(packed);

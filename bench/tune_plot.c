@@ -123,6 +123,8 @@ static double predicted(const tune_t *tune, tune_curve_t curve, double x)
         return figures->gpu_in_latency + x / figures->gpu_in_rate;
     case TUNE_CURVE_CPU_COPY:
         return mca_pml_umrddt_curve_at(figures->cpu_copy, x);
+    case TUNE_CURVE_CPU_PACK:
+        return mca_pml_umrddt_curve_at(figures->cpu_pack, x);
     case TUNE_CURVE_GPU_PACK:
         return mca_pml_umrddt_curve_at(figures->gpu_pack, x);
     case TUNE_CURVE_GPU_UNPACK:

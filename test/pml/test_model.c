@@ -30,8 +30,9 @@ typedef mca_pml_umrddt_model_case_t case_t;
 static figures_t plain(void)
 {
     figures_t figures;
-    double *curves[] = {figures.cpu_copy,      figures.gpu_pack,        figures.gpu_unpack,
-                        figures.gpu_pack_host, figures.gpu_unpack_host, figures.ipc_copy};
+    double *curves[] = {figures.cpu_copy,   figures.cpu_pack,      figures.gpu_pack,
+                        figures.gpu_unpack, figures.gpu_pack_host, figures.gpu_unpack_host,
+                        figures.ipc_copy};
 
 #define ONE(name, value, help) figures.name = 1;
     MCA_PML_UMRDDT_FIGURES(ONE)
@@ -200,6 +201,17 @@ static void by_gpu(void)
     /* a side that is the CPU's packs by the CPU */
     what.to.gpu = false;
     CHECK(near(2 + 11 + 13 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    /* ... as umrddt does, not as Open MPI would for the host PML */
+    what.to.pieces = 10;
+    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+        figures.cpu_copy[i] = 10;
+        figures.cpu_pack[i] = 5000;
+    }
+    CHECK(near(2 + 11 + 13 + 2, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    CHECK(1000 <= time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST));
+    figures = plain();
+    figures.gpu_launch = 1000;
+    what.to.pieces = 1;
     /* CUDA IPC into memory of the CPU: the GPU writes there, and the CPU unpacks */
     what.known = ALL;
     for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
@@ -570,6 +582,8 @@ static void added(void)
         CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD == read_text(text, &before));
         CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
               == mca_pml_umrddt_model_read(path, "a machine", &before, &then, wrong));
+        /* one that does not tell umrddt's packing from Open MPI's */
+        CHECK(near(6, before.cpu_pack[5]) && near(1, before.cpu_pack[0]));
         CHECK(then.any && 0 == strcmp("of old", far_then ? then.far : then.near));
         CHECK('\0' == (far_then ? then.near : then.far)[0]);
         /* now all but far_latency and the curve is measured, and one that was not before */

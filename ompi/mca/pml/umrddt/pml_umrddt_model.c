@@ -59,6 +59,7 @@ void mca_pml_umrddt_figures_default(mca_pml_umrddt_figures_t *figures)
         MCA_PML_UMRDDT_FIGURES(FIGURE_DEFAULT)
             /* 8, 64, 512, 4096, 32768, 262144 bytes */
             .cpu_copy = {600, 3000, 8000, 10000, 10000, 10000},
+        .cpu_pack = {1000, 4000, 8000, 10000, 10000, 10000},
         .gpu_pack = {1300000, 1700000, 1770000, 1770000, 1770000, 1770000},
         .gpu_unpack = {790000, 1370000, 1750000, 1750000, 1750000, 1750000},
         .gpu_pack_host = {6000, 15000, 25000, 25000, 25000, 25000},
@@ -237,7 +238,7 @@ static double ipc_time(const mca_pml_umrddt_figures_t *figures,
         /* into pinned memory, and from there by the CPU */
         latency = message->from.boxed ? figures->gpu_out_latency : figures->gpu_launch;
         copies = bytes / mca_pml_umrddt_curve_at(figures->gpu_pack_host, block)
-                 + bytes / mca_pml_umrddt_curve_at(figures->cpu_copy, to);
+                 + bytes / mca_pml_umrddt_curve_at(figures->cpu_pack, to);
     }
     return small(figures, message) + latency + copies
            + turn(figures, message, message->to.gpu || !message->from.boxed);
@@ -252,7 +253,9 @@ static double packed(const mca_pml_umrddt_figures_t *figures,
     double block = block_of(message, side);
 
     if (!side->gpu) {
-        return bytes / mca_pml_umrddt_curve_at(figures->cpu_copy, block);
+        return bytes
+               / mca_pml_umrddt_curve_at(
+                   MCA_PML_UMRDDT_WAY_HOST == way ? figures->cpu_copy : figures->cpu_pack, block);
     }
     if (MCA_PML_UMRDDT_WAY_PACK_HOST == way) {
         return figures->gpu_launch

@@ -60,7 +60,8 @@
 
 /** Rates by the length of the blocks, which lie as far apart as they are long; bytes/us. */
 #define MCA_PML_UMRDDT_CURVES(X)                                       \
-    X(cpu_copy, "the CPU packs, or unpacks")                           \
+    X(cpu_copy, "the CPU packs, or unpacks, by Open MPI")              \
+    X(cpu_pack, "the same by umrddt")                                  \
     X(gpu_pack, "a GPU packs in its memory")                           \
     X(gpu_unpack, "a GPU unpacks in its memory")                       \
     X(gpu_pack_host, "a GPU packs into pinned memory of the host")     \

@@ -328,6 +328,7 @@ mca_pml_umrddt_model_file_t mca_pml_umrddt_model_read(const char *path, const ch
     mca_pml_umrddt_figures_t read;
     mca_pml_umrddt_measured_t seen;
     mca_pml_umrddt_model_file_t result;
+    unsigned count, copy, pack;
     FILE *file = fopen(path, "re");
 
     if (NULL == file) {
@@ -338,6 +339,12 @@ mca_pml_umrddt_model_file_t mca_pml_umrddt_model_read(const char *path, const ch
     memset(&seen, 0, sizeof(seen));
     result = read_lines(file, hardware, &read, &seen, wrong);
     (void) fclose(file);
+    /* a file of before they were told apart: what was measured of one is the better guess */
+    find(&read, "cpu_copy", &count, &copy);
+    find(&read, "cpu_pack", &count, &pack);
+    if (seen.figure[copy] && !seen.figure[pack]) {
+        memcpy(read.cpu_pack, read.cpu_copy, sizeof(read.cpu_pack));
+    }
     if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
         *figures = read;
         if (NULL != measured) {
