@@ -47,10 +47,11 @@ AC_DEFUN([UMRDDT_CHECK_PMIX], [
                 AC_MSG_ERROR([Open MPI's opal/mca/pmix/pmix-internal.h does not compile with OpenPMIx's headers in $umrddt_pmix_dir: name the OpenPMIx that this Open MPI was built with, --with-pmix=DIR (config.log has the compiler's words).])])
            dnl Its inline functions call PMIx. The library is in every process of this Open MPI anyway; it is
            dnl named here so that the linker can tell a symbol that nobody has.
-           AC_MSG_CHECKING([for OpenPMIx's library])
            umrddt_pmix_libs="-L`dirname "$umrddt_pmix_dir"`/lib -lpmix"
            AS_CASE(["$with_pmix"],
                [yes|''], [PKG_CHECK_EXISTS([pmix], [umrddt_pmix_libs=`$PKG_CONFIG --libs pmix`])])
+           UMRDDT_PMIX_WITHOUT_RPATH
+           AC_MSG_CHECKING([for OpenPMIx's library])
            umrddt_save_LDFLAGS="$LDFLAGS"
            umrddt_save_LIBS="$LIBS"
            LDFLAGS="$LDFLAGS $OMPI_LDFLAGS"
@@ -67,4 +68,31 @@ AC_DEFUN([UMRDDT_CHECK_PMIX], [
            LIBS="$umrddt_save_LIBS"
            CPPFLAGS="$umrddt_save_CPPFLAGS"])
     AC_SUBST([PMIX_CPPFLAGS])
+])
+
+dnl UMRDDT_PMIX_WITHOUT_RPATH
+dnl Debian's pkg-config names a search path for a library that is found without: packages must not have it in their
+dnl files. It stays where it is needed, and for libraries that are not the distribution's. Changes umrddt_pmix_libs.
+AC_DEFUN([UMRDDT_PMIX_WITHOUT_RPATH], [
+    umrddt_pmix_plain=`echo "$umrddt_pmix_libs" | $SED 's|-Wl,-rpath[[ ,]]\(-Wl,\)*/usr/lib[[^ ]]* *||g'`
+    AS_IF([test "x$umrddt_pmix_plain" != "x$umrddt_pmix_libs"],
+          [AC_MSG_CHECKING([whether OpenPMIx's library is found without a search path])
+           umrddt_save_CPPFLAGS="$CPPFLAGS"
+           umrddt_save_LIBS="$LIBS"
+           umrddt_save_path="$LD_LIBRARY_PATH"
+           CPPFLAGS="$CPPFLAGS $PMIX_CPPFLAGS"
+           LIBS="$umrddt_pmix_plain $LIBS"
+           AS_UNSET([LD_LIBRARY_PATH])
+           AC_RUN_IFELSE([AC_LANG_PROGRAM([[
+#include <pmix.h>
+]], [[return NULL == PMIx_Get_version();]])],
+               [AC_MSG_RESULT([yes])
+                umrddt_pmix_libs="$umrddt_pmix_plain"],
+               [AC_MSG_RESULT([no])],
+               [AC_MSG_RESULT([not looked at when cross-compiling])])
+           AS_IF([test -n "$umrddt_save_path"],
+                 [LD_LIBRARY_PATH="$umrddt_save_path"
+                  export LD_LIBRARY_PATH])
+           CPPFLAGS="$umrddt_save_CPPFLAGS"
+           LIBS="$umrddt_save_LIBS"])
 ])
