@@ -4,30 +4,33 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# package.sh [--no-deb | --deb-only] [--root DIR] [BUILD | TARBALL]
+# package.sh [--no-deb | --deb-only] [--suite NAME] [--root DIR] [BUILD | TARBALL]
 #
 # By hand, some minutes: the tarball of "make dist" (of the build tree BUILD, ./.umrddt/build if none is named; or TARBALL) is built
 # and installed with autotools that refuse to run; then it is made a Debian package, which lintian has nothing to say about. As root
 # the package is installed, with nothing but what it depends on, in a root directory that debootstrap makes of this machine's
 # release (DIR, which is kept for the next time; or a temporary one): Open MPI shows the components there, docs/example.c is
 # compiled and runs by UMR on umrddt_sim, and the package's removal leaves nothing. This machine's own Open MPI is left alone.
+# With --suite (such as trixie) the package is that of another release of this machine's distribution: it is built, and looked at by
+# lintian, in a copy of that release's root directory, and installed in another one. (As root; what --no-deb does is left out.)
 #
 # It needs debhelper, lintian, fakeroot and debootstrap. What cannot be done here is left out, and said: the exit status is 77 then.
 # What it said when it was last run is in bench/results/packages.md.
 
 set -u -o pipefail
 top=$(cd "$(dirname "$0")/.." && pwd -P) || exit 1
-deb=yes plain=yes root='' build=$top/.umrddt/build
+deb=yes plain=yes root='' suite='' build=$top/.umrddt/build
 usage()
 {
-    sed -n '7,16s/^# \{0,1\}//p' "$0"
+    sed -n '7,18s/^# \{0,1\}//p' "$0"
 }
 while [ $# -gt 0 ]; do
     case $1 in
     --no-deb) deb= && shift ;;
     --deb-only) plain= && shift ;;
-    --root) [ $# -ge 2 ] || { usage; exit 2; }
-        root=$2 && shift 2 ;;
+    --root | --suite) [ $# -ge 2 ] || { usage; exit 2; } ;;&
+    --root) root=$2 && shift 2 ;;
+    --suite) suite=$2 plain='' && shift 2 ;;
     -h | --help) usage && exit 0 ;;
     -*) usage && exit 2 ;;
     *) break ;;
@@ -91,60 +94,40 @@ if [ -n "$plain" ]; then
 fi
 [ -n "$deb" ] || exit 0
 
-# --- the Debian package ---------------------------------------------------------------------------------------
+# --- root directories of a release -----------------------------------------------------------------------------
 
-for tool in dpkg-buildpackage dh lintian fakeroot; do
-    if ! command -v "$tool" >/dev/null; then
-        echo "skipped: the Debian package: there is no $tool here"
-        exit 77
-    fi
-done
-cp "$tarball" "$scratch/openmpi-umrddt_$version.orig.tar.gz"
-cp -r "$top/contrib/dist/debian" "$scratch/umrddt-$version/debian"
-packaged()
+ours=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+distribution=$(sed -n 's/^ID=//p' /etc/os-release)
+suite=${suite:-$ours}
+elsewhere()
 {
-    cd "$scratch/umrddt-$version" && dpkg-buildpackage -us -uc -j2
+    [ "$suite" != "$ours" ]
 }
-step "dpkg-buildpackage" packaged
-file=$(echo "$scratch"/openmpi-umrddt_*.deb)
-[ -s "$file" ] || die "there is no package"
-# The project has no address for mail yet: who uploads it, puts in theirs.
-lintian --allow-root --fail-on error,warning --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog \
-    "$scratch"/openmpi-umrddt_*.changes || die "lintian complains (above)"
-echo "lintian: good"
-
-# The components are where Open MPI looks for them.
-dpkg-deb -x "$file" "$scratch/root" || die "the package cannot be unpacked"
-dpkg-deb -I "$file" | sed -n 's/^ \(Depends\|Version\): /\1: /p'
-pkglibdir=$(ompi_info --path pkglibdir --parsable | sed -n 's/^path:pkglibdir://p')
-for component in pml_umrddt btl_umr coll_umrddt; do
-    [ -s "$scratch/root$pkglibdir/mca_$component.so" ] || die "mca_$component.so is not in $pkglibdir"
-done
-# README.Debian says where they are, for the architecture that it names.
-readme=$scratch/root/usr/share/doc/openmpi-umrddt/README.Debian
-triplet=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
-grep -qxF "    ${pkglibdir//$triplet/x86_64-linux-gnu}" "$readme" || die "README.Debian does not say that components are in $pkglibdir"
-echo "the Debian package is built: $(basename "$file"), $(stat -c %s "$file") bytes"
-
-# --- installed, in a root directory of its own -----------------------------------------------------------------
 
 cannot()
 {
-    echo "skipped: the package is not installed anywhere: $*"
+    if elsewhere; then
+        echo "skipped: no package for $suite: $*"
+    else
+        echo "skipped: the package is not installed anywhere: $*"
+    fi
     exit 77
 }
 
-[ "$(id -u)" -eq 0 ] || cannot "chroot and mounts need root"
-command -v debootstrap >/dev/null || cannot "there is no debootstrap here"
-unshare --mount --pid --fork true 2>/dev/null || cannot "namespaces are not permitted here"
-suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-distribution=$(sed -n 's/^ID=//p' /etc/os-release)
-# The first mirror of this machine's apt that has the release itself, and not a part or a supplement of it.
-# shellcheck disable=SC2016 # apt's own names
-mirror=$(apt-get indextargets --format '$(CREATED_BY) $(COMPONENT) $(RELEASE) $(REPO_URI)' |
-    awk -v suite="$suite" '"Packages" == $1 && "main" == $2 && (suite == $3 || "stable" == $3) && !seen++ { print $4 }')
-[ -n "$mirror" ] || cannot "apt has no mirror of $suite here"
-[ -n "$root" ] || root=$scratch/installed
+# The first of the mirrors of this machine's apt that has the release itself, and not a part or a supplement of it.
+find_mirror()
+{
+    # shellcheck disable=SC2016 # apt's own names
+    apt-get indextargets --format '$(CREATED_BY) $(COMPONENT) $(REPO_URI)' |
+        awk '"Packages" == $1 && "main" == $2 && !seen[$3]++ { print $3 }' |
+        while read -r mirror; do
+            if /usr/lib/apt/apt-helper -q -q download-file "${mirror%/}/dists/$suite/InRelease" "$scratch/release" >/dev/null 2>&1 &&
+                grep -qx "Codename: $suite" "$scratch/release"; then
+                echo "${mirror%/}"
+                break
+            fi
+        done
+}
 
 make_root()
 {
@@ -172,6 +155,86 @@ add()
 {
     in_root apt-get install -y -q --no-install-recommends "$@"
 }
+
+# The root directory that the package will be installed in, if it can be had.
+have_root()
+{
+    [ "$(id -u)" -eq 0 ] || cannot "chroot and mounts need root"
+    command -v debootstrap >/dev/null || cannot "there is no debootstrap here"
+    unshare --mount --pid --fork true 2>/dev/null || cannot "namespaces are not permitted here"
+    [ -n "$root" ] || root=$scratch/installed
+    if [ ! -e "$root/umrddt-package-root" ]; then
+        mirror=$(find_mirror)
+        [ -n "$mirror" ] || cannot "apt has no mirror of $suite here"
+        step "a root directory of $distribution $suite" make_root
+    fi
+    grep -qx "VERSION_CODENAME=$suite" "$root/etc/os-release" || die "$root is that of another release than $suite"
+    in_root apt-get purge -y -q openmpi-umrddt >/dev/null 2>&1
+}
+
+# --- the Debian package ---------------------------------------------------------------------------------------
+
+# Of another release: in a copy of its root directory, with what debian/control asks for.
+building=$scratch/building place=$scratch/package
+copy_root()
+{
+    cp -a --reflink=auto "$root" "$building" && root=$building add dpkg-dev fakeroot lintian
+}
+
+# shellcheck disable=SC2016 # the inner shell's
+there()
+{
+    if elsewhere; then
+        root=$building in_root sh -c 'cd /root/package && exec "$@"' there "$@"
+    else
+        (cd "$place" && "$@")
+    fi
+}
+
+sources()
+{
+    mkdir "$place" && cp "$tarball" "$place/openmpi-umrddt_$version.orig.tar.gz" && tar -C "$place" -xzf "$tarball" &&
+        cp -r "$top/contrib/dist/debian" "$place/umrddt-$version/debian"
+}
+
+if elsewhere; then
+    have_root
+    step "a copy of it to build in" copy_root
+    place=$building/root/package
+else
+    for tool in dpkg-buildpackage dh lintian fakeroot; do
+        if ! command -v "$tool" >/dev/null; then
+            echo "skipped: the Debian package: there is no $tool here"
+            exit 77
+        fi
+    done
+fi
+step "the source package" sources
+if elsewhere; then
+    step "what the package needs to be built" there apt-get build-dep -y -q --no-install-recommends "./umrddt-$version"
+fi
+step "dpkg-buildpackage" there env -C "umrddt-$version" dpkg-buildpackage -us -uc -j2
+file=$(echo "$place"/openmpi-umrddt_*.deb)
+[ -s "$file" ] || die "there is no package"
+# The project has no address for mail yet: who uploads it, puts in theirs.
+there sh -c 'exec lintian --allow-root --fail-on error,warning \
+    --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog openmpi-umrddt_*.changes' || die "lintian complains (above)"
+echo "lintian: good"
+
+# The components are where Open MPI looks for them.
+dpkg-deb -x "$file" "$scratch/root" || die "the package cannot be unpacked"
+dpkg-deb -I "$file" | sed -n 's/^ \(Depends\|Version\): /\1: /p'
+pkglibdir=$(there ompi_info --path pkglibdir --parsable | sed -n 's/^path:pkglibdir://p')
+for component in pml_umrddt btl_umr coll_umrddt; do
+    [ -s "$scratch/root$pkglibdir/mca_$component.so" ] || die "mca_$component.so is not in $pkglibdir"
+done
+# README.Debian says where they are, for the architecture that it names.
+readme=$scratch/root/usr/share/doc/openmpi-umrddt/README.Debian
+triplet=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
+grep -qxF "    ${pkglibdir//$triplet/x86_64-linux-gnu}" "$readme" || die "README.Debian does not say that components are in $pkglibdir"
+echo "the Debian package is built: $(basename "$file"), $(stat -c %s "$file") bytes"
+
+# --- installed, in a root directory of its own -----------------------------------------------------------------
 
 # What a user asks first. (umrddt_info is in the package, and says that this machine has no such card: its status is not judged.)
 ask()
@@ -258,8 +321,7 @@ remove()
     in_root mpirun --allow-run-as-root --oversubscribe -n 2 /root/example
 }
 
-[ -e "$root/umrddt-package-root" ] || step "a root directory of $distribution $suite" make_root
-in_root apt-get purge -y -q openmpi-umrddt >/dev/null 2>&1
+elsewhere || have_root
 cp "$file" "$root/root/openmpi-umrddt.deb" || die "$root cannot be written"
 step "the package is installed, with what it depends on" add /root/openmpi-umrddt.deb
 step "Open MPI shows the components, and the software card is good" ask
