@@ -225,6 +225,8 @@ static const options_entry_t options[] = {
      OPTIONS_NUMBER(struct sim_conf, log, 0, 3)},
     {"counters", "counters=0|1      print at exit what the card did",
      OPTIONS_SWITCH(struct sim_conf, counters)},
+    {"json", "json=0|1          ... as JSON, an object a process in a line",
+     OPTIONS_SWITCH(struct sim_conf, json)},
 };
 
 int sim_conf_parse(const char *text, struct sim_conf *conf, char *error, size_t size)

@@ -72,6 +72,7 @@ struct sim_conf {
     uint32_t here;               /**< the card's own address, found by sim_here_find() */
     int log;                     /**< 0 nothing, 1 errors, 2 objects, 3 every work request */
     bool counters;               /**< print counters at exit */
+    bool json;                   /**< as JSON */
 };
 
 /**

@@ -16,6 +16,7 @@
 #ifndef SIM_COUNT_H
 #define SIM_COUNT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -72,8 +73,8 @@ static inline void sim_count_wire(struct sim_counters *count, int device, uint64
     *of[device] += bytes;
 }
 
-/** Print all of them in one line: name=value ... */
-void sim_count_print(FILE *file, long pid, const struct sim_counters *count);
+/** Print all of them in one line: name=value ...; or as a JSON object. */
+void sim_count_print(FILE *file, long pid, const struct sim_counters *count, bool json);
 
 /** Print what they are, as --help shows it. */
 void sim_count_help(FILE *file);

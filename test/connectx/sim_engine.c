@@ -315,6 +315,6 @@ void sim_engine_stop(void)
     sim_wire_close();
     pthread_mutex_unlock(&sim.lock);
     if (sim.conf.counters && 0 < c.commands) {
-        sim_count_print(stderr, (long) owner, &c);
+        sim_count_print(stderr, (long) owner, &c, sim.conf.json);
     }
 }

@@ -100,6 +100,15 @@ fi
 # Counters, in a process that uses the card.
 if command -v ibv_devinfo > /dev/null 2>&1; then
     expect 0 "umrddt_sim\[[0-9]*\]: wqes=0 .* commands=[1-9]" "$wrapper" --counters ibv_devinfo
+    # The same for programs: an object of numbers in a line.
+    if command -v python3 > /dev/null 2>&1; then
+        expect 0 "^json: umrddt_sim wqes .* commands$" sh -c '"$1" --json ibv_devinfo 2>&1 > /dev/null | python3 -c "
+import json, sys
+line, = sys.stdin.read().splitlines()
+row = json.loads(line)
+assert all(isinstance(n, int) for n in row.values()) and 0 < row[\"commands\"] and 0 == row[\"wqes\"], row
+print(\"json:\", *[name for name in row if name in (\"umrddt_sim\", \"wqes\", \"writes\", \"commands\")])"' - "$wrapper"
+    fi
     # Started from another host, with that one's device tree.
     sim "wire=tcp,address=127.0.0.1" 255 "has to run on every host" "$wrapper" env SYSFS_PATH=/nowhere ibv_devinfo
     # Wrapped twice is wrapped once.

@@ -33,7 +33,7 @@ static void usage(FILE *file)
 {
     fprintf(
         file,
-        "usage: umrddt_sim [--gpus N] [--faults PLAN] [--counters] COMMAND [ARGUMENT...]\n"
+        "usage: umrddt_sim [--gpus N] [--faults PLAN] [--counters | --json] COMMAND [ARGUMENT...]\n"
         "       umrddt_sim --help\n"
         "\n"
         "Runs COMMAND, and all that it starts, with a software ConnectX (mlx5_0) below the machine's own\n"
@@ -51,6 +51,8 @@ static void usage(FILE *file)
         "  --faults PLAN  what is to go wrong, a file or the words themselves (see below)\n"
         "  --counters   print at exit of each process what its card did (same as counters=1),\n"
         "               and with --gpus what was called and done there\n"
+        "  --json       the same as JSON on stderr, an object a process in a line (same as\n"
+        "               counters=1,json=1)\n"
         "  --help       this text\n"
         "\n"
         "The exit status is COMMAND's; 126 or 127 if it cannot be run, 2 for a bad option.\n"
@@ -167,14 +169,14 @@ static int find_driver(char *path, size_t size)
 }
 
 /* The software GPUs: their number and the driver, which is found by its name. */
-static int add_gpus(const char *number, bool counters)
+static int add_gpus(const char *number, const char *counters)
 {
     char directory[PATH_MAX];
     char error[PATH_MAX];
     struct gpu_conf conf;
     char *option;
 
-    if (0 > asprintf(&option, "devices=%s%s", number, counters ? ",counters=1" : "")) {
+    if (0 > asprintf(&option, "devices=%s%s", number, counters)) {
         return -1;
     }
     if (0 != add_option("UMRDDT_GPU", option)
@@ -277,7 +279,7 @@ int main(int argc, char **argv)
     char library[PATH_MAX];
     char tree[PATH_MAX];
     const char *gpus = NULL;
-    bool counters = false;
+    const char *counters = ""; /* options */
     int first = 1;
 
     while (first < argc && '-' == argv[first][0]) {
@@ -286,8 +288,14 @@ int main(int argc, char **argv)
             return 0;
         }
         if (0 == strcmp(argv[first], "--counters")) {
-            counters = true;
+            counters = ",counters=1";
             if (0 != add_option("UMRDDT_SIM", "counters=1")) {
+                perror("umrddt_sim");
+                return 2;
+            }
+        } else if (0 == strcmp(argv[first], "--json")) {
+            counters = ",counters=1,json=1";
+            if (0 != add_option("UMRDDT_SIM", "counters=1,json=1")) {
                 perror("umrddt_sim");
                 return 2;
             }

@@ -58,6 +58,7 @@ struct gpu_conf {
     bool crash;   /**< where a destroyed context is named */
     bool reuse;   /**< addresses of freed memory are given again */
     bool counters;
+    bool json;            /**< counters as JSON */
     struct faults faults; /**< on demand */
     char kernels[512]; /**< shared objects with kernels, ':' between them; "" for those beside us */
 };
@@ -106,7 +107,8 @@ struct gpu_counters {
 /** Guarded by gpu_lock. */
 extern struct gpu_counters gpu_count;
 
-/** Print all that was counted in one line, and the functions called by name. */
+/** Print all that was counted in one line, and the functions called by name; with gpu_conf.json as
+ * an object. */
 void gpu_count_print(FILE *file);
 
 /** Print what the counters mean. */

@@ -102,6 +102,8 @@ static const options_entry_t options[] = {
      OPTIONS_TEXT(struct gpu_conf, kernels, 0)},
     {"counters", "counters=0|1      print at exit what was called and done",
      OPTIONS_SWITCH(struct gpu_conf, counters)},
+    {"json", "json=0|1          ... as JSON, an object a process in a line",
+     OPTIONS_SWITCH(struct gpu_conf, json)},
 };
 
 int gpu_conf_parse(const char *text, struct gpu_conf *conf, char *error, size_t size)

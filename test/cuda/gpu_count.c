@@ -97,21 +97,25 @@ void gpu_count_print(FILE *file)
     /* In one piece, as other processes print at the same time. */
     char line[8192];
     size_t room = sizeof(line) - 1; /* for the newline */
-    size_t at = (size_t) snprintf(line, room, "umrddt_gpu[%ld]:", (long) getpid());
+    bool json = gpu_conf.json;
+    const char *pair = json ? ",\"%s\":%llu" : " %s=%llu";
+    size_t at = (size_t) snprintf(
+        line, room, json ? "{\"umrddt_gpu\":%ld" : "umrddt_gpu[%ld]:", (long) getpid());
     size_t i;
 
     for (i = 0; i < ROWS && at < room; i++) {
         uint64_t value = *(const uint64_t *) ((const char *) &gpu_count + rows[i].offset);
 
-        at += (size_t) snprintf(line + at, room - at, " %s=%llu", rows[i].name,
-                                (unsigned long long) value);
+        at +=
+            (size_t) snprintf(line + at, room - at, pair, rows[i].name, (unsigned long long) value);
     }
     for (i = 0; i < GPU_FN_kernel && at < room; i++) {
         if (0 < calls[i]) {
-            at += (size_t) snprintf(line + at, room - at, " %s=%llu", functions[i].name,
+            at += (size_t) snprintf(line + at, room - at, pair, functions[i].name,
                                     (unsigned long long) calls[i]);
         }
     }
+    at += (size_t) snprintf(line + at, at < room ? room - at : 0, "%s", json ? "}" : "");
     at = at < room ? at : room - 1;
     line[at++] = '\n';
     (void) fwrite(line, 1, at, file);
