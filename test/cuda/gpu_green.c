@@ -150,7 +150,7 @@ GPU_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
 
     GPU_BEGIN(cuGreenCtxDestroy);
     if (!is_green(green)) {
-        return gpu_end(CUDA_ERROR_INVALID_CONTEXT);
+        return gpu_end(CUDA_ERROR_CONTEXT_IS_DESTROYED); /* as 580.159.04 says */
     }
     while (*at != green) {
         at = &(*at)->next;

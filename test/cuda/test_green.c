@@ -118,7 +118,7 @@ static void ends(void)
     OK(cuDevicePrimaryCtxGetState(0, &flags, &active));
     CHECK(0 == active);
     EXPECT(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuMemAlloc_v2(&ptr, SIZE));
-    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuGreenCtxDestroy(green));
+    EXPECT(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuGreenCtxDestroy(green));
     EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuCtxFromGreenCtx(&ctx, green));
 }
 
