@@ -26,7 +26,7 @@
 #define MOST_LEVEL  12u
 
 #define LEFT(entry)        ((entry) >> 8)
-#define LEVEL(entry)       ((entry) &0xff)
+#define LEVEL(entry)       (0xffu & (entry))
 #define ENTRY(left, level) ((left) << 8 | (level))
 
 #define TABLE_BYTES (MCA_PML_UMRDDT_LANDINGS * sizeof(uint32_t))
