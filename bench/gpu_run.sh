@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# gpu_run.sh [--out DIR] [--cuda DIR] [--code NN] [--jobs N] [--seconds N] [--only STEP,...] [SOURCE]
+# gpu_run.sh [--out DIR] [--cuda DIR] [--code NN] [--jobs N] [--seconds N] [--only STEP,...] [--mps] [SOURCE]
 #
 # Builds umrddt on a machine with GPUs, runs on them what can be tested without a second machine, and measures.
 # SOURCE is a tarball (make dist) or a tree with its configure; without it, the tree that this script is in.
@@ -13,14 +13,16 @@
 # written below DIR (default: gpu_run in the current directory): what was where, the log of each step, the
 # figures, and a summary, which is also printed last. A step that fails, or takes too long, is reported and
 # the next one runs; after --seconds (default 450) no further step begins. --code 90 compiles the kernels for
-# sm_90 alone, which is quicker than for all.
+# sm_90 alone, which is quicker than for all. --mps lets CUDA's MPS run meanwhile: where there are more processes than GPUs,
+# they then share one without taking turns.
 #
-# STEPs: build tests mpi latency kernels large sanitizer schemes larger staged choice parts; the first is needed by the others unless DIR has its result.
+# STEPs: build tests mpi latency kernels profile large sanitizer schemes larger staged choice defer parts; the first is needed by the others unless DIR has its result.
 # latency is umrddt_bench with its floor: messages one after the other and with pauses between them, with and without
 # graphs; large is 256 MiB from GPU to GPU. schemes is every scheme, layout and pair of memories, checked, with
 # the software ConnectX as the wire (its times are not a card's), up to 1 MiB, and larger those above; staged is what packed messages get without a
 # card, beside what they are made of: the driver's copies and messages of the host. choice is umrddt_tune, then auto
-# by its figures beside each scheme by itself, and how good the predictions were (choice.txt). parts is what of a packed message is packing, how long
+# by its figures beside each scheme by itself, and how good the predictions were (choice.txt). defer is what messages that umrddt leaves take longer
+# than by the host PML alone, by umrddt_tune's figures as well. profile is what ncu counts of packing and unpacking. parts is what of a packed message is packing, how long
 # pointer queries make iterations of applications, messages of objects in blocks, and the variants of HAND's host bypass (parts.md).
 #
 # Exit status: 0 if every step that ran succeeded.
@@ -31,8 +33,9 @@ out=gpu_run
 cuda=/usr/local/cuda
 jobs=$(nproc)
 seconds=450
-only=build,tests,mpi,latency,kernels,large,sanitizer,schemes,larger,staged,choice,parts
+only=build,tests,mpi,latency,kernels,profile,large,sanitizer,schemes,larger,staged,choice,defer,parts
 code=
+mps=
 source=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -42,6 +45,7 @@ while [ $# -gt 0 ]; do
     --jobs) jobs=$2; shift ;;
     --seconds) seconds=$2; shift ;;
     --only) only=$2; shift ;;
+    --mps) mps=yes ;;
     -h | --help) sed -n '/^# gpu_run/,/^$/s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "gpu_run.sh: no such option: $1 (--help)" >&2; exit 2 ;;
     *) source=$1 ;;
@@ -122,6 +126,18 @@ gpu=$build/test/gpu
 export UMRDDT_TEST_GPU=real UMRDDT_TEST_REAL=1 UMRDDT_BUILDDIR=$build
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
+# The control daemon outlives who started it; its pipe has a short name, as sockets need.
+mps_quit() {
+    echo quit | nvidia-cuda-mps-control > /dev/null 2>&1
+    rm -rf "$CUDA_MPS_PIPE_DIRECTORY"
+}
+if [ -n "$mps" ]; then
+    CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d) || exit 1
+    export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY=$out/logs
+    trap mps_quit EXIT
+    step mps 20 nvidia-cuda-mps-control -d || exit 1
+fi
+
 # All at once: nothing is measured.
 if wanted tests; then
     [ -n "$code" ] || step check_kernels 10 env -C "$gpu" "$tree/test/gpu/check_kernels"
@@ -138,7 +154,7 @@ if wanted mpi; then
     step mpi_cases 150 make -k -j1 -C "$build/test/mpi" check "TESTS=$cases"
     grep -E '^(PASS|FAIL|SKIP|ERROR|XFAIL): ' "$out/logs/mpi_cases" > "$out/cases.txt"
 fi
-if wanted mpi || wanted latency || wanted schemes || wanted larger || wanted staged || wanted large || wanted choice || wanted parts; then
+if wanted mpi || wanted latency || wanted schemes || wanted larger || wanted staged || wanted large || wanted choice || wanted defer || wanted parts; then
     components=$(dirname "$(find "$prefix" -name mca_pml_umrddt.so | head -1)")
     export OMPI_MCA_mca_base_component_path=$components:$(ompi_info --path pkglibdir --parsable | sed 's/.*://')
 fi
@@ -202,18 +218,21 @@ if wanted staged; then
     done
 fi
 
+if wanted choice || wanted defer; then
+    step tune 140 "${run[@]}" "$prefix/bin/umrddt_tune" --any --output "$out/figures.txt"
+fi
 if wanted choice; then
-    export OMPI_MCA_pml_umrddt_model=$out/figures.txt
-    step tune 140 env -u OMPI_MCA_pml_umrddt_model "${run[@]}" "$prefix/bin/umrddt_tune" --any --output "$out/figures.txt"
     for memory in gpu gpu-host host-gpu; do
-        step "choice_$memory" 150 "${run[@]}" --mca pml_umrddt_memory all --mca pml_umrddt_explain 1 \
+        step "choice_$memory" 150 "${run[@]}" --mca pml_umrddt_memory all --mca pml_umrddt_explain 1 --mca pml_umrddt_model "$out/figures.txt" \
             "$prefix/bin/umrddt_bench" --memory $memory --schemes auto,ipc,pack-staged,pack-host,host --rounds 5 --warmup 2 \
             --iterations 8 --trips 5 --max-seconds-per-layout 0.1 --progress never --csv "$out/choice_$memory.csv"
     done
     { grep -h '^# auto' "$out"/logs/choice_*; "$here/bench/judge_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"
-    # What it costs to be asked: jobs with umrddt and with the host PML alone, in turns.
-    step choice_defer 150 env -u OMPI_MCA_pml_umrddt_model "$prefix/bin/umrddt_bench" --defer --takes all --model "$out/figures.txt" --rounds 15
-    unset OMPI_MCA_pml_umrddt_model
+fi
+
+# What it costs to be asked: jobs with umrddt and with the host PML alone, in turns.
+if wanted defer; then
+    step defer 200 "$prefix/bin/umrddt_bench" --defer --takes all --model "$out/figures.txt" --rounds 15
 fi
 
 if wanted parts; then
@@ -238,6 +257,16 @@ if wanted kernels; then
         step "kernels_$part" 60 "$gpu/bench_kernels" "$part"
     done
     cat "$out"/logs/kernels_* > "$out/kernels.tsv" 2> /dev/null
+fi
+
+if wanted profile; then
+    if ncu=$(command -v ncu || ls "$cuda/bin/ncu" 2> /dev/null); then
+        metrics=gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed
+        step profile 120 "$ncu" --clock-control none --metrics $metrics --csv --page raw --log-file "$out/profile.csv" "$gpu/bench_kernels" profile \
+            && "$here/bench/judge_profile" "$out/logs/profile" "$out/profile.csv" > "$out/profile.md"
+    else
+        say "skipped   profile: there is no ncu"
+    fi
 fi
 
 if wanted sanitizer; then

@@ -14,9 +14,10 @@
  *
  *     bench_kernels [--mib N | --kib N] [PART ...]
  *
- * PARTs: blocks bypass schemes fit fused host layouts large latency; all, if none is named. One
- * line a figure, separated by tabs: part, what, ..., microseconds, GB/s of payload, percent of the
- * driver's copy of the same bytes.
+ * PARTs: blocks bypass schemes fit fused host layouts large latency profile; all but the last, if
+ * none is named. One line a figure, separated by tabs: part, what, ..., microseconds, GB/s of
+ * payload, percent of the driver's copy of the same bytes. profile launches each kernel once, for
+ * ncu to count what it does (bench/judge_profile puts the two together), and has no times.
  */
 
 #include <inttypes.h>
@@ -93,7 +94,12 @@ void bench_line(const char *part, const char *what, const char *how, double us, 
         printf("-\t-\t-\n");
         return;
     }
-    printf("%.2f\t%.1f\t%.0f", us, (double) size / us / 1e3, 0 < floor ? 100 * floor / us : 0);
+    if (0 < us) {
+        printf("%.2f\t%.1f\t%.0f", us, (double) size / us / 1e3,
+               0 < floor ? 100 * floor / us : 0);
+    } else {
+        printf("*\t*\t*"); /* not timed */
+    }
     if (NULL != plan) {
         printf("\t%s %ux%ux%u of %ux%ux%u, width %u",
                opal_umrddt_gpu_kernel_name(plan->kernel) + 11, plan->grid[0], plan->grid[1],
@@ -370,13 +376,37 @@ static void part_layouts(void)
     bench_worker(&bench_state, worker);
 }
 
+static void part_profile(void)
+{
+    static const uint64_t some[] = {8, 64, 100, 128, 1024};
+    size_t i;
+
+    bench_state.once = true;
+    for (i = 0; i < sizeof(some) / sizeof(some[0]); ++i) {
+        const uint64_t block = some[i], n = bench_message / block;
+        opal_iov_cache_form_t *forms[] = {bench_vector(block, 2 * block, n),
+                                          bench_scattered(block, n, true)};
+        int k;
+
+        for (k = 0; k < 2; ++k) {
+            char what[80];
+
+            snprintf(what, sizeof(what), "%s %" PRIu64, 0 == k ? "vector" : "indexed_block", block);
+            pack_and_unpack("profile", what, forms[k], OPAL_UMRDDT_GPU_AUTO);
+            opal_iov_cache_form_free(forms[k]);
+        }
+    }
+    bench_state.once = false;
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
 } parts[] = {
     {"blocks", part_blocks},   {"bypass", bench_part_bypass}, {"latency", bench_part_latency},
     {"fused", part_fused},     {"large", bench_part_large},   {"layouts", part_layouts},
-    {"schemes", part_schemes}, {"host", part_host},           {"fit", part_fit}};
+    {"schemes", part_schemes}, {"host", part_host},           {"fit", part_fit},
+    {"profile", part_profile}};
 
 int main(int argc, char **argv)
 {
@@ -399,7 +429,7 @@ int main(int argc, char **argv)
            bench_state.gpu[0].processors, bench_state.gpus);
     bench_line("blocks", "contiguous", "driver copy", floor_us, bench_message, floor_us, NULL);
     for (k = 0; k < sizeof(parts) / sizeof(parts[0]); ++k) {
-        bool wanted = first >= argc;
+        bool wanted = first >= argc && part_profile != parts[k].run;
 
         for (i = first; i < argc; ++i) {
             wanted = wanted || 0 == strcmp(argv[i], parts[k].name);
