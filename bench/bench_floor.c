@@ -163,9 +163,10 @@ static const char *open_memory(bench_floor_t *floor, const bench_buffer_t *send,
     floor->from.address = array + (uint64_t) out->origin;
     floor->from.kind = OPAL_UMRDDT_GPU_DEVICE;
     floor->from.reached = true; /* imported for this engine */
+    floor->from.home = opal_umrddt_gpu_import_is_home(floor->import);
     floor->to.address = (uintptr_t) bench_buffer_address(recv);
     floor->to.kind = NULL == recv->gpu ? OPAL_UMRDDT_GPU_HOST : OPAL_UMRDDT_GPU_DEVICE;
-    floor->to.reached = NULL != recv->gpu; /* whose engine it is */
+    floor->to.reached = floor->to.home = NULL != recv->gpu; /* whose engine it is */
     floor->bytes = out->bytes;
     return NULL;
 }

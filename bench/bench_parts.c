@@ -67,7 +67,7 @@ static double pack(ends_t *ends, const bench_side_t *side, bool unpack,
                    const opal_umrddt_gpu_place_t *packed)
 {
     opal_umrddt_gpu_place_t user = {NULL, (uintptr_t) (ends->user + side->origin),
-                                    OPAL_UMRDDT_GPU_DEVICE, true};
+                                    OPAL_UMRDDT_GPU_DEVICE, true, true};
     double time;
 
     if (OPAL_SUCCESS
@@ -120,9 +120,9 @@ const char *bench_parts_measure(const bench_layout_t *layout, const char *scheme
     if (NULL == why) {
         const uint64_t bytes = layout->send.bytes;
         const opal_umrddt_gpu_place_t device = {NULL, (uintptr_t) ends.packed,
-                                                OPAL_UMRDDT_GPU_DEVICE, true};
+                                                OPAL_UMRDDT_GPU_DEVICE, true, true};
         const opal_umrddt_gpu_place_t pinned = {NULL, (uintptr_t) ends.pinned,
-                                                OPAL_UMRDDT_GPU_PINNED, true};
+                                                OPAL_UMRDDT_GPU_PINNED, true, false};
         const opal_umrddt_gpu_place_t *packed =
             0 == strcmp("pack-host", scheme) ? &pinned : &device;
 

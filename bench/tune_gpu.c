@@ -120,8 +120,10 @@ static void pack_and_unpack(const ends_t *ends, int pieces, int block, bool pinn
                             double *unpack)
 {
     opal_iov_cache_layout_t *layout = layout_of(pieces, block);
-    opal_umrddt_gpu_place_t user = {layout, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true};
-    opal_umrddt_gpu_place_t packed = {NULL, (uintptr_t) ends->other, OPAL_UMRDDT_GPU_DEVICE, true};
+    opal_umrddt_gpu_place_t user = {layout, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true,
+                                    true};
+    opal_umrddt_gpu_place_t packed = {NULL, (uintptr_t) ends->other, OPAL_UMRDDT_GPU_DEVICE, true,
+                                      true};
 
     if (pinned) {
         packed.address = (uintptr_t) ends->pinned;
@@ -135,8 +137,10 @@ static void pack_and_unpack(const ends_t *ends, int pieces, int block, bool pinn
 /* One piece between the GPU's memory and pinned memory. */
 static double move(const ends_t *ends, bool in, uint64_t bytes)
 {
-    opal_umrddt_gpu_place_t device = {NULL, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true};
-    opal_umrddt_gpu_place_t pinned = {NULL, (uintptr_t) ends->pinned, OPAL_UMRDDT_GPU_PINNED, true};
+    opal_umrddt_gpu_place_t device = {NULL, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true,
+                                      true};
+    opal_umrddt_gpu_place_t pinned = {NULL, (uintptr_t) ends->pinned, OPAL_UMRDDT_GPU_PINNED, true,
+                                      false};
 
     return in ? copy(ends, &pinned, &device, bytes) : copy(ends, &device, &pinned, bytes);
 }
@@ -202,8 +206,10 @@ static void turns(tune_t *tune, const ends_t *ends)
 {
     const MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_WAY_HOST];
     opal_iov_cache_layout_t *layout = irregular();
-    opal_umrddt_gpu_place_t user = {layout, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true};
-    opal_umrddt_gpu_place_t packed = {NULL, (uintptr_t) ends->other, OPAL_UMRDDT_GPU_DEVICE, true};
+    opal_umrddt_gpu_place_t user = {layout, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true,
+                                    true};
+    opal_umrddt_gpu_place_t packed = {NULL, (uintptr_t) ends->other, OPAL_UMRDDT_GPU_DEVICE, true,
+                                      true};
     double samples[MOST], alone = -1, turn;
     bench_times_t times;
     bool fine = true;

@@ -85,8 +85,8 @@ void bench_end_free(bench_t *bench, bench_end_t *end);
  * @param[out] plan  of the first place
  *
  * @return microseconds a launch when launches follow each other, all places in turn: the median of
- *         several rounds (0: not timed, as bench->once says); negative if it cannot be planned or is
- *         wrong
+ *         several rounds (0: not timed, as bench->once says); negative if it cannot be planned or
+ * is wrong
  */
 double bench_copy(bench_t *bench, const bench_end_t *from, const bench_end_t *to, uint64_t size,
                   opal_umrddt_gpu_plan_t *plan);

@@ -95,8 +95,7 @@ void bench_line(const char *part, const char *what, const char *how, double us, 
         return;
     }
     if (0 < us) {
-        printf("%.2f\t%.1f\t%.0f", us, (double) size / us / 1e3,
-               0 < floor ? 100 * floor / us : 0);
+        printf("%.2f\t%.1f\t%.0f", us, (double) size / us / 1e3, 0 < floor ? 100 * floor / us : 0);
     } else {
         printf("*\t*\t*"); /* not timed */
     }

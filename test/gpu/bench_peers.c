@@ -181,8 +181,11 @@ static void latency_of(const opal_iov_cache_form_t *form, uint64_t block, const 
 
 void bench_part_latency(void)
 {
-    static const uint64_t cases[][2] = {{8, 1},      {1024, 16}, {1024, 128}, {4096, 128},
-                                        {4096, 512}, {8, 16384}, {8, 262144}, {65536, 64}};
+    static const uint64_t cases[][2] = {{8, 1},        {1024, 16},    {1024, 128},  {4096, 16},
+                                        {4096, 128},   {4096, 512},   {4096, 4096}, {8, 16384},
+                                        {8, 262144},   {65536, 16},   {65536, 64},  {65536, 256},
+                                        {1 << 20, 16}, {4096, 1},     {65536, 1},   {1 << 20, 1},
+                                        {4 << 20, 1},  {16 << 20, 1}, {64 << 20, 1}};
     /* Of two GPUs: the first alone, the second that reads of the first, the first that writes to
      * the second. */
     static const struct {

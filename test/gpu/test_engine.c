@@ -83,6 +83,9 @@ static void random_copy(int how)
     for (i = 0; i < 2; ++i) {
         ends[i].place.reached = ends[i].is.ctx == opal_umrddt_gpu_engine_context(engine)
                                 && typegen_once_in(&test_dice, 2);
+        ends[i].place.home = OPAL_UMRDDT_GPU_DEVICE == ends[i].is.kind
+                             && ends[i].is.device == opal_umrddt_gpu_engine_device(engine)
+                             && typegen_once_in(&test_dice, 2);
     }
     CHECK(OPAL_SUCCESS
           == opal_umrddt_gpu_copy(engine, &ends[0].place, &ends[1].place, start, stop, &copy));
@@ -163,6 +166,64 @@ static void without_peers(void)
     CHECK(0 < test_stats().launches && 0 < test_stats().driver_copies);
 }
 
+/* How many of the driver's copies a whole copy took; the others are one launch. */
+static uint64_t by_driver_of(opal_iov_cache_layout_t *layout, bool home)
+{
+    const opal_umrddt_gpu_engine_stats_t before = test_stats();
+    opal_umrddt_gpu_engine_stats_t after;
+    opal_umrddt_gpu_copy_t *copy;
+    test_end_t ends[2];
+    int i;
+
+    for (i = 0; i < 2; ++i) {
+        OBJ_RETAIN(layout);
+        test_end_make(ON_DEVICE, layout, &ends[i]);
+        ends[i].place.reached = true;
+        ends[i].place.home = home;
+    }
+    CHECK(OPAL_SUCCESS
+          == opal_umrddt_gpu_copy(test_engine_for(&ends[0], &ends[1]), &ends[0].place,
+                                  &ends[1].place, 0, layout->size, &copy));
+    CHECK(OPAL_SUCCESS == opal_umrddt_gpu_copy_wait(copy));
+    test_expect(&ends[0], &ends[1], 0, layout->size);
+    CHECK(test_end_good(&ends[1]));
+    after = test_stats();
+    CHECK(before.launches + before.driver_copies + 1 == after.launches + after.driver_copies);
+    test_end_free(&ends[0]);
+    test_end_free(&ends[1]);
+    return after.driver_copies - before.driver_copies;
+}
+
+/* Within a device kernels copy what the driver would between devices, also where that was done
+ * before. */
+static void within(unsigned graphs)
+{
+    opal_umrddt_gpu_engine_params_t params = test_params(OPAL_UMRDDT_GPU_HOW_AUTO, 0);
+    opal_iov_cache_layout_t *rows, *piece, *long_piece;
+
+    params.graphs = graphs;
+    opal_umrddt_gpu_engine_params(&params);
+    rows = test_blocks(64, 4096, 8192, false);
+    piece = test_blocks(1, (uint64_t) 1 << 20, (uint64_t) 1 << 20, false);
+    long_piece = test_blocks(1, (uint64_t) 4 << 20, (uint64_t) 4 << 20, false);
+    CHECK(1 == by_driver_of(rows, false) && 0 == by_driver_of(rows, true));
+    CHECK(1 == by_driver_of(piece, false) && (0 == graphs) == by_driver_of(piece, true));
+    CHECK(1 == by_driver_of(long_piece, false) && 1 == by_driver_of(long_piece, true));
+    OBJ_RELEASE(rows);
+    OBJ_RELEASE(piece);
+    OBJ_RELEASE(long_piece);
+}
+
+static void within_device(void)
+{
+    within(64);
+}
+
+static void within_without_graphs(void)
+{
+    within(0);
+}
+
 static void bad_ranges(void)
 {
     opal_umrddt_gpu_copy_t *copy = NULL;
@@ -210,6 +271,8 @@ static const struct {
     {"no graph is instantiated", test_no_graphs, "fail=cuGraphInstantiateWithFlags:1:2", true},
     {"no graph is launched", test_no_graphs, "fail=cuGraphLaunch:1:801", true},
     {"contexts", test_contexts, "", true},
+    {"within", within_device, "delay=10", false},
+    {"within, no graphs", within_without_graphs, "", false},
     {"bad ranges", bad_ranges, "", false},
 };
 

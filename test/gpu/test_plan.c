@@ -439,6 +439,50 @@ static void test_lists(void **state)
     }
 }
 
+/* Blocks that are next to each other are one in a form: a list of equal ones stays one, as long as
+ * it is not longer than twice. */
+static void test_pieces(void **state)
+{
+    static const struct {
+        uint64_t lengths[3]; /* in turn */
+        uint64_t piece;      /* 0: not taken apart */
+        uint64_t pieces;     /* of 30 blocks */
+    } cases[] = {
+        {{12, 12, 12}, 12, 30}, {{12, 24, 12}, 12, 40}, {{8, 24, 16}, 8, 60},
+        {{8, 24, 24}, 0, 0},    {{64, 96, 32}, 32, 60}, {{4096, 8192, 4096}, 4096, 40},
+        {{4, 4096, 4}, 0, 0},   {{48, 16, 16}, 16, 50},
+    };
+    const opal_umrddt_gpu_fit_t fit = OPAL_UMRDDT_GPU_FIT_DEFAULT(4);
+    opal_iov_cache_iov_t pieces[30];
+    opal_iov_cache_form_t *form;
+    opal_umrddt_gpu_map_t *map;
+    opal_umrddt_gpu_plan_t plan;
+    size_t k;
+    int i;
+
+    (void) state;
+    for (k = 0; k < sizeof(cases) / sizeof(cases[0]); ++k) {
+        int64_t at = 0;
+
+        for (i = 0; i < 30; ++i) {
+            pieces[i].offset = at;
+            pieces[i].length = cases[k].lengths[i % 3];
+            at += (int64_t) pieces[i].length + 32 + 16 * (i * i * i % 101);
+        }
+        assert_int_equal(opal_iov_cache_form_of_pieces(pieces, 30, &form), OPAL_SUCCESS);
+        map = map_of(form, OPAL_UMRDDT_GPU_AUTO);
+        assert_int_equal(map->kind, 0 == cases[k].piece ? UMRDDT_GPU_IOVS : UMRDDT_GPU_INDEXED);
+        assert_int_equal(map->block, cases[k].piece);
+        if (0 != cases[k].piece) {
+            assert_int_equal(map->n, cases[k].pieces);
+        }
+        opal_umrddt_gpu_map_free(map);
+        pack(form, OPAL_UMRDDT_GPU_AUTO, 0, 0, &fit, &plan);
+        pack(form, OPAL_UMRDDT_GPU_AUTO, 4, 8, &fit, &plan);
+        opal_iov_cache_form_free(form);
+    }
+}
+
 static void test_bad(void **state)
 {
     const int64_t level[1][2] = {{16, 64}};
@@ -500,6 +544,7 @@ int main(void)
         cmocka_unit_test(test_division), cmocka_unit_test(test_far),
         cmocka_unit_test(test_grid),     cmocka_unit_test(test_lists),
         cmocka_unit_test(test_bad),      cmocka_unit_test(test_fatbin),
+        cmocka_unit_test(test_pieces),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

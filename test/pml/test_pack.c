@@ -168,6 +168,12 @@ int opal_umrddt_gpu_engine_get(const opal_umrddt_gpu_memory_t *memory,
     return OPAL_SUCCESS;
 }
 
+int opal_umrddt_gpu_engine_device(const opal_umrddt_gpu_engine_t *engine)
+{
+    (void) engine;
+    return 0;
+}
+
 int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_place_t *from,
                          const opal_umrddt_gpu_place_t *to, uint64_t start, uint64_t end,
                          opal_umrddt_gpu_copy_t **copy)

@@ -26,6 +26,7 @@
 #include "ompi/datatype/ompi_datatype.h"
 
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
 BEGIN_C_DECLS
 
@@ -48,6 +49,14 @@ static inline bool mca_pml_umrddt_on_device(const mca_pml_umrddt_where_t *where)
 static inline bool mca_pml_umrddt_on_gpu(const mca_pml_umrddt_where_t *where)
 {
     return mca_pml_umrddt_on_device(where) || OPAL_UMRDDT_GPU_MANAGED == where->memory.kind;
+}
+
+/** True if it is memory of the engine's own device. */
+static inline bool mca_pml_umrddt_is_home(const mca_pml_umrddt_where_t *where,
+                                          const opal_umrddt_gpu_engine_t *engine)
+{
+    return mca_pml_umrddt_on_device(where)
+           && opal_umrddt_gpu_engine_device(engine) == where->memory.device;
 }
 
 /** Find the CUDA driver; leaves mca_pml_umrddt.gpu NULL where there is none. */

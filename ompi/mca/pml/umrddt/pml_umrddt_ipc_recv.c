@@ -201,6 +201,7 @@ static bool place(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_place_t *fr
     from->address = NULL == recv->from ? here : here - (uint64_t) rts->lb;
     from->kind = OPAL_UMRDDT_GPU_DEVICE;
     from->reached = true;
+    from->home = opal_umrddt_gpu_import_is_home(recv->import);
     return 0 != here;
 }
 
@@ -213,6 +214,8 @@ static bool copy(void *owner)
                                         .kind = recv->where.memory.kind,
                                         .reached = mca_pml_umrddt_on_gpu(&recv->where)};
     int rc;
+
+    to.home = mca_pml_umrddt_is_home(&recv->where, recv->engine);
 
     if (!place(recv, &from)) {
         mca_pml_umrddt_ipc_refuse(recv);

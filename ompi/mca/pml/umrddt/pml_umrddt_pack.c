@@ -233,7 +233,8 @@ static opal_umrddt_gpu_place_t place_of_user(const mca_pml_umrddt_pack_t *pack,
     opal_umrddt_gpu_place_t place = {.layout = pack->one_piece ? NULL : pack->job.layout,
                                      .address = (uintptr_t) pack->job.buf,
                                      .kind = pack->where.memory.kind,
-                                     .reached = true};
+                                     .reached = true,
+                                     .home = mca_pml_umrddt_is_home(&pack->where, pack->engine)};
 
     if (pack->one_piece) {
         place.address += (uint64_t) pack->job.layout->lb + chunk->start;
@@ -251,8 +252,11 @@ static opal_umrddt_gpu_place_t place_of_stage(const chunk_t *chunk)
 
 static opal_umrddt_gpu_place_t place_of_scratch(const chunk_t *chunk)
 {
-    return (opal_umrddt_gpu_place_t){
-        .layout = NULL, .address = chunk->scratch, .kind = OPAL_UMRDDT_GPU_DEVICE, .reached = true};
+    return (opal_umrddt_gpu_place_t){.layout = NULL,
+                                     .address = chunk->scratch,
+                                     .kind = OPAL_UMRDDT_GPU_DEVICE,
+                                     .reached = true,
+                                     .home = true};
 }
 
 /** Have the GPU begin to copy, from the user's side to the wire's or, of a receiver, back. */

@@ -26,8 +26,9 @@
 /* Where a box is preferred to a kernel. Between two H200 a box of few rows took 2 to 5 us less than
  * a kernel, and each row of 8 bytes about a quarter of a nanosecond more; long rows are as fast up
  * to 4 MiB. Beyond, kernels are better, but for very long rows (6 MiB in rows of 12 KiB: 45 us
- * against 68; on one device kernels would be better there as well).
- * bench/results/h200-2026-11-22.md */
+ * against 68; bench/results/h200-2026-11-22.md). Within an H200 a graph of a kernel took 2 us less
+ * than any box of rows, and less than half of one of 16 MiB; a piece took it 1 to 2 us less up to 4
+ * MiB, and as long beyond (bench/results/h200-2026-11-24.md). */
 #define SHORT_ROW 256
 #define LONG_ROW  4096
 #define FEW_ROWS  4096
@@ -164,10 +165,13 @@ unsigned opal_umrddt_gpu_boxes_find(const opal_umrddt_gpu_place_t places[2], uin
     return n;
 }
 
-bool opal_umrddt_gpu_box_is_better(const opal_umrddt_gpu_box_t *box)
+bool opal_umrddt_gpu_box_is_better(const opal_umrddt_gpu_box_t *box, bool home, bool graphs)
 {
     const uint64_t rows = box->height * box->depth;
 
+    if (home) {
+        return 1 == rows && (LARGE_BOX <= box->width || !graphs);
+    }
     return 1 == rows || LONG_ROW <= box->width
            || (LARGE_BOX >= box->width * rows && (SHORT_ROW <= box->width || FEW_ROWS >= rows));
 }
@@ -178,5 +182,5 @@ bool opal_umrddt_gpu_boxed(opal_iov_cache_layout_t *layout, uint64_t start, uint
     opal_umrddt_gpu_box_t box;
 
     return 1 == opal_umrddt_gpu_boxes_find(places, start, end, 1, &box)
-           && opal_umrddt_gpu_box_is_better(&box);
+           && opal_umrddt_gpu_box_is_better(&box, false, true);
 }

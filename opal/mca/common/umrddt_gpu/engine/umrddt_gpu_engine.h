@@ -100,11 +100,15 @@ typedef struct opal_umrddt_gpu_place_t {
      * imported for this engine. Else (false) the driver is asked.
      */
     bool reached;
+    /** It is memory of the engine's own device. Between two such places kernels do more than
+     * between devices; nothing goes wrong where it is not said. */
+    bool home;
 } opal_umrddt_gpu_place_t;
 
 /**
- * True if one of the driver's copies does a range of a layout, to or from one piece, and is
- * preferred to a kernel. Looks at no more than 4096 pieces; needs no driver.
+ * True if one of the driver's copies does a range of a layout, to or from one piece that is not
+ * of the same device, and is preferred to a kernel. Looks at no more than 4096 pieces; needs no
+ * driver.
  *
  * @param[in] start, end  of the packed bytes
  */

@@ -86,6 +86,7 @@ typedef struct opal_umrddt_gpu_route_t {
     uint64_t id[2]; /* of the layouts; 0: packed */
     uint64_t start;
     uint64_t end; /* 0: an empty slot */
+    bool home;    /* both places are the device's own */
     unsigned n;   /* boxes; 0: a kernel */
     opal_umrddt_gpu_box_t box[BOXES];
 } opal_umrddt_gpu_route_t;
@@ -239,8 +240,13 @@ bool opal_umrddt_gpu_box_of(const opal_iov_cache_pair_t *pair, opal_umrddt_gpu_b
 unsigned opal_umrddt_gpu_boxes_find(const opal_umrddt_gpu_place_t places[2], uint64_t start,
                                     uint64_t end, unsigned most, opal_umrddt_gpu_box_t *boxes);
 
-/* True if the driver's copy of a box takes less than a kernel. */
-bool opal_umrddt_gpu_box_is_better(const opal_umrddt_gpu_box_t *box);
+/*
+ * True if the driver's copy of a box takes less than a kernel.
+ *
+ * @param[in] home    within one device
+ * @param[in] graphs  kernels that are repeated become graphs
+ */
+bool opal_umrddt_gpu_box_is_better(const opal_umrddt_gpu_box_t *box, bool home, bool graphs);
 
 /* Boxes of this range, or none: then a kernel is better, or has to do it. @param[in] keep  for the
  * next time */

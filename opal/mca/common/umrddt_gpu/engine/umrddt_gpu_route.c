@@ -20,7 +20,8 @@ static opal_umrddt_gpu_route_t *slots_of(opal_umrddt_gpu_engine_t *engine,
                                          const opal_umrddt_gpu_route_t *key)
 {
     uint64_t mix = key->id[0] * UINT64_C(0x9e3779b97f4a7c15) ^ key->id[1] << 1
-                   ^ key->start * UINT64_C(0xc2b2ae3d27d4eb4f) ^ key->end;
+                   ^ key->start * UINT64_C(0xc2b2ae3d27d4eb4f) ^ key->end
+                   ^ (uint64_t) key->home << 20;
 
     mix ^= mix >> 32;
     mix ^= mix >> 16;
@@ -36,7 +37,7 @@ static opal_umrddt_gpu_route_t *find(opal_umrddt_gpu_engine_t *engine,
 
     for (i = 0; i < WAYS; ++i) {
         if (slots[i].end == key->end && slots[i].start == key->start && slots[i].id[0] == key->id[0]
-            && slots[i].id[1] == key->id[1]) {
+            && slots[i].id[1] == key->id[1] && slots[i].home == key->home) {
             return &slots[i];
         }
     }
@@ -57,6 +58,7 @@ void opal_umrddt_gpu_route_find(opal_umrddt_gpu_engine_t *engine,
     }
     route->start = start;
     route->end = end;
+    route->home = places[0].home && places[1].home;
     pthread_mutex_lock(&engine->lock);
     found = find(engine, route);
     if (OPAL_LIKELY(NULL != found)) {
@@ -68,7 +70,9 @@ void opal_umrddt_gpu_route_find(opal_umrddt_gpu_engine_t *engine,
     }
     COUNT(routes_made, 1);
     route->n = opal_umrddt_gpu_boxes_find(places, start, end, forced ? BOXES : 1, route->box);
-    if (1 == route->n && !forced && !opal_umrddt_gpu_box_is_better(&route->box[0])) {
+    if (1 == route->n && !forced
+        && !opal_umrddt_gpu_box_is_better(&route->box[0], route->home,
+                                          0 < opal_umrddt_gpu_engine_set.graphs)) {
         route->n = 0;
     }
     if (!keep) {

@@ -356,6 +356,11 @@ int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
     return rc;
 }
 
+bool opal_umrddt_gpu_import_is_home(const opal_umrddt_gpu_import_t *import)
+{
+    return import->mapping->home;
+}
+
 uint64_t opal_umrddt_gpu_import_address(const opal_umrddt_gpu_import_t *import, uint64_t lowest,
                                         uint64_t end)
 {

@@ -129,6 +129,9 @@ int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
 uint64_t opal_umrddt_gpu_import_address(const opal_umrddt_gpu_import_t *import, uint64_t lowest,
                                         uint64_t end);
 
+/** True if it is memory of the device of the engine that it was opened for. */
+bool opal_umrddt_gpu_import_is_home(const opal_umrddt_gpu_import_t *import);
+
 /** The caller does not use it any more. It stays open within the bounds. */
 void opal_umrddt_gpu_import_release(opal_umrddt_gpu_import_t *import);
 
