@@ -82,12 +82,14 @@ static void cpus(uint64_t *state)
     if (have) {
         CHECK_INT(seen.value[PVARS_GPU_QUERIES], 0);
     }
-    /* Nothing tells that this is no GPU's; one question a request, or none where the host PML takes
-     * GPU memory. */
+    /* The driver tells that this is no GPU's: once, or, if that is not to be remembered, for each
+     * request; or never, where the host PML takes GPU memory. */
     flat(MPI_COMM_WORLD, mapped, &seen);
     if (have) {
-        CHECK_INT(seen.value[PVARS_MEMORY_QUERIES], aware ? 0 : TIMES);
-        CHECK_INT(seen.value[PVARS_GPU_QUERIES], aware ? 0 : TIMES);
+        const int times = aware ? 0 : 0 != pvars_parameter("pml_umrddt_host_cache", 0) ? 1 : TIMES;
+
+        CHECK_INT(seen.value[PVARS_MEMORY_QUERIES], times);
+        CHECK_INT(seen.value[PVARS_GPU_QUERIES], times);
     }
     /* But for the user's word. */
     MPI_OK(MPI_Info_create(&info));

@@ -126,6 +126,7 @@ typedef struct mca_pml_umrddt_params_t {
     size_t gpu_pinned;       /**< bytes of pinned memory */
     size_t gpu_chunk;        /**< bytes of a piece that goes through it */
     unsigned gpu_graphs;     /**< graphs of repeated launches */
+    bool host_cache;         /**< pages of the CPU's memory are remembered */
     unsigned ipc_imports;    /**< allocations of other processes that stay open unused */
     size_t ipc_import_bytes; /**< and their bytes */
     unsigned ipc_exports;    /**< allocations whose description is remembered */

@@ -21,6 +21,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_plain.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
@@ -63,8 +64,17 @@ static bool readable(uint64_t address)
 
 void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory)
 {
-    if (OPAL_UNLIKELY(OPAL_SUCCESS
-                      != opal_umrddt_gpu_classify((void *) (uintptr_t) address, memory))) {
+    uint64_t before = opal_umrddt_gpu_plain_before();
+
+    if (opal_umrddt_gpu_plain((uintptr_t) address)) {
+        memset(memory, 0, sizeof(*memory));
+        return;
+    }
+    if (OPAL_LIKELY(OPAL_SUCCESS
+                    == opal_umrddt_gpu_classify((void *) (uintptr_t) address, memory))) {
+        opal_umrddt_gpu_plain_learn((uintptr_t) address, OPAL_UMRDDT_GPU_HOST == memory->kind,
+                                    before);
+    } else {
         /* The driver fails, for good. Messages of the CPU's memory go on; those of the device end
          * in an error as soon as it has to do something. */
         memset(memory, 0, sizeof(*memory));
@@ -128,7 +138,8 @@ bool mca_pml_umrddt_surely_host(const void *buf, size_t count, const ompi_dataty
         find_stack();
     }
     /* A thread of the user's own may run on another stack: then the frame is not in this one. */
-    return stack.low <= frame && frame <= address && address < stack.high;
+    return (stack.low <= frame && frame <= address && address < stack.high)
+           || opal_umrddt_gpu_plain(address);
 }
 
 /** True if all of @p iov is known to be in this memory. */
@@ -181,22 +192,26 @@ static void look_at_pieces(const opal_iov_cache_layout_t *layout, mca_pml_umrddt
 void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
                          mca_pml_umrddt_where_t *where)
 {
+    const bool spread = MPI_BOTTOM == buf && !mca_pml_umrddt_is_contiguous(datatype, count);
+    const uint64_t address = (uint64_t) (uintptr_t) buf + (uint64_t) datatype->super.true_lb;
+    const uint64_t before = opal_umrddt_gpu_plain_before();
     opal_iov_cache_layout_t *layout;
 
     where->memory.kind = OPAL_UMRDDT_GPU_HOST;
     where->mixed = false;
     if (NULL == mca_pml_umrddt.gpu || 0 == count * datatype->super.size || !may_be_any()) {
         memset(&where->memory, 0, sizeof(where->memory));
+        if (NULL != mca_pml_umrddt.gpu && !spread && 0 < count * datatype->super.size) {
+            opal_umrddt_gpu_plain_learn((uintptr_t) address, true, before);
+        }
         return;
     }
-    if (OPAL_UNLIKELY(MPI_BOTTOM == buf) && !mca_pml_umrddt_is_contiguous(datatype, count)
-        && OMPI_SUCCESS == mca_pml_umrddt_layout(datatype, count, &layout)) {
+    if (OPAL_UNLIKELY(spread) && OMPI_SUCCESS == mca_pml_umrddt_layout(datatype, count, &layout)) {
         look_at_pieces(layout, where);
         OBJ_RELEASE(layout);
         return;
     }
-    mca_pml_umrddt_look_at((uint64_t) (uintptr_t) buf + (uint64_t) datatype->super.true_lb,
-                           &where->memory);
+    mca_pml_umrddt_look_at(address, &where->memory);
 }
 
 /** Tell engines what the parameters say. */
@@ -259,6 +274,10 @@ void mca_pml_umrddt_gpu_open(void)
     }
     set_params();
     find_heap();
+    if (mca_pml_umrddt.params.host_cache) {
+        (void) opal_umrddt_gpu_plain_open(); /* else the driver is asked, as often as there are
+                                                messages */
+    }
     if (MCA_PML_UMRDDT_SCHEME_AUTO == mca_pml_umrddt.params.scheme
         || MCA_PML_UMRDDT_SCHEME_IPC == mca_pml_umrddt.params.scheme) {
         mca_pml_umrddt.schemes |= MCA_PML_UMRDDT_BY_IPC;
@@ -291,6 +310,7 @@ void mca_pml_umrddt_gpu_close(void)
     mca_pml_umrddt_pack_close();
     opal_umrddt_gpu_staging_close();
     opal_umrddt_gpu_engines_close();
+    opal_umrddt_gpu_plain_close();
     mca_pml_umrddt.stages = false;
     mca_pml_umrddt.takes_contiguous = false;
     mca_pml_umrddt.looks = false;

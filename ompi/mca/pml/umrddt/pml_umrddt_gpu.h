@@ -76,7 +76,8 @@ void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatyp
 /**
  * True if a buffer is the CPU's for sure, told without the driver, which takes half a microsecond
  * for memory that it does not know: it is on the calling thread's stack, or in the heap below the
- * break, where no driver maps anything. It may still be pinned.
+ * break, where no driver maps anything, or in a page that the driver was asked about before
+ * (umrddt_gpu_plain.h). It may still be pinned.
  */
 bool mca_pml_umrddt_surely_host(const void *buf, size_t count, const ompi_datatype_t *datatype);
 

@@ -134,6 +134,7 @@ void mca_pml_umrddt_gpu_params_register(void)
         params->gpu_pinned = (size_t) 64 << 20;
         params->gpu_chunk = (size_t) 512 << 10;
         params->gpu_graphs = 64;
+        params->host_cache = true;
         params->gpu_stage_pinned = (size_t) 4 << 20;
         params->gpu_stage_kept = (size_t) 256 << 20;
         /* none of these has been measured yet */
@@ -175,6 +176,11 @@ void mca_pml_umrddt_gpu_params_register(void)
                          "graphs, at most. 0: none",
                          MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6,
                          &params->gpu_graphs);
+    mca_pml_umrddt_param(
+        "host_cache",
+        "Pages of host memory that the CUDA driver was asked about are remembered, "
+        "until they are unmapped: by Open MPI's memory hooks",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, &params->host_cache);
     size_param("gpu_stage_pinned",
                "Largest message in GPU memory, in bytes, that is sent from pinned memory where the "
                "host PML does not take GPU memory; larger ones are sent from plain memory",

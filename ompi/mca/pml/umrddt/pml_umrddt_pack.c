@@ -247,7 +247,8 @@ static opal_umrddt_gpu_place_t place_of_stage(const chunk_t *chunk)
     return (opal_umrddt_gpu_place_t){.layout = NULL,
                                      .address = (uintptr_t) chunk->stage.bytes,
                                      .kind = chunk->stage.kind,
-                                     .reached = true};
+                                     .reached = true,
+                                     .home = OPAL_UMRDDT_GPU_DEVICE == chunk->stage.kind};
 }
 
 static opal_umrddt_gpu_place_t place_of_scratch(const chunk_t *chunk)

@@ -1,0 +1,193 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Pages of plain memory are remembered until they are unmapped, whoever does it and how; and what
+ * comes in the middle of a question is not believed.
+ */
+
+#define _GNU_SOURCE /* mremap */
+
+#include "opal_config.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include <mpi.h>
+
+#include "opal/constants.h"
+#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_plain.h"
+
+#define PAGE  ((size_t) 4096)
+#define PAGES ((size_t) 64)
+#define MANY  ((size_t) 5000)
+
+#define CHECK(condition)                                                              \
+    do {                                                                              \
+        if (!(condition)) {                                                           \
+            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
+            exit(1);                                                                  \
+        }                                                                             \
+    } while (0)
+
+static uintptr_t map(size_t pages)
+{
+    void *memory =
+        mmap(NULL, pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(MAP_FAILED != memory);
+    return (uintptr_t) memory;
+}
+
+static void learn(uintptr_t address)
+{
+    opal_umrddt_gpu_plain_learn(address, true, opal_umrddt_gpu_plain_before());
+}
+
+/* One question of some thousands goes to the driver all the same. */
+static bool is_plain(uintptr_t address)
+{
+    return opal_umrddt_gpu_plain(address) || opal_umrddt_gpu_plain(address);
+}
+
+static void *at(uintptr_t address)
+{
+    return (void *) address;
+}
+
+static void remembered(void)
+{
+    uintptr_t memory = map(PAGES);
+    int i, asked = 0;
+
+    CHECK(!is_plain(memory));
+    learn(memory + 5 * PAGE + 17);
+    CHECK(is_plain(memory + 5 * PAGE) && is_plain(memory + 6 * PAGE - 1));
+    CHECK(!is_plain(memory + 6 * PAGE) && !is_plain(memory + 4 * PAGE));
+    for (i = 0; i < 3 * 4096; ++i) {
+        asked += !opal_umrddt_gpu_plain(memory + 5 * PAGE);
+    }
+    CHECK(3 == asked);
+    opal_umrddt_gpu_plain_learn(memory + 5 * PAGE, false, opal_umrddt_gpu_plain_before());
+    CHECK(!is_plain(memory + 5 * PAGE));
+    CHECK(!is_plain(0) && (learn(0), !is_plain(0)));
+    munmap(at(memory), PAGES * PAGE);
+}
+
+static void unmapped(void)
+{
+    uintptr_t memory = map(PAGES), large;
+    void *moved;
+
+    learn(memory);
+    learn(memory + 2 * PAGE);
+    munmap(at(memory + PAGE), PAGE);
+    CHECK(is_plain(memory) && is_plain(memory + 2 * PAGE));
+    munmap(at(memory + 2 * PAGE), PAGE);
+    CHECK(is_plain(memory) && !is_plain(memory + 2 * PAGE));
+    /* other memory in its place */
+    CHECK(at(memory)
+          == mmap(at(memory), PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+    CHECK(!is_plain(memory));
+    learn(memory + 3 * PAGE);
+    moved = mremap(at(memory + 3 * PAGE), PAGE, 200 * PAGE, MREMAP_MAYMOVE);
+    CHECK(MAP_FAILED != moved);
+    CHECK(moved == at(memory + 3 * PAGE) || !is_plain(memory + 3 * PAGE));
+    /* more pages than are remembered */
+    large = map(MANY);
+    learn(large + 4000 * PAGE);
+    learn(large + (MANY - 1) * PAGE);
+    munmap(at(large), (MANY - 1) * PAGE);
+    CHECK(!is_plain(large + 4000 * PAGE) && is_plain(large + (MANY - 1) * PAGE));
+    munmap(at(large + (MANY - 1) * PAGE), PAGE);
+    CHECK(!is_plain(large + (MANY - 1) * PAGE));
+}
+
+/* malloc, too, unmaps what is large. */
+static void freed(void)
+{
+    char *memory = malloc(64 << 20);
+    uintptr_t where = (uintptr_t) memory + (32 << 20);
+
+    CHECK(NULL != memory);
+    memset(memory, 1, 64 << 20);
+    learn(where);
+    CHECK(is_plain(where));
+    free(memory);
+    CHECK(!is_plain(where));
+}
+
+static void in_between(void)
+{
+    uintptr_t memory = map(PAGES), other = map(1);
+    uint64_t before = opal_umrddt_gpu_plain_before();
+
+    munmap(at(other), PAGE);
+    opal_umrddt_gpu_plain_learn(memory, true, before);
+    CHECK(!is_plain(memory));
+    learn(memory);
+    CHECK(is_plain(memory));
+    munmap(at(memory), PAGES * PAGE);
+}
+
+/* Each maps, asks, learns and unmaps: nobody sees what another one has unmapped. */
+static void *in_thread(void *unused)
+{
+    int i;
+
+    for (i = 0; i < 20000; ++i) {
+        uintptr_t memory = map(2);
+
+        CHECK(!is_plain(memory));
+        learn(memory);
+        munmap(at(memory), 2 * PAGE);
+    }
+    return unused;
+}
+
+static void threads(void)
+{
+    pthread_t others[4];
+    int i;
+
+    for (i = 0; i < 4; ++i) {
+        CHECK(0 == pthread_create(&others[i], NULL, in_thread, NULL));
+    }
+    for (i = 0; i < 4; ++i) {
+        CHECK(0 == pthread_join(others[i], NULL));
+    }
+}
+
+int main(int argc, char **argv)
+{
+    uintptr_t memory = map(1);
+
+    MPI_Init(&argc, &argv);
+    learn(memory); /* nobody would tell that it goes */
+    CHECK(!is_plain(memory));
+    if (OPAL_SUCCESS != opal_umrddt_gpu_plain_open()) {
+        printf("SKIPPED: this Open MPI has no memory hooks\n");
+        MPI_Finalize();
+        return 77;
+    }
+    remembered();
+    unmapped();
+    freed();
+    in_between();
+    threads();
+    learn(memory);
+    CHECK(is_plain(memory));
+    opal_umrddt_gpu_plain_close();
+    CHECK(!is_plain(memory));
+    opal_umrddt_gpu_plain_close();
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,149 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Memory of the CPU in a process that uses a GPU: the driver is asked about a page once
+ * (pml_umrddt_host_cache), and again when it was unmapped, since then it may be a device's. What
+ * the CPU must not touch ends the process if it is still thought to be the CPU's.
+ */
+
+#include "layouts.h"
+#include "mpitest.h"
+#include "pvars.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define BYTES ((size_t) 16 << 20)
+/* A device's memory, which may come to where BYTES were mapped, with what lies around it; and what
+ * was sent from there. */
+#define HALF  (BYTES / 2)
+#define PLACE (BYTES / 2)
+#define SENT  65536
+#define TIMES 50
+#define TRIES 64
+
+static bool have, remembers;
+
+/* Memory that no heap has, and that is surely unmapped afterwards. */
+static unsigned char *map_host(void)
+{
+    unsigned char *memory =
+        mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(MAP_FAILED != (void *) memory);
+    return memory;
+}
+
+/* One message there and one back, and what came. */
+static void exchange(unsigned char *out, unsigned char *in, int value)
+{
+    int peer = mpitest.rank ^ 1;
+
+    memset(out, value + mpitest.rank, SENT);
+    memset(in, 0, SENT);
+    if (0 == mpitest.rank % 2) {
+        MPI_OK(MPI_Send(out, SENT, MPI_BYTE, peer, 1, MPI_COMM_WORLD));
+    }
+    MPI_OK(MPI_Recv(in, SENT, MPI_BYTE, peer, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    if (0 != mpitest.rank % 2) {
+        MPI_OK(MPI_Send(out, SENT, MPI_BYTE, peer, 1, MPI_COMM_WORLD));
+    }
+    CHECK((unsigned char) (value + peer) == in[0] && in[0] == in[SENT - 1]);
+}
+
+/* Buffers that are used again: no question but for the first, or one for each. */
+static void asked(uint64_t *state)
+{
+    unsigned char *out = map_host(), *in = map_host();
+    pvars_t before, after, seen;
+    int i;
+
+    (void) state;
+    exchange(out, in, 1);
+    pvars_read(&before);
+    for (i = 0; i < TIMES; ++i, ++mpitest.step) {
+        exchange(out, in, i);
+    }
+    pvars_read(&after);
+    pvars_subtract(&after, &before, &seen);
+    if (have) {
+        CHECK(remembers ? 1 >= seen.value[PVARS_GPU_QUERIES]
+                        : 2 * TIMES <= seen.value[PVARS_GPU_QUERIES]);
+    }
+    munmap(out, BYTES);
+    munmap(in, BYTES);
+}
+
+/* A message from a GPU's memory, by whoever has it at @p at; the others send the CPU's. */
+static void from_device(unsigned char *at, bool mine, unsigned char *in, int value)
+{
+    unsigned char *plain = mine ? NULL : map_host();
+    int peer = mpitest.rank ^ 1;
+
+    if (NULL != plain) {
+        memset(plain, value + mpitest.rank, SENT);
+    }
+    MPI_OK(MPI_Sendrecv(mine ? at : plain, SENT, MPI_BYTE, peer, 2, in, SENT, MPI_BYTE, peer, 2,
+                        MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    CHECK((unsigned char) (value + peer) == in[0] && in[0] == in[SENT - 1]);
+    if (NULL != plain) {
+        munmap(plain, BYTES);
+    }
+}
+
+/* Memory of the CPU was at an address, and then memory of the device is: mapped memory, whose
+ * addresses are reserved among all others. */
+static void becomes(uint64_t *state)
+{
+    long came = 0, all = 0;
+    int i;
+
+    (void) state;
+    for (i = 0; i < TRIES; ++i, ++mpitest.step) {
+        unsigned char *in = map_host(), *data = map_host(), *out = map_host() + PLACE;
+        gpu_memory_t *memory;
+        bool mine;
+
+        exchange(out, in, i);
+        munmap(out - PLACE, BYTES);
+        memory = gpu_memory(GPU_VMM, HALF);
+        /* the message begins where the last one did, if that is in there */
+        mine = memory->addr <= out && out + SENT <= memory->addr + HALF;
+        came += mine;
+        if (mine) {
+            memset(data, i + mpitest.rank, SENT);
+            gpu_write(memory, (size_t) (out - memory->addr), data, SENT);
+        }
+        from_device(out, mine, in, i);
+        gpu_memory_free(memory);
+        munmap(in, BYTES);
+        munmap(data, BYTES);
+    }
+    MPI_OK(MPI_Allreduce(&came, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD));
+    /* Else this was no test. A real driver may have places of its own. */
+    CHECK(0 < all || NULL != getenv("UMRDDT_TEST_REAL"));
+}
+
+int main(int argc, char **argv)
+{
+    static const mpitest_part_t parts[] = {{"asked", asked}, {"becomes", becomes}, {NULL, NULL}};
+
+    mpitest_init(&argc, &argv, "gpu_plain", 1, MPI_THREAD_SINGLE);
+    if (2 != mpitest.size) {
+        mpitest_skip("needs two ranks");
+    }
+    gpu_begin_all();
+    CHECK(gpu_kind_available(GPU_VMM));
+    have = pvars_open();
+    remembers = 0 != pvars_parameter("pml_umrddt_host_cache", 0);
+    mpitest_run(parts);
+    pvars_close();
+    return mpitest_finish();
+}
