@@ -57,7 +57,7 @@ typedef struct set_t {
     {                                                         \
         offsetof(mca_pml_umrddt_figures_t, name), true, value \
     }
-#define SETS 5
+#define SETS 6
 
 typedef struct border_t {
     mca_pml_umrddt_way_t below, above; /* the border, which wins */
@@ -107,7 +107,7 @@ static const border_t borders[] = {
     /* (the curve is made by hand, see below: 100 bytes/us where blocks have 512 bytes, as moving
        has) */
     {STAGED, PACKED, BLOCKS, true, 512, 8, 0, {MOVING}},
-    /* The host PML, which copies by the CPU at 200 bytes/us on either side, or moves out of GPUs
+    /* The host PML, which copies by the CPU at 200 bytes/us on either side, or out of GPUs
      * before all else.
      */
     {HOST, UMR, BYTES, false, 3000, 2, 0, {FIGURE(card_latency, 30), CURVE(cpu_copy, 200)}},
@@ -125,9 +125,16 @@ static const border_t borders[] = {
      21000 / 19.0,
      209.0 / 189,
      1000,
-     {FIGURE(near_latency, 1), WIRE, MOVING}},
-    /* 2 us more of control messages, against moving at either side */
-    {HOST, PACKED, BYTES, true, 1000, 2, 0, {FIGURE(near_latency, 10), MOVING}},
+     {FIGURE(near_latency, 1), WIRE, MOVING, WRITING}},
+    /* the same, but that the GPU's kernels do what its copies did */
+    {HOST,
+     PACKED,
+     BYTES,
+     true,
+     21000 / 19.0,
+     209.0 / 189,
+     1000,
+     {FIGURE(near_latency, 1), WIRE, WRITING}},
 };
 #define COUNT (sizeof(borders) / sizeof(borders[0]))
 

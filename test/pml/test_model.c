@@ -152,14 +152,16 @@ static void by_gpu(void)
     CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
     /* launch and bytes, wire (which asks first), launch and bytes */
     CHECK(near(2 + 11 + 13 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
-    /* twice as many bytes to move at either side */
-    CHECK(near(2 + 21 + 13 + 21, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    /* two operations at either side, one behind the other */
+    CHECK(near(2 + 22 + 13 + 22, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    /* one, whatever the pieces, and the wire */
+    CHECK(near(3 + 11 + 10 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
     /* the flush */
     CHECK(near(2 + 11 + 12 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_GDR)));
     /* chunks: the slowest stage counts for each further one */
     what.chunk = 1000;
     CHECK(near(2 + 2 + 2 + 2 + 9 * 2, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
-    CHECK(near(2 + 3 + 2 + 3 + 9 * 3, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    CHECK(near(2 + 4 + 2 + 4 + 9 * 4, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
     what.depth = 1;
     CHECK(near(2 + 10 * 6, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
 
@@ -171,7 +173,7 @@ static void by_gpu(void)
         figures.gpu_pack[i] = figures.gpu_unpack[i] = 1e6;
         figures.gpu_pack_host[i] = figures.gpu_unpack_host[i] = 250;
     }
-    what = message(100, 10, 10);
+    what = message(1000, 10, 10);
     what.from.gpu = what.to.gpu = true;
     CHECK(MCA_PML_UMRDDT_WAY_PACK_STAGED
           == best(&figures, &what, packs & ~(1u << MCA_PML_UMRDDT_WAY_PACK_GDR)));
@@ -293,7 +295,7 @@ static void by_host(void)
     what.from.pieces = 100;
     CHECK(near(3 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
     what.from.gpu = true; /* packed and moved, before anything is sent */
-    CHECK(near(3 + 10 + 21, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(3 + 10 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
     what.host_takes_gpu = true; /* piece by piece */
     CHECK(near(3 + 10 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
 

@@ -250,7 +250,7 @@ static double packed(const mca_pml_umrddt_figures_t *figures,
                      double bytes)
 {
     const mca_pml_umrddt_model_side_t *side = in ? &message->to : &message->from;
-    double block = block_of(message, side);
+    double block = block_of(message, side), moved;
 
     if (!side->gpu) {
         return bytes
@@ -263,16 +263,15 @@ static double packed(const mca_pml_umrddt_figures_t *figures,
                      / mca_pml_umrddt_curve_at(
                          in ? figures->gpu_unpack_host : figures->gpu_pack_host, block);
     }
+    moved = in ? figures->gpu_in_latency + bytes / figures->gpu_in_rate
+               : figures->gpu_out_latency + bytes / figures->gpu_out_rate;
     if (MCA_PML_UMRDDT_WAY_PACK_STAGED == way && 1 >= side->pieces) {
-        /* one piece is moved at once */
-        return in ? figures->gpu_in_latency + bytes / figures->gpu_in_rate
-                  : figures->gpu_out_latency + bytes / figures->gpu_out_rate;
+        return moved; /* one piece needs no packing */
     }
+    /* the end of the first of two operations is seen before the second begins */
     return figures->gpu_launch
            + bytes / mca_pml_umrddt_curve_at(in ? figures->gpu_unpack : figures->gpu_pack, block)
-           + (MCA_PML_UMRDDT_WAY_PACK_GDR == way
-                  ? 0
-                  : bytes / (in ? figures->gpu_in_rate : figures->gpu_out_rate));
+           + (MCA_PML_UMRDDT_WAY_PACK_GDR == way ? 0 : moved);
 }
 
 /** True if a side of a packed message is (un)packed by a kernel, or copied within a GPU. */
@@ -350,7 +349,11 @@ static double host_time(const mca_pml_umrddt_figures_t *figures,
                 (double) side->pieces * (in ? figures->gpu_in_latency : figures->gpu_out_latency)
                 + bytes / (in ? figures->gpu_in_rate : figures->gpu_out_rate);
         } else {
-            time += packed(figures, message, MCA_PML_UMRDDT_WAY_PACK_STAGED, 0 != in, bytes);
+            /* to and from pinned memory in one operation */
+            time += packed(figures, message,
+                           1 >= side->pieces ? MCA_PML_UMRDDT_WAY_PACK_STAGED
+                                             : MCA_PML_UMRDDT_WAY_PACK_HOST,
+                           0 != in, bytes);
             kernel = kernel || !side->boxed;
         }
     }
