@@ -21,7 +21,6 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_plain.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
@@ -123,14 +122,11 @@ static void find_stack(void)
     }
 }
 
-bool mca_pml_umrddt_surely_host(const void *buf, size_t count, const ompi_datatype_t *datatype)
+/** As mca_pml_umrddt_surely_host, of an address. */
+static bool on_heap_or_stack(uintptr_t address)
 {
-    uintptr_t address = (uintptr_t) buf + (uintptr_t) datatype->super.true_lb;
     uintptr_t frame = (uintptr_t) __builtin_frame_address(0);
 
-    if (MPI_BOTTOM == buf && !mca_pml_umrddt_is_contiguous(datatype, count)) {
-        return false;
-    }
     if (heap <= address && address < (uintptr_t) sbrk(0)) {
         return true;
     }
@@ -138,8 +134,18 @@ bool mca_pml_umrddt_surely_host(const void *buf, size_t count, const ompi_dataty
         find_stack();
     }
     /* A thread of the user's own may run on another stack: then the frame is not in this one. */
-    return (stack.low <= frame && frame <= address && address < stack.high)
-           || opal_umrddt_gpu_plain(address);
+    return stack.low <= frame && frame <= address && address < stack.high;
+}
+
+bool mca_pml_umrddt_surely_host_new(uintptr_t address)
+{
+    uint64_t before = opal_umrddt_gpu_plain_before();
+    bool surely = on_heap_or_stack(address);
+
+    if (surely) {
+        opal_umrddt_gpu_plain_learn(address, true, before);
+    }
+    return surely;
 }
 
 /** True if all of @p iov is known to be in this memory. */

@@ -26,6 +26,7 @@
 #include "ompi/datatype/ompi_datatype.h"
 
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_plain.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
 BEGIN_C_DECLS
@@ -73,13 +74,28 @@ void mca_pml_umrddt_gpu_close(void);
 void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
                          mca_pml_umrddt_where_t *where);
 
+/** Of a page that is not known to be plain: of stack and heap; then it is known. */
+bool mca_pml_umrddt_surely_host_new(uintptr_t address);
+
 /**
  * True if a buffer is the CPU's for sure, told without the driver, which takes half a microsecond
  * for memory that it does not know: it is on the calling thread's stack, or in the heap below the
  * break, where no driver maps anything, or in a page that the driver was asked about before
- * (umrddt_gpu_plain.h). It may still be pinned.
+ * (umrddt_gpu_plain.h). It may still be pinned. So is what has no bytes.
  */
-bool mca_pml_umrddt_surely_host(const void *buf, size_t count, const ompi_datatype_t *datatype);
+static inline bool mca_pml_umrddt_surely_host(const void *buf, size_t count,
+                                              const ompi_datatype_t *datatype)
+{
+    uintptr_t address = (uintptr_t) buf + (uintptr_t) datatype->super.true_lb;
+
+    if (OPAL_UNLIKELY(MPI_BOTTOM == buf)
+        && !opal_datatype_is_contiguous_memory_layout(&datatype->super,
+                                                      (int32_t) (1 < count ? 2 : 1))) {
+        return false;
+    }
+    return OPAL_LIKELY(opal_umrddt_gpu_plain(address)) || 0 == count * datatype->super.size
+           || mca_pml_umrddt_surely_host_new(address);
+}
 
 /** What the memory at an address is. If the driver fails, what the kernel says of it. */
 void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory);

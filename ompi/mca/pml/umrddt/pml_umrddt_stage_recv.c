@@ -29,8 +29,8 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
 
     if (NULL == data
         || (!mca_pml_umrddt_checks_pattern()
-            && (mca_pml_umrddt_asserted_host(data, MCA_PML_UMRDDT_RECEIVER)
-                || mca_pml_umrddt_surely_host(buf, count, datatype)))) {
+            && (mca_pml_umrddt_surely_host(buf, count, datatype)
+                || mca_pml_umrddt_asserted_host(data, MCA_PML_UMRDDT_RECEIVER)))) {
         return false;
     }
     (void) mca_pml_umrddt_memory_of(data, buf, count, datatype, MCA_PML_UMRDDT_RECEIVER, where);

@@ -18,30 +18,21 @@
 #include "opal/mca/memory/base/base.h"
 #include "opal/memoryhooks/memory.h"
 
-/* No two kinds of memory share so many bytes: the CPU's pages, and a device's are larger. */
-#define PAGE_BITS 12
-/* A power of two. */
-#define PAGES 1024u
-/* Questions of a thread, of which one goes to the driver whatever is known. */
-#define TRUSTED 4096u
+uint64_t opal_umrddt_gpu_plain_pages[OPAL_UMRDDT_GPU_PLAIN_PAGES];
 
-/* Page numbers; 0: none (nobody has a page there). */
-static uint64_t table[PAGES];
 /* Unmappings, of whatever memory. */
 static uint64_t unmapped;
 static bool is_open;
 
-static __thread unsigned questions;
-
-static uint64_t *slot_of(uint64_t page)
+static uint64_t page_of(uintptr_t address)
 {
-    return &table[page * UINT64_C(0x9e3779b97f4a7c15) >> 54];
+    return (uint64_t) address >> OPAL_UMRDDT_GPU_PLAIN_BITS;
 }
 
 /* It is empty unless another page has it by now. */
 static void forget(uint64_t page)
 {
-    uint64_t *slot = slot_of(page);
+    uint64_t *slot = opal_umrddt_gpu_plain_slot(page);
 
     if (page == __atomic_load_n(slot, __ATOMIC_RELAXED)) {
         (void) __atomic_compare_exchange_n(slot, &page, 0, false, __ATOMIC_SEQ_CST,
@@ -52,8 +43,8 @@ static void forget(uint64_t page)
 /* Before memory is unmapped. */
 static void unmapping(void *address, size_t length, void *context, bool from_alloc)
 {
-    const uint64_t first = (uint64_t) (uintptr_t) address >> PAGE_BITS;
-    const uint64_t last = ((uint64_t) (uintptr_t) address + length - 1) >> PAGE_BITS;
+    const uint64_t first = page_of((uintptr_t) address);
+    const uint64_t last = page_of((uintptr_t) address + length - 1);
     uint64_t page;
     unsigned i;
 
@@ -64,14 +55,14 @@ static void unmapping(void *address, size_t length, void *context, bool from_all
     }
     /* First this, then the table; who learns does it the other way around. */
     (void) __atomic_add_fetch(&unmapped, 1, __ATOMIC_SEQ_CST);
-    if (PAGES > last - first) {
+    if (OPAL_UMRDDT_GPU_PLAIN_PAGES > last - first) {
         for (page = first; page <= last; ++page) {
             forget(page);
         }
         return;
     }
-    for (i = 0; i < PAGES; ++i) {
-        page = __atomic_load_n(&table[i], __ATOMIC_RELAXED);
+    for (i = 0; i < OPAL_UMRDDT_GPU_PLAIN_PAGES; ++i) {
+        page = __atomic_load_n(&opal_umrddt_gpu_plain_pages[i], __ATOMIC_RELAXED);
         if (first <= page && page <= last) {
             forget(page);
         }
@@ -82,7 +73,6 @@ int opal_umrddt_gpu_plain_open(void)
 {
     const int hooks = OPAL_MEMORY_FREE_SUPPORT | OPAL_MEMORY_MUNMAP_SUPPORT;
 
-    _Static_assert(PAGES == UINT64_C(1) << (64 - 54), "the highest bits of the hash");
     /* Which turns the hooks on; the registration caches of network cards do the same. */
     if (OPAL_SUCCESS != mca_base_framework_open(&opal_memory_base_framework, 0)) {
         return OPAL_ERR_NOT_SUPPORTED;
@@ -106,17 +96,9 @@ void opal_umrddt_gpu_plain_close(void)
     __atomic_store_n(&is_open, false, __ATOMIC_SEQ_CST);
     (void) opal_mem_hooks_unregister_release(unmapping);
     (void) mca_base_framework_close(&opal_memory_base_framework);
-    for (i = 0; i < PAGES; ++i) {
-        __atomic_store_n(&table[i], 0, __ATOMIC_RELAXED);
+    for (i = 0; i < OPAL_UMRDDT_GPU_PLAIN_PAGES; ++i) {
+        __atomic_store_n(&opal_umrddt_gpu_plain_pages[i], 0, __ATOMIC_RELAXED);
     }
-}
-
-bool opal_umrddt_gpu_plain(uintptr_t address)
-{
-    const uint64_t page = (uint64_t) address >> PAGE_BITS;
-
-    return page == __atomic_load_n(slot_of(page), __ATOMIC_RELAXED) && 0 != page
-           && 0 != ++questions % TRUSTED;
 }
 
 uint64_t opal_umrddt_gpu_plain_before(void)
@@ -126,13 +108,13 @@ uint64_t opal_umrddt_gpu_plain_before(void)
 
 void opal_umrddt_gpu_plain_learn(uintptr_t address, bool plain, uint64_t before)
 {
-    const uint64_t page = (uint64_t) address >> PAGE_BITS;
+    const uint64_t page = page_of(address);
 
     if (!plain || 0 == page || !__atomic_load_n(&is_open, __ATOMIC_RELAXED)) {
         forget(page);
         return;
     }
-    __atomic_store_n(slot_of(page), page, __ATOMIC_SEQ_CST);
+    __atomic_store_n(opal_umrddt_gpu_plain_slot(page), page, __ATOMIC_SEQ_CST);
     if (before != __atomic_load_n(&unmapped, __ATOMIC_SEQ_CST)) {
         forget(page);
     }

@@ -18,8 +18,9 @@
  * are unmapped. (Caches of GPU memory go wrong where an allocation is missed; here an unmapping
  * would have to be.)
  *
- * A page that was registered with the driver since (cuMemHostRegister) may go on being called
- * plain for 4096 questions of a thread: it is the CPU's all the same.
+ * A page that is registered with the driver later (cuMemHostRegister) goes on being called plain:
+ * it is the CPU's all the same. What the loader of libraries unmaps by itself (dlclose) nobody
+ * tells.
  *
  * Any thread may call these, without a lock.
  */
@@ -45,8 +46,29 @@ int opal_umrddt_gpu_plain_open(void);
 /** Forget everything. What is asked or told afterwards has no effect. */
 void opal_umrddt_gpu_plain_close(void);
 
-/** True if the page of this address is known to be plain. Calls nobody. */
-bool opal_umrddt_gpu_plain(uintptr_t address);
+/** Only for opal_umrddt_gpu_plain: page numbers, each at one place; 0: none (nobody has a page
+ * there).
+ */
+#define OPAL_UMRDDT_GPU_PLAIN_PAGES 1024u
+extern uint64_t opal_umrddt_gpu_plain_pages[OPAL_UMRDDT_GPU_PLAIN_PAGES];
+
+/** No two kinds of memory share so many bytes: the CPU's pages, and a device's are larger. */
+#define OPAL_UMRDDT_GPU_PLAIN_BITS 12
+
+/** The place of a page. */
+static inline uint64_t *opal_umrddt_gpu_plain_slot(uint64_t page)
+{
+    _Static_assert(OPAL_UMRDDT_GPU_PLAIN_PAGES == UINT64_C(1) << (64 - 54), "the highest bits");
+    return &opal_umrddt_gpu_plain_pages[page * UINT64_C(0x9e3779b97f4a7c15) >> 54];
+}
+
+/** True if the page of this address is known to be plain. In line, as each message asks. */
+static inline bool opal_umrddt_gpu_plain(uintptr_t address)
+{
+    const uint64_t page = (uint64_t) address >> OPAL_UMRDDT_GPU_PLAIN_BITS;
+
+    return page == __atomic_load_n(opal_umrddt_gpu_plain_slot(page), __ATOMIC_RELAXED) && 0 != page;
+}
 
 /** Before the driver is asked. @return what opal_umrddt_gpu_plain_learn wants to know */
 uint64_t opal_umrddt_gpu_plain_before(void);
