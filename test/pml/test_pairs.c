@@ -297,30 +297,6 @@ static void declined(void)
     CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
 }
 
-/* A card, where there is one, and the user does not rule it out. */
-static void by_card(bool wanted)
-{
-    const mca_btl_umr_card_ops_t *card = mca_pml_umrddt.card;
-    bool had_card = peer.has_card;
-    int i;
-
-    mca_pml_umrddt.card = NULL;
-    peer.has_card = true;
-    CHECK(!mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
-    mca_pml_umrddt.card = (const mca_btl_umr_card_ops_t *) &peer; /* not looked into */
-    peer.has_card = false;
-    CHECK(!mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
-    peer.has_card = true;
-    comm.schemes = MCA_PML_UMRDDT_BY_ALL & ~MCA_PML_UMRDDT_BY_CARD;
-    CHECK(!mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
-    comm.schemes = MCA_PML_UMRDDT_BY_ALL;
-    for (i = 0; i < 2; ++i) {
-        CHECK(wanted == mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
-    }
-    mca_pml_umrddt.card = card;
-    peer.has_card = had_card;
-}
-
 /* Between GPUs of a host what each copy takes decides, at the sender and at the receiver. */
 static void between_gpus(void)
 {
@@ -351,7 +327,6 @@ static void between_gpus(void)
         comm.schemes = MCA_PML_UMRDDT_BY_IPC;
         CHECK(!mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
         comm.schemes = MCA_PML_UMRDDT_BY_ALL;
-        by_card(1 == slow);
         memset(&recv, 0, sizeof(recv));
         recv.buf = buffers;
         recv.comm = &comm;

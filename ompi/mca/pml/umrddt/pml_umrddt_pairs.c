@@ -700,9 +700,7 @@ uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
     if (mca_pml_umrddt_on_gpu(where)) {
         if (mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(where)) {
             schemes |= MCA_PML_UMRDDT_BY_IPC;
-        }
-        /* one or the other is offered, whichever is predicted to be quicker */
-        if (mca_pml_umrddt_card_takes(peer, where)) {
+        } else if (mca_pml_umrddt_card_takes(peer, where)) {
             schemes |= MCA_PML_UMRDDT_BY_CARD;
         }
         if (mca_pml_umrddt_pack_takes(comm, where, size)) {
@@ -843,58 +841,27 @@ bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_um
     return declines;
 }
 
-/** True if one of the ways @p others is predicted to be quicker than CUDA IPC for what a GPU sends.
- */
-static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                      opal_iov_cache_layout_t *layout, unsigned others)
-{
-    mca_pml_umrddt_model_case_t message;
-    double times[MCA_PML_UMRDDT_WAYS];
-
-    describe_send(peer, layout, true, to_gpu(comm, true), &message);
-    return MCA_PML_UMRDDT_WAY_IPC
-           != mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
-                                        others | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
-}
-
-/* Kinds of verdicts of senders that have CUDA IPC, of which a memo has both. */
-#define KIND_TO_GPU   1u
-#define KIND_HAS_CARD 2u
-#define KIND_BY_CARD  4u
-
-bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                  opal_iov_cache_layout_t *layout)
-{
-    const unsigned cards = ways_of(MCA_PML_UMRDDT_BY_CARD & mca_pml_umrddt.schemes & comm->schemes);
-    unsigned kind = KIND_BY_CARD;
-    bool by_card;
-
-    if (!mca_pml_umrddt.declines || NULL == mca_pml_umrddt.card || !peer->has_card || 0 == cards
-        || 0 == layout->size) {
-        return false;
-    }
-    kind |= to_gpu(comm, true) ? KIND_TO_GPU : 0;
-    if (!recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &by_card)) {
-        by_card = beats_ipc(comm, peer, layout, cards);
-        remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, by_card);
-    }
-    return by_card;
-}
-
 bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                    opal_iov_cache_layout_t *layout)
 {
     const unsigned packs = ways_of(MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & comm->schemes);
+    double times[MCA_PML_UMRDDT_WAYS];
+    mca_pml_umrddt_model_case_t message;
+    bool other, may;
     unsigned kind;
-    bool may;
 
     if (!mca_pml_umrddt.declines || 0 == packs || 0 == layout->size) {
         return false;
     }
-    kind = (to_gpu(comm, true) ? KIND_TO_GPU : 0) | (peer->has_card ? KIND_HAS_CARD : 0);
-    if (!recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &may)) {
-        may = beats_ipc(comm, peer, layout, packs);
-        remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, may);
+    other = to_gpu(comm, true);
+    kind = (other ? 1u : 0) | (peer->has_card ? 2u : 0);
+    if (recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &may)) {
+        return may;
     }
+    describe_send(peer, layout, true, other, &message);
+    may = MCA_PML_UMRDDT_WAY_IPC
+          != mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
+                                       packs | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
+    remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, may);
     return may;
 }
