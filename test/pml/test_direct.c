@@ -277,6 +277,45 @@ static void garble(int which, size_t region_count, bool placed, unsigned seed)
 }
 
 /* One field with a number that makes no sense. */
+/* A layout that is remembered, and too short for the message that recalls it, stays remembered. */
+static void too_short(void)
+{
+    static unsigned char scratch[MCA_PML_UMRDDT_REPLY_ROOM];
+    const uint64_t size = layouts[0]->size;
+    mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS], got[MCA_PML_UMRDDT_MAX_REGIONS];
+    mca_pml_umrddt_direct_t cts = cts_of(layouts[0], 2, 1);
+    opal_iov_cache_layout_t *to = NULL;
+    uint64_t now;
+
+    mca_pml_umrddt.params.layouts = 4;
+    memset(&sender, 0, sizeof(sender));
+    regions_of(regions, 1, 2);
+    for (int round = 0; round < 3; ++round) {
+        packets_t packets = {.fails_at = -1};
+        void *flat = flat_of(layouts[0], &cts.flat_bytes);
+
+        cts.place = 1;
+        cts.total = size + (1 == round ? 1 : 0);
+        cts.flat_bytes = 0 == round ? cts.flat_bytes : 0;
+        CHECK(OMPI_SUCCESS
+              == mca_pml_umrddt_direct_emit(&cts, regions, flat, scratch, emit, &packets));
+        CHECK((1 == round ? OMPI_ERR_BAD_PARAM : OMPI_SUCCESS)
+              == take(&packets, size + 1, got, &to));
+        CHECK((1 == round) == (NULL == to));
+        if (NULL != to) {
+            CHECK(size == to->size);
+            OBJ_RELEASE(to);
+            to = NULL;
+        }
+        packets_free(&packets);
+        free(flat);
+    }
+    now = 0;
+    CHECK(NULL == mca_pml_umrddt_flats_check(&sender, &now) && 0 < now);
+    mca_pml_umrddt_flats_free(&sender);
+    CHECK(0 == mca_pml_umrddt.counters.direct_bytes_now);
+}
+
 static void fields(void)
 {
     static unsigned char scratch[MCA_PML_UMRDDT_REPLY_ROOM];
@@ -531,6 +570,7 @@ int main(void)
         garble(i, 1 + (size_t) i * 31, 0 == i % 2, (unsigned) i);
     }
     invariants();
+    too_short();
     fields();
     parts();
     choice();

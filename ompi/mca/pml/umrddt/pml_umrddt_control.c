@@ -338,6 +338,14 @@ _Static_assert(offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_
                    && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_flat_t, seq),
                "the same head");
 
+/** What was refused has left without the host: nobody need ask it again, if that was all. */
+static void rest(void)
+{
+    if (opal_list_is_empty(&refused)) {
+        mca_pml_umrddt_wait_cancel(&again);
+    }
+}
+
 void mca_pml_umrddt_control_withdraw(mca_pml_umrddt_comm_t *comm, int peer, int tag, uint64_t seq)
 {
     control_t *control, *next;
@@ -352,6 +360,7 @@ void mca_pml_umrddt_control_withdraw(mca_pml_umrddt_comm_t *comm, int peer, int 
             control_free(control);
         }
     }
+    rest();
 }
 
 void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm)
@@ -364,6 +373,7 @@ void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm)
             control_free(control);
         }
     }
+    rest();
 }
 
 /* ---------------------------------------------------------------------------------------------

@@ -275,6 +275,7 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
                                mca_btl_umr_key_t *regions, opal_iov_cache_layout_t **to)
 {
     const mca_pml_umrddt_region_t *region;
+    opal_iov_cache_layout_t *layout;
     size_t head, tail;
     int rc;
 
@@ -307,17 +308,21 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
     }
 
     rc = 0 == cts->flat_bytes
-             ? layout_recall(peer, cts, to)
+             ? layout_recall(peer, cts, &layout)
              : mca_pml_umrddt_flat_layout(cts->flat_bytes, (const unsigned char *) cts + head, tail,
-                                          parts, to);
-    if (OMPI_SUCCESS == rc && (*to)->size < cts->total) {
-        OBJ_RELEASE(*to);
+                                          parts, &layout);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    if (layout->size < cts->total) {
+        OBJ_RELEASE(layout);
         return OMPI_ERR_BAD_PARAM;
     }
-    if (OMPI_SUCCESS == rc && 0 < cts->flat_bytes && MCA_PML_UMRDDT_NO_PLACE != cts->place) {
-        keep(peer, cts, *to);
+    if (0 < cts->flat_bytes && MCA_PML_UMRDDT_NO_PLACE != cts->place) {
+        keep(peer, cts, layout);
     }
-    return rc;
+    *to = layout;
+    return OMPI_SUCCESS;
 }
 
 void mca_pml_umrddt_flats_free(mca_pml_umrddt_peer_t *peer)
