@@ -812,14 +812,6 @@ int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count,
 int mca_pml_umrddt_layouts_init(void);
 void mca_pml_umrddt_layouts_fini(void);
 
-/** True if (count, datatype) is one piece of memory, which begins at the type's true lower bound.
- */
-static inline bool mca_pml_umrddt_is_contiguous(const ompi_datatype_t *datatype, size_t count)
-{
-    return opal_datatype_is_contiguous_memory_layout(&datatype->super,
-                                                     (int32_t) (1 < count ? 2 : 1));
-}
-
 /** Copy the first bytes of a buffer's stream out, or in. @return bytes copied */
 size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datatype, void *stream,
                            size_t length);

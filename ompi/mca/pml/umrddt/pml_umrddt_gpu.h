@@ -60,6 +60,14 @@ static inline bool mca_pml_umrddt_is_home(const mca_pml_umrddt_where_t *where,
            && opal_umrddt_gpu_engine_device(engine) == where->memory.device;
 }
 
+/** True if (count, datatype) is one piece of memory, which begins at the type's true lower bound.
+ */
+static inline bool mca_pml_umrddt_is_contiguous(const ompi_datatype_t *datatype, size_t count)
+{
+    return opal_datatype_is_contiguous_memory_layout(&datatype->super,
+                                                     (int32_t) (1 < count ? 2 : 1));
+}
+
 /** Find the CUDA driver; leaves mca_pml_umrddt.gpu NULL where there is none. */
 void mca_pml_umrddt_gpu_open(void);
 void mca_pml_umrddt_gpu_close(void);
@@ -88,9 +96,7 @@ static inline bool mca_pml_umrddt_surely_host(const void *buf, size_t count,
 {
     uintptr_t address = (uintptr_t) buf + (uintptr_t) datatype->super.true_lb;
 
-    if (OPAL_UNLIKELY(MPI_BOTTOM == buf)
-        && !opal_datatype_is_contiguous_memory_layout(&datatype->super,
-                                                      (int32_t) (1 < count ? 2 : 1))) {
+    if (OPAL_UNLIKELY(MPI_BOTTOM == buf) && !mca_pml_umrddt_is_contiguous(datatype, count)) {
         return false;
     }
     return OPAL_LIKELY(opal_umrddt_gpu_plain(address)) || 0 == count * datatype->super.size

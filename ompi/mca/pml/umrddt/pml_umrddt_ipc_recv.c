@@ -212,10 +212,9 @@ static bool copy(void *owner)
     opal_umrddt_gpu_place_t from, to = {.layout = recv->layout,
                                         .address = (uintptr_t) recv->buf,
                                         .kind = recv->where.memory.kind,
-                                        .reached = mca_pml_umrddt_on_gpu(&recv->where)};
+                                        .reached = mca_pml_umrddt_on_gpu(&recv->where),
+                                        .home = mca_pml_umrddt_is_home(&recv->where, recv->engine)};
     int rc;
-
-    to.home = mca_pml_umrddt_is_home(&recv->where, recv->engine);
 
     if (!place(recv, &from)) {
         mca_pml_umrddt_ipc_refuse(recv);

@@ -242,6 +242,10 @@ int mca_pml_umrddt_pack_send(mca_pml_umrddt_send_t *send, size_t length);
 bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t length,
                                      unsigned offered, uint64_t size, bool card);
 
+/** In state PACK, behind a reply: listen for the next one as long as chunks are not granted. The
+ * message's wait is for its chunks, so if the host PML refuses, the message is given up. */
+void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send);
+
 /** In state PACK a reply has come, not @p valid if it is none for this message. */
 void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid);
 

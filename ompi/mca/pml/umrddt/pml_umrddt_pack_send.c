@@ -199,16 +199,21 @@ int mca_pml_umrddt_pack_send(mca_pml_umrddt_send_t *send, size_t length)
     return OMPI_SUCCESS;
 }
 
+void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send)
+{
+    if (!mca_pml_umrddt_pack_all_granted(send->pack)
+        && OMPI_SUCCESS != mca_pml_umrddt_send_listen(send)) {
+        mca_pml_umrddt_pack_give_up(send->pack);
+    }
+}
+
 void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
 
     if (valid && MCA_PML_UMRDDT_GRANT == reply->verdict
         && mca_pml_umrddt_pack_grant(send->pack, reply->start)) {
-        if (!mca_pml_umrddt_pack_all_granted(send->pack)
-            && OMPI_SUCCESS != mca_pml_umrddt_send_listen(send)) {
-            mca_pml_umrddt_pack_give_up(send->pack);
-        }
+        mca_pml_umrddt_pack_listen(send);
         return;
     }
     if (valid && (MCA_PML_UMRDDT_HOST == reply->verdict || MCA_PML_UMRDDT_DONE == reply->verdict)) {

@@ -585,10 +585,10 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
             && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY) == reply->magic;
     if (OPAL_UNLIKELY(valid && is_stale(send))) {
         MCA_PML_UMRDDT_COUNT(stale_replies);
-        if (MCA_PML_UMRDDT_SEND_PACK != send->state) {
+        if (MCA_PML_UMRDDT_SEND_PACK == send->state) {
+            mca_pml_umrddt_pack_listen(send);
+        } else {
             mca_pml_umrddt_send_await(send);
-        } else if (OMPI_SUCCESS != mca_pml_umrddt_send_listen(send)) {
-            mca_pml_umrddt_pack_give_up(send->pack); /* its wait is for the chunks */
         }
         return;
     }
