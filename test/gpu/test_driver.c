@@ -23,13 +23,7 @@
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
 
-#define CHECK(condition)                                                              \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                                  \
-        }                                                                             \
-    } while (0)
+#include "gpu_test.h"
 
 static const opal_umrddt_gpu_driver_t *driver;
 static bool real;

@@ -23,19 +23,12 @@
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_plan.h"
 
+#include "gpu_test.h"
 #include "real.h"
 
 #define BLOCKS 1000
 #define BLOCK  16
 #define BYTES  (BLOCKS * BLOCK)
-
-#define CHECK(condition)                                                              \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                                  \
-        }                                                                             \
-    } while (0)
 
 #define OK(call) CHECK(CUDA_SUCCESS == driver->call)
 

@@ -11,8 +11,6 @@
  * comes in the middle of a question is not believed.
  */
 
-#define _GNU_SOURCE /* mremap */
-
 #include "opal_config.h"
 
 #include <pthread.h>
@@ -26,17 +24,11 @@
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_plain.h"
 
+#include "gpu_test.h"
+
 #define PAGE  ((size_t) 4096)
 #define PAGES ((size_t) 64)
 #define MANY  ((size_t) 5000)
-
-#define CHECK(condition)                                                              \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            fprintf(stderr, "%s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                                  \
-        }                                                                             \
-    } while (0)
 
 static uintptr_t map(size_t pages)
 {

@@ -276,7 +276,6 @@ static void garble(int which, size_t region_count, bool placed, unsigned seed)
     free(flat);
 }
 
-/* One field with a number that makes no sense. */
 /* A layout that is remembered, and too short for the message that recalls it, stays remembered. */
 static void too_short(void)
 {
@@ -316,6 +315,7 @@ static void too_short(void)
     CHECK(0 == mca_pml_umrddt.counters.direct_bytes_now);
 }
 
+/* One field with a number that makes no sense. */
 static void fields(void)
 {
     static unsigned char scratch[MCA_PML_UMRDDT_REPLY_ROOM];
