@@ -29,7 +29,10 @@
 
 /* Bytes of a large copy; the buffers hold a vector of as many. */
 #define LARGE ((size_t) 16 << 20)
-#define SPAN  (2 * LARGE)
+
+/* Pieces of a message whose time they are. */
+#define PIECES 4096
+#define SPAN   (2 * LARGE)
 
 /* Of copies by the engine. */
 #define MOST    40
@@ -278,9 +281,9 @@ static void by_ipc(tune_t *tune, char *send, char *recv)
     }
 }
 
-static void by_card(tune_t *tune, char *send, char *recv)
+static void by_card(tune_t *tune, char *send, char *recv, char *host)
 {
-    double small, large;
+    double small, large, gather;
 
     tune_progress(tune, "messages from GPU to GPU by the card");
     small = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, recv, 2, 1024);
@@ -293,11 +296,21 @@ static void by_card(tune_t *tune, char *send, char *recv)
     if (large > small) {
         TUNE_FIGURE(tune, card_gpu_rate, 16.0 * (512 << 10) / (large - small));
     }
+    large = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, host, PIECES, 16);
+    gather = (large - small) / PIECES - tune->figures.card_entry;
+    if (0 < gather) {
+        TUNE_FIGURE(tune, card_gpu_gather, gather);
+    }
+    large = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, recv, PIECES, 16);
+    if (large > small) {
+        TUNE_FIGURE(tune, card_gpu_scatter,
+                    (large - small) / PIECES - tune->figures.card_gpu_gather);
+    }
 }
 
 void tune_gpu(tune_t *tune)
 {
-    char *send, *recv;
+    char *send, *recv, *host;
     ends_t ends;
     int open;
 
@@ -322,7 +335,9 @@ void tune_gpu(tune_t *tune)
     recv = bench_gpu_alloc(SPAN);
     by_ipc(tune, send, recv);
     if (tune_time_left(tune)) {
-        by_card(tune, send, recv);
+        host = bench_alloc(SPAN);
+        by_card(tune, send, recv, host);
+        free(host);
     }
     bench_gpu_free(recv);
     bench_gpu_free(send);

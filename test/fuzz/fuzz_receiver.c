@@ -210,7 +210,8 @@ static void offer_ipc(fuzz_bytes_t *input, mca_pml_umrddt_rts_t *rts, envelope_t
     noted->owned = (uint32_t) (how >> 2) % WORLD_OWNED;
     FUZZ_CHECK(OMPI_SUCCESS == mca_pml_umrddt_layout(world_types[noted->type], 1, &layout));
     rts->schemes = MCA_PML_UMRDDT_BY_IPC | (0 != (how & 16) ? MCA_PML_UMRDDT_BELL : 0)
-                   | (0 != (how & 32) ? MCA_PML_UMRDDT_BY_PACK | MCA_PML_UMRDDT_ON_GPU : 0);
+                   | (0 != (how & 32) ? MCA_PML_UMRDDT_BY_PACK | MCA_PML_UMRDDT_ON_GPU : 0)
+                   | (0 != (how & 128) ? MCA_PML_UMRDDT_BY_CARD : 0);
     rts->length = layout->size;
     rts->chunk = 0;
     rts->pieces = (uint32_t) layout->iov_count;

@@ -19,6 +19,7 @@
 #include "pml_umrddt_direct.h"
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_pack.h"
+#include "pml_umrddt_pairs.h"
 #include "pml_umrddt_sets.h"
 
 world_t world;
@@ -217,6 +218,20 @@ static void begin_gpu(fuzz_bytes_t *input, uint8_t first)
     world.peer->has_gpu = world.peer->same_host = world.gpu && 0 == (flags & 128);
 }
 
+/* Whether the model decides: by its defaults, of messages that are thought to repeat or not. */
+static void begin_figures(uint8_t first)
+{
+    static char defaults[] = "defaults";
+
+    mca_pml_umrddt_pairs_close();
+    memset(world.peer->shunned, 0, sizeof(world.peer->shunned));
+    mca_pml_umrddt.params.reuse = 0 != (first & 4) ? 1000 : 1;
+    mca_pml_umrddt.params.model = defaults;
+    if (248 <= first) {
+        mca_pml_umrddt_pairs_open(false);
+    }
+}
+
 /* Before an input: the parameters it begins with. Everything is as after init. */
 static void begin(fuzz_bytes_t *input)
 {
@@ -253,6 +268,7 @@ static void begin(fuzz_bytes_t *input)
     world.gpu = 240 <= first;
     begin_gpu(input, first);
     memset(mca_pml_umrddt.seen, 0, 512 * 4 * 8);
+    begin_figures(first);
 }
 
 void world_progress(bool notice)

@@ -136,6 +136,18 @@ static void by_card(void)
     what.write_pieces = 100;
     figures.card_entry = 1;
     CHECK(MCA_PML_UMRDDT_WAY_DIRECT == best(&figures, &what, both));
+    /* and those of a GPU, out of which they are gathered and into which they are scattered */
+    what = message(1000, 100, 10);
+    what.known = ALL;
+    figures.card_gpu_gather = 2;
+    figures.card_gpu_scatter = 3;
+    CHECK(near(3 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+    what.from.gpu = true;
+    CHECK(near(3 + 210, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+    what.to.gpu = true; /* and is flushed */
+    CHECK(near(4 + 230, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+    what.from.gpu = false;
+    CHECK(near(4 + 130, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
 }
 
 static void by_gpu(void)
@@ -148,6 +160,16 @@ static void by_gpu(void)
     what.from.gpu = what.to.gpu = true;
     what.known = ALL;
     CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    /* blocks of 1000 bytes: by a kernel as those of 512, by the driver's copy as those of 4096 */
+    figures.ipc_copy[2] = 100;
+    figures.ipc_copy[3] = 2000;
+    CHECK(near(1 + 1 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    what.from.boxed = true;
+    CHECK(near(1 + 1 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    what.to.boxed = true;
+    CHECK(near(1 + 1 + 5, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    what.from.boxed = what.to.boxed = false;
+    figures.ipc_copy[2] = figures.ipc_copy[3] = 1000;
     what.known = 0; /* nothing is to be made for it */
     CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
     /* launch and bytes, wire (which asks first), launch and bytes */

@@ -297,6 +297,62 @@ static void declined(void)
     CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
 }
 
+/* A card, where there is one, and the user does not rule it out: where it is quicker to memory of a
+ * GPU or, unless the user says that it does not go there, of the CPU, where it is in any case. */
+static void by_card(bool wanted)
+{
+    const mca_btl_umr_card_ops_t *before = mca_pml_umrddt.card;
+    bool had_card = peer.has_card;
+    int i;
+
+    mca_pml_umrddt.card = NULL;
+    peer.has_card = true;
+    CHECK(!mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+    mca_pml_umrddt.card = &card;
+    peer.has_card = false;
+    CHECK(!mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+    peer.has_card = true;
+    comm.schemes = MCA_PML_UMRDDT_BY_ALL & ~MCA_PML_UMRDDT_BY_CARD;
+    CHECK(!mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+    comm.schemes = MCA_PML_UMRDDT_BY_ALL;
+    for (i = 0; i < 2; ++i) {
+        CHECK(mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+    }
+    comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
+    for (i = 0; i < 2; ++i) {
+        CHECK(wanted == mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+    }
+    comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU;
+    CHECK(mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+    comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
+    mca_pml_umrddt.card = before;
+    peer.has_card = had_card;
+}
+
+/* The receiver chooses between CUDA IPC and the card, and what the one had in the envelope is not
+ * taken for the other's further endpoints. */
+static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
+{
+    const mca_btl_umr_card_ops_t *before = mca_pml_umrddt.card;
+    const bool had_card = peer.has_card;
+
+    mca_pml_umrddt.card = &card;
+    peer.has_card = true;
+    recv->layout = NULL;
+    recv->rts.schemes = MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_UMR;
+    recv->rts.buffer_id = recv->rts.buffer = recv->rts.layout = 7;
+    recv->rts.lb = -7;
+    mca_pml_umrddt_pairs_judge(recv);
+    CHECK(NULL != recv->pair);
+    CHECK((wanted ? MCA_PML_UMRDDT_WAY_UMR : MCA_PML_UMRDDT_WAY_IPC) == recv->way);
+    CHECK(wanted == mca_pml_umrddt_ipc_rts_is_plain(&recv->rts));
+    CHECK(!wanted == mca_pml_umrddt_ipc_chosen(&recv->rts, &peer));
+    mca_pml_umrddt_pairs_over(recv, MPI_SUCCESS);
+    OBJ_RELEASE(recv->layout);
+    mca_pml_umrddt.card = before;
+    peer.has_card = had_card;
+}
+
 /* Between GPUs of a host what each copy takes decides, at the sender and at the receiver. */
 static void between_gpus(void)
 {
@@ -327,6 +383,7 @@ static void between_gpus(void)
         comm.schemes = MCA_PML_UMRDDT_BY_IPC;
         CHECK(!mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
         comm.schemes = MCA_PML_UMRDDT_BY_ALL;
+        by_card(1 == slow);
         memset(&recv, 0, sizeof(recv));
         recv.buf = buffers;
         recv.comm = &comm;
@@ -343,6 +400,7 @@ static void between_gpus(void)
         CHECK((0 == slow) == (0 != (MCA_PML_UMRDDT_BY_IPC & recv.rts.schemes)));
         mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
         OBJ_RELEASE(recv.layout);
+        beside_ipc(&recv, 1 == slow);
     }
 }
 

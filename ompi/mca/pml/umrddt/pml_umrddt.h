@@ -646,11 +646,16 @@ bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *peer,
                                const mca_pml_umrddt_where_t *where);
 
 /**
- * True if they are to be: not where CUDA IPC has not been seen to fail with this peer.
+ * True if they are to be: where CUDA IPC cannot do it, or is predicted to take longer for this
+ * layout.
  */
-bool mca_pml_umrddt_card_wanted(const mca_pml_umrddt_comm_t *comm,
-                                const mca_pml_umrddt_peer_t *peer,
-                                const mca_pml_umrddt_where_t *where);
+bool mca_pml_umrddt_card_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                const mca_pml_umrddt_where_t *where,
+                                opal_iov_cache_layout_t *layout);
+
+/** True if CUDA IPC can do it, and has not been seen to fail with this peer. */
+bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_where_t *where);
 
 /** A message could not go by CUDA IPC, or (@p well) could. */
 void mca_pml_umrddt_ipc_result(mca_pml_umrddt_peer_t *peer, bool well);

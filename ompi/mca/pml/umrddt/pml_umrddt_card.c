@@ -29,6 +29,7 @@
 
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_pack.h"
+#include "pml_umrddt_pairs.h"
 
 static mca_base_framework_t framework;
 static bool framework_open = false;
@@ -223,14 +224,21 @@ bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *peer,
            && mca_pml_umrddt.card->gpu_reachable(NULL, &where->memory);
 }
 
-bool mca_pml_umrddt_card_wanted(const mca_pml_umrddt_comm_t *comm,
-                                const mca_pml_umrddt_peer_t *peer,
-                                const mca_pml_umrddt_where_t *where)
+bool mca_pml_umrddt_card_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                const mca_pml_umrddt_where_t *where,
+                                opal_iov_cache_layout_t *layout)
 {
-    return (0 == (MCA_PML_UMRDDT_BY_IPC & comm->schemes) || !mca_pml_umrddt_ipc_reaches(peer)
-            || !mca_pml_umrddt_ipc_takes(where)
-            || IPC_MISSES <= __atomic_load_n(&peer->ipc_missed, __ATOMIC_RELAXED))
+    return (!mca_pml_umrddt_ipc_wanted(comm, peer, where)
+            || mca_pml_umrddt_pairs_by_card(comm, peer, layout))
            && mca_pml_umrddt_card_takes(peer, where);
+}
+
+bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_where_t *where)
+{
+    return 0 != (MCA_PML_UMRDDT_BY_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
+           && mca_pml_umrddt_ipc_takes(where)
+           && IPC_MISSES > __atomic_load_n(&peer->ipc_missed, __ATOMIC_RELAXED);
 }
 
 void mca_pml_umrddt_ipc_result(mca_pml_umrddt_peer_t *peer, bool well)

@@ -195,13 +195,14 @@ static double card_bytes(const mca_pml_umrddt_figures_t *figures,
 static double umr_time(const mca_pml_umrddt_figures_t *figures,
                        const mca_pml_umrddt_model_case_t *message)
 {
-    double pieces = (double) message->from.pieces + (double) message->to.pieces;
-    double keys = 2 * figures->key_map + pieces * figures->key_entry;
+    double from = (double) message->from.pieces, to = (double) message->to.pieces;
+    double keys = 2 * figures->key_map + (from + to) * figures->key_entry;
 
     return card_base(figures, message)
            + share(message, MCA_PML_UMRDDT_WAY_UMR, registered(figures, message) + keys)
            + larger(card_bytes(figures, message, (double) message->bytes),
-                    pieces * figures->card_entry);
+                    from * (message->from.gpu ? figures->card_gpu_gather : figures->card_entry)
+                        + to * (message->to.gpu ? figures->card_gpu_scatter : figures->card_entry));
 }
 
 static double direct_time(const mca_pml_umrddt_figures_t *figures,
@@ -226,6 +227,24 @@ static double turn(const mca_pml_umrddt_figures_t *figures,
     return kernel && message->near ? figures->gpu_turn : 0;
 }
 
+/**
+ * bytes/us of a copy out of a peer's GPU memory into this one's. umrddt_tune measures the curve
+ * with rows, which the driver copies from blocks of 4096 on and kernels below: between the two
+ * points no block is a bit of both.
+ */
+static double ipc_rate(const mca_pml_umrddt_figures_t *figures,
+                       const mca_pml_umrddt_model_case_t *message, double block)
+{
+    const double kernels = 512, rows = 4096; /* points of the curve */
+
+    if (message->from.boxed && message->to.boxed) {
+        block = larger(rows, block);
+    } else if (kernels < block && rows > block) {
+        block = kernels;
+    }
+    return mca_pml_umrddt_curve_at(figures->ipc_copy, block);
+}
+
 static double ipc_time(const mca_pml_umrddt_figures_t *figures,
                        const mca_pml_umrddt_model_case_t *message)
 {
@@ -233,7 +252,7 @@ static double ipc_time(const mca_pml_umrddt_figures_t *figures,
     double bytes = (double) message->bytes, latency = figures->ipc_latency, copies;
 
     if (message->to.gpu) {
-        copies = bytes / mca_pml_umrddt_curve_at(figures->ipc_copy, to < block ? to : block);
+        copies = bytes / ipc_rate(figures, message, to < block ? to : block);
     } else {
         /* into pinned memory, and from there by the CPU */
         latency = message->from.boxed ? figures->gpu_out_latency : figures->gpu_launch;

@@ -44,7 +44,9 @@
     X(card_rate, 24000, "bytes/us of large writes, memory of the CPU")                    \
     X(card_gpu_rate, 20000, "the same where a side is in memory of a GPU")                \
     X(card_write, 0.2, "each further write of a message without mkeys")                   \
-    X(card_entry, 0.01, "each piece that a mkey gathers or scatters")                     \
+    X(card_entry, 0.01, "each piece that a mkey gathers or scatters, memory of the CPU")  \
+    X(card_gpu_gather, 0.01, "each piece that a mkey gathers from memory of a GPU")       \
+    X(card_gpu_scatter, 0.01, "each piece that a mkey scatters into memory of a GPU")     \
     X(key_map, 3.0, "mapping a mkey and seeing it complete")                              \
     X(key_entry, 0.004, "each entry of it")                                               \
     X(register_base, 50, "registering memory with the card")                              \

@@ -22,8 +22,8 @@
 #include "pml_umrddt_send_rndv.h"
 
 /**
- * Have the envelope name the card, if it may be the wire of one of these schemes. Not beside CUDA
- * IPC: where that is possible no queue pair is made in vain.
+ * Have the envelope name the card, if it may be the wire of one of these schemes. Beside CUDA IPC
+ * only where it is named anyway: where that is possible no queue pair is made in vain.
  *
  * @return true if the GPU's memory, too, may be given to it
  */
@@ -31,7 +31,7 @@ static bool offer_card(mca_pml_umrddt_send_t *send, uint16_t schemes)
 {
     opal_umrddt_gpu_memory_t memory = send->where.memory;
 
-    if (0 != (MCA_PML_UMRDDT_BY_IPC & send->rts.schemes)
+    if ((0 != (MCA_PML_UMRDDT_BY_IPC & send->rts.schemes) && NULL == send->endpoint)
         || (0 == (MCA_PML_UMRDDT_BY_PACK_GDR & schemes)
             && (0 == schemes || !mca_pml_umrddt.params.pack_card))
         || (NULL == send->endpoint && !mca_pml_umrddt_send_endpoint(send))) {

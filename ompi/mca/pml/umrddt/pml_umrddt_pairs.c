@@ -228,15 +228,13 @@ static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
            || MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU == pattern;
 }
 
-/**
- * How a GPU of this host would copy a layout. Asked only where it matters: where GPUs are shared.
- */
+/** How a GPU of this host would copy a layout; only where there is one. */
 static void describe_boxes(opal_iov_cache_layout_t *layout, uint64_t chunk,
                            mca_pml_umrddt_model_side_t *side)
 {
     uint64_t second = 2 * chunk < layout->size ? 2 * chunk : layout->size;
 
-    if (1 < mca_pml_umrddt.pairs->figures.gpu_turn) {
+    if (NULL != mca_pml_umrddt.gpu) {
         side->boxed = opal_umrddt_gpu_boxed(layout, 0, layout->size);
         /* one that begins within a piece says more than the first */
         side->chunk_boxed =
@@ -585,9 +583,11 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     recv->pair = pair;
     recv->serial = pair->serial;
     recv->way = (int) pair->way;
-    if (mca_pml_umrddt.declines && 0 != (PACK_WAYS & WAY_BIT(pair->way))) {
-        /* CUDA IPC would come first */
+    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_WAY_IPC != pair->way
+        && 0 != (MCA_PML_UMRDDT_BY_IPC & recv->rts.schemes)) {
+        /* it would come first; and the card must not take its fields for rails */
         recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_IPC;
+        memset(recv->rts.rails, 0, sizeof(recv->rts.rails));
     }
     if (mca_pml_umrddt.params.explain || mca_pml_umrddt.params.adapt) {
         recv->began = now();
@@ -700,7 +700,8 @@ uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
     if (mca_pml_umrddt_on_gpu(where)) {
         if (mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(where)) {
             schemes |= MCA_PML_UMRDDT_BY_IPC;
-        } else if (mca_pml_umrddt_card_takes(peer, where)) {
+        }
+        if (mca_pml_umrddt_card_takes(peer, where)) {
             schemes |= MCA_PML_UMRDDT_BY_CARD;
         }
         if (mca_pml_umrddt_pack_takes(comm, where, size)) {
@@ -841,27 +842,64 @@ bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_um
     return declines;
 }
 
+/** True if one of the ways @p others is predicted to be quicker than CUDA IPC for what a GPU sends.
+ * @p other: to a GPU's memory */
+static bool beats_ipc(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
+                      bool other, unsigned others)
+{
+    mca_pml_umrddt_model_case_t message;
+    double times[MCA_PML_UMRDDT_WAYS];
+
+    describe_send(peer, layout, true, other, &message);
+    return MCA_PML_UMRDDT_WAY_IPC
+           != mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
+                                        others | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
+}
+
+/* Kinds of verdicts of senders that have CUDA IPC, of which a memo has both. */
+#define KIND_TO_GPU   1u
+#define KIND_HAS_CARD 2u
+#define KIND_BY_CARD  4u
+#define KIND_ASSERTED 8u
+
+bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                  opal_iov_cache_layout_t *layout)
+{
+    const unsigned cards = ways_of(MCA_PML_UMRDDT_BY_CARD & mca_pml_umrddt.schemes & comm->schemes);
+    unsigned kind = KIND_BY_CARD;
+    bool other, asserted, by_card;
+
+    if (!mca_pml_umrddt.declines || NULL == mca_pml_umrddt.card || !peer->has_card || 0 == cards
+        || 0 == layout->size) {
+        return false;
+    }
+    other = to_gpu(comm, true);
+    asserted = MCA_PML_UMRDDT_PATTERN_NONE != mca_pml_umrddt_pattern(comm);
+    kind |= (other ? KIND_TO_GPU : 0) | (asserted ? KIND_ASSERTED : 0);
+    if (!recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &by_card)) {
+        /* the receiver knows better, and chooses */
+        by_card = beats_ipc(peer, layout, other, cards)
+                  || (!asserted && beats_ipc(peer, layout, !other, cards));
+        remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, by_card);
+    }
+    return by_card;
+}
+
 bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                    opal_iov_cache_layout_t *layout)
 {
     const unsigned packs = ways_of(MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & comm->schemes);
-    double times[MCA_PML_UMRDDT_WAYS];
-    mca_pml_umrddt_model_case_t message;
-    bool other, may;
     unsigned kind;
+    bool other, may;
 
     if (!mca_pml_umrddt.declines || 0 == packs || 0 == layout->size) {
         return false;
     }
     other = to_gpu(comm, true);
-    kind = (other ? 1u : 0) | (peer->has_card ? 2u : 0);
-    if (recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &may)) {
-        return may;
+    kind = (other ? KIND_TO_GPU : 0) | (peer->has_card ? KIND_HAS_CARD : 0);
+    if (!recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &may)) {
+        may = beats_ipc(peer, layout, other, packs);
+        remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, may);
     }
-    describe_send(peer, layout, true, other, &message);
-    may = MCA_PML_UMRDDT_WAY_IPC
-          != mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
-                                       packs | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
-    remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, may);
     return may;
 }

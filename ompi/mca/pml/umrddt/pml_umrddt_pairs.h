@@ -17,7 +17,7 @@
  * peer, and again when they have been used twice, four, eight times as often. In between the
  * verdict is looked up. A sender asks the model, too, whether a message is to be taken at all.
  *
- * All of it is of progress only, but for mca_pml_umrddt_pairs_declines.
+ * All of it is of progress only, but for what senders ask.
  */
 
 #ifndef MCA_PML_UMRDDT_PAIRS_H
@@ -111,6 +111,14 @@ void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv);
 bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                    const mca_pml_umrddt_where_t *where, bool lands, size_t count,
                                    ompi_datatype_t *datatype);
+
+/**
+ * True if the card is predicted to be quicker than CUDA IPC for what a GPU sends to a process of
+ * this host, so that it is offered beside it: to memory of a GPU or the CPU, unless the user says
+ * which. Worked out once for a layout; from any thread.
+ */
+bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                  opal_iov_cache_layout_t *layout);
 
 /**
  * True if a packed way is predicted to be quicker than CUDA IPC for what a GPU sends to a process

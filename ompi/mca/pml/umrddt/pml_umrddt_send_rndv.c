@@ -37,6 +37,7 @@
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_landing.h"
 #include "pml_umrddt_pack.h"
+#include "pml_umrddt_pairs.h"
 #include "pml_umrddt_send_rndv.h"
 #include "pml_umrddt_sets.h"
 #include "pml_umrddt_stripe.h"
@@ -575,6 +576,19 @@ static bool is_stale(const mca_pml_umrddt_send_t *send)
            && send->rts.seq > reply->seq;
 }
 
+/** What a reply says of CUDA IPC, which was offered: keys, or chunks that are predicted to be
+ * quicker, are the receiver's choice, and no failure. */
+static void ipc_result(mca_pml_umrddt_send_t *send)
+{
+    const uint32_t verdict = send->reply->verdict;
+
+    if (MCA_PML_UMRDDT_DONE == verdict || MCA_PML_UMRDDT_HOST == verdict
+        || (MCA_PML_UMRDDT_PACK == verdict
+            && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout))) {
+        mca_pml_umrddt_ipc_result(send->peer, MCA_PML_UMRDDT_DONE == verdict);
+    }
+}
+
 /** Any other reply was received, of @p length bytes; not @p valid: the host could not. */
 static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
 {
@@ -604,9 +618,8 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
         mca_pml_umrddt_pack_replied(send, valid);
         return;
     }
-    if (valid && 0 != (MCA_PML_UMRDDT_BY_IPC & send->rts.schemes)
-        && MCA_PML_UMRDDT_ASK != reply->verdict) {
-        mca_pml_umrddt_ipc_result(send->peer, MCA_PML_UMRDDT_DONE == reply->verdict);
+    if (valid && 0 != (MCA_PML_UMRDDT_BY_IPC & send->rts.schemes)) {
+        ipc_result(send);
     }
     if (valid && MCA_PML_UMRDDT_HOST == reply->verdict) {
         receiver_refused(send, &reply->address);

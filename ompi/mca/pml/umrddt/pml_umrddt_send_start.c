@@ -63,7 +63,7 @@ static uint16_t card_schemes(mca_pml_umrddt_send_t *send)
     send->endpoint = NULL;
     if (0 == schemes || NULL == mca_pml_umrddt.card || !send->peer->has_card
         || (mca_pml_umrddt_on_device(&send->where)
-            && !mca_pml_umrddt_card_wanted(send->comm, send->peer, &send->where))
+            && !mca_pml_umrddt_card_wanted(send->comm, send->peer, &send->where, send->layout))
         || OPAL_UMRDDT_GPU_MANAGED == send->where.memory.kind
         || !mca_pml_umrddt_send_endpoint(send)) {
         return 0;
@@ -80,7 +80,8 @@ static int prepare(mca_pml_umrddt_send_t *send)
 
     send->written = 0;
     rts->schemes = by_card;
-    if (0 == by_card || !mca_pml_umrddt_on_device(&send->where)) {
+    if (0 == by_card || !mca_pml_umrddt_on_device(&send->where)
+        || mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where)) {
         mca_pml_umrddt_ipc_offer(send);
     } else {
         mca_pml_umrddt_ipc_offer_none(send);
