@@ -51,6 +51,7 @@ static mca_pml_umrddt_peer_t peer;
 static mca_pml_umrddt_comm_t comm;
 static const mca_pml_umrddt_where_t gpu = {
     .memory = {.kind = OPAL_UMRDDT_GPU_DEVICE, .legacy_ipc = true, .buffer_id = 1}};
+static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
 
 /* ---------------------------------------------------------------------------------------------
  * What the choice asks
@@ -95,6 +96,7 @@ typedef void (*counted_fn_t)(uint64_t count);
 __attribute__((noinline)) void choices_counted(uint64_t count);
 __attribute__((noinline)) void lookups_counted(uint64_t count);
 __attribute__((noinline)) void questions_counted(uint64_t count);
+__attribute__((noinline)) void refusals_counted(uint64_t count);
 
 void choices_counted(uint64_t count)
 {
@@ -125,6 +127,16 @@ void questions_counted(uint64_t count)
     for (uint64_t i = 0; i < count; ++i) {
         if (mca_pml_umrddt_pairs_declines(&comm, &peer, &gpu, false, 1, types[i % PAIRS])) {
             bench_fatal("the host PML is not what takes least");
+        }
+    }
+}
+
+/* What is left to the host PML. */
+void refusals_counted(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; ++i) {
+        if (!mca_pml_umrddt_pairs_declines(&comm, &peer, &host, false, 1, types[i % PAIRS])) {
+            bench_fatal("there is nothing but the host PML");
         }
     }
 }
@@ -198,7 +210,7 @@ static void prepare(void)
 int main(int argc, char **argv)
 {
     uint64_t count = 1 < argc ? strtoull(argv[1], NULL, 10) : 1000000;
-    double choice, lookup, question;
+    double choice, lookup, question, refusal;
 
     if (2 < argc || 0 == count) {
         fprintf(stderr, "usage: bench_choice [CHOICES]\n");
@@ -212,10 +224,11 @@ int main(int argc, char **argv)
     choice = measure(choices_counted, count);
     lookup = measure(lookups_counted, count);
     question = measure(questions_counted, count);
+    refusal = measure(refusals_counted, count);
     printf(
         "ns: choice %.1f, lookup of the layout %.1f, ratio %.2f; sender's question, with a lookup, "
-        "%.1f\n",
-        choice, lookup, choice / lookup, question);
+        "%.1f, of what is left to the host PML %.1f\n",
+        choice, lookup, choice / lookup, question, refusal);
 #if !defined(__OPTIMIZE__)
     printf("compiled without optimisation\n");
 #endif

@@ -35,6 +35,7 @@ static mca_pml_umrddt_comm_t comm;
 static mca_btl_umr_card_ops_t card;
 static opal_iov_cache_layout_t *layout;
 static double clock_us = 1000;
+static unsigned lookups; /* of layouts */
 
 /* ---------------------------------------------------------------------------------------------
  * What the verdicts ask
@@ -66,6 +67,7 @@ int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count, opal_iov_cach
 {
     (void) datatype;
     (void) count;
+    ++lookups;
     OBJ_RETAIN(layout);
     *found = layout;
     return OMPI_SUCCESS;
@@ -111,6 +113,7 @@ static void lay(size_t pieces)
     }
     if (NULL != layout) {
         OBJ_RELEASE(layout);
+        ++mca_pml_umrddt.types_died;
     }
     CHECK(OPAL_SUCCESS == opal_iov_cache_form_of_pieces(iovs, pieces, &form));
     CHECK(OPAL_SUCCESS == opal_iov_cache_layout_of_form(form, &layout));
@@ -273,6 +276,35 @@ static void bounds(void)
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
 }
 
+/* What is left to the host PML is known by its datatype: no layout is looked up, for this peer,
+ * this count, this communicator's pattern, and as long as no datatype died. */
+static void remembered(const mca_pml_umrddt_where_t *where)
+{
+    const mca_pml_umrddt_where_t gpu = {
+        .memory = {.kind = OPAL_UMRDDT_GPU_DEVICE, .legacy_ipc = true, .buffer_id = 7}};
+    const unsigned before = lookups;
+
+    for (int i = 0; i < 100; ++i) {
+        CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, where, false, 1, NULL));
+    }
+    CHECK(before == lookups);
+    (void) mca_pml_umrddt_pairs_declines(&comm, &peer, where, false, 2, NULL);
+    CHECK(before + 1 == lookups);
+    (void) mca_pml_umrddt_pairs_declines(&comm, &other, where, false, 1, NULL);
+    CHECK(before + 2 == lookups);
+    (void) mca_pml_umrddt_pairs_declines(&comm, &peer, where, true, 1, NULL);
+    CHECK(before + 3 == lookups);
+    comm.pattern = MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU;
+    (void) mca_pml_umrddt_pairs_declines(&comm, &peer, where, false, 1, NULL);
+    CHECK(before + 4 == lookups);
+    comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
+    (void) mca_pml_umrddt_pairs_declines(&comm, &peer, &gpu, false, 1, NULL);
+    CHECK(before + 5 == lookups);
+    ++mca_pml_umrddt.types_died;
+    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, where, false, 1, NULL));
+    CHECK(before + 6 == lookups);
+}
+
 /* A sender: worked out once, for each kind of peer. */
 static void declined(void)
 {
@@ -282,8 +314,8 @@ static void declined(void)
     figures("near_rate 1000000\nfar_rate 1\n");
     CHECK(mca_pml_umrddt.declines);
     CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
-    proc.proc_flags = 0;
-    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
+    proc.proc_flags = 0; /* another peer */
+    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &other, &where, false, 1, NULL));
     proc.proc_flags = OPAL_PROC_ON_NODE;
     CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
     /* where the user has named a scheme there is no choice */
@@ -293,6 +325,7 @@ static void declined(void)
     /* as it was found before, for the same layout; another one is asked about anew */
     figures("near_rate 0.0001\n");
     CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
+    remembered(&where);
     lay(5);
     CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
 }

@@ -514,6 +514,10 @@ OBJ_CLASS_DECLARATION(mca_pml_umrddt_claim_t);
  * until they are used. */
 #define MCA_PML_UMRDDT_COMMS (1u << 18)
 
+/** Messages from the CPU's memory that senders remember to leave to the host PML. A power of two.
+ */
+#define MCA_PML_UMRDDT_REFUSALS 256
+
 typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_params_t params;
     mca_pml_umrddt_counters_t counters;
@@ -560,18 +564,20 @@ typedef struct mca_pml_umrddt_t {
     int freed;   /**< of the sends, those whose requests the user has freed; atomic */
     int refused; /**< control messages that the host has not taken yet; atomic */
     uint32_t ticks;
-    mca_pml_umrddt_fins_t fins;                /**< immediate data -> receive */
-    void *scratch;                             /**< where a CTS is put together */
-    size_t scratch_size;                       /**< mca_pml_umrddt_reply_room */
-    struct mca_pml_umrddt_seen_t *seen;        /**< layouts and buffers that were received into */
-    struct mca_pml_umrddt_pairs_t *pairs;      /**< the model's verdicts; NULL: the rules decide */
-    opal_list_t receives;                      /**< matched, not finished */
-    uint32_t waits;                            /**< how many wait in the lists that follow */
-    opal_list_t waiting[MCA_BTL_UMR_ROLE_MAX]; /**< for keys of a role */
-    opal_list_t credit;                        /**< peers, for FINs' receives */
-    opal_list_t polled;                        /**< for a request of the host */
-    opal_list_t listeners;                     /**< communicators to look for failure notices on */
-    uint32_t listener_count;                   /**< how many; read without the lock */
+    mca_pml_umrddt_fins_t fins;                 /**< immediate data -> receive */
+    void *scratch;                              /**< where a CTS is put together */
+    size_t scratch_size;                        /**< mca_pml_umrddt_reply_room */
+    struct mca_pml_umrddt_seen_t *seen;         /**< layouts and buffers that were received into */
+    uint64_t types_died;                        /**< datatypes that had a layout; atomic */
+    uint64_t refusals[MCA_PML_UMRDDT_REFUSALS]; /**< what pairs_declines remembers; atomic */
+    struct mca_pml_umrddt_pairs_t *pairs;       /**< the model's verdicts; NULL: the rules decide */
+    opal_list_t receives;                       /**< matched, not finished */
+    uint32_t waits;                             /**< how many wait in the lists that follow */
+    opal_list_t waiting[MCA_BTL_UMR_ROLE_MAX];  /**< for keys of a role */
+    opal_list_t credit;                         /**< peers, for FINs' receives */
+    opal_list_t polled;                         /**< for a request of the host */
+    opal_list_t listeners;                      /**< communicators to look for failure notices on */
+    uint32_t listener_count;                    /**< how many; read without the lock */
 } mca_pml_umrddt_t;
 
 extern mca_pml_umrddt_t mca_pml_umrddt;

@@ -35,6 +35,7 @@ static int type_died(ompi_datatype_t *datatype, int keyval, void *value, void *e
     (void) keyval;
     (void) value;
     (void) extra;
+    (void) __atomic_fetch_add(&mca_pml_umrddt.types_died, 1, __ATOMIC_RELAXED);
     if (NULL != mca_pml_umrddt.layouts) {
         opal_iov_cache_forget(mca_pml_umrddt.layouts, &datatype->super);
     }

@@ -174,6 +174,7 @@ void mca_pml_umrddt_pairs_open(bool told)
     struct mca_pml_umrddt_pairs_t *pairs = calloc(1, sizeof(*pairs));
 
     mca_pml_umrddt.pairs = NULL;
+    memset(mca_pml_umrddt.refusals, 0, sizeof(mca_pml_umrddt.refusals));
     if (NULL == pairs) {
         return; /* the rules need no memory */
     }
@@ -819,9 +820,9 @@ static bool declines_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layou
     return declines;
 }
 
-bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                   const mca_pml_umrddt_where_t *where, bool lands, size_t count,
-                                   ompi_datatype_t *datatype)
+bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                              const mca_pml_umrddt_where_t *where, bool lands, size_t count,
+                              ompi_datatype_t *datatype)
 {
     bool gpu = mca_pml_umrddt_on_gpu(where), other = lands || to_gpu(comm, gpu), declines;
     opal_iov_cache_layout_t *layout;

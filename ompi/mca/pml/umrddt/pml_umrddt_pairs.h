@@ -102,15 +102,66 @@ void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error);
 /** It could not go the way that it went, and the host PML carries it; recv->pair is NULL. */
 void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv);
 
+/** As mca_pml_umrddt_pairs_declines, of one that is not known to be. */
+bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                              const mca_pml_umrddt_where_t *where, bool lands, size_t count,
+                              ompi_datatype_t *datatype);
+
+/**
+ * What a verdict on a message from the CPU's memory depends on, in one number, not 0. A datatype
+ * may be where another one was: not since any died. Two that are thought to be one (once in 2^64)
+ * cost a message its better way, and nothing else.
+ */
+static inline uint64_t mca_pml_umrddt_pairs_sign(mca_pml_umrddt_comm_t *comm,
+                                                 const mca_pml_umrddt_peer_t *peer, bool lands,
+                                                 size_t count, const ompi_datatype_t *datatype)
+{
+    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t sign = (uintptr_t) datatype;
+
+    sign = sign * odd ^ count;
+    sign = sign * odd ^ (uintptr_t) comm;
+    sign = sign * odd ^ (uintptr_t) peer;
+    sign = sign * odd ^ __atomic_load_n(&mca_pml_umrddt.types_died, __ATOMIC_RELAXED);
+    sign = sign * odd ^ ((uint64_t) mca_pml_umrddt_pattern(comm) << 1 | (lands ? 1 : 0));
+    return sign * odd | 1;
+}
+
+/** Where it is remembered. */
+static inline uint64_t *mca_pml_umrddt_pairs_refusal(uint64_t sign)
+{
+    _Static_assert(1 << (64 - 56) == MCA_PML_UMRDDT_REFUSALS, "the highest bits of the number");
+    return &mca_pml_umrddt.refusals[sign >> 56];
+}
+
 /**
  * True if a message that could be taken is left to the host PML, because that is predicted to be
- * quicker. Worked out once for a layout and a kind of peer; from any thread.
+ * quicker. Worked out once for a layout and a kind of peer, and, where it comes from memory of the
+ * CPU, remembered for the datatype, so that not even its layout is looked up; from any thread.
  *
  * @param[in] lands  it is taken, if at all, in case that it is received in memory of a GPU
  */
-bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                   const mca_pml_umrddt_where_t *where, bool lands, size_t count,
-                                   ompi_datatype_t *datatype);
+static inline bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm,
+                                                 const mca_pml_umrddt_peer_t *peer,
+                                                 const mca_pml_umrddt_where_t *where, bool lands,
+                                                 size_t count, ompi_datatype_t *datatype)
+{
+    uint64_t sign;
+
+    if (mca_pml_umrddt_on_gpu(where) || where->mixed) {
+        return mca_pml_umrddt_pairs_ask(comm, peer, where, lands, count, datatype);
+    }
+    sign = mca_pml_umrddt_pairs_sign(comm, peer, lands, count, datatype);
+    if (OPAL_LIKELY(sign
+                    == __atomic_load_n(mca_pml_umrddt_pairs_refusal(sign), __ATOMIC_RELAXED))) {
+        return MCA_PML_UMRDDT_SCHEME_AUTO == comm->scheme;
+    }
+    if (!mca_pml_umrddt_pairs_ask(comm, peer, where, lands, count, datatype)) {
+        return false;
+    }
+    __atomic_store_n(mca_pml_umrddt_pairs_refusal(sign), sign, __ATOMIC_RELAXED);
+    return true;
+}
 
 /**
  * True if the card is predicted to be quicker than CUDA IPC for what a GPU sends to a process of
