@@ -301,12 +301,40 @@ static void portable(void **state)
     }
 }
 
+/* 126 repetitions, a byte apart, of 17 times one byte. Nobody's own form says it so. From the
+ * middle of a repetition on, the first of the next one's segments goes on where the last one ended,
+ * and the others do not, though each of them is all of a repetition's IOVs. */
+static void one_segment_each(void **state)
+{
+    static const char flat[] = "UDLF\1\3\0\1\0~\2\1\1\0\21\0\1\0\1\1\1";
+    opal_iov_cache_iov_t iovs[16];
+    opal_iov_cache_form_t *form;
+    uint64_t start, next, bytes;
+    size_t count, i;
+
+    (void) state;
+    assert_int_equal(OPAL_SUCCESS, opal_iov_cache_form_unflatten(flat, sizeof(flat) - 1, &form));
+    assert_int_equal(126 * 17, form->size);
+    for (start = 0; start < form->size; start = next) {
+        for (uint64_t at = start; at < start + 17 && at < form->size; ++at) {
+            count = opal_iov_cache_form_iovs(form, at, form->size, iovs, 16, &next);
+            for (bytes = 0, i = 0; i < count; ++i) {
+                assert_int_equal(opal_iov_cache_form_offset(form, at + bytes), iovs[i].offset);
+                bytes += iovs[i].length;
+            }
+            assert_int_equal(at + bytes, next);
+        }
+        (void) opal_iov_cache_form_iovs(form, start, form->size, iovs, 16, &next);
+    }
+    opal_iov_cache_form_free(form);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trees),   cmocka_unit_test(huge),     cmocka_unit_test(huge_chunks),
         cmocka_unit_test(refused), cmocka_unit_test(deep),     cmocka_unit_test(order),
-        cmocka_unit_test(pairs),   cmocka_unit_test(portable),
+        cmocka_unit_test(pairs),   cmocka_unit_test(portable), cmocka_unit_test(one_segment_each),
     };
     int failed;
 

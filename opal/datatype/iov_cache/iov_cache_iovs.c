@@ -126,15 +126,15 @@ static void emit_body(emit_t *emit, const opal_iov_cache_term_t *term, int64_t b
 
 /*
  * Repetitions like the last one, which has added @p added IOVs, as many as there is room for. The
- * last IOV of a repetition may grow by the first block of the next: as the one before did.
+ * last IOV of a repetition grows by @p grown of the first block of the next.
  *
  * @return how many
  */
 static uint64_t emit_copies(emit_t *emit, const opal_iov_cache_term_t *term, size_t added,
-                            uint64_t count)
+                            uint64_t grown, uint64_t count)
 {
     opal_iov_cache_iov_t *iovs = emit->iovs + emit->n;
-    uint64_t alone = iovs[-1].length, grown = (iovs - 1 - added)->length, i;
+    uint64_t alone = iovs[-1].length, i;
 
     if (count > (emit->max - emit->n) / added) {
         count = (emit->max - emit->n) / added;
@@ -143,9 +143,9 @@ static uint64_t emit_copies(emit_t *emit, const opal_iov_cache_term_t *term, siz
         iovs[i].offset = opal_iov_cache_moved((iovs + i - added)->offset, 1, term->stride);
         iovs[i].length = (iovs + i - added)->length;
     }
-    if (alone != grown && 0 < count) {
+    if (0 < grown && 0 < count) {
         for (i = 0; i < count; ++i) {
-            (iovs + i * added - 1)->length = grown;
+            (iovs + i * added - 1)->length = alone + grown;
         }
         (iovs + count * added - 1)->length = alone;
     }
@@ -166,12 +166,14 @@ static void emit_whole(emit_t *emit, const opal_iov_cache_term_t *term, int64_t 
     }
     while (done < count && !emit->full) {
         size_t before = emit->n;
+        uint64_t last = 0 < before ? emit->iovs[before - 1].length : 0;
 
         emit_body(emit, term, opal_iov_cache_moved(base, done, term->stride));
         ++done;
         /* The first repetition may have continued something; the second one is like the others. */
         if (2 == done && !emit->full && done < count) {
-            done += emit_copies(emit, term, emit->n - before, count - done);
+            done += emit_copies(emit, term, emit->n - before, emit->iovs[before - 1].length - last,
+                                count - done);
         }
     }
 }

@@ -111,6 +111,14 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
 {
     mca_pml_umrddt_wait_cancel(&send->wait); /* to listen, if the host has refused that */
     direct_release(send);
+    if (OPAL_UNLIKELY(send->told)
+        && 0 != __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED)) {
+        /* what a TELL that is still here names is the user's again, and the next message of this
+         * slot may ask */
+        mca_pml_umrddt_control_withdraw(send->comm, send->dst,
+                                        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, send->slot),
+                                        send->rts.seq);
+    }
     if (OPAL_UNLIKELY(NULL != send->stage.bytes)) {
         mca_pml_umrddt_stage_put(&send->stage);
     }
