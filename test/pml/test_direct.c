@@ -349,7 +349,7 @@ static void fields(void)
     WRONG(OMPI_ERR_BAD_PARAM, made->total = layout->size + 1);
     WRONG(OMPI_ERR_BAD_PARAM, made->total = UINT64_MAX);
     WRONG(OMPI_ERR_BAD_PARAM, made->layout = 0);
-    WRONG(OMPI_ERR_BAD_PARAM, made->reserved = 1);
+    WRONG(OMPI_ERR_BAD_PARAM, made->what = 2);
     WRONG(OMPI_ERR_BAD_PARAM, made->place = 4);
     WRONG(OMPI_ERR_BAD_PARAM, made->place = UINT32_MAX - 1);
     WRONG(OMPI_ERR_BAD_PARAM, made->region_count = 0);

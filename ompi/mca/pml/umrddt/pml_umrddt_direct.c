@@ -279,8 +279,8 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
     size_t head, tail;
     int rc;
 
-    if (sizeof(*cts) >= length || 0 != cts->reserved || 0 == cts->layout || 0 == cts->total
-        || size < cts->total || 1 > cts->region_count
+    if (sizeof(*cts) >= length || 0 != (~MCA_PML_UMRDDT_IN_GPU & cts->what) || 0 == cts->layout
+        || 0 == cts->total || size < cts->total || 1 > cts->region_count
         || MCA_PML_UMRDDT_MAX_REGIONS < cts->region_count
         || MCA_PML_UMRDDT_MAX_FLAT < cts->flat_bytes) {
         return OMPI_ERR_BAD_PARAM;

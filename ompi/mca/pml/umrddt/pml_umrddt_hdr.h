@@ -32,7 +32,7 @@
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
 /** First word of every header: "umrddt", the wire version, the kind. */
-#define MCA_PML_UMRDDT_WIRE_VERSION 10
+#define MCA_PML_UMRDDT_WIRE_VERSION 11
 #define MCA_PML_UMRDDT_MAGIC(kind) \
     (UINT64_C(0x756d726464740000) | ((uint64_t) MCA_PML_UMRDDT_WIRE_VERSION << 8) | (kind))
 
@@ -161,7 +161,7 @@ typedef struct mca_pml_umrddt_reply_t {
     uint64_t set;   /**< KEYS: the id of these keys if they are to be remembered, else 0 */
     uint32_t place; /**< KEYS: where, if set is not 0 */
     uint32_t what;  /**< ASK: MCA_PML_UMRDDT_TELL_*; DONE: MCA_PML_UMRDDT_CAN_RING or 0;
-                         PACK: one of MCA_PML_UMRDDT_BY_PACK_* */
+                         PACK: one of MCA_PML_UMRDDT_BY_PACK_*; KEYS: MCA_PML_UMRDDT_IN_GPU or 0 */
     mca_pml_umrddt_wire_key_t keys[];
 } mca_pml_umrddt_reply_t;
 _Static_assert(88 == sizeof(mca_pml_umrddt_reply_t), "no padding before the keys");
@@ -176,7 +176,7 @@ typedef struct mca_pml_umrddt_recall_t {
     uint64_t total; /**< bytes the receiver takes of the message */
     uint64_t chunk; /**< agreed chunk, bytes */
     uint32_t place; /**< where the keys are */
-    uint32_t reserved;
+    uint32_t what;  /**< MCA_PML_UMRDDT_IN_GPU or 0 */
 } mca_pml_umrddt_recall_t;
 _Static_assert(56 == sizeof(mca_pml_umrddt_recall_t), "no padding");
 
@@ -205,7 +205,7 @@ typedef struct mca_pml_umrddt_direct_t {
     uint32_t place;                /**< of the layout; MCA_PML_UMRDDT_NO_PLACE: do not keep it */
     uint32_t flat_bytes;           /**< of the flattened layout in all; 0: it is in the place */
     uint32_t region_count;         /**< how many follow, 1 at least */
-    uint32_t reserved;             /**< 0 */
+    uint32_t what;                 /**< MCA_PML_UMRDDT_IN_GPU or 0 */
     mca_pml_umrddt_region_t regions[];
 } mca_pml_umrddt_direct_t;
 _Static_assert(72 == sizeof(mca_pml_umrddt_direct_t), "no padding before the regions");
@@ -227,6 +227,9 @@ _Static_assert(40 == sizeof(mca_pml_umrddt_flat_t), "no padding before the bytes
 /** Bytes of a TELL, and of the parts before it; and of a layout that comes in them, flattened. */
 #define MCA_PML_UMRDDT_TELL_ROOM     65536u
 #define MCA_PML_UMRDDT_MAX_TELL_FLAT (1u << 24)
+
+/** In a CTS: it is received in memory of a GPU (pml_umrddt_landing.h). */
+#define MCA_PML_UMRDDT_IN_GPU 0x1
 
 /** In a DONE: the receiver has mapped the sender's bells. */
 #define MCA_PML_UMRDDT_CAN_RING 0x1

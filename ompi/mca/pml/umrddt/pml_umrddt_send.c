@@ -205,6 +205,23 @@ static inline bool may_take(call_t *call, size_t size)
 }
 
 /**
+ * True if a message from memory of the CPU that the model would leave to the host PML is taken all
+ * the same, to see where it is received: it would go by the card if that is memory of a GPU, which
+ * nobody says.
+ */
+static bool may_land(call_t *call)
+{
+    call->tries =
+        MCA_PML_UMRDDT_MEMORY_HOST == call->looked.memory && !call->tries
+        && NULL != mca_pml_umrddt.card && call->peer->has_card && call->peer->has_gpu
+        && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(call->data)
+        && (call->persistent || mca_pml_umrddt_landing_try(call->data, call->dst, call->tag))
+        && !mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where, true,
+                                          call->count, call->datatype);
+    return call->tries;
+}
+
+/**
  * The second half, once a request, cheapest test first: a buffer is looked up last, and not at all
  * for a peer that could not be sent to.
  *
@@ -239,7 +256,8 @@ static inline bool classify(call_t *call)
     }
     if (OPAL_UNLIKELY(mca_pml_umrddt.declines)
         && mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where, call->tries,
-                                         call->count, call->datatype)) {
+                                         call->count, call->datatype)
+        && !may_land(call)) {
         MCA_PML_UMRDDT_COUNT(deferred_model);
         return false;
     }

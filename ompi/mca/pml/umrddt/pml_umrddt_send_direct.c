@@ -71,6 +71,7 @@ void mca_pml_umrddt_send_direct_cts(mca_pml_umrddt_send_t *send, size_t length)
         direct_malformed(send);
         return;
     }
+    mca_pml_umrddt_send_landed(send, 0 != (MCA_PML_UMRDDT_IN_GPU & asked->what));
     send->total = asked->total;
     if (OMPI_SUCCESS != rc || !mca_pml_umrddt_send_ready(send, &asked->address)) {
         mca_pml_umrddt_send_fail(send, false); /* a layout that is not here the receiver forgets */

@@ -35,7 +35,6 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_ipc.h"
-#include "pml_umrddt_landing.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_send_rndv.h"
@@ -555,9 +554,13 @@ static void pack(mca_pml_umrddt_send_t *send, size_t length)
 static void recall(mca_pml_umrddt_send_t *send)
 {
     const mca_pml_umrddt_recall_t *asked = (const mca_pml_umrddt_recall_t *) send->reply;
+    const bool in_gpu = 0 != (MCA_PML_UMRDDT_IN_GPU & asked->what);
     bool here = send->rts.seq == asked->seq && send->slot == asked->slot && keys_offered(send)
                 && mca_pml_umrddt_set_recall(send->peer, asked, send->reply);
 
+    if (OPAL_LIKELY(here)) {
+        mca_pml_umrddt_send_landed(send, in_gpu);
+    }
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_FAILED == send->state)) {
         mca_pml_umrddt_send_await(send); /* it crossed our notice of failure */
     } else if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_PACK == send->state)) {
@@ -615,9 +618,10 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
         return;
     }
     valid = valid && send->rts.seq == reply->seq && send->slot == reply->slot;
-    if (OPAL_UNLIKELY(send->tries) && valid && MCA_PML_UMRDDT_SEND_REPLY == send->state) {
-        mca_pml_umrddt_landing_learn(send->comm, send->dst, send->tag,
-                                     MCA_PML_UMRDDT_PACK == reply->verdict);
+    if (valid) {
+        mca_pml_umrddt_send_landed(send, MCA_PML_UMRDDT_PACK == reply->verdict
+                                             || (MCA_PML_UMRDDT_KEYS == reply->verdict
+                                                 && 0 != (MCA_PML_UMRDDT_IN_GPU & reply->what)));
     }
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_PACK == send->state)) {
         if (valid && MCA_PML_UMRDDT_HOST == reply->verdict) {

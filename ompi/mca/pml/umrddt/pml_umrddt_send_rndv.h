@@ -19,8 +19,18 @@
 #define MCA_PML_UMRDDT_SEND_RNDV_H
 
 #include "pml_umrddt.h"
+#include "pml_umrddt_landing.h"
 
 BEGIN_C_DECLS
+
+/** The first answer to a message says where it is received: in memory of a GPU, or not. */
+static inline void mca_pml_umrddt_send_landed(const mca_pml_umrddt_send_t *send, bool gpu)
+{
+    if (OPAL_UNLIKELY(send->tries) && MCA_PML_UMRDDT_SEND_REPLY == send->state
+        && 0 == send->position) {
+        mca_pml_umrddt_landing_learn(send->comm, send->dst, send->tag, gpu);
+    }
+}
 
 /* pml_umrddt_send_rndv.c */
 

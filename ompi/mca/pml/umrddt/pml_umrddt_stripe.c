@@ -85,6 +85,7 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     }
     stripe->state = MCA_PML_UMRDDT_SEND_REPLY;
     stripe->plain = false;
+    stripe->tries = 0 == i && whole->tries; /* one of them tells where it is received */
     stripe->buf = whole->buf;
     stripe->count = whole->count;
     stripe->datatype = whole->datatype;
