@@ -12,8 +12,8 @@
  * Registration of what a layout touches in a buffer.
  *
  * Registrations live in Open MPI's own registration cache (rcache/grdma), which drops them when the
- * memory hooks see the memory go. Where the hooks can not see that, nothing is kept: each message
- * registers and deregisters.
+ * memory hooks see the memory go (or UCX does, umrddt_unmaps.h). Where the hooks can not see that,
+ * nothing is kept: each message registers and deregisters.
  *
  * A layout is one registration where its pieces are near each other. Where they are far apart
  * (absolute addresses on heap and stack, a file mapped here and there), pieces that are at most
@@ -42,6 +42,7 @@
 #include "opal/util/sys_limits.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/common/umrddt_gpu/driver/umrddt_unmaps.h"
 
 /* What a registration for writing may do, in the words of the cache. */
 #define MCA_BTL_UMR_REG_WRITABLE \
@@ -129,6 +130,7 @@ static int reg_create(void *data, void *base, size_t size, mca_rcache_base_regis
 
     static uint64_t last_id = 0;
 
+    opal_umrddt_unmaps_look();
     if (size > card->reg_bound || card->stats.reg_bytes_now > card->reg_bound - size) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
@@ -218,6 +220,7 @@ int mca_btl_umr_memory_start(mca_btl_umr_card_t *card)
     hooks = OPAL_MEMORY_FREE_SUPPORT | OPAL_MEMORY_MUNMAP_SUPPORT;
     card->rcache_cacheable = hooks == (hooks & opal_mem_hooks_support_level())
                              && (1 == opal_leave_pinned || opal_leave_pinned_pipeline);
+    opal_umrddt_unmaps_open();
     return OPAL_SUCCESS;
 }
 
@@ -618,6 +621,7 @@ void mca_btl_umr_memory_stop(mca_btl_umr_card_t *card)
     }
     mca_btl_umr_gpu_stop(card);
     if (NULL != card->rcache) {
+        opal_umrddt_unmaps_close();
         (void) mca_rcache_base_module_destroy(card->rcache);
         card->rcache = NULL;
         (void) mca_base_framework_close(&opal_rcache_base_framework);

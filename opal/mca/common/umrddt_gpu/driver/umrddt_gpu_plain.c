@@ -12,6 +12,7 @@
  */
 
 #include "umrddt_gpu_plain.h"
+#include "umrddt_unmaps.h"
 
 #include "opal/constants.h"
 #include "opal/mca/base/base.h"
@@ -82,6 +83,7 @@ int opal_umrddt_gpu_plain_open(void)
         (void) mca_base_framework_close(&opal_memory_base_framework);
         return OPAL_ERR_NOT_SUPPORTED;
     }
+    opal_umrddt_unmaps_open();
     __atomic_store_n(&is_open, true, __ATOMIC_SEQ_CST);
     return OPAL_SUCCESS;
 }
@@ -94,6 +96,7 @@ void opal_umrddt_gpu_plain_close(void)
         return;
     }
     __atomic_store_n(&is_open, false, __ATOMIC_SEQ_CST);
+    opal_umrddt_unmaps_close();
     (void) opal_mem_hooks_unregister_release(unmapping);
     (void) mca_base_framework_close(&opal_memory_base_framework);
     for (i = 0; i < OPAL_UMRDDT_GPU_PLAIN_PAGES; ++i) {
