@@ -282,8 +282,9 @@ bool mca_pml_umrddt_stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
     bool one = offsetof(mca_pml_umrddt_reply_t, verdict) <= length && index < stripes->count
                && send->slot == send->reply->slot;
 
-    if (!one && !stripes->begun) {
-        return false;
+    if (!stripes->begun
+        && (!one || MCA_PML_UMRDDT_SEND_REPLY != send->state || 0 < send->position)) {
+        return false; /* of the whole; or it is, since the receiver has begun with the whole */
     }
     if (!stripes->begun) {
         stripes->begun = true;

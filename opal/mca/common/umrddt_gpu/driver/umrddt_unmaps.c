@@ -17,8 +17,10 @@
 #include "opal_config.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "opal/memoryhooks/memory.h"
 #include "opal/memoryhooks/memory_internal.h"
@@ -27,6 +29,10 @@
 
 /** UCM_EVENT_VM_UNMAPPED: the sum of munmap, mremap, shmdt, brk and madvise. */
 #define VM_UNMAPPED (1 << 17)
+
+/** UCM_EVENT_FLAG_NO_INSTALL: to be told of what it sees anyway. (Asked to see more, it finds Open
+ * MPI's jumps where it would have its own, and refuses.) */
+#define NO_INSTALL (1 << 24)
 
 /** Before the memory goes; -1 is before UCX's own, which may be asked to register anew. */
 #define PRIORITY (-1)
@@ -45,18 +51,50 @@ typedef void (*unset_fn_t)(int events, handler_fn_t handler, void *context);
 static unsigned users;
 static void *library; /**< while it tells us */
 
+/** Threads that are telling. (Not a variable of each thread: those of a library that was loaded
+ * late are made by malloc when they are first used, and its lock is held here.) */
+#define TELLERS 64
+static uintptr_t tellers[TELLERS];
+
+/** @return the place of a thread in the table, or NULL */
+static uintptr_t *find(uintptr_t thread)
+{
+    for (size_t i = 0; i < TELLERS; ++i) {
+        if (thread == __atomic_load_n(&tellers[i], __ATOMIC_RELAXED)) {
+            return &tellers[i];
+        }
+    }
+    return NULL;
+}
+
+/** A place for it; each is held for an instant. */
+static uintptr_t *enter(uintptr_t thread)
+{
+    uintptr_t *place, none = 0;
+
+    do {
+        place = find(0);
+        none = 0;
+    } while (NULL == place
+             || !__atomic_compare_exchange_n(place, &none, thread, false, __ATOMIC_ACQUIRE,
+                                             __ATOMIC_RELAXED));
+    return place;
+}
+
 static void tell(int type, const unmapped_t *event, void *context)
 {
-    /* where Open MPI's hooks tell UCX what they see (pml/ucx does that), it tells us */
-    static __thread bool telling = false;
+    const uintptr_t self = (uintptr_t) pthread_self();
+    uintptr_t *place;
 
     (void) type;
     (void) context;
-    if (!telling) {
-        telling = true;
-        opal_mem_hooks_release_hook(event->address, event->size, false);
-        telling = false;
+    if (NULL != find(self)) {
+        return; /* where Open MPI's hooks tell UCX what they see (pml/ucx does that), it tells us */
     }
+    place = enter(self);
+    /* true: malloc's lock may be held, as sbrk is called under it */
+    opal_mem_hooks_release_hook(event->address, event->size, true);
+    __atomic_store_n(place, 0, __ATOMIC_RELEASE);
 }
 
 void opal_umrddt_unmaps_look(void)
@@ -71,8 +109,7 @@ void opal_umrddt_unmaps_look(void)
         return;
     }
     *(void **) &set = dlsym(library, "ucm_set_event_handler");
-    /* (a UCX that was told to leave memory alone refuses, and leaves it to Open MPI's hooks) */
-    if (NULL == set || 0 != set(VM_UNMAPPED, PRIORITY, tell, NULL)) {
+    if (NULL == set || 0 != set(VM_UNMAPPED | NO_INSTALL, PRIORITY, tell, NULL)) {
         (void) dlclose(library);
         library = NULL;
     }
