@@ -861,26 +861,24 @@ static bool beats_ipc(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t
 #define KIND_TO_GPU   1u
 #define KIND_HAS_CARD 2u
 #define KIND_BY_CARD  4u
-#define KIND_ASSERTED 8u
 
 bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                   opal_iov_cache_layout_t *layout)
 {
     const unsigned cards = ways_of(MCA_PML_UMRDDT_BY_CARD & mca_pml_umrddt.schemes & comm->schemes);
     unsigned kind = KIND_BY_CARD;
-    bool other, asserted, by_card;
+    bool other, by_card;
 
     if (!mca_pml_umrddt.declines || NULL == mca_pml_umrddt.card || !peer->has_card || 0 == cards
         || 0 == layout->size) {
         return false;
     }
+    /* (beside another way CUDA IPC has no bell, so the card is not offered on the chance that it
+     * goes to the CPU) */
     other = to_gpu(comm, true);
-    asserted = MCA_PML_UMRDDT_PATTERN_NONE != mca_pml_umrddt_pattern(comm);
-    kind |= (other ? KIND_TO_GPU : 0) | (asserted ? KIND_ASSERTED : 0);
+    kind |= other ? KIND_TO_GPU : 0;
     if (!recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &by_card)) {
-        /* the receiver knows better, and chooses */
-        by_card = beats_ipc(peer, layout, other, cards)
-                  || (!asserted && beats_ipc(peer, layout, !other, cards));
+        by_card = beats_ipc(peer, layout, other, cards);
         remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, by_card);
     }
     return by_card;
