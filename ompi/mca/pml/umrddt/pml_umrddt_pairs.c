@@ -852,15 +852,15 @@ static bool beats_ipc(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t
     double times[MCA_PML_UMRDDT_WAYS];
 
     describe_send(peer, layout, true, other, &message);
+    message.pack_by_card = false; /* beside CUDA IPC the card is no wire of what is packed */
     return MCA_PML_UMRDDT_WAY_IPC
            != mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
                                         others | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
 }
 
 /* Kinds of verdicts of senders that have CUDA IPC, of which a memo has both. */
-#define KIND_TO_GPU   1u
-#define KIND_HAS_CARD 2u
-#define KIND_BY_CARD  4u
+#define KIND_TO_GPU  1u
+#define KIND_BY_CARD 2u
 
 bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                   opal_iov_cache_layout_t *layout)
@@ -887,7 +887,8 @@ bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umr
 bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                    opal_iov_cache_layout_t *layout)
 {
-    const unsigned packs = ways_of(MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & comm->schemes);
+    const unsigned packs = ways_of(MCA_PML_UMRDDT_BY_PACK & ~MCA_PML_UMRDDT_BY_PACK_GDR
+                                   & mca_pml_umrddt.schemes & comm->schemes);
     unsigned kind;
     bool other, may;
 
@@ -895,7 +896,7 @@ bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_um
         return false;
     }
     other = to_gpu(comm, true);
-    kind = (other ? KIND_TO_GPU : 0) | (peer->has_card ? KIND_HAS_CARD : 0);
+    kind = other ? KIND_TO_GPU : 0;
     if (!recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &may)) {
         may = beats_ipc(peer, layout, other, packs);
         remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, may);
