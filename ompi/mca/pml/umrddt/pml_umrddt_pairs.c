@@ -843,63 +843,48 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
     return declines;
 }
 
-/** True if one of the ways @p others is predicted to be quicker than CUDA IPC for what a GPU sends.
- * @p other: to a GPU's memory */
-static bool beats_ipc(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
-                      bool other, unsigned others)
-{
-    mca_pml_umrddt_model_case_t message;
-    double times[MCA_PML_UMRDDT_WAYS];
-
-    describe_send(peer, layout, true, other, &message);
-    message.pack_by_card = false; /* beside CUDA IPC the card is no wire of what is packed */
-    return MCA_PML_UMRDDT_WAY_IPC
-           != mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
-                                        others | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
-}
-
 /* Kinds of verdicts of senders that have CUDA IPC, of which a memo has both. */
 #define KIND_TO_GPU  1u
 #define KIND_BY_CARD 2u
 
+/** True if one of @p schemes is predicted to be quicker than CUDA IPC for what a GPU sends. Worked
+ * out once for a layout and a @p kind. */
+static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                      opal_iov_cache_layout_t *layout, unsigned schemes, unsigned kind)
+{
+    const unsigned others = ways_of(schemes & mca_pml_umrddt.schemes & comm->schemes);
+    double times[MCA_PML_UMRDDT_WAYS];
+    mca_pml_umrddt_model_case_t message;
+    bool other, beats;
+
+    if (!mca_pml_umrddt.declines || 0 == others || 0 == layout->size) {
+        return false;
+    }
+    other = to_gpu(comm, true);
+    kind |= other ? KIND_TO_GPU : 0;
+    if (recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &beats)) {
+        return beats;
+    }
+    describe_send(peer, layout, true, other, &message);
+    message.pack_by_card = false; /* beside CUDA IPC the card is no wire of what is packed */
+    beats = MCA_PML_UMRDDT_WAY_IPC
+            != mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
+                                         others | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
+    remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, beats);
+    return beats;
+}
+
 bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                   opal_iov_cache_layout_t *layout)
 {
-    const unsigned cards = ways_of(MCA_PML_UMRDDT_BY_CARD & mca_pml_umrddt.schemes & comm->schemes);
-    unsigned kind = KIND_BY_CARD;
-    bool other, by_card;
-
-    if (!mca_pml_umrddt.declines || NULL == mca_pml_umrddt.card || !peer->has_card || 0 == cards
-        || 0 == layout->size) {
-        return false;
-    }
     /* (beside another way CUDA IPC has no bell, so the card is not offered on the chance that it
      * goes to the CPU) */
-    other = to_gpu(comm, true);
-    kind |= other ? KIND_TO_GPU : 0;
-    if (!recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &by_card)) {
-        by_card = beats_ipc(peer, layout, other, cards);
-        remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, by_card);
-    }
-    return by_card;
+    return NULL != mca_pml_umrddt.card && peer->has_card
+           && beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BY_CARD, KIND_BY_CARD);
 }
 
 bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                    opal_iov_cache_layout_t *layout)
 {
-    const unsigned packs = ways_of(MCA_PML_UMRDDT_BY_PACK & ~MCA_PML_UMRDDT_BY_PACK_GDR
-                                   & mca_pml_umrddt.schemes & comm->schemes);
-    unsigned kind;
-    bool other, may;
-
-    if (!mca_pml_umrddt.declines || 0 == packs || 0 == layout->size) {
-        return false;
-    }
-    other = to_gpu(comm, true);
-    kind = other ? KIND_TO_GPU : 0;
-    if (!recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &may)) {
-        may = beats_ipc(peer, layout, other, packs);
-        remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, may);
-    }
-    return may;
+    return beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BY_PACK & ~MCA_PML_UMRDDT_BY_PACK_GDR, 0);
 }
