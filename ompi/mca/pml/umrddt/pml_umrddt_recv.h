@@ -21,6 +21,12 @@
 
 BEGIN_C_DECLS
 
+/** What a CTS says of the memory that a message is received in: MCA_PML_UMRDDT_IN_GPU or 0. */
+static inline uint32_t mca_pml_umrddt_recv_memory(const mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_on_gpu(&recv->where) ? MCA_PML_UMRDDT_IN_GPU : 0;
+}
+
 /** Said where a callback lets the host complete a request: what was written until here is for who
  * finds it complete. The host's own atomics see to that; this is for a race detector, which does
  * not see them, and nothing otherwise. */

@@ -52,7 +52,7 @@ int mca_pml_umrddt_recv_direct_cts(mca_pml_umrddt_recv_t *recv)
         .layout = recv->layout->id,
         .place = MCA_PML_UMRDDT_NO_PLACE,
         .region_count = (uint32_t) count,
-        .what = mca_pml_umrddt_on_gpu(&recv->where) ? MCA_PML_UMRDDT_IN_GPU : 0,
+        .what = mca_pml_umrddt_recv_memory(recv),
     };
     bool once = MCA_PML_UMRDDT_BY_CARD
                     == (MCA_PML_UMRDDT_BY_CARD & recv->rts.schemes & mca_pml_umrddt.schemes)

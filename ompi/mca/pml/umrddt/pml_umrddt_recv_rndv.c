@@ -190,7 +190,7 @@ static int cts_recall(mca_pml_umrddt_recv_t *recv)
         .total = recv->total,
         .chunk = recv->chunk,
         .place = recv->place,
-        .what = mca_pml_umrddt_on_gpu(&recv->where) ? MCA_PML_UMRDDT_IN_GPU : 0,
+        .what = mca_pml_umrddt_recv_memory(recv),
     };
 
     return mca_pml_umrddt_control(recv->comm, recv->status.MPI_SOURCE,
@@ -220,7 +220,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
         reply->set = keyset->id;
         reply->place = recv->place;
     }
-    reply->what = mca_pml_umrddt_on_gpu(&recv->where) ? MCA_PML_UMRDDT_IN_GPU : 0;
+    reply->what = mca_pml_umrddt_recv_memory(recv);
     reply->total = recv->total;
     reply->start = keyset->start;
     reply->end = keyset->end;
