@@ -749,6 +749,16 @@ static inline bool mca_pml_umrddt_checks_pattern(void)
     return UMRDDT_ENABLE_DEBUG || mca_pml_umrddt.params.check_pattern;
 }
 
+/**
+ * True if a buffer is in a page that is known to be plain, and nobody wants assertions checked: what
+ * the messages that are left to the host PML ask before anything else. False says nothing.
+ */
+static inline bool mca_pml_umrddt_known_host(const void *buf, const ompi_datatype_t *datatype)
+{
+    return MPI_BOTTOM != buf && !mca_pml_umrddt_checks_pattern()
+           && opal_umrddt_gpu_plain((uintptr_t) buf + (uintptr_t) datatype->super.true_lb);
+}
+
 /** What the user has asserted of a communicator; never MCA_PML_UMRDDT_PATTERN_UNREAD. */
 static inline mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern(mca_pml_umrddt_comm_t *comm)
 {

@@ -97,13 +97,16 @@ static bool is_plain_here(size_t count, const ompi_datatype_t *datatype, const l
 
 /**
  * True if a buffer has to be looked at whatever its datatype: the host PML must not be given a
- * device's memory, or it may be a contiguous message that is taken.
+ * device's memory, or it may be a contiguous message that is taken. Not where it is known to be
+ * neither.
  */
-static inline bool must_look(size_t count, const ompi_datatype_t *datatype)
+static inline bool must_look(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
-    return mca_pml_umrddt.looks
-           && (mca_pml_umrddt.stages
-               || datatype->super.size * count >= mca_pml_umrddt.contiguous_from);
+    const size_t size = datatype->super.size * count;
+
+    return mca_pml_umrddt.looks && 0 != size
+           && (mca_pml_umrddt.stages || size >= mca_pml_umrddt.contiguous_from)
+           && !mca_pml_umrddt_known_host(buf, datatype);
 }
 
 /** Look where the buffer is, unless that is known; at most once a request. */
@@ -522,7 +525,7 @@ int mca_pml_umrddt_isend(const void *buf, size_t count, ompi_datatype_t *datatyp
                          mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
                          ompi_request_t **request)
 {
-    if (OPAL_LIKELY(!must_look(count, datatype) && is_plain(count, datatype))) {
+    if (OPAL_LIKELY(!must_look(buf, count, datatype) && is_plain(count, datatype))) {
         return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
     }
     return isend_other(buf, count, datatype, dst, tag, mode, comm, request);
@@ -558,7 +561,7 @@ static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
 int mca_pml_umrddt_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
-    if (OPAL_LIKELY(!must_look(count, datatype) && is_plain(count, datatype))) {
+    if (OPAL_LIKELY(!must_look(buf, count, datatype) && is_plain(count, datatype))) {
         return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
     }
     return send_other(buf, count, datatype, dst, tag, mode, comm);
@@ -575,7 +578,7 @@ int mca_pml_umrddt_isend_init(const void *buf, size_t count, ompi_datatype_t *da
     call_set(&call, buf, count, datatype, dst, tag, mode, comm);
     call.persistent = true;
 
-    if (must_look(count, datatype) || !is_plain(count, datatype)) {
+    if (must_look(buf, count, datatype) || !is_plain(count, datatype)) {
         road = road_of(&call);
     }
     if (ROAD_TAKEN == road) {
