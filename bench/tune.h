@@ -49,6 +49,7 @@
     X(GPU_PACK_HOST, BLOCK, "a GPU packs to the host")         \
     X(GPU_UNPACK_HOST, BLOCK, "a GPU unpacks from the host")   \
     X(IPC_COPY, BLOCK, "a GPU copies from a peer's")           \
+    X(GPU_LIST, BLOCK, "a GPU packs, blocks of a list")        \
     X(COUNT_PACK, COUNT, "a GPU packs in its memory")          \
     X(COUNT_UNPACK, COUNT, "a GPU unpacks in its memory")      \
     X(COUNT_PACK_HOST, COUNT, "a GPU packs to the host")       \

@@ -30,6 +30,9 @@
 /* Bytes of a large copy; the buffers hold a vector of as many. */
 #define LARGE ((size_t) 16 << 20)
 
+/* Bytes of blocks in a list, which some kernels are slower with. */
+#define LISTED ((size_t) 4 << 20)
+
 /* Pieces of a message whose time they are. */
 #define PIECES 4096
 #define SPAN   (2 * LARGE)
@@ -137,6 +140,37 @@ static void pack_and_unpack(const ends_t *ends, int pieces, int block, bool pinn
     OBJ_RELEASE(layout);
 }
 
+/* The layout of blocks that are as long in the mean, and of two lengths by turns. */
+static opal_iov_cache_layout_t *list_of(int pieces, int block)
+{
+    int *lengths = bench_alloc((size_t) pieces * sizeof(*lengths));
+    int *places = bench_alloc((size_t) pieces * sizeof(*places));
+    MPI_Datatype type;
+
+    for (int i = 0; i < pieces; ++i) {
+        lengths[i] = block + (0 == i % 2 ? -4 : 4);
+        places[i] = 2 * i * block;
+    }
+    MPI_Type_indexed(pieces, lengths, places, MPI_BYTE, &type);
+    MPI_Type_commit(&type);
+    free(places);
+    free(lengths);
+    return tune_layout(type);
+}
+
+static double pack_list(const ends_t *ends, int pieces, int block)
+{
+    opal_iov_cache_layout_t *layout = list_of(pieces, block);
+    opal_umrddt_gpu_place_t user = {layout, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true,
+                                    true};
+    opal_umrddt_gpu_place_t packed = {NULL, (uintptr_t) ends->other, OPAL_UMRDDT_GPU_DEVICE, true,
+                                      true};
+    double time = copy(ends, &user, &packed, layout->size);
+
+    OBJ_RELEASE(layout);
+    return time;
+}
+
 /* One piece between the GPU's memory and pinned memory. */
 static double move(const ends_t *ends, bool in, uint64_t bytes)
 {
@@ -149,12 +183,12 @@ static double move(const ends_t *ends, bool in, uint64_t bytes)
 }
 
 static void rate(tune_t *tune, double *curve, int i, const char *name, tune_curve_t points,
-                 double time, double least)
+                 size_t bytes, double time, double least)
 {
     if (time > least) {
-        tune_enter(tune, &curve[i], tune_index(name), (double) LARGE / (time - least));
+        tune_enter(tune, &curve[i], tune_index(name), (double) bytes / (time - least));
         tune_point(tune, points, MCA_PML_UMRDDT_CURVE_LEAST * pow(MCA_PML_UMRDDT_CURVE_STEP, i),
-                   (double) LARGE / (time - least));
+                   (double) bytes / (time - least));
     }
 }
 
@@ -180,13 +214,16 @@ static void alone(tune_t *tune, const ends_t *ends)
         double pack, unpack;
 
         pack_and_unpack(ends, (int) (LARGE / (size_t) block), block, false, &pack, &unpack);
-        rate(tune, figures->gpu_pack, i, "gpu_pack", TUNE_CURVE_GPU_PACK, pack, launch);
-        rate(tune, figures->gpu_unpack, i, "gpu_unpack", TUNE_CURVE_GPU_UNPACK, unpack, unlaunch);
+        rate(tune, figures->gpu_pack, i, "gpu_pack", TUNE_CURVE_GPU_PACK, LARGE, pack, launch);
+        rate(tune, figures->gpu_unpack, i, "gpu_unpack", TUNE_CURVE_GPU_UNPACK, LARGE, unpack,
+             unlaunch);
         pack_and_unpack(ends, (int) (LARGE / (size_t) block), block, true, &pack, &unpack);
-        rate(tune, figures->gpu_pack_host, i, "gpu_pack_host", TUNE_CURVE_GPU_PACK_HOST, pack,
-             launch);
+        rate(tune, figures->gpu_pack_host, i, "gpu_pack_host", TUNE_CURVE_GPU_PACK_HOST, LARGE,
+             pack, launch);
         rate(tune, figures->gpu_unpack_host, i, "gpu_unpack_host", TUNE_CURVE_GPU_UNPACK_HOST,
-             unpack, unlaunch);
+             LARGE, unpack, unlaunch);
+        rate(tune, figures->gpu_list, i, "gpu_list", TUNE_CURVE_GPU_LIST, LISTED,
+             pack_list(ends, (int) (LISTED / (size_t) block), block), launch);
     }
 }
 
@@ -276,7 +313,8 @@ static void by_ipc(tune_t *tune, char *send, char *recv)
             vector(tune, MCA_PML_UMRDDT_WAY_IPC, send, recv, (int) (LARGE / (size_t) block), block);
 
         if (0 < time) {
-            rate(tune, tune->figures.ipc_copy, i, "ipc_copy", TUNE_CURVE_IPC_COPY, time, small);
+            rate(tune, tune->figures.ipc_copy, i, "ipc_copy", TUNE_CURVE_IPC_COPY, LARGE, time,
+                 small);
         }
     }
 }

@@ -135,6 +135,8 @@ static double predicted(const tune_t *tune, tune_curve_t curve, double x)
         return mca_pml_umrddt_curve_at(figures->gpu_unpack_host, x);
     case TUNE_CURVE_IPC_COPY:
         return mca_pml_umrddt_curve_at(figures->ipc_copy, x);
+    case TUNE_CURVE_GPU_LIST:
+        return mca_pml_umrddt_curve_at(figures->gpu_list, x);
     case TUNE_CURVE_COUNT_PACK:
         return packing(tune, figures->gpu_pack, x);
     case TUNE_CURVE_COUNT_UNPACK:

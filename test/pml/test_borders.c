@@ -12,8 +12,8 @@
  * hand gives; on either side of it the right one is chosen. Another file of figures moves the
  * border as far as its figure was changed, and with it the choice of a message.
  *
- * Which can meet is what a sender may offer (mca_pml_umrddt_pairs_offered): CUDA IPC or the card,
- * with packed ways beside either; and the host PML with all.
+ * Which can meet is what a sender may offer: CUDA IPC, the card or both, with packed ways beside
+ * them; and the host PML with all.
  */
 
 #include <math.h>
@@ -102,9 +102,16 @@ static const border_t borders[] = {
     {DIRECT, PACKED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(card_gpu_rate, 100)}},
     {PACKED, DIRECT, USES, true, 5, 2, 0, {FIGURE(register_base, 100), FIGURE(gpu_launch, 20)}},
     /* CUDA IPC that begins after 30 us, against bytes that take longer. */
+    {UMR, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(card_gpu_rate, 100)}},
+    {DIRECT, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(card_gpu_rate, 100)}},
     {GDR, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(card_gpu_rate, 100)}},
     {STAGED, IPC, BYTES, true, 1500, 2, 0, {FIGURE(ipc_latency, 30), MOVING}},
     {PACKED, IPC, BYTES, true, 1500, 2, 0, {FIGURE(ipc_latency, 30), WRITING}},
+    /* ... against what the card needs once, for 40 us more a message */
+    {IPC, UMR, USES, true, 5, 2, 0, {FIGURE(key_map, 100), FIGURE(ipc_latency, 40)}},
+    {IPC, DIRECT, USES, true, 5, 2, 0, {FIGURE(register_base, 100), FIGURE(ipc_latency, 40)}},
+    /* ... against a card that begins after 30 us, where kernels look blocks up */
+    {IPC, UMR, BYTES, true, 3000, 2, 0, {CURVE(gpu_list, 100), FIGURE(card_latency, 30)}},
     /* and small blocks, of which copies between GPUs are slow: 20 us of launches */
     {IPC, STAGED, BYTES, true, 2000, 2, 0, {FIGURE(gpu_launch, 10), CURVE(ipc_copy, 100)}},
     /* Packed, by three wires. A card that begins after 30 us; moving; a GPU that writes to the
@@ -186,6 +193,8 @@ static mca_pml_umrddt_model_case_t message(const border_t *border, double x)
 
     what.from.pieces = what.to.pieces = 10;
     what.from.gpu = what.to.gpu = border->gpu;
+    what.from.listed = what.to.listed =
+        offsetof(mca_pml_umrddt_figures_t, gpu_list) == border->sets[0].offset;
     switch (border->axis) {
     case BYTES:
         what.bytes = (uint64_t) llround(x);
@@ -296,9 +305,7 @@ static void repeated(const border_t *border)
 
 static bool meet(int a, int b)
 {
-    const unsigned card = BIT(UMR) | BIT(DIRECT), both = BIT(a) | BIT(b);
-
-    return a != b && !(0 != (both & BIT(IPC)) && 0 != (both & card));
+    return a != b;
 }
 
 int main(void)

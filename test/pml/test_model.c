@@ -32,7 +32,7 @@ static figures_t plain(void)
     figures_t figures;
     double *curves[] = {figures.cpu_copy,   figures.cpu_pack,      figures.gpu_pack,
                         figures.gpu_unpack, figures.gpu_pack_host, figures.gpu_unpack_host,
-                        figures.ipc_copy};
+                        figures.ipc_copy,   figures.gpu_list};
 
 #define ONE(name, value, help) figures.name = 1;
     MCA_PML_UMRDDT_FIGURES(ONE)
@@ -243,6 +243,46 @@ static void by_gpu(void)
     }
     what.from.boxed = true; /* (by no kernel) */
     CHECK(near(1 + 1 + 100 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+}
+
+/* Blocks that kernels find in a list, at either side: no quicker than gpu_list. */
+static void listed(void)
+{
+    const struct {
+        mca_pml_umrddt_way_t way;
+        bool to_gpu;                 /* the receiver's memory */
+        double none, from, to, both; /* by the sides that are listed */
+    } cases[] = {
+        {MCA_PML_UMRDDT_WAY_IPC, true, 12, 102, 102, 102},
+        {MCA_PML_UMRDDT_WAY_IPC, false, 22, 112, 22, 112},
+        {MCA_PML_UMRDDT_WAY_PACK_GDR, true, 36, 126, 126, 216},
+        {MCA_PML_UMRDDT_WAY_PACK_STAGED, true, 59, 149, 149, 239},
+        {MCA_PML_UMRDDT_WAY_PACK_HOST, true, 37, 127, 127, 217},
+        {MCA_PML_UMRDDT_WAY_HOST, true, 35, 125, 125, 215},
+        {MCA_PML_UMRDDT_WAY_UMR, true, 24, 24, 24, 24},
+    };
+    figures_t figures = plain();
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        case_t what = message(10000, 10, 10);
+
+        what.known = ALL;
+        what.from.gpu = true;
+        what.to.gpu = cases[i].to_gpu;
+        for (int rates = 0; rates < 2; ++rates) {
+            /* 1000 bytes/us, and a tenth of that; a list that is quick changes nothing */
+            for (int j = 0; j < MCA_PML_UMRDDT_CURVE_POINTS; ++j) {
+                figures.gpu_list[j] = 0 == rates ? 100 : 1e6;
+            }
+            for (int sides = 0; sides < 4; ++sides) {
+                const double times[] = {cases[i].none, cases[i].from, cases[i].to, cases[i].both};
+
+                what.from.listed = 0 != (sides & 1);
+                what.to.listed = 0 != (sides & 2);
+                CHECK(near(times[0 == rates ? sides : 0], time_of(&figures, &what, cases[i].way)));
+            }
+        }
+    }
 }
 
 /* A GPU that two processes share: a kernel waits for its turn, and copies do not. */
@@ -670,6 +710,7 @@ int main(void)
 {
     by_card();
     by_gpu();
+    listed();
     shared();
     by_host();
     chunks();

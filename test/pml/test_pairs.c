@@ -101,15 +101,15 @@ static void figures(const char *lines)
     memset(peer.shunned, 0, sizeof(peer.shunned));
 }
 
-/* A layout of so many pieces of 100 bytes. */
-static void lay(size_t pieces)
+/* A layout of so many pieces of 100 bytes, or a few more and fewer by turns. */
+static void lay_of(size_t pieces, uint64_t more)
 {
     opal_iov_cache_iov_t iovs[64];
     opal_iov_cache_form_t *form = NULL;
 
     for (size_t i = 0; i < pieces; ++i) {
         iovs[i].offset = (int64_t) (200 * i);
-        iovs[i].length = 100;
+        iovs[i].length = 0 == i % 2 ? 100 - more : 100 + more;
     }
     if (NULL != layout) {
         OBJ_RELEASE(layout);
@@ -117,6 +117,11 @@ static void lay(size_t pieces)
     }
     CHECK(OPAL_SUCCESS == opal_iov_cache_form_of_pieces(iovs, pieces, &form));
     CHECK(OPAL_SUCCESS == opal_iov_cache_layout_of_form(form, &layout));
+}
+
+static void lay(size_t pieces)
+{
+    lay_of(pieces, 0);
 }
 
 /* A message has been matched: which way. */
@@ -437,6 +442,44 @@ static void between_gpus(void)
     }
 }
 
+/* Kernels look up what is no vector: told of the receiver's layout, and of the sender's if it has
+ * as many pieces. */
+static void listed(void)
+{
+    double times[MCA_PML_UMRDDT_WAYS];
+    unsigned possible;
+
+    figures(
+        "ipc_latency 0.001\nipc_copy 1000 1000 1000 1000 1000 1000\ngpu_pack_host 1000 1000 1000 1000 1000 1000\n"
+        "gpu_list 1 1 1 1 1 1\n");
+    for (uint64_t more = 0; more < 8; more += 4) {
+        for (unsigned how = 0; how < 4; ++how) {
+            const bool list = 0 < more, to_gpu = 0 != (how & 1), alike = 0 != (how & 2);
+            mca_pml_umrddt_recv_t recv;
+
+            lay_of(40, more);
+            CHECK(list == opal_umrddt_gpu_listed(layout));
+            memset(&recv, 0, sizeof(recv));
+            recv.buf = buffers;
+            recv.comm = &comm;
+            recv.peer = &peer;
+            recv.rts.pieces = alike ? 40 : 41;
+            recv.rts.write_pieces = 1;
+            recv.rts.schemes = MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_ON_GPU;
+            recv.rts.length = recv.total = layout->size;
+            recv.where.memory.kind = to_gpu ? OPAL_UMRDDT_GPU_DEVICE : OPAL_UMRDDT_GPU_HOST;
+            mca_pml_umrddt_pairs_judge(&recv);
+            CHECK(NULL != recv.pair);
+            (void) mca_pml_umrddt_pairs_tell(&recv, times, &possible);
+            CHECK((list && (to_gpu || alike)) == (4000 < times[MCA_PML_UMRDDT_WAY_IPC]));
+            mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+            OBJ_RELEASE(recv.layout);
+        }
+    }
+    lay(1);
+    CHECK(!opal_umrddt_gpu_listed(layout));
+}
+
 /* From memory of the CPU, without a card: packed is all there is, and that for a receive in memory
  * of a GPU alone; as small as the figures say, not as the rule does. */
 static void landing(void)
@@ -560,6 +603,7 @@ int main(void)
     bounds();
     declined();
     between_gpus();
+    listed();
     hinted();
     landing();
     mca_pml_umrddt_pairs_close();

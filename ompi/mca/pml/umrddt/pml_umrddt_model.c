@@ -65,6 +65,8 @@ void mca_pml_umrddt_figures_default(mca_pml_umrddt_figures_t *figures)
         .gpu_pack_host = {6000, 15000, 25000, 25000, 25000, 25000},
         .gpu_unpack_host = {6000, 15000, 25000, 25000, 25000, 25000},
         .ipc_copy = {179000, 327000, 360000, 360000, 380000, 386000},
+        /* no slower than others: an H200 took 3 to 4 us for either (h200-2026-11-24.md) */
+        .gpu_list = {1300000, 1700000, 1770000, 1770000, 1770000, 1770000},
     };
 
     *figures = defaults;
@@ -106,6 +108,11 @@ uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t lea
 static double larger(double a, double b)
 {
     return a < b ? b : a;
+}
+
+static double smaller(double a, double b)
+{
+    return a < b ? a : b;
 }
 
 /** The mean length of the pieces of a side, or of one that is both. */
@@ -245,6 +252,13 @@ static double ipc_rate(const mca_pml_umrddt_figures_t *figures,
     return mca_pml_umrddt_curve_at(figures->ipc_copy, block);
 }
 
+/** What a kernel moves of a side at @p rate, but for what it has to look up. */
+static double looked_up(const mca_pml_umrddt_figures_t *figures,
+                        const mca_pml_umrddt_model_side_t *side, double block, double rate)
+{
+    return side->listed ? smaller(rate, mca_pml_umrddt_curve_at(figures->gpu_list, block)) : rate;
+}
+
 static double ipc_time(const mca_pml_umrddt_figures_t *figures,
                        const mca_pml_umrddt_model_case_t *message)
 {
@@ -252,11 +266,16 @@ static double ipc_time(const mca_pml_umrddt_figures_t *figures,
     double bytes = (double) message->bytes, latency = figures->ipc_latency, copies;
 
     if (message->to.gpu) {
-        copies = bytes / ipc_rate(figures, message, to < block ? to : block);
+        double rate = ipc_rate(figures, message, smaller(to, block));
+
+        rate = looked_up(figures, &message->from, block, rate);
+        copies = bytes / looked_up(figures, &message->to, to, rate);
     } else {
         /* into pinned memory, and from there by the CPU */
         latency = message->from.boxed ? figures->gpu_out_latency : figures->gpu_launch;
-        copies = bytes / mca_pml_umrddt_curve_at(figures->gpu_pack_host, block)
+        copies = bytes
+                     / looked_up(figures, &message->from, block,
+                                 mca_pml_umrddt_curve_at(figures->gpu_pack_host, block))
                  + bytes / mca_pml_umrddt_curve_at(figures->cpu_pack, to);
     }
     return small(figures, message) + latency + copies
@@ -279,8 +298,10 @@ static double packed(const mca_pml_umrddt_figures_t *figures,
     if (MCA_PML_UMRDDT_WAY_PACK_HOST == way) {
         return figures->gpu_launch
                + bytes
-                     / mca_pml_umrddt_curve_at(
-                         in ? figures->gpu_unpack_host : figures->gpu_pack_host, block);
+                     / looked_up(figures, side, block,
+                                 mca_pml_umrddt_curve_at(in ? figures->gpu_unpack_host
+                                                            : figures->gpu_pack_host,
+                                                         block));
     }
     moved = in ? figures->gpu_in_latency + bytes / figures->gpu_in_rate
                : figures->gpu_out_latency + bytes / figures->gpu_out_rate;
@@ -289,7 +310,10 @@ static double packed(const mca_pml_umrddt_figures_t *figures,
     }
     /* the end of the first of two operations is seen before the second begins */
     return figures->gpu_launch
-           + bytes / mca_pml_umrddt_curve_at(in ? figures->gpu_unpack : figures->gpu_pack, block)
+           + bytes
+                 / looked_up(
+                     figures, side, block,
+                     mca_pml_umrddt_curve_at(in ? figures->gpu_unpack : figures->gpu_pack, block))
            + (MCA_PML_UMRDDT_WAY_PACK_GDR == way ? 0 : moved);
 }
 

@@ -68,7 +68,8 @@
     X(gpu_unpack, "a GPU unpacks in its memory")                       \
     X(gpu_pack_host, "a GPU packs into pinned memory of the host")     \
     X(gpu_unpack_host, "a GPU unpacks from pinned memory of the host") \
-    X(ipc_copy, "a GPU copies from a peer's memory into its own")
+    X(ipc_copy, "a GPU copies from a peer's memory into its own")      \
+    X(gpu_list, "a GPU packs in its memory what it looks up in a list")
 
 /** The lengths for which a curve has its rates: 8, 64, 512 ... */
 #define MCA_PML_UMRDDT_CURVE_POINTS 6
@@ -111,6 +112,7 @@ typedef struct mca_pml_umrddt_model_side_t {
     bool gpu;         /**< in memory of a GPU */
     bool boxed;       /**< the driver copies it in one call, to or from one piece: no kernel */
     bool chunk_boxed; /**< and each chunk of it */
+    bool listed;      /**< kernels find its blocks in a list */
 } mca_pml_umrddt_model_side_t;
 
 /** A message, and what is known of it. */

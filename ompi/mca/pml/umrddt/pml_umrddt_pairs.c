@@ -229,17 +229,18 @@ static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
            || MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU == pattern;
 }
 
-/** How a GPU of this host would copy a layout; only where there is one. */
-static void describe_boxes(opal_iov_cache_layout_t *layout, uint64_t chunk,
+/** How a GPU would copy a layout. */
+static void describe_boxes(opal_iov_cache_layout_t *layout, uint64_t chunk, bool gpu,
                            mca_pml_umrddt_model_side_t *side)
 {
     uint64_t second = 2 * chunk < layout->size ? 2 * chunk : layout->size;
 
-    if (NULL != mca_pml_umrddt.gpu) {
+    if (gpu) {
         side->boxed = opal_umrddt_gpu_boxed(layout, 0, layout->size);
         /* one that begins within a piece says more than the first */
         side->chunk_boxed =
             chunk < second ? opal_umrddt_gpu_boxed(layout, chunk, second) : side->boxed;
+        side->listed = opal_umrddt_gpu_listed(layout);
     }
 }
 
@@ -255,7 +256,8 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
     message->to.span = (uint64_t) (recv->layout->ub - recv->layout->lb);
     message->to.gpu = mca_pml_umrddt_on_gpu(&recv->where);
     message->chunk = mca_pml_umrddt_pack_chunk_of(recv->layout, rts->pieces, recv->total);
-    describe_boxes(recv->layout, message->chunk, &message->to);
+    describe_boxes(recv->layout, message->chunk, message->from.gpu || message->to.gpu,
+                   &message->to);
     /* the sender's layout is not known here: it is like this one, or one piece; or, where this one
      * is one piece, it may be rows, and is taken to be if they are long and may be equal */
     message->from.boxed = message->from.chunk_boxed =
@@ -265,6 +267,7 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
     if (rts->pieces == recv->layout->iov_count) {
         message->from.boxed = message->to.boxed;
         message->from.chunk_boxed = message->to.chunk_boxed;
+        message->from.listed = message->to.listed;
     }
     message->write_pieces = rts->write_pieces;
     message->pack_by_card =
@@ -755,7 +758,7 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
     message->from.span = (uint64_t) (layout->ub - layout->lb);
     message->from.gpu = gpu;
     message->chunk = mca_pml_umrddt_pack_chunk_of(layout, layout->iov_count, layout->size);
-    describe_boxes(layout, message->chunk, &message->from);
+    describe_boxes(layout, message->chunk, gpu || other, &message->from);
     message->to = message->from;
     message->to.gpu = other;
     message->pack_by_card =

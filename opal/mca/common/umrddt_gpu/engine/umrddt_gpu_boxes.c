@@ -184,3 +184,19 @@ bool opal_umrddt_gpu_boxed(opal_iov_cache_layout_t *layout, uint64_t start, uint
     return 1 == opal_umrddt_gpu_boxes_find(places, start, end, 1, &box)
            && opal_umrddt_gpu_box_is_better(&box, false, true);
 }
+
+bool opal_umrddt_gpu_listed(const opal_iov_cache_layout_t *layout)
+{
+    const opal_iov_cache_term_t *term = layout->form->terms;
+    uint32_t levels = 0;
+
+    if (0 == layout->size) {
+        return false;
+    }
+    for (; OPAL_IOV_CACHE_TERMS == term->kind && 1 == term->n;
+         term = &layout->form->terms[term->first]) {
+        levels += 1 < term->count;
+    }
+    levels += 1 < term->count;
+    return OPAL_IOV_CACHE_DENSE != term->kind || UMRDDT_GPU_LEVELS < levels;
+}
