@@ -30,8 +30,9 @@
 /* Bytes of a large copy; the buffers hold a vector of as many. */
 #define LARGE ((size_t) 16 << 20)
 
-/* Bytes of blocks in a list, which some kernels are slower with. */
-#define LISTED ((size_t) 4 << 20)
+/* Bytes of blocks in a list, which kernels may be much slower with, and most blocks of one. */
+#define LISTED     ((size_t) 4 << 20)
+#define LIST_LIMIT (LISTED / MCA_PML_UMRDDT_CURVE_LEAST)
 
 /* Pieces of a message whose time they are. */
 #define PIECES 4096
@@ -192,6 +193,20 @@ static void rate(tune_t *tune, double *curve, int i, const char *name, tune_curv
     }
 }
 
+/* Blocks of a list: of as many bytes as a vector, where that is not slow. */
+static void lists(tune_t *tune, const ends_t *ends, int i, int block, double least)
+{
+    size_t bytes = LISTED, more = LIST_LIMIT * (size_t) block;
+    double time = pack_list(ends, (int) (bytes / (size_t) block), block);
+
+    more = more < LARGE ? more : LARGE;
+    if (time < 10 * least && bytes < more) {
+        bytes = more;
+        time = pack_list(ends, (int) (bytes / (size_t) block), block);
+    }
+    rate(tune, tune->figures.gpu_list, i, "gpu_list", TUNE_CURVE_GPU_LIST, bytes, time, least);
+}
+
 /* At the first process alone: the second one's GPU may be the same. */
 static void alone(tune_t *tune, const ends_t *ends)
 {
@@ -222,8 +237,7 @@ static void alone(tune_t *tune, const ends_t *ends)
              pack, launch);
         rate(tune, figures->gpu_unpack_host, i, "gpu_unpack_host", TUNE_CURVE_GPU_UNPACK_HOST,
              LARGE, unpack, unlaunch);
-        rate(tune, figures->gpu_list, i, "gpu_list", TUNE_CURVE_GPU_LIST, LISTED,
-             pack_list(ends, (int) (LISTED / (size_t) block), block), launch);
+        lists(tune, ends, i, block, launch);
     }
 }
 
