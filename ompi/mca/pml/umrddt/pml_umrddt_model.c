@@ -65,8 +65,7 @@ void mca_pml_umrddt_figures_default(mca_pml_umrddt_figures_t *figures)
         .gpu_pack_host = {6000, 15000, 25000, 25000, 25000, 25000},
         .gpu_unpack_host = {6000, 15000, 25000, 25000, 25000, 25000},
         .ipc_copy = {179000, 327000, 360000, 360000, 380000, 386000},
-        /* no slower than others: an H200 took 3 to 4 us for either (h200-2026-11-24.md) */
-        .gpu_list = {1300000, 1700000, 1770000, 1770000, 1770000, 1770000},
+        .gpu_list = {620000, 600000, 650000, 660000, 670000, 670000},
     };
 
     *figures = defaults;

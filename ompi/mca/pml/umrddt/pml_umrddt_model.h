@@ -32,8 +32,8 @@
 
 /**
  * Single figures: name, default, what it is. The defaults of gpu_launch, ipc_latency, gpu_pack,
- * gpu_unpack and ipc_copy were measured, on two H200 (bench/results/h200-2026-11-22.md); the others
- * are what such machines are known for.
+ * gpu_unpack and ipc_copy were measured, on two H200 (bench/results/h200-2026-11-22.md), and those
+ * of gpu_list on one (h200-2026-11-24.md); the others are what such machines are known for.
  */
 #define MCA_PML_UMRDDT_FIGURES(X)                                                         \
     X(near_latency, 0.7, "a small message by the host PML to a process of the same host") \
