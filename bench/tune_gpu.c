@@ -135,6 +135,7 @@ static void pack_and_unpack(const ends_t *ends, int pieces, int block, bool pinn
     if (pinned) {
         packed.address = (uintptr_t) ends->pinned;
         packed.kind = OPAL_UMRDDT_GPU_PINNED;
+        packed.home = false;
     }
     *pack = copy(ends, &user, &packed, layout->size);
     *unpack = copy(ends, &packed, &user, layout->size);

@@ -33,7 +33,7 @@
 
 mtype = { ASK, HOST, DONE };                           /* mca_pml_umrddt_verdict_t */
 mtype = { RUNG_NOT, RUNG_DONE, RUNG_REPLY };           /* mca_pml_umrddt_rung_t */
-mtype = { IDLE, LOOK, ASKED, COPY, BY_HOST, COMPLETE };
+mtype = { IDLE, LOOK, OTHER, ASKED, COPY, BY_HOST, COMPLETE };
 
 #define SLOT(m) slot_of[m]
 
@@ -92,7 +92,7 @@ inline ring(m, what)
     bell_what[SLOT(m)] = what
 }
 
-/* mca_pml_umrddt_ipc_announce, after a reply */
+/* mca_pml_umrddt_ipc_announce */
 inline announce(m, bell)
 {
     if
@@ -149,6 +149,15 @@ end_over:
       }
     /* refused before, or the engine refuses */
     :: atomic { r_state[m] == LOOK -> by_host(m, bell, held) }
+    /* the card or a packed way, which was offered, too: said at the bell at once, and answered later. What matters of these ways here is
+       that an answer comes by the host PML, and then data: as by the host */
+    :: atomic {
+        r_state[m] == LOOK && held == 0 -> r_state[m] = OTHER;
+#if !BREAK_4
+        announce(m, bell)
+#endif
+      }
+    :: atomic { r_state[m] == OTHER -> r_state[m] = BY_HOST; reply[SLOT(m)]!m, HOST, false }
     /* ask, unless another message has (is_asked) */
     :: atomic {
         r_state[m] == LOOK && held == 0 && import_id != id && !is_asked(m, id) ->
@@ -199,7 +208,7 @@ end_over:
     :: atomic {
         fail_notice[m]?in_flight ->
         if
-        :: r_state[m] == LOOK || r_state[m] == ASKED -> by_host(m, bell, held)
+        :: r_state[m] == LOOK || r_state[m] == ASKED || r_state[m] == OTHER -> by_host(m, bell, held)
         :: r_state[m] == BY_HOST || r_state[m] == COMPLETE -> reply[SLOT(m)]!m, DONE, false
         :: r_state[m] == COPY -> skip
         fi

@@ -28,6 +28,8 @@
  * - cpu: the receiver does not use CUDA: by the host PML, nobody asks
  * - forget: nothing is kept: each message asks, and nothing stays mapped
  * - others: memory that cannot be opened, from pools, mapped, of the CPU: nobody asks for it
+ * - beside: the card is offered, too, and quicker to memory of the CPU: a receiver there takes it,
+ *   and one in memory of a GPU tells the end through shared memory all the same
  * - parted: with the last communicator that was used goes what is mapped
  *
  * Every byte is checked, those between the pieces too.
@@ -198,6 +200,36 @@ static void graphs(void)
     }
     end_free(&end);
     ++mpitest.step;
+}
+
+/* By the receiver's memory in turns; figures say what is quicker (models/beside.txt). */
+static void beside(void)
+{
+    const int times = 6;
+
+    for (int i = 0; i < 6; ++i) {
+        const bool to_gpu = 0 == i % 2;
+        end_t end = end_new(GPU_DEVICE, to_gpu ? GPU_DEVICE : GPU_HOST, MPITEST_COARSE,
+                            MPITEST_COARSE, 65536);
+        pvars_t seen;
+        const uint64_t *value = seen.value;
+
+        transfer(&end, 2);
+        (void) since();
+        transfer(&end, times);
+        seen = since();
+        CHECK_INT(value[PVARS_FALLBACK_SENDS] + value[PVARS_FALLBACK_RECVS], 0);
+        if (is_sender()) {
+            CHECK_INT(value[PVARS_SENDS_IPC], to_gpu ? times : 0);
+            CHECK_INT(value[PVARS_SENDS_UMR] + value[PVARS_SENDS_DIRECT], to_gpu ? 0 : times);
+            CHECK(!to_gpu || (uint64_t) times == value[PVARS_CONTROL_MESSAGES]);
+        } else {
+            CHECK_INT(value[PVARS_IPC_BELLS], to_gpu ? times : 0);
+            CHECK_INT(value[PVARS_CONTROL_MESSAGES], to_gpu ? 0 : times);
+        }
+        end_free(&end);
+        ++mpitest.step;
+    }
 }
 
 static void repeat(void)
@@ -546,7 +578,7 @@ static const struct {
     {"burst", burst, false},   {"many", many, false},      {"truncated", truncated, false},
     {"freed", freed, false},   {"refused", refused, true}, {"third", third, true},
     {"cpu", cpu, true},        {"forget", forget, true},   {"parted", parted, true},
-    {"others", others, true},
+    {"others", others, true},  {"beside", beside, true},
 };
 
 int main(int argc, char **argv)

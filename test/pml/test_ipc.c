@@ -296,7 +296,7 @@ static void envelopes(void)
     WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_BELL);
     WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_BELL; rts.slot = MCA_PML_UMRDDT_BELLS);
     WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_BELL);
-    WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_BELL | MCA_PML_UMRDDT_BY_DIRECT);
+    WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_BELL | MCA_PML_UMRDDT_BY_DIRECT);
     WRONG(false, none, none.schemes |= MCA_PML_UMRDDT_BELL);
     WRONG(true, none, (void) 0);
     /* what is not for this way is for pairs of cards, if mkeys are offered: without gaps */

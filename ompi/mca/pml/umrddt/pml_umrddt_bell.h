@@ -15,7 +15,8 @@
  * A process has a bell for each of its first slots of sends. A TELL says where they are; a receiver
  * that could map them says so with its next DONE, and from then on the sender's envelopes may ask
  * to be answered by the bell. Then the sender posts no receive for a reply: the receiver rings
- * either that the message is done, or that a reply is on its way. What is written is the message's
+ * either that the message is done, or that a reply comes: it goes another way, or something is
+ * asked. What is written is the message's
  * number, which is never used again, so what was rung for an older message of the slot is not
  * heard.
  */

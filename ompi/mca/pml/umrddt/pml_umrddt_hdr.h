@@ -32,7 +32,7 @@
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
 /** First word of every header: "umrddt", the wire version, the kind. */
-#define MCA_PML_UMRDDT_WIRE_VERSION 11
+#define MCA_PML_UMRDDT_WIRE_VERSION 12
 #define MCA_PML_UMRDDT_MAGIC(kind) \
     (UINT64_C(0x756d726464740000) | ((uint64_t) MCA_PML_UMRDDT_WIRE_VERSION << 8) | (kind))
 
@@ -63,7 +63,8 @@
 /** Beside BY_PACK: those are for a receive in GPU memory, and for no other. */
 #define MCA_PML_UMRDDT_IF_GPU 0x100
 
-/** Beside BY_IPC alone: the sender waits at its bell (pml_umrddt_bell.h), not for a reply. */
+/** Beside BY_IPC: the sender waits at its bell (pml_umrddt_bell.h), and for a reply only when it is
+ * told there that one comes. */
 #define MCA_PML_UMRDDT_BELL 0x8
 
 #define MCA_PML_UMRDDT_COOKIE_LEN 16

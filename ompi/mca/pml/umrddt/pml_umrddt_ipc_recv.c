@@ -43,6 +43,7 @@ void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_wait_cancel(&recv->wait);
     mca_pml_umrddt_ipc_release(recv);
+    mca_pml_umrddt_ipc_announce(recv);
     if (mca_pml_umrddt_pack_receive(recv)) {
         return;
     }

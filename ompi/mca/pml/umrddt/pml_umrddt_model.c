@@ -234,21 +234,20 @@ static double turn(const mca_pml_umrddt_figures_t *figures,
 }
 
 /**
- * bytes/us of a copy out of a peer's GPU memory into this one's. umrddt_tune measures the curve
- * with rows, which the driver copies from blocks of 4096 on and kernels below: between the two
- * points no block is a bit of both.
+ * The rate of a curve that umrddt_tune measures with rows, which the driver copies from blocks of
+ * 4096 on and kernels below: between the two points no block is a bit of both. @p boxed: the driver
+ * copies it.
  */
-static double ipc_rate(const mca_pml_umrddt_figures_t *figures,
-                       const mca_pml_umrddt_model_case_t *message, double block)
+static double rows_at(const double *curve, bool boxed, double block)
 {
     const double kernels = 512, rows = 4096; /* points of the curve */
 
-    if (message->from.boxed && message->to.boxed) {
+    if (boxed) {
         block = larger(rows, block);
     } else if (kernels < block && rows > block) {
         block = kernels;
     }
-    return mca_pml_umrddt_curve_at(figures->ipc_copy, block);
+    return mca_pml_umrddt_curve_at(curve, block);
 }
 
 /** What a kernel moves of a side at @p rate, but for what it has to look up. */
@@ -265,7 +264,8 @@ static double ipc_time(const mca_pml_umrddt_figures_t *figures,
     double bytes = (double) message->bytes, latency = figures->ipc_latency, copies;
 
     if (message->to.gpu) {
-        double rate = ipc_rate(figures, message, smaller(to, block));
+        double rate = rows_at(figures->ipc_copy, message->from.boxed && message->to.boxed,
+                              smaller(to, block));
 
         rate = looked_up(figures, &message->from, block, rate);
         copies = bytes / looked_up(figures, &message->to, to, rate);
@@ -274,7 +274,7 @@ static double ipc_time(const mca_pml_umrddt_figures_t *figures,
         latency = message->from.boxed ? figures->gpu_out_latency : figures->gpu_launch;
         copies = bytes
                      / looked_up(figures, &message->from, block,
-                                 mca_pml_umrddt_curve_at(figures->gpu_pack_host, block))
+                                 rows_at(figures->gpu_pack_host, message->from.boxed, block))
                  + bytes / mca_pml_umrddt_curve_at(figures->cpu_pack, to);
     }
     return small(figures, message) + latency + copies
@@ -295,12 +295,14 @@ static double packed(const mca_pml_umrddt_figures_t *figures,
                    MCA_PML_UMRDDT_WAY_HOST == way ? figures->cpu_copy : figures->cpu_pack, block);
     }
     if (MCA_PML_UMRDDT_WAY_PACK_HOST == way) {
-        return figures->gpu_launch
-               + bytes
-                     / looked_up(figures, side, block,
-                                 mca_pml_umrddt_curve_at(in ? figures->gpu_unpack_host
-                                                            : figures->gpu_pack_host,
-                                                         block));
+        const double *curve = in ? figures->gpu_unpack_host : figures->gpu_pack_host;
+        bool boxed = bytes < (double) message->bytes ? side->chunk_boxed : side->boxed;
+        double begun = figures->gpu_launch;
+
+        if (boxed) {
+            begun = in ? figures->gpu_in_latency : figures->gpu_out_latency;
+        }
+        return begun + bytes / looked_up(figures, side, block, rows_at(curve, boxed, block));
     }
     moved = in ? figures->gpu_in_latency + bytes / figures->gpu_in_rate
                : figures->gpu_out_latency + bytes / figures->gpu_out_rate;

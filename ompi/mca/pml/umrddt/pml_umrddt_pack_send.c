@@ -64,7 +64,7 @@ void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
     if (0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes)
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
         && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout)) {
-        return; /* that way is known to work, and its bell is for messages that go no other */
+        return; /* that way is known to work, and the other is not quicker */
     }
     schemes = MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & send->comm->schemes;
     if (!offer_card(send, schemes)) {

@@ -846,17 +846,48 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
     return declines;
 }
 
-/* Kinds of verdicts of senders that have CUDA IPC, of which a memo has both. */
+/* Kinds of verdicts of senders that have CUDA IPC, of which a memo has all. */
 #define KIND_TO_GPU  1u
 #define KIND_BY_CARD 2u
+#define KIND_ANY     4u
 
-/** True if one of @p schemes is predicted to be quicker than CUDA IPC for what a GPU sends. Worked
- * out once for a layout and a @p kind. */
+/** True if one of @p ways is predicted to be quicker than CUDA IPC. */
+static bool quicker(const mca_pml_umrddt_model_case_t *message, unsigned ways)
+{
+    double times[MCA_PML_UMRDDT_WAYS];
+
+    return MCA_PML_UMRDDT_WAY_IPC
+           != mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, message,
+                                        ways | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
+}
+
+/** As quicker, for a receiver with the same layout or one piece, in the memory that @p message
+ * says, or (@p any) in a GPU's or the CPU's. */
+static bool quicker_for_any(mca_pml_umrddt_model_case_t *message, unsigned ways, bool any)
+{
+    static const mca_pml_umrddt_model_side_t piece = {
+        .pieces = 1, .boxed = true, .chunk_boxed = true};
+    const bool gpu = message->to.gpu;
+
+    for (unsigned i = 0; i < (any ? 4 : 2); ++i) {
+        message->to = 0 == (i & 1) ? message->from : piece;
+        message->to.gpu = gpu == (0 == (i & 2));
+        if (quicker(message, ways)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/**
+ * True if one of @p schemes is predicted to be quicker than CUDA IPC for what a GPU sends; by the
+ * card, if it is for any receiver that there may be: to offer it costs next to nothing, and the
+ * receiver, who knows both sides, chooses. Worked out once for a layout and a @p kind.
+ */
 static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                       opal_iov_cache_layout_t *layout, unsigned schemes, unsigned kind)
 {
     const unsigned others = ways_of(schemes & mca_pml_umrddt.schemes & comm->schemes);
-    double times[MCA_PML_UMRDDT_WAYS];
     mca_pml_umrddt_model_case_t message;
     bool other, beats;
 
@@ -870,9 +901,8 @@ static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *
     }
     describe_send(peer, layout, true, other, &message);
     message.pack_by_card = false; /* beside CUDA IPC the card is no wire of what is packed */
-    beats = MCA_PML_UMRDDT_WAY_IPC
-            != mca_pml_umrddt_model_best(&mca_pml_umrddt.pairs->figures, &message,
-                                         others | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
+    beats = 0 == (KIND_BY_CARD & kind) ? quicker(&message, others)
+                                       : quicker_for_any(&message, others, 0 != (KIND_ANY & kind));
     remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, beats);
     return beats;
 }
@@ -880,10 +910,11 @@ static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *
 bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                   opal_iov_cache_layout_t *layout)
 {
-    /* (beside another way CUDA IPC has no bell, so the card is not offered on the chance that it
-     * goes to the CPU) */
+    const bool any = MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm);
+
     return NULL != mca_pml_umrddt.card && peer->has_card
-           && beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BY_CARD, KIND_BY_CARD);
+           && beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BY_CARD,
+                        KIND_BY_CARD | (any ? KIND_ANY : 0));
 }
 
 bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,

@@ -164,9 +164,10 @@ static inline bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm,
 }
 
 /**
- * True if the card is predicted to be quicker than CUDA IPC for what a GPU sends to a process of
- * this host, so that it is offered beside it: to a GPU, unless the user says that it goes to the
- * CPU. Worked out once for a layout; from any thread.
+ * True if the card may be quicker than CUDA IPC for what a GPU sends to a process of this host, so
+ * that it is offered beside it: predicted of a receiver with the same layout, or with one piece, in
+ * memory of a GPU or the CPU, of which the user can say. Worked out once for a layout; from any
+ * thread.
  */
 bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                   opal_iov_cache_layout_t *layout);

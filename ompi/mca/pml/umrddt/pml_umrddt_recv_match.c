@@ -152,6 +152,7 @@ static void matched_event(void *owner)
     mca_pml_umrddt_peer_t *peer = mca_pml_umrddt_peer(recv->comm, recv->status.MPI_SOURCE);
     uint64_t capacity = (uint64_t) recv->count * recv->datatype->super.size;
     uint64_t *missing;
+    bool by_ipc;
 
     if (OPAL_UNLIKELY(NULL == peer)) {
         /* there is no memory to look it up: an envelope must not be taken for the user's data */
@@ -186,14 +187,18 @@ static void matched_event(void *owner)
     }
     if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.pairs) && sizeof(*rts) <= capacity) {
         mca_pml_umrddt_pairs_judge(recv);
-        if (NULL != recv->pair && mca_pml_umrddt_pairs_packs(recv)) {
-            if (mca_pml_umrddt_pack_receive(recv)) {
-                return;
-            }
-            mca_pml_umrddt_recv_release(recv); /* what it has begun with */
-        }
     }
-    if (sizeof(*rts) <= capacity && mca_pml_umrddt_ipc_chosen(rts, peer)) {
+    by_ipc = sizeof(*rts) <= capacity && mca_pml_umrddt_ipc_chosen(rts, peer);
+    if (!by_ipc) {
+        mca_pml_umrddt_ipc_announce(recv);
+    }
+    if (OPAL_UNLIKELY(NULL != recv->pair) && mca_pml_umrddt_pairs_packs(recv)) {
+        if (mca_pml_umrddt_pack_receive(recv)) {
+            return;
+        }
+        mca_pml_umrddt_recv_release(recv); /* what it has begun with */
+    }
+    if (by_ipc) {
         mca_pml_umrddt_ipc_receive(recv);
         return;
     }

@@ -97,7 +97,7 @@ static int prepare(mca_pml_umrddt_send_t *send)
     if (OPAL_UNLIKELY(!slot)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    if (MCA_PML_UMRDDT_BY_IPC == rts->schemes && MCA_PML_UMRDDT_BELLS > send->slot
+    if (0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes) && MCA_PML_UMRDDT_BELLS > send->slot
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)) {
         rts->schemes |= MCA_PML_UMRDDT_BELL;
     }
