@@ -285,6 +285,37 @@ static void listed(void)
     }
 }
 
+/* Rows that the driver copies between a GPU and memory of the CPU: as long ones, and no kernel. */
+static void copied(void)
+{
+    const mca_pml_umrddt_way_t ways[] = {MCA_PML_UMRDDT_WAY_IPC, MCA_PML_UMRDDT_WAY_PACK_HOST,
+                                         MCA_PML_UMRDDT_WAY_HOST};
+    figures_t figures = plain();
+    double before, after;
+
+    figures.gpu_launch = 1000;
+    for (int i = 0; i < 3; ++i) { /* of 8, 64 and 512 bytes */
+        figures.gpu_pack_host[i] = figures.gpu_unpack_host[i] = 1;
+    }
+    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); ++i) {
+        for (int out = 0; out < 2; ++out) {
+            case_t what = message(10000, 10, 10);
+
+            if (MCA_PML_UMRDDT_WAY_IPC == ways[i] && 0 == out) {
+                continue; /* of GPUs it is always the sender's memory */
+            }
+            what.known = ALL;
+            what.from.gpu = 1 == out;
+            what.to.gpu = 0 == out;
+            before = time_of(&figures, &what, ways[i]);
+            what.from.boxed = what.to.boxed = true;
+            after = time_of(&figures, &what, ways[i]);
+            /* blocks of 1000 bytes are those of 512 to a kernel: 10 ms; and the launch */
+            CHECK(near(before - 9990 - 999, after));
+        }
+    }
+}
+
 /* A GPU that two processes share: a kernel waits for its turn, and copies do not. */
 static void shared(void)
 {
@@ -711,6 +742,7 @@ int main(void)
     by_card();
     by_gpu();
     listed();
+    copied();
     shared();
     by_host();
     chunks();

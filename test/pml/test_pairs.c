@@ -367,6 +367,32 @@ static void by_card(bool wanted)
     peer.has_card = had_card;
 }
 
+/* A card that is slow at scattering into GPUs: quicker than CUDA IPC for who receives in one piece.
+ */
+static void by_card_for_one_piece(void)
+{
+    const mca_btl_umr_card_ops_t *before = mca_pml_umrddt.card;
+    const bool had_card = peer.has_card;
+
+    mca_pml_umrddt.card = &card;
+    peer.has_card = true;
+    comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
+    for (int slow = 0; slow < 2; ++slow) {
+        /* one piece 11 us and 4 (1 or 6 each), against 20; 4 pieces more than that in any case */
+        figures(
+            0 == slow
+                ? "ipc_latency 20\ncard_latency 5\ngpu_flush 0.001\nkey_map 0.001\ncard_write 100\n"
+                  "card_gpu_gather 1\ncard_gpu_scatter 6\n"
+                : "ipc_latency 20\ncard_latency 5\ngpu_flush 0.001\nkey_map 0.001\ncard_write 100\n"
+                  "card_gpu_gather 1\ncard_gpu_scatter 20\n");
+        lay(4);
+        CHECK((0 == slow) == mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+    }
+    comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
+    mca_pml_umrddt.card = before;
+    peer.has_card = had_card;
+}
+
 /* The receiver chooses between CUDA IPC and the card, and what the one had in the envelope is not
  * taken for the other's further endpoints. */
 static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
@@ -603,6 +629,7 @@ int main(void)
     bounds();
     declined();
     between_gpus();
+    by_card_for_one_piece();
     listed();
     hinted();
     landing();
