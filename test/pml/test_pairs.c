@@ -397,6 +397,7 @@ static void by_card_for_one_piece(void)
  * taken for the other's further endpoints. */
 static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
 {
+    const struct mca_pml_umrddt_pair_t *pair;
     const mca_btl_umr_card_ops_t *before = mca_pml_umrddt.card;
     const bool had_card = peer.has_card;
 
@@ -408,9 +409,17 @@ static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
     recv->rts.lb = -7;
     mca_pml_umrddt_pairs_judge(recv);
     CHECK(NULL != recv->pair);
+    pair = recv->pair;
     CHECK((wanted ? MCA_PML_UMRDDT_WAY_UMR : MCA_PML_UMRDDT_WAY_IPC) == recv->way);
     CHECK(wanted == mca_pml_umrddt_ipc_rts_is_plain(&recv->rts));
     CHECK(!wanted == mca_pml_umrddt_ipc_chosen(&recv->rts, &peer));
+    mca_pml_umrddt_pairs_over(recv, MPI_SUCCESS);
+    OBJ_RELEASE(recv->layout);
+    /* at the bell it is the same message */
+    recv->layout = NULL;
+    recv->rts.schemes = MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_UMR | MCA_PML_UMRDDT_BELL;
+    mca_pml_umrddt_pairs_judge(recv);
+    CHECK(pair == recv->pair);
     mca_pml_umrddt_pairs_over(recv, MPI_SUCCESS);
     OBJ_RELEASE(recv->layout);
     mca_pml_umrddt.card = before;

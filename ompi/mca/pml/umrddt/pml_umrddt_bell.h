@@ -16,9 +16,8 @@
  * that could map them says so with its next DONE, and from then on the sender's envelopes may ask
  * to be answered by the bell. Then the sender posts no receive for a reply: the receiver rings
  * either that the message is done, or that a reply comes: it goes another way, or something is
- * asked. What is written is the message's
- * number, which is never used again, so what was rung for an older message of the slot is not
- * heard.
+ * asked. What is written is the message's number, which is never used again, so what was rung for
+ * an older message of the slot is not heard.
  */
 
 #ifndef MCA_PML_UMRDDT_BELL_H

@@ -536,14 +536,15 @@ static mca_pml_umrddt_pair_t *find(const mca_pml_umrddt_recv_t *recv)
     size_t bucket = (size_t) (hash >> 56);
     mca_pml_umrddt_pair_t *pair;
     bool from = from_gpu(recv);
+    /* whether it would be told of by the bell makes it no other message */
+    const uint16_t schemes = recv->rts.schemes & (uint16_t) ~MCA_PML_UMRDDT_BELL;
 
     _Static_assert(1 << (64 - 56) == BUCKETS, "the highest bits of the hash");
     for (size_t way = 0; way < WAYS; ++way) {
         pair = &pairs->pairs[bucket][way];
         if (layout == pair->layout && (uintptr_t) recv->buf == pair->buffer
             && recv->peer == pair->peer && recv->total == pair->total
-            && recv->rts.pieces == pair->pieces && recv->rts.schemes == pair->schemes
-            && from == pair->from) {
+            && recv->rts.pieces == pair->pieces && schemes == pair->schemes && from == pair->from) {
             return pair;
         }
     }
@@ -554,7 +555,7 @@ static mca_pml_umrddt_pair_t *find(const mca_pml_umrddt_recv_t *recv)
     pair->peer = recv->peer;
     pair->total = recv->total;
     pair->pieces = recv->rts.pieces;
-    pair->schemes = recv->rts.schemes;
+    pair->schemes = schemes;
     pair->from = from;
     pair->gpu = mca_pml_umrddt_on_gpu(&recv->where);
     pair->serial = ++pairs->serial;

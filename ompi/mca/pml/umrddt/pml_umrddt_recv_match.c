@@ -189,7 +189,7 @@ static void matched_event(void *owner)
         mca_pml_umrddt_pairs_judge(recv);
     }
     by_ipc = sizeof(*rts) <= capacity && mca_pml_umrddt_ipc_chosen(rts, peer);
-    if (!by_ipc) {
+    if (OPAL_UNLIKELY(0 != (MCA_PML_UMRDDT_BELL & rts->schemes)) && !by_ipc) {
         mca_pml_umrddt_ipc_announce(recv);
     }
     if (OPAL_UNLIKELY(NULL != recv->pair) && mca_pml_umrddt_pairs_packs(recv)) {
