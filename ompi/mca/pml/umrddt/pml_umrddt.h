@@ -516,7 +516,7 @@ OBJ_CLASS_DECLARATION(mca_pml_umrddt_claim_t);
 
 /** Messages from the CPU's memory that senders remember to leave to the host PML. A power of two.
  */
-#define MCA_PML_UMRDDT_REFUSALS 256
+#define MCA_PML_UMRDDT_REFUSALS 4096
 
 typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_params_t params;
@@ -750,8 +750,8 @@ static inline bool mca_pml_umrddt_checks_pattern(void)
 }
 
 /**
- * True if a buffer is in a page that is known to be plain, and nobody wants assertions checked: what
- * the messages that are left to the host PML ask before anything else. False says nothing.
+ * True if a buffer is in a page that is known to be plain, and nobody wants assertions checked:
+ * what the messages that are left to the host PML ask before anything else. False says nothing.
  */
 static inline bool mca_pml_umrddt_known_host(const void *buf, const ompi_datatype_t *datatype)
 {

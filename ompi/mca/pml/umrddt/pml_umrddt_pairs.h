@@ -130,8 +130,8 @@ static inline uint64_t mca_pml_umrddt_pairs_sign(mca_pml_umrddt_comm_t *comm,
 /** Where it is remembered. */
 static inline uint64_t *mca_pml_umrddt_pairs_refusal(uint64_t sign)
 {
-    _Static_assert(1 << (64 - 56) == MCA_PML_UMRDDT_REFUSALS, "the highest bits of the number");
-    return &mca_pml_umrddt.refusals[sign >> 56];
+    _Static_assert(1 << (64 - 52) == MCA_PML_UMRDDT_REFUSALS, "the highest bits of the number");
+    return &mca_pml_umrddt.refusals[sign >> 52];
 }
 
 /**
