@@ -823,7 +823,7 @@ typedef enum mca_pml_umrddt_memo_t {
     MCA_PML_UMRDDT_MEMO_AGREED_SIZE, /**< as a receiver: for a message of this size ... */
     MCA_PML_UMRDDT_MEMO_AGREED_TO,   /**< ... and this proposal ... */
     MCA_PML_UMRDDT_MEMO_AGREED,      /**< ... the chunk it agreed to last */
-    MCA_PML_UMRDDT_MEMO_DECLINED,    /**< as a sender: pml_umrddt_pairs.c's verdicts ... */
+    MCA_PML_UMRDDT_MEMO_DECLINED,    /**< as a sender: pml_umrddt_pairs_send.c's verdicts ... */
     MCA_PML_UMRDDT_MEMO_PACKS        /**< ... and others */
 } mca_pml_umrddt_memo_t;
 

@@ -1,0 +1,257 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * What senders ask the model: whether a message is to be taken at all, and what is offered beside
+ * CUDA IPC. What it says is remembered with the layout.
+ */
+
+#include "ompi_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/util/output.h"
+
+#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_pack.h"
+#include "pml_umrddt_pairs_private.h"
+
+/** How often a sender expects a layout to be sent, unless pml_umrddt_reuse says more: keys that a
+ * halo maps serve it to the end. */
+#define EXPECTED 64
+
+uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
+                                      const mca_pml_umrddt_peer_t *peer,
+                                      const mca_pml_umrddt_where_t *where, bool to_gpu, size_t size)
+{
+    unsigned schemes = 0;
+
+    if (mca_pml_umrddt_on_gpu(where)) {
+        if (mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(where)) {
+            schemes |= MCA_PML_UMRDDT_BY_IPC;
+        }
+        if (mca_pml_umrddt_card_takes(peer, where)) {
+            schemes |= MCA_PML_UMRDDT_BY_CARD;
+        }
+        if (mca_pml_umrddt_pack_takes(comm, where, size)) {
+            schemes |= MCA_PML_UMRDDT_BY_PACK;
+        }
+    } else if (NULL != mca_pml_umrddt.card && peer->has_card) {
+        /* packed, where the card may not reach the receiver's memory */
+        schemes |= MCA_PML_UMRDDT_BY_CARD | (to_gpu && peer->has_gpu ? MCA_PML_UMRDDT_BY_PACK : 0u);
+    } else if (to_gpu && mca_pml_umrddt_pack_takes_to_gpu(comm, peer, size)) {
+        schemes |= MCA_PML_UMRDDT_BY_PACK;
+    }
+    schemes &= mca_pml_umrddt.schemes & comm->schemes;
+    if (NULL == mca_pml_umrddt.card || !peer->has_card) {
+        schemes &= ~(unsigned) MCA_PML_UMRDDT_BY_PACK_GDR;
+    }
+    return (uint16_t) schemes;
+}
+
+static unsigned ways_of(unsigned schemes)
+{
+    unsigned ways = 0;
+
+    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
+        ways |= 0 != (schemes & mca_pml_umrddt_way_schemes[way]) ? WAY_BIT(way) : 0;
+    }
+    return ways;
+}
+
+/** The receiver's memory, as far as a sender knows: what the user asserts, or else as its own. */
+static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
+{
+    switch (mca_pml_umrddt_pattern(comm)) {
+    case MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU:
+    case MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU:
+        return true;
+    case MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU:
+    case MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU:
+        return false;
+    default:
+        return gpu;
+    }
+}
+
+/** A message of a layout to a peer, as a sender sees it. @p other: it goes to a GPU's memory */
+static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
+                          bool gpu, bool other, mca_pml_umrddt_model_case_t *message)
+{
+    mca_pml_umrddt_pairs_describe(peer, layout->size, message);
+    message->from.pieces = layout->iov_count;
+    message->from.span = (uint64_t) (layout->ub - layout->lb);
+    message->from.gpu = gpu;
+    message->chunk = mca_pml_umrddt_pack_chunk_of(layout, layout->iov_count, layout->size);
+    mca_pml_umrddt_pairs_describe_layout(layout, message->chunk, gpu || other, &message->from);
+    message->to = message->from;
+    message->to.gpu = other;
+    message->pack_by_card =
+        mca_pml_umrddt.params.pack_card && NULL != mca_pml_umrddt.card && peer->has_card;
+    message->write_pieces =
+        NULL == mca_pml_umrddt.caps ? 1 : (uint32_t) mca_pml_umrddt.caps->write_pieces;
+    message->uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
+}
+
+static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
+                            bool gpu, bool other, unsigned ways)
+{
+    double times[MCA_PML_UMRDDT_WAYS];
+    mca_pml_umrddt_model_case_t message;
+    mca_pml_umrddt_way_t best;
+    char text[512] = "";
+
+    describe_send(peer, layout, gpu, other, &message);
+    best = mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), &message,
+                                     ways | WAY_BIT(MCA_PML_UMRDDT_WAY_HOST), NULL, times);
+    if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_WAY_HOST == best) {
+        mca_pml_umrddt_pairs_print_side(text, sizeof(text), "from", &message.from, message.bytes);
+        (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
+        mca_pml_umrddt_pairs_print_times(text, sizeof(text), times, ways);
+        opal_output(0, "umrddt: explain: %llu bytes to %s host are left to the host PML;%s",
+                    (unsigned long long) message.bytes, message.near ? "this" : "another", text);
+    }
+    return MCA_PML_UMRDDT_WAY_HOST == best;
+}
+
+/** A verdict on a layout of which a memo has 32, two bits each. @return false: there is none yet */
+static bool recall(opal_iov_cache_layout_t *layout, mca_pml_umrddt_memo_t which, unsigned kind,
+                   bool *verdict)
+{
+    uint64_t memo = __atomic_load_n(&layout->memo[which], __ATOMIC_RELAXED) >> (2 * kind);
+
+    *verdict = 0 != (memo & 2);
+    return 0 != (memo & 1);
+}
+
+static void remember(opal_iov_cache_layout_t *layout, mca_pml_umrddt_memo_t which, unsigned kind,
+                     bool verdict)
+{
+    (void) __atomic_fetch_or(&layout->memo[which], (uint64_t) (verdict ? 3 : 1) << (2 * kind),
+                             __ATOMIC_RELAXED);
+}
+
+/** Whether the host PML is better for a receiver whose memory is a GPU's, or not (@p other). */
+static bool declines_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
+                         bool gpu, bool other, unsigned schemes)
+{
+    /* what the verdict depends on but the layout */
+    const unsigned kind = (mca_pml_umrddt_pairs_near(peer) ? 1u : 0) | (gpu ? 2u : 0)
+                          | (other ? 4u : 0) | (0 != (schemes & MCA_PML_UMRDDT_BY_IPC) ? 8u : 0)
+                          | (peer->has_card ? 16u : 0);
+    bool declines;
+
+    if (!recall(layout, MCA_PML_UMRDDT_MEMO_DECLINED, kind, &declines)) {
+        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, ways_of(schemes));
+        remember(layout, MCA_PML_UMRDDT_MEMO_DECLINED, kind, declines);
+    }
+    return declines;
+}
+
+bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                              const mca_pml_umrddt_where_t *where, bool lands, size_t count,
+                              ompi_datatype_t *datatype)
+{
+    bool gpu = mca_pml_umrddt_on_gpu(where), other = lands || to_gpu(comm, gpu), declines;
+    opal_iov_cache_layout_t *layout;
+    unsigned schemes;
+
+    if (MCA_PML_UMRDDT_SCHEME_AUTO != comm->scheme || where->mixed
+        || OMPI_SUCCESS != mca_pml_umrddt_layout(datatype, count, &layout)) {
+        return false;
+    }
+    schemes = mca_pml_umrddt_pairs_offered(comm, peer, where, other, layout->size);
+    declines = declines_for(peer, layout, gpu, other, schemes);
+    /* what a GPU sends may well be received in memory of the CPU: only what is better left alone in
+     * either case is, as a receiver can still choose among many ways */
+    if (declines && gpu && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm)) {
+        declines = declines_for(peer, layout, gpu, !other, schemes);
+    }
+    OBJ_RELEASE(layout);
+    return declines;
+}
+
+/* Kinds of verdicts of senders that have CUDA IPC, of which a memo has all. */
+#define KIND_TO_GPU  1u
+#define KIND_BY_CARD 2u
+#define KIND_ANY     4u
+
+/** True if one of @p ways is predicted to be quicker than CUDA IPC. */
+static bool quicker(const mca_pml_umrddt_model_case_t *message, unsigned ways)
+{
+    double times[MCA_PML_UMRDDT_WAYS];
+
+    return MCA_PML_UMRDDT_WAY_IPC
+           != mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), message,
+                                        ways | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times);
+}
+
+/** As quicker, for a receiver with the same layout or one piece, in the memory that @p message
+ * says, or (@p any) in a GPU's or the CPU's. */
+static bool quicker_for_any(mca_pml_umrddt_model_case_t *message, unsigned ways, bool any)
+{
+    static const mca_pml_umrddt_model_side_t piece = {
+        .pieces = 1, .boxed = true, .chunk_boxed = true};
+    const bool gpu = message->to.gpu;
+
+    for (unsigned i = 0; i < (any ? 4 : 2); ++i) {
+        message->to = 0 == (i & 1) ? message->from : piece;
+        message->to.gpu = gpu == (0 == (i & 2));
+        if (quicker(message, ways)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/**
+ * True if one of @p schemes is predicted to be quicker than CUDA IPC for what a GPU sends; by the
+ * card, if it is for any receiver that there may be: to offer it costs next to nothing, and the
+ * receiver, who knows both sides, chooses. Worked out once for a layout and a @p kind.
+ */
+static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                      opal_iov_cache_layout_t *layout, unsigned schemes, unsigned kind)
+{
+    const unsigned others = ways_of(schemes & mca_pml_umrddt.schemes & comm->schemes);
+    mca_pml_umrddt_model_case_t message;
+    bool other, beats;
+
+    if (!mca_pml_umrddt.declines || 0 == others || 0 == layout->size) {
+        return false;
+    }
+    other = to_gpu(comm, true);
+    kind |= other ? KIND_TO_GPU : 0;
+    if (recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &beats)) {
+        return beats;
+    }
+    describe_send(peer, layout, true, other, &message);
+    message.pack_by_card = false; /* beside CUDA IPC the card is no wire of what is packed */
+    beats = 0 == (KIND_BY_CARD & kind) ? quicker(&message, others)
+                                       : quicker_for_any(&message, others, 0 != (KIND_ANY & kind));
+    remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, beats);
+    return beats;
+}
+
+bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                  opal_iov_cache_layout_t *layout)
+{
+    const bool any = MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm);
+
+    return NULL != mca_pml_umrddt.card && peer->has_card
+           && beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BY_CARD,
+                        KIND_BY_CARD | (any ? KIND_ANY : 0));
+}
+
+bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                   opal_iov_cache_layout_t *layout)
+{
+    return beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BY_PACK & ~MCA_PML_UMRDDT_BY_PACK_GDR, 0);
+}
