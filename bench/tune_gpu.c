@@ -122,21 +122,31 @@ static opal_iov_cache_layout_t *layout_of(int pieces, int block)
     return tune_layout(tune_vector(pieces, block));
 }
 
+/* What is at the beginning of memory of the GPU. A layout of NULL: one piece */
+static opal_umrddt_gpu_place_t place_at(const void *memory, opal_iov_cache_layout_t *layout)
+{
+    opal_umrddt_gpu_place_t place = {layout, (uintptr_t) memory, OPAL_UMRDDT_GPU_DEVICE, true,
+                                     true};
+
+    return place;
+}
+
+static opal_umrddt_gpu_place_t place_pinned(const ends_t *ends)
+{
+    opal_umrddt_gpu_place_t place = {NULL, (uintptr_t) ends->pinned, OPAL_UMRDDT_GPU_PINNED, true,
+                                     false};
+
+    return place;
+}
+
 /* Between a vector and one piece, and back. */
 static void pack_and_unpack(const ends_t *ends, int pieces, int block, bool pinned, double *pack,
                             double *unpack)
 {
     opal_iov_cache_layout_t *layout = layout_of(pieces, block);
-    opal_umrddt_gpu_place_t user = {layout, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true,
-                                    true};
-    opal_umrddt_gpu_place_t packed = {NULL, (uintptr_t) ends->other, OPAL_UMRDDT_GPU_DEVICE, true,
-                                      true};
+    opal_umrddt_gpu_place_t user = place_at(ends->device, layout);
+    opal_umrddt_gpu_place_t packed = pinned ? place_pinned(ends) : place_at(ends->other, NULL);
 
-    if (pinned) {
-        packed.address = (uintptr_t) ends->pinned;
-        packed.kind = OPAL_UMRDDT_GPU_PINNED;
-        packed.home = false;
-    }
     *pack = copy(ends, &user, &packed, layout->size);
     *unpack = copy(ends, &packed, &user, layout->size);
     OBJ_RELEASE(layout);
@@ -163,10 +173,8 @@ static opal_iov_cache_layout_t *list_of(int pieces, int block)
 static double pack_list(const ends_t *ends, int pieces, int block)
 {
     opal_iov_cache_layout_t *layout = list_of(pieces, block);
-    opal_umrddt_gpu_place_t user = {layout, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true,
-                                    true};
-    opal_umrddt_gpu_place_t packed = {NULL, (uintptr_t) ends->other, OPAL_UMRDDT_GPU_DEVICE, true,
-                                      true};
+    opal_umrddt_gpu_place_t user = place_at(ends->device, layout);
+    opal_umrddt_gpu_place_t packed = place_at(ends->other, NULL);
     double time = copy(ends, &user, &packed, layout->size);
 
     OBJ_RELEASE(layout);
@@ -176,10 +184,7 @@ static double pack_list(const ends_t *ends, int pieces, int block)
 /* One piece between the GPU's memory and pinned memory. */
 static double move(const ends_t *ends, bool in, uint64_t bytes)
 {
-    opal_umrddt_gpu_place_t device = {NULL, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true,
-                                      true};
-    opal_umrddt_gpu_place_t pinned = {NULL, (uintptr_t) ends->pinned, OPAL_UMRDDT_GPU_PINNED, true,
-                                      false};
+    opal_umrddt_gpu_place_t device = place_at(ends->device, NULL), pinned = place_pinned(ends);
 
     return in ? copy(ends, &pinned, &device, bytes) : copy(ends, &device, &pinned, bytes);
 }
@@ -261,10 +266,8 @@ static void turns(tune_t *tune, const ends_t *ends)
 {
     const MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_WAY_HOST];
     opal_iov_cache_layout_t *layout = irregular();
-    opal_umrddt_gpu_place_t user = {layout, (uintptr_t) ends->device, OPAL_UMRDDT_GPU_DEVICE, true,
-                                    true};
-    opal_umrddt_gpu_place_t packed = {NULL, (uintptr_t) ends->other, OPAL_UMRDDT_GPU_DEVICE, true,
-                                      true};
+    opal_umrddt_gpu_place_t user = place_at(ends->device, layout);
+    opal_umrddt_gpu_place_t packed = place_at(ends->other, NULL);
     double samples[MOST], alone = -1, turn;
     bench_times_t times;
     bool fine = true;
