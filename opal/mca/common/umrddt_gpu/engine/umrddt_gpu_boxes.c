@@ -187,16 +187,5 @@ bool opal_umrddt_gpu_boxed(opal_iov_cache_layout_t *layout, uint64_t start, uint
 
 bool opal_umrddt_gpu_listed(const opal_iov_cache_layout_t *layout)
 {
-    const opal_iov_cache_term_t *term = layout->form->terms;
-    uint32_t levels = 0;
-
-    if (0 == layout->size) {
-        return false;
-    }
-    for (; OPAL_IOV_CACHE_TERMS == term->kind && 1 == term->n;
-         term = &layout->form->terms[term->first]) {
-        levels += 1 < term->count;
-    }
-    levels += 1 < term->count;
-    return OPAL_IOV_CACHE_DENSE != term->kind || UMRDDT_GPU_LEVELS < levels;
+    return opal_umrddt_gpu_map_listed(layout->form);
 }

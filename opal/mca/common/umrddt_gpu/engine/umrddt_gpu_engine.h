@@ -114,10 +114,7 @@ typedef struct opal_umrddt_gpu_place_t {
  */
 bool opal_umrddt_gpu_boxed(opal_iov_cache_layout_t *layout, uint64_t start, uint64_t end);
 
-/**
- * True if kernels find the blocks of a layout in a list: all but one piece and vectors, and nests
- * of those. Costs the depth of its form.
- */
+/** True if kernels find the blocks of a layout in a list (opal_umrddt_gpu_map_listed). */
 bool opal_umrddt_gpu_listed(const opal_iov_cache_layout_t *layout);
 
 /** Set what engines do. Before the first engine; later calls are ignored. */

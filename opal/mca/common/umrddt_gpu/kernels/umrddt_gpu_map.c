@@ -375,6 +375,18 @@ static int map_auto(const opal_iov_cache_form_t *form, size_t max_list, opal_umr
                                         : map_scheme(form, OPAL_UMRDDT_GPU_TREE, max_list, map);
 }
 
+bool opal_umrddt_gpu_map_listed(const opal_iov_cache_form_t *form)
+{
+    opal_umrddt_gpu_map_t map = {.levels = 0};
+    const opal_iov_cache_term_t *body;
+
+    if (0 == form->size) {
+        return false;
+    }
+    body = descend(form, &map);
+    return NULL == body || OPAL_IOV_CACHE_DENSE != body->kind;
+}
+
 int opal_umrddt_gpu_map_create(const opal_iov_cache_form_t *form, opal_umrddt_gpu_scheme_t scheme,
                                size_t max_list, opal_umrddt_gpu_map_t **map)
 {

@@ -83,6 +83,12 @@ typedef struct opal_umrddt_gpu_map_t {
 int opal_umrddt_gpu_map_create(const opal_iov_cache_form_t *form, opal_umrddt_gpu_scheme_t scheme,
                                size_t max_list, opal_umrddt_gpu_map_t **map);
 
+/**
+ * True if AUTO's kernels find the blocks of a form in a list: all but one piece and vectors, and
+ * nests of those. Makes no map, and costs the depth of the form.
+ */
+bool opal_umrddt_gpu_map_listed(const opal_iov_cache_form_t *form);
+
 /** Free a map. NULL is allowed. */
 void opal_umrddt_gpu_map_free(opal_umrddt_gpu_map_t *map);
 
