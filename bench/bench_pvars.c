@@ -34,6 +34,7 @@ static const char *const names[BENCH_PVAR_COUNT] = {
     "pml_umrddt_sends_pack_host",
     "pml_umrddt_gpu_launches",
     "pml_umrddt_gpu_driver_copies",
+    "pml_umrddt_left_sends",
 };
 
 /* Long enough for every name that we look for; longer names are cut and do not match. */

@@ -8,11 +8,14 @@
 
 /*
  * Messages from memory of the host (rank 0) to that of a GPU, or of the host (rank 1), where there
- * is no card; or (UMRDDT_LANDING_CARD=1) where there is one, and figures by which it is better than
- * the host PML for memory of a GPU alone. The sender does not know which, and finds out. Parts:
+ * is no card; or (UMRDDT_LANDING=card) where there is one, and figures by which it is better than
+ * the host PML for memory of a GPU alone. The sender does not know which, and finds out. Or
+ * (UMRDDT_LANDING=left) from memory of a GPU, where CUDA IPC is better for memory of a GPU, and the
+ * host PML for that of the host, which the receiver says. Parts:
  *
  * - gpu: all of them travel packed, or by the card
- * - host: the host PML has them; one is tried now and then, ever less often (and goes by the card)
+ * - host: the host PML has them; one is tried now and then, ever less often (and goes by the card,
+ *   or is left to the host PML)
  * - turns: one and the other in turn, with one tag: few are tried, none is lost
  * - persistent: the same for a request that is started again and again
  * - others: what is learnt of a tag says nothing of another one
@@ -28,6 +31,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     BYTES = 20000,
@@ -36,7 +40,7 @@ enum {
 };
 
 static uint64_t key;
-static bool card;
+static bool card, left;
 static MPI_Comm comm = MPI_COMM_WORLD;
 static MPI_Datatype type;
 static mpitest_map_t *map;
@@ -103,7 +107,17 @@ static void judge(const pvars_t *seen, int times, int tried, int packed)
 {
     const uint64_t *value = seen->value;
 
-    if (card && is_sender()) {
+    if (left && is_sender()) {
+        CHECK_INT(value[PVARS_SENDS_IPC], packed);
+        CHECK_INT(value[PVARS_TAKEN_SENDS], tried);
+        CHECK_INT(value[PVARS_LEFT_SENDS], tried - packed);
+        CHECK_INT(value[PVARS_FALLBACK_SENDS], 0);
+        CHECK_INT(value[PVARS_DEFERRED_MODEL], times - tried);
+    } else if (left) {
+        CHECK_INT(value[PVARS_TAKEN_RECVS], tried);
+        CHECK_INT(value[PVARS_LEFT_RECVS], tried - packed);
+        CHECK_INT(value[PVARS_FALLBACK_RECVS], 0);
+    } else if (card && is_sender()) {
         CHECK_INT(value[PVARS_TRIED_SENDS], tried);
         CHECK_INT(value[PVARS_TAKEN_SENDS], tried);
         CHECK_INT(value[PVARS_FALLBACK_SENDS], 0);
@@ -124,14 +138,18 @@ static void judge(const pvars_t *seen, int times, int tried, int packed)
 }
 
 /* How many of so many messages into memory of the host are tried: 16 are not, behind the first one,
- * and twice as many behind each further one. */
+ * and twice as many behind each further one. The receiver says that messages are to be left when it
+ * has had eight with this pair of layouts. */
 static int tries(int times)
 {
-    int count = 0, pause = 16;
+    static bool known;
+    const int first = left && !known ? 8 : 0;
+    int count = first, pause = 16;
 
-    for (int at = 0; at < times; at += 1 + pause, pause *= 2) {
+    for (int at = first; at < times; at += 1 + pause, pause *= 2) {
         ++count;
     }
+    known = true;
     return count;
 }
 
@@ -169,9 +187,10 @@ static void turns(uint64_t *state)
     }
     seen = since(&before);
     if (is_sender()) {
+        const uint64_t tried = left ? seen.value[PVARS_TAKEN_SENDS] : seen.value[PVARS_TRIED_SENDS];
+
         /* one of two attempts is in vain at worst, and then 16 are not made */
-        CHECK(2 <= seen.value[PVARS_TRIED_SENDS]
-              && 3 * (MANY / 16) >= (long) seen.value[PVARS_TRIED_SENDS]);
+        CHECK(2 <= tried && 3 * (MANY / 16) >= (long) tried);
     }
 }
 
@@ -208,7 +227,13 @@ static void persistent(uint64_t *state)
             MPI_OK(MPI_Request_free(&request));
         }
         seen = since(&before);
-        if (is_sender() && 0 == gpu) {
+        if (is_sender() && left) {
+            const int leaves = tries(MANY);
+
+            CHECK_INT(seen.value[PVARS_TAKEN_SENDS], 0 == gpu ? leaves : MANY);
+            CHECK_INT(seen.value[PVARS_LEFT_SENDS], 0 == gpu ? leaves : 0);
+            CHECK_INT(seen.value[PVARS_FALLBACK_SENDS], 0);
+        } else if (is_sender() && 0 == gpu) {
             CHECK_INT(seen.value[PVARS_TRIED_SENDS], tries(MANY));
             CHECK_INT(seen.value[PVARS_FALLBACK_SENDS], card ? 0 : tries(MANY));
         } else if (is_sender()) {
@@ -265,6 +290,8 @@ int main(int argc, char **argv)
         {"gpu", to_gpu},    {"host", to_host},      {"turns", turns}, {"persistent", persistent},
         {"others", others}, {"asserted", asserted}, {NULL, NULL}};
 
+    const char *way = getenv("UMRDDT_LANDING");
+
     mpitest_init(&argc, &argv, "gpu_landing", 1, MPI_THREAD_SINGLE);
     gpu_begin_all();
     if (2 != mpitest.size) {
@@ -273,10 +300,11 @@ int main(int argc, char **argv)
     if (PVARS_MAX != pvars_open()) {
         mpitest_skip("tells of umrddt's own counters");
     }
-    card = NULL != getenv("UMRDDT_LANDING_CARD");
+    card = NULL != way && 0 == strcmp("card", way);
+    left = NULL != way && 0 == strcmp("left", way);
     type = mpitest_type(MPITEST_FINE, BYTES, mpitest.seed);
     map = mpitest_map(type, 1);
-    here = mpitest_buffer_of(map, GPU_HOST);
+    here = mpitest_buffer_of(map, left ? GPU_DEVICE : GPU_HOST);
     there[0] = mpitest_buffer_of(map, GPU_HOST);
     there[1] = mpitest_buffer_of(map, GPU_DEVICE);
     mpitest_run(parts);

@@ -58,6 +58,7 @@ static const char *const names[PVARS_MAX] = {
     "pml_umrddt_gpu_reg_stale",       "pml_umrddt_gpu_flush_calls",
     "pml_umrddt_gpu_flush_reads",     "pml_umrddt_endpoints_rebuilt",
     "pml_umrddt_maps_rebuilt",        "pml_umrddt_tried_sends",
+    "pml_umrddt_left_sends",          "pml_umrddt_left_recvs",
 };
 
 /** The one that has a value for each card. */

@@ -108,6 +108,8 @@ typedef enum pvars_index_t {
     PVARS_ENDPOINTS_REBUILT,
     PVARS_MAPS_REBUILT,
     PVARS_TRIED_SENDS,
+    PVARS_LEFT_SENDS,
+    PVARS_LEFT_RECVS,
     PVARS_MAX
 } pvars_index_t;
 

@@ -186,6 +186,8 @@ typedef struct mca_pml_umrddt_params_t {
     X(deferred_other, "Sends passed to the host PML: mode, scheme, or no resources")              \
     X(deferred_model, "Sends passed to the host PML: predicted to be quicker there")              \
     X(fallback_sends, "Sends taken, then sent by the host PML")                                   \
+    X(left_sends, "Sends taken that the receiver left to the host PML, as that takes less")       \
+    X(left_recvs, "Envelopes received whose data were left to the host PML, as that takes less")  \
     X(fallback_recvs, "Envelopes received whose data came by the host PML; by reason:")           \
     X(fallback_small, "  the receive was smaller than an envelope")                               \
     X(fallback_endpoint, "  no queue pair to the sender, or it broke")                            \
@@ -344,10 +346,14 @@ typedef struct mca_pml_umrddt_send_t {
     mca_pml_umrddt_event_t event; /**< a reply arrived */
     mca_pml_umrddt_wait_t wait;
     mca_pml_umrddt_send_state_t state;
-    int release; /**< mca_pml_umrddt_release_t */
-    bool plain;  /**< never taken: it is here for its stage */
-    bool tries;  /**< taken to see where it is received (pml_umrddt_landing.h) */
-    bool freed;  /**< the user freed the request; atomic */
+    int release;   /**< mca_pml_umrddt_release_t */
+    bool plain;    /**< never taken: it is here for its stage */
+    bool tries;    /**< taken to see where it is received (pml_umrddt_landing.h) */
+    bool offered;  /**< this time; with a sign: what becomes of it is learnt */
+    bool chosen;   /**< the receiver has left it to the host PML */
+    bool left;     /**< and says that the next ones are better left */
+    uint64_t sign; /**< of what that holds for (pml_umrddt_left.h); 0: nobody is asked */
+    bool freed;    /**< the user freed the request; atomic */
 
     const void *buf;
     size_t count;
@@ -472,6 +478,7 @@ typedef struct mca_pml_umrddt_recv_t {
     struct mca_pml_umrddt_pair_t *pair; /**< what is known of such messages; NULL: nothing */
     uint32_t serial;                    /**< of what it was at the match */
     int way;                            /**< mca_pml_umrddt_way_t: the verdict, then the way */
+    bool settled;                       /**< and the next ones go the same way */
     double began;                       /**< when it was matched, us, if that is wanted */
 
     ompi_request_t *data;         /**< the host's request for the data */
@@ -517,6 +524,9 @@ OBJ_CLASS_DECLARATION(mca_pml_umrddt_claim_t);
 /** Messages from the CPU's memory that senders remember to leave to the host PML. A power of two.
  */
 #define MCA_PML_UMRDDT_REFUSALS 4096
+
+/** Kinds of messages that receivers leave to the host PML. A power of two. */
+#define MCA_PML_UMRDDT_LEFT_ENTRIES 4096
 
 typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_params_t params;
@@ -570,6 +580,7 @@ typedef struct mca_pml_umrddt_t {
     struct mca_pml_umrddt_seen_t *seen;         /**< layouts and buffers that were received into */
     uint64_t types_died;                        /**< datatypes that had a layout; atomic */
     uint64_t refusals[MCA_PML_UMRDDT_REFUSALS]; /**< what pairs_declines remembers; atomic */
+    uint64_t left[MCA_PML_UMRDDT_LEFT_ENTRIES]; /**< what pml_umrddt_left.h remembers; atomic */
     struct mca_pml_umrddt_pairs_t *pairs;       /**< the model's verdicts; NULL: the rules decide */
     opal_list_t receives;                       /**< matched, not finished */
     uint32_t waits;                             /**< how many wait in the lists that follow */
@@ -824,8 +835,11 @@ typedef enum mca_pml_umrddt_memo_t {
     MCA_PML_UMRDDT_MEMO_AGREED_TO,   /**< ... and this proposal ... */
     MCA_PML_UMRDDT_MEMO_AGREED,      /**< ... the chunk it agreed to last */
     MCA_PML_UMRDDT_MEMO_DECLINED,    /**< as a sender: pml_umrddt_pairs_send.c's verdicts ... */
-    MCA_PML_UMRDDT_MEMO_PACKS        /**< ... and others */
+    MCA_PML_UMRDDT_MEMO_PACKS        /**< ... and others; and MCA_PML_UMRDDT_MEMO_SILENT */
 } mca_pml_umrddt_memo_t;
+
+/** Beside those: the last message that could have been told of by the bell got a reply. */
+#define MCA_PML_UMRDDT_MEMO_SILENT (UINT64_C(1) << 63)
 
 /** The layout of (type, count), from the cache. The caller owns a reference. */
 int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count,

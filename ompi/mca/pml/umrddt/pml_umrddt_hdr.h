@@ -32,7 +32,7 @@
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
 /** First word of every header: "umrddt", the wire version, the kind. */
-#define MCA_PML_UMRDDT_WIRE_VERSION 12
+#define MCA_PML_UMRDDT_WIRE_VERSION 13
 #define MCA_PML_UMRDDT_MAGIC(kind) \
     (UINT64_C(0x756d726464740000) | ((uint64_t) MCA_PML_UMRDDT_WIRE_VERSION << 8) | (kind))
 
@@ -62,6 +62,9 @@
 
 /** Beside BY_PACK: those are for a receive in GPU memory, and for no other. */
 #define MCA_PML_UMRDDT_IF_GPU 0x100
+
+/** The receiver may leave the message to the host PML because that takes less, and say so. */
+#define MCA_PML_UMRDDT_MAY_LEAVE 0x200
 
 /** Beside BY_IPC: the sender waits at its bell (pml_umrddt_bell.h), and for a reply only when it is
  * told there that one comes. */
@@ -162,7 +165,8 @@ typedef struct mca_pml_umrddt_reply_t {
     uint64_t set;   /**< KEYS: the id of these keys if they are to be remembered, else 0 */
     uint32_t place; /**< KEYS: where, if set is not 0 */
     uint32_t what;  /**< ASK: MCA_PML_UMRDDT_TELL_*; DONE: MCA_PML_UMRDDT_CAN_RING or 0;
-                         PACK: one of MCA_PML_UMRDDT_BY_PACK_*; KEYS: MCA_PML_UMRDDT_IN_GPU or 0 */
+                         PACK: one of MCA_PML_UMRDDT_BY_PACK_*; KEYS: MCA_PML_UMRDDT_IN_GPU or 0;
+                         HOST: 0, or CHOSEN with or without LEFT and IN_GPU */
     mca_pml_umrddt_wire_key_t keys[];
 } mca_pml_umrddt_reply_t;
 _Static_assert(88 == sizeof(mca_pml_umrddt_reply_t), "no padding before the keys");
@@ -229,7 +233,12 @@ _Static_assert(40 == sizeof(mca_pml_umrddt_flat_t), "no padding before the bytes
 #define MCA_PML_UMRDDT_TELL_ROOM     65536u
 #define MCA_PML_UMRDDT_MAX_TELL_FLAT (1u << 24)
 
-/** In a CTS: it is received in memory of a GPU (pml_umrddt_landing.h). */
+/** In a HOST: no failure but the receiver's choice; and so it will be for the next ones. */
+#define MCA_PML_UMRDDT_CHOSEN 0x2
+#define MCA_PML_UMRDDT_LEFT   0x4
+
+/** In a CTS, or a HOST that was chosen: it is received in memory of a GPU (pml_umrddt_landing.h).
+ */
 #define MCA_PML_UMRDDT_IN_GPU 0x1
 
 /** In a DONE: the receiver has mapped the sender's bells. */

@@ -27,6 +27,7 @@
 #include "pml_umrddt_direct.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs_private.h"
+#include "pml_umrddt_trial.h"
 
 /** Of the table; a bucket's entries are replaced in turn. */
 #define BUCKETS 256
@@ -50,8 +51,19 @@
 /** Times of a class that are seen before they are believed; and how far they are. */
 #define BELIEVED 8
 #define FARTHEST 4.0
-/** A way that is in use stays, unless another one takes less than so much of its time. */
+/** A way that is in use stays, unless another one is predicted to take less than so much of its
+ * time, or is seen to. */
 #define HYSTERESIS 0.8
+#define SEEN_LESS  0.96
+/** Ways that were tried are tried again if they took less than so many times of the best. */
+#define SEEN_NEAR 1.25
+
+/** Uses after which ways are tried, and how many times as many are the next time: of a pair that
+ * stays, a vanishing part. */
+#define TRIED_AT    8
+#define TRIED_AGAIN 8
+
+#define ALL_WAYS (WAY_BIT(MCA_PML_UMRDDT_WAYS) - 1)
 
 #define PACK_WAYS                                                                   \
     (WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_GDR) | WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_STAGED) \
@@ -74,10 +86,17 @@ typedef struct mca_pml_umrddt_pair_t {
     uint64_t expires; /**< and when so many messages have been judged, if that is before */
     unsigned known;   /**< ways that it has gone: nothing is to be made for them */
     unsigned possible;
-    bool tells;       /**< it is explained here */
-    double predicted; /**< of the way, when all is there, without what observing misses */
+    bool tells;     /**< it is explained here */
+    bool seen;      /**< the way is one that was tried, or there was nothing to try */
+    unsigned later; /**< ways to be tried when what they need is spread over more messages */
+    mca_pml_umrddt_trial_t trial;
+    float saw[MCA_PML_UMRDDT_WAYS];     /**< what trials saw of ways, us; 0: they did not */
+    double steady[MCA_PML_UMRDDT_WAYS]; /**< predicted when all is there that it needs */
+    double told[MCA_PML_UMRDDT_WAYS];   /**< the same, with what was observed before its first */
     double times[MCA_PML_UMRDDT_WAYS];
-    unsigned count; /**< messages that took: */
+    bool began;                   /**< what became of the first message is told */
+    mca_pml_umrddt_way_t counted; /**< of the way that the last one went */
+    unsigned count;               /**< so many messages took, more than SETTLED: and that is told */
     double took[SETTLED];
     unsigned class;
 } mca_pml_umrddt_pair_t;
@@ -170,6 +189,7 @@ void mca_pml_umrddt_pairs_open(bool told)
 
     mca_pml_umrddt.pairs = NULL;
     memset(mca_pml_umrddt.refusals, 0, sizeof(mca_pml_umrddt.refusals));
+    memset(mca_pml_umrddt.left, 0, sizeof(mca_pml_umrddt.left));
     if (NULL == pairs) {
         return; /* the rules need no memory */
     }
@@ -279,6 +299,10 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
     if (recv->where.mixed) {
         return 0;
     }
+    if (mca_pml_umrddt.params.adapt && mca_pml_umrddt.declines
+        && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes)) {
+        ways |= WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
+    }
     if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
         || (mca_pml_umrddt_on_gpu(&recv->where)
             && !mca_pml_umrddt_card_takes(recv->peer, &recv->where))) {
@@ -337,11 +361,11 @@ static void factors_of(const mca_pml_umrddt_model_case_t *message,
 }
 
 /** A message of a pair that had gone this way before took @p took. */
-static void learn(const mca_pml_umrddt_pair_t *pair, double took)
+static void learn(const mca_pml_umrddt_pair_t *pair, int way, double took)
 {
     observed_t *observed =
-        &mca_pml_umrddt.pairs->observed[pair->way][pair->class / CLASSES][pair->class % CLASSES];
-    double factor = log2(took / pair->predicted), most = log2(FARTHEST);
+        &mca_pml_umrddt.pairs->observed[way][pair->class / CLASSES][pair->class % CLASSES];
+    double factor = log2(took / pair->steady[way]), most = log2(FARTHEST);
 
     /* a process that did not look for a while is not the scheme's fault */
     factor = factor < -most ? -most : factor > most ? most : factor;
@@ -431,21 +455,33 @@ static int by_value(const void *a, const void *b)
 }
 
 /** What became of it: behind the first message, and when it has settled. */
-static void explain_observed(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
+static void explain_observed(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair,
+                             double took)
 {
-    if (1 == pair->count) {
+    if (!pair->began) {
+        pair->began = true;
         opal_output(0,
                     "umrddt: explain: these %llu bytes of rank %d went by %s (%s); from the match "
                     "on it took %.1f us",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE,
-                    mca_pml_umrddt_way_names[recv->way], reason(pair->possible), pair->took[0]);
-    } else if (SETTLED == pair->count) {
+                    mca_pml_umrddt_way_names[recv->way], reason(pair->possible), took);
+    }
+    if ((int) pair->counted != recv->way) {
+        pair->counted = (mca_pml_umrddt_way_t) recv->way; /* a median is of one way */
+        pair->count = 0;
+    }
+    if (SETTLED > pair->count) {
+        pair->took[pair->count++] = took;
+    }
+    if (SETTLED == pair->count) {
+        ++pair->count;
         qsort(pair->took, SETTLED, sizeof(pair->took[0]), by_value);
         opal_output(0,
                     "umrddt: explain: %llu bytes of rank %d, %u times, the last by %s: median %.1f "
                     "us from the match on, where %.1f were predicted",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE, SETTLED,
-                    mca_pml_umrddt_way_names[recv->way], pair->took[SETTLED / 2], pair->predicted);
+                    mca_pml_umrddt_way_names[recv->way], pair->took[SETTLED / 2],
+                    pair->told[recv->way]);
     }
 }
 
@@ -469,23 +505,65 @@ static unsigned without_shunned(mca_pml_umrddt_pair_t *pair, unsigned possible)
     return 0 == left ? possible : left;
 }
 
-/** What is predicted of the way, when everything is there that it needs; from the match on. */
-static double steady(mca_pml_umrddt_model_case_t *message, mca_pml_umrddt_way_t way)
+/** What is predicted of all ways, when everything is there that they need; from the match on. */
+static void predict_steady(mca_pml_umrddt_pair_t *pair, mca_pml_umrddt_model_case_t *message)
 {
     const mca_pml_umrddt_figures_t *figures = &mca_pml_umrddt.pairs->figures;
+    const double small = mca_pml_umrddt_model_small(figures, message->near);
     double time;
 
-    message->known |= WAY_BIT(way);
-    time = mca_pml_umrddt_model_time(figures, message, way)
-           - mca_pml_umrddt_model_small(figures, message->near);
-    return 0.1 < time ? time : 0.1;
+    message->known = ALL_WAYS;
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        time = mca_pml_umrddt_model_time(figures, message, (mca_pml_umrddt_way_t) way) - small;
+        pair->steady[way] = 0.1 < time ? time : 0.1;
+    }
+}
+
+/** How many uses later the verdict on a pair is made again. */
+static uint32_t next_use(const mca_pml_umrddt_pair_t *pair)
+{
+    const uint32_t by = mca_pml_umrddt.params.adapt && TRIED_AT <= pair->uses ? TRIED_AGAIN : 2;
+
+    return 0 == pair->uses ? 1 : UINT32_MAX / by < pair->uses ? UINT32_MAX : by * pair->uses;
+}
+
+/**
+ * Try the ways that may be better than the one that is in use, if there are any: of those that were
+ * tried before the ones that came near it, of others those that are predicted to.
+ *
+ * @param[in] factors  of steady times
+ */
+static void try_ways(mca_pml_umrddt_pair_t *pair, unsigned possible,
+                     const double factors[MCA_PML_UMRDDT_WAYS])
+{
+    const double now = 0 < pair->saw[pair->way] ? pair->saw[pair->way] : pair->times[pair->way];
+    unsigned ways = WAY_BIT(pair->way);
+
+    pair->later = 0;
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        if (0 == (possible & WAY_BIT(way))) {
+            continue;
+        }
+        if (0 < pair->saw[way] ? pair->saw[way] < SEEN_NEAR * now
+                               : pair->times[way] < MCA_PML_UMRDDT_DOUBT * now) {
+            ways |= WAY_BIT(way);
+        } else if (0 >= pair->saw[way]
+                   && pair->steady[way] * factors[way] < MCA_PML_UMRDDT_DOUBT * now) {
+            pair->later |= WAY_BIT(way);
+        }
+    }
+    pair->seen = 0 == (ways & (ways - 1));
+    if (!pair->seen) {
+        mca_pml_umrddt_trial_begin(&pair->trial, ways);
+    }
 }
 
 /** Ask the model. */
 static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
 {
     struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
-    mca_pml_umrddt_way_t before = pair->way;
+    const bool adapts = mca_pml_umrddt.params.adapt;
+    mca_pml_umrddt_way_t before = pair->way, best;
     mca_pml_umrddt_model_case_t message;
     double factors[MCA_PML_UMRDDT_WAYS];
     unsigned possible;
@@ -497,21 +575,28 @@ static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
     if (0 == possible) {
         possible = WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
     }
-    pair->way =
-        mca_pml_umrddt_model_best(&pairs->figures, &message, possible, factors, pair->times);
-    if (mca_pml_umrddt.params.adapt && 0 < pair->uses && 0 != (possible & WAY_BIT(before))
-        && pair->times[pair->way] > HYSTERESIS * pair->times[before]) {
-        pair->way = before;
+    best = mca_pml_umrddt_model_best(&pairs->figures, &message, possible, factors, pair->times);
+    pair->way = best;
+    if (adapts && 0 < pair->uses && 0 != (possible & WAY_BIT(before))
+        && (pair->seen || pair->times[best] > HYSTERESIS * pair->times[before])) {
+        pair->way = before; /* a prediction does not outweigh what was seen */
     }
     pair->class = kind_of(&message) * CLASSES + class_of(message.bytes);
-    pair->next = 0 == pair->uses ? 1 : UINT32_MAX / 2 < pair->uses ? UINT32_MAX : 2 * pair->uses;
     if (0 == pair->uses && mca_pml_umrddt.params.explain) {
         pair->tells = is_new(recv, pair);
         if (pair->tells) {
             explain(recv, pair, &message);
         }
     }
-    pair->predicted = steady(&message, pair->way);
+    predict_steady(pair, &message);
+    for (int way = 0; 0 == pair->uses && way < MCA_PML_UMRDDT_WAYS; ++way) {
+        pair->told[way] = pair->steady[way] * factors[way];
+    }
+    mca_pml_umrddt_trial_end(&pair->trial);
+    if (adapts && mca_pml_umrddt.declines && TRIED_AT <= pair->uses) {
+        try_ways(pair, possible, factors);
+    }
+    pair->next = next_use(pair);
 }
 
 /** Where a pair is, or is to be: then it is empty but for what names it. */
@@ -555,6 +640,7 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
 {
     struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
     mca_pml_umrddt_pair_t *pair;
+    mca_pml_umrddt_way_t way;
 
     if (NULL == recv->layout
         && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
@@ -571,13 +657,17 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
         pair->gpu = mca_pml_umrddt_on_gpu(&recv->where);
         work_out(recv, pair);
     }
+    way = OPAL_LIKELY(!mca_pml_umrddt_trial_runs(&pair->trial))
+              ? pair->way
+              : mca_pml_umrddt_trial_next(&pair->trial);
     if (UINT32_MAX > pair->uses) {
         ++pair->uses;
     }
     recv->pair = pair;
     recv->serial = pair->serial;
-    recv->way = (int) pair->way;
-    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_WAY_IPC != pair->way
+    recv->way = (int) way;
+    recv->settled = pair->seen && 0 == pair->later;
+    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_WAY_IPC != way
         && 0 != (MCA_PML_UMRDDT_BY_IPC & recv->rts.schemes)) {
         /* it would come first; and the card must not take its fields for rails */
         recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_IPC;
@@ -607,6 +697,12 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
         0 == (PACK_WAYS & WAY_BIT(recv->way)) ? 0 : mca_pml_umrddt_way_schemes[recv->way];
 
     return 0 != rule && mca_pml_umrddt.declines && 0 != (both & scheme) ? scheme : rule;
+}
+
+bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv)
+{
+    return MCA_PML_UMRDDT_WAY_HOST == recv->way && mca_pml_umrddt.declines
+           && mca_pml_umrddt.params.adapt && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes);
 }
 
 bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv)
@@ -643,6 +739,63 @@ const char *mca_pml_umrddt_pairs_figures(void)
     return mca_pml_umrddt.pairs->why;
 }
 
+/** A trial is over: the way that took least is the pair's. */
+static void settle(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
+{
+    char text[512] = "";
+
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        if (0 < pair->trial.count[way]) {
+            pair->saw[way] = (float) mca_pml_umrddt_trial_median(&pair->trial, way);
+        }
+    }
+    pair->way = mca_pml_umrddt_trial_best(&pair->trial, pair->way, SEEN_LESS);
+    pair->seen = true;
+    if (!pair->tells) {
+        return;
+    }
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        const double median = mca_pml_umrddt_trial_median(&pair->trial, way);
+        const size_t length = strlen(text);
+
+        if (0 < median) {
+            (void) snprintf(text + length, sizeof(text) - length, " %s %.1f",
+                            mca_pml_umrddt_way_names[way], median);
+        }
+    }
+    opal_output(0, "umrddt: explain: %llu bytes of rank %d were tried, us:%s; they go by %s",
+                (unsigned long long) pair->total, recv->status.MPI_SOURCE, text,
+                mca_pml_umrddt_way_names[pair->way]);
+}
+
+/** A message that nothing had to be made for took @p took. */
+static void observe(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair, double took)
+{
+    learn(pair, recv->way, took);
+    if (mca_pml_umrddt_trial_observe(&pair->trial, (mca_pml_umrddt_way_t) recv->way, took)) {
+        settle(recv, pair);
+    }
+}
+
+/**
+ * Microseconds of a message from the match on. Of one that the sender is asked to leave to the host
+ * PML: as if it had known. Others have an envelope's way before the match that it would not have,
+ * and it has the reply's behind.
+ */
+static double time_of(const mca_pml_umrddt_recv_t *recv)
+{
+    const double took = now() - recv->began;
+    double asked;
+
+    if (MCA_PML_UMRDDT_WAY_HOST != recv->way) {
+        return took;
+    }
+    asked = 2
+            * mca_pml_umrddt_model_small(&mca_pml_umrddt.pairs->figures,
+                                         mca_pml_umrddt_pairs_near(recv->peer));
+    return took > 2 * asked ? took - asked : took / 2;
+}
+
 void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error)
 {
     mca_pml_umrddt_pair_t *pair = take_pair(recv);
@@ -652,14 +805,12 @@ void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error)
         return;
     }
     if (mca_pml_umrddt.params.explain || mca_pml_umrddt.params.adapt) {
-        took = now() - recv->began;
-        if (mca_pml_umrddt.params.adapt && (int) pair->way == recv->way
-            && 0 != (pair->known & WAY_BIT(recv->way)) && 0 < took) {
-            learn(pair, took);
+        took = time_of(recv);
+        if (mca_pml_umrddt.params.adapt && 0 != (pair->known & WAY_BIT(recv->way)) && 0 < took) {
+            observe(recv, pair, took);
         }
-        if (pair->tells && pair->count < SETTLED) {
-            pair->took[pair->count++] = took;
-            explain_observed(recv, pair);
+        if (pair->tells) {
+            explain_observed(recv, pair, took);
         }
     }
     pair->known |= WAY_BIT(recv->way);
@@ -673,11 +824,14 @@ void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
         return;
     }
     pair->known = 0;
+    pair->seen = false;
+    memset(pair->saw, 0, sizeof(pair->saw));
     pair->next = pair->uses;
+    mca_pml_umrddt_trial_end(&pair->trial);
     if (MCA_PML_UMRDDT_WAY_HOST != recv->way) {
         recv->peer->shunned[recv->way] = mca_pml_umrddt.pairs->judged + SHUNNED;
     }
-    if (pair->tells && 0 == pair->count) {
+    if (pair->tells && !pair->began) {
         opal_output(0,
                     "umrddt: explain: these %llu bytes of rank %d could not go by %s; the host PML "
                     "carries them",

@@ -100,7 +100,7 @@ int mca_pml_umrddt_params_register(void)
         params->layout_cache = 64u << 20;
         params->reuse = 1;
         params->explain = false;
-        params->adapt = false;
+        params->adapt = true;
         params->stats = false;
         params->refusals = 60;
         params->check_pattern = false;
@@ -234,8 +234,10 @@ int mca_pml_umrddt_params_register(void)
         MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, &params->reuse);
     mca_pml_umrddt_param(
         "adapt",
-        "With figures: observed times of a run correct what is predicted, up to a "
-        "factor of 4, and a scheme that failed with a peer is not tried for a while",
+        "With figures: what messages take in a run decides among the schemes that are "
+        "predicted to be near each other, and corrects what is predicted, up to a factor of 4; "
+        "and a scheme that failed with a peer is not tried for a while. 0: the same messages "
+        "go the same ways in every run",
         MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, &params->adapt);
     mca_pml_umrddt_param(
         "explain",

@@ -117,6 +117,9 @@ int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
  */
 void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 
+/** The host PML carries a message that was judged, as that takes less: the sender is told so. */
+void mca_pml_umrddt_recv_leave(mca_pml_umrddt_recv_t *recv);
+
 /* pml_umrddt_recv_direct.c */
 
 /**

@@ -108,6 +108,10 @@ static void tell(mca_pml_umrddt_recv_t *recv, int rc)
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
     } else {
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_HOST, &reply);
+        if (NULL != recv->pair) {
+            reply.what = MCA_PML_UMRDDT_CHOSEN | (recv->settled ? MCA_PML_UMRDDT_LEFT : 0u)
+                         | mca_pml_umrddt_recv_memory(recv);
+        }
         if (NULL != recv->endpoint) {
             /* the sender knows only if it wrote: its next message would ask in vain as well */
             (void) mca_pml_umrddt.card->endpoint_refuses(recv->endpoint, &recv->rts.address,
@@ -148,15 +152,11 @@ static bool posted(void *owner)
     return true;
 }
 
-void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+/** The sender is to send by the host PML. */
+static void by_host(mca_pml_umrddt_recv_t *recv)
 {
     int rc;
 
-    MCA_PML_UMRDDT_COUNT(fallback_recvs);
-    ++*reason; /* of progress only */
-    if (OPAL_UNLIKELY(NULL != recv->pair)) {
-        mca_pml_umrddt_pairs_failed(recv);
-    }
     mca_pml_umrddt_recv_release(recv);
     recv->state = MCA_PML_UMRDDT_RECV_HOST;
     if (OPAL_UNLIKELY(NULL != recv->stripes) && mca_pml_umrddt_stripe_by_host(recv)) {
@@ -170,4 +170,20 @@ void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
     } else if (!posted(recv)) {
         mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, posted, recv);
     }
+}
+
+void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+{
+    MCA_PML_UMRDDT_COUNT(fallback_recvs);
+    ++*reason; /* of progress only */
+    if (OPAL_UNLIKELY(NULL != recv->pair)) {
+        mca_pml_umrddt_pairs_failed(recv);
+    }
+    by_host(recv);
+}
+
+void mca_pml_umrddt_recv_leave(mca_pml_umrddt_recv_t *recv)
+{
+    MCA_PML_UMRDDT_COUNT(left_recvs);
+    by_host(recv);
 }

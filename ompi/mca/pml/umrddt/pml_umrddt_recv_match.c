@@ -137,9 +137,10 @@ static uint64_t *prepare(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *pee
 static bool schemes_valid(const mca_pml_umrddt_rts_t *rts)
 {
     const unsigned of_pack = MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_IF_GPU;
+    const unsigned of_any = MCA_PML_UMRDDT_BELL | MCA_PML_UMRDDT_MAY_LEAVE | of_pack;
 
     return 0 != (MCA_PML_UMRDDT_BY_ALL & rts->schemes)
-           && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BY_ALL | MCA_PML_UMRDDT_BELL | of_pack))
+           && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BY_ALL | of_any))
            && (0 == (of_pack & rts->schemes)
                || (0 != (MCA_PML_UMRDDT_BY_PACK & rts->schemes)
                    && of_pack != (of_pack & rts->schemes)));
@@ -191,6 +192,10 @@ static void matched_event(void *owner)
     by_ipc = sizeof(*rts) <= capacity && mca_pml_umrddt_ipc_chosen(rts, peer);
     if (OPAL_UNLIKELY(0 != (MCA_PML_UMRDDT_BELL & rts->schemes)) && !by_ipc) {
         mca_pml_umrddt_ipc_announce(recv);
+    }
+    if (OPAL_UNLIKELY(NULL != recv->pair) && mca_pml_umrddt_pairs_leaves(recv)) {
+        mca_pml_umrddt_recv_leave(recv);
+        return;
     }
     if (OPAL_UNLIKELY(NULL != recv->pair) && mca_pml_umrddt_pairs_packs(recv)) {
         if (mca_pml_umrddt_pack_receive(recv)) {

@@ -18,6 +18,7 @@
 
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_landing.h"
+#include "pml_umrddt_left.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_stage.h"
@@ -43,6 +44,7 @@ typedef struct call_t {
     mca_pml_umrddt_peer_t *peer; /**< if it is taken */
     bool tries;                  /**< and whether that is to see where it is received */
     bool persistent;             /**< each start is a message by itself */
+    uint64_t sign;               /**< of what receivers may leave to the host PML; or 0 */
     looked_t looked;
 } call_t;
 
@@ -62,6 +64,7 @@ static inline void call_set(call_t *call, const void *buf, size_t count, ompi_da
     call->peer = NULL;
     call->tries = false;
     call->persistent = false;
+    call->sign = 0;
     call->looked.done = false;
 }
 
@@ -224,6 +227,25 @@ static bool may_land(call_t *call)
     return call->tries;
 }
 
+/** True if the receiver has said of messages like this one that the host PML takes less. What it
+ * may say that of gets a sign. */
+static bool is_left(call_t *call)
+{
+    mca_pml_umrddt_comm_t *comm = call->data;
+    uint64_t sign;
+
+    if (!mca_pml_umrddt.params.adapt || MCA_PML_UMRDDT_SCHEME_AUTO != comm->scheme
+        || call->looked.where.mixed) {
+        return false;
+    }
+    sign = mca_pml_umrddt_pairs_sign(comm, call->peer,
+                                     MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory, call->count,
+                                     call->datatype)
+           + (uint64_t) call->tag * UINT64_C(0x9e3779b97f4a7c15);
+    call->sign = sign | 1;
+    return !call->persistent && mca_pml_umrddt_left(call->sign);
+}
+
 /**
  * The second half, once a request, cheapest test first: a buffer is looked up last, and not at all
  * for a peer that could not be sent to.
@@ -258,9 +280,10 @@ static inline bool classify(call_t *call)
         return false;
     }
     if (OPAL_UNLIKELY(mca_pml_umrddt.declines)
-        && mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where, call->tries,
-                                         call->count, call->datatype)
-        && !may_land(call)) {
+        && (is_left(call)
+            || (mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where,
+                                              call->tries, call->count, call->datatype)
+                && !may_land(call)))) {
         MCA_PML_UMRDDT_COUNT(deferred_model);
         return false;
     }
@@ -438,6 +461,7 @@ static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
     send->host = NULL;
     send->plain = false;
     send->tries = call->tries;
+    send->sign = call->sign;
     send->freed = false;
     OBJ_RETAIN(call->comm);
     OMPI_DATATYPE_RETAIN(call->datatype);

@@ -124,7 +124,11 @@ void mca_pml_umrddt_send_by_host(mca_pml_umrddt_send_t *send)
 {
     int rc;
 
-    MCA_PML_UMRDDT_COUNT(fallback_sends);
+    if (OPAL_UNLIKELY(send->chosen)) {
+        MCA_PML_UMRDDT_COUNT(left_sends);
+    } else {
+        MCA_PML_UMRDDT_COUNT(fallback_sends);
+    }
     send->state = MCA_PML_UMRDDT_SEND_HOST;
     if (!wants_stage(send)) {
         post_data(send);

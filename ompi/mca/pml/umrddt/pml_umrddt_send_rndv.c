@@ -35,6 +35,7 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_left.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_send_rndv.h"
@@ -127,6 +128,9 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
     }
     if (OPAL_UNLIKELY(NULL != send->stripes) && mca_pml_umrddt_stripe_sent(send, error)) {
         return;
+    }
+    if (OPAL_UNLIKELY(0 != send->sign) && send->offered) {
+        mca_pml_umrddt_left_learn(send->sign, send->left);
     }
     if (NULL != send->listen) {
         mca_pml_umrddt_send_unlisten(send);
@@ -587,12 +591,27 @@ static bool is_stale(const mca_pml_umrddt_send_t *send)
            && send->rts.seq > reply->seq;
 }
 
+/** The receiver may have left the message to the host PML, and the next ones as well. */
+static void chosen(mca_pml_umrddt_send_t *send)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+
+    send->chosen = MCA_PML_UMRDDT_HOST == reply->verdict
+                   && 0 != (MCA_PML_UMRDDT_CHOSEN & reply->what)
+                   && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & send->rts.schemes)
+                   && MCA_PML_UMRDDT_SEND_REPLY == send->state && 0 == send->position;
+    send->left = send->chosen && 0 != (MCA_PML_UMRDDT_LEFT & reply->what);
+}
+
 /** What a reply says of CUDA IPC, which was offered: keys, or chunks that are predicted to be
  * quicker, are the receiver's choice, and no failure. */
 static void ipc_result(mca_pml_umrddt_send_t *send)
 {
     const uint32_t verdict = send->reply->verdict;
 
+    if (OPAL_UNLIKELY(send->chosen)) {
+        return;
+    }
     if (MCA_PML_UMRDDT_DONE == verdict || MCA_PML_UMRDDT_HOST == verdict
         || (MCA_PML_UMRDDT_PACK == verdict
             && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout))) {
@@ -619,9 +638,11 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
     }
     valid = valid && send->rts.seq == reply->seq && send->slot == reply->slot;
     if (valid) {
-        mca_pml_umrddt_send_landed(send, MCA_PML_UMRDDT_PACK == reply->verdict
-                                             || (MCA_PML_UMRDDT_KEYS == reply->verdict
-                                                 && 0 != (MCA_PML_UMRDDT_IN_GPU & reply->what)));
+        chosen(send);
+        mca_pml_umrddt_send_landed(send,
+                                   MCA_PML_UMRDDT_PACK == reply->verdict
+                                       || ((send->chosen || MCA_PML_UMRDDT_KEYS == reply->verdict)
+                                           && 0 != (MCA_PML_UMRDDT_IN_GPU & reply->what)));
     }
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_PACK == send->state)) {
         if (valid && MCA_PML_UMRDDT_HOST == reply->verdict) {
@@ -639,6 +660,7 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
     } else if (valid && MCA_PML_UMRDDT_DONE == reply->verdict) {
         if (0 < reply->total) {
             MCA_PML_UMRDDT_COUNT(sends_ipc);
+            mca_pml_umrddt_send_bell_learn(send, false);
             if (0 != (MCA_PML_UMRDDT_CAN_RING & reply->what) && NULL != mca_pml_umrddt_own_bells) {
                 __atomic_store_n(&send->peer->rings, true, __ATOMIC_RELEASE);
             }
@@ -721,6 +743,7 @@ static bool rung(void *owner)
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
         return true;
     case MCA_PML_UMRDDT_RUNG_REPLY:
+        mca_pml_umrddt_send_bell_learn(send, true);
         mca_pml_umrddt_send_await(send);
         return true;
     default:

@@ -32,6 +32,26 @@ static inline void mca_pml_umrddt_send_landed(const mca_pml_umrddt_send_t *send,
     }
 }
 
+/** True if a message may be told of by the bell: not where the last one of its layout got a reply
+ * all the same, which the bell only delays. */
+static inline bool mca_pml_umrddt_send_bell(const mca_pml_umrddt_send_t *send)
+{
+    return 0
+           == (MCA_PML_UMRDDT_MEMO_SILENT
+               & __atomic_load_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_PACKS], __ATOMIC_RELAXED));
+}
+
+/** A message that CUDA IPC was offered for got a reply that the bell would not have spared (@p
+ * silent), or one that it would have. */
+static inline void mca_pml_umrddt_send_bell_learn(const mca_pml_umrddt_send_t *send, bool silent)
+{
+    uint64_t *memo = &send->layout->memo[MCA_PML_UMRDDT_MEMO_PACKS];
+
+    if (silent == mca_pml_umrddt_send_bell(send)) {
+        (void) __atomic_fetch_xor(memo, MCA_PML_UMRDDT_MEMO_SILENT, __ATOMIC_RELAXED);
+    }
+}
+
 /* pml_umrddt_send_rndv.c */
 
 /** The message is through, with @p error for the user: give everything back. */

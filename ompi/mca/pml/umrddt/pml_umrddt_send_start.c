@@ -18,6 +18,7 @@
 
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_landing.h"
+#include "pml_umrddt_left.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_send_rndv.h"
 #include "pml_umrddt_stripe.h"
@@ -90,6 +91,9 @@ static int prepare(mca_pml_umrddt_send_t *send)
     if (0 == rts->schemes) {
         return OMPI_ERR_UNREACH;
     }
+    if (OPAL_UNLIKELY(0 != send->sign)) {
+        rts->schemes |= MCA_PML_UMRDDT_MAY_LEAVE;
+    }
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     slot = mca_pml_umrddt_slot_take(&mca_pml_umrddt.slots, MCA_PML_UMRDDT_MAX_SLOTS, &send->slot);
     rts->seq = ++mca_pml_umrddt.seq;
@@ -98,7 +102,8 @@ static int prepare(mca_pml_umrddt_send_t *send)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     if (0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes) && MCA_PML_UMRDDT_BELLS > send->slot
-        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)) {
+        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
+        && mca_pml_umrddt_send_bell(send)) {
         rts->schemes |= MCA_PML_UMRDDT_BELL;
     }
     send->total = send->layout->size;
@@ -151,6 +156,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
     send->super.req_status.MPI_ERROR = MPI_SUCCESS;
     send->super.req_status._cancelled = 0;
     send->pack_error = false;
+    send->offered = send->chosen = send->left = false;
     if (send->super.req_persistent && NULL != mca_pml_umrddt.gpu) {
         /* the same address may be other memory by now */
         (void) mca_pml_umrddt_memory_of(send->comm, send->buf, send->count, send->datatype,
@@ -158,7 +164,9 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
     }
     if (send->plain
         || (send->super.req_persistent && OPAL_UNLIKELY(send->tries)
-            && !mca_pml_umrddt_landing_try(send->comm, send->dst, send->tag))) {
+            && !mca_pml_umrddt_landing_try(send->comm, send->dst, send->tag))
+        || (send->super.req_persistent && OPAL_UNLIKELY(0 != send->sign)
+            && mca_pml_umrddt_left(send->sign))) {
         return mca_pml_umrddt_send_start_plain(send);
     }
 
@@ -168,6 +176,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
     }
     /* the envelope may be answered before its send returns, so all must be in place */
     send->state = MCA_PML_UMRDDT_SEND_REPLY;
+    send->offered = true;
     mca_pml_umrddt_active(1);
     send->envelope = MPI_REQUEST_NULL;
     bell = 0 != (MCA_PML_UMRDDT_BELL & send->rts.schemes);
@@ -181,6 +190,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
         unprepare(send);
         mca_pml_umrddt_active(-1);
         send->state = MCA_PML_UMRDDT_SEND_IDLE;
+        send->offered = false;
         return send->super.req_persistent ? mca_pml_umrddt_send_start_plain(send) : rc;
     }
     __atomic_store_n(&send->envelope, envelope, __ATOMIC_RELEASE);

@@ -1,0 +1,123 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Trials of ways; see pml_umrddt_trial.h.
+ */
+
+#include "ompi_config.h"
+
+#include <string.h>
+
+#include "pml_umrddt_trial.h"
+
+/** One is given up whose least is above so much of another one's median. */
+#define GIVEN_UP 1.5f
+
+#define WAY_BIT(way) (1u << (way))
+
+void mca_pml_umrddt_trial_begin(mca_pml_umrddt_trial_t *trial, unsigned ways)
+{
+    memset(trial, 0, sizeof(*trial));
+    trial->open = (uint8_t) ways;
+    trial->last = MCA_PML_UMRDDT_WAYS - 1;
+}
+
+mca_pml_umrddt_way_t mca_pml_umrddt_trial_next(mca_pml_umrddt_trial_t *trial)
+{
+    do {
+        trial->last = (uint8_t) ((trial->last + 1) % MCA_PML_UMRDDT_WAYS);
+    } while (0 == (trial->open & WAY_BIT(trial->last)));
+    return (mca_pml_umrddt_way_t) trial->last;
+}
+
+static float median(const mca_pml_umrddt_trial_t *trial, int way)
+{
+    return trial->took[way][trial->count[way] / 2];
+}
+
+/** Give up what is not going to win. */
+static void thin_out(mca_pml_umrddt_trial_t *trial)
+{
+    float best = 0;
+
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        if (MCA_PML_UMRDDT_TRIAL_EARLY <= trial->count[way]
+            && 0 != ((trial->open | trial->judged) & WAY_BIT(way))
+            && (0 >= best || median(trial, way) < best)) {
+            best = median(trial, way);
+        }
+    }
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        if (0 < best && MCA_PML_UMRDDT_TRIAL_EARLY <= trial->count[way]
+            && trial->took[way][0] > GIVEN_UP * best) {
+            trial->open &= (uint8_t) ~WAY_BIT(way);
+        }
+    }
+}
+
+/** The one way that is left needs no more messages. @return true: the trial is over */
+static bool is_over(mca_pml_umrddt_trial_t *trial)
+{
+    const unsigned open = trial->open;
+
+    if (0 == trial->judged && 0 != open && 0 == (open & (open - 1))) {
+        trial->judged = trial->open;
+        trial->open = 0;
+    }
+    return 0 == trial->open;
+}
+
+bool mca_pml_umrddt_trial_observe(mca_pml_umrddt_trial_t *trial, mca_pml_umrddt_way_t way,
+                                  double took)
+{
+    float *sorted = trial->took[way];
+    int at = trial->count[way];
+
+    if (0 == (trial->open & WAY_BIT(way))) {
+        return false; /* it was under way when its way was judged, or given up */
+    }
+    for (; 0 < at && sorted[at - 1] > (float) took; --at) {
+        sorted[at] = sorted[at - 1];
+    }
+    sorted[at] = (float) took;
+    ++trial->count[way];
+    if (MCA_PML_UMRDDT_TRIAL_SAMPLES == trial->count[way]) {
+        trial->open &= (uint8_t) ~WAY_BIT(way);
+        trial->judged |= (uint8_t) WAY_BIT(way);
+    }
+    if (MCA_PML_UMRDDT_TRIAL_EARLY <= trial->count[way]) {
+        thin_out(trial);
+    }
+    return is_over(trial);
+}
+
+double mca_pml_umrddt_trial_median(const mca_pml_umrddt_trial_t *trial, int way)
+{
+    return 0 < trial->count[way] ? median(trial, way) : 0;
+}
+
+mca_pml_umrddt_way_t mca_pml_umrddt_trial_best(const mca_pml_umrddt_trial_t *trial,
+                                               mca_pml_umrddt_way_t stay, double keeps)
+{
+    mca_pml_umrddt_way_t best = stay;
+    const bool stayed = 0 != (trial->judged & WAY_BIT(stay));
+    double least = stayed ? keeps * mca_pml_umrddt_trial_median(trial, stay) : 0;
+
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        double took = mca_pml_umrddt_trial_median(trial, way);
+
+        if (0 != (trial->judged & WAY_BIT(way)) && ((best == stay && !stayed) || took < least)) {
+            best = (mca_pml_umrddt_way_t) way;
+            least = took;
+        }
+    }
+    return best;
+}

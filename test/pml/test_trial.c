@@ -1,0 +1,191 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Trials of ways: each open way gets its turn, a median of seven decides, what is far behind is
+ * given up after three, and the way in use stays unless another one is better by more than chance.
+ * And what senders remember of messages that receivers leave to the host PML.
+ */
+
+#include "ompi_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/check.h"
+#include "pml_umrddt_left.h"
+#include "pml_umrddt_trial.h"
+
+#define BIT(way) (1u << (way))
+
+#define A MCA_PML_UMRDDT_WAY_IPC
+#define B MCA_PML_UMRDDT_WAY_UMR
+#define C MCA_PML_UMRDDT_WAY_HOST
+
+mca_pml_umrddt_t mca_pml_umrddt;
+
+static mca_pml_umrddt_trial_t trial;
+
+/* Messages that take so long by each way, until the trial is over. @return how many of each */
+static void run(const double took[MCA_PML_UMRDDT_WAYS], unsigned count[MCA_PML_UMRDDT_WAYS])
+{
+    bool over = false;
+
+    memset(count, 0, MCA_PML_UMRDDT_WAYS * sizeof(count[0]));
+    for (int i = 0; !over; ++i) {
+        mca_pml_umrddt_way_t way;
+
+        CHECK(100 > i);
+        CHECK(mca_pml_umrddt_trial_runs(&trial));
+        way = mca_pml_umrddt_trial_next(&trial);
+        ++count[way];
+        over = mca_pml_umrddt_trial_observe(&trial, way, took[way]);
+    }
+    CHECK(!mca_pml_umrddt_trial_runs(&trial));
+}
+
+static void turns(void)
+{
+    const double took[MCA_PML_UMRDDT_WAYS] = {[A] = 10, [B] = 12, [C] = 11};
+    unsigned count[MCA_PML_UMRDDT_WAYS];
+
+    memset(&trial, 0, sizeof(trial));
+    CHECK(!mca_pml_umrddt_trial_runs(&trial));
+    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B) | BIT(C));
+    CHECK(A == mca_pml_umrddt_trial_next(&trial));
+    CHECK(B == mca_pml_umrddt_trial_next(&trial));
+    CHECK(C == mca_pml_umrddt_trial_next(&trial));
+    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B) | BIT(C));
+    run(took, count);
+    CHECK(MCA_PML_UMRDDT_TRIAL_SAMPLES == count[A] && count[A] == count[B] && count[A] == count[C]);
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        CHECK(took[way] == mca_pml_umrddt_trial_median(&trial, way));
+    }
+    CHECK(A == mca_pml_umrddt_trial_best(&trial, B, 0.96));
+    /* a message that was under way when its way was judged */
+    CHECK(!mca_pml_umrddt_trial_observe(&trial, B, 1));
+    CHECK(12 == mca_pml_umrddt_trial_median(&trial, B));
+}
+
+/* One message in three that is disturbed does not move a median; four of seven do. */
+static void medians(void)
+{
+    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B));
+    for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_SAMPLES; ++i) {
+        bool last = MCA_PML_UMRDDT_TRIAL_SAMPLES - 1 == i;
+
+        CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 0 == i % 3 ? 1000 - i : 10));
+        CHECK(last == mca_pml_umrddt_trial_observe(&trial, B, 0 == i % 2 ? 20 + i : 11));
+    }
+    CHECK(10 == mca_pml_umrddt_trial_median(&trial, A));
+    CHECK(20 <= mca_pml_umrddt_trial_median(&trial, B));
+    CHECK(A == mca_pml_umrddt_trial_best(&trial, B, 0.96));
+}
+
+/* What takes twice as long is given up after three messages, and never wins. */
+static void given_up(void)
+{
+    const double took[MCA_PML_UMRDDT_WAYS] = {[A] = 10, [B] = 20, [C] = 11};
+    const double both[MCA_PML_UMRDDT_WAYS] = {[A] = 20, [B] = 10};
+    unsigned count[MCA_PML_UMRDDT_WAYS];
+
+    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B) | BIT(C));
+    run(took, count);
+    CHECK(MCA_PML_UMRDDT_TRIAL_EARLY == count[B]);
+    CHECK(MCA_PML_UMRDDT_TRIAL_SAMPLES == count[A] && MCA_PML_UMRDDT_TRIAL_SAMPLES == count[C]);
+    CHECK(20 == mca_pml_umrddt_trial_median(&trial, B));
+    /* though it is the one that was in use */
+    CHECK(A == mca_pml_umrddt_trial_best(&trial, B, 0.96));
+    /* the one that is left needs no more messages */
+    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B));
+    run(both, count);
+    CHECK(MCA_PML_UMRDDT_TRIAL_EARLY == count[A] && MCA_PML_UMRDDT_TRIAL_EARLY == count[B]);
+    CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 0.96));
+    /* one that is slow by chance is not: its least counts */
+    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B));
+    for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_SAMPLES; ++i) {
+        CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 3 > i ? 30 - 8 * i : 9));
+        (void) mca_pml_umrddt_trial_observe(&trial, B, 10);
+    }
+    CHECK(!mca_pml_umrddt_trial_runs(&trial));
+    CHECK(9 == mca_pml_umrddt_trial_median(&trial, A));
+}
+
+/* The way in use stays for one that is hardly better. */
+static void stays(void)
+{
+    const double took[MCA_PML_UMRDDT_WAYS] = {[A] = 10, [B] = 9.7, [C] = 9.5};
+    unsigned count[MCA_PML_UMRDDT_WAYS];
+
+    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B));
+    run(took, count);
+    CHECK(A == mca_pml_umrddt_trial_best(&trial, A, 0.96));
+    CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 1));
+    CHECK(B == mca_pml_umrddt_trial_best(&trial, B, 0.96));
+    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B) | BIT(C));
+    run(took, count);
+    CHECK(C == mca_pml_umrddt_trial_best(&trial, A, 0.96));
+    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(C));
+    mca_pml_umrddt_trial_end(&trial);
+    CHECK(!mca_pml_umrddt_trial_runs(&trial));
+    CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 1));
+}
+
+/* How many of so many messages are offered, each of which the receiver leaves, or not. */
+static unsigned offered(uint64_t sign, unsigned times, bool left)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < times; ++i) {
+        if (!mca_pml_umrddt_left(sign)) {
+            mca_pml_umrddt_left_learn(sign, left);
+            ++count;
+        }
+    }
+    return count;
+}
+
+static void left(void)
+{
+    const uint64_t sign = UINT64_C(0x123456789abcdef1);
+    const uint64_t entry_alike = sign ^ UINT64_C(0x1000000000000000);
+
+    /* what is not left is remembered nowhere */
+    CHECK(1000 == offered(sign, 1000, false));
+    for (unsigned i = 0; i < MCA_PML_UMRDDT_LEFT_ENTRIES; ++i) {
+        CHECK(0 == mca_pml_umrddt.left[i]);
+    }
+    CHECK(1 == offered(sign, 17, true));
+    CHECK(1 == offered(sign, 33, true));
+    CHECK(1 == offered(sign, 65, true));
+    /* no other message is, not even one with the same entry */
+    CHECK(!mca_pml_umrddt_left(entry_alike));
+    CHECK(mca_pml_umrddt_left_entry(sign) == mca_pml_umrddt_left_entry(entry_alike));
+    /* the next one was offered, and is not left: all are offered, and then the pause is half */
+    CHECK(100 == offered(sign, 100, false));
+    CHECK(1 == offered(sign, 17, true));
+    /* in the end one of 32768 is */
+    CHECK(20 > offered(sign, 100000, true));
+    CHECK(3 >= offered(sign, 3 * 32769, true) && 2 <= offered(sign, 3 * 32769, true));
+    /* another one takes its place */
+    mca_pml_umrddt_left_learn(entry_alike, true);
+    CHECK(!mca_pml_umrddt_left(sign));
+    CHECK(mca_pml_umrddt_left(entry_alike));
+}
+
+int main(void)
+{
+    turns();
+    medians();
+    given_up();
+    stays();
+    left();
+    printf("test_trial: %lu checks\n", checks);
+    return 0;
+}
