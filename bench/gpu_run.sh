@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# gpu_run.sh [--out DIR] [--cuda DIR] [--code NN] [--jobs N] [--seconds N] [--only STEP,...] [--mps] [SOURCE]
+# gpu_run.sh [--out DIR] [--cuda DIR] [--code NN] [--jobs N] [--seconds N] [--only STEP,...] [--mps] [--memory LIST] [SOURCE]
 #
 # Builds umrddt on a machine with GPUs, runs on them what can be tested without a second machine, and measures.
 # SOURCE is a tarball (make dist) or a tree with its configure; without it, the tree that this script is in.
@@ -21,7 +21,8 @@
 # graphs; large is 256 MiB from GPU to GPU. schemes is every scheme, layout and pair of memories, checked, with
 # the software ConnectX as the wire (its times are not a card's), up to 1 MiB, and larger those above; staged is what packed messages get without a
 # card, beside what they are made of: the driver's copies and messages of the host. choice is umrddt_tune, then auto
-# by its figures beside each scheme by itself, and how good the predictions were (choice.txt). defer is what messages that umrddt leaves take longer
+# by its figures beside each scheme by itself, and how good the predictions were (choice.txt), for each pair of memories or those of --memory (gpu, gpu-host, host-gpu);
+# figures that are in DIR are taken as they are. defer is what messages that umrddt leaves take longer
 # than by the host PML alone, by umrddt_tune's figures as well. profile is what ncu counts of packing and unpacking. parts is what of a packed message is packing, how long
 # pointer queries make iterations of applications, messages of objects in blocks, and the variants of HAND's host bypass (parts.md).
 #
@@ -36,6 +37,7 @@ seconds=450
 only=build,tests,mpi,latency,kernels,profile,large,sanitizer,schemes,larger,staged,choice,defer,parts
 code=
 mps=
+memories='gpu gpu-host host-gpu'
 source=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -46,6 +48,7 @@ while [ $# -gt 0 ]; do
     --seconds) seconds=$2; shift ;;
     --only) only=$2; shift ;;
     --mps) mps=yes ;;
+    --memory) memories=${2//,/ }; shift ;;
     -h | --help) sed -n '/^# gpu_run/,/^$/s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "gpu_run.sh: no such option: $1 (--help)" >&2; exit 2 ;;
     *) source=$1 ;;
@@ -219,11 +222,11 @@ if wanted staged; then
 fi
 
 if wanted choice || wanted defer; then
-    step tune 140 "${run[@]}" "$prefix/bin/umrddt_tune" --any --output "$out/figures.txt"
+    [ -s "$out/figures.txt" ] || step tune 140 "${run[@]}" "$prefix/bin/umrddt_tune" --any --output "$out/figures.txt"
 fi
 if wanted choice; then
-    for memory in gpu gpu-host host-gpu; do
-        step "choice_$memory" 240 "${run[@]}" --mca pml_umrddt_memory all --mca pml_umrddt_explain 1 --mca pml_umrddt_model "$out/figures.txt" \
+    for memory in $memories; do
+        step "choice_$memory" 300 "${run[@]}" --mca pml_umrddt_memory all --mca pml_umrddt_explain 1 --mca pml_umrddt_model "$out/figures.txt" \
             "$prefix/bin/umrddt_bench" --memory $memory --schemes auto,ipc,pack-staged,pack-host,host --rounds 5 --warmup 24 \
             --iterations 8 --trips 5 --max-seconds-per-layout 0.1 --progress never --csv "$out/choice_$memory.csv"
     done

@@ -537,6 +537,8 @@ static void try_ways(mca_pml_umrddt_pair_t *pair, unsigned possible,
                      const double factors[MCA_PML_UMRDDT_WAYS])
 {
     const double now = 0 < pair->saw[pair->way] ? pair->saw[pair->way] : pair->times[pair->way];
+    const bool first = TRIED_AT * TRIED_AGAIN > pair->uses;
+    const double most = (first ? MCA_PML_UMRDDT_DOUBT : MCA_PML_UMRDDT_DOUBT_LATER) * now;
     unsigned ways = WAY_BIT(pair->way);
 
     pair->later = 0;
@@ -544,11 +546,9 @@ static void try_ways(mca_pml_umrddt_pair_t *pair, unsigned possible,
         if (0 == (possible & WAY_BIT(way))) {
             continue;
         }
-        if (0 < pair->saw[way] ? pair->saw[way] < SEEN_NEAR * now
-                               : pair->times[way] < MCA_PML_UMRDDT_DOUBT * now) {
+        if (0 < pair->saw[way] ? pair->saw[way] < SEEN_NEAR * now : pair->times[way] < most) {
             ways |= WAY_BIT(way);
-        } else if (0 >= pair->saw[way]
-                   && pair->steady[way] * factors[way] < MCA_PML_UMRDDT_DOUBT * now) {
+        } else if (0 >= pair->saw[way] && pair->steady[way] * factors[way] < most) {
             pair->later |= WAY_BIT(way);
         }
     }
@@ -666,7 +666,8 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     recv->pair = pair;
     recv->serial = pair->serial;
     recv->way = (int) way;
-    recv->settled = pair->seen && 0 == pair->later;
+    /* (what a GPU is told again and again gets quicker, so one trial is not enough) */
+    recv->settled = pair->seen && 0 == pair->later && TRIED_AT * TRIED_AGAIN < pair->uses;
     if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_WAY_IPC != way
         && 0 != (MCA_PML_UMRDDT_BY_IPC & recv->rts.schemes)) {
         /* it would come first; and the card must not take its fields for rails */

@@ -22,9 +22,14 @@ BEGIN_C_DECLS
 
 #define WAY_BIT(way) (1u << (way))
 
-/** Where observed times correct predictions, a way is thought of that is predicted to take less
- * than so many times what the best one takes: who knows more decides, by what messages take. */
-#define MCA_PML_UMRDDT_DOUBT 2.0
+/**
+ * Where observed times correct predictions, a way is thought of that is predicted to take less than
+ * so many times what the best one takes: who knows more decides, by what messages take. And so many
+ * of it where next to nothing is lost: to offer a way, or to try it three times with a pair that
+ * has come often.
+ */
+#define MCA_PML_UMRDDT_DOUBT       2.0
+#define MCA_PML_UMRDDT_DOUBT_LATER 4.0
 
 /** The figures that the model predicts by. Only where there is a table (mca_pml_umrddt.pairs). */
 const mca_pml_umrddt_figures_t *mca_pml_umrddt_pairs_model(void);

@@ -101,12 +101,13 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
     message->uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
 }
 
-/** True if one of @p ways may be as quick as the one that is predicted to be quickest: the receiver
- * sees what they take. */
-static bool comes_near(const double *times, unsigned ways, mca_pml_umrddt_way_t best)
+/** True if one of @p ways may be as quick as the one that is predicted to be quickest, by a factor
+ * of
+ * @p doubt: the receiver sees what they take. */
+static bool comes_near(const double *times, unsigned ways, mca_pml_umrddt_way_t best, double doubt)
 {
     for (int way = 0; mca_pml_umrddt.params.adapt && way < MCA_PML_UMRDDT_WAYS; ++way) {
-        if (0 != (ways & WAY_BIT(way)) && times[way] < MCA_PML_UMRDDT_DOUBT * times[best]) {
+        if (0 != (ways & WAY_BIT(way)) && times[way] < doubt * times[best]) {
             return true;
         }
     }
@@ -124,7 +125,8 @@ static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_la
     describe_send(peer, layout, gpu, other, &message);
     best = mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), &message,
                                      ways | WAY_BIT(MCA_PML_UMRDDT_WAY_HOST), NULL, times);
-    if (MCA_PML_UMRDDT_WAY_HOST == best && comes_near(times, ways, MCA_PML_UMRDDT_WAY_HOST)) {
+    if (MCA_PML_UMRDDT_WAY_HOST == best
+        && comes_near(times, ways, MCA_PML_UMRDDT_WAY_HOST, MCA_PML_UMRDDT_DOUBT)) {
         return false;
     }
     if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_WAY_HOST == best) {
@@ -207,7 +209,7 @@ static bool quicker(const mca_pml_umrddt_model_case_t *message, unsigned ways)
     return MCA_PML_UMRDDT_WAY_IPC
                != mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), message,
                                             ways | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times)
-           || comes_near(times, ways, MCA_PML_UMRDDT_WAY_IPC);
+           || comes_near(times, ways, MCA_PML_UMRDDT_WAY_IPC, MCA_PML_UMRDDT_DOUBT_LATER);
 }
 
 /** As quicker, for a receiver with the same layout or one piece, in the memory that @p message
