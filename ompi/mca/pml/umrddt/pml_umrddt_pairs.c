@@ -55,6 +55,9 @@
  * time, or is seen to. */
 #define HYSTERESIS 0.8
 #define SEEN_LESS  0.96
+/** Messages that take longer than so many small ones are not worth to be left without a question:
+ * that costs two small ones, and what was asked can be judged again. */
+#define ASKED_FROM 40
 /** Ways that were tried are tried again if they took less than so many times of the best. */
 #define SEEN_NEAR 1.25
 
@@ -88,6 +91,7 @@ typedef struct mca_pml_umrddt_pair_t {
     unsigned possible;
     bool tells;     /**< it is explained here */
     bool seen;      /**< the way is one that was tried, or there was nothing to try */
+    bool brief;     /**< by the host PML it takes so little that a question is too much */
     unsigned later; /**< ways to be tried when what they need is spread over more messages */
     mca_pml_umrddt_trial_t trial;
     float saw[MCA_PML_UMRDDT_WAYS];     /**< what trials saw of ways, us; 0: they did not */
@@ -519,6 +523,13 @@ static void predict_steady(mca_pml_umrddt_pair_t *pair, mca_pml_umrddt_model_cas
     }
 }
 
+/** A small message to or from a peer by the host PML, us. */
+static double small(const mca_pml_umrddt_peer_t *peer)
+{
+    return mca_pml_umrddt_model_small(&mca_pml_umrddt.pairs->figures,
+                                      mca_pml_umrddt_pairs_near(peer));
+}
+
 /** How many uses later the verdict on a pair is made again. */
 static uint32_t next_use(const mca_pml_umrddt_pair_t *pair)
 {
@@ -541,6 +552,9 @@ static void try_ways(mca_pml_umrddt_pair_t *pair, unsigned possible,
     const double most = (first ? MCA_PML_UMRDDT_DOUBT : MCA_PML_UMRDDT_DOUBT_LATER) * now;
     unsigned ways = WAY_BIT(pair->way);
 
+    pair->brief = (0 < pair->saw[MCA_PML_UMRDDT_WAY_HOST] ? pair->saw[MCA_PML_UMRDDT_WAY_HOST]
+                                                          : pair->times[MCA_PML_UMRDDT_WAY_HOST])
+                  < ASKED_FROM * small(pair->peer);
     pair->later = 0;
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
         if (0 == (possible & WAY_BIT(way))) {
@@ -667,7 +681,8 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     recv->serial = pair->serial;
     recv->way = (int) way;
     /* (what a GPU is told again and again gets quicker, so one trial is not enough) */
-    recv->settled = pair->seen && 0 == pair->later && TRIED_AT * TRIED_AGAIN < pair->uses;
+    recv->settled =
+        pair->seen && 0 == pair->later && TRIED_AT * TRIED_AGAIN < pair->uses && pair->brief;
     if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_WAY_IPC != way
         && 0 != (MCA_PML_UMRDDT_BY_IPC & recv->rts.schemes)) {
         /* it would come first; and the card must not take its fields for rails */
@@ -791,9 +806,7 @@ static double time_of(const mca_pml_umrddt_recv_t *recv)
     if (MCA_PML_UMRDDT_WAY_HOST != recv->way) {
         return took;
     }
-    asked = 2
-            * mca_pml_umrddt_model_small(&mca_pml_umrddt.pairs->figures,
-                                         mca_pml_umrddt_pairs_near(recv->peer));
+    asked = 2 * small(recv->peer);
     return took > 2 * asked ? took - asked : took / 2;
 }
 
