@@ -12,6 +12,7 @@
 
 #include <mpi.h>
 #include <signal.h>
+#include <time.h>
 
 #include "opal/util/output.h"
 
@@ -218,7 +219,21 @@ static void begin_gpu(fuzz_bytes_t *input, uint8_t first)
     world.peer->has_gpu = world.peer->same_host = world.gpu && 0 == (flags & 128);
 }
 
-/* Whether the model decides: by its defaults, of messages that are thought to repeat or not. */
+/* Each look at the clock is a microsecond later, so that an input does the same each time; by what
+ * messages take, all ways are alike. */
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
+{
+    (void) clock;
+    ++world.microseconds;
+    time->tv_sec = (time_t) (world.microseconds / 1000000);
+    time->tv_nsec = (long) (world.microseconds % 1000000 * 1000);
+    return 0;
+}
+
+/* Whether the model decides: by its defaults, of messages that are thought to repeat or not; and
+ * whether those that repeat try ways. */
 static void begin_figures(uint8_t first)
 {
     static char defaults[] = "defaults";
@@ -226,7 +241,10 @@ static void begin_figures(uint8_t first)
     mca_pml_umrddt_pairs_close();
     memset(world.peer->shunned, 0, sizeof(world.peer->shunned));
     mca_pml_umrddt.params.reuse = 0 != (first & 4) ? 1000 : 1;
+    world.microseconds = 0;
+    mca_pml_umrddt.params.adapt = 0 != (first & 2);
     mca_pml_umrddt.params.model = defaults;
+    memset(mca_pml_umrddt.left, 0, sizeof(mca_pml_umrddt.left));
     if (248 <= first) {
         mca_pml_umrddt_pairs_open(false);
     }

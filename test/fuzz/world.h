@@ -72,8 +72,9 @@ typedef struct world_t {
     bool card_on_gpu;               /**< it reaches memory of devices */
 
     /* GPUs */
-    bool gpu;         /**< there are any */
-    bool slow_copies; /**< copies are over when told to */
+    bool gpu;              /**< there are any */
+    bool slow_copies;      /**< copies are over when told to */
+    uint64_t microseconds; /**< of the clock */
     uint32_t copies_now;
     uint32_t refuse_copies, refuse_imports, refuse_engines;
 } world_t;

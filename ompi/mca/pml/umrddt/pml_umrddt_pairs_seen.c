@@ -1,0 +1,187 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * What messages take, and what follows from it for the ways that later ones go: trials
+ * (pml_umrddt_trial.h), and corrections of what is predicted.
+ */
+
+#include "ompi_config.h"
+
+#include <math.h>
+
+#include "pml_umrddt_pairs_private.h"
+
+#define CLASSES MCA_PML_UMRDDT_PAIR_CLASSES
+
+/** Times of a class that are seen before they are believed; and how far they are. */
+#define BELIEVED 8
+#define FARTHEST 4.0
+
+/** The way in use stays, unless another one is seen to take less than so much of its time. */
+#define SEEN_LESS 0.96
+
+/** Ways that were tried are tried again if they took less than so many times of the best. */
+#define SEEN_NEAR 1.25
+
+/** Uses after which ways are tried, and how many times as many are the next time: of a pair that
+ * stays, a vanishing part. */
+#define TRIED_AT    8
+#define TRIED_AGAIN 8
+
+/** Messages that take longer than so many small ones are not worth to be left without a question:
+ * that costs two small ones, and what was asked can be judged again. */
+#define ASKED_FROM 40
+
+static unsigned kind_of(const mca_pml_umrddt_model_case_t *message)
+{
+    return (message->near ? 1u : 0) | (message->from.gpu ? 2u : 0) | (message->to.gpu ? 4u : 0);
+}
+
+static unsigned class_of(uint64_t bytes)
+{
+    unsigned class = 0;
+
+    while (4 <= bytes && class < CLASSES - 1) {
+        bytes /= 4;
+        ++class;
+    }
+    return class;
+}
+
+unsigned mca_pml_umrddt_pairs_class(const mca_pml_umrddt_model_case_t *message)
+{
+    return kind_of(message) * CLASSES + class_of(message->bytes);
+}
+
+void mca_pml_umrddt_pairs_factors(const mca_pml_umrddt_model_case_t *message,
+                                  double factors[MCA_PML_UMRDDT_WAYS])
+{
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        const mca_pml_umrddt_observed_t *observed =
+            &mca_pml_umrddt.pairs->observed[way][kind_of(message)][class_of(message->bytes)];
+
+        factors[way] = mca_pml_umrddt.params.adapt && BELIEVED <= observed->count
+                           ? exp2(observed->log_factor)
+                           : 1;
+    }
+}
+
+/** A message of a pair that had gone this way before took @p took. */
+static void learn(const mca_pml_umrddt_pair_t *pair, int way, double took)
+{
+    mca_pml_umrddt_observed_t *observed =
+        &mca_pml_umrddt.pairs->observed[way][pair->class / CLASSES][pair->class % CLASSES];
+    double factor = log2(took / pair->steady[way]), most = log2(FARTHEST);
+
+    /* a process that did not look for a while is not the scheme's fault */
+    factor = factor < -most ? -most : factor > most ? most : factor;
+    observed->log_factor += (factor - observed->log_factor) / (0 == observed->count ? 1 : 8);
+    if (observed->count < BELIEVED) {
+        ++observed->count;
+    }
+}
+
+/** A small message to or from a peer by the host PML, us. */
+static double small(const mca_pml_umrddt_peer_t *peer)
+{
+    return mca_pml_umrddt_model_small(&mca_pml_umrddt.pairs->figures,
+                                      mca_pml_umrddt_pairs_near(peer));
+}
+
+uint32_t mca_pml_umrddt_pairs_next_use(const mca_pml_umrddt_pair_t *pair)
+{
+    const uint32_t by = mca_pml_umrddt.params.adapt && TRIED_AT <= pair->uses ? TRIED_AGAIN : 2;
+
+    return 0 == pair->uses ? 1 : UINT32_MAX / by < pair->uses ? UINT32_MAX : by * pair->uses;
+}
+
+void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
+                              const double factors[MCA_PML_UMRDDT_WAYS])
+{
+    const double used = 0 < pair->saw[pair->way] ? pair->saw[pair->way] : pair->times[pair->way];
+    const bool first = TRIED_AT * TRIED_AGAIN > pair->uses;
+    const double most = (first ? MCA_PML_UMRDDT_DOUBT : MCA_PML_UMRDDT_DOUBT_LATER) * used;
+    unsigned ways = WAY_BIT(pair->way);
+
+    mca_pml_umrddt_trial_end(&pair->trial);
+    if (!mca_pml_umrddt.params.adapt || !mca_pml_umrddt.declines || TRIED_AT > pair->uses) {
+        return;
+    }
+
+    pair->brief = (0 < pair->saw[MCA_PML_UMRDDT_WAY_HOST] ? pair->saw[MCA_PML_UMRDDT_WAY_HOST]
+                                                          : pair->times[MCA_PML_UMRDDT_WAY_HOST])
+                  < ASKED_FROM * small(pair->peer);
+    pair->later = 0;
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        if (0 == (possible & WAY_BIT(way))) {
+            continue;
+        }
+        if (0 < pair->saw[way] ? pair->saw[way] < SEEN_NEAR * used : pair->times[way] < most) {
+            ways |= WAY_BIT(way);
+        } else if (0 >= pair->saw[way] && pair->steady[way] * factors[way] < most) {
+            pair->later |= WAY_BIT(way);
+        }
+    }
+    pair->seen = 0 == (ways & (ways - 1));
+    if (!pair->seen) {
+        mca_pml_umrddt_trial_begin(&pair->trial, ways);
+    }
+}
+
+bool mca_pml_umrddt_pairs_settled(const mca_pml_umrddt_pair_t *pair)
+{
+    /* (what a GPU is told again and again gets quicker, so one trial is not enough) */
+    return pair->seen && 0 == pair->later && TRIED_AT * TRIED_AGAIN < pair->uses && pair->brief;
+}
+
+/** A trial is over: the way that took least is the pair's. */
+static void settle(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
+{
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        if (0 < pair->trial.count[way]) {
+            pair->saw[way] = (float) mca_pml_umrddt_trial_median(&pair->trial, way);
+        }
+    }
+    pair->way = mca_pml_umrddt_trial_best(&pair->trial, pair->way, SEEN_LESS);
+    pair->seen = true;
+    mca_pml_umrddt_pairs_explain_trial(recv, pair);
+}
+
+/**
+ * Microseconds of a message from the match on. Of one that the sender is asked to leave to the host
+ * PML: as if it had known. Others have an envelope's way before the match that it would not have,
+ * and it has the reply's behind.
+ */
+static double time_of(const mca_pml_umrddt_recv_t *recv)
+{
+    const double took = mca_pml_umrddt_pairs_now() - recv->began;
+    double asked;
+
+    if (MCA_PML_UMRDDT_WAY_HOST != recv->way) {
+        return took;
+    }
+    asked = 2 * small(recv->peer);
+    return took > 2 * asked ? took - asked : took / 2;
+}
+
+void mca_pml_umrddt_pairs_observe(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
+{
+    const double took = time_of(recv);
+
+    /* only where nothing had to be made for it */
+    if (mca_pml_umrddt.params.adapt && 0 != (pair->known & WAY_BIT(recv->way)) && 0 < took) {
+        learn(pair, recv->way, took);
+        if (mca_pml_umrddt_trial_observe(&pair->trial, (mca_pml_umrddt_way_t) recv->way, took)) {
+            settle(recv, pair);
+        }
+    }
+    mca_pml_umrddt_pairs_explain_observed(recv, pair, took);
+}

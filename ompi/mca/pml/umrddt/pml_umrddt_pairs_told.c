@@ -1,0 +1,170 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * What the user is told of pairs of layouts, if pml_umrddt_explain wants it.
+ */
+
+#include "ompi_config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/util/output.h"
+
+#include "pml_umrddt_pairs_private.h"
+
+void mca_pml_umrddt_pairs_print_side(char *text, size_t room, const char *what,
+                                     const mca_pml_umrddt_model_side_t *side, uint64_t bytes)
+{
+    size_t length = strlen(text);
+
+    (void) snprintf(text + length, room - length, " %s %s memory, %llu pieces of %llu;", what,
+                    side->gpu ? "GPU" : "host", (unsigned long long) side->pieces,
+                    (unsigned long long) (bytes / (0 < side->pieces ? side->pieces : 1)));
+}
+
+void mca_pml_umrddt_pairs_print_times(char *text, size_t room, const double *times,
+                                      unsigned possible)
+{
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        bool open = 0 != (possible & WAY_BIT(way));
+        size_t length = strlen(text);
+
+        (void) snprintf(text + length, room - length, open ? " %s %.1f" : " (%s %.1f)",
+                        mca_pml_umrddt_way_names[way], times[way]);
+    }
+}
+
+const char *mca_pml_umrddt_pairs_reason(unsigned possible)
+{
+    if (0 == (possible & (possible - 1))) {
+        return 0 == possible ? "nothing else is possible" : "only this is possible";
+    }
+    return mca_pml_umrddt.declines ? "predicted to take least"
+                                   : "by the rules, as this machine was not measured";
+}
+
+/** True if this pair was not told of: now it is. */
+static bool is_new(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_pair_t *pair)
+{
+    struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
+    uint64_t hash = pair->layout;
+
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) + pair->pieces;
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) + pair->total;
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) + (uintptr_t) pair->peer;
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) + (pair->from ? 2 : 0) + (pair->gpu ? 1 : 0);
+    hash = hash * UINT64_C(0x9e3779b97f4a7c15) + (unsigned) recv->comm->scheme;
+    for (unsigned i = 0; i < pairs->told; ++i) {
+        if (hash == pairs->explained[i]) {
+            return false;
+        }
+    }
+    if (MCA_PML_UMRDDT_PAIRS_EXPLAINED == pairs->told) {
+        return false;
+    }
+    pairs->explained[pairs->told++] = hash;
+    return true;
+}
+
+void mca_pml_umrddt_pairs_explain(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair,
+                                  const mca_pml_umrddt_model_case_t *message)
+{
+    char text[1024] = "";
+
+    pair->tells = is_new(recv, pair);
+    if (!pair->tells) {
+        return;
+    }
+    mca_pml_umrddt_pairs_print_side(text, sizeof(text), "from", &message->from, message->bytes);
+    mca_pml_umrddt_pairs_print_side(text, sizeof(text), "to", &message->to, message->bytes);
+    (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
+    mca_pml_umrddt_pairs_print_times(text, sizeof(text), pair->times, pair->possible);
+    opal_output(0, "umrddt: explain: %llu bytes of rank %d, on %s host,%s figures: %s",
+                (unsigned long long) message->bytes, recv->status.MPI_SOURCE,
+                message->near ? "this" : "another", text, mca_pml_umrddt.pairs->why);
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *) a, y = *(const double *) b;
+
+    return x < y ? -1 : x > y;
+}
+
+void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
+                                           mca_pml_umrddt_pair_t *pair, double took)
+{
+    if (!pair->tells) {
+        return;
+    }
+    if (!pair->began) {
+        pair->began = true;
+        opal_output(0,
+                    "umrddt: explain: these %llu bytes of rank %d went by %s (%s); from the match "
+                    "on it took %.1f us",
+                    (unsigned long long) pair->total, recv->status.MPI_SOURCE,
+                    mca_pml_umrddt_way_names[recv->way],
+                    mca_pml_umrddt_pairs_reason(pair->possible), took);
+    }
+    if ((int) pair->counted != recv->way) {
+        pair->counted = (mca_pml_umrddt_way_t) recv->way; /* a median is of one way */
+        pair->count = 0;
+    }
+    if (MCA_PML_UMRDDT_PAIR_SETTLED > pair->count) {
+        pair->took[pair->count++] = took;
+    }
+    if (MCA_PML_UMRDDT_PAIR_SETTLED == pair->count) {
+        ++pair->count;
+        qsort(pair->took, MCA_PML_UMRDDT_PAIR_SETTLED, sizeof(pair->took[0]), by_value);
+        opal_output(0,
+                    "umrddt: explain: %llu bytes of rank %d, %u times, the last by %s: median %.1f "
+                    "us from the match on, where %.1f were predicted",
+                    (unsigned long long) pair->total, recv->status.MPI_SOURCE,
+                    MCA_PML_UMRDDT_PAIR_SETTLED, mca_pml_umrddt_way_names[recv->way],
+                    pair->took[MCA_PML_UMRDDT_PAIR_SETTLED / 2], pair->told[recv->way]);
+    }
+}
+
+void mca_pml_umrddt_pairs_explain_trial(const mca_pml_umrddt_recv_t *recv,
+                                        const mca_pml_umrddt_pair_t *pair)
+{
+    char text[512] = "";
+
+    if (!pair->tells) {
+        return;
+    }
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        const double median = mca_pml_umrddt_trial_median(&pair->trial, way);
+        const size_t length = strlen(text);
+
+        if (0 < median) {
+            (void) snprintf(text + length, sizeof(text) - length, " %s %.1f",
+                            mca_pml_umrddt_way_names[way], median);
+        }
+    }
+    opal_output(0, "umrddt: explain: %llu bytes of rank %d were tried, us:%s; they go by %s",
+                (unsigned long long) pair->total, recv->status.MPI_SOURCE, text,
+                mca_pml_umrddt_way_names[pair->way]);
+}
+
+void mca_pml_umrddt_pairs_explain_failed(const mca_pml_umrddt_recv_t *recv,
+                                         const mca_pml_umrddt_pair_t *pair)
+{
+    if (pair->tells && !pair->began) {
+        opal_output(0,
+                    "umrddt: explain: these %llu bytes of rank %d could not go by %s; the host PML "
+                    "carries them",
+                    (unsigned long long) pair->total, recv->status.MPI_SOURCE,
+                    mca_pml_umrddt_way_names[recv->way]);
+    }
+}
