@@ -36,9 +36,9 @@
 #define TRIED_AT    8
 #define TRIED_AGAIN 8
 
-/** Messages that take longer than so many small ones are not worth to be left without a question:
- * that costs two small ones, and what was asked can be judged again. */
-#define ASKED_FROM 40
+/** Messages that take longer than so many small ones are not left without a question: that costs
+ * two small ones, so 2 percent, and what was asked can be judged again. */
+#define ASKED_FROM 100
 
 static unsigned kind_of(const mca_pml_umrddt_model_case_t *message)
 {
