@@ -101,9 +101,8 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
     message->uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
 }
 
-/** True if one of @p ways may be as quick as the one that is predicted to be quickest, by a factor
- * of
- * @p doubt: the receiver sees what they take. */
+/** True if one of @p ways is predicted to take less than @p doubt times what the @p best one takes:
+ * the receiver sees what they do take. */
 static bool comes_near(const double *times, unsigned ways, mca_pml_umrddt_way_t best, double doubt)
 {
     for (int way = 0; mca_pml_umrddt.params.adapt && way < MCA_PML_UMRDDT_WAYS; ++way) {
