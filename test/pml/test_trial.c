@@ -22,8 +22,6 @@
 #include "pml_umrddt_left.h"
 #include "pml_umrddt_trial.h"
 
-#define BIT(way) (1u << (way))
-
 #define A MCA_PML_UMRDDT_WAY_IPC
 #define B MCA_PML_UMRDDT_WAY_UMR
 #define C MCA_PML_UMRDDT_WAY_HOST
@@ -57,11 +55,11 @@ static void turns(void)
 
     memset(&trial, 0, sizeof(trial));
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
-    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B) | BIT(C));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C));
     CHECK(A == mca_pml_umrddt_trial_next(&trial));
     CHECK(B == mca_pml_umrddt_trial_next(&trial));
     CHECK(C == mca_pml_umrddt_trial_next(&trial));
-    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B) | BIT(C));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C));
     run(took, count);
     CHECK(MCA_PML_UMRDDT_TRIAL_SAMPLES == count[A] && count[A] == count[B] && count[A] == count[C]);
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
@@ -76,7 +74,7 @@ static void turns(void)
 /* One message in three that is disturbed does not move a median; four of seven do. */
 static void medians(void)
 {
-    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B));
     for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_SAMPLES; ++i) {
         bool last = MCA_PML_UMRDDT_TRIAL_SAMPLES - 1 == i;
 
@@ -95,7 +93,7 @@ static void given_up(void)
     const double both[MCA_PML_UMRDDT_WAYS] = {[A] = 20, [B] = 10};
     unsigned count[MCA_PML_UMRDDT_WAYS];
 
-    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B) | BIT(C));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C));
     run(took, count);
     CHECK(MCA_PML_UMRDDT_TRIAL_EARLY == count[B]);
     CHECK(MCA_PML_UMRDDT_TRIAL_SAMPLES == count[A] && MCA_PML_UMRDDT_TRIAL_SAMPLES == count[C]);
@@ -103,12 +101,12 @@ static void given_up(void)
     /* though it is the one that was in use */
     CHECK(A == mca_pml_umrddt_trial_best(&trial, B, 0.96));
     /* the one that is left needs no more messages */
-    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B));
     run(both, count);
     CHECK(MCA_PML_UMRDDT_TRIAL_EARLY == count[A] && MCA_PML_UMRDDT_TRIAL_EARLY == count[B]);
     CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 0.96));
     /* one that is slow by chance is not: its least counts */
-    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B));
     for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_SAMPLES; ++i) {
         CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 3 > i ? 30 - 8 * i : 9));
         (void) mca_pml_umrddt_trial_observe(&trial, B, 10);
@@ -123,15 +121,15 @@ static void stays(void)
     const double took[MCA_PML_UMRDDT_WAYS] = {[A] = 10, [B] = 9.7, [C] = 9.5};
     unsigned count[MCA_PML_UMRDDT_WAYS];
 
-    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B));
     run(took, count);
     CHECK(A == mca_pml_umrddt_trial_best(&trial, A, 0.96));
     CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 1));
     CHECK(B == mca_pml_umrddt_trial_best(&trial, B, 0.96));
-    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(B) | BIT(C));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C));
     run(took, count);
     CHECK(C == mca_pml_umrddt_trial_best(&trial, A, 0.96));
-    mca_pml_umrddt_trial_begin(&trial, BIT(A) | BIT(C));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(C));
     mca_pml_umrddt_trial_end(&trial);
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
     CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 1));

@@ -11,8 +11,8 @@
  *
  * Where messages are received, as far as senders have learnt; see pml_umrddt_landing.h.
  *
- * An entry is one word: how many messages are still not to be tried, and how often it was in vain.
- * Threads read and write it without order: what gets lost is a count.
+ * An entry is one word (pml_umrddt_pause.h). Threads read and write it without order: what gets
+ * lost is a count.
  */
 
 #include "ompi_config.h"
@@ -20,14 +20,7 @@
 #include <stdlib.h>
 
 #include "pml_umrddt_landing.h"
-
-/** Messages that are not tried behind the first that was in vain; each further one doubles them. */
-#define FIRST_PAUSE 16u
-#define MOST_LEVEL  12u
-
-#define LEFT(entry)        ((entry) >> 8)
-#define LEVEL(entry)       (0xffu & (entry))
-#define ENTRY(left, level) ((left) << 8 | (level))
+#include "pml_umrddt_pause.h"
 
 #define TABLE_BYTES (MCA_PML_UMRDDT_LANDINGS * sizeof(uint32_t))
 
@@ -69,29 +62,23 @@ bool mca_pml_umrddt_landing_try(mca_pml_umrddt_comm_t *comm, int dst, int tag)
     }
     entry = find(table, dst, tag);
     value = __atomic_load_n(entry, __ATOMIC_RELAXED);
-    if (0 == LEFT(value)) {
+    if (!mca_pml_umrddt_pause_lasts(value)) {
         return true;
     }
-    __atomic_store_n(entry, ENTRY(LEFT(value) - 1, LEVEL(value)), __ATOMIC_RELAXED);
+    __atomic_store_n(entry, value - MCA_PML_UMRDDT_PAUSE_ONE, __ATOMIC_RELAXED);
     return false;
 }
 
 void mca_pml_umrddt_landing_learn(mca_pml_umrddt_comm_t *comm, int dst, int tag, bool gpu)
 {
-    uint32_t *table = __atomic_load_n(&comm->landings, __ATOMIC_ACQUIRE), *entry, level;
+    uint32_t *table = __atomic_load_n(&comm->landings, __ATOMIC_ACQUIRE), *entry, value;
 
     if (NULL == table) {
         return;
     }
     entry = find(table, dst, tag);
-    level = LEVEL(__atomic_load_n(entry, __ATOMIC_RELAXED));
-    if (gpu) {
-        level = 0 < level ? level - 1 : 0;
-        __atomic_store_n(entry, ENTRY(0u, level), __ATOMIC_RELAXED);
-    } else {
-        level = MOST_LEVEL > level ? level + 1 : level;
-        __atomic_store_n(entry, ENTRY(FIRST_PAUSE << (level - 1), level), __ATOMIC_RELAXED);
-    }
+    value = __atomic_load_n(entry, __ATOMIC_RELAXED);
+    __atomic_store_n(entry, mca_pml_umrddt_pause_after(value, !gpu), __ATOMIC_RELAXED);
 }
 
 void mca_pml_umrddt_landing_free(mca_pml_umrddt_comm_t *comm)

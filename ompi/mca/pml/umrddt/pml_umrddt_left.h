@@ -29,11 +29,11 @@
 #define MCA_PML_UMRDDT_LEFT_H
 
 #include "pml_umrddt.h"
+#include "pml_umrddt_pause.h"
 
 BEGIN_C_DECLS
 
-/** Where it is remembered: the hash's upper half, and below it how many messages are still to be
- * left (24 bits) and how often that was doubled (8). */
+/** Where it is remembered: the hash's upper half, and below it the word of pml_umrddt_pause.h. */
 static inline uint64_t *mca_pml_umrddt_left_entry(uint64_t sign)
 {
     _Static_assert(1 << 12 == MCA_PML_UMRDDT_LEFT_ENTRIES, "twelve bits of the hash");
@@ -55,10 +55,11 @@ static inline bool mca_pml_umrddt_left(uint64_t sign)
     uint64_t *entry = mca_pml_umrddt_left_entry(sign);
     uint64_t value = __atomic_load_n(entry, __ATOMIC_RELAXED);
 
-    if (OPAL_LIKELY(!mca_pml_umrddt_left_is(value, sign)) || 0 == (uint32_t) value >> 8) {
+    if (OPAL_LIKELY(!mca_pml_umrddt_left_is(value, sign))
+        || !mca_pml_umrddt_pause_lasts((uint32_t) value)) {
         return false;
     }
-    __atomic_store_n(entry, value - (1u << 8), __ATOMIC_RELAXED);
+    __atomic_store_n(entry, value - MCA_PML_UMRDDT_PAUSE_ONE, __ATOMIC_RELAXED);
     return true;
 }
 

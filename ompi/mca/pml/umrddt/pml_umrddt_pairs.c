@@ -204,6 +204,13 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
     }
 }
 
+/** True if the host PML is one of the ways that a message may be given. */
+static bool may_leave(const mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt.declines && mca_pml_umrddt.params.adapt
+           && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes);
+}
+
 /** The ways that both sides can. */
 static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
 {
@@ -213,8 +220,7 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
     if (recv->where.mixed) {
         return 0;
     }
-    if (mca_pml_umrddt.params.adapt && mca_pml_umrddt.declines
-        && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes)) {
+    if (may_leave(recv)) {
         ways |= WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
     }
     if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
@@ -411,8 +417,7 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
 
 bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv)
 {
-    return MCA_PML_UMRDDT_WAY_HOST == recv->way && mca_pml_umrddt.declines
-           && mca_pml_umrddt.params.adapt && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes);
+    return MCA_PML_UMRDDT_WAY_HOST == recv->way && may_leave(recv);
 }
 
 bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv)

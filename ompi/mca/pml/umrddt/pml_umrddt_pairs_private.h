@@ -23,8 +23,6 @@
 
 BEGIN_C_DECLS
 
-#define WAY_BIT(way) (1u << (way))
-
 /**
  * Where observed times correct predictions, a way is thought of that is predicted to take less than
  * so many times what the best one takes: who knows more decides, by what messages take. And so many
@@ -95,8 +93,8 @@ struct mca_pml_umrddt_pairs_t {
     uint64_t explained[MCA_PML_UMRDDT_PAIRS_EXPLAINED]; /**< hashes of pairs */
     uint32_t turn[MCA_PML_UMRDDT_PAIR_BUCKETS];
     mca_pml_umrddt_pair_t pairs[MCA_PML_UMRDDT_PAIR_BUCKETS][MCA_PML_UMRDDT_PAIR_WAYS];
-    mca_pml_umrddt_observed_t observed[MCA_PML_UMRDDT_WAYS][MCA_PML_UMRDDT_PAIR_KINDS]
-                                      [MCA_PML_UMRDDT_PAIR_CLASSES];
+    mca_pml_umrddt_observed_t observed[MCA_PML_UMRDDT_WAYS]
+                                      [MCA_PML_UMRDDT_PAIR_KINDS * MCA_PML_UMRDDT_PAIR_CLASSES];
 };
 
 /** The figures that the model predicts by. Only where there is a table (mca_pml_umrddt.pairs). */

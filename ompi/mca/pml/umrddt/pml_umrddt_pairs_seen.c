@@ -64,9 +64,10 @@ unsigned mca_pml_umrddt_pairs_class(const mca_pml_umrddt_model_case_t *message)
 void mca_pml_umrddt_pairs_factors(const mca_pml_umrddt_model_case_t *message,
                                   double factors[MCA_PML_UMRDDT_WAYS])
 {
+    const unsigned class = mca_pml_umrddt_pairs_class(message);
+
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        const mca_pml_umrddt_observed_t *observed =
-            &mca_pml_umrddt.pairs->observed[way][kind_of(message)][class_of(message->bytes)];
+        const mca_pml_umrddt_observed_t *observed = &mca_pml_umrddt.pairs->observed[way][class];
 
         factors[way] = mca_pml_umrddt.params.adapt && BELIEVED <= observed->count
                            ? exp2(observed->log_factor)
@@ -77,8 +78,7 @@ void mca_pml_umrddt_pairs_factors(const mca_pml_umrddt_model_case_t *message,
 /** A message of a pair that had gone this way before took @p took. */
 static void learn(const mca_pml_umrddt_pair_t *pair, int way, double took)
 {
-    mca_pml_umrddt_observed_t *observed =
-        &mca_pml_umrddt.pairs->observed[way][pair->class / CLASSES][pair->class % CLASSES];
+    mca_pml_umrddt_observed_t *observed = &mca_pml_umrddt.pairs->observed[way][pair->class];
     double factor = log2(took / pair->steady[way]), most = log2(FARTHEST);
 
     /* a process that did not look for a while is not the scheme's fault */
@@ -115,7 +115,6 @@ void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
     if (!mca_pml_umrddt.params.adapt || !mca_pml_umrddt.declines || TRIED_AT > pair->uses) {
         return;
     }
-
     pair->brief = (0 < pair->saw[MCA_PML_UMRDDT_WAY_HOST] ? pair->saw[MCA_PML_UMRDDT_WAY_HOST]
                                                           : pair->times[MCA_PML_UMRDDT_WAY_HOST])
                   < ASKED_FROM * small(pair->peer);

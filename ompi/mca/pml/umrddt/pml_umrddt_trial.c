@@ -21,8 +21,6 @@
 /** One is given up whose least is above so much of another one's median. */
 #define GIVEN_UP 1.5f
 
-#define WAY_BIT(way) (1u << (way))
-
 void mca_pml_umrddt_trial_begin(mca_pml_umrddt_trial_t *trial, unsigned ways)
 {
     memset(trial, 0, sizeof(*trial));

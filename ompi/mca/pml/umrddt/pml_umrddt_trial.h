@@ -31,6 +31,9 @@
 
 #include "pml_umrddt_model.h"
 
+/** Of sets of ways. */
+#define WAY_BIT(way) (1u << (way))
+
 /** Messages of a way that are counted: an odd number. */
 #define MCA_PML_UMRDDT_TRIAL_SAMPLES 7
 
