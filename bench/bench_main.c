@@ -160,7 +160,30 @@ static void measure_parts(const bench_job_t *job, const bench_layout_t *layout,
     MPI_Barrier(job->control);
 }
 
-/* A layout by each scheme of --schemes. @return the exit status */
+/* --settle: messages by auto, so that what it tries is over when it is timed. @return all were
+ * right */
+static bool settle(bench_job_t *job, const bench_options_t *options, bench_output_t *output,
+                   const char *name, const bench_layout_t *layout, bench_buffers_t *buffers)
+{
+    bench_options_t all = *options;
+    bench_result_t result;
+
+    all.trips = options->settle < BENCH_SETTLE_TRIPS ? options->settle : BENCH_SETTLE_TRIPS;
+    all.warmup = 0;
+    all.iterations = options->settle / all.trips;
+    all.max_seconds = BENCH_SETTLE_SECONDS * options->max_seconds;
+    bench_schemes_comm("auto", options->pattern, &job->main_comm);
+    bench_run(job, &all, name, layout, buffers, bench_output_progress, output, &result);
+    MPI_Comm_free(&job->main_comm);
+    result.asked = "auto";
+    if (result.failed && 0 == job->rank) {
+        bench_output_row(output, &result); /* others are not of interest */
+    }
+    return !result.failed;
+}
+
+/* A layout by each scheme of --schemes. Each round begins with another one, as what comes behind a
+ * message finds the machine otherwise. @return the exit status */
 static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_output_t *output,
                        bench_schemes_table_t *table, const char *name, const bench_layout_t *layout)
 {
@@ -170,8 +193,16 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
 
     /* To fill and to judge arrays of gigabytes takes longer than the messages. */
     bench_buffers_create(&buffers, options, layout);
+    if (0 < options->settle && bench_schemes_has(&options->schemes, "auto")
+        && bench_cvar_can_be("pml_umrddt_scheme", "auto")
+        && !settle(job, options, output, name, layout, &buffers)) {
+        status = EXIT_WRONG;
+        bench_buffers_destroy(&buffers);
+        bench_buffers_create(&buffers, options, layout);
+    }
     for (turn = 0; turn < options->rounds * options->schemes.count; ++turn) {
-        const int round = turn / options->schemes.count, which = turn % options->schemes.count;
+        const int round = turn / options->schemes.count;
+        const int which = (turn + round) % options->schemes.count;
         bench_result_t result;
 
         if (!bench_cvar_can_be("pml_umrddt_scheme", options->schemes.name[which])) {

@@ -53,7 +53,8 @@ enum {
     OPTION_PACKED,
     OPTION_SCHEMES,
     OPTION_TRIPS,
-    OPTION_ROUNDS
+    OPTION_ROUNDS,
+    OPTION_SETTLE
 };
 
 static const struct option long_options[] = {
@@ -67,6 +68,7 @@ static const struct option long_options[] = {
     {"iterations", required_argument, NULL, OPTION_ITERATIONS},
     {"trips", required_argument, NULL, OPTION_TRIPS},
     {"rounds", required_argument, NULL, OPTION_ROUNDS},
+    {"settle", required_argument, NULL, OPTION_SETTLE},
     {"max-seconds-per-layout", required_argument, NULL, OPTION_MAX_SECONDS},
     {"quick", no_argument, NULL, OPTION_QUICK},
     {"hang-seconds", required_argument, NULL, OPTION_HANG_SECONDS},
@@ -145,6 +147,9 @@ void bench_options_help(FILE *file)
         "                           other, and end with a table of them: %s\n"
         "  --rounds N               with --schemes: all of them N times, 1 to 9, so that a machine that slows\n"
         "                           down does so for all; the table has the median of the N medians\n"
+        "  --settle N               with --schemes that have auto in them: N messages by it before the first\n"
+        "                           round, so that what it tries is over; for at most %d times the seconds\n"
+        "                           of --max-seconds-per-layout (default 0)\n"
         "  --floor                  with what is sent on GPUs, beside every layout: the bare GPU operation\n"
         "                           between the two processes (CUDA IPC, the receiver told through\n"
         "                           shared memory, the one copy that umrddt does), and as many bytes in\n"
@@ -190,7 +195,7 @@ void bench_options_help(FILE *file)
         "command line or the number of ranks is wrong, or a file cannot be written; 3 a message did not\n"
         "arrive.\n",
         BENCH_MIN_ITERATIONS, QUICK_WARMUP, QUICK_ITERATIONS, QUICK_SECONDS, HANG_SECONDS,
-        bench_schemes_names, BENCH_STEADY_CONTROL_BYTES, BENCH_MARGIN_BYTES,
+        bench_schemes_names, BENCH_SETTLE_SECONDS, BENCH_STEADY_CONTROL_BYTES, BENCH_MARGIN_BYTES,
         BENCH_SAMPLE_BYTES >> 20, BENCH_NEAR_BYTES);
 }
 
@@ -341,6 +346,9 @@ static bool take_option(int code, const char *value, bench_options_t *options, c
     case OPTION_ROUNDS:
         *wants = "a number, 1 to 9";
         return read_int(value, 1, &options->rounds) && BENCH_ROUNDS_MOST >= options->rounds;
+    case OPTION_SETTLE:
+        *wants = "a number, 0 or more";
+        return read_int(value, 0, &options->settle);
     case OPTION_HANG_SECONDS:
         *wants = "a number of seconds, 0 for no limit";
         return read_int(value, 0, &options->hang_seconds);
@@ -452,8 +460,13 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
                  "for asked");
         return false;
     }
-    if (0 == options->schemes.count && 1 < options->rounds) {
-        snprintf(error, error_room, "--rounds is of schemes: it wants --schemes");
+    if (0 == options->schemes.count && (1 < options->rounds || 0 < options->settle)) {
+        snprintf(error, error_room, "--%s is of schemes: it wants --schemes",
+                 1 < options->rounds ? "rounds" : "settle");
+        return false;
+    }
+    if (0 < options->settle && !bench_schemes_has(&options->schemes, "auto")) {
+        snprintf(error, error_room, "--settle is of auto, which is not in --schemes");
         return false;
     }
     if (0 == options->schemes.count && NULL != options->require_scheme

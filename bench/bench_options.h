@@ -34,6 +34,10 @@ typedef struct bench_schemes_t {
     int count; /**< 0: no --schemes */
 } bench_schemes_t;
 
+/** The time of --settle: so many times the seconds of a layout. And messages without a pause. */
+#define BENCH_SETTLE_SECONDS 10
+#define BENCH_SETTLE_TRIPS   8
+
 /** Timed iterations that are done however long they take. */
 #define BENCH_MIN_ITERATIONS 3
 
@@ -57,6 +61,7 @@ typedef struct bench_options_t {
     int iterations;
     int trips;                  /**< messages there and back in an iteration */
     int rounds;                 /**< with schemes: all of them so often */
+    int settle;                 /**< with schemes: messages of auto there and back before them */
     double max_seconds;         /**< for a layout; 0 is no limit */
     int hang_seconds;           /**< for an iteration, then the job is given up; 0 is no limit */
     const char *csv;            /**< file, "-" for stdout, or NULL */

@@ -44,6 +44,16 @@ bool bench_schemes_parse(const char *list, bench_schemes_t *schemes)
     return true;
 }
 
+bool bench_schemes_has(const bench_schemes_t *schemes, const char *name)
+{
+    for (int i = 0; i < schemes->count; ++i) {
+        if (0 == strcmp(name, schemes->name[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void bench_schemes_comm(const char *scheme, const char *pattern, MPI_Comm *comm)
 {
     MPI_Info info;

@@ -29,6 +29,9 @@ bool bench_schemes_parse(const char *list, bench_schemes_t *schemes);
 /** The names that may be in it. */
 extern const char bench_schemes_names[];
 
+/** True if a scheme is among them. */
+bool bench_schemes_has(const bench_schemes_t *schemes, const char *name);
+
 /**
  * A communicator on which messages go by a scheme: umrddt reads it from its info key.
  *
