@@ -206,24 +206,27 @@ static void observed(void)
     lay(4);
     mca_pml_umrddt.params.adapt = true;
     figures(ten);
-    /* behind 8 messages the other way is tried: seven times, and once for what has to be made. It
-     * took too long to be tried again */
+    /* behind 8 messages the other way is tried, twice four times, one message in seven as all ways
+     * that there are have their turns. It took too long to be tried again */
     CHECK(8 == umr_of(buffers, 8, 10, 13));
-    CHECK(7 == umr_of(buffers, 15, 10, 13));
+    CHECK(8 == umr_of(buffers, 8, 10, 13));
+    CHECK(0 == umr_of(buffers, 4, 10, 13));
+    CHECK(24 == umr_of(buffers, 24, 10, 13));
+    CHECK(0 == umr_of(buffers, 4, 10, 13));
     CHECK(1000 == umr_of(buffers, 1000, 10, 13));
     /* what is seen to be better is taken, whatever is predicted */
     figures(ten);
     CHECK(8 == umr_of(buffers, 8, 15, 13));
-    CHECK(7 == umr_of(buffers, 15, 15, 13));
-    CHECK(0 == umr_of(buffers, 64 - 23, 15, 13));
+    CHECK(40 - 8 == umr_of(buffers, 40, 15, 13));
+    CHECK(0 == umr_of(buffers, 16, 15, 13));
     /* and both are tried again behind eight times as many, as they are near each other */
-    CHECK(7 == umr_of(buffers, 14, 15, 13));
-    CHECK(0 == umr_of(buffers, 512 - 64 - 14, 15, 13));
-    CHECK(7 == umr_of(buffers, 14, 12, 13));
+    CHECK(16 == umr_of(buffers, 96, 15, 13));
+    CHECK(0 == umr_of(buffers, 512 - 64 - 96, 15, 13));
+    CHECK(16 == umr_of(buffers, 96, 12, 13));
     CHECK(1000 == umr_of(buffers, 1000, 12, 13));
     /* one that takes more than twice as long is given up when both have been seen three times */
     figures(ten);
-    CHECK(8 + 4 == umr_of(buffers, 16, 30, 13));
+    CHECK(8 + 8 == umr_of(buffers, 8 + 12, 30, 13));
     CHECK(0 == umr_of(buffers, 1000, 30, 13));
     /* other messages of the class know it from the start, those of another class do not */
     CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers + 1, 30, 13));
@@ -235,7 +238,7 @@ static void observed(void)
     figures(ten);
     CHECK(9 == umr_of(buffers, 9, 1e9, 13));
     CHECK(0 == umr_of(buffers + 2, 64, 20, 1e9));
-    CHECK(0 < umr_of(buffers + 2, 16, 20, 1e9));
+    CHECK(4 == umr_of(buffers + 2, 12, 20, 1e9));
     CHECK(400 == umr_of(buffers + 2, 400, 20, 1e9));
     /* one message that took long is none of the scheme's business */
     figures(ten);
@@ -246,6 +249,39 @@ static void observed(void)
     mca_pml_umrddt.params.adapt = false;
     figures(ten);
     CHECK(1000 == umr_of(buffers, 1000, 1e9, 13));
+}
+
+/* What is in use and takes longer than it did is looked at again, at a multiple of 64 uses; not
+ * before there are twice as many as the last time, and not for a message now and then. */
+static void slower(void)
+{
+    lay(4);
+    mca_pml_umrddt.params.adapt = true;
+    figures(ten);
+    CHECK(64 - 8 == umr_of(buffers, 64, 10, 13));
+    CHECK(16 == umr_of(buffers, 16, 10, 13));
+    for (int i = 0; i < 16; ++i) {
+        CHECK(1 == umr_of(buffers, 1, 20, 13));
+        CHECK(1 == umr_of(buffers, 1, 10, 13));
+    }
+    CHECK(15 == umr_of(buffers, 15, 20, 13));
+    CHECK(1 == umr_of(buffers, 1, 10, 13));
+    CHECK(64 == umr_of(buffers, 64, 12.4, 13));
+    /* 192 uses; from now on for good */
+    CHECK(64 == umr_of(buffers, 64, 20, 13));
+    CHECK(8 == umr_of(buffers, 12, 20, 13));
+    CHECK(0 == umr_of(buffers, 1000, 20, 13));
+    /* what was tried at 64 is not tried again before 128, so at 192 */
+    figures(ten);
+    CHECK(64 - 8 == umr_of(buffers, 64, 10, 13));
+    CHECK(128 == umr_of(buffers, 128, 20, 13));
+    CHECK(8 == umr_of(buffers, 12, 20, 13));
+    CHECK(0 == umr_of(buffers, 20, 20, 13));
+    /* the other one gets slower, too: at 448 */
+    CHECK(0 == umr_of(buffers, 448 - 224, 20, 31));
+    CHECK(4 == umr_of(buffers, 12, 20, 31));
+    CHECK(500 == umr_of(buffers, 500, 20, 31));
+    mca_pml_umrddt.params.adapt = false;
 }
 
 static void failed(void)
@@ -267,7 +303,7 @@ static void failed(void)
         mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
         OBJ_RELEASE(recv.layout);
         /* it is tried again, and better */
-        CHECK((1 == adapt ? 8 : 15) == umr_of(buffers, 15, 10, 13));
+        CHECK((1 == adapt ? 16 : 96) == umr_of(buffers, 96, 10, 13));
         CHECK(100 == umr_of(buffers, 100, 10, 13));
     }
     mca_pml_umrddt.params.adapt = false;
@@ -650,6 +686,7 @@ int main(void)
     mca_pml_umrddt.params.mkey_cache = true;
     uses();
     observed();
+    slower();
     failed();
     bounds();
     declined();

@@ -7,7 +7,7 @@
  */
 
 /*
- * Trials of ways: each open way gets its turn, a median of seven decides, what is far behind is
+ * Trials of ways: each open way gets its turns, a median of six decides, what is far behind is
  * given up after three, and the way in use stays unless another one is better by more than chance.
  * And what senders remember of messages that receivers leave to the host PML.
  */
@@ -25,6 +25,10 @@
 #define A MCA_PML_UMRDDT_WAY_IPC
 #define B MCA_PML_UMRDDT_WAY_UMR
 #define C MCA_PML_UMRDDT_WAY_HOST
+#define D MCA_PML_UMRDDT_WAY_PACK_HOST
+
+#define SAMPLES  (2 * MCA_PML_UMRDDT_TRIAL_EARLY)
+#define MESSAGES MCA_PML_UMRDDT_TRIAL_MESSAGES(2)
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
@@ -38,12 +42,14 @@ static void run(const double took[MCA_PML_UMRDDT_WAYS], unsigned count[MCA_PML_U
     memset(count, 0, MCA_PML_UMRDDT_WAYS * sizeof(count[0]));
     for (int i = 0; !over; ++i) {
         mca_pml_umrddt_way_t way;
+        bool tried;
 
-        CHECK(100 > i);
+        CHECK(MESSAGES > i);
         CHECK(mca_pml_umrddt_trial_runs(&trial));
-        way = mca_pml_umrddt_trial_next(&trial);
-        ++count[way];
-        over = mca_pml_umrddt_trial_observe(&trial, way, took[way]);
+        way = mca_pml_umrddt_trial_next(&trial, A, &tried);
+        CHECK(tried || A == way || 0 == i % MCA_PML_UMRDDT_TRIAL_TURN);
+        count[way] += tried;
+        over = tried && mca_pml_umrddt_trial_observe(&trial, way, took[way]);
     }
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
 }
@@ -55,13 +61,9 @@ static void turns(void)
 
     memset(&trial, 0, sizeof(trial));
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C));
-    CHECK(A == mca_pml_umrddt_trial_next(&trial));
-    CHECK(B == mca_pml_umrddt_trial_next(&trial));
-    CHECK(C == mca_pml_umrddt_trial_next(&trial));
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), 2);
     run(took, count);
-    CHECK(MCA_PML_UMRDDT_TRIAL_SAMPLES == count[A] && count[A] == count[B] && count[A] == count[C]);
+    CHECK(SAMPLES == count[A] && count[A] == count[B] && count[A] == count[C]);
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
         CHECK(took[way] == mca_pml_umrddt_trial_median(&trial, way));
     }
@@ -71,12 +73,58 @@ static void turns(void)
     CHECK(12 == mca_pml_umrddt_trial_median(&trial, B));
 }
 
-/* One message in three that is disturbed does not move a median; four of seven do. */
+/* Two that begin at the same message and try ways of their own try the same one at the same time;
+ * meanwhile, who does not goes on by what it has. */
+static void in_step(void)
+{
+    mca_pml_umrddt_trial_t other;
+    unsigned both = 0;
+    bool mine, its;
+
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
+    mca_pml_umrddt_trial_begin(&other, WAY_BIT(D) | WAY_BIT(B) | WAY_BIT(C), 2);
+    for (int i = 0; i < MESSAGES; ++i) {
+        mca_pml_umrddt_way_t my = mca_pml_umrddt_trial_next(&trial, A, &mine);
+        mca_pml_umrddt_way_t to = mca_pml_umrddt_trial_next(&other, C, &its);
+
+        CHECK(A == my || B == my);
+        CHECK(B == to || C == to || D == to);
+        CHECK(!mine || !its || my == to);
+        CHECK((B == my) == (B == to));
+        CHECK(!mine || B != my || its);
+        /* what comes behind another way does not count */
+        CHECK(!its || 0 < i % MCA_PML_UMRDDT_TRIAL_TURN);
+        both += mine && its;
+    }
+    CHECK(SAMPLES == both);
+}
+
+/* A trial that ends before its time decides by what it saw, if that is enough. */
+static void cut(void)
+{
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), 2);
+    for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_EARLY; ++i) {
+        CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 10));
+        CHECK(!mca_pml_umrddt_trial_observe(&trial, B, 9));
+    }
+    CHECK(!mca_pml_umrddt_trial_observe(&trial, C, 1));
+    CHECK(mca_pml_umrddt_trial_cut(&trial, A));
+    CHECK(!mca_pml_umrddt_trial_runs(&trial));
+    CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 0.96)); /* once is nothing */
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
+    for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_EARLY; ++i) {
+        CHECK(!mca_pml_umrddt_trial_observe(&trial, B, 9));
+    }
+    CHECK(!mca_pml_umrddt_trial_cut(&trial, A)); /* who knows what A would have taken */
+    CHECK(!mca_pml_umrddt_trial_runs(&trial));
+}
+
+/* One message in three that is disturbed does not move a median; three of six do. */
 static void medians(void)
 {
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B));
-    for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_SAMPLES; ++i) {
-        bool last = MCA_PML_UMRDDT_TRIAL_SAMPLES - 1 == i;
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
+    for (int i = 0; i < SAMPLES; ++i) {
+        bool last = SAMPLES - 1 == i;
 
         CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 0 == i % 3 ? 1000 - i : 10));
         CHECK(last == mca_pml_umrddt_trial_observe(&trial, B, 0 == i % 2 ? 20 + i : 11));
@@ -93,26 +141,35 @@ static void given_up(void)
     const double both[MCA_PML_UMRDDT_WAYS] = {[A] = 20, [B] = 10};
     unsigned count[MCA_PML_UMRDDT_WAYS];
 
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), 2);
     run(took, count);
     CHECK(MCA_PML_UMRDDT_TRIAL_EARLY == count[B]);
-    CHECK(MCA_PML_UMRDDT_TRIAL_SAMPLES == count[A] && MCA_PML_UMRDDT_TRIAL_SAMPLES == count[C]);
+    CHECK(SAMPLES == count[A] && SAMPLES == count[C]);
     CHECK(20 == mca_pml_umrddt_trial_median(&trial, B));
     /* though it is the one that was in use */
     CHECK(A == mca_pml_umrddt_trial_best(&trial, B, 0.96));
+    /* meanwhile it had no more messages, not even those that nothing is tried with */
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), 2);
+    for (int i = 0; i < MESSAGES - 1; ++i) {
+        bool tried;
+        mca_pml_umrddt_way_t way = mca_pml_umrddt_trial_next(&trial, B, &tried);
+
+        CHECK(!tried || !mca_pml_umrddt_trial_observe(&trial, way, took[way]));
+        CHECK(B != way || i < MCA_PML_UMRDDT_TRIAL_TURN * (MCA_PML_UMRDDT_WAY_UMR + 1));
+    }
     /* the one that is left needs no more messages */
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
     run(both, count);
     CHECK(MCA_PML_UMRDDT_TRIAL_EARLY == count[A] && MCA_PML_UMRDDT_TRIAL_EARLY == count[B]);
     CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 0.96));
     /* one that is slow by chance is not: its least counts */
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B));
-    for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_SAMPLES; ++i) {
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
+    for (int i = 0; i < SAMPLES; ++i) {
         CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 3 > i ? 30 - 8 * i : 9));
         (void) mca_pml_umrddt_trial_observe(&trial, B, 10);
     }
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
-    CHECK(9 == mca_pml_umrddt_trial_median(&trial, A));
+    CHECK(14 == mca_pml_umrddt_trial_median(&trial, A));
 }
 
 /* The way in use stays for one that is hardly better. */
@@ -121,15 +178,15 @@ static void stays(void)
     const double took[MCA_PML_UMRDDT_WAYS] = {[A] = 10, [B] = 9.7, [C] = 9.5};
     unsigned count[MCA_PML_UMRDDT_WAYS];
 
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
     run(took, count);
     CHECK(A == mca_pml_umrddt_trial_best(&trial, A, 0.96));
     CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 1));
     CHECK(B == mca_pml_umrddt_trial_best(&trial, B, 0.96));
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), 2);
     run(took, count);
     CHECK(C == mca_pml_umrddt_trial_best(&trial, A, 0.96));
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(C));
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(C), 2);
     mca_pml_umrddt_trial_end(&trial);
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
     CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 1));
@@ -180,6 +237,8 @@ static void left(void)
 int main(void)
 {
     turns();
+    in_step();
+    cut();
     medians();
     given_up();
     stays();

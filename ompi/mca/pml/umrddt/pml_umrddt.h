@@ -478,6 +478,7 @@ typedef struct mca_pml_umrddt_recv_t {
     struct mca_pml_umrddt_pair_t *pair; /**< what is known of such messages; NULL: nothing */
     uint32_t serial;                    /**< of what it was at the match */
     int way;                            /**< mca_pml_umrddt_way_t: the verdict, then the way */
+    bool tried;                         /**< what it takes counts in a trial */
     bool settled;                       /**< and the next ones go the same way */
     double began;                       /**< when it was matched, us, if that is wanted */
 

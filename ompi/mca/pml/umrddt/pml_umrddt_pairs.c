@@ -371,11 +371,13 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     if (pair->uses == pair->next || pairs->judged > pair->expires
         || pair->gpu != mca_pml_umrddt_on_gpu(&recv->where)) {
         pair->gpu = mca_pml_umrddt_on_gpu(&recv->where);
+        mca_pml_umrddt_pairs_cut(recv, pair);
         work_out(recv, pair);
     }
+    recv->tried = false;
     way = OPAL_LIKELY(!mca_pml_umrddt_trial_runs(&pair->trial))
               ? pair->way
-              : mca_pml_umrddt_trial_next(&pair->trial);
+              : mca_pml_umrddt_trial_next(&pair->trial, pair->way, &recv->tried);
     if (UINT32_MAX > pair->uses) {
         ++pair->uses;
     }

@@ -63,6 +63,8 @@ typedef struct mca_pml_umrddt_pair_t {
     unsigned known;   /**< ways that it has gone: nothing is to be made for them */
     unsigned possible;
     bool tells;     /**< it is explained here */
+    uint32_t tried; /**< its uses when it was last thought of what to try */
+    unsigned slow;  /**< messages that took longer than the trial saw, less those that did not */
     bool seen;      /**< the way is one that was tried, or there was nothing to try */
     bool brief;     /**< by the host PML it takes so little that a question is too much */
     unsigned later; /**< ways to be tried when what they need is spread over more messages */
@@ -149,6 +151,9 @@ uint32_t mca_pml_umrddt_pairs_next_use(const mca_pml_umrddt_pair_t *pair);
  */
 void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
                               const double factors[MCA_PML_UMRDDT_WAYS]);
+
+/** A pair is about to be judged again: a trial that still runs ends here. */
+void mca_pml_umrddt_pairs_cut(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair);
 
 /** True if the sender may go by the verdict, should it be the host PML. */
 bool mca_pml_umrddt_pairs_settled(const mca_pml_umrddt_pair_t *pair);

@@ -36,6 +36,20 @@
 #define TRIED_AT    8
 #define TRIED_AGAIN 8
 
+/** Turns of a way, the first time and later: the first trial is to be over before the second. */
+#define TURNS_FIRST 2
+#define TURNS_LATER MCA_PML_UMRDDT_TRIAL_TURNS
+_Static_assert(TRIED_AT + MCA_PML_UMRDDT_TRIAL_MESSAGES(TURNS_FIRST) <= TRIED_AT * TRIED_AGAIN,
+               "the first trial is over before the second");
+
+/** A way that is in use takes longer than it did if it takes so many times what its trial saw, by
+ * so many messages more than not. Then ways are tried again, at a multiple of so many uses, as the
+ * other direction of an exchange does; and not before there are twice as many as the last time. */
+#define SLOWER     1.25
+#define SLOW       16
+#define SLOW_AT    64
+#define SLOW_AGAIN 2
+
 /** Messages that take longer than so many small ones are not left without a question: that costs
  * two small ones, so 2 percent, and what was asked can be judged again. */
 #define ASKED_FROM 100
@@ -112,6 +126,8 @@ void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
     unsigned ways = WAY_BIT(pair->way);
 
     mca_pml_umrddt_trial_end(&pair->trial);
+    pair->tried = pair->uses;
+    pair->slow = 0;
     if (!mca_pml_umrddt.params.adapt || !mca_pml_umrddt.declines || TRIED_AT > pair->uses) {
         return;
     }
@@ -131,7 +147,7 @@ void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
     }
     pair->seen = 0 == (ways & (ways - 1));
     if (!pair->seen) {
-        mca_pml_umrddt_trial_begin(&pair->trial, ways);
+        mca_pml_umrddt_trial_begin(&pair->trial, ways, first ? TURNS_FIRST : TURNS_LATER);
     }
 }
 
@@ -154,6 +170,14 @@ static void settle(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pai
     mca_pml_umrddt_pairs_explain_trial(recv, pair);
 }
 
+void mca_pml_umrddt_pairs_cut(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
+{
+    if (mca_pml_umrddt_trial_runs(&pair->trial)
+        && mca_pml_umrddt_trial_cut(&pair->trial, pair->way)) {
+        settle(recv, pair);
+    }
+}
+
 /**
  * Microseconds of a message from the match on. Of one that the sender is asked to leave to the host
  * PML: as if it had known. Others have an envelope's way before the match that it would not have,
@@ -171,6 +195,24 @@ static double time_of(const mca_pml_umrddt_recv_t *recv)
     return took > 2 * asked ? took - asked : took / 2;
 }
 
+/** A message went the way that is in use: does that take longer than it did? */
+static void compare(mca_pml_umrddt_pair_t *pair, double took)
+{
+    float *saw = &pair->saw[pair->way];
+
+    if (0 >= *saw || took <= SLOWER * *saw) {
+        pair->slow -= 0 < pair->slow ? 1 : 0;
+        return;
+    }
+    ++pair->slow;
+    if (SLOW <= pair->slow && pair->uses / SLOW_AGAIN >= pair->tried) {
+        *saw *= (float) SLOWER; /* at least, so that ways come near that did not */
+        pair->slow = 0;
+        pair->tried = UINT32_MAX;
+        pair->next = (pair->uses / SLOW_AT + 1) * SLOW_AT;
+    }
+}
+
 void mca_pml_umrddt_pairs_observe(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
 {
     const double took = time_of(recv);
@@ -178,8 +220,12 @@ void mca_pml_umrddt_pairs_observe(const mca_pml_umrddt_recv_t *recv, mca_pml_umr
     /* only where nothing had to be made for it */
     if (mca_pml_umrddt.params.adapt && 0 != (pair->known & WAY_BIT(recv->way)) && 0 < took) {
         learn(pair, recv->way, took);
-        if (mca_pml_umrddt_trial_observe(&pair->trial, (mca_pml_umrddt_way_t) recv->way, took)) {
+        if (recv->tried
+            && mca_pml_umrddt_trial_observe(&pair->trial, (mca_pml_umrddt_way_t) recv->way, took)) {
             settle(recv, pair);
+        } else if (!mca_pml_umrddt_trial_runs(&pair->trial)
+                   && (mca_pml_umrddt_way_t) recv->way == pair->way) {
+            compare(pair, took);
         }
     }
     mca_pml_umrddt_pairs_explain_observed(recv, pair, took);

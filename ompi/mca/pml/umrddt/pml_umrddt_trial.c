@@ -21,19 +21,11 @@
 /** One is given up whose least is above so much of another one's median. */
 #define GIVEN_UP 1.5f
 
-void mca_pml_umrddt_trial_begin(mca_pml_umrddt_trial_t *trial, unsigned ways)
+void mca_pml_umrddt_trial_begin(mca_pml_umrddt_trial_t *trial, unsigned ways, unsigned turns)
 {
     memset(trial, 0, sizeof(*trial));
+    trial->wanted = (uint8_t) (turns * MCA_PML_UMRDDT_TRIAL_EARLY);
     trial->open = (uint8_t) ways;
-    trial->last = MCA_PML_UMRDDT_WAYS - 1;
-}
-
-mca_pml_umrddt_way_t mca_pml_umrddt_trial_next(mca_pml_umrddt_trial_t *trial)
-{
-    do {
-        trial->last = (uint8_t) ((trial->last + 1) % MCA_PML_UMRDDT_WAYS);
-    } while (0 == (trial->open & WAY_BIT(trial->last)));
-    return (mca_pml_umrddt_way_t) trial->last;
 }
 
 static float median(const mca_pml_umrddt_trial_t *trial, int way)
@@ -41,24 +33,48 @@ static float median(const mca_pml_umrddt_trial_t *trial, int way)
     return trial->took[way][trial->count[way] / 2];
 }
 
-/** Give up what is not going to win. */
-static void thin_out(mca_pml_umrddt_trial_t *trial)
+/** What has not been given up and can be compared; none: @p stay. */
+static mca_pml_umrddt_way_t best_yet(const mca_pml_umrddt_trial_t *trial, mca_pml_umrddt_way_t stay)
 {
-    float best = 0;
+    mca_pml_umrddt_way_t best = stay;
+    float least = 0;
 
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
         if (MCA_PML_UMRDDT_TRIAL_EARLY <= trial->count[way]
             && 0 != ((trial->open | trial->judged) & WAY_BIT(way))
-            && (0 >= best || median(trial, way) < best)) {
-            best = median(trial, way);
+            && (0 >= least || median(trial, way) < least)) {
+            best = (mca_pml_umrddt_way_t) way;
+            least = median(trial, way);
         }
     }
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        if (0 < best && MCA_PML_UMRDDT_TRIAL_EARLY <= trial->count[way]
-            && trial->took[way][0] > GIVEN_UP * best) {
+    return best;
+}
+
+/** Give up what is not going to win. */
+static void thin_out(mca_pml_umrddt_trial_t *trial)
+{
+    const mca_pml_umrddt_way_t best = best_yet(trial, MCA_PML_UMRDDT_WAYS);
+
+    for (int way = 0; MCA_PML_UMRDDT_WAYS != best && way < MCA_PML_UMRDDT_WAYS; ++way) {
+        if (MCA_PML_UMRDDT_TRIAL_EARLY <= trial->count[way]
+            && trial->took[way][0] > GIVEN_UP * median(trial, best)) {
             trial->open &= (uint8_t) ~WAY_BIT(way);
         }
     }
+}
+
+mca_pml_umrddt_way_t mca_pml_umrddt_trial_next(mca_pml_umrddt_trial_t *trial,
+                                               mca_pml_umrddt_way_t stay, bool *tried)
+{
+    const unsigned way = trial->next / MCA_PML_UMRDDT_TRIAL_TURN % MCA_PML_UMRDDT_WAYS;
+    const bool open = 0 != (trial->open & WAY_BIT(way));
+
+    *tried = open && 0 != trial->next % MCA_PML_UMRDDT_TRIAL_TURN;
+    ++trial->next;
+    if (open) {
+        return (mca_pml_umrddt_way_t) way;
+    }
+    return 0 != ((trial->open | trial->judged) & WAY_BIT(stay)) ? stay : best_yet(trial, stay);
 }
 
 /** The one way that is left needs no more messages. @return true: the trial is over */
@@ -87,7 +103,7 @@ bool mca_pml_umrddt_trial_observe(mca_pml_umrddt_trial_t *trial, mca_pml_umrddt_
     }
     sorted[at] = (float) took;
     ++trial->count[way];
-    if (MCA_PML_UMRDDT_TRIAL_SAMPLES == trial->count[way]) {
+    if (trial->wanted == trial->count[way]) {
         trial->open &= (uint8_t) ~WAY_BIT(way);
         trial->judged |= (uint8_t) WAY_BIT(way);
     }
@@ -95,6 +111,17 @@ bool mca_pml_umrddt_trial_observe(mca_pml_umrddt_trial_t *trial, mca_pml_umrddt_
         thin_out(trial);
     }
     return is_over(trial);
+}
+
+bool mca_pml_umrddt_trial_cut(mca_pml_umrddt_trial_t *trial, mca_pml_umrddt_way_t stay)
+{
+    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        if (0 != (trial->open & WAY_BIT(way)) && MCA_PML_UMRDDT_TRIAL_EARLY <= trial->count[way]) {
+            trial->judged |= (uint8_t) WAY_BIT(way);
+        }
+    }
+    trial->open = 0;
+    return MCA_PML_UMRDDT_TRIAL_EARLY <= trial->count[stay];
 }
 
 double mca_pml_umrddt_trial_median(const mca_pml_umrddt_trial_t *trial, int way)

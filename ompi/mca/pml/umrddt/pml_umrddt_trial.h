@@ -15,10 +15,16 @@
  * and again can be measured instead, as FFTW's plans and ADCL (Gabriel et al., "Towards performance
  * portability through runtime adaptation for high-performance computing applications", 2010) do.
  *
- * A way's first message counts only if nothing had to be made for it, which is for the caller to
- * tell. A way whose quickest of three is still half as long again as another one's median is given
- * up, so that a bad one costs four messages. Messages that are under way at once are told from each
- * other by the way that each went.
+ * A turn is four messages, of which the first does not count: what it needs may have to be made,
+ * and threads, caches and GPUs that have not done the like for a while take longer, which is not
+ * what the way will take when it is in use. A way whose quickest of three is still half as long
+ * again as another one's median is given up, so that a bad one costs one turn. Messages that are
+ * under way at once are told from each other by the way that each went.
+ *
+ * All ways there are have their turns, and one that is not tried leaves its to the way in use. So
+ * two processes that send to each other, which try ways of their own choice but begin at the same
+ * message, try the same way at the same time, and neither takes for a way's merit what the other
+ * direction's way does to the processors, GPUs and links that both use.
  *
  * This file knows no MPI: it is arithmetic, and the tests compile it as it is. Of progress only.
  */
@@ -34,16 +40,23 @@
 /** Of sets of ways. */
 #define WAY_BIT(way) (1u << (way))
 
-/** Messages of a way that are counted: an odd number. */
-#define MCA_PML_UMRDDT_TRIAL_SAMPLES 7
+/** Messages of a turn, and turns of a way, at most. */
+#define MCA_PML_UMRDDT_TRIAL_TURN  4
+#define MCA_PML_UMRDDT_TRIAL_TURNS 4
 
-/** Those after which it may be given up. */
-#define MCA_PML_UMRDDT_TRIAL_EARLY 3
+/** Messages of a trial of so many turns of each way that there is. */
+#define MCA_PML_UMRDDT_TRIAL_MESSAGES(turns) \
+    ((turns) *MCA_PML_UMRDDT_WAYS * MCA_PML_UMRDDT_TRIAL_TURN)
+
+/** Messages of a way that may be counted; and those after which it may be given up. */
+#define MCA_PML_UMRDDT_TRIAL_EARLY   (MCA_PML_UMRDDT_TRIAL_TURN - 1)
+#define MCA_PML_UMRDDT_TRIAL_SAMPLES (MCA_PML_UMRDDT_TRIAL_TURNS * MCA_PML_UMRDDT_TRIAL_EARLY)
 
 typedef struct mca_pml_umrddt_trial_t {
     uint8_t open;   /**< bit 1 << way of each that is still tried; 0: there is no trial */
     uint8_t judged; /**< and of those that were, to the end */
-    uint8_t last;   /**< the way of the last message */
+    uint8_t wanted; /**< messages of a way that are to be counted */
+    uint16_t next;  /**< messages as yet, which say whose turn it is */
     uint8_t count[MCA_PML_UMRDDT_WAYS];
     float took[MCA_PML_UMRDDT_WAYS][MCA_PML_UMRDDT_TRIAL_SAMPLES]; /**< us, ascending */
 } mca_pml_umrddt_trial_t;
@@ -54,14 +67,26 @@ static inline bool mca_pml_umrddt_trial_runs(const mca_pml_umrddt_trial_t *trial
     return 0 != trial->open;
 }
 
-/** Begin one. @param[in] ways  bit 1 << way of each that is to be tried, two at least */
-void mca_pml_umrddt_trial_begin(mca_pml_umrddt_trial_t *trial, unsigned ways);
-
-/** The way of the next message. Of a trial that runs. */
-mca_pml_umrddt_way_t mca_pml_umrddt_trial_next(mca_pml_umrddt_trial_t *trial);
+/**
+ * Begin one.
+ *
+ * @param[in] ways   bit 1 << way of each that is to be tried, two at least
+ * @param[in] turns  of each, 1 to MCA_PML_UMRDDT_TRIAL_TURNS: more are more certain
+ */
+void mca_pml_umrddt_trial_begin(mca_pml_umrddt_trial_t *trial, unsigned ways, unsigned turns);
 
 /**
- * A message took so long, in us.
+ * The way of the next message. Of a trial that runs.
+ *
+ * @param[in]  stay   the way that is in use, one of those that are tried: has it been given up, the
+ *                    best one as yet is
+ * @param[out] tried  what it takes is to be told, unless something had to be made for it
+ */
+mca_pml_umrddt_way_t mca_pml_umrddt_trial_next(mca_pml_umrddt_trial_t *trial,
+                                               mca_pml_umrddt_way_t stay, bool *tried);
+
+/**
+ * A message that is to be told of took so long, in us.
  *
  * @return true: with that the trial is over
  */
@@ -73,6 +98,14 @@ static inline void mca_pml_umrddt_trial_end(mca_pml_umrddt_trial_t *trial)
 {
     trial->open = 0;
 }
+
+/**
+ * There will be no more messages of a trial that runs; what was seen of a way has to do, if that is
+ * as much as it can be given up for.
+ *
+ * @return true: as when a trial is over; false: nothing is known of the way in use
+ */
+bool mca_pml_umrddt_trial_cut(mca_pml_umrddt_trial_t *trial, mca_pml_umrddt_way_t stay);
 
 /** Median of what a way took, in us; 0: nobody knows. Of a trial that is over. */
 double mca_pml_umrddt_trial_median(const mca_pml_umrddt_trial_t *trial, int way);
