@@ -251,7 +251,7 @@ static void observed(void)
     CHECK(1000 == umr_of(buffers, 1000, 1e9, 13));
 }
 
-/* What is in use and takes longer than it did is looked at again, at a multiple of 64 uses; not
+/* What is in use and takes longer than it did is looked at again, at a multiple of 256 uses; not
  * before there are twice as many as the last time, and not for a message now and then. */
 static void slower(void)
 {
@@ -264,21 +264,16 @@ static void slower(void)
         CHECK(1 == umr_of(buffers, 1, 20, 13));
         CHECK(1 == umr_of(buffers, 1, 10, 13));
     }
-    CHECK(15 == umr_of(buffers, 15, 20, 13));
+    CHECK(31 == umr_of(buffers, 31, 20, 13));
     CHECK(1 == umr_of(buffers, 1, 10, 13));
-    CHECK(64 == umr_of(buffers, 64, 12.4, 13));
-    /* 192 uses; from now on for good */
-    CHECK(64 == umr_of(buffers, 64, 20, 13));
-    CHECK(8 == umr_of(buffers, 12, 20, 13));
-    CHECK(0 == umr_of(buffers, 1000, 20, 13));
-    /* what was tried at 64 is not tried again before 128, so at 192 */
-    figures(ten);
-    CHECK(64 - 8 == umr_of(buffers, 64, 10, 13));
-    CHECK(128 == umr_of(buffers, 128, 20, 13));
+    CHECK(64 == umr_of(buffers, 64, 14.9, 13));
+    /* 208 uses; from now on for good */
+    CHECK(48 == umr_of(buffers, 48, 20, 13));
     CHECK(8 == umr_of(buffers, 12, 20, 13));
     CHECK(0 == umr_of(buffers, 20, 20, 13));
-    /* the other one gets slower, too: at 448 */
-    CHECK(0 == umr_of(buffers, 448 - 224, 20, 31));
+    /* the other one gets slower, too; what was tried at 256 is not tried again before 512, so at
+     * 768 */
+    CHECK(0 == umr_of(buffers, 768 - 288, 20, 31));
     CHECK(4 == umr_of(buffers, 12, 20, 31));
     CHECK(500 == umr_of(buffers, 500, 20, 31));
     mca_pml_umrddt.params.adapt = false;

@@ -43,11 +43,12 @@ _Static_assert(TRIED_AT + MCA_PML_UMRDDT_TRIAL_MESSAGES(TURNS_FIRST) <= TRIED_AT
                "the first trial is over before the second");
 
 /** A way that is in use takes longer than it did if it takes so many times what its trial saw, by
- * so many messages more than not. Then ways are tried again, at a multiple of so many uses, as the
- * other direction of an exchange does; and not before there are twice as many as the last time. */
-#define SLOWER     1.25
-#define SLOW       16
-#define SLOW_AT    64
+ * so many messages more than not. Then ways are tried again at a multiple of so many uses, so that
+ * the other direction of an exchange does at the same message; and not before there are so many
+ * times as many uses as at the last trial. */
+#define SLOWER     1.5
+#define SLOW       32
+#define SLOW_AT    256
 #define SLOW_AGAIN 2
 
 /** Messages that take longer than so many small ones are not left without a question: that costs
