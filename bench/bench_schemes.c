@@ -72,9 +72,10 @@ void bench_schemes_comm(const char *scheme, const char *pattern, MPI_Comm *comm)
 typedef struct row_t {
     const char *name; /* of the layout, which lives in the table of layouts */
     uint64_t bytes;
-    double medians[BENCH_SCHEMES_MOST][BENCH_ROUNDS_MOST]; /* in their order */
-    double median[BENCH_SCHEMES_MOST];                     /* of these */
-    bool went[BENCH_SCHEMES_MOST];                         /* by this scheme, in all rounds */
+    double rounds[BENCH_SCHEMES_MOST][BENCH_ROUNDS_MOST]; /* the median of each */
+    int count;                                            /* of rounds */
+    double median[BENCH_SCHEMES_MOST];                    /* of these */
+    bool went[BENCH_SCHEMES_MOST];                        /* by this scheme, in all rounds */
     bool pieces;
 } row_t;
 
@@ -107,13 +108,21 @@ static bool went_by(const char *asked, const char *scheme)
            || (0 == strcmp("host", asked) && 0 == strcmp("staged", scheme));
 }
 
-/* Add a value to @p count that are in order. */
-static void insert(double *values, int count, double value)
+/* The median of every @p step th of some values from @p first on. */
+static double median_of(const double *values, int count, int first, int step)
 {
-    for (; 0 < count && value < values[count - 1]; --count) {
-        values[count] = values[count - 1];
+    double sorted[BENCH_ROUNDS_MOST];
+    int some = 0;
+
+    for (int i = first; i < count; i += step) {
+        int at = some++;
+
+        for (; 0 < at && values[i] < sorted[at - 1]; --at) {
+            sorted[at] = sorted[at - 1];
+        }
+        sorted[at] = values[i];
     }
-    values[count] = value;
+    return (sorted[(some - 1) / 2] + sorted[some / 2]) / 2;
 }
 
 void bench_schemes_table_add(bench_schemes_table_t *table, int round, int which,
@@ -136,17 +145,24 @@ void bench_schemes_table_add(bench_schemes_table_t *table, int round, int which,
         row->bytes = result->bytes;
     }
     row = &table->rows[table->count - 1];
-    insert(row->medians[which], round, result->times[BENCH_WAY_MAIN].median);
-    row->median[which] =
-        (row->medians[which][round / 2] + row->medians[which][(round + 1) / 2]) / 2;
+    row->count = round + 1;
+    row->rounds[which][round] = result->times[BENCH_WAY_MAIN].median;
+    row->median[which] = median_of(row->rounds[which], row->count, 0, 1);
     row->pieces = row->pieces || result->noncontiguous;
     row->went[which] = went && (0 == round || row->went[which]);
 }
 
-/* How auto compares with the best of the schemes that were forced. */
+/* True if one of two times is no more than a tenth longer than the other. */
+static bool near_each_other(double a, double b)
+{
+    return a <= 1.1 * b && b <= 1.1 * a;
+}
+
+/* How auto compares with the best of the schemes that were forced; and what that is worth: how this
+ * one's odd rounds compare with its even ones. */
 static void print_auto(const bench_schemes_table_t *table, FILE *file)
 {
-    size_t compared = 0, near = 0;
+    size_t compared = 0, near = 0, same = 0;
     double worst = 0;
     const char *where = "";
     int which, chosen = -1;
@@ -159,10 +175,12 @@ static void print_auto(const bench_schemes_table_t *table, FILE *file)
     for (size_t i = 0; 0 <= chosen && i < table->count; ++i) {
         const row_t *row = &table->rows[i];
         double best = 0;
+        int by = -1;
 
         for (which = 0; which < table->schemes->count; ++which) {
-            if (chosen != which && row->went[which] && (0 == best || row->median[which] < best)) {
+            if (chosen != which && row->went[which] && (0 > by || row->median[which] < best)) {
                 best = row->median[which];
+                by = which;
             }
         }
         if (!row->went[chosen] || 0 == best) {
@@ -170,6 +188,11 @@ static void print_auto(const bench_schemes_table_t *table, FILE *file)
         }
         ++compared;
         near += row->median[chosen] <= 1.1 * best ? 1 : 0;
+        same += 1 < row->count
+                        && near_each_other(median_of(row->rounds[by], row->count, 0, 2),
+                                           median_of(row->rounds[by], row->count, 1, 2))
+                    ? 1
+                    : 0;
         if (worst < row->median[chosen] / best) {
             worst = row->median[chosen] / best;
             where = row->name;
@@ -181,6 +204,12 @@ static void print_auto(const bench_schemes_table_t *table, FILE *file)
             "# auto: within 10 %% of the best of the others for %zu of %zu layouts (%.1f %%), at "
             "worst %.2f times as long (%s)\n",
             near, compared, 100.0 * (double) near / (double) compared, worst, where);
+    }
+    if (0 < compared && 1 < table->rows[0].count) {
+        fprintf(file,
+                "# chance: of the best one itself, every other round is within 10 %% of the others "
+                "for %zu of %zu (%.1f %%)\n",
+                same, compared, 100.0 * (double) same / (double) compared);
     }
 }
 

@@ -230,7 +230,7 @@ if wanted choice; then
             "$prefix/bin/umrddt_bench" --memory $memory --schemes auto,ipc,pack-staged,pack-host,host --rounds 5 --settle 640 --warmup 8 \
             --iterations 8 --trips 5 --max-seconds-per-layout 0.1 --progress never --csv "$out/choice_$memory.csv"
     done
-    { grep -h '^# auto' "$out"/logs/choice_*; "$here/bench/judge_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"
+    { grep -hE '^# (auto|chance)' "$out"/logs/choice_*; "$here/bench/judge_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"
 fi
 
 # What it costs to be asked: jobs with umrddt and with the host PML alone, in turns.
