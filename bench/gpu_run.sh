@@ -227,7 +227,7 @@ fi
 if wanted choice; then
     for memory in $memories; do
         step "choice_$memory" 400 "${run[@]}" --mca pml_umrddt_memory all --mca pml_umrddt_explain 1 --mca pml_umrddt_model "$out/figures.txt" \
-            "$prefix/bin/umrddt_bench" --memory $memory --schemes auto,ipc,pack-staged,pack-host,host --rounds 5 --settle 640 --warmup 8 \
+            "$prefix/bin/umrddt_bench" --memory $memory --schemes auto,ipc,pack-staged,pack-host,host --rounds 5 --settle 800 --warmup 8 \
             --iterations 8 --trips 5 --max-seconds-per-layout 0.1 --progress never --csv "$out/choice_$memory.csv"
     done
     { grep -hE '^# (auto|chance)' "$out"/logs/choice_*; "$here/bench/judge_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"

@@ -222,7 +222,7 @@ static void observed(void)
     /* and both are tried again behind eight times as many, as they are near each other */
     CHECK(16 == umr_of(buffers, 96, 15, 13));
     CHECK(0 == umr_of(buffers, 512 - 64 - 96, 15, 13));
-    CHECK(16 == umr_of(buffers, 96, 12, 13));
+    CHECK(32 == umr_of(buffers, 160, 12, 13));
     CHECK(1000 == umr_of(buffers, 1000, 12, 13));
     /* one that takes more than twice as long is given up when both have been seen three times */
     figures(ten);
@@ -274,7 +274,7 @@ static void slower(void)
     /* the other one gets slower, too; what was tried at 256 is not tried again before 512, so at
      * 768 */
     CHECK(0 == umr_of(buffers, 768 - 288, 20, 31));
-    CHECK(4 == umr_of(buffers, 12, 20, 31));
+    CHECK(16 == umr_of(buffers, 43, 20, 31));
     CHECK(500 == umr_of(buffers, 500, 20, 31));
     mca_pml_umrddt.params.adapt = false;
 }

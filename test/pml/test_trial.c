@@ -27,8 +27,11 @@
 #define C MCA_PML_UMRDDT_WAY_HOST
 #define D MCA_PML_UMRDDT_WAY_PACK_HOST
 
-#define SAMPLES  (2 * MCA_PML_UMRDDT_TRIAL_EARLY)
-#define MESSAGES MCA_PML_UMRDDT_TRIAL_MESSAGES(2)
+/* Two turns of four messages, one of which does not count. */
+#define TURN    4
+#define SAMPLES 6
+static const mca_pml_umrddt_trial_plan_t plan = {.turns = 2, .turn = TURN, .idle = 1};
+#define MESSAGES ((int) mca_pml_umrddt_trial_messages(&plan))
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
@@ -47,7 +50,7 @@ static void run(const double took[MCA_PML_UMRDDT_WAYS], unsigned count[MCA_PML_U
         CHECK(MESSAGES > i);
         CHECK(mca_pml_umrddt_trial_runs(&trial));
         way = mca_pml_umrddt_trial_next(&trial, A, &tried);
-        CHECK(tried || A == way || 0 == i % MCA_PML_UMRDDT_TRIAL_TURN);
+        CHECK(tried || A == way || 0 == i % TURN);
         count[way] += tried;
         over = tried && mca_pml_umrddt_trial_observe(&trial, way, took[way]);
     }
@@ -61,7 +64,7 @@ static void turns(void)
 
     memset(&trial, 0, sizeof(trial));
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), &plan);
     run(took, count);
     CHECK(SAMPLES == count[A] && count[A] == count[B] && count[A] == count[C]);
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
@@ -81,8 +84,8 @@ static void in_step(void)
     unsigned both = 0;
     bool mine, its;
 
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
-    mca_pml_umrddt_trial_begin(&other, WAY_BIT(D) | WAY_BIT(B) | WAY_BIT(C), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
+    mca_pml_umrddt_trial_begin(&other, WAY_BIT(D) | WAY_BIT(B) | WAY_BIT(C), &plan);
     for (int i = 0; i < MESSAGES; ++i) {
         mca_pml_umrddt_way_t my = mca_pml_umrddt_trial_next(&trial, A, &mine);
         mca_pml_umrddt_way_t to = mca_pml_umrddt_trial_next(&other, C, &its);
@@ -93,16 +96,43 @@ static void in_step(void)
         CHECK((B == my) == (B == to));
         CHECK(!mine || B != my || its);
         /* what comes behind another way does not count */
-        CHECK(!its || 0 < i % MCA_PML_UMRDDT_TRIAL_TURN);
+        CHECK(!its || 0 < i % TURN);
         both += mine && its;
     }
     CHECK(SAMPLES == both);
 }
 
+/* What counts of a longer one are the last messages of each turn. */
+static void longer(void)
+{
+    const mca_pml_umrddt_trial_plan_t half = {.turns = 2, .turn = 16, .idle = 8};
+    bool tried;
+
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &half);
+    CHECK(2 * 16 * MCA_PML_UMRDDT_WAYS == mca_pml_umrddt_trial_messages(&half));
+    for (unsigned i = 0; i < mca_pml_umrddt_trial_messages(&half); ++i) {
+        const bool mine = 32 > i % (16 * MCA_PML_UMRDDT_WAYS);
+        mca_pml_umrddt_way_t way = mca_pml_umrddt_trial_next(&trial, A, &tried);
+        bool last = tried && (16 * MCA_PML_UMRDDT_WAYS + 31) == i;
+
+        CHECK((16 <= i % (16 * MCA_PML_UMRDDT_WAYS) && mine ? B : A) == way);
+        if (i < 16 * MCA_PML_UMRDDT_WAYS + 32) {
+            CHECK(tried == (mine && 8 <= i % 16));
+            CHECK(!tried || last == mca_pml_umrddt_trial_observe(&trial, way, B == way ? 10 : 11));
+        }
+        if (last) {
+            break;
+        }
+    }
+    CHECK(!mca_pml_umrddt_trial_runs(&trial));
+    CHECK(MCA_PML_UMRDDT_TRIAL_SAMPLES == trial.count[A] && trial.count[A] == trial.count[B]);
+    CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 0.96));
+}
+
 /* A trial that ends before its time decides by what it saw, if that is enough. */
 static void cut(void)
 {
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), &plan);
     for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_EARLY; ++i) {
         CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 10));
         CHECK(!mca_pml_umrddt_trial_observe(&trial, B, 9));
@@ -111,7 +141,7 @@ static void cut(void)
     CHECK(mca_pml_umrddt_trial_cut(&trial, A));
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
     CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 0.96)); /* once is nothing */
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
     for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_EARLY; ++i) {
         CHECK(!mca_pml_umrddt_trial_observe(&trial, B, 9));
     }
@@ -122,7 +152,7 @@ static void cut(void)
 /* One message in three that is disturbed does not move a median; three of six do. */
 static void medians(void)
 {
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
     for (int i = 0; i < SAMPLES; ++i) {
         bool last = SAMPLES - 1 == i;
 
@@ -141,7 +171,7 @@ static void given_up(void)
     const double both[MCA_PML_UMRDDT_WAYS] = {[A] = 20, [B] = 10};
     unsigned count[MCA_PML_UMRDDT_WAYS];
 
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), &plan);
     run(took, count);
     CHECK(MCA_PML_UMRDDT_TRIAL_EARLY == count[B]);
     CHECK(SAMPLES == count[A] && SAMPLES == count[C]);
@@ -149,21 +179,21 @@ static void given_up(void)
     /* though it is the one that was in use */
     CHECK(A == mca_pml_umrddt_trial_best(&trial, B, 0.96));
     /* meanwhile it had no more messages, not even those that nothing is tried with */
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), &plan);
     for (int i = 0; i < MESSAGES - 1; ++i) {
         bool tried;
         mca_pml_umrddt_way_t way = mca_pml_umrddt_trial_next(&trial, B, &tried);
 
         CHECK(!tried || !mca_pml_umrddt_trial_observe(&trial, way, took[way]));
-        CHECK(B != way || i < MCA_PML_UMRDDT_TRIAL_TURN * (MCA_PML_UMRDDT_WAY_UMR + 1));
+        CHECK(B != way || i < TURN * (MCA_PML_UMRDDT_WAY_UMR + 1));
     }
     /* the one that is left needs no more messages */
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
     run(both, count);
     CHECK(MCA_PML_UMRDDT_TRIAL_EARLY == count[A] && MCA_PML_UMRDDT_TRIAL_EARLY == count[B]);
     CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 0.96));
     /* one that is slow by chance is not: its least counts */
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
     for (int i = 0; i < SAMPLES; ++i) {
         CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 3 > i ? 30 - 8 * i : 9));
         (void) mca_pml_umrddt_trial_observe(&trial, B, 10);
@@ -178,15 +208,15 @@ static void stays(void)
     const double took[MCA_PML_UMRDDT_WAYS] = {[A] = 10, [B] = 9.7, [C] = 9.5};
     unsigned count[MCA_PML_UMRDDT_WAYS];
 
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
     run(took, count);
     CHECK(A == mca_pml_umrddt_trial_best(&trial, A, 0.96));
     CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 1));
     CHECK(B == mca_pml_umrddt_trial_best(&trial, B, 0.96));
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), &plan);
     run(took, count);
     CHECK(C == mca_pml_umrddt_trial_best(&trial, A, 0.96));
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(C), 2);
+    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(C), &plan);
     mca_pml_umrddt_trial_end(&trial);
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
     CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 1));
@@ -238,6 +268,7 @@ int main(void)
 {
     turns();
     in_step();
+    longer();
     cut();
     medians();
     given_up();

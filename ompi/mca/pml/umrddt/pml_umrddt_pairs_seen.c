@@ -36,10 +36,12 @@
 #define TRIED_AT    8
 #define TRIED_AGAIN 8
 
-/** Turns of a way, the first time and later: the first trial is to be over before the second. */
-#define TURNS_FIRST 2
-#define TURNS_LATER MCA_PML_UMRDDT_TRIAL_TURNS
-_Static_assert(TRIED_AT + MCA_PML_UMRDDT_TRIAL_MESSAGES(TURNS_FIRST) <= TRIED_AT * TRIED_AGAIN,
+/** The first trial, which is to be over before the second one; the second; and later ones, which
+ * can wait until caches have forgotten the way before. */
+static const mca_pml_umrddt_trial_plan_t plan_first = {.turns = 2, .turn = 4, .idle = 1};
+static const mca_pml_umrddt_trial_plan_t plan_second = {.turns = 4, .turn = 4, .idle = 1};
+static const mca_pml_umrddt_trial_plan_t plan_later = {.turns = 2, .turn = 16, .idle = 8};
+_Static_assert(TRIED_AT + 2 * 4 * MCA_PML_UMRDDT_WAYS <= TRIED_AT * TRIED_AGAIN,
                "the first trial is over before the second");
 
 /** A way that is in use takes longer than it did if it takes so many times what its trial saw, by
@@ -148,7 +150,11 @@ void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
     }
     pair->seen = 0 == (ways & (ways - 1));
     if (!pair->seen) {
-        mca_pml_umrddt_trial_begin(&pair->trial, ways, first ? TURNS_FIRST : TURNS_LATER);
+        mca_pml_umrddt_trial_begin(&pair->trial, ways,
+                                   first ? &plan_first
+                                   : TRIED_AT * TRIED_AGAIN * TRIED_AGAIN > pair->uses
+                                       ? &plan_second
+                                       : &plan_later);
     }
 }
 

@@ -21,10 +21,11 @@
 /** One is given up whose least is above so much of another one's median. */
 #define GIVEN_UP 1.5f
 
-void mca_pml_umrddt_trial_begin(mca_pml_umrddt_trial_t *trial, unsigned ways, unsigned turns)
+void mca_pml_umrddt_trial_begin(mca_pml_umrddt_trial_t *trial, unsigned ways,
+                                const mca_pml_umrddt_trial_plan_t *plan)
 {
     memset(trial, 0, sizeof(*trial));
-    trial->wanted = (uint8_t) (turns * MCA_PML_UMRDDT_TRIAL_EARLY);
+    trial->plan = *plan;
     trial->open = (uint8_t) ways;
 }
 
@@ -66,10 +67,10 @@ static void thin_out(mca_pml_umrddt_trial_t *trial)
 mca_pml_umrddt_way_t mca_pml_umrddt_trial_next(mca_pml_umrddt_trial_t *trial,
                                                mca_pml_umrddt_way_t stay, bool *tried)
 {
-    const unsigned way = trial->next / MCA_PML_UMRDDT_TRIAL_TURN % MCA_PML_UMRDDT_WAYS;
+    const unsigned way = (unsigned) trial->next / trial->plan.turn % MCA_PML_UMRDDT_WAYS;
     const bool open = 0 != (trial->open & WAY_BIT(way));
 
-    *tried = open && 0 != trial->next % MCA_PML_UMRDDT_TRIAL_TURN;
+    *tried = open && trial->plan.idle <= trial->next % trial->plan.turn;
     ++trial->next;
     if (open) {
         return (mca_pml_umrddt_way_t) way;
@@ -103,7 +104,7 @@ bool mca_pml_umrddt_trial_observe(mca_pml_umrddt_trial_t *trial, mca_pml_umrddt_
     }
     sorted[at] = (float) took;
     ++trial->count[way];
-    if (trial->wanted == trial->count[way]) {
+    if (trial->plan.turns * (trial->plan.turn - trial->plan.idle) == trial->count[way]) {
         trial->open &= (uint8_t) ~WAY_BIT(way);
         trial->judged |= (uint8_t) WAY_BIT(way);
     }

@@ -15,7 +15,7 @@
  * and again can be measured instead, as FFTW's plans and ADCL (Gabriel et al., "Towards performance
  * portability through runtime adaptation for high-performance computing applications", 2010) do.
  *
- * A turn is four messages, of which the first does not count: what it needs may have to be made,
+ * A turn is some messages, the first of which do not count: what they need may have to be made,
  * and threads, caches and GPUs that have not done the like for a while take longer, which is not
  * what the way will take when it is in use. A way whose quickest of three is still half as long
  * again as another one's median is given up, so that a bad one costs one turn. Messages that are
@@ -40,23 +40,28 @@
 /** Of sets of ways. */
 #define WAY_BIT(way) (1u << (way))
 
-/** Messages of a turn, and turns of a way, at most. */
-#define MCA_PML_UMRDDT_TRIAL_TURN  4
-#define MCA_PML_UMRDDT_TRIAL_TURNS 4
-
-/** Messages of a trial of so many turns of each way that there is. */
-#define MCA_PML_UMRDDT_TRIAL_MESSAGES(turns) \
-    ((turns) *MCA_PML_UMRDDT_WAYS * MCA_PML_UMRDDT_TRIAL_TURN)
-
 /** Messages of a way that may be counted; and those after which it may be given up. */
-#define MCA_PML_UMRDDT_TRIAL_EARLY   (MCA_PML_UMRDDT_TRIAL_TURN - 1)
-#define MCA_PML_UMRDDT_TRIAL_SAMPLES (MCA_PML_UMRDDT_TRIAL_TURNS * MCA_PML_UMRDDT_TRIAL_EARLY)
+#define MCA_PML_UMRDDT_TRIAL_SAMPLES 16
+#define MCA_PML_UMRDDT_TRIAL_EARLY   3
+
+/** How long a trial is: the longer, the more certain. */
+typedef struct mca_pml_umrddt_trial_plan_t {
+    uint8_t turns; /**< of each way */
+    uint8_t turn;  /**< messages of one */
+    uint8_t idle;  /**< those of them, at its begin, that do not count */
+} mca_pml_umrddt_trial_plan_t;
+
+/** Messages of a trial, at most: each way that there is has its turns. */
+static inline unsigned mca_pml_umrddt_trial_messages(const mca_pml_umrddt_trial_plan_t *plan)
+{
+    return (unsigned) plan->turns * plan->turn * MCA_PML_UMRDDT_WAYS;
+}
 
 typedef struct mca_pml_umrddt_trial_t {
     uint8_t open;   /**< bit 1 << way of each that is still tried; 0: there is no trial */
     uint8_t judged; /**< and of those that were, to the end */
-    uint8_t wanted; /**< messages of a way that are to be counted */
-    uint16_t next;  /**< messages as yet, which say whose turn it is */
+    mca_pml_umrddt_trial_plan_t plan;
+    uint16_t next; /**< messages as yet, which say whose turn it is */
     uint8_t count[MCA_PML_UMRDDT_WAYS];
     float took[MCA_PML_UMRDDT_WAYS][MCA_PML_UMRDDT_TRIAL_SAMPLES]; /**< us, ascending */
 } mca_pml_umrddt_trial_t;
@@ -70,10 +75,11 @@ static inline bool mca_pml_umrddt_trial_runs(const mca_pml_umrddt_trial_t *trial
 /**
  * Begin one.
  *
- * @param[in] ways   bit 1 << way of each that is to be tried, two at least
- * @param[in] turns  of each, 1 to MCA_PML_UMRDDT_TRIAL_TURNS: more are more certain
+ * @param[in] ways  bit 1 << way of each that is to be tried, two at least
+ * @param[in] plan  of which no more than MCA_PML_UMRDDT_TRIAL_SAMPLES messages of a way count
  */
-void mca_pml_umrddt_trial_begin(mca_pml_umrddt_trial_t *trial, unsigned ways, unsigned turns);
+void mca_pml_umrddt_trial_begin(mca_pml_umrddt_trial_t *trial, unsigned ways,
+                                const mca_pml_umrddt_trial_plan_t *plan);
 
 /**
  * The way of the next message. Of a trial that runs.
