@@ -279,6 +279,48 @@ static void slower(void)
     mca_pml_umrddt.params.adapt = false;
 }
 
+/* Messages that the host PML takes so long for, and that may be left to it. @return how many of
+ * 1000 say that the next ones need not ask */
+static unsigned unasked(opal_umrddt_gpu_kind_t kind, double took)
+{
+    mca_pml_umrddt_recv_t recv;
+    unsigned count = 0;
+
+    for (int i = 0; i < 1000; ++i) {
+        memset(&recv, 0, sizeof(recv));
+        recv.buf = buffers;
+        recv.comm = &comm;
+        recv.peer = &peer;
+        recv.rts.pieces = 1;
+        recv.rts.write_pieces = 1;
+        recv.rts.schemes = MCA_PML_UMRDDT_BY_CARD | MCA_PML_UMRDDT_MAY_LEAVE;
+        recv.rts.length = recv.total = layout->size;
+        recv.where.memory.kind = kind;
+        mca_pml_umrddt_pairs_judge(&recv);
+        clock_us += MCA_PML_UMRDDT_WAY_HOST == recv.way ? took : 1000;
+        CHECK((MCA_PML_UMRDDT_WAY_HOST == recv.way) == mca_pml_umrddt_pairs_leaves(&recv));
+        count += mca_pml_umrddt_pairs_leaves(&recv) && recv.settled;
+        mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+        OBJ_RELEASE(recv.layout);
+    }
+    return count;
+}
+
+/* What the host PML takes least for is left to it without a question when that is sure, whatever it
+ * takes; but a long one into memory of a GPU. */
+static void left_alone(void)
+{
+    lay(4);
+    mca_pml_umrddt.params.adapt = true;
+    figures("card_latency 10\n");
+    CHECK(1000 - 64 == unasked(OPAL_UMRDDT_GPU_HOST, 50));
+    figures("card_latency 10\nnear_latency 1\n");
+    CHECK(900 < unasked(OPAL_UMRDDT_GPU_DEVICE, 50)); /* (the card is tried behind 64) */
+    figures("card_latency 10\nnear_latency 0.1\n");
+    CHECK(0 == unasked(OPAL_UMRDDT_GPU_DEVICE, 50));
+    mca_pml_umrddt.params.adapt = false;
+}
+
 static void failed(void)
 {
     mca_pml_umrddt_recv_t recv;
@@ -682,6 +724,7 @@ int main(void)
     uses();
     observed();
     slower();
+    left_alone();
     failed();
     bounds();
     declined();

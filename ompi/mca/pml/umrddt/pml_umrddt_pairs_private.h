@@ -66,7 +66,7 @@ typedef struct mca_pml_umrddt_pair_t {
     uint32_t tried; /**< its uses when it was last thought of what to try */
     unsigned slow;  /**< messages that took longer than the trial saw, less those that did not */
     bool seen;      /**< the way is one that was tried, or there was nothing to try */
-    bool brief;     /**< by the host PML it takes so little that a question is too much */
+    bool brief;     /**< a question is too much for what the host PML takes */
     unsigned later; /**< ways to be tried when what they need is spread over more messages */
     mca_pml_umrddt_trial_t trial;
     float saw[MCA_PML_UMRDDT_WAYS];     /**< what trials saw of ways, us; 0: they did not */

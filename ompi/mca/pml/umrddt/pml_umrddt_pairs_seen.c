@@ -53,8 +53,9 @@ _Static_assert(TRIED_AT + 2 * 4 * MCA_PML_UMRDDT_WAYS <= TRIED_AT * TRIED_AGAIN,
 #define SLOW_AT    256
 #define SLOW_AGAIN 2
 
-/** Messages that take longer than so many small ones are not left without a question: that costs
- * two small ones, so 2 percent, and what was asked can be judged again. */
+/** Messages into memory of a GPU that take longer than so many small ones are not left without a
+ * question, which costs two: of what was asked the length is known before it comes, so its stage is
+ * pinned. Memory of the CPU has no stage, and there the question costs more than it is worth. */
 #define ASKED_FROM 100
 
 static unsigned kind_of(const mca_pml_umrddt_model_case_t *message)
@@ -134,9 +135,10 @@ void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
     if (!mca_pml_umrddt.params.adapt || !mca_pml_umrddt.declines || TRIED_AT > pair->uses) {
         return;
     }
-    pair->brief = (0 < pair->saw[MCA_PML_UMRDDT_WAY_HOST] ? pair->saw[MCA_PML_UMRDDT_WAY_HOST]
-                                                          : pair->times[MCA_PML_UMRDDT_WAY_HOST])
-                  < ASKED_FROM * small(pair->peer);
+    pair->brief = !pair->gpu
+                  || (0 < pair->saw[MCA_PML_UMRDDT_WAY_HOST] ? pair->saw[MCA_PML_UMRDDT_WAY_HOST]
+                                                             : pair->times[MCA_PML_UMRDDT_WAY_HOST])
+                         < ASKED_FROM * small(pair->peer);
     pair->later = 0;
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
         if (0 == (possible & WAY_BIT(way))) {
