@@ -207,12 +207,15 @@ static void observed(void)
     mca_pml_umrddt.params.adapt = true;
     figures(ten);
     /* behind 8 messages the other way is tried, twice four times, one message in seven as all ways
-     * that there are have their turns. It took too long to be tried again */
+     * that there are have their turns. It took too long to be tried again behind 64 */
     CHECK(8 == umr_of(buffers, 8, 10, 13));
     CHECK(8 == umr_of(buffers, 8, 10, 13));
     CHECK(0 == umr_of(buffers, 4, 10, 13));
     CHECK(24 == umr_of(buffers, 24, 10, 13));
     CHECK(0 == umr_of(buffers, 4, 10, 13));
+    CHECK(512 - 48 == umr_of(buffers, 512 - 48, 10, 13));
+    /* but behind 512, unless it is twice as long */
+    CHECK(160 - 32 == umr_of(buffers, 160, 10, 13));
     CHECK(1000 == umr_of(buffers, 1000, 10, 13));
     /* what is seen to be better is taken, whatever is predicted */
     figures(ten);

@@ -28,8 +28,11 @@
 /** The way in use stays, unless another one is seen to take less than so much of its time. */
 #define SEEN_LESS 0.96
 
-/** Ways that were tried are tried again if they took less than so many times of the best. */
-#define SEEN_NEAR 1.25
+/** Ways that were tried are tried again if they took less than so many times of the best; in the
+ * longer run of what else a machine does that changes (huge pages, for one), where it costs less.
+ */
+#define SEEN_NEAR       1.25
+#define SEEN_NEAR_LATER 2.0
 
 /** Uses after which ways are tried, and how many times as many are the next time: of a pair that
  * stays, a vanishing part. */
@@ -126,6 +129,8 @@ void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
 {
     const double used = 0 < pair->saw[pair->way] ? pair->saw[pair->way] : pair->times[pair->way];
     const bool first = TRIED_AT * TRIED_AGAIN > pair->uses;
+    const bool second = !first && TRIED_AT * TRIED_AGAIN * TRIED_AGAIN > pair->uses;
+    const double near = (first || second ? SEEN_NEAR : SEEN_NEAR_LATER) * used;
     const double most = (first ? MCA_PML_UMRDDT_DOUBT : MCA_PML_UMRDDT_DOUBT_LATER) * used;
     unsigned ways = WAY_BIT(pair->way);
 
@@ -144,7 +149,7 @@ void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
         if (0 == (possible & WAY_BIT(way))) {
             continue;
         }
-        if (0 < pair->saw[way] ? pair->saw[way] < SEEN_NEAR * used : pair->times[way] < most) {
+        if (0 < pair->saw[way] ? pair->saw[way] < near : pair->times[way] < most) {
             ways |= WAY_BIT(way);
         } else if (0 >= pair->saw[way] && pair->steady[way] * factors[way] < most) {
             pair->later |= WAY_BIT(way);
@@ -153,10 +158,9 @@ void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
     pair->seen = 0 == (ways & (ways - 1));
     if (!pair->seen) {
         mca_pml_umrddt_trial_begin(&pair->trial, ways,
-                                   first ? &plan_first
-                                   : TRIED_AT * TRIED_AGAIN * TRIED_AGAIN > pair->uses
-                                       ? &plan_second
-                                       : &plan_later);
+                                   first    ? &plan_first
+                                   : second ? &plan_second
+                                            : &plan_later);
     }
 }
 
