@@ -28,8 +28,9 @@
 /** The way in use stays, unless another one is seen to take less than so much of its time. */
 #define SEEN_LESS 0.96
 
-/** Ways that were tried are tried again if they took less than so many times of the best; in the
- * longer run of what else a machine does that changes (huge pages, for one), where it costs less.
+/** Ways that were tried are tried again if they took less than so many times of the best. What a
+ * machine does besides changes (memory comes to be in huge pages, for one), and where a pair has
+ * come often a trial is a smaller part of it: later, more ways are.
  */
 #define SEEN_NEAR       1.25
 #define SEEN_NEAR_LATER 2.0
