@@ -30,8 +30,7 @@
 
 /** Ways that were tried are tried again if they took less than so many times of the best. What a
  * machine does besides changes (memory comes to be in huge pages, for one), and where a pair has
- * come often a trial is a smaller part of it: later, more ways are.
- */
+ * come often a trial is a smaller part of it: later, more ways are. */
 #define SEEN_NEAR       1.25
 #define SEEN_NEAR_LATER 2.0
 
@@ -42,10 +41,13 @@
 
 /** The first trial, which is to be over before the second one; the second; and later ones, which
  * can wait until caches have forgotten the way before. */
-static const mca_pml_umrddt_trial_plan_t plan_first = {.turns = 2, .turn = 4, .idle = 1};
+#define FIRST_TURNS 2
+#define FIRST_TURN  4
+static const mca_pml_umrddt_trial_plan_t plan_first = {
+    .turns = FIRST_TURNS, .turn = FIRST_TURN, .idle = 1};
 static const mca_pml_umrddt_trial_plan_t plan_second = {.turns = 4, .turn = 4, .idle = 1};
 static const mca_pml_umrddt_trial_plan_t plan_later = {.turns = 2, .turn = 16, .idle = 8};
-_Static_assert(TRIED_AT + 2 * 4 * MCA_PML_UMRDDT_WAYS <= TRIED_AT * TRIED_AGAIN,
+_Static_assert(TRIED_AT + FIRST_TURNS * FIRST_TURN * MCA_PML_UMRDDT_WAYS <= TRIED_AT * TRIED_AGAIN,
                "the first trial is over before the second");
 
 /** A way that is in use takes longer than it did if it takes so many times what its trial saw, by

@@ -51,12 +51,6 @@ typedef struct mca_pml_umrddt_trial_plan_t {
     uint8_t idle;  /**< those of them, at its begin, that do not count */
 } mca_pml_umrddt_trial_plan_t;
 
-/** Messages of a trial, at most: each way that there is has its turns. */
-static inline unsigned mca_pml_umrddt_trial_messages(const mca_pml_umrddt_trial_plan_t *plan)
-{
-    return (unsigned) plan->turns * plan->turn * MCA_PML_UMRDDT_WAYS;
-}
-
 typedef struct mca_pml_umrddt_trial_t {
     uint8_t open;   /**< bit 1 << way of each that is still tried; 0: there is no trial */
     uint8_t judged; /**< and of those that were, to the end */
