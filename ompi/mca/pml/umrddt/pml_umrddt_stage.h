@@ -146,9 +146,10 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
                                  struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
 
 /** Whether to ask that: by what is known of the buffer, and by the datatype alone where the host
- * PML takes GPU memory. */
+ * PML takes GPU memory. What has no bytes is nowhere. */
 #define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)                       \
     (NULL != mca_pml_umrddt.gpu && !mca_pml_umrddt_known_host((buf), (datatype))             \
+     && 0 != (count) * (datatype)->super.size                                                \
      && (mca_pml_umrddt.stages || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size \
          || !mca_pml_umrddt_is_contiguous((datatype), (count)))                              \
      && mca_pml_umrddt_stage_wanted((buf), (count), (datatype), (comm), (where)))
