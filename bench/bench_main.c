@@ -193,8 +193,7 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
 
     /* To fill and to judge arrays of gigabytes takes longer than the messages. */
     bench_buffers_create(&buffers, options, layout);
-    if (0 < options->settle && bench_schemes_has(&options->schemes, "auto")
-        && bench_cvar_can_be("pml_umrddt_scheme", "auto")
+    if (0 < options->settle && bench_cvar_can_be("pml_umrddt_scheme", "auto")
         && !settle(job, options, output, name, layout, &buffers)) {
         status = EXIT_WRONG;
         bench_buffers_destroy(&buffers);

@@ -111,18 +111,13 @@ static bool went_by(const char *asked, const char *scheme)
 /* The median of every @p step th of some values from @p first on. */
 static double median_of(const double *values, int count, int first, int step)
 {
-    double sorted[BENCH_ROUNDS_MOST];
-    int some = 0;
+    double some[BENCH_ROUNDS_MOST];
+    int taken = 0;
 
     for (int i = first; i < count; i += step) {
-        int at = some++;
-
-        for (; 0 < at && values[i] < sorted[at - 1]; --at) {
-            sorted[at] = sorted[at - 1];
-        }
-        sorted[at] = values[i];
+        some[taken++] = values[i];
     }
-    return (sorted[(some - 1) / 2] + sorted[some / 2]) / 2;
+    return bench_times_median(some, taken);
 }
 
 void bench_schemes_table_add(bench_schemes_table_t *table, int round, int which,

@@ -18,13 +18,18 @@ static int compare_doubles(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
+double bench_times_median(double *values, int count)
+{
+    qsort(values, (size_t) count, sizeof(double), compare_doubles);
+    return (values[(count - 1) / 2] + values[count / 2]) / 2.0;
+}
+
 void bench_times_summarise(double *samples, int count, bench_times_t *times)
 {
     int p95 = (int) ((95LL * count + 99) / 100) - 1;
 
-    qsort(samples, (size_t) count, sizeof(double), compare_doubles);
+    times->median = 1e6 * bench_times_median(samples, count);
     times->min = 1e6 * samples[0];
-    times->median = 1e6 * (samples[(count - 1) / 2] + samples[count / 2]) / 2.0;
     times->p95 = 1e6 * samples[p95];
 }
 

@@ -27,6 +27,9 @@ typedef struct bench_times_t {
  */
 void bench_times_summarise(double *samples, int count, bench_times_t *times);
 
+/** The median of @p count (at least 1) values, which are sorted afterwards. */
+double bench_times_median(double *values, int count);
+
 /** One way of doing something. */
 typedef void (*bench_way_t)(void *context);
 

@@ -124,21 +124,28 @@ static void lay(size_t pieces)
     lay_of(pieces, 0);
 }
 
+/* A message of @p pieces at its sender, to the CPU's memory, as it is when it has been matched. */
+static void matched(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *from, void *buffer,
+                    uint32_t pieces, unsigned schemes)
+{
+    memset(recv, 0, sizeof(*recv));
+    recv->buf = buffer;
+    recv->comm = &comm;
+    recv->peer = from;
+    recv->rts.pieces = pieces;
+    recv->rts.write_pieces = 1;
+    recv->rts.schemes = (uint16_t) schemes;
+    recv->rts.length = recv->total = layout->size;
+    recv->where.memory.kind = OPAL_UMRDDT_GPU_HOST;
+}
+
 /* A message has been matched: which way. */
 static mca_pml_umrddt_way_t judge(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *from,
                                   void *buffer)
 {
     unsigned scheme;
 
-    memset(recv, 0, sizeof(*recv));
-    recv->buf = buffer;
-    recv->comm = &comm;
-    recv->peer = from;
-    recv->rts.pieces = 1;
-    recv->rts.write_pieces = 1;
-    recv->rts.schemes = MCA_PML_UMRDDT_BY_CARD;
-    recv->rts.length = recv->total = layout->size;
-    recv->where.memory.kind = OPAL_UMRDDT_GPU_HOST;
+    matched(recv, from, buffer, 1, MCA_PML_UMRDDT_BY_CARD);
     mca_pml_umrddt_pairs_judge(recv);
     CHECK(NULL != recv->pair);
     CHECK(!mca_pml_umrddt_pairs_packs(recv));
@@ -290,14 +297,7 @@ static unsigned unasked(opal_umrddt_gpu_kind_t kind, double took)
     unsigned count = 0;
 
     for (int i = 0; i < 1000; ++i) {
-        memset(&recv, 0, sizeof(recv));
-        recv.buf = buffers;
-        recv.comm = &comm;
-        recv.peer = &peer;
-        recv.rts.pieces = 1;
-        recv.rts.write_pieces = 1;
-        recv.rts.schemes = MCA_PML_UMRDDT_BY_CARD | MCA_PML_UMRDDT_MAY_LEAVE;
-        recv.rts.length = recv.total = layout->size;
+        matched(&recv, &peer, buffers, 1, MCA_PML_UMRDDT_BY_CARD | MCA_PML_UMRDDT_MAY_LEAVE);
         recv.where.memory.kind = kind;
         mca_pml_umrddt_pairs_judge(&recv);
         clock_us += MCA_PML_UMRDDT_WAY_HOST == recv.way ? took : 1000;
@@ -549,15 +549,8 @@ static void between_gpus(void)
         CHECK(!mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
         comm.schemes = MCA_PML_UMRDDT_BY_ALL;
         by_card(1 == slow);
-        memset(&recv, 0, sizeof(recv));
-        recv.buf = buffers;
-        recv.comm = &comm;
-        recv.peer = &peer;
-        recv.rts.pieces = 4;
-        recv.rts.write_pieces = 1;
-        recv.rts.schemes =
-            MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_PACK_STAGED | MCA_PML_UMRDDT_ON_GPU;
-        recv.rts.length = recv.total = layout->size;
+        matched(&recv, &peer, buffers, 4,
+                MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_PACK_STAGED | MCA_PML_UMRDDT_ON_GPU);
         recv.where = where;
         mca_pml_umrddt_pairs_judge(&recv);
         CHECK(NULL != recv.pair);

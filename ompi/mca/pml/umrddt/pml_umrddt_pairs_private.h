@@ -144,7 +144,7 @@ uint32_t mca_pml_umrddt_pairs_next_use(const mca_pml_umrddt_pair_t *pair);
 
 /**
  * Try the ways that may be better than the one that is in use, if there are any: of those that were
- * tried before the ones that came near it, of others those that are predicted to.
+ * tried before the ones that came near it, of others those that are predicted to. No trial runs.
  *
  * @param[in] possible  ways, bits
  * @param[in] factors   of steady times

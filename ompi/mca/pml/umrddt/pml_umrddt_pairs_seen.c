@@ -28,25 +28,35 @@
 /** The way in use stays, unless another one is seen to take less than so much of its time. */
 #define SEEN_LESS 0.96
 
-/** Ways that were tried are tried again if they took less than so many times of the best. What a
- * machine does besides changes (memory comes to be in huge pages, for one), and where a pair has
- * come often a trial is a smaller part of it: later, more ways are. */
-#define SEEN_NEAR       1.25
-#define SEEN_NEAR_LATER 2.0
-
 /** Uses after which ways are tried, and how many times as many are the next time: of a pair that
  * stays, a vanishing part. */
 #define TRIED_AT    8
 #define TRIED_AGAIN 8
 
-/** The first trial, which is to be over before the second one; the second; and later ones, which
- * can wait until caches have forgotten the way before. */
+/** A trial by how often a pair has come: where it has come often, one is a smaller part of it. */
+typedef struct stage_t {
+    uint32_t before; /**< so many uses */
+    mca_pml_umrddt_trial_plan_t plan;
+    double near;  /**< of ways that were tried those are again that took less than so many times of
+                       the best: what a machine does besides changes (memory comes to be in huge
+                       pages, for one) */
+    double doubt; /**< of others those that are predicted to take less than so many times of it */
+} stage_t;
+
 #define FIRST_TURNS 2
 #define FIRST_TURN  4
-static const mca_pml_umrddt_trial_plan_t plan_first = {
-    .turns = FIRST_TURNS, .turn = FIRST_TURN, .idle = 1};
-static const mca_pml_umrddt_trial_plan_t plan_second = {.turns = 4, .turn = 4, .idle = 1};
-static const mca_pml_umrddt_trial_plan_t plan_later = {.turns = 2, .turn = 16, .idle = 8};
+static const stage_t stages[] = {
+    {TRIED_AT * TRIED_AGAIN,
+     {.turns = FIRST_TURNS, .turn = FIRST_TURN, .idle = 1},
+     1.25,
+     MCA_PML_UMRDDT_DOUBT},
+    {TRIED_AT * TRIED_AGAIN * TRIED_AGAIN,
+     {.turns = 4, .turn = 4, .idle = 1},
+     1.25,
+     MCA_PML_UMRDDT_DOUBT_LATER},
+    /* this one can wait until caches have forgotten the way before */
+    {UINT32_MAX, {.turns = 2, .turn = 16, .idle = 8}, 2.0, MCA_PML_UMRDDT_DOUBT_LATER},
+};
 _Static_assert(TRIED_AT + FIRST_TURNS * FIRST_TURN * MCA_PML_UMRDDT_WAYS <= TRIED_AT * TRIED_AGAIN,
                "the first trial is over before the second");
 
@@ -127,17 +137,24 @@ uint32_t mca_pml_umrddt_pairs_next_use(const mca_pml_umrddt_pair_t *pair)
     return 0 == pair->uses ? 1 : UINT32_MAX / by < pair->uses ? UINT32_MAX : by * pair->uses;
 }
 
+static const stage_t *stage_of(uint32_t uses)
+{
+    const stage_t *stage = stages;
+
+    while (stage->before <= uses && UINT32_MAX != stage->before) {
+        ++stage;
+    }
+    return stage;
+}
+
 void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
                               const double factors[MCA_PML_UMRDDT_WAYS])
 {
     const double used = 0 < pair->saw[pair->way] ? pair->saw[pair->way] : pair->times[pair->way];
-    const bool first = TRIED_AT * TRIED_AGAIN > pair->uses;
-    const bool second = !first && TRIED_AT * TRIED_AGAIN * TRIED_AGAIN > pair->uses;
-    const double near = (first || second ? SEEN_NEAR : SEEN_NEAR_LATER) * used;
-    const double most = (first ? MCA_PML_UMRDDT_DOUBT : MCA_PML_UMRDDT_DOUBT_LATER) * used;
+    const stage_t *stage = stage_of(pair->uses);
+    const double near = stage->near * used, most = stage->doubt * used;
     unsigned ways = WAY_BIT(pair->way);
 
-    mca_pml_umrddt_trial_end(&pair->trial);
     pair->tried = pair->uses;
     pair->slow = 0;
     if (!mca_pml_umrddt.params.adapt || !mca_pml_umrddt.declines || TRIED_AT > pair->uses) {
@@ -160,10 +177,7 @@ void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
     }
     pair->seen = 0 == (ways & (ways - 1));
     if (!pair->seen) {
-        mca_pml_umrddt_trial_begin(&pair->trial, ways,
-                                   first    ? &plan_first
-                                   : second ? &plan_second
-                                            : &plan_later);
+        mca_pml_umrddt_trial_begin(&pair->trial, ways, &stage->plan);
     }
 }
 
