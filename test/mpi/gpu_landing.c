@@ -227,6 +227,14 @@ static void persistent(uint64_t *state)
             MPI_OK(MPI_Request_free(&request));
         }
         seen = since(&before);
+        if (is_sender()) {
+            const bool model = card || left;
+            const uint64_t deferred = MANY - seen.value[PVARS_TAKEN_SENDS];
+
+            CHECK_INT(seen.value[PVARS_DEFERRED_MODEL], model ? deferred : 0);
+            CHECK_INT(seen.value[PVARS_DEFERRED_MEMORY], model ? 0 : deferred);
+            CHECK_INT(seen.value[PVARS_DEFERRED_OTHER], 0);
+        }
         if (is_sender() && left) {
             const int leaves = tries(MANY);
 

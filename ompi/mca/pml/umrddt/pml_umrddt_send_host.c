@@ -200,9 +200,6 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
         send->release = MCA_PML_UMRDDT_COMPLETED;
         return rc;
     }
-    if (!send->plain) {
-        MCA_PML_UMRDDT_COUNT(deferred_other);
-    }
     send->state = MCA_PML_UMRDDT_SEND_HOST;
     mca_pml_umrddt_active(1);
     if (REQUEST_COMPLETE(send->host)) {

@@ -140,6 +140,39 @@ static void unprepare(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_send_slot_release(send);
 }
 
+/**
+ * True if the host PML has this message of a persistent request: what is found out of a message
+ * that is sent once before there is a request (pml_umrddt_send.c), by the same counters.
+ */
+static bool deferred(mca_pml_umrddt_send_t *send)
+{
+    if (OPAL_UNLIKELY(send->tries)
+        && !mca_pml_umrddt_landing_try(send->comm, send->dst, send->tag)) {
+        /* by a card it would go if the model did not leave it, without one only to a GPU */
+        if (NULL != mca_pml_umrddt.card && send->peer->has_card) {
+            MCA_PML_UMRDDT_COUNT(deferred_model);
+        } else {
+            MCA_PML_UMRDDT_COUNT(deferred_memory);
+        }
+        return true;
+    }
+    if (OPAL_UNLIKELY(0 != send->sign) && mca_pml_umrddt_left(send->sign)) {
+        MCA_PML_UMRDDT_COUNT(deferred_model);
+        return true;
+    }
+    return false;
+}
+
+/** A message could not be offered: a persistent request's is the host PML's this time. */
+static int not_offered(mca_pml_umrddt_send_t *send, int rc)
+{
+    if (!send->super.req_persistent) {
+        return rc;
+    }
+    MCA_PML_UMRDDT_COUNT(deferred_other);
+    return mca_pml_umrddt_send_start_plain(send);
+}
+
 int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
 {
     /* a synchronous send is one already: the receiver's reply says that it matched */
@@ -162,17 +195,13 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
         (void) mca_pml_umrddt_memory_of(send->comm, send->buf, send->count, send->datatype,
                                         MCA_PML_UMRDDT_SENDER, &send->where);
     }
-    if (send->plain
-        || (send->super.req_persistent && OPAL_UNLIKELY(send->tries)
-            && !mca_pml_umrddt_landing_try(send->comm, send->dst, send->tag))
-        || (send->super.req_persistent && OPAL_UNLIKELY(0 != send->sign)
-            && mca_pml_umrddt_left(send->sign))) {
+    if (send->plain || (send->super.req_persistent && deferred(send))) {
         return mca_pml_umrddt_send_start_plain(send);
     }
 
     rc = prepare(send);
     if (OMPI_SUCCESS != rc) {
-        return send->super.req_persistent ? mca_pml_umrddt_send_start_plain(send) : rc;
+        return not_offered(send, rc);
     }
     /* the envelope may be answered before its send returns, so all must be in place */
     send->state = MCA_PML_UMRDDT_SEND_REPLY;
@@ -191,7 +220,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
         mca_pml_umrddt_active(-1);
         send->state = MCA_PML_UMRDDT_SEND_IDLE;
         send->offered = false;
-        return send->super.req_persistent ? mca_pml_umrddt_send_start_plain(send) : rc;
+        return not_offered(send, rc);
     }
     __atomic_store_n(&send->envelope, envelope, __ATOMIC_RELEASE);
     if (bell) {
