@@ -12,8 +12,8 @@
  * What the files of the software CUDA driver have in common: the state of the process, the nouns
  * (contexts, ranges of memory, streams and the work in them), and how an API function begins.
  *
- * One lock, gpu_lock, guards all state; gpu_changed is broadcast when work was done or came in.
- * Streams have a thread each, which holds the lock only between pieces of work.
+ * One lock, gpu_lock, guards all state; gpu_changed is broadcast when work was done or a thread has
+ * ended. Streams have a thread each, which holds the lock only between pieces of work.
  */
 
 #ifndef GPU_H
@@ -371,6 +371,7 @@ struct CUstream_st {
     pthread_t thread;
     struct gpu_op *head;
     struct gpu_op **tail;
+    pthread_cond_t came; /**< work, or the end: what its thread waits for when it has none */
     uint64_t submitted;
     uint64_t done;
     CUgraph capture;

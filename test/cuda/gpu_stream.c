@@ -64,6 +64,7 @@ CUstream gpu_stream_new(CUcontext ctx, unsigned flags, int priority)
     stream->priority = priority;
     stream->id = ++last_id;
     stream->refs = 1;
+    pthread_cond_init(&stream->came, NULL);
     stream->tail = &stream->head;
     stream->next = ctx->streams;
     ctx->streams = stream;
@@ -73,6 +74,7 @@ CUstream gpu_stream_new(CUcontext ctx, unsigned flags, int priority)
 void gpu_stream_drop(CUstream stream)
 {
     if (0 == --stream->refs) {
+        pthread_cond_destroy(&stream->came);
         free(stream);
     }
 }
@@ -156,7 +158,7 @@ static void *work(void *data)
             if (stream->closing) {
                 break;
             }
-            pthread_cond_wait(&gpu_changed, &gpu_lock);
+            pthread_cond_wait(&stream->came, &gpu_lock);
             continue;
         }
         for (i = 0; i < op->dep_count; i++) {
@@ -281,7 +283,7 @@ static CUresult append(CUstream stream, struct gpu_work *work, CUstream other, u
     op->number = ++stream->submitted;
     *stream->tail = op;
     stream->tail = &op->next;
-    pthread_cond_broadcast(&gpu_changed);
+    pthread_cond_signal(&stream->came);
     return CUDA_SUCCESS;
 }
 
@@ -370,7 +372,7 @@ static void end(CUstream stream)
     *p = stream->next;
     stream->closing = true;
     gpu_capture_end(stream);
-    pthread_cond_broadcast(&gpu_changed);
+    pthread_cond_signal(&stream->came);
     gpu_stream_drop(stream);
 }
 
