@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -247,8 +248,20 @@ static void broken(void)
 {
     opal_umrddt_gpu_memory_t m;
 
+    int host = 1;
+    void *hidden = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
     (void) begin();
+    CHECK(MAP_FAILED != hidden);
     CHECK(OPAL_ERROR == opal_umrddt_gpu_classify(&m, &m));
+    /* the CPU can read its own memory, and no other */
+    memset(&m, 0xff, sizeof(m));
+    opal_umrddt_gpu_presume(&host, &m);
+    CHECK(OPAL_UMRDDT_GPU_HOST == m.kind && 0 == m.base && 0 == m.size && 0 == m.buffer_id);
+    memset(&m, 0xff, sizeof(m));
+    opal_umrddt_gpu_presume(hidden, &m);
+    CHECK(OPAL_UMRDDT_GPU_DEVICE == m.kind && 0 == m.base && 0 == m.size && 0 == m.buffer_id);
+    CHECK(0 == munmap(hidden, 1));
 }
 
 static const struct {

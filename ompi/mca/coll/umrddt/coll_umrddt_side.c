@@ -14,11 +14,8 @@
 
 #include "ompi_config.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
 #include "coll_umrddt.h"
 
@@ -39,24 +36,13 @@ bool mca_coll_umrddt_may_be_any(void)
     return true;
 }
 
-/** True if the CPU can read a byte there: asked of the kernel, since the driver does not answer. */
-static bool readable(uint64_t address)
-{
-    char byte;
-    struct iovec to = {&byte, 1}, from = {(void *) (uintptr_t) address, 1};
-
-    return 1 == process_vm_readv(getpid(), &to, 1, &from, 1, 0) || EFAULT != errno;
-}
-
 void mca_coll_umrddt_memory(uint64_t address, opal_umrddt_gpu_memory_t *memory)
 {
+    const void *at = (const void *) (uintptr_t) address;
+
     MCA_COLL_UMRDDT_COUNT(memory_queries);
-    if (OPAL_UNLIKELY(OPAL_SUCCESS
-                      != opal_umrddt_gpu_classify((const void *) (uintptr_t) address, memory))) {
-        /* The driver fails, for good. Host memory goes on as if it were not there; memory of a
-         * device ends in an error when it is to be copied. */
-        memset(memory, 0, sizeof(*memory));
-        memory->kind = readable(address) ? OPAL_UMRDDT_GPU_HOST : OPAL_UMRDDT_GPU_DEVICE;
+    if (OPAL_UNLIKELY(OPAL_SUCCESS != opal_umrddt_gpu_classify(at, memory))) {
+        opal_umrddt_gpu_presume(at, memory);
     }
 }
 

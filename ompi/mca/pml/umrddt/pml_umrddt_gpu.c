@@ -14,11 +14,9 @@
 
 #include "ompi_config.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
@@ -52,15 +50,6 @@ static inline bool may_be_any(void)
     return true;
 }
 
-/** True if the CPU can read a byte there: asked of the kernel, since the driver does not answer. */
-static bool readable(uint64_t address)
-{
-    char byte;
-    struct iovec to = {&byte, 1}, from = {(void *) (uintptr_t) address, 1};
-
-    return 1 == process_vm_readv(getpid(), &to, 1, &from, 1, 0) || EFAULT != errno;
-}
-
 void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory)
 {
     uint64_t before = opal_umrddt_gpu_plain_before();
@@ -74,10 +63,7 @@ void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory)
         opal_umrddt_gpu_plain_learn((uintptr_t) address, OPAL_UMRDDT_GPU_HOST == memory->kind,
                                     before);
     } else {
-        /* The driver fails, for good. Messages of the CPU's memory go on; those of the device end
-         * in an error as soon as it has to do something. */
-        memset(memory, 0, sizeof(*memory));
-        memory->kind = readable(address) ? OPAL_UMRDDT_GPU_HOST : OPAL_UMRDDT_GPU_DEVICE;
+        opal_umrddt_gpu_presume((void *) (uintptr_t) address, memory);
     }
 }
 

@@ -13,7 +13,10 @@
 
 #include "umrddt_gpu_driver.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "opal/constants.h"
 
@@ -163,6 +166,18 @@ int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memo
     ranges[next_range] = *memory;
     next_range = (next_range + 1) % RANGES;
     return OPAL_SUCCESS;
+}
+
+void opal_umrddt_gpu_presume(const void *address, opal_umrddt_gpu_memory_t *memory)
+{
+    char byte;
+    struct iovec to = {&byte, 1}, from = {(void *) (uintptr_t) address, 1};
+
+    memset(memory, 0, sizeof(*memory));
+    /* asked of the kernel, which does not raise a signal */
+    if (1 != process_vm_readv(getpid(), &to, 1, &from, 1, 0) && EFAULT == errno) {
+        memory->kind = OPAL_UMRDDT_GPU_DEVICE;
+    }
 }
 
 void opal_umrddt_gpu_driver_stats(opal_umrddt_gpu_driver_stats_t *stats)

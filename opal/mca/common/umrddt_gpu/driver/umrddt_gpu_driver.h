@@ -99,6 +99,17 @@ typedef struct opal_umrddt_gpu_driver_stats_t {
  */
 int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memory);
 
+/**
+ * What to take memory for where opal_umrddt_gpu_classify fails, which it then does for good: HOST
+ * if the CPU can read it, so that its messages go on as if there were no driver, else DEVICE of
+ * which nothing is known, so that they end in an error as soon as the device has to do something.
+ * One system call.
+ *
+ * @param[in]  address  any byte of it
+ * @param[out] memory
+ */
+void opal_umrddt_gpu_presume(const void *address, opal_umrddt_gpu_memory_t *memory);
+
 /** Copy the counters. */
 void opal_umrddt_gpu_driver_stats(opal_umrddt_gpu_driver_stats_t *stats);
 
