@@ -247,7 +247,6 @@ static void old(void)
 static void broken(void)
 {
     opal_umrddt_gpu_memory_t m;
-
     int host = 1;
     void *hidden = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 

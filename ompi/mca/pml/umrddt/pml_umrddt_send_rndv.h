@@ -115,7 +115,7 @@ void mca_pml_umrddt_send_by_host(mca_pml_umrddt_send_t *send);
 
 /**
  * Start a message that is not taken, or a persistent request's that cannot be this time: the host
- * sends it as it is, or its packed copy. API.
+ * sends it as it is, or its packed copy. The caller counts why. API.
  *
  * @return OMPI_SUCCESS, or an error and nothing held
  */
