@@ -11,8 +11,8 @@
  *
  * Exchanges as applications have them, all ranks at once, each with as much data whatever the
  * number of ranks (weak scaling): the stencils and the N-body code of HAND's experiments, the
- * stencil of the UMR paper's (128^3), and the halo of TEMPI's. See usage(). Every word that should
- * have come is checked, and that no other has changed.
+ * stencil of the UMR paper's (128^3), and the halo of TEMPI's; and MPI_Alltoallw of blocks of a
+ * matrix. See usage(). Every word that should have come is checked, and that no other has changed.
  */
 
 #include <stdbool.h>
@@ -31,6 +31,9 @@
 #define SPACE 3
 #define MOST  27
 
+/* pattern_t.directions of one MPI_Alltoallw. */
+#define ALLTOALLW (-1)
+
 #define WARMUP 3
 
 /* A word that nobody sends. */
@@ -43,7 +46,7 @@
 typedef struct pattern_t {
     const char *name;
     const char *what;
-    int directions; /* of a grid; 0: bodies */
+    int directions; /* of a grid; 0: bodies; or ALLTOALLW */
     bool diagonal;  /* all neighbours, not only those across a face */
     int fields;
     int radius;
@@ -59,6 +62,10 @@ static const pattern_t patterns[] = {
      0, 0, 4096},
     {"nbody-indexed", "a quarter of the bodies to both neighbours of a ring: 4 words, indexed", 0,
      false, 1, 0, 4096},
+    {"alltoallw-64", "MPI_Alltoallw of 64^2 words for each rank, subarrays on both sides",
+     ALLTOALLW, false, 1, 0, 64},
+    {"alltoallw-256", "the same of 256^2 words", ALLTOALLW, false, 1, 0, 256},
+    {"alltoallw-1024", "the same of 1024^2 words", ALLTOALLW, false, 1, 0, 1024},
 };
 #define PATTERNS (sizeof(patterns) / sizeof(patterns[0]))
 
@@ -337,12 +344,81 @@ static void expect_bodies(const job_t *job, int iteration, uint64_t *words, bool
 }
 
 /* -------------------------------------------------------------------------------------------------
+ * Blocks: two matrices of side rows, sent and received, each with side columns for each rank
+ * ---------------------------------------------------------------------------------------------- */
+
+static void open_blocks(job_t *job)
+{
+    const int sizes[2] = {job->side, job->side * job->size}, part[2] = {job->side, job->side};
+
+    if (MOST < job->size) {
+        bench_fatal("bench_exchange: %s: at most %d ranks", job->pattern->name, MOST);
+    }
+    job->rounds = 1;
+    job->count = job->size;
+    job->words = 2 * (size_t) sizes[0] * (size_t) sizes[1];
+    for (int i = 0; i < job->count; ++i) {
+        const int starts[2] = {0, i * job->side};
+        message_t *message = &job->messages[i];
+
+        message->to = message->from = i;
+        message->send_count = message->recv_count = 1;
+        message->recv_at = job->words / 2;
+        message->pieces = (uint64_t) job->side;
+        message->bytes = 8 * message->pieces * (uint64_t) job->side;
+        MPI_Type_create_subarray(2, sizes, part, starts, MPI_ORDER_C, MPI_UINT64_T, &message->send);
+        MPI_Type_commit(&message->send);
+        MPI_Type_dup(message->send, &message->recv);
+    }
+}
+
+static void expect_blocks(const job_t *job, int iteration, uint64_t *words, bool after)
+{
+    const size_t side = (size_t) job->side, wide = side * (size_t) job->size;
+    const size_t half = job->words / 2, mine = side * (size_t) job->rank;
+
+    for (size_t i = 0; i < half; ++i) {
+        const size_t column = i % wide, from = column / side;
+
+        words[i] = value(job->rank, i, iteration);
+        words[half + i] =
+            after ? value((int) from, i - column + mine + column % side, iteration) : NOTHING;
+    }
+}
+
+static void alltoallw(job_t *job, char *array)
+{
+    const int none[MOST] = {0};
+    MPI_Datatype send[MOST], recv[MOST];
+    int ones[MOST];
+
+    for (int i = 0; i < job->count; ++i) {
+        send[i] = job->messages[i].send;
+        recv[i] = job->messages[i].recv;
+        ones[i] = 1;
+    }
+    MPI_Alltoallw(array, ones, none, send, array + 8 * job->messages[0].recv_at, ones, none, recv,
+                  job->comm);
+}
+
+/* -------------------------------------------------------------------------------------------------
  * All
  * ---------------------------------------------------------------------------------------------- */
 
+static void open_pattern(job_t *job)
+{
+    const int directions = job->pattern->directions;
+
+    (0 < directions ? open_grid : 0 == directions ? open_bodies : open_blocks)(job);
+}
+
 static void expect(const job_t *job, int iteration, uint64_t *words, bool after)
 {
-    (0 < job->pattern->directions ? expect_grid : expect_bodies)(job, iteration, words, after);
+    const int directions = job->pattern->directions;
+
+    (0 < directions    ? expect_grid
+     : 0 == directions ? expect_bodies
+                       : expect_blocks)(job, iteration, words, after);
 }
 
 static void exchange(job_t *job)
@@ -350,6 +426,10 @@ static void exchange(job_t *job)
     char *array = (char *) (NULL == job->gpu ? job->array : job->gpu);
     MPI_Request requests[2 * MOST];
 
+    if (ALLTOALLW == job->pattern->directions) {
+        alltoallw(job, array);
+        return;
+    }
     for (int round = 0; round < job->rounds; ++round) {
         if (is_ring(job->pattern)) {
             turn_ring(job, round);
@@ -474,7 +554,7 @@ static void run(const pattern_t *pattern, int side, int iterations, bool on_gpu,
     MPI_Info_set(info, "pml_umrddt_scheme", "host"); /* so that nothing of this is counted */
     MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &job.control);
     MPI_Info_free(&info);
-    (0 < pattern->directions ? open_grid : open_bodies)(&job);
+    open_pattern(&job);
     job.array = bench_alloc(8 * job.words);
     job.wanted = bench_alloc(8 * job.words);
     job.gpu = on_gpu ? bench_gpu_alloc(8 * job.words) : NULL;

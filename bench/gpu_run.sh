@@ -4,7 +4,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# gpu_run.sh [--out DIR] [--cuda DIR] [--code NN] [--jobs N] [--seconds N] [--only STEP,...] [--mps] [--memory LIST] [SOURCE]
+# gpu_run.sh [--out DIR] [--cuda DIR] [--code NN] [--jobs N] [--seconds N] [--only STEP,...] [--mps] [--memory LIST]
+#            [--cuda-ompi PREFIX] [SOURCE]
 #
 # Builds umrddt on a machine with GPUs, runs on them what can be tested without a second machine, and measures.
 # SOURCE is a tarball (make dist) or a tree with its configure; without it, the tree that this script is in.
@@ -26,6 +27,12 @@
 # than by the host PML alone, by umrddt_tune's figures as well. profile is what ncu counts of packing and unpacking. parts is what of a packed message is packing, how long
 # pointer queries make iterations of applications, messages of objects in blocks, and the variants of HAND's host bypass (parts.md).
 #
+# --cuda-ompi PREFIX: the prefix of an Open MPI 5.0 that is configured with CUDA. umrddt is built a second time, for
+# that one; the steps are then build, bases and compare. bases runs the rows of test/mpi/cases that need GPUs on the
+# stock Open MPI and on the other one with ob1 and with UCX (rows.tsv, rows-failed.txt). compare times messages and
+# MPI_Alltoallw on all of them in turns (times.csv, times.md). Both are gpu_bases, which has the details and takes
+# --software, --rows, --parallel, --row-seconds and --rounds.
+#
 # Exit status: 0 if every step that ran succeeded.
 
 set -u
@@ -34,11 +41,13 @@ out=gpu_run
 cuda=/usr/local/cuda
 jobs=$(nproc)
 seconds=450
-only=build,tests,mpi,latency,kernels,profile,large,sanitizer,schemes,larger,staged,choice,defer,parts
+only=
+cuda_ompi=
 code=
 mps=
 memories='gpu gpu-host host-gpu'
 source=
+gpu_bases=()
 while [ $# -gt 0 ]; do
     case $1 in
     --out) out=$2; shift ;;
@@ -48,13 +57,20 @@ while [ $# -gt 0 ]; do
     --seconds) seconds=$2; shift ;;
     --only) only=$2; shift ;;
     --mps) mps=yes ;;
+    --cuda-ompi) cuda_ompi=$2; shift ;;
     --memory) memories=${2//,/ }; shift ;;
+    --software) gpu_bases+=(--software) ;;
+    --rows | --parallel | --rounds | --row-seconds) gpu_bases+=("$1" "$2"); shift ;;
     -h | --help) sed -n '/^# gpu_run/,/^$/s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "gpu_run.sh: no such option: $1 (--help)" >&2; exit 2 ;;
     *) source=$1 ;;
     esac
     shift
 done
+if [ -z "$only" ]; then
+    only=build,tests,mpi,latency,kernels,profile,large,sanitizer,schemes,larger,staged,choice,defer,parts
+    [ -z "$cuda_ompi" ] || only=build,bases,compare
+fi
 source=$(realpath "${source:-$here}") || exit 2
 mkdir -p "$out/logs" && out=$(realpath "$out") || exit 2
 build=$out/build
@@ -103,13 +119,17 @@ about() {
     (cd "$source" 2> /dev/null && git describe --always --dirty 2> /dev/null) || basename "$source"
 }
 
-build_all() {
+unpack() {
     if [ -f "$source" ]; then
         rm -rf "$tree" && mkdir "$tree" && tar -xf "$source" -C "$tree" --strip-components=1 || return 1
     fi
     if [ ! -x "$tree/configure" ]; then
         (cd "$tree" && ./autogen.pl) || { echo "no configure in $tree, and autogen.pl fails: give a tarball (make dist)"; return 1; }
     fi
+}
+
+build_all() {
+    unpack || return 1
     mkdir -p "$build" && cd "$build" || return 1
     "$tree/configure" --prefix="$prefix" --with-cuda="$cuda" || return 1
     make=(make -j"$jobs")
@@ -118,13 +138,51 @@ build_all() {
         && "${make[@]}" -C test/gpu check TESTS=
 }
 
+# configured DIR ARGUMENT...
+configured() {
+    mkdir -p "$1" && cd "$1" && shift && "$tree/configure" --with-cuda="$cuda" "$@"
+}
+
+# made DIR: what rows and times need.
+made() {
+    "${make[@]}" -C "$1" && "${make[@]}" -C "$1/test/common" check TESTS= && "${make[@]}" -C "$1/test/mpi" check TESTS=
+}
+
+# For both Open MPIs at once; the kernels are the same.
+build_bases() {
+    local kernels=opal/mca/common/umrddt_gpu/kernels
+    make=(make -j"$jobs")
+    [ -z "$code" ] || make+=("UMRDDT_NVCC_CODES=-gencode arch=compute_$code,code=sm_$code")
+    unpack || return 1
+    configured "$build" --prefix="$prefix" > "$build.log" 2>&1 &
+    configured "$build-cuda" --prefix="$prefix-cuda" --with-ompi="$cuda_ompi" --with-pmix="$cuda_ompi" || return 1
+    wait $! || { tail "$build.log"; return 1; }
+    "${make[@]}" -C "$build/$kernels" umrddt_gpu_kernels.fatbin || return 1
+    cp -p "$build/$kernels"/umrddt_gpu_kernels.{fatbin,log} "$build-cuda/$kernels/" || return 1
+    made "$build" >> "$build.log" 2>&1 &
+    made "$build-cuda" || return 1
+    wait $! || { tail "$build.log"; return 1; }
+}
+
 # all kinds of GPUs at once
 export NVCC_APPEND_FLAGS="${NVCC_APPEND_FLAGS:-} --threads 0"
 about > "$out/about.txt" 2>&1
 if wanted build; then
-    export -f build_all && export source tree build prefix cuda code jobs
-    step build 240 bash -c build_all || [ -x "$build/test/gpu/bench_kernels" ] || { say "nothing to run"; exit 1; }
+    export -f unpack build_all configured made build_bases && export source tree build prefix cuda code jobs cuda_ompi
+    if [ -n "$cuda_ompi" ]; then
+        step build 300 bash -c build_bases || { say "nothing to run"; exit 1; }
+    else
+        step build 240 bash -c build_all || [ -x "$build/test/gpu/bench_kernels" ] || { say "nothing to run"; exit 1; }
+    fi
 fi
+
+# What gpu_bases says is said last, too.
+for what in bases:rows compare:times; do
+    if wanted ${what%:*}; then
+        step ${what%:*} 420 "$tree/bench/gpu_bases" ${what#*:} --stock "$build" --cuda "$build-cuda" --out "$out" ${gpu_bases[@]+"${gpu_bases[@]}"}
+        tail -c 8000 "$out/logs/${what%:*}" | tee -a "$summary"
+    fi
+done
 gpu=$build/test/gpu
 export UMRDDT_TEST_GPU=real UMRDDT_TEST_REAL=1 UMRDDT_BUILDDIR=$build
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
