@@ -202,13 +202,14 @@ OTHER(cuStreamGetCtx_v2, (CUstream stream, CUcontext *ctx, CUgreenCtx *green))
     return rc;
 }
 
-/* ---- before CUDA 3.2: addresses and sizes of 32 bits, of which no memory here is in reach ---- */
+/* ---- before CUDA 3.2: addresses and sizes of 32 bits. Real drivers refuse them in contexts that
+ * newer functions made (H100, driver 580). ---- */
 
 #define NARROW(name)                                       \
     GPU_EXPORT CUresult other_##name(void) __asm__(#name); \
     CUresult other_##name(void)                            \
     {                                                      \
-        return CUDA_ERROR_NOT_SUPPORTED;                   \
+        return CUDA_ERROR_INVALID_CONTEXT;                 \
     }
 /* clang-format off */
 NARROW(cuDeviceTotalMem) NARROW(cuMemAlloc) NARROW(cuMemAllocHost) NARROW(cuMemAllocPitch)
