@@ -161,8 +161,8 @@ static void test_width(void **state)
 }
 
 /* Rows of an odd length: each takes 16 bytes at a time where its addresses are equally far from an
- * aligned one, which is so for one row in 16 here; 8 or 4 where they are so for that, and 8 that are
- * shifted elsewhere. */
+ * aligned one, which is so for one row in 16 here; 8 or 4 where they are so for that, and 8 that
+ * are shifted elsewhere. */
 static void test_ragged(void **state)
 {
     const int64_t level[1][2] = {{32, 1024}};
