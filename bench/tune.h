@@ -29,6 +29,7 @@
 #include "bench_pvars.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_model.h"
 #include "opal/datatype/iov_cache/iov_cache.h"
+#include "tune_file.h"
 
 /**
  * Curves of the pictures: name, picture, and what its legend calls it. tune_plot.c has the
@@ -104,9 +105,6 @@ typedef struct tune_options_t {
     bool system, dry, any, fresh, no_gpu;
     double seconds;
 } tune_options_t;
-
-/** Bytes of a file's name. */
-#define TUNE_PATH 1024
 
 /** For whom the figures are, and where. */
 typedef struct tune_report_t {

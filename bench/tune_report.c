@@ -9,13 +9,9 @@
 /* What becomes of the figures: the table, the file, which earlier runs may have begun, and the
  * pictures. At the first process. */
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "tune.h"
 
@@ -104,20 +100,6 @@ static void print_json(const tune_t *tune, const bool *now, const char *hardware
     fprintf(file, "\n  ]\n}\n");
 }
 
-/* The directories above a file. */
-static void make_directories(const char *path)
-{
-    char *copy = strdup(path);
-
-    for (char *slash = NULL == copy ? NULL : strchr(copy + 1, '/'); NULL != slash;
-         slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        (void) mkdir(copy, 0777);
-        *slash = '/';
-    }
-    free(copy);
-}
-
 /* Where the file is, or is to be. @return false: there is no such place, which is told */
 static bool file_name(const tune_options_t *options, tune_report_t *report)
 {
@@ -133,57 +115,6 @@ static bool file_name(const tune_options_t *options, tune_report_t *report)
     return true;
 }
 
-/* A file beside @p path, which becomes it when it is whole: nobody reads half of one. @return NULL:
- * it cannot be, which is told */
-static FILE *open_beside(const char *path, char beside[TUNE_PATH + 24])
-{
-    FILE *file = NULL;
-
-    (void) snprintf(beside, TUNE_PATH + 24, "%s.%ld", path, (long) getpid());
-    make_directories(path);
-    errno = ENAMETOOLONG;
-    if (TUNE_PATH - 1 > strlen(path)) {
-        file = fopen(beside, "we");
-    }
-    if (NULL == file) {
-        fprintf(stderr, "umrddt_tune: %s cannot be written: %s\n", path, strerror(errno));
-    }
-    return file;
-}
-
-/* Close it, and put it in its place if it is whole. @return 0, or 1, which is told */
-static int put_in_place(FILE *file, bool whole, const char *path, const char *beside)
-{
-    whole = 0 == fclose(file) && whole;
-    if (!whole || 0 != rename(beside, path)) {
-        fprintf(stderr, "umrddt_tune: %s cannot be written: %s\n", path, strerror(errno));
-        (void) unlink(beside);
-        return 1;
-    }
-    fprintf(stderr, "umrddt_tune: written to %s\n", path);
-    return 0;
-}
-
-/* That it can be written is better found before than after two minutes. */
-static bool can_write(const char *path)
-{
-    char beside[TUNE_PATH + 24];
-    struct stat status;
-    FILE *file;
-
-    if (0 == stat(path, &status) && S_ISDIR(status.st_mode)) {
-        fprintf(stderr, "umrddt_tune: %s cannot be written: %s\n", path, strerror(EISDIR));
-        return false;
-    }
-    file = open_beside(path, beside);
-    if (NULL == file) {
-        return false;
-    }
-    (void) fclose(file);
-    (void) unlink(beside);
-    return true;
-}
-
 static bool to_stdout(const tune_options_t *options)
 {
     return NULL != options->json && 0 == strcmp("-", options->json);
@@ -192,9 +123,9 @@ static bool to_stdout(const tune_options_t *options)
 bool tune_report_open(const tune_options_t *options, tune_report_t *report)
 {
     mca_pml_umrddt_model_hardware(report->hardware);
-    return (options->dry || (file_name(options, report) && can_write(report->path)))
-           && (NULL == options->plot || can_write(options->plot))
-           && (NULL == options->json || to_stdout(options) || can_write(options->json));
+    return (options->dry || (file_name(options, report) && tune_file_can_write(report->path)))
+           && (NULL == options->plot || tune_file_can_write(options->plot))
+           && (NULL == options->json || to_stdout(options) || tune_file_can_write(options->json));
 }
 
 /* Add what an earlier run has left in the file: that of two hosts to that of one, say. */
@@ -220,48 +151,45 @@ static void add_file(tune_t *tune, const tune_options_t *options, const tune_rep
 
 static int write_figures(const tune_t *tune, const char *path, const char *hardware)
 {
-    char beside[TUNE_PATH + 24];
-    FILE *file = open_beside(path, beside);
+    tune_file_t file;
 
-    return NULL == file
+    return !tune_file_open(&file, path)
                ? 1
-               : put_in_place(
-                   file,
-                   0 == mca_pml_umrddt_model_write(file, hardware, &tune->figures, &tune->measured),
-                   path, beside);
+               : tune_file_close(&file, 0
+                                            == mca_pml_umrddt_model_write(file.file, hardware,
+                                                                          &tune->figures,
+                                                                          &tune->measured));
 }
 
 static int write_plot(const tune_t *tune, const char *path, const char *hardware, const char *when)
 {
-    char beside[TUNE_PATH + 24], heading[MCA_PML_UMRDDT_MODEL_TEXT + MCA_PML_UMRDDT_MODEL_NOTE + 8];
-    FILE *file = open_beside(path, beside);
+    char heading[MCA_PML_UMRDDT_MODEL_TEXT + MCA_PML_UMRDDT_MODEL_NOTE + 8];
+    tune_file_t file;
     int result;
 
-    if (NULL == file) {
+    if (!tune_file_open(&file, path)) {
         return 1;
     }
     (void) snprintf(heading, sizeof(heading), "%s (%s)", hardware, when);
-    result = tune_plot(file, tune, heading);
+    result = tune_plot(file.file, tune, heading);
     if (1 == result) {
         fprintf(stderr, "umrddt_tune: nothing was measured, so there is nothing to draw\n");
-        (void) fclose(file);
-        (void) unlink(beside);
+        tune_file_drop(&file);
         return 1;
     }
-    return put_in_place(file, 0 == result, path, beside);
+    return tune_file_close(&file, 0 == result);
 }
 
 static int write_json(const tune_t *tune, const bool *now, const char *path, const char *hardware,
                       const char *when)
 {
-    char beside[TUNE_PATH + 24];
-    FILE *file = open_beside(path, beside);
+    tune_file_t file;
 
-    if (NULL == file) {
+    if (!tune_file_open(&file, path)) {
         return 1;
     }
-    print_json(tune, now, hardware, when, file);
-    return put_in_place(file, 0 == ferror(file), path, beside);
+    print_json(tune, now, hardware, when, file.file);
+    return tune_file_close(&file, 0 == ferror(file.file));
 }
 
 int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t *report)
@@ -280,7 +208,7 @@ int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t
         /* by the figures of this run, whatever others the file has */
         status = write_plot(tune, options->plot, report->hardware, note);
     }
-    if (!options->dry && !options->fresh) {
+    if (!options->dry && !options->fresh && !tune_file_is_special(report->path)) {
         add_file(tune, options, report);
     }
 #define IS_NOW(name, ...)                                                              \

@@ -28,6 +28,7 @@
 
 #include "coll_umrddt.h"
 #include "umrddt_help.h"
+#include "umrddt_params.h"
 
 mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
@@ -49,9 +50,8 @@ static bool wrong_release = false;
 static void register_one(const char *name, const char *help, mca_base_var_type_t type,
                          mca_base_var_info_lvl_t level, void *storage)
 {
-    (void) mca_base_component_var_register(&mca_coll_umrddt_component.collm_version, name, help,
-                                           type, NULL, 0, 0, level, MCA_BASE_VAR_SCOPE_READONLY,
-                                           storage);
+    umrddt_params_register(&mca_coll_umrddt_component.collm_version, name, help, type, NULL, level,
+                           storage);
 }
 
 typedef struct pvar_t {
@@ -97,6 +97,7 @@ static int component_register(void)
     params->chunk = CHUNK;
     register_one("chunk", "Bytes of a piece in which pageable memory is copied to and from GPUs",
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_6, &params->chunk);
+    umrddt_params_unknown("coll_umrddt_");
     for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
         (void) mca_base_component_pvar_register(
             &mca_coll_umrddt_component.collm_version, pvars[i].name, pvars[i].help, OPAL_INFO_LVL_4,

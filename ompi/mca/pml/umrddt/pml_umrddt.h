@@ -700,6 +700,10 @@ void mca_pml_umrddt_identify(mca_pml_umrddt_peer_t *peer);
 void mca_pml_umrddt_interpose(void);
 int mca_pml_umrddt_finalize(void);
 
+/* pml_umrddt_windows.c: between the opening of the osc framework and its closing; twice is once */
+void mca_pml_umrddt_windows_open(void);
+void mca_pml_umrddt_windows_close(void);
+
 /* pml_umrddt_comm.c */
 /** Records that add_comm takes where there is no memory. @return OMPI_SUCCESS or
  * OMPI_ERR_OUT_OF_RESOURCE */

@@ -18,10 +18,12 @@
 
 #include "ompi_config.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/base/base.h"
 #include "opal/mca/base/mca_base_framework.h"
+#include "opal/mca/base/mca_base_var.h"
 #include "opal/util/argv.h"
 #include "opal/util/output.h"
 #include "opal/util/show_help.h"
@@ -54,6 +56,29 @@ bool mca_pml_umrddt_requested(void)
     return found;
 }
 
+/** A user who enables pml/monitoring may not know that a selection without it leaves it out. */
+static void tell_of_monitoring(char **names)
+{
+    const int index = mca_base_var_find("ompi", "pml", "monitoring", "enable");
+    const char *given = getenv("OMPI_MCA_pml_monitoring_enable");
+    const int *value = NULL;
+
+    for (int i = 0; NULL != names && NULL != names[i]; ++i) {
+        if (0 == strcmp(names[i], "monitoring")) {
+            return;
+        }
+    }
+    /* Where another component of the same library has registered it, files count as well. */
+    if (0 <= index && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL)
+            ? NULL != value && 0 != *value
+            : NULL != given && 0 != atoi(given)) {
+        opal_output_verbose(
+            1, ompi_pml_base_framework.framework_output,
+            "umrddt: pml_monitoring_enable is set, but pml/monitoring is not selected: messages "
+            "are not monitored. To have both, name all: --mca pml umrddt,monitoring,ob1");
+    }
+}
+
 /** Make mca_pml_base_select look at component @p name. */
 static void let_select(const char *name)
 {
@@ -73,6 +98,7 @@ int mca_pml_umrddt_host_open(void)
     int candidates = 0;
     int rc;
 
+    tell_of_monitoring(names);
     if (1 < opal_argv_count(names)) {
         /* `umrddt,ob1`: the framework opens the others itself, and opening twice breaks them */
         for (int i = 0; NULL != names[i]; ++i) {

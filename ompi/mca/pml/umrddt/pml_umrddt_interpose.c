@@ -101,6 +101,9 @@ static int enable(bool on)
 
     (void) mca_pml_umrddt_params_register();
     mca_pml_umrddt_pvars_register();
+    if (on) {
+        mca_pml_umrddt_windows_open();
+    }
 
     rc = mca_pml_umrddt.host.pml_enable(on);
     if (OMPI_SUCCESS != rc || !on || !mca_pml_umrddt_takes_part()) {
@@ -188,6 +191,7 @@ int mca_pml_umrddt_finalize(void)
         mca_pml_umrddt_stats_print();
     }
 
+    mca_pml_umrddt_windows_close();
     /* leave the selection as we found it, but for the base's own progress function */
     mca_pml = mca_pml_umrddt.host;
     mca_pml_base_selected_component = mca_pml_umrddt.host_component;

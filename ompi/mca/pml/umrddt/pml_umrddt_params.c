@@ -24,6 +24,7 @@
 #include "opal/util/show_help.h"
 
 #include "pml_umrddt.h"
+#include "umrddt_params.h"
 
 static const mca_base_var_enum_value_t memory_values[] = {
     {MCA_PML_UMRDDT_MEMORY_GPU, "gpu"},
@@ -61,9 +62,8 @@ static const mca_base_var_enum_value_t contiguous_values[] = {
 void mca_pml_umrddt_param(const char *name, const char *help, mca_base_var_type_t type,
                           mca_base_var_enum_t *values, mca_base_var_info_lvl_t level, void *storage)
 {
-    (void) mca_base_component_var_register(&mca_pml_umrddt_component.pmlm_version, name, help, type,
-                                           values, 0, 0, level, MCA_BASE_VAR_SCOPE_READONLY,
-                                           storage);
+    umrddt_params_register(&mca_pml_umrddt_component.pmlm_version, name, help, type, values, level,
+                           storage);
 }
 
 int mca_pml_umrddt_scheme_named(const char *name)
@@ -266,5 +266,6 @@ int mca_pml_umrddt_params_register(void)
                        MCA_PML_UMRDDT_MAX_PLACES);
         params->layouts = MCA_PML_UMRDDT_MAX_PLACES;
     }
+    umrddt_params_unknown("pml_umrddt_");
     return OMPI_SUCCESS;
 }

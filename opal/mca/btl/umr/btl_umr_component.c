@@ -24,6 +24,7 @@
 
 #include "opal/mca/btl/umr/btl_umr_module.h"
 #include "umrddt_help.h"
+#include "umrddt_params.h"
 
 static int mca_btl_umr_component_register(void);
 static int mca_btl_umr_component_open(void);
@@ -62,9 +63,8 @@ static unsigned int mca_btl_umr_opened;
 static void register_var(const char *name, const char *help, mca_base_var_type_t type,
                          mca_base_var_info_lvl_t level, void *storage)
 {
-    (void) mca_base_component_var_register(&mca_btl_umr_component.super.btl_version, name, help,
-                                           type, NULL, 0, 0, level, MCA_BASE_VAR_SCOPE_READONLY,
-                                           storage);
+    umrddt_params_register(&mca_btl_umr_component.super.btl_version, name, help, type, NULL, level,
+                           storage);
 }
 
 static int mca_btl_umr_component_register(void)
@@ -80,6 +80,7 @@ static int mca_btl_umr_component_register(void)
         /* Registered already, and perhaps in use. */
         return OPAL_SUCCESS;
     }
+    umrddt_help_find();
     mca_btl_umr_device_param = NULL;
     register_var("device",
                  "The devices to use, a list of NAME or NAME:PORT with commas in between "
@@ -292,6 +293,7 @@ static int mca_btl_umr_component_register(void)
         "books of the card agree with its lists, and end the process where they do not. "
         "0: never",
         MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_9, &p->check);
+    umrddt_params_unknown("btl_umr_");
 
     return OPAL_SUCCESS;
 }
@@ -378,7 +380,6 @@ static int mca_btl_umr_component_open(void)
         ++mca_btl_umr_opened;
         return OPAL_SUCCESS;
     }
-    umrddt_help_find();
     mca_btl_umr_params.device =
         strdup(NULL == mca_btl_umr_device_param ? "" : mca_btl_umr_device_param);
     if (NULL == mca_btl_umr_params.device) {

@@ -32,7 +32,8 @@ typedef enum {
     UMRDDT_GPU_CUBE = 2, /**< outer rows by z, inner rows by y, accesses by x: no division */
     UMRDDT_GPU_WALK = 3, /**< a line of x threads searches once a tile, then goes on step by step */
     UMRDDT_GPU_TEAMS = 4, /**< a line of x threads copies one piece of a list after the other */
-    UMRDDT_GPU_SHAPES = 5
+    UMRDDT_GPU_SPANS = 5, /**< a line of threads copies a tile of the stream, span by span */
+    UMRDDT_GPU_SHAPES = 6
 } umrddt_gpu_shape_t;
 
 /** What a side looks like. */
@@ -43,7 +44,8 @@ typedef enum {
     UMRDDT_GPU_RUNS = 3,    /**< levels over a list of umrddt_gpu_run_t */
     UMRDDT_GPU_IOVS = 4,    /**< a list of pieces: uint64_t start[n + 1], then int64_t offset[n] */
     UMRDDT_GPU_TREE = 5,    /**< umrddt_gpu_term_t[n], then umrddt_gpu_block_t[] */
-    UMRDDT_GPU_KINDS = 6
+    UMRDDT_GPU_ANY = 6,     /**< SPANS: any of these, as the side says */
+    UMRDDT_GPU_KINDS = 7
 } umrddt_gpu_kind_t;
 
 /** Levels above a block, at most: a subarray of 4 dimensions of blocks has 4. */
@@ -96,7 +98,7 @@ typedef struct umrddt_gpu_side_t {
     uint64_t n;    /**< things in the list */
     umrddt_gpu_div_t block; /**< INDEXED: steps of a block */
     uint32_t levels;
-    uint32_t reserved;
+    uint32_t kind;                               /**< umrddt_gpu_kind_t; read by SPANS only */
     umrddt_gpu_level_t level[UMRDDT_GPU_LEVELS]; /**< the outermost first */
 } umrddt_gpu_side_t;
 
@@ -108,11 +110,12 @@ typedef struct umrddt_gpu_args_t {
         first;     /**< FLAT, WALK: first whole access; ROWS, CUBE: first row; TEAMS: first piece */
     uint64_t last; /**< one past the last of them; FLAT, WALK: may be first - 1, if none is whole */
     uint64_t scale; /**< bytes of a step */
-    uint64_t inner; /**< CUBE: rows of one outer row; WALK, FLAT of IOVS: accesses of a tile */
+    uint64_t inner; /**< CUBE: rows of one outer row; WALK, FLAT of IOVS: accesses of a tile; SPANS:
+                       bytes of a tile */
     uint64_t outer_first; /**< CUBE: the outer row of the first row */
     uint64_t outer_last;  /**< CUBE: one past that of the last row */
-    uint32_t
-        width; /**< bytes of an access: 16, 8, 4, 2, 1; ROWS, TEAMS: 0 if each row has its own */
+    uint32_t width; /**< bytes of an access: 16, 8, 4, 2, 1; ROWS, TEAMS: 0 if each row has its own;
+                       SPANS: 0 */
     uint32_t reserved;
     umrddt_gpu_side_t side[2]; /**< source and target */
 } umrddt_gpu_args_t;
@@ -163,7 +166,8 @@ typedef struct umrddt_gpu_args_inline_t {
     X(WALK, IOVS, STREAM, 64)       \
     X(WALK, STREAM, IOVS, 64)       \
     X(TEAMS, IOVS, STREAM, 64)      \
-    X(TEAMS, STREAM, IOVS, 64)
+    X(TEAMS, STREAM, IOVS, 64)      \
+    X(SPANS, ANY, ANY, 64)
 
 /** And those whose list is in their argument. */
 #define UMRDDT_GPU_KERNELS_INLINE(X) \
@@ -180,7 +184,8 @@ typedef struct umrddt_gpu_args_inline_t {
     X(WALK, IOVS, STREAM, 64)        \
     X(WALK, STREAM, IOVS, 64)        \
     X(TEAMS, IOVS, STREAM, 64)       \
-    X(TEAMS, STREAM, IOVS, 64)
+    X(TEAMS, STREAM, IOVS, 64)       \
+    X(SPANS, ANY, ANY, 64)
 
 /** Kernels by number. */
 typedef enum {

@@ -56,7 +56,7 @@ UMRDDT_GPU_FN uint64_t umrddt_gpu_find(const uint64_t *keys, uint64_t words, uin
 }
 
 UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_run(const umrddt_gpu_side_t *side, const void *list,
-                                             uint64_t base, uint64_t position)
+                                             uint64_t base, uint64_t position, uint64_t *rest)
 {
     const umrddt_gpu_run_t *runs = (const umrddt_gpu_run_t *) list;
     const umrddt_gpu_run_t *run =
@@ -65,15 +65,21 @@ UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_run(const umrddt_gpu_side_t *side, cons
     const uint64_t block = umrddt_gpu_div_any(left, &run->length);
 
     left -= block * run->length.by;
+    if (0 != rest) {
+        *rest = run->length.by - left;
+    }
     return base + (uint64_t) run->offset + block * (uint64_t) run->stride + left;
 }
 
 UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_iov(const umrddt_gpu_side_t *side, const void *list,
-                                             uint64_t position)
+                                             uint64_t position, uint64_t *rest)
 {
     const uint64_t *starts = (const uint64_t *) list, *offsets = starts + side->n + 1;
     const uint64_t piece = umrddt_gpu_find(starts, 1, side->n, position);
 
+    if (0 != rest) {
+        *rest = starts[piece + 1] - position;
+    }
     return side->base + offsets[piece] + (position - starts[piece]);
 }
 
@@ -95,7 +101,7 @@ UMRDDT_GPU_FN uint64_t umrddt_gpu_find_near(const uint64_t *starts, uint64_t n, 
 }
 
 UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_tree(const umrddt_gpu_side_t *side, const void *list,
-                                              uint64_t position)
+                                              uint64_t position, uint64_t *rest)
 {
     const umrddt_gpu_term_t *terms = (const umrddt_gpu_term_t *) list, *term = terms;
     const umrddt_gpu_block_t *blocks = (const umrddt_gpu_block_t *) (terms + side->n);
@@ -113,10 +119,17 @@ UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_tree(const umrddt_gpu_side_t *side, con
         term = &terms[term->first + at];
         left -= term->start;
     }
+    if (0 != rest) {
+        *rest = term->size.by - left;
+    }
     if (0 != term->kind) {
         const umrddt_gpu_block_t *block = &blocks[term->first];
 
-        block += umrddt_gpu_find(&block->start, sizeof(*block) / sizeof(uint64_t), term->n, left);
+        at = umrddt_gpu_find(&block->start, sizeof(*block) / sizeof(uint64_t), term->n, left);
+        block += at;
+        if (0 != rest && at + 1 < term->n) {
+            *rest = block[1].start - left;
+        }
         address += (uint64_t) block->offset;
         left -= block->start;
     }
@@ -126,20 +139,23 @@ UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_tree(const umrddt_gpu_side_t *side, con
 /**
  * The address of step @p step, all of which is in one piece.
  *
- * @param[in] list   the side's list, if its kind has one
- * @param[in] scale  bytes of a step
+ * @param[in]  list   the side's list, if its kind has one
+ * @param[in]  scale  bytes of a step
+ * @param[out] rest   bytes from there to the end of the piece; of a STREAM, to the end of memory.
+ *                    0: not wanted
  */
-UMRDDT_GPU_FN uint64_t umrddt_gpu_locate(const umrddt_gpu_side_t *side, const void *list,
-                                         uint64_t step, uint64_t scale, int kind, int bits)
+UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_piece(const umrddt_gpu_side_t *side, const void *list,
+                                               uint64_t step, uint64_t scale, int kind, int bits,
+                                               uint64_t *rest)
 {
     uint64_t address = side->base, at;
     uint32_t i;
 
     if (UMRDDT_GPU_IOVS == kind) {
-        return umrddt_gpu_locate_iov(side, list, step * scale);
+        return umrddt_gpu_locate_iov(side, list, step * scale, rest);
     }
     if (UMRDDT_GPU_TREE == kind) {
-        return umrddt_gpu_locate_tree(side, list, step * scale);
+        return umrddt_gpu_locate_tree(side, list, step * scale, rest);
     }
     if (UMRDDT_GPU_STREAM != kind) {
         UMRDDT_GPU_UNROLL
@@ -153,14 +169,24 @@ UMRDDT_GPU_FN uint64_t umrddt_gpu_locate(const umrddt_gpu_side_t *side, const vo
         }
     }
     if (UMRDDT_GPU_RUNS == kind) {
-        return umrddt_gpu_locate_run(side, list, address, step * scale);
+        return umrddt_gpu_locate_run(side, list, address, step * scale, rest);
     }
     if (UMRDDT_GPU_INDEXED == kind) {
         at = umrddt_gpu_div(step, &side->block, bits);
         step -= at * side->block.by;
         address += ((const uint64_t *) list)[at];
     }
+    if (0 != rest) {
+        *rest = UMRDDT_GPU_STREAM == kind ? 0 - (address + step * scale)
+                                          : (side->block.by - step) * scale;
+    }
     return address + step * scale;
+}
+
+UMRDDT_GPU_FN uint64_t umrddt_gpu_locate(const umrddt_gpu_side_t *side, const void *list,
+                                         uint64_t step, uint64_t scale, int kind, int bits)
+{
+    return umrddt_gpu_locate_piece(side, list, step, scale, kind, bits, 0);
 }
 
 #endif /* UMRDDT_GPU_LOCATE_H */

@@ -329,6 +329,7 @@ static int map_scheme(const opal_iov_cache_form_t *form, opal_umrddt_gpu_scheme_
         map->kind = UMRDDT_GPU_STREAM;
         return OPAL_SUCCESS;
     }
+    map->piece = opal_iov_cache_form_density(form);
     body = descend(form, map);
     switch (scheme) {
     case OPAL_UMRDDT_GPU_TEMPI:

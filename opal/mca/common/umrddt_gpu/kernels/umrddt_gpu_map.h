@@ -61,6 +61,7 @@ typedef struct opal_umrddt_gpu_map_t {
     opal_umrddt_gpu_map_level_t level[UMRDDT_GPU_LEVELS]; /**< the outermost first */
     int64_t offset;    /**< bytes from the buffer to what list offsets and levels count from */
     uint64_t block;    /**< STRIDED, INDEXED: bytes of a block; else 0 */
+    uint64_t piece;    /**< bytes of a piece, in the mean; 0 if there is nothing */
     uint64_t n;        /**< things in the list; 0 if there is none */
     void *list;        /**< what kernels of this kind read; NULL if there is none */
     size_t list_bytes; /**< a multiple of 8 */

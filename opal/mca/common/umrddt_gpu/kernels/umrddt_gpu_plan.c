@@ -139,6 +139,24 @@ static bool is_ragged(const planning_t *planning, uint64_t row)
     return planning->width < planning->fit->ragged_width && planning->fit->ragged_length <= row;
 }
 
+/* Some piece is at an odd place, and so would all accesses be: spans choose their own width. Only
+ * where pieces are long: what is short goes by bytes there. Nobody asked for anything else. */
+static bool is_mixed(const planning_t *planning)
+{
+    uint64_t piece = UINT64_MAX;
+    int i;
+
+    for (i = 0; i < 2; ++i) {
+        if (NULL != planning->ends[i]->map && UMRDDT_GPU_STREAM != planning->kinds[i]) {
+            if (!planning->ends[i]->map->chosen) {
+                return false;
+            }
+            piece = least(piece, planning->ends[i]->map->piece);
+        }
+    }
+    return planning->width < planning->fit->ragged_width && planning->fit->ragged_length <= piece;
+}
+
 /* Nobody asked for anything, both are regular: accesses, wherever they are in their rows, keep all
  * threads busy (on an H200: 67 percent of the driver's copy at 8 bytes a row and 89 at 64, where
  * rows by themselves got 64 and 86), unless rows are to choose. */
@@ -162,9 +180,10 @@ static umrddt_gpu_shape_t choose_shape(const planning_t *planning)
         UMRDDT_GPU_STREAM == planning->kinds[0] || UMRDDT_GPU_STREAM == planning->kinds[1];
 
     if (is_regular(planning->kinds[0]) && is_regular(planning->kinds[1])) {
-        return is_free(planning) || has_scheme(planning, OPAL_UMRDDT_GPU_YAKSA) ? UMRDDT_GPU_FLAT
-               : packed && has_scheme(planning, OPAL_UMRDDT_GPU_TEMPI)          ? UMRDDT_GPU_CUBE
-                                                                                : UMRDDT_GPU_ROWS;
+        return is_free(planning) && is_mixed(planning)                            ? UMRDDT_GPU_SPANS
+               : is_free(planning) || has_scheme(planning, OPAL_UMRDDT_GPU_YAKSA) ? UMRDDT_GPU_FLAT
+               : packed && has_scheme(planning, OPAL_UMRDDT_GPU_TEMPI)            ? UMRDDT_GPU_CUBE
+                                                                                  : UMRDDT_GPU_ROWS;
     }
     if (packed && has_scheme(planning, OPAL_UMRDDT_GPU_SEQUENTIAL)) {
         return UMRDDT_GPU_WALK;
@@ -172,7 +191,16 @@ static umrddt_gpu_shape_t choose_shape(const planning_t *planning)
     if (packed && has_scheme(planning, OPAL_UMRDDT_GPU_TEAMS)) {
         return UMRDDT_GPU_TEAMS;
     }
-    return UMRDDT_GPU_FLAT;
+    return is_mixed(planning) ? UMRDDT_GPU_SPANS : UMRDDT_GPU_FLAT;
+}
+
+/* One more than its number; 0 if there is none. */
+static uint8_t kernel_of(const planning_t *planning, bool narrow, bool in_argument)
+{
+    const bool any = UMRDDT_GPU_SPANS == planning->shape;
+
+    return kernels[planning->shape][any ? UMRDDT_GPU_ANY : planning->kinds[0]]
+                  [any ? UMRDDT_GPU_ANY : planning->kinds[1]][!narrow][in_argument];
 }
 
 /* The end that is not a stream, where one is. */
@@ -193,6 +221,7 @@ static void fill_side(const opal_umrddt_gpu_end_t *end, const umrddt_gpu_args_t 
     uint32_t i;
 
     memset(side, 0, sizeof(*side));
+    side->kind = NULL == map ? UMRDDT_GPU_STREAM : map->kind;
     if (NULL == map) {
         side->base = end->address - args->start;
         return;
@@ -206,6 +235,15 @@ static void fill_side(const opal_umrddt_gpu_end_t *end, const umrddt_gpu_args_t 
         side->level[i].size = opal_umrddt_gpu_div(map->level[i].size / args->scale, bound);
     }
     side->block = opal_umrddt_gpu_div(0 == map->block ? 1 : map->block / args->scale, bound);
+}
+
+/* Steps of the range: bytes. */
+static void steps_of_bytes(umrddt_gpu_args_t *args)
+{
+    args->width = 0;
+    args->scale = 1;
+    args->first = args->start;
+    args->last = args->end;
 }
 
 /* Steps of the range: whole accesses. */
@@ -290,6 +328,20 @@ static void fit_accesses(const planning_t *planning, opal_umrddt_gpu_plan_t *pla
         plan->block[1] = fit->threads / WARP;
     }
     plan->grid[0] = (uint32_t) least(blocks, grid);
+}
+
+/* A line of blocks, whose warps take tiles of the stream. */
+static void fit_spans(const planning_t *planning, opal_umrddt_gpu_plan_t *plan)
+{
+    const opal_umrddt_gpu_fit_t *fit = planning->fit;
+    umrddt_gpu_args_t *args = &plan->args.args;
+    const uint64_t grid = (uint64_t) fit->processors * fit->blocks;
+    const uint64_t work = ceiling(args->end - args->start, 16);
+
+    args->inner = 16 * WARP * least(ceiling(work, grid * fit->threads), TILE_ACCESSES);
+    plan->block[0] = fit->threads;
+    plan->grid[0] = (uint32_t) least(
+        ceiling(ceiling(args->end - args->start, args->inner), fit->threads / WARP), grid);
 }
 
 /* As many threads in x as a row has accesses, all others in y. Of long rows, where there is more
@@ -377,13 +429,13 @@ static int place_lists(planning_t *planning, opal_umrddt_gpu_plan_t *plan, bool 
     *in_argument = false;
     plan->args_bytes = sizeof(plan->args.args);
     for (i = 0; i < 2; ++i) {
-        const opal_umrddt_gpu_end_t *end = planning->ends[i];
+        const opal_umrddt_gpu_end_t *end = planning->ends[i], *other = planning->ends[1 - i];
 
         if (NULL == end->map || 0 == end->map->n || 0 != end->list) {
             continue;
         }
-        if (sizeof(plan->args.data) < end->map->list_bytes
-            || 0 == kernels[planning->shape][planning->kinds[0]][planning->kinds[1]][1][1]) {
+        if (sizeof(plan->args.data) < end->map->list_bytes || 0 == kernel_of(planning, false, true)
+            || (NULL != other->map && 0 != other->map->n)) {
             return OPAL_ERR_NOT_AVAILABLE;
         }
         memcpy(plan->args.data, end->map->list, end->map->list_bytes);
@@ -393,13 +445,39 @@ static int place_lists(planning_t *planning, opal_umrddt_gpu_plan_t *plan, bool 
     return OPAL_SUCCESS;
 }
 
+/* Blocks and threads, once the steps are known. */
+static void fit_shape(const planning_t *planning, opal_umrddt_gpu_plan_t *plan)
+{
+    const umrddt_gpu_args_t *args = &plan->args.args;
+    const uint64_t row = 0 == args->width ? 16 : args->width;
+
+    switch (planning->shape) {
+    case UMRDDT_GPU_ROWS:
+        fit_rows(planning, args->last - args->first, ceiling(args->scale, row), plan);
+        break;
+    case UMRDDT_GPU_CUBE:
+        fit_cube(planning, plan);
+        break;
+    case UMRDDT_GPU_TEAMS:
+        fit_rows(planning, args->last - args->first,
+                 ceiling(ceiling(args->end - args->start, args->last - args->first), row), plan);
+        break;
+    case UMRDDT_GPU_SPANS:
+        fit_spans(planning, plan);
+        break;
+    default:
+        fit_accesses(planning, plan);
+        break;
+    }
+}
+
 int opal_umrddt_gpu_plan(const opal_umrddt_gpu_end_t *source, const opal_umrddt_gpu_end_t *target,
                          uint64_t start, uint64_t end, const opal_umrddt_gpu_fit_t *fit,
                          opal_umrddt_gpu_plan_t *plan)
 {
     planning_t planning = {.ends = {source, target}, .fit = fit};
     umrddt_gpu_args_t *args = &plan->args.args;
-    uint64_t bits = 16, row;
+    uint64_t bits = 16;
     bool in_argument;
     bool narrow;
     int i, rc;
@@ -440,35 +518,21 @@ int opal_umrddt_gpu_plan(const opal_umrddt_gpu_end_t *source, const opal_umrddt_
     case UMRDDT_GPU_TEAMS:
         steps_of_pieces(&planning, args);
         break;
+    case UMRDDT_GPU_SPANS:
+        steps_of_bytes(args);
+        break;
     default:
         steps_of_accesses(&planning, args);
         break;
     }
     /* FLAT looks up one access more than are whole */
     narrow = !fit->wide && !in_argument && args->last < (UINT64_C(1) << 31) - 1
-             && 0 != kernels[planning.shape][planning.kinds[0]][planning.kinds[1]][0][0];
+             && 0 != kernel_of(&planning, true, false);
     for (i = 0; i < 2; ++i) {
         fill_side(planning.ends[i], args, narrow ? args->last + 1 : UINT64_MAX, &args->side[i]);
     }
-    row = 0 == args->width ? 16 : args->width;
-    switch (planning.shape) {
-    case UMRDDT_GPU_ROWS:
-        fit_rows(&planning, args->last - args->first, ceiling(args->scale, row), plan);
-        break;
-    case UMRDDT_GPU_CUBE:
-        fit_cube(&planning, plan);
-        break;
-    case UMRDDT_GPU_TEAMS:
-        fit_rows(&planning, args->last - args->first,
-                 ceiling(ceiling(end - start, args->last - args->first), row), plan);
-        break;
-    default:
-        fit_accesses(&planning, plan);
-        break;
-    }
-    plan->kernel = (umrddt_gpu_kernel_id_t) (kernels[planning.shape][planning.kinds[0]]
-                                                    [planning.kinds[1]][!narrow][in_argument]
-                                             - 1);
+    fit_shape(&planning, plan);
+    plan->kernel = (umrddt_gpu_kernel_id_t) (kernel_of(&planning, narrow, in_argument) - 1);
     return OPAL_SUCCESS;
 }
 

@@ -252,11 +252,54 @@ UMRDDT_GPU_FN void umrddt_gpu_span_of(const umrddt_gpu_thread_t *thread, uint64_
     }
 }
 
+/* Both addresses are at different distances from an aligned one: stores of 8 bytes, each made of
+ * the two words that its bytes are in. Nothing outside the piece is read. */
+UMRDDT_GPU_FN void umrddt_gpu_span_shifted(const umrddt_gpu_thread_t *thread, uint64_t from,
+                                           uint64_t to, uint64_t length, uint64_t x, uint64_t step)
+{
+    const uint64_t behind = (from - to) & 7; /* of a word, where a store begins; never 0 */
+    const uint32_t right = (uint32_t) behind * 8, left = 64 - right;
+    uint64_t head = (0 - to) & 7, n = 0, first, at;
+
+    head += head < behind ? 8 : 0;
+    first = from + head - behind;
+    if (length >= head + 16) {
+        n = (length - (head - behind)) / 8 - 1;
+    } else {
+        head = length;
+    }
+    for (at = x; at < n; at += UMRDDT_GPU_BATCH * step) {
+        umrddt_gpu_word_t words[UMRDDT_GPU_BATCH];
+        uint32_t k;
+
+        UMRDDT_GPU_UNROLL
+        for (k = 0; k < UMRDDT_GPU_BATCH; ++k) {
+            if (at + k * step < n) {
+                words[k].low = umrddt_gpu_load(thread, first + (at + k * step) * 8, 8).low;
+                words[k].high = umrddt_gpu_load(thread, first + (at + k * step) * 8 + 8, 8).low;
+            }
+        }
+        UMRDDT_GPU_UNROLL
+        for (k = 0; k < UMRDDT_GPU_BATCH; ++k) {
+            if (at + k * step < n) {
+                words[k].low = words[k].low >> right | words[k].high << left;
+                umrddt_gpu_store(thread, to + head + (at + k * step) * 8, 8, words[k]);
+            }
+        }
+    }
+    for (at = x; at < head; at += step) {
+        umrddt_gpu_copy(thread, from + at, to + at, 1);
+    }
+    for (at = head + n * 8 + x; at < length; at += step) {
+        umrddt_gpu_copy(thread, from + at, to + at, 1);
+    }
+}
+
 /**
  * Copy one piece, by `step` threads of which this one is the `x`th.
  *
  * @param[in] width  bytes of an access, for which both addresses are at the same distance from an
- *                   aligned one; or 0: the largest for which they are
+ *                   aligned one; or 0: the largest for which they are, or words that are shifted
  */
 UMRDDT_GPU_FN void umrddt_gpu_span(const umrddt_gpu_thread_t *thread, uint64_t from, uint64_t to,
                                    uint64_t length, uint64_t x, uint64_t step, uint32_t width)
@@ -267,6 +310,10 @@ UMRDDT_GPU_FN void umrddt_gpu_span(const umrddt_gpu_thread_t *thread, uint64_t f
         const uint32_t apart = (uint32_t) (from ^ to) | 16;
 
         width = apart & (~apart + 1);
+        if (4 > width) {
+            umrddt_gpu_span_shifted(thread, from, to, length, x, step);
+            return;
+        }
     }
     head = umrddt_gpu_least((0 - from) & (width - 1), length);
     n = (length - head) / width;
@@ -428,6 +475,76 @@ UMRDDT_GPU_FN void umrddt_gpu_teams(const umrddt_gpu_thread_t *thread,
 }
 
 /* ---------------------------------------------------------------------------------------------
+ * SPANS: layouts of which some pieces are at odd places, or of odd lengths
+ * ------------------------------------------------------------------------------------------- */
+
+/* Bytes of a span that is worth a line of threads; what is shorter goes by bytes. */
+#define UMRDDT_GPU_SPAN 64
+
+/* Bytes of the stream, each by itself. */
+UMRDDT_GPU_FN void umrddt_gpu_bytes(const umrddt_gpu_thread_t *thread,
+                                    const umrddt_gpu_args_t *args, const void *source,
+                                    const void *target, uint64_t at, uint64_t stop)
+{
+    umrddt_gpu_word_t words[UMRDDT_GPU_BATCH];
+    uint32_t k;
+
+    UMRDDT_GPU_UNROLL
+    for (k = 0; k < UMRDDT_GPU_BATCH; ++k) {
+        if (at + k * UMRDDT_GPU_LINE < stop) {
+            words[k] =
+                umrddt_gpu_load(thread,
+                                umrddt_gpu_locate(&args->side[0], source, at + k * UMRDDT_GPU_LINE,
+                                                  1, (int) args->side[0].kind, 64),
+                                1);
+        }
+    }
+    UMRDDT_GPU_UNROLL
+    for (k = 0; k < UMRDDT_GPU_BATCH; ++k) {
+        if (at + k * UMRDDT_GPU_LINE < stop) {
+            umrddt_gpu_store(thread,
+                             umrddt_gpu_locate(&args->side[1], target, at + k * UMRDDT_GPU_LINE, 1,
+                                               (int) args->side[1].kind, 64),
+                             1, words[k]);
+        }
+    }
+}
+
+/* A line of threads takes a tile of the stream, and cuts it where a piece of either side ends. Each
+ * of these spans has the widest access that its two addresses allow, whatever others are like. All
+ * of a line look up the same. */
+UMRDDT_GPU_FN void umrddt_gpu_spans(const umrddt_gpu_thread_t *thread,
+                                    const umrddt_gpu_args_t *args, const void *source,
+                                    const void *target)
+{
+    const uint64_t lines = (uint64_t) thread->all_x * thread->dim_x / UMRDDT_GPU_LINE;
+    const uint64_t index = (uint64_t) thread->bid_x * thread->dim_x + thread->tid_x;
+    const uint32_t lane = thread->tid_x % UMRDDT_GPU_LINE;
+    uint64_t tile, at, n;
+
+    for (tile = args->start + index / UMRDDT_GPU_LINE * args->inner; tile < args->end;
+         tile += lines * args->inner) {
+        const uint64_t stop = umrddt_gpu_least(tile + args->inner, args->end);
+
+        for (at = tile; at < stop; at += n) {
+            uint64_t rest[2];
+            const uint64_t from = umrddt_gpu_locate_piece(&args->side[0], source, at, 1,
+                                                          (int) args->side[0].kind, 64, &rest[0]);
+            const uint64_t to = umrddt_gpu_locate_piece(&args->side[1], target, at, 1,
+                                                        (int) args->side[1].kind, 64, &rest[1]);
+
+            n = umrddt_gpu_least(umrddt_gpu_least(rest[0], rest[1]), stop - at);
+            if (UMRDDT_GPU_SPAN <= n) {
+                umrddt_gpu_span(thread, from, to, n, lane, UMRDDT_GPU_LINE, 0);
+            } else {
+                n = umrddt_gpu_least(UMRDDT_GPU_BATCH * UMRDDT_GPU_LINE, stop - at);
+                umrddt_gpu_bytes(thread, args, source, target, at + lane, at + n);
+            }
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
  * Any of them
  * ------------------------------------------------------------------------------------------- */
 
@@ -448,6 +565,9 @@ UMRDDT_GPU_FN void umrddt_gpu_run(const umrddt_gpu_thread_t *thread, const umrdd
         break;
     case UMRDDT_GPU_WALK:
         umrddt_gpu_walk(thread, args, source, target, from, to, bits);
+        break;
+    case UMRDDT_GPU_SPANS:
+        umrddt_gpu_spans(thread, args, source, target);
         break;
     default:
         umrddt_gpu_teams(thread, args, source, target, from, to, bits);

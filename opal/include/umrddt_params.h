@@ -1,0 +1,254 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Registers MCA parameters so that a wrong one is not wrong silently. Open MPI reads "banana" as 0
+ * and -5 as a size of 2^64 - 5, and nobody looks at a name that no component has. Here a number
+ * that is none is told and the default stays; a name that is none is told with the nearest one that
+ * is. Include it after opal_config.h (or ompi_config.h). One thread.
+ */
+
+#ifndef UMRDDT_PARAMS_H
+#define UMRDDT_PARAMS_H
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/class/opal_list.h"
+#include "opal/constants.h"
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/base/mca_base_vari.h"
+#include "opal/util/show_help.h"
+
+extern char **environ; /* declared by unistd.h with _GNU_SOURCE only */
+
+#define UMRDDT_PARAMS_ENV "OMPI_MCA_"
+/** Bytes of a text about a parameter. */
+#define UMRDDT_PARAMS_TEXT 256
+/** Wrong parameters that are told of once each; further ones may be told of again. */
+#define UMRDDT_PARAMS_TOLD 32
+
+/** True if the text is a number as Open MPI reads them (decimal, 0x, 0; k, m or g behind it) from
+ * @p low to @p high. */
+static inline bool umrddt_params_is_number(const char *text, int64_t low, uint64_t high)
+{
+    const char *at = text, *unit;
+    unsigned long long value;
+    bool negative;
+    char *end;
+
+    while (isspace((unsigned char) *at)) {
+        ++at;
+    }
+    negative = '-' == *at;
+    at += '-' == *at || '+' == *at;
+    if (!isdigit((unsigned char) *at)) {
+        return false;
+    }
+    errno = 0;
+    value = strtoull(at, &end, 0);
+    if (0 != errno) {
+        return false;
+    }
+    unit = strchr("kmg", tolower((unsigned char) *end));
+    if ('\0' != *end && NULL != unit) {
+        const int shift = "\12\24\36"[unit - "kmg"];
+
+        if (value > UINT64_MAX >> shift) {
+            return false;
+        }
+        value <<= shift;
+        ++end;
+    }
+    while (isspace((unsigned char) *end)) {
+        ++end;
+    }
+    return '\0' == *end
+           && (negative ? 0 > low && value <= (uint64_t) 0 - (uint64_t) low : value <= high);
+}
+
+/** What the user gave for a variable. @param[out] where  of whom it comes. @return NULL: nothing */
+static inline const char *umrddt_params_given(const mca_base_var_t *var,
+                                              char where[UMRDDT_PARAMS_TEXT])
+{
+    const mca_base_var_file_value_t *of_file =
+        (const mca_base_var_file_value_t *) var->mbv_file_value;
+    char name[UMRDDT_PARAMS_TEXT];
+    const char *value;
+
+    (void) snprintf(name, sizeof(name), UMRDDT_PARAMS_ENV "%s", var->mbv_full_name);
+    value = getenv(name);
+    if (NULL != value) {
+        (void) snprintf(where, UMRDDT_PARAMS_TEXT, "the environment (%.100s), or mpirun --mca",
+                        name);
+        return value;
+    }
+    if (NULL != of_file) {
+        (void) snprintf(where, UMRDDT_PARAMS_TEXT, "%s, line %d", of_file->mbvfv_file,
+                        of_file->mbvfv_lineno);
+        return of_file->mbvfv_value;
+    }
+    return NULL;
+}
+
+/** True if a registered variable was given what it cannot be; the user was told. */
+static inline bool umrddt_params_is_wrong(int index)
+{
+    static int told[UMRDDT_PARAMS_TOLD];
+    static int tellings = 0;
+    char where[UMRDDT_PARAMS_TEXT], allowed[UMRDDT_PARAMS_TEXT];
+    const mca_base_var_t *var;
+    const char *value;
+    uint64_t high;
+    int64_t low;
+
+    if (0 > index || OPAL_SUCCESS != mca_base_var_get(index, &var) || NULL != var->mbv_enumerator) {
+        return false; /* names have Open MPI's own message */
+    }
+    switch (var->mbv_type) {
+    case MCA_BASE_VAR_TYPE_INT:
+        low = INT_MIN;
+        high = INT_MAX;
+        break;
+    case MCA_BASE_VAR_TYPE_UNSIGNED_INT:
+        low = 0;
+        high = UINT_MAX;
+        break;
+    case MCA_BASE_VAR_TYPE_SIZE_T:
+        low = 0;
+        high = SIZE_MAX;
+        break;
+    default:
+        return false;
+    }
+    value = umrddt_params_given(var, where);
+    if (NULL == value || umrddt_params_is_number(value, low, high)) {
+        return false;
+    }
+    for (int i = 0; i < tellings; ++i) {
+        if (told[i] == index) {
+            return true;
+        }
+    }
+    if (UMRDDT_PARAMS_TOLD > tellings) {
+        told[tellings++] = index;
+    }
+    (void) snprintf(allowed, sizeof(allowed),
+                    "a whole number from %lld to %llu; k, m or g behind it are 2^10, 2^20, 2^30",
+                    (long long) low, (unsigned long long) high);
+    opal_show_help("help-mca-pml-umrddt.txt", "bad-value", true, var->mbv_full_name, value, where,
+                   allowed);
+    return true;
+}
+
+/** As mca_base_component_var_register. @param[in,out] storage  the default; then what is used */
+static inline void umrddt_params_register(const mca_base_component_t *component, const char *name,
+                                          const char *help, mca_base_var_type_t type,
+                                          mca_base_var_enum_t *values,
+                                          mca_base_var_info_lvl_t level, void *storage)
+{
+    const size_t size = MCA_BASE_VAR_TYPE_SIZE_T == type ? sizeof(size_t) : sizeof(int);
+    const bool is_number = NULL == values
+                           && (MCA_BASE_VAR_TYPE_SIZE_T == type || MCA_BASE_VAR_TYPE_INT == type
+                               || MCA_BASE_VAR_TYPE_UNSIGNED_INT == type);
+    unsigned char before[sizeof(size_t)];
+    int index;
+
+    if (is_number) {
+        memcpy(before, storage, size);
+    }
+    index = mca_base_component_var_register(component, name, help, type, values, 0, 0, level,
+                                            MCA_BASE_VAR_SCOPE_READONLY, storage);
+    if (is_number && umrddt_params_is_wrong(index)) {
+        memcpy(storage, before, size);
+    }
+}
+
+/** How many letters must be changed, added or left out to make one of the other. */
+static inline unsigned umrddt_params_distance(const char *one, const char *other)
+{
+    unsigned row[64], corner, above, least;
+    const size_t n = strlen(other);
+
+    if (sizeof(row) / sizeof(row[0]) <= n) {
+        return UINT_MAX;
+    }
+    for (size_t k = 0; k <= n; ++k) {
+        row[k] = (unsigned) k;
+    }
+    for (size_t i = 0; '\0' != one[i]; ++i) {
+        corner = row[0]++;
+        for (size_t k = 0; k < n; ++k) {
+            above = row[k + 1];
+            least = corner + (one[i] != other[k]);
+            least = least > above + 1 ? above + 1 : least;
+            row[k + 1] = least > row[k] + 1 ? row[k] + 1 : least;
+            corner = above;
+        }
+    }
+    return row[n];
+}
+
+/** Tell of a name that begins with @p prefix, if there is no such parameter. */
+static inline void umrddt_params_look_at(const char *name, const char *prefix)
+{
+    char close[UMRDDT_PARAMS_TEXT] = "none is like it";
+    const size_t length = strlen(prefix);
+    unsigned best = UINT_MAX;
+    int index;
+
+    if (0 != strncmp(name, prefix, length)
+        || OPAL_SUCCESS == mca_base_var_find_by_name(name, &index)) {
+        return;
+    }
+    for (index = 0; index < mca_base_var_get_count(); ++index) {
+        const mca_base_var_t *var;
+        unsigned distance;
+
+        if (OPAL_SUCCESS != mca_base_var_get(index, &var)
+            || 0 != strncmp(var->mbv_full_name, prefix, length)) {
+            continue;
+        }
+        distance = umrddt_params_distance(name + length, var->mbv_full_name + length);
+        if (distance < best && distance <= strlen(name + length) / 2) {
+            best = distance;
+            (void) snprintf(close, sizeof(close), "%s", var->mbv_full_name);
+        }
+    }
+    opal_show_help("help-mca-pml-umrddt.txt", "unknown-parameter", true, name, close);
+}
+
+/**
+ * Tell of parameters in the environment that begin as a component's do ("pml_umrddt_") and are
+ * none. Names in parameter files are not public. After all of them were registered; once.
+ */
+static inline void umrddt_params_unknown(const char *prefix)
+{
+    const size_t length = strlen(UMRDDT_PARAMS_ENV);
+    static bool done = false;
+    char name[UMRDDT_PARAMS_TEXT];
+
+    for (char **at = environ; !done && NULL != *at; ++at) {
+        if (0 == strncmp(*at, UMRDDT_PARAMS_ENV, length)) {
+            (void) snprintf(name, sizeof(name), "%.*s", (int) strcspn(*at + length, "="),
+                            *at + length);
+            umrddt_params_look_at(name, prefix);
+        }
+    }
+    done = true;
+}
+
+#endif /* UMRDDT_PARAMS_H */
