@@ -547,6 +547,7 @@ typedef struct mca_pml_umrddt_t {
     const opal_umrddt_gpu_driver_t *gpu; /**< NULL without the CUDA driver */
     const char *gpu_why_not;             /**< and then why, for the user */
     bool stages;                         /**< the host PML must not be given memory of devices */
+    uint32_t wide_types;                 /**< basic types that a receive by pieces may not have */
     bool looks;                          /**< every buffer that is sent has to be looked at */
     bool takes_contiguous;               /**< contiguous sends are looked at, too ... */
     bool declines;                       /**< the model decides, also whether one is taken */
@@ -759,6 +760,18 @@ mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern_read(mca_pml_umrddt_comm_t *comm
 static inline bool mca_pml_umrddt_checks_pattern(void)
 {
     return UMRDDT_ENABLE_DEBUG || mca_pml_umrddt.params.check_pattern;
+}
+
+/**
+ * True if the base PML must not receive into a buffer because of its datatype: it is in pieces and
+ * has basic elements of more than 16 bytes. Open MPI's convertor keeps an element of which only a
+ * part has arrived in an array of 16 bytes. Parts arrive: an envelope, a stage and, below MPI, all
+ * contiguous data are bytes, which end anywhere.
+ */
+static inline bool mca_pml_umrddt_is_wide(const ompi_datatype_t *datatype, size_t count)
+{
+    return OPAL_UNLIKELY(0 != (datatype->super.bdt_used & mca_pml_umrddt.wide_types)) && 0 != count
+           && !mca_pml_umrddt_is_contiguous(datatype, count);
 }
 
 /**

@@ -293,11 +293,11 @@ void mca_pml_umrddt_gpu_open(void)
 
 void mca_pml_umrddt_gpu_close(void)
 {
+    mca_pml_umrddt_stage_fini(); /* wide elements are staged without a GPU, too */
     if (NULL == mca_pml_umrddt.gpu) {
         return;
     }
     /* imports are of engines, and the pool's buffers of their contexts */
-    mca_pml_umrddt_stage_fini();
     mca_pml_umrddt_ipc_close();
     mca_pml_umrddt_pack_close();
     opal_umrddt_gpu_staging_close();

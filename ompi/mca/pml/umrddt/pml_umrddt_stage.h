@@ -136,6 +136,14 @@ int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *da
 
 /* pml_umrddt_stage_recv.c */
 
+/** Note which basic types mca_pml_umrddt_is_wide is about; before the first receive. */
+void mca_pml_umrddt_stage_init(void);
+
+/** As mca_pml_umrddt_stage_wanted, where mca_pml_umrddt_is_wide: false if the communicator is not
+ * known. */
+bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,
+                               struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
+
 /**
  * True if the host PML must not receive into this buffer: it is a device's, and the host does not
  * take that; or an envelope may come, which nobody could read there or for which it is too small.
@@ -146,13 +154,16 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
                                  struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
 
 /** Whether to ask that: by what is known of the buffer, and by the datatype alone where the host
- * PML takes GPU memory. What has no bytes is nowhere. */
-#define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)                       \
-    (NULL != mca_pml_umrddt.gpu && !mca_pml_umrddt_known_host((buf), (datatype))             \
-     && 0 != (count) * (datatype)->super.size                                                \
-     && (mca_pml_umrddt.stages || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size \
-         || !mca_pml_umrddt_is_contiguous((datatype), (count)))                              \
-     && mca_pml_umrddt_stage_wanted((buf), (count), (datatype), (comm), (where)))
+ * PML takes GPU memory. Empty buffers need no stage. */
+#define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)                 \
+    (mca_pml_umrddt_is_wide((datatype), (count))                                       \
+         ? mca_pml_umrddt_stage_wide((buf), (count), (datatype), (comm), (where))      \
+         : NULL != mca_pml_umrddt.gpu && !mca_pml_umrddt_known_host((buf), (datatype)) \
+               && 0 != (count) * (datatype)->super.size                                \
+               && (mca_pml_umrddt.stages                                               \
+                   || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size       \
+                   || !mca_pml_umrddt_is_contiguous((datatype), (count)))              \
+               && mca_pml_umrddt_stage_wanted((buf), (count), (datatype), (comm), (where)))
 
 /** As pml_irecv, pml_irecv_init and pml_recv, of a buffer that wants a stage. */
 int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
