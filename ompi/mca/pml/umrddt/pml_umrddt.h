@@ -775,13 +775,16 @@ static inline bool mca_pml_umrddt_is_wide(const ompi_datatype_t *datatype, size_
 }
 
 /**
- * True if a buffer is in a page that is known to be plain, and nobody wants assertions checked:
- * what the messages that are left to the host PML ask before anything else. False says nothing.
+ * True if a buffer that is not empty is known to be system memory, and nobody wants assertions
+ * checked: what the messages that are left to the host PML ask before anything else. False says
+ * nothing.
  */
-static inline bool mca_pml_umrddt_known_host(const void *buf, const ompi_datatype_t *datatype)
+static inline bool mca_pml_umrddt_known_host(const void *buf, size_t count,
+                                             const ompi_datatype_t *datatype)
 {
-    return MPI_BOTTOM != buf && !mca_pml_umrddt_checks_pattern()
-           && opal_umrddt_gpu_plain((uintptr_t) buf + (uintptr_t) datatype->super.true_lb);
+    return !mca_pml_umrddt_checks_pattern()
+           && opal_umrddt_gpu_plain((uintptr_t) buf + (uintptr_t) datatype->super.true_lb)
+           && mca_pml_umrddt_known_run(buf, count, datatype);
 }
 
 /** What the user has asserted of a communicator; never MCA_PML_UMRDDT_PATTERN_UNREAD. */

@@ -243,29 +243,32 @@ static void copy_here(mca_pml_umrddt_transit_t *transit, uint64_t end)
 static int copy_mixed(mca_pml_umrddt_transit_t *transit)
 {
     const opal_iov_cache_layout_t *layout = transit->layout;
+    opal_umrddt_gpu_memory_t *memory = &transit->memory;
     uint64_t piece = opal_iov_cache_layout_find(layout, transit->position);
-    uint64_t end = transit->position;
+    uint64_t next = opal_iov_cache_layout_start(layout, piece + 1);
+    uint64_t address =
+        transit->address + (uint64_t) opal_iov_cache_form_offset(layout->form, transit->position);
+    uint64_t end = next < transit->end ? next : transit->end;
 
-    for (bool first = true; end < transit->end; first = false, ++piece) {
-        opal_iov_cache_iov_t iov = opal_iov_cache_layout_iov(layout, piece);
-        uint64_t address = transit->address + (uint64_t) iov.offset;
+    end =
+        transit->position
+        + (mca_pml_umrddt_look_along(address, address + end - transit->position, memory) - address);
+    if (OPAL_UMRDDT_GPU_DEVICE != memory->kind) {
+        copy_here(transit, end);
+        return OMPI_SUCCESS;
+    }
+    /* and the pieces behind it that are in this allocation as a whole */
+    while (end == next && end < transit->end) {
+        opal_iov_cache_iov_t iov = opal_iov_cache_layout_iov(layout, ++piece);
+        uint64_t offset = transit->address + (uint64_t) iov.offset - memory->base;
 
-        if (first) {
-            mca_pml_umrddt_look_at(address, &transit->memory);
-        } else if (OPAL_UMRDDT_GPU_DEVICE != transit->memory.kind
-                   || address - transit->memory.base >= transit->memory.size) {
+        if (offset >= memory->size || iov.length > memory->size - offset) {
             break;
         }
-        end = opal_iov_cache_layout_start(layout, piece + 1);
-        if (end > transit->end) {
-            end = transit->end;
-        }
+        next = opal_iov_cache_layout_start(layout, piece + 1);
+        end = next < transit->end ? next : transit->end;
     }
-    if (OPAL_UMRDDT_GPU_DEVICE == transit->memory.kind) {
-        return copy_range(transit, end);
-    }
-    copy_here(transit, end);
-    return OMPI_SUCCESS;
+    return copy_range(transit, end);
 }
 
 /** Go on, @p waiting for the GPU or not. */

@@ -75,7 +75,7 @@ typedef struct mca_pml_umrddt_transit_t {
     opal_umrddt_gpu_copy_t *copy;    /**< that runs now, or NULL */
     opal_iov_cache_layout_t *layout; /**< the buffer's; NULL: it is one piece */
     opal_umrddt_gpu_memory_t memory; /**< the buffer's */
-    bool mixed;                      /**< the buffer is MPI_BOTTOM: look at each piece */
+    bool mixed;                      /**< the buffer is in several allocations */
     bool in;                         /**< into the buffer */
     opal_umrddt_gpu_kind_t kind;     /**< of our bytes */
     unsigned char *bytes;            /**< ours, of stream position 0 */
@@ -155,14 +155,14 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
 
 /** Whether to ask that: by what is known of the buffer, and by the datatype alone where the host
  * PML takes GPU memory. Empty buffers need no stage. */
-#define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)                 \
-    (mca_pml_umrddt_is_wide((datatype), (count))                                       \
-         ? mca_pml_umrddt_stage_wide((buf), (count), (datatype), (comm), (where))      \
-         : NULL != mca_pml_umrddt.gpu && !mca_pml_umrddt_known_host((buf), (datatype)) \
-               && 0 != (count) * (datatype)->super.size                                \
-               && (mca_pml_umrddt.stages                                               \
-                   || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size       \
-                   || !mca_pml_umrddt_is_contiguous((datatype), (count)))              \
+#define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)            \
+    (mca_pml_umrddt_is_wide((datatype), (count))                                  \
+         ? mca_pml_umrddt_stage_wide((buf), (count), (datatype), (comm), (where)) \
+         : NULL != mca_pml_umrddt.gpu && 0 != (count) * (datatype)->super.size    \
+               && !mca_pml_umrddt_known_host((buf), (count), (datatype))          \
+               && (mca_pml_umrddt.stages                                          \
+                   || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size  \
+                   || !mca_pml_umrddt_is_contiguous((datatype), (count)))         \
                && mca_pml_umrddt_stage_wanted((buf), (count), (datatype), (comm), (where)))
 
 /** As pml_irecv, pml_irecv_init and pml_recv, of a buffer that wants a stage. */
