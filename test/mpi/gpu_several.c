@@ -380,11 +380,110 @@ static void triples(uint64_t *state)
     }
 }
 
+/* Open MPI frees a request that ends with an error, also a persistent one. */
+static void request_end(MPI_Request *request)
+{
+    if (MPI_REQUEST_NULL != *request) {
+        MPI_OK(MPI_Request_free(request));
+    }
+}
+
+/* The error of a send of a side, by a way. */
+static int failed_send(side_t *side, int way, int peer, MPI_Comm comm, int bytes)
+{
+    const int room = bytes + 64 + MPI_BSEND_OVERHEAD;
+    MPI_Request request = MPI_REQUEST_NULL;
+    int rc, size;
+    void *space;
+
+    switch (way) {
+    case BSEND:
+        space = malloc((size_t) room);
+        CHECK(NULL != space);
+        MPI_OK(MPI_Buffer_attach(space, room));
+        rc = MPI_Bsend(side->addr, 1, side->type, peer, 9, comm);
+        MPI_OK(MPI_Buffer_detach(&space, &size));
+        free(space);
+        return rc;
+    case ISEND:
+        rc = MPI_Isend(side->addr, 1, side->type, peer, 9, comm, &request);
+        return MPI_SUCCESS == rc ? MPI_Wait(&request, MPI_STATUS_IGNORE) : rc;
+    case INIT:
+        MPI_OK(MPI_Send_init(side->addr, 1, side->type, peer, 9, comm, &request));
+        rc = MPI_Start(&request);
+        rc = MPI_SUCCESS == rc ? MPI_Wait(&request, MPI_STATUS_IGNORE) : rc;
+        request_end(&request);
+        return rc;
+    default:
+        return MPI_Send(side->addr, 1, side->type, peer, 9, comm);
+    }
+}
+
+/* The same of a receive. */
+static int failed_receive(side_t *side, int way, int peer, MPI_Comm comm)
+{
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Message handle;
+    int rc;
+
+    switch (way) {
+    case BSEND:
+        MPI_OK(MPI_Mprobe(peer, 9, comm, &handle, MPI_STATUS_IGNORE));
+        return MPI_Mrecv(side->addr, 1, side->type, &handle, MPI_STATUS_IGNORE);
+    case ISEND:
+        MPI_OK(MPI_Irecv(side->addr, 1, side->type, peer, 9, comm, &request));
+        return MPI_Wait(&request, MPI_STATUS_IGNORE);
+    case INIT:
+        MPI_OK(MPI_Recv_init(side->addr, 1, side->type, peer, 9, comm, &request));
+        MPI_OK(MPI_Start(&request));
+        rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
+        request_end(&request);
+        return rc;
+    default:
+        return MPI_Recv(side->addr, 1, side->type, peer, 9, comm, MPI_STATUS_IGNORE);
+    }
+}
+
+/* Where the driver refuses: the sender of a mixture gets an error, and so does who receives into
+ * one; messages of system memory go on. Of the row that names it. */
+static void refused(uint64_t *state)
+{
+    static const int ways[] = {SEND, BSEND, ISEND, INIT};
+    const int bytes = 512 * 3 * 4, peer = mpitest.rank ^ 1;
+    unsigned char *plain = calloc(1, (size_t) bytes);
+    MPI_Comm comm;
+    size_t i;
+
+    CHECK(NULL != plain);
+    MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    MPI_OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+    for (i = 0; mpitest_has("refused") && i < 2 * sizeof(ways) / sizeof(ways[0]); ++i) {
+        uint64_t own = mpitest_mix(mpitest_random(state), (uint64_t) mpitest.rank, 1);
+        side_t side = {.pieces = 2, .base = (int) (i % 3) - 1, .source = {HEAP, DEVICE}};
+        int way = ways[i / 2];
+
+        side.source[i % 2] = HEAP;
+        side.source[1 - i % 2] = DEVICE;
+        side_make(&side, &own, bytes);
+        if (0 == mpitest.rank % 2) {
+            CHECK(MPI_SUCCESS != failed_send(&side, way, peer, comm, bytes));
+            MPI_OK(MPI_Send(plain, bytes, MPI_BYTE, peer, 9, comm));
+        } else {
+            CHECK(MPI_SUCCESS != failed_receive(&side, way, peer, comm));
+        }
+        side_free(&side);
+        ++mpitest.step;
+    }
+    MPI_OK(MPI_Comm_free(&comm));
+    free(plain);
+}
+
 int main(int argc, char **argv)
 {
     static const mpitest_part_t parts[] = {
         {"pairs", pairs},
         {"triples", triples},
+        {"refused", refused},
         {NULL, NULL},
     };
 

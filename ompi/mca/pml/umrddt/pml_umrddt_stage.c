@@ -28,6 +28,7 @@
 #include <sys/mman.h>
 
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
+#include "opal/util/show_help.h"
 
 #include "pml_umrddt.h"
 #include "pml_umrddt_stage.h"
@@ -179,6 +180,17 @@ void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage)
         plain_put(stage);
     }
     memset(stage, 0, sizeof(*stage));
+}
+
+void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc)
+{
+    static int told;
+
+    if (0 == __atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+        opal_show_help("help-mca-pml-umrddt.txt", "stage-failed", true, size,
+                       in ? "received" : "sent",
+                       where->mixed ? "in several memories, some of a GPU" : "in GPU memory", rc);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -420,6 +432,7 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
     int rc = mca_pml_umrddt_stage_get(where, size, MCA_PML_UMRDDT_STAGE_DATA, stage);
 
     if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_failed(where, size, false, rc);
         return rc;
     }
     rc = mca_pml_umrddt_transit(&transit, buf, count, datatype, where, stage->bytes, stage->kind,
@@ -428,6 +441,7 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
         rc = mca_pml_umrddt_transit_wait(&transit);
     }
     if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_failed(where, size, false, rc);
         mca_pml_umrddt_stage_put(stage);
         return rc;
     }

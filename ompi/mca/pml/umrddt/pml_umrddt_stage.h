@@ -66,6 +66,10 @@ int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, size_t size,
 /** Give a stage back; all 0 afterwards, and nothing happens if it was before. */
 void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage);
 
+/** Tell the user, once, why a message ends with an error: a copy between its buffer and a stage
+ * fails. @param[in] in  into the buffer */
+void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc);
+
 /** Bytes that stages keep for the next ones, and to free them. */
 size_t mca_pml_umrddt_stage_kept(void);
 void mca_pml_umrddt_stage_fini(void);

@@ -77,6 +77,7 @@ static bool filled(void *owner)
         return false;
     }
     if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_failed(&recv->where, recv->fill_ucount, true, rc);
         recv->fill_error = MPI_ERR_OTHER;
     }
     mca_pml_umrddt_stage_put(&recv->spill);
@@ -104,6 +105,7 @@ void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
                                     &recv->where, bytes, kind, length, true);
     } while (OMPI_SUCCESS != rc && 0 < --tries);
     if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_failed(&recv->where, ucount, true, rc);
         mca_pml_umrddt_stage_put(&recv->spill);
         mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, ucount);
         return;
