@@ -152,6 +152,39 @@ static void threads(void)
     }
 }
 
+/* Runs end where the CPU's memory does, and are forgotten with any of their pages. */
+static void runs(void)
+{
+    uintptr_t memory = map(PAGES), hole = memory + 20 * PAGE, last = memory + PAGES * PAGE - 1;
+    char automatic;
+
+    CHECK(!opal_umrddt_gpu_plain_run(memory, last));
+    CHECK(opal_umrddt_gpu_plain_run_find(memory + 5, last));
+    CHECK(opal_umrddt_gpu_plain_run(memory, last) && opal_umrddt_gpu_plain_run(last, memory));
+    CHECK(!opal_umrddt_gpu_plain_run(memory, (uintptr_t) &automatic));
+    CHECK(!opal_umrddt_gpu_plain_run_find(memory, (uintptr_t) &automatic));
+    CHECK(opal_umrddt_gpu_plain_run((uintptr_t) &automatic, (uintptr_t) &automatic));
+
+    munmap(at(hole), PAGE);
+    CHECK(!opal_umrddt_gpu_plain_run(memory, last) && !opal_umrddt_gpu_plain_run(memory, memory));
+    CHECK(!opal_umrddt_gpu_plain_run_find(memory, last));
+    CHECK(opal_umrddt_gpu_plain_run(memory, hole - 1));
+    CHECK(opal_umrddt_gpu_plain_run(hole + PAGE, last));
+    CHECK(!opal_umrddt_gpu_plain_run(memory, last));
+
+    /* memory that the CPU must not touch, as a device's is */
+    CHECK(0 == mprotect(at(hole + PAGE), PAGE, PROT_NONE));
+    munmap(at(last + 1 - PAGE), PAGE);
+    CHECK(!opal_umrddt_gpu_plain_run_find(hole + PAGE, hole + 2 * PAGE));
+    CHECK(!opal_umrddt_gpu_plain_run(hole + PAGE, hole + PAGE));
+    CHECK(opal_umrddt_gpu_plain_run(hole + 2 * PAGE, hole + 2 * PAGE));
+
+    /* what was unmapped while it was looked for is not believed */
+    opal_umrddt_gpu_plain_run_learn(memory, hole - 1, opal_umrddt_gpu_plain_before() - 1);
+    CHECK(!opal_umrddt_gpu_plain_run(memory, memory));
+    munmap(at(memory), PAGES * PAGE);
+}
+
 int main(int argc, char **argv)
 {
     uintptr_t memory = map(1);
@@ -169,6 +202,7 @@ int main(int argc, char **argv)
     freed();
     in_between();
     threads();
+    runs();
     learn(memory);
     CHECK(is_plain(memory));
     opal_umrddt_gpu_plain_close();

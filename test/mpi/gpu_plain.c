@@ -81,6 +81,44 @@ static void asked(uint64_t *state)
     munmap(in, BYTES);
 }
 
+/* The first and the last bytes of such memory: a datatype in pieces, all of it in one mapping. */
+static MPI_Datatype two_ends(void)
+{
+    MPI_Datatype type;
+
+    MPI_OK(MPI_Type_create_hvector(2, SENT / 2, (MPI_Aint) (BYTES - SENT / 2), MPI_BYTE, &type));
+    MPI_OK(MPI_Type_commit(&type));
+    return type;
+}
+
+/* As asked, of buffers in pieces: nor is each piece looked at. */
+static void asked_pieces(uint64_t *state)
+{
+    unsigned char *out = map_host(), *in = map_host();
+    int peer = mpitest.rank ^ 1, i;
+    MPI_Datatype type = two_ends();
+    pvars_t before, after, seen;
+
+    (void) state;
+    memset(out, 7, BYTES);
+    for (i = 0; i <= TIMES; ++i, ++mpitest.step) {
+        if (1 == i) {
+            pvars_read(&before);
+        }
+        MPI_OK(MPI_Sendrecv(out, 1, type, peer, 3, in, 1, type, peer, 3, MPI_COMM_WORLD,
+                            MPI_STATUS_IGNORE));
+        CHECK(7 == in[SENT / 2 - 1] && 0 == in[SENT / 2] && 7 == in[BYTES - 1]);
+    }
+    pvars_read(&after);
+    pvars_subtract(&after, &before, &seen);
+    if (have && remembers) {
+        CHECK_INT(seen.value[PVARS_GPU_QUERIES], 0);
+    }
+    MPI_OK(MPI_Type_free(&type));
+    munmap(out, BYTES);
+    munmap(in, BYTES);
+}
+
 /* A message from a GPU's memory, by whoever has it at @p at; the others send the CPU's. */
 static void from_device(unsigned char *at, bool mine, unsigned char *in, int value)
 {
@@ -131,9 +169,56 @@ static void becomes(uint64_t *state)
     CHECK(0 < all || NULL != getenv("UMRDDT_TEST_REAL"));
 }
 
+/* A buffer that began and ended in one mapping; then a device's memory is in the middle of it. */
+static void hole(uint64_t *state)
+{
+    int peer = mpitest.rank ^ 1, i, lengths[3] = {SENT, SENT, SENT};
+    MPI_Datatype ends = two_ends(), three;
+    long came = 0, all = 0;
+
+    (void) state;
+    for (i = 0; i < TRIES; ++i, ++mpitest.step) {
+        unsigned char *in = map_host(), *data = map_host(), *out = map_host();
+        MPI_Aint at[3] = {0, SENT, (MPI_Aint) (BYTES - SENT)};
+        gpu_memory_t *memory;
+        bool mine;
+
+        memset(out, i, BYTES);
+        MPI_OK(MPI_Sendrecv(out, 1, ends, peer, 4, in, SENT, MPI_BYTE, peer, 4, MPI_COMM_WORLD,
+                            MPI_STATUS_IGNORE));
+        munmap(out + BYTES / 4, BYTES / 2);
+        memory = gpu_memory(GPU_VMM, BYTES / 8);
+        mine = out < memory->addr && memory->addr + BYTES / 8 < out + BYTES;
+        came += mine;
+        if (mine) {
+            memset(data, i, SENT);
+            gpu_write(memory, 0, data, SENT);
+            at[1] = memory->addr - out;
+        }
+        MPI_OK(MPI_Type_create_hindexed(3, lengths, at, MPI_BYTE, &three));
+        MPI_OK(MPI_Type_commit(&three));
+        MPI_OK(MPI_Sendrecv(out, 1, three, peer, 5, in, 3 * SENT, MPI_BYTE, peer, 5, MPI_COMM_WORLD,
+                            MPI_STATUS_IGNORE));
+        CHECK((unsigned char) i == in[0] && 0 == memcmp(in, in + 1, 3 * SENT - 1));
+        MPI_OK(MPI_Type_free(&three));
+        gpu_memory_free(memory);
+        munmap(in, BYTES);
+        munmap(data, BYTES);
+        munmap(out, BYTES / 4);
+        munmap(out + BYTES / 4 * 3, BYTES / 4);
+    }
+    MPI_OK(MPI_Type_free(&ends));
+    MPI_OK(MPI_Allreduce(&came, &all, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD));
+    CHECK(0 < all || NULL != getenv("UMRDDT_TEST_REAL"));
+}
+
 int main(int argc, char **argv)
 {
-    static const mpitest_part_t parts[] = {{"asked", asked}, {"becomes", becomes}, {NULL, NULL}};
+    static const mpitest_part_t parts[] = {{"asked", asked},
+                                           {"asked_pieces", asked_pieces},
+                                           {"becomes", becomes},
+                                           {"hole", hole},
+                                           {NULL, NULL}};
 
     mpitest_init(&argc, &argv, "gpu_plain", 1, MPI_THREAD_SINGLE);
     if (2 != mpitest.size) {

@@ -178,6 +178,12 @@ gpu_kind_t mpitest_memory(void)
                         % (uint64_t) memory_kind_count];
 }
 
+int mpitest_memory_kinds(gpu_kind_t *kinds)
+{
+    memcpy(kinds, memory_kinds, sizeof(*kinds) * (size_t) memory_kind_count);
+    return memory_kind_count;
+}
+
 void mpitest_init(int *argc, char ***argv, const char *name, long ops, int threads)
 {
     long longer = 0 != env_number("UMRDDT_TEST_LONG", 0) ? 8 : 1;

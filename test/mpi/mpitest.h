@@ -135,6 +135,9 @@ int mpitest_left(void);
 /** The kind of memory of the next buffer: of those in UMRDDT_TEST_MEMORY, or GPU_HOST. */
 gpu_kind_t mpitest_memory(void);
 
+/** All of these kinds. @param[out] kinds  room for GPU_KINDS. @return how many, at least one */
+int mpitest_memory_kinds(gpu_kind_t *kinds);
+
 /** True if @p word is part of --mode. */
 bool mpitest_has(const char *word);
 

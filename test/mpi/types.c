@@ -14,6 +14,7 @@
 
 #include "layouts.h"
 #include "mpitest.h"
+#include "types_predefined.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -567,6 +568,9 @@ int main(int argc, char **argv)
         {"packed", packed},
         {"elements", elements},
         {"bottom", bottom},
+        {"predefined", types_predefined},
+        {"wide", types_wide},
+        {"wide_cut", types_wide_cut},
         {NULL, NULL},
     };
 

@@ -547,6 +547,7 @@ typedef struct mca_pml_umrddt_t {
     const opal_umrddt_gpu_driver_t *gpu; /**< NULL without the CUDA driver */
     const char *gpu_why_not;             /**< and then why, for the user */
     bool stages;                         /**< the host PML must not be given memory of devices */
+    uint32_t wide_types;                 /**< basic types that a receive by pieces may not have */
     bool looks;                          /**< every buffer that is sent has to be looked at */
     bool takes_contiguous;               /**< contiguous sends are looked at, too ... */
     bool declines;                       /**< the model decides, also whether one is taken */
@@ -766,13 +767,28 @@ static inline bool mca_pml_umrddt_checks_pattern(void)
 }
 
 /**
- * True if a buffer is in a page that is known to be plain, and nobody wants assertions checked:
- * what the messages that are left to the host PML ask before anything else. False says nothing.
+ * True if the base PML must not receive into a buffer because of its datatype: it is in pieces and
+ * has basic elements of more than 16 bytes. Open MPI's convertor keeps an element of which only a
+ * part has arrived in an array of 16 bytes. Parts arrive: an envelope, a stage and, below MPI, all
+ * contiguous data are bytes, which end anywhere.
  */
-static inline bool mca_pml_umrddt_known_host(const void *buf, const ompi_datatype_t *datatype)
+static inline bool mca_pml_umrddt_is_wide(const ompi_datatype_t *datatype, size_t count)
 {
-    return MPI_BOTTOM != buf && !mca_pml_umrddt_checks_pattern()
-           && opal_umrddt_gpu_plain((uintptr_t) buf + (uintptr_t) datatype->super.true_lb);
+    return OPAL_UNLIKELY(0 != (datatype->super.bdt_used & mca_pml_umrddt.wide_types)) && 0 != count
+           && !mca_pml_umrddt_is_contiguous(datatype, count);
+}
+
+/**
+ * True if a buffer that is not empty is known to be system memory, and nobody wants assertions
+ * checked: what the messages that are left to the host PML ask before anything else. False says
+ * nothing.
+ */
+static inline bool mca_pml_umrddt_known_host(const void *buf, size_t count,
+                                             const ompi_datatype_t *datatype)
+{
+    return !mca_pml_umrddt_checks_pattern()
+           && opal_umrddt_gpu_plain((uintptr_t) buf + (uintptr_t) datatype->super.true_lb)
+           && mca_pml_umrddt_known_run(buf, count, datatype);
 }
 
 /** What the user has asserted of a communicator; never MCA_PML_UMRDDT_PATTERN_UNREAD. */

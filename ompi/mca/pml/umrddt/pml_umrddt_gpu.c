@@ -108,68 +108,162 @@ static void find_stack(void)
     }
 }
 
-/** As mca_pml_umrddt_surely_host, of an address. */
-static bool on_heap_or_stack(uintptr_t address)
+/** True if all from @p first to @p last is on the heap or the stack; a run, which is remembered. */
+static bool on_heap_or_stack(uintptr_t first, uintptr_t last)
 {
+    const uint64_t before = opal_umrddt_gpu_plain_before();
     uintptr_t frame = (uintptr_t) __builtin_frame_address(0);
 
-    if (heap <= address && address < (uintptr_t) sbrk(0)) {
+    if (heap <= first && last < (uintptr_t) sbrk(0)) {
+        opal_umrddt_gpu_plain_run_learn(heap, (uintptr_t) sbrk(0) - 1, before);
         return true;
     }
     if (OPAL_UNLIKELY(!stack.known)) {
         find_stack();
     }
     /* A thread of the user's own may run on another stack: then the frame is not in this one. */
-    return stack.low <= frame && frame <= address && address < stack.high;
+    if (stack.low <= frame && frame <= first && last < stack.high) {
+        opal_umrddt_gpu_plain_run_learn(frame, stack.high - 1, before);
+        return true;
+    }
+    return false;
 }
 
-bool mca_pml_umrddt_surely_host_new(uintptr_t address)
+bool mca_pml_umrddt_surely_host_new(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
-    uint64_t before = opal_umrddt_gpu_plain_before();
-    bool surely = on_heap_or_stack(address);
+    const uint64_t before = opal_umrddt_gpu_plain_before();
+    const uintptr_t address = (uintptr_t) buf + (uintptr_t) datatype->super.true_lb;
+    uintptr_t first = address, last = address;
+    bool surely;
 
+    if (!mca_pml_umrddt_is_contiguous(datatype, count)) {
+        mca_pml_umrddt_span(buf, count, datatype, &first, &last);
+    }
+    surely = on_heap_or_stack(first, last);
     if (surely) {
         opal_umrddt_gpu_plain_learn(address, true, before);
     }
     return surely;
 }
 
-/** True if all of @p iov is known to be in this memory. */
-static bool within(const opal_umrddt_gpu_memory_t *memory, const opal_iov_cache_iov_t *iov)
+/** True if all from @p first to @p last, which is not in a known run, is in one nevertheless. In
+ * two that are known it is not: that is not looked up again for each message. */
+static bool in_new_run(uintptr_t first, uintptr_t last)
 {
-    uint64_t offset = (uint64_t) iov->offset - memory->base;
-
-    return offset < memory->size && iov->length <= memory->size - offset;
+    return on_heap_or_stack(first, last)
+           || (!(opal_umrddt_gpu_plain_run(first, first) && opal_umrddt_gpu_plain_run(last, last))
+               && opal_umrddt_gpu_plain_run_find(first, last));
 }
 
-/** From MPI_BOTTOM: the pieces may be anywhere. */
-static void look_at_pieces(const opal_iov_cache_layout_t *layout, mca_pml_umrddt_where_t *where)
+/** Memory of a device that was mapped (cuMemMap): neither a context's nor a pool's. */
+static bool is_mapped(const opal_umrddt_gpu_memory_t *memory)
+{
+    return OPAL_UMRDDT_GPU_DEVICE == memory->kind && NULL == memory->ctx && NULL == memory->pool
+           && 0 != memory->size;
+}
+
+/** True if all from @p first to @p last is mapped memory of one device, in as many parts as its
+ * allocator has mapped: for MPI that is one allocation. */
+static bool in_mapped(const opal_umrddt_gpu_memory_t *memory, uintptr_t first, uintptr_t last)
+{
+    opal_umrddt_gpu_memory_t part = *memory;
+    uint64_t address = first;
+
+    while (is_mapped(&part) && part.device == memory->device && address <= last) {
+        address = mca_pml_umrddt_look_along(address, (uint64_t) last + 1, &part);
+    }
+    return is_mapped(&part) && part.device == memory->device;
+}
+
+/** True if a buffer from @p first to @p last, of which one byte is in @p memory, is there as a
+ * whole. */
+static bool in_one(const opal_umrddt_gpu_memory_t *memory, uintptr_t first, uintptr_t last)
+{
+    opal_umrddt_gpu_memory_t low, high;
+
+    if (OPAL_UMRDDT_GPU_HOST != memory->kind && 0 != memory->size) {
+        return (first - memory->base < memory->size && last - memory->base < memory->size)
+               || (is_mapped(memory) && in_mapped(memory, first, last));
+    }
+    if (OPAL_UMRDDT_GPU_HOST == memory->kind && opal_umrddt_gpu_plain_run(first, last)) {
+        return true;
+    }
+    mca_pml_umrddt_look_at(first, &low);
+    mca_pml_umrddt_look_at(last, &high);
+    if (low.kind != memory->kind || high.kind != memory->kind) {
+        return false;
+    }
+    /* (a driver that does not tell bounds tells the allocation, which has both ends then) */
+    return OPAL_UMRDDT_GPU_HOST == memory->kind
+               ? in_new_run(first, last)
+               : low.buffer_id == memory->buffer_id && high.buffer_id == memory->buffer_id;
+}
+
+uint64_t mca_pml_umrddt_look_along(uint64_t address, uint64_t end, opal_umrddt_gpu_memory_t *memory)
+{
+    opal_umrddt_gpu_memory_t there;
+    uint64_t next;
+
+    mca_pml_umrddt_look_at(address, memory);
+    if (OPAL_UMRDDT_GPU_HOST != memory->kind) {
+        next = memory->base + memory->size;
+        return 0 == memory->size || end < next ? end : next;
+    }
+    next = (address / PAGE + 1) * PAGE;
+    if (end <= next || opal_umrddt_gpu_plain_run(address, end - 1)) {
+        return end;
+    }
+    mca_pml_umrddt_look_at(end - 1, &there);
+    return OPAL_UMRDDT_GPU_HOST == there.kind ? end : next;
+}
+
+/** One more allocation of a buffer, or one again. */
+static void note(const opal_umrddt_gpu_memory_t *memory, bool *first, bool *others,
+                 mca_pml_umrddt_where_t *where)
+{
+    if (*first) {
+        where->memory = *memory;
+        *first = false;
+    } else if (memory->kind != where->memory.kind || memory->buffer_id != where->memory.buffer_id) {
+        *others = true;
+        if (OPAL_UMRDDT_GPU_DEVICE == memory->kind && !mca_pml_umrddt_on_device(where)) {
+            where->memory = *memory;
+        }
+    }
+}
+
+/** The pieces, counted from @p buf, may be anywhere. */
+static void look_at_pieces(uint64_t buf, const opal_iov_cache_layout_t *layout,
+                           mca_pml_umrddt_where_t *where)
 {
     opal_umrddt_gpu_memory_t memory = {.size = 0};
     opal_iov_cache_iov_t iovs[32];
-    uint64_t last_page = UINT64_MAX, next = 0;
+    uint64_t position = 0, begin = 0, known = 0; /* memory is what is from begin to known */
     bool first = true, others = false;
 
-    while (next < layout->size) {
-        size_t count = opal_iov_cache_form_iovs(layout->form, next, layout->size, iovs,
-                                                sizeof(iovs) / sizeof(iovs[0]), &next);
+    while (position < layout->size) {
+        size_t count = opal_iov_cache_form_iovs(layout->form, position, layout->size, iovs,
+                                                sizeof(iovs) / sizeof(iovs[0]), &position);
 
         for (size_t i = 0; i < count; ++i) {
-            uint64_t address = (uint64_t) iovs[i].offset;
+            uint64_t address = buf + (uint64_t) iovs[i].offset;
+            const uint64_t end = address + iovs[i].length;
 
-            if (within(&memory, &iovs[i]) || last_page == address / PAGE) {
-                continue;
-            }
-            last_page = address / PAGE;
-            mca_pml_umrddt_look_at(address, &memory);
-            if (first) {
-                where->memory = memory;
-                first = false;
-            } else if (memory.kind != where->memory.kind
-                       || memory.buffer_id != where->memory.buffer_id) {
-                others = true;
-                if (OPAL_UMRDDT_GPU_DEVICE == memory.kind && !mca_pml_umrddt_on_device(where)) {
-                    where->memory = memory;
+            while (address < end) {
+                if (address - begin < known - begin) {
+                    address = known;
+                    continue;
+                }
+                known = mca_pml_umrddt_look_along(address, end, &memory);
+                begin = address;
+                address = known;
+                note(&memory, &first, &others, where);
+                if (OPAL_UMRDDT_GPU_HOST != memory.kind && 0 != memory.size) {
+                    begin = memory.base;
+                    known = memory.base + memory.size;
+                } else if (OPAL_UMRDDT_GPU_HOST == memory.kind) {
+                    begin = begin / PAGE * PAGE;
+                    known = (known + PAGE - 1) / PAGE * PAGE;
                 }
             }
         }
@@ -184,26 +278,34 @@ static void look_at_pieces(const opal_iov_cache_layout_t *layout, mca_pml_umrddt
 void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
                          mca_pml_umrddt_where_t *where)
 {
-    const bool spread = MPI_BOTTOM == buf && !mca_pml_umrddt_is_contiguous(datatype, count);
     const uint64_t address = (uint64_t) (uintptr_t) buf + (uint64_t) datatype->super.true_lb;
     const uint64_t before = opal_umrddt_gpu_plain_before();
     opal_iov_cache_layout_t *layout;
+    uintptr_t first, last;
 
     where->memory.kind = OPAL_UMRDDT_GPU_HOST;
     where->mixed = false;
-    if (NULL == mca_pml_umrddt.gpu || 0 == count * datatype->super.size || !may_be_any()) {
+    if (NULL == mca_pml_umrddt.gpu || 0 == count * datatype->super.size) {
         memset(&where->memory, 0, sizeof(where->memory));
-        if (NULL != mca_pml_umrddt.gpu && !spread && 0 < count * datatype->super.size) {
-            opal_umrddt_gpu_plain_learn((uintptr_t) address, true, before);
+        return;
+    }
+    mca_pml_umrddt_span(buf, count, datatype, &first, &last);
+    if (!may_be_any()) {
+        memset(&where->memory, 0, sizeof(where->memory));
+        opal_umrddt_gpu_plain_learn((uintptr_t) address, true, before);
+        if (!mca_pml_umrddt_known_run(buf, count, datatype)) {
+            (void) in_new_run(first, last);
         }
         return;
     }
-    if (OPAL_UNLIKELY(spread) && OMPI_SUCCESS == mca_pml_umrddt_layout(datatype, count, &layout)) {
-        look_at_pieces(layout, where);
-        OBJ_RELEASE(layout);
+    mca_pml_umrddt_look_at(address, &where->memory);
+    if (OPAL_LIKELY(mca_pml_umrddt_is_contiguous(datatype, count)
+                    || in_one(&where->memory, first, last))
+        || OMPI_SUCCESS != mca_pml_umrddt_layout(datatype, count, &layout)) {
         return;
     }
-    mca_pml_umrddt_look_at(address, &where->memory);
+    look_at_pieces((uint64_t) (uintptr_t) buf, layout, where);
+    OBJ_RELEASE(layout);
 }
 
 /** Tell engines what the parameters say. */
@@ -293,11 +395,11 @@ void mca_pml_umrddt_gpu_open(void)
 
 void mca_pml_umrddt_gpu_close(void)
 {
+    mca_pml_umrddt_stage_fini(); /* wide elements are staged without a GPU, too */
     if (NULL == mca_pml_umrddt.gpu) {
         return;
     }
     /* imports are of engines, and the pool's buffers of their contexts */
-    mca_pml_umrddt_stage_fini();
     mca_pml_umrddt_ipc_close();
     mca_pml_umrddt_pack_close();
     opal_umrddt_gpu_staging_close();

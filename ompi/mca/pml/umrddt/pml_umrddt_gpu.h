@@ -11,8 +11,10 @@
  *
  * Where buffers are: in memory that the CPU touches, or a GPU's.
  *
- * A buffer lies in one allocation, as MPI demands of all but MPI_BOTTOM; so what is true of the
- * first byte of its stream is true of all. From MPI_BOTTOM a datatype may name several.
+ * A buffer of one piece lies in one allocation, so what is true of its first byte is true of all. A
+ * buffer in pieces usually does as well, and then a comparison with the bounds of that allocation
+ * (or of a run of system memory, umrddt_gpu_plain.h) is all that is done; else each piece is looked
+ * at. MPI_BOTTOM is no exception.
  */
 
 #ifndef MCA_PML_UMRDDT_GPU_H
@@ -68,43 +70,77 @@ static inline bool mca_pml_umrddt_is_contiguous(const ompi_datatype_t *datatype,
                                                      (int32_t) (1 < count ? 2 : 1));
 }
 
+/** The lowest and the highest byte of a buffer, which is not empty. */
+static inline void mca_pml_umrddt_span(const void *buf, size_t count,
+                                       const ompi_datatype_t *datatype, uintptr_t *first,
+                                       uintptr_t *last)
+{
+    const opal_datatype_t *type = &datatype->super;
+    const ptrdiff_t more = (ptrdiff_t) (count - 1) * (type->ub - type->lb);
+
+    *first = (uintptr_t) buf + (uintptr_t) (type->true_lb + (0 > more ? more : 0));
+    *last = (uintptr_t) buf + (uintptr_t) (type->true_ub + (0 < more ? more : 0)) - 1;
+}
+
+/** True if a buffer that is not empty, and whose first byte is in a known page of system memory, is
+ * known to be there as a whole. */
+static inline bool mca_pml_umrddt_known_run(const void *buf, size_t count,
+                                            const ompi_datatype_t *datatype)
+{
+    uintptr_t first, last;
+
+    if (mca_pml_umrddt_is_contiguous(datatype, count)) {
+        return true;
+    }
+    mca_pml_umrddt_span(buf, count, datatype, &first, &last);
+    return opal_umrddt_gpu_plain_run(first, last);
+}
+
 /** Find the CUDA driver; leaves mca_pml_umrddt.gpu NULL where there is none. */
 void mca_pml_umrddt_gpu_open(void);
 void mca_pml_umrddt_gpu_close(void);
 
 /**
- * Look where (buf, count, datatype) is: one classification, but one for each page that is touched
- * from MPI_BOTTOM. None without a driver, nor of an empty buffer, nor as long as the application
- * has not initialized CUDA.
+ * Look where (buf, count, datatype) is: one classification, but one for each allocation or page
+ * that is touched where the buffer is not known to lie in one. None without a driver, nor of an
+ * empty buffer, nor as long as the application has not initialized CUDA.
  *
  * @param[out] where
  */
 void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
                          mca_pml_umrddt_where_t *where);
 
-/** Of a page that is not known to be plain: of stack and heap; then it is known. */
-bool mca_pml_umrddt_surely_host_new(uintptr_t address);
+/** True if a buffer that is not known to be plain is on the heap or the stack; then it is known. */
+bool mca_pml_umrddt_surely_host_new(const void *buf, size_t count, const ompi_datatype_t *datatype);
 
 /**
  * True if a buffer is the CPU's for sure, told without the driver, which takes half a microsecond
  * for memory that it does not know: it is on the calling thread's stack, or in the heap below the
  * break, where no driver maps anything, or in a page that the driver was asked about before
- * (umrddt_gpu_plain.h). It may still be pinned. So is what has no bytes.
+ * (umrddt_gpu_plain.h), and not partly elsewhere. It may still be pinned. So is an empty buffer.
  */
 static inline bool mca_pml_umrddt_surely_host(const void *buf, size_t count,
                                               const ompi_datatype_t *datatype)
 {
     uintptr_t address = (uintptr_t) buf + (uintptr_t) datatype->super.true_lb;
 
-    if (OPAL_UNLIKELY(MPI_BOTTOM == buf) && !mca_pml_umrddt_is_contiguous(datatype, count)) {
-        return false;
-    }
-    return OPAL_LIKELY(opal_umrddt_gpu_plain(address)) || 0 == count * datatype->super.size
-           || mca_pml_umrddt_surely_host_new(address);
+    return 0 == count * datatype->super.size
+           || OPAL_LIKELY(opal_umrddt_gpu_plain(address)
+                          && mca_pml_umrddt_known_run(buf, count, datatype))
+           || mca_pml_umrddt_surely_host_new(buf, count, datatype);
 }
 
 /** What the memory at an address is. If the driver fails, what the kernel says of it. */
 void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory);
+
+/**
+ * As mca_pml_umrddt_look_at, of one piece of memory up to @p end, which may go on in another
+ * allocation.
+ *
+ * @return where what @p memory says ends, above address and at most end
+ */
+uint64_t mca_pml_umrddt_look_along(uint64_t address, uint64_t end,
+                                   opal_umrddt_gpu_memory_t *memory);
 
 END_C_DECLS
 

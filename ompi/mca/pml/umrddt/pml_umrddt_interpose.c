@@ -150,6 +150,7 @@ void mca_pml_umrddt_interpose(void)
         /* nothing will ever be taken: cost nothing */
         return;
     }
+    mca_pml_umrddt_stage_init();
     mca_pml.pml_add_comm = mca_pml_umrddt_add_comm;
     mca_pml.pml_del_comm = mca_pml_umrddt_del_comm;
     mca_pml.pml_isend_init = mca_pml_umrddt_isend_init;

@@ -81,20 +81,21 @@ void mca_pml_umrddt_recv_await_host(mca_pml_umrddt_recv_t *recv)
 /**
  * One that is too long goes through memory of ours: the envelope may lie in the user's buffer, and
  * some hosts deliver nothing of a message that is too long, so it would be seen there. And so does
- * one for memory that the host must not touch.
+ * one for memory that the host must not touch, or of a datatype that it must not receive.
  *
  * @return OMPI_SUCCESS, with recv->spill if it is needed and can be had; or why the message fails
  */
 static int get_spill(mca_pml_umrddt_recv_t *recv)
 {
-    bool device = mca_pml_umrddt.stages && mca_pml_umrddt_on_device(&recv->where);
+    bool must = (mca_pml_umrddt.stages && mca_pml_umrddt_on_device(&recv->where))
+                || mca_pml_umrddt_is_wide(recv->datatype, recv->count);
     int rc = OMPI_SUCCESS;
 
-    if (device || recv->total < recv->rts.length) {
+    if (must || recv->total < recv->rts.length) {
         rc = mca_pml_umrddt_stage_get(&recv->where, recv->rts.length, MCA_PML_UMRDDT_STAGE_DATA,
                                       &recv->spill);
     }
-    return device ? rc : OMPI_SUCCESS;
+    return must ? rc : OMPI_SUCCESS;
 }
 
 /** Tell the sender to send by the host; or, with an error, that its message is over. */

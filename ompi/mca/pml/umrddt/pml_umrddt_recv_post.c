@@ -362,7 +362,7 @@ int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int
 {
     mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
 
-    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu)) {
+    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu || mca_pml_umrddt_is_wide(datatype, count))) {
         mca_pml_umrddt_where_t where;
 
         if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)) {
@@ -474,7 +474,7 @@ int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int 
     blocking_t call;
     int rc;
 
-    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu)) {
+    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu || mca_pml_umrddt_is_wide(datatype, count))) {
         mca_pml_umrddt_where_t where;
 
         if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)) {

@@ -109,7 +109,7 @@ static inline bool must_look(const void *buf, size_t count, const ompi_datatype_
 
     return mca_pml_umrddt.looks && 0 != size
            && (mca_pml_umrddt.stages || size >= mca_pml_umrddt.contiguous_from)
-           && !mca_pml_umrddt_known_host(buf, datatype);
+           && !mca_pml_umrddt_known_host(buf, count, datatype);
 }
 
 /** Look where the buffer is, unless that is known; at most once a request. */

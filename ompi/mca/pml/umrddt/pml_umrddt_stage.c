@@ -28,6 +28,7 @@
 #include <sys/mman.h>
 
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
+#include "opal/util/show_help.h"
 
 #include "pml_umrddt.h"
 #include "pml_umrddt_stage.h"
@@ -181,6 +182,17 @@ void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage)
     memset(stage, 0, sizeof(*stage));
 }
 
+void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc)
+{
+    static int told;
+
+    if (0 == __atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+        opal_show_help("help-mca-pml-umrddt.txt", "stage-failed", true, size,
+                       in ? "received" : "sent",
+                       where->mixed ? "in several memories, some of a GPU" : "in GPU memory", rc);
+    }
+}
+
 /* ---------------------------------------------------------------------------------------------
  * Transits
  * ------------------------------------------------------------------------------------------- */
@@ -243,29 +255,32 @@ static void copy_here(mca_pml_umrddt_transit_t *transit, uint64_t end)
 static int copy_mixed(mca_pml_umrddt_transit_t *transit)
 {
     const opal_iov_cache_layout_t *layout = transit->layout;
+    opal_umrddt_gpu_memory_t *memory = &transit->memory;
     uint64_t piece = opal_iov_cache_layout_find(layout, transit->position);
-    uint64_t end = transit->position;
+    uint64_t next = opal_iov_cache_layout_start(layout, piece + 1);
+    uint64_t address =
+        transit->address + (uint64_t) opal_iov_cache_form_offset(layout->form, transit->position);
+    uint64_t end = next < transit->end ? next : transit->end;
 
-    for (bool first = true; end < transit->end; first = false, ++piece) {
-        opal_iov_cache_iov_t iov = opal_iov_cache_layout_iov(layout, piece);
-        uint64_t address = transit->address + (uint64_t) iov.offset;
+    end =
+        transit->position
+        + (mca_pml_umrddt_look_along(address, address + end - transit->position, memory) - address);
+    if (OPAL_UMRDDT_GPU_DEVICE != memory->kind) {
+        copy_here(transit, end);
+        return OMPI_SUCCESS;
+    }
+    /* and the pieces behind it that are in this allocation as a whole */
+    while (end == next && end < transit->end) {
+        opal_iov_cache_iov_t iov = opal_iov_cache_layout_iov(layout, ++piece);
+        uint64_t offset = transit->address + (uint64_t) iov.offset - memory->base;
 
-        if (first) {
-            mca_pml_umrddt_look_at(address, &transit->memory);
-        } else if (OPAL_UMRDDT_GPU_DEVICE != transit->memory.kind
-                   || address - transit->memory.base >= transit->memory.size) {
+        if (offset >= memory->size || iov.length > memory->size - offset) {
             break;
         }
-        end = opal_iov_cache_layout_start(layout, piece + 1);
-        if (end > transit->end) {
-            end = transit->end;
-        }
+        next = opal_iov_cache_layout_start(layout, piece + 1);
+        end = next < transit->end ? next : transit->end;
     }
-    if (OPAL_UMRDDT_GPU_DEVICE == transit->memory.kind) {
-        return copy_range(transit, end);
-    }
-    copy_here(transit, end);
-    return OMPI_SUCCESS;
+    return copy_range(transit, end);
 }
 
 /** Go on, @p waiting for the GPU or not. */
@@ -417,6 +432,7 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
     int rc = mca_pml_umrddt_stage_get(where, size, MCA_PML_UMRDDT_STAGE_DATA, stage);
 
     if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_failed(where, size, false, rc);
         return rc;
     }
     rc = mca_pml_umrddt_transit(&transit, buf, count, datatype, where, stage->bytes, stage->kind,
@@ -425,6 +441,7 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
         rc = mca_pml_umrddt_transit_wait(&transit);
     }
     if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_failed(where, size, false, rc);
         mca_pml_umrddt_stage_put(stage);
         return rc;
     }

@@ -66,6 +66,10 @@ int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, size_t size,
 /** Give a stage back; all 0 afterwards, and nothing happens if it was before. */
 void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage);
 
+/** Tell the user, once, why a message ends with an error: a copy between its buffer and a stage
+ * fails. @param[in] in  into the buffer */
+void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc);
+
 /** Bytes that stages keep for the next ones, and to free them. */
 size_t mca_pml_umrddt_stage_kept(void);
 void mca_pml_umrddt_stage_fini(void);
@@ -75,7 +79,7 @@ typedef struct mca_pml_umrddt_transit_t {
     opal_umrddt_gpu_copy_t *copy;    /**< that runs now, or NULL */
     opal_iov_cache_layout_t *layout; /**< the buffer's; NULL: it is one piece */
     opal_umrddt_gpu_memory_t memory; /**< the buffer's */
-    bool mixed;                      /**< the buffer is MPI_BOTTOM: look at each piece */
+    bool mixed;                      /**< the buffer is in several allocations */
     bool in;                         /**< into the buffer */
     opal_umrddt_gpu_kind_t kind;     /**< of our bytes */
     unsigned char *bytes;            /**< ours, of stream position 0 */
@@ -136,6 +140,14 @@ int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *da
 
 /* pml_umrddt_stage_recv.c */
 
+/** Note which basic types mca_pml_umrddt_is_wide is about; before the first receive. */
+void mca_pml_umrddt_stage_init(void);
+
+/** As mca_pml_umrddt_stage_wanted, where mca_pml_umrddt_is_wide: false if the communicator is not
+ * known. */
+bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,
+                               struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
+
 /**
  * True if the host PML must not receive into this buffer: it is a device's, and the host does not
  * take that; or an envelope may come, which nobody could read there or for which it is too small.
@@ -146,13 +158,16 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
                                  struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
 
 /** Whether to ask that: by what is known of the buffer, and by the datatype alone where the host
- * PML takes GPU memory. What has no bytes is nowhere. */
-#define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)                       \
-    (NULL != mca_pml_umrddt.gpu && !mca_pml_umrddt_known_host((buf), (datatype))             \
-     && 0 != (count) * (datatype)->super.size                                                \
-     && (mca_pml_umrddt.stages || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size \
-         || !mca_pml_umrddt_is_contiguous((datatype), (count)))                              \
-     && mca_pml_umrddt_stage_wanted((buf), (count), (datatype), (comm), (where)))
+ * PML takes GPU memory. Empty buffers need no stage. */
+#define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)            \
+    (mca_pml_umrddt_is_wide((datatype), (count))                                  \
+         ? mca_pml_umrddt_stage_wide((buf), (count), (datatype), (comm), (where)) \
+         : NULL != mca_pml_umrddt.gpu && 0 != (count) * (datatype)->super.size    \
+               && !mca_pml_umrddt_known_host((buf), (count), (datatype))          \
+               && (mca_pml_umrddt.stages                                          \
+                   || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size  \
+                   || !mca_pml_umrddt_is_contiguous((datatype), (count)))         \
+               && mca_pml_umrddt_stage_wanted((buf), (count), (datatype), (comm), (where)))
 
 /** As pml_irecv, pml_irecv_init and pml_recv, of a buffer that wants a stage. */
 int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Receives into memory that the host PML must not touch.
+ * Receives into memory that the host PML must not touch, and of datatypes that it must not receive.
  *
  * The user holds a request of ours, and the host receives into a stage. What becomes of it is as in
  * pml_umrddt_recv.c, but that a plain message keeps the request pending, too, until progress has
@@ -21,6 +21,32 @@
 #include <string.h>
 
 #include "pml_umrddt_recv.h"
+
+/** What Open MPI's convertor has room for of an element that arrives in parts. */
+#define PART 16
+
+void mca_pml_umrddt_stage_init(void)
+{
+    _Static_assert(OPAL_DATATYPE_MAX_PREDEFINED <= 32, "one bit each in bdt_used");
+    mca_pml_umrddt.wide_types = 0;
+    for (unsigned type = 0; type < OPAL_DATATYPE_MAX_PREDEFINED; ++type) {
+        if (PART < opal_datatype_basicDatatypes[type]->size) {
+            mca_pml_umrddt.wide_types |= (uint32_t) 1 << type;
+        }
+    }
+}
+
+bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,
+                               ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
+{
+    mca_pml_umrddt_comm_t *data = mca_pml_umrddt_comm_find(comm);
+
+    if (NULL == data) {
+        return false;
+    }
+    (void) mca_pml_umrddt_memory_of(data, buf, count, datatype, MCA_PML_UMRDDT_RECEIVER, where);
+    return true;
+}
 
 bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datatype,
                                  ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
@@ -51,6 +77,7 @@ static bool filled(void *owner)
         return false;
     }
     if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_failed(&recv->where, recv->fill_ucount, true, rc);
         recv->fill_error = MPI_ERR_OTHER;
     }
     mca_pml_umrddt_stage_put(&recv->spill);
@@ -78,6 +105,7 @@ void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
                                     &recv->where, bytes, kind, length, true);
     } while (OMPI_SUCCESS != rc && 0 < --tries);
     if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_failed(&recv->where, ucount, true, rc);
         mca_pml_umrddt_stage_put(&recv->spill);
         mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, ucount);
         return;

@@ -14,12 +14,19 @@
 #include "umrddt_gpu_plain.h"
 #include "umrddt_unmaps.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "opal/constants.h"
 #include "opal/mca/base/base.h"
 #include "opal/mca/memory/base/base.h"
 #include "opal/memoryhooks/memory.h"
 
 uint64_t opal_umrddt_gpu_plain_pages[OPAL_UMRDDT_GPU_PLAIN_PAGES];
+uint64_t opal_umrddt_gpu_plain_runs[OPAL_UMRDDT_GPU_PLAIN_RUNS];
+static unsigned next_run;
 
 /* Unmappings, of whatever memory. */
 static uint64_t unmapped;
@@ -41,6 +48,23 @@ static void forget(uint64_t page)
     }
 }
 
+/* Runs that have one of these pages. */
+static void forget_runs(uint64_t first, uint64_t last)
+{
+    const uint64_t mask = (UINT64_C(1) << OPAL_UMRDDT_GPU_PLAIN_RUN_SHIFT) - 1;
+    unsigned i;
+
+    for (i = 0; i < OPAL_UMRDDT_GPU_PLAIN_RUNS; ++i) {
+        uint64_t run = __atomic_load_n(&opal_umrddt_gpu_plain_runs[i], __ATOMIC_RELAXED);
+        const uint64_t low = run & mask, pages = run >> OPAL_UMRDDT_GPU_PLAIN_RUN_SHIFT;
+
+        if (0 != run && first < low + pages && low <= last) {
+            (void) __atomic_compare_exchange_n(&opal_umrddt_gpu_plain_runs[i], &run, 0, false,
+                                               __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+        }
+    }
+}
+
 /* Before memory is unmapped. */
 static void unmapping(void *address, size_t length, void *context, bool from_alloc)
 {
@@ -56,6 +80,7 @@ static void unmapping(void *address, size_t length, void *context, bool from_all
     }
     /* First this, then the table; who learns does it the other way around. */
     (void) __atomic_add_fetch(&unmapped, 1, __ATOMIC_SEQ_CST);
+    forget_runs(first, last);
     if (OPAL_UMRDDT_GPU_PLAIN_PAGES > last - first) {
         for (page = first; page <= last; ++page) {
             forget(page);
@@ -102,6 +127,7 @@ void opal_umrddt_gpu_plain_close(void)
     for (i = 0; i < OPAL_UMRDDT_GPU_PLAIN_PAGES; ++i) {
         __atomic_store_n(&opal_umrddt_gpu_plain_pages[i], 0, __ATOMIC_RELAXED);
     }
+    forget_runs(0, UINT64_MAX);
 }
 
 uint64_t opal_umrddt_gpu_plain_before(void)
@@ -121,4 +147,107 @@ void opal_umrddt_gpu_plain_learn(uintptr_t address, bool plain, uint64_t before)
     if (before != __atomic_load_n(&unmapped, __ATOMIC_SEQ_CST)) {
         forget(page);
     }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Runs
+ * ------------------------------------------------------------------------------------------- */
+
+void opal_umrddt_gpu_plain_run_learn(uintptr_t first, uintptr_t last, uint64_t before)
+{
+    const uint64_t low = page_of(first), pages = page_of(last) - low + 1;
+    const uint64_t mask = (UINT64_C(1) << OPAL_UMRDDT_GPU_PLAIN_RUN_SHIFT) - 1;
+    uint64_t *slot = NULL;
+    unsigned i;
+
+    if (low > mask || 0 != pages >> (64 - OPAL_UMRDDT_GPU_PLAIN_RUN_SHIFT)
+        || !__atomic_load_n(&is_open, __ATOMIC_RELAXED)) {
+        return;
+    }
+    /* A run that has grown takes its own place again. */
+    for (i = 0; i < OPAL_UMRDDT_GPU_PLAIN_RUNS && NULL == slot; ++i) {
+        if (low == (__atomic_load_n(&opal_umrddt_gpu_plain_runs[i], __ATOMIC_RELAXED) & mask)) {
+            slot = &opal_umrddt_gpu_plain_runs[i];
+        }
+    }
+    if (NULL == slot) {
+        slot = &opal_umrddt_gpu_plain_runs[__atomic_fetch_add(&next_run, 1, __ATOMIC_RELAXED)
+                                           % OPAL_UMRDDT_GPU_PLAIN_RUNS];
+    }
+    __atomic_store_n(slot, low | pages << OPAL_UMRDDT_GPU_PLAIN_RUN_SHIFT, __ATOMIC_SEQ_CST);
+    if (before != __atomic_load_n(&unmapped, __ATOMIC_SEQ_CST)) {
+        forget_runs(low, low + pages - 1);
+    }
+}
+
+/* One line of the kernel's list. */
+typedef struct mapping_t {
+    uint64_t begin, end;
+    bool plain; /* the CPU reads it, and it is not the driver's */
+} mapping_t;
+
+static bool mapping_of(const char *line, mapping_t *mapping)
+{
+    unsigned long long begin, end;
+    char readable;
+
+    if (3 != sscanf(line, "%llx-%llx %c", &begin, &end, &readable)) {
+        return false;
+    }
+    mapping->begin = begin;
+    mapping->end = end;
+    mapping->plain = 'r' == readable && NULL == strstr(line, "/dev/nvidia");
+    return true;
+}
+
+/* The run that is read, and what is looked for in it. */
+typedef struct search_t {
+    uint64_t begin, end;
+    uint64_t first, last, before;
+    bool both;
+} search_t;
+
+/* It ends here. */
+static void run_over(search_t *search)
+{
+    const bool first = search->first - search->begin < search->end - search->begin;
+    const bool last = search->last - search->begin < search->end - search->begin;
+
+    if (first || last) {
+        opal_umrddt_gpu_plain_run_learn(search->begin, search->end - 1, search->before);
+    }
+    search->both = search->both || (first && last);
+}
+
+static void add_mapping(search_t *search, const mapping_t *mapping)
+{
+    if (mapping->plain && mapping->begin == search->end) {
+        search->end = mapping->end;
+        return;
+    }
+    run_over(search);
+    search->begin = mapping->plain ? mapping->begin : 0;
+    search->end = mapping->plain ? mapping->end : 0;
+}
+
+bool opal_umrddt_gpu_plain_run_find(uintptr_t first, uintptr_t last)
+{
+    search_t search = {.first = first, .last = last, .before = opal_umrddt_gpu_plain_before()};
+    FILE *maps = fopen("/proc/self/maps", "re");
+    mapping_t mapping;
+    bool whole = true; /* what comes next is the begin of a line */
+    char line[512];
+
+    if (NULL == maps) {
+        return false;
+    }
+    while (NULL != fgets(line, sizeof(line), maps)) {
+        if (whole && mapping_of(line, &mapping)) {
+            add_mapping(&search, &mapping);
+        }
+        whole = NULL != strchr(line, '\n');
+    }
+    run_over(&search);
+    (void) fclose(maps);
+    return search.both;
 }

@@ -82,6 +82,53 @@ uint64_t opal_umrddt_gpu_plain_before(void);
  */
 void opal_umrddt_gpu_plain_learn(uintptr_t address, bool plain, uint64_t before);
 
+/* ---------------------------------------------------------------------------------------------
+ * Runs
+ *
+ * A buffer in pieces may be larger than a page, and its pieces may lie in several allocations. A
+ * *run* is a range of addresses without holes that the CPU reads: the heap, a stack, or mappings of
+ * the process that follow each other. No memory of a device is within one, so a buffer that begins
+ * and ends in the same run is plain throughout. Runs are remembered as pages are.
+ * ------------------------------------------------------------------------------------------- */
+
+/** Only for the functions below: each word is a run, its first page in the low RUN_SHIFT bits and
+ * its pages above; 0: none. */
+#define OPAL_UMRDDT_GPU_PLAIN_RUNS      16u
+#define OPAL_UMRDDT_GPU_PLAIN_RUN_SHIFT 35
+extern uint64_t opal_umrddt_gpu_plain_runs[OPAL_UMRDDT_GPU_PLAIN_RUNS];
+
+/** True if a known run holds all from @p first to @p last, both included. */
+static inline bool opal_umrddt_gpu_plain_run(uintptr_t first, uintptr_t last)
+{
+    const uint64_t page = (uint64_t) first >> OPAL_UMRDDT_GPU_PLAIN_BITS;
+    const uint64_t end = (uint64_t) last >> OPAL_UMRDDT_GPU_PLAIN_BITS;
+
+    for (unsigned i = 0; i < OPAL_UMRDDT_GPU_PLAIN_RUNS; ++i) {
+        const uint64_t run = __atomic_load_n(&opal_umrddt_gpu_plain_runs[i], __ATOMIC_RELAXED);
+        const uint64_t low = run & ((UINT64_C(1) << OPAL_UMRDDT_GPU_PLAIN_RUN_SHIFT) - 1);
+        const uint64_t pages = run >> OPAL_UMRDDT_GPU_PLAIN_RUN_SHIFT;
+
+        if (page - low < pages && end - low < pages) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/**
+ * Remember a run. Arguments as of opal_umrddt_gpu_plain_run, and @p before as of
+ * opal_umrddt_gpu_plain_learn.
+ */
+void opal_umrddt_gpu_plain_run_learn(uintptr_t first, uintptr_t last, uint64_t before);
+
+/**
+ * Read in the kernel's list of mappings whether one run holds two addresses. Takes some hundred
+ * microseconds; the runs of both are remembered.
+ *
+ * @return false also where the list cannot be read
+ */
+bool opal_umrddt_gpu_plain_run_find(uintptr_t first, uintptr_t last);
+
 END_C_DECLS
 
 #endif /* OPAL_UMRDDT_GPU_PLAIN_H */
