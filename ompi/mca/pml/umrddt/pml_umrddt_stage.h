@@ -137,21 +137,23 @@ int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *da
 /* pml_umrddt_stage_recv.c */
 
 /**
- * True if the host PML must not receive into this buffer: it is a device's, and the host does not
- * take that; or an envelope may come, which nobody could read there or for which it is too small.
+ * True if the base PML must not receive into this buffer, unless it can be given it
+ * (mca_pml_umrddt_base_given_recv), or if an envelope may come, which nobody could read there or
+ * for which it is too small.
  *
  * @param[out] where  of the buffer, if so
  */
 bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datatype,
                                  struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
 
-/** Whether to ask that: by what is known of the buffer, and by the datatype alone where the host
- * PML takes GPU memory. What has no bytes is nowhere. */
-#define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)                       \
-    (NULL != mca_pml_umrddt.gpu && !mca_pml_umrddt_known_host((buf), (datatype))             \
-     && 0 != (count) * (datatype)->super.size                                                \
-     && (mca_pml_umrddt.stages || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size \
-         || !mca_pml_umrddt_is_contiguous((datatype), (count)))                              \
+/** Whether to ask that: by what is known of the buffer, and by the datatype alone where the base
+ * PML is given all GPU memory. What has no bytes is nowhere. */
+#define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)           \
+    (NULL != mca_pml_umrddt.gpu && !mca_pml_umrddt_known_host((buf), (datatype)) \
+     && 0 != (count) * (datatype)->super.size                                    \
+     && (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu                  \
+         || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size           \
+         || !mca_pml_umrddt_is_contiguous((datatype), (count)))                  \
      && mca_pml_umrddt_stage_wanted((buf), (count), (datatype), (comm), (where)))
 
 /** As pml_irecv, pml_irecv_init and pml_recv, of a buffer that wants a stage. */

@@ -20,6 +20,7 @@
 
 #include <string.h>
 
+#include "pml_umrddt_base_gpu.h"
 #include "pml_umrddt_recv.h"
 
 bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datatype,
@@ -34,7 +35,7 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
         return false;
     }
     (void) mca_pml_umrddt_memory_of(data, buf, count, datatype, MCA_PML_UMRDDT_RECEIVER, where);
-    return mca_pml_umrddt_on_device(where);
+    return mca_pml_umrddt_on_device(where) || !mca_pml_umrddt_base_touches(where);
 }
 
 /* ---------------------------------------------------------------------------------------------
