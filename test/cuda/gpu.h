@@ -150,6 +150,21 @@ CUresult gpu_begin(enum gpu_function function);
 /** The same, and a current context without a sticky error, which it returns. */
 CUresult gpu_begin_ctx(enum gpu_function function, CUcontext *ctx);
 
+/**
+ * The same for a function that is given a handle: where no context is current, that of the handle
+ * is taken. Real drivers do so for streams, but not for the default stream, for events, and for
+ * memory that is freed (H100, driver 580).
+ *
+ * @param[in] of  the context of the handle, or NULL; called with the lock held
+ */
+CUresult gpu_begin_of(enum gpu_function function, CUcontext (*of)(const void *handle),
+                      const void *handle, CUcontext *ctx);
+
+/** The contexts of a stream, an event, and memory; NULL if there is no such thing. */
+CUcontext gpu_stream_context(const void *stream);
+CUcontext gpu_event_context(const void *event);
+CUcontext gpu_range_context(const void *address);
+
 /** Give the lock back and return @p rc. */
 static inline CUresult gpu_end(CUresult rc)
 {
@@ -164,6 +179,19 @@ static inline CUresult gpu_end(CUresult rc)
             return gpu_rc_;                          \
         }                                            \
     } while (0)
+
+#define GPU_BEGIN_OF(name, of, handle, ctx)                                               \
+    do {                                                                                  \
+        CUresult gpu_rc_ = gpu_begin_of(GPU_FN_##name, of, (const void *) (handle), ctx); \
+        if (CUDA_SUCCESS != gpu_rc_) {                                                    \
+            return gpu_rc_;                                                               \
+        }                                                                                 \
+    } while (0)
+
+#define GPU_BEGIN_STREAM(name, stream, ctx) GPU_BEGIN_OF(name, gpu_stream_context, stream, ctx)
+#define GPU_BEGIN_EVENT(name, event, ctx)   GPU_BEGIN_OF(name, gpu_event_context, event, ctx)
+#define GPU_BEGIN_MEMORY(name, address, ctx) \
+    GPU_BEGIN_OF(name, gpu_range_context, (uintptr_t) (address), ctx)
 
 #define GPU_BEGIN_CTX(name, ctx)                              \
     do {                                                      \

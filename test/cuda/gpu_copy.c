@@ -230,7 +230,7 @@ static CUresult copy_flat(CUcontext ctx, uintptr_t to, int to_kind, uintptr_t fr
     {                                                                                           \
         CUcontext ctx;                                                                          \
                                                                                                 \
-        GPU_BEGIN_CTX(name, &ctx);                                                              \
+        GPU_BEGIN_STREAM(name, stream, &ctx);                                                   \
         return gpu_end(copy_flat(ctx, (uintptr_t) (to), to_kind, (uintptr_t) (from), from_kind, \
                                  size, stream, async));                                         \
     }
@@ -280,7 +280,7 @@ GPU_EXPORT CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_ctx, CUdevice
 {
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuMemcpyPeerAsync, &ctx);
+    GPU_BEGIN_STREAM(cuMemcpyPeerAsync, stream, &ctx);
     return gpu_end(copy_peer(ctx, to, to_ctx, from, from_ctx, size, stream, true));
 }
 
@@ -375,7 +375,7 @@ static CUresult box_peer(const CUDA_MEMCPY3D_PEER *copy, struct gpu_box *box)
         CUcontext ctx;                                                                \
         CUresult rc;                                                                  \
                                                                                       \
-        GPU_BEGIN_CTX(name, &ctx);                                                    \
+        GPU_BEGIN_STREAM(name, stream, &ctx);                                         \
         rc = fill(copy, &box);                                                        \
         return gpu_end(CUDA_SUCCESS == rc ? gpu_copy(ctx, &box, stream, async) : rc); \
     }
@@ -474,7 +474,7 @@ static CUresult memset_any(CUcontext ctx, CUdeviceptr ptr, size_t pitch, unsigne
     {                                                                                              \
         CUcontext ctx;                                                                             \
                                                                                                    \
-        GPU_BEGIN_CTX(name, &ctx);                                                                 \
+        GPU_BEGIN_STREAM(name, stream, &ctx);                                                      \
         return gpu_end(memset_any(ctx, ptr, pitch, value, element, width, height, stream, async)); \
     }
 

@@ -176,12 +176,21 @@ CUresult gpu_begin(enum gpu_function function)
 
 CUresult gpu_begin_ctx(enum gpu_function function, CUcontext *ctx)
 {
+    return gpu_begin_of(function, NULL, NULL, ctx);
+}
+
+CUresult gpu_begin_of(enum gpu_function function, CUcontext (*of)(const void *handle),
+                      const void *handle, CUcontext *ctx)
+{
     CUresult rc = gpu_begin(function);
 
     if (CUDA_SUCCESS != rc) {
         return rc;
     }
     *ctx = gpu_ctx_working();
+    if (NULL == *ctx && NULL != of) {
+        *ctx = of(handle);
+    }
     if (NULL == *ctx) {
         return gpu_end(CUDA_ERROR_INVALID_CONTEXT);
     }

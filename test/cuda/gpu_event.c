@@ -175,6 +175,13 @@ static CUresult add(CUcontext ctx, unsigned flags, struct gpu_shared_event *shar
     return CUDA_SUCCESS;
 }
 
+CUcontext gpu_event_context(const void *event)
+{
+    CUevent handle = (CUevent) (uintptr_t) event;
+
+    return exists(handle) ? handle->ctx : NULL;
+}
+
 GPU_EXPORT CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 {
     CUcontext ctx;
@@ -238,7 +245,7 @@ GPU_EXPORT CUresult cuEventDestroy_v2(CUevent event)
     CUcontext ctx;
     CUevent *p;
 
-    GPU_BEGIN_CTX(cuEventDestroy_v2, &ctx);
+    GPU_BEGIN_EVENT(cuEventDestroy_v2, event, &ctx);
     if (!exists(event)) {
         return gpu_end(CUDA_ERROR_INVALID_HANDLE);
     }
@@ -259,7 +266,7 @@ GPU_EXPORT CUresult cuEventRecord(CUevent event, CUstream handle)
     CUcontext ctx;
     CUresult rc;
 
-    GPU_BEGIN_CTX(cuEventRecord, &ctx);
+    GPU_BEGIN_STREAM(cuEventRecord, handle, &ctx);
     rc = exists(event) ? gpu_stream_get(ctx, handle, &stream) : CUDA_ERROR_INVALID_HANDLE;
     if (CUDA_SUCCESS != rc || stream->ctx != event->ctx) {
         return gpu_end(CUDA_SUCCESS != rc ? rc : CUDA_ERROR_INVALID_HANDLE);
@@ -295,7 +302,7 @@ GPU_EXPORT CUresult cuEventQuery(CUevent event)
 {
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuEventQuery, &ctx);
+    GPU_BEGIN_EVENT(cuEventQuery, event, &ctx);
     if (!exists(event)) {
         return gpu_end(CUDA_ERROR_INVALID_HANDLE);
     }
@@ -314,7 +321,7 @@ GPU_EXPORT CUresult cuEventSynchronize(CUevent event)
 {
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuEventSynchronize, &ctx);
+    GPU_BEGIN_EVENT(cuEventSynchronize, event, &ctx);
     gpu_count.syncs++;
     if (!exists(event)) {
         return gpu_end(CUDA_ERROR_INVALID_HANDLE);
@@ -348,7 +355,7 @@ GPU_EXPORT CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUeve
 {
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuEventElapsedTime, &ctx);
+    GPU_BEGIN_EVENT(cuEventElapsedTime, start, &ctx);
     return gpu_end(elapsed(milliseconds, start, end));
 }
 
@@ -356,7 +363,7 @@ GPU_EXPORT CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CU
 {
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuEventElapsedTime_v2, &ctx);
+    GPU_BEGIN_EVENT(cuEventElapsedTime_v2, start, &ctx);
     return gpu_end(elapsed(milliseconds, start, end));
 }
 
@@ -366,7 +373,7 @@ GPU_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned i
     CUcontext ctx;
     CUresult rc;
 
-    GPU_BEGIN_CTX(cuStreamWaitEvent, &ctx);
+    GPU_BEGIN_STREAM(cuStreamWaitEvent, handle, &ctx);
     if (0 != flags) {
         return gpu_end(CUDA_ERROR_INVALID_VALUE);
     }

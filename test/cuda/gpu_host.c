@@ -98,7 +98,7 @@ GPU_EXPORT CUresult cuMemFreeHost(void *ptr)
     struct gpu_range *range;
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuMemFreeHost, &ctx);
+    GPU_BEGIN_MEMORY(cuMemFreeHost, ptr, &ctx);
     (void) gpu_drain(NULL);
     range = gpu_range_find((uintptr_t) ptr);
     if (NULL == range || (uintptr_t) ptr != range->base || GPU_HOST != range->kind) {
@@ -193,7 +193,7 @@ GPU_EXPORT CUresult cuMemHostUnregister(void *ptr)
     struct gpu_range *range;
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuMemHostUnregister, &ctx);
+    GPU_BEGIN_MEMORY(cuMemHostUnregister, ptr, &ctx);
     (void) gpu_drain(NULL);
     range = gpu_range_find((uintptr_t) ptr);
     if (NULL == range || GPU_REGISTERED != range->kind || (uintptr_t) ptr != range->base) {

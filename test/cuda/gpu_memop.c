@@ -195,7 +195,7 @@ static CUresult add(CUcontext ctx, CUstream handle, unsigned count,
         CUstreamBatchMemOpParams op = {.pad = {0}};                                             \
         CUcontext ctx;                                                                          \
                                                                                                 \
-        GPU_BEGIN_CTX(name, &ctx);                                                              \
+        GPU_BEGIN_STREAM(name, stream, &ctx);                                                   \
         op.operation = operation_;                                                              \
         op.writeValue.address = ptr;                                                            \
         op.writeValue.member = value_;                                                          \
@@ -213,6 +213,6 @@ GPU_EXPORT CUresult cuStreamBatchMemOp_v2(CUstream stream, unsigned int count,
 {
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuStreamBatchMemOp_v2, &ctx);
+    GPU_BEGIN_STREAM(cuStreamBatchMemOp_v2, stream, &ctx);
     return gpu_end(0 != flags ? CUDA_ERROR_INVALID_VALUE : add(ctx, stream, count, params));
 }

@@ -406,13 +406,22 @@ GPU_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t w
     return gpu_end(rc);
 }
 
+CUcontext gpu_range_context(const void *address)
+{
+    const struct gpu_range *range = gpu_range_find((uintptr_t) address);
+
+    return NULL == range        ? NULL
+           : NULL != range->ctx ? range->ctx
+                                : gpu_device[range->device].primary;
+}
+
 GPU_EXPORT CUresult cuMemFree_v2(CUdeviceptr ptr)
 {
     struct gpu_range *range;
     CUcontext ctx;
     CUresult rc;
 
-    GPU_BEGIN_CTX(cuMemFree_v2, &ctx);
+    GPU_BEGIN_MEMORY(cuMemFree_v2, ptr, &ctx);
     if (0 == ptr) {
         return gpu_end(CUDA_SUCCESS);
     }

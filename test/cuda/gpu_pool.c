@@ -275,7 +275,7 @@ GPU_EXPORT CUresult cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stre
     CUcontext ctx;
     CUresult rc;
 
-    GPU_BEGIN_CTX(cuMemAllocAsync, &ctx);
+    GPU_BEGIN_STREAM(cuMemAllocAsync, stream, &ctx);
     rc = current_pool(ctx->device, &pool);
     return gpu_end(CUDA_SUCCESS == rc ? alloc(ctx, ptr, size, pool, stream) : rc);
 }
@@ -285,7 +285,7 @@ GPU_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmem
 {
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuMemAllocFromPoolAsync, &ctx);
+    GPU_BEGIN_STREAM(cuMemAllocFromPoolAsync, stream, &ctx);
     return gpu_end(alloc(ctx, ptr, size, pool, stream));
 }
 
@@ -318,7 +318,7 @@ GPU_EXPORT CUresult cuMemFreeAsync(CUdeviceptr ptr, CUstream handle)
     CUcontext ctx;
     CUresult rc;
 
-    GPU_BEGIN_CTX(cuMemFreeAsync, &ctx);
+    GPU_BEGIN_STREAM(cuMemFreeAsync, handle, &ctx);
     rc = gpu_stream_get(ctx, handle, &stream);
     if (CUDA_SUCCESS != rc || 0 == ptr) {
         return gpu_end(rc);

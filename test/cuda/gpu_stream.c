@@ -433,11 +433,18 @@ GPU_EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int fl
     return gpu_end(create(ctx, stream, flags, -5 > priority ? -5 : priority));
 }
 
+CUcontext gpu_stream_context(const void *stream)
+{
+    CUstream handle = (CUstream) (uintptr_t) stream;
+
+    return gpu_stream_exists(handle) ? handle->ctx : NULL;
+}
+
 GPU_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
 {
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuStreamDestroy_v2, &ctx);
+    GPU_BEGIN_STREAM(cuStreamDestroy_v2, stream, &ctx);
     if (!gpu_stream_exists(stream) || stream == stream->ctx->legacy) {
         return gpu_end(CUDA_ERROR_INVALID_HANDLE);
     }
@@ -479,7 +486,7 @@ GPU_EXPORT CUresult cuStreamQuery(CUstream handle)
     CUcontext ctx;
     CUresult rc;
 
-    GPU_BEGIN_CTX(cuStreamQuery, &ctx);
+    GPU_BEGIN_STREAM(cuStreamQuery, handle, &ctx);
     rc = get_idle(ctx, handle, &stream);
     if (CUDA_SUCCESS == rc && stream->done < last_of(stream)) {
         rc = CUDA_ERROR_NOT_READY;
@@ -493,7 +500,7 @@ GPU_EXPORT CUresult cuStreamSynchronize(CUstream handle)
     CUcontext ctx;
     CUresult rc;
 
-    GPU_BEGIN_CTX(cuStreamSynchronize, &ctx);
+    GPU_BEGIN_STREAM(cuStreamSynchronize, handle, &ctx);
     gpu_count.syncs++;
     rc = get_idle(ctx, handle, &stream);
     return gpu_end(CUDA_SUCCESS == rc ? gpu_stream_wait(stream, last_of(stream)) : rc);
@@ -505,7 +512,7 @@ GPU_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
     CUcontext ctx;
     CUresult rc;
 
-    GPU_BEGIN_CTX(cuStreamGetFlags, &ctx);
+    GPU_BEGIN_STREAM(cuStreamGetFlags, handle, &ctx);
     rc = NULL == flags ? CUDA_ERROR_INVALID_VALUE : gpu_stream_get(ctx, handle, &stream);
     if (CUDA_SUCCESS == rc) {
         *flags = stream->flags;
@@ -519,7 +526,7 @@ GPU_EXPORT CUresult cuStreamGetPriority(CUstream handle, int *priority)
     CUcontext ctx;
     CUresult rc;
 
-    GPU_BEGIN_CTX(cuStreamGetPriority, &ctx);
+    GPU_BEGIN_STREAM(cuStreamGetPriority, handle, &ctx);
     rc = NULL == priority ? CUDA_ERROR_INVALID_VALUE : gpu_stream_get(ctx, handle, &stream);
     if (CUDA_SUCCESS == rc) {
         *priority = stream->priority;
@@ -533,7 +540,7 @@ GPU_EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext *of)
     CUcontext ctx;
     CUresult rc;
 
-    GPU_BEGIN_CTX(cuStreamGetCtx, &ctx);
+    GPU_BEGIN_STREAM(cuStreamGetCtx, handle, &ctx);
     rc = NULL == of ? CUDA_ERROR_INVALID_VALUE : gpu_stream_get(ctx, handle, &stream);
     if (CUDA_SUCCESS == rc) {
         *of = stream->ctx;
@@ -547,7 +554,7 @@ GPU_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
     CUcontext ctx;
     CUresult rc;
 
-    GPU_BEGIN_CTX(cuStreamGetId, &ctx);
+    GPU_BEGIN_STREAM(cuStreamGetId, handle, &ctx);
     rc = NULL == id ? CUDA_ERROR_INVALID_VALUE : gpu_stream_get(ctx, handle, &stream);
     if (CUDA_SUCCESS == rc) {
         *id = stream->id;
@@ -602,7 +609,7 @@ GPU_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *d
 {
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuLaunchHostFunc, &ctx);
+    GPU_BEGIN_STREAM(cuLaunchHostFunc, stream, &ctx);
     return gpu_end(NULL == function ? CUDA_ERROR_INVALID_VALUE
                                     : add_call(ctx, stream, function, NULL, data));
 }
@@ -612,7 +619,7 @@ GPU_EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callba
 {
     CUcontext ctx;
 
-    GPU_BEGIN_CTX(cuStreamAddCallback, &ctx);
+    GPU_BEGIN_STREAM(cuStreamAddCallback, stream, &ctx);
     return gpu_end(NULL == callback || 0 != flags ? CUDA_ERROR_INVALID_VALUE
                                                   : add_call(ctx, stream, NULL, callback, data));
 }

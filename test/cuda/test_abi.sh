@@ -45,4 +45,25 @@ for file in "$src"/gpu_*.c; do
     # shellcheck disable=SC2086
     $cc $flags -Wno-switch -Wno-deprecated-declarations -DUMRDDT_CUDA_H -I"$toolkit" -I"$src" -fsyntax-only "$file" || exit 1
 done
+# Every version of a function that is here, as the Toolkit's own stub of the library has them; none for the per-thread
+# default stream (_ptsz, _ptds).
+names()
+{
+    nm -D --defined-only "$1" | sed -n 's/^.* [TWi] \(cu[A-Z][A-Za-z0-9_]*\)$/\1/p' | sort -u
+}
+for stub in "${toolkit%/include}"/lib64/stubs/libcuda.so "${toolkit%/include}"/lib/stubs/libcuda.so; do
+    test -e "$stub" || continue
+    names .libs/libcuda.so.1 >"$work/have"
+    sed 's/_v[0-9]*$//' "$work/have" | sort -u >"$work/functions"
+    names "$stub" | grep -v -e '_ptsz$' -e '_ptds$' | while read -r name; do
+        ! grep -qx "$(echo "$name" | sed 's/_v[0-9]*$//')" "$work/functions" || echo "$name"
+    done >"$work/want"
+    test -s "$work/want" || exit 1
+    if comm -13 "$work/have" "$work/want" | grep .; then
+        echo "the names above are in $stub, and not in the software driver"
+        exit 1
+    fi
+    echo "$(wc -l <"$work/want") names of functions as in $stub"
+    break
+done
 echo "ok: $lines sizes and offsets, all values and prototypes, as in $toolkit/cuda.h ($version)"

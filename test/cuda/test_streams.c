@@ -330,6 +330,66 @@ static void two_devices(void)
     }
 }
 
+/* A thread without a context: what a stream, an event or memory is named for has that one's. */
+static void no_context(void)
+{
+    CUdeviceptr ptr, pool = 0, base;
+    CUcontext ctx, found = NULL;
+    char host[16] = "as it was";
+    CUevent event, start;
+    unsigned flags;
+    CUstream stream;
+    size_t size;
+    char *pins;
+    float ms;
+
+    ctx = test_begin(0);
+    ptr = device(SIZE);
+    pins = pinned(SIZE);
+    OK(cuStreamCreate(&stream, 0));
+    OK(cuEventCreate(&event, 0));
+    OK(cuEventCreate(&start, 0));
+    OK(cuCtxSetCurrent(NULL));
+
+    OK(cuEventRecord(start, stream));
+    OK(cuMemcpyAsync(ptr, (uintptr_t) host, sizeof(host), stream));
+    OK(cuMemcpyDtoHAsync_v2(pins, ptr, sizeof(host), stream));
+    OK(cuMemsetD8Async(ptr, 7, SIZE, stream));
+    OK(cuMemcpyPeerAsync(ptr, ctx, ptr + 1024, ctx, 1024, stream));
+    OK(cuStreamWriteValue32_v2(stream, ptr, 1, 0));
+    OK(cuMemAllocAsync(&pool, SIZE, stream));
+    OK(cuMemFreeAsync(pool, stream));
+    OK(cuEventRecord(event, stream));
+    OK(cuStreamWaitEvent(stream, event, 0));
+    OK(cuEventSynchronize(event));
+    OK(cuEventQuery(event));
+    OK(cuEventElapsedTime_v2(&ms, start, event));
+    OK(cuStreamSynchronize(stream));
+    OK(cuStreamQuery(stream));
+    OK(cuStreamGetFlags(stream, &flags));
+    OK(cuStreamGetCtx(stream, &found));
+    CHECK(ctx == found && 0 == strcmp("as it was", pins));
+
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyAsync(ptr, ptr + 1024, 8, NULL));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuMemcpy(ptr, ptr + 1024, 8));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyHtoD_v2(ptr, host, 8));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuMemcpyPeer(ptr, ctx, ptr + 1024, ctx, 8));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuMemsetD8_v2(ptr, 0, 8));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuEventRecord(event, NULL));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuStreamQuery(NULL));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuStreamSynchronize(NULL));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuMemGetAddressRange_v2(&base, &size, ptr));
+    EXPECT(CUDA_ERROR_INVALID_CONTEXT, cuCtxSynchronize());
+    OK(cuMemFreeHost(pins));
+    OK(cuMemFree_v2(ptr));
+    OK(cuEventDestroy_v2(event));
+    OK(cuEventDestroy_v2(start));
+    OK(cuStreamDestroy_v2(stream));
+    OK(cuCtxGetCurrent(&found));
+    CHECK(NULL == found);
+    OK(cuCtxSetCurrent(ctx));
+}
+
 /* With delays that change with the seed the results are the same. */
 static int late(void)
 {
@@ -380,6 +440,7 @@ int main(int argc, char **argv)
     test_part("boxes", boxes);
     test_part("refused", refused);
     test_part("two devices", two_devices);
+    test_part("no context", no_context);
     test_again(argv, "late", "delay=2000,seed=1");
     test_again(argv, "late", "delay=2000,seed=2");
     return 0;
