@@ -87,10 +87,12 @@ static void one_piece(gpu_kind_t out, gpu_kind_t in, int bytes)
     if (given) {
         /* what an envelope may come to, and has no room for it, is received elsewhere */
         CHECK_INT(seen.value[PVARS_STAGED_SENDS],
-                  is_sender() && GPU_HOST != out && GPU_DEVICE != out ? TIMES : 0);
-        CHECK_INT(seen.value[PVARS_STAGED_RECVS],
-                  !is_sender() && GPU_HOST != in && (GPU_DEVICE != in || ENVELOPE > bytes) ? TIMES
-                                                                                           : 0);
+                  is_sender() && GPU_HOST != out && GPU_DEVICE != out && !wanted ? TIMES : 0);
+        CHECK_INT(seen.value[PVARS_STAGED_RECVS], !is_sender() && GPU_HOST != in
+                                                          && (GPU_DEVICE != in || ENVELOPE > bytes)
+                                                          && !wanted
+                                                      ? TIMES
+                                                      : 0);
     } else if (!aware) {
         CHECK_INT(seen.value[PVARS_STAGED_SENDS],
                   is_sender() && GPU_HOST != out && !wanted ? TIMES : 0);
