@@ -73,6 +73,7 @@ void info_gpus(info_gpus_t *gpus);
 typedef struct info_found_t {
     bool umrddt;     /**< pml/umrddt comes up */
     bool cuda;       /**< Open MPI takes memory of GPUs */
+    char gpu[8];     /**< pml_umrddt_host_gpu */
     char pml[32];    /**< the host PML */
     char memory[16]; /**< pml_umrddt_memory */
     char scheme[16]; /**< pml_umrddt_scheme */

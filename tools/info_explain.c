@@ -32,6 +32,7 @@
 #include "umrddt_compat.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_pairs.h"
@@ -97,6 +98,13 @@ mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern_read(mca_pml_umrddt_comm_t *comm
     return MCA_PML_UMRDDT_PATTERN_NONE;
 }
 
+mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int rank)
+{
+    (void) comm;
+    (void) rank;
+    return NULL; /* no message is sent */
+}
+
 /* ---------------------------------------------------------------------------------------------
  * Parameters, as the component has registered them
  * ------------------------------------------------------------------------------------------- */
@@ -115,6 +123,8 @@ static const struct {
     PARAMETER("memory", memory),
     PARAMETER("scheme", scheme),
     PARAMETER("host_gpu", host_gpu),
+    PARAMETER("contiguous", contiguous),
+    PARAMETER("contiguous_min", contiguous_min),
     PARAMETER("direct_writes", writes),
     PARAMETER("direct_run", run),
     PARAMETER("mkey_cache", mkey_cache),
@@ -300,10 +310,24 @@ static const char *not_taken(const info_explain_t *what)
         return "pml_umrddt_scheme is host";
     }
     if (1 == from->iov_count) {
-        return what->from_gpu ? "in one piece, unless pml_umrddt_contiguous has it taken"
-                              : "in one piece";
+        if (!what->from_gpu) {
+            return "in one piece";
+        }
+        if (!mca_pml_umrddt.takes_contiguous) {
+            return "in one piece: pml_umrddt_contiguous or pml_umrddt_host_gpu says so";
+        }
+        if (mca_pml_umrddt.contiguous_from > from->size) {
+            return "in one piece, and less than pml_umrddt_contiguous_min";
+        }
     }
     return NULL;
+}
+
+/** True if the base PML is given such messages where it can be trusted with the memory. */
+static bool left_far(const info_explain_t *what, const verdict_t *verdict)
+{
+    return mca_pml_umrddt.leaves_far && what->from_gpu && 1 == from->iov_count && !verdict->near
+           && MCA_PML_UMRDDT_SCHEME_AUTO == mca_pml_umrddt.params.scheme;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -357,6 +381,10 @@ static void print_verdict(const info_explain_t *what, const verdict_t *verdict)
         printf("  left to the host PML by the sender: predicted to take least\n");
         return;
     }
+    if (left_far(what, verdict)) {
+        printf("  left to the base PML, which takes it as it is: cudaMalloc memory of the current "
+               "context; else\n");
+    }
     printf("  by %s", mca_pml_umrddt_way_names[verdict->turns[0].way]);
     for (int i = 1; i < verdict->turn_count; ++i) {
         printf(", from message %d on by %s", verdict->turns[i].message,
@@ -374,7 +402,7 @@ static void json_verdict(const info_explain_t *what, const verdict_t *verdict)
 {
     info_json_open(NULL, '{');
     info_json_text("to", verdict->near ? "this host" : "another host");
-    info_json_bool("left_to_host_pml", verdict->declined);
+    info_json_bool("left_to_host_pml", verdict->declined || left_far(what, verdict));
     info_json_text("why", verdict->why);
     info_json_text("predicted_least", mca_pml_umrddt_way_names[verdict->least]);
     info_json_open("goes", '[');
@@ -482,9 +510,8 @@ int info_explain(const info_explain_t *what)
             mca_pml_umrddt.schemes |=
                 0 != (what->ways & 1u << way) ? mca_pml_umrddt_way_schemes[way] : 0;
         }
-        mca_pml_umrddt.stages = MCA_PML_UMRDDT_HOST_GPU_NO == mca_pml_umrddt.params.host_gpu
-                                || (MCA_PML_UMRDDT_HOST_GPU_AUTO == mca_pml_umrddt.params.host_gpu
-                                    && !umrddt_knows_cuda());
+        mca_pml_umrddt.host_component = mca_pml_base_selected_component;
+        mca_pml_umrddt_base_gpu_open();
         mca_pml_umrddt.seen = mca_pml_umrddt_seen_new();
         mca_pml_umrddt_pairs_open(true);
         if (NULL != mca_pml_umrddt.seen && NULL != mca_pml_umrddt.pairs) {

@@ -26,7 +26,7 @@
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/pml.h"
 
-#include "umrddt_compat.h"
+#include "pml_umrddt_base_gpu.h"
 
 /** What is asked. */
 static const struct {
@@ -36,6 +36,7 @@ static const struct {
     {"pml_umrddt_memory", "memory"},
     {"pml_umrddt_scheme", "scheme"},
     {"pml_umrddt_min_size", "min_size"},
+    {"pml_umrddt_host_gpu", "host_gpu"},
 };
 
 /* The name of a value of an enumeration. */
@@ -100,7 +101,8 @@ int info_mpi(void)
     library[strcspn(library, ",\n")] = '\0';
     printf("library=%s\n", library);
     printf("pml=%s\n", mca_pml_base_selected_component.pmlm_version.mca_component_name);
-    printf("cuda=%d\n", umrddt_knows_cuda());
+    printf("cuda=%d\n", mca_pml_umrddt_base_gpu_aware(
+                            mca_pml_base_selected_component.pmlm_version.mca_component_name));
     for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); ++i) {
         found = print_parameter(parameters[i].cvar, parameters[i].name) && found;
     }

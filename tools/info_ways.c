@@ -91,6 +91,26 @@ static void gpu_away(const info_found_t *found, const info_gpus_t *gpus)
     }
 }
 
+/* By the rule of ompi/mca/pml/umrddt/pml_umrddt_base_gpu.h. */
+static void gpu_contiguous(const info_found_t *found)
+{
+    static const char pieces[] = "as those in pieces";
+    char way[128];
+
+    if (0 == strcmp("yes", found->gpu)) {
+        say("gpu_contiguous", "in one piece, GPUs", host_way(found), "pml_umrddt_host_gpu is yes");
+    } else if (0 == strcmp("no", found->gpu)) {
+        say("gpu_contiguous", "in one piece, GPUs", pieces, "pml_umrddt_host_gpu is no");
+    } else if (found->cuda) {
+        snprintf(way, sizeof(way), "%s; to other nodes %s", pieces, host_way(found));
+        say("gpu_contiguous", "in one piece, GPUs", way,
+            "this Open MPI takes cudaMalloc's memory of the current context by itself");
+    } else {
+        say("gpu_contiguous", "in one piece, GPUs", pieces,
+            "this Open MPI was built without CUDA, or told not to use it");
+    }
+}
+
 void info_ways(const info_found_t *found, const info_gpus_t *gpus)
 {
     bool gpu = 0 == strcmp("gpu", found->memory) || 0 == strcmp("all", found->memory);
@@ -112,10 +132,7 @@ void info_ways(const info_found_t *found, const info_gpus_t *gpus)
         if (0 < gpus->count && gpu) {
             gpu_beside(found, gpus);
             gpu_away(found, gpus);
-            say("gpu_contiguous", "in one piece, GPUs",
-                found->cuda ? host_way(found) : "as those in pieces",
-                found->cuda ? "this Open MPI takes memory of GPUs by itself"
-                            : "this Open MPI was built without CUDA, or told not to use it");
+            gpu_contiguous(found);
         }
         say("rest", "all others", host_way(found), "as without umrddt");
     }

@@ -55,6 +55,7 @@ struct gpu_conf {
     int ordering; /**< of what cards write: 0, 100 (the device), 200 (all devices) */
     bool flush;   /**< by cuFlushGPUDirectRDMAWrites */
     bool touch;   /**< the CPU may touch memory of devices */
+    bool aware;   /**< Open MPI 4.1 is made to say that it knows CUDA */
     bool crash;   /**< where a destroyed context is named */
     bool reuse;   /**< addresses of freed memory are given again */
     bool counters;

@@ -84,6 +84,10 @@ static const options_entry_t options[] = {
      "                    that keeps them coherent; so that a library that copies by the CPU can\n"
      "                    play one that knows CUDA (default 0: a segmentation fault)",
      OPTIONS_SWITCH(struct gpu_conf, touch)},
+    {"aware",
+     "aware=0|1         Open MPI 4.1 says from when this library is loaded that it knows CUDA,\n"
+     "                    as none that was built without can be told to (default 0)",
+     OPTIONS_SWITCH(struct gpu_conf, aware)},
     {"crash",
      "crash=0|1         a context that was destroyed and is named all the same ends the program, as\n"
      "                    real drivers may (default 0: it is an error)",

@@ -10,6 +10,7 @@
 
 #include "gpu.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,14 @@ static __attribute__((constructor)) void loaded(void)
                             sizeof(conf_error));
     }
     random_state = gpu_conf.seed;
+    if (gpu_conf.aware) {
+        bool *built = dlsym(RTLD_DEFAULT, "opal_built_with_cuda_support");
+        bool *knows = dlsym(RTLD_DEFAULT, "opal_cuda_support");
+
+        if (NULL != built && NULL != knows) {
+            *built = *knows = true;
+        }
+    }
     pthread_atfork(before_fork, after_fork, child_of_fork);
 }
 

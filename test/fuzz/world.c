@@ -206,10 +206,12 @@ static void begin_gpu(fuzz_bytes_t *input, uint8_t first)
         world.comm->scheme = schemes[scheme].scheme;
         world.comm->schemes = schemes[scheme].ways;
     }
-    mca_pml_umrddt.stages = world.gpu && 0 == (flags & 1);
+    mca_pml_umrddt.base_gpu =
+        world.gpu && 0 == (flags & 1) ? MCA_PML_UMRDDT_BASE_GPU_NONE : MCA_PML_UMRDDT_BASE_GPU_ALL;
     mca_pml_umrddt.takes_contiguous = world.gpu && 0 != (flags & 2);
     mca_pml_umrddt.contiguous_from = mca_pml_umrddt.params.min_size;
-    mca_pml_umrddt.looks = mca_pml_umrddt.stages || mca_pml_umrddt.takes_contiguous;
+    mca_pml_umrddt.looks =
+        MCA_PML_UMRDDT_BASE_GPU_NONE == mca_pml_umrddt.base_gpu || mca_pml_umrddt.takes_contiguous;
     mca_pml_umrddt.params.pack_min = 0 != (flags & 4) ? 1 : usual_pack_min;
     mca_pml_umrddt.params.ipc_imports = 0 != (flags & 8) ? 1 : usual_imports;
     mca_pml_umrddt.params.ipc_bells = 0 == (flags & 16);

@@ -143,7 +143,8 @@ void world_gpu_seen(const void *address)
     if (world.gpu) {
         FUZZ_CHECK(OPAL_SUCCESS == opal_umrddt_gpu_classify(address, &memory)
                    && (OPAL_UMRDDT_GPU_DEVICE != memory.kind
-                       || (!mca_pml_umrddt.stages && 0 != buffer_of(address))));
+                       || (MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
+                           && 0 != buffer_of(address))));
     }
 }
 

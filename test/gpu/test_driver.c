@@ -73,6 +73,8 @@ static void no_driver(void)
     CHECK(OPAL_UMRDDT_GPU_HOST == classify((uintptr_t) &driver).kind);
     CHECK(OPAL_UMRDDT_GPU_HOST == classify(0).kind);
     CHECK(0 == stats().queries);
+    CHECK(!opal_umrddt_gpu_base_takes(&(opal_umrddt_gpu_memory_t){
+        .kind = OPAL_UMRDDT_GPU_DEVICE, .ctx = (CUcontext) &driver, .legacy_ipc = true}));
 }
 
 /* As long as nobody has initialized it there is host memory only, and it is not initialized from
@@ -119,6 +121,21 @@ static void kinds(void)
     CHECK(OPAL_UMRDDT_GPU_PINNED == classify((uintptr_t) &registered[99]).kind);
     CHECK(OPAL_UMRDDT_GPU_HOST == classify((uintptr_t) &registered[100]).kind);
     CHECK(OPAL_UMRDDT_GPU_HOST == classify((uintptr_t) &m).kind);
+    /* Of all these an Open MPI with CUDA may be given the first, where its context is current. */
+    m = classify(plain);
+    CHECK(!opal_umrddt_gpu_base_takes(&m));
+    CHECK(CUDA_SUCCESS == driver->cuCtxSetCurrent(ctx));
+    CHECK(opal_umrddt_gpu_base_takes(&m));
+    m = classify(pooled);
+    CHECK(!opal_umrddt_gpu_base_takes(&m));
+    m = classify(managed);
+    CHECK(!opal_umrddt_gpu_base_takes(&m));
+    m = classify((uintptr_t) pinned);
+    CHECK(!opal_umrddt_gpu_base_takes(&m));
+    m = classify((uintptr_t) registered);
+    CHECK(!opal_umrddt_gpu_base_takes(&m));
+    m = classify((uintptr_t) &m);
+    CHECK(!opal_umrddt_gpu_base_takes(&m));
 }
 
 /* Mapped memory: of no context, and not for CUDA IPC. */
@@ -151,6 +168,7 @@ static void mapped(void)
     CHECK(OPAL_UMRDDT_GPU_DEVICE == m.kind && device == m.device && NULL == m.ctx && !m.legacy_ipc
           && NULL == m.pool);
     CHECK(0 != (CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR & m.handles));
+    CHECK(!opal_umrddt_gpu_base_takes(&m));
     /* Other memory in its place is another allocation. */
     CHECK(CUDA_SUCCESS == driver->cuMemUnmap(ptr, bytes));
     CHECK(CUDA_SUCCESS == driver->cuMemRelease(handle));
@@ -181,6 +199,7 @@ static void devices(void)
 
             CHECK(OPAL_UMRDDT_GPU_DEVICE == m.kind && i == m.device && ctx[i] == m.ctx
                   && ptr[i] == m.base);
+            CHECK((i == k) == opal_umrddt_gpu_base_takes(&m));
             CHECK(CUDA_SUCCESS == driver->cuCtxGetCurrent(&now));
             CHECK((2 == k ? NULL : ctx[k]) == now);
         }

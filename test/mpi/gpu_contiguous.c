@@ -11,8 +11,11 @@
  * pml_umrddt_contiguous, _contiguous_min and _host_gpu, whatever they are set to; and that those
  * that are left to a host PML which takes such memory cost no question.
  *
- * A host PML that knows CUDA is played by one that copies by the CPU, where the driver lets it
+ * A base PML that knows CUDA is played by one that copies by the CPU, where the driver lets it
  * (gpu=touch=1 of the software driver).
+ *
+ * --mode given: the base PML is given contiguous memory that is safe for it, by the rule of
+ * pml_umrddt_base_gpu.h: to another node, or with pml_umrddt_contiguous = defer.
  */
 
 #include "layouts.h"
@@ -25,7 +28,7 @@
 #define TIMES    4
 #define ENVELOPE 104
 
-static bool have, aware, takes;
+static bool have, aware, takes, given;
 static long from;
 
 static bool is_sender(void)
@@ -72,7 +75,7 @@ static uint64_t taken(const pvars_t *seen)
 /* One piece to one piece. */
 static void one_piece(gpu_kind_t out, gpu_kind_t in, int bytes)
 {
-    bool wanted = takes && GPU_HOST != out && from <= bytes;
+    bool wanted = takes && GPU_HOST != out && from <= bytes && !(given && GPU_DEVICE == out);
     pvars_t seen;
 
     transfer(MPI_BYTE, bytes, is_sender() ? out : in, bytes, &seen);
@@ -81,7 +84,16 @@ static void one_piece(gpu_kind_t out, gpu_kind_t in, int bytes)
     }
     CHECK_INT(taken(&seen), wanted ? TIMES : 0);
     CHECK_INT(seen.value[PVARS_FALLBACK_SENDS] + seen.value[PVARS_FALLBACK_RECVS], 0);
-    if (!aware) {
+    if (given) {
+        /* what an envelope may come to, and has no room for it, is received elsewhere */
+        CHECK_INT(seen.value[PVARS_STAGED_SENDS],
+                  is_sender() && GPU_HOST != out && GPU_DEVICE != out && !wanted ? TIMES : 0);
+        CHECK_INT(seen.value[PVARS_STAGED_RECVS], !is_sender() && GPU_HOST != in
+                                                          && (GPU_DEVICE != in || ENVELOPE > bytes)
+                                                          && !wanted
+                                                      ? TIMES
+                                                      : 0);
+    } else if (!aware) {
         CHECK_INT(seen.value[PVARS_STAGED_SENDS],
                   is_sender() && GPU_HOST != out && !wanted ? TIMES : 0);
     } else if (!wanted && ENVELOPE < bytes) {
@@ -91,6 +103,24 @@ static void one_piece(gpu_kind_t out, gpu_kind_t in, int bytes)
         CHECK(seen.value[PVARS_MEMORY_QUERIES]
               <= (takes && is_sender() && from <= bytes ? TIMES : 0));
     }
+}
+
+/* Memory that is not safe for the base PML, or not now, is kept from it. */
+static void unsafe(void)
+{
+    CUcontext now;
+
+    if (!given || NULL == gpu.cuCtxGetCurrent) {
+        return;
+    }
+    one_piece(GPU_POOL, GPU_POOL, 1 << 16);
+    one_piece(GPU_VMM, GPU_VMM, 1 << 16);
+    GPU_OK(gpu.cuCtxGetCurrent(&now));
+    GPU_OK(gpu.cuCtxSetCurrent(gpu_context((gpu_device() + 1) % gpu_device_count())));
+    given = false;
+    one_piece(GPU_DEVICE, GPU_DEVICE, 1 << 16);
+    GPU_OK(gpu.cuCtxSetCurrent(now));
+    given = true;
 }
 
 static void pieces(void)
@@ -118,7 +148,7 @@ static void one_sided(void)
     for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); ++i) {
         for (side = 0; side < 2; ++side) {
             bool flat = is_sender() == (0 == side);
-            bool wanted = 1 == side || (takes && from <= sizes[i]);
+            bool wanted = 1 == side || (takes && from <= sizes[i] && !given);
             MPI_Datatype vector;
             pvars_t seen;
 
@@ -149,8 +179,10 @@ int main(int argc, char **argv)
         pvars_parameter_text("pml_umrddt_host_gpu", text, sizeof(text)) && 0 == strcmp(text, "yes");
     (void) pvars_parameter_text("pml_umrddt_contiguous", text, sizeof(text));
     takes = 0 == strcmp(text, "take") || (0 == strcmp(text, "auto") && (!aware || 0 < least));
+    given = 0 == strcmp(mpitest.mode, "given");
     pieces();
     one_sided();
+    unsafe();
     pvars_close();
     return mpitest_finish();
 }

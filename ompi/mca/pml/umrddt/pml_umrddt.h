@@ -95,6 +95,13 @@ typedef enum mca_pml_umrddt_host_gpu_t {
     MCA_PML_UMRDDT_HOST_GPU_NO = 2
 } mca_pml_umrddt_host_gpu_t;
 
+/** What GPU memory the base PML is given: pml_umrddt_base_gpu.h. */
+typedef enum mca_pml_umrddt_base_gpu_t {
+    MCA_PML_UMRDDT_BASE_GPU_ALL = 0, /**< whatever umrddt does not handle */
+    MCA_PML_UMRDDT_BASE_GPU_SAFE,    /**< what it can be trusted with, where that is better */
+    MCA_PML_UMRDDT_BASE_GPU_NONE
+} mca_pml_umrddt_base_gpu_t;
+
 /** What becomes of contiguous messages in GPU memory. */
 typedef enum mca_pml_umrddt_contiguous_t {
     MCA_PML_UMRDDT_CONTIGUOUS_AUTO = 0,  /**< the host PML's if it can, else taken */
@@ -546,9 +553,11 @@ typedef struct mca_pml_umrddt_t {
     size_t stripe_from; /**< messages from this size on go over several pairs of cards */
     const opal_umrddt_gpu_driver_t *gpu; /**< NULL without the CUDA driver */
     const char *gpu_why_not;             /**< and then why, for the user */
-    bool stages;                         /**< the host PML must not be given memory of devices */
+    mca_pml_umrddt_base_gpu_t base_gpu;  /**< what GPU memory the base PML is given */
+    bool base_aware;                     /**< this Open MPI's own code knows CUDA */
     uint32_t wide_types;                 /**< basic types that a receive by pieces may not have */
     bool looks;                          /**< every buffer that is sent has to be looked at */
+    bool leaves_far;                     /**< contiguous ones to other nodes, if it can be given */
     bool takes_contiguous;               /**< contiguous sends are looked at, too ... */
     bool declines;                       /**< the model decides, also whether one is taken */
     size_t contiguous_from;              /**< ... of so many bytes and more */

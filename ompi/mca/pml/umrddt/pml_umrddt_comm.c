@@ -174,7 +174,8 @@ int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
         return rc;
     }
     scheme = scheme_of(ompi_comm);
-    if (!mca_pml_umrddt.stages && MCA_PML_UMRDDT_SCHEME_HOST == scheme) {
+    if (MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
+        && MCA_PML_UMRDDT_SCHEME_HOST == scheme) {
         return rc;
     }
     if (index >= MCA_PML_UMRDDT_COMMS) {

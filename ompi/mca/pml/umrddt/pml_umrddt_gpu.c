@@ -24,6 +24,7 @@
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 
+#include "pml_umrddt_base_gpu.h"
 #include "pml_umrddt_gpu_stats.h"
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_pack.h"
@@ -379,18 +380,7 @@ void mca_pml_umrddt_gpu_open(void)
     }
     mca_pml_umrddt.schemes |= pack_schemes();
     opal_umrddt_gpu_scratch_bound(mca_pml_umrddt.params.pack_scratch);
-    mca_pml_umrddt.stages =
-        MCA_PML_UMRDDT_HOST_GPU_NO == mca_pml_umrddt.params.host_gpu
-        || (MCA_PML_UMRDDT_HOST_GPU_AUTO == mca_pml_umrddt.params.host_gpu && !umrddt_knows_cuda());
-    mca_pml_umrddt.takes_contiguous =
-        MCA_PML_UMRDDT_CONTIGUOUS_TAKE == mca_pml_umrddt.params.contiguous
-        || (MCA_PML_UMRDDT_CONTIGUOUS_AUTO == mca_pml_umrddt.params.contiguous
-            && (mca_pml_umrddt.stages || 0 < mca_pml_umrddt.params.contiguous_min));
-    mca_pml_umrddt.contiguous_from =
-        mca_pml_umrddt.params.min_size < mca_pml_umrddt.params.contiguous_min
-            ? mca_pml_umrddt.params.contiguous_min
-            : mca_pml_umrddt.params.min_size;
-    mca_pml_umrddt.looks = mca_pml_umrddt.stages || mca_pml_umrddt.takes_contiguous;
+    mca_pml_umrddt_base_gpu_open();
 }
 
 void mca_pml_umrddt_gpu_close(void)
@@ -405,8 +395,6 @@ void mca_pml_umrddt_gpu_close(void)
     opal_umrddt_gpu_staging_close();
     opal_umrddt_gpu_engines_close();
     opal_umrddt_gpu_plain_close();
-    mca_pml_umrddt.stages = false;
-    mca_pml_umrddt.takes_contiguous = false;
-    mca_pml_umrddt.looks = false;
+    mca_pml_umrddt_base_gpu_close();
     mca_pml_umrddt.gpu = NULL;
 }

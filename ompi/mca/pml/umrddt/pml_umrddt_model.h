@@ -126,7 +126,7 @@ typedef struct mca_pml_umrddt_model_case_t {
     uint64_t chunk;        /**< of a packed message; not 0 */
     uint32_t depth;        /**< chunks under way at once; >= 1 */
     bool pack_by_card;     /**< the wire of pack-staged and pack-host is the card */
-    bool host_takes_gpu;   /**< the host PML is given memory of GPUs as it is */
+    bool host_takes_gpu;   /**< the base PML is given memory of GPUs, whatever the layout */
 } mca_pml_umrddt_model_case_t;
 
 /** What is assumed of a machine that nobody has measured. */

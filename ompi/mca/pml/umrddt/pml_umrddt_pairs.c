@@ -139,7 +139,7 @@ void mca_pml_umrddt_pairs_describe(const mca_pml_umrddt_peer_t *peer, uint64_t t
     message->near = mca_pml_umrddt_pairs_near(peer);
     message->write_pieces = 1;
     message->depth = mca_pml_umrddt.params.pack_depth;
-    message->host_takes_gpu = !mca_pml_umrddt.stages;
+    message->host_takes_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu;
 }
 
 /** The sender's buffer is a GPU's, as far as a receiver knows. */

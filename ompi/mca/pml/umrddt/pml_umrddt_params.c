@@ -140,8 +140,11 @@ int mca_pml_umrddt_params_register(void)
     if (OPAL_SUCCESS == mca_base_var_enum_create("pml_umrddt_host_gpu", host_gpu_values, &values)) {
         mca_pml_umrddt_param(
             "host_gpu",
-            "Whether the host PML takes buffers in GPU memory: yes, no (then none reaches "
-            "it), or auto (yes if this Open MPI was built with CUDA)",
+            "Which buffers in GPU memory the base PML is given as they are: yes (all that umrddt "
+            "does not handle), no (none), or auto (none, unless this Open MPI, and UCX if the base "
+            "PML is ucx, have CUDA; then contiguous memory of cudaMalloc whose context is current, "
+            "of messages to and from other nodes and of messages within collectives, in programs "
+            "that do not use MPI_THREAD_MULTIPLE)",
             MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3, &params->host_gpu);
         OBJ_RELEASE(values);
     }
@@ -149,8 +152,9 @@ int mca_pml_umrddt_params_register(void)
         == mca_base_var_enum_create("pml_umrddt_contiguous", contiguous_values, &values)) {
         mca_pml_umrddt_param(
             "contiguous",
-            "Contiguous messages in GPU memory: defer (to the host PML), take, or auto "
-            "(defer if the host PML takes GPU memory and contiguous_min is 0, else take)",
+            "Contiguous messages in GPU memory: defer (to the base PML), take, or auto "
+            "(unless contiguous_min says from where on: take, but to other nodes defer those that "
+            "the base PML may be given; defer if host_gpu is yes)",
             MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3, &params->contiguous);
         OBJ_RELEASE(values);
     }

@@ -455,7 +455,7 @@ static int imrecv_plain(void *buf, size_t count, ompi_datatype_t *datatype,
 
     if (mca_pml_umrddt_is_wide(datatype, count)
             ? mca_pml_umrddt_stage_wide(buf, count, datatype, (*message)->comm, &where)
-            : mca_pml_umrddt.stages
+            : MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
                   && mca_pml_umrddt_stage_wanted(buf, count, datatype, (*message)->comm, &where)) {
         return mca_pml_umrddt_stage_imrecv(buf, count, datatype, message, &where, request);
     }
@@ -519,7 +519,8 @@ int mca_pml_umrddt_mrecv(void *buf, size_t count, ompi_datatype_t *datatype,
     ompi_request_t *request;
     int rc;
 
-    if (NULL == claim && !mca_pml_umrddt.stages && !mca_pml_umrddt_is_wide(datatype, count)) {
+    if (NULL == claim && MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
+        && !mca_pml_umrddt_is_wide(datatype, count)) {
         return mca_pml_umrddt.host.pml_mrecv(buf, count, datatype, message, status);
     }
     rc = NULL == claim ? imrecv_plain(buf, count, datatype, message, &request)

@@ -17,6 +17,7 @@
 
 #include "opal/util/output.h"
 
+#include "pml_umrddt_base_gpu.h"
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_recv.h"
@@ -87,7 +88,7 @@ void mca_pml_umrddt_recv_await_host(mca_pml_umrddt_recv_t *recv)
  */
 static int get_spill(mca_pml_umrddt_recv_t *recv)
 {
-    bool must = (mca_pml_umrddt.stages && mca_pml_umrddt_on_device(&recv->where))
+    bool must = !mca_pml_umrddt_base_touches(&recv->where)
                 || mca_pml_umrddt_is_wide(recv->datatype, recv->count);
     int rc = OMPI_SUCCESS;
 

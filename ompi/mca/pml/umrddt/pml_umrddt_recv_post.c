@@ -34,6 +34,7 @@
 
 #include "ompi_config.h"
 
+#include "pml_umrddt_base_gpu.h"
 #include "pml_umrddt_gate.h"
 #include "pml_umrddt_recv_watch.h"
 
@@ -365,7 +366,8 @@ int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int
     if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu || mca_pml_umrddt_is_wide(datatype, count))) {
         mca_pml_umrddt_where_t where;
 
-        if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)) {
+        if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)
+            && !mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag)) {
             return mca_pml_umrddt_stage_irecv(buf, count, datatype, src, tag, comm, &where,
                                               request);
         }
@@ -477,7 +479,8 @@ int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int 
     if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu || mca_pml_umrddt_is_wide(datatype, count))) {
         mca_pml_umrddt_where_t where;
 
-        if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)) {
+        if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)
+            && !mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag)) {
             return recv_staged(buf, count, datatype, src, tag, comm, &where, status);
         }
     }

@@ -16,6 +16,7 @@
 
 #include "opal/datatype/opal_datatype.h"
 
+#include "pml_umrddt_base_gpu.h"
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_landing.h"
 #include "pml_umrddt_left.h"
@@ -87,15 +88,25 @@ static inline bool is_plain(size_t count, const ompi_datatype_t *datatype)
     return false;
 }
 
-/** As is_plain, of a buffer that was looked at: contiguous GPU memory may be ours to send, too. */
-static bool is_plain_here(size_t count, const ompi_datatype_t *datatype, const looked_t *looked)
+/** True if the base PML is given the buffer, though it is a device's. */
+static bool base_given(const call_t *call)
 {
-    if (mca_pml_umrddt.takes_contiguous && MCA_PML_UMRDDT_MEMORY_GPU == looked->memory
-        && mca_pml_umrddt_is_contiguous(datatype, count)
-        && datatype->super.size * count >= mca_pml_umrddt.contiguous_from) {
+    return MCA_PML_BASE_SEND_BUFFERED != call->mode
+           && mca_pml_umrddt_base_given(call->data, &call->looked.where, call->buf, call->count,
+                                        call->datatype, call->dst, call->tag);
+}
+
+/** As is_plain, of a buffer that was looked at: contiguous GPU memory may be ours to send, too. */
+static bool is_plain_here(const call_t *call)
+{
+    if (mca_pml_umrddt.takes_contiguous && MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory
+        && mca_pml_umrddt_is_contiguous(call->datatype, call->count)
+        && call->datatype->super.size * call->count >= mca_pml_umrddt.contiguous_from
+        && !(mca_pml_umrddt.leaves_far && MCA_PML_UMRDDT_SCHEME_AUTO == call->data->scheme
+             && base_given(call))) {
         return false;
     }
-    return is_plain(count, datatype);
+    return is_plain(call->count, call->datatype);
 }
 
 /**
@@ -108,7 +119,8 @@ static inline bool must_look(const void *buf, size_t count, const ompi_datatype_
     const size_t size = datatype->super.size * count;
 
     return mca_pml_umrddt.looks && 0 != size
-           && (mca_pml_umrddt.stages || size >= mca_pml_umrddt.contiguous_from)
+           && (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
+               || size >= mca_pml_umrddt.contiguous_from)
            && !mca_pml_umrddt_known_host(buf, count, datatype);
 }
 
@@ -298,11 +310,22 @@ typedef enum road_t {
 } road_t;
 
 /** The road of a message that is not taken. */
-static road_t road_untaken(const looked_t *looked)
+static road_t road_untaken(const call_t *call)
 {
-    return mca_pml_umrddt.stages && looked->done && mca_pml_umrddt_on_device(&looked->where)
-               ? ROAD_STAGE
-               : ROAD_HOST;
+    const mca_pml_umrddt_where_t *where = &call->looked.where;
+
+    if (!call->looked.done) {
+        return ROAD_HOST;
+    }
+    if (OPAL_UNLIKELY(call->persistent)) {
+        /* what is true of memory of a GPU now need not be when it starts: it is looked at then */
+        return (MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu
+                && mca_pml_umrddt_on_gpu(where))
+                       || !mca_pml_umrddt_base_touches(where)
+                   ? ROAD_STAGE
+                   : ROAD_HOST;
+    }
+    return mca_pml_umrddt_base_touches(where) || base_given(call) ? ROAD_HOST : ROAD_STAGE;
 }
 
 /**
@@ -322,13 +345,13 @@ static road_t road_of(call_t *call)
             return ROAD_HOST;
         }
         look(call);
-        plain = is_plain_here(call->count, call->datatype, &call->looked);
+        plain = is_plain_here(call);
     }
     if (!plain && classify(call)) {
         return ROAD_TAKEN;
     }
     call->data = mca_pml_umrddt_comm_find(call->comm);
-    return road_untaken(&call->looked);
+    return road_untaken(call);
 }
 
 /**
@@ -537,7 +560,7 @@ isend_other(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, i
             *request = &send->super;
             return OMPI_SUCCESS;
         }
-        road = road_untaken(&call.looked);
+        road = road_untaken(&call);
     }
     if (ROAD_STAGE == road) {
         return stage_isend(&call, false, request);
@@ -573,7 +596,7 @@ static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
         if (NULL != send) {
             return mca_pml_umrddt_wait_and_free(&send->super, MPI_STATUS_IGNORE);
         }
-        road = road_untaken(&call.looked);
+        road = road_untaken(&call);
     }
     if (ROAD_STAGE == road) {
         return mca_pml_umrddt_stage_send(buf, count, datatype, dst, tag, mode, comm,
@@ -611,7 +634,7 @@ int mca_pml_umrddt_isend_init(const void *buf, size_t count, ompi_datatype_t *da
             *request = &send->super;
             return OMPI_SUCCESS;
         }
-        road = road_untaken(&call.looked);
+        road = road_untaken(&call);
     }
     if (ROAD_STAGE == road) {
         return stage_isend(&call, true, request);

@@ -17,6 +17,7 @@
 
 #include "opal/util/output.h"
 
+#include "pml_umrddt_base_gpu.h"
 #include "pml_umrddt_send_rndv.h"
 
 static bool host_sent(void *owner)
@@ -35,10 +36,10 @@ static bool host_sent(void *owner)
     return true;
 }
 
-/** True if the host PML must not be given the buffer itself. */
+/** True if the base PML must not be given the buffer itself, whoever progresses the message. */
 static inline bool wants_stage(const mca_pml_umrddt_send_t *send)
 {
-    return mca_pml_umrddt.stages && mca_pml_umrddt_on_device(&send->where);
+    return !mca_pml_umrddt_base_touches(&send->where);
 }
 
 /** The host does not take the data, and hardly ever will: what the receiver waits for comes empty,
@@ -160,7 +161,11 @@ static void plain_event(void *owner)
 
 int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
 {
-    bool staged = wants_stage(send);
+    bool staged =
+        wants_stage(send)
+        && (MCA_PML_BASE_SEND_BUFFERED == send->mode
+            || !mca_pml_umrddt_base_given(send->comm, &send->where, send->buf, send->count,
+                                          send->datatype, send->dst, send->tag));
     ompi_datatype_t *type;
     size_t count;
     bool slot;

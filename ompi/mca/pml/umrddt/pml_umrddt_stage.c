@@ -435,10 +435,14 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
         mca_pml_umrddt_stage_failed(where, size, false, rc);
         return rc;
     }
-    rc = mca_pml_umrddt_transit(&transit, buf, count, datatype, where, stage->bytes, stage->kind,
-                                size, false);
-    if (OMPI_SUCCESS == rc) {
-        rc = mca_pml_umrddt_transit_wait(&transit);
+    if (!mca_pml_umrddt_on_device(where)) {
+        (void) mca_pml_umrddt_pack(buf, count, datatype, stage->bytes, size); /* the CPU can */
+    } else {
+        rc = mca_pml_umrddt_transit(&transit, buf, count, datatype, where, stage->bytes,
+                                    stage->kind, size, false);
+        if (OMPI_SUCCESS == rc) {
+            rc = mca_pml_umrddt_transit_wait(&transit);
+        }
     }
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_stage_failed(where, size, false, rc);

@@ -149,22 +149,23 @@ bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatyp
                                struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
 
 /**
- * True if the host PML must not receive into this buffer: it is a device's, and the host does not
- * take that; or an envelope may come, which nobody could read there or for which it is too small.
+ * True if the base PML must not receive into this buffer, unless it can be given it
+ * (mca_pml_umrddt_base_given_recv), or if an envelope may come, which nobody could read there or
+ * for which it is too small.
  *
  * @param[out] where  of the buffer, if so
  */
 bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datatype,
                                  struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
 
-/** Whether to ask that: by what is known of the buffer, and by the datatype alone where the host
- * PML takes GPU memory. Empty buffers need no stage. */
+/** Whether to ask that: by what is known of the buffer, and by the datatype alone where the base
+ * PML is given all GPU memory. Empty buffers need no stage. */
 #define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)            \
     (mca_pml_umrddt_is_wide((datatype), (count))                                  \
          ? mca_pml_umrddt_stage_wide((buf), (count), (datatype), (comm), (where)) \
          : NULL != mca_pml_umrddt.gpu && 0 != (count) * (datatype)->super.size    \
                && !mca_pml_umrddt_known_host((buf), (count), (datatype))          \
-               && (mca_pml_umrddt.stages                                          \
+               && (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu         \
                    || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size  \
                    || !mca_pml_umrddt_is_contiguous((datatype), (count)))         \
                && mca_pml_umrddt_stage_wanted((buf), (count), (datatype), (comm), (where)))

@@ -20,6 +20,7 @@
 
 #include <string.h>
 
+#include "pml_umrddt_base_gpu.h"
 #include "pml_umrddt_recv.h"
 
 /** What Open MPI's convertor has room for of an element that arrives in parts. */
@@ -60,7 +61,7 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
         return false;
     }
     (void) mca_pml_umrddt_memory_of(data, buf, count, datatype, MCA_PML_UMRDDT_RECEIVER, where);
-    return mca_pml_umrddt_on_device(where);
+    return mca_pml_umrddt_on_device(where) || !mca_pml_umrddt_base_touches(where);
 }
 
 /* ---------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ static bool is_gpu(const void *buffer, size_t count, ompi_datatype_t *datatype)
 {
     mca_pml_umrddt_where_t where;
 
-    if (!mca_pml_umrddt.stages || 0 == count) {
+    if (MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu || 0 == count) {
         return false;
     }
     mca_pml_umrddt_look(buffer, count, datatype, &where);

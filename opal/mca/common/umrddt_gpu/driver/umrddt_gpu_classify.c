@@ -180,6 +180,17 @@ void opal_umrddt_gpu_presume(const void *address, opal_umrddt_gpu_memory_t *memo
     }
 }
 
+bool opal_umrddt_gpu_base_takes(const opal_umrddt_gpu_memory_t *memory)
+{
+    const opal_umrddt_gpu_driver_t *driver;
+    CUcontext now = NULL;
+
+    /* what cannot be exported is not cudaMalloc's, whatever context the driver gives it */
+    return OPAL_UMRDDT_GPU_DEVICE == memory->kind && NULL != memory->ctx && NULL == memory->pool
+           && memory->legacy_ipc && OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver)
+           && CUDA_SUCCESS == driver->cuCtxGetCurrent(&now) && now == memory->ctx;
+}
+
 void opal_umrddt_gpu_driver_stats(opal_umrddt_gpu_driver_stats_t *stats)
 {
     stats->queries = __atomic_load_n(&counts.queries, __ATOMIC_RELAXED);

@@ -110,6 +110,17 @@ int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memo
  */
 void opal_umrddt_gpu_presume(const void *address, opal_umrddt_gpu_memory_t *memory);
 
+/**
+ * True if an Open MPI with CUDA may be given this memory as it is: cudaMalloc's (neither of a pool
+ * nor mapped nor another process's) whose context is the calling thread's current one. Open MPI
+ * works in the current context, makes the memory's current where there is none, and does not know
+ * memory without a context. One call of the driver, which does not ask about a pointer; none for
+ * other memory.
+ *
+ * @param[in] memory  of opal_umrddt_gpu_classify
+ */
+bool opal_umrddt_gpu_base_takes(const opal_umrddt_gpu_memory_t *memory);
+
 /** Copy the counters. */
 void opal_umrddt_gpu_driver_stats(opal_umrddt_gpu_driver_stats_t *stats);
 
