@@ -175,6 +175,7 @@
     F(cuStreamBeginCapture_v2, "cuStreamBeginCapture", 10010, (CUstream stream, CUstreamCaptureMode mode)) \
     F(cuStreamEndCapture, "cuStreamEndCapture", 10000, (CUstream stream, CUgraph *graph)) \
     F(cuStreamIsCapturing, "cuStreamIsCapturing", 10000, (CUstream stream, CUstreamCaptureStatus *status)) \
+    F(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 10010, (CUstreamCaptureMode *mode)) \
     F(cuGraphCreate, "cuGraphCreate", 10000, (CUgraph *graph, unsigned int flags)) \
     F(cuGraphDestroy, "cuGraphDestroy", 10000, (CUgraph graph)) \
     F(cuGraphAddKernelNode_v2, "cuGraphAddKernelNode", 12000, (CUgraphNode *node, CUgraph graph, const CUgraphNode *before, size_t count, const CUDA_KERNEL_NODE_PARAMS *params)) \

@@ -47,6 +47,7 @@ struct gpu_conf {
     int devices;
     size_t memory; /**< bytes of each device */
     unsigned delay_us;
+    unsigned late_us; /**< of what a call leaves unfinished that does not say async */
     uint64_t seed;
     bool peer;
     bool dmabuf;
@@ -374,6 +375,9 @@ struct gpu_work {
     CUresult (*run)(struct gpu_work *work, CUcontext ctx);
     /** Free what hangs on it, with the lock held; may be NULL. */
     void (*drop)(struct gpu_work *work);
+    /** Of a call that does not say async, and does not wait either; on these ranges (by id). */
+    bool late;
+    uint64_t touches[2];
 };
 
 struct gpu_dep {
@@ -406,6 +410,8 @@ struct CUstream_st {
     CUgraph capture;
     CUgraphNode captured; /**< the last node */
     bool capture_broken;
+    CUstreamCaptureMode capture_mode;
+    pthread_t capturer; /**< the thread that began it */
     struct CUstream_st *next;
 };
 
@@ -442,6 +448,9 @@ CUresult gpu_submit_dep(CUstream stream, CUstream other, uint64_t number);
 /** Wait until a stream came as far as @p number; the context's error, if there is one. */
 CUresult gpu_stream_wait(CUstream stream, uint64_t number);
 
+/** Wait for what calls that do not say async have left unfinished on a range. */
+void gpu_wait_late(uint64_t id);
+
 /** Wait for all streams of a context, or of all contexts (NULL). */
 CUresult gpu_drain(CUcontext ctx);
 
@@ -456,6 +465,24 @@ bool gpu_stream_exists(CUstream stream);
 
 /** Add work to what a stream captures, and take over the reference (gpu_graph.c). */
 CUresult gpu_capture_add(CUstream stream, struct gpu_work *work);
+
+/**
+ * How a call begins that is not safe while a stream captures.
+ *
+ * @retval CUDA_SUCCESS
+ * @retval CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED  a capture forbids it to this thread, and is void
+ */
+CUresult gpu_capture_unsafe(void);
+
+/**
+ * How the use of a default stream begins: not while a stream captures that it waits for.
+ *
+ * @param[in] breaks  the use makes such captures void
+ *
+ * @retval CUDA_SUCCESS
+ * @retval CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+ */
+CUresult gpu_capture_implicit(CUcontext ctx, bool breaks);
 
 /** Give up what a stream captures, if it does. */
 void gpu_capture_end(CUstream stream);

@@ -58,6 +58,10 @@ static const options_entry_t options[] = {
     {"delay",
      "delay=US          what is done in a stream begins and ends up to US microseconds late",
      OPTIONS_NUMBER(struct gpu_conf, delay_us, 0, 1000000)},
+    {"late",
+     "late=US           what a call that does not say async leaves unfinished (copies from pageable\n"
+     "                    memory and within devices, memsets) begins so late, each time (default 0)",
+     OPTIONS_NUMBER(struct gpu_conf, late_us, 0, 1000000)},
     {"seed", "seed=N            seed of these delays, and of the order of blocks (default 1)",
      OPTIONS_NUMBER(struct gpu_conf, seed, 0, UINT64_MAX)},
     {"peer", "peer=0|1          devices reach each other's memory (default 1)",

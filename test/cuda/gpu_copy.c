@@ -93,6 +93,16 @@ static bool may_copy(CUcontext ctx, const struct gpu_box *box, const struct gpu_
            || gpu_may_touch(ctx, place->range, write);
 }
 
+/* What a side is. @return it has SYNC_MEMOPS; with which copies of a pool's memory do not wait */
+static bool describe(struct gpu_side *side, const struct gpu_place *place)
+{
+    side->known = place->known;
+    side->on_device = place->on_device;
+    side->pinned = place->known && (GPU_HOST == place->kind || GPU_REGISTERED == place->kind);
+    side->id = place->known ? place->range->id : 0;
+    return place->sync && GPU_POOL != place->kind;
+}
+
 CUresult gpu_box_check(CUcontext ctx, struct gpu_box *box)
 {
     struct gpu_place place;
@@ -112,17 +122,13 @@ CUresult gpu_box_check(CUcontext ctx, struct gpu_box *box)
         || place.freed || (box->to.device && !place.known) || !may_copy(ctx, box, &place, true)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    box->to.known = place.known;
-    box->to.on_device = place.on_device;
-    box->sync = place.sync;
+    box->sync = describe(&box->to, &place);
     if (CUDA_SUCCESS != gpu_place_find(box->from.address, extent(box, &box->from), &place)
         || place.freed || (box->from.device && !place.known)
         || !may_copy(ctx, box, &place, false)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    box->from.known = place.known;
-    box->from.on_device = place.on_device;
-    box->sync = box->sync || place.sync;
+    box->sync = describe(&box->from, &place) || box->sync;
     /* An address of a device where the host's is asked for. */
     return (box->to.host && box->to.on_device) || (box->from.host && box->from.on_device)
                ? CUDA_ERROR_INVALID_VALUE
@@ -184,12 +190,15 @@ CUresult gpu_copy(CUcontext ctx, struct gpu_box *box, CUstream handle, bool asyn
             gpu_work_drop(&copy->head);
             return rc;
         }
-        wait = box->sync;
+        wait = !async && (box->sync || box->to.pinned);
     } else if (!box->to.known) {
         wait = true;
     } else {
         wait = !async && (!box->to.on_device || !box->from.on_device || box->sync);
     }
+    copy->head.late = !async && !wait;
+    copy->head.touches[0] = box->to.id;
+    copy->head.touches[1] = box->from.id;
     return gpu_submit(stream, &copy->head, wait);
 }
 
@@ -457,7 +466,9 @@ static CUresult memset_any(CUcontext ctx, CUdeviceptr ptr, size_t pitch, unsigne
 {
     struct gpu_set set = {ptr, pitch, value, element, width, height};
     struct gpu_place place;
+    struct gpu_work *work;
     CUstream stream;
+    bool wait;
     CUresult rc = gpu_stream_get(ctx, handle, &stream);
 
     if (CUDA_SUCCESS == rc) {
@@ -466,7 +477,13 @@ static CUresult memset_any(CUcontext ctx, CUdeviceptr ptr, size_t pitch, unsigne
     if (CUDA_SUCCESS != rc || 0 == width || 0 == height) {
         return rc;
     }
-    return gpu_submit(stream, gpu_set_new(&set), !async && (!place.on_device || place.sync));
+    wait = !async && (!place.on_device || place.sync);
+    work = gpu_set_new(&set);
+    if (NULL != work) {
+        work->late = !async && !wait;
+        work->touches[0] = place.range->id;
+    }
+    return gpu_submit(stream, work, wait);
 }
 
 #define SET(name, arguments, pitch, element, width, height, stream, async)                         \

@@ -29,6 +29,8 @@ struct gpu_side {
     bool device;    /**< the caller says: memory that the driver knows */
     bool known;     /**< the driver knows it */
     bool on_device; /**< the CPU cannot touch it */
+    bool pinned;    /**< memory of the CPU that the driver knows */
+    uint64_t id;    /**< BUFFER_ID, if known */
 };
 
 /** A copy of depth x height rows of width bytes. */

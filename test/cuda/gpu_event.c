@@ -309,6 +309,9 @@ GPU_EXPORT CUresult cuEventQuery(CUevent event)
     if (CUDA_SUCCESS != event->ctx->error) {
         return gpu_end(event->ctx->error);
     }
+    if (CUDA_SUCCESS != gpu_capture_unsafe()) {
+        return gpu_end(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
     if (NULL != event->shared) {
         return gpu_end(query_shared(event));
     }
@@ -325,6 +328,9 @@ GPU_EXPORT CUresult cuEventSynchronize(CUevent event)
     gpu_count.syncs++;
     if (!exists(event)) {
         return gpu_end(CUDA_ERROR_INVALID_HANDLE);
+    }
+    if (CUDA_SUCCESS != gpu_capture_unsafe()) {
+        return gpu_end(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     }
     if (NULL != event->shared) {
         return gpu_end(synchronize_shared(event));

@@ -184,6 +184,71 @@ void gpu_capture_end(CUstream stream)
     }
 }
 
+static bool is_me(pthread_t thread)
+{
+    return 0 != pthread_equal(thread, pthread_self());
+}
+
+/* What this thread may do while streams capture. */
+static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+static bool forbids(CUstream stream)
+{
+    if (NULL == stream->capture || CU_STREAM_CAPTURE_MODE_RELAXED == thread_mode) {
+        return false;
+    }
+    if (is_me(stream->capturer)) {
+        return CU_STREAM_CAPTURE_MODE_RELAXED != stream->capture_mode;
+    }
+    return CU_STREAM_CAPTURE_MODE_GLOBAL == thread_mode
+           && CU_STREAM_CAPTURE_MODE_GLOBAL == stream->capture_mode;
+}
+
+CUresult gpu_capture_unsafe(void)
+{
+    CUresult rc = CUDA_SUCCESS;
+    CUcontext c;
+    CUstream s;
+
+    for (c = gpu_ctx_next(NULL); NULL != c; c = gpu_ctx_next(c)) {
+        for (s = c->streams; NULL != s; s = s->next) {
+            if (forbids(s)) {
+                s->capture_broken = true;
+                rc = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+            }
+        }
+    }
+    return rc;
+}
+
+CUresult gpu_capture_implicit(CUcontext ctx, bool breaks)
+{
+    CUresult rc = CUDA_SUCCESS;
+    CUstream s;
+
+    for (s = ctx->streams; NULL != s; s = s->next) {
+        if (NULL != s->capture && 0 == (s->flags & CU_STREAM_NON_BLOCKING)) {
+            s->capture_broken = s->capture_broken || breaks;
+            rc = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+        }
+    }
+    return rc;
+}
+
+GPU_EXPORT CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+    CUstreamCaptureMode before;
+
+    GPU_BEGIN(cuThreadExchangeStreamCaptureMode);
+    if (NULL == mode || 2 < (int) *mode) {
+        return gpu_end(CUDA_ERROR_INVALID_VALUE);
+    }
+    before = thread_mode;
+    thread_mode = *mode;
+    *mode = before;
+    return gpu_end(CUDA_SUCCESS);
+}
+
 GPU_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode mode)
 {
     CUstream stream;
@@ -204,6 +269,8 @@ GPU_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, CUstreamCaptureMode
     stream->capture = new_graph();
     stream->captured = NULL;
     stream->capture_broken = false;
+    stream->capture_mode = mode;
+    stream->capturer = pthread_self();
     return gpu_end(NULL == stream->capture ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS);
 }
 
@@ -239,6 +306,9 @@ GPU_EXPORT CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *
 
     GPU_BEGIN_CTX(cuStreamIsCapturing, &ctx);
     rc = NULL == status ? CUDA_ERROR_INVALID_VALUE : gpu_stream_get(ctx, handle, &stream);
+    if (CUDA_SUCCESS == rc && stream == stream->ctx->legacy) {
+        rc = gpu_capture_implicit(stream->ctx, false);
+    }
     if (CUDA_SUCCESS == rc) {
         *status = NULL == stream->capture  ? CU_STREAM_CAPTURE_STATUS_NONE
                   : stream->capture_broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED

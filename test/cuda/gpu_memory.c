@@ -375,6 +375,10 @@ GPU_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
     CUresult rc;
 
     GPU_BEGIN_CTX(cuMemAlloc_v2, &ctx);
+    rc = gpu_capture_unsafe();
+    if (CUDA_SUCCESS != rc) {
+        return gpu_end(rc);
+    }
     rc = NULL == ptr ? CUDA_ERROR_INVALID_VALUE
                      : gpu_alloc(ctx, ctx->device, GPU_DEVICE, size, &range);
     if (CUDA_SUCCESS == rc) {

@@ -154,14 +154,21 @@ GPU_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute
     struct gpu_range *range;
 
     GPU_BEGIN(cuPointerSetAttribute);
+    if (CUDA_SUCCESS != gpu_capture_unsafe()) {
+        return gpu_end(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
     range = gpu_range_find(ptr);
     if (NULL == value || NULL == range || range->freed
         || CU_POINTER_ATTRIBUTE_SYNC_MEMOPS != attribute) {
         return gpu_end(CUDA_ERROR_INVALID_VALUE);
     }
-    if (GPU_POOL == range->kind || GPU_VMM == range->kind) {
+    if (GPU_VMM == range->kind) {
         return gpu_end(CUDA_ERROR_NOT_SUPPORTED);
     }
     range->sync_memops = 0 != *(const unsigned *) value;
+    /* Of a pool's memory nothing is waited for. */
+    if (range->sync_memops && GPU_POOL != range->kind) {
+        gpu_wait_late(range->id);
+    }
     return gpu_end(CUDA_SUCCESS);
 }

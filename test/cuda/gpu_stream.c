@@ -122,13 +122,19 @@ CUresult gpu_stream_get(CUcontext ctx, CUstream handle, CUstream *stream)
 
 /* ---- the thread ---- */
 
+static void pause_us(uint64_t us)
+{
+    struct timespec time = {(time_t) (us / 1000000), (long) (us % 1000000) * 1000};
+
+    if (0 < us) {
+        nanosleep(&time, NULL);
+    }
+}
+
 static void late(void)
 {
     if (0 < gpu_conf.delay_us) {
-        uint64_t us = gpu_random(gpu_conf.delay_us + 1ull);
-        struct timespec time = {(time_t) (us / 1000000), (long) (us % 1000000) * 1000};
-
-        nanosleep(&time, NULL);
+        pause_us(gpu_random(gpu_conf.delay_us + 1ull));
     }
 }
 
@@ -170,6 +176,9 @@ static void *work(void *data)
         if (CUDA_SUCCESS == stream->ctx->error) {
             pthread_mutex_unlock(&gpu_lock);
             late();
+            if (op->work->late) {
+                pause_us(gpu_conf.late_us);
+            }
             rc = op->work->run(op->work, stream->ctx);
             late();
             pthread_mutex_lock(&gpu_lock);
@@ -305,6 +314,11 @@ CUresult gpu_submit(CUstream stream, struct gpu_work *work, bool wait)
     if (NULL != stream->capture) {
         return gpu_capture_add(stream, work);
     }
+    rc = stream == stream->ctx->legacy ? gpu_capture_implicit(stream->ctx, true) : CUDA_SUCCESS;
+    if (CUDA_SUCCESS != rc) {
+        gpu_work_drop(work);
+        return rc;
+    }
     rc = append(stream, work, NULL, 0);
     return CUDA_SUCCESS == rc && wait ? gpu_stream_wait(stream, stream->submitted) : rc;
 }
@@ -336,6 +350,37 @@ CUresult gpu_stream_wait(CUstream stream, uint64_t number)
     }
     gpu_stream_drop(stream);
     return ctx->error;
+}
+
+/* A stream in which such work is under way. @param[out] number  of the work */
+static CUstream late_on(uint64_t id, uint64_t *number)
+{
+    struct gpu_op *op;
+    CUcontext c;
+    CUstream s;
+
+    for (c = gpu_ctx_next(NULL); NULL != c; c = gpu_ctx_next(c)) {
+        for (s = c->streams; NULL != s; s = s->next) {
+            for (op = s->head; NULL != op; op = op->next) {
+                if (op->work->late && (id == op->work->touches[0] || id == op->work->touches[1])) {
+                    *number = op->number;
+                    return s;
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+void gpu_wait_late(uint64_t id)
+{
+    uint64_t number;
+    CUstream stream;
+
+    /* The lists may change while waiting. */
+    while (NULL != (stream = late_on(id, &number))) {
+        (void) gpu_stream_wait(stream, number);
+    }
 }
 
 CUresult gpu_drain(CUcontext ctx)
@@ -461,7 +506,10 @@ static CUresult get_idle(CUcontext ctx, CUstream handle, CUstream *stream)
         (*stream)->capture_broken = true;
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     }
-    return rc;
+    if (CUDA_SUCCESS == rc && *stream == (*stream)->ctx->legacy) {
+        rc = gpu_capture_implicit((*stream)->ctx, true);
+    }
+    return CUDA_SUCCESS == rc ? gpu_capture_unsafe() : rc;
 }
 
 /* What the default stream waits for is part of it. */

@@ -338,6 +338,42 @@ static void capture(void)
     OK(cuStreamSynchronize(stream));
 }
 
+/* While a stream captures, some calls are forbidden, and void the capture: to threads that have not
+ * said that they know, and the default stream to all. (All as a driver 580 does.) */
+static void capture_modes(void)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUstreamCaptureStatus status;
+    CUstream stream, other;
+    CUdeviceptr ptr;
+    unsigned on = 1;
+    CUevent event;
+    CUgraph graph;
+
+    begin();
+    OK(cuMemAlloc_v2(&ptr, 100));
+    OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(cuStreamCreate(&other, CU_STREAM_DEFAULT));
+    OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+           cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
+    OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuThreadExchangeStreamCaptureMode(&mode));
+    CHECK(CU_STREAM_CAPTURE_MODE_GLOBAL == (int) mode);
+    OK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr));
+    OK(cuEventRecord(event, other));
+    OK(cuEventSynchronize(event));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(CU_STREAM_LEGACY, &status));
+    OK(cuStreamEndCapture(stream, &graph));
+    OK(cuGraphDestroy(graph));
+    OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuMemsetD8_v2(ptr, 1, 100));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
+    OK(cuThreadExchangeStreamCaptureMode(&mode));
+}
+
 static void fault_in_time(void)
 {
     CUdeviceptr from;
@@ -362,6 +398,7 @@ static int parts(void)
     test_part("values", values);
     test_part("graphs", graphs);
     test_part("capture", capture);
+    test_part("capture modes", capture_modes);
     return 0;
 }
 

@@ -57,7 +57,7 @@ static void stream_ordered(void)
     CHECK(0 == attribute(CU_POINTER_ATTRIBUTE_CONTEXT, ptr));
     CHECK(0 == attribute(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, ptr));
     CHECK(CUDA_SUCCESS != cuIpcGetMemHandle(&handle, ptr));
-    CHECK(CUDA_SUCCESS != cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr));
+    OK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr));
     /* It is there until the stream comes to the end of it; what was begun before can use it. */
     OK(cuLaunchHostFunc(stream, wait_gate, NULL));
     OK(cuMemsetD8Async(ptr, 9, 100, stream));

@@ -142,6 +142,89 @@ static void sync_memops(void)
     OK(cuStreamQuery(NULL));
 }
 
+/*
+ * Setting SYNC_MEMOPS waits for what calls that do not say async have begun on this memory, and for
+ * nothing else. Memory of a pool takes it, and no copy waits for that. (All as a driver 580 does.)
+ */
+static void sync_memops_set(void)
+{
+    CUdeviceptr mine, other, pool;
+    unsigned char host[SIZE];
+    CUstream stream, apart;
+    unsigned on = 1;
+
+    (void) test_begin(0);
+    mine = device(SIZE);
+    other = device(SIZE);
+    OK(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+    OK(cuStreamCreate(&apart, CU_STREAM_NON_BLOCKING));
+    OK(cuMemAllocAsync(&pool, SIZE, apart));
+    OK(cuMemsetD8Async(pool, 1, SIZE, apart));
+    OK(cuStreamSynchronize(apart));
+    OK(cuMemsetD8_v2(mine, 7, SIZE));
+    OK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, mine));
+    OK(cuMemcpyDtoHAsync_v2(host, mine, SIZE, apart));
+    CHECK(7 == host[0] && 7 == host[SIZE - 1]);
+    OK(cuLaunchHostFunc(stream, wait_gate, NULL));
+    OK(cuMemsetD8_v2(other, 1, SIZE));
+    on = 0;
+    OK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, mine));
+    on = 1;
+    OK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, mine));
+    OK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, pool));
+    OK(cuMemcpyDtoD_v2(pool, other, SIZE));
+    EXPECT(CUDA_ERROR_NOT_READY, cuStreamQuery(NULL));
+    open_gate();
+    OK(cuMemcpyDtoH_v2(host, pool, SIZE));
+    CHECK(1 == host[SIZE - 1]);
+    OK(cuMemFree_v2(pool));
+}
+
+/* An event in a blocking stream comes after what is in the default one; in another one it does not.
+ */
+static void default_event(void)
+{
+    CUstream blocking, apart;
+    CUevent after, beside;
+    CUdeviceptr ptr;
+
+    (void) test_begin(0);
+    ptr = device(SIZE);
+    OK(cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    OK(cuStreamCreate(&apart, CU_STREAM_NON_BLOCKING));
+    OK(cuEventCreate(&after, CU_EVENT_DISABLE_TIMING));
+    OK(cuEventCreate(&beside, CU_EVENT_DISABLE_TIMING));
+    OK(cuLaunchHostFunc(NULL, wait_gate, NULL));
+    OK(cuMemsetD8_v2(ptr, 1, SIZE));
+    OK(cuEventRecord(after, blocking));
+    OK(cuEventRecord(beside, apart));
+    OK(cuEventSynchronize(beside));
+    EXPECT(CUDA_ERROR_NOT_READY, cuEventQuery(after));
+    open_gate();
+    OK(cuEventSynchronize(after));
+}
+
+/* late= keeps a call's work unfinished behind its return, and no asynchronous call's. */
+static int unfinished(void)
+{
+    CUdeviceptr ptr;
+    CUstream apart;
+    char host[SIZE] = {0};
+
+    (void) test_begin(0);
+    ptr = device(SIZE);
+    OK(cuStreamCreate(&apart, CU_STREAM_NON_BLOCKING));
+    OK(cuMemsetD8Async(ptr, 4, SIZE, apart));
+    OK(cuStreamSynchronize(apart));
+    OK(cuMemcpyHtoD_v2(ptr, host, SIZE));
+    OK(cuMemcpyDtoHAsync_v2(host, ptr, SIZE, apart));
+    CHECK(4 == host[0]);
+    OK(cuStreamSynchronize(NULL));
+    OK(cuMemcpyDtoHAsync_v2(host, ptr, SIZE, apart));
+    CHECK(0 == host[0]);
+    return 0;
+}
+
 /* Pageable memory may change as soon as the call is back. */
 static void pageable(void)
 {
@@ -431,11 +514,13 @@ static int late(void)
 int main(int argc, char **argv)
 {
     if (1 < argc) {
-        return late();
+        return 0 == strcmp("unfinished", argv[1]) ? unfinished() : late();
     }
     test_part("asynchronous", asynchronous);
     test_part("the default stream", default_stream);
     test_part("SYNC_MEMOPS", sync_memops);
+    test_part("SYNC_MEMOPS, when it is set", sync_memops_set);
+    test_part("the default stream, by an event", default_event);
     test_part("pageable memory", pageable);
     test_part("boxes", boxes);
     test_part("refused", refused);
@@ -443,5 +528,6 @@ int main(int argc, char **argv)
     test_part("no context", no_context);
     test_again(argv, "late", "delay=2000,seed=1");
     test_again(argv, "late", "delay=2000,seed=2");
+    test_again(argv, "unfinished", "late=100000");
     return 0;
 }

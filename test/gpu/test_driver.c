@@ -116,6 +116,12 @@ static void kinds(void)
           && NULL == m.pool);
     m = classify(pooled);
     CHECK(OPAL_UMRDDT_GPU_DEVICE == m.kind && pool == m.pool && NULL == m.ctx && !m.legacy_ipc);
+    /* SYNC_MEMOPS is set once, and seen from then on; a pool's memory has no use for it. */
+    CHECK(!opal_umrddt_gpu_sync_memops(pooled, &m) && !m.sync_memops);
+    m = classify(plain + 9999);
+    CHECK(opal_umrddt_gpu_sync_memops(plain + 9999, &m) && m.sync_memops);
+    m = classify(plain);
+    CHECK(m.sync_memops && opal_umrddt_gpu_sync_memops(plain, &m) && 1 == stats().syncs);
     CHECK(OPAL_UMRDDT_GPU_MANAGED == classify(managed + 99).kind);
     CHECK(OPAL_UMRDDT_GPU_PINNED == classify((uintptr_t) pinned).kind);
     CHECK(OPAL_UMRDDT_GPU_PINNED == classify((uintptr_t) &registered[99]).kind);

@@ -59,6 +59,7 @@ static const char *const names[PVARS_MAX] = {
     "pml_umrddt_gpu_flush_reads",     "pml_umrddt_endpoints_rebuilt",
     "pml_umrddt_maps_rebuilt",        "pml_umrddt_tried_sends",
     "pml_umrddt_left_sends",          "pml_umrddt_left_recvs",
+    "pml_umrddt_gpu_sync_set",        "pml_umrddt_gpu_sync_waits",
 };
 
 /** The one that has a value for each card. */

@@ -110,6 +110,8 @@ typedef enum pvars_index_t {
     PVARS_TRIED_SENDS,
     PVARS_LEFT_SENDS,
     PVARS_LEFT_RECVS,
+    PVARS_GPU_SYNC_SET,
+    PVARS_GPU_SYNC_WAITS,
     PVARS_MAX
 } pvars_index_t;
 

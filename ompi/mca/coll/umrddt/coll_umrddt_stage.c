@@ -120,13 +120,21 @@ static void *get_pinned(opal_umrddt_gpu_engine_t *engine, size_t size)
     return block;
 }
 
-/** The engine of the memory at an address; NULL if that is not a device's. */
-static int engine_of(uint64_t address, opal_umrddt_gpu_engine_t **engine)
+/**
+ * The engine of the memory at an address; NULL if that is not a device's.
+ *
+ * @param[in] copies  it is about to be copied: what CUDA's synchronous calls have left unfinished
+ *                    in it is waited for
+ */
+static int engine_of(uint64_t address, bool copies, opal_umrddt_gpu_engine_t **engine)
 {
     opal_umrddt_gpu_memory_t memory;
 
     *engine = NULL;
     mca_coll_umrddt_memory(address, &memory);
+    if (copies) {
+        opal_umrddt_gpu_settle(address, &memory);
+    }
     return OPAL_UMRDDT_GPU_DEVICE == memory.kind ? opal_umrddt_gpu_engine_get(&memory, engine)
                                                  : OPAL_SUCCESS;
 }
@@ -150,7 +158,7 @@ static int get_block(half_t *half)
     pad = (size_t) ((half->user + (uint64_t) low) % ALIGNMENT);
     half->size = pad + (size_t) (high - low);
 
-    rc = engine_of(half->user + (uint64_t) (first->offset + first->layout->lb), &engine);
+    rc = engine_of(half->user + (uint64_t) (first->offset + first->layout->lb), false, &engine);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
@@ -218,7 +226,7 @@ static int copy_run(const half_t *half, int64_t offset, uint64_t length, bool ou
     void *host = (void *) (uintptr_t) (half->given + (uint64_t) offset);
     opal_umrddt_gpu_engine_t *engine;
     opal_umrddt_gpu_copy_t *copy;
-    int rc = engine_of(half->user + (uint64_t) offset, &engine);
+    int rc = engine_of(half->user + (uint64_t) offset, true, &engine);
 
     if (OPAL_SUCCESS != rc) {
         return rc;
@@ -262,7 +270,7 @@ static int copy_piece(const half_t *half, const mca_coll_umrddt_piece_t *piece, 
     if (!contiguous && (uint64_t) (uintptr_t) MPI_BOTTOM == half->user) {
         return copy_runs(half, piece, out);
     }
-    rc = engine_of(half->user + (uint64_t) (piece->offset + layout->lb), &engine);
+    rc = engine_of(half->user + (uint64_t) (piece->offset + layout->lb), true, &engine);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }

@@ -63,6 +63,7 @@ void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory)
                     == opal_umrddt_gpu_classify((void *) (uintptr_t) address, memory))) {
         opal_umrddt_gpu_plain_learn((uintptr_t) address, OPAL_UMRDDT_GPU_HOST == memory->kind,
                                     before);
+        opal_umrddt_gpu_settle(address, memory);
     } else {
         opal_umrddt_gpu_presume((void *) (uintptr_t) address, memory);
     }

@@ -130,7 +130,10 @@ static inline bool mca_pml_umrddt_surely_host(const void *buf, size_t count,
            || mca_pml_umrddt_surely_host_new(buf, count, datatype);
 }
 
-/** What the memory at an address is. If the driver fails, what the kernel says of it. */
+/**
+ * What the memory at an address is. If the driver fails, what the kernel says of it. What CUDA's
+ * synchronous calls have left unfinished in it is waited for (opal_umrddt_gpu_settle).
+ */
 void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory);
 
 /**

@@ -372,7 +372,14 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
     recv->super.req_status._cancelled = 0;
     recv->state = MCA_PML_UMRDDT_RECV_POSTED;
     if (recv->super.req_persistent) {
-        recv->looked = false; /* the same address may be other memory by now */
+        /* The same address may be other memory by now. A GPU's is looked at here, and not when a
+         * message has come: what the default streams have by then is not to be waited for. */
+        const bool now = recv->looked && mca_pml_umrddt_on_gpu(&recv->where);
+
+        recv->looked = false;
+        if (now) {
+            mca_pml_umrddt_recv_look(recv);
+        }
     }
 
     if (OPAL_LIKELY(mca_pml_umrddt_gate_enter(comm))) {

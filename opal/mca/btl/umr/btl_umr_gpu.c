@@ -317,9 +317,11 @@ static int try_register(mca_btl_umr_card_t *card, const opal_umrddt_gpu_memory_t
     /* What else the memory is may be why it is refused; of this kind it is the device. */
     bool usual = NULL != where->ctx && NULL == where->pool && where->legacy_ipc;
     refusal_t why = {"the CUDA driver says that it exports none (DMA_BUF_SUPPORTED is 0)", ""};
+    opal_umrddt_gpu_memory_t memory = *where;
     int err = EOPNOTSUPP;
 
-    opal_umrddt_gpu_rdma_prepare(where);
+    /* As the GPUDirect RDMA manual asks; pml/umrddt has done so for buffers of messages. */
+    (void) opal_umrddt_gpu_sync_memops(where->base, &memory);
     if (MCA_BTL_UMR_GPU_BY_ADDRESS != *way && caps->dmabuf) {
         err = by_dmabuf(card, where, start, end, rights, mr, &why);
         if (0 == err) {

@@ -160,12 +160,41 @@ int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memo
     memory->ctx = answers.ctx;
     memory->pool = answers.pool;
     memory->legacy_ipc = 0 != answers.legacy_ipc;
-    memory->sync_memops = 0 != answers.sync_memops;
+    memory->sync_memops = 0 != answers.sync_memops && NULL != answers.ctx;
     memory->handles = (uint32_t) answers.handles;
-    /* SYNC_MEMOPS can change without a new BUFFER_ID; who needs it to be on sets it. */
     ranges[next_range] = *memory;
     next_range = (next_range + 1) % RANGES;
     return OPAL_SUCCESS;
+}
+
+bool opal_umrddt_gpu_sync_memops(uint64_t address, opal_umrddt_gpu_memory_t *memory)
+{
+    const opal_umrddt_gpu_driver_t *driver;
+    CUstreamCaptureMode mode;
+    const unsigned on = 1;
+    CUresult rc;
+    int i;
+
+    if (memory->sync_memops) {
+        return true;
+    }
+    if (NULL == memory->ctx || OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
+        return false;
+    }
+    opal_umrddt_gpu_relax(driver, &mode);
+    rc = driver->cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, address);
+    opal_umrddt_gpu_restore(driver, &mode);
+    if (CUDA_SUCCESS != rc) {
+        return false;
+    }
+    count(&counts.syncs);
+    memory->sync_memops = true;
+    for (i = 0; i < RANGES; ++i) {
+        if (memory->buffer_id == ranges[i].buffer_id) {
+            ranges[i].sync_memops = true;
+        }
+    }
+    return true;
 }
 
 void opal_umrddt_gpu_presume(const void *address, opal_umrddt_gpu_memory_t *memory)
@@ -196,4 +225,5 @@ void opal_umrddt_gpu_driver_stats(opal_umrddt_gpu_driver_stats_t *stats)
     stats->queries = __atomic_load_n(&counts.queries, __ATOMIC_RELAXED);
     stats->hits = __atomic_load_n(&counts.hits, __ATOMIC_RELAXED);
     stats->stale = __atomic_load_n(&counts.stale, __ATOMIC_RELAXED);
+    stats->syncs = __atomic_load_n(&counts.syncs, __ATOMIC_RELAXED);
 }

@@ -75,7 +75,8 @@ typedef struct opal_umrddt_gpu_memory_t {
     CUcontext ctx;      /**< NULL: of no context (from a pool, or mapped) */
     CUmemoryPool pool;  /**< if it came from one, else NULL */
     bool legacy_ipc;    /**< cuIpcGetMemHandle takes it */
-    bool sync_memops;   /**< copies that do not say async are synchronous */
+    bool sync_memops;   /**< copies that do not say async are synchronous; false without a context,
+                             where the attribute changes nothing */
     uint32_t handles;   /**< how it can be exported, by CU_MEM_HANDLE_TYPE_* */
 } opal_umrddt_gpu_memory_t;
 
@@ -84,6 +85,7 @@ typedef struct opal_umrddt_gpu_driver_stats_t {
     uint64_t queries; /**< calls of the driver that ask about a pointer */
     uint64_t hits;    /**< classifications that a range of the thread's cache answered */
     uint64_t stale;   /**< ranges of it that were another allocation by then */
+    uint64_t syncs;   /**< allocations on which SYNC_MEMOPS was set */
 } opal_umrddt_gpu_driver_stats_t;
 
 /**
@@ -98,6 +100,38 @@ typedef struct opal_umrddt_gpu_driver_stats_t {
  * @retval OPAL_ERROR  the driver fails (a device broke, for example): nothing is known
  */
 int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memory);
+
+/**
+ * See that copies and memsets of this memory that do not say async are finished when they are back,
+ * from now on; what they have left unfinished is waited for, and nothing else. One call of the
+ * driver, unless it is so already.
+ *
+ * @param[in]     address  any byte of it
+ * @param[in,out] memory   as opal_umrddt_gpu_classify said
+ *
+ * @return false: the driver refuses, or the memory has no context (it is of a pool, or mapped),
+ *         where driver 580 takes the attribute for a pool's and copies do not wait all the same
+ */
+bool opal_umrddt_gpu_sync_memops(uint64_t address, opal_umrddt_gpu_memory_t *memory);
+
+/**
+ * Around calls that a stream capture forbids although they have nothing to do with it: without this
+ * they fail, and invalidate the application's capture.
+ *
+ * @param[out] mode  for opal_umrddt_gpu_restore
+ */
+static inline void opal_umrddt_gpu_relax(const opal_umrddt_gpu_driver_t *driver,
+                                         CUstreamCaptureMode *mode)
+{
+    *mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    (void) driver->cuThreadExchangeStreamCaptureMode(mode);
+}
+
+static inline void opal_umrddt_gpu_restore(const opal_umrddt_gpu_driver_t *driver,
+                                           CUstreamCaptureMode *mode)
+{
+    (void) driver->cuThreadExchangeStreamCaptureMode(mode);
+}
 
 /**
  * What to take memory for where opal_umrddt_gpu_classify fails, which it then does for good: HOST

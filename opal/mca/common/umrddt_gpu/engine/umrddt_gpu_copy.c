@@ -351,13 +351,16 @@ static bool flag_is_up(const opal_umrddt_gpu_copy_t *copy)
 static int ask(opal_umrddt_gpu_copy_t *copy)
 {
     const opal_umrddt_gpu_driver_t *driver = copy->engine->driver;
+    CUstreamCaptureMode mode;
     CUresult rc;
     bool pushed;
 
     if (OPAL_SUCCESS != opal_umrddt_gpu_engine_swap_in(copy->engine, &pushed)) {
         return OPAL_ERROR;
     }
+    opal_umrddt_gpu_relax(driver, &mode);
     rc = copy->by_event ? driver->cuEventQuery(copy->event) : driver->cuStreamQuery(copy->stream);
+    opal_umrddt_gpu_restore(driver, &mode);
     opal_umrddt_gpu_engine_swap_out(copy->engine, pushed);
     return CUDA_SUCCESS == rc           ? OPAL_SUCCESS
            : CUDA_ERROR_NOT_READY == rc ? OPAL_ERR_RESOURCE_BUSY

@@ -187,6 +187,12 @@ static void empty(opal_umrddt_gpu_engine_t *engine, bool alive)
             (void) driver->cuStreamDestroy_v2(engine->stream[i]);
         }
     }
+    if (alive && engine->orders) {
+        (void) driver->cuEventDestroy_v2(engine->order_event);
+    }
+    if (alive && NULL != engine->order_stream) {
+        (void) driver->cuStreamDestroy_v2(engine->order_stream);
+    }
     if (alive && NULL != engine->module) {
         (void) driver->cuModuleUnload(engine->module);
     }
@@ -416,5 +422,6 @@ void opal_umrddt_gpu_engine_stats(opal_umrddt_gpu_engine_stats_t *stats)
     LOOK(lists_uploaded);
     LOOK(staged_bytes);
     LOOK(shape_bytes_now);
+    LOOK(orders);
 #undef LOOK
 }

@@ -24,10 +24,11 @@
  * when one is over.
  *
  * The application has done what it must before it calls MPI: what a copy reads is there, and what
- * it writes is not used by anybody else.
+ * it writes is not used by anybody else. Calls that CUDA names synchronous count as done when they
+ * are back, also where the device is not: opal_umrddt_gpu_settle sees to that.
  *
  * Rules: outputs are written only on success; callable from any thread, also without a context. No
- * function waits for the device, but for opal_umrddt_gpu_copy_wait and _engines_close; and
+ * function waits for the device, but for opal_umrddt_gpu_copy_wait, _settle and _engines_close; and
  * opal_umrddt_gpu_copy where it needs a pinned buffer and none is left: then it does it all at
  * once.
  */
@@ -83,6 +84,7 @@ typedef struct opal_umrddt_gpu_engine_stats_t {
     uint64_t lists_uploaded;  /**< lists copied to a device */
     uint64_t staged_bytes;    /**< through pinned buffers */
     uint64_t shape_bytes_now; /**< of lists on devices */
+    uint64_t orders;          /**< waits for default streams (opal_umrddt_gpu_settle) */
 } opal_umrddt_gpu_engine_stats_t;
 
 /** One end of a copy. */
@@ -133,6 +135,32 @@ void opal_umrddt_gpu_engine_params(const opal_umrddt_gpu_engine_params_t *params
  */
 int opal_umrddt_gpu_engine_get(const opal_umrddt_gpu_memory_t *memory,
                                opal_umrddt_gpu_engine_t **engine);
+
+/** As opal_umrddt_gpu_settle, where it is not known that there is nothing to do. */
+void opal_umrddt_gpu_settle_unknown(uint64_t address, opal_umrddt_gpu_memory_t *memory);
+
+/**
+ * Wait for copies and memsets of this memory that CUDA names synchronous and that the device has
+ * not finished: our streams do not wait for them. To be called for each message, after the
+ * application has called MPI, and before anything reads or writes the memory.
+ *
+ * Memory of cuMemAlloc, and managed memory, gets SYNC_MEMOPS when it is first seen; from then on
+ * CUDA's calls wait by themselves, and this costs nothing. Memory that has no such attribute
+ * (of pools, mapped) costs a wait for the default streams each time: the legacy one and the calling
+ * thread's, in the memory's context and in the current one. Memory of the CPU needs neither. A
+ * stream capture of the application stays valid; what a default stream has is not waited for where
+ * that would invalidate one.
+ *
+ * @param[in]     address  any byte of it
+ * @param[in,out] memory   as opal_umrddt_gpu_classify just said
+ */
+static inline void opal_umrddt_gpu_settle(uint64_t address, opal_umrddt_gpu_memory_t *memory)
+{
+    if (OPAL_UMRDDT_GPU_HOST != memory->kind && OPAL_UMRDDT_GPU_PINNED != memory->kind
+        && !memory->sync_memops) {
+        opal_umrddt_gpu_settle_unknown(address, memory);
+    }
+}
 
 /** The engine's device (ordinal), and its context. */
 int opal_umrddt_gpu_engine_device(const opal_umrddt_gpu_engine_t *engine);

@@ -140,6 +140,9 @@ struct opal_umrddt_gpu_engine_t {
     opal_umrddt_gpu_fit_t fit;
     CUstream stream[STREAMS];
     unsigned next_stream;
+    CUstream order_stream; /* blocking, and without work but ... */
+    CUevent order_event;   /* ... this; both made with the lock, at first use */
+    bool orders;           /* they are there */
 
     pthread_mutex_t lock;
     unsigned next_way;

@@ -197,16 +197,6 @@ CUresult opal_umrddt_gpu_rdma_dmabuf(const opal_umrddt_gpu_memory_t *memory, uin
     return rc;
 }
 
-void opal_umrddt_gpu_rdma_prepare(const opal_umrddt_gpu_memory_t *memory)
-{
-    const opal_umrddt_gpu_driver_t *driver;
-    unsigned on = 1;
-
-    if (OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver)) {
-        (void) driver->cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, memory->base);
-    }
-}
-
 bool opal_umrddt_gpu_rdma_alive(uint64_t address, uint64_t buffer_id)
 {
     const opal_umrddt_gpu_driver_t *driver;

@@ -76,13 +76,6 @@ bool opal_umrddt_gpu_rdma_takes(const opal_umrddt_gpu_memory_t *memory);
 CUresult opal_umrddt_gpu_rdma_dmabuf(const opal_umrddt_gpu_memory_t *memory, uint64_t first,
                                      uint64_t length, int *fd);
 
-/**
- * Before memory is registered: copies and memsets of it that the application calls synchronous are
- * to be so, as the GPUDirect RDMA manual asks (SYNC_MEMOPS). Where the driver has no such attribute
- * (pools, mapped memory) nothing happens.
- */
-void opal_umrddt_gpu_rdma_prepare(const opal_umrddt_gpu_memory_t *memory);
-
 /** True if the allocation that has the address is still this one. One query of the driver. */
 bool opal_umrddt_gpu_rdma_alive(uint64_t address, uint64_t buffer_id);
 
