@@ -25,6 +25,7 @@ umrddt $PACKAGE_VERSION
  Built
   pml/umrddt          on
   btl/umr             $umrddt_btl
+  accelerator/cuda    $umrddt_accelerator_summary
   umrddt_sim          $umrddt_sim
   Unit tests          $umrddt_cmocka_summary
  Installed

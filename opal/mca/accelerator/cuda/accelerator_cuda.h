@@ -1,0 +1,147 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * What the files of accelerator/cuda share. The component makes an Open MPI 5.0 without CUDA
+ * CUDA-aware. opal/mca/accelerator/accelerator.h of Open MPI is the contract of its functions.
+ *
+ * Rules for every function: callable from any thread, with or without a current context; the
+ * thread's current context is the same afterwards; no context is made before the application made
+ * one; results are OPAL_SUCCESS or OPAL_ERR_*.
+ */
+
+#ifndef OPAL_ACCELERATOR_CUDA_H
+#define OPAL_ACCELERATOR_CUDA_H
+
+#include "opal_config.h"
+
+#include <stdbool.h>
+
+#include "opal/mca/accelerator/accelerator.h"
+#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+
+BEGIN_C_DECLS
+
+extern opal_accelerator_base_component_t mca_accelerator_cuda_component;
+extern const opal_accelerator_base_module_t opal_accelerator_cuda_module;
+
+/** The result for Open MPI. Prints what could not be done, and why, for results that are errors. */
+int opal_accelerator_cuda_result(CUresult rc, const char *what);
+
+/* ---- contexts (accelerator_cuda_context.c) ---- */
+
+/** A context that memory is of. Valid until opal_accelerator_cuda_contexts_close. */
+typedef struct opal_accelerator_cuda_context_t {
+    struct opal_accelerator_cuda_context_t *next;
+    CUcontext ctx;
+    CUdevice device;
+    bool primary;        /**< the device's primary context, which is retained here */
+    bool gone;           /**< it was destroyed, or reset, by the application */
+    CUdeviceptr witness; /**< memory of it, which goes with it; 0: none could be had */
+    uint64_t witness_id;
+    CUstream stream; /**< of synchronous copies; it waits for the context's default stream */
+    CUevent event;   /**< for copies that other contexts' streams have to wait for */
+} opal_accelerator_cuda_context_t;
+
+/**
+ * Find the context of memory of a device: the one that it was allocated in, or the device's
+ * primary one for memory that has none (stream-ordered and mapped memory).
+ *
+ * @param[in]  memory   as opal_umrddt_gpu_classify told; of a device, or managed
+ * @param[out] context
+ *
+ * @retval OPAL_SUCCESS
+ * @retval OPAL_ERR_OUT_OF_RESOURCE
+ * @retval OPAL_ERROR  of the driver; it was printed
+ */
+int opal_accelerator_cuda_context_of(const opal_umrddt_gpu_memory_t *memory,
+                                     opal_accelerator_cuda_context_t **context);
+
+/** True if it has not been destroyed. Asks about a pointer: drivers crash where a context is named
+ * that was destroyed. */
+bool opal_accelerator_cuda_context_exists(opal_accelerator_cuda_context_t *context);
+
+/**
+ * Make a context current that exists.
+ *
+ * @param[out] pushed  what opal_accelerator_cuda_leave has to be told
+ */
+CUresult opal_accelerator_cuda_enter(const opal_accelerator_cuda_context_t *context, bool *pushed);
+void opal_accelerator_cuda_leave(bool pushed);
+
+/**
+ * Make a context current for something new: the thread's own one if it has one on that device, else
+ * the device's primary one.
+ *
+ * @param[in]  dev_id  a device, or MCA_ACCELERATOR_NO_DEVICE_ID: that of the thread's current
+ *                     context, or the first one whose primary context is active
+ * @param[out] pushed  for opal_accelerator_cuda_leave
+ *
+ * @retval OPAL_SUCCESS
+ * @retval OPAL_ERR_NOT_AVAILABLE  the application has not begun to use CUDA
+ * @retval OPAL_ERR_BAD_PARAM      there is no such device
+ * @retval OPAL_ERROR              of the driver; it was printed
+ */
+int opal_accelerator_cuda_enter_device(int dev_id, bool *pushed);
+
+/** The device of the thread's current context, else the first one whose primary context is active,
+ * else MCA_ACCELERATOR_NO_DEVICE_ID. */
+int opal_accelerator_cuda_device(void);
+
+/** Give everything back. No other thread is in the component, and no stream or event is left. */
+void opal_accelerator_cuda_contexts_close(void);
+
+/* ---- copies (accelerator_cuda_copy.c) ---- */
+
+/** The two ends of a copy. */
+typedef struct opal_accelerator_cuda_copy_t {
+    CUdeviceptr to, from;
+    size_t size;
+    opal_accelerator_cuda_context_t *to_context;   /**< NULL: the CPU's memory */
+    opal_accelerator_cuda_context_t *from_context; /**< the same */
+} opal_accelerator_cuda_copy_t;
+
+/** Look at both ends. Results as opal_accelerator_cuda_context_of. */
+int opal_accelerator_cuda_copy_look(void *to, const void *from, size_t size,
+                                    opal_accelerator_cuda_copy_t *copy);
+
+/** The context whose streams do it; NULL: the CPU does. */
+static inline opal_accelerator_cuda_context_t *
+opal_accelerator_cuda_copy_context(const opal_accelerator_cuda_copy_t *copy)
+{
+    return NULL != copy->to_context ? copy->to_context : copy->from_context;
+}
+
+/**
+ * Put it into a stream, behind what the default streams of both contexts have to do.
+ *
+ * @param[in] stream  of opal_accelerator_cuda_copy_context, which is current
+ */
+CUresult opal_accelerator_cuda_copy_put(const opal_accelerator_cuda_copy_t *copy, CUstream stream);
+
+int opal_accelerator_cuda_mem_copy(int to_device, int from_device, void *to, const void *from,
+                                   size_t size, opal_accelerator_transfer_type_t type);
+int opal_accelerator_cuda_mem_move(int to_device, int from_device, void *to, const void *from,
+                                   size_t size, opal_accelerator_transfer_type_t type);
+
+/* ---- streams and events (accelerator_cuda_stream.c) ---- */
+
+int opal_accelerator_cuda_create_stream(int dev_id, opal_accelerator_stream_t **stream);
+int opal_accelerator_cuda_create_event(int dev_id, opal_accelerator_event_t **event);
+int opal_accelerator_cuda_record_event(int dev_id, opal_accelerator_event_t *event,
+                                       opal_accelerator_stream_t *stream);
+int opal_accelerator_cuda_query_event(int dev_id, opal_accelerator_event_t *event);
+int opal_accelerator_cuda_mem_copy_async(int to_device, int from_device, void *to, const void *from,
+                                         size_t size, opal_accelerator_stream_t *stream,
+                                         opal_accelerator_transfer_type_t type);
+
+END_C_DECLS
+
+#endif /* OPAL_ACCELERATOR_CUDA_H */

@@ -1,0 +1,169 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * An Open MPI 5.0 that is CUDA-aware by accelerator/cuda, without umrddt: what it says of itself,
+ * and MPI_Pack, MPI_Unpack and messages of vectors in every kind of GPU memory, also from a thread
+ * that has no context. In mode "without" there is no such component, and the same crashes.
+ */
+
+#include "layouts.h"
+#include "mpitest.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const int sizes[] = {800, 8192, 300000};
+#define SIZES ((int) (sizeof(sizes) / sizeof(sizes[0])))
+
+/* What MPIX_Query_cuda_support() returns; -1 where this Open MPI has no such function. */
+static int query(void)
+{
+    int (*function)(void) = NULL;
+    void *found = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
+
+    memcpy(&function, &found, sizeof(function));
+    return NULL == function ? -1 : function();
+}
+
+/* One kind of memory, one size: into packed bytes of the CPU and back, and by way of the GPU. */
+static void pack(gpu_kind_t kind, int bytes, uint64_t key)
+{
+    MPI_Datatype type = mpitest_type(MPITEST_COARSE, bytes, 1);
+    mpitest_map_t *map = mpitest_map(type, 1);
+    mpitest_buffer_t *from = mpitest_buffer_of(map, kind), *to = mpitest_buffer_of(map, kind);
+    gpu_memory_t *there = gpu_memory(GPU_DEVICE, (size_t) bytes);
+    unsigned char *packed = calloc(1, (size_t) bytes);
+    int position = 0, i;
+
+    CHECK(NULL != packed);
+    mpitest_fill(from, key);
+    MPI_OK(MPI_Pack(from->addr, 1, type, packed, bytes, &position, MPI_COMM_WORLD));
+    CHECK_INT(position, bytes);
+    for (i = 0; i < bytes; ++i) {
+        CHECK_INT(packed[i], mpitest_byte(key, (uint64_t) i));
+    }
+    position = 0;
+    MPI_OK(MPI_Unpack(packed, bytes, &position, to->addr, 1, type, MPI_COMM_WORLD));
+    VERIFY(to, key, bytes);
+    VERIFY(from, key, bytes);
+
+    /* Open MPI asks about the laid out side only. */
+    if (!gpu_kind_is_cpus(kind)) {
+        mpitest_fill(from, key + 1);
+        position = 0;
+        MPI_OK(MPI_Pack(from->addr, 1, type, there->addr, bytes, &position, MPI_COMM_WORLD));
+        position = 0;
+        mpitest_clear(to);
+        MPI_OK(MPI_Unpack(there->addr, bytes, &position, to->addr, 1, type, MPI_COMM_WORLD));
+        VERIFY(to, key + 1, bytes);
+    }
+    free(packed);
+    gpu_memory_free(there);
+    mpitest_buffer_free(from);
+    mpitest_buffer_free(to);
+    mpitest_map_free(map);
+    MPI_OK(MPI_Type_free(&type));
+}
+
+static void message(gpu_kind_t from, gpu_kind_t to, int bytes, uint64_t key)
+{
+    MPI_Datatype type = mpitest_type(MPITEST_COARSE, bytes, 1);
+    mpitest_map_t *map = mpitest_map(type, 1);
+    mpitest_buffer_t *out = mpitest_buffer_of(map, from), *in = mpitest_buffer_of(map, to);
+    const int left = mpitest_left(), right = mpitest_right();
+    MPI_Status status;
+
+    mpitest_fill(out, key + (uint64_t) mpitest.rank);
+    MPI_OK(MPI_Sendrecv(out->addr, 1, type, right, 1, in->addr, 1, type, left, 1, MPI_COMM_WORLD,
+                        &status));
+    CHECK_STATUS(&status, left, 1, bytes);
+    VERIFY(in, key + (uint64_t) left, bytes);
+    mpitest_buffer_free(out);
+    mpitest_buffer_free(in);
+    mpitest_map_free(map);
+    MPI_OK(MPI_Type_free(&type));
+}
+
+static gpu_kind_t kinds[GPU_KINDS];
+static int kind_count;
+
+static void all(void)
+{
+    int from, to, size;
+
+    for (size = 0; size < SIZES; ++size) {
+        for (from = 0; from < kind_count; ++from, ++mpitest.step) {
+            pack(kinds[from], sizes[size], mpitest_mix(mpitest.seed, (uint64_t) mpitest.step, 1));
+            for (to = 0; to < kind_count; ++to, ++mpitest.step) {
+                message(kinds[from], kinds[to], sizes[size],
+                        mpitest_mix(mpitest.seed, (uint64_t) mpitest.step, 2));
+            }
+        }
+    }
+}
+
+static void *without_context(void *unused)
+{
+    CUcontext ctx = NULL;
+
+    (void) unused;
+    GPU_OK(gpu.cuCtxGetCurrent(&ctx));
+    CHECK(NULL == ctx);
+    all();
+    GPU_OK(gpu.cuCtxGetCurrent(&ctx));
+    CHECK(NULL == ctx);
+    return NULL;
+}
+
+/* ---- the same Open MPI as it was ---- */
+
+static sigjmp_buf back;
+
+static void caught(int number)
+{
+    siglongjmp(back, number);
+}
+
+static void crash(void)
+{
+    struct sigaction action, before;
+
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = caught;
+    CHECK_INT(sigaction(SIGSEGV, &action, &before), 0);
+    if (0 == sigsetjmp(back, 1)) {
+        pack(GPU_DEVICE, sizes[0], 1);
+        CHECK(!"MPI_Pack took memory of a GPU");
+    }
+    CHECK_INT(sigaction(SIGSEGV, &before, NULL), 0);
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t thread;
+
+    mpitest_init(&argc, &argv, "accelerator", 1, MPI_THREAD_MULTIPLE);
+    gpu_begin_all();
+    if (mpitest_has("without")) {
+        CHECK_INT(query(), 0);
+        crash();
+        return mpitest_finish();
+    }
+    CHECK_INT(query(), 1);
+    kind_count = gpu_kinds_of("all", kinds);
+    CHECK(5 <= kind_count);
+    all();
+    CHECK_INT(pthread_create(&thread, NULL, without_context, NULL), 0);
+    CHECK_INT(pthread_join(thread, NULL), 0);
+    return mpitest_finish();
+}
