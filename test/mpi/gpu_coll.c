@@ -7,13 +7,14 @@
  */
 
 /*
- * Collectives on GPU buffers, with umrddt in front of an Open MPI that knows no GPUs: each form of
- * each of them, on all buffers or some, by some ranks or all, against the same on host memory.
+ * Collectives on GPU buffers, with umrddt in front of an Open MPI with or without CUDA: each form
+ * of each of them, on all buffers or some, by some ranks or all, against the same on host memory.
  * Memory of a software GPU cannot be touched by the CPU, so that whoever does it there dies.
  *
  * --mode fail: the device breaks (umrddt_sim is told to), and collectives fail without a crash.
  * --mode far: there is no memory for a copy, and collectives fail without a crash.
  * --mode off: coll/umrddt is not to be there.
+ * --mode rule: this Open MPI has CUDA; first, which calls it is given.
  */
 
 #include "gpu_coll.h"
@@ -104,6 +105,12 @@ static void inter_root(gpu_coll_t *with, bool first_group)
     with->root = !here ? 0 : with->gives ? MPI_ROOT : MPI_PROC_NULL;
 }
 
+/* Collectives that were seen to be on GPU memory. */
+static unsigned long long gpu_calls(void)
+{
+    return gpu_coll_counter(GPU_COLL_STAGED) + gpu_coll_counter(GPU_COLL_PASSED_GPU);
+}
+
 static void every_case(gpu_coll_t *with, bool first_group, unsigned flags, uint64_t *state)
 {
     for (const gpu_coll_case_t *what = gpu_coll_cases; NULL != what->name; ++what) {
@@ -116,7 +123,7 @@ static void every_case(gpu_coll_t *with, bool first_group, unsigned flags, uint6
                 continue;
             }
             for (int turn = 0; turn < 2; ++turn) {
-                const unsigned long long staged = gpu_coll_counter(GPU_COLL_STAGED);
+                const unsigned long long seen = gpu_calls();
                 gpu_kind_t send, recv;
                 gpu_coll_run_t run;
                 int kind;
@@ -136,7 +143,7 @@ static void every_case(gpu_coll_t *with, bool first_group, unsigned flags, uint6
                 gpu_coll_end(&run);
                 if (EVERYWHERE == turn && 0 < with->count && !gpu_coll_is(what, "v")
                     && 1 < with->size && !with->inter) {
-                    CHECK(staged < gpu_coll_counter(GPU_COLL_STAGED));
+                    CHECK(seen < gpu_calls());
                 }
                 ++mpitest.step;
             }
@@ -255,28 +262,47 @@ static void many(uint64_t *state)
     }
 }
 
-/* One datatype with memory of the host and of a device in it, from MPI_BOTTOM; the lowest of its
- * addresses is the host's. */
-static void from_bottom(uint64_t *state)
+/* One datatype with memory of the host and of a device in it, from MPI_BOTTOM or from the address
+ * of piece @p base; the lowest of its addresses is the host's, or, for every other base, a
+ * device's. */
+static void from_address(uint64_t *state, int base)
 {
     enum {
         PIECES = 4,
-        PIECE = 3000
+        PIECE = 3000,
+        ABOVE = 64 << 20
     };
-    static const gpu_kind_t piece_kinds[PIECES] = {GPU_HOST, GPU_PINNED, GPU_DEVICE, GPU_INNER};
-    void *low = mmap((void *) 0x7e0000000000, PIECE, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    const bool above = 0 == base % 2;
+    const gpu_kind_t piece_kinds[PIECES] = {GPU_HOST, above ? GPU_DEVICE : GPU_PINNED, GPU_DEVICE,
+                                            GPU_INNER};
     unsigned char *wanted = malloc(PIECES * PIECE);
     unsigned char *all = malloc((size_t) mpitest.size * PIECES * PIECE);
     gpu_memory_t *memory[PIECES];
     const int root = (int) (mpitest_random(state) % (uint64_t) mpitest.size);
     MPI_Datatype type;
     MPI_Aint at[PIECES];
+    void *address = MPI_BOTTOM, *cpus = (void *) 0x7e0000000000;
 
-    CHECK(NULL != wanted && NULL != all && MAP_FAILED != low);
+    CHECK(NULL != wanted && NULL != all);
     for (int i = 0; i < PIECES; ++i) {
         memory[i] = gpu_memory(piece_kinds[i], PIECE);
-        MPI_OK(MPI_Get_address(0 == i ? low : memory[i]->addr, &at[i]));
+        if (above && (void *) (memory[i]->addr + ABOVE) > cpus) {
+            cpus = memory[i]->addr + ABOVE;
+        }
+    }
+    cpus = mmap((void *) ((uintptr_t) cpus & ~(uintptr_t) 0xfff), PIECE, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(MAP_FAILED != cpus);
+    for (int i = 0; i < PIECES; ++i) {
+        MPI_OK(MPI_Get_address(0 == i ? cpus : memory[i]->addr, &at[i]));
+    }
+    if (0 <= base) {
+        const MPI_Aint origin = at[base];
+
+        address = 0 == base ? cpus : memory[base]->addr;
+        for (int i = 0; i < PIECES; ++i) {
+            at[i] -= origin;
+        }
     }
     MPI_OK(MPI_Type_create_hindexed_block(PIECES, PIECE, at, MPI_BYTE, &type));
     MPI_OK(MPI_Type_commit(&type));
@@ -294,17 +320,17 @@ static void from_bottom(uint64_t *state)
                 memcpy(bytes, wanted + i * PIECE, sizeof(bytes));
             }
             if (0 == i) {
-                memcpy(low, bytes, sizeof(bytes));
+                memcpy(cpus, bytes, sizeof(bytes));
             }
             gpu_write(memory[i], 0, bytes, PIECE);
         }
         if (nonblocking) {
-            MPI_OK(MPI_Ibcast(MPI_BOTTOM, 1, type, root, MPI_COMM_WORLD, &request));
+            MPI_OK(MPI_Ibcast(address, 1, type, root, MPI_COMM_WORLD, &request));
             MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
         } else {
-            MPI_OK(MPI_Bcast(MPI_BOTTOM, 1, type, root, MPI_COMM_WORLD));
+            MPI_OK(MPI_Bcast(address, 1, type, root, MPI_COMM_WORLD));
         }
-        CHECK(0 == memcmp(low, wanted, PIECE));
+        CHECK(0 == memcmp(cpus, wanted, PIECE));
         for (int i = 1; i < PIECES; ++i) {
             unsigned char got[PIECE];
 
@@ -313,7 +339,7 @@ static void from_bottom(uint64_t *state)
         }
     }
     /* what a process gives itself the CPU copies */
-    MPI_OK(MPI_Allgather(MPI_BOTTOM, 1, type, all, PIECES * PIECE, MPI_BYTE, MPI_COMM_WORLD));
+    MPI_OK(MPI_Allgather(address, 1, type, all, PIECES * PIECE, MPI_BYTE, MPI_COMM_WORLD));
     for (int i = 0; i < mpitest.size; ++i) {
         CHECK(0 == memcmp(all + i * PIECES * PIECE, wanted, PIECES * PIECE));
     }
@@ -322,8 +348,15 @@ static void from_bottom(uint64_t *state)
     for (int i = 0; i < PIECES; ++i) {
         gpu_memory_free(memory[i]);
     }
-    CHECK(0 == munmap(low, PIECE));
+    CHECK(0 == munmap(cpus, PIECE));
     free(wanted);
+}
+
+static void from_bottom(uint64_t *state)
+{
+    for (int base = -1; base < 4; ++base) {
+        from_address(state, base);
+    }
 }
 
 static void reduce_local(uint64_t *state)
@@ -457,9 +490,16 @@ static void lose_context(void)
 }
 
 static const mpitest_part_t parts[] = {
-    {"world", on_world},           {"parts", on_parts}, {"groups", on_groups},
-    {"topologies", on_topologies}, {"many", many},      {"bottom", from_bottom},
-    {"local", reduce_local},       {"again", again},    {NULL, NULL},
+    {"world", on_world},
+    {"parts", on_parts},
+    {"groups", on_groups},
+    {"topologies", on_topologies},
+    {"many", many},
+    {"bottom", from_bottom},
+    {"local", reduce_local},
+    {"again", again},
+    {"steady", gpu_coll_steady},
+    {NULL, NULL},
 };
 
 int main(int argc, char **argv)
@@ -483,6 +523,10 @@ int main(int argc, char **argv)
     host_calls_promised();
     kind_count = gpu_kinds_of("all", kinds);
     gpu_coll_types_make();
+    if (0 == strcmp(mpitest.mode, "rule")) {
+        gpu_coll_rule();
+        mpitest.mode = "";
+    }
     mpitest_run(parts);
     CHECK_INT(gpu_coll_counter(GPU_COLL_FAILURES), 0);
     if ('\0' == mpitest.mode[0]) {

@@ -91,11 +91,13 @@ int gpu_coll_elements(const gpu_coll_t *with);
 /** Counters of coll/umrddt. */
 typedef enum gpu_coll_counter_t {
     GPU_COLL_PASSED,
+    GPU_COLL_PASSED_GPU,
     GPU_COLL_STAGED,
     GPU_COLL_STAGED_NONBLOCKING,
     GPU_COLL_BYTES_IN,
     GPU_COLL_BYTES_OUT,
     GPU_COLL_MEMORY_QUERIES,
+    GPU_COLL_LAYOUTS_READ,
     GPU_COLL_STAGES_PINNED,
     GPU_COLL_STAGES_PAGEABLE,
     GPU_COLL_FAILURES,
@@ -152,5 +154,13 @@ void gpu_coll_begin(gpu_coll_run_t *run, const gpu_coll_case_t *what, const gpu_
 
 /** Wait for it, if it is not blocking and was not waited for; both buffers must be right. */
 void gpu_coll_end(gpu_coll_run_t *run);
+
+/* gpu_coll_rules.c */
+
+/** A collective that is called again allocates nothing and reads no datatype. */
+void gpu_coll_steady(uint64_t *state);
+
+/** Which collectives on GPU memory a CUDA-aware Open MPI is given, and which not. */
+void gpu_coll_rule(void);
 
 #endif /* GPU_COLL_H */

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Collectives on GPU buffers for an Open MPI that is not CUDA-aware.
+ * Collectives on GPU buffers that this Open MPI does not take by itself, or takes slowly.
  *
  * A module saves the functions that the communicator would have had, and stands in front of them.
  * A call whose buffers the CPU may touch goes on to the saved function at once. For a buffer in
@@ -64,11 +64,13 @@ typedef struct mca_coll_umrddt_params_t {
 /** Every counter: name, help. They only grow. Registered as performance variables. */
 #define MCA_COLL_UMRDDT_COUNTERS(X)                                                             \
     X(passed, "Collectives passed on as they were: no buffer in memory of a GPU")               \
+    X(passed_gpu, "Collectives on GPU memory passed through to a CUDA-aware Open MPI")          \
     X(staged, "Collectives with a buffer in memory of a GPU: done on copies in host memory")    \
     X(staged_nonblocking, "Of these, nonblocking ones, and starts of persistent ones")          \
     X(bytes_in, "Bytes copied from GPUs for these")                                             \
     X(bytes_out, "Bytes copied to GPUs for these")                                              \
     X(memory_queries, "Addresses looked up to tell whose memory they are")                      \
+    X(layouts_read, "Datatypes read, since their layout was not in the cache")                  \
     X(stages_pinned, "Copies in host memory that were made in pinned memory kept for them")     \
     X(stages_pageable, "Copies in host memory that were not: too large for coll_umrddt_pinned") \
     X(failures, "Collectives that failed for lack of memory or because of the CUDA driver")
@@ -78,6 +80,14 @@ typedef struct mca_coll_umrddt_counters_t {
     MCA_COLL_UMRDDT_COUNTERS(MCA_COLL_UMRDDT_COUNTER_FIELD)
 } mca_coll_umrddt_counters_t;
 
+/** Which GPU memory the components behind are given as it is. Set before the first call. */
+typedef enum mca_coll_umrddt_base_t {
+    MCA_COLL_UMRDDT_BASE_NONE,    /**< this Open MPI has no CUDA */
+    MCA_COLL_UMRDDT_BASE_NOTHING, /**< it has, but its PML has not; or the user wants it so */
+    MCA_COLL_UMRDDT_BASE_SAFE     /**< contiguous memory that it can be trusted with */
+} mca_coll_umrddt_base_t;
+
+extern mca_coll_umrddt_base_t mca_coll_umrddt_base;
 extern mca_coll_umrddt_params_t mca_coll_umrddt_params;
 extern mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
 UMRDDT_COMPONENT extern mca_coll_base_component_t mca_coll_umrddt_component;
@@ -174,6 +184,8 @@ typedef struct mca_coll_umrddt_side_t {
 typedef struct mca_coll_umrddt_sides_t {
     mca_coll_umrddt_side_t send;
     mca_coll_umrddt_side_t recv;
+    bool handled; /**< GPU memory of this call is never passed through: see
+                       MCA_COLL_UMRDDT_DEFINE */
 } mca_coll_umrddt_sides_t;
 
 static inline void mca_coll_umrddt_side_none(mca_coll_umrddt_side_t *side, const void *user)
@@ -236,25 +248,58 @@ typedef struct mca_coll_umrddt_piece_t {
     unsigned flow;
 } mca_coll_umrddt_piece_t;
 
-/**
- * See whether a side has a part in memory of a device. One query, of the first byte that the side
- * touches; but where the address is MPI_BOTTOM, whose datatypes may name any memory, all of it.
- *
- * @retval OMPI_SUCCESS, and the errors of mca_coll_umrddt_side_pieces
- */
-int mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *side, bool *gpu);
+/** A list of pieces. All 0 is an empty list. Its array is kept for the next call. */
+typedef struct mca_coll_umrddt_pieces_t {
+    mca_coll_umrddt_piece_t *list;
+    size_t n;
+    size_t room; /**< pieces that list has memory for */
+} mca_coll_umrddt_pieces_t;
+
+/** What the memory of a side, or of a piece, is. */
+typedef enum mca_coll_umrddt_look_t {
+    MCA_COLL_UMRDDT_CPU,    /**< the CPU may touch all of it, or it is empty */
+    MCA_COLL_UMRDDT_TAKEN,  /**< a GPU's, and the components behind can be given it as it is */
+    MCA_COLL_UMRDDT_GPU,    /**< a GPU's, and they must not be, or are slow with it */
+    MCA_COLL_UMRDDT_SEVERAL /**< perhaps of several kinds: look at the pieces */
+} mca_coll_umrddt_look_t;
 
 /**
- * The pieces of a side, none of them empty.
+ * Say what the memory of a side is. Looks at the first byte that the side touches; of a type that
+ * is not contiguous also whether it stays inside of that allocation, which takes a second query
+ * where the CPU's memory is concerned. Never MCA_COLL_UMRDDT_SEVERAL for contiguous types, but from
+ * MPI_BOTTOM always.
+ */
+mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *side);
+
+/** The same by the pieces of a side: MCA_COLL_UMRDDT_CPU or _GPU. */
+mca_coll_umrddt_look_t mca_coll_umrddt_pieces_look(const mca_coll_umrddt_side_t *side,
+                                                   const mca_coll_umrddt_pieces_t *pieces);
+
+/**
+ * True if one operation of a device can copy a piece: all of its memory is that of one device.
  *
- * @param[out] pieces  free with mca_coll_umrddt_pieces_free; NULL if there are none
- * @param[out] n
+ * @param[in]  user    the address that the piece's offset counts from
+ * @param[out] memory  of the first byte
+ */
+bool mca_coll_umrddt_piece_is_whole(uint64_t user, const mca_coll_umrddt_piece_t *piece,
+                                    opal_umrddt_gpu_memory_t *memory);
+
+/**
+ * The pieces of a side, none of them empty. Walks a datatype that the cache of layouts does not
+ * have, and allocates where @a pieces has no room.
  *
- * @retval OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_BAD_PARAM (more bytes than fit 63 bits)
+ * @param[in,out] pieces  empty; to be emptied with mca_coll_umrddt_pieces_clear
+ *
+ * @retval OMPI_SUCCESS
+ * @retval OMPI_ERR_OUT_OF_RESOURCE  no memory, and pieces is empty
+ * @retval OMPI_ERR_BAD_PARAM        more bytes than fit 63 bits, and pieces is empty
  */
 int mca_coll_umrddt_side_pieces(const mca_coll_umrddt_side_t *side,
-                                mca_coll_umrddt_piece_t **pieces, size_t *n);
-void mca_coll_umrddt_pieces_free(mca_coll_umrddt_piece_t *pieces, size_t n);
+                                mca_coll_umrddt_pieces_t *pieces);
+
+/** Empty the list. Keeps its array, unless that is large. */
+void mca_coll_umrddt_pieces_clear(mca_coll_umrddt_pieces_t *pieces);
+void mca_coll_umrddt_pieces_free(mca_coll_umrddt_pieces_t *pieces);
 
 /** True if there may be memory of devices: the application uses CUDA. */
 bool mca_coll_umrddt_may_be_any(void);
@@ -262,8 +307,29 @@ bool mca_coll_umrddt_may_be_any(void);
 /** Whose memory this is. */
 void mca_coll_umrddt_memory(uint64_t address, opal_umrddt_gpu_memory_t *memory);
 
-/** Forget the layouts that are remembered so that the engine knows them again. */
-void mca_coll_umrddt_layouts_close(void);
+/* ---------------------------------------------------------------------------------------------
+ * Layouts (coll_umrddt_layout.c)
+ * ------------------------------------------------------------------------------------------- */
+
+/**
+ * The layout of (type, count), from the cache if it has been seen. Of threads that are in a call on
+ * a module.
+ *
+ * @param[out] layout  the caller's to release
+ *
+ * @retval OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_BAD_PARAM
+ */
+int mca_coll_umrddt_layout(ompi_datatype_t *type, size_t count, opal_iov_cache_layout_t **layout);
+
+/**
+ * A module comes, and goes. The last one takes the cache of layouts with it: Open MPI's attributes,
+ * by which datatypes say that they die, end before components are closed.
+ */
+void mca_coll_umrddt_layouts_use(void);
+void mca_coll_umrddt_layouts_unuse(void);
+
+/** Bring the counter layouts_read up to date. */
+void mca_coll_umrddt_layouts_count(void);
 
 /* ---------------------------------------------------------------------------------------------
  * Stages (coll_umrddt_stage.c)
@@ -273,7 +339,9 @@ void mca_coll_umrddt_layouts_close(void);
 typedef struct mca_coll_umrddt_stage_t mca_coll_umrddt_stage_t;
 
 /**
- * Look at the buffers of a call, and make a stage if one is a device's. Nothing is copied yet.
+ * Look at the buffers of a call, and make a stage if one is a device's and the components behind
+ * are not given it as it is. Nothing is copied yet. Allocates nothing in the steady state of calls
+ * whose buffers find room in the pool of pinned memory.
  *
  * @param[out] stage  NULL: the call can be passed on as it is
  *
@@ -310,6 +378,8 @@ void mca_coll_umrddt_stage_free(mca_coll_umrddt_stage_t *stage);
  * @return that, or an error of the copy
  */
 int mca_coll_umrddt_stage_end(mca_coll_umrddt_stage_t *stage, int rc);
+
+void mca_coll_umrddt_stages_open(void);
 
 /** Give back what stages left behind; the last call. */
 void mca_coll_umrddt_stages_close(void);
@@ -363,6 +433,11 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
 #define MCA_COLL_UMRDDT_LIST(...) __VA_ARGS__
 
 /**
+ * GPU memory of nonblocking and persistent collectives is never passed through to an Open MPI with
+ * CUDA. They go on in later calls, for which another context may be current. And the MPI_Ialltoall
+ * of coll/libnbc in 5.0.7 sends other bytes (external32) if a buffer is in GPU memory, so that all
+ * processes would have to decide alike.
+ *
  * The three forms of a collective whose buffers are @a sbuf and @a rbuf (which is all that a
  * collective with one buffer has), by a function name_sides(sides, comm, PARAMETERS).
  *
@@ -376,7 +451,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
                                mca_coll_base_module_t *base)                                      \
     {                                                                                             \
         mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;                     \
-        MCA_COLL_UMRDDT_PREPARE(name, given)                                                      \
+        MCA_COLL_UMRDDT_PREPARE(name, given, false)                                               \
         if (OPAL_LIKELY(NULL == stage)) {                                                         \
             return module->saved.coll_##name(MCA_COLL_UMRDDT_LIST given, comm,                    \
                                              module->saved.coll_##name##_module);                 \
@@ -395,7 +470,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
     {                                                                                             \
         mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;                     \
         ompi_request_t *inner = NULL;                                                             \
-        MCA_COLL_UMRDDT_PREPARE(name, given)                                                      \
+        MCA_COLL_UMRDDT_PREPARE(name, given, true)                                                \
         if (OPAL_LIKELY(NULL == stage)) {                                                         \
             return module->saved.coll_i##name(MCA_COLL_UMRDDT_LIST given, comm, request,          \
                                               module->saved.coll_i##name##_module);               \
@@ -415,7 +490,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
     {                                                                                             \
         mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;                     \
         ompi_request_t *inner = NULL;                                                             \
-        MCA_COLL_UMRDDT_PREPARE(name, given)                                                      \
+        MCA_COLL_UMRDDT_PREPARE(name, given, true)                                                \
         if (OPAL_LIKELY(NULL == stage)) {                                                         \
             return module->saved.coll_##name##_init(MCA_COLL_UMRDDT_LIST given, comm, info,       \
                                                     request,                                      \
@@ -427,13 +502,14 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
         return mca_coll_umrddt_request_new(comm, stage, rc, inner, true, request);                \
     }
 
-#define MCA_COLL_UMRDDT_PREPARE(name, given)                    \
+#define MCA_COLL_UMRDDT_PREPARE(name, given, always)            \
     mca_coll_umrddt_stage_t *stage = NULL;                      \
     int rc;                                                     \
                                                                 \
     if (mca_coll_umrddt_asks(module, comm)) {                   \
         mca_coll_umrddt_sides_t sides;                          \
                                                                 \
+        sides.handled = (always);                               \
         name##_sides(&sides, comm, MCA_COLL_UMRDDT_LIST given); \
         rc = mca_coll_umrddt_stage_new(&sides, &stage);         \
         if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {                \

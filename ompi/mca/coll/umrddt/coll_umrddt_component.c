@@ -11,13 +11,14 @@
  *
  * The component: parameters, performance variables, and on which communicators it stands in front.
  *
- * It is of use with pml/umrddt only, which carries GPU memory between processes; and where Open MPI
- * itself was not made to know GPU memory, else its own collectives do. Whether pml/umrddt serves
- * this job is seen from one of its parameters: those of a PML that is not in use are not there.
+ * It is of use with pml/umrddt only, which carries GPU memory between processes. Whether pml/umrddt
+ * serves this job is seen from its parameters: those of a PML that is not in use are not there.
  */
 
 #include "ompi_config.h"
 
+#include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/base/mca_base_pvar.h"
@@ -25,11 +26,13 @@
 #include "opal/util/argv.h"
 
 #include "ompi/mca/pml/base/base.h"
+#include "ompi/mca/pml/pml.h"
 
 #include "coll_umrddt.h"
 #include "umrddt_help.h"
 #include "umrddt_params.h"
 
+mca_coll_umrddt_base_t mca_coll_umrddt_base = MCA_COLL_UMRDDT_BASE_NONE;
 mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
 
@@ -70,6 +73,7 @@ static int pvar_get(const struct mca_base_pvar_t *pvar, void *value, void *objec
         (const uint64_t *) ((const char *) &mca_coll_umrddt_counters + which->offset);
 
     (void) object;
+    mca_coll_umrddt_layouts_count();
     *(unsigned long long *) value = __atomic_load_n(counter, __ATOMIC_RELAXED);
     return OPAL_SUCCESS;
 }
@@ -85,10 +89,12 @@ static int component_register(void)
         return OPAL_ERR_NOT_AVAILABLE;
     }
     params->priority = PRIORITY;
-    register_one("priority",
-                 "Place of the component before others, which do the work behind it: higher than "
-                 "theirs. Negative: not used, and collectives on GPU memory fail",
-                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6, &params->priority);
+    register_one(
+        "priority",
+        "Place of the component before others, which do the work behind it: higher than "
+        "theirs. Negative: not used, and collectives on GPU memory fail, or are handled by an "
+        "Open MPI with CUDA",
+        MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6, &params->priority);
     params->pinned = PINNED;
     register_one("pinned",
                  "Bytes of pinned host memory, at most, for collectives on GPU memory; larger ones "
@@ -117,6 +123,7 @@ static int component_open(void)
 {
     if (!opened) {
         mca_coll_umrddt_requests_open();
+        mca_coll_umrddt_stages_open();
         opened = true;
     }
     return OMPI_SUCCESS;
@@ -142,8 +149,8 @@ static int component_init(bool enable_progress_threads, bool enable_mpi_threads)
 
     (void) enable_progress_threads;
     (void) enable_mpi_threads;
-    if (wrong_release || 0 > mca_coll_umrddt_params.priority || umrddt_knows_cuda()
-        || NULL == selection || '^' == selection[0]) {
+    if (wrong_release || 0 > mca_coll_umrddt_params.priority || NULL == selection
+        || '^' == selection[0]) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
     names = opal_argv_split(selection, ',');
@@ -156,12 +163,54 @@ static int component_init(bool enable_progress_threads, bool enable_mpi_threads)
                                                                          : OMPI_ERR_NOT_AVAILABLE;
 }
 
+/** True if the base PML is pml/ucx: of the PML's functions pml/umrddt leaves this one alone. */
+static bool base_is_ucx(void)
+{
+    Dl_info info;
+
+    return 0 != dladdr((void *) (uintptr_t) mca_pml.pml_add_procs, &info)
+           && ((NULL != info.dli_fname && NULL != strstr(info.dli_fname, "mca_pml_ucx"))
+               || (NULL != info.dli_sname && NULL != strstr(info.dli_sname, "mca_pml_ucx")));
+}
+
+/** True if UCX has its module for CUDA, and UCX_TLS leaves it in use. */
+static bool ucx_knows_cuda(void)
+{
+    void *module = dlopen("libuct_cuda.so.0", RTLD_LAZY | RTLD_NOLOAD);
+    const char *tls = getenv("UCX_TLS");
+
+    if (NULL == module) {
+        return false;
+    }
+    (void) dlclose(module);
+    if (NULL == tls || '\0' == tls[0]) {
+        return true;
+    }
+    return '^' == tls[0] ? NULL == strstr(tls, "cuda")
+                         : NULL != strstr(tls, "cuda") || NULL != strstr(tls, "all");
+}
+
+/* Values of pml_umrddt_host_gpu, as pml/umrddt numbers them. */
+#define HOST_GPU_AUTO 0
+#define HOST_GPU_YES  1
+
 static mca_coll_base_module_t *component_query(ompi_communicator_t *comm, int *priority)
 {
+    const int host_gpu = mca_base_var_find("ompi", "pml", "umrddt", "host_gpu");
+    const int *value = NULL;
+
     (void) comm;
     *priority = mca_coll_umrddt_params.priority;
-    if (0 > mca_base_var_find("ompi", "pml", "umrddt", "host")) {
+    if (0 > host_gpu || OPAL_SUCCESS != mca_base_var_get_value(host_gpu, &value, NULL, NULL)
+        || NULL == value || (HOST_GPU_YES == *value && umrddt_knows_cuda())) {
         return NULL;
+    }
+    if (!umrddt_knows_cuda()) {
+        mca_coll_umrddt_base = MCA_COLL_UMRDDT_BASE_NONE;
+    } else {
+        mca_coll_umrddt_base = HOST_GPU_AUTO == *value && (!base_is_ucx() || ucx_knows_cuda())
+                                   ? MCA_COLL_UMRDDT_BASE_SAFE
+                                   : MCA_COLL_UMRDDT_BASE_NOTHING;
     }
     return mca_coll_umrddt_module_new();
 }

@@ -26,6 +26,7 @@ static void module_construct(mca_coll_umrddt_module_t *module)
     memset(&module->saved, 0, sizeof(module->saved));
     module->enabled = false;
     module->asks = -1;
+    mca_coll_umrddt_layouts_use();
 }
 
 /** Stand in front of a function, if there is one. */
@@ -58,6 +59,7 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
 
 static void module_destruct(mca_coll_umrddt_module_t *module)
 {
+    mca_coll_umrddt_layouts_unuse();
     if (!module->enabled) {
         return;
     }

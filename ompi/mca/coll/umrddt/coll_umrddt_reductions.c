@@ -10,7 +10,8 @@
  * @file
  *
  * Reductions: the buffers of each, and what of them a process reads and writes. The operation runs
- * on the CPU, in host memory; also one of the user's.
+ * on the CPU, in host memory; also one of the user's. An Open MPI with CUDA does the same, and its
+ * copies are slower, so it is not given GPU memory of reductions.
  */
 
 #include "coll_umrddt.h"
@@ -21,6 +22,7 @@ static void both_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, void *r
 {
     unsigned flow = gets ? MCA_COLL_UMRDDT_OUT : 0;
 
+    sides->handled = true;
     if (MPI_IN_PLACE == sbuf) {
         mca_coll_umrddt_side_none(&sides->send, sbuf);
         flow |= MCA_COLL_UMRDDT_IN;
@@ -66,6 +68,7 @@ static void reduce_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *co
     const bool gets = inter ? MPI_ROOT == root : ompi_comm_rank(comm) == root;
 
     (void) op;
+    sides->handled = true;
     mca_coll_umrddt_side_none(&sides->send, sbuf);
     mca_coll_umrddt_side_none(&sides->recv, rbuf);
     if (gives) {
@@ -82,6 +85,7 @@ static void reduce_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *co
 static void scattered_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, void *rbuf,
                             size_t all, size_t mine, ompi_datatype_t *dtype)
 {
+    sides->handled = true;
     if (MPI_IN_PLACE != sbuf) {
         mca_coll_umrddt_side_block(&sides->send, sbuf, 1, all, dtype, MCA_COLL_UMRDDT_IN);
         mca_coll_umrddt_side_block(&sides->recv, rbuf, 1, mine, dtype, MCA_COLL_UMRDDT_OUT);
@@ -157,6 +161,7 @@ int mca_coll_umrddt_reduce_local(const void *inbuf, void *inoutbuf, int count,
     mca_coll_umrddt_sides_t sides;
     int rc;
 
+    sides.handled = true;
     mca_coll_umrddt_side_block(&sides.send, inbuf, 1, (size_t) count, dtype, MCA_COLL_UMRDDT_IN);
     mca_coll_umrddt_side_block(&sides.recv, inoutbuf, 1, (size_t) count, dtype,
                                MCA_COLL_UMRDDT_IN | MCA_COLL_UMRDDT_OUT);

@@ -84,93 +84,33 @@ static bool is_empty(const mca_coll_umrddt_side_t *side, int i)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Layouts
- * ------------------------------------------------------------------------------------------- */
-
-/*
- * What the engine keeps of a layout on a device it keeps by the layout's id. So a few layouts are
- * remembered: one that is made again of the same datatype, or of another that looks the same, is
- * taken from here. That needs no word from Open MPI when a datatype dies.
- */
-#define LAYOUTS      32
-#define LAYOUT_BYTES (1u << 20) /* the memory of one, at most */
-
-static opal_iov_cache_layout_t *layouts[LAYOUTS];
-static unsigned next_layout;
-static opal_mutex_t layouts_lock = OPAL_MUTEX_STATIC_INIT;
-
-static bool looks_the_same(const opal_iov_cache_layout_t *a, const opal_iov_cache_layout_t *b)
-{
-    return a->size == b->size && a->iov_count == b->iov_count && a->lb == b->lb && a->ub == b->ub
-           && opal_iov_cache_form_equal(a->form, b->form);
-}
-
-static int layout_of(const ompi_datatype_t *type, size_t count, opal_iov_cache_layout_t **layout)
-{
-    opal_iov_cache_layout_t *made;
-    bool found = false;
-    int rc = opal_iov_cache_layout_create(&type->super, count, &made);
-
-    if (OPAL_SUCCESS != rc || opal_iov_cache_layout_is_contiguous(made)
-        || LAYOUT_BYTES < opal_iov_cache_form_bytes(made->form)) {
-        *layout = made;
-        return rc;
-    }
-    OPAL_THREAD_LOCK(&layouts_lock);
-    for (int i = 0; i < LAYOUTS; ++i) {
-        if (NULL != layouts[i] && looks_the_same(layouts[i], made)) {
-            OBJ_RELEASE(made);
-            made = layouts[i];
-            found = true;
-            break;
-        }
-    }
-    if (!found) {
-        if (NULL != layouts[next_layout]) {
-            OBJ_RELEASE(layouts[next_layout]);
-        }
-        layouts[next_layout] = made;
-        next_layout = (next_layout + 1) % LAYOUTS;
-    }
-    OBJ_RETAIN(made);
-    OPAL_THREAD_UNLOCK(&layouts_lock);
-    *layout = made;
-    return OPAL_SUCCESS;
-}
-
-void mca_coll_umrddt_layouts_close(void)
-{
-    for (int i = 0; i < LAYOUTS; ++i) {
-        if (NULL != layouts[i]) {
-            OBJ_RELEASE(layouts[i]);
-            layouts[i] = NULL;
-        }
-    }
-}
-
-/* ---------------------------------------------------------------------------------------------
  * Pieces
  * ------------------------------------------------------------------------------------------- */
 
-static int add_piece(mca_coll_umrddt_piece_t *pieces, size_t *n, const ompi_datatype_t *type,
-                     size_t count, int64_t offset, unsigned flow)
+/* Arrays of more pieces than this are not kept. */
+#define PIECES_KEPT 4096
+
+/** Append a piece, for which there is room. */
+static int add_piece(mca_coll_umrddt_pieces_t *pieces, ompi_datatype_t *type, size_t count,
+                     int64_t offset, unsigned flow)
 {
-    int rc = layout_of(type, count, &pieces[*n].layout);
+    mca_coll_umrddt_piece_t *piece = &pieces->list[pieces->n];
+    int rc = mca_coll_umrddt_layout(type, count, &piece->layout);
 
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    pieces[*n].offset = offset;
-    pieces[*n].flow = flow;
-    ++*n;
+    piece->offset = offset;
+    piece->flow = flow;
+    ++pieces->n;
     return OMPI_SUCCESS;
 }
 
 /** Part i and those behind it that continue it, as one. @return the first that is not in it */
 static int add_parts(const mca_coll_umrddt_side_t *side, int i, size_t *before,
-                     mca_coll_umrddt_piece_t *pieces, size_t *n, int *rc)
+                     mca_coll_umrddt_pieces_t *pieces, int *rc)
 {
-    const ompi_datatype_t *type = type_of(side, i);
+    ompi_datatype_t *type = type_of(side, i);
     const int64_t offset = offset_of(side, i, *before);
     size_t count = 0;
     int next = i;
@@ -182,29 +122,35 @@ static int add_parts(const mca_coll_umrddt_side_t *side, int i, size_t *before,
     } while (next < side->parts && type == type_of(side, next)
              && offset + extent_of(type) * (int64_t) count == offset_of(side, next, *before));
     if (0 < count && 0 < type->super.size) {
-        *rc = add_piece(pieces, n, type, count, offset, side->flow);
+        *rc = add_piece(pieces, type, count, offset, side->flow);
     }
     return next;
 }
 
-int mca_coll_umrddt_side_pieces(const mca_coll_umrddt_side_t *side,
-                                mca_coll_umrddt_piece_t **result, size_t *n)
+/** Make room for @p n pieces in an empty list. */
+static int make_room(mca_coll_umrddt_pieces_t *pieces, size_t n)
 {
-    mca_coll_umrddt_piece_t *pieces;
-    size_t before = 0;
-    int rc = OMPI_SUCCESS;
+    if (OPAL_LIKELY(n <= pieces->room)) {
+        return OMPI_SUCCESS;
+    }
+    free(pieces->list);
+    pieces->list = malloc(n * sizeof(pieces->list[0]));
+    pieces->room = NULL != pieces->list ? n : 0;
+    return NULL != pieces->list ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
+}
 
-    *result = NULL;
-    *n = 0;
+int mca_coll_umrddt_side_pieces(const mca_coll_umrddt_side_t *side,
+                                mca_coll_umrddt_pieces_t *pieces)
+{
+    size_t before = 0;
+    int rc;
+
     if (0 == side->parts) {
         return OMPI_SUCCESS;
     }
-    pieces = calloc((size_t) side->parts + 1, sizeof(*pieces));
-    if (NULL == pieces) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
+    rc = make_room(pieces, (size_t) side->parts + 1);
     for (int i = 0; OMPI_SUCCESS == rc && i < side->parts;) {
-        i = add_parts(side, i, &before, pieces, n, &rc);
+        i = add_parts(side, i, &before, pieces, &rc);
     }
     if (OMPI_SUCCESS == rc && 0 <= side->extra && !is_empty(side, side->extra)) {
         size_t count = count_of(side, side->extra);
@@ -213,83 +159,185 @@ int mca_coll_umrddt_side_pieces(const mca_coll_umrddt_side_t *side,
             count = side->extra_only;
         }
         before = count_of(side, side->extra) * (size_t) side->extra;
-        rc = add_piece(pieces, n, type_of(side, side->extra), count,
+        rc = add_piece(pieces, type_of(side, side->extra), count,
                        offset_of(side, side->extra, before), side->extra_flow);
     }
-    if (OMPI_SUCCESS != rc || 0 == *n) {
-        mca_coll_umrddt_pieces_free(pieces, *n);
-        *n = 0;
-        return rc;
+    if (OMPI_SUCCESS != rc) {
+        mca_coll_umrddt_pieces_clear(pieces);
     }
-    *result = pieces;
-    return OMPI_SUCCESS;
+    return rc;
 }
 
-void mca_coll_umrddt_pieces_free(mca_coll_umrddt_piece_t *pieces, size_t n)
+void mca_coll_umrddt_pieces_clear(mca_coll_umrddt_pieces_t *pieces)
 {
-    for (size_t i = 0; i < n; ++i) {
-        OBJ_RELEASE(pieces[i].layout);
+    for (size_t i = 0; i < pieces->n; ++i) {
+        OBJ_RELEASE(pieces->list[i].layout);
     }
-    free(pieces);
+    pieces->n = 0;
+    if (PIECES_KEPT < pieces->room) {
+        mca_coll_umrddt_pieces_free(pieces);
+    }
+}
+
+void mca_coll_umrddt_pieces_free(mca_coll_umrddt_pieces_t *pieces)
+{
+    free(pieces->list);
+    *pieces = (mca_coll_umrddt_pieces_t){.list = NULL};
 }
 
 /* ---------------------------------------------------------------------------------------------
  * Whose memory
  * ------------------------------------------------------------------------------------------- */
 
-/** Some of a layout's memory is a device's. */
-static void look_everywhere(const mca_coll_umrddt_piece_t *piece, bool *gpu)
+/** System memory whose ends are so far apart may have memory of GPUs between them. */
+#define FAR_APART ((uint64_t) 1 << 30)
+
+/** A piece of memory, of one of these kinds, is for a stage. */
+static bool is_gpu(const opal_umrddt_gpu_memory_t *memory)
+{
+    /* an Open MPI with CUDA copies managed memory as a device's, in whichever context is current */
+    return OPAL_UMRDDT_GPU_DEVICE == memory->kind
+           || (OPAL_UMRDDT_GPU_MANAGED == memory->kind
+               && MCA_COLL_UMRDDT_BASE_NONE != mca_coll_umrddt_base);
+}
+
+/** True if [low, high), which begins in this memory, does not leave its allocation. */
+static bool stays(const opal_umrddt_gpu_memory_t *memory, uint64_t low, uint64_t high)
+{
+    /* drivers that do not tell the size are believed */
+    return 0 == memory->size
+           || (memory->base <= low && low <= high && high - memory->base <= memory->size);
+}
+
+typedef bool (*run_is_t)(const opal_umrddt_gpu_memory_t *memory, int device);
+
+static bool run_is_gpu(const opal_umrddt_gpu_memory_t *memory, int device)
+{
+    (void) device;
+    return is_gpu(memory);
+}
+
+static bool run_is_elsewhere(const opal_umrddt_gpu_memory_t *memory, int device)
+{
+    return OPAL_UMRDDT_GPU_DEVICE != memory->kind || device != memory->device;
+}
+
+/** True if one of a piece's runs is such memory. */
+static bool has_run(uint64_t user, const mca_coll_umrddt_piece_t *piece, run_is_t is, int device)
 {
     const opal_iov_cache_layout_t *layout = piece->layout;
     opal_umrddt_gpu_memory_t memory;
     opal_iov_cache_iov_t iovs[32];
     uint64_t position = 0;
 
-    while (!*gpu && position < layout->size) {
+    while (position < layout->size) {
         const size_t n = opal_iov_cache_form_iovs(layout->form, position, layout->size, iovs,
                                                   sizeof(iovs) / sizeof(iovs[0]), &position);
 
-        for (size_t i = 0; i < n && !*gpu; ++i) {
-            mca_coll_umrddt_memory((uint64_t) (piece->offset + iovs[i].offset), &memory);
-            *gpu = OPAL_UMRDDT_GPU_DEVICE == memory.kind;
+        for (size_t i = 0; i < n; ++i) {
+            mca_coll_umrddt_memory(user + (uint64_t) (piece->offset + iovs[i].offset), &memory);
+            if (is(&memory, device)) {
+                return true;
+            }
         }
     }
+    return false;
 }
 
-static int look_from_bottom(const mca_coll_umrddt_side_t *side, bool *gpu)
+mca_coll_umrddt_look_t mca_coll_umrddt_pieces_look(const mca_coll_umrddt_side_t *side,
+                                                   const mca_coll_umrddt_pieces_t *pieces)
 {
-    mca_coll_umrddt_piece_t *pieces;
-    size_t n;
-    int rc = mca_coll_umrddt_side_pieces(side, &pieces, &n);
-
-    for (size_t i = 0; OMPI_SUCCESS == rc && i < n && !*gpu; ++i) {
-        look_everywhere(&pieces[i], gpu);
+    for (size_t i = 0; i < pieces->n; ++i) {
+        if (has_run((uint64_t) (uintptr_t) side->user, &pieces->list[i], run_is_gpu, 0)) {
+            return MCA_COLL_UMRDDT_GPU;
+        }
     }
-    mca_coll_umrddt_pieces_free(pieces, n);
-    return rc;
+    return MCA_COLL_UMRDDT_CPU;
 }
 
-int mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *side, bool *gpu)
+bool mca_coll_umrddt_piece_is_whole(uint64_t user, const mca_coll_umrddt_piece_t *piece,
+                                    opal_umrddt_gpu_memory_t *memory)
+{
+    const opal_iov_cache_layout_t *layout = piece->layout;
+    const uint64_t origin = user + (uint64_t) piece->offset;
+
+    mca_coll_umrddt_memory(origin + (uint64_t) layout->lb, memory);
+    return OPAL_UMRDDT_GPU_DEVICE == memory->kind
+           && (opal_iov_cache_layout_is_contiguous(layout)
+               || stays(memory, origin + (uint64_t) layout->lb, origin + (uint64_t) layout->ub)
+               || !has_run(user, piece, run_is_elsewhere, memory->device));
+}
+
+static bool is_contiguous(const ompi_datatype_t *type, size_t count)
+{
+    return opal_datatype_is_contiguous_memory_layout(&type->super, 1 < count ? 2 : 1);
+}
+
+/** True if each part of a side is contiguous; they may lie apart. */
+static bool parts_are_contiguous(const mca_coll_umrddt_side_t *side)
+{
+    if (NULL == side->types) {
+        return is_contiguous(side->type, NULL == side->counts ? side->count : 2);
+    }
+    for (int i = 0; i < side->parts; ++i) {
+        if (!is_empty(side, i) && !is_contiguous(side->types[i], count_of(side, i))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/** True if (count, type) at @p origin, whose first byte is in @p memory, may be in other memory,
+ * too.
+ */
+static bool may_leave(const opal_umrddt_gpu_memory_t *memory, uint64_t origin,
+                      const ompi_datatype_t *type, size_t count)
+{
+    const int64_t rest = extent_of(type) * (int64_t) (count - 1);
+    const uint64_t low = origin + (uint64_t) type->super.true_lb + (uint64_t) (0 > rest ? rest : 0);
+    const uint64_t high =
+        origin + (uint64_t) type->super.true_ub + (uint64_t) (0 < rest ? rest : 0);
+    opal_umrddt_gpu_memory_t last;
+
+    if (OPAL_UMRDDT_GPU_HOST != memory->kind) {
+        return !stays(memory, low, high);
+    }
+    if (FAR_APART <= high - low) {
+        return true;
+    }
+    mca_coll_umrddt_memory(high - 1, &last);
+    return is_gpu(&last);
+}
+
+mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *side)
 {
     opal_umrddt_gpu_memory_t memory;
+    uint64_t origin;
     int i = 0;
 
-    *gpu = false;
     while (i < side->parts && is_empty(side, i)) {
         /* parts of one count are all empty, or none is */
         i = NULL == side->counts ? side->parts : i + 1;
     }
     if (i >= side->parts) {
-        return OMPI_SUCCESS;
+        return MCA_COLL_UMRDDT_CPU;
     }
     if (MPI_BOTTOM == side->user) {
-        return look_from_bottom(side, gpu);
+        return MCA_COLL_UMRDDT_SEVERAL;
     }
     /* those before part i have no elements */
-    mca_coll_umrddt_memory(
-        (uint64_t) (uintptr_t) side->user
-            + (uint64_t) (offset_of(side, i, 0) + type_of(side, i)->super.true_lb),
-        &memory);
-    *gpu = OPAL_UMRDDT_GPU_DEVICE == memory.kind;
-    return OMPI_SUCCESS;
+    origin = (uint64_t) (uintptr_t) side->user + (uint64_t) offset_of(side, i, 0);
+    mca_coll_umrddt_memory(origin + (uint64_t) type_of(side, i)->super.true_lb, &memory);
+    if (!is_contiguous(type_of(side, i), count_of(side, i))
+        && may_leave(&memory, origin, type_of(side, i), count_of(side, i))) {
+        return MCA_COLL_UMRDDT_SEVERAL;
+    }
+    if (OPAL_LIKELY(!is_gpu(&memory))) {
+        return MCA_COLL_UMRDDT_CPU;
+    }
+    /* of several threads any may go on with the collective, also one without a context */
+    return MCA_COLL_UMRDDT_BASE_SAFE == mca_coll_umrddt_base && !opal_using_threads()
+                   && parts_are_contiguous(side) && opal_umrddt_gpu_base_takes(&memory)
+               ? MCA_COLL_UMRDDT_TAKEN
+               : MCA_COLL_UMRDDT_GPU;
 }

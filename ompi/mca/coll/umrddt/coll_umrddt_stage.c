@@ -18,7 +18,10 @@
  * something of it become memory.
  *
  * Each piece of a side is one operation of the device. Where the device cannot do a layout at once,
- * and where a datatype from MPI_BOTTOM has memory of several kinds, it goes run by run.
+ * and where a datatype has memory of several kinds, it goes run by run.
+ *
+ * Stages come from a pool and keep their arrays, so that a collective that is called again
+ * allocates none.
  */
 
 #include "ompi_config.h"
@@ -27,30 +30,50 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "opal/class/opal_free_list.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 #include "opal/util/show_help.h"
 
 #include "coll_umrddt.h"
 
 #define ALIGNMENT 64 /* offsets keep what they are modulo this */
+#define SPARSE    16 /* a block with more bytes than this for each that is used is mostly holes */
 
 /** One side of a stage. */
 typedef struct half_t {
-    uint64_t user;  /**< the user's address */
-    uint64_t given; /**< what takes its place: the same, or host memory */
-    mca_coll_umrddt_piece_t *pieces;
-    size_t n;    /**< 0: this side is passed on as it is */
-    void *block; /**< the host memory */
+    uint64_t user;                   /**< the user's address */
+    uint64_t given;                  /**< what takes its place: the same, or host memory */
+    mca_coll_umrddt_pieces_t pieces; /**< empty: this side is passed on as it is */
+    void *block;                     /**< the host memory */
     size_t size;
     bool pinned;
 } half_t;
 
 struct mca_coll_umrddt_stage_t {
-    half_t halves[2]; /**< send, receive */
-    size_t under_way; /**< copies that are not seen to be over */
-    size_t begun;     /**< of copies, those that were used */
-    opal_umrddt_gpu_copy_t *copies[];
+    opal_free_list_item_t super;
+    half_t halves[2];                /**< send, receive */
+    size_t under_way;                /**< copies that are not seen to be over */
+    size_t begun;                    /**< of copies, those that were used */
+    opal_umrddt_gpu_copy_t **copies; /**< one for each piece */
+    size_t room;                     /**< of copies */
 };
+
+static void stage_construct(mca_coll_umrddt_stage_t *stage)
+{
+    memset((char *) stage + sizeof(stage->super), 0, sizeof(*stage) - sizeof(stage->super));
+}
+
+static void stage_destruct(mca_coll_umrddt_stage_t *stage)
+{
+    mca_coll_umrddt_pieces_free(&stage->halves[0].pieces);
+    mca_coll_umrddt_pieces_free(&stage->halves[1].pieces);
+    free(stage->copies);
+}
+
+static OBJ_CLASS_INSTANCE(mca_coll_umrddt_stage_t, opal_free_list_item_t, stage_construct,
+                          stage_destruct);
+
+static opal_free_list_t pool;
 
 /* ---------------------------------------------------------------------------------------------
  * Errors
@@ -65,8 +88,28 @@ static int fail(int rc, size_t bytes)
         opal_show_help("help-mca-coll-umrddt.txt", "no-memory", true, bytes);
         return MPI_ERR_NO_MEM;
     }
+    if (OPAL_ERR_BAD_PARAM == rc) {
+        opal_show_help("help-mca-coll-umrddt.txt", "too-large", true);
+        return MPI_ERR_COUNT;
+    }
     opal_show_help("help-mca-coll-umrddt.txt", "driver", true, rc);
     return MPI_ERR_OTHER;
+}
+
+/** The same where a block for a side could not be had. */
+static int fail_block(int rc, const half_t *half)
+{
+    uint64_t bytes = 0;
+
+    for (size_t i = 0; i < half->pieces.n; ++i) {
+        bytes += half->pieces.list[i].layout->size;
+    }
+    if (OPAL_ERR_OUT_OF_RESOURCE != rc || half->size / SPARSE < bytes) {
+        return fail(rc, half->size);
+    }
+    MCA_COLL_UMRDDT_COUNT(failures);
+    opal_show_help("help-mca-coll-umrddt.txt", "far-apart", true, (size_t) bytes, half->size);
+    return MPI_ERR_NO_MEM;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -141,16 +184,16 @@ static int engine_of(uint64_t address, bool copies, opal_umrddt_gpu_engine_t **e
 
 static int get_block(half_t *half)
 {
-    const mca_coll_umrddt_piece_t *first = &half->pieces[0];
+    const mca_coll_umrddt_piece_t *pieces = half->pieces.list, *first = &pieces[0];
     int64_t low = first->offset + first->layout->lb;
     int64_t high = first->offset + first->layout->ub;
     opal_umrddt_gpu_engine_t *engine;
     size_t pad;
     int rc;
 
-    for (size_t i = 1; i < half->n; ++i) {
-        const int64_t lb = half->pieces[i].offset + half->pieces[i].layout->lb;
-        const int64_t ub = half->pieces[i].offset + half->pieces[i].layout->ub;
+    for (size_t i = 1; i < half->pieces.n; ++i) {
+        const int64_t lb = pieces[i].offset + pieces[i].layout->lb;
+        const int64_t ub = pieces[i].offset + pieces[i].layout->ub;
 
         low = lb < low ? lb : low;
         high = ub > high ? ub : high;
@@ -263,19 +306,18 @@ static int copy_piece(const half_t *half, const mca_coll_umrddt_piece_t *piece, 
 {
     opal_iov_cache_layout_t *layout = piece->layout;
     const bool contiguous = opal_iov_cache_layout_is_contiguous(layout);
+    opal_umrddt_gpu_memory_t memory;
     opal_umrddt_gpu_engine_t *engine;
     int rc;
 
     *copy = NULL;
-    if (!contiguous && (uint64_t) (uintptr_t) MPI_BOTTOM == half->user) {
+    if (!mca_coll_umrddt_piece_is_whole(half->user, piece, &memory)) {
         return copy_runs(half, piece, out);
     }
-    rc = engine_of(half->user + (uint64_t) (piece->offset + layout->lb), true, &engine);
+    opal_umrddt_gpu_settle(half->user + (uint64_t) (piece->offset + layout->lb), &memory);
+    rc = opal_umrddt_gpu_engine_get(&memory, &engine);
     if (OPAL_SUCCESS != rc) {
         return rc;
-    }
-    if (NULL == engine) {
-        return copy_runs(half, piece, out);
     }
     rc = begin(engine, half, contiguous ? NULL : layout,
                piece->offset + (contiguous ? layout->lb : 0), layout->size, out, copy);
@@ -319,19 +361,20 @@ static int begin_all(mca_coll_umrddt_stage_t *stage, unsigned flow)
     for (int h = 0; h < 2; ++h) {
         const half_t *half = &stage->halves[h];
 
-        for (size_t i = 0; i < half->n; ++i) {
+        for (size_t i = 0; i < half->pieces.n; ++i) {
+            const mca_coll_umrddt_piece_t *piece = &half->pieces.list[i];
             opal_umrddt_gpu_copy_t *copy;
             int rc;
 
-            if (0 == (flow & half->pieces[i].flow)) {
+            if (0 == (flow & piece->flow)) {
                 continue;
             }
-            rc = copy_piece(half, &half->pieces[i], out, &copy);
+            rc = copy_piece(half, piece, out, &copy);
             if (OPAL_SUCCESS != rc) {
                 (void) wait_all(stage);
                 return fail(rc, half->size);
             }
-            bytes += half->pieces[i].layout->size;
+            bytes += piece->layout->size;
             if (NULL != copy) {
                 stage->copies[stage->begun++] = copy;
                 ++stage->under_way;
@@ -362,57 +405,133 @@ static int copy_all(mca_coll_umrddt_stage_t *stage, unsigned flow)
  * Stages
  * ------------------------------------------------------------------------------------------- */
 
+/** An empty stage, of the pool. */
+static mca_coll_umrddt_stage_t *stage_get(void)
+{
+    mca_coll_umrddt_stage_t *stage = (mca_coll_umrddt_stage_t *) opal_free_list_wait(&pool);
+
+    if (NULL != stage) {
+        stage->under_way = 0;
+        stage->begun = 0;
+        for (int h = 0; h < 2; ++h) {
+            stage->halves[h].block = NULL;
+            stage->halves[h].size = 0;
+            stage->halves[h].pinned = false;
+        }
+    }
+    return stage;
+}
+
+/** What each side's memory is; gets a stage and its pieces where only these can tell. */
+static int look(const mca_coll_umrddt_side_t *const side[2], mca_coll_umrddt_look_t seen[2],
+                mca_coll_umrddt_stage_t **stage)
+{
+    int rc = OMPI_SUCCESS;
+
+    for (int h = 0; OMPI_SUCCESS == rc && h < 2; ++h) {
+        seen[h] = mca_coll_umrddt_side_look(side[h]);
+        if (OPAL_LIKELY(MCA_COLL_UMRDDT_SEVERAL != seen[h])) {
+            continue;
+        }
+        if (NULL == *stage) {
+            *stage = stage_get();
+        }
+        if (NULL == *stage) {
+            rc = OPAL_ERR_OUT_OF_RESOURCE;
+        } else {
+            rc = mca_coll_umrddt_side_pieces(side[h], &(*stage)->halves[h].pieces);
+        }
+        if (OMPI_SUCCESS == rc) {
+            seen[h] = mca_coll_umrddt_pieces_look(side[h], &(*stage)->halves[h].pieces);
+        }
+    }
+    return rc;
+}
+
+/** Make room for as many copies as there are pieces. */
+static int make_room(mca_coll_umrddt_stage_t *stage)
+{
+    const size_t n = stage->halves[0].pieces.n + stage->halves[1].pieces.n;
+
+    if (OPAL_UNLIKELY(stage->room < n)) {
+        free(stage->copies);
+        stage->copies = malloc(n * sizeof(stage->copies[0]));
+        stage->room = NULL != stage->copies ? n : 0;
+    }
+    return n <= stage->room ? OMPI_SUCCESS : OPAL_ERR_OUT_OF_RESOURCE;
+}
+
+/** Pieces of the sides that are not the CPU's, and memory for them. */
+static int fill(mca_coll_umrddt_stage_t *stage, const mca_coll_umrddt_side_t *const side[2],
+                const mca_coll_umrddt_look_t seen[2])
+{
+    int rc;
+
+    for (int h = 0; h < 2; ++h) {
+        half_t *half = &stage->halves[h];
+
+        half->given = half->user = (uint64_t) (uintptr_t) side[h]->user;
+        if (MCA_COLL_UMRDDT_CPU == seen[h]) {
+            mca_coll_umrddt_pieces_clear(&half->pieces);
+        } else if (0 == half->pieces.n) {
+            rc = mca_coll_umrddt_side_pieces(side[h], &half->pieces);
+            if (OMPI_SUCCESS != rc) {
+                return fail(rc, (size_t) side[h]->parts * sizeof(half->pieces.list[0]));
+            }
+        }
+    }
+    rc = make_room(stage);
+    if (OMPI_SUCCESS != rc) {
+        return fail(rc, (stage->halves[0].pieces.n + stage->halves[1].pieces.n)
+                            * sizeof(stage->copies[0]));
+    }
+    for (int h = 0; h < 2; ++h) {
+        rc = 0 < stage->halves[h].pieces.n ? get_block(&stage->halves[h]) : OPAL_SUCCESS;
+        if (OPAL_SUCCESS != rc) {
+            return fail_block(rc, &stage->halves[h]);
+        }
+    }
+    return OMPI_SUCCESS;
+}
+
 int mca_coll_umrddt_stage_new(const mca_coll_umrddt_sides_t *sides,
                               mca_coll_umrddt_stage_t **result)
 {
-    const mca_coll_umrddt_side_t *side[2] = {&sides->send, &sides->recv};
-    mca_coll_umrddt_piece_t *pieces[2] = {NULL, NULL};
-    mca_coll_umrddt_stage_t *stage;
-    size_t n[2] = {0, 0};
-    bool gpu[2] = {false, false};
-    int rc;
+    const mca_coll_umrddt_side_t *const side[2] = {&sides->send, &sides->recv};
+    mca_coll_umrddt_look_t seen[2] = {MCA_COLL_UMRDDT_CPU, MCA_COLL_UMRDDT_CPU};
+    mca_coll_umrddt_stage_t *stage = NULL;
+    int rc = OMPI_SUCCESS;
 
     *result = NULL;
-    for (int h = 0; h < 2 && mca_coll_umrddt_may_be_any(); ++h) {
-        rc = mca_coll_umrddt_side_look(side[h], &gpu[h]);
-        if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
-            return fail(rc, 0);
-        }
+    if (OPAL_LIKELY(mca_coll_umrddt_may_be_any())) {
+        rc = look(side, seen, &stage);
     }
-    if (OPAL_LIKELY(!gpu[0] && !gpu[1])) {
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        mca_coll_umrddt_stage_free(stage);
+        return fail(rc, sizeof(*stage));
+    }
+    if (OPAL_LIKELY(MCA_COLL_UMRDDT_CPU == seen[0] && MCA_COLL_UMRDDT_CPU == seen[1])) {
         MCA_COLL_UMRDDT_COUNT(passed);
+        mca_coll_umrddt_stage_free(stage);
+        return OMPI_SUCCESS;
+    }
+    if (MCA_COLL_UMRDDT_GPU != seen[0] && MCA_COLL_UMRDDT_GPU != seen[1] && !sides->handled) {
+        MCA_COLL_UMRDDT_COUNT(passed_gpu);
+        mca_coll_umrddt_stage_free(stage);
         return OMPI_SUCCESS;
     }
 
     set_up();
-    for (int h = 0; h < 2; ++h) {
-        rc = gpu[h] ? mca_coll_umrddt_side_pieces(side[h], &pieces[h], &n[h]) : OMPI_SUCCESS;
-        if (OMPI_SUCCESS != rc) {
-            mca_coll_umrddt_pieces_free(pieces[0], n[0]);
-            return fail(rc, 0);
-        }
-    }
-    stage = calloc(1, sizeof(*stage) + (n[0] + n[1]) * sizeof(stage->copies[0]));
     if (NULL == stage) {
-        mca_coll_umrddt_pieces_free(pieces[0], n[0]);
-        mca_coll_umrddt_pieces_free(pieces[1], n[1]);
-        return fail(OPAL_ERR_OUT_OF_RESOURCE, sizeof(*stage));
-    }
-    for (int h = 0; h < 2; ++h) {
-        half_t *half = &stage->halves[h];
-
-        half->user = (uint64_t) (uintptr_t) side[h]->user;
-        half->given = half->user;
-        half->pieces = pieces[h];
-        half->n = n[h];
-    }
-    for (int h = 0; h < 2; ++h) {
-        rc = 0 < n[h] ? get_block(&stage->halves[h]) : OPAL_SUCCESS;
-        if (OPAL_SUCCESS != rc) {
-            rc = fail(rc, stage->halves[h].size);
-            mca_coll_umrddt_stage_free(stage);
-            return rc;
+        stage = stage_get();
+        if (NULL == stage) {
+            return fail(OPAL_ERR_OUT_OF_RESOURCE, sizeof(*stage));
         }
+    }
+    rc = fill(stage, side, seen);
+    if (OMPI_SUCCESS != rc) {
+        mca_coll_umrddt_stage_free(stage);
+        return rc;
     }
     *result = stage;
     return OMPI_SUCCESS;
@@ -465,9 +584,9 @@ void mca_coll_umrddt_stage_free(mca_coll_umrddt_stage_t *stage)
     }
     for (int h = 0; h < 2; ++h) {
         put_block(&stage->halves[h]);
-        mca_coll_umrddt_pieces_free(stage->halves[h].pieces, stage->halves[h].n);
+        mca_coll_umrddt_pieces_clear(&stage->halves[h].pieces);
     }
-    free(stage);
+    opal_free_list_return(&pool, &stage->super);
 }
 
 int mca_coll_umrddt_stage_end(mca_coll_umrddt_stage_t *stage, int rc)
@@ -479,9 +598,17 @@ int mca_coll_umrddt_stage_end(mca_coll_umrddt_stage_t *stage, int rc)
     return rc;
 }
 
+void mca_coll_umrddt_stages_open(void)
+{
+    OBJ_CONSTRUCT(&pool, opal_free_list_t);
+    (void) opal_free_list_init(&pool, sizeof(mca_coll_umrddt_stage_t), opal_cache_line_size,
+                               OBJ_CLASS(mca_coll_umrddt_stage_t), 0, opal_cache_line_size, 0, -1,
+                               8, NULL, 0, NULL, NULL, NULL);
+}
+
 void mca_coll_umrddt_stages_close(void)
 {
-    mca_coll_umrddt_layouts_close();
+    OBJ_DESTRUCT(&pool);
     opal_umrddt_gpu_engines_close();
     opal_umrddt_gpu_staging_close();
 }
