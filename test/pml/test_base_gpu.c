@@ -126,6 +126,7 @@ static void wanted(void)
 static void unsafe(void)
 {
     mca_pml_umrddt_where_t where = cuda_malloc();
+    const MPI_Aint ahead = 64;
     MPI_Datatype vector;
     const bool threads = opal_using_threads();
 
@@ -153,6 +154,12 @@ static void unsafe(void)
     CHECK(MPI_SUCCESS == MPI_Type_vector(4, 8, 16, MPI_BYTE, &vector));
     CHECK(MPI_SUCCESS == MPI_Type_commit(&vector));
     CHECK(!mca_pml_umrddt_base_given(&comm, &where, (void *) BASE, 1, vector, 1, 0));
+    CHECK(MPI_SUCCESS == MPI_Type_free(&vector));
+    /* one piece that begins within the allocation, at an address that does not */
+    CHECK(MPI_SUCCESS == MPI_Type_create_hindexed_block(1, 8, &ahead, MPI_BYTE, &vector));
+    CHECK(MPI_SUCCESS == MPI_Type_commit(&vector));
+    CHECK(mca_pml_umrddt_base_given(&comm, &where, (void *) BASE, 1, vector, 1, 0));
+    CHECK(!mca_pml_umrddt_base_given(&comm, &where, (void *) (BASE - 64), 1, vector, 1, 0));
     CHECK(MPI_SUCCESS == MPI_Type_free(&vector));
     (void) opal_set_using_threads(true);
     CHECK(!given(&where, 0, SIZE, 1, 0) && !given(&where, 0, SIZE, 1, -27));

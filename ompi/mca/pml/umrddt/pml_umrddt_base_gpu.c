@@ -142,7 +142,10 @@ bool mca_pml_umrddt_base_given(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt
     /* of several threads any may go on with the message, also one without a context */
     return MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu && NULL != comm
            && !opal_using_threads() && !where->mixed
-           && mca_pml_umrddt_is_contiguous(datatype, count) && offset < memory->size
+           && mca_pml_umrddt_is_contiguous(datatype, count)
+           && offset < memory->size
+           /* Open MPI asks of the address itself whose memory it is, whatever the lower bound */
+           && (uint64_t) (uintptr_t) buf - memory->base < memory->size
            && count * datatype->super.size <= memory->size - offset && base_wanted(comm, rank, tag)
            && opal_umrddt_gpu_base_takes(memory);
 }
