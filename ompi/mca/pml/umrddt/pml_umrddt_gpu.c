@@ -131,6 +131,25 @@ static bool on_heap_or_stack(uintptr_t first, uintptr_t last)
     return false;
 }
 
+/** The lowest and the highest byte of a buffer, which is not empty. */
+static void span(const void *buf, size_t count, const ompi_datatype_t *datatype, uintptr_t *first,
+                 uintptr_t *last)
+{
+    const opal_datatype_t *type = &datatype->super;
+    const ptrdiff_t more = (ptrdiff_t) (count - 1) * (type->ub - type->lb);
+
+    *first = (uintptr_t) buf + (uintptr_t) (type->true_lb + (0 > more ? more : 0));
+    *last = (uintptr_t) buf + (uintptr_t) (type->true_ub + (0 < more ? more : 0)) - 1;
+}
+
+bool mca_pml_umrddt_known_run_pieces(const void *buf, size_t count, const ompi_datatype_t *datatype)
+{
+    uintptr_t first, last;
+
+    span(buf, count, datatype, &first, &last);
+    return opal_umrddt_gpu_plain_run(first, last);
+}
+
 bool mca_pml_umrddt_surely_host_new(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
     const uint64_t before = opal_umrddt_gpu_plain_before();
@@ -139,7 +158,7 @@ bool mca_pml_umrddt_surely_host_new(const void *buf, size_t count, const ompi_da
     bool surely;
 
     if (!mca_pml_umrddt_is_contiguous(datatype, count)) {
-        mca_pml_umrddt_span(buf, count, datatype, &first, &last);
+        span(buf, count, datatype, &first, &last);
     }
     surely = on_heap_or_stack(first, last);
     if (surely) {
@@ -291,7 +310,7 @@ void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatyp
         memset(&where->memory, 0, sizeof(where->memory));
         return;
     }
-    mca_pml_umrddt_span(buf, count, datatype, &first, &last);
+    span(buf, count, datatype, &first, &last);
     if (!may_be_any()) {
         memset(&where->memory, 0, sizeof(where->memory));
         opal_umrddt_gpu_plain_learn((uintptr_t) address, true, before);

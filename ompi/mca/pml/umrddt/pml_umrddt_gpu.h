@@ -70,30 +70,17 @@ static inline bool mca_pml_umrddt_is_contiguous(const ompi_datatype_t *datatype,
                                                      (int32_t) (1 < count ? 2 : 1));
 }
 
-/** The lowest and the highest byte of a buffer, which is not empty. */
-static inline void mca_pml_umrddt_span(const void *buf, size_t count,
-                                       const ompi_datatype_t *datatype, uintptr_t *first,
-                                       uintptr_t *last)
-{
-    const opal_datatype_t *type = &datatype->super;
-    const ptrdiff_t more = (ptrdiff_t) (count - 1) * (type->ub - type->lb);
-
-    *first = (uintptr_t) buf + (uintptr_t) (type->true_lb + (0 > more ? more : 0));
-    *last = (uintptr_t) buf + (uintptr_t) (type->true_ub + (0 < more ? more : 0)) - 1;
-}
+/** As mca_pml_umrddt_known_run, of a buffer in pieces. Apart, so that callers need no stack. */
+bool mca_pml_umrddt_known_run_pieces(const void *buf, size_t count,
+                                     const ompi_datatype_t *datatype);
 
 /** True if a buffer that is not empty, and whose first byte is in a known page of system memory, is
  * known to be there as a whole. */
 static inline bool mca_pml_umrddt_known_run(const void *buf, size_t count,
                                             const ompi_datatype_t *datatype)
 {
-    uintptr_t first, last;
-
-    if (mca_pml_umrddt_is_contiguous(datatype, count)) {
-        return true;
-    }
-    mca_pml_umrddt_span(buf, count, datatype, &first, &last);
-    return opal_umrddt_gpu_plain_run(first, last);
+    return OPAL_LIKELY(mca_pml_umrddt_is_contiguous(datatype, count))
+           || mca_pml_umrddt_known_run_pieces(buf, count, datatype);
 }
 
 /** Find the CUDA driver; leaves mca_pml_umrddt.gpu NULL where there is none. */

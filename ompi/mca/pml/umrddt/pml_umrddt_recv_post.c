@@ -358,20 +358,27 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
     return rc;
 }
 
-int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                         ompi_communicator_t *comm, ompi_request_t **request)
+/** Whether to look further: there may be GPU memory, or the datatype may not be received in parts.
+ */
+static inline bool may_want_stage(const ompi_datatype_t *datatype)
+{
+    return NULL != mca_pml_umrddt.gpu
+           || 0 != (datatype->super.bdt_used & mca_pml_umrddt.wide_types);
+}
+
+/** The usual answer, without asking: known system memory, and a datatype that comes in parts. */
+static inline bool needs_no_stage(const void *buf, size_t count, const ompi_datatype_t *datatype)
+{
+    return mca_pml_umrddt_known_host(buf, count, datatype)
+           && 0 == (datatype->super.bdt_used & mca_pml_umrddt.wide_types);
+}
+
+/** A receive that the base PML may be posted with its buffer. */
+static inline int irecv_unstaged(void *buf, size_t count, ompi_datatype_t *datatype, int src,
+                                 int tag, ompi_communicator_t *comm, ompi_request_t **request)
 {
     mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
 
-    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu || mca_pml_umrddt_is_wide(datatype, count))) {
-        mca_pml_umrddt_where_t where;
-
-        if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)
-            && !mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag)) {
-            return mca_pml_umrddt_stage_irecv(buf, count, datatype, src, tag, comm, &where,
-                                              request);
-        }
-    }
     if (NULL == data) {
         return mca_pml_umrddt.host.pml_irecv(buf, count, datatype, src, tag, comm, request);
     }
@@ -379,6 +386,42 @@ int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int
         return irecv_gate(buf, count, datatype, src, tag, comm, request);
     }
     return post_alone(buf, count, datatype, src, tag, comm, request);
+}
+
+/** irecv where a stage may be wanted. Apart, so that irecv itself needs no stack. */
+static __opal_attribute_noinline__ int irecv_asked(void *buf, size_t count,
+                                                   ompi_datatype_t *datatype, int src, int tag,
+                                                   ompi_communicator_t *comm,
+                                                   ompi_request_t **request)
+{
+    mca_pml_umrddt_where_t where;
+
+    if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)
+        && !mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag)) {
+        return mca_pml_umrddt_stage_irecv(buf, count, datatype, src, tag, comm, &where, request);
+    }
+    return irecv_unstaged(buf, count, datatype, src, tag, comm, request);
+}
+
+/** irecv in a process with the driver, or of a wide datatype. Apart, for the same reason. */
+static __opal_attribute_noinline__ int irecv_looked(void *buf, size_t count,
+                                                    ompi_datatype_t *datatype, int src, int tag,
+                                                    ompi_communicator_t *comm,
+                                                    ompi_request_t **request)
+{
+    if (OPAL_LIKELY(needs_no_stage(buf, count, datatype))) {
+        return irecv_unstaged(buf, count, datatype, src, tag, comm, request);
+    }
+    return irecv_asked(buf, count, datatype, src, tag, comm, request);
+}
+
+int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                         ompi_communicator_t *comm, ompi_request_t **request)
+{
+    if (OPAL_UNLIKELY(may_want_stage(datatype))) {
+        return irecv_looked(buf, count, datatype, src, tag, comm, request);
+    }
+    return irecv_unstaged(buf, count, datatype, src, tag, comm, request);
 }
 
 /** What a blocking receive was called with, as far as it is needed behind the host's. */
@@ -468,22 +511,15 @@ static __opal_attribute_noinline__ int recv_staged(void *buf, size_t count,
     return OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(request, status) : rc;
 }
 
-int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                        ompi_communicator_t *comm, ompi_status_public_t *status)
+/** A blocking receive that the base PML may be given with its buffer. */
+static inline int recv_unstaged(void *buf, size_t count, ompi_datatype_t *datatype, int src,
+                                int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
 {
     mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
     ompi_status_public_t matched;
     blocking_t call;
     int rc;
 
-    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu || mca_pml_umrddt_is_wide(datatype, count))) {
-        mca_pml_umrddt_where_t where;
-
-        if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)
-            && !mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag)) {
-            return recv_staged(buf, count, datatype, src, tag, comm, &where, status);
-        }
-    }
     if (NULL == data) {
         return mca_pml_umrddt.host.pml_recv(buf, count, datatype, src, tag, comm, status);
     }
@@ -505,4 +541,40 @@ int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int 
         return rc;
     }
     return recv_look_into(&call, status);
+}
+
+/** recv where a stage may be wanted. */
+static __opal_attribute_noinline__ int recv_asked(void *buf, size_t count,
+                                                  ompi_datatype_t *datatype, int src, int tag,
+                                                  ompi_communicator_t *comm,
+                                                  ompi_status_public_t *status)
+{
+    mca_pml_umrddt_where_t where;
+
+    if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)
+        && !mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag)) {
+        return recv_staged(buf, count, datatype, src, tag, comm, &where, status);
+    }
+    return recv_unstaged(buf, count, datatype, src, tag, comm, status);
+}
+
+/** recv in a process with the driver, or of a wide datatype. */
+static __opal_attribute_noinline__ int recv_looked(void *buf, size_t count,
+                                                   ompi_datatype_t *datatype, int src, int tag,
+                                                   ompi_communicator_t *comm,
+                                                   ompi_status_public_t *status)
+{
+    if (OPAL_LIKELY(needs_no_stage(buf, count, datatype))) {
+        return recv_unstaged(buf, count, datatype, src, tag, comm, status);
+    }
+    return recv_asked(buf, count, datatype, src, tag, comm, status);
+}
+
+int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                        ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+    if (OPAL_UNLIKELY(may_want_stage(datatype))) {
+        return recv_looked(buf, count, datatype, src, tag, comm, status);
+    }
+    return recv_unstaged(buf, count, datatype, src, tag, comm, status);
 }

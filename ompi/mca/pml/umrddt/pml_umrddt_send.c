@@ -110,15 +110,15 @@ static bool is_plain_here(const call_t *call)
 }
 
 /**
- * True if a buffer has to be looked at whatever its datatype: the host PML must not be given a
- * device's memory, or it may be a contiguous message that is taken. Not where it is known to be
- * neither.
+ * True if a buffer has to be looked at whatever its datatype, where any has (looks): the base PML
+ * must not be given a device's memory, or it may be a contiguous message that is handled. Not where
+ * it is known to be neither.
  */
 static inline bool must_look(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
     const size_t size = datatype->super.size * count;
 
-    return mca_pml_umrddt.looks && 0 != size
+    return 0 != size
            && (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
                || size >= mca_pml_umrddt.contiguous_from)
            && !mca_pml_umrddt_known_host(buf, count, datatype);
@@ -568,11 +568,25 @@ isend_other(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, i
     return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
 }
 
+/** isend in a process that may have GPU memory. Apart, for the same reason. */
+static __opal_attribute_noinline__ int
+isend_looked(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+             mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
+{
+    if (OPAL_LIKELY(!must_look(buf, count, datatype) && is_plain(count, datatype))) {
+        return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
+    }
+    return isend_other(buf, count, datatype, dst, tag, mode, comm, request);
+}
+
 int mca_pml_umrddt_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
                          mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
                          ompi_request_t **request)
 {
-    if (OPAL_LIKELY(!must_look(buf, count, datatype) && is_plain(count, datatype))) {
+    if (OPAL_UNLIKELY(mca_pml_umrddt.looks)) {
+        return isend_looked(buf, count, datatype, dst, tag, mode, comm, request);
+    }
+    if (OPAL_LIKELY(is_plain(count, datatype))) {
         return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
     }
     return isend_other(buf, count, datatype, dst, tag, mode, comm, request);
@@ -605,10 +619,25 @@ static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
     return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
 }
 
+/** send in a process that may have GPU memory. */
+static __opal_attribute_noinline__ int send_looked(const void *buf, size_t count,
+                                                   ompi_datatype_t *datatype, int dst, int tag,
+                                                   mca_pml_base_send_mode_t mode,
+                                                   ompi_communicator_t *comm)
+{
+    if (OPAL_LIKELY(!must_look(buf, count, datatype) && is_plain(count, datatype))) {
+        return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
+    }
+    return send_other(buf, count, datatype, dst, tag, mode, comm);
+}
+
 int mca_pml_umrddt_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
-    if (OPAL_LIKELY(!must_look(buf, count, datatype) && is_plain(count, datatype))) {
+    if (OPAL_UNLIKELY(mca_pml_umrddt.looks)) {
+        return send_looked(buf, count, datatype, dst, tag, mode, comm);
+    }
+    if (OPAL_LIKELY(is_plain(count, datatype))) {
         return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
     }
     return send_other(buf, count, datatype, dst, tag, mode, comm);
@@ -625,7 +654,7 @@ int mca_pml_umrddt_isend_init(const void *buf, size_t count, ompi_datatype_t *da
     call_set(&call, buf, count, datatype, dst, tag, mode, comm);
     call.persistent = true;
 
-    if (must_look(buf, count, datatype) || !is_plain(count, datatype)) {
+    if ((mca_pml_umrddt.looks && must_look(buf, count, datatype)) || !is_plain(count, datatype)) {
         road = road_of(&call);
     }
     if (ROAD_TAKEN == road) {
