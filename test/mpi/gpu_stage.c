@@ -69,7 +69,8 @@ static void before_cuda(void)
 
     flat(MPI_COMM_WORLD, data, &seen);
     if (have) {
-        CHECK_INT(seen.value[PVARS_GPU_QUERIES], expected);
+        /* (An answer from MPI_Init about the same page may be remembered.) */
+        CHECK(seen.value[PVARS_GPU_QUERIES] <= (uint64_t) expected);
     }
 }
 
