@@ -31,7 +31,8 @@
 # that one; the steps are then build, bases and compare. bases runs the rows of test/mpi/cases that need GPUs on the
 # stock Open MPI and on the other one with ob1 and with UCX (rows.tsv, rows-failed.txt). compare times messages and
 # MPI_Alltoallw on all of them in turns (times.csv, times.md). Both are gpu_bases, which has the details and takes
-# --software, --rows, --parallel, --row-seconds and --rounds.
+# --software, --rows, --parallel, --row-seconds, --skip-passed and --rounds. With --mps the rows run under MPS and the
+# times do not.
 #
 # Exit status: 0 if every step that ran succeeded.
 
@@ -60,7 +61,7 @@ while [ $# -gt 0 ]; do
     --cuda-ompi) cuda_ompi=$2; shift ;;
     --memory) memories=${2//,/ }; shift ;;
     --software) gpu_bases+=(--software) ;;
-    --rows | --parallel | --rounds | --row-seconds) gpu_bases+=("$1" "$2"); shift ;;
+    --rows | --parallel | --rounds | --row-seconds | --skip-passed) gpu_bases+=("$1" "$2"); shift ;;
     -h | --help) sed -n '/^# gpu_run/,/^$/s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "gpu_run.sh: no such option: $1 (--help)" >&2; exit 2 ;;
     *) source=$1 ;;
@@ -176,27 +177,37 @@ if wanted build; then
     fi
 fi
 
-# What gpu_bases says is said last, too.
+# The control daemon outlives who started it; its pipe has a short name, as sockets need.
+mps_begin() {
+    CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d) || exit 1
+    export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY=$out/logs
+    trap mps_quit EXIT
+    step mps 20 nvidia-cuda-mps-control -d || exit 1
+}
+mps_quit() {
+    echo quit | nvidia-cuda-mps-control > /dev/null 2>&1
+    rm -rf "$CUDA_MPS_PIPE_DIRECTORY"
+    unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+    trap - EXIT
+}
+
+# What gpu_bases says is said last, too. Its rows run under MPS if that is asked for, its times do not.
 for what in bases:rows compare:times; do
     if wanted ${what%:*}; then
+        [ "$mps$what" != yesbases:rows ] || mps_begin
         step ${what%:*} 420 "$tree/bench/gpu_bases" ${what#*:} --stock "$build" --cuda "$build-cuda" --out "$out" ${gpu_bases[@]+"${gpu_bases[@]}"}
         tail -c 8000 "$out/logs/${what%:*}" | tee -a "$summary"
+        [ "$mps$what" != yesbases:rows ] || mps_quit
     fi
 done
 gpu=$build/test/gpu
 export UMRDDT_TEST_GPU=real UMRDDT_TEST_REAL=1 UMRDDT_BUILDDIR=$build
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
-# The control daemon outlives who started it; its pipe has a short name, as sockets need.
-mps_quit() {
-    echo quit | nvidia-cuda-mps-control > /dev/null 2>&1
-    rm -rf "$CUDA_MPS_PIPE_DIRECTORY"
-}
 if [ -n "$mps" ]; then
-    CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d) || exit 1
-    export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY=$out/logs
-    trap mps_quit EXIT
-    step mps 20 nvidia-cuda-mps-control -d || exit 1
+    for what in tests mpi latency kernels profile large sanitizer schemes larger staged choice defer parts; do
+        ! wanted $what || { mps_begin; break; }
+    done
 fi
 
 # All at once: nothing is measured.

@@ -177,7 +177,9 @@
     X(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0) X(CU_FUNC_ATTRIBUTE_NUM_REGS, 4) \
     X(CU_FUNC_ATTRIBUTE_BINARY_VERSION, 6) X(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 8) \
     X(CU_LAUNCH_PARAM_END_AS_INT, 0) X(CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT, 1) \
-    X(CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, 2)
+    X(CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT, 2) X(CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, 1) \
+    X(CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION, 2) X(CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, 3) \
+    X(CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, 4)
 /* clang-format on */
 
 #if defined(UMRDDT_CUDA_H)
@@ -212,6 +214,7 @@ enum umrddt_cuda_constants {
 
 typedef unsigned int CUmemorytype;
 typedef unsigned int CUmem_advise;
+typedef unsigned int CUmem_range_attribute;
 typedef unsigned int CUmemLocationType;
 typedef unsigned int CUmemAllocationType;
 typedef unsigned int CUmemAllocationHandleType;

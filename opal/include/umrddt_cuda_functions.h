@@ -72,6 +72,7 @@
     F(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, (void *data, CUpointer_attribute attribute, CUdeviceptr ptr)) \
     F(cuPointerGetAttributes, "cuPointerGetAttributes", 7000, (unsigned int count, CUpointer_attribute *attributes, void **data, CUdeviceptr ptr)) \
     F(cuPointerSetAttribute, "cuPointerSetAttribute", 6000, (const void *value, CUpointer_attribute attribute, CUdeviceptr ptr)) \
+    F(cuMemRangeGetAttribute, "cuMemRangeGetAttribute", 8000, (void *data, size_t size, CUmem_range_attribute attribute, CUdeviceptr ptr, size_t count)) \
     F(cuIpcGetMemHandle, "cuIpcGetMemHandle", 4010, (CUipcMemHandle *handle, CUdeviceptr ptr)) \
     F(cuIpcOpenMemHandle_v2, "cuIpcOpenMemHandle", 11000, (CUdeviceptr *ptr, CUipcMemHandle handle, unsigned int flags)) \
     F(cuIpcCloseMemHandle, "cuIpcCloseMemHandle", 4010, (CUdeviceptr ptr)) \

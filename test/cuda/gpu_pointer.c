@@ -12,6 +12,9 @@
 
 #include <string.h>
 
+/* CU_DEVICE_INVALID */
+#define NO_DEVICE -2
+
 static bool on_host(const struct gpu_range *range)
 {
     return GPU_HOST == range->kind || GPU_REGISTERED == range->kind;
@@ -69,7 +72,7 @@ static CUresult get(void *data, CUpointer_attribute attribute, CUdeviceptr ptr,
         *(unsigned *) data = !none && GPU_MANAGED == range->kind;
         break;
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *) data = none ? -2 : range->device;
+        *(int *) data = none ? NO_DEVICE : range->device;
         break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
         *(unsigned *) data = !none && GPU_DEVICE == range->kind;
@@ -169,6 +172,43 @@ GPU_EXPORT CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute
     /* Of a pool's memory nothing is waited for. */
     if (range->sync_memops && GPU_POOL != range->kind) {
         gpu_wait_late(range->id);
+    }
+    return gpu_end(CUDA_SUCCESS);
+}
+
+/* Of managed memory only. There is no advice and no prefetch in this driver: no range has any. */
+GPU_EXPORT CUresult cuMemRangeGetAttribute(void *data, size_t size, CUmem_range_attribute attribute,
+                                           CUdeviceptr ptr, size_t count)
+{
+    const struct gpu_range *range;
+    int *value = data;
+    size_t i;
+
+    GPU_BEGIN(cuMemRangeGetAttribute);
+    gpu_count.queries++;
+    range = find(ptr);
+    if (NULL == data || NULL == range || GPU_MANAGED != range->kind || 0 == count
+        || count > range->size - (size_t) (ptr - range->base)) {
+        return gpu_end(CUDA_ERROR_INVALID_VALUE);
+    }
+    switch ((int) attribute) {
+    case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
+    case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+    case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+        if (sizeof(*value) != size) {
+            return gpu_end(CUDA_ERROR_INVALID_VALUE);
+        }
+        break;
+    case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
+        if (0 == size || 0 != size % sizeof(*value)) {
+            return gpu_end(CUDA_ERROR_INVALID_VALUE);
+        }
+        break;
+    default:
+        return gpu_end(CUDA_ERROR_INVALID_VALUE);
+    }
+    for (i = 0; i < size / sizeof(*value); i++) {
+        value[i] = CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY == attribute ? 0 : NO_DEVICE;
     }
     return gpu_end(CUDA_SUCCESS);
 }

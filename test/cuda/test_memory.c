@@ -227,6 +227,43 @@ static void many_attributes(void)
     CHECK(CU_MEMORYTYPE_DEVICE == type && ctx == of);
 }
 
+/* What is known about a range of managed memory for which nobody gave any advice. */
+static void range_attributes(void)
+{
+    CUdeviceptr managed, device;
+    int value[3] = {7, 7, 7}, one = 7;
+
+    (void) test_begin(0);
+    OK(cuMemAllocManaged(&managed, 10000, CU_MEM_ATTACH_GLOBAL));
+    OK(cuMemAlloc_v2(&device, 10000));
+    OK(cuMemRangeGetAttribute(&one, sizeof(one), CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION,
+                              managed, 10000));
+    CHECK(-2 == one);
+    one = 7;
+    OK(cuMemRangeGetAttribute(&one, sizeof(one), CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
+                              managed + 8, 9992));
+    CHECK(-2 == one);
+    OK(cuMemRangeGetAttribute(&one, sizeof(one), CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, managed, 1));
+    CHECK(0 == one);
+    OK(cuMemRangeGetAttribute(value, 2 * sizeof(one), CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, managed,
+                              10000));
+    CHECK(-2 == value[0] && -2 == value[1] && 7 == value[2]);
+    EXPECT(CUDA_ERROR_INVALID_VALUE,
+           cuMemRangeGetAttribute(value, 8, CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION, managed,
+                                  10000));
+    EXPECT(CUDA_ERROR_INVALID_VALUE,
+           cuMemRangeGetAttribute(value, 6, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, managed, 10000));
+    EXPECT(CUDA_ERROR_INVALID_VALUE,
+           cuMemRangeGetAttribute(&one, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, managed, 10001));
+    EXPECT(CUDA_ERROR_INVALID_VALUE,
+           cuMemRangeGetAttribute(&one, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, managed, 0));
+    EXPECT(CUDA_ERROR_INVALID_VALUE,
+           cuMemRangeGetAttribute(&one, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, device, 100));
+    EXPECT(
+        CUDA_ERROR_INVALID_VALUE,
+        cuMemRangeGetAttribute(&one, 4, CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY, (uintptr_t) &one, 4));
+}
+
 static void host_memory(void)
 {
     char *pages = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -412,6 +449,7 @@ int main(int argc, char **argv)
     test_part("device memory", device_memory);
     test_part("buffer ids", buffer_ids);
     test_part("many", many);
+    test_part("attributes of ranges", range_attributes);
     test_part("many attributes", many_attributes);
     test_part("host memory", host_memory);
     test_part("contexts", contexts);

@@ -512,7 +512,8 @@ int main(int argc, char **argv)
     if (!gpu_coll_counters_open()) {
         mpitest_skip("there is no coll/umrddt, and the CPU cannot touch memory of GPUs");
     }
-    host_calls(MPI_COMM_WORLD, 0); /* CUDA is not in use yet */
+    /* No queries, unless a library initialized CUDA in MPI_Init (UCX with CUDA does). */
+    host_calls(MPI_COMM_WORLD, gpu_is_initialized() ? 2 : 0);
     gpu_begin_all();
     if (0 == strcmp(mpitest.mode, "fail") || 0 == strcmp(mpitest.mode, "far")) {
         (0 == strcmp(mpitest.mode, "fail") ? broken : far_apart)();

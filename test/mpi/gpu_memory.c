@@ -127,6 +127,24 @@ const char *gpu_begin(int turn)
     return NULL;
 }
 
+bool gpu_is_initialized(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    CUresult (*count_devices)(int *) = NULL;
+    CUresult rc = CUDA_ERROR_NOT_INITIALIZED;
+    int n = 0;
+
+    if (NULL == library) {
+        return false;
+    }
+    find(library, "cuDeviceGetCount", &count_devices);
+    if (NULL != count_devices) {
+        rc = count_devices(&n);
+    }
+    dlclose(library);
+    return CUDA_ERROR_NOT_INITIALIZED != rc;
+}
+
 void gpu_begin_all(void)
 {
     const char *why = gpu_begin(mpitest.rank);

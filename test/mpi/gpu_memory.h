@@ -82,6 +82,12 @@ void gpu_failed(const char *file, int line, const char *call, int error) __attri
  */
 const char *gpu_begin(int turn);
 
+/**
+ * Whether CUDA is initialized in this process: by gpu_begin, or by a library before it, as by UCX
+ * with CUDA in MPI_Init. Initializes nothing, and loads no driver.
+ */
+bool gpu_is_initialized(void);
+
 /** As gpu_begin on all ranks of MPI_COMM_WORLD; skips the test if one has no driver. Collective. */
 void gpu_begin_all(void);
 

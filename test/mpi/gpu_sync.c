@@ -89,7 +89,20 @@ static void barrier(void)
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-/* A device that has something to do: what comes behind it in the default stream is late. */
+/* What keep_busy() made, before another context is current or the current one is destroyed. */
+static void end_work(void)
+{
+    int i;
+
+    for (i = 0; i < 2; ++i) {
+        if (0 != work[i]) {
+            GPU_OK(gpu.cuMemFree_v2(work[i]));
+        }
+        work[i] = 0;
+    }
+}
+
+/* Gives the device work in the default stream of the current context: what follows it is late. */
 static void keep_busy(void)
 {
     int i;
@@ -380,6 +393,7 @@ static void contexts(uint64_t *state)
     int k, who;
 
     (void) state;
+    end_work();
     GPU_OK(gpu.cuDeviceGet(&device, gpu_device()));
     GPU_OK(gpu.cuCtxCreate_v2(&own, 0, device));
     for (k = 0; k < kind_count; ++k) {
@@ -395,6 +409,7 @@ static void contexts(uint64_t *state)
             }
         }
     }
+    end_work();
     GPU_OK(gpu.cuCtxPopCurrent_v2(&was));
     GPU_OK(gpu.cuCtxDestroy_v2(own));
 }
@@ -491,6 +506,7 @@ int main(int argc, char **argv)
     CHECK(0 < kind_count);
     counters = pvars_open();
     mpitest_run(parts);
+    end_work();
     mine[0] = wrong;
     mine[1] = tries;
     MPI_OK(MPI_Allreduce(mine, all, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD));

@@ -184,14 +184,18 @@ static bool is_mapped(const opal_umrddt_gpu_memory_t *memory)
 }
 
 /** True if all from @p first to @p last is mapped memory of one device, in as many parts as its
- * allocator has mapped: for MPI that is one allocation. */
+ * allocator has mapped: for MPI that is one allocation. The wait for @p memory
+ * (opal_umrddt_gpu_settle) was one for the device, so the other parts need none. */
 static bool in_mapped(const opal_umrddt_gpu_memory_t *memory, uintptr_t first, uintptr_t last)
 {
     opal_umrddt_gpu_memory_t part = *memory;
     uint64_t address = first;
 
     while (is_mapped(&part) && part.device == memory->device && address <= last) {
-        address = mca_pml_umrddt_look_along(address, (uint64_t) last + 1, &part);
+        if (OPAL_SUCCESS != opal_umrddt_gpu_classify((void *) (uintptr_t) address, &part)) {
+            return false;
+        }
+        address = part.base + part.size;
     }
     return is_mapped(&part) && part.device == memory->device;
 }
