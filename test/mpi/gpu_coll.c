@@ -12,7 +12,7 @@
  * Memory of a software GPU cannot be touched by the CPU, so that whoever does it there dies.
  *
  * --mode fail: the device breaks (umrddt_sim is told to), and collectives fail without a crash.
- * --mode far: there is no memory for a copy, and collectives fail without a crash.
+ * --mode far, huge, large: no copy can be had, and collectives fail without a crash.
  * --mode off: coll/umrddt is not to be there.
  * --mode rule: this Open MPI has CUDA; first, which calls it is given.
  */
@@ -22,6 +22,7 @@
 #include "gpu_memory.h"
 #include "pvars.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -457,25 +458,52 @@ static void broken(void)
     /* the memory went with the context: it is not given back */
 }
 
-/* Pieces that are as far apart as no process has address space for: nothing is copied, or sent. */
-static void far_apart(void)
+/* What no process has address space for, or no length says: nothing is copied, or sent. */
+static void no_copy(MPI_Datatype type, int count, int wanted)
 {
-    const int lengths[2] = {1, 1};
-    const MPI_Aint places[2] = {0, (MPI_Aint) 1 << 47};
     gpu_memory_t *memory = gpu_memory(GPU_DEVICE, 1000);
-    MPI_Datatype type;
     int here = 1, class;
 
-    MPI_OK(MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &type));
     MPI_OK(MPI_Type_commit(&type));
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    MPI_OK(MPI_Error_class(MPI_Bcast(memory->addr, 1, type, 0, MPI_COMM_WORLD), &class));
-    CHECK_INT(class, MPI_ERR_NO_MEM);
+    MPI_OK(MPI_Error_class(MPI_Bcast(memory->addr, count, type, 0, MPI_COMM_WORLD), &class));
+    CHECK_INT(class, wanted);
     CHECK_INT(gpu_coll_counter(GPU_COLL_FAILURES), 1);
     MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     CHECK_INT(here, mpitest.size);
     MPI_OK(MPI_Type_free(&type));
     gpu_memory_free(memory);
+}
+
+/* Few bytes, in pieces that are far apart. */
+static void far_apart(void)
+{
+    const int lengths[2] = {1, 1};
+    const MPI_Aint places[2] = {0, (MPI_Aint) 1 << 47};
+    MPI_Datatype type;
+
+    MPI_OK(MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &type));
+    no_copy(type, 1, MPI_ERR_NO_MEM);
+}
+
+/* 128 TiB in one piece. */
+static void no_memory(void)
+{
+    MPI_Datatype type;
+
+    MPI_OK(MPI_Type_contiguous(1 << 16, MPI_BYTE, &type));
+    no_copy(type, INT_MAX, MPI_ERR_NO_MEM);
+}
+
+/* 2 to the power of 71 bytes. */
+static void too_large(void)
+{
+    MPI_Datatype part, type;
+
+    MPI_OK(MPI_Type_contiguous(1 << 20, MPI_BYTE, &part));
+    MPI_OK(MPI_Type_contiguous(1 << 20, part, &type));
+    MPI_OK(MPI_Type_free(&part));
+    no_copy(type, INT_MAX, MPI_ERR_COUNT);
 }
 
 /* Some applications are done with CUDA before they are with MPI. */
@@ -502,6 +530,17 @@ static const mpitest_part_t parts[] = {
     {NULL, NULL},
 };
 
+/* Modes that are one collective that fails, and what comes after it. */
+static const struct {
+    const char *name;
+    void (*run)(void);
+} failing[] = {
+    {"fail", broken},
+    {"far", far_apart},
+    {"huge", no_memory},
+    {"large", too_large},
+};
+
 int main(int argc, char **argv)
 {
     mpitest_init(&argc, &argv, "gpu_coll", 1, MPI_THREAD_SINGLE);
@@ -515,10 +554,12 @@ int main(int argc, char **argv)
     /* No queries, unless a library initialized CUDA in MPI_Init (UCX with CUDA does). */
     host_calls(MPI_COMM_WORLD, gpu_is_initialized() ? 2 : 0);
     gpu_begin_all();
-    if (0 == strcmp(mpitest.mode, "fail") || 0 == strcmp(mpitest.mode, "far")) {
-        (0 == strcmp(mpitest.mode, "fail") ? broken : far_apart)();
-        gpu_coll_counters_close();
-        return mpitest_finish();
+    for (size_t i = 0; i < sizeof(failing) / sizeof(failing[0]); ++i) {
+        if (0 == strcmp(mpitest.mode, failing[i].name)) {
+            failing[i].run();
+            gpu_coll_counters_close();
+            return mpitest_finish();
+        }
     }
     host_calls(MPI_COMM_WORLD, 2);
     host_calls_promised();

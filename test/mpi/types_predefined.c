@@ -75,6 +75,24 @@ static bool is_predefined(MPI_Datatype type)
     return MPI_COMBINER_NAMED == combiner && 0 < size_of(type);
 }
 
+/*
+ * Open MPI 5.0.7 alone, UMRDDT_TEST_BARE=1, copies single long doubles at aligned addresses as
+ * numbers, which are 10 bytes of the 16 on x86: the six of padding stay as they were, and so do
+ * those of MPI_REAL16, which are none. Where a type's bytes go cannot be told then.
+ */
+static bool is_cut_by_host(MPI_Datatype type)
+{
+    const MPI_Datatype cut[] = {MPI_LONG_DOUBLE,     MPI_C_LONG_DOUBLE_COMPLEX,
+                                MPI_LONG_DOUBLE_INT, MPI_CXX_LONG_DOUBLE_COMPLEX,
+                                MPI_REAL16,          MPI_COMPLEX32};
+    size_t i;
+
+    for (i = 0; i < sizeof(cut) / sizeof(cut[0]) && cut[i] != type; ++i) {
+        ;
+    }
+    return 5 <= OMPI_MAJOR_VERSION && i < sizeof(cut) / sizeof(cut[0]);
+}
+
 static void find_types(void)
 {
     static const MPI_Datatype known[] = {
@@ -101,6 +119,12 @@ static void find_types(void)
         CHECK(i < type_count);
     }
     CHECK_INT(widest, sizeof(long double _Complex));
+    for (i = 0, k = 0; i < type_count; ++i) {
+        if (!is_cut_by_host(types[i])) {
+            types[k++] = types[i];
+        }
+    }
+    type_count = (int) k;
     if (mpitest.verbose && 0 == mpitest.rank) {
         for (i = 0; i < type_count; ++i) {
             printf("%s: %d bytes\n", name_of(types[i]), size_of(types[i]));
@@ -267,6 +291,7 @@ static void alltoall(const part_t *out, const part_t *in, MPI_Status *status)
     free(kinds);
     status->MPI_SOURCE = mpitest_left();
     status->MPI_TAG = 3;
+    MPI_OK(MPI_Status_set_cancelled(status, 0));
     MPI_OK(MPI_Status_set_elements(status, MPI_BYTE, (int) in->map->size));
 }
 
@@ -312,6 +337,57 @@ static void transfer(const part_t *out, const part_t *in, int way, MPI_Status *s
     }
 }
 
+/*
+ * Open MPI 5.0.7 alone copies complex numbers that lie an odd number of halves apart to wrong
+ * places: here those of two short floats, one by one.
+ */
+static int shape_for(int which, MPI_Datatype type)
+{
+    const int shape = which & ~HEAD;
+
+    if (5 <= OMPI_MAJOR_VERSION && (ODD == shape || DESCENDING == shape)
+        && NULL != strstr(name_of(type), "SHORT_FLOAT_COMPLEX")) {
+        return VECTOR | (HEAD & which);
+    }
+    return which;
+}
+
+/*
+ * Open MPI 5.0.7 alone puts bytes of elements that lie unevenly into wrong places, and past the
+ * buffer, when it packs or unpacks them in several pieces. What fits into one piece, and what
+ * umrddt takes, is right.
+ */
+#define ONE_PIECE 3900
+
+static bool is_host_careless(gpu_kind_t from, gpu_kind_t to)
+{
+    const char *expect = getenv("UMRDDT_TEST_EXPECT");
+
+    if (5 > OMPI_MAJOR_VERSION) {
+        return false;
+    }
+    if (NULL != expect && (0 == strcmp(expect, "clean") || 0 == strcmp(expect, "taken"))) {
+        return false;
+    }
+    if (NULL != expect && (0 == strcmp(expect, "gpu") || 0 == strcmp(expect, "packed"))) {
+        return GPU_DEVICE > from || GPU_DEVICE > to; /* managed memory is the host's as well */
+    }
+    return true;
+}
+
+/* As many elements as make so many bytes; even, as PAIRS wants it. */
+static int count_of(MPI_Datatype type, int bytes)
+{
+    int n = bytes / size_of(type) & ~1;
+
+    return 2 > n ? 2 : n;
+}
+
+static bool is_uneven(int which)
+{
+    return ODD == (which & ~HEAD) || DESCENDING == (which & ~HEAD) || 0 != (HEAD & which);
+}
+
 /* What one message is. */
 typedef struct plan_t {
     MPI_Datatype type;
@@ -320,6 +396,19 @@ typedef struct plan_t {
     gpu_kind_t from, to;
     int way;
 } plan_t;
+
+/* What is left of a plan without what this Open MPI alone gets wrong. */
+static void spare_host(plan_t *plan)
+{
+    const int most = count_of(plan->type, ONE_PIECE);
+
+    plan->out = shape_for(plan->out, plan->type);
+    plan->in = shape_for(plan->in, plan->type);
+    if (most < plan->n && (is_uneven(plan->out) || is_uneven(plan->in))
+        && is_host_careless(plan->from, plan->to)) {
+        plan->n = most;
+    }
+}
 
 static void message(const plan_t *plan)
 {
@@ -355,14 +444,6 @@ static void message(const plan_t *plan)
     }
 }
 
-/* As many elements as make so many bytes; even, as PAIRS wants it. */
-static int count_of(MPI_Datatype type, int bytes)
-{
-    int n = bytes / size_of(type) & ~1;
-
-    return 2 > n ? 2 : n;
-}
-
 void types_predefined(uint64_t *state)
 {
     gpu_kind_t kinds[GPU_KINDS];
@@ -387,6 +468,7 @@ void types_predefined(uint64_t *state)
                     plan.in = (int) mpitest_between(state, VECTOR, SHAPES - 1) | head;
                     plan.way = wide ? way : turn++ % WAYS;
                     plan.n = count_of(types[t], bytes);
+                    spare_host(&plan);
                     message(&plan);
                     plan.way = way;
                 }
@@ -421,6 +503,7 @@ void types_wide(uint64_t *state)
                 plan.in = (int) mpitest_between(state, VECTOR, SHAPES - 1) | head;
                 plan.way = turn++ % WAYS;
                 plan.n = count_of(types[t], sizes[s]);
+                spare_host(&plan);
                 message(&plan);
             }
         }
@@ -441,28 +524,35 @@ void types_wide_cut(uint64_t *state)
     MPI_OK(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
     for (t = 0; t < type_count; ++t) {
         for (turn = 0; 16 < size_of(types[t]) && turn < 12; ++turn, ++mpitest.step) {
-            int n = count_of(types[t], (int) mpitest_between(state, 100, 6000)), elements = -1, rc;
-            int room = cuts && 0 != turn % 2 ? n - 1 : n + 8;
-            uint64_t key = mpitest_random(state);
+            int elements = -1, room, rc;
             MPI_Request request;
             MPI_Status status;
             part_t out, in;
+            uint64_t key;
+            plan_t plan;
 
             /* Open MPI 4.1.4's pml/ob1 alone writes behind a receive that is too short where the
              * sender's data is one piece: so it never is. */
-            part_make(&out, (int) mpitest_between(state, VECTOR, DESCENDING), n, types[t],
-                      kinds[mpitest_between(state, 0, kind_count - 1)]);
-            part_make(&in, (int) mpitest_between(state, VECTOR, DESCENDING), room, types[t],
-                      kinds[mpitest_between(state, 0, kind_count - 1)]);
+            plan.type = types[t];
+            plan.n = count_of(types[t], (int) mpitest_between(state, 100, 6000));
+            key = mpitest_random(state);
+            plan.out = (int) mpitest_between(state, VECTOR, DESCENDING);
+            plan.from = kinds[mpitest_between(state, 0, kind_count - 1)];
+            plan.in = (int) mpitest_between(state, VECTOR, DESCENDING);
+            plan.to = kinds[mpitest_between(state, 0, kind_count - 1)];
+            spare_host(&plan);
+            room = cuts && 0 != turn % 2 ? plan.n - 1 : plan.n + 8;
+            part_make(&out, plan.out, plan.n, plan.type, plan.from);
+            part_make(&in, plan.in, room, plan.type, plan.to);
             mpitest_fill(out.buffer, key + (uint64_t) mpitest.rank);
             mpitest_clear(in.buffer);
             MPI_OK(MPI_Isend(out.buffer->addr, 1, out.type, mpitest_right(), 4, comm, &request));
             rc = MPI_Recv(in.buffer->addr, 1, in.type, mpitest_left(), 4, comm, &status);
             MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
-            if (room > n) {
+            if (room > plan.n) {
                 CHECK_INT(rc, MPI_SUCCESS);
                 MPI_OK(MPI_Get_elements(&status, in.type, &elements));
-                CHECK_INT(elements, n * elements_of(types[t]));
+                CHECK_INT(elements, plan.n * elements_of(types[t]));
                 VERIFY(in.buffer, key + (uint64_t) mpitest_left(), out.map->size);
             } else {
                 CHECK_INT(mpitest_error_class(rc), MPI_ERR_TRUNCATE);
