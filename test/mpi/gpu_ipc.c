@@ -28,6 +28,7 @@
  * - cpu: the receiver does not use CUDA: by the host PML, nobody asks
  * - forget: nothing is kept: each message asks, and nothing stays mapped
  * - others: memory that cannot be opened, from pools, mapped, of the CPU: nobody asks for it
+ * - others_aware: the same where managed memory is kept from the base PML, too
  * - beside: the card is offered, too, and quicker to memory of the CPU: a receiver there takes it,
  *   and one in memory of a GPU tells the end through shared memory all the same
  * - parted: with the last communicator that was used goes what is mapped
@@ -483,13 +484,14 @@ static void cpu(void)
 }
 
 /* What CUDA IPC does not take is known before anybody is asked: staged, or left to the host. */
-static void others(void)
+static void others_of(bool managed_staged)
 {
     static const gpu_kind_t from[] = {GPU_POOL, GPU_VMM, GPU_MANAGED, GPU_PINNED, GPU_REGISTERED};
 
     for (size_t f = 0; f < sizeof(from) / sizeof(from[0]); ++f) {
         end_t end;
-        bool staged = GPU_POOL == from[f] || GPU_VMM == from[f];
+        bool staged =
+            GPU_POOL == from[f] || GPU_VMM == from[f] || (managed_staged && GPU_MANAGED == from[f]);
         pvars_t seen;
 
         if (!gpu_kind_available(from[f])) {
@@ -507,6 +509,17 @@ static void others(void)
         end_free(&end);
         ++mpitest.step;
     }
+}
+
+static void others(void)
+{
+    others_of(false);
+}
+
+/* Open MPI copies managed memory as a device's, and the base PML takes none of a device. */
+static void others_aware(void)
+{
+    others_of(true);
 }
 
 /* One message on a communicator, and what is mapped here afterwards. */
@@ -578,7 +591,7 @@ static const struct {
     {"burst", burst, false},   {"many", many, false},      {"truncated", truncated, false},
     {"freed", freed, false},   {"refused", refused, true}, {"third", third, true},
     {"cpu", cpu, true},        {"forget", forget, true},   {"parted", parted, true},
-    {"others", others, true},  {"beside", beside, true},
+    {"others", others, true},  {"beside", beside, true},   {"others_aware", others_aware, true},
 };
 
 int main(int argc, char **argv)
