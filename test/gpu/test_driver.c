@@ -253,6 +253,34 @@ static void cache(void)
     }
 }
 
+/* UCX without its module for CUDA takes no GPU memory; with it, UCX_TLS decides. */
+static void ucx(void)
+{
+    static const struct {
+        const char *tls;
+        bool taken;
+    } values[] = {
+        {NULL, true},
+        {"", true},
+        {"all", true},
+        {"rc,sm,all", true},
+        {"cuda", true},
+        {"sm,cuda_copy,cuda_ipc", true},
+        {"^tcp", true},
+        {"^cuda_ipc,gdr_copy", true},
+        {"sm,cuda_ipc", false},
+        {"rc,sm,self", false},
+        {"cudax", false},
+        {"^cuda", false},
+        {"^tcp,cuda_copy", false},
+    };
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); ++i) {
+        CHECK(values[i].taken == opal_umrddt_gpu_ucx_tls(values[i].tls));
+    }
+    CHECK(!opal_umrddt_gpu_ucx_aware());
+}
+
 /* A driver that does not know the newer attributes: what it knows is there. */
 static void old(void)
 {
@@ -301,6 +329,7 @@ static const struct {
     {"devices", devices, "devices=2", false},
     {"cache", cache, "", true},
     {"an old driver", old, "fail=cuPointerGetAttributes:1:1", false},
+    {"UCX", ucx, NULL, false},
     {"a broken device", broken, "fail=cuPointerGetAttributes:*:700", false},
 };
 

@@ -18,7 +18,6 @@
 #include "ompi_config.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "opal/mca/base/mca_base_pvar.h"
@@ -173,23 +172,6 @@ static bool base_is_ucx(void)
                || (NULL != info.dli_sname && NULL != strstr(info.dli_sname, "mca_pml_ucx")));
 }
 
-/** True if UCX has its module for CUDA, and UCX_TLS leaves it in use. */
-static bool ucx_knows_cuda(void)
-{
-    void *module = dlopen("libuct_cuda.so.0", RTLD_LAZY | RTLD_NOLOAD);
-    const char *tls = getenv("UCX_TLS");
-
-    if (NULL == module) {
-        return false;
-    }
-    (void) dlclose(module);
-    if (NULL == tls || '\0' == tls[0]) {
-        return true;
-    }
-    return '^' == tls[0] ? NULL == strstr(tls, "cuda")
-                         : NULL != strstr(tls, "cuda") || NULL != strstr(tls, "all");
-}
-
 /* Values of pml_umrddt_host_gpu, as pml/umrddt numbers them. */
 #define HOST_GPU_AUTO 0
 #define HOST_GPU_YES  1
@@ -208,9 +190,10 @@ static mca_coll_base_module_t *component_query(ompi_communicator_t *comm, int *p
     if (!umrddt_knows_cuda()) {
         mca_coll_umrddt_base = MCA_COLL_UMRDDT_BASE_NONE;
     } else {
-        mca_coll_umrddt_base = HOST_GPU_AUTO == *value && (!base_is_ucx() || ucx_knows_cuda())
-                                   ? MCA_COLL_UMRDDT_BASE_SAFE
-                                   : MCA_COLL_UMRDDT_BASE_NOTHING;
+        mca_coll_umrddt_base =
+            HOST_GPU_AUTO == *value && (!base_is_ucx() || opal_umrddt_gpu_ucx_aware())
+                ? MCA_COLL_UMRDDT_BASE_SAFE
+                : MCA_COLL_UMRDDT_BASE_NOTHING;
     }
     return mca_coll_umrddt_module_new();
 }

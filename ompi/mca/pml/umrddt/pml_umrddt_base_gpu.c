@@ -14,8 +14,6 @@
 
 #include "ompi_config.h"
 
-#include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pml_umrddt_base_gpu.h"
@@ -24,46 +22,9 @@
  * What the base PML can
  * ------------------------------------------------------------------------------------------- */
 
-/** True if a comma-separated list has a word; the first one may follow a "^". */
-static bool has_word(const char *list, const char *word)
-{
-    const size_t length = strlen(word);
-
-    for (const char *at = list + strspn(list, "^"); '\0' != *at; at += '\0' != *at) {
-        size_t end = strcspn(at, ",");
-
-        if (end == length && 0 == strncmp(at, word, length)) {
-            return true;
-        }
-        at += end;
-    }
-    return false;
-}
-
-/**
- * True if UCX, which is up, takes GPU memory: its module for CUDA is loaded, and UCX_TLS leaves
- * that in use. Open MPI's own support says nothing of it: pml/ucx gives UCX any pointer.
- */
-static bool ucx_aware(void)
-{
-    void *module = dlopen("libuct_cuda.so.0", RTLD_LAZY | RTLD_NOLOAD);
-    const char *tls = getenv("UCX_TLS");
-    bool named;
-
-    if (NULL == module) {
-        return false;
-    }
-    (void) dlclose(module);
-    if (NULL == tls || '\0' == tls[0]) {
-        return true;
-    }
-    named = has_word(tls, "cuda") || has_word(tls, "cuda_copy");
-    return '^' == tls[0] ? !named : named || has_word(tls, "all");
-}
-
 bool mca_pml_umrddt_base_gpu_aware(const char *base)
 {
-    return umrddt_knows_cuda() && (0 != strcmp("ucx", base) || ucx_aware());
+    return umrddt_knows_cuda() && (0 != strcmp("ucx", base) || opal_umrddt_gpu_ucx_aware());
 }
 
 void mca_pml_umrddt_base_gpu_open(void)

@@ -155,6 +155,20 @@ void opal_umrddt_gpu_presume(const void *address, opal_umrddt_gpu_memory_t *memo
  */
 bool opal_umrddt_gpu_base_takes(const opal_umrddt_gpu_memory_t *memory);
 
+/**
+ * True if UCX takes GPU memory: its module for CUDA is loaded, which it is once UCX is initialized,
+ * and UCX_TLS leaves it in use. CUDA support of Open MPI does not imply it: pml/ucx passes any
+ * pointer to UCX.
+ */
+bool opal_umrddt_gpu_ucx_aware(void);
+
+/**
+ * True if a value of UCX_TLS leaves cuda_copy in use, without which UCX takes no GPU memory.
+ *
+ * @param[in] tls  NULL: not set
+ */
+bool opal_umrddt_gpu_ucx_tls(const char *tls);
+
 /** Copy the counters. */
 void opal_umrddt_gpu_driver_stats(opal_umrddt_gpu_driver_stats_t *stats);
 
