@@ -18,7 +18,10 @@
 
 #include "ompi_config.h"
 
+#include <stddef.h>
 #include <string.h>
+
+#include "opal/datatype/opal_datatype_internal.h"
 
 #include "pml_umrddt_base_gpu.h"
 #include "pml_umrddt_recv.h"
@@ -31,7 +34,10 @@ void mca_pml_umrddt_stage_init(void)
     _Static_assert(OPAL_DATATYPE_MAX_PREDEFINED <= 32, "one bit each in bdt_used");
     mca_pml_umrddt.wide_types = 0;
     for (unsigned type = 0; type < OPAL_DATATYPE_MAX_PREDEFINED; ++type) {
-        if (PART < opal_datatype_basicDatatypes[type]->size) {
+        /* 5.0 copies a single long double as a number, which on x86 is 10 bytes of the 16: bytes of
+         * an envelope would be lost. */
+        if (PART < opal_datatype_basicDatatypes[type]->size
+            || (500 <= UMRDDT_OPAL_RELEASE && OPAL_DATATYPE_FLOAT16 == type)) {
             mca_pml_umrddt.wide_types |= (uint32_t) 1 << type;
         }
     }
