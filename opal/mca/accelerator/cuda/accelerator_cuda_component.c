@@ -92,11 +92,24 @@ static int mem_alloc(int dev_id, void **address, size_t size)
     return opal_accelerator_cuda_result(rc, "memory of a device cannot be allocated");
 }
 
+/* The context of memory that the driver knows. @retval as opal_accelerator_cuda_context_of, and of
+ * known */
+static int known_context(const void *address, const opal_umrddt_gpu_driver_t **driver,
+                         opal_accelerator_cuda_context_t **context)
+{
+    opal_umrddt_gpu_memory_t memory;
+    int result = opal_umrddt_gpu_driver_load(driver);
+
+    if (OPAL_SUCCESS == result) {
+        result = known(address, &memory);
+    }
+    return OPAL_SUCCESS == result ? opal_accelerator_cuda_context_of(&memory, context) : result;
+}
+
 static int mem_release(int dev_id, void *address)
 {
     const opal_umrddt_gpu_driver_t *driver;
     opal_accelerator_cuda_context_t *context;
-    opal_umrddt_gpu_memory_t memory;
     bool pushed;
     CUresult rc;
     int result;
@@ -105,13 +118,7 @@ static int mem_release(int dev_id, void *address)
     if (NULL == address) {
         return OPAL_SUCCESS;
     }
-    result = opal_umrddt_gpu_driver_load(&driver);
-    if (OPAL_SUCCESS == result) {
-        result = known(address, &memory);
-    }
-    if (OPAL_SUCCESS == result) {
-        result = opal_accelerator_cuda_context_of(&memory, &context);
-    }
+    result = known_context(address, &driver, &context);
     if (OPAL_SUCCESS != result) {
         return result;
     }
@@ -206,19 +213,12 @@ static int host_unregister(int dev_id, void *address)
 {
     const opal_umrddt_gpu_driver_t *driver;
     opal_accelerator_cuda_context_t *context;
-    opal_umrddt_gpu_memory_t memory;
     bool pushed;
     CUresult rc;
     int result;
 
     (void) dev_id;
-    result = opal_umrddt_gpu_driver_load(&driver);
-    if (OPAL_SUCCESS == result) {
-        result = known(address, &memory);
-    }
-    if (OPAL_SUCCESS == result) {
-        result = opal_accelerator_cuda_context_of(&memory, &context);
-    }
+    result = known_context(address, &driver, &context);
     if (OPAL_SUCCESS != result) {
         return result;
     }
