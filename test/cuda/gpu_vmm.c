@@ -101,20 +101,43 @@ GPU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
     return gpu_end(CUDA_SUCCESS);
 }
 
+/* The address that the caller asks for, if it is aligned and free. The driver takes it as a hint. */
+static char *reserve_at(CUdeviceptr wanted, size_t size, size_t alignment)
+{
+    char *at = (char *) (uintptr_t) wanted, *got;
+
+    if (NULL == at || 0 != wanted % alignment) {
+        return NULL;
+    }
+    got = mmap(at, size, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (MAP_FAILED == got) {
+        return NULL;
+    }
+    if (got != at) { /* a kernel before 4.17 does not know the flag */
+        munmap(got, size);
+        return NULL;
+    }
+    return got;
+}
+
 GPU_EXPORT CUresult cuMemAddressReserve(CUdeviceptr *ptr, size_t size, size_t alignment,
                                         CUdeviceptr wanted, unsigned long long flags)
 {
     struct reservation *r;
     char *app;
 
-    (void) wanted; /* a hint */
     GPU_BEGIN(cuMemAddressReserve);
     if (NULL == ptr || 0 == size || 0 != size % GRANULE || 0 != flags
         || 0 != (alignment & (alignment - 1))) {
         return gpu_end(CUDA_ERROR_INVALID_VALUE);
     }
+    alignment = GRANULE > alignment ? GRANULE : alignment;
     r = calloc(1, sizeof(*r));
-    app = gpu_reserve(size, GRANULE > alignment ? GRANULE : alignment);
+    app = reserve_at(wanted, size, alignment);
+    if (NULL == app) {
+        app = gpu_reserve(size, alignment);
+    }
     if (NULL == r || NULL == app) {
         free(r);
         return gpu_end(CUDA_ERROR_OUT_OF_MEMORY);

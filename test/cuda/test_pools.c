@@ -223,6 +223,13 @@ static void mapped(void)
     OK(cuMemUnmap(other, GRANULE));
     OK(cuMemRelease(import));
     OK(cuMemAddressFree(other, GRANULE));
+    /* The hint is followed if the address is free. */
+    OK(cuMemAddressReserve(&ptr, GRANULE, 0, other, 0));
+    CHECK(other == ptr);
+    OK(cuMemAddressReserve(&ptr, GRANULE, 0, other, 0));
+    CHECK(other != ptr);
+    OK(cuMemAddressFree(ptr, GRANULE));
+    OK(cuMemAddressFree(other, GRANULE));
 }
 
 int main(void)

@@ -258,12 +258,12 @@ int gpu_kinds_of(const char *list, gpu_kind_t *kinds)
 
 /* Two pieces of physical memory side by side, as allocators make it that grow; the buffer is in
  * both. */
-static void make_mapped(gpu_memory_t *memory, size_t bytes)
+static void make_mapped(gpu_memory_t *memory, size_t bytes, void *hint)
 {
     CUmemAllocationProp prop;
     CUmemAccessDesc access;
     size_t granularity = 0, half, i;
-    CUdeviceptr ptr = 0;
+    CUdeviceptr ptr = 0, wanted = (uintptr_t) hint;
 
     memset(&prop, 0, sizeof(prop));
     prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -274,7 +274,7 @@ static void make_mapped(gpu_memory_t *memory, size_t bytes)
         gpu.cuMemGetAllocationGranularity(&granularity, &prop, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
     half = (bytes + granularity - 1) / granularity * granularity;
     memory->room = 2 * half;
-    GPU_OK(gpu.cuMemAddressReserve(&ptr, memory->room, 0, 0, 0));
+    GPU_OK(gpu.cuMemAddressReserve(&ptr, memory->room, 0, wanted, 0));
     for (i = 0; i < 2; ++i) {
         GPU_OK(gpu.cuMemCreate(&memory->handle[i], half, &prop, 0));
         GPU_OK(gpu.cuMemMap(ptr + i * half, half, 0, memory->handle[i], 0));
@@ -298,7 +298,7 @@ static void make_inner(gpu_memory_t *memory, size_t bytes)
     memory->addr = memory->base + INNER_AT;
 }
 
-gpu_memory_t *gpu_memory_on(int device, gpu_kind_t kind, size_t bytes)
+static gpu_memory_t *make(int device, gpu_kind_t kind, size_t bytes, void *hint)
 {
     gpu_memory_t *memory = calloc(1, sizeof(*memory));
     size_t room = 0 == bytes ? 1 : bytes;
@@ -340,7 +340,7 @@ gpu_memory_t *gpu_memory_on(int device, gpu_kind_t kind, size_t bytes)
         GPU_OK(gpu.cuStreamSynchronize(NULL));
         break;
     case GPU_VMM:
-        make_mapped(memory, room);
+        make_mapped(memory, room, hint);
         break;
     default:
         mpitest_fail(__FILE__, __LINE__, "no kind of memory: %d", (int) kind);
@@ -356,9 +356,19 @@ gpu_memory_t *gpu_memory_on(int device, gpu_kind_t kind, size_t bytes)
     return memory;
 }
 
+gpu_memory_t *gpu_memory_on(int device, gpu_kind_t kind, size_t bytes)
+{
+    return make(device, kind, bytes, NULL);
+}
+
 gpu_memory_t *gpu_memory(gpu_kind_t kind, size_t bytes)
 {
-    return gpu_memory_on(own_device, kind, bytes);
+    return make(own_device, kind, bytes, NULL);
+}
+
+gpu_memory_t *gpu_memory_mapped_at(void *hint, size_t bytes)
+{
+    return make(own_device, GPU_VMM, bytes, hint);
 }
 
 /* Nobody may have written beside the memory. */

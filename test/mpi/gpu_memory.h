@@ -52,6 +52,9 @@ typedef enum gpu_kind_t {
     GPU_KINDS
 } gpu_kind_t;
 
+/** Alignment of a reservation of GPU_VMM, bytes. */
+#define GPU_GRANULE ((size_t) 2 << 20)
+
 /** A block of memory. */
 typedef struct gpu_memory_t {
     gpu_kind_t kind;
@@ -125,6 +128,9 @@ gpu_memory_t *gpu_memory(gpu_kind_t kind, size_t bytes);
 
 /** The same on the device @p device. */
 gpu_memory_t *gpu_memory_on(int device, gpu_kind_t kind, size_t bytes);
+
+/** GPU_VMM whose reservation begins at @p hint, a multiple of GPU_GRANULE, if the driver can. */
+gpu_memory_t *gpu_memory_mapped_at(void *hint, size_t bytes);
 
 void gpu_memory_free(gpu_memory_t *memory);
 

@@ -31,13 +31,22 @@
 
 static bool have, remembers;
 
-/* Memory that no heap has, and that is surely unmapped afterwards. */
+/* System memory in a mapping of its own: outside the heap, surely unmapped afterwards, and aligned
+ * so that a reservation of the driver can begin at the same address. */
 static unsigned char *map_host(void)
 {
-    unsigned char *memory =
-        mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    unsigned char *all = mmap(NULL, BYTES + GPU_GRANULE, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                  *memory;
+    size_t before;
 
-    CHECK(MAP_FAILED != (void *) memory);
+    CHECK(MAP_FAILED != (void *) all);
+    before = (GPU_GRANULE - (uintptr_t) all % GPU_GRANULE) % GPU_GRANULE;
+    memory = all + before;
+    if (0 < before) {
+        munmap(all, before);
+    }
+    munmap(memory + BYTES, GPU_GRANULE - before);
     return memory;
 }
 
@@ -151,7 +160,7 @@ static void becomes(uint64_t *state)
 
         exchange(out, in, i);
         munmap(out - PLACE, BYTES);
-        memory = gpu_memory(GPU_VMM, HALF);
+        memory = gpu_memory_mapped_at(out - PLACE, HALF);
         /* the message begins where the last one did, if that is in there */
         mine = memory->addr <= out && out + SENT <= memory->addr + HALF;
         came += mine;
@@ -187,7 +196,7 @@ static void hole(uint64_t *state)
         MPI_OK(MPI_Sendrecv(out, 1, ends, peer, 4, in, SENT, MPI_BYTE, peer, 4, MPI_COMM_WORLD,
                             MPI_STATUS_IGNORE));
         munmap(out + BYTES / 4, BYTES / 2);
-        memory = gpu_memory(GPU_VMM, BYTES / 8);
+        memory = gpu_memory_mapped_at(out + BYTES / 4, BYTES / 8);
         mine = out < memory->addr && memory->addr + BYTES / 8 < out + BYTES;
         came += mine;
         if (mine) {
