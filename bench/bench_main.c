@@ -20,6 +20,7 @@
 
 #include "bench_defer.h"
 #include "bench_gpu.h"
+#include "bench_lockstep.h"
 #include "bench_message.h"
 #include "bench_options.h"
 #include "bench_output.h"
@@ -407,6 +408,9 @@ int main(int argc, char **argv)
     }
     if (1 < argc && 0 == strcmp(argv[1], BENCH_MESSAGE_JOB)) {
         return bench_message_job_main(argc, argv);
+    }
+    if (1 < argc && 0 == strcmp(argv[1], BENCH_LOCKSTEP_JOB)) {
+        return bench_lockstep_job_main(argc, argv);
     }
     if (bench_defer_wanted(argc, argv)) {
         return bench_defer_main(argc, argv);
