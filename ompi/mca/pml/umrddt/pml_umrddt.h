@@ -284,6 +284,8 @@ typedef struct mca_pml_umrddt_comm_t {
     uint32_t gate;      /**< see pml_umrddt_gate.h */
     opal_recursive_mutex_t match; /**< of the claims, and of the gate's closing and opening */
     int claiming;                 /**< claims are being made, so many calls deep */
+    int closing;                  /**< threads that wait for the gate to be empty */
+    uint64_t claim_order;         /**< of the next claim; atomic */
     opal_list_t claims;           /**< messages taken early, by source in their order */
 } mca_pml_umrddt_comm_t;
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_comm_t);
@@ -510,6 +512,7 @@ typedef struct mca_pml_umrddt_claim_t {
     opal_list_item_t super;
     mca_pml_umrddt_claim_kind_t kind;
     mca_pml_umrddt_comm_t *comm;
+    uint64_t order; /**< in which the claims of a communicator were matched */
     int src;
     int tag;
     size_t length; /**< of the message, as a probe must tell it */
