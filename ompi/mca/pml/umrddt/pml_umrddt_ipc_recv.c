@@ -364,6 +364,7 @@ void mca_pml_umrddt_ipc_forget(const mca_pml_umrddt_peer_t *peer)
 
 void mca_pml_umrddt_ipc_close(void)
 {
+    mca_pml_umrddt_ipc_ask_close();
     opal_umrddt_gpu_ipc_close();
     mca_pml_umrddt_bells_close();
 }
