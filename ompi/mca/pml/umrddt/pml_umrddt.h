@@ -649,6 +649,12 @@ void mca_pml_umrddt_gpu_params_register(void);
 void mca_pml_umrddt_param(const char *name, const char *help, mca_base_var_type_t type,
                           mca_base_var_enum_t *values, mca_base_var_info_lvl_t level,
                           void *storage);
+
+/** The same for a number; the help text is a format, to which its limits are given: a limit in a
+ * help text comes from the constant that the code compares with. */
+void mca_pml_umrddt_param_limited(const char *name, mca_base_var_type_t type,
+                                  mca_base_var_info_lvl_t level, void *storage, const char *help,
+                                  ...) __opal_attribute_format__(__printf__, 5, 6);
 /** The scheme of this name, as pml_umrddt_scheme has them; -1: there is none. */
 int mca_pml_umrddt_scheme_named(const char *name);
 void mca_pml_umrddt_pvars_register(void);
