@@ -24,6 +24,7 @@
 
 #include "ompi_config.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -583,7 +584,10 @@ typedef struct mca_pml_umrddt_t {
     bool lists_ready;
 
     /* of progress only, but for active and freed (atomic) and listeners (under lock) */
-    int busy;    /**< 1 while a thread runs progress */
+    int busy; /**< 1 while a thread runs progress */
+#if UMRDDT_ENABLE_DEBUG
+    pthread_t owner; /**< which one, pml_umrddt_owner.h; atomic */
+#endif
     int active;  /**< taken sends and matched receives under way */
     int freed;   /**< of the sends, those whose requests the user has freed; atomic */
     int refused; /**< control messages that the host has not taken yet; atomic */

@@ -22,6 +22,7 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_recv.h"
 
 /** What a message waits for that has asked. */
@@ -105,6 +106,7 @@ bool mca_pml_umrddt_ipc_is_asked(const mca_pml_umrddt_recv_t *recv, uint32_t wha
 {
     const uint64_t ids[2] = {recv->rts.buffer_id, recv->rts.layout};
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     for (int i = 0; i < 2 && things_ready; ++i) {
         thing_t thing = {recv->peer, ids[i], kinds[i]};
         void *found;
@@ -171,6 +173,7 @@ static bool let_go(void *owner)
 
 void mca_pml_umrddt_ipc_ask_drop(mca_pml_umrddt_asked_t *asked)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     things_remove(asked);
     if (NULL == asked->request) {
         asked_free(asked);
@@ -202,6 +205,7 @@ void mca_pml_umrddt_ipc_ask(mca_pml_umrddt_recv_t *recv, uint32_t what)
 {
     mca_pml_umrddt_reply_t reply;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_ASKED;
     recv->asked = malloc(sizeof(*recv->asked));
     if (NULL == recv->asked) {
