@@ -32,9 +32,15 @@ NEVER(void, mca_pml_umrddt_notice_look, void)
 
 static void call(void)
 {
-    mca_pml_umrddt_wait_t wait = {.list = NULL};
+    mca_pml_umrddt_wait_t wait;
+    opal_list_t list;
 
+    OBJ_CONSTRUCT(&wait, mca_pml_umrddt_wait_t);
+    OBJ_CONSTRUCT(&list, opal_list_t);
+    mca_pml_umrddt_wait(&list, &wait, NULL, NULL);
     mca_pml_umrddt_wait_cancel(&wait);
+    OBJ_DESTRUCT(&list);
+    OBJ_DESTRUCT(&wait);
 }
 
 static void *call_from_thread(void *argument)

@@ -921,7 +921,7 @@ void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*
 void mca_pml_umrddt_wait_credit(mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_wait_t *wait,
                                 bool (*retry)(void *), void *owner);
 
-/** Leave whatever waiting list @p wait is in. Of progress only. */
+/** Leave whatever waiting list @p wait is in. Of progress only if it is in one. */
 void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait);
 
 /** One more, or one less, message under way: progress sleeps when there is none. */

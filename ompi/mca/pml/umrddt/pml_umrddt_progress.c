@@ -93,8 +93,8 @@ void mca_pml_umrddt_wait_credit(mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_wait
 
 void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait)
 {
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL != wait->list) {
+        MCA_PML_UMRDDT_ASSERT_PROGRESS();
         opal_list_remove_item(wait->list, &wait->super);
         wait->list = NULL;
         --mca_pml_umrddt.waits;

@@ -59,7 +59,6 @@ void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send)
 
 void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send)
 {
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     send->listen->req_complete_cb = NULL;
     mca_pml_umrddt_request_clear(send->listen);
     (void) ompi_request_cancel(send->listen);
@@ -111,7 +110,6 @@ static inline void direct_release(mca_pml_umrddt_send_t *send)
 
 void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
 {
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     mca_pml_umrddt_wait_cancel(&send->wait); /* to listen, if the host has refused that */
     direct_release(send);
     if (OPAL_UNLIKELY(send->told)

@@ -19,7 +19,6 @@
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_landing.h"
 #include "pml_umrddt_left.h"
-#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_send_rndv.h"
 #include "pml_umrddt_stripe.h"
@@ -42,7 +41,6 @@ static uint64_t proposal(opal_iov_cache_layout_t *layout)
 
 bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send)
 {
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == mca_pml_umrddt.card || !send->peer->has_card
         || OPAL_SUCCESS != mca_pml_umrddt_endpoint(send->peer, &send->endpoint)) {
         send->endpoint = NULL;
