@@ -14,7 +14,7 @@ AC_DEFUN([UMRDDT_COMPILER], [
            AS_IF([test "x$enable_werror" = xyes], [UMRDDT_CFLAGS="$UMRDDT_CFLAGS -Werror"])])
 
     AC_ARG_ENABLE([debug],
-        [AS_HELP_STRING([--enable-debug], [check what users assert by info keys (for developers of applications)])])
+        [AS_HELP_STRING([--enable-debug], [check what users assert by info keys, and which threads call what (for developers)])])
     AS_IF([test "x$enable_debug" = xyes],
           [UMRDDT_CFLAGS="$UMRDDT_CFLAGS -DUMRDDT_ENABLE_DEBUG=1"],
           [UMRDDT_CFLAGS="$UMRDDT_CFLAGS -DUMRDDT_ENABLE_DEBUG=0"])

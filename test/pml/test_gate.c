@@ -9,7 +9,8 @@
 /*
  * The gate of a communicator. Threads that enter and leave, and threads that close it, make a
  * claim, take it again and open it: nobody may be inside while a claim is there or is being made.
- * And a thread that closes the gate from the inside does not wait for itself for ever.
+ * A thread that closes the gate from the inside does not wait for itself for ever, and one that
+ * waits for threads inside does not keep them from comm->match.
  */
 
 #include "ompi_config.h"
@@ -97,6 +98,44 @@ static void *claim(void *argument)
     return NULL;
 }
 
+/* Inside, a function that progress calls may need comm->match, while a probe closes the gate. */
+static void *need_lock(void *argument)
+{
+    pthread_barrier_t *entered = argument;
+
+    if (!mca_pml_umrddt_gate_enter(&comm)) {
+        count(&wrong);
+    }
+    (void) pthread_barrier_wait(entered);
+    while (0 == (MCA_PML_UMRDDT_GATE_CLOSED & __atomic_load_n(&comm.gate, __ATOMIC_SEQ_CST))) {
+        sched_yield();
+    }
+    OPAL_THREAD_LOCK(&comm.match);
+    OPAL_THREAD_UNLOCK(&comm.match);
+    mca_pml_umrddt_gate_leave(&comm);
+    return NULL;
+}
+
+/* Whoever closes must not hold the lock while it waits: the thread inside leaves behind it only. */
+static void close_beside_lock(void)
+{
+    pthread_barrier_t entered;
+    pthread_t thread;
+
+    (void) pthread_barrier_init(&entered, NULL, 2);
+    pthread_create(&thread, NULL, need_lock, &entered);
+    (void) pthread_barrier_wait(&entered);
+    OPAL_THREAD_LOCK(&comm.match);
+    if (!mca_pml_umrddt_gate_close(&comm)) {
+        printf("test_gate: not closed, since a thread inside waited for the lock\n");
+        count(&wrong);
+    }
+    mca_pml_umrddt_gate_open(&comm);
+    OPAL_THREAD_UNLOCK(&comm.match);
+    pthread_join(thread, NULL);
+    (void) pthread_barrier_destroy(&entered);
+}
+
 int main(void)
 {
     pthread_t threads[POSTERS + CLAIMERS];
@@ -108,16 +147,22 @@ int main(void)
     opal_set_using_threads(true);
 
     /* from the inside, as a function of the user's would that progress calls there */
+    OPAL_THREAD_LOCK(&comm.match);
     if (!mca_pml_umrddt_gate_enter(&comm) || mca_pml_umrddt_gate_close(&comm)
         || !mca_pml_umrddt_gate_enter(&comm)) {
         printf("test_gate: closed from the inside\n");
         failed = 1;
     }
+    OPAL_THREAD_UNLOCK(&comm.match);
     mca_pml_umrddt_gate_leave(&comm);
     mca_pml_umrddt_gate_leave(&comm);
     if (0 != comm.gate) {
         printf("test_gate: the gate is %u with nobody there\n", comm.gate);
         failed = 1;
+    }
+
+    for (int i = 0; i < 20; ++i) {
+        close_beside_lock();
     }
 
     for (int i = 0; i < CLAIMERS; ++i) {

@@ -24,6 +24,7 @@
 
 #include "ompi_config.h"
 
+#include <pthread.h>
 #include <string.h>
 #include <time.h>
 
@@ -284,6 +285,8 @@ typedef struct mca_pml_umrddt_comm_t {
     uint32_t gate;      /**< see pml_umrddt_gate.h */
     opal_recursive_mutex_t match; /**< of the claims, and of the gate's closing and opening */
     int claiming;                 /**< claims are being made, so many calls deep */
+    int closing;                  /**< threads that wait for the gate to be empty */
+    uint64_t claim_order;         /**< of the next claim; atomic */
     opal_list_t claims;           /**< messages taken early, by source in their order */
 } mca_pml_umrddt_comm_t;
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_comm_t);
@@ -510,6 +513,7 @@ typedef struct mca_pml_umrddt_claim_t {
     opal_list_item_t super;
     mca_pml_umrddt_claim_kind_t kind;
     mca_pml_umrddt_comm_t *comm;
+    uint64_t order; /**< in which the claims of a communicator were matched */
     int src;
     int tag;
     size_t length; /**< of the message, as a probe must tell it */
@@ -580,7 +584,10 @@ typedef struct mca_pml_umrddt_t {
     bool lists_ready;
 
     /* of progress only, but for active and freed (atomic) and listeners (under lock) */
-    int busy;    /**< 1 while a thread runs progress */
+    int busy; /**< 1 while a thread runs progress */
+#if UMRDDT_ENABLE_DEBUG
+    pthread_t owner; /**< which one, pml_umrddt_owner.h; atomic */
+#endif
     int active;  /**< taken sends and matched receives under way */
     int freed;   /**< of the sends, those whose requests the user has freed; atomic */
     int refused; /**< control messages that the host has not taken yet; atomic */
@@ -646,6 +653,12 @@ void mca_pml_umrddt_gpu_params_register(void);
 void mca_pml_umrddt_param(const char *name, const char *help, mca_base_var_type_t type,
                           mca_base_var_enum_t *values, mca_base_var_info_lvl_t level,
                           void *storage);
+
+/** The same for a number; the help text is a format, to which its limits are given: a limit in a
+ * help text comes from the constant that the code compares with. */
+void mca_pml_umrddt_param_limited(const char *name, mca_base_var_type_t type,
+                                  mca_base_var_info_lvl_t level, void *storage, const char *help,
+                                  ...) __opal_attribute_format__(__printf__, 5, 6);
 /** The scheme of this name, as pml_umrddt_scheme has them; -1: there is none. */
 int mca_pml_umrddt_scheme_named(const char *name);
 void mca_pml_umrddt_pvars_register(void);
@@ -908,7 +921,7 @@ void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*
 void mca_pml_umrddt_wait_credit(mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_wait_t *wait,
                                 bool (*retry)(void *), void *owner);
 
-/** Leave whatever waiting list @p wait is in. Of progress only. */
+/** Leave whatever waiting list @p wait is in. Of progress only if it is in one. */
 void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait);
 
 /** One more, or one less, message under way: progress sleeps when there is none. */

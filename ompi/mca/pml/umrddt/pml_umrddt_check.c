@@ -22,6 +22,7 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_check.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack_chunks.h"
 
 /** The layout cache is looked at in each so many looks: all layouts are walked. */
@@ -285,6 +286,7 @@ const char *mca_pml_umrddt_state_check(void)
 {
     const char *wrong = check_waits();
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     wrong = NULL == wrong ? check_fins() : wrong;
     wrong = NULL == wrong ? check_receives() : wrong;
     wrong = NULL == wrong ? check_idle() : wrong;
@@ -312,10 +314,9 @@ static int look(void)
     static uint32_t passes;
     uint32_t pass = __atomic_add_fetch(&passes, 1, __ATOMIC_RELAXED);
 
-    if (0 == pass % mca_pml_umrddt.params.check
-        && 0 == __atomic_exchange_n(&mca_pml_umrddt.busy, 1, __ATOMIC_ACQUIRE)) {
+    if (0 == pass % mca_pml_umrddt.params.check && mca_pml_umrddt_progress_enter()) {
         check(0 == pass / mca_pml_umrddt.params.check % LAYOUTS_PERIOD);
-        __atomic_store_n(&mca_pml_umrddt.busy, 0, __ATOMIC_RELEASE);
+        mca_pml_umrddt_progress_leave();
     }
     return 0;
 }

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
 
 /* Of the table: as many as the card keeps sets of keys, and then some. A bucket's entries are
@@ -84,6 +85,7 @@ unsigned mca_pml_umrddt_choose(const mca_pml_umrddt_rts_t *rts,
 {
     unsigned both = rts->schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BY_CARD;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (MCA_PML_UMRDDT_BY_CARD != both) {
         return both;
     }

@@ -44,6 +44,8 @@ static void comm_construct(mca_pml_umrddt_comm_t *comm)
     comm->landings = NULL;
     comm->gate = MCA_PML_UMRDDT_GATE_GUARDED;
     comm->claiming = 0;
+    comm->closing = 0;
+    comm->claim_order = 0;
     OBJ_CONSTRUCT(&comm->match, opal_recursive_mutex_t);
     OBJ_CONSTRUCT(&comm->claims, opal_list_t);
 }

@@ -32,6 +32,7 @@
 #include "opal/util/show_help.h"
 
 #include "pml_umrddt.h"
+#include "pml_umrddt_owner.h"
 
 /** A control message that the host PML still reads (or, for a notice, still writes), or refused. */
 typedef struct control_t {
@@ -309,6 +310,7 @@ int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const
 {
     control_t *control = control_new(length, must);
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OPAL_UNLIKELY(NULL == control)) {
         if (must) {
             mca_pml_umrddt_cannot_tell(comm, peer, OMPI_ERR_OUT_OF_RESOURCE);
@@ -350,6 +352,7 @@ void mca_pml_umrddt_control_withdraw(mca_pml_umrddt_comm_t *comm, int peer, int 
 {
     control_t *control, *next;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     OPAL_LIST_FOREACH_SAFE (control, next, &refused, control_t) {
         if (comm == control->comm && peer == control->peer && tag == control->tag && !control->must
             && 0
@@ -442,6 +445,7 @@ void mca_pml_umrddt_notice_look(void)
     control_t *control;
     int matched = 0;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     comm = (mca_pml_umrddt_comm_t *) opal_list_remove_first(&mca_pml_umrddt.listeners);
     if (NULL != comm) {

@@ -19,6 +19,7 @@
 
 #include "pml_umrddt_check.h"
 #include "pml_umrddt_direct.h"
+#include "pml_umrddt_owner.h"
 
 /** The receiver's view of a place at a sender. */
 typedef struct mca_pml_umrddt_flat_place_t {
@@ -40,6 +41,7 @@ typedef struct mca_pml_umrddt_flat_kept_t {
 
 bool mca_pml_umrddt_flat_there(const mca_pml_umrddt_peer_t *peer, uint32_t places, uint64_t layout)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     for (uint32_t i = 0; i < peer->flat_count && i < places; ++i) {
         if (layout == peer->flat_places[i].layout) {
             return peer->flat_places[i].there;
@@ -53,6 +55,7 @@ mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *pee
 {
     mca_pml_umrddt_flat_place_t *oldest = NULL;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 < places && NULL == peer->flat_places) {
         peer->flat_places = calloc(places, sizeof(*peer->flat_places));
         peer->flat_count = NULL == peer->flat_places ? 0 : places;
@@ -89,6 +92,7 @@ void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t place, bool
 {
     mca_pml_umrddt_flat_place_t *entry = &peer->flat_places[place];
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     --entry->users;
     if (!well) {
         /* Others that named it may still end well, but it is not named again. */
@@ -140,6 +144,7 @@ int mca_pml_umrddt_direct_emit(const mca_pml_umrddt_direct_t *cts, const mca_btl
     int rc = mca_pml_umrddt_flat_emit(&part, flat, MCA_PML_UMRDDT_REPLY_ROOM - head,
                                       MCA_PML_UMRDDT_REPLY_ROOM, scratch, emit, context, &sent);
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
@@ -279,6 +284,7 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
     size_t head, tail;
     int rc;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (sizeof(*cts) >= length || 0 != (~MCA_PML_UMRDDT_IN_GPU & cts->what) || 0 == cts->layout
         || 0 == cts->total || size < cts->total || 1 > cts->region_count
         || MCA_PML_UMRDDT_MAX_REGIONS < cts->region_count

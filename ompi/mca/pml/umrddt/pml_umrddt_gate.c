@@ -23,28 +23,44 @@
  * interrupted in there to be run again. */
 #define PATIENCE 100000
 
+/** True if no thread is inside. Threads that come to a closed gate count for an instant too. */
+static bool is_empty(mca_pml_umrddt_comm_t *comm)
+{
+    return MCA_PML_UMRDDT_GATE_INSIDE > __atomic_load_n(&comm->gate, __ATOMIC_ACQUIRE);
+}
+
+void mca_pml_umrddt_gate_shut(mca_pml_umrddt_comm_t *comm)
+{
+    (void) __atomic_fetch_or(&comm->gate, MCA_PML_UMRDDT_GATE_CLOSED, __ATOMIC_ACQ_REL);
+}
+
 bool mca_pml_umrddt_gate_close(mca_pml_umrddt_comm_t *comm)
 {
-    uint32_t gate;
+    bool closed;
 
-    gate = __atomic_fetch_or(&comm->gate, MCA_PML_UMRDDT_GATE_CLOSED, __ATOMIC_ACQ_REL);
-    if (0 != (MCA_PML_UMRDDT_GATE_CLOSED & gate)) {
-        return true; /* since there are claims, or by a caller further up */
+    mca_pml_umrddt_gate_shut(comm);
+    if (OPAL_LIKELY(is_empty(comm))) {
+        return true;
     }
-    for (int i = 0; i < PATIENCE; ++i) {
-        /* those who came since are counted too, for the instant until they see that it is closed */
-        if (MCA_PML_UMRDDT_GATE_INSIDE > __atomic_load_n(&comm->gate, __ATOMIC_ACQUIRE)) {
-            return true;
-        }
+    /* A thread inside may run progress, and a function there may need comm->match. The gate stays
+     * shut meanwhile, because gate_open counts those that close it. */
+    ++comm->closing;
+    OPAL_THREAD_UNLOCK(&comm->match);
+    for (int i = 0; i < PATIENCE && !is_empty(comm); ++i) {
         sched_yield();
     }
-    (void) __atomic_fetch_and(&comm->gate, ~MCA_PML_UMRDDT_GATE_CLOSED, __ATOMIC_RELEASE);
-    return false;
+    OPAL_THREAD_LOCK(&comm->match);
+    --comm->closing;
+    closed = is_empty(comm);
+    if (!closed) {
+        mca_pml_umrddt_gate_open(comm);
+    }
+    return closed;
 }
 
 void mca_pml_umrddt_gate_open(mca_pml_umrddt_comm_t *comm)
 {
-    if (opal_list_is_empty(&comm->claims) && 0 == comm->claiming) {
+    if (opal_list_is_empty(&comm->claims) && 0 == comm->claiming && 0 == comm->closing) {
         (void) __atomic_fetch_and(&comm->gate, ~MCA_PML_UMRDDT_GATE_CLOSED, __ATOMIC_RELEASE);
     }
 }

@@ -17,8 +17,8 @@
  * follows it at the host. Claims are rare: only a probe that finds a message of the envelope's size
  * makes them. So the look is a flag, CLOSED, which is set before the first claim is made and stays
  * until there is none, and threads that found it clear are counted until they have posted. Whoever
- * makes claims holds comm->match, sets the flag, and waits until nobody is inside; who finds the
- * flag set works under comm->match instead.
+ * makes claims holds comm->match, sets the flag, and waits, without comm->match, until nobody is
+ * inside; who finds the flag set works under comm->match instead.
  *
  * Nobody inside waits for anything: not for a message, not for a lock of ours. Yet the host may run
  * progress in there, and progress a function of the user's that probes. That one would wait for
@@ -81,13 +81,21 @@ static inline void mca_pml_umrddt_gate_leave(mca_pml_umrddt_comm_t *comm)
 }
 
 /**
- * Close the gate in order to make claims. comm->match is held.
+ * Close the gate in order to make claims. comm->match is held. It is given up and taken again while
+ * this waits for threads inside: the caller must look at the claims again.
  *
- * @return false: somebody stays inside; the gate is as it was
+ * @return false: a thread stays inside; the gate is open unless there are claims
  */
 bool mca_pml_umrddt_gate_close(mca_pml_umrddt_comm_t *comm);
 
-/** Open the gate if there are no claims and none is being made. comm->match is held. */
+/**
+ * Close the gate without a wait for the threads inside. comm->match is held. For a claim that a
+ * failed call puts back: calls of threads inside run at the same time as the failed call, so MPI
+ * gives them no order, and no later call enters.
+ */
+void mca_pml_umrddt_gate_shut(mca_pml_umrddt_comm_t *comm);
+
+/** Open the gate if there are no claims and no thread makes any. comm->match is held. */
 void mca_pml_umrddt_gate_open(mca_pml_umrddt_comm_t *comm);
 
 END_C_DECLS

@@ -87,11 +87,17 @@ static void pack_params(mca_pml_umrddt_params_t *params)
                "Smallest of those, in bytes, that GPUs pack in their own memory (pack-staged); "
                "smaller ones they pack in memory of the host (pack-host). Not measured",
                &params->pack_host);
-    size_param("pack_chunk_floor", "Bytes of a chunk of those, at least", &params->pack_floor);
-    size_param("pack_chunk_ceiling", "Bytes of a chunk of those, at most", &params->pack_ceiling);
-    mca_pml_umrddt_param("pack_depth", "Chunks of a message that may be under way at once, 1 to 16",
-                         MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6,
-                         &params->pack_depth);
+    mca_pml_umrddt_param_limited("pack_chunk_floor", MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_6,
+                                 &params->pack_floor,
+                                 "Bytes of a chunk of those, at least, %u to %u",
+                                 MCA_PML_UMRDDT_MIN_PACK_CHUNK, MCA_PML_UMRDDT_MAX_PACK_CHUNK);
+    mca_pml_umrddt_param_limited("pack_chunk_ceiling", MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_6,
+                                 &params->pack_ceiling,
+                                 "Bytes of a chunk of those, at most, %u to %u",
+                                 MCA_PML_UMRDDT_MIN_PACK_CHUNK, MCA_PML_UMRDDT_MAX_PACK_CHUNK);
+    mca_pml_umrddt_param_limited(
+        "pack_depth", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &params->pack_depth,
+        "Chunks of a message that may be under way at once, 1 to %d", MCA_PML_UMRDDT_PACK_DEPTH);
     size_param("pack_bytes",
                "Bound on the bytes in buffers of chunks, of sends and of receives each. Beyond it "
                "a message has one chunk under way",
@@ -167,10 +173,11 @@ void mca_pml_umrddt_gpu_params_register(void)
                &params->gpu_list_cache);
     size_param("gpu_pinned", "Bound on the pinned memory of this process, in bytes",
                &params->gpu_pinned);
-    size_param("gpu_chunk",
-               "Bytes of a piece, where a message goes to or from pageable memory through pinned "
-               "memory",
-               &params->gpu_chunk);
+    mca_pml_umrddt_param_limited("gpu_chunk", MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_6,
+                                 &params->gpu_chunk,
+                                 "Bytes of a piece, where a message goes to or from pageable "
+                                 "memory through pinned memory, %u at least",
+                                 (unsigned) LEAST_CHUNK);
     mca_pml_umrddt_param("gpu_graphs",
                          "Kernel launches that are repeated and that a GPU's driver has ready as "
                          "graphs, at most. 0: none",

@@ -20,6 +20,7 @@
 
 #include "pml_umrddt_check.h"
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_stripe.h"
 
 /* ---------------------------------------------------------------------------------------------
@@ -205,6 +206,7 @@ opal_iov_cache_layout_t *mca_pml_umrddt_ipc_layout(mca_pml_umrddt_peer_t *peer,
     struct mca_pml_umrddt_ipc_peer_t *ipc = peer->ipc;
     unsigned i;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == ipc || (i = find(ipc, rts->layout)) == ipc->count
         || !layout_agrees(ipc->kept[i].layout, rts)) {
         return NULL;
@@ -235,6 +237,7 @@ void mca_pml_umrddt_ipc_keep(mca_pml_umrddt_peer_t *peer, uint64_t id,
     uint64_t bytes = layout_bytes(layout), most = mca_pml_umrddt.params.layout_cache;
     kept_t *kept;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == ipc || 0 == ipc->count || bytes > most || find(ipc, id) < ipc->count) {
         return;
     }
@@ -272,6 +275,7 @@ void mca_pml_umrddt_ipc_map_bells(mca_pml_umrddt_peer_t *peer, uint32_t pid, uin
 {
     struct mca_pml_umrddt_ipc_peer_t *ipc = remember(peer);
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL != ipc && NULL == ipc->bells && mca_pml_umrddt.params.ipc_bells) {
         ipc->bells = mca_pml_umrddt_bells_map(pid, fd, peer->cookie);
     }
@@ -292,6 +296,7 @@ void mca_pml_umrddt_ipc_mapped(mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
 {
     struct mca_pml_umrddt_ipc_peer_t *ipc = remember(peer);
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == ipc) {
         return;
     }
@@ -308,6 +313,7 @@ void mca_pml_umrddt_ipc_refused(mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
 {
     struct mca_pml_umrddt_ipc_peer_t *ipc = remember(peer);
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == ipc) {
         return;
     }
@@ -323,6 +329,7 @@ bool mca_pml_umrddt_ipc_is_refused(const mca_pml_umrddt_peer_t *peer, uint64_t b
 {
     const struct mca_pml_umrddt_ipc_peer_t *ipc = peer->ipc;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == ipc) {
         return false;
     }

@@ -249,6 +249,9 @@ bool mca_pml_umrddt_ipc_is_asked(const mca_pml_umrddt_recv_t *recv, uint32_t wha
 /** Give up what was asked for. */
 void mca_pml_umrddt_ipc_ask_drop(mca_pml_umrddt_asked_t *asked);
 
+/** Free the memory of the set of what is asked for: no message asks any more. */
+void mca_pml_umrddt_ipc_ask_close(void);
+
 END_C_DECLS
 
 #endif /* MCA_PML_UMRDDT_IPC_H */

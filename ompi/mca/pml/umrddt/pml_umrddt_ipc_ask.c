@@ -18,9 +18,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/class/opal_hash_table.h"
 #include "opal/util/output.h"
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_recv.h"
 
 /** What a message waits for that has asked. */
@@ -28,6 +30,8 @@ struct mca_pml_umrddt_asked_t {
     mca_pml_umrddt_wait_t wait; /**< for the host to let go of bytes, after the message has */
     ompi_request_t *request;    /**< the host's, of the next part or the TELL; NULL: none */
     uint32_t what;              /**< MCA_PML_UMRDDT_TELL_* */
+    const mca_pml_umrddt_peer_t *peer;
+    uint64_t ids[2]; /**< of the allocation and of the layout */
     mca_pml_umrddt_parts_t *parts;
     union {
         mca_pml_umrddt_flat_t flat;
@@ -39,6 +43,94 @@ struct mca_pml_umrddt_asked_t {
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
 static bool told(void *owner);
+
+/* ---------------------------------------------------------------------------------------------
+ * The set of what is asked for: one lookup tells whether another message waits for an answer,
+ * however many messages are under way. At most one message asks for a thing at a time.
+ * ------------------------------------------------------------------------------------------- */
+
+/** Its memory is part of a hash, so it has no padding. */
+typedef struct {
+    const mca_pml_umrddt_peer_t *peer;
+    uint64_t id;
+    uint64_t kind; /**< one of MCA_PML_UMRDDT_TELL_* */
+} thing_t;
+
+static const uint32_t kinds[] = {MCA_PML_UMRDDT_TELL_EXPORT, MCA_PML_UMRDDT_TELL_LAYOUT};
+
+static opal_hash_table_t things; /**< thing_t -> mca_pml_umrddt_asked_t */
+static bool things_ready = false;
+
+static void things_remove(const mca_pml_umrddt_asked_t *asked)
+{
+    for (int i = 0; i < 2; ++i) {
+        thing_t thing = {asked->peer, asked->ids[i], kinds[i]};
+        void *found;
+
+        if (0 != (kinds[i] & asked->what)
+            && OPAL_SUCCESS == opal_hash_table_get_value_ptr(&things, &thing, sizeof(thing), &found)
+            && asked == found) {
+            (void) opal_hash_table_remove_value_ptr(&things, &thing, sizeof(thing));
+        }
+    }
+}
+
+/** @return OPAL_SUCCESS, or an error: no memory, and nothing is added */
+static int things_add(mca_pml_umrddt_asked_t *asked)
+{
+    int rc = OPAL_SUCCESS;
+
+    if (!things_ready) {
+        OBJ_CONSTRUCT(&things, opal_hash_table_t);
+        things_ready = true;
+        rc = opal_hash_table_init(&things, 64);
+        if (OPAL_SUCCESS != rc) {
+            mca_pml_umrddt_ipc_ask_close();
+            return rc;
+        }
+    }
+    for (int i = 0; i < 2 && OPAL_SUCCESS == rc; ++i) {
+        thing_t thing = {asked->peer, asked->ids[i], kinds[i]};
+
+        if (0 != (kinds[i] & asked->what)) {
+            rc = opal_hash_table_set_value_ptr(&things, &thing, sizeof(thing), asked);
+        }
+    }
+    if (OPAL_SUCCESS != rc) {
+        things_remove(asked);
+    }
+    return rc;
+}
+
+bool mca_pml_umrddt_ipc_is_asked(const mca_pml_umrddt_recv_t *recv, uint32_t what)
+{
+    const uint64_t ids[2] = {recv->rts.buffer_id, recv->rts.layout};
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    for (int i = 0; i < 2 && things_ready; ++i) {
+        thing_t thing = {recv->peer, ids[i], kinds[i]};
+        void *found;
+
+        if (0 != (kinds[i] & what)
+            && OPAL_SUCCESS
+                   == opal_hash_table_get_value_ptr(&things, &thing, sizeof(thing), &found)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void mca_pml_umrddt_ipc_ask_close(void)
+{
+    if (things_ready) {
+        OBJ_DESTRUCT(&things);
+        things_ready = false;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Question and answer
+ * ------------------------------------------------------------------------------------------- */
 
 /** Nor will the next message from this allocation; asking again would not help. */
 static void refuse_memory(mca_pml_umrddt_recv_t *recv)
@@ -81,6 +173,8 @@ static bool let_go(void *owner)
 
 void mca_pml_umrddt_ipc_ask_drop(mca_pml_umrddt_asked_t *asked)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    things_remove(asked);
     if (NULL == asked->request) {
         asked_free(asked);
         return;
@@ -111,6 +205,7 @@ void mca_pml_umrddt_ipc_ask(mca_pml_umrddt_recv_t *recv, uint32_t what)
 {
     mca_pml_umrddt_reply_t reply;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_ASKED;
     recv->asked = malloc(sizeof(*recv->asked));
     if (NULL == recv->asked) {
@@ -120,10 +215,13 @@ void mca_pml_umrddt_ipc_ask(mca_pml_umrddt_recv_t *recv, uint32_t what)
     OBJ_CONSTRUCT(&recv->asked->wait, mca_pml_umrddt_wait_t);
     recv->asked->request = NULL;
     recv->asked->what = what;
+    recv->asked->peer = recv->peer;
+    recv->asked->ids[0] = recv->rts.buffer_id;
+    recv->asked->ids[1] = recv->rts.layout;
     recv->asked->parts = NULL;
     mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_ASK, &reply);
     reply.what = what;
-    if (OMPI_SUCCESS != listen_for_tell(recv)
+    if (OPAL_SUCCESS != things_add(recv->asked) || OMPI_SUCCESS != listen_for_tell(recv)
         || OMPI_SUCCESS != mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply)) {
         mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
         return;
@@ -219,23 +317,4 @@ static bool told(void *owner)
         take(recv, &asked->got.tell, from);
     }
     return true;
-}
-
-bool mca_pml_umrddt_ipc_is_asked(const mca_pml_umrddt_recv_t *recv, uint32_t what)
-{
-    opal_list_item_t *item;
-
-    for (item = opal_list_get_first(&mca_pml_umrddt.receives);
-         item != opal_list_get_end(&mca_pml_umrddt.receives); item = opal_list_get_next(item)) {
-        const mca_pml_umrddt_recv_t *other = container_of(item, mca_pml_umrddt_recv_t, active);
-
-        if (MCA_PML_UMRDDT_RECV_ASKED == other->state && other->peer == recv->peer
-            && ((0 != (MCA_PML_UMRDDT_TELL_EXPORT & what & other->asked->what)
-                 && other->rts.buffer_id == recv->rts.buffer_id)
-                || (0 != (MCA_PML_UMRDDT_TELL_LAYOUT & what & other->asked->what)
-                    && other->rts.layout == recv->rts.layout))) {
-            return true;
-        }
-    }
-    return false;
 }

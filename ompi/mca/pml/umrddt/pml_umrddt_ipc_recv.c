@@ -29,6 +29,7 @@
 #include <string.h>
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_recv.h"
 
@@ -41,6 +42,7 @@ static bool copied(void *owner);
 
 void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     mca_pml_umrddt_wait_cancel(&recv->wait);
     mca_pml_umrddt_ipc_release(recv);
     mca_pml_umrddt_ipc_announce(recv);
@@ -131,6 +133,7 @@ static bool at_bell(const mca_pml_umrddt_recv_t *recv)
 
 void mca_pml_umrddt_ipc_announce(mca_pml_umrddt_recv_t *recv)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (at_bell(recv)) {
         recv->announced = true;
         mca_pml_umrddt_ring(mca_pml_umrddt_ipc_bells(recv->peer), recv->rts.slot, recv->rts.seq,
@@ -281,6 +284,7 @@ static bool look(void *owner)
 
 void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_LOOK;
     if (!look(recv)) {
         wait_for(recv, look);
@@ -305,6 +309,7 @@ void mca_pml_umrddt_ipc_receive(mca_pml_umrddt_recv_t *recv)
 {
     opal_umrddt_gpu_memory_t memory;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->way = MCA_PML_UMRDDT_WAY_IPC;
     if (NULL == recv->layout
         && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
@@ -364,6 +369,7 @@ void mca_pml_umrddt_ipc_forget(const mca_pml_umrddt_peer_t *peer)
 
 void mca_pml_umrddt_ipc_close(void)
 {
+    mca_pml_umrddt_ipc_ask_close();
     opal_umrddt_gpu_ipc_close();
     mca_pml_umrddt_bells_close();
 }

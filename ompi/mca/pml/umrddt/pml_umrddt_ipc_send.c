@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_owner.h"
 
 /** Bytes that a block and a term take at most, flattened, and what comes before them. */
 #define MOST_OF_BLOCK 20
@@ -70,6 +71,7 @@ int mca_pml_umrddt_ipc_tell(mca_pml_umrddt_send_t *send, uint32_t what)
     size_t bytes;
     int rc;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 == (MCA_PML_UMRDDT_BY_IPC & send->rts.schemes) || send->told || 0 == what
         || 0 != (~(uint32_t) MCA_PML_UMRDDT_TELL_ALL & what)) {
         return OMPI_ERR_BAD_PARAM;

@@ -28,6 +28,7 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_model.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack_chunks.h"
 
 typedef mca_pml_umrddt_chunk_t chunk_t;
@@ -178,6 +179,7 @@ int mca_pml_umrddt_pack_begin(const mca_pml_umrddt_pack_job_t *job, mca_pml_umrd
     mca_pml_umrddt_pack_t *pack = record();
     int rc = OMPI_SUCCESS;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == pack) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -580,6 +582,7 @@ bool mca_pml_umrddt_pack_step(mca_pml_umrddt_pack_t *pack)
 {
     bool moved;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     do {
         moved = false;
         go_on(pack);
@@ -600,6 +603,7 @@ bool mca_pml_umrddt_pack_step(mca_pml_umrddt_pack_t *pack)
 
 mca_pml_umrddt_pack_end_t mca_pml_umrddt_pack_end(mca_pml_umrddt_pack_t *pack)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     /* a receiver that has stopped waits for the host PML, whatever became of the writes */
     mca_pml_umrddt_pack_end_t end = pack->card.stopped && !pack->job.in
                                         ? MCA_PML_UMRDDT_PACK_STOPPED
@@ -643,6 +647,7 @@ static bool let_go(void *owner)
 
 void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     for (unsigned i = 0; i < pack->depth; ++i) {
         if (NULL != pack->chunk[i].request) {
             (void) ompi_request_cancel(pack->chunk[i].request);

@@ -26,6 +26,7 @@
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack_chunks.h"
 
 /** Of what was refused, for want of room maybe: every so many times it is tried. */
@@ -179,6 +180,7 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
     size_t room = 4096;
     buffer_t **link = &idle;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OPAL_UNLIKELY(device && NULL != spoiled)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -206,6 +208,7 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
 
 void mca_pml_umrddt_pack_buffer_put(buffer_t *buffer)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OPAL_UNLIKELY(buffer->spoiled)) {
         buffer->next = spoiled;
         spoiled = buffer;

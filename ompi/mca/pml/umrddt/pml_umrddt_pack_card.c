@@ -28,6 +28,7 @@
 
 #include "opal/util/output.h"
 
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack_chunks.h"
 #include "pml_umrddt_recv.h"
 #include "pml_umrddt_send_rndv.h"
@@ -151,6 +152,7 @@ static void sender_stop(mca_pml_umrddt_pack_t *pack)
 
 bool mca_pml_umrddt_pack_grant(mca_pml_umrddt_pack_t *pack, uint64_t granted)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!mca_pml_umrddt_pack_by_card(pack) || granted <= pack->card.granted
         || granted > pack->chunks) {
         return false;
@@ -166,11 +168,13 @@ bool mca_pml_umrddt_pack_all_granted(const mca_pml_umrddt_pack_t *pack)
 
 void mca_pml_umrddt_pack_stop(mca_pml_umrddt_pack_t *pack)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     pack->card.stopped = true;
 }
 
 void mca_pml_umrddt_pack_give_up(mca_pml_umrddt_pack_t *pack)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     pack->not_packed = true;
 }
 
@@ -201,6 +205,7 @@ size_t mca_pml_umrddt_pack_places(const mca_pml_umrddt_pack_t *pack,
 
 uint32_t mca_pml_umrddt_pack_told(mca_pml_umrddt_pack_t *pack)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     pack->card.told = true;
     pack->card.granted = pack->begun;
     return pack->card.granted;
@@ -255,6 +260,7 @@ bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack)
     mca_pml_umrddt_chunk_t *chunk = mca_pml_umrddt_pack_place(pack, pack->card.done);
     int rc;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!mca_pml_umrddt_pack_by_card(pack) || pack->card.done >= pack->card.granted
         || (!pack->card.broken && MCA_PML_UMRDDT_PHASE_WIRE != chunk->phase)) {
         return false;
@@ -275,6 +281,7 @@ bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack)
 bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
                                        const mca_pml_umrddt_fail_t *fail)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!mca_pml_umrddt_pack_by_card(pack)) {
         return false;
     }

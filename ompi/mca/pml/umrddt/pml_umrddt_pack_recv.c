@@ -15,6 +15,7 @@
 #include "ompi_config.h"
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_recv.h"
@@ -134,6 +135,7 @@ bool mca_pml_umrddt_pack_receive(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_rts_t rts = recv->rts; /* with what is still to be tried */
     unsigned scheme;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     while (0 != (scheme = chosen(recv, &rts))) {
         if (NULL == recv->layout
             && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {

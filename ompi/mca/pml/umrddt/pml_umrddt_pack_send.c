@@ -17,6 +17,7 @@
 
 #include "opal/util/output.h"
 
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack_chunks.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_send_rndv.h"
@@ -171,6 +172,7 @@ int mca_pml_umrddt_pack_send(mca_pml_umrddt_send_t *send, size_t length)
     };
     int rc;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!mca_pml_umrddt_pack_reply_valid(reply, length, send->rts.schemes, send->layout->size,
                                          NULL != send->endpoint)) {
         return OMPI_ERR_BAD_PARAM;
@@ -201,6 +203,7 @@ int mca_pml_umrddt_pack_send(mca_pml_umrddt_send_t *send, size_t length)
 
 void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!mca_pml_umrddt_pack_all_granted(send->pack)
         && OMPI_SUCCESS != mca_pml_umrddt_send_listen(send)) {
         mca_pml_umrddt_pack_give_up(send->pack);
@@ -211,6 +214,7 @@ void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (valid && MCA_PML_UMRDDT_GRANT == reply->verdict
         && mca_pml_umrddt_pack_grant(send->pack, reply->start)) {
         mca_pml_umrddt_pack_listen(send);

@@ -23,6 +23,7 @@
 #include "opal/util/show_help.h"
 
 #include "pml_umrddt_direct.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs_private.h"
 
@@ -358,6 +359,7 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_pair_t *pair;
     mca_pml_umrddt_way_t way;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == recv->layout
         && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
         recv->layout = NULL; /* as it is without us */
@@ -460,6 +462,7 @@ void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error)
 {
     mca_pml_umrddt_pair_t *pair = take_pair(recv);
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == pair || (MPI_SUCCESS != error && MPI_ERR_TRUNCATE != error)) {
         return;
     }
@@ -473,6 +476,7 @@ void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_pair_t *pair = take_pair(recv);
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == pair) {
         return;
     }

@@ -17,6 +17,7 @@
 
 #include <math.h>
 
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pairs_private.h"
 
 #define CLASSES MCA_PML_UMRDDT_PAIR_CLASSES
@@ -155,6 +156,7 @@ void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
     const double near = stage->near * used, most = stage->doubt * used;
     unsigned ways = WAY_BIT(pair->way);
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     pair->tried = pair->uses;
     pair->slow = 0;
     if (!mca_pml_umrddt.params.adapt || !mca_pml_umrddt.declines || TRIED_AT > pair->uses) {
@@ -247,6 +249,7 @@ void mca_pml_umrddt_pairs_observe(const mca_pml_umrddt_recv_t *recv, mca_pml_umr
 {
     const double took = time_of(recv);
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     /* only where nothing had to be made for it */
     if (mca_pml_umrddt.params.adapt && 0 != (pair->known & WAY_BIT(recv->way)) && 0 < took) {
         learn(pair, recv->way, took);

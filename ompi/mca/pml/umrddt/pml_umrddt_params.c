@@ -18,13 +18,20 @@
 
 #include "ompi_config.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/show_help.h"
 
 #include "pml_umrddt.h"
+#include "pml_umrddt_sets.h"
 #include "umrddt_params.h"
+
+/** Of pml_umrddt_max_keys. */
+#define DEFAULT_KEYS 256u
+#define MOST_KEYS    65536u
 
 static const mca_base_var_enum_value_t memory_values[] = {
     {MCA_PML_UMRDDT_MEMORY_GPU, "gpu"},
@@ -66,6 +73,19 @@ void mca_pml_umrddt_param(const char *name, const char *help, mca_base_var_type_
                            storage);
 }
 
+void mca_pml_umrddt_param_limited(const char *name, mca_base_var_type_t type,
+                                  mca_base_var_info_lvl_t level, void *storage, const char *help,
+                                  ...)
+{
+    char text[512]; /* Open MPI copies it */
+    va_list limits;
+
+    va_start(limits, help);
+    (void) vsnprintf(text, sizeof(text), help, limits);
+    va_end(limits);
+    mca_pml_umrddt_param(name, text, type, NULL, level, storage);
+}
+
 int mca_pml_umrddt_scheme_named(const char *name)
 {
     for (size_t i = 0; NULL != scheme_values[i].string; ++i) {
@@ -90,7 +110,7 @@ int mca_pml_umrddt_params_register(void)
         params->contiguous = MCA_PML_UMRDDT_CONTIGUOUS_AUTO;
         params->contiguous_min = 0;
         params->chunk_floor = 4096;
-        params->max_keys = 256;
+        params->max_keys = DEFAULT_KEYS;
         params->mkey_cache = true;
         params->key_sets = 32;
         params->layouts = 16;
@@ -114,8 +134,11 @@ int mca_pml_umrddt_params_register(void)
         "PML that matches messages and carries everything umrddt does not take (ob1, ucx, "
         "cm, ...); empty: the one Open MPI would have chosen without umrddt",
         MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, &params->host);
-    mca_pml_umrddt_param("min_size", "Smallest message, in bytes, that umrddt takes",
-                         MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_3, &params->min_size);
+    mca_pml_umrddt_param_limited(
+        "min_size", MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_3, &params->min_size,
+        "Smallest message, in bytes, that umrddt handles. Values below "
+        "%u count as %u",
+        (unsigned) MCA_PML_UMRDDT_ENVELOPE, (unsigned) MCA_PML_UMRDDT_ENVELOPE);
 
     if (OPAL_SUCCESS == mca_base_var_enum_create("pml_umrddt_memory", memory_values, &values)) {
         mca_pml_umrddt_param(
@@ -175,20 +198,21 @@ int mca_pml_umrddt_params_register(void)
         "Smallest chunk, in bytes, that a receiver proposes in order to make both sides' windows "
         "agree; below it, windows are split instead",
         MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_6, &params->chunk_floor);
-    mca_pml_umrddt_param(
-        "max_keys",
-        "Keys that one CTS may name (16 bytes each); a message that needs more goes in rounds",
-        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &params->max_keys);
+    mca_pml_umrddt_param_limited(
+        "max_keys", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &params->max_keys,
+        "Keys that one CTS may name (%u bytes each), 1 to %u; a message that needs more goes in "
+        "rounds",
+        (unsigned) sizeof(mca_pml_umrddt_wire_key_t), MOST_KEYS);
     mca_pml_umrddt_param(
         "mkey_cache",
         "Keep the keys of a message mapped for the next one with the same datatype and "
         "buffer. 0: map them for each message",
         MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, &params->mkey_cache);
-    mca_pml_umrddt_param(
-        "key_sets",
-        "Sets of keys (of 64 or fewer) of each receiver that a sender remembers, so that "
-        "a CTS need not name them again, 0 to 4096",
-        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &params->key_sets);
+    mca_pml_umrddt_param_limited(
+        "key_sets", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &params->key_sets,
+        "Sets of at most %u keys of each receiver that a sender remembers, so that a CTS need not "
+        "name them again, 0 to %u",
+        MCA_PML_UMRDDT_SET_KEYS, MCA_PML_UMRDDT_MAX_PLACES);
     mca_pml_umrddt_param(
         "direct_writes",
         "Where both ways are open, the first message of a datatype and buffer goes without "
@@ -199,11 +223,11 @@ int mca_pml_umrddt_params_register(void)
         "The same, if so many bytes lie together on the average, however many writes it "
         "takes. 0: not for this reason",
         MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_6, &params->run);
-    mca_pml_umrddt_param(
-        "direct_layouts",
-        "Layouts (of 128 KiB or less, flattened) of each receiver that a sender remembers, "
-        "so that they travel once, 0 to 4096; and with ipc, of each sender that a receiver does",
-        MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &params->layouts);
+    mca_pml_umrddt_param_limited(
+        "direct_layouts", MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &params->layouts,
+        "Layouts (of at most %u KiB, flattened) of each receiver that a sender remembers, so that "
+        "they travel once, 0 to %u; and with ipc, of each sender that a receiver remembers",
+        MCA_PML_UMRDDT_KEPT_FLAT >> 10, MCA_PML_UMRDDT_MAX_PLACES);
     mca_pml_umrddt_param("layout_cache_size", "Bound on the memory of cached layouts, in bytes",
                          MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_5, &params->layout_cache);
     mca_pml_umrddt_gpu_params_register();
@@ -256,9 +280,10 @@ int mca_pml_umrddt_params_register(void)
          * into which the host PML delivers the envelope, would not be overwritten in whole */
         params->min_size = MCA_PML_UMRDDT_ENVELOPE;
     }
-    if (1 > params->max_keys || 65536 < params->max_keys) {
-        opal_show_help("help-mca-pml-umrddt.txt", "max-keys", true, params->max_keys);
-        params->max_keys = 256;
+    if (1 > params->max_keys || MOST_KEYS < params->max_keys) {
+        opal_show_help("help-mca-pml-umrddt.txt", "max-keys", true, params->max_keys, MOST_KEYS,
+                       DEFAULT_KEYS);
+        params->max_keys = DEFAULT_KEYS;
     }
     if (MCA_PML_UMRDDT_MAX_PLACES < params->key_sets) {
         opal_show_help("help-mca-pml-umrddt.txt", "key-sets", true, params->key_sets,

@@ -89,13 +89,20 @@ static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt
     return peer->capable && 0 == memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie));
 }
 
+/** The order of a message among the claims. It is drawn before a later message can be claimed:
+ * inside the gate, or under comm->match. */
+static uint64_t next_order(mca_pml_umrddt_comm_t *comm)
+{
+    return __atomic_fetch_add(&comm->claim_order, 1, __ATOMIC_RELAXED);
+}
+
 /**
  * Make a claim of a message that the host matched. Consumes the handle.
  *
  * @return NULL: no memory, and the handle is still the caller's
  */
-static mca_pml_umrddt_claim_t *claim_new(mca_pml_umrddt_comm_t *comm, ompi_message_t *handle,
-                                         const ompi_status_public_t *status)
+static mca_pml_umrddt_claim_t *claim_new(mca_pml_umrddt_comm_t *comm, uint64_t order,
+                                         ompi_message_t *handle, const ompi_status_public_t *status)
 {
     mca_pml_umrddt_claim_t *claim = OBJ_NEW(mca_pml_umrddt_claim_t);
     ompi_request_t *request;
@@ -106,6 +113,7 @@ static mca_pml_umrddt_claim_t *claim_new(mca_pml_umrddt_comm_t *comm, ompi_messa
     MCA_PML_UMRDDT_COUNT(probe_claims);
     claim->kind = MCA_PML_UMRDDT_CLAIM_HANDLE;
     claim->comm = comm;
+    claim->order = order;
     claim->src = status->MPI_SOURCE;
     claim->tag = status->MPI_TAG;
     claim->length = status->_ucount;
@@ -145,7 +153,7 @@ static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
         if (OMPI_SUCCESS != rc || !matched) {
             break;
         }
-        claim = claim_new(comm, handle, &status);
+        claim = claim_new(comm, next_order(comm), handle, &status);
         if (NULL == claim) {
             rc = OMPI_ERR_OUT_OF_RESOURCE;
             break;
@@ -159,16 +167,20 @@ static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
     return rc;
 }
 
-/** Put a claim back that could not be given to anybody. */
+/** Put a claim back that could not be given to anybody, before those that were matched later. */
 static void put_back(mca_pml_umrddt_claim_t *claim)
 {
     mca_pml_umrddt_comm_t *comm = claim->comm;
+    mca_pml_umrddt_claim_t *later;
 
     OPAL_THREAD_LOCK(&comm->match);
-    while (!mca_pml_umrddt_gate_close(comm)) {
-        ;
+    mca_pml_umrddt_gate_shut(comm);
+    OPAL_LIST_FOREACH (later, &comm->claims, mca_pml_umrddt_claim_t) {
+        if (later->order > claim->order) {
+            break;
+        }
     }
-    opal_list_prepend(&comm->claims, &claim->super);
+    opal_list_insert_pos(&comm->claims, &later->super, &claim->super);
     OPAL_THREAD_UNLOCK(&comm->match);
 }
 
@@ -189,8 +201,11 @@ static __opal_attribute_noinline__ int iprobe_claims(int src, int tag, mca_pml_u
         rc = mca_pml_umrddt.host.pml_iprobe(src, tag, comm->comm, matched, &found);
         if (OMPI_SUCCESS == rc && *matched && MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
             if (mca_pml_umrddt_gate_close(comm)) {
-                rc = drain(comm, found.MPI_SOURCE, found.MPI_TAG);
-                claim = claim_find(comm, found.MPI_SOURCE, found.MPI_TAG);
+                claim = claim_find(comm, src, tag); /* of another thread, meanwhile */
+                if (NULL == claim) {
+                    rc = drain(comm, found.MPI_SOURCE, found.MPI_TAG);
+                    claim = claim_find(comm, found.MPI_SOURCE, found.MPI_TAG);
+                }
             }
             *matched = 0; /* unless it was claimed: it is nobody's to see before */
         }
@@ -323,6 +338,7 @@ int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
     mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
     mca_pml_umrddt_claim_t *claim = NULL;
     ompi_status_public_t found;
+    uint64_t order = 0;
     int rc = OMPI_SUCCESS;
 
     if (NULL == data) {
@@ -331,12 +347,16 @@ int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
     found.MPI_ERROR = MPI_SUCCESS;
     if (mca_pml_umrddt_gate_enter(data)) {
         rc = mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, &found);
+        if (OMPI_SUCCESS == rc && *matched && MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
+            order = next_order(data);
+        }
         mca_pml_umrddt_gate_leave(data);
     } else {
         OPAL_THREAD_LOCK(&data->match);
         claim = mca_pml_umrddt_claim_take(data, src, tag);
         if (NULL == claim) {
             rc = mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, &found);
+            order = next_order(data);
         }
         mca_pml_umrddt_gate_open(data);
         OPAL_THREAD_UNLOCK(&data->match);
@@ -347,7 +367,7 @@ int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
             return OMPI_SUCCESS;
         }
         /* it is the user's already, so nothing before it needs to be taken */
-        claim = claim_new(data, *message, &found);
+        claim = claim_new(data, order, *message, &found);
         rc = NULL == claim ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
     }
     if (NULL != claim) {

@@ -21,6 +21,7 @@
 #include "opal/runtime/opal_progress.h"
 
 #include "pml_umrddt.h"
+#include "pml_umrddt_owner.h"
 
 /** Calls of progress between two looks for failure notices: they are rare, and a look is a probe.
  */
@@ -71,6 +72,7 @@ void mca_pml_umrddt_active(int change)
 void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),
                          void *owner)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     wait->list = list;
     wait->retry = retry;
     wait->owner = owner;
@@ -81,6 +83,7 @@ void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*
 void mca_pml_umrddt_wait_credit(mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_wait_t *wait,
                                 bool (*retry)(void *), void *owner)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!peer->waits_for_credit) {
         peer->waits_for_credit = true;
         opal_list_append(&mca_pml_umrddt.credit, &peer->in_credit);
@@ -91,6 +94,7 @@ void mca_pml_umrddt_wait_credit(mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_wait
 void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait)
 {
     if (NULL != wait->list) {
+        MCA_PML_UMRDDT_ASSERT_PROGRESS();
         opal_list_remove_item(wait->list, &wait->super);
         wait->list = NULL;
         --mca_pml_umrddt.waits;
@@ -244,7 +248,7 @@ int mca_pml_umrddt_progress(void)
         }
         __atomic_store_n(&mca_pml_umrddt.ticks, LISTEN_PERIOD - 1, __ATOMIC_RELAXED);
     }
-    if (0 != __atomic_exchange_n(&mca_pml_umrddt.busy, 1, __ATOMIC_ACQUIRE)) {
+    if (!mca_pml_umrddt_progress_enter()) {
         return 0;
     }
 
@@ -261,6 +265,6 @@ int mca_pml_umrddt_progress(void)
         mca_pml_umrddt_notice_look();
     }
 
-    __atomic_store_n(&mca_pml_umrddt.busy, 0, __ATOMIC_RELEASE);
+    mca_pml_umrddt_progress_leave();
     return done;
 }

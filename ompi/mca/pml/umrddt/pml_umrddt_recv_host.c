@@ -19,6 +19,7 @@
 
 #include "pml_umrddt_base_gpu.h"
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_recv.h"
 #include "pml_umrddt_stripe.h"
@@ -176,6 +177,7 @@ static void by_host(mca_pml_umrddt_recv_t *recv)
 
 void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     MCA_PML_UMRDDT_COUNT(fallback_recvs);
     ++*reason; /* of progress only */
     if (OPAL_UNLIKELY(NULL != recv->pair)) {
@@ -186,6 +188,7 @@ void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 
 void mca_pml_umrddt_recv_leave(mca_pml_umrddt_recv_t *recv)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     MCA_PML_UMRDDT_COUNT(left_recvs);
     by_host(recv);
 }

@@ -35,6 +35,7 @@
 #include <string.h>
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_recv.h"
@@ -59,6 +60,7 @@ void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_
 
 void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OPAL_UNLIKELY(NULL != recv->stripes) && mca_pml_umrddt_stripe_received(recv, error)) {
         return;
     }
@@ -100,6 +102,7 @@ static void place_leave(mca_pml_umrddt_recv_t *recv, bool well)
 /** Give back what the card holds for this receive. */
 void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     mca_pml_umrddt_wait_cancel(&recv->wait);
     if (OPAL_UNLIKELY(0 != __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED))) {
         /* a CTS that is still here names keys that the sender must not hear of any more */
@@ -129,6 +132,7 @@ void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv)
 
 void mca_pml_umrddt_recv_over(mca_pml_umrddt_recv_t *recv, int error)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     mca_pml_umrddt_recv_release(recv);
     mca_pml_umrddt_recv_finish(recv, error, recv->rts.length);
 }
@@ -138,6 +142,7 @@ void mca_pml_umrddt_recv_done(mca_pml_umrddt_recv_t *recv)
 {
     bool truncated = recv->total < recv->rts.length;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     /* (what is a stripe's is not looked at: its total is where it ends) */
     mca_pml_umrddt_recv_over(recv,
                              truncated && NULL == recv->stripes ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
@@ -145,6 +150,7 @@ void mca_pml_umrddt_recv_done(mca_pml_umrddt_recv_t *recv)
 
 void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     mca_pml_umrddt_recv_release(recv);
     mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
 }
@@ -166,6 +172,7 @@ void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts, mca_pml_umrddt_v
 int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
                               const mca_pml_umrddt_reply_t *reply)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     /* the last ones: there is nothing to fall back to */
     bool must = MCA_PML_UMRDDT_HOST == reply->verdict || MCA_PML_UMRDDT_DONE == reply->verdict;
 
@@ -263,6 +270,7 @@ static bool take_credit(void *owner)
 
 void mca_pml_umrddt_recv_ask_credit(mca_pml_umrddt_recv_t *recv)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_CREDIT;
     if (!opal_list_is_empty(&recv->peer->credit) || !take_credit(recv)) {
         mca_pml_umrddt_wait_credit(recv->peer, &recv->wait, take_credit, recv);
@@ -288,6 +296,7 @@ static inline uint64_t chunk_of(const mca_pml_umrddt_recv_t *recv)
 
 bool mca_pml_umrddt_recv_recall(mca_pml_umrddt_recv_t *recv)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OPAL_UNLIKELY(mca_pml_umrddt_on_device(&recv->where))
         || OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.waiting[MCA_BTL_UMR_REMOTE]))) {
         return false;
@@ -339,6 +348,7 @@ static bool map_keys(void *owner)
 
 void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OPAL_LIKELY(NULL != recv->keyset)
         || (NULL == recv->memory && mca_pml_umrddt_recv_recall(recv))) {
         recv->state = MCA_PML_UMRDDT_RECV_MAPPING;

@@ -17,6 +17,7 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_direct.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_send_rndv.h"
 
 static void direct_done(void *context, int status)
@@ -48,6 +49,7 @@ void mca_pml_umrddt_send_direct_part(mca_pml_umrddt_send_t *send, size_t length)
                  : mca_pml_umrddt_direct_part((mca_pml_umrddt_flat_t *) send->reply, length,
                                               MCA_PML_UMRDDT_MAX_FLAT, &send->parts);
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OMPI_ERR_BAD_PARAM == rc) {
         direct_malformed(send);
     } else if (OMPI_SUCCESS != rc) {
@@ -63,6 +65,7 @@ void mca_pml_umrddt_send_direct_cts(mca_pml_umrddt_send_t *send, size_t length)
     mca_btl_umr_direct_t direct;
     int rc = OMPI_ERR_BAD_PARAM;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 == send->position && 0 != (MCA_PML_UMRDDT_BY_DIRECT & send->rts.schemes)) {
         rc = mca_pml_umrddt_direct_read(send->peer, asked, length, send->layout->size, send->parts,
                                         send->remote, &send->to);

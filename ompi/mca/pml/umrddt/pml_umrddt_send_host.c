@@ -18,6 +18,7 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_base_gpu.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_send_rndv.h"
 
 static bool host_sent(void *owner)
@@ -125,6 +126,7 @@ void mca_pml_umrddt_send_by_host(mca_pml_umrddt_send_t *send)
 {
     int rc;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OPAL_UNLIKELY(send->chosen)) {
         MCA_PML_UMRDDT_COUNT(left_sends);
     } else {

@@ -36,6 +36,7 @@
 
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_left.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_send_rndv.h"
@@ -231,6 +232,7 @@ static bool listen_again(void *owner)
 
 void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OPAL_UNLIKELY(NULL != send->wait.list)) {
         return; /* the host is asked already */
     }
@@ -250,6 +252,7 @@ void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)
         .written = send->written,
     };
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     MCA_PML_UMRDDT_COUNT(failures);
     direct_release(send);
     send->state = MCA_PML_UMRDDT_SEND_FAILED;
@@ -464,6 +467,7 @@ static bool keys_valid(mca_pml_umrddt_send_t *send, size_t length)
 
 bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     return OPAL_SUCCESS == mca_pml_umrddt.card->endpoint_connect(send->endpoint, address)
            && has_memory(send);
 }
@@ -705,6 +709,7 @@ static inline void replied(mca_pml_umrddt_send_t *send, size_t length, bool vali
 
 void mca_pml_umrddt_send_replied(mca_pml_umrddt_send_t *send, size_t length, bool valid)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     mca_pml_umrddt_wait_cancel(&send->wait); /* another stripe has listened for this one */
     replied(send, length, valid);
 }
@@ -755,6 +760,7 @@ void mca_pml_umrddt_send_bell_event(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!rung(send)) {
         mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, rung, send);
     }

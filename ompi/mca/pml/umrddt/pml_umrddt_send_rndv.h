@@ -12,7 +12,7 @@
  * What the files of the sender's state machine share. It is drawn at the head of
  * pml_umrddt_send_rndv.c; pml_umrddt_send_start.c begins a message, pml_umrddt_send_direct.c is the
  * part of it without mkeys, pml_umrddt_send_host.c what becomes of messages that the host PML
- * carries. Of progress only, but for starts.
+ * carries. Of progress only, but for starts and the functions that say so.
  */
 
 #ifndef MCA_PML_UMRDDT_SEND_RNDV_H
@@ -54,7 +54,8 @@ static inline void mca_pml_umrddt_send_bell_learn(const mca_pml_umrddt_send_t *s
 
 /* pml_umrddt_send_rndv.c */
 
-/** The message is through, with @p error for the user: give everything back. */
+/** The message is through, with @p error for the user: give everything back. Also of a start, of a
+ * message that waits for nothing and that no other thread knows. */
 void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error);
 
 /**
@@ -82,7 +83,7 @@ void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send);
  */
 void mca_pml_umrddt_send_replied(mca_pml_umrddt_send_t *send, size_t length, bool valid);
 
-/** Take back a receive for a reply that will not come. */
+/** Take back a receive for a reply that will not come. Also of starts. */
 void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);
 
 /** Give the slot back. */
@@ -93,7 +94,7 @@ void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send);
 bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address);
 
 /** Find the endpoint to the receiver that is nearest to the buffer, send->endpoint, if there is a
- * card, and one that is not broken. @return false: there is none, and it is NULL */
+ * card, and one that is not broken. Also of starts. @return false: there is none, and it is NULL */
 bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send);
 
 /** Event of a message that is answered through its bell: wait for that. @p owner: the send */

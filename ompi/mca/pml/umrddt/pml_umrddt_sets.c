@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "pml_umrddt_check.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_sets.h"
 
 /** The receiver's view of a place at a sender. */
@@ -62,6 +63,7 @@ mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uin
 {
     mca_pml_umrddt_place_t *oldest = NULL;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 == keyset->id || 0 == places || MCA_PML_UMRDDT_SET_KEYS < keyset->count
         || !places_make(peer, places)) {
         return MCA_PML_UMRDDT_NAME_KEYS;
@@ -99,6 +101,7 @@ void mca_pml_umrddt_set_end(mca_pml_umrddt_peer_t *peer, uint32_t place, bool we
 {
     mca_pml_umrddt_place_t *entry = &peer->places[place];
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     entry->taken = false;
     entry->there = well;
     if (!well) {
@@ -122,6 +125,7 @@ void mca_pml_umrddt_set_store(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_
 {
     mca_pml_umrddt_set_t *set;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 == reply->set || mca_pml_umrddt.params.key_sets <= reply->place || 0 == reply->key_count
         || MCA_PML_UMRDDT_SET_KEYS < reply->key_count) {
         return;
@@ -150,6 +154,7 @@ void mca_pml_umrddt_set_store(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_
 bool mca_pml_umrddt_set_recall(const mca_pml_umrddt_peer_t *peer,
                                const mca_pml_umrddt_recall_t *recall, mca_pml_umrddt_reply_t *reply)
 {
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     /* the reply may go where this lies */
     const uint64_t seq = recall->seq, total = recall->total, chunk = recall->chunk;
     const uint32_t slot = recall->slot, fin = recall->fin;

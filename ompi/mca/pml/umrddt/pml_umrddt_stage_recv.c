@@ -24,6 +24,7 @@
 #include "opal/datatype/opal_datatype_internal.h"
 
 #include "pml_umrddt_base_gpu.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_recv.h"
 
 /** What Open MPI's convertor has room for of an element that arrives in parts. */
@@ -97,6 +98,7 @@ void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
 {
     int rc, tries = 2; /* what cannot be copied is lost: it is tried once more */
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_FILL;
     recv->fill_error = error;
     recv->fill_ucount = ucount;
@@ -171,6 +173,7 @@ void mca_pml_umrddt_stage_fill_bounce(mca_pml_umrddt_recv_t *recv)
     size_t capacity = recv->count * recv->datatype->super.size;
     bool cut = capacity < sizeof(recv->bounce);
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     mca_pml_umrddt_stage_fill(recv, recv->bounce, OPAL_UMRDDT_GPU_HOST,
                               cut ? capacity : sizeof(recv->bounce),
                               cut ? MPI_ERR_TRUNCATE : MPI_SUCCESS, sizeof(recv->bounce));

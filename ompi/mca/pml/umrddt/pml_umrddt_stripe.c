@@ -19,6 +19,7 @@
 
 #include "opal/util/output.h"
 
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_send_rndv.h"
 #include "pml_umrddt_stripe.h"
 
@@ -255,6 +256,7 @@ bool mca_pml_umrddt_stripe_sent(mca_pml_umrddt_send_t *send, int error)
 {
     mca_pml_umrddt_stripes_t *stripes = send->stripes;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (send == stripes->whole) {
         mca_pml_umrddt_stripes_drop(send); /* those that never began */
         return false;
@@ -284,6 +286,7 @@ bool mca_pml_umrddt_stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
     bool one = offsetof(mca_pml_umrddt_reply_t, verdict) <= length && index < stripes->count
                && send->slot == send->reply->slot;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!stripes->begun
         && (!one || MCA_PML_UMRDDT_SEND_REPLY != send->state || 0 < send->position)) {
         return false; /* of the whole; or it is, since the receiver has begun with the whole */

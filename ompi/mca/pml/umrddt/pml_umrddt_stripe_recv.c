@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "pml_umrddt_ipc.h"
+#include "pml_umrddt_owner.h"
 #include "pml_umrddt_recv.h"
 #include "pml_umrddt_stripe.h"
 
@@ -124,6 +125,7 @@ bool mca_pml_umrddt_stripe_received(mca_pml_umrddt_recv_t *recv, int error)
 {
     mca_pml_umrddt_recv_stripes_t *stripes = recv->stripes;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->stripes = NULL;
     if (recv == stripes->whole) {
         return false;
@@ -142,6 +144,7 @@ bool mca_pml_umrddt_stripe_by_host(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_recv_stripes_t *stripes = recv->stripes;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (stripes->by_host) {
         tell_done(recv, &recv->rts, recv->endpoint);
         mca_pml_umrddt_recv_finish(recv, MPI_SUCCESS, 0);
@@ -161,6 +164,7 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
     uint32_t offered, count = 0, at = 0;
     uint64_t grain, start = 0;
 
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 != (MCA_PML_UMRDDT_BY_IPC & recv->rts.schemes) || recv->total < recv->rts.length) {
         return false;
     }

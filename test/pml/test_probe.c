@@ -1,0 +1,284 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Probes whose message cannot be handed out for want of memory: the call returns, whatever other
+ * threads do inside the gate; the message is not lost; and messages of one source keep their order.
+ * The base PML is a list of envelopes in this file.
+ */
+
+#include "ompi_config.h"
+
+#include <mpi.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "pml_umrddt_gate.h"
+#include "pml_umrddt_recv.h"
+
+#include "../common/check.h"
+#include "never.h"
+
+mca_pml_umrddt_t mca_pml_umrddt;
+mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
+
+enum {
+    SOURCE = 3,
+    MOST = 8,
+    SECONDS = 20 /* a call that waits for itself never ends */
+};
+
+/* ---------------------------------------------------------------------------------------------
+ * What the file under test calls
+ * ------------------------------------------------------------------------------------------- */
+
+static struct {
+    int tag;
+    bool matched;
+} arrived[MOST];
+static int arrivals;
+static mca_pml_umrddt_peer_t sender = {.capable = true};
+static bool no_receives;
+
+static void arrive(int tag)
+{
+    CHECK(arrivals < MOST);
+    arrived[arrivals].matched = false;
+    arrived[arrivals++].tag = tag;
+}
+
+/* The oldest message with this tag, or -1. */
+static int oldest(int tag, ompi_status_public_t *status)
+{
+    for (int i = 0; i < arrivals; ++i) {
+        if (!arrived[i].matched && (OMPI_ANY_TAG == tag || arrived[i].tag == tag)) {
+            status->MPI_SOURCE = SOURCE;
+            status->MPI_TAG = arrived[i].tag;
+            status->_ucount = MCA_PML_UMRDDT_ENVELOPE;
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int base_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched,
+                       ompi_status_public_t *status)
+{
+    (void) src, (void) comm;
+    *matched = 0 <= oldest(tag, status);
+    return OMPI_SUCCESS;
+}
+
+static int base_improbe(int src, int tag, ompi_communicator_t *comm, int *matched,
+                        ompi_message_t **message, ompi_status_public_t *status)
+{
+    int i = oldest(tag, status);
+
+    (void) src, (void) comm;
+    *matched = 0 <= i;
+    if (*matched) {
+        arrived[i].matched = true;
+        *message = (ompi_message_t *) &arrived[i];
+    }
+    return OMPI_SUCCESS;
+}
+
+static int request_free(ompi_request_t **request)
+{
+    *request = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+static int base_imrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_message_t **message,
+                       ompi_request_t **request)
+{
+    static ompi_request_t done = {.req_complete = REQUEST_COMPLETED, .req_free = request_free};
+    mca_pml_umrddt_rts_t rts = {.magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RTS),
+                                .length = 4711};
+
+    (void) datatype;
+    CHECK(sizeof(rts) == count);
+    memcpy(buf, &rts, sizeof(rts));
+    *message = MPI_MESSAGE_NULL;
+    *request = &done;
+    return OMPI_SUCCESS;
+}
+
+mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_datatype_t *datatype,
+                                                 int src, int tag, mca_pml_umrddt_comm_t *comm)
+{
+    static mca_pml_umrddt_recv_t recv;
+
+    (void) buf, (void) count, (void) datatype, (void) src, (void) tag, (void) comm;
+    return no_receives ? NULL : &recv;
+}
+
+static int received; /* the tag */
+
+void mca_pml_umrddt_recv_matched(mca_pml_umrddt_recv_t *recv)
+{
+    received = recv->status.MPI_TAG;
+}
+
+/* Not called here: these messages are envelopes, and buffers are not looked at. */
+/* clang-format off */
+NEVER(mca_pml_umrddt_peer_t *, mca_pml_umrddt_peer_find, mca_pml_umrddt_comm_t *comm, int rank)
+NEVER(void, mca_pml_umrddt_cannot_tell, mca_pml_umrddt_comm_t *comm, int peer, int rc)
+NEVER(mca_pml_umrddt_memory_t, mca_pml_umrddt_memory_find, mca_pml_umrddt_comm_t *comm,
+      const void *buf, size_t count, ompi_datatype_t *datatype, mca_pml_umrddt_side_t side,
+      mca_pml_umrddt_where_t *where)
+NEVER(mca_pml_umrddt_pattern_t, mca_pml_umrddt_pattern_read, mca_pml_umrddt_comm_t *comm)
+NEVER(void, mca_pml_umrddt_recv_await_host, mca_pml_umrddt_recv_t *recv)
+NEVER(void, mca_pml_umrddt_recv_complete, mca_pml_umrddt_recv_t *recv)
+NEVER(void, mca_pml_umrddt_stage_bounced, mca_pml_umrddt_recv_t *recv)
+NEVER(int, mca_pml_umrddt_stage_imrecv, void *buf, size_t count, ompi_datatype_t *datatype,
+      ompi_message_t **message, const mca_pml_umrddt_where_t *where, ompi_request_t **request)
+NEVER(int, mca_pml_umrddt_stage_imrecv_into, mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
+NEVER(bool, mca_pml_umrddt_stage_wanted, void *buf, size_t count, ompi_datatype_t *datatype,
+      ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
+NEVER(bool, mca_pml_umrddt_stage_wide, void *buf, size_t count, ompi_datatype_t *datatype,
+      ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
+NEVER(size_t, mca_pml_umrddt_unpack_pieces, void *buf, size_t count, ompi_datatype_t *datatype,
+      const void *stream, size_t length)
+NEVER(int, mca_pml_umrddt_wait_and_free, ompi_request_t *request, ompi_status_public_t *status)
+/* clang-format on */
+
+/* ---------------------------------------------------------------------------------------------
+ * Tests
+ * ------------------------------------------------------------------------------------------- */
+
+static mca_pml_umrddt_comm_t comm;
+static mca_pml_umrddt_peer_t *peers[] = {NULL, NULL, NULL, &sender};
+static ompi_message_t *taken[4096];
+static int taken_count;
+
+/* From now on no message object can be had. */
+static void take_messages(void)
+{
+    ompi_message_free_list.fl_max_to_alloc = ompi_message_free_list.fl_num_allocated;
+    while (NULL != (taken[taken_count] = ompi_message_alloc())) {
+        ++taken_count;
+        CHECK(taken_count < (int) (sizeof(taken) / sizeof(taken[0])));
+    }
+}
+
+static void give_messages(void)
+{
+    while (0 < taken_count) {
+        ompi_message_return(taken[--taken_count]);
+    }
+}
+
+static int match(int tag, ompi_message_t **message, int *found)
+{
+    ompi_status_public_t status;
+    int matched = 0;
+    int rc = mca_pml_umrddt_improbe(SOURCE, tag, (ompi_communicator_t *) MPI_COMM_WORLD, &matched,
+                                    message, &status);
+
+    *found = OMPI_SUCCESS == rc && matched ? status.MPI_TAG : -1;
+    return rc;
+}
+
+/* Match and receive the next message; its tag is returned. */
+static int next_tag(void)
+{
+    ompi_message_t *message;
+    ompi_request_t *request;
+    int found;
+    char buf[1];
+
+    CHECK(OMPI_SUCCESS == match(OMPI_ANY_TAG, &message, &found));
+    if (0 > found) {
+        return -1;
+    }
+    received = -1;
+    CHECK(OMPI_SUCCESS == mca_pml_umrddt_imrecv(buf, 0, &ompi_mpi_byte.dt, &message, &request));
+    CHECK(received == found);
+    return found;
+}
+
+/* A matched probe fails while a thread is inside the gate that does not leave before it returns. */
+static void fails_beside_a_poster(void)
+{
+    ompi_message_t *message;
+    int found;
+
+    arrivals = 0;
+    arrive(1);
+    arrive(2);
+    take_messages();
+    CHECK(mca_pml_umrddt_gate_enter(&comm)); /* as another thread does */
+    CHECK(OMPI_ERR_OUT_OF_RESOURCE == match(OMPI_ANY_TAG, &message, &found));
+    CHECK(!mca_pml_umrddt_gate_enter(&comm)); /* from now on the claim is looked at first */
+    mca_pml_umrddt_gate_leave(&comm);
+    give_messages();
+    CHECK(1 == next_tag() && 2 == next_tag() && -1 == next_tag());
+    CHECK(0 == comm.gate && opal_list_is_empty(&comm.claims));
+}
+
+/* Of three messages that a probe has claimed the second cannot be handed out. */
+static void keeps_the_order(void)
+{
+    ompi_status_public_t status;
+    ompi_message_t *message;
+    ompi_request_t *request;
+    char buf[1];
+    int matched, found;
+
+    arrivals = 0;
+    arrive(5);
+    arrive(6);
+    arrive(7);
+    CHECK(OMPI_SUCCESS
+              == mca_pml_umrddt_iprobe(SOURCE, 7, (ompi_communicator_t *) MPI_COMM_WORLD, &matched,
+                                       &status)
+          && matched && 7 == status.MPI_TAG && 3 == opal_list_get_size(&comm.claims));
+    take_messages();
+    CHECK(OMPI_ERR_OUT_OF_RESOURCE == match(6, &message, &found));
+    CHECK(OMPI_ERR_OUT_OF_RESOURCE == match(7, &message, &found));
+    give_messages();
+    /* the same where there is no receive */
+    CHECK(OMPI_SUCCESS == match(6, &message, &found) && 6 == found);
+    no_receives = true;
+    CHECK(OMPI_ERR_OUT_OF_RESOURCE
+          == mca_pml_umrddt_imrecv(buf, 0, &ompi_mpi_byte.dt, &message, &request));
+    no_receives = false;
+    CHECK(5 == next_tag() && 6 == next_tag() && 7 == next_tag() && -1 == next_tag());
+    CHECK(0 == comm.gate && opal_list_is_empty(&comm.claims));
+}
+
+int main(void)
+{
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+    setenv("OMPI_MCA_pml", "ob1", 1);
+    setenv("OMPI_MCA_btl", "self", 1);
+    CHECK(MPI_SUCCESS == MPI_Init(NULL, NULL));
+    (void) alarm(SECONDS);
+    opal_set_using_threads(true);
+    OBJ_CONSTRUCT(&mca_pml_umrddt.lock, opal_mutex_t);
+    OBJ_CONSTRUCT(&mca_pml_umrddt.messages, opal_hash_table_t);
+    opal_hash_table_init(&mca_pml_umrddt.messages, 8);
+    mca_pml_umrddt.host.pml_iprobe = base_iprobe;
+    mca_pml_umrddt.host.pml_improbe = base_improbe;
+    mca_pml_umrddt.host.pml_imrecv = base_imrecv;
+    OBJ_CONSTRUCT(&comm.match, opal_recursive_mutex_t);
+    OBJ_CONSTRUCT(&comm.claims, opal_list_t);
+    comm.peers = peers;
+    comm.peer_count = sizeof(peers) / sizeof(peers[0]);
+    comm.comm = (ompi_communicator_t *) MPI_COMM_WORLD;
+    mca_pml_umrddt_comms[UMRDDT_COMM_INDEX(comm.comm)] = &comm;
+
+    fails_beside_a_poster();
+    keeps_the_order();
+
+    opal_set_using_threads(false);
+    MPI_Finalize();
+    printf("%lu checks\n", checks);
+    return 0;
+}
