@@ -14,8 +14,7 @@
  *
  *     bench_choice [CHOICES]
  *
- * 16 pairs of layouts in GPU memory come by turns, between processes of one host, and are observed
- * (pml_umrddt_adapt); the few trials at the beginning are in the times. It prints the
+ * 16 pairs of layouts in GPU memory come by turns, between processes of one host. It prints the
  * nanoseconds of a choice, those of a lookup of the layout (opal_iov_cache_get), which each message
  * has too, and the ratio of both; and of a sender's question whether a message is to be taken. In
  * time of the processor; medians of 11 rounds. bench/results/instructions.md has the instructions.
@@ -189,7 +188,6 @@ static void prepare(void)
     mca_pml_umrddt.params.pack_depth = 4;
     mca_pml_umrddt.params.pack_min = 8192;
     mca_pml_umrddt.params.mkey_cache = true;
-    mca_pml_umrddt.params.adapt = true;
     opal_iov_cache_create((size_t) 1 << 24, promise, NULL, &cache);
     for (int i = 0; i < PAIRS; ++i) {
         mca_pml_umrddt_recv_t *recv = &recvs[i];

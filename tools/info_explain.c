@@ -503,7 +503,6 @@ int info_explain(const info_explain_t *what)
         } else if (read_parameter("btl_umr_write_pieces", 1, &pieces)) {
             caps.write_pieces = pieces;
         }
-        mca_pml_umrddt.params.adapt = false; /* nothing is observed */
         mca_pml_umrddt.card = what->card ? &card : NULL;
         mca_pml_umrddt.caps = &caps;
         for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {

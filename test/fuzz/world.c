@@ -234,8 +234,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
     return 0;
 }
 
-/* Whether the model decides: by its defaults, of messages that are thought to repeat or not; and
- * whether those that repeat try ways. */
+/* Whether the model decides: by its defaults, of messages that are thought to repeat or not. */
 static void begin_figures(uint8_t first)
 {
     static char defaults[] = "defaults";
@@ -244,7 +243,6 @@ static void begin_figures(uint8_t first)
     memset(world.peer->shunned, 0, sizeof(world.peer->shunned));
     mca_pml_umrddt.params.reuse = 0 != (first & 4) ? 1000 : 1;
     world.microseconds = 0;
-    mca_pml_umrddt.params.adapt = 0 != (first & 2);
     mca_pml_umrddt.params.model = defaults;
     memset(mca_pml_umrddt.left, 0, sizeof(mca_pml_umrddt.left));
     if (248 <= first) {

@@ -229,8 +229,7 @@ static mca_pml_umrddt_way_t best(const border_t *border, const mca_pml_umrddt_fi
 {
     double times[MCA_PML_UMRDDT_WAYS];
 
-    return mca_pml_umrddt_model_best(figures, what, BIT(border->below) | BIT(border->above), NULL,
-                                     times);
+    return mca_pml_umrddt_model_best(figures, what, BIT(border->below) | BIT(border->above), times);
 }
 
 /* The choice on both sides of @p at, up to a 20th and 20 times as far. */

@@ -74,7 +74,7 @@ static mca_pml_umrddt_way_t best(const figures_t *figures, const case_t *what, u
 {
     double times[MCA_PML_UMRDDT_WAYS];
 
-    return mca_pml_umrddt_model_best(figures, what, possible, NULL, times);
+    return mca_pml_umrddt_model_best(figures, what, possible, times);
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -327,9 +327,9 @@ static void shared(void)
 
     what.from.gpu = what.to.gpu = what.near = true;
     what.known = ALL;
-    (void) mca_pml_umrddt_model_best(&figures, &what, every, NULL, without);
+    (void) mca_pml_umrddt_model_best(&figures, &what, every, without);
     figures.gpu_turn = 100;
-    (void) mca_pml_umrddt_model_best(&figures, &what, every, NULL, times);
+    (void) mca_pml_umrddt_model_best(&figures, &what, every, times);
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
         bool card = MCA_PML_UMRDDT_WAY_UMR == way || MCA_PML_UMRDDT_WAY_DIRECT == way;
 
@@ -432,26 +432,15 @@ static void chunks(void)
     CHECK(most == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, 2 << 20));
 }
 
-/* What was observed is multiplied in; of equals the first is taken, and of what may not be nothing.
- */
-static void factors(void)
+/* Of equals the first is taken, and nothing that is not possible. */
+static void first_of_equals(void)
 {
     figures_t figures = plain();
     case_t what = message(10000, 1, 1);
-    double times[MCA_PML_UMRDDT_WAYS], factor[MCA_PML_UMRDDT_WAYS];
 
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        factor[way] = 1;
-    }
     what.known = ALL;
     CHECK(MCA_PML_UMRDDT_WAY_UMR
           == best(&figures, &what, 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT));
-    factor[MCA_PML_UMRDDT_WAY_UMR] = 1.01;
-    CHECK(MCA_PML_UMRDDT_WAY_DIRECT
-          == mca_pml_umrddt_model_best(
-              &figures, &what, 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT,
-              factor, times));
-    CHECK(near(1.01 * 13, times[MCA_PML_UMRDDT_WAY_UMR]));
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
         CHECK(way == (int) best(&figures, &what, 1u << way));
     }
@@ -746,7 +735,7 @@ int main(void)
     shared();
     by_host();
     chunks();
-    factors();
+    first_of_equals();
     sane();
     curves();
     files();

@@ -151,7 +151,6 @@ typedef struct mca_pml_umrddt_params_t {
     char *model;             /**< file of figures for the choice; "", none, defaults */
     unsigned reuse;          /**< messages that a layout and buffer are expected to serve */
     bool explain;            /**< print what is predicted, chosen and observed */
-    bool adapt;              /**< observed times correct the prediction */
     bool stats;              /**< print the counters at finalize */
     unsigned refusals;       /**< seconds until those by the host PML are for good */
     bool check_pattern;      /**< see whether mpi_communication_pattern is true */
@@ -485,9 +484,8 @@ typedef struct mca_pml_umrddt_recv_t {
     struct mca_pml_umrddt_pair_t *pair; /**< what is known of such messages; NULL: nothing */
     uint32_t serial;                    /**< of what it was at the match */
     int way;                            /**< mca_pml_umrddt_way_t: the verdict, then the way */
-    bool tried;                         /**< what it takes counts in a trial */
-    bool settled;                       /**< and the next ones go the same way */
-    double began;                       /**< when it was matched, us, if that is wanted */
+    bool settled;                       /**< the next ones go the same way */
+    double began;                       /**< when it was matched, us, with explain */
 
     ompi_request_t *data;         /**< the host's request for the data */
     mca_pml_umrddt_stage_t spill; /**< where it puts the data if it must not put it in the buffer */

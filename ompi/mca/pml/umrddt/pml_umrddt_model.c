@@ -426,14 +426,12 @@ double mca_pml_umrddt_model_time(const mca_pml_umrddt_figures_t *figures,
 
 mca_pml_umrddt_way_t mca_pml_umrddt_model_best(const mca_pml_umrddt_figures_t *figures,
                                                const mca_pml_umrddt_model_case_t *message,
-                                               unsigned possible, const double *factors,
-                                               double *times)
+                                               unsigned possible, double *times)
 {
     mca_pml_umrddt_way_t best = MCA_PML_UMRDDT_WAYS;
 
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        times[way] = mca_pml_umrddt_model_time(figures, message, (mca_pml_umrddt_way_t) way)
-                     * (NULL == factors ? 1 : factors[way]);
+        times[way] = mca_pml_umrddt_model_time(figures, message, (mca_pml_umrddt_way_t) way);
         if (0 != (possible & 1u << way)
             && (MCA_PML_UMRDDT_WAYS == best || times[way] < times[best])) {
             best = (mca_pml_umrddt_way_t) way;

@@ -102,6 +102,9 @@ typedef enum mca_pml_umrddt_way_t {
     MCA_PML_UMRDDT_WAYS
 } mca_pml_umrddt_way_t;
 
+/** Of sets of ways. */
+#define WAY_BIT(way) (1u << (way))
+
 /** Names as pml_umrddt_scheme has them. */
 extern const char *const mca_pml_umrddt_way_names[MCA_PML_UMRDDT_WAYS];
 
@@ -165,13 +168,11 @@ double mca_pml_umrddt_model_time(const mca_pml_umrddt_figures_t *figures,
  * The quickest of some schemes.
  *
  * @param[in]  possible  bit 1 << way for each that may be chosen; not 0
- * @param[in]  factors   of each way's time, as observed; NULL: 1
  * @param[out] times     of all ways, also of those that may not be chosen
  */
 mca_pml_umrddt_way_t mca_pml_umrddt_model_best(const mca_pml_umrddt_figures_t *figures,
                                                const mca_pml_umrddt_model_case_t *message,
-                                               unsigned possible, const double *factors,
-                                               double *times);
+                                               unsigned possible, double *times);
 
 /* ---------------------------------------------------------------------------------------------
  * The file (pml_umrddt_model_file.c)

@@ -10,8 +10,7 @@
  * @file
  *
  * Pairs of layouts and the model's verdicts on them; see pml_umrddt_pairs.h. What senders ask is in
- * pml_umrddt_pairs_send.c, what messages take in pml_umrddt_pairs_seen.c, and what the user is told
- * of it in pml_umrddt_pairs_told.c.
+ * pml_umrddt_pairs_send.c, and what the user is told in pml_umrddt_pairs_told.c.
  */
 
 #include "ompi_config.h"
@@ -32,9 +31,10 @@
 /** Bytes of a row from which on the driver's copies are thought of. */
 #define LONG_ROW 256
 
-/** A way that is in use stays, unless another one is predicted to take less than so much of its
- * time. */
-#define HYSTERESIS 0.8
+/** A receiver declines a message into GPU memory that takes longer than this many small messages
+ * each time anew, which costs two of them: after the envelope its length is known before the data,
+ * so that its staging buffer is pinned. System memory has no staging buffer. */
+#define ASKED_FROM 100
 
 #define ALL_WAYS (WAY_BIT(MCA_PML_UMRDDT_WAYS) - 1)
 
@@ -207,8 +207,7 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
 /** True if the host PML is one of the ways that a message may be given. */
 static bool may_leave(const mca_pml_umrddt_recv_t *recv)
 {
-    return mca_pml_umrddt.declines && mca_pml_umrddt.params.adapt
-           && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes);
+    return mca_pml_umrddt.declines && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes);
 }
 
 /** The ways that both sides can. */
@@ -219,9 +218,6 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
 
     if (recv->where.mixed) {
         return 0;
-    }
-    if (may_leave(recv)) {
-        ways |= WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
     }
     if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
         || (mca_pml_umrddt_on_gpu(&recv->where)
@@ -243,6 +239,9 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
         }
         ways |= WAY_BIT(way);
     }
+    if (0 != ways && may_leave(recv)) {
+        ways |= WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
+    }
     return ways;
 }
 
@@ -256,7 +255,7 @@ static unsigned without_shunned(mca_pml_umrddt_pair_t *pair, unsigned possible)
     uint64_t judged = mca_pml_umrddt.pairs->judged, expires = UINT64_MAX;
     unsigned left = possible;
 
-    for (int way = 0; mca_pml_umrddt.params.adapt && way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
+    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
         if (judged < pair->peer->shunned[way]) {
             left &= ~WAY_BIT(way);
             expires = pair->peer->shunned[way] < expires ? pair->peer->shunned[way] : expires;
@@ -267,52 +266,69 @@ static unsigned without_shunned(mca_pml_umrddt_pair_t *pair, unsigned possible)
 }
 
 /** What is predicted of all ways, when everything is there that they need; from the match on. */
-static void predict_steady(mca_pml_umrddt_pair_t *pair, mca_pml_umrddt_model_case_t *message)
+static void predict_steady(mca_pml_umrddt_pair_t *pair, mca_pml_umrddt_model_case_t message)
 {
     const mca_pml_umrddt_figures_t *figures = &mca_pml_umrddt.pairs->figures;
-    const double small = mca_pml_umrddt_model_small(figures, message->near);
+    const double small = mca_pml_umrddt_model_small(figures, message.near);
     double time;
 
-    message->known = ALL_WAYS;
+    message.known = ALL_WAYS;
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        time = mca_pml_umrddt_model_time(figures, message, (mca_pml_umrddt_way_t) way) - small;
+        time = mca_pml_umrddt_model_time(figures, &message, (mca_pml_umrddt_way_t) way) - small;
         pair->steady[way] = 0.1 < time ? time : 0.1;
     }
+}
+
+/** Without the base PML, unless it takes least also when all is there that the others need. */
+static unsigned without_base(const mca_pml_umrddt_pair_t *pair, unsigned possible)
+{
+    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
+        if (0 != (possible & WAY_BIT(way))
+            && pair->steady[way] < pair->steady[MCA_PML_UMRDDT_WAY_HOST]) {
+            return possible & ~WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
+        }
+    }
+    return possible;
+}
+
+/** True if the sender need not offer the next messages: they are declined as well, whatever fails,
+ * and a query is not worth its round trip. */
+static bool is_settled(const mca_pml_umrddt_pair_t *pair)
+{
+    const double least = ASKED_FROM
+                         * mca_pml_umrddt_model_small(&mca_pml_umrddt.pairs->figures,
+                                                      mca_pml_umrddt_pairs_near(pair->peer));
+
+    return MCA_PML_UMRDDT_WAY_HOST == pair->way && UINT64_MAX == pair->expires
+           && (!pair->gpu || pair->times[MCA_PML_UMRDDT_WAY_HOST] < least);
 }
 
 /** Ask the model. */
 static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
 {
     struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
-    const bool adapts = mca_pml_umrddt.params.adapt;
-    mca_pml_umrddt_way_t before = pair->way, best;
     mca_pml_umrddt_model_case_t message;
-    double factors[MCA_PML_UMRDDT_WAYS];
     unsigned possible;
 
     describe_recv(recv, pair, &message);
-    mca_pml_umrddt_pairs_factors(&message, factors);
+    predict_steady(pair, message);
     pair->possible = possible_ways(recv);
-    possible = without_shunned(pair, pair->possible);
+    possible = without_base(pair, without_shunned(pair, pair->possible));
     if (0 == possible) {
         possible = WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
     }
-    best = mca_pml_umrddt_model_best(&pairs->figures, &message, possible, factors, pair->times);
-    pair->way = best;
-    if (adapts && 0 < pair->uses && 0 != (possible & WAY_BIT(before))
-        && (pair->seen || pair->times[best] > HYSTERESIS * pair->times[before])) {
-        pair->way = before; /* a prediction does not outweigh what was seen */
-    }
-    pair->class = mca_pml_umrddt_pairs_class(&message);
+    pair->way = mca_pml_umrddt_model_best(&pairs->figures, &message, possible, pair->times);
     if (0 == pair->uses && mca_pml_umrddt.params.explain) {
         mca_pml_umrddt_pairs_explain(recv, pair, &message);
     }
-    predict_steady(pair, &message);
-    for (int way = 0; 0 == pair->uses && way < MCA_PML_UMRDDT_WAYS; ++way) {
-        pair->told[way] = pair->steady[way] * factors[way];
+    pair->settled = is_settled(pair);
+    /* again when it has been used twice as often: keys are shared by more messages then */
+    pair->next = 2 * pair->uses;
+    if (0 == pair->uses) {
+        pair->next = 1;
+    } else if (UINT32_MAX / 2 < pair->uses) {
+        pair->next = UINT32_MAX;
     }
-    mca_pml_umrddt_pairs_try(pair, possible, factors);
-    pair->next = mca_pml_umrddt_pairs_next_use(pair);
 }
 
 /** Where a pair is, or is to be: then it is empty but for what names it. */
@@ -356,7 +372,6 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
 {
     struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
     mca_pml_umrddt_pair_t *pair;
-    mca_pml_umrddt_way_t way;
 
     if (NULL == recv->layout
         && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
@@ -371,27 +386,22 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     if (pair->uses == pair->next || pairs->judged > pair->expires
         || pair->gpu != mca_pml_umrddt_on_gpu(&recv->where)) {
         pair->gpu = mca_pml_umrddt_on_gpu(&recv->where);
-        mca_pml_umrddt_pairs_cut(recv, pair);
         work_out(recv, pair);
     }
-    recv->tried = false;
-    way = OPAL_LIKELY(!mca_pml_umrddt_trial_runs(&pair->trial))
-              ? pair->way
-              : mca_pml_umrddt_trial_next(&pair->trial, pair->way, &recv->tried);
     if (UINT32_MAX > pair->uses) {
         ++pair->uses;
     }
     recv->pair = pair;
     recv->serial = pair->serial;
-    recv->way = (int) way;
-    recv->settled = mca_pml_umrddt_pairs_settled(pair);
-    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_WAY_IPC != way
+    recv->way = (int) pair->way;
+    recv->settled = pair->settled;
+    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_WAY_IPC != pair->way
         && 0 != (MCA_PML_UMRDDT_BY_IPC & recv->rts.schemes)) {
         /* it would come first; and the card must not take its fields for rails */
         recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_IPC;
         memset(recv->rts.rails, 0, sizeof(recv->rts.rails));
     }
-    if (mca_pml_umrddt.params.explain || mca_pml_umrddt.params.adapt) {
+    if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
         recv->began = mca_pml_umrddt_pairs_now();
     }
 }
@@ -419,7 +429,8 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
 
 bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv)
 {
-    return MCA_PML_UMRDDT_WAY_HOST == recv->way && may_leave(recv);
+    return MCA_PML_UMRDDT_WAY_HOST == recv->way
+           && 0 != (WAY_BIT(MCA_PML_UMRDDT_WAY_HOST) & recv->pair->possible);
 }
 
 bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv)
@@ -463,8 +474,8 @@ void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error)
     if (NULL == pair || (MPI_SUCCESS != error && MPI_ERR_TRUNCATE != error)) {
         return;
     }
-    if (mca_pml_umrddt.params.explain || mca_pml_umrddt.params.adapt) {
-        mca_pml_umrddt_pairs_observe(recv, pair);
+    if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
+        mca_pml_umrddt_pairs_explain_observed(recv, pair);
     }
     pair->known |= WAY_BIT(recv->way);
 }
@@ -477,10 +488,7 @@ void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
         return;
     }
     pair->known = 0;
-    pair->seen = false;
-    memset(pair->saw, 0, sizeof(pair->saw));
     pair->next = pair->uses;
-    mca_pml_umrddt_trial_end(&pair->trial);
     if (MCA_PML_UMRDDT_WAY_HOST != recv->way) {
         recv->peer->shunned[recv->way] = mca_pml_umrddt.pairs->judged + SHUNNED;
     }

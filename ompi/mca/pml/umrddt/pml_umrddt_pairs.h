@@ -69,7 +69,7 @@ unsigned mca_pml_umrddt_pairs_card(const mca_pml_umrddt_recv_t *recv);
 unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
                                    const mca_pml_umrddt_rts_t *rts, unsigned rule);
 
-/** True if a message that was judged is to be left to the host PML, as the sender allows. */
+/** True if a message that was judged is declined, as the sender allows: recv->pair is not NULL. */
 bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv);
 
 /** True if a message is to go packed, though a card could take it. */

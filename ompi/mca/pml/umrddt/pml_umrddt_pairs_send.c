@@ -101,18 +101,6 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
     message->uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
 }
 
-/** True if one of @p ways is predicted to take less than @p doubt times what the @p best one takes:
- * the receiver sees what they do take. */
-static bool comes_near(const double *times, unsigned ways, mca_pml_umrddt_way_t best, double doubt)
-{
-    for (int way = 0; mca_pml_umrddt.params.adapt && way < MCA_PML_UMRDDT_WAYS; ++way) {
-        if (0 != (ways & WAY_BIT(way)) && times[way] < doubt * times[best]) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                             bool gpu, bool other, unsigned ways)
 {
@@ -123,11 +111,7 @@ static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_la
 
     describe_send(peer, layout, gpu, other, &message);
     best = mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), &message,
-                                     ways | WAY_BIT(MCA_PML_UMRDDT_WAY_HOST), NULL, times);
-    if (MCA_PML_UMRDDT_WAY_HOST == best
-        && comes_near(times, ways, MCA_PML_UMRDDT_WAY_HOST, MCA_PML_UMRDDT_DOUBT)) {
-        return false;
-    }
+                                     ways | WAY_BIT(MCA_PML_UMRDDT_WAY_HOST), times);
     if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_WAY_HOST == best) {
         mca_pml_umrddt_pairs_print_side(text, sizeof(text), "from", &message.from, message.bytes);
         (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
@@ -200,15 +184,14 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
 #define KIND_BY_CARD 2u
 #define KIND_ANY     4u
 
-/** True if one of @p ways is predicted to be quicker than CUDA IPC, or may be. */
+/** True if one of @p ways is predicted to be quicker than CUDA IPC. */
 static bool quicker(const mca_pml_umrddt_model_case_t *message, unsigned ways)
 {
     double times[MCA_PML_UMRDDT_WAYS];
 
     return MCA_PML_UMRDDT_WAY_IPC
-               != mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), message,
-                                            ways | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times)
-           || comes_near(times, ways, MCA_PML_UMRDDT_WAY_IPC, MCA_PML_UMRDDT_DOUBT_LATER);
+           != mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), message,
+                                        ways | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), times);
 }
 
 /** As quicker, for a receiver with the same layout or one piece, in the memory that @p message

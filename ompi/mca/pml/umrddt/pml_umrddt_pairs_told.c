@@ -102,11 +102,14 @@ static int by_value(const void *a, const void *b)
 }
 
 void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
-                                           mca_pml_umrddt_pair_t *pair, double took)
+                                           mca_pml_umrddt_pair_t *pair)
 {
+    double took;
+
     if (!pair->tells) {
         return;
     }
+    took = mca_pml_umrddt_pairs_now() - recv->began;
     if (!pair->began) {
         pair->began = true;
         opal_output(0,
@@ -131,30 +134,8 @@ void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
                     "us from the match on, where %.1f were predicted",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE,
                     MCA_PML_UMRDDT_PAIR_SETTLED, mca_pml_umrddt_way_names[recv->way],
-                    pair->took[MCA_PML_UMRDDT_PAIR_SETTLED / 2], pair->told[recv->way]);
+                    pair->took[MCA_PML_UMRDDT_PAIR_SETTLED / 2], pair->steady[recv->way]);
     }
-}
-
-void mca_pml_umrddt_pairs_explain_trial(const mca_pml_umrddt_recv_t *recv,
-                                        const mca_pml_umrddt_pair_t *pair)
-{
-    char text[512] = "";
-
-    if (!pair->tells) {
-        return;
-    }
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        const double median = mca_pml_umrddt_trial_median(&pair->trial, way);
-        const size_t length = strlen(text);
-
-        if (0 < median) {
-            (void) snprintf(text + length, sizeof(text) - length, " %s %.1f",
-                            mca_pml_umrddt_way_names[way], median);
-        }
-    }
-    opal_output(0, "umrddt: explain: %llu bytes of rank %d were tried, us:%s; they go by %s",
-                (unsigned long long) pair->total, recv->status.MPI_SOURCE, text,
-                mca_pml_umrddt_way_names[pair->way]);
 }
 
 void mca_pml_umrddt_pairs_explain_failed(const mca_pml_umrddt_recv_t *recv,

@@ -246,8 +246,7 @@ static bool is_left(call_t *call)
     mca_pml_umrddt_comm_t *comm = call->data;
     uint64_t sign;
 
-    if (!mca_pml_umrddt.params.adapt || MCA_PML_UMRDDT_SCHEME_AUTO != comm->scheme
-        || call->looked.where.mixed) {
+    if (MCA_PML_UMRDDT_SCHEME_AUTO != comm->scheme || call->looked.where.mixed) {
         return false;
     }
     sign = mca_pml_umrddt_pairs_sign(comm, call->peer,

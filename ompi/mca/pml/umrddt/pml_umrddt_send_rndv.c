@@ -129,7 +129,7 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
     if (OPAL_UNLIKELY(NULL != send->stripes) && mca_pml_umrddt_stripe_sent(send, error)) {
         return;
     }
-    if (OPAL_UNLIKELY(0 != send->sign) && send->offered) {
+    if (OPAL_UNLIKELY(0 != send->sign) && send->offered && !send->tries) {
         mca_pml_umrddt_left_learn(send->sign, send->left);
     }
     if (NULL != send->listen) {
