@@ -27,7 +27,7 @@
 #include <mpi.h>
 
 #include "bench_pvars.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_model.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 #include "opal/datatype/iov_cache/iov_cache.h"
 #include "tune_file.h"
 

@@ -10,7 +10,7 @@
  * @file
  *
  * Which way messages of a layout will go, and why: the verdict is that of pml/umrddt's own files
- * (pml_umrddt_pairs*.c, pml_umrddt_choice.c, pml_umrddt_model*.c), which are part of this program.
+ * (pml_umrddt_pairs*.c, pml_umrddt_choice.c), which are part of this program, and common/umrddt_select.
  * They are given 64 messages of the layout, one behind the other, as its receiver would be; nothing
  * is sent. What they ask of the rest of pml/umrddt is answered here.
  */

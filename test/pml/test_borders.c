@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "../common/check.h"
-#include "pml_umrddt_model.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 
 #define BIT(way) (1u << (way))
 #define IPC      MCA_PML_UMRDDT_WAY_IPC

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "../common/check.h"
-#include "pml_umrddt_model.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 
 #define ALL ((1u << MCA_PML_UMRDDT_WAYS) - 1)
 

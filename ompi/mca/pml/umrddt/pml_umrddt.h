@@ -46,7 +46,7 @@
 
 #include "pml_umrddt_gpu.h"
 #include "pml_umrddt_hdr.h"
-#include "pml_umrddt_model.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 #include "pml_umrddt_slots.h"
 #include "pml_umrddt_stage.h"
 

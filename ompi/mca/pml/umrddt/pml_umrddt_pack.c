@@ -27,7 +27,7 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 #include "opal/util/output.h"
 
-#include "pml_umrddt_model.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 #include "pml_umrddt_pack_chunks.h"
 
 typedef mca_pml_umrddt_chunk_t chunk_t;

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Pairs of layouts that messages came with, and what the model (pml_umrddt_model.h) says of them.
+ * Pairs of layouts that messages came with, and what the model (umrddt_select_model.h) says of them.
  *
  * Without figures of this machine, and unless the choice is to be explained, there is no table
  * (mca_pml_umrddt.pairs is NULL), and the rules of pml_umrddt_choice.c are all there is. With
@@ -24,7 +24,7 @@
 #define MCA_PML_UMRDDT_PAIRS_H
 
 #include "pml_umrddt.h"
-#include "pml_umrddt_model.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 
 BEGIN_C_DECLS
 

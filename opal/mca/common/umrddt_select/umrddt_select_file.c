@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The file of figures, which umrddt_tune writes and pml/umrddt reads; see pml_umrddt_model.h.
+ * The file of figures, which umrddt_tune writes and pml/umrddt reads; see umrddt_select_model.h.
  *
  *   umrddt-model 2
  *   hardware TEXT, or: any
@@ -19,7 +19,7 @@
  *   NAME VALUE, or NAME and the six values of a curve
  */
 
-#include "pml_umrddt_model.h"
+#include "umrddt_select_model.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -12,8 +12,8 @@
  * What a message costs by each scheme: a prediction from what is known of both sides' layouts and
  * memory, and from the figures of a machine. docs/tuning.rst has the formulas in words.
  *
- * This header and pml_umrddt_model.c know no MPI, no card and no GPU: they are arithmetic, and
- * umrddt_tune and the tests compile them as they are. pml_umrddt_model_file.c reads and writes the
+ * This header and umrddt_select_model.c know no MPI, no card and no GPU: they are arithmetic, and
+ * umrddt_tune and the tests compile them as they are. umrddt_select_file.c reads and writes the
  * figures. What is done with the prediction is in pml_umrddt_choice.h.
  *
  * Times are in microseconds, rates in bytes a microsecond (which is MB/s).
@@ -175,7 +175,7 @@ mca_pml_umrddt_way_t mca_pml_umrddt_model_best(const mca_pml_umrddt_figures_t *f
                                                unsigned possible, double *times);
 
 /* ---------------------------------------------------------------------------------------------
- * The file (pml_umrddt_model_file.c)
+ * The file (umrddt_select_file.c)
  * ------------------------------------------------------------------------------------------- */
 
 /** What may be wrong with a file of figures. */

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The prediction; see pml_umrddt_model.h. Nothing here has a state.
+ * The prediction; see umrddt_select_model.h. Nothing here has a state.
  *
  * A message that is taken begins with an envelope, and but for CUDA IPC with an answer; each is a
  * small message of the host PML. Then the schemes differ:
@@ -33,7 +33,7 @@
  * that needs a kernel; next to nothing where umrddt_tune's processes had a GPU each.
  */
 
-#include "pml_umrddt_model.h"
+#include "umrddt_select_model.h"
 
 #include <math.h>
 
