@@ -65,7 +65,7 @@ bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_um
 
 uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
 {
-    return mca_pml_umrddt_model_chunk(total, 4, 128 << 10, 1 << 20, block);
+    return opal_umrddt_select_chunk(total, 4, 128 << 10, 1 << 20, block);
 }
 
 int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count, opal_iov_cache_layout_t **layout)
@@ -184,6 +184,7 @@ static void prepare(void)
     comm.schemes = mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
     mca_pml_umrddt.params.model = (char *) "defaults";
+    mca_pml_umrddt.eager[true] = OPAL_UMRDDT_SELECT_EAGER;
     mca_pml_umrddt.params.reuse = 1;
     mca_pml_umrddt.params.pack_depth = 4;
     mca_pml_umrddt.params.pack_min = 8192;

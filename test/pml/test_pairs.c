@@ -279,6 +279,27 @@ static void failed(void)
     CHECK(100 == umr_of(buffers + 1, 100, 10, 13));
 }
 
+/* 1000 bytes by the base PML: 1 us below its eager limit to this peer, and 3 us above; by mkeys 2.
+ */
+static void eager(void)
+{
+    static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
+
+    for (int near = 0; near < 2; ++near) {
+        for (int above = 0; above < 2; ++above) {
+            proc.proc_flags = 0 == near ? 0 : OPAL_PROC_ON_NODE;
+            mca_pml_umrddt.eager[near] = 1000 - (size_t) above;
+            figures("near_latency 1\nfar_latency 1\nfar_rate 1000000\ncard_latency 0.001\n"
+                    "card_entry 0.001\nkey_map 0.001\n"
+                    "cpu_copy 1000000 1000000 1000000 1000000 1000000 1000000\n");
+            lay(10);
+            CHECK((0 == above)
+                  == mca_pml_umrddt_pairs_declines(&comm, &peer, &host, false, 1, NULL));
+        }
+        mca_pml_umrddt.eager[near] = OPAL_UMRDDT_SELECT_EAGER;
+    }
+}
+
 /* Where only one way is offered there is no choice; and a table that overflows forgets, no more. */
 static void bounds(void)
 {
@@ -642,6 +663,7 @@ int main(void)
     mca_pml_umrddt.caps = &caps;
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
     mca_pml_umrddt.params.model = (char *) path;
+    mca_pml_umrddt.eager[false] = mca_pml_umrddt.eager[true] = OPAL_UMRDDT_SELECT_EAGER;
     mca_pml_umrddt.params.reuse = 1;
     mca_pml_umrddt.params.pack_depth = 4;
     mca_pml_umrddt.params.mkey_cache = true;
@@ -650,6 +672,7 @@ int main(void)
     left_alone();
     failed();
     bounds();
+    eager();
     declined();
     between_gpus();
     by_card_for_one_piece();

@@ -553,6 +553,7 @@ typedef struct mca_pml_umrddt_t {
     const char *gpu_why_not;             /**< and then why, for the user */
     mca_pml_umrddt_base_gpu_t base_gpu;  /**< what GPU memory the base PML is given */
     bool base_aware;                     /**< this Open MPI's own code knows CUDA */
+    size_t eager[2];                     /**< the base PML's eager limit: other nodes, this node */
     uint32_t wide_types;                 /**< basic types that a receive by pieces may not have */
     bool looks;                          /**< every buffer that is sent has to be looked at */
     bool leaves_far;                     /**< contiguous ones to other nodes, if it can be given */

@@ -36,11 +36,12 @@
  * so that its staging buffer is pinned. System memory has no staging buffer. */
 #define ASKED_FROM 100
 
-#define ALL_WAYS (WAY_BIT(MCA_PML_UMRDDT_WAYS) - 1)
+#define ALL_WAYS (OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAYS) - 1)
 
-#define PACK_WAYS                                                                   \
-    (WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_GDR) | WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_STAGED) \
-     | WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_HOST))
+#define PACK_WAYS                                             \
+    (OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_PACK_GDR)      \
+     | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_PACK_STAGED) \
+     | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_PACK_HOST))
 
 const uint16_t mca_pml_umrddt_way_schemes[MCA_PML_UMRDDT_WAYS] = {
     [MCA_PML_UMRDDT_WAY_IPC] = MCA_PML_UMRDDT_BY_IPC,
@@ -59,15 +60,15 @@ const uint16_t mca_pml_umrddt_way_schemes[MCA_PML_UMRDDT_WAYS] = {
 static bool read_file(struct mca_pml_umrddt_pairs_t *pairs, const char *path, const char *hardware,
                       bool asked)
 {
-    char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
-    mca_pml_umrddt_model_file_t result =
-        mca_pml_umrddt_model_read(path, hardware, &pairs->figures, NULL, wrong);
+    char wrong[OPAL_UMRDDT_TUNING_TEXT];
+    opal_umrddt_tuning_file_t result =
+        opal_umrddt_tuning_read(path, hardware, &pairs->figures, NULL, wrong);
 
-    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
+    if (OPAL_UMRDDT_TUNING_FILE_GOOD == result) {
         (void) snprintf(pairs->why, sizeof(pairs->why), "%.500s", path);
         return true;
     }
-    if (asked || MCA_PML_UMRDDT_MODEL_FILE_ABSENT != result) {
+    if (asked || OPAL_UMRDDT_TUNING_FILE_ABSENT != result) {
         opal_show_help("help-mca-pml-umrddt.txt", "model-file", true, path, wrong, hardware);
     }
     return false;
@@ -77,9 +78,9 @@ static bool read_file(struct mca_pml_umrddt_pairs_t *pairs, const char *path, co
 static bool read_figures(struct mca_pml_umrddt_pairs_t *pairs)
 {
     const char *model = mca_pml_umrddt.params.model;
-    char hardware[MCA_PML_UMRDDT_MODEL_TEXT], path[1024];
+    char hardware[OPAL_UMRDDT_TUNING_TEXT], path[1024];
 
-    mca_pml_umrddt_figures_default(&pairs->figures);
+    opal_umrddt_tuning_default(&pairs->figures);
     (void) snprintf(pairs->why, sizeof(pairs->why), "defaults, not measured here (umrddt_tune)");
     if (0 == strcmp(model, "none")) {
         return false;
@@ -87,13 +88,13 @@ static bool read_figures(struct mca_pml_umrddt_pairs_t *pairs)
     if (0 == strcmp(model, "defaults")) {
         return true;
     }
-    mca_pml_umrddt_model_hardware(hardware);
+    opal_umrddt_tuning_hardware(hardware);
     if ('\0' != model[0]) {
         return read_file(pairs, model, hardware, true);
     }
-    return (mca_pml_umrddt_model_path(hardware, false, path, sizeof(path))
+    return (opal_umrddt_tuning_path(hardware, false, path, sizeof(path))
             && read_file(pairs, path, hardware, false))
-           || (mca_pml_umrddt_model_path(hardware, true, path, sizeof(path))
+           || (opal_umrddt_tuning_path(hardware, true, path, sizeof(path))
                && read_file(pairs, path, hardware, false));
 }
 
@@ -132,13 +133,14 @@ bool mca_pml_umrddt_pairs_decide(void)
  * ------------------------------------------------------------------------------------------- */
 
 void mca_pml_umrddt_pairs_describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
-                                   mca_pml_umrddt_model_case_t *message)
+                                   opal_umrddt_select_case_t *message)
 {
     memset(message, 0, sizeof(*message));
     message->bytes = total;
     message->near = mca_pml_umrddt_pairs_near(peer);
     message->write_pieces = 1;
     message->depth = mca_pml_umrddt.params.pack_depth;
+    message->eager = mca_pml_umrddt.eager[message->near];
     message->host_takes_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu;
 }
 
@@ -153,7 +155,7 @@ static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
 }
 
 void mca_pml_umrddt_pairs_describe_layout(opal_iov_cache_layout_t *layout, uint64_t chunk, bool gpu,
-                                          mca_pml_umrddt_model_side_t *side)
+                                          opal_umrddt_select_side_t *side)
 {
     uint64_t second = 2 * chunk < layout->size ? 2 * chunk : layout->size;
 
@@ -167,7 +169,7 @@ void mca_pml_umrddt_pairs_describe_layout(opal_iov_cache_layout_t *layout, uint6
 }
 
 static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_pair_t *pair,
-                          mca_pml_umrddt_model_case_t *message)
+                          opal_umrddt_select_case_t *message)
 {
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
 
@@ -199,7 +201,7 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
         mca_pml_umrddt.params.reuse < pair->uses ? pair->uses : mca_pml_umrddt.params.reuse;
     if (!mca_pml_umrddt.params.mkey_cache) {
         /* keys are made for each message */
-        message->known &= ~WAY_BIT(MCA_PML_UMRDDT_WAY_UMR);
+        message->known &= ~OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_UMR);
         message->uses = 1;
     }
 }
@@ -228,7 +230,7 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
         if (0 == (both & mca_pml_umrddt_way_schemes[way])) {
             continue;
         }
-        if (0 != (PACK_WAYS & WAY_BIT(way))) {
+        if (0 != (PACK_WAYS & OPAL_UMRDDT_SELECT_BIT(way))) {
             /* with all others but the packed ones: the rule looks at what else there is */
             rts.schemes = (uint16_t) ((recv->rts.schemes & ~MCA_PML_UMRDDT_BY_PACK)
                                       | mca_pml_umrddt_way_schemes[way]);
@@ -237,10 +239,10 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
                 continue;
             }
         }
-        ways |= WAY_BIT(way);
+        ways |= OPAL_UMRDDT_SELECT_BIT(way);
     }
     if (0 != ways && may_leave(recv)) {
-        ways |= WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
+        ways |= OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST);
     }
     return ways;
 }
@@ -257,7 +259,7 @@ static unsigned without_shunned(mca_pml_umrddt_pair_t *pair, unsigned possible)
 
     for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
         if (judged < pair->peer->shunned[way]) {
-            left &= ~WAY_BIT(way);
+            left &= ~OPAL_UMRDDT_SELECT_BIT(way);
             expires = pair->peer->shunned[way] < expires ? pair->peer->shunned[way] : expires;
         }
     }
@@ -266,15 +268,15 @@ static unsigned without_shunned(mca_pml_umrddt_pair_t *pair, unsigned possible)
 }
 
 /** What is predicted of all ways, when everything is there that they need; from the match on. */
-static void predict_steady(mca_pml_umrddt_pair_t *pair, mca_pml_umrddt_model_case_t message)
+static void predict_steady(mca_pml_umrddt_pair_t *pair, opal_umrddt_select_case_t message)
 {
-    const mca_pml_umrddt_figures_t *figures = &mca_pml_umrddt.pairs->figures;
-    const double small = mca_pml_umrddt_model_small(figures, message.near);
+    const opal_umrddt_tuning_t *figures = &mca_pml_umrddt.pairs->figures;
+    const double small = opal_umrddt_select_small(figures, message.near);
     double time;
 
     message.known = ALL_WAYS;
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        time = mca_pml_umrddt_model_time(figures, &message, (mca_pml_umrddt_way_t) way) - small;
+        time = opal_umrddt_select_time(figures, &message, (mca_pml_umrddt_way_t) way) - small;
         pair->steady[way] = 0.1 < time ? time : 0.1;
     }
 }
@@ -283,9 +285,9 @@ static void predict_steady(mca_pml_umrddt_pair_t *pair, mca_pml_umrddt_model_cas
 static unsigned without_base(const mca_pml_umrddt_pair_t *pair, unsigned possible)
 {
     for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        if (0 != (possible & WAY_BIT(way))
+        if (0 != (possible & OPAL_UMRDDT_SELECT_BIT(way))
             && pair->steady[way] < pair->steady[MCA_PML_UMRDDT_WAY_HOST]) {
-            return possible & ~WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
+            return possible & ~OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST);
         }
     }
     return possible;
@@ -296,8 +298,8 @@ static unsigned without_base(const mca_pml_umrddt_pair_t *pair, unsigned possibl
 static bool is_settled(const mca_pml_umrddt_pair_t *pair)
 {
     const double least = ASKED_FROM
-                         * mca_pml_umrddt_model_small(&mca_pml_umrddt.pairs->figures,
-                                                      mca_pml_umrddt_pairs_near(pair->peer));
+                         * opal_umrddt_select_small(&mca_pml_umrddt.pairs->figures,
+                                                    mca_pml_umrddt_pairs_near(pair->peer));
 
     return MCA_PML_UMRDDT_WAY_HOST == pair->way && UINT64_MAX == pair->expires
            && (!pair->gpu || pair->times[MCA_PML_UMRDDT_WAY_HOST] < least);
@@ -307,7 +309,7 @@ static bool is_settled(const mca_pml_umrddt_pair_t *pair)
 static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
 {
     struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
-    mca_pml_umrddt_model_case_t message;
+    opal_umrddt_select_case_t message;
     unsigned possible;
 
     describe_recv(recv, pair, &message);
@@ -315,9 +317,9 @@ static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
     pair->possible = possible_ways(recv);
     possible = without_base(pair, without_shunned(pair, pair->possible));
     if (0 == possible) {
-        possible = WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
+        possible = OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST);
     }
-    pair->way = mca_pml_umrddt_model_best(&pairs->figures, &message, possible, pair->times);
+    pair->way = opal_umrddt_select_best(&pairs->figures, &message, possible, pair->times);
     if (0 == pair->uses && mca_pml_umrddt.params.explain) {
         mca_pml_umrddt_pairs_explain(recv, pair, &message);
     }
@@ -421,8 +423,9 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
                                    const mca_pml_umrddt_rts_t *rts, unsigned rule)
 {
     unsigned both = rts->schemes & mca_pml_umrddt.schemes;
-    unsigned scheme =
-        0 == (PACK_WAYS & WAY_BIT(recv->way)) ? 0 : mca_pml_umrddt_way_schemes[recv->way];
+    unsigned scheme = 0 == (PACK_WAYS & OPAL_UMRDDT_SELECT_BIT(recv->way))
+                          ? 0
+                          : mca_pml_umrddt_way_schemes[recv->way];
 
     return 0 != rule && mca_pml_umrddt.declines && 0 != (both & scheme) ? scheme : rule;
 }
@@ -430,12 +433,12 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
 bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv)
 {
     return MCA_PML_UMRDDT_WAY_HOST == recv->way
-           && 0 != (WAY_BIT(MCA_PML_UMRDDT_WAY_HOST) & recv->pair->possible);
+           && 0 != (OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST) & recv->pair->possible);
 }
 
 bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv)
 {
-    return mca_pml_umrddt.declines && 0 != (PACK_WAYS & WAY_BIT(recv->way));
+    return mca_pml_umrddt.declines && 0 != (PACK_WAYS & OPAL_UMRDDT_SELECT_BIT(recv->way));
 }
 
 /** The pair of a message, unless another one has its place by now. recv->pair is NULL. */
@@ -457,7 +460,7 @@ const char *mca_pml_umrddt_pairs_tell(const mca_pml_umrddt_recv_t *recv, double 
     return mca_pml_umrddt_pairs_reason(pair->possible);
 }
 
-const mca_pml_umrddt_figures_t *mca_pml_umrddt_pairs_model(void)
+const opal_umrddt_tuning_t *mca_pml_umrddt_pairs_model(void)
 {
     return &mca_pml_umrddt.pairs->figures;
 }
@@ -477,7 +480,7 @@ void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error)
     if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
         mca_pml_umrddt_pairs_explain_observed(recv, pair);
     }
-    pair->known |= WAY_BIT(recv->way);
+    pair->known |= OPAL_UMRDDT_SELECT_BIT(recv->way);
 }
 
 void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)

@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * Pairs of layouts that messages came with, and what the model (umrddt_select_model.h) says of them.
+ * Pairs of layouts that messages came with, and what the model (umrddt_select_model.h) says of
+ * them.
  *
  * Without figures of this machine, and unless the choice is to be explained, there is no table
  * (mca_pml_umrddt.pairs is NULL), and the rules of pml_umrddt_choice.c are all there is. With
@@ -50,6 +51,9 @@ static inline mca_pml_umrddt_way_t mca_pml_umrddt_way_of(unsigned scheme)
  */
 void mca_pml_umrddt_pairs_open(bool told);
 void mca_pml_umrddt_pairs_close(void);
+
+/** pml_umrddt_eager.c: set mca_pml_umrddt.eager, once the base PML is there. */
+void mca_pml_umrddt_eager_open(void);
 
 /** True if the model decides, and not the rules. */
 bool mca_pml_umrddt_pairs_decide(void);

@@ -18,6 +18,8 @@
 
 #include <time.h>
 
+#include "opal/mca/common/umrddt_select/umrddt_select_file.h"
+
 #include "pml_umrddt_pairs.h"
 
 BEGIN_C_DECLS
@@ -60,8 +62,8 @@ typedef struct mca_pml_umrddt_pair_t {
 } mca_pml_umrddt_pair_t;
 
 struct mca_pml_umrddt_pairs_t {
-    mca_pml_umrddt_figures_t figures;
-    char why[MCA_PML_UMRDDT_MODEL_TEXT]; /**< where the figures are from, for the user */
+    opal_umrddt_tuning_t figures;
+    char why[OPAL_UMRDDT_TUNING_TEXT]; /**< where the figures are from, for the user */
     uint32_t serial;
     uint64_t judged; /**< messages */
     unsigned told;
@@ -71,7 +73,7 @@ struct mca_pml_umrddt_pairs_t {
 };
 
 /** The figures that the model predicts by. Only where there is a table (mca_pml_umrddt.pairs). */
-const mca_pml_umrddt_figures_t *mca_pml_umrddt_pairs_model(void);
+const opal_umrddt_tuning_t *mca_pml_umrddt_pairs_model(void);
 
 static inline bool mca_pml_umrddt_pairs_near(const mca_pml_umrddt_peer_t *peer)
 {
@@ -80,7 +82,7 @@ static inline bool mca_pml_umrddt_pairs_near(const mca_pml_umrddt_peer_t *peer)
 
 /** What is the same of all messages of @p total bytes to or from a peer. @param[out] message */
 void mca_pml_umrddt_pairs_describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
-                                   mca_pml_umrddt_model_case_t *message);
+                                   opal_umrddt_select_case_t *message);
 
 /**
  * How a GPU would copy a layout.
@@ -90,7 +92,7 @@ void mca_pml_umrddt_pairs_describe(const mca_pml_umrddt_peer_t *peer, uint64_t t
  * @param[out] side   boxed, chunk_boxed, listed
  */
 void mca_pml_umrddt_pairs_describe_layout(opal_iov_cache_layout_t *layout, uint64_t chunk, bool gpu,
-                                          mca_pml_umrddt_model_side_t *side);
+                                          opal_umrddt_select_side_t *side);
 
 /** Microseconds of a monotonic clock. */
 static inline double mca_pml_umrddt_pairs_now(void)
@@ -105,7 +107,7 @@ static inline double mca_pml_umrddt_pairs_now(void)
 
 /** Append a side ("from", "to") of a message of @p bytes to a text, as far as there is room. */
 void mca_pml_umrddt_pairs_print_side(char *text, size_t room, const char *what,
-                                     const mca_pml_umrddt_model_side_t *side, uint64_t bytes);
+                                     const opal_umrddt_select_side_t *side, uint64_t bytes);
 
 /** Append what is predicted of each way; in parentheses of those that are not @p possible. */
 void mca_pml_umrddt_pairs_print_times(char *text, size_t room, const double *times,
@@ -116,7 +118,7 @@ const char *mca_pml_umrddt_pairs_reason(unsigned possible);
 
 /** Tell of a new pair, pair->tells, unless it was. @p message: as the model was asked of it */
 void mca_pml_umrddt_pairs_explain(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair,
-                                  const mca_pml_umrddt_model_case_t *message);
+                                  const opal_umrddt_select_case_t *message);
 
 /** A message of a pair is over: print what the first took, and the median of the first 16. */
 void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,

@@ -62,7 +62,7 @@ static unsigned ways_of(unsigned schemes)
     unsigned ways = 0;
 
     for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        ways |= 0 != (schemes & mca_pml_umrddt_way_schemes[way]) ? WAY_BIT(way) : 0;
+        ways |= 0 != (schemes & mca_pml_umrddt_way_schemes[way]) ? OPAL_UMRDDT_SELECT_BIT(way) : 0;
     }
     return ways;
 }
@@ -84,7 +84,7 @@ static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
 
 /** A message of a layout to a peer, as a sender sees it. @p other: it goes to a GPU's memory */
 static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
-                          bool gpu, bool other, mca_pml_umrddt_model_case_t *message)
+                          bool gpu, bool other, opal_umrddt_select_case_t *message)
 {
     mca_pml_umrddt_pairs_describe(peer, layout->size, message);
     message->from.pieces = layout->iov_count;
@@ -105,13 +105,13 @@ static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_la
                             bool gpu, bool other, unsigned ways)
 {
     double times[MCA_PML_UMRDDT_WAYS];
-    mca_pml_umrddt_model_case_t message;
+    opal_umrddt_select_case_t message;
     mca_pml_umrddt_way_t best;
     char text[512] = "";
 
     describe_send(peer, layout, gpu, other, &message);
-    best = mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), &message,
-                                     ways | WAY_BIT(MCA_PML_UMRDDT_WAY_HOST), times);
+    best = opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), &message,
+                                   ways | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST), times);
     if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_WAY_HOST == best) {
         mca_pml_umrddt_pairs_print_side(text, sizeof(text), "from", &message.from, message.bytes);
         (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
@@ -185,20 +185,20 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
 #define KIND_ANY     4u
 
 /** True if one of @p ways is predicted to be quicker than CUDA IPC. */
-static bool quicker(const mca_pml_umrddt_model_case_t *message, unsigned ways)
+static bool quicker(const opal_umrddt_select_case_t *message, unsigned ways)
 {
     double times[MCA_PML_UMRDDT_WAYS];
 
     return MCA_PML_UMRDDT_WAY_IPC
-           != mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), message,
-                                        ways | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), times);
+           != opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), message,
+                                      ways | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_IPC), times);
 }
 
 /** As quicker, for a receiver with the same layout or one piece, in the memory that @p message
  * says, or (@p any) in a GPU's or the CPU's. */
-static bool quicker_for_any(mca_pml_umrddt_model_case_t *message, unsigned ways, bool any)
+static bool quicker_for_any(opal_umrddt_select_case_t *message, unsigned ways, bool any)
 {
-    static const mca_pml_umrddt_model_side_t piece = {
+    static const opal_umrddt_select_side_t piece = {
         .pieces = 1, .boxed = true, .chunk_boxed = true};
     const bool gpu = message->to.gpu;
 
@@ -221,7 +221,7 @@ static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *
                       opal_iov_cache_layout_t *layout, unsigned schemes, unsigned kind)
 {
     const unsigned others = ways_of(schemes & mca_pml_umrddt.schemes & comm->schemes);
-    mca_pml_umrddt_model_case_t message;
+    opal_umrddt_select_case_t message;
     bool other, beats;
 
     if (!mca_pml_umrddt.declines || 0 == others || 0 == layout->size) {

@@ -23,7 +23,7 @@
 #include "pml_umrddt_pairs_private.h"
 
 void mca_pml_umrddt_pairs_print_side(char *text, size_t room, const char *what,
-                                     const mca_pml_umrddt_model_side_t *side, uint64_t bytes)
+                                     const opal_umrddt_select_side_t *side, uint64_t bytes)
 {
     size_t length = strlen(text);
 
@@ -36,7 +36,7 @@ void mca_pml_umrddt_pairs_print_times(char *text, size_t room, const double *tim
                                       unsigned possible)
 {
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        bool open = 0 != (possible & WAY_BIT(way));
+        bool open = 0 != (possible & OPAL_UMRDDT_SELECT_BIT(way));
         size_t length = strlen(text);
 
         (void) snprintf(text + length, room - length, open ? " %s %.1f" : " (%s %.1f)",
@@ -77,7 +77,7 @@ static bool is_new(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_pair_
 }
 
 void mca_pml_umrddt_pairs_explain(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair,
-                                  const mca_pml_umrddt_model_case_t *message)
+                                  const opal_umrddt_select_case_t *message)
 {
     char text[1024] = "";
 
