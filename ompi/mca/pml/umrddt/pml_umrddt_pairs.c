@@ -26,7 +26,7 @@
 #include "pml_umrddt_pairs_private.h"
 
 /** Messages of a peer for which a scheme that failed with it is not tried again. */
-#define SHUNNED 256
+#define RETRY_AFTER 256
 
 /** Bytes of a row from which on the driver's copies are thought of. */
 #define LONG_ROW 256
@@ -103,8 +103,7 @@ void mca_pml_umrddt_pairs_open(bool told)
     struct mca_pml_umrddt_pairs_t *pairs = calloc(1, sizeof(*pairs));
 
     mca_pml_umrddt.pairs = NULL;
-    memset(mca_pml_umrddt.refusals, 0, sizeof(mca_pml_umrddt.refusals));
-    memset(mca_pml_umrddt.left, 0, sizeof(mca_pml_umrddt.left));
+    memset(mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
     if (NULL == pairs) {
         return; /* the rules need no memory */
     }
@@ -252,15 +251,17 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
  * ------------------------------------------------------------------------------------------- */
 
 /** Ways that failed with this peer a while ago are left out, if there are others. */
-static unsigned without_shunned(mca_pml_umrddt_pair_t *pair, unsigned possible)
+static unsigned without_failed(mca_pml_umrddt_pair_t *pair, unsigned possible)
 {
     uint64_t judged = mca_pml_umrddt.pairs->judged, expires = UINT64_MAX;
     unsigned left = possible;
 
     for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        if (judged < pair->peer->shunned[way]) {
+        const uint64_t retry_at = pair->peer->states[way].retry_at;
+
+        if (judged < retry_at) {
             left &= ~OPAL_UMRDDT_SELECT_BIT(way);
-            expires = pair->peer->shunned[way] < expires ? pair->peer->shunned[way] : expires;
+            expires = retry_at < expires ? retry_at : expires;
         }
     }
     pair->expires = expires;
@@ -315,7 +316,7 @@ static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
     describe_recv(recv, pair, &message);
     predict_steady(pair, message);
     pair->possible = possible_ways(recv);
-    possible = without_base(pair, without_shunned(pair, pair->possible));
+    possible = without_base(pair, without_failed(pair, pair->possible));
     if (0 == possible) {
         possible = OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST);
     }
@@ -493,7 +494,7 @@ void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
     pair->known = 0;
     pair->next = pair->uses;
     if (MCA_PML_UMRDDT_WAY_HOST != recv->way) {
-        recv->peer->shunned[recv->way] = mca_pml_umrddt.pairs->judged + SHUNNED;
+        recv->peer->states[recv->way].retry_at = mca_pml_umrddt.pairs->judged + RETRY_AFTER;
     }
     mca_pml_umrddt_pairs_explain_failed(recv, pair);
 }
