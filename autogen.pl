@@ -31,6 +31,7 @@ my @grafted = (
     "ompi/mca/pml/umrddt", "ompi/mca/coll/umrddt", "opal/mca/btl/umr", "opal/datatype/iov_cache",
     "opal/mca/common/umrddt_gpu",
     (map { "opal/mca/common/umrddt_gpu/$_" } qw(kernels driver staging engine ipc rdma)),
+    "opal/mca/common/umrddt_select",
 );
 my @grafted_files = (
     "opal/include/umrddt_compat.h", "opal/include/umrddt_cuda.h", "opal/include/umrddt_cuda_functions.h",

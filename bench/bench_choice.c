@@ -14,8 +14,7 @@
  *
  *     bench_choice [CHOICES]
  *
- * 16 pairs of layouts in GPU memory come by turns, between processes of one host, and are observed
- * (pml_umrddt_adapt); the few trials at the beginning are in the times. It prints the
+ * 16 pairs of layouts in GPU memory come by turns, between processes of one host. It prints the
  * nanoseconds of a choice, those of a lookup of the layout (opal_iov_cache_get), which each message
  * has too, and the ratio of both; and of a sender's question whether a message is to be taken. In
  * time of the processor; medians of 11 rounds. bench/results/instructions.md has the instructions.
@@ -66,7 +65,7 @@ bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_um
 
 uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
 {
-    return mca_pml_umrddt_model_chunk(total, 4, 128 << 10, 1 << 20, block);
+    return opal_umrddt_select_chunk(total, 4, 128 << 10, 1 << 20, block);
 }
 
 int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count, opal_iov_cache_layout_t **layout)
@@ -185,11 +184,11 @@ static void prepare(void)
     comm.schemes = mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
     mca_pml_umrddt.params.model = (char *) "defaults";
+    mca_pml_umrddt.eager[true] = OPAL_UMRDDT_SELECT_EAGER;
     mca_pml_umrddt.params.reuse = 1;
     mca_pml_umrddt.params.pack_depth = 4;
     mca_pml_umrddt.params.pack_min = 8192;
     mca_pml_umrddt.params.mkey_cache = true;
-    mca_pml_umrddt.params.adapt = true;
     opal_iov_cache_create((size_t) 1 << 24, promise, NULL, &cache);
     for (int i = 0; i < PAIRS; ++i) {
         mca_pml_umrddt_recv_t *recv = &recvs[i];

@@ -148,7 +148,7 @@ void bench_options_help(FILE *file)
         "  --rounds N               with --schemes: all of them N times, 1 to 9, so that a machine that slows\n"
         "                           down does so for all; the table has the median of the N medians\n"
         "  --settle N               with --schemes that have auto in them: N messages by it before the first\n"
-        "                           round, so that what it tries is over; for at most %d times the seconds\n"
+        "                           round, so that its choice is made; for at most %d times the seconds\n"
         "                           of --max-seconds-per-layout (default 0)\n"
         "  --floor                  with what is sent on GPUs, beside every layout: the bare GPU operation\n"
         "                           between the two processes (CUDA IPC, the receiver told through\n"

@@ -77,13 +77,13 @@ static void entered(void)
 {
     double *half = tune.figures.gpu_pack, *whole = tune.figures.ipc_copy;
     const int gpu_pack = tune_index("gpu_pack"), ipc_copy = tune_index("ipc_copy");
-    mca_pml_umrddt_figures_t defaults;
+    opal_umrddt_tuning_t defaults;
 
-    mca_pml_umrddt_figures_default(&defaults);
+    opal_umrddt_tuning_default(&defaults);
     TUNE_FIGURE(&tune, card_rate, 12);
     TUNE_FIGURE(&tune, key_map, -3);
     TUNE_FIGURE(&tune, key_entry, 1.0 / 0.0);
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+    for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
         tune_enter(&tune, &half[i], gpu_pack, 3 == i ? -1 : 7);
         tune_enter(&tune, &whole[i], ipc_copy, 7);
     }
@@ -95,7 +95,7 @@ static void entered(void)
     CHECK(!tune.measured.figure[tune_index("key_entry")]);
     CHECK(!tune.measured.figure[gpu_pack] && tune.measured.figure[ipc_copy]);
     CHECK(0 == memcmp(defaults.gpu_pack, tune.figures.gpu_pack, sizeof(defaults.gpu_pack)));
-    CHECK(6.9 < whole[0] && whole[MCA_PML_UMRDDT_CURVE_POINTS - 1] < 7.1);
+    CHECK(6.9 < whole[0] && whole[OPAL_UMRDDT_TUNING_CURVE_POINTS - 1] < 7.1);
     tune_point(&tune, TUNE_CURVE_HOST, 8, -1);
     CHECK(0 == tune.points[TUNE_CURVE_HOST].count);
 }
@@ -108,7 +108,7 @@ int main(void)
     char *text;
     FILE *full;
 
-    mca_pml_umrddt_figures_default(&tune.figures);
+    opal_umrddt_tuning_default(&tune.figures);
     entered();
     free(draw(1));
 

@@ -27,7 +27,7 @@
 #include <mpi.h>
 
 #include "bench_pvars.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_model.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_file.h"
 #include "opal/datatype/iov_cache/iov_cache.h"
 #include "tune_file.h"
 
@@ -92,9 +92,9 @@ typedef struct tune_t {
     tune_points_t points[TUNE_CURVE_COUNT];
     bench_pvars_t pvars;
     MPI_Comm comms[MCA_PML_UMRDDT_WAYS]; /**< whose messages go by a scheme */
-    mca_pml_umrddt_figures_t figures;
-    mca_pml_umrddt_measured_t measured;
-    int entered[MCA_PML_UMRDDT_FIGURE_COUNT + MCA_PML_UMRDDT_CURVE_COUNT]; /**< how often */
+    opal_umrddt_tuning_t figures;
+    opal_umrddt_tuning_measured_t measured;
+    int entered[OPAL_UMRDDT_TUNING_VALUE_COUNT + OPAL_UMRDDT_TUNING_CURVE_COUNT]; /**< how often */
 } tune_t;
 
 /** The command line. */
@@ -108,7 +108,7 @@ typedef struct tune_options_t {
 
 /** For whom the figures are, and where. */
 typedef struct tune_report_t {
-    char hardware[MCA_PML_UMRDDT_MODEL_TEXT];
+    char hardware[OPAL_UMRDDT_TUNING_TEXT];
     char path[TUNE_PATH];
 } tune_report_t;
 

@@ -23,8 +23,8 @@ int tune_index(const char *name)
         return index;                \
     }                                \
     ++index;
-    MCA_PML_UMRDDT_FIGURES(FIND)
-    MCA_PML_UMRDDT_CURVES(FIND)
+    OPAL_UMRDDT_TUNING_VALUES(FIND)
+    OPAL_UMRDDT_TUNING_CURVES(FIND)
     bench_fatal("no figure %s", name);
 }
 
@@ -51,15 +51,15 @@ void tune_point(tune_t *tune, tune_curve_t curve, double x, double y)
 
 void tune_complete(tune_t *tune)
 {
-    mca_pml_umrddt_figures_t defaults;
-    int index = MCA_PML_UMRDDT_FIGURE_COUNT;
+    opal_umrddt_tuning_t defaults;
+    int index = OPAL_UMRDDT_TUNING_VALUE_COUNT;
 
-    mca_pml_umrddt_figures_default(&defaults);
+    opal_umrddt_tuning_default(&defaults);
 #define COMPLETE(name, help)                                                   \
-    if (tune->entered[index] < MCA_PML_UMRDDT_CURVE_POINTS) {                  \
+    if (tune->entered[index] < OPAL_UMRDDT_TUNING_CURVE_POINTS) {              \
         memcpy(tune->figures.name, defaults.name, sizeof(tune->figures.name)); \
         tune->measured.figure[index] = false;                                  \
     }                                                                          \
     ++index;
-    MCA_PML_UMRDDT_CURVES(COMPLETE)
+    OPAL_UMRDDT_TUNING_CURVES(COMPLETE)
 }

@@ -32,7 +32,7 @@
 
 /* Bytes of blocks in a list, which kernels may be much slower with, and most blocks of one. */
 #define LISTED     ((size_t) 4 << 20)
-#define LIST_LIMIT (LISTED / MCA_PML_UMRDDT_CURVE_LEAST)
+#define LIST_LIMIT (LISTED / OPAL_UMRDDT_TUNING_CURVE_LEAST)
 
 /* Pieces of a message whose time they are. */
 #define PIECES 4096
@@ -194,7 +194,8 @@ static void rate(tune_t *tune, double *curve, int i, const char *name, tune_curv
 {
     if (time > least) {
         tune_enter(tune, &curve[i], tune_index(name), (double) bytes / (time - least));
-        tune_point(tune, points, MCA_PML_UMRDDT_CURVE_LEAST * pow(MCA_PML_UMRDDT_CURVE_STEP, i),
+        tune_point(tune, points,
+                   OPAL_UMRDDT_TUNING_CURVE_LEAST * pow(OPAL_UMRDDT_TUNING_CURVE_STEP, i),
                    (double) bytes / (time - least));
     }
 }
@@ -216,8 +217,8 @@ static void lists(tune_t *tune, const ends_t *ends, int i, int block, double lea
 /* At the first process alone: the second one's GPU may be the same. */
 static void alone(tune_t *tune, const ends_t *ends)
 {
-    mca_pml_umrddt_figures_t *figures = &tune->figures;
-    int block = MCA_PML_UMRDDT_CURVE_LEAST;
+    opal_umrddt_tuning_t *figures = &tune->figures;
+    int block = OPAL_UMRDDT_TUNING_CURVE_LEAST;
     double launch, unlaunch, out = move(ends, false, 256), in = move(ends, true, 256);
     double all_out = move(ends, false, LARGE), all_in = move(ends, true, LARGE);
 
@@ -231,7 +232,8 @@ static void alone(tune_t *tune, const ends_t *ends)
     tune_point(tune, TUNE_CURVE_GPU_IN, 256, in);
     tune_point(tune, TUNE_CURVE_GPU_OUT, (double) LARGE, all_out);
     tune_point(tune, TUNE_CURVE_GPU_IN, (double) LARGE, all_in);
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i, block *= MCA_PML_UMRDDT_CURVE_STEP) {
+    for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS;
+         ++i, block *= OPAL_UMRDDT_TUNING_CURVE_STEP) {
         double pack, unpack;
 
         pack_and_unpack(ends, (int) (LARGE / (size_t) block), block, false, &pack, &unpack);
@@ -315,7 +317,7 @@ static double control(const tune_t *tune)
 
 static void by_ipc(tune_t *tune, char *send, char *recv)
 {
-    int block = MCA_PML_UMRDDT_CURVE_LEAST;
+    int block = OPAL_UMRDDT_TUNING_CURVE_LEAST;
     double small;
 
     tune_progress(tune, "messages from GPU to GPU by CUDA IPC");
@@ -325,8 +327,8 @@ static void by_ipc(tune_t *tune, char *send, char *recv)
     }
     /* (a GPU that both have: without its turn) */
     TUNE_FIGURE(tune, ipc_latency, small - control(tune) - tune->figures.gpu_turn);
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS && tune_time_left(tune);
-         ++i, block *= MCA_PML_UMRDDT_CURVE_STEP) {
+    for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS && tune_time_left(tune);
+         ++i, block *= OPAL_UMRDDT_TUNING_CURVE_STEP) {
         double time =
             vector(tune, MCA_PML_UMRDDT_WAY_IPC, send, recv, (int) (LARGE / (size_t) block), block);
 

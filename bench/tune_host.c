@@ -150,11 +150,12 @@ static void cpu(tune_t *tune)
 {
     const int bytes = 4 << 20;
     char *buffer = bench_alloc(2 * (size_t) bytes), *packed = bench_alloc((size_t) bytes);
-    int block = MCA_PML_UMRDDT_CURVE_LEAST;
+    int block = OPAL_UMRDDT_TUNING_CURVE_LEAST;
 
     memset(buffer, 1, 2 * (size_t) bytes);
     memset(packed, 1, (size_t) bytes);
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i, block *= MCA_PML_UMRDDT_CURVE_STEP) {
+    for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS;
+         ++i, block *= OPAL_UMRDDT_TUNING_CURVE_STEP) {
         MPI_Datatype type = tune_vector(bytes / block, block);
         opal_iov_cache_layout_t *layout = tune_layout(tune_vector(bytes / block, block));
         double samples[2][7];

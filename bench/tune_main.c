@@ -177,7 +177,7 @@ static void prepare(tune_t *tune, const tune_options_t *options)
     if (tune->plot) {
         tune->of += 1 + (tune->umrddt ? 1 : 0) + (tune->gpu ? 1 : 0);
     }
-    mca_pml_umrddt_figures_default(&tune->figures);
+    opal_umrddt_tuning_default(&tune->figures);
     if (!tune->umrddt && 0 == tune->rank) {
         fprintf(stderr,
                 "umrddt_tune: umrddt is not the PML (--mca pml umrddt), so neither cards nor "
@@ -188,10 +188,10 @@ static void prepare(tune_t *tune, const tune_options_t *options)
 /* All that there is time for. */
 static void measure(tune_t *tune)
 {
-    char mine[MCA_PML_UMRDDT_MODEL_TEXT], other[MCA_PML_UMRDDT_MODEL_TEXT];
+    char mine[OPAL_UMRDDT_TUNING_TEXT], other[OPAL_UMRDDT_TUNING_TEXT];
     MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_WAY_HOST];
 
-    mca_pml_umrddt_model_hardware(mine);
+    opal_umrddt_tuning_hardware(mine);
     memset(other, 0, sizeof(other));
     MPI_Sendrecv(mine, sizeof(mine), MPI_CHAR, 1 - tune->rank, 0, other, sizeof(other), MPI_CHAR,
                  1 - tune->rank, 0, comm, MPI_STATUS_IGNORE);

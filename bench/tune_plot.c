@@ -76,21 +76,22 @@ static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7"
 static double message(const tune_t *tune, mca_pml_umrddt_way_t way, uint64_t bytes, uint64_t pieces,
                       bool gpu, bool first)
 {
-    mca_pml_umrddt_model_side_t side = {.pieces = pieces, .gpu = gpu};
-    mca_pml_umrddt_model_case_t what = {.bytes = bytes,
-                                        .from = side,
-                                        .to = side,
-                                        .near = tune->near,
-                                        .known = ~0u,
-                                        .uses = 1,
-                                        .write_pieces = UINT32_MAX,
-                                        .chunk = bytes,
-                                        .depth = 1};
-    double time = mca_pml_umrddt_model_time(&tune->figures, &what, way);
+    opal_umrddt_select_side_t side = {.pieces = pieces, .gpu = gpu};
+    opal_umrddt_select_case_t what = {.bytes = bytes,
+                                      .from = side,
+                                      .to = side,
+                                      .near = tune->near,
+                                      .known = ~0u,
+                                      .uses = 1,
+                                      .write_pieces = UINT32_MAX,
+                                      .chunk = bytes,
+                                      .eager = OPAL_UMRDDT_SELECT_EAGER,
+                                      .depth = 1};
+    double time = opal_umrddt_select_time(&tune->figures, &what, way);
 
     if (first) {
         what.known = 0;
-        time = mca_pml_umrddt_model_time(&tune->figures, &what, way) - time;
+        time = opal_umrddt_select_time(&tune->figures, &what, way) - time;
     }
     return time;
 }
@@ -98,12 +99,12 @@ static double message(const tune_t *tune, mca_pml_umrddt_way_t way, uint64_t byt
 static double packing(const tune_t *tune, const double *curve, double count)
 {
     return tune->figures.gpu_launch
-           + count * TUNE_BLOCK / mca_pml_umrddt_curve_at(curve, TUNE_BLOCK);
+           + count * TUNE_BLOCK / opal_umrddt_tuning_curve_at(curve, TUNE_BLOCK);
 }
 
 static double predicted(const tune_t *tune, tune_curve_t curve, double x)
 {
-    const mca_pml_umrddt_figures_t *figures = &tune->figures;
+    const opal_umrddt_tuning_t *figures = &tune->figures;
     const uint64_t n = (uint64_t) llround(x);
 
     switch (curve) {
@@ -122,21 +123,21 @@ static double predicted(const tune_t *tune, tune_curve_t curve, double x)
     case TUNE_CURVE_GPU_IN:
         return figures->gpu_in_latency + x / figures->gpu_in_rate;
     case TUNE_CURVE_CPU_COPY:
-        return mca_pml_umrddt_curve_at(figures->cpu_copy, x);
+        return opal_umrddt_tuning_curve_at(figures->cpu_copy, x);
     case TUNE_CURVE_CPU_PACK:
-        return mca_pml_umrddt_curve_at(figures->cpu_pack, x);
+        return opal_umrddt_tuning_curve_at(figures->cpu_pack, x);
     case TUNE_CURVE_GPU_PACK:
-        return mca_pml_umrddt_curve_at(figures->gpu_pack, x);
+        return opal_umrddt_tuning_curve_at(figures->gpu_pack, x);
     case TUNE_CURVE_GPU_UNPACK:
-        return mca_pml_umrddt_curve_at(figures->gpu_unpack, x);
+        return opal_umrddt_tuning_curve_at(figures->gpu_unpack, x);
     case TUNE_CURVE_GPU_PACK_HOST:
-        return mca_pml_umrddt_curve_at(figures->gpu_pack_host, x);
+        return opal_umrddt_tuning_curve_at(figures->gpu_pack_host, x);
     case TUNE_CURVE_GPU_UNPACK_HOST:
-        return mca_pml_umrddt_curve_at(figures->gpu_unpack_host, x);
+        return opal_umrddt_tuning_curve_at(figures->gpu_unpack_host, x);
     case TUNE_CURVE_IPC_COPY:
-        return mca_pml_umrddt_curve_at(figures->ipc_copy, x);
+        return opal_umrddt_tuning_curve_at(figures->ipc_copy, x);
     case TUNE_CURVE_GPU_LIST:
-        return mca_pml_umrddt_curve_at(figures->gpu_list, x);
+        return opal_umrddt_tuning_curve_at(figures->gpu_list, x);
     case TUNE_CURVE_COUNT_PACK:
         return packing(tune, figures->gpu_pack, x);
     case TUNE_CURVE_COUNT_UNPACK:

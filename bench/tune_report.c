@@ -30,17 +30,17 @@ static void print_table(const tune_t *tune, const bool *now, FILE *file)
                    : ' ',                     \
             #name, tune->figures.name, help); \
     ++all;
-    MCA_PML_UMRDDT_FIGURES(PRINT_FIGURE)
+    OPAL_UMRDDT_TUNING_VALUES(PRINT_FIGURE)
     fprintf(file, "# by blocks of %13s %8s %8s %8s %8s %8s\n", "8", "64", "512", "4096", "32768",
             "262144");
 #define PRINT_CURVE(name, help)                                        \
     fprintf(file, "%c %-16s", *now++ ? '*' : *all ? '+' : ' ', #name); \
     ++all;                                                             \
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {            \
+    for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {        \
         fprintf(file, " %8.0f", tune->figures.name[i]);                \
     }                                                                  \
     fprintf(file, "  %s\n", help);
-    MCA_PML_UMRDDT_CURVES(PRINT_CURVE)
+    OPAL_UMRDDT_TUNING_CURVES(PRINT_CURVE)
     fflush(file);
 }
 
@@ -77,16 +77,17 @@ static void print_json(const tune_t *tune, const bool *now, const char *hardware
     ++now;                                                                                        \
     ++all;
     fprintf(file, ",\n  \"figures\": [");
-    MCA_PML_UMRDDT_FIGURES(JSON_FIGURE)
+    OPAL_UMRDDT_TUNING_VALUES(JSON_FIGURE)
     fprintf(file, "\n  ],\n  \"blocks\": [");
-    for (int i = 0, block = MCA_PML_UMRDDT_CURVE_LEAST; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+    for (int i = 0, block = OPAL_UMRDDT_TUNING_CURVE_LEAST; i < OPAL_UMRDDT_TUNING_CURVE_POINTS;
+         ++i) {
         fprintf(file, "%s%d", 0 == i ? "" : ", ", block);
-        block *= MCA_PML_UMRDDT_CURVE_STEP;
+        block *= OPAL_UMRDDT_TUNING_CURVE_STEP;
     }
     between = "";
 #define JSON_CURVE(name, help)                                                 \
     fprintf(file, "%s\n    {\"name\": \"%s\", \"values\": [", between, #name); \
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {                    \
+    for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {                \
         fprintf(file, "%s%.9g", 0 == i ? "" : ", ", tune->figures.name[i]);    \
     }                                                                          \
     fprintf(file, "], \"measured\": \"%s\", \"what\": ", STATE);               \
@@ -96,7 +97,7 @@ static void print_json(const tune_t *tune, const bool *now, const char *hardware
     ++now;                                                                     \
     ++all;
     fprintf(file, "],\n  \"curves\": [");
-    MCA_PML_UMRDDT_CURVES(JSON_CURVE)
+    OPAL_UMRDDT_TUNING_CURVES(JSON_CURVE)
     fprintf(file, "\n  ]\n}\n");
 }
 
@@ -104,8 +105,8 @@ static void print_json(const tune_t *tune, const bool *now, const char *hardware
 static bool file_name(const tune_options_t *options, tune_report_t *report)
 {
     if (NULL == options->output
-        && !mca_pml_umrddt_model_path(report->hardware, options->system, report->path,
-                                      sizeof(report->path))) {
+        && !opal_umrddt_tuning_path(report->hardware, options->system, report->path,
+                                    sizeof(report->path))) {
         fprintf(stderr, "umrddt_tune: neither XDG_CONFIG_HOME nor HOME is a directory: --output\n");
         return false;
     }
@@ -122,7 +123,7 @@ static bool to_stdout(const tune_options_t *options)
 
 bool tune_report_open(const tune_options_t *options, tune_report_t *report)
 {
-    mca_pml_umrddt_model_hardware(report->hardware);
+    opal_umrddt_tuning_hardware(report->hardware);
     return (options->dry || (file_name(options, report) && tune_file_can_write(report->path)))
            && (NULL == options->plot || tune_file_can_write(options->plot))
            && (NULL == options->json || to_stdout(options) || tune_file_can_write(options->json));
@@ -131,19 +132,19 @@ bool tune_report_open(const tune_options_t *options, tune_report_t *report)
 /* Add what an earlier run has left in the file: that of two hosts to that of one, say. */
 static void add_file(tune_t *tune, const tune_options_t *options, const tune_report_t *report)
 {
-    char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
-    mca_pml_umrddt_measured_t measured;
-    mca_pml_umrddt_figures_t figures;
-    mca_pml_umrddt_model_file_t result =
-        mca_pml_umrddt_model_read(report->path, report->hardware, &figures, &measured, wrong);
+    char wrong[OPAL_UMRDDT_TUNING_TEXT];
+    opal_umrddt_tuning_measured_t measured;
+    opal_umrddt_tuning_t figures;
+    opal_umrddt_tuning_file_t result =
+        opal_umrddt_tuning_read(report->path, report->hardware, &figures, &measured, wrong);
 
-    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result && measured.any && !options->any) {
-        result = MCA_PML_UMRDDT_MODEL_FILE_FOREIGN;
+    if (OPAL_UMRDDT_TUNING_FILE_GOOD == result && measured.any && !options->any) {
+        result = OPAL_UMRDDT_TUNING_FILE_FOREIGN;
         (void) snprintf(wrong, sizeof(wrong), "it is for any hardware (--any)");
     }
-    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
-        mca_pml_umrddt_model_add(&tune->figures, &tune->measured, &figures, &measured);
-    } else if (MCA_PML_UMRDDT_MODEL_FILE_ABSENT != result) {
+    if (OPAL_UMRDDT_TUNING_FILE_GOOD == result) {
+        opal_umrddt_tuning_add(&tune->figures, &tune->measured, &figures, &measured);
+    } else if (OPAL_UMRDDT_TUNING_FILE_ABSENT != result) {
         fprintf(stderr, "umrddt_tune: %s is not added to, but made anew: %s\n", report->path,
                 wrong);
     }
@@ -155,15 +156,15 @@ static int write_figures(const tune_t *tune, const char *path, const char *hardw
 
     return !tune_file_open(&file, path)
                ? 1
-               : tune_file_close(&file, 0
-                                            == mca_pml_umrddt_model_write(file.file, hardware,
-                                                                          &tune->figures,
-                                                                          &tune->measured));
+               : tune_file_close(&file,
+                                 0
+                                     == opal_umrddt_tuning_write(file.file, hardware,
+                                                                 &tune->figures, &tune->measured));
 }
 
 static int write_plot(const tune_t *tune, const char *path, const char *hardware, const char *when)
 {
-    char heading[MCA_PML_UMRDDT_MODEL_TEXT + MCA_PML_UMRDDT_MODEL_NOTE + 8];
+    char heading[OPAL_UMRDDT_TUNING_TEXT + OPAL_UMRDDT_TUNING_NOTE + 8];
     tune_file_t file;
     int result;
 
@@ -194,16 +195,16 @@ static int write_json(const tune_t *tune, const bool *now, const char *path, con
 
 int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t *report)
 {
-    const mca_pml_umrddt_measured_t measured = tune->measured;
-    const mca_pml_umrddt_figures_t figures = tune->figures;
+    const opal_umrddt_tuning_measured_t measured = tune->measured;
+    const opal_umrddt_tuning_t figures = tune->figures;
     char when[64], *note = tune->near ? tune->measured.near : tune->measured.far;
-    bool now[MCA_PML_UMRDDT_FIGURE_COUNT + MCA_PML_UMRDDT_CURVE_COUNT];
+    bool now[OPAL_UMRDDT_TUNING_VALUE_COUNT + OPAL_UMRDDT_TUNING_CURVE_COUNT];
     time_t seconds = time(NULL);
     struct tm utc;
     int i = 0, status = 0;
 
     (void) strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", gmtime_r(&seconds, &utc));
-    (void) snprintf(note, MCA_PML_UMRDDT_MODEL_NOTE, "umrddt_tune " UMRDDT_VERSION ", %s", when);
+    (void) snprintf(note, OPAL_UMRDDT_TUNING_NOTE, "umrddt_tune " UMRDDT_VERSION ", %s", when);
     if (NULL != options->plot) {
         /* by the figures of this run, whatever others the file has */
         status = write_plot(tune, options->plot, report->hardware, note);
@@ -215,8 +216,8 @@ int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t
     now[i] = measured.figure[i]                                                        \
              && 0 == memcmp(&figures.name, &tune->figures.name, sizeof(figures.name)); \
     ++i;
-    MCA_PML_UMRDDT_FIGURES(IS_NOW)
-    MCA_PML_UMRDDT_CURVES(IS_NOW)
+    OPAL_UMRDDT_TUNING_VALUES(IS_NOW)
+    OPAL_UMRDDT_TUNING_CURVES(IS_NOW)
     print_table(tune, now, to_stdout(options) ? stderr : stdout);
     if (to_stdout(options)) {
         print_json(tune, now, report->hardware, when, stdout);

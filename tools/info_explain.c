@@ -10,9 +10,9 @@
  * @file
  *
  * Which way messages of a layout will go, and why: the verdict is that of pml/umrddt's own files
- * (pml_umrddt_pairs*.c, pml_umrddt_choice.c, pml_umrddt_model*.c), which are part of this program.
- * They are given 64 messages of the layout, one behind the other, as its receiver would be; nothing
- * is sent. What they ask of the rest of pml/umrddt is answered here.
+ * (pml_umrddt_pairs*.c, pml_umrddt_choice.c), which are part of this program, and
+ * common/umrddt_select. They are given 64 messages of the layout, one behind the other, as its
+ * receiver would be; nothing is sent. What they ask of the rest of pml/umrddt is answered here.
  */
 
 #include "info.h"
@@ -78,8 +78,8 @@ uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
 {
     const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
 
-    return mca_pml_umrddt_model_chunk(total, params->pack_depth, params->pack_floor,
-                                      params->pack_ceiling, block);
+    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_floor,
+                                    params->pack_ceiling, block);
 }
 
 /** Of the sender: receivers know theirs. */
@@ -503,7 +503,6 @@ int info_explain(const info_explain_t *what)
         } else if (read_parameter("btl_umr_write_pieces", 1, &pieces)) {
             caps.write_pieces = pieces;
         }
-        mca_pml_umrddt.params.adapt = false; /* nothing is observed */
         mca_pml_umrddt.card = what->card ? &card : NULL;
         mca_pml_umrddt.caps = &caps;
         for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
@@ -513,6 +512,7 @@ int info_explain(const info_explain_t *what)
         mca_pml_umrddt.host_component = mca_pml_base_selected_component;
         mca_pml_umrddt_base_gpu_open();
         mca_pml_umrddt.seen = mca_pml_umrddt_seen_new();
+        mca_pml_umrddt_eager_open();
         mca_pml_umrddt_pairs_open(true);
         if (NULL != mca_pml_umrddt.seen && NULL != mca_pml_umrddt.pairs) {
             tell(what);

@@ -234,19 +234,17 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
     return 0;
 }
 
-/* Whether the model decides: by its defaults, of messages that are thought to repeat or not; and
- * whether those that repeat try ways. */
+/* Whether the model decides: by its defaults, of messages that are thought to repeat or not. */
 static void begin_figures(uint8_t first)
 {
     static char defaults[] = "defaults";
 
     mca_pml_umrddt_pairs_close();
-    memset(world.peer->shunned, 0, sizeof(world.peer->shunned));
+    memset(world.peer->states, 0, sizeof(world.peer->states));
     mca_pml_umrddt.params.reuse = 0 != (first & 4) ? 1000 : 1;
     world.microseconds = 0;
-    mca_pml_umrddt.params.adapt = 0 != (first & 2);
     mca_pml_umrddt.params.model = defaults;
-    memset(mca_pml_umrddt.left, 0, sizeof(mca_pml_umrddt.left));
+    memset(mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
     if (248 <= first) {
         mca_pml_umrddt_pairs_open(false);
     }
@@ -338,7 +336,7 @@ static void end(void)
     }
     peer->endpoint = NULL;
     peer->place_clock = peer->flat_clock = 0;
-    peer->ipc_missed = 0;
+    peer->states[MCA_PML_UMRDDT_WAY_IPC].fails = 0;
     peer->rings = false;
     world_card_reset();
     world_gpu_reset();

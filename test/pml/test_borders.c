@@ -22,7 +22,7 @@
 #include <unistd.h>
 
 #include "../common/check.h"
-#include "pml_umrddt_model.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_file.h"
 
 #define BIT(way) (1u << (way))
 #define IPC      MCA_PML_UMRDDT_WAY_IPC
@@ -49,13 +49,13 @@ typedef struct set_t {
     double value;
 } set_t;
 
-#define FIGURE(name, value)                                    \
-    {                                                          \
-        offsetof(mca_pml_umrddt_figures_t, name), false, value \
+#define FIGURE(name, value)                                \
+    {                                                      \
+        offsetof(opal_umrddt_tuning_t, name), false, value \
     }
-#define CURVE(name, value)                                    \
-    {                                                         \
-        offsetof(mca_pml_umrddt_figures_t, name), true, value \
+#define CURVE(name, value)                                \
+    {                                                     \
+        offsetof(opal_umrddt_tuning_t, name), true, value \
     }
 #define SETS 6
 
@@ -155,7 +155,7 @@ static const border_t borders[] = {
 static const char path[] = "test_borders.tmp";
 
 /* A machine where nothing takes any time but what is set. */
-static void machine(const border_t *border, double first, mca_pml_umrddt_figures_t *figures)
+static void machine(const border_t *border, double first, opal_umrddt_tuning_t *figures)
 {
     double *all = (double *) figures;
 
@@ -166,12 +166,12 @@ static void machine(const border_t *border, double first, mca_pml_umrddt_figures
     if (NULL == strstr(#name, "_rate")) { \
         figures->name = 1e-6;             \
     }
-    MCA_PML_UMRDDT_FIGURES(SMALL)
+    OPAL_UMRDDT_TUNING_VALUES(SMALL)
     for (size_t i = 0; i < SETS && 0 < border->sets[i].value; ++i) {
         const set_t *set = &border->sets[i];
         double *figure = (double *) ((char *) figures + set->offset);
 
-        for (int j = 0; j < (set->curve ? MCA_PML_UMRDDT_CURVE_POINTS : 1); ++j) {
+        for (int j = 0; j < (set->curve ? OPAL_UMRDDT_TUNING_CURVE_POINTS : 1); ++j) {
             figure[j] = set->value * (0 == i ? first : 1);
         }
     }
@@ -179,22 +179,27 @@ static void machine(const border_t *border, double first, mca_pml_umrddt_figures
         /* as rates double from 8 bytes on for each factor of 8, those of 512 bytes are 100, and
          * twice as quick a copy out (the first figure) is met by blocks 8 times as long, if in
          * follows */
-        for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+        for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
             figures->gpu_pack_host[i] = figures->gpu_unpack_host[i] = 25 * pow(2, i);
         }
         figures->gpu_in_rate = figures->gpu_out_rate;
     }
 }
 
-static mca_pml_umrddt_model_case_t message(const border_t *border, double x)
+static opal_umrddt_select_case_t message(const border_t *border, double x)
 {
-    mca_pml_umrddt_model_case_t what = {
-        .bytes = 10000, .near = true, .known = ~0u, .uses = 1, .write_pieces = 1, .depth = 4};
+    opal_umrddt_select_case_t what = {.bytes = 10000,
+                                      .near = true,
+                                      .known = ~0u,
+                                      .uses = 1,
+                                      .write_pieces = 1,
+                                      .depth = 4,
+                                      .eager = OPAL_UMRDDT_SELECT_EAGER};
 
     what.from.pieces = what.to.pieces = 10;
     what.from.gpu = what.to.gpu = border->gpu;
     what.from.listed = what.to.listed =
-        offsetof(mca_pml_umrddt_figures_t, gpu_list) == border->sets[0].offset;
+        offsetof(opal_umrddt_tuning_t, gpu_list) == border->sets[0].offset;
     switch (border->axis) {
     case BYTES:
         what.bytes = (uint64_t) llround(x);
@@ -224,20 +229,19 @@ static mca_pml_umrddt_model_case_t message(const border_t *border, double x)
     return what;
 }
 
-static mca_pml_umrddt_way_t best(const border_t *border, const mca_pml_umrddt_figures_t *figures,
-                                 const mca_pml_umrddt_model_case_t *what)
+static mca_pml_umrddt_way_t best(const border_t *border, const opal_umrddt_tuning_t *figures,
+                                 const opal_umrddt_select_case_t *what)
 {
     double times[MCA_PML_UMRDDT_WAYS];
 
-    return mca_pml_umrddt_model_best(figures, what, BIT(border->below) | BIT(border->above), NULL,
-                                     times);
+    return opal_umrddt_select_best(figures, what, BIT(border->below) | BIT(border->above), times);
 }
 
 /* The choice on both sides of @p at, up to a 20th and 20 times as far. */
-static void both_sides(const border_t *border, const mca_pml_umrddt_figures_t *figures, double at)
+static void both_sides(const border_t *border, const opal_umrddt_tuning_t *figures, double at)
 {
     for (double x = at / 20; x < 20 * at; x *= 1.007) {
-        mca_pml_umrddt_model_case_t what = message(border, x);
+        opal_umrddt_select_case_t what = message(border, x);
         double near =
             1.5 < at && (PIECES == border->axis || WRITES == border->axis) ? (at + 0.6) / at : 1.01;
         mca_pml_umrddt_way_t way;
@@ -259,26 +263,26 @@ static void both_sides(const border_t *border, const mca_pml_umrddt_figures_t *f
 }
 
 /* Written to a file, and read as every job reads it. */
-static void by_file(mca_pml_umrddt_figures_t *figures)
+static void by_file(opal_umrddt_tuning_t *figures)
 {
-    static mca_pml_umrddt_measured_t measured;
-    char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
+    static opal_umrddt_tuning_measured_t measured;
+    char wrong[OPAL_UMRDDT_TUNING_TEXT];
     FILE *file = fopen(path, "w");
 
     memset(measured.figure, 1, sizeof(measured.figure));
     CHECK(NULL != file);
-    CHECK(0 == mca_pml_umrddt_model_write(file, "any", figures, &measured));
+    CHECK(0 == opal_umrddt_tuning_write(file, "any", figures, &measured));
     CHECK(0 == fclose(file));
     memset(figures, 0, sizeof(*figures));
-    CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
-          == mca_pml_umrddt_model_read(path, "a machine", figures, NULL, wrong));
+    CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
+          == opal_umrddt_tuning_read(path, "a machine", figures, NULL, wrong));
     CHECK(0 == unlink(path));
 }
 
 static void moved(const border_t *border)
 {
-    mca_pml_umrddt_figures_t one, two;
-    mca_pml_umrddt_model_case_t what = message(border, border->at * sqrt(border->moves));
+    opal_umrddt_tuning_t one, two;
+    opal_umrddt_select_case_t what = message(border, border->at * sqrt(border->moves));
 
     machine(border, 1, &one);
     both_sides(border, &one, border->at);
@@ -294,8 +298,8 @@ static void moved(const border_t *border)
 /* What is there already costs nothing, however seldom it is used. */
 static void repeated(const border_t *border)
 {
-    mca_pml_umrddt_model_case_t what = message(border, 1);
-    mca_pml_umrddt_figures_t figures;
+    opal_umrddt_select_case_t what = message(border, 1);
+    opal_umrddt_tuning_t figures;
 
     machine(border, 1, &figures);
     CHECK(border->below == best(border, &figures, &what));

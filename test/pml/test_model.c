@@ -19,12 +19,12 @@
 #include <unistd.h>
 
 #include "../common/check.h"
-#include "pml_umrddt_model.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_file.h"
 
 #define ALL ((1u << MCA_PML_UMRDDT_WAYS) - 1)
 
-typedef mca_pml_umrddt_figures_t figures_t;
-typedef mca_pml_umrddt_model_case_t case_t;
+typedef opal_umrddt_tuning_t figures_t;
+typedef opal_umrddt_select_case_t case_t;
 
 /* Figures that make sums easy: a rate of 1000 everywhere, 1 us for whatever begins. */
 static figures_t plain(void)
@@ -35,12 +35,12 @@ static figures_t plain(void)
                         figures.ipc_copy,   figures.gpu_list};
 
 #define ONE(name, value, help) figures.name = 1;
-    MCA_PML_UMRDDT_FIGURES(ONE)
+    OPAL_UMRDDT_TUNING_VALUES(ONE)
     figures.near_rate = figures.far_rate = figures.card_rate = figures.card_gpu_rate = 1000;
     figures.gpu_out_rate = figures.gpu_in_rate = 1000;
     figures.gpu_turn = 0;
     for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); ++i) {
-        for (int j = 0; j < MCA_PML_UMRDDT_CURVE_POINTS; ++j) {
+        for (int j = 0; j < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++j) {
             curves[i][j] = 1000;
         }
     }
@@ -57,12 +57,13 @@ static case_t message(uint64_t bytes, uint64_t from, uint64_t to)
         .write_pieces = 1,
         .chunk = 1u << 30,
         .depth = 4,
+        .eager = OPAL_UMRDDT_SELECT_EAGER,
     };
 }
 
 static double time_of(const figures_t *figures, const case_t *what, mca_pml_umrddt_way_t way)
 {
-    return mca_pml_umrddt_model_time(figures, what, way);
+    return opal_umrddt_select_time(figures, what, way);
 }
 
 static bool near(double a, double b)
@@ -74,7 +75,7 @@ static mca_pml_umrddt_way_t best(const figures_t *figures, const case_t *what, u
 {
     double times[MCA_PML_UMRDDT_WAYS];
 
-    return mca_pml_umrddt_model_best(figures, what, possible, NULL, times);
+    return opal_umrddt_select_best(figures, what, possible, times);
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -191,7 +192,7 @@ static void by_gpu(void)
      * quarter of the rate, and 20 us for what pack-staged begins with */
     figures = plain();
     figures.gpu_launch = 5;
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+    for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
         figures.gpu_pack[i] = figures.gpu_unpack[i] = 1e6;
         figures.gpu_pack_host[i] = figures.gpu_unpack_host[i] = 250;
     }
@@ -199,7 +200,7 @@ static void by_gpu(void)
     what.from.gpu = what.to.gpu = true;
     CHECK(MCA_PML_UMRDDT_WAY_PACK_STAGED
           == best(&figures, &what, packs & ~(1u << MCA_PML_UMRDDT_WAY_PACK_GDR)));
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+    for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
         figures.gpu_pack_host[i] = figures.gpu_unpack_host[i] = 2000;
     }
     CHECK(MCA_PML_UMRDDT_WAY_PACK_HOST
@@ -227,7 +228,7 @@ static void by_gpu(void)
     CHECK(near(2 + 11 + 13 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
     /* ... as umrddt does, not as Open MPI would for the host PML */
     what.to.pieces = 10;
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+    for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
         figures.cpu_copy[i] = 10;
         figures.cpu_pack[i] = 5000;
     }
@@ -238,7 +239,7 @@ static void by_gpu(void)
     what.to.pieces = 1;
     /* CUDA IPC into memory of the CPU: the GPU writes there, and the CPU unpacks */
     what.known = ALL;
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {
+    for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
         figures.gpu_pack_host[i] = 100;
     }
     what.from.boxed = true; /* (by no kernel) */
@@ -271,7 +272,7 @@ static void listed(void)
         what.to.gpu = cases[i].to_gpu;
         for (int rates = 0; rates < 2; ++rates) {
             /* 1000 bytes/us, and a tenth of that; a list that is quick changes nothing */
-            for (int j = 0; j < MCA_PML_UMRDDT_CURVE_POINTS; ++j) {
+            for (int j = 0; j < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++j) {
                 figures.gpu_list[j] = 0 == rates ? 100 : 1e6;
             }
             for (int sides = 0; sides < 4; ++sides) {
@@ -327,9 +328,9 @@ static void shared(void)
 
     what.from.gpu = what.to.gpu = what.near = true;
     what.known = ALL;
-    (void) mca_pml_umrddt_model_best(&figures, &what, every, NULL, without);
+    (void) opal_umrddt_select_best(&figures, &what, every, without);
     figures.gpu_turn = 100;
-    (void) mca_pml_umrddt_model_best(&figures, &what, every, NULL, times);
+    (void) opal_umrddt_select_best(&figures, &what, every, times);
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
         bool card = MCA_PML_UMRDDT_WAY_UMR == way || MCA_PML_UMRDDT_WAY_DIRECT == way;
 
@@ -416,42 +417,31 @@ static void chunks(void)
 {
     const uint64_t least = 128 << 10, most = 1 << 20;
 
-    CHECK(100 == mca_pml_umrddt_model_chunk(100, 4, least, most, 0));
-    CHECK(least == mca_pml_umrddt_model_chunk(1 << 20, 4, least, most, 0));
-    CHECK(most == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, 0));
+    CHECK(100 == opal_umrddt_select_chunk(100, 4, least, most, 0));
+    CHECK(least == opal_umrddt_select_chunk(1 << 20, 4, least, most, 0));
+    CHECK(most == opal_umrddt_select_chunk(64 << 20, 4, least, most, 0));
     /* whole blocks, if all are as long: no shorter than wanted, unless that is too much */
-    CHECK(43 * 3072 == mca_pml_umrddt_model_chunk(64 * 3072, 4, least, most, 3072));
-    CHECK(341 * 3072 == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, 3072));
-    CHECK(most == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, most));
-    CHECK(least == mca_pml_umrddt_model_chunk(1 << 20, 4, least, most, 8));
+    CHECK(43 * 3072 == opal_umrddt_select_chunk(64 * 3072, 4, least, most, 3072));
+    CHECK(341 * 3072 == opal_umrddt_select_chunk(64 << 20, 4, least, most, 3072));
+    CHECK(most == opal_umrddt_select_chunk(64 << 20, 4, least, most, most));
+    CHECK(least == opal_umrddt_select_chunk(1 << 20, 4, least, most, 8));
     /* bounds are bounds: a sender refuses what is shorter than the least that there may be */
-    CHECK(1024 == mca_pml_umrddt_model_chunk(64 << 20, 4, 1024, 1024, 1000));
-    CHECK(1000 + 1024 == mca_pml_umrddt_model_chunk(64 << 20, 4, 1024, 2 * 1024, 506));
+    CHECK(1024 == opal_umrddt_select_chunk(64 << 20, 4, 1024, 1024, 1000));
+    CHECK(1000 + 1024 == opal_umrddt_select_chunk(64 << 20, 4, 1024, 2 * 1024, 506));
     /* a block is longer than a chunk is to be */
-    CHECK(46 * 4096 == mca_pml_umrddt_model_chunk(5 * 300001, 4, least, most, 300001));
-    CHECK(most == mca_pml_umrddt_model_chunk(64 << 20, 4, least, most, 2 << 20));
+    CHECK(46 * 4096 == opal_umrddt_select_chunk(5 * 300001, 4, least, most, 300001));
+    CHECK(most == opal_umrddt_select_chunk(64 << 20, 4, least, most, 2 << 20));
 }
 
-/* What was observed is multiplied in; of equals the first is taken, and of what may not be nothing.
- */
-static void factors(void)
+/* Of equals the first is taken, and nothing that is not possible. */
+static void first_of_equals(void)
 {
     figures_t figures = plain();
     case_t what = message(10000, 1, 1);
-    double times[MCA_PML_UMRDDT_WAYS], factor[MCA_PML_UMRDDT_WAYS];
 
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        factor[way] = 1;
-    }
     what.known = ALL;
     CHECK(MCA_PML_UMRDDT_WAY_UMR
           == best(&figures, &what, 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT));
-    factor[MCA_PML_UMRDDT_WAY_UMR] = 1.01;
-    CHECK(MCA_PML_UMRDDT_WAY_DIRECT
-          == mca_pml_umrddt_model_best(
-              &figures, &what, 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT,
-              factor, times));
-    CHECK(near(1.01 * 13, times[MCA_PML_UMRDDT_WAY_UMR]));
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
         CHECK(way == (int) best(&figures, &what, 1u << way));
     }
@@ -464,7 +454,7 @@ static void sane(void)
     figures_t figures;
     static const uint64_t pieces[] = {1, 2, 1000, 1u << 20};
 
-    mca_pml_umrddt_figures_default(&figures);
+    opal_umrddt_tuning_default(&figures);
     for (unsigned bits = 0; bits < 128; ++bits) {
         for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
             double before = 0, fewer;
@@ -502,14 +492,14 @@ static void sane(void)
 
 static void curves(void)
 {
-    const double curve[MCA_PML_UMRDDT_CURVE_POINTS] = {1, 4, 16, 64, 256, 1024};
+    const double curve[OPAL_UMRDDT_TUNING_CURVE_POINTS] = {1, 4, 16, 64, 256, 1024};
 
-    CHECK(near(1, mca_pml_umrddt_curve_at(curve, 1)));
-    CHECK(near(1, mca_pml_umrddt_curve_at(curve, 8)));
-    CHECK(near(4, mca_pml_umrddt_curve_at(curve, 64)));
-    CHECK(near(2, mca_pml_umrddt_curve_at(curve, sqrt(8 * 64))));
-    CHECK(near(1024, mca_pml_umrddt_curve_at(curve, 262144)));
-    CHECK(near(1024, mca_pml_umrddt_curve_at(curve, 1e18)));
+    CHECK(near(1, opal_umrddt_tuning_curve_at(curve, 1)));
+    CHECK(near(1, opal_umrddt_tuning_curve_at(curve, 8)));
+    CHECK(near(4, opal_umrddt_tuning_curve_at(curve, 64)));
+    CHECK(near(2, opal_umrddt_tuning_curve_at(curve, sqrt(8 * 64))));
+    CHECK(near(1024, opal_umrddt_tuning_curve_at(curve, 262144)));
+    CHECK(near(1024, opal_umrddt_tuning_curve_at(curve, 1e18)));
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -518,17 +508,17 @@ static void curves(void)
 
 static const char path[] = "test_model.tmp";
 
-static mca_pml_umrddt_model_file_t read_text(const char *text, figures_t *figures)
+static opal_umrddt_tuning_file_t read_text(const char *text, figures_t *figures)
 {
-    char wrong[MCA_PML_UMRDDT_MODEL_TEXT] = "";
+    char wrong[OPAL_UMRDDT_TUNING_TEXT] = "";
     FILE *file = fopen(path, "w");
-    mca_pml_umrddt_model_file_t result;
+    opal_umrddt_tuning_file_t result;
 
     CHECK(NULL != file);
     CHECK(EOF != fputs(text, file));
     CHECK(0 == fclose(file));
-    result = mca_pml_umrddt_model_read(path, "a machine", figures, NULL, wrong);
-    CHECK((MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) == ('\0' == wrong[0]));
+    result = opal_umrddt_tuning_read(path, "a machine", figures, NULL, wrong);
+    CHECK((OPAL_UMRDDT_TUNING_FILE_GOOD == result) == ('\0' == wrong[0]));
     return result;
 }
 
@@ -536,42 +526,42 @@ static void files(void)
 {
     static const struct {
         const char *text;
-        mca_pml_umrddt_model_file_t result;
+        opal_umrddt_tuning_file_t result;
     } texts[] = {
-        {"", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware a machine\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware a machine\n#\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
-        {"umrddt-model 2\nhardware any\n\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
-        {"umrddt-model 1\nhardware a machine\nipc_open 200\n", MCA_PML_UMRDDT_MODEL_FILE_STALE},
-        {"umrddt-model 0\nhardware a machine\n#\n", MCA_PML_UMRDDT_MODEL_FILE_STALE},
-        {"umrddt-model 3\nwhatever comes\n", MCA_PML_UMRDDT_MODEL_FILE_STALE},
-        {"umrddt-model 2x\nhardware a machine\n#\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware another\n#\n", MCA_PML_UMRDDT_MODEL_FILE_FOREIGN},
-        {"umrddt-model 2\nhardware a machine too\n#\n", MCA_PML_UMRDDT_MODEL_FILE_FOREIGN},
-        {"umrddt-model 2\n# hardware\n#\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate 7\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
-        {"umrddt-model 2\nhardware any\ncard_rate 7", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
-        {"umrddt-model 2\nhardware any\ncard_rate\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate 7 8\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate -7\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate 0\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate nan\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate inf\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate 1e9\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate .\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate 0x10\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+        {"", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware a machine\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware a machine\n#\n", OPAL_UMRDDT_TUNING_FILE_GOOD},
+        {"umrddt-model 2\nhardware any\n\n", OPAL_UMRDDT_TUNING_FILE_GOOD},
+        {"umrddt-model 1\nhardware a machine\nipc_open 200\n", OPAL_UMRDDT_TUNING_FILE_STALE},
+        {"umrddt-model 0\nhardware a machine\n#\n", OPAL_UMRDDT_TUNING_FILE_STALE},
+        {"umrddt-model 3\nwhatever comes\n", OPAL_UMRDDT_TUNING_FILE_STALE},
+        {"umrddt-model 2x\nhardware a machine\n#\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware another\n#\n", OPAL_UMRDDT_TUNING_FILE_FOREIGN},
+        {"umrddt-model 2\nhardware a machine too\n#\n", OPAL_UMRDDT_TUNING_FILE_FOREIGN},
+        {"umrddt-model 2\n# hardware\n#\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate 7\n", OPAL_UMRDDT_TUNING_FILE_GOOD},
+        {"umrddt-model 2\nhardware any\ncard_rate 7", OPAL_UMRDDT_TUNING_FILE_GOOD},
+        {"umrddt-model 2\nhardware any\ncard_rate\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate 7 8\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate -7\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate 0\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate nan\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate inf\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate 1e9\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate .\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ncard_rate 0x10\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
         {"umrddt-model 2\nhardware any\ncard_rate 9999999999999\n",
-         MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\nnear\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\nfar of 2 hosts\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
-        {"umrddt-model 2\nhardware any\nwarp_factor 7\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ngpu_pack 1 2 3 4 5\n", MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ngpu_pack 1 2 3 4 5 6\n", MCA_PML_UMRDDT_MODEL_FILE_GOOD},
+         OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nnear\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nfar of 2 hosts\n", OPAL_UMRDDT_TUNING_FILE_GOOD},
+        {"umrddt-model 2\nhardware any\nwarp_factor 7\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ngpu_pack 1 2 3 4 5\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\ngpu_pack 1 2 3 4 5 6\n", OPAL_UMRDDT_TUNING_FILE_GOOD},
         {"umrddt-model 2\nhardware any\ngpu_pack 1 2 3 4 5 6 7\n",
-         MCA_PML_UMRDDT_MODEL_FILE_MALFORMED},
+         OPAL_UMRDDT_TUNING_FILE_MALFORMED},
     };
-    char line[3000], wrong[MCA_PML_UMRDDT_MODEL_TEXT];
+    char line[3000], wrong[OPAL_UMRDDT_TUNING_TEXT];
     figures_t figures, before;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
@@ -581,50 +571,51 @@ static void files(void)
             printf("test_model: text %zu\n", i);
         }
         CHECK(texts[i].result == read_text(texts[i].text, &figures));
-        CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD == texts[i].result
+        CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD == texts[i].result
               || 0 == memcmp(&before, &figures, sizeof(figures)));
     }
     /* what is not named is the default */
-    CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
+    CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
           == read_text("umrddt-model 2\nhardware any\n  \n# \ncard_rate 12.5\n", &figures));
-    mca_pml_umrddt_figures_default(&before);
+    opal_umrddt_tuning_default(&before);
     CHECK(near(12.5, figures.card_rate) && near(before.key_map, figures.key_map));
     /* the user is told which line it is */
     (void) read_text("umrddt-model 2\nhardware any\n#\ncard_rate so so\n", &figures);
-    CHECK(MCA_PML_UMRDDT_MODEL_FILE_MALFORMED
-          == mca_pml_umrddt_model_read(path, "a machine", &figures, NULL, wrong));
+    CHECK(OPAL_UMRDDT_TUNING_FILE_MALFORMED
+          == opal_umrddt_tuning_read(path, "a machine", &figures, NULL, wrong));
     CHECK(NULL != strstr(wrong, "line 4 ") && NULL != strstr(wrong, "card_rate so so"));
     /* a line without an end */
     memset(line, 'x', sizeof(line));
     line[sizeof(line) - 1] = '\0';
     memcpy(line, "umrddt-model 2\nhardware any\n", strlen("umrddt-model 2\nhardware any\n"));
-    CHECK(MCA_PML_UMRDDT_MODEL_FILE_MALFORMED == read_text(line, &figures));
+    CHECK(OPAL_UMRDDT_TUNING_FILE_MALFORMED == read_text(line, &figures));
     memset(line, 'x', 2000);
-    CHECK(MCA_PML_UMRDDT_MODEL_FILE_MALFORMED == read_text(line, &figures));
+    CHECK(OPAL_UMRDDT_TUNING_FILE_MALFORMED == read_text(line, &figures));
     CHECK(0 == unlink(path));
-    CHECK(MCA_PML_UMRDDT_MODEL_FILE_ABSENT
-          == mca_pml_umrddt_model_read(path, "a machine", &figures, NULL, wrong));
+    CHECK(OPAL_UMRDDT_TUNING_FILE_ABSENT
+          == opal_umrddt_tuning_read(path, "a machine", &figures, NULL, wrong));
     CHECK(0 == mkdir(path, 0700));
-    CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
-          != mca_pml_umrddt_model_read(path, "a machine", &figures, NULL, wrong));
+    CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
+          != opal_umrddt_tuning_read(path, "a machine", &figures, NULL, wrong));
     CHECK(0 == rmdir(path));
 }
 
 /* Written and read. */
 static void there_and_back(const char *locale)
 {
-    mca_pml_umrddt_measured_t measured = {.near = "of now"};
-    char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
+    opal_umrddt_tuning_measured_t measured = {.near = "of now"};
+    char wrong[OPAL_UMRDDT_TUNING_TEXT];
     figures_t figures, back;
     double *all = (double *) &figures, *read = (double *) &back;
     size_t count = sizeof(figures) / sizeof(double);
     FILE *file;
 
-    _Static_assert(sizeof(figures_t)
-                       == sizeof(double)
-                              * (MCA_PML_UMRDDT_FIGURE_COUNT
-                                 + MCA_PML_UMRDDT_CURVE_COUNT * MCA_PML_UMRDDT_CURVE_POINTS),
-                   "nothing but figures");
+    _Static_assert(
+        sizeof(figures_t)
+            == sizeof(double)
+                   * (OPAL_UMRDDT_TUNING_VALUE_COUNT
+                      + OPAL_UMRDDT_TUNING_CURVE_COUNT * OPAL_UMRDDT_TUNING_CURVE_POINTS),
+        "nothing but figures");
     if (NULL == setlocale(LC_ALL, locale)) {
         return;
     }
@@ -637,10 +628,10 @@ static void there_and_back(const char *locale)
     }
     file = fopen(path, "w");
     CHECK(NULL != file);
-    CHECK(0 == mca_pml_umrddt_model_write(file, "a machine", &figures, &measured));
+    CHECK(0 == opal_umrddt_tuning_write(file, "a machine", &figures, &measured));
     CHECK(0 == fclose(file));
-    CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
-          == mca_pml_umrddt_model_read(path, "a machine", &back, NULL, wrong));
+    CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
+          == opal_umrddt_tuning_read(path, "a machine", &back, NULL, wrong));
     for (size_t i = 0; i < count; ++i) {
         CHECK(fabs(all[i] - read[i]) <= 0.01 * all[i]);
     }
@@ -648,11 +639,11 @@ static void there_and_back(const char *locale)
     measured.figure[0] = false;
     file = fopen(path, "w");
     CHECK(NULL != file);
-    CHECK(0 == mca_pml_umrddt_model_write(file, "a machine", &figures, &measured));
+    CHECK(0 == opal_umrddt_tuning_write(file, "a machine", &figures, &measured));
     CHECK(0 == fclose(file));
-    CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
-          == mca_pml_umrddt_model_read(path, "a machine", &back, NULL, wrong));
-    mca_pml_umrddt_figures_default(&figures);
+    CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
+          == opal_umrddt_tuning_read(path, "a machine", &back, NULL, wrong));
+    opal_umrddt_tuning_default(&figures);
     CHECK(near(figures.near_latency, back.near_latency));
     CHECK(0 == unlink(path));
     (void) setlocale(LC_ALL, "C");
@@ -665,8 +656,8 @@ static void added(void)
     const char *const lines = "umrddt-model 2\nhardware any\n%s of old\nnear_latency 11\n"
                               "far_latency 12\ncard_rate 13\ngpu_flush 14\nkey_map 15\n"
                               "cpu_copy 1 2 3 4 5 6\n";
-    char text[1000], wrong[MCA_PML_UMRDDT_MODEL_TEXT];
-    mca_pml_umrddt_measured_t then, measured;
+    char text[1000], wrong[OPAL_UMRDDT_TUNING_TEXT];
+    opal_umrddt_tuning_measured_t then, measured;
     figures_t before, figures;
     int count = 0;
 
@@ -674,28 +665,27 @@ static void added(void)
         bool far_then = 0 != (both & 1), far_now = 0 != (both & 2);
 
         (void) snprintf(text, sizeof(text), lines, far_then ? "far" : "near");
-        CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD == read_text(text, &before));
-        CHECK(MCA_PML_UMRDDT_MODEL_FILE_GOOD
-              == mca_pml_umrddt_model_read(path, "a machine", &before, &then, wrong));
+        CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD == read_text(text, &before));
+        CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
+              == opal_umrddt_tuning_read(path, "a machine", &before, &then, wrong));
         /* one that does not tell umrddt's packing from Open MPI's */
         CHECK(near(6, before.cpu_pack[5]) && near(1, before.cpu_pack[0]));
         CHECK(then.any && 0 == strcmp("of old", far_then ? then.far : then.near));
         CHECK('\0' == (far_then ? then.near : then.far)[0]);
         /* now all but far_latency and the curve is measured, and one that was not before */
-        mca_pml_umrddt_figures_default(&figures);
+        opal_umrddt_tuning_default(&figures);
         memset(&measured, 0, sizeof(measured));
-        (void) snprintf(far_now ? measured.far : measured.near, MCA_PML_UMRDDT_MODEL_NOTE,
-                        "of now");
+        (void) snprintf(far_now ? measured.far : measured.near, OPAL_UMRDDT_TUNING_NOTE, "of now");
         count = 0;
 #define MEASURE(field, value, help)                                             \
     measured.figure[count++] =                                                  \
         0 == strcmp(#field, "near_latency") || 0 == strcmp(#field, "card_rate") \
         || 0 == strcmp(#field, "gpu_flush") || 0 == strcmp(#field, "key_map")   \
         || 0 == strcmp(#field, "gpu_launch");
-        MCA_PML_UMRDDT_FIGURES(MEASURE)
+        OPAL_UMRDDT_TUNING_VALUES(MEASURE)
         figures.near_latency = figures.card_rate = figures.gpu_flush = figures.key_map = 21;
         figures.gpu_launch = 21;
-        mca_pml_umrddt_model_add(&figures, &measured, &before, &then);
+        opal_umrddt_tuning_add(&figures, &measured, &before, &then);
         CHECK(near(21, figures.near_latency) && near(21, figures.key_map));
         CHECK(near(21, figures.gpu_launch) && near(12, figures.far_latency));
         CHECK(near(6, figures.cpu_copy[5]) && near(1, figures.cpu_copy[0]));
@@ -714,27 +704,27 @@ static void added(void)
 
 static void places(void)
 {
-    char one[MCA_PML_UMRDDT_MODEL_TEXT], two[MCA_PML_UMRDDT_MODEL_TEXT], at[200], other[200];
+    char one[OPAL_UMRDDT_TUNING_TEXT], two[OPAL_UMRDDT_TUNING_TEXT], at[200], other[200];
 
-    mca_pml_umrddt_model_hardware(one);
-    mca_pml_umrddt_model_hardware(two);
+    opal_umrddt_tuning_hardware(one);
+    opal_umrddt_tuning_hardware(two);
     CHECK(0 == strcmp(one, two));
     CHECK('\0' != one[0] && NULL == strchr(one, '\n'));
 
     CHECK(0 == setenv("XDG_CONFIG_HOME", "/of/mine", 1));
-    CHECK(mca_pml_umrddt_model_path("a", false, at, sizeof(at)));
+    CHECK(opal_umrddt_tuning_path("a", false, at, sizeof(at)));
     CHECK(0 == strncmp(at, "/of/mine/umrddt/model-", strlen("/of/mine/umrddt/model-")));
-    CHECK(mca_pml_umrddt_model_path("b", false, other, sizeof(other)));
+    CHECK(opal_umrddt_tuning_path("b", false, other, sizeof(other)));
     CHECK(0 != strcmp(at, other));
-    CHECK(!mca_pml_umrddt_model_path("a", false, at, strlen(at)));
+    CHECK(!opal_umrddt_tuning_path("a", false, at, strlen(at)));
     CHECK(0 == setenv("HOME", "/at/home", 1));
     CHECK(0 == setenv("XDG_CONFIG_HOME", "not/absolute", 1));
-    CHECK(mca_pml_umrddt_model_path("a", false, at, sizeof(at)));
+    CHECK(opal_umrddt_tuning_path("a", false, at, sizeof(at)));
     CHECK(0 == strncmp(at, "/at/home/.config/umrddt/", strlen("/at/home/.config/umrddt/")));
     CHECK(0 == unsetenv("XDG_CONFIG_HOME"));
     CHECK(0 == unsetenv("HOME"));
-    CHECK(!mca_pml_umrddt_model_path("a", false, at, sizeof(at)));
-    CHECK(mca_pml_umrddt_model_path("a", true, at, sizeof(at)));
+    CHECK(!opal_umrddt_tuning_path("a", false, at, sizeof(at)));
+    CHECK(opal_umrddt_tuning_path("a", true, at, sizeof(at)));
 }
 
 int main(void)
@@ -746,7 +736,7 @@ int main(void)
     shared();
     by_host();
     chunks();
-    factors();
+    first_of_equals();
     sane();
     curves();
     files();

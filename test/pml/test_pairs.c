@@ -7,9 +7,9 @@
  */
 
 /*
- * Verdicts on pairs of layouts, by a clock of our own: when keys begin to pay; that nothing but use
- * changes a verdict unless observed times may; how far those may, and what they need for it; that a
- * way that failed is left alone for a while; that a message may outlive what is known of its pair.
+ * The choice for pairs of layouts: when keys begin to pay; that nothing but use changes a choice;
+ * that a way that failed is left alone for a while; that a message may outlive what is known of its
+ * pair.
  */
 
 #include "ompi_config.h"
@@ -98,7 +98,7 @@ static void figures(const char *lines)
     mca_pml_umrddt_pairs_close();
     mca_pml_umrddt_pairs_open(false);
     CHECK(mca_pml_umrddt_pairs_decide());
-    memset(peer.shunned, 0, sizeof(peer.shunned));
+    memset(peer.states, 0, sizeof(peer.states));
 }
 
 /* A layout of so many pieces of 100 bytes, or a few more and fewer by turns. */
@@ -208,90 +208,18 @@ static void uses(void)
 /* Predicted: 10 us by keys, 13 without. */
 static const char ten[] = "card_latency 5\ncard_entry 1\ncard_write 1.6\nkey_map 0.001\n";
 
+/* What messages take changes no choice. */
 static void observed(void)
 {
     lay(4);
-    mca_pml_umrddt.params.adapt = true;
-    figures(ten);
-    /* behind 8 messages the other way is tried, twice four times, one message in seven as all ways
-     * that there are have their turns. It took too long to be tried again behind 64 */
-    CHECK(8 == umr_of(buffers, 8, 10, 13));
-    CHECK(8 == umr_of(buffers, 8, 10, 13));
-    CHECK(0 == umr_of(buffers, 4, 10, 13));
-    CHECK(24 == umr_of(buffers, 24, 10, 13));
-    CHECK(0 == umr_of(buffers, 4, 10, 13));
-    CHECK(512 - 48 == umr_of(buffers, 512 - 48, 10, 13));
-    /* but behind 512, unless it is twice as long */
-    CHECK(160 - 32 == umr_of(buffers, 160, 10, 13));
-    CHECK(1000 == umr_of(buffers, 1000, 10, 13));
-    /* what is seen to be better is taken, whatever is predicted */
-    figures(ten);
-    CHECK(8 == umr_of(buffers, 8, 15, 13));
-    CHECK(40 - 8 == umr_of(buffers, 40, 15, 13));
-    CHECK(0 == umr_of(buffers, 16, 15, 13));
-    /* and both are tried again behind eight times as many, as they are near each other */
-    CHECK(16 == umr_of(buffers, 96, 15, 13));
-    CHECK(0 == umr_of(buffers, 512 - 64 - 96, 15, 13));
-    CHECK(32 == umr_of(buffers, 160, 12, 13));
-    CHECK(1000 == umr_of(buffers, 1000, 12, 13));
-    /* one that takes more than twice as long is given up when both have been seen three times */
-    figures(ten);
-    CHECK(8 + 8 == umr_of(buffers, 8 + 12, 30, 13));
-    CHECK(0 == umr_of(buffers, 1000, 30, 13));
-    /* other messages of the class know it from the start, those of another class do not */
-    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers + 1, 30, 13));
-    lay(64);
-    CHECK(MCA_PML_UMRDDT_WAY_UMR == message(buffers + 1, 70, 109));
-    lay(4);
-    /* no more than four times: 40 us by keys, and 13 without, so that keys are not tried; but when
-     * these are thought to take 52, in their turn */
-    figures(ten);
-    CHECK(9 == umr_of(buffers, 9, 1e9, 13));
-    CHECK(0 == umr_of(buffers + 2, 64, 20, 1e9));
-    CHECK(4 == umr_of(buffers + 2, 12, 20, 1e9));
-    CHECK(400 == umr_of(buffers + 2, 400, 20, 1e9));
-    /* one message that took long is none of the scheme's business */
-    figures(ten);
-    CHECK(7 == umr_of(buffers, 7, 10, 13));
-    CHECK(1 == umr_of(buffers, 1, 1e7, 13));
-    CHECK(192 == umr_of(buffers, 200, 10, 13));
-    /* what is switched off has no effect */
-    mca_pml_umrddt.params.adapt = false;
     figures(ten);
     CHECK(1000 == umr_of(buffers, 1000, 1e9, 13));
 }
 
-/* What is in use and takes longer than it did is looked at again, at a multiple of 256 uses; not
- * before there are twice as many as the last time, and not for a message now and then. */
-static void slower(void)
-{
-    lay(4);
-    mca_pml_umrddt.params.adapt = true;
-    figures(ten);
-    CHECK(64 - 8 == umr_of(buffers, 64, 10, 13));
-    CHECK(16 == umr_of(buffers, 16, 10, 13));
-    for (int i = 0; i < 16; ++i) {
-        CHECK(1 == umr_of(buffers, 1, 20, 13));
-        CHECK(1 == umr_of(buffers, 1, 10, 13));
-    }
-    CHECK(31 == umr_of(buffers, 31, 20, 13));
-    CHECK(1 == umr_of(buffers, 1, 10, 13));
-    CHECK(64 == umr_of(buffers, 64, 14.9, 13));
-    /* 208 uses; from now on for good */
-    CHECK(48 == umr_of(buffers, 48, 20, 13));
-    CHECK(8 == umr_of(buffers, 12, 20, 13));
-    CHECK(0 == umr_of(buffers, 20, 20, 13));
-    /* the other one gets slower, too; what was tried at 256 is not tried again before 512, so at
-     * 768 */
-    CHECK(0 == umr_of(buffers, 768 - 288, 20, 31));
-    CHECK(16 == umr_of(buffers, 43, 20, 31));
-    CHECK(500 == umr_of(buffers, 500, 20, 31));
-    mca_pml_umrddt.params.adapt = false;
-}
-
-/* Messages that the host PML takes so long for, and that may be left to it. @return how many of
- * 1000 say that the next ones need not ask */
-static unsigned unasked(opal_umrddt_gpu_kind_t kind, double took)
+/* Messages that may be declined. @return how many of 1000 say that the next ones need not be
+ * offered
+ */
+static unsigned unasked(opal_umrddt_gpu_kind_t kind)
 {
     mca_pml_umrddt_recv_t recv;
     unsigned count = 0;
@@ -300,7 +228,6 @@ static unsigned unasked(opal_umrddt_gpu_kind_t kind, double took)
         matched(&recv, &peer, buffers, 1, MCA_PML_UMRDDT_BY_CARD | MCA_PML_UMRDDT_MAY_LEAVE);
         recv.where.memory.kind = kind;
         mca_pml_umrddt_pairs_judge(&recv);
-        clock_us += MCA_PML_UMRDDT_WAY_HOST == recv.way ? took : 1000;
         CHECK((MCA_PML_UMRDDT_WAY_HOST == recv.way) == mca_pml_umrddt_pairs_leaves(&recv));
         count += mca_pml_umrddt_pairs_leaves(&recv) && recv.settled;
         mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
@@ -309,19 +236,25 @@ static unsigned unasked(opal_umrddt_gpu_kind_t kind, double took)
     return count;
 }
 
-/* What the host PML takes least for is left to it without a question when that is sure, whatever it
- * takes; but a long one into memory of a GPU. */
+/* What is predicted to be quickest by the base PML is declined at once, for the next messages too;
+ * but not a long one into GPU memory, and nothing that mkeys will pay for. */
 static void left_alone(void)
 {
+    mca_pml_umrddt_recv_t recv;
+
     lay(4);
-    mca_pml_umrddt.params.adapt = true;
     figures("card_latency 10\n");
-    CHECK(1000 - 64 == unasked(OPAL_UMRDDT_GPU_HOST, 50));
-    figures("card_latency 10\nnear_latency 1\n");
-    CHECK(900 < unasked(OPAL_UMRDDT_GPU_DEVICE, 50)); /* (the card is tried behind 64) */
-    figures("card_latency 10\nnear_latency 0.1\n");
-    CHECK(0 == unasked(OPAL_UMRDDT_GPU_DEVICE, 50));
-    mca_pml_umrddt.params.adapt = false;
+    CHECK(1000 == unasked(OPAL_UMRDDT_GPU_HOST));
+    figures("card_latency 100\nnear_latency 1\n");
+    CHECK(1000 == unasked(OPAL_UMRDDT_GPU_DEVICE));
+    figures("card_latency 100\nnear_latency 0.1\n");
+    CHECK(0 == unasked(OPAL_UMRDDT_GPU_DEVICE));
+    figures("near_rate 40\ncard_latency 1\nkey_map 2000\ncard_write 100\n");
+    matched(&recv, &peer, buffers, 1, MCA_PML_UMRDDT_BY_CARD | MCA_PML_UMRDDT_MAY_LEAVE);
+    mca_pml_umrddt_pairs_judge(&recv);
+    CHECK(!mca_pml_umrddt_pairs_leaves(&recv));
+    mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+    OBJ_RELEASE(recv.layout);
 }
 
 static void failed(void)
@@ -329,24 +262,42 @@ static void failed(void)
     mca_pml_umrddt_recv_t recv;
 
     lay(4);
-    for (int adapt = 0; adapt < 2; ++adapt) {
-        mca_pml_umrddt.params.adapt = 1 == adapt;
-        figures(ten);
-        CHECK(7 == umr_of(buffers, 7, 10, 13));
-        CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&recv, &peer, buffers));
-        mca_pml_umrddt_pairs_failed(&recv);
-        CHECK(NULL == recv.pair);
-        OBJ_RELEASE(recv.layout);
-        CHECK((1 == adapt ? 0 : 256) == umr_of(buffers, 256, 10, 13));
-        /* and for other pairs of this peer, but not for those of another one */
-        CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&recv, &other, buffers));
-        mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
-        OBJ_RELEASE(recv.layout);
-        /* it is tried again, and better */
-        CHECK((1 == adapt ? 16 : 96) == umr_of(buffers, 96, 10, 13));
-        CHECK(100 == umr_of(buffers, 100, 10, 13));
+    figures(ten);
+    CHECK(7 == umr_of(buffers, 7, 10, 13));
+    CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&recv, &peer, buffers));
+    mca_pml_umrddt_pairs_failed(&recv);
+    CHECK(NULL == recv.pair);
+    OBJ_RELEASE(recv.layout);
+    CHECK(0 == umr_of(buffers, 128, 10, 13));
+    /* and for other pairs of this peer, but not for those of another one */
+    CHECK(0 == umr_of(buffers + 1, 128, 10, 13));
+    CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&recv, &other, buffers));
+    mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+    OBJ_RELEASE(recv.layout);
+    /* it is used again */
+    CHECK(100 == umr_of(buffers, 100, 10, 13));
+    CHECK(100 == umr_of(buffers + 1, 100, 10, 13));
+}
+
+/* 1000 bytes by the base PML: 1 us below its eager limit to this peer, and 3 us above; by mkeys 2.
+ */
+static void eager(void)
+{
+    static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
+
+    for (int near = 0; near < 2; ++near) {
+        for (int above = 0; above < 2; ++above) {
+            proc.proc_flags = 0 == near ? 0 : OPAL_PROC_ON_NODE;
+            mca_pml_umrddt.eager[near] = 1000 - (size_t) above;
+            figures("near_latency 1\nfar_latency 1\nfar_rate 1000000\ncard_latency 0.001\n"
+                    "card_entry 0.001\nkey_map 0.001\n"
+                    "cpu_copy 1000000 1000000 1000000 1000000 1000000 1000000\n");
+            lay(10);
+            CHECK((0 == above)
+                  == mca_pml_umrddt_pairs_declines(&comm, &peer, &host, false, 1, NULL));
+        }
+        mca_pml_umrddt.eager[near] = OPAL_UMRDDT_SELECT_EAGER;
     }
-    mca_pml_umrddt.params.adapt = false;
 }
 
 /* Where only one way is offered there is no choice; and a table that overflows forgets, no more. */
@@ -356,7 +307,6 @@ static void bounds(void)
 
     lay(4);
     figures(ten);
-    mca_pml_umrddt.params.adapt = true;
     CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&first, &peer, buffers));
     for (size_t i = 0; i < sizeof(buffers); ++i) {
         CHECK(MCA_PML_UMRDDT_WAY_UMR == message(buffers + i, 10, 13));
@@ -366,7 +316,6 @@ static void bounds(void)
     CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&recv, &peer, buffers));
     mca_pml_umrddt_pairs_over(&recv, MPI_ERR_OTHER);
     CHECK(NULL == recv.pair);
-    mca_pml_umrddt.params.adapt = false;
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_DIRECT;
     figures(ten);
     CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers, 10, 13));
@@ -419,11 +368,8 @@ static void declined(void)
     comm.scheme = MCA_PML_UMRDDT_SCHEME_UMR;
     CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
     comm.scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
-    /* as it was found before, for the same layout; another one is asked about anew */
-    figures("near_rate 0.0001\n");
-    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
     remembered(&where);
-    lay(5);
+    figures("near_rate 0.0001\n");
     CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
 }
 
@@ -714,15 +660,16 @@ int main(void)
     mca_pml_umrddt.caps = &caps;
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
     mca_pml_umrddt.params.model = (char *) path;
+    mca_pml_umrddt.eager[false] = mca_pml_umrddt.eager[true] = OPAL_UMRDDT_SELECT_EAGER;
     mca_pml_umrddt.params.reuse = 1;
     mca_pml_umrddt.params.pack_depth = 4;
     mca_pml_umrddt.params.mkey_cache = true;
     uses();
     observed();
-    slower();
     left_alone();
     failed();
     bounds();
+    eager();
     declined();
     between_gpus();
     by_card_for_one_piece();

@@ -47,7 +47,7 @@
 
 #include "pml_umrddt_gpu.h"
 #include "pml_umrddt_hdr.h"
-#include "pml_umrddt_model.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 #include "pml_umrddt_slots.h"
 #include "pml_umrddt_stage.h"
 
@@ -152,7 +152,6 @@ typedef struct mca_pml_umrddt_params_t {
     char *model;             /**< file of figures for the choice; "", none, defaults */
     unsigned reuse;          /**< messages that a layout and buffer are expected to serve */
     bool explain;            /**< print what is predicted, chosen and observed */
-    bool adapt;              /**< observed times correct the prediction */
     bool stats;              /**< print the counters at finalize */
     unsigned refusals;       /**< seconds until those by the host PML are for good */
     bool check_pattern;      /**< see whether mpi_communication_pattern is true */
@@ -236,6 +235,12 @@ typedef struct mca_pml_umrddt_counters_t {
  * Peers and communicators
  * ------------------------------------------------------------------------------------------- */
 
+/** What is known of a scheme with a peer. */
+typedef struct mca_pml_umrddt_scheme_state_t {
+    uint32_t fails;    /**< sender: messages in a row that could not go by it; atomic */
+    uint64_t retry_at; /**< receiver: it is used again when so many messages have been judged */
+} mca_pml_umrddt_scheme_state_t;
+
 /** One other process. Made at first contact, lives until finalize. */
 typedef struct mca_pml_umrddt_peer_t {
     opal_proc_t *proc;
@@ -263,10 +268,8 @@ typedef struct mca_pml_umrddt_peer_t {
     uint64_t flat_clock;
     struct mca_pml_umrddt_flat_kept_t *flats; /**< what we remember of its layouts */
 
-    uint32_t ipc_missed; /**< messages since one went by CUDA IPC that could not; atomic */
-    bool rings;          /**< it rings our bells, if asked to; atomic */
-    uint64_t shunned[MCA_PML_UMRDDT_WAYS]; /**< up to which message a way is not tried; of
-                                                pml_umrddt_pairs.c */
+    mca_pml_umrddt_scheme_state_t states[MCA_PML_UMRDDT_WAYS];
+    bool rings;                            /**< it rings our bells, if asked to; atomic */
     struct mca_pml_umrddt_ipc_peer_t *ipc; /**< pml_umrddt_ipc.h: of its GPU memory; or NULL */
 } mca_pml_umrddt_peer_t;
 
@@ -281,8 +284,7 @@ typedef struct mca_pml_umrddt_comm_t {
     bool listening;                /**< envelopes came in: look for failure notices */
     mca_pml_umrddt_peer_t **peers; /**< by rank (of the remote group), filled at first use */
     int peer_count;
-    uint32_t *landings; /**< pml_umrddt_landing.h; NULL as long as none is needed; atomic */
-    uint32_t gate;      /**< see pml_umrddt_gate.h */
+    uint32_t gate;                /**< see pml_umrddt_gate.h */
     opal_recursive_mutex_t match; /**< of the claims, and of the gate's closing and opening */
     int claiming;                 /**< claims are being made, so many calls deep */
     int closing;                  /**< threads that wait for the gate to be empty */
@@ -356,14 +358,15 @@ typedef struct mca_pml_umrddt_send_t {
     mca_pml_umrddt_event_t event; /**< a reply arrived */
     mca_pml_umrddt_wait_t wait;
     mca_pml_umrddt_send_state_t state;
-    int release;   /**< mca_pml_umrddt_release_t */
-    bool plain;    /**< never taken: it is here for its stage */
-    bool tries;    /**< taken to see where it is received (pml_umrddt_landing.h) */
-    bool offered;  /**< this time; with a sign: what becomes of it is learnt */
-    bool chosen;   /**< the receiver has left it to the host PML */
-    bool left;     /**< and says that the next ones are better left */
-    uint64_t sign; /**< of what that holds for (pml_umrddt_left.h); 0: nobody is asked */
-    bool freed;    /**< the user freed the request; atomic */
+    int release;     /**< mca_pml_umrddt_release_t */
+    bool plain;      /**< never taken: it is here for its stage */
+    bool tries;      /**< taken to see where it is received (pml_umrddt_offer_cache.h) */
+    bool offered;    /**< this time; with a key: what becomes of it is learnt */
+    bool declinable; /**< the receiver may decline it */
+    bool chosen;     /**< the receiver has declined it */
+    bool left;       /**< and says that the next ones need not be offered */
+    uint64_t offer;  /**< its key in the offer cache; 0: nothing is learnt */
+    bool freed;      /**< the user freed the request; atomic */
 
     const void *buf;
     size_t count;
@@ -488,9 +491,8 @@ typedef struct mca_pml_umrddt_recv_t {
     struct mca_pml_umrddt_pair_t *pair; /**< what is known of such messages; NULL: nothing */
     uint32_t serial;                    /**< of what it was at the match */
     int way;                            /**< mca_pml_umrddt_way_t: the verdict, then the way */
-    bool tried;                         /**< what it takes counts in a trial */
-    bool settled;                       /**< and the next ones go the same way */
-    double began;                       /**< when it was matched, us, if that is wanted */
+    bool settled;                       /**< the next ones go the same way */
+    double began;                       /**< when it was matched, us, with explain */
 
     ompi_request_t *data;         /**< the host's request for the data */
     mca_pml_umrddt_stage_t spill; /**< where it puts the data if it must not put it in the buffer */
@@ -533,12 +535,8 @@ OBJ_CLASS_DECLARATION(mca_pml_umrddt_claim_t);
  * until they are used. */
 #define MCA_PML_UMRDDT_COMMS (1u << 18)
 
-/** Messages from the CPU's memory that senders remember to leave to the host PML. A power of two.
- */
-#define MCA_PML_UMRDDT_REFUSALS 4096
-
-/** Kinds of messages that receivers leave to the host PML. A power of two. */
-#define MCA_PML_UMRDDT_LEFT_ENTRIES 4096
+/** Entries of the offer cache (pml_umrddt_offer_cache.h). A power of two. */
+#define MCA_PML_UMRDDT_OFFERS 8192
 
 typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_params_t params;
@@ -559,6 +557,7 @@ typedef struct mca_pml_umrddt_t {
     const char *gpu_why_not;             /**< and then why, for the user */
     mca_pml_umrddt_base_gpu_t base_gpu;  /**< what GPU memory the base PML is given */
     bool base_aware;                     /**< this Open MPI's own code knows CUDA */
+    size_t eager[2];                     /**< the base PML's eager limit: other nodes, this node */
     uint32_t wide_types;                 /**< basic types that a receive by pieces may not have */
     bool looks;                          /**< every buffer that is sent has to be looked at */
     bool leaves_far;                     /**< contiguous ones to other nodes, if it can be given */
@@ -592,21 +591,20 @@ typedef struct mca_pml_umrddt_t {
     int freed;   /**< of the sends, those whose requests the user has freed; atomic */
     int refused; /**< control messages that the host has not taken yet; atomic */
     uint32_t ticks;
-    mca_pml_umrddt_fins_t fins;                 /**< immediate data -> receive */
-    void *scratch;                              /**< where a CTS is put together */
-    size_t scratch_size;                        /**< mca_pml_umrddt_reply_room */
-    struct mca_pml_umrddt_seen_t *seen;         /**< layouts and buffers that were received into */
-    uint64_t types_died;                        /**< datatypes that had a layout; atomic */
-    uint64_t refusals[MCA_PML_UMRDDT_REFUSALS]; /**< what pairs_declines remembers; atomic */
-    uint64_t left[MCA_PML_UMRDDT_LEFT_ENTRIES]; /**< what pml_umrddt_left.h remembers; atomic */
-    struct mca_pml_umrddt_pairs_t *pairs;       /**< the model's verdicts; NULL: the rules decide */
-    opal_list_t receives;                       /**< matched, not finished */
-    uint32_t waits;                             /**< how many wait in the lists that follow */
-    opal_list_t waiting[MCA_BTL_UMR_ROLE_MAX];  /**< for keys of a role */
-    opal_list_t credit;                         /**< peers, for FINs' receives */
-    opal_list_t polled;                         /**< for a request of the host */
-    opal_list_t listeners;                      /**< communicators to look for failure notices on */
-    uint32_t listener_count;                    /**< how many; read without the lock */
+    mca_pml_umrddt_fins_t fins;                /**< immediate data -> receive */
+    void *scratch;                             /**< where a CTS is put together */
+    size_t scratch_size;                       /**< mca_pml_umrddt_reply_room */
+    struct mca_pml_umrddt_seen_t *seen;        /**< layouts and buffers that were received into */
+    uint64_t types_died;                       /**< datatypes that had a layout; atomic */
+    uint64_t offers[MCA_PML_UMRDDT_OFFERS];    /**< pml_umrddt_offer_cache.h; atomic */
+    struct mca_pml_umrddt_pairs_t *pairs;      /**< the model's verdicts; NULL: the rules decide */
+    opal_list_t receives;                      /**< matched, not finished */
+    uint32_t waits;                            /**< how many wait in the lists that follow */
+    opal_list_t waiting[MCA_BTL_UMR_ROLE_MAX]; /**< for keys of a role */
+    opal_list_t credit;                        /**< peers, for FINs' receives */
+    opal_list_t polled;                        /**< for a request of the host */
+    opal_list_t listeners;                     /**< communicators to look for failure notices on */
+    uint32_t listener_count;                   /**< how many; read without the lock */
 } mca_pml_umrddt_t;
 
 extern mca_pml_umrddt_t mca_pml_umrddt;
@@ -877,12 +875,9 @@ typedef enum mca_pml_umrddt_memo_t {
     MCA_PML_UMRDDT_MEMO_AGREED_SIZE, /**< as a receiver: for a message of this size ... */
     MCA_PML_UMRDDT_MEMO_AGREED_TO,   /**< ... and this proposal ... */
     MCA_PML_UMRDDT_MEMO_AGREED,      /**< ... the chunk it agreed to last */
-    MCA_PML_UMRDDT_MEMO_DECLINED,    /**< as a sender: pml_umrddt_pairs_send.c's verdicts ... */
-    MCA_PML_UMRDDT_MEMO_PACKS        /**< ... and others; and MCA_PML_UMRDDT_MEMO_SILENT */
+    MCA_PML_UMRDDT_MEMO_SILENT       /**< as a sender: 1 if the last message that could have been
+                                          told of by the bell got a reply */
 } mca_pml_umrddt_memo_t;
-
-/** Beside those: the last message that could have been told of by the bell got a reply. */
-#define MCA_PML_UMRDDT_MEMO_SILENT (UINT64_C(1) << 63)
 
 /** The layout of (type, count), from the cache. The caller owns a reference. */
 int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count,

@@ -238,17 +238,19 @@ bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_
 {
     return 0 != (MCA_PML_UMRDDT_BY_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
            && mca_pml_umrddt_ipc_takes(where)
-           && IPC_MISSES > __atomic_load_n(&peer->ipc_missed, __ATOMIC_RELAXED);
+           && IPC_MISSES
+                  > __atomic_load_n(&peer->states[MCA_PML_UMRDDT_WAY_IPC].fails, __ATOMIC_RELAXED);
 }
 
 void mca_pml_umrddt_ipc_result(mca_pml_umrddt_peer_t *peer, bool well)
 {
-    uint32_t missed = __atomic_load_n(&peer->ipc_missed, __ATOMIC_RELAXED);
+    uint32_t *fails = &peer->states[MCA_PML_UMRDDT_WAY_IPC].fails;
+    uint32_t missed = __atomic_load_n(fails, __ATOMIC_RELAXED);
 
     if (well && 0 < missed) {
-        __atomic_store_n(&peer->ipc_missed, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(fails, 0, __ATOMIC_RELAXED);
     } else if (!well && IPC_MISSES > missed) {
-        __atomic_store_n(&peer->ipc_missed, missed + 1, __ATOMIC_RELAXED);
+        __atomic_store_n(fails, missed + 1, __ATOMIC_RELAXED);
     }
 }
 

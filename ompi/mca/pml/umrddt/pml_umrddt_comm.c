@@ -26,7 +26,6 @@
 #include "pml_umrddt_check.h"
 #include "pml_umrddt_gate.h"
 #include "pml_umrddt_ipc.h"
-#include "pml_umrddt_landing.h"
 #include "pml_umrddt_sets.h"
 
 mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
@@ -41,7 +40,6 @@ static void comm_construct(mca_pml_umrddt_comm_t *comm)
     comm->listening = false;
     comm->peers = NULL;
     comm->peer_count = 0;
-    comm->landings = NULL;
     comm->gate = MCA_PML_UMRDDT_GATE_GUARDED;
     comm->claiming = 0;
     comm->closing = 0;
@@ -57,7 +55,6 @@ static void comm_destruct(mca_pml_umrddt_comm_t *comm)
                                  -(uint64_t) comm->peer_count * sizeof(*comm->peers));
         free(comm->peers);
     }
-    mca_pml_umrddt_landing_free(comm);
     OBJ_DESTRUCT(&comm->claims);
     OBJ_DESTRUCT(&comm->match);
 }

@@ -237,8 +237,8 @@ _Static_assert(40 == sizeof(mca_pml_umrddt_flat_t), "no padding before the bytes
 #define MCA_PML_UMRDDT_CHOSEN 0x2
 #define MCA_PML_UMRDDT_LEFT   0x4
 
-/** In a CTS, or a HOST that was chosen: it is received in memory of a GPU (pml_umrddt_landing.h).
- */
+/** In a CTS, or a HOST that was chosen: it is received in memory of a GPU
+ * (pml_umrddt_offer_cache.h). */
 #define MCA_PML_UMRDDT_IN_GPU 0x1
 
 /** In a DONE: the receiver has mapped the sender's bells. */

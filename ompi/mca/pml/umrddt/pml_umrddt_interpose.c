@@ -113,6 +113,7 @@ static int enable(bool on)
     if (OMPI_SUCCESS != rc) {
         return rc; /* peers know our cookie already, so there is no going on without */
     }
+    mca_pml_umrddt_eager_open();
     mca_pml_umrddt_pairs_open(mca_pml_umrddt.params.explain);
     if (NULL != mca_pml_umrddt.card) {
         mca_pml_umrddt.card->set_fin_handler(mca_pml_umrddt_recv_fin, NULL);

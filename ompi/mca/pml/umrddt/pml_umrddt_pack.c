@@ -27,7 +27,7 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 #include "opal/util/output.h"
 
-#include "pml_umrddt_model.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack_chunks.h"
 
@@ -48,8 +48,8 @@ uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
 {
     const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
 
-    return mca_pml_umrddt_model_chunk(total, params->pack_depth, params->pack_floor,
-                                      params->pack_ceiling, block);
+    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_floor,
+                                    params->pack_ceiling, block);
 }
 
 static mca_pml_umrddt_pack_t *record(void)

@@ -140,7 +140,7 @@ bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
 /** Free the registered buffers that are kept, before the card is closed. */
 void mca_pml_umrddt_pack_buffers_close(void);
 
-/** How many bytes a chunk of a message has. @param[in] block  as of mca_pml_umrddt_model_chunk */
+/** How many bytes a chunk of a message has. @param[in] block  as of opal_umrddt_select_chunk */
 uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block);
 
 /**

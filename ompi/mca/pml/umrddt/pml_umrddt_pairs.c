@@ -10,8 +10,7 @@
  * @file
  *
  * Pairs of layouts and the model's verdicts on them; see pml_umrddt_pairs.h. What senders ask is in
- * pml_umrddt_pairs_send.c, what messages take in pml_umrddt_pairs_seen.c, and what the user is told
- * of it in pml_umrddt_pairs_told.c.
+ * pml_umrddt_pairs_send.c, and what the user is told in pml_umrddt_pairs_told.c.
  */
 
 #include "ompi_config.h"
@@ -28,20 +27,22 @@
 #include "pml_umrddt_pairs_private.h"
 
 /** Messages of a peer for which a scheme that failed with it is not tried again. */
-#define SHUNNED 256
+#define RETRY_AFTER 256
 
 /** Bytes of a row from which on the driver's copies are thought of. */
 #define LONG_ROW 256
 
-/** A way that is in use stays, unless another one is predicted to take less than so much of its
- * time. */
-#define HYSTERESIS 0.8
+/** A receiver declines a message into GPU memory that takes longer than this many small messages
+ * each time anew, which costs two of them: after the envelope its length is known before the data,
+ * so that its staging buffer is pinned. System memory has no staging buffer. */
+#define ASKED_FROM 100
 
-#define ALL_WAYS (WAY_BIT(MCA_PML_UMRDDT_WAYS) - 1)
+#define ALL_WAYS (OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAYS) - 1)
 
-#define PACK_WAYS                                                                   \
-    (WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_GDR) | WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_STAGED) \
-     | WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_HOST))
+#define PACK_WAYS                                             \
+    (OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_PACK_GDR)      \
+     | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_PACK_STAGED) \
+     | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_PACK_HOST))
 
 const uint16_t mca_pml_umrddt_way_schemes[MCA_PML_UMRDDT_WAYS] = {
     [MCA_PML_UMRDDT_WAY_IPC] = MCA_PML_UMRDDT_BY_IPC,
@@ -60,15 +61,15 @@ const uint16_t mca_pml_umrddt_way_schemes[MCA_PML_UMRDDT_WAYS] = {
 static bool read_file(struct mca_pml_umrddt_pairs_t *pairs, const char *path, const char *hardware,
                       bool asked)
 {
-    char wrong[MCA_PML_UMRDDT_MODEL_TEXT];
-    mca_pml_umrddt_model_file_t result =
-        mca_pml_umrddt_model_read(path, hardware, &pairs->figures, NULL, wrong);
+    char wrong[OPAL_UMRDDT_TUNING_TEXT];
+    opal_umrddt_tuning_file_t result =
+        opal_umrddt_tuning_read(path, hardware, &pairs->figures, NULL, wrong);
 
-    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
+    if (OPAL_UMRDDT_TUNING_FILE_GOOD == result) {
         (void) snprintf(pairs->why, sizeof(pairs->why), "%.500s", path);
         return true;
     }
-    if (asked || MCA_PML_UMRDDT_MODEL_FILE_ABSENT != result) {
+    if (asked || OPAL_UMRDDT_TUNING_FILE_ABSENT != result) {
         opal_show_help("help-mca-pml-umrddt.txt", "model-file", true, path, wrong, hardware);
     }
     return false;
@@ -78,9 +79,9 @@ static bool read_file(struct mca_pml_umrddt_pairs_t *pairs, const char *path, co
 static bool read_figures(struct mca_pml_umrddt_pairs_t *pairs)
 {
     const char *model = mca_pml_umrddt.params.model;
-    char hardware[MCA_PML_UMRDDT_MODEL_TEXT], path[1024];
+    char hardware[OPAL_UMRDDT_TUNING_TEXT], path[1024];
 
-    mca_pml_umrddt_figures_default(&pairs->figures);
+    opal_umrddt_tuning_default(&pairs->figures);
     (void) snprintf(pairs->why, sizeof(pairs->why), "defaults, not measured here (umrddt_tune)");
     if (0 == strcmp(model, "none")) {
         return false;
@@ -88,13 +89,13 @@ static bool read_figures(struct mca_pml_umrddt_pairs_t *pairs)
     if (0 == strcmp(model, "defaults")) {
         return true;
     }
-    mca_pml_umrddt_model_hardware(hardware);
+    opal_umrddt_tuning_hardware(hardware);
     if ('\0' != model[0]) {
         return read_file(pairs, model, hardware, true);
     }
-    return (mca_pml_umrddt_model_path(hardware, false, path, sizeof(path))
+    return (opal_umrddt_tuning_path(hardware, false, path, sizeof(path))
             && read_file(pairs, path, hardware, false))
-           || (mca_pml_umrddt_model_path(hardware, true, path, sizeof(path))
+           || (opal_umrddt_tuning_path(hardware, true, path, sizeof(path))
                && read_file(pairs, path, hardware, false));
 }
 
@@ -103,8 +104,7 @@ void mca_pml_umrddt_pairs_open(bool told)
     struct mca_pml_umrddt_pairs_t *pairs = calloc(1, sizeof(*pairs));
 
     mca_pml_umrddt.pairs = NULL;
-    memset(mca_pml_umrddt.refusals, 0, sizeof(mca_pml_umrddt.refusals));
-    memset(mca_pml_umrddt.left, 0, sizeof(mca_pml_umrddt.left));
+    memset(mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
     if (NULL == pairs) {
         return; /* the rules need no memory */
     }
@@ -133,13 +133,14 @@ bool mca_pml_umrddt_pairs_decide(void)
  * ------------------------------------------------------------------------------------------- */
 
 void mca_pml_umrddt_pairs_describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
-                                   mca_pml_umrddt_model_case_t *message)
+                                   opal_umrddt_select_case_t *message)
 {
     memset(message, 0, sizeof(*message));
     message->bytes = total;
     message->near = mca_pml_umrddt_pairs_near(peer);
     message->write_pieces = 1;
     message->depth = mca_pml_umrddt.params.pack_depth;
+    message->eager = mca_pml_umrddt.eager[message->near];
     message->host_takes_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu;
 }
 
@@ -154,7 +155,7 @@ static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
 }
 
 void mca_pml_umrddt_pairs_describe_layout(opal_iov_cache_layout_t *layout, uint64_t chunk, bool gpu,
-                                          mca_pml_umrddt_model_side_t *side)
+                                          opal_umrddt_select_side_t *side)
 {
     uint64_t second = 2 * chunk < layout->size ? 2 * chunk : layout->size;
 
@@ -168,7 +169,7 @@ void mca_pml_umrddt_pairs_describe_layout(opal_iov_cache_layout_t *layout, uint6
 }
 
 static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_pair_t *pair,
-                          mca_pml_umrddt_model_case_t *message)
+                          opal_umrddt_select_case_t *message)
 {
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
 
@@ -200,7 +201,7 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
         mca_pml_umrddt.params.reuse < pair->uses ? pair->uses : mca_pml_umrddt.params.reuse;
     if (!mca_pml_umrddt.params.mkey_cache) {
         /* keys are made for each message */
-        message->known &= ~WAY_BIT(MCA_PML_UMRDDT_WAY_UMR);
+        message->known &= ~OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_UMR);
         message->uses = 1;
     }
 }
@@ -208,8 +209,7 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
 /** True if the host PML is one of the ways that a message may be given. */
 static bool may_leave(const mca_pml_umrddt_recv_t *recv)
 {
-    return mca_pml_umrddt.declines && mca_pml_umrddt.params.adapt
-           && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes);
+    return mca_pml_umrddt.declines && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes);
 }
 
 /** The ways that both sides can. */
@@ -221,9 +221,6 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
     if (recv->where.mixed) {
         return 0;
     }
-    if (may_leave(recv)) {
-        ways |= WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
-    }
     if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
         || (mca_pml_umrddt_on_gpu(&recv->where)
             && !mca_pml_umrddt_card_takes(recv->peer, &recv->where))) {
@@ -233,7 +230,7 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
         if (0 == (both & mca_pml_umrddt_way_schemes[way])) {
             continue;
         }
-        if (0 != (PACK_WAYS & WAY_BIT(way))) {
+        if (0 != (PACK_WAYS & OPAL_UMRDDT_SELECT_BIT(way))) {
             /* with all others but the packed ones: the rule looks at what else there is */
             rts.schemes = (uint16_t) ((recv->rts.schemes & ~MCA_PML_UMRDDT_BY_PACK)
                                       | mca_pml_umrddt_way_schemes[way]);
@@ -242,7 +239,10 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
                 continue;
             }
         }
-        ways |= WAY_BIT(way);
+        ways |= OPAL_UMRDDT_SELECT_BIT(way);
+    }
+    if (0 != ways && may_leave(recv)) {
+        ways |= OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST);
     }
     return ways;
 }
@@ -252,15 +252,17 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
  * ------------------------------------------------------------------------------------------- */
 
 /** Ways that failed with this peer a while ago are left out, if there are others. */
-static unsigned without_shunned(mca_pml_umrddt_pair_t *pair, unsigned possible)
+static unsigned without_failed(mca_pml_umrddt_pair_t *pair, unsigned possible)
 {
     uint64_t judged = mca_pml_umrddt.pairs->judged, expires = UINT64_MAX;
     unsigned left = possible;
 
-    for (int way = 0; mca_pml_umrddt.params.adapt && way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        if (judged < pair->peer->shunned[way]) {
-            left &= ~WAY_BIT(way);
-            expires = pair->peer->shunned[way] < expires ? pair->peer->shunned[way] : expires;
+    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
+        const uint64_t retry_at = pair->peer->states[way].retry_at;
+
+        if (judged < retry_at) {
+            left &= ~OPAL_UMRDDT_SELECT_BIT(way);
+            expires = retry_at < expires ? retry_at : expires;
         }
     }
     pair->expires = expires;
@@ -268,52 +270,69 @@ static unsigned without_shunned(mca_pml_umrddt_pair_t *pair, unsigned possible)
 }
 
 /** What is predicted of all ways, when everything is there that they need; from the match on. */
-static void predict_steady(mca_pml_umrddt_pair_t *pair, mca_pml_umrddt_model_case_t *message)
+static void predict_steady(mca_pml_umrddt_pair_t *pair, opal_umrddt_select_case_t message)
 {
-    const mca_pml_umrddt_figures_t *figures = &mca_pml_umrddt.pairs->figures;
-    const double small = mca_pml_umrddt_model_small(figures, message->near);
+    const opal_umrddt_tuning_t *figures = &mca_pml_umrddt.pairs->figures;
+    const double small = opal_umrddt_select_small(figures, message.near);
     double time;
 
-    message->known = ALL_WAYS;
+    message.known = ALL_WAYS;
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        time = mca_pml_umrddt_model_time(figures, message, (mca_pml_umrddt_way_t) way) - small;
+        time = opal_umrddt_select_time(figures, &message, (mca_pml_umrddt_way_t) way) - small;
         pair->steady[way] = 0.1 < time ? time : 0.1;
     }
+}
+
+/** Without the base PML, unless it takes least also when all is there that the others need. */
+static unsigned without_base(const mca_pml_umrddt_pair_t *pair, unsigned possible)
+{
+    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
+        if (0 != (possible & OPAL_UMRDDT_SELECT_BIT(way))
+            && pair->steady[way] < pair->steady[MCA_PML_UMRDDT_WAY_HOST]) {
+            return possible & ~OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST);
+        }
+    }
+    return possible;
+}
+
+/** True if the sender need not offer the next messages: they are declined as well, whatever fails,
+ * and a query is not worth its round trip. */
+static bool is_settled(const mca_pml_umrddt_pair_t *pair)
+{
+    const double least = ASKED_FROM
+                         * opal_umrddt_select_small(&mca_pml_umrddt.pairs->figures,
+                                                    mca_pml_umrddt_pairs_near(pair->peer));
+
+    return MCA_PML_UMRDDT_WAY_HOST == pair->way && UINT64_MAX == pair->expires
+           && (!pair->gpu || pair->times[MCA_PML_UMRDDT_WAY_HOST] < least);
 }
 
 /** Ask the model. */
 static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
 {
     struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
-    const bool adapts = mca_pml_umrddt.params.adapt;
-    mca_pml_umrddt_way_t before = pair->way, best;
-    mca_pml_umrddt_model_case_t message;
-    double factors[MCA_PML_UMRDDT_WAYS];
+    opal_umrddt_select_case_t message;
     unsigned possible;
 
     describe_recv(recv, pair, &message);
-    mca_pml_umrddt_pairs_factors(&message, factors);
+    predict_steady(pair, message);
     pair->possible = possible_ways(recv);
-    possible = without_shunned(pair, pair->possible);
+    possible = without_base(pair, without_failed(pair, pair->possible));
     if (0 == possible) {
-        possible = WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
+        possible = OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST);
     }
-    best = mca_pml_umrddt_model_best(&pairs->figures, &message, possible, factors, pair->times);
-    pair->way = best;
-    if (adapts && 0 < pair->uses && 0 != (possible & WAY_BIT(before))
-        && (pair->seen || pair->times[best] > HYSTERESIS * pair->times[before])) {
-        pair->way = before; /* a prediction does not outweigh what was seen */
-    }
-    pair->class = mca_pml_umrddt_pairs_class(&message);
+    pair->way = opal_umrddt_select_best(&pairs->figures, &message, possible, pair->times);
     if (0 == pair->uses && mca_pml_umrddt.params.explain) {
         mca_pml_umrddt_pairs_explain(recv, pair, &message);
     }
-    predict_steady(pair, &message);
-    for (int way = 0; 0 == pair->uses && way < MCA_PML_UMRDDT_WAYS; ++way) {
-        pair->told[way] = pair->steady[way] * factors[way];
+    pair->settled = is_settled(pair);
+    /* again when it has been used twice as often: keys are shared by more messages then */
+    pair->next = 2 * pair->uses;
+    if (0 == pair->uses) {
+        pair->next = 1;
+    } else if (UINT32_MAX / 2 < pair->uses) {
+        pair->next = UINT32_MAX;
     }
-    mca_pml_umrddt_pairs_try(pair, possible, factors);
-    pair->next = mca_pml_umrddt_pairs_next_use(pair);
 }
 
 /** Where a pair is, or is to be: then it is empty but for what names it. */
@@ -357,7 +376,6 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
 {
     struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
     mca_pml_umrddt_pair_t *pair;
-    mca_pml_umrddt_way_t way;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == recv->layout
@@ -373,27 +391,22 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     if (pair->uses == pair->next || pairs->judged > pair->expires
         || pair->gpu != mca_pml_umrddt_on_gpu(&recv->where)) {
         pair->gpu = mca_pml_umrddt_on_gpu(&recv->where);
-        mca_pml_umrddt_pairs_cut(recv, pair);
         work_out(recv, pair);
     }
-    recv->tried = false;
-    way = OPAL_LIKELY(!mca_pml_umrddt_trial_runs(&pair->trial))
-              ? pair->way
-              : mca_pml_umrddt_trial_next(&pair->trial, pair->way, &recv->tried);
     if (UINT32_MAX > pair->uses) {
         ++pair->uses;
     }
     recv->pair = pair;
     recv->serial = pair->serial;
-    recv->way = (int) way;
-    recv->settled = mca_pml_umrddt_pairs_settled(pair);
-    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_WAY_IPC != way
+    recv->way = (int) pair->way;
+    recv->settled = pair->settled;
+    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_WAY_IPC != pair->way
         && 0 != (MCA_PML_UMRDDT_BY_IPC & recv->rts.schemes)) {
         /* it would come first; and the card must not take its fields for rails */
         recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_IPC;
         memset(recv->rts.rails, 0, sizeof(recv->rts.rails));
     }
-    if (mca_pml_umrddt.params.explain || mca_pml_umrddt.params.adapt) {
+    if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
         recv->began = mca_pml_umrddt_pairs_now();
     }
 }
@@ -413,20 +426,22 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
                                    const mca_pml_umrddt_rts_t *rts, unsigned rule)
 {
     unsigned both = rts->schemes & mca_pml_umrddt.schemes;
-    unsigned scheme =
-        0 == (PACK_WAYS & WAY_BIT(recv->way)) ? 0 : mca_pml_umrddt_way_schemes[recv->way];
+    unsigned scheme = 0 == (PACK_WAYS & OPAL_UMRDDT_SELECT_BIT(recv->way))
+                          ? 0
+                          : mca_pml_umrddt_way_schemes[recv->way];
 
     return 0 != rule && mca_pml_umrddt.declines && 0 != (both & scheme) ? scheme : rule;
 }
 
 bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv)
 {
-    return MCA_PML_UMRDDT_WAY_HOST == recv->way && may_leave(recv);
+    return MCA_PML_UMRDDT_WAY_HOST == recv->way
+           && 0 != (OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST) & recv->pair->possible);
 }
 
 bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv)
 {
-    return mca_pml_umrddt.declines && 0 != (PACK_WAYS & WAY_BIT(recv->way));
+    return mca_pml_umrddt.declines && 0 != (PACK_WAYS & OPAL_UMRDDT_SELECT_BIT(recv->way));
 }
 
 /** The pair of a message, unless another one has its place by now. recv->pair is NULL. */
@@ -448,7 +463,7 @@ const char *mca_pml_umrddt_pairs_tell(const mca_pml_umrddt_recv_t *recv, double 
     return mca_pml_umrddt_pairs_reason(pair->possible);
 }
 
-const mca_pml_umrddt_figures_t *mca_pml_umrddt_pairs_model(void)
+const opal_umrddt_tuning_t *mca_pml_umrddt_pairs_model(void)
 {
     return &mca_pml_umrddt.pairs->figures;
 }
@@ -466,10 +481,10 @@ void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error)
     if (NULL == pair || (MPI_SUCCESS != error && MPI_ERR_TRUNCATE != error)) {
         return;
     }
-    if (mca_pml_umrddt.params.explain || mca_pml_umrddt.params.adapt) {
-        mca_pml_umrddt_pairs_observe(recv, pair);
+    if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
+        mca_pml_umrddt_pairs_explain_observed(recv, pair);
     }
-    pair->known |= WAY_BIT(recv->way);
+    pair->known |= OPAL_UMRDDT_SELECT_BIT(recv->way);
 }
 
 void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
@@ -481,12 +496,9 @@ void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
         return;
     }
     pair->known = 0;
-    pair->seen = false;
-    memset(pair->saw, 0, sizeof(pair->saw));
     pair->next = pair->uses;
-    mca_pml_umrddt_trial_end(&pair->trial);
     if (MCA_PML_UMRDDT_WAY_HOST != recv->way) {
-        recv->peer->shunned[recv->way] = mca_pml_umrddt.pairs->judged + SHUNNED;
+        recv->peer->states[recv->way].retry_at = mca_pml_umrddt.pairs->judged + RETRY_AFTER;
     }
     mca_pml_umrddt_pairs_explain_failed(recv, pair);
 }

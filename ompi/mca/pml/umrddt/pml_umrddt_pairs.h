@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * Pairs of layouts that messages came with, and what the model (pml_umrddt_model.h) says of them.
+ * Pairs of layouts that messages came with, and what the model (umrddt_select_model.h) says of
+ * them.
  *
  * Without figures of this machine, and unless the choice is to be explained, there is no table
  * (mca_pml_umrddt.pairs is NULL), and the rules of pml_umrddt_choice.c are all there is. With
@@ -24,7 +25,8 @@
 #define MCA_PML_UMRDDT_PAIRS_H
 
 #include "pml_umrddt.h"
-#include "pml_umrddt_model.h"
+#include "pml_umrddt_offer_cache.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 
 BEGIN_C_DECLS
 
@@ -51,6 +53,9 @@ static inline mca_pml_umrddt_way_t mca_pml_umrddt_way_of(unsigned scheme)
 void mca_pml_umrddt_pairs_open(bool told);
 void mca_pml_umrddt_pairs_close(void);
 
+/** pml_umrddt_eager.c: set mca_pml_umrddt.eager, once the base PML is there. */
+void mca_pml_umrddt_eager_open(void);
+
 /** True if the model decides, and not the rules. */
 bool mca_pml_umrddt_pairs_decide(void);
 
@@ -69,7 +74,7 @@ unsigned mca_pml_umrddt_pairs_card(const mca_pml_umrddt_recv_t *recv);
 unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
                                    const mca_pml_umrddt_rts_t *rts, unsigned rule);
 
-/** True if a message that was judged is to be left to the host PML, as the sender allows. */
+/** True if a message that was judged is declined, as the sender allows: recv->pair is not NULL. */
 bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv);
 
 /** True if a message is to go packed, though a card could take it. */
@@ -111,30 +116,22 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
                               ompi_datatype_t *datatype);
 
 /**
- * What a verdict on a message from the CPU's memory depends on, in one number, not 0. A datatype
- * may be where another one was: not since any died. Two that are thought to be one (once in 2^64)
- * cost a message its better way, and nothing else.
+ * The key in the offer cache of a message's datatype, count, communicator and peer. A datatype may
+ * have the address of an earlier one, but not since any was freed (types_died).
  */
-static inline uint64_t mca_pml_umrddt_pairs_sign(mca_pml_umrddt_comm_t *comm,
-                                                 const mca_pml_umrddt_peer_t *peer, bool lands,
-                                                 size_t count, const ompi_datatype_t *datatype)
+static inline uint64_t mca_pml_umrddt_pairs_key(mca_pml_umrddt_comm_t *comm,
+                                                const mca_pml_umrddt_peer_t *peer, bool lands,
+                                                size_t count, const ompi_datatype_t *datatype)
 {
-    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t sign = (uintptr_t) datatype;
+    uint64_t key = mca_pml_umrddt_offer_mix((uintptr_t) datatype, count);
 
-    sign = sign * odd ^ count;
-    sign = sign * odd ^ (uintptr_t) comm;
-    sign = sign * odd ^ (uintptr_t) peer;
-    sign = sign * odd ^ __atomic_load_n(&mca_pml_umrddt.types_died, __ATOMIC_RELAXED);
-    sign = sign * odd ^ ((uint64_t) mca_pml_umrddt_pattern(comm) << 1 | (lands ? 1 : 0));
-    return sign * odd | 1;
-}
-
-/** Where it is remembered. */
-static inline uint64_t *mca_pml_umrddt_pairs_refusal(uint64_t sign)
-{
-    _Static_assert(1 << (64 - 52) == MCA_PML_UMRDDT_REFUSALS, "the highest bits of the number");
-    return &mca_pml_umrddt.refusals[sign >> 52];
+    key = mca_pml_umrddt_offer_mix(key, (uintptr_t) comm);
+    key = mca_pml_umrddt_offer_mix(key, (uintptr_t) peer);
+    key = mca_pml_umrddt_offer_mix(key,
+                                   __atomic_load_n(&mca_pml_umrddt.types_died, __ATOMIC_RELAXED));
+    key = mca_pml_umrddt_offer_mix(key,
+                                   (uint64_t) mca_pml_umrddt_pattern(comm) << 1 | (lands ? 1 : 0));
+    return key | 1;
 }
 
 /**
@@ -149,20 +146,19 @@ static inline bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm,
                                                  const mca_pml_umrddt_where_t *where, bool lands,
                                                  size_t count, ompi_datatype_t *datatype)
 {
-    uint64_t sign;
+    uint64_t key;
 
     if (mca_pml_umrddt_on_gpu(where) || where->mixed) {
         return mca_pml_umrddt_pairs_ask(comm, peer, where, lands, count, datatype);
     }
-    sign = mca_pml_umrddt_pairs_sign(comm, peer, lands, count, datatype);
-    if (OPAL_LIKELY(sign
-                    == __atomic_load_n(mca_pml_umrddt_pairs_refusal(sign), __ATOMIC_RELAXED))) {
+    key = mca_pml_umrddt_pairs_key(comm, peer, lands, count, datatype);
+    if (OPAL_LIKELY(MCA_PML_UMRDDT_OFFER_NO == mca_pml_umrddt_offer_word(key))) {
         return MCA_PML_UMRDDT_SCHEME_AUTO == comm->scheme;
     }
     if (!mca_pml_umrddt_pairs_ask(comm, peer, where, lands, count, datatype)) {
         return false;
     }
-    __atomic_store_n(mca_pml_umrddt_pairs_refusal(sign), sign, __ATOMIC_RELAXED);
+    mca_pml_umrddt_offer_set(key, MCA_PML_UMRDDT_OFFER_NO);
     return true;
 }
 

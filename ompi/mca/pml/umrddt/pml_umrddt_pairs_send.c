@@ -10,7 +10,7 @@
  * @file
  *
  * What senders ask the model: whether a message is to be taken at all, and what is offered beside
- * CUDA IPC. What it says is remembered with the layout.
+ * CUDA IPC. The offer cache keeps the answers.
  */
 
 #include "ompi_config.h"
@@ -62,7 +62,7 @@ static unsigned ways_of(unsigned schemes)
     unsigned ways = 0;
 
     for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        ways |= 0 != (schemes & mca_pml_umrddt_way_schemes[way]) ? WAY_BIT(way) : 0;
+        ways |= 0 != (schemes & mca_pml_umrddt_way_schemes[way]) ? OPAL_UMRDDT_SELECT_BIT(way) : 0;
     }
     return ways;
 }
@@ -84,7 +84,7 @@ static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
 
 /** A message of a layout to a peer, as a sender sees it. @p other: it goes to a GPU's memory */
 static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
-                          bool gpu, bool other, mca_pml_umrddt_model_case_t *message)
+                          bool gpu, bool other, opal_umrddt_select_case_t *message)
 {
     mca_pml_umrddt_pairs_describe(peer, layout->size, message);
     message->from.pieces = layout->iov_count;
@@ -101,33 +101,17 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
     message->uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
 }
 
-/** True if one of @p ways is predicted to take less than @p doubt times what the @p best one takes:
- * the receiver sees what they do take. */
-static bool comes_near(const double *times, unsigned ways, mca_pml_umrddt_way_t best, double doubt)
-{
-    for (int way = 0; mca_pml_umrddt.params.adapt && way < MCA_PML_UMRDDT_WAYS; ++way) {
-        if (0 != (ways & WAY_BIT(way)) && times[way] < doubt * times[best]) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                             bool gpu, bool other, unsigned ways)
 {
     double times[MCA_PML_UMRDDT_WAYS];
-    mca_pml_umrddt_model_case_t message;
+    opal_umrddt_select_case_t message;
     mca_pml_umrddt_way_t best;
     char text[512] = "";
 
     describe_send(peer, layout, gpu, other, &message);
-    best = mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), &message,
-                                     ways | WAY_BIT(MCA_PML_UMRDDT_WAY_HOST), NULL, times);
-    if (MCA_PML_UMRDDT_WAY_HOST == best
-        && comes_near(times, ways, MCA_PML_UMRDDT_WAY_HOST, MCA_PML_UMRDDT_DOUBT)) {
-        return false;
-    }
+    best = opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), &message,
+                                   ways | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST), times);
     if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_WAY_HOST == best) {
         mca_pml_umrddt_pairs_print_side(text, sizeof(text), "from", &message.from, message.bytes);
         (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
@@ -138,21 +122,31 @@ static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_la
     return MCA_PML_UMRDDT_WAY_HOST == best;
 }
 
-/** A verdict on a layout of which a memo has 32, two bits each. @return false: there is none yet */
-static bool recall(opal_iov_cache_layout_t *layout, mca_pml_umrddt_memo_t which, unsigned kind,
-                   bool *verdict)
-{
-    uint64_t memo = __atomic_load_n(&layout->memo[which], __ATOMIC_RELAXED) >> (2 * kind);
+/** The question of a verdict on a layout. */
+typedef enum question_t {
+    QUESTION_DECLINED, /**< whether the base PML takes least */
+    QUESTION_BEATS     /**< whether something beats CUDA IPC */
+} question_t;
 
-    *verdict = 0 != (memo & 2);
-    return 0 != (memo & 1);
+static inline uint64_t key_of(const opal_iov_cache_layout_t *layout, question_t which,
+                              unsigned kind)
+{
+    /* which and kind are six bits */
+    return mca_pml_umrddt_offer_mix(0, layout->id << 6 | kind << 1 | (unsigned) which) | 1;
 }
 
-static void remember(opal_iov_cache_layout_t *layout, mca_pml_umrddt_memo_t which, unsigned kind,
-                     bool verdict)
+/** A verdict on a layout. @return false: there is none yet */
+static inline bool recall(uint64_t key, bool *verdict)
 {
-    (void) __atomic_fetch_or(&layout->memo[which], (uint64_t) (verdict ? 3 : 1) << (2 * kind),
-                             __ATOMIC_RELAXED);
+    const uint32_t word = mca_pml_umrddt_offer_word(key);
+
+    *verdict = MCA_PML_UMRDDT_OFFER_YES == word;
+    return MCA_PML_UMRDDT_OFFER_YES <= word;
+}
+
+static void remember(uint64_t key, bool verdict)
+{
+    mca_pml_umrddt_offer_set(key, verdict ? MCA_PML_UMRDDT_OFFER_YES : MCA_PML_UMRDDT_OFFER_NO);
 }
 
 /** Whether the host PML is better for a receiver whose memory is a GPU's, or not (@p other). */
@@ -163,11 +157,12 @@ static bool declines_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layou
     const unsigned kind = (mca_pml_umrddt_pairs_near(peer) ? 1u : 0) | (gpu ? 2u : 0)
                           | (other ? 4u : 0) | (0 != (schemes & MCA_PML_UMRDDT_BY_IPC) ? 8u : 0)
                           | (peer->has_card ? 16u : 0);
+    const uint64_t key = key_of(layout, QUESTION_DECLINED, kind);
     bool declines;
 
-    if (!recall(layout, MCA_PML_UMRDDT_MEMO_DECLINED, kind, &declines)) {
+    if (!recall(key, &declines)) {
         declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, ways_of(schemes));
-        remember(layout, MCA_PML_UMRDDT_MEMO_DECLINED, kind, declines);
+        remember(key, declines);
     }
     return declines;
 }
@@ -195,27 +190,26 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
     return declines;
 }
 
-/* Kinds of verdicts of senders that have CUDA IPC, of which a memo has all. */
+/* Kinds of verdicts of senders that have CUDA IPC. */
 #define KIND_TO_GPU  1u
 #define KIND_BY_CARD 2u
 #define KIND_ANY     4u
 
-/** True if one of @p ways is predicted to be quicker than CUDA IPC, or may be. */
-static bool quicker(const mca_pml_umrddt_model_case_t *message, unsigned ways)
+/** True if one of @p ways is predicted to be quicker than CUDA IPC. */
+static bool quicker(const opal_umrddt_select_case_t *message, unsigned ways)
 {
     double times[MCA_PML_UMRDDT_WAYS];
 
     return MCA_PML_UMRDDT_WAY_IPC
-               != mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), message,
-                                            ways | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times)
-           || comes_near(times, ways, MCA_PML_UMRDDT_WAY_IPC, MCA_PML_UMRDDT_DOUBT_LATER);
+           != opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), message,
+                                      ways | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_IPC), times);
 }
 
 /** As quicker, for a receiver with the same layout or one piece, in the memory that @p message
  * says, or (@p any) in a GPU's or the CPU's. */
-static bool quicker_for_any(mca_pml_umrddt_model_case_t *message, unsigned ways, bool any)
+static bool quicker_for_any(opal_umrddt_select_case_t *message, unsigned ways, bool any)
 {
-    static const mca_pml_umrddt_model_side_t piece = {
+    static const opal_umrddt_select_side_t piece = {
         .pieces = 1, .boxed = true, .chunk_boxed = true};
     const bool gpu = message->to.gpu;
 
@@ -238,22 +232,24 @@ static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *
                       opal_iov_cache_layout_t *layout, unsigned schemes, unsigned kind)
 {
     const unsigned others = ways_of(schemes & mca_pml_umrddt.schemes & comm->schemes);
-    mca_pml_umrddt_model_case_t message;
+    opal_umrddt_select_case_t message;
     bool other, beats;
+    uint64_t key;
 
     if (!mca_pml_umrddt.declines || 0 == others || 0 == layout->size) {
         return false;
     }
     other = to_gpu(comm, true);
     kind |= other ? KIND_TO_GPU : 0;
-    if (recall(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, &beats)) {
+    key = key_of(layout, QUESTION_BEATS, kind);
+    if (recall(key, &beats)) {
         return beats;
     }
     describe_send(peer, layout, true, other, &message);
     message.pack_by_card = false; /* beside CUDA IPC the card is no wire of what is packed */
     beats = 0 == (KIND_BY_CARD & kind) ? quicker(&message, others)
                                        : quicker_for_any(&message, others, 0 != (KIND_ANY & kind));
-    remember(layout, MCA_PML_UMRDDT_MEMO_PACKS, kind, beats);
+    remember(key, beats);
     return beats;
 }
 

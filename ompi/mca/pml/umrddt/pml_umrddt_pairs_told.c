@@ -23,7 +23,7 @@
 #include "pml_umrddt_pairs_private.h"
 
 void mca_pml_umrddt_pairs_print_side(char *text, size_t room, const char *what,
-                                     const mca_pml_umrddt_model_side_t *side, uint64_t bytes)
+                                     const opal_umrddt_select_side_t *side, uint64_t bytes)
 {
     size_t length = strlen(text);
 
@@ -36,7 +36,7 @@ void mca_pml_umrddt_pairs_print_times(char *text, size_t room, const double *tim
                                       unsigned possible)
 {
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        bool open = 0 != (possible & WAY_BIT(way));
+        bool open = 0 != (possible & OPAL_UMRDDT_SELECT_BIT(way));
         size_t length = strlen(text);
 
         (void) snprintf(text + length, room - length, open ? " %s %.1f" : " (%s %.1f)",
@@ -77,7 +77,7 @@ static bool is_new(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_pair_
 }
 
 void mca_pml_umrddt_pairs_explain(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair,
-                                  const mca_pml_umrddt_model_case_t *message)
+                                  const opal_umrddt_select_case_t *message)
 {
     char text[1024] = "";
 
@@ -102,11 +102,14 @@ static int by_value(const void *a, const void *b)
 }
 
 void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
-                                           mca_pml_umrddt_pair_t *pair, double took)
+                                           mca_pml_umrddt_pair_t *pair)
 {
+    double took;
+
     if (!pair->tells) {
         return;
     }
+    took = mca_pml_umrddt_pairs_now() - recv->began;
     if (!pair->began) {
         pair->began = true;
         opal_output(0,
@@ -131,30 +134,8 @@ void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
                     "us from the match on, where %.1f were predicted",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE,
                     MCA_PML_UMRDDT_PAIR_SETTLED, mca_pml_umrddt_way_names[recv->way],
-                    pair->took[MCA_PML_UMRDDT_PAIR_SETTLED / 2], pair->told[recv->way]);
+                    pair->took[MCA_PML_UMRDDT_PAIR_SETTLED / 2], pair->steady[recv->way]);
     }
-}
-
-void mca_pml_umrddt_pairs_explain_trial(const mca_pml_umrddt_recv_t *recv,
-                                        const mca_pml_umrddt_pair_t *pair)
-{
-    char text[512] = "";
-
-    if (!pair->tells) {
-        return;
-    }
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        const double median = mca_pml_umrddt_trial_median(&pair->trial, way);
-        const size_t length = strlen(text);
-
-        if (0 < median) {
-            (void) snprintf(text + length, sizeof(text) - length, " %s %.1f",
-                            mca_pml_umrddt_way_names[way], median);
-        }
-    }
-    opal_output(0, "umrddt: explain: %llu bytes of rank %d were tried, us:%s; they go by %s",
-                (unsigned long long) pair->total, recv->status.MPI_SOURCE, text,
-                mca_pml_umrddt_way_names[pair->way]);
 }
 
 void mca_pml_umrddt_pairs_explain_failed(const mca_pml_umrddt_recv_t *recv,

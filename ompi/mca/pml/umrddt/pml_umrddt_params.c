@@ -120,7 +120,6 @@ int mca_pml_umrddt_params_register(void)
         params->layout_cache = 64u << 20;
         params->reuse = 1;
         params->explain = false;
-        params->adapt = true;
         params->stats = false;
         params->refusals = 60;
         params->check_pattern = false;
@@ -260,13 +259,6 @@ int mca_pml_umrddt_params_register(void)
         "With figures: how many messages a datatype and buffer are expected to serve, "
         "at least, so that what has to be made for them is spread over as many",
         MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_5, &params->reuse);
-    mca_pml_umrddt_param(
-        "adapt",
-        "With figures: what messages take in a run decides among the schemes that are "
-        "predicted to be near each other, and corrects what is predicted, up to a factor of 4; "
-        "and a scheme that failed with a peer is not tried for a while. 0: the same messages "
-        "go the same ways in every run",
-        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, &params->adapt);
     mca_pml_umrddt_param(
         "explain",
         "Print for each new pair of layouts which schemes are possible, what is predicted "

@@ -18,8 +18,6 @@
 
 #include "pml_umrddt_base_gpu.h"
 #include "pml_umrddt_ipc.h"
-#include "pml_umrddt_landing.h"
-#include "pml_umrddt_left.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_stage.h"
@@ -45,7 +43,8 @@ typedef struct call_t {
     mca_pml_umrddt_peer_t *peer; /**< if it is taken */
     bool tries;                  /**< and whether that is to see where it is received */
     bool persistent;             /**< each start is a message by itself */
-    uint64_t sign;               /**< of what receivers may leave to the host PML; or 0 */
+    bool declinable;             /**< the receiver may decline it */
+    uint64_t offer;              /**< its key in the offer cache, or 0 */
     looked_t looked;
 } call_t;
 
@@ -65,7 +64,8 @@ static inline void call_set(call_t *call, const void *buf, size_t count, ompi_da
     call->peer = NULL;
     call->tries = false;
     call->persistent = false;
-    call->sign = 0;
+    call->declinable = false;
+    call->offer = 0;
     call->looked.done = false;
 }
 
@@ -171,6 +171,14 @@ static inline bool reachable(const mca_pml_umrddt_peer_t *peer)
                || 0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes));
 }
 
+/** True if a message is offered to find out in which memory it is received. A persistent request is
+ * asked when it starts. */
+static bool tries(call_t *call)
+{
+    call->offer = mca_pml_umrddt_offer_key_of(call->data, call->dst, call->tag);
+    return call->persistent || !mca_pml_umrddt_offer_pauses(call->offer);
+}
+
 /**
  * May_take, of memory of the CPU: by a card; or packed, where the user wants nothing else, or where
  * it is received in memory of a GPU, as the user asserts, or may be. What is received there is a
@@ -193,8 +201,7 @@ static inline bool may_take_host(call_t *call, size_t size)
     call->tries = !to_gpu;
     return MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU != mca_pml_umrddt_pattern(comm)
            && !call->looked.where.mixed && mca_pml_umrddt_pack_takes_to_gpu(comm, call->peer, size)
-           && (to_gpu || call->persistent
-               || mca_pml_umrddt_landing_try(comm, call->dst, call->tag));
+           && (to_gpu || tries(call));
 }
 
 /**
@@ -229,33 +236,30 @@ static inline bool may_take(call_t *call, size_t size)
  */
 static bool may_land(call_t *call)
 {
-    call->tries =
-        MCA_PML_UMRDDT_MEMORY_HOST == call->looked.memory && !call->tries
-        && NULL != mca_pml_umrddt.card && call->peer->has_card && call->peer->has_gpu
-        && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(call->data)
-        && (call->persistent || mca_pml_umrddt_landing_try(call->data, call->dst, call->tag))
-        && !mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where, true,
-                                          call->count, call->datatype);
+    call->tries = MCA_PML_UMRDDT_MEMORY_HOST == call->looked.memory && !call->tries
+                  && NULL != mca_pml_umrddt.card && call->peer->has_card && call->peer->has_gpu
+                  && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(call->data)
+                  && tries(call)
+                  && !mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where,
+                                                    true, call->count, call->datatype);
     return call->tries;
 }
 
-/** True if the receiver has said of messages like this one that the host PML takes less. What it
- * may say that of gets a sign. */
+/** True if the receiver declined messages like this one, and this one is not to be offered. */
 static bool is_left(call_t *call)
 {
     mca_pml_umrddt_comm_t *comm = call->data;
-    uint64_t sign;
+    uint64_t key;
 
-    if (!mca_pml_umrddt.params.adapt || MCA_PML_UMRDDT_SCHEME_AUTO != comm->scheme
-        || call->looked.where.mixed) {
-        return false;
+    call->declinable = MCA_PML_UMRDDT_SCHEME_AUTO == comm->scheme && !call->looked.where.mixed;
+    if (!call->declinable || call->tries) {
+        return false; /* what is tried has a key already */
     }
-    sign = mca_pml_umrddt_pairs_sign(comm, call->peer,
-                                     MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory, call->count,
-                                     call->datatype)
-           + (uint64_t) call->tag * UINT64_C(0x9e3779b97f4a7c15);
-    call->sign = sign | 1;
-    return !call->persistent && mca_pml_umrddt_left(call->sign);
+    key =
+        mca_pml_umrddt_pairs_key(comm, call->peer, MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory,
+                                 call->count, call->datatype);
+    call->offer = mca_pml_umrddt_offer_key(mca_pml_umrddt_offer_mix(key, (uint32_t) call->tag));
+    return !call->persistent && mca_pml_umrddt_offer_pauses(call->offer);
 }
 
 /**
@@ -484,7 +488,8 @@ static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
     send->host = NULL;
     send->plain = false;
     send->tries = call->tries;
-    send->sign = call->sign;
+    send->declinable = call->declinable;
+    send->offer = call->offer;
     send->freed = false;
     OBJ_RETAIN(call->comm);
     OMPI_DATATYPE_RETAIN(call->datatype);

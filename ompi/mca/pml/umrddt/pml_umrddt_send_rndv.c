@@ -35,7 +35,6 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_ipc.h"
-#include "pml_umrddt_left.h"
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs.h"
@@ -130,8 +129,8 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
     if (OPAL_UNLIKELY(NULL != send->stripes) && mca_pml_umrddt_stripe_sent(send, error)) {
         return;
     }
-    if (OPAL_UNLIKELY(0 != send->sign) && send->offered) {
-        mca_pml_umrddt_left_learn(send->sign, send->left);
+    if (OPAL_UNLIKELY(0 != send->offer) && send->offered && !send->tries) {
+        mca_pml_umrddt_offer_learn(send->offer, send->left);
     }
     if (NULL != send->listen) {
         mca_pml_umrddt_send_unlisten(send);

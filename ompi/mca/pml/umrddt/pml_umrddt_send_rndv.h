@@ -19,7 +19,7 @@
 #define MCA_PML_UMRDDT_SEND_RNDV_H
 
 #include "pml_umrddt.h"
-#include "pml_umrddt_landing.h"
+#include "pml_umrddt_offer_cache.h"
 
 BEGIN_C_DECLS
 
@@ -28,7 +28,7 @@ static inline void mca_pml_umrddt_send_landed(const mca_pml_umrddt_send_t *send,
 {
     if (OPAL_UNLIKELY(send->tries) && MCA_PML_UMRDDT_SEND_REPLY == send->state
         && 0 == send->position) {
-        mca_pml_umrddt_landing_learn(send->comm, send->dst, send->tag, gpu);
+        mca_pml_umrddt_offer_learn(send->offer, !gpu || send->left);
     }
 }
 
@@ -36,19 +36,16 @@ static inline void mca_pml_umrddt_send_landed(const mca_pml_umrddt_send_t *send,
  * all the same, which the bell only delays. */
 static inline bool mca_pml_umrddt_send_bell(const mca_pml_umrddt_send_t *send)
 {
-    return 0
-           == (MCA_PML_UMRDDT_MEMO_SILENT
-               & __atomic_load_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_PACKS], __ATOMIC_RELAXED));
+    return 0 == __atomic_load_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], __ATOMIC_RELAXED);
 }
 
 /** A message that CUDA IPC was offered for got a reply that the bell would not have spared (@p
  * silent), or one that it would have. */
 static inline void mca_pml_umrddt_send_bell_learn(const mca_pml_umrddt_send_t *send, bool silent)
 {
-    uint64_t *memo = &send->layout->memo[MCA_PML_UMRDDT_MEMO_PACKS];
-
     if (silent == mca_pml_umrddt_send_bell(send)) {
-        (void) __atomic_fetch_xor(memo, MCA_PML_UMRDDT_MEMO_SILENT, __ATOMIC_RELAXED);
+        __atomic_store_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], silent ? 1 : 0,
+                         __ATOMIC_RELAXED);
     }
 }
 

@@ -17,8 +17,7 @@
 #include <string.h>
 
 #include "pml_umrddt_ipc.h"
-#include "pml_umrddt_landing.h"
-#include "pml_umrddt_left.h"
+#include "pml_umrddt_offer_cache.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_send_rndv.h"
 #include "pml_umrddt_stripe.h"
@@ -91,7 +90,7 @@ static int prepare(mca_pml_umrddt_send_t *send)
     if (0 == rts->schemes) {
         return OMPI_ERR_UNREACH;
     }
-    if (OPAL_UNLIKELY(0 != send->sign)) {
+    if (OPAL_UNLIKELY(send->declinable)) {
         rts->schemes |= MCA_PML_UMRDDT_MAY_LEAVE;
     }
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
@@ -146,21 +145,15 @@ static void unprepare(mca_pml_umrddt_send_t *send)
  */
 static bool deferred(mca_pml_umrddt_send_t *send)
 {
-    if (OPAL_UNLIKELY(send->tries)
-        && !mca_pml_umrddt_landing_try(send->comm, send->dst, send->tag)) {
-        /* by a card it would go if the model did not leave it, without one only to a GPU */
-        if (NULL != mca_pml_umrddt.card && send->peer->has_card) {
-            MCA_PML_UMRDDT_COUNT(deferred_model);
-        } else {
-            MCA_PML_UMRDDT_COUNT(deferred_memory);
-        }
-        return true;
+    if (OPAL_LIKELY(0 == send->offer || !mca_pml_umrddt_offer_pauses(send->offer))) {
+        return false;
     }
-    if (OPAL_UNLIKELY(0 != send->sign) && mca_pml_umrddt_left(send->sign)) {
+    if (send->tries && (NULL == mca_pml_umrddt.card || !send->peer->has_card)) {
+        MCA_PML_UMRDDT_COUNT(deferred_memory); /* only a receive in GPU memory helps it */
+    } else {
         MCA_PML_UMRDDT_COUNT(deferred_model);
-        return true;
     }
-    return false;
+    return true;
 }
 
 /** A message could not be offered: a persistent request's is the host PML's this time. */

@@ -87,7 +87,8 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     stripe->state = MCA_PML_UMRDDT_SEND_REPLY;
     stripe->plain = false;
     stripe->tries = 0 == i && whole->tries; /* one of them tells where it is received */
-    stripe->sign = 0;                       /* the whole has it */
+    stripe->offer = stripe->tries ? whole->offer : 0;
+    stripe->declinable = false;
     stripe->chosen = stripe->left = false;
     stripe->buf = whole->buf;
     stripe->count = whole->count;

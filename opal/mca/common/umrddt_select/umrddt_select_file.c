@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The file of figures, which umrddt_tune writes and pml/umrddt reads; see pml_umrddt_model.h.
+ * The file of figures, which umrddt_tune writes and pml/umrddt reads; see umrddt_select_model.h.
  *
  *   umrddt-model 2
  *   hardware TEXT, or: any
@@ -19,7 +19,7 @@
  *   NAME VALUE, or NAME and the six values of a curve
  */
 
-#include "pml_umrddt_model.h"
+#include "umrddt_select_file.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -49,7 +49,7 @@ static void append(char *text, const char *more)
 {
     size_t length = strlen(text);
 
-    for (; '\0' != *more && length < MCA_PML_UMRDDT_MODEL_TEXT - 1; ++more) {
+    for (; '\0' != *more && length < OPAL_UMRDDT_TUNING_TEXT - 1; ++more) {
         if (isgraph((unsigned char) *more)) {
             text[length++] = *more;
         } else if (0 < length && ' ' != text[length - 1]) {
@@ -135,7 +135,7 @@ static void inventory(const char *directory, const char *file, const char *key, 
     free(names);
 }
 
-void mca_pml_umrddt_model_hardware(char text[MCA_PML_UMRDDT_MODEL_TEXT])
+void opal_umrddt_tuning_hardware(char text[OPAL_UMRDDT_TUNING_TEXT])
 {
     char value[128];
 
@@ -148,7 +148,7 @@ void mca_pml_umrddt_model_hardware(char text[MCA_PML_UMRDDT_MODEL_TEXT])
     strip(text);
 }
 
-bool mca_pml_umrddt_model_path(const char *hardware, bool system, char *path, size_t room)
+bool opal_umrddt_tuning_path(const char *hardware, bool system, char *path, size_t room)
 {
     const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME"), *below = "";
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -175,7 +175,7 @@ bool mca_pml_umrddt_model_path(const char *hardware, bool system, char *path, si
  * ------------------------------------------------------------------------------------------- */
 
 /** A figure or a curve by its name. @param[out] index  among all. @return NULL: there is none */
-static double *find(mca_pml_umrddt_figures_t *figures, const char *name, unsigned *count,
+static double *find(opal_umrddt_tuning_t *figures, const char *name, unsigned *count,
                     unsigned *index)
 {
     *count = 1;
@@ -185,14 +185,14 @@ static double *find(mca_pml_umrddt_figures_t *figures, const char *name, unsigne
         return &figures->field;         \
     }                                   \
     ++*index;
-    MCA_PML_UMRDDT_FIGURES(FIND_FIGURE)
-    *count = MCA_PML_UMRDDT_CURVE_POINTS;
+    OPAL_UMRDDT_TUNING_VALUES(FIND_FIGURE)
+    *count = OPAL_UMRDDT_TUNING_CURVE_POINTS;
 #define FIND_CURVE(field, help)      \
     if (0 == strcmp(name, #field)) { \
         return figures->field;       \
     }                                \
     ++*index;
-    MCA_PML_UMRDDT_CURVES(FIND_CURVE)
+    OPAL_UMRDDT_TUNING_CURVES(FIND_CURVE)
     return NULL;
 }
 
@@ -230,8 +230,8 @@ static bool number(const char **text, double *value)
 }
 
 /** A line behind the head. @return false: it makes no sense */
-static bool read_line(const char *line, mca_pml_umrddt_figures_t *figures,
-                      mca_pml_umrddt_measured_t *measured)
+static bool read_line(const char *line, opal_umrddt_tuning_t *figures,
+                      opal_umrddt_tuning_measured_t *measured)
 {
     size_t length = strcspn(line, " \t");
     const char *rest = line + length;
@@ -249,7 +249,7 @@ static bool read_line(const char *line, mca_pml_umrddt_figures_t *figures,
     name[length] = '\0';
     if (0 == strcmp(name, "near") || 0 == strcmp(name, "far")) {
         rest += strspn(rest, " \t");
-        (void) snprintf('n' == name[0] ? measured->near : measured->far, MCA_PML_UMRDDT_MODEL_NOTE,
+        (void) snprintf('n' == name[0] ? measured->near : measured->far, OPAL_UMRDDT_TUNING_NOTE,
                         "%s", rest);
         return '\0' != *rest;
     }
@@ -267,9 +267,9 @@ static bool read_line(const char *line, mca_pml_umrddt_figures_t *figures,
 }
 
 /** The lines of an open file. */
-static mca_pml_umrddt_model_file_t read_lines(FILE *file, const char *hardware,
-                                              mca_pml_umrddt_figures_t *figures,
-                                              mca_pml_umrddt_measured_t *measured, char *wrong)
+static opal_umrddt_tuning_file_t read_lines(FILE *file, const char *hardware,
+                                            opal_umrddt_tuning_t *figures,
+                                            opal_umrddt_tuning_measured_t *measured, char *wrong)
 {
     char line[LINE];
     unsigned number_of = 0;
@@ -277,8 +277,8 @@ static mca_pml_umrddt_model_file_t read_lines(FILE *file, const char *hardware,
 
     while (NULL != fgets(line, sizeof(line), file)) {
         if (NULL == strchr(line, '\n') && !feof(file)) {
-            (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT, "line %u is too long", number_of + 1);
-            return MCA_PML_UMRDDT_MODEL_FILE_MALFORMED;
+            (void) snprintf(wrong, OPAL_UMRDDT_TUNING_TEXT, "line %u is too long", number_of + 1);
+            return OPAL_UMRDDT_TUNING_FILE_MALFORMED;
         }
         strip(line);
         ++number_of;
@@ -288,11 +288,11 @@ static mca_pml_umrddt_model_file_t read_lines(FILE *file, const char *hardware,
             if (1 != sscanf(line, TITLE " %d%c", &version, &end)) {
                 break;
             }
-            if (MCA_PML_UMRDDT_MODEL_VERSION != version) {
-                (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT,
+            if (OPAL_UMRDDT_TUNING_VERSION != version) {
+                (void) snprintf(wrong, OPAL_UMRDDT_TUNING_TEXT,
                                 "it is of version %d, and this release reads version %d", version,
-                                MCA_PML_UMRDDT_MODEL_VERSION);
-                return MCA_PML_UMRDDT_MODEL_FILE_STALE;
+                                OPAL_UMRDDT_TUNING_VERSION);
+                return OPAL_UMRDDT_TUNING_FILE_STALE;
             }
         } else if (2 == number_of) {
             if (0 != strncmp(line, "hardware ", strlen("hardware "))) {
@@ -300,42 +300,42 @@ static mca_pml_umrddt_model_file_t read_lines(FILE *file, const char *hardware,
             }
             if (0 != strcmp(line + strlen("hardware "), hardware)
                 && 0 != strcmp(line + strlen("hardware "), ANY)) {
-                (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT,
+                (void) snprintf(wrong, OPAL_UMRDDT_TUNING_TEXT,
                                 "it was measured on other hardware: %.400s",
                                 line + strlen("hardware "));
-                return MCA_PML_UMRDDT_MODEL_FILE_FOREIGN;
+                return OPAL_UMRDDT_TUNING_FILE_FOREIGN;
             }
             measured->any = 0 == strcmp(line + strlen("hardware "), ANY);
         } else if (!read_line(line, figures, measured)) {
-            (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT, "line %u makes no sense: %.200s",
+            (void) snprintf(wrong, OPAL_UMRDDT_TUNING_TEXT, "line %u makes no sense: %.200s",
                             number_of, line);
-            return MCA_PML_UMRDDT_MODEL_FILE_MALFORMED;
+            return OPAL_UMRDDT_TUNING_FILE_MALFORMED;
         }
     }
     if (2 >= number_of) {
-        (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT,
+        (void) snprintf(wrong, OPAL_UMRDDT_TUNING_TEXT,
                         "it does not begin as such a file does, or ends at once");
-        return MCA_PML_UMRDDT_MODEL_FILE_MALFORMED;
+        return OPAL_UMRDDT_TUNING_FILE_MALFORMED;
     }
-    return MCA_PML_UMRDDT_MODEL_FILE_GOOD;
+    return OPAL_UMRDDT_TUNING_FILE_GOOD;
 }
 
-mca_pml_umrddt_model_file_t mca_pml_umrddt_model_read(const char *path, const char *hardware,
-                                                      mca_pml_umrddt_figures_t *figures,
-                                                      mca_pml_umrddt_measured_t *measured,
-                                                      char wrong[MCA_PML_UMRDDT_MODEL_TEXT])
+opal_umrddt_tuning_file_t opal_umrddt_tuning_read(const char *path, const char *hardware,
+                                                  opal_umrddt_tuning_t *figures,
+                                                  opal_umrddt_tuning_measured_t *measured,
+                                                  char wrong[OPAL_UMRDDT_TUNING_TEXT])
 {
-    mca_pml_umrddt_figures_t read;
-    mca_pml_umrddt_measured_t seen;
-    mca_pml_umrddt_model_file_t result;
+    opal_umrddt_tuning_t read;
+    opal_umrddt_tuning_measured_t seen;
+    opal_umrddt_tuning_file_t result;
     unsigned count, copy, pack;
     FILE *file = fopen(path, "re");
 
     if (NULL == file) {
-        (void) snprintf(wrong, MCA_PML_UMRDDT_MODEL_TEXT, "%s", strerror(errno));
-        return MCA_PML_UMRDDT_MODEL_FILE_ABSENT;
+        (void) snprintf(wrong, OPAL_UMRDDT_TUNING_TEXT, "%s", strerror(errno));
+        return OPAL_UMRDDT_TUNING_FILE_ABSENT;
     }
-    mca_pml_umrddt_figures_default(&read);
+    opal_umrddt_tuning_default(&read);
     memset(&seen, 0, sizeof(seen));
     result = read_lines(file, hardware, &read, &seen, wrong);
     (void) fclose(file);
@@ -345,7 +345,7 @@ mca_pml_umrddt_model_file_t mca_pml_umrddt_model_read(const char *path, const ch
     if (seen.figure[copy] && !seen.figure[pack]) {
         memcpy(read.cpu_pack, read.cpu_copy, sizeof(read.cpu_pack));
     }
-    if (MCA_PML_UMRDDT_MODEL_FILE_GOOD == result) {
+    if (OPAL_UMRDDT_TUNING_FILE_GOOD == result) {
         *figures = read;
         if (NULL != measured) {
             *measured = seen;
@@ -378,13 +378,12 @@ static void write_number(FILE *file, double value)
     }
 }
 
-int mca_pml_umrddt_model_write(FILE *file, const char *hardware,
-                               const mca_pml_umrddt_figures_t *figures,
-                               const mca_pml_umrddt_measured_t *measured)
+int opal_umrddt_tuning_write(FILE *file, const char *hardware, const opal_umrddt_tuning_t *figures,
+                             const opal_umrddt_tuning_measured_t *measured)
 {
     const bool *was = measured->figure;
 
-    (void) fprintf(file, TITLE " %d\nhardware %s\n", MCA_PML_UMRDDT_MODEL_VERSION, hardware);
+    (void) fprintf(file, TITLE " %d\nhardware %s\n", OPAL_UMRDDT_TUNING_VERSION, hardware);
     if ('\0' != measured->near[0]) {
         (void) fprintf(file, "near %s\n", measured->near);
     }
@@ -398,17 +397,17 @@ int mca_pml_umrddt_model_write(FILE *file, const char *hardware,
     write_number(file, figures->field);                                                         \
     (void) fprintf(file, "\n");                                                                 \
     ++was;
-    MCA_PML_UMRDDT_FIGURES(WRITE_FIGURE)
+    OPAL_UMRDDT_TUNING_VALUES(WRITE_FIGURE)
     (void) fprintf(file, "# by blocks of 8, 64, 512, 4096, 32768 and 262144 bytes\n");
 #define WRITE_CURVE(field, help)                                                                \
     (void) fprintf(file, "# %s%s\n%s" #field, help, *was ? "" : " (not measured, the default)", \
                    *was ? "" : "# ");                                                           \
-    for (int i = 0; i < MCA_PML_UMRDDT_CURVE_POINTS; ++i) {                                     \
+    for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {                                 \
         write_number(file, figures->field[i]);                                                  \
     }                                                                                           \
     (void) fprintf(file, "\n");                                                                 \
     ++was;
-    MCA_PML_UMRDDT_CURVES(WRITE_CURVE)
+    OPAL_UMRDDT_TUNING_CURVES(WRITE_CURVE)
     return 0 == fflush(file) && !ferror(file) ? 0 : -1;
 }
 
@@ -426,10 +425,9 @@ static bool stays(const char *name, bool was, bool is, bool wire_was)
                        || 0 == strcmp(name, "gpu_flush"))));
 }
 
-void mca_pml_umrddt_model_add(mca_pml_umrddt_figures_t *figures,
-                              mca_pml_umrddt_measured_t *measured,
-                              const mca_pml_umrddt_figures_t *before,
-                              const mca_pml_umrddt_measured_t *measured_before)
+void opal_umrddt_tuning_add(opal_umrddt_tuning_t *figures, opal_umrddt_tuning_measured_t *measured,
+                            const opal_umrddt_tuning_t *before,
+                            const opal_umrddt_tuning_measured_t *measured_before)
 {
     /* a card that writes to its own host says little of the wire */
     const bool wire_was = '\0' == measured->far[0] && '\0' != measured_before->far[0];
@@ -443,8 +441,8 @@ void mca_pml_umrddt_model_add(mca_pml_umrddt_figures_t *figures,
     }                                                                   \
     ++was;                                                              \
     ++is;
-    MCA_PML_UMRDDT_FIGURES(ADD)
-    MCA_PML_UMRDDT_CURVES(ADD)
+    OPAL_UMRDDT_TUNING_VALUES(ADD)
+    OPAL_UMRDDT_TUNING_CURVES(ADD)
     if ('\0' == measured->near[0]) {
         memcpy(measured->near, measured_before->near, sizeof(measured->near));
     }

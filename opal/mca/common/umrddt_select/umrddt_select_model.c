@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The prediction; see pml_umrddt_model.h. Nothing here has a state.
+ * The prediction; see umrddt_select_model.h. Nothing here has a state.
  *
  * A message that is taken begins with an envelope, and but for CUDA IPC with an answer; each is a
  * small message of the host PML. Then the schemes differ:
@@ -33,14 +33,11 @@
  * that needs a kernel; next to nothing where umrddt_tune's processes had a GPU each.
  */
 
-#include "pml_umrddt_model.h"
+#include "umrddt_select_model.h"
 
 #include <math.h>
 
 #define MIB 1048576.0
-
-/* The host PML sends as much without asking: btl_vader_eager_limit, as it comes. */
-#define EAGER 4096
 
 const char *const mca_pml_umrddt_way_names[MCA_PML_UMRDDT_WAYS] = {
     [MCA_PML_UMRDDT_WAY_IPC] = "ipc",
@@ -52,11 +49,11 @@ const char *const mca_pml_umrddt_way_names[MCA_PML_UMRDDT_WAYS] = {
     [MCA_PML_UMRDDT_WAY_HOST] = "host",
 };
 
-void mca_pml_umrddt_figures_default(mca_pml_umrddt_figures_t *figures)
+void opal_umrddt_tuning_default(opal_umrddt_tuning_t *figures)
 {
 #define FIGURE_DEFAULT(name, value, help) .name = value,
-    static const mca_pml_umrddt_figures_t defaults = {
-        MCA_PML_UMRDDT_FIGURES(FIGURE_DEFAULT)
+    static const opal_umrddt_tuning_t defaults = {
+        OPAL_UMRDDT_TUNING_VALUES(FIGURE_DEFAULT)
             /* 8, 64, 512, 4096, 32768, 262144 bytes */
             .cpu_copy = {600, 3000, 8000, 10000, 10000, 10000},
         .cpu_pack = {1000, 4000, 8000, 10000, 10000, 10000},
@@ -71,24 +68,25 @@ void mca_pml_umrddt_figures_default(mca_pml_umrddt_figures_t *figures)
     *figures = defaults;
 }
 
-double mca_pml_umrddt_curve_at(const double *curve, double block)
+double opal_umrddt_tuning_curve_at(const double *curve, double block)
 {
-    double at = (log2(block) - log2(MCA_PML_UMRDDT_CURVE_LEAST)) / log2(MCA_PML_UMRDDT_CURVE_STEP);
+    double at =
+        (log2(block) - log2(OPAL_UMRDDT_TUNING_CURVE_LEAST)) / log2(OPAL_UMRDDT_TUNING_CURVE_STEP);
     unsigned below;
 
     if (!(0 < at)) {
         return curve[0];
     }
-    if (MCA_PML_UMRDDT_CURVE_POINTS - 1 <= at) {
-        return curve[MCA_PML_UMRDDT_CURVE_POINTS - 1];
+    if (OPAL_UMRDDT_TUNING_CURVE_POINTS - 1 <= at) {
+        return curve[OPAL_UMRDDT_TUNING_CURVE_POINTS - 1];
     }
     below = (unsigned) at;
     at -= below;
     return exp2((1 - at) * log2(curve[below]) + at * log2(curve[below + 1]));
 }
 
-uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most,
-                                    uint64_t block)
+uint64_t opal_umrddt_select_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most,
+                                  uint64_t block)
 {
     const uint64_t page = 4096;
     uint64_t chunk = total / (2 * (uint64_t) depth), whole;
@@ -115,60 +113,57 @@ static double smaller(double a, double b)
 }
 
 /** The mean length of the pieces of a side, or of one that is both. */
-static double block_of(const mca_pml_umrddt_model_case_t *message,
-                       const mca_pml_umrddt_model_side_t *side)
+static double block_of(const opal_umrddt_select_case_t *message,
+                       const opal_umrddt_select_side_t *side)
 {
     return (double) message->bytes / (double) (0 < side->pieces ? side->pieces : 1);
 }
 
-double mca_pml_umrddt_model_small(const mca_pml_umrddt_figures_t *figures, bool near)
+double opal_umrddt_select_small(const opal_umrddt_tuning_t *figures, bool near)
 {
     return near ? figures->near_latency : figures->far_latency;
 }
 
-static double small(const mca_pml_umrddt_figures_t *figures,
-                    const mca_pml_umrddt_model_case_t *message)
+static double small(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message)
 {
-    return mca_pml_umrddt_model_small(figures, message->near);
+    return opal_umrddt_select_small(figures, message->near);
 }
 
-static double host_rate(const mca_pml_umrddt_figures_t *figures,
-                        const mca_pml_umrddt_model_case_t *message)
+static double host_rate(const opal_umrddt_tuning_t *figures,
+                        const opal_umrddt_select_case_t *message)
 {
     return message->near ? figures->near_rate : figures->far_rate;
 }
 
 /** What so many bytes by the host PML wait for: it asks and is answered before it sends many. */
-static double host_small(const mca_pml_umrddt_figures_t *figures,
-                         const mca_pml_umrddt_model_case_t *message, double bytes)
+static double host_small(const opal_umrddt_tuning_t *figures,
+                         const opal_umrddt_select_case_t *message, double bytes)
 {
-    return (EAGER < bytes ? 3 : 1) * small(figures, message);
+    return ((double) message->eager < bytes ? 3 : 1) * small(figures, message);
 }
 
 /** So many bytes by the host PML, from memory of the CPU to such, in one piece. */
-static double by_host(const mca_pml_umrddt_figures_t *figures,
-                      const mca_pml_umrddt_model_case_t *message, double bytes)
+static double by_host(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message,
+                      double bytes)
 {
     return host_small(figures, message, bytes) + bytes / host_rate(figures, message);
 }
 
 /** The envelope and the answer. */
-static double agreed(const mca_pml_umrddt_figures_t *figures,
-                     const mca_pml_umrddt_model_case_t *message)
+static double agreed(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message)
 {
     return 2 * small(figures, message);
 }
 
 /** What a message waits for if it is the first of its kind this way: its share of that. */
-static double share(const mca_pml_umrddt_model_case_t *message, mca_pml_umrddt_way_t way,
-                    double once)
+static double share(const opal_umrddt_select_case_t *message, mca_pml_umrddt_way_t way, double once)
 {
     return 0 != (message->known & 1u << way) ? 0 : once / larger(1, message->uses);
 }
 
-static double register_side(const mca_pml_umrddt_figures_t *figures,
-                            const mca_pml_umrddt_model_case_t *message,
-                            const mca_pml_umrddt_model_side_t *side)
+static double register_side(const opal_umrddt_tuning_t *figures,
+                            const opal_umrddt_select_case_t *message,
+                            const opal_umrddt_select_side_t *side)
 {
     double span = (double) (side->span < message->bytes ? message->bytes : side->span);
 
@@ -176,30 +171,30 @@ static double register_side(const mca_pml_umrddt_figures_t *figures,
 }
 
 /** Both sides register; the sender does it when it has been answered. */
-static double registered(const mca_pml_umrddt_figures_t *figures,
-                         const mca_pml_umrddt_model_case_t *message)
+static double registered(const opal_umrddt_tuning_t *figures,
+                         const opal_umrddt_select_case_t *message)
 {
     return register_side(figures, message, &message->from)
            + register_side(figures, message, &message->to);
 }
 
 /** What both schemes of the card have but for the pieces. */
-static double card_base(const mca_pml_umrddt_figures_t *figures,
-                        const mca_pml_umrddt_model_case_t *message)
+static double card_base(const opal_umrddt_tuning_t *figures,
+                        const opal_umrddt_select_case_t *message)
 {
     return agreed(figures, message) + figures->card_latency
            + (message->to.gpu ? figures->gpu_flush : 0);
 }
 
-static double card_bytes(const mca_pml_umrddt_figures_t *figures,
-                         const mca_pml_umrddt_model_case_t *message, double bytes)
+static double card_bytes(const opal_umrddt_tuning_t *figures,
+                         const opal_umrddt_select_case_t *message, double bytes)
 {
     return bytes
            / (message->from.gpu || message->to.gpu ? figures->card_gpu_rate : figures->card_rate);
 }
 
-static double umr_time(const mca_pml_umrddt_figures_t *figures,
-                       const mca_pml_umrddt_model_case_t *message)
+static double umr_time(const opal_umrddt_tuning_t *figures,
+                       const opal_umrddt_select_case_t *message)
 {
     double from = (double) message->from.pieces, to = (double) message->to.pieces;
     double keys = 2 * figures->key_map + (from + to) * figures->key_entry;
@@ -211,8 +206,8 @@ static double umr_time(const mca_pml_umrddt_figures_t *figures,
                         + to * (message->to.gpu ? figures->card_gpu_scatter : figures->card_entry));
 }
 
-static double direct_time(const mca_pml_umrddt_figures_t *figures,
-                          const mca_pml_umrddt_model_case_t *message)
+static double direct_time(const opal_umrddt_tuning_t *figures,
+                          const opal_umrddt_select_case_t *message)
 {
     double writes = (double) message->to.pieces
                     + (double) message->from.pieces
@@ -227,8 +222,8 @@ static double direct_time(const mca_pml_umrddt_figures_t *figures,
 }
 
 /** The turn of a GPU for which a message waits. @p kernel: it needs a kernel */
-static double turn(const mca_pml_umrddt_figures_t *figures,
-                   const mca_pml_umrddt_model_case_t *message, bool kernel)
+static double turn(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message,
+                   bool kernel)
 {
     return kernel && message->near ? figures->gpu_turn : 0;
 }
@@ -247,18 +242,19 @@ static double rows_at(const double *curve, bool boxed, double block)
     } else if (kernels < block && rows > block) {
         block = kernels;
     }
-    return mca_pml_umrddt_curve_at(curve, block);
+    return opal_umrddt_tuning_curve_at(curve, block);
 }
 
 /** What a kernel moves of a side at @p rate, but for what it has to look up. */
-static double looked_up(const mca_pml_umrddt_figures_t *figures,
-                        const mca_pml_umrddt_model_side_t *side, double block, double rate)
+static double looked_up(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_side_t *side,
+                        double block, double rate)
 {
-    return side->listed ? smaller(rate, mca_pml_umrddt_curve_at(figures->gpu_list, block)) : rate;
+    return side->listed ? smaller(rate, opal_umrddt_tuning_curve_at(figures->gpu_list, block))
+                        : rate;
 }
 
-static double ipc_time(const mca_pml_umrddt_figures_t *figures,
-                       const mca_pml_umrddt_model_case_t *message)
+static double ipc_time(const opal_umrddt_tuning_t *figures,
+                       const opal_umrddt_select_case_t *message)
 {
     double block = block_of(message, &message->from), to = block_of(message, &message->to);
     double bytes = (double) message->bytes, latency = figures->ipc_latency, copies;
@@ -275,23 +271,22 @@ static double ipc_time(const mca_pml_umrddt_figures_t *figures,
         copies = bytes
                      / looked_up(figures, &message->from, block,
                                  rows_at(figures->gpu_pack_host, message->from.boxed, block))
-                 + bytes / mca_pml_umrddt_curve_at(figures->cpu_pack, to);
+                 + bytes / opal_umrddt_tuning_curve_at(figures->cpu_pack, to);
     }
     return small(figures, message) + latency + copies
            + turn(figures, message, message->to.gpu || !message->from.boxed);
 }
 
 /** A chunk from the user's buffer into one that the wire takes, or (@p in) the other way. */
-static double packed(const mca_pml_umrddt_figures_t *figures,
-                     const mca_pml_umrddt_model_case_t *message, mca_pml_umrddt_way_t way, bool in,
-                     double bytes)
+static double packed(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message,
+                     mca_pml_umrddt_way_t way, bool in, double bytes)
 {
-    const mca_pml_umrddt_model_side_t *side = in ? &message->to : &message->from;
+    const opal_umrddt_select_side_t *side = in ? &message->to : &message->from;
     double block = block_of(message, side), moved;
 
     if (!side->gpu) {
         return bytes
-               / mca_pml_umrddt_curve_at(
+               / opal_umrddt_tuning_curve_at(
                    MCA_PML_UMRDDT_WAY_HOST == way ? figures->cpu_copy : figures->cpu_pack, block);
     }
     if (MCA_PML_UMRDDT_WAY_PACK_HOST == way) {
@@ -312,15 +307,15 @@ static double packed(const mca_pml_umrddt_figures_t *figures,
     /* the end of the first of two operations is seen before the second begins */
     return figures->gpu_launch
            + bytes
-                 / looked_up(
-                     figures, side, block,
-                     mca_pml_umrddt_curve_at(in ? figures->gpu_unpack : figures->gpu_pack, block))
+                 / looked_up(figures, side, block,
+                             opal_umrddt_tuning_curve_at(
+                                 in ? figures->gpu_unpack : figures->gpu_pack, block))
            + (MCA_PML_UMRDDT_WAY_PACK_GDR == way ? 0 : moved);
 }
 
 /** True if a side of a packed message is (un)packed by a kernel, or copied within a GPU. */
-static bool by_kernel(const mca_pml_umrddt_model_case_t *message,
-                      const mca_pml_umrddt_model_side_t *side, mca_pml_umrddt_way_t way)
+static bool by_kernel(const opal_umrddt_select_case_t *message,
+                      const opal_umrddt_select_side_t *side, mca_pml_umrddt_way_t way)
 {
     if (!side->gpu) {
         return false;
@@ -335,8 +330,8 @@ static bool by_kernel(const mca_pml_umrddt_model_case_t *message,
     }
 }
 
-static double pack_time(const mca_pml_umrddt_figures_t *figures,
-                        const mca_pml_umrddt_model_case_t *message, mca_pml_umrddt_way_t way)
+static double pack_time(const opal_umrddt_tuning_t *figures,
+                        const opal_umrddt_select_case_t *message, mca_pml_umrddt_way_t way)
 {
     double chunk = (double) (message->chunk < message->bytes ? message->chunk : message->bytes);
     double further = (double) message->bytes / chunk - 1;
@@ -366,15 +361,15 @@ static double pack_time(const mca_pml_umrddt_figures_t *figures,
                   by_kernel(message, &message->from, way) || by_kernel(message, &message->to, way));
 }
 
-static double host_time(const mca_pml_umrddt_figures_t *figures,
-                        const mca_pml_umrddt_model_case_t *message)
+static double host_time(const opal_umrddt_tuning_t *figures,
+                        const opal_umrddt_select_case_t *message)
 {
     double bytes = (double) message->bytes, time = 0;
     double wire = bytes / host_rate(figures, message);
     bool kernel = false;
 
     for (int in = 0; in < 2; ++in) {
-        const mca_pml_umrddt_model_side_t *side = in ? &message->to : &message->from;
+        const opal_umrddt_select_side_t *side = in ? &message->to : &message->from;
 
         if (!side->gpu) {
             double copy = 1 < side->pieces
@@ -404,9 +399,8 @@ static double host_time(const mca_pml_umrddt_figures_t *figures,
     return host_small(figures, message, bytes) + time + wire + turn(figures, message, kernel);
 }
 
-double mca_pml_umrddt_model_time(const mca_pml_umrddt_figures_t *figures,
-                                 const mca_pml_umrddt_model_case_t *message,
-                                 mca_pml_umrddt_way_t way)
+double opal_umrddt_select_time(const opal_umrddt_tuning_t *figures,
+                               const opal_umrddt_select_case_t *message, mca_pml_umrddt_way_t way)
 {
     switch (way) {
     case MCA_PML_UMRDDT_WAY_IPC:
@@ -424,16 +418,14 @@ double mca_pml_umrddt_model_time(const mca_pml_umrddt_figures_t *figures,
     }
 }
 
-mca_pml_umrddt_way_t mca_pml_umrddt_model_best(const mca_pml_umrddt_figures_t *figures,
-                                               const mca_pml_umrddt_model_case_t *message,
-                                               unsigned possible, const double *factors,
-                                               double *times)
+mca_pml_umrddt_way_t opal_umrddt_select_best(const opal_umrddt_tuning_t *figures,
+                                             const opal_umrddt_select_case_t *message,
+                                             unsigned possible, double *times)
 {
     mca_pml_umrddt_way_t best = MCA_PML_UMRDDT_WAYS;
 
     for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        times[way] = mca_pml_umrddt_model_time(figures, message, (mca_pml_umrddt_way_t) way)
-                     * (NULL == factors ? 1 : factors[way]);
+        times[way] = opal_umrddt_select_time(figures, message, (mca_pml_umrddt_way_t) way);
         if (0 != (possible & 1u << way)
             && (MCA_PML_UMRDDT_WAYS == best || times[way] < times[best])) {
             best = (mca_pml_umrddt_way_t) way;

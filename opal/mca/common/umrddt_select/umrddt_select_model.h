@@ -9,33 +9,29 @@
 /**
  * @file
  *
- * What a message costs by each scheme: a prediction from what is known of both sides' layouts and
- * memory, and from the figures of a machine. docs/tuning.rst has the formulas in words.
+ * The performance model: how long a message takes by each scheme, predicted from both sides'
+ * layouts and memory and from the tuning parameters of a machine. It is arithmetic without state.
+ * docs/tuning.rst has the formulas in words; umrddt_select_file.h reads and writes the parameters.
  *
- * This header and pml_umrddt_model.c know no MPI, no card and no GPU: they are arithmetic, and
- * umrddt_tune and the tests compile them as they are. pml_umrddt_model_file.c reads and writes the
- * figures. What is done with the prediction is in pml_umrddt_choice.h.
- *
- * Times are in microseconds, rates in bytes a microsecond (which is MB/s).
+ * Times are in microseconds, rates in bytes per microsecond (MB/s).
  */
 
-#ifndef MCA_PML_UMRDDT_MODEL_H
-#define MCA_PML_UMRDDT_MODEL_H
+#ifndef OPAL_UMRDDT_SELECT_MODEL_H
+#define OPAL_UMRDDT_SELECT_MODEL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 /** Of the file of figures: one of another version is not read. */
-#define MCA_PML_UMRDDT_MODEL_VERSION 2
+#define OPAL_UMRDDT_TUNING_VERSION 2
 
 /**
  * Single figures: name, default, what it is. The defaults of gpu_launch, ipc_latency, gpu_pack,
  * gpu_unpack and ipc_copy were measured, on two H200 (bench/results/h200-2026-11-22.md), and those
  * of gpu_list on one (h200-2026-11-24.md); the others are what such machines are known for.
  */
-#define MCA_PML_UMRDDT_FIGURES(X)                                                         \
+#define OPAL_UMRDDT_TUNING_VALUES(X)                                                      \
     X(near_latency, 0.7, "a small message by the host PML to a process of the same host") \
     X(near_rate, 8000, "bytes/us of a large one")                                         \
     X(far_latency, 2.0, "a small message by the host PML to another host")                \
@@ -61,7 +57,7 @@
     X(ipc_latency, 10, "the smallest copy out of a peer's GPU memory until the CPU sees its end")
 
 /** Rates by the length of the blocks, which lie as far apart as they are long; bytes/us. */
-#define MCA_PML_UMRDDT_CURVES(X)                                       \
+#define OPAL_UMRDDT_TUNING_CURVES(X)                                   \
     X(cpu_copy, "the CPU packs, or unpacks, by Open MPI")              \
     X(cpu_pack, "the same by umrddt")                                  \
     X(gpu_pack, "a GPU packs in its memory")                           \
@@ -72,22 +68,22 @@
     X(gpu_list, "a GPU packs in its memory what it looks up in a list")
 
 /** The lengths for which a curve has its rates: 8, 64, 512 ... */
-#define MCA_PML_UMRDDT_CURVE_POINTS 6
-#define MCA_PML_UMRDDT_CURVE_LEAST  8u
-#define MCA_PML_UMRDDT_CURVE_STEP   8u
+#define OPAL_UMRDDT_TUNING_CURVE_POINTS 6
+#define OPAL_UMRDDT_TUNING_CURVE_LEAST  8u
+#define OPAL_UMRDDT_TUNING_CURVE_STEP   8u
 
-#define MCA_PML_UMRDDT_FIGURE_FIELD(name, value, help) double name;
-#define MCA_PML_UMRDDT_CURVE_FIELD(name, help)         double name[MCA_PML_UMRDDT_CURVE_POINTS];
-typedef struct mca_pml_umrddt_figures_t {
-    MCA_PML_UMRDDT_FIGURES(MCA_PML_UMRDDT_FIGURE_FIELD)
-    MCA_PML_UMRDDT_CURVES(MCA_PML_UMRDDT_CURVE_FIELD)
-} mca_pml_umrddt_figures_t;
+#define OPAL_UMRDDT_TUNING_VALUE_FIELD(name, value, help) double name;
+#define OPAL_UMRDDT_TUNING_CURVE_FIELD(name, help)        double name[OPAL_UMRDDT_TUNING_CURVE_POINTS];
+typedef struct opal_umrddt_tuning_t {
+    OPAL_UMRDDT_TUNING_VALUES(OPAL_UMRDDT_TUNING_VALUE_FIELD)
+    OPAL_UMRDDT_TUNING_CURVES(OPAL_UMRDDT_TUNING_CURVE_FIELD)
+} opal_umrddt_tuning_t;
 
 /** How many figures and curves there are. */
-#define MCA_PML_UMRDDT_MODEL_ONE(...) +1
+#define OPAL_UMRDDT_TUNING_ONE(...) +1
 enum {
-    MCA_PML_UMRDDT_FIGURE_COUNT = 0 MCA_PML_UMRDDT_FIGURES(MCA_PML_UMRDDT_MODEL_ONE),
-    MCA_PML_UMRDDT_CURVE_COUNT = 0 MCA_PML_UMRDDT_CURVES(MCA_PML_UMRDDT_MODEL_ONE)
+    OPAL_UMRDDT_TUNING_VALUE_COUNT = 0 OPAL_UMRDDT_TUNING_VALUES(OPAL_UMRDDT_TUNING_ONE),
+    OPAL_UMRDDT_TUNING_CURVE_COUNT = 0 OPAL_UMRDDT_TUNING_CURVES(OPAL_UMRDDT_TUNING_ONE)
 };
 
 /** The schemes, in the order in which the first of equals wins. */
@@ -102,23 +98,26 @@ typedef enum mca_pml_umrddt_way_t {
     MCA_PML_UMRDDT_WAYS
 } mca_pml_umrddt_way_t;
 
+/** Of sets of ways. */
+#define OPAL_UMRDDT_SELECT_BIT(way) (1u << (way))
+
 /** Names as pml_umrddt_scheme has them. */
 extern const char *const mca_pml_umrddt_way_names[MCA_PML_UMRDDT_WAYS];
 
 /** One side of a message. */
-typedef struct mca_pml_umrddt_model_side_t {
+typedef struct opal_umrddt_select_side_t {
     uint64_t pieces;  /**< of its layout; 1: one piece */
     uint64_t span;    /**< bytes from the first to the last; 0: not known, as many as the message */
     bool gpu;         /**< in memory of a GPU */
     bool boxed;       /**< the driver copies it in one call, to or from one piece: no kernel */
     bool chunk_boxed; /**< and each chunk of it */
     bool listed;      /**< kernels find its blocks in a list */
-} mca_pml_umrddt_model_side_t;
+} opal_umrddt_select_side_t;
 
 /** A message, and what is known of it. */
-typedef struct mca_pml_umrddt_model_case_t {
+typedef struct opal_umrddt_select_case_t {
     uint64_t bytes; /**< not 0 */
-    mca_pml_umrddt_model_side_t from, to;
+    opal_umrddt_select_side_t from, to;
     bool near;      /**< both processes are on one host */
     unsigned known; /**< bit 1 << way: its keys are mapped, layouts told, memory registered */
     double uses;    /**< over how many messages is what has to be made once spread; >= 1 */
@@ -127,14 +126,18 @@ typedef struct mca_pml_umrddt_model_case_t {
     uint32_t depth;        /**< chunks under way at once; >= 1 */
     bool pack_by_card;     /**< the wire of pack-staged and pack-host is the card */
     bool host_takes_gpu;   /**< the base PML is given memory of GPUs, whatever the layout */
-} mca_pml_umrddt_model_case_t;
+    uint64_t eager;        /**< bytes that the base PML sends to this peer without a rendezvous */
+} opal_umrddt_select_case_t;
+
+/** The eager limit that is assumed of a base PML that does not say: that of btl/vader. */
+#define OPAL_UMRDDT_SELECT_EAGER 4096
 
 /** What is assumed of a machine that nobody has measured. */
-void mca_pml_umrddt_figures_default(mca_pml_umrddt_figures_t *figures);
+void opal_umrddt_tuning_default(opal_umrddt_tuning_t *figures);
 
 /** The rate of a curve for blocks of @p block bytes: between its points by logarithms, and beyond
  * them as at the ends. */
-double mca_pml_umrddt_curve_at(const double *curve, double block);
+double opal_umrddt_tuning_curve_at(const double *curve, double block);
 
 /**
  * The bytes of a chunk of a packed message: so many that twice @p depth of them are the message, in
@@ -146,108 +149,28 @@ double mca_pml_umrddt_curve_at(const double *curve, double block);
  *
  * @return not 0, unless the message is
  */
-uint64_t mca_pml_umrddt_model_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most,
-                                    uint64_t block);
+uint64_t opal_umrddt_select_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most,
+                                  uint64_t block);
 
 /** The time of a small message of the host PML to such a peer. */
-double mca_pml_umrddt_model_small(const mca_pml_umrddt_figures_t *figures, bool near);
+double opal_umrddt_select_small(const opal_umrddt_tuning_t *figures, bool near);
 
 /**
  * The time of a message, from the sender's call to the receiver's completion, where both are ready.
  *
  * @return us, more than 0. What the scheme cannot do is not asked here: the caller knows
  */
-double mca_pml_umrddt_model_time(const mca_pml_umrddt_figures_t *figures,
-                                 const mca_pml_umrddt_model_case_t *message,
-                                 mca_pml_umrddt_way_t way);
+double opal_umrddt_select_time(const opal_umrddt_tuning_t *figures,
+                               const opal_umrddt_select_case_t *message, mca_pml_umrddt_way_t way);
 
 /**
  * The quickest of some schemes.
  *
  * @param[in]  possible  bit 1 << way for each that may be chosen; not 0
- * @param[in]  factors   of each way's time, as observed; NULL: 1
  * @param[out] times     of all ways, also of those that may not be chosen
  */
-mca_pml_umrddt_way_t mca_pml_umrddt_model_best(const mca_pml_umrddt_figures_t *figures,
-                                               const mca_pml_umrddt_model_case_t *message,
-                                               unsigned possible, const double *factors,
-                                               double *times);
+mca_pml_umrddt_way_t opal_umrddt_select_best(const opal_umrddt_tuning_t *figures,
+                                             const opal_umrddt_select_case_t *message,
+                                             unsigned possible, double *times);
 
-/* ---------------------------------------------------------------------------------------------
- * The file (pml_umrddt_model_file.c)
- * ------------------------------------------------------------------------------------------- */
-
-/** What may be wrong with a file of figures. */
-typedef enum mca_pml_umrddt_model_file_t {
-    MCA_PML_UMRDDT_MODEL_FILE_GOOD,
-    MCA_PML_UMRDDT_MODEL_FILE_ABSENT,  /**< or not to be read */
-    MCA_PML_UMRDDT_MODEL_FILE_STALE,   /**< of another version */
-    MCA_PML_UMRDDT_MODEL_FILE_FOREIGN, /**< of other hardware */
-    MCA_PML_UMRDDT_MODEL_FILE_MALFORMED
-} mca_pml_umrddt_model_file_t;
-
-/** Bytes of a description of hardware, and of what is wrong with a file. */
-#define MCA_PML_UMRDDT_MODEL_TEXT 512
-
-/** Bytes of a line about a measurement. */
-#define MCA_PML_UMRDDT_MODEL_NOTE 128
-
-/** What of a file's figures was measured, and when. */
-typedef struct mca_pml_umrddt_measured_t {
-    bool figure[MCA_PML_UMRDDT_FIGURE_COUNT + MCA_PML_UMRDDT_CURVE_COUNT]; /**< in their order */
-    char near[MCA_PML_UMRDDT_MODEL_NOTE]; /**< by two processes of one host; empty: never */
-    char far[MCA_PML_UMRDDT_MODEL_NOTE];  /**< by those of two hosts; empty: never */
-    bool any;                             /**< the file is for any hardware */
-} mca_pml_umrddt_measured_t;
-
-/**
- * What this machine is, as far as the figures depend on it: processor, GPUs, cards. The same text
- * in every process of it, without a driver. In a few hundred bytes, one line.
- */
-void mca_pml_umrddt_model_hardware(char text[MCA_PML_UMRDDT_MODEL_TEXT]);
-
-/**
- * Where the file for such hardware is, or is to be: DIRECTORY/model-HASH.txt.
- *
- * @param[in]  system  below sysconfdir; else below $XDG_CONFIG_HOME, or $HOME/.config
- * @param[out] path    of @p room bytes
- *
- * @return false: there is no such place, or no room for its name
- */
-bool mca_pml_umrddt_model_path(const char *hardware, bool system, char *path, size_t room);
-
-/**
- * Read a file of figures. What it does not name is left at its default; what is not a figure makes
- * it malformed, as a value that is none does.
- *
- * @param[in]  hardware  of this machine; a file for any hardware fits it, too
- * @param[out] figures   written only if all is well
- * @param[out] measured  as figures; or NULL
- * @param[out] wrong     what is the matter, for the user
- */
-mca_pml_umrddt_model_file_t mca_pml_umrddt_model_read(const char *path, const char *hardware,
-                                                      mca_pml_umrddt_figures_t *figures,
-                                                      mca_pml_umrddt_measured_t *measured,
-                                                      char wrong[MCA_PML_UMRDDT_MODEL_TEXT]);
-
-/**
- * Write one. What was not measured is written as comments.
- *
- * @return 0, or -1
- */
-int mca_pml_umrddt_model_write(FILE *file, const char *hardware,
-                               const mca_pml_umrddt_figures_t *figures,
-                               const mca_pml_umrddt_measured_t *measured);
-
-/**
- * Add to what was measured now what was measured before: figures that were not, now; and those of
- * the wire between cards (card_*, gpu_flush), if two hosts measured them then and one does now.
- *
- * @param[in,out] figures, measured  of now
- */
-void mca_pml_umrddt_model_add(mca_pml_umrddt_figures_t *figures,
-                              mca_pml_umrddt_measured_t *measured,
-                              const mca_pml_umrddt_figures_t *before,
-                              const mca_pml_umrddt_measured_t *measured_before);
-
-#endif /* MCA_PML_UMRDDT_MODEL_H */
+#endif /* OPAL_UMRDDT_SELECT_MODEL_H */

@@ -1,0 +1,108 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * The offer cache: back-off after offers in vain, verdicts, and entries that meet.
+ */
+
+#include "ompi_config.h"
+
+#include <stdio.h>
+
+#include "../common/check.h"
+#include "pml_umrddt_offer_cache.h"
+
+mca_pml_umrddt_t mca_pml_umrddt;
+
+/* How many of so many messages are offered, each of which is in vain, or not. */
+static unsigned offered(uint64_t key, unsigned times, bool in_vain)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < times; ++i) {
+        if (!mca_pml_umrddt_offer_pauses(key)) {
+            mca_pml_umrddt_offer_learn(key, in_vain);
+            ++count;
+        }
+    }
+    return count;
+}
+
+static const uint64_t key = UINT64_C(0x123456789abcdef1);
+static const uint64_t entry_alike = UINT64_C(0x1234567a9abcdef1);
+
+static void back_off(void)
+{
+    /* what is not in vain needs no entry */
+    CHECK(1000 == offered(key, 1000, false));
+    for (unsigned i = 0; i < MCA_PML_UMRDDT_OFFERS; ++i) {
+        CHECK(0 == mca_pml_umrddt.offers[i]);
+    }
+    CHECK(1 == offered(key, 17, true));
+    CHECK(1 == offered(key, 33, true));
+    CHECK(1 == offered(key, 65, true));
+    /* no other message, not even one with the same entry */
+    CHECK(!mca_pml_umrddt_offer_pauses(entry_alike));
+    CHECK(mca_pml_umrddt_offer_entry(key) == mca_pml_umrddt_offer_entry(entry_alike));
+    /* the next one is offered, and not in vain: all are offered, and then the pause is half */
+    CHECK(100 == offered(key, 100, false));
+    CHECK(1 == offered(key, 17, true));
+    /* in the end one of 32768 is */
+    CHECK(20 > offered(key, 100000, true));
+    CHECK(3 >= offered(key, 3 * 32769, true) && 2 <= offered(key, 3 * 32769, true));
+    /* another one takes its place */
+    mca_pml_umrddt_offer_learn(entry_alike, true);
+    CHECK(!mca_pml_umrddt_offer_pauses(key));
+    CHECK(mca_pml_umrddt_offer_pauses(entry_alike));
+}
+
+static void verdicts(void)
+{
+    const uint32_t words[] = {MCA_PML_UMRDDT_OFFER_NO, MCA_PML_UMRDDT_OFFER_YES};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i) {
+        mca_pml_umrddt_offer_set(key, words[i]);
+        CHECK(words[i] == mca_pml_umrddt_offer_word(key));
+        CHECK(0 == mca_pml_umrddt_offer_word(entry_alike));
+        /* a verdict is no back-off, and none comes of it */
+        CHECK(!mca_pml_umrddt_offer_pauses(key));
+        mca_pml_umrddt_offer_learn(key, true);
+        mca_pml_umrddt_offer_learn(key, false);
+        CHECK(words[i] == mca_pml_umrddt_offer_word(key));
+    }
+}
+
+/* Ranks, tags and communicators have keys, and mostly entries, of their own. */
+static void keys(void)
+{
+    static mca_pml_umrddt_comm_t comms[2];
+    static uint64_t seen[2 * 32 * 32];
+    unsigned count = 0, alike = 0;
+
+    for (int i = 0; i < 2 * 32 * 32; ++i) {
+        const uint64_t it = mca_pml_umrddt_offer_key_of(&comms[i / 1024], i / 32 % 32, i % 32);
+
+        CHECK(0 != it);
+        for (unsigned j = 0; j < count; ++j) {
+            CHECK(0 != (seen[j] ^ it) >> 32);
+            alike += mca_pml_umrddt_offer_entry(seen[j]) == mca_pml_umrddt_offer_entry(it);
+        }
+        seen[count++] = it;
+    }
+    /* as many as of numbers drawn: 2048 * 2047 / 2 / 8192 = 256 */
+    CHECK(512 > alike);
+}
+
+int main(void)
+{
+    back_off();
+    verdicts();
+    keys();
+    printf("test_offer_cache: %lu checks\n", checks);
+    return 0;
+}
