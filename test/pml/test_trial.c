@@ -22,29 +22,29 @@
 #include "pml_umrddt_left.h"
 #include "pml_umrddt_trial.h"
 
-#define A MCA_PML_UMRDDT_WAY_IPC
-#define B MCA_PML_UMRDDT_WAY_UMR
-#define C MCA_PML_UMRDDT_WAY_HOST
-#define D MCA_PML_UMRDDT_WAY_PACK_HOST
+#define A MCA_PML_UMRDDT_SCHEME_IPC
+#define B MCA_PML_UMRDDT_SCHEME_UMR
+#define C MCA_PML_UMRDDT_SCHEME_BASE
+#define D MCA_PML_UMRDDT_SCHEME_PACK_HOST
 
 /* Two turns of four messages, one of which does not count. */
 #define TURN    4
 #define SAMPLES 6
 static const mca_pml_umrddt_trial_plan_t plan = {.turns = 2, .turn = TURN, .idle = 1};
-#define MESSAGES (2 * TURN * MCA_PML_UMRDDT_WAYS)
+#define MESSAGES (2 * TURN * MCA_PML_UMRDDT_SCHEMES)
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
 static mca_pml_umrddt_trial_t trial;
 
 /* Messages that take so long by each way, until the trial is over. @return how many of each */
-static void run(const double took[MCA_PML_UMRDDT_WAYS], unsigned count[MCA_PML_UMRDDT_WAYS])
+static void run(const double took[MCA_PML_UMRDDT_SCHEMES], unsigned count[MCA_PML_UMRDDT_SCHEMES])
 {
     bool over = false;
 
-    memset(count, 0, MCA_PML_UMRDDT_WAYS * sizeof(count[0]));
+    memset(count, 0, MCA_PML_UMRDDT_SCHEMES * sizeof(count[0]));
     for (int i = 0; !over; ++i) {
-        mca_pml_umrddt_way_t way;
+        mca_pml_umrddt_scheme_id_t way;
         bool tried;
 
         CHECK(MESSAGES > i);
@@ -59,15 +59,16 @@ static void run(const double took[MCA_PML_UMRDDT_WAYS], unsigned count[MCA_PML_U
 
 static void turns(void)
 {
-    const double took[MCA_PML_UMRDDT_WAYS] = {[A] = 10, [B] = 12, [C] = 11};
-    unsigned count[MCA_PML_UMRDDT_WAYS];
+    const double took[MCA_PML_UMRDDT_SCHEMES] = {[A] = 10, [B] = 12, [C] = 11};
+    unsigned count[MCA_PML_UMRDDT_SCHEMES];
 
     memset(&trial, 0, sizeof(trial));
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), &plan);
+    mca_pml_umrddt_trial_begin(
+        &trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B) | MCA_PML_UMRDDT_BIT(C), &plan);
     run(took, count);
     CHECK(SAMPLES == count[A] && count[A] == count[B] && count[A] == count[C]);
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
         CHECK(took[way] == mca_pml_umrddt_trial_median(&trial, way));
     }
     CHECK(A == mca_pml_umrddt_trial_best(&trial, B, 0.96));
@@ -84,11 +85,12 @@ static void in_step(void)
     unsigned both = 0;
     bool mine, its;
 
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
-    mca_pml_umrddt_trial_begin(&other, WAY_BIT(D) | WAY_BIT(B) | WAY_BIT(C), &plan);
+    mca_pml_umrddt_trial_begin(&trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B), &plan);
+    mca_pml_umrddt_trial_begin(
+        &other, MCA_PML_UMRDDT_BIT(D) | MCA_PML_UMRDDT_BIT(B) | MCA_PML_UMRDDT_BIT(C), &plan);
     for (int i = 0; i < MESSAGES; ++i) {
-        mca_pml_umrddt_way_t my = mca_pml_umrddt_trial_next(&trial, A, &mine);
-        mca_pml_umrddt_way_t to = mca_pml_umrddt_trial_next(&other, C, &its);
+        mca_pml_umrddt_scheme_id_t my = mca_pml_umrddt_trial_next(&trial, A, &mine);
+        mca_pml_umrddt_scheme_id_t to = mca_pml_umrddt_trial_next(&other, C, &its);
 
         CHECK(A == my || B == my);
         CHECK(B == to || C == to || D == to);
@@ -108,14 +110,14 @@ static void longer(void)
     const mca_pml_umrddt_trial_plan_t half = {.turns = 2, .turn = 16, .idle = 8};
     bool tried;
 
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &half);
-    for (unsigned i = 0; i < 2 * 16 * MCA_PML_UMRDDT_WAYS; ++i) {
-        const bool mine = 32 > i % (16 * MCA_PML_UMRDDT_WAYS);
-        mca_pml_umrddt_way_t way = mca_pml_umrddt_trial_next(&trial, A, &tried);
-        bool last = tried && (16 * MCA_PML_UMRDDT_WAYS + 31) == i;
+    mca_pml_umrddt_trial_begin(&trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B), &half);
+    for (unsigned i = 0; i < 2 * 16 * MCA_PML_UMRDDT_SCHEMES; ++i) {
+        const bool mine = 32 > i % (16 * MCA_PML_UMRDDT_SCHEMES);
+        mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_trial_next(&trial, A, &tried);
+        bool last = tried && (16 * MCA_PML_UMRDDT_SCHEMES + 31) == i;
 
-        CHECK((16 <= i % (16 * MCA_PML_UMRDDT_WAYS) && mine ? B : A) == way);
-        if (i < 16 * MCA_PML_UMRDDT_WAYS + 32) {
+        CHECK((16 <= i % (16 * MCA_PML_UMRDDT_SCHEMES) && mine ? B : A) == way);
+        if (i < 16 * MCA_PML_UMRDDT_SCHEMES + 32) {
             CHECK(tried == (mine && 8 <= i % 16));
             CHECK(!tried || last == mca_pml_umrddt_trial_observe(&trial, way, B == way ? 10 : 11));
         }
@@ -131,7 +133,8 @@ static void longer(void)
 /* A trial that ends before its time decides by what it saw, if that is enough. */
 static void cut(void)
 {
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), &plan);
+    mca_pml_umrddt_trial_begin(
+        &trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B) | MCA_PML_UMRDDT_BIT(C), &plan);
     for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_EARLY; ++i) {
         CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 10));
         CHECK(!mca_pml_umrddt_trial_observe(&trial, B, 9));
@@ -140,7 +143,7 @@ static void cut(void)
     CHECK(mca_pml_umrddt_trial_cut(&trial, A));
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
     CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 0.96)); /* once is nothing */
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
+    mca_pml_umrddt_trial_begin(&trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B), &plan);
     for (int i = 0; i < MCA_PML_UMRDDT_TRIAL_EARLY; ++i) {
         CHECK(!mca_pml_umrddt_trial_observe(&trial, B, 9));
     }
@@ -151,7 +154,7 @@ static void cut(void)
 /* One message in three that is disturbed does not move a median; three of six do. */
 static void medians(void)
 {
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
+    mca_pml_umrddt_trial_begin(&trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B), &plan);
     for (int i = 0; i < SAMPLES; ++i) {
         bool last = SAMPLES - 1 == i;
 
@@ -166,11 +169,12 @@ static void medians(void)
 /* What takes twice as long is given up after three messages, and never wins. */
 static void given_up(void)
 {
-    const double took[MCA_PML_UMRDDT_WAYS] = {[A] = 10, [B] = 20, [C] = 11};
-    const double both[MCA_PML_UMRDDT_WAYS] = {[A] = 20, [B] = 10};
-    unsigned count[MCA_PML_UMRDDT_WAYS];
+    const double took[MCA_PML_UMRDDT_SCHEMES] = {[A] = 10, [B] = 20, [C] = 11};
+    const double both[MCA_PML_UMRDDT_SCHEMES] = {[A] = 20, [B] = 10};
+    unsigned count[MCA_PML_UMRDDT_SCHEMES];
 
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), &plan);
+    mca_pml_umrddt_trial_begin(
+        &trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B) | MCA_PML_UMRDDT_BIT(C), &plan);
     run(took, count);
     CHECK(MCA_PML_UMRDDT_TRIAL_EARLY == count[B]);
     CHECK(SAMPLES == count[A] && SAMPLES == count[C]);
@@ -178,21 +182,22 @@ static void given_up(void)
     /* though it is the one that was in use */
     CHECK(A == mca_pml_umrddt_trial_best(&trial, B, 0.96));
     /* meanwhile it had no more messages, not even those that nothing is tried with */
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), &plan);
+    mca_pml_umrddt_trial_begin(
+        &trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B) | MCA_PML_UMRDDT_BIT(C), &plan);
     for (int i = 0; i < MESSAGES - 1; ++i) {
         bool tried;
-        mca_pml_umrddt_way_t way = mca_pml_umrddt_trial_next(&trial, B, &tried);
+        mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_trial_next(&trial, B, &tried);
 
         CHECK(!tried || !mca_pml_umrddt_trial_observe(&trial, way, took[way]));
-        CHECK(B != way || i < TURN * (MCA_PML_UMRDDT_WAY_UMR + 1));
+        CHECK(B != way || i < TURN * 2);
     }
     /* the one that is left needs no more messages */
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
+    mca_pml_umrddt_trial_begin(&trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B), &plan);
     run(both, count);
     CHECK(MCA_PML_UMRDDT_TRIAL_EARLY == count[A] && MCA_PML_UMRDDT_TRIAL_EARLY == count[B]);
     CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 0.96));
     /* one that is slow by chance is not: its least counts */
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
+    mca_pml_umrddt_trial_begin(&trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B), &plan);
     for (int i = 0; i < SAMPLES; ++i) {
         CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 3 > i ? 30 - 8 * i : 9));
         (void) mca_pml_umrddt_trial_observe(&trial, B, 10);
@@ -204,18 +209,19 @@ static void given_up(void)
 /* The way in use stays for one that is hardly better. */
 static void stays(void)
 {
-    const double took[MCA_PML_UMRDDT_WAYS] = {[A] = 10, [B] = 9.7, [C] = 9.5};
-    unsigned count[MCA_PML_UMRDDT_WAYS];
+    const double took[MCA_PML_UMRDDT_SCHEMES] = {[A] = 10, [B] = 9.7, [C] = 9.5};
+    unsigned count[MCA_PML_UMRDDT_SCHEMES];
 
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B), &plan);
+    mca_pml_umrddt_trial_begin(&trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B), &plan);
     run(took, count);
     CHECK(A == mca_pml_umrddt_trial_best(&trial, A, 0.96));
     CHECK(B == mca_pml_umrddt_trial_best(&trial, A, 1));
     CHECK(B == mca_pml_umrddt_trial_best(&trial, B, 0.96));
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(B) | WAY_BIT(C), &plan);
+    mca_pml_umrddt_trial_begin(
+        &trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(B) | MCA_PML_UMRDDT_BIT(C), &plan);
     run(took, count);
     CHECK(C == mca_pml_umrddt_trial_best(&trial, A, 0.96));
-    mca_pml_umrddt_trial_begin(&trial, WAY_BIT(A) | WAY_BIT(C), &plan);
+    mca_pml_umrddt_trial_begin(&trial, MCA_PML_UMRDDT_BIT(A) | MCA_PML_UMRDDT_BIT(C), &plan);
     mca_pml_umrddt_trial_end(&trial);
     CHECK(!mca_pml_umrddt_trial_runs(&trial));
     CHECK(!mca_pml_umrddt_trial_observe(&trial, A, 1));

@@ -77,17 +77,6 @@ typedef enum mca_pml_umrddt_side_t {
     MCA_PML_UMRDDT_RECEIVER = 1
 } mca_pml_umrddt_side_t;
 
-typedef enum mca_pml_umrddt_scheme_t {
-    MCA_PML_UMRDDT_SCHEME_AUTO = 0,
-    MCA_PML_UMRDDT_SCHEME_UMR = 1,
-    MCA_PML_UMRDDT_SCHEME_HOST = 2,
-    MCA_PML_UMRDDT_SCHEME_DIRECT = 3,
-    MCA_PML_UMRDDT_SCHEME_IPC = 4,
-    MCA_PML_UMRDDT_SCHEME_PACK_STAGED = 5,
-    MCA_PML_UMRDDT_SCHEME_PACK_HOST = 6,
-    MCA_PML_UMRDDT_SCHEME_PACK_GDR = 7
-} mca_pml_umrddt_scheme_t;
-
 /** Whether the host PML takes GPU memory. */
 typedef enum mca_pml_umrddt_host_gpu_t {
     MCA_PML_UMRDDT_HOST_GPU_AUTO = 0,
@@ -113,7 +102,7 @@ typedef struct mca_pml_umrddt_params_t {
     char *host;              /**< PML that carries everything else, "" = let Open MPI choose */
     size_t min_size;         /**< smallest message taken, bytes */
     int memory;              /**< mca_pml_umrddt_memory_t */
-    int scheme;              /**< mca_pml_umrddt_scheme_t */
+    int scheme;              /**< mca_pml_umrddt_scheme_id_t */
     int host_gpu;            /**< mca_pml_umrddt_host_gpu_t */
     int contiguous;          /**< mca_pml_umrddt_contiguous_t */
     size_t contiguous_min;   /**< smallest contiguous message that is taken; 0: as min_size */
@@ -264,20 +253,20 @@ typedef struct mca_pml_umrddt_peer_t {
 
     uint32_t ipc_missed; /**< messages since one went by CUDA IPC that could not; atomic */
     bool rings;          /**< it rings our bells, if asked to; atomic */
-    uint64_t shunned[MCA_PML_UMRDDT_WAYS]; /**< up to which message a way is not tried; of
+    uint64_t shunned[MCA_PML_UMRDDT_SCHEMES]; /**< up to which message a way is not tried; of
                                                 pml_umrddt_pairs.c */
-    struct mca_pml_umrddt_ipc_peer_t *ipc; /**< pml_umrddt_ipc.h: of its GPU memory; or NULL */
+    struct mca_pml_umrddt_ipc_peer_t *ipc;    /**< pml_umrddt_ipc.h: of its GPU memory; or NULL */
 } mca_pml_umrddt_peer_t;
 
 /** One communicator. */
 typedef struct mca_pml_umrddt_comm_t {
     opal_list_item_t super;
     ompi_communicator_t *comm;
-    bool bypass;                   /**< the info key says: nothing is taken */
-    int scheme;                    /**< mca_pml_umrddt_scheme_t, of the info key or the parameter */
-    uint16_t schemes;              /**< MCA_PML_UMRDDT_BY_* that it allows */
-    int pattern;                   /**< mca_pml_umrddt_pattern_t, atomic */
-    bool listening;                /**< envelopes came in: look for failure notices */
+    bool bypass;      /**< the info key says: nothing is taken */
+    int scheme;       /**< mca_pml_umrddt_scheme_id_t, of the info key or the parameter */
+    uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_* that it allows */
+    int pattern;      /**< mca_pml_umrddt_pattern_t, atomic */
+    bool listening;   /**< envelopes came in: look for failure notices */
     mca_pml_umrddt_peer_t **peers; /**< by rank (of the remote group), filled at first use */
     int peer_count;
     uint32_t *landings; /**< pml_umrddt_landing.h; NULL as long as none is needed; atomic */
@@ -484,10 +473,10 @@ typedef struct mca_pml_umrddt_recv_t {
     /* pml_umrddt_pairs.h; in this order, which leaves no gaps */
     struct mca_pml_umrddt_pair_t *pair; /**< what is known of such messages; NULL: nothing */
     uint32_t serial;                    /**< of what it was at the match */
-    int way;                            /**< mca_pml_umrddt_way_t: the verdict, then the way */
-    bool tried;                         /**< what it takes counts in a trial */
-    bool settled;                       /**< and the next ones go the same way */
-    double began;                       /**< when it was matched, us, if that is wanted */
+    int scheme;   /**< mca_pml_umrddt_scheme_id_t: the verdict, then the way */
+    bool tried;   /**< what it takes counts in a trial */
+    bool settled; /**< and the next ones go the same way */
+    double began; /**< when it was matched, us, if that is wanted */
 
     ompi_request_t *data;         /**< the host's request for the data */
     mca_pml_umrddt_stage_t spill; /**< where it puts the data if it must not put it in the buffer */
@@ -564,7 +553,7 @@ typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_identity_t self;      /**< as published */
     opal_iov_cache_t *layouts;
     int type_keyval;  /**< attribute that tells when a datatype dies */
-    uint16_t schemes; /**< MCA_PML_UMRDDT_BY_* that this side can and the user wants */
+    uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_* that this side can and the user wants */
 
     opal_mutex_t lock;                  /**< events, slots, peers, messages, release flags */
     mca_pml_umrddt_event_t *events;     /**< the first one; under the lock, but read without it */

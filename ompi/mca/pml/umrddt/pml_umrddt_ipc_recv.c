@@ -305,7 +305,7 @@ void mca_pml_umrddt_ipc_receive(mca_pml_umrddt_recv_t *recv)
 {
     opal_umrddt_gpu_memory_t memory;
 
-    recv->way = MCA_PML_UMRDDT_WAY_IPC;
+    recv->scheme = MCA_PML_UMRDDT_SCHEME_IPC;
     if (NULL == recv->layout
         && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
         recv->layout = NULL;

@@ -25,6 +25,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "pml_umrddt_ids.h"
 #include <stdio.h>
 
 /** Of the file of figures: one of another version is not read. */
@@ -90,20 +92,11 @@ enum {
     MCA_PML_UMRDDT_CURVE_COUNT = 0 MCA_PML_UMRDDT_CURVES(MCA_PML_UMRDDT_MODEL_ONE)
 };
 
-/** The schemes, in the order in which the first of equals wins. */
-typedef enum mca_pml_umrddt_way_t {
-    MCA_PML_UMRDDT_WAY_IPC,
-    MCA_PML_UMRDDT_WAY_UMR,
-    MCA_PML_UMRDDT_WAY_DIRECT,
-    MCA_PML_UMRDDT_WAY_PACK_GDR,
-    MCA_PML_UMRDDT_WAY_PACK_STAGED,
-    MCA_PML_UMRDDT_WAY_PACK_HOST,
-    MCA_PML_UMRDDT_WAY_HOST, /**< the host PML */
-    MCA_PML_UMRDDT_WAYS
-} mca_pml_umrddt_way_t;
-
 /** Names as pml_umrddt_scheme has them. */
-extern const char *const mca_pml_umrddt_way_names[MCA_PML_UMRDDT_WAYS];
+extern const char *const mca_pml_umrddt_scheme_names[MCA_PML_UMRDDT_SCHEMES];
+
+/** All schemes, in the order in which the first of equals wins and in which they are shown. */
+extern const mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_order[MCA_PML_UMRDDT_SCHEMES];
 
 /** One side of a message. */
 typedef struct mca_pml_umrddt_model_side_t {
@@ -159,7 +152,7 @@ double mca_pml_umrddt_model_small(const mca_pml_umrddt_figures_t *figures, bool 
  */
 double mca_pml_umrddt_model_time(const mca_pml_umrddt_figures_t *figures,
                                  const mca_pml_umrddt_model_case_t *message,
-                                 mca_pml_umrddt_way_t way);
+                                 mca_pml_umrddt_scheme_id_t way);
 
 /**
  * The quickest of some schemes.
@@ -168,10 +161,10 @@ double mca_pml_umrddt_model_time(const mca_pml_umrddt_figures_t *figures,
  * @param[in]  factors   of each way's time, as observed; NULL: 1
  * @param[out] times     of all ways, also of those that may not be chosen
  */
-mca_pml_umrddt_way_t mca_pml_umrddt_model_best(const mca_pml_umrddt_figures_t *figures,
-                                               const mca_pml_umrddt_model_case_t *message,
-                                               unsigned possible, const double *factors,
-                                               double *times);
+mca_pml_umrddt_scheme_id_t mca_pml_umrddt_model_best(const mca_pml_umrddt_figures_t *figures,
+                                                     const mca_pml_umrddt_model_case_t *message,
+                                                     unsigned possible, const double *factors,
+                                                     double *times);
 
 /* ---------------------------------------------------------------------------------------------
  * The file (pml_umrddt_model_file.c)

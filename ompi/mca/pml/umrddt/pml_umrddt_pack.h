@@ -63,7 +63,7 @@ typedef struct mca_pml_umrddt_pack_job_t {
     opal_iov_cache_layout_t *layout; /**< of the buffer; must live until _end or _drop */
     const mca_pml_umrddt_where_t *where;
     bool in;         /**< into the buffer */
-    unsigned scheme; /**< MCA_PML_UMRDDT_BY_PACK_*, one */
+    unsigned scheme; /**< MCA_PML_UMRDDT_BIT_PACK_*, one */
     uint64_t total;  /**< bytes; not 0 */
     uint64_t chunk;  /**< of each, but the last */
     mca_pml_umrddt_comm_t *comm;
@@ -194,7 +194,7 @@ static inline size_t mca_pml_umrddt_pack_from(void)
 static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
                                              const mca_pml_umrddt_where_t *where, size_t size)
 {
-    return 0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & comm->schemes) && !where->mixed
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & comm->schemes) && !where->mixed
            && (mca_pml_umrddt_pack_forced(comm)
                || (OPAL_UMRDDT_GPU_DEVICE == where->memory.kind
                    && mca_pml_umrddt_pack_from() <= size));
@@ -204,7 +204,7 @@ static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
 static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t *comm,
                                                     const mca_pml_umrddt_peer_t *peer, size_t size)
 {
-    return 0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & comm->schemes) && peer->has_gpu
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & comm->schemes) && peer->has_gpu
            && mca_pml_umrddt_pack_from() <= size;
 }
 

@@ -49,7 +49,7 @@ static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme
     mca_btl_umr_endpoint_t *endpoint;
 
     if (0 == recv->rts.address.qpn || NULL == mca_pml_umrddt.card || !recv->peer->has_card
-        || (MCA_PML_UMRDDT_BY_PACK_GDR != scheme && !mca_pml_umrddt.params.pack_card)
+        || (MCA_PML_UMRDDT_BIT_PACK_GDR != scheme && !mca_pml_umrddt.params.pack_card)
         || OPAL_SUCCESS != mca_pml_umrddt_endpoint(recv->peer, &endpoint)) {
         return NULL;
     }
@@ -92,7 +92,7 @@ static bool begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
         return true;
     }
     job.endpoint = NULL;
-    if (MCA_PML_UMRDDT_BY_PACK_GDR != scheme
+    if (MCA_PML_UMRDDT_BIT_PACK_GDR != scheme
         && OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &recv->pack)) {
         return true;
     }
@@ -148,7 +148,7 @@ bool mca_pml_umrddt_pack_receive(mca_pml_umrddt_recv_t *recv)
         return false;
     }
     recv->state = MCA_PML_UMRDDT_RECV_PACK;
-    recv->way = (int) mca_pml_umrddt_way_of(scheme);
+    recv->scheme = (int) mca_pml_umrddt_scheme_of(scheme);
     /* the first receives are posted before the sender is told: its chunks find them */
     (void) mca_pml_umrddt_pack_step(recv->pack);
     if (OMPI_SUCCESS != tell(recv, scheme)) {

@@ -36,20 +36,10 @@
  * time. */
 #define HYSTERESIS 0.8
 
-#define ALL_WAYS (WAY_BIT(MCA_PML_UMRDDT_WAYS) - 1)
+#define ALL_WAYS (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES) - 1)
 
-#define PACK_WAYS                                                                   \
-    (WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_GDR) | WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_STAGED) \
-     | WAY_BIT(MCA_PML_UMRDDT_WAY_PACK_HOST))
-
-const uint16_t mca_pml_umrddt_way_schemes[MCA_PML_UMRDDT_WAYS] = {
-    [MCA_PML_UMRDDT_WAY_IPC] = MCA_PML_UMRDDT_BY_IPC,
-    [MCA_PML_UMRDDT_WAY_UMR] = MCA_PML_UMRDDT_BY_UMR,
-    [MCA_PML_UMRDDT_WAY_DIRECT] = MCA_PML_UMRDDT_BY_DIRECT,
-    [MCA_PML_UMRDDT_WAY_PACK_GDR] = MCA_PML_UMRDDT_BY_PACK_GDR,
-    [MCA_PML_UMRDDT_WAY_PACK_STAGED] = MCA_PML_UMRDDT_BY_PACK_STAGED,
-    [MCA_PML_UMRDDT_WAY_PACK_HOST] = MCA_PML_UMRDDT_BY_PACK_HOST,
-};
+#define PACK_WAYS \
+    (MCA_PML_UMRDDT_BIT_PACK_GDR | MCA_PML_UMRDDT_BIT_PACK_STAGED | MCA_PML_UMRDDT_BIT_PACK_HOST)
 
 /* ---------------------------------------------------------------------------------------------
  * Figures
@@ -147,7 +137,7 @@ static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
 {
     const mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(recv->comm);
 
-    return 0 != ((MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_BY_IPC) & recv->rts.schemes)
+    return 0 != ((MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_BIT_IPC) & recv->rts.schemes)
            || MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU == pattern
            || MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU == pattern;
 }
@@ -199,7 +189,7 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
         mca_pml_umrddt.params.reuse < pair->uses ? pair->uses : mca_pml_umrddt.params.reuse;
     if (!mca_pml_umrddt.params.mkey_cache) {
         /* keys are made for each message */
-        message->known &= ~WAY_BIT(MCA_PML_UMRDDT_WAY_UMR);
+        message->known &= ~MCA_PML_UMRDDT_BIT_UMR;
         message->uses = 1;
     }
 }
@@ -221,27 +211,27 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
         return 0;
     }
     if (may_leave(recv)) {
-        ways |= WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
+        ways |= MCA_PML_UMRDDT_BIT_BASE;
     }
     if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
         || (mca_pml_umrddt_on_gpu(&recv->where)
             && !mca_pml_umrddt_card_takes(recv->peer, &recv->where))) {
-        both &= ~(unsigned) MCA_PML_UMRDDT_BY_CARD;
+        both &= ~(unsigned) MCA_PML_UMRDDT_BITS_HCA;
     }
-    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        if (0 == (both & mca_pml_umrddt_way_schemes[way])) {
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        if (0 == (both & MCA_PML_UMRDDT_BIT(way))) {
             continue;
         }
-        if (0 != (PACK_WAYS & WAY_BIT(way))) {
+        if (0 != (PACK_WAYS & MCA_PML_UMRDDT_BIT(way))) {
             /* with all others but the packed ones: the rule looks at what else there is */
-            rts.schemes = (uint16_t) ((recv->rts.schemes & ~MCA_PML_UMRDDT_BY_PACK)
-                                      | mca_pml_umrddt_way_schemes[way]);
-            if (mca_pml_umrddt_way_schemes[way]
+            rts.schemes = (uint16_t) ((recv->rts.schemes & ~MCA_PML_UMRDDT_BITS_PACK)
+                                      | MCA_PML_UMRDDT_BIT(way));
+            if (MCA_PML_UMRDDT_BIT(way)
                 != mca_pml_umrddt_pack_chosen(&rts, &recv->where, recv->total)) {
                 continue;
             }
         }
-        ways |= WAY_BIT(way);
+        ways |= MCA_PML_UMRDDT_BIT(way);
     }
     return ways;
 }
@@ -256,9 +246,9 @@ static unsigned without_shunned(mca_pml_umrddt_pair_t *pair, unsigned possible)
     uint64_t judged = mca_pml_umrddt.pairs->judged, expires = UINT64_MAX;
     unsigned left = possible;
 
-    for (int way = 0; mca_pml_umrddt.params.adapt && way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
+    for (int way = 0; mca_pml_umrddt.params.adapt && way < MCA_PML_UMRDDT_SCHEMES; ++way) {
         if (judged < pair->peer->shunned[way]) {
-            left &= ~WAY_BIT(way);
+            left &= ~MCA_PML_UMRDDT_BIT(way);
             expires = pair->peer->shunned[way] < expires ? pair->peer->shunned[way] : expires;
         }
     }
@@ -274,8 +264,9 @@ static void predict_steady(mca_pml_umrddt_pair_t *pair, mca_pml_umrddt_model_cas
     double time;
 
     message->known = ALL_WAYS;
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        time = mca_pml_umrddt_model_time(figures, message, (mca_pml_umrddt_way_t) way) - small;
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        time =
+            mca_pml_umrddt_model_time(figures, message, (mca_pml_umrddt_scheme_id_t) way) - small;
         pair->steady[way] = 0.1 < time ? time : 0.1;
     }
 }
@@ -285,9 +276,9 @@ static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
 {
     struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
     const bool adapts = mca_pml_umrddt.params.adapt;
-    mca_pml_umrddt_way_t before = pair->way, best;
+    mca_pml_umrddt_scheme_id_t before = pair->way, best;
     mca_pml_umrddt_model_case_t message;
-    double factors[MCA_PML_UMRDDT_WAYS];
+    double factors[MCA_PML_UMRDDT_SCHEMES];
     unsigned possible;
 
     describe_recv(recv, pair, &message);
@@ -295,11 +286,11 @@ static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
     pair->possible = possible_ways(recv);
     possible = without_shunned(pair, pair->possible);
     if (0 == possible) {
-        possible = WAY_BIT(MCA_PML_UMRDDT_WAY_HOST);
+        possible = MCA_PML_UMRDDT_BIT_BASE;
     }
     best = mca_pml_umrddt_model_best(&pairs->figures, &message, possible, factors, pair->times);
     pair->way = best;
-    if (adapts && 0 < pair->uses && 0 != (possible & WAY_BIT(before))
+    if (adapts && 0 < pair->uses && 0 != (possible & MCA_PML_UMRDDT_BIT(before))
         && (pair->seen || pair->times[best] > HYSTERESIS * pair->times[before])) {
         pair->way = before; /* a prediction does not outweigh what was seen */
     }
@@ -308,7 +299,7 @@ static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
         mca_pml_umrddt_pairs_explain(recv, pair, &message);
     }
     predict_steady(pair, &message);
-    for (int way = 0; 0 == pair->uses && way < MCA_PML_UMRDDT_WAYS; ++way) {
+    for (int way = 0; 0 == pair->uses && way < MCA_PML_UMRDDT_SCHEMES; ++way) {
         pair->told[way] = pair->steady[way] * factors[way];
     }
     mca_pml_umrddt_pairs_try(pair, possible, factors);
@@ -356,7 +347,7 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
 {
     struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
     mca_pml_umrddt_pair_t *pair;
-    mca_pml_umrddt_way_t way;
+    mca_pml_umrddt_scheme_id_t way;
 
     if (NULL == recv->layout
         && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
@@ -383,12 +374,12 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     }
     recv->pair = pair;
     recv->serial = pair->serial;
-    recv->way = (int) way;
+    recv->scheme = (int) way;
     recv->settled = mca_pml_umrddt_pairs_settled(pair);
-    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_WAY_IPC != way
-        && 0 != (MCA_PML_UMRDDT_BY_IPC & recv->rts.schemes)) {
+    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_SCHEME_IPC != way
+        && 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes)) {
         /* it would come first; and the card must not take its fields for rails */
-        recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_IPC;
+        recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_IPC;
         memset(recv->rts.rails, 0, sizeof(recv->rts.rails));
     }
     if (mca_pml_umrddt.params.explain || mca_pml_umrddt.params.adapt) {
@@ -398,13 +389,13 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
 
 unsigned mca_pml_umrddt_pairs_card(const mca_pml_umrddt_recv_t *recv)
 {
-    unsigned both = recv->rts.schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BY_CARD;
+    unsigned both = recv->rts.schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_HCA;
 
-    if (!mca_pml_umrddt.declines || MCA_PML_UMRDDT_BY_CARD != both) {
+    if (!mca_pml_umrddt.declines || MCA_PML_UMRDDT_BITS_HCA != both) {
         return mca_pml_umrddt_choose(&recv->rts, recv->layout, recv->buf, recv->total);
     }
-    return MCA_PML_UMRDDT_WAY_DIRECT == recv->way ? MCA_PML_UMRDDT_BY_DIRECT
-                                                  : MCA_PML_UMRDDT_BY_UMR;
+    return MCA_PML_UMRDDT_SCHEME_DIRECT == recv->scheme ? MCA_PML_UMRDDT_BIT_DIRECT
+                                                        : MCA_PML_UMRDDT_BIT_UMR;
 }
 
 unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
@@ -412,19 +403,19 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
 {
     unsigned both = rts->schemes & mca_pml_umrddt.schemes;
     unsigned scheme =
-        0 == (PACK_WAYS & WAY_BIT(recv->way)) ? 0 : mca_pml_umrddt_way_schemes[recv->way];
+        0 == (PACK_WAYS & MCA_PML_UMRDDT_BIT(recv->scheme)) ? 0 : MCA_PML_UMRDDT_BIT(recv->scheme);
 
     return 0 != rule && mca_pml_umrddt.declines && 0 != (both & scheme) ? scheme : rule;
 }
 
 bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv)
 {
-    return MCA_PML_UMRDDT_WAY_HOST == recv->way && may_leave(recv);
+    return MCA_PML_UMRDDT_SCHEME_BASE == recv->scheme && may_leave(recv);
 }
 
 bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv)
 {
-    return mca_pml_umrddt.declines && 0 != (PACK_WAYS & WAY_BIT(recv->way));
+    return mca_pml_umrddt.declines && 0 != (PACK_WAYS & MCA_PML_UMRDDT_BIT(recv->scheme));
 }
 
 /** The pair of a message, unless another one has its place by now. recv->pair is NULL. */
@@ -466,7 +457,7 @@ void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error)
     if (mca_pml_umrddt.params.explain || mca_pml_umrddt.params.adapt) {
         mca_pml_umrddt_pairs_observe(recv, pair);
     }
-    pair->known |= WAY_BIT(recv->way);
+    pair->known |= MCA_PML_UMRDDT_BIT(recv->scheme);
 }
 
 void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
@@ -481,8 +472,8 @@ void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
     memset(pair->saw, 0, sizeof(pair->saw));
     pair->next = pair->uses;
     mca_pml_umrddt_trial_end(&pair->trial);
-    if (MCA_PML_UMRDDT_WAY_HOST != recv->way) {
-        recv->peer->shunned[recv->way] = mca_pml_umrddt.pairs->judged + SHUNNED;
+    if (MCA_PML_UMRDDT_SCHEME_BASE != recv->scheme) {
+        recv->peer->shunned[recv->scheme] = mca_pml_umrddt.pairs->judged + SHUNNED;
     }
     mca_pml_umrddt_pairs_explain_failed(recv, pair);
 }

@@ -55,7 +55,7 @@ typedef struct mca_pml_umrddt_pair_t {
     uint16_t schemes; /**< that it offered */
     bool gpu;         /**< the receiver's buffer is a GPU's */
     bool from;        /**< and the sender's, as far as is known */
-    mca_pml_umrddt_way_t way;
+    mca_pml_umrddt_scheme_id_t way;
     uint32_t serial;  /**< of the entry's content: a message may outlive it */
     uint32_t uses;    /**< as yet */
     uint32_t next;    /**< at so many it is judged again */
@@ -69,13 +69,13 @@ typedef struct mca_pml_umrddt_pair_t {
     bool brief;     /**< a question is too much for what the host PML takes */
     unsigned later; /**< ways to be tried when what they need is spread over more messages */
     mca_pml_umrddt_trial_t trial;
-    float saw[MCA_PML_UMRDDT_WAYS];     /**< what trials saw of ways, us; 0: they did not */
-    double steady[MCA_PML_UMRDDT_WAYS]; /**< predicted when all is there that it needs */
-    double told[MCA_PML_UMRDDT_WAYS];   /**< the same, with what was observed before its first */
-    double times[MCA_PML_UMRDDT_WAYS];
-    bool began;                   /**< what became of the first message is told */
-    mca_pml_umrddt_way_t counted; /**< of the way that the last one went */
-    unsigned count;               /**< so many messages took, more than that: and that is told */
+    float saw[MCA_PML_UMRDDT_SCHEMES];     /**< what trials saw of ways, us; 0: they did not */
+    double steady[MCA_PML_UMRDDT_SCHEMES]; /**< predicted when all is there that it needs */
+    double told[MCA_PML_UMRDDT_SCHEMES];   /**< the same, with what was observed before its first */
+    double times[MCA_PML_UMRDDT_SCHEMES];
+    bool began;                         /**< what became of the first message is told */
+    mca_pml_umrddt_scheme_id_t counted; /**< of the way that the last one went */
+    unsigned count; /**< so many messages took, more than that: and that is told */
     double took[MCA_PML_UMRDDT_PAIR_SETTLED];
     unsigned class;
 } mca_pml_umrddt_pair_t;
@@ -95,7 +95,7 @@ struct mca_pml_umrddt_pairs_t {
     uint64_t explained[MCA_PML_UMRDDT_PAIRS_EXPLAINED]; /**< hashes of pairs */
     uint32_t turn[MCA_PML_UMRDDT_PAIR_BUCKETS];
     mca_pml_umrddt_pair_t pairs[MCA_PML_UMRDDT_PAIR_BUCKETS][MCA_PML_UMRDDT_PAIR_WAYS];
-    mca_pml_umrddt_observed_t observed[MCA_PML_UMRDDT_WAYS]
+    mca_pml_umrddt_observed_t observed[MCA_PML_UMRDDT_SCHEMES]
                                       [MCA_PML_UMRDDT_PAIR_KINDS * MCA_PML_UMRDDT_PAIR_CLASSES];
 };
 
@@ -137,7 +137,7 @@ unsigned mca_pml_umrddt_pairs_class(const mca_pml_umrddt_model_case_t *message);
 
 /** What all ways' predicted times are to be multiplied with. */
 void mca_pml_umrddt_pairs_factors(const mca_pml_umrddt_model_case_t *message,
-                                  double factors[MCA_PML_UMRDDT_WAYS]);
+                                  double factors[MCA_PML_UMRDDT_SCHEMES]);
 
 /** After how many uses the verdict on a pair is made again. */
 uint32_t mca_pml_umrddt_pairs_next_use(const mca_pml_umrddt_pair_t *pair);
@@ -150,7 +150,7 @@ uint32_t mca_pml_umrddt_pairs_next_use(const mca_pml_umrddt_pair_t *pair);
  * @param[in] factors   of steady times
  */
 void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
-                              const double factors[MCA_PML_UMRDDT_WAYS]);
+                              const double factors[MCA_PML_UMRDDT_SCHEMES]);
 
 /** A pair is about to be judged again: a trial that still runs ends here. */
 void mca_pml_umrddt_pairs_cut(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair);

@@ -57,7 +57,8 @@ static const stage_t stages[] = {
     /* this one can wait until caches have forgotten the way before */
     {UINT32_MAX, {.turns = 2, .turn = 16, .idle = 8}, 2.0, MCA_PML_UMRDDT_DOUBT_LATER},
 };
-_Static_assert(TRIED_AT + FIRST_TURNS * FIRST_TURN * MCA_PML_UMRDDT_WAYS <= TRIED_AT * TRIED_AGAIN,
+_Static_assert(TRIED_AT + FIRST_TURNS * FIRST_TURN * MCA_PML_UMRDDT_SCHEMES
+                   <= TRIED_AT * TRIED_AGAIN,
                "the first trial is over before the second");
 
 /** A way that is in use takes longer than it did if it takes so many times what its trial saw, by
@@ -96,11 +97,11 @@ unsigned mca_pml_umrddt_pairs_class(const mca_pml_umrddt_model_case_t *message)
 }
 
 void mca_pml_umrddt_pairs_factors(const mca_pml_umrddt_model_case_t *message,
-                                  double factors[MCA_PML_UMRDDT_WAYS])
+                                  double factors[MCA_PML_UMRDDT_SCHEMES])
 {
     const unsigned class = mca_pml_umrddt_pairs_class(message);
 
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
         const mca_pml_umrddt_observed_t *observed = &mca_pml_umrddt.pairs->observed[way][class];
 
         factors[way] = mca_pml_umrddt.params.adapt && BELIEVED <= observed->count
@@ -148,31 +149,32 @@ static const stage_t *stage_of(uint32_t uses)
 }
 
 void mca_pml_umrddt_pairs_try(mca_pml_umrddt_pair_t *pair, unsigned possible,
-                              const double factors[MCA_PML_UMRDDT_WAYS])
+                              const double factors[MCA_PML_UMRDDT_SCHEMES])
 {
     const double used = 0 < pair->saw[pair->way] ? pair->saw[pair->way] : pair->times[pair->way];
     const stage_t *stage = stage_of(pair->uses);
     const double near = stage->near * used, most = stage->doubt * used;
-    unsigned ways = WAY_BIT(pair->way);
+    unsigned ways = MCA_PML_UMRDDT_BIT(pair->way);
 
     pair->tried = pair->uses;
     pair->slow = 0;
     if (!mca_pml_umrddt.params.adapt || !mca_pml_umrddt.declines || TRIED_AT > pair->uses) {
         return;
     }
-    pair->brief = !pair->gpu
-                  || (0 < pair->saw[MCA_PML_UMRDDT_WAY_HOST] ? pair->saw[MCA_PML_UMRDDT_WAY_HOST]
-                                                             : pair->times[MCA_PML_UMRDDT_WAY_HOST])
-                         < ASKED_FROM * small(pair->peer);
+    pair->brief =
+        !pair->gpu
+        || (0 < pair->saw[MCA_PML_UMRDDT_SCHEME_BASE] ? pair->saw[MCA_PML_UMRDDT_SCHEME_BASE]
+                                                      : pair->times[MCA_PML_UMRDDT_SCHEME_BASE])
+               < ASKED_FROM * small(pair->peer);
     pair->later = 0;
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        if (0 == (possible & WAY_BIT(way))) {
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        if (0 == (possible & MCA_PML_UMRDDT_BIT(way))) {
             continue;
         }
         if (0 < pair->saw[way] ? pair->saw[way] < near : pair->times[way] < most) {
-            ways |= WAY_BIT(way);
+            ways |= MCA_PML_UMRDDT_BIT(way);
         } else if (0 >= pair->saw[way] && pair->steady[way] * factors[way] < most) {
-            pair->later |= WAY_BIT(way);
+            pair->later |= MCA_PML_UMRDDT_BIT(way);
         }
     }
     pair->seen = 0 == (ways & (ways - 1));
@@ -190,7 +192,7 @@ bool mca_pml_umrddt_pairs_settled(const mca_pml_umrddt_pair_t *pair)
 /** A trial is over: the way that took least is the pair's. */
 static void settle(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
 {
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
         if (0 < pair->trial.count[way]) {
             pair->saw[way] = (float) mca_pml_umrddt_trial_median(&pair->trial, way);
         }
@@ -218,7 +220,7 @@ static double time_of(const mca_pml_umrddt_recv_t *recv)
     const double took = mca_pml_umrddt_pairs_now() - recv->began;
     double asked;
 
-    if (MCA_PML_UMRDDT_WAY_HOST != recv->way) {
+    if (MCA_PML_UMRDDT_SCHEME_BASE != recv->scheme) {
         return took;
     }
     asked = 2 * small(recv->peer);
@@ -248,13 +250,15 @@ void mca_pml_umrddt_pairs_observe(const mca_pml_umrddt_recv_t *recv, mca_pml_umr
     const double took = time_of(recv);
 
     /* only where nothing had to be made for it */
-    if (mca_pml_umrddt.params.adapt && 0 != (pair->known & WAY_BIT(recv->way)) && 0 < took) {
-        learn(pair, recv->way, took);
+    if (mca_pml_umrddt.params.adapt && 0 != (pair->known & MCA_PML_UMRDDT_BIT(recv->scheme))
+        && 0 < took) {
+        learn(pair, recv->scheme, took);
         if (recv->tried
-            && mca_pml_umrddt_trial_observe(&pair->trial, (mca_pml_umrddt_way_t) recv->way, took)) {
+            && mca_pml_umrddt_trial_observe(&pair->trial, (mca_pml_umrddt_scheme_id_t) recv->scheme,
+                                            took)) {
             settle(recv, pair);
         } else if (!mca_pml_umrddt_trial_runs(&pair->trial)
-                   && (mca_pml_umrddt_way_t) recv->way == pair->way) {
+                   && (mca_pml_umrddt_scheme_id_t) recv->scheme == pair->way) {
             compare(pair, took);
         }
     }

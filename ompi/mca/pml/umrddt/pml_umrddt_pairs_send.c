@@ -36,35 +36,26 @@ uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
 
     if (mca_pml_umrddt_on_gpu(where)) {
         if (mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(where)) {
-            schemes |= MCA_PML_UMRDDT_BY_IPC;
+            schemes |= MCA_PML_UMRDDT_BIT_IPC;
         }
         if (mca_pml_umrddt_card_takes(peer, where)) {
-            schemes |= MCA_PML_UMRDDT_BY_CARD;
+            schemes |= MCA_PML_UMRDDT_BITS_HCA;
         }
         if (mca_pml_umrddt_pack_takes(comm, where, size)) {
-            schemes |= MCA_PML_UMRDDT_BY_PACK;
+            schemes |= MCA_PML_UMRDDT_BITS_PACK;
         }
     } else if (NULL != mca_pml_umrddt.card && peer->has_card) {
         /* packed, where the card may not reach the receiver's memory */
-        schemes |= MCA_PML_UMRDDT_BY_CARD | (to_gpu && peer->has_gpu ? MCA_PML_UMRDDT_BY_PACK : 0u);
+        schemes |=
+            MCA_PML_UMRDDT_BITS_HCA | (to_gpu && peer->has_gpu ? MCA_PML_UMRDDT_BITS_PACK : 0u);
     } else if (to_gpu && mca_pml_umrddt_pack_takes_to_gpu(comm, peer, size)) {
-        schemes |= MCA_PML_UMRDDT_BY_PACK;
+        schemes |= MCA_PML_UMRDDT_BITS_PACK;
     }
     schemes &= mca_pml_umrddt.schemes & comm->schemes;
     if (NULL == mca_pml_umrddt.card || !peer->has_card) {
-        schemes &= ~(unsigned) MCA_PML_UMRDDT_BY_PACK_GDR;
+        schemes &= ~(unsigned) MCA_PML_UMRDDT_BIT_PACK_GDR;
     }
     return (uint16_t) schemes;
-}
-
-static unsigned ways_of(unsigned schemes)
-{
-    unsigned ways = 0;
-
-    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        ways |= 0 != (schemes & mca_pml_umrddt_way_schemes[way]) ? WAY_BIT(way) : 0;
-    }
-    return ways;
 }
 
 /** The receiver's memory, as far as a sender knows: what the user asserts, or else as its own. */
@@ -103,10 +94,11 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
 
 /** True if one of @p ways is predicted to take less than @p doubt times what the @p best one takes:
  * the receiver sees what they do take. */
-static bool comes_near(const double *times, unsigned ways, mca_pml_umrddt_way_t best, double doubt)
+static bool comes_near(const double *times, unsigned ways, mca_pml_umrddt_scheme_id_t best,
+                       double doubt)
 {
-    for (int way = 0; mca_pml_umrddt.params.adapt && way < MCA_PML_UMRDDT_WAYS; ++way) {
-        if (0 != (ways & WAY_BIT(way)) && times[way] < doubt * times[best]) {
+    for (int way = 0; mca_pml_umrddt.params.adapt && way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        if (0 != (ways & MCA_PML_UMRDDT_BIT(way)) && times[way] < doubt * times[best]) {
             return true;
         }
     }
@@ -116,26 +108,26 @@ static bool comes_near(const double *times, unsigned ways, mca_pml_umrddt_way_t 
 static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                             bool gpu, bool other, unsigned ways)
 {
-    double times[MCA_PML_UMRDDT_WAYS];
+    double times[MCA_PML_UMRDDT_SCHEMES];
     mca_pml_umrddt_model_case_t message;
-    mca_pml_umrddt_way_t best;
+    mca_pml_umrddt_scheme_id_t best;
     char text[512] = "";
 
     describe_send(peer, layout, gpu, other, &message);
     best = mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), &message,
-                                     ways | WAY_BIT(MCA_PML_UMRDDT_WAY_HOST), NULL, times);
-    if (MCA_PML_UMRDDT_WAY_HOST == best
-        && comes_near(times, ways, MCA_PML_UMRDDT_WAY_HOST, MCA_PML_UMRDDT_DOUBT)) {
+                                     ways | MCA_PML_UMRDDT_BIT_BASE, NULL, times);
+    if (MCA_PML_UMRDDT_SCHEME_BASE == best
+        && comes_near(times, ways, MCA_PML_UMRDDT_SCHEME_BASE, MCA_PML_UMRDDT_DOUBT)) {
         return false;
     }
-    if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_WAY_HOST == best) {
+    if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_SCHEME_BASE == best) {
         mca_pml_umrddt_pairs_print_side(text, sizeof(text), "from", &message.from, message.bytes);
         (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
         mca_pml_umrddt_pairs_print_times(text, sizeof(text), times, ways);
         opal_output(0, "umrddt: explain: %llu bytes to %s host are left to the host PML;%s",
                     (unsigned long long) message.bytes, message.near ? "this" : "another", text);
     }
-    return MCA_PML_UMRDDT_WAY_HOST == best;
+    return MCA_PML_UMRDDT_SCHEME_BASE == best;
 }
 
 /** A verdict on a layout of which a memo has 32, two bits each. @return false: there is none yet */
@@ -161,12 +153,12 @@ static bool declines_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layou
 {
     /* what the verdict depends on but the layout */
     const unsigned kind = (mca_pml_umrddt_pairs_near(peer) ? 1u : 0) | (gpu ? 2u : 0)
-                          | (other ? 4u : 0) | (0 != (schemes & MCA_PML_UMRDDT_BY_IPC) ? 8u : 0)
+                          | (other ? 4u : 0) | (0 != (schemes & MCA_PML_UMRDDT_BIT_IPC) ? 8u : 0)
                           | (peer->has_card ? 16u : 0);
     bool declines;
 
     if (!recall(layout, MCA_PML_UMRDDT_MEMO_DECLINED, kind, &declines)) {
-        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, ways_of(schemes));
+        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, schemes);
         remember(layout, MCA_PML_UMRDDT_MEMO_DECLINED, kind, declines);
     }
     return declines;
@@ -203,12 +195,12 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
 /** True if one of @p ways is predicted to be quicker than CUDA IPC, or may be. */
 static bool quicker(const mca_pml_umrddt_model_case_t *message, unsigned ways)
 {
-    double times[MCA_PML_UMRDDT_WAYS];
+    double times[MCA_PML_UMRDDT_SCHEMES];
 
-    return MCA_PML_UMRDDT_WAY_IPC
+    return MCA_PML_UMRDDT_SCHEME_IPC
                != mca_pml_umrddt_model_best(mca_pml_umrddt_pairs_model(), message,
-                                            ways | WAY_BIT(MCA_PML_UMRDDT_WAY_IPC), NULL, times)
-           || comes_near(times, ways, MCA_PML_UMRDDT_WAY_IPC, MCA_PML_UMRDDT_DOUBT_LATER);
+                                            ways | MCA_PML_UMRDDT_BIT_IPC, NULL, times)
+           || comes_near(times, ways, MCA_PML_UMRDDT_SCHEME_IPC, MCA_PML_UMRDDT_DOUBT_LATER);
 }
 
 /** As quicker, for a receiver with the same layout or one piece, in the memory that @p message
@@ -237,7 +229,7 @@ static bool quicker_for_any(mca_pml_umrddt_model_case_t *message, unsigned ways,
 static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                       opal_iov_cache_layout_t *layout, unsigned schemes, unsigned kind)
 {
-    const unsigned others = ways_of(schemes & mca_pml_umrddt.schemes & comm->schemes);
+    const unsigned others = schemes & mca_pml_umrddt.schemes & comm->schemes;
     mca_pml_umrddt_model_case_t message;
     bool other, beats;
 
@@ -263,12 +255,13 @@ bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umr
     const bool any = MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm);
 
     return NULL != mca_pml_umrddt.card && peer->has_card
-           && beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BY_CARD,
+           && beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BITS_HCA,
                         KIND_BY_CARD | (any ? KIND_ANY : 0));
 }
 
 bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                    opal_iov_cache_layout_t *layout)
 {
-    return beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BY_PACK & ~MCA_PML_UMRDDT_BY_PACK_GDR, 0);
+    return beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BITS_PACK & ~MCA_PML_UMRDDT_BIT_PACK_GDR,
+                     0);
 }

@@ -35,12 +35,13 @@ void mca_pml_umrddt_pairs_print_side(char *text, size_t room, const char *what,
 void mca_pml_umrddt_pairs_print_times(char *text, size_t room, const double *times,
                                       unsigned possible)
 {
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        bool open = 0 != (possible & WAY_BIT(way));
+    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
+        const mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_scheme_order[i];
+        bool open = 0 != (possible & MCA_PML_UMRDDT_BIT(way));
         size_t length = strlen(text);
 
         (void) snprintf(text + length, room - length, open ? " %s %.1f" : " (%s %.1f)",
-                        mca_pml_umrddt_way_names[way], times[way]);
+                        mca_pml_umrddt_scheme_names[way], times[way]);
     }
 }
 
@@ -113,11 +114,11 @@ void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
                     "umrddt: explain: these %llu bytes of rank %d went by %s (%s); from the match "
                     "on it took %.1f us",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE,
-                    mca_pml_umrddt_way_names[recv->way],
+                    mca_pml_umrddt_scheme_names[recv->scheme],
                     mca_pml_umrddt_pairs_reason(pair->possible), took);
     }
-    if ((int) pair->counted != recv->way) {
-        pair->counted = (mca_pml_umrddt_way_t) recv->way; /* a median is of one way */
+    if ((int) pair->counted != recv->scheme) {
+        pair->counted = (mca_pml_umrddt_scheme_id_t) recv->scheme; /* a median is of one way */
         pair->count = 0;
     }
     if (MCA_PML_UMRDDT_PAIR_SETTLED > pair->count) {
@@ -130,8 +131,8 @@ void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
                     "umrddt: explain: %llu bytes of rank %d, %u times, the last by %s: median %.1f "
                     "us from the match on, where %.1f were predicted",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE,
-                    MCA_PML_UMRDDT_PAIR_SETTLED, mca_pml_umrddt_way_names[recv->way],
-                    pair->took[MCA_PML_UMRDDT_PAIR_SETTLED / 2], pair->told[recv->way]);
+                    MCA_PML_UMRDDT_PAIR_SETTLED, mca_pml_umrddt_scheme_names[recv->scheme],
+                    pair->took[MCA_PML_UMRDDT_PAIR_SETTLED / 2], pair->told[recv->scheme]);
     }
 }
 
@@ -143,18 +144,19 @@ void mca_pml_umrddt_pairs_explain_trial(const mca_pml_umrddt_recv_t *recv,
     if (!pair->tells) {
         return;
     }
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
+        const mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_scheme_order[i];
         const double median = mca_pml_umrddt_trial_median(&pair->trial, way);
         const size_t length = strlen(text);
 
         if (0 < median) {
             (void) snprintf(text + length, sizeof(text) - length, " %s %.1f",
-                            mca_pml_umrddt_way_names[way], median);
+                            mca_pml_umrddt_scheme_names[way], median);
         }
     }
     opal_output(0, "umrddt: explain: %llu bytes of rank %d were tried, us:%s; they go by %s",
                 (unsigned long long) pair->total, recv->status.MPI_SOURCE, text,
-                mca_pml_umrddt_way_names[pair->way]);
+                mca_pml_umrddt_scheme_names[pair->way]);
 }
 
 void mca_pml_umrddt_pairs_explain_failed(const mca_pml_umrddt_recv_t *recv,
@@ -165,6 +167,6 @@ void mca_pml_umrddt_pairs_explain_failed(const mca_pml_umrddt_recv_t *recv,
                     "umrddt: explain: these %llu bytes of rank %d could not go by %s; the host PML "
                     "carries them",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE,
-                    mca_pml_umrddt_way_names[recv->way]);
+                    mca_pml_umrddt_scheme_names[recv->scheme]);
     }
 }

@@ -54,8 +54,8 @@ int mca_pml_umrddt_recv_direct_cts(mca_pml_umrddt_recv_t *recv)
         .region_count = (uint32_t) count,
         .what = mca_pml_umrddt_recv_memory(recv),
     };
-    bool once = MCA_PML_UMRDDT_BY_CARD
-                    == (MCA_PML_UMRDDT_BY_CARD & recv->rts.schemes & mca_pml_umrddt.schemes)
+    bool once = MCA_PML_UMRDDT_BITS_HCA
+                    == (MCA_PML_UMRDDT_BITS_HCA & recv->rts.schemes & mca_pml_umrddt.schemes)
                 && !mca_pml_umrddt_pairs_decide(); /* which may go on this way */
     size_t most = once ? MCA_PML_UMRDDT_KEPT_ONCE : MCA_PML_UMRDDT_KEPT_FLAT;
     mca_pml_umrddt_flat_naming_t naming;

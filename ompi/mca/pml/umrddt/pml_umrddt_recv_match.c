@@ -78,11 +78,11 @@ static uint64_t *choose(mca_pml_umrddt_recv_t *recv)
     unsigned scheme = OPAL_LIKELY(NULL == recv->pair)
                           ? mca_pml_umrddt_choose(rts, recv->layout, recv->buf, recv->total)
                           : mca_pml_umrddt_pairs_card(recv);
-    bool umr = 0 != (MCA_PML_UMRDDT_BY_UMR & mca_pml_umrddt.schemes & rts->schemes);
+    bool umr = 0 != (MCA_PML_UMRDDT_BIT_UMR & mca_pml_umrddt.schemes & rts->schemes);
 
-    if (umr && MCA_PML_UMRDDT_BY_DIRECT != scheme) {
+    if (umr && MCA_PML_UMRDDT_BIT_DIRECT != scheme) {
         recv->chunk = agreement(recv);
-        recv->way = MCA_PML_UMRDDT_WAY_UMR;
+        recv->scheme = MCA_PML_UMRDDT_SCHEME_UMR;
         if (OPAL_LIKELY(0 == rts->rails[0].qpn) && mca_pml_umrddt_recv_recall(recv)) {
             return NULL;
         }
@@ -92,16 +92,16 @@ static uint64_t *choose(mca_pml_umrddt_recv_t *recv)
                                    recv->layout, recv->total, &recv->memory)) {
         return &counters->fallback_registration;
     }
-    recv->direct = MCA_PML_UMRDDT_BY_DIRECT == scheme && mca_pml_umrddt_recv_direct_possible(recv);
+    recv->direct = MCA_PML_UMRDDT_BIT_DIRECT == scheme && mca_pml_umrddt_recv_direct_possible(recv);
     /* (where it is not possible and there are no mkeys, that is what failed) */
-    recv->way = recv->direct || !umr ? MCA_PML_UMRDDT_WAY_DIRECT : MCA_PML_UMRDDT_WAY_UMR;
+    recv->scheme = recv->direct || !umr ? MCA_PML_UMRDDT_SCHEME_DIRECT : MCA_PML_UMRDDT_SCHEME_UMR;
     if (recv->direct) {
         return NULL;
     }
     if (!umr) {
         return &counters->fallback_scheme;
     }
-    if (MCA_PML_UMRDDT_BY_DIRECT == scheme) {
+    if (MCA_PML_UMRDDT_BIT_DIRECT == scheme) {
         recv->chunk = agreement(recv); /* it is not possible, after all */
     }
     return NULL;
@@ -112,7 +112,7 @@ static uint64_t *prepare(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *pee
 {
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
 
-    if (0 == (MCA_PML_UMRDDT_BY_CARD & rts->schemes)
+    if (0 == (MCA_PML_UMRDDT_BITS_HCA & rts->schemes)
         || (mca_pml_umrddt_on_gpu(&recv->where)
             && !mca_pml_umrddt_card_takes(peer, &recv->where))) {
         return &counters->fallback_scheme;
@@ -139,10 +139,10 @@ static bool schemes_valid(const mca_pml_umrddt_rts_t *rts)
     const unsigned of_pack = MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_IF_GPU;
     const unsigned of_any = MCA_PML_UMRDDT_BELL | MCA_PML_UMRDDT_MAY_LEAVE | of_pack;
 
-    return 0 != (MCA_PML_UMRDDT_BY_ALL & rts->schemes)
-           && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BY_ALL | of_any))
+    return 0 != (MCA_PML_UMRDDT_BITS_ALL & rts->schemes)
+           && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BITS_ALL | of_any))
            && (0 == (of_pack & rts->schemes)
-               || (0 != (MCA_PML_UMRDDT_BY_PACK & rts->schemes)
+               || (0 != (MCA_PML_UMRDDT_BITS_PACK & rts->schemes)
                    && of_pack != (of_pack & rts->schemes)));
 }
 

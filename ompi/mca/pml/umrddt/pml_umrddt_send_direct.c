@@ -63,7 +63,7 @@ void mca_pml_umrddt_send_direct_cts(mca_pml_umrddt_send_t *send, size_t length)
     mca_btl_umr_direct_t direct;
     int rc = OMPI_ERR_BAD_PARAM;
 
-    if (0 == send->position && 0 != (MCA_PML_UMRDDT_BY_DIRECT & send->rts.schemes)) {
+    if (0 == send->position && 0 != (MCA_PML_UMRDDT_BIT_DIRECT & send->rts.schemes)) {
         rc = mca_pml_umrddt_direct_read(send->peer, asked, length, send->layout->size, send->parts,
                                         send->remote, &send->to);
     }

@@ -161,7 +161,7 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
     uint32_t offered, count = 0, at = 0;
     uint64_t grain, start = 0;
 
-    if (0 != (MCA_PML_UMRDDT_BY_IPC & recv->rts.schemes) || recv->total < recv->rts.length) {
+    if (0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes) || recv->total < recv->rts.length) {
         return false;
     }
     if (NULL == stripes) {

@@ -38,7 +38,6 @@
 #include "pml_umrddt_model.h"
 
 /** Of sets of ways. */
-#define WAY_BIT(way) (1u << (way))
 
 /** Messages of a way that may be counted; and those after which it may be given up. */
 #define MCA_PML_UMRDDT_TRIAL_SAMPLES 16
@@ -56,8 +55,8 @@ typedef struct mca_pml_umrddt_trial_t {
     uint8_t judged; /**< and of those that were, to the end */
     mca_pml_umrddt_trial_plan_t plan;
     uint16_t next; /**< messages as yet, which say whose turn it is */
-    uint8_t count[MCA_PML_UMRDDT_WAYS];
-    float took[MCA_PML_UMRDDT_WAYS][MCA_PML_UMRDDT_TRIAL_SAMPLES]; /**< us, ascending */
+    uint8_t count[MCA_PML_UMRDDT_SCHEMES];
+    float took[MCA_PML_UMRDDT_SCHEMES][MCA_PML_UMRDDT_TRIAL_SAMPLES]; /**< us, ascending */
 } mca_pml_umrddt_trial_t;
 
 /** True while messages go by turns. */
@@ -82,15 +81,15 @@ void mca_pml_umrddt_trial_begin(mca_pml_umrddt_trial_t *trial, unsigned ways,
  *                    best one as yet is
  * @param[out] tried  what it takes is to be told, unless something had to be made for it
  */
-mca_pml_umrddt_way_t mca_pml_umrddt_trial_next(mca_pml_umrddt_trial_t *trial,
-                                               mca_pml_umrddt_way_t stay, bool *tried);
+mca_pml_umrddt_scheme_id_t mca_pml_umrddt_trial_next(mca_pml_umrddt_trial_t *trial,
+                                                     mca_pml_umrddt_scheme_id_t stay, bool *tried);
 
 /**
  * A message that is to be told of took so long, in us.
  *
  * @return true: with that the trial is over
  */
-bool mca_pml_umrddt_trial_observe(mca_pml_umrddt_trial_t *trial, mca_pml_umrddt_way_t way,
+bool mca_pml_umrddt_trial_observe(mca_pml_umrddt_trial_t *trial, mca_pml_umrddt_scheme_id_t way,
                                   double took);
 
 /** It is over before its end, and nobody asks for what it found: a message could not go its way. */
@@ -105,7 +104,7 @@ static inline void mca_pml_umrddt_trial_end(mca_pml_umrddt_trial_t *trial)
  *
  * @return true: as when a trial is over; false: nothing is known of the way in use
  */
-bool mca_pml_umrddt_trial_cut(mca_pml_umrddt_trial_t *trial, mca_pml_umrddt_way_t stay);
+bool mca_pml_umrddt_trial_cut(mca_pml_umrddt_trial_t *trial, mca_pml_umrddt_scheme_id_t stay);
 
 /** Median of what a way took, in us; 0: nobody knows. Of a trial that is over. */
 double mca_pml_umrddt_trial_median(const mca_pml_umrddt_trial_t *trial, int way);
@@ -116,7 +115,7 @@ double mca_pml_umrddt_trial_median(const mca_pml_umrddt_trial_t *trial, int way)
  * @param[in] stay   the way that is in use; another one has to be better by more than chance
  * @param[in] keeps  so much of its time (1: any better one)
  */
-mca_pml_umrddt_way_t mca_pml_umrddt_trial_best(const mca_pml_umrddt_trial_t *trial,
-                                               mca_pml_umrddt_way_t stay, double keeps);
+mca_pml_umrddt_scheme_id_t mca_pml_umrddt_trial_best(const mca_pml_umrddt_trial_t *trial,
+                                                     mca_pml_umrddt_scheme_id_t stay, double keeps);
 
 #endif /* MCA_PML_UMRDDT_TRIAL_H */
