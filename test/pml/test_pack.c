@@ -25,7 +25,7 @@
 #include "opal/runtime/opal.h"
 
 #include "pml_umrddt_pack_chunks.h"
-#include "pml_umrddt_recv.h"
+#include "pml_umrddt_engine.h"
 
 #include "../common/check.h"
 

@@ -410,6 +410,9 @@ typedef enum mca_pml_umrddt_recv_state_t {
     MCA_PML_UMRDDT_RECV_DONE
 } mca_pml_umrddt_recv_state_t;
 
+/** Bytes for what a scheme holds of a receive. */
+#define MCA_PML_UMRDDT_RECV_HELD 40
+
 /**
  * A receive that may get an envelope. Either it watches a request of the host PML that the user
  * holds (req == host), or the user holds its own request (req == &super), with or without one of
@@ -440,35 +443,48 @@ typedef struct mca_pml_umrddt_recv_t {
     unsigned char bounce[MCA_PML_UMRDDT_ENVELOPE];
 
     mca_pml_umrddt_rts_t rts;
-    ompi_status_public_t status; /**< of the envelope: source and tag */
-    uint64_t total;              /**< bytes to receive: min(message, capacity) */
-    uint64_t position;           /**< bytes received */
-    uint64_t chunk;
-    uint32_t fin;                 /**< immediate data that ends the round, 0: none */
+    ompi_status_public_t status;  /**< of the envelope: source and tag */
+    uint64_t total;               /**< bytes to receive: min(message, capacity) */
+    uint64_t position;            /**< bytes received */
     mca_pml_umrddt_where_t where; /**< the buffer, from the match on ... */
     bool looked;                  /**< ... or already */
+    bool announced;               /**< the sender has left its completion flag */
     opal_iov_cache_layout_t *layout;
-    mca_btl_umr_endpoint_t *endpoint;
-    mca_btl_umr_memory_t *memory;
-    mca_btl_umr_keyset_t *keyset;
-    mca_pml_umrddt_peer_t *peer; /**< the sender */
-    bool placed;                 /**< a place at the sender is taken for this round */
-    uint32_t place;
-    bool direct; /**< without mkeys; the place is one of layouts */
+    mca_btl_umr_endpoint_t *endpoint; /**< of the HCA, if a scheme uses one or was refused it */
+    mca_pml_umrddt_peer_t *peer;      /**< the sender */
+    uint32_t fin;                     /**< immediate data that ends the round, 0: none */
+
+    /* pml_umrddt_scheme.h */
+    uint16_t candidates;                       /**< MCA_PML_UMRDDT_BIT_* still to be tried */
+    uint16_t preferred;                        /**< the one of these that comes first, or 0 */
+    const struct mca_pml_umrddt_scheme_t *ops; /**< has the message; NULL: none yet */
+    uint64_t *reason;                          /**< counter of why it falls back to the base PML;
+                                                    NULL: that was selected */
+
+    /** What the scheme holds. */
+    union {
+        unsigned char held[MCA_PML_UMRDDT_RECV_HELD];
+        struct { /* pml_umrddt_rdma.h */
+            mca_btl_umr_memory_t *memory;
+            mca_btl_umr_keyset_t *keyset;
+            int (*cts)(struct mca_pml_umrddt_recv_t *recv); /**< sends that of this scheme */
+            uint64_t chunk;
+            uint32_t place;
+            bool placed; /**< a place at the sender is taken for this round */
+        };
+        struct { /* pml_umrddt_ipc.h */
+            struct opal_umrddt_gpu_engine_t *engine;
+            struct opal_umrddt_gpu_import_t *import;
+            opal_iov_cache_layout_t *from;        /**< the sender's layout; NULL: one piece */
+            struct opal_umrddt_gpu_copy_t *copy;  /**< under way */
+            struct mca_pml_umrddt_asked_t *asked; /**< in state ASKED */
+        };
+        struct mca_pml_umrddt_pack_t *pack; /**< in state PACK */
+    };
 
     /* pml_umrddt_stripe.h */
     struct mca_pml_umrddt_recv_stripes_t *stripes;      /**< in stripes, or one; else NULL */
     struct mca_pml_umrddt_recv_stripes_t *stripes_kept; /**< memory for them; or NULL */
-
-    /* pml_umrddt_ipc.h */
-    struct opal_umrddt_gpu_engine_t *engine;
-    struct opal_umrddt_gpu_import_t *import;
-    opal_iov_cache_layout_t *from;        /**< the sender's layout; NULL: one piece */
-    struct opal_umrddt_gpu_copy_t *copy;  /**< under way */
-    struct mca_pml_umrddt_asked_t *asked; /**< in state ASKED */
-    bool announced;                       /**< the sender has left its bell */
-
-    struct mca_pml_umrddt_pack_t *pack; /**< in state PACK, else NULL */
 
     /* pml_umrddt_pairs.h; in this order, which leaves no gaps */
     struct mca_pml_umrddt_pair_t *pair; /**< what is known of such messages; NULL: nothing */
@@ -486,6 +502,9 @@ typedef struct mca_pml_umrddt_recv_t {
     int fill_error; /**< for the user, once the bytes have been brought */
     size_t fill_ucount;
 } mca_pml_umrddt_recv_t;
+_Static_assert(offsetof(mca_pml_umrddt_recv_t, stripes) - offsetof(mca_pml_umrddt_recv_t, held)
+                   == MCA_PML_UMRDDT_RECV_HELD,
+               "all of what a scheme holds");
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_recv_t);
 
 /** A message taken from the host PML before its receive was posted. */

@@ -101,15 +101,14 @@ bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts, const mca_pml_um
     return 0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes & mca_pml_umrddt.schemes) && peer->same_host;
 }
 
-unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
-                                    const mca_pml_umrddt_where_t *where, uint64_t total)
+unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t *where,
+                                  uint64_t total)
 {
-    unsigned both = rts->schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_PACK;
+    unsigned both = schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_PACK;
 
     /* between buffers of the CPU the host PML needs no help, unless the sender's user wants it and
      * nothing else */
-    if (where->mixed
-        || (0 != (MCA_PML_UMRDDT_IF_GPU & rts->schemes) && !mca_pml_umrddt_on_gpu(where))) {
+    if (where->mixed || (0 != (MCA_PML_UMRDDT_IF_GPU & schemes) && !mca_pml_umrddt_on_gpu(where))) {
         return 0;
     }
     if (0 != (MCA_PML_UMRDDT_BIT_PACK_HOST & both)

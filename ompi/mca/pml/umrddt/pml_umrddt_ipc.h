@@ -190,18 +190,6 @@ int mca_pml_umrddt_ipc_tell(mca_pml_umrddt_send_t *send, uint32_t what);
  * (pml_umrddt_choice.c). */
 bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts, const mca_pml_umrddt_peer_t *peer);
 
-/** The record has been matched: nothing is held. */
-void mca_pml_umrddt_ipc_reset(mca_pml_umrddt_recv_t *recv);
-
-/** A reply comes by the host PML: say so at the bell, if the sender waits there. */
-void mca_pml_umrddt_ipc_announce(mca_pml_umrddt_recv_t *recv);
-
-/** Read the message, from here to its end, one way or another. */
-void mca_pml_umrddt_ipc_receive(mca_pml_umrddt_recv_t *recv);
-
-/** Give back everything that is held; no copy is under way. */
-void mca_pml_umrddt_ipc_release(mca_pml_umrddt_recv_t *recv);
-
 /**
  * Nobody has a communicator any more on which this process was met: close what is mapped of its
  * memory, which else stays there for who frees it. What a message uses is closed behind the

@@ -253,25 +253,16 @@ void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid);
  * The receiver (pml_umrddt_pack_recv.c, pml_umrddt_choice.c)
  * ------------------------------------------------------------------------------------------- */
 
+/** As mca_pml_umrddt_pack_chosen. @param[in] schemes  as in an envelope, with its other bits */
+unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t *where,
+                                  uint64_t total);
+
 /** The scheme for a message that goes by neither card nor CUDA IPC; 0: none, the host PML's. */
-unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
-                                    const mca_pml_umrddt_where_t *where, uint64_t total);
-
-/**
- * Receive this way, if that is chosen. What other schemes hold is given back at the end of the
- * message at the latest.
- *
- * @return false: not chosen, or it cannot be begun; nothing has changed
- */
-bool mca_pml_umrddt_pack_receive(mca_pml_umrddt_recv_t *recv);
-
-/** Give back what is held, if anything is. */
-static inline void mca_pml_umrddt_pack_release(mca_pml_umrddt_recv_t *recv)
+static inline unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
+                                                  const mca_pml_umrddt_where_t *where,
+                                                  uint64_t total)
 {
-    if (OPAL_UNLIKELY(NULL != recv->pack)) {
-        mca_pml_umrddt_pack_drop(recv->pack);
-        recv->pack = NULL;
-    }
+    return mca_pml_umrddt_pack_rule(rts->schemes, where, total);
 }
 
 END_C_DECLS

@@ -28,8 +28,8 @@
 
 #include "opal/util/output.h"
 
+#include "pml_umrddt_engine.h"
 #include "pml_umrddt_pack_chunks.h"
-#include "pml_umrddt_recv.h"
 #include "pml_umrddt_send_rndv.h"
 
 int mca_pml_umrddt_pack_card_room(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk)

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_rdma.h"
 #include "pml_umrddt_recv.h"
 #include "pml_umrddt_stripe.h"
 
@@ -101,7 +101,6 @@ static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
     recv->status = whole->status;
     recv->total = end;
     recv->position = start;
-    recv->chunk = whole->chunk;
     recv->where = whole->where;
     recv->looked = true;
     recv->layout = whole->layout;
@@ -109,6 +108,7 @@ static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
     recv->endpoint = endpoint;
     recv->peer = whole->peer;
     recv->stripes = stripes;
+    mca_pml_umrddt_umr_stripe(recv, whole->chunk);
     opal_list_append(&mca_pml_umrddt.receives, &recv->active);
     return recv;
 }
