@@ -181,7 +181,7 @@ static void prepare(void)
     peer.proc = &proc;
     peer.capable = peer.has_gpu = peer.same_host = true;
     comm.scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
-    comm.schemes = mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
+    comm.schemes = mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
     mca_pml_umrddt.params.model = (char *) "defaults";
     mca_pml_umrddt.eager[true] = OPAL_UMRDDT_SELECT_EAGER;
@@ -205,8 +205,8 @@ static void prepare(void)
         recv->total = recv->rts.length = recv->layout->size;
         recv->rts.pieces = (uint32_t) recv->layout->iov_count;
         recv->rts.write_pieces = 1;
-        recv->rts.schemes = MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_PACK_STAGED
-                            | MCA_PML_UMRDDT_BY_PACK_HOST | MCA_PML_UMRDDT_ON_GPU;
+        recv->rts.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_PACK_STAGED
+                            | MCA_PML_UMRDDT_BIT_PACK_HOST | MCA_PML_UMRDDT_ON_GPU;
     }
     mca_pml_umrddt_pairs_open(false);
 }

@@ -91,7 +91,7 @@ typedef struct tune_t {
     int steps, of;  /**< begun, and of how many, for the line of progress */
     tune_points_t points[TUNE_CURVE_COUNT];
     bench_pvars_t pvars;
-    MPI_Comm comms[MCA_PML_UMRDDT_WAYS]; /**< whose messages go by a scheme */
+    MPI_Comm comms[MCA_PML_UMRDDT_SCHEMES]; /**< whose messages go by a scheme */
     opal_umrddt_tuning_t figures;
     opal_umrddt_tuning_measured_t measured;
     int entered[OPAL_UMRDDT_TUNING_VALUE_COUNT + OPAL_UMRDDT_TUNING_CURVE_COUNT]; /**< how often */
@@ -152,7 +152,7 @@ size_t tune_span(int pieces, int block);
  *
  * @return a negative number if the messages did not go by this scheme, or there is no more time
  */
-double tune_message(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *recv,
+double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t way, void *send, void *recv,
                     MPI_Datatype type, double *first);
 
 /** How many steps the first three below tell of, if all of it is there: for tune->of. */

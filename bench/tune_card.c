@@ -39,7 +39,7 @@ static int by_value(const void *a, const void *b)
 
 /* What the first message of a layout and buffer takes beyond the later ones: the median of some.
  * Negative: the messages did not go this way. */
-static double extra(tune_t *tune, mca_pml_umrddt_way_t way, MPI_Datatype type, size_t bytes)
+static double extra(tune_t *tune, mca_pml_umrddt_scheme_id_t way, MPI_Datatype type, size_t bytes)
 {
     double samples[FRESH], first = 0;
 
@@ -59,7 +59,7 @@ static double extra(tune_t *tune, mca_pml_umrddt_way_t way, MPI_Datatype type, s
 }
 
 /* Later messages of a vector. */
-static double vector(tune_t *tune, mca_pml_umrddt_way_t way, int pieces, int block)
+static double vector(tune_t *tune, mca_pml_umrddt_scheme_id_t way, int pieces, int block)
 {
     MPI_Datatype type = tune_vector(pieces, block);
     char *send = fresh(tune_span(pieces, block)), *recv = fresh(tune_span(pieces, block));
@@ -98,24 +98,24 @@ static double control(const tune_t *tune)
 static bool by_direct(tune_t *tune, double *registered)
 {
     const int few = 2, many = 1024;
-    double small = vector(tune, MCA_PML_UMRDDT_WAY_DIRECT, few, 1024), large;
+    double small = vector(tune, MCA_PML_UMRDDT_SCHEME_DIRECT, few, 1024), large;
     MPI_Datatype type;
 
     if (0 > small) {
         return false;
     }
-    large = vector(tune, MCA_PML_UMRDDT_WAY_DIRECT, many, 64);
+    large = vector(tune, MCA_PML_UMRDDT_SCHEME_DIRECT, many, 64);
     /* the pieces of the sender fill a few more writes, which is in the figure */
     TUNE_FIGURE(tune, card_write, (large - small) / (many - few));
     TUNE_FIGURE(tune, card_latency, small - control(tune));
-    large = vector(tune, MCA_PML_UMRDDT_WAY_DIRECT, 16, 512 << 10);
+    large = vector(tune, MCA_PML_UMRDDT_SCHEME_DIRECT, 16, 512 << 10);
     TUNE_FIGURE(tune, card_rate, 16.0 * (512 << 10) / (large - small));
 
     type = tune_vector(few, 1024);
-    *registered = extra(tune, MCA_PML_UMRDDT_WAY_DIRECT, type, tune_span(few, 1024));
+    *registered = extra(tune, MCA_PML_UMRDDT_SCHEME_DIRECT, type, tune_span(few, 1024));
     MPI_Type_free(&type);
     type = tune_vector(few, 4 << 20);
-    large = extra(tune, MCA_PML_UMRDDT_WAY_DIRECT, type, tune_span(few, 4 << 20));
+    large = extra(tune, MCA_PML_UMRDDT_SCHEME_DIRECT, type, tune_span(few, 4 << 20));
     MPI_Type_free(&type);
     TUNE_FIGURE(tune, register_base, *registered / 2);
     TUNE_FIGURE(tune, register_mib, (large - *registered) / 2 / 12);
@@ -138,32 +138,32 @@ void tune_card(tune_t *tune)
         return;
     }
     tune_progress(tune, "the card: mkeys");
-    small = vector(tune, MCA_PML_UMRDDT_WAY_UMR, 2, 1024);
+    small = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, 2, 1024);
     if (0 > small) {
         return;
     }
     TUNE_FIGURE(tune, card_latency, small - control(tune));
-    large = vector(tune, MCA_PML_UMRDDT_WAY_UMR, 16, 512 << 10);
+    large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, 16, 512 << 10);
     TUNE_FIGURE(tune, card_rate, 16.0 * (512 << 10) / (large - small));
-    large = vector(tune, MCA_PML_UMRDDT_WAY_UMR, 16384, 16);
+    large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, 16384, 16);
     TUNE_FIGURE(tune, card_entry, (large - small) / (2 * 16384));
     if (!direct) {
         return; /* registration and keys cannot be told apart */
     }
     type = tune_vector(2, 1024);
-    keys = extra(tune, MCA_PML_UMRDDT_WAY_UMR, type, tune_span(2, 1024));
+    keys = extra(tune, MCA_PML_UMRDDT_SCHEME_UMR, type, tune_span(2, 1024));
     MPI_Type_free(&type);
     TUNE_FIGURE(tune, key_map, (keys - registered) / 2);
     type = irregular(pieces);
-    more = extra(tune, MCA_PML_UMRDDT_WAY_UMR, type, (size_t) pieces * 48);
+    more = extra(tune, MCA_PML_UMRDDT_SCHEME_UMR, type, (size_t) pieces * 48);
     MPI_Type_free(&type);
     TUNE_FIGURE(tune, key_entry, (more - keys) / (2 * pieces));
 }
 
 /* Messages by size and by number of pieces, and first ones by that. */
-static void points(tune_t *tune, mca_pml_umrddt_way_t way)
+static void points(tune_t *tune, mca_pml_umrddt_scheme_id_t way)
 {
-    const bool umr = MCA_PML_UMRDDT_WAY_UMR == way;
+    const bool umr = MCA_PML_UMRDDT_SCHEME_UMR == way;
 
     for (int block = 256; block <= 512 << 10; block *= 8) {
         double time = vector(tune, way, TUNE_PIECES, block);
@@ -193,6 +193,6 @@ void tune_card_points(tune_t *tune)
         return;
     }
     tune_progress(tune, "for the pictures: the card");
-    points(tune, MCA_PML_UMRDDT_WAY_DIRECT);
-    points(tune, MCA_PML_UMRDDT_WAY_UMR);
+    points(tune, MCA_PML_UMRDDT_SCHEME_DIRECT);
+    points(tune, MCA_PML_UMRDDT_SCHEME_UMR);
 }

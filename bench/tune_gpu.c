@@ -266,7 +266,7 @@ static opal_iov_cache_layout_t *irregular(void)
 /* Kernels of both processes by turns, and of the first alone: what a change takes. */
 static void turns(tune_t *tune, const ends_t *ends)
 {
-    const MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_WAY_HOST];
+    const MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_SCHEME_BASE];
     opal_iov_cache_layout_t *layout = irregular();
     opal_umrddt_gpu_place_t user = place_at(ends->device, layout);
     opal_umrddt_gpu_place_t packed = place_at(ends->other, NULL);
@@ -300,8 +300,8 @@ static void turns(tune_t *tune, const ends_t *ends)
 }
 
 /* Messages from GPU to GPU by a scheme, of a vector. */
-static double vector(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *recv, int pieces,
-                     int block)
+static double vector(tune_t *tune, mca_pml_umrddt_scheme_id_t way, void *send, void *recv,
+                     int pieces, int block)
 {
     MPI_Datatype type = tune_vector(pieces, block);
     double time = tune_message(tune, way, send, recv, type, NULL);
@@ -321,7 +321,7 @@ static void by_ipc(tune_t *tune, char *send, char *recv)
     double small;
 
     tune_progress(tune, "messages from GPU to GPU by CUDA IPC");
-    small = vector(tune, MCA_PML_UMRDDT_WAY_IPC, send, recv, 16, 1024);
+    small = vector(tune, MCA_PML_UMRDDT_SCHEME_IPC, send, recv, 16, 1024);
     if (0 > small) {
         return;
     }
@@ -329,8 +329,8 @@ static void by_ipc(tune_t *tune, char *send, char *recv)
     TUNE_FIGURE(tune, ipc_latency, small - control(tune) - tune->figures.gpu_turn);
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS && tune_time_left(tune);
          ++i, block *= OPAL_UMRDDT_TUNING_CURVE_STEP) {
-        double time =
-            vector(tune, MCA_PML_UMRDDT_WAY_IPC, send, recv, (int) (LARGE / (size_t) block), block);
+        double time = vector(tune, MCA_PML_UMRDDT_SCHEME_IPC, send, recv,
+                             (int) (LARGE / (size_t) block), block);
 
         if (0 < time) {
             rate(tune, tune->figures.ipc_copy, i, "ipc_copy", TUNE_CURVE_IPC_COPY, LARGE, time,
@@ -344,22 +344,22 @@ static void by_card(tune_t *tune, char *send, char *recv, char *host)
     double small, large, gather;
 
     tune_progress(tune, "messages from GPU to GPU by the card");
-    small = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, recv, 2, 1024);
+    small = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, recv, 2, 1024);
     if (0 > small) {
         return;
     }
     /* as much as it takes longer than between memory of the CPU */
     TUNE_FIGURE(tune, gpu_flush, small - 2 * control(tune) - tune->figures.card_latency);
-    large = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, recv, 16, 512 << 10);
+    large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, recv, 16, 512 << 10);
     if (large > small) {
         TUNE_FIGURE(tune, card_gpu_rate, 16.0 * (512 << 10) / (large - small));
     }
-    large = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, host, PIECES, 16);
+    large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, host, PIECES, 16);
     gather = (large - small) / PIECES - tune->figures.card_entry;
     if (0 < gather) {
         TUNE_FIGURE(tune, card_gpu_gather, gather);
     }
-    large = vector(tune, MCA_PML_UMRDDT_WAY_UMR, send, recv, PIECES, 16);
+    large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, recv, PIECES, 16);
     if (large > small) {
         TUNE_FIGURE(tune, card_gpu_scatter,
                     (large - small) / PIECES - tune->figures.card_gpu_gather);
@@ -380,12 +380,13 @@ void tune_gpu(tune_t *tune)
     if (open && 0 == tune->rank) {
         alone(tune, &ends);
     }
-    MPI_Allreduce(MPI_IN_PLACE, &open, 1, MPI_INT, MPI_MIN, tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    MPI_Allreduce(MPI_IN_PLACE, &open, 1, MPI_INT, MPI_MIN,
+                  tune->comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     if (open && tune->near) {
         turns(tune, &ends);
     }
     close_ends(&ends);
-    MPI_Barrier(tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    MPI_Barrier(tune->comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     if (!tune->umrddt || !tune_time_left(tune)) {
         return;
     }
@@ -421,7 +422,7 @@ static void points_alone(tune_t *tune, const ends_t *ends)
 }
 
 /* Messages by size. */
-static void points(tune_t *tune, mca_pml_umrddt_way_t way, tune_curve_t curve, void *send,
+static void points(tune_t *tune, mca_pml_umrddt_scheme_id_t way, tune_curve_t curve, void *send,
                    void *recv)
 {
     for (int block = 256; block <= 512 << 10; block *= 8) {
@@ -445,14 +446,14 @@ void tune_gpu_points(tune_t *tune)
         }
         close_ends(&ends);
     }
-    MPI_Barrier(tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    MPI_Barrier(tune->comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     if (!tune->umrddt) {
         return;
     }
     send = bench_gpu_alloc(SPAN);
     recv = bench_gpu_alloc(SPAN);
-    points(tune, MCA_PML_UMRDDT_WAY_IPC, TUNE_CURVE_GPU_IPC, send, recv);
-    points(tune, MCA_PML_UMRDDT_WAY_UMR, TUNE_CURVE_GPU_UMR, send, recv);
+    points(tune, MCA_PML_UMRDDT_SCHEME_IPC, TUNE_CURVE_GPU_IPC, send, recv);
+    points(tune, MCA_PML_UMRDDT_SCHEME_UMR, TUNE_CURVE_GPU_UMR, send, recv);
     bench_gpu_free(recv);
     bench_gpu_free(send);
 }

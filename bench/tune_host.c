@@ -55,18 +55,18 @@ size_t tune_span(int pieces, int block)
 }
 
 /* The counter that says that a message went by a scheme. */
-static int counter_of(mca_pml_umrddt_way_t way)
+static int counter_of(mca_pml_umrddt_scheme_id_t way)
 {
     switch (way) {
-    case MCA_PML_UMRDDT_WAY_IPC:
+    case MCA_PML_UMRDDT_SCHEME_IPC:
         return BENCH_PVAR_SENDS_IPC;
-    case MCA_PML_UMRDDT_WAY_DIRECT:
+    case MCA_PML_UMRDDT_SCHEME_DIRECT:
         return BENCH_PVAR_SENDS_DIRECT;
-    case MCA_PML_UMRDDT_WAY_PACK_GDR:
+    case MCA_PML_UMRDDT_SCHEME_PACK_GDR:
         return BENCH_PVAR_SENDS_PACK_GDR;
-    case MCA_PML_UMRDDT_WAY_PACK_STAGED:
+    case MCA_PML_UMRDDT_SCHEME_PACK_STAGED:
         return BENCH_PVAR_SENDS_PACK_STAGED;
-    case MCA_PML_UMRDDT_WAY_PACK_HOST:
+    case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
         return BENCH_PVAR_SENDS_PACK_HOST;
     default:
         return BENCH_PVAR_TAKEN_SENDS;
@@ -88,7 +88,7 @@ static double trip(tune_t *tune, MPI_Comm comm, void *send, void *recv, MPI_Data
     return (bench_now() - begin) / 2;
 }
 
-double tune_message(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *recv,
+double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t way, void *send, void *recv,
                     MPI_Datatype type, double *first)
 {
     MPI_Comm comm = tune->comms[way];
@@ -98,11 +98,11 @@ double tune_message(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *re
     bench_times_t times;
 
     /* the host PML is always measured */
-    if (MCA_PML_UMRDDT_WAY_HOST != way && !tune_time_left(tune)) {
+    if (MCA_PML_UMRDDT_SCHEME_BASE != way && !tune_time_left(tune)) {
         return -1;
     }
     bench_pvars_read(&tune->pvars, before);
-    MPI_Barrier(tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    MPI_Barrier(tune->comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     begin = trip(tune, comm, send, recv, type);
     if (NULL != first) {
         *first = 1e6 * begin;
@@ -111,10 +111,11 @@ double tune_message(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *re
         (void) trip(tune, comm, send, recv, type);
     }
     bench_pvars_read(&tune->pvars, after);
-    went = MCA_PML_UMRDDT_WAY_HOST == way
+    went = MCA_PML_UMRDDT_SCHEME_BASE == way
            || (WARMUP + 1 == after[counter] - before[counter]
                && before[BENCH_PVAR_FALLBACK_SENDS] == after[BENCH_PVAR_FALLBACK_SENDS]);
-    MPI_Allreduce(MPI_IN_PLACE, &went, 1, MPI_INT, MPI_MIN, tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    MPI_Allreduce(MPI_IN_PLACE, &went, 1, MPI_INT, MPI_MIN,
+                  tune->comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     if (!went) {
         return -1;
     }
@@ -122,7 +123,7 @@ double tune_message(tune_t *tune, mca_pml_umrddt_way_t way, void *send, void *re
     begin = trip(tune, comm, send, recv, type);
     more = (int) (SECONDS / (2 * (1e-9 < begin ? begin : 1e-9)));
     more = more < LEAST_MESSAGES ? LEAST_MESSAGES : more > MOST_MESSAGES ? MOST_MESSAGES : more;
-    MPI_Bcast(&more, 1, MPI_INT, 0, tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    MPI_Bcast(&more, 1, MPI_INT, 0, tune->comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     for (; count < more; ++count) {
         samples[count] = trip(tune, comm, send, recv, type);
     }
@@ -186,7 +187,7 @@ static double one_piece(tune_t *tune, void *send, void *recv, size_t bytes)
 
     MPI_Type_contiguous((int) bytes, MPI_BYTE, &type);
     MPI_Type_commit(&type);
-    time = tune_message(tune, MCA_PML_UMRDDT_WAY_HOST, send, recv, type, NULL);
+    time = tune_message(tune, MCA_PML_UMRDDT_SCHEME_BASE, send, recv, type, NULL);
     MPI_Type_free(&type);
     tune_point(tune, TUNE_CURVE_HOST, (double) bytes, time);
     return time;

@@ -70,7 +70,7 @@ bool tune_time_left(tune_t *tune)
 {
     int left = tune_time_left_alone(tune);
 
-    MPI_Bcast(&left, 1, MPI_INT, 0, tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    MPI_Bcast(&left, 1, MPI_INT, 0, tune->comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     return 0 != left;
 }
 
@@ -156,8 +156,8 @@ static void prepare(tune_t *tune, const tune_options_t *options)
     MPI_Comm here;
     int size, gpu;
 
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        bench_schemes_comm(mca_pml_umrddt_way_names[way], NULL, &tune->comms[way]);
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        bench_schemes_comm(mca_pml_umrddt_scheme_names[way], NULL, &tune->comms[way]);
     }
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, tune->rank, MPI_INFO_NULL, &here);
     MPI_Comm_size(here, &size);
@@ -167,7 +167,7 @@ static void prepare(tune_t *tune, const tune_options_t *options)
     tune->umrddt = tune->pvars.found[BENCH_PVAR_TAKEN_SENDS]
                    && bench_cvar_read("pml_umrddt_min_size", &unused);
     gpu = !options->no_gpu && NULL == bench_gpu_open(tune->rank);
-    MPI_Allreduce(MPI_IN_PLACE, &gpu, 1, MPI_INT, MPI_MIN, tune->comms[MCA_PML_UMRDDT_WAY_HOST]);
+    MPI_Allreduce(MPI_IN_PLACE, &gpu, 1, MPI_INT, MPI_MIN, tune->comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     tune->gpu = 0 != gpu;
     tune->plot = NULL != options->plot;
     tune->begin = bench_now();
@@ -189,7 +189,7 @@ static void prepare(tune_t *tune, const tune_options_t *options)
 static void measure(tune_t *tune)
 {
     char mine[OPAL_UMRDDT_TUNING_TEXT], other[OPAL_UMRDDT_TUNING_TEXT];
-    MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_WAY_HOST];
+    MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_SCHEME_BASE];
 
     opal_umrddt_tuning_hardware(mine);
     memset(other, 0, sizeof(other));
@@ -247,14 +247,14 @@ int main(int argc, char **argv)
     }
     prepare(&tune, &options);
     status = 0 == tune.rank && !tune_report_open(&options, &report) ? 1 : 0;
-    MPI_Bcast(&status, 1, MPI_INT, 0, tune.comms[MCA_PML_UMRDDT_WAY_HOST]);
+    MPI_Bcast(&status, 1, MPI_INT, 0, tune.comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     if (0 == status) {
         measure(&tune);
         status = 0 == tune.rank ? tune_report(&tune, &options, &report) : 0;
-        MPI_Bcast(&status, 1, MPI_INT, 0, tune.comms[MCA_PML_UMRDDT_WAY_HOST]);
+        MPI_Bcast(&status, 1, MPI_INT, 0, tune.comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     }
     bench_pvars_close(&tune.pvars);
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
         MPI_Comm_free(&tune.comms[way]);
     }
     MPI_Finalize();

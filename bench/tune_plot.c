@@ -73,8 +73,8 @@ static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7"
  * ------------------------------------------------------------------------------------------- */
 
 /* A message whose keys and registration are there, or what it takes longer where they are not. */
-static double message(const tune_t *tune, mca_pml_umrddt_way_t way, uint64_t bytes, uint64_t pieces,
-                      bool gpu, bool first)
+static double message(const tune_t *tune, mca_pml_umrddt_scheme_id_t way, uint64_t bytes,
+                      uint64_t pieces, bool gpu, bool first)
 {
     opal_umrddt_select_side_t side = {.pieces = pieces, .gpu = gpu};
     opal_umrddt_select_case_t what = {.bytes = bytes,
@@ -109,15 +109,15 @@ static double predicted(const tune_t *tune, tune_curve_t curve, double x)
 
     switch (curve) {
     case TUNE_CURVE_HOST:
-        return message(tune, MCA_PML_UMRDDT_WAY_HOST, n, 1, false, false);
+        return message(tune, MCA_PML_UMRDDT_SCHEME_BASE, n, 1, false, false);
     case TUNE_CURVE_DIRECT:
-        return message(tune, MCA_PML_UMRDDT_WAY_DIRECT, n, TUNE_PIECES, false, false);
+        return message(tune, MCA_PML_UMRDDT_SCHEME_DIRECT, n, TUNE_PIECES, false, false);
     case TUNE_CURVE_UMR:
-        return message(tune, MCA_PML_UMRDDT_WAY_UMR, n, TUNE_PIECES, false, false);
+        return message(tune, MCA_PML_UMRDDT_SCHEME_UMR, n, TUNE_PIECES, false, false);
     case TUNE_CURVE_GPU_UMR:
-        return message(tune, MCA_PML_UMRDDT_WAY_UMR, n, TUNE_PIECES, true, false);
+        return message(tune, MCA_PML_UMRDDT_SCHEME_UMR, n, TUNE_PIECES, true, false);
     case TUNE_CURVE_GPU_IPC:
-        return message(tune, MCA_PML_UMRDDT_WAY_IPC, n, TUNE_PIECES, true, false);
+        return message(tune, MCA_PML_UMRDDT_SCHEME_IPC, n, TUNE_PIECES, true, false);
     case TUNE_CURVE_GPU_OUT:
         return figures->gpu_out_latency + x / figures->gpu_out_rate;
     case TUNE_CURVE_GPU_IN:
@@ -147,13 +147,13 @@ static double predicted(const tune_t *tune, tune_curve_t curve, double x)
     case TUNE_CURVE_COUNT_UNPACK_HOST:
         return packing(tune, figures->gpu_unpack_host, x);
     case TUNE_CURVE_PIECES_DIRECT:
-        return message(tune, MCA_PML_UMRDDT_WAY_DIRECT, n * TUNE_BLOCK, n, false, false);
+        return message(tune, MCA_PML_UMRDDT_SCHEME_DIRECT, n * TUNE_BLOCK, n, false, false);
     case TUNE_CURVE_PIECES_UMR:
-        return message(tune, MCA_PML_UMRDDT_WAY_UMR, n * TUNE_BLOCK, n, false, false);
+        return message(tune, MCA_PML_UMRDDT_SCHEME_UMR, n * TUNE_BLOCK, n, false, false);
     case TUNE_CURVE_FIRST_DIRECT:
-        return message(tune, MCA_PML_UMRDDT_WAY_DIRECT, n * TUNE_FIRST_BLOCK, n, false, true);
+        return message(tune, MCA_PML_UMRDDT_SCHEME_DIRECT, n * TUNE_FIRST_BLOCK, n, false, true);
     case TUNE_CURVE_FIRST_UMR:
-        return message(tune, MCA_PML_UMRDDT_WAY_UMR, n * TUNE_FIRST_BLOCK, n, false, true);
+        return message(tune, MCA_PML_UMRDDT_SCHEME_UMR, n * TUNE_FIRST_BLOCK, n, false, true);
     case TUNE_CURVE_COUNT:
         break;
     }

@@ -90,7 +90,7 @@ typedef struct info_explain_t {
     const bench_chosen_t *to;   /**< the receiver's; NULL: that of the same name */
     bool from_gpu, to_gpu;
     bool card;     /**< there is one, at both sides */
-    unsigned ways; /**< that are considered: bit 1 << mca_pml_umrddt_way_t */
+    unsigned ways; /**< that are considered: bit 1 << mca_pml_umrddt_scheme_id_t */
 } info_explain_t;
 
 /**

@@ -43,7 +43,7 @@
 /** A message with which another way begins. */
 typedef struct turn_t {
     int message; /**< from 1 */
-    mca_pml_umrddt_way_t way;
+    mca_pml_umrddt_scheme_id_t way;
 } turn_t;
 
 /** What came of it, for one kind of peer. */
@@ -51,10 +51,10 @@ typedef struct verdict_t {
     bool near;
     bool declined; /**< the sender leaves it to the host PML */
     unsigned possible;
-    double first[MCA_PML_UMRDDT_WAYS], later[MCA_PML_UMRDDT_WAYS];
+    double first[MCA_PML_UMRDDT_SCHEMES], later[MCA_PML_UMRDDT_SCHEMES];
     const char *why;
-    mca_pml_umrddt_way_t least; /**< that is predicted to take least, of those that are possible, at
-                                     the last message */
+    mca_pml_umrddt_scheme_id_t least; /**< that is predicted to take least, of those that are
+                                     possible, at the last message */
     turn_t turns[MESSAGES];
     int turn_count;
 } verdict_t;
@@ -218,22 +218,22 @@ static void meet(const info_explain_t *what, bool near, opal_proc_t *proc,
 }
 
 /** By which way it goes, once it was judged: as the receiver goes about it (matched_event). */
-static mca_pml_umrddt_way_t way_of(const mca_pml_umrddt_recv_t *recv, unsigned possible)
+static mca_pml_umrddt_scheme_id_t way_of(const mca_pml_umrddt_recv_t *recv, unsigned possible)
 {
-    const unsigned card = 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT;
+    const unsigned card = MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT;
     unsigned scheme;
 
     if (mca_pml_umrddt_pairs_packs(recv)) {
-        return (mca_pml_umrddt_way_t) recv->way;
+        return (mca_pml_umrddt_scheme_id_t) recv->scheme;
     }
     if (mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer)) {
-        return MCA_PML_UMRDDT_WAY_IPC;
+        return MCA_PML_UMRDDT_SCHEME_IPC;
     }
     if (0 != (card & possible)) {
-        return mca_pml_umrddt_way_of(mca_pml_umrddt_pairs_card(recv));
+        return mca_pml_umrddt_scheme_of(mca_pml_umrddt_pairs_card(recv));
     }
     scheme = mca_pml_umrddt_pack_chosen(&recv->rts, &recv->where, recv->total);
-    return mca_pml_umrddt_way_of(mca_pml_umrddt_pairs_pack(recv, &recv->rts, scheme));
+    return mca_pml_umrddt_scheme_of(mca_pml_umrddt_pairs_pack(recv, &recv->rts, scheme));
 }
 
 /** One message. */
@@ -241,7 +241,7 @@ static void judge(const info_explain_t *what, int message, mca_pml_umrddt_comm_t
                   mca_pml_umrddt_peer_t *peer, verdict_t *verdict)
 {
     mca_pml_umrddt_where_t here = memory_of(what->from_gpu);
-    mca_pml_umrddt_way_t way;
+    mca_pml_umrddt_scheme_id_t way;
     mca_pml_umrddt_recv_t recv;
 
     memset(&recv, 0, sizeof(recv));
@@ -256,18 +256,18 @@ static void judge(const info_explain_t *what, int message, mca_pml_umrddt_comm_t
     recv.rts.write_pieces = (uint32_t) mca_pml_umrddt.caps->write_pieces;
     recv.rts.schemes = mca_pml_umrddt_pairs_offered(comm, peer, &here, what->to_gpu, from->size);
     recv.rts.address.qpn = what->card ? htonl(1) : 0;
-    if (what->from_gpu && 0 != (MCA_PML_UMRDDT_BY_PACK & recv.rts.schemes)) {
+    if (what->from_gpu && 0 != (MCA_PML_UMRDDT_BITS_PACK & recv.rts.schemes)) {
         recv.rts.schemes |= MCA_PML_UMRDDT_ON_GPU;
     }
     mca_pml_umrddt_pairs_judge(&recv);
     verdict->why = mca_pml_umrddt_pairs_tell(&recv, 1 == message ? verdict->first : verdict->later,
                                              &verdict->possible);
-    verdict->least = (mca_pml_umrddt_way_t) recv.way;
+    verdict->least = (mca_pml_umrddt_scheme_id_t) recv.scheme;
     way = way_of(&recv, verdict->possible);
     if (0 == verdict->turn_count || way != verdict->turns[verdict->turn_count - 1].way) {
         verdict->turns[verdict->turn_count++] = (turn_t){message, way};
     }
-    recv.way = (int) way;
+    recv.scheme = (int) way;
     mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
 }
 
@@ -306,7 +306,7 @@ static const char *not_taken(const info_explain_t *what)
                                 "MPI_CPU_TO_GPU"
                               : "pml_umrddt_memory is gpu";
     }
-    if (MCA_PML_UMRDDT_SCHEME_HOST == mca_pml_umrddt.params.scheme) {
+    if (MCA_PML_UMRDDT_SCHEME_BASE == mca_pml_umrddt.params.scheme) {
         return "pml_umrddt_scheme is host";
     }
     if (1 == from->iov_count) {
@@ -337,26 +337,26 @@ static bool left_far(const info_explain_t *what, const verdict_t *verdict)
 /** @return NULL: it is possible */
 static const char *why_not(const info_explain_t *what, const verdict_t *verdict, int way)
 {
-    bool on_card = MCA_PML_UMRDDT_WAY_UMR == way || MCA_PML_UMRDDT_WAY_DIRECT == way;
+    bool on_card = MCA_PML_UMRDDT_SCHEME_UMR == way || MCA_PML_UMRDDT_SCHEME_DIRECT == way;
 
     if (0 != (verdict->possible & 1u << way)) {
         return NULL;
     }
-    if (MCA_PML_UMRDDT_WAY_HOST == way) {
+    if (MCA_PML_UMRDDT_SCHEME_BASE == way) {
         return "for comparison";
     }
-    if (0 == (mca_pml_umrddt_way_schemes[way] & mca_pml_umrddt.schemes)) {
+    if (0 == (MCA_PML_UMRDDT_BIT(way) & mca_pml_umrddt.schemes)) {
         return "--schemes leaves it out";
     }
-    if (MCA_PML_UMRDDT_WAY_IPC == way) {
+    if (MCA_PML_UMRDDT_SCHEME_IPC == way) {
         return what->from_gpu ? "the receiver is on another host"
                               : "the sender's memory is not a GPU's";
     }
-    if (!what->card && (on_card || MCA_PML_UMRDDT_WAY_PACK_GDR == way)) {
+    if (!what->card && (on_card || MCA_PML_UMRDDT_SCHEME_PACK_GDR == way)) {
         return "no mlx5 device is here";
     }
     if (on_card) {
-        return what->from_gpu && verdict->near && 0 != (verdict->possible & 1u)
+        return what->from_gpu && verdict->near && 0 != (verdict->possible & MCA_PML_UMRDDT_BIT_IPC)
                    ? "not offered where CUDA IPC is possible"
                    : "the card is not to reach memory of GPUs (pml_umrddt_gpu_card)";
     }
@@ -370,12 +370,13 @@ static void print_verdict(const info_explain_t *what, const verdict_t *verdict)
 {
     printf("to %s host\n  %-12s %12s %12s\n", verdict->near ? "this" : "another", "predicted, us",
            "first", "64th");
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
+        const mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_scheme_order[i];
         const char *why = why_not(what, verdict, way);
 
-        printf("  %-13s %12.1f %12.1f%s%s%s\n", mca_pml_umrddt_way_names[way], verdict->first[way],
-               verdict->later[way], NULL == why ? "" : "  (", NULL == why ? "" : why,
-               NULL == why ? "" : ")");
+        printf("  %-13s %12.1f %12.1f%s%s%s\n", mca_pml_umrddt_scheme_names[way],
+               verdict->first[way], verdict->later[way], NULL == why ? "" : "  (",
+               NULL == why ? "" : why, NULL == why ? "" : ")");
     }
     if (verdict->declined) {
         printf("  left to the host PML by the sender: predicted to take least\n");
@@ -385,16 +386,16 @@ static void print_verdict(const info_explain_t *what, const verdict_t *verdict)
         printf("  left to the base PML, which takes it as it is: cudaMalloc memory of the current "
                "context; else\n");
     }
-    printf("  by %s", mca_pml_umrddt_way_names[verdict->turns[0].way]);
+    printf("  by %s", mca_pml_umrddt_scheme_names[verdict->turns[0].way]);
     for (int i = 1; i < verdict->turn_count; ++i) {
         printf(", from message %d on by %s", verdict->turns[i].message,
-               mca_pml_umrddt_way_names[verdict->turns[i].way]);
+               mca_pml_umrddt_scheme_names[verdict->turns[i].way]);
     }
     printf(": %s\n", verdict->why);
     if (!mca_pml_umrddt_pairs_decide()
         && verdict->least != verdict->turns[verdict->turn_count - 1].way) {
         printf("  by these figures %s would take least\n",
-               mca_pml_umrddt_way_names[verdict->least]);
+               mca_pml_umrddt_scheme_names[verdict->least]);
     }
 }
 
@@ -404,19 +405,21 @@ static void json_verdict(const info_explain_t *what, const verdict_t *verdict)
     info_json_text("to", verdict->near ? "this host" : "another host");
     info_json_bool("left_to_host_pml", verdict->declined || left_far(what, verdict));
     info_json_text("why", verdict->why);
-    info_json_text("predicted_least", mca_pml_umrddt_way_names[verdict->least]);
+    info_json_text("predicted_least", mca_pml_umrddt_scheme_names[verdict->least]);
     info_json_open("goes", '[');
     for (int i = 0; i < verdict->turn_count; ++i) {
         info_json_open(NULL, '{');
         info_json_number("from_message", verdict->turns[i].message);
-        info_json_text("way", mca_pml_umrddt_way_names[verdict->turns[i].way]);
+        info_json_text("way", mca_pml_umrddt_scheme_names[verdict->turns[i].way]);
         info_json_close('}');
     }
     info_json_close(']');
     info_json_open("predicted", '[');
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
+        const mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_scheme_order[i];
+
         info_json_open(NULL, '{');
-        info_json_text("way", mca_pml_umrddt_way_names[way]);
+        info_json_text("way", mca_pml_umrddt_scheme_names[way]);
         info_json_real("first_us", verdict->first[way]);
         info_json_real("later_us", verdict->later[way]);
         info_json_bool("possible", 0 != (verdict->possible & 1u << way));
@@ -505,10 +508,7 @@ int info_explain(const info_explain_t *what)
         }
         mca_pml_umrddt.card = what->card ? &card : NULL;
         mca_pml_umrddt.caps = &caps;
-        for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-            mca_pml_umrddt.schemes |=
-                0 != (what->ways & 1u << way) ? mca_pml_umrddt_way_schemes[way] : 0;
-        }
+        mca_pml_umrddt.schemes |= (uint16_t) what->ways;
         mca_pml_umrddt.host_component = mca_pml_base_selected_component;
         mca_pml_umrddt_base_gpu_open();
         mca_pml_umrddt.seen = mca_pml_umrddt_seen_new();

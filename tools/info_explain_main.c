@@ -24,9 +24,7 @@
 
 #include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 
-#define CARD_WAYS                                                   \
-    (1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT \
-     | 1u << MCA_PML_UMRDDT_WAY_PACK_GDR)
+#define CARD_WAYS (MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT | MCA_PML_UMRDDT_BIT_PACK_GDR)
 
 /** What the user wants. */
 typedef struct asked_t {
@@ -79,12 +77,12 @@ static int read_schemes(const char *text, asked_t *asked)
         int way = 0;
 
         length = strcspn(at, ",");
-        while (way < MCA_PML_UMRDDT_WAY_HOST
-               && (length != strlen(mca_pml_umrddt_way_names[way])
-                   || 0 != strncmp(at, mca_pml_umrddt_way_names[way], length))) {
+        while (way < MCA_PML_UMRDDT_SCHEMES
+               && (length != strlen(mca_pml_umrddt_scheme_names[way])
+                   || 0 != strncmp(at, mca_pml_umrddt_scheme_names[way], length))) {
             ++way;
         }
-        if (MCA_PML_UMRDDT_WAY_HOST == way) {
+        if (MCA_PML_UMRDDT_SCHEMES == way || MCA_PML_UMRDDT_SCHEME_BASE == way) {
             asked->ways = 0;
             break;
         }
@@ -188,7 +186,7 @@ int info_explain_main(int argc, char **argv)
         what.from_gpu = asked.from_gpu;
         what.to_gpu = asked.to_gpu;
         what.card = 0 == asked.ways ? info_has_mlx5() : 0 != (CARD_WAYS & asked.ways);
-        what.ways = 0 == asked.ways ? (1u << MCA_PML_UMRDDT_WAY_HOST) - 1 : asked.ways;
+        what.ways = 0 == asked.ways ? MCA_PML_UMRDDT_BITS_ALL : asked.ways;
         status = explain(&what);
     }
     bench_chosen_free(&asked.from);

@@ -121,7 +121,7 @@ static void check_ask(const mca_pml_umrddt_reply_t *reply)
     FUZZ_CHECK(0 != reply->what && 0 == (~MCA_PML_UMRDDT_TELL_ALL & reply->what)
                && 0 == reply->key_count);
     while (reply->seq != of->rts.seq || reply->slot != of->rts.slot
-           || 0 == (MCA_PML_UMRDDT_BY_IPC & of->rts.schemes)) {
+           || 0 == (MCA_PML_UMRDDT_BIT_IPC & of->rts.schemes)) {
         FUZZ_CHECK(&envelopes[envelope_count] > ++of);
     }
     FUZZ_CHECK(ENVELOPES > question_count);
@@ -209,9 +209,9 @@ static void offer_ipc(fuzz_bytes_t *input, mca_pml_umrddt_rts_t *rts, envelope_t
     noted->type = fuzz_below(input, WORLD_TYPES);
     noted->owned = (uint32_t) (how >> 2) % WORLD_OWNED;
     FUZZ_CHECK(OMPI_SUCCESS == mca_pml_umrddt_layout(world_types[noted->type], 1, &layout));
-    rts->schemes = MCA_PML_UMRDDT_BY_IPC | (0 != (how & 16) ? MCA_PML_UMRDDT_BELL : 0)
-                   | (0 != (how & 32) ? MCA_PML_UMRDDT_BY_PACK | MCA_PML_UMRDDT_ON_GPU : 0)
-                   | (0 != (how & 128) ? MCA_PML_UMRDDT_BY_CARD : 0);
+    rts->schemes = MCA_PML_UMRDDT_BIT_IPC | (0 != (how & 16) ? MCA_PML_UMRDDT_BELL : 0)
+                   | (0 != (how & 32) ? MCA_PML_UMRDDT_BITS_PACK | MCA_PML_UMRDDT_ON_GPU : 0)
+                   | (0 != (how & 128) ? MCA_PML_UMRDDT_BITS_HCA : 0);
     rts->length = layout->size;
     rts->chunk = 0;
     rts->pieces = (uint32_t) layout->iov_count;
@@ -263,8 +263,8 @@ static void envelope(fuzz_bytes_t *input)
         }
         next_seq += MCA_PML_UMRDDT_RAILS + 1;
     }
-    if (0 == (MCA_PML_UMRDDT_BY_ALL & rts.schemes)) {
-        rts.schemes |= MCA_PML_UMRDDT_BY_UMR;
+    if (0 == (MCA_PML_UMRDDT_BITS_ALL & rts.schemes)) {
+        rts.schemes |= MCA_PML_UMRDDT_BIT_UMR;
     }
     if (world.gpu) {
         offer_ipc(input, &rts, noted);
@@ -482,7 +482,7 @@ static void foreign(fuzz_bytes_t *input)
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RTS),
         .length = 5000,
         .seq = 1,
-        .schemes = MCA_PML_UMRDDT_BY_CARD,
+        .schemes = MCA_PML_UMRDDT_BITS_HCA,
         .write_pieces = 1,
         .address = world_address(0),
     };

@@ -50,7 +50,7 @@ static void check_tell(uint32_t slot, const mca_pml_umrddt_tell_t *tell, size_t 
            || (NULL == message->request && !message->loose) || tell->seq != message->rts.seq) {
         FUZZ_CHECK(&messages[MESSAGES] > ++message);
     }
-    FUZZ_CHECK(0 != (MCA_PML_UMRDDT_BY_IPC & message->rts.schemes) && !message->told
+    FUZZ_CHECK(0 != (MCA_PML_UMRDDT_BIT_IPC & message->rts.schemes) && !message->told
                && slot == message->rts.slot && slot == tell->slot
                && message->rts.layout == tell->layout && 0 == tell->reserved
                && 0 == (~MCA_PML_UMRDDT_TELL_ALL & tell->what)
@@ -166,8 +166,8 @@ static size_t make_pack(fuzz_bytes_t *input, uint8_t how)
 {
     mca_pml_umrddt_reply_t *reply = &packet.reply;
 
-    reply->what = how & 1 ? MCA_PML_UMRDDT_BY_PACK_STAGED : MCA_PML_UMRDDT_BY_PACK_HOST;
-    reply->what = how & 2 ? MCA_PML_UMRDDT_BY_PACK_GDR : reply->what;
+    reply->what = how & 1 ? MCA_PML_UMRDDT_BIT_PACK_STAGED : MCA_PML_UMRDDT_BIT_PACK_HOST;
+    reply->what = how & 2 ? MCA_PML_UMRDDT_BIT_PACK_GDR : reply->what;
     reply->chunk = 1024 + fuzz_below(input, 256) * 64;
     reply->chunk = reply->chunk < reply->total ? reply->chunk : reply->total;
     if (how & 8) {

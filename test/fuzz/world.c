@@ -190,19 +190,19 @@ static void begin_gpu(fuzz_bytes_t *input, uint8_t first)
         int scheme;
         uint16_t ways;
     } schemes[] = {
-        {MCA_PML_UMRDDT_SCHEME_IPC, MCA_PML_UMRDDT_BY_IPC},
-        {MCA_PML_UMRDDT_SCHEME_AUTO, MCA_PML_UMRDDT_BY_ALL},
-        {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, MCA_PML_UMRDDT_BY_PACK_STAGED},
-        {MCA_PML_UMRDDT_SCHEME_PACK_GDR, MCA_PML_UMRDDT_BY_PACK_GDR},
+        {MCA_PML_UMRDDT_SCHEME_IPC, MCA_PML_UMRDDT_BIT_IPC},
+        {MCA_PML_UMRDDT_SCHEME_AUTO, MCA_PML_UMRDDT_BITS_ALL},
+        {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, MCA_PML_UMRDDT_BIT_PACK_STAGED},
+        {MCA_PML_UMRDDT_SCHEME_PACK_GDR, MCA_PML_UMRDDT_BIT_PACK_GDR},
     };
     uint8_t flags = world.gpu ? fuzz_byte(input) : 0;
 
     mca_pml_umrddt.gpu = world.gpu ? world_gpu_driver() : NULL;
-    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_CARD | MCA_PML_UMRDDT_BY_PACK;
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_BITS_PACK;
     if (world.gpu) {
         uint32_t scheme = first % (sizeof(schemes) / sizeof(schemes[0]));
 
-        mca_pml_umrddt.schemes |= MCA_PML_UMRDDT_BY_IPC;
+        mca_pml_umrddt.schemes |= MCA_PML_UMRDDT_BIT_IPC;
         world.comm->scheme = schemes[scheme].scheme;
         world.comm->schemes = schemes[scheme].ways;
     }
@@ -257,11 +257,11 @@ static void begin(fuzz_bytes_t *input)
         int scheme;
         uint16_t ways;
     } schemes[] = {
-        {MCA_PML_UMRDDT_SCHEME_AUTO, MCA_PML_UMRDDT_BY_ALL},
-        {MCA_PML_UMRDDT_SCHEME_UMR, MCA_PML_UMRDDT_BY_UMR},
-        {MCA_PML_UMRDDT_SCHEME_DIRECT, MCA_PML_UMRDDT_BY_DIRECT},
-        {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, MCA_PML_UMRDDT_BY_PACK_STAGED},
-        {MCA_PML_UMRDDT_SCHEME_PACK_HOST, MCA_PML_UMRDDT_BY_PACK_HOST},
+        {MCA_PML_UMRDDT_SCHEME_AUTO, MCA_PML_UMRDDT_BITS_ALL},
+        {MCA_PML_UMRDDT_SCHEME_UMR, MCA_PML_UMRDDT_BIT_UMR},
+        {MCA_PML_UMRDDT_SCHEME_DIRECT, MCA_PML_UMRDDT_BIT_DIRECT},
+        {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, MCA_PML_UMRDDT_BIT_PACK_STAGED},
+        {MCA_PML_UMRDDT_SCHEME_PACK_HOST, MCA_PML_UMRDDT_BIT_PACK_HOST},
     };
     const uint32_t count = sizeof(schemes) / sizeof(schemes[0]);
     uint8_t first = fuzz_byte(input), flags = fuzz_byte(input);
@@ -269,9 +269,9 @@ static void begin(fuzz_bytes_t *input)
 
     world.comm->scheme = schemes[scheme].scheme;
     world.comm->schemes = schemes[scheme].ways;
-    if (MCA_PML_UMRDDT_BY_PACK_STAGED == schemes[scheme].ways && 0 != (flags & 128)) {
+    if (MCA_PML_UMRDDT_BIT_PACK_STAGED == schemes[scheme].ways && 0 != (flags & 128)) {
         world.comm->scheme = MCA_PML_UMRDDT_SCHEME_PACK_GDR;
-        world.comm->schemes = MCA_PML_UMRDDT_BY_PACK_GDR;
+        world.comm->schemes = MCA_PML_UMRDDT_BIT_PACK_GDR;
     }
     mca_pml_umrddt.params.pack_card = 0 == (first / count & 1);
     world.late = 0 != (flags & 1);
@@ -336,7 +336,7 @@ static void end(void)
     }
     peer->endpoint = NULL;
     peer->place_clock = peer->flat_clock = 0;
-    peer->states[MCA_PML_UMRDDT_WAY_IPC].fails = 0;
+    peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails = 0;
     peer->rings = false;
     world_card_reset();
     world_gpu_reset();

@@ -568,8 +568,8 @@ static int put(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_keyset_t *key
     }
     FUZZ_CHECK(keyset->end - keyset->start == sum);
     /* the context is the message: no way that its envelope has not offered */
-    FUZZ_CHECK(0
-               != (MCA_PML_UMRDDT_BY_UMR & ((const mca_pml_umrddt_send_t *) context)->rts.schemes));
+    FUZZ_CHECK(
+        0 != (MCA_PML_UMRDDT_BIT_UMR & ((const mca_pml_umrddt_send_t *) context)->rts.schemes));
     rc = put_new(endpoint, mine, done, context);
     mine->used = OPAL_SUCCESS == rc;
     return rc;
@@ -627,9 +627,9 @@ static int put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_direct
         FUZZ_CHECK(is_named(direct->regions[i].rkey));
     }
     if (is_message(context)) {
-        FUZZ_CHECK(
-            0
-            != (MCA_PML_UMRDDT_BY_DIRECT & ((const mca_pml_umrddt_send_t *) context)->rts.schemes));
+        FUZZ_CHECK(0
+                   != (MCA_PML_UMRDDT_BIT_DIRECT
+                       & ((const mca_pml_umrddt_send_t *) context)->rts.schemes));
     } else {
         /* a chunk, which is one write into the one place that was named for it */
         FUZZ_CHECK(1 == direct->region_count && 0 == direct->start && NULL != fin

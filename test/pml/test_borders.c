@@ -25,13 +25,13 @@
 #include "opal/mca/common/umrddt_select/umrddt_select_file.h"
 
 #define BIT(way) (1u << (way))
-#define IPC      MCA_PML_UMRDDT_WAY_IPC
-#define UMR      MCA_PML_UMRDDT_WAY_UMR
-#define DIRECT   MCA_PML_UMRDDT_WAY_DIRECT
-#define GDR      MCA_PML_UMRDDT_WAY_PACK_GDR
-#define STAGED   MCA_PML_UMRDDT_WAY_PACK_STAGED
-#define PACKED   MCA_PML_UMRDDT_WAY_PACK_HOST
-#define HOST     MCA_PML_UMRDDT_WAY_HOST
+#define IPC      MCA_PML_UMRDDT_SCHEME_IPC
+#define UMR      MCA_PML_UMRDDT_SCHEME_UMR
+#define DIRECT   MCA_PML_UMRDDT_SCHEME_DIRECT
+#define GDR      MCA_PML_UMRDDT_SCHEME_PACK_GDR
+#define STAGED   MCA_PML_UMRDDT_SCHEME_PACK_STAGED
+#define PACKED   MCA_PML_UMRDDT_SCHEME_PACK_HOST
+#define HOST     MCA_PML_UMRDDT_SCHEME_BASE
 
 /* What lies between the two. */
 typedef enum axis_t {
@@ -60,7 +60,7 @@ typedef struct set_t {
 #define SETS 6
 
 typedef struct border_t {
-    mca_pml_umrddt_way_t below, above; /* the border, which wins */
+    mca_pml_umrddt_scheme_id_t below, above; /* the border, which wins */
     axis_t axis;
     bool gpu; /* both sides */
     double at;
@@ -229,10 +229,10 @@ static opal_umrddt_select_case_t message(const border_t *border, double x)
     return what;
 }
 
-static mca_pml_umrddt_way_t best(const border_t *border, const opal_umrddt_tuning_t *figures,
-                                 const opal_umrddt_select_case_t *what)
+static mca_pml_umrddt_scheme_id_t best(const border_t *border, const opal_umrddt_tuning_t *figures,
+                                       const opal_umrddt_select_case_t *what)
 {
-    double times[MCA_PML_UMRDDT_WAYS];
+    double times[MCA_PML_UMRDDT_SCHEMES];
 
     return opal_umrddt_select_best(figures, what, BIT(border->below) | BIT(border->above), times);
 }
@@ -244,7 +244,7 @@ static void both_sides(const border_t *border, const opal_umrddt_tuning_t *figur
         opal_umrddt_select_case_t what = message(border, x);
         double near =
             1.5 < at && (PIECES == border->axis || WRITES == border->axis) ? (at + 0.6) / at : 1.01;
-        mca_pml_umrddt_way_t way;
+        mca_pml_umrddt_scheme_id_t way;
 
         if (at / near < x && x < at * near) {
             continue;
@@ -255,8 +255,9 @@ static void both_sides(const border_t *border, const opal_umrddt_tuning_t *figur
         way = best(border, figures, &what);
         if ((x < at ? border->below : border->above) != way) {
             printf("%s, %s: border at %g, at %g it is %s\n",
-                   mca_pml_umrddt_way_names[border->below], mca_pml_umrddt_way_names[border->above],
-                   at, x, mca_pml_umrddt_way_names[way]);
+                   mca_pml_umrddt_scheme_names[border->below],
+                   mca_pml_umrddt_scheme_names[border->above], at, x,
+                   mca_pml_umrddt_scheme_names[way]);
         }
         CHECK((x < at ? border->below : border->above) == way);
     }
@@ -314,7 +315,7 @@ static bool meet(int a, int b)
 
 int main(void)
 {
-    unsigned steady[MCA_PML_UMRDDT_WAYS] = {0}, first[MCA_PML_UMRDDT_WAYS] = {0};
+    unsigned steady[MCA_PML_UMRDDT_SCHEMES] = {0}, first[MCA_PML_UMRDDT_SCHEMES] = {0};
 
     for (size_t i = 0; i < COUNT; ++i) {
         const border_t *border = &borders[i];
@@ -329,8 +330,8 @@ int main(void)
         }
     }
     /* no pair is left out, and none that has something to make for a first message without that */
-    for (int a = 0; a < MCA_PML_UMRDDT_WAYS; ++a) {
-        for (int b = 0; b < MCA_PML_UMRDDT_WAYS; ++b) {
+    for (int a = 0; a < MCA_PML_UMRDDT_SCHEMES; ++a) {
+        for (int b = 0; b < MCA_PML_UMRDDT_SCHEMES; ++b) {
             const bool card = (int) UMR == a || (int) DIRECT == a;
 
             CHECK(!meet(a, b) || 0 != (steady[a] & BIT(b)));

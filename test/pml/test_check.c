@@ -20,6 +20,7 @@
 
 #include "pml_umrddt_check.h"
 #include "pml_umrddt_pack_chunks.h"
+#include "pml_umrddt_scheme.h"
 
 #include "../common/look.h"
 #include "../common/told.h"
@@ -64,6 +65,11 @@ static mca_pml_umrddt_comm_t comm;
 static mca_pml_umrddt_wait_t waits[3];
 static mca_pml_umrddt_recv_t recvs[5];
 static mca_pml_umrddt_pack_t pack;
+static const mca_pml_umrddt_scheme_t umr = {.check = mca_pml_umrddt_check_umr},
+                                     direct = {.check = mca_pml_umrddt_check_direct},
+                                     ipc = {.check = mca_pml_umrddt_check_ipc},
+                                     packed = {.check = mca_pml_umrddt_check_pack},
+                                     base = {.check = mca_pml_umrddt_check_base};
 static mca_pml_umrddt_event_t events[2];
 static int thing; /* that pointers point to */
 
@@ -158,17 +164,21 @@ static void make(void)
     mca_pml_umrddt.slots.first = 1;
 
     add_recv(0, MCA_PML_UMRDDT_RECV_FIN);
+    recvs[0].ops = &umr;
     recvs[0].endpoint = (void *) &thing;
     recvs[0].keyset = (void *) &thing;
     recvs[0].fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, &recvs[0]);
     add_recv(1, MCA_PML_UMRDDT_RECV_CREDIT);
     recvs[1].endpoint = (void *) &thing;
-    recvs[1].direct = true;
+    recvs[1].ops = &direct;
     recvs[1].memory = (void *) &thing;
     add_recv(2, MCA_PML_UMRDDT_RECV_PACK);
+    recvs[2].ops = &packed;
     make_pack(&recvs[2]);
     add_recv(3, MCA_PML_UMRDDT_RECV_HOST);
+    recvs[3].ops = &base;
     add_recv(4, MCA_PML_UMRDDT_RECV_COPY);
+    recvs[4].ops = &ipc;
     recvs[4].copy = (void *) &thing;
     recvs[4].import = (void *) &thing;
 }
@@ -214,10 +224,12 @@ static void receives(void)
     BREAKS("receives: a round has bytes", recvs[0].position = 1000);
     BREAKS("receives: no FIN can come", recvs[1].fin = 17);
     BREAKS("receives: those under way", recvs[3].state = MCA_PML_UMRDDT_RECV_DONE);
-    BREAKS("receives: nothing of the card", recvs[3].keyset = (void *) &thing);
+    BREAKS("receives: no scheme holds", recvs[3].keyset = (void *) &thing);
     BREAKS("receives: memory that is copied", recvs[4].import = NULL);
-    BREAKS("receives: one that has asked", recvs[4].state = MCA_PML_UMRDDT_RECV_ASKED);
-    BREAKS("receives: one whose keys are mapped", recvs[3].state = MCA_PML_UMRDDT_RECV_MAPPING);
+    BREAKS("receives: one that has asked", recvs[4].state = MCA_PML_UMRDDT_RECV_ASKED;
+           recvs[4].asked = NULL);
+    BREAKS("receives: one whose keys are mapped", recvs[0].keyset = NULL;
+           recvs[0].state = MCA_PML_UMRDDT_RECV_MAPPING);
     BREAKS("receives: one that comes in chunks", recvs[2].pack = NULL);
     BREAKS("receives: each has a communicator", recvs[2].comm = NULL);
     BREAKS("messages: those under way are counted", mca_pml_umrddt.active = 0);

@@ -456,14 +456,15 @@ static void parts(void)
 static void choice(void)
 {
     const opal_iov_cache_layout_t *few = layouts[1], *many = layouts[2];
-    mca_pml_umrddt_rts_t rts = {.pieces = 10, .write_pieces = 5, .schemes = MCA_PML_UMRDDT_BY_ALL};
-    const unsigned umr = MCA_PML_UMRDDT_BY_UMR, direct = MCA_PML_UMRDDT_BY_DIRECT;
+    mca_pml_umrddt_rts_t rts = {
+        .pieces = 10, .write_pieces = 5, .schemes = MCA_PML_UMRDDT_BITS_ALL};
+    const unsigned umr = MCA_PML_UMRDDT_BIT_UMR, direct = MCA_PML_UMRDDT_BIT_DIRECT;
     static char buffer[8];
 
     mca_pml_umrddt.params.mkey_cache = true;
     mca_pml_umrddt.params.writes = (unsigned) few->iov_count + 2;
     mca_pml_umrddt.params.run = 0;
-    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
     mca_pml_umrddt.seen = mca_pml_umrddt_seen_new();
     CHECK(direct == mca_pml_umrddt_choose(&rts, few, buffer, few->size));
     CHECK(umr == mca_pml_umrddt_choose(&rts, few, buffer, few->size));
@@ -479,12 +480,12 @@ static void choice(void)
     mca_pml_umrddt.params.mkey_cache = false;
     CHECK(umr == mca_pml_umrddt_choose(&rts, few, buffer + 5, few->size));
     mca_pml_umrddt.params.mkey_cache = true;
-    for (unsigned mine = 1; mine <= MCA_PML_UMRDDT_BY_ALL; ++mine) {
+    for (unsigned mine = 1; mine <= MCA_PML_UMRDDT_BITS_ALL; ++mine) {
         mca_pml_umrddt.schemes = (uint16_t) mine;
-        for (rts.schemes = 1; rts.schemes <= MCA_PML_UMRDDT_BY_ALL; ++rts.schemes) {
-            unsigned common = mine & rts.schemes & MCA_PML_UMRDDT_BY_CARD;
+        for (rts.schemes = 1; rts.schemes <= MCA_PML_UMRDDT_BITS_ALL; ++rts.schemes) {
+            unsigned common = mine & rts.schemes & MCA_PML_UMRDDT_BITS_HCA;
 
-            if (MCA_PML_UMRDDT_BY_CARD != common) {
+            if (MCA_PML_UMRDDT_BITS_HCA != common) {
                 CHECK(common == mca_pml_umrddt_choose(&rts, few, buffer + 6, few->size));
                 CHECK(common == mca_pml_umrddt_choose(&rts, many, buffer + 6, many->size));
             }
@@ -497,14 +498,14 @@ static void choice(void)
 /** Packed: what both sides can and may, where a GPU is at one end or nothing else is offered. */
 static void packed(void)
 {
-    const unsigned staged = MCA_PML_UMRDDT_BY_PACK_STAGED, host = MCA_PML_UMRDDT_BY_PACK_HOST;
-    const unsigned gdr = MCA_PML_UMRDDT_BY_PACK_GDR;
+    const unsigned staged = MCA_PML_UMRDDT_BIT_PACK_STAGED, host = MCA_PML_UMRDDT_BIT_PACK_HOST;
+    const unsigned gdr = MCA_PML_UMRDDT_BIT_PACK_GDR;
     mca_pml_umrddt_where_t cpu = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
     mca_pml_umrddt_where_t gpu = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE}};
     mca_pml_umrddt_where_t both = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE}, .mixed = true};
-    mca_pml_umrddt_rts_t rts = {.schemes = MCA_PML_UMRDDT_BY_ALL};
+    mca_pml_umrddt_rts_t rts = {.schemes = MCA_PML_UMRDDT_BITS_ALL};
 
-    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
     mca_pml_umrddt.params.pack_host = 1000;
     CHECK(host == mca_pml_umrddt_pack_chosen(&rts, &gpu, 999));
     CHECK(gdr == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
@@ -512,9 +513,9 @@ static void packed(void)
     rts.schemes |= MCA_PML_UMRDDT_IF_GPU;
     CHECK(gdr == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
     CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
-    rts.schemes = MCA_PML_UMRDDT_BY_PACK | MCA_PML_UMRDDT_IF_GPU; /* and nothing beside it */
+    rts.schemes = MCA_PML_UMRDDT_BITS_PACK | MCA_PML_UMRDDT_IF_GPU; /* and nothing beside it */
     CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
-    rts.schemes = MCA_PML_UMRDDT_BY_ALL | MCA_PML_UMRDDT_ON_GPU;
+    rts.schemes = MCA_PML_UMRDDT_BITS_ALL | MCA_PML_UMRDDT_ON_GPU;
     CHECK(gdr == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
     rts.schemes &= (uint16_t) ~gdr;
     CHECK(host == mca_pml_umrddt_pack_chosen(&rts, &cpu, 999));
@@ -525,10 +526,10 @@ static void packed(void)
     CHECK(host == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
     mca_pml_umrddt.schemes = (uint16_t) staged;
     CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
-    rts.schemes = MCA_PML_UMRDDT_BY_ALL;
+    rts.schemes = MCA_PML_UMRDDT_BITS_ALL;
     CHECK(staged == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1));
-    rts.schemes = MCA_PML_UMRDDT_BY_CARD;
-    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
+    rts.schemes = MCA_PML_UMRDDT_BITS_HCA;
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
     CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
 }
 

@@ -45,7 +45,7 @@ static mca_pml_umrddt_rts_t rts_of(const opal_iov_cache_layout_t *layout)
         .length = layout->size,
         .seq = 77,
         .pieces = (uint32_t) layout->iov_count,
-        .schemes = MCA_PML_UMRDDT_BY_IPC,
+        .schemes = MCA_PML_UMRDDT_BIT_IPC,
         .write_pieces = 1,
         .slot = 5,
         .buffer_id = 1234,
@@ -275,7 +275,7 @@ static void fields(void)
 /* Envelopes: the fields agree with the schemes. */
 static void envelopes(void)
 {
-    mca_pml_umrddt_rts_t rts = rts_of(layouts[2]), none = {.schemes = MCA_PML_UMRDDT_BY_CARD};
+    mca_pml_umrddt_rts_t rts = rts_of(layouts[2]), none = {.schemes = MCA_PML_UMRDDT_BITS_HCA};
 
 #define WRONG(valid, of, change)                             \
     do {                                                     \
@@ -288,15 +288,15 @@ static void envelopes(void)
     WRONG(true, rts, (void) 0);
     WRONG(true, rts, rts.buffer = 0); /* MPI_BOTTOM */
     WRONG(true, rts, rts.lb = 0);
-    WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_BY_UMR);
+    WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_BIT_UMR);
     WRONG(false, rts, rts.buffer_id = 0);
     WRONG(false, rts, rts.layout = 0);
     WRONG(false, rts, rts.pieces = 0);
-    WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_BY_DIRECT);
+    WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_BIT_DIRECT);
     WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_BELL);
     WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_BELL; rts.slot = MCA_PML_UMRDDT_BELLS);
     WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_BELL);
-    WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_BELL | MCA_PML_UMRDDT_BY_DIRECT);
+    WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_BELL | MCA_PML_UMRDDT_BIT_DIRECT);
     WRONG(false, none, none.schemes |= MCA_PML_UMRDDT_BELL);
     WRONG(true, none, (void) 0);
     /* what is not for this way is for pairs of cards, if mkeys are offered: without gaps */
@@ -306,7 +306,7 @@ static void envelopes(void)
     WRONG(false, none, none.rails[1].qpn = 1);
     WRONG(false, none, none.rails[0].qpn = 1; none.rails[2].qpn = 1);
     WRONG(false, none, none.rails[3].psn = 1);
-    WRONG(false, none, none.schemes = MCA_PML_UMRDDT_BY_DIRECT; none.rails[0].qpn = 1);
+    WRONG(false, none, none.schemes = MCA_PML_UMRDDT_BIT_DIRECT; none.rails[0].qpn = 1);
 #undef WRONG
 }
 

@@ -21,7 +21,7 @@
 #include "../common/check.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_file.h"
 
-#define ALL ((1u << MCA_PML_UMRDDT_WAYS) - 1)
+#define ALL ((1u << MCA_PML_UMRDDT_SCHEMES) - 1)
 
 typedef opal_umrddt_tuning_t figures_t;
 typedef opal_umrddt_select_case_t case_t;
@@ -61,7 +61,7 @@ static case_t message(uint64_t bytes, uint64_t from, uint64_t to)
     };
 }
 
-static double time_of(const figures_t *figures, const case_t *what, mca_pml_umrddt_way_t way)
+static double time_of(const figures_t *figures, const case_t *what, mca_pml_umrddt_scheme_id_t way)
 {
     return opal_umrddt_select_time(figures, what, way);
 }
@@ -71,9 +71,10 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
 }
 
-static mca_pml_umrddt_way_t best(const figures_t *figures, const case_t *what, unsigned possible)
+static mca_pml_umrddt_scheme_id_t best(const figures_t *figures, const case_t *what,
+                                       unsigned possible)
 {
-    double times[MCA_PML_UMRDDT_WAYS];
+    double times[MCA_PML_UMRDDT_SCHEMES];
 
     return opal_umrddt_select_best(figures, what, possible, times);
 }
@@ -84,25 +85,25 @@ static mca_pml_umrddt_way_t best(const figures_t *figures, const case_t *what, u
 
 static void by_card(void)
 {
-    const unsigned both = 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT;
+    const unsigned both = MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT;
     figures_t figures = plain();
     case_t what = message(10000, 1, 1);
 
     /* 2 control messages, the write, the bytes; registration of 10000 bytes twice, two keys of 2
      * entries in all */
     what.known = ALL;
-    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
-    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_DIRECT)));
+    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
+    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_DIRECT)));
     what.known = 0;
     CHECK(near(3 + 10 + 2 + 2 * 10000 / 1048576.0 + 2 + 2,
-               time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.uses = 4;
     CHECK(near(3 + 10 + (2 + 2 * 10000 / 1048576.0 + 2 + 2) / 4,
-               time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.to.gpu = true; /* and is flushed */
     what.known = ALL;
     figures.card_gpu_rate = 500;
-    CHECK(near(4 + 20, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+    CHECK(near(4 + 20, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
 
     /* the border by writes: those of the first message are cheaper than keys up to a number */
     figures = plain();
@@ -111,82 +112,82 @@ static void by_card(void)
     figures.near_rate = figures.far_rate = 1e9;
     for (uint64_t writes = 2; writes < 40; ++writes) {
         what = message(1000, 1, writes); /* 1 us of bytes, as many as (writes + 1) us of writes */
-        CHECK((writes + 1 <= 17 ? MCA_PML_UMRDDT_WAY_DIRECT : MCA_PML_UMRDDT_WAY_UMR)
+        CHECK((writes + 1 <= 17 ? MCA_PML_UMRDDT_SCHEME_DIRECT : MCA_PML_UMRDDT_SCHEME_UMR)
               == best(&figures, &what, both));
     }
     /* spread over the uses, and the border comes down */
     what = message(1000, 1, 9);
-    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&figures, &what, both));
     what.uses = 2;
-    CHECK(MCA_PML_UMRDDT_WAY_UMR == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == best(&figures, &what, both));
     /* keys that are there cost nothing */
     what.uses = 1;
-    what.known = 1u << MCA_PML_UMRDDT_WAY_UMR;
-    CHECK(MCA_PML_UMRDDT_WAY_UMR == best(&figures, &what, both));
+    what.known = MCA_PML_UMRDDT_BIT_UMR;
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == best(&figures, &what, both));
     /* long pieces hide any number of writes behind the bytes */
     what = message(40000, 1, 30);
-    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&figures, &what, both));
     /* a card that gathers 30 pieces in a write has no more of them for pieces of the sender */
     what = message(1000, 30, 1);
-    CHECK(MCA_PML_UMRDDT_WAY_UMR == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == best(&figures, &what, both));
     what.write_pieces = 30;
-    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&figures, &what, both));
     /* pieces that mkeys are slow with */
     what = message(1000, 100, 100);
     what.known = ALL;
     what.write_pieces = 100;
     figures.card_entry = 1;
-    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&figures, &what, both));
     /* and those of a GPU, out of which they are gathered and into which they are scattered */
     what = message(1000, 100, 10);
     what.known = ALL;
     figures.card_gpu_gather = 2;
     figures.card_gpu_scatter = 3;
-    CHECK(near(3 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+    CHECK(near(3 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.from.gpu = true;
-    CHECK(near(3 + 210, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+    CHECK(near(3 + 210, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.to.gpu = true; /* and is flushed */
-    CHECK(near(4 + 230, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+    CHECK(near(4 + 230, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.from.gpu = false;
-    CHECK(near(4 + 130, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_UMR)));
+    CHECK(near(4 + 130, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
 }
 
 static void by_gpu(void)
 {
-    const unsigned packs = 1u << MCA_PML_UMRDDT_WAY_PACK_GDR | 1u << MCA_PML_UMRDDT_WAY_PACK_STAGED
-                           | 1u << MCA_PML_UMRDDT_WAY_PACK_HOST;
+    const unsigned packs =
+        MCA_PML_UMRDDT_BIT_PACK_GDR | MCA_PML_UMRDDT_BIT_PACK_STAGED | MCA_PML_UMRDDT_BIT_PACK_HOST;
     figures_t figures = plain();
     case_t what = message(10000, 10, 10);
 
     what.from.gpu = what.to.gpu = true;
     what.known = ALL;
-    CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     /* blocks of 1000 bytes: by a kernel as those of 512, by the driver's copy as those of 4096 */
     figures.ipc_copy[2] = 100;
     figures.ipc_copy[3] = 2000;
-    CHECK(near(1 + 1 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    CHECK(near(1 + 1 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     what.from.boxed = true;
-    CHECK(near(1 + 1 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    CHECK(near(1 + 1 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     what.to.boxed = true;
-    CHECK(near(1 + 1 + 5, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    CHECK(near(1 + 1 + 5, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     what.from.boxed = what.to.boxed = false;
     figures.ipc_copy[2] = figures.ipc_copy[3] = 1000;
     what.known = 0; /* nothing is to be made for it */
-    CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     /* launch and bytes, wire (which asks first), launch and bytes */
-    CHECK(near(2 + 11 + 13 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
+    CHECK(near(2 + 11 + 13 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
     /* two operations at either side, one behind the other */
-    CHECK(near(2 + 22 + 13 + 22, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    CHECK(near(2 + 22 + 13 + 22, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
     /* one, whatever the pieces, and the wire */
-    CHECK(near(3 + 11 + 10 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(3 + 11 + 10 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     /* the flush */
-    CHECK(near(2 + 11 + 12 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_GDR)));
+    CHECK(near(2 + 11 + 12 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_GDR)));
     /* chunks: the slowest stage counts for each further one */
     what.chunk = 1000;
-    CHECK(near(2 + 2 + 2 + 2 + 9 * 2, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
-    CHECK(near(2 + 4 + 2 + 4 + 9 * 4, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    CHECK(near(2 + 2 + 2 + 2 + 9 * 2, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
+    CHECK(near(2 + 4 + 2 + 4 + 9 * 4, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
     what.depth = 1;
-    CHECK(near(2 + 10 * 6, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
+    CHECK(near(2 + 10 * 6, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
 
     /* pack-host for small ones, pack-staged for large ones: a GPU that writes to the host at a
      * quarter of the rate, and 20 us for what pack-staged begins with */
@@ -198,42 +199,42 @@ static void by_gpu(void)
     }
     what = message(1000, 10, 10);
     what.from.gpu = what.to.gpu = true;
-    CHECK(MCA_PML_UMRDDT_WAY_PACK_STAGED
-          == best(&figures, &what, packs & ~(1u << MCA_PML_UMRDDT_WAY_PACK_GDR)));
+    CHECK(MCA_PML_UMRDDT_SCHEME_PACK_STAGED
+          == best(&figures, &what, packs & ~(MCA_PML_UMRDDT_BIT_PACK_GDR)));
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
         figures.gpu_pack_host[i] = figures.gpu_unpack_host[i] = 2000;
     }
-    CHECK(MCA_PML_UMRDDT_WAY_PACK_HOST
-          == best(&figures, &what, packs & ~(1u << MCA_PML_UMRDDT_WAY_PACK_GDR)));
+    CHECK(MCA_PML_UMRDDT_SCHEME_PACK_HOST
+          == best(&figures, &what, packs & ~(MCA_PML_UMRDDT_BIT_PACK_GDR)));
     /* the card from GPU to GPU, unless it is slow there */
     what = message(1000000, 10, 10);
     what.from.gpu = what.to.gpu = true;
     figures.card_gpu_rate = 4000;
-    CHECK(MCA_PML_UMRDDT_WAY_PACK_GDR == best(&figures, &what, packs));
+    CHECK(MCA_PML_UMRDDT_SCHEME_PACK_GDR == best(&figures, &what, packs));
     figures.card_gpu_rate = 100;
-    CHECK(MCA_PML_UMRDDT_WAY_PACK_HOST == best(&figures, &what, packs));
+    CHECK(MCA_PML_UMRDDT_SCHEME_PACK_HOST == best(&figures, &what, packs));
     /* the card as the wire of the others */
     figures.near_rate = figures.far_rate = 100;
-    CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST) > 10000);
+    CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST) > 10000);
     what.pack_by_card = true;
-    CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST) < 3000);
+    CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST) < 3000);
     /* one piece needs no packing: moved at once, whatever kernels take */
     figures = plain();
     figures.gpu_launch = 1000;
     what = message(10000, 1, 1);
     what.from.gpu = what.to.gpu = true;
-    CHECK(near(2 + 11 + 13 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    CHECK(near(2 + 11 + 13 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
     /* a side that is the CPU's packs by the CPU */
     what.to.gpu = false;
-    CHECK(near(2 + 11 + 13 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
+    CHECK(near(2 + 11 + 13 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
     /* ... as umrddt does, not as Open MPI would for the host PML */
     what.to.pieces = 10;
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
         figures.cpu_copy[i] = 10;
         figures.cpu_pack[i] = 5000;
     }
-    CHECK(near(2 + 11 + 13 + 2, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
-    CHECK(1000 <= time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST));
+    CHECK(near(2 + 11 + 13 + 2, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
+    CHECK(1000 <= time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE));
     figures = plain();
     figures.gpu_launch = 1000;
     what.to.pieces = 1;
@@ -243,24 +244,24 @@ static void by_gpu(void)
         figures.gpu_pack_host[i] = 100;
     }
     what.from.boxed = true; /* (by no kernel) */
-    CHECK(near(1 + 1 + 100 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    CHECK(near(1 + 1 + 100 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
 }
 
 /* Blocks that kernels find in a list, at either side: no quicker than gpu_list. */
 static void listed(void)
 {
     const struct {
-        mca_pml_umrddt_way_t way;
+        mca_pml_umrddt_scheme_id_t way;
         bool to_gpu;                 /* the receiver's memory */
         double none, from, to, both; /* by the sides that are listed */
     } cases[] = {
-        {MCA_PML_UMRDDT_WAY_IPC, true, 12, 102, 102, 102},
-        {MCA_PML_UMRDDT_WAY_IPC, false, 22, 112, 22, 112},
-        {MCA_PML_UMRDDT_WAY_PACK_GDR, true, 36, 126, 126, 216},
-        {MCA_PML_UMRDDT_WAY_PACK_STAGED, true, 59, 149, 149, 239},
-        {MCA_PML_UMRDDT_WAY_PACK_HOST, true, 37, 127, 127, 217},
-        {MCA_PML_UMRDDT_WAY_HOST, true, 35, 125, 125, 215},
-        {MCA_PML_UMRDDT_WAY_UMR, true, 24, 24, 24, 24},
+        {MCA_PML_UMRDDT_SCHEME_IPC, true, 12, 102, 102, 102},
+        {MCA_PML_UMRDDT_SCHEME_IPC, false, 22, 112, 22, 112},
+        {MCA_PML_UMRDDT_SCHEME_PACK_GDR, true, 36, 126, 126, 216},
+        {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, true, 59, 149, 149, 239},
+        {MCA_PML_UMRDDT_SCHEME_PACK_HOST, true, 37, 127, 127, 217},
+        {MCA_PML_UMRDDT_SCHEME_BASE, true, 35, 125, 125, 215},
+        {MCA_PML_UMRDDT_SCHEME_UMR, true, 24, 24, 24, 24},
     };
     figures_t figures = plain();
 
@@ -289,8 +290,8 @@ static void listed(void)
 /* Rows that the driver copies between a GPU and memory of the CPU: as long ones, and no kernel. */
 static void copied(void)
 {
-    const mca_pml_umrddt_way_t ways[] = {MCA_PML_UMRDDT_WAY_IPC, MCA_PML_UMRDDT_WAY_PACK_HOST,
-                                         MCA_PML_UMRDDT_WAY_HOST};
+    const mca_pml_umrddt_scheme_id_t ways[] = {
+        MCA_PML_UMRDDT_SCHEME_IPC, MCA_PML_UMRDDT_SCHEME_PACK_HOST, MCA_PML_UMRDDT_SCHEME_BASE};
     figures_t figures = plain();
     double before, after;
 
@@ -302,7 +303,7 @@ static void copied(void)
         for (int out = 0; out < 2; ++out) {
             case_t what = message(10000, 10, 10);
 
-            if (MCA_PML_UMRDDT_WAY_IPC == ways[i] && 0 == out) {
+            if (MCA_PML_UMRDDT_SCHEME_IPC == ways[i] && 0 == out) {
                 continue; /* of GPUs it is always the sender's memory */
             }
             what.known = ALL;
@@ -320,78 +321,78 @@ static void copied(void)
 /* A GPU that two processes share: a kernel waits for its turn, and copies do not. */
 static void shared(void)
 {
-    const unsigned ipc_or_host = 1u << MCA_PML_UMRDDT_WAY_IPC | 1u << MCA_PML_UMRDDT_WAY_HOST;
-    const unsigned every = (1u << MCA_PML_UMRDDT_WAYS) - 1;
+    const unsigned ipc_or_host = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_BASE;
+    const unsigned every = (1u << MCA_PML_UMRDDT_SCHEMES) - 1;
     figures_t figures = plain();
     case_t what = message(10000, 10, 10);
-    double without[MCA_PML_UMRDDT_WAYS], times[MCA_PML_UMRDDT_WAYS];
+    double without[MCA_PML_UMRDDT_SCHEMES], times[MCA_PML_UMRDDT_SCHEMES];
 
     what.from.gpu = what.to.gpu = what.near = true;
     what.known = ALL;
     (void) opal_umrddt_select_best(&figures, &what, every, without);
     figures.gpu_turn = 100;
     (void) opal_umrddt_select_best(&figures, &what, every, times);
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        bool card = MCA_PML_UMRDDT_WAY_UMR == way || MCA_PML_UMRDDT_WAY_DIRECT == way;
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        bool card = MCA_PML_UMRDDT_SCHEME_UMR == way || MCA_PML_UMRDDT_SCHEME_DIRECT == way;
 
         CHECK(near(without[way] + (card ? 0 : 100), times[way]));
     }
     /* the driver's copies of all of it: the host PML's packing and unpacking, and pack-host's */
     what.from.boxed = what.to.boxed = true;
-    CHECK(
-        near(without[MCA_PML_UMRDDT_WAY_HOST], time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
-    CHECK(near(without[MCA_PML_UMRDDT_WAY_PACK_HOST],
-               time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
-    CHECK(near(100 + without[MCA_PML_UMRDDT_WAY_PACK_STAGED],
-               time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_STAGED)));
-    CHECK(near(100 + without[MCA_PML_UMRDDT_WAY_IPC],
-               time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
-    CHECK(MCA_PML_UMRDDT_WAY_HOST == best(&figures, &what, ipc_or_host));
+    CHECK(near(without[MCA_PML_UMRDDT_SCHEME_BASE],
+               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
+    CHECK(near(without[MCA_PML_UMRDDT_SCHEME_PACK_HOST],
+               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
+    CHECK(near(100 + without[MCA_PML_UMRDDT_SCHEME_PACK_STAGED],
+               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
+    CHECK(near(100 + without[MCA_PML_UMRDDT_SCHEME_IPC],
+               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
+    CHECK(MCA_PML_UMRDDT_SCHEME_BASE == best(&figures, &what, ipc_or_host));
     figures.gpu_turn = 10;
-    CHECK(MCA_PML_UMRDDT_WAY_IPC == best(&figures, &what, ipc_or_host));
+    CHECK(MCA_PML_UMRDDT_SCHEME_IPC == best(&figures, &what, ipc_or_host));
     /* into memory of the CPU no kernel is needed, either */
     figures.gpu_turn = 100;
     what.to.gpu = false;
-    CHECK(near(1 + 1 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    CHECK(near(1 + 1 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     what.from.boxed = false;
-    CHECK(near(1 + 1 + 10 + 10 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_IPC)));
+    CHECK(near(1 + 1 + 10 + 10 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     /* chunks that begin within a piece want a kernel where all in one does not */
     what.to.gpu = what.from.boxed = true;
     what.chunk = 1000;
-    CHECK(120 < time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST));
+    CHECK(120 < time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
     what.from.chunk_boxed = what.to.chunk_boxed = true;
-    CHECK(100 > time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST));
+    CHECK(100 > time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
     /* on another host nobody shares this one's GPU */
     what.from.chunk_boxed = what.near = false;
-    CHECK(100 > time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST));
+    CHECK(100 > time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
     /* a chunk of a side that the CPU packs waits for the CPU that carries the one before it */
     figures.gpu_turn = 0;
     what.near = true;
     what.to.gpu = false;
-    CHECK(near(2 + 2 + 2 + 1 + 9 * 3, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
+    CHECK(near(2 + 2 + 2 + 1 + 9 * 3, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
     what.near = false;
-    CHECK(near(2 + 2 + 2 + 1 + 9 * 2, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_PACK_HOST)));
+    CHECK(near(2 + 2 + 2 + 1 + 9 * 2, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
 }
 
 static void by_host(void)
 {
-    const unsigned some = 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_HOST;
+    const unsigned some = MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_BASE;
     figures_t figures = plain();
     case_t what = message(10000, 1, 1);
 
     /* it asks and is answered, but for small ones */
-    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.bytes = 4096;
-    CHECK(near(1 + 4.096, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(1 + 4.096, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.bytes = 10000;
     what.to.pieces = 100; /* while the bytes move */
-    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.from.pieces = 100;
-    CHECK(near(3 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(3 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.from.gpu = true; /* packed and moved, before anything is sent */
-    CHECK(near(3 + 10 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(3 + 10 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.host_takes_gpu = true; /* piece by piece */
-    CHECK(near(3 + 10 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(3 + 10 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
 
     /* two control messages more than the host's are worth it from some size on: the card has twice
      * the rate, and nothing is copied */
@@ -401,15 +402,15 @@ static void by_host(void)
         what = message(bytes, 10, 10);
         what.known = ALL;
         /* 3 + bytes / 2000 against 1 + bytes / 500 */
-        CHECK((3 * bytes < 2 * 2000 ? MCA_PML_UMRDDT_WAY_HOST : MCA_PML_UMRDDT_WAY_UMR)
+        CHECK((3 * bytes < 2 * 2000 ? MCA_PML_UMRDDT_SCHEME_BASE : MCA_PML_UMRDDT_SCHEME_UMR)
               == best(&figures, &what, some));
     }
     /* near and far are different wires */
     figures.far_latency = 100;
     what = message(10000, 1, 1);
-    CHECK(near(310, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(310, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.near = true;
-    CHECK(near(13, time_of(&figures, &what, MCA_PML_UMRDDT_WAY_HOST)));
+    CHECK(near(13, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
 }
 
 /* Chunks of packed messages. */
@@ -440,9 +441,9 @@ static void first_of_equals(void)
     case_t what = message(10000, 1, 1);
 
     what.known = ALL;
-    CHECK(MCA_PML_UMRDDT_WAY_UMR
-          == best(&figures, &what, 1u << MCA_PML_UMRDDT_WAY_UMR | 1u << MCA_PML_UMRDDT_WAY_DIRECT));
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR
+          == best(&figures, &what, MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT));
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
         CHECK(way == (int) best(&figures, &what, 1u << way));
     }
 }
@@ -456,7 +457,7 @@ static void sane(void)
 
     opal_umrddt_tuning_default(&figures);
     for (unsigned bits = 0; bits < 128; ++bits) {
-        for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
+        for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
             double before = 0, fewer;
 
             for (uint64_t bytes = 1; bytes < UINT64_C(1) << 40; bytes *= 8) {
@@ -469,7 +470,7 @@ static void sane(void)
                 what.pack_by_card = 0 != (bits & 32);
                 what.host_takes_gpu = 0 != (bits & 64);
                 what.chunk = 131072;
-                now = time_of(&figures, &what, (mca_pml_umrddt_way_t) way);
+                now = time_of(&figures, &what, (mca_pml_umrddt_scheme_id_t) way);
                 CHECK(isfinite(now) && 0 < now);
                 /* (the rates of longer blocks are better, and a block is a fifth of the bytes) */
                 CHECK(now >= 0.99 * before);
@@ -482,7 +483,7 @@ static void sane(void)
 
                 what.from.gpu = 0 != (bits & 4);
                 what.to.gpu = 0 != (bits & 8);
-                now = time_of(&figures, &what, (mca_pml_umrddt_way_t) way);
+                now = time_of(&figures, &what, (mca_pml_umrddt_scheme_id_t) way);
                 CHECK(isfinite(now) && now >= (1 - 1e-9) * fewer);
                 fewer = now;
             }

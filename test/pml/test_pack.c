@@ -25,7 +25,7 @@
 #include "opal/runtime/opal.h"
 
 #include "pml_umrddt_pack_chunks.h"
-#include "pml_umrddt_recv.h"
+#include "pml_umrddt_engine.h"
 
 #include "../common/check.h"
 
@@ -679,8 +679,8 @@ static ends_t message(bool by_card, unsigned scheme)
 
 static unsigned a_scheme(void)
 {
-    static const unsigned schemes[] = {MCA_PML_UMRDDT_BY_PACK_GDR, MCA_PML_UMRDDT_BY_PACK_STAGED,
-                                       MCA_PML_UMRDDT_BY_PACK_HOST};
+    static const unsigned schemes[] = {MCA_PML_UMRDDT_BIT_PACK_GDR, MCA_PML_UMRDDT_BIT_PACK_STAGED,
+                                       MCA_PML_UMRDDT_BIT_PACK_HOST};
 
     return schemes[draw(3)];
 }
@@ -707,7 +707,7 @@ static void refused(void)
         plan.isend = turn % 2 ? 1 + (int) draw(12) : 0;
         plan.irecv = turn % 2 ? 0 : 1 + (int) draw(12);
         plan.isend_for_ever = 0 == turn % 7;
-        ends = message(false, MCA_PML_UMRDDT_BY_PACK_HOST);
+        ends = message(false, MCA_PML_UMRDDT_BIT_PACK_HOST);
         CHECK(ends.sender == ends.receiver);
         CHECK(MCA_PML_UMRDDT_PACK_WELL == ends.sender
                   ? ends.right
@@ -807,7 +807,7 @@ static void hostile(void)
     reply->total = SIZE;
     reply->chunk = CHUNK;
     reply->start = PLACES;
-    reply->what = MCA_PML_UMRDDT_BY_PACK_GDR;
+    reply->what = MCA_PML_UMRDDT_BIT_PACK_GDR;
     reply->key_count = PLACES;
     for (uint32_t i = 0; i < PLACES; ++i) {
         reply->keys[i].addr = UINT64_C(0x7000000000) + i * CHUNK;

@@ -31,7 +31,7 @@ mca_pml_umrddt_t mca_pml_umrddt;
 static const char path[] = "test_pairs.tmp";
 static opal_proc_t proc;
 static mca_pml_umrddt_peer_t peer, other;
-static mca_pml_umrddt_comm_t comm;
+static mca_pml_umrddt_comm_t comm = {.scheme = MCA_PML_UMRDDT_SCHEME_AUTO};
 static mca_btl_umr_card_ops_t card;
 static opal_iov_cache_layout_t *layout;
 static double clock_us = 1000;
@@ -140,28 +140,28 @@ static void matched(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *from, vo
 }
 
 /* A message has been matched: which way. */
-static mca_pml_umrddt_way_t judge(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *from,
-                                  void *buffer)
+static mca_pml_umrddt_scheme_id_t judge(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *from,
+                                        void *buffer)
 {
     unsigned scheme;
 
-    matched(recv, from, buffer, 1, MCA_PML_UMRDDT_BY_CARD);
+    matched(recv, from, buffer, 1, MCA_PML_UMRDDT_BITS_HCA);
     mca_pml_umrddt_pairs_judge(recv);
     CHECK(NULL != recv->pair);
     CHECK(!mca_pml_umrddt_pairs_packs(recv));
     scheme = mca_pml_umrddt_pairs_card(recv);
-    CHECK((MCA_PML_UMRDDT_BY_UMR == scheme) == (MCA_PML_UMRDDT_WAY_UMR == recv->way));
-    CHECK((MCA_PML_UMRDDT_BY_DIRECT == scheme) == (MCA_PML_UMRDDT_WAY_DIRECT == recv->way));
-    return (mca_pml_umrddt_way_t) recv->way;
+    CHECK((MCA_PML_UMRDDT_BIT_UMR == scheme) == (MCA_PML_UMRDDT_SCHEME_UMR == recv->scheme));
+    CHECK((MCA_PML_UMRDDT_BIT_DIRECT == scheme) == (MCA_PML_UMRDDT_SCHEME_DIRECT == recv->scheme));
+    return (mca_pml_umrddt_scheme_id_t) recv->scheme;
 }
 
 /* A whole message, which takes so long by keys, and so long without. @return which way it went */
-static mca_pml_umrddt_way_t message(void *buffer, double umr, double direct)
+static mca_pml_umrddt_scheme_id_t message(void *buffer, double umr, double direct)
 {
     mca_pml_umrddt_recv_t recv;
-    mca_pml_umrddt_way_t way = judge(&recv, &peer, buffer);
+    mca_pml_umrddt_scheme_id_t way = judge(&recv, &peer, buffer);
 
-    clock_us += MCA_PML_UMRDDT_WAY_UMR == way ? umr : direct;
+    clock_us += MCA_PML_UMRDDT_SCHEME_UMR == way ? umr : direct;
     mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
     CHECK(NULL == recv.pair);
     OBJ_RELEASE(recv.layout);
@@ -173,7 +173,7 @@ static unsigned umr_of(void *buffer, unsigned times, double umr, double direct)
     unsigned count = 0;
 
     for (unsigned i = 0; i < times; ++i) {
-        count += MCA_PML_UMRDDT_WAY_UMR == message(buffer, umr, direct) ? 1 : 0;
+        count += MCA_PML_UMRDDT_SCHEME_UMR == message(buffer, umr, direct) ? 1 : 0;
     }
     return count;
 }
@@ -190,18 +190,18 @@ static void uses(void)
     lay(10);
     figures("card_latency 0.001\ncard_write 1\ncard_entry 0.001\nkey_map 20\n");
     for (int i = 0; i < 4; ++i) {
-        CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers, 1, 11));
+        CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == message(buffers, 1, 11));
     }
     for (int i = 0; i < 1000; ++i) {
-        CHECK(MCA_PML_UMRDDT_WAY_UMR == message(buffers, 1e6, 1)); /* whatever it takes */
+        CHECK(MCA_PML_UMRDDT_SCHEME_UMR == message(buffers, 1e6, 1)); /* whatever it takes */
     }
     /* another buffer has keys of its own */
-    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers + 1, 1, 11));
+    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == message(buffers + 1, 1, 11));
     /* what the user says of use counts at once */
     mca_pml_umrddt.params.reuse = 4;
-    CHECK(MCA_PML_UMRDDT_WAY_UMR == message(buffers + 2, 1, 11));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == message(buffers + 2, 1, 11));
     mca_pml_umrddt.params.reuse = 3;
-    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers + 3, 1, 11));
+    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == message(buffers + 3, 1, 11));
     mca_pml_umrddt.params.reuse = 1;
 }
 
@@ -225,10 +225,10 @@ static unsigned unasked(opal_umrddt_gpu_kind_t kind)
     unsigned count = 0;
 
     for (int i = 0; i < 1000; ++i) {
-        matched(&recv, &peer, buffers, 1, MCA_PML_UMRDDT_BY_CARD | MCA_PML_UMRDDT_MAY_LEAVE);
+        matched(&recv, &peer, buffers, 1, MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_MAY_LEAVE);
         recv.where.memory.kind = kind;
         mca_pml_umrddt_pairs_judge(&recv);
-        CHECK((MCA_PML_UMRDDT_WAY_HOST == recv.way) == mca_pml_umrddt_pairs_leaves(&recv));
+        CHECK((MCA_PML_UMRDDT_SCHEME_BASE == recv.scheme) == mca_pml_umrddt_pairs_leaves(&recv));
         count += mca_pml_umrddt_pairs_leaves(&recv) && recv.settled;
         mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
         OBJ_RELEASE(recv.layout);
@@ -250,7 +250,7 @@ static void left_alone(void)
     figures("card_latency 100\nnear_latency 0.1\n");
     CHECK(0 == unasked(OPAL_UMRDDT_GPU_DEVICE));
     figures("near_rate 40\ncard_latency 1\nkey_map 2000\ncard_write 100\n");
-    matched(&recv, &peer, buffers, 1, MCA_PML_UMRDDT_BY_CARD | MCA_PML_UMRDDT_MAY_LEAVE);
+    matched(&recv, &peer, buffers, 1, MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_MAY_LEAVE);
     mca_pml_umrddt_pairs_judge(&recv);
     CHECK(!mca_pml_umrddt_pairs_leaves(&recv));
     mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
@@ -264,14 +264,14 @@ static void failed(void)
     lay(4);
     figures(ten);
     CHECK(7 == umr_of(buffers, 7, 10, 13));
-    CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&recv, &peer, buffers));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == judge(&recv, &peer, buffers));
     mca_pml_umrddt_pairs_failed(&recv);
     CHECK(NULL == recv.pair);
     OBJ_RELEASE(recv.layout);
     CHECK(0 == umr_of(buffers, 128, 10, 13));
     /* and for other pairs of this peer, but not for those of another one */
     CHECK(0 == umr_of(buffers + 1, 128, 10, 13));
-    CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&recv, &other, buffers));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == judge(&recv, &other, buffers));
     mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
     OBJ_RELEASE(recv.layout);
     /* it is used again */
@@ -307,19 +307,19 @@ static void bounds(void)
 
     lay(4);
     figures(ten);
-    CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&first, &peer, buffers));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == judge(&first, &peer, buffers));
     for (size_t i = 0; i < sizeof(buffers); ++i) {
-        CHECK(MCA_PML_UMRDDT_WAY_UMR == message(buffers + i, 10, 13));
+        CHECK(MCA_PML_UMRDDT_SCHEME_UMR == message(buffers + i, 10, 13));
     }
     mca_pml_umrddt_pairs_over(&first, MPI_SUCCESS);
     CHECK(NULL == first.pair);
-    CHECK(MCA_PML_UMRDDT_WAY_UMR == judge(&recv, &peer, buffers));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == judge(&recv, &peer, buffers));
     mca_pml_umrddt_pairs_over(&recv, MPI_ERR_OTHER);
     CHECK(NULL == recv.pair);
-    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_DIRECT;
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BIT_DIRECT;
     figures(ten);
-    CHECK(MCA_PML_UMRDDT_WAY_DIRECT == message(buffers, 10, 13));
-    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
+    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == message(buffers, 10, 13));
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
 }
 
 /* What is left to the host PML is known by its datatype: no layout is looked up, for this peer,
@@ -388,9 +388,9 @@ static void by_card(bool wanted)
     peer.has_card = false;
     CHECK(!mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
     peer.has_card = true;
-    comm.schemes = MCA_PML_UMRDDT_BY_ALL & ~MCA_PML_UMRDDT_BY_CARD;
+    comm.schemes = MCA_PML_UMRDDT_BITS_ALL & ~MCA_PML_UMRDDT_BITS_HCA;
     CHECK(!mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
-    comm.schemes = MCA_PML_UMRDDT_BY_ALL;
+    comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
     for (i = 0; i < 2; ++i) {
         CHECK(mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
     }
@@ -442,20 +442,20 @@ static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
     mca_pml_umrddt.card = &card;
     peer.has_card = true;
     recv->layout = NULL;
-    recv->rts.schemes = MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_UMR;
+    recv->rts.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_UMR;
     recv->rts.buffer_id = recv->rts.buffer = recv->rts.layout = 7;
     recv->rts.lb = -7;
     mca_pml_umrddt_pairs_judge(recv);
     CHECK(NULL != recv->pair);
     pair = recv->pair;
-    CHECK((wanted ? MCA_PML_UMRDDT_WAY_UMR : MCA_PML_UMRDDT_WAY_IPC) == recv->way);
+    CHECK((wanted ? MCA_PML_UMRDDT_SCHEME_UMR : MCA_PML_UMRDDT_SCHEME_IPC) == recv->scheme);
     CHECK(wanted == mca_pml_umrddt_ipc_rts_is_plain(&recv->rts));
     CHECK(!wanted == mca_pml_umrddt_ipc_chosen(&recv->rts, &peer));
     mca_pml_umrddt_pairs_over(recv, MPI_SUCCESS);
     OBJ_RELEASE(recv->layout);
     /* at the bell it is the same message */
     recv->layout = NULL;
-    recv->rts.schemes = MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_UMR | MCA_PML_UMRDDT_BELL;
+    recv->rts.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BELL;
     mca_pml_umrddt_pairs_judge(recv);
     CHECK(pair == recv->pair);
     mca_pml_umrddt_pairs_over(recv, MPI_SUCCESS);
@@ -479,7 +479,7 @@ static void between_gpus(void)
         (void) snprintf(lines, sizeof(lines), "near_rate 1000000\n%s", latency[slow]);
         figures(lines);
         lay(4);
-        comm.schemes = MCA_PML_UMRDDT_BY_IPC;
+        comm.schemes = MCA_PML_UMRDDT_BIT_IPC;
         /* into memory of the CPU it is quick in any case, so that the user has to say that it goes
          * to a GPU */
         CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
@@ -488,20 +488,20 @@ static void between_gpus(void)
         comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
         /* nor does a peer that rings its bell make a slow way the only one */
         lay(4);
-        comm.schemes = MCA_PML_UMRDDT_BY_ALL;
+        comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
         CHECK((1 == slow) == mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
         CHECK((1 == slow) == mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
-        comm.schemes = MCA_PML_UMRDDT_BY_IPC;
+        comm.schemes = MCA_PML_UMRDDT_BIT_IPC;
         CHECK(!mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
-        comm.schemes = MCA_PML_UMRDDT_BY_ALL;
+        comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
         by_card(1 == slow);
         matched(&recv, &peer, buffers, 4,
-                MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_PACK_STAGED | MCA_PML_UMRDDT_ON_GPU);
+                MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_PACK_STAGED | MCA_PML_UMRDDT_ON_GPU);
         recv.where = where;
         mca_pml_umrddt_pairs_judge(&recv);
         CHECK(NULL != recv.pair);
         CHECK((1 == slow) == mca_pml_umrddt_pairs_packs(&recv));
-        CHECK((0 == slow) == (0 != (MCA_PML_UMRDDT_BY_IPC & recv.rts.schemes)));
+        CHECK((0 == slow) == (0 != (MCA_PML_UMRDDT_BIT_IPC & recv.rts.schemes)));
         mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
         OBJ_RELEASE(recv.layout);
         beside_ipc(&recv, 1 == slow);
@@ -512,7 +512,7 @@ static void between_gpus(void)
  * as many pieces. */
 static void listed(void)
 {
-    double times[MCA_PML_UMRDDT_WAYS];
+    double times[MCA_PML_UMRDDT_SCHEMES];
     unsigned possible;
 
     figures(
@@ -531,13 +531,13 @@ static void listed(void)
             recv.peer = &peer;
             recv.rts.pieces = alike ? 40 : 41;
             recv.rts.write_pieces = 1;
-            recv.rts.schemes = MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_ON_GPU;
+            recv.rts.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_ON_GPU;
             recv.rts.length = recv.total = layout->size;
             recv.where.memory.kind = to_gpu ? OPAL_UMRDDT_GPU_DEVICE : OPAL_UMRDDT_GPU_HOST;
             mca_pml_umrddt_pairs_judge(&recv);
             CHECK(NULL != recv.pair);
             (void) mca_pml_umrddt_pairs_tell(&recv, times, &possible);
-            CHECK((list && (to_gpu || alike)) == (4000 < times[MCA_PML_UMRDDT_WAY_IPC]));
+            CHECK((list && (to_gpu || alike)) == (4000 < times[MCA_PML_UMRDDT_SCHEME_IPC]));
             mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
             OBJ_RELEASE(recv.layout);
         }
@@ -559,7 +559,7 @@ static void landing(void)
                                 "gpu_unpack 0.001 0.001 0.001 0.001 0.001 0.001\n",
                                 "gpu_in_rate 0.001\n"
                                 "gpu_unpack_host 1000 1000 1000 1000 1000 1000\n"};
-    const uint16_t packs = MCA_PML_UMRDDT_BY_PACK_STAGED | MCA_PML_UMRDDT_BY_PACK_HOST;
+    const uint16_t packs = MCA_PML_UMRDDT_BIT_PACK_STAGED | MCA_PML_UMRDDT_BIT_PACK_HOST;
 
     peer.has_gpu = true;
     peer.has_card = false;
@@ -612,7 +612,7 @@ static void hinted(void)
         {&gpu, MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU, false},
         {&gpu, MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU, true},
     };
-    double times[MCA_PML_UMRDDT_WAYS], known = 0;
+    double times[MCA_PML_UMRDDT_SCHEMES], known = 0;
     unsigned possible;
 
     /* a card that is slow at GPUs, and GPUs that are slow at writing to the host */
@@ -625,12 +625,12 @@ static void hinted(void)
     peer.same_host = peer.has_gpu = true;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         /* no packed way, which would be one for messages to GPUs */
-        comm.schemes = MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BY_CARD;
+        comm.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BITS_HCA;
         comm.pattern = (int) cases[i].pattern;
         CHECK(cases[i].declines
               == mca_pml_umrddt_pairs_declines(&comm, &peer, cases[i].where, false, 1, NULL));
     }
-    comm.schemes = MCA_PML_UMRDDT_BY_ALL;
+    comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
     for (int hint = 0; hint < 2; ++hint) {
         mca_pml_umrddt_recv_t recv;
 
@@ -638,8 +638,8 @@ static void hinted(void)
             (int) (0 == hint ? MCA_PML_UMRDDT_PATTERN_NONE : MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU);
         (void) judge(&recv, &peer, buffers);
         (void) mca_pml_umrddt_pairs_tell(&recv, times, &possible);
-        CHECK(0 == hint || times[MCA_PML_UMRDDT_WAY_UMR] > 1000 * known);
-        known = times[MCA_PML_UMRDDT_WAY_UMR];
+        CHECK(0 == hint || times[MCA_PML_UMRDDT_SCHEME_UMR] > 1000 * known);
+        known = times[MCA_PML_UMRDDT_SCHEME_UMR];
         mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
         OBJ_RELEASE(recv.layout);
     }
@@ -654,11 +654,11 @@ int main(void)
     peer.proc = other.proc = &proc;
     peer.has_card = other.has_card = true;
     peer.capable = other.capable = true;
-    comm.schemes = MCA_PML_UMRDDT_BY_ALL;
+    comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
     mca_pml_umrddt.card = &card;
     mca_pml_umrddt.caps = &caps;
-    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BY_ALL;
+    mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
     mca_pml_umrddt.params.model = (char *) path;
     mca_pml_umrddt.eager[false] = mca_pml_umrddt.eager[true] = OPAL_UMRDDT_SELECT_EAGER;
     mca_pml_umrddt.params.reuse = 1;

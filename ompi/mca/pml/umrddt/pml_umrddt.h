@@ -78,17 +78,6 @@ typedef enum mca_pml_umrddt_side_t {
     MCA_PML_UMRDDT_RECEIVER = 1
 } mca_pml_umrddt_side_t;
 
-typedef enum mca_pml_umrddt_scheme_t {
-    MCA_PML_UMRDDT_SCHEME_AUTO = 0,
-    MCA_PML_UMRDDT_SCHEME_UMR = 1,
-    MCA_PML_UMRDDT_SCHEME_HOST = 2,
-    MCA_PML_UMRDDT_SCHEME_DIRECT = 3,
-    MCA_PML_UMRDDT_SCHEME_IPC = 4,
-    MCA_PML_UMRDDT_SCHEME_PACK_STAGED = 5,
-    MCA_PML_UMRDDT_SCHEME_PACK_HOST = 6,
-    MCA_PML_UMRDDT_SCHEME_PACK_GDR = 7
-} mca_pml_umrddt_scheme_t;
-
 /** Whether the host PML takes GPU memory. */
 typedef enum mca_pml_umrddt_host_gpu_t {
     MCA_PML_UMRDDT_HOST_GPU_AUTO = 0,
@@ -114,7 +103,7 @@ typedef struct mca_pml_umrddt_params_t {
     char *host;              /**< PML that carries everything else, "" = let Open MPI choose */
     size_t min_size;         /**< smallest message taken, bytes */
     int memory;              /**< mca_pml_umrddt_memory_t */
-    int scheme;              /**< mca_pml_umrddt_scheme_t */
+    int scheme;              /**< mca_pml_umrddt_scheme_id_t */
     int host_gpu;            /**< mca_pml_umrddt_host_gpu_t */
     int contiguous;          /**< mca_pml_umrddt_contiguous_t */
     size_t contiguous_min;   /**< smallest contiguous message that is taken; 0: as min_size */
@@ -268,7 +257,7 @@ typedef struct mca_pml_umrddt_peer_t {
     uint64_t flat_clock;
     struct mca_pml_umrddt_flat_kept_t *flats; /**< what we remember of its layouts */
 
-    mca_pml_umrddt_scheme_state_t states[MCA_PML_UMRDDT_WAYS];
+    mca_pml_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
     bool rings;                            /**< it rings our bells, if asked to; atomic */
     struct mca_pml_umrddt_ipc_peer_t *ipc; /**< pml_umrddt_ipc.h: of its GPU memory; or NULL */
 } mca_pml_umrddt_peer_t;
@@ -277,11 +266,11 @@ typedef struct mca_pml_umrddt_peer_t {
 typedef struct mca_pml_umrddt_comm_t {
     opal_list_item_t super;
     ompi_communicator_t *comm;
-    bool bypass;                   /**< the info key says: nothing is taken */
-    int scheme;                    /**< mca_pml_umrddt_scheme_t, of the info key or the parameter */
-    uint16_t schemes;              /**< MCA_PML_UMRDDT_BY_* that it allows */
-    int pattern;                   /**< mca_pml_umrddt_pattern_t, atomic */
-    bool listening;                /**< envelopes came in: look for failure notices */
+    bool bypass;      /**< the info key says: nothing is taken */
+    int scheme;       /**< mca_pml_umrddt_scheme_id_t, of the info key or the parameter */
+    uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_* that it allows */
+    int pattern;      /**< mca_pml_umrddt_pattern_t, atomic */
+    bool listening;   /**< envelopes came in: look for failure notices */
     mca_pml_umrddt_peer_t **peers; /**< by rank (of the remote group), filled at first use */
     int peer_count;
     uint32_t gate;                /**< see pml_umrddt_gate.h */
@@ -427,6 +416,9 @@ typedef enum mca_pml_umrddt_recv_state_t {
     MCA_PML_UMRDDT_RECV_DONE
 } mca_pml_umrddt_recv_state_t;
 
+/** Bytes for what a scheme holds of a receive. */
+#define MCA_PML_UMRDDT_RECV_HELD 40
+
 /**
  * A receive that may get an envelope. Either it watches a request of the host PML that the user
  * holds (req == host), or the user holds its own request (req == &super), with or without one of
@@ -457,42 +449,55 @@ typedef struct mca_pml_umrddt_recv_t {
     unsigned char bounce[MCA_PML_UMRDDT_ENVELOPE];
 
     mca_pml_umrddt_rts_t rts;
-    ompi_status_public_t status; /**< of the envelope: source and tag */
-    uint64_t total;              /**< bytes to receive: min(message, capacity) */
-    uint64_t position;           /**< bytes received */
-    uint64_t chunk;
-    uint32_t fin;                 /**< immediate data that ends the round, 0: none */
+    ompi_status_public_t status;  /**< of the envelope: source and tag */
+    uint64_t total;               /**< bytes to receive: min(message, capacity) */
+    uint64_t position;            /**< bytes received */
     mca_pml_umrddt_where_t where; /**< the buffer, from the match on ... */
     bool looked;                  /**< ... or already */
+    bool announced;               /**< the sender has left its completion flag */
     opal_iov_cache_layout_t *layout;
-    mca_btl_umr_endpoint_t *endpoint;
-    mca_btl_umr_memory_t *memory;
-    mca_btl_umr_keyset_t *keyset;
-    mca_pml_umrddt_peer_t *peer; /**< the sender */
-    bool placed;                 /**< a place at the sender is taken for this round */
-    uint32_t place;
-    bool direct; /**< without mkeys; the place is one of layouts */
+    mca_btl_umr_endpoint_t *endpoint; /**< of the HCA, if a scheme uses one or was refused it */
+    mca_pml_umrddt_peer_t *peer;      /**< the sender */
+    uint32_t fin;                     /**< immediate data that ends the round, 0: none */
+
+    /* pml_umrddt_scheme.h */
+    uint16_t candidates;                       /**< MCA_PML_UMRDDT_BIT_* still to be tried */
+    uint16_t preferred;                        /**< the one of these that comes first, or 0 */
+    const struct mca_pml_umrddt_scheme_t *ops; /**< has the message; NULL: none yet */
+    uint64_t *reason;                          /**< counter of why it falls back to the base PML;
+                                                    NULL: that was selected */
+
+    /** What the scheme holds. */
+    union {
+        unsigned char held[MCA_PML_UMRDDT_RECV_HELD];
+        struct { /* pml_umrddt_rdma.h */
+            mca_btl_umr_memory_t *memory;
+            mca_btl_umr_keyset_t *keyset;
+            int (*cts)(struct mca_pml_umrddt_recv_t *recv); /**< sends that of this scheme */
+            uint64_t chunk;
+            uint32_t place;
+            bool placed; /**< a place at the sender is taken for this round */
+        };
+        struct { /* pml_umrddt_ipc.h */
+            struct opal_umrddt_gpu_engine_t *engine;
+            struct opal_umrddt_gpu_import_t *import;
+            opal_iov_cache_layout_t *from;        /**< the sender's layout; NULL: one piece */
+            struct opal_umrddt_gpu_copy_t *copy;  /**< under way */
+            struct mca_pml_umrddt_asked_t *asked; /**< in state ASKED */
+        };
+        struct mca_pml_umrddt_pack_t *pack; /**< in state PACK */
+    };
 
     /* pml_umrddt_stripe.h */
     struct mca_pml_umrddt_recv_stripes_t *stripes;      /**< in stripes, or one; else NULL */
     struct mca_pml_umrddt_recv_stripes_t *stripes_kept; /**< memory for them; or NULL */
 
-    /* pml_umrddt_ipc.h */
-    struct opal_umrddt_gpu_engine_t *engine;
-    struct opal_umrddt_gpu_import_t *import;
-    opal_iov_cache_layout_t *from;        /**< the sender's layout; NULL: one piece */
-    struct opal_umrddt_gpu_copy_t *copy;  /**< under way */
-    struct mca_pml_umrddt_asked_t *asked; /**< in state ASKED */
-    bool announced;                       /**< the sender has left its bell */
-
-    struct mca_pml_umrddt_pack_t *pack; /**< in state PACK, else NULL */
-
     /* pml_umrddt_pairs.h; in this order, which leaves no gaps */
     struct mca_pml_umrddt_pair_t *pair; /**< what is known of such messages; NULL: nothing */
     uint32_t serial;                    /**< of what it was at the match */
-    int way;                            /**< mca_pml_umrddt_way_t: the verdict, then the way */
-    bool settled;                       /**< the next ones go the same way */
-    double began;                       /**< when it was matched, us, with explain */
+    int scheme;   /**< mca_pml_umrddt_scheme_id_t: the verdict, then the way */
+    bool settled; /**< the next ones go the same way */
+    double began; /**< when it was matched, us, with explain */
 
     ompi_request_t *data;         /**< the host's request for the data */
     mca_pml_umrddt_stage_t spill; /**< where it puts the data if it must not put it in the buffer */
@@ -502,6 +507,9 @@ typedef struct mca_pml_umrddt_recv_t {
     int fill_error; /**< for the user, once the bytes have been brought */
     size_t fill_ucount;
 } mca_pml_umrddt_recv_t;
+_Static_assert(offsetof(mca_pml_umrddt_recv_t, stripes) - offsetof(mca_pml_umrddt_recv_t, held)
+                   == MCA_PML_UMRDDT_RECV_HELD,
+               "all of what a scheme holds");
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_recv_t);
 
 /** A message taken from the host PML before its receive was posted. */
@@ -567,7 +575,7 @@ typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_identity_t self;      /**< as published */
     opal_iov_cache_t *layouts;
     int type_keyval;  /**< attribute that tells when a datatype dies */
-    uint16_t schemes; /**< MCA_PML_UMRDDT_BY_* that this side can and the user wants */
+    uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_* that this side can and the user wants */
 
     opal_mutex_t lock;                  /**< events, slots, peers, messages, release flags */
     mca_pml_umrddt_event_t *events;     /**< the first one; under the lock, but read without it */

@@ -110,7 +110,7 @@ static const mca_btl_umr_card_ops_t *open_framework(void)
 /** @return why no message will go by the card whatever it can do, or NULL */
 static const char *nothing_to_take(void)
 {
-    if (MCA_PML_UMRDDT_SCHEME_HOST == mca_pml_umrddt.params.scheme) {
+    if (MCA_PML_UMRDDT_SCHEME_BASE == mca_pml_umrddt.params.scheme) {
         return "pml_umrddt_scheme is host";
     }
     if (MCA_PML_UMRDDT_SCHEME_IPC == mca_pml_umrddt.params.scheme) {
@@ -145,16 +145,16 @@ static bool is_wire(void)
 /** The ways of a message that the card can and the user wants. */
 static uint16_t schemes_of(const mca_btl_umr_caps_t *caps)
 {
-    uint16_t schemes = MCA_PML_UMRDDT_BY_CARD;
+    uint16_t schemes = MCA_PML_UMRDDT_BITS_HCA;
 
     if (is_wire()) {
         return 0;
     }
     if (0 == caps->max_keys || MCA_PML_UMRDDT_SCHEME_DIRECT == mca_pml_umrddt.params.scheme) {
-        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_UMR;
+        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_UMR;
     }
     if (MCA_PML_UMRDDT_SCHEME_UMR == mca_pml_umrddt.params.scheme) {
-        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_DIRECT;
+        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_DIRECT;
     }
     return schemes;
 }
@@ -236,15 +236,15 @@ bool mca_pml_umrddt_card_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrdd
 bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                const mca_pml_umrddt_where_t *where)
 {
-    return 0 != (MCA_PML_UMRDDT_BY_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
            && mca_pml_umrddt_ipc_takes(where)
-           && IPC_MISSES
-                  > __atomic_load_n(&peer->states[MCA_PML_UMRDDT_WAY_IPC].fails, __ATOMIC_RELAXED);
+           && IPC_MISSES > __atomic_load_n(&peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails,
+                                           __ATOMIC_RELAXED);
 }
 
 void mca_pml_umrddt_ipc_result(mca_pml_umrddt_peer_t *peer, bool well)
 {
-    uint32_t *fails = &peer->states[MCA_PML_UMRDDT_WAY_IPC].fails;
+    uint32_t *fails = &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails;
     uint32_t missed = __atomic_load_n(fails, __ATOMIC_RELAXED);
 
     if (well && 0 < missed) {

@@ -23,17 +23,10 @@
 
 #include "pml_umrddt_check.h"
 #include "pml_umrddt_owner.h"
-#include "pml_umrddt_pack_chunks.h"
+#include "pml_umrddt_scheme.h"
 
 /** The layout cache is looked at in each so many looks: all layouts are walked. */
 #define LAYOUTS_PERIOD 256
-
-/** Each has a name, which is what the user is told. */
-#define HOLDS(CONDITION, NAME)           \
-    do {                                 \
-        if (OPAL_UNLIKELY(!(CONDITION))) \
-            return (NAME);               \
-    } while (0)
 
 /* ---------------------------------------------------------------------------------------------
  * Waiting lists and events
@@ -44,7 +37,8 @@ static const char *check_list(const opal_list_t *list, uint32_t *waits)
     const mca_pml_umrddt_wait_t *wait;
 
     OPAL_LIST_FOREACH (wait, list, mca_pml_umrddt_wait_t) {
-        HOLDS(list == wait->list && NULL != wait->retry, "waits: each knows where it waits");
+        MCA_PML_UMRDDT_HOLDS(list == wait->list && NULL != wait->retry,
+                             "waits: each knows where it waits");
         ++*waits;
     }
     return NULL;
@@ -64,11 +58,12 @@ static const char *check_waits(void)
          item = opal_list_get_next(item)) {
         const mca_pml_umrddt_peer_t *peer = container_of(item, mca_pml_umrddt_peer_t, in_credit);
 
-        HOLDS(peer->waits_for_credit, "waits: a peer among those that wait for FINs says so");
+        MCA_PML_UMRDDT_HOLDS(peer->waits_for_credit,
+                             "waits: a peer among those that wait for FINs says so");
         wrong = check_list(&peer->credit, &waits);
     }
     if (NULL == wrong) {
-        HOLDS(waits == mca_pml_umrddt.waits, "waits: all that wait are counted");
+        MCA_PML_UMRDDT_HOLDS(waits == mca_pml_umrddt.waits, "waits: all that wait are counted");
     }
     return wrong;
 }
@@ -79,11 +74,12 @@ static const char *check_events(void)
     const mca_pml_umrddt_event_t *event, *last = NULL;
 
     for (event = mca_pml_umrddt.events; NULL != event; event = event->next) {
-        HOLDS(event->queued && NULL != event->handler, "events: each knows that it is queued");
+        MCA_PML_UMRDDT_HOLDS(event->queued && NULL != event->handler,
+                             "events: each knows that it is queued");
         last = event;
     }
-    HOLDS(NULL == last || last == mca_pml_umrddt.last_event,
-          "events: the queue ends with its last one");
+    MCA_PML_UMRDDT_HOLDS(NULL == last || last == mca_pml_umrddt.last_event,
+                         "events: the queue ends with its last one");
     return NULL;
 }
 
@@ -92,9 +88,10 @@ static const char *check_slots(void)
 {
     const mca_pml_umrddt_slots_t *slots = &mca_pml_umrddt.slots;
 
-    HOLDS(slots->first <= slots->words, "slots: where free ones are looked for is in the table");
+    MCA_PML_UMRDDT_HOLDS(slots->first <= slots->words,
+                         "slots: where free ones are looked for is in the table");
     for (uint32_t i = 0; i < slots->first; ++i) {
-        HOLDS(0 == slots->free[i], "slots: none is free where nobody looks for it");
+        MCA_PML_UMRDDT_HOLDS(0 == slots->free[i], "slots: none is free where nobody looks for it");
     }
     return NULL;
 }
@@ -112,94 +109,22 @@ static const char *check_fins(void)
         const mca_pml_umrddt_recv_t *recv = fins->table[i].recv;
 
         if (NULL != recv) {
-            HOLDS(recv->fin == fins->table[i].fin && i == (recv->fin & (fins->size - 1)),
-                  "FINs: each number is its receive's");
+            MCA_PML_UMRDDT_HOLDS(recv->fin == fins->table[i].fin
+                                     && i == (recv->fin & (fins->size - 1)),
+                                 "FINs: each number is its receive's");
             ++used;
         }
     }
-    HOLDS(used == fins->used, "FINs: numbers that are taken are counted");
-    return NULL;
-}
-
-/** A side of a message that travels in chunks. */
-static const char *check_pack(const mca_pml_umrddt_pack_t *pack)
-{
-    unsigned under_way = 0, copying = 0;
-
-    HOLDS(0 < pack->depth && MCA_PML_UMRDDT_PACK_DEPTH >= pack->depth, "chunks: there is a place");
-    HOLDS(pack->next <= pack->job.total && pack->begun <= pack->chunks,
-          "chunks: no more are begun than the message has");
-    for (unsigned i = 0; i < pack->depth; ++i) {
-        const mca_pml_umrddt_chunk_t *chunk = &pack->chunk[i];
-
-        under_way += MCA_PML_UMRDDT_PHASE_IDLE == chunk->phase ? 0 : 1;
-        copying += NULL == chunk->copy ? 0 : 1;
-        HOLDS(MCA_PML_UMRDDT_PHASE_IDLE == chunk->phase
-                  || (chunk->start < chunk->end && chunk->end <= pack->job.total),
-              "chunks: each is a part of its message");
-    }
-    HOLDS(under_way == pack->under_way, "chunks: those under way are counted");
-    HOLDS(copying == pack->copying, "chunks: those that a GPU copies are counted");
-    if (mca_pml_umrddt_pack_by_card(pack)) {
-        HOLDS(pack->card.done <= pack->card.granted,
-              "chunks: no more are written than the sender was told it may");
-        HOLDS(!pack->job.in || !pack->card.told || pack->card.granted <= pack->begun,
-              "chunks: none is granted that has no place");
-    }
-    return NULL;
-}
-
-/** What one needs of the card in a state in which, or behind which, keys are named. */
-static const char *check_round(const mca_pml_umrddt_recv_t *recv)
-{
-    HOLDS(NULL != recv->endpoint, "receives: one that keys are named for has an endpoint");
-    HOLDS(recv->position < recv->total, "receives: a round has bytes to come");
-    HOLDS(recv->direct ? NULL != recv->memory : NULL != recv->keyset,
-          "receives: what is named to a sender is held");
+    MCA_PML_UMRDDT_HOLDS(used == fins->used, "FINs: numbers that are taken are counted");
     return NULL;
 }
 
 static const char *check_receive(const mca_pml_umrddt_recv_t *recv)
 {
-    const char *wrong = NULL;
-
-    switch (recv->state) {
-    case MCA_PML_UMRDDT_RECV_POSTED:
-    case MCA_PML_UMRDDT_RECV_DONE:
-        return "receives: those under way are not over, nor at the host";
-    case MCA_PML_UMRDDT_RECV_MAPPING:
-        HOLDS(NULL != recv->keyset, "receives: one whose keys are mapped has them");
-        break;
-    case MCA_PML_UMRDDT_RECV_CREDIT:
-        HOLDS(0 == recv->fin, "receives: no FIN can come before it is asked for");
-        wrong = check_round(recv);
-        break;
-    case MCA_PML_UMRDDT_RECV_FIN:
-        HOLDS(0 != recv->fin && recv == mca_pml_umrddt_fin_find(&mca_pml_umrddt.fins, recv->fin),
-              "receives: one that waits for a FIN is found by it");
-        wrong = check_round(recv);
-        break;
-    case MCA_PML_UMRDDT_RECV_ASKED:
-        HOLDS(NULL != recv->asked, "receives: one that has asked notes what");
-        break;
-    case MCA_PML_UMRDDT_RECV_COPY:
-        HOLDS(NULL != recv->copy && NULL != recv->import,
-              "receives: memory that is copied from is mapped");
-        break;
-    case MCA_PML_UMRDDT_RECV_PACK:
-        HOLDS(NULL != recv->pack, "receives: one that comes in chunks has them");
-        wrong = check_pack(recv->pack);
-        break;
-    case MCA_PML_UMRDDT_RECV_HOST:
-        HOLDS(recv->named
-                  || (0 == recv->fin && NULL == recv->keyset && NULL == recv->memory
-                      && NULL == recv->pack && !recv->placed),
-              "receives: nothing of the card is held for what the host brings");
-        break;
-    default:
-        break;
-    }
-    return wrong;
+    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_POSTED != recv->state
+                             && MCA_PML_UMRDDT_RECV_DONE != recv->state,
+                         "receives: those under way are not over, nor at the host");
+    return NULL == recv->ops ? NULL : recv->ops->check(recv);
 }
 
 static const char *check_receives(void)
@@ -212,7 +137,7 @@ static const char *check_receives(void)
          item = opal_list_get_next(item)) {
         const mca_pml_umrddt_recv_t *recv = container_of(item, mca_pml_umrddt_recv_t, active);
 
-        HOLDS(NULL != recv->comm, "receives: each has a communicator");
+        MCA_PML_UMRDDT_HOLDS(NULL != recv->comm, "receives: each has a communicator");
         wrong = check_receive(recv);
     }
     return wrong;
@@ -223,10 +148,11 @@ static const char *check_idle(void)
 {
     int active = __atomic_load_n(&mca_pml_umrddt.active, __ATOMIC_RELAXED);
 
-    HOLDS(0 <= active, "messages: no more end than begin");
-    HOLDS(0 < active || opal_list_is_empty(&mca_pml_umrddt.receives),
-          "messages: those under way are counted");
-    HOLDS(0 < active || 0 == mca_pml_umrddt.fins.used, "FINs: none is waited for by nobody");
+    MCA_PML_UMRDDT_HOLDS(0 <= active, "messages: no more end than begin");
+    MCA_PML_UMRDDT_HOLDS(0 < active || opal_list_is_empty(&mca_pml_umrddt.receives),
+                         "messages: those under way are counted");
+    MCA_PML_UMRDDT_HOLDS(0 < active || 0 == mca_pml_umrddt.fins.used,
+                         "FINs: none is waited for by nobody");
     return NULL;
 }
 
@@ -255,13 +181,14 @@ static const char *check_peers(void)
         wrong = NULL == wrong ? mca_pml_umrddt_ipc_check(peer, &layouts) : wrong;
     }
     if (NULL == wrong) {
-        HOLDS(flats == mca_pml_umrddt.counters.direct_bytes_now,
-              "layouts of receivers: their bytes are counted");
-        HOLDS(layouts == mca_pml_umrddt.counters.ipc_layout_bytes_now,
-              "layouts of senders: their bytes are counted");
-        HOLDS(layouts <= mca_pml_umrddt.params.layout_cache,
-              "layouts of senders: no more bytes than may be");
-        HOLDS(peers == mca_pml_umrddt.counters.peers_now, "peers: all of them are counted");
+        MCA_PML_UMRDDT_HOLDS(flats == mca_pml_umrddt.counters.direct_bytes_now,
+                             "layouts of receivers: their bytes are counted");
+        MCA_PML_UMRDDT_HOLDS(layouts == mca_pml_umrddt.counters.ipc_layout_bytes_now,
+                             "layouts of senders: their bytes are counted");
+        MCA_PML_UMRDDT_HOLDS(layouts <= mca_pml_umrddt.params.layout_cache,
+                             "layouts of senders: no more bytes than may be");
+        MCA_PML_UMRDDT_HOLDS(peers == mca_pml_umrddt.counters.peers_now,
+                             "peers: all of them are counted");
     }
     return wrong;
 }

@@ -37,6 +37,20 @@ void mca_pml_umrddt_check_start(void);
 /** Not any more, but for a last time: progress is called by nobody. */
 void mca_pml_umrddt_check_stop(void);
 
+/** Each has a name, which is what the user is told. */
+#define MCA_PML_UMRDDT_HOLDS(CONDITION, NAME) \
+    do {                                      \
+        if (OPAL_UNLIKELY(!(CONDITION)))      \
+            return (NAME);                    \
+    } while (0)
+
+/* pml_umrddt_check_schemes.c: check of each scheme */
+const char *mca_pml_umrddt_check_umr(const mca_pml_umrddt_recv_t *recv);
+const char *mca_pml_umrddt_check_direct(const mca_pml_umrddt_recv_t *recv);
+const char *mca_pml_umrddt_check_ipc(const mca_pml_umrddt_recv_t *recv);
+const char *mca_pml_umrddt_check_pack(const mca_pml_umrddt_recv_t *recv);
+const char *mca_pml_umrddt_check_base(const mca_pml_umrddt_recv_t *recv);
+
 END_C_DECLS
 
 #endif /* MCA_PML_UMRDDT_CHECK_H */

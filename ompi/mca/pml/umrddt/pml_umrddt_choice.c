@@ -83,42 +83,41 @@ unsigned mca_pml_umrddt_choose(const mca_pml_umrddt_rts_t *rts,
                                const opal_iov_cache_layout_t *layout, const void *buffer,
                                uint64_t total)
 {
-    unsigned both = rts->schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BY_CARD;
+    unsigned both = rts->schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_HCA;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (MCA_PML_UMRDDT_BY_CARD != both) {
+    if (MCA_PML_UMRDDT_BITS_HCA != both) {
         return both;
     }
     /* Keys that are not kept are wanted for each message: nothing is learnt from the first. */
     return !mca_pml_umrddt.params.mkey_cache || seen(layout->id, buffer)
                    || !cheap(rts, layout, total)
-               ? MCA_PML_UMRDDT_BY_UMR
-               : MCA_PML_UMRDDT_BY_DIRECT;
+               ? MCA_PML_UMRDDT_BIT_UMR
+               : MCA_PML_UMRDDT_BIT_DIRECT;
 }
 
 bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts, const mca_pml_umrddt_peer_t *peer)
 {
     /* one copy, and nothing to map in the steady state: no other way is cheaper. (Whatever a peer
      * of another host says, its handles are none for this host's driver.) */
-    return 0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes & mca_pml_umrddt.schemes) && peer->same_host;
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes & mca_pml_umrddt.schemes) && peer->same_host;
 }
 
-unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
-                                    const mca_pml_umrddt_where_t *where, uint64_t total)
+unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t *where,
+                                  uint64_t total)
 {
-    unsigned both = rts->schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BY_PACK;
+    unsigned both = schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_PACK;
 
     /* between buffers of the CPU the host PML needs no help, unless the sender's user wants it and
      * nothing else */
-    if (where->mixed
-        || (0 != (MCA_PML_UMRDDT_IF_GPU & rts->schemes) && !mca_pml_umrddt_on_gpu(where))) {
+    if (where->mixed || (0 != (MCA_PML_UMRDDT_IF_GPU & schemes) && !mca_pml_umrddt_on_gpu(where))) {
         return 0;
     }
-    if (0 != (MCA_PML_UMRDDT_BY_PACK_HOST & both)
-        && (MCA_PML_UMRDDT_BY_PACK_HOST == both || total < mca_pml_umrddt.params.pack_host)) {
-        return MCA_PML_UMRDDT_BY_PACK_HOST;
+    if (0 != (MCA_PML_UMRDDT_BIT_PACK_HOST & both)
+        && (MCA_PML_UMRDDT_BIT_PACK_HOST == both || total < mca_pml_umrddt.params.pack_host)) {
+        return MCA_PML_UMRDDT_BIT_PACK_HOST;
     }
     /* nothing goes through the CPU's memory */
-    return 0 != (MCA_PML_UMRDDT_BY_PACK_GDR & both) ? MCA_PML_UMRDDT_BY_PACK_GDR
-                                                    : MCA_PML_UMRDDT_BY_PACK_STAGED & both;
+    return 0 != (MCA_PML_UMRDDT_BIT_PACK_GDR & both) ? MCA_PML_UMRDDT_BIT_PACK_GDR
+                                                     : MCA_PML_UMRDDT_BIT_PACK_STAGED & both;
 }

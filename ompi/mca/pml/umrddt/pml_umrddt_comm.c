@@ -35,7 +35,7 @@ static void comm_construct(mca_pml_umrddt_comm_t *comm)
     comm->comm = NULL;
     comm->bypass = false;
     comm->scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
-    comm->schemes = MCA_PML_UMRDDT_BY_ALL;
+    comm->schemes = MCA_PML_UMRDDT_BITS_ALL;
     comm->pattern = MCA_PML_UMRDDT_PATTERN_UNREAD;
     comm->listening = false;
     comm->peers = NULL;
@@ -77,27 +77,12 @@ static int scheme_of(ompi_communicator_t *comm)
     return 0 > scheme ? mca_pml_umrddt.params.scheme : scheme;
 }
 
-/** The ways that a scheme allows. */
+/** The schemes that naming one allows: that one; or all, if none is named. */
 static uint16_t ways_of(int scheme)
 {
-    switch (scheme) {
-    case MCA_PML_UMRDDT_SCHEME_UMR:
-        return MCA_PML_UMRDDT_BY_UMR;
-    case MCA_PML_UMRDDT_SCHEME_DIRECT:
-        return MCA_PML_UMRDDT_BY_DIRECT;
-    case MCA_PML_UMRDDT_SCHEME_IPC:
-        return MCA_PML_UMRDDT_BY_IPC;
-    case MCA_PML_UMRDDT_SCHEME_PACK_GDR:
-        return MCA_PML_UMRDDT_BY_PACK_GDR;
-    case MCA_PML_UMRDDT_SCHEME_PACK_STAGED:
-        return MCA_PML_UMRDDT_BY_PACK_STAGED;
-    case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
-        return MCA_PML_UMRDDT_BY_PACK_HOST;
-    case MCA_PML_UMRDDT_SCHEME_HOST:
-        return 0;
-    default:
-        return MCA_PML_UMRDDT_BY_ALL;
-    }
+    return MCA_PML_UMRDDT_BITS_ALL
+           & (MCA_PML_UMRDDT_SCHEME_AUTO == scheme ? MCA_PML_UMRDDT_BITS_ALL
+                                                   : MCA_PML_UMRDDT_BIT(scheme));
 }
 
 /**
@@ -174,7 +159,7 @@ int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
     }
     scheme = scheme_of(ompi_comm);
     if (MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
-        && MCA_PML_UMRDDT_SCHEME_HOST == scheme) {
+        && MCA_PML_UMRDDT_SCHEME_BASE == scheme) {
         return rc;
     }
     if (index >= MCA_PML_UMRDDT_COMMS) {
@@ -186,7 +171,7 @@ int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     comm->comm = ompi_comm;
-    comm->bypass = MCA_PML_UMRDDT_SCHEME_HOST == scheme;
+    comm->bypass = MCA_PML_UMRDDT_SCHEME_BASE == scheme;
     comm->scheme = scheme;
     comm->schemes = ways_of(scheme);
     comm->peer_count = OMPI_COMM_IS_INTER(ompi_comm) ? ompi_comm_remote_size(ompi_comm)

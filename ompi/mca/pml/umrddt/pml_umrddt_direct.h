@@ -46,7 +46,7 @@ mca_pml_umrddt_seen_t *mca_pml_umrddt_seen_new(void);
  * would have been mapped in vain. All others go by keys, which are mapped by the second message and
  * kept for the next.
  *
- * @return MCA_PML_UMRDDT_BY_UMR or _BY_DIRECT; 0: none
+ * @return MCA_PML_UMRDDT_BIT_UMR or _BY_DIRECT; 0: none
  */
 unsigned mca_pml_umrddt_choose(const mca_pml_umrddt_rts_t *rts,
                                const opal_iov_cache_layout_t *layout, const void *buffer,

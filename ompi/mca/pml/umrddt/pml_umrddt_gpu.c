@@ -366,13 +366,13 @@ static uint16_t pack_schemes(void)
 
     switch (mca_pml_umrddt.params.scheme) {
     case MCA_PML_UMRDDT_SCHEME_AUTO:
-        return (uint16_t) (MCA_PML_UMRDDT_BY_PACK & ~(by_card ? 0 : MCA_PML_UMRDDT_BY_PACK_GDR));
+        return (uint16_t) (MCA_PML_UMRDDT_BITS_PACK & ~(by_card ? 0 : MCA_PML_UMRDDT_BIT_PACK_GDR));
     case MCA_PML_UMRDDT_SCHEME_PACK_GDR:
-        return by_card ? MCA_PML_UMRDDT_BY_PACK_GDR : 0;
+        return by_card ? MCA_PML_UMRDDT_BIT_PACK_GDR : 0;
     case MCA_PML_UMRDDT_SCHEME_PACK_STAGED:
-        return MCA_PML_UMRDDT_BY_PACK_STAGED;
+        return MCA_PML_UMRDDT_BIT_PACK_STAGED;
     case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
-        return MCA_PML_UMRDDT_BY_PACK_HOST;
+        return MCA_PML_UMRDDT_BIT_PACK_HOST;
     default:
         return 0;
     }
@@ -399,7 +399,7 @@ void mca_pml_umrddt_gpu_open(void)
     }
     if (MCA_PML_UMRDDT_SCHEME_AUTO == mca_pml_umrddt.params.scheme
         || MCA_PML_UMRDDT_SCHEME_IPC == mca_pml_umrddt.params.scheme) {
-        mca_pml_umrddt.schemes |= MCA_PML_UMRDDT_BY_IPC;
+        mca_pml_umrddt.schemes |= MCA_PML_UMRDDT_BIT_IPC;
         mca_pml_umrddt_ipc_open();
     }
     mca_pml_umrddt.schemes |= pack_schemes();

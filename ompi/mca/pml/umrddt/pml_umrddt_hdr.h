@@ -31,6 +31,8 @@
 #include "opal/mca/btl/umr/btl_umr_card.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
+#include "opal/mca/common/umrddt_select/umrddt_select_scheme.h"
+
 /** First word of every header: "umrddt", the wire version, the kind. */
 #define MCA_PML_UMRDDT_WIRE_VERSION 13
 #define MCA_PML_UMRDDT_MAGIC(kind) \
@@ -44,30 +46,17 @@
 #define MCA_PML_UMRDDT_KIND_FLAT   6
 #define MCA_PML_UMRDDT_KIND_TELL   7
 
-/** Ways that a message can go; a sender names those that it can. */
-#define MCA_PML_UMRDDT_BY_UMR    0x1 /**< keys on both sides */
-#define MCA_PML_UMRDDT_BY_DIRECT 0x2 /**< writes into the receiver's layout, without mkeys */
-#define MCA_PML_UMRDDT_BY_IPC    0x4 /**< the receiver reads the sender's device memory itself */
-#define MCA_PML_UMRDDT_BY_CARD   0x3 /**< those that a network card does */
-
-/** Packed, in chunks, by the host PML or the card (pml_umrddt_pack.h). */
-#define MCA_PML_UMRDDT_BY_PACK_STAGED 0x10 /**< GPUs pack in their memory */
-#define MCA_PML_UMRDDT_BY_PACK_HOST   0x20 /**< GPUs pack in pinned memory of the host */
-#define MCA_PML_UMRDDT_BY_PACK_GDR    0x40 /**< GPUs pack in their memory, and cards take it there */
-#define MCA_PML_UMRDDT_BY_PACK        0x70
-#define MCA_PML_UMRDDT_BY_ALL         0x77
-
-/** Beside BY_PACK: the sender's buffer is a GPU's. */
+/** Beside BITS_PACK: the sender's buffer is a GPU's. */
 #define MCA_PML_UMRDDT_ON_GPU 0x80
 
-/** Beside BY_PACK: those are for a receive in GPU memory, and for no other. */
+/** Beside BITS_PACK: those are for a receive in GPU memory, and for no other. */
 #define MCA_PML_UMRDDT_IF_GPU 0x100
 
 /** The receiver may leave the message to the host PML because that takes less, and say so. */
 #define MCA_PML_UMRDDT_MAY_LEAVE 0x200
 
-/** Beside BY_IPC: the sender waits at its bell (pml_umrddt_bell.h), and for a reply only when it is
- * told there that one comes. */
+/** Beside BIT_IPC: the sender waits at its bell (pml_umrddt_bell.h), and for a reply only when it
+ * is told there that one comes. */
 #define MCA_PML_UMRDDT_BELL 0x8
 
 #define MCA_PML_UMRDDT_COOKIE_LEN 16
@@ -96,14 +85,14 @@ typedef struct mca_pml_umrddt_rts_t {
     uint64_t chunk;                            /**< the sender's proposal, bytes */
     uint64_t seq;                              /**< of the message, unique in the sending process */
     uint32_t pieces;                           /**< of the sender's layout; UINT32_MAX: or more */
-    uint16_t schemes;                          /**< MCA_PML_UMRDDT_BY_*, one at least */
+    uint16_t schemes;                          /**< MCA_PML_UMRDDT_BIT_*, one at least */
     uint16_t write_pieces;                     /**< that a write of it gathers; 1 at least */
     uint32_t slot;                             /**< where the sender waits for replies */
     uint16_t places;                           /**< sets of keys that the sender remembers */
     uint16_t flats;                            /**< layouts that the sender remembers */
     mca_btl_umr_address_t address;             /**< the sender's endpoint for this receiver */
     union {
-        struct {                /* for BY_IPC */
+        struct {                /* for BIT_IPC */
             uint64_t buffer_id; /**< of the sender's allocation; not 0 */
             uint64_t buffer;    /**< what MPI was given there, that offsets count from */
             uint64_t layout;    /**< the sender's id of its layout; not 0, never of another one */
@@ -165,7 +154,7 @@ typedef struct mca_pml_umrddt_reply_t {
     uint64_t set;   /**< KEYS: the id of these keys if they are to be remembered, else 0 */
     uint32_t place; /**< KEYS: where, if set is not 0 */
     uint32_t what;  /**< ASK: MCA_PML_UMRDDT_TELL_*; DONE: MCA_PML_UMRDDT_CAN_RING or 0;
-                         PACK: one of MCA_PML_UMRDDT_BY_PACK_*; KEYS: MCA_PML_UMRDDT_IN_GPU or 0;
+                         PACK: one of MCA_PML_UMRDDT_BIT_PACK_*; KEYS: MCA_PML_UMRDDT_IN_GPU or 0;
                          HOST: 0, or CHOSEN with or without LEFT and IN_GPU */
     mca_pml_umrddt_wire_key_t keys[];
 } mca_pml_umrddt_reply_t;

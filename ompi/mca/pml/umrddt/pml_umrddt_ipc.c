@@ -29,7 +29,7 @@
 
 bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts)
 {
-    if (0 == (MCA_PML_UMRDDT_BY_IPC & rts->schemes)) {
+    if (0 == (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)) {
         return mca_pml_umrddt_stripes_valid(rts) && 0 == (MCA_PML_UMRDDT_BELL & rts->schemes);
     }
     if (0 != (MCA_PML_UMRDDT_BELL & rts->schemes) && MCA_PML_UMRDDT_BELLS <= rts->slot) {

@@ -44,13 +44,13 @@ typedef struct mca_pml_umrddt_asked_t mca_pml_umrddt_asked_t;
  * What travels (pml_umrddt_ipc.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** True if the fields of BY_IPC in an envelope agree with its schemes. */
+/** True if the fields of BIT_IPC in an envelope agree with its schemes. */
 bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts);
 
-/** True if an envelope offers neither BY_IPC nor stripes, and its fields of both are right. */
+/** True if an envelope offers neither BIT_IPC nor stripes, and its fields of both are right. */
 static inline bool mca_pml_umrddt_ipc_rts_is_plain(const mca_pml_umrddt_rts_t *rts)
 {
-    return 0 == ((MCA_PML_UMRDDT_BY_IPC | MCA_PML_UMRDDT_BELL) & rts->schemes)
+    return 0 == ((MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BELL) & rts->schemes)
            && 0 == (rts->buffer_id | rts->buffer | rts->layout | (uint64_t) rts->lb);
 }
 
@@ -137,7 +137,7 @@ void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer);
 /** True if messages in GPU memory may go this way to a peer. */
 static inline bool mca_pml_umrddt_ipc_reaches(const mca_pml_umrddt_peer_t *peer)
 {
-    return 0 != (MCA_PML_UMRDDT_BY_IPC & mca_pml_umrddt.schemes) && peer->same_host
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & mca_pml_umrddt.schemes) && peer->same_host
            && peer->has_gpu;
 }
 
@@ -189,18 +189,6 @@ int mca_pml_umrddt_ipc_tell(mca_pml_umrddt_send_t *send, uint32_t what);
 /** True if the message is to go this way: both sides can and may, and are of one host
  * (pml_umrddt_choice.c). */
 bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts, const mca_pml_umrddt_peer_t *peer);
-
-/** The record has been matched: nothing is held. */
-void mca_pml_umrddt_ipc_reset(mca_pml_umrddt_recv_t *recv);
-
-/** A reply comes by the host PML: say so at the bell, if the sender waits there. */
-void mca_pml_umrddt_ipc_announce(mca_pml_umrddt_recv_t *recv);
-
-/** Read the message, from here to its end, one way or another. */
-void mca_pml_umrddt_ipc_receive(mca_pml_umrddt_recv_t *recv);
-
-/** Give back everything that is held; no copy is under way. */
-void mca_pml_umrddt_ipc_release(mca_pml_umrddt_recv_t *recv);
 
 /**
  * Nobody has a communicator any more on which this process was met: close what is mapped of its

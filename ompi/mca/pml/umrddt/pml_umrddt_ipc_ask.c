@@ -21,9 +21,9 @@
 #include "opal/class/opal_hash_table.h"
 #include "opal/util/output.h"
 
+#include "pml_umrddt_engine.h"
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_owner.h"
-#include "pml_umrddt_recv.h"
 
 /** What a message waits for that has asked. */
 struct mca_pml_umrddt_asked_t {
@@ -226,7 +226,7 @@ void mca_pml_umrddt_ipc_ask(mca_pml_umrddt_recv_t *recv, uint32_t what)
         mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
         return;
     }
-    mca_pml_umrddt_ipc_announce(recv);
+    mca_pml_umrddt_recv_announce(recv);
     MCA_PML_UMRDDT_COUNT(ipc_asks);
     mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, told, recv);
 }

@@ -28,10 +28,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pml_umrddt_check.h"
+#include "pml_umrddt_engine.h"
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_owner.h"
-#include "pml_umrddt_pack.h"
-#include "pml_umrddt_recv.h"
+#include "pml_umrddt_scheme.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
@@ -44,12 +45,10 @@ void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     mca_pml_umrddt_wait_cancel(&recv->wait);
-    mca_pml_umrddt_ipc_release(recv);
-    mca_pml_umrddt_ipc_announce(recv);
-    if (mca_pml_umrddt_pack_receive(recv)) {
-        return;
-    }
-    mca_pml_umrddt_recv_by_host(recv, &counters->fallback_ipc);
+    /* the sender has offered the HCA beside this for the model to choose, not to fall back to */
+    recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_HCA;
+    recv->reason = &counters->fallback_ipc;
+    mca_pml_umrddt_recv_next(recv);
 }
 
 static void wait_for(mca_pml_umrddt_recv_t *recv, bool (*retry)(void *))
@@ -131,7 +130,7 @@ static bool at_bell(const mca_pml_umrddt_recv_t *recv)
     return 0 != (MCA_PML_UMRDDT_BELL & recv->rts.schemes) && !recv->announced;
 }
 
-void mca_pml_umrddt_ipc_announce(mca_pml_umrddt_recv_t *recv)
+void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (at_bell(recv)) {
@@ -295,47 +294,56 @@ void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv)
  * From the match to the end
  * ------------------------------------------------------------------------------------------- */
 
-void mca_pml_umrddt_ipc_reset(mca_pml_umrddt_recv_t *recv)
+static bool can_recv(mca_pml_umrddt_recv_t *recv)
 {
-    recv->engine = NULL;
-    recv->import = NULL;
-    recv->from = NULL;
-    recv->copy = NULL;
-    recv->asked = NULL;
-    recv->announced = false;
+    return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
 }
 
-void mca_pml_umrddt_ipc_receive(mca_pml_umrddt_recv_t *recv)
+/** A GPU can copy into the buffer: recv->engine, or that of another device that is not known yet.
+ */
+static bool has_engine(mca_pml_umrddt_recv_t *recv)
 {
     opal_umrddt_gpu_memory_t memory;
 
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    recv->way = MCA_PML_UMRDDT_WAY_IPC;
-    if (NULL == recv->layout
-        && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
-        recv->layout = NULL;
-        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
-        return;
-    }
-    if (recv->where.mixed) {
-        mca_pml_umrddt_ipc_refuse(recv);
-        return;
-    }
     if (mca_pml_umrddt_on_gpu(&recv->where)) {
-        if (OPAL_SUCCESS != opal_umrddt_gpu_engine_get(&recv->where.memory, &recv->engine)) {
-            recv->engine = NULL;
-            mca_pml_umrddt_ipc_refuse(recv);
-            return;
+        if (OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&recv->where.memory, &recv->engine)) {
+            return true;
         }
-    } else if (NULL == mca_pml_umrddt_ipc_home(recv->peer, recv->rts.buffer_id)
-               && !find_device(NULL, &memory)) {
-        mca_pml_umrddt_ipc_refuse(recv);
-        return;
+        recv->engine = NULL;
+        return false;
     }
-    mca_pml_umrddt_ipc_go_on(recv);
+    return NULL != mca_pml_umrddt_ipc_home(recv->peer, recv->rts.buffer_id)
+           || find_device(NULL, &memory);
 }
 
-void mca_pml_umrddt_ipc_release(mca_pml_umrddt_recv_t *recv)
+static int start(mca_pml_umrddt_recv_t *recv)
+{
+    recv->scheme = MCA_PML_UMRDDT_SCHEME_IPC;
+    if (!mca_pml_umrddt_recv_has_layout(recv)) {
+        recv->candidates = 0;
+        recv->reason = &counters->fallback_other;
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    if (recv->where.mixed || !has_engine(recv)) {
+        recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_HCA;
+        recv->reason = &counters->fallback_ipc;
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    mca_pml_umrddt_ipc_go_on(recv);
+    return OMPI_SUCCESS;
+}
+
+static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail)
+{
+    (void) fail;
+    if (MCA_PML_UMRDDT_RECV_COPY == recv->state) {
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+        return MCA_PML_UMRDDT_NACK_KEEPS; /* it has nothing to do with this, and is told the end */
+    }
+    return MCA_PML_UMRDDT_NACK_BASE;
+}
+
+static void release(mca_pml_umrddt_recv_t *recv)
 {
     if (NULL != recv->asked) {
         mca_pml_umrddt_ipc_ask_drop(recv->asked);
@@ -350,6 +358,16 @@ void mca_pml_umrddt_ipc_release(mca_pml_umrddt_recv_t *recv)
         recv->from = NULL;
     }
 }
+
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
+    .id = MCA_PML_UMRDDT_SCHEME_IPC,
+    .flag = true,
+    .can_recv = can_recv,
+    .start = start,
+    .nack = nack,
+    .recv_release = release,
+    .check = mca_pml_umrddt_check_ipc,
+};
 
 void mca_pml_umrddt_ipc_open(void)
 {

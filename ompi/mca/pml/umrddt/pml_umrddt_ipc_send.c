@@ -39,11 +39,11 @@ void mca_pml_umrddt_ipc_offer_device(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
 
-    if (0 == (MCA_PML_UMRDDT_BY_IPC & send->comm->schemes)
+    if (0 == (MCA_PML_UMRDDT_BIT_IPC & send->comm->schemes)
         || !mca_pml_umrddt_ipc_reaches(send->peer) || !can_be_told(send->layout)) {
         return;
     }
-    rts->schemes |= MCA_PML_UMRDDT_BY_IPC;
+    rts->schemes |= MCA_PML_UMRDDT_BIT_IPC;
     rts->buffer_id = send->where.memory.buffer_id;
     rts->buffer = (uintptr_t) send->buf;
     rts->layout = send->layout->id;
@@ -72,7 +72,7 @@ int mca_pml_umrddt_ipc_tell(mca_pml_umrddt_send_t *send, uint32_t what)
     int rc;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (0 == (MCA_PML_UMRDDT_BY_IPC & send->rts.schemes) || send->told || 0 == what
+    if (0 == (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) || send->told || 0 == what
         || 0 != (~(uint32_t) MCA_PML_UMRDDT_TELL_ALL & what)) {
         return OMPI_ERR_BAD_PARAM;
     }

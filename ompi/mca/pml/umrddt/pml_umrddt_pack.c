@@ -143,7 +143,7 @@ static int chunk_get(mca_pml_umrddt_pack_t *pack)
         held[pack->job.in] += pack->job.chunk;
         /* without scratch memory the kernel goes to the stage: slower, and as right */
         if (NULL != pack->engine && !pack->one_piece
-            && MCA_PML_UMRDDT_BY_PACK_STAGED == pack->job.scheme
+            && MCA_PML_UMRDDT_BIT_PACK_STAGED == pack->job.scheme
             && OPAL_SUCCESS
                    != opal_umrddt_gpu_scratch_get(pack->engine, pack->job.chunk, &chunk->scratch)) {
             chunk->scratch = 0;

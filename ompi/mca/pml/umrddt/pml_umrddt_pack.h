@@ -63,7 +63,7 @@ typedef struct mca_pml_umrddt_pack_job_t {
     opal_iov_cache_layout_t *layout; /**< of the buffer; must live until _end or _drop */
     const mca_pml_umrddt_where_t *where;
     bool in;         /**< into the buffer */
-    unsigned scheme; /**< MCA_PML_UMRDDT_BY_PACK_*, one */
+    unsigned scheme; /**< MCA_PML_UMRDDT_BIT_PACK_*, one */
     uint64_t total;  /**< bytes; not 0 */
     uint64_t chunk;  /**< of each, but the last */
     mca_pml_umrddt_comm_t *comm;
@@ -194,7 +194,7 @@ static inline size_t mca_pml_umrddt_pack_from(void)
 static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
                                              const mca_pml_umrddt_where_t *where, size_t size)
 {
-    return 0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & comm->schemes) && !where->mixed
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & comm->schemes) && !where->mixed
            && (mca_pml_umrddt_pack_forced(comm)
                || (OPAL_UMRDDT_GPU_DEVICE == where->memory.kind
                    && mca_pml_umrddt_pack_from() <= size));
@@ -204,7 +204,7 @@ static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
 static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t *comm,
                                                     const mca_pml_umrddt_peer_t *peer, size_t size)
 {
-    return 0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & comm->schemes) && peer->has_gpu
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & comm->schemes) && peer->has_gpu
            && mca_pml_umrddt_pack_from() <= size;
 }
 
@@ -253,25 +253,16 @@ void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid);
  * The receiver (pml_umrddt_pack_recv.c, pml_umrddt_choice.c)
  * ------------------------------------------------------------------------------------------- */
 
+/** As mca_pml_umrddt_pack_chosen. @param[in] schemes  as in an envelope, with its other bits */
+unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t *where,
+                                  uint64_t total);
+
 /** The scheme for a message that goes by neither card nor CUDA IPC; 0: none, the host PML's. */
-unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
-                                    const mca_pml_umrddt_where_t *where, uint64_t total);
-
-/**
- * Receive this way, if that is chosen. What other schemes hold is given back at the end of the
- * message at the latest.
- *
- * @return false: not chosen, or it cannot be begun; nothing has changed
- */
-bool mca_pml_umrddt_pack_receive(mca_pml_umrddt_recv_t *recv);
-
-/** Give back what is held, if anything is. */
-static inline void mca_pml_umrddt_pack_release(mca_pml_umrddt_recv_t *recv)
+static inline unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
+                                                  const mca_pml_umrddt_where_t *where,
+                                                  uint64_t total)
 {
-    if (OPAL_UNLIKELY(NULL != recv->pack)) {
-        mca_pml_umrddt_pack_drop(recv->pack);
-        recv->pack = NULL;
-    }
+    return mca_pml_umrddt_pack_rule(rts->schemes, where, total);
 }
 
 END_C_DECLS

@@ -28,14 +28,14 @@
 
 #include "opal/util/output.h"
 
+#include "pml_umrddt_engine.h"
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack_chunks.h"
-#include "pml_umrddt_recv.h"
 #include "pml_umrddt_send_rndv.h"
 
 int mca_pml_umrddt_pack_card_room(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk)
 {
-    bool device = MCA_PML_UMRDDT_BY_PACK_GDR == pack->job.scheme && NULL != pack->engine;
+    bool device = MCA_PML_UMRDDT_BIT_PACK_GDR == pack->job.scheme && NULL != pack->engine;
     int rc = mca_pml_umrddt_pack_buffer_get(pack->card.endpoint, pack->engine, &pack->where, device,
                                             pack->job.chunk, &chunk->buffer);
 
@@ -66,9 +66,9 @@ int mca_pml_umrddt_pack_card_room(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_ch
 bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t length,
                                      unsigned offered, uint64_t size, bool card)
 {
-    bool one = MCA_PML_UMRDDT_BY_PACK_GDR == reply->what
-               || MCA_PML_UMRDDT_BY_PACK_STAGED == reply->what
-               || MCA_PML_UMRDDT_BY_PACK_HOST == reply->what;
+    bool one = MCA_PML_UMRDDT_BIT_PACK_GDR == reply->what
+               || MCA_PML_UMRDDT_BIT_PACK_STAGED == reply->what
+               || MCA_PML_UMRDDT_BIT_PACK_HOST == reply->what;
     uint64_t chunks;
 
     if (!one || 0 == (reply->what & offered) || 0 == reply->total || size < reply->total
@@ -84,7 +84,7 @@ bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t
         return false;
     }
     if (0 == reply->key_count) {
-        return MCA_PML_UMRDDT_BY_PACK_GDR != reply->what;
+        return MCA_PML_UMRDDT_BIT_PACK_GDR != reply->what;
     }
     for (uint32_t i = 0; i < reply->key_count; ++i) {
         if (reply->chunk > reply->keys[i].length

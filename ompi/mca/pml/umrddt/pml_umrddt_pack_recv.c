@@ -14,11 +14,11 @@
 
 #include "ompi_config.h"
 
-#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_check.h"
+#include "pml_umrddt_engine.h"
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
-#include "pml_umrddt_pairs.h"
-#include "pml_umrddt_recv.h"
+#include "pml_umrddt_scheme.h"
 
 /** As the retry function of a wait: chunks are under way. */
 static bool receiving(void *owner)
@@ -50,7 +50,7 @@ static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme
     mca_btl_umr_endpoint_t *endpoint;
 
     if (0 == recv->rts.address.qpn || NULL == mca_pml_umrddt.card || !recv->peer->has_card
-        || (MCA_PML_UMRDDT_BY_PACK_GDR != scheme && !mca_pml_umrddt.params.pack_card)
+        || (MCA_PML_UMRDDT_BIT_PACK_GDR != scheme && !mca_pml_umrddt.params.pack_card)
         || OPAL_SUCCESS != mca_pml_umrddt_endpoint(recv->peer, &endpoint)) {
         return NULL;
     }
@@ -93,7 +93,7 @@ static bool begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
         return true;
     }
     job.endpoint = NULL;
-    if (MCA_PML_UMRDDT_BY_PACK_GDR != scheme
+    if (MCA_PML_UMRDDT_BIT_PACK_GDR != scheme
         && OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &recv->pack)) {
         return true;
     }
@@ -122,41 +122,84 @@ static int tell(mca_pml_umrddt_recv_t *recv, unsigned scheme)
     return mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, reply);
 }
 
-/** By the rules, or as the model says. @return 0: none */
-static unsigned chosen(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_rts_t *rts)
+/** By the rules, of those packed schemes that have not failed: this is the one. */
+static bool can_recv(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_scheme_id_t id)
 {
-    unsigned rule = mca_pml_umrddt_pack_chosen(rts, &recv->where, recv->total);
+    const unsigned schemes = (recv->rts.schemes & ~MCA_PML_UMRDDT_BITS_PACK)
+                             | (recv->candidates & MCA_PML_UMRDDT_BITS_PACK);
 
-    return NULL == recv->pair ? rule : mca_pml_umrddt_pairs_pack(recv, rts, rule);
+    return MCA_PML_UMRDDT_BIT(id) == mca_pml_umrddt_pack_rule(schemes, &recv->where, recv->total);
 }
 
-bool mca_pml_umrddt_pack_receive(mca_pml_umrddt_recv_t *recv)
+static bool can_recv_gdr(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_rts_t rts = recv->rts; /* with what is still to be tried */
-    unsigned scheme;
+    return can_recv(recv, MCA_PML_UMRDDT_SCHEME_PACK_GDR);
+}
 
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    while (0 != (scheme = chosen(recv, &rts))) {
-        if (NULL == recv->layout
-            && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
-            return false;
-        }
-        if (begin(recv, scheme)) {
-            break;
-        }
-        rts.schemes &= (uint16_t) ~scheme;
-    }
-    if (0 == scheme) {
-        return false;
+static bool can_recv_staged(mca_pml_umrddt_recv_t *recv)
+{
+    return can_recv(recv, MCA_PML_UMRDDT_SCHEME_PACK_STAGED);
+}
+
+static bool can_recv_host(mca_pml_umrddt_recv_t *recv)
+{
+    return can_recv(recv, MCA_PML_UMRDDT_SCHEME_PACK_HOST);
+}
+
+static int start(mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_scheme_id_t id = recv->ops->id;
+    const unsigned bit = MCA_PML_UMRDDT_BIT(id);
+
+    if (!mca_pml_umrddt_recv_has_layout(recv) || !begin(recv, bit)) {
+        return OMPI_ERR_NOT_AVAILABLE;
     }
     recv->state = MCA_PML_UMRDDT_RECV_PACK;
-    recv->way = (int) mca_pml_umrddt_way_of(scheme);
     /* the first receives are posted before the sender is told: its chunks find them */
     (void) mca_pml_umrddt_pack_step(recv->pack);
-    if (OMPI_SUCCESS != tell(recv, scheme)) {
-        mca_pml_umrddt_pack_release(recv);
-        return false;
+    if (OMPI_SUCCESS != tell(recv, bit)) {
+        recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_PACK;
+        return OMPI_ERR_NOT_AVAILABLE;
     }
+    recv->scheme = (int) id;
     mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, receiving, recv);
-    return true;
+    return OMPI_SUCCESS;
 }
+
+static bool fin(mca_pml_umrddt_recv_t *recv)
+{
+    return NULL != recv->pack && mca_pml_umrddt_pack_fin(recv->pack);
+}
+
+static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail)
+{
+    /* what the sender has written is waited for */
+    return NULL != recv->pack && mca_pml_umrddt_pack_sender_failed(recv->pack, fail)
+               ? MCA_PML_UMRDDT_NACK_KEEPS
+               : MCA_PML_UMRDDT_NACK_BASE;
+}
+
+static void release(mca_pml_umrddt_recv_t *recv)
+{
+    if (0 != recv->fin) {
+        mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
+        recv->fin = 0;
+    }
+    if (OPAL_UNLIKELY(NULL != recv->pack)) {
+        mca_pml_umrddt_pack_drop(recv->pack);
+        recv->pack = NULL;
+    }
+}
+
+#define SCHEME(ID, CAN_RECV)                                                          \
+    {                                                                                 \
+        .id = (ID), .can_recv = (CAN_RECV), .start = start, .fin = fin, .nack = nack, \
+        .recv_release = release, .check = mca_pml_umrddt_check_pack                   \
+    }
+
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_gdr =
+    SCHEME(MCA_PML_UMRDDT_SCHEME_PACK_GDR, can_recv_gdr);
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_staged =
+    SCHEME(MCA_PML_UMRDDT_SCHEME_PACK_STAGED, can_recv_staged);
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_host =
+    SCHEME(MCA_PML_UMRDDT_SCHEME_PACK_HOST, can_recv_host);

@@ -32,8 +32,8 @@ static bool offer_card(mca_pml_umrddt_send_t *send, uint16_t schemes)
 {
     opal_umrddt_gpu_memory_t memory = send->where.memory;
 
-    if ((0 != (MCA_PML_UMRDDT_BY_IPC & send->rts.schemes) && NULL == send->endpoint)
-        || (0 == (MCA_PML_UMRDDT_BY_PACK_GDR & schemes)
+    if ((0 != (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) && NULL == send->endpoint)
+        || (0 == (MCA_PML_UMRDDT_BIT_PACK_GDR & schemes)
             && (0 == schemes || !mca_pml_umrddt.params.pack_card))
         || (NULL == send->endpoint && !mca_pml_umrddt_send_endpoint(send))) {
         return false;
@@ -62,14 +62,14 @@ void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
     } else if (!mca_pml_umrddt_pack_takes(send->comm, &send->where, send->layout->size)) {
         return;
     }
-    if (0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes)
+    if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
         && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout)) {
         return; /* that way is known to work, and the other is not quicker */
     }
-    schemes = MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes & send->comm->schemes;
+    schemes = MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & send->comm->schemes;
     if (!offer_card(send, schemes)) {
-        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_PACK_GDR;
+        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_PACK_GDR;
     }
     rts->schemes |= schemes;
     if (0 != schemes) {
@@ -145,9 +145,9 @@ static int connect_card(mca_pml_umrddt_send_t *send, mca_pml_umrddt_pack_job_t *
 
 static void count(uint32_t scheme)
 {
-    if (MCA_PML_UMRDDT_BY_PACK_GDR == scheme) {
+    if (MCA_PML_UMRDDT_BIT_PACK_GDR == scheme) {
         MCA_PML_UMRDDT_COUNT(sends_pack_gdr);
-    } else if (MCA_PML_UMRDDT_BY_PACK_STAGED == scheme) {
+    } else if (MCA_PML_UMRDDT_BIT_PACK_STAGED == scheme) {
         MCA_PML_UMRDDT_COUNT(sends_pack_staged);
     } else {
         MCA_PML_UMRDDT_COUNT(sends_pack_host);

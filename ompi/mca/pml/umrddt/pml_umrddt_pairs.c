@@ -37,21 +37,12 @@
  * so that its staging buffer is pinned. System memory has no staging buffer. */
 #define ASKED_FROM 100
 
-#define ALL_WAYS (OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAYS) - 1)
+#define ALL_WAYS (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES) - 1)
 
-#define PACK_WAYS                                             \
-    (OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_PACK_GDR)      \
-     | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_PACK_STAGED) \
-     | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_PACK_HOST))
-
-const uint16_t mca_pml_umrddt_way_schemes[MCA_PML_UMRDDT_WAYS] = {
-    [MCA_PML_UMRDDT_WAY_IPC] = MCA_PML_UMRDDT_BY_IPC,
-    [MCA_PML_UMRDDT_WAY_UMR] = MCA_PML_UMRDDT_BY_UMR,
-    [MCA_PML_UMRDDT_WAY_DIRECT] = MCA_PML_UMRDDT_BY_DIRECT,
-    [MCA_PML_UMRDDT_WAY_PACK_GDR] = MCA_PML_UMRDDT_BY_PACK_GDR,
-    [MCA_PML_UMRDDT_WAY_PACK_STAGED] = MCA_PML_UMRDDT_BY_PACK_STAGED,
-    [MCA_PML_UMRDDT_WAY_PACK_HOST] = MCA_PML_UMRDDT_BY_PACK_HOST,
-};
+#define PACK_WAYS                                                \
+    (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_GDR)      \
+     | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_STAGED) \
+     | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_HOST))
 
 /* ---------------------------------------------------------------------------------------------
  * Figures
@@ -149,7 +140,7 @@ static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
 {
     const mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(recv->comm);
 
-    return 0 != ((MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_BY_IPC) & recv->rts.schemes)
+    return 0 != ((MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_BIT_IPC) & recv->rts.schemes)
            || MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU == pattern
            || MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU == pattern;
 }
@@ -201,7 +192,7 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
         mca_pml_umrddt.params.reuse < pair->uses ? pair->uses : mca_pml_umrddt.params.reuse;
     if (!mca_pml_umrddt.params.mkey_cache) {
         /* keys are made for each message */
-        message->known &= ~OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_UMR);
+        message->known &= ~MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_UMR);
         message->uses = 1;
     }
 }
@@ -224,25 +215,25 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
     if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
         || (mca_pml_umrddt_on_gpu(&recv->where)
             && !mca_pml_umrddt_card_takes(recv->peer, &recv->where))) {
-        both &= ~(unsigned) MCA_PML_UMRDDT_BY_CARD;
+        both &= ~(unsigned) MCA_PML_UMRDDT_BITS_HCA;
     }
-    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        if (0 == (both & mca_pml_umrddt_way_schemes[way])) {
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        if (0 == (both & MCA_PML_UMRDDT_BIT(way))) {
             continue;
         }
-        if (0 != (PACK_WAYS & OPAL_UMRDDT_SELECT_BIT(way))) {
+        if (0 != (PACK_WAYS & MCA_PML_UMRDDT_BIT(way))) {
             /* with all others but the packed ones: the rule looks at what else there is */
-            rts.schemes = (uint16_t) ((recv->rts.schemes & ~MCA_PML_UMRDDT_BY_PACK)
-                                      | mca_pml_umrddt_way_schemes[way]);
-            if (mca_pml_umrddt_way_schemes[way]
+            rts.schemes = (uint16_t) ((recv->rts.schemes & ~MCA_PML_UMRDDT_BITS_PACK)
+                                      | MCA_PML_UMRDDT_BIT(way));
+            if (MCA_PML_UMRDDT_BIT(way)
                 != mca_pml_umrddt_pack_chosen(&rts, &recv->where, recv->total)) {
                 continue;
             }
         }
-        ways |= OPAL_UMRDDT_SELECT_BIT(way);
+        ways |= MCA_PML_UMRDDT_BIT(way);
     }
     if (0 != ways && may_leave(recv)) {
-        ways |= OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST);
+        ways |= MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE);
     }
     return ways;
 }
@@ -257,11 +248,11 @@ static unsigned without_failed(mca_pml_umrddt_pair_t *pair, unsigned possible)
     uint64_t judged = mca_pml_umrddt.pairs->judged, expires = UINT64_MAX;
     unsigned left = possible;
 
-    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
         const uint64_t retry_at = pair->peer->states[way].retry_at;
 
         if (judged < retry_at) {
-            left &= ~OPAL_UMRDDT_SELECT_BIT(way);
+            left &= ~MCA_PML_UMRDDT_BIT(way);
             expires = retry_at < expires ? retry_at : expires;
         }
     }
@@ -277,8 +268,8 @@ static void predict_steady(mca_pml_umrddt_pair_t *pair, opal_umrddt_select_case_
     double time;
 
     message.known = ALL_WAYS;
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        time = opal_umrddt_select_time(figures, &message, (mca_pml_umrddt_way_t) way) - small;
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        time = opal_umrddt_select_time(figures, &message, (mca_pml_umrddt_scheme_id_t) way) - small;
         pair->steady[way] = 0.1 < time ? time : 0.1;
     }
 }
@@ -286,10 +277,10 @@ static void predict_steady(mca_pml_umrddt_pair_t *pair, opal_umrddt_select_case_
 /** Without the base PML, unless it takes least also when all is there that the others need. */
 static unsigned without_base(const mca_pml_umrddt_pair_t *pair, unsigned possible)
 {
-    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        if (0 != (possible & OPAL_UMRDDT_SELECT_BIT(way))
-            && pair->steady[way] < pair->steady[MCA_PML_UMRDDT_WAY_HOST]) {
-            return possible & ~OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST);
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        if (0 != (possible & MCA_PML_UMRDDT_BIT(way))
+            && pair->steady[way] < pair->steady[MCA_PML_UMRDDT_SCHEME_BASE]) {
+            return possible & ~MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE);
         }
     }
     return possible;
@@ -303,8 +294,8 @@ static bool is_settled(const mca_pml_umrddt_pair_t *pair)
                          * opal_umrddt_select_small(&mca_pml_umrddt.pairs->figures,
                                                     mca_pml_umrddt_pairs_near(pair->peer));
 
-    return MCA_PML_UMRDDT_WAY_HOST == pair->way && UINT64_MAX == pair->expires
-           && (!pair->gpu || pair->times[MCA_PML_UMRDDT_WAY_HOST] < least);
+    return MCA_PML_UMRDDT_SCHEME_BASE == pair->way && UINT64_MAX == pair->expires
+           && (!pair->gpu || pair->times[MCA_PML_UMRDDT_SCHEME_BASE] < least);
 }
 
 /** Ask the model. */
@@ -319,7 +310,7 @@ static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
     pair->possible = possible_ways(recv);
     possible = without_base(pair, without_failed(pair, pair->possible));
     if (0 == possible) {
-        possible = OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST);
+        possible = MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE);
     }
     pair->way = opal_umrddt_select_best(&pairs->figures, &message, possible, pair->times);
     if (0 == pair->uses && mca_pml_umrddt.params.explain) {
@@ -398,12 +389,12 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     }
     recv->pair = pair;
     recv->serial = pair->serial;
-    recv->way = (int) pair->way;
+    recv->scheme = (int) pair->way;
     recv->settled = pair->settled;
-    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_WAY_IPC != pair->way
-        && 0 != (MCA_PML_UMRDDT_BY_IPC & recv->rts.schemes)) {
+    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_SCHEME_IPC != pair->way
+        && 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes)) {
         /* it would come first; and the card must not take its fields for rails */
-        recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BY_IPC;
+        recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_IPC;
         memset(recv->rts.rails, 0, sizeof(recv->rts.rails));
     }
     if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
@@ -413,35 +404,35 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
 
 unsigned mca_pml_umrddt_pairs_card(const mca_pml_umrddt_recv_t *recv)
 {
-    unsigned both = recv->rts.schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BY_CARD;
+    unsigned both = recv->rts.schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_HCA;
 
-    if (!mca_pml_umrddt.declines || MCA_PML_UMRDDT_BY_CARD != both) {
+    if (!mca_pml_umrddt.declines || MCA_PML_UMRDDT_BITS_HCA != both) {
         return mca_pml_umrddt_choose(&recv->rts, recv->layout, recv->buf, recv->total);
     }
-    return MCA_PML_UMRDDT_WAY_DIRECT == recv->way ? MCA_PML_UMRDDT_BY_DIRECT
-                                                  : MCA_PML_UMRDDT_BY_UMR;
+    return MCA_PML_UMRDDT_SCHEME_DIRECT == recv->scheme ? MCA_PML_UMRDDT_BIT_DIRECT
+                                                        : MCA_PML_UMRDDT_BIT_UMR;
 }
 
 unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
                                    const mca_pml_umrddt_rts_t *rts, unsigned rule)
 {
     unsigned both = rts->schemes & mca_pml_umrddt.schemes;
-    unsigned scheme = 0 == (PACK_WAYS & OPAL_UMRDDT_SELECT_BIT(recv->way))
+    unsigned scheme = 0 == (PACK_WAYS & MCA_PML_UMRDDT_BIT(recv->scheme))
                           ? 0
-                          : mca_pml_umrddt_way_schemes[recv->way];
+                          : MCA_PML_UMRDDT_BIT(recv->scheme);
 
     return 0 != rule && mca_pml_umrddt.declines && 0 != (both & scheme) ? scheme : rule;
 }
 
 bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv)
 {
-    return MCA_PML_UMRDDT_WAY_HOST == recv->way
-           && 0 != (OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST) & recv->pair->possible);
+    return MCA_PML_UMRDDT_SCHEME_BASE == recv->scheme
+           && 0 != (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE) & recv->pair->possible);
 }
 
 bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv)
 {
-    return mca_pml_umrddt.declines && 0 != (PACK_WAYS & OPAL_UMRDDT_SELECT_BIT(recv->way));
+    return mca_pml_umrddt.declines && 0 != (PACK_WAYS & MCA_PML_UMRDDT_BIT(recv->scheme));
 }
 
 /** The pair of a message, unless another one has its place by now. recv->pair is NULL. */
@@ -484,7 +475,7 @@ void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error)
     if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
         mca_pml_umrddt_pairs_explain_observed(recv, pair);
     }
-    pair->known |= OPAL_UMRDDT_SELECT_BIT(recv->way);
+    pair->known |= MCA_PML_UMRDDT_BIT(recv->scheme);
 }
 
 void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
@@ -497,8 +488,8 @@ void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv)
     }
     pair->known = 0;
     pair->next = pair->uses;
-    if (MCA_PML_UMRDDT_WAY_HOST != recv->way) {
-        recv->peer->states[recv->way].retry_at = mca_pml_umrddt.pairs->judged + RETRY_AFTER;
+    if (MCA_PML_UMRDDT_SCHEME_BASE != recv->scheme) {
+        recv->peer->states[recv->scheme].retry_at = mca_pml_umrddt.pairs->judged + RETRY_AFTER;
     }
     mca_pml_umrddt_pairs_explain_failed(recv, pair);
 }

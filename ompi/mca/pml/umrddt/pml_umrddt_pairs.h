@@ -30,20 +30,6 @@
 
 BEGIN_C_DECLS
 
-/** MCA_PML_UMRDDT_BY_* of each way; the host PML's is 0. */
-extern const uint16_t mca_pml_umrddt_way_schemes[MCA_PML_UMRDDT_WAYS];
-
-/** The way of one scheme, MCA_PML_UMRDDT_BY_*; the host PML's, if it is none of these. */
-static inline mca_pml_umrddt_way_t mca_pml_umrddt_way_of(unsigned scheme)
-{
-    int way = 0;
-
-    while (way < MCA_PML_UMRDDT_WAY_HOST && scheme != mca_pml_umrddt_way_schemes[way]) {
-        ++way;
-    }
-    return (mca_pml_umrddt_way_t) way;
-}
-
 /**
  * Read the figures, as pml_umrddt_model says, and make the table if there is a need of one. What is
  * wrong with a file is told, and then there are none. When the parameters are known.
@@ -61,7 +47,7 @@ bool mca_pml_umrddt_pairs_decide(void);
 
 /**
  * An envelope was matched and is right: find what is known of the pair, or work it out. Sets
- * recv->pair, recv->way and recv->layout, and takes what is not to be used out of recv->rts.
+ * recv->pair, recv->scheme and recv->layout, and takes what is not to be used out of recv->rts.
  */
 void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv);
 
@@ -83,7 +69,7 @@ bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv);
 /**
  * What is known of a message that was judged: recv->pair is not NULL.
  *
- * @param[out] times     of all ways, MCA_PML_UMRDDT_WAYS of them, in us
+ * @param[out] times     of all ways, MCA_PML_UMRDDT_SCHEMES of them, in us
  * @param[out] possible  bit 1 << way for each that both sides can
  *
  * @return why it goes as it does
@@ -95,7 +81,7 @@ const char *mca_pml_umrddt_pairs_tell(const mca_pml_umrddt_recv_t *recv, double 
 const char *mca_pml_umrddt_pairs_figures(void);
 
 /**
- * What a sender offers: MCA_PML_UMRDDT_BY_*.
+ * What a sender offers: MCA_PML_UMRDDT_BIT_*.
  *
  * @param[in] to_gpu  the receiver's memory is taken to be a GPU's
  */

@@ -43,7 +43,7 @@ typedef struct mca_pml_umrddt_pair_t {
     uint16_t schemes; /**< that it offered */
     bool gpu;         /**< the receiver's buffer is a GPU's */
     bool from;        /**< and the sender's, as far as is known */
-    mca_pml_umrddt_way_t way;
+    mca_pml_umrddt_scheme_id_t way;
     uint32_t serial;  /**< of the entry's content: a message may outlive it */
     uint32_t uses;    /**< as yet */
     uint32_t next;    /**< at so many it is judged again */
@@ -53,11 +53,11 @@ typedef struct mca_pml_umrddt_pair_t {
     bool settled; /**< the base PML takes least in the steady state, too, so that the sender need
                        not offer the next messages */
     bool tells;   /**< it is explained here */
-    double steady[MCA_PML_UMRDDT_WAYS]; /**< predicted when all is there that it needs */
-    double times[MCA_PML_UMRDDT_WAYS];
-    bool began;                   /**< what became of the first message is told */
-    mca_pml_umrddt_way_t counted; /**< of the way that the last one went */
-    unsigned count;               /**< so many messages took, more than that: and that is told */
+    double steady[MCA_PML_UMRDDT_SCHEMES]; /**< predicted when all is there that it needs */
+    double times[MCA_PML_UMRDDT_SCHEMES];
+    bool began;                         /**< what became of the first message is told */
+    mca_pml_umrddt_scheme_id_t counted; /**< of the way that the last one went */
+    unsigned count; /**< so many messages took, more than that: and that is told */
     double took[MCA_PML_UMRDDT_PAIR_SETTLED];
 } mca_pml_umrddt_pair_t;
 

@@ -36,35 +36,26 @@ uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
 
     if (mca_pml_umrddt_on_gpu(where)) {
         if (mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(where)) {
-            schemes |= MCA_PML_UMRDDT_BY_IPC;
+            schemes |= MCA_PML_UMRDDT_BIT_IPC;
         }
         if (mca_pml_umrddt_card_takes(peer, where)) {
-            schemes |= MCA_PML_UMRDDT_BY_CARD;
+            schemes |= MCA_PML_UMRDDT_BITS_HCA;
         }
         if (mca_pml_umrddt_pack_takes(comm, where, size)) {
-            schemes |= MCA_PML_UMRDDT_BY_PACK;
+            schemes |= MCA_PML_UMRDDT_BITS_PACK;
         }
     } else if (NULL != mca_pml_umrddt.card && peer->has_card) {
         /* packed, where the card may not reach the receiver's memory */
-        schemes |= MCA_PML_UMRDDT_BY_CARD | (to_gpu && peer->has_gpu ? MCA_PML_UMRDDT_BY_PACK : 0u);
+        schemes |=
+            MCA_PML_UMRDDT_BITS_HCA | (to_gpu && peer->has_gpu ? MCA_PML_UMRDDT_BITS_PACK : 0u);
     } else if (to_gpu && mca_pml_umrddt_pack_takes_to_gpu(comm, peer, size)) {
-        schemes |= MCA_PML_UMRDDT_BY_PACK;
+        schemes |= MCA_PML_UMRDDT_BITS_PACK;
     }
     schemes &= mca_pml_umrddt.schemes & comm->schemes;
     if (NULL == mca_pml_umrddt.card || !peer->has_card) {
-        schemes &= ~(unsigned) MCA_PML_UMRDDT_BY_PACK_GDR;
+        schemes &= ~(unsigned) MCA_PML_UMRDDT_BIT_PACK_GDR;
     }
     return (uint16_t) schemes;
-}
-
-static unsigned ways_of(unsigned schemes)
-{
-    unsigned ways = 0;
-
-    for (int way = 0; way < MCA_PML_UMRDDT_WAY_HOST; ++way) {
-        ways |= 0 != (schemes & mca_pml_umrddt_way_schemes[way]) ? OPAL_UMRDDT_SELECT_BIT(way) : 0;
-    }
-    return ways;
 }
 
 /** The receiver's memory, as far as a sender knows: what the user asserts, or else as its own. */
@@ -104,22 +95,23 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
 static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                             bool gpu, bool other, unsigned ways)
 {
-    double times[MCA_PML_UMRDDT_WAYS];
+    double times[MCA_PML_UMRDDT_SCHEMES];
     opal_umrddt_select_case_t message;
-    mca_pml_umrddt_way_t best;
+    mca_pml_umrddt_scheme_id_t best;
     char text[512] = "";
 
     describe_send(peer, layout, gpu, other, &message);
-    best = opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), &message,
-                                   ways | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_HOST), times);
-    if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_WAY_HOST == best) {
+    best =
+        opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), &message,
+                                ways | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE), times);
+    if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_SCHEME_BASE == best) {
         mca_pml_umrddt_pairs_print_side(text, sizeof(text), "from", &message.from, message.bytes);
         (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
         mca_pml_umrddt_pairs_print_times(text, sizeof(text), times, ways);
         opal_output(0, "umrddt: explain: %llu bytes to %s host are left to the host PML;%s",
                     (unsigned long long) message.bytes, message.near ? "this" : "another", text);
     }
-    return MCA_PML_UMRDDT_WAY_HOST == best;
+    return MCA_PML_UMRDDT_SCHEME_BASE == best;
 }
 
 /** The question of a verdict on a layout. */
@@ -155,13 +147,13 @@ static bool declines_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layou
 {
     /* what the verdict depends on but the layout */
     const unsigned kind = (mca_pml_umrddt_pairs_near(peer) ? 1u : 0) | (gpu ? 2u : 0)
-                          | (other ? 4u : 0) | (0 != (schemes & MCA_PML_UMRDDT_BY_IPC) ? 8u : 0)
+                          | (other ? 4u : 0) | (0 != (schemes & MCA_PML_UMRDDT_BIT_IPC) ? 8u : 0)
                           | (peer->has_card ? 16u : 0);
     const uint64_t key = key_of(layout, QUESTION_DECLINED, kind);
     bool declines;
 
     if (!recall(key, &declines)) {
-        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, ways_of(schemes));
+        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, schemes);
         remember(key, declines);
     }
     return declines;
@@ -198,11 +190,12 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
 /** True if one of @p ways is predicted to be quicker than CUDA IPC. */
 static bool quicker(const opal_umrddt_select_case_t *message, unsigned ways)
 {
-    double times[MCA_PML_UMRDDT_WAYS];
+    double times[MCA_PML_UMRDDT_SCHEMES];
 
-    return MCA_PML_UMRDDT_WAY_IPC
+    return MCA_PML_UMRDDT_SCHEME_IPC
            != opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), message,
-                                      ways | OPAL_UMRDDT_SELECT_BIT(MCA_PML_UMRDDT_WAY_IPC), times);
+                                      ways | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_IPC),
+                                      times);
 }
 
 /** As quicker, for a receiver with the same layout or one piece, in the memory that @p message
@@ -231,7 +224,7 @@ static bool quicker_for_any(opal_umrddt_select_case_t *message, unsigned ways, b
 static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                       opal_iov_cache_layout_t *layout, unsigned schemes, unsigned kind)
 {
-    const unsigned others = ways_of(schemes & mca_pml_umrddt.schemes & comm->schemes);
+    const unsigned others = schemes & mca_pml_umrddt.schemes & comm->schemes;
     opal_umrddt_select_case_t message;
     bool other, beats;
     uint64_t key;
@@ -259,12 +252,13 @@ bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umr
     const bool any = MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm);
 
     return NULL != mca_pml_umrddt.card && peer->has_card
-           && beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BY_CARD,
+           && beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BITS_HCA,
                         KIND_BY_CARD | (any ? KIND_ANY : 0));
 }
 
 bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                    opal_iov_cache_layout_t *layout)
 {
-    return beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BY_PACK & ~MCA_PML_UMRDDT_BY_PACK_GDR, 0);
+    return beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BITS_PACK & ~MCA_PML_UMRDDT_BIT_PACK_GDR,
+                     0);
 }

@@ -35,12 +35,13 @@ void mca_pml_umrddt_pairs_print_side(char *text, size_t room, const char *what,
 void mca_pml_umrddt_pairs_print_times(char *text, size_t room, const double *times,
                                       unsigned possible)
 {
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        bool open = 0 != (possible & OPAL_UMRDDT_SELECT_BIT(way));
+    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
+        const mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_scheme_order[i];
+        bool open = 0 != (possible & MCA_PML_UMRDDT_BIT(way));
         size_t length = strlen(text);
 
         (void) snprintf(text + length, room - length, open ? " %s %.1f" : " (%s %.1f)",
-                        mca_pml_umrddt_way_names[way], times[way]);
+                        mca_pml_umrddt_scheme_names[way], times[way]);
     }
 }
 
@@ -116,11 +117,11 @@ void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
                     "umrddt: explain: these %llu bytes of rank %d went by %s (%s); from the match "
                     "on it took %.1f us",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE,
-                    mca_pml_umrddt_way_names[recv->way],
+                    mca_pml_umrddt_scheme_names[recv->scheme],
                     mca_pml_umrddt_pairs_reason(pair->possible), took);
     }
-    if ((int) pair->counted != recv->way) {
-        pair->counted = (mca_pml_umrddt_way_t) recv->way; /* a median is of one way */
+    if ((int) pair->counted != recv->scheme) {
+        pair->counted = (mca_pml_umrddt_scheme_id_t) recv->scheme; /* a median is of one way */
         pair->count = 0;
     }
     if (MCA_PML_UMRDDT_PAIR_SETTLED > pair->count) {
@@ -133,8 +134,8 @@ void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
                     "umrddt: explain: %llu bytes of rank %d, %u times, the last by %s: median %.1f "
                     "us from the match on, where %.1f were predicted",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE,
-                    MCA_PML_UMRDDT_PAIR_SETTLED, mca_pml_umrddt_way_names[recv->way],
-                    pair->took[MCA_PML_UMRDDT_PAIR_SETTLED / 2], pair->steady[recv->way]);
+                    MCA_PML_UMRDDT_PAIR_SETTLED, mca_pml_umrddt_scheme_names[recv->scheme],
+                    pair->took[MCA_PML_UMRDDT_PAIR_SETTLED / 2], pair->steady[recv->scheme]);
     }
 }
 
@@ -146,6 +147,6 @@ void mca_pml_umrddt_pairs_explain_failed(const mca_pml_umrddt_recv_t *recv,
                     "umrddt: explain: these %llu bytes of rank %d could not go by %s; the host PML "
                     "carries them",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE,
-                    mca_pml_umrddt_way_names[recv->way]);
+                    mca_pml_umrddt_scheme_names[recv->scheme]);
     }
 }

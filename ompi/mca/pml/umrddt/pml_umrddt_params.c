@@ -48,7 +48,7 @@ static const mca_base_var_enum_value_t scheme_values[] = {
     {MCA_PML_UMRDDT_SCHEME_PACK_GDR, "pack-gdr"},
     {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, "pack-staged"},
     {MCA_PML_UMRDDT_SCHEME_PACK_HOST, "pack-host"},
-    {MCA_PML_UMRDDT_SCHEME_HOST, "host"},
+    {MCA_PML_UMRDDT_SCHEME_BASE, "host"},
     {0, NULL},
 };
 

@@ -9,16 +9,20 @@
 /**
  * @file
  *
- * The receiver of a message without mkeys: what its CTS brings.
+ * The scheme direct, at the receiver: RDMA writes without mkeys. One CTS names all of the message.
  */
 
 #include "ompi_config.h"
 
 #include <stdlib.h>
 
+#include "pml_umrddt_check.h"
 #include "pml_umrddt_direct.h"
 #include "pml_umrddt_pairs.h"
+#include "pml_umrddt_rdma.h"
 #include "pml_umrddt_recv.h"
+
+static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
 /** What a CTS without mkeys has to bring of the layout, flattened: 0 if the sender has it. */
 static size_t flat_bytes(const mca_pml_umrddt_recv_t *recv)
@@ -37,12 +41,14 @@ static int emit(void *context, const void *bytes, size_t length)
                                   bytes, length, false);
 }
 
-int mca_pml_umrddt_recv_direct_cts(mca_pml_umrddt_recv_t *recv)
+/** Send the CTS without mkeys: what there is to write to, and the layout unless the sender has it.
+ */
+static int cts(mca_pml_umrddt_recv_t *recv)
 {
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
     size_t count =
         mca_pml_umrddt.card->memory_regions(recv->memory, regions, MCA_PML_UMRDDT_MAX_REGIONS);
-    mca_pml_umrddt_direct_t cts = {
+    mca_pml_umrddt_direct_t asked = {
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_DIRECT),
         .seq = recv->rts.seq,
         .slot = recv->rts.slot,
@@ -54,8 +60,8 @@ int mca_pml_umrddt_recv_direct_cts(mca_pml_umrddt_recv_t *recv)
         .region_count = (uint32_t) count,
         .what = mca_pml_umrddt_recv_memory(recv),
     };
-    bool once = MCA_PML_UMRDDT_BY_CARD
-                    == (MCA_PML_UMRDDT_BY_CARD & recv->rts.schemes & mca_pml_umrddt.schemes)
+    bool once = MCA_PML_UMRDDT_BITS_HCA
+                    == (MCA_PML_UMRDDT_BITS_HCA & recv->rts.schemes & mca_pml_umrddt.schemes)
                 && !mca_pml_umrddt_pairs_decide(); /* which may go on this way */
     size_t most = once ? MCA_PML_UMRDDT_KEPT_ONCE : MCA_PML_UMRDDT_KEPT_FLAT;
     mca_pml_umrddt_flat_naming_t naming;
@@ -67,30 +73,92 @@ int mca_pml_umrddt_recv_direct_cts(mca_pml_umrddt_recv_t *recv)
         return OMPI_ERR_OUT_OF_RESOURCE; /* the sender had it when this way was chosen */
     }
     naming = mca_pml_umrddt_flat_name(recv->peer, recv->rts.flats, recv->layout->id, most >= bytes,
-                                      &cts.place);
-    recv->place = cts.place;
+                                      &asked.place);
+    recv->place = asked.place;
     recv->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
     if (MCA_PML_UMRDDT_FLAT_PLACE == naming) {
         MCA_PML_UMRDDT_COUNT(layouts_recalled);
     } else {
         MCA_PML_UMRDDT_COUNT(layouts_sent);
-        cts.flat_bytes = (uint32_t) bytes;
+        asked.flat_bytes = (uint32_t) bytes;
         flat = malloc(bytes);
         if (NULL == flat) {
             return OMPI_ERR_OUT_OF_RESOURCE;
         }
         (void) opal_iov_cache_form_flatten(recv->layout->form, flat, bytes);
     }
-    mca_pml_umrddt.card->endpoint_address(recv->endpoint, &cts.address);
-    rc = mca_pml_umrddt_direct_emit(&cts, regions, flat, mca_pml_umrddt.scratch, emit, recv);
+    mca_pml_umrddt.card->endpoint_address(recv->endpoint, &asked.address);
+    rc = mca_pml_umrddt_direct_emit(&asked, regions, flat, mca_pml_umrddt.scratch, emit, recv);
     free(flat);
     return rc;
 }
 
-bool mca_pml_umrddt_recv_direct_possible(const mca_pml_umrddt_recv_t *recv)
+/** True if what there is to write to fits a CTS, and so does the layout. */
+static bool fits(const mca_pml_umrddt_recv_t *recv)
 {
     size_t regions = mca_pml_umrddt.card->memory_regions(recv->memory, NULL, 0);
 
     return 0 < regions && MCA_PML_UMRDDT_MAX_REGIONS >= regions
            && MCA_PML_UMRDDT_MAX_FLAT >= flat_bytes(recv);
 }
+
+/** By the rules: where it is offered alone, or the first message of a layout and buffer is cheap.
+ */
+static bool can_recv(mca_pml_umrddt_recv_t *recv)
+{
+    return 0 != (MCA_PML_UMRDDT_BIT_DIRECT & mca_pml_umrddt.schemes)
+           && mca_pml_umrddt_rdma_can_recv(recv)
+           && (0 == (MCA_PML_UMRDDT_BIT_UMR & mca_pml_umrddt.schemes & recv->candidates)
+               || (mca_pml_umrddt_recv_has_layout(recv)
+                   && MCA_PML_UMRDDT_BIT_DIRECT
+                          == mca_pml_umrddt_choose(&recv->rts, recv->layout, recv->buf,
+                                                   recv->total)));
+}
+
+static int start(mca_pml_umrddt_recv_t *recv)
+{
+    recv->scheme = MCA_PML_UMRDDT_SCHEME_DIRECT;
+    if (OMPI_SUCCESS != mca_pml_umrddt_rdma_begin(recv, cts)) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    if (!mca_pml_umrddt_rdma_register(recv)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_registration);
+    }
+    if (!fits(recv)) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    mca_pml_umrddt_recv_ask_credit(recv);
+    return OMPI_SUCCESS;
+}
+
+static bool fin(mca_pml_umrddt_recv_t *recv)
+{
+    if (!mca_pml_umrddt_rdma_fin(recv)) {
+        return false;
+    }
+    if (recv->placed) {
+        recv->placed = false;
+        mca_pml_umrddt_flat_leave(recv->peer, recv->place, true);
+    }
+    mca_pml_umrddt_rdma_landed(recv);
+    return true;
+}
+
+static void release(mca_pml_umrddt_recv_t *recv)
+{
+    if (recv->placed) {
+        recv->placed = false;
+        mca_pml_umrddt_flat_leave(recv->peer, recv->place, false);
+    }
+    mca_pml_umrddt_rdma_release(recv);
+}
+
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
+    .id = MCA_PML_UMRDDT_SCHEME_DIRECT,
+    .can_recv = can_recv,
+    .start = start,
+    .fin = fin,
+    .nack = mca_pml_umrddt_rdma_nack,
+    .recv_release = release,
+    .check = mca_pml_umrddt_check_direct,
+};

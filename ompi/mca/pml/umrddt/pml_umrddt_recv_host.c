@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * A taken message that the host PML brings after all, and plain ones that are received into memory
- * of ours.
+ * The last scheme, at the receiver: the base PML brings a handled message after all. And plain
+ * messages that are received into memory of ours.
  */
 
 #include "ompi_config.h"
@@ -18,10 +18,11 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_base_gpu.h"
-#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_check.h"
+#include "pml_umrddt_engine.h"
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_pairs.h"
-#include "pml_umrddt_recv.h"
+#include "pml_umrddt_scheme.h"
 #include "pml_umrddt_stripe.h"
 
 /** The host brought the data into memory of ours: hand on what fits. */
@@ -122,7 +123,6 @@ static void tell(mca_pml_umrddt_recv_t *recv, int rc)
         }
     }
     (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
-    mca_pml_umrddt_ipc_announce(recv);
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
     } else if (!host_received(recv)) {
@@ -175,20 +175,33 @@ static void by_host(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+static int start(mca_pml_umrddt_recv_t *recv)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    MCA_PML_UMRDDT_COUNT(fallback_recvs);
-    ++*reason; /* of progress only */
-    if (OPAL_UNLIKELY(NULL != recv->pair)) {
-        mca_pml_umrddt_pairs_failed(recv);
+    if (NULL == recv->reason) {
+        MCA_PML_UMRDDT_COUNT(left_recvs);
+    } else {
+        MCA_PML_UMRDDT_COUNT(fallback_recvs);
+        ++*recv->reason; /* of progress only */
+        if (OPAL_UNLIKELY(NULL != recv->pair)) {
+            mca_pml_umrddt_pairs_failed(recv);
+        }
     }
     by_host(recv);
+    return OMPI_SUCCESS;
 }
 
-void mca_pml_umrddt_recv_leave(mca_pml_umrddt_recv_t *recv)
+/** The sender had failed before it was asked for the base PML, which brings the message by now. */
+static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail)
 {
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    MCA_PML_UMRDDT_COUNT(left_recvs);
-    by_host(recv);
+    (void) recv;
+    (void) fail;
+    return MCA_PML_UMRDDT_NACK_ACK;
 }
+
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_base = {
+    .id = MCA_PML_UMRDDT_SCHEME_BASE,
+    .start = start,
+    .nack = nack,
+    .check = mca_pml_umrddt_check_base,
+};

@@ -168,7 +168,7 @@ static inline bool reachable(const mca_pml_umrddt_peer_t *peer)
 {
     return peer->capable
            && ((NULL != mca_pml_umrddt.card && peer->has_card) || mca_pml_umrddt_ipc_reaches(peer)
-               || 0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes));
+               || 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes));
 }
 
 /** True if a message is offered to find out in which memory it is received. A persistent request is
@@ -192,9 +192,9 @@ static inline bool may_take_host(call_t *call, size_t size)
     if (0 == (MCA_PML_UMRDDT_MEMORY_HOST & mca_pml_umrddt.params.memory) && !to_gpu) {
         return false;
     }
-    if ((0 != (MCA_PML_UMRDDT_BY_CARD & comm->schemes) && NULL != mca_pml_umrddt.card
+    if ((0 != (MCA_PML_UMRDDT_BITS_HCA & comm->schemes) && NULL != mca_pml_umrddt.card
          && call->peer->has_card)
-        || (0 != (MCA_PML_UMRDDT_BY_PACK & mca_pml_umrddt.schemes)
+        || (0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes)
             && mca_pml_umrddt_pack_forced(comm))) {
         return true;
     }
@@ -220,9 +220,9 @@ static inline bool may_take(call_t *call, size_t size)
     }
     if (MCA_PML_UMRDDT_MEMORY_GPU == looked->memory) {
         return 0 != (MCA_PML_UMRDDT_MEMORY_GPU & mca_pml_umrddt.params.memory)
-               && ((0 != (MCA_PML_UMRDDT_BY_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
-                    && mca_pml_umrddt_ipc_takes(&looked->where))
-                   || (0 != (MCA_PML_UMRDDT_BY_CARD & comm->schemes)
+               && ((0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes)
+                    && mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(&looked->where))
+                   || (0 != (MCA_PML_UMRDDT_BITS_HCA & comm->schemes)
                        && mca_pml_umrddt_card_takes(peer, &looked->where))
                    || mca_pml_umrddt_pack_takes(comm, &looked->where, size));
     }

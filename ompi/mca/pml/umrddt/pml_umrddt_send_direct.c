@@ -66,7 +66,7 @@ void mca_pml_umrddt_send_direct_cts(mca_pml_umrddt_send_t *send, size_t length)
     int rc = OMPI_ERR_BAD_PARAM;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (0 == send->position && 0 != (MCA_PML_UMRDDT_BY_DIRECT & send->rts.schemes)) {
+    if (0 == send->position && 0 != (MCA_PML_UMRDDT_BIT_DIRECT & send->rts.schemes)) {
         rc = mca_pml_umrddt_direct_read(send->peer, asked, length, send->layout->size, send->parts,
                                         send->remote, &send->to);
     }

@@ -440,7 +440,7 @@ static inline bool range_valid(mca_pml_umrddt_send_t *send)
  * nor its process a card. */
 static inline bool keys_offered(const mca_pml_umrddt_send_t *send)
 {
-    return 0 != (MCA_PML_UMRDDT_BY_UMR & send->rts.schemes);
+    return 0 != (MCA_PML_UMRDDT_BIT_UMR & send->rts.schemes);
 }
 
 /** Check a CTS field by field. */
@@ -654,7 +654,7 @@ static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
         mca_pml_umrddt_pack_replied(send, valid);
         return;
     }
-    if (valid && 0 != (MCA_PML_UMRDDT_BY_IPC & send->rts.schemes)) {
+    if (valid && 0 != (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes)) {
         ipc_result(send);
     }
     if (valid && MCA_PML_UMRDDT_HOST == reply->verdict) {

@@ -58,7 +58,7 @@ bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send)
 /** The ways by the card to this peer; 0: none, or the card cannot reach the buffer's memory. */
 static uint16_t card_schemes(mca_pml_umrddt_send_t *send)
 {
-    uint16_t schemes = MCA_PML_UMRDDT_BY_CARD & mca_pml_umrddt.schemes & send->comm->schemes;
+    uint16_t schemes = MCA_PML_UMRDDT_BITS_HCA & mca_pml_umrddt.schemes & send->comm->schemes;
 
     send->endpoint = NULL;
     if (0 == schemes || NULL == mca_pml_umrddt.card || !send->peer->has_card
@@ -100,7 +100,7 @@ static int prepare(mca_pml_umrddt_send_t *send)
     if (OPAL_UNLIKELY(!slot)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    if (0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes) && MCA_PML_UMRDDT_BELLS > send->slot
+    if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes) && MCA_PML_UMRDDT_BELLS > send->slot
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
         && mca_pml_umrddt_send_bell(send)) {
         rts->schemes |= MCA_PML_UMRDDT_BELL;
@@ -111,7 +111,7 @@ static int prepare(mca_pml_umrddt_send_t *send)
     rts->magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RTS);
     memcpy(rts->cookie, mca_pml_umrddt.self.cookie, sizeof(rts->cookie));
     rts->length = send->layout->size;
-    rts->chunk = 0 != (MCA_PML_UMRDDT_BY_UMR & by_card) ? proposal(send->layout) : 0;
+    rts->chunk = 0 != (MCA_PML_UMRDDT_BIT_UMR & by_card) ? proposal(send->layout) : 0;
     rts->pieces =
         UINT32_MAX < send->layout->iov_count ? UINT32_MAX : (uint32_t) send->layout->iov_count;
     rts->write_pieces = 0 != by_card ? (uint16_t) mca_pml_umrddt.caps->write_pieces : 1;

@@ -109,7 +109,7 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     stripe->position = 0;
     stripe->rts = whole->rts;
     stripe->rts.seq += 1 + i;
-    stripe->rts.schemes = MCA_PML_UMRDDT_BY_UMR;
+    stripe->rts.schemes = MCA_PML_UMRDDT_BIT_UMR;
     stripe->envelope = NULL;
     stripe->listen = NULL;
     stripe->host = NULL;
@@ -142,7 +142,7 @@ void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
     size_t most = rts->length / MCA_PML_UMRDDT_LEAST_STRIPE;
     uint32_t count;
 
-    if (0 == (MCA_PML_UMRDDT_BY_UMR & rts->schemes) || 0 != (MCA_PML_UMRDDT_BY_IPC & rts->schemes)
+    if (0 == (MCA_PML_UMRDDT_BIT_UMR & rts->schemes) || 0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)
         || 2 > most) {
         return;
     }

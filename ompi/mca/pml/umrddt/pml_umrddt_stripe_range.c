@@ -18,7 +18,7 @@
 
 bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_rts_t *rts)
 {
-    bool more = 0 != (MCA_PML_UMRDDT_BY_UMR & rts->schemes);
+    bool more = 0 != (MCA_PML_UMRDDT_BIT_UMR & rts->schemes);
 
     for (int i = 0; i < MCA_PML_UMRDDT_RAILS; ++i) {
         if (0 == rts->rails[i].qpn) {

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_rdma.h"
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_recv.h"
 #include "pml_umrddt_stripe.h"
@@ -102,7 +102,6 @@ static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
     recv->status = whole->status;
     recv->total = end;
     recv->position = start;
-    recv->chunk = whole->chunk;
     recv->where = whole->where;
     recv->looked = true;
     recv->layout = whole->layout;
@@ -110,6 +109,7 @@ static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
     recv->endpoint = endpoint;
     recv->peer = whole->peer;
     recv->stripes = stripes;
+    mca_pml_umrddt_umr_stripe(recv, whole->chunk);
     opal_list_append(&mca_pml_umrddt.receives, &recv->active);
     return recv;
 }
@@ -165,7 +165,7 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
     uint64_t grain, start = 0;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (0 != (MCA_PML_UMRDDT_BY_IPC & recv->rts.schemes) || recv->total < recv->rts.length) {
+    if (0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes) || recv->total < recv->rts.length) {
         return false;
     }
     if (NULL == stripes) {

@@ -39,14 +39,21 @@
 
 #define MIB 1048576.0
 
-const char *const mca_pml_umrddt_way_names[MCA_PML_UMRDDT_WAYS] = {
-    [MCA_PML_UMRDDT_WAY_IPC] = "ipc",
-    [MCA_PML_UMRDDT_WAY_UMR] = "umr",
-    [MCA_PML_UMRDDT_WAY_DIRECT] = "direct",
-    [MCA_PML_UMRDDT_WAY_PACK_GDR] = "pack-gdr",
-    [MCA_PML_UMRDDT_WAY_PACK_STAGED] = "pack-staged",
-    [MCA_PML_UMRDDT_WAY_PACK_HOST] = "pack-host",
-    [MCA_PML_UMRDDT_WAY_HOST] = "host",
+const char *const mca_pml_umrddt_scheme_names[MCA_PML_UMRDDT_SCHEMES] = {
+    [MCA_PML_UMRDDT_SCHEME_IPC] = "ipc",
+    [MCA_PML_UMRDDT_SCHEME_UMR] = "umr",
+    [MCA_PML_UMRDDT_SCHEME_DIRECT] = "direct",
+    [MCA_PML_UMRDDT_SCHEME_PACK_GDR] = "pack-gdr",
+    [MCA_PML_UMRDDT_SCHEME_PACK_STAGED] = "pack-staged",
+    [MCA_PML_UMRDDT_SCHEME_PACK_HOST] = "pack-host",
+    [MCA_PML_UMRDDT_SCHEME_BASE] = "host",
+};
+
+const mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_order[MCA_PML_UMRDDT_SCHEMES] = {
+    MCA_PML_UMRDDT_SCHEME_IPC,         MCA_PML_UMRDDT_SCHEME_UMR,
+    MCA_PML_UMRDDT_SCHEME_DIRECT,      MCA_PML_UMRDDT_SCHEME_PACK_GDR,
+    MCA_PML_UMRDDT_SCHEME_PACK_STAGED, MCA_PML_UMRDDT_SCHEME_PACK_HOST,
+    MCA_PML_UMRDDT_SCHEME_BASE,
 };
 
 void opal_umrddt_tuning_default(opal_umrddt_tuning_t *figures)
@@ -156,7 +163,8 @@ static double agreed(const opal_umrddt_tuning_t *figures, const opal_umrddt_sele
 }
 
 /** What a message waits for if it is the first of its kind this way: its share of that. */
-static double share(const opal_umrddt_select_case_t *message, mca_pml_umrddt_way_t way, double once)
+static double share(const opal_umrddt_select_case_t *message, mca_pml_umrddt_scheme_id_t way,
+                    double once)
 {
     return 0 != (message->known & 1u << way) ? 0 : once / larger(1, message->uses);
 }
@@ -200,7 +208,7 @@ static double umr_time(const opal_umrddt_tuning_t *figures,
     double keys = 2 * figures->key_map + (from + to) * figures->key_entry;
 
     return card_base(figures, message)
-           + share(message, MCA_PML_UMRDDT_WAY_UMR, registered(figures, message) + keys)
+           + share(message, MCA_PML_UMRDDT_SCHEME_UMR, registered(figures, message) + keys)
            + larger(card_bytes(figures, message, (double) message->bytes),
                     from * (message->from.gpu ? figures->card_gpu_gather : figures->card_entry)
                         + to * (message->to.gpu ? figures->card_gpu_scatter : figures->card_entry));
@@ -216,7 +224,7 @@ static double direct_time(const opal_umrddt_tuning_t *figures,
     double layout = 8 * (double) message->to.pieces / host_rate(figures, message);
 
     return card_base(figures, message)
-           + share(message, MCA_PML_UMRDDT_WAY_DIRECT, registered(figures, message) + layout)
+           + share(message, MCA_PML_UMRDDT_SCHEME_DIRECT, registered(figures, message) + layout)
            + larger(card_bytes(figures, message, (double) message->bytes),
                     writes * figures->card_write);
 }
@@ -279,17 +287,18 @@ static double ipc_time(const opal_umrddt_tuning_t *figures,
 
 /** A chunk from the user's buffer into one that the wire takes, or (@p in) the other way. */
 static double packed(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message,
-                     mca_pml_umrddt_way_t way, bool in, double bytes)
+                     mca_pml_umrddt_scheme_id_t way, bool in, double bytes)
 {
     const opal_umrddt_select_side_t *side = in ? &message->to : &message->from;
     double block = block_of(message, side), moved;
 
     if (!side->gpu) {
         return bytes
-               / opal_umrddt_tuning_curve_at(
-                   MCA_PML_UMRDDT_WAY_HOST == way ? figures->cpu_copy : figures->cpu_pack, block);
+               / opal_umrddt_tuning_curve_at(MCA_PML_UMRDDT_SCHEME_BASE == way ? figures->cpu_copy
+                                                                               : figures->cpu_pack,
+                                             block);
     }
-    if (MCA_PML_UMRDDT_WAY_PACK_HOST == way) {
+    if (MCA_PML_UMRDDT_SCHEME_PACK_HOST == way) {
         const double *curve = in ? figures->gpu_unpack_host : figures->gpu_pack_host;
         bool boxed = bytes < (double) message->bytes ? side->chunk_boxed : side->boxed;
         double begun = figures->gpu_launch;
@@ -301,7 +310,7 @@ static double packed(const opal_umrddt_tuning_t *figures, const opal_umrddt_sele
     }
     moved = in ? figures->gpu_in_latency + bytes / figures->gpu_in_rate
                : figures->gpu_out_latency + bytes / figures->gpu_out_rate;
-    if (MCA_PML_UMRDDT_WAY_PACK_STAGED == way && 1 >= side->pieces) {
+    if (MCA_PML_UMRDDT_SCHEME_PACK_STAGED == way && 1 >= side->pieces) {
         return moved; /* one piece needs no packing */
     }
     /* the end of the first of two operations is seen before the second begins */
@@ -310,20 +319,20 @@ static double packed(const opal_umrddt_tuning_t *figures, const opal_umrddt_sele
                  / looked_up(figures, side, block,
                              opal_umrddt_tuning_curve_at(
                                  in ? figures->gpu_unpack : figures->gpu_pack, block))
-           + (MCA_PML_UMRDDT_WAY_PACK_GDR == way ? 0 : moved);
+           + (MCA_PML_UMRDDT_SCHEME_PACK_GDR == way ? 0 : moved);
 }
 
 /** True if a side of a packed message is (un)packed by a kernel, or copied within a GPU. */
 static bool by_kernel(const opal_umrddt_select_case_t *message,
-                      const opal_umrddt_select_side_t *side, mca_pml_umrddt_way_t way)
+                      const opal_umrddt_select_side_t *side, mca_pml_umrddt_scheme_id_t way)
 {
     if (!side->gpu) {
         return false;
     }
     switch (way) {
-    case MCA_PML_UMRDDT_WAY_PACK_HOST:
+    case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
         return !(message->bytes <= message->chunk ? side->boxed : side->chunk_boxed);
-    case MCA_PML_UMRDDT_WAY_PACK_STAGED:
+    case MCA_PML_UMRDDT_SCHEME_PACK_STAGED:
         return 1 < side->pieces;
     default:
         return true;
@@ -331,7 +340,7 @@ static bool by_kernel(const opal_umrddt_select_case_t *message,
 }
 
 static double pack_time(const opal_umrddt_tuning_t *figures,
-                        const opal_umrddt_select_case_t *message, mca_pml_umrddt_way_t way)
+                        const opal_umrddt_select_case_t *message, mca_pml_umrddt_scheme_id_t way)
 {
     double chunk = (double) (message->chunk < message->bytes ? message->chunk : message->bytes);
     double further = (double) message->bytes / chunk - 1;
@@ -339,7 +348,7 @@ static double pack_time(const opal_umrddt_tuning_t *figures,
     double in = packed(figures, message, way, true, chunk);
     double wire = by_host(figures, message, chunk), each;
 
-    if (MCA_PML_UMRDDT_WAY_PACK_GDR == way) {
+    if (MCA_PML_UMRDDT_SCHEME_PACK_GDR == way) {
         wire = figures->card_latency + card_bytes(figures, message, chunk)
                + (message->to.gpu ? figures->gpu_flush : 0);
     } else if (message->pack_by_card) {
@@ -348,7 +357,7 @@ static double pack_time(const opal_umrddt_tuning_t *figures,
     /* as many as are under way at once share what is but waiting; within a host the processors that
      * carry the chunks also pack, or tell the GPU to (half of what that takes, is the guess) */
     each = wire;
-    if (message->near && MCA_PML_UMRDDT_WAY_PACK_GDR != way && !message->pack_by_card) {
+    if (message->near && MCA_PML_UMRDDT_SCHEME_PACK_GDR != way && !message->pack_by_card) {
         each += larger(message->from.gpu ? figures->gpu_launch / 2 : out,
                        message->to.gpu ? figures->gpu_launch / 2 : in);
     }
@@ -373,7 +382,7 @@ static double host_time(const opal_umrddt_tuning_t *figures,
 
         if (!side->gpu) {
             double copy = 1 < side->pieces
-                              ? packed(figures, message, MCA_PML_UMRDDT_WAY_HOST, 0 != in, bytes)
+                              ? packed(figures, message, MCA_PML_UMRDDT_SCHEME_BASE, 0 != in, bytes)
                               : 0;
 
             /* the receiver unpacks out of what it would have to copy in any case */
@@ -390,8 +399,8 @@ static double host_time(const opal_umrddt_tuning_t *figures,
         } else {
             /* to and from pinned memory in one operation */
             time += packed(figures, message,
-                           1 >= side->pieces ? MCA_PML_UMRDDT_WAY_PACK_STAGED
-                                             : MCA_PML_UMRDDT_WAY_PACK_HOST,
+                           1 >= side->pieces ? MCA_PML_UMRDDT_SCHEME_PACK_STAGED
+                                             : MCA_PML_UMRDDT_SCHEME_PACK_HOST,
                            0 != in, bytes);
             kernel = kernel || !side->boxed;
         }
@@ -400,35 +409,38 @@ static double host_time(const opal_umrddt_tuning_t *figures,
 }
 
 double opal_umrddt_select_time(const opal_umrddt_tuning_t *figures,
-                               const opal_umrddt_select_case_t *message, mca_pml_umrddt_way_t way)
+                               const opal_umrddt_select_case_t *message,
+                               mca_pml_umrddt_scheme_id_t way)
 {
     switch (way) {
-    case MCA_PML_UMRDDT_WAY_IPC:
+    case MCA_PML_UMRDDT_SCHEME_IPC:
         return ipc_time(figures, message);
-    case MCA_PML_UMRDDT_WAY_UMR:
+    case MCA_PML_UMRDDT_SCHEME_UMR:
         return umr_time(figures, message);
-    case MCA_PML_UMRDDT_WAY_DIRECT:
+    case MCA_PML_UMRDDT_SCHEME_DIRECT:
         return direct_time(figures, message);
-    case MCA_PML_UMRDDT_WAY_PACK_GDR:
-    case MCA_PML_UMRDDT_WAY_PACK_STAGED:
-    case MCA_PML_UMRDDT_WAY_PACK_HOST:
+    case MCA_PML_UMRDDT_SCHEME_PACK_GDR:
+    case MCA_PML_UMRDDT_SCHEME_PACK_STAGED:
+    case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
         return pack_time(figures, message, way);
     default:
         return host_time(figures, message);
     }
 }
 
-mca_pml_umrddt_way_t opal_umrddt_select_best(const opal_umrddt_tuning_t *figures,
-                                             const opal_umrddt_select_case_t *message,
-                                             unsigned possible, double *times)
+mca_pml_umrddt_scheme_id_t opal_umrddt_select_best(const opal_umrddt_tuning_t *figures,
+                                                   const opal_umrddt_select_case_t *message,
+                                                   unsigned possible, double *times)
 {
-    mca_pml_umrddt_way_t best = MCA_PML_UMRDDT_WAYS;
+    mca_pml_umrddt_scheme_id_t best = MCA_PML_UMRDDT_SCHEMES;
 
-    for (int way = 0; way < MCA_PML_UMRDDT_WAYS; ++way) {
-        times[way] = opal_umrddt_select_time(figures, message, (mca_pml_umrddt_way_t) way);
-        if (0 != (possible & 1u << way)
-            && (MCA_PML_UMRDDT_WAYS == best || times[way] < times[best])) {
-            best = (mca_pml_umrddt_way_t) way;
+    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
+        const mca_pml_umrddt_scheme_id_t scheme = mca_pml_umrddt_scheme_order[i];
+
+        times[scheme] = opal_umrddt_select_time(figures, message, scheme);
+        if (0 != (possible & MCA_PML_UMRDDT_BIT(scheme))
+            && (MCA_PML_UMRDDT_SCHEMES == best || times[scheme] < times[best])) {
+            best = scheme;
         }
     }
     return best;

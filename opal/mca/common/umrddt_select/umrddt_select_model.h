@@ -23,6 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "opal/mca/common/umrddt_select/umrddt_select_scheme.h"
+
 /** Of the file of figures: one of another version is not read. */
 #define OPAL_UMRDDT_TUNING_VERSION 2
 
@@ -86,23 +88,11 @@ enum {
     OPAL_UMRDDT_TUNING_CURVE_COUNT = 0 OPAL_UMRDDT_TUNING_CURVES(OPAL_UMRDDT_TUNING_ONE)
 };
 
-/** The schemes, in the order in which the first of equals wins. */
-typedef enum mca_pml_umrddt_way_t {
-    MCA_PML_UMRDDT_WAY_IPC,
-    MCA_PML_UMRDDT_WAY_UMR,
-    MCA_PML_UMRDDT_WAY_DIRECT,
-    MCA_PML_UMRDDT_WAY_PACK_GDR,
-    MCA_PML_UMRDDT_WAY_PACK_STAGED,
-    MCA_PML_UMRDDT_WAY_PACK_HOST,
-    MCA_PML_UMRDDT_WAY_HOST, /**< the host PML */
-    MCA_PML_UMRDDT_WAYS
-} mca_pml_umrddt_way_t;
-
-/** Of sets of ways. */
-#define OPAL_UMRDDT_SELECT_BIT(way) (1u << (way))
-
 /** Names as pml_umrddt_scheme has them. */
-extern const char *const mca_pml_umrddt_way_names[MCA_PML_UMRDDT_WAYS];
+extern const char *const mca_pml_umrddt_scheme_names[MCA_PML_UMRDDT_SCHEMES];
+
+/** All schemes, in the order in which the first of equals wins and in which they are shown. */
+extern const mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_order[MCA_PML_UMRDDT_SCHEMES];
 
 /** One side of a message. */
 typedef struct opal_umrddt_select_side_t {
@@ -161,7 +151,8 @@ double opal_umrddt_select_small(const opal_umrddt_tuning_t *figures, bool near);
  * @return us, more than 0. What the scheme cannot do is not asked here: the caller knows
  */
 double opal_umrddt_select_time(const opal_umrddt_tuning_t *figures,
-                               const opal_umrddt_select_case_t *message, mca_pml_umrddt_way_t way);
+                               const opal_umrddt_select_case_t *message,
+                               mca_pml_umrddt_scheme_id_t way);
 
 /**
  * The quickest of some schemes.
@@ -169,8 +160,8 @@ double opal_umrddt_select_time(const opal_umrddt_tuning_t *figures,
  * @param[in]  possible  bit 1 << way for each that may be chosen; not 0
  * @param[out] times     of all ways, also of those that may not be chosen
  */
-mca_pml_umrddt_way_t opal_umrddt_select_best(const opal_umrddt_tuning_t *figures,
-                                             const opal_umrddt_select_case_t *message,
-                                             unsigned possible, double *times);
+mca_pml_umrddt_scheme_id_t opal_umrddt_select_best(const opal_umrddt_tuning_t *figures,
+                                                   const opal_umrddt_select_case_t *message,
+                                                   unsigned possible, double *times);
 
 #endif /* OPAL_UMRDDT_SELECT_MODEL_H */

@@ -1,0 +1,180 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The receiver's half that the schemes with RDMA writes between the buffers share: the endpoint,
+ * the registered memory, the credit for the FIN, and the flush of what came to a GPU.
+ *
+ *     start --(scheme: what the CTS names)--> CREDIT --CTS--> FIN --(scheme: more)--> ...
+ *                                                              |
+ *                                                              +--(all)--> (FLUSH) --> DONE
+ *
+ * A write can land only between the CTS that names its key and the end of that round: the FIN; the
+ * sender's word that none was posted; or the breaking of the endpoint, after which the HCA accepts
+ * no more of them.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/util/output.h"
+
+#include "pml_umrddt_rdma.h"
+
+static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
+
+int mca_pml_umrddt_rdma_refuse(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+{
+    recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_HCA;
+    recv->reason = reason;
+    return OMPI_ERR_NOT_AVAILABLE;
+}
+
+bool mca_pml_umrddt_rdma_can_recv(const mca_pml_umrddt_recv_t *recv)
+{
+    return OPAL_LIKELY(!mca_pml_umrddt_on_gpu(&recv->where))
+           || mca_pml_umrddt_card_takes(recv->peer, &recv->where);
+}
+
+int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv, int (*cts)(mca_pml_umrddt_recv_t *))
+{
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
+
+    if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
+        || OPAL_SUCCESS != mca_pml_umrddt_endpoint(recv->peer, &recv->endpoint)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_endpoint);
+    }
+    /* the sender has chosen the card */
+    recv->endpoint = mca_pml_umrddt.card->endpoint_at(recv->endpoint, &rts->address);
+    if (OPAL_SUCCESS != mca_pml_umrddt.card->endpoint_connect(recv->endpoint, &rts->address)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_endpoint);
+    }
+    if (!mca_pml_umrddt_recv_has_layout(recv)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_other);
+    }
+    recv->cts = cts;
+    return OMPI_SUCCESS;
+}
+
+bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv)
+{
+    return NULL != recv->memory
+           || OPAL_SUCCESS
+                  == mca_pml_umrddt_register(recv->endpoint, MCA_BTL_UMR_REMOTE, &recv->where,
+                                             recv->buf, recv->layout, recv->total, &recv->memory);
+}
+
+/** In state CREDIT: the FIN will find a receive posted; tell the sender to go. */
+static bool take_credit(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    int rc = mca_pml_umrddt.card->fin_reserve(recv->endpoint);
+
+    if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
+        return false;
+    }
+    if (OPAL_SUCCESS != rc) {
+        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_endpoint);
+        return true;
+    }
+    recv->state = MCA_PML_UMRDDT_RECV_FIN;
+    recv->fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, recv);
+    if (0 == recv->fin || OMPI_SUCCESS != recv->cts(recv)) {
+        mca_pml_umrddt.card->fin_cancel(recv->endpoint);
+        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
+        return true;
+    }
+    MCA_PML_UMRDDT_COUNT(rounds);
+    return true;
+}
+
+void mca_pml_umrddt_recv_ask_credit(mca_pml_umrddt_recv_t *recv)
+{
+    recv->state = MCA_PML_UMRDDT_RECV_CREDIT;
+    if (!opal_list_is_empty(&recv->peer->credit) || !take_credit(recv)) {
+        mca_pml_umrddt_wait_credit(recv->peer, &recv->wait, take_credit, recv);
+    }
+}
+
+/** The GPU sees all of it, or never will. */
+static void flushed(void *context, int status)
+{
+    mca_pml_umrddt_recv_t *recv = context;
+
+    if (OPAL_SUCCESS == status) {
+        mca_pml_umrddt_recv_done(recv);
+        return;
+    }
+    /* the sender is through with it, so nobody can send it again */
+    opal_output(0, "umrddt: a message came to a GPU that cannot be made to see it; it fails");
+    mca_pml_umrddt_recv_release(recv);
+    mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
+}
+
+/** The last FIN has come. A GPU may have to be told before it sees what the card wrote. */
+void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
+{
+    int rc;
+
+    if (OPAL_LIKELY(!mca_pml_umrddt_on_device(&recv->where))) {
+        mca_pml_umrddt_recv_done(recv);
+        return;
+    }
+    recv->state = MCA_PML_UMRDDT_RECV_FLUSH;
+    rc = mca_pml_umrddt.card->memory_flush(recv->memory, flushed, recv);
+    if (OPAL_ERR_WOULD_BLOCK != rc) {
+        flushed(recv, rc);
+    }
+}
+
+bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
+{
+    if (OPAL_UNLIKELY(MCA_PML_UMRDDT_RECV_FIN != recv->state)) {
+        return false;
+    }
+    mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
+    recv->fin = 0;
+    return true;
+}
+
+mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
+                                               const mca_pml_umrddt_fail_t *fail)
+{
+    if (MCA_PML_UMRDDT_RECV_FLUSH == recv->state) {
+        return MCA_PML_UMRDDT_NACK_ACK;
+    }
+    if (MCA_PML_UMRDDT_RECV_STRIPED == recv->state) {
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+        return MCA_PML_UMRDDT_NACK_KEEPS; /* its stripes are told of by themselves */
+    }
+    if (MCA_PML_UMRDDT_RECV_FIN == recv->state) {
+        if (fail->in_flight) {
+            mca_pml_umrddt.card->endpoint_break(recv->endpoint);
+        } else {
+            mca_pml_umrddt.card->fin_cancel(recv->endpoint);
+        }
+    }
+    return MCA_PML_UMRDDT_NACK_BASE;
+}
+
+void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
+{
+    if (0 != recv->fin) {
+        mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
+        recv->fin = 0;
+    }
+    if (NULL != recv->keyset) {
+        mca_pml_umrddt.card->keyset_release(recv->keyset);
+        recv->keyset = NULL;
+    }
+    if (NULL != recv->memory) {
+        mca_pml_umrddt.card->memory_release(recv->memory);
+        recv->memory = NULL;
+    }
+}

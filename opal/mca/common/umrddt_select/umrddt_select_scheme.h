@@ -1,0 +1,55 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The schemes by which a message can travel: one enumeration, and one bitmap of it.
+ *
+ * The bitmap is the same everywhere: in the envelope, where a sender names the schemes that it can
+ * use; in what this process and a communicator allow; and in the choice. The values are therefore
+ * fixed by the wire. This file knows no MPI.
+ */
+
+#ifndef OPAL_UMRDDT_SELECT_SCHEME_H
+#define OPAL_UMRDDT_SELECT_SCHEME_H
+
+typedef enum mca_pml_umrddt_scheme_id_t {
+    MCA_PML_UMRDDT_SCHEME_UMR = 0,    /**< RDMA writes between mkeys of both sides */
+    MCA_PML_UMRDDT_SCHEME_DIRECT = 1, /**< RDMA writes into the receiver's layout, without mkeys */
+    MCA_PML_UMRDDT_SCHEME_IPC = 2,    /**< the receiver copies from the sender's GPU memory */
+    MCA_PML_UMRDDT_SCHEME_BASE = 3,   /**< the base PML; its bit is never in an envelope */
+    MCA_PML_UMRDDT_SCHEME_PACK_STAGED = 4, /**< chunks that GPUs pack in their memory */
+    MCA_PML_UMRDDT_SCHEME_PACK_HOST = 5,   /**< chunks that GPUs pack in pinned system memory */
+    MCA_PML_UMRDDT_SCHEME_PACK_GDR = 6,    /**< chunks in GPU memory that HCAs read and write */
+    MCA_PML_UMRDDT_SCHEMES = 7,
+    MCA_PML_UMRDDT_SCHEME_AUTO = MCA_PML_UMRDDT_SCHEMES /**< as a parameter: none is named */
+} mca_pml_umrddt_scheme_id_t;
+
+#define MCA_PML_UMRDDT_BIT(scheme) (1u << (scheme))
+
+#define MCA_PML_UMRDDT_BIT_UMR         MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_UMR)
+#define MCA_PML_UMRDDT_BIT_DIRECT      MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_DIRECT)
+#define MCA_PML_UMRDDT_BIT_IPC         MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_IPC)
+#define MCA_PML_UMRDDT_BIT_BASE        MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE)
+#define MCA_PML_UMRDDT_BIT_PACK_STAGED MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_STAGED)
+#define MCA_PML_UMRDDT_BIT_PACK_HOST   MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_HOST)
+#define MCA_PML_UMRDDT_BIT_PACK_GDR    MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_GDR)
+
+/** Groups: RDMA writes between the buffers; packed, in chunks; all that an envelope can offer. */
+#define MCA_PML_UMRDDT_BITS_HCA  0x03u
+#define MCA_PML_UMRDDT_BITS_PACK 0x70u
+#define MCA_PML_UMRDDT_BITS_ALL  0x77u
+
+/** The scheme of a bitmap of one; the base PML's of none. */
+static inline mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_of(unsigned bit)
+{
+    return 0 == bit ? MCA_PML_UMRDDT_SCHEME_BASE : (mca_pml_umrddt_scheme_id_t) __builtin_ctz(bit);
+}
+
+#endif /* OPAL_UMRDDT_SELECT_SCHEME_H */
