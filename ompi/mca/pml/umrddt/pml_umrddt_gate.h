@@ -82,8 +82,8 @@ static inline void mca_pml_umrddt_gate_leave(mca_pml_umrddt_comm_t *comm)
 
 /**
  * Close the gate in order to make claims. comm->match is held. It is given up and taken again while
- * this waits for threads inside: the caller must look at the claims again. (A caller further up that
- * holds it too keeps it: the wait is bounded.)
+ * this waits for threads inside: the caller must look at the claims again. (A caller further up
+ * that holds it too keeps it: the wait is bounded.)
  *
  * @return false: a thread stays inside; the gate is open unless there are claims
  */
