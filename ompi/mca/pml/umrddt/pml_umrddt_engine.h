@@ -38,6 +38,8 @@ void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv);
  * base PML has not taken yet, but for the last one. */
 void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv);
 
+/* pml_umrddt_recv_match.c */
+
 /**
  * Start the next candidate. The scheme that has the message, if any, gives it up: no write of the
  * sender may land any more, and the sender waits for a reply. Waits of recv are cancelled before.
@@ -70,14 +72,6 @@ int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
 /** A reply comes by the base PML: say so at the completion flag, if the sender waits there. Twice
  * is once. (pml_umrddt_ipc_recv.c, which has the flags.) */
 void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv);
-
-/* pml_umrddt_select.c */
-
-/** A message was matched: set recv->candidates, ->preferred and ->reason. */
-void mca_pml_umrddt_candidates(mca_pml_umrddt_recv_t *recv);
-
-/** The next scheme to try, which is no candidate any more; the last one is the base PML. */
-const struct mca_pml_umrddt_scheme_t *mca_pml_umrddt_select(mca_pml_umrddt_recv_t *recv);
 
 END_C_DECLS
 

@@ -361,6 +361,7 @@ static void release(mca_pml_umrddt_recv_t *recv)
 
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .id = MCA_PML_UMRDDT_SCHEME_IPC,
+    .bit = MCA_PML_UMRDDT_BIT_IPC,
     .flag = true,
     .can_recv = can_recv,
     .start = start,

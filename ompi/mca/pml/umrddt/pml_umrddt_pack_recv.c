@@ -166,9 +166,11 @@ static int start(mca_pml_umrddt_recv_t *recv)
     return OMPI_SUCCESS;
 }
 
-static bool fin(mca_pml_umrddt_recv_t *recv)
+static void fin(mca_pml_umrddt_recv_t *recv)
 {
-    return NULL != recv->pack && mca_pml_umrddt_pack_fin(recv->pack);
+    if (NULL == recv->pack || !mca_pml_umrddt_pack_fin(recv->pack)) {
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+    }
 }
 
 static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail)
@@ -191,10 +193,10 @@ static void release(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-#define SCHEME(ID, CAN_RECV)                                                          \
-    {                                                                                 \
-        .id = (ID), .can_recv = (CAN_RECV), .start = start, .fin = fin, .nack = nack, \
-        .recv_release = release, .check = mca_pml_umrddt_check_pack                   \
+#define SCHEME(ID, CAN_RECV)                                                                  \
+    {                                                                                         \
+        .id = (ID), .bit = MCA_PML_UMRDDT_BIT(ID), .can_recv = (CAN_RECV), .start = start,    \
+        .fin = fin, .nack = nack, .recv_release = release, .check = mca_pml_umrddt_check_pack \
     }
 
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_gdr =

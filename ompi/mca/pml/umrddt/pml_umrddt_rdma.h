@@ -25,7 +25,11 @@ BEGIN_C_DECLS
 int mca_pml_umrddt_rdma_refuse(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 
 /** True if the HCA may write to the receive buffer, as far as is known without trying. */
-bool mca_pml_umrddt_rdma_can_recv(const mca_pml_umrddt_recv_t *recv);
+static inline bool mca_pml_umrddt_rdma_can_recv(mca_pml_umrddt_recv_t *recv)
+{
+    return OPAL_LIKELY(!mca_pml_umrddt_on_gpu(&recv->where))
+           || mca_pml_umrddt_card_takes(recv->peer, &recv->where);
+}
 
 /**
  * Begin: the endpoint is connected, and the layout is looked up.
@@ -34,7 +38,26 @@ bool mca_pml_umrddt_rdma_can_recv(const mca_pml_umrddt_recv_t *recv);
  *
  * @return OMPI_SUCCESS, or as mca_pml_umrddt_rdma_refuse
  */
-int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv, int (*cts)(mca_pml_umrddt_recv_t *));
+static inline int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv,
+                                            int (*cts)(mca_pml_umrddt_recv_t *))
+{
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
+
+    if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
+        || OPAL_SUCCESS != mca_pml_umrddt_endpoint(recv->peer, &recv->endpoint)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_endpoint);
+    }
+    /* the sender has chosen the card */
+    recv->endpoint = mca_pml_umrddt.card->endpoint_at(recv->endpoint, &rts->address);
+    if (OPAL_SUCCESS != mca_pml_umrddt.card->endpoint_connect(recv->endpoint, &rts->address)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_endpoint);
+    }
+    if (!mca_pml_umrddt_recv_has_layout(recv)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_other);
+    }
+    recv->cts = cts;
+    return OMPI_SUCCESS;
+}
 
 /** Register the buffer, recv->memory, unless it is. @return false: not possible */
 bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv);
@@ -43,18 +66,52 @@ bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv);
  */
 void mca_pml_umrddt_recv_ask_credit(mca_pml_umrddt_recv_t *recv);
 
-/** The FIN of a round has come: its number is free. @return false: not in this state */
-bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv);
+/** The FIN of a round has come: its number is free. @return false: none was expected, which is
+ * counted */
+static inline bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
+{
+    if (OPAL_UNLIKELY(MCA_PML_UMRDDT_RECV_FIN != recv->state)) {
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+        return false;
+    }
+    mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
+    recv->fin = 0;
+    return true;
+}
+
+/** The last FIN has come, to memory of a device: the GPU has to be told. */
+void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv);
 
 /** The last FIN has come. A GPU may have to be told before it sees what the HCA wrote. */
-void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv);
+static inline void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
+{
+    if (OPAL_LIKELY(!mca_pml_umrddt_on_device(&recv->where))) {
+        mca_pml_umrddt_recv_done(recv);
+    } else {
+        mca_pml_umrddt_rdma_flush(recv);
+    }
+}
 
 /** As the member of a scheme. */
 mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
                                                const mca_pml_umrddt_fail_t *fail);
 
 /** Give back the number, the keys and the memory; the place at the sender is the scheme's. */
-void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv);
+static inline void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
+{
+    if (0 != recv->fin) {
+        mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
+        recv->fin = 0;
+    }
+    if (NULL != recv->keyset) {
+        mca_pml_umrddt.card->keyset_release(recv->keyset);
+        recv->keyset = NULL;
+    }
+    if (NULL != recv->memory) {
+        mca_pml_umrddt.card->memory_release(recv->memory);
+        recv->memory = NULL;
+    }
+}
 
 /* pml_umrddt_umr_recv.c */
 

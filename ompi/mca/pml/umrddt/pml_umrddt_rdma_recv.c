@@ -36,32 +36,6 @@ int mca_pml_umrddt_rdma_refuse(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
     return OMPI_ERR_NOT_AVAILABLE;
 }
 
-bool mca_pml_umrddt_rdma_can_recv(const mca_pml_umrddt_recv_t *recv)
-{
-    return OPAL_LIKELY(!mca_pml_umrddt_on_gpu(&recv->where))
-           || mca_pml_umrddt_card_takes(recv->peer, &recv->where);
-}
-
-int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv, int (*cts)(mca_pml_umrddt_recv_t *))
-{
-    const mca_pml_umrddt_rts_t *rts = &recv->rts;
-
-    if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
-        || OPAL_SUCCESS != mca_pml_umrddt_endpoint(recv->peer, &recv->endpoint)) {
-        return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_endpoint);
-    }
-    /* the sender has chosen the card */
-    recv->endpoint = mca_pml_umrddt.card->endpoint_at(recv->endpoint, &rts->address);
-    if (OPAL_SUCCESS != mca_pml_umrddt.card->endpoint_connect(recv->endpoint, &rts->address)) {
-        return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_endpoint);
-    }
-    if (!mca_pml_umrddt_recv_has_layout(recv)) {
-        return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_other);
-    }
-    recv->cts = cts;
-    return OMPI_SUCCESS;
-}
-
 bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv)
 {
     return NULL != recv->memory
@@ -117,30 +91,15 @@ static void flushed(void *context, int status)
     mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
 }
 
-/** The last FIN has come. A GPU may have to be told before it sees what the card wrote. */
-void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
+void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv)
 {
     int rc;
 
-    if (OPAL_LIKELY(!mca_pml_umrddt_on_device(&recv->where))) {
-        mca_pml_umrddt_recv_done(recv);
-        return;
-    }
     recv->state = MCA_PML_UMRDDT_RECV_FLUSH;
     rc = mca_pml_umrddt.card->memory_flush(recv->memory, flushed, recv);
     if (OPAL_ERR_WOULD_BLOCK != rc) {
         flushed(recv, rc);
     }
-}
-
-bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
-{
-    if (OPAL_UNLIKELY(MCA_PML_UMRDDT_RECV_FIN != recv->state)) {
-        return false;
-    }
-    mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
-    recv->fin = 0;
-    return true;
 }
 
 mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
@@ -161,20 +120,4 @@ mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
         }
     }
     return MCA_PML_UMRDDT_NACK_BASE;
-}
-
-void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
-{
-    if (0 != recv->fin) {
-        mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
-        recv->fin = 0;
-    }
-    if (NULL != recv->keyset) {
-        mca_pml_umrddt.card->keyset_release(recv->keyset);
-        recv->keyset = NULL;
-    }
-    if (NULL != recv->memory) {
-        mca_pml_umrddt.card->memory_release(recv->memory);
-        recv->memory = NULL;
-    }
 }

@@ -102,19 +102,6 @@ static bool fits(const mca_pml_umrddt_recv_t *recv)
            && MCA_PML_UMRDDT_MAX_FLAT >= flat_bytes(recv);
 }
 
-/** By the rules: where it is offered alone, or the first message of a layout and buffer is cheap.
- */
-static bool can_recv(mca_pml_umrddt_recv_t *recv)
-{
-    return 0 != (MCA_PML_UMRDDT_BIT_DIRECT & mca_pml_umrddt.schemes)
-           && mca_pml_umrddt_rdma_can_recv(recv)
-           && (0 == (MCA_PML_UMRDDT_BIT_UMR & mca_pml_umrddt.schemes & recv->candidates)
-               || (mca_pml_umrddt_recv_has_layout(recv)
-                   && MCA_PML_UMRDDT_BIT_DIRECT
-                          == mca_pml_umrddt_choose(&recv->rts, recv->layout, recv->buf,
-                                                   recv->total)));
-}
-
 static int start(mca_pml_umrddt_recv_t *recv)
 {
     recv->scheme = MCA_PML_UMRDDT_SCHEME_DIRECT;
@@ -131,17 +118,16 @@ static int start(mca_pml_umrddt_recv_t *recv)
     return OMPI_SUCCESS;
 }
 
-static bool fin(mca_pml_umrddt_recv_t *recv)
+static void fin(mca_pml_umrddt_recv_t *recv)
 {
     if (!mca_pml_umrddt_rdma_fin(recv)) {
-        return false;
+        return;
     }
     if (recv->placed) {
         recv->placed = false;
         mca_pml_umrddt_flat_leave(recv->peer, recv->place, true);
     }
     mca_pml_umrddt_rdma_landed(recv);
-    return true;
 }
 
 static void release(mca_pml_umrddt_recv_t *recv)
@@ -155,7 +141,8 @@ static void release(mca_pml_umrddt_recv_t *recv)
 
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
     .id = MCA_PML_UMRDDT_SCHEME_DIRECT,
-    .can_recv = can_recv,
+    .bit = MCA_PML_UMRDDT_BIT_DIRECT,
+    .can_recv = mca_pml_umrddt_rdma_can_recv,
     .start = start,
     .fin = fin,
     .nack = mca_pml_umrddt_rdma_nack,

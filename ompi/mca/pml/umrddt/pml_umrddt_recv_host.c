@@ -201,6 +201,7 @@ static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umr
 
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_base = {
     .id = MCA_PML_UMRDDT_SCHEME_BASE,
+    .bit = MCA_PML_UMRDDT_BIT_BASE,
     .start = start,
     .nack = nack,
     .check = mca_pml_umrddt_check_base,

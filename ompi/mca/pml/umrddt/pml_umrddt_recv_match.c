@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * How the receiver's side of a handled message begins: the envelope is validated, and handed to the
- * schemes (pml_umrddt_recv_rndv.c).
+ * How the receiver's side of a handled message begins: the envelope is validated, and handed from
+ * scheme to scheme until one starts. pml_umrddt_scheme.h says what a scheme does.
  */
 
 #include "ompi_config.h"
@@ -20,6 +20,8 @@
 #include "opal/util/output.h"
 
 #include "pml_umrddt_engine.h"
+#include "pml_umrddt_pairs.h"
+#include "pml_umrddt_rts.h"
 #include "pml_umrddt_scheme.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
@@ -45,14 +47,121 @@ static void plain(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_recv_finish(recv, error, sizeof(recv->rts));
 }
 
-/** The fields that all schemes share; pml_umrddt_schemes.c has the others. */
-static bool rts_valid(const mca_pml_umrddt_rts_t *rts, const mca_pml_umrddt_peer_t *peer)
+/* ---------------------------------------------------------------------------------------------
+ * The order of the schemes: the one that the model prefers (pml_umrddt_pairs.h), then those of the
+ * table, by the rules (can_recv of each scheme)
+ * ------------------------------------------------------------------------------------------- */
+
+/** What the model says of a message, if it decides. */
+static __opal_attribute_noinline__ void prefer(mca_pml_umrddt_recv_t *recv)
 {
-    return MCA_PML_UMRDDT_MAX_SLOTS > rts->slot && sizeof(*rts) <= rts->length
-           && rts->chunk <= rts->length && MCA_PML_UMRDDT_MAX_PLACES >= rts->places
-           && MCA_PML_UMRDDT_MAX_PLACES >= rts->flats && 0 != rts->write_pieces
-           && mca_pml_umrddt_schemes_rts_valid(rts, peer);
+    mca_pml_umrddt_pairs_judge(recv);
+    if (NULL == recv->pair || !mca_pml_umrddt.declines) {
+        return;
+    }
+    recv->preferred = (uint16_t) MCA_PML_UMRDDT_BIT(recv->scheme);
+    if (mca_pml_umrddt_pairs_leaves(recv)) {
+        recv->reason = NULL;
+        recv->candidates = 0;
+    }
 }
+
+/** A message was matched. Whatever a peer offers, the rest is what this side can. */
+static inline void candidates(mca_pml_umrddt_recv_t *recv)
+{
+    recv->preferred = 0;
+    recv->reason = &mca_pml_umrddt.counters.fallback_scheme;
+    recv->candidates = recv->rts.schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_ALL;
+    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.pairs)) {
+        prefer(recv);
+        recv->candidates &= recv->rts.schemes; /* without what the model rules out */
+    }
+}
+
+/** The first candidate by the rules, which is none any more. NULL: there is none but the last */
+static inline const mca_pml_umrddt_scheme_t *pick(mca_pml_umrddt_recv_t *recv)
+{
+    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES - 1; ++i) {
+        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_schemes[i];
+
+        if (0 != (recv->candidates & scheme->bit) && scheme->can_recv(recv)) {
+            recv->candidates &= (uint16_t) ~scheme->bit;
+            return scheme;
+        }
+    }
+    return NULL;
+}
+
+/** The scheme that the model prefers, as if it were the only candidate; it is none any more. */
+static __opal_attribute_noinline__ const mca_pml_umrddt_scheme_t *
+pick_preferred(mca_pml_umrddt_recv_t *recv)
+{
+    const uint16_t others = recv->candidates & (uint16_t) ~recv->preferred;
+    const mca_pml_umrddt_scheme_t *scheme;
+
+    recv->candidates &= recv->preferred;
+    scheme = pick(recv);
+    recv->candidates = others;
+    return scheme;
+}
+
+/** The next scheme to try, which is no candidate any more; the last one is the base PML. */
+static inline const mca_pml_umrddt_scheme_t *select_next(mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_scheme_t *scheme = NULL;
+
+    if (OPAL_UNLIKELY(0 != (recv->preferred & recv->candidates))) {
+        scheme = pick_preferred(recv);
+    }
+    if (OPAL_LIKELY(NULL == scheme && 0 != recv->candidates)) {
+        scheme = pick(recv);
+    }
+    return OPAL_LIKELY(NULL != scheme) ? scheme
+                                       : mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES - 1];
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * From scheme to scheme
+ * ------------------------------------------------------------------------------------------- */
+
+/** The scheme that has the message is not to have it any more. */
+static void give_up(mca_pml_umrddt_recv_t *recv)
+{
+    if (NULL != recv->ops->recv_release) {
+        recv->ops->recv_release(recv);
+    }
+    memset(recv->held, 0, sizeof(recv->held));
+}
+
+static inline void next(mca_pml_umrddt_recv_t *recv)
+{
+    do {
+        if (OPAL_UNLIKELY(NULL != recv->ops)) {
+            give_up(recv);
+        }
+        recv->ops = select_next(recv);
+        if (0 != (MCA_PML_UMRDDT_BELL & recv->rts.schemes) && !recv->ops->flag) {
+            mca_pml_umrddt_recv_announce(recv);
+        }
+    } while (OPAL_UNLIKELY(OMPI_SUCCESS != recv->ops->start(recv)));
+}
+
+void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv)
+{
+    next(recv);
+}
+
+void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+{
+    mca_pml_umrddt_wait_cancel(&recv->wait);
+    recv->candidates = 0;
+    recv->reason = reason;
+    mca_pml_umrddt_recv_next(recv);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The envelope
+ * ------------------------------------------------------------------------------------------- */
 
 static void matched_event(void *owner)
 {
@@ -77,7 +186,7 @@ static void matched_event(void *owner)
     recv->peer = peer;
     recv->total = rts->length < capacity ? rts->length : capacity;
     recv->position = 0;
-    if (!rts_valid(rts, peer)) {
+    if (!mca_pml_umrddt_rts_valid(rts, peer)) {
         /* the cookie is right, so this is a defect of ours or a hostile peer: nobody to answer to
          */
         MCA_PML_UMRDDT_COUNT(protocol_errors);
@@ -90,8 +199,8 @@ static void matched_event(void *owner)
         mca_pml_umrddt_recv_by_host(recv, &counters->fallback_small);
         return;
     }
-    mca_pml_umrddt_candidates(recv);
-    mca_pml_umrddt_recv_next(recv);
+    candidates(recv);
+    next(recv);
 }
 
 void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv)

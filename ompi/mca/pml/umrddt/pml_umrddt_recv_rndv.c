@@ -139,48 +139,19 @@ int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * From scheme to scheme
+ * What the HCA and the sender report
  * ------------------------------------------------------------------------------------------- */
-
-/** The scheme that has the message is not to have it any more. */
-static void give_up(mca_pml_umrddt_recv_t *recv)
-{
-    if (NULL != recv->ops->recv_release) {
-        recv->ops->recv_release(recv);
-    }
-    memset(recv->held, 0, sizeof(recv->held));
-}
-
-void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv)
-{
-    do {
-        if (OPAL_UNLIKELY(NULL != recv->ops)) {
-            give_up(recv);
-        }
-        recv->ops = mca_pml_umrddt_select(recv);
-        if (0 != (MCA_PML_UMRDDT_BELL & recv->rts.schemes) && !recv->ops->flag) {
-            mca_pml_umrddt_recv_announce(recv);
-        }
-    } while (OPAL_UNLIKELY(OMPI_SUCCESS != recv->ops->start(recv)));
-}
-
-void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
-{
-    mca_pml_umrddt_wait_cancel(&recv->wait);
-    recv->candidates = 0;
-    recv->reason = reason;
-    mca_pml_umrddt_recv_next(recv);
-}
 
 void mca_pml_umrddt_recv_fin(void *context, mca_btl_umr_endpoint_t *endpoint, uint32_t fin)
 {
     mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_fin_find(&mca_pml_umrddt.fins, fin);
 
     (void) context;
-    if (OPAL_UNLIKELY(NULL == recv || recv->endpoint != endpoint || NULL == recv->ops->fin
-                      || !recv->ops->fin(recv))) {
+    if (OPAL_UNLIKELY(NULL == recv || recv->endpoint != endpoint || NULL == recv->ops->fin)) {
         MCA_PML_UMRDDT_COUNT(protocol_errors);
+        return;
     }
+    recv->ops->fin(recv);
 }
 
 /** The message that a notice is of. NULL: it is over, or no scheme has it */

@@ -34,6 +34,7 @@ typedef enum mca_pml_umrddt_nack_t {
 /** One scheme. Constant: what belongs to a message is in its request. */
 typedef struct mca_pml_umrddt_scheme_t {
     mca_pml_umrddt_scheme_id_t id;
+    uint16_t bit; /**< MCA_PML_UMRDDT_BIT(id) */
 
     /** The sender may wait for the end of the message at its completion flag (pml_umrddt_bell.h).
      * Of any other scheme it is told first that a reply comes. */
@@ -41,9 +42,9 @@ typedef struct mca_pml_umrddt_scheme_t {
 
     /**
      * Receiver: whether this scheme is the next to be tried, by the rules. Called in the order of
-     * the table for each scheme that is still in recv->candidates. False leaves the scheme among
-     * the candidates: the rule may be another one when others have failed. May look up
-     * recv->layout; sends nothing and holds nothing else. NULL: always.
+     * the table for each scheme that is still in recv->candidates: both sides can use it. False
+     * leaves it among the candidates: the rule may be another one when others have failed. May look
+     * up recv->layout; sends nothing and holds nothing else. NULL: always.
      */
     bool (*can_recv)(mca_pml_umrddt_recv_t *recv);
 
@@ -62,11 +63,10 @@ typedef struct mca_pml_umrddt_scheme_t {
 
     /**
      * Receiver: the HCA has completed a write with the message's number (recv->fin), through
-     * recv->endpoint. NULL: the scheme waits for none.
-     *
-     * @return false: none was expected in this state
+     * recv->endpoint. NULL: the scheme waits for none. The scheme counts one that it does not
+     * expect in this state (protocol_errors).
      */
-    bool (*fin)(mca_pml_umrddt_recv_t *recv);
+    void (*fin)(mca_pml_umrddt_recv_t *recv);
 
     /** Receiver: the sender reports that it cannot write. After BASE no write may land. */
     mca_pml_umrddt_nack_t (*nack)(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail);
@@ -91,11 +91,6 @@ extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_gdr;
 extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_staged;
 extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_host;
 extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_base;
-
-/** Validate what an envelope says of schemes, and the fields of each one that it offers. @p peer is
- * its sender. */
-bool mca_pml_umrddt_schemes_rts_valid(const mca_pml_umrddt_rts_t *rts,
-                                      const mca_pml_umrddt_peer_t *peer);
 
 END_C_DECLS
 

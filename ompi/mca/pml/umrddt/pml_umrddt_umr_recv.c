@@ -20,6 +20,7 @@
 #include "ompi_config.h"
 
 #include "pml_umrddt_check.h"
+#include "pml_umrddt_direct.h"
 #include "pml_umrddt_rdma.h"
 #include "pml_umrddt_sets.h"
 #include "pml_umrddt_stripe.h"
@@ -106,7 +107,7 @@ static inline uint64_t chunk_of(const mca_pml_umrddt_recv_t *recv)
  *
  * @return true: they are recv->keyset, and the round needs no recv->memory
  */
-static bool recalled(mca_pml_umrddt_recv_t *recv)
+static inline bool recalled(mca_pml_umrddt_recv_t *recv)
 {
     if (OPAL_UNLIKELY(mca_pml_umrddt_on_device(&recv->where))
         || OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.waiting[MCA_BTL_UMR_REMOTE]))) {
@@ -178,10 +179,14 @@ static uint64_t agreement(mca_pml_umrddt_recv_t *recv)
     return memo[MCA_PML_UMRDDT_MEMO_AGREED];
 }
 
+/** By the rules: unless the first message of a layout and buffer is cheaper without mkeys. */
 static bool can_recv(mca_pml_umrddt_recv_t *recv)
 {
-    return 0 != (MCA_PML_UMRDDT_BIT_UMR & mca_pml_umrddt.schemes)
-           && mca_pml_umrddt_rdma_can_recv(recv);
+    return mca_pml_umrddt_rdma_can_recv(recv)
+           && (0 == (MCA_PML_UMRDDT_BIT_DIRECT & recv->candidates)
+               || !mca_pml_umrddt_recv_has_layout(recv)
+               || MCA_PML_UMRDDT_BIT_DIRECT
+                      != mca_pml_umrddt_choose(&recv->rts, recv->layout, recv->buf, recv->total));
 }
 
 static int start(mca_pml_umrddt_recv_t *recv)
@@ -193,7 +198,11 @@ static int start(mca_pml_umrddt_recv_t *recv)
         return OMPI_ERR_NOT_AVAILABLE;
     }
     recv->chunk = agreement(recv);
-    if (!(whole && recalled(recv)) && !mca_pml_umrddt_rdma_register(recv)) {
+    if (whole && OPAL_LIKELY(recalled(recv))) {
+        mca_pml_umrddt_recv_ask_credit(recv);
+        return OMPI_SUCCESS;
+    }
+    if (!mca_pml_umrddt_rdma_register(recv)) {
         return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_registration);
     }
     if (whole || mca_pml_umrddt_on_device(&recv->where) || !mca_pml_umrddt_stripes_receive(recv)) {
@@ -209,10 +218,10 @@ void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk)
     stripe->chunk = chunk;
 }
 
-static bool fin(mca_pml_umrddt_recv_t *recv)
+static void fin(mca_pml_umrddt_recv_t *recv)
 {
     if (!mca_pml_umrddt_rdma_fin(recv)) {
-        return false;
+        return;
     }
     if (recv->placed) {
         recv->placed = false;
@@ -226,7 +235,6 @@ static bool fin(mca_pml_umrddt_recv_t *recv)
     } else {
         mca_pml_umrddt_rdma_landed(recv);
     }
-    return true;
 }
 
 static void release(mca_pml_umrddt_recv_t *recv)
@@ -240,6 +248,7 @@ static void release(mca_pml_umrddt_recv_t *recv)
 
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .id = MCA_PML_UMRDDT_SCHEME_UMR,
+    .bit = MCA_PML_UMRDDT_BIT_UMR,
     .can_recv = can_recv,
     .start = start,
     .fin = fin,

@@ -1,0 +1,52 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The validation of an envelope, field by field; in line, for the one place that does it. It knows
+ * the bits of the wire, and so the schemes.
+ */
+
+#ifndef MCA_PML_UMRDDT_RTS_H
+#define MCA_PML_UMRDDT_RTS_H
+
+#include "pml_umrddt_ipc.h"
+
+BEGIN_C_DECLS
+
+/** The bits of an envelope that are not those of schemes belong to some of them. */
+static inline bool mca_pml_umrddt_rts_bits_valid(const mca_pml_umrddt_rts_t *rts)
+{
+    const unsigned of_pack = MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_IF_GPU;
+    const unsigned of_any = MCA_PML_UMRDDT_BELL | MCA_PML_UMRDDT_MAY_LEAVE | of_pack;
+
+    return 0 != (MCA_PML_UMRDDT_BITS_ALL & rts->schemes)
+           && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BITS_ALL | of_any))
+           && (0 == (of_pack & rts->schemes)
+               || (0 != (MCA_PML_UMRDDT_BITS_PACK & rts->schemes)
+                   && of_pack != (of_pack & rts->schemes)));
+}
+
+/** True if every field of an envelope can be right. @p peer is its sender */
+static inline bool mca_pml_umrddt_rts_valid(const mca_pml_umrddt_rts_t *rts,
+                                            const mca_pml_umrddt_peer_t *peer)
+{
+    return MCA_PML_UMRDDT_MAX_SLOTS > rts->slot && sizeof(*rts) <= rts->length
+           && rts->chunk <= rts->length && MCA_PML_UMRDDT_MAX_PLACES >= rts->places
+           && MCA_PML_UMRDDT_MAX_PLACES >= rts->flats && 0 != rts->write_pieces
+           && mca_pml_umrddt_rts_bits_valid(rts)
+           && (OPAL_LIKELY(mca_pml_umrddt_ipc_rts_is_plain(rts))
+               || (mca_pml_umrddt_ipc_rts_valid(rts)
+                   && (0 == (MCA_PML_UMRDDT_BELL & rts->schemes)
+                       || NULL != mca_pml_umrddt_ipc_bells(peer))));
+}
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_RTS_H */
