@@ -32,13 +32,6 @@
 /** Bytes of a row from which on the driver's copies are thought of. */
 #define LONG_ROW 256
 
-/** A receiver declines a message into GPU memory that takes longer than this many small messages
- * each time anew, which costs two of them: after the envelope its length is known before the data,
- * so that its staging buffer is pinned. System memory has no staging buffer. */
-#define ASKED_FROM 100
-
-#define ALL_WAYS (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES) - 1)
-
 #define PACK_WAYS                                                \
     (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_GDR)      \
      | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_STAGED) \
@@ -242,81 +235,36 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
  * The verdict
  * ------------------------------------------------------------------------------------------- */
 
-/** Ways that failed with this peer a while ago are left out, if there are others. */
-static unsigned without_failed(mca_pml_umrddt_pair_t *pair, unsigned possible)
+/** Schemes that failed with this peer a while ago. Sets pair->expires. */
+static unsigned failed_ways(mca_pml_umrddt_pair_t *pair)
 {
-    uint64_t judged = mca_pml_umrddt.pairs->judged, expires = UINT64_MAX;
-    unsigned left = possible;
+    const uint64_t judged = mca_pml_umrddt.pairs->judged;
+    unsigned failed = 0;
 
+    pair->expires = UINT64_MAX;
     for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
         const uint64_t retry_at = pair->peer->states[way].retry_at;
 
         if (judged < retry_at) {
-            left &= ~MCA_PML_UMRDDT_BIT(way);
-            expires = retry_at < expires ? retry_at : expires;
+            failed |= MCA_PML_UMRDDT_BIT(way);
+            pair->expires = retry_at < pair->expires ? retry_at : pair->expires;
         }
     }
-    pair->expires = expires;
-    return 0 == left ? possible : left;
-}
-
-/** What is predicted of all ways, when everything is there that they need; from the match on. */
-static void predict_steady(mca_pml_umrddt_pair_t *pair, opal_umrddt_select_case_t message)
-{
-    const opal_umrddt_tuning_t *figures = &mca_pml_umrddt.pairs->figures;
-    const double small = opal_umrddt_select_small(figures, message.near);
-    double time;
-
-    message.known = ALL_WAYS;
-    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
-        time = opal_umrddt_select_time(figures, &message, (mca_pml_umrddt_scheme_id_t) way) - small;
-        pair->steady[way] = 0.1 < time ? time : 0.1;
-    }
-}
-
-/** Without the base PML, unless it takes least also when all is there that the others need. */
-static unsigned without_base(const mca_pml_umrddt_pair_t *pair, unsigned possible)
-{
-    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
-        if (0 != (possible & MCA_PML_UMRDDT_BIT(way))
-            && pair->steady[way] < pair->steady[MCA_PML_UMRDDT_SCHEME_BASE]) {
-            return possible & ~MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE);
-        }
-    }
-    return possible;
-}
-
-/** True if the sender need not offer the next messages: they are declined as well, whatever fails,
- * and a query is not worth its round trip. */
-static bool is_settled(const mca_pml_umrddt_pair_t *pair)
-{
-    const double least = ASKED_FROM
-                         * opal_umrddt_select_small(&mca_pml_umrddt.pairs->figures,
-                                                    mca_pml_umrddt_pairs_near(pair->peer));
-
-    return MCA_PML_UMRDDT_SCHEME_BASE == pair->way && UINT64_MAX == pair->expires
-           && (!pair->gpu || pair->times[MCA_PML_UMRDDT_SCHEME_BASE] < least);
+    return failed;
 }
 
 /** Ask the model. */
 static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
 {
-    struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
     opal_umrddt_select_case_t message;
-    unsigned possible;
 
     describe_recv(recv, pair, &message);
-    predict_steady(pair, message);
     pair->possible = possible_ways(recv);
-    possible = without_base(pair, without_failed(pair, pair->possible));
-    if (0 == possible) {
-        possible = MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE);
-    }
-    pair->way = opal_umrddt_select_best(&pairs->figures, &message, possible, pair->times);
+    opal_umrddt_select(&mca_pml_umrddt.pairs->figures, &message, pair->possible, failed_ways(pair),
+                       &pair->selection);
     if (0 == pair->uses && mca_pml_umrddt.params.explain) {
         mca_pml_umrddt_pairs_explain(recv, pair, &message);
     }
-    pair->settled = is_settled(pair);
     /* again when it has been used twice as often: keys are shared by more messages then */
     pair->next = 2 * pair->uses;
     if (0 == pair->uses) {
@@ -389,9 +337,9 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     }
     recv->pair = pair;
     recv->serial = pair->serial;
-    recv->scheme = (int) pair->way;
-    recv->settled = pair->settled;
-    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_SCHEME_IPC != pair->way
+    recv->scheme = (int) pair->selection.way;
+    recv->settled = pair->selection.settled;
+    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_SCHEME_IPC != pair->selection.way
         && 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes)) {
         /* it would come first; and the card must not take its fields for rails */
         recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_IPC;
@@ -449,7 +397,7 @@ const char *mca_pml_umrddt_pairs_tell(const mca_pml_umrddt_recv_t *recv, double 
 {
     const mca_pml_umrddt_pair_t *pair = recv->pair;
 
-    memcpy(times, pair->times, sizeof(pair->times));
+    memcpy(times, pair->selection.times, sizeof(pair->selection.times));
     *possible = pair->possible;
     return mca_pml_umrddt_pairs_reason(pair->possible);
 }

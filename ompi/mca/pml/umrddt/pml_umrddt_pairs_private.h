@@ -18,6 +18,7 @@
 
 #include <time.h>
 
+#include "opal/mca/common/umrddt_select/umrddt_select.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_file.h"
 
 #include "pml_umrddt_pairs.h"
@@ -43,18 +44,14 @@ typedef struct mca_pml_umrddt_pair_t {
     uint16_t schemes; /**< that it offered */
     bool gpu;         /**< the receiver's buffer is a GPU's */
     bool from;        /**< and the sender's, as far as is known */
-    mca_pml_umrddt_scheme_id_t way;
+    opal_umrddt_selection_t selection;
     uint32_t serial;  /**< of the entry's content: a message may outlive it */
     uint32_t uses;    /**< as yet */
     uint32_t next;    /**< at so many it is judged again */
     uint64_t expires; /**< and when so many messages have been judged, if that is before */
     unsigned known;   /**< ways that it has gone: nothing is to be made for them */
     unsigned possible;
-    bool settled; /**< the base PML takes least in the steady state, too, so that the sender need
-                       not offer the next messages */
-    bool tells;   /**< it is explained here */
-    double steady[MCA_PML_UMRDDT_SCHEMES]; /**< predicted when all is there that it needs */
-    double times[MCA_PML_UMRDDT_SCHEMES];
+    bool tells;                         /**< it is explained here */
     bool began;                         /**< what became of the first message is told */
     mca_pml_umrddt_scheme_id_t counted; /**< of the way that the last one went */
     unsigned count; /**< so many messages took, more than that: and that is told */
@@ -103,15 +100,7 @@ static inline double mca_pml_umrddt_pairs_now(void)
     return 1e6 * (double) time.tv_sec + 1e-3 * (double) time.tv_nsec;
 }
 
-/* pml_umrddt_pairs_told.c; of progress only, but for the first two */
-
-/** Append a side ("from", "to") of a message of @p bytes to a text, as far as there is room. */
-void mca_pml_umrddt_pairs_print_side(char *text, size_t room, const char *what,
-                                     const opal_umrddt_select_side_t *side, uint64_t bytes);
-
-/** Append what is predicted of each way; in parentheses of those that are not @p possible. */
-void mca_pml_umrddt_pairs_print_times(char *text, size_t room, const double *times,
-                                      unsigned possible);
+/* pml_umrddt_pairs_told.c; called by the progress thread only */
 
 /** Why a message goes as it does. */
 const char *mca_pml_umrddt_pairs_reason(unsigned possible);

@@ -105,9 +105,9 @@ static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_la
         opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), &message,
                                 ways | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE), times);
     if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_SCHEME_BASE == best) {
-        mca_pml_umrddt_pairs_print_side(text, sizeof(text), "from", &message.from, message.bytes);
+        opal_umrddt_select_print_side(text, sizeof(text), "from", &message.from, message.bytes);
         (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
-        mca_pml_umrddt_pairs_print_times(text, sizeof(text), times, ways);
+        opal_umrddt_select_print_times(text, sizeof(text), times, ways);
         opal_output(0, "umrddt: explain: %llu bytes to %s host are left to the host PML;%s",
                     (unsigned long long) message.bytes, message.near ? "this" : "another", text);
     }

@@ -22,29 +22,6 @@
 
 #include "pml_umrddt_pairs_private.h"
 
-void mca_pml_umrddt_pairs_print_side(char *text, size_t room, const char *what,
-                                     const opal_umrddt_select_side_t *side, uint64_t bytes)
-{
-    size_t length = strlen(text);
-
-    (void) snprintf(text + length, room - length, " %s %s memory, %llu pieces of %llu;", what,
-                    side->gpu ? "GPU" : "host", (unsigned long long) side->pieces,
-                    (unsigned long long) (bytes / (0 < side->pieces ? side->pieces : 1)));
-}
-
-void mca_pml_umrddt_pairs_print_times(char *text, size_t room, const double *times,
-                                      unsigned possible)
-{
-    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
-        const mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_scheme_order[i];
-        bool open = 0 != (possible & MCA_PML_UMRDDT_BIT(way));
-        size_t length = strlen(text);
-
-        (void) snprintf(text + length, room - length, open ? " %s %.1f" : " (%s %.1f)",
-                        mca_pml_umrddt_scheme_names[way], times[way]);
-    }
-}
-
 const char *mca_pml_umrddt_pairs_reason(unsigned possible)
 {
     if (0 == (possible & (possible - 1))) {
@@ -86,10 +63,10 @@ void mca_pml_umrddt_pairs_explain(const mca_pml_umrddt_recv_t *recv, mca_pml_umr
     if (!pair->tells) {
         return;
     }
-    mca_pml_umrddt_pairs_print_side(text, sizeof(text), "from", &message->from, message->bytes);
-    mca_pml_umrddt_pairs_print_side(text, sizeof(text), "to", &message->to, message->bytes);
+    opal_umrddt_select_print_side(text, sizeof(text), "from", &message->from, message->bytes);
+    opal_umrddt_select_print_side(text, sizeof(text), "to", &message->to, message->bytes);
     (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
-    mca_pml_umrddt_pairs_print_times(text, sizeof(text), pair->times, pair->possible);
+    opal_umrddt_select_print_times(text, sizeof(text), pair->selection.times, pair->possible);
     opal_output(0, "umrddt: explain: %llu bytes of rank %d, on %s host,%s figures: %s",
                 (unsigned long long) message->bytes, recv->status.MPI_SOURCE,
                 message->near ? "this" : "another", text, mca_pml_umrddt.pairs->why);
@@ -135,7 +112,8 @@ void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
                     "us from the match on, where %.1f were predicted",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE,
                     MCA_PML_UMRDDT_PAIR_SETTLED, mca_pml_umrddt_scheme_names[recv->scheme],
-                    pair->took[MCA_PML_UMRDDT_PAIR_SETTLED / 2], pair->steady[recv->scheme]);
+                    pair->took[MCA_PML_UMRDDT_PAIR_SETTLED / 2],
+                    pair->selection.steady[recv->scheme]);
     }
 }
 

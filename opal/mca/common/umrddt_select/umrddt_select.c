@@ -1,0 +1,94 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The selection of a scheme; see umrddt_select.h.
+ */
+
+#include "umrddt_select.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/** A receiver declines a message into GPU memory that takes longer than this many small messages
+ * each time anew, which costs two of them: after the envelope its length is known before the data,
+ * so that its staging buffer is pinned. System memory has no staging buffer. */
+#define ASKED_FROM 100
+
+/** Times below this many us are not told apart. */
+#define LEAST_TIME 0.1
+
+#define ALL_WAYS (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES) - 1)
+
+/** Predict the steady state: all is there that the schemes need; from the match on. */
+static void predict_steady(const opal_umrddt_tuning_t *tuning, opal_umrddt_select_case_t message,
+                           double steady[MCA_PML_UMRDDT_SCHEMES])
+{
+    const double small = opal_umrddt_select_small(tuning, message.near);
+
+    message.known = ALL_WAYS;
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        const double time =
+            opal_umrddt_select_time(tuning, &message, (mca_pml_umrddt_scheme_id_t) way) - small;
+
+        steady[way] = LEAST_TIME < time ? time : LEAST_TIME;
+    }
+}
+
+/** Without the base PML, unless it takes least in the steady state. */
+static unsigned without_base(const double *steady, unsigned possible)
+{
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        if (0 != (possible & MCA_PML_UMRDDT_BIT(way))
+            && steady[way] < steady[MCA_PML_UMRDDT_SCHEME_BASE]) {
+            return possible & ~MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE);
+        }
+    }
+    return possible;
+}
+
+void opal_umrddt_select(const opal_umrddt_tuning_t *tuning,
+                        const opal_umrddt_select_case_t *message, unsigned possible,
+                        unsigned failed, opal_umrddt_selection_t *selection)
+{
+    const double asked = ASKED_FROM * opal_umrddt_select_small(tuning, message->near);
+    const double *times = selection->times;
+    unsigned left = 0 == (possible & ~failed) ? possible : possible & ~failed;
+
+    predict_steady(tuning, *message, selection->steady);
+    left = without_base(selection->steady, left);
+    if (0 == left) {
+        left = MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE);
+    }
+    selection->way = opal_umrddt_select_best(tuning, message, left, selection->times);
+    selection->settled = MCA_PML_UMRDDT_SCHEME_BASE == selection->way && 0 == failed
+                         && (!message->to.gpu || times[MCA_PML_UMRDDT_SCHEME_BASE] < asked);
+}
+
+void opal_umrddt_select_print_side(char *text, size_t room, const char *what,
+                                   const opal_umrddt_select_side_t *side, uint64_t bytes)
+{
+    size_t length = strlen(text);
+
+    (void) snprintf(text + length, room - length, " %s %s memory, %llu pieces of %llu;", what,
+                    side->gpu ? "GPU" : "host", (unsigned long long) side->pieces,
+                    (unsigned long long) (bytes / (0 < side->pieces ? side->pieces : 1)));
+}
+
+void opal_umrddt_select_print_times(char *text, size_t room, const double *times, unsigned possible)
+{
+    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        bool open = 0 != (possible & MCA_PML_UMRDDT_BIT(way));
+        size_t length = strlen(text);
+
+        (void) snprintf(text + length, room - length, open ? " %s %.1f" : " (%s %.1f)",
+                        mca_pml_umrddt_scheme_names[way], times[way]);
+    }
+}
