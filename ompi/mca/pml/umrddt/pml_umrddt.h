@@ -567,6 +567,7 @@ typedef struct mca_pml_umrddt_t {
     bool base_aware;                     /**< this Open MPI's own code knows CUDA */
     size_t eager[2];                     /**< the base PML's eager limit: other nodes, this node */
     uint32_t wide_types;                 /**< basic types that a receive by pieces may not have */
+    uint32_t cut_types;                  /**< those, and others that some layouts must not have */
     bool looks;                          /**< every buffer that is sent has to be looked at */
     bool leaves_far;                     /**< contiguous ones to other nodes, if it can be given */
     bool takes_contiguous;               /**< contiguous sends are looked at, too ... */
@@ -795,15 +796,34 @@ static inline bool mca_pml_umrddt_checks_pattern(void)
 }
 
 /**
- * True if the base PML must not receive into a buffer because of its datatype: it is in pieces and
- * has basic elements of more than 16 bytes. Open MPI's convertor keeps an element of which only a
- * part has arrived in an array of 16 bytes. Parts arrive: an envelope, a stage and, below MPI, all
- * contiguous data are bytes, which end anywhere.
+ * Returns true if an envelope may not survive a receive of this datatype by the base PML, as far
+ * as one comparison can say: most datatypes answer false here. Contiguous ones need not be asked.
+ *
+ * Open MPI's convertor keeps an element of which only a part has arrived in an array of 16 bytes.
+ * That of 5.0 puts bytes of complex numbers, and of an element that is cut, into wrong places in
+ * some layouts. An envelope cuts elements whose size is no divisor of its length, and any element
+ * behind one of another size.
  */
+static inline bool mca_pml_umrddt_may_cut(const ompi_datatype_t *datatype)
+{
+    const uint32_t used = datatype->super.bdt_used;
+
+#if 500 <= UMRDDT_OPAL_RELEASE
+    return OPAL_UNLIKELY(0 != ((used & (used - 1)) | (used & mca_pml_umrddt.cut_types)));
+#else
+    return OPAL_UNLIKELY(0 != (used & mca_pml_umrddt.cut_types));
+#endif
+}
+
+/** Returns the full answer for a datatype of which mca_pml_umrddt_may_cut is true. Looks at the
+ * description of the first bytes only, as many as an envelope has. */
+bool mca_pml_umrddt_cuts(const ompi_datatype_t *datatype);
+
+/** Returns true if the base PML must not receive into a buffer because of its datatype. */
 static inline bool mca_pml_umrddt_is_wide(const ompi_datatype_t *datatype, size_t count)
 {
-    return OPAL_UNLIKELY(0 != (datatype->super.bdt_used & mca_pml_umrddt.wide_types)) && 0 != count
-           && !mca_pml_umrddt_is_contiguous(datatype, count);
+    return mca_pml_umrddt_may_cut(datatype) && 0 != count
+           && !mca_pml_umrddt_is_contiguous(datatype, count) && mca_pml_umrddt_cuts(datatype);
 }
 
 /**

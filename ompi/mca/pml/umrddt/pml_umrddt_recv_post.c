@@ -362,15 +362,13 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
  */
 static inline bool may_want_stage(const ompi_datatype_t *datatype)
 {
-    return NULL != mca_pml_umrddt.gpu
-           || 0 != (datatype->super.bdt_used & mca_pml_umrddt.wide_types);
+    return NULL != mca_pml_umrddt.gpu || mca_pml_umrddt_may_cut(datatype);
 }
 
 /** The usual answer, without asking: known system memory, and a datatype that comes in parts. */
 static inline bool needs_no_stage(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
-    return mca_pml_umrddt_known_host(buf, count, datatype)
-           && 0 == (datatype->super.bdt_used & mca_pml_umrddt.wide_types);
+    return mca_pml_umrddt_known_host(buf, count, datatype) && !mca_pml_umrddt_may_cut(datatype);
 }
 
 /** A receive that the base PML may be posted with its buffer. */
