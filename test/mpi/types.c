@@ -571,6 +571,7 @@ int main(int argc, char **argv)
         {"predefined", types_predefined},
         {"wide", types_wide},
         {"wide_cut", types_wide_cut},
+        {"uneven", types_uneven},
         {NULL, NULL},
     };
 

@@ -22,4 +22,7 @@ void types_wide(uint64_t *state);
 /** The same in receives that have more room than the message needs, or less. */
 void types_wide_cut(uint64_t *state);
 
+/** Complex numbers at distances that are no multiples of their size. */
+void types_uneven(uint64_t *state);
+
 #endif /* MPITEST_TYPES_PREDEFINED_H */
