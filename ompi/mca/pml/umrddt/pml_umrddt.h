@@ -387,10 +387,11 @@ typedef struct mca_pml_umrddt_send_t {
     mca_btl_umr_key_t *remote;     /**< scratch: the peer's keys for one put */
     struct mca_pml_umrddt_parts_t *parts; /**< of the receiver's layout that have come; or NULL */
     opal_iov_cache_layout_t *to;          /**< the receiver's, while it is written into; or NULL */
-    struct mca_pml_umrddt_pack_t *pack;   /**< in state PACK */
-    uint32_t written;                     /**< chunks, for the notice of failure */
-    bool told;                            /**< the receiver has asked for what it needs to read */
-    time_t refused;                       /**< of the data, by the host: mca_pml_umrddt_hopeless */
+    const struct mca_pml_umrddt_scheme_t *ops; /**< has it under way, and listens; or NULL */
+    struct mca_pml_umrddt_pack_t *pack;        /**< in state PACK */
+    uint32_t written;                          /**< chunks, for the notice of failure */
+    bool told;      /**< the receiver has asked for what it needs to read */
+    time_t refused; /**< of the data, by the host: mca_pml_umrddt_hopeless */
 
     /* pml_umrddt_stripe.h */
     struct mca_pml_umrddt_stripes_t *stripes;      /**< offered in stripes, or one; else NULL */

@@ -172,15 +172,11 @@ static inline void mca_pml_umrddt_ipc_offer(mca_pml_umrddt_send_t *send)
     }
 }
 
-/**
- * Tell what the receiver asked for. What cannot be told is left out: the receiver then asks for the
- * host PML.
- *
- * @retval OMPI_SUCCESS
- * @retval OMPI_ERR_BAD_PARAM  the receiver may not ask for this
- * @retval other               no memory, or the host PML refused
- */
-int mca_pml_umrddt_ipc_tell(mca_pml_umrddt_send_t *send, uint32_t what);
+/** As the member of a scheme. */
+void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length);
+
+/** A message that this was offered for got a reply, of kind REPLY: learn whether it works. */
+void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send);
 
 /* ---------------------------------------------------------------------------------------------
  * The receiver (pml_umrddt_ipc_recv.c, _ask.c)

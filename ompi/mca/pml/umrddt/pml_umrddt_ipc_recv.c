@@ -367,6 +367,7 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .start = start,
     .nack = nack,
     .recv_release = release,
+    .reply = mca_pml_umrddt_ipc_reply,
     .check = mca_pml_umrddt_check_ipc,
 };
 

@@ -20,6 +20,8 @@
 
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_owner.h"
+#include "pml_umrddt_pairs.h"
+#include "pml_umrddt_send_rndv.h"
 
 /** Bytes that a block and a term take at most, flattened, and what comes before them. */
 #define MOST_OF_BLOCK 20
@@ -59,7 +61,15 @@ static int emit(void *context, const void *bytes, size_t length)
                                   length, false);
 }
 
-int mca_pml_umrddt_ipc_tell(mca_pml_umrddt_send_t *send, uint32_t what)
+/**
+ * Tell what the receiver asked for. What cannot be told is left out: the receiver then asks for the
+ * base PML.
+ *
+ * @retval OMPI_SUCCESS
+ * @retval OMPI_ERR_BAD_PARAM  the receiver may not ask for this
+ * @retval other               no memory, or the base PML refused
+ */
+static int tell_what(mca_pml_umrddt_send_t *send, uint32_t what)
 {
     mca_pml_umrddt_tell_t tell = {
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL),
@@ -105,4 +115,77 @@ int mca_pml_umrddt_ipc_tell(mca_pml_umrddt_send_t *send, uint32_t what)
     free(scratch);
     free(flat);
     return rc;
+}
+
+/** The receiver is going to read the buffer, and asks for what it lacks. */
+void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length)
+{
+    int rc;
+
+    (void) length;
+    mca_pml_umrddt_send_await(send);
+    rc = tell_what(send, send->reply->what);
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        mca_pml_umrddt_send_malformed(send);
+    } else if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_fail(send, false);
+    }
+}
+
+/** What a reply says of CUDA IPC: keys, or chunks that are predicted to be quicker, are the
+ * receiver's choice, and no failure. */
+static void learn(mca_pml_umrddt_send_t *send)
+{
+    const uint32_t verdict = send->reply->verdict;
+
+    if (OPAL_UNLIKELY(send->chosen)) {
+        return;
+    }
+    if (MCA_PML_UMRDDT_DONE == verdict || MCA_PML_UMRDDT_HOST == verdict
+        || (MCA_PML_UMRDDT_PACK == verdict
+            && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout))) {
+        mca_pml_umrddt_ipc_result(send->peer, MCA_PML_UMRDDT_DONE == verdict);
+    }
+}
+
+void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+
+    learn(send);
+    if (MCA_PML_UMRDDT_DONE == reply->verdict && 0 < reply->total) {
+        MCA_PML_UMRDDT_COUNT(sends_ipc);
+        mca_pml_umrddt_send_bell_learn(send, false);
+        if (0 != (MCA_PML_UMRDDT_CAN_RING & reply->what) && NULL != mca_pml_umrddt_own_bells) {
+            __atomic_store_n(&send->peer->rings, true, __ATOMIC_RELEASE);
+        }
+    }
+}
+
+/** At the bell: the message may be over, or a reply on its way. */
+static bool rung(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+
+    switch (mca_pml_umrddt_rung(send->slot, send->rts.seq)) {
+    case MCA_PML_UMRDDT_RUNG_DONE:
+        MCA_PML_UMRDDT_COUNT(sends_ipc);
+        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+        return true;
+    case MCA_PML_UMRDDT_RUNG_REPLY:
+        mca_pml_umrddt_send_bell_learn(send, true);
+        mca_pml_umrddt_send_await(send);
+        return true;
+    default:
+        return false;
+    }
+}
+
+void mca_pml_umrddt_send_bell_event(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+
+    if (!rung(send)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, rung, send);
+    }
 }

@@ -223,15 +223,6 @@ static inline void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
 }
 
 /**
- * The receiver has chosen one: send, from here to the end of the message, one way or another.
- *
- * @retval OMPI_SUCCESS
- * @retval OMPI_ERR_BAD_PARAM  a field of send->reply is wrong
- * @retval other               it cannot be begun; nothing was sent
- */
-int mca_pml_umrddt_pack_send(mca_pml_umrddt_send_t *send, size_t length);
-
-/**
  * Whether what a receiver asks for makes sense. Every field that is used is looked at.
  *
  * @param[in] length   of the reply, with what follows it
@@ -241,6 +232,9 @@ int mca_pml_umrddt_pack_send(mca_pml_umrddt_send_t *send, size_t length);
  */
 bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t length,
                                      unsigned offered, uint64_t size, bool card);
+
+/** As the member of a scheme: a PACK (or a GRANT, which makes no sense then) has come. */
+void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length);
 
 /** In state PACK, behind a reply: listen for the next one as long as chunks are not granted. The
  * message's wait is for its chunks, so if the host PML refuses, the message is given up. */

@@ -193,10 +193,12 @@ static void release(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-#define SCHEME(ID, CAN_RECV)                                                                  \
-    {                                                                                         \
-        .id = (ID), .bit = MCA_PML_UMRDDT_BIT(ID), .can_recv = (CAN_RECV), .start = start,    \
-        .fin = fin, .nack = nack, .recv_release = release, .check = mca_pml_umrddt_check_pack \
+#define SCHEME(ID, CAN_RECV)                                                                   \
+    {                                                                                          \
+        .id = (ID), .bit = MCA_PML_UMRDDT_BIT(ID), .can_recv = (CAN_RECV), .start = start,     \
+        .fin = fin, .nack = nack, .recv_release = release, .reply = mca_pml_umrddt_pack_reply, \
+        .replied = mca_pml_umrddt_pack_replied, .listen = mca_pml_umrddt_pack_listen,          \
+        .check = mca_pml_umrddt_check_pack                                                     \
     }
 
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_gdr =

@@ -20,6 +20,7 @@
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack_chunks.h"
 #include "pml_umrddt_pairs.h"
+#include "pml_umrddt_scheme.h"
 #include "pml_umrddt_send_rndv.h"
 
 /**
@@ -90,6 +91,7 @@ static bool sending(void *owner)
     send->written = mca_pml_umrddt_pack_written(send->pack);
     end = mca_pml_umrddt_pack_end(send->pack);
     send->pack = NULL;
+    send->ops = NULL;
     switch (end) {
     case MCA_PML_UMRDDT_PACK_WELL:
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
@@ -154,7 +156,14 @@ static void count(uint32_t scheme)
     }
 }
 
-int mca_pml_umrddt_pack_send(mca_pml_umrddt_send_t *send, size_t length)
+/**
+ * The receiver has chosen a packed scheme: send, from here to the end of the message.
+ *
+ * @retval OMPI_SUCCESS
+ * @retval OMPI_ERR_BAD_PARAM  a field of send->reply is wrong
+ * @retval other               it cannot be begun; nothing was sent
+ */
+static int begin(mca_pml_umrddt_send_t *send, size_t length)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
     uint32_t scheme = reply->what;
@@ -186,11 +195,13 @@ int mca_pml_umrddt_pack_send(mca_pml_umrddt_send_t *send, size_t length)
         return OMPI_ERR_BAD_PARAM == rc ? OMPI_ERR_OUT_OF_RESOURCE : rc;
     }
     send->state = MCA_PML_UMRDDT_SEND_PACK;
+    send->ops = &mca_pml_umrddt_scheme_pack_gdr; /* whose functions are those of all three */
     if (!mca_pml_umrddt_pack_all_granted(send->pack)) {
         rc = mca_pml_umrddt_send_listen(send);
         if (OMPI_SUCCESS != rc) {
             (void) mca_pml_umrddt_pack_end(send->pack);
             send->pack = NULL;
+            send->ops = NULL;
             return rc;
         }
     }
@@ -199,6 +210,28 @@ int mca_pml_umrddt_pack_send(mca_pml_umrddt_send_t *send, size_t length)
         mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, sending, send);
     }
     return OMPI_SUCCESS;
+}
+
+void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length)
+{
+    int rc;
+
+    if (MCA_PML_UMRDDT_PACK != send->reply->verdict || 0 < send->position) {
+        mca_pml_umrddt_send_malformed(send);
+        return;
+    }
+    mca_pml_umrddt_send_landed(send, true);
+    rc = begin(send, length);
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+        opal_output(0,
+                    "umrddt: rank %d wants a message of %llu bytes in chunks that make no sense; "
+                    "it goes by the host PML",
+                    send->dst, (unsigned long long) send->layout->size);
+    }
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_fail(send, false);
+    }
 }
 
 void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send)

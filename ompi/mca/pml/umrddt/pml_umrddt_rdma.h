@@ -10,7 +10,8 @@
  * @file
  *
  * What the schemes with RDMA writes between the buffers of both sides share, at the receiver
- * (pml_umrddt_rdma_recv.c). Of progress only.
+ * (pml_umrddt_rdma_recv.c) and at the sender (pml_umrddt_rdma_send.c). Of progress only, but for
+ * what an envelope needs.
  */
 
 #ifndef MCA_PML_UMRDDT_RDMA_H
@@ -123,6 +124,32 @@ void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv);
 
 /** Make a record the stripe of a message: as if it had started. */
 void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk);
+
+/* pml_umrddt_rdma_send.c */
+
+/** Register what the keys are mapped over, send->memory, unless it is. @return false: not possible
+ */
+bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send);
+
+/** What a CTS without mkeys needs: send->endpoint connected, send->memory. @return false: this
+ * side has it not */
+bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address);
+
+/* pml_umrddt_umr_send.c, pml_umrddt_send_direct.c: as the member of a scheme */
+void mca_pml_umrddt_umr_reply(mca_pml_umrddt_send_t *send, size_t length);
+void mca_pml_umrddt_direct_reply(mca_pml_umrddt_send_t *send, size_t length);
+
+/** As mca_pml_umrddt_umr_proposal, the first time. */
+uint64_t mca_pml_umrddt_umr_propose(opal_iov_cache_layout_t *layout);
+
+/** The sender's proposal of a chunk for its layout; worked out once a layout. Any thread. */
+static inline uint64_t mca_pml_umrddt_umr_proposal(opal_iov_cache_layout_t *layout)
+{
+    /* threads find the same */
+    uint64_t value = __atomic_load_n(&layout->memo[MCA_PML_UMRDDT_MEMO_PROPOSAL], __ATOMIC_RELAXED);
+
+    return OPAL_LIKELY(0 != value) ? value : mca_pml_umrddt_umr_propose(layout);
+}
 
 END_C_DECLS
 

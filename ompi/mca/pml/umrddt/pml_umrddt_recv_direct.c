@@ -147,5 +147,6 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
     .fin = fin,
     .nack = mca_pml_umrddt_rdma_nack,
     .recv_release = release,
+    .reply = mca_pml_umrddt_direct_reply,
     .check = mca_pml_umrddt_check_direct,
 };

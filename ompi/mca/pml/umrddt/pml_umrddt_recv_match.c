@@ -209,7 +209,6 @@ void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv)
     recv->layout = NULL;
     recv->endpoint = NULL;
     recv->announced = false;
-    recv->ops = NULL;
     memset(recv->held, 0, sizeof(recv->held));
     recv->data = NULL;
 }

@@ -75,6 +75,24 @@ typedef struct mca_pml_umrddt_scheme_t {
      * Twice is once. NULL: nothing is held. */
     void (*recv_release)(mca_pml_umrddt_recv_t *recv);
 
+    /**
+     * Sender: a reply of one of the scheme's kinds (mca_pml_umrddt_reply_schemes) is in
+     * send->reply, of @p length bytes. Its head is valid and of this message, and no scheme has the
+     * message under way (state REPLY). The scheme validates everything else: whether it was
+     * offered, lengths, and each field. From here on it has the message: it writes and then ends it
+     * (send_finish), listens for the next reply (send_await), or gives up (send_fail, of which the
+     * receiver is told; send_malformed).
+     */
+    void (*reply)(mca_pml_umrddt_send_t *send, size_t length);
+
+    /** Sender, while send->ops is this scheme, which listens for replies while it works: one has
+     * come. Not @p valid: it is none to this message, or none at all. */
+    void (*replied)(mca_pml_umrddt_send_t *send, bool valid);
+
+    /** Sender, while send->ops is this scheme: a reply to an older message was dropped; listen
+     * again. */
+    void (*listen)(mca_pml_umrddt_send_t *send);
+
     /** Receiver: the invariant of a message under way that does not hold, by its name; or NULL. */
     const char *(*check)(const mca_pml_umrddt_recv_t *recv);
 } mca_pml_umrddt_scheme_t;
@@ -91,6 +109,19 @@ extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_gdr;
 extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_staged;
 extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_host;
 extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_base;
+
+/** Kinds of replies, as the sender's engine tells them apart: verdicts of headers of kind REPLY,
+ * and behind them the kinds of other headers. */
+#define MCA_PML_UMRDDT_REPLY_KINDS    8u
+#define MCA_PML_UMRDDT_REPLY_OF(kind) (MCA_PML_UMRDDT_REPLY_KINDS + (kind))
+
+/** Whose function takes which reply; NULL: no scheme's. */
+extern const mca_pml_umrddt_scheme_t
+    *const mca_pml_umrddt_reply_schemes[2 * MCA_PML_UMRDDT_REPLY_KINDS];
+
+/** Sender: a reply to a message, of kind REPLY, is in send->reply: what schemes that were offered
+ * learn of it, whichever was selected. Of progress only. */
+void mca_pml_umrddt_schemes_answered(mca_pml_umrddt_send_t *send);
 
 END_C_DECLS
 

@@ -23,3 +23,22 @@ const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEM
     &mca_pml_umrddt_scheme_pack_gdr, &mca_pml_umrddt_scheme_pack_staged,
     &mca_pml_umrddt_scheme_base,
 };
+
+const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_reply_schemes[2 * MCA_PML_UMRDDT_REPLY_KINDS] =
+    {
+        [MCA_PML_UMRDDT_KEYS] = &mca_pml_umrddt_scheme_umr,
+        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_RECALL)] = &mca_pml_umrddt_scheme_umr,
+        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_DIRECT)] = &mca_pml_umrddt_scheme_direct,
+        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_FLAT)] = &mca_pml_umrddt_scheme_direct,
+        [MCA_PML_UMRDDT_ASK] = &mca_pml_umrddt_scheme_ipc,
+        /* the three have one function, which tells them apart */
+        [MCA_PML_UMRDDT_PACK] = &mca_pml_umrddt_scheme_pack_gdr,
+        [MCA_PML_UMRDDT_GRANT] = &mca_pml_umrddt_scheme_pack_gdr,
+};
+
+void mca_pml_umrddt_schemes_answered(mca_pml_umrddt_send_t *send)
+{
+    if (0 != (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes)) {
+        mca_pml_umrddt_ipc_answered(send);
+    }
+}

@@ -421,6 +421,7 @@ static void send_construct(mca_pml_umrddt_send_t *send)
     OBJ_CONSTRUCT(&send->wait, mca_pml_umrddt_wait_t);
     send->parts = NULL;
     send->to = NULL;
+    send->ops = NULL;
     send->stripes = NULL;
     send->stripes_kept = NULL;
     memset(&send->stage, 0, sizeof(send->stage));

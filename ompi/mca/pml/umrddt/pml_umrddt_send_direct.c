@@ -18,6 +18,7 @@
 
 #include "pml_umrddt_direct.h"
 #include "pml_umrddt_owner.h"
+#include "pml_umrddt_rdma.h"
 #include "pml_umrddt_send_rndv.h"
 
 static void direct_done(void *context, int status)
@@ -42,7 +43,8 @@ static void direct_malformed(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_send_fail(send, false);
 }
 
-void mca_pml_umrddt_send_direct_part(mca_pml_umrddt_send_t *send, size_t length)
+/** A part of the receiver's layout has come: wait for what comes next. */
+static void part_came(mca_pml_umrddt_send_t *send, size_t length)
 {
     int rc = 0 < send->position
                  ? OMPI_ERR_BAD_PARAM
@@ -59,7 +61,8 @@ void mca_pml_umrddt_send_direct_part(mca_pml_umrddt_send_t *send, size_t length)
     }
 }
 
-void mca_pml_umrddt_send_direct_cts(mca_pml_umrddt_send_t *send, size_t length)
+/** Write the message into the receiver's layout. */
+static void cts(mca_pml_umrddt_send_t *send, size_t length)
 {
     const mca_pml_umrddt_direct_t *asked = (const mca_pml_umrddt_direct_t *) send->reply;
     mca_btl_umr_direct_t direct;
@@ -97,5 +100,16 @@ void mca_pml_umrddt_send_direct_cts(mca_pml_umrddt_send_t *send, size_t length)
         mca_pml_umrddt_send_fail(send, false);
     } else {
         MCA_PML_UMRDDT_COUNT(sends_direct);
+    }
+}
+
+void mca_pml_umrddt_direct_reply(mca_pml_umrddt_send_t *send, size_t length)
+{
+    if (MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT) == send->reply->magic) {
+        part_came(send, length);
+    } else if (sizeof(mca_pml_umrddt_direct_t) <= length) {
+        cts(send, length);
+    } else {
+        mca_pml_umrddt_send_malformed(send);
     }
 }

@@ -9,22 +9,18 @@
 /**
  * @file
  *
- * The sender's side of a taken message.
+ * The sender's engine: it listens for replies, validates their heads, and hands each to the scheme
+ * that it is of (pml_umrddt_scheme.h); FALLBACK and ACK are its own.
  *
- *     start ----> REPLY --KEYS--> KEYS -> MAPPING -> PUT --(more)--> REPLY
- *                   |  \                              |
- *                   |   +--DIRECT------------------> PUT --(all)--> DRAIN -> complete
- *                   |   +--ASK---> (TELL) --> REPLY
- *                   |   +--PACK--> PACK (pml_umrddt_pack_send.c) ---> DRAIN
- *                   |   +--HOST--> HOST ---------------------------> DRAIN
- *                   |   +--DONE-----------------------------------> DRAIN
- *                 FAILED <-- KEYS, MAPPING, PUT when the card refuses or fails; the receiver,
- *                            which knows whether the FIN arrived, then answers HOST or DONE
+ *     start ----> REPLY --(CTS, INFO_REQ, ...)--> scheme --(more)--> REPLY
+ *                   |                               |  \
+ *                   |                               |   +--(all)--> DRAIN -> complete
+ *                   +--FALLBACK--> HOST ------------|-------------> DRAIN
+ *                   +--ACK--------------------------|-------------> DRAIN
+ *                 FAILED <--------------------------+ when the scheme cannot go on; the receiver,
+ *                            which knows what arrived, then answers FALLBACK or ACK
  *
  * test/model/message.pml is a model of it, which is checked.
- *
- * Keys of the LOCAL role are held only between a CTS and the completion of the writes it asked for,
- * which needs nothing from anybody else; so they always come back.
  */
 
 #include "ompi_config.h"
@@ -34,16 +30,13 @@
 
 #include "opal/util/output.h"
 
-#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_offer_cache.h"
 #include "pml_umrddt_owner.h"
-#include "pml_umrddt_pack.h"
-#include "pml_umrddt_pairs.h"
+#include "pml_umrddt_scheme.h"
 #include "pml_umrddt_send_rndv.h"
-#include "pml_umrddt_sets.h"
 #include "pml_umrddt_stripe.h"
 
 static void reply_event(void *owner);
-static bool map_keys(void *owner);
 
 /* ---------------------------------------------------------------------------------------------
  * The end
@@ -94,8 +87,8 @@ static bool drained(void *owner)
     return true;
 }
 
-/** Give back what a message without mkeys needed of the receiver's layout. */
-static inline void direct_release(mca_pml_umrddt_send_t *send)
+/** Give back what has come of the receiver's layout. */
+static inline void layout_release(mca_pml_umrddt_send_t *send)
 {
     if (OPAL_UNLIKELY(NULL != send->parts)) {
         free(send->parts);
@@ -110,7 +103,7 @@ static inline void direct_release(mca_pml_umrddt_send_t *send)
 void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
 {
     mca_pml_umrddt_wait_cancel(&send->wait); /* to listen, if the host has refused that */
-    direct_release(send);
+    layout_release(send);
     if (OPAL_UNLIKELY(send->told)
         && 0 != __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED)) {
         /* what a TELL that is still here names is the user's again, and the next message of this
@@ -253,7 +246,7 @@ void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     MCA_PML_UMRDDT_COUNT(failures);
-    direct_release(send);
+    layout_release(send);
     send->state = MCA_PML_UMRDDT_SEND_FAILED;
     if (NULL == send->listen) {
         mca_pml_umrddt_send_await(send);
@@ -266,270 +259,13 @@ void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)
     }
 }
 
-/* ---------------------------------------------------------------------------------------------
- * Keys and writes
- * ------------------------------------------------------------------------------------------- */
-
-static void put_done(void *context, int status)
-{
-    mca_pml_umrddt_send_t *send = context;
-    uint64_t end = send->keyset->end;
-
-    if (OPAL_SUCCESS != status) {
-        mca_pml_umrddt.card->keyset_release(send->keyset);
-        send->keyset = NULL;
-        mca_pml_umrddt_send_fail(send, true);
-        return;
-    }
-    mca_pml_umrddt_keyset_done(send->keyset);
-    send->keyset = NULL;
-    send->position = end;
-    if (end < send->reply->end) {
-        send->state = MCA_PML_UMRDDT_SEND_KEYS;
-        mca_pml_umrddt_wait(&mca_pml_umrddt.waiting[MCA_BTL_UMR_LOCAL], &send->wait, map_keys,
-                            send);
-    } else if (end < send->total) {
-        /* send->reply is free for the next CTS only now: its range was needed until here */
-        send->state = MCA_PML_UMRDDT_SEND_REPLY;
-        mca_pml_umrddt_send_await(send);
-    } else {
-        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
-    }
-}
-
-/** The peer's keys for the bytes of the keyset, which may begin and end within keys of the CTS. */
-static size_t remote_keys(mca_pml_umrddt_send_t *send)
-{
-    const mca_pml_umrddt_reply_t *reply = send->reply;
-    uint64_t at = reply->start;
-    size_t count = 0;
-
-    if (OPAL_LIKELY(send->keyset->start == at && send->keyset->end == reply->end)) {
-        for (; count < reply->key_count; ++count) {
-            send->remote[count] = mca_pml_umrddt_key_of(&reply->keys[count]);
-        }
-        return count;
-    }
-    for (uint32_t i = 0; i < reply->key_count && at < send->keyset->end; ++i) {
-        uint64_t begin = at;
-        uint64_t end = at + reply->keys[i].length;
-
-        at = end;
-        if (end <= send->keyset->start) {
-            continue;
-        }
-        if (begin < send->keyset->start) {
-            begin = send->keyset->start;
-        }
-        if (end > send->keyset->end) {
-            end = send->keyset->end;
-        }
-        send->remote[count] = mca_pml_umrddt_key_of(&reply->keys[i]);
-        send->remote[count].addr += begin - (at - reply->keys[i].length);
-        send->remote[count].length = end - begin;
-        ++count;
-    }
-    return count;
-}
-
-static void keys_ready(void *context, int status)
-{
-    mca_pml_umrddt_send_t *send = context;
-    bool last = send->keyset->end == send->reply->end;
-    size_t count;
-
-    if (OPAL_SUCCESS == status) {
-        send->state = MCA_PML_UMRDDT_SEND_PUT;
-        count = remote_keys(send);
-        status = mca_pml_umrddt.card->put(send->endpoint, send->keyset, send->remote, count,
-                                          last ? &send->reply->fin : NULL, put_done, send);
-    }
-    if (OPAL_SUCCESS != status) {
-        bool in_flight = send->position > send->reply->start;
-
-        mca_pml_umrddt.card->keyset_release(send->keyset);
-        send->keyset = NULL;
-        mca_pml_umrddt_send_fail(send, in_flight);
-    }
-}
-
-/** True if the user has freed the request of the message that a record is of. */
-static inline bool is_freed(const mca_pml_umrddt_send_t *send)
-{
-    if (OPAL_UNLIKELY(NULL != send->stripes)) {
-        send = mca_pml_umrddt_stripe_whole(send);
-    }
-    return __atomic_load_n(&send->freed, __ATOMIC_SEQ_CST);
-}
-
-/** What keys are mapped over. @return false: not to be had */
-static bool has_memory(mca_pml_umrddt_send_t *send)
-{
-    mca_btl_umr_memory_t *memory;
-
-    if (NULL != send->memory) {
-        return true;
-    }
-    if (OPAL_SUCCESS
-        != mca_pml_umrddt_register(send->endpoint, MCA_BTL_UMR_LOCAL, &send->where,
-                                   (void *) send->buf, send->layout, send->total, &memory)) {
-        return false;
-    }
-    /* first this, then the look at whether it is freed; who frees it does it the other way around
-     */
-    __atomic_store_n(&send->memory, memory, __ATOMIC_SEQ_CST);
-    if (OPAL_UNLIKELY(is_freed(send))) {
-        mca_pml_umrddt.card->memory_let_go(memory);
-    }
-    return true;
-}
-
-/** In state KEYS: map local keys for what the CTS asked for, as far as keys are to be had. */
-static bool map_keys(void *owner)
-{
-    mca_pml_umrddt_send_t *send = owner;
-    uint64_t chunk = opal_iov_cache_layout_is_contiguous(send->layout) ? 0 : send->reply->chunk;
-    int rc;
-
-    if (NULL == send->memory && OPAL_LIKELY(!mca_pml_umrddt_on_device(&send->where))) {
-        send->keyset = mca_pml_umrddt.card->keyset_recall(
-            send->endpoint, MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, chunk,
-            send->position, send->reply->end, mca_pml_umrddt.params.max_keys);
-        if (OPAL_LIKELY(NULL != send->keyset)) {
-            keys_ready(send, OPAL_SUCCESS);
-            return true;
-        }
-    }
-    if (!has_memory(send)) {
-        mca_pml_umrddt_send_fail(send, send->position > send->reply->start);
-        return true;
-    }
-    rc = mca_pml_umrddt.card->keyset_map(
-        MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, send->memory, chunk, send->position,
-        send->reply->end, mca_pml_umrddt.params.max_keys, keys_ready, send, &send->keyset);
-    if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
-        return false;
-    }
-    if (OPAL_SUCCESS != rc) {
-        mca_pml_umrddt_send_fail(send, send->position > send->reply->start);
-        return true;
-    }
-    send->state = MCA_PML_UMRDDT_SEND_MAPPING;
-    if (send->keyset->ready) {
-        keys_ready(send, OPAL_SUCCESS);
-    }
-    return true;
-}
-
-/**
- * Check what a CTS asks for: the next bytes of this message. The first CTS of a stripe, which has
- * no end yet, says where it begins.
- */
-static inline bool range_valid(mca_pml_umrddt_send_t *send)
-{
-    const mca_pml_umrddt_reply_t *reply = send->reply;
-
-    if (OPAL_UNLIKELY(0 == send->total)) {
-        send->position = reply->start;
-    }
-    return reply->start == send->position && reply->end > reply->start && reply->end <= reply->total
-           && reply->total <= send->layout->size;
-}
-
-/** True if a CTS with keys can be an answer: a message that did not offer it may have no endpoint,
- * nor its process a card. */
-static inline bool keys_offered(const mca_pml_umrddt_send_t *send)
-{
-    return 0 != (MCA_PML_UMRDDT_BIT_UMR & send->rts.schemes);
-}
-
-/** Check a CTS field by field. */
-static bool keys_valid(mca_pml_umrddt_send_t *send, size_t length)
-{
-    const mca_pml_umrddt_reply_t *reply = send->reply;
-    uint64_t sum = 0;
-
-    if (!keys_offered(send) || 1 > reply->key_count
-        || mca_pml_umrddt.params.max_keys < reply->key_count
-        || sizeof(*reply) + reply->key_count * sizeof(reply->keys[0]) != length
-        || !range_valid(send)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < reply->key_count; ++i) {
-        if (0 == reply->keys[i].length) {
-            return false;
-        }
-        sum += reply->keys[i].length;
-    }
-    return reply->end - reply->start == sum;
-}
-
-bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
-{
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    return OPAL_SUCCESS == mca_pml_umrddt.card->endpoint_connect(send->endpoint, address)
-           && has_memory(send);
-}
-
-/** A CTS that is right: write what it asks for. */
-static void cts(mca_pml_umrddt_send_t *send)
-{
-    if (0 == send->position) {
-        MCA_PML_UMRDDT_COUNT(sends_umr);
-    }
-    send->total = send->reply->total;
-    if (OPAL_SUCCESS
-        != mca_pml_umrddt.card->endpoint_connect(send->endpoint, &send->reply->address)) {
-        mca_pml_umrddt_send_fail(send, false);
-        return;
-    }
-    send->state = MCA_PML_UMRDDT_SEND_KEYS;
-    if (!opal_list_is_empty(&mca_pml_umrddt.waiting[MCA_BTL_UMR_LOCAL]) || !map_keys(send)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.waiting[MCA_BTL_UMR_LOCAL], &send->wait, map_keys,
-                            send);
-    }
-}
-
-/**
- * True if what was received is a part or a CTS without mkeys, for this message.
- *
- * @param[in] length  of what is in send->reply
- */
-static bool is_direct(const mca_pml_umrddt_send_t *send, size_t length)
-{
-    const mca_pml_umrddt_direct_t *asked = (const mca_pml_umrddt_direct_t *) send->reply;
-    const mca_pml_umrddt_flat_t *flat = (const mca_pml_umrddt_flat_t *) send->reply;
-
-    _Static_assert(offsetof(mca_pml_umrddt_direct_t, seq) == offsetof(mca_pml_umrddt_flat_t, seq)
-                       && offsetof(mca_pml_umrddt_direct_t, slot)
-                              == offsetof(mca_pml_umrddt_flat_t, slot),
-                   "both begin alike");
-    return sizeof(*flat) <= length && send->rts.seq == flat->seq && send->slot == flat->slot
-           && (MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT) == flat->magic
-               || (MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_DIRECT) == asked->magic
-                   && sizeof(*asked) <= length));
-}
-
-static void reply_malformed(mca_pml_umrddt_send_t *send)
+/** Nothing that the receiver says of this message can be relied on. */
+void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send)
 {
     MCA_PML_UMRDDT_COUNT(protocol_errors);
     opal_output(0, "umrddt: a malformed reply to a message of %llu bytes; the message fails",
                 (unsigned long long) send->layout->size);
     mca_pml_umrddt_send_finish(send, MPI_ERR_INTERN);
-}
-
-/** The receiver is going to read the buffer, and asks for what it lacks. */
-static void tell(mca_pml_umrddt_send_t *send, uint32_t what)
-{
-    int rc;
-
-    mca_pml_umrddt_send_await(send);
-    rc = mca_pml_umrddt_ipc_tell(send, what);
-    if (OMPI_ERR_BAD_PARAM == rc) {
-        reply_malformed(send);
-    } else if (OMPI_SUCCESS != rc) {
-        mca_pml_umrddt_send_fail(send, false);
-    }
 }
 
 /** The receiver wants the host PML; with an address, since it refuses that endpoint. */
@@ -540,45 +276,33 @@ static void receiver_refused(mca_pml_umrddt_send_t *send, const mca_btl_umr_addr
     }
 }
 
-/** The receiver waits for chunks. */
-static void pack(mca_pml_umrddt_send_t *send, size_t length)
+/**
+ * What kind of reply is in send->reply: MCA_PML_UMRDDT_REPLY_OF. Headers of all kinds begin alike.
+ *
+ * @return 0: none of this version
+ */
+static inline unsigned kind_of(const mca_pml_umrddt_send_t *send, size_t length)
 {
-    int rc = mca_pml_umrddt_pack_send(send, length);
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+    const uint64_t kind = reply->magic - MCA_PML_UMRDDT_MAGIC(0);
 
-    if (OMPI_ERR_BAD_PARAM == rc) {
-        MCA_PML_UMRDDT_COUNT(protocol_errors);
-        opal_output(0,
-                    "umrddt: rank %d wants a message of %llu bytes in chunks that make no sense; "
-                    "it goes by the host PML",
-                    send->dst, (unsigned long long) send->layout->size);
+    _Static_assert(
+        offsetof(mca_pml_umrddt_reply_t, slot) == offsetof(mca_pml_umrddt_recall_t, slot)
+            && offsetof(mca_pml_umrddt_reply_t, slot) == offsetof(mca_pml_umrddt_direct_t, slot)
+            && offsetof(mca_pml_umrddt_reply_t, slot) == offsetof(mca_pml_umrddt_flat_t, slot)
+            && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_recall_t, seq)
+            && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_direct_t, seq)
+            && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_flat_t, seq),
+        "all begin alike");
+    if (OPAL_UNLIKELY(sizeof(mca_pml_umrddt_flat_t) > length
+                      || MCA_PML_UMRDDT_REPLY_KINDS <= kind)) {
+        return 0;
     }
-    if (OMPI_SUCCESS != rc) {
-        mca_pml_umrddt_send_fail(send, false);
+    if (OPAL_LIKELY(MCA_PML_UMRDDT_KIND_REPLY != kind)) {
+        return MCA_PML_UMRDDT_REPLY_OF((unsigned) kind);
     }
-}
-
-/** A CTS by reference was received: do as the one says that it stands for. */
-static void recall(mca_pml_umrddt_send_t *send)
-{
-    const mca_pml_umrddt_recall_t *asked = (const mca_pml_umrddt_recall_t *) send->reply;
-    const bool in_gpu = 0 != (MCA_PML_UMRDDT_IN_GPU & asked->what);
-    bool here = send->rts.seq == asked->seq && send->slot == asked->slot && keys_offered(send)
-                && mca_pml_umrddt_set_recall(send->peer, asked, send->reply);
-
-    if (OPAL_LIKELY(here)) {
-        mca_pml_umrddt_send_landed(send, in_gpu);
-    }
-    if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_FAILED == send->state)) {
-        mca_pml_umrddt_send_await(send); /* it crossed our notice of failure */
-    } else if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_PACK == send->state)) {
-        mca_pml_umrddt_pack_replied(send, false);
-    } else if (OPAL_UNLIKELY(!here)) {
-        mca_pml_umrddt_send_fail(send, false); /* the receiver forgets what it thought to be here */
-    } else if (OPAL_LIKELY(range_valid(send))) {
-        cts(send); /* the keys were checked when they were stored */
-    } else {
-        reply_malformed(send);
-    }
+    return sizeof(*reply) <= length && MCA_PML_UMRDDT_REPLY_KINDS > reply->verdict ? reply->verdict
+                                                                                   : 0;
 }
 
 /**
@@ -586,12 +310,11 @@ static void recall(mca_pml_umrddt_send_t *send)
  * the same time: the receiver asked for the host, which ended the message, and then answered our
  * notice, too (test/model/message.pml).
  */
-static bool is_stale(const mca_pml_umrddt_send_t *send)
+static bool is_stale(const mca_pml_umrddt_send_t *send, unsigned kind)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
 
-    return MCA_PML_UMRDDT_DONE == reply->verdict && send->slot == reply->slot
-           && send->rts.seq > reply->seq;
+    return MCA_PML_UMRDDT_DONE == kind && send->slot == reply->slot && send->rts.seq > reply->seq;
 }
 
 /** The receiver may have left the message to the host PML, and the next ones as well. */
@@ -606,103 +329,101 @@ static void chosen(mca_pml_umrddt_send_t *send)
     send->left = send->chosen && 0 != (MCA_PML_UMRDDT_LEFT & reply->what);
 }
 
-/** What a reply says of CUDA IPC, which was offered: keys, or chunks that are predicted to be
- * quicker, are the receiver's choice, and no failure. */
-static void ipc_result(mca_pml_umrddt_send_t *send)
+/** The receiver has decided that no scheme brings the message, or has it. */
+static void ended(mca_pml_umrddt_send_t *send)
 {
-    const uint32_t verdict = send->reply->verdict;
+    const mca_pml_umrddt_reply_t *reply = send->reply;
 
-    if (OPAL_UNLIKELY(send->chosen)) {
-        return;
-    }
-    if (MCA_PML_UMRDDT_DONE == verdict || MCA_PML_UMRDDT_HOST == verdict
-        || (MCA_PML_UMRDDT_PACK == verdict
-            && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout))) {
-        mca_pml_umrddt_ipc_result(send->peer, MCA_PML_UMRDDT_DONE == verdict);
+    receiver_refused(send, &reply->address);
+    if (MCA_PML_UMRDDT_HOST == reply->verdict) {
+        mca_pml_umrddt_send_by_host(send);
+    } else {
+        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
     }
 }
 
-/** Any other reply was received, of @p length bytes; not @p valid: the host could not. */
-static void other_reply(mca_pml_umrddt_send_t *send, size_t length, bool valid)
+/** A reply while a scheme has the message under way. */
+static void replied_under_way(mca_pml_umrddt_send_t *send, bool ended, bool valid)
 {
-    const mca_pml_umrddt_reply_t *reply = send->reply;
-    bool direct = valid && is_direct(send, length);
+    if (ended && MCA_PML_UMRDDT_HOST == send->reply->verdict) {
+        receiver_refused(send, &send->reply->address);
+    }
+    send->ops->replied(send, valid);
+}
 
-    valid = valid && sizeof(*reply) <= length
-            && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY) == reply->magic;
-    if (OPAL_UNLIKELY(valid && is_stale(send))) {
+/** A reply of @p kind to this message. */
+static void ours(mca_pml_umrddt_send_t *send, size_t length, unsigned kind)
+{
+    const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_reply_schemes[kind];
+    const bool ends = MCA_PML_UMRDDT_HOST == kind || MCA_PML_UMRDDT_DONE == kind;
+
+    if (ends) {
+        chosen(send);
+        mca_pml_umrddt_send_landed(send, send->chosen
+                                             && 0 != (MCA_PML_UMRDDT_IN_GPU & send->reply->what));
+    }
+    if (OPAL_UNLIKELY(NULL != send->ops)) {
+        replied_under_way(send, ends, true);
+        return;
+    }
+    if (MCA_PML_UMRDDT_REPLY_OF(0) > kind) {
+        mca_pml_umrddt_schemes_answered(send);
+    }
+    if (ends) {
+        ended(send);
+    } else if (NULL == scheme) {
+        mca_pml_umrddt_send_malformed(send);
+    } else if (MCA_PML_UMRDDT_SEND_FAILED == send->state) {
+        mca_pml_umrddt_send_await(send); /* it crossed our notice of failure */
+    } else {
+        scheme->reply(send, length);
+    }
+}
+
+/** What was received is no reply to this message. */
+static void not_ours(mca_pml_umrddt_send_t *send, unsigned kind)
+{
+    if (OPAL_UNLIKELY(NULL != send->ops)) {
+        replied_under_way(send, false, false);
+    } else if (MCA_PML_UMRDDT_REPLY_OF(0) > kind) {
+        mca_pml_umrddt_send_malformed(send);
+    } else if (MCA_PML_UMRDDT_SEND_FAILED == send->state) {
+        mca_pml_umrddt_send_await(send);
+    } else {
+        mca_pml_umrddt_send_fail(send, false);
+    }
+}
+
+/** Any reply that is not what a sender waits for. */
+static __opal_attribute_noinline__ void other_reply(mca_pml_umrddt_send_t *send, size_t length,
+                                                    unsigned kind, bool is_ours)
+{
+    if (0 != kind && is_stale(send, kind)) {
         MCA_PML_UMRDDT_COUNT(stale_replies);
-        if (MCA_PML_UMRDDT_SEND_PACK == send->state) {
-            mca_pml_umrddt_pack_listen(send);
+        if (NULL != send->ops) {
+            send->ops->listen(send);
         } else {
             mca_pml_umrddt_send_await(send);
         }
-        return;
-    }
-    valid = valid && send->rts.seq == reply->seq && send->slot == reply->slot;
-    if (valid) {
-        chosen(send);
-        mca_pml_umrddt_send_landed(send,
-                                   MCA_PML_UMRDDT_PACK == reply->verdict
-                                       || ((send->chosen || MCA_PML_UMRDDT_KEYS == reply->verdict)
-                                           && 0 != (MCA_PML_UMRDDT_IN_GPU & reply->what)));
-    }
-    if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_PACK == send->state)) {
-        if (valid && MCA_PML_UMRDDT_HOST == reply->verdict) {
-            receiver_refused(send, &reply->address);
-        }
-        mca_pml_umrddt_pack_replied(send, valid);
-        return;
-    }
-    if (valid && 0 != (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes)) {
-        ipc_result(send);
-    }
-    if (valid && MCA_PML_UMRDDT_HOST == reply->verdict) {
-        receiver_refused(send, &reply->address);
-        mca_pml_umrddt_send_by_host(send);
-    } else if (valid && MCA_PML_UMRDDT_DONE == reply->verdict) {
-        if (0 < reply->total) {
-            MCA_PML_UMRDDT_COUNT(sends_ipc);
-            mca_pml_umrddt_send_bell_learn(send, false);
-            if (0 != (MCA_PML_UMRDDT_CAN_RING & reply->what) && NULL != mca_pml_umrddt_own_bells) {
-                __atomic_store_n(&send->peer->rings, true, __ATOMIC_RELEASE);
-            }
-        }
-        receiver_refused(send, &reply->address);
-        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
-    } else if (valid && MCA_PML_UMRDDT_ASK == reply->verdict
-               && MCA_PML_UMRDDT_SEND_REPLY == send->state) {
-        tell(send, reply->what);
-    } else if (valid && MCA_PML_UMRDDT_PACK == reply->verdict
-               && MCA_PML_UMRDDT_SEND_REPLY == send->state && 0 == send->position) {
-        pack(send, length);
-    } else if ((direct
-                || (valid
-                    && (MCA_PML_UMRDDT_KEYS == reply->verdict
-                        || MCA_PML_UMRDDT_PACK == reply->verdict
-                        || MCA_PML_UMRDDT_GRANT == reply->verdict)))
-               && MCA_PML_UMRDDT_SEND_FAILED == send->state) {
-        mca_pml_umrddt_send_await(send); /* it crossed our notice of failure */
-    } else if (direct && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT) == reply->magic) {
-        mca_pml_umrddt_send_direct_part(send, length);
-    } else if (direct) {
-        mca_pml_umrddt_send_direct_cts(send, length);
-    } else if (valid && MCA_PML_UMRDDT_KEYS == reply->verdict && keys_valid(send, length)) {
-        mca_pml_umrddt_set_store(send->peer, send->reply);
-        cts(send);
+    } else if (0 != kind && is_ours) {
+        ours(send, length, kind);
     } else {
-        reply_malformed(send);
+        not_ours(send, kind);
     }
 }
 
-/** A reply of any kind is in send->reply. */
+/** A reply of any kind is in send->reply; not @p valid: the base PML reported an error. */
 static inline void replied(mca_pml_umrddt_send_t *send, size_t length, bool valid)
 {
-    if (OPAL_LIKELY(sizeof(mca_pml_umrddt_recall_t) == length) && valid
-        && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RECALL) == send->reply->magic) {
-        recall(send);
+    const unsigned kind = OPAL_LIKELY(valid) ? kind_of(send, length) : 0;
+    const bool is_ours = send->rts.seq == send->reply->seq && send->slot == send->reply->slot;
+    const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_reply_schemes[kind];
+
+    if (OPAL_LIKELY(MCA_PML_UMRDDT_REPLY_OF(0) < kind && is_ours && NULL != scheme
+                    && MCA_PML_UMRDDT_SEND_REPLY == send->state)) {
+        scheme->reply(send, length); /* a CTS; nothing else is to be learnt of it */
     } else {
-        other_reply(send, length, valid);
+        other_reply(send, length, kind, is_ours);
     }
 }
 
@@ -733,34 +454,5 @@ static void reply_event(void *owner)
     if (OPAL_LIKELY(NULL == send->stripes)
         || !mca_pml_umrddt_stripe_replied(send, valid ? length : 0)) {
         replied(send, length, valid);
-    }
-}
-
-/** At the bell: the message may be over, or a reply on its way. */
-static bool rung(void *owner)
-{
-    mca_pml_umrddt_send_t *send = owner;
-
-    switch (mca_pml_umrddt_rung(send->slot, send->rts.seq)) {
-    case MCA_PML_UMRDDT_RUNG_DONE:
-        MCA_PML_UMRDDT_COUNT(sends_ipc);
-        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
-        return true;
-    case MCA_PML_UMRDDT_RUNG_REPLY:
-        mca_pml_umrddt_send_bell_learn(send, true);
-        mca_pml_umrddt_send_await(send);
-        return true;
-    default:
-        return false;
-    }
-}
-
-void mca_pml_umrddt_send_bell_event(void *owner)
-{
-    mca_pml_umrddt_send_t *send = owner;
-
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (!rung(send)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, rung, send);
     }
 }

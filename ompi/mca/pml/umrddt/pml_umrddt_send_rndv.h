@@ -80,15 +80,14 @@ void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send);
  */
 void mca_pml_umrddt_send_replied(mca_pml_umrddt_send_t *send, size_t length, bool valid);
 
+/** Nothing that the receiver says of a message can be relied on: it fails. */
+void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send);
+
 /** Take back a receive for a reply that will not come. Also of starts. */
 void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);
 
 /** Give the slot back. */
 void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send);
-
-/** What a CTS without mkeys needs: send->endpoint connected, send->memory. @return false: this
- * side has it not */
-bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address);
 
 /** Find the endpoint to the receiver that is nearest to the buffer, send->endpoint, if there is a
  * card, and one that is not broken. Also of starts. @return false: there is none, and it is NULL */
@@ -96,15 +95,6 @@ bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send);
 
 /** Event of a message that is answered through its bell: wait for that. @p owner: the send */
 void mca_pml_umrddt_send_bell_event(void *owner);
-
-/* pml_umrddt_send_direct.c */
-
-/** A part of the receiver's layout is in send->reply, of @p length bytes: wait for what comes next.
- */
-void mca_pml_umrddt_send_direct_part(mca_pml_umrddt_send_t *send, size_t length);
-
-/** A CTS without mkeys is in send->reply: write the message into the receiver's layout. */
-void mca_pml_umrddt_send_direct_cts(mca_pml_umrddt_send_t *send, size_t length);
 
 /* pml_umrddt_send_host.c */
 

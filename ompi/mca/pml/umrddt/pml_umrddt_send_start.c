@@ -16,77 +16,20 @@
 
 #include <string.h>
 
-#include "pml_umrddt_ipc.h"
+#include "pml_umrddt_offer.h"
 #include "pml_umrddt_offer_cache.h"
-#include "pml_umrddt_pack.h"
 #include "pml_umrddt_send_rndv.h"
 #include "pml_umrddt_stripe.h"
-
-/** The sender's proposal for its layout; worked out once a layout. */
-static uint64_t proposal(opal_iov_cache_layout_t *layout)
-{
-    uint64_t *chunk = &layout->memo[MCA_PML_UMRDDT_MEMO_PROPOSAL];
-    uint64_t value = __atomic_load_n(chunk, __ATOMIC_RELAXED); /* threads find the same */
-
-    if (0 == value) {
-        opal_iov_cache_limits_t limits;
-
-        mca_pml_umrddt.card->key_limits(layout, &limits);
-        value = opal_iov_cache_chunk(layout, &limits, layout->size);
-        __atomic_store_n(chunk, value, __ATOMIC_RELAXED);
-    }
-    return value;
-}
-
-bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send)
-{
-    if (NULL == mca_pml_umrddt.card || !send->peer->has_card
-        || OPAL_SUCCESS != mca_pml_umrddt_endpoint(send->peer, &send->endpoint)) {
-        send->endpoint = NULL;
-        return false;
-    }
-    send->endpoint = mca_pml_umrddt.card->endpoint_near(
-        send->endpoint, (const char *) send->buf + send->layout->lb,
-        mca_pml_umrddt_on_device(&send->where) ? send->where.memory.device : -1);
-    if (mca_pml_umrddt.card->endpoint_broken(send->endpoint)) {
-        send->endpoint = NULL;
-        return false;
-    }
-    return true;
-}
-
-/** The ways by the card to this peer; 0: none, or the card cannot reach the buffer's memory. */
-static uint16_t card_schemes(mca_pml_umrddt_send_t *send)
-{
-    uint16_t schemes = MCA_PML_UMRDDT_BITS_HCA & mca_pml_umrddt.schemes & send->comm->schemes;
-
-    send->endpoint = NULL;
-    if (0 == schemes || NULL == mca_pml_umrddt.card || !send->peer->has_card
-        || (mca_pml_umrddt_on_device(&send->where)
-            && !mca_pml_umrddt_card_wanted(send->comm, send->peer, &send->where, send->layout))
-        || OPAL_UMRDDT_GPU_MANAGED == send->where.memory.kind
-        || !mca_pml_umrddt_send_endpoint(send)) {
-        return 0;
-    }
-    return schemes;
-}
 
 /** Everything an envelope needs, or an error and nothing held. */
 static int prepare(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
-    uint16_t by_card = card_schemes(send);
     bool slot;
 
     send->written = 0;
-    rts->schemes = by_card;
-    if (0 == by_card || !mca_pml_umrddt_on_device(&send->where)
-        || mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where)) {
-        mca_pml_umrddt_ipc_offer(send);
-    } else {
-        mca_pml_umrddt_ipc_offer_none(send);
-    }
-    mca_pml_umrddt_pack_offer(send);
+    send->ops = NULL;
+    mca_pml_umrddt_offer(send);
     if (0 == rts->schemes) {
         return OMPI_ERR_UNREACH;
     }
@@ -100,32 +43,18 @@ static int prepare(mca_pml_umrddt_send_t *send)
     if (OPAL_UNLIKELY(!slot)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes) && MCA_PML_UMRDDT_BELLS > send->slot
-        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
-        && mca_pml_umrddt_send_bell(send)) {
-        rts->schemes |= MCA_PML_UMRDDT_BELL;
-    }
     send->total = send->layout->size;
     send->position = 0;
 
     rts->magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RTS);
     memcpy(rts->cookie, mca_pml_umrddt.self.cookie, sizeof(rts->cookie));
     rts->length = send->layout->size;
-    rts->chunk = 0 != (MCA_PML_UMRDDT_BIT_UMR & by_card) ? proposal(send->layout) : 0;
     rts->pieces =
         UINT32_MAX < send->layout->iov_count ? UINT32_MAX : (uint32_t) send->layout->iov_count;
-    rts->write_pieces = 0 != by_card ? (uint16_t) mca_pml_umrddt.caps->write_pieces : 1;
     rts->slot = send->slot;
     rts->places = (uint16_t) mca_pml_umrddt.params.key_sets;
     rts->flats = (uint16_t) mca_pml_umrddt.params.layouts;
-    memset(&rts->address, 0, sizeof(rts->address));
-    if (0 != by_card || NULL != send->endpoint) {
-        mca_pml_umrddt.card->endpoint_address(send->endpoint, &rts->address);
-    }
-    if (0 != by_card && OPAL_UNLIKELY(mca_pml_umrddt.stripe_from <= rts->length)
-        && !mca_pml_umrddt_on_device(&send->where)) {
-        mca_pml_umrddt_stripes_offer(send);
-    }
+    mca_pml_umrddt_offer_rest(send);
     return OMPI_SUCCESS;
 }
 

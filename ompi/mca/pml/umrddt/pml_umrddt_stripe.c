@@ -114,6 +114,7 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     stripe->listen = NULL;
     stripe->host = NULL;
     stripe->pack = NULL;
+    stripe->ops = NULL;
     stripe->told = true;
     stripe->stripes = stripes;
     return stripe;

@@ -254,5 +254,6 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .fin = fin,
     .nack = mca_pml_umrddt_rdma_nack,
     .recv_release = release,
+    .reply = mca_pml_umrddt_umr_reply,
     .check = mca_pml_umrddt_check_umr,
 };

@@ -1,0 +1,73 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The sender's half that the schemes with RDMA writes between the buffers share: the endpoint and
+ * the registered memory.
+ */
+
+#include "ompi_config.h"
+
+#include "pml_umrddt_rdma.h"
+#include "pml_umrddt_send_rndv.h"
+#include "pml_umrddt_stripe.h"
+
+bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send)
+{
+    if (NULL == mca_pml_umrddt.card || !send->peer->has_card
+        || OPAL_SUCCESS != mca_pml_umrddt_endpoint(send->peer, &send->endpoint)) {
+        send->endpoint = NULL;
+        return false;
+    }
+    send->endpoint = mca_pml_umrddt.card->endpoint_near(
+        send->endpoint, (const char *) send->buf + send->layout->lb,
+        mca_pml_umrddt_on_device(&send->where) ? send->where.memory.device : -1);
+    if (mca_pml_umrddt.card->endpoint_broken(send->endpoint)) {
+        send->endpoint = NULL;
+        return false;
+    }
+    return true;
+}
+
+/** True if the user has freed the request of the message that a record is of. */
+static inline bool is_freed(const mca_pml_umrddt_send_t *send)
+{
+    if (OPAL_UNLIKELY(NULL != send->stripes)) {
+        send = mca_pml_umrddt_stripe_whole(send);
+    }
+    return __atomic_load_n(&send->freed, __ATOMIC_SEQ_CST);
+}
+
+bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send)
+{
+    mca_btl_umr_memory_t *memory;
+
+    if (NULL != send->memory) {
+        return true;
+    }
+    if (OPAL_SUCCESS
+        != mca_pml_umrddt_register(send->endpoint, MCA_BTL_UMR_LOCAL, &send->where,
+                                   (void *) send->buf, send->layout, send->total, &memory)) {
+        return false;
+    }
+    /* first this, then the look at whether it is freed; who frees it does it the other way around
+     */
+    __atomic_store_n(&send->memory, memory, __ATOMIC_SEQ_CST);
+    if (OPAL_UNLIKELY(is_freed(send))) {
+        mca_pml_umrddt.card->memory_let_go(memory);
+    }
+    return true;
+}
+
+bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
+{
+    return OPAL_SUCCESS == mca_pml_umrddt.card->endpoint_connect(send->endpoint, address)
+           && mca_pml_umrddt_rdma_has_memory(send);
+}
