@@ -124,7 +124,7 @@ void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*
     (void) list, (void) wait, (void) retry, (void) owner;
 }
 
-void mca_pml_umrddt_ipc_announce(mca_pml_umrddt_recv_t *recv)
+void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv)
 {
     (void) recv;
 }

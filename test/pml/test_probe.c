@@ -127,6 +127,7 @@ void mca_pml_umrddt_recv_matched(mca_pml_umrddt_recv_t *recv)
 
 /* Not called here: these messages are envelopes, and buffers are not looked at. */
 /* clang-format off */
+NEVER(bool, mca_pml_umrddt_cuts, const ompi_datatype_t *datatype)
 NEVER(mca_pml_umrddt_peer_t *, mca_pml_umrddt_peer_find, mca_pml_umrddt_comm_t *comm, int rank)
 NEVER(void, mca_pml_umrddt_cannot_tell, mca_pml_umrddt_comm_t *comm, int peer, int rc)
 NEVER(mca_pml_umrddt_memory_t, mca_pml_umrddt_memory_find, mca_pml_umrddt_comm_t *comm,

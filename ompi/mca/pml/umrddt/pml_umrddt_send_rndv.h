@@ -9,10 +9,9 @@
 /**
  * @file
  *
- * What the files of the sender's state machine share. It is drawn at the head of
- * pml_umrddt_send_rndv.c; pml_umrddt_send_start.c begins a message, pml_umrddt_send_direct.c is the
- * part of it without mkeys, pml_umrddt_send_host.c what becomes of messages that the host PML
- * carries. Of progress only, but for starts and the functions that say so.
+ * Services of the sender's engine for schemes (pml_umrddt_scheme.h), and between its own files:
+ * pml_umrddt_send_start.c begins a message, pml_umrddt_send_rndv.c takes its replies,
+ * pml_umrddt_send_host.c sends by the base PML. Of progress only, but for starts.
  */
 
 #ifndef MCA_PML_UMRDDT_SEND_RNDV_H
