@@ -57,10 +57,10 @@ static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_H
  * What the choice asks
  * ------------------------------------------------------------------------------------------- */
 
-bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_umrddt_where_t *where)
+bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_umrddt_where_t *where)
 {
     (void) where;
-    return to->has_card;
+    return to->has_hca;
 }
 
 uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
@@ -129,17 +129,17 @@ void questions_counted(uint64_t count)
 {
     for (uint64_t i = 0; i < count; ++i) {
         if (mca_pml_umrddt_pairs_declines(&comm, &peer, &gpu, false, 1, types[i % PAIRS])) {
-            bench_fatal("the host PML is not what takes least");
+            bench_fatal("the base PML is not what takes least");
         }
     }
 }
 
-/* What is left to the host PML. */
+/* What is left to the base PML. */
 void refusals_counted(uint64_t count)
 {
     for (uint64_t i = 0; i < count; ++i) {
         if (!mca_pml_umrddt_pairs_declines(&comm, &peer, &host, false, 1, types[i % PAIRS])) {
-            bench_fatal("there is nothing but the host PML");
+            bench_fatal("there is nothing but the base PML");
         }
     }
 }
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
     refusal = measure(refusals_counted, count);
     printf(
         "ns: choice %.1f, lookup of the layout %.1f, ratio %.2f; sender's question, with a lookup, "
-        "%.1f, of what is left to the host PML %.1f\n",
+        "%.1f, of what is left to the base PML %.1f\n",
         choice, lookup, choice / lookup, question, refusal);
 #if !defined(__OPTIMIZE__)
     printf("compiled without optimisation\n");

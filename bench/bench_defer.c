@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * --defer: jobs with umrddt and with the bare host PML in turns, and their ratios. Jobs of their
- * own, since within one process nothing that umrddt can be told makes the host PML as it is
+ * --defer: jobs with umrddt and with the bare base PML in turns, and their ratios. Jobs of their
+ * own, since within one process nothing that umrddt can be told makes the base PML as it is
  * without.
  */
 
@@ -76,17 +76,17 @@ static void usage(FILE *file)
         file,
         "usage: [umrddt_sim] umrddt_bench --defer [OPTIONS]   (without mpirun: it starts jobs)\n"
         "\n"
-        "What umrddt costs messages that it leaves to the host PML: jobs of two processes with umrddt\n"
-        "and with the bare host PML in turns, contiguous and small messages, and the ratios.\n"
+        "What umrddt costs messages that it leaves to the base PML: jobs of two processes with umrddt\n"
+        "and with the bare base PML in turns, contiguous and small messages, and the ratios.\n"
         "\n"
-        "  --host NAME        the host PML (default ob1)\n"
-        "  --takes WHAT       pml_umrddt_memory: gpu, host or all (default all, which needs a card or\n"
+        "  --host NAME        the base PML (default ob1)\n"
+        "  --takes WHAT       pml_umrddt_memory: gpu, host or all (default all, which needs an HCA or\n"
         "                     umrddt_sim; without one nothing of umrddt is in the way)\n"
         "  --rounds N         jobs of each kind (default 20)\n"
         "  --multiple         with MPI_THREAD_MULTIPLE\n"
         "  --pattern VALUE    on a communicator with this mpi_communication_pattern\n"
         "  --model FILE       pml_umrddt_model: messages of pieces of 1 KiB and more, too, which by\n"
-        "                     these figures are left to the host PML\n"
+        "                     these figures are left to the base PML\n"
         "  --max-ratio R      exit status 1 if a ratio of medians is above R\n"
         "  --mpirun COMMAND   instead of mpirun (or $UMRDDT_MPIRUN)\n"
         "\n"
@@ -207,7 +207,7 @@ static bool run_job(defer_t *defer, side_t side, int round)
 
     length =
         snprintf(command, sizeof(command),
-                 "%s -n 2 --mca pml %s --mca pml_umrddt_host %s "
+                 "%s -n 2 --mca pml %s --mca pml_umrddt_base_pml %s "
                  "--mca pml_umrddt_memory %s --mca pml_umrddt_model '%s' "
                  "--mca opal_common_ucx_tls any --mca opal_common_ucx_devices any "
                  "'%s' %s pair %s %s %s </dev/null",
@@ -337,8 +337,8 @@ int bench_defer_main(int argc, char **argv)
             NULL == defer.pattern ? "" : ", ", NULL == defer.pattern ? "" : defer.pattern,
             NULL == defer.model ? "" : ", pml_umrddt_model", defer.rounds);
         printf("# umrddt %s; queries of memory in its last job: %llu\n",
-               defer.in_place ? "is in front of the host PML"
-                              : "has replaced no function of the host PML",
+               defer.in_place ? "is in front of the base PML"
+                              : "has replaced no function of the base PML",
                defer.queries);
         printf("%-12s %8s %10s %10s %8s   %6s %6s %6s %8s\n", "form", "bytes", "host us",
                "umrddt us", "ratio", "", "rounds", "", "quiet");

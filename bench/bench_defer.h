@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * --defer: what umrddt costs messages that it leaves to the host PML. bench_defer.c starts jobs
+ * --defer: what umrddt costs messages that it leaves to the base PML. bench_defer.c starts jobs
  * with and without umrddt in turns and compares them, bench_defer_job.c is what runs in each.
  */
 

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * One job of --defer: ping-pong of messages that umrddt leaves to the host PML, timed in short
+ * One job of --defer: ping-pong of messages that umrddt leaves to the base PML, timed in short
  * batches. Which PML it is, and whether umrddt is in front of it, is mpirun's business; the job
  * only says what it found.
  *
@@ -180,10 +180,10 @@ static void run_pair(place_t *place, bool left)
     counter_t deferred, queries, taken, tried;
     size_t i, k;
 
-    counter_open(&deferred, "pml_umrddt_deferred_contiguous");
+    counter_open(&deferred, "pml_umrddt_passed_contiguous");
     counter_open(&queries, "pml_umrddt_memory_queries");
-    counter_open(&taken, "pml_umrddt_taken_sends");
-    counter_open(&tried, "pml_umrddt_tried_sends");
+    counter_open(&taken, "pml_umrddt_handled_sends");
+    counter_open(&tried, "pml_umrddt_probe_sends");
     place->peer = 1 - place->rank;
     for (i = 0; i < sizeof(forms) / sizeof(forms[0]); ++i) {
         for (k = 0; k < sizeof(sizes) / sizeof(sizes[0]); ++k) {

@@ -489,7 +489,7 @@ static const struct {
     const char *name;
     int pvar;
 } columns[] = {
-    {"taken", BENCH_PVAR_TAKEN_SENDS},    {"fallback", BENCH_PVAR_FALLBACK_SENDS},
+    {"taken", BENCH_PVAR_HANDLED_SENDS},  {"fallback", BENCH_PVAR_FALLBACK_SENDS},
     {"mapped", BENCH_PVAR_KEYS_MAPPED},   {"entries", BENCH_PVAR_KEY_ENTRIES},
     {"writes", BENCH_PVAR_WRITES_POSTED}, {"control", BENCH_PVAR_CONTROL_BYTES},
     {"kernels", BENCH_PVAR_GPU_LAUNCHES}, {"copies", BENCH_PVAR_GPU_DRIVER_COPIES},

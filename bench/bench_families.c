@@ -11,7 +11,7 @@
  *
  * Rates of the layout engine by families of datatypes, one for each of MPI's constructors, as the
  * tests and papers of Yaksa have them: packing, lists of pieces (IOVs), flattening. One process, in
- * host memory, no messages; the times are of the processor (bench_alternate).
+ * system memory, no messages; the times are of the processor (bench_alternate).
  *
  *     bench_families [FAMILY ...]
  *

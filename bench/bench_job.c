@@ -29,7 +29,7 @@ static void dup_with_key(const char *key, const char *value, MPI_Comm *comm)
     MPI_Info_free(&info);
 }
 
-/* Everything on this communicator goes through the host PML. */
+/* Everything on this communicator goes through the base PML. */
 static void dup_for_host(MPI_Comm *comm)
 {
     dup_with_key("pml_umrddt_scheme", "host", comm);

@@ -169,7 +169,7 @@ static const char *scheme_of(const uint64_t *before, const uint64_t *after, uint
         {BENCH_PVAR_SENDS_DIRECT, "direct"},       {BENCH_PVAR_SENDS_IPC, "ipc"},
         {BENCH_PVAR_SENDS_PACK_GDR, "pack-gdr"},   {BENCH_PVAR_SENDS_PACK_STAGED, "pack-staged"},
         {BENCH_PVAR_SENDS_PACK_HOST, "pack-host"}, {BENCH_PVAR_FALLBACK_SENDS, "host"}};
-    const uint64_t handled = after[BENCH_PVAR_TAKEN_SENDS] - before[BENCH_PVAR_TAKEN_SENDS];
+    const uint64_t handled = after[BENCH_PVAR_HANDLED_SENDS] - before[BENCH_PVAR_HANDLED_SENDS];
     bool any = false;
     size_t i;
 

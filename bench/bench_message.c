@@ -31,7 +31,7 @@
 /* Looks that find nothing, for each message. */
 #define IDLE_LOOKS 8
 
-/* What the card has been told to do is done after this time, in microseconds. */
+/* What the HCA has been told to do is done after this time, in microseconds. */
 #define SETTLE 10000
 
 /* A message that takes more looks than this for one step is not on its way by umrddt. */

@@ -297,7 +297,7 @@ static void count_scheme(bench_output_t *output, const char *scheme)
     }
 }
 
-/* Beside the host PML alone. */
+/* Beside the base PML alone. */
 static void count_against(bench_output_t *output, const bench_result_t *result)
 {
     bool taken = 0 != strcmp("host", result->scheme) && 0 != strcmp("staged", result->scheme);
@@ -320,7 +320,7 @@ static void print_against(const bench_output_t *output)
         if (0 < output->against[i].count) {
             fprintf(
                 output->table,
-                "# beside the host PML alone, by medians: of %d layouts that were %s, %d slower "
+                "# beside the base PML alone, by medians: of %d layouts that were %s, %d slower "
                 "%s; at worst %.2f times as long (%s)\n",
                 output->against[i].count, what[i], output->against[i].slower, more[i],
                 output->against[i].worst, output->against[i].name);

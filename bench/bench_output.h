@@ -37,7 +37,7 @@ typedef struct bench_output_t {
     int run;     /**< that were */
     int failed;
     int schemes[BENCH_SCHEMES]; /**< how many went which way */
-    /** --compare: layouts left to the host PML, and layouts taken; slower than the host PML alone,
+    /** --compare: layouts left to the base PML, and layouts taken; slower than the base PML alone,
      * by more than is allowed (BENCH_OUTPUT_LEFT, nothing); and the slowest. */
     struct {
         int count, slower;
@@ -46,7 +46,7 @@ typedef struct bench_output_t {
     } against[2];
 } bench_output_t;
 
-/** How many times as long a message that is left to the host PML may take as there. */
+/** How many times as long a message that is left to the base PML may take as there. */
 #define BENCH_OUTPUT_LEFT 1.02
 
 /**

@@ -122,7 +122,7 @@ int main(int argc, char *argv[])
     if (size < 2) {
         bench_fatal("bench_patterns: at least 2 ranks");
     }
-    /* In host memory, too: an application of which no process uses a GPU has nothing to ask. */
+    /* In system memory, too: an application of which no process uses a GPU has nothing to ask. */
     why = bench_gpu_open(rank);
     if (NULL != why) {
         bench_fatal("bench_patterns: no GPU: %s", why);

@@ -12,7 +12,7 @@
 
 /* In the order of the enumeration. */
 static const char *const names[BENCH_PVAR_COUNT] = {
-    "pml_umrddt_taken_sends",
+    "pml_umrddt_handled_sends",
     "pml_umrddt_fallback_sends",
     "pml_umrddt_fallback_recvs",
     "pml_umrddt_keys_used",
@@ -34,7 +34,7 @@ static const char *const names[BENCH_PVAR_COUNT] = {
     "pml_umrddt_sends_pack_host",
     "pml_umrddt_gpu_launches",
     "pml_umrddt_gpu_driver_copies",
-    "pml_umrddt_left_sends",
+    "pml_umrddt_declined_sends",
 };
 
 /* Long enough for every name that we look for; longer names are cut and do not match. */

@@ -24,7 +24,7 @@
 /* Time between two calls of the progress function, in seconds. */
 #define PROGRESS_SECONDS 0.2
 
-const char *const bench_way_names[BENCH_WAYS] = {"", " (host PML)", " (floor)", " (contiguous)"};
+const char *const bench_way_names[BENCH_WAYS] = {"", " (base PML)", " (floor)", " (contiguous)"};
 
 /* What the leader tells its peer before an iteration. */
 enum {
@@ -432,16 +432,16 @@ static void gather_times(const pair_t *pair, bench_result_t *result)
 
 static const char *scheme_of(const bool *has, const uint64_t *sums, uint64_t messages)
 {
-    /* what its receiver leaves to the host PML is the host PML's */
-    if (!has[BENCH_PVAR_TAKEN_SENDS]
-        || sums[BENCH_PVAR_LEFT_SENDS] == sums[BENCH_PVAR_TAKEN_SENDS]) {
+    /* what its receiver leaves to the base PML is the base PML's */
+    if (!has[BENCH_PVAR_HANDLED_SENDS]
+        || sums[BENCH_PVAR_DECLINED_SENDS] == sums[BENCH_PVAR_HANDLED_SENDS]) {
         return 0 < sums[BENCH_PVAR_STAGED_SENDS] || 0 < sums[BENCH_PVAR_STAGED_RECVS] ? "staged"
                                                                                       : "host";
     }
     if (0 < sums[BENCH_PVAR_FALLBACK_SENDS] || 0 < sums[BENCH_PVAR_FALLBACK_RECVS]) {
         return "fallback";
     }
-    if (messages != sums[BENCH_PVAR_TAKEN_SENDS] - sums[BENCH_PVAR_LEFT_SENDS]) {
+    if (messages != sums[BENCH_PVAR_HANDLED_SENDS] - sums[BENCH_PVAR_DECLINED_SENDS]) {
         return "mixed";
     }
     return messages == sums[BENCH_PVAR_SENDS_IPC]           ? "ipc"

@@ -28,8 +28,8 @@
 #include "layouts.h"
 
 /**
- * The ways a layout is sent: as Open MPI is set up; by the host PML alone (--compare); and with
- * --floor the bare operation of the GPU, and as many bytes in one piece through the host PML.
+ * The ways a layout is sent: as Open MPI is set up; by the base PML alone (--compare); and with
+ * --floor the bare operation of the GPU, and as many bytes in one piece through the base PML.
  */
 enum {
     BENCH_WAY_MAIN,
@@ -59,7 +59,7 @@ extern const char *const bench_way_names[BENCH_WAYS];
 /** What this process has for all layouts. */
 typedef struct bench_job_t {
     MPI_Comm main_comm; /**< as Open MPI is set up */
-    MPI_Comm host_comm; /**< the host PML alone */
+    MPI_Comm host_comm; /**< the base PML alone */
     MPI_Comm control;   /**< for all but what is measured; never taken by umrddt */
     int rank;
     int size;

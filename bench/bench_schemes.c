@@ -100,7 +100,7 @@ void bench_schemes_table_free(bench_schemes_table_t *table)
     free(table);
 }
 
-/* Whether the messages went by what was asked for: as the host PML's they may be staged; and auto
+/* Whether the messages went by what was asked for: as the base PML's they may be staged; and auto
  * is any. */
 static bool went_by(const char *asked, const char *scheme)
 {

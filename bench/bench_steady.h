@@ -26,7 +26,7 @@
 /** Control bytes that a repeated message may cost, both directions together. */
 #define BENCH_STEADY_CONTROL_BYTES 256
 
-/** What one key of the card holds. */
+/** What one key of the HCA holds. */
 typedef struct bench_key_caps_t {
     uint64_t entries; /**< pieces in a list */
     uint64_t stride;  /**< largest distance of equal blocks that are one entry; 0: there is no such

@@ -82,7 +82,7 @@ void bench_buffer_destroy(bench_buffer_t *buffer);
 /** The address that MPI calls are given. */
 void *bench_buffer_address(const bench_buffer_t *buffer);
 
-/** What was written here goes to the GPU; what is there is read back. Nothing on host memory. */
+/** What was written here goes to the GPU; what is there is read back. Nothing on system memory. */
 void bench_buffer_put(bench_buffer_t *buffer);
 void bench_buffer_get(bench_buffer_t *buffer);
 

@@ -20,11 +20,11 @@
 # STEPs: build tests mpi latency kernels profile large sanitizer schemes larger staged choice defer parts; the first is needed by the others unless DIR has its result.
 # latency is umrddt_bench with its floor: messages one after the other and with pauses between them, with and without
 # graphs; large is 256 MiB from GPU to GPU. schemes is every scheme, layout and pair of memories, checked, with
-# the software ConnectX as the wire (its times are not a card's), up to 1 MiB, and larger those above; staged is what packed messages get without a
-# card, beside what they are made of: the driver's copies and messages of the host. choice is umrddt_tune, then auto
+# the software ConnectX as the wire (its times are not an HCA's), up to 1 MiB, and larger those above; staged is what packed messages get without a
+# HCA, beside what they are made of: the driver's copies and messages of the host. choice is umrddt_tune, then auto
 # by its figures beside each scheme by itself, and how good the predictions were (choice.txt), for each pair of memories or those of --memory (gpu, gpu-host, host-gpu);
 # figures that are in DIR are taken as they are. defer is what messages that umrddt leaves take longer
-# than by the host PML alone, by umrddt_tune's figures as well. profile is what ncu counts of packing and unpacking. parts is what of a packed message is packing, how long
+# than by the base PML alone, by umrddt_tune's figures as well. profile is what ncu counts of packing and unpacking. parts is what of a packed message is packing, how long
 # pointer queries make iterations of applications, messages of objects in blocks, and the variants of HAND's host bypass (parts.md).
 #
 # --cuda-ompi PREFIX: the prefix of an Open MPI 5.0 that is configured with CUDA. umrddt is built a second time, for
@@ -269,7 +269,7 @@ if wanted schemes; then
     every_scheme schemes 200 --max-bytes 1100000 --iterations 2
 fi
 if wanted larger; then
-    # The rows of the largest grids are 2 MiB apart, and a message by direct can name 128 places of host memory.
+    # The rows of the largest grids are 2 MiB apart, and a message by direct can name 128 places of system memory.
     OMPI_MCA_btl_umr_reg_gap=2097152 every_scheme larger 280 --min-bytes 1100000 --iterations 1
 fi
 
@@ -302,7 +302,7 @@ if wanted choice; then
     { grep -hE '^# (auto|chance)' "$out"/logs/choice_*; "$here/bench/judge_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"
 fi
 
-# What it costs to be asked: jobs with umrddt and with the host PML alone, in turns.
+# What it costs to be asked: jobs with umrddt and with the base PML alone, in turns.
 if wanted defer; then
     step defer 200 "$prefix/bin/umrddt_bench" --defer --takes all --model "$out/figures.txt" --rounds 15
 fi

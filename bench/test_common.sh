@@ -25,7 +25,7 @@ run() {
     status=$?
 }
 
-# ob1 RANKS ARGUMENTS...: umrddt_bench on the plain host PML.
+# ob1 RANKS ARGUMENTS...: umrddt_bench on the plain base PML.
 ob1() {
     ranks=$1
     shift

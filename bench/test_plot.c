@@ -80,7 +80,7 @@ static void entered(void)
     opal_umrddt_tuning_t defaults;
 
     opal_umrddt_tuning_default(&defaults);
-    TUNE_FIGURE(&tune, card_rate, 12);
+    TUNE_FIGURE(&tune, hca_rate, 12);
     TUNE_FIGURE(&tune, key_map, -3);
     TUNE_FIGURE(&tune, key_entry, 1.0 / 0.0);
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
@@ -88,9 +88,9 @@ static void entered(void)
         tune_enter(&tune, &whole[i], ipc_copy, 7);
     }
     tune_complete(&tune);
-    CHECK(12 <= tune.figures.card_rate && 12 >= tune.figures.card_rate);
+    CHECK(12 <= tune.figures.hca_rate && 12 >= tune.figures.hca_rate);
     CHECK(0 == memcmp(&defaults.key_map, &tune.figures.key_map, sizeof(double)));
-    CHECK(tune.measured.figure[tune_index("card_rate")]);
+    CHECK(tune.measured.figure[tune_index("hca_rate")]);
     CHECK(!tune.measured.figure[tune_index("key_map")]);
     CHECK(!tune.measured.figure[tune_index("key_entry")]);
     CHECK(!tune.measured.figure[gpu_pack] && tune.measured.figure[ipc_copy]);
@@ -116,7 +116,7 @@ int main(void)
     point(TUNE_CURVE_PIECES_UMR, 1000, 10);
     text = draw(0);
     CHECK(1 == count(text, "class=\"frame\""));
-    CHECK(NULL != strstr(text, "A message by the card"));
+    CHECK(NULL != strstr(text, "A message by the HCA"));
     CHECK(NULL != strstr(text, "a &lt;machine&gt; &amp; \"co\"</text>"));
     CHECK(0 == strncmp(text, "<svg ", strlen("<svg ")));
     CHECK(NULL != strstr(text, "processes of two hosts"));

@@ -36,7 +36,7 @@
  * pictures, and for each curve what the figures make of it.
  */
 #define TUNE_CURVES(X)                                         \
-    X(HOST, SIZE, "host PML, one piece")                       \
+    X(HOST, SIZE, "base PML, one piece")                       \
     X(DIRECT, SIZE, "direct, 16 pieces")                       \
     X(UMR, SIZE, "umr, 16 pieces")                             \
     X(GPU_UMR, SIZE, "umr, 16 pieces, GPU to GPU")             \
@@ -157,18 +157,18 @@ double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t way, void *send, vo
 
 /** How many steps the first three below tell of, if all of it is there: for tune->of. */
 #define TUNE_STEPS_HOST 2
-#define TUNE_STEPS_CARD 2
+#define TUNE_STEPS_HCA  2
 #define TUNE_STEPS_GPU  1 /**< by itself */
 #define TUNE_STEPS_GPUS 2 /**< messages between both */
 
-/** The host PML and the CPU (tune_host.c); the card (tune_card.c); GPUs (tune_gpu.c). */
+/** The base PML and the CPU (tune_host.c); the HCA (tune_hca.c); GPUs (tune_gpu.c). */
 void tune_host(tune_t *tune);
-void tune_card(tune_t *tune);
+void tune_hca(tune_t *tune);
 void tune_gpu(tune_t *tune);
 
 /** Behind all figures, as these matter more: points that only pictures need. A step each. */
 void tune_host_points(tune_t *tune);
-void tune_card_points(tune_t *tune);
+void tune_hca_points(tune_t *tune);
 void tune_gpu_points(tune_t *tune);
 
 /**

@@ -7,7 +7,7 @@
  */
 
 /* What GPUs do by themselves, by umrddt's own engine at the first process; and messages between the
- * GPUs of both, by CUDA IPC and by the card. */
+ * GPUs of both, by CUDA IPC and by the HCA. */
 
 #include "opal_config.h"
 
@@ -339,30 +339,29 @@ static void by_ipc(tune_t *tune, char *send, char *recv)
     }
 }
 
-static void by_card(tune_t *tune, char *send, char *recv, char *host)
+static void by_hca(tune_t *tune, char *send, char *recv, char *host)
 {
     double small, large, gather;
 
-    tune_progress(tune, "messages from GPU to GPU by the card");
+    tune_progress(tune, "messages from GPU to GPU by the HCA");
     small = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, recv, 2, 1024);
     if (0 > small) {
         return;
     }
     /* as much as it takes longer than between memory of the CPU */
-    TUNE_FIGURE(tune, gpu_flush, small - 2 * control(tune) - tune->figures.card_latency);
+    TUNE_FIGURE(tune, gpu_flush, small - 2 * control(tune) - tune->figures.hca_latency);
     large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, recv, 16, 512 << 10);
     if (large > small) {
-        TUNE_FIGURE(tune, card_gpu_rate, 16.0 * (512 << 10) / (large - small));
+        TUNE_FIGURE(tune, hca_gpu_rate, 16.0 * (512 << 10) / (large - small));
     }
     large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, host, PIECES, 16);
-    gather = (large - small) / PIECES - tune->figures.card_entry;
+    gather = (large - small) / PIECES - tune->figures.hca_entry;
     if (0 < gather) {
-        TUNE_FIGURE(tune, card_gpu_gather, gather);
+        TUNE_FIGURE(tune, hca_gpu_gather, gather);
     }
     large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, recv, PIECES, 16);
     if (large > small) {
-        TUNE_FIGURE(tune, card_gpu_scatter,
-                    (large - small) / PIECES - tune->figures.card_gpu_gather);
+        TUNE_FIGURE(tune, hca_gpu_scatter, (large - small) / PIECES - tune->figures.hca_gpu_gather);
     }
 }
 
@@ -395,7 +394,7 @@ void tune_gpu(tune_t *tune)
     by_ipc(tune, send, recv);
     if (tune_time_left(tune)) {
         host = bench_alloc(SPAN);
-        by_card(tune, send, recv, host);
+        by_hca(tune, send, recv, host);
         free(host);
     }
     bench_gpu_free(recv);

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* The host PML, and what the CPU packs; and how messages are timed. */
+/* The base PML, and what the CPU packs; and how messages are timed. */
 
 #include "opal_config.h"
 
@@ -69,7 +69,7 @@ static int counter_of(mca_pml_umrddt_scheme_id_t way)
     case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
         return BENCH_PVAR_SENDS_PACK_HOST;
     default:
-        return BENCH_PVAR_TAKEN_SENDS;
+        return BENCH_PVAR_HANDLED_SENDS;
     }
 }
 
@@ -97,7 +97,7 @@ double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t way, void *send, vo
     int went, counter = counter_of(way), count = 0, more;
     bench_times_t times;
 
-    /* the host PML is always measured */
+    /* the base PML is always measured */
     if (MCA_PML_UMRDDT_SCHEME_BASE != way && !tune_time_left(tune)) {
         return -1;
     }
@@ -179,7 +179,7 @@ static void cpu(tune_t *tune)
     free(buffer);
 }
 
-/* A message of one piece, by the host PML. */
+/* A message of one piece, by the base PML. */
 static double one_piece(tune_t *tune, void *send, void *recv, size_t bytes)
 {
     MPI_Datatype type;
@@ -201,7 +201,7 @@ void tune_host(tune_t *tune)
 
     memset(send, 1, large);
     memset(recv, 1, large);
-    tune_progress(tune, "the host PML");
+    tune_progress(tune, "the base PML");
     latency = one_piece(tune, send, recv, small);
     time = one_piece(tune, send, recv, large) - latency;
     if (tune->near) {
@@ -224,7 +224,7 @@ void tune_host_points(tune_t *tune)
 
     memset(send, 1, most);
     memset(recv, 1, most);
-    tune_progress(tune, "for the pictures: the host PML");
+    tune_progress(tune, "for the pictures: the base PML");
     for (size_t bytes = 1024; bytes <= most && tune_time_left(tune); bytes *= 8) {
         (void) one_piece(tune, send, recv, bytes);
     }

@@ -25,11 +25,11 @@ static const char usage[] =
     "                                               [--fresh] [--no-gpu] [--plot FILE.svg]\n"
     "                                               [--json FILE] [--seconds N]\n"
     "\n"
-    "Measures what messages cost on this machine, or between two: what the host PML, the CPU, the\n"
-    "network card and the GPUs take. umrddt's choice of a scheme goes by it from then on. Run it on a\n"
+    "Measures what messages cost on this machine, or between two: what the base PML, the CPU, the\n"
+    "HCA and the GPUs take. umrddt's choice of a scheme goes by it from then on. Run it on a\n"
     "machine with nothing else to do; it takes less than two minutes. Two processes of one host measure\n"
     "what is near, and those of two hosts (--map-by ppr:1:node) what is far: what a run measures is\n"
-    "added to what the file has of earlier runs on the same hardware, so run it both ways. What cards\n"
+    "added to what the file has of earlier runs on the same hardware, so run it both ways. What HCAs\n"
     "do is then as the two hosts found it.\n"
     "\n"
     "  --output FILE  write there (default: the user's file for this hardware, which pml/umrddt reads\n"
@@ -40,12 +40,12 @@ static const char usage[] =
     "  --fresh        forget what the file has of earlier runs\n"
     "  --no-gpu       leave GPUs alone\n"
     "  --plot FILE.svg  draw what this run measures, and more points than the figures need: messages and\n"
-    "                 copies by size, packing by length and number of blocks, messages of the card by\n"
+    "                 copies by size, packing by length and number of blocks, messages of the HCA by\n"
     "                 pieces, first ones, and lines for what the figures make of the same\n"
     "  --json FILE    write the table there as well, as JSON; - is stdout, and the table goes to stderr\n"
     "  --seconds N    begin no further measurement after so many seconds (default: 100)\n"
     "\n"
-    "What cannot be measured, for want of a card, a GPU or umrddt, is left at its default, and the file\n"
+    "What cannot be measured, for want of an HCA, a GPU or umrddt, is left at its default, and the file\n"
     "says so. The exit status is 0 if the file was written.\n";
 
 void tune_progress(tune_t *tune, const char *what)
@@ -164,7 +164,7 @@ static void prepare(tune_t *tune, const tune_options_t *options)
     MPI_Comm_free(&here);
     tune->near = 2 == size;
     bench_pvars_open(&tune->pvars);
-    tune->umrddt = tune->pvars.found[BENCH_PVAR_TAKEN_SENDS]
+    tune->umrddt = tune->pvars.found[BENCH_PVAR_HANDLED_SENDS]
                    && bench_cvar_read("pml_umrddt_min_size", &unused);
     gpu = !options->no_gpu && NULL == bench_gpu_open(tune->rank);
     MPI_Allreduce(MPI_IN_PLACE, &gpu, 1, MPI_INT, MPI_MIN, tune->comms[MCA_PML_UMRDDT_SCHEME_BASE]);
@@ -172,7 +172,7 @@ static void prepare(tune_t *tune, const tune_options_t *options)
     tune->plot = NULL != options->plot;
     tune->begin = bench_now();
     tune->seconds = options->seconds;
-    tune->of = TUNE_STEPS_HOST + (tune->umrddt ? TUNE_STEPS_CARD : 0)
+    tune->of = TUNE_STEPS_HOST + (tune->umrddt ? TUNE_STEPS_HCA : 0)
                + (tune->gpu ? TUNE_STEPS_GPU + (tune->umrddt ? TUNE_STEPS_GPUS : 0) : 0);
     if (tune->plot) {
         tune->of += 1 + (tune->umrddt ? 1 : 0) + (tune->gpu ? 1 : 0);
@@ -180,7 +180,7 @@ static void prepare(tune_t *tune, const tune_options_t *options)
     opal_umrddt_tuning_default(&tune->figures);
     if (!tune->umrddt && 0 == tune->rank) {
         fprintf(stderr,
-                "umrddt_tune: umrddt is not the PML (--mca pml umrddt), so neither cards nor "
+                "umrddt_tune: umrddt is not the PML (--mca pml umrddt), so neither HCAs nor "
                 "messages between GPUs are measured\n");
     }
 }
@@ -203,11 +203,11 @@ static void measure(tune_t *tune)
             mine, other);
     }
     tune_host(tune);
-    tune_card(tune);
+    tune_hca(tune);
     tune_gpu(tune);
     if (tune->plot) {
         tune_host_points(tune);
-        tune_card_points(tune);
+        tune_hca_points(tune);
         tune_gpu_points(tune);
     }
     tune_complete(tune);

@@ -50,7 +50,7 @@ static const picture_t pictures[] = {
     {BLOCK, false, true, "Packing: bandwidth by the length of blocks", "bytes of a block", "MB/s"},
     {COUNT, false, false, "A GPU's operation: time by the number of blocks", "blocks of 64 bytes",
      "&#181;s"},
-    {PIECES, false, false, "A message by the card: time by its pieces",
+    {PIECES, false, false, "A message by the HCA: time by its pieces",
      "pieces of 64 bytes at each side", "&#181;s"},
     {FIRST, false, false, "What a first message takes beyond later ones",
      "pieces of 16 bytes at each side", "&#181;s"},

@@ -8,7 +8,7 @@ AC_DEFUN([UMRDDT_SUMMARY], [
     AS_IF([test $umrddt_have_verbs = yes],
           [umrddt_btl=on
            umrddt_sim=on],
-          [umrddt_btl="off: it needs libibverbs and libmlx5 (pml/umrddt will pass every message to the host PML)"
+          [umrddt_btl="off: it needs libibverbs and libmlx5 (pml/umrddt will pass every message to the base PML)"
            umrddt_sim="off: it needs libibverbs and libmlx5"])
     umrddt_prefix="$prefix"
     AS_IF([test "x$umrddt_prefix" = xNONE], [umrddt_prefix="$ac_default_prefix"])

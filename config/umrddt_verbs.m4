@@ -4,7 +4,7 @@ dnl $HEADER$
 
 dnl UMRDDT_CHECK_VERBS
 dnl libibverbs and libmlx5 with the calls that make and map UMR mkeys. Without them btl/umr and the
-dnl software ConnectX are off; pml/umrddt builds, and passes everything to the host PML.
+dnl software ConnectX are off; pml/umrddt builds, and passes everything to the base PML.
 dnl Sets and substitutes VERBS_CPPFLAGS, VERBS_LDFLAGS, VERBS_LIBS, UMRDDT_NODELETE; the conditional UMRDDT_HAVE_VERBS;
 dnl umrddt_verbs_summary.
 AC_DEFUN([UMRDDT_CHECK_VERBS], [

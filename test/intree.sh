@@ -133,7 +133,7 @@ look()
     esac
 }
 
-# Two processes, by keys of the software card.
+# Two processes, by keys of the software HCA.
 job()
 {
     local prefix=$work/prefix-$1

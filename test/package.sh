@@ -236,7 +236,7 @@ echo "the Debian package is built: $(basename "$file"), $(stat -c %s "$file") by
 
 # --- installed, in a root directory of its own -----------------------------------------------------------------
 
-# What a user asks first. (umrddt_info is in the package, and says that this machine has no such card: its status is not judged.)
+# What a user asks first. (umrddt_info is in the package, and says that this machine has no such HCA: its status is not judged.)
 ask()
 {
     local component said
@@ -248,7 +248,7 @@ ask()
     in_root umrddt_sim umrddt_info --selftest
 }
 
-# Two processes, by keys of the software card. With Debian's Open MPI 5.0 what README.Debian says has to be set, and nothing else.
+# Two processes, by keys of the software HCA. With Debian's Open MPI 5.0 what README.Debian says has to be set, and nothing else.
 job()
 {
     local set=()
@@ -324,9 +324,9 @@ remove()
 elsewhere || have_root
 cp "$file" "$root/root/openmpi-umrddt.deb" || die "$root cannot be written"
 step "the package is installed, with what it depends on" add /root/openmpi-umrddt.deb
-step "Open MPI shows the components, and the software card is good" ask
+step "Open MPI shows the components, and the software hca is good" ask
 step "a compiler and Open MPI's headers are installed" add gcc libc6-dev libopenmpi-dev
-step "docs/example.c is compiled, and goes by UMR on the software card" job
+step "docs/example.c is compiled, and goes by UMR on the software hca" job
 step "the modulefile is good for Environment Modules and Lmod" modules
 step "the package is removed, and leaves nothing" remove
 echo "the Debian package installs, works and goes"

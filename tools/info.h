@@ -11,7 +11,7 @@
  *
  * What the files of umrddt_info share.
  *
- * The program asks each device in a process of its own, since btl/umr has one card a process, and
+ * The program asks each device in a process of its own, since btl/umr has one HCA a process, and
  * Open MPI as well; that process is the program itself, started again with --one or --mpi.
  */
 
@@ -59,7 +59,7 @@ int info_mpi(void);
 /** What counts of the GPUs for the choice of a way; all of it false without any. */
 typedef struct info_gpus_t {
     int count;
-    bool rdma;    /**< the driver lets cards reach the memory of all */
+    bool rdma;    /**< the driver lets HCAs reach the memory of all */
     bool dmabuf;  /**< the driver exports it */
     bool peermem; /**< the kernel module is loaded */
     bool shared;  /**< several processes may use each */
@@ -73,11 +73,11 @@ void info_gpus(info_gpus_t *gpus);
 typedef struct info_found_t {
     bool umrddt;     /**< pml/umrddt comes up */
     bool cuda;       /**< Open MPI takes memory of GPUs */
-    char gpu[8];     /**< pml_umrddt_host_gpu */
-    char pml[32];    /**< the host PML */
+    char gpu[8];     /**< pml_umrddt_base_gpu */
+    char pml[32];    /**< the base PML */
     char memory[16]; /**< pml_umrddt_memory */
     char scheme[16]; /**< pml_umrddt_scheme */
-    bool card;       /**< a device can be used */
+    bool hca;        /**< a device can be used */
     bool umr;        /**< with UMR */
 } info_found_t;
 
@@ -89,7 +89,7 @@ typedef struct info_explain_t {
     const bench_chosen_t *from; /**< the sender's layout */
     const bench_chosen_t *to;   /**< the receiver's; NULL: that of the same name */
     bool from_gpu, to_gpu;
-    bool card;     /**< there is one, at both sides */
+    bool hca;      /**< there is one, at both sides */
     unsigned ways; /**< that are considered: bit 1 << mca_pml_umrddt_scheme_id_t */
 } info_explain_t;
 

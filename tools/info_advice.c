@@ -39,10 +39,10 @@ static const struct {
      "started. Else the device has no more room: see who uses it (rdma resource show)."},
     {"makes no indirect mkeys", "",
      "The device or its firmware has no UMR for user programs. It takes a ConnectX-5 or newer; bring\n"
-     "its firmware up to date. A virtual function may be forbidden what its card can."},
+     "its firmware up to date. A virtual function may be forbidden what its HCA can."},
     {"has no queue pair that maps mkeys", "",
      "The device or its firmware has no UMR for user programs. It takes a ConnectX-5 or newer; bring\n"
-     "its firmware up to date. A virtual function may be forbidden what its card can."},
+     "its firmware up to date. A virtual function may be forbidden what its HCA can."},
     {"has no active port", "",
      "See to its cable, and on InfiniBand to the subnet manager (ibstat, rdma link)."},
     {"has no port", "", "Name another port: ibv_devinfo shows which there are."},

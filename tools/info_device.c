@@ -25,12 +25,12 @@
 #include "opal/mca/base/base.h"
 #include "opal/mca/btl/base/base.h"
 
-#include "opal/mca/btl/umr/btl_umr_card.h"
+#include "opal/mca/btl/umr/btl_umr_hca.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
 #include "opal/mca/common/umrddt_gpu/rdma/umrddt_gpu_rdma.h"
 
 /** What the ways to hold more in one key are called here. */
-static const char *const rung_names[MCA_BTL_UMR_RUNG_MAX] = {
+static const char *const tier_names[MCA_BTL_UMR_TIER_MAX] = {
     [MCA_BTL_UMR_LONG] = "lists in memory",
     [MCA_BTL_UMR_STRIDED] = "equal blocks at equal distances as one entry",
     [MCA_BTL_UMR_NESTED] = "one key over several",
@@ -39,13 +39,13 @@ static const char *const rung_names[MCA_BTL_UMR_RUNG_MAX] = {
 /* The btl framework with one component, which no "--mca btl" hides. */
 static mca_base_framework_t framework;
 
-/** A GPU, and how far it is from a card. */
+/** A GPU, and how far it is from an HCA. */
 typedef struct info_near_t {
     int gpu;
     uint32_t distance;
 } info_near_t;
 
-static const mca_btl_umr_card_ops_t *open_component(void)
+static const mca_btl_umr_hca_ops_t *open_component(void)
 {
     mca_base_component_list_item_t *item;
 
@@ -60,7 +60,7 @@ static const mca_btl_umr_card_ops_t *open_component(void)
                 (const mca_btl_umr_component_t *) item->cli_component;
 
             if (0 == strcmp("umr", item->cli_component->mca_component_name)
-                && MCA_BTL_UMR_CARD_API == component->api) {
+                && MCA_BTL_UMR_HCA_API == component->api) {
                 return component->ops;
             }
         }
@@ -115,7 +115,7 @@ static int nearer(const void *a, const void *b)
 }
 
 /** The GPUs of which it is known where they are. @return their number */
-static int near_gpus(const mca_btl_umr_card_ops_t *card, unsigned int index, info_near_t *gpus)
+static int near_gpus(const mca_btl_umr_hca_ops_t *hca, unsigned int index, info_near_t *gpus)
 {
     const opal_umrddt_gpu_driver_t *driver;
     int count = 0, known = 0;
@@ -126,7 +126,7 @@ static int near_gpus(const mca_btl_umr_card_ops_t *card, unsigned int index, inf
     }
     for (int gpu = 0; gpu < count && OPAL_UMRDDT_GPU_RDMA_DEVICES > gpu; ++gpu) {
         gpus[known].gpu = gpu;
-        gpus[known].distance = card->gpu_distance(index, gpu);
+        gpus[known].distance = hca->gpu_distance(index, gpu);
         known += UINT32_MAX != gpus[known].distance ? 1 : 0;
     }
     qsort(gpus, (size_t) known, sizeof(gpus[0]), nearer);
@@ -144,19 +144,19 @@ static void print_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, 
     print_gpus(gpus, count);
     printf("  proven: bytes gathered and scattered from key to key, and none beside them\n");
     printf("  proven: an invalidated key is refused, and an old tag where tags can change\n");
-    printf("  a list in a work request: %lu pieces in one key (52 on current cards, 4 at least)\n",
+    printf("  a list in a work request: %lu pieces in one key (52 on current HCAs, 4 at least)\n",
            (unsigned long) caps->list_entries);
     printf("  one key of any layout: %lu pieces, %lu bytes; %lu keys each way\n",
            (unsigned long) caps->key_limits.max_iovs, (unsigned long) caps->key_limits.max_bytes,
            (unsigned long) caps->max_keys);
-    for (kind = 0; kind < MCA_BTL_UMR_RUNG_MAX; ++kind) {
-        const mca_btl_umr_rung_t *rung = &caps->rungs[kind];
+    for (kind = 0; kind < MCA_BTL_UMR_TIER_MAX; ++kind) {
+        const mca_btl_umr_tier_t *tier = &caps->tiers[kind];
 
-        printf("  %s: ", NULL == rung_names[kind] ? "another way" : rung_names[kind]);
-        if (rung->usable) {
+        printf("  %s: ", NULL == tier_names[kind] ? "another way" : tier_names[kind]);
+        if (tier->usable) {
             printf("proven in the same way\n");
         } else {
-            printf("not used: %s\n", rung->why);
+            printf("not used: %s\n", tier->why);
         }
     }
     printf("  without mkeys: a write gathers %lu pieces (not proven)\n",
@@ -167,7 +167,7 @@ static void print_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, 
 /* The same, and what print_without says, for programs. */
 static void json_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, int count)
 {
-    static const char *const names[MCA_BTL_UMR_RUNG_MAX] = {
+    static const char *const names[MCA_BTL_UMR_TIER_MAX] = {
         [MCA_BTL_UMR_LONG] = "lists_in_memory",
         [MCA_BTL_UMR_STRIDED] = "strided_entries",
         [MCA_BTL_UMR_NESTED] = "nested_keys",
@@ -186,11 +186,11 @@ static void json_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, i
     info_json_number("key_bytes", (long long) caps->key_limits.max_bytes);
     info_json_number("keys", (long long) caps->max_keys);
     info_json_number("write_pieces", (long long) caps->write_pieces);
-    for (int kind = 0; kind < MCA_BTL_UMR_RUNG_MAX; ++kind) {
+    for (int kind = 0; kind < MCA_BTL_UMR_TIER_MAX; ++kind) {
         if (NULL != names[kind]) {
             info_json_open(names[kind], '{');
-            info_json_bool("proven", caps->rungs[kind].usable);
-            info_json_text("why_not", caps->rungs[kind].usable ? NULL : caps->rungs[kind].why);
+            info_json_bool("proven", caps->tiers[kind].usable);
+            info_json_text("why_not", caps->tiers[kind].usable ? NULL : caps->tiers[kind].why);
             info_json_close('}');
         }
     }
@@ -226,29 +226,29 @@ static void print_without(const mca_btl_umr_caps_t *caps, const info_near_t *gpu
 
 int info_device(const char *name)
 {
-    const mca_btl_umr_card_ops_t *card;
+    const mca_btl_umr_hca_ops_t *hca;
     int status = INFO_BROKEN;
 
     if (MPI_SUCCESS != MPI_Init(NULL, NULL)) {
         return INFO_BROKEN;
     }
-    card = open_component();
-    if (NULL == card) {
+    hca = open_component();
+    if (NULL == hca) {
         fprintf(
             stderr,
             "umrddt_info: this Open MPI finds no btl/umr of this version of umrddt; \"ompi_info "
             "--param btl umr\" must\nshow one. See the last lines of \"make install\".\n");
-    } else if (OPAL_SUCCESS != card->init()) {
-        unusable(name, card->why_not());
+    } else if (OPAL_SUCCESS != hca->init()) {
+        unusable(name, hca->why_not());
         status = INFO_UNUSABLE;
     } else {
         const mca_btl_umr_caps_t *caps;
 
         status = INFO_WITHOUT;
         /* one for each active port */
-        for (unsigned int i = 0; card->card(i, &caps, NULL); ++i) {
+        for (unsigned int i = 0; hca->hca(i, &caps, NULL); ++i) {
             info_near_t gpus[OPAL_UMRDDT_GPU_RDMA_DEVICES];
-            int count = near_gpus(card, i, gpus);
+            int count = near_gpus(hca, i, gpus);
 
             if (caps->umr.usable) {
                 status = INFO_USABLE;
@@ -261,7 +261,7 @@ int info_device(const char *name)
                 print_without(caps, gpus, count);
             }
         }
-        card->fini();
+        hca->fini();
     }
     close_component();
     fflush(stdout);

@@ -49,7 +49,7 @@ typedef struct turn_t {
 /** What came of it, for one kind of peer. */
 typedef struct verdict_t {
     bool near;
-    bool declined; /**< the sender leaves it to the host PML */
+    bool declined; /**< the sender leaves it to the base PML */
     unsigned possible;
     double first[MCA_PML_UMRDDT_SCHEMES], later[MCA_PML_UMRDDT_SCHEMES];
     const char *why;
@@ -67,10 +67,10 @@ static opal_iov_cache_layout_t *from, *to;
  * What the verdict asks
  * ------------------------------------------------------------------------------------------- */
 
-bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_where_t *where)
+bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
+                              const mca_pml_umrddt_where_t *where)
 {
-    return NULL != mca_pml_umrddt.card && peer->has_card && mca_pml_umrddt.params.gpu_card
+    return NULL != mca_pml_umrddt.hca && peer->has_hca && mca_pml_umrddt.params.gpu_hca
            && mca_pml_umrddt_on_device(where);
 }
 
@@ -122,19 +122,19 @@ static const struct {
     PARAMETER("min_size", min_size),
     PARAMETER("memory", memory),
     PARAMETER("scheme", scheme),
-    PARAMETER("host_gpu", host_gpu),
+    PARAMETER("base_gpu_param", base_gpu_param),
     PARAMETER("contiguous", contiguous),
     PARAMETER("contiguous_min", contiguous_min),
     PARAMETER("direct_writes", writes),
     PARAMETER("direct_run", run),
     PARAMETER("mkey_cache", mkey_cache),
-    PARAMETER("gpu_card", gpu_card),
+    PARAMETER("gpu_hca", gpu_hca),
     PARAMETER("pack_min", pack_min),
     PARAMETER("pack_host", pack_host),
     PARAMETER("pack_chunk_floor", pack_floor),
     PARAMETER("pack_chunk_ceiling", pack_ceiling),
     PARAMETER("pack_depth", pack_depth),
-    PARAMETER("pack_card", pack_card),
+    PARAMETER("pack_hca", pack_hca),
     PARAMETER("reuse", reuse),
 };
 
@@ -209,7 +209,7 @@ static void meet(const info_explain_t *what, bool near, opal_proc_t *proc,
     proc->proc_flags = near ? OPAL_PROC_ON_NODE : 0;
     peer->proc = proc;
     peer->capable = true;
-    peer->has_card = what->card;
+    peer->has_hca = what->hca;
     peer->has_gpu = what->from_gpu || what->to_gpu;
     peer->same_host = near;
     comm->scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
@@ -220,7 +220,7 @@ static void meet(const info_explain_t *what, bool near, opal_proc_t *proc,
 /** By which way it goes, once it was judged: as the receiver goes about it (matched_event). */
 static mca_pml_umrddt_scheme_id_t way_of(const mca_pml_umrddt_recv_t *recv, unsigned possible)
 {
-    const unsigned card = MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT;
+    const unsigned hca = MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT;
     unsigned scheme;
 
     if (mca_pml_umrddt_pairs_packs(recv)) {
@@ -229,8 +229,8 @@ static mca_pml_umrddt_scheme_id_t way_of(const mca_pml_umrddt_recv_t *recv, unsi
     if (mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer)) {
         return MCA_PML_UMRDDT_SCHEME_IPC;
     }
-    if (0 != (card & possible)) {
-        return mca_pml_umrddt_scheme_of(mca_pml_umrddt_pairs_card(recv));
+    if (0 != (hca & possible)) {
+        return mca_pml_umrddt_scheme_of(mca_pml_umrddt_pairs_hca(recv));
     }
     scheme = mca_pml_umrddt_pack_chosen(&recv->rts, &recv->where, recv->total);
     return mca_pml_umrddt_scheme_of(mca_pml_umrddt_pairs_pack(recv, &recv->rts, scheme));
@@ -255,7 +255,7 @@ static void judge(const info_explain_t *what, int message, mca_pml_umrddt_comm_t
     recv.rts.pieces = (uint32_t) from->iov_count;
     recv.rts.write_pieces = (uint32_t) mca_pml_umrddt.caps->write_pieces;
     recv.rts.schemes = mca_pml_umrddt_pairs_offered(comm, peer, &here, what->to_gpu, from->size);
-    recv.rts.address.qpn = what->card ? htonl(1) : 0;
+    recv.rts.address.qpn = what->hca ? htonl(1) : 0;
     if (what->from_gpu && 0 != (MCA_PML_UMRDDT_BITS_PACK & recv.rts.schemes)) {
         recv.rts.schemes |= MCA_PML_UMRDDT_ON_GPU;
     }
@@ -293,7 +293,7 @@ static void judge_all(const info_explain_t *what, bool near, verdict_t *verdict)
 static const char *not_taken(const info_explain_t *what)
 {
     static char text[128];
-    int kind = what->from_gpu ? MCA_PML_UMRDDT_MEMORY_GPU : MCA_PML_UMRDDT_MEMORY_HOST;
+    int kind = what->from_gpu ? MCA_PML_UMRDDT_MEMORY_GPU : MCA_PML_UMRDDT_MEMORY_SYSTEM;
 
     if (mca_pml_umrddt.params.min_size > from->size) {
         (void) snprintf(text, sizeof(text), "less than pml_umrddt_min_size, %zu bytes",
@@ -314,7 +314,7 @@ static const char *not_taken(const info_explain_t *what)
             return "in one piece";
         }
         if (!mca_pml_umrddt.takes_contiguous) {
-            return "in one piece: pml_umrddt_contiguous or pml_umrddt_host_gpu says so";
+            return "in one piece: pml_umrddt_contiguous or pml_umrddt_base_gpu says so";
         }
         if (mca_pml_umrddt.contiguous_from > from->size) {
             return "in one piece, and less than pml_umrddt_contiguous_min";
@@ -337,7 +337,7 @@ static bool left_far(const info_explain_t *what, const verdict_t *verdict)
 /** @return NULL: it is possible */
 static const char *why_not(const info_explain_t *what, const verdict_t *verdict, int way)
 {
-    bool on_card = MCA_PML_UMRDDT_SCHEME_UMR == way || MCA_PML_UMRDDT_SCHEME_DIRECT == way;
+    bool on_hca = MCA_PML_UMRDDT_SCHEME_UMR == way || MCA_PML_UMRDDT_SCHEME_DIRECT == way;
 
     if (0 != (verdict->possible & 1u << way)) {
         return NULL;
@@ -352,16 +352,16 @@ static const char *why_not(const info_explain_t *what, const verdict_t *verdict,
         return what->from_gpu ? "the receiver is on another host"
                               : "the sender's memory is not a GPU's";
     }
-    if (!what->card && (on_card || MCA_PML_UMRDDT_SCHEME_PACK_GDR == way)) {
+    if (!what->hca && (on_hca || MCA_PML_UMRDDT_SCHEME_PACK_GDR == way)) {
         return "no mlx5 device is here";
     }
-    if (on_card) {
+    if (on_hca) {
         return what->from_gpu && verdict->near && 0 != (verdict->possible & MCA_PML_UMRDDT_BIT_IPC)
                    ? "not offered where CUDA IPC is possible"
-                   : "the card is not to reach memory of GPUs (pml_umrddt_gpu_card)";
+                   : "the HCA is not to reach memory of GPUs (pml_umrddt_gpu_hca)";
     }
     if (!what->from_gpu) {
-        return what->to_gpu ? "only beside a card" : "between host memory nothing travels packed";
+        return what->to_gpu ? "only beside an HCA" : "between system memory nothing travels packed";
     }
     return "less than pml_umrddt_pack_min, or not the one of them that the rules name";
 }
@@ -379,7 +379,7 @@ static void print_verdict(const info_explain_t *what, const verdict_t *verdict)
                NULL == why ? "" : why, NULL == why ? "" : ")");
     }
     if (verdict->declined) {
-        printf("  left to the host PML by the sender: predicted to take least\n");
+        printf("  left to the base PML by the sender: predicted to take least\n");
         return;
     }
     if (left_far(what, verdict)) {
@@ -403,7 +403,7 @@ static void json_verdict(const info_explain_t *what, const verdict_t *verdict)
 {
     info_json_open(NULL, '{');
     info_json_text("to", verdict->near ? "this host" : "another host");
-    info_json_bool("left_to_host_pml", verdict->declined || left_far(what, verdict));
+    info_json_bool("left_to_base_pml", verdict->declined || left_far(what, verdict));
     info_json_text("why", verdict->why);
     info_json_text("predicted_least", mca_pml_umrddt_scheme_names[verdict->least]);
     info_json_open("goes", '[');
@@ -458,7 +458,7 @@ static void tell(const info_explain_t *what)
         tell_side("to", what->to_gpu, to);
         printf("figures: %s\n", mca_pml_umrddt_pairs_figures());
         if (NULL != left) {
-            printf("umrddt leaves such messages to the host PML: %s; else\n", left);
+            printf("umrddt leaves such messages to the base PML: %s; else\n", left);
         } else if (MCA_PML_UMRDDT_SCHEME_AUTO != mca_pml_umrddt.params.scheme) {
             printf("pml_umrddt_scheme names a way, so there is nothing to choose; with auto\n");
         }
@@ -482,7 +482,7 @@ static bool layout_of(const bench_side_t *side, opal_iov_cache_layout_t **layout
 
 int info_explain(const info_explain_t *what)
 {
-    static mca_btl_umr_card_ops_t card;                    /* nothing of it is called */
+    static mca_btl_umr_hca_ops_t hca;                      /* nothing of it is called */
     static mca_btl_umr_caps_t caps = {.write_pieces = 14}; /* the default of what is read below */
     bench_layout_t sent, received;
     unsigned pieces;
@@ -501,12 +501,12 @@ int info_explain(const info_explain_t *what)
         status = INFO_USAGE;
     } else if (read_parameters() && layout_of(&sent.send, &from)
                && layout_of(&received.recv, &to)) {
-        if (!what->card) {
+        if (!what->hca) {
             caps.write_pieces = 1;
         } else if (read_parameter("btl_umr_write_pieces", 1, &pieces)) {
             caps.write_pieces = pieces;
         }
-        mca_pml_umrddt.card = what->card ? &card : NULL;
+        mca_pml_umrddt.hca = what->hca ? &hca : NULL;
         mca_pml_umrddt.caps = &caps;
         mca_pml_umrddt.schemes |= (uint16_t) what->ways;
         mca_pml_umrddt.host_component = mca_pml_base_selected_component;

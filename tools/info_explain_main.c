@@ -24,7 +24,7 @@
 
 #include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 
-#define CARD_WAYS (MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT | MCA_PML_UMRDDT_BIT_PACK_GDR)
+#define HCA_WAYS (MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT | MCA_PML_UMRDDT_BIT_PACK_GDR)
 
 /** What the user wants. */
 typedef struct asked_t {
@@ -185,7 +185,7 @@ int info_explain_main(int argc, char **argv)
         what.to = 0 < asked.to.count ? &asked.to.all[0] : NULL;
         what.from_gpu = asked.from_gpu;
         what.to_gpu = asked.to_gpu;
-        what.card = 0 == asked.ways ? info_has_mlx5() : 0 != (CARD_WAYS & asked.ways);
+        what.hca = 0 == asked.ways ? info_has_mlx5() : 0 != (HCA_WAYS & asked.ways);
         what.ways = 0 == asked.ways ? MCA_PML_UMRDDT_BITS_ALL : asked.ways;
         status = explain(&what);
     }

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The GPUs of this machine, what lies between them, and whether a network card can be given their
+ * The GPUs of this machine, what lies between them, and whether a HCA can be given their
  * memory. The driver is asked, and no context is made.
  */
 
@@ -89,7 +89,7 @@ static void one(CUdevice device, int i, info_gpus_t *gpus)
         return;
     }
     printf("GPU %d: %s at %s\n", i, name, pci);
-    printf("  a network card can %s its memory%s\n", rdma ? "be given" : "not be given",
+    printf("  a HCA can %s its memory%s\n", rdma ? "be given" : "not be given",
            !rdma    ? " (the driver says that it has no GPUDirect RDMA)"
            : dmabuf ? ", as a dma-buf or by its address"
                     : ", by its address: the driver exports no dma-buf");
@@ -174,7 +174,7 @@ void info_gpus(info_gpus_t *gpus)
         if (gpus->rdma && !gpus->dmabuf && !peermem) {
             printf(
                 "  what to do: modprobe nvidia-peermem, or take the driver's open kernel modules, "
-                "so that cards\n              reach the memory of GPUs\n");
+                "so that HCAs\n              reach the memory of GPUs\n");
         }
     }
 }

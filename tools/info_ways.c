@@ -31,7 +31,7 @@ static void say(const char *key, const char *what, const char *way, const char *
     }
 }
 
-/* The name of the host PML, where messages are left to it. */
+/* The name of the base PML, where messages are left to it. */
 static const char *host_way(const info_found_t *found)
 {
     static char way[64];
@@ -42,19 +42,19 @@ static const char *host_way(const info_found_t *found)
 
 static void host_memory(const info_found_t *found)
 {
-    const char *what = "in pieces, memory of the host";
+    const char *what = "in pieces, system memory";
     bool wanted = 0 == strcmp("host", found->memory) || 0 == strcmp("all", found->memory);
 
-    if (!found->card) {
-        say("host", what, host_way(found), "no card can be used");
+    if (!found->hca) {
+        say("host", what, host_way(found), "no HCA can be used");
     } else if (!wanted) {
         say("host", what, host_way(found),
-            "pml_umrddt_memory is gpu; with host, or all, the card does it");
+            "pml_umrddt_memory is gpu; with host, or all, the HCA does it");
     } else if (found->umr) {
         say("host", what, "umr",
-            "the card gathers and scatters by keys; a first message may go direct");
+            "the HCA gathers and scatters by keys; a first message may go direct");
     } else {
-        say("host", what, "direct", "the card has no UMR: a write for each run of bytes");
+        say("host", what, "direct", "the HCA has no UMR: a write for each run of bytes");
     }
 }
 
@@ -79,15 +79,15 @@ static void gpu_away(const info_found_t *found, const info_gpus_t *gpus)
 {
     const char *what = "in pieces, GPUs of other hosts";
 
-    if (!found->card) {
+    if (!found->hca) {
         say("gpu_other_hosts", what, "packed",
-            "no card can be used: GPUs pack, and the host PML carries it");
+            "no HCA can be used: GPUs pack, and the base PML carries it");
     } else if (!gpus->rdma || (!gpus->dmabuf && !gpus->peermem)) {
         say("gpu_other_hosts", what, "packed",
-            "the card cannot be given memory of the GPUs: neither dma-bufs nor nvidia_peermem");
+            "the HCA cannot be given memory of the GPUs: neither dma-bufs nor nvidia_peermem");
     } else {
         say("gpu_other_hosts", what, found->umr ? "umr" : "direct",
-            "the card gathers and scatters in memory of the GPUs, if the kernel registers it");
+            "the HCA gathers and scatters in memory of the GPUs, if the kernel registers it");
     }
 }
 
@@ -98,9 +98,9 @@ static void gpu_contiguous(const info_found_t *found)
     char way[128];
 
     if (0 == strcmp("yes", found->gpu)) {
-        say("gpu_contiguous", "in one piece, GPUs", host_way(found), "pml_umrddt_host_gpu is yes");
+        say("gpu_contiguous", "in one piece, GPUs", host_way(found), "pml_umrddt_base_gpu is yes");
     } else if (0 == strcmp("no", found->gpu)) {
-        say("gpu_contiguous", "in one piece, GPUs", pieces, "pml_umrddt_host_gpu is no");
+        say("gpu_contiguous", "in one piece, GPUs", pieces, "pml_umrddt_base_gpu is no");
     } else if (found->cuda) {
         snprintf(way, sizeof(way), "%s; to other nodes %s", pieces, host_way(found));
         say("gpu_contiguous", "in one piece, GPUs", way,
@@ -125,7 +125,7 @@ void info_ways(const info_found_t *found, const info_gpus_t *gpus)
     }
     if (found->umrddt && 0 != strcmp("auto", found->scheme)) {
         say("named", "in pieces", found->scheme,
-            "pml_umrddt_scheme names it; what it cannot do goes by the host PML");
+            "pml_umrddt_scheme names it; what it cannot do goes by the base PML");
         say("rest", "all others", host_way(found), "as without umrddt");
     } else if (found->umrddt) {
         host_memory(found);

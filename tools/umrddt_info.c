@@ -32,7 +32,7 @@ static void usage(FILE *file)
         "       umrddt_info --help | --version\n"
         "\n"
         "Says what umrddt finds on this machine, what it can use of it, which way messages will go, and\n"
-        "what to do about what is missing: Open MPI and the PML behind umrddt, network cards, GPUs, and\n"
+        "what to do about what is missing: Open MPI and the PML behind umrddt, network HCAs, GPUs, and\n"
         "the limit of locked memory. Nothing is sent to another machine. On all machines of a job:\n"
         "\n"
         "    mpirun --map-by ppr:1:node --tag-output umrddt_info\n"
@@ -255,7 +255,7 @@ static int ask_listed(struct ibv_device *device)
     if (mlx5) {
         print_device(device);
         if (info_json) {
-            info_json_open("cards", '[');
+            info_json_open("hcas", '[');
         }
         status = ask(name);
         if (info_json) {
@@ -280,7 +280,7 @@ static int ask_all(void)
         if (!info_json) {
             printf(
                 "there is no RDMA device\n"
-                "  what to do: if this machine has a card (lspci -d 15b3:), see that its driver is loaded\n"
+                "  what to do: if this machine has an HCA (lspci -d 15b3:), see that its driver is loaded\n"
                 "              (mlx5_core and mlx5_ib), that /dev/infiniband is there, and that containers\n"
                 "              are given it.\n");
         }
@@ -307,7 +307,7 @@ static int ask_devices(int count, char **names)
     int status = INFO_UNUSABLE, i;
 
     if (info_json) {
-        info_json_open(0 == count ? "devices" : "cards", '[');
+        info_json_open(0 == count ? "devices" : "hcas", '[');
     }
     for (i = 0; i < count; ++i) {
         status = better(status, ask(names[i]));
@@ -332,7 +332,7 @@ static void read_mpi(FILE *file, char *library, size_t room, info_found_t *found
         (void) sscanf(line, "pml=%31s", found->pml);
         (void) sscanf(line, "memory=%15s", found->memory);
         (void) sscanf(line, "scheme=%15s", found->scheme);
-        (void) sscanf(line, "host_gpu=%7s", found->gpu);
+        (void) sscanf(line, "base_gpu_param=%7s", found->gpu);
         if (0 == strncmp("library=", line, 8)) {
             snprintf(library, room, "%.*s", (int) room - 1, line + 8);
         }
@@ -399,14 +399,14 @@ static int doctor(int count, char **names)
 
     ask_mpi(&found);
     status = ask_devices(count, names);
-    found.card = INFO_USABLE == status;
+    found.hca = INFO_USABLE == status;
     found.umr = seen_umr;
     info_gpus(&gpus);
     info_ways(&found, &gpus);
     if (!found.umrddt) {
         return INFO_BROKEN;
     }
-    return found.card || 0 < gpus.count ? INFO_USABLE : INFO_UNUSABLE;
+    return found.hca || 0 < gpus.count ? INFO_USABLE : INFO_UNUSABLE;
 }
 
 /* Of this program, started by itself. @return the exit status; -1: it was not */
@@ -471,12 +471,12 @@ int main(int argc, char **argv)
         info_json_open(NULL, '{');
         info_json_text("umrddt", UMRDDT_VERSION);
         info_json_text("host", host);
-        info_json_bool("software_card", software);
+        info_json_bool("software_hca", software);
     } else {
         printf("umrddt %s on %s\n", UMRDDT_VERSION, host);
         if (software) {
             printf(
-                "This is the software ConnectX of umrddt_sim: nothing below is about a real card.\n");
+                "This is the software ConnectX of umrddt_sim: nothing below is about a real HCA.\n");
         }
     }
     info_locked_memory();

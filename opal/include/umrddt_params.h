@@ -33,6 +33,8 @@
 #include "opal/mca/base/mca_base_vari.h"
 #include "opal/util/show_help.h"
 
+#include "umrddt_synonyms.h"
+
 extern char **environ; /* declared by unistd.h with _GNU_SOURCE only */
 
 #define UMRDDT_PARAMS_ENV "OMPI_MCA_"
@@ -154,6 +156,30 @@ static inline bool umrddt_params_is_wrong(int index)
     return true;
 }
 
+/** Register the old names of a parameter. @return true if one of them was given a wrong value */
+static inline bool umrddt_params_synonyms(const mca_base_component_t *component, int index)
+{
+    const mca_base_var_t *var;
+    bool is_wrong = false;
+
+    if (OPAL_SUCCESS != mca_base_var_get(index, &var)) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof(umrddt_param_synonyms) / sizeof(umrddt_param_synonyms[0]); ++i) {
+        const umrddt_synonym_t *synonym = &umrddt_param_synonyms[i];
+
+        if (0 == strcmp(synonym->name, var->mbv_full_name)) {
+            is_wrong = umrddt_params_is_wrong(
+                           mca_base_var_register_synonym(index, component->mca_project_name,
+                                                         component->mca_type_name,
+                                                         component->mca_component_name, synonym->old,
+                                                         MCA_BASE_VAR_SYN_FLAG_DEPRECATED))
+                       || is_wrong;
+        }
+    }
+    return is_wrong;
+}
+
 /** As mca_base_component_var_register. @param[in,out] storage  the default; then what is used */
 static inline void umrddt_params_register(const mca_base_component_t *component, const char *name,
                                           const char *help, mca_base_var_type_t type,
@@ -165,6 +191,7 @@ static inline void umrddt_params_register(const mca_base_component_t *component,
                            && (MCA_BASE_VAR_TYPE_SIZE_T == type || MCA_BASE_VAR_TYPE_INT == type
                                || MCA_BASE_VAR_TYPE_UNSIGNED_INT == type);
     unsigned char before[sizeof(size_t)];
+    bool is_wrong;
     int index;
 
     if (is_number) {
@@ -172,7 +199,8 @@ static inline void umrddt_params_register(const mca_base_component_t *component,
     }
     index = mca_base_component_var_register(component, name, help, type, values, 0, 0, level,
                                             MCA_BASE_VAR_SCOPE_READONLY, storage);
-    if (is_number && umrddt_params_is_wrong(index)) {
+    is_wrong = umrddt_params_synonyms(component, index);
+    if (is_number && (umrddt_params_is_wrong(index) || is_wrong)) {
         memcpy(storage, before, size);
     }
 }

@@ -29,13 +29,13 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static bool is_of_card_or_process(const char *what)
+static bool is_of_hca_or_process(const char *what)
 {
 #define SAME(name, how, help)       \
     if (0 == strcmp(what, #name)) { \
         return true;                \
     }
-    FAULTS_OF_CARDS(SAME)
+    FAULTS_OF_HCAS(SAME)
     FAULTS_OF_PROCESSES(SAME)
     return false;
 }
@@ -61,7 +61,7 @@ int faults_add(struct faults *faults, const char *what, uint64_t first, uint64_t
         }
     }
     if (FAULTS_MAX == faults->count || sizeof(fault->what) <= strlen(what)
-        || (!is_of_card_or_process(what) && (!is_of_gpu(what) || MOST_ERROR < how))) {
+        || (!is_of_hca_or_process(what) && (!is_of_gpu(what) || MOST_ERROR < how))) {
         return -1;
     }
     memset(fault, 0, sizeof(*fault));
@@ -272,9 +272,9 @@ void faults_help(FILE *file)
         "  begins a comment. RANK: in this process of an MPI job only. WHICH: N, the N-th of the\n"
         "  process; N-M; N-, from there on; *, all; and with ~P behind, one in P of them, drawn\n"
         "  (~P alone: *~P). seed:N is the seed of what is drawn.\n"
-        "  WHAT of cards:\n");
+        "  WHAT of HCAs:\n");
 #define ROW(name, how, help) fprintf(file, "    %-7s %-5s  %s\n", #name, how, help);
-    FAULTS_OF_CARDS(ROW)
+    FAULTS_OF_HCAS(ROW)
     fprintf(file, "  WHAT of processes into which libumrddt_failing is loaded, too:\n");
     FAULTS_OF_PROCESSES(ROW)
     fprintf(

@@ -27,7 +27,7 @@
 
 /** One of them. */
 struct fault {
-    char what[48];   /**< "write", ...: FAULTS_OF_CARDS, FAULTS_OF_PROCESSES, or a function of
+    char what[48];   /**< "write", ...: FAULTS_OF_HCAS, FAULTS_OF_PROCESSES, or a function of
                         the CUDA driver, or "call": of any */
     uint64_t first;  /**< occurrences that it is about, counted from 1 in each process ... */
     uint64_t last;   /**< ... the last of them included */
@@ -41,8 +41,8 @@ struct faults {
     uint64_t seed; /**< of what is drawn; it changes with each drawing */
 };
 
-/** What cards do: name, what HOW is ("": none), help. */
-#define FAULTS_OF_CARDS(X)                                                                     \
+/** What HCAs do: name, what HOW is ("": none), help. */
+#define FAULTS_OF_HCAS(X)                                                                      \
     X(command, "",                                                                             \
       "a command to the kernel fails for want of memory, of any kind but one that gives back") \
     X(mkey, "", "the creation of an mkey fails")                                               \
@@ -62,11 +62,11 @@ struct faults {
       "a work request, and what is behind it, starts microseconds later (default 1000)")       \
     X(kill, "", "at a work request, or a kernel or copy of a GPU, the process dies (SIGKILL)")
 
-enum fault_of_card {
+enum fault_of_hca {
 #define FAULT_NUMBER(name, how, help) FAULT_##name,
-    FAULTS_OF_CARDS(FAULT_NUMBER)
+    FAULTS_OF_HCAS(FAULT_NUMBER)
 #undef FAULT_NUMBER
-    FAULT_OF_CARD_MAX
+    FAULT_OF_HCA_MAX
 };
 
 /** What libumrddt_failing makes fail (test/connectx/failing.c): calls by umrddt's own components.

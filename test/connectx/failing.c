@@ -11,7 +11,7 @@
  *
  * Loaded into a program by LD_PRELOAD: allocations and posts of umrddt's own components fail on
  * demand, and what they have allocated and not given back is told. The plan is that of the software
- * card and the software GPUs (test/connectx/README.md): `malloc:N`, `post:N`, in UMRDDT_FAULTS, or
+ * HCA and the software GPUs (test/connectx/README.md): `malloc:N`, `post:N`, in UMRDDT_FAULTS, or
  * from the program by umrddt_failing_faults.
  *
  * Whose a call is, its return address says. So what Open MPI's libraries allocate for a component

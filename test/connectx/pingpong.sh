@@ -9,12 +9,12 @@
 limit=$(cd "${srcdir:-$(dirname "$0")}/.." && pwd)/limit
 wrapper=${UMRDDT_SIM_WRAPPER:-./umrddt_sim}
 tool=ibv_rc_pingpong
-# Below those that the cards listen at.
+# Below those that the HCAs listen at.
 port=$((20000 + $$ % 3900))
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 
-# pair OPTIONS OPTIONS ARGUMENT...: the tool between two processes, with these options of the card of the
+# pair OPTIONS OPTIONS ARGUMENT...: the tool between two processes, with these options of the HCA of the
 # server and of the client; what they say is in $work/server and $work/client. Returns the client's status, which is
 # in $client, too; that of the server is in $server.
 pair() {

@@ -81,7 +81,7 @@ struct sim_channel {
     int fd[2]; /**< [0] belongs to user space */
 };
 
-/** The process's card. */
+/** The process's HCA. */
 struct sim {
     pthread_mutex_t lock;
     atomic_int contexts; /**< opened devices; 0 lets every hook go through at once */
@@ -95,13 +95,13 @@ struct sim {
     uint64_t mrs_now;
     uint64_t srqs_now;
     uint64_t mkeys_now;
-    uint64_t ever[FAULT_OF_CARD_MAX]; /**< occurrences of what can go wrong */
-    uint64_t faults_before;           /**< those of plans before */
-    bool well;                        /**< for now nothing goes wrong */
-    uint64_t rnr_left;                /**< messages that come are refused so often yet ... */
-    bool rnr_over;                    /**< ... or have been: the next one is not */
-    unsigned gone;                    /**< devices, a bit for each */
-    uint64_t random;                  /**< state of the generator */
+    uint64_t ever[FAULT_OF_HCA_MAX]; /**< occurrences of what can go wrong */
+    uint64_t faults_before;          /**< those of plans before */
+    bool well;                       /**< for now nothing goes wrong */
+    uint64_t rnr_left;               /**< messages that come are refused so often yet ... */
+    bool rnr_over;                   /**< ... or have been: the next one is not */
+    unsigned gone;                   /**< devices, a bit for each */
+    uint64_t random;                 /**< state of the generator */
     struct sim_counters count;
 };
 
@@ -132,7 +132,7 @@ uint64_t sim_delay(void);
  *
  * @return the fault that it is to have, or NULL; with the lock
  */
-const struct fault *sim_fault(enum fault_of_card what);
+const struct fault *sim_fault(enum fault_of_hca what);
 
 /**
  * For programs, which find it by its name.

@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * Memory of the card's own. Not the program's malloc: the card works inside of whatever gives a
+ * Memory of the HCA's own. Not the program's malloc: the HCA works inside of whatever gives a
  * lock back, malloc perhaps, and the hooks that MPI libraries put below free() take locks of
- * theirs, which somebody may hold who waits for the card. Called with the card's lock held.
+ * theirs, which somebody may hold who waits for the HCA. Called with the HCA's lock held.
  */
 
 #ifndef SIM_ALLOC_H

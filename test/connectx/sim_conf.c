@@ -223,7 +223,7 @@ static const options_entry_t options[] = {
      OPTIONS_TEXT(struct sim_conf, fabric, 1)},
     {"log", "log=N             to stderr: 1 errors, 2 objects, 3 every work request (default 0)",
      OPTIONS_NUMBER(struct sim_conf, log, 0, 3)},
-    {"counters", "counters=0|1      print at exit what the card did",
+    {"counters", "counters=0|1      print at exit what the HCA did",
      OPTIONS_SWITCH(struct sim_conf, counters)},
     {"json", "json=0|1          ... as JSON, an object a process in a line",
      OPTIONS_SWITCH(struct sim_conf, json)},

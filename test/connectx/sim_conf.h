@@ -28,7 +28,7 @@
 #define SIM_MAX_SWITCHES 4
 #define SIM_MAX_FABRIC   32 /**< bytes of a fabric's name, its end included */
 
-/** What UMR does on this card. */
+/** What UMR does on this HCA. */
 enum sim_umr {
     SIM_UMR_ON,     /**< as it should */
     SIM_UMR_OFF,    /**< no mkey can be created */
@@ -46,7 +46,7 @@ struct sim_conf {
     unsigned max_wr;          /**< work requests, and basic blocks, of a queue; a power of 2 */
     unsigned log_max_msg;     /**< log2 of the bytes of the longest message */
     unsigned log_max_klm;     /**< log2 of the entries an mkey may have */
-    unsigned max_indirection; /**< levels of mkeys that the card follows; 0: one, not told */
+    unsigned max_indirection; /**< levels of mkeys that the HCA follows; 0: one, not told */
     enum sim_umr umr;
     uint64_t mkeys;       /**< mkeys that may exist in a process; 0: no limit but the table */
     uint64_t qps;         /**< queue pairs that may exist in a process; 0: no limit but 4095 */
@@ -64,12 +64,12 @@ struct sim_conf {
     struct faults faults; /**< on demand */
     bool copy_by_pipe;    /**< as where process_vm_readv is forbidden */
     bool tcp;             /**< the wire is TCP: processes may be on other hosts */
-    uint32_t address;     /**< IPv4 address or network of the card, host order; 0: choose */
+    uint32_t address;     /**< IPv4 address or network of the HCA, host order; 0: choose */
     unsigned prefix;      /**< leading bits of it that count */
     unsigned port;        /**< slot N listens at this port + N */
     unsigned wire_ms;     /**< a connection on which nothing is heard is given up */
     char fabric[SIM_MAX_FABRIC]; /**< who calls with another name is not let in */
-    uint32_t here;               /**< the card's own address, found by sim_here_find() */
+    uint32_t here;               /**< the HCA's own address, found by sim_here_find() */
     int log;                     /**< 0 nothing, 1 errors, 2 objects, 3 every work request */
     bool counters;               /**< print counters at exit */
     bool json;                   /**< as JSON */

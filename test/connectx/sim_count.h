@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Counters of what the card did, in units of hardware where hardware has them: work requests,
+ * Counters of what the HCA did, in units of hardware where hardware has them: work requests,
  * entries, packets. What they cost in time they do not say.
  */
 

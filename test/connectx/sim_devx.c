@@ -14,7 +14,7 @@
 #include "sim_alloc.h"
 #include "sim_key.h"
 
-/* Firmware commands and their answers, as far as this card knows them. */
+/* Firmware commands and their answers, as far as this HCA knows them. */
 enum {
     OP_QUERY_HCA_CAP = 0x100,
     OP_CREATE_MKEY = 0x200,

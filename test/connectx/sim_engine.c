@@ -24,7 +24,7 @@
 #include "sim_qp.h"
 #include "sim_wire.h"
 
-/* While a user thread drives the card, the thread looks only this often. */
+/* While a user thread drives the HCA, the thread looks only this often. */
 #define TICK_NS 1000000ull
 /* A turn on the processor that is short enough for a round trip of messages. */
 #define TURN_NS 100000ull
@@ -32,7 +32,7 @@
 #define IDLE_POLLS 8
 /* And this long it believes that the user thread goes on. */
 #define USER_NS 3000000ull
-/* An idle card is looked at this often, for rings of doorbells that no hook saw. */
+/* An idle HCA is looked at this often, for rings of doordone_flags that no hook saw. */
 #define IDLE_NS 20000000ull
 
 /* With no device open there is only the wire to listen to. */
@@ -42,7 +42,7 @@ static pthread_t thread;
 static bool running;
 static pid_t owner;
 static atomic_bool stopping;
-static _Atomic uint64_t user_at; /* when a user thread drove the card last */
+static _Atomic uint64_t user_at; /* when a user thread drove the HCA last */
 static atomic_bool channels;     /* somebody waits for completion events */
 
 void sim_frame_in(struct sim_conn *conn, const struct sim_frame *frame, const void *payload)
@@ -225,7 +225,7 @@ static void *run(void *arg)
         }
         pthread_mutex_lock(&sim.lock);
         while (sim_engine_progress() && !atomic_load(&stopping)) {
-            /* Who has a command for the card need not wait for the end of a long transfer. */
+            /* Who has a command for the HCA need not wait for the end of a long transfer. */
             pthread_mutex_unlock(&sim.lock);
             (void) sched_yield();
             pthread_mutex_lock(&sim.lock);
@@ -251,7 +251,7 @@ static void after_fork_parent(void)
     pthread_mutex_unlock(&sim.lock);
 }
 
-/* The card stays with the parent; the child may open one of its own. */
+/* The HCA stays with the parent; the child may open one of its own. */
 static void after_fork_child(void)
 {
     if (running) {

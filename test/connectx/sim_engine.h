@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What drives the card: a thread for processes that do something else, and the callers themselves,
+ * What drives the HCA: a thread for processes that do something else, and the callers themselves,
  * whenever libmlx5 gives a lock back (it takes one at every post and every poll).
  */
 

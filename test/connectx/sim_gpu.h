@@ -9,13 +9,13 @@
 /**
  * @file
  *
- * Memory of GPUs: how the card gets at it, and its writes there, which are late. What follows is of
+ * Memory of GPUs: how the HCA gets at it, and its writes there, which are late. What follows is of
  * software GPUs (test/cuda); what real ones have is copied by their driver, at once
  * (sim_gpu_copy.h), and so is the software ones' with the option gpu_copies=1.
  *
- * A registration over it has a mapping of its own of the pages, as a card has behind the PCIe BAR.
+ * A registration over it has a mapping of its own of the pages, as an HCA has behind the PCIe BAR.
  * What a peer writes there is kept back until it is flushed: by cuFlushGPUDirectRDMAWrites, by a
- * read of GPU memory by this card, or by time.
+ * read of GPU memory by this HCA, or by time.
  */
 
 #ifndef SIM_GPU_H

@@ -18,7 +18,7 @@
 /* Contexts that memory may be of. */
 #define PLACES 32
 
-/* Pinned memory between the card and a context, so that copies are queued and not done one by one:
+/* Pinned memory between the HCA and a context, so that copies are queued and not done one by one:
  * a frame, or the longest list of an mkey. */
 #define BOUNCE_BYTES (256u << 10)
 
@@ -89,7 +89,7 @@ static struct place *place_of(CUcontext ctx)
     return NULL;
 }
 
-/* What copies in a context need, made now: they themselves run within the card. */
+/* What copies in a context need, made now: they themselves run within the HCA. */
 static bool place_add(CUcontext ctx)
 {
     struct place place = {.ctx = ctx};

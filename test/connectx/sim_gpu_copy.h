@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * Memory of GPUs that the card cannot map, above all of real ones: it is moved for its owner by
+ * Memory of GPUs that the HCA cannot map, above all of real ones: it is moved for its owner by
  * the CUDA driver's copies, from and to the addresses that the owner has. What a copy brings is
  * there at once, so nothing is late and nothing has to be flushed; memory that was freed, and
- * allocated again at the same address, is reached, which a card would not do.
+ * allocated again at the same address, is reached, which an HCA would not do.
  */
 
 #ifndef SIM_GPU_COPY_H
@@ -31,18 +31,18 @@
 void sim_gpu_copy_find(void *library);
 
 /**
- * Ask what an address is. Without the card's lock, as the driver has locks of its own.
+ * Ask what an address is. Without the HCA's lock, as the driver has locks of its own.
  *
  * @param[out] ctx  the context to copy in; filled if 1 is returned
  *
  * @return 1: all of it is of one allocation of a GPU; 0: it is not a GPU's, or there is no driver;
- *         -1: it is, and cards cannot have it (managed, or more than one allocation)
+ *         -1: it is, and HCAs cannot have it (managed, or more than one allocation)
  */
 int sim_gpu_copy_look(uint64_t address, uint64_t length, void **ctx);
 
 /**
  * Gather pieces, some of them a GPU's, into memory of the CPU, or scatter them from there. With
- * the card's lock; returns when all is done.
+ * the HCA's lock; returns when all is done.
  *
  * @return 0, or -1: the driver refused (the memory is gone, for example)
  */

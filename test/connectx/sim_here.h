@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Where the card of this host is: its address on a wire of TCP, and the LID or GID that say so to
+ * Where the HCA of this host is: its address on a wire of TCP, and the LID or GID that say so to
  * others. Without TCP all processes of a host share one address.
  */
 

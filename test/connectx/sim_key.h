@@ -58,7 +58,7 @@ struct sim_key {
     uint64_t addr; /**< and in memory */
     uint64_t length;
     uint32_t capacity;     /**< an mkey's entries */
-    void *gpu_view;        /**< an MR over memory of a GPU: the card's mapping of it */
+    void *gpu_view;        /**< an MR over memory of a GPU: the HCA's mapping of it */
     void *gpu_ctx;         /**< or the context of the driver's copies */
     uint64_t gpu_bytes;    /**< of the mapping */
     const uint64_t *alive; /**< NULL, or the memory is there as long as this is alive_id */

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * The process's memory as a card sees it: copies that report a bad address instead of dying of it.
- * Called with the card's lock held.
+ * The process's memory as an HCA sees it: copies that report a bad address instead of dying of it.
+ * Called with the HCA's lock held.
  */
 
 #ifndef SIM_MEM_H

@@ -65,10 +65,10 @@ bool sim_conf_ready(void)
     return good;
 }
 
-const struct fault *sim_fault(enum fault_of_card what)
+const struct fault *sim_fault(enum fault_of_hca what)
 {
 #define NAME(name, how, help) #name,
-    static const char *const names[] = {FAULTS_OF_CARDS(NAME)};
+    static const char *const names[] = {FAULTS_OF_HCAS(NAME)};
     const struct fault *fault;
 
     if (sim.well) {

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What the process sees of the card: the few functions of libc through which libibverbs and libmlx5
+ * What the process sees of the HCA: the few functions of libc through which libibverbs and libmlx5
  * reach their device. Everything else goes straight through, at the price of one load where no
  * device is open. Nothing is done when the library is loaded.
  */
@@ -284,7 +284,8 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     return 0;
 }
 
-/* A page of the device: doorbells that nobody looks at, for the doorbell records say it all. */
+/* A page of the device: doordone_flags that nobody looks at, for the doordone_flag records say it
+ * all. */
 EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 {
     REAL(mmap);
@@ -370,7 +371,7 @@ EXPORT long syscall(long number, ...)
     return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* libmlx5 holds a lock whenever it posts or polls: the moment to drive the card. */
+/* libmlx5 holds a lock whenever it posts or polls: the moment to drive the HCA. */
 EXPORT int pthread_spin_unlock(pthread_spinlock_t *lock)
 {
     int rc;

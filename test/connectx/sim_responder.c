@@ -324,7 +324,7 @@ static void do_atomic(struct sim_conn *conn, struct sim_qp *qp, const struct sim
         refuse(conn, qp, frame, syndrome, why);
         return;
     }
-    /* All that reaches this memory through this card waits for the same lock. */
+    /* All that reaches this memory through this HCA waits for the same lock. */
     memcpy(operands, payload, sizeof(operands));
     if (0 != sim_gpu_gather(&before, &scratch)) {
         refuse(conn, qp, frame, MLX5_CQE_SYNDROME_REMOTE_OP_ERR,

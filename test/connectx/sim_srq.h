@@ -10,7 +10,7 @@
  * @file
  *
  * Shared receive queues: receives that are taken by whichever queue pair needs one. libmlx5 links
- * them, each naming the one after it; the card follows the links.
+ * them, each naming the one after it; the HCA follows the links.
  */
 
 #ifndef SIM_SRQ_H

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The wire: frames between the cards of two processes.
+ * The wire: frames between the HCAs of two processes.
  *
  * Every process takes a slot, a number that is in its queue pair numbers (qpn == slot << 12 |
  * index), and listens under that number; who has a request for a queue pair connects to its slot. A

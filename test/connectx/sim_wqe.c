@@ -111,7 +111,7 @@ const char *sim_wqe_decode(const struct sim_ring *ring, uint16_t index, uint32_t
     case MLX5_OPCODE_UMR:
         break;
     default:
-        return "an operation that this card does not know";
+        return "an operation that this HCA does not know";
     }
     return NULL;
 }
@@ -410,7 +410,7 @@ const char *sim_wqe_umr(const struct sim_ring *ring, const struct sim_wqe *wqe,
         return "a UMR of an mkey of another protection domain";
     }
     if (0 != (mask & ~(uint64_t) UMR_MASK_KNOWN) || 0 != be16toh(umr.bsf_octowords)) {
-        return "a UMR that changes what this card does not know";
+        return "a UMR that changes what this HCA does not know";
     }
     if (0 != (umr.flags & MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET)
         && 0 != umr.translation_offset) {

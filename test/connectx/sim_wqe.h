@@ -52,7 +52,7 @@ void sim_ring_read(const struct sim_ring *ring, uint16_t index, uint32_t offset,
  * Decode the head of the work request at a basic block.
  *
  * @retval NULL  fine
- * @retval text  what no card would accept
+ * @retval text  what no HCA would accept
  */
 const char *sim_wqe_decode(const struct sim_ring *ring, uint16_t index, uint32_t qpn,
                            struct sim_wqe *wqe);

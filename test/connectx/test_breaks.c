@@ -7,7 +7,7 @@
  */
 
 /*
- * The connection between two cards breaks again and again while both processes live. As on a
+ * The connection between two HCAs breaks again and again while both processes live. As on a
  * network that loses packets, every request is done exactly once, in order, and no byte is lost:
  * what comes again is answered, not repeated.
  *
@@ -36,7 +36,7 @@ static uint32_t between(uint32_t low, uint32_t high)
     return low + (uint32_t) (state >> 33) % (high - low + 1);
 }
 
-/* Cut all connections of this process's card; the socket to the child is not one of them. */
+/* Cut all connections of this process's HCA; the socket to the child is not one of them. */
 static int break_connections(int keep)
 {
     DIR *dir = opendir("/proc/self/fd");

@@ -8,7 +8,7 @@
 
 /*
  * The counters: exact numbers for requests that are known. Every line of the table runs this
- * program again, below a card that prints them at the end.
+ * program again, below an HCA that prints them at the end.
  */
 
 #include "verbs_pair.h"

@@ -223,7 +223,7 @@ static void late(void)
     CHECK(0xa5 == seen(ptr, 0));
     OK(cuda.cuFlushGPUDirectRDMAWrites(0, CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
     CHECK(0x5a == seen(ptr, 0));
-    /* A read by the card. */
+    /* A read by the HCA. */
     write_page(mr, ptr + 5000);
     CHECK(0xa5 == seen(ptr, 5000));
     read_there(mr, ptr + 5000);

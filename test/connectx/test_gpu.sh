@@ -6,18 +6,18 @@
 #
 # $HEADER$
 #
-# Memory of software GPUs behind the software card's keys.
+# Memory of software GPUs behind the software HCA's keys.
 
 wrapper=${UMRDDT_SIM_WRAPPER:-./umrddt_sim}
 limit=$(cd "${srcdir:-$(dirname "$0")}/.." && pwd)/limit
 failed=0
 
-# try CARD_OPTIONS GPU_OPTIONS CASE...
+# try HCA_OPTIONS GPU_OPTIONS CASE...
 try() {
-    card=$1 gpu=$2
+    hca=$1 gpu=$2
     shift 2
-    echo "== UMRDDT_SIM=$card UMRDDT_GPU=$gpu: $*"
-    if ! UMRDDT_SIM=$card UMRDDT_GPU=$gpu "$limit" --part 120 "$wrapper" --gpus 1 ./test_gpu "$@"; then
+    echo "== UMRDDT_SIM=$hca UMRDDT_GPU=$gpu: $*"
+    if ! UMRDDT_SIM=$hca UMRDDT_GPU=$gpu "$limit" --part 120 "$wrapper" --gpus 1 ./test_gpu "$@"; then
         echo "FAILED: $*"
         failed=1
     fi

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Bad keys of registrations: each with the completion that a card gives. */
+/* Bad keys of registrations: each with the completion that an HCA gives. */
 
 #include "verbs_pair.h"
 

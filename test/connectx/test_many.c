@@ -24,7 +24,7 @@
 #define ALL     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 /* What a rank has to know of another: the way to it, and where to write. */
-struct card {
+struct hca {
     struct end_name name;
     uint32_t rkey;
     uint64_t addr;
@@ -37,8 +37,8 @@ static uint8_t pattern(int from, int to, int round, uint32_t i)
     return (uint8_t) ((i * 2654435761u >> 15) + (uint32_t) (from * 17 + to * 29 + round * 51));
 }
 
-/* Read somebody's card through the parent, who copies cards[i][j] to j. */
-static void exchange(int fd, struct card *mine, struct card *theirs)
+/* Read somebody's HCA through the parent, who copies HCAs[i][j] to j. */
+static void exchange(int fd, struct hca *mine, struct hca *theirs)
 {
     end_tell(fd, mine, RANKS * sizeof(*mine));
     end_hear(fd, theirs, RANKS * sizeof(*theirs));
@@ -72,8 +72,8 @@ static int rank(int fd)
 {
     static struct end end[RANKS];
     struct end_options options[RANKS];
-    struct card mine[RANKS];
-    struct card theirs[RANKS];
+    struct hca mine[RANKS];
+    struct hca theirs[RANKS];
     struct mlx5dv_mkey *out_mkey[RANKS];
     uint8_t *out = malloc((size_t) RANKS * MESSAGE);
     uint8_t *in = malloc((size_t) RANKS * MESSAGE);
@@ -153,7 +153,7 @@ static int rank(int fd)
 
 int main(int argc, char **argv)
 {
-    struct card cards[RANKS][RANKS];
+    struct hca hcas[RANKS][RANKS];
     int fd[RANKS];
     int pid[RANKS];
     int b;
@@ -167,13 +167,13 @@ int main(int argc, char **argv)
         fd[i] = end_fork(rank, &pid[i]);
     }
     for (i = 0; i < RANKS; i++) {
-        end_hear(fd[i], cards[i], sizeof(cards[i]));
+        end_hear(fd[i], hcas[i], sizeof(hcas[i]));
     }
     for (i = 0; i < RANKS; i++) {
-        struct card column[RANKS];
+        struct hca column[RANKS];
 
         for (j = 0; j < RANKS; j++) {
-            column[j] = cards[j][i];
+            column[j] = hcas[j][i];
         }
         end_tell(fd[i], column, sizeof(column));
     }

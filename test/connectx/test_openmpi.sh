@@ -33,7 +33,7 @@ job() {
     "$limit" --part 300 mpirun --oversubscribe -n 2 "$@" $program > "$work/without" 2> "$work/without.err"
     without=$?
     if test $without -ne 0; then
-        echo "not here: $name (it does not run without the card either)"
+        echo "not here: $name (it does not run without the hca either)"
         return
     fi
     "$limit" --part 300 "$wrapper" mpirun --oversubscribe -n 2 "$@" $program > "$work/with" 2> "$work/with.err"
@@ -43,7 +43,7 @@ job() {
         cat "$work/with" "$work/with.err"
         failed=1
     elif test -s "$work/with.err" && ! test -s "$work/without.err"; then
-        echo "FAILED: $name prints what it does not print without the card"
+        echo "FAILED: $name prints what it does not print without the hca"
         cat "$work/with.err"
         failed=1
     else

@@ -8,7 +8,7 @@
 
 /*
  * What the options of the software ConnectX do. Every line of the table runs this program again,
- * below a card with those options.
+ * below an HCA with those options.
  */
 
 #include "verbs_end.h"
@@ -566,7 +566,7 @@ static void late_umr(void)
     }
 }
 
-/* The child of a process with an open card has a card of its own; the parent keeps its. */
+/* The child of a process with an open HCA has an HCA of its own; the parent keeps its. */
 static int child(int fd)
 {
     struct end_name peer;

@@ -22,7 +22,7 @@ static void wrong_state(void)
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     struct pair p;
 
-    /* Posting before RTS is refused by libmlx5; in ERR it is flushed by the card. */
+    /* Posting before RTS is refused by libmlx5; in ERR it is flushed by the HCA. */
     memset(&p, 0, sizeof(p));
     end_open(&p.a, NULL);
     end_to_init(&p.a, NULL);
@@ -166,7 +166,7 @@ static void killed_peer(void)
     end_connect(&end, &peer, &options);
     mr = end_reg(&end, pair_src, PAIR_PAGE);
     end_hear(fd, where, sizeof(where));
-    /* The peer only sleeps: its card works without it. */
+    /* The peer only sleeps: its HCA works without it. */
     end_write(&end, 1, mr->lkey, (uintptr_t) pair_src, 64, (uint32_t) where[0], where[1], 0);
     end_expect(&end, 1, IBV_WC_SUCCESS);
     CHECK(0 == kill(pid, SIGKILL));

@@ -6,7 +6,7 @@
 #
 # $HEADER$
 #
-# The programs that libibverbs itself is tried with, below the software card: ibv_devinfo, and
+# The programs that libibverbs itself is tried with, below the software HCA: ibv_devinfo, and
 # ibv_rc_pingpong between two processes in all its modes.
 
 . "${srcdir:-$(dirname "$0")}/pingpong.sh"
@@ -39,8 +39,8 @@ devinfo() {
 }
 
 # too_soon: one side had done all iterations and was gone while sends of the other were under way. ibv_srq_pingpong
-# has more of them than it counts; a card finds that out half a second later, when the other has ended, too. The software
-# card says so at once.
+# has more of them than it counts; an HCA finds that out half a second later, when the other has ended, too. The software
+# HCA says so at once.
 too_soon() {
     test $((client + server)) -eq 1 && test $tool = ibv_srq_pingpong &&
         cat "$work/client" "$work/server" | grep -q "^Failed status transport retry counter exceeded" &&

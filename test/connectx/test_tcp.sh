@@ -6,7 +6,7 @@
 #
 # $HEADER$
 #
-# The tests of the card with TCP as its wire, on InfiniBand and on RoCE; fabrics of another name stay
+# The tests of the HCA with TCP as its wire, on InfiniBand and on RoCE; fabrics of another name stay
 # out; and it is TCP indeed. (Between hosts: test/hosts.)
 
 . "${srcdir:-$(dirname "$0")}/pingpong.sh"

@@ -7,8 +7,8 @@
  */
 
 /*
- * Several threads of one process, each with queue pairs of its own on the same card: everything of
- * each arrives, and a card that nobody uses takes no processor time.
+ * Several threads of one process, each with queue pairs of its own on the same HCA: everything of
+ * each arrives, and an HCA that nobody uses takes no processor time.
  */
 
 #include "verbs_end.h"

@@ -6,7 +6,7 @@
 #
 # $HEADER$
 #
-# The software card works below valgrind, and gives it nothing to complain of.
+# The software HCA works below valgrind, and gives it nothing to complain of.
 
 limit=$(cd "${srcdir:-$(dirname "$0")}/.." && pwd)/limit
 wrapper=${UMRDDT_SIM_WRAPPER:-./umrddt_sim}

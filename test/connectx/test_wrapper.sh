@@ -97,7 +97,7 @@ assert b.recv(1) == b"x" and os.wait()[1] == 0
 assert os.stat("/dev/null") and not os.path.exists("/dev/infiniband/uverbs77")'
 fi
 
-# Counters, in a process that uses the card.
+# Counters, in a process that uses the HCA.
 if command -v ibv_devinfo > /dev/null 2>&1; then
     expect 0 "umrddt_sim\[[0-9]*\]: wqes=0 .* commands=[1-9]" "$wrapper" --counters ibv_devinfo
     # The same for programs: an object of numbers in a line.

@@ -42,14 +42,14 @@ static void usage(FILE *file)
         "What a run with it proves: that a program and libmlx5 agree about verbs, UMR work requests and\n"
         "completions; that it keeps the rules (keys, bounds, rights, protection domains, queue sizes,\n"
         "order); and what it does when requests fail.\n"
-        "What it does not prove: anything about speed; that a real card reads the work requests as this\n"
+        "What it does not prove: anything about speed; that a real HCA reads the work requests as this\n"
         "one does; anything about GPU memory reached through PCIe, about a network, or about ordering\n"
         "within PCIe.\n"
         "\n"
         "  --gpus N     N software GPUs, too: a libcuda.so.1 in front of the machine's own, for programs\n"
         "               that load the driver or are linked with it (see test/cuda/README.md)\n"
         "  --faults PLAN  what is to go wrong, a file or the words themselves (see below)\n"
-        "  --counters   print at exit of each process what its card did (same as counters=1),\n"
+        "  --counters   print at exit of each process what its HCA did (same as counters=1),\n"
         "               and with --gpus what was called and done there\n"
         "  --json       the same as JSON on stderr, an object a process in a line (same as\n"
         "               counters=1,json=1)\n"
@@ -220,7 +220,7 @@ static int add_faults(const char *plan)
 }
 
 /*
- * Keep the rest of a job off this card, where it would use it. Open MPI's btl/openib opens every
+ * Keep the rest of a job off this HCA, where it would use it. Open MPI's btl/openib opens every
  * device that it is not told to leave alone, and complains about what this one lacks. (UCX asks
  * whether it may open the device file, which is not there; libfabric finds no connection manager.)
  */

@@ -82,7 +82,7 @@ struct end_options {
 };
 
 /**
- * Run the test program below the software card with these options; comes back in the process that
+ * Run the test program below the software HCA with these options; comes back in the process that
  * does. To be called first in main.
  */
 void end_start(char **argv, const char *options);

@@ -51,9 +51,9 @@ struct gpu_conf {
     uint64_t seed;
     bool peer;
     bool dmabuf;
-    bool peermem; /**< cards can register memory by its address */
-    bool gdr;     /**< cards can reach memory at all */
-    int ordering; /**< of what cards write: 0, 100 (the device), 200 (all devices) */
+    bool peermem; /**< HCAs can register memory by its address */
+    bool gdr;     /**< HCAs can reach memory at all */
+    int ordering; /**< of what HCAs write: 0, 100 (the device), 200 (all devices) */
     bool flush;   /**< by cuFlushGPUDirectRDMAWrites */
     bool touch;   /**< the CPU may touch memory of devices */
     bool aware;   /**< Open MPI 4.1 is made to say that it knows CUDA */
@@ -95,7 +95,7 @@ void gpu_conf_help(FILE *file);
     COUNTER(queries, "calls that ask about a pointer")                                   \
     COUNTER(syncs, "calls that wait for a stream, an event or a context")                \
     COUNTER(allocs, "allocations of device memory, by any function")                     \
-    COUNTER(host_allocs, "allocations and registrations of host memory")                 \
+    COUNTER(host_allocs, "allocations and registrations of system memory")               \
     COUNTER(ipc_opens, "IPC handles opened")                                             \
     COUNTER(ipc_now, "memory of other processes that is mapped now")                     \
     COUNTER(bytes_now, "bytes of device memory allocated now")                           \

@@ -68,17 +68,17 @@ static const options_entry_t options[] = {
      OPTIONS_SWITCH(struct gpu_conf, peer)},
     {"dmabuf", "dmabuf=0|1        memory can be exported as a dma-buf (default 1)",
      OPTIONS_SWITCH(struct gpu_conf, dmabuf)},
-    {"peermem", "peermem=0|1       cards can register memory by its address (default 1)",
+    {"peermem", "peermem=0|1       HCAs can register memory by its address (default 1)",
      OPTIONS_SWITCH(struct gpu_conf, peermem)},
-    {"gdr", "gdr=0|1           devices let cards reach their memory at all (default 1)",
+    {"gdr", "gdr=0|1           devices let HCAs reach their memory at all (default 1)",
      OPTIONS_SWITCH(struct gpu_conf, gdr)},
     {"ordering",
-     "ordering=none|owner|all who sees what a card wrote without a flush: nobody, the device\n"
+     "ordering=none|owner|all who sees what an HCA wrote without a flush: nobody, the device\n"
      "                    itself, or every device (default none)",
      OPTIONS_OTHER(set_ordering)},
     {"flush",
-     "flush=0|1         cuFlushGPUDirectRDMAWrites flushes what cards wrote; else only a read by\n"
-     "                    the card does (default 1)",
+     "flush=0|1         cuFlushGPUDirectRDMAWrites flushes what HCAs wrote; else only a read by\n"
+     "                    the HCA does (default 1)",
      OPTIONS_SWITCH(struct gpu_conf, flush)},
     {"reuse",
      "reuse=0|1         addresses of memory that was freed are given again at once (default 1)",

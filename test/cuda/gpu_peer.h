@@ -10,8 +10,8 @@
  * @file
  *
  * What the software CUDA driver does for other devices of its process: what the module
- * nvidia-peermem does in the kernel for a card that registers memory of a GPU by its address, and
- * the signal by which writes of such a card are flushed. The software ConnectX finds these
+ * nvidia-peermem does in the kernel for an HCA that registers memory of a GPU by its address, and
+ * the signal by which writes of such an HCA are flushed. The software ConnectX finds these
  * functions by their names in the library that the process has loaded.
  */
 
@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-/** Memory of a device, for a card. */
+/** Memory of a device, for an HCA. */
 struct gpu_peer {
     int fd;          /**< of the file that holds it; the caller closes it */
     uint64_t offset; /**< of the address, in the file */
@@ -35,7 +35,7 @@ struct gpu_peer {
  * @param[out] peer  filled if 1 is returned
  *
  * @retval 1   all of it lies in one allocation, by cuMemAlloc
- * @retval 0   no byte of it is a device's, or cards are not let in ('peermem=0')
+ * @retval 0   no byte of it is a device's, or HCAs are not let in ('peermem=0')
  * @retval -1  it is a device's, but cannot be had: other memory, or more than one allocation
  */
 typedef int (*gpu_peer_get_fn)(uint64_t address, uint64_t length, struct gpu_peer *peer);

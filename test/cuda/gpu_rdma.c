@@ -7,8 +7,8 @@
  */
 
 /*
- * Memory for cards: dma-bufs, addresses that a card is given (gpu_peer.h), and the flush of what
- * cards wrote.
+ * Memory for HCAs: dma-bufs, addresses that an HCA is given (gpu_peer.h), and the flush of what
+ * HCAs wrote.
  */
 
 #include "gpu.h"

@@ -101,7 +101,8 @@ GPU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
     return gpu_end(CUDA_SUCCESS);
 }
 
-/* The address that the caller asks for, if it is aligned and free. The driver takes it as a hint. */
+/* The address that the caller asks for, if it is aligned and free. The driver takes it as a hint.
+ */
 static char *reserve_at(CUdeviceptr wanted, size_t size, size_t alignment)
 {
     char *at = (char *) (uintptr_t) wanted, *got;

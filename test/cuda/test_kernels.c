@@ -70,7 +70,7 @@ static void kernels(void)
     for (i = 0; i < COUNT; i++) {
         CHECK(3 * i == host[i]);
     }
-    /* From layout to pinned memory of the host. */
+    /* From layout to pinned system memory. */
     OK(cuMemHostAlloc(&pinned, sizeof(host), 0));
     OK(launch((uintptr_t) pinned, from, 2, COUNT));
     OK(cuStreamSynchronize(NULL));
@@ -176,7 +176,7 @@ static void peer_refused(void)
     peer(0);
 }
 
-/* A flag that a stream writes and another waits for, in memory of the host. */
+/* A flag that a stream writes and another waits for, in system memory. */
 static void values(void)
 {
     CUstream first;

@@ -451,7 +451,7 @@ int main(int argc, char **argv)
     test_part("many", many);
     test_part("attributes of ranges", range_attributes);
     test_part("many attributes", many_attributes);
-    test_part("host memory", host_memory);
+    test_part("system memory", host_memory);
     test_part("contexts", contexts);
     test_part("functions by name", by_name);
     test_again(argv, "none", "devices=0");

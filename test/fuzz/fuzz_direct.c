@@ -94,12 +94,12 @@ static struct ibv_qp_ex queue = {
     .wr_set_sge_list = write_gathers,
 };
 
-mca_btl_umr_put_t *mca_btl_umr_put_new(mca_btl_umr_card_t *card, const mca_btl_umr_key_t *remote,
+mca_btl_umr_put_t *mca_btl_umr_put_new(mca_btl_umr_hca_t *hca, const mca_btl_umr_key_t *remote,
                                        size_t remote_count)
 {
     mca_btl_umr_put_t *put = calloc(1, sizeof(*put));
 
-    (void) card;
+    (void) hca;
     FUZZ_CHECK(NULL != put);
     put->remote = malloc(remote_count * sizeof(*remote));
     FUZZ_CHECK(NULL != put->remote);
@@ -159,7 +159,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
  * layout of the peer. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static mca_btl_umr_card_t card;
+    static mca_btl_umr_hca_t hca;
     static mca_btl_umr_endpoint_t endpoint;
     const uintptr_t buffer = (uintptr_t) 1 << 32;
     fuzz_bytes_t input = {data, size};
@@ -170,12 +170,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     opal_iov_cache_form_t *to;
     int rc;
 
-    endpoint.card = &card;
+    endpoint.hca = &hca;
     endpoint.connected = true;
     endpoint.sq = (mca_btl_umr_sq_t){.depth = 1000, .qpx = &queue};
-    card.device.max_message = 0 != (flags & 2) ? 1u << 30 : 1u + fuzz_byte(&input);
-    card.caps.write_pieces = 1 + fuzz_below(&input, 4);
-    play.memory = (mca_btl_umr_memory_t){.card = &card,
+    hca.device.max_message = 0 != (flags & 2) ? 1u << 30 : 1u + fuzz_byte(&input);
+    hca.caps.write_pieces = 1 + fuzz_below(&input, 4);
+    play.memory = (mca_btl_umr_memory_t){.hca = &hca,
                                          .buffer = (void *) buffer,
                                          .layout_id = mine->id,
                                          .size = mine->size,

@@ -8,7 +8,7 @@
 
 /*
  * Flattened layouts. What is read must keep every invariant, be written as the same bytes, and be
- * walked in all the ways that the card, the GPU and the packing walk it, without leaving its
+ * walked in all the ways that the HCA, the GPU and the packing walk it, without leaving its
  * bounds.
  *
  * Input: 16 bytes that choose places, then the flattened layout.

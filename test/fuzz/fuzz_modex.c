@@ -8,11 +8,11 @@
 
 /*
  * What another process has told the job of itself, as btl/umr and pml/umrddt (modex_pml.c) read it.
- * Whatever it is: rails are pairs of cards that both have and that suit each other, none twice; an
- * address of the peer's finds one of its own rails or none; and who is not of this version is not
+ * Whatever it is: lanes are pairs of HCAs that both have and that suit each other, none twice; an
+ * address of the peer's finds one of its own lanes or none; and who is not of this version is not
  * taken for capable.
  *
- * Compiled with the file under test; the modex, the queue pairs and the cards are played.
+ * Compiled with the file under test; the modex, the queue pairs and the HCAs are played.
  */
 
 #include "opal_config.h"
@@ -32,8 +32,8 @@ mca_btl_umr_component_t mca_btl_umr_component;
 const uint8_t *fuzz_modex_bytes;
 size_t fuzz_modex_size;
 
-static mca_btl_umr_card_t cards[MCA_BTL_UMR_MAX_CARDS];
-static mca_btl_umr_endpoint_t made[MCA_BTL_UMR_MAX_CARDS];
+static mca_btl_umr_hca_t hcas[MCA_BTL_UMR_MAX_HCAS];
+static mca_btl_umr_endpoint_t made[MCA_BTL_UMR_MAX_HCAS];
 static uint32_t refuse;
 
 int fuzz_modex_get(void **datum, size_t *size)
@@ -72,29 +72,29 @@ uint32_t mca_btl_umr_numa_gpu(mca_btl_umr_device_t *device, int gpu)
     return 2 < gpu ? MCA_BTL_UMR_GPU_FAR : (uint32_t) ((device->distance[1] / 10 + gpu) % 3);
 }
 
-void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail)
+void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane)
 {
-    FUZZ_CHECK(peer == rail->endpoint->peer && rail->endpoint->broken);
+    FUZZ_CHECK(peer == lane->endpoint->peer && lane->endpoint->broken);
 }
 
-void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail,
+void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane,
                                  uint32_t generation)
 {
-    FUZZ_CHECK(peer == rail->endpoint->peer && generation > rail->endpoint->generation
+    FUZZ_CHECK(peer == lane->endpoint->peer && generation > lane->endpoint->generation
                && MCA_BTL_UMR_GENERATION_MAX >= generation);
-    rail->endpoint->generation = generation;
+    lane->endpoint->generation = generation;
 }
 
-int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail)
+int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane)
 {
-    uint32_t i = (uint32_t) (rail - peer->rails);
+    uint32_t i = (uint32_t) (lane - peer->lanes);
 
-    FUZZ_CHECK(peer->rail_count > i);
+    FUZZ_CHECK(peer->lane_count > i);
     if (0 != (refuse & 1u << i)) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    made[i] = (mca_btl_umr_endpoint_t){.card = rail->card, .peer = peer, .rail = rail};
-    rail->endpoint = &made[i];
+    made[i] = (mca_btl_umr_endpoint_t){.hca = lane->hca, .peer = peer, .lane = lane};
+    lane->endpoint = &made[i];
     return OPAL_SUCCESS;
 }
 
@@ -102,32 +102,32 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void) argc;
     (void) argv;
-    for (uint32_t i = 0; i < MCA_BTL_UMR_MAX_CARDS; ++i) {
-        mca_btl_umr.cards[i] = &cards[i];
-        cards[i].device.port_attr.link_layer =
+    for (uint32_t i = 0; i < MCA_BTL_UMR_MAX_HCAS; ++i) {
+        mca_btl_umr.hcas[i] = &hcas[i];
+        hcas[i].device.port_attr.link_layer =
             0 == i % 2 ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
-        cards[i].device.gid.raw[0] = 0xfe;
-        cards[i].device.gid.raw[15] = (uint8_t) i;
-        cards[i].device.distance[1] = (uint8_t) (10 * i);
+        hcas[i].device.gid.raw[0] = 0xfe;
+        hcas[i].device.gid.raw[15] = (uint8_t) i;
+        hcas[i].device.distance[1] = (uint8_t) (10 * i);
     }
     mca_btl_umr.users = 1;
     return 0;
 }
 
-static void check_rails(const mca_btl_umr_peer_t *peer, uint32_t told)
+static void check_lanes(const mca_btl_umr_peer_t *peer, uint32_t told)
 {
     uint32_t ours = 0, theirs = 0;
 
-    FUZZ_CHECK(mca_btl_umr.card_count >= peer->rail_count && told >= peer->rail_count);
-    for (uint32_t i = 0; i < peer->rail_count; ++i) {
-        const mca_btl_umr_rail_t *rail = &peer->rails[i];
-        uint32_t card = (uint32_t) (rail->card - cards);
+    FUZZ_CHECK(mca_btl_umr.hca_count >= peer->lane_count && told >= peer->lane_count);
+    for (uint32_t i = 0; i < peer->lane_count; ++i) {
+        const mca_btl_umr_lane_t *lane = &peer->lanes[i];
+        uint32_t hca = (uint32_t) (lane->hca - hcas);
 
-        FUZZ_CHECK(mca_btl_umr.card_count > card && told > rail->peer_index);
-        FUZZ_CHECK(0 == (ours & 1u << card) && 0 == (theirs & 1u << rail->peer_index));
-        FUZZ_CHECK(IBV_MTU_256 <= rail->route.mtu && IBV_MTU_4096 >= rail->route.mtu);
-        ours |= 1u << card;
-        theirs |= 1u << rail->peer_index;
+        FUZZ_CHECK(mca_btl_umr.hca_count > hca && told > lane->peer_index);
+        FUZZ_CHECK(0 == (ours & 1u << hca) && 0 == (theirs & 1u << lane->peer_index));
+        FUZZ_CHECK(IBV_MTU_256 <= lane->route.mtu && IBV_MTU_4096 >= lane->route.mtu);
+        ours |= 1u << hca;
+        theirs |= 1u << lane->peer_index;
     }
 }
 
@@ -152,7 +152,7 @@ static size_t entries(fuzz_bytes_t *input, mca_btl_umr_modex_t *list, uint32_t c
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     fuzz_bytes_t input = {data, size};
-    mca_btl_umr_modex_t list[MCA_BTL_UMR_MAX_CARDS + 2];
+    mca_btl_umr_modex_t list[MCA_BTL_UMR_MAX_HCAS + 2];
     mca_btl_umr_endpoint_t *endpoint = NULL, *other, *beside[4];
     uint8_t kind = fuzz_byte(&input);
     struct opal_proc_t proc = {.proc_name = {1, 1 + fuzz_below(&input, 2)}};
@@ -161,11 +161,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     OPAL_PROC_MY_NAME.jobid = 1;
     OPAL_PROC_MY_NAME.vpid = fuzz_byte(&input) & 3;
     refuse = fuzz_byte(&input);
-    mca_btl_umr.card_count = 1 + fuzz_below(&input, MCA_BTL_UMR_MAX_CARDS);
+    mca_btl_umr.hca_count = 1 + fuzz_below(&input, MCA_BTL_UMR_MAX_HCAS);
     if (0 == (kind & 3)) {
         fuzz_modex_size = fuzz_take(&input, 400, &fuzz_modex_bytes);
     } else {
-        fuzz_modex_size = entries(&input, list, fuzz_below(&input, MCA_BTL_UMR_MAX_CARDS + 3));
+        fuzz_modex_size = entries(&input, list, fuzz_below(&input, MCA_BTL_UMR_MAX_HCAS + 3));
         fuzz_modex_bytes = (const uint8_t *) list;
     }
     if (0 != (kind & 4)) {
@@ -181,19 +181,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         other = mca_btl_umr_endpoint_at(endpoint, &address);
         FUZZ_CHECK(other->peer == peer
                    && (other == endpoint
-                       || MCA_BTL_UMR_ADDRESS_CARD(ntohl(address.qpn)) == other->rail->peer_index));
+                       || MCA_BTL_UMR_ADDRESS_HCA(ntohl(address.qpn)) == other->lane->peer_index));
         other =
             mca_btl_umr_endpoint_near(endpoint, (void *) (uintptr_t) fuzz_number(&input, 2), -1);
         FUZZ_CHECK(other->peer == peer);
         other = mca_btl_umr_endpoint_near(endpoint, NULL, (int) fuzz_below(&input, 4));
         FUZZ_CHECK(other->peer == peer);
         count = mca_btl_umr_endpoints_beside(endpoint, beside, 4);
-        FUZZ_CHECK(1 <= count && count <= peer->rail_count && beside[0] == endpoint);
+        FUZZ_CHECK(1 <= count && count <= peer->lane_count && beside[0] == endpoint);
     }
     if (OPAL_SUCCESS
         == opal_hash_table_get_value_ptr(&mca_btl_umr.peers, &proc.proc_name,
                                          sizeof(proc.proc_name), &found)) {
-        check_rails(found, (uint32_t) (fuzz_modex_size / sizeof(list[0])));
+        check_lanes(found, (uint32_t) (fuzz_modex_size / sizeof(list[0])));
     }
     mca_btl_umr_peers_stop();
     fuzz_modex_pml(&input);

@@ -12,8 +12,8 @@
  * and its mapping was seen complete, and only to an envelope with the right cookie: one with a
  * wrong cookie is a plain message, answered by nothing and delivered byte by byte. Who offers
  * memory of a GPU is asked for it, and tells what the input likes: nothing is read but what is
- * mapped, and no bell is rung but that of who waits there. In the end, when the sender sends what
- * it was asked for, all receives are over and nothing is held.
+ * mapped, and no completion flag is rung but that of who waits there. In the end, when the sender
+ * sends what it was asked for, all receives are over and nothing is held.
  */
 
 #include "world.h"
@@ -63,21 +63,21 @@ typedef struct question_t {
     uint32_t flat; /* bytes of the layout that it has told already */
 } question_t;
 
-/* Memory of bells, as the sender may describe it. */
-typedef enum bells_t {
-    BELLS_NONE = 0,
-    BELLS_RIGHT = 1,
-    BELLS_OPEN = 2,   /* not sealed: it could shrink under us */
-    BELLS_FOREIGN = 3 /* another process's cookie */
-} bells_t;
+/* Memory of completion flags, as the sender may describe it. */
+typedef enum done_flags_t {
+    DONE_FLAGS_NONE = 0,
+    DONE_FLAGS_RIGHT = 1,
+    DONE_FLAGS_OPEN = 2,   /* not sealed: it could shrink under us */
+    DONE_FLAGS_FOREIGN = 3 /* another process's cookie */
+} done_flags_t;
 
 static envelope_t envelopes[ENVELOPES];
 static uint32_t envelope_count;
 static question_t questions[ENVELOPES];
 static uint32_t question_count;
-static int bells_fd[4] = {-1, -1, -1, -1};
-static mca_pml_umrddt_bells_t *bells; /* those of BELLS_RIGHT */
-static bool any_bell;                 /* an envelope asked for one */
+static int done_flags_fd[4] = {-1, -1, -1, -1};
+static mca_pml_umrddt_done_flags_t *done_flags; /* those of DONE_FLAGS_RIGHT */
+static bool any_done_flag;                      /* an envelope asked for one */
 
 static receive_t receives[RECEIVES];
 static asked_t asked[ANSWERS];
@@ -209,7 +209,7 @@ static void offer_ipc(fuzz_bytes_t *input, mca_pml_umrddt_rts_t *rts, envelope_t
     noted->type = fuzz_below(input, WORLD_TYPES);
     noted->owned = (uint32_t) (how >> 2) % WORLD_OWNED;
     FUZZ_CHECK(OMPI_SUCCESS == mca_pml_umrddt_layout(world_types[noted->type], 1, &layout));
-    rts->schemes = MCA_PML_UMRDDT_BIT_IPC | (0 != (how & 16) ? MCA_PML_UMRDDT_BELL : 0)
+    rts->schemes = MCA_PML_UMRDDT_BIT_IPC | (0 != (how & 16) ? MCA_PML_UMRDDT_DONE_FLAG : 0)
                    | (0 != (how & 32) ? MCA_PML_UMRDDT_BITS_PACK | MCA_PML_UMRDDT_ON_GPU : 0)
                    | (0 != (how & 128) ? MCA_PML_UMRDDT_BITS_HCA : 0);
     rts->length = layout->size;
@@ -259,9 +259,9 @@ static void envelope(fuzz_bytes_t *input)
     rts.chunk = 0 == (flags & 3) ? 0 : rts.length / (flags & 3);
     if (0 != (flags & 4)) {
         for (uint32_t i = 0; i < 2; ++i) {
-            rts.rails[i] = world_address(i + 1);
+            rts.lanes[i] = world_address(i + 1);
         }
-        next_seq += MCA_PML_UMRDDT_RAILS + 1;
+        next_seq += MCA_PML_UMRDDT_LANES + 1;
     }
     if (0 == (MCA_PML_UMRDDT_BITS_ALL & rts.schemes)) {
         rts.schemes |= MCA_PML_UMRDDT_BIT_UMR;
@@ -274,7 +274,7 @@ static void envelope(fuzz_bytes_t *input)
         rts.cookie[flags >> 4] ^= 1;
     }
     any_right = any_right || 0 == memcmp(rts.cookie, world.peer->cookie, sizeof(rts.cookie));
-    any_bell = any_bell || 0 != (MCA_PML_UMRDDT_BELL & rts.schemes);
+    any_done_flag = any_done_flag || 0 != (MCA_PML_UMRDDT_DONE_FLAG & rts.schemes);
     noted->rts = rts;
     FUZZ_CHECK(ENVELOPES > ++envelope_count);
     world_deliver(posted, 5, &rts, sizeof(rts) - (0 != (flags & 16) ? fuzz_below(input, 3) : 0));
@@ -323,7 +323,7 @@ static size_t make_part(question_t *question, const unsigned char *flat, size_t 
 }
 
 /* A TELL of all that was asked for and is in @p what, with the rest of the layout. */
-static size_t make_tell(const question_t *question, uint32_t what, bells_t which,
+static size_t make_tell(const question_t *question, uint32_t what, done_flags_t which,
                         const unsigned char *flat, size_t length)
 {
     const envelope_t *of = question->of;
@@ -335,8 +335,8 @@ static size_t make_tell(const question_t *question, uint32_t what, bells_t which
         .slot = of->rts.slot,
         .what = question->what & what,
         .layout = of->rts.layout,
-        .bell_pid = BELLS_NONE == which ? 0 : (uint32_t) getpid(),
-        .bell_fd = BELLS_NONE == which ? 0 : (uint32_t) bells_fd[which],
+        .done_flag_pid = DONE_FLAGS_NONE == which ? 0 : (uint32_t) getpid(),
+        .done_flag_fd = DONE_FLAGS_NONE == which ? 0 : (uint32_t) done_flags_fd[which],
     };
     if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & packet.tell.what)) {
         packet.tell.export = world_owned[of->owned];
@@ -372,11 +372,12 @@ static void tell(fuzz_bytes_t *input)
         }
         /* Fall through: all has been told */
     case 1:
-        length =
-            make_tell(question, MCA_PML_UMRDDT_TELL_ALL, (bells_t) (how >> 2 & 3), flat, length);
+        length = make_tell(question, MCA_PML_UMRDDT_TELL_ALL, (done_flags_t) (how >> 2 & 3), flat,
+                           length);
         break;
     case 2:
-        length = make_tell(question, fuzz_byte(input) & 3, (bells_t) (how >> 2 & 3), flat, length);
+        length =
+            make_tell(question, fuzz_byte(input) & 3, (done_flags_t) (how >> 2 & 3), flat, length);
         break;
     default:
         length = fuzz_take(input, 200, &bytes);
@@ -407,45 +408,46 @@ static void tell_well(uint32_t round)
     if (NULL != listen && NULL != (question = question_of(listen, round / 2))) {
         memset(&packet, 0, sizeof(packet));
         length = world_flat_of(question->of->type, flat, sizeof(flat));
-        length = make_tell(question, 0 != (round & 1) ? MCA_PML_UMRDDT_TELL_ALL : 0, BELLS_RIGHT,
-                           flat, length);
+        length = make_tell(question, 0 != (round & 1) ? MCA_PML_UMRDDT_TELL_ALL : 0,
+                           DONE_FLAGS_RIGHT, flat, length);
         world_deliver(listen, listen->tag, packet.bytes, length);
     }
 }
 
-/* ---- bells ---- */
+/* ---- completion flags ---- */
 
-static void bells_make(bells_t which, unsigned seals, uint8_t cookie)
+static void done_flags_make(done_flags_t which, unsigned seals, uint8_t cookie)
 {
-    mca_pml_umrddt_bells_t *at;
+    mca_pml_umrddt_done_flags_t *at;
 
-    bells_fd[which] = memfd_create("bells", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    FUZZ_CHECK(0 <= bells_fd[which] && 0 == ftruncate(bells_fd[which], (off_t) sizeof(*at))
-               && 0 == fcntl(bells_fd[which], F_ADD_SEALS, seals));
-    at = mmap(NULL, sizeof(*at), PROT_READ | PROT_WRITE, MAP_SHARED, bells_fd[which], 0);
+    done_flags_fd[which] = memfd_create("done_flags", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    FUZZ_CHECK(0 <= done_flags_fd[which]
+               && 0 == ftruncate(done_flags_fd[which], (off_t) sizeof(*at))
+               && 0 == fcntl(done_flags_fd[which], F_ADD_SEALS, seals));
+    at = mmap(NULL, sizeof(*at), PROT_READ | PROT_WRITE, MAP_SHARED, done_flags_fd[which], 0);
     FUZZ_CHECK(MAP_FAILED != at);
     memset(at->cookie, cookie, sizeof(at->cookie));
-    if (BELLS_RIGHT == which) {
-        bells = at;
+    if (DONE_FLAGS_RIGHT == which) {
+        done_flags = at;
     } else {
         (void) munmap(at, sizeof(*at));
     }
 }
 
 /* Rung is for who asked for it, by the number of its message, and only that. */
-static void check_bells(void)
+static void check_done_flags(void)
 {
-    for (uint32_t slot = 0; any_bell && slot < MCA_PML_UMRDDT_BELLS; ++slot) {
-        uint64_t word = bells->bells[slot].word;
+    for (uint32_t slot = 0; any_done_flag && slot < MCA_PML_UMRDDT_DONE_FLAGS; ++slot) {
+        uint64_t word = done_flags->done_flags[slot].word;
         const envelope_t *of = envelopes;
 
         while (0 != word
                && (word >> 2 != (of->rts.seq & UINT64_MAX >> 2) || slot != of->rts.slot
-                   || 0 == (MCA_PML_UMRDDT_BELL & of->rts.schemes))) {
+                   || 0 == (MCA_PML_UMRDDT_DONE_FLAG & of->rts.schemes))) {
             FUZZ_CHECK(&envelopes[envelope_count] > ++of);
         }
-        FUZZ_CHECK(0 == word || MCA_PML_UMRDDT_RUNG_DONE == (word & 3)
-                   || MCA_PML_UMRDDT_RUNG_REPLY == (word & 3));
+        FUZZ_CHECK(0 == word || MCA_PML_UMRDDT_DONE_FLAG_DONE == (word & 3)
+                   || MCA_PML_UMRDDT_DONE_FLAG_REPLY == (word & 3));
     }
 }
 
@@ -467,7 +469,7 @@ static void plain(fuzz_bytes_t *input)
         any_right =
             any_right
             || 0 == memcmp(noted->rts.cookie, world.peer->cookie, sizeof(noted->rts.cookie));
-        any_bell = any_bell || 0 != (MCA_PML_UMRDDT_BELL & noted->rts.schemes);
+        any_done_flag = any_done_flag || 0 != (MCA_PML_UMRDDT_DONE_FLAG & noted->rts.schemes);
         FUZZ_CHECK(ENVELOPES > ++envelope_count);
         world_deliver(posted, 5, bytes, 0 == fuzz_below(input, 2) ? 104 : length);
     }
@@ -550,7 +552,7 @@ static void fin(fuzz_bytes_t *input)
 
         world_fin(of->pair, of->fin);
     } else {
-        number = fuzz_byte(input); /* a pair of cards */
+        number = fuzz_byte(input); /* a pair of HCAs */
         world_fin(number, (uint32_t) fuzz_number(input, 4));
     }
 }
@@ -645,7 +647,7 @@ static void step(fuzz_bytes_t *input)
         break;
     }
     world_progress(false);
-    check_bells();
+    check_done_flags();
 }
 
 /* Of each message the last answer: a message that is written a byte at a time has a thousand,
@@ -717,15 +719,15 @@ static void drain(void)
 
 static void begin(void)
 {
-    if (NULL == bells) {
-        bells_make(BELLS_RIGHT, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0x22);
-        bells_make(BELLS_OPEN, 0, 0x22);
-        bells_make(BELLS_FOREIGN, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0x33);
+    if (NULL == done_flags) {
+        done_flags_make(DONE_FLAGS_RIGHT, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0x22);
+        done_flags_make(DONE_FLAGS_OPEN, 0, 0x22);
+        done_flags_make(DONE_FLAGS_FOREIGN, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0x33);
     }
-    for (uint32_t slot = 0; any_bell && slot < MCA_PML_UMRDDT_BELLS; ++slot) {
-        bells->bells[slot].word = 0;
+    for (uint32_t slot = 0; any_done_flag && slot < MCA_PML_UMRDDT_DONE_FLAGS; ++slot) {
+        done_flags->done_flags[slot].word = 0;
     }
-    any_bell = false;
+    any_done_flag = false;
     envelope_count = question_count = 0;
     memset(receives, 0, sizeof(receives));
     asked_count = 0;

@@ -9,10 +9,10 @@
 /*
  * Our side sends, and the input is the receiver: replies of every kind, right but for what the
  * input spoils, in any order, from any state; keys that become ready, writes that complete or fail,
- * a host PML that refuses. Nothing is ever written through a key that no reply has named, whatever
+ * a base PML that refuses. Nothing is ever written through a key that no reply has named, whatever
  * comes; of a buffer on a GPU nothing is told but to who was offered to read it, once, and of no
  * other allocation; and at the end, when the receiver has said DONE to what it has not answered, or
- * rung its bell, all messages are over and nothing is held.
+ * rung its completion flag, all messages are over and nothing is held.
  */
 
 #include "world.h"
@@ -29,7 +29,7 @@ typedef struct message_t {
     ompi_request_t *request; /* NULL: none */
     bool loose;              /* freed by its user before it was over */
     bool told;               /* what the memory is */
-    bool heard;              /* its bell was rung */
+    bool heard;              /* its completion flag was rung */
     mca_pml_umrddt_rts_t rts;
     uint32_t type;
     unsigned char *buf;
@@ -57,7 +57,7 @@ static void check_tell(uint32_t slot, const mca_pml_umrddt_tell_t *tell, size_t 
                && sizeof(*tell) + tell->flat_bytes == length);
     message->told = true;
     FUZZ_CHECK((0 != (MCA_PML_UMRDDT_TELL_LAYOUT & tell->what)) == (0 < tell->flat_bytes)
-               && (0 == tell->bell_pid || (uint32_t) getpid() == tell->bell_pid));
+               && (0 == tell->done_flag_pid || (uint32_t) getpid() == tell->done_flag_pid));
     if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & tell->what)) {
         FUZZ_CHECK(message->rts.buffer_id == said->buffer_id
                    && message->rts.buffer == (uintptr_t) message->buf && WORLD_ROOM == said->size
@@ -79,9 +79,9 @@ static void sent(int tag, const void *bytes, size_t length)
     }
 }
 
-/* ---- bells ---- */
+/* ---- completion flags ---- */
 
-/* The receiver can write what it likes there, into the bell of any message. */
+/* The receiver can write what it likes there, into the completion flag of any message. */
 static void ring(fuzz_bytes_t *input)
 {
     const mca_pml_umrddt_rts_t *rts = &messages[fuzz_below(input, MESSAGES)].rts;
@@ -89,8 +89,9 @@ static void ring(fuzz_bytes_t *input)
     uint64_t seq = rts->seq + (0 != (how & 4) ? fuzz_number(input, 2) : 0);
     uint32_t slot = 0 != (how & 8) ? fuzz_below(input, 8) : rts->slot;
 
-    if (NULL != mca_pml_umrddt_own_bells && MCA_PML_UMRDDT_BELLS > slot) {
-        mca_pml_umrddt_ring(mca_pml_umrddt_own_bells, slot, seq, (mca_pml_umrddt_rung_t) (how & 3));
+    if (NULL != mca_pml_umrddt_own_done_flags && MCA_PML_UMRDDT_DONE_FLAGS > slot) {
+        mca_pml_umrddt_done_flag_set(mca_pml_umrddt_own_done_flags, slot, seq,
+                                     (mca_pml_umrddt_done_flag_state_t) (how & 3));
     }
 }
 
@@ -100,12 +101,12 @@ static void hear(void)
     for (uint32_t i = 0; i < MESSAGES; ++i) {
         const mca_pml_umrddt_rts_t *rts = &messages[i].rts;
 
-        if (NULL != mca_pml_umrddt_own_bells && MCA_PML_UMRDDT_BELLS > rts->slot) {
-            uint64_t word = mca_pml_umrddt_own_bells->bells[rts->slot].word;
+        if (NULL != mca_pml_umrddt_own_done_flags && MCA_PML_UMRDDT_DONE_FLAGS > rts->slot) {
+            uint64_t word = mca_pml_umrddt_own_done_flags->done_flags[rts->slot].word;
 
             messages[i].heard = messages[i].heard
-                                || (rts->seq << 2 | MCA_PML_UMRDDT_RUNG_DONE) == word
-                                || (rts->seq << 2 | MCA_PML_UMRDDT_RUNG_REPLY) == word;
+                                || (rts->seq << 2 | MCA_PML_UMRDDT_DONE_FLAG_DONE) == word
+                                || (rts->seq << 2 | MCA_PML_UMRDDT_DONE_FLAG_REPLY) == word;
         }
     }
 }
@@ -115,11 +116,11 @@ static void ring_all(void)
 {
     for (uint32_t i = 0; i < MESSAGES; ++i) {
         if ((NULL != messages[i].request || messages[i].loose)
-            && 0 != (MCA_PML_UMRDDT_BELL & messages[i].rts.schemes)) {
-            FUZZ_CHECK(NULL != mca_pml_umrddt_own_bells
-                       && MCA_PML_UMRDDT_BELLS > messages[i].rts.slot);
-            mca_pml_umrddt_ring(mca_pml_umrddt_own_bells, messages[i].rts.slot, messages[i].rts.seq,
-                                MCA_PML_UMRDDT_RUNG_DONE);
+            && 0 != (MCA_PML_UMRDDT_DONE_FLAG & messages[i].rts.schemes)) {
+            FUZZ_CHECK(NULL != mca_pml_umrddt_own_done_flags
+                       && MCA_PML_UMRDDT_DONE_FLAGS > messages[i].rts.slot);
+            mca_pml_umrddt_done_flag_set(mca_pml_umrddt_own_done_flags, messages[i].rts.slot,
+                                         messages[i].rts.seq, MCA_PML_UMRDDT_DONE_FLAG_DONE);
         }
     }
 }
@@ -160,8 +161,8 @@ static union {
     mca_pml_umrddt_flat_t flat;
 } packet;
 
-/* A PACK, of packet.reply with all that is the same in each verdict; by the host PML, or by the
- * card into places of ours; or a GRANT behind one. */
+/* A PACK, of packet.reply with all that is the same in each verdict; by the base PML, or by the
+ * HCA into places of ours; or a GRANT behind one. */
 static size_t make_pack(fuzz_bytes_t *input, uint8_t how)
 {
     mca_pml_umrddt_reply_t *reply = &packet.reply;
@@ -454,7 +455,8 @@ static bool all_over(void)
 
     for (uint32_t i = 0; i < MESSAGES; ++i) {
         if (NULL != messages[i].request && REQUEST_COMPLETE(messages[i].request)) {
-            FUZZ_CHECK(0 == (MCA_PML_UMRDDT_BELL & messages[i].rts.schemes) || messages[i].heard);
+            FUZZ_CHECK(0 == (MCA_PML_UMRDDT_DONE_FLAG & messages[i].rts.schemes)
+                       || messages[i].heard);
             ompi_request_free(&messages[i].request);
             messages[i].request = NULL;
         }
@@ -464,7 +466,7 @@ static bool all_over(void)
     return over && 0 == mca_pml_umrddt.active;
 }
 
-/* A receiver that says nothing but DONE, a card and a host that finish: it must come to an end. One
+/* A receiver that says nothing but DONE, an HCA and a host that finish: it must come to an end. One
  * that has asked for chunks of a byte is written to byte by byte first. */
 static void drain(void)
 {
@@ -488,7 +490,7 @@ static void drain(void)
             packet.reply = (mca_pml_umrddt_reply_t){
                 .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY),
                 /* the whole, or else its stripes one after the other */
-                .seq = rts->seq + round / MESSAGES % (MCA_PML_UMRDDT_RAILS + 2),
+                .seq = rts->seq + round / MESSAGES % (MCA_PML_UMRDDT_LANES + 2),
                 .slot = rts->slot,
                 .verdict = MCA_PML_UMRDDT_DONE,
             };

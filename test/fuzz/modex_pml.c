@@ -53,6 +53,6 @@ void fuzz_modex_pml(fuzz_bytes_t *input)
     mca_pml_umrddt_identify(&peer);
     FUZZ_CHECK(right == peer.capable);
     FUZZ_CHECK(peer.capable
-               || (!peer.has_card && !peer.has_gpu && !peer.same_host
+               || (!peer.has_hca && !peer.has_gpu && !peer.same_host
                    && 0 == memcmp(peer.cookie, no_cookie, sizeof(no_cookie))));
 }

@@ -33,15 +33,15 @@ static size_t usual_pack_min;
 static unsigned usual_imports;
 
 /* Before the functions that the room would find its surroundings by. */
-void __wrap_mca_pml_umrddt_card_open(void);
+void __wrap_mca_pml_umrddt_hca_open(void);
 void __wrap_mca_pml_umrddt_gpu_open(void);
 void __real_mca_pml_umrddt_gpu_open(void);
 bool __wrap_mca_pml_umrddt_publish(void);
 void __wrap_opal_output(int id, const char *format, ...);
 
-void __wrap_mca_pml_umrddt_card_open(void)
+void __wrap_mca_pml_umrddt_hca_open(void)
 {
-    mca_pml_umrddt.card = &world_card;
+    mca_pml_umrddt.hca = &world_hca;
     mca_pml_umrddt.caps = &world_caps;
 }
 
@@ -98,7 +98,7 @@ static void peer_make(void)
     OBJ_CONSTRUCT(&peer->credit, opal_list_t);
     OBJ_CONSTRUCT(&peer->in_credit, opal_list_item_t);
     peer->proc = &ompi_proc_local()->super;
-    peer->capable = peer->has_card = true;
+    peer->capable = peer->has_hca = true;
     memset(peer->cookie, 0x22, sizeof(peer->cookie));
     comm->peers = calloc(2, sizeof(*comm->peers));
     FUZZ_CHECK(NULL != comm->peers);
@@ -214,10 +214,10 @@ static void begin_gpu(fuzz_bytes_t *input, uint8_t first)
         MCA_PML_UMRDDT_BASE_GPU_NONE == mca_pml_umrddt.base_gpu || mca_pml_umrddt.takes_contiguous;
     mca_pml_umrddt.params.pack_min = 0 != (flags & 4) ? 1 : usual_pack_min;
     mca_pml_umrddt.params.ipc_imports = 0 != (flags & 8) ? 1 : usual_imports;
-    mca_pml_umrddt.params.ipc_bells = 0 == (flags & 16);
+    mca_pml_umrddt.params.ipc_done_flags = 0 == (flags & 16);
     mca_pml_umrddt_ipc_open();
     world.slow_copies = 0 != (flags & 32);
-    world.card_on_gpu = 0 != (flags & 64);
+    world.hca_on_gpu = 0 != (flags & 64);
     world.peer->has_gpu = world.peer->same_host = world.gpu && 0 == (flags & 128);
 }
 
@@ -273,7 +273,7 @@ static void begin(fuzz_bytes_t *input)
         world.comm->scheme = MCA_PML_UMRDDT_SCHEME_PACK_GDR;
         world.comm->schemes = MCA_PML_UMRDDT_BIT_PACK_GDR;
     }
-    mca_pml_umrddt.params.pack_card = 0 == (first / count & 1);
+    mca_pml_umrddt.params.pack_hca = 0 == (first / count & 1);
     world.late = 0 != (flags & 1);
     world.slow_keys = 0 != (flags & 2);
     mca_pml_umrddt.stripe_from = 0 != (flags & 4) ? 8192 : SIZE_MAX;
@@ -281,7 +281,7 @@ static void begin(fuzz_bytes_t *input)
     mca_pml_umrddt.params.max_keys = 0 != (flags & 8) ? 3 : MCA_PML_UMRDDT_MAX_REGIONS;
     mca_pml_umrddt.params.mkey_cache = 0 == (flags & 16);
     mca_pml_umrddt.params.pack_floor = 0 != (flags & 32) ? 1024 : 65536;
-    world.peer->has_card = 0 == (flags & 64);
+    world.peer->has_hca = 0 == (flags & 64);
     /* (so inputs from before there were any mean what they did) */
     world.gpu = 240 <= first;
     begin_gpu(input, first);
@@ -338,7 +338,7 @@ static void end(void)
     peer->place_clock = peer->flat_clock = 0;
     peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails = 0;
     peer->rings = false;
-    world_card_reset();
+    world_hca_reset();
     world_gpu_reset();
     world = (world_t){.comm = world.comm, .peer = peer};
 }

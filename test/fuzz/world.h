@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * All of pml/umrddt in a process of its own, between a host PML and a card that are played: rank 1
+ * All of pml/umrddt in a process of its own, between a base PML and an HCA that are played: rank 1
  * of its communicator is the input. What the room posts at the host can be answered by any bytes,
- * in any order; what it asks of the card is checked by the contract of btl_umr_card.h, completes
+ * in any order; what it asks of the HCA is checked by the contract of btl_umr_hca.h, completes
  * when the input says so, and fails when it says so. There may be GPUs: those are real, as far as
  * the software CUDA driver is, but for when a copy is over, and what fails.
  */
@@ -61,7 +61,7 @@ typedef struct world_t {
     mca_pml_umrddt_fail_t notice; /**< that a probe finds ... */
     size_t notice_length;         /**< ... if it is not 0 */
 
-    /* the card */
+    /* the HCA */
     uint32_t keysets_now, memories_now, puts_now, fins_now;
     uint32_t refuse_keys, refuse_memory, refuse_fins;
     bool slow_keys;      /**< keysets become ready when told to */
@@ -69,7 +69,7 @@ typedef struct world_t {
     uint32_t rkey_count;
     uint64_t buffer_named, regions; /**< the same, of the last CTS without mkeys */
     uint32_t writes;                /**< puts that were asked for */
-    bool card_on_gpu;               /**< it reaches memory of devices */
+    bool hca_on_gpu;                /**< it reaches memory of devices */
 
     /* GPUs */
     bool gpu;              /**< there are any */
@@ -140,22 +140,22 @@ void world_deliver(world_request_t *request, int tag, const void *bytes, size_t 
 /** The @p i-th send completes, well or not. @return false: there is none */
 bool world_send_done(uint32_t i, bool well);
 
-/* world_card.c */
+/* world_hca.c */
 
-extern const mca_btl_umr_card_ops_t world_card;
+extern const mca_btl_umr_hca_ops_t world_hca;
 extern const mca_btl_umr_caps_t world_caps;
 
-/** The address of the endpoint to the peer, of a pair of cards. */
+/** The address of the endpoint to the peer, of a pair of HCAs. */
 mca_btl_umr_address_t world_address(uint32_t pair);
 
 /** The input has named a key to us: a put may write to it. */
 void world_named(uint32_t rkey);
 
-/** Something of the card completes. @return false: there is nothing */
+/** Something of the HCA completes. @return false: there is nothing */
 bool world_keyset_done(uint32_t i, int status);
 bool world_put_done(uint32_t i, int status);
 
-/** A FIN arrives by a pair of cards. */
+/** A FIN arrives by a pair of HCAs. */
 void world_fin(uint32_t pair, uint32_t fin);
 
 /** True if this is a key of a keyset that exists, mapped for peers. */
@@ -165,7 +165,7 @@ bool world_is_mapped(const mca_pml_umrddt_wire_key_t *key);
 bool world_is_registered(uint64_t addr, uint64_t length, uint32_t rkey);
 
 /** Forget connections and what broke; nothing is under way. */
-void world_card_reset(void);
+void world_hca_reset(void);
 
 /* world_gpu.c */
 

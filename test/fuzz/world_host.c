@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* The host PML that is played. */
+/* The base PML that is played. */
 
 #include "world.h"
 

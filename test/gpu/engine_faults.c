@@ -76,7 +76,8 @@ const test_fault_t test_faults[] = {
     {NULL, 0},
 };
 
-/* Copies of every sort: an irregular layout at one end, at both, boxes, one piece, host memory. */
+/* Copies of every sort: an irregular layout at one end, at both, boxes, one piece, system memory.
+ */
 static const struct {
     test_kind_t kind[2];
     int layout[2]; /* 0: packed; 1: random blocks; 2: rows; 3: other rows */

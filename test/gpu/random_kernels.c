@@ -11,8 +11,8 @@
  *
  * The GPU's kernels, compiled for the host, on random nested datatypes: every scheme that can do
  * the type, as pack, unpack and from layout to layout, for random ranges and alignments, against
- * what the layouts' own pack and unpack do in host memory. Bytes between blocks and around buffers
- * must stay, each byte must be copied once, and no access may be misaligned. With
+ * what the layouts' own pack and unpack do in system memory. Bytes between blocks and around
+ * buffers must stay, each byte must be copied once, and no access may be misaligned. With
  * UMRDDT_TEST_GPU=real the kernels of the device do it, in memory of the device, each buffer an
  * allocation of its own; that each byte went once is not known then, nor how it went.
  *

@@ -39,7 +39,7 @@ typedef struct real_gpu_t {
     char name[128];
 } real_gpu_t;
 
-/** A copy, in the GPU's memory, of memory of the host. */
+/** A copy, in the GPU's memory, of system memory. */
 typedef struct real_mirror_t {
     void *host;
     size_t bytes;

@@ -66,7 +66,7 @@ static void forge(opal_umrddt_gpu_export_t *said, int at, int turn)
     said->check = opal_umrddt_gpu_export_check(said);
 }
 
-/* A heap that was spoiled shows when it is used. */
+/* A heap that was quarantined shows when it is used. */
 static void use_heap(void)
 {
     void *block[64];

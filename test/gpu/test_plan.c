@@ -80,8 +80,8 @@ static opal_umrddt_gpu_map_t *map_of(const opal_iov_cache_form_t *form,
     return map;
 }
 
-/* Pack all of a form in host memory from a buffer at `at` bytes from an aligned address to a stream
- * at `to`. Returns the accesses by width. */
+/* Pack all of a form in system memory from a buffer at `at` bytes from an aligned address to a
+ * stream at `to`. Returns the accesses by width. */
 static umrddt_gpu_counts_t pack(const opal_iov_cache_form_t *form, opal_umrddt_gpu_scheme_t scheme,
                                 size_t at, size_t to, const opal_umrddt_gpu_fit_t *fit,
                                 opal_umrddt_gpu_plan_t *plan)

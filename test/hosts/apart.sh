@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# The hosts of a world have nothing in common by which ranks, or cards, could reach each other past the cables;
+# The hosts of a world have nothing in common by which ranks, or HCAs, could reach each other past the cables;
 # commands on them do not see the caller's environment; and what a host holds ends with its world. Runs within "world".
 
 agent=$UMRDDT_HOSTS_DIR/agent
@@ -35,7 +35,7 @@ differs "System V memory" 'readlink /proc/self/ns/ipc'
 differs "process numbers" 'readlink /proc/self/ns/pid'
 differs "mounts" 'readlink /proc/self/ns/mnt'
 differs "temporary files" 'echo $TMPDIR'
-differs "addresses of cards" 'ip -4 -o address show dev card'
+differs "addresses of hcas" 'ip -4 -o address show dev hca'
 [ "$(readlink /proc/self/ns/net)" != "$first" ] || bad "the caller is on a host"
 
 "$agent" h1 'echo >/dev/shm/umrddt-here' || bad "nothing can be put to /dev/shm"

@@ -7,7 +7,7 @@
  */
 
 /*
- * Two cards on two hosts, and what happens between them when a cable is pulled, a process stops, or
+ * Two HCAs on two hosts, and what happens between them when a cable is pulled, a process stops, or
  * one dies. The program drives both ends from outside, and pulls the cable itself; it runs within
  * test/hosts/world. Every wait has an end.
  *
@@ -67,7 +67,7 @@ struct far {
     pid_t pid; /* of its process group */
     int fd;
     struct invitation invitation;
-    unsigned breaks; /* what its card counted, when it has ended */
+    unsigned breaks; /* what its HCA counted, when it has ended */
     unsigned again;
 };
 
@@ -242,7 +242,7 @@ static void cable(const char *host, const char *state)
 {
     char command[2 * sizeof(here)];
 
-    snprintf(command, sizeof(command), "'%s/world' --cable card %s %s", here, host, state);
+    snprintf(command, sizeof(command), "'%s/world' --cable HCA %s %s", here, host, state);
     CHECK(0 == system(command));
 }
 

@@ -5,7 +5,7 @@
 # $HEADER$
 #
 # ibv_rc_pingpong between two hosts, by LID and by GID: both ends have done all iterations, and every byte went over
-# the cable of the cards. Runs within "world".
+# the cable of the HCAs. Runs within "world".
 
 agent=$UMRDDT_HOSTS_DIR/agent
 world=$UMRDDT_HOSTS_DIR/world
@@ -15,7 +15,7 @@ failed=0
 command -v ibv_rc_pingpong >/dev/null || { echo "SKIPPED: there is no ibv_rc_pingpong"; exit 77; }
 
 sent() {
-    echo $(($("$world" --bytes card h1) + $("$world" --bytes card h2)))
+    echo $(($("$world" --bytes hca h1) + $("$world" --bytes hca h2)))
 }
 
 # pingpong OPTIONS BYTES ARGUMENT...: BYTES go over the wire at least

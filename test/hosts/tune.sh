@@ -20,11 +20,11 @@ fail() {
     exit 1
 }
 
-# tune HOSTS ARGUMENTS...: by two processes, with software cards; what there is no time for is left out.
+# tune HOSTS ARGUMENTS...: by two processes, with software HCAs; what there is no time for is left out.
 tune() {
     local hosts=$1
     shift
-    "$UMRDDT_HOSTS_DIR/../limit" --part 120 mpirun --host "$hosts" -n 2 --map-by node --mca pml umrddt --mca pml_umrddt_host ob1 \
+    "$UMRDDT_HOSTS_DIR/../limit" --part 120 mpirun --host "$hosts" -n 2 --map-by node --mca pml umrddt --mca pml_umrddt_base_pml ob1 \
         --mca btl tcp,self --mca btl_tcp_if_include 10.71.0.0/24 -x UMRDDT_SIM -x XDG_CONFIG_HOME="$config" "$UMRDDT_SIM_WRAPPER" \
         "$UMRDDT_BUILDDIR/bench/umrddt_tune" --no-gpu --seconds 0 "$@" >"$out" 2>&1 || fail "umrddt_tune on $hosts: exit status $?"
 }
@@ -53,16 +53,16 @@ says '^\* far_latency '
 says '^  near_latency '
 has '^far umrddt_tune '
 has '^# near_latency '
-# as if it had had the time to measure the card, too
-sed -i 's/^# card_latency .*/card_latency 777/' "$config"/umrddt/model-*.txt
+# as if it had had the time to measure the HCA, too
+sed -i 's/^# hca_latency .*/hca_latency 777/' "$config"/umrddt/model-*.txt
 far=$(figure far_latency)
 tune h1:2 --seconds 4
 silent 'made anew'
 says '^\* near_latency '
 says '^\+ far_latency '
-# what cards do between hosts is not replaced by what they do within one, measured now or not
-says '^\+ card_latency +777\.000 '
-has '^card_latency 777$'
+# what HCAs do between hosts is not replaced by what they do within one, measured now or not
+says '^\+ hca_latency +777\.000 '
+has '^hca_latency 777$'
 has '^far umrddt_tune '
 has '^near umrddt_tune '
 checks=$((checks + 1))

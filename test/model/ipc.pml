@@ -8,7 +8,7 @@
 
 /*
  * Taken messages from GPU memory of the same host, which the receiver reads: pml_umrddt_ipc_send.c,
- * pml_umrddt_ipc_recv.c and pml_umrddt_bell.c, in Promela; message.pml has the others, and says how to read both.
+ * pml_umrddt_ipc_recv.c and pml_umrddt_done_flag.c, in Promela; message.pml has the others, and says how to read both.
  *
  * Left open here: whether a message's buffer is the one before it or a new one, freed and allocated anew
  * as soon as MPI allows; whether the driver maps it; whether a copy fails; when an unused mapping is
@@ -17,7 +17,7 @@
  * What must hold, in every run:
  *   - the receiver reads an allocation only while it lives, and only for a message whose send is not complete;
  *   - what it reads is the allocation that the message's envelope names;
- *   - a sender hears only what was rung or answered for its own message, whatever its slot served before;
+ *   - a sender hears only what was tier or answered for its own message, whatever its slot served before;
  *   - every message is complete once at each side, and nothing is left over.
  */
 
@@ -32,7 +32,7 @@
 #endif
 
 mtype = { ASK, HOST, DONE };                           /* mca_pml_umrddt_verdict_t */
-mtype = { RUNG_NOT, RUNG_DONE, RUNG_REPLY };           /* mca_pml_umrddt_rung_t */
+mtype = { TIER_NOT, TIER_DONE, TIER_REPLY };           /* mca_pml_umrddt_done_flag_state_t */
 mtype = { IDLE, LOOK, OTHER, ASKED, COPY, BY_HOST, COMPLETE };
 
 #define SLOT(m) slot_of[m]
@@ -43,8 +43,8 @@ chan tell[SLOTS] = [2] of { byte, byte };              /* message, BUFFER_ID of 
 chan fail_notice[MESSAGES] = [1] of { bool };
 chan data[MESSAGES] = [1] of { byte };
 
-byte bell_of[SLOTS];               /* the word: message + 1, */
-mtype bell_what[SLOTS] = RUNG_NOT; /* and what */
+byte done_flag_of[SLOTS];               /* the word: message + 1, */
+mtype done_flag_what[SLOTS] = TIER_NOT; /* and what */
 
 /* ---- The sender ---- */
 
@@ -52,7 +52,7 @@ bool slot_taken[SLOTS];
 byte slot_of[MESSAGES];
 byte id_of[MESSAGES];    /* the BUFFER_ID of its allocation */
 bool s_done[MESSAGES];
-bool rings;              /* peer->rings: the receiver has mapped the bells */
+bool rings;              /* peer->rings: the receiver has mapped the completion flags */
 byte ids = 1;            /* BUFFER_IDs are never given twice */
 byte lives = 1;          /* the allocation that the application has */
 byte uses;               /* sends from it that are not complete */
@@ -61,7 +61,7 @@ byte started, drained;
 /* ---- The receiver ---- */
 
 mtype r_state[MESSAGES] = IDLE;
-bool bells;              /* mapped */
+bool done_flags;              /* mapped */
 byte import_id;          /* the mapping that is kept; 0: none */
 byte import_uses;
 byte completed;
@@ -83,20 +83,20 @@ byte completed;
 #if BREAK_2
 #define HEARD(m) true
 #else
-#define HEARD(m) (bell_of[slot_of[m]] == m + 1)
+#define HEARD(m) (done_flag_of[slot_of[m]] == m + 1)
 #endif
 
 inline ring(m, what)
 {
-    bell_of[SLOT(m)] = m + 1;
-    bell_what[SLOT(m)] = what
+    done_flag_of[SLOT(m)] = m + 1;
+    done_flag_what[SLOT(m)] = what
 }
 
 /* mca_pml_umrddt_ipc_announce */
-inline announce(m, bell)
+inline announce(m, done_flag)
 {
     if
-    :: bell -> bell = false; ring(m, RUNG_REPLY)
+    :: done_flag -> done_flag = false; ring(m, TIER_REPLY)
     :: else -> skip
     fi
 }
@@ -110,12 +110,12 @@ inline import_release(held)
     fi
 }
 
-inline by_host(m, bell, held)
+inline by_host(m, done_flag, held)
 {
     import_release(held);
     r_state[m] = BY_HOST;
     reply[SLOT(m)]!m, HOST, false;
-    announce(m, bell)
+    announce(m, done_flag)
 }
 
 /* is_asked */
@@ -126,10 +126,10 @@ inline by_host(m, bell, held)
 proctype receiver(byte m)
 {
     byte id, held, told, whose;
-    bool bell, in_flight;
+    bool done_flag, in_flight;
 
     atomic {
-        rts?eval(m), id, bell;
+        rts?eval(m), id, done_flag;
         r_state[m] = LOOK
     }
 
@@ -143,18 +143,18 @@ end_over:
         :: else -> skip
         fi;
 #if BREAK_1
-        reply[SLOT(m)]!m, DONE, bells;
+        reply[SLOT(m)]!m, DONE, done_flags;
 #endif
         r_state[m] = COPY
       }
     /* refused before, or the engine refuses */
-    :: atomic { r_state[m] == LOOK -> by_host(m, bell, held) }
-    /* the card or a packed way, which was offered, too: said at the bell at once, and answered later. What matters of these ways here is
-       that an answer comes by the host PML, and then data: as by the host */
+    :: atomic { r_state[m] == LOOK -> by_host(m, done_flag, held) }
+    /* the HCA or a packed way, which was offered, too: said at the completion flag at once, and answered later. What matters of these ways here is
+       that an answer comes by the base PML, and then data: as by the host */
     :: atomic {
         r_state[m] == LOOK && held == 0 -> r_state[m] = OTHER;
 #if !BREAK_4
-        announce(m, bell)
+        announce(m, done_flag)
 #endif
       }
     :: atomic { r_state[m] == OTHER -> r_state[m] = BY_HOST; reply[SLOT(m)]!m, HOST, false }
@@ -163,16 +163,16 @@ end_over:
         r_state[m] == LOOK && held == 0 && import_id != id && !is_asked(m, id) ->
         r_state[m] = ASKED;
         reply[SLOT(m)]!m, ASK, false;
-        announce(m, bell)
+        announce(m, done_flag)
       }
     :: atomic {
         r_state[m] == ASKED && nempty(tell[SLOT(m)]) ->
         tell[SLOT(m)]?told, held;
         assert(told == m);
-        bells = true; /* mca_pml_umrddt_ipc_map_bells */
+        done_flags = true; /* mca_pml_umrddt_ipc_map_done_flags */
         if
-        :: held == 0 -> by_host(m, bell, held)
-        :: held != 0 -> held = 0; by_host(m, bell, held) /* the driver does not map it */
+        :: held == 0 -> by_host(m, done_flag, held)
+        :: held != 0 -> held = 0; by_host(m, done_flag, held) /* the driver does not map it */
         :: held != 0 ->
             assert(held == id);
             /* the least recently used mapping that nobody reads is closed */
@@ -189,14 +189,14 @@ end_over:
         r_state[m] == COPY ->
         assert(held == id && lives == id && !s_done[m]);
         if
-        :: by_host(m, bell, held)
+        :: by_host(m, done_flag, held)
         :: skip ->
             import_release(held);
             r_state[m] = COMPLETE;
             completed++;
             if
-            :: bell -> ring(m, RUNG_DONE)
-            :: else -> reply[SLOT(m)]!m, DONE, bells
+            :: done_flag -> ring(m, TIER_DONE)
+            :: else -> reply[SLOT(m)]!m, DONE, done_flags
             fi
         fi
       }
@@ -208,7 +208,7 @@ end_over:
     :: atomic {
         fail_notice[m]?in_flight ->
         if
-        :: r_state[m] == LOOK || r_state[m] == ASKED || r_state[m] == OTHER -> by_host(m, bell, held)
+        :: r_state[m] == LOOK || r_state[m] == ASKED || r_state[m] == OTHER -> by_host(m, done_flag, held)
         :: r_state[m] == BY_HOST || r_state[m] == COMPLETE -> reply[SLOT(m)]!m, DONE, false
         :: r_state[m] == COPY -> skip
         fi
@@ -220,7 +220,7 @@ proctype sender(byte m)
 {
     byte whose, heard;
     mtype verdict;
-    bool bell, can_ring;
+    bool done_flag, can_ring;
 
     /* The application: memory is freed only when no send from it is under way. Then mca_pml_umrddt_send_start */
     atomic {
@@ -238,16 +238,16 @@ proctype sender(byte m)
         fi;
         uses++;
         id_of[m] = lives;
-        bell = rings;
+        done_flag = rings;
         started++;
-        rts!m, lives, bell
+        rts!m, lives, done_flag
     };
 
-    /* rung */
+    /* tier */
     atomic {
-        !bell || (bell_what[slot_of[m]] != RUNG_NOT && HEARD(m)) ->
+        !done_flag || (done_flag_what[slot_of[m]] != TIER_NOT && HEARD(m)) ->
         if
-        :: bell && bell_what[slot_of[m]] == RUNG_DONE -> goto finish
+        :: done_flag && done_flag_what[slot_of[m]] == TIER_DONE -> goto finish
         :: else -> skip
         fi
     };

@@ -54,7 +54,7 @@
 mtype = { KEYS, RECALL, HOST, DONE }; /* mca_pml_umrddt_verdict_t, and the CTS by reference */
 mtype = { IDLE, MATCHED, MAPPING, CREDIT, FIN, BY_HOST, COMPLETE };
 
-/* ---- What is between them: the host PML, one tag each, and the network ---- */
+/* ---- What is between them: the base PML, one tag each, and the network ---- */
 
 chan rts = [MESSAGES] of { byte, bool };                      /* message; plain: it was not taken */
 chan reply[SLOTS] = [4] of { byte, mtype, byte, byte, bool }; /* message, verdict, set, place + 1 or 0, last round */
@@ -76,7 +76,7 @@ byte r_set[MESSAGES];
 byte r_buffer[MESSAGES];
 bool busy[BUFFERS];                  /* a receive is posted there */
 byte content[BUFFERS * ROUNDS];      /* whose data is in a part of a buffer: message + 1 */
-byte kept[BUFFERS * ROUNDS];         /* the id of the keyset of a part; 0: none. While it is here the card takes writes */
+byte kept[BUFFERS * ROUNDS];         /* the id of the keyset of a part; 0: none. While it is here the HCA takes writes */
 byte users[BUFFERS * ROUNDS];
 byte ids;                            /* ids given so far: none is given twice */
 byte credits = CREDITS;
@@ -167,7 +167,7 @@ inline keys_leave(m, keep)
     fi
 }
 
-/* mca_pml_umrddt_recv_by_host */
+/* mca_pml_umrddt_recv_by_base */
 inline by_host(m, place)
 {
     set_end(place, false);
@@ -237,12 +237,12 @@ proctype receiver(byte m)
     };
 
 next_round:
-    /* keyset_map: from the cache, or mapped now; the card says that it is complete before it is used */
+    /* keyset_map: from the cache, or mapped now; the HCA says that it is complete before it is used */
     do
     :: atomic {
         r_state[m] != BY_HOST && r_state[m] != CREDIT ->
         if
-        :: by_host(m, place) /* the card refuses */
+        :: by_host(m, place) /* the HCA refuses */
         :: skip ->
             r_state[m] = MAPPING;
             if

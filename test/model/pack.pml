@@ -7,15 +7,15 @@
  */
 
 /*
- * Taken messages that travel packed, in chunks, by the host PML: pml_umrddt_pack.c, pml_umrddt_pack_send.c and
+ * Taken messages that travel packed, in chunks, by the base PML: pml_umrddt_pack.c, pml_umrddt_pack_send.c and
  * pml_umrddt_pack_recv.c, in Promela; message.pml says how to read it.
  *
- * The host PML brings what has one tag in order, to receives in the order in which they were posted, whoever posted them.
+ * The base PML brings what has one tag in order, to receives in the order in which they were posted, whoever posted them.
  * What it is given it may keep for itself: a send is then complete before there is a receive (below its eager limit); a
  * synchronous one never is.
  *
  * Left open here: whether each chunk is kept or waits for its receive; how long each copy takes, and whether it fails;
- * whether the receiver wants the host PML from the beginning; which messages have the same slot.
+ * whether the receiver wants the base PML from the beginning; which messages have the same slot.
  *
  * What must hold, in every run:
  *   - a message is complete at the receiver with its own bytes, each chunk in its place, or in an error;
@@ -179,7 +179,7 @@ not_all:
     :: !not_packed -> goto drain
     :: else -> skip
     fi;
-    /* FAILED: the receiver has seen it, and asks for the host PML; or is past help */
+    /* FAILED: the receiver has seen it, and asks for the base PML; or is past help */
     atomic {
         reply[slot_of[m]]?whose, verdict;
         assert(whose == m && verdict == HOST)
@@ -190,7 +190,7 @@ drain:
     atomic { slot_taken[slot_of[m]] = false; drained++ }
 }
 
-/* The host PML: what was sent first goes to the receive that was posted first. */
+/* The base PML: what was sent first goes to the receive that was posted first. */
 proctype host(byte slot)
 {
     byte m, chunk, bytes, at, whose, wanted, place;

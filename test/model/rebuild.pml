@@ -11,15 +11,15 @@
  * packets have the names that they have there and in pml_umrddt_send_rndv.c and pml_umrddt_recv_rndv.c, of which here is only what
  * one round does; message.pml has the rest.
  *
- * Each side has one rail: the generation of its last endpoint, and whether that is broken. Left open are when an
+ * Each side has one lane: the generation of its last endpoint, and whether that is broken. Left open are when an
  * endpoint fails, on which side, with what under way; in what order envelopes are matched; whether a write that failed for its
- * sender lands all the same, later; and whether it is time for another queue pair. One step is what happens with the card's lock held.
+ * sender lands all the same, later; and whether it is time for another queue pair. One step is what happens with the HCA's lock held.
  *
  * What must hold, in every run:
  *   - a write lands only while its message waits for its FIN (no stale write);
- *   - every message ends at both sides, by the card or by the host PML, once;
+ *   - every message ends at both sides, by the HCA or by the base PML, once;
  *   - endpoints that are connected to each other are of one generation;
- *   - when nothing fails any more, the fourth message from either side goes by the card, unless the attempts are used up; also
+ *   - when nothing fails any more, the fourth message from either side goes by the HCA, unless the attempts are used up; also
  *     while an envelope of before waits for its receive.
  *
  * -DBREAK_n takes one of the rules out; see run_spin. Each of them must make the check fail.
@@ -41,7 +41,7 @@ mtype = { KEYS, HOST, DONE }; /* mca_pml_umrddt_verdict_t */
 mtype = { IDLE, FIN, BY_HOST, COMPLETE };
 mtype = { NONE, UNDER_WAY, LANDED, LOST }; /* a write */
 
-/* mca_btl_umr_rail_t, and its last endpoint */
+/* mca_btl_umr_lane_t, and its last endpoint */
 byte generation[2], wanted[2], tries[2];
 bool broken[2], connected[2];
 byte theirs[2];   /* the generation that it is connected to */
@@ -57,7 +57,7 @@ mtype r_state[ALL] = IDLE;
 mtype write[ALL] = NONE;
 byte s_generation[ALL]; /* of send->endpoint */
 bool untaken[ALL];
-bool by_card[ALL];
+bool by_hca[ALL];
 byte over;  /* messages that ended, at both sides */
 bool quiet; /* nothing fails any more, and no attempt is too early */
 bool stops; /* what fails, from now on does not */
@@ -165,7 +165,7 @@ inline endpoint_refused(side, own, gen)
 #endif
 }
 
-/* The network, and the receiver's card. A write may land that failed for its sender */
+/* The network, and the receiver's HCA. A write may land that failed for its sender */
 proctype Network(byte m)
 {
 end:
@@ -213,7 +213,7 @@ proctype Sender(byte m)
         if
         :: write[m] == LANDED && ALIVE(SENDER(m), s_generation[m]) ->
             puts[SENDER(m)]--;
-            by_card[m] = true;
+            by_hca[m] = true;
             goto over_at_last
         :: write[m] == LOST && ALIVE(SENDER(m), s_generation[m]) ->
             puts[SENDER(m)]--;
@@ -229,7 +229,7 @@ answer:
         reply[m]?verdict, g, told;
         assert(verdict != KEYS);
         if
-        :: verdict == DONE -> by_card[m] = true
+        :: verdict == DONE -> by_hca[m] = true
         :: else -> skip
         fi
     }
@@ -339,7 +339,7 @@ init
             atomic { send(m, k) }
             over == 2 * (m + 1) - behind && receives[0] == 0 && receives[1] == 0
         }
-        assert(by_card[MESSAGES + k * LAST + LAST - 1] || tries[0] > TRIES || tries[1] > TRIES)
+        assert(by_hca[MESSAGES + k * LAST + LAST - 1] || tries[0] > TRIES || tries[1] > TRIES)
     }
     if
     :: unmatched -> run Receiver(MESSAGES - 1); over == 2 * ALL

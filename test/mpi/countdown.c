@@ -10,7 +10,7 @@
  * @file
  *
  * The n-th call of a kind fails: an allocation or a post of umrddt's components (failing.c), a
- * command to the software card's kernel, a call of the software CUDA driver. Each message is whole,
+ * command to the software HCA's kernel, a call of the software CUDA driver. Each message is whole,
  * or both ends have an error; nobody hangs; what comes behind arrives.
  *
  * --mode init: what UMRDDT_FAULTS says, counted from the start of the process to the end of
@@ -165,7 +165,7 @@ static void again(const char *what)
         snprintf(plan, sizeof(plan), "%s:%ld", what, n);
         hits = round_trip(2 * n, plan, text, sizeof(text), &own);
         say(plan, hits, 0 < hits ? n + 1 : 0, text);
-        /* A round that the host PML has to bring says nothing of the n-th call: it would be taken
+        /* A round that the base PML has to bring says nothing of the n-th call: it would be taken
          * for the end. */
         CHECK(0 < hits || own || !mpitest_has("each"));
         (void) exchange_plan("", 0);

@@ -13,7 +13,7 @@
  * at both ends, and how it came is told.
  *
  * What goes wrong is a plan (test/connectx/README.md) for all that fails on demand in this process:
- * the software card, the software GPUs, and umrddt's own allocations and posts (failing.c).
+ * the software HCA, the software GPUs, and umrddt's own allocations and posts (failing.c).
  */
 
 #ifndef MPITEST_EXCHANGE_H
@@ -28,7 +28,7 @@ extern MPI_Comm exchange_comm;
 /** How a message came. */
 typedef struct exchange_t {
     bool error[2]; /**< rank 0's call, and rank 1's, returned one */
-    char way[64];  /**< pvars_way; ">host" behind it: the host PML brought it after all; behind '!'
+    char way[64];  /**< pvars_way; ">host" behind it: the base PML brought it after all; behind '!'
                         whose calls had errors: (s)ender's, (r)eceiver's */
 } exchange_t;
 

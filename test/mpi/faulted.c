@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Messages while something goes wrong in the software card or the software GPUs: each arrives,
+ * Messages while something goes wrong in the software HCA or the software GPUs: each arrives,
  * whole, whatever way it takes, or both ends have an error; nobody hangs, no byte beside the
  * receive is written, and what comes behind arrives.
  *
@@ -19,7 +19,7 @@
  *
  *     faulted: PLAN, again: 0>1 umr umr>host host ... 1>0 umr ...
  *
- * Behind '>' stands that the host PML brought it after all, and behind '!' whose calls had errors:
+ * Behind '>' stands that the base PML brought it after all, and behind '!' whose calls had errors:
  * sender's, receiver's.
  */
 
@@ -47,7 +47,7 @@ static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fai
 }
 
 /* There and back, count times. The first that may fail and does is the last one: its context is
- * spoiled, and its memory with it. */
+ * quarantined, and its memory with it. */
 static void messages(mpitest_message_t *end, long count, uint64_t key, bool may_fail, char *text,
                      size_t room)
 {
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
         gpu_begin_all();
     }
     if (0 > exchange_plan("", 0)) {
-        mpitest_skip("only the software card and the software GPUs fail on demand");
+        mpitest_skip("only the software HCA and the software GPUs fail on demand");
     }
     end = exchange_end(BYTES, mpitest_has("gpu") ? GPU_DEVICE : GPU_HOST);
     if (mpitest_has("again")) {

@@ -122,12 +122,12 @@ int main(int argc, char **argv)
         pvars_print("flood, all ranks", &all);
     }
     if (mpitest_has("umr")) {
-        CHECK(0 < all.value[PVARS_TAKEN_SENDS]);
-        CHECK_INT(all.value[PVARS_TAKEN_SENDS], all.value[PVARS_TAKEN_RECVS]);
+        CHECK(0 < all.value[PVARS_HANDLED_SENDS]);
+        CHECK_INT(all.value[PVARS_HANDLED_SENDS], all.value[PVARS_HANDLED_RECVS]);
         CHECK_INT(all.value[PVARS_FALLBACK_SENDS], 0);
         CHECK_INT(all.value[PVARS_FALLBACK_RECVS], 0);
-        CHECK_INT(all.value[PVARS_WRITE_BYTES], all.value[PVARS_TAKEN_BYTES]);
-        CHECK(all.value[PVARS_ROUNDS] >= all.value[PVARS_TAKEN_RECVS]);
+        CHECK_INT(all.value[PVARS_WRITE_BYTES], all.value[PVARS_HANDLED_BYTES]);
+        CHECK(all.value[PVARS_ROUNDS] >= all.value[PVARS_HANDLED_RECVS]);
     }
     free(out);
     free(in);

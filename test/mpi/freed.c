@@ -12,7 +12,7 @@
  * unmapped, so whoever has it registered sees it go, and what is mapped at the same address next is
  * not what it was.
  *
- * A card may tell the sender late that its write is done: the rows say late=MS.
+ * An HCA may tell the sender late that its write is done: the rows say late=MS.
  */
 
 #include "layouts.h"

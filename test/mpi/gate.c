@@ -10,7 +10,7 @@
  * MPI_THREAD_MULTIPLE, probes against receives: on each of two ranks one thread sends, five
  * receive, each the messages of a tag of its own in another way, and one probes for anything at any
  * time and receives nothing, all on one communicator. A probe that meets a message of umrddt's has
- * to take messages out of the host PML under the receiving threads' feet. No message may be lost or
+ * to take messages out of the base PML under the receiving threads' feet. No message may be lost or
  * overtake another, and no probe may see a length that was never sent.
  */
 

@@ -8,7 +8,7 @@
 
 /*
  * Collectives on GPU buffers, with umrddt in front of an Open MPI with or without CUDA: each form
- * of each of them, on all buffers or some, by some ranks or all, against the same on host memory.
+ * of each of them, on all buffers or some, by some ranks or all, against the same on system memory.
  * Memory of a software GPU cannot be touched by the CPU, so that whoever does it there dies.
  *
  * --mode fail: the device breaks (umrddt_sim is told to), and collectives fail without a crash.
@@ -263,7 +263,7 @@ static void many(uint64_t *state)
     }
 }
 
-/* One datatype with memory of the host and of a device in it, from MPI_BOTTOM or from the address
+/* One datatype with system memory and of a device in it, from MPI_BOTTOM or from the address
  * of piece @p base; the lowest of its addresses is the host's, or, for every other base, a
  * device's. */
 static void from_address(uint64_t *state, int base)
@@ -381,7 +381,7 @@ static void reduce_local(uint64_t *state)
     gpu_memory_free(memory[1]);
 }
 
-/* Calls on host memory that a pass-through costs nothing but a counter, and at most this many
+/* Calls on system memory that a pass-through costs nothing but a counter, and at most this many
  * questions each. */
 static void host_calls(MPI_Comm comm, unsigned long long questions)
 {

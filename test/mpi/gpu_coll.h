@@ -10,7 +10,7 @@
  * @file
  *
  * Every collective that has buffers, in its three forms, behind one function each: what gpu_coll.c
- * calls once on host memory and once on GPU memory.
+ * calls once on system memory and once on GPU memory.
  */
 
 #ifndef GPU_COLL_H
@@ -147,7 +147,7 @@ static inline bool gpu_coll_is(const gpu_coll_case_t *what, const char *part)
     return NULL != strstr(what->name, part);
 }
 
-/** Buffers of these kinds, what must come out of it by the same on host memory, and the call. */
+/** Buffers of these kinds, what must come out of it by the same on system memory, and the call. */
 void gpu_coll_begin(gpu_coll_run_t *run, const gpu_coll_case_t *what, const gpu_coll_t *with,
                     gpu_coll_form_t form, gpu_kind_t send, gpu_kind_t recv, int kind,
                     uint64_t *state);

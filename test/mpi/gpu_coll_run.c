@@ -7,7 +7,7 @@
  */
 
 /*
- * One collective of gpu_coll.c: on host memory, and on buffers of any kind; and what coll/umrddt
+ * One collective of gpu_coll.c: on system memory, and on buffers of any kind; and what coll/umrddt
  * counts.
  */
 

@@ -7,9 +7,9 @@
  */
 
 /*
- * Contiguous messages in memory of GPUs: which are taken and which are left to the host PML, by
+ * Contiguous messages in memory of GPUs: which are taken and which are left to the base PML, by
  * pml_umrddt_contiguous, _contiguous_min and _host_gpu, whatever they are set to; and that those
- * that are left to a host PML which takes such memory cost no question.
+ * that are left to a base PML which takes such memory cost no question.
  *
  * A base PML that knows CUDA is played by one that copies by the CPU, where the driver lets it
  * (gpu=touch=1 of the software driver).
@@ -69,7 +69,7 @@ static void transfer(MPI_Datatype type, int count, gpu_kind_t kind, int bytes, p
 
 static uint64_t taken(const pvars_t *seen)
 {
-    return seen->value[PVARS_TAKEN_SENDS] + seen->value[PVARS_TAKEN_RECVS];
+    return seen->value[PVARS_HANDLED_SENDS] + seen->value[PVARS_HANDLED_RECVS];
 }
 
 /* One piece to one piece. */
@@ -176,7 +176,7 @@ int main(int argc, char **argv)
     from = pvars_parameter("pml_umrddt_min_size", 0);
     from = least > from ? least : from;
     aware =
-        pvars_parameter_text("pml_umrddt_host_gpu", text, sizeof(text)) && 0 == strcmp(text, "yes");
+        pvars_parameter_text("pml_umrddt_base_gpu", text, sizeof(text)) && 0 == strcmp(text, "yes");
     (void) pvars_parameter_text("pml_umrddt_contiguous", text, sizeof(text));
     takes = 0 == strcmp(text, "take") || (0 == strcmp(text, "auto") && (!aware || 0 < least));
     given = 0 == strcmp(mpitest.mode, "given");

@@ -9,17 +9,16 @@
 /*
  * When CUDA begins and ends in the life of an MPI program. --mode is a list of words:
  *
- *   early    CUDA is initialised before MPI_Init; else after it, and after messages of host memory
- *   half     the even ranks never touch CUDA: host memory to and from GPUs
- *   own      a context of the application's own (cuCtxCreate) instead of the primary one
- *   green    a green context, where the driver has any
- *   devices  memory of every device of the machine in each process
+ *   early    CUDA is initialised before MPI_Init; else after it, and after messages of system
+ * memory half     the even ranks never touch CUDA: system memory to and from GPUs own      a
+ * context of the application's own (cuCtxCreate) instead of the primary one green    a green
+ * context, where the driver has any devices  memory of every device of the machine in each process
  *   bare     no context is current when MPI is called
  *   destroy  the context is destroyed before MPI_Finalize (the primary one is reset)
  *   leave    the same, with the memory still allocated (it goes with the context)
  *   again    the same, and then all over again in a new context (and destroyed once more)
  *
- * After the context is gone messages of host memory and MPI_Finalize must work: ompi#3244.
+ * After the context is gone messages of system memory and MPI_Finalize must work: ompi#3244.
  */
 
 #include "gpu_shapes.h"

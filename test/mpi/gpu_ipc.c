@@ -23,13 +23,13 @@
  *
  * Not by default:
  *
- * - refused: the driver maps nothing: messages go by the host PML, and few ask
+ * - refused: the driver maps nothing: messages go by the base PML, and few ask
  * - third: it does not map the third allocation
- * - cpu: the receiver does not use CUDA: by the host PML, nobody asks
+ * - cpu: the receiver does not use CUDA: by the base PML, nobody asks
  * - forget: nothing is kept: each message asks, and nothing stays mapped
  * - others: memory that cannot be opened, from pools, mapped, of the CPU: nobody asks for it
  * - others_aware: the same where managed memory is kept from the base PML, too
- * - beside: the card is offered, too, and quicker to memory of the CPU: a receiver there takes it,
+ * - beside: the HCA is offered, too, and quicker to memory of the CPU: a receiver there takes it,
  *   and one in memory of a GPU tells the end through shared memory all the same
  * - parted: with the last communicator that was used goes what is mapped
  *
@@ -57,7 +57,7 @@ typedef struct end_t {
 } end_t;
 
 static uint64_t key;
-static bool bells;
+static bool done_flags;
 static pvars_t last;
 
 static bool is_sender(void)
@@ -126,17 +126,17 @@ static void judge(const pvars_t *seen, int times, int bytes, int asks)
 
     CHECK_INT(value[PVARS_FALLBACK_SENDS] + value[PVARS_FALLBACK_RECVS], 0);
     if (is_sender()) {
-        CHECK_INT(value[PVARS_TAKEN_SENDS], times);
+        CHECK_INT(value[PVARS_HANDLED_SENDS], times);
         CHECK_INT(value[PVARS_SENDS_IPC], times);
         CHECK(value[PVARS_IPC_EXPORTED] <= (uint64_t) asks);
     } else {
-        CHECK_INT(value[PVARS_TAKEN_RECVS], times);
+        CHECK_INT(value[PVARS_HANDLED_RECVS], times);
         CHECK_INT(value[PVARS_RECVS_IPC], times);
         CHECK_INT(value[PVARS_IPC_BYTES], (long long) times * bytes);
         CHECK_INT(value[PVARS_GPU_COPIES], times);
-        CHECK_INT(value[PVARS_IPC_ASKS], asks);
-        /* the end of each is told by a bell or by a message */
-        CHECK_INT(value[PVARS_CONTROL_MESSAGES] + value[PVARS_IPC_BELLS], times + asks);
+        CHECK_INT(value[PVARS_IPC_INFO_REQS], asks);
+        /* the end of each is told by a completion flag or by a message */
+        CHECK_INT(value[PVARS_CONTROL_MESSAGES] + value[PVARS_IPC_DONE_FLAGS], times + asks);
         CHECK_INT(value[PVARS_CONTROL_BYTES], value[PVARS_CONTROL_MESSAGES] * REPLY);
     }
 }
@@ -155,8 +155,8 @@ static void repeated(gpu_kind_t from, gpu_kind_t to, mpitest_kind_t send, mpites
     (void) since();
     transfer(&end, 1);
     seen = since();
-    CHECK(seen.value[PVARS_IPC_ASKS] <= 1);
-    judge(&seen, 1, end.bytes, is_sender() ? 1 : (int) seen.value[PVARS_IPC_ASKS]);
+    CHECK(seen.value[PVARS_IPC_INFO_REQS] <= 1);
+    judge(&seen, 1, end.bytes, is_sender() ? 1 : (int) seen.value[PVARS_IPC_INFO_REQS]);
 
     transfer(&end, times);
     seen = since();
@@ -171,7 +171,7 @@ static void repeated(gpu_kind_t from, gpu_kind_t to, mpitest_kind_t send, mpites
         CHECK_INT(seen.value[PVARS_CONTROL_BYTES], times * ENVELOPE);
         CHECK_INT(seen.value[PVARS_GPU_COPIES], 0);
     } else {
-        CHECK_INT(seen.value[PVARS_IPC_BELLS], bells ? times : 0);
+        CHECK_INT(seen.value[PVARS_IPC_DONE_FLAGS], done_flags ? times : 0);
     }
     if (!is_sender() && GPU_HOST != to) {
         /* what is pageable goes in pieces; all else is one operation */
@@ -225,7 +225,7 @@ static void beside(void)
             CHECK_INT(value[PVARS_SENDS_UMR] + value[PVARS_SENDS_DIRECT], to_gpu ? 0 : times);
             CHECK(!to_gpu || (uint64_t) times == value[PVARS_CONTROL_MESSAGES]);
         } else {
-            CHECK_INT(value[PVARS_IPC_BELLS], to_gpu ? times : 0);
+            CHECK_INT(value[PVARS_IPC_DONE_FLAGS], to_gpu ? times : 0);
             CHECK_INT(value[PVARS_CONTROL_MESSAGES], to_gpu ? 0 : times);
         }
         end_free(&end);
@@ -270,8 +270,8 @@ static void again(void)
         (void) since();
         transfer(&end, 2);
         seen = since();
-        CHECK(seen.value[PVARS_IPC_ASKS] <= 1);
-        judge(&seen, 2, end.bytes, is_sender() ? 1 : (int) seen.value[PVARS_IPC_ASKS]);
+        CHECK(seen.value[PVARS_IPC_INFO_REQS] <= 1);
+        judge(&seen, 2, end.bytes, is_sender() ? 1 : (int) seen.value[PVARS_IPC_INFO_REQS]);
         opened += seen.value[PVARS_IPC_OPENED];
         same += was == end.buffer->addr ? 1 : 0;
         was = end.buffer->addr;
@@ -440,7 +440,7 @@ static void refused(void)
         CHECK_INT(seen.value[PVARS_FALLBACK_SENDS], is_sender() ? 3 : 0);
         CHECK_INT(seen.value[PVARS_FALLBACK_RECVS], is_sender() ? 0 : 3);
         CHECK_INT(seen.value[PVARS_FALLBACK_IPC], is_sender() ? 0 : 3);
-        asks += seen.value[PVARS_IPC_ASKS];
+        asks += seen.value[PVARS_IPC_INFO_REQS];
         end_free(&end);
         ++mpitest.step;
     }
@@ -462,7 +462,7 @@ static void third(void)
         CHECK_INT(seen.value[PVARS_RECVS_IPC], is_sender() ? 0 : 4 - back);
         CHECK_INT(seen.value[PVARS_FALLBACK_SENDS], is_sender() ? back : 0);
         CHECK_INT(seen.value[PVARS_FALLBACK_IPC], is_sender() ? 0 : back);
-        CHECK_INT(seen.value[PVARS_IPC_ASKS], is_sender() ? 0 : 1);
+        CHECK_INT(seen.value[PVARS_IPC_INFO_REQS], is_sender() ? 0 : 1);
         end_free(&end);
         ++mpitest.step;
     }
@@ -479,7 +479,7 @@ static void cpu(void)
     seen = since();
     CHECK_INT(seen.value[PVARS_FALLBACK_SENDS], is_sender() ? 5 : 0);
     CHECK_INT(seen.value[PVARS_FALLBACK_IPC], is_sender() ? 0 : 5);
-    CHECK_INT(seen.value[PVARS_IPC_ASKS], 0);
+    CHECK_INT(seen.value[PVARS_IPC_INFO_REQS], 0);
     end_free(&end);
 }
 
@@ -501,9 +501,9 @@ static void others_of(bool managed_staged)
         (void) since();
         transfer(&end, 4);
         seen = since();
-        CHECK_INT(seen.value[PVARS_TAKEN_SENDS] + seen.value[PVARS_TAKEN_RECVS], 0);
+        CHECK_INT(seen.value[PVARS_HANDLED_SENDS] + seen.value[PVARS_HANDLED_RECVS], 0);
         CHECK_INT(seen.value[PVARS_FALLBACK_SENDS] + seen.value[PVARS_FALLBACK_RECVS], 0);
-        CHECK_INT(seen.value[PVARS_IPC_ASKS] + seen.value[PVARS_IPC_EXPORTED], 0);
+        CHECK_INT(seen.value[PVARS_IPC_INFO_REQS] + seen.value[PVARS_IPC_EXPORTED], 0);
         CHECK_INT(seen.value[PVARS_STAGED_SENDS], is_sender() && staged ? 4 : 0);
         CHECK_INT(seen.value[PVARS_STAGED_RECVS], is_sender() ? 0 : 4);
         end_free(&end);
@@ -612,7 +612,7 @@ int main(int argc, char **argv)
         mpitest_fail(__FILE__, __LINE__, "not all performance variables of pml/umrddt exist");
     }
     key = mpitest_mix(mpitest.seed, 1, 2);
-    bells = 0 != pvars_parameter("pml_umrddt_ipc_bells", 0);
+    done_flags = 0 != pvars_parameter("pml_umrddt_ipc_done_flags", 0);
     pvars_read(&last);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); ++i) {
         if ('\0' == *mpitest.mode ? !parts[i].named : 0 == strcmp(mpitest.mode, parts[i].name)) {

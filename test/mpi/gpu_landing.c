@@ -7,20 +7,20 @@
  */
 
 /*
- * Messages from memory of the host (rank 0) to that of a GPU, or of the host (rank 1), where there
- * is no card; or (UMRDDT_LANDING=card) where there is one, and figures by which it is better than
- * the host PML for memory of a GPU alone. The sender does not know which, and finds out. Or
+ * Messages from system memory (rank 0) to that of a GPU, or of the host (rank 1), where there
+ * is no HCA; or (UMRDDT_LANDING=HCA) where there is one, and figures by which it is better than
+ * the base PML for memory of a GPU alone. The sender does not know which, and finds out. Or
  * (UMRDDT_LANDING=left) from memory of a GPU, where CUDA IPC is better for memory of a GPU, and the
- * host PML for that of the host, which the receiver says. Parts:
+ * base PML for that of the host, which the receiver says. Parts:
  *
- * - gpu: all of them travel packed, or by the card
- * - host: the host PML has them; one is tried now and then, ever less often (and goes by the card,
- *   or is left to the host PML)
+ * - gpu: all of them travel packed, or by the HCA
+ * - host: the base PML has them; one is tried now and then, ever less often (and goes by the HCA,
+ *   or is left to the base PML)
  * - turns: one and the other in turn, with one tag: few are tried, none is lost
  * - persistent: the same for a request that is started again and again
  * - others: what is learnt of a tag says nothing of another one
  * - asserted: mpi_communication_pattern says MPI_CPU_TO_GPU: all travel packed, nothing is tried,
- *   also where pml_umrddt_memory is gpu; and where it is false, the host PML brings them
+ *   also where pml_umrddt_memory is gpu; and where it is false, the base PML brings them
  *
  * Every byte is checked, those between the pieces too.
  */
@@ -40,7 +40,7 @@ enum {
 };
 
 static uint64_t key;
-static bool card, left;
+static bool hca, left;
 static MPI_Comm comm = MPI_COMM_WORLD;
 static MPI_Datatype type;
 static mpitest_map_t *map;
@@ -109,29 +109,29 @@ static void judge(const pvars_t *seen, int times, int tried, int packed)
 
     if (left && is_sender()) {
         CHECK_INT(value[PVARS_SENDS_IPC], packed);
-        CHECK_INT(value[PVARS_TAKEN_SENDS], tried);
-        CHECK_INT(value[PVARS_LEFT_SENDS], tried - packed);
+        CHECK_INT(value[PVARS_HANDLED_SENDS], tried);
+        CHECK_INT(value[PVARS_DECLINED_SENDS], tried - packed);
         CHECK_INT(value[PVARS_FALLBACK_SENDS], 0);
-        CHECK_INT(value[PVARS_DEFERRED_MODEL], times - tried);
+        CHECK_INT(value[PVARS_PASSED_MODEL], times - tried);
     } else if (left) {
-        CHECK_INT(value[PVARS_TAKEN_RECVS], tried);
-        CHECK_INT(value[PVARS_LEFT_RECVS], tried - packed);
+        CHECK_INT(value[PVARS_HANDLED_RECVS], tried);
+        CHECK_INT(value[PVARS_DECLINED_RECVS], tried - packed);
         CHECK_INT(value[PVARS_FALLBACK_RECVS], 0);
-    } else if (card && is_sender()) {
-        CHECK_INT(value[PVARS_TRIED_SENDS], tried);
-        CHECK_INT(value[PVARS_TAKEN_SENDS], tried);
+    } else if (hca && is_sender()) {
+        CHECK_INT(value[PVARS_PROBE_SENDS], tried);
+        CHECK_INT(value[PVARS_HANDLED_SENDS], tried);
         CHECK_INT(value[PVARS_FALLBACK_SENDS], 0);
-        CHECK_INT(value[PVARS_DEFERRED_MODEL], times - tried);
-    } else if (card) {
-        CHECK_INT(value[PVARS_TAKEN_RECVS], tried);
+        CHECK_INT(value[PVARS_PASSED_MODEL], times - tried);
+    } else if (hca) {
+        CHECK_INT(value[PVARS_HANDLED_RECVS], tried);
         CHECK_INT(value[PVARS_FALLBACK_RECVS], 0);
     } else if (is_sender()) {
-        CHECK_INT(value[PVARS_TRIED_SENDS], tried);
+        CHECK_INT(value[PVARS_PROBE_SENDS], tried);
         CHECK_INT(value[PVARS_SENDS_PACK_HOST] + value[PVARS_SENDS_PACK_STAGED], packed);
         CHECK_INT(value[PVARS_FALLBACK_SENDS], tried - packed);
-        CHECK_INT(value[PVARS_DEFERRED_MEMORY], times - tried);
+        CHECK_INT(value[PVARS_PASSED_MEMORY], times - tried);
     } else {
-        CHECK_INT(value[PVARS_TAKEN_RECVS], tried);
+        CHECK_INT(value[PVARS_HANDLED_RECVS], tried);
         CHECK_INT(value[PVARS_RECVS_PACK], packed);
         CHECK_INT(value[PVARS_FALLBACK_RECVS], tried - packed);
     }
@@ -183,7 +183,8 @@ static void turns(uint64_t *state)
     }
     seen = since(&before);
     if (is_sender()) {
-        const uint64_t tried = left ? seen.value[PVARS_TAKEN_SENDS] : seen.value[PVARS_TRIED_SENDS];
+        const uint64_t tried =
+            left ? seen.value[PVARS_HANDLED_SENDS] : seen.value[PVARS_PROBE_SENDS];
 
         /* one of two attempts is in vain at worst, and then 16 are not made */
         CHECK(2 <= tried && 3 * (MANY / 16) >= (long) tried);
@@ -224,24 +225,24 @@ static void persistent(uint64_t *state)
         }
         seen = since(&before);
         if (is_sender()) {
-            const bool model = card || left;
-            const uint64_t deferred = MANY - seen.value[PVARS_TAKEN_SENDS];
+            const bool model = hca || left;
+            const uint64_t deferred = MANY - seen.value[PVARS_HANDLED_SENDS];
 
-            CHECK_INT(seen.value[PVARS_DEFERRED_MODEL], model ? deferred : 0);
-            CHECK_INT(seen.value[PVARS_DEFERRED_MEMORY], model ? 0 : deferred);
-            CHECK_INT(seen.value[PVARS_DEFERRED_OTHER], 0);
+            CHECK_INT(seen.value[PVARS_PASSED_MODEL], model ? deferred : 0);
+            CHECK_INT(seen.value[PVARS_PASSED_MEMORY], model ? 0 : deferred);
+            CHECK_INT(seen.value[PVARS_PASSED_OTHER], 0);
         }
         if (is_sender() && left) {
             const int leaves = tries(MANY);
 
-            CHECK_INT(seen.value[PVARS_TAKEN_SENDS], 0 == gpu ? leaves : MANY);
-            CHECK_INT(seen.value[PVARS_LEFT_SENDS], 0 == gpu ? leaves : 0);
+            CHECK_INT(seen.value[PVARS_HANDLED_SENDS], 0 == gpu ? leaves : MANY);
+            CHECK_INT(seen.value[PVARS_DECLINED_SENDS], 0 == gpu ? leaves : 0);
             CHECK_INT(seen.value[PVARS_FALLBACK_SENDS], 0);
         } else if (is_sender() && 0 == gpu) {
-            CHECK_INT(seen.value[PVARS_TRIED_SENDS], tries(MANY));
-            CHECK_INT(seen.value[PVARS_FALLBACK_SENDS], card ? 0 : tries(MANY));
+            CHECK_INT(seen.value[PVARS_PROBE_SENDS], tries(MANY));
+            CHECK_INT(seen.value[PVARS_FALLBACK_SENDS], hca ? 0 : tries(MANY));
         } else if (is_sender()) {
-            CHECK_INT(seen.value[PVARS_TRIED_SENDS], MANY);
+            CHECK_INT(seen.value[PVARS_PROBE_SENDS], MANY);
             CHECK_INT(seen.value[PVARS_FALLBACK_SENDS], 0);
         }
     }
@@ -261,8 +262,8 @@ static void others(uint64_t *state)
     offered = tries(TIMES);
     judge(&seen, 2 * TIMES, TIMES + offered, TIMES);
     if (left && !is_sender()) {
-        /* behind one that got a reply the bell is not asked for, once */
-        CHECK_INT(seen.value[PVARS_IPC_BELLS], TIMES - offered);
+        /* behind one that got a reply the completion flag is not asked for, once */
+        CHECK_INT(seen.value[PVARS_IPC_DONE_FLAGS], TIMES - offered);
     }
 }
 
@@ -285,8 +286,8 @@ static void asserted(uint64_t *state)
         }
         seen = since(&before);
         if (is_sender()) {
-            CHECK_INT(seen.value[PVARS_TRIED_SENDS], 0);
-            CHECK_INT(seen.value[PVARS_TAKEN_SENDS], TIMES);
+            CHECK_INT(seen.value[PVARS_PROBE_SENDS], 0);
+            CHECK_INT(seen.value[PVARS_HANDLED_SENDS], TIMES);
             CHECK_INT(seen.value[PVARS_FALLBACK_SENDS], gpu ? 0 : TIMES);
         }
     }
@@ -310,7 +311,7 @@ int main(int argc, char **argv)
     if (PVARS_MAX != pvars_open()) {
         mpitest_skip("tells of umrddt's own counters");
     }
-    card = NULL != way && 0 == strcmp("card", way);
+    hca = NULL != way && 0 == strcmp("hca", way);
     left = NULL != way && 0 == strcmp("left", way);
     type = mpitest_type(MPITEST_FINE, BYTES, mpitest.seed);
     map = mpitest_map(type, 1);

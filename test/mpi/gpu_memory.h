@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Memory of GPUs for MPI test programs: every kind that the CUDA driver gives, and plain host
+ * Memory of GPUs for MPI test programs: every kind that the CUDA driver gives, and plain system
  * memory under the same interface.
  *
  * The driver is loaded at run time, so the programs are built and run (as skipped) where there is

@@ -19,8 +19,8 @@
  *
  * Not by default:
  *
- * - unpacked: a copy fails at the sender (rank 0): the message goes by the host PML
- * - unbegun: the sender (rank 0) has no engine for the first message: that goes by the host PML
+ * - unpacked: a copy fails at the sender (rank 0): the message goes by the base PML
+ * - unbegun: the sender (rank 0) has no engine for the first message: that goes by the base PML
  * - behind: small chunks, so that the sender is through before the receiver (whose GPU is slow)
  * - named: the info key of a communicator names the scheme
  * - broken: the sender's GPU breaks for good: both ranks are told, and nothing hangs
@@ -163,7 +163,7 @@ static void ways(uint64_t *state)
                 pvars_t before, seen;
                 int i;
 
-                /* plain host memory in one piece is the host PML's to send */
+                /* plain system memory in one piece is the base PML's to send */
                 bool taken =
                     GPU_HOST != kinds[memory][0] || MPITEST_CONTIGUOUS != layouts[layout][0];
 
@@ -206,7 +206,7 @@ static void call(uint64_t *state)
         MPI_OK(MPI_Isend(end.buffer->addr, 1, end.type, 1, TAG, MPI_COMM_WORLD, &request));
         pvars_read(&after);
         pvars_subtract(&after, &before, &seen);
-        CHECK_INT(seen.value[PVARS_TAKEN_SENDS], 1);
+        CHECK_INT(seen.value[PVARS_HANDLED_SENDS], 1);
         CHECK_INT(seen.value[PVARS_GPU_COPIES], 0);
         CHECK_INT(seen.value[PVARS_STAGED_SENDS], 0);
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD)); /* only now is it received */
@@ -307,7 +307,7 @@ static void many(uint64_t *state)
     key += MESSAGES;
 }
 
-/* So many messages, one of which goes by the host PML; @p begun  by our way, as the sender has it
+/* So many messages, one of which goes by the base PML; @p begun  by our way, as the sender has it
  */
 static void one_by_host(int messages, int begun)
 {

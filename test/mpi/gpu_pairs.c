@@ -7,12 +7,12 @@
  */
 
 /*
- * Messages between any two kinds of memory: plain, pinned and registered memory of the host,
+ * Messages between any two kinds of memory: plain, pinned and registered system memory,
  * managed memory, and memory of GPUs from cuMemAlloc (also from within one), from a pool, mapped.
  * Every pair of kinds with types of equal signature in many shapes, by every way to send and to
  * receive; both buffers are judged whole, gaps and what lies around included.
  *
- * --mode host: plain host memory only, without a driver, on any PML; so the program itself is
+ * --mode host: plain system memory only, without a driver, on any PML; so the program itself is
  * proven. --mode part,part: some of the parts only.
  */
 

@@ -8,8 +8,8 @@
 
 /*
  * Memory of the CPU in a process that uses a GPU: the driver is asked about a page once
- * (pml_umrddt_host_cache), and again when it was unmapped, since then it may be a device's. What
- * the CPU must not touch ends the process if it is still thought to be the CPU's.
+ * (pml_umrddt_system_memory_cache), and again when it was unmapped, since then it may be a
+ * device's. What the CPU must not touch ends the process if it is still thought to be the CPU's.
  */
 
 #include "layouts.h"
@@ -236,7 +236,7 @@ int main(int argc, char **argv)
     gpu_begin_all();
     CHECK(gpu_kind_available(GPU_VMM));
     have = pvars_open();
-    remembers = 0 != pvars_parameter("pml_umrddt_host_cache", 0);
+    remembers = 0 != pvars_parameter("pml_umrddt_system_memory_cache", 0);
     mpitest_run(parts);
     pvars_close();
     return mpitest_finish();

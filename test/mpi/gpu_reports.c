@@ -131,7 +131,7 @@ static void cost(const pvars_t *before, pvars_t *all)
 
 /*
  * A message again and again, that has been sent before: one operation of a GPU for each (or none,
- * where the host PML takes part), and nothing read, translated, uploaded, exported or opened.
+ * where the base PML takes part), and nothing read, translated, uploaded, exported or opened.
  */
 static void repeat(end_t *end, uint64_t *state)
 {

@@ -402,7 +402,7 @@ gpu_shape_t *gpu_shape_nested(uint64_t *state)
     options.max_elements = options.min_elements * 8;
     typegen_seed(&rng, mpitest_random(state));
     typegen_pair(&rng, &options, &send, &recv);
-    /* Where a side is the CPU's the host PML may carry it, and Open MPI 5.0.7 alone puts bytes of
+    /* Where a side is the CPU's the base PML may carry it, and Open MPI 5.0.7 alone puts bytes of
      * some nested types into wrong places when it packs them in several pieces (see pairs.c). */
     while (5 <= OMPI_MAJOR_VERSION && 4000 < send.size) {
         typegen_side_free(&send);

@@ -7,10 +7,10 @@
  */
 
 /*
- * What GPU memory costs those who have none, and what carrying it for the host PML costs: how often
+ * What GPU memory costs those who have none, and what carrying it for the base PML costs: how often
  * the CUDA driver is asked, and what is not done again for the next message.
  *
- * --mode aware: pml_umrddt_host_gpu says that the host PML takes GPU memory. It does not, so here
+ * --mode aware: pml_umrddt_base_gpu says that the base PML takes GPU memory. It does not, so here
  * it is given none: what is tested is that umrddt keeps from it what an envelope may come to.
  */
 
@@ -56,7 +56,7 @@ static void flat(MPI_Comm comm, void *buffer, pvars_t *seen)
  */
 static int expected_queries(void)
 {
-    return aware ? 0 : 0 != pvars_parameter("pml_umrddt_host_cache", 0) ? 1 : TIMES;
+    return aware ? 0 : 0 != pvars_parameter("pml_umrddt_system_memory_cache", 0) ? 1 : TIMES;
 }
 
 /* No driver call asks about a pointer before CUDA is initialized. A library may have done that in
@@ -148,7 +148,7 @@ static void exchange(mpitest_kind_t layout, int bytes, gpu_kind_t from, gpu_kind
     MPI_OK(MPI_Type_free(&type));
 }
 
-/* Too small to be taken, so the host PML carries it, from and to memory that it cannot touch. */
+/* Too small to be taken, so the base PML carries it, from and to memory that it cannot touch. */
 static void staged(uint64_t *state)
 {
     static const struct {
@@ -165,7 +165,7 @@ static void staged(uint64_t *state)
         if (!have) {
             continue;
         }
-        CHECK_INT(seen.value[PVARS_TAKEN_SENDS] + seen.value[PVARS_TAKEN_RECVS], 0);
+        CHECK_INT(seen.value[PVARS_HANDLED_SENDS] + seen.value[PVARS_HANDLED_RECVS], 0);
         CHECK_INT(seen.value[PVARS_STAGED_SENDS], sends ? TIMES : 0);
         CHECK_INT(seen.value[PVARS_STAGED_RECVS], sends ? 0 : TIMES);
         CHECK_INT(seen.value[PVARS_STAGED_BYTES], (uint64_t) messages[i].bytes * TIMES);
@@ -179,7 +179,7 @@ static void staged(uint64_t *state)
     }
 }
 
-/* Envelopes for memory of a device, behind a host PML that is thought to take it. */
+/* Envelopes for memory of a device, behind a base PML that is thought to take it. */
 static void envelopes(uint64_t *state)
 {
     pvars_t seen;
@@ -188,7 +188,7 @@ static void envelopes(uint64_t *state)
     /* taken, and not by the host: in pieces, so the receive is one of ours */
     exchange(MPITEST_COARSE, 20000, GPU_DEVICE, GPU_DEVICE, &seen);
     if (have) {
-        CHECK_INT(seen.value[PVARS_TAKEN_SENDS] + seen.value[PVARS_TAKEN_RECVS], TIMES);
+        CHECK_INT(seen.value[PVARS_HANDLED_SENDS] + seen.value[PVARS_HANDLED_RECVS], TIMES);
     }
     exchange(MPITEST_COARSE, 20000, GPU_DEVICE, GPU_HOST, &seen);
     exchange(MPITEST_COARSE, 20000, GPU_HOST, GPU_DEVICE, &seen);

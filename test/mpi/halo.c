@@ -269,7 +269,7 @@ static void check_peers(MPI_Comm grid)
     int ranks[2];
 
     if (0 >= endpoints) {
-        return; /* without umrddt, or without a card */
+        return; /* without umrddt, or without an HCA */
     }
     for (int d = 0; d < 3; ++d) {
         MPI_OK(MPI_Cart_shift(grid, d, 1, &ranks[0], &ranks[1]));
@@ -283,7 +283,7 @@ static void check_peers(MPI_Comm grid)
     CHECK(neighbours >= endpoints);
     CHECK(neighbours + 1 >= in_use("pml_umrddt_peers")); /* one may be its own neighbour */
     CHECK(0 < in_use("pml_umrddt_peer_bytes"));
-    /* the card's part and what this side of it remembers, together */
+    /* the HCA's part and what this side of it remembers, together */
     CHECK(65536 * endpoints
           >= in_use("pml_umrddt_endpoint_bytes") + in_use("pml_umrddt_peer_bytes"));
     CHECK((long long) sizeof(void *) * mpitest.size >= in_use("pml_umrddt_peer_table_bytes"));

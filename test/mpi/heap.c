@@ -8,8 +8,8 @@
 
 /*
  * Buffers in memory that the heap gives back to the system (brk) and gets anew at the same address:
- * the pages are others, so a registration of the old ones must not be used again. A card that pins
- * pages would read, or write, those that nobody sees any more. The software card has no pinned
+ * the pages are others, so a registration of the old ones must not be used again. An HCA that pins
+ * pages would read, or write, those that nobody sees any more. The software HCA has no pinned
  * pages, so registrations are counted. The row lets UCX watch memory as it does by itself (bistro):
  * its sbrk keeps Open MPI's hook of brk from being called.
  */

@@ -102,7 +102,7 @@ static size_t bytes_of(const mpitest_buffer_t *buffer)
     return (size_t) buffer->map->span + 2 * MPITEST_GUARD;
 }
 
-/* Plain host memory is its own image, also where a test has put other memory in its place. */
+/* Plain system memory is its own image, also where a test has put other memory in its place. */
 static bool is_plain(const mpitest_buffer_t *buffer)
 {
     return NULL == buffer->place || GPU_HOST == buffer->place->kind;

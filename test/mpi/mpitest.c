@@ -235,10 +235,10 @@ void mpitest_init(int *argc, char ***argv, const char *name, long ops, int threa
 
 /*
  * UMRDDT_TEST_EXPECT: "taken": umrddt must have taken messages somewhere in this run, else a test
- * of umrddt has tested the host PML; "none": it must have left all of them alone. "gpu": some
+ * of umrddt has tested the base PML; "none": it must have left all of them alone. "gpu": some
  * messages must have been in memory of GPUs, and carried by umrddt in one way or the other; "pack":
- * all that was taken travelled packed, in chunks; "packed": some did; "card": some messages went by
- * the card, and memory of GPUs was registered with it.
+ * all that was taken travelled packed, in chunks; "packed": some did; "HCA": some messages went by
+ * the HCA, and memory of GPUs was registered with it.
  */
 static void check_expectation(void)
 {
@@ -255,21 +255,21 @@ static void check_expectation(void)
         pvars_print("counters, all ranks", &all);
     }
     if (0 == strcmp(expect, "taken") || 0 == strcmp(expect, "clean")) {
-        CHECK(0 < all.value[PVARS_TAKEN_SENDS]);
+        CHECK(0 < all.value[PVARS_HANDLED_SENDS]);
         CHECK(0 < all.value[PVARS_WRITES_POSTED] + all.value[PVARS_RECVS_IPC]);
         if (0 == strcmp(expect, "clean")) {
             CHECK_INT(all.value[PVARS_FALLBACK_SENDS], 0);
             CHECK_INT(all.value[PVARS_FALLBACK_RECVS], 0);
-            CHECK_INT(all.value[PVARS_TAKEN_RECVS], all.value[PVARS_TAKEN_SENDS]);
+            CHECK_INT(all.value[PVARS_HANDLED_RECVS], all.value[PVARS_HANDLED_SENDS]);
             CHECK_INT(all.value[PVARS_WRITE_BYTES] + all.value[PVARS_IPC_BYTES],
-                      all.value[PVARS_TAKEN_BYTES]);
+                      all.value[PVARS_HANDLED_BYTES]);
         }
     } else if (0 == strcmp(expect, "none")) {
-        CHECK_INT(all.value[PVARS_TAKEN_SENDS], 0);
+        CHECK_INT(all.value[PVARS_HANDLED_SENDS], 0);
     } else if (0 == strcmp(expect, "gpu")) {
         CHECK(0 < all.value[PVARS_STAGED_SENDS] + all.value[PVARS_STAGED_RECVS]
-                      + all.value[PVARS_TAKEN_SENDS]);
-    } else if (0 == strcmp(expect, "card")) {
+                      + all.value[PVARS_HANDLED_SENDS]);
+    } else if (0 == strcmp(expect, "hca")) {
         /* counts= in the table says whether it was memory of GPUs */
         CHECK(0 < all.value[PVARS_SENDS_UMR] + all.value[PVARS_SENDS_DIRECT]);
         CHECK(0 < all.value[PVARS_GPU_REG_MISSES]);
@@ -281,8 +281,8 @@ static void check_expectation(void)
         if (0 == strcmp(expect, "pack")) {
             CHECK_INT(all.value[PVARS_FALLBACK_SENDS], 0);
             CHECK_INT(all.value[PVARS_FALLBACK_RECVS], 0);
-            CHECK_INT(all.value[PVARS_RECVS_PACK], all.value[PVARS_TAKEN_SENDS]);
-            CHECK_INT(packed, all.value[PVARS_TAKEN_SENDS]);
+            CHECK_INT(all.value[PVARS_RECVS_PACK], all.value[PVARS_HANDLED_SENDS]);
+            CHECK_INT(packed, all.value[PVARS_HANDLED_SENDS]);
         }
     } else {
         CHECK(0 == strcmp(expect, "any"));

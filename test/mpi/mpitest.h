@@ -121,7 +121,7 @@ typedef struct mpitest_part_t {
 } mpitest_part_t;
 
 /**
- * Run all parts, --ops times, with a barrier behind each, so that no wildcard finds a message of
+ * Run all parts, --ops times, with a barrier behind each, so that no wildhca finds a message of
  * the next. --mode NAME,NAME runs the parts of these names only; --verbose names them.
  *
  * @param[in] parts  the last one's name is NULL
@@ -141,7 +141,7 @@ int mpitest_memory_kinds(gpu_kind_t *kinds);
 /** True if @p word is part of --mode. */
 bool mpitest_has(const char *word);
 
-/** True if the host PML of this run, by UMRDDT_TEST_HOST, is @p name. */
+/** True if the base PML of this run, by UMRDDT_TEST_HOST, is @p name. */
 bool mpitest_host_is(const char *name);
 
 /** A status must be that of a message of @p bytes bytes with this source and tag. */

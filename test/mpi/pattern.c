@@ -95,9 +95,9 @@ static void judge(const pvars_t *seen, const char *value)
     if (!have) {
         return;
     }
-    CHECK_INT(got[PVARS_TAKEN_SENDS], mine ? 0 : TIMES);
-    CHECK_INT(got[PVARS_TAKEN_RECVS], peers ? 0 : TIMES);
-    CHECK_INT(got[PVARS_DEFERRED_MEMORY], mine ? TIMES : 0);
+    CHECK_INT(got[PVARS_HANDLED_SENDS], mine ? 0 : TIMES);
+    CHECK_INT(got[PVARS_HANDLED_RECVS], peers ? 0 : TIMES);
+    CHECK_INT(got[PVARS_PASSED_MEMORY], mine ? TIMES : 0);
     CHECK_INT(got[PVARS_FALLBACK_SENDS] + got[PVARS_FALLBACK_RECVS], 0);
     /* A question for each send that is not contiguous, and for each receive that umrddt completes;
      * none where there is a pattern, unless it is checked. */
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
     check = UMRDDT_ENABLE_DEBUG || mpitest_has("check");
     late = mpitest_has("late");
     have = PVARS_MAX == pvars_open() && 0 < pvars_parameter("pml_umrddt_min_size", 0)
-           && !mpitest_has("nocard");
+           && !mpitest_has("nohca");
     for (i = 0; i < sizeof(values) / sizeof(values[0]); ++i) {
         one_case(SOURCE_DUP, values[i]);
         one_case(SOURCE_SET, values[i]);

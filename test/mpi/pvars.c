@@ -16,11 +16,11 @@
 #include <string.h>
 
 static const char *const names[PVARS_MAX] = {
-    "pml_umrddt_taken_sends",         "pml_umrddt_taken_recvs",
-    "pml_umrddt_taken_bytes",         "pml_umrddt_deferred_contiguous",
-    "pml_umrddt_deferred_small",      "pml_umrddt_deferred_memory",
-    "pml_umrddt_deferred_peer",       "pml_umrddt_deferred_other",
-    "pml_umrddt_deferred_model",      "pml_umrddt_fallback_sends",
+    "pml_umrddt_handled_sends",       "pml_umrddt_handled_recvs",
+    "pml_umrddt_handled_bytes",       "pml_umrddt_passed_contiguous",
+    "pml_umrddt_passed_small",        "pml_umrddt_passed_memory",
+    "pml_umrddt_passed_peer",         "pml_umrddt_passed_other",
+    "pml_umrddt_passed_model",        "pml_umrddt_fallback_sends",
     "pml_umrddt_fallback_recvs",      "pml_umrddt_layout_hits",
     "pml_umrddt_layout_misses",       "pml_umrddt_layout_evictions",
     "pml_umrddt_layout_bytes",        "pml_umrddt_keys_mapped",
@@ -29,14 +29,14 @@ static const char *const names[PVARS_MAX] = {
     "pml_umrddt_mkeys_created",       "pml_umrddt_writes_posted",
     "pml_umrddt_write_bytes",         "pml_umrddt_control_messages",
     "pml_umrddt_control_bytes",       "pml_umrddt_rounds",
-    "pml_umrddt_sets_recalled",       "pml_umrddt_fins_received",
+    "pml_umrddt_rkey_sets_cached",    "pml_umrddt_fins_received",
     "pml_umrddt_memory_queries",      "pml_umrddt_sends_umr",
     "pml_umrddt_sends_direct",        "pml_umrddt_layouts_sent",
-    "pml_umrddt_layouts_recalled",    "pml_umrddt_writes_direct",
+    "pml_umrddt_layouts_cached",      "pml_umrddt_writes_direct",
     "pml_umrddt_pieces_direct",       "pml_umrddt_direct_layout_bytes",
     "pml_umrddt_reg_misses",          "pml_umrddt_sends_ipc",
     "pml_umrddt_recvs_ipc",           "pml_umrddt_ipc_bytes",
-    "pml_umrddt_ipc_bells",           "pml_umrddt_ipc_asks",
+    "pml_umrddt_ipc_done_flags",      "pml_umrddt_ipc_info_reqs",
     "pml_umrddt_ipc_layout_bytes",    "pml_umrddt_ipc_exported",
     "pml_umrddt_ipc_opened",          "pml_umrddt_ipc_open",
     "pml_umrddt_fallback_ipc",        "pml_umrddt_gpu_copies",
@@ -49,7 +49,7 @@ static const char *const names[PVARS_MAX] = {
     "pml_umrddt_sends_pack_staged",   "pml_umrddt_sends_pack_host",
     "pml_umrddt_recvs_pack",          "pml_umrddt_pack_bytes",
     "pml_umrddt_pack_chunks",         "pml_umrddt_pack_most",
-    "pml_umrddt_pack_overlaps",       "pml_umrddt_pack_by_card",
+    "pml_umrddt_pack_overlaps",       "pml_umrddt_pack_by_hca",
     "pml_umrddt_pack_registered",     "pml_umrddt_pack_no_gdr",
     "pml_umrddt_gpu_scratch_buffers", "pml_umrddt_stale_replies",
     "pml_umrddt_control_refused",     "pml_umrddt_protocol_errors",
@@ -57,13 +57,13 @@ static const char *const names[PVARS_MAX] = {
     "pml_umrddt_gpu_reg_misses",      "pml_umrddt_gpu_reg_refused",
     "pml_umrddt_gpu_reg_stale",       "pml_umrddt_gpu_flush_calls",
     "pml_umrddt_gpu_flush_reads",     "pml_umrddt_endpoints_rebuilt",
-    "pml_umrddt_maps_rebuilt",        "pml_umrddt_tried_sends",
-    "pml_umrddt_left_sends",          "pml_umrddt_left_recvs",
+    "pml_umrddt_maps_rebuilt",        "pml_umrddt_probe_sends",
+    "pml_umrddt_declined_sends",      "pml_umrddt_declined_recvs",
     "pml_umrddt_gpu_sync_set",        "pml_umrddt_gpu_sync_waits",
 };
 
-/** The one that has a value for each card. */
-static const char cards_name[] = "pml_umrddt_card_write_bytes";
+/** The one that has a value for each HCA. */
+static const char hcas_name[] = "pml_umrddt_hca_write_bytes";
 
 static MPI_T_pvar_session session = MPI_T_PVAR_SESSION_NULL;
 static MPI_T_pvar_handle handles[PVARS_MAX];
@@ -80,7 +80,7 @@ static void open_tools(void)
     }
 }
 
-static MPI_T_pvar_handle cards = MPI_T_PVAR_HANDLE_NULL;
+static MPI_T_pvar_handle hcas = MPI_T_PVAR_HANDLE_NULL;
 
 static void find(int number)
 {
@@ -96,10 +96,10 @@ static void find(int number)
                                &is_continuous, &atomic)) {
         return;
     }
-    if (0 == strcmp(name, cards_name) && MPI_T_PVAR_HANDLE_NULL == cards) {
+    if (0 == strcmp(name, hcas_name) && MPI_T_PVAR_HANDLE_NULL == hcas) {
         CHECK(MPI_UNSIGNED_LONG_LONG == type);
-        MPI_OK(MPI_T_pvar_handle_alloc(session, number, NULL, &cards, &count));
-        CHECK_INT(count, PVARS_CARDS);
+        MPI_OK(MPI_T_pvar_handle_alloc(session, number, NULL, &hcas, &count));
+        CHECK_INT(count, PVARS_HCAS);
     }
     for (i = 0; i < PVARS_MAX; ++i) {
         if (0 != strcmp(name, names[i]) || is_there[i]) {
@@ -150,9 +150,9 @@ void pvars_close(void)
             is_there[i] = false;
         }
     }
-    if (MPI_T_PVAR_HANDLE_NULL != cards) {
-        MPI_OK(MPI_T_pvar_handle_free(session, &cards));
-        cards = MPI_T_PVAR_HANDLE_NULL;
+    if (MPI_T_PVAR_HANDLE_NULL != hcas) {
+        MPI_OK(MPI_T_pvar_handle_free(session, &hcas));
+        hcas = MPI_T_PVAR_HANDLE_NULL;
     }
     if (MPI_T_PVAR_SESSION_NULL != session) {
         MPI_OK(MPI_T_pvar_session_free(&session));
@@ -182,18 +182,18 @@ void pvars_read(pvars_t *values)
     }
 }
 
-bool pvars_cards(uint64_t *bytes)
+bool pvars_hcas(uint64_t *bytes)
 {
-    unsigned long long values[PVARS_CARDS] = {0};
+    unsigned long long values[PVARS_HCAS] = {0};
     int i;
 
-    if (MPI_T_PVAR_HANDLE_NULL != cards) {
-        MPI_OK(MPI_T_pvar_read(session, cards, values));
+    if (MPI_T_PVAR_HANDLE_NULL != hcas) {
+        MPI_OK(MPI_T_pvar_read(session, hcas, values));
     }
-    for (i = 0; i < PVARS_CARDS; ++i) {
+    for (i = 0; i < PVARS_HCAS; ++i) {
         bytes[i] = values[i];
     }
-    return MPI_T_PVAR_HANDLE_NULL != cards;
+    return MPI_T_PVAR_HANDLE_NULL != hcas;
 }
 
 void pvars_subtract(const pvars_t *after, const pvars_t *before, pvars_t *difference)
@@ -256,7 +256,7 @@ const char *pvars_way(const pvars_t *sent)
                 {PVARS_SENDS_PACK_GDR, "pack-gdr"},
                 {PVARS_SENDS_PACK_STAGED, "pack-staged"},
                 {PVARS_SENDS_PACK_HOST, "pack-host"},
-                {PVARS_TAKEN_SENDS, ""}};
+                {PVARS_HANDLED_SENDS, ""}};
 
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); ++i) {
         if (0 < sent->value[ways[i].counter]) {

@@ -24,15 +24,15 @@
 /** The variables, in the order of pml/umrddt; the names are pml_umrddt_ and the one here in lower
  * case. */
 typedef enum pvars_index_t {
-    PVARS_TAKEN_SENDS,
-    PVARS_TAKEN_RECVS,
-    PVARS_TAKEN_BYTES,
-    PVARS_DEFERRED_CONTIGUOUS,
-    PVARS_DEFERRED_SMALL,
-    PVARS_DEFERRED_MEMORY,
-    PVARS_DEFERRED_PEER,
-    PVARS_DEFERRED_OTHER,
-    PVARS_DEFERRED_MODEL,
+    PVARS_HANDLED_SENDS,
+    PVARS_HANDLED_RECVS,
+    PVARS_HANDLED_BYTES,
+    PVARS_PASSED_CONTIGUOUS,
+    PVARS_PASSED_SMALL,
+    PVARS_PASSED_MEMORY,
+    PVARS_PASSED_PEER,
+    PVARS_PASSED_OTHER,
+    PVARS_PASSED_MODEL,
     PVARS_FALLBACK_SENDS,
     PVARS_FALLBACK_RECVS,
     PVARS_LAYOUT_HITS,
@@ -50,13 +50,13 @@ typedef enum pvars_index_t {
     PVARS_CONTROL_MESSAGES,
     PVARS_CONTROL_BYTES,
     PVARS_ROUNDS,
-    PVARS_SETS_RECALLED,
+    PVARS_RKEY_SETS_CACHED,
     PVARS_FINS_RECEIVED,
     PVARS_MEMORY_QUERIES,
     PVARS_SENDS_UMR,
     PVARS_SENDS_DIRECT,
     PVARS_LAYOUTS_SENT,
-    PVARS_LAYOUTS_RECALLED,
+    PVARS_LAYOUTS_CACHED,
     PVARS_WRITES_DIRECT,
     PVARS_PIECES_DIRECT,
     PVARS_DIRECT_LAYOUT_BYTES,
@@ -64,8 +64,8 @@ typedef enum pvars_index_t {
     PVARS_SENDS_IPC,
     PVARS_RECVS_IPC,
     PVARS_IPC_BYTES,
-    PVARS_IPC_BELLS,
-    PVARS_IPC_ASKS,
+    PVARS_IPC_DONE_FLAGS,
+    PVARS_IPC_INFO_REQS,
     PVARS_IPC_LAYOUT_BYTES,
     PVARS_IPC_EXPORTED,
     PVARS_IPC_OPENED,
@@ -91,7 +91,7 @@ typedef enum pvars_index_t {
     PVARS_PACK_CHUNKS,
     PVARS_PACK_MOST,
     PVARS_PACK_OVERLAPS,
-    PVARS_PACK_BY_CARD,
+    PVARS_PACK_BY_HCA,
     PVARS_PACK_REGISTERED,
     PVARS_PACK_NO_GDR,
     PVARS_GPU_SCRATCH_BUFFERS,
@@ -107,9 +107,9 @@ typedef enum pvars_index_t {
     PVARS_GPU_FLUSH_READS,
     PVARS_ENDPOINTS_REBUILT,
     PVARS_MAPS_REBUILT,
-    PVARS_TRIED_SENDS,
-    PVARS_LEFT_SENDS,
-    PVARS_LEFT_RECVS,
+    PVARS_PROBE_SENDS,
+    PVARS_DECLINED_SENDS,
+    PVARS_DECLINED_RECVS,
     PVARS_GPU_SYNC_SET,
     PVARS_GPU_SYNC_WAITS,
     PVARS_MAX
@@ -137,11 +137,11 @@ const char *pvars_name(pvars_index_t index);
 /** Read them all; variables that do not exist read as 0. */
 void pvars_read(pvars_t *values);
 
-/** Cards that a process may use. */
-#define PVARS_CARDS 8
+/** HCAs that a process may use. */
+#define PVARS_HCAS 8
 
-/** Bytes that each card of this process has written. @return false: there is no such variable */
-bool pvars_cards(uint64_t *bytes);
+/** Bytes that each HCA of this process has written. @return false: there is no such variable */
+bool pvars_hcas(uint64_t *bytes);
 
 /** after - before, variable by variable. */
 void pvars_subtract(const pvars_t *after, const pvars_t *before, pvars_t *difference);
@@ -152,7 +152,7 @@ void pvars_sum(const pvars_t *mine, pvars_t *all);
 /** Print those that are not 0, on one line, after @p title. */
 void pvars_print(const char *title, const pvars_t *values);
 
-/** How the messages that made such a difference at their sender went: a scheme, "host" for the host
+/** How the messages that made such a difference at their sender went: a scheme, "host" for the base
  * PML alone, or "" for umrddt in a way that has no counter. */
 const char *pvars_way(const pvars_t *sent);
 

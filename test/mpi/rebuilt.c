@@ -9,20 +9,20 @@
 /**
  * @file
  *
- * A queue pair fails, and after some messages by the host PML there is another one: messages go by
- * the card again, both ways. UMRDDT_TEST_FAULTS is the plan (test/connectx/README.md); it counts
+ * A queue pair fails, and after some messages by the base PML there is another one: messages go by
+ * the HCA again, both ways. UMRDDT_TEST_FAULTS is the plan (test/connectx/README.md); it counts
  * anew in each of --ops rounds. All messages arrive, whole, and nothing beside them is written.
  *
  * --mode maps: it is the queue pair of mappings. --mode flight: many messages at once, both ways,
  * and from two communicators, all the time that things go wrong (a plan that draws); the end is
- * quiet. --mode lasting: the plan goes on for ever; there is a last attempt, and then the host PML
+ * quiet. --mode lasting: the plan goes on for ever; there is a last attempt, and then the base PML
  * is asked at once. --mode never: btl_umr_rebuilds is 0.
  */
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "bycard.h"
+#include "byhca.h"
 #include "exchange.h"
 #include "pvars.h"
 
@@ -44,35 +44,35 @@ static uint64_t rebuilt(void)
 }
 
 /* Each round's fault comes once. An attempt takes twice as many messages as the one before; and two
- * may be given up in each round, as the other side has not polled all of its flush yet: a host PML
+ * may be given up in each round, as the other side has not polled all of its flush yet: a base PML
  * that calls progress seldom leaves it there for some messages. */
-static void rounds(const char *plan, const bycard_t *pair)
+static void rounds(const char *plan, const byhca_t *pair)
 {
     for (long round = 0; round < mpitest.ops; ++round) {
         uint64_t before = rebuilt();
-        long most = 3 * (BYCARD_PATIENCE << (3 * round + 2)) + 4, lost;
+        long most = 3 * (BYHCA_PATIENCE << (3 * round + 2)) + 4, lost;
 
         mpitest.step = round;
-        CHECK_INT(bycard_until(pair, 10, 0), 0);
+        CHECK_INT(byhca_until(pair, 10, 0), 0);
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
         (void) exchange_plan(plan, 1);
         /* Some faults are seen by the message that meets them, some by the next one. */
-        lost = (bycard_message(pair, 0, 20) ? 0 : 1) + (bycard_message(pair, 1, 21) ? 0 : 1)
-               + (bycard_message(pair, 0, 22) ? 0 : 1) + (bycard_message(pair, 1, 23) ? 0 : 1);
+        lost = (byhca_message(pair, 0, 20) ? 0 : 1) + (byhca_message(pair, 1, 21) ? 0 : 1)
+               + (byhca_message(pair, 0, 22) ? 0 : 1) + (byhca_message(pair, 1, 23) ? 0 : 1);
         CHECK(0 < lost);
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
         (void) exchange_plan("", 0);
-        lost += bycard_until(pair, 1000, most);
+        lost += byhca_until(pair, 1000, most);
         CHECK(lost <= most);
         CHECK(before < rebuilt());
         if (0 == mpitest.rank) {
-            printf("rebuilt: %s: after %ld messages by the host PML\n", plan, lost);
+            printf("rebuilt: %s: after %ld messages by the base PML\n", plan, lost);
         }
     }
     /* It is as good as the first one. */
     for (uint64_t i = 0; i < 20; ++i) {
-        CHECK(bycard_message(pair, 0, 3000 + i));
-        CHECK(bycard_message(pair, 1, 4000 + i));
+        CHECK(byhca_message(pair, 0, 3000 + i));
+        CHECK(byhca_message(pair, 1, 4000 + i));
     }
 }
 
@@ -87,7 +87,7 @@ static void flight(const char *plan)
 
     MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comms[1]));
     for (int i = 0; i < 2 * FLIGHT; ++i) {
-        ends[i % 2][i / 2] = bycard_end(rank);
+        ends[i % 2][i / 2] = byhca_end(rank);
     }
     for (long round = 0; round < mpitest.ops; ++round) {
         uint64_t key = 100 * (uint64_t) round;
@@ -98,8 +98,8 @@ static void flight(const char *plan)
             (void) exchange_plan(plan, 1);
         }
         for (int i = 0; i < FLIGHT; ++i) {
-            bycard_fill(ends[0][i], false, 0);
-            bycard_fill(ends[1][i], true, key + (uint64_t) (10 * rank + i));
+            byhca_fill(ends[0][i], false, 0);
+            byhca_fill(ends[1][i], true, key + (uint64_t) (10 * rank + i));
             MPI_OK(MPI_Irecv(ends[0][i]->addr, 1, ends[0][i]->type, 1 - rank, i % 3, comms[i % 2],
                              &requests[i]));
         }
@@ -109,7 +109,7 @@ static void flight(const char *plan)
         }
         MPI_OK(MPI_Waitall(2 * FLIGHT, requests, MPI_STATUSES_IGNORE));
         for (int i = 0; i < FLIGHT; ++i) {
-            VERIFY(ends[0][i]->buffer, key + (uint64_t) (10 * (1 - rank) + i), BYCARD_BYTES);
+            VERIFY(ends[0][i]->buffer, key + (uint64_t) (10 * (1 - rank) + i), BYHCA_BYTES);
         }
         mpitest_alive();
     }
@@ -127,29 +127,29 @@ static void flight(const char *plan)
 }
 
 /* The plan never ends: two attempts (btl_umr_rebuilds=2), or none. */
-static void lasting(const char *plan, const bycard_t *pair)
+static void lasting(const char *plan, const byhca_t *pair)
 {
     pvars_t before, after;
     uint64_t times;
 
-    CHECK_INT(bycard_until(pair, 10, 0), 0);
+    CHECK_INT(byhca_until(pair, 10, 0), 0);
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     (void) exchange_plan(plan, 1);
     for (uint64_t i = 0; i < 30; ++i) {
-        (void) bycard_message(pair, 0, 20 + i);
-        (void) bycard_message(pair, 1, 60 + i);
+        (void) byhca_message(pair, 0, 20 + i);
+        (void) byhca_message(pair, 1, 60 + i);
     }
     times = rebuilt();
     pvars_read(&before);
     for (uint64_t i = 0; i < 30; ++i) {
-        CHECK(!bycard_message(pair, 0, 120 + i));
-        CHECK(!bycard_message(pair, 1, 160 + i));
+        CHECK(!byhca_message(pair, 0, 120 + i));
+        CHECK(!byhca_message(pair, 1, 160 + i));
     }
     pvars_read(&after);
     CHECK_INT(rebuilt(), times);
     CHECK(mpitest_has("never") ? 0 == times : 0 < times && 2 * 2 * 2 >= times);
     if (!mpitest_has("maps")) {
-        CHECK_INT(after.value[PVARS_TAKEN_SENDS], before.value[PVARS_TAKEN_SENDS]);
+        CHECK_INT(after.value[PVARS_HANDLED_SENDS], before.value[PVARS_HANDLED_SENDS]);
     }
     (void) exchange_plan("", 0);
 }
@@ -157,7 +157,7 @@ static void lasting(const char *plan, const bycard_t *pair)
 int main(int argc, char **argv)
 {
     const char *plan = getenv("UMRDDT_TEST_FAULTS");
-    bycard_t pair = {.comm = MPI_COMM_WORLD};
+    byhca_t pair = {.comm = MPI_COMM_WORLD};
 
     mpitest_init(&argc, &argv, "rebuilt", 3, MPI_THREAD_SINGLE);
     CHECK(NULL != plan && 2 == mpitest.size);
@@ -165,11 +165,11 @@ int main(int argc, char **argv)
         mpitest_skip("umrddt is not there");
     }
     if (NULL == exchange_function(NULL, "umrddt_sim_faults")) {
-        mpitest_skip("only the software card fails on demand");
+        mpitest_skip("only the software HCA fails on demand");
     }
     pair.peer = 1 - mpitest.rank;
     pair.side = mpitest.rank;
-    pair.end = bycard_end(pair.side);
+    pair.end = byhca_end(pair.side);
     if (mpitest_has("flight")) {
         flight(plan);
     } else if (mpitest_has("lasting") || mpitest_has("never")) {

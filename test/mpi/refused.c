@@ -9,13 +9,13 @@
 /**
  * @file
  *
- * A host PML that refuses, again and again, to send what umrddt sends by it besides the user's own
+ * A base PML that refuses, again and again, to send what umrddt sends by it besides the user's own
  * messages: replies, notices of failure, answers to questions, and the data of messages that it is
  * to carry after all. All of it is to arrive, and in order: messages that go both ways, many at
  * once; whose communicator is freed when they are over; and some before MPI_Finalize.
  *
  * --mode receives,exchange,freed: instead, it refuses to receive what umrddt receives by it. A
- * message whose first reply is refused goes by the host PML at once.
+ * message whose first reply is refused goes by the base PML at once.
  *
  * --mode dead,exchange: it never sends anything of umrddt's, and says that it is for good. The job
  * ends (pml_umrddt_refusal_timeout), and says why.
@@ -206,7 +206,7 @@ int main(int argc, char **argv)
     if (receives) {
         pvars_sum(&since, &all);
         CHECK(0 != mpitest.rank || 0 < all.value[PVARS_CONTROL_REFUSED]);
-        CHECK(0 != mpitest.rank || 0 < all.value[PVARS_TAKEN_SENDS]);
+        CHECK(0 != mpitest.rank || 0 < all.value[PVARS_HANDLED_SENDS]);
     } else {
         CHECK_INT(since.value[PVARS_CONTROL_REFUSED], refusals);
     }

@@ -110,12 +110,12 @@ static void exchange(MPI_Comm comm, int round)
         MPI_OK(MPI_Get_elements(&status, rows, &count));
         CHECK_INT(count, ROW * ROWS);
         judge(in, left, round + way);
-        /* What is behind must not be found by this one's wildcard. */
+        /* What is behind must not be found by this one's wildhca. */
         MPI_OK(MPI_Barrier(comm));
     }
     pvars_read(&after);
     if (clean && 1 < size) {
-        CHECK_INT(after.value[PVARS_TAKEN_SENDS] - before.value[PVARS_TAKEN_SENDS], 3);
+        CHECK_INT(after.value[PVARS_HANDLED_SENDS] - before.value[PVARS_HANDLED_SENDS], 3);
         CHECK_INT(after.value[PVARS_FALLBACK_SENDS] - before.value[PVARS_FALLBACK_SENDS], 0);
     }
     MPI_OK(MPI_Type_free(&rows));

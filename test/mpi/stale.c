@@ -85,7 +85,7 @@ static void stale(uint64_t *state)
     pvars_read(&after);
     pvars_subtract(&after, &before, &since);
     CHECK_INT(since.value[PVARS_STALE_REPLIES], 0 == mpitest.rank ? 1 : 0);
-    CHECK_INT(since.value[PVARS_TAKEN_SENDS], 0 == mpitest.rank ? 2 : 1);
+    CHECK_INT(since.value[PVARS_HANDLED_SENDS], 0 == mpitest.rank ? 2 : 1);
     pvars_close();
 }
 
@@ -113,7 +113,7 @@ static const wrong_t wrongs[] = {
 /**
  * Rank 1 asks for chunks that make no sense, before the message comes. The sender tells of it, and
  * the receiver, which has asked for the right ones in the meantime, takes all back and has the
- * message by the host PML.
+ * message by the base PML.
  */
 static void hostile(uint64_t *state)
 {

@@ -13,8 +13,8 @@
  *          each layout and buffer, which may go without mkeys; contiguous and small ones do not; a
  *          repeated layout is found in the cache
  *  direct  the same, but all of them without mkeys, and the receiver's layout travels once
- *  memory  pml_umrddt_memory=gpu: every message from host memory is left to the host, and counted
- * so peer    rank 1 cannot (no card, another scheme): everything is left to the host host    the
+ *  memory  pml_umrddt_memory=gpu: every message from system memory is left to the host, and counted
+ * so peer    rank 1 cannot (no HCA, another scheme): everything is left to the host host    the
  * scheme "host", or no umrddt at all: nothing is taken
  *
  * In every mode every message must arrive whole.
@@ -126,9 +126,8 @@ static uint64_t pieces_of(const mpitest_map_t *map)
 /* Messages without mkeys, as either side counts them. */
 static uint64_t direct_of(const pvars_t *seen)
 {
-    return 0 == mpitest.rank
-               ? seen->value[PVARS_SENDS_DIRECT]
-               : seen->value[PVARS_LAYOUTS_SENT] + seen->value[PVARS_LAYOUTS_RECALLED];
+    return 0 == mpitest.rank ? seen->value[PVARS_SENDS_DIRECT]
+                             : seen->value[PVARS_LAYOUTS_SENT] + seen->value[PVARS_LAYOUTS_CACHED];
 }
 
 /* 'times' messages between equal layouts, without mkeys: a write for each piece; 'known' of them
@@ -151,7 +150,7 @@ static void judge_direct(const pvars_t *seen, uint64_t times, uint64_t known, ui
     if (sender) {
         CHECK_INT(value[PVARS_CONTROL_BYTES], times * 104);
     } else {
-        CHECK_INT(value[PVARS_LAYOUTS_RECALLED], known);
+        CHECK_INT(value[PVARS_LAYOUTS_CACHED], known);
         CHECK_INT(value[PVARS_ROUNDS], times);
         CHECK_INT(value[PVARS_FINS_RECEIVED], times);
         /* A CTS with one region; and the layouts. */
@@ -179,9 +178,9 @@ static void judge(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
         pvars_print("   ", seen);
     }
     if (!is_umr || contiguous || bytes < min_size) {
-        CHECK_INT(value[PVARS_TAKEN_SENDS], 0);
-        CHECK_INT(value[PVARS_TAKEN_RECVS], 0);
-        CHECK_INT(value[PVARS_TAKEN_BYTES], 0);
+        CHECK_INT(value[PVARS_HANDLED_SENDS], 0);
+        CHECK_INT(value[PVARS_HANDLED_RECVS], 0);
+        CHECK_INT(value[PVARS_HANDLED_BYTES], 0);
         CHECK_INT(value[PVARS_WRITES_POSTED], 0);
         CHECK_INT(value[PVARS_KEYS_MAPPED], 0);
     }
@@ -191,11 +190,11 @@ static void judge(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
     /* What is left to the host is so once a request: a persistent one counts when it is made. */
     counted = WAY_PERSISTENT == way ? 1 : times;
     if (sender && contiguous) {
-        CHECK(value[PVARS_DEFERRED_CONTIGUOUS] >= counted);
+        CHECK(value[PVARS_PASSED_CONTIGUOUS] >= counted);
     } else if (sender && bytes < min_size) {
-        CHECK(value[PVARS_DEFERRED_SMALL] >= counted);
+        CHECK(value[PVARS_PASSED_SMALL] >= counted);
     } else if (sender && is_peer) {
-        CHECK(value[PVARS_DEFERRED_PEER] >= counted);
+        CHECK(value[PVARS_PASSED_PEER] >= counted);
     }
     CHECK_INT(value[PVARS_FALLBACK_SENDS], 0);
     CHECK_INT(value[PVARS_FALLBACK_RECVS], 0);
@@ -203,12 +202,12 @@ static void judge(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
         CHECK_INT(direct, 0);
         return;
     }
-    CHECK_INT(value[PVARS_TAKEN_SENDS], sender ? times : 0);
-    CHECK_INT(value[PVARS_TAKEN_RECVS], sender ? 0 : times);
-    CHECK_INT(value[PVARS_TAKEN_BYTES], sender ? times * bytes : 0);
+    CHECK_INT(value[PVARS_HANDLED_SENDS], sender ? times : 0);
+    CHECK_INT(value[PVARS_HANDLED_RECVS], sender ? 0 : times);
+    CHECK_INT(value[PVARS_HANDLED_BYTES], sender ? times * bytes : 0);
     CHECK_INT(value[PVARS_WRITE_BYTES], sender ? times * bytes : 0);
-    CHECK_INT(value[PVARS_DEFERRED_CONTIGUOUS] + value[PVARS_DEFERRED_SMALL]
-                  + value[PVARS_DEFERRED_MEMORY] + value[PVARS_DEFERRED_PEER],
+    CHECK_INT(value[PVARS_PASSED_CONTIGUOUS] + value[PVARS_PASSED_SMALL]
+                  + value[PVARS_PASSED_MEMORY] + value[PVARS_PASSED_PEER],
               0);
     if (is_direct) {
         /* Of one kind and size there is one layout: it goes with the first message of all. */
@@ -261,7 +260,7 @@ static void judge_steady(const pvars_t *seen, const mpitest_map_t *map, uint64_t
         return;
     }
     CHECK_INT(direct_of(seen), 0);
-    CHECK_INT(value[PVARS_TAKEN_SENDS] + value[PVARS_TAKEN_RECVS], times);
+    CHECK_INT(value[PVARS_HANDLED_SENDS] + value[PVARS_HANDLED_RECVS], times);
     CHECK_INT(value[PVARS_WRITE_BYTES], 0 == mpitest.rank ? times * bytes : 0);
     CHECK_INT(value[PVARS_KEYS_MAPPED], 0);
     CHECK_INT(value[PVARS_KEY_ENTRIES], 0);
@@ -271,7 +270,7 @@ static void judge_steady(const pvars_t *seen, const mpitest_map_t *map, uint64_t
     /* An envelope and a reference to the keys. */
     CHECK_INT(value[PVARS_CONTROL_MESSAGES], times);
     CHECK_INT(value[PVARS_CONTROL_BYTES], times * (0 == mpitest.rank ? 104 : 56));
-    CHECK_INT(value[PVARS_SETS_RECALLED], 0 == mpitest.rank ? 0 : times);
+    CHECK_INT(value[PVARS_RKEY_SETS_CACHED], 0 == mpitest.rank ? 0 : times);
     CHECK_INT(value[PVARS_LAYOUT_MISSES], 0);
     CHECK(WAY_PERSISTENT == way || value[PVARS_LAYOUT_HITS] >= times);
 }
@@ -317,10 +316,10 @@ static void mixed_case(void)
     if (is_direct) {
         judge_direct(&seen, 4, 3, (pieces + gathers - 1) / gathers, pieces);
     } else if (is_umr && 0 == mpitest.rank) {
-        CHECK_INT(seen.value[PVARS_TAKEN_SENDS], 4);
+        CHECK_INT(seen.value[PVARS_HANDLED_SENDS], 4);
         CHECK((is_cached ? 1 : 4) <= seen.value[PVARS_KEYS_MAPPED]);
     } else if (is_umr) {
-        CHECK_INT(seen.value[PVARS_TAKEN_RECVS], 4);
+        CHECK_INT(seen.value[PVARS_HANDLED_RECVS], 4);
         CHECK(direct_of(&seen) <= (is_cached ? 1 : 0));
         CHECK(4 <= seen.value[PVARS_KEYS_PLAIN] + direct_of(&seen));
         CHECK_INT(seen.value[PVARS_KEYS_MAPPED], 0);

@@ -32,7 +32,7 @@ enum {
 };
 #define STORM_COMMS (STORM_COMM_SHARED + STORM_THREADS)
 
-/** True if the host PML is ucx, some of whose defects have to be kept clear of. */
+/** True if the base PML is ucx, some of whose defects have to be kept clear of. */
 bool storm_on_ucx(void);
 
 /** Make them. Collective over MPI_COMM_WORLD. */

@@ -7,18 +7,18 @@
  */
 
 /*
- * Large messages over several cards at once: every byte, who wrote how many of them, what a
- * repeated one costs, and what becomes of messages when a pair of cards breaks.
+ * Large messages over several HCAs at once: every byte, who wrote how many of them, what a
+ * repeated one costs, and what becomes of messages when a pair of HCAs breaks.
  *
  * --mode, some of:
- *   split      all cards carry their part of each message, in the steady state for no more than a
- *              CTS a card
- *   small      and those that are not large go by one card
+ *   split      all HCAs carry their part of each message, in the steady state for no more than a
+ *              CTS an HCA
+ *   small      and those that are not large go by one HCA
  *   truncated  so do those that the receive has no room for
- *   broken     one card breaks in the middle of a message; it arrives, one message goes by the host
- *              PML, and the following ones go by the other cards
+ *   broken     one HCA breaks in the middle of a message; it arrives, one message goes by the base
+ *              PML, and the following ones go by the other HCAs
  *   deaf       with broken: only the receiver's end breaks, between two messages
- *   cardsN     each rank has so many cards (default 2)
+ *   hcasN     each rank has so many HCAs (default 2)
  *   any,storm  (without --mode) the bytes are looked at, and nothing else
  */
 
@@ -42,7 +42,7 @@ typedef struct pair_t {
     mpitest_buffer_t *buffer;
 } pair_t;
 
-static int cards; /* of this process */
+static int hcas; /* of this process */
 
 /* This rank's side of a message of that many bytes. */
 static pair_t side(mpitest_kind_t sent, mpitest_kind_t received, int bytes, uint64_t seed)
@@ -78,24 +78,24 @@ static void message(pair_t *pair, int bytes, uint64_t key)
     VERIFY(pair->buffer, key, bytes);
 }
 
-/* What the cards of rank 0 have written since, all of it; on rank 1 nothing. */
+/* What the HCAs of rank 0 have written since, all of it; on rank 1 nothing. */
 static void written(const uint64_t *before, uint64_t *since)
 {
     int i;
 
-    CHECK(pvars_cards(since));
-    for (i = 0; i < PVARS_CARDS; ++i) {
+    CHECK(pvars_hcas(since));
+    for (i = 0; i < PVARS_HCAS; ++i) {
         since[i] -= before[i];
     }
 }
 
-/* Each of 'use' cards wrote about its part of 'total' bytes, and the others nothing. */
+/* Each of 'use' HCAs wrote about its part of 'total' bytes, and the others nothing. */
 static void check_parts(const uint64_t *since, uint64_t total, int use)
 {
     uint64_t sum = 0;
     int i, parts = 0;
 
-    for (i = 0; i < PVARS_CARDS; ++i) {
+    for (i = 0; i < PVARS_HCAS; ++i) {
         sum += since[i];
         if (0 < since[i]) {
             ++parts;
@@ -120,9 +120,9 @@ static void check_steady(const pvars_t *seen, int times)
         CHECK_INT(seen->value[PVARS_SENDS_STRIPED], times);
         CHECK_INT(seen->value[PVARS_CONTROL_MESSAGES], times);
     } else {
-        CHECK_INT(seen->value[PVARS_ROUNDS], times * cards);
-        CHECK_INT(seen->value[PVARS_FINS_RECEIVED], times * cards);
-        CHECK_INT(seen->value[PVARS_CONTROL_MESSAGES], times * cards);
+        CHECK_INT(seen->value[PVARS_ROUNDS], times * hcas);
+        CHECK_INT(seen->value[PVARS_FINS_RECEIVED], times * hcas);
+        CHECK_INT(seen->value[PVARS_CONTROL_MESSAGES], times * hcas);
     }
 }
 
@@ -140,14 +140,14 @@ static void split(uint64_t *state)
 
     for (which = 0; which < sizeof(pairs) / sizeof(pairs[0]); ++which) {
         pair_t pair = side(pairs[which].sent, pairs[which].received, LARGE, *state);
-        uint64_t before[PVARS_CARDS], since[PVARS_CARDS];
+        uint64_t before[PVARS_HCAS], since[PVARS_HCAS];
         pvars_t first, last, seen;
 
         for (i = 0; i < 3; ++i) {
             message(&pair, LARGE, mpitest_random(state)); /* the first one may go without keys */
         }
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
-        CHECK(pvars_cards(before));
+        CHECK(pvars_hcas(before));
         pvars_read(&first);
         for (i = 0; i < AGAIN; ++i) {
             message(&pair, LARGE, mpitest_random(state));
@@ -157,10 +157,10 @@ static void split(uint64_t *state)
         check_steady(&seen, AGAIN);
         written(before, since);
         if (0 == mpitest.rank) {
-            check_parts(since, (uint64_t) AGAIN * LARGE, cards);
+            check_parts(since, (uint64_t) AGAIN * LARGE, hcas);
             if (pairs[which].regular) {
                 /* a part begins and ends between blocks, so it is one key, as the whole is */
-                CHECK_INT(seen.value[PVARS_WRITES_POSTED], AGAIN * cards);
+                CHECK_INT(seen.value[PVARS_WRITES_POSTED], AGAIN * hcas);
             }
         }
         side_free(&pair);
@@ -170,10 +170,10 @@ static void split(uint64_t *state)
 static void small(uint64_t *state)
 {
     pair_t pair = side(MPITEST_COARSE, MPITEST_FINE, SMALL, *state);
-    uint64_t before[PVARS_CARDS], since[PVARS_CARDS];
+    uint64_t before[PVARS_HCAS], since[PVARS_HCAS];
     int i;
 
-    CHECK(pvars_cards(before));
+    CHECK(pvars_hcas(before));
     for (i = 0; i < 3; ++i) {
         message(&pair, SMALL, mpitest_random(state));
     }
@@ -184,7 +184,7 @@ static void small(uint64_t *state)
     side_free(&pair);
 }
 
-/* A receive that is too short takes what fits, by one card. */
+/* A receive that is too short takes what fits, by one HCA. */
 static void truncated(uint64_t *state)
 {
     int room = LARGE / 2, bytes = 0 == mpitest.rank ? LARGE : room;
@@ -262,11 +262,11 @@ static void storm(uint64_t *state)
     }
 }
 
-/* Until something breaks, which the options of the software card decide, and for a while after. */
+/* Until something breaks, which the options of the software HCA decide, and for a while after. */
 static void broken(uint64_t *state)
 {
     pair_t pair = side(MPITEST_COARSE, MPITEST_FINE, LARGE, *state);
-    uint64_t before[PVARS_CARDS], since[PVARS_CARDS], striped;
+    uint64_t before[PVARS_HCAS], since[PVARS_HCAS], striped;
     bool deaf = mpitest_has("deaf");
     pvars_t first, now, all;
     int i;
@@ -289,11 +289,11 @@ static void broken(uint64_t *state)
     striped = all.value[PVARS_SENDS_STRIPED] + all.value[PVARS_SENDS_DIRECT];
     /* the pair that the sender asks by may be the deaf one: then there is nothing to stripe */
     CHECK(60 == striped || (deaf && 59 == striped && 1 == all.value[PVARS_FALLBACK_RECVS]));
-    CHECK(pvars_cards(before));
+    CHECK(pvars_hcas(before));
     message(&pair, LARGE, mpitest_random(state));
     written(before, since);
     if (0 == mpitest.rank) {
-        check_parts(since, LARGE, cards - 1);
+        check_parts(since, LARGE, hcas - 1);
     }
     side_free(&pair);
 }
@@ -330,8 +330,8 @@ int main(int argc, char **argv)
     if ('\0' == *mpitest.mode) {
         mpitest.mode = "any,storm";
     }
-    many = strstr(mpitest.mode, "cards");
-    cards = NULL == many ? 2 : (int) strtol(many + strlen("cards"), NULL, 10);
+    many = strstr(mpitest.mode, "hcas");
+    hcas = NULL == many ? 2 : (int) strtol(many + strlen("hcas"), NULL, 10);
     CHECK(PVARS_MAX == pvars_open() || 0 == strcmp("any,storm", mpitest.mode));
     mpitest_run(parts);
     pvars_close();

@@ -18,7 +18,7 @@
  * --mode finalize, disconnect: side 0 has sends under way whose requests were freed when it enters
  * MPI_Finalize, or MPI_Comm_disconnect of a communicator between two groups of the job; what
  * happens to the queue pair then is a phase of the table below. In a job that ends, each pair of
- * ranks is in a phase of its own. Who parted meets again, and messages go by the card as before.
+ * ranks is in a phase of its own. Who parted meets again, and messages go by the HCA as before.
  */
 
 #include <pthread.h>
@@ -26,7 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bycard.h"
+#include "byhca.h"
 #include "exchange.h"
 #include "pvars.h"
 
@@ -34,7 +34,7 @@ enum {
     THREADS = 4,
     DEPTH = 2, /* messages each way that a thread has under way */
     SENDS = 8, /* whose requests are freed: twice as many as wait for a new queue pair */
-    MOST = 400 /* messages by the host PML before it is there */
+    MOST = 400 /* messages by the base PML before it is there */
 };
 
 /* What goes wrong on either side: in messages before, and in those that are under way. */
@@ -82,26 +82,26 @@ static void *work(void *argument)
     int peer = 1 - mpitest.rank;
 
     for (int i = 0; i < DEPTH; ++i) {
-        in[i] = bycard_end(mpitest.rank);
-        out[i] = bycard_end(mpitest.rank);
+        in[i] = byhca_end(mpitest.rank);
+        out[i] = byhca_end(mpitest.rank);
     }
     for (long op = 0; op < mpitest.ops; op += DEPTH) {
         uint64_t key = mpitest_mix(mpitest.seed, (uint64_t) worker->number, (uint64_t) op);
 
         for (int i = 0; i < DEPTH; ++i) {
-            bycard_fill(in[i], false, 0);
+            byhca_fill(in[i], false, 0);
             MPI_OK(MPI_Irecv(in[i]->addr, 1, in[i]->type, peer, worker->number, worker->comm,
                              &requests[i]));
         }
         for (int i = 0; i < DEPTH; ++i) {
-            bycard_fill(out[i], true, key + (uint64_t) (2 * i + mpitest.rank));
+            byhca_fill(out[i], true, key + (uint64_t) (2 * i + mpitest.rank));
             MPI_OK((0 == op % 3 ? MPI_Issend : MPI_Isend)(out[i]->addr, 1, out[i]->type, peer,
                                                           worker->number, worker->comm,
                                                           &requests[DEPTH + i]));
         }
         MPI_OK(MPI_Waitall(2 * DEPTH, requests, MPI_STATUSES_IGNORE));
         for (int i = 0; i < DEPTH; ++i) {
-            VERIFY(in[i]->buffer, key + (uint64_t) (2 * i + peer), BYCARD_BYTES);
+            VERIFY(in[i]->buffer, key + (uint64_t) (2 * i + peer), BYHCA_BYTES);
         }
     }
     for (int i = 0; i < DEPTH; ++i) {
@@ -111,7 +111,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-static void threads(bycard_t *pair)
+static void threads(byhca_t *pair)
 {
     const char *plan = getenv("UMRDDT_TEST_FAULTS");
     worker_t workers[THREADS];
@@ -122,7 +122,7 @@ static void threads(bycard_t *pair)
     CHECK(NULL != plan);
     MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &own[0]));
     MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &own[1]));
-    CHECK_INT(bycard_until(pair, 1, 0), 0);
+    CHECK_INT(byhca_until(pair, 1, 0), 0);
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     (void) exchange_plan(plan, 1);
     for (int i = 0; i < THREADS; ++i) {
@@ -137,7 +137,7 @@ static void threads(bycard_t *pair)
     (void) exchange_plan("", 0);
     rebuilt = counter(PVARS_ENDPOINTS_REBUILT) + counter(PVARS_MAPS_REBUILT);
     MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &rebuilt, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD));
-    lost = bycard_until(pair, 1000, 10L * MOST);
+    lost = byhca_until(pair, 1000, 10L * MOST);
     if (0 == mpitest.rank) {
         printf("underway: %s: made anew %llu times, both sides together, and after %ld messages "
                "more for good\n",
@@ -154,12 +154,12 @@ static void threads(bycard_t *pair)
 static mpitest_message_t *sent[SENDS];
 
 /* Side 0 begins, and is about to leave. */
-static void send_freed(const bycard_t *pair, const phase_t *phase)
+static void send_freed(const byhca_t *pair, const phase_t *phase)
 {
     MPI_Request request;
 
     for (int i = 0; i < SENDS; ++i) {
-        sent[i] = bycard_end(0);
+        sent[i] = byhca_end(0);
         mpitest_fill(sent[i]->buffer, 100 + (uint64_t) i);
     }
     (void) exchange_plan(phase->under_way[0], '\0' != *phase->under_way[0]);
@@ -170,14 +170,14 @@ static void send_freed(const bycard_t *pair, const phase_t *phase)
 }
 
 /* Side 1 takes all of it. */
-static void take_freed(const bycard_t *pair, const phase_t *phase)
+static void take_freed(const byhca_t *pair, const phase_t *phase)
 {
     (void) exchange_plan(phase->under_way[1], '\0' != *phase->under_way[1]);
     for (int i = 0; i < SENDS; ++i) {
         mpitest_clear(pair->end->buffer);
         MPI_OK(MPI_Recv(pair->end->addr, 1, pair->end->type, pair->peer, 3, pair->comm,
                         MPI_STATUS_IGNORE));
-        VERIFY(pair->end->buffer, 100 + (uint64_t) i, BYCARD_BYTES);
+        VERIFY(pair->end->buffer, 100 + (uint64_t) i, BYHCA_BYTES);
     }
 }
 
@@ -195,15 +195,15 @@ static void progress(void)
 }
 
 /* What goes wrong before; all but one of the messages are sent then that a new one takes. */
-static void begin(const bycard_t *pair, const phase_t *phase)
+static void begin(const byhca_t *pair, const phase_t *phase)
 {
     const char *plan = phase->before[pair->side];
     int lost = 0;
 
     (void) exchange_plan(plan, '\0' != *plan);
     if ('\0' != *phase->before[0] || '\0' != *phase->before[1]) {
-        for (uint64_t i = 0; i < BYCARD_PATIENCE; ++i) {
-            lost += bycard_message(pair, 0, 10 + i) ? 0 : 1;
+        for (uint64_t i = 0; i < BYHCA_PATIENCE; ++i) {
+            lost += byhca_message(pair, 0, 10 + i) ? 0 : 1;
         }
         CHECK(0 < lost);
     }
@@ -211,7 +211,7 @@ static void begin(const bycard_t *pair, const phase_t *phase)
     progress();
 }
 
-static bycard_t leaving = {.comm = MPI_COMM_WORLD};
+static byhca_t leaving = {.comm = MPI_COMM_WORLD};
 
 /* MPI_Finalize deletes the attributes of MPI_COMM_SELF first: it has begun. */
 static int entered(MPI_Comm comm, int keyval, void *value, void *extra)
@@ -231,8 +231,8 @@ static int leave(void)
 
     leaving.peer = mpitest.rank ^ 1;
     leaving.side = mpitest.rank % 2;
-    leaving.end = bycard_end(leaving.side);
-    CHECK_INT(bycard_until(&leaving, 1, 0), 0);
+    leaving.end = byhca_end(leaving.side);
+    CHECK_INT(byhca_until(&leaving, 1, 0), 0);
     begin(&leaving, phase);
     if (0 == leaving.side) {
         MPI_OK(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, entered, &keyval, NULL));
@@ -241,7 +241,7 @@ static int leave(void)
     } else {
         MPI_OK(MPI_Recv(NULL, 0, MPI_BYTE, leaving.peer, 4, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         take_freed(&leaving, phase);
-        printf("underway: %s: %llu by the host PML, connected anew %llu times, %ld checks\n",
+        printf("underway: %s: %llu by the base PML, connected anew %llu times, %ld checks\n",
                phase->name, (unsigned long long) counter(PVARS_FALLBACK_RECVS),
                (unsigned long long) counter(PVARS_ENDPOINTS_REBUILT), mpitest.checks);
         fflush(stdout);
@@ -253,9 +253,9 @@ static int leave(void)
 }
 
 /* Side 0 leaves the other one, with messages under way that the latter takes its time for. */
-static void part(bycard_t *pair, const phase_t *phase)
+static void part(byhca_t *pair, const phase_t *phase)
 {
-    long lost = bycard_until(pair, 1, MOST);
+    long lost = byhca_until(pair, 1, MOST);
     uint64_t rebuilt = counter(PVARS_ENDPOINTS_REBUILT);
 
     CHECK(MOST >= lost);
@@ -285,7 +285,7 @@ static void disconnect(void)
 
     for (long i = 0; i < PHASES; ++i) {
         int accepts = (int) (i % 2);
-        bycard_t pair = {.peer = 0, .side = (mpitest.rank + (int) (i / 2)) % 2};
+        byhca_t pair = {.peer = 0, .side = (mpitest.rank + (int) (i / 2)) % 2};
 
         mpitest.step = i;
         if (accepts == mpitest.rank) {
@@ -298,7 +298,7 @@ static void disconnect(void)
                             MPI_STATUS_IGNORE));
             MPI_OK(MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &pair.comm));
         }
-        pair.end = bycard_end(pair.side);
+        pair.end = byhca_end(pair.side);
         part(&pair, &phases[i]);
         mpitest_alive();
     }
@@ -322,7 +322,7 @@ int main(int argc, char **argv)
         mpitest_skip("umrddt is not there");
     }
     if (NULL == exchange_function(NULL, "umrddt_sim_faults")) {
-        mpitest_skip("only the software card fails on demand");
+        mpitest_skip("only the software HCA fails on demand");
     }
     if (mpitest_has("finalize")) {
         CHECK_INT(mpitest.size % 2, 0);
@@ -332,9 +332,9 @@ int main(int argc, char **argv)
     if (mpitest_has("disconnect")) {
         disconnect();
     } else {
-        bycard_t pair = {.comm = MPI_COMM_WORLD, .peer = 1 - mpitest.rank, .side = mpitest.rank};
+        byhca_t pair = {.comm = MPI_COMM_WORLD, .peer = 1 - mpitest.rank, .side = mpitest.rank};
 
-        pair.end = bycard_end(pair.side);
+        pair.end = byhca_end(pair.side);
         threads(&pair);
         mpitest_message_free(pair.end);
     }

@@ -108,7 +108,7 @@ void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts, mca_pml_umrddt_v
     memset(reply, 0, sizeof(*reply));
 }
 
-void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 {
     (void) reason;
     ++fallbacks;
@@ -138,7 +138,7 @@ NEVER(int, mca_pml_umrddt_tell_read, const mca_pml_umrddt_tell_t *tell, size_t l
       opal_iov_cache_layout_t **from)
 NEVER(void, mca_pml_umrddt_ipc_keep, mca_pml_umrddt_peer_t *peer, uint64_t id,
       opal_iov_cache_layout_t *layout)
-NEVER(void, mca_pml_umrddt_ipc_map_bells, mca_pml_umrddt_peer_t *peer, uint32_t pid, uint32_t fd)
+NEVER(void, mca_pml_umrddt_ipc_map_done_flags, mca_pml_umrddt_peer_t *peer, uint32_t pid, uint32_t fd)
 NEVER(void, mca_pml_umrddt_ipc_mapped, mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
       opal_umrddt_gpu_engine_t *engine)
 NEVER(void, mca_pml_umrddt_ipc_refused, mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,

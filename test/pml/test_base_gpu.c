@@ -63,7 +63,7 @@ static void open_as(int host_gpu, int contiguous, size_t contiguous_min,
     mca_pml_umrddt.params.contiguous_min = contiguous_min;
     mca_pml_umrddt.params.min_size = 1024;
     mca_pml_umrddt_base_gpu_open();
-    if (MCA_PML_UMRDDT_HOST_GPU_AUTO == host_gpu) {
+    if (MCA_PML_UMRDDT_GPU_BASE_AUTO == host_gpu) {
         mca_pml_umrddt.base_gpu = base; /* this Open MPI need not have CUDA */
     }
     CHECK(base == mca_pml_umrddt.base_gpu);
@@ -96,7 +96,7 @@ static void wanted(void)
     mca_pml_umrddt_where_t where = cuda_malloc();
 
     now = ours;
-    open_as(MCA_PML_UMRDDT_HOST_GPU_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
+    open_as(MCA_PML_UMRDDT_GPU_BASE_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
             MCA_PML_UMRDDT_BASE_GPU_SAFE);
     CHECK(given(&where, 0, SIZE, 1, 0));
     CHECK(given(&where, SIZE - 8, 8, 1, 0));
@@ -110,14 +110,14 @@ static void wanted(void)
     comm.bypass = true; /* pml_umrddt_scheme = host */
     CHECK(given(&where, 0, SIZE, 0, 0) && given(&where, 0, SIZE, OMPI_ANY_SOURCE, 0));
     comm.bypass = false;
-    open_as(MCA_PML_UMRDDT_HOST_GPU_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_DEFER, 0,
+    open_as(MCA_PML_UMRDDT_GPU_BASE_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_DEFER, 0,
             MCA_PML_UMRDDT_BASE_GPU_SAFE);
     CHECK(given(&where, 0, SIZE, 0, 0) && given(&where, 0, SIZE, OMPI_ANY_SOURCE, 0));
-    open_as(MCA_PML_UMRDDT_HOST_GPU_NO, MCA_PML_UMRDDT_CONTIGUOUS_DEFER, 0,
+    open_as(MCA_PML_UMRDDT_GPU_BASE_NO, MCA_PML_UMRDDT_CONTIGUOUS_DEFER, 0,
             MCA_PML_UMRDDT_BASE_GPU_NONE);
     CHECK(!given(&where, 0, SIZE, 1, 0) && !given(&where, 0, SIZE, 0, -27));
     /* what is given all is not asked about */
-    open_as(MCA_PML_UMRDDT_HOST_GPU_YES, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
+    open_as(MCA_PML_UMRDDT_GPU_BASE_YES, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
             MCA_PML_UMRDDT_BASE_GPU_ALL);
     CHECK(mca_pml_umrddt_base_touches(&where) && !mca_pml_umrddt.looks);
 }
@@ -130,7 +130,7 @@ static void unsafe(void)
     MPI_Datatype vector;
     const bool threads = opal_using_threads();
 
-    open_as(MCA_PML_UMRDDT_HOST_GPU_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
+    open_as(MCA_PML_UMRDDT_GPU_BASE_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
             MCA_PML_UMRDDT_BASE_GPU_SAFE);
     for (int i = 0; i < 2; ++i) {
         now = 0 == i ? NULL : others;
@@ -180,11 +180,11 @@ static void touches(void)
         bool managed = OPAL_UMRDDT_GPU_MANAGED == kinds[i];
 
         where.memory.kind = kinds[i];
-        open_as(MCA_PML_UMRDDT_HOST_GPU_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
+        open_as(MCA_PML_UMRDDT_GPU_BASE_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
                 MCA_PML_UMRDDT_BASE_GPU_NONE);
         now = NULL;
         CHECK(mca_pml_umrddt_base_touches(&where));
-        open_as(MCA_PML_UMRDDT_HOST_GPU_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
+        open_as(MCA_PML_UMRDDT_GPU_BASE_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
                 MCA_PML_UMRDDT_BASE_GPU_SAFE);
         CHECK(!managed == mca_pml_umrddt_base_touches(&where));
         now = others;
@@ -201,16 +201,16 @@ static void touches(void)
 /* Who takes contiguous messages. */
 static void contiguous(void)
 {
-    open_as(MCA_PML_UMRDDT_HOST_GPU_YES, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
+    open_as(MCA_PML_UMRDDT_GPU_BASE_YES, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
             MCA_PML_UMRDDT_BASE_GPU_ALL);
     CHECK(!mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.leaves_far && !mca_pml_umrddt.looks);
-    open_as(MCA_PML_UMRDDT_HOST_GPU_YES, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 65536,
+    open_as(MCA_PML_UMRDDT_GPU_BASE_YES, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 65536,
             MCA_PML_UMRDDT_BASE_GPU_ALL);
     CHECK(mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.leaves_far && mca_pml_umrddt.looks);
-    open_as(MCA_PML_UMRDDT_HOST_GPU_NO, MCA_PML_UMRDDT_CONTIGUOUS_DEFER, 0,
+    open_as(MCA_PML_UMRDDT_GPU_BASE_NO, MCA_PML_UMRDDT_CONTIGUOUS_DEFER, 0,
             MCA_PML_UMRDDT_BASE_GPU_NONE);
     CHECK(!mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.leaves_far && mca_pml_umrddt.looks);
-    open_as(MCA_PML_UMRDDT_HOST_GPU_NO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
+    open_as(MCA_PML_UMRDDT_GPU_BASE_NO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
             MCA_PML_UMRDDT_BASE_GPU_NONE);
     CHECK(mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.leaves_far && mca_pml_umrddt.looks);
     mca_pml_umrddt_base_gpu_close();

@@ -12,8 +12,8 @@
  * hand gives; on either side of it the right one is chosen. Another file of figures moves the
  * border as far as its figure was changed, and with it the choice of a message.
  *
- * Which can meet is what a sender may offer: CUDA IPC, the card or both, with packed ways beside
- * them; and the host PML with all.
+ * Which can meet is what a sender may offer: CUDA IPC, the HCA or both, with packed ways beside
+ * them; and the base PML with all.
  */
 
 #include <math.h>
@@ -69,7 +69,7 @@ typedef struct border_t {
     set_t sets[SETS];
 } border_t;
 
-/* GPUs that move bytes at 100 bytes/us, or write to the host and read from it so; a slow host PML.
+/* GPUs that move bytes at 100 bytes/us, or write to the host and read from it so; a slow base PML.
  */
 #define MOVING  FIGURE(gpu_out_rate, 100), FIGURE(gpu_in_rate, 100)
 #define WRITING CURVE(gpu_pack_host, 100), CURVE(gpu_unpack_host, 100)
@@ -78,9 +78,9 @@ typedef struct border_t {
 static const border_t borders[] = {
     /* Keys and writes. 10 us more a key and side, 1 us a write: the receiver's, and one of the
        sender. */
-    {DIRECT, UMR, WRITES, false, 19, 39.0 / 19, 0, {FIGURE(key_map, 10), FIGURE(card_write, 1)}},
-    {DIRECT, UMR, USES, false, 20, 2, 0, {FIGURE(key_map, 100), FIGURE(card_write, 0.5)}},
-    /* Between GPUs, by the card or packed. A launch of 20 us at either side, a piece of 0.5 us. */
+    {DIRECT, UMR, WRITES, false, 19, 39.0 / 19, 0, {FIGURE(key_map, 10), FIGURE(hca_write, 1)}},
+    {DIRECT, UMR, USES, false, 20, 2, 0, {FIGURE(key_map, 100), FIGURE(hca_write, 0.5)}},
+    /* Between GPUs, by the HCA or packed. A launch of 20 us at either side, a piece of 0.5 us. */
     {UMR,
      GDR,
      PIECES,
@@ -88,48 +88,48 @@ static const border_t borders[] = {
      40,
      2,
      0,
-     {FIGURE(gpu_launch, 20), FIGURE(card_gpu_gather, 0.5), FIGURE(card_gpu_scatter, 0.5)}},
+     {FIGURE(gpu_launch, 20), FIGURE(hca_gpu_gather, 0.5), FIGURE(hca_gpu_scatter, 0.5)}},
     {GDR, UMR, USES, true, 5, 2, 0, {FIGURE(key_map, 100), FIGURE(gpu_launch, 20)}},
-    {DIRECT, GDR, WRITES, true, 39, 79.0 / 39, 0, {FIGURE(gpu_launch, 20), FIGURE(card_write, 1)}},
+    {DIRECT, GDR, WRITES, true, 39, 79.0 / 39, 0, {FIGURE(gpu_launch, 20), FIGURE(hca_write, 1)}},
     {GDR, DIRECT, USES, true, 5, 2, 0, {FIGURE(register_base, 100), FIGURE(gpu_launch, 20)}},
-    /* a card at 100 bytes/us to a GPU, against two launches of 20 us */
-    {UMR, STAGED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(card_gpu_rate, 100)}},
+    /* an HCA at 100 bytes/us to a GPU, against two launches of 20 us */
+    {UMR, STAGED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(hca_gpu_rate, 100)}},
     {STAGED, UMR, USES, true, 5, 2, 0, {FIGURE(key_map, 100), FIGURE(gpu_launch, 20)}},
-    {DIRECT, STAGED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(card_gpu_rate, 100)}},
+    {DIRECT, STAGED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(hca_gpu_rate, 100)}},
     {STAGED, DIRECT, USES, true, 5, 2, 0, {FIGURE(register_base, 100), FIGURE(gpu_launch, 20)}},
-    {UMR, PACKED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(card_gpu_rate, 100)}},
+    {UMR, PACKED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(hca_gpu_rate, 100)}},
     {PACKED, UMR, USES, true, 5, 2, 0, {FIGURE(key_map, 100), FIGURE(gpu_launch, 20)}},
-    {DIRECT, PACKED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(card_gpu_rate, 100)}},
+    {DIRECT, PACKED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(hca_gpu_rate, 100)}},
     {PACKED, DIRECT, USES, true, 5, 2, 0, {FIGURE(register_base, 100), FIGURE(gpu_launch, 20)}},
     /* CUDA IPC that begins after 30 us, against bytes that take longer. */
-    {UMR, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(card_gpu_rate, 100)}},
-    {DIRECT, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(card_gpu_rate, 100)}},
-    {GDR, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(card_gpu_rate, 100)}},
+    {UMR, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(hca_gpu_rate, 100)}},
+    {DIRECT, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(hca_gpu_rate, 100)}},
+    {GDR, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(hca_gpu_rate, 100)}},
     {STAGED, IPC, BYTES, true, 1500, 2, 0, {FIGURE(ipc_latency, 30), MOVING}},
     {PACKED, IPC, BYTES, true, 1500, 2, 0, {FIGURE(ipc_latency, 30), WRITING}},
-    /* ... against what the card needs once, for 40 us more a message */
+    /* ... against what the HCA needs once, for 40 us more a message */
     {IPC, UMR, USES, true, 5, 2, 0, {FIGURE(key_map, 100), FIGURE(ipc_latency, 40)}},
     {IPC, DIRECT, USES, true, 5, 2, 0, {FIGURE(register_base, 100), FIGURE(ipc_latency, 40)}},
-    /* ... against a card that begins after 30 us, where kernels look blocks up */
-    {IPC, UMR, BYTES, true, 3000, 2, 0, {CURVE(gpu_list, 100), FIGURE(card_latency, 30)}},
+    /* ... against an HCA that begins after 30 us, where kernels look blocks up */
+    {IPC, UMR, BYTES, true, 3000, 2, 0, {CURVE(gpu_list, 100), FIGURE(hca_latency, 30)}},
     /* and small blocks, of which copies between GPUs are slow: 20 us of launches */
     {IPC, STAGED, BYTES, true, 2000, 2, 0, {FIGURE(gpu_launch, 10), CURVE(ipc_copy, 100)}},
-    /* Packed, by three wires. A card that begins after 30 us; moving; a GPU that writes to the
+    /* Packed, by three wires. An HCA that begins after 30 us; moving; a GPU that writes to the
        host. */
-    {STAGED, GDR, BYTES, true, 1500, 2, 0, {FIGURE(card_latency, 30), MOVING}},
-    {PACKED, GDR, BYTES, true, 1500, 2, 0, {FIGURE(card_latency, 30), WRITING}},
+    {STAGED, GDR, BYTES, true, 1500, 2, 0, {FIGURE(hca_latency, 30), MOVING}},
+    {PACKED, GDR, BYTES, true, 1500, 2, 0, {FIGURE(hca_latency, 30), WRITING}},
     /* (the curve is made by hand, see below: 100 bytes/us where blocks have 512 bytes, as moving
        has) */
     {STAGED, PACKED, BLOCKS, true, 512, 8, 0, {MOVING}},
-    /* The host PML, which copies by the CPU at 200 bytes/us on either side, or out of GPUs
+    /* The base PML, which copies by the CPU at 200 bytes/us on either side, or out of GPUs
      * before all else.
      */
-    {HOST, UMR, BYTES, false, 3000, 2, 0, {FIGURE(card_latency, 30), CURVE(cpu_copy, 200)}},
+    {HOST, UMR, BYTES, false, 3000, 2, 0, {FIGURE(hca_latency, 30), CURVE(cpu_copy, 200)}},
     {HOST, UMR, USES, false, 2, 2, 0, {FIGURE(key_map, 100), CURVE(cpu_copy, 200)}},
-    {HOST, DIRECT, BYTES, false, 3000, 2, 0, {FIGURE(card_latency, 30), CURVE(cpu_copy, 200)}},
+    {HOST, DIRECT, BYTES, false, 3000, 2, 0, {FIGURE(hca_latency, 30), CURVE(cpu_copy, 200)}},
     {HOST, DIRECT, USES, false, 2, 2, 0, {FIGURE(register_base, 100), CURVE(cpu_copy, 200)}},
     {HOST, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(near_rate, 100)}},
-    {HOST, GDR, BYTES, true, 3000, 2, 0, {FIGURE(card_latency, 30), FIGURE(near_rate, 100)}},
+    {HOST, GDR, BYTES, true, 3000, 2, 0, {FIGURE(hca_latency, 30), FIGURE(near_rate, 100)}},
     /* three stages of 10 us for 1000 bytes that overlap, but an answer and a message a chunk: with
        n chunks 2 + 10 + 11 + 10 + 11 (n - 1) against 1 + 30 n (and 3 + 30 n from 4096 bytes on) */
     {HOST,
@@ -332,10 +332,10 @@ int main(void)
     /* no pair is left out, and none that has something to make for a first message without that */
     for (int a = 0; a < MCA_PML_UMRDDT_SCHEMES; ++a) {
         for (int b = 0; b < MCA_PML_UMRDDT_SCHEMES; ++b) {
-            const bool card = (int) UMR == a || (int) DIRECT == a;
+            const bool hca = (int) UMR == a || (int) DIRECT == a;
 
             CHECK(!meet(a, b) || 0 != (steady[a] & BIT(b)));
-            CHECK(!card || !meet(a, b) || 0 != (first[a] & BIT(b)));
+            CHECK(!hca || !meet(a, b) || 0 != (first[a] & BIT(b)));
         }
     }
     printf("test_borders: %lu checks\n", checks);

@@ -117,10 +117,10 @@ static void make_pack(mca_pml_umrddt_recv_t *recv)
     pack.under_way = 1;
     pack.chunk[1] = (mca_pml_umrddt_chunk_t){
         .phase = MCA_PML_UMRDDT_PHASE_WIRE, .pack = &pack, .start = 500, .end = 1000};
-    pack.card.endpoint = (void *) &thing;
-    pack.card.granted = 2;
-    pack.card.done = 1;
-    pack.card.told = true;
+    pack.hca.endpoint = (void *) &thing;
+    pack.hca.granted = 2;
+    pack.hca.done = 1;
+    pack.hca.told = true;
     recv->pack = &pack;
 }
 
@@ -175,7 +175,7 @@ static void make(void)
     add_recv(2, MCA_PML_UMRDDT_RECV_PACK);
     recvs[2].ops = &packed;
     make_pack(&recvs[2]);
-    add_recv(3, MCA_PML_UMRDDT_RECV_HOST);
+    add_recv(3, MCA_PML_UMRDDT_RECV_BASE);
     recvs[3].ops = &base;
     add_recv(4, MCA_PML_UMRDDT_RECV_COPY);
     recvs[4].ops = &ipc;
@@ -242,8 +242,8 @@ static void chunks(void)
     BREAKS("chunks: those that a GPU copies", pack.copying = 1);
     BREAKS("chunks: no more are begun", pack.begun = 3);
     BREAKS("chunks: each is a part", pack.chunk[1].end = 1001);
-    BREAKS("chunks: no more are written", pack.card.done = 3);
-    BREAKS("chunks: none is granted", pack.card.granted = 3);
+    BREAKS("chunks: no more are written", pack.hca.done = 3);
+    BREAKS("chunks: none is granted", pack.hca.granted = 3);
     BREAKS("chunks: there is a place", pack.depth = 0);
 }
 

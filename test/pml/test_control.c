@@ -7,7 +7,7 @@
  */
 
 /*
- * Control messages, with a host PML that is played here, and refuses: all arrive, those for one
+ * Control messages, with a base PML that is played here, and refuses: all arrive, those for one
  * process in their order, whatever becomes of another process's; they take no more than what is
  * kept for them where there is no memory; communicators are held as long as they are needed; and
  * what cannot be told ends the job, but only if the host's reason is one that seldom passes.

@@ -293,20 +293,21 @@ static void envelopes(void)
     WRONG(false, rts, rts.layout = 0);
     WRONG(false, rts, rts.pieces = 0);
     WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_BIT_DIRECT);
-    WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_BELL);
-    WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_BELL; rts.slot = MCA_PML_UMRDDT_BELLS);
-    WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_BELL);
-    WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_BELL | MCA_PML_UMRDDT_BIT_DIRECT);
-    WRONG(false, none, none.schemes |= MCA_PML_UMRDDT_BELL);
+    WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG);
+    WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG;
+          rts.slot = MCA_PML_UMRDDT_DONE_FLAGS);
+    WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_DONE_FLAG);
+    WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG | MCA_PML_UMRDDT_BIT_DIRECT);
+    WRONG(false, none, none.schemes |= MCA_PML_UMRDDT_DONE_FLAG);
     WRONG(true, none, (void) 0);
-    /* what is not for this way is for pairs of cards, if mkeys are offered: without gaps */
-    WRONG(true, none, none.rails[0].qpn = 1);
-    WRONG(true, none, none.rails[0].qpn = 1; none.rails[1].qpn = 2);
-    WRONG(false, none, none.rails[0].psn = 1);
-    WRONG(false, none, none.rails[1].qpn = 1);
-    WRONG(false, none, none.rails[0].qpn = 1; none.rails[2].qpn = 1);
-    WRONG(false, none, none.rails[3].psn = 1);
-    WRONG(false, none, none.schemes = MCA_PML_UMRDDT_BIT_DIRECT; none.rails[0].qpn = 1);
+    /* what is not for this way is for pairs of HCAs, if mkeys are offered: without gaps */
+    WRONG(true, none, none.lanes[0].qpn = 1);
+    WRONG(true, none, none.lanes[0].qpn = 1; none.lanes[1].qpn = 2);
+    WRONG(false, none, none.lanes[0].psn = 1);
+    WRONG(false, none, none.lanes[1].qpn = 1);
+    WRONG(false, none, none.lanes[0].qpn = 1; none.lanes[2].qpn = 1);
+    WRONG(false, none, none.lanes[3].psn = 1);
+    WRONG(false, none, none.schemes = MCA_PML_UMRDDT_BIT_DIRECT; none.lanes[0].qpn = 1);
 #undef WRONG
 }
 
@@ -434,60 +435,61 @@ static void homes(void)
     mca_pml_umrddt_ipc_free(&peer);
 }
 
-/* Bells are mapped by who has the right number and cookie; what is rung is heard once. */
-static void bells(void)
+/* Completion flags are mapped by who has the right number and cookie; what is rung is heard once.
+ */
+static void done_flags(void)
 {
     static const uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN] = {1, 2, 3}, other[16] = {1, 2, 4};
-    mca_pml_umrddt_bells_t *mapped;
+    mca_pml_umrddt_done_flags_t *mapped;
     mca_pml_umrddt_peer_t peer;
     uint32_t pid, fd;
     FILE *file = tmpfile();
 
-    mca_pml_umrddt_bells_tell(cookie, &pid, &fd);
-    CHECK(0 != pid && NULL != mca_pml_umrddt_own_bells);
-    CHECK(NULL == mca_pml_umrddt_bells_map(pid, fd, other));
-    CHECK(NULL == mca_pml_umrddt_bells_map(0, fd, cookie));
-    CHECK(NULL == mca_pml_umrddt_bells_map(pid, fd + 1000, cookie));
+    mca_pml_umrddt_done_flags_tell(cookie, &pid, &fd);
+    CHECK(0 != pid && NULL != mca_pml_umrddt_own_done_flags);
+    CHECK(NULL == mca_pml_umrddt_done_flags_map(pid, fd, other));
+    CHECK(NULL == mca_pml_umrddt_done_flags_map(0, fd, cookie));
+    CHECK(NULL == mca_pml_umrddt_done_flags_map(pid, fd + 1000, cookie));
     for (uint32_t standard = 0; standard < 3; ++standard) {
-        CHECK(NULL == mca_pml_umrddt_bells_map(pid, standard, cookie));
+        CHECK(NULL == mca_pml_umrddt_done_flags_map(pid, standard, cookie));
     }
     /* as long, but somebody could cut it */
-    CHECK(NULL != file && 0 == ftruncate(fileno(file), sizeof(mca_pml_umrddt_bells_t)));
+    CHECK(NULL != file && 0 == ftruncate(fileno(file), sizeof(mca_pml_umrddt_done_flags_t)));
     CHECK(sizeof(cookie) == pwrite(fileno(file), cookie, sizeof(cookie), 0));
-    CHECK(NULL == mca_pml_umrddt_bells_map(pid, (uint32_t) fileno(file), cookie));
+    CHECK(NULL == mca_pml_umrddt_done_flags_map(pid, (uint32_t) fileno(file), cookie));
     fclose(file);
 
-    mapped = mca_pml_umrddt_bells_map(pid, fd, cookie);
-    CHECK(NULL != mapped && mapped != mca_pml_umrddt_own_bells);
-    for (uint32_t slot = 0; slot < MCA_PML_UMRDDT_BELLS; slot += 93) {
-        CHECK(MCA_PML_UMRDDT_RUNG_NOT == mca_pml_umrddt_rung(slot, 40));
-        mca_pml_umrddt_ring(mapped, slot, 40, MCA_PML_UMRDDT_RUNG_DONE);
-        CHECK(MCA_PML_UMRDDT_RUNG_DONE == mca_pml_umrddt_rung(slot, 40));
-        CHECK(MCA_PML_UMRDDT_RUNG_NOT == mca_pml_umrddt_rung(slot, 41));
-        CHECK(MCA_PML_UMRDDT_RUNG_NOT == mca_pml_umrddt_rung(slot + 1, 40));
-        mca_pml_umrddt_ring(mapped, slot, 41, MCA_PML_UMRDDT_RUNG_REPLY);
-        CHECK(MCA_PML_UMRDDT_RUNG_REPLY == mca_pml_umrddt_rung(slot, 41));
-        mapped->bells[slot].word = 42u << 2 | 3; /* nothing that there is */
-        CHECK(MCA_PML_UMRDDT_RUNG_NOT == mca_pml_umrddt_rung(slot, 42));
-        mapped->bells[slot].word = UINT64_MAX;
-        CHECK(MCA_PML_UMRDDT_RUNG_NOT == mca_pml_umrddt_rung(slot, 42));
+    mapped = mca_pml_umrddt_done_flags_map(pid, fd, cookie);
+    CHECK(NULL != mapped && mapped != mca_pml_umrddt_own_done_flags);
+    for (uint32_t slot = 0; slot < MCA_PML_UMRDDT_DONE_FLAGS; slot += 93) {
+        CHECK(MCA_PML_UMRDDT_DONE_FLAG_CLEAR == mca_pml_umrddt_done_flag_test(slot, 40));
+        mca_pml_umrddt_done_flag_set(mapped, slot, 40, MCA_PML_UMRDDT_DONE_FLAG_DONE);
+        CHECK(MCA_PML_UMRDDT_DONE_FLAG_DONE == mca_pml_umrddt_done_flag_test(slot, 40));
+        CHECK(MCA_PML_UMRDDT_DONE_FLAG_CLEAR == mca_pml_umrddt_done_flag_test(slot, 41));
+        CHECK(MCA_PML_UMRDDT_DONE_FLAG_CLEAR == mca_pml_umrddt_done_flag_test(slot + 1, 40));
+        mca_pml_umrddt_done_flag_set(mapped, slot, 41, MCA_PML_UMRDDT_DONE_FLAG_REPLY);
+        CHECK(MCA_PML_UMRDDT_DONE_FLAG_REPLY == mca_pml_umrddt_done_flag_test(slot, 41));
+        mapped->done_flags[slot].word = 42u << 2 | 3; /* nothing that there is */
+        CHECK(MCA_PML_UMRDDT_DONE_FLAG_CLEAR == mca_pml_umrddt_done_flag_test(slot, 42));
+        mapped->done_flags[slot].word = UINT64_MAX;
+        CHECK(MCA_PML_UMRDDT_DONE_FLAG_CLEAR == mca_pml_umrddt_done_flag_test(slot, 42));
     }
-    mca_pml_umrddt_bells_unmap(mapped);
+    mca_pml_umrddt_done_flags_unmap(mapped);
 
     memset(&peer, 0, sizeof(peer));
     memcpy(peer.cookie, cookie, sizeof(cookie));
-    CHECK(NULL == mca_pml_umrddt_ipc_bells(&peer));
-    mca_pml_umrddt_ipc_map_bells(&peer, pid, fd);
-    CHECK(NULL == mca_pml_umrddt_ipc_bells(&peer)); /* the user does not want it */
-    mca_pml_umrddt.params.ipc_bells = true;
-    mca_pml_umrddt_ipc_map_bells(&peer, pid, fd);
-    mapped = mca_pml_umrddt_ipc_bells(&peer);
+    CHECK(NULL == mca_pml_umrddt_ipc_done_flags(&peer));
+    mca_pml_umrddt_ipc_map_done_flags(&peer, pid, fd);
+    CHECK(NULL == mca_pml_umrddt_ipc_done_flags(&peer)); /* the user does not want it */
+    mca_pml_umrddt.params.ipc_done_flags = true;
+    mca_pml_umrddt_ipc_map_done_flags(&peer, pid, fd);
+    mapped = mca_pml_umrddt_ipc_done_flags(&peer);
     CHECK(NULL != mapped);
-    mca_pml_umrddt_ipc_map_bells(&peer, pid, fd);
-    CHECK(mapped == mca_pml_umrddt_ipc_bells(&peer));
+    mca_pml_umrddt_ipc_map_done_flags(&peer, pid, fd);
+    CHECK(mapped == mca_pml_umrddt_ipc_done_flags(&peer));
     mca_pml_umrddt_ipc_free(&peer);
-    mca_pml_umrddt_bells_close();
-    CHECK(NULL == mca_pml_umrddt_own_bells);
+    mca_pml_umrddt_done_flags_close();
+    CHECK(NULL == mca_pml_umrddt_own_done_flags);
 }
 
 int main(void)
@@ -514,7 +516,7 @@ int main(void)
     }
     bounded(31);
     homes();
-    bells();
+    done_flags();
     for (int i = 0; i < LAYOUTS; ++i) {
         OBJ_RELEASE(layouts[i]);
     }

@@ -36,7 +36,7 @@ static figures_t plain(void)
 
 #define ONE(name, value, help) figures.name = 1;
     OPAL_UMRDDT_TUNING_VALUES(ONE)
-    figures.near_rate = figures.far_rate = figures.card_rate = figures.card_gpu_rate = 1000;
+    figures.near_rate = figures.far_rate = figures.hca_rate = figures.hca_gpu_rate = 1000;
     figures.gpu_out_rate = figures.gpu_in_rate = 1000;
     figures.gpu_turn = 0;
     for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); ++i) {
@@ -83,7 +83,7 @@ static mca_pml_umrddt_scheme_id_t best(const figures_t *figures, const case_t *w
  * Times
  * ------------------------------------------------------------------------------------------- */
 
-static void by_card(void)
+static void by_hca(void)
 {
     const unsigned both = MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT;
     figures_t figures = plain();
@@ -102,13 +102,13 @@ static void by_card(void)
                time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.to.gpu = true; /* and is flushed */
     what.known = ALL;
-    figures.card_gpu_rate = 500;
+    figures.hca_gpu_rate = 500;
     CHECK(near(4 + 20, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
 
     /* the border by writes: those of the first message are cheaper than keys up to a number */
     figures = plain();
     figures.key_map = 8;
-    figures.key_entry = figures.card_entry = 1e-6;
+    figures.key_entry = figures.hca_entry = 1e-6;
     figures.near_rate = figures.far_rate = 1e9;
     for (uint64_t writes = 2; writes < 40; ++writes) {
         what = message(1000, 1, writes); /* 1 us of bytes, as many as (writes + 1) us of writes */
@@ -127,7 +127,7 @@ static void by_card(void)
     /* long pieces hide any number of writes behind the bytes */
     what = message(40000, 1, 30);
     CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&figures, &what, both));
-    /* a card that gathers 30 pieces in a write has no more of them for pieces of the sender */
+    /* an HCA that gathers 30 pieces in a write has no more of them for pieces of the sender */
     what = message(1000, 30, 1);
     CHECK(MCA_PML_UMRDDT_SCHEME_UMR == best(&figures, &what, both));
     what.write_pieces = 30;
@@ -136,13 +136,13 @@ static void by_card(void)
     what = message(1000, 100, 100);
     what.known = ALL;
     what.write_pieces = 100;
-    figures.card_entry = 1;
+    figures.hca_entry = 1;
     CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&figures, &what, both));
     /* and those of a GPU, out of which they are gathered and into which they are scattered */
     what = message(1000, 100, 10);
     what.known = ALL;
-    figures.card_gpu_gather = 2;
-    figures.card_gpu_scatter = 3;
+    figures.hca_gpu_gather = 2;
+    figures.hca_gpu_scatter = 3;
     CHECK(near(3 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.from.gpu = true;
     CHECK(near(3 + 210, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
@@ -206,17 +206,17 @@ static void by_gpu(void)
     }
     CHECK(MCA_PML_UMRDDT_SCHEME_PACK_HOST
           == best(&figures, &what, packs & ~(MCA_PML_UMRDDT_BIT_PACK_GDR)));
-    /* the card from GPU to GPU, unless it is slow there */
+    /* the HCA from GPU to GPU, unless it is slow there */
     what = message(1000000, 10, 10);
     what.from.gpu = what.to.gpu = true;
-    figures.card_gpu_rate = 4000;
+    figures.hca_gpu_rate = 4000;
     CHECK(MCA_PML_UMRDDT_SCHEME_PACK_GDR == best(&figures, &what, packs));
-    figures.card_gpu_rate = 100;
+    figures.hca_gpu_rate = 100;
     CHECK(MCA_PML_UMRDDT_SCHEME_PACK_HOST == best(&figures, &what, packs));
-    /* the card as the wire of the others */
+    /* the HCA as the wire of the others */
     figures.near_rate = figures.far_rate = 100;
     CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST) > 10000);
-    what.pack_by_card = true;
+    what.pack_by_hca = true;
     CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST) < 3000);
     /* one piece needs no packing: moved at once, whatever kernels take */
     figures = plain();
@@ -227,7 +227,7 @@ static void by_gpu(void)
     /* a side that is the CPU's packs by the CPU */
     what.to.gpu = false;
     CHECK(near(2 + 11 + 13 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
-    /* ... as umrddt does, not as Open MPI would for the host PML */
+    /* ... as umrddt does, not as Open MPI would for the base PML */
     what.to.pieces = 10;
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
         figures.cpu_copy[i] = 10;
@@ -333,11 +333,11 @@ static void shared(void)
     figures.gpu_turn = 100;
     (void) opal_umrddt_select_best(&figures, &what, every, times);
     for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
-        bool card = MCA_PML_UMRDDT_SCHEME_UMR == way || MCA_PML_UMRDDT_SCHEME_DIRECT == way;
+        bool hca = MCA_PML_UMRDDT_SCHEME_UMR == way || MCA_PML_UMRDDT_SCHEME_DIRECT == way;
 
-        CHECK(near(without[way] + (card ? 0 : 100), times[way]));
+        CHECK(near(without[way] + (hca ? 0 : 100), times[way]));
     }
-    /* the driver's copies of all of it: the host PML's packing and unpacking, and pack-host's */
+    /* the driver's copies of all of it: the base PML's packing and unpacking, and pack-host's */
     what.from.boxed = what.to.boxed = true;
     CHECK(near(without[MCA_PML_UMRDDT_SCHEME_BASE],
                time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
@@ -391,13 +391,13 @@ static void by_host(void)
     CHECK(near(3 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.from.gpu = true; /* packed and moved, before anything is sent */
     CHECK(near(3 + 10 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
-    what.host_takes_gpu = true; /* piece by piece */
+    what.base_takes_gpu = true; /* piece by piece */
     CHECK(near(3 + 10 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
 
-    /* two control messages more than the host's are worth it from some size on: the card has twice
+    /* two control messages more than the host's are worth it from some size on: the HCA has twice
      * the rate, and nothing is copied */
-    figures.card_rate = 2000;
-    figures.card_entry = 1e-6;
+    figures.hca_rate = 2000;
+    figures.hca_entry = 1e-6;
     for (uint64_t bytes = 1000; bytes < 4000; bytes += 10) {
         what = message(bytes, 10, 10);
         what.known = ALL;
@@ -467,8 +467,8 @@ static void sane(void)
                 what.from.gpu = 0 != (bits & 4);
                 what.to.gpu = 0 != (bits & 8);
                 what.near = 0 != (bits & 16);
-                what.pack_by_card = 0 != (bits & 32);
-                what.host_takes_gpu = 0 != (bits & 64);
+                what.pack_by_hca = 0 != (bits & 32);
+                what.base_takes_gpu = 0 != (bits & 64);
                 what.chunk = 131072;
                 now = time_of(&figures, &what, (mca_pml_umrddt_scheme_id_t) way);
                 CHECK(isfinite(now) && 0 < now);
@@ -541,18 +541,18 @@ static void files(void)
         {"umrddt-model 2\nhardware another\n#\n", OPAL_UMRDDT_TUNING_FILE_FOREIGN},
         {"umrddt-model 2\nhardware a machine too\n#\n", OPAL_UMRDDT_TUNING_FILE_FOREIGN},
         {"umrddt-model 2\n# hardware\n#\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate 7\n", OPAL_UMRDDT_TUNING_FILE_GOOD},
-        {"umrddt-model 2\nhardware any\ncard_rate 7", OPAL_UMRDDT_TUNING_FILE_GOOD},
-        {"umrddt-model 2\nhardware any\ncard_rate\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate 7 8\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate -7\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate 0\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate nan\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate inf\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate 1e9\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate .\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate 0x10\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
-        {"umrddt-model 2\nhardware any\ncard_rate 9999999999999\n",
+        {"umrddt-model 2\nhardware any\nhca_rate 7\n", OPAL_UMRDDT_TUNING_FILE_GOOD},
+        {"umrddt-model 2\nhardware any\nhca_rate 7", OPAL_UMRDDT_TUNING_FILE_GOOD},
+        {"umrddt-model 2\nhardware any\nhca_rate\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nhca_rate 7 8\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nhca_rate -7\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nhca_rate 0\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nhca_rate nan\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nhca_rate inf\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nhca_rate 1e9\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nhca_rate .\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nhca_rate 0x10\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
+        {"umrddt-model 2\nhardware any\nhca_rate 9999999999999\n",
          OPAL_UMRDDT_TUNING_FILE_MALFORMED},
         {"umrddt-model 2\nhardware any\nnear\n", OPAL_UMRDDT_TUNING_FILE_MALFORMED},
         {"umrddt-model 2\nhardware any\nfar of 2 hosts\n", OPAL_UMRDDT_TUNING_FILE_GOOD},
@@ -577,14 +577,14 @@ static void files(void)
     }
     /* what is not named is the default */
     CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
-          == read_text("umrddt-model 2\nhardware any\n  \n# \ncard_rate 12.5\n", &figures));
+          == read_text("umrddt-model 2\nhardware any\n  \n# \nhca_rate 12.5\n", &figures));
     opal_umrddt_tuning_default(&before);
-    CHECK(near(12.5, figures.card_rate) && near(before.key_map, figures.key_map));
+    CHECK(near(12.5, figures.hca_rate) && near(before.key_map, figures.key_map));
     /* the user is told which line it is */
-    (void) read_text("umrddt-model 2\nhardware any\n#\ncard_rate so so\n", &figures);
+    (void) read_text("umrddt-model 2\nhardware any\n#\nhca_rate so so\n", &figures);
     CHECK(OPAL_UMRDDT_TUNING_FILE_MALFORMED
           == opal_umrddt_tuning_read(path, "a machine", &figures, NULL, wrong));
-    CHECK(NULL != strstr(wrong, "line 4 ") && NULL != strstr(wrong, "card_rate so so"));
+    CHECK(NULL != strstr(wrong, "line 4 ") && NULL != strstr(wrong, "hca_rate so so"));
     /* a line without an end */
     memset(line, 'x', sizeof(line));
     line[sizeof(line) - 1] = '\0';
@@ -650,12 +650,12 @@ static void there_and_back(const char *locale)
     (void) setlocale(LC_ALL, "C");
 }
 
-/* A file is added to: what was measured before, and not now, stays; what cards do between two hosts
+/* A file is added to: what was measured before, and not now, stays; what HCAs do between two hosts
  * is not replaced by what they do within one. */
 static void added(void)
 {
     const char *const lines = "umrddt-model 2\nhardware any\n%s of old\nnear_latency 11\n"
-                              "far_latency 12\ncard_rate 13\ngpu_flush 14\nkey_map 15\n"
+                              "far_latency 12\nhca_rate 13\ngpu_flush 14\nkey_map 15\n"
                               "cpu_copy 1 2 3 4 5 6\n";
     char text[1000], wrong[OPAL_UMRDDT_TUNING_TEXT];
     opal_umrddt_tuning_measured_t then, measured;
@@ -678,19 +678,19 @@ static void added(void)
         memset(&measured, 0, sizeof(measured));
         (void) snprintf(far_now ? measured.far : measured.near, OPAL_UMRDDT_TUNING_NOTE, "of now");
         count = 0;
-#define MEASURE(field, value, help)                                             \
-    measured.figure[count++] =                                                  \
-        0 == strcmp(#field, "near_latency") || 0 == strcmp(#field, "card_rate") \
-        || 0 == strcmp(#field, "gpu_flush") || 0 == strcmp(#field, "key_map")   \
+#define MEASURE(field, value, help)                                            \
+    measured.figure[count++] =                                                 \
+        0 == strcmp(#field, "near_latency") || 0 == strcmp(#field, "hca_rate") \
+        || 0 == strcmp(#field, "gpu_flush") || 0 == strcmp(#field, "key_map")  \
         || 0 == strcmp(#field, "gpu_launch");
         OPAL_UMRDDT_TUNING_VALUES(MEASURE)
-        figures.near_latency = figures.card_rate = figures.gpu_flush = figures.key_map = 21;
+        figures.near_latency = figures.hca_rate = figures.gpu_flush = figures.key_map = 21;
         figures.gpu_launch = 21;
         opal_umrddt_tuning_add(&figures, &measured, &before, &then);
         CHECK(near(21, figures.near_latency) && near(21, figures.key_map));
         CHECK(near(21, figures.gpu_launch) && near(12, figures.far_latency));
         CHECK(near(6, figures.cpu_copy[5]) && near(1, figures.cpu_copy[0]));
-        CHECK(near(far_then && !far_now ? 13 : 21, figures.card_rate));
+        CHECK(near(far_then && !far_now ? 13 : 21, figures.hca_rate));
         CHECK(near(far_then && !far_now ? 14 : 21, figures.gpu_flush));
         CHECK(0 == strcmp(far_now ? "of now" : far_then ? "of old" : "", measured.far));
         CHECK(0 == strcmp(far_now ? far_then ? "" : "of old" : "of now", measured.near));
@@ -730,7 +730,7 @@ static void places(void)
 
 int main(void)
 {
-    by_card();
+    by_hca();
     by_gpu();
     listed();
     copied();

@@ -8,7 +8,7 @@
 
 /*
  * The chunks of messages that travel packed, both sides of a message in this process, between a
- * host PML, a card and GPUs that are played here, in random order, late, and with every failure:
+ * base PML, an HCA and GPUs that are played here, in random order, late, and with every failure:
  * the host refuses to send or receive, a copy fails, a write fails, a flush fails, a grant cannot
  * be sent. Both sides must come to an end that fits the other's, and then all bytes are right, all
  * receives for FINs are given back, and no place is given back that is still written to. And a
@@ -57,7 +57,7 @@ static mca_pml_umrddt_pack_t *sender, *receiver;
 static int active;
 
 /* ---------------------------------------------------------------------------------------------
- * The host PML
+ * The base PML
  * ------------------------------------------------------------------------------------------- */
 
 typedef struct message_t {
@@ -266,7 +266,7 @@ void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage)
     memset(stage, 0, sizeof(*stage));
 }
 
-/* Registered memory: what a card writes is in 'late' until it is flushed. */
+/* Registered memory: what an HCA writes is in 'late' until it is flushed. */
 typedef struct own_buffer_t {
     mca_pml_umrddt_pack_buffer_t buffer; /* its memory is this */
     unsigned char *late;
@@ -304,7 +304,7 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The card
+ * The HCA
  * ------------------------------------------------------------------------------------------- */
 
 typedef struct write_t {
@@ -362,8 +362,8 @@ static own_buffer_t *buffer_at(uint64_t address)
     return NULL;
 }
 
-static int card_put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_direct_t *direct,
-                           const uint32_t *fin, mca_btl_umr_done_fn_t done, void *context)
+static int hca_put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_direct_t *direct,
+                          const uint32_t *fin, mca_btl_umr_done_fn_t done, void *context)
 {
     (void) endpoint;
     CHECK(NULL != fin && 77 == *fin);
@@ -375,7 +375,7 @@ static int card_put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_d
     return OPAL_SUCCESS;
 }
 
-static int card_fin_reserve(mca_btl_umr_endpoint_t *endpoint)
+static int hca_fin_reserve(mca_btl_umr_endpoint_t *endpoint)
 {
     (void) endpoint;
     if (broken) {
@@ -388,26 +388,25 @@ static int card_fin_reserve(mca_btl_umr_endpoint_t *endpoint)
     return OPAL_SUCCESS;
 }
 
-static void card_fin_cancel(mca_btl_umr_endpoint_t *endpoint)
+static void hca_fin_cancel(mca_btl_umr_endpoint_t *endpoint)
 {
     (void) endpoint;
     --reserved;
 }
 
-static bool card_endpoint_broken(const mca_btl_umr_endpoint_t *endpoint)
+static bool hca_endpoint_broken(const mca_btl_umr_endpoint_t *endpoint)
 {
     (void) endpoint;
     return broken;
 }
 
-static void card_endpoint_break(mca_btl_umr_endpoint_t *endpoint)
+static void hca_endpoint_break(mca_btl_umr_endpoint_t *endpoint)
 {
     (void) endpoint;
     broken = true;
 }
 
-static int card_memory_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t done,
-                             void *context)
+static int hca_memory_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t done, void *context)
 {
     own_buffer_t *own = (own_buffer_t *) memory;
 
@@ -427,16 +426,16 @@ static int card_memory_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t
     return OPAL_ERR_WOULD_BLOCK;
 }
 
-static const mca_btl_umr_card_ops_t card = {
-    .put_direct = card_put_direct,
-    .fin_reserve = card_fin_reserve,
-    .fin_cancel = card_fin_cancel,
-    .endpoint_broken = card_endpoint_broken,
-    .endpoint_break = card_endpoint_break,
-    .memory_flush = card_memory_flush,
+static const mca_btl_umr_hca_ops_t hca = {
+    .put_direct = hca_put_direct,
+    .fin_reserve = hca_fin_reserve,
+    .fin_cancel = hca_fin_cancel,
+    .endpoint_broken = hca_endpoint_broken,
+    .endpoint_break = hca_endpoint_break,
+    .memory_flush = hca_memory_flush,
 };
 
-static void card_progress(void)
+static void hca_progress(void)
 {
     while (landed != put && 0 < draw(3)) {
         write_t *write = &writes[landed++ % MOST];
@@ -499,7 +498,7 @@ void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*
 {
     (void) list, (void) wait;
     while (!retry(owner)) {
-        card_progress();
+        hca_progress();
     }
 }
 
@@ -583,7 +582,7 @@ typedef struct ends_t {
     bool right; /* the bytes, if the receiver says that it went well */
 } ends_t;
 
-static ends_t message(bool by_card, unsigned scheme)
+static ends_t message(bool by_hca, unsigned scheme)
 {
     static mca_pml_umrddt_rts_t rts;
     static mca_pml_umrddt_comm_t comm;
@@ -620,7 +619,7 @@ static ends_t message(bool by_card, unsigned scheme)
                                      .total = total,
                                      .chunk = chunk,
                                      .comm = &comm,
-                                     .endpoint = by_card ? (mca_btl_umr_endpoint_t *) &card : NULL,
+                                     .endpoint = by_hca ? (mca_btl_umr_endpoint_t *) &hca : NULL,
                                      .rts = &rts};
     CHECK(OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &receiver));
     over[1] = mca_pml_umrddt_pack_step(receiver);
@@ -637,13 +636,13 @@ static ends_t message(bool by_card, unsigned scheme)
     while (!over[0] || !over[1]) {
         CHECK(100000 > ++turns);
         host_progress();
-        card_progress();
+        hca_progress();
         if (!over[0] && (over[0] = mca_pml_umrddt_pack_step(sender))) {
             fail.written = mca_pml_umrddt_pack_written(sender);
             ends.sender = mca_pml_umrddt_pack_end(sender);
             sender = NULL;
             fail.in_flight = MCA_PML_UMRDDT_PACK_BROKEN == ends.sender;
-            failed = by_card && (MCA_PML_UMRDDT_PACK_NOT_PACKED == ends.sender || fail.in_flight);
+            failed = by_hca && (MCA_PML_UMRDDT_PACK_NOT_PACKED == ends.sender || fail.in_flight);
         }
         if (failed && 0 == draw(3)) {
             failed = false;
@@ -654,10 +653,10 @@ static ends_t message(bool by_card, unsigned scheme)
         if (!over[1] && (over[1] = mca_pml_umrddt_pack_step(receiver))) {
             ends.receiver = mca_pml_umrddt_pack_end(receiver);
             receiver = NULL;
-            if (NULL != sender && by_card
+            if (NULL != sender && by_hca
                 && (MCA_PML_UMRDDT_PACK_BROKEN == ends.receiver
                     || MCA_PML_UMRDDT_PACK_NOT_PACKED == ends.receiver)) {
-                mca_pml_umrddt_pack_stop(sender); /* it asks for the host PML */
+                mca_pml_umrddt_pack_stop(sender); /* it asks for the base PML */
             }
         }
     }
@@ -665,10 +664,10 @@ static ends_t message(bool by_card, unsigned scheme)
     (void) opal_iov_cache_form_pack(layout[1]->form, user[1], 0, total, stream[1]);
     ends.right = 0 == memcmp(stream[0], stream[1], total);
     while (told != put || fins != put) {
-        card_progress();
+        hca_progress();
     }
     CHECK(0 == buffers && (broken || 0 == reserved));
-    CHECK(by_card || sent == arrived);
+    CHECK(by_hca || sent == arrived);
     for (int side = 0; side < 2; ++side) {
         OBJ_RELEASE(layout[side]);
         free(user[side]);
@@ -721,7 +720,7 @@ static void refused(void)
     CHECK(TURNS / 7 < lost);
 }
 
-/* Whatever fails by the card: the ends fit, and where the receiver says well, it is. */
+/* Whatever fails by the HCA: the ends fit, and where the receiver says well, it is. */
 static void failures(void)
 {
     int seen[8] = {0};
@@ -815,7 +814,7 @@ static void hostile(void)
     }
     CHECK(mca_pml_umrddt_pack_reply_valid(reply, length, 0x70, SIZE, true));
     CHECK(!mca_pml_umrddt_pack_reply_valid(reply, length, 0x30, SIZE, true));  /* not offered */
-    CHECK(!mca_pml_umrddt_pack_reply_valid(reply, length, 0x70, SIZE, false)); /* without a card */
+    CHECK(!mca_pml_umrddt_pack_reply_valid(reply, length, 0x70, SIZE, false)); /* without an HCA */
     CHECK(!mca_pml_umrddt_pack_reply_valid(reply, length, 0x70, SIZE - 1, true));
     for (size_t other = sizeof(*reply); other <= room; ++other) {
         CHECK((other == length) == mca_pml_umrddt_pack_reply_valid(reply, other, 0x70, SIZE, true));
@@ -855,7 +854,7 @@ int main(int argc, char **argv)
     mca_pml_umrddt.params.pack_bytes = 1 << 20;
     mca_pml_umrddt.host.pml_isend = host_isend;
     mca_pml_umrddt.host.pml_irecv = host_irecv;
-    mca_pml_umrddt.card = &card;
+    mca_pml_umrddt.hca = &hca;
     bytes_layout = layout_of_bytes(65536);
     well();
     refused();

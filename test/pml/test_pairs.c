@@ -32,7 +32,7 @@ static const char path[] = "test_pairs.tmp";
 static opal_proc_t proc;
 static mca_pml_umrddt_peer_t peer, other;
 static mca_pml_umrddt_comm_t comm = {.scheme = MCA_PML_UMRDDT_SCHEME_AUTO};
-static mca_btl_umr_card_ops_t card;
+static mca_btl_umr_hca_ops_t hca;
 static opal_iov_cache_layout_t *layout;
 static double clock_us = 1000;
 static unsigned lookups; /* of layouts */
@@ -51,10 +51,10 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
     return 0;
 }
 
-bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_umrddt_where_t *where)
+bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_umrddt_where_t *where)
 {
     (void) where;
-    return to->has_card;
+    return to->has_hca;
 }
 
 uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
@@ -91,7 +91,7 @@ static void figures(const char *lines)
     CHECK(NULL != file);
     CHECK(0 < fprintf(file,
                       "umrddt-model 2\nhardware any\nnear_latency 0.001\nnear_rate 1000000\n"
-                      "card_rate 1000000000\nkey_entry 0.001\nregister_base 0.001\n"
+                      "hca_rate 1000000000\nkey_entry 0.001\nregister_base 0.001\n"
                       "register_mib 0.001\n%s",
                       lines));
     CHECK(0 == fclose(file));
@@ -149,7 +149,7 @@ static mca_pml_umrddt_scheme_id_t judge(mca_pml_umrddt_recv_t *recv, mca_pml_umr
     mca_pml_umrddt_pairs_judge(recv);
     CHECK(NULL != recv->pair);
     CHECK(!mca_pml_umrddt_pairs_packs(recv));
-    scheme = mca_pml_umrddt_pairs_card(recv);
+    scheme = mca_pml_umrddt_pairs_hca(recv);
     CHECK((MCA_PML_UMRDDT_BIT_UMR == scheme) == (MCA_PML_UMRDDT_SCHEME_UMR == recv->scheme));
     CHECK((MCA_PML_UMRDDT_BIT_DIRECT == scheme) == (MCA_PML_UMRDDT_SCHEME_DIRECT == recv->scheme));
     return (mca_pml_umrddt_scheme_id_t) recv->scheme;
@@ -188,7 +188,7 @@ static char buffers[10000];
 static void uses(void)
 {
     lay(10);
-    figures("card_latency 0.001\ncard_write 1\ncard_entry 0.001\nkey_map 20\n");
+    figures("hca_latency 0.001\nhca_write 1\nhca_entry 0.001\nkey_map 20\n");
     for (int i = 0; i < 4; ++i) {
         CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == message(buffers, 1, 11));
     }
@@ -206,7 +206,7 @@ static void uses(void)
 }
 
 /* Predicted: 10 us by keys, 13 without. */
-static const char ten[] = "card_latency 5\ncard_entry 1\ncard_write 1.6\nkey_map 0.001\n";
+static const char ten[] = "hca_latency 5\nhca_entry 1\nhca_write 1.6\nkey_map 0.001\n";
 
 /* What messages take changes no choice. */
 static void observed(void)
@@ -243,13 +243,13 @@ static void left_alone(void)
     mca_pml_umrddt_recv_t recv;
 
     lay(4);
-    figures("card_latency 10\n");
+    figures("hca_latency 10\n");
     CHECK(1000 == unasked(OPAL_UMRDDT_GPU_HOST));
-    figures("card_latency 100\nnear_latency 1\n");
+    figures("hca_latency 100\nnear_latency 1\n");
     CHECK(1000 == unasked(OPAL_UMRDDT_GPU_DEVICE));
-    figures("card_latency 100\nnear_latency 0.1\n");
+    figures("hca_latency 100\nnear_latency 0.1\n");
     CHECK(0 == unasked(OPAL_UMRDDT_GPU_DEVICE));
-    figures("near_rate 40\ncard_latency 1\nkey_map 2000\ncard_write 100\n");
+    figures("near_rate 40\nhca_latency 1\nkey_map 2000\nhca_write 100\n");
     matched(&recv, &peer, buffers, 1, MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_MAY_LEAVE);
     mca_pml_umrddt_pairs_judge(&recv);
     CHECK(!mca_pml_umrddt_pairs_leaves(&recv));
@@ -289,8 +289,8 @@ static void eager(void)
         for (int above = 0; above < 2; ++above) {
             proc.proc_flags = 0 == near ? 0 : OPAL_PROC_ON_NODE;
             mca_pml_umrddt.eager[near] = 1000 - (size_t) above;
-            figures("near_latency 1\nfar_latency 1\nfar_rate 1000000\ncard_latency 0.001\n"
-                    "card_entry 0.001\nkey_map 0.001\n"
+            figures("near_latency 1\nfar_latency 1\nfar_rate 1000000\nhca_latency 0.001\n"
+                    "hca_entry 0.001\nkey_map 0.001\n"
                     "cpu_copy 1000000 1000000 1000000 1000000 1000000 1000000\n");
             lay(10);
             CHECK((0 == above)
@@ -322,7 +322,7 @@ static void bounds(void)
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
 }
 
-/* What is left to the host PML is known by its datatype: no layout is looked up, for this peer,
+/* What is left to the base PML is known by its datatype: no layout is looked up, for this peer,
  * this count, this communicator's pattern, and as long as no datatype died. */
 static void remembered(const mca_pml_umrddt_where_t *where)
 {
@@ -373,74 +373,74 @@ static void declined(void)
     CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
 }
 
-/* A card, where there is one, and the user does not rule it out: where it may be quicker. It is to
+/* An HCA, where there is one, and the user does not rule it out: where it may be quicker. It is to
  * memory of the CPU; to that of a GPU as is @p wanted. */
-static void by_card(bool wanted)
+static void by_hca(bool wanted)
 {
-    const mca_btl_umr_card_ops_t *before = mca_pml_umrddt.card;
-    bool had_card = peer.has_card;
+    const mca_btl_umr_hca_ops_t *before = mca_pml_umrddt.hca;
+    bool had_hca = peer.has_hca;
     int i;
 
-    mca_pml_umrddt.card = NULL;
-    peer.has_card = true;
-    CHECK(!mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
-    mca_pml_umrddt.card = &card;
-    peer.has_card = false;
-    CHECK(!mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
-    peer.has_card = true;
+    mca_pml_umrddt.hca = NULL;
+    peer.has_hca = true;
+    CHECK(!mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
+    mca_pml_umrddt.hca = &hca;
+    peer.has_hca = false;
+    CHECK(!mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
+    peer.has_hca = true;
     comm.schemes = MCA_PML_UMRDDT_BITS_ALL & ~MCA_PML_UMRDDT_BITS_HCA;
-    CHECK(!mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+    CHECK(!mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
     comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
     for (i = 0; i < 2; ++i) {
-        CHECK(mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+        CHECK(mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
     }
     comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
     for (i = 0; i < 2; ++i) {
-        CHECK(wanted == mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+        CHECK(wanted == mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
     }
     comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU;
-    CHECK(mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+    CHECK(mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
-    mca_pml_umrddt.card = before;
-    peer.has_card = had_card;
+    mca_pml_umrddt.hca = before;
+    peer.has_hca = had_hca;
 }
 
-/* A card that is slow at scattering into GPUs: quicker than CUDA IPC for who receives in one piece.
+/* An HCA that is slow at scattering into GPUs: quicker than CUDA IPC for who receives in one piece.
  */
-static void by_card_for_one_piece(void)
+static void by_hca_for_one_piece(void)
 {
-    const mca_btl_umr_card_ops_t *before = mca_pml_umrddt.card;
-    const bool had_card = peer.has_card;
+    const mca_btl_umr_hca_ops_t *before = mca_pml_umrddt.hca;
+    const bool had_hca = peer.has_hca;
 
-    mca_pml_umrddt.card = &card;
-    peer.has_card = true;
+    mca_pml_umrddt.hca = &hca;
+    peer.has_hca = true;
     comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
     for (int slow = 0; slow < 2; ++slow) {
         /* one piece 11 us and 4 (1 or 6 each), against 20; 4 pieces more than that in any case */
         figures(
             0 == slow
-                ? "ipc_latency 20\ncard_latency 5\ngpu_flush 0.001\nkey_map 0.001\ncard_write 100\n"
-                  "card_gpu_gather 1\ncard_gpu_scatter 6\n"
-                : "ipc_latency 20\ncard_latency 5\ngpu_flush 0.001\nkey_map 0.001\ncard_write 100\n"
-                  "card_gpu_gather 1\ncard_gpu_scatter 20\n");
+                ? "ipc_latency 20\nhca_latency 5\ngpu_flush 0.001\nkey_map 0.001\nhca_write 100\n"
+                  "hca_gpu_gather 1\nhca_gpu_scatter 6\n"
+                : "ipc_latency 20\nhca_latency 5\ngpu_flush 0.001\nkey_map 0.001\nhca_write 100\n"
+                  "hca_gpu_gather 1\nhca_gpu_scatter 20\n");
         lay(4);
-        CHECK((0 == slow) == mca_pml_umrddt_pairs_by_card(&comm, &peer, layout));
+        CHECK((0 == slow) == mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
     }
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
-    mca_pml_umrddt.card = before;
-    peer.has_card = had_card;
+    mca_pml_umrddt.hca = before;
+    peer.has_hca = had_hca;
 }
 
-/* The receiver chooses between CUDA IPC and the card, and what the one had in the envelope is not
+/* The receiver chooses between CUDA IPC and the HCA, and what the one had in the envelope is not
  * taken for the other's further endpoints. */
 static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
 {
     const struct mca_pml_umrddt_pair_t *pair;
-    const mca_btl_umr_card_ops_t *before = mca_pml_umrddt.card;
-    const bool had_card = peer.has_card;
+    const mca_btl_umr_hca_ops_t *before = mca_pml_umrddt.hca;
+    const bool had_hca = peer.has_hca;
 
-    mca_pml_umrddt.card = &card;
-    peer.has_card = true;
+    mca_pml_umrddt.hca = &hca;
+    peer.has_hca = true;
     recv->layout = NULL;
     recv->rts.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_UMR;
     recv->rts.buffer_id = recv->rts.buffer = recv->rts.layout = 7;
@@ -453,15 +453,15 @@ static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
     CHECK(!wanted == mca_pml_umrddt_ipc_chosen(&recv->rts, &peer));
     mca_pml_umrddt_pairs_over(recv, MPI_SUCCESS);
     OBJ_RELEASE(recv->layout);
-    /* at the bell it is the same message */
+    /* at the completion flag it is the same message */
     recv->layout = NULL;
-    recv->rts.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BELL;
+    recv->rts.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_DONE_FLAG;
     mca_pml_umrddt_pairs_judge(recv);
     CHECK(pair == recv->pair);
     mca_pml_umrddt_pairs_over(recv, MPI_SUCCESS);
     OBJ_RELEASE(recv->layout);
-    mca_pml_umrddt.card = before;
-    peer.has_card = had_card;
+    mca_pml_umrddt.hca = before;
+    peer.has_hca = had_hca;
 }
 
 /* Between GPUs of a host what each copy takes decides, at the sender and at the receiver. */
@@ -486,7 +486,7 @@ static void between_gpus(void)
         comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
         CHECK((1 == slow) == mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
         comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
-        /* nor does a peer that rings its bell make a slow way the only one */
+        /* nor does a peer that rings its completion flag make a slow way the only one */
         lay(4);
         comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
         CHECK((1 == slow) == mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
@@ -494,7 +494,7 @@ static void between_gpus(void)
         comm.schemes = MCA_PML_UMRDDT_BIT_IPC;
         CHECK(!mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
         comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
-        by_card(1 == slow);
+        by_hca(1 == slow);
         matched(&recv, &peer, buffers, 4,
                 MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_PACK_STAGED | MCA_PML_UMRDDT_ON_GPU);
         recv.where = where;
@@ -546,7 +546,7 @@ static void listed(void)
     CHECK(!opal_umrddt_gpu_listed(layout));
 }
 
-/* From memory of the CPU, without a card: packed is all there is, and that for a receive in memory
+/* From memory of the CPU, without an HCA: packed is all there is, and that for a receive in memory
  * of a GPU alone; as small as the figures say, not as the rule does. */
 static void landing(void)
 {
@@ -562,7 +562,7 @@ static void landing(void)
     const uint16_t packs = MCA_PML_UMRDDT_BIT_PACK_STAGED | MCA_PML_UMRDDT_BIT_PACK_HOST;
 
     peer.has_gpu = true;
-    peer.has_card = false;
+    peer.has_hca = false;
     mca_pml_umrddt.params.pack_min = 1 << 20;
     for (int i = 0; i < 2; ++i) {
         char lines[300];
@@ -588,7 +588,7 @@ static void landing(void)
     CHECK(packs == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, true, layout->size));
     peer.has_gpu = false;
     CHECK(0 == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, true, layout->size));
-    peer.has_card = true;
+    peer.has_hca = true;
 }
 
 /* What mpi_communication_pattern says of the other side's memory is believed: by a sender, who
@@ -615,8 +615,8 @@ static void hinted(void)
     double times[MCA_PML_UMRDDT_SCHEMES], known = 0;
     unsigned possible;
 
-    /* a card that is slow at GPUs, and GPUs that are slow at writing to the host */
-    figures("near_rate 10\ncard_gpu_rate 0.001\ncpu_copy 1 1 1 1 1 1\n"
+    /* an HCA that is slow at GPUs, and GPUs that are slow at writing to the host */
+    figures("near_rate 10\nhca_gpu_rate 0.001\ncpu_copy 1 1 1 1 1 1\n"
             "gpu_pack_host 0.001 0.001 0.001 0.001 0.001 0.001\n"
             "gpu_unpack_host 0.001 0.001 0.001 0.001 0.001 0.001\n"
             "gpu_launch 0.001\nipc_latency 0.001\n"
@@ -652,11 +652,11 @@ int main(void)
 
     proc.proc_flags = OPAL_PROC_ON_NODE;
     peer.proc = other.proc = &proc;
-    peer.has_card = other.has_card = true;
+    peer.has_hca = other.has_hca = true;
     peer.capable = other.capable = true;
     comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
-    mca_pml_umrddt.card = &card;
+    mca_pml_umrddt.hca = &hca;
     mca_pml_umrddt.caps = &caps;
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
     mca_pml_umrddt.params.model = (char *) path;
@@ -672,7 +672,7 @@ int main(void)
     eager();
     declined();
     between_gpus();
-    by_card_for_one_piece();
+    by_hca_for_one_piece();
     listed();
     hinted();
     landing();

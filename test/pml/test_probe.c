@@ -134,7 +134,7 @@ NEVER(mca_pml_umrddt_memory_t, mca_pml_umrddt_memory_find, mca_pml_umrddt_comm_t
       const void *buf, size_t count, ompi_datatype_t *datatype, mca_pml_umrddt_side_t side,
       mca_pml_umrddt_where_t *where)
 NEVER(mca_pml_umrddt_pattern_t, mca_pml_umrddt_pattern_read, mca_pml_umrddt_comm_t *comm)
-NEVER(void, mca_pml_umrddt_recv_await_host, mca_pml_umrddt_recv_t *recv)
+NEVER(void, mca_pml_umrddt_recv_await_base, mca_pml_umrddt_recv_t *recv)
 NEVER(void, mca_pml_umrddt_recv_complete, mca_pml_umrddt_recv_t *recv)
 NEVER(void, mca_pml_umrddt_stage_bounced, mca_pml_umrddt_recv_t *recv)
 NEVER(int, mca_pml_umrddt_stage_imrecv, void *buf, size_t count, ompi_datatype_t *datatype,

@@ -192,7 +192,7 @@ static void at_random(unsigned places, bool starve)
             ++lost;
         }
     }
-    recalled = (unsigned long) mca_pml_umrddt.counters.sets_recalled;
+    recalled = (unsigned long) mca_pml_umrddt.counters.rkey_sets_cached;
     printf("%u places: %lu recalled, %lu of them lost\n", places, recalled, lost);
     CHECK((0 < recalled) == (0 < places));
     CHECK((0 < lost) == (starve && 0 < places));
@@ -249,7 +249,7 @@ static void hostile(void)
 
 /*
  * What peers cost, both ways and with everything that can be remembered of them: what was asked of
- * malloc, the same for each however many there are, and with the card's 31 KiB no more than 64 KiB.
+ * malloc, the same for each however many there are, and with the HCA's 31 KiB no more than 64 KiB.
  */
 static void cost(unsigned count)
 {

@@ -12,7 +12,7 @@
  * process holds rises. Each cycle has a set of buffers of its own, some of which are replaced on
  * the way.
  *
- * In host memory both layouts are of typegen; with UMRDDT_TEST_MEMORY of the kinds named there,
+ * In system memory both layouts are of typegen; with UMRDDT_TEST_MEMORY of the kinds named there,
  * with the layouts of mpitest.
  */
 

@@ -284,7 +284,7 @@ const opal_iov_cache_iov_t *opal_iov_cache_form_view(const opal_iov_cache_form_t
  * ------------------------------------------------------------------------------------------- */
 
 /**
- * Copy stream positions @p start .. @p start + @p length - 1 from a buffer in host memory to
+ * Copy stream positions @p start .. @p start + @p length - 1 from a buffer in system memory to
  * @p stream: what MPI_Pack would put there. Ranges may begin and end within a block. O(depth) to
  * start, then what the copy costs.
  *

@@ -13,10 +13,10 @@
  *
  * A module saves the functions that the communicator would have had, and stands in front of them.
  * A call whose buffers the CPU may touch goes on to the saved function at once. For a buffer in
- * memory of a device there is a *stage*: host memory that looks like the buffer (the same offsets,
- * so that counts, displacements and datatypes stay as they are), filled by the device before the
- * saved function and read back behind it. So what goes between the processes does not depend on
- * whose memory a buffer is in, and each process decides for itself.
+ * memory of a device there is a *stage*: system memory that looks like the buffer (the same
+ * offsets, so that counts, displacements and datatypes stay as they are), filled by the device
+ * before the saved function and read back behind it. So what goes between the processes does not
+ * depend on whose memory a buffer is in, and each process decides for itself.
  */
 
 #ifndef MCA_COLL_UMRDDT_H
@@ -62,17 +62,17 @@ typedef struct mca_coll_umrddt_params_t {
 } mca_coll_umrddt_params_t;
 
 /** Every counter: name, help. They only grow. Registered as performance variables. */
-#define MCA_COLL_UMRDDT_COUNTERS(X)                                                             \
-    X(passed, "Collectives passed on as they were: no buffer in memory of a GPU")               \
-    X(passed_gpu, "Collectives on GPU memory passed through to a CUDA-aware Open MPI")          \
-    X(staged, "Collectives with a buffer in memory of a GPU: done on copies in host memory")    \
-    X(staged_nonblocking, "Of these, nonblocking ones, and starts of persistent ones")          \
-    X(bytes_in, "Bytes copied from GPUs for these")                                             \
-    X(bytes_out, "Bytes copied to GPUs for these")                                              \
-    X(memory_queries, "Addresses looked up to tell whose memory they are")                      \
-    X(layouts_read, "Datatypes read, since their layout was not in the cache")                  \
-    X(stages_pinned, "Copies in host memory that were made in pinned memory kept for them")     \
-    X(stages_pageable, "Copies in host memory that were not: too large for coll_umrddt_pinned") \
+#define MCA_COLL_UMRDDT_COUNTERS(X)                                                               \
+    X(passed, "Collectives passed on as they were: no buffer in memory of a GPU")                 \
+    X(passed_gpu, "Collectives on GPU memory passed through to a CUDA-aware Open MPI")            \
+    X(staged, "Collectives with a buffer in memory of a GPU: done on copies in system memory")    \
+    X(staged_nonblocking, "Of these, nonblocking ones, and starts of persistent ones")            \
+    X(bytes_in, "Bytes copied from GPUs for these")                                               \
+    X(bytes_out, "Bytes copied to GPUs for these")                                                \
+    X(memory_queries, "Addresses looked up to tell whose memory they are")                        \
+    X(layouts_read, "Datatypes read, since their layout was not in the cache")                    \
+    X(stages_pinned, "Copies in system memory that were made in pinned memory kept for them")     \
+    X(stages_pageable, "Copies in system memory that were not: too large for coll_umrddt_pinned") \
     X(failures, "Collectives that failed for lack of memory or because of the CUDA driver")
 
 #define MCA_COLL_UMRDDT_COUNTER_FIELD(name, help) uint64_t name;
@@ -173,7 +173,7 @@ typedef struct mca_coll_umrddt_side_t {
     ompi_datatype_t *type;
     ompi_datatype_t *const *types;
     unsigned
-        flow; /**< MCA_COLL_UMRDDT_IN and _OUT; 0: host memory is wanted, with anything in it */
+        flow; /**< MCA_COLL_UMRDDT_IN and _OUT; 0: system memory is wanted, with anything in it */
 
     int extra;         /**< a part that goes another way as well, or -1 */
     size_t extra_only; /**< its first elements only; 0: all */
@@ -335,7 +335,7 @@ void mca_coll_umrddt_layouts_count(void);
  * Stages (coll_umrddt_stage.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** Host memory in place of the buffers that are a device's. */
+/** System memory in place of the buffers that are a device's. */
 typedef struct mca_coll_umrddt_stage_t mca_coll_umrddt_stage_t;
 
 /**

@@ -95,10 +95,11 @@ static int component_register(void)
         "Open MPI with CUDA",
         MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6, &params->priority);
     params->pinned = PINNED;
-    register_one("pinned",
-                 "Bytes of pinned host memory, at most, for collectives on GPU memory; larger ones "
-                 "use pageable memory, which is slower",
-                 MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &params->pinned);
+    register_one(
+        "pinned",
+        "Bytes of pinned system memory, at most, for collectives on GPU memory; larger ones "
+        "use pageable memory, which is slower",
+        MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &params->pinned);
     params->chunk = CHUNK;
     register_one("chunk", "Bytes of a piece in which pageable memory is copied to and from GPUs",
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_6, &params->chunk);
@@ -172,18 +173,18 @@ static bool base_is_ucx(void)
                || (NULL != info.dli_sname && NULL != strstr(info.dli_sname, "mca_pml_ucx")));
 }
 
-/* Values of pml_umrddt_host_gpu, as pml/umrddt numbers them. */
+/* Values of pml_umrddt_base_gpu, as pml/umrddt numbers them. */
 #define HOST_GPU_AUTO 0
 #define HOST_GPU_YES  1
 
 static mca_coll_base_module_t *component_query(ompi_communicator_t *comm, int *priority)
 {
-    const int host_gpu = mca_base_var_find("ompi", "pml", "umrddt", "host_gpu");
+    const int base_gpu = mca_base_var_find("ompi", "pml", "umrddt", "base_gpu");
     const int *value = NULL;
 
     (void) comm;
     *priority = mca_coll_umrddt_params.priority;
-    if (0 > host_gpu || OPAL_SUCCESS != mca_base_var_get_value(host_gpu, &value, NULL, NULL)
+    if (0 > base_gpu || OPAL_SUCCESS != mca_base_var_get_value(base_gpu, &value, NULL, NULL)
         || NULL == value || (HOST_GPU_YES == *value && umrddt_knows_cuda())) {
         return NULL;
     }

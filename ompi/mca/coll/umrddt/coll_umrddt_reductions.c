@@ -10,8 +10,8 @@
  * @file
  *
  * Reductions: the buffers of each, and what of them a process reads and writes. The operation runs
- * on the CPU, in host memory; also one of the user's. An Open MPI with CUDA does the same, and its
- * copies are slower, so it is not given GPU memory of reductions.
+ * on the CPU, in system memory; also one of the user's. An Open MPI with CUDA does the same, and
+ * its copies are slower, so it is not given GPU memory of reductions.
  */
 
 #include "coll_umrddt.h"

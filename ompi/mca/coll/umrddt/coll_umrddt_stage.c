@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * Host memory in place of buffers in memory of a device, and the copies between the two.
+ * System memory in place of buffers in memory of a device, and the copies between the two.
  *
- * The host memory has the buffer's offsets, from the lowest byte that the call touches to the
+ * The system memory has the buffer's offsets, from the lowest byte that the call touches to the
  * highest; bytes between that no datatype touches are not copied, in either direction. What is
  * small comes from the pool of pinned memory and is kept for the next call. The rest is mapped, and
  * without being reserved: of the layout of one column of a matrix only the pages that have
@@ -42,9 +42,9 @@
 /** One side of a stage. */
 typedef struct half_t {
     uint64_t user;                   /**< the user's address */
-    uint64_t given;                  /**< what takes its place: the same, or host memory */
+    uint64_t given;                  /**< what takes its place: the same, or system memory */
     mca_coll_umrddt_pieces_t pieces; /**< empty: this side is passed on as it is */
-    void *block;                     /**< the host memory */
+    void *block;                     /**< the system memory */
     size_t size;
     bool pinned;
 } half_t;

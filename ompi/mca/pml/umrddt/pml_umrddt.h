@@ -12,11 +12,11 @@
  * pml/umrddt, inside. README.md beside this file is the map of the room.
  *
  * Threads. Three kinds of code run here:
- *  - API: what MPI calls, in any thread. It makes requests, posts at the host PML and returns.
- *  - callbacks of the host PML (a receive or a reply came in), deep in the host's progress, in any
+ *  - API: what MPI calls, in any thread. It makes requests, posts at the base PML and returns.
+ *  - callbacks of the base PML (a receive or a reply came in), deep in the host's progress, in any
  *    thread. They only append an event to mca_pml_umrddt.events.
  *  - progress: mca_pml_umrddt_progress, in one thread at a time. All state machines run there and
- *    only there, and so do the callbacks of the card; so a state machine needs no lock of its own.
+ *    only there, and so do the callbacks of the HCA; so a state machine needs no lock of its own.
  */
 
 #ifndef MCA_PML_UMRDDT_H
@@ -43,7 +43,7 @@
 #include "umrddt_compat.h"
 
 #include "opal/datatype/iov_cache/iov_cache.h"
-#include "opal/mca/btl/umr/btl_umr_card.h"
+#include "opal/mca/btl/umr/btl_umr_hca.h"
 
 #include "pml_umrddt_gpu.h"
 #include "pml_umrddt_hdr.h"
@@ -59,7 +59,7 @@ BEGIN_C_DECLS
 
 typedef enum mca_pml_umrddt_memory_t {
     MCA_PML_UMRDDT_MEMORY_GPU = 1,
-    MCA_PML_UMRDDT_MEMORY_HOST = 2,
+    MCA_PML_UMRDDT_MEMORY_SYSTEM = 2,
     MCA_PML_UMRDDT_MEMORY_ALL = 3
 } mca_pml_umrddt_memory_t;
 
@@ -78,12 +78,12 @@ typedef enum mca_pml_umrddt_side_t {
     MCA_PML_UMRDDT_RECEIVER = 1
 } mca_pml_umrddt_side_t;
 
-/** Whether the host PML takes GPU memory. */
-typedef enum mca_pml_umrddt_host_gpu_t {
-    MCA_PML_UMRDDT_HOST_GPU_AUTO = 0,
-    MCA_PML_UMRDDT_HOST_GPU_YES = 1,
-    MCA_PML_UMRDDT_HOST_GPU_NO = 2
-} mca_pml_umrddt_host_gpu_t;
+/** Whether the base PML takes GPU memory. */
+typedef enum mca_pml_umrddt_gpu_base_t {
+    MCA_PML_UMRDDT_GPU_BASE_AUTO = 0,
+    MCA_PML_UMRDDT_GPU_BASE_YES = 1,
+    MCA_PML_UMRDDT_GPU_BASE_NO = 2
+} mca_pml_umrddt_gpu_base_t;
 
 /** What GPU memory the base PML is given: pml_umrddt_base_gpu.h. */
 typedef enum mca_pml_umrddt_base_gpu_t {
@@ -94,97 +94,98 @@ typedef enum mca_pml_umrddt_base_gpu_t {
 
 /** What becomes of contiguous messages in GPU memory. */
 typedef enum mca_pml_umrddt_contiguous_t {
-    MCA_PML_UMRDDT_CONTIGUOUS_AUTO = 0,  /**< the host PML's if it can, else taken */
-    MCA_PML_UMRDDT_CONTIGUOUS_DEFER = 1, /**< the host PML's, staged if it cannot */
+    MCA_PML_UMRDDT_CONTIGUOUS_AUTO = 0,  /**< the base PML's if it can, else taken */
+    MCA_PML_UMRDDT_CONTIGUOUS_DEFER = 1, /**< the base PML's, staged if it cannot */
     MCA_PML_UMRDDT_CONTIGUOUS_TAKE = 2
 } mca_pml_umrddt_contiguous_t;
 
 typedef struct mca_pml_umrddt_params_t {
-    char *host;              /**< PML that carries everything else, "" = let Open MPI choose */
-    size_t min_size;         /**< smallest message taken, bytes */
-    int memory;              /**< mca_pml_umrddt_memory_t */
-    int scheme;              /**< mca_pml_umrddt_scheme_id_t */
-    int host_gpu;            /**< mca_pml_umrddt_host_gpu_t */
-    int contiguous;          /**< mca_pml_umrddt_contiguous_t */
-    size_t contiguous_min;   /**< smallest contiguous message that is taken; 0: as min_size */
-    size_t chunk_floor;      /**< smallest agreed chunk, bytes */
-    unsigned max_keys;       /**< keys named by one CTS */
-    unsigned key_sets;       /**< sets of keys remembered for a peer */
-    unsigned layouts;        /**< layouts remembered for a peer */
-    unsigned writes;         /**< of a first message, that are cheaper than keys */
-    size_t stripe;           /**< smallest message over several pairs of cards; 0: none */
-    size_t run;              /**< mean run in bytes from which on any number of writes is */
-    bool mkey_cache;         /**< keys stay mapped for the next message */
-    size_t layout_cache;     /**< bound of the layout cache, bytes */
-    int gpu_scheme;          /**< opal_umrddt_gpu_how_t */
-    bool gpu_card;           /**< the card may reach memory of GPUs */
-    int gpu_kernel;          /**< opal_umrddt_gpu_scheme_t */
-    size_t gpu_list_cache;   /**< bytes of layouts on a GPU */
-    size_t gpu_pinned;       /**< bytes of pinned memory */
-    size_t gpu_chunk;        /**< bytes of a piece that goes through it */
-    unsigned gpu_graphs;     /**< graphs of repeated launches */
-    bool host_cache;         /**< pages of the CPU's memory are remembered */
-    unsigned ipc_imports;    /**< allocations of other processes that stay open unused */
-    size_t ipc_import_bytes; /**< and their bytes */
-    unsigned ipc_exports;    /**< allocations whose description is remembered */
-    bool ipc_bells;          /**< the end of a message is told through shared memory */
-    size_t gpu_stage_pinned; /**< bytes of the largest stage that is pinned */
-    size_t gpu_stage_kept;   /**< bytes of plain stages that are kept */
-    size_t pack_min;         /**< smallest message that travels packed, bytes */
-    size_t pack_host;        /**< and smallest that is packed in memory of the GPU */
-    size_t pack_floor;       /**< bytes of its chunks, at least */
-    size_t pack_ceiling;     /**< and at most */
-    unsigned pack_depth;     /**< chunks of it under way at once */
-    size_t pack_bytes;       /**< in their buffers, of senders and of receivers */
-    size_t pack_scratch;     /**< and in memory of GPUs */
-    bool pack_card;          /**< they travel by the card, where both sides have one */
-    char *model;             /**< file of figures for the choice; "", none, defaults */
-    unsigned reuse;          /**< messages that a layout and buffer are expected to serve */
-    bool explain;            /**< print what is predicted, chosen and observed */
-    bool stats;              /**< print the counters at finalize */
-    unsigned refusals;       /**< seconds until those by the host PML are for good */
-    bool check_pattern;      /**< see whether mpi_communication_pattern is true */
-    unsigned check;          /**< passes of progress between two looks at invariants; 0: none */
+    char *base_pml;           /**< PML that carries everything else, "" = let Open MPI choose */
+    size_t min_size;          /**< smallest message taken, bytes */
+    int memory;               /**< mca_pml_umrddt_memory_t */
+    int scheme;               /**< mca_pml_umrddt_scheme_id_t */
+    int base_gpu_param;       /**< mca_pml_umrddt_gpu_base_t */
+    int contiguous;           /**< mca_pml_umrddt_contiguous_t */
+    size_t contiguous_min;    /**< smallest contiguous message that is taken; 0: as min_size */
+    size_t chunk_floor;       /**< smallest agreed chunk, bytes */
+    unsigned max_keys;        /**< keys named by one CTS */
+    unsigned key_sets;        /**< sets of keys remembered for a peer */
+    unsigned layouts;         /**< layouts remembered for a peer */
+    unsigned writes;          /**< of a first message, that are cheaper than keys */
+    size_t stripe;            /**< smallest message over several pairs of HCAs; 0: none */
+    size_t run;               /**< mean run in bytes from which on any number of writes is */
+    bool mkey_cache;          /**< keys stay mapped for the next message */
+    size_t layout_cache;      /**< bound of the layout cache, bytes */
+    int gpu_scheme;           /**< opal_umrddt_gpu_how_t */
+    bool gpu_hca;             /**< the HCA may reach memory of GPUs */
+    int gpu_kernel;           /**< opal_umrddt_gpu_scheme_t */
+    size_t gpu_list_cache;    /**< bytes of layouts on a GPU */
+    size_t gpu_pinned;        /**< bytes of pinned memory */
+    size_t gpu_chunk;         /**< bytes of a piece that goes through it */
+    unsigned gpu_graphs;      /**< graphs of repeated launches */
+    bool system_memory_cache; /**< pages of the CPU's memory are remembered */
+    unsigned ipc_imports;     /**< allocations of other processes that stay open unused */
+    size_t ipc_import_bytes;  /**< and their bytes */
+    unsigned ipc_exports;     /**< allocations whose description is remembered */
+    bool ipc_done_flags;      /**< the end of a message is told through shared memory */
+    size_t gpu_stage_pinned;  /**< bytes of the largest stage that is pinned */
+    size_t gpu_stage_kept;    /**< bytes of plain stages that are kept */
+    size_t pack_min;          /**< smallest message that travels packed, bytes */
+    size_t pack_host;         /**< and smallest that is packed in memory of the GPU */
+    size_t pack_floor;        /**< bytes of its chunks, at least */
+    size_t pack_ceiling;      /**< and at most */
+    unsigned pack_depth;      /**< chunks of it under way at once */
+    size_t pack_bytes;        /**< in their buffers, of senders and of receivers */
+    size_t pack_scratch;      /**< and in memory of GPUs */
+    bool pack_hca;            /**< they travel by the HCA, where both sides have one */
+    char *model;              /**< file of figures for the choice; "", none, defaults */
+    unsigned reuse;           /**< messages that a layout and buffer are expected to serve */
+    bool explain;             /**< print what is predicted, chosen and observed */
+    bool stats;               /**< print the counters at finalize */
+    unsigned refusals;        /**< seconds until those by the base PML are for good */
+    bool check_pattern;       /**< see whether mpi_communication_pattern is true */
+    unsigned check;           /**< passes of progress between two looks at invariants; 0: none */
 } mca_pml_umrddt_params_t;
 
 /** Every counter: name, help. They only grow. Registered as performance variables. */
 #define MCA_PML_UMRDDT_COUNTERS(X)                                                                \
-    X(taken_sends, "Sends taken: an envelope went out in place of the message")                   \
-    X(taken_recvs, "Receives that got an envelope")                                               \
-    X(taken_bytes, "Bytes of the sends taken")                                                    \
-    X(deferred_contiguous, "Sends passed to the host PML: contiguous")                            \
-    X(deferred_small, "Sends passed to the host PML: below pml_umrddt_min_size")                  \
-    X(deferred_memory, "Sends passed to the host PML: memory not in pml_umrddt_memory")           \
-    X(deferred_peer,                                                                              \
-      "Sends passed to the host PML: self, or there is no way to the peer but the host")          \
+    X(handled_sends, "Sends taken: an envelope went out in place of the message")                 \
+    X(handled_recvs, "Receives that got an envelope")                                             \
+    X(handled_bytes, "Bytes of the sends taken")                                                  \
+    X(passed_contiguous, "Sends passed to the base PML: contiguous")                              \
+    X(passed_small, "Sends passed to the base PML: below pml_umrddt_min_size")                    \
+    X(passed_memory, "Sends passed to the base PML: memory not in pml_umrddt_memory")             \
+    X(passed_peer,                                                                                \
+      "Sends passed to the base PML: self, or there is no way to the peer but the host")          \
     X(sends_umr, "Sends that receivers took by mkeys")                                            \
-    X(sends_striped, "  of these, sends over several pairs of cards at once")                     \
+    X(sends_striped, "  of these, sends over several pairs of HCAs at once")                      \
     X(sends_direct, "Sends that receivers took by writes into their layout, without mkeys")       \
     X(sends_ipc, "Sends from GPU memory that receivers of the same host read")                    \
     X(recvs_ipc, "Receives that read the sender's GPU memory, in one copy")                       \
     X(ipc_bytes, "Bytes of those")                                                                \
-    X(ipc_bells, "Ends of those that were told through shared memory")                            \
-    X(ipc_asks, "Questions to senders about their GPU memory or layout")                          \
-    X(sends_pack_gdr, "Sends that travelled packed, in chunks, from a GPU's memory to the cards") \
+    X(ipc_done_flags, "Ends of those that were told through shared memory")                       \
+    X(ipc_info_reqs, "Questions to senders about their GPU memory or layout")                     \
+    X(sends_pack_gdr, "Sends that travelled packed, in chunks, from a GPU's memory to the HCAs")  \
     X(sends_pack_staged, "Sends that travelled packed, in chunks, packed in memory of a GPU")     \
-    X(sends_pack_host, "Sends that travelled packed, in chunks, packed in memory of the host")    \
+    X(sends_pack_host, "Sends that travelled packed, in chunks, packed in system memory")    \
     X(recvs_pack, "Receives of all of these")                                                     \
     X(pack_bytes, "Bytes of all of these")                                                        \
     X(pack_chunks, "Chunks of them")                                                              \
-    X(pack_by_card, "Chunks that the card wrote")                                                 \
-    X(pack_registered, "Buffers of chunks that were registered with the card")                    \
-    X(pack_no_gdr, "Buffers of chunks that the card cannot have in memory of the GPU")            \
-    X(pack_refused, "Times that the host PML refused a chunk, and was asked again")               \
+    X(pack_by_hca, "Chunks that the HCA wrote")                                                   \
+    X(pack_registered, "Buffers of chunks that were registered with the HCA")                     \
+    X(pack_no_gdr, "Buffers of chunks that the HCA cannot have in memory of the GPU")             \
+    X(pack_refused, "Times that the base PML refused a chunk, and was asked again")               \
     X(pack_most, "Chunks of one message that were under way at once, at most")                    \
     X(pack_overlaps, "Times that the wire took or brought one while a GPU copied another")        \
     X(pack_no_scratch, "Buffers of chunks for which there was no memory of the GPU")              \
-    X(tried_sends, "Sends from host memory taken in case that they are received in GPU memory")   \
-    X(deferred_other, "Sends passed to the host PML: mode, scheme, or no resources")              \
-    X(deferred_model, "Sends passed to the host PML: predicted to be quicker there")              \
-    X(fallback_sends, "Sends taken, then sent by the host PML")                                   \
-    X(left_sends, "Sends taken that the receiver left to the host PML, as that takes less")       \
-    X(left_recvs, "Envelopes received whose data were left to the host PML, as that takes less")  \
-    X(fallback_recvs, "Envelopes received whose data came by the host PML; by reason:")           \
+    X(probe_sends, "Sends from system memory taken in case that they are received in GPU memory") \
+    X(passed_other, "Sends passed to the base PML: mode, scheme, or no resources")                \
+    X(passed_model, "Sends passed to the base PML: predicted to be quicker there")                \
+    X(fallback_sends, "Sends taken, then sent by the base PML")                                   \
+    X(declined_sends, "Sends taken that the receiver left to the base PML, as that takes less")   \
+    X(declined_recvs,                                                                             \
+      "Envelopes received whose data were left to the base PML, as that takes less")              \
+    X(fallback_recvs, "Envelopes received whose data came by the base PML; by reason:")           \
     X(fallback_small, "  the receive was smaller than an envelope")                               \
     X(fallback_endpoint, "  no queue pair to the sender, or it broke")                            \
     X(fallback_registration, "  the buffer's memory could not be registered")                     \
@@ -192,21 +193,21 @@ typedef struct mca_pml_umrddt_params_t {
     X(fallback_sender, "  the sender could not write what the CTS asked for")                     \
     X(fallback_ipc, "  the sender's GPU memory could not be mapped, or not be copied")            \
     X(fallback_scheme, "  nothing that both sides can do, or may")                                \
-    X(fallback_other, "  no memory, or the host PML refused a control message")                   \
+    X(fallback_other, "  no memory, or the base PML refused a control message")                   \
     X(failures, "Puts that failed after the receiver had named its keys")                         \
     X(control_messages, "RTS, replies and failure notices sent")                                  \
-    X(control_refused, "Times that the host PML refused to carry what a peer waits for, and was " \
+    X(control_refused, "Times that the base PML refused to carry what a peer waits for, and was " \
                        "asked again")                                                             \
     X(control_bytes, "Bytes in those")                                                            \
     X(rounds, "CTS sent: rounds of keys named to senders")                                        \
-    X(sets_recalled, "  of these, CTS that named a set of keys which the sender had")             \
+    X(rkey_sets_cached, "  of these, CTS that named a set of keys which the sender had")          \
     X(layouts_sent, "  of these, CTS that brought the receiver's layout along")                   \
-    X(layouts_recalled, "  of these, CTS that named a layout which the sender had")               \
+    X(layouts_cached, "  of these, CTS that named a layout which the sender had")                 \
     X(protocol_errors, "Headers refused because a field was wrong")                               \
     X(stale_replies, "Replies to messages that were over, passed over")                           \
-    X(probe_claims, "Messages taken from the host PML early so that a probe tells the truth")     \
+    X(probe_claims, "Messages taken from the base PML early so that a probe tells the truth")     \
     X(memory_queries, "Buffers looked up to tell whose memory they are")                          \
-    X(staged_sends, "Messages in GPU memory that the host PML sent from memory of ours")          \
+    X(staged_sends, "Messages in GPU memory that the base PML sent from memory of ours")          \
     X(staged_recvs, "Messages that it received into memory of ours for GPU memory")               \
     X(staged_bytes, "Bytes of both")
 
@@ -234,12 +235,12 @@ typedef struct mca_pml_umrddt_scheme_state_t {
 typedef struct mca_pml_umrddt_peer_t {
     opal_proc_t *proc;
     bool capable;   /**< runs this version: it understands envelopes */
-    bool has_card;  /**< messages can go by its card */
+    bool has_hca;   /**< messages can go by its HCA */
     bool has_gpu;   /**< it has the CUDA driver */
     bool same_host; /**< it can open our CUDA IPC handles, and we can open its */
     uint32_t comms; /**< live communicators on which it was met; under the lock */
     uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< what its envelopes must carry */
-    mca_btl_umr_endpoint_t *endpoint;          /**< the card's, once asked for; atomic */
+    mca_btl_umr_endpoint_t *endpoint;          /**< the HCA's, once asked for; atomic */
 
     /* pml_umrddt_sets.h */
     struct mca_pml_umrddt_place_t *places; /**< what it remembers of our keys */
@@ -258,7 +259,7 @@ typedef struct mca_pml_umrddt_peer_t {
     struct mca_pml_umrddt_flat_kept_t *flats; /**< what we remember of its layouts */
 
     mca_pml_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
-    bool rings;                            /**< it rings our bells, if asked to; atomic */
+    bool rings; /**< it rings our completion flags, if asked to; atomic */
     struct mca_pml_umrddt_ipc_peer_t *ipc; /**< pml_umrddt_ipc.h: of its GPU memory; or NULL */
 } mca_pml_umrddt_peer_t;
 
@@ -337,7 +338,7 @@ typedef enum mca_pml_umrddt_send_state_t {
     MCA_PML_UMRDDT_SEND_PUT,     /**< writes under way */
     MCA_PML_UMRDDT_SEND_PACK,    /**< chunks under way */
     MCA_PML_UMRDDT_SEND_FAILED,  /**< told the receiver, waiting for its verdict */
-    MCA_PML_UMRDDT_SEND_HOST,    /**< the host PML sends the message */
+    MCA_PML_UMRDDT_SEND_BASE,    /**< the base PML sends the message */
     MCA_PML_UMRDDT_SEND_DRAIN    /**< done, but for the host's request of the envelope */
 } mca_pml_umrddt_send_state_t;
 
@@ -400,7 +401,7 @@ typedef struct mca_pml_umrddt_send_t {
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_send_t);
 
 typedef enum mca_pml_umrddt_recv_state_t {
-    MCA_PML_UMRDDT_RECV_POSTED,  /**< at the host PML, or nowhere yet */
+    MCA_PML_UMRDDT_RECV_POSTED,  /**< at the base PML, or nowhere yet */
     MCA_PML_UMRDDT_RECV_MATCHED, /**< has an envelope */
     MCA_PML_UMRDDT_RECV_KEYS,    /**< waiting for keys to be had */
     MCA_PML_UMRDDT_RECV_MAPPING, /**< waiting for the keys' UMRs */
@@ -412,7 +413,7 @@ typedef enum mca_pml_umrddt_recv_state_t {
     MCA_PML_UMRDDT_RECV_ASKED,   /**< it was asked for */
     MCA_PML_UMRDDT_RECV_COPY,    /**< a GPU copies the message */
     MCA_PML_UMRDDT_RECV_PACK,    /**< chunks under way */
-    MCA_PML_UMRDDT_RECV_HOST,    /**< the host PML brings the data */
+    MCA_PML_UMRDDT_RECV_BASE,    /**< the base PML brings the data */
     MCA_PML_UMRDDT_RECV_FILL,    /**< it has, and the GPU moves it from memory of ours */
     MCA_PML_UMRDDT_RECV_DONE
 } mca_pml_umrddt_recv_state_t;
@@ -421,7 +422,7 @@ typedef enum mca_pml_umrddt_recv_state_t {
 #define MCA_PML_UMRDDT_RECV_HELD 40
 
 /**
- * A receive that may get an envelope. Either it watches a request of the host PML that the user
+ * A receive that may get an envelope. Either it watches a request of the base PML that the user
  * holds (req == host), or the user holds its own request (req == &super), with or without one of
  * the host behind.
  */
@@ -500,9 +501,10 @@ typedef struct mca_pml_umrddt_recv_t {
     bool settled; /**< the next ones go the same way */
     double began; /**< when it was matched, us, with explain */
 
-    ompi_request_t *data;         /**< the host's request for the data */
-    mca_pml_umrddt_stage_t spill; /**< where it puts the data if it must not put it in the buffer */
-    bool named;                   /**< the data's source and tag are the message's */
+    ompi_request_t *data; /**< the host's request for the data */
+    mca_pml_umrddt_stage_t
+        overflow; /**< where it puts the data if it must not put it in the buffer */
+    bool named;   /**< the data's source and tag are the message's */
     mca_pml_umrddt_transit_t transit;
     time_t refused; /**< of the data, by the host: mca_pml_umrddt_hopeless */
     int fill_error; /**< for the user, once the bytes have been brought */
@@ -513,7 +515,7 @@ _Static_assert(offsetof(mca_pml_umrddt_recv_t, stripes) - offsetof(mca_pml_umrdd
                "all of what a scheme holds");
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_recv_t);
 
-/** A message taken from the host PML before its receive was posted. */
+/** A message taken from the base PML before its receive was posted. */
 typedef enum mca_pml_umrddt_claim_kind_t {
     MCA_PML_UMRDDT_CLAIM_ENVELOPE, /**< bytes holds an RTS */
     MCA_PML_UMRDDT_CLAIM_DATA,     /**< bytes holds a plain message of the envelope's size */
@@ -550,18 +552,18 @@ OBJ_CLASS_DECLARATION(mca_pml_umrddt_claim_t);
 typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_params_t params;
     mca_pml_umrddt_counters_t counters;
-    mca_pml_base_module_t host; /**< the host PML's functions */
+    mca_pml_base_module_t host; /**< the base PML's functions */
     mca_pml_base_component_t host_component;
     bool interposed; /**< our functions are in mca_pml */
-    bool usable;     /**< enabled, with a card or a GPU: messages can be taken */
+    bool usable;     /**< enabled, with an HCA or a GPU: messages can be taken */
     bool polling;    /**< progress is called */
     bool host_keeps; /**< the host's receive requests are mca_pml_base_request_t, and hold what they
                         name (ob1) */
 
-    const mca_btl_umr_card_ops_t *card; /**< NULL without a card */
-    const char *card_why_not;           /**< and then why, for the user */
+    const mca_btl_umr_hca_ops_t *hca; /**< NULL without an HCA */
+    const char *hca_why_not;          /**< and then why, for the user */
     const mca_btl_umr_caps_t *caps;
-    size_t stripe_from; /**< messages from this size on go over several pairs of cards */
+    size_t stripe_from; /**< messages from this size on go over several pairs of HCAs */
     const opal_umrddt_gpu_driver_t *gpu; /**< NULL without the CUDA driver */
     const char *gpu_why_not;             /**< and then why, for the user */
     mca_pml_umrddt_base_gpu_t base_gpu;  /**< what GPU memory the base PML is given */
@@ -626,7 +628,7 @@ UMRDDT_COMPONENT extern mca_pml_base_component_t mca_pml_umrddt_component;
 /** True if there is anything that a message could be taken with; else nothing is interposed. */
 static inline bool mca_pml_umrddt_takes_part(void)
 {
-    return NULL != mca_pml_umrddt.card || NULL != mca_pml_umrddt.gpu;
+    return NULL != mca_pml_umrddt.hca || NULL != mca_pml_umrddt.gpu;
 }
 
 /** Bytes that a reply may have. */
@@ -672,35 +674,35 @@ int mca_pml_umrddt_scheme_named(const char *name);
 void mca_pml_umrddt_pvars_register(void);
 void mca_pml_umrddt_stats_print(void);
 
-/* pml_umrddt_host.c: bringing up the PML that carries everything else */
+/* pml_umrddt_base_pml.c: bringing up the PML that carries everything else */
 
 /** Open every candidate PML and put it beside us in the selection. @return OMPI_SUCCESS or an error
  */
-int mca_pml_umrddt_host_open(void);
+int mca_pml_umrddt_base_open(void);
 
 /** True if the user asked for us (the pml framework's selection names umrddt). */
 bool mca_pml_umrddt_requested(void);
 
-/* pml_umrddt_card.c */
+/* pml_umrddt_hca.c */
 
-/** Find and start btl/umr; leaves mca_pml_umrddt.card NULL where there is none. */
-void mca_pml_umrddt_card_open(void);
-void mca_pml_umrddt_card_close(void);
+/** Find and start btl/umr; leaves mca_pml_umrddt.hca NULL where there is none. */
+void mca_pml_umrddt_hca_open(void);
+void mca_pml_umrddt_hca_close(void);
 
 /**
- * True if messages between memory of a GPU and a peer may go by the card, as far as is known
+ * True if messages between memory of a GPU and a peer may go by the HCA, as far as is known
  * without trying.
  */
-bool mca_pml_umrddt_card_takes(const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_where_t *where);
+bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
+                              const mca_pml_umrddt_where_t *where);
 
 /**
  * True if they are to be: where CUDA IPC cannot do it, or is predicted to take longer for this
  * layout.
  */
-bool mca_pml_umrddt_card_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                const mca_pml_umrddt_where_t *where,
-                                opal_iov_cache_layout_t *layout);
+bool mca_pml_umrddt_hca_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_where_t *where,
+                               opal_iov_cache_layout_t *layout);
 
 /** True if CUDA IPC can do it, and has not been seen to fail with this peer. */
 bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
@@ -709,7 +711,7 @@ bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_
 /** A message could not go by CUDA IPC, or (@p well) could. */
 void mca_pml_umrddt_ipc_result(mca_pml_umrddt_peer_t *peer, bool well);
 
-/** Register a buffer with the card of an endpoint, wherever it is. @return OPAL_* as the card's */
+/** Register a buffer with the HCA of an endpoint, wherever it is. @return OPAL_* as the HCA's */
 int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
                             const mca_pml_umrddt_where_t *where, void *buf,
                             const opal_iov_cache_layout_t *layout, uint64_t size,
@@ -763,10 +765,10 @@ static inline mca_pml_umrddt_peer_t *mca_pml_umrddt_peer(mca_pml_umrddt_comm_t *
 void mca_pml_umrddt_peers_free(void);
 
 /**
- * The world goes, or the host PML: everybody has received what was sent to them, or MPI_Finalize
- * would not have come so far; but of a send that the user has freed and cannot wait for, the card
- * may not have told us yet; nor may the host PML have taken our answer to a peer's. They are waited
- * for as long as the host PML is whole, and then the answers on @p comm (NULL: all) are dropped.
+ * The world goes, or the base PML: everybody has received what was sent to them, or MPI_Finalize
+ * would not have come so far; but of a send that the user has freed and cannot wait for, the HCA
+ * may not have told us yet; nor may the base PML have taken our answer to a peer's. They are waited
+ * for as long as the base PML is whole, and then the answers on @p comm (NULL: all) are dropped.
  */
 void mca_pml_umrddt_last_words(mca_pml_umrddt_comm_t *comm);
 
@@ -829,11 +831,11 @@ static inline bool mca_pml_umrddt_is_wide(const ompi_datatype_t *datatype, size_
 
 /**
  * True if a buffer that is not empty is known to be system memory, and nobody wants assertions
- * checked: what the messages that are left to the host PML ask before anything else. False says
+ * checked: what the messages that are left to the base PML ask before anything else. False says
  * nothing.
  */
-static inline bool mca_pml_umrddt_known_host(const void *buf, size_t count,
-                                             const ompi_datatype_t *datatype)
+static inline bool mca_pml_umrddt_known_system(const void *buf, size_t count,
+                                               const ompi_datatype_t *datatype)
 {
     return !mca_pml_umrddt_checks_pattern()
            && opal_umrddt_gpu_plain((uintptr_t) buf + (uintptr_t) datatype->super.true_lb)
@@ -851,8 +853,8 @@ static inline mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern(mca_pml_umrddt_com
 }
 
 /** True if the user asserts that buffers of this side are in the CPU's memory: no need to look. */
-static inline bool mca_pml_umrddt_asserted_host(mca_pml_umrddt_comm_t *comm,
-                                                mca_pml_umrddt_side_t side)
+static inline bool mca_pml_umrddt_asserted_system(mca_pml_umrddt_comm_t *comm,
+                                                  mca_pml_umrddt_side_t side)
 {
     mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(comm);
 
@@ -874,7 +876,7 @@ mca_pml_umrddt_memory_t mca_pml_umrddt_memory_find(mca_pml_umrddt_comm_t *comm, 
  * once, and the truth is returned. Where the assertion is GPU memory and there is a GPU, it spares
  * nothing: what is done with the memory needs to know it.
  *
- * @param[out] where  of the buffer: host memory, if there was no need to look
+ * @param[out] where  of the buffer: system memory, if there was no need to look
  *
  * @return GPU for memory of devices, managed memory, and mixed buffers
  */
@@ -890,7 +892,7 @@ static inline mca_pml_umrddt_memory_t mca_pml_umrddt_memory_of(mca_pml_umrddt_co
         MCA_PML_UMRDDT_COUNT(memory_queries);
         where->memory.kind = OPAL_UMRDDT_GPU_HOST;
         where->mixed = false;
-        return MCA_PML_UMRDDT_MEMORY_HOST;
+        return MCA_PML_UMRDDT_MEMORY_SYSTEM;
     }
     return mca_pml_umrddt_memory_find(comm, buf, count, datatype, side, where);
 }
@@ -905,7 +907,7 @@ typedef enum mca_pml_umrddt_memo_t {
     MCA_PML_UMRDDT_MEMO_AGREED_TO,   /**< ... and this proposal ... */
     MCA_PML_UMRDDT_MEMO_AGREED,      /**< ... the chunk it agreed to last */
     MCA_PML_UMRDDT_MEMO_SILENT       /**< as a sender: 1 if the last message that could have been
-                                          told of by the bell got a reply */
+                                          told of by the completion flag got a reply */
 } mca_pml_umrddt_memo_t;
 
 /** The layout of (type, count), from the cache. The caller owns a reference. */
@@ -958,7 +960,7 @@ int mca_pml_umrddt_control_init(void);
 void mca_pml_umrddt_control_fini(void);
 
 /**
- * Send a control message through the host PML, now or when the host takes it, behind those for the
+ * Send a control message through the base PML, now or when the host takes it, behind those for the
  * same process of the communicator that it has refused. The bytes are copied.
  *
  * @param[in] must  the other side could wait for it for ever: where there is no memory for it, the
@@ -979,7 +981,7 @@ void mca_pml_umrddt_control_withdraw(mca_pml_umrddt_comm_t *comm, int peer, int 
 void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm);
 
 /**
- * The host PML has refused what the other side waits for, which is to be asked for again.
+ * The base PML has refused what the other side waits for, which is to be asked for again.
  *
  * @param[in,out] since  0 at first: since when it has given reasons that seldom pass
  *
@@ -997,7 +999,7 @@ void mca_pml_umrddt_unlisten(mca_pml_umrddt_comm_t *comm);
 /** Receive one failure notice of the next communicator in turn, if there is one. */
 void mca_pml_umrddt_notice_look(void);
 
-/** The card's endpoint to a peer, which lives as long as the card. @return as endpoint_get */
+/** The HCA's endpoint to a peer, which lives as long as the HCA. @return as endpoint_get */
 static inline int mca_pml_umrddt_endpoint(mca_pml_umrddt_peer_t *peer,
                                           mca_btl_umr_endpoint_t **endpoint)
 {
@@ -1005,7 +1007,7 @@ static inline int mca_pml_umrddt_endpoint(mca_pml_umrddt_peer_t *peer,
 
     *endpoint = __atomic_load_n(&peer->endpoint, __ATOMIC_ACQUIRE);
     if (OPAL_UNLIKELY(NULL == *endpoint)) {
-        rc = mca_pml_umrddt.card->endpoint_get(peer->proc, endpoint);
+        rc = mca_pml_umrddt.hca->endpoint_get(peer->proc, endpoint);
         if (OPAL_SUCCESS == rc) {
             __atomic_store_n(&peer->endpoint, *endpoint, __ATOMIC_RELEASE);
         }
@@ -1050,9 +1052,9 @@ static inline void mca_pml_umrddt_request_clear(ompi_request_t *request)
 static inline void mca_pml_umrddt_keyset_done(mca_btl_umr_keyset_t *keyset)
 {
     if (OPAL_LIKELY(mca_pml_umrddt.params.mkey_cache)) {
-        mca_pml_umrddt.card->keyset_keep(keyset);
+        mca_pml_umrddt.hca->keyset_keep(keyset);
     } else {
-        mca_pml_umrddt.card->keyset_release(keyset);
+        mca_pml_umrddt.hca->keyset_release(keyset);
     }
 }
 
@@ -1093,14 +1095,14 @@ static inline bool mca_pml_umrddt_is_envelope(const mca_pml_umrddt_rts_t *rts)
  */
 void mca_pml_umrddt_recv_matched(mca_pml_umrddt_recv_t *recv);
 
-/** The FIN handler of the card. */
+/** The FIN handler of the HCA. */
 void mca_pml_umrddt_recv_fin(void *context, mca_btl_umr_endpoint_t *endpoint, uint32_t fin);
 
 /**
- * Wait for recv->data, a request of the host PML that brings the message into the user's buffer, or
- * into recv->spill, and complete the receive with its status. From any thread.
+ * Wait for recv->data, a request of the base PML that brings the message into the user's buffer, or
+ * into recv->overflow, and complete the receive with its status. From any thread.
  */
-void mca_pml_umrddt_recv_await_host(mca_pml_umrddt_recv_t *recv);
+void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv);
 
 /** From now on progress owns the receive, up to mca_pml_umrddt_recv_finish. From any thread. */
 void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,

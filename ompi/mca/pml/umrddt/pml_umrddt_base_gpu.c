@@ -31,11 +31,11 @@ void mca_pml_umrddt_base_gpu_open(void)
 {
     const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
 
-    switch (params->host_gpu) {
-    case MCA_PML_UMRDDT_HOST_GPU_YES:
+    switch (params->base_gpu_param) {
+    case MCA_PML_UMRDDT_GPU_BASE_YES:
         mca_pml_umrddt.base_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL;
         break;
-    case MCA_PML_UMRDDT_HOST_GPU_NO:
+    case MCA_PML_UMRDDT_GPU_BASE_NO:
         mca_pml_umrddt.base_gpu = MCA_PML_UMRDDT_BASE_GPU_NONE;
         break;
     default:

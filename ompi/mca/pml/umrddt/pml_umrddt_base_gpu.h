@@ -12,7 +12,7 @@
  * The rule of which GPU memory the base PML is given as it is. Everything that asks "may the base
  * PML have this buffer?" asks here. docs/gpu.rst has the rule as a table.
  *
- * A base PML without CUDA is given none. One with CUDA (pml_umrddt_host_gpu = auto) cannot be
+ * A base PML without CUDA is given none. One with CUDA (pml_umrddt_base_gpu = auto) cannot be
  * trusted with all: it works in the calling thread's current context, makes one current where there
  * is none, and crashes on memory without a context (pools, mapped memory) and on types over several
  * memories. Between GPUs of one node umrddt is as quick as it or quicker. So it is given memory

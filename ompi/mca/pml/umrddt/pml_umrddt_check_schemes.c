@@ -41,16 +41,16 @@ static const char *check_chunks(const mca_pml_umrddt_pack_t *pack)
     }
     MCA_PML_UMRDDT_HOLDS(under_way == pack->under_way, "chunks: those under way are counted");
     MCA_PML_UMRDDT_HOLDS(copying == pack->copying, "chunks: those that a GPU copies are counted");
-    if (mca_pml_umrddt_pack_by_card(pack)) {
-        MCA_PML_UMRDDT_HOLDS(pack->card.done <= pack->card.granted,
+    if (mca_pml_umrddt_pack_by_hca(pack)) {
+        MCA_PML_UMRDDT_HOLDS(pack->hca.done <= pack->hca.granted,
                              "chunks: no more are written than the sender was told it may");
-        MCA_PML_UMRDDT_HOLDS(!pack->job.in || !pack->card.told || pack->card.granted <= pack->begun,
+        MCA_PML_UMRDDT_HOLDS(!pack->job.in || !pack->hca.told || pack->hca.granted <= pack->begun,
                              "chunks: none is granted that has no place");
     }
     return NULL;
 }
 
-/** What one needs of the card in a state in which, or behind which, keys are named. */
+/** What one needs of the HCA in a state in which, or behind which, keys are named. */
 static const char *check_round(const mca_pml_umrddt_recv_t *recv, bool named)
 {
     MCA_PML_UMRDDT_HOLDS(NULL != recv->endpoint,

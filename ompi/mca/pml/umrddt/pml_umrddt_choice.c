@@ -29,7 +29,7 @@
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
 
-/* Of the table: as many as the card keeps sets of keys, and then some. A bucket's entries are
+/* Of the table: as many as the HCA keeps sets of keys, and then some. A bucket's entries are
  * replaced in turn. */
 #define BUCKETS 512
 #define WAYS    4
@@ -108,7 +108,7 @@ unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t
 {
     unsigned both = schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_PACK;
 
-    /* between buffers of the CPU the host PML needs no help, unless the sender's user wants it and
+    /* between buffers of the CPU the base PML needs no help, unless the sender's user wants it and
      * nothing else */
     if (where->mixed || (0 != (MCA_PML_UMRDDT_IF_GPU & schemes) && !mca_pml_umrddt_on_gpu(where))) {
         return 0;

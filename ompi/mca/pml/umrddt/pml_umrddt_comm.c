@@ -207,8 +207,8 @@ static void part(const mca_pml_umrddt_comm_t *comm)
     }
 }
 
-/** Seconds that MPI_Finalize gives the card to tell the end of sends whose requests were freed, and
- * the host PML to take what it has refused. */
+/** Seconds that MPI_Finalize gives the HCA to tell the end of sends whose requests were freed, and
+ * the base PML to take what it has refused. */
 #define LAST_WORDS 10
 
 /** True while something is under way that nobody waits for. */

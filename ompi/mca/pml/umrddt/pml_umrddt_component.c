@@ -12,7 +12,7 @@
  * The component: how umrddt comes up in front of another PML.
  *
  * `--mca pml umrddt` makes the pml framework open this component only. So open() opens the
- * candidates for the host PML and lends them to the framework; init() declines, and the framework
+ * candidates for the base PML and lends them to the framework; init() declines, and the framework
  * selects the best of them as if umrddt were not there (its name goes into the modex, so that ob1's
  * check of it succeeds); close(), which the framework calls on a component that was not selected,
  * is the place to step in front of the winner, before the modex exchange. What was tried and
@@ -59,7 +59,7 @@ static int component_open(void)
     if (!mca_pml_umrddt_requested()) {
         return OMPI_SUCCESS;
     }
-    if (OMPI_SUCCESS == mca_pml_umrddt_host_open()) {
+    if (OMPI_SUCCESS == mca_pml_umrddt_base_open()) {
         wanted = true;
     }
     return OMPI_SUCCESS;

@@ -11,7 +11,7 @@
  *
  * Control messages, and the notices of failure among them.
  *
- * What the host PML refuses to send is kept and sent again by progress, as often as it takes: who
+ * What the base PML refuses to send is kept and sent again by progress, as often as it takes: who
  * it is for waits for it, and can be told in no other way. But for the last word, it is withdrawn
  * when its message is over before: what it names is not there any more. Those for one process of a
  * communicator stay in their order; those for others do not wait for them. There are no more of
@@ -34,7 +34,7 @@
 #include "pml_umrddt.h"
 #include "pml_umrddt_owner.h"
 
-/** A control message that the host PML still reads (or, for a notice, still writes), or refused. */
+/** A control message that the base PML still reads (or, for a notice, still writes), or refused. */
 typedef struct control_t {
     mca_pml_umrddt_wait_t wait; /**< for the host; or the place among the refused */
     struct control_t *next;     /**< of the idle ones */

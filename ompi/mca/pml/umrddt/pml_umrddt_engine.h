@@ -47,7 +47,7 @@ void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv);
 void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv);
 
 /** The same, with the base PML as the only candidate. @p reason: the counter of why */
-void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
+void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 
 /** A record that was matched, or is a stripe's, holds nothing yet. */
 void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv);

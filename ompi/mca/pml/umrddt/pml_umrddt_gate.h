@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The gate of a communicator: how 'there are no claims' and 'posted at the host PML' become one
+ * The gate of a communicator: how 'there are no claims' and 'posted at the base PML' become one
  * step without a lock.
  *
  * A claim (see pml_umrddt_probe.c) is older than everything that its source has at the host, so who

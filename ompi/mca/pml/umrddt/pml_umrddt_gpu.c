@@ -150,7 +150,8 @@ bool mca_pml_umrddt_known_run_pieces(const void *buf, size_t count, const ompi_d
     return opal_umrddt_gpu_plain_run(first, last);
 }
 
-bool mca_pml_umrddt_surely_host_new(const void *buf, size_t count, const ompi_datatype_t *datatype)
+bool mca_pml_umrddt_surely_system_new(const void *buf, size_t count,
+                                      const ompi_datatype_t *datatype)
 {
     const uint64_t before = opal_umrddt_gpu_plain_before();
     const uintptr_t address = (uintptr_t) buf + (uintptr_t) datatype->super.true_lb;
@@ -362,13 +363,13 @@ void mca_pml_umrddt_gpu_stats(mca_pml_umrddt_gpu_stats_t *stats)
 /** The ways of messages that travel packed that the user wants. */
 static uint16_t pack_schemes(void)
 {
-    bool by_card = NULL != mca_pml_umrddt.card && mca_pml_umrddt.params.gpu_card;
+    bool by_hca = NULL != mca_pml_umrddt.hca && mca_pml_umrddt.params.gpu_hca;
 
     switch (mca_pml_umrddt.params.scheme) {
     case MCA_PML_UMRDDT_SCHEME_AUTO:
-        return (uint16_t) (MCA_PML_UMRDDT_BITS_PACK & ~(by_card ? 0 : MCA_PML_UMRDDT_BIT_PACK_GDR));
+        return (uint16_t) (MCA_PML_UMRDDT_BITS_PACK & ~(by_hca ? 0 : MCA_PML_UMRDDT_BIT_PACK_GDR));
     case MCA_PML_UMRDDT_SCHEME_PACK_GDR:
-        return by_card ? MCA_PML_UMRDDT_BIT_PACK_GDR : 0;
+        return by_hca ? MCA_PML_UMRDDT_BIT_PACK_GDR : 0;
     case MCA_PML_UMRDDT_SCHEME_PACK_STAGED:
         return MCA_PML_UMRDDT_BIT_PACK_STAGED;
     case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
@@ -393,7 +394,7 @@ void mca_pml_umrddt_gpu_open(void)
     }
     set_params();
     find_heap();
-    if (mca_pml_umrddt.params.host_cache) {
+    if (mca_pml_umrddt.params.system_memory_cache) {
         (void) opal_umrddt_gpu_plain_open(); /* else the driver is asked, as often as there are
                                                 messages */
     }

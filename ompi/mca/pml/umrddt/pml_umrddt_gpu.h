@@ -41,7 +41,7 @@ typedef struct mca_pml_umrddt_where_t {
     bool mixed;
 } mca_pml_umrddt_where_t;
 
-/** True if the CPU, and a host PML that knows no GPU, must not touch all of it. */
+/** True if the CPU, and a base PML that knows no GPU, must not touch all of it. */
 static inline bool mca_pml_umrddt_on_device(const mca_pml_umrddt_where_t *where)
 {
     return OPAL_UMRDDT_GPU_DEVICE == where->memory.kind;
@@ -98,7 +98,8 @@ void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatyp
                          mca_pml_umrddt_where_t *where);
 
 /** True if a buffer that is not known to be plain is on the heap or the stack; then it is known. */
-bool mca_pml_umrddt_surely_host_new(const void *buf, size_t count, const ompi_datatype_t *datatype);
+bool mca_pml_umrddt_surely_system_new(const void *buf, size_t count,
+                                      const ompi_datatype_t *datatype);
 
 /**
  * True if a buffer is the CPU's for sure, told without the driver, which takes half a microsecond
@@ -106,15 +107,15 @@ bool mca_pml_umrddt_surely_host_new(const void *buf, size_t count, const ompi_da
  * break, where no driver maps anything, or in a page that the driver was asked about before
  * (umrddt_gpu_plain.h), and not partly elsewhere. It may still be pinned. So is an empty buffer.
  */
-static inline bool mca_pml_umrddt_surely_host(const void *buf, size_t count,
-                                              const ompi_datatype_t *datatype)
+static inline bool mca_pml_umrddt_surely_system(const void *buf, size_t count,
+                                                const ompi_datatype_t *datatype)
 {
     uintptr_t address = (uintptr_t) buf + (uintptr_t) datatype->super.true_lb;
 
     return 0 == count * datatype->super.size
            || OPAL_LIKELY(opal_umrddt_gpu_plain(address)
                           && mca_pml_umrddt_known_run(buf, count, datatype))
-           || mca_pml_umrddt_surely_host_new(buf, count, datatype);
+           || mca_pml_umrddt_surely_system_new(buf, count, datatype);
 }
 
 /**

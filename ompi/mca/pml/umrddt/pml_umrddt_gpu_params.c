@@ -80,12 +80,12 @@ static void pack_params(mca_pml_umrddt_params_t *params)
 {
     size_param("pack_min",
                "Smallest message in GPU memory, in bytes, that travels packed, in chunks, where it "
-               "can go neither by a card nor by CUDA IPC; smaller ones are packed in the call. Not "
+               "can go neither by an HCA nor by CUDA IPC; smaller ones are packed in the call. Not "
                "measured",
                &params->pack_min);
     size_param("pack_host",
                "Smallest of those, in bytes, that GPUs pack in their own memory (pack-staged); "
-               "smaller ones they pack in memory of the host (pack-host). Not measured",
+               "smaller ones they pack in system memory (pack-host). Not measured",
                &params->pack_host);
     mca_pml_umrddt_param_limited("pack_chunk_floor", MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_6,
                                  &params->pack_floor,
@@ -106,10 +106,10 @@ static void pack_params(mca_pml_umrddt_params_t *params)
                "Bound on the memory of GPUs, in bytes, for chunks that are packed there",
                &params->pack_scratch);
     mca_pml_umrddt_param(
-        "pack_card",
-        "Whether chunks that are packed in, or moved to, memory of the host travel "
-        "by the network card, where both sides have one; else by the host PML",
-        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, &params->pack_card);
+        "pack_hca",
+        "Whether chunks that are packed in, or moved to, system memory travel "
+        "by the HCA, where both sides have one; else by the base PML",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, &params->pack_hca);
     if (MCA_PML_UMRDDT_MIN_PACK_CHUNK > params->pack_floor
         || params->pack_floor > params->pack_ceiling
         || MCA_PML_UMRDDT_MAX_PACK_CHUNK < params->pack_ceiling) {
@@ -134,13 +134,13 @@ void mca_pml_umrddt_gpu_params_register(void)
 
     if (!defaults) {
         params->gpu_scheme = OPAL_UMRDDT_GPU_HOW_AUTO;
-        params->gpu_card = true;
+        params->gpu_hca = true;
         params->gpu_kernel = OPAL_UMRDDT_GPU_AUTO;
         params->gpu_list_cache = (size_t) 64 << 20;
         params->gpu_pinned = (size_t) 64 << 20;
         params->gpu_chunk = (size_t) 512 << 10;
         params->gpu_graphs = 64;
-        params->host_cache = true;
+        params->system_memory_cache = true;
         params->gpu_stage_pinned = (size_t) 4 << 20;
         params->gpu_stage_kept = (size_t) 256 << 20;
         /* none of these has been measured yet */
@@ -151,11 +151,11 @@ void mca_pml_umrddt_gpu_params_register(void)
         params->pack_depth = 4;
         params->pack_bytes = (size_t) 16 << 20;
         params->pack_scratch = (size_t) 64 << 20;
-        params->pack_card = true;
+        params->pack_hca = true;
         params->ipc_imports = 64;
         params->ipc_import_bytes = (size_t) 16 << 30;
         params->ipc_exports = 256;
-        params->ipc_bells = true;
+        params->ipc_done_flags = true;
         defaults = true;
     }
     enum_param("gpu_scheme",
@@ -184,13 +184,13 @@ void mca_pml_umrddt_gpu_params_register(void)
                          MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6,
                          &params->gpu_graphs);
     mca_pml_umrddt_param(
-        "host_cache",
-        "Pages of host memory that the CUDA driver was asked about are remembered, "
+        "system_memory_cache",
+        "Pages of system memory that the CUDA driver was asked about are remembered, "
         "until they are unmapped: by Open MPI's memory hooks",
-        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, &params->host_cache);
+        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, &params->system_memory_cache);
     size_param("gpu_stage_pinned",
                "Largest message in GPU memory, in bytes, that is sent from pinned memory where the "
-               "host PML does not take GPU memory; larger ones are sent from plain memory",
+               "base PML does not take GPU memory; larger ones are sent from plain memory",
                &params->gpu_stage_pinned);
     size_param("gpu_stage_kept",
                "Bound on the plain memory, in bytes, that is kept for the next such message",
@@ -208,14 +208,13 @@ void mca_pml_umrddt_gpu_params_register(void)
         "ipc_exports", "Allocations of this process whose description for others is remembered",
         MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_6, &params->ipc_exports);
     mca_pml_umrddt_param(
-        "ipc_bells",
+        "ipc_done_flags",
         "Tell the sender of a message that was read from GPU memory through shared "
         "memory that it was, and not by a message",
-        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, &params->ipc_bells);
+        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_6, &params->ipc_done_flags);
     mca_pml_umrddt_param(
-        "gpu_card",
-        "Whether the network card is given memory of GPUs, so that it gathers and scatters there",
-        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, &params->gpu_card);
+        "gpu_hca", "Whether the HCA is given memory of GPUs, so that it gathers and scatters there",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, &params->gpu_hca);
     pack_params(params);
     check(params);
 }

@@ -11,10 +11,10 @@
  *
  * What travels between two processes that run umrddt, apart from the data itself.
  *
- * The RTS is the envelope: it travels through the host PML on the user's communicator and tag, in
+ * The RTS is the envelope: it travels through the base PML on the user's communicator and tag, in
  * the place of the message, so that matching stays the host's. The others travel on internal tags
  * of the same communicator (MCA_PML_UMRDDT_TAG): the reply from the receiver to the sender, the
- * data from the sender where the host PML carries the message after all, and the failure notice
+ * data from the sender where the base PML carries the message after all, and the failure notice
  * from the sender.
  *
  * All fields are in host byte order: the magic differs on a machine of the other order, and peers
@@ -28,7 +28,7 @@
 
 #include <stdint.h>
 
-#include "opal/mca/btl/umr/btl_umr_card.h"
+#include "opal/mca/btl/umr/btl_umr_hca.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
 #include "opal/mca/common/umrddt_select/umrddt_select_scheme.h"
@@ -52,18 +52,18 @@
 /** Beside BITS_PACK: those are for a receive in GPU memory, and for no other. */
 #define MCA_PML_UMRDDT_IF_GPU 0x100
 
-/** The receiver may leave the message to the host PML because that takes less, and say so. */
+/** The receiver may leave the message to the base PML because that takes less, and say so. */
 #define MCA_PML_UMRDDT_MAY_LEAVE 0x200
 
-/** Beside BIT_IPC: the sender waits at its bell (pml_umrddt_bell.h), and for a reply only when it
- * is told there that one comes. */
-#define MCA_PML_UMRDDT_BELL 0x8
+/** Beside BIT_IPC: the sender waits at its completion flag (pml_umrddt_done_flag.h), and for a
+ * reply only when it is told there that one comes. */
+#define MCA_PML_UMRDDT_DONE_FLAG 0x8
 
 #define MCA_PML_UMRDDT_COOKIE_LEN 16
 
 /** What a process has, in the flags of its identity. */
-#define MCA_PML_UMRDDT_HAS_CARD 0x1 /**< a card that messages can go by */
-#define MCA_PML_UMRDDT_HAS_GPU  0x2 /**< the CUDA driver: its buffers may be in GPU memory */
+#define MCA_PML_UMRDDT_HAS_HCA 0x1 /**< an HCA that messages can go by */
+#define MCA_PML_UMRDDT_HAS_GPU 0x2 /**< the CUDA driver: its buffers may be in GPU memory */
 
 /** What a process tells the job of itself, through the modex. */
 typedef struct mca_pml_umrddt_identity_t {
@@ -74,8 +74,8 @@ typedef struct mca_pml_umrddt_identity_t {
 } mca_pml_umrddt_identity_t;
 _Static_assert(32 == sizeof(mca_pml_umrddt_identity_t), "no padding");
 
-/** Further pairs of cards that an envelope can name. */
-#define MCA_PML_UMRDDT_RAILS 4
+/** Further pairs of HCAs that an envelope can name. */
+#define MCA_PML_UMRDDT_LANES 4
 
 /** The envelope. Its odd size makes it rare that a plain message must be looked into. */
 typedef struct mca_pml_umrddt_rts_t {
@@ -100,7 +100,7 @@ typedef struct mca_pml_umrddt_rts_t {
         };
         /** Else: its other endpoints, if it offers to send in stripes (pml_umrddt_stripe.h); all 0
          * behind the last one. The numbers behind seq are the stripes' then. */
-        mca_btl_umr_address_t rails[MCA_PML_UMRDDT_RAILS];
+        mca_btl_umr_address_t lanes[MCA_PML_UMRDDT_LANES];
     };
 } mca_pml_umrddt_rts_t;
 _Static_assert(104 == sizeof(mca_pml_umrddt_rts_t), "the envelope has no padding");
@@ -118,7 +118,7 @@ typedef struct mca_pml_umrddt_wire_key_t {
 } mca_pml_umrddt_wire_key_t;
 _Static_assert(16 == sizeof(mca_pml_umrddt_wire_key_t), "no padding");
 
-/** That key, as the card takes it. */
+/** That key, as the HCA takes it. */
 static inline mca_btl_umr_key_t mca_pml_umrddt_key_of(const mca_pml_umrddt_wire_key_t *wire)
 {
     return (mca_btl_umr_key_t){.addr = wire->addr, .length = wire->length, .rkey = wire->rkey};
@@ -127,7 +127,7 @@ static inline mca_btl_umr_key_t mca_pml_umrddt_key_of(const mca_pml_umrddt_wire_
 /** What the receiver tells the sender. */
 typedef enum mca_pml_umrddt_verdict_t {
     MCA_PML_UMRDDT_KEYS = 1, /**< CTS: write [start, end) into these keys */
-    MCA_PML_UMRDDT_HOST = 2, /**< send the whole message by the host PML */
+    MCA_PML_UMRDDT_HOST = 2, /**< send the whole message by the base PML */
     MCA_PML_UMRDDT_DONE = 3, /**< nothing more to send */
     MCA_PML_UMRDDT_ASK = 4,  /**< tell what the message's memory is, or its layout */
     MCA_PML_UMRDDT_PACK = 5, /**< send the first total bytes packed, in chunks */
@@ -146,14 +146,14 @@ typedef struct mca_pml_umrddt_reply_t {
     uint64_t end;
     uint64_t chunk;     /**< KEYS: agreed chunk, bytes; PACK: of each message */
     uint32_t fin;       /**< KEYS: immediate data of the last write; PACK with keys: of each */
-    uint32_t key_count; /**< KEYS: how many follow; PACK: 0, or the card is the wire and so many
+    uint32_t key_count; /**< KEYS: how many follow; PACK: 0, or the HCA is the wire and so many
                              places follow, each of a chunk's length */
     mca_btl_umr_address_t address; /**< KEYS, PACK with keys: the receiver's endpoint for this
                                       sender; HOST, DONE, PACK without: 0, or that one if it
                                       refuses the sender's (endpoint_refuses) */
     uint64_t set;   /**< KEYS: the id of these keys if they are to be remembered, else 0 */
     uint32_t place; /**< KEYS: where, if set is not 0 */
-    uint32_t what;  /**< ASK: MCA_PML_UMRDDT_TELL_*; DONE: MCA_PML_UMRDDT_CAN_RING or 0;
+    uint32_t what;  /**< ASK: MCA_PML_UMRDDT_TELL_*; DONE: MCA_PML_UMRDDT_CAN_SET_FLAG or 0;
                          PACK: one of MCA_PML_UMRDDT_BIT_PACK_*; KEYS: MCA_PML_UMRDDT_IN_GPU or 0;
                          HOST: 0, or CHOSEN with or without LEFT and IN_GPU */
     mca_pml_umrddt_wire_key_t keys[];
@@ -230,8 +230,8 @@ _Static_assert(40 == sizeof(mca_pml_umrddt_flat_t), "no padding before the bytes
  * (pml_umrddt_offer_cache.h). */
 #define MCA_PML_UMRDDT_IN_GPU 0x1
 
-/** In a DONE: the receiver has mapped the sender's bells. */
-#define MCA_PML_UMRDDT_CAN_RING 0x1
+/** In a DONE: the receiver has mapped the sender's completion flags. */
+#define MCA_PML_UMRDDT_CAN_SET_FLAG 0x1
 
 /** What a receiver may ask for: what it takes to map the allocation, and the flattened layout. */
 #define MCA_PML_UMRDDT_TELL_EXPORT 0x1
@@ -248,8 +248,8 @@ typedef struct mca_pml_umrddt_tell_t {
     uint64_t layout;     /**< as in the envelope */
     uint32_t flat_bytes; /**< of the flattened layout in all; 0: it is not told */
     uint32_t reserved;   /**< 0 */
-    uint32_t bell_pid;   /**< the sender's bells; 0: it has none */
-    uint32_t bell_fd;
+    uint32_t done_flag_pid; /**< the sender's completion flags; 0: it has none */
+    uint32_t done_flag_fd;
     opal_umrddt_gpu_export_t export; /**< all 0 if it is not told */
     unsigned char bytes[];
 } mca_pml_umrddt_tell_t;

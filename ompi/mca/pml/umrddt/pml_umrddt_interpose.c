@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Stepping in front of the host PML and out again.
+ * Stepping in front of the base PML and out again.
  *
  * Single functions of mca_pml are replaced; its limits, flags and progress stay the host's. Of the
  * selected component only the finalize function is replaced, so that the framework closes the host
@@ -115,8 +115,8 @@ static int enable(bool on)
     }
     mca_pml_umrddt_eager_open();
     mca_pml_umrddt_pairs_open(mca_pml_umrddt.params.explain);
-    if (NULL != mca_pml_umrddt.card) {
-        mca_pml_umrddt.card->set_fin_handler(mca_pml_umrddt_recv_fin, NULL);
+    if (NULL != mca_pml_umrddt.hca) {
+        mca_pml_umrddt.hca->set_fin_handler(mca_pml_umrddt_recv_fin, NULL);
     }
     mca_pml_umrddt.usable = true;
     return OMPI_SUCCESS;
@@ -131,16 +131,16 @@ void mca_pml_umrddt_interpose(void)
     mca_pml_umrddt.interposed = true;
 
     if (!lists_init()) {
-        mca_pml_umrddt.card_why_not = mca_pml_umrddt.gpu_why_not = "there is no memory for it";
+        mca_pml_umrddt.hca_why_not = mca_pml_umrddt.gpu_why_not = "there is no memory for it";
     } else {
         /* the last place before the modex exchange */
-        mca_pml_umrddt_card_open();
+        mca_pml_umrddt_hca_open();
         mca_pml_umrddt_gpu_open();
     }
     if (mca_pml_umrddt_takes_part() && !mca_pml_umrddt_publish()) {
-        mca_pml_umrddt_card_close();
+        mca_pml_umrddt_hca_close();
         mca_pml_umrddt_gpu_close();
-        mca_pml_umrddt.card_why_not = mca_pml_umrddt.gpu_why_not =
+        mca_pml_umrddt.hca_why_not = mca_pml_umrddt.gpu_why_not =
             "this process could not be published to its peers";
     }
 
@@ -197,7 +197,7 @@ int mca_pml_umrddt_finalize(void)
     /* leave the selection as we found it, but for the base's own progress function */
     mca_pml = mca_pml_umrddt.host;
     mca_pml_base_selected_component = mca_pml_umrddt.host_component;
-    mca_pml_umrddt_card_close();
+    mca_pml_umrddt_hca_close();
     mca_pml_umrddt_gpu_close();
     mca_pml_umrddt_pairs_close();
     mca_pml_umrddt_layouts_fini();

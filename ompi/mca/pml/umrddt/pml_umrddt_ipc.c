@@ -30,9 +30,9 @@
 bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts)
 {
     if (0 == (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)) {
-        return mca_pml_umrddt_stripes_valid(rts) && 0 == (MCA_PML_UMRDDT_BELL & rts->schemes);
+        return mca_pml_umrddt_stripes_valid(rts) && 0 == (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes);
     }
-    if (0 != (MCA_PML_UMRDDT_BELL & rts->schemes) && MCA_PML_UMRDDT_BELLS <= rts->slot) {
+    if (0 != (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes) && MCA_PML_UMRDDT_DONE_FLAGS <= rts->slot) {
         return false;
     }
     return 0 != rts->buffer_id && 0 != rts->layout && 0 != rts->pieces;
@@ -142,9 +142,9 @@ struct mca_pml_umrddt_ipc_peer_t {
         opal_umrddt_gpu_engine_t *engine;            /**< or NULL */
         bool refused;
     } homes[HOMES];
-    mca_pml_umrddt_bells_t *bells; /**< or NULL */
-    bool mapped;                   /**< something could be */
-    unsigned refused;              /**< how often something could not */
+    mca_pml_umrddt_done_flags_t *done_flags; /**< or NULL */
+    bool mapped;                             /**< something could be */
+    unsigned refused;                        /**< how often something could not */
     uint64_t clock;
     unsigned last;  /**< the layout that was used last */
     unsigned count; /**< of kept */
@@ -266,18 +266,18 @@ void mca_pml_umrddt_ipc_keep(mca_pml_umrddt_peer_t *peer, uint64_t id,
     mca_pml_umrddt.counters.ipc_layout_bytes_now += bytes;
 }
 
-mca_pml_umrddt_bells_t *mca_pml_umrddt_ipc_bells(const mca_pml_umrddt_peer_t *peer)
+mca_pml_umrddt_done_flags_t *mca_pml_umrddt_ipc_done_flags(const mca_pml_umrddt_peer_t *peer)
 {
-    return NULL == peer->ipc ? NULL : peer->ipc->bells;
+    return NULL == peer->ipc ? NULL : peer->ipc->done_flags;
 }
 
-void mca_pml_umrddt_ipc_map_bells(mca_pml_umrddt_peer_t *peer, uint32_t pid, uint32_t fd)
+void mca_pml_umrddt_ipc_map_done_flags(mca_pml_umrddt_peer_t *peer, uint32_t pid, uint32_t fd)
 {
     struct mca_pml_umrddt_ipc_peer_t *ipc = remember(peer);
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (NULL != ipc && NULL == ipc->bells && mca_pml_umrddt.params.ipc_bells) {
-        ipc->bells = mca_pml_umrddt_bells_map(pid, fd, peer->cookie);
+    if (NULL != ipc && NULL == ipc->done_flags && mca_pml_umrddt.params.ipc_done_flags) {
+        ipc->done_flags = mca_pml_umrddt_done_flags_map(pid, fd, peer->cookie);
     }
 }
 
@@ -345,8 +345,8 @@ void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer)
         for (unsigned i = 0; i < peer->ipc->count; ++i) {
             drop(&peer->ipc->kept[i]);
         }
-        if (NULL != peer->ipc->bells) {
-            mca_pml_umrddt_bells_unmap(peer->ipc->bells);
+        if (NULL != peer->ipc->done_flags) {
+            mca_pml_umrddt_done_flags_unmap(peer->ipc->done_flags);
         }
         mca_pml_umrddt_peer_bytes(-(int64_t) ipc_bytes(peer->ipc->count));
         free(peer->ipc);

@@ -33,7 +33,7 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
-#include "pml_umrddt_bell.h"
+#include "pml_umrddt_done_flag.h"
 #include "pml_umrddt_direct.h"
 
 BEGIN_C_DECLS
@@ -50,7 +50,7 @@ bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts);
 /** True if an envelope offers neither BIT_IPC nor stripes, and its fields of both are right. */
 static inline bool mca_pml_umrddt_ipc_rts_is_plain(const mca_pml_umrddt_rts_t *rts)
 {
-    return 0 == ((MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BELL) & rts->schemes)
+    return 0 == ((MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_DONE_FLAG) & rts->schemes)
            && 0 == (rts->buffer_id | rts->buffer | rts->layout | (uint64_t) rts->lb);
 }
 
@@ -88,8 +88,9 @@ int mca_pml_umrddt_tell_read(const mca_pml_umrddt_tell_t *tell, size_t length,
  * What a receiver remembers of a sender (pml_umrddt_ipc.c)
  *
  * The last pml_umrddt_direct_layouts layouts of each peer, in pml_umrddt_layout_cache_size bytes
- * for all peers together; and which engine has mapped an allocation, for receivers in host memory,
- * which have none of their own; and which ones cannot be mapped. Imports are the GPU room's.
+ * for all peers together; and which engine has mapped an allocation, for receivers in system
+ * memory, which have none of their own; and which ones cannot be mapped. Imports are the GPU
+ * room's.
  * ------------------------------------------------------------------------------------------- */
 
 /** The layout that an envelope names. The caller owns a reference; NULL: not here */
@@ -100,13 +101,13 @@ opal_iov_cache_layout_t *mca_pml_umrddt_ipc_layout(mca_pml_umrddt_peer_t *peer,
 void mca_pml_umrddt_ipc_keep(mca_pml_umrddt_peer_t *peer, uint64_t id,
                              opal_iov_cache_layout_t *layout);
 
-/** The peer's bells; NULL if they are not mapped. */
-mca_pml_umrddt_bells_t *mca_pml_umrddt_ipc_bells(const mca_pml_umrddt_peer_t *peer);
+/** The peer's completion flags; NULL if they are not mapped. */
+mca_pml_umrddt_done_flags_t *mca_pml_umrddt_ipc_done_flags(const mca_pml_umrddt_peer_t *peer);
 
 /** Map them, if they are not and can be. */
-void mca_pml_umrddt_ipc_map_bells(mca_pml_umrddt_peer_t *peer, uint32_t pid, uint32_t fd);
+void mca_pml_umrddt_ipc_map_done_flags(mca_pml_umrddt_peer_t *peer, uint32_t pid, uint32_t fd);
 
-/** The engine that mapped an allocation for a receiver in host memory; NULL: not known. */
+/** The engine that mapped an allocation for a receiver in system memory; NULL: not known. */
 opal_umrddt_gpu_engine_t *mca_pml_umrddt_ipc_home(const mca_pml_umrddt_peer_t *peer,
                                                   uint64_t buffer_id);
 
@@ -116,7 +117,7 @@ void mca_pml_umrddt_ipc_mapped(mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
                                opal_umrddt_gpu_engine_t *engine);
 
 /**
- * An allocation could not be mapped, for this engine (NULL: for any, and a receiver in host
+ * An allocation could not be mapped, for this engine (NULL: for any, and a receiver in system
  * memory). It is not asked for again, as long as this is remembered; nor is anything of a peer of
  * which nothing ever could.
  */
@@ -209,11 +210,11 @@ static inline uint64_t mca_pml_umrddt_ipc_number(const mca_pml_umrddt_peer_t *pe
     return (uint64_t) peer->proc->proc_name.jobid << 32 | peer->proc->proc_name.vpid;
 }
 
-/** It does not go this way: the host PML brings it. */
+/** It does not go this way: the base PML brings it. */
 void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv);
 
 /**
- * For a receiver in host memory: the engine of the sender's device, if the application uses it
+ * For a receiver in system memory: the engine of the sender's device, if the application uses it
  * here, too, else of the first one that it does use; whether that reaches the memory is seen when
  * it is mapped. No context is made for this.
  *

@@ -145,7 +145,7 @@ static void malformed(mca_pml_umrddt_recv_t *recv)
     MCA_PML_UMRDDT_COUNT(protocol_errors);
     opal_output(0,
                 "umrddt: what rank %d tells of its memory makes no sense; a message of %llu bytes "
-                "goes by the host PML",
+                "goes by the base PML",
                 recv->status.MPI_SOURCE, (unsigned long long) recv->rts.length);
     mca_pml_umrddt_ipc_refuse(recv);
 }
@@ -209,7 +209,7 @@ void mca_pml_umrddt_ipc_ask(mca_pml_umrddt_recv_t *recv, uint32_t what)
     recv->state = MCA_PML_UMRDDT_RECV_ASKED;
     recv->asked = malloc(sizeof(*recv->asked));
     if (NULL == recv->asked) {
-        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_other);
         return;
     }
     OBJ_CONSTRUCT(&recv->asked->wait, mca_pml_umrddt_wait_t);
@@ -223,11 +223,11 @@ void mca_pml_umrddt_ipc_ask(mca_pml_umrddt_recv_t *recv, uint32_t what)
     reply.what = what;
     if (OPAL_SUCCESS != things_add(recv->asked) || OMPI_SUCCESS != listen_for_tell(recv)
         || OMPI_SUCCESS != mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply)) {
-        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_other);
         return;
     }
     mca_pml_umrddt_recv_announce(recv);
-    MCA_PML_UMRDDT_COUNT(ipc_asks);
+    MCA_PML_UMRDDT_COUNT(ipc_info_reqs);
     mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, told, recv);
 }
 
@@ -238,7 +238,7 @@ static void take(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_tell_t *tell,
     uint32_t lacks = recv->asked->what & ~tell->what;
     int rc = OPAL_SUCCESS;
 
-    mca_pml_umrddt_ipc_map_bells(recv->peer, tell->bell_pid, tell->bell_fd);
+    mca_pml_umrddt_ipc_map_done_flags(recv->peer, tell->done_flag_pid, tell->done_flag_fd);
     if (NULL != from) {
         recv->from = from;
         mca_pml_umrddt_ipc_keep(recv->peer, recv->rts.layout, from);
@@ -310,7 +310,7 @@ static bool told(void *owner)
     if (OMPI_ERR_BAD_PARAM == rc) {
         malformed(recv);
     } else if (OMPI_SUCCESS != rc) {
-        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_other);
     } else if (again) {
         mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, told, recv);
     } else {

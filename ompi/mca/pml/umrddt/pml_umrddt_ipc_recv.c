@@ -124,35 +124,36 @@ bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t
  * The copy
  * ------------------------------------------------------------------------------------------- */
 
-/** The sender waits at its bell, and was not told to look elsewhere. */
-static bool at_bell(const mca_pml_umrddt_recv_t *recv)
+/** The sender waits at its completion flag, and was not told to look elsewhere. */
+static bool at_done_flag(const mca_pml_umrddt_recv_t *recv)
 {
-    return 0 != (MCA_PML_UMRDDT_BELL & recv->rts.schemes) && !recv->announced;
+    return 0 != (MCA_PML_UMRDDT_DONE_FLAG & recv->rts.schemes) && !recv->announced;
 }
 
 void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (at_bell(recv)) {
+    if (at_done_flag(recv)) {
         recv->announced = true;
-        mca_pml_umrddt_ring(mca_pml_umrddt_ipc_bells(recv->peer), recv->rts.slot, recv->rts.seq,
-                            MCA_PML_UMRDDT_RUNG_REPLY);
+        mca_pml_umrddt_done_flag_set(mca_pml_umrddt_ipc_done_flags(recv->peer), recv->rts.slot,
+                                     recv->rts.seq, MCA_PML_UMRDDT_DONE_FLAG_REPLY);
     }
 }
 
 /** The message is here: tell the sender, whose memory is its own again, and complete. */
 static void finish(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_bells_t *bells = mca_pml_umrddt_ipc_bells(recv->peer);
+    mca_pml_umrddt_done_flags_t *done_flags = mca_pml_umrddt_ipc_done_flags(recv->peer);
     mca_pml_umrddt_reply_t reply;
 
-    if (at_bell(recv)) {
-        mca_pml_umrddt_ring(bells, recv->rts.slot, recv->rts.seq, MCA_PML_UMRDDT_RUNG_DONE);
-        MCA_PML_UMRDDT_COUNT(ipc_bells);
+    if (at_done_flag(recv)) {
+        mca_pml_umrddt_done_flag_set(done_flags, recv->rts.slot, recv->rts.seq,
+                                     MCA_PML_UMRDDT_DONE_FLAG_DONE);
+        MCA_PML_UMRDDT_COUNT(ipc_done_flags);
     } else {
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
         reply.total = recv->total;
-        reply.what = NULL == bells ? 0 : MCA_PML_UMRDDT_CAN_RING;
+        reply.what = NULL == done_flags ? 0 : MCA_PML_UMRDDT_CAN_SET_FLAG;
         (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
     }
     MCA_PML_UMRDDT_COUNT(recvs_ipc);
@@ -391,5 +392,5 @@ void mca_pml_umrddt_ipc_close(void)
 {
     mca_pml_umrddt_ipc_ask_close();
     opal_umrddt_gpu_ipc_close();
-    mca_pml_umrddt_bells_close();
+    mca_pml_umrddt_done_flags_close();
 }

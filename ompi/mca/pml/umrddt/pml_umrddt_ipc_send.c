@@ -87,8 +87,9 @@ static int tell_what(mca_pml_umrddt_send_t *send, uint32_t what)
         return OMPI_ERR_BAD_PARAM;
     }
     send->told = true;
-    if (mca_pml_umrddt.params.ipc_bells) {
-        mca_pml_umrddt_bells_tell(mca_pml_umrddt.self.cookie, &tell.bell_pid, &tell.bell_fd);
+    if (mca_pml_umrddt.params.ipc_done_flags) {
+        mca_pml_umrddt_done_flags_tell(mca_pml_umrddt.self.cookie, &tell.done_flag_pid,
+                                       &tell.done_flag_fd);
     }
     if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & what)) {
         opal_umrddt_gpu_export_t export;
@@ -155,25 +156,26 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send)
     learn(send);
     if (MCA_PML_UMRDDT_DONE == reply->verdict && 0 < reply->total) {
         MCA_PML_UMRDDT_COUNT(sends_ipc);
-        mca_pml_umrddt_send_bell_learn(send, false);
-        if (0 != (MCA_PML_UMRDDT_CAN_RING & reply->what) && NULL != mca_pml_umrddt_own_bells) {
+        mca_pml_umrddt_send_done_flag_learn(send, false);
+        if (0 != (MCA_PML_UMRDDT_CAN_SET_FLAG & reply->what)
+            && NULL != mca_pml_umrddt_own_done_flags) {
             __atomic_store_n(&send->peer->rings, true, __ATOMIC_RELEASE);
         }
     }
 }
 
-/** At the bell: the message may be over, or a reply on its way. */
+/** At the completion flag: the message may be over, or a reply on its way. */
 static bool rung(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
 
-    switch (mca_pml_umrddt_rung(send->slot, send->rts.seq)) {
-    case MCA_PML_UMRDDT_RUNG_DONE:
+    switch (mca_pml_umrddt_done_flag_test(send->slot, send->rts.seq)) {
+    case MCA_PML_UMRDDT_DONE_FLAG_DONE:
         MCA_PML_UMRDDT_COUNT(sends_ipc);
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
         return true;
-    case MCA_PML_UMRDDT_RUNG_REPLY:
-        mca_pml_umrddt_send_bell_learn(send, true);
+    case MCA_PML_UMRDDT_DONE_FLAG_REPLY:
+        mca_pml_umrddt_send_done_flag_learn(send, true);
         mca_pml_umrddt_send_await(send);
         return true;
     default:
@@ -181,7 +183,7 @@ static bool rung(void *owner)
     }
 }
 
-void mca_pml_umrddt_send_bell_event(void *owner)
+void mca_pml_umrddt_send_done_flag_event(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
 

@@ -238,7 +238,7 @@ size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datat
 
     if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu
                       && MCA_PML_UMRDDT_BASE_GPU_NONE != mca_pml_umrddt.base_gpu)) {
-        /* the host PML can have received into a device's memory, which only the device reads */
+        /* the base PML can have received into a device's memory, which only the device reads */
         mca_pml_umrddt_look(buf, count, datatype, &where);
         if (mca_pml_umrddt_on_device(&where)) {
             mca_pml_umrddt_transit_t transit;

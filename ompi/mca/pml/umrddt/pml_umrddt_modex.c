@@ -90,8 +90,8 @@ bool mca_pml_umrddt_publish(void)
 
     memset(self, 0, sizeof(*self));
     self->version = MCA_PML_UMRDDT_WIRE_VERSION;
-    if (NULL != mca_pml_umrddt.card) {
-        self->flags |= MCA_PML_UMRDDT_HAS_CARD;
+    if (NULL != mca_pml_umrddt.hca) {
+        self->flags |= MCA_PML_UMRDDT_HAS_HCA;
     }
     if (NULL != mca_pml_umrddt.gpu) {
         self->flags |= MCA_PML_UMRDDT_HAS_GPU;
@@ -146,7 +146,7 @@ void mca_pml_umrddt_identify(mca_pml_umrddt_peer_t *peer)
         if (self->version == told.version) {
             memcpy(peer->cookie, told.cookie, sizeof(peer->cookie));
             peer->capable = true;
-            peer->has_card = 0 != (MCA_PML_UMRDDT_HAS_CARD & told.flags);
+            peer->has_hca = 0 != (MCA_PML_UMRDDT_HAS_HCA & told.flags);
             peer->has_gpu = 0 != (MCA_PML_UMRDDT_HAS_GPU & told.flags);
             peer->same_host = 0 != self->host && self->host == told.host
                               && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags);

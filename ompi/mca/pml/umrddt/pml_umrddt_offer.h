@@ -32,9 +32,9 @@ static inline uint16_t mca_pml_umrddt_offer_hca(mca_pml_umrddt_send_t *send)
     uint16_t schemes = MCA_PML_UMRDDT_BITS_HCA & mca_pml_umrddt.schemes & send->comm->schemes;
 
     send->endpoint = NULL;
-    if (0 == schemes || NULL == mca_pml_umrddt.card || !send->peer->has_card
+    if (0 == schemes || NULL == mca_pml_umrddt.hca || !send->peer->has_hca
         || (mca_pml_umrddt_on_device(&send->where)
-            && !mca_pml_umrddt_card_wanted(send->comm, send->peer, &send->where, send->layout))
+            && !mca_pml_umrddt_hca_wanted(send->comm, send->peer, &send->where, send->layout))
         || OPAL_UMRDDT_GPU_MANAGED == send->where.memory.kind
         || !mca_pml_umrddt_send_endpoint(send)) {
         return 0;
@@ -48,10 +48,10 @@ static inline uint16_t mca_pml_umrddt_offer_hca(mca_pml_umrddt_send_t *send)
  */
 static inline void mca_pml_umrddt_offer(mca_pml_umrddt_send_t *send)
 {
-    const uint16_t by_card = mca_pml_umrddt_offer_hca(send);
+    const uint16_t by_hca = mca_pml_umrddt_offer_hca(send);
 
-    send->rts.schemes = by_card;
-    if (0 == by_card || !mca_pml_umrddt_on_device(&send->where)
+    send->rts.schemes = by_hca;
+    if (0 == by_hca || !mca_pml_umrddt_on_device(&send->where)
         || mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where)) {
         mca_pml_umrddt_ipc_offer(send);
     } else {
@@ -64,22 +64,22 @@ static inline void mca_pml_umrddt_offer(mca_pml_umrddt_send_t *send)
 static inline void mca_pml_umrddt_offer_rest(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
-    const bool by_card = 0 != (MCA_PML_UMRDDT_BITS_HCA & rts->schemes);
+    const bool by_hca = 0 != (MCA_PML_UMRDDT_BITS_HCA & rts->schemes);
 
-    if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes) && MCA_PML_UMRDDT_BELLS > send->slot
+    if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes) && MCA_PML_UMRDDT_DONE_FLAGS > send->slot
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
-        && mca_pml_umrddt_send_bell(send)) {
-        rts->schemes |= MCA_PML_UMRDDT_BELL;
+        && mca_pml_umrddt_send_done_flag(send)) {
+        rts->schemes |= MCA_PML_UMRDDT_DONE_FLAG;
     }
     rts->chunk = 0 != (MCA_PML_UMRDDT_BIT_UMR & rts->schemes)
                      ? mca_pml_umrddt_umr_proposal(send->layout)
                      : 0;
-    rts->write_pieces = by_card ? (uint16_t) mca_pml_umrddt.caps->write_pieces : 1;
+    rts->write_pieces = by_hca ? (uint16_t) mca_pml_umrddt.caps->write_pieces : 1;
     memset(&rts->address, 0, sizeof(rts->address));
-    if (by_card || NULL != send->endpoint) {
-        mca_pml_umrddt.card->endpoint_address(send->endpoint, &rts->address);
+    if (by_hca || NULL != send->endpoint) {
+        mca_pml_umrddt.hca->endpoint_address(send->endpoint, &rts->address);
     }
-    if (by_card && OPAL_UNLIKELY(mca_pml_umrddt.stripe_from <= rts->length)
+    if (by_hca && OPAL_UNLIKELY(mca_pml_umrddt.stripe_from <= rts->length)
         && !mca_pml_umrddt_on_device(&send->where)) {
         mca_pml_umrddt_stripes_offer(send);
     }

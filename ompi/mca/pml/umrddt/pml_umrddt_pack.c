@@ -16,7 +16,7 @@
  *
  * COPY is between the user's layout and scratch memory of the device, or else the buffer that
  * travels; MOVE between the two. Chunks are begun in their order, sent in their order, and done in
- * any. The wire is the host PML, here, or the card (pml_umrddt_pack_card.c).
+ * any. The wire is the base PML, here, or the HCA (pml_umrddt_pack_hca.c).
  */
 
 #include "ompi_config.h"
@@ -37,7 +37,7 @@ typedef mca_pml_umrddt_chunk_t chunk_t;
 static mca_pml_umrddt_pack_t *idle;
 static uint64_t held[2];
 
-/** Times in a row that the host PML may refuse a part of a message, before the message fails. */
+/** Times in a row that the base PML may refuse a part of a message, before the message fails. */
 #define REFUSALS 10000
 
 /* ---------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ static void give_back(mca_pml_umrddt_pack_t *pack)
 /** True if the bytes lie in the user's buffer as they travel. */
 static inline bool travels_as_is(const mca_pml_umrddt_pack_t *pack)
 {
-    return pack->one_piece && NULL == pack->engine && !mca_pml_umrddt_pack_by_card(pack);
+    return pack->one_piece && NULL == pack->engine && !mca_pml_umrddt_pack_by_hca(pack);
 }
 
 int mca_pml_umrddt_pack_stage_get(const mca_pml_umrddt_where_t *where,
@@ -116,8 +116,8 @@ int mca_pml_umrddt_pack_stage_get(const mca_pml_umrddt_where_t *where,
 /** Memory for a chunk to travel from, or to. */
 static int stage_get(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
-    if (mca_pml_umrddt_pack_by_card(pack)) {
-        return mca_pml_umrddt_pack_card_room(pack, chunk);
+    if (mca_pml_umrddt_pack_by_hca(pack)) {
+        return mca_pml_umrddt_pack_hca_room(pack, chunk);
     }
     return mca_pml_umrddt_pack_stage_get(&pack->where, pack->engine, pack->job.chunk,
                                          &chunk->stage);
@@ -154,22 +154,22 @@ static int chunk_get(mca_pml_umrddt_pack_t *pack)
     return OMPI_SUCCESS;
 }
 
-/** The card as the wire, or not. */
-static void card_begin(mca_pml_umrddt_pack_t *pack)
+/** The HCA as the wire, or not. */
+static void hca_begin(mca_pml_umrddt_pack_t *pack)
 {
     const mca_pml_umrddt_pack_job_t *job = &pack->job;
 
-    memset(&pack->card, 0, sizeof(pack->card));
+    memset(&pack->hca, 0, sizeof(pack->hca));
     if (NULL == job->endpoint) {
         return;
     }
-    pack->card.endpoint = job->endpoint;
-    pack->card.last = (uint32_t) pack->chunks;
+    pack->hca.endpoint = job->endpoint;
+    pack->hca.last = (uint32_t) pack->chunks;
     if (!job->in) {
-        pack->card.granted = job->granted;
-        pack->card.places = job->places;
+        pack->hca.granted = job->granted;
+        pack->hca.places = job->places;
         for (unsigned i = 0; i < job->places; ++i) {
-            pack->card.place[i] = mca_pml_umrddt_key_of(&job->place[i]);
+            pack->hca.place[i] = mca_pml_umrddt_key_of(&job->place[i]);
         }
     }
 }
@@ -194,7 +194,7 @@ int mca_pml_umrddt_pack_begin(const mca_pml_umrddt_pack_job_t *job, mca_pml_umrd
     pack->under_way = pack->copying = 0;
     pack->refusals = 0;
     pack->not_packed = pack->failed = false;
-    card_begin(pack);
+    hca_begin(pack);
     if (mca_pml_umrddt_on_gpu(job->where)) {
         rc = opal_umrddt_gpu_engine_get(&job->where->memory, &pack->engine);
     }
@@ -266,7 +266,7 @@ static opal_umrddt_gpu_place_t place_of_scratch(const chunk_t *chunk)
 static int copy(mca_pml_umrddt_pack_t *pack, chunk_t *chunk, const opal_umrddt_gpu_place_t *users,
                 const opal_umrddt_gpu_place_t *wires)
 {
-    /* A sender that cannot has the host PML. What a receiver cannot unpack is lost: once more. */
+    /* A sender that cannot has the base PML. What a receiver cannot unpack is lost: once more. */
     int tries = pack->job.in ? 2 : 1;
     int rc;
 
@@ -383,7 +383,7 @@ static bool ask_again(mca_pml_umrddt_pack_t *pack, int rc)
         return true;
     }
     if (!pack->failed) {
-        opal_output(0, "umrddt: the host PML refuses a part of a message (%d); it fails", rc);
+        opal_output(0, "umrddt: the base PML refuses a part of a message (%d); it fails", rc);
     }
     pack->failed = true;
     pack->next = pack->job.total;
@@ -531,8 +531,8 @@ static bool begin(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
                                                                 : pack->next + pack->job.chunk;
     chunk->lost = false;
     chunk->over = false;
-    if (mca_pml_umrddt_pack_by_card(pack) ? !mca_pml_umrddt_pack_card_may_begin(pack)
-                                          : pack->job.in && !post_recv(pack, chunk)) {
+    if (mca_pml_umrddt_pack_by_hca(pack) ? !mca_pml_umrddt_pack_hca_may_begin(pack)
+                                         : pack->job.in && !post_recv(pack, chunk)) {
         return false;
     }
     pack->next = chunk->end;
@@ -553,7 +553,7 @@ static bool begin(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 /** Begin what there are places for, and send what is ready. */
 static void go_on(mca_pml_umrddt_pack_t *pack)
 {
-    bool by_card = mca_pml_umrddt_pack_by_card(pack);
+    bool by_hca = mca_pml_umrddt_pack_by_hca(pack);
 
     while (pack->next < pack->job.total
            && MCA_PML_UMRDDT_PHASE_IDLE == mca_pml_umrddt_pack_place(pack, pack->begun)->phase
@@ -564,17 +564,17 @@ static void go_on(mca_pml_umrddt_pack_t *pack)
         chunk_t *chunk = mca_pml_umrddt_pack_place(pack, pack->sent);
 
         if (MCA_PML_UMRDDT_PHASE_READY != chunk->phase
-            || (by_card ? pack->not_packed || !mca_pml_umrddt_pack_card_may_send(pack) : false)) {
+            || (by_hca ? pack->not_packed || !mca_pml_umrddt_pack_hca_may_send(pack) : false)) {
             break;
         }
-        if (by_card) {
-            mca_pml_umrddt_pack_card_send(pack, chunk);
+        if (by_hca) {
+            mca_pml_umrddt_pack_hca_send(pack, chunk);
         } else if (!post_send(pack, chunk)) {
             break;
         }
     }
-    if (by_card) {
-        mca_pml_umrddt_pack_card_step(pack);
+    if (by_hca) {
+        mca_pml_umrddt_pack_hca_step(pack);
     }
 }
 
@@ -594,7 +594,7 @@ bool mca_pml_umrddt_pack_step(mca_pml_umrddt_pack_t *pack)
             } else if (NULL != chunk->request) {
                 moved = look_at_wire(pack, chunk) || moved;
             } else if (NULL != chunk->buffer) {
-                moved = mca_pml_umrddt_pack_card_look(pack, chunk) || moved;
+                moved = mca_pml_umrddt_pack_hca_look(pack, chunk) || moved;
             }
         }
     } while (moved);
@@ -604,13 +604,12 @@ bool mca_pml_umrddt_pack_step(mca_pml_umrddt_pack_t *pack)
 mca_pml_umrddt_pack_end_t mca_pml_umrddt_pack_end(mca_pml_umrddt_pack_t *pack)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    /* a receiver that has stopped waits for the host PML, whatever became of the writes */
-    mca_pml_umrddt_pack_end_t end = pack->card.stopped && !pack->job.in
-                                        ? MCA_PML_UMRDDT_PACK_STOPPED
-                                    : pack->card.broken ? MCA_PML_UMRDDT_PACK_BROKEN
-                                    : pack->not_packed  ? MCA_PML_UMRDDT_PACK_NOT_PACKED
-                                    : pack->failed      ? MCA_PML_UMRDDT_PACK_FAILED
-                                                        : MCA_PML_UMRDDT_PACK_WELL;
+    /* a receiver that has stopped waits for the base PML, whatever became of the writes */
+    mca_pml_umrddt_pack_end_t end = pack->hca.stopped && !pack->job.in ? MCA_PML_UMRDDT_PACK_STOPPED
+                                    : pack->hca.broken                 ? MCA_PML_UMRDDT_PACK_BROKEN
+                                    : pack->not_packed ? MCA_PML_UMRDDT_PACK_NOT_PACKED
+                                    : pack->failed     ? MCA_PML_UMRDDT_PACK_FAILED
+                                                       : MCA_PML_UMRDDT_PACK_WELL;
 
     if (MCA_PML_UMRDDT_PACK_WELL == end) {
         MCA_PML_UMRDDT_COUNT_ADD(pack_bytes, pack->job.total);
@@ -653,8 +652,8 @@ void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack)
             (void) ompi_request_cancel(pack->chunk[i].request);
         }
     }
-    if (mca_pml_umrddt_pack_by_card(pack)) {
-        mca_pml_umrddt_pack_card_drop(pack);
+    if (mca_pml_umrddt_pack_by_hca(pack)) {
+        mca_pml_umrddt_pack_hca_drop(pack);
     }
     mca_pml_umrddt_active(1);
     if (!let_go(pack)) {

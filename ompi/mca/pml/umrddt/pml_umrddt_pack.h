@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Messages that travel packed, in chunks: where a GPU is at one end at least, and the cards neither
+ * Messages that travel packed, in chunks: where a GPU is at one end at least, and the HCAs neither
  * gather nor scatter in the user's buffers, nor can CUDA IPC be used.
  *
  * A side has a few chunks under way at once, each in its own buffer. At a sender a chunk is copied
@@ -18,18 +18,18 @@
  * unpacking of a third go on at the same time. What copies, and where to, follows from where the
  * user's buffer is, and from the scheme, which the receiver chooses (pml_umrddt_choice.c):
  *
- *   pack-gdr     a GPU packs into memory of its own, out of which, and into which, the cards write
+ *   pack-gdr     a GPU packs into memory of its own, out of which, and into which, the HCAs write
  *   pack-staged  a GPU packs into memory of its own, from where the bytes are moved to pinned
  *                memory in one piece (one piece of GPU memory: at once)
  *   pack-host    a GPU packs straight into pinned memory, in one operation
  *
- * A side whose buffer is the CPU's packs by the CPU, or, where it is one piece and the host PML
+ * A side whose buffer is the CPU's packs by the CPU, or, where it is one piece and the base PML
  * sends it, not at all. What a side does is its own affair: the bytes on the wire are the same.
  *
- * The wire is the host PML: chunk i of a message is its message i with the tag DATA of the sender's
+ * The wire is the base PML: chunk i of a message is its message i with the tag DATA of the sender's
  * slot, as long as the PACK says. An empty one says that the sender could not pack it; all later
  * ones are empty, too, and then the receiver asks for the message in the ordinary way (verdict
- * HOST). Or the wire is the card (pml_umrddt_pack_card.c): always of pack-gdr, and of the others
+ * HOST). Or the wire is the HCA (pml_umrddt_pack_hca.c): always of pack-gdr, and of the others
  * where both sides have one.
  *
  * test/model/pack.pml is a model of it, which is checked.
@@ -68,9 +68,9 @@ typedef struct mca_pml_umrddt_pack_job_t {
     uint64_t chunk;  /**< of each, but the last */
     mca_pml_umrddt_comm_t *comm;
     int peer;
-    int tag; /**< wire: the host PML */
+    int tag; /**< wire: the base PML */
 
-    mca_btl_umr_endpoint_t *endpoint; /**< wire: the card, through this one; else NULL */
+    mca_btl_umr_endpoint_t *endpoint; /**< wire: the HCA, through this one; else NULL */
     const mca_pml_umrddt_rts_t *rts;  /**< receiver: lives as long */
     uint32_t fin;                     /**< sender: immediate data of each chunk */
     uint32_t granted;                 /**< sender: chunks that may be written from the start, or
@@ -83,8 +83,8 @@ typedef struct mca_pml_umrddt_pack_job_t {
 typedef enum mca_pml_umrddt_pack_end_t {
     MCA_PML_UMRDDT_PACK_WELL,
     MCA_PML_UMRDDT_PACK_NOT_PACKED, /**< the sender could not read its buffer */
-    MCA_PML_UMRDDT_PACK_STOPPED,    /**< sender: the receiver wants the host PML (card) */
-    MCA_PML_UMRDDT_PACK_BROKEN,     /**< nothing goes through the endpoint any more (card) */
+    MCA_PML_UMRDDT_PACK_STOPPED,    /**< sender: the receiver wants the base PML (HCA) */
+    MCA_PML_UMRDDT_PACK_BROKEN,     /**< nothing goes through the endpoint any more (HCA) */
     MCA_PML_UMRDDT_PACK_FAILED      /**< nor can the message go otherwise */
 } mca_pml_umrddt_pack_end_t;
 
@@ -106,9 +106,9 @@ mca_pml_umrddt_pack_end_t mca_pml_umrddt_pack_end(mca_pml_umrddt_pack_t *pack);
 /** Before that, of a receiver to which nothing was sent: take the receives back. */
 void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack);
 
-/* The card as the wire (pml_umrddt_pack_card.c): nothing of these is true or done without it. */
+/* The HCA as the wire (pml_umrddt_pack_hca.c): nothing of these is true or done without it. */
 
-/** A receiver's places, for the sender. @return how many; 0: the host PML is the wire */
+/** A receiver's places, for the sender. @return how many; 0: the base PML is the wire */
 size_t mca_pml_umrddt_pack_places(const mca_pml_umrddt_pack_t *pack,
                                   mca_pml_umrddt_wire_key_t *places);
 
@@ -133,11 +133,11 @@ uint32_t mca_pml_umrddt_pack_written(const mca_pml_umrddt_pack_t *pack);
 /** A FIN has come. @return false: none was expected */
 bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack);
 
-/** The sender writes no more. @return false: the host PML is the wire, nothing was sent */
+/** The sender writes no more. @return false: the base PML is the wire, nothing was sent */
 bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
                                        const mca_pml_umrddt_fail_t *fail);
 
-/** Free the registered buffers that are kept, before the card is closed. */
+/** Free the registered buffers that are kept, before the HCA is closed. */
 void mca_pml_umrddt_pack_buffers_close(void);
 
 /** How many bytes a chunk of a message has. @param[in] block  as of opal_umrddt_select_chunk */
@@ -211,7 +211,7 @@ static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t 
 /** As mca_pml_umrddt_pack_offer, where a GPU, or the user, may have something to do with it. */
 void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send);
 
-/** Offer the schemes in the envelope, beside others that are in it already; and the card, if the
+/** Offer the schemes in the envelope, beside others that are in it already; and the HCA, if the
  * message may go that way: send->endpoint. */
 static inline void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
 {
@@ -228,16 +228,16 @@ static inline void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
  * @param[in] length   of the reply, with what follows it
  * @param[in] offered  the envelope's schemes
  * @param[in] size     bytes of the message
- * @param[in] card     the sender can write
+ * @param[in] HCA     the sender can write
  */
 bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t length,
-                                     unsigned offered, uint64_t size, bool card);
+                                     unsigned offered, uint64_t size, bool hca);
 
 /** As the member of a scheme: a PACK (or a GRANT, which makes no sense then) has come. */
 void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length);
 
 /** In state PACK, behind a reply: listen for the next one as long as chunks are not granted. The
- * message's wait is for its chunks, so if the host PML refuses, the message is given up. */
+ * message's wait is for its chunks, so if the base PML refuses, the message is given up. */
 void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send);
 
 /** In state PACK a reply has come, not @p valid if it is none for this message. */
@@ -251,7 +251,7 @@ void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid);
 unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t *where,
                                   uint64_t total);
 
-/** The scheme for a message that goes by neither card nor CUDA IPC; 0: none, the host PML's. */
+/** The scheme for a message that goes by neither HCA nor CUDA IPC; 0: none, the base PML's. */
 static inline unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
                                                   const mca_pml_umrddt_where_t *where,
                                                   uint64_t total)

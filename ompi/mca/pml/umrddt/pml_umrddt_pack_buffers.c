@@ -12,10 +12,10 @@
  * Registered memory for chunks: a pool over those of the GPU room (scratch, staging) and of stages,
  * which says who may have how much; here it is known what is registered.
  *
- * The list is short: as many buffers as a few messages have chunks. A card that was refused a GPU's
+ * The list is short: as many buffers as a few messages have chunks. An HCA that was refused a GPU's
  * memory is not asked at each message: what is refused stays in the list, as such.
  *
- * What a card wrote to a GPU, and could not be flushed, may land at any time. So the buffer that it
+ * What an HCA wrote to a GPU, and could not be flushed, may land at any time. So the buffer that it
  * went to is never used again, nor are others of GPUs taken by this process.
  */
 
@@ -36,21 +36,21 @@ typedef mca_pml_umrddt_pack_buffer_t buffer_t;
 
 static buffer_t *idle;
 static size_t idle_bytes;
-static buffer_t *spoiled;
+static buffer_t *quarantined;
 
-/** The place of an endpoint's card among those of this process (btl_umr_card.h). */
-static uint32_t card_of(mca_btl_umr_endpoint_t *endpoint)
+/** The place of an endpoint's HCA among those of this process (btl_umr_hca.h). */
+static uint32_t hca_of(mca_btl_umr_endpoint_t *endpoint)
 {
     mca_btl_umr_address_t address;
 
-    mca_pml_umrddt.card->endpoint_address(endpoint, &address);
+    mca_pml_umrddt.hca->endpoint_address(endpoint, &address);
     return ntohl(address.qpn) >> 24;
 }
 
 static void buffer_free(buffer_t *buffer)
 {
     if (NULL != buffer->memory) {
-        mca_pml_umrddt.card->memory_release(buffer->memory);
+        mca_pml_umrddt.hca->memory_release(buffer->memory);
     }
     if (0 != buffer->scratch) {
         opal_umrddt_gpu_scratch_put(buffer->scratch);
@@ -87,10 +87,10 @@ static bool evict(void)
     return true;
 }
 
-/** Have the card reach it. */
+/** Have the HCA reach it. */
 static int reach(mca_btl_umr_endpoint_t *endpoint, buffer_t *buffer)
 {
-    const mca_btl_umr_card_ops_t *card = mca_pml_umrddt.card;
+    const mca_btl_umr_hca_ops_t *hca = mca_pml_umrddt.hca;
     opal_umrddt_gpu_memory_t memory;
     int rc;
 
@@ -99,19 +99,19 @@ static int reach(mca_btl_umr_endpoint_t *endpoint, buffer_t *buffer)
 
         rc = opal_umrddt_gpu_classify(address, &memory);
         if (OPAL_SUCCESS == rc) {
-            rc = card->memory_register_gpu(endpoint, MCA_BTL_UMR_REMOTE, &memory, address,
-                                           buffer->layout, buffer->room, &buffer->memory);
+            rc = hca->memory_register_gpu(endpoint, MCA_BTL_UMR_REMOTE, &memory, address,
+                                          buffer->layout, buffer->room, &buffer->memory);
         }
     } else {
-        rc = card->memory_register_at(endpoint, MCA_BTL_UMR_REMOTE, buffer->stage.bytes,
-                                      buffer->layout, buffer->room, &buffer->memory);
+        rc = hca->memory_register_at(endpoint, MCA_BTL_UMR_REMOTE, buffer->stage.bytes,
+                                     buffer->layout, buffer->room, &buffer->memory);
     }
     if (OPAL_SUCCESS != rc) {
         buffer->memory = NULL;
         return rc;
     }
-    if (1 != card->memory_regions(buffer->memory, &buffer->key, 1)) {
-        card->memory_release(buffer->memory); /* btl_umr_plain_keys is 0 */
+    if (1 != hca->memory_regions(buffer->memory, &buffer->key, 1)) {
+        hca->memory_release(buffer->memory); /* btl_umr_plain_keys is 0 */
         buffer->memory = NULL;
         return OMPI_ERR_NOT_AVAILABLE;
     }
@@ -140,7 +140,7 @@ static int fill(buffer_t *buffer, const mca_pml_umrddt_where_t *where, bool devi
 }
 
 static int make(mca_btl_umr_endpoint_t *endpoint, opal_umrddt_gpu_engine_t *engine,
-                const mca_pml_umrddt_where_t *where, bool device, size_t room, uint32_t card,
+                const mca_pml_umrddt_where_t *where, bool device, size_t room, uint32_t hca,
                 buffer_t **result)
 {
     buffer_t *buffer = calloc(1, sizeof(*buffer));
@@ -151,7 +151,7 @@ static int make(mca_btl_umr_endpoint_t *endpoint, opal_umrddt_gpu_engine_t *engi
     }
     buffer->engine = engine;
     buffer->room = room;
-    buffer->card = card;
+    buffer->hca = hca;
     rc = fill(buffer, where, device);
     if (OMPI_SUCCESS != rc) {
         buffer_free(buffer);
@@ -176,12 +176,12 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
                                    const mca_pml_umrddt_where_t *where, bool device, size_t size,
                                    buffer_t **result)
 {
-    uint32_t card = card_of(endpoint);
+    uint32_t hca = hca_of(endpoint);
     size_t room = 4096;
     buffer_t **link = &idle;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (OPAL_UNLIKELY(device && NULL != spoiled)) {
+    if (OPAL_UNLIKELY(device && NULL != quarantined)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     while (room < size) {
@@ -189,11 +189,11 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
     }
     while (NULL != *link
            && (engine != (*link)->engine || device != (0 != (*link)->scratch)
-               || room != (*link)->room || card != (*link)->card)) {
+               || room != (*link)->room || hca != (*link)->hca)) {
         link = &(*link)->next;
     }
     if (NULL == *link) {
-        return make(endpoint, engine, where, device, room, card, result);
+        return make(endpoint, engine, where, device, room, hca, result);
     }
     if (NULL == (*link)->memory && 0 != ++(*link)->asked % RETRY_PERIOD) {
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -209,9 +209,9 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
 void mca_pml_umrddt_pack_buffer_put(buffer_t *buffer)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (OPAL_UNLIKELY(buffer->spoiled)) {
-        buffer->next = spoiled;
-        spoiled = buffer;
+    if (OPAL_UNLIKELY(buffer->quarantined)) {
+        buffer->next = quarantined;
+        quarantined = buffer;
         return;
     }
     buffer->next = idle;
@@ -228,10 +228,10 @@ void mca_pml_umrddt_pack_buffers_close(void)
     while (evict()) {
         ;
     }
-    while (NULL != spoiled) {
-        buffer_t *buffer = spoiled;
+    while (NULL != quarantined) {
+        buffer_t *buffer = quarantined;
 
-        spoiled = buffer->next;
+        quarantined = buffer->next;
         buffer_free(buffer);
     }
 }

@@ -10,7 +10,7 @@
  * @file
  *
  * What the files of messages that travel packed share: a side and its chunks (pml_umrddt_pack.c),
- * the card as their wire (pml_umrddt_pack_card.c), and the registered memory that it takes
+ * the HCA as their wire (pml_umrddt_pack_hca.c), and the registered memory that it takes
  * (pml_umrddt_pack_buffers.c). Of progress only, all of it.
  */
 
@@ -22,7 +22,7 @@
 BEGIN_C_DECLS
 
 /* ---------------------------------------------------------------------------------------------
- * Buffers that a card reaches (pml_umrddt_pack_buffers.c)
+ * Buffers that an HCA reaches (pml_umrddt_pack_buffers.c)
  * ------------------------------------------------------------------------------------------- */
 
 /** Registered memory for a chunk, a GPU's or the CPU's. Registered as long as it is kept, so that
@@ -33,18 +33,18 @@ typedef struct mca_pml_umrddt_pack_buffer_t {
     uint64_t scratch;                          /**< a GPU's; 0 if it is the CPU's */
     opal_umrddt_gpu_engine_t *engine;          /**< whose GPU copies; NULL: the CPU does */
     size_t room;                               /**< bytes, a power of 2 */
-    uint32_t card;                             /**< of this process, that it is registered with */
+    uint32_t hca;                              /**< of this process, that it is registered with */
     uint32_t asked;                            /**< since it was refused */
-    bool spoiled;                              /**< what came there may still land */
+    bool quarantined;                          /**< what came there may still land */
     opal_iov_cache_layout_t *layout;           /**< of one piece of so many bytes */
-    mca_btl_umr_memory_t *memory;              /**< NULL: the card is refused it */
+    mca_btl_umr_memory_t *memory;              /**< NULL: the HCA is refused it */
     mca_btl_umr_key_t key;                     /**< for peers */
 } mca_pml_umrddt_pack_buffer_t;
 
 /**
  * Take a buffer.
  *
- * @param[in]  endpoint  whose card shall reach it
+ * @param[in]  endpoint  whose HCA shall reach it
  * @param[in]  engine    that copies to or from it; NULL: the CPU does
  * @param[in]  where     the user's buffer
  * @param[in]  device    of the engine's GPU's memory; else of the CPU's, pinned where possible
@@ -52,14 +52,14 @@ typedef struct mca_pml_umrddt_pack_buffer_t {
  * @param[out] buffer    the caller's until _put
  *
  * @retval OMPI_SUCCESS
- * @retval OMPI_ERR_OUT_OF_RESOURCE  no memory, or the card cannot have it
+ * @retval OMPI_ERR_OUT_OF_RESOURCE  no memory, or the HCA cannot have it
  */
 int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
                                    opal_umrddt_gpu_engine_t *engine,
                                    const mca_pml_umrddt_where_t *where, bool device, size_t size,
                                    mca_pml_umrddt_pack_buffer_t **buffer);
 
-/** Give it back: nobody writes to it, or reads from it, any more; or it is spoiled. */
+/** Give it back: nobody writes to it, or reads from it, any more; or it is quarantined. */
 void mca_pml_umrddt_pack_buffer_put(mca_pml_umrddt_pack_buffer_t *buffer);
 
 /* ---------------------------------------------------------------------------------------------
@@ -85,24 +85,24 @@ typedef struct mca_pml_umrddt_chunk_t {
     mca_pml_umrddt_stage_t stage; /**< all 0: it travels from, or to, the user's buffer */
     uint64_t scratch;             /**< of the device, or 0 */
     opal_umrddt_gpu_copy_t *copy;
-    ompi_request_t *request;              /**< wire: the host PML */
-    mca_pml_umrddt_pack_buffer_t *buffer; /**< wire: the card; the stage is its memory */
-    bool over;                            /**< the card has done with it ... */
+    ompi_request_t *request;              /**< wire: the base PML */
+    mca_pml_umrddt_pack_buffer_t *buffer; /**< wire: the HCA; the stage is its memory */
+    bool over;                            /**< the HCA has done with it ... */
     int status;                           /**< ... and so */
 } mca_pml_umrddt_chunk_t;
 
-/** How the wire by the card stands. */
-typedef struct mca_pml_umrddt_pack_card_t {
-    mca_btl_umr_endpoint_t *endpoint; /**< NULL: the host PML is the wire */
+/** How the wire by the HCA stands. */
+typedef struct mca_pml_umrddt_pack_hca_t {
+    mca_btl_umr_endpoint_t *endpoint; /**< NULL: the base PML is the wire */
     uint32_t granted;                 /**< chunks that the sender may write, so far */
     uint32_t done;                    /**< receiver: FINs that have come */
     uint32_t last;   /**< receiver, if stopped: how many come, as the sender says */
     bool told;       /**< receiver: the PACK is out */
-    bool stopped;    /**< sender: the receiver wants the host PML; receiver: the sender failed */
+    bool stopped;    /**< sender: the receiver wants the base PML; receiver: the sender failed */
     bool broken;     /**< nothing goes through the endpoint any more */
     unsigned places; /**< sender: of the receiver */
     mca_btl_umr_key_t place[MCA_PML_UMRDDT_PACK_DEPTH];
-} mca_pml_umrddt_pack_card_t;
+} mca_pml_umrddt_pack_hca_t;
 
 struct mca_pml_umrddt_pack_t {
     mca_pml_umrddt_wait_t wait; /**< for what is let go of, if it is dropped */
@@ -111,23 +111,23 @@ struct mca_pml_umrddt_pack_t {
     mca_pml_umrddt_where_t where;
     opal_umrddt_gpu_engine_t *engine; /**< NULL: the CPU copies */
     bool one_piece;                   /**< the layout */
-    uint64_t chunks;                  /**< of the message; by the card, no more than 32 bits */
+    uint64_t chunks;                  /**< of the message; by the HCA, no more than 32 bits */
     uint64_t next;                    /**< first byte of what is not begun */
     unsigned begun, sent;             /**< chunks, so far */
     unsigned depth;
     unsigned under_way;
     unsigned copying;  /**< of those, how many a GPU has */
-    unsigned refusals; /**< of the host PML, in a row */
+    unsigned refusals; /**< of the base PML, in a row */
     bool not_packed;
     bool failed;
-    mca_pml_umrddt_pack_card_t card;
+    mca_pml_umrddt_pack_hca_t hca;
     mca_pml_umrddt_chunk_t chunk[MCA_PML_UMRDDT_PACK_DEPTH];
 };
 
-/** True if the card is the wire. */
-static inline bool mca_pml_umrddt_pack_by_card(const mca_pml_umrddt_pack_t *pack)
+/** True if the HCA is the wire. */
+static inline bool mca_pml_umrddt_pack_by_hca(const mca_pml_umrddt_pack_t *pack)
 {
-    return NULL != pack->card.endpoint;
+    return NULL != pack->hca.endpoint;
 }
 
 /** The place of a chunk, by its number. */
@@ -159,32 +159,32 @@ int mca_pml_umrddt_pack_stage_get(const mca_pml_umrddt_where_t *where,
 void mca_pml_umrddt_pack_arrived(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
 
 /* ---------------------------------------------------------------------------------------------
- * The card (pml_umrddt_pack_card.c)
+ * The HCA (pml_umrddt_pack_hca.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** Memory for a chunk, which the card reaches. @return as mca_pml_umrddt_pack_buffer_get */
-int mca_pml_umrddt_pack_card_room(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
+/** Memory for a chunk, which the HCA reaches. @return as mca_pml_umrddt_pack_buffer_get */
+int mca_pml_umrddt_pack_hca_room(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
 
 /** True if the next chunk may begin. Of a receiver, then its FIN is reserved. */
-bool mca_pml_umrddt_pack_card_may_begin(mca_pml_umrddt_pack_t *pack);
+bool mca_pml_umrddt_pack_hca_may_begin(mca_pml_umrddt_pack_t *pack);
 
 /** True if the sender may write its next chunk. */
-static inline bool mca_pml_umrddt_pack_card_may_send(const mca_pml_umrddt_pack_t *pack)
+static inline bool mca_pml_umrddt_pack_hca_may_send(const mca_pml_umrddt_pack_t *pack)
 {
-    return pack->sent < pack->card.granted;
+    return pack->sent < pack->hca.granted;
 }
 
 /** Write a chunk that is ready. */
-void mca_pml_umrddt_pack_card_send(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
+void mca_pml_umrddt_pack_hca_send(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
 
-/** The card has this chunk, or the flush: see. @return true if something has changed */
-bool mca_pml_umrddt_pack_card_look(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
+/** The HCA has this chunk, or the flush: see. @return true if something has changed */
+bool mca_pml_umrddt_pack_hca_look(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
 
 /** Behind the chunks of a step: tell the sender of places, and end early what must end. */
-void mca_pml_umrddt_pack_card_step(mca_pml_umrddt_pack_t *pack);
+void mca_pml_umrddt_pack_hca_step(mca_pml_umrddt_pack_t *pack);
 
 /** A receiver's chunks, of which no sender was told, are dropped. */
-void mca_pml_umrddt_pack_card_drop(mca_pml_umrddt_pack_t *pack);
+void mca_pml_umrddt_pack_hca_drop(mca_pml_umrddt_pack_t *pack);
 
 END_C_DECLS
 

@@ -35,28 +35,28 @@ static bool receiving(void *owner)
         MCA_PML_UMRDDT_COUNT(recvs_pack);
         mca_pml_umrddt_recv_done(recv);
     } else if (MCA_PML_UMRDDT_PACK_NOT_PACKED == end) {
-        mca_pml_umrddt_recv_by_host(recv, &mca_pml_umrddt.counters.fallback_sender);
+        mca_pml_umrddt_recv_by_base(recv, &mca_pml_umrddt.counters.fallback_sender);
     } else if (MCA_PML_UMRDDT_PACK_BROKEN == end) {
-        mca_pml_umrddt_recv_by_host(recv, &mca_pml_umrddt.counters.fallback_endpoint);
+        mca_pml_umrddt_recv_by_base(recv, &mca_pml_umrddt.counters.fallback_endpoint);
     } else {
         mca_pml_umrddt_recv_lost(recv);
     }
     return true;
 }
 
-/** The endpoint that the sender has named for the card as the wire. @return NULL: not so */
+/** The endpoint that the sender has named for the HCA as the wire. @return NULL: not so */
 static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 {
     mca_btl_umr_endpoint_t *endpoint;
 
-    if (0 == recv->rts.address.qpn || NULL == mca_pml_umrddt.card || !recv->peer->has_card
-        || (MCA_PML_UMRDDT_BIT_PACK_GDR != scheme && !mca_pml_umrddt.params.pack_card)
+    if (0 == recv->rts.address.qpn || NULL == mca_pml_umrddt.hca || !recv->peer->has_hca
+        || (MCA_PML_UMRDDT_BIT_PACK_GDR != scheme && !mca_pml_umrddt.params.pack_hca)
         || OPAL_SUCCESS != mca_pml_umrddt_endpoint(recv->peer, &endpoint)) {
         return NULL;
     }
-    endpoint = mca_pml_umrddt.card->endpoint_at(endpoint, &recv->rts.address);
+    endpoint = mca_pml_umrddt.hca->endpoint_at(endpoint, &recv->rts.address);
     recv->endpoint = endpoint; /* also if it refuses: the sender is to be told */
-    if (OPAL_SUCCESS != mca_pml_umrddt.card->endpoint_connect(endpoint, &recv->rts.address)) {
+    if (OPAL_SUCCESS != mca_pml_umrddt.hca->endpoint_connect(endpoint, &recv->rts.address)) {
         return NULL;
     }
     if (0 == recv->fin) {
@@ -101,7 +101,7 @@ static bool begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
     return false;
 }
 
-/** Tell the sender. @return OMPI_SUCCESS, or the host PML's error */
+/** Tell the sender. @return OMPI_SUCCESS, or the base PML's error */
 static int tell(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 {
     mca_pml_umrddt_reply_t *reply = mca_pml_umrddt.scratch;
@@ -114,10 +114,10 @@ static int tell(mca_pml_umrddt_recv_t *recv, unsigned scheme)
     reply->start = mca_pml_umrddt_pack_told(recv->pack);
     if (0 < reply->key_count) {
         reply->fin = recv->fin;
-        mca_pml_umrddt.card->endpoint_address(recv->endpoint, &reply->address);
+        mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &reply->address);
     } else if (NULL != recv->endpoint) {
-        (void) mca_pml_umrddt.card->endpoint_refuses(recv->endpoint, &recv->rts.address,
-                                                     &reply->address);
+        (void) mca_pml_umrddt.hca->endpoint_refuses(recv->endpoint, &recv->rts.address,
+                                                    &reply->address);
     }
     return mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, reply);
 }

@@ -24,18 +24,18 @@
 #include "pml_umrddt_send_rndv.h"
 
 /**
- * Have the envelope name the card, if it may be the wire of one of these schemes. Beside CUDA IPC
+ * Have the envelope name the HCA, if it may be the wire of one of these schemes. Beside CUDA IPC
  * only where it is named anyway: where that is possible no queue pair is made in vain.
  *
  * @return true if the GPU's memory, too, may be given to it
  */
-static bool offer_card(mca_pml_umrddt_send_t *send, uint16_t schemes)
+static bool offer_hca(mca_pml_umrddt_send_t *send, uint16_t schemes)
 {
     opal_umrddt_gpu_memory_t memory = send->where.memory;
 
     if ((0 != (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) && NULL == send->endpoint)
         || (0 == (MCA_PML_UMRDDT_BIT_PACK_GDR & schemes)
-            && (0 == schemes || !mca_pml_umrddt.params.pack_card))
+            && (0 == schemes || !mca_pml_umrddt.params.pack_hca))
         || (NULL == send->endpoint && !mca_pml_umrddt_send_endpoint(send))) {
         return false;
     }
@@ -43,7 +43,7 @@ static bool offer_card(mca_pml_umrddt_send_t *send, uint16_t schemes)
         return true; /* what is packed into is not of this kind: to be found out */
     }
     memory.buffer_id = UINT64_MAX; /* of nobody: what was refused of this buffer does not matter */
-    return mca_pml_umrddt.card->gpu_reachable(send->endpoint, &memory);
+    return mca_pml_umrddt.hca->gpu_reachable(send->endpoint, &memory);
 }
 
 void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
@@ -54,7 +54,7 @@ void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
     bool if_gpu = !on_gpu && !mca_pml_umrddt_pack_forced(send->comm);
 
     if (if_gpu) {
-        /* a card, too, may not reach the receiver's memory */
+        /* an HCA, too, may not reach the receiver's memory */
         if (send->where.mixed || !send->peer->has_gpu
             || (0 == rts->schemes
                 && !mca_pml_umrddt_pack_takes_to_gpu(send->comm, send->peer, send->layout->size))) {
@@ -69,7 +69,7 @@ void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
         return; /* that way is known to work, and the other is not quicker */
     }
     schemes = MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & send->comm->schemes;
-    if (!offer_card(send, schemes)) {
+    if (!offer_hca(send, schemes)) {
         schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_PACK_GDR;
     }
     rts->schemes |= schemes;
@@ -82,7 +82,7 @@ void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
 static bool sending(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
-    bool by_card = mca_pml_umrddt_pack_by_card(send->pack);
+    bool by_hca = mca_pml_umrddt_pack_by_hca(send->pack);
     mca_pml_umrddt_pack_end_t end;
 
     if (!mca_pml_umrddt_pack_step(send->pack)) {
@@ -99,7 +99,7 @@ static bool sending(void *owner)
     case MCA_PML_UMRDDT_PACK_STOPPED:
         /* what stopped it is still there: HOST, or DONE */
         if (MCA_PML_UMRDDT_HOST == send->reply->verdict) {
-            mca_pml_umrddt_send_by_host(send);
+            mca_pml_umrddt_send_by_base(send);
         } else {
             mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
         }
@@ -108,11 +108,11 @@ static bool sending(void *owner)
         mca_pml_umrddt_send_fail(send, true);
         break;
     case MCA_PML_UMRDDT_PACK_NOT_PACKED:
-        if (by_card) {
+        if (by_hca) {
             mca_pml_umrddt_send_fail(send, false);
             break;
         }
-        /* the receiver has seen it, and asks for the host PML */
+        /* the receiver has seen it, and asks for the base PML */
         MCA_PML_UMRDDT_COUNT(failures);
         send->state = MCA_PML_UMRDDT_SEND_FAILED;
         mca_pml_umrddt_send_await(send);
@@ -124,15 +124,15 @@ static bool sending(void *owner)
     return true;
 }
 
-/** The card is the wire: what it takes, but for the chunks. @return as the caller */
-static int connect_card(mca_pml_umrddt_send_t *send, mca_pml_umrddt_pack_job_t *job)
+/** The HCA is the wire: what it takes, but for the chunks. @return as the caller */
+static int connect_hca(mca_pml_umrddt_send_t *send, mca_pml_umrddt_pack_job_t *job)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
 
     job->granted = (uint32_t) reply->start;
     if (0 == reply->key_count) {
         if (0 != reply->address.qpn && NULL != send->endpoint) {
-            mca_pml_umrddt.card->endpoint_refused(send->endpoint, &reply->address);
+            mca_pml_umrddt.hca->endpoint_refused(send->endpoint, &reply->address);
         }
         return OMPI_SUCCESS;
     }
@@ -140,7 +140,7 @@ static int connect_card(mca_pml_umrddt_send_t *send, mca_pml_umrddt_pack_job_t *
     job->fin = reply->fin;
     job->places = reply->key_count;
     job->place = reply->keys;
-    return OPAL_SUCCESS == mca_pml_umrddt.card->endpoint_connect(send->endpoint, &reply->address)
+    return OPAL_SUCCESS == mca_pml_umrddt.hca->endpoint_connect(send->endpoint, &reply->address)
                ? OMPI_SUCCESS
                : OMPI_ERR_UNREACH;
 }
@@ -186,7 +186,7 @@ static int begin(mca_pml_umrddt_send_t *send, size_t length)
                                          NULL != send->endpoint)) {
         return OMPI_ERR_BAD_PARAM;
     }
-    rc = connect_card(send, &job);
+    rc = connect_hca(send, &job);
     if (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt_pack_begin(&job, &send->pack);
     }
@@ -226,7 +226,7 @@ void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length)
         MCA_PML_UMRDDT_COUNT(protocol_errors);
         opal_output(0,
                     "umrddt: rank %d wants a message of %llu bytes in chunks that make no sense; "
-                    "it goes by the host PML",
+                    "it goes by the base PML",
                     send->dst, (unsigned long long) send->layout->size);
     }
     if (OMPI_SUCCESS != rc) {
@@ -261,7 +261,7 @@ void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid)
     opal_output(
         0,
         "umrddt: a malformed reply from rank %d, to a message of %llu bytes that travels in "
-        "chunks; it goes by the host PML",
+        "chunks; it goes by the base PML",
         send->dst, (unsigned long long) send->layout->size);
     mca_pml_umrddt_pack_give_up(send->pack);
 }

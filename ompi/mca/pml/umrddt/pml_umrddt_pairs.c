@@ -32,7 +32,7 @@
 /** Bytes of a row from which on the driver's copies are thought of. */
 #define LONG_ROW 256
 
-#define PACK_WAYS                                                \
+#define PACK_WAYS                                            \
     (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_GDR)      \
      | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_STAGED) \
      | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_HOST))
@@ -125,7 +125,7 @@ void mca_pml_umrddt_pairs_describe(const mca_pml_umrddt_peer_t *peer, uint64_t t
     message->write_pieces = 1;
     message->depth = mca_pml_umrddt.params.pack_depth;
     message->eager = mca_pml_umrddt.eager[message->near];
-    message->host_takes_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu;
+    message->base_takes_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu;
 }
 
 /** The sender's buffer is a GPU's, as far as a receiver knows. */
@@ -178,8 +178,8 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
         message->from.listed = message->to.listed;
     }
     message->write_pieces = rts->write_pieces;
-    message->pack_by_card =
-        mca_pml_umrddt.params.pack_card && NULL != mca_pml_umrddt.card && 0 != rts->address.qpn;
+    message->pack_by_hca =
+        mca_pml_umrddt.params.pack_hca && NULL != mca_pml_umrddt.hca && 0 != rts->address.qpn;
     message->known = pair->known;
     message->uses =
         mca_pml_umrddt.params.reuse < pair->uses ? pair->uses : mca_pml_umrddt.params.reuse;
@@ -190,7 +190,7 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
     }
 }
 
-/** True if the host PML is one of the ways that a message may be given. */
+/** True if the base PML is one of the ways that a message may be given. */
 static bool may_leave(const mca_pml_umrddt_recv_t *recv)
 {
     return mca_pml_umrddt.declines && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes);
@@ -205,9 +205,9 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
     if (recv->where.mixed) {
         return 0;
     }
-    if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
+    if (NULL == mca_pml_umrddt.hca || !recv->peer->has_hca
         || (mca_pml_umrddt_on_gpu(&recv->where)
-            && !mca_pml_umrddt_card_takes(recv->peer, &recv->where))) {
+            && !mca_pml_umrddt_hca_takes(recv->peer, &recv->where))) {
         both &= ~(unsigned) MCA_PML_UMRDDT_BITS_HCA;
     }
     for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
@@ -285,8 +285,8 @@ static mca_pml_umrddt_pair_t *find(const mca_pml_umrddt_recv_t *recv)
     size_t bucket = (size_t) (hash >> 56);
     mca_pml_umrddt_pair_t *pair;
     bool from = from_gpu(recv);
-    /* whether it would be told of by the bell makes it no other message */
-    const uint16_t schemes = recv->rts.schemes & (uint16_t) ~MCA_PML_UMRDDT_BELL;
+    /* whether it would be told of by the completion flag makes it no other message */
+    const uint16_t schemes = recv->rts.schemes & (uint16_t) ~MCA_PML_UMRDDT_DONE_FLAG;
 
     _Static_assert(1 << (64 - 56) == MCA_PML_UMRDDT_PAIR_BUCKETS, "the highest bits of the hash");
     for (size_t way = 0; way < MCA_PML_UMRDDT_PAIR_WAYS; ++way) {
@@ -341,16 +341,16 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     recv->settled = pair->selection.settled;
     if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_SCHEME_IPC != pair->selection.way
         && 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes)) {
-        /* it would come first; and the card must not take its fields for rails */
+        /* it would come first; and the HCA must not take its fields for lanes */
         recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_IPC;
-        memset(recv->rts.rails, 0, sizeof(recv->rts.rails));
+        memset(recv->rts.lanes, 0, sizeof(recv->rts.lanes));
     }
     if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
         recv->began = mca_pml_umrddt_pairs_now();
     }
 }
 
-unsigned mca_pml_umrddt_pairs_card(const mca_pml_umrddt_recv_t *recv)
+unsigned mca_pml_umrddt_pairs_hca(const mca_pml_umrddt_recv_t *recv)
 {
     unsigned both = recv->rts.schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_HCA;
 
@@ -365,9 +365,8 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
                                    const mca_pml_umrddt_rts_t *rts, unsigned rule)
 {
     unsigned both = rts->schemes & mca_pml_umrddt.schemes;
-    unsigned scheme = 0 == (PACK_WAYS & MCA_PML_UMRDDT_BIT(recv->scheme))
-                          ? 0
-                          : MCA_PML_UMRDDT_BIT(recv->scheme);
+    unsigned scheme =
+        0 == (PACK_WAYS & MCA_PML_UMRDDT_BIT(recv->scheme)) ? 0 : MCA_PML_UMRDDT_BIT(recv->scheme);
 
     return 0 != rule && mca_pml_umrddt.declines && 0 != (both & scheme) ? scheme : rule;
 }

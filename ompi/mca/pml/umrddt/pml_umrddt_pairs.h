@@ -53,7 +53,7 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv);
 
 /** By mkeys or without, where both can be; as mca_pml_umrddt_choose, of a message that was judged.
  */
-unsigned mca_pml_umrddt_pairs_card(const mca_pml_umrddt_recv_t *recv);
+unsigned mca_pml_umrddt_pairs_hca(const mca_pml_umrddt_recv_t *recv);
 
 /** The packed scheme of a message that was judged, if the model has an opinion: among the schemes
  * of @p rts; else @p rule. */
@@ -63,7 +63,7 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
 /** True if a message that was judged is declined, as the sender allows: recv->pair is not NULL. */
 bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv);
 
-/** True if a message is to go packed, though a card could take it. */
+/** True if a message is to go packed, though an HCA could take it. */
 bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv);
 
 /**
@@ -93,7 +93,7 @@ uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
 /** A message that was judged is over, well or not: it is observed, and recv->pair is NULL. */
 void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error);
 
-/** It could not go the way that it went, and the host PML carries it; recv->pair is NULL. */
+/** It could not go the way that it went, and the base PML carries it; recv->pair is NULL. */
 void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv);
 
 /** As mca_pml_umrddt_pairs_declines, of one that is not known to be. */
@@ -121,7 +121,7 @@ static inline uint64_t mca_pml_umrddt_pairs_key(mca_pml_umrddt_comm_t *comm,
 }
 
 /**
- * True if a message that could be taken is left to the host PML, because that is predicted to be
+ * True if a message that could be taken is left to the base PML, because that is predicted to be
  * quicker. Worked out once for a layout and a kind of peer, and, where it comes from memory of the
  * CPU, remembered for the datatype, so that not even its layout is looked up; from any thread.
  *
@@ -149,13 +149,13 @@ static inline bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm,
 }
 
 /**
- * True if the card may be quicker than CUDA IPC for what a GPU sends to a process of this host, so
+ * True if the HCA may be quicker than CUDA IPC for what a GPU sends to a process of this host, so
  * that it is offered beside it: predicted of a receiver with the same layout, or with one piece, in
  * memory of a GPU or the CPU, of which the user can say. Worked out once for a layout; from any
  * thread.
  */
-bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                  opal_iov_cache_layout_t *layout);
+bool mca_pml_umrddt_pairs_by_hca(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                 opal_iov_cache_layout_t *layout);
 
 /**
  * True if a packed way is predicted to be quicker than CUDA IPC for what a GPU sends to a process

@@ -38,21 +38,21 @@ uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
         if (mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(where)) {
             schemes |= MCA_PML_UMRDDT_BIT_IPC;
         }
-        if (mca_pml_umrddt_card_takes(peer, where)) {
+        if (mca_pml_umrddt_hca_takes(peer, where)) {
             schemes |= MCA_PML_UMRDDT_BITS_HCA;
         }
         if (mca_pml_umrddt_pack_takes(comm, where, size)) {
             schemes |= MCA_PML_UMRDDT_BITS_PACK;
         }
-    } else if (NULL != mca_pml_umrddt.card && peer->has_card) {
-        /* packed, where the card may not reach the receiver's memory */
+    } else if (NULL != mca_pml_umrddt.hca && peer->has_hca) {
+        /* packed, where the HCA may not reach the receiver's memory */
         schemes |=
             MCA_PML_UMRDDT_BITS_HCA | (to_gpu && peer->has_gpu ? MCA_PML_UMRDDT_BITS_PACK : 0u);
     } else if (to_gpu && mca_pml_umrddt_pack_takes_to_gpu(comm, peer, size)) {
         schemes |= MCA_PML_UMRDDT_BITS_PACK;
     }
     schemes &= mca_pml_umrddt.schemes & comm->schemes;
-    if (NULL == mca_pml_umrddt.card || !peer->has_card) {
+    if (NULL == mca_pml_umrddt.hca || !peer->has_hca) {
         schemes &= ~(unsigned) MCA_PML_UMRDDT_BIT_PACK_GDR;
     }
     return (uint16_t) schemes;
@@ -85,8 +85,8 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
     mca_pml_umrddt_pairs_describe_layout(layout, message->chunk, gpu || other, &message->from);
     message->to = message->from;
     message->to.gpu = other;
-    message->pack_by_card =
-        mca_pml_umrddt.params.pack_card && NULL != mca_pml_umrddt.card && peer->has_card;
+    message->pack_by_hca =
+        mca_pml_umrddt.params.pack_hca && NULL != mca_pml_umrddt.hca && peer->has_hca;
     message->write_pieces =
         NULL == mca_pml_umrddt.caps ? 1 : (uint32_t) mca_pml_umrddt.caps->write_pieces;
     message->uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
@@ -101,14 +101,13 @@ static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_la
     char text[512] = "";
 
     describe_send(peer, layout, gpu, other, &message);
-    best =
-        opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), &message,
-                                ways | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE), times);
+    best = opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), &message,
+                                   ways | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE), times);
     if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_SCHEME_BASE == best) {
         opal_umrddt_select_print_side(text, sizeof(text), "from", &message.from, message.bytes);
         (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
         opal_umrddt_select_print_times(text, sizeof(text), times, ways);
-        opal_output(0, "umrddt: explain: %llu bytes to %s host are left to the host PML;%s",
+        opal_output(0, "umrddt: explain: %llu bytes to %s host are left to the base PML;%s",
                     (unsigned long long) message.bytes, message.near ? "this" : "another", text);
     }
     return MCA_PML_UMRDDT_SCHEME_BASE == best;
@@ -141,14 +140,14 @@ static void remember(uint64_t key, bool verdict)
     mca_pml_umrddt_offer_set(key, verdict ? MCA_PML_UMRDDT_OFFER_YES : MCA_PML_UMRDDT_OFFER_NO);
 }
 
-/** Whether the host PML is better for a receiver whose memory is a GPU's, or not (@p other). */
+/** Whether the base PML is better for a receiver whose memory is a GPU's, or not (@p other). */
 static bool declines_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                          bool gpu, bool other, unsigned schemes)
 {
     /* what the verdict depends on but the layout */
     const unsigned kind = (mca_pml_umrddt_pairs_near(peer) ? 1u : 0) | (gpu ? 2u : 0)
                           | (other ? 4u : 0) | (0 != (schemes & MCA_PML_UMRDDT_BIT_IPC) ? 8u : 0)
-                          | (peer->has_card ? 16u : 0);
+                          | (peer->has_hca ? 16u : 0);
     const uint64_t key = key_of(layout, QUESTION_DECLINED, kind);
     bool declines;
 
@@ -183,9 +182,9 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
 }
 
 /* Kinds of verdicts of senders that have CUDA IPC. */
-#define KIND_TO_GPU  1u
-#define KIND_BY_CARD 2u
-#define KIND_ANY     4u
+#define KIND_TO_GPU 1u
+#define KIND_BY_HCA 2u
+#define KIND_ANY    4u
 
 /** True if one of @p ways is predicted to be quicker than CUDA IPC. */
 static bool quicker(const opal_umrddt_select_case_t *message, unsigned ways)
@@ -194,8 +193,7 @@ static bool quicker(const opal_umrddt_select_case_t *message, unsigned ways)
 
     return MCA_PML_UMRDDT_SCHEME_IPC
            != opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), message,
-                                      ways | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_IPC),
-                                      times);
+                                      ways | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_IPC), times);
 }
 
 /** As quicker, for a receiver with the same layout or one piece, in the memory that @p message
@@ -218,7 +216,7 @@ static bool quicker_for_any(opal_umrddt_select_case_t *message, unsigned ways, b
 
 /**
  * True if one of @p schemes is predicted to be quicker than CUDA IPC for what a GPU sends; by the
- * card, if it is for any receiver that there may be: to offer it costs next to nothing, and the
+ * HCA, if it is for any receiver that there may be: to offer it costs next to nothing, and the
  * receiver, who knows both sides, chooses. Worked out once for a layout and a @p kind.
  */
 static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
@@ -239,21 +237,21 @@ static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *
         return beats;
     }
     describe_send(peer, layout, true, other, &message);
-    message.pack_by_card = false; /* beside CUDA IPC the card is no wire of what is packed */
-    beats = 0 == (KIND_BY_CARD & kind) ? quicker(&message, others)
-                                       : quicker_for_any(&message, others, 0 != (KIND_ANY & kind));
+    message.pack_by_hca = false; /* beside CUDA IPC the HCA is no wire of what is packed */
+    beats = 0 == (KIND_BY_HCA & kind) ? quicker(&message, others)
+                                      : quicker_for_any(&message, others, 0 != (KIND_ANY & kind));
     remember(key, beats);
     return beats;
 }
 
-bool mca_pml_umrddt_pairs_by_card(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                  opal_iov_cache_layout_t *layout)
+bool mca_pml_umrddt_pairs_by_hca(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                 opal_iov_cache_layout_t *layout)
 {
     const bool any = MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm);
 
-    return NULL != mca_pml_umrddt.card && peer->has_card
+    return NULL != mca_pml_umrddt.hca && peer->has_hca
            && beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BITS_HCA,
-                        KIND_BY_CARD | (any ? KIND_ANY : 0));
+                        KIND_BY_HCA | (any ? KIND_ANY : 0));
 }
 
 bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,

@@ -122,7 +122,7 @@ void mca_pml_umrddt_pairs_explain_failed(const mca_pml_umrddt_recv_t *recv,
 {
     if (pair->tells && !pair->began) {
         opal_output(0,
-                    "umrddt: explain: these %llu bytes of rank %d could not go by %s; the host PML "
+                    "umrddt: explain: these %llu bytes of rank %d could not go by %s; the base PML "
                     "carries them",
                     (unsigned long long) pair->total, recv->status.MPI_SOURCE,
                     mca_pml_umrddt_scheme_names[recv->scheme]);

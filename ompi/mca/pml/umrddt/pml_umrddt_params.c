@@ -35,7 +35,7 @@
 
 static const mca_base_var_enum_value_t memory_values[] = {
     {MCA_PML_UMRDDT_MEMORY_GPU, "gpu"},
-    {MCA_PML_UMRDDT_MEMORY_HOST, "host"},
+    {MCA_PML_UMRDDT_MEMORY_SYSTEM, "host"},
     {MCA_PML_UMRDDT_MEMORY_ALL, "all"},
     {0, NULL},
 };
@@ -52,10 +52,10 @@ static const mca_base_var_enum_value_t scheme_values[] = {
     {0, NULL},
 };
 
-static const mca_base_var_enum_value_t host_gpu_values[] = {
-    {MCA_PML_UMRDDT_HOST_GPU_AUTO, "auto"},
-    {MCA_PML_UMRDDT_HOST_GPU_YES, "yes"},
-    {MCA_PML_UMRDDT_HOST_GPU_NO, "no"},
+static const mca_base_var_enum_value_t gpu_base_values[] = {
+    {MCA_PML_UMRDDT_GPU_BASE_AUTO, "auto"},
+    {MCA_PML_UMRDDT_GPU_BASE_YES, "yes"},
+    {MCA_PML_UMRDDT_GPU_BASE_NO, "no"},
     {0, NULL},
 };
 
@@ -106,7 +106,7 @@ int mca_pml_umrddt_params_register(void)
         params->min_size = 1024;
         params->memory = MCA_PML_UMRDDT_MEMORY_GPU;
         params->scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
-        params->host_gpu = MCA_PML_UMRDDT_HOST_GPU_AUTO;
+        params->base_gpu_param = MCA_PML_UMRDDT_GPU_BASE_AUTO;
         params->contiguous = MCA_PML_UMRDDT_CONTIGUOUS_AUTO;
         params->contiguous_min = 0;
         params->chunk_floor = 4096;
@@ -127,12 +127,12 @@ int mca_pml_umrddt_params_register(void)
         defaults = true;
     }
 
-    params->host = "";
+    params->base_pml = "";
     mca_pml_umrddt_param(
-        "host",
+        "base_pml",
         "PML that matches messages and carries everything umrddt does not take (ob1, ucx, "
         "cm, ...); empty: the one Open MPI would have chosen without umrddt",
-        MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, &params->host);
+        MCA_BASE_VAR_TYPE_STRING, NULL, OPAL_INFO_LVL_3, &params->base_pml);
     mca_pml_umrddt_param_limited(
         "min_size", MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_3, &params->min_size,
         "Smallest message, in bytes, that umrddt handles. Values below "
@@ -141,7 +141,7 @@ int mca_pml_umrddt_params_register(void)
 
     if (OPAL_SUCCESS == mca_base_var_enum_create("pml_umrddt_memory", memory_values, &values)) {
         mca_pml_umrddt_param(
-            "memory", "Whose messages are taken: those in gpu memory, in host memory, or all",
+            "memory", "Whose messages are taken: those in gpu memory, in system memory, or all",
             MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_2, &params->memory);
         OBJ_RELEASE(values);
     }
@@ -151,23 +151,23 @@ int mca_pml_umrddt_params_register(void)
             "How a message goes: umr (mkeys on both sides), direct (without mkeys: a write for each "
             "run of the receiver's layout), ipc (a GPU of the receiver reads the sender's GPU "
             "memory, on one host), pack-gdr (packed by GPUs, in chunks, between whose memory the "
-            "cards write), pack-staged (the same, through memory of the host, by the card or the "
-            "host PML), pack-host (the same, packed in memory of the host), auto (ipc from GPU memory on "
-            "one host, packed where that or a card cannot be; direct where a side has "
-            "no mkeys, or where it is the cheaper way for a first message), or host (everything by the host PML). The info "
+            "HCAs write), pack-staged (the same, through system memory, by the HCA or the "
+            "base PML), pack-host (the same, packed in system memory), auto (ipc from GPU memory on "
+            "one host, packed where that or an HCA cannot be; direct where a side has "
+            "no mkeys, or where it is the cheaper way for a first message), or host (everything by the base PML). The info "
             "key of the same name does it for one communicator",
             MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3, &params->scheme);
         OBJ_RELEASE(values);
     }
-    if (OPAL_SUCCESS == mca_base_var_enum_create("pml_umrddt_host_gpu", host_gpu_values, &values)) {
+    if (OPAL_SUCCESS == mca_base_var_enum_create("pml_umrddt_base_gpu", gpu_base_values, &values)) {
         mca_pml_umrddt_param(
-            "host_gpu",
+            "base_gpu",
             "Which buffers in GPU memory the base PML is given as they are: yes (all that umrddt "
             "does not handle), no (none), or auto (none, unless this Open MPI, and UCX if the base "
             "PML is ucx, have CUDA; then contiguous memory of cudaMalloc whose context is current, "
             "of messages to and from other nodes and of messages within collectives, in programs "
             "that do not use MPI_THREAD_MULTIPLE)",
-            MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3, &params->host_gpu);
+            MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3, &params->base_gpu_param);
         OBJ_RELEASE(values);
     }
     if (OPAL_SUCCESS
@@ -176,20 +176,20 @@ int mca_pml_umrddt_params_register(void)
             "contiguous",
             "Contiguous messages in GPU memory: defer (to the base PML), take, or auto "
             "(unless contiguous_min says from where on: take, but to other nodes defer those that "
-            "the base PML may be given; defer if host_gpu is yes)",
+            "the base PML may be given; defer if base_gpu_param is yes)",
             MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3, &params->contiguous);
         OBJ_RELEASE(values);
     }
     mca_pml_umrddt_param(
         "contiguous_min",
         "Smallest contiguous message in GPU memory, in bytes, that umrddt takes, where it takes "
-        "such messages: from where on it was measured to be faster than the host PML. 0: as "
+        "such messages: from where on it was measured to be faster than the base PML. 0: as "
         "min_size",
         MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4, &params->contiguous_min);
     mca_pml_umrddt_param(
         "stripe",
-        "Smallest message, in bytes, that goes over several pairs of cards at once, where both "
-        "processes have several (btl_umr_max_cards): each pair carries a part of it. 0: none; each "
+        "Smallest message, in bytes, that goes over several pairs of HCAs at once, where both "
+        "processes have several (btl_umr_max_hcas): each pair carries a part of it. 0: none; each "
         "message goes by the pair that is nearest to the sender's buffer",
         MCA_BASE_VAR_TYPE_SIZE_T, NULL, OPAL_INFO_LVL_4, &params->stripe);
     mca_pml_umrddt_param(
@@ -232,7 +232,7 @@ int mca_pml_umrddt_params_register(void)
     mca_pml_umrddt_gpu_params_register();
     mca_pml_umrddt_param(
         "refusal_timeout",
-        "Seconds that the host PML may refuse to send what another process waits for, for reasons "
+        "Seconds that the base PML may refuse to send what another process waits for, for reasons "
         "other than that it is short of something: then the message fails, or, where the other "
         "process cannot be told, the job ends. 0: it is asked for ever",
         MCA_BASE_VAR_TYPE_UNSIGNED_INT, NULL, OPAL_INFO_LVL_8, &params->refusals);
@@ -269,7 +269,7 @@ int mca_pml_umrddt_params_register(void)
 
     if (MCA_PML_UMRDDT_ENVELOPE > params->min_size) {
         /* a message must not be smaller than the envelope that stands for it: the receive buffer,
-         * into which the host PML delivers the envelope, would not be overwritten in whole */
+         * into which the base PML delivers the envelope, would not be overwritten in whole */
         params->min_size = MCA_PML_UMRDDT_ENVELOPE;
     }
     if (1 > params->max_keys || MOST_KEYS < params->max_keys) {

@@ -39,12 +39,14 @@ static const struct {
     mca_pml_umrddt_memory_t memory[2]; /**< of the sender, of the receiver */
 } patterns[] = {
     [MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU] = {"MPI_CPU_TO_CPU",
-                                           {MCA_PML_UMRDDT_MEMORY_HOST,
-                                            MCA_PML_UMRDDT_MEMORY_HOST}},
+                                           {MCA_PML_UMRDDT_MEMORY_SYSTEM,
+                                            MCA_PML_UMRDDT_MEMORY_SYSTEM}},
     [MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU] = {"MPI_CPU_TO_GPU",
-                                           {MCA_PML_UMRDDT_MEMORY_HOST, MCA_PML_UMRDDT_MEMORY_GPU}},
+                                           {MCA_PML_UMRDDT_MEMORY_SYSTEM,
+                                            MCA_PML_UMRDDT_MEMORY_GPU}},
     [MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU] = {"MPI_GPU_TO_CPU",
-                                           {MCA_PML_UMRDDT_MEMORY_GPU, MCA_PML_UMRDDT_MEMORY_HOST}},
+                                           {MCA_PML_UMRDDT_MEMORY_GPU,
+                                            MCA_PML_UMRDDT_MEMORY_SYSTEM}},
     [MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU] = {"MPI_GPU_TO_GPU",
                                            {MCA_PML_UMRDDT_MEMORY_GPU, MCA_PML_UMRDDT_MEMORY_GPU}},
 };
@@ -105,7 +107,7 @@ static mca_pml_umrddt_memory_t query(const void *buf, size_t count, ompi_datatyp
 {
     MCA_PML_UMRDDT_COUNT(memory_queries);
     mca_pml_umrddt_look(buf, count, datatype, where);
-    return mca_pml_umrddt_on_gpu(where) ? MCA_PML_UMRDDT_MEMORY_GPU : MCA_PML_UMRDDT_MEMORY_HOST;
+    return mca_pml_umrddt_on_gpu(where) ? MCA_PML_UMRDDT_MEMORY_GPU : MCA_PML_UMRDDT_MEMORY_SYSTEM;
 }
 
 mca_pml_umrddt_memory_t mca_pml_umrddt_memory_find(mca_pml_umrddt_comm_t *comm, const void *buf,

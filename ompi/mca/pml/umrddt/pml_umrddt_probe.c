@@ -11,7 +11,7 @@
  *
  * Probes, and the messages that had to be taken early for them.
  *
- * The host PML reports an envelope with the envelope's size, where the user must be told the
+ * The base PML reports an envelope with the envelope's size, where the user must be told the
  * message's. So when a probe finds a message of just that size, the messages of its source are
  * taken from the host one by one, in order, up to that message, into the communicator's list of
  * claims; those of the envelope's size are read, the others are kept by their handles. Since claims
@@ -436,7 +436,7 @@ static int handle_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *rec
                                             &recv->data);
     }
     if (OMPI_SUCCESS == rc) {
-        mca_pml_umrddt_recv_await_host(recv);
+        mca_pml_umrddt_recv_await_base(recv);
     }
     return rc;
 }

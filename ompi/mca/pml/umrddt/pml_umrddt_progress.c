@@ -11,7 +11,7 @@
  *
  * Progress: the one place where state machines advance.
  *
- * opal_progress calls mca_pml_umrddt_progress in any thread and from any depth (the host PML's
+ * opal_progress calls mca_pml_umrddt_progress in any thread and from any depth (the base PML's
  * probes call opal_progress themselves); only one caller at a time gets in, the others return at
  * once.
  */
@@ -252,8 +252,8 @@ int mca_pml_umrddt_progress(void)
         return 0;
     }
 
-    if (NULL != mca_pml_umrddt.card) {
-        done += mca_pml_umrddt.card->progress();
+    if (NULL != mca_pml_umrddt.hca) {
+        done += mca_pml_umrddt.hca->progress();
     }
     if (has_events()) {
         done += run_events();

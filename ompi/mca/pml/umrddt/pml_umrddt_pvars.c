@@ -28,7 +28,7 @@
 typedef enum pvar_source_t {
     PVAR_COUNTER,
     PVAR_LAYOUT,
-    PVAR_CARD,
+    PVAR_HCA,
     PVAR_GPU
 } pvar_source_t;
 
@@ -46,9 +46,9 @@ typedef struct pvar_t {
     {                                                                           \
         name, help, PVAR_LAYOUT, offsetof(opal_iov_cache_stats_t, field), level \
     }
-#define PVAR_OF_CARD(name, field, help, level)                             \
-    {                                                                      \
-        name, help, PVAR_CARD, offsetof(mca_btl_umr_stats_t, field), level \
+#define PVAR_OF_HCA(name, field, help, level)                             \
+    {                                                                     \
+        name, help, PVAR_HCA, offsetof(mca_btl_umr_stats_t, field), level \
     }
 
 #define PVAR_OF_GPU(name, field, help, level)                                    \
@@ -65,7 +65,7 @@ static const pvar_t pvars[] = {
      PVAR_COUNTER, offsetof(mca_pml_umrddt_counters_t, direct_bytes_now), true},
     {"peers", "Processes that messages were sent to or taken from", PVAR_COUNTER,
      offsetof(mca_pml_umrddt_counters_t, peers_now), true},
-    {"peer_bytes", "Memory of those now, without the card's and their layouts', in bytes",
+    {"peer_bytes", "Memory of those now, without the HCA's and their layouts', in bytes",
      PVAR_COUNTER, offsetof(mca_pml_umrddt_counters_t, peer_bytes_now), true},
     {"peer_table_bytes", "Memory of communicators, to find them and where they receive, in bytes", PVAR_COUNTER,
      offsetof(mca_pml_umrddt_counters_t, peer_table_bytes_now), true},
@@ -76,50 +76,50 @@ static const pvar_t pvars[] = {
     PVAR_OF_LAYOUT("layout_evictions", evictions, "Layouts that left the cache for its bound", false),
     PVAR_OF_LAYOUT("layout_entries", entries, "Datatypes and counts in the cache of layouts now", true),
     PVAR_OF_LAYOUT("layout_bytes", bytes, "Memory of the cache of layouts now, in bytes", true),
-    PVAR_OF_CARD("keys_mapped", keys_mapped, "Windows mapped to mkeys (UMR work requests)", false),
-    PVAR_OF_CARD("keys_used", keys_used, "mkeys that messages went through, mapped for them or before",
+    PVAR_OF_HCA("keys_mapped", keys_mapped, "Windows mapped to mkeys (UMR work requests)", false),
+    PVAR_OF_HCA("keys_used", keys_used, "mkeys that messages went through, mapped for them or before",
                  false),
-    PVAR_OF_CARD("keys_plain", keys_plain, "Windows of one IOV, which use the region's own key",
+    PVAR_OF_HCA("keys_plain", keys_plain, "Windows of one IOV, which use the region's own key",
                  false),
-    PVAR_OF_CARD("key_entries", key_entries, "Entries in the mapped mkeys", false),
-    PVAR_OF_CARD("keyset_hits", keyset_hits, "Sets of keys found mapped already", false),
-    PVAR_OF_CARD("keyset_evictions", keyset_evictions, "Sets of keys that left for others", false),
-    PVAR_OF_CARD("keysets_stale", keysets_stale,
+    PVAR_OF_HCA("key_entries", key_entries, "Entries in the mapped mkeys", false),
+    PVAR_OF_HCA("keyset_hits", keyset_hits, "Sets of keys found mapped already", false),
+    PVAR_OF_HCA("keyset_evictions", keyset_evictions, "Sets of keys that left for others", false),
+    PVAR_OF_HCA("keysets_stale", keysets_stale,
                  "Kept sets of keys whose memory was gone, or registered anew", false),
-    PVAR_OF_CARD("keysets_kept", keysets_kept_now, "Sets of keys kept mapped now", true),
-    PVAR_OF_CARD("mkeys_created", mkeys_created, "mkeys made by the device", false),
-    PVAR_OF_CARD("mkeys_by_helper", mkeys_by_helper, "mkeys made in advance by the helper thread",
+    PVAR_OF_HCA("keysets_kept", keysets_kept_now, "Sets of keys kept mapped now", true),
+    PVAR_OF_HCA("mkeys_created", mkeys_created, "mkeys made by the device", false),
+    PVAR_OF_HCA("mkeys_by_helper", mkeys_by_helper, "mkeys made in advance by the helper thread",
                  false),
-    PVAR_OF_CARD("mkeys_by_messages", mkeys_by_messages,
+    PVAR_OF_HCA("mkeys_by_messages", mkeys_by_messages,
                  "mkeys that a message had to make, after MPI_Init", false),
-    PVAR_OF_CARD("mkeys_now", mkeys_now, "mkeys that exist now", true),
-    PVAR_OF_CARD("writes_posted", writes_posted, "RDMA writes posted", false),
-    PVAR_OF_CARD("writes_direct", writes_direct, "Of those, writes without mkeys", false),
-    PVAR_OF_CARD("pieces_direct", pieces_direct, "Contiguous pieces that these gathered", false),
-    PVAR_OF_CARD("write_bytes", bytes_written, "Bytes of those", false),
-    PVAR_OF_CARD("fins_received", fins_received, "RDMA writes with immediate data received", false),
-    PVAR_OF_CARD("reg_hits", reg_hits, "Registrations found in the cache", false),
-    PVAR_OF_CARD("reg_misses", reg_misses, "Registrations made", false),
-    PVAR_OF_CARD("reg_bytes", reg_bytes_now, "Bytes registered now", true),
-    PVAR_OF_CARD("gpu_reg_hits", gpu_reg_hits, "Registrations of GPU memory found in the cache", false),
-    PVAR_OF_CARD("gpu_reg_misses", gpu_reg_misses, "Registrations of GPU memory made", false),
-    PVAR_OF_CARD("gpu_reg_refused", gpu_reg_refused,
-                 "Registrations of GPU memory refused, by driver, kernel or card", false),
-    PVAR_OF_CARD("gpu_reg_stale", gpu_regs_stale,
+    PVAR_OF_HCA("mkeys_now", mkeys_now, "mkeys that exist now", true),
+    PVAR_OF_HCA("writes_posted", writes_posted, "RDMA writes posted", false),
+    PVAR_OF_HCA("writes_direct", writes_direct, "Of those, writes without mkeys", false),
+    PVAR_OF_HCA("pieces_direct", pieces_direct, "Contiguous pieces that these gathered", false),
+    PVAR_OF_HCA("write_bytes", bytes_written, "Bytes of those", false),
+    PVAR_OF_HCA("fins_received", fins_received, "RDMA writes with immediate data received", false),
+    PVAR_OF_HCA("reg_hits", reg_hits, "Registrations found in the cache", false),
+    PVAR_OF_HCA("reg_misses", reg_misses, "Registrations made", false),
+    PVAR_OF_HCA("reg_bytes", reg_bytes_now, "Bytes registered now", true),
+    PVAR_OF_HCA("gpu_reg_hits", gpu_reg_hits, "Registrations of GPU memory found in the cache", false),
+    PVAR_OF_HCA("gpu_reg_misses", gpu_reg_misses, "Registrations of GPU memory made", false),
+    PVAR_OF_HCA("gpu_reg_refused", gpu_reg_refused,
+                 "Registrations of GPU memory refused, by driver, kernel or HCA", false),
+    PVAR_OF_HCA("gpu_reg_stale", gpu_regs_stale,
                  "Registrations dropped since their GPU memory was freed", false),
-    PVAR_OF_CARD("gpu_reg_bytes", gpu_bytes_now, "Bytes of GPUs registered now", true),
-    PVAR_OF_CARD("gpu_flush_calls", gpu_flush_calls,
-                 "Flushes of what a card wrote to a GPU, by the driver", false),
-    PVAR_OF_CARD("gpu_flush_reads", gpu_flush_reads, "The same, by reads of the card", false),
-    PVAR_OF_CARD("endpoints", endpoints_now, "Queue pairs that exist now, each to one peer", true),
-    PVAR_OF_CARD("endpoint_bytes", peer_bytes_now,
+    PVAR_OF_HCA("gpu_reg_bytes", gpu_bytes_now, "Bytes of GPUs registered now", true),
+    PVAR_OF_HCA("gpu_flush_calls", gpu_flush_calls,
+                 "Flushes of what an HCA wrote to a GPU, by the driver", false),
+    PVAR_OF_HCA("gpu_flush_reads", gpu_flush_reads, "The same, by reads of the HCA", false),
+    PVAR_OF_HCA("endpoints", endpoints_now, "Queue pairs that exist now, each to one peer", true),
+    PVAR_OF_HCA("endpoint_bytes", peer_bytes_now,
                  "Memory of those now, with their completions, in bytes", true),
-    PVAR_OF_CARD("receive_bytes", shared_bytes_now,
+    PVAR_OF_HCA("receive_bytes", shared_bytes_now,
                  "Memory of the receives that they share now, in bytes", true),
-    PVAR_OF_CARD("card_errors", errors, "Completions with an error", false),
-    PVAR_OF_CARD("endpoints_rebuilt", endpoints_rebuilt,
+    PVAR_OF_HCA("hca_errors", errors, "Completions with an error", false),
+    PVAR_OF_HCA("endpoints_rebuilt", endpoints_rebuilt,
                  "Queue pairs to peers connected in the place of one that broke", false),
-    PVAR_OF_CARD("maps_rebuilt", maps_rebuilt,
+    PVAR_OF_HCA("maps_rebuilt", maps_rebuilt,
                  "Queue pairs that map keys made in the place of one that failed", false),
     PVAR_OF_GPU("gpu_queries", driver.queries, "Calls of the CUDA driver that ask about a pointer", false),
     PVAR_OF_GPU("gpu_query_hits", driver.hits, "Of these, those of allocations seen lately", false),
@@ -173,11 +173,11 @@ static uint64_t pvar_value(const pvar_t *pvar)
         opal_iov_cache_stats(mca_pml_umrddt.layouts, &layouts);
         base = (const char *) &layouts;
         break;
-    case PVAR_CARD:
-        if (NULL == mca_pml_umrddt.card) {
+    case PVAR_HCA:
+        if (NULL == mca_pml_umrddt.hca) {
             return 0;
         }
-        base = (const char *) mca_pml_umrddt.card->stats();
+        base = (const char *) mca_pml_umrddt.hca->stats();
         break;
     case PVAR_GPU:
         if (NULL == mca_pml_umrddt.gpu) {
@@ -197,35 +197,35 @@ static int pvar_get(const struct mca_base_pvar_t *pvar, void *value, void *objec
     return OPAL_SUCCESS;
 }
 
-/** Values of the variable that has one for each card; as many as a process may use. */
-#define CARDS 8
+/** Values of the variable that has one for each HCA; as many as a process may use. */
+#define HCAS 8
 
-static void cards_get(unsigned long long *values)
+static void hcas_get(unsigned long long *values)
 {
     const mca_btl_umr_stats_t *stats;
 
-    for (unsigned int i = 0; i < CARDS; ++i) {
-        values[i] = NULL != mca_pml_umrddt.card && mca_pml_umrddt.card->card(i, NULL, &stats)
+    for (unsigned int i = 0; i < HCAS; ++i) {
+        values[i] = NULL != mca_pml_umrddt.hca && mca_pml_umrddt.hca->hca(i, NULL, &stats)
                         ? (unsigned long long) stats->bytes_written
                         : 0;
     }
 }
 
-static int pvar_get_cards(const struct mca_base_pvar_t *pvar, void *value, void *object)
+static int pvar_get_hcas(const struct mca_base_pvar_t *pvar, void *value, void *object)
 {
     (void) pvar;
     (void) object;
-    cards_get(value);
+    hcas_get(value);
     return OPAL_SUCCESS;
 }
 
-static int pvar_notify_cards(struct mca_base_pvar_t *pvar, mca_base_pvar_event_t event,
-                             void *object, int *count)
+static int pvar_notify_hcas(struct mca_base_pvar_t *pvar, mca_base_pvar_event_t event, void *object,
+                            int *count)
 {
     (void) pvar;
     (void) object;
     if (MCA_BASE_PVAR_HANDLE_BIND == event) {
-        *count = CARDS;
+        *count = HCAS;
     }
     return OPAL_SUCCESS;
 }
@@ -233,11 +233,11 @@ static int pvar_notify_cards(struct mca_base_pvar_t *pvar, mca_base_pvar_event_t
 void mca_pml_umrddt_pvars_register(void)
 {
     (void) mca_base_component_pvar_register(
-        &mca_pml_umrddt_component.pmlm_version, "card_write_bytes",
-        "Bytes of RDMA writes of each card of this process, in the order of preference",
+        &mca_pml_umrddt_component.pmlm_version, "hca_write_bytes",
+        "Bytes of RDMA writes of each HCA of this process, in the order of preference",
         OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
         MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
-        pvar_get_cards, NULL, pvar_notify_cards, NULL);
+        pvar_get_hcas, NULL, pvar_notify_hcas, NULL);
     for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
         (void) mca_base_component_pvar_register(
             &mca_pml_umrddt_component.pmlm_version, pvars[i].name, pvars[i].help, OPAL_INFO_LVL_4,
@@ -252,8 +252,8 @@ void mca_pml_umrddt_stats_print(void)
 {
     if (!mca_pml_umrddt_takes_part()) {
         /* nothing is interposed, so nothing was counted either */
-        opal_output(0, "umrddt %s took no part in this job: no card (%s), no GPU (%s)",
-                    OMPI_NAME_PRINT(OMPI_PROC_MY_NAME), mca_pml_umrddt.card_why_not,
+        opal_output(0, "umrddt %s took no part in this job: no HCA (%s), no GPU (%s)",
+                    OMPI_NAME_PRINT(OMPI_PROC_MY_NAME), mca_pml_umrddt.hca_why_not,
                     mca_pml_umrddt.gpu_why_not);
         return;
     }
@@ -261,11 +261,11 @@ void mca_pml_umrddt_stats_print(void)
         opal_output(0, "umrddt %s %-20s %" PRIu64, OMPI_NAME_PRINT(OMPI_PROC_MY_NAME),
                     pvars[i].name, pvar_value(&pvars[i]));
     }
-    if (NULL != mca_pml_umrddt.card && mca_pml_umrddt.card->card(1, NULL, NULL)) {
+    if (NULL != mca_pml_umrddt.hca && mca_pml_umrddt.hca->hca(1, NULL, NULL)) {
         const mca_btl_umr_stats_t *stats;
         const mca_btl_umr_caps_t *caps;
 
-        for (unsigned int i = 0; mca_pml_umrddt.card->card(i, &caps, &stats); ++i) {
+        for (unsigned int i = 0; mca_pml_umrddt.hca->hca(i, &caps, &stats); ++i) {
             opal_output(0, "umrddt %s bytes written by %s: %" PRIu64,
                         OMPI_NAME_PRINT(OMPI_PROC_MY_NAME), caps->device, stats->bytes_written);
         }

@@ -29,7 +29,7 @@ int mca_pml_umrddt_rdma_refuse(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 static inline bool mca_pml_umrddt_rdma_can_recv(mca_pml_umrddt_recv_t *recv)
 {
     return OPAL_LIKELY(!mca_pml_umrddt_on_gpu(&recv->where))
-           || mca_pml_umrddt_card_takes(recv->peer, &recv->where);
+           || mca_pml_umrddt_hca_takes(recv->peer, &recv->where);
 }
 
 /**
@@ -44,13 +44,13 @@ static inline int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv,
 {
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
 
-    if (NULL == mca_pml_umrddt.card || !recv->peer->has_card
+    if (NULL == mca_pml_umrddt.hca || !recv->peer->has_hca
         || OPAL_SUCCESS != mca_pml_umrddt_endpoint(recv->peer, &recv->endpoint)) {
         return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_endpoint);
     }
-    /* the sender has chosen the card */
-    recv->endpoint = mca_pml_umrddt.card->endpoint_at(recv->endpoint, &rts->address);
-    if (OPAL_SUCCESS != mca_pml_umrddt.card->endpoint_connect(recv->endpoint, &rts->address)) {
+    /* the sender has chosen the HCA */
+    recv->endpoint = mca_pml_umrddt.hca->endpoint_at(recv->endpoint, &rts->address);
+    if (OPAL_SUCCESS != mca_pml_umrddt.hca->endpoint_connect(recv->endpoint, &rts->address)) {
         return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_endpoint);
     }
     if (!mca_pml_umrddt_recv_has_layout(recv)) {
@@ -105,11 +105,11 @@ static inline void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
         recv->fin = 0;
     }
     if (NULL != recv->keyset) {
-        mca_pml_umrddt.card->keyset_release(recv->keyset);
+        mca_pml_umrddt.hca->keyset_release(recv->keyset);
         recv->keyset = NULL;
     }
     if (NULL != recv->memory) {
-        mca_pml_umrddt.card->memory_release(recv->memory);
+        mca_pml_umrddt.hca->memory_release(recv->memory);
         recv->memory = NULL;
     }
 }

@@ -48,20 +48,20 @@ bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv)
 static bool take_credit(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
-    int rc = mca_pml_umrddt.card->fin_reserve(recv->endpoint);
+    int rc = mca_pml_umrddt.hca->fin_reserve(recv->endpoint);
 
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
         return false;
     }
     if (OPAL_SUCCESS != rc) {
-        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_endpoint);
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_endpoint);
         return true;
     }
     recv->state = MCA_PML_UMRDDT_RECV_FIN;
     recv->fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, recv);
     if (0 == recv->fin || OMPI_SUCCESS != recv->cts(recv)) {
-        mca_pml_umrddt.card->fin_cancel(recv->endpoint);
-        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_other);
+        mca_pml_umrddt.hca->fin_cancel(recv->endpoint);
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_other);
         return true;
     }
     MCA_PML_UMRDDT_COUNT(rounds);
@@ -96,7 +96,7 @@ void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv)
     int rc;
 
     recv->state = MCA_PML_UMRDDT_RECV_FLUSH;
-    rc = mca_pml_umrddt.card->memory_flush(recv->memory, flushed, recv);
+    rc = mca_pml_umrddt.hca->memory_flush(recv->memory, flushed, recv);
     if (OPAL_ERR_WOULD_BLOCK != rc) {
         flushed(recv, rc);
     }
@@ -114,9 +114,9 @@ mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
     }
     if (MCA_PML_UMRDDT_RECV_FIN == recv->state) {
         if (fail->in_flight) {
-            mca_pml_umrddt.card->endpoint_break(recv->endpoint);
+            mca_pml_umrddt.hca->endpoint_break(recv->endpoint);
         } else {
-            mca_pml_umrddt.card->fin_cancel(recv->endpoint);
+            mca_pml_umrddt.hca->fin_cancel(recv->endpoint);
         }
     }
     return MCA_PML_UMRDDT_NACK_BASE;

@@ -21,15 +21,15 @@
 
 bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send)
 {
-    if (NULL == mca_pml_umrddt.card || !send->peer->has_card
+    if (NULL == mca_pml_umrddt.hca || !send->peer->has_hca
         || OPAL_SUCCESS != mca_pml_umrddt_endpoint(send->peer, &send->endpoint)) {
         send->endpoint = NULL;
         return false;
     }
-    send->endpoint = mca_pml_umrddt.card->endpoint_near(
+    send->endpoint = mca_pml_umrddt.hca->endpoint_near(
         send->endpoint, (const char *) send->buf + send->layout->lb,
         mca_pml_umrddt_on_device(&send->where) ? send->where.memory.device : -1);
-    if (mca_pml_umrddt.card->endpoint_broken(send->endpoint)) {
+    if (mca_pml_umrddt.hca->endpoint_broken(send->endpoint)) {
         send->endpoint = NULL;
         return false;
     }
@@ -61,13 +61,13 @@ bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send)
      */
     __atomic_store_n(&send->memory, memory, __ATOMIC_SEQ_CST);
     if (OPAL_UNLIKELY(is_freed(send))) {
-        mca_pml_umrddt.card->memory_let_go(memory);
+        mca_pml_umrddt.hca->memory_let_go(memory);
     }
     return true;
 }
 
 bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
 {
-    return OPAL_SUCCESS == mca_pml_umrddt.card->endpoint_connect(send->endpoint, address)
+    return OPAL_SUCCESS == mca_pml_umrddt.hca->endpoint_connect(send->endpoint, address)
            && mca_pml_umrddt_rdma_has_memory(send);
 }

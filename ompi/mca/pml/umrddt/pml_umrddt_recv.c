@@ -49,8 +49,8 @@ void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv)
     ompi_request_t *host = recv->host;
     mca_pml_umrddt_stage_t stage = recv->stage;
 
-    if (OPAL_UNLIKELY(NULL != recv->spill.bytes)) {
-        mca_pml_umrddt_stage_put(&recv->spill);
+    if (OPAL_UNLIKELY(NULL != recv->overflow.bytes)) {
+        mca_pml_umrddt_stage_put(&recv->overflow);
     }
     recv->stage.bytes = NULL; /* it goes back behind the host's request, which names it */
     recv->looked = false;
@@ -118,7 +118,7 @@ static void recv_construct(mca_pml_umrddt_recv_t *recv)
     OBJ_CONSTRUCT(&recv->active, opal_list_item_t);
     /* as in every record that is not in use */
     memset(&recv->stage, 0, sizeof(recv->stage));
-    memset(&recv->spill, 0, sizeof(recv->spill));
+    memset(&recv->overflow, 0, sizeof(recv->overflow));
     recv->looked = false;
     recv->pair = NULL;
     recv->stripes = NULL;
@@ -218,7 +218,7 @@ static bool take_envelope(mca_pml_umrddt_recv_t *recv)
     return mca_pml_umrddt_is_envelope(&recv->rts);
 }
 
-int mca_pml_umrddt_host_received(ompi_request_t *request)
+int mca_pml_umrddt_base_received(ompi_request_t *request)
 {
     mca_pml_umrddt_recv_t *recv = __atomic_load_n(&request->req_complete_cb_data, __ATOMIC_ACQUIRE);
 
@@ -272,7 +272,7 @@ static void recv_free_event(void *owner)
     }
 }
 
-int mca_pml_umrddt_host_init(mca_pml_umrddt_recv_t *recv)
+int mca_pml_umrddt_base_init(mca_pml_umrddt_recv_t *recv)
 {
     size_t room = recv->count * recv->datatype->super.size;
 
@@ -294,7 +294,7 @@ static int host_start(mca_pml_umrddt_recv_t *recv)
     if (recv->bounced) {
         mca_pml_umrddt_bounce_in(bounce_of(recv));
     }
-    request->req_complete_cb = mca_pml_umrddt_host_received;
+    request->req_complete_cb = mca_pml_umrddt_base_received;
     __atomic_store_n(&recv->posted, true, __ATOMIC_RELAXED);
     /* the callback may run in another thread, which must see the record as it is now */
     __atomic_store_n(&request->req_complete_cb_data, (void *) recv, __ATOMIC_RELEASE);
@@ -329,7 +329,7 @@ int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype
     recv->super.req_complete = REQUEST_COMPLETED;
     recv->release = MCA_PML_UMRDDT_COMPLETED;
     recv->state = MCA_PML_UMRDDT_RECV_DONE;
-    rc = mca_pml_umrddt_host_init(recv);
+    rc = mca_pml_umrddt_base_init(recv);
     if (OMPI_SUCCESS != rc) {
         recv->host = NULL;
         mca_pml_umrddt_recv_return(recv);

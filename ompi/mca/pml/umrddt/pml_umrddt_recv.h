@@ -51,13 +51,13 @@ mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
 void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv);
 
 /** Make the host's request behind a record, not started. @return the host's verdict */
-int mca_pml_umrddt_host_init(mca_pml_umrddt_recv_t *recv);
+int mca_pml_umrddt_base_init(mca_pml_umrddt_recv_t *recv);
 
 /**
  * Callback of a request of the host's whose req_complete_cb_data is a record: it is about to
  * complete. @return 0 to let it, 1 to keep it pending
  */
-int mca_pml_umrddt_host_received(ompi_request_t *request);
+int mca_pml_umrddt_base_received(ompi_request_t *request);
 
 /** The free function of such a request, if it is what the user holds. */
 int mca_pml_umrddt_watched_free(ompi_request_t **request);

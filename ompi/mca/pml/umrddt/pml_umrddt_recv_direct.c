@@ -47,7 +47,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
 {
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
     size_t count =
-        mca_pml_umrddt.card->memory_regions(recv->memory, regions, MCA_PML_UMRDDT_MAX_REGIONS);
+        mca_pml_umrddt.hca->memory_regions(recv->memory, regions, MCA_PML_UMRDDT_MAX_REGIONS);
     mca_pml_umrddt_direct_t asked = {
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_DIRECT),
         .seq = recv->rts.seq,
@@ -77,7 +77,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     recv->place = asked.place;
     recv->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
     if (MCA_PML_UMRDDT_FLAT_PLACE == naming) {
-        MCA_PML_UMRDDT_COUNT(layouts_recalled);
+        MCA_PML_UMRDDT_COUNT(layouts_cached);
     } else {
         MCA_PML_UMRDDT_COUNT(layouts_sent);
         asked.flat_bytes = (uint32_t) bytes;
@@ -87,7 +87,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
         }
         (void) opal_iov_cache_form_flatten(recv->layout->form, flat, bytes);
     }
-    mca_pml_umrddt.card->endpoint_address(recv->endpoint, &asked.address);
+    mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &asked.address);
     rc = mca_pml_umrddt_direct_emit(&asked, regions, flat, mca_pml_umrddt.scratch, emit, recv);
     free(flat);
     return rc;
@@ -96,7 +96,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
 /** True if what there is to write to fits a CTS, and so does the layout. */
 static bool fits(const mca_pml_umrddt_recv_t *recv)
 {
-    size_t regions = mca_pml_umrddt.card->memory_regions(recv->memory, NULL, 0);
+    size_t regions = mca_pml_umrddt.hca->memory_regions(recv->memory, NULL, 0);
 
     return 0 < regions && MCA_PML_UMRDDT_MAX_REGIONS >= regions
            && MCA_PML_UMRDDT_MAX_FLAT >= flat_bytes(recv);

@@ -140,7 +140,7 @@ static inline void next(mca_pml_umrddt_recv_t *recv)
             give_up(recv);
         }
         recv->ops = select_next(recv);
-        if (0 != (MCA_PML_UMRDDT_BELL & recv->rts.schemes) && !recv->ops->flag) {
+        if (0 != (MCA_PML_UMRDDT_DONE_FLAG & recv->rts.schemes) && !recv->ops->flag) {
             mca_pml_umrddt_recv_announce(recv);
         }
     } while (OPAL_UNLIKELY(OMPI_SUCCESS != recv->ops->start(recv)));
@@ -151,7 +151,7 @@ void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv)
     next(recv);
 }
 
-void mca_pml_umrddt_recv_by_host(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 {
     mca_pml_umrddt_wait_cancel(&recv->wait);
     recv->candidates = 0;
@@ -181,7 +181,7 @@ static void matched_event(void *owner)
         plain(recv);
         return;
     }
-    MCA_PML_UMRDDT_COUNT(taken_recvs);
+    MCA_PML_UMRDDT_COUNT(handled_recvs);
     mca_pml_umrddt_listen(recv->comm);
     recv->peer = peer;
     recv->total = rts->length < capacity ? rts->length : capacity;
@@ -196,7 +196,7 @@ static void matched_event(void *owner)
         return;
     }
     if (OPAL_UNLIKELY(sizeof(*rts) > capacity)) {
-        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_small);
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_small);
         return;
     }
     candidates(recv);

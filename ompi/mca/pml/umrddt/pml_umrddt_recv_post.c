@@ -270,7 +270,7 @@ static int post_recorded_threads(void *buf, size_t count, ompi_datatype_t *datat
     if (OPAL_UNLIKELY(NULL == recv)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    rc = mca_pml_umrddt_host_init(recv);
+    rc = mca_pml_umrddt_base_init(recv);
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
         return rc;
@@ -368,7 +368,7 @@ static inline bool may_want_stage(const ompi_datatype_t *datatype)
 /** The usual answer, without asking: known system memory, and a datatype that comes in parts. */
 static inline bool needs_no_stage(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
-    return mca_pml_umrddt_known_host(buf, count, datatype) && !mca_pml_umrddt_may_cut(datatype);
+    return mca_pml_umrddt_known_system(buf, count, datatype) && !mca_pml_umrddt_may_cut(datatype);
 }
 
 /** A receive that the base PML may be posted with its buffer. */

@@ -188,7 +188,7 @@ void mca_pml_umrddt_recv_failed(mca_pml_umrddt_comm_t *comm, int src,
         (void) mca_pml_umrddt_reply_send(comm, src, &reply);
         break;
     case MCA_PML_UMRDDT_NACK_BASE:
-        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_sender);
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_sender);
         break;
     default:
         break;

@@ -34,7 +34,7 @@ void mca_pml_umrddt_watch_record(mca_pml_umrddt_recv_t *recv, ompi_request_t *re
     OBJ_RETAIN(recv->comm->comm);
     request->req_free = mca_pml_umrddt_watched_free;
     request->req_persistent = false;
-    request->req_complete_cb = mca_pml_umrddt_host_received;
+    request->req_complete_cb = mca_pml_umrddt_base_received;
     /* the callback may run in another thread, which must see the record as it is now */
     __atomic_store_n(&request->req_complete_cb_data, (void *) recv, __ATOMIC_RELEASE);
 }
@@ -88,7 +88,7 @@ int mca_pml_umrddt_bare_keep(mca_pml_umrddt_recv_t *recv, ompi_request_t *reques
         __atomic_store_n(&request->req_complete_cb_data, (void *) recv, __ATOMIC_RELEASE);
         recv->release = MCA_PML_UMRDDT_FREED;
     }
-    return mca_pml_umrddt_host_received(request);
+    return mca_pml_umrddt_base_received(request);
 }
 
 /** As mca_pml_umrddt_bare_keep, of a request without a record. */

@@ -24,7 +24,7 @@ BEGIN_C_DECLS
 static inline bool mca_pml_umrddt_rts_bits_valid(const mca_pml_umrddt_rts_t *rts)
 {
     const unsigned of_pack = MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_IF_GPU;
-    const unsigned of_any = MCA_PML_UMRDDT_BELL | MCA_PML_UMRDDT_MAY_LEAVE | of_pack;
+    const unsigned of_any = MCA_PML_UMRDDT_DONE_FLAG | MCA_PML_UMRDDT_MAY_LEAVE | of_pack;
 
     return 0 != (MCA_PML_UMRDDT_BITS_ALL & rts->schemes)
            && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BITS_ALL | of_any))
@@ -43,8 +43,8 @@ static inline bool mca_pml_umrddt_rts_valid(const mca_pml_umrddt_rts_t *rts,
            && mca_pml_umrddt_rts_bits_valid(rts)
            && (OPAL_LIKELY(mca_pml_umrddt_ipc_rts_is_plain(rts))
                || (mca_pml_umrddt_ipc_rts_valid(rts)
-                   && (0 == (MCA_PML_UMRDDT_BELL & rts->schemes)
-                       || NULL != mca_pml_umrddt_ipc_bells(peer))));
+                   && (0 == (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes)
+                       || NULL != mca_pml_umrddt_ipc_done_flags(peer))));
 }
 
 END_C_DECLS

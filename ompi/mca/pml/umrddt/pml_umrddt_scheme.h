@@ -36,8 +36,8 @@ typedef struct mca_pml_umrddt_scheme_t {
     mca_pml_umrddt_scheme_id_t id;
     uint16_t bit; /**< MCA_PML_UMRDDT_BIT(id) */
 
-    /** The sender may wait for the end of the message at its completion flag (pml_umrddt_bell.h).
-     * Of any other scheme it is told first that a reply comes. */
+    /** The sender may wait for the end of the message at its completion flag
+     * (pml_umrddt_done_flag.h). Of any other scheme it is told first that a reply comes. */
     bool flag;
 
     /**

@@ -73,16 +73,16 @@ static inline void call_set(call_t *call, const void *buf, size_t count, ompi_da
  * The first half of the classification: what most messages are, told by the datatype alone. In
  * line, so that what is not ours goes on to the host by a jump.
  *
- * @return true if the host PML sends the message
+ * @return true if the base PML sends the message
  */
 static inline bool is_plain(size_t count, const ompi_datatype_t *datatype)
 {
     if (OPAL_LIKELY(mca_pml_umrddt_is_contiguous(datatype, count))) {
-        MCA_PML_UMRDDT_COUNT(deferred_contiguous);
+        MCA_PML_UMRDDT_COUNT(passed_contiguous);
         return true;
     }
     if (datatype->super.size * count < mca_pml_umrddt.params.min_size) {
-        MCA_PML_UMRDDT_COUNT(deferred_small);
+        MCA_PML_UMRDDT_COUNT(passed_small);
         return true;
     }
     return false;
@@ -121,7 +121,7 @@ static inline bool must_look(const void *buf, size_t count, const ompi_datatype_
     return 0 != size
            && (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
                || size >= mca_pml_umrddt.contiguous_from)
-           && !mca_pml_umrddt_known_host(buf, count, datatype);
+           && !mca_pml_umrddt_known_system(buf, count, datatype);
 }
 
 /** Look where the buffer is, unless that is known; at most once a request. */
@@ -134,8 +134,8 @@ static inline void look(call_t *call)
     }
     looked->done = true;
     if (NULL != mca_pml_umrddt.gpu && !mca_pml_umrddt_checks_pattern()
-        && mca_pml_umrddt_surely_host(call->buf, call->count, call->datatype)) {
-        looked->memory = MCA_PML_UMRDDT_MEMORY_HOST;
+        && mca_pml_umrddt_surely_system(call->buf, call->count, call->datatype)) {
+        looked->memory = MCA_PML_UMRDDT_MEMORY_SYSTEM;
         memset(&looked->where, 0, sizeof(looked->where));
         return;
     }
@@ -150,7 +150,7 @@ static inline bool asserted_to_gpu(mca_pml_umrddt_comm_t *comm)
 }
 
 /**
- * True if the user's assertion alone leaves messages to the host PML: the CPU's memory at the
+ * True if the user's assertion alone leaves messages to the base PML: the CPU's memory at the
  * sender and not a GPU's at the receiver, or a GPU's where there is none. Where assertions are
  * checked, none does.
  */
@@ -159,7 +159,7 @@ static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
     return MCA_PML_UMRDDT_PATTERN_NONE != mca_pml_umrddt_pattern(comm)
            && !mca_pml_umrddt_checks_pattern()
            && (NULL == mca_pml_umrddt.gpu
-               || (mca_pml_umrddt_asserted_host(comm, MCA_PML_UMRDDT_SENDER)
+               || (mca_pml_umrddt_asserted_system(comm, MCA_PML_UMRDDT_SENDER)
                    && !asserted_to_gpu(comm)));
 }
 
@@ -167,7 +167,7 @@ static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
 static inline bool reachable(const mca_pml_umrddt_peer_t *peer)
 {
     return peer->capable
-           && ((NULL != mca_pml_umrddt.card && peer->has_card) || mca_pml_umrddt_ipc_reaches(peer)
+           && ((NULL != mca_pml_umrddt.hca && peer->has_hca) || mca_pml_umrddt_ipc_reaches(peer)
                || 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes));
 }
 
@@ -180,7 +180,7 @@ static bool tries(call_t *call)
 }
 
 /**
- * May_take, of memory of the CPU: by a card; or packed, where the user wants nothing else, or where
+ * May_take, of memory of the CPU: by an HCA; or packed, where the user wants nothing else, or where
  * it is received in memory of a GPU, as the user asserts, or may be. What is received there is a
  * message in GPU memory, so that the assertion does for pml_umrddt_memory as well.
  */
@@ -189,11 +189,11 @@ static inline bool may_take_host(call_t *call, size_t size)
     mca_pml_umrddt_comm_t *comm = call->data;
     bool to_gpu = asserted_to_gpu(comm);
 
-    if (0 == (MCA_PML_UMRDDT_MEMORY_HOST & mca_pml_umrddt.params.memory) && !to_gpu) {
+    if (0 == (MCA_PML_UMRDDT_MEMORY_SYSTEM & mca_pml_umrddt.params.memory) && !to_gpu) {
         return false;
     }
-    if ((0 != (MCA_PML_UMRDDT_BITS_HCA & comm->schemes) && NULL != mca_pml_umrddt.card
-         && call->peer->has_card)
+    if ((0 != (MCA_PML_UMRDDT_BITS_HCA & comm->schemes) && NULL != mca_pml_umrddt.hca
+         && call->peer->has_hca)
         || (0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes)
             && mca_pml_umrddt_pack_forced(comm))) {
         return true;
@@ -205,8 +205,8 @@ static inline bool may_take_host(call_t *call, size_t size)
 }
 
 /**
- * True if messages from this buffer are to be taken. None are where the user asserts host memory on
- * both sides and the buffer is: the receiver has its own half to check.
+ * True if messages from this buffer are to be taken. None are where the user asserts system memory
+ * on both sides and the buffer is: the receiver has its own half to check.
  */
 static inline bool may_take(call_t *call, size_t size)
 {
@@ -215,7 +215,7 @@ static inline bool may_take(call_t *call, size_t size)
     const looked_t *looked = &call->looked;
 
     if (MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU == mca_pml_umrddt_pattern(comm)
-        && MCA_PML_UMRDDT_MEMORY_HOST == looked->memory) {
+        && MCA_PML_UMRDDT_MEMORY_SYSTEM == looked->memory) {
         return false;
     }
     if (MCA_PML_UMRDDT_MEMORY_GPU == looked->memory) {
@@ -223,21 +223,21 @@ static inline bool may_take(call_t *call, size_t size)
                && ((0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes)
                     && mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(&looked->where))
                    || (0 != (MCA_PML_UMRDDT_BITS_HCA & comm->schemes)
-                       && mca_pml_umrddt_card_takes(peer, &looked->where))
+                       && mca_pml_umrddt_hca_takes(peer, &looked->where))
                    || mca_pml_umrddt_pack_takes(comm, &looked->where, size));
     }
     return may_take_host(call, size);
 }
 
 /**
- * True if a message from memory of the CPU that the model would leave to the host PML is taken all
- * the same, to see where it is received: it would go by the card if that is memory of a GPU, which
+ * True if a message from memory of the CPU that the model would leave to the base PML is taken all
+ * the same, to see where it is received: it would go by the HCA if that is memory of a GPU, which
  * nobody says.
  */
 static bool may_land(call_t *call)
 {
-    call->tries = MCA_PML_UMRDDT_MEMORY_HOST == call->looked.memory && !call->tries
-                  && NULL != mca_pml_umrddt.card && call->peer->has_card && call->peer->has_gpu
+    call->tries = MCA_PML_UMRDDT_MEMORY_SYSTEM == call->looked.memory && !call->tries
+                  && NULL != mca_pml_umrddt.hca && call->peer->has_hca && call->peer->has_gpu
                   && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(call->data)
                   && tries(call)
                   && !mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where,
@@ -268,31 +268,31 @@ static bool is_left(call_t *call)
  *
  * @param[in,out] call  data and peer are what the message will be sent with, if it is taken
  *
- * @return false: the host PML sends it
+ * @return false: the base PML sends it
  */
 static inline bool classify(call_t *call)
 {
     if (0 > call->tag || MCA_PML_BASE_SEND_BUFFERED == call->mode) {
-        MCA_PML_UMRDDT_COUNT(deferred_other);
+        MCA_PML_UMRDDT_COUNT(passed_other);
         return false;
     }
     call->data = mca_pml_umrddt_watched(call->comm, call->tag);
     if (NULL == call->data || call->data->bypass) {
-        MCA_PML_UMRDDT_COUNT(deferred_other);
+        MCA_PML_UMRDDT_COUNT(passed_other);
         return false;
     }
     if (pattern_defers(call->data)) {
-        MCA_PML_UMRDDT_COUNT(deferred_memory);
+        MCA_PML_UMRDDT_COUNT(passed_memory);
         return false;
     }
     call->peer = mca_pml_umrddt_peer(call->data, call->dst);
     if (NULL == call->peer || !reachable(call->peer)) {
-        MCA_PML_UMRDDT_COUNT(deferred_peer);
+        MCA_PML_UMRDDT_COUNT(passed_peer);
         return false;
     }
     look(call);
     if (!may_take(call, call->count * call->datatype->super.size)) {
-        MCA_PML_UMRDDT_COUNT(deferred_memory);
+        MCA_PML_UMRDDT_COUNT(passed_memory);
         return false;
     }
     if (OPAL_UNLIKELY(mca_pml_umrddt.declines)
@@ -300,7 +300,7 @@ static inline bool classify(call_t *call)
             || (mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where,
                                               call->tries, call->count, call->datatype)
                 && !may_land(call)))) {
-        MCA_PML_UMRDDT_COUNT(deferred_model);
+        MCA_PML_UMRDDT_COUNT(passed_model);
         return false;
     }
     return true;
@@ -308,8 +308,8 @@ static inline bool classify(call_t *call)
 
 /** Who carries a message. */
 typedef enum road_t {
-    ROAD_HOST,  /**< the host PML */
-    ROAD_STAGE, /**< the host PML, from memory of ours: it must not touch the buffer */
+    ROAD_HOST,  /**< the base PML */
+    ROAD_STAGE, /**< the base PML, from memory of ours: it must not touch the buffer */
     ROAD_TAKEN  /**< we do */
 } road_t;
 
@@ -361,18 +361,18 @@ static road_t road_of(call_t *call)
 /**
  * The user frees the request of a message that is under way. The receiver's answer, by whatever
  * message, then says that the buffer can be reused, or freed; and the receiver may know of the last
- * write before the card has told us. What is registered later is let go where it is registered
+ * write before the HCA has told us. What is registered later is let go where it is registered
  * (mca_pml_umrddt_send_ready).
  */
 static void send_let_go(mca_pml_umrddt_send_t *send)
 {
     /* first this, then the look at what is registered; progress does it the other way around */
     __atomic_store_n(&send->freed, true, __ATOMIC_SEQ_CST);
-    if (NULL == mca_pml_umrddt.card) {
+    if (NULL == mca_pml_umrddt.hca) {
         return;
     }
     /* progress may release it meanwhile, and somebody else have it: nobody is the worse for that */
-    mca_pml_umrddt.card->memory_let_go(__atomic_load_n(&send->memory, __ATOMIC_SEQ_CST));
+    mca_pml_umrddt.hca->memory_let_go(__atomic_load_n(&send->memory, __ATOMIC_SEQ_CST));
     if (OPAL_UNLIKELY(NULL != send->stripes_kept)) {
         mca_pml_umrddt_stripes_let_go(send);
     }
@@ -509,7 +509,7 @@ void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send)
 }
 
 /**
- * A message of which the host PML sends a packed copy: the user gets a request of ours. Its buffer
+ * A message of which the base PML sends a packed copy: the user gets a request of ours. Its buffer
  * is free at once; but a persistent one is packed each time.
  */
 static int stage_isend(const call_t *call, bool persistent, ompi_request_t **request)
@@ -543,7 +543,7 @@ static inline mca_pml_umrddt_send_t *start_taken(const call_t *call)
         }
         mca_pml_umrddt_send_return(send);
     }
-    MCA_PML_UMRDDT_COUNT(deferred_other);
+    MCA_PML_UMRDDT_COUNT(passed_other);
     return NULL;
 }
 

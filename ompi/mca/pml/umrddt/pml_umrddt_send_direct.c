@@ -32,13 +32,13 @@ static void direct_done(void *context, int status)
     mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
 }
 
-/** A field of a CTS without mkeys is wrong. The receiver waits: let it ask for the host PML. */
+/** A field of a CTS without mkeys is wrong. The receiver waits: let it ask for the base PML. */
 static void direct_malformed(mca_pml_umrddt_send_t *send)
 {
     MCA_PML_UMRDDT_COUNT(protocol_errors);
     opal_output(0,
                 "umrddt: rank %d asks for a message of %llu bytes in a way that makes no sense; it "
-                "goes by the host PML",
+                "goes by the base PML",
                 send->dst, (unsigned long long) send->layout->size);
     mca_pml_umrddt_send_fail(send, false);
 }
@@ -93,7 +93,7 @@ static void cts(mca_pml_umrddt_send_t *send, size_t length)
                                     .start = 0,
                                     .end = asked->total};
     send->state = MCA_PML_UMRDDT_SEND_PUT;
-    rc = mca_pml_umrddt.card->put_direct(send->endpoint, &direct, &asked->fin, direct_done, send);
+    rc = mca_pml_umrddt.hca->put_direct(send->endpoint, &direct, &asked->fin, direct_done, send);
     if (OPAL_ERR_BAD_PARAM == rc) {
         direct_malformed(send);
     } else if (OPAL_SUCCESS != rc) {

@@ -69,7 +69,7 @@ static void complete(mca_pml_umrddt_send_t *send)
     }
 }
 
-/** The host PML still reads the envelope from send->rts until its request is complete. */
+/** The base PML still reads the envelope from send->rts until its request is complete. */
 static bool drained(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
@@ -116,7 +116,7 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
         mca_pml_umrddt_stage_put(&send->stage);
     }
     if (NULL != send->memory) {
-        mca_pml_umrddt.card->memory_release(send->memory);
+        mca_pml_umrddt.hca->memory_release(send->memory);
         __atomic_store_n(&send->memory, NULL, __ATOMIC_RELAXED); /* see send_let_go */
     }
     if (OPAL_UNLIKELY(NULL != send->stripes) && mca_pml_umrddt_stripe_sent(send, error)) {
@@ -268,11 +268,11 @@ void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_send_finish(send, MPI_ERR_INTERN);
 }
 
-/** The receiver wants the host PML; with an address, since it refuses that endpoint. */
+/** The receiver wants the base PML; with an address, since it refuses that endpoint. */
 static void receiver_refused(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
 {
     if (0 != address->qpn && NULL != send->endpoint) {
-        mca_pml_umrddt.card->endpoint_refused(send->endpoint, address);
+        mca_pml_umrddt.hca->endpoint_refused(send->endpoint, address);
     }
 }
 
@@ -317,7 +317,7 @@ static bool is_stale(const mca_pml_umrddt_send_t *send, unsigned kind)
     return MCA_PML_UMRDDT_DONE == kind && send->slot == reply->slot && send->rts.seq > reply->seq;
 }
 
-/** The receiver may have left the message to the host PML, and the next ones as well. */
+/** The receiver may have left the message to the base PML, and the next ones as well. */
 static void chosen(mca_pml_umrddt_send_t *send)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
@@ -336,7 +336,7 @@ static void ended(mca_pml_umrddt_send_t *send)
 
     receiver_refused(send, &reply->address);
     if (MCA_PML_UMRDDT_HOST == reply->verdict) {
-        mca_pml_umrddt_send_by_host(send);
+        mca_pml_umrddt_send_by_base(send);
     } else {
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
     }

@@ -11,7 +11,7 @@
  *
  * Services of the sender's engine for schemes (pml_umrddt_scheme.h), and between its own files:
  * pml_umrddt_send_start.c begins a message, pml_umrddt_send_rndv.c takes its replies,
- * pml_umrddt_send_host.c sends by the base PML. Of progress only, but for starts.
+ * pml_umrddt_send_base.c sends by the base PML. Of progress only, but for starts.
  */
 
 #ifndef MCA_PML_UMRDDT_SEND_RNDV_H
@@ -31,18 +31,19 @@ static inline void mca_pml_umrddt_send_landed(const mca_pml_umrddt_send_t *send,
     }
 }
 
-/** True if a message may be told of by the bell: not where the last one of its layout got a reply
- * all the same, which the bell only delays. */
-static inline bool mca_pml_umrddt_send_bell(const mca_pml_umrddt_send_t *send)
+/** True if a message may be told of by the completion flag: not where the last one of its layout
+ * got a reply all the same, which the completion flag only delays. */
+static inline bool mca_pml_umrddt_send_done_flag(const mca_pml_umrddt_send_t *send)
 {
     return 0 == __atomic_load_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], __ATOMIC_RELAXED);
 }
 
-/** A message that CUDA IPC was offered for got a reply that the bell would not have spared (@p
- * silent), or one that it would have. */
-static inline void mca_pml_umrddt_send_bell_learn(const mca_pml_umrddt_send_t *send, bool silent)
+/** A message that CUDA IPC was offered for got a reply that the completion flag would not have
+ * spared (@p silent), or one that it would have. */
+static inline void mca_pml_umrddt_send_done_flag_learn(const mca_pml_umrddt_send_t *send,
+                                                       bool silent)
 {
-    if (silent == mca_pml_umrddt_send_bell(send)) {
+    if (silent == mca_pml_umrddt_send_done_flag(send)) {
         __atomic_store_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], silent ? 1 : 0,
                          __ATOMIC_RELAXED);
     }
@@ -88,17 +89,18 @@ void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);
 /** Give the slot back. */
 void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send);
 
-/** Find the endpoint to the receiver that is nearest to the buffer, send->endpoint, if there is a
- * card, and one that is not broken. Also of starts. @return false: there is none, and it is NULL */
+/** Find the endpoint to the receiver that is nearest to the buffer, send->endpoint, if there is an
+ * HCA, and one that is not broken. Also of starts. @return false: there is none, and it is NULL */
 bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send);
 
-/** Event of a message that is answered through its bell: wait for that. @p owner: the send */
-void mca_pml_umrddt_send_bell_event(void *owner);
+/** Event of a message that is answered through its completion flag: wait for that. @p owner: the
+ * send */
+void mca_pml_umrddt_send_done_flag_event(void *owner);
 
-/* pml_umrddt_send_host.c */
+/* pml_umrddt_send_base.c */
 
-/** The receiver waits for the data by the host PML: send it, from a stage if it must be. */
-void mca_pml_umrddt_send_by_host(mca_pml_umrddt_send_t *send);
+/** The receiver waits for the data by the base PML: send it, from a stage if it must be. */
+void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send);
 
 /**
  * Start a message that is not taken, or a persistent request's that cannot be this time: the host

@@ -69,7 +69,7 @@ static void unprepare(mca_pml_umrddt_send_t *send)
 }
 
 /**
- * True if the host PML has this message of a persistent request: what is found out of a message
+ * True if the base PML has this message of a persistent request: what is found out of a message
  * that is sent once before there is a request (pml_umrddt_send.c), by the same counters.
  */
 static bool deferred(mca_pml_umrddt_send_t *send)
@@ -77,21 +77,21 @@ static bool deferred(mca_pml_umrddt_send_t *send)
     if (OPAL_LIKELY(0 == send->offer || !mca_pml_umrddt_offer_pauses(send->offer))) {
         return false;
     }
-    if (send->tries && (NULL == mca_pml_umrddt.card || !send->peer->has_card)) {
-        MCA_PML_UMRDDT_COUNT(deferred_memory); /* only a receive in GPU memory helps it */
+    if (send->tries && (NULL == mca_pml_umrddt.hca || !send->peer->has_hca)) {
+        MCA_PML_UMRDDT_COUNT(passed_memory); /* only a receive in GPU memory helps it */
     } else {
-        MCA_PML_UMRDDT_COUNT(deferred_model);
+        MCA_PML_UMRDDT_COUNT(passed_model);
     }
     return true;
 }
 
-/** A message could not be offered: a persistent request's is the host PML's this time. */
+/** A message could not be offered: a persistent request's is the base PML's this time. */
 static int not_offered(mca_pml_umrddt_send_t *send, int rc)
 {
     if (!send->super.req_persistent) {
         return rc;
     }
-    MCA_PML_UMRDDT_COUNT(deferred_other);
+    MCA_PML_UMRDDT_COUNT(passed_other);
     return mca_pml_umrddt_send_start_plain(send);
 }
 
@@ -102,7 +102,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
                                         ? MCA_PML_BASE_SEND_READY
                                         : MCA_PML_BASE_SEND_STANDARD;
     ompi_request_t *envelope = NULL;
-    bool bell;
+    bool done_flag;
     int rc;
 
     mca_pml_umrddt_release_reset(&send->release);
@@ -130,8 +130,8 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
     send->offered = true;
     mca_pml_umrddt_active(1);
     send->envelope = MPI_REQUEST_NULL;
-    bell = 0 != (MCA_PML_UMRDDT_BELL & send->rts.schemes);
-    rc = bell ? OMPI_SUCCESS : mca_pml_umrddt_send_listen(send);
+    done_flag = 0 != (MCA_PML_UMRDDT_DONE_FLAG & send->rts.schemes);
+    rc = done_flag ? OMPI_SUCCESS : mca_pml_umrddt_send_listen(send);
     if (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt.host.pml_isend(&send->rts, sizeof(send->rts), &ompi_mpi_byte.dt,
                                            send->dst, send->tag, mode, send->comm->comm, &envelope);
@@ -145,15 +145,15 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
         return not_offered(send, rc);
     }
     __atomic_store_n(&send->envelope, envelope, __ATOMIC_RELEASE);
-    if (bell) {
+    if (done_flag) {
         /* only what hears it ends the message, so it cannot be over yet */
-        mca_pml_umrddt_event(&send->event, mca_pml_umrddt_send_bell_event, send);
+        mca_pml_umrddt_event(&send->event, mca_pml_umrddt_send_done_flag_event, send);
     }
-    MCA_PML_UMRDDT_COUNT(taken_sends);
+    MCA_PML_UMRDDT_COUNT(handled_sends);
     if (OPAL_UNLIKELY(send->tries)) {
-        MCA_PML_UMRDDT_COUNT(tried_sends);
+        MCA_PML_UMRDDT_COUNT(probe_sends);
     }
-    MCA_PML_UMRDDT_COUNT_ADD(taken_bytes, send->layout->size);
+    MCA_PML_UMRDDT_COUNT_ADD(handled_bytes, send->layout->size);
     MCA_PML_UMRDDT_COUNT(control_messages);
     MCA_PML_UMRDDT_COUNT_ADD(control_bytes, sizeof(send->rts));
     return OMPI_SUCCESS;

@@ -89,7 +89,7 @@ mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uin
     oldest->stamp = ++peer->place_clock;
     oldest->taken = true;
     if (keyset->id == oldest->id) {
-        MCA_PML_UMRDDT_COUNT(sets_recalled);
+        MCA_PML_UMRDDT_COUNT(rkey_sets_cached);
         return MCA_PML_UMRDDT_NAME_PLACE;
     }
     oldest->id = keyset->id;

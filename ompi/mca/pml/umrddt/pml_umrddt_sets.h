@@ -15,7 +15,7 @@
  * The sender has a number of numbered places a receiver, and the receiver alone decides what is in
  * them: a CTS that names keys one by one may tell to put them into a place, under the id of the
  * keyset; a later one says 'place and id' instead. An id is of one mapping, and never given twice,
- * so a place that holds anything else is found out, and the message falls back to the host PML.
+ * so a place that holds anything else is found out, and the message falls back to the base PML.
  *
  * The receiver counts on a place only when the FIN of the message that filled it has come, and
  * changes it only when no message that names it is under way: so the order in which CTSs arrive
@@ -33,7 +33,7 @@ BEGIN_C_DECLS
 
 /**
  * Sets of more keys than these are always named key by key: bounds what a peer costs. With the
- * default of pml_umrddt_key_sets all of them take less than 24 KiB (and the card 31 KiB).
+ * default of pml_umrddt_key_sets all of them take less than 24 KiB (and the HCA 31 KiB).
  */
 #define MCA_PML_UMRDDT_SET_KEYS 32
 

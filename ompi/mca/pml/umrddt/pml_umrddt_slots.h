@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Numbers for messages under way, the lowest that is free: by them tags and bells are found, of
- * which there are few. And receives by the number of their FIN.
+ * Numbers for messages under way, the lowest that is free: by them tags and completion flags are
+ * found, of which there are few. And receives by the number of their FIN.
  *
  * opal_pointer_array and opal_hash_table did this before, for 114 instructions more at the sender
  * and 126 at the receiver of every message (bench/results/instructions.md).

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Carrying GPU memory for a host PML that cannot: it sends from, and receives into, memory of ours
+ * Carrying GPU memory for a base PML that cannot: it sends from, and receives into, memory of ours
  * (a *stage*), as packed bytes, so that the other side is an ordinary message. Between a stage and
  * the user's buffer the GPU copies (a *transit*).
  */
@@ -124,7 +124,7 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
                               const mca_pml_umrddt_where_t *where, mca_pml_umrddt_stage_t *stage);
 
 /**
- * What to tell the host PML of a stage that it sends.
+ * What to tell the base PML of a stage that it sends.
  *
  * @param[in]  pieces    the user's message is not one piece of memory
  * @param[out] datatype  to be given back once the send is posted: mca_pml_umrddt_stage_as_end
@@ -132,7 +132,7 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
 void mca_pml_umrddt_stage_as(size_t size, bool pieces, size_t *count, ompi_datatype_t **datatype);
 void mca_pml_umrddt_stage_as_end(ompi_datatype_t *datatype);
 
-/** A blocking send of a buffer that the host PML must not touch. As pml_send. */
+/** A blocking send of a buffer that the base PML must not touch. As pml_send. */
 int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
                               int tag, mca_pml_base_send_mode_t mode,
                               struct ompi_communicator_t *comm,
@@ -164,7 +164,7 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
     (mca_pml_umrddt_is_wide((datatype), (count))                                  \
          ? mca_pml_umrddt_stage_wide((buf), (count), (datatype), (comm), (where)) \
          : NULL != mca_pml_umrddt.gpu && 0 != (count) * (datatype)->super.size    \
-               && !mca_pml_umrddt_known_host((buf), (count), (datatype))          \
+               && !mca_pml_umrddt_known_system((buf), (count), (datatype))        \
                && (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu         \
                    || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size  \
                    || !mca_pml_umrddt_is_contiguous((datatype), (count)))         \
@@ -186,7 +186,7 @@ int mca_pml_umrddt_stage_imrecv(void *buf, size_t count, ompi_datatype_t *dataty
                                 const mca_pml_umrddt_where_t *where,
                                 struct ompi_request_t **request);
 
-/** Let the host receive its message into a stage, recv->spill. @return the host's verdict */
+/** Let the host receive its message into a stage, recv->overflow. @return the host's verdict */
 int mca_pml_umrddt_stage_imrecv_into(struct mca_pml_umrddt_recv_t *recv,
                                      struct ompi_message_t **message);
 

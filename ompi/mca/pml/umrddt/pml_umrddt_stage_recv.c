@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Receives into memory that the host PML must not touch, and of datatypes that it must not receive.
+ * Receives into memory that the base PML must not touch, and of datatypes that it must not receive.
  *
  * The user holds a request of ours, and the host receives into a stage. What becomes of it is as in
  * pml_umrddt_recv.c, but that a plain message keeps the request pending, too, until progress has
@@ -119,8 +119,8 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
 
     if (NULL == data
         || (!mca_pml_umrddt_checks_pattern()
-            && (mca_pml_umrddt_surely_host(buf, count, datatype)
-                || mca_pml_umrddt_asserted_host(data, MCA_PML_UMRDDT_RECEIVER)))) {
+            && (mca_pml_umrddt_surely_system(buf, count, datatype)
+                || mca_pml_umrddt_asserted_system(data, MCA_PML_UMRDDT_RECEIVER)))) {
         return false;
     }
     (void) mca_pml_umrddt_memory_of(data, buf, count, datatype, MCA_PML_UMRDDT_RECEIVER, where);
@@ -144,7 +144,7 @@ static bool filled(void *owner)
         mca_pml_umrddt_stage_failed(&recv->where, recv->fill_ucount, true, rc);
         recv->fill_error = MPI_ERR_OTHER;
     }
-    mca_pml_umrddt_stage_put(&recv->spill);
+    mca_pml_umrddt_stage_put(&recv->overflow);
     mca_pml_umrddt_recv_finish(recv, recv->fill_error, recv->fill_ucount);
     return true;
 }
@@ -161,7 +161,7 @@ void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
     mca_pml_umrddt_recv_look(recv);
     if (!mca_pml_umrddt_on_device(&recv->where)) {
         mca_pml_umrddt_unpack(recv->buf, recv->count, recv->datatype, bytes, length);
-        mca_pml_umrddt_stage_put(&recv->spill);
+        mca_pml_umrddt_stage_put(&recv->overflow);
         mca_pml_umrddt_recv_finish(recv, error, ucount);
         return;
     }
@@ -171,7 +171,7 @@ void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
     } while (OMPI_SUCCESS != rc && 0 < --tries);
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_stage_failed(&recv->where, ucount, true, rc);
-        mca_pml_umrddt_stage_put(&recv->spill);
+        mca_pml_umrddt_stage_put(&recv->overflow);
         mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, ucount);
         return;
     }
@@ -262,7 +262,7 @@ static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int 
                                   MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
                                   MCA_PML_UMRDDT_STAGE_ROOM, &recv->stage);
     if (OMPI_SUCCESS == rc) {
-        rc = mca_pml_umrddt_host_init(recv);
+        rc = mca_pml_umrddt_base_init(recv);
     }
     if (OMPI_SUCCESS != rc) {
         recv->host = NULL;
@@ -309,12 +309,12 @@ int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatyp
 int mca_pml_umrddt_stage_imrecv_into(mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
 {
     size_t capacity = recv->count * recv->datatype->super.size;
-    int rc =
-        mca_pml_umrddt_stage_get(&recv->where, capacity, MCA_PML_UMRDDT_STAGE_ROOM, &recv->spill);
+    int rc = mca_pml_umrddt_stage_get(&recv->where, capacity, MCA_PML_UMRDDT_STAGE_ROOM,
+                                      &recv->overflow);
 
     return OMPI_SUCCESS != rc
                ? rc
-               : mca_pml_umrddt.host.pml_imrecv(recv->spill.bytes, capacity, &ompi_mpi_byte.dt,
+               : mca_pml_umrddt.host.pml_imrecv(recv->overflow.bytes, capacity, &ompi_mpi_byte.dt,
                                                 message, &recv->data);
 }
 
@@ -338,6 +338,6 @@ int mca_pml_umrddt_stage_imrecv(void *buf, size_t count, ompi_datatype_t *dataty
         return rc;
     }
     *request = &recv->super;
-    mca_pml_umrddt_recv_await_host(recv);
+    mca_pml_umrddt_recv_await_base(recv);
     return OMPI_SUCCESS;
 }

@@ -54,7 +54,7 @@ void mca_pml_umrddt_stripes_let_go(mca_pml_umrddt_send_t *send)
         mca_pml_umrddt_send_t *stripe = __atomic_load_n(&stripes->stripe[i], __ATOMIC_ACQUIRE);
 
         if (NULL != stripe) {
-            mca_pml_umrddt.card->memory_let_go(__atomic_load_n(&stripe->memory, __ATOMIC_SEQ_CST));
+            mca_pml_umrddt.hca->memory_let_go(__atomic_load_n(&stripe->memory, __ATOMIC_SEQ_CST));
         }
     }
 }
@@ -155,7 +155,7 @@ void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
     }
     most = most < MCA_PML_UMRDDT_STRIPES ? most : MCA_PML_UMRDDT_STRIPES;
     count =
-        (uint32_t) mca_pml_umrddt.card->endpoints_beside(send->endpoint, stripes->endpoints, most);
+        (uint32_t) mca_pml_umrddt.hca->endpoints_beside(send->endpoint, stripes->endpoints, most);
     if (2 > count) {
         return;
     }
@@ -176,11 +176,11 @@ void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
         stripes->stripe[i] = stripe_new(stripes, i);
         if (NULL == stripes->stripe[i]) {
             mca_pml_umrddt_stripes_drop(send);
-            memset(rts->rails, 0, sizeof(rts->rails));
+            memset(rts->lanes, 0, sizeof(rts->lanes));
             return;
         }
         if (0 < i) {
-            mca_pml_umrddt.card->endpoint_address(stripes->endpoints[i], &rts->rails[i - 1]);
+            mca_pml_umrddt.hca->endpoint_address(stripes->endpoints[i], &rts->lanes[i - 1]);
         }
     }
 }

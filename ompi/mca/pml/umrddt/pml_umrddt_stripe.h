@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Messages over several pairs of cards at once.
+ * Messages over several pairs of HCAs at once.
  *
  * A *striped* message is cut into ranges of its stream, one a pair. Each range is a *stripe*: a
  * record of its own, of the same kind as the message's, that runs the same state machine from KEYS
@@ -27,7 +27,7 @@
  *  - All replies come on the slot of the whole, which receives them and hands them on.
  *  - A stripe whose pair is of no use to the receiver is answered with DONE, and is not cut. With
  *    the address that broke, if one did, so that the sender breaks its end.
- *  - The first stripe that fails brings the message by the host PML, all of it, as messages of one
+ *  - The first stripe that fails brings the message by the base PML, all of it, as messages of one
  *    pair do; others that fail are DONE: their bytes come with it. Those that do not fail go on.
  *    They write the same bytes to the same places, and the message is over when all are.
  *
@@ -43,15 +43,15 @@
 
 BEGIN_C_DECLS
 
-/** Pairs of cards that one message goes over, at most. */
-#define MCA_PML_UMRDDT_STRIPES (MCA_PML_UMRDDT_RAILS + 1)
+/** Pairs of HCAs that one message goes over, at most. */
+#define MCA_PML_UMRDDT_STRIPES (MCA_PML_UMRDDT_LANES + 1)
 
 /** Bytes of a stripe, at least. */
 #define MCA_PML_UMRDDT_LEAST_STRIPE 4096
 
 /**
  * The sender: offer the receiver of an envelope, which is complete, to take the message in stripes,
- * if there is more than one pair of cards. On return send->stripes is NULL, or what
+ * if there is more than one pair of HCAs. On return send->stripes is NULL, or what
  * mca_pml_umrddt_stripes_drop or the message's end gives back. From any thread.
  */
 void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send);
@@ -122,11 +122,11 @@ uint64_t mca_pml_umrddt_stripe_end(uint64_t total, uint32_t count, uint64_t grai
 bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv);
 
 /**
- * The receiver: a stripe needs the host PML.
+ * The receiver: a stripe needs the base PML.
  *
  * @return false: it is to ask for it; true: another one has, and this one is over
  */
-bool mca_pml_umrddt_stripe_by_host(mca_pml_umrddt_recv_t *recv);
+bool mca_pml_umrddt_stripe_by_base(mca_pml_umrddt_recv_t *recv);
 
 /**
  * The receiver: something of a striped message is over, and has given back all but its record.

@@ -20,11 +20,11 @@ bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_rts_t *rts)
 {
     bool more = 0 != (MCA_PML_UMRDDT_BIT_UMR & rts->schemes);
 
-    for (int i = 0; i < MCA_PML_UMRDDT_RAILS; ++i) {
-        if (0 == rts->rails[i].qpn) {
+    for (int i = 0; i < MCA_PML_UMRDDT_LANES; ++i) {
+        if (0 == rts->lanes[i].qpn) {
             more = false; /* no gaps */
         }
-        if (!more && 0 != (rts->rails[i].qpn | rts->rails[i].psn)) {
+        if (!more && 0 != (rts->lanes[i].qpn | rts->lanes[i].psn)) {
             return false;
         }
     }

@@ -26,7 +26,7 @@
 typedef struct mca_pml_umrddt_recv_stripes_t {
     mca_pml_umrddt_recv_t *whole;
     uint32_t left; /**< stripes that are not over, and whoever is in the middle of one */
-    bool by_host;  /**< one has asked for the host PML */
+    bool by_host;  /**< one has asked for the base PML */
     int error;     /**< for the user */
 } mca_pml_umrddt_recv_stripes_t;
 
@@ -47,7 +47,7 @@ static mca_pml_umrddt_rts_t rts_of(const mca_pml_umrddt_recv_t *whole, uint32_t 
 
     rts.seq += 1 + i;
     if (0 < i) {
-        rts.address = rts.rails[i - 1];
+        rts.address = rts.lanes[i - 1];
     }
     return rts;
 }
@@ -59,7 +59,7 @@ static void tell_done(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_rt
     mca_pml_umrddt_reply_t reply;
 
     mca_pml_umrddt_reply_init(rts, MCA_PML_UMRDDT_DONE, &reply);
-    (void) mca_pml_umrddt.card->endpoint_refuses(endpoint, &rts->address, &reply.address);
+    (void) mca_pml_umrddt.hca->endpoint_refuses(endpoint, &rts->address, &reply.address);
     (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
 }
 
@@ -72,12 +72,12 @@ static uint32_t look(const mca_pml_umrddt_recv_t *whole, mca_btl_umr_endpoint_t 
 
     endpoints[0] = whole->endpoint;
     use[0] = true;
-    while (MCA_PML_UMRDDT_STRIPES > count && 0 != whole->rts.rails[count - 1].qpn) {
-        const mca_btl_umr_address_t *address = &whole->rts.rails[count - 1];
+    while (MCA_PML_UMRDDT_STRIPES > count && 0 != whole->rts.lanes[count - 1].qpn) {
+        const mca_btl_umr_address_t *address = &whole->rts.lanes[count - 1];
 
-        endpoints[count] = mca_pml_umrddt.card->endpoint_at(whole->endpoint, address);
+        endpoints[count] = mca_pml_umrddt.hca->endpoint_at(whole->endpoint, address);
         use[count] =
-            OPAL_SUCCESS == mca_pml_umrddt.card->endpoint_connect(endpoints[count], address);
+            OPAL_SUCCESS == mca_pml_umrddt.hca->endpoint_connect(endpoints[count], address);
         ++count;
     }
     return count;
@@ -132,7 +132,7 @@ bool mca_pml_umrddt_stripe_received(mca_pml_umrddt_recv_t *recv, int error)
     }
     stripes->error = MPI_SUCCESS == stripes->error ? error : stripes->error;
     opal_list_remove_item(&mca_pml_umrddt.receives, &recv->active);
-    mca_pml_umrddt_stage_put(&recv->spill);
+    mca_pml_umrddt_stage_put(&recv->overflow);
     recv->state = MCA_PML_UMRDDT_RECV_DONE;
     recv->looked = false;
     opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
@@ -140,7 +140,7 @@ bool mca_pml_umrddt_stripe_received(mca_pml_umrddt_recv_t *recv, int error)
     return true;
 }
 
-bool mca_pml_umrddt_stripe_by_host(mca_pml_umrddt_recv_t *recv)
+bool mca_pml_umrddt_stripe_by_base(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_recv_stripes_t *stripes = recv->stripes;
 

@@ -76,7 +76,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     reply->chunk = recv->chunk;
     reply->fin = recv->fin;
     reply->key_count = (uint32_t) keyset->count;
-    mca_pml_umrddt.card->endpoint_address(recv->endpoint, &reply->address);
+    mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &reply->address);
     for (size_t i = 0; i < keyset->count; ++i) {
         reply->keys[i].addr = keyset->keys[i].addr;
         reply->keys[i].length = (uint32_t) keyset->keys[i].length;
@@ -90,7 +90,7 @@ static void keys_ready(void *context, int status)
     mca_pml_umrddt_recv_t *recv = context;
 
     if (OPAL_SUCCESS != status) {
-        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_keys);
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_keys);
         return;
     }
     mca_pml_umrddt_recv_ask_credit(recv);
@@ -113,9 +113,9 @@ static inline bool recalled(mca_pml_umrddt_recv_t *recv)
         || OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.waiting[MCA_BTL_UMR_REMOTE]))) {
         return false;
     }
-    recv->keyset = mca_pml_umrddt.card->keyset_recall(recv->endpoint, MCA_BTL_UMR_REMOTE, recv->buf,
-                                                      recv->layout, chunk_of(recv), recv->position,
-                                                      recv->total, mca_pml_umrddt.params.max_keys);
+    recv->keyset = mca_pml_umrddt.hca->keyset_recall(recv->endpoint, MCA_BTL_UMR_REMOTE, recv->buf,
+                                                     recv->layout, chunk_of(recv), recv->position,
+                                                     recv->total, mca_pml_umrddt.params.max_keys);
     return NULL != recv->keyset;
 }
 
@@ -126,17 +126,17 @@ static bool map_keys(void *owner)
     int rc;
 
     if (!mca_pml_umrddt_rdma_register(recv)) {
-        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_registration);
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_registration);
         return true;
     }
-    rc = mca_pml_umrddt.card->keyset_map(
+    rc = mca_pml_umrddt.hca->keyset_map(
         MCA_BTL_UMR_REMOTE, recv->buf, recv->layout, recv->memory, chunk_of(recv), recv->position,
         recv->total, mca_pml_umrddt.params.max_keys, keys_ready, recv, &recv->keyset);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
         return false;
     }
     if (OPAL_SUCCESS != rc) {
-        mca_pml_umrddt_recv_by_host(recv, &counters->fallback_keys);
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_keys);
         return true;
     }
     recv->state = MCA_PML_UMRDDT_RECV_MAPPING;
@@ -170,7 +170,7 @@ static uint64_t agreement(mca_pml_umrddt_recv_t *recv)
         || memo[MCA_PML_UMRDDT_MEMO_AGREED_TO] != recv->rts.chunk) {
         opal_iov_cache_limits_t limits;
 
-        mca_pml_umrddt.card->key_limits(recv->layout, &limits);
+        mca_pml_umrddt.hca->key_limits(recv->layout, &limits);
         memo[MCA_PML_UMRDDT_MEMO_AGREED] = opal_iov_cache_agree(
             recv->layout, &limits, recv->total, recv->rts.chunk, mca_pml_umrddt.params.chunk_floor);
         memo[MCA_PML_UMRDDT_MEMO_AGREED_SIZE] = recv->total;
@@ -191,7 +191,7 @@ static bool can_recv(mca_pml_umrddt_recv_t *recv)
 
 static int start(mca_pml_umrddt_recv_t *recv)
 {
-    const bool whole = OPAL_LIKELY(0 == recv->rts.rails[0].qpn);
+    const bool whole = OPAL_LIKELY(0 == recv->rts.lanes[0].qpn);
 
     recv->scheme = MCA_PML_UMRDDT_SCHEME_UMR;
     if (OMPI_SUCCESS != mca_pml_umrddt_rdma_begin(recv, cts)) {

@@ -31,7 +31,7 @@ static void put_done(void *context, int status)
     uint64_t end = send->keyset->end;
 
     if (OPAL_SUCCESS != status) {
-        mca_pml_umrddt.card->keyset_release(send->keyset);
+        mca_pml_umrddt.hca->keyset_release(send->keyset);
         send->keyset = NULL;
         mca_pml_umrddt_send_fail(send, true);
         return;
@@ -96,13 +96,13 @@ static void keys_ready(void *context, int status)
     if (OPAL_SUCCESS == status) {
         send->state = MCA_PML_UMRDDT_SEND_PUT;
         count = remote_keys(send);
-        status = mca_pml_umrddt.card->put(send->endpoint, send->keyset, send->remote, count,
-                                          last ? &send->reply->fin : NULL, put_done, send);
+        status = mca_pml_umrddt.hca->put(send->endpoint, send->keyset, send->remote, count,
+                                         last ? &send->reply->fin : NULL, put_done, send);
     }
     if (OPAL_SUCCESS != status) {
         bool in_flight = send->position > send->reply->start;
 
-        mca_pml_umrddt.card->keyset_release(send->keyset);
+        mca_pml_umrddt.hca->keyset_release(send->keyset);
         send->keyset = NULL;
         mca_pml_umrddt_send_fail(send, in_flight);
     }
@@ -116,7 +116,7 @@ static bool map_keys(void *owner)
     int rc;
 
     if (NULL == send->memory && OPAL_LIKELY(!mca_pml_umrddt_on_device(&send->where))) {
-        send->keyset = mca_pml_umrddt.card->keyset_recall(
+        send->keyset = mca_pml_umrddt.hca->keyset_recall(
             send->endpoint, MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, chunk,
             send->position, send->reply->end, mca_pml_umrddt.params.max_keys);
         if (OPAL_LIKELY(NULL != send->keyset)) {
@@ -128,7 +128,7 @@ static bool map_keys(void *owner)
         mca_pml_umrddt_send_fail(send, send->position > send->reply->start);
         return true;
     }
-    rc = mca_pml_umrddt.card->keyset_map(
+    rc = mca_pml_umrddt.hca->keyset_map(
         MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, send->memory, chunk, send->position,
         send->reply->end, mca_pml_umrddt.params.max_keys, keys_ready, send, &send->keyset);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
@@ -161,7 +161,7 @@ static inline bool range_valid(mca_pml_umrddt_send_t *send)
 }
 
 /** True if a CTS with keys can be an answer: a message that did not offer it may have no endpoint,
- * nor its process a card. */
+ * nor its process an HCA. */
 static inline bool keys_offered(const mca_pml_umrddt_send_t *send)
 {
     return 0 != (MCA_PML_UMRDDT_BIT_UMR & send->rts.schemes);
@@ -196,7 +196,7 @@ static void cts(mca_pml_umrddt_send_t *send)
     }
     send->total = send->reply->total;
     if (OPAL_SUCCESS
-        != mca_pml_umrddt.card->endpoint_connect(send->endpoint, &send->reply->address)) {
+        != mca_pml_umrddt.hca->endpoint_connect(send->endpoint, &send->reply->address)) {
         mca_pml_umrddt_send_fail(send, false);
         return;
     }
@@ -250,7 +250,7 @@ uint64_t mca_pml_umrddt_umr_propose(opal_iov_cache_layout_t *layout)
     opal_iov_cache_limits_t limits;
     uint64_t value;
 
-    mca_pml_umrddt.card->key_limits(layout, &limits);
+    mca_pml_umrddt.hca->key_limits(layout, &limits);
     value = opal_iov_cache_chunk(layout, &limits, layout->size);
     __atomic_store_n(&layout->memo[MCA_PML_UMRDDT_MEMO_PROPOSAL], value, __ATOMIC_RELAXED);
     return value;

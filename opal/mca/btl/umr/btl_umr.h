@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * What the files of btl/umr share. Nothing here is for other components: they use btl_umr_card.h.
+ * What the files of btl/umr share. Nothing here is for other components: they use btl_umr_hca.h.
  *
- * A process has a list of cards (mca_btl_umr): a card is one port of one device, with all that
- * belongs to it: mkeys, registrations, endpoints, counters. Every object knows its card, and what a
- * card makes is of no use to another one. One lock protects everything below but the parameters;
+ * A process has a list of HCAs (mca_btl_umr): an HCA is one port of one device, with all that
+ * belongs to it: mkeys, registrations, endpoints, counters. Every object knows its HCA, and what an
+ * HCA makes is of no use to another one. One lock protects everything below but the parameters;
  * functions that say "lock held" are called with it. No callback of a user is ever called with it.
  */
 
@@ -32,13 +32,13 @@
 #include "opal/class/opal_list.h"
 #include "opal/mca/rcache/rcache.h"
 
-#include "opal/mca/btl/umr/btl_umr_card.h"
+#include "opal/mca/btl/umr/btl_umr_hca.h"
 #include "opal/mca/btl/umr/btl_umr_gpu.h"
 
 BEGIN_C_DECLS
 
 UMRDDT_COMPONENT extern mca_btl_umr_component_t mca_btl_umr_component;
-extern const mca_btl_umr_card_ops_t mca_btl_umr_card_ops;
+extern const mca_btl_umr_hca_ops_t mca_btl_umr_hca_ops;
 
 /* ---------------------------------------------------------------------------------------------
  * Parameters (btl_umr_component.c)
@@ -47,7 +47,7 @@ extern const mca_btl_umr_card_ops_t mca_btl_umr_card_ops;
 /** The MCA parameters, as checked by mca_btl_umr_params_check. */
 typedef struct mca_btl_umr_params_t {
     char *device;              /**< "", or a list of "mlx5_0" and "mlx5_0:1" */
-    unsigned int max_cards;    /**< that this process uses */
+    unsigned int max_hcas;     /**< that this process uses */
     int gid_index;             /**< -1: choose */
     unsigned int mkeys;        /**< made at start-up */
     unsigned int mkeys_step;   /**< made at a time later */
@@ -73,7 +73,7 @@ typedef struct mca_btl_umr_params_t {
     bool strided;              /**< equal blocks at equal distances may be one entry */
     bool nested;               /**< one key may map other keys */
     bool plain_keys;           /**< peers may use the key of a registration */
-    bool selftest;             /**< prove the card before using it */
+    bool selftest;             /**< prove the HCA before using it */
     unsigned int rebuilds;     /**< times in a row that a queue pair is made anew; 0: never */
     int fork_support;          /**< mca_btl_umr_device_fork; -1: where the kernel needs it */
     bool rdma;                 /**< offer the framework a module */
@@ -91,8 +91,8 @@ void mca_btl_umr_params_check(void);
  * The device and its queue pairs (btl_umr_device.c, btl_umr_qp.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** One card, and the list of them; at the end of this file. */
-typedef struct mca_btl_umr_card_t mca_btl_umr_card_t;
+/** One HCA, and the list of them; at the end of this file. */
+typedef struct mca_btl_umr_hca_t mca_btl_umr_hca_t;
 
 /** NUMA nodes that are told apart: those below. */
 #define MCA_BTL_UMR_NODES 64
@@ -175,7 +175,7 @@ uint32_t mca_btl_umr_numa_gpu(mca_btl_umr_device_t *device, int gpu);
 void mca_btl_umr_numa_forget(uintptr_t base, uintptr_t bound);
 
 /**
- * Where the kernel does not do it itself, see to it that memory which a card may read and write
+ * Where the kernel does not do it itself, see to it that memory which an HCA may read and write
  * stays this process's when it forks (ibv_fork_init); to be called before anything is registered.
  * By btl_umr_fork_support; a message if it was not asked for, but is needed and cannot be had.
  *
@@ -266,7 +266,7 @@ typedef struct mca_btl_umr_route_t {
  *
  * @return 0, or what errno says
  */
-int mca_btl_umr_qp_create(mca_btl_umr_card_t *card, mca_btl_umr_qp_kind_t kind, struct ibv_cq *cq,
+int mca_btl_umr_qp_create(mca_btl_umr_hca_t *hca, mca_btl_umr_qp_kind_t kind, struct ibv_cq *cq,
                           uint32_t sq_depth, uint32_t rq_depth, uint32_t *inline_bytes,
                           mca_btl_umr_sq_t *sq);
 
@@ -282,7 +282,7 @@ void mca_btl_umr_qp_route_self(const mca_btl_umr_device_t *device, mca_btl_umr_r
 int mca_btl_umr_qp_post_receives(struct ibv_qp *qp, uint64_t wr_id, uint32_t count);
 
 /** Destroy; complains once. NULL is allowed. */
-void mca_btl_umr_qp_destroy(mca_btl_umr_card_t *card, mca_btl_umr_sq_t *sq);
+void mca_btl_umr_qp_destroy(mca_btl_umr_hca_t *hca, mca_btl_umr_sq_t *sq);
 
 /** The next power of two, which libmlx5 makes of the size of a queue. */
 static inline uint64_t mca_btl_umr_round_up(uint64_t n)
@@ -338,7 +338,7 @@ bool mca_btl_umr_rebuild_due(mca_btl_umr_rebuild_t *rebuild);
 
 typedef struct mca_btl_umr_mkey_t {
     opal_list_item_t super;
-    mca_btl_umr_card_t *card; /**< whose it is */
+    mca_btl_umr_hca_t *hca; /**< whose it is */
     struct mlx5dv_mkey *dv;
     struct mca_btl_umr_class_t *class;      /**< of what size it is; NULL: one of the pool */
     struct mca_btl_umr_mkey_t *made_before; /**< on its way from the helper thread */
@@ -404,16 +404,16 @@ typedef struct mca_btl_umr_mkeys_t {
  * @retval OPAL_ERR_NOT_SUPPORTED  the device has no UMR, as why_not says
  * @retval OPAL_ERR_NOT_AVAILABLE  it has no memory for it; why_not is set
  */
-int mca_btl_umr_mkeys_start(mca_btl_umr_card_t *card);
+int mca_btl_umr_mkeys_start(mca_btl_umr_hca_t *hca);
 
 /** Destroy all of it. Lock held. */
-void mca_btl_umr_mkeys_stop(mca_btl_umr_card_t *card);
+void mca_btl_umr_mkeys_stop(mca_btl_umr_hca_t *hca);
 
 /** A queue pair for mappings, connected to itself. 0 or errno. */
-int mca_btl_umr_mkeys_qp_start(mca_btl_umr_card_t *card);
+int mca_btl_umr_mkeys_qp_start(mca_btl_umr_hca_t *hca);
 
 /** The same in the place of one that failed, with the same slots. 0 or errno. */
-int mca_btl_umr_mkeys_qp_anew(mca_btl_umr_card_t *card);
+int mca_btl_umr_mkeys_qp_anew(mca_btl_umr_hca_t *hca);
 
 /**
  * Take an mkey for a role, growing the pool where the role's half is not used up. Its tag changes
@@ -423,7 +423,7 @@ int mca_btl_umr_mkeys_qp_anew(mca_btl_umr_card_t *card);
  *
  * @return NULL: none to be had now
  */
-mca_btl_umr_mkey_t *mca_btl_umr_mkey_take(mca_btl_umr_card_t *card, mca_btl_umr_role_t role,
+mca_btl_umr_mkey_t *mca_btl_umr_mkey_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
                                           uint32_t entries);
 
 /**
@@ -431,7 +431,7 @@ mca_btl_umr_mkey_t *mca_btl_umr_mkey_take(mca_btl_umr_card_t *card, mca_btl_umr_
  *
  * @return 0, or errno
  */
-int mca_btl_umr_mkey_create(mca_btl_umr_card_t *card, uint32_t entries, mca_btl_umr_mkey_t **mkey);
+int mca_btl_umr_mkey_create(mca_btl_umr_hca_t *hca, uint32_t entries, mca_btl_umr_mkey_t **mkey);
 
 /**
  * As mca_btl_umr_mkey_create, for the helper thread: looks at nothing that others change, and does
@@ -439,11 +439,11 @@ int mca_btl_umr_mkey_create(mca_btl_umr_card_t *card, uint32_t entries, mca_btl_
  *
  * @param[in] update_tag  mappings shall be able to give it another tag
  */
-int mca_btl_umr_mkey_make(mca_btl_umr_card_t *card, uint32_t entries, bool update_tag,
+int mca_btl_umr_mkey_make(mca_btl_umr_hca_t *hca, uint32_t entries, bool update_tag,
                           mca_btl_umr_mkey_t **mkey);
 
 /** The device refused another mkey of the pool (@p err is its errno): there are no more for now. */
-void mca_btl_umr_mkeys_limit(mca_btl_umr_card_t *card, int err);
+void mca_btl_umr_mkeys_limit(mca_btl_umr_hca_t *hca, int err);
 
 /** Have the device destroy it; complains once. */
 void mca_btl_umr_mkey_destroy(mca_btl_umr_mkey_t *mkey);
@@ -456,13 +456,13 @@ void mca_btl_umr_mkey_retag(mca_btl_umr_mkey_t *mkey);
 
 /**
  * Give it back. A REMOTE one waits for its invalidation to be posted (mca_btl_umr_keysets_post)
- * first. On a card that failed it is destroyed: no invalidation can be posted there; and so is one
+ * first. On an HCA that failed it is destroyed: no invalidation can be posted there; and so is one
  * whose mapping failed.
  */
 void mca_btl_umr_mkey_give(mca_btl_umr_mkey_t *mkey);
 
 /** Destroy all that nobody has taken. Lock held. */
-void mca_btl_umr_mkeys_destroy_idle(mca_btl_umr_card_t *card);
+void mca_btl_umr_mkeys_destroy_idle(mca_btl_umr_hca_t *hca);
 
 /**
  * Build one mapping between ibv_wr_start and ibv_wr_complete; the caller has seen room in the
@@ -488,7 +488,7 @@ uint32_t mca_btl_umr_mkey_build_strided(mca_btl_umr_mkey_t *mkey, mca_btl_umr_ro
 /** The device has 16 bits for blocks and strides. */
 #define MCA_BTL_UMR_STRIDE_MAX 65535
 
-/** Build one invalidation: from its execution on the card refuses the mkey. As above. */
+/** Build one invalidation: from its execution on the HCA refuses the mkey. As above. */
 uint32_t mca_btl_umr_mkey_build_invalidate(mca_btl_umr_mkey_t *mkey, bool wanted);
 
 /** The rights that a mapping gives, IBV_ACCESS_*. */
@@ -501,18 +501,18 @@ static inline unsigned int mca_btl_umr_mkey_rights(mca_btl_umr_role_t role)
 
 /**
  * Gather and scatter some bytes through two mkeys of full length, look at every byte, then see that
- * an invalidated key is refused; then the same bytes through each rung above, and drop those that
+ * an invalidated key is refused; then the same bytes through each tier above, and drop those that
  * fail. Each wait is ten seconds at most.
  *
  * @return OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why_not set
  */
-int mca_btl_umr_selftest(mca_btl_umr_card_t *card);
+int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca);
 
 /* ---------------------------------------------------------------------------------------------
  * The thread that makes mkeys in advance (btl_umr_refill.c). All with the lock held
  * ------------------------------------------------------------------------------------------- */
 
-/** What the helper and the users of the card share. */
+/** What the helper and the users of the HCA share. */
 typedef struct mca_btl_umr_refill_shared_t {
     pthread_mutex_t lock; /**< for all but made and error */
     pthread_cond_t asked;
@@ -526,7 +526,7 @@ typedef struct mca_btl_umr_refill_shared_t {
     int error; /**< errno of the one that could not be made; it comes after all that were made */
 } mca_btl_umr_refill_shared_t;
 
-/** One helper a card. */
+/** One helper an HCA. */
 typedef struct mca_btl_umr_refill_t {
     size_t low;     /**< free mkeys of a role below which more are asked for; 0: never */
     size_t pending; /**< asked for and not fetched: count + pending never exceeds max */
@@ -535,24 +535,24 @@ typedef struct mca_btl_umr_refill_t {
     mca_btl_umr_refill_shared_t shared;
 } mca_btl_umr_refill_t;
 
-/** Of the card's memory. */
-void mca_btl_umr_refill_construct(mca_btl_umr_card_t *card);
-void mca_btl_umr_refill_destruct(mca_btl_umr_card_t *card);
+/** Of the HCA's memory. */
+void mca_btl_umr_refill_construct(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_refill_destruct(mca_btl_umr_hca_t *hca);
 
-/** The card is up: from now on mkeys are asked for. The thread starts when the first ones are. */
-void mca_btl_umr_refill_start(mca_btl_umr_card_t *card);
+/** The HCA is up: from now on mkeys are asked for. The thread starts when the first ones are. */
+void mca_btl_umr_refill_start(mca_btl_umr_hca_t *hca);
 
 /** Fetch what was made, and ask for more if less is free than wanted. */
-void mca_btl_umr_refill(mca_btl_umr_card_t *card);
+void mca_btl_umr_refill(mca_btl_umr_hca_t *hca);
 
 /**
  * What was asked for and is not begun is not wanted any more; wait for the one that is being made,
  * and fetch all. Nothing is pending afterwards.
  */
-void mca_btl_umr_refill_halt(mca_btl_umr_card_t *card);
+void mca_btl_umr_refill_halt(mca_btl_umr_hca_t *hca);
 
 /** As mca_btl_umr_refill_halt, and the thread ends. */
-void mca_btl_umr_refill_stop(mca_btl_umr_card_t *card);
+void mca_btl_umr_refill_stop(mca_btl_umr_hca_t *hca);
 
 /* ---------------------------------------------------------------------------------------------
  * Long lists (btl_umr_long.c)
@@ -595,25 +595,25 @@ typedef struct mca_btl_umr_long_t {
     size_t first, list_count;
 } mca_btl_umr_long_t;
 
-/** Of the card's memory; open and close of the component. */
-void mca_btl_umr_long_construct(mca_btl_umr_card_t *card);
-void mca_btl_umr_long_destruct(mca_btl_umr_card_t *card);
+/** Of the HCA's memory; open and close of the component. */
+void mca_btl_umr_long_construct(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_long_destruct(mca_btl_umr_hca_t *hca);
 
 /** Find out what the device has and make the ring; without it caps say why. Lock held. */
-void mca_btl_umr_long_start(mca_btl_umr_card_t *card);
+void mca_btl_umr_long_start(mca_btl_umr_hca_t *hca);
 
 /** No more long lists: what nobody has taken is destroyed, the ring given back. Lock held. */
-void mca_btl_umr_long_stop(mca_btl_umr_card_t *card);
+void mca_btl_umr_long_stop(mca_btl_umr_hca_t *hca);
 
 /** The queue pair is a new one: no list is on its way. */
-void mca_btl_umr_long_reset(mca_btl_umr_card_t *card);
+void mca_btl_umr_long_reset(mca_btl_umr_hca_t *hca);
 
 /** As mca_btl_umr_mkey_take, for more entries than the pool's have. */
-mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_card_t *card, mca_btl_umr_role_t role,
+mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
                                           uint32_t entries);
 
 /** Destroy all that nobody has taken. Lock held. */
-void mca_btl_umr_long_destroy_idle(mca_btl_umr_card_t *card);
+void mca_btl_umr_long_destroy_idle(mca_btl_umr_hca_t *hca);
 
 /**
  * Memory for a list of @p count entries, to be filled by mca_btl_umr_long_set and then mapped by
@@ -621,7 +621,7 @@ void mca_btl_umr_long_destroy_idle(mca_btl_umr_card_t *card);
  *
  * @return NULL: none now, try again when a mapping has completed
  */
-struct mlx5_wqe_data_seg *mca_btl_umr_long_list(mca_btl_umr_card_t *card, uint32_t count);
+struct mlx5_wqe_data_seg *mca_btl_umr_long_list(mca_btl_umr_hca_t *hca, uint32_t count);
 
 static inline void mca_btl_umr_long_set(struct mlx5_wqe_data_seg *entry, uint64_t addr,
                                         uint32_t length, uint32_t lkey)
@@ -646,13 +646,13 @@ struct mca_btl_base_registration_handle_t {
 struct mca_btl_umr_reg_t;
 
 /**
- * Host memory that the device has registered. The registration cache has one reference as long as
+ * System memory that the device has registered. The registration cache has one reference as long as
  * it has the registration, and each keyset that is kept over it one. So what is on its way through
  * kept keys never loses the memory below them, and yet the cache is free to drop it.
  */
 typedef struct mca_btl_umr_mr_t {
     opal_object_t super;
-    mca_btl_umr_card_t *card;
+    mca_btl_umr_hca_t *hca;
     struct ibv_mr *mr;
     size_t size;
     const struct mca_btl_umr_reg_t *reg; /**< NULL: the cache has dropped it */
@@ -690,7 +690,7 @@ typedef struct mca_btl_umr_part_t {
 
 struct mca_btl_umr_memory_t {
     opal_list_item_t super;
-    mca_btl_umr_card_t *card; /**< that it is registered with */
+    mca_btl_umr_hca_t *hca; /**< that it is registered with */
     mca_btl_umr_role_t role;
     void *buffer;
     uint64_t layout_id;
@@ -717,7 +717,7 @@ typedef struct mca_btl_umr_span_t {
 #define MCA_BTL_UMR_SPANS 64
 
 /** An empty one, or NULL without memory. Lock held. */
-mca_btl_umr_memory_t *mca_btl_umr_memory_take(mca_btl_umr_card_t *card, mca_btl_umr_role_t role,
+mca_btl_umr_memory_t *mca_btl_umr_memory_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
                                               void *buffer, const opal_iov_cache_layout_t *layout,
                                               uint64_t size);
 
@@ -727,8 +727,8 @@ bool mca_btl_umr_memory_add(mca_btl_umr_memory_t *memory, uintptr_t start, uintp
 /** Give it back, with the registrations that it has. Lock held. */
 void mca_btl_umr_memory_recycle(mca_btl_umr_memory_t *memory);
 
-int mca_btl_umr_memory_start(mca_btl_umr_card_t *card);
-void mca_btl_umr_memory_stop(mca_btl_umr_card_t *card);
+int mca_btl_umr_memory_start(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_memory_stop(mca_btl_umr_hca_t *hca);
 
 int mca_btl_umr_memory_register(mca_btl_umr_role_t role, void *buffer,
                                 const opal_iov_cache_layout_t *layout, uint64_t size,
@@ -742,7 +742,7 @@ void mca_btl_umr_memory_release(mca_btl_umr_memory_t *memory);
 void mca_btl_umr_memory_let_go(mca_btl_umr_memory_t *memory);
 
 /** A use of a registration that the cache does not know of is over. Lock held. */
-void mca_btl_umr_loose_put(mca_btl_umr_card_t *card, mca_btl_umr_reg_t *reg);
+void mca_btl_umr_loose_put(mca_btl_umr_hca_t *hca, mca_btl_umr_reg_t *reg);
 
 /**
  * Register contiguous memory, from the same cache and under the same bound.
@@ -778,11 +778,11 @@ typedef struct mca_btl_umr_mapping_t {
 } mca_btl_umr_mapping_t;
 
 /** Whether they may be used, as far as that is known before the self-test; caps say why not. */
-void mca_btl_umr_strided_start(mca_btl_umr_card_t *card);
-void mca_btl_umr_nested_start(mca_btl_umr_card_t *card);
+void mca_btl_umr_strided_start(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_nested_start(mca_btl_umr_hca_t *hca);
 
 /** What one key holds, as far as any layout goes. After the self-test. */
-void mca_btl_umr_limits_start(mca_btl_umr_card_t *card);
+void mca_btl_umr_limits_start(mca_btl_umr_hca_t *hca);
 
 /** Keys that one key maps, at most; half of what its role may hold is a bound, too. */
 #define MCA_BTL_UMR_NEST_MAX 64
@@ -814,7 +814,7 @@ typedef struct mca_btl_umr_base_t {
 /** A keyset with what the user does not see. */
 typedef struct mca_btl_umr_keyset_object_t {
     mca_btl_umr_keyset_t pub;
-    mca_btl_umr_card_t *card; /**< whose keys these are */
+    mca_btl_umr_hca_t *hca; /**< whose keys these are */
     mca_btl_umr_keyset_name_t name;
     opal_iov_cache_layout_t *layout; /**< retained until all is posted */
     mca_btl_umr_memory_t *memory;
@@ -852,7 +852,7 @@ OBJ_CLASS_DECLARATION(mca_btl_umr_keyset_object_t);
  *
  * @return OPAL_SUCCESS, or the errors of mca_btl_umr_keyset_map
  */
-int mca_btl_umr_ladder_take(mca_btl_umr_keyset_object_t *keyset,
+int mca_btl_umr_tiers_lower(mca_btl_umr_keyset_object_t *keyset,
                             const opal_iov_cache_layout_t *layout,
                             const mca_btl_umr_memory_t *memory, uint64_t start,
                             mca_btl_umr_mapping_t *mapping);
@@ -874,18 +874,18 @@ mca_btl_umr_keyset_t *mca_btl_umr_keyset_recall(mca_btl_umr_endpoint_t *endpoint
 void mca_btl_umr_keyset_release(mca_btl_umr_keyset_t *keyset);
 
 /** Post the mappings and invalidations that wait, as far as there is room. Lock held. */
-void mca_btl_umr_keysets_post(mca_btl_umr_card_t *card);
+void mca_btl_umr_keysets_post(mca_btl_umr_hca_t *hca);
 
 /** Poll the mappings' completions. @return events seen. Lock held. */
-int mca_btl_umr_keysets_poll(mca_btl_umr_card_t *card);
+int mca_btl_umr_keysets_poll(mca_btl_umr_hca_t *hca);
 
 /**
- * A message would map keys on a card whose queue pair of mappings may have failed: make another one
+ * A message would map keys on an HCA whose queue pair of mappings may have failed: make another one
  * if it is time. Lock held.
  *
  * @return false: no key now
  */
-bool mca_btl_umr_keysets_recover(mca_btl_umr_card_t *card);
+bool mca_btl_umr_keysets_recover(mca_btl_umr_hca_t *hca);
 
 /**
  * Take the next keyset whose user is to be told; it is ready from now on if its status is good.
@@ -893,11 +893,11 @@ bool mca_btl_umr_keysets_recover(mca_btl_umr_card_t *card);
  *
  * @return false: there is none
  */
-bool mca_btl_umr_keysets_next_done(mca_btl_umr_card_t *card, mca_btl_umr_done_fn_t *done,
+bool mca_btl_umr_keysets_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t *done,
                                    void **context, int *status);
 
 /** Free every keyset, used or not. Lock held. */
-void mca_btl_umr_keysets_stop(mca_btl_umr_card_t *card);
+void mca_btl_umr_keysets_stop(mca_btl_umr_hca_t *hca);
 
 /** As the op. */
 void mca_btl_umr_keyset_keep(mca_btl_umr_keyset_t *keyset);
@@ -928,10 +928,10 @@ mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_take(const mca_btl_umr_keyset_
                                                        mca_btl_umr_memory_t *memory);
 
 /**
- * As mca_btl_umr_keycache_take, by those who have not registered the memory: only one over host
+ * As mca_btl_umr_keycache_take, by those who have not registered the memory: only one over system
  * memory of which the registration cache still has all that it was mapped over.
  */
-mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_recall(mca_btl_umr_card_t *card,
+mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_recall(mca_btl_umr_hca_t *hca,
                                                          const mca_btl_umr_keyset_name_t *name);
 
 /** Keep a keyset that is ready and complete. @return false: not possible, and still the caller's */
@@ -945,20 +945,19 @@ bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset);
  *
  * @return false: there is none
  */
-bool mca_btl_umr_keycache_evict(mca_btl_umr_card_t *card, mca_btl_umr_role_t role,
-                                uint32_t entries);
+bool mca_btl_umr_keycache_evict(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role, uint32_t entries);
 
-/** A keyset that is recycled leaves the table, and is one of card.keysets again. */
+/** A keyset that is recycled leaves the table, and is one of hca.keysets again. */
 void mca_btl_umr_keycache_remove(mca_btl_umr_keyset_object_t *keyset);
 
 /** And what it was mapped over is given back, once its mkeys are. */
 void mca_btl_umr_keycache_leave(mca_btl_umr_keyset_object_t *keyset);
 
 /** The registration dies: drop the keysets over it that nobody uses. */
-void mca_btl_umr_keycache_forget_reg(mca_btl_umr_card_t *card, const mca_btl_umr_reg_t *reg);
+void mca_btl_umr_keycache_forget_reg(mca_btl_umr_hca_t *hca, const mca_btl_umr_reg_t *reg);
 
 /** Drop all that nobody uses. */
-void mca_btl_umr_keycache_empty(mca_btl_umr_card_t *card);
+void mca_btl_umr_keycache_empty(mca_btl_umr_hca_t *hca);
 
 /* ---------------------------------------------------------------------------------------------
  * Endpoints, their receives and puts (btl_umr_endpoint.c, btl_umr_receive.c, btl_umr_put.c,
@@ -975,38 +974,38 @@ typedef struct mca_btl_umr_cq_t {
 OBJ_CLASS_DECLARATION(mca_btl_umr_cq_t);
 
 /**
- * A card here and one there that reach each other. Both processes work out the same ones, in the
- * same order, from what they published; no card is in two of them, so that a peer never costs more
- * queue pairs than there are cards.
+ * An HCA here and one there that reach each other. Both processes work out the same ones, in the
+ * same order, from what they published; no HCA is in two of them, so that a peer never costs more
+ * queue pairs than there are HCAs.
  */
-typedef struct mca_btl_umr_rail_t {
-    mca_btl_umr_card_t *card;
-    uint8_t peer_index; /**< of the card there, in the peer's list */
+typedef struct mca_btl_umr_lane_t {
+    mca_btl_umr_hca_t *hca;
+    uint8_t peer_index; /**< of the HCA there, in the peer's list */
     mca_btl_umr_route_t route;
     /** The last one, of the highest generation. Made when it is first needed; read without the
      * lock. */
     mca_btl_umr_endpoint_t *endpoint;
     mca_btl_umr_rebuild_t rebuild;
     uint32_t wanted; /**< the generation that the peer has told of; 0: none */
-} mca_btl_umr_rail_t;
+} mca_btl_umr_lane_t;
 
 /** Another process; made when it is first asked for, and kept. */
 typedef struct mca_btl_umr_peer_t {
     opal_object_t super;
     opal_process_name_t name;
-    bool has_choice;     /**< the CPU's memory can be nearer to one rail than to another */
-    uint32_t rail_count; /**< 0: no card there that a card here reaches */
-    mca_btl_umr_rail_t *rails;
+    bool has_choice;     /**< the CPU's memory can be nearer to one lane than to another */
+    uint32_t lane_count; /**< 0: no HCA there that an HCA here reaches */
+    mca_btl_umr_lane_t *lanes;
 } mca_btl_umr_peer_t;
 OBJ_CLASS_DECLARATION(mca_btl_umr_peer_t);
 
 struct mca_btl_umr_endpoint_t {
     opal_list_item_t super;
-    mca_btl_umr_card_t *card; /**< on this side */
+    mca_btl_umr_hca_t *hca; /**< on this side */
     mca_btl_umr_peer_t *peer;
-    mca_btl_umr_rail_t *rail;
-    uint32_t index;      /**< in card.endpoints */
-    uint32_t generation; /**< 0: the rail's first one; see btl_umr_rebuild.c */
+    mca_btl_umr_lane_t *lane;
+    uint32_t index;      /**< in hca.endpoints */
+    uint32_t generation; /**< 0: the lane's first one; see btl_umr_rebuild.c */
     bool connected;
     bool broken;                   /**< written with the lock held, read without it, too */
     mca_btl_umr_address_t address; /**< ours */
@@ -1064,18 +1063,18 @@ typedef struct mca_btl_umr_put_t {
 } mca_btl_umr_put_t;
 OBJ_CLASS_DECLARATION(mca_btl_umr_put_t);
 
-void mca_btl_umr_endpoints_start(mca_btl_umr_card_t *card);
-void mca_btl_umr_endpoints_stop(mca_btl_umr_card_t *card);
+void mca_btl_umr_endpoints_start(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_endpoints_stop(mca_btl_umr_hca_t *hca);
 
 /* Peers (btl_umr_peer.c). */
 
-/** What this process tells the job about its cards. OPAL_SUCCESS, or OPAL_ERROR with why_not set */
+/** What this process tells the job about its HCAs. OPAL_SUCCESS, or OPAL_ERROR with why_not set */
 int mca_btl_umr_peers_publish(void);
 
 void mca_btl_umr_peers_start(void);
 void mca_btl_umr_peers_stop(void);
 
-/** The way from the first card to the first card of a process. False: it published no card, or one
+/** The way from the first HCA to the first HCA of a process. False: it published no HCA, or one
  * that this one can not talk to. */
 bool mca_btl_umr_route_look_up(const opal_process_name_t *name, mca_btl_umr_route_t *route);
 
@@ -1091,31 +1090,31 @@ mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_at(mca_btl_umr_endpoint_t *endpoint
 size_t mca_btl_umr_endpoints_beside(mca_btl_umr_endpoint_t *endpoint,
                                     mca_btl_umr_endpoint_t **endpoints, size_t max);
 
-/** Make the first queue pair of a rail. OPAL_SUCCESS or OPAL_ERR_OUT_OF_RESOURCE. Lock held. */
-int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail);
+/** Make the first queue pair of a lane. OPAL_SUCCESS or OPAL_ERR_OUT_OF_RESOURCE. Lock held. */
+int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane);
 
-/** Make a queue pair for a rail, not yet the rail's. NULL: none to be had. Lock held. */
-mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail,
+/** Make a queue pair for a lane, not yet the lane's. NULL: none to be had. Lock held. */
+mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane,
                                                  uint32_t generation);
 
 /** Destroy the queue pair of a broken endpoint, about which nothing is to be heard any more. The
  * endpoint stays, as others may know it. Lock held. */
 void mca_btl_umr_endpoint_retire(mca_btl_umr_endpoint_t *endpoint);
 
-/** A message would use the rail, whose endpoint is broken: make another one if it is time. Lock
+/** A message would use the lane, whose endpoint is broken: make another one if it is time. Lock
  * held. */
-void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail);
+void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane);
 
 /** The peer has made its queue pair of this generation, which is higher than ours. Lock held. */
-void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail,
+void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane,
                                  uint32_t generation);
 
-/** Every endpoint of a card that failed breaks, where other cards go on. Lock held. */
-void mca_btl_umr_endpoints_fail(mca_btl_umr_card_t *card);
+/** Every endpoint of an HCA that failed breaks, where other HCAs go on. Lock held. */
+void mca_btl_umr_endpoints_fail(mca_btl_umr_hca_t *hca);
 
-/* An address names the card in what a queue pair's number leaves free. */
-#define MCA_BTL_UMR_ADDRESS_CARD(qpn) ((qpn) >> 24)
-#define MCA_BTL_UMR_ADDRESS_QPN(qpn)  ((qpn) &0xffffff)
+/* An address names the HCA in what a queue pair's number leaves free. */
+#define MCA_BTL_UMR_ADDRESS_HCA(qpn) ((qpn) >> 24)
+#define MCA_BTL_UMR_ADDRESS_QPN(qpn) ((qpn) &0xffffff)
 
 /* And the generation in what the number of the first packet leaves free. */
 #define MCA_BTL_UMR_ADDRESS_GENERATION(psn) ((psn) >> 24)
@@ -1141,14 +1140,14 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint);
 bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint);
 
 /** Whose queue pair has this number; NULL: no endpoint's. Lock held. */
-mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_of_qp(mca_btl_umr_card_t *card, uint32_t qpn);
+mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_of_qp(mca_btl_umr_hca_t *hca, uint32_t qpn);
 
 /** Make the shared receives if they are wanted and to be had; nothing the second time. Lock held.
  */
-void mca_btl_umr_receives_start(mca_btl_umr_card_t *card);
+void mca_btl_umr_receives_start(mca_btl_umr_hca_t *hca);
 
 /** Destroy them; their queue pairs are gone already. Lock held. */
-void mca_btl_umr_receives_stop(mca_btl_umr_card_t *card);
+void mca_btl_umr_receives_stop(mca_btl_umr_hca_t *hca);
 
 /** An endpoint that is broken now, its queue pair in ERR: what it expects is given back. Lock held.
  */
@@ -1159,17 +1158,17 @@ void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint);
 
 /** The receives' completion queue was polled empty after the last look at events, and the lock not
  * given up in between. Lock held. */
-void mca_btl_umr_receives_drained(mca_btl_umr_card_t *card);
+void mca_btl_umr_receives_drained(mca_btl_umr_hca_t *hca);
 
 /** Look at what the device tells of itself; does not wait. Lock held. */
-void mca_btl_umr_receives_events(mca_btl_umr_card_t *card);
+void mca_btl_umr_receives_events(mca_btl_umr_hca_t *hca);
 
 int mca_btl_umr_put(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_keyset_t *keyset,
                     const mca_btl_umr_key_t *remote, size_t remote_count, const uint32_t *fin,
                     mca_btl_umr_done_fn_t done, void *context);
 
 /** A put that holds a copy of the keys, or NULL without memory. Lock held. */
-mca_btl_umr_put_t *mca_btl_umr_put_new(mca_btl_umr_card_t *card, const mca_btl_umr_key_t *remote,
+mca_btl_umr_put_t *mca_btl_umr_put_new(mca_btl_umr_hca_t *hca, const mca_btl_umr_key_t *remote,
                                        size_t remote_count);
 
 /** Append a put of so many bytes to the endpoint's, and post what there is room for. Lock held. */
@@ -1189,12 +1188,12 @@ uint64_t mca_btl_umr_direct_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_
 /** Post what waits on an endpoint, as far as there is room. Lock held. */
 void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint);
 
-/** Move the puts that have come to their end to card.puts_done. Lock held. */
+/** Move the puts that have come to their end to hca.puts_done. Lock held. */
 void mca_btl_umr_puts_sweep(mca_btl_umr_endpoint_t *endpoint);
 
 /** As mca_btl_umr_keysets_next_done, for puts. Lock held. */
-bool mca_btl_umr_puts_next_done(mca_btl_umr_card_t *card, mca_btl_umr_done_fn_t *done,
-                                void **context, int *status);
+bool mca_btl_umr_puts_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t *done, void **context,
+                                int *status);
 
 /* Numbers of work requests: who, and which. */
 #define MCA_BTL_UMR_WR_RECEIVE        (1ull << 63)
@@ -1203,14 +1202,14 @@ bool mca_btl_umr_puts_next_done(mca_btl_umr_card_t *card, mca_btl_umr_done_fn_t 
 #define MCA_BTL_UMR_WR_SEQ(wr_id)     ((uint32_t) (wr_id))
 
 /* ---------------------------------------------------------------------------------------------
- * Progress (btl_umr_progress.c) and the whole card (btl_umr_card.c)
+ * Progress (btl_umr_progress.c) and the whole HCA (btl_umr_hca.c)
  * ------------------------------------------------------------------------------------------- */
 
 int mca_btl_umr_progress(void);
 
 /** One port of one device, and all that belongs to it. */
-struct mca_btl_umr_card_t {
-    uint32_t index; /**< in mca_btl_umr.cards */
+struct mca_btl_umr_hca_t {
+    uint32_t index; /**< in mca_btl_umr.hcas */
     bool used;      /**< is in mca_btl_umr.used */
     bool failed;    /**< the queue pair of mappings broke: no key as long as there is no other */
     mca_btl_umr_caps_t caps;
@@ -1248,8 +1247,8 @@ struct mca_btl_umr_card_t {
     opal_list_t puts_idle;
 };
 
-/** Cards that one process uses, at most. */
-#define MCA_BTL_UMR_MAX_CARDS 8
+/** HCAs that one process uses, at most. */
+#define MCA_BTL_UMR_MAX_HCAS 8
 
 /** Where a page is; found out once for each registration, as long as the place is not needed for
  * another page. */
@@ -1260,47 +1259,47 @@ typedef struct mca_btl_umr_place_t {
 
 #define MCA_BTL_UMR_PLACES 64
 
-/** What belongs to no card. */
+/** What belongs to no HCA. */
 typedef struct mca_btl_umr_t {
     opal_mutex_t lock;
     unsigned int users;  /**< successful inits without a fini */
     bool refused;        /**< init found nothing usable */
-    char why[256];       /**< why there is no card */
-    uint32_t card_count; /**< that are open */
+    char why[256];       /**< why there is no HCA */
+    uint32_t hca_count;  /**< that are open */
     uint32_t used_count; /**< of those, used: progress looks at no other */
-    mca_btl_umr_card_t *used[MCA_BTL_UMR_MAX_CARDS];
-    uint32_t shares; /**< into which the process's budgets are divided: cards as expected */
+    mca_btl_umr_hca_t *used[MCA_BTL_UMR_MAX_HCAS];
+    uint32_t shares; /**< into which the process's budgets are divided: HCAs as expected */
     /** The open ones first. Made when they are first needed, and kept for their counters; the first
      * one is always there. */
-    mca_btl_umr_card_t *cards[MCA_BTL_UMR_MAX_CARDS];
-    uint64_t keyset_ids; /**< the last one given, by any card */
+    mca_btl_umr_hca_t *hcas[MCA_BTL_UMR_MAX_HCAS];
+    uint64_t keyset_ids; /**< the last one given, by any HCA */
     mca_btl_umr_span_t spans[MCA_BTL_UMR_SPANS];
     mca_btl_umr_place_t places[MCA_BTL_UMR_PLACES];
     opal_hash_table_t peers;   /**< by name */
-    mca_btl_umr_caps_t common; /**< what all of several cards can */
-    mca_btl_umr_stats_t sum;   /**< of all of several cards, as of the last call of stats */
+    mca_btl_umr_caps_t common; /**< what all of several HCAs can */
+    mca_btl_umr_stats_t sum;   /**< of all of several HCAs, as of the last call of stats */
     mca_btl_umr_fin_fn_t fin_handler;
     void *fin_context;
 } mca_btl_umr_t;
 
 extern mca_btl_umr_t mca_btl_umr;
 
-/** The card of whoever knows of one only: the first one. */
-static inline mca_btl_umr_card_t *mca_btl_umr_first(void)
+/** The HCA of whoever knows of one only: the first one. */
+static inline mca_btl_umr_hca_t *mca_btl_umr_first(void)
 {
-    return mca_btl_umr.cards[0];
+    return mca_btl_umr.hcas[0];
 }
 
-/** Something is asked of a card. Lock held. */
-static inline void mca_btl_umr_card_use(mca_btl_umr_card_t *card)
+/** Something is asked of an HCA. Lock held. */
+static inline void mca_btl_umr_hca_use(mca_btl_umr_hca_t *hca)
 {
-    if (!card->used) {
-        card->used = true;
-        mca_btl_umr.used[mca_btl_umr.used_count++] = card;
+    if (!hca->used) {
+        hca->used = true;
+        mca_btl_umr.used[mca_btl_umr.used_count++] = hca;
     }
 }
 
-/** One card's part of a budget of the process, @p least at least where there is so much. */
+/** One HCA's part of a budget of the process, @p least at least where there is so much. */
 static inline size_t mca_btl_umr_share(size_t budget, size_t least)
 {
     size_t share = 1 < mca_btl_umr.shares ? budget / mca_btl_umr.shares : budget;
@@ -1308,26 +1307,26 @@ static inline size_t mca_btl_umr_share(size_t budget, size_t least)
     return share >= least ? share : budget < least ? budget : least;
 }
 
-/** The card is not usable, and why; kept for why_not, shown by init. */
+/** The HCA is not usable, and why; kept for why_not, shown by init. */
 void mca_btl_umr_refuse(const char *format, ...) __opal_attribute_format__(__printf__, 1, 2);
 
-/** What belongs to no card, and the first card; open and close of the component. */
+/** What belongs to no HCA, and the first HCA; open and close of the component. */
 void mca_btl_umr_construct(void);
 void mca_btl_umr_destruct(void);
 
-/** A card's memory. */
-void mca_btl_umr_card_construct(mca_btl_umr_card_t *card, uint32_t index);
-void mca_btl_umr_card_destruct(mca_btl_umr_card_t *card);
+/** An HCA's memory. */
+void mca_btl_umr_hca_construct(mca_btl_umr_hca_t *hca, uint32_t index);
+void mca_btl_umr_hca_destruct(mca_btl_umr_hca_t *hca);
 
 /**
  * Open this device as far as it can be used. Lock held.
  *
  * @return OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why_not set and nothing left open
  */
-int mca_btl_umr_card_start(mca_btl_umr_card_t *card, const mca_btl_umr_candidate_t *candidate);
+int mca_btl_umr_hca_start(mca_btl_umr_hca_t *hca, const mca_btl_umr_candidate_t *candidate);
 
 /** Close it, whatever is still in use. Lock held. */
-void mca_btl_umr_card_stop(mca_btl_umr_card_t *card);
+void mca_btl_umr_hca_stop(mca_btl_umr_hca_t *hca);
 
 /** Objects that are kept for the next message instead of being freed, at most. */
 #define MCA_BTL_UMR_IDLE_MAX 256
@@ -1335,9 +1334,9 @@ void mca_btl_umr_card_stop(mca_btl_umr_card_t *card);
 /** And only if what they hold is for at most so many keys or parts. */
 #define MCA_BTL_UMR_IDLE_KEYS 4096
 
-/** Log line of a card: names the device. */
-#define MCA_BTL_UMR_LOG(card, format, ...) \
-    opal_output(0, "btl:umr: %s: " format, (card)->device.name, __VA_ARGS__)
+/** Log line of an HCA: names the device. */
+#define MCA_BTL_UMR_LOG(hca, format, ...) \
+    opal_output(0, "btl:umr: %s: " format, (hca)->device.name, __VA_ARGS__)
 
 END_C_DECLS
 

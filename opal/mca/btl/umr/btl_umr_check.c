@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The invariants of a card; see the header.
+ * The invariants of an HCA; see the header.
  */
 
 #include "opal_config.h"
@@ -47,9 +47,9 @@ static const char *check_sq(const mca_btl_umr_sq_t *sq)
     return NULL;
 }
 
-static const char *check_endpoints(const mca_btl_umr_card_t *card)
+static const char *check_endpoints(const mca_btl_umr_hca_t *hca)
 {
-    opal_pointer_array_t *endpoints = (opal_pointer_array_t *) &card->endpoints;
+    opal_pointer_array_t *endpoints = (opal_pointer_array_t *) &hca->endpoints;
     uint32_t writes = 0, fins = 0;
     bool broken = false;
 
@@ -60,7 +60,7 @@ static const char *check_endpoints(const mca_btl_umr_card_t *card)
         if (NULL == endpoint) {
             continue;
         }
-        HOLDS(card == endpoint->card && (uint32_t) i == endpoint->index,
+        HOLDS(hca == endpoint->hca && (uint32_t) i == endpoint->index,
               "endpoint: it is where its index says");
         wrong = check_sq(&endpoint->sq);
         if (NULL != wrong) {
@@ -73,19 +73,19 @@ static const char *check_endpoints(const mca_btl_umr_card_t *card)
         broken = broken || endpoint->broken;
         writes += endpoint->broken ? 0 : out(&endpoint->sq);
     }
-    HOLDS(fins == card->receives.expected, "credit: expected FINs are those of the endpoints");
-    HOLDS(writes <= card->writes_out && (broken || writes == card->writes_out),
+    HOLDS(fins == hca->receives.expected, "credit: expected FINs are those of the endpoints");
+    HOLDS(writes <= hca->writes_out && (broken || writes == hca->writes_out),
           "credit: writes under way are those of the endpoints");
-    HOLDS(card->receives.missing <= card->receives.depth,
+    HOLDS(hca->receives.missing <= hca->receives.depth,
           "shared receives: no more are missing than there are");
     return NULL;
 }
 
-static const char *check_cqs(const mca_btl_umr_card_t *card)
+static const char *check_cqs(const mca_btl_umr_hca_t *hca)
 {
     const mca_btl_umr_cq_t *cq;
 
-    OPAL_LIST_FOREACH (cq, &card->cqs, mca_btl_umr_cq_t) {
+    OPAL_LIST_FOREACH (cq, &hca->cqs, mca_btl_umr_cq_t) {
         HOLDS(cq->room <= cq->size, "completion queue: no more room than it has");
     }
     return NULL;
@@ -101,13 +101,13 @@ typedef struct counted_t {
     size_t pool_of[MCA_BTL_UMR_ROLE_MAX], longs_of[MCA_BTL_UMR_ROLE_MAX];
 } counted_t;
 
-static const char *count(const mca_btl_umr_card_t *card, const opal_list_t *list, bool taken,
+static const char *count(const mca_btl_umr_hca_t *hca, const opal_list_t *list, bool taken,
                          counted_t *counted)
 {
     const mca_btl_umr_mkey_t *mkey;
 
     OPAL_LIST_FOREACH (mkey, list, mca_btl_umr_mkey_t) {
-        HOLDS(card == mkey->card, "mkeys: each is its card's");
+        HOLDS(hca == mkey->hca, "mkeys: each is its HCA's");
         ++*(NULL == mkey->class ? &counted->pool : &counted->longs);
         if (taken) {
             HOLDS(MCA_BTL_UMR_ROLE_MAX > mkey->role, "mkeys: one that is taken has a role");
@@ -128,22 +128,22 @@ static const char *check_idle(const opal_list_t *list)
     return NULL;
 }
 
-static const char *check_mkeys(const mca_btl_umr_card_t *card)
+static const char *check_mkeys(const mca_btl_umr_hca_t *hca)
 {
-    const mca_btl_umr_mkeys_t *mkeys = &card->mkeys;
-    const mca_btl_umr_long_t *longs = &card->longs;
+    const mca_btl_umr_mkeys_t *mkeys = &hca->mkeys;
+    const mca_btl_umr_long_t *longs = &hca->longs;
     counted_t counted = {.pool = 0};
     size_t taken = 0;
     const char *wrong = check_sq(&mkeys->sq);
 
-    if (NULL != wrong || NULL != (wrong = count(card, &mkeys->taken, true, &counted))
-        || NULL != (wrong = count(card, &mkeys->idle, false, &counted))
-        || NULL != (wrong = count(card, &mkeys->invalid, false, &counted))
+    if (NULL != wrong || NULL != (wrong = count(hca, &mkeys->taken, true, &counted))
+        || NULL != (wrong = count(hca, &mkeys->idle, false, &counted))
+        || NULL != (wrong = count(hca, &mkeys->invalid, false, &counted))
         || NULL != (wrong = check_idle(&mkeys->idle))) {
         return wrong;
     }
     for (size_t i = 0; i < longs->class_count; ++i) {
-        if (NULL != (wrong = count(card, &longs->classes[i].idle, false, &counted))
+        if (NULL != (wrong = count(hca, &longs->classes[i].idle, false, &counted))
             || NULL != (wrong = check_idle(&longs->classes[i].idle))) {
             return wrong;
         }
@@ -158,9 +158,9 @@ static const char *check_mkeys(const mca_btl_umr_card_t *card)
     HOLDS(mkeys->count == counted.pool, "mkeys: those that exist are taken, free or to be invalid");
     HOLDS(longs->count == counted.longs,
           "long mkeys: those that exist are taken, free or to be invalid");
-    HOLDS(mkeys->count + card->refill.pending <= mkeys->bound.most,
+    HOLDS(mkeys->count + hca->refill.pending <= mkeys->bound.most,
           "mkeys: no more exist, or were asked for, than may be");
-    HOLDS(card->stats.mkeys_used_now == taken, "mkeys: those counted as used are the taken ones");
+    HOLDS(hca->stats.mkeys_used_now == taken, "mkeys: those counted as used are the taken ones");
     return NULL;
 }
 
@@ -181,7 +181,7 @@ static size_t mkeys_of(const mca_btl_umr_keyset_object_t *keyset)
         if (NULL == mkey) {
             continue;
         }
-        if (keyset->card != mkey->card || keyset->name.role != mkey->role) {
+        if (keyset->hca != mkey->hca || keyset->name.role != mkey->role) {
             return SIZE_MAX;
         }
         ++found;
@@ -189,12 +189,12 @@ static size_t mkeys_of(const mca_btl_umr_keyset_object_t *keyset)
     return found;
 }
 
-static const char *check_keyset(const mca_btl_umr_card_t *card,
+static const char *check_keyset(const mca_btl_umr_hca_t *hca,
                                 const mca_btl_umr_keyset_object_t *keyset, size_t *held)
 {
     size_t found = mkeys_of(keyset);
 
-    HOLDS(card == keyset->card, "keysets: each is its card's");
+    HOLDS(hca == keyset->hca, "keysets: each is its HCA's");
     HOLDS(SIZE_MAX != found, "keysets: their mkeys are of their role");
     HOLDS(keyset->mapped == found, "keysets: they hold as many mkeys as they say");
     *held += found;
@@ -217,15 +217,15 @@ static const char *check_kept(const mca_btl_umr_keyset_object_t *keyset)
     return NULL;
 }
 
-static const char *check_keycache(const mca_btl_umr_card_t *card, size_t *held)
+static const char *check_keycache(const mca_btl_umr_hca_t *hca, size_t *held)
 {
-    const mca_btl_umr_keycache_t *cache = &card->keycache;
+    const mca_btl_umr_keycache_t *cache = &hca->keycache;
     size_t listed = 0, unused = 0, chained = 0;
     const mca_btl_umr_keyset_object_t *keyset;
     const char *wrong;
 
     OPAL_LIST_FOREACH (keyset, &cache->kept, mca_btl_umr_keyset_object_t) {
-        if (NULL != (wrong = check_keyset(card, keyset, held))
+        if (NULL != (wrong = check_keyset(hca, keyset, held))
             || NULL != (wrong = check_kept(keyset))) {
             return wrong;
         }
@@ -240,7 +240,7 @@ static const char *check_keycache(const mca_btl_umr_card_t *card, size_t *held)
     }
     HOLDS(listed == chained, "key cache: what is found by name is what is kept");
     HOLDS(unused == cache->unused, "key cache: those that nobody uses are counted");
-    HOLDS(listed == card->stats.keysets_kept_now, "key cache: those that are kept are counted");
+    HOLDS(listed == hca->stats.keysets_kept_now, "key cache: those that are kept are counted");
     HOLDS(listed <= mca_btl_umr_share(mca_btl_umr_params.key_cache, 1),
           "key cache: no more are kept than may be");
     return NULL;
@@ -259,27 +259,27 @@ static const char *check_queue(const mca_btl_umr_keyset_queue_t *queue, size_t m
     return NULL;
 }
 
-static const char *check_keysets(const mca_btl_umr_card_t *card)
+static const char *check_keysets(const mca_btl_umr_hca_t *hca)
 {
     const mca_btl_umr_keyset_object_t *keyset;
     const char *wrong;
     size_t held = 0, in_use;
 
-    OPAL_LIST_FOREACH (keyset, &card->keysets, mca_btl_umr_keyset_object_t) {
+    OPAL_LIST_FOREACH (keyset, &hca->keysets, mca_btl_umr_keyset_object_t) {
         HOLDS(!keyset->kept, "keysets: one that is not in the key cache says so");
-        wrong = check_keyset(card, keyset, &held);
+        wrong = check_keyset(hca, keyset, &held);
         if (NULL != wrong) {
             return wrong;
         }
     }
-    in_use = opal_list_get_size((opal_list_t *) &card->keysets);
-    if (NULL != (wrong = check_keycache(card, &held))
-        || NULL != (wrong = check_queue(&card->keysets_waiting, in_use))
-        || NULL != (wrong = check_queue(&card->keysets_posted, in_use))
-        || NULL != (wrong = check_queue(&card->keysets_done, in_use))) {
+    in_use = opal_list_get_size((opal_list_t *) &hca->keysets);
+    if (NULL != (wrong = check_keycache(hca, &held))
+        || NULL != (wrong = check_queue(&hca->keysets_waiting, in_use))
+        || NULL != (wrong = check_queue(&hca->keysets_posted, in_use))
+        || NULL != (wrong = check_queue(&hca->keysets_done, in_use))) {
         return wrong;
     }
-    HOLDS(held == card->stats.mkeys_used_now, "mkeys: each that is taken is some keyset's");
+    HOLDS(held == hca->stats.mkeys_used_now, "mkeys: each that is taken is some keyset's");
     return NULL;
 }
 
@@ -301,16 +301,16 @@ static const char *check_part(const mca_btl_umr_memory_t *memory, const mca_btl_
     return NULL;
 }
 
-static const char *check_memories(const mca_btl_umr_card_t *card)
+static const char *check_memories(const mca_btl_umr_hca_t *hca)
 {
     const mca_btl_umr_memory_t *memory;
 
-    OPAL_LIST_FOREACH (memory, &card->memories, mca_btl_umr_memory_t) {
+    OPAL_LIST_FOREACH (memory, &hca->memories, mca_btl_umr_memory_t) {
         uintptr_t from = 0;
 
-        HOLDS(card == memory->card && memory->count <= memory->capacity
+        HOLDS(hca == memory->hca && memory->count <= memory->capacity
                   && MCA_BTL_UMR_ROLE_MAX > memory->role,
-              "registrations: a buffer's are its card's");
+              "registrations: a buffer's are its HCA's");
         for (size_t i = 0; i < memory->count; ++i) {
             const char *wrong = check_part(memory, &memory->parts[i], from);
 
@@ -320,7 +320,7 @@ static const char *check_memories(const mca_btl_umr_card_t *card)
             from = memory->parts[i].end;
         }
     }
-    HOLDS(card->stats.reg_bytes_now <= card->reg_bound, "registrations: no more bytes than may be");
+    HOLDS(hca->stats.reg_bytes_now <= hca->reg_bound, "registrations: no more bytes than may be");
     return NULL;
 }
 
@@ -328,27 +328,27 @@ static const char *check_memories(const mca_btl_umr_card_t *card)
  * All of it
  * ------------------------------------------------------------------------------------------- */
 
-const char *mca_btl_umr_card_check(const mca_btl_umr_card_t *card)
+const char *mca_btl_umr_hca_check(const mca_btl_umr_hca_t *hca)
 {
-    const char *wrong = check_endpoints(card);
+    const char *wrong = check_endpoints(hca);
 
-    wrong = NULL == wrong ? check_cqs(card) : wrong;
-    wrong = NULL == wrong ? check_memories(card) : wrong;
-    if (NULL == wrong && card->caps.umr.usable && !card->failed) {
+    wrong = NULL == wrong ? check_cqs(hca) : wrong;
+    wrong = NULL == wrong ? check_memories(hca) : wrong;
+    if (NULL == wrong && hca->caps.umr.usable && !hca->failed) {
         /* (where the mappings' queue pair failed keys are destroyed under those who have them) */
-        wrong = check_mkeys(card);
-        wrong = NULL == wrong ? check_keysets(card) : wrong;
+        wrong = check_mkeys(hca);
+        wrong = NULL == wrong ? check_keysets(hca) : wrong;
     }
     return wrong;
 }
 
 void mca_btl_umr_check(void)
 {
-    for (uint32_t i = 0; i < mca_btl_umr.card_count; ++i) {
-        const char *wrong = mca_btl_umr_card_check(mca_btl_umr.cards[i]);
+    for (uint32_t i = 0; i < mca_btl_umr.hca_count; ++i) {
+        const char *wrong = mca_btl_umr_hca_check(mca_btl_umr.hcas[i]);
 
         if (NULL != wrong) {
-            MCA_BTL_UMR_LOG(mca_btl_umr.cards[i], "an invariant does not hold: %s", wrong);
+            MCA_BTL_UMR_LOG(mca_btl_umr.hcas[i], "an invariant does not hold: %s", wrong);
             abort();
         }
     }

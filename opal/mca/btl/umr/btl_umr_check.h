@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What holds of a card whenever nobody is at work on it: its books agree with its lists. Looked at
+ * What holds of an HCA whenever nobody is at work on it: its books agree with its lists. Looked at
  * if btl_umr_check is set, as it is in the tests, and then a process in which one does not hold
  * ends at once, with its name. Costs nothing otherwise: it is a progress function of its own.
  */
@@ -21,10 +21,10 @@
 
 BEGIN_C_DECLS
 
-/** The first invariant of a card that does not hold; NULL: all do. Lock held. */
-const char *mca_btl_umr_card_check(const mca_btl_umr_card_t *card);
+/** The first invariant of an HCA that does not hold; NULL: all do. Lock held. */
+const char *mca_btl_umr_hca_check(const mca_btl_umr_hca_t *hca);
 
-/** Look at all cards that are open, and end the process if one is not as it must be. Lock held. */
+/** Look at all HCAs that are open, and end the process if one is not as it must be. Lock held. */
 void mca_btl_umr_check(void);
 
 /** Look from now on, in each so many passes of progress; or not any more. Nothing if it is not

@@ -46,18 +46,18 @@ mca_btl_umr_component_t mca_btl_umr_component = {
             .btl_init = mca_btl_umr_component_init,
             .btl_progress = mca_btl_umr_module_progress, /* of the module, where there is one */
         },
-    .api = MCA_BTL_UMR_CARD_API,
-    .ops = &mca_btl_umr_card_ops,
+    .api = MCA_BTL_UMR_HCA_API,
+    .ops = &mca_btl_umr_hca_ops,
 };
 
 mca_btl_umr_params_t mca_btl_umr_params;
 
 /* What the parameters write to. The base frees and clears strings when it drops the variables,
- * which can be long before the card is used, so the device's name is copied. */
+ * which can be long before the HCA is used, so the device's name is copied. */
 static char *mca_btl_umr_device_param;
 
 /* Two frameworks may have the component open at the same time: the btl framework, and the copy of
- * it that pml/umrddt looks for the card in. Both mean the one card. */
+ * it that pml/umrddt looks for the HCA in. Both mean the one HCA. */
 static unsigned int mca_btl_umr_opened;
 
 static void register_var(const char *name, const char *help, mca_base_var_type_t type,
@@ -90,13 +90,12 @@ static int mca_btl_umr_component_register(void)
                  "it has no UMR, so a message takes a write for each run of bytes",
                  MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_3, &mca_btl_umr_device_param);
 
-    p->max_cards = 4;
-    register_var(
-        "max_cards",
-        "Largest number of cards, that is, active ports of devices, that a process uses. A "
-        "message goes by the one that is nearest to the sender's buffer. Cards share "
-        "what other parameters give to a process: mkeys, keys kept, registered memory",
-        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_4, &p->max_cards);
+    p->max_hcas = 4;
+    register_var("max_hcas",
+                 "Largest number of HCAs, that is, active ports of devices, that a process uses. A "
+                 "message goes by the one that is nearest to the sender's buffer. HCAs share "
+                 "what other parameters give to a process: mkeys, keys kept, registered memory",
+                 MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_4, &p->max_hcas);
 
     p->gid_index = -1;
     register_var("gid_index",
@@ -202,17 +201,16 @@ static int mca_btl_umr_component_register(void)
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_4, &p->reg_cache_size);
 
     p->gpu_regs = 256;
-    register_var(
-        "gpu_regs",
-        "Largest number of registrations of GPU memory that are kept, in use or for later "
-        "messages. Each is an allocation, or a part of one where the card has not room for "
-        "all",
-        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->gpu_regs);
+    register_var("gpu_regs",
+                 "Largest number of registrations of GPU memory that are kept, in use or for later "
+                 "messages. Each is an allocation, or a part of one where the HCA has not room for "
+                 "all",
+                 MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->gpu_regs);
 
     p->gpu_flush = MCA_BTL_UMR_GPU_FLUSH_AUTO;
     register_var("gpu_flush",
                  "What is done before a receive into GPU memory is complete. 0: what the device "
-                 "asks for; 1: cuFlushGPUDirectRDMAWrites; 2: a read of the memory by the card; 3: "
+                 "asks for; 1: cuFlushGPUDirectRDMAWrites; 2: a read of the memory by the HCA; 3: "
                  "nothing, which is for tests, as the GPU may see old bytes then",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_9, &p->gpu_flush);
 
@@ -247,7 +245,7 @@ static int mca_btl_umr_component_register(void)
     register_var("plain_keys",
                  "Let peers write into contiguous pieces through the key of their registration, "
                  "which lives as long as the registration does. 0: only through mkeys, which the "
-                 "card refuses as soon as the message is over; costs a mapping (UMR) more",
+                 "HCA refuses as soon as the message is over; costs a mapping (UMR) more",
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_7, &p->plain_keys);
 
     p->rebuilds = 8;
@@ -273,7 +271,7 @@ static int mca_btl_umr_component_register(void)
 
     p->rdma = false;
     register_var("rdma",
-                 "Offer the card to other users of Open MPI's btls, which write, read and add to "
+                 "Offer the HCA to other users of Open MPI's btls, which write, read and add to "
                  "contiguous memory of their peers: one-sided communication by osc/rdma. Needs "
                  "pml/ob1, and a queue pair to each process of the job from MPI_Init on",
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_4, &p->rdma);
@@ -290,7 +288,7 @@ static int mca_btl_umr_component_register(void)
     register_var(
         "check",
         "For tests: look in one of so many passes of progress, and at the end, whether the "
-        "books of the card agree with its lists, and end the process where they do not. "
+        "books of the HCA agree with its lists, and end the process where they do not. "
         "0: never",
         MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_9, &p->check);
     umrddt_params_unknown("btl_umr_");
@@ -346,7 +344,7 @@ void mca_btl_umr_params_check(void)
     check_size("btl_umr_reg_gap", &p->reg_gap, 0, (size_t) 1 << 40);
     check_uint("btl_umr_key_cache", &p->key_cache, 0, 1u << 20);
     check_uint("btl_umr_rebuilds", &p->rebuilds, 0, 16);
-    check_uint("btl_umr_max_cards", &p->max_cards, 1, MCA_BTL_UMR_MAX_CARDS);
+    check_uint("btl_umr_max_hcas", &p->max_hcas, 1, MCA_BTL_UMR_MAX_HCAS);
     check_uint("btl_umr_write_pieces", &p->write_pieces, 1, 30);
     check_uint("btl_umr_sq_depth", &p->sq_depth, 2, 8192);
     check_uint("btl_umr_rq_depth", &p->rq_depth, 1, 8192);

@@ -155,7 +155,7 @@ static void walk_on(mca_btl_umr_walk_t *walk, uint64_t length)
 
 uint64_t mca_btl_umr_direct_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     mca_btl_umr_walk_t *walk = put->walk;
     mca_btl_umr_sq_t *sq = &endpoint->sq;
     struct ibv_sge pieces[MCA_BTL_UMR_MAX_PIECES];
@@ -165,7 +165,7 @@ uint64_t mca_btl_umr_direct_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_
 
     /* Every pass but the last one takes a block, or a part of one; put->left says that there are
      * more. */
-    while (end - start < put->left && end - start < card->device.max_message) {
+    while (end - start < put->left && end - start < hca->device.max_message) {
         uint64_t length, addr, here;
         uint32_t lkey;
 
@@ -183,14 +183,14 @@ uint64_t mca_btl_umr_direct_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_
         } else if (addr != end || length > limit - end) {
             break;
         }
-        if (length > card->device.max_message - (end - start)) {
-            length = card->device.max_message - (end - start);
+        if (length > hca->device.max_message - (end - start)) {
+            length = hca->device.max_message - (end - start);
         }
         lkey = mca_btl_umr_memory_find(walk->memory, (uintptr_t) here)->lkey;
         if (0 < count && lkey == pieces[count - 1].lkey
             && here == pieces[count - 1].addr + pieces[count - 1].length) {
             pieces[count - 1].length += (uint32_t) length;
-        } else if (count == card->caps.write_pieces) {
+        } else if (count == hca->caps.write_pieces) {
             break;
         } else {
             pieces[count].addr = here;
@@ -213,22 +213,22 @@ uint64_t mca_btl_umr_direct_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_
     ibv_wr_set_sge_list(sq->qpx, count, pieces);
     put->started = true;
     put->left -= end - start;
-    ++card->stats.writes_direct;
-    card->stats.pieces_direct += count;
+    ++hca->stats.writes_direct;
+    hca->stats.pieces_direct += count;
     return end - start;
 }
 
 int mca_btl_umr_put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_direct_t *direct,
                            const uint32_t *fin, mca_btl_umr_done_fn_t done, void *context)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     const mca_btl_umr_memory_t *memory = direct->memory;
     mca_btl_umr_put_t *put;
     mca_btl_umr_walk_t *walk;
 
     if (direct->start >= direct->end || direct->end > direct->layout->size
         || direct->end > direct->to->size || direct->end > memory->size
-        || endpoint->card != memory->card || direct->buffer != memory->buffer
+        || endpoint->hca != memory->hca || direct->buffer != memory->buffer
         || direct->layout->id != memory->layout_id
         || !regions_valid(direct->regions, direct->region_count) || !regions_cover(direct)) {
         return OPAL_ERR_BAD_PARAM;
@@ -239,7 +239,7 @@ int mca_btl_umr_put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_d
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return OPAL_ERR_UNREACH;
     }
-    put = mca_btl_umr_put_new(card, direct->regions, direct->region_count);
+    put = mca_btl_umr_put_new(hca, direct->regions, direct->region_count);
     if (NULL != put && NULL == put->walk) {
         put->walk = malloc(sizeof(*put->walk));
         if (NULL == put->walk) {

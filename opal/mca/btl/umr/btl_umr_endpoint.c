@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Endpoints: one RC queue pair a peer and a pair of cards, made when it is first needed. What comes
+ * Endpoints: one RC queue pair a peer and a pair of HCAs, made when it is first needed. What comes
  * after one that broke is in btl_umr_rebuild.c.
  */
 
@@ -27,10 +27,10 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* Completions of the first queues of all cards; each later one has as many as all before it. */
+/* Completions of the first queues of all HCAs; each later one has as many as all before it. */
 #define MCA_BTL_UMR_CQ_SIZE 256
 
-/* Writes, and FINs, that a pair of cards has room for, however many pairs share what a peer may
+/* Writes, and FINs, that a pair of HCAs has room for, however many pairs share what a peer may
  * have under way. */
 #define MCA_BTL_UMR_LEAST_DEPTH 8
 
@@ -57,47 +57,47 @@ OBJ_CLASS_INSTANCE(mca_btl_umr_endpoint_t, opal_list_item_t, endpoint_construct,
  * All of them
  * ------------------------------------------------------------------------------------------- */
 
-void mca_btl_umr_endpoints_start(mca_btl_umr_card_t *card)
+void mca_btl_umr_endpoints_start(mca_btl_umr_hca_t *hca)
 {
-    OBJ_CONSTRUCT(&card->endpoints_by_qpn, opal_hash_table_t);
-    opal_hash_table_init(&card->endpoints_by_qpn, 16);
-    OBJ_CONSTRUCT(&card->endpoints, opal_pointer_array_t);
-    opal_pointer_array_init(&card->endpoints, 16, INT_MAX, 64);
+    OBJ_CONSTRUCT(&hca->endpoints_by_qpn, opal_hash_table_t);
+    opal_hash_table_init(&hca->endpoints_by_qpn, 16);
+    OBJ_CONSTRUCT(&hca->endpoints, opal_pointer_array_t);
+    opal_pointer_array_init(&hca->endpoints, 16, INT_MAX, 64);
 }
 
-void mca_btl_umr_endpoints_stop(mca_btl_umr_card_t *card)
+void mca_btl_umr_endpoints_stop(mca_btl_umr_hca_t *hca)
 {
     opal_list_item_t *item;
 
-    while (NULL != opal_list_remove_first(&card->receives.draining)) {
+    while (NULL != opal_list_remove_first(&hca->receives.draining)) {
         continue; /* they are endpoints, and go with these */
     }
-    for (int i = 0; i < opal_pointer_array_get_size(&card->endpoints); ++i) {
-        mca_btl_umr_endpoint_t *endpoint = opal_pointer_array_get_item(&card->endpoints, i);
+    for (int i = 0; i < opal_pointer_array_get_size(&hca->endpoints); ++i) {
+        mca_btl_umr_endpoint_t *endpoint = opal_pointer_array_get_item(&hca->endpoints, i);
 
         if (NULL == endpoint) {
             continue;
         }
-        mca_btl_umr_qp_destroy(card, &endpoint->sq);
-        opal_list_join(&card->puts_done, opal_list_get_end(&card->puts_done), &endpoint->puts);
+        mca_btl_umr_qp_destroy(hca, &endpoint->sq);
+        opal_list_join(&hca->puts_done, opal_list_get_end(&hca->puts_done), &endpoint->puts);
         OBJ_RELEASE(endpoint);
     }
-    OBJ_DESTRUCT(&card->endpoints);
-    OBJ_DESTRUCT(&card->endpoints_by_qpn);
-    mca_btl_umr_receives_stop(card);
-    card->writes_out = 0;
-    card->stats.endpoints_now = 0;
-    card->stats.peer_bytes_now = 0;
+    OBJ_DESTRUCT(&hca->endpoints);
+    OBJ_DESTRUCT(&hca->endpoints_by_qpn);
+    mca_btl_umr_receives_stop(hca);
+    hca->writes_out = 0;
+    hca->stats.endpoints_now = 0;
+    hca->stats.peer_bytes_now = 0;
 
-    while (NULL != (item = opal_list_remove_first(&card->puts_done))
-           || NULL != (item = opal_list_remove_first(&card->puts_idle))) {
+    while (NULL != (item = opal_list_remove_first(&hca->puts_done))
+           || NULL != (item = opal_list_remove_first(&hca->puts_idle))) {
         OBJ_RELEASE(item);
     }
-    while (NULL != (item = opal_list_remove_first(&card->cqs))) {
+    while (NULL != (item = opal_list_remove_first(&hca->cqs))) {
         int err = ibv_destroy_cq(((mca_btl_umr_cq_t *) item)->cq);
 
         if (0 != err) {
-            MCA_BTL_UMR_LOG(card, "a completion queue cannot be destroyed: %s", strerror(err));
+            MCA_BTL_UMR_LOG(hca, "a completion queue cannot be destroyed: %s", strerror(err));
         }
         OBJ_RELEASE(item);
     }
@@ -107,12 +107,12 @@ void mca_btl_umr_endpoints_stop(mca_btl_umr_card_t *card)
  * A completion queue with room for all that one endpoint can cause. Few endpoints take little
  * memory, and many take few queues, which progress has to poll.
  */
-static mca_btl_umr_cq_t *cq_take(mca_btl_umr_card_t *card, uint32_t need)
+static mca_btl_umr_cq_t *cq_take(mca_btl_umr_hca_t *hca, uint32_t need)
 {
-    uint64_t size = MCA_BTL_UMR_CQ_SIZE / mca_btl_umr.card_count, all = 0;
+    uint64_t size = MCA_BTL_UMR_CQ_SIZE / mca_btl_umr.hca_count, all = 0;
     mca_btl_umr_cq_t *cq;
 
-    OPAL_LIST_FOREACH (cq, &card->cqs, mca_btl_umr_cq_t) {
+    OPAL_LIST_FOREACH (cq, &hca->cqs, mca_btl_umr_cq_t) {
         if (need <= cq->room) {
             cq->room -= need;
             return cq;
@@ -122,8 +122,8 @@ static mca_btl_umr_cq_t *cq_take(mca_btl_umr_card_t *card, uint32_t need)
     size = size < all ? all : size;
     /* libmlx5 makes a power of two of one more. */
     size = mca_btl_umr_round_up(size <= need ? need + 1 : size) - 1;
-    if (0 < card->device.attr.max_cqe && (uint64_t) card->device.attr.max_cqe < size) {
-        size = (uint64_t) card->device.attr.max_cqe;
+    if (0 < hca->device.attr.max_cqe && (uint64_t) hca->device.attr.max_cqe < size) {
+        size = (uint64_t) hca->device.attr.max_cqe;
     }
     if (size < need) {
         errno = EINVAL;
@@ -134,15 +134,15 @@ static mca_btl_umr_cq_t *cq_take(mca_btl_umr_card_t *card, uint32_t need)
         errno = ENOMEM;
         return NULL;
     }
-    cq->cq = ibv_create_cq(card->device.context, (int) size, NULL, NULL, 0);
+    cq->cq = ibv_create_cq(hca->device.context, (int) size, NULL, NULL, 0);
     if (NULL == cq->cq) {
         OBJ_RELEASE(cq);
         return NULL;
     }
     cq->size = (uint32_t) size;
     cq->room = (uint32_t) size - need;
-    opal_list_append(&card->cqs, &cq->super);
-    card->stats.peer_bytes_now += mca_btl_umr_cq_bytes(cq->cq);
+    opal_list_append(&hca->cqs, &cq->super);
+    hca->stats.peer_bytes_now += mca_btl_umr_cq_bytes(cq->cq);
     return cq;
 }
 
@@ -163,11 +163,11 @@ uint32_t mca_btl_umr_first_psn(const struct ibv_qp *qp)
 
 /**
  * One pair's part of what a peer may have under way: a peer costs the same by however many pairs of
- * cards it is reached, but for what a queue pair is without any room.
+ * HCAs it is reached, but for what a queue pair is without any room.
  */
 static uint32_t part_of(const mca_btl_umr_endpoint_t *endpoint, uint32_t depth)
 {
-    uint32_t part = depth / endpoint->peer->rail_count;
+    uint32_t part = depth / endpoint->peer->lane_count;
 
     return part >= MCA_BTL_UMR_LEAST_DEPTH   ? part
            : depth < MCA_BTL_UMR_LEAST_DEPTH ? depth
@@ -177,33 +177,33 @@ static uint32_t part_of(const mca_btl_umr_endpoint_t *endpoint, uint32_t depth)
 /** Its queue pair, and receives. */
 static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     uint32_t sq_depth = part_of(endpoint, mca_btl_umr_params.sq_depth);
     uint32_t rq_depth = part_of(endpoint, mca_btl_umr_params.rq_depth);
     uint32_t own, need;
     mca_btl_umr_cq_t *cq;
     int err;
 
-    if (0 < card->device.attr.max_qp_wr) {
-        uint32_t most = (uint32_t) card->device.attr.max_qp_wr;
+    if (0 < hca->device.attr.max_qp_wr) {
+        uint32_t most = (uint32_t) hca->device.attr.max_qp_wr;
 
         sq_depth = sq_depth < most ? sq_depth : most;
         rq_depth = rq_depth < most ? rq_depth : most;
     }
-    mca_btl_umr_receives_start(card);
-    if (card->receives.failed) {
+    mca_btl_umr_receives_start(hca);
+    if (hca->receives.failed) {
         err = EIO;
         goto fail;
     }
-    own = NULL == card->receives.srq ? rq_depth : 0;
+    own = NULL == hca->receives.srq ? rq_depth : 0;
     need = sq_depth + own;
-    cq = cq_take(card, need);
+    cq = cq_take(hca, need);
     if (NULL == cq) {
         err = errno;
         goto fail;
     }
-    err = mca_btl_umr_qp_create(card, MCA_BTL_UMR_QP_DATA, cq->cq, sq_depth, own, NULL,
-                                &endpoint->sq);
+    err =
+        mca_btl_umr_qp_create(hca, MCA_BTL_UMR_QP_DATA, cq->cq, sq_depth, own, NULL, &endpoint->sq);
     if (0 != err) {
         cq->room += need;
         goto fail;
@@ -214,87 +214,87 @@ static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
     err = mca_btl_umr_qp_post_receives(endpoint->sq.qp, MCA_BTL_UMR_WR_RECEIVE, own);
     if (0 == err
         && OPAL_SUCCESS
-               != opal_hash_table_set_value_uint32(&card->endpoints_by_qpn, endpoint->sq.qp->qp_num,
+               != opal_hash_table_set_value_uint32(&hca->endpoints_by_qpn, endpoint->sq.qp->qp_num,
                                                    endpoint)) {
         err = ENOMEM;
     }
     if (0 != err) {
-        mca_btl_umr_qp_destroy(card, &endpoint->sq);
+        mca_btl_umr_qp_destroy(hca, &endpoint->sq);
         cq->room += need;
         goto fail;
     }
     endpoint->fins_max = rq_depth;
-    endpoint->address.qpn = htonl(card->index << 24 | endpoint->sq.qp->qp_num);
+    endpoint->address.qpn = htonl(hca->index << 24 | endpoint->sq.qp->qp_num);
     endpoint->address.psn =
         htonl(endpoint->generation << 24 | (mca_btl_umr_first_psn(endpoint->sq.qp) & 0xffffff));
-    ++card->stats.endpoints_now;
+    ++hca->stats.endpoints_now;
     /* The completions were counted when their queue was made. */
     endpoint->bytes = mca_btl_umr_qp_bytes(endpoint->sq.qp);
-    card->stats.peer_bytes_now += endpoint->bytes + sizeof(*endpoint) + MCA_BTL_UMR_TABLE_BYTES;
+    hca->stats.peer_bytes_now += endpoint->bytes + sizeof(*endpoint) + MCA_BTL_UMR_TABLE_BYTES;
     return OPAL_SUCCESS;
 
 fail:
-    if (!card->qp_refused) {
-        card->qp_refused = true;
-        MCA_BTL_UMR_LOG(card, "no queue pair for %s: %s", OPAL_NAME_PRINT(endpoint->peer->name),
+    if (!hca->qp_refused) {
+        hca->qp_refused = true;
+        MCA_BTL_UMR_LOG(hca, "no queue pair for %s: %s", OPAL_NAME_PRINT(endpoint->peer->name),
                         strerror(err));
     }
     return OPAL_ERR_OUT_OF_RESOURCE;
 }
 
-mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail,
+mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane,
                                                  uint32_t generation)
 {
-    mca_btl_umr_card_t *card = rail->card;
+    mca_btl_umr_hca_t *hca = lane->hca;
     mca_btl_umr_endpoint_t *endpoint = OBJ_NEW(mca_btl_umr_endpoint_t);
     int index;
 
     if (NULL == endpoint) {
         return NULL;
     }
-    index = opal_pointer_array_add(&card->endpoints, endpoint);
+    index = opal_pointer_array_add(&hca->endpoints, endpoint);
     if (0 > index) {
         OBJ_RELEASE(endpoint);
         return NULL;
     }
-    endpoint->card = card;
+    endpoint->hca = hca;
     endpoint->peer = peer;
-    endpoint->rail = rail;
+    endpoint->lane = lane;
     endpoint->index = (uint32_t) index;
     endpoint->generation = generation;
     if (OPAL_SUCCESS != endpoint_start(endpoint)) {
-        opal_pointer_array_set_item(&card->endpoints, index, NULL);
+        opal_pointer_array_set_item(&hca->endpoints, index, NULL);
         OBJ_RELEASE(endpoint);
         return NULL;
     }
-    mca_btl_umr_card_use(card);
+    mca_btl_umr_hca_use(hca);
     return endpoint;
 }
 
-int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail)
+int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane)
 {
     mca_btl_umr_endpoint_t *endpoint;
 
-    if (NULL != rail->endpoint) {
+    if (NULL != lane->endpoint) {
         return OPAL_SUCCESS;
     }
-    endpoint = mca_btl_umr_endpoint_new(peer, rail, 0);
+    endpoint = mca_btl_umr_endpoint_new(peer, lane, 0);
     if (NULL == endpoint) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    __atomic_store_n(&rail->endpoint, endpoint, __ATOMIC_RELEASE);
+    __atomic_store_n(&lane->endpoint, endpoint, __ATOMIC_RELEASE);
     return OPAL_SUCCESS;
 }
 
 void mca_btl_umr_endpoint_retire(mca_btl_umr_endpoint_t *endpoint)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
 
-    (void) opal_hash_table_remove_value_uint32(&card->endpoints_by_qpn, endpoint->sq.qp->qp_num);
-    mca_btl_umr_qp_destroy(card, &endpoint->sq);
+    (void) opal_hash_table_remove_value_uint32(&hca->endpoints_by_qpn, endpoint->sq.qp->qp_num);
+    mca_btl_umr_qp_destroy(hca, &endpoint->sq);
     endpoint->cq->room += endpoint->cq_need;
-    --card->stats.endpoints_now;
-    card->stats.peer_bytes_now -= endpoint->bytes;
+    --hca->stats.endpoints_now;
+    hca->stats.peer_bytes_now -= endpoint->bytes;
 }
 
 /* ------------------------------------------------------------------------------------------- *
@@ -313,22 +313,22 @@ static __opal_attribute_noinline__ int connect_to(mca_btl_umr_endpoint_t *endpoi
     int err;
 
     if (endpoint->broken || endpoint->connected
-        || endpoint->rail->peer_index != MCA_BTL_UMR_ADDRESS_CARD(ntohl(address->qpn))
+        || endpoint->lane->peer_index != MCA_BTL_UMR_ADDRESS_HCA(ntohl(address->qpn))
         || endpoint->generation != MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(address->psn))) {
         return OPAL_ERR_UNREACH;
     }
-    err = mca_btl_umr_qp_connect(&endpoint->card->device, endpoint->sq.qp, &endpoint->rail->route,
+    err = mca_btl_umr_qp_connect(&endpoint->hca->device, endpoint->sq.qp, &endpoint->lane->route,
                                  MCA_BTL_UMR_ADDRESS_QPN(ntohl(address->qpn)), ntohl(address->psn),
                                  ntohl(endpoint->address.psn));
     if (0 != err) {
-        MCA_BTL_UMR_LOG(endpoint->card, "cannot connect to %s: %s",
+        MCA_BTL_UMR_LOG(endpoint->hca, "cannot connect to %s: %s",
                         OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
         mca_btl_umr_endpoint_fail(endpoint);
         return OPAL_ERR_UNREACH;
     }
     endpoint->connected = true;
     endpoint->theirs = *address;
-    endpoint->card->stats.endpoints_rebuilt += 0 < endpoint->generation ? 1 : 0;
+    endpoint->hca->stats.endpoints_rebuilt += 0 < endpoint->generation ? 1 : 0;
     return OPAL_SUCCESS;
 }
 
@@ -354,8 +354,8 @@ bool mca_btl_umr_endpoint_broken(const mca_btl_umr_endpoint_t *endpoint)
 
 void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
-    mca_btl_umr_rebuild_t *rebuild = &endpoint->rail->rebuild;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
+    mca_btl_umr_rebuild_t *rebuild = &endpoint->lane->rebuild;
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     int err;
 
@@ -364,22 +364,22 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
     }
     __atomic_store_n(&endpoint->broken, true, __ATOMIC_RELAXED);
     if (mca_btl_umr_rebuild_failed(rebuild, endpoint->sq.done + endpoint->fins_came)) {
-        MCA_BTL_UMR_LOG(card, "the queue pair to %s has failed %u times in a row: no other is made",
+        MCA_BTL_UMR_LOG(hca, "the queue pair to %s has failed %u times in a row: no other is made",
                         OPAL_NAME_PRINT(endpoint->peer->name), rebuild->tries);
     }
     err = ibv_modify_qp(endpoint->sq.qp, &attr, IBV_QP_STATE);
     if (0 != err) {
-        MCA_BTL_UMR_LOG(card, "the queue pair to %s does not stop: %s",
+        MCA_BTL_UMR_LOG(hca, "the queue pair to %s does not stop: %s",
                         OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
     }
     mca_btl_umr_receives_leave(endpoint);
     mca_btl_umr_puts_sweep(endpoint);
 }
 
-void mca_btl_umr_endpoints_fail(mca_btl_umr_card_t *card)
+void mca_btl_umr_endpoints_fail(mca_btl_umr_hca_t *hca)
 {
-    for (int i = 0; i < opal_pointer_array_get_size(&card->endpoints); ++i) {
-        mca_btl_umr_endpoint_t *endpoint = opal_pointer_array_get_item(&card->endpoints, i);
+    for (int i = 0; i < opal_pointer_array_get_size(&hca->endpoints); ++i) {
+        mca_btl_umr_endpoint_t *endpoint = opal_pointer_array_get_item(&hca->endpoints, i);
 
         if (NULL != endpoint) {
             mca_btl_umr_endpoint_fail(endpoint);
@@ -387,11 +387,11 @@ void mca_btl_umr_endpoints_fail(mca_btl_umr_card_t *card)
     }
 }
 
-mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_of_qp(mca_btl_umr_card_t *card, uint32_t qpn)
+mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_of_qp(mca_btl_umr_hca_t *hca, uint32_t qpn)
 {
     void *endpoint = NULL;
 
-    return OPAL_SUCCESS == opal_hash_table_get_value_uint32(&card->endpoints_by_qpn, qpn, &endpoint)
+    return OPAL_SUCCESS == opal_hash_table_get_value_uint32(&hca->endpoints_by_qpn, qpn, &endpoint)
                ? endpoint
                : NULL;
 }

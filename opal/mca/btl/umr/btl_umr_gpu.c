@@ -11,7 +11,7 @@
  *
  * Registration of GPU memory.
  *
- * A registration is of a whole allocation, or of the pages that are needed where the card (its
+ * A registration is of a whole allocation, or of the pages that are needed where the HCA (its
  * window into the GPU, the PCIe BAR) has not room for all. It is found by the allocation's
  * BUFFER_ID, which the driver never gives twice and which the caller asked for in this very
  * message; so memory that was freed, and other memory at the same address, is not found. What is
@@ -21,7 +21,7 @@
  * it outlives it.
  *
  * Which way a device's memory is registered, by dma-buf or by its address, is found out with the
- * first allocation of cuMemAlloc for which the attributes say that cards can have it: what the
+ * first allocation of cuMemAlloc for which the attributes say that HCAs can have it: what the
  * kernel says then holds for the device. Memory of which the attributes do not say so is never
  * tried.
  */
@@ -43,7 +43,7 @@
 /* Lookups between two looks at whether the least recently used one is still there. */
 #define LOOK_PERIOD 64
 
-/* Lookups after which what the card had no room for is tried again. */
+/* Lookups after which what the HCA had no room for is tried again. */
 #define RETRY_PERIOD 1024
 
 /* Ids of registrations of the CPU's memory count from 1. */
@@ -62,60 +62,60 @@ typedef struct mca_btl_umr_gpu_reg_t {
 } mca_btl_umr_gpu_reg_t;
 static OBJ_CLASS_INSTANCE(mca_btl_umr_gpu_reg_t, opal_list_item_t, NULL, NULL);
 
-void mca_btl_umr_gpu_construct(mca_btl_umr_card_t *card)
+void mca_btl_umr_gpu_construct(mca_btl_umr_hca_t *hca)
 {
-    OBJ_CONSTRUCT(&card->gpu.regs, opal_list_t);
+    OBJ_CONSTRUCT(&hca->gpu.regs, opal_list_t);
 }
 
-void mca_btl_umr_gpu_destruct(mca_btl_umr_card_t *card)
+void mca_btl_umr_gpu_destruct(mca_btl_umr_hca_t *hca)
 {
-    OBJ_DESTRUCT(&card->gpu.regs);
+    OBJ_DESTRUCT(&hca->gpu.regs);
 }
 
 /* ---------------------------------------------------------------------------------------------
  * The cache
  * ------------------------------------------------------------------------------------------- */
 
-static mca_btl_umr_gpu_reg_t **bucket_of(mca_btl_umr_card_t *card, uint64_t buffer_id)
+static mca_btl_umr_gpu_reg_t **bucket_of(mca_btl_umr_hca_t *hca, uint64_t buffer_id)
 {
-    return &card->gpu.buckets[buffer_id % MCA_BTL_UMR_GPU_BUCKETS];
+    return &hca->gpu.buckets[buffer_id % MCA_BTL_UMR_GPU_BUCKETS];
 }
 
 /** Lock held; nobody uses it. */
-static void drop(mca_btl_umr_card_t *card, mca_btl_umr_gpu_reg_t *entry)
+static void drop(mca_btl_umr_hca_t *hca, mca_btl_umr_gpu_reg_t *entry)
 {
-    mca_btl_umr_gpu_reg_t **link = bucket_of(card, entry->buffer_id);
+    mca_btl_umr_gpu_reg_t **link = bucket_of(hca, entry->buffer_id);
 
     while (entry != *link) {
         link = &(*link)->same_bucket;
     }
     *link = entry->same_bucket;
-    opal_list_remove_item(&card->gpu.regs, &entry->super);
+    opal_list_remove_item(&hca->gpu.regs, &entry->super);
     if (NULL != entry->reg.mr) {
         int err;
 
-        mca_btl_umr_keycache_forget_reg(card, &entry->reg);
+        mca_btl_umr_keycache_forget_reg(hca, &entry->reg);
         err = ibv_dereg_mr(entry->reg.mr);
         if (0 != err) {
-            MCA_BTL_UMR_LOG(card, "memory of a GPU cannot be deregistered: %s", strerror(err));
+            MCA_BTL_UMR_LOG(hca, "memory of a GPU cannot be deregistered: %s", strerror(err));
         }
-        --card->stats.gpu_regs_now;
-        card->stats.gpu_bytes_now -= entry->end - entry->start;
+        --hca->stats.gpu_regs_now;
+        hca->stats.gpu_bytes_now -= entry->end - entry->start;
     }
     OBJ_RELEASE(entry);
 }
 
 /** The least recently used one that nobody uses leaves. @return false: there is none */
-static bool evict(mca_btl_umr_card_t *card, bool registered)
+static bool evict(mca_btl_umr_hca_t *hca, bool registered)
 {
     opal_list_item_t *item;
 
-    for (item = opal_list_get_last(&card->gpu.regs); item != opal_list_get_begin(&card->gpu.regs);
+    for (item = opal_list_get_last(&hca->gpu.regs); item != opal_list_get_begin(&hca->gpu.regs);
          item = opal_list_get_prev(item)) {
         mca_btl_umr_gpu_reg_t *entry = (mca_btl_umr_gpu_reg_t *) item;
 
         if (0 == entry->uses && (!registered || NULL != entry->reg.mr)) {
-            drop(card, entry);
+            drop(hca, entry);
             return true;
         }
     }
@@ -123,61 +123,61 @@ static bool evict(mca_btl_umr_card_t *card, bool registered)
 }
 
 /** True if it was dropped because its memory is gone. */
-static bool drop_if_stale(mca_btl_umr_card_t *card, mca_btl_umr_gpu_reg_t *entry)
+static bool drop_if_stale(mca_btl_umr_hca_t *hca, mca_btl_umr_gpu_reg_t *entry)
 {
     if (0 < entry->uses || opal_umrddt_gpu_rdma_alive(entry->start, entry->buffer_id)) {
         return false;
     }
-    ++card->stats.gpu_regs_stale;
-    drop(card, entry);
+    ++hca->stats.gpu_regs_stale;
+    drop(hca, entry);
     return true;
 }
 
-static void drop_stale(mca_btl_umr_card_t *card)
+static void drop_stale(mca_btl_umr_hca_t *hca)
 {
     opal_list_item_t *item, *next;
 
-    OPAL_LIST_FOREACH_SAFE (item, next, &card->gpu.regs, opal_list_item_t) {
-        (void) drop_if_stale(card, (mca_btl_umr_gpu_reg_t *) item);
+    OPAL_LIST_FOREACH_SAFE (item, next, &hca->gpu.regs, opal_list_item_t) {
+        (void) drop_if_stale(hca, (mca_btl_umr_gpu_reg_t *) item);
     }
 }
 
 /** What is known of [start, end) of an allocation. */
-static mca_btl_umr_gpu_reg_t *find(mca_btl_umr_card_t *card, uint64_t buffer_id, uint64_t start,
+static mca_btl_umr_gpu_reg_t *find(mca_btl_umr_hca_t *hca, uint64_t buffer_id, uint64_t start,
                                    uint64_t end)
 {
-    mca_btl_umr_gpu_reg_t *entry = *bucket_of(card, buffer_id);
+    mca_btl_umr_gpu_reg_t *entry = *bucket_of(hca, buffer_id);
 
     while (NULL != entry
            && (buffer_id != entry->buffer_id || start < entry->start || end > entry->end)) {
         entry = entry->same_bucket;
     }
-    if (0 == ++card->gpu.lookups % LOOK_PERIOD && !opal_list_is_empty(&card->gpu.regs)) {
+    if (0 == ++hca->gpu.lookups % LOOK_PERIOD && !opal_list_is_empty(&hca->gpu.regs)) {
         mca_btl_umr_gpu_reg_t *oldest =
-            (mca_btl_umr_gpu_reg_t *) opal_list_get_last(&card->gpu.regs);
+            (mca_btl_umr_gpu_reg_t *) opal_list_get_last(&hca->gpu.regs);
 
         if (oldest != entry) {
-            (void) drop_if_stale(card, oldest);
+            (void) drop_if_stale(hca, oldest);
         }
     }
     if (NULL != entry && NULL == entry->reg.mr && entry->again
-        && 0 <= (int32_t) (card->gpu.lookups - entry->retry_at)) {
-        drop(card, entry);
+        && 0 <= (int32_t) (hca->gpu.lookups - entry->retry_at)) {
+        drop(hca, entry);
         return NULL;
     }
     return entry;
 }
 
 /** Enter what was found out. @return NULL: no memory, or all of the cache is in use */
-static mca_btl_umr_gpu_reg_t *enter(mca_btl_umr_card_t *card, uint64_t buffer_id, uint64_t start,
+static mca_btl_umr_gpu_reg_t *enter(mca_btl_umr_hca_t *hca, uint64_t buffer_id, uint64_t start,
                                     uint64_t end, struct ibv_mr *mr)
 {
     static uint64_t last_id = FIRST_ID;
-    mca_btl_umr_gpu_reg_t *entry, **bucket = bucket_of(card, buffer_id);
+    mca_btl_umr_gpu_reg_t *entry, **bucket = bucket_of(hca, buffer_id);
 
-    while (opal_list_get_size(&card->gpu.regs)
+    while (opal_list_get_size(&hca->gpu.regs)
            >= mca_btl_umr_share(mca_btl_umr_params.gpu_regs, 1)) {
-        if (!evict(card, false)) {
+        if (!evict(hca, false)) {
             return NULL;
         }
     }
@@ -196,31 +196,31 @@ static mca_btl_umr_gpu_reg_t *enter(mca_btl_umr_card_t *card, uint64_t buffer_id
     entry->again = false;
     entry->same_bucket = *bucket;
     *bucket = entry;
-    opal_list_prepend(&card->gpu.regs, &entry->super);
+    opal_list_prepend(&hca->gpu.regs, &entry->super);
     if (NULL != mr) {
         entry->reg.handle.rkey = mr->rkey;
         entry->reg.handle.lkey = mr->lkey;
-        ++card->stats.gpu_regs_now;
-        card->stats.gpu_bytes_now += end - start;
+        ++hca->stats.gpu_regs_now;
+        hca->stats.gpu_bytes_now += end - start;
     }
     return entry;
 }
 
-void mca_btl_umr_gpu_put(mca_btl_umr_card_t *card, mca_btl_umr_reg_t *reg)
+void mca_btl_umr_gpu_put(mca_btl_umr_hca_t *hca, mca_btl_umr_reg_t *reg)
 {
     mca_btl_umr_gpu_reg_t *entry = container_of(reg, mca_btl_umr_gpu_reg_t, reg);
 
-    (void) card;
+    (void) hca;
     --entry->uses;
 }
 
-void mca_btl_umr_gpu_stop(mca_btl_umr_card_t *card)
+void mca_btl_umr_gpu_stop(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_gpu_flush_stop(card);
-    while (evict(card, false)) {
+    mca_btl_umr_gpu_flush_stop(hca);
+    while (evict(hca, false)) {
     }
-    memset(card->gpu.ways, 0, sizeof(card->gpu.ways));
-    card->gpu.flush_failed = false;
+    memset(hca->gpu.ways, 0, sizeof(hca->gpu.ways));
+    hca->gpu.flush_failed = false;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -234,8 +234,8 @@ typedef struct refusal_t {
 } refusal_t;
 
 /** By dma-buf. @return 0 or an errno */
-static int by_dmabuf(mca_btl_umr_card_t *card, const opal_umrddt_gpu_memory_t *where,
-                     uint64_t start, uint64_t end, int rights, struct ibv_mr **mr, refusal_t *why)
+static int by_dmabuf(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where, uint64_t start,
+                     uint64_t end, int rights, struct ibv_mr **mr, refusal_t *why)
 {
     uint64_t page = (uint64_t) opal_getpagesize();
     uint64_t first = start & ~(page - 1);
@@ -252,8 +252,8 @@ static int by_dmabuf(mca_btl_umr_card_t *card, const opal_umrddt_gpu_memory_t *w
     }
     errno = 0;
     /* The pages before and behind may be another allocation's: those bytes are left out. */
-    *mr = ibv_reg_dmabuf_mr(card->device.pd, start - first, (size_t) (end - start), start, fd,
-                            rights);
+    *mr =
+        ibv_reg_dmabuf_mr(hca->device.pd, start - first, (size_t) (end - start), start, fd, rights);
     err = NULL != *mr ? 0 : 0 != errno ? errno : EIO;
     close(fd);
     if (0 != err) {
@@ -264,13 +264,13 @@ static int by_dmabuf(mca_btl_umr_card_t *card, const opal_umrddt_gpu_memory_t *w
 }
 
 /** By the address. @return 0 or an errno */
-static int by_address(mca_btl_umr_card_t *card, uint64_t start, uint64_t end, int rights,
+static int by_address(mca_btl_umr_hca_t *hca, uint64_t start, uint64_t end, int rights,
                       struct ibv_mr **mr, refusal_t *why)
 {
     int err;
 
     errno = 0;
-    *mr = ibv_reg_mr(card->device.pd, (void *) (uintptr_t) start, (size_t) (end - start), rights);
+    *mr = ibv_reg_mr(hca->device.pd, (void *) (uintptr_t) start, (size_t) (end - start), rights);
     err = NULL != *mr ? 0 : 0 != errno ? errno : EIO;
     if (0 != err) {
         snprintf(why->address, sizeof(why->address),
@@ -280,14 +280,14 @@ static int by_address(mca_btl_umr_card_t *card, uint64_t start, uint64_t end, in
 }
 
 /** Once: what is missing. */
-static void tell_unreachable(const mca_btl_umr_card_t *card, int device, const refusal_t *why)
+static void tell_unreachable(const mca_btl_umr_hca_t *hca, int device, const refusal_t *why)
 {
     static bool told = false;
 
     if (!told) {
         told = true;
         opal_show_help("help-btl-umr.txt", "gpu unreachable", true, opal_process_info.nodename,
-                       card->device.name, device, why->dmabuf, why->address,
+                       hca->device.name, device, why->dmabuf, why->address,
                        0 == access("/sys/module/nvidia_peermem", F_OK)
                            ? "loaded"
                            : "not loaded, or not visible in this container");
@@ -295,25 +295,25 @@ static void tell_unreachable(const mca_btl_umr_card_t *card, int device, const r
 }
 
 /** Once: how much there was. */
-static void tell_full(const mca_btl_umr_card_t *card, uint64_t needed)
+static void tell_full(const mca_btl_umr_hca_t *hca, uint64_t needed)
 {
     static bool told = false;
 
     if (!told) {
         told = true;
         opal_show_help("help-btl-umr.txt", "gpu full", true, opal_process_info.nodename,
-                       card->device.name, (unsigned long long) needed,
-                       (unsigned long long) card->stats.gpu_bytes_now);
+                       hca->device.name, (unsigned long long) needed,
+                       (unsigned long long) hca->stats.gpu_bytes_now);
     }
 }
 
 /** Register by the way that the device has, or find out which one that is. @return 0 or an errno */
-static int try_register(mca_btl_umr_card_t *card, const opal_umrddt_gpu_memory_t *where,
+static int try_register(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where,
                         uint64_t start, uint64_t end, struct ibv_mr **mr)
 {
     const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     const opal_umrddt_gpu_rdma_caps_t *caps = opal_umrddt_gpu_rdma_caps(where->device);
-    uint8_t *way = &card->gpu.ways[where->device];
+    uint8_t *way = &hca->gpu.ways[where->device];
     /* What else the memory is may be why it is refused; of this kind it is the device. */
     bool usual = NULL != where->ctx && NULL == where->pool && where->legacy_ipc;
     refusal_t why = {"the CUDA driver says that it exports none (DMA_BUF_SUPPORTED is 0)", ""};
@@ -323,7 +323,7 @@ static int try_register(mca_btl_umr_card_t *card, const opal_umrddt_gpu_memory_t
     /* As the GPUDirect RDMA manual asks; pml/umrddt has done so for buffers of messages. */
     (void) opal_umrddt_gpu_sync_memops(where->base, &memory);
     if (MCA_BTL_UMR_GPU_BY_ADDRESS != *way && caps->dmabuf) {
-        err = by_dmabuf(card, where, start, end, rights, mr, &why);
+        err = by_dmabuf(hca, where, start, end, rights, mr, &why);
         if (0 == err) {
             *way = MCA_BTL_UMR_GPU_BY_DMABUF;
         }
@@ -331,21 +331,21 @@ static int try_register(mca_btl_umr_card_t *card, const opal_umrddt_gpu_memory_t
             return err;
         }
     }
-    err = by_address(card, start, end, rights, mr, &why);
+    err = by_address(hca, start, end, rights, mr, &why);
     if (0 == err) {
         *way = MCA_BTL_UMR_GPU_BY_ADDRESS;
     } else if (ENOMEM != err && usual && MCA_BTL_UMR_GPU_UNTRIED == *way) {
         *way = MCA_BTL_UMR_GPU_NOT;
-        tell_unreachable(card, where->device, &why);
+        tell_unreachable(hca, where->device, &why);
     }
     return err;
 }
 
 /** Find or make the registration of [start, end). Lock held. @return as the table's function */
-static int reg_get(mca_btl_umr_card_t *card, const opal_umrddt_gpu_memory_t *where, uint64_t start,
+static int reg_get(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where, uint64_t start,
                    uint64_t end, mca_btl_umr_gpu_reg_t **result)
 {
-    mca_btl_umr_gpu_reg_t *entry = find(card, where->buffer_id, start, end);
+    mca_btl_umr_gpu_reg_t *entry = find(hca, where->buffer_id, start, end);
     uint64_t first = where->base, last = where->base + where->size;
     struct ibv_mr *mr = NULL;
     int err;
@@ -354,58 +354,58 @@ static int reg_get(mca_btl_umr_card_t *card, const opal_umrddt_gpu_memory_t *whe
         return entry->again ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_ERR_BAD_PARAM;
     }
     if (NULL != entry) {
-        opal_list_remove_item(&card->gpu.regs, &entry->super);
-        opal_list_prepend(&card->gpu.regs, &entry->super);
-        ++card->stats.gpu_reg_hits;
+        opal_list_remove_item(&hca->gpu.regs, &entry->super);
+        opal_list_prepend(&hca->gpu.regs, &entry->super);
+        ++hca->stats.gpu_reg_hits;
         *result = entry;
         return OPAL_SUCCESS;
     }
-    if (MCA_BTL_UMR_GPU_NOT == card->gpu.ways[where->device]) {
+    if (MCA_BTL_UMR_GPU_NOT == hca->gpu.ways[where->device]) {
         return OPAL_ERR_BAD_PARAM;
     }
-    drop_stale(card);
-    err = try_register(card, where, first, last, &mr);
+    drop_stale(hca);
+    err = try_register(hca, where, first, last, &mr);
     if (ENOMEM == err && (first < start || end < last)) {
         /* Not all of it, then. */
         first = start;
         last = end;
-        err = try_register(card, where, first, last, &mr);
+        err = try_register(hca, where, first, last, &mr);
     }
-    while (ENOMEM == err && evict(card, true)) {
-        err = try_register(card, where, first, last, &mr);
+    while (ENOMEM == err && evict(hca, true)) {
+        err = try_register(hca, where, first, last, &mr);
     }
     if (0 != err) {
-        ++card->stats.gpu_reg_refused;
-        entry = enter(card, where->buffer_id, start, end, NULL);
+        ++hca->stats.gpu_reg_refused;
+        entry = enter(hca, where->buffer_id, start, end, NULL);
         if (NULL != entry && ENOMEM == err) {
             entry->again = true;
-            entry->retry_at = card->gpu.lookups + RETRY_PERIOD;
+            entry->retry_at = hca->gpu.lookups + RETRY_PERIOD;
         }
         if (ENOMEM == err) {
-            tell_full(card, end - start);
+            tell_full(hca, end - start);
         }
         return ENOMEM == err ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_ERR_BAD_PARAM;
     }
-    entry = enter(card, where->buffer_id, first, last, mr);
+    entry = enter(hca, where->buffer_id, first, last, mr);
     if (NULL == entry) {
         (void) ibv_dereg_mr(mr);
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    ++card->stats.gpu_reg_misses;
+    ++hca->stats.gpu_reg_misses;
     *result = entry;
     return OPAL_SUCCESS;
 }
 
-/** As far as this card knows. Lock held. */
-static bool not_refused(mca_btl_umr_card_t *card, const opal_umrddt_gpu_memory_t *where)
+/** As far as this HCA knows. Lock held. */
+static bool not_refused(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where)
 {
-    bool reachable = MCA_BTL_UMR_GPU_NOT != card->gpu.ways[where->device];
+    bool reachable = MCA_BTL_UMR_GPU_NOT != hca->gpu.ways[where->device];
 
-    for (const mca_btl_umr_gpu_reg_t *entry = *bucket_of(card, where->buffer_id);
+    for (const mca_btl_umr_gpu_reg_t *entry = *bucket_of(hca, where->buffer_id);
          reachable && NULL != entry; entry = entry->same_bucket) {
         if (where->buffer_id == entry->buffer_id && NULL == entry->reg.mr) {
             /* What there was no room for counts on, or it would never be tried again. */
-            reachable = entry->again && 0 <= (int32_t) (++card->gpu.lookups - entry->retry_at);
+            reachable = entry->again && 0 <= (int32_t) (++hca->gpu.lookups - entry->retry_at);
         }
     }
     return reachable;
@@ -421,10 +421,10 @@ bool mca_btl_umr_gpu_reachable(mca_btl_umr_endpoint_t *endpoint,
     }
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     if (NULL != endpoint) {
-        reachable = not_refused(endpoint->card, where);
+        reachable = not_refused(endpoint->hca, where);
     } else {
-        for (uint32_t i = 0; reachable && i < mca_btl_umr.card_count; ++i) {
-            reachable = not_refused(mca_btl_umr.cards[i], where);
+        for (uint32_t i = 0; reachable && i < mca_btl_umr.hca_count; ++i) {
+            reachable = not_refused(mca_btl_umr.hcas[i], where);
         }
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
@@ -432,9 +432,9 @@ bool mca_btl_umr_gpu_reachable(mca_btl_umr_endpoint_t *endpoint,
 }
 
 /** The receiver could not be told that its bytes are there. */
-static bool cannot_flush(const mca_btl_umr_card_t *card, mca_btl_umr_role_t role, int device)
+static bool cannot_flush(const mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role, int device)
 {
-    return MCA_BTL_UMR_REMOTE == role && card->gpu.flush_failed
+    return MCA_BTL_UMR_REMOTE == role && hca->gpu.flush_failed
            && OPAL_UMRDDT_GPU_FLUSH_READ == mca_btl_umr_gpu_flush_how(device);
 }
 
@@ -443,7 +443,7 @@ int mca_btl_umr_gpu_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_
                              const opal_iov_cache_layout_t *layout, uint64_t size,
                              mca_btl_umr_memory_t **result)
 {
-    mca_btl_umr_card_t *card = NULL == endpoint ? mca_btl_umr_first() : endpoint->card;
+    mca_btl_umr_hca_t *hca = NULL == endpoint ? mca_btl_umr_first() : endpoint->hca;
     uint64_t start, end;
     mca_btl_umr_gpu_reg_t *entry;
     mca_btl_umr_memory_t *memory;
@@ -460,11 +460,11 @@ int mca_btl_umr_gpu_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_
                                     */
     }
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    rc = cannot_flush(card, role, where->device) ? OPAL_ERR_BAD_PARAM
-                                                 : reg_get(card, where, start, end, &entry);
+    rc = cannot_flush(hca, role, where->device) ? OPAL_ERR_BAD_PARAM
+                                                : reg_get(hca, where, start, end, &entry);
     if (OPAL_SUCCESS == rc) {
         ++entry->uses;
-        memory = mca_btl_umr_memory_take(card, role, buffer, layout, size);
+        memory = mca_btl_umr_memory_take(hca, role, buffer, layout, size);
         if (NULL == memory || !mca_btl_umr_memory_add(memory, (uintptr_t) start, (uintptr_t) end)) {
             --entry->uses;
             rc = OPAL_ERR_OUT_OF_RESOURCE;

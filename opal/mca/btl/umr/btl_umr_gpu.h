@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Memory of GPUs, registered with a card: btl_umr_gpu.c, and what makes a peer's writes visible to
+ * Memory of GPUs, registered with an HCA: btl_umr_gpu.c, and what makes a peer's writes visible to
  * the GPU: btl_umr_gpu_flush.c.
  */
 
@@ -20,12 +20,12 @@
 
 #include "opal/mca/common/umrddt_gpu/rdma/umrddt_gpu_rdma.h"
 
-#include "opal/mca/btl/umr/btl_umr_card.h"
+#include "opal/mca/btl/umr/btl_umr_hca.h"
 
-struct mca_btl_umr_card_t;
+struct mca_btl_umr_hca_t;
 struct mca_btl_umr_reg_t;
 
-/** How memory of one device is registered with one card. */
+/** How memory of one device is registered with one HCA. */
 typedef enum mca_btl_umr_gpu_way_t {
     MCA_BTL_UMR_GPU_UNTRIED,
     MCA_BTL_UMR_GPU_BY_DMABUF,
@@ -44,7 +44,7 @@ enum {
 
 #define MCA_BTL_UMR_GPU_BUCKETS 256
 
-/** One card's part. Guarded by the lock of btl/umr. */
+/** One HCA's part. Guarded by the lock of btl/umr. */
 typedef struct mca_btl_umr_gpu_t {
     opal_list_t regs; /**< the most recently used first */
     struct mca_btl_umr_gpu_reg_t *buckets[MCA_BTL_UMR_GPU_BUCKETS]; /**< by BUFFER_ID */
@@ -54,11 +54,11 @@ typedef struct mca_btl_umr_gpu_t {
     bool flush_failed;                          /**< and none is possible any more */
 } mca_btl_umr_gpu_t;
 
-void mca_btl_umr_gpu_construct(struct mca_btl_umr_card_t *card);
-void mca_btl_umr_gpu_destruct(struct mca_btl_umr_card_t *card);
+void mca_btl_umr_gpu_construct(struct mca_btl_umr_hca_t *hca);
+void mca_btl_umr_gpu_destruct(struct mca_btl_umr_hca_t *hca);
 
 /** Deregister all; no memory is in use any more. Lock held. */
-void mca_btl_umr_gpu_stop(struct mca_btl_umr_card_t *card);
+void mca_btl_umr_gpu_stop(struct mca_btl_umr_hca_t *hca);
 
 /** The table's gpu_reachable, memory_register_gpu, memory_flush. */
 bool mca_btl_umr_gpu_reachable(mca_btl_umr_endpoint_t *endpoint,
@@ -74,12 +74,12 @@ int mca_btl_umr_gpu_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t do
 opal_umrddt_gpu_flush_t mca_btl_umr_gpu_flush_how(int device);
 
 /** A registration is not needed any more by who had it; it stays cached. Lock held. */
-void mca_btl_umr_gpu_put(struct mca_btl_umr_card_t *card, struct mca_btl_umr_reg_t *reg);
+void mca_btl_umr_gpu_put(struct mca_btl_umr_hca_t *hca, struct mca_btl_umr_reg_t *reg);
 
 /** Poll the reads that flush, tell who waits. Lock held, given up for callbacks. @return events */
-int mca_btl_umr_gpu_flush_poll(struct mca_btl_umr_card_t *card);
+int mca_btl_umr_gpu_flush_poll(struct mca_btl_umr_hca_t *hca);
 
 /** Destroy what the reads need; who waits is dropped without a word. Lock held. */
-void mca_btl_umr_gpu_flush_stop(struct mca_btl_umr_card_t *card);
+void mca_btl_umr_gpu_flush_stop(struct mca_btl_umr_hca_t *hca);
 
 #endif /* MCA_BTL_UMR_GPU_H */

@@ -11,9 +11,9 @@
  *
  * What a peer wrote into memory of a GPU becomes visible to it.
  *
- * That the FIN has come says that the card has sent the bytes on their way over PCIe, and nothing
+ * That the FIN has come says that the HCA has sent the bytes on their way over PCIe, and nothing
  * of when the GPU sees them. Which of three things makes sure is the device's to say: nothing is
- * needed; cuFlushGPUDirectRDMAWrites; or a read of the same memory by the same card, which does not
+ * needed; cuFlushGPUDirectRDMAWrites; or a read of the same memory by the same HCA, which does not
  * overtake its writes: it goes through a queue pair that is connected to itself, a byte for each
  * message, and the message is complete when the byte is here.
  */
@@ -49,10 +49,10 @@ typedef struct mca_btl_umr_gpu_flusher_t {
     opal_list_t idle;
 } mca_btl_umr_gpu_flusher_t;
 
-static void flusher_free(mca_btl_umr_card_t *card, mca_btl_umr_gpu_flusher_t *flusher)
+static void flusher_free(mca_btl_umr_hca_t *hca, mca_btl_umr_gpu_flusher_t *flusher)
 {
     if (NULL != flusher->sq.qp) {
-        mca_btl_umr_qp_destroy(card, &flusher->sq);
+        mca_btl_umr_qp_destroy(hca, &flusher->sq);
     }
     if (NULL != flusher->mr) {
         (void) ibv_dereg_mr(flusher->mr);
@@ -65,13 +65,13 @@ static void flusher_free(mca_btl_umr_card_t *card, mca_btl_umr_gpu_flusher_t *fl
     free(flusher);
 }
 
-/** The card's, made when it is first needed. @return NULL: the device refuses */
-static mca_btl_umr_gpu_flusher_t *flusher_of(mca_btl_umr_card_t *card)
+/** The HCA's, made when it is first needed. @return NULL: the device refuses */
+static mca_btl_umr_gpu_flusher_t *flusher_of(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_gpu_flusher_t *flusher = card->gpu.flusher;
+    mca_btl_umr_gpu_flusher_t *flusher = hca->gpu.flusher;
     mca_btl_umr_route_t route;
 
-    if (NULL != flusher || card->gpu.flush_failed) {
+    if (NULL != flusher || hca->gpu.flush_failed) {
         return flusher;
     }
     flusher = calloc(1, sizeof(*flusher));
@@ -80,26 +80,26 @@ static mca_btl_umr_gpu_flusher_t *flusher_of(mca_btl_umr_card_t *card)
     }
     OBJ_CONSTRUCT(&flusher->waiting, opal_list_t);
     OBJ_CONSTRUCT(&flusher->idle, opal_list_t);
-    mca_btl_umr_qp_route_self(&card->device, &route);
+    mca_btl_umr_qp_route_self(&hca->device, &route);
     route.reads_in = 1;
     route.reads_out = 1;
-    flusher->cq = ibv_create_cq(card->device.context, DEPTH, NULL, NULL, 0);
-    flusher->mr = ibv_reg_mr(card->device.pd, flusher->landing, sizeof(flusher->landing),
+    flusher->cq = ibv_create_cq(hca->device.context, DEPTH, NULL, NULL, 0);
+    flusher->mr = ibv_reg_mr(hca->device.pd, flusher->landing, sizeof(flusher->landing),
                              IBV_ACCESS_LOCAL_WRITE);
     if (NULL == flusher->cq || NULL == flusher->mr
         || 0
-               != mca_btl_umr_qp_create(card, MCA_BTL_UMR_QP_RDMA, flusher->cq, DEPTH, 0, NULL,
+               != mca_btl_umr_qp_create(hca, MCA_BTL_UMR_QP_RDMA, flusher->cq, DEPTH, 0, NULL,
                                         &flusher->sq)
         || 0
-               != mca_btl_umr_qp_connect(&card->device, flusher->sq.qp, &route,
+               != mca_btl_umr_qp_connect(&hca->device, flusher->sq.qp, &route,
                                          flusher->sq.qp->qp_num, 0, 0)) {
-        MCA_BTL_UMR_LOG(card, "no queue pair for reads that flush what peers write to GPUs (%u)",
-                        card->index);
-        flusher_free(card, flusher);
-        card->gpu.flush_failed = true;
+        MCA_BTL_UMR_LOG(hca, "no queue pair for reads that flush what peers write to GPUs (%u)",
+                        hca->index);
+        flusher_free(hca, flusher);
+        hca->gpu.flush_failed = true;
         return NULL;
     }
-    card->gpu.flusher = flusher;
+    hca->gpu.flusher = flusher;
     return flusher;
 }
 
@@ -142,9 +142,9 @@ static void tell_first(mca_btl_umr_gpu_flusher_t *flusher, int status)
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
 }
 
-int mca_btl_umr_gpu_flush_poll(mca_btl_umr_card_t *card)
+int mca_btl_umr_gpu_flush_poll(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_gpu_flusher_t *flusher = card->gpu.flusher;
+    mca_btl_umr_gpu_flusher_t *flusher = hca->gpu.flusher;
     struct ibv_wc wc[DEPTH];
     int count, events = 0;
 
@@ -152,22 +152,22 @@ int mca_btl_umr_gpu_flush_poll(mca_btl_umr_card_t *card)
         return 0;
     }
     count = 0 < flusher->out ? ibv_poll_cq(flusher->cq, DEPTH, wc) : 0;
-    for (int i = 0; i < count && !card->gpu.flush_failed; ++i) {
+    for (int i = 0; i < count && !hca->gpu.flush_failed; ++i) {
         if (IBV_WC_SUCCESS != wc[i].status) {
-            MCA_BTL_UMR_LOG(card, "a read that flushes what a peer wrote to a GPU failed: %s",
+            MCA_BTL_UMR_LOG(hca, "a read that flushes what a peer wrote to a GPU failed: %s",
                             ibv_wc_status_str(wc[i].status));
-            ++card->stats.errors;
-            card->gpu.flush_failed = true;
+            ++hca->stats.errors;
+            hca->gpu.flush_failed = true;
             break;
         }
         --flusher->out;
         ++events;
         tell_first(flusher, OPAL_SUCCESS);
     }
-    if (!card->gpu.flush_failed && !post(flusher)) {
-        card->gpu.flush_failed = true;
+    if (!hca->gpu.flush_failed && !post(flusher)) {
+        hca->gpu.flush_failed = true;
     }
-    while (card->gpu.flush_failed && !opal_list_is_empty(&flusher->waiting)) {
+    while (hca->gpu.flush_failed && !opal_list_is_empty(&flusher->waiting)) {
         ++events;
         tell_first(flusher, OPAL_ERROR);
     }
@@ -177,14 +177,14 @@ int mca_btl_umr_gpu_flush_poll(mca_btl_umr_card_t *card)
 /** Queue a read. @return OPAL_ERR_WOULD_BLOCK, or OPAL_ERROR if there can be none */
 static int flush_by_read(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t done, void *context)
 {
-    mca_btl_umr_card_t *card = memory->card;
+    mca_btl_umr_hca_t *hca = memory->hca;
     mca_btl_umr_gpu_flusher_t *flusher;
     waiter_t *waiter = NULL;
     int rc = OPAL_ERROR;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    flusher = flusher_of(card);
-    if (NULL != flusher && !card->gpu.flush_failed) {
+    flusher = flusher_of(hca);
+    if (NULL != flusher && !hca->gpu.flush_failed) {
         waiter = (waiter_t *) opal_list_remove_first(&flusher->idle);
         waiter = NULL == waiter ? OBJ_NEW(waiter_t) : waiter;
     }
@@ -194,8 +194,8 @@ static int flush_by_read(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t don
         waiter->context = context;
         opal_list_append(&flusher->waiting, &waiter->super);
         /* What is refused now fails in progress, with all that wait. */
-        card->gpu.flush_failed = !post(flusher);
-        ++card->stats.gpu_flush_reads;
+        hca->gpu.flush_failed = !post(flusher);
+        ++hca->stats.gpu_flush_reads;
         rc = OPAL_ERR_WOULD_BLOCK;
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
@@ -226,7 +226,7 @@ int mca_btl_umr_gpu_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t do
         return OPAL_SUCCESS;
     case OPAL_UMRDDT_GPU_FLUSH_CALL:
         /* Without the lock: the driver may take its time. */
-        ++memory->card->stats.gpu_flush_calls;
+        ++memory->hca->stats.gpu_flush_calls;
         if (OPAL_LIKELY(OPAL_SUCCESS == opal_umrddt_gpu_rdma_flush(&memory->where))) {
             return OPAL_SUCCESS;
         }
@@ -237,10 +237,10 @@ int mca_btl_umr_gpu_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t do
     }
 }
 
-void mca_btl_umr_gpu_flush_stop(mca_btl_umr_card_t *card)
+void mca_btl_umr_gpu_flush_stop(mca_btl_umr_hca_t *hca)
 {
-    if (NULL != card->gpu.flusher) {
-        flusher_free(card, card->gpu.flusher);
-        card->gpu.flusher = NULL;
+    if (NULL != hca->gpu.flusher) {
+        flusher_free(hca, hca->gpu.flusher);
+        hca->gpu.flusher = NULL;
     }
 }

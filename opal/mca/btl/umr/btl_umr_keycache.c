@@ -43,7 +43,7 @@
 #include "opal/mca/btl/umr/btl_umr.h"
 
 /** (Chunks and numbers of keys hardly ever differ where nothing else does.) */
-static inline mca_btl_umr_keyset_object_t **bucket_of(mca_btl_umr_card_t *card,
+static inline mca_btl_umr_keyset_object_t **bucket_of(mca_btl_umr_hca_t *hca,
                                                       const mca_btl_umr_keyset_name_t *name)
 {
     uint64_t mixed = ((uintptr_t) name->buffer + name->role) ^ (name->layout_id << 40)
@@ -52,7 +52,7 @@ static inline mca_btl_umr_keyset_object_t **bucket_of(mca_btl_umr_card_t *card,
     /* Multiplicative hashing (Knuth, The Art of Computer Programming 3, 6.4), by the golden ratio:
      * the upper bits depend on all of the lower ones. */
     mixed *= UINT64_C(0x9e3779b97f4a7c15);
-    return &card->keycache.buckets[mixed >> (64 - MCA_BTL_UMR_KEYCACHE_BITS)];
+    return &hca->keycache.buckets[mixed >> (64 - MCA_BTL_UMR_KEYCACHE_BITS)];
 }
 
 static inline bool same_name(const mca_btl_umr_keyset_name_t *a, const mca_btl_umr_keyset_name_t *b)
@@ -63,10 +63,10 @@ static inline bool same_name(const mca_btl_umr_keyset_name_t *a, const mca_btl_u
 }
 
 /** One that nobody uses, the youngest; NULL: there is none. */
-static inline mca_btl_umr_keyset_object_t *find(mca_btl_umr_card_t *card,
+static inline mca_btl_umr_keyset_object_t *find(mca_btl_umr_hca_t *hca,
                                                 const mca_btl_umr_keyset_name_t *name)
 {
-    mca_btl_umr_keyset_object_t *keyset = *bucket_of(card, name);
+    mca_btl_umr_keyset_object_t *keyset = *bucket_of(hca, name);
 
     while (NULL != keyset && (!same_name(&keyset->name, name) || keyset->used)) {
         keyset = keyset->same_bucket;
@@ -148,7 +148,7 @@ static bool hold_regs(mca_btl_umr_keyset_object_t *keyset)
 void mca_btl_umr_keycache_leave(mca_btl_umr_keyset_object_t *keyset)
 {
     if (lost_one(keyset)) {
-        mca_btl_umr_keysets_post(keyset->card); /* the invalidations first */
+        mca_btl_umr_keysets_post(keyset->hca); /* the invalidations first */
     }
     for (size_t i = 0; i < keyset->base_count; ++i) {
         if (NULL != keyset->bases[i].mr) {
@@ -160,117 +160,116 @@ void mca_btl_umr_keycache_leave(mca_btl_umr_keyset_object_t *keyset)
 
 void mca_btl_umr_keycache_remove(mca_btl_umr_keyset_object_t *keyset)
 {
-    mca_btl_umr_card_t *card = keyset->card;
-    mca_btl_umr_keyset_object_t **link = bucket_of(card, &keyset->name);
+    mca_btl_umr_hca_t *hca = keyset->hca;
+    mca_btl_umr_keyset_object_t **link = bucket_of(hca, &keyset->name);
 
     while (keyset != *link) {
         link = &(*link)->same_bucket;
     }
     *link = keyset->same_bucket;
     keyset->same_bucket = NULL;
-    opal_list_remove_item(&card->keycache.kept, &keyset->pub.super);
-    opal_list_append(&card->keysets, &keyset->pub.super);
-    card->keycache.unused -= keyset->used ? 0 : 1;
+    opal_list_remove_item(&hca->keycache.kept, &keyset->pub.super);
+    opal_list_append(&hca->keysets, &keyset->pub.super);
+    hca->keycache.unused -= keyset->used ? 0 : 1;
     keyset->kept = false;
     keyset->used = false;
-    --card->stats.keysets_kept_now;
+    --hca->stats.keysets_kept_now;
 }
 
 /** It is somebody's. */
-static inline mca_btl_umr_keyset_object_t *hand_out(mca_btl_umr_card_t *card,
+static inline mca_btl_umr_keyset_object_t *hand_out(mca_btl_umr_hca_t *hca,
                                                     mca_btl_umr_keyset_object_t *keyset)
 {
     keyset->used = true;
-    --card->keycache.unused;
-    ++card->stats.keyset_hits;
-    card->stats.keys_used += keyset->mapped;
+    --hca->keycache.unused;
+    ++hca->stats.keyset_hits;
+    hca->stats.keys_used += keyset->mapped;
     return keyset;
 }
 
 mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_take(const mca_btl_umr_keyset_name_t *name,
                                                        mca_btl_umr_memory_t *memory)
 {
-    mca_btl_umr_card_t *card = memory->card;
-    mca_btl_umr_keyset_object_t *keyset = find(card, name);
+    mca_btl_umr_hca_t *hca = memory->hca;
+    mca_btl_umr_keyset_object_t *keyset = find(hca, name);
 
     if (NULL == keyset) {
         return NULL;
     }
     if (OPAL_UNLIKELY(!same_regs(keyset, memory))) {
-        ++card->stats.keysets_stale;
+        ++hca->stats.keysets_stale;
         mca_btl_umr_keyset_recycle(keyset);
         return NULL;
     }
     keyset->memory = memory;
-    keyset->misses = card->stats.reg_misses;
-    return hand_out(card, keyset);
+    keyset->misses = hca->stats.reg_misses;
+    return hand_out(hca, keyset);
 }
 
-mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_recall(mca_btl_umr_card_t *card,
+mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_recall(mca_btl_umr_hca_t *hca,
                                                          const mca_btl_umr_keyset_name_t *name)
 {
-    mca_btl_umr_keyset_object_t *keyset = find(card, name);
+    mca_btl_umr_keyset_object_t *keyset = find(hca, name);
 
-    /* (a card that failed keeps none) */
-    if (NULL == keyset || keyset->misses != card->stats.reg_misses || !still_registered(keyset)) {
+    /* (an HCA that failed keeps none) */
+    if (NULL == keyset || keyset->misses != hca->stats.reg_misses || !still_registered(keyset)) {
         return NULL;
     }
-    card->stats.reg_hits += keyset->base_count;
-    return hand_out(card, keyset);
+    hca->stats.reg_hits += keyset->base_count;
+    return hand_out(hca, keyset);
 }
 
 bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset)
 {
-    mca_btl_umr_card_t *card = keyset->card;
+    mca_btl_umr_hca_t *hca = keyset->hca;
     opal_list_item_t *item = &keyset->pub.super;
 
-    if (card->failed) {
+    if (hca->failed) {
         return false; /* its keys have to be destroyed */
     }
     if (keyset->kept) {
         if (OPAL_UNLIKELY(lost_one(keyset))) {
-            ++card->stats.keysets_stale;
+            ++hca->stats.keysets_stale;
             return false;
         }
-        if (item != opal_list_get_first(&card->keycache.kept)) {
-            opal_list_remove_item(&card->keycache.kept, item);
-            opal_list_prepend(&card->keycache.kept, item);
+        if (item != opal_list_get_first(&hca->keycache.kept)) {
+            opal_list_remove_item(&hca->keycache.kept, item);
+            opal_list_prepend(&hca->keycache.kept, item);
         }
     } else {
         mca_btl_umr_keyset_object_t **bucket;
 
-        if (0 == mca_btl_umr_params.key_cache
-            || (!card->rcache_cacheable && !keyset->memory->gpu)) {
+        if (0 == mca_btl_umr_params.key_cache || (!hca->rcache_cacheable && !keyset->memory->gpu)) {
             return false;
         }
-        while (card->stats.keysets_kept_now >= mca_btl_umr_share(mca_btl_umr_params.key_cache, 1)) {
-            if (!mca_btl_umr_keycache_evict(card, MCA_BTL_UMR_ROLE_MAX, 0)) {
+        while (hca->stats.keysets_kept_now >= mca_btl_umr_share(mca_btl_umr_params.key_cache, 1)) {
+            if (!mca_btl_umr_keycache_evict(hca, MCA_BTL_UMR_ROLE_MAX, 0)) {
                 return false; /* all of them are in use */
             }
         }
         if (!hold_regs(keyset)) {
             return false;
         }
-        bucket = bucket_of(card, &keyset->name);
+        bucket = bucket_of(hca, &keyset->name);
         keyset->same_bucket = *bucket;
         *bucket = keyset;
         keyset->kept = true;
-        keyset->misses = card->stats.reg_misses;
-        ++card->stats.keysets_kept_now;
-        opal_list_remove_item(&card->keysets, item);
-        opal_list_prepend(&card->keycache.kept, item);
+        keyset->misses = hca->stats.reg_misses;
+        ++hca->stats.keysets_kept_now;
+        opal_list_remove_item(&hca->keysets, item);
+        opal_list_prepend(&hca->keycache.kept, item);
     }
     keyset->used = false;
-    ++card->keycache.unused;
+    ++hca->keycache.unused;
     keyset->memory = NULL;
     return true;
 }
 
 /** Is an mkey with so many entries among them? */
-static bool among(mca_btl_umr_card_t *card, const mca_btl_umr_mapping_t *mappings, size_t count,
+static bool among(mca_btl_umr_hca_t *hca, const mca_btl_umr_mapping_t *mappings, size_t count,
                   uint32_t entries)
 {
-    bool is_long = entries > card->mkeys.entries;
+    bool is_long = entries > hca->mkeys.entries;
 
     for (size_t i = 0; i < count; ++i) {
         const mca_btl_umr_mkey_t *mkey = mappings[i].mkey;
@@ -285,23 +284,23 @@ static bool among(mca_btl_umr_card_t *card, const mca_btl_umr_mapping_t *mapping
 /** Does it hold an mkey with so many entries? */
 static bool holds(const mca_btl_umr_keyset_object_t *keyset, uint32_t entries)
 {
-    mca_btl_umr_card_t *card = keyset->card;
-    return among(card, keyset->mappings, keyset->pub.count, entries)
-           || among(card, keyset->inners, keyset->inner_count, entries);
+    mca_btl_umr_hca_t *hca = keyset->hca;
+    return among(hca, keyset->mappings, keyset->pub.count, entries)
+           || among(hca, keyset->inners, keyset->inner_count, entries);
 }
 
-bool mca_btl_umr_keycache_evict(mca_btl_umr_card_t *card, mca_btl_umr_role_t role, uint32_t entries)
+bool mca_btl_umr_keycache_evict(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role, uint32_t entries)
 {
     mca_btl_umr_keyset_object_t *keyset;
 
-    if (0 == card->keycache.unused) {
+    if (0 == hca->keycache.unused) {
         return false;
     }
-    OPAL_LIST_FOREACH_REV (keyset, &card->keycache.kept, mca_btl_umr_keyset_object_t) {
+    OPAL_LIST_FOREACH_REV (keyset, &hca->keycache.kept, mca_btl_umr_keyset_object_t) {
         if (!keyset->used
             && (MCA_BTL_UMR_ROLE_MAX == role
                 || (keyset->name.role == role && holds(keyset, entries)))) {
-            ++card->stats.keyset_evictions;
+            ++hca->stats.keyset_evictions;
             mca_btl_umr_keyset_recycle(keyset);
             return true;
         }
@@ -320,7 +319,7 @@ static bool is_over(const mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr
     return false;
 }
 
-void mca_btl_umr_keycache_forget_reg(mca_btl_umr_card_t *card, const mca_btl_umr_reg_t *reg)
+void mca_btl_umr_keycache_forget_reg(mca_btl_umr_hca_t *hca, const mca_btl_umr_reg_t *reg)
 {
     mca_btl_umr_keyset_object_t *keyset, *next;
 
@@ -328,20 +327,20 @@ void mca_btl_umr_keycache_forget_reg(mca_btl_umr_card_t *card, const mca_btl_umr
         return;
     }
     /* Those in use hold it; of a GPU's memory, who uses them does. */
-    OPAL_LIST_FOREACH_SAFE (keyset, next, &card->keycache.kept, mca_btl_umr_keyset_object_t) {
+    OPAL_LIST_FOREACH_SAFE (keyset, next, &hca->keycache.kept, mca_btl_umr_keyset_object_t) {
         if (!keyset->used && is_over(keyset, reg)) {
-            ++card->stats.keysets_stale;
+            ++hca->stats.keysets_stale;
             mca_btl_umr_keyset_recycle(keyset);
         }
     }
-    mca_btl_umr_keysets_post(card); /* their invalidations */
+    mca_btl_umr_keysets_post(hca); /* their invalidations */
 }
 
-void mca_btl_umr_keycache_empty(mca_btl_umr_card_t *card)
+void mca_btl_umr_keycache_empty(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_keyset_object_t *keyset, *next;
 
-    OPAL_LIST_FOREACH_SAFE (keyset, next, &card->keycache.kept, mca_btl_umr_keyset_object_t) {
+    OPAL_LIST_FOREACH_SAFE (keyset, next, &hca->keycache.kept, mca_btl_umr_keyset_object_t) {
         if (!keyset->used) {
             mca_btl_umr_keyset_recycle(keyset);
         }

@@ -67,10 +67,10 @@ static mca_btl_umr_keyset_object_t *queue_pop(mca_btl_umr_keyset_queue_t *queue)
     return keyset;
 }
 
-static mca_btl_umr_keyset_object_t *keyset_take(mca_btl_umr_card_t *card)
+static mca_btl_umr_keyset_object_t *keyset_take(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_keyset_object_t *keyset =
-        (mca_btl_umr_keyset_object_t *) opal_list_remove_first(&card->keysets_idle);
+        (mca_btl_umr_keyset_object_t *) opal_list_remove_first(&hca->keysets_idle);
 
     if (NULL == keyset) {
         keyset = OBJ_NEW(mca_btl_umr_keyset_object_t);
@@ -78,8 +78,8 @@ static mca_btl_umr_keyset_object_t *keyset_take(mca_btl_umr_card_t *card)
             return NULL;
         }
     }
-    keyset->card = card;
-    opal_list_append(&card->keysets, &keyset->pub.super);
+    keyset->hca = hca;
+    opal_list_append(&hca->keysets, &keyset->pub.super);
     return keyset;
 }
 
@@ -95,7 +95,7 @@ static void give_mkeys(mca_btl_umr_mapping_t *mappings, size_t count)
 
 void mca_btl_umr_keyset_recycle(mca_btl_umr_keyset_object_t *keyset)
 {
-    mca_btl_umr_card_t *card = keyset->card;
+    mca_btl_umr_hca_t *hca = keyset->hca;
     if (keyset->kept) {
         mca_btl_umr_keycache_remove(keyset);
     }
@@ -112,12 +112,12 @@ void mca_btl_umr_keyset_recycle(mca_btl_umr_keyset_object_t *keyset)
         keyset->layout = NULL;
     }
     keyset->pub.count = 0;
-    opal_list_remove_item(&card->keysets, &keyset->pub.super);
+    opal_list_remove_item(&hca->keysets, &keyset->pub.super);
     if (MCA_BTL_UMR_IDLE_KEYS < keyset->capacity + keyset->inner_capacity
-        || MCA_BTL_UMR_IDLE_MAX <= opal_list_get_size(&card->keysets_idle)) {
+        || MCA_BTL_UMR_IDLE_MAX <= opal_list_get_size(&hca->keysets_idle)) {
         OBJ_RELEASE(keyset);
     } else {
-        opal_list_prepend(&card->keysets_idle, &keyset->pub.super);
+        opal_list_prepend(&hca->keysets_idle, &keyset->pub.super);
     }
 }
 
@@ -155,57 +155,57 @@ static void forget_contents(mca_btl_umr_mapping_t *mappings, size_t count)
 }
 
 /** The queue pair of mappings is gone: whoever waits for it hears so. */
-static void keysets_fail(mca_btl_umr_card_t *card)
+static void keysets_fail(mca_btl_umr_hca_t *hca)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     mca_btl_umr_keyset_object_t *keyset;
 
-    card->failed = true;
+    hca->failed = true;
     /* What is posted and not done yet is not to be done behind our back. (It may be in ERR.) */
-    (void) ibv_modify_qp(card->mkeys.sq.qp, &attr, IBV_QP_STATE);
-    if (mca_btl_umr_rebuild_failed(&card->mkeys.rebuild, card->mkeys.sq.done)) {
-        MCA_BTL_UMR_LOG(card, "mapping has failed %u times in a row: no more mkeys from this card",
-                        card->mkeys.rebuild.tries);
+    (void) ibv_modify_qp(hca->mkeys.sq.qp, &attr, IBV_QP_STATE);
+    if (mca_btl_umr_rebuild_failed(&hca->mkeys.rebuild, hca->mkeys.sq.done)) {
+        MCA_BTL_UMR_LOG(hca, "mapping has failed %u times in a row: no more mkeys from this HCA",
+                        hca->mkeys.rebuild.tries);
     }
     /* Nobody waits for a completion any more. */
-    card->mkeys.sq.done = card->mkeys.sq.posted;
-    while (NULL != (keyset = queue_pop(&card->keysets_posted))
-           || NULL != (keyset = queue_pop(&card->keysets_waiting))) {
+    hca->mkeys.sq.done = hca->mkeys.sq.posted;
+    while (NULL != (keyset = queue_pop(&hca->keysets_posted))
+           || NULL != (keyset = queue_pop(&hca->keysets_waiting))) {
         forget_contents(keyset->mappings, keyset->pub.count);
         forget_contents(keyset->inners, keyset->inner_count);
         keyset->status = OPAL_ERROR;
-        queue_append(&card->keysets_done, keyset);
+        queue_append(&hca->keysets_done, keyset);
     }
     /* What waits for its invalidation, lost it, or was kept must not stay usable for a peer. */
-    mca_btl_umr_keycache_empty(card);
-    mca_btl_umr_mkeys_destroy_idle(card);
-    if (1 < mca_btl_umr.card_count) {
-        mca_btl_umr_endpoints_fail(card); /* other cards can map keys */
+    mca_btl_umr_keycache_empty(hca);
+    mca_btl_umr_mkeys_destroy_idle(hca);
+    if (1 < mca_btl_umr.hca_count) {
+        mca_btl_umr_endpoints_fail(hca); /* other HCAs can map keys */
     }
 }
 
-bool mca_btl_umr_keysets_recover(mca_btl_umr_card_t *card)
+bool mca_btl_umr_keysets_recover(mca_btl_umr_hca_t *hca)
 {
     int err;
 
-    if (!card->failed) {
+    if (!hca->failed) {
         return true;
     }
-    if (!mca_btl_umr_rebuild_due(&card->mkeys.rebuild)) {
+    if (!mca_btl_umr_rebuild_due(&hca->mkeys.rebuild)) {
         return false;
     }
     /* The old one goes with all that was ever posted to it, and its completions. What it may have
      * mapped halfway is with keysets that end with an error, if they have not ended yet, and is
      * destroyed with them; all that nobody had was destroyed when it failed. */
-    err = mca_btl_umr_mkeys_qp_anew(card);
+    err = mca_btl_umr_mkeys_qp_anew(hca);
     if (0 != err) {
-        if (mca_btl_umr_rebuild_failed(&card->mkeys.rebuild, 0)) {
-            MCA_BTL_UMR_LOG(card, "no other queue pair that maps mkeys: %s", strerror(err));
+        if (mca_btl_umr_rebuild_failed(&hca->mkeys.rebuild, 0)) {
+            MCA_BTL_UMR_LOG(hca, "no other queue pair that maps mkeys: %s", strerror(err));
         }
         return false;
     }
-    ++card->stats.maps_rebuilt;
-    card->failed = false;
+    ++hca->stats.maps_rebuilt;
+    hca->failed = false;
     return true;
 }
 
@@ -261,12 +261,12 @@ static size_t entries_at(const mca_btl_umr_keyset_object_t *keyset,
 /** As keyset_build, by a list in memory. */
 static bool build_long(mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_mapping_t *mapping)
 {
-    mca_btl_umr_card_t *card = keyset->card;
+    mca_btl_umr_hca_t *hca = keyset->hca;
     const opal_iov_cache_window_t *window = &mapping->window;
     struct ibv_sge sges[MCA_BTL_UMR_ENTRIES_AT_ONCE];
     uint64_t position = window->start;
     uint32_t entries = 0;
-    struct mlx5_wqe_data_seg *list = mca_btl_umr_long_list(card, (uint32_t) window->iov_count);
+    struct mlx5_wqe_data_seg *list = mca_btl_umr_long_list(hca, (uint32_t) window->iov_count);
 
     if (NULL == list) {
         return false;
@@ -280,7 +280,7 @@ static bool build_long(mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_ma
     }
     keyset->last_seq =
         mca_btl_umr_long_build_map(mapping->mkey, keyset->name.role, entries, window->length, list);
-    card->stats.key_entries += entries;
+    hca->stats.key_entries += entries;
     return true;
 }
 
@@ -288,7 +288,7 @@ static bool build_long(mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_ma
 static bool build(mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_mapping_t *mapping,
                   bool last)
 {
-    mca_btl_umr_card_t *card = keyset->card;
+    mca_btl_umr_hca_t *hca = keyset->hca;
     struct ibv_sge sges[MCA_BTL_UMR_ENTRIES_AT_ONCE];
     uint64_t position = mapping->window.start;
     size_t count;
@@ -301,8 +301,8 @@ static bool build(mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_mapping
             mapping->mkey, keyset->name.role, addr,
             mca_btl_umr_memory_find(keyset->memory, addr)->lkey, mapping->block, mapping->stride,
             (uint32_t) (mapping->window.length / mapping->block), last);
-        ++card->stats.key_entries;
-    } else if (card->mkeys.entries < mapping->window.iov_count) {
+        ++hca->stats.key_entries;
+    } else if (hca->mkeys.entries < mapping->window.iov_count) {
         if (!build_long(keyset, mapping)) {
             return false;
         }
@@ -310,10 +310,10 @@ static bool build(mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_mapping
         count = entries_at(keyset, mapping, &position, sges);
         keyset->last_seq = mca_btl_umr_mkey_build_map(mapping->mkey, keyset->name.role,
                                                       (uint16_t) count, sges, last);
-        card->stats.key_entries += count;
+        hca->stats.key_entries += count;
     }
-    ++card->stats.keys_mapped;
-    card->stats.keys_nested += 0 < mapping->inner_count ? 1 : 0;
+    ++hca->stats.keys_mapped;
+    hca->stats.keys_nested += 0 < mapping->inner_count ? 1 : 0;
     return true;
 }
 
@@ -352,10 +352,10 @@ static void keyset_go_to(mca_btl_umr_keyset_object_t *keyset, size_t key)
  */
 static bool keyset_build(mca_btl_umr_keyset_object_t *keyset)
 {
-    mca_btl_umr_card_t *card = keyset->card;
+    mca_btl_umr_hca_t *hca = keyset->hca;
     const mca_btl_umr_mapping_t *mapping = &keyset->mappings[keyset->next_post];
     /* The next one may wait for memory, and be given up: then the end of this one must be seen. */
-    bool wanted = 0 < card->longs.list_count;
+    bool wanted = 0 < hca->longs.list_count;
 
     if (keyset->next_inner < mapping->inner_count) {
         if (!build(keyset, &keyset->inners[mapping->inner_first + keyset->next_inner], wanted)) {
@@ -372,15 +372,15 @@ static bool keyset_build(mca_btl_umr_keyset_object_t *keyset)
     return true;
 }
 
-void mca_btl_umr_keysets_post(mca_btl_umr_card_t *card)
+void mca_btl_umr_keysets_post(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_mkeys_t *mkeys = &card->mkeys;
+    mca_btl_umr_mkeys_t *mkeys = &hca->mkeys;
     mca_btl_umr_sq_t *sq = &mkeys->sq;
     mca_btl_umr_keyset_object_t *keyset;
     int err;
 
-    if (card->failed || 0 == mca_btl_umr_sq_room(sq)
-        || (opal_list_is_empty(&mkeys->invalid) && NULL == card->keysets_waiting.head)) {
+    if (hca->failed || 0 == mca_btl_umr_sq_room(sq)
+        || (opal_list_is_empty(&mkeys->invalid) && NULL == hca->keysets_waiting.head)) {
         return;
     }
 
@@ -391,62 +391,62 @@ void mca_btl_umr_keysets_post(mca_btl_umr_card_t *card)
         (void) mca_btl_umr_mkey_build_invalidate(mkey, false);
         mca_btl_umr_mkey_idle(mkey);
     }
-    while (0 < mca_btl_umr_sq_room(sq) && NULL != (keyset = card->keysets_waiting.head)) {
+    while (0 < mca_btl_umr_sq_room(sq) && NULL != (keyset = hca->keysets_waiting.head)) {
         if (!keyset_build(keyset)) {
             break; /* a completion gives memory back */
         }
         if (keyset->next_post == keyset->pub.count) {
-            queue_append(&card->keysets_posted, queue_pop(&card->keysets_waiting));
+            queue_append(&hca->keysets_posted, queue_pop(&hca->keysets_waiting));
         }
     }
     err = ibv_wr_complete(sq->qpx);
     if (0 != err) {
         /* None of the batch was posted, and the books say otherwise: there is no going on from
          * here. */
-        ++card->stats.errors;
-        MCA_BTL_UMR_LOG(card, "mkeys cannot be mapped (UMR): %s", strerror(err));
-        keysets_fail(card);
+        ++hca->stats.errors;
+        MCA_BTL_UMR_LOG(hca, "mkeys cannot be mapped (UMR): %s", strerror(err));
+        keysets_fail(hca);
     }
 }
 
-int mca_btl_umr_keysets_poll(mca_btl_umr_card_t *card)
+int mca_btl_umr_keysets_poll(mca_btl_umr_hca_t *hca)
 {
     struct ibv_wc wc[16];
     int count, events = 0;
 
-    if (NULL == card->mkeys.cq || card->mkeys.sq.posted == card->mkeys.sq.done) {
+    if (NULL == hca->mkeys.cq || hca->mkeys.sq.posted == hca->mkeys.sq.done) {
         return 0;
     }
-    count = ibv_poll_cq(card->mkeys.cq, 16, wc);
-    for (int i = 0; i < count && !card->failed; ++i) {
+    count = ibv_poll_cq(hca->mkeys.cq, 16, wc);
+    for (int i = 0; i < count && !hca->failed; ++i) {
         if (IBV_WC_SUCCESS == wc[i].status) {
-            mca_btl_umr_sq_complete(&card->mkeys.sq, MCA_BTL_UMR_WR_SEQ(wc[i].wr_id));
+            mca_btl_umr_sq_complete(&hca->mkeys.sq, MCA_BTL_UMR_WR_SEQ(wc[i].wr_id));
         } else {
-            ++card->stats.errors;
-            MCA_BTL_UMR_LOG(card, "mapping an mkey (UMR) failed: %s (vendor error 0x%x)",
+            ++hca->stats.errors;
+            MCA_BTL_UMR_LOG(hca, "mapping an mkey (UMR) failed: %s (vendor error 0x%x)",
                             ibv_wc_status_str(wc[i].status), wc[i].vendor_err);
-            keysets_fail(card);
+            keysets_fail(hca);
         }
     }
-    if (!card->failed) {
+    if (!hca->failed) {
         mca_btl_umr_keyset_object_t *keyset;
 
-        while (NULL != (keyset = card->keysets_posted.head)
-               && mca_btl_umr_sq_is_done(&card->mkeys.sq, keyset->last_seq)) {
+        while (NULL != (keyset = hca->keysets_posted.head)
+               && mca_btl_umr_sq_is_done(&hca->mkeys.sq, keyset->last_seq)) {
             keyset->status = OPAL_SUCCESS;
-            queue_append(&card->keysets_done, queue_pop(&card->keysets_posted));
+            queue_append(&hca->keysets_done, queue_pop(&hca->keysets_posted));
             ++events;
         }
     }
     return events + (0 < count ? count : 0);
 }
 
-bool mca_btl_umr_keysets_next_done(mca_btl_umr_card_t *card, mca_btl_umr_done_fn_t *done,
+bool mca_btl_umr_keysets_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t *done,
                                    void **context, int *status)
 {
     mca_btl_umr_keyset_object_t *keyset;
 
-    while (NULL != (keyset = queue_pop(&card->keysets_done))) {
+    while (NULL != (keyset = queue_pop(&hca->keysets_done))) {
         if (keyset->abandoned) {
             mca_btl_umr_keyset_recycle(keyset);
             continue;
@@ -487,12 +487,12 @@ mca_btl_umr_keyset_t *mca_btl_umr_keyset_recall(mca_btl_umr_endpoint_t *endpoint
                                                 uint64_t chunk, uint64_t start, uint64_t end,
                                                 size_t max_keys)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     mca_btl_umr_keyset_name_t name = name_of(role, buffer, layout, chunk, start, end, max_keys);
     mca_btl_umr_keyset_object_t *keyset;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    keyset = mca_btl_umr_keycache_recall(card, &name);
+    keyset = mca_btl_umr_keycache_recall(hca, &name);
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
     return NULL == keyset ? NULL : &keyset->pub;
 }
@@ -502,7 +502,7 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
                            uint64_t chunk, uint64_t start, uint64_t end, size_t max_keys,
                            mca_btl_umr_done_fn_t done, void *context, mca_btl_umr_keyset_t **result)
 {
-    mca_btl_umr_card_t *card = memory->card;
+    mca_btl_umr_hca_t *hca = memory->hca;
     mca_btl_umr_keyset_name_t name;
     mca_btl_umr_keyset_object_t *keyset;
     opal_iov_cache_window_t window;
@@ -517,7 +517,7 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
     }
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    if (OPAL_UNLIKELY(card->failed) && !mca_btl_umr_keysets_recover(card)) {
+    if (OPAL_UNLIKELY(hca->failed) && !mca_btl_umr_keysets_recover(hca)) {
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return OPAL_ERROR;
     }
@@ -528,8 +528,8 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return OPAL_SUCCESS;
     }
-    mca_btl_umr_card_use(card);
-    keyset = keyset_take(card);
+    mca_btl_umr_hca_use(hca);
+    keyset = keyset_take(hca);
     if (NULL == keyset) {
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return OPAL_ERR_OUT_OF_RESOURCE;
@@ -547,7 +547,7 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
         }
         mapping = &keyset->mappings[keyset->pub.count];
         key = &keyset->pub.keys[keyset->pub.count];
-        rc = mca_btl_umr_ladder_take(keyset, layout, memory, position, mapping);
+        rc = mca_btl_umr_tiers_lower(keyset, layout, memory, position, mapping);
         if (OPAL_SUCCESS != rc) {
             break;
         }
@@ -561,7 +561,7 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
             mr = mca_btl_umr_memory_find(memory, (uintptr_t) key->addr);
             key->lkey = mr->lkey;
             key->rkey = mr->rkey;
-            ++card->stats.keys_plain;
+            ++hca->stats.keys_plain;
         } else {
             key->addr = 0;
             key->lkey = mapping->mkey->dv->lkey;
@@ -573,11 +573,11 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
         }
         ++keyset->pub.count;
     }
-    if (card->failed) {
+    if (hca->failed) {
         /* Invalidations for want of mkeys can be what failed: nobody would ever hear of it. */
         rc = OPAL_ERROR;
     }
-    if (0 == keyset->pub.count || card->failed) {
+    if (0 == keyset->pub.count || hca->failed) {
         mca_btl_umr_keyset_recycle(keyset);
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return OPAL_SUCCESS == rc ? OPAL_ERROR : rc;
@@ -588,7 +588,7 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
                       + keyset->mappings[keyset->pub.count - 1].window.length;
     keyset->pub.ready = 0 == mapped;
     keyset->mapped = mapped;
-    card->stats.keys_used += mapped;
+    hca->stats.keys_used += mapped;
     keyset->pub.id = 0 < mapped ? ++mca_btl_umr.keyset_ids : 0;
     keyset->memory = memory;
     keyset->abandoned = false;
@@ -601,8 +601,8 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
         keyset->done = done;
         keyset->layout = (opal_iov_cache_layout_t *) layout;
         OBJ_RETAIN(keyset->layout);
-        queue_append(&card->keysets_waiting, keyset);
-        mca_btl_umr_keysets_post(card);
+        queue_append(&hca->keysets_waiting, keyset);
+        mca_btl_umr_keysets_post(hca);
     }
     *result = &keyset->pub;
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
@@ -613,9 +613,9 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
  */
 static bool keyset_unpost(mca_btl_umr_keyset_object_t *keyset)
 {
-    mca_btl_umr_card_t *card = keyset->card;
+    mca_btl_umr_hca_t *hca = keyset->hca;
     mca_btl_umr_keyset_object_t *other, *before = NULL;
-    mca_btl_umr_keyset_queue_t *queue = &card->keysets_waiting;
+    mca_btl_umr_keyset_queue_t *queue = &hca->keysets_waiting;
 
     for (other = queue->head; NULL != other && other != keyset; other = other->next) {
         before = other;
@@ -636,14 +636,14 @@ static bool keyset_unpost(mca_btl_umr_keyset_object_t *keyset)
         && keyset->next_inner == next_inner(keyset, keyset->next_post, 0)) {
         return true;
     }
-    queue_append(&card->keysets_posted, keyset);
+    queue_append(&hca->keysets_posted, keyset);
     return false;
 }
 
 void mca_btl_umr_keyset_release(mca_btl_umr_keyset_t *pub)
 {
     mca_btl_umr_keyset_object_t *keyset = (mca_btl_umr_keyset_object_t *) pub;
-    mca_btl_umr_card_t *card = keyset->card;
+    mca_btl_umr_hca_t *hca = keyset->hca;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     /* Its done function is what is left to be called as long as it is in one of the queues. */
@@ -651,7 +651,7 @@ void mca_btl_umr_keyset_release(mca_btl_umr_keyset_t *pub)
         keyset->abandoned = true;
     } else {
         mca_btl_umr_keyset_recycle(keyset);
-        mca_btl_umr_keysets_post(card);
+        mca_btl_umr_keysets_post(hca);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 }
@@ -659,7 +659,7 @@ void mca_btl_umr_keyset_release(mca_btl_umr_keyset_t *pub)
 void mca_btl_umr_keyset_keep(mca_btl_umr_keyset_t *pub)
 {
     mca_btl_umr_keyset_object_t *keyset = (mca_btl_umr_keyset_object_t *) pub;
-    mca_btl_umr_card_t *card = keyset->card;
+    mca_btl_umr_hca_t *hca = keyset->hca;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     /* One that ends early because keys were short would be found again for the whole. */
@@ -667,28 +667,28 @@ void mca_btl_umr_keyset_keep(mca_btl_umr_keyset_t *pub)
         || (pub->end != keyset->name.end && pub->count != keyset->name.max_keys)
         || !mca_btl_umr_keycache_put(keyset)) {
         mca_btl_umr_keyset_recycle(keyset);
-        mca_btl_umr_keysets_post(card);
+        mca_btl_umr_keysets_post(hca);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 }
 
-void mca_btl_umr_keysets_stop(mca_btl_umr_card_t *card)
+void mca_btl_umr_keysets_stop(mca_btl_umr_hca_t *hca)
 {
     opal_list_item_t *item;
 
-    mca_btl_umr_keycache_empty(card);
-    while (!opal_list_is_empty(&card->keycache.kept)) {
+    mca_btl_umr_keycache_empty(hca);
+    while (!opal_list_is_empty(&hca->keycache.kept)) {
         mca_btl_umr_keyset_recycle(
-            (mca_btl_umr_keyset_object_t *) opal_list_get_first(&card->keycache.kept));
+            (mca_btl_umr_keyset_object_t *) opal_list_get_first(&hca->keycache.kept));
     }
-    memset(&card->keysets_waiting, 0, sizeof(card->keysets_waiting));
-    memset(&card->keysets_posted, 0, sizeof(card->keysets_posted));
-    memset(&card->keysets_done, 0, sizeof(card->keysets_done));
-    while (NULL != (item = opal_list_get_first(&card->keysets))
-           && item != opal_list_get_end(&card->keysets)) {
+    memset(&hca->keysets_waiting, 0, sizeof(hca->keysets_waiting));
+    memset(&hca->keysets_posted, 0, sizeof(hca->keysets_posted));
+    memset(&hca->keysets_done, 0, sizeof(hca->keysets_done));
+    while (NULL != (item = opal_list_get_first(&hca->keysets))
+           && item != opal_list_get_end(&hca->keysets)) {
         mca_btl_umr_keyset_recycle((mca_btl_umr_keyset_object_t *) item);
     }
-    while (NULL != (item = opal_list_remove_first(&card->keysets_idle))) {
+    while (NULL != (item = opal_list_remove_first(&hca->keysets_idle))) {
         OBJ_RELEASE(item);
     }
 }

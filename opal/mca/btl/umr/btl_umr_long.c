@@ -65,34 +65,34 @@ _Static_assert(64 == sizeof(struct mlx5_wqe_mkey_context_seg), "mkey context seg
 _Static_assert(16 == sizeof(struct mlx5_wqe_data_seg), "data segment, and entry of a list");
 _Static_assert(144 == sizeof(long_wqe_t), "no holes");
 
-void mca_btl_umr_long_construct(mca_btl_umr_card_t *card)
+void mca_btl_umr_long_construct(mca_btl_umr_hca_t *hca)
 {
     for (size_t i = 0; i < MCA_BTL_UMR_CLASSES; ++i) {
-        OBJ_CONSTRUCT(&card->longs.classes[i].idle, opal_list_t);
+        OBJ_CONSTRUCT(&hca->longs.classes[i].idle, opal_list_t);
     }
 }
 
-void mca_btl_umr_long_destruct(mca_btl_umr_card_t *card)
+void mca_btl_umr_long_destruct(mca_btl_umr_hca_t *hca)
 {
     for (size_t i = 0; i < MCA_BTL_UMR_CLASSES; ++i) {
-        OBJ_DESTRUCT(&card->longs.classes[i].idle);
+        OBJ_DESTRUCT(&hca->longs.classes[i].idle);
     }
 }
 
 /** Why there are no long lists. */
-static void refuse(mca_btl_umr_card_t *card, const char *what, const char *why)
+static void refuse(mca_btl_umr_hca_t *hca, const char *what, const char *why)
 {
-    mca_btl_umr_rung_t *rung = &card->caps.rungs[MCA_BTL_UMR_LONG];
+    mca_btl_umr_tier_t *tier = &hca->caps.tiers[MCA_BTL_UMR_LONG];
 
-    rung->usable = false;
-    snprintf(rung->why, sizeof(rung->why), "%s%s%s", what, '\0' == why[0] ? "" : ": ", why);
+    tier->usable = false;
+    snprintf(tier->why, sizeof(tier->why), "%s%s%s", what, '\0' == why[0] ? "" : ": ", why);
 }
 
 /* ------------------------------------------------------------------------------------------- *
  * The ring of lists
  * ------------------------------------------------------------------------------------------- */
 
-static int ring_start(mca_btl_umr_card_t *card, size_t size)
+static int ring_start(mca_btl_umr_hca_t *hca, size_t size)
 {
     void *memory = NULL;
     int err = posix_memalign(&memory, 4096, size);
@@ -102,49 +102,49 @@ static int ring_start(mca_btl_umr_card_t *card, size_t size)
     }
     memset(memory, 0, size);
     errno = 0;
-    card->longs.mr = ibv_reg_mr(card->device.pd, memory, size, IBV_ACCESS_LOCAL_WRITE);
-    if (NULL == card->longs.mr) {
+    hca->longs.mr = ibv_reg_mr(hca->device.pd, memory, size, IBV_ACCESS_LOCAL_WRITE);
+    if (NULL == hca->longs.mr) {
         err = 0 != errno ? errno : EIO;
         free(memory);
         return err;
     }
-    card->longs.memory = memory;
-    card->longs.size = size;
-    mca_btl_umr_long_reset(card);
+    hca->longs.memory = memory;
+    hca->longs.size = size;
+    mca_btl_umr_long_reset(hca);
     return 0;
 }
 
-static void ring_stop(mca_btl_umr_card_t *card)
+static void ring_stop(mca_btl_umr_hca_t *hca)
 {
-    if (NULL != card->longs.mr) {
-        int err = ibv_dereg_mr(card->longs.mr);
+    if (NULL != hca->longs.mr) {
+        int err = ibv_dereg_mr(hca->longs.mr);
 
         if (0 != err) {
-            MCA_BTL_UMR_LOG(card, "the memory for lists cannot be deregistered: %s", strerror(err));
+            MCA_BTL_UMR_LOG(hca, "the memory for lists cannot be deregistered: %s", strerror(err));
         }
-        card->longs.mr = NULL;
+        hca->longs.mr = NULL;
     }
-    free(card->longs.memory);
-    card->longs.memory = NULL;
+    free(hca->longs.memory);
+    hca->longs.memory = NULL;
 }
 
-void mca_btl_umr_long_reset(mca_btl_umr_card_t *card)
+void mca_btl_umr_long_reset(mca_btl_umr_hca_t *hca)
 {
-    card->longs.head = card->longs.tail = 0;
-    card->longs.first = card->longs.list_count = 0;
+    hca->longs.head = hca->longs.tail = 0;
+    hca->longs.first = hca->longs.list_count = 0;
 }
 
 /** Give back the lists that the device has read. */
-static void ring_collect(mca_btl_umr_card_t *card)
+static void ring_collect(mca_btl_umr_hca_t *hca)
 {
-    while (0 < card->longs.list_count
-           && mca_btl_umr_sq_is_done(&card->mkeys.sq, card->longs.lists[card->longs.first].seq)) {
-        card->longs.tail = card->longs.lists[card->longs.first].end;
-        card->longs.first = (card->longs.first + 1) % MCA_BTL_UMR_MKEYS_SQ_DEPTH;
-        --card->longs.list_count;
+    while (0 < hca->longs.list_count
+           && mca_btl_umr_sq_is_done(&hca->mkeys.sq, hca->longs.lists[hca->longs.first].seq)) {
+        hca->longs.tail = hca->longs.lists[hca->longs.first].end;
+        hca->longs.first = (hca->longs.first + 1) % MCA_BTL_UMR_MKEYS_SQ_DEPTH;
+        --hca->longs.list_count;
     }
-    if (0 == card->longs.list_count) {
-        card->longs.head = card->longs.tail = 0;
+    if (0 == hca->longs.list_count) {
+        hca->longs.head = hca->longs.tail = 0;
     }
 }
 
@@ -154,105 +154,104 @@ static size_t list_bytes(uint32_t count)
            & ~(size_t) (MCA_BTL_UMR_LIST_ALIGN - 1);
 }
 
-struct mlx5_wqe_data_seg *mca_btl_umr_long_list(mca_btl_umr_card_t *card, uint32_t count)
+struct mlx5_wqe_data_seg *mca_btl_umr_long_list(mca_btl_umr_hca_t *hca, uint32_t count)
 {
     size_t bytes = list_bytes(count);
 
-    ring_collect(card);
-    if (0 < card->longs.list_count && card->longs.head <= card->longs.tail) {
+    ring_collect(hca);
+    if (0 < hca->longs.list_count && hca->longs.head <= hca->longs.tail) {
         /* What is in use goes round the end; with equal ends it is all of the ring. */
-        if (card->longs.tail - card->longs.head < bytes) {
+        if (hca->longs.tail - hca->longs.head < bytes) {
             return NULL;
         }
-    } else if (card->longs.size - card->longs.head < bytes) {
-        if (0 == card->longs.list_count || card->longs.tail < bytes) {
+    } else if (hca->longs.size - hca->longs.head < bytes) {
+        if (0 == hca->longs.list_count || hca->longs.tail < bytes) {
             return NULL;
         }
-        card->longs.head = 0;
+        hca->longs.head = 0;
     }
-    return (struct mlx5_wqe_data_seg *) (void *) (card->longs.memory + card->longs.head);
+    return (struct mlx5_wqe_data_seg *) (void *) (hca->longs.memory + hca->longs.head);
 }
 
 /** The list that was asked for last is read by work request @p seq. */
-static void ring_commit(mca_btl_umr_card_t *card, uint32_t count, uint32_t seq)
+static void ring_commit(mca_btl_umr_hca_t *hca, uint32_t count, uint32_t seq)
 {
-    size_t place = (card->longs.first + card->longs.list_count) % MCA_BTL_UMR_MKEYS_SQ_DEPTH;
+    size_t place = (hca->longs.first + hca->longs.list_count) % MCA_BTL_UMR_MKEYS_SQ_DEPTH;
 
-    card->longs.head += list_bytes(count);
-    card->longs.lists[place].seq = seq;
-    card->longs.lists[place].end = card->longs.head;
-    ++card->longs.list_count;
+    hca->longs.head += list_bytes(count);
+    hca->longs.lists[place].seq = seq;
+    hca->longs.lists[place].end = hca->longs.head;
+    ++hca->longs.list_count;
 }
 
 /* ------------------------------------------------------------------------------------------- *
  * The mkeys
  * ------------------------------------------------------------------------------------------- */
 
-void mca_btl_umr_long_start(mca_btl_umr_card_t *card)
+void mca_btl_umr_long_start(mca_btl_umr_hca_t *hca)
 {
     uint32_t wanted = mca_btl_umr_params.long_entries, limit = MCA_BTL_UMR_LONG_MAX;
     uint32_t lists = (uint32_t) (mca_btl_umr_params.list_bytes / sizeof(struct mlx5_wqe_data_seg));
     int err;
 
-    card->longs.entries = 0;
-    card->longs.class_count = 0;
-    card->longs.count = 0;
-    mca_btl_umr_bound_start(&card->longs.bound,
-                            mca_btl_umr_share(mca_btl_umr_params.long_mkeys, 2));
-    memset(card->longs.used, 0, sizeof(card->longs.used));
-    card->caps.rungs[MCA_BTL_UMR_LONG].usable = false;
+    hca->longs.entries = 0;
+    hca->longs.class_count = 0;
+    hca->longs.count = 0;
+    mca_btl_umr_bound_start(&hca->longs.bound, mca_btl_umr_share(mca_btl_umr_params.long_mkeys, 2));
+    memset(hca->longs.used, 0, sizeof(hca->longs.used));
+    hca->caps.tiers[MCA_BTL_UMR_LONG].usable = false;
 
-    limit = card->device.max_list < limit ? card->device.max_list : limit;
+    limit = hca->device.max_list < limit ? hca->device.max_list : limit;
     limit = lists < limit ? lists : limit;
     wanted = (wanted < limit ? wanted : limit) & ~3u;
     if (0 == mca_btl_umr_params.long_entries) {
-        refuse(card, "btl_umr_long_entries is 0", "");
+        refuse(hca, "btl_umr_long_entries is 0", "");
     } else if (!mca_btl_umr_params.selftest) {
-        refuse(card, "not proven, since btl_umr_selftest is 0", "");
-    } else if (0 != card->device.caps_error) {
-        refuse(card, "the device does not tell its limits (QUERY_HCA_CAP)",
-               strerror(card->device.caps_error));
-    } else if (!card->mkeys.raw) {
-        refuse(card, "no queue pair takes work requests made by hand (RAW_WQE)", "");
-    } else if (wanted <= card->mkeys.entries) {
-        refuse(card, "lists in memory may not be longer than those in work requests", "");
-    } else if (0 != (err = ring_start(card, mca_btl_umr_params.list_bytes))) {
-        refuse(card, "no registered memory for lists (btl_umr_list_bytes)", strerror(err));
+        refuse(hca, "not proven, since btl_umr_selftest is 0", "");
+    } else if (0 != hca->device.caps_error) {
+        refuse(hca, "the device does not tell its limits (QUERY_HCA_CAP)",
+               strerror(hca->device.caps_error));
+    } else if (!hca->mkeys.raw) {
+        refuse(hca, "no queue pair takes work requests made by hand (RAW_WQE)", "");
+    } else if (wanted <= hca->mkeys.entries) {
+        refuse(hca, "lists in memory may not be longer than those in work requests", "");
+    } else if (0 != (err = ring_start(hca, mca_btl_umr_params.list_bytes))) {
+        refuse(hca, "no registered memory for lists (btl_umr_list_bytes)", strerror(err));
     } else {
-        card->longs.entries = wanted;
+        hca->longs.entries = wanted;
         for (uint32_t entries = MCA_BTL_UMR_CLASS_FIRST; entries < wanted;
              entries *= MCA_BTL_UMR_CLASS_STEP) {
-            card->longs.classes[card->longs.class_count++].entries = entries;
+            hca->longs.classes[hca->longs.class_count++].entries = entries;
         }
-        card->longs.classes[card->longs.class_count++].entries = wanted;
-        card->caps.rungs[MCA_BTL_UMR_LONG].usable = true;
-        card->caps.rungs[MCA_BTL_UMR_LONG].why[0] = '\0';
+        hca->longs.classes[hca->longs.class_count++].entries = wanted;
+        hca->caps.tiers[MCA_BTL_UMR_LONG].usable = true;
+        hca->caps.tiers[MCA_BTL_UMR_LONG].why[0] = '\0';
     }
 }
 
-void mca_btl_umr_long_stop(mca_btl_umr_card_t *card)
+void mca_btl_umr_long_stop(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_long_destroy_idle(card);
-    card->longs.entries = 0;
-    ring_stop(card);
+    mca_btl_umr_long_destroy_idle(hca);
+    hca->longs.entries = 0;
+    ring_stop(hca);
 }
 
-void mca_btl_umr_long_destroy_idle(mca_btl_umr_card_t *card)
+void mca_btl_umr_long_destroy_idle(mca_btl_umr_hca_t *hca)
 {
-    for (size_t i = 0; i < card->longs.class_count; ++i) {
+    for (size_t i = 0; i < hca->longs.class_count; ++i) {
         opal_list_item_t *item;
 
-        while (NULL != (item = opal_list_remove_first(&card->longs.classes[i].idle))) {
+        while (NULL != (item = opal_list_remove_first(&hca->longs.classes[i].idle))) {
             mca_btl_umr_mkey_destroy((mca_btl_umr_mkey_t *) item);
         }
     }
 }
 
 /** Destroy one that nobody has taken. @return false: there is none */
-static bool long_make_room(mca_btl_umr_card_t *card)
+static bool long_make_room(mca_btl_umr_hca_t *hca)
 {
-    for (size_t i = 0; i < card->longs.class_count; ++i) {
-        opal_list_item_t *item = opal_list_remove_first(&card->longs.classes[i].idle);
+    for (size_t i = 0; i < hca->longs.class_count; ++i) {
+        opal_list_item_t *item = opal_list_remove_first(&hca->longs.classes[i].idle);
 
         if (NULL != item) {
             mca_btl_umr_mkey_destroy((mca_btl_umr_mkey_t *) item);
@@ -262,39 +261,39 @@ static bool long_make_room(mca_btl_umr_card_t *card)
     return false;
 }
 
-static mca_btl_umr_mkey_t *long_create(mca_btl_umr_card_t *card, mca_btl_umr_class_t *class)
+static mca_btl_umr_mkey_t *long_create(mca_btl_umr_hca_t *hca, mca_btl_umr_class_t *class)
 {
     mca_btl_umr_mkey_t *mkey = NULL;
     int err;
 
-    if (card->longs.count >= card->longs.bound.max && !long_make_room(card)
-        && !mca_btl_umr_bound_again(&card->longs.bound)) {
+    if (hca->longs.count >= hca->longs.bound.max && !long_make_room(hca)
+        && !mca_btl_umr_bound_again(&hca->longs.bound)) {
         return NULL;
     }
-    err = mca_btl_umr_mkey_create(card, class->entries, &mkey);
+    err = mca_btl_umr_mkey_create(hca, class->entries, &mkey);
     if (0 != err) {
         /* Not asked for again soon: each time would be a system call in vain. */
-        MCA_BTL_UMR_LOG(card, "%zu mkeys for long lists is all the device gives: %s",
-                        card->longs.count, strerror(err));
-        mca_btl_umr_bound_refused(&card->longs.bound, card->longs.count);
+        MCA_BTL_UMR_LOG(hca, "%zu mkeys for long lists is all the device gives: %s",
+                        hca->longs.count, strerror(err));
+        mca_btl_umr_bound_refused(&hca->longs.bound, hca->longs.count);
         return NULL;
     }
-    mca_btl_umr_bound_given(&card->longs.bound);
+    mca_btl_umr_bound_given(&hca->longs.bound);
     mkey->class = class;
-    ++card->longs.count;
-    card->stats.mkeys_long_now = card->longs.count;
+    ++hca->longs.count;
+    hca->stats.mkeys_long_now = hca->longs.count;
     return mkey;
 }
 
-mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_card_t *card, mca_btl_umr_role_t role,
+mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
                                           uint32_t entries)
 {
-    mca_btl_umr_class_t *class = card->longs.classes;
+    mca_btl_umr_class_t *class = hca->longs.classes;
     mca_btl_umr_mkey_t *mkey;
 
-    if (entries > card->longs.entries
-        || (card->longs.used[role] >= card->longs.bound.max / 2
-            && !mca_btl_umr_bound_again(&card->longs.bound))) {
+    if (entries > hca->longs.entries
+        || (hca->longs.used[role] >= hca->longs.bound.max / 2
+            && !mca_btl_umr_bound_again(&hca->longs.bound))) {
         return NULL;
     }
     while (class->entries < entries) {
@@ -302,9 +301,9 @@ mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_card_t *card, mca_btl_umr_
     }
     mkey = (mca_btl_umr_mkey_t *) opal_list_remove_first(&class->idle);
     if (NULL == mkey) {
-        mkey = long_create(card, class);
+        mkey = long_create(hca, class);
     }
-    for (++class; NULL == mkey && class < card->longs.classes + card->longs.class_count; ++class) {
+    for (++class; NULL == mkey && class < hca->longs.classes + hca->longs.class_count; ++class) {
         mkey = (mca_btl_umr_mkey_t *) opal_list_remove_first(&class->idle);
     }
     return mkey;
@@ -313,7 +312,7 @@ mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_card_t *card, mca_btl_umr_
 uint32_t mca_btl_umr_long_build_map(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t role,
                                     uint32_t count, uint64_t bytes, struct mlx5_wqe_data_seg *list)
 {
-    mca_btl_umr_card_t *card = mkey->card;
+    mca_btl_umr_hca_t *hca = mkey->hca;
     static const uint64_t changed =
         MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE | MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY
         | MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE
@@ -322,7 +321,7 @@ uint32_t mca_btl_umr_long_build_map(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t
         | MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC;
     uint32_t padded = (count + 3) & ~3u, seq;
     unsigned int rights = mca_btl_umr_mkey_rights(role);
-    mca_btl_umr_sq_t *sq = &card->mkeys.sq;
+    mca_btl_umr_sq_t *sq = &hca->mkeys.sq;
     long_wqe_t wqe;
 
     memset(list + count, 0, (padded - count) * sizeof(*list));
@@ -344,13 +343,13 @@ uint32_t mca_btl_umr_long_build_map(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t
                                               : 0));
     wqe.mkey.qpn_mkey = htobe32(0xffffff00u | (mkey->dv->lkey & 0xff));
     wqe.mkey.len = htobe64(bytes);
-    mlx5dv_set_data_seg(&wqe.list, padded * (uint32_t) sizeof(*list), card->longs.mr->lkey,
+    mlx5dv_set_data_seg(&wqe.list, padded * (uint32_t) sizeof(*list), hca->longs.mr->lkey,
                         (uintptr_t) list);
 
     sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(0, seq);
     mlx5dv_wr_raw_wqe(sq->mqpx, &wqe);
     mkey->exposed = MCA_BTL_UMR_REMOTE == role;
-    ring_commit(card, count, seq);
-    ++card->stats.keys_long;
+    ring_commit(hca, count, seq);
+    ++hca->stats.keys_long;
     return seq;
 }

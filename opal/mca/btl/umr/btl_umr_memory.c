@@ -67,7 +67,7 @@ OBJ_CLASS_INSTANCE(mca_btl_umr_memory_t, opal_list_item_t, memory_construct, mem
 
 static void mr_construct(mca_btl_umr_mr_t *mr)
 {
-    mr->card = NULL;
+    mr->hca = NULL;
     mr->mr = NULL;
     mr->size = 0;
     mr->reg = NULL;
@@ -78,10 +78,10 @@ static void mr_destruct(mca_btl_umr_mr_t *mr)
     int err = NULL == mr->mr ? 0 : ibv_dereg_mr(mr->mr);
 
     if (0 != err) {
-        MCA_BTL_UMR_LOG(mr->card, "memory at %p cannot be deregistered: %s", mr->mr->addr,
+        MCA_BTL_UMR_LOG(mr->hca, "memory at %p cannot be deregistered: %s", mr->mr->addr,
                         strerror(err));
     } else if (NULL != mr->mr) {
-        mr->card->stats.reg_bytes_now -= mr->size;
+        mr->hca->stats.reg_bytes_now -= mr->size;
     }
 }
 
@@ -94,7 +94,7 @@ OBJ_CLASS_INSTANCE(mca_btl_umr_mr_t, opal_object_t, mr_construct, mr_destruct);
  *
  * @return NULL, with errno
  */
-static struct ibv_mr *mr_make(mca_btl_umr_card_t *card, void *base, size_t size, int32_t *access)
+static struct ibv_mr *mr_make(mca_btl_umr_hca_t *hca, void *base, size_t size, int32_t *access)
 {
     /* Remote rights even if peers are named mkeys only: a write through an mkey may need them
      * below, too. */
@@ -107,11 +107,11 @@ static struct ibv_mr *mr_make(mca_btl_umr_card_t *card, void *base, size_t size,
         rights |= IBV_ACCESS_REMOTE_ATOMIC;
     }
     errno = 0;
-    mr = ibv_reg_mr(card->device.pd, base, size, rights);
+    mr = ibv_reg_mr(hca->device.pd, base, size, rights);
     if (NULL != mr) {
         *access = MCA_BTL_UMR_REG_WRITABLE | (wanted & MCA_RCACHE_ACCESS_REMOTE_ATOMIC);
     } else if (ENOMEM != errno && 0 == (wanted & ~MCA_RCACHE_ACCESS_REMOTE_READ)) {
-        mr = ibv_reg_mr(card->device.pd, base, size, 0 == wanted ? 0 : IBV_ACCESS_REMOTE_READ);
+        mr = ibv_reg_mr(hca->device.pd, base, size, 0 == wanted ? 0 : IBV_ACCESS_REMOTE_READ);
     }
     return mr;
 }
@@ -124,28 +124,28 @@ static struct ibv_mr *mr_make(mca_btl_umr_card_t *card, void *base, size_t size,
  * resource. */
 static int reg_create(void *data, void *base, size_t size, mca_rcache_base_registration_t *super)
 {
-    mca_btl_umr_card_t *card = data;
+    mca_btl_umr_hca_t *hca = data;
     mca_btl_umr_reg_t *reg = (mca_btl_umr_reg_t *) super;
     mca_btl_umr_mr_t *mr;
 
     static uint64_t last_id = 0;
 
     opal_umrddt_unmaps_look();
-    if (size > card->reg_bound || card->stats.reg_bytes_now > card->reg_bound - size) {
+    if (size > hca->reg_bound || hca->stats.reg_bytes_now > hca->reg_bound - size) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     mr = OBJ_NEW(mca_btl_umr_mr_t);
     if (NULL == mr) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    mr->card = card;
+    mr->hca = hca;
     mr->size = size;
-    mr->mr = mr_make(card, base, size, &super->access_flags);
+    mr->mr = mr_make(hca, base, size, &super->access_flags);
     if (NULL == mr->mr) {
         int err = errno;
 
         OBJ_RELEASE(mr);
-        card->reg_refused = ENOMEM == err;
+        hca->reg_refused = ENOMEM == err;
         return ENOMEM == err ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_ERR_BAD_PARAM;
     }
     mr->reg = reg;
@@ -158,18 +158,18 @@ static int reg_create(void *data, void *base, size_t size, mca_rcache_base_regis
     reg->loose_uses = 0;
     reg->handle.rkey = reg->mr->rkey;
     reg->handle.lkey = reg->mr->lkey;
-    card->stats.reg_bytes_now += size;
-    ++card->stats.reg_misses;
+    hca->stats.reg_bytes_now += size;
+    ++hca->stats.reg_misses;
     return OPAL_SUCCESS;
 }
 
 static int reg_destroy(void *data, mca_rcache_base_registration_t *super)
 {
-    mca_btl_umr_card_t *card = data;
+    mca_btl_umr_hca_t *hca = data;
     mca_btl_umr_reg_t *reg = (mca_btl_umr_reg_t *) super;
     mca_btl_umr_mr_t *mr = reg->held;
 
-    mca_btl_umr_keycache_forget_reg(card, reg);
+    mca_btl_umr_keycache_forget_reg(hca, reg);
     mr->reg = NULL; /* a message that is under way through kept keys holds it until its end */
     mca_btl_umr_numa_forget((uintptr_t) super->base, (uintptr_t) super->bound);
     if (OPAL_UNLIKELY(0 < reg->loose_uses)) {
@@ -182,44 +182,44 @@ static int reg_destroy(void *data, mca_rcache_base_registration_t *super)
     return OPAL_SUCCESS;
 }
 
-int mca_btl_umr_memory_start(mca_btl_umr_card_t *card)
+int mca_btl_umr_memory_start(mca_btl_umr_hca_t *hca)
 {
     char name[16];
     mca_rcache_base_resources_t resources = {
         .cache_name = name, /* a cache of its own: those of one name share what they evict */
-        .reg_data = card,
+        .reg_data = hca,
         .sizeof_reg = sizeof(mca_btl_umr_reg_t),
         .register_mem = reg_create,
         .deregister_mem = reg_destroy,
     };
     int hooks;
 
-    snprintf(name, sizeof(name), 0 == card->index ? "umr" : "umr-%u", card->index);
-    card->reg_bound = mca_btl_umr_params.reg_cache_size;
-    if (0 == card->reg_bound) {
+    snprintf(name, sizeof(name), 0 == hca->index ? "umr" : "umr-%u", hca->index);
+    hca->reg_bound = mca_btl_umr_params.reg_cache_size;
+    if (0 == hca->reg_bound) {
         size_t machine = (size_t) sysconf(_SC_PHYS_PAGES) * (size_t) opal_getpagesize();
 
-        card->reg_bound = machine / 2 / ((size_t) opal_process_info.num_local_peers + 1);
+        hca->reg_bound = machine / 2 / ((size_t) opal_process_info.num_local_peers + 1);
     }
-    card->reg_bound = mca_btl_umr_share(card->reg_bound, 1);
-    card->stats.reg_bytes_now = 0;
+    hca->reg_bound = mca_btl_umr_share(hca->reg_bound, 1);
+    hca->stats.reg_bytes_now = 0;
     memset(mca_btl_umr.spans, 0, sizeof(mca_btl_umr.spans));
 
     if (OPAL_SUCCESS != mca_base_framework_open(&opal_rcache_base_framework, 0)) {
-        mca_btl_umr_refuse("%s: no registration caches (framework rcache)", card->device.name);
+        mca_btl_umr_refuse("%s: no registration caches (framework rcache)", hca->device.name);
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    card->rcache = mca_rcache_base_module_create("grdma", card, &resources);
-    if (NULL == card->rcache) {
+    hca->rcache = mca_rcache_base_module_create("grdma", hca, &resources);
+    if (NULL == hca->rcache) {
         (void) mca_base_framework_close(&opal_rcache_base_framework);
-        mca_btl_umr_refuse("%s: no registration cache (rcache/grdma)", card->device.name);
+        mca_btl_umr_refuse("%s: no registration cache (rcache/grdma)", hca->device.name);
         return OPAL_ERR_NOT_AVAILABLE;
     }
     /* mpi_leave_pinned set to 0, or no hooks on this system. Asked after the cache was made, which
      * is what turns the hooks on. */
     hooks = OPAL_MEMORY_FREE_SUPPORT | OPAL_MEMORY_MUNMAP_SUPPORT;
-    card->rcache_cacheable = hooks == (hooks & opal_mem_hooks_support_level())
-                             && (1 == opal_leave_pinned || opal_leave_pinned_pipeline);
+    hca->rcache_cacheable = hooks == (hooks & opal_mem_hooks_support_level())
+                            && (1 == opal_leave_pinned || opal_leave_pinned_pipeline);
     opal_umrddt_unmaps_open();
     return OPAL_SUCCESS;
 }
@@ -249,14 +249,14 @@ bool mca_btl_umr_memory_add(mca_btl_umr_memory_t *memory, uintptr_t start, uintp
 
 static void memory_drop_parts(mca_btl_umr_memory_t *memory)
 {
-    mca_btl_umr_card_t *card = memory->card;
+    mca_btl_umr_hca_t *hca = memory->hca;
     for (size_t i = 0; i < memory->count; ++i) {
         if (memory->gpu && NULL != memory->parts[i].reg) {
-            mca_btl_umr_gpu_put(card, memory->parts[i].reg);
+            mca_btl_umr_gpu_put(hca, memory->parts[i].reg);
         } else if (OPAL_UNLIKELY(memory->loose) && NULL != memory->parts[i].reg) {
-            mca_btl_umr_loose_put(card, memory->parts[i].reg);
+            mca_btl_umr_loose_put(hca, memory->parts[i].reg);
         } else if (NULL != memory->parts[i].reg) {
-            (void) card->rcache->rcache_deregister(card->rcache, &memory->parts[i].reg->super);
+            (void) hca->rcache->rcache_deregister(hca->rcache, &memory->parts[i].reg->super);
         }
     }
     memory->count = 0;
@@ -351,37 +351,37 @@ static uint64_t memory_bytes(const mca_btl_umr_memory_t *memory)
 }
 
 /** Register all that lies between, or find it registered with these rights. */
-static int register_range(mca_btl_umr_card_t *card, uintptr_t start, uintptr_t end, int32_t access,
+static int register_range(mca_btl_umr_hca_t *hca, uintptr_t start, uintptr_t end, int32_t access,
                           mca_btl_umr_reg_t **reg)
 {
-    uint32_t flags = card->rcache_cacheable ? 0 : MCA_RCACHE_FLAGS_CACHE_BYPASS;
+    uint32_t flags = hca->rcache_cacheable ? 0 : MCA_RCACHE_FLAGS_CACHE_BYPASS;
     mca_rcache_base_registration_t *found = NULL;
-    uint64_t misses = card->stats.reg_misses;
-    int rc = card->rcache->rcache_register(card->rcache, (void *) start, end - start, flags, access,
-                                           &found);
+    uint64_t misses = hca->stats.reg_misses;
+    int rc = hca->rcache->rcache_register(hca->rcache, (void *) start, end - start, flags, access,
+                                          &found);
 
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
     *reg = (mca_btl_umr_reg_t *) found;
-    if (misses == card->stats.reg_misses) {
-        ++card->stats.reg_hits;
+    if (misses == hca->stats.reg_misses) {
+        ++hca->stats.reg_hits;
     }
     return OPAL_SUCCESS;
 }
 
 static int memory_register_parts(mca_btl_umr_memory_t *memory)
 {
-    mca_btl_umr_card_t *card = memory->card;
+    mca_btl_umr_hca_t *hca = memory->hca;
     int32_t access = MCA_BTL_UMR_REMOTE == memory->role ? MCA_BTL_UMR_REG_WRITABLE : 0;
 
-    if (memory_bytes(memory) > card->reg_bound) {
+    if (memory_bytes(memory) > hca->reg_bound) {
         /* Do not ask: the cache would drop all it has for something that can not be. */
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     for (size_t i = 0; i < memory->count; ++i) {
         mca_btl_umr_part_t *part = &memory->parts[i];
-        int rc = register_range(card, part->start, part->end, access, &part->reg);
+        int rc = register_range(hca, part->start, part->end, access, &part->reg);
 
         if (OPAL_SUCCESS != rc) {
             return rc;
@@ -423,31 +423,31 @@ static void memory_remember(const mca_btl_umr_memory_t *memory,
 
 void mca_btl_umr_memory_recycle(mca_btl_umr_memory_t *memory)
 {
-    mca_btl_umr_card_t *card = memory->card;
+    mca_btl_umr_hca_t *hca = memory->hca;
     memory_drop_parts(memory);
-    opal_list_remove_item(&card->memories, &memory->super);
+    opal_list_remove_item(&hca->memories, &memory->super);
     if (MCA_BTL_UMR_IDLE_KEYS < memory->capacity
-        || MCA_BTL_UMR_IDLE_MAX <= opal_list_get_size(&card->memories_idle)) {
+        || MCA_BTL_UMR_IDLE_MAX <= opal_list_get_size(&hca->memories_idle)) {
         OBJ_RELEASE(memory);
     } else {
-        opal_list_prepend(&card->memories_idle, &memory->super);
+        opal_list_prepend(&hca->memories_idle, &memory->super);
     }
 }
 
 /** Once: from now on every such message takes another way. */
-static void tell_bound(mca_btl_umr_card_t *card, uint64_t needed)
+static void tell_bound(mca_btl_umr_hca_t *hca, uint64_t needed)
 {
     static bool told = false;
 
     if (!told) {
         told = true;
         opal_show_help("help-btl-umr.txt", "reg bound", true, opal_process_info.nodename,
-                       (unsigned long long) needed, (unsigned long long) card->reg_bound);
+                       (unsigned long long) needed, (unsigned long long) hca->reg_bound);
     }
 }
 
 /** As tell_bound, where the system sets it. */
-static void tell_refused(mca_btl_umr_card_t *card, uint64_t needed)
+static void tell_refused(mca_btl_umr_hca_t *hca, uint64_t needed)
 {
     static bool told = false;
     struct rlimit limit;
@@ -465,16 +465,16 @@ static void tell_refused(mca_btl_umr_card_t *card, uint64_t needed)
         }
     }
     opal_show_help("help-btl-umr.txt", "reg refused", true, opal_process_info.nodename,
-                   (unsigned long long) needed, (unsigned long long) card->stats.reg_bytes_now,
+                   (unsigned long long) needed, (unsigned long long) hca->stats.reg_bytes_now,
                    text);
 }
 
-mca_btl_umr_memory_t *mca_btl_umr_memory_take(mca_btl_umr_card_t *card, mca_btl_umr_role_t role,
+mca_btl_umr_memory_t *mca_btl_umr_memory_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
                                               void *buffer, const opal_iov_cache_layout_t *layout,
                                               uint64_t size)
 {
     mca_btl_umr_memory_t *memory =
-        (mca_btl_umr_memory_t *) opal_list_remove_first(&card->memories_idle);
+        (mca_btl_umr_memory_t *) opal_list_remove_first(&hca->memories_idle);
 
     if (NULL == memory) {
         memory = OBJ_NEW(mca_btl_umr_memory_t);
@@ -482,8 +482,8 @@ mca_btl_umr_memory_t *mca_btl_umr_memory_take(mca_btl_umr_card_t *card, mca_btl_
             return NULL;
         }
     }
-    opal_list_append(&card->memories, &memory->super);
-    memory->card = card;
+    opal_list_append(&hca->memories, &memory->super);
+    memory->hca = hca;
     memory->role = role;
     memory->buffer = buffer;
     memory->layout_id = layout->id;
@@ -498,7 +498,7 @@ int mca_btl_umr_memory_register_at(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr
                                    void *buffer, const opal_iov_cache_layout_t *layout,
                                    uint64_t size, mca_btl_umr_memory_t **result)
 {
-    mca_btl_umr_card_t *card = NULL == endpoint ? mca_btl_umr_first() : endpoint->card;
+    mca_btl_umr_hca_t *hca = NULL == endpoint ? mca_btl_umr_first() : endpoint->hca;
     mca_btl_umr_memory_t *memory;
     int rc = OPAL_ERR_BAD_PARAM;
 
@@ -508,12 +508,12 @@ int mca_btl_umr_memory_register_at(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr
     }
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    memory = mca_btl_umr_memory_take(card, role, buffer, layout, size);
+    memory = mca_btl_umr_memory_take(hca, role, buffer, layout, size);
     if (NULL == memory) {
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    card->reg_refused = false;
+    hca->reg_refused = false;
 
     /* Coarse to fine: few registrations are cheap, but only the pages that are touched must be
      * there, and within the bound. */
@@ -534,10 +534,10 @@ int mca_btl_umr_memory_register_at(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr
         rc = memory_make_parts(memory, layout, 0) ? memory_register_parts(memory)
                                                   : OPAL_ERR_OUT_OF_RESOURCE;
     }
-    if (OPAL_ERR_OUT_OF_RESOURCE == rc && memory_bytes(memory) > card->reg_bound) {
-        tell_bound(card, memory_bytes(memory));
-    } else if (OPAL_ERR_OUT_OF_RESOURCE == rc && card->reg_refused) {
-        tell_refused(card, memory_bytes(memory));
+    if (OPAL_ERR_OUT_OF_RESOURCE == rc && memory_bytes(memory) > hca->reg_bound) {
+        tell_bound(hca, memory_bytes(memory));
+    } else if (OPAL_ERR_OUT_OF_RESOURCE == rc && hca->reg_refused) {
+        tell_refused(hca, memory_bytes(memory));
     }
 
     if (OPAL_SUCCESS == rc) {
@@ -565,18 +565,18 @@ void mca_btl_umr_memory_release(mca_btl_umr_memory_t *memory)
 
 int mca_btl_umr_memory_pin(void *base, size_t size, int32_t access, mca_btl_umr_reg_t **reg)
 {
-    mca_btl_umr_card_t *card = mca_btl_umr_first();
+    mca_btl_umr_hca_t *hca = mca_btl_umr_first();
     uint64_t bytes = page_bytes((uintptr_t) base, (uintptr_t) base + size);
     int rc = OPAL_ERR_OUT_OF_RESOURCE;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    card->reg_refused = false;
-    if (bytes > card->reg_bound) {
-        tell_bound(card, bytes);
+    hca->reg_refused = false;
+    if (bytes > hca->reg_bound) {
+        tell_bound(hca, bytes);
     } else {
-        rc = register_range(card, (uintptr_t) base, (uintptr_t) base + size, access, reg);
-        if (OPAL_ERR_OUT_OF_RESOURCE == rc && card->reg_refused) {
-            tell_refused(card, bytes);
+        rc = register_range(hca, (uintptr_t) base, (uintptr_t) base + size, access, reg);
+        if (OPAL_ERR_OUT_OF_RESOURCE == rc && hca->reg_refused) {
+            tell_refused(hca, bytes);
         }
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
@@ -585,9 +585,9 @@ int mca_btl_umr_memory_pin(void *base, size_t size, int32_t access, mca_btl_umr_
 
 void mca_btl_umr_memory_unpin(mca_btl_umr_reg_t *reg)
 {
-    mca_btl_umr_card_t *card = mca_btl_umr_first();
+    mca_btl_umr_hca_t *hca = mca_btl_umr_first();
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    (void) card->rcache->rcache_deregister(card->rcache, &reg->super);
+    (void) hca->rcache->rcache_deregister(hca->rcache, &reg->super);
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 }
 
@@ -608,22 +608,22 @@ const struct ibv_mr *mca_btl_umr_memory_find(const mca_btl_umr_memory_t *memory,
     return memory->parts[low].reg->mr;
 }
 
-void mca_btl_umr_memory_stop(mca_btl_umr_card_t *card)
+void mca_btl_umr_memory_stop(mca_btl_umr_hca_t *hca)
 {
     opal_list_item_t *item;
 
     /* The cache can not drop what is in use. */
-    while (!opal_list_is_empty(&card->memories)) {
-        mca_btl_umr_memory_recycle((mca_btl_umr_memory_t *) opal_list_get_first(&card->memories));
+    while (!opal_list_is_empty(&hca->memories)) {
+        mca_btl_umr_memory_recycle((mca_btl_umr_memory_t *) opal_list_get_first(&hca->memories));
     }
-    while (NULL != (item = opal_list_remove_first(&card->memories_idle))) {
+    while (NULL != (item = opal_list_remove_first(&hca->memories_idle))) {
         OBJ_RELEASE(item);
     }
-    mca_btl_umr_gpu_stop(card);
-    if (NULL != card->rcache) {
+    mca_btl_umr_gpu_stop(hca);
+    if (NULL != hca->rcache) {
         opal_umrddt_unmaps_close();
-        (void) mca_rcache_base_module_destroy(card->rcache);
-        card->rcache = NULL;
+        (void) mca_rcache_base_module_destroy(hca->rcache);
+        hca->rcache = NULL;
         (void) mca_base_framework_close(&opal_rcache_base_framework);
     }
 }

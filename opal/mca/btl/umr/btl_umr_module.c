@@ -42,7 +42,7 @@ static mca_btl_umr_module_t *const module = &mca_btl_umr_module;
 typedef struct modex_t {
     uint32_t magic;
     uint16_t version;
-    uint8_t reads; /**< reads and atomics of one peer that this card answers at once */
+    uint8_t reads; /**< reads and atomics of one peer that this HCA answers at once */
     uint8_t zero;
     uint32_t count;
 } modex_t;
@@ -65,7 +65,7 @@ _Static_assert(8 == sizeof(mca_btl_umr_address_t), "an address has no padding");
     (MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_ATOMIC_FOPS | UMRDDT_BTL_REMOTE_COMPLETION \
      | MCA_BTL_FLAGS_RDMA_FLUSH)
 
-/** Reads and atomics that this card has under way to a peer, or answers to one, at once. */
+/** Reads and atomics that this HCA has under way to a peer, or answers to one, at once. */
 static uint8_t reads_at_once(int limit)
 {
     return (uint8_t) (1 > limit ? 1 : 128 < limit ? 128 : limit);
@@ -271,7 +271,7 @@ static int finalize(mca_btl_base_module_t *btl)
     if (module->open) {
         module->open = false;
         OBJ_DESTRUCT(&module->lock);
-        mca_btl_umr_card_ops.fini();
+        mca_btl_umr_hca_ops.fini();
     }
     module->count = 0;
     module->under_way = 0;
@@ -369,7 +369,7 @@ int mca_btl_umr_module_open(void)
                        mca_btl_umr_params.rdma_peers);
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    if (OPAL_SUCCESS != mca_btl_umr_card_ops.init()) {
+    if (OPAL_SUCCESS != mca_btl_umr_hca_ops.init()) {
         return OPAL_ERR_NOT_AVAILABLE; /* which said why */
     }
     OBJ_CONSTRUCT(&module->lock, opal_mutex_t);

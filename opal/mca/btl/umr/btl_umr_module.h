@@ -47,7 +47,7 @@ struct mca_btl_base_endpoint_t {
 
 typedef struct mca_btl_umr_module_t {
     mca_btl_base_module_t super;
-    opal_mutex_t lock; /**< of all below; taken without the card's, and never with it */
+    opal_mutex_t lock; /**< of all below; taken without the HCA's, and never with it */
     bool open;
     unsigned int openings; /**< how often it was brought up in this process's life */
     bool looked_up;        /**< whether there are connections is known */
@@ -65,11 +65,11 @@ typedef struct mca_btl_umr_module_t {
 extern mca_btl_umr_module_t mca_btl_umr_module;
 
 /**
- * Bring the module up, and the card with it; to be called before the modex exchange.
+ * Bring the module up, and the HCA with it; to be called before the modex exchange.
  *
  * @retval OPAL_SUCCESS            offer it to the framework; its btl_finalize takes it down
- * @retval OPAL_ERR_NOT_AVAILABLE  it cannot be had (a message says why, but for a machine without a
- *                                 card); nothing is left open
+ * @retval OPAL_ERR_NOT_AVAILABLE  it cannot be had (a message says why, but for a machine without
+ * an HCA); nothing is left open
  */
 int mca_btl_umr_module_open(void);
 

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Where devices, this process and memory are: what the kernel says of NUMA nodes, and of what cards
+ * Where devices, this process and memory are: what the kernel says of NUMA nodes, and of what HCAs
  * and GPUs hang on.
  *
  * Read from sysfs, the one that the device itself was found in, as libibverbs does: nothing here
@@ -226,7 +226,7 @@ static bool look(const mca_btl_umr_device_t *device, int gpu, uint32_t *distance
 {
     const struct ibv_device *ibv = device->context->device;
     char bus_id[OPAL_UMRDDT_GPU_RDMA_BUS_ID], name[64], path[IBV_SYSFS_PATH_MAX + 128];
-    char *card = NULL, *there = NULL;
+    char *hca = NULL, *there = NULL;
     bool known = false;
     int node;
 
@@ -234,11 +234,11 @@ static bool look(const mca_btl_umr_device_t *device, int gpu, uint32_t *distance
         return false;
     }
     path_of(ibv, "", "device", path, sizeof(path));
-    card = realpath(path, NULL);
+    hca = realpath(path, NULL);
     path_of(ibv, PCI_DEVICES, bus_id, path, sizeof(path));
     there = realpath(path, NULL);
-    if (NULL != card && NULL != there) {
-        unsigned int common = shared(card, there);
+    if (NULL != hca && NULL != there) {
+        unsigned int common = shared(hca, there);
 
         snprintf(name, sizeof(name), "%s/numa_node", bus_id);
         node = node_of(ibv, PCI_DEVICES, name);
@@ -246,7 +246,7 @@ static bool look(const mca_btl_umr_device_t *device, int gpu, uint32_t *distance
                     | (0 > node ? MCA_BTL_UMR_FAR : device->distance[node]);
         known = true;
     }
-    free(card);
+    free(hca);
     free(there);
     return known;
 }

@@ -9,19 +9,19 @@
 /**
  * @file
  *
- * Peers: what the job is told of this process's cards, and which cards of two processes go
+ * Peers: what the job is told of this process's HCAs, and which HCAs of two processes go
  * together.
  *
  * What travels by the modex does not depend on the peer (ports, fabrics, version). Numbers of queue
- * pairs do, and travel in the messages of whoever uses the card.
+ * pairs do, and travel in the messages of whoever uses the HCA.
  *
- * Rails. Each process lists its cards in its order of preference. Two cards reach each other if
+ * Lanes. Each process lists its HCAs in its order of preference. Two HCAs reach each other if
  * they have the same link layer and, on InfiniBand, are of one subnet. Both processes make the same
  * pairs of them: all pairs in the order of the sum of their places, the one with the smaller place
- * in the list of the process with the smaller name first, and of these each whose cards are still
+ * in the list of the process with the smaller name first, and of these each whose HCAs are still
  * free.
  *
- *     A: 0 ib, 1 eth         pairs 0-0 no, 0-1 yes, 1-0 yes     rails of A and B
+ *     A: 0 ib, 1 eth         pairs 0-0 no, 0-1 yes, 1-0 yes     lanes of A and B
  *     B: 0 eth, 1 ib                                            0-1, 1-0
  */
 
@@ -38,7 +38,7 @@
 #include "opal/mca/btl/umr/btl_umr.h"
 
 /**
- * The modex data: this for each card, in the order of the list; every number in network order.
+ * The modex data: this for each HCA, in the order of the list; every number in network order.
  *
  *   0       4         6      7      8                       24    26    27    28
  *   | magic | version | arch | link | GID                   | LID | MTU | 0   |
@@ -67,7 +67,7 @@ static void peer_construct(mca_btl_umr_peer_t *peer)
 
 static void peer_destruct(mca_btl_umr_peer_t *peer)
 {
-    free(peer->rails);
+    free(peer->lanes);
 }
 
 OBJ_CLASS_INSTANCE(mca_btl_umr_peer_t, opal_object_t, peer_construct, peer_destruct);
@@ -76,16 +76,16 @@ OBJ_CLASS_INSTANCE(mca_btl_umr_peer_t, opal_object_t, peer_construct, peer_destr
  * What is told
  * ------------------------------------------------------------------------------------------- */
 
-static void entry_of(const mca_btl_umr_card_t *card, mca_btl_umr_modex_t *entry)
+static void entry_of(const mca_btl_umr_hca_t *hca, mca_btl_umr_modex_t *entry)
 {
     mca_btl_umr_route_t self;
 
-    mca_btl_umr_qp_route_self(&card->device, &self);
+    mca_btl_umr_qp_route_self(&hca->device, &self);
     memset(entry, 0, sizeof(*entry));
     entry->magic = htonl(MCA_BTL_UMR_MODEX_MAGIC);
     entry->version = htons(MCA_BTL_UMR_MODEX_VERSION);
     entry->arch = MCA_BTL_UMR_ARCH;
-    entry->link = card->device.port_attr.link_layer;
+    entry->link = hca->device.port_attr.link_layer;
     memcpy(entry->gid, self.gid.raw, sizeof(entry->gid));
     entry->lid = htons(self.lid);
     entry->mtu = self.mtu;
@@ -93,14 +93,14 @@ static void entry_of(const mca_btl_umr_card_t *card, mca_btl_umr_modex_t *entry)
 
 int mca_btl_umr_peers_publish(void)
 {
-    mca_btl_umr_modex_t data[MCA_BTL_UMR_MAX_CARDS];
+    mca_btl_umr_modex_t data[MCA_BTL_UMR_MAX_HCAS];
     int rc;
 
-    for (uint32_t i = 0; i < mca_btl_umr.card_count; ++i) {
-        entry_of(mca_btl_umr.cards[i], &data[i]);
+    for (uint32_t i = 0; i < mca_btl_umr.hca_count; ++i) {
+        entry_of(mca_btl_umr.hcas[i], &data[i]);
     }
     OPAL_MODEX_SEND(rc, UMRDDT_PMIX_GLOBAL, &mca_btl_umr_component.super.btl_version, data,
-                    mca_btl_umr.card_count * sizeof(data[0]));
+                    mca_btl_umr.hca_count * sizeof(data[0]));
     if (OPAL_SUCCESS != rc) {
         mca_btl_umr_refuse("%s: the job cannot be told (modex): %d",
                            mca_btl_umr_first()->device.name, rc);
@@ -109,7 +109,7 @@ int mca_btl_umr_peers_publish(void)
     return OPAL_SUCCESS;
 }
 
-/** What a process published. @return its cards; 0: none, or nothing that makes sense */
+/** What a process published. @return its HCAs; 0: none, or nothing that makes sense */
 static uint32_t look_up(const opal_process_name_t *name, mca_btl_umr_modex_t *entries)
 {
     void *found = NULL;
@@ -121,7 +121,7 @@ static uint32_t look_up(const opal_process_name_t *name, mca_btl_umr_modex_t *en
     if (OPAL_SUCCESS != rc || NULL == found) {
         return 0;
     }
-    if (0 == size % sizeof(*entries) && MCA_BTL_UMR_MAX_CARDS >= size / sizeof(*entries)) {
+    if (0 == size % sizeof(*entries) && MCA_BTL_UMR_MAX_HCAS >= size / sizeof(*entries)) {
         memcpy(entries, found, size);
         count = (uint32_t) (size / sizeof(*entries));
     }
@@ -129,7 +129,7 @@ static uint32_t look_up(const opal_process_name_t *name, mca_btl_umr_modex_t *en
     return count;
 }
 
-/** True if the two cards can talk to each other; the same from both sides. */
+/** True if the two HCAs can talk to each other; the same from both sides. */
 static bool reaches(const mca_btl_umr_modex_t *a, const mca_btl_umr_modex_t *b)
 {
     return MCA_BTL_UMR_MODEX_MAGIC == ntohl(b->magic)
@@ -151,7 +151,7 @@ static void route_to(const mca_btl_umr_modex_t *mine, const mca_btl_umr_modex_t 
 
 bool mca_btl_umr_route_look_up(const opal_process_name_t *name, mca_btl_umr_route_t *route)
 {
-    mca_btl_umr_modex_t theirs[MCA_BTL_UMR_MAX_CARDS], mine;
+    mca_btl_umr_modex_t theirs[MCA_BTL_UMR_MAX_HCAS], mine;
 
     entry_of(mca_btl_umr_first(), &mine);
     if (0 == look_up(name, theirs) || !reaches(&mine, &theirs[0])) {
@@ -162,16 +162,16 @@ bool mca_btl_umr_route_look_up(const opal_process_name_t *name, mca_btl_umr_rout
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * Rails
+ * Lanes
  * ------------------------------------------------------------------------------------------- */
 
-/** True if some memory is nearer to one of the cards than to another. */
+/** True if some memory is nearer to one of the HCAs than to another. */
 static bool has_choice(const mca_btl_umr_peer_t *peer)
 {
-    for (uint32_t i = 1; i < peer->rail_count; ++i) {
+    for (uint32_t i = 1; i < peer->lane_count; ++i) {
         if (0
-            != memcmp(peer->rails[0].card->device.distance, peer->rails[i].card->device.distance,
-                      sizeof(peer->rails[0].card->device.distance))) {
+            != memcmp(peer->lanes[0].hca->device.distance, peer->lanes[i].hca->device.distance,
+                      sizeof(peer->lanes[0].hca->device.distance))) {
             return true;
         }
     }
@@ -179,31 +179,31 @@ static bool has_choice(const mca_btl_umr_peer_t *peer)
 }
 
 /** Find the pairs. @return OPAL_SUCCESS, also if there are none, or OPAL_ERR_OUT_OF_RESOURCE */
-static int make_rails(mca_btl_umr_peer_t *peer)
+static int make_lanes(mca_btl_umr_peer_t *peer)
 {
-    mca_btl_umr_modex_t lists[2][MCA_BTL_UMR_MAX_CARDS];
+    mca_btl_umr_modex_t lists[2][MCA_BTL_UMR_MAX_HCAS];
     uint32_t taken[2] = {0, 0}, counts[2];
     const opal_process_name_t *name = &peer->name;
     bool first = OPAL_PROC_MY_NAME.jobid != name->jobid ? OPAL_PROC_MY_NAME.jobid < name->jobid
                                                         : OPAL_PROC_MY_NAME.vpid < name->vpid;
     int me = first ? 0 : 1;
 
-    counts[me] = mca_btl_umr.card_count;
+    counts[me] = mca_btl_umr.hca_count;
     for (uint32_t i = 0; i < counts[me]; ++i) {
-        entry_of(mca_btl_umr.cards[i], &lists[me][i]);
+        entry_of(mca_btl_umr.hcas[i], &lists[me][i]);
     }
     counts[1 - me] = look_up(name, lists[1 - me]);
     if (0 == counts[1 - me]) {
         return OPAL_SUCCESS;
     }
-    peer->rails = calloc(counts[0] < counts[1] ? counts[0] : counts[1], sizeof(*peer->rails));
-    if (NULL == peer->rails) {
+    peer->lanes = calloc(counts[0] < counts[1] ? counts[0] : counts[1], sizeof(*peer->lanes));
+    if (NULL == peer->lanes) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     for (uint32_t sum = 0; sum < counts[0] + counts[1] - 1; ++sum) {
         for (uint32_t i = 0; i <= sum && i < counts[0]; ++i) {
             uint32_t pair[2] = {i, sum - i};
-            mca_btl_umr_rail_t *rail;
+            mca_btl_umr_lane_t *lane;
 
             if (counts[1] <= pair[1] || 0 != (taken[0] & 1u << pair[0])
                 || 0 != (taken[1] & 1u << pair[1])
@@ -212,10 +212,10 @@ static int make_rails(mca_btl_umr_peer_t *peer)
             }
             taken[0] |= 1u << pair[0];
             taken[1] |= 1u << pair[1];
-            rail = &peer->rails[peer->rail_count++];
-            rail->card = mca_btl_umr.cards[pair[me]];
-            rail->peer_index = (uint8_t) pair[1 - me];
-            route_to(&lists[me][pair[me]], &lists[1 - me][pair[1 - me]], &rail->route);
+            lane = &peer->lanes[peer->lane_count++];
+            lane->hca = mca_btl_umr.hcas[pair[me]];
+            lane->peer_index = (uint8_t) pair[1 - me];
+            route_to(&lists[me][pair[me]], &lists[1 - me][pair[1 - me]], &lane->route);
         }
     }
     peer->has_choice = has_choice(peer);
@@ -260,9 +260,9 @@ static int peer_get(const opal_process_name_t *name, mca_btl_umr_peer_t **result
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     peer->name = *name;
-    rc = make_rails(peer);
+    rc = make_lanes(peer);
     if (OPAL_SUCCESS == rc) {
-        /* One without rails is remembered, too, so that the next message costs no look-up. */
+        /* One without lanes is remembered, too, so that the next message costs no look-up. */
         rc = opal_hash_table_set_value_ptr(&mca_btl_umr.peers, &peer->name, sizeof(peer->name),
                                            peer);
     }
@@ -289,10 +289,10 @@ int mca_btl_umr_endpoint_get(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **
     }
     if (OPAL_SUCCESS == rc) {
         rc = OPAL_ERR_UNREACH;
-        for (uint32_t i = 0; i < peer->rail_count && OPAL_SUCCESS != rc; ++i) {
-            rc = mca_btl_umr_endpoint_make(peer, &peer->rails[i]);
+        for (uint32_t i = 0; i < peer->lane_count && OPAL_SUCCESS != rc; ++i) {
+            rc = mca_btl_umr_endpoint_make(peer, &peer->lanes[i]);
             if (OPAL_SUCCESS == rc) {
-                *result = peer->rails[i].endpoint;
+                *result = peer->lanes[i].endpoint;
             }
         }
     }
@@ -300,19 +300,19 @@ int mca_btl_umr_endpoint_get(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **
     return rc;
 }
 
-/** How far memory is from a rail's card: a GPU's, or else (-1) on a node. */
-static uint32_t distance(const mca_btl_umr_rail_t *rail, int gpu, int node)
+/** How far memory is from a lane's HCA: a GPU's, or else (-1) on a node. */
+static uint32_t distance(const mca_btl_umr_lane_t *lane, int gpu, int node)
 {
-    return 0 <= gpu   ? mca_btl_umr_numa_gpu(&rail->card->device, gpu)
+    return 0 <= gpu   ? mca_btl_umr_numa_gpu(&lane->hca->device, gpu)
            : 0 > node ? MCA_BTL_UMR_FAR
-                      : rail->card->device.distance[node];
+                      : lane->hca->device.distance[node];
 }
 
 /** True if nothing is to be expected of it. */
-static bool dead(const mca_btl_umr_rail_t *rail)
+static bool dead(const mca_btl_umr_lane_t *lane)
 {
-    return rail->card->failed || rail->card->receives.failed
-           || (NULL != rail->endpoint && rail->endpoint->broken);
+    return lane->hca->failed || lane->hca->receives.failed
+           || (NULL != lane->endpoint && lane->endpoint->broken);
 }
 
 /** As the op, where there is a choice. Not inlined: most processes have none. */
@@ -325,21 +325,21 @@ choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     node = peer->has_choice && 0 > gpu ? mca_btl_umr_numa_address(address) : -1;
-    for (uint32_t i = 0; i < peer->rail_count; ++i) {
-        if (NULL != peer->rails[i].endpoint && peer->rails[i].endpoint->broken) {
-            mca_btl_umr_endpoint_revive(peer, &peer->rails[i]);
+    for (uint32_t i = 0; i < peer->lane_count; ++i) {
+        if (NULL != peer->lanes[i].endpoint && peer->lanes[i].endpoint->broken) {
+            mca_btl_umr_endpoint_revive(peer, &peer->lanes[i]);
         }
     }
-    endpoint = endpoint->rail->endpoint;
+    endpoint = endpoint->lane->endpoint;
     for (;;) {
-        mca_btl_umr_rail_t *best = NULL;
+        mca_btl_umr_lane_t *best = NULL;
 
-        for (uint32_t i = 0; i < peer->rail_count; ++i) {
-            mca_btl_umr_rail_t *rail = &peer->rails[i];
+        for (uint32_t i = 0; i < peer->lane_count; ++i) {
+            mca_btl_umr_lane_t *lane = &peer->lanes[i];
 
-            if (0 == (tried & 1u << i) && !dead(rail)
-                && (NULL == best || distance(rail, gpu, node) < distance(best, gpu, node))) {
-                best = rail;
+            if (0 == (tried & 1u << i) && !dead(lane)
+                && (NULL == best || distance(lane, gpu, node) < distance(best, gpu, node))) {
+                best = lane;
             }
         }
         if (NULL == best) {
@@ -349,7 +349,7 @@ choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
             endpoint = best->endpoint;
             break;
         }
-        tried |= 1u << (best - peer->rails);
+        tried |= 1u << (best - peer->lanes);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
     return endpoint;
@@ -358,8 +358,8 @@ choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
 mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_near(mca_btl_umr_endpoint_t *endpoint,
                                                   const void *address, int gpu)
 {
-    if (OPAL_LIKELY(1 == endpoint->peer->rail_count)) {
-        mca_btl_umr_endpoint_t *last = __atomic_load_n(&endpoint->rail->endpoint, __ATOMIC_ACQUIRE);
+    if (OPAL_LIKELY(1 == endpoint->peer->lane_count)) {
+        mca_btl_umr_endpoint_t *last = __atomic_load_n(&endpoint->lane->endpoint, __ATOMIC_ACQUIRE);
 
         if (OPAL_LIKELY(!__atomic_load_n(&last->broken, __ATOMIC_RELAXED))) {
             return last;
@@ -375,14 +375,14 @@ find_at(mca_btl_umr_endpoint_t *endpoint, uint32_t index, uint32_t generation)
     mca_btl_umr_peer_t *peer = endpoint->peer;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    for (uint32_t i = 0; i < peer->rail_count; ++i) {
-        mca_btl_umr_rail_t *rail = &peer->rails[i];
+    for (uint32_t i = 0; i < peer->lane_count; ++i) {
+        mca_btl_umr_lane_t *lane = &peer->lanes[i];
 
-        if (rail->peer_index == index && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, rail)) {
-            if (generation > rail->endpoint->generation) {
-                mca_btl_umr_endpoint_follow(peer, rail, generation);
+        if (lane->peer_index == index && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, lane)) {
+            if (generation > lane->endpoint->generation) {
+                mca_btl_umr_endpoint_follow(peer, lane, generation);
             }
-            endpoint = rail->endpoint;
+            endpoint = lane->endpoint;
         }
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
@@ -392,11 +392,11 @@ find_at(mca_btl_umr_endpoint_t *endpoint, uint32_t index, uint32_t generation)
 mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_at(mca_btl_umr_endpoint_t *endpoint,
                                                 const mca_btl_umr_address_t *address)
 {
-    uint32_t index = MCA_BTL_UMR_ADDRESS_CARD(ntohl(address->qpn));
+    uint32_t index = MCA_BTL_UMR_ADDRESS_HCA(ntohl(address->qpn));
     uint32_t generation = MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(address->psn));
-    mca_btl_umr_endpoint_t *last = __atomic_load_n(&endpoint->rail->endpoint, __ATOMIC_ACQUIRE);
+    mca_btl_umr_endpoint_t *last = __atomic_load_n(&endpoint->lane->endpoint, __ATOMIC_ACQUIRE);
 
-    return OPAL_LIKELY(endpoint->rail->peer_index == index && generation == last->generation)
+    return OPAL_LIKELY(endpoint->lane->peer_index == index && generation == last->generation)
                ? last
                : find_at(endpoint, index, generation);
 }
@@ -409,12 +409,12 @@ size_t mca_btl_umr_endpoints_beside(mca_btl_umr_endpoint_t *endpoint,
 
     endpoints[0] = endpoint;
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    for (uint32_t i = 0; i < peer->rail_count && count < max; ++i) {
-        mca_btl_umr_rail_t *rail = &peer->rails[i];
+    for (uint32_t i = 0; i < peer->lane_count && count < max; ++i) {
+        mca_btl_umr_lane_t *lane = &peer->lanes[i];
 
-        if (rail != endpoint->rail && !dead(rail)
-            && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, rail)) {
-            endpoints[count++] = rail->endpoint;
+        if (lane != endpoint->lane && !dead(lane)
+            && OPAL_SUCCESS == mca_btl_umr_endpoint_make(peer, lane)) {
+            endpoints[count++] = lane->endpoint;
         }
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);

@@ -44,10 +44,10 @@ typedef struct fin_t {
 static void log_error(const mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *wc,
                       const char *doing)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     if (!endpoint->broken) {
-        ++card->stats.errors;
-        MCA_BTL_UMR_LOG(card, "%s %s failed: %s (vendor error 0x%x)", doing,
+        ++hca->stats.errors;
+        MCA_BTL_UMR_LOG(hca, "%s %s failed: %s (vendor error 0x%x)", doing,
                         OPAL_NAME_PRINT(endpoint->peer->name), ibv_wc_status_str(wc->status),
                         wc->vendor_err);
     }
@@ -56,7 +56,7 @@ static void log_error(const mca_btl_umr_endpoint_t *endpoint, const struct ibv_w
 /** A receive completed. @return true if it was a FIN */
 static bool handle_receive(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *wc)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     if (IBV_WC_SUCCESS != wc->status) {
         log_error(endpoint, wc, "receiving from");
         mca_btl_umr_endpoint_fail(endpoint);
@@ -68,20 +68,20 @@ static bool handle_receive(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc
         return false;
     }
     ++endpoint->fins_came;
-    ++card->stats.fins_received;
+    ++hca->stats.fins_received;
     return true;
 }
 
 /** A write completed, and so all writes before it. */
 static void handle_write(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *wc)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     uint32_t seq = MCA_BTL_UMR_WR_SEQ(wc->wr_id);
     uint32_t done = endpoint->sq.done;
 
     if (IBV_WC_SUCCESS == wc->status) {
         mca_btl_umr_sq_complete(&endpoint->sq, seq);
-        card->writes_out -= endpoint->sq.done - done;
+        hca->writes_out -= endpoint->sq.done - done;
         return;
     }
     /* What was posted before it is complete: an RC queue pair works in order. */
@@ -91,12 +91,12 @@ static void handle_write(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *
         log_error(endpoint, wc, "writing to");
     }
     mca_btl_umr_sq_complete(&endpoint->sq, seq);
-    card->writes_out -= endpoint->sq.done - done;
+    hca->writes_out -= endpoint->sq.done - done;
     mca_btl_umr_endpoint_fail(endpoint);
 }
 
 /** Poll one queue of endpoints. @return completions seen */
-static int poll_endpoints(mca_btl_umr_card_t *card, struct ibv_cq *cq, fin_t *fins, int *fin_count)
+static int poll_endpoints(mca_btl_umr_hca_t *hca, struct ibv_cq *cq, fin_t *fins, int *fin_count)
 {
     struct ibv_wc wc[MCA_BTL_UMR_POLL];
     int count = ibv_poll_cq(cq, MCA_BTL_UMR_POLL, wc);
@@ -106,8 +106,8 @@ static int poll_endpoints(mca_btl_umr_card_t *card, struct ibv_cq *cq, fin_t *fi
         bool receive = 0 != (wc[i].wr_id & MCA_BTL_UMR_WR_RECEIVE);
         /* Shared receives are posted for nobody in particular. */
         mca_btl_umr_endpoint_t *endpoint =
-            receive ? mca_btl_umr_endpoint_of_qp(card, wc[i].qp_num)
-                    : opal_pointer_array_get_item(&card->endpoints,
+            receive ? mca_btl_umr_endpoint_of_qp(hca, wc[i].qp_num)
+                    : opal_pointer_array_get_item(&hca->endpoints,
                                                   (int) MCA_BTL_UMR_WR_INDEX(wc[i].wr_id));
 
         if (NULL == endpoint) {
@@ -146,34 +146,34 @@ static void tell_fins(const fin_t *fins, int count)
 }
 
 /** Poll the shared receives. @return completions seen */
-static int poll_receives(mca_btl_umr_card_t *card)
+static int poll_receives(mca_btl_umr_hca_t *hca)
 {
-    bool draining = !opal_list_is_empty(&card->receives.draining);
+    bool draining = !opal_list_is_empty(&hca->receives.draining);
     fin_t fins[MCA_BTL_UMR_POLL];
     int events, count;
 
     if (OPAL_UNLIKELY(draining)) {
-        mca_btl_umr_receives_events(card);
+        mca_btl_umr_receives_events(hca);
     }
-    events = poll_endpoints(card, card->receives.cq, fins, &count);
+    events = poll_endpoints(hca, hca->receives.cq, fins, &count);
     if (OPAL_UNLIKELY(draining) && MCA_BTL_UMR_POLL > events) {
-        mca_btl_umr_receives_drained(card);
+        mca_btl_umr_receives_drained(hca);
     }
     tell_fins(fins, count);
     return events;
 }
 
 /** Tell users, one at a time, each with the lock given up. */
-static int tell_done(mca_btl_umr_card_t *card)
+static int tell_done(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_done_fn_t done;
     int status, events = 0;
     void *context;
 
-    while ((NULL != card->keysets_done.head
-            && mca_btl_umr_keysets_next_done(card, &done, &context, &status))
-           || (!opal_list_is_empty(&card->puts_done)
-               && mca_btl_umr_puts_next_done(card, &done, &context, &status))) {
+    while ((NULL != hca->keysets_done.head
+            && mca_btl_umr_keysets_next_done(hca, &done, &context, &status))
+           || (!opal_list_is_empty(&hca->puts_done)
+               && mca_btl_umr_puts_next_done(hca, &done, &context, &status))) {
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         if (NULL != done) {
             done(context, status);
@@ -185,52 +185,52 @@ static int tell_done(mca_btl_umr_card_t *card)
 }
 
 /** Poll the queues of endpoints. @return completions seen */
-static int poll_queues(mca_btl_umr_card_t *card)
+static int poll_queues(mca_btl_umr_hca_t *hca)
 {
     fin_t fins[MCA_BTL_UMR_POLL];
     mca_btl_umr_cq_t *cq;
     int events = 0, count;
 
     /* The list only grows while the lock is given up, and at its end. */
-    OPAL_LIST_FOREACH (cq, &card->cqs, mca_btl_umr_cq_t) {
-        events += poll_endpoints(card, cq->cq, fins, &count);
+    OPAL_LIST_FOREACH (cq, &hca->cqs, mca_btl_umr_cq_t) {
+        events += poll_endpoints(hca, cq->cq, fins, &count);
         tell_fins(fins, count);
     }
     return events;
 }
 
-/** One card's part of progress. Lock held, given up for callbacks. @return events */
-static inline int progress_card(mca_btl_umr_card_t *card)
+/** One HCA's part of progress. Lock held, given up for callbacks. @return events */
+static inline int progress_hca(mca_btl_umr_hca_t *hca)
 {
     bool undue, shared;
     int events = 0;
 
-    if (0 < card->refill.pending) {
-        mca_btl_umr_refill(card);
+    if (0 < hca->refill.pending) {
+        mca_btl_umr_refill(hca);
     }
-    if (card->mkeys.sq.posted != card->mkeys.sq.done) {
-        events += mca_btl_umr_keysets_poll(card);
+    if (hca->mkeys.sq.posted != hca->mkeys.sq.done) {
+        events += mca_btl_umr_keysets_poll(hca);
     }
-    if (NULL != card->keysets_waiting.head || !opal_list_is_empty(&card->mkeys.invalid)) {
-        mca_btl_umr_keysets_post(card);
+    if (NULL != hca->keysets_waiting.head || !opal_list_is_empty(&hca->mkeys.invalid)) {
+        mca_btl_umr_keysets_post(hca);
     }
 
-    shared = NULL != card->receives.srq;
-    undue = 0 == ++card->passes % MCA_BTL_UMR_UNDUE_PERIOD;
-    if (shared && (0 < card->receives.expected || undue)) {
-        events += poll_receives(card);
+    shared = NULL != hca->receives.srq;
+    undue = 0 == ++hca->passes % MCA_BTL_UMR_UNDUE_PERIOD;
+    if (shared && (0 < hca->receives.expected || undue)) {
+        events += poll_receives(hca);
     }
-    if (0 < card->writes_out || (!shared && 0 < card->receives.expected) || undue) {
-        events += poll_queues(card);
+    if (0 < hca->writes_out || (!shared && 0 < hca->receives.expected) || undue) {
+        events += poll_queues(hca);
     }
-    if (OPAL_UNLIKELY(NULL != card->gpu.flusher)) {
-        events += mca_btl_umr_gpu_flush_poll(card);
+    if (OPAL_UNLIKELY(NULL != hca->gpu.flusher)) {
+        events += mca_btl_umr_gpu_flush_poll(hca);
     }
-    if (NULL != card->keysets_done.head || !opal_list_is_empty(&card->puts_done)) {
-        events += tell_done(card);
+    if (NULL != hca->keysets_done.head || !opal_list_is_empty(&hca->puts_done)) {
+        events += tell_done(hca);
     }
-    if (0 == events && shared && 0 == ++card->receives.idle % MCA_BTL_UMR_LOOK_PERIOD) {
-        mca_btl_umr_receives_events(card);
+    if (0 == events && shared && 0 == ++hca->receives.idle % MCA_BTL_UMR_LOOK_PERIOD) {
+        mca_btl_umr_receives_events(hca);
     }
     return events;
 }
@@ -241,7 +241,7 @@ int mca_btl_umr_progress(void)
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     for (uint32_t i = 0; i < mca_btl_umr.used_count; ++i) {
-        events += progress_card(mca_btl_umr.used[i]);
+        events += progress_hca(mca_btl_umr.used[i]);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
     return events;

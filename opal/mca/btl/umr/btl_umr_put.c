@@ -46,7 +46,7 @@ OBJ_CLASS_INSTANCE(mca_btl_umr_put_t, opal_list_item_t, put_construct, put_destr
 /** Build the next write of a put. The caller has seen room in the queue. */
 static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     const mca_btl_umr_key_t *local = &put->keyset->keys[put->local_index];
     const mca_btl_umr_key_t *remote = &put->remote[put->remote_index];
     uint64_t local_left = local->length - put->local_offset;
@@ -55,7 +55,7 @@ static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *p
     mca_btl_umr_sq_t *sq = &endpoint->sq;
     bool last;
 
-    length = length < card->device.max_message ? length : card->device.max_message;
+    length = length < hca->device.max_message ? length : hca->device.max_message;
     last = length == put->left;
 
     sq->qpx->wr_flags = mca_btl_umr_sq_next(sq, last, &put->last_seq);
@@ -85,7 +85,7 @@ static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *p
 
 void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     mca_btl_umr_sq_t *sq = &endpoint->sq;
     mca_btl_umr_put_t *put, *first = NULL;
     uint32_t posted = sq->posted, signalled = sq->signalled;
@@ -119,16 +119,16 @@ void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
     }
     err = ibv_wr_complete(sq->qpx);
     if (0 == err) {
-        card->stats.writes_posted += sq->posted - posted;
-        card->writes_out += sq->posted - posted;
-        card->stats.bytes_written += bytes;
+        hca->stats.writes_posted += sq->posted - posted;
+        hca->writes_out += sq->posted - posted;
+        hca->stats.bytes_written += bytes;
         return;
     }
     /* Nothing of this batch was posted, and nothing will be: the puts of the batch end when what
      * was posted before them has. */
-    ++card->stats.errors;
-    MCA_BTL_UMR_LOG(card, "writes to %s cannot be posted: %s",
-                    OPAL_NAME_PRINT(endpoint->peer->name), strerror(err));
+    ++hca->stats.errors;
+    MCA_BTL_UMR_LOG(hca, "writes to %s cannot be posted: %s", OPAL_NAME_PRINT(endpoint->peer->name),
+                    strerror(err));
     sq->posted = posted;
     sq->signalled = signalled;
     for (put = first; (opal_list_item_t *) put != opal_list_get_end(&endpoint->puts);
@@ -141,7 +141,7 @@ void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
 
 void mca_btl_umr_puts_sweep(mca_btl_umr_endpoint_t *endpoint)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     mca_btl_umr_put_t *put, *next;
 
     OPAL_LIST_FOREACH_SAFE (put, next, &endpoint->puts, mca_btl_umr_put_t) {
@@ -153,14 +153,14 @@ void mca_btl_umr_puts_sweep(mca_btl_umr_endpoint_t *endpoint)
         /* On a broken endpoint, the ones that were complete before the error were swept then. */
         put->status = endpoint->broken ? OPAL_ERR_UNREACH : OPAL_SUCCESS;
         opal_list_remove_item(&endpoint->puts, &put->super);
-        opal_list_append(&card->puts_done, &put->super);
+        opal_list_append(&hca->puts_done, &put->super);
     }
 }
 
-bool mca_btl_umr_puts_next_done(mca_btl_umr_card_t *card, mca_btl_umr_done_fn_t *done,
-                                void **context, int *status)
+bool mca_btl_umr_puts_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t *done, void **context,
+                                int *status)
 {
-    mca_btl_umr_put_t *put = (mca_btl_umr_put_t *) opal_list_remove_first(&card->puts_done);
+    mca_btl_umr_put_t *put = (mca_btl_umr_put_t *) opal_list_remove_first(&hca->puts_done);
 
     if (NULL == put) {
         return false;
@@ -169,10 +169,10 @@ bool mca_btl_umr_puts_next_done(mca_btl_umr_card_t *card, mca_btl_umr_done_fn_t 
     *context = put->context;
     *status = put->status;
     if (MCA_BTL_UMR_IDLE_KEYS < put->capacity
-        || MCA_BTL_UMR_IDLE_MAX <= opal_list_get_size(&card->puts_idle)) {
+        || MCA_BTL_UMR_IDLE_MAX <= opal_list_get_size(&hca->puts_idle)) {
         OBJ_RELEASE(put);
     } else {
-        opal_list_prepend(&card->puts_idle, &put->super);
+        opal_list_prepend(&hca->puts_idle, &put->super);
     }
     return true;
 }
@@ -190,10 +190,10 @@ static bool keys_length(const mca_btl_umr_key_t *keys, size_t count, uint64_t *l
     return true;
 }
 
-mca_btl_umr_put_t *mca_btl_umr_put_new(mca_btl_umr_card_t *card, const mca_btl_umr_key_t *remote,
+mca_btl_umr_put_t *mca_btl_umr_put_new(mca_btl_umr_hca_t *hca, const mca_btl_umr_key_t *remote,
                                        size_t remote_count)
 {
-    mca_btl_umr_put_t *put = (mca_btl_umr_put_t *) opal_list_remove_first(&card->puts_idle);
+    mca_btl_umr_put_t *put = (mca_btl_umr_put_t *) opal_list_remove_first(&hca->puts_idle);
 
     if (NULL == put) {
         put = OBJ_NEW(mca_btl_umr_put_t);
@@ -237,13 +237,13 @@ int mca_btl_umr_put(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_keyset_t
                     const mca_btl_umr_key_t *remote, size_t remote_count, const uint32_t *fin,
                     mca_btl_umr_done_fn_t done, void *context)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     mca_btl_umr_put_t *put;
     uint64_t length;
 
     if (!keyset->ready || 0 == remote_count || !keys_length(remote, remote_count, &length)
         || length != keyset->end - keyset->start
-        || endpoint->card != ((const mca_btl_umr_keyset_object_t *) keyset)->card) {
+        || endpoint->hca != ((const mca_btl_umr_keyset_object_t *) keyset)->hca) {
         return OPAL_ERR_BAD_PARAM;
     }
 
@@ -252,7 +252,7 @@ int mca_btl_umr_put(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_keyset_t
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return OPAL_ERR_UNREACH;
     }
-    put = mca_btl_umr_put_new(card, remote, remote_count);
+    put = mca_btl_umr_put_new(hca, remote, remote_count);
     if (NULL == put) {
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return OPAL_ERR_OUT_OF_RESOURCE;

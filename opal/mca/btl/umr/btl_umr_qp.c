@@ -21,8 +21,8 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* What libmlx5 keeps of a queue pair beside its queues: a structure, a doorbell, and what it takes
- * to begin a page. Looked at with version 44. */
+/* What libmlx5 keeps of a queue pair beside its queues: a structure, a doordone_flag, and what it
+ * takes to begin a page. Looked at with version 44. */
 #define MCA_BTL_UMR_QP_BYTES 2048
 
 static int qp_to_init(const mca_btl_umr_device_t *device, mca_btl_umr_qp_kind_t kind,
@@ -42,11 +42,11 @@ static int qp_to_init(const mca_btl_umr_device_t *device, mca_btl_umr_qp_kind_t 
                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
-int mca_btl_umr_qp_create(mca_btl_umr_card_t *card, mca_btl_umr_qp_kind_t kind, struct ibv_cq *cq,
+int mca_btl_umr_qp_create(mca_btl_umr_hca_t *hca, mca_btl_umr_qp_kind_t kind, struct ibv_cq *cq,
                           uint32_t sq_depth, uint32_t rq_depth, uint32_t *inline_bytes,
                           mca_btl_umr_sq_t *sq)
 {
-    const mca_btl_umr_device_t *device = &card->device;
+    const mca_btl_umr_device_t *device = &hca->device;
     struct ibv_qp_init_attr_ex attr;
     struct mlx5dv_qp_init_attr dv_attr;
     int err;
@@ -59,9 +59,9 @@ int mca_btl_umr_qp_create(mca_btl_umr_card_t *card, mca_btl_umr_qp_kind_t kind, 
     attr.cap.max_recv_wr = rq_depth;
     attr.cap.max_send_sge = MCA_BTL_UMR_QP_DATA == kind ? mca_btl_umr_write_pieces(device) : 1;
     attr.cap.max_recv_sge = 1;
-    if (MCA_BTL_UMR_QP_DATA == kind && NULL != card->receives.srq) {
-        attr.srq = card->receives.srq;
-        attr.recv_cq = card->receives.cq;
+    if (MCA_BTL_UMR_QP_DATA == kind && NULL != hca->receives.srq) {
+        attr.srq = hca->receives.srq;
+        attr.recv_cq = hca->receives.cq;
         attr.cap.max_recv_wr = 0;
         attr.cap.max_recv_sge = 0;
     }
@@ -87,7 +87,7 @@ int mca_btl_umr_qp_create(mca_btl_umr_card_t *card, mca_btl_umr_qp_kind_t kind, 
          */
         dv_attr.send_ops_flags = MLX5DV_QP_EX_WITH_MKEY_CONFIGURE | MLX5DV_QP_EX_WITH_MR_LIST
                                  | MLX5DV_QP_EX_WITH_MR_INTERLEAVED;
-        if (card->mkeys.raw) {
+        if (hca->mkeys.raw) {
             dv_attr.send_ops_flags |= MLX5DV_QP_EX_WITH_RAW_WQE;
         }
     }
@@ -104,7 +104,7 @@ int mca_btl_umr_qp_create(mca_btl_umr_card_t *card, mca_btl_umr_qp_kind_t kind, 
     sq->mqpx = device->mlx5 ? mlx5dv_qp_ex_from_ibv_qp_ex(sq->qpx) : NULL;
     err = qp_to_init(device, kind, sq->qp);
     if (0 != err) {
-        mca_btl_umr_qp_destroy(card, sq);
+        mca_btl_umr_qp_destroy(hca, sq);
         return err;
     }
     if (NULL != inline_bytes) {
@@ -214,13 +214,13 @@ uint64_t mca_btl_umr_cq_bytes(struct ibv_cq *cq)
     return 0 == mlx5dv_init_obj(&obj, MLX5DV_OBJ_CQ) ? (uint64_t) raw.cqe_cnt * raw.cqe_size : 0;
 }
 
-void mca_btl_umr_qp_destroy(mca_btl_umr_card_t *card, mca_btl_umr_sq_t *sq)
+void mca_btl_umr_qp_destroy(mca_btl_umr_hca_t *hca, mca_btl_umr_sq_t *sq)
 {
     if (NULL != sq->qp) {
         int err = ibv_destroy_qp(sq->qp);
 
         if (0 != err) {
-            MCA_BTL_UMR_LOG(card, "a queue pair cannot be destroyed: %s", strerror(err));
+            MCA_BTL_UMR_LOG(hca, "a queue pair cannot be destroyed: %s", strerror(err));
         }
     }
     memset(sq, 0, sizeof(*sq));

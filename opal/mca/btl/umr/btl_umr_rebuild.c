@@ -13,12 +13,12 @@
  *
  * An endpoint that broke stays broken, and who goes through it hears so for ever: nothing of a
  * message that was begun with one queue pair can be finished by another one. What comes after it is
- * another endpoint, of the next *generation*, for the same pair of cards. Messages that begin later
- * take the last one of the rail, and their envelopes carry its address, which has the generation:
+ * another endpoint, of the next *generation*, for the same pair of HCAs. Messages that begin later
+ * take the last one of the lane, and their envelopes carry its address, which has the generation:
  * both sides agree on a new pair of queue pairs as they did on the first, and nothing else travels.
  *
  *     here, at g, broken                       there, at g, broken or not
- *       messages by the host PML; after some
+ *       messages by the base PML; after some
  *       of them (revive): g + 1
  *       RTS, address of g + 1        ----->    it is later than g (follow): g is broken here, too,
  *                                              and g + 1 made, if nothing of g is left; connected
@@ -35,7 +35,7 @@
  *                     | made anew                                | generation
  *
  * So generations only grow, on either side, and of the envelopes that the MPI matches in whatever
- * order those that are too old go by the host PML. No write of an old queue pair meets a new
+ * order those that are too old go by the base PML. No write of an old queue pair meets a new
  * receive: a receiver names keys to a sender by a connected endpoint only; what it named through
  * one that is broken now no write can reach through that any more (ERR), and no other one writes
  * through it, since a put goes through the endpoint that its own CTS was for. The queue pair is
@@ -87,48 +87,48 @@ bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint)
                    && !endpoint->draining && 0 == endpoint->receives));
 }
 
-/** Put one of this generation in the place of the rail's, which is broken. @return false: not now
+/** Put one of this generation in the place of the lane's, which is broken. @return false: not now
  */
-static bool replace(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail, uint32_t generation)
+static bool replace(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t generation)
 {
-    mca_btl_umr_card_t *card = rail->card;
-    mca_btl_umr_endpoint_t *old = rail->endpoint, *endpoint;
+    mca_btl_umr_hca_t *hca = lane->hca;
+    mca_btl_umr_endpoint_t *old = lane->endpoint, *endpoint;
 
     if (!mca_btl_umr_endpoint_drained(old) || MCA_BTL_UMR_GENERATION_MAX < generation
         || 0 == mca_btl_umr_params.rebuilds) {
         return false;
     }
-    if (card->failed && 1 < mca_btl_umr.card_count && !mca_btl_umr_keysets_recover(card)) {
-        return false; /* other cards can map keys */
+    if (hca->failed && 1 < mca_btl_umr.hca_count && !mca_btl_umr_keysets_recover(hca)) {
+        return false; /* other HCAs can map keys */
     }
-    endpoint = mca_btl_umr_endpoint_new(peer, rail, generation);
+    endpoint = mca_btl_umr_endpoint_new(peer, lane, generation);
     if (NULL == endpoint) {
-        (void) mca_btl_umr_rebuild_failed(&rail->rebuild, 0);
+        (void) mca_btl_umr_rebuild_failed(&lane->rebuild, 0);
         return false;
     }
-    __atomic_store_n(&rail->endpoint, endpoint, __ATOMIC_RELEASE);
-    if (NULL == card->receives.srq || !old->connected || old->last_receive) {
+    __atomic_store_n(&lane->endpoint, endpoint, __ATOMIC_RELEASE);
+    if (NULL == hca->receives.srq || !old->connected || old->last_receive) {
         mca_btl_umr_endpoint_retire(old);
     }
     return true;
 }
 
-void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail)
+void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane)
 {
-    uint32_t generation = rail->endpoint->generation + 1;
+    uint32_t generation = lane->endpoint->generation + 1;
 
-    if (mca_btl_umr_rebuild_due(&rail->rebuild)) {
-        (void) replace(peer, rail, generation < rail->wanted ? rail->wanted : generation);
+    if (mca_btl_umr_rebuild_due(&lane->rebuild)) {
+        (void) replace(peer, lane, generation < lane->wanted ? lane->wanted : generation);
     }
 }
 
-void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_rail_t *rail,
+void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane,
                                  uint32_t generation)
 {
     if (0 < mca_btl_umr_params.rebuilds) {
-        mca_btl_umr_endpoint_fail(rail->endpoint);
-        if (!replace(peer, rail, generation) && rail->wanted <= generation) {
-            rail->wanted = generation + 1; /* the peer is going to give that one up */
+        mca_btl_umr_endpoint_fail(lane->endpoint);
+        if (!replace(peer, lane, generation) && lane->wanted <= generation) {
+            lane->wanted = generation + 1; /* the peer is going to give that one up */
         }
     }
 }
@@ -149,21 +149,21 @@ void mca_btl_umr_endpoint_refused(mca_btl_umr_endpoint_t *endpoint,
                                   const mca_btl_umr_address_t *theirs)
 {
     uint32_t generation = MCA_BTL_UMR_ADDRESS_GENERATION(ntohl(theirs->psn));
-    mca_btl_umr_rail_t *rail = endpoint->rail;
+    mca_btl_umr_lane_t *lane = endpoint->lane;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    if (rail->peer_index != MCA_BTL_UMR_ADDRESS_CARD(ntohl(theirs->qpn))) {
+    if (lane->peer_index != MCA_BTL_UMR_ADDRESS_HCA(ntohl(theirs->qpn))) {
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return;
     }
     if (generation >= endpoint->generation || !endpoint->connected) {
         mca_btl_umr_endpoint_fail(endpoint);
     }
-    if (generation > rail->wanted) {
-        rail->wanted = generation;
+    if (generation > lane->wanted) {
+        lane->wanted = generation;
     }
-    if (generation > rail->endpoint->generation) {
-        mca_btl_umr_endpoint_fail(rail->endpoint);
+    if (generation > lane->endpoint->generation) {
+        mca_btl_umr_endpoint_fail(lane->endpoint);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 }

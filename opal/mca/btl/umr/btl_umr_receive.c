@@ -53,9 +53,9 @@
  * ------------------------------------------------------------------------------------------- */
 
 /** Post what is missing. */
-static void refill(mca_btl_umr_card_t *card)
+static void refill(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_receives_t *receives = &card->receives;
+    mca_btl_umr_receives_t *receives = &hca->receives;
 
     while (0 < receives->missing) {
         struct ibv_recv_wr wrs[MCA_BTL_UMR_REFILL], *bad;
@@ -74,8 +74,8 @@ static void refill(mca_btl_umr_card_t *card)
             receives->missing -= (uint32_t) (bad - wrs);
             if (!receives->refused) {
                 receives->refused = true;
-                ++card->stats.errors;
-                MCA_BTL_UMR_LOG(card, "receives cannot be posted: %s", strerror(err));
+                ++hca->stats.errors;
+                MCA_BTL_UMR_LOG(hca, "receives cannot be posted: %s", strerror(err));
             }
             return;
         }
@@ -83,19 +83,19 @@ static void refill(mca_btl_umr_card_t *card)
     }
 }
 
-static bool shared_start(mca_btl_umr_card_t *card, uint32_t depth)
+static bool shared_start(mca_btl_umr_hca_t *hca, uint32_t depth)
 {
-    mca_btl_umr_receives_t *receives = &card->receives;
+    mca_btl_umr_receives_t *receives = &hca->receives;
     struct ibv_srq_init_attr attr;
 
     memset(&attr, 0, sizeof(attr));
     attr.attr.max_wr = depth;
     attr.attr.max_sge = 1;
-    receives->srq = ibv_create_srq(card->device.pd, &attr);
+    receives->srq = ibv_create_srq(hca->device.pd, &attr);
     if (NULL == receives->srq) {
         return false;
     }
-    receives->cq = ibv_create_cq(card->device.context, (int) depth, NULL, NULL, 0);
+    receives->cq = ibv_create_cq(hca->device.context, (int) depth, NULL, NULL, 0);
     if (NULL == receives->cq) {
         int err = errno;
 
@@ -106,17 +106,17 @@ static bool shared_start(mca_btl_umr_card_t *card, uint32_t depth)
     }
     receives->depth = receives->missing = depth;
     receives->batch = 1 + depth / 8 < MCA_BTL_UMR_REFILL ? 1 + depth / 8 : MCA_BTL_UMR_REFILL;
-    refill(card);
+    refill(hca);
     /* Twice, for libmlx5 makes as many again, for those that wait for pages. */
-    card->stats.shared_bytes_now =
+    hca->stats.shared_bytes_now =
         mca_btl_umr_round_up(2 * (uint64_t) depth + 1) * (32 + sizeof(uint64_t))
         + mca_btl_umr_cq_bytes(receives->cq);
     return true;
 }
 
-void mca_btl_umr_receives_start(mca_btl_umr_card_t *card)
+void mca_btl_umr_receives_start(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_receives_t *receives = &card->receives;
+    mca_btl_umr_receives_t *receives = &hca->receives;
     uint32_t depth = mca_btl_umr_params.srq_depth;
     int flags;
 
@@ -124,35 +124,35 @@ void mca_btl_umr_receives_start(mca_btl_umr_card_t *card)
         return;
     }
     receives->started = true;
-    if (0 == depth || 0 >= card->device.attr.max_srq || 0 >= card->device.attr.max_srq_wr) {
+    if (0 == depth || 0 >= hca->device.attr.max_srq || 0 >= hca->device.attr.max_srq_wr) {
         return;
     }
-    if ((uint32_t) card->device.attr.max_srq_wr < depth) {
-        depth = (uint32_t) card->device.attr.max_srq_wr;
+    if ((uint32_t) hca->device.attr.max_srq_wr < depth) {
+        depth = (uint32_t) hca->device.attr.max_srq_wr;
     }
-    if (0 < card->device.attr.max_cqe && (uint32_t) card->device.attr.max_cqe < depth) {
-        depth = (uint32_t) card->device.attr.max_cqe;
+    if (0 < hca->device.attr.max_cqe && (uint32_t) hca->device.attr.max_cqe < depth) {
+        depth = (uint32_t) hca->device.attr.max_cqe;
     }
     /* Nobody may wait for an event. */
-    flags = fcntl(card->device.context->async_fd, F_GETFL);
-    if (0 > flags || 0 > fcntl(card->device.context->async_fd, F_SETFL, flags | O_NONBLOCK)
-        || !shared_start(card, depth)) {
-        MCA_BTL_UMR_LOG(card, "no shared receives, each peer gets its own: %s", strerror(errno));
+    flags = fcntl(hca->device.context->async_fd, F_GETFL);
+    if (0 > flags || 0 > fcntl(hca->device.context->async_fd, F_SETFL, flags | O_NONBLOCK)
+        || !shared_start(hca, depth)) {
+        MCA_BTL_UMR_LOG(hca, "no shared receives, each peer gets its own: %s", strerror(errno));
     }
 }
 
-void mca_btl_umr_receives_stop(mca_btl_umr_card_t *card)
+void mca_btl_umr_receives_stop(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_receives_t *receives = &card->receives;
+    mca_btl_umr_receives_t *receives = &hca->receives;
 
     if (NULL != receives->srq) {
         int err = ibv_destroy_srq(receives->srq);
         if (0 != err) {
-            MCA_BTL_UMR_LOG(card, "the shared receives cannot be destroyed: %s", strerror(err));
+            MCA_BTL_UMR_LOG(hca, "the shared receives cannot be destroyed: %s", strerror(err));
         }
         err = ibv_destroy_cq(receives->cq);
         if (0 != err) {
-            MCA_BTL_UMR_LOG(card, "a completion queue cannot be destroyed: %s", strerror(err));
+            MCA_BTL_UMR_LOG(hca, "a completion queue cannot be destroyed: %s", strerror(err));
         }
     }
     receives->srq = NULL;
@@ -160,7 +160,7 @@ void mca_btl_umr_receives_stop(mca_btl_umr_card_t *card)
     receives->started = receives->refused = receives->failed = false;
     receives->depth = receives->missing = receives->expected = 0;
     receives->idle = 0;
-    card->stats.shared_bytes_now = 0;
+    hca->stats.shared_bytes_now = 0;
 }
 
 /* ------------------------------------------------------------------------------------------- *
@@ -173,30 +173,30 @@ void mca_btl_umr_receives_stop(mca_btl_umr_card_t *card)
  */
 static bool shared_may_expect(const mca_btl_umr_endpoint_t *endpoint)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
-    mca_btl_umr_receives_t *receives = &card->receives;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
+    mca_btl_umr_receives_t *receives = &hca->receives;
     uint32_t keep = 0 < endpoint->fins_expected ? receives->depth / 2 : 0;
 
     if (receives->depth - receives->missing <= receives->expected + keep) {
-        refill(card);
+        refill(hca);
     }
     return receives->depth - receives->missing > receives->expected + keep;
 }
 
 int mca_btl_umr_fin_reserve(mca_btl_umr_endpoint_t *endpoint)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     int rc = OPAL_SUCCESS;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     if (endpoint->broken) {
         rc = OPAL_ERR_UNREACH;
     } else if (endpoint->fins_expected == endpoint->fins_max
-               || (NULL != card->receives.srq && !shared_may_expect(endpoint))) {
+               || (NULL != hca->receives.srq && !shared_may_expect(endpoint))) {
         rc = OPAL_ERR_OUT_OF_RESOURCE;
     } else {
         ++endpoint->fins_expected;
-        ++card->receives.expected;
+        ++hca->receives.expected;
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
     return rc;
@@ -205,10 +205,10 @@ int mca_btl_umr_fin_reserve(mca_btl_umr_endpoint_t *endpoint)
 /** One FIN less is expected. */
 static void expect_less(mca_btl_umr_endpoint_t *endpoint)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     if (0 < endpoint->fins_expected) {
         --endpoint->fins_expected;
-        --card->receives.expected;
+        --hca->receives.expected;
     }
 }
 
@@ -221,8 +221,8 @@ void mca_btl_umr_fin_cancel(mca_btl_umr_endpoint_t *endpoint)
 
 void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
-    mca_btl_umr_receives_t *receives = &card->receives;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
+    mca_btl_umr_receives_t *receives = &hca->receives;
 
     if (NULL == receives->srq) {
         if (!endpoint->broken) {
@@ -231,8 +231,8 @@ void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint)
             /* First the receive, then the expectation: a FIN always finds one posted. */
             if (0 != err) {
                 --endpoint->receives;
-                ++card->stats.errors;
-                MCA_BTL_UMR_LOG(card, "no receive for %s: error %d",
+                ++hca->stats.errors;
+                MCA_BTL_UMR_LOG(hca, "no receive for %s: error %d",
                                 OPAL_NAME_PRINT(endpoint->peer->name), err);
                 mca_btl_umr_endpoint_fail(endpoint);
             }
@@ -247,7 +247,7 @@ void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint)
     /* The second cannot be, but for FINs that nobody asked for. */
     if (receives->missing >= receives->batch
         || receives->depth - receives->missing < receives->expected) {
-        refill(card);
+        refill(hca);
     }
 }
 
@@ -272,62 +272,61 @@ static void give_back(mca_btl_umr_endpoint_t *endpoint)
 
 void mca_btl_umr_receives_leave(mca_btl_umr_endpoint_t *endpoint)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
-    if (NULL == card->receives.srq || !endpoint->connected) {
+    mca_btl_umr_hca_t *hca = endpoint->hca;
+    if (NULL == hca->receives.srq || !endpoint->connected) {
         /* Its own are flushed, or it has taken none. */
         give_back(endpoint);
     } else {
         endpoint->draining = true;
         endpoint->drain_end = now() + MCA_BTL_UMR_DRAIN_SECONDS;
-        opal_list_append(&card->receives.draining, &endpoint->super);
+        opal_list_append(&hca->receives.draining, &endpoint->super);
     }
 }
 
-void mca_btl_umr_receives_drained(mca_btl_umr_card_t *card)
+void mca_btl_umr_receives_drained(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_endpoint_t *endpoint, *next;
 
-    OPAL_LIST_FOREACH_SAFE (endpoint, next, &card->receives.draining, mca_btl_umr_endpoint_t) {
+    OPAL_LIST_FOREACH_SAFE (endpoint, next, &hca->receives.draining, mca_btl_umr_endpoint_t) {
         /* Should a device never say so, it is not waited for for ever; one receive that it took all
          * the same is made good as soon as it is polled. */
         if (endpoint->last_receive || now() > endpoint->drain_end) {
             endpoint->draining = false;
-            opal_list_remove_item(&card->receives.draining, &endpoint->super);
+            opal_list_remove_item(&hca->receives.draining, &endpoint->super);
             give_back(endpoint);
         }
     }
 }
 
 /** No endpoint can receive any more. */
-static void all_fail(mca_btl_umr_card_t *card)
+static void all_fail(mca_btl_umr_hca_t *hca)
 {
-    card->receives.failed = true;
-    ++card->stats.errors;
-    MCA_BTL_UMR_LOG(card, "%s",
-                    "the shared receives failed: no peer can be received from any more");
-    mca_btl_umr_endpoints_fail(card);
+    hca->receives.failed = true;
+    ++hca->stats.errors;
+    MCA_BTL_UMR_LOG(hca, "%s", "the shared receives failed: no peer can be received from any more");
+    mca_btl_umr_endpoints_fail(hca);
 }
 
 /** The device stopped a queue pair. */
 static void stopped(mca_btl_umr_endpoint_t *endpoint, enum ibv_event_type type)
 {
-    mca_btl_umr_card_t *card = endpoint->card;
+    mca_btl_umr_hca_t *hca = endpoint->hca;
     if (IBV_EVENT_QP_LAST_WQE_REACHED == type) {
         endpoint->last_receive = true;
     }
     if (!endpoint->broken) {
-        ++card->stats.errors;
-        MCA_BTL_UMR_LOG(card, "the queue pair to %s was stopped: %s",
+        ++hca->stats.errors;
+        MCA_BTL_UMR_LOG(hca, "the queue pair to %s was stopped: %s",
                         OPAL_NAME_PRINT(endpoint->peer->name), ibv_event_type_str(type));
         mca_btl_umr_endpoint_fail(endpoint);
     }
 }
 
-void mca_btl_umr_receives_events(mca_btl_umr_card_t *card)
+void mca_btl_umr_receives_events(mca_btl_umr_hca_t *hca)
 {
     struct ibv_async_event event;
 
-    while (0 == ibv_get_async_event(card->device.context, &event)) {
+    while (0 == ibv_get_async_event(hca->device.context, &event)) {
         enum ibv_event_type type = event.event_type;
         mca_btl_umr_endpoint_t *endpoint = NULL;
         bool shared = false;
@@ -338,10 +337,10 @@ void mca_btl_umr_receives_events(mca_btl_umr_card_t *card)
         case IBV_EVENT_QP_ACCESS_ERR:
         case IBV_EVENT_QP_LAST_WQE_REACHED:
             /* NULL: the queue pair of mappings, whose completions tell enough */
-            endpoint = mca_btl_umr_endpoint_of_qp(card, event.element.qp->qp_num);
+            endpoint = mca_btl_umr_endpoint_of_qp(hca, event.element.qp->qp_num);
             break;
         case IBV_EVENT_SRQ_ERR:
-            shared = event.element.srq == card->receives.srq;
+            shared = event.element.srq == hca->receives.srq;
             break;
         default:
             break;
@@ -350,8 +349,8 @@ void mca_btl_umr_receives_events(mca_btl_umr_card_t *card)
         ibv_ack_async_event(&event);
         if (NULL != endpoint) {
             stopped(endpoint, type);
-        } else if (shared && !card->receives.failed) {
-            all_fail(card);
+        } else if (shared && !hca->receives.failed) {
+            all_fail(hca);
         }
     }
 }

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The self-test: what no query tells is tried before the card is used.
+ * The self-test: what no query tells is tried before the HCA is used.
  *
  *  1. two mkeys are mapped: one of full length over pieces of a source that is registered for
  * reading only; one with an entry less (lists are padded to multiples of four) over pieces of a
@@ -21,9 +21,9 @@
  *  5. the target's mkey is mapped again with another tag, the write is repeated with the old key,
  * and must be refused.
  *
- * A card that fails is not used. Then 1 to 3 for each of the rungs above (btl_umr_card.h): one that
- * fails is not used, and the card goes on without it. Mkeys over mkeys come last, and over each of
- * the rungs that went well; 4 and 5 too, of an mkey that is reached through another.
+ * An HCA that fails is not used. Then 1 to 3 for each of the tiers above (btl_umr_hca.h): one that
+ * fails is not used, and the HCA goes on without it. Mkeys over mkeys come last, and over each of
+ * the tiers that went well; 4 and 5 too, of an mkey that is reached through another.
  *
  * A refusal breaks the queue pair, so a new one takes its place.
  */
@@ -88,15 +88,15 @@ static int fail(selftest_t *test, const char *what, const char *why)
 }
 
 /** Wait for one completion of the send queue and, if @p receive is given, for one of a receive. */
-static int wait_for(mca_btl_umr_card_t *card, selftest_t *test, const char *what,
-                    struct ibv_wc *send, struct ibv_wc *receive)
+static int wait_for(mca_btl_umr_hca_t *hca, selftest_t *test, const char *what, struct ibv_wc *send,
+                    struct ibv_wc *receive)
 {
     double end = now() + WAIT_SECONDS;
     bool sent = false, received = NULL == receive;
 
     while (!sent || !received) {
         struct ibv_wc wc;
-        int count = ibv_poll_cq(card->mkeys.cq, 1, &wc);
+        int count = ibv_poll_cq(hca->mkeys.cq, 1, &wc);
 
         if (0 > count) {
             return fail(test, what, "the completion queue cannot be polled");
@@ -112,7 +112,7 @@ static int wait_for(mca_btl_umr_card_t *card, selftest_t *test, const char *what
             }
             received = true;
         } else {
-            mca_btl_umr_sq_complete(&card->mkeys.sq, MCA_BTL_UMR_WR_SEQ(wc.wr_id));
+            mca_btl_umr_sq_complete(&hca->mkeys.sq, MCA_BTL_UMR_WR_SEQ(wc.wr_id));
             *send = wc;
             sent = true;
         }
@@ -141,20 +141,20 @@ static uint32_t piece_length(const selftest_t *test, const pieces_t *pieces, uin
 }
 
 /** The pieces that the mkeys below another map; those behind them are entries by themselves. */
-static void inner_pieces(mca_btl_umr_card_t *card, uint32_t counts[INNERS])
+static void inner_pieces(mca_btl_umr_hca_t *hca, uint32_t counts[INNERS])
 {
-    counts[0] = card->mkeys.entries;
-    counts[1] = card->caps.rungs[MCA_BTL_UMR_STRIDED].usable ? 8 : 0;
-    counts[2] = card->caps.rungs[MCA_BTL_UMR_LONG].usable ? card->mkeys.entries + 3 : 0;
+    counts[0] = hca->mkeys.entries;
+    counts[1] = hca->caps.tiers[MCA_BTL_UMR_STRIDED].usable ? 8 : 0;
+    counts[2] = hca->caps.tiers[MCA_BTL_UMR_LONG].usable ? hca->mkeys.entries + 3 : 0;
 }
 
 /** Entries that the mkey of a side must have. */
-static uint32_t entries(mca_btl_umr_card_t *card, const selftest_t *test, const pieces_t *pieces)
+static uint32_t entries(mca_btl_umr_hca_t *hca, const selftest_t *test, const pieces_t *pieces)
 {
     uint32_t count = pieces->count, counts[INNERS];
 
     if (test->nested) {
-        inner_pieces(card, counts);
+        inner_pieces(hca, counts);
         for (size_t i = 0; i < INNERS; ++i) {
             count -= 0 == counts[i] ? 0 : counts[i] - 1;
         }
@@ -163,18 +163,18 @@ static uint32_t entries(mca_btl_umr_card_t *card, const selftest_t *test, const 
 }
 
 /** Take what lies below the mkeys of both sides. */
-static int prepare_inners(mca_btl_umr_card_t *card, selftest_t *test)
+static int prepare_inners(mca_btl_umr_hca_t *hca, selftest_t *test)
 {
     uint32_t counts[INNERS];
 
-    inner_pieces(card, counts);
+    inner_pieces(hca, counts);
     for (int role = 0; test->nested && MCA_BTL_UMR_ROLE_MAX > role; ++role) {
         for (size_t i = 0; i < INNERS; ++i) {
             if (0 == counts[i]) {
                 continue;
             }
             test->inners[role][i] = mca_btl_umr_mkey_take(
-                card, (mca_btl_umr_role_t) role, 1 == i ? MCA_BTL_UMR_STRIDED_ENTRIES : counts[i]);
+                hca, (mca_btl_umr_role_t) role, 1 == i ? MCA_BTL_UMR_STRIDED_ENTRIES : counts[i]);
             if (NULL == test->inners[role][i]) {
                 return fail(test, "making mkeys", "none to be had");
             }
@@ -183,7 +183,7 @@ static int prepare_inners(mca_btl_umr_card_t *card, selftest_t *test)
     return OPAL_SUCCESS;
 }
 
-static int prepare(mca_btl_umr_card_t *card, selftest_t *test)
+static int prepare(mca_btl_umr_hca_t *hca, selftest_t *test)
 {
     const int writable = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     void *source = NULL, *target = NULL;
@@ -203,18 +203,18 @@ static int prepare(mca_btl_umr_card_t *card, selftest_t *test)
         test->source[place(&test->from, i)] = pattern(i);
     }
 
-    test->source_mr = ibv_reg_mr(card->device.pd, test->source, test->from.room, 0);
-    test->target_mr = ibv_reg_mr(card->device.pd, test->target, test->to.room, writable);
+    test->source_mr = ibv_reg_mr(hca->device.pd, test->source, test->from.room, 0);
+    test->target_mr = ibv_reg_mr(hca->device.pd, test->target, test->to.room, writable);
     if (NULL == test->source_mr || NULL == test->target_mr) {
         return fail(test, "registering memory", strerror(errno));
     }
-    if (OPAL_SUCCESS != prepare_inners(card, test)) {
+    if (OPAL_SUCCESS != prepare_inners(hca, test)) {
         return OPAL_ERR_NOT_AVAILABLE;
     }
     test->source_mkey =
-        mca_btl_umr_mkey_take(card, MCA_BTL_UMR_LOCAL, entries(card, test, &test->from));
+        mca_btl_umr_mkey_take(hca, MCA_BTL_UMR_LOCAL, entries(hca, test, &test->from));
     test->target_mkey =
-        mca_btl_umr_mkey_take(card, MCA_BTL_UMR_REMOTE, entries(card, test, &test->to));
+        mca_btl_umr_mkey_take(hca, MCA_BTL_UMR_REMOTE, entries(hca, test, &test->to));
     if (NULL == test->source_mkey || NULL == test->target_mkey) {
         return fail(test, "making mkeys", "none to be had");
     }
@@ -222,7 +222,7 @@ static int prepare(mca_btl_umr_card_t *card, selftest_t *test)
 }
 
 /** See a mapping that was posted complete. @p err: what posting gave */
-static int mapped(mca_btl_umr_card_t *card, selftest_t *test, int err)
+static int mapped(mca_btl_umr_hca_t *hca, selftest_t *test, int err)
 {
     static const char what[] = "mapping an mkey (UMR)";
     struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
@@ -231,7 +231,7 @@ static int mapped(mca_btl_umr_card_t *card, selftest_t *test, int err)
     if (0 != err) {
         return fail(test, what, strerror(err));
     }
-    rc = wait_for(card, test, what, &wc, NULL);
+    rc = wait_for(hca, test, what, &wc, NULL);
     if (OPAL_SUCCESS == rc && IBV_WC_SUCCESS != wc.status) {
         rc = fail(test, what, ibv_wc_status_str(wc.status));
     }
@@ -242,14 +242,14 @@ static int mapped(mca_btl_umr_card_t *card, selftest_t *test, int err)
 static int map_list(selftest_t *test, mca_btl_umr_role_t role, mca_btl_umr_mkey_t *mkey,
                     struct ibv_sge *sges, uint32_t count)
 {
-    mca_btl_umr_card_t *card = mkey->card;
+    mca_btl_umr_hca_t *hca = mkey->hca;
     uint64_t bytes = 0;
 
-    if (count <= card->mkeys.entries) {
-        ibv_wr_start(card->mkeys.sq.qpx);
+    if (count <= hca->mkeys.entries) {
+        ibv_wr_start(hca->mkeys.sq.qpx);
         (void) mca_btl_umr_mkey_build_map(mkey, role, (uint16_t) count, sges, true);
     } else {
-        struct mlx5_wqe_data_seg *list = mca_btl_umr_long_list(card, count);
+        struct mlx5_wqe_data_seg *list = mca_btl_umr_long_list(hca, count);
 
         if (NULL == list) {
             return fail(test, "mapping an mkey (UMR)", "no memory for its list");
@@ -258,10 +258,10 @@ static int map_list(selftest_t *test, mca_btl_umr_role_t role, mca_btl_umr_mkey_
             mca_btl_umr_long_set(&list[k], sges[k].addr, sges[k].length, sges[k].lkey);
             bytes += sges[k].length;
         }
-        ibv_wr_start(card->mkeys.sq.qpx);
+        ibv_wr_start(hca->mkeys.sq.qpx);
         (void) mca_btl_umr_long_build_map(mkey, role, count, bytes, list);
     }
-    return mapped(card, test, ibv_wr_complete(card->mkeys.sq.qpx));
+    return mapped(hca, test, ibv_wr_complete(hca->mkeys.sq.qpx));
 }
 
 /** Piece @p k of a side, as an entry of a list. */
@@ -280,7 +280,7 @@ static struct ibv_sge piece(const selftest_t *test, mca_btl_umr_role_t role, uin
 static int map_pieces(selftest_t *test, mca_btl_umr_role_t role, mca_btl_umr_mkey_t *mkey,
                       uint32_t first, uint32_t count, bool strided)
 {
-    mca_btl_umr_card_t *card = mkey->card;
+    mca_btl_umr_hca_t *hca = mkey->hca;
     const pieces_t *pieces = MCA_BTL_UMR_LOCAL == role ? &test->from : &test->to;
     struct ibv_sge *sges;
     int rc;
@@ -288,10 +288,10 @@ static int map_pieces(selftest_t *test, mca_btl_umr_role_t role, mca_btl_umr_mke
     if (strided) {
         struct ibv_sge sge = piece(test, role, first);
 
-        ibv_wr_start(card->mkeys.sq.qpx);
+        ibv_wr_start(hca->mkeys.sq.qpx);
         (void) mca_btl_umr_mkey_build_strided(mkey, role, sge.addr, sge.lkey, pieces->bytes,
                                               (uint32_t) pieces->step, count, true);
-        return mapped(card, test, ibv_wr_complete(card->mkeys.sq.qpx));
+        return mapped(hca, test, ibv_wr_complete(hca->mkeys.sq.qpx));
     }
     sges = malloc(count * sizeof(*sges));
     if (NULL == sges) {
@@ -306,14 +306,14 @@ static int map_pieces(selftest_t *test, mca_btl_umr_role_t role, mca_btl_umr_mke
 }
 
 /** Map one side: an mkey of each kind and, behind these, pieces of memory, below one mkey. */
-static int map_nested(mca_btl_umr_card_t *card, selftest_t *test, mca_btl_umr_role_t role)
+static int map_nested(mca_btl_umr_hca_t *hca, selftest_t *test, mca_btl_umr_role_t role)
 {
     bool source = MCA_BTL_UMR_LOCAL == role;
     const pieces_t *pieces = source ? &test->from : &test->to;
     struct ibv_sge sges[INNERS + MCA_BTL_UMR_ENTRIES_AT_ONCE];
     uint32_t counts[INNERS], first = 0, entries_used = 0;
 
-    inner_pieces(card, counts);
+    inner_pieces(hca, counts);
     for (size_t i = 0; i < INNERS; ++i) {
         mca_btl_umr_mkey_t *mkey = test->inners[role][i];
         int rc;
@@ -337,21 +337,21 @@ static int map_nested(mca_btl_umr_card_t *card, selftest_t *test, mca_btl_umr_ro
 }
 
 /** Map one side and see it complete. */
-static int map_one(mca_btl_umr_card_t *card, selftest_t *test, mca_btl_umr_role_t role)
+static int map_one(mca_btl_umr_hca_t *hca, selftest_t *test, mca_btl_umr_role_t role)
 {
     bool source = MCA_BTL_UMR_LOCAL == role;
     const pieces_t *pieces = source ? &test->from : &test->to;
 
-    return test->nested ? map_nested(card, test, role)
+    return test->nested ? map_nested(hca, test, role)
                         : map_pieces(test, role, source ? test->source_mkey : test->target_mkey, 0,
                                      pieces->count, pieces->strided);
 }
 
 /** One write over the whole of both mkeys; @p receive NULL: it is to be refused. */
-static int write_across(mca_btl_umr_card_t *card, selftest_t *test, uint32_t rkey, const char *what,
+static int write_across(mca_btl_umr_hca_t *hca, selftest_t *test, uint32_t rkey, const char *what,
                         struct ibv_wc *send, struct ibv_wc *receive)
 {
-    mca_btl_umr_sq_t *sq = &card->mkeys.sq;
+    mca_btl_umr_sq_t *sq = &hca->mkeys.sq;
     uint32_t seq;
     int err;
 
@@ -368,20 +368,20 @@ static int write_across(mca_btl_umr_card_t *card, selftest_t *test, uint32_t rke
     if (0 != err) {
         return fail(test, what, strerror(err));
     }
-    return wait_for(card, test, what, send, receive);
+    return wait_for(hca, test, what, send, receive);
 }
 
-static int transfer(mca_btl_umr_card_t *card, selftest_t *test)
+static int transfer(mca_btl_umr_hca_t *hca, selftest_t *test)
 {
     static const char what[] = "writing from mkey to mkey";
     struct ibv_wc send = {.status = IBV_WC_SUCCESS}, receive = {.status = IBV_WC_SUCCESS};
     int err, rc;
 
-    err = mca_btl_umr_qp_post_receives(card->mkeys.sq.qp, RECEIVE_ID, 1);
+    err = mca_btl_umr_qp_post_receives(hca->mkeys.sq.qp, RECEIVE_ID, 1);
     if (0 != err) {
         return fail(test, "posting a receive", strerror(err));
     }
-    rc = write_across(card, test, test->target_mkey->dv->rkey, what, &send, &receive);
+    rc = write_across(hca, test, test->target_mkey->dv->rkey, what, &send, &receive);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
@@ -421,13 +421,13 @@ static int look(selftest_t *test)
 }
 
 /** Write through a key that is not to be used any more. The queue pair is a new one afterwards. */
-static int refuse(mca_btl_umr_card_t *card, selftest_t *test, uint32_t rkey, const char *what)
+static int refuse(mca_btl_umr_hca_t *hca, selftest_t *test, uint32_t rkey, const char *what)
 {
     struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
     int err, rc;
 
     memset(test->target, FILLER, test->to.room);
-    rc = write_across(card, test, rkey, what, &wc, NULL);
+    rc = write_across(hca, test, rkey, what, &wc, NULL);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
@@ -439,62 +439,62 @@ static int refuse(mca_btl_umr_card_t *card, selftest_t *test, uint32_t rkey, con
             return fail(test, what, "the write was refused, but left bytes behind");
         }
     }
-    mca_btl_umr_qp_destroy(card, &card->mkeys.sq);
-    err = mca_btl_umr_mkeys_qp_start(card);
+    mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
+    err = mca_btl_umr_mkeys_qp_start(hca);
     return 0 == err ? OPAL_SUCCESS : fail(test, "a new queue pair", strerror(err));
 }
 
 /** Invalidate an mkey, and see that the target's key is refused then. */
 static int refuse_invalidated(selftest_t *test, mca_btl_umr_mkey_t *mkey, const char *refusing)
 {
-    mca_btl_umr_card_t *card = mkey->card;
+    mca_btl_umr_hca_t *hca = mkey->hca;
     static const char what[] = "invalidating an mkey";
     struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
     int err, rc;
 
-    ibv_wr_start(card->mkeys.sq.qpx);
+    ibv_wr_start(hca->mkeys.sq.qpx);
     (void) mca_btl_umr_mkey_build_invalidate(mkey, true);
-    err = ibv_wr_complete(card->mkeys.sq.qpx);
+    err = ibv_wr_complete(hca->mkeys.sq.qpx);
     if (0 != err) {
         return fail(test, what, strerror(err));
     }
-    rc = wait_for(card, test, what, &wc, NULL);
+    rc = wait_for(hca, test, what, &wc, NULL);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
     if (IBV_WC_SUCCESS != wc.status) {
         return fail(test, what, ibv_wc_status_str(wc.status));
     }
-    return refuse(card, test, test->target_mkey->dv->rkey, refusing);
+    return refuse(hca, test, test->target_mkey->dv->rkey, refusing);
 }
 
-static int refuse_old_tag(mca_btl_umr_card_t *card, selftest_t *test)
+static int refuse_old_tag(mca_btl_umr_hca_t *hca, selftest_t *test)
 {
     uint32_t old = test->target_mkey->dv->rkey;
     int rc;
 
-    if (!card->device.update_tag) {
+    if (!hca->device.update_tag) {
         return OPAL_SUCCESS;
     }
     mca_btl_umr_mkey_retag(test->target_mkey);
-    rc = map_one(card, test, MCA_BTL_UMR_REMOTE);
-    return OPAL_SUCCESS == rc ? refuse(card, test, old, "refusing an old tag") : rc;
+    rc = map_one(hca, test, MCA_BTL_UMR_REMOTE);
+    return OPAL_SUCCESS == rc ? refuse(hca, test, old, "refusing an old tag") : rc;
 }
 
 /** As refuse_old_tag, of an mkey below the target's. */
-static int refuse_old_tag_below(mca_btl_umr_card_t *card, selftest_t *test)
+static int refuse_old_tag_below(mca_btl_umr_hca_t *hca, selftest_t *test)
 {
     mca_btl_umr_mkey_t *mkey = test->inners[MCA_BTL_UMR_REMOTE][0];
     uint32_t counts[INNERS];
     int rc;
 
-    if (!card->device.update_tag) {
+    if (!hca->device.update_tag) {
         return OPAL_SUCCESS;
     }
-    inner_pieces(card, counts);
+    inner_pieces(hca, counts);
     mca_btl_umr_mkey_retag(mkey);
     rc = map_pieces(test, MCA_BTL_UMR_REMOTE, mkey, 0, counts[0], false);
-    return OPAL_SUCCESS == rc ? refuse(card, test, test->target_mkey->dv->rkey,
+    return OPAL_SUCCESS == rc ? refuse(hca, test, test->target_mkey->dv->rkey,
                                        "refusing an old tag within an mkey")
                               : rc;
 }
@@ -527,24 +527,24 @@ static void clean_up(selftest_t *test)
 }
 
 /** Make both mappings, write, look. */
-static int gather_and_scatter(mca_btl_umr_card_t *card, selftest_t *test)
+static int gather_and_scatter(mca_btl_umr_hca_t *hca, selftest_t *test)
 {
-    int rc = prepare(card, test);
+    int rc = prepare(hca, test);
 
     if (OPAL_SUCCESS == rc) {
-        rc = map_one(card, test, MCA_BTL_UMR_LOCAL);
+        rc = map_one(hca, test, MCA_BTL_UMR_LOCAL);
     }
     if (OPAL_SUCCESS == rc) {
-        rc = map_one(card, test, MCA_BTL_UMR_REMOTE);
+        rc = map_one(hca, test, MCA_BTL_UMR_REMOTE);
     }
     if (OPAL_SUCCESS == rc) {
-        rc = transfer(card, test);
+        rc = transfer(hca, test);
     }
     return OPAL_SUCCESS == rc ? look(test) : rc;
 }
 
 /** The end of a test: a queue pair that can be used, and no memory in use. */
-static int finish(mca_btl_umr_card_t *card, selftest_t *test, int rc)
+static int finish(mca_btl_umr_hca_t *hca, selftest_t *test, int rc)
 {
     int err;
 
@@ -553,11 +553,11 @@ static int finish(mca_btl_umr_card_t *card, selftest_t *test, int rc)
         return rc;
     }
     /* The queue pair goes first: whatever is still under way must not find the memory gone. */
-    mca_btl_umr_qp_destroy(card, &card->mkeys.sq);
+    mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
     clean_up(test);
-    err = mca_btl_umr_mkeys_qp_start(card);
+    err = mca_btl_umr_mkeys_qp_start(hca);
     if (0 != err) {
-        mca_btl_umr_refuse("%s failed the UMR self-test: no new queue pair: %s", card->device.name,
+        mca_btl_umr_refuse("%s failed the UMR self-test: no new queue pair: %s", hca->device.name,
                            strerror(err));
         return OPAL_ERROR;
     }
@@ -586,34 +586,34 @@ static void lists(selftest_t *test, uint32_t count, uint32_t piece, uint32_t dis
                           false};
 }
 
-/** A rung is not used, and the tool that shows caps says why. */
-static void drop(mca_btl_umr_card_t *card, mca_btl_umr_rung_kind_t kind, const char *why)
+/** A tier is not used, and the tool that shows caps says why. */
+static void drop(mca_btl_umr_hca_t *hca, mca_btl_umr_tier_kind_t kind, const char *why)
 {
-    mca_btl_umr_rung_t *rung = &card->caps.rungs[kind];
+    mca_btl_umr_tier_t *tier = &hca->caps.tiers[kind];
 
-    rung->usable = false;
-    snprintf(rung->why, sizeof(rung->why), "failed the self-test: %s", why);
+    tier->usable = false;
+    snprintf(tier->why, sizeof(tier->why), "failed the self-test: %s", why);
 }
 
-/** @return OPAL_SUCCESS also if it failed; OPAL_ERROR: no queue pair any more, card.why is set */
-static int prove_long(mca_btl_umr_card_t *card)
+/** @return OPAL_SUCCESS also if it failed; OPAL_ERROR: no queue pair any more, hca.why is set */
+static int prove_long(mca_btl_umr_hca_t *hca)
 {
     selftest_t test;
     int rc;
 
-    if (!card->caps.rungs[MCA_BTL_UMR_LONG].usable) {
+    if (!hca->caps.tiers[MCA_BTL_UMR_LONG].usable) {
         return OPAL_SUCCESS;
     }
     /* Pieces of another length on the other side: entries in a wrong order do not cancel out. */
-    lists(&test, card->longs.entries, 16, 48, card->longs.entries * 16 / 24, 24, 56);
-    rc = finish(card, &test, gather_and_scatter(card, &test));
+    lists(&test, hca->longs.entries, 16, 48, hca->longs.entries * 16 / 24, 24, 56);
+    rc = finish(hca, &test, gather_and_scatter(hca, &test));
     if (OPAL_ERR_NOT_AVAILABLE == rc) {
-        drop(card, MCA_BTL_UMR_LONG, test.why);
-        mca_btl_umr_long_stop(card);
+        drop(hca, MCA_BTL_UMR_LONG, test.why);
+        mca_btl_umr_long_stop(hca);
         return OPAL_SUCCESS;
     }
     /* The largest there are: not kept for a message that may never come. */
-    mca_btl_umr_long_destroy_idle(card);
+    mca_btl_umr_long_destroy_idle(hca);
     return rc;
 }
 
@@ -630,47 +630,47 @@ static void strides(selftest_t *test, uint32_t bytes, uint32_t piece, uint32_t s
 }
 
 /** As prove_long. */
-static int prove_strided(mca_btl_umr_card_t *card)
+static int prove_strided(mca_btl_umr_hca_t *hca)
 {
     selftest_t test;
     int rc;
 
-    if (!card->caps.rungs[MCA_BTL_UMR_STRIDED].usable) {
+    if (!hca->caps.tiers[MCA_BTL_UMR_STRIDED].usable) {
         return OPAL_SUCCESS;
     }
     /* Beyond 15 bits, up to the last of 16. */
     strides(&test, 99000, 33000, 65535, 49500, 65000);
-    rc = finish(card, &test, gather_and_scatter(card, &test));
+    rc = finish(hca, &test, gather_and_scatter(hca, &test));
     if (OPAL_SUCCESS == rc) {
         /* More repetitions than 16 bits hold; only the last ones are written. */
         strides(&test, 140004, 2, 3, 3, 5);
         test.skip = test.bytes - 2400;
-        rc = finish(card, &test, gather_and_scatter(card, &test));
+        rc = finish(hca, &test, gather_and_scatter(hca, &test));
     }
     if (OPAL_ERR_NOT_AVAILABLE == rc) {
-        drop(card, MCA_BTL_UMR_STRIDED, test.why);
+        drop(hca, MCA_BTL_UMR_STRIDED, test.why);
         rc = OPAL_SUCCESS;
     }
     return rc;
 }
 
 /** As prove_long. */
-static int prove_nested(mca_btl_umr_card_t *card)
+static int prove_nested(mca_btl_umr_hca_t *hca)
 {
     uint32_t counts[INNERS], below = 0, kinds = 0, behind;
     selftest_t test;
     int rc;
 
-    if (!card->caps.rungs[MCA_BTL_UMR_NESTED].usable) {
+    if (!hca->caps.tiers[MCA_BTL_UMR_NESTED].usable) {
         return OPAL_SUCCESS;
     }
-    inner_pieces(card, counts);
+    inner_pieces(hca, counts);
     for (size_t i = 0; i < INNERS; ++i) {
         below += counts[i];
         kinds += 0 < counts[i] ? 1 : 0;
     }
     /* Where there are long lists, the target's upper mkey has one. */
-    behind = 1 + (0 < counts[2] && 3 < card->longs.bound.max ? card->mkeys.entries - kinds : 0);
+    behind = 1 + (0 < counts[2] && 3 < hca->longs.bound.max ? hca->mkeys.entries - kinds : 0);
     memset(&test, 0, sizeof(test));
     test.nested = true;
     test.bytes = (below + 1) * 48;
@@ -681,7 +681,7 @@ static int prove_nested(mca_btl_umr_card_t *card)
     test.to.first = 64;
     test.to.room = 64 + (size_t) test.to.count * 104 + test.to.bytes + test.to.count;
 
-    rc = gather_and_scatter(card, &test);
+    rc = gather_and_scatter(hca, &test);
     /* Of what comes now, one packet into the first of the keys below: no byte may arrive. */
     test.bytes = 2 * test.to.bytes;
     if (OPAL_SUCCESS == rc) {
@@ -689,42 +689,42 @@ static int prove_nested(mca_btl_umr_card_t *card)
                                 "refusing an invalidated mkey within another");
     }
     if (OPAL_SUCCESS == rc) {
-        rc = refuse_old_tag_below(card, &test);
+        rc = refuse_old_tag_below(hca, &test);
     }
-    rc = finish(card, &test, rc);
-    mca_btl_umr_long_destroy_idle(card);
+    rc = finish(hca, &test, rc);
+    mca_btl_umr_long_destroy_idle(hca);
     if (OPAL_ERR_NOT_AVAILABLE == rc) {
-        drop(card, MCA_BTL_UMR_NESTED, test.why);
+        drop(hca, MCA_BTL_UMR_NESTED, test.why);
         rc = OPAL_SUCCESS;
     }
     return rc;
 }
 
-int mca_btl_umr_selftest(mca_btl_umr_card_t *card)
+int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca)
 {
     selftest_t test;
     int rc;
 
-    lists(&test, card->mkeys.entries, 48, 112, card->mkeys.entries - 1, 48, 104);
-    rc = gather_and_scatter(card, &test);
+    lists(&test, hca->mkeys.entries, 48, 112, hca->mkeys.entries - 1, 48, 104);
+    rc = gather_and_scatter(hca, &test);
     if (OPAL_SUCCESS == rc) {
         rc = refuse_invalidated(&test, test.target_mkey, "refusing an invalidated mkey");
     }
     if (OPAL_SUCCESS == rc) {
-        rc = refuse_old_tag(card, &test);
+        rc = refuse_old_tag(hca, &test);
     }
-    rc = finish(card, &test, rc);
+    rc = finish(hca, &test, rc);
     if (OPAL_ERR_NOT_AVAILABLE == rc) {
-        mca_btl_umr_refuse("%s failed the UMR self-test: %s", card->device.name, test.why);
+        mca_btl_umr_refuse("%s failed the UMR self-test: %s", hca->device.name, test.why);
     }
     if (OPAL_SUCCESS == rc) {
-        rc = prove_long(card);
+        rc = prove_long(hca);
     }
     if (OPAL_SUCCESS == rc) {
-        rc = prove_strided(card);
+        rc = prove_strided(hca);
     }
     if (OPAL_SUCCESS == rc) {
-        rc = prove_nested(card);
+        rc = prove_nested(hca);
     }
     return OPAL_SUCCESS == rc ? OPAL_SUCCESS : OPAL_ERR_NOT_AVAILABLE;
 }

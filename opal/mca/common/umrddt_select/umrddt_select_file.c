@@ -421,7 +421,7 @@ static bool stays(const char *name, bool was, bool is, bool wire_was)
     return was
            && (!is
                || (wire_was
-                   && (0 == strncmp(name, "card_", strlen("card_"))
+                   && (0 == strncmp(name, "hca_", strlen("hca_"))
                        || 0 == strcmp(name, "gpu_flush"))));
 }
 
@@ -429,7 +429,7 @@ void opal_umrddt_tuning_add(opal_umrddt_tuning_t *figures, opal_umrddt_tuning_me
                             const opal_umrddt_tuning_t *before,
                             const opal_umrddt_tuning_measured_t *measured_before)
 {
-    /* a card that writes to its own host says little of the wire */
+    /* an HCA that writes to its own host says little of the wire */
     const bool wire_was = '\0' == measured->far[0] && '\0' != measured_before->far[0];
     const bool *was = measured_before->figure;
     bool *is = measured->figure;

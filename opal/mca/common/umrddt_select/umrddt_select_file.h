@@ -44,7 +44,7 @@ typedef struct opal_umrddt_tuning_measured_t {
 } opal_umrddt_tuning_measured_t;
 
 /**
- * What this machine is, as far as the figures depend on it: processor, GPUs, cards. The same text
+ * What this machine is, as far as the figures depend on it: processor, GPUs, HCAs. The same text
  * in every process of it, without a driver. In a few hundred bytes, one line.
  */
 void opal_umrddt_tuning_hardware(char text[OPAL_UMRDDT_TUNING_TEXT]);
@@ -83,7 +83,7 @@ int opal_umrddt_tuning_write(FILE *file, const char *hardware, const opal_umrddt
 
 /**
  * Add to what was measured now what was measured before: figures that were not, now; and those of
- * the wire between cards (card_*, gpu_flush), if two hosts measured them then and one does now.
+ * the wire between HCAs (hca_*, gpu_flush), if two hosts measured them then and one does now.
  *
  * @param[in,out] figures, measured  of now
  */

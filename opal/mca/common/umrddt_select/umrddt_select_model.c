@@ -12,10 +12,10 @@
  * The prediction; see umrddt_select_model.h. Nothing here has a state.
  *
  * A message that is taken begins with an envelope, and but for CUDA IPC with an answer; each is a
- * small message of the host PML. Then the schemes differ:
+ * small message of the base PML. Then the schemes differ:
  *
  *   umr      the keys that are not there yet, shared by the uses; a write, and the bytes at the
- *            card's rate or the pieces of both layouts at the card's, whichever takes longer
+ *            HCA's rate or the pieces of both layouts at the HCA's, whichever takes longer
  *   direct   the receiver's layout on its way, if it is not there; as many writes as it takes, or
  *            the bytes
  *   ipc      one copy of a GPU. That an allocation has to be opened is charged to nobody: it is
@@ -24,7 +24,7 @@
  *   pack-*   three stages, packing, wire and unpacking, through which the chunks go one behind the
  *            other: all of the first, and the slowest stage for each further one
  *   host     for memory of the CPU the sender's pieces copied, and the receiver's while the bytes
- *            move; for memory of GPUs that the host PML must not be given, packing and unpacking
+ *            move; for memory of GPUs that the base PML must not be given, packing and unpacking
  *            before and behind
  *
  * Two processes that share a GPU, without CUDA's MPS, have it by turns: a kernel of the one waits
@@ -142,14 +142,14 @@ static double host_rate(const opal_umrddt_tuning_t *figures,
     return message->near ? figures->near_rate : figures->far_rate;
 }
 
-/** What so many bytes by the host PML wait for: it asks and is answered before it sends many. */
+/** What so many bytes by the base PML wait for: it asks and is answered before it sends many. */
 static double host_small(const opal_umrddt_tuning_t *figures,
                          const opal_umrddt_select_case_t *message, double bytes)
 {
     return ((double) message->eager < bytes ? 3 : 1) * small(figures, message);
 }
 
-/** So many bytes by the host PML, from memory of the CPU to such, in one piece. */
+/** So many bytes by the base PML, from memory of the CPU to such, in one piece. */
 static double by_host(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message,
                       double bytes)
 {
@@ -186,19 +186,19 @@ static double registered(const opal_umrddt_tuning_t *figures,
            + register_side(figures, message, &message->to);
 }
 
-/** What both schemes of the card have but for the pieces. */
-static double card_base(const opal_umrddt_tuning_t *figures,
-                        const opal_umrddt_select_case_t *message)
+/** What both schemes of the HCA have but for the pieces. */
+static double hca_base(const opal_umrddt_tuning_t *figures,
+                       const opal_umrddt_select_case_t *message)
 {
-    return agreed(figures, message) + figures->card_latency
+    return agreed(figures, message) + figures->hca_latency
            + (message->to.gpu ? figures->gpu_flush : 0);
 }
 
-static double card_bytes(const opal_umrddt_tuning_t *figures,
-                         const opal_umrddt_select_case_t *message, double bytes)
+static double hca_bytes(const opal_umrddt_tuning_t *figures,
+                        const opal_umrddt_select_case_t *message, double bytes)
 {
     return bytes
-           / (message->from.gpu || message->to.gpu ? figures->card_gpu_rate : figures->card_rate);
+           / (message->from.gpu || message->to.gpu ? figures->hca_gpu_rate : figures->hca_rate);
 }
 
 static double umr_time(const opal_umrddt_tuning_t *figures,
@@ -207,11 +207,11 @@ static double umr_time(const opal_umrddt_tuning_t *figures,
     double from = (double) message->from.pieces, to = (double) message->to.pieces;
     double keys = 2 * figures->key_map + (from + to) * figures->key_entry;
 
-    return card_base(figures, message)
+    return hca_base(figures, message)
            + share(message, MCA_PML_UMRDDT_SCHEME_UMR, registered(figures, message) + keys)
-           + larger(card_bytes(figures, message, (double) message->bytes),
-                    from * (message->from.gpu ? figures->card_gpu_gather : figures->card_entry)
-                        + to * (message->to.gpu ? figures->card_gpu_scatter : figures->card_entry));
+           + larger(hca_bytes(figures, message, (double) message->bytes),
+                    from * (message->from.gpu ? figures->hca_gpu_gather : figures->hca_entry)
+                        + to * (message->to.gpu ? figures->hca_gpu_scatter : figures->hca_entry));
 }
 
 static double direct_time(const opal_umrddt_tuning_t *figures,
@@ -223,10 +223,10 @@ static double direct_time(const opal_umrddt_tuning_t *figures,
     /* a layout takes a few bytes a piece, flattened; regular ones take less */
     double layout = 8 * (double) message->to.pieces / host_rate(figures, message);
 
-    return card_base(figures, message)
+    return hca_base(figures, message)
            + share(message, MCA_PML_UMRDDT_SCHEME_DIRECT, registered(figures, message) + layout)
-           + larger(card_bytes(figures, message, (double) message->bytes),
-                    writes * figures->card_write);
+           + larger(hca_bytes(figures, message, (double) message->bytes),
+                    writes * figures->hca_write);
 }
 
 /** The turn of a GPU for which a message waits. @p kernel: it needs a kernel */
@@ -349,15 +349,15 @@ static double pack_time(const opal_umrddt_tuning_t *figures,
     double wire = by_host(figures, message, chunk), each;
 
     if (MCA_PML_UMRDDT_SCHEME_PACK_GDR == way) {
-        wire = figures->card_latency + card_bytes(figures, message, chunk)
+        wire = figures->hca_latency + hca_bytes(figures, message, chunk)
                + (message->to.gpu ? figures->gpu_flush : 0);
-    } else if (message->pack_by_card) {
-        wire = figures->card_latency + chunk / figures->card_rate;
+    } else if (message->pack_by_hca) {
+        wire = figures->hca_latency + chunk / figures->hca_rate;
     }
     /* as many as are under way at once share what is but waiting; within a host the processors that
      * carry the chunks also pack, or tell the GPU to (half of what that takes, is the guess) */
     each = wire;
-    if (message->near && MCA_PML_UMRDDT_SCHEME_PACK_GDR != way && !message->pack_by_card) {
+    if (message->near && MCA_PML_UMRDDT_SCHEME_PACK_GDR != way && !message->pack_by_hca) {
         each += larger(message->from.gpu ? figures->gpu_launch / 2 : out,
                        message->to.gpu ? figures->gpu_launch / 2 : in);
     }
@@ -391,7 +391,7 @@ static double host_time(const opal_umrddt_tuning_t *figures,
             } else {
                 time += copy;
             }
-        } else if (message->host_takes_gpu) {
+        } else if (message->base_takes_gpu) {
             /* piece by piece, as the convertors of Open MPI do */
             time +=
                 (double) side->pieces * (in ? figures->gpu_in_latency : figures->gpu_out_latency)

@@ -34,27 +34,27 @@
  * of gpu_list on one (h200-2026-11-24.md); the others are what such machines are known for.
  */
 #define OPAL_UMRDDT_TUNING_VALUES(X)                                                      \
-    X(near_latency, 0.7, "a small message by the host PML to a process of the same host") \
+    X(near_latency, 0.7, "a small message by the base PML to a process of the same host") \
     X(near_rate, 8000, "bytes/us of a large one")                                         \
-    X(far_latency, 2.0, "a small message by the host PML to another host")                \
+    X(far_latency, 2.0, "a small message by the base PML to another host")                \
     X(far_rate, 11000, "bytes/us of a large one")                                         \
-    X(card_latency, 2.5, "a small write by the card until the receiver sees it")          \
-    X(card_rate, 24000, "bytes/us of large writes, memory of the CPU")                    \
-    X(card_gpu_rate, 20000, "the same where a side is in memory of a GPU")                \
-    X(card_write, 0.2, "each further write of a message without mkeys")                   \
-    X(card_entry, 0.01, "each piece that a mkey gathers or scatters, memory of the CPU")  \
-    X(card_gpu_gather, 0.01, "each piece that a mkey gathers from memory of a GPU")       \
-    X(card_gpu_scatter, 0.01, "each piece that a mkey scatters into memory of a GPU")     \
+    X(hca_latency, 2.5, "a small write by the HCA until the receiver sees it")            \
+    X(hca_rate, 24000, "bytes/us of large writes, memory of the CPU")                     \
+    X(hca_gpu_rate, 20000, "the same where a side is in memory of a GPU")                 \
+    X(hca_write, 0.2, "each further write of a message without mkeys")                    \
+    X(hca_entry, 0.01, "each piece that a mkey gathers or scatters, memory of the CPU")   \
+    X(hca_gpu_gather, 0.01, "each piece that a mkey gathers from memory of a GPU")        \
+    X(hca_gpu_scatter, 0.01, "each piece that a mkey scatters into memory of a GPU")      \
     X(key_map, 3.0, "mapping a mkey and seeing it complete")                              \
     X(key_entry, 0.004, "each entry of it")                                               \
-    X(register_base, 50, "registering memory with the card")                              \
+    X(register_base, 50, "registering memory with the HCA")                               \
     X(register_mib, 5, "each MiB of it")                                                  \
     X(gpu_launch, 11, "the smallest operation of a GPU until the CPU sees its end")       \
     X(gpu_out_latency, 8, "a small copy from a GPU until the CPU sees its end")           \
     X(gpu_out_rate, 25000, "bytes/us of a large one, to pinned memory")                   \
     X(gpu_in_latency, 8, "a small copy to a GPU until the CPU sees its end")              \
     X(gpu_in_rate, 25000, "bytes/us of a large one, from pinned memory")                  \
-    X(gpu_flush, 3, "until a GPU sees what a card has written")                           \
+    X(gpu_flush, 3, "until a GPU sees what an HCA has written")                           \
     X(gpu_turn, 0.001, "until a GPU that another process used runs a kernel of this one") \
     X(ipc_latency, 10, "the smallest copy out of a peer's GPU memory until the CPU sees its end")
 
@@ -64,8 +64,8 @@
     X(cpu_pack, "the same by umrddt")                                  \
     X(gpu_pack, "a GPU packs in its memory")                           \
     X(gpu_unpack, "a GPU unpacks in its memory")                       \
-    X(gpu_pack_host, "a GPU packs into pinned memory of the host")     \
-    X(gpu_unpack_host, "a GPU unpacks from pinned memory of the host") \
+    X(gpu_pack_host, "a GPU packs into pinned system memory")     \
+    X(gpu_unpack_host, "a GPU unpacks from pinned system memory") \
     X(ipc_copy, "a GPU copies from a peer's memory into its own")      \
     X(gpu_list, "a GPU packs in its memory what it looks up in a list")
 
@@ -111,11 +111,11 @@ typedef struct opal_umrddt_select_case_t {
     bool near;      /**< both processes are on one host */
     unsigned known; /**< bit 1 << way: its keys are mapped, layouts told, memory registered */
     double uses;    /**< over how many messages is what has to be made once spread; >= 1 */
-    uint32_t write_pieces; /**< that a write of the sender's card gathers; >= 1 */
+    uint32_t write_pieces; /**< that a write of the sender's HCA gathers; >= 1 */
     uint64_t chunk;        /**< of a packed message; not 0 */
     uint32_t depth;        /**< chunks under way at once; >= 1 */
-    bool pack_by_card;     /**< the wire of pack-staged and pack-host is the card */
-    bool host_takes_gpu;   /**< the base PML is given memory of GPUs, whatever the layout */
+    bool pack_by_hca;      /**< the wire of pack-staged and pack-host is the HCA */
+    bool base_takes_gpu;   /**< the base PML is given memory of GPUs, whatever the layout */
     uint64_t eager;        /**< bytes that the base PML sends to this peer without a rendezvous */
 } opal_umrddt_select_case_t;
 
@@ -142,7 +142,7 @@ double opal_umrddt_tuning_curve_at(const double *curve, double block);
 uint64_t opal_umrddt_select_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most,
                                   uint64_t block);
 
-/** The time of a small message of the host PML to such a peer. */
+/** The time of a small message of the base PML to such a peer. */
 double opal_umrddt_select_small(const opal_umrddt_tuning_t *figures, bool near);
 
 /**

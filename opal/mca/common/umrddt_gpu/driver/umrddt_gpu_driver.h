@@ -14,7 +14,7 @@
  * libcuda.so.1 is loaded when it is first asked for, and never linked: everything here works, and
  * says no, on a machine without it. The driver is never initialized from here, and no context is
  * made or changed: as long as the application has not called cuInit, the driver itself says so, and
- * all memory is host memory.
+ * all memory is system memory.
  *
  * Rules that hold for every function: return values are OPAL_SUCCESS or one of the OPAL_ERR_* named
  * with the function; outputs are written only on success; callable from any thread, with or without

@@ -99,7 +99,7 @@ int opal_umrddt_gpu_plain_open(void)
 {
     const int hooks = OPAL_MEMORY_FREE_SUPPORT | OPAL_MEMORY_MUNMAP_SUPPORT;
 
-    /* Which turns the hooks on; the registration caches of network cards do the same. */
+    /* Which turns the hooks on; the registration caches of network HCAs do the same. */
     if (OPAL_SUCCESS != mca_base_framework_open(&opal_memory_base_framework, 0)) {
         return OPAL_ERR_NOT_SUPPORTED;
     }

@@ -17,7 +17,7 @@
  * bistro, the default on x86_64 and aarch64) makes the system call by itself, and Open MPI's hook
  * of brk is not called any more. A process that has libucm, as one with a pml/ucx or osc/ucx that
  * was only looked at, then goes on using a registration of pages that its heap gave back and got
- * anew: the card reads, or writes, the old ones. (Found on Soft-RoCE, test/rxe: Open MPI 5.0.7 and
+ * anew: the HCA reads, or writes, the old ones. (Found on Soft-RoCE, test/rxe: Open MPI 5.0.7 and
  * UCX 1.18 of Debian 13.) So UCX is asked, too, and what it says is handed on; to be told twice
  * does no harm.
  */

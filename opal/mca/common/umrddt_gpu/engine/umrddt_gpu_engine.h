@@ -129,7 +129,7 @@ void opal_umrddt_gpu_engine_params(const opal_umrddt_gpu_engine_params_t *params
  * @param[out] engine  valid until opal_umrddt_gpu_engines_close
  *
  * @retval OPAL_SUCCESS
- * @retval OPAL_ERR_NOT_AVAILABLE    no driver, or host memory
+ * @retval OPAL_ERR_NOT_AVAILABLE    no driver, or system memory
  * @retval OPAL_ERR_OUT_OF_RESOURCE  no memory on the host or on the device
  * @retval OPAL_ERROR                the driver fails
  */

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Memory of GPUs for network cards: what of it they can reach, and when the GPU sees what they
+ * Memory of GPUs for network HCAs: what of it they can reach, and when the GPU sees what they
  * wrote.
  *
  * Rules that hold for every function: callable from any thread, with or without a current context;
@@ -24,7 +24,7 @@
 
 BEGIN_C_DECLS
 
-/** Devices that are told apart; memory of others no card reaches. */
+/** Devices that are told apart; memory of others no HCA reaches. */
 #define OPAL_UMRDDT_GPU_RDMA_DEVICES 64
 
 /** What the driver says of a device. */
@@ -34,7 +34,7 @@ typedef struct opal_umrddt_gpu_rdma_caps_t {
     bool vmm;     /**< GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED */
     bool flush;   /**< cuFlushGPUDirectRDMAWrites works */
     int ordering; /**< GPU_DIRECT_RDMA_WRITES_ORDERING: 0 nobody, 100 the device, 200 all of them,
-                       see a card's writes in order */
+                       see an HCA's writes in order */
 } opal_umrddt_gpu_rdma_caps_t;
 
 /**
@@ -59,7 +59,7 @@ const opal_umrddt_gpu_rdma_caps_t *opal_umrddt_gpu_rdma_caps(int device);
 int opal_umrddt_gpu_rdma_bus_id(int device, char *bus_id);
 
 /**
- * True if the attributes say that cards may reach this memory. Costs a call of the driver for
+ * True if the attributes say that HCAs may reach this memory. Costs a call of the driver for
  * memory of a pool, or mapped, that the thread has not asked for lately; none for other memory.
  */
 bool opal_umrddt_gpu_rdma_takes(const opal_umrddt_gpu_memory_t *memory);
@@ -79,18 +79,18 @@ CUresult opal_umrddt_gpu_rdma_dmabuf(const opal_umrddt_gpu_memory_t *memory, uin
 /** True if the allocation that has the address is still this one. One query of the driver. */
 bool opal_umrddt_gpu_rdma_alive(uint64_t address, uint64_t buffer_id);
 
-/** What has to be done before a GPU, or another one through it, sees what a card wrote. */
+/** What has to be done before a GPU, or another one through it, sees what an HCA wrote. */
 typedef enum opal_umrddt_gpu_flush_t {
     OPAL_UMRDDT_GPU_FLUSH_NONE, /**< nothing */
     OPAL_UMRDDT_GPU_FLUSH_CALL, /**< opal_umrddt_gpu_rdma_flush */
-    OPAL_UMRDDT_GPU_FLUSH_READ  /**< a read of the memory by the same card */
+    OPAL_UMRDDT_GPU_FLUSH_READ  /**< a read of the memory by the same HCA */
 } opal_umrddt_gpu_flush_t;
 
 /** For memory of a device: by its attributes, asked for once. */
 opal_umrddt_gpu_flush_t opal_umrddt_gpu_rdma_flush_how(int device);
 
 /**
- * Make what cards wrote into the memory visible to all devices (where there is one: to it); returns
+ * Make what HCAs wrote into the memory visible to all devices (where there is one: to it); returns
  * when it is.
  *
  * @retval OPAL_SUCCESS

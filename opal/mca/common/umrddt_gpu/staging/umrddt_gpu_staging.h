@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Host memory that devices reach: a pool of pinned buffers, so that no message pins memory.
+ * System memory that devices reach: a pool of pinned buffers, so that no message pins memory.
  *
  * Buffers come in sizes of powers of 2 from 4 KiB on and are kept for the next taker. A process
  * never has more than a bound pinned here. Pinned for all devices and contexts

@@ -11,7 +11,7 @@ from spack.package import *
 
 
 class Umrddt(AutotoolsPackage):
-    """Components for Open MPI that send MPI derived datatypes without packing: by UMR keys of mlx5 network cards, by CUDA
+    """Components for Open MPI that send MPI derived datatypes without packing: by UMR keys of mlx5 network hcas, by CUDA
     IPC, or packed by GPUs."""
 
     git = "file://" + os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__)), *[os.pardir] * 6))

@@ -1,0 +1,152 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * One HCA as a whole: brought up, taken down.
+ */
+
+#include "opal_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/mca/btl/umr/btl_umr.h"
+
+void mca_btl_umr_hca_construct(mca_btl_umr_hca_t *hca, uint32_t index)
+{
+    memset(hca, 0, sizeof(*hca));
+    hca->index = index;
+    OBJ_CONSTRUCT(&hca->memories, opal_list_t);
+    OBJ_CONSTRUCT(&hca->memories_idle, opal_list_t);
+    OBJ_CONSTRUCT(&hca->keysets, opal_list_t);
+    OBJ_CONSTRUCT(&hca->keysets_idle, opal_list_t);
+    OBJ_CONSTRUCT(&hca->keycache.kept, opal_list_t);
+    OBJ_CONSTRUCT(&hca->cqs, opal_list_t);
+    OBJ_CONSTRUCT(&hca->receives.draining, opal_list_t);
+    OBJ_CONSTRUCT(&hca->puts_done, opal_list_t);
+    OBJ_CONSTRUCT(&hca->puts_idle, opal_list_t);
+    OBJ_CONSTRUCT(&hca->mkeys.taken, opal_list_t);
+    OBJ_CONSTRUCT(&hca->mkeys.idle, opal_list_t);
+    OBJ_CONSTRUCT(&hca->mkeys.invalid, opal_list_t);
+    mca_btl_umr_gpu_construct(hca);
+    mca_btl_umr_long_construct(hca);
+    mca_btl_umr_refill_construct(hca);
+}
+
+void mca_btl_umr_hca_destruct(mca_btl_umr_hca_t *hca)
+{
+    OBJ_DESTRUCT(&hca->memories);
+    OPAL_LIST_DESTRUCT(&hca->memories_idle);
+    OBJ_DESTRUCT(&hca->keysets);
+    OPAL_LIST_DESTRUCT(&hca->keysets_idle);
+    OBJ_DESTRUCT(&hca->keycache.kept);
+    OBJ_DESTRUCT(&hca->cqs);
+    OBJ_DESTRUCT(&hca->receives.draining);
+    OBJ_DESTRUCT(&hca->puts_done);
+    OPAL_LIST_DESTRUCT(&hca->puts_idle);
+    OBJ_DESTRUCT(&hca->mkeys.taken);
+    OBJ_DESTRUCT(&hca->mkeys.idle);
+    OBJ_DESTRUCT(&hca->mkeys.invalid);
+    mca_btl_umr_gpu_destruct(hca);
+    mca_btl_umr_long_destruct(hca);
+    mca_btl_umr_refill_destruct(hca);
+}
+
+/** What the device can, once all of it is up. */
+static void caps_fill(mca_btl_umr_hca_t *hca)
+{
+    mca_btl_umr_caps_t *caps = &hca->caps;
+
+    _Static_assert(sizeof(caps->device) == sizeof(hca->device.name), "both name the device");
+    memcpy(caps->device, hca->device.name, sizeof(caps->device));
+    caps->numa = hca->device.numa;
+    mca_btl_umr_limits_start(hca);
+    caps->write_pieces = mca_btl_umr_write_pieces(&hca->device);
+    if (caps->umr.usable) {
+        caps->list_entries = hca->mkeys.entries;
+        caps->max_keys = hca->mkeys.bound.max / 2;
+        return;
+    }
+    caps->list_entries = 1;
+    for (int kind = 0; kind < MCA_BTL_UMR_TIER_MAX; ++kind) {
+        snprintf(caps->tiers[kind].why, sizeof(caps->tiers[kind].why), "the device has no UMR");
+    }
+}
+
+/**
+ * The mkeys, seen to work. A device that has none is used without, unless peers are to have nothing
+ * but mkeys.
+ */
+static int umr_start(mca_btl_umr_hca_t *hca)
+{
+    mca_btl_umr_tier_t *umr = &hca->caps.umr;
+    int rc;
+
+    memset(&hca->caps, 0, sizeof(hca->caps));
+    rc = mca_btl_umr_mkeys_start(hca);
+    if (OPAL_ERR_NOT_SUPPORTED == rc && mca_btl_umr_params.plain_keys) {
+        snprintf(umr->why, sizeof(umr->why), "%.*s", (int) sizeof(umr->why) - 1, mca_btl_umr.why);
+        hca->mkeys.bound.max = 0;
+        return OPAL_SUCCESS;
+    }
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    umr->usable = true;
+    if (mca_btl_umr_params.selftest) {
+        rc = mca_btl_umr_selftest(hca);
+        if (OPAL_SUCCESS != rc) {
+            mca_btl_umr_mkeys_stop(hca);
+        }
+    }
+    return rc;
+}
+
+int mca_btl_umr_hca_start(mca_btl_umr_hca_t *hca, const mca_btl_umr_candidate_t *candidate)
+{
+    int rc;
+
+    hca->failed = false;
+    rc = mca_btl_umr_device_open(candidate, &hca->device);
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    rc = umr_start(hca);
+    if (OPAL_SUCCESS != rc) {
+        goto close_device;
+    }
+    rc = mca_btl_umr_memory_start(hca);
+    if (OPAL_SUCCESS != rc) {
+        goto stop_mkeys;
+    }
+    mca_btl_umr_endpoints_start(hca);
+    caps_fill(hca);
+    mca_btl_umr_refill_start(hca);
+    return OPAL_SUCCESS;
+
+stop_mkeys:
+    mca_btl_umr_mkeys_stop(hca);
+close_device:
+    mca_btl_umr_device_close(&hca->device);
+    return OPAL_ERR_NOT_AVAILABLE;
+}
+
+/* Users first, then what they use: nothing of the device may be destroyed that something else of it
+ * refers to. */
+void mca_btl_umr_hca_stop(mca_btl_umr_hca_t *hca)
+{
+    mca_btl_umr_endpoints_stop(hca);
+    mca_btl_umr_keysets_stop(hca);
+    mca_btl_umr_mkeys_stop(hca);
+    mca_btl_umr_memory_stop(hca);
+    mca_btl_umr_device_close(&hca->device);
+    memset(&hca->caps, 0, sizeof(hca->caps));
+    hca->used = false;
+}

@@ -1,0 +1,600 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Several HCAs in one process: which one a message takes, what happens when one breaks.
+ *
+ * The scripts make the devices hang on NUMA nodes 0, 1, ... (files that the HCA reads). Where
+ * memory is, this program says: it comes before libc with syscall().
+ */
+
+#include "harness.h"
+
+#include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/proc/proc.h"
+
+#define FILLER 0x5a
+
+enum {
+    NODES = 4,
+    PIECES = 96,
+    LENGTH = 256,
+    ROOM = PIECES * LENGTH * 2,
+    PEER_LIMIT = 65536
+};
+
+/* ------------------------------------------------------------------------------------------- *
+ * Memory that is on a node
+ * ------------------------------------------------------------------------------------------- */
+
+/** Areas of this program, each on the node of its number. */
+static unsigned char *areas[NODES];
+static unsigned int questions;
+static bool refuse; /* what some containers do */
+
+static int node_of(uintptr_t page)
+{
+    for (int i = 0; i < NODES; ++i) {
+        if (NULL != areas[i] && page >= (uintptr_t) areas[i]
+            && page < (uintptr_t) areas[i] + ROOM) {
+            return i;
+        }
+    }
+    return -EFAULT;
+}
+
+long syscall(long number, ...)
+{
+    static __typeof__(&syscall) real;
+    long a[6];
+    va_list list;
+
+    va_start(list, number);
+    for (int i = 0; i < 6; ++i) {
+        a[i] = va_arg(list, long);
+    }
+    va_end(list);
+    if (SYS_move_pages == number) {
+        ++questions;
+        if (refuse) {
+            errno = EPERM;
+            return -1;
+        }
+        CHECK(0 == a[0] && 1 == a[1] && 0 == a[3] && 0 == a[5], "not a question for one page");
+        *(int *) a[4] = node_of((uintptr_t) ((void **) a[2])[0]);
+        return 0;
+    }
+    if (NULL == real) {
+        real = (__typeof__(real)) dlsym(RTLD_NEXT, "syscall");
+    }
+    return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static void areas_begin(void)
+{
+    for (int i = 0; i < NODES; ++i) {
+        areas[i] = mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(MAP_FAILED != (void *) areas[i], "memory");
+        memset(areas[i], FILLER, ROOM);
+    }
+    questions = 0;
+}
+
+static void areas_end(void)
+{
+    for (int i = 0; i < NODES; ++i) {
+        CHECK(0 == munmap(areas[i], ROOM), "munmap");
+        areas[i] = NULL;
+    }
+    refuse = false;
+}
+
+/* ------------------------------------------------------------------------------------------- *
+ * Endpoints
+ * ------------------------------------------------------------------------------------------- */
+
+/** The HCA that an endpoint is of, by its place in this process's list. */
+static unsigned int hca_of(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_address_t address;
+
+    harness.hca->endpoint_address(endpoint, &address);
+    return ntohl(address.qpn) >> 24;
+}
+
+/** The HCA of this process that hangs on a node. */
+static unsigned int hca_at(int node)
+{
+    const mca_btl_umr_caps_t *caps;
+    unsigned int hca = 0;
+
+    while (harness.hca->hca(hca, &caps, NULL) && node != caps->numa) {
+        ++hca;
+    }
+    CHECK(harness.hca->hca(hca, NULL, NULL), "no HCA on node %d", node);
+    return hca;
+}
+
+/** The endpoint for memory of the CPU. */
+static mca_btl_umr_endpoint_t *near_to(mca_btl_umr_endpoint_t *endpoint, const void *memory)
+{
+    return harness.hca->endpoint_near(endpoint, memory, -1);
+}
+
+static uint64_t written(unsigned int hca)
+{
+    const mca_btl_umr_stats_t *stats;
+
+    CHECK(harness.hca->hca(hca, NULL, &stats), "no HCA %u", hca);
+    return stats->bytes_written;
+}
+
+/**
+ * As pml/umrddt begins a message: the sender takes the endpoint for its memory and tells its
+ * address, the receiver finds its own by that. Both are connected then.
+ */
+static mca_btl_umr_endpoint_t *agree(bool send, mca_btl_umr_endpoint_t *any, const void *memory)
+{
+    mca_btl_umr_address_t mine, theirs;
+
+    if (send) {
+        any = near_to(any, memory);
+        harness.hca->endpoint_address(any, &mine);
+        MPI_Sendrecv(&mine, sizeof(mine), MPI_BYTE, harness.peer, 3, &theirs, sizeof(theirs),
+                     MPI_BYTE, harness.peer, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        CHECK_RC(OPAL_SUCCESS, harness.hca->endpoint_connect(any, &theirs));
+    } else {
+        MPI_Recv(&theirs, sizeof(theirs), MPI_BYTE, harness.peer, 3, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+        any = harness.hca->endpoint_at(any, &theirs);
+        CHECK_RC(OPAL_SUCCESS, harness.hca->endpoint_connect(any, &theirs));
+        harness.hca->endpoint_address(any, &mine);
+        MPI_Send(&mine, sizeof(mine), MPI_BYTE, harness.peer, 3, MPI_COMM_WORLD);
+    }
+    return any;
+}
+
+/** A message from the sender's area to the same area of the receiver, every byte looked at. */
+static mca_btl_umr_endpoint_t *move(bool send, int area, unsigned int salt)
+{
+    opal_iov_cache_layout_t *layout = layout_vector(PIECES, LENGTH, 2 * LENGTH);
+    struct side side = {areas[area], layout, 0, SIZE_MAX};
+    mca_btl_umr_endpoint_t *first = harness.endpoint, *endpoint;
+
+    memset(areas[area], FILLER, ROOM);
+    if (send) {
+        layout_fill(areas[area], layout, salt);
+    }
+    endpoint = agree(send, first, areas[area]);
+    harness.endpoint = endpoint;
+    harness_barrier();
+    message(send, &side, layout->size, salt);
+    if (!send) {
+        layout_judge(areas[area], ROOM, areas[area], layout, layout->size, salt, FILLER);
+    }
+    harness_barrier();
+    harness.endpoint = first;
+    OBJ_RELEASE(layout);
+    return endpoint;
+}
+
+/* ------------------------------------------------------------------------------------------- *
+ * Tests
+ * ------------------------------------------------------------------------------------------- */
+
+/** Each message takes the HCA that is nearest to the sender's memory, in both directions. */
+static void hcas_near(void)
+{
+    const uint64_t bytes = PIECES * LENGTH;
+    mca_btl_umr_endpoint_t *endpoints[2];
+
+    CHECK(harness.hca->hca(1, NULL, NULL) && !harness.hca->hca(2, NULL, NULL), "not two HCAs");
+    areas_begin();
+    for (int sender = 0; sender < 2; ++sender) {
+        bool send = sender == harness.rank;
+
+        for (int area = 0; area < 2; ++area) {
+            unsigned int there = hca_at(area), other = 1 - there;
+            uint64_t before[2] = {written(0), written(1)};
+            unsigned int asked;
+
+            endpoints[area] = move(send, area, 1 + (unsigned int) area);
+            if (send) {
+                CHECK(there == hca_of(endpoints[area]), "memory of node %d by HCA %u", area,
+                      hca_of(endpoints[area]));
+                CHECK(before[there] + bytes == written(there), "not written there");
+                CHECK(before[other] == written(other), "written by the other HCA");
+                /* a registration of other memory that was there may have taken it along */
+                (void) near_to(harness.endpoint, areas[area]);
+                asked = questions;
+                CHECK(endpoints[area] == near_to(harness.endpoint, areas[area]),
+                      "another endpoint the second time");
+                CHECK(asked == questions, "asked again where the page is");
+            } else {
+                CHECK(before[0] == written(0) && before[1] == written(1), "the receiver wrote");
+            }
+        }
+        CHECK(endpoints[0] != endpoints[1], "one endpoint for both");
+    }
+    CHECK(PEER_LIMIT >= harness.hca->stats()->peer_bytes_now, "%llu bytes for one peer",
+          (unsigned long long) harness.hca->stats()->peer_bytes_now);
+    CHECK(2 == harness.hca->stats()->endpoints_now, "%llu endpoints",
+          (unsigned long long) harness.hca->stats()->endpoints_now);
+    areas_end();
+}
+
+/** Where nothing is known of the memory, or nothing may be asked, it is the first one. */
+static void hcas_unknown(void)
+{
+    unsigned char *elsewhere = malloc(ROOM);
+
+    areas_begin();
+    CHECK(harness.endpoint == near_to(harness.endpoint, elsewhere), "nowhere");
+    refuse = true;
+    CHECK(harness.endpoint == near_to(harness.endpoint, areas[1] + 8192), "refused");
+    areas_end();
+    free(elsewhere);
+}
+
+/** Where a page is, is asked again when its memory was given back. */
+static void hcas_moved(void)
+{
+    bool send = 0 == harness.rank;
+    unsigned char *area;
+
+    areas_begin();
+    (void) move(send, 1, 9);
+    if (send) {
+        CHECK(hca_at(1) == hca_of(near_to(harness.endpoint, areas[1])), "the wrong HCA");
+        /* the same addresses, but on the other node from now on; those of that one are on this */
+        CHECK(0 == munmap(areas[1], ROOM), "munmap");
+        CHECK(areas[1]
+                  == mmap(areas[1], ROOM, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+              "mmap");
+        area = areas[0];
+        areas[0] = areas[1];
+        areas[1] = area;
+    }
+    /* Open MPI's cache, one an HCA, drops what is gone when it is next asked for something. */
+    (void) move(send, 1, 10);
+    if (send) {
+        CHECK(hca_at(0) == hca_of(near_to(harness.endpoint, areas[0])),
+              "it is taken for what was there before");
+    }
+    areas_end();
+}
+
+/** What one HCA made is of no use to another. */
+static void hcas_apart(void)
+{
+    opal_iov_cache_layout_t *layout = layout_vector(4, 64, 128);
+    mca_btl_umr_endpoint_t *first = harness.endpoint, *second;
+    bool send = 0 == harness.rank;
+    struct done done = {0, 0};
+    mca_btl_umr_memory_t *memory;
+    mca_btl_umr_keyset_t *keyset;
+    struct side side = {NULL, layout, 0, SIZE_MAX};
+
+    areas_begin();
+    side.buffer = areas[0];
+    second = agree(send, first, areas[1]);
+    CHECK(second != first, "one endpoint");
+    if (send) {
+        mca_btl_umr_key_t key, *remote;
+        mca_btl_umr_direct_t direct = {.buffer = areas[0],
+                                       .layout = layout,
+                                       .to = layout->form,
+                                       .regions = &key,
+                                       .region_count = 1,
+                                       .end = layout->size};
+        size_t count;
+
+        keyset = keyset_of(MCA_BTL_UMR_LOCAL, &side, layout->size, &memory);
+        remote = keys_receive(&count);
+        CHECK_RC(OPAL_ERR_BAD_PARAM,
+                 harness.hca->put(second, keyset, remote, count, NULL, harness_done, &done));
+        key = (mca_btl_umr_key_t){(uintptr_t) areas[0], ROOM, 1, 0};
+        direct.memory = memory;
+        direct.to_buffer = (uintptr_t) areas[0];
+        CHECK_RC(OPAL_ERR_BAD_PARAM,
+                 harness.hca->put_direct(second, &direct, NULL, harness_done, &done));
+        harness.hca->keyset_release(keyset);
+        harness.hca->memory_release(memory);
+        /* the peer's keys, by a keyset of the right HCA: its other HCA does not know them */
+        harness.endpoint = second;
+        keyset = keyset_of(MCA_BTL_UMR_LOCAL, &side, layout->size, &memory);
+        CHECK_RC(OPAL_SUCCESS,
+                 harness.hca->put(second, keyset, remote, count, NULL, harness_done, &done));
+        WAIT_UNTIL(0 < done.calls);
+        CHECK(OPAL_ERR_UNREACH == done.status, "status %d", done.status);
+        harness.endpoint = first;
+        free(remote);
+        harness_barrier();
+    } else {
+        keyset = keyset_of(MCA_BTL_UMR_REMOTE, &side, layout->size, &memory);
+        keys_send(keyset);
+        harness_barrier();
+        for (size_t i = 0; i < ROOM; ++i) {
+            CHECK(FILLER == areas[0][i], "byte %zu was written", i);
+        }
+    }
+    harness.hca->keyset_release(keyset);
+    harness.hca->memory_release(memory);
+    OBJ_RELEASE(layout);
+    areas_end();
+}
+
+/** A lane that breaks is not taken any more, as long as there is another. */
+static void hcas_break(void)
+{
+    bool send = 0 == harness.rank;
+    mca_btl_umr_endpoint_t *broken, *other;
+
+    areas_begin();
+    broken = move(send, 1, 3);
+    harness_barrier();
+    harness.hca->endpoint_break(broken);
+    harness_barrier();
+    other = move(send, 1, 4);
+    CHECK(broken != other && !harness.hca->endpoint_broken(other), "the broken one");
+    harness.hca->endpoint_break(other);
+    CHECK(harness.hca->endpoint_broken(near_to(harness.endpoint, areas[1])), "all are broken");
+    areas_end();
+}
+
+/**
+ * Only the receiver's end of a lane breaks. The sender is not told by the HCA: its next write
+ * shows it, nothing of which lands, and what follows takes the other lane. Asked for the broken
+ * one, the receiver refuses.
+ */
+static void hcas_deaf(void)
+{
+    opal_iov_cache_layout_t *layout = layout_vector(PIECES, LENGTH, 2 * LENGTH);
+    bool send = 0 == harness.rank;
+    mca_btl_umr_endpoint_t *first = harness.endpoint, *deaf, *other;
+    mca_btl_umr_memory_t *memory;
+    mca_btl_umr_keyset_t *keyset;
+
+    areas_begin();
+    deaf = move(send, 1, 11);
+    harness.endpoint = deaf;
+    if (send) {
+        struct side side = {areas[1], layout, 0, SIZE_MAX};
+        struct done done = {0, 0};
+        mca_btl_umr_key_t *remote;
+        size_t count;
+
+        keyset = keyset_of(MCA_BTL_UMR_LOCAL, &side, layout->size, &memory);
+        remote = keys_receive(&count);
+        harness_barrier();
+        CHECK(!harness.hca->endpoint_broken(deaf), "nobody can have told this side");
+        CHECK(deaf == near_to(first, areas[1]), "it is avoided too early");
+        CHECK_RC(OPAL_SUCCESS,
+                 harness.hca->put(deaf, keyset, remote, count, NULL, harness_done, &done));
+        WAIT_UNTIL(0 < done.calls);
+        CHECK(OPAL_ERR_UNREACH == done.status, "status %d", done.status);
+        CHECK(harness.hca->endpoint_broken(deaf), "it goes on");
+        harness.hca->keyset_release(keyset);
+        free(remote);
+    } else {
+        struct side side = {areas[1], layout, 0, SIZE_MAX};
+
+        memset(areas[1], FILLER, ROOM);
+        keyset = keyset_of(MCA_BTL_UMR_REMOTE, &side, layout->size, &memory);
+        keys_send(keyset);
+        harness.hca->endpoint_break(deaf);
+        harness_barrier();
+    }
+    harness_barrier();
+    if (!send) {
+        for (size_t i = 0; i < ROOM; ++i) {
+            CHECK(FILLER == areas[1][i], "byte %zu was written", i);
+        }
+        harness.hca->keyset_release(keyset);
+    }
+    harness.hca->memory_release(memory);
+    harness.endpoint = first;
+    harness_barrier();
+    if (!send) {
+        mca_btl_umr_address_t address;
+
+        harness.hca->endpoint_address(deaf, &address);
+        CHECK_RC(OPAL_ERR_UNREACH, harness.hca->endpoint_connect(deaf, &address));
+    }
+    other = move(send, 1, 12);
+    CHECK(other != deaf && !harness.hca->endpoint_broken(other), "the broken one");
+    OBJ_RELEASE(layout);
+    areas_end();
+}
+
+/**
+ * The endpoints that parts of a message can go through at once: one a pair of HCAs, none that is
+ * broken, and all of them together cost a peer no more than one.
+ */
+static void hcas_beside(void)
+{
+    mca_btl_umr_endpoint_t *endpoints[8], *again[8];
+    unsigned int hcas = 0;
+    size_t count;
+
+    while (harness.hca->hca(hcas, NULL, NULL)) {
+        ++hcas;
+    }
+    count = harness.hca->endpoints_beside(harness.endpoint, endpoints, 8);
+    CHECK(hcas == count, "%zu endpoints with %u HCAs", count, hcas);
+    CHECK(endpoints[0] == harness.endpoint, "another one is first");
+    for (size_t i = 0; i < count; ++i) {
+        for (size_t k = 0; k < i; ++k) {
+            CHECK(hca_of(endpoints[i]) != hca_of(endpoints[k]), "an HCA twice");
+        }
+    }
+    CHECK(hcas == harness.hca->stats()->endpoints_now, "%llu endpoints",
+          (unsigned long long) harness.hca->stats()->endpoints_now);
+    CHECK(PEER_LIMIT >= harness.hca->stats()->peer_bytes_now, "%llu bytes for one peer",
+          (unsigned long long) harness.hca->stats()->peer_bytes_now);
+    CHECK(2 == harness.hca->endpoints_beside(endpoints[1], again, 2), "no more than asked for");
+    CHECK(endpoints[1] == again[0] && endpoints[0] == again[1], "not in the order of the pairs");
+    harness.hca->endpoint_break(endpoints[1]);
+    count = harness.hca->endpoints_beside(harness.endpoint, again, 8);
+    CHECK(hcas - 1 == count, "%zu endpoints", count);
+    for (size_t i = 0; i < count; ++i) {
+        CHECK(endpoints[1] != again[i], "the broken one");
+    }
+}
+
+/** An HCA that maps no keys any more is left to itself: its endpoints break, and the other one goes
+ * on. */
+static void hcas_fail(void)
+{
+    opal_iov_cache_layout_t *layout = layout_vector(8, 64, 256);
+    bool send = 0 == harness.rank;
+    mca_btl_umr_endpoint_t *first = harness.endpoint, *endpoint;
+
+    areas_begin();
+    endpoint = move(send, 1, 5);
+    if (send) {
+        struct done done = {0, 0};
+        mca_btl_umr_memory_t *memory;
+        mca_btl_umr_keyset_t *keyset;
+
+        failure_break_mappings(); /* of the HCA that came up last */
+        CHECK_RC(OPAL_SUCCESS,
+                 harness.hca->memory_register_at(endpoint, MCA_BTL_UMR_LOCAL, areas[1], layout,
+                                                 layout->size, &memory));
+        CHECK_RC(OPAL_SUCCESS,
+                 harness.hca->keyset_map(MCA_BTL_UMR_LOCAL, areas[1], layout, memory, 0, 0,
+                                         layout->size, 1, harness_done, &done, &keyset));
+        WAIT_UNTIL(0 < done.calls);
+        CHECK(OPAL_ERROR == done.status, "status %d", done.status);
+        CHECK(harness.hca->endpoint_broken(endpoint), "its endpoint goes on");
+        CHECK(!harness.hca->endpoint_broken(first), "the other one's does not");
+        harness.hca->keyset_release(keyset);
+        harness.hca->memory_release(memory);
+        CHECK(0 == hca_of(near_to(endpoint, areas[1])), "HCA 1 is taken");
+    }
+    endpoint = move(send, 1, 6);
+    CHECK(first == endpoint, "not the other HCA");
+    OBJ_RELEASE(layout);
+    areas_end();
+}
+
+/** An address of an HCA that the peer has not, or of no lane, is refused, and nothing breaks. */
+static void hcas_strange(void)
+{
+    mca_btl_umr_address_t strange;
+
+    harness.hca->endpoint_address(harness.endpoint, &strange);
+    strange.qpn |= htonl(0x7f000000);
+    CHECK(harness.endpoint == harness.hca->endpoint_at(harness.endpoint, &strange), "another one");
+    CHECK_RC(OPAL_ERR_UNREACH, harness.hca->endpoint_connect(harness.endpoint, &strange));
+    CHECK(!harness.hca->endpoint_broken(harness.endpoint), "broken");
+}
+
+/** Bring the HCAs up and take the first endpoint to the other process. @return as endpoint_get */
+static int begin(void)
+{
+    struct opal_proc_t *proc =
+        (struct opal_proc_t *) ompi_comm_peer_lookup(&ompi_mpi_comm_world.comm, harness.peer);
+
+    CHECK_RC(OPAL_SUCCESS, harness.hca->init());
+    harness_exchange_modex();
+    harness_expect_fins();
+    return harness.hca->endpoint_get(proc, &harness.endpoint);
+}
+
+static void print_hca(mca_btl_umr_endpoint_t *endpoint)
+{
+    const mca_btl_umr_caps_t *caps;
+
+    CHECK(harness.hca->hca(hca_of(endpoint), &caps, NULL), "no such HCA");
+    printf(" %s", caps->device);
+}
+
+/**
+ * The HCA for memory of each GPU, and of one that is not there. What was found out once is not
+ * looked for again: the files that say it are gone then.
+ */
+void hcas_print_gpus(void)
+{
+    enum {
+        MOST = 16
+    };
+    const opal_umrddt_gpu_driver_t *cuda;
+    mca_btl_umr_endpoint_t *near[MOST + 1];
+    char from[512], to[512];
+    int count = 0;
+
+    CHECK_RC(OPAL_SUCCESS, opal_umrddt_gpu_driver_load(&cuda));
+    CHECK(CUDA_SUCCESS == cuda->cuInit(0) && CUDA_SUCCESS == cuda->cuDeviceGetCount(&count)
+              && MOST >= count,
+          "the GPUs");
+    CHECK_RC(OPAL_SUCCESS, begin());
+    printf("rank %d:", harness.rank);
+    for (int gpu = 0; gpu <= count; ++gpu) {
+        near[gpu] = harness.hca->endpoint_near(harness.endpoint, NULL, gpu);
+        print_hca(near[gpu]);
+    }
+    printf("\n");
+    snprintf(from, sizeof(from), "%s/bus", getenv("SYSFS_PATH"));
+    snprintf(to, sizeof(to), "%s/bus.away", getenv("SYSFS_PATH"));
+    CHECK(0 == rename(from, to), "rename %s", from);
+    for (int gpu = 0; gpu <= count; ++gpu) {
+        CHECK(near[gpu] == harness.hca->endpoint_near(near[gpu], NULL, gpu),
+              "GPU %d: another one the second time", gpu);
+    }
+    /* one that breaks is no choice any more */
+    harness.hca->endpoint_break(near[0]);
+    CHECK(near[0] != harness.hca->endpoint_near(harness.endpoint, NULL, 0), "the broken one");
+    CHECK(0 == rename(to, from), "rename %s", to);
+    harness_disconnect();
+}
+
+/** A process's name for what it can do with the other: the HCA of each lane, by node. */
+void hcas_print_lanes(void)
+{
+    mca_btl_umr_endpoint_t *endpoint;
+    int rc;
+
+    rc = begin();
+    endpoint = harness.endpoint;
+    areas_begin();
+    if (OPAL_SUCCESS != rc) {
+        CHECK(OPAL_ERR_UNREACH == rc, "returned %d", rc);
+        printf("rank %d: unreachable\n", harness.rank);
+    } else {
+        printf("rank %d:", harness.rank);
+        for (int area = 0; area < NODES; ++area) {
+            print_hca(near_to(endpoint, areas[area]));
+        }
+        printf("\n");
+        for (int sender = 0; sender < 2; ++sender) {
+            for (int area = 0; area < NODES; ++area) {
+                (void) move(sender == harness.rank, area, 20 + (unsigned int) area);
+            }
+        }
+    }
+    areas_end();
+    harness_disconnect();
+}
+
+const struct test hca_tests[] = {{"hcas_near", hcas_near},       {"hcas_unknown", hcas_unknown},
+                                 {"hcas_moved", hcas_moved},     {"hcas_apart", hcas_apart},
+                                 {"hcas_break", hcas_break},     {"hcas_fail", hcas_fail},
+                                 {"hcas_strange", hcas_strange}, {"hcas_deaf", hcas_deaf},
+                                 {"hcas_beside", hcas_beside},   {NULL, NULL}};

@@ -1,0 +1,21 @@
+#!/bin/sh
+#
+# Copyright (c) 2026      The umrddt authors. All rights reserved.
+# SPDX-License-Identifier: BSD-3-Clause
+# $HEADER$
+#
+# Keysets that are kept mapped: found again, bounded, and gone with their memory.
+
+. "${srcdir:-.}/common.sh"
+
+hca "kept keysets" "" "" kept_found
+hca "kept keysets, everything late" delay=300 "" kept_found
+hca "2 kept keysets" "" "--mca btl_umr_key_cache 2" kept_bound
+hca "8 mkeys" "" "--mca btl_umr_mkeys_max 8 --mca btl_umr_mkeys 8" kept_gives_way
+hca "memory that goes" "" "" kept_unmapped
+hca "memory that goes unseen" "" "--mca mpi_leave_pinned 0" kept_unhooked
+hca "recalled" "" "" recall_found recall_unmapped
+hca "memory that goes from under recalled keys" "" "--mca btl_umr_reg_cache_size 262144" recall_evicted recall_gap_unmapped
+hca "a key of a keyset that gave way" "" "--mca btl_umr_key_cache 1" kept_stale_evicted
+hca "a key of memory that went" "" "" kept_stale_unmapped
+finish

@@ -1,0 +1,33 @@
+#!/bin/sh
+#
+# Copyright (c) 2026      The umrddt authors. All rights reserved.
+# SPDX-License-Identifier: BSD-3-Clause
+# $HEADER$
+#
+# Many peers: memory for each, and the receives that they share.
+
+. "${srcdir:-.}/common.sh"
+
+few="--mca btl_umr_timeout 12 --mca btl_umr_retry_count 2"
+for peers in 2 64 1024; do
+    export UMRDDT_TEST_PEERS=$peers
+    hca "$peers peers" "" "" many_peers
+done
+UMRDDT_TEST_PEERS=64
+hca "64 peers, each with receives of its own" "" "--mca btl_umr_srq_depth 0" many_peers
+hca "a device without shared receives" srqs=0 "" many_peers fin_credits
+
+# Whoever asks for a FIN has a receive for it: no receiver is ever not ready.
+HCA_SIM=--counters
+hca "shared receives" "" "$few --mca btl_umr_srq_depth 8" shares broken_with_fins broken_in_silence \
+    stopped_by_device fin_credits 2>scale.err
+HCA_SIM=
+cat scale.err
+[ "$(grep -c 'umrddt_sim.* rnrs=0 ' scale.err)" -eq 2 ] || {
+    echo "FAILED: a receiver was not ready"
+    failures=$((failures + 1))
+}
+rm -f scale.err
+hca "four shared receives" "" "--mca btl_umr_srq_depth 4" fin_credits plain_keys
+hca "the shared receives fail" "" "$few --mca btl_umr_srq_depth 8" receives_fail plain_keys
+finish
