@@ -169,12 +169,11 @@ static inline bool umrddt_params_synonyms(const mca_base_component_t *component,
         const umrddt_synonym_t *synonym = &umrddt_param_synonyms[i];
 
         if (0 == strcmp(synonym->name, var->mbv_full_name)) {
-            is_wrong = umrddt_params_is_wrong(
-                           mca_base_var_register_synonym(index, component->mca_project_name,
-                                                         component->mca_type_name,
-                                                         component->mca_component_name, synonym->old,
-                                                         MCA_BASE_VAR_SYN_FLAG_DEPRECATED))
-                       || is_wrong;
+            is_wrong =
+                umrddt_params_is_wrong(mca_base_var_register_synonym(
+                    index, component->mca_project_name, component->mca_type_name,
+                    component->mca_component_name, synonym->old, MCA_BASE_VAR_SYN_FLAG_DEPRECATED))
+                || is_wrong;
         }
     }
     return is_wrong;

@@ -167,7 +167,7 @@ typedef struct mca_pml_umrddt_params_t {
     X(ipc_info_reqs, "Questions to senders about their GPU memory or layout")                     \
     X(sends_pack_gdr, "Sends that travelled packed, in chunks, from a GPU's memory to the HCAs")  \
     X(sends_pack_staged, "Sends that travelled packed, in chunks, packed in memory of a GPU")     \
-    X(sends_pack_host, "Sends that travelled packed, in chunks, packed in system memory")    \
+    X(sends_pack_host, "Sends that travelled packed, in chunks, packed in system memory")         \
     X(recvs_pack, "Receives of all of these")                                                     \
     X(pack_bytes, "Bytes of all of these")                                                        \
     X(pack_chunks, "Chunks of them")                                                              \
@@ -674,7 +674,7 @@ int mca_pml_umrddt_scheme_named(const char *name);
 void mca_pml_umrddt_pvars_register(void);
 void mca_pml_umrddt_stats_print(void);
 
-/* pml_umrddt_base_pml.c: bringing up the PML that carries everything else */
+/* pml_umrddt_base.c: bringing up the PML that carries everything else */
 
 /** Open every candidate PML and put it beside us in the selection. @return OMPI_SUCCESS or an error
  */

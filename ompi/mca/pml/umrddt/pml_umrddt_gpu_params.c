@@ -105,11 +105,10 @@ static void pack_params(mca_pml_umrddt_params_t *params)
     size_param("pack_scratch",
                "Bound on the memory of GPUs, in bytes, for chunks that are packed there",
                &params->pack_scratch);
-    mca_pml_umrddt_param(
-        "pack_hca",
-        "Whether chunks that are packed in, or moved to, system memory travel "
-        "by the HCA, where both sides have one; else by the base PML",
-        MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, &params->pack_hca);
+    mca_pml_umrddt_param("pack_hca",
+                         "Whether chunks that are packed in, or moved to, system memory travel "
+                         "by the HCA, where both sides have one; else by the base PML",
+                         MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_5, &params->pack_hca);
     if (MCA_PML_UMRDDT_MIN_PACK_CHUNK > params->pack_floor
         || params->pack_floor > params->pack_ceiling
         || MCA_PML_UMRDDT_MAX_PACK_CHUNK < params->pack_ceiling) {

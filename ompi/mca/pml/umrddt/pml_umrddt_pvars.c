@@ -24,6 +24,7 @@
 
 #include "pml_umrddt.h"
 #include "pml_umrddt_gpu_stats.h"
+#include "umrddt_synonyms.h"
 
 typedef enum pvar_source_t {
     PVAR_COUNTER,
@@ -230,6 +231,16 @@ static int pvar_notify_hcas(struct mca_base_pvar_t *pvar, mca_base_pvar_event_t 
     return OPAL_SUCCESS;
 }
 
+static void pvar_register(const pvar_t *pvar, const char *name, const char *help)
+{
+    (void) mca_base_component_pvar_register(
+        &mca_pml_umrddt_component.pmlm_version, name, help, OPAL_INFO_LVL_4,
+        pvar->level ? MCA_BASE_PVAR_CLASS_LEVEL : MCA_BASE_PVAR_CLASS_COUNTER,
+        MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
+        MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, pvar_get, NULL, NULL,
+        (void *) pvar);
+}
+
 void mca_pml_umrddt_pvars_register(void)
 {
     (void) mca_base_component_pvar_register(
@@ -239,12 +250,17 @@ void mca_pml_umrddt_pvars_register(void)
         MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
         pvar_get_hcas, NULL, pvar_notify_hcas, NULL);
     for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
-        (void) mca_base_component_pvar_register(
-            &mca_pml_umrddt_component.pmlm_version, pvars[i].name, pvars[i].help, OPAL_INFO_LVL_4,
-            pvars[i].level ? MCA_BASE_PVAR_CLASS_LEVEL : MCA_BASE_PVAR_CLASS_COUNTER,
-            MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
-            MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, pvar_get, NULL, NULL,
-            (void *) &pvars[i]);
+        pvar_register(&pvars[i], pvars[i].name, pvars[i].help);
+        for (size_t k = 0; k < sizeof(umrddt_pvar_synonyms) / sizeof(umrddt_pvar_synonyms[0]);
+             ++k) {
+            if (0 == strcmp(umrddt_pvar_synonyms[k].name, pvars[i].name)) {
+                char help[128];
+
+                (void) snprintf(help, sizeof(help), "Deprecated name of pml_umrddt_%s",
+                                pvars[i].name);
+                pvar_register(&pvars[i], umrddt_pvar_synonyms[k].old, help);
+            }
+        }
     }
 }
 

@@ -59,14 +59,14 @@
     X(ipc_latency, 10, "the smallest copy out of a peer's GPU memory until the CPU sees its end")
 
 /** Rates by the length of the blocks, which lie as far apart as they are long; bytes/us. */
-#define OPAL_UMRDDT_TUNING_CURVES(X)                                   \
-    X(cpu_copy, "the CPU packs, or unpacks, by Open MPI")              \
-    X(cpu_pack, "the same by umrddt")                                  \
-    X(gpu_pack, "a GPU packs in its memory")                           \
-    X(gpu_unpack, "a GPU unpacks in its memory")                       \
+#define OPAL_UMRDDT_TUNING_CURVES(X)                              \
+    X(cpu_copy, "the CPU packs, or unpacks, by Open MPI")         \
+    X(cpu_pack, "the same by umrddt")                             \
+    X(gpu_pack, "a GPU packs in its memory")                      \
+    X(gpu_unpack, "a GPU unpacks in its memory")                  \
     X(gpu_pack_host, "a GPU packs into pinned system memory")     \
     X(gpu_unpack_host, "a GPU unpacks from pinned system memory") \
-    X(ipc_copy, "a GPU copies from a peer's memory into its own")      \
+    X(ipc_copy, "a GPU copies from a peer's memory into its own") \
     X(gpu_list, "a GPU packs in its memory what it looks up in a list")
 
 /** The lengths for which a curve has its rates: 8, 64, 512 ... */
