@@ -55,15 +55,15 @@ mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int
 
 static mca_pml_umrddt_comm_t comm;
 
-static void open_as(int host_gpu, int contiguous, size_t contiguous_min,
+static void open_as(int base_gpu_param, int contiguous, size_t contiguous_min,
                     mca_pml_umrddt_base_gpu_t base)
 {
-    mca_pml_umrddt.params.host_gpu = host_gpu;
+    mca_pml_umrddt.params.base_gpu_param = base_gpu_param;
     mca_pml_umrddt.params.contiguous = contiguous;
     mca_pml_umrddt.params.contiguous_min = contiguous_min;
     mca_pml_umrddt.params.min_size = 1024;
     mca_pml_umrddt_base_gpu_open();
-    if (MCA_PML_UMRDDT_GPU_BASE_AUTO == host_gpu) {
+    if (MCA_PML_UMRDDT_GPU_BASE_AUTO == base_gpu_param) {
         mca_pml_umrddt.base_gpu = base; /* this Open MPI need not have CUDA */
     }
     CHECK(base == mca_pml_umrddt.base_gpu);
