@@ -122,7 +122,7 @@ static const struct {
     PARAMETER("min_size", min_size),
     PARAMETER("memory", memory),
     PARAMETER("scheme", scheme),
-    PARAMETER("base_gpu_param", base_gpu_param),
+    PARAMETER("base_gpu", base_gpu_param),
     PARAMETER("contiguous", contiguous),
     PARAMETER("contiguous_min", contiguous_min),
     PARAMETER("direct_writes", writes),
@@ -432,7 +432,7 @@ static void json_verdict(const info_explain_t *what, const verdict_t *verdict)
 
 static void tell_side(const char *what, bool gpu, const opal_iov_cache_layout_t *layout)
 {
-    printf("  %s %s memory, %zu pieces of %zu bytes\n", what, gpu ? "GPU" : "host",
+    printf("  %s %s memory, %zu pieces of %zu bytes\n", what, gpu ? "GPU" : "system",
            layout->iov_count, layout->size / layout->iov_count);
 }
 

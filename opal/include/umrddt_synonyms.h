@@ -44,4 +44,9 @@ static const umrddt_synonym_t umrddt_pvar_synonyms[] = {
     {"layouts_cached", "layouts_recalled"}, {"hca_errors", "card_errors"},
 };
 
+/** What names of tuning parameters of the HCA began with in a tuning file; now
+ * UMRDDT_TUNING_PREFIX. */
+#define UMRDDT_TUNING_OLD_PREFIX "card_"
+#define UMRDDT_TUNING_PREFIX     "hca_"
+
 #endif /* UMRDDT_SYNONYMS_H */

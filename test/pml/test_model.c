@@ -20,6 +20,7 @@
 
 #include "../common/check.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_file.h"
+#include "umrddt_synonyms.h"
 
 #define ALL ((1u << MCA_PML_UMRDDT_SCHEMES) - 1)
 
@@ -580,6 +581,11 @@ static void files(void)
           == read_text("umrddt-model 2\nhardware any\n  \n# \nhca_rate 12.5\n", &figures));
     opal_umrddt_tuning_default(&before);
     CHECK(near(12.5, figures.hca_rate) && near(before.key_map, figures.key_map));
+    /* names as they were before */
+    CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
+          == read_text("umrddt-model 2\nhardware any\n" UMRDDT_TUNING_OLD_PREFIX "rate 13.5\n",
+                       &figures));
+    CHECK(near(13.5, figures.hca_rate));
     /* the user is told which line it is */
     (void) read_text("umrddt-model 2\nhardware any\n#\nhca_rate so so\n", &figures);
     CHECK(OPAL_UMRDDT_TUNING_FILE_MALFORMED

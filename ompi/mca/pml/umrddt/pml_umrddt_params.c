@@ -182,7 +182,7 @@ int mca_pml_umrddt_params_register(void)
             "contiguous",
             "Contiguous messages in GPU memory: defer (to the base PML), take, or auto "
             "(unless contiguous_min says from where on: take, but to other nodes defer those that "
-            "the base PML may be given; defer if base_gpu_param is yes)",
+            "the base PML may be given; defer if base_gpu is yes)",
             MCA_BASE_VAR_TYPE_INT, values, OPAL_INFO_LVL_3, &params->contiguous);
         OBJ_RELEASE(values);
     }

@@ -98,7 +98,7 @@ mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern_read(mca_pml_umrddt_comm_t *comm
 /** The names of users, not of the parameter. */
 static const char *name_of(mca_pml_umrddt_memory_t memory)
 {
-    return MCA_PML_UMRDDT_MEMORY_GPU == memory ? "GPU" : "host";
+    return MCA_PML_UMRDDT_MEMORY_GPU == memory ? "GPU" : "system";
 }
 
 /** Ask whose memory this is. */

@@ -222,7 +222,7 @@ static int mca_btl_umr_init(void)
             rc = start_all(candidates, count);
         }
         if (OPAL_SUCCESS != rc) {
-            opal_show_help("help-btl-umr.txt", "HCA unusable", true, opal_process_info.nodename,
+            opal_show_help("help-btl-umr.txt", "hca unusable", true, opal_process_info.nodename,
                            mca_btl_umr.why);
         }
     }

@@ -78,7 +78,7 @@ void opal_umrddt_select_print_side(char *text, size_t room, const char *what,
     size_t length = strlen(text);
 
     (void) snprintf(text + length, room - length, " %s %s memory, %llu pieces of %llu;", what,
-                    side->gpu ? "GPU" : "host", (unsigned long long) side->pieces,
+                    side->gpu ? "GPU" : "system", (unsigned long long) side->pieces,
                     (unsigned long long) (bytes / (0 < side->pieces ? side->pieces : 1)));
 }
 

@@ -20,6 +20,7 @@
  */
 
 #include "umrddt_select_file.h"
+#include "umrddt_synonyms.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -245,8 +246,14 @@ static bool read_line(const char *line, opal_umrddt_tuning_t *figures,
     if (sizeof(name) <= length) {
         return false;
     }
-    memcpy(name, line, length);
-    name[length] = '\0';
+    if (0 == strncmp(line, UMRDDT_TUNING_OLD_PREFIX, strlen(UMRDDT_TUNING_OLD_PREFIX))) {
+        (void) snprintf(name, sizeof(name), "%s%.*s", UMRDDT_TUNING_PREFIX,
+                        (int) (length - strlen(UMRDDT_TUNING_OLD_PREFIX)),
+                        line + strlen(UMRDDT_TUNING_OLD_PREFIX));
+    } else {
+        memcpy(name, line, length);
+        name[length] = '\0';
+    }
     if (0 == strcmp(name, "near") || 0 == strcmp(name, "far")) {
         rest += strspn(rest, " \t");
         (void) snprintf('n' == name[0] ? measured->near : measured->far, OPAL_UMRDDT_TUNING_NOTE,
