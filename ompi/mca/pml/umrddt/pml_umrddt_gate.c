@@ -46,12 +46,13 @@ bool mca_pml_umrddt_gate_close(mca_pml_umrddt_comm_t *comm)
      * shut meanwhile, because gate_open counts those that close it. */
     ++comm->closing;
     OPAL_THREAD_UNLOCK(&comm->match);
-    for (int i = 0; i < PATIENCE && !is_empty(comm); ++i) {
+    /* Once nobody was inside of the shut gate, nobody is: who counts later finds it shut. So this
+     * one look decides, and not another one under the lock, which such a thread may disturb. */
+    for (int i = 0; !(closed = is_empty(comm)) && i < PATIENCE; ++i) {
         sched_yield();
     }
     OPAL_THREAD_LOCK(&comm->match);
     --comm->closing;
-    closed = is_empty(comm);
     if (!closed) {
         mca_pml_umrddt_gate_open(comm);
     }

@@ -84,7 +84,8 @@ void opal_umrddt_select_print_side(char *text, size_t room, const char *what,
 
 void opal_umrddt_select_print_times(char *text, size_t room, const double *times, unsigned possible)
 {
-    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
+        const mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_scheme_order[i];
         bool open = 0 != (possible & MCA_PML_UMRDDT_BIT(way));
         size_t length = strlen(text);
 
