@@ -37,7 +37,7 @@ mtype = { IDLE, LOOK, OTHER, ASKED, COPY, BY_HOST, COMPLETE };
 
 #define SLOT(m) slot_of[m]
 
-chan rts = [MESSAGES] of { byte, byte, bool };         /* message, BUFFER_ID, BELL */
+chan rts = [MESSAGES] of { byte, byte, bool };         /* message, BUFFER_ID, flag */
 chan reply[SLOTS] = [2] of { byte, mtype, bool };      /* message, verdict, CAN_RING */
 chan tell[SLOTS] = [2] of { byte, byte };              /* message, BUFFER_ID of the export, 0: refused */
 chan fail_notice[MESSAGES] = [1] of { bool };
