@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The GPUs of this machine, what lies between them, and whether a HCA can be given their
+ * The GPUs of this machine, what lies between them, and whether an HCA can be given their
  * memory. The driver is asked, and no context is made.
  */
 
@@ -89,7 +89,7 @@ static void one(CUdevice device, int i, info_gpus_t *gpus)
         return;
     }
     printf("GPU %d: %s at %s\n", i, name, pci);
-    printf("  a HCA can %s its memory%s\n", rdma ? "be given" : "not be given",
+    printf("  an HCA can %s its memory%s\n", rdma ? "be given" : "not be given",
            !rdma    ? " (the driver says that it has no GPUDirect RDMA)"
            : dmabuf ? ", as a dma-buf or by its address"
                     : ", by its address: the driver exports no dma-buf");

@@ -97,14 +97,14 @@ info "system memory wanted" 0 "" OMPI_MCA_pml_umrddt_memory=all "" "  in pieces,
 info "system memory wanted, no UMR" 0 umr=off OMPI_MCA_pml_umrddt_memory=all "" "  in pieces, system memory: direct: "
 info "another base PML" 0 "" OMPI_MCA_pml_umrddt_host=ob1 "" "  pml/umrddt comes up, with pml/ob1 behind it"
 info "a scheme by name" 0 "" OMPI_MCA_pml_umrddt_scheme=direct "" "  in pieces: direct: pml_umrddt_scheme names it" "!  in pieces, "
-info "nothing to use" 1 umr=broken "" "" "  in pieces, system memory: pml/.*: no hca can be used" "  what to do: "
+info "nothing to use" 1 umr=broken "" "" "  in pieces, system memory: pml/.*: no HCA can be used" "  what to do: "
 wrapper_options="--gpus 2"
 info "GPUs" 0 "" UMRDDT_GPU= "" "^GPU 0: umrddt software GPU at 0000:01:00.0" "^GPU 1:" \
     "  GPU 0 and 1 reach each other's memory, with native atomics: NVLink" "  nvidia_peermem is " \
     "  in pieces, GPUs of this host: ipc: " "  in pieces, GPUs of other hosts: umr: " "  in one piece, GPUs: as those in pieces"
 info "GPUs far from each other" 0 "" UMRDDT_GPU=peer=0 "" "  GPU 0 and 1 do not reach each other's memory" \
     "  in pieces, GPUs of this host: ipc, or packed: "
-info "GPUs that no hca reaches" 0 "" UMRDDT_GPU=gdr=0 "" "  a network hca can not be given its memory" \
+info "GPUs that no hca reaches" 0 "" UMRDDT_GPU=gdr=0 "" "  an HCA can not be given its memory" \
     "  in pieces, GPUs of other hosts: packed: "
 wrapper_options="--gpus 4"
 info "GPUs at the hcas" 0 devices=3,switches=3 "" "$test" "^  GPUs, the nearest first: 0 and 3, then 1 and 2$" \

@@ -33,15 +33,11 @@
 #define DEFAULT_KEYS 256u
 #define MOST_KEYS    65536u
 
-static const mca_base_var_enum_value_t
-    memory_values[] =
-        {
-            {MCA_PML_UMRDDT_MEMORY_GPU, "gpu"},
-            {MCA_PML_UMRDDT_MEMORY_SYSTEM, "host"}, /* tools print and read the first name of a
-                                                       value */
-            {MCA_PML_UMRDDT_MEMORY_SYSTEM, "system"},
-            {MCA_PML_UMRDDT_MEMORY_ALL, "all"},
-            {0, NULL},
+static const mca_base_var_enum_value_t memory_values[] = {
+    {MCA_PML_UMRDDT_MEMORY_GPU, "gpu"},
+    {MCA_PML_UMRDDT_MEMORY_SYSTEM, "host"},
+    {MCA_PML_UMRDDT_MEMORY_ALL, "all"},
+    {0, NULL},
 };
 
 static const mca_base_var_enum_value_t scheme_values[] = {
@@ -53,8 +49,6 @@ static const mca_base_var_enum_value_t scheme_values[] = {
     {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, "pack-staged"},
     {MCA_PML_UMRDDT_SCHEME_PACK_HOST, "pack-host"},
     {MCA_PML_UMRDDT_SCHEME_BASE, "host"},
-    {MCA_PML_UMRDDT_SCHEME_BASE, "base"},
-    {MCA_PML_UMRDDT_SCHEME_DIRECT, "sgl"},
     {0, NULL},
 };
 
