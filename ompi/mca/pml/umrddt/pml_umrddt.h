@@ -13,13 +13,10 @@
  * of files and the order of messages; read it first.
  *
  * Threads: three kinds of code run here.
- *
  * - API: functions that MPI calls, in any thread. They create requests, post at the base PML and
  *   return.
- *
  * - Callbacks of the base PML (a receive or a reply completed), inside its progress, in any thread.
  *   They only append an event to mca_pml_umrddt.events.
- *
  * - Progress: mca_pml_umrddt_progress, in one thread at a time. All state machines and the
  *   callbacks of the HCA run only there, so state machines need no lock of their own.
  */
@@ -93,17 +90,14 @@ typedef enum mca_pml_umrddt_gpu_base_t {
 /** GPU memory that the base PML may receive: pml_umrddt_base_gpu.h. */
 typedef enum mca_pml_umrddt_base_gpu_t {
     MCA_PML_UMRDDT_BASE_GPU_ALL = 0, /**< all that umrddt does not handle */
-    MCA_PML_UMRDDT_BASE_GPU_SAFE,    /**< only memory that is safe for it, where umrddt is not
-                                          better */
+    MCA_PML_UMRDDT_BASE_GPU_SAFE,    /**< memory that is safe and not better elsewhere */
     MCA_PML_UMRDDT_BASE_GPU_NONE
 } mca_pml_umrddt_base_gpu_t;
 
 /** Treatment of contiguous messages in GPU memory. */
 typedef enum mca_pml_umrddt_contiguous_t {
-    MCA_PML_UMRDDT_CONTIGUOUS_AUTO = 0,  /**< passed through if the base PML supports it, else
-                                              handled */
-    MCA_PML_UMRDDT_CONTIGUOUS_DEFER = 1, /**< passed through, staged if the base PML does not
-                                              support it */
+    MCA_PML_UMRDDT_CONTIGUOUS_AUTO = 0,  /**< passed through if supported, else handled */
+    MCA_PML_UMRDDT_CONTIGUOUS_DEFER = 1, /**< passed through, if necessary staged */
     MCA_PML_UMRDDT_CONTIGUOUS_TAKE = 2
 } mca_pml_umrddt_contiguous_t;
 
@@ -121,8 +115,7 @@ typedef struct mca_pml_umrddt_params_t {
     unsigned layouts;      /**< layouts cached for a peer */
     unsigned writes;       /**< RDMA writes of a first message that are cheaper than mkeys */
     size_t stripe;         /**< smallest message that is striped, bytes; 0: none */
-    size_t run;            /**< mean run from which any number of writes is cheaper than mkeys,
-                                bytes */
+    size_t run;            /**< mean run, bytes, from which writes are cheaper than mkeys */
     bool mkey_cache;       /**< mkeys stay mapped for the next message */
     size_t layout_cache;   /**< maximum size of the layout cache, bytes */
     int gpu_scheme;        /**< opal_umrddt_gpu_how_t */
@@ -310,8 +303,7 @@ OBJ_CLASS_DECLARATION(mca_pml_umrddt_event_t);
 typedef struct mca_pml_umrddt_wait_t {
     opal_list_item_t super;
     opal_list_t *list;          /**< the list; NULL: not waiting */
-    bool (*retry)(void *owner); /**< true: the wait is over; the entry may be in another list or
-                                     freed */
+    bool (*retry)(void *owner); /**< true: over; the entry may be in use again or freed */
     void *owner;
 } mca_pml_umrddt_wait_t;
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_wait_t);
@@ -331,10 +323,8 @@ static inline bool mca_pml_umrddt_release(int *release, mca_pml_umrddt_release_t
     return 0 != (__atomic_fetch_or(release, (int) mine, __ATOMIC_ACQ_REL) & ~(int) mine);
 }
 
-/**
- * Reset before a persistent request starts again. The completing side may still be about to release
- * the request, so this waits for it.
- */
+/** Reset before a persistent request starts again. The completing side may still be about to
+ * release the request, so this waits for it. */
 static inline void mca_pml_umrddt_release_reset(int *release)
 {
     while (MCA_PML_UMRDDT_COMPLETED != __atomic_load_n(release, __ATOMIC_ACQUIRE)) {
@@ -379,8 +369,7 @@ typedef struct mca_pml_umrddt_send_t {
     mca_pml_base_send_mode_t mode;
     mca_pml_umrddt_comm_t *comm;
     mca_pml_umrddt_peer_t *peer;
-    mca_pml_umrddt_where_t where; /**< memory kind of the buffer at the last lookup; undefined
-                                       without a GPU */
+    mca_pml_umrddt_where_t where; /**< memory kind of the buffer; undefined without a GPU */
 
     mca_pml_umrddt_stage_t
         stage; /**< memory from which the base PML sends in place of the buffer, if needed */
@@ -395,26 +384,22 @@ typedef struct mca_pml_umrddt_send_t {
     uint64_t total;    /**< bytes that are received */
     uint64_t position; /**< bytes whose writes have completed */
     mca_pml_umrddt_rts_t rts;
-    ompi_request_t *envelope;      /**< the base PML's request of the RTS; NULL: complete */
-    ompi_request_t *listen;        /**< the base PML's receive request for a reply; NULL: none
-                                        posted */
-    ompi_request_t *host;          /**< the base PML's request for the data */
-    mca_pml_umrddt_reply_t *reply; /**< buffer for replies: mca_pml_umrddt_reply_room */
-    mca_btl_umr_key_t *remote;     /**< scratch: the peer's rkeys for one put */
-    struct mca_pml_umrddt_parts_t *parts; /**< parts of the receiver's layout that have arrived; or
-                                               NULL */
+    ompi_request_t *envelope;             /**< the base PML's request of the RTS; NULL: complete */
+    ompi_request_t *listen;               /**< receive request for a reply; NULL: not posted */
+    ompi_request_t *host;                 /**< the base PML's request for the data */
+    mca_pml_umrddt_reply_t *reply;        /**< buffer for replies: mca_pml_umrddt_reply_room */
+    mca_btl_umr_key_t *remote;            /**< scratch: the peer's rkeys for one put */
+    struct mca_pml_umrddt_parts_t *parts; /**< received parts of the receiver's layout; or NULL */
     opal_iov_cache_layout_t *to;          /**< the receiver's layout during RDMA writes; or NULL */
-    const struct mca_pml_umrddt_scheme_t *ops; /**< scheme that carries the message and handles its
-                                                    replies; or NULL */
+    const struct mca_pml_umrddt_scheme_t *ops; /**< scheme that handles replies; or NULL */
     struct mca_pml_umrddt_pack_t *pack;        /**< in state PACK */
     uint32_t written;                          /**< chunks written, for the NACK */
     bool told;                                 /**< the receiver has sent an INFO_REQ */
     time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
 
     /* pml_umrddt_stripe.h */
-    struct mca_pml_umrddt_stripes_t *stripes;      /**< the parent message was offered in stripes,
-                                                        or this is a stripe; else NULL */
-    struct mca_pml_umrddt_stripes_t *stripes_kept; /**< memory for stripes that is kept; or NULL */
+    struct mca_pml_umrddt_stripes_t *stripes;      /**< parent or stripe; else NULL */
+    struct mca_pml_umrddt_stripes_t *stripes_kept; /**< kept for reuse; or NULL */
 } mca_pml_umrddt_send_t;
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_send_t);
 
@@ -436,7 +421,7 @@ typedef enum mca_pml_umrddt_recv_state_t {
     MCA_PML_UMRDDT_RECV_DONE
 } mca_pml_umrddt_recv_state_t;
 
-/** Bytes reserved in a receive for the data of its scheme. */
+/** Size of the part of a receive that its scheme uses, bytes. */
 #define MCA_PML_UMRDDT_RECV_HELD 40
 
 /**
@@ -460,13 +445,11 @@ typedef struct mca_pml_umrddt_recv_t {
 
     ompi_request_t *req;              /**< the application's request */
     ompi_request_t *host;             /**< the base PML's request */
-    ompi_request_free_fn_t host_free; /**< original free function of the base PML's request,
-                                           restored at the end */
-    bool host_persistent;             /**< original persistent flag of that request */
+    ompi_request_free_fn_t host_free; /**< of the base PML's request, restored at the end */
+    bool host_persistent;             /**< flag of the base PML's request */
     bool posted;                      /**< started at the base PML, not matched yet; atomic */
     int release;                      /**< mca_pml_umrddt_release_t */
-    bool bounced;                     /**< the base PML receives into the staging buffer, or else
-                                           into bounce */
+    bool bounced;                     /**< by the base PML, into the staging buffer or bounce */
     mca_pml_umrddt_stage_t stage;
     unsigned char bounce[MCA_PML_UMRDDT_ENVELOPE];
 
@@ -476,8 +459,7 @@ typedef struct mca_pml_umrddt_recv_t {
     uint64_t position;            /**< bytes received */
     mca_pml_umrddt_where_t where; /**< memory kind of the buffer, from the match on */
     bool looked;                  /**< where is set already before the match */
-    bool announced;               /**< the completion flag announced a reply; the sender posts a
-                                       receive for it */
+    bool announced;               /**< a reply was announced by the completion flag */
     opal_iov_cache_layout_t *layout;
     mca_btl_umr_endpoint_t *endpoint; /**< of the HCA, if a scheme uses it or could not use it */
     mca_pml_umrddt_peer_t *peer;      /**< the sender */
@@ -487,8 +469,7 @@ typedef struct mca_pml_umrddt_recv_t {
     uint16_t candidates;                       /**< MCA_PML_UMRDDT_BIT_* of schemes not yet tried */
     uint16_t preferred;                        /**< the candidate to try first, or 0 */
     const struct mca_pml_umrddt_scheme_t *ops; /**< carries the message; NULL: none yet */
-    uint64_t *reason;                          /**< fallback counter of the reason; NULL: the base
-                                                    PML was selected */
+    uint64_t *reason;                          /**< fallback counter; NULL: selected */
 
     /** Data of the scheme. */
     union {
@@ -512,10 +493,8 @@ typedef struct mca_pml_umrddt_recv_t {
     };
 
     /* pml_umrddt_stripe.h */
-    struct mca_pml_umrddt_recv_stripes_t *stripes;      /**< the parent message comes in stripes, or
-                                                             this is a stripe; else NULL */
-    struct mca_pml_umrddt_recv_stripes_t *stripes_kept; /**< memory for stripes that is kept; or
-                                                             NULL */
+    struct mca_pml_umrddt_recv_stripes_t *stripes;      /**< parent or stripe; else NULL */
+    struct mca_pml_umrddt_recv_stripes_t *stripes_kept; /**< kept for reuse; or NULL */
 
     /* pml_umrddt_pairs.h; this order leaves no padding */
     struct mca_pml_umrddt_pair_t *pair; /**< entry of the selection cache; or NULL */
@@ -565,10 +544,7 @@ OBJ_CLASS_DECLARATION(mca_pml_umrddt_claim_t);
  * The component
  * ------------------------------------------------------------------------------------------- */
 
-/**
- * Size of the table of communicators by index, which needs no lock. Unused pages of it use no
- * memory.
- */
+/** Size of the table of communicators by index. Unused pages of it use no memory. */
 #define MCA_PML_UMRDDT_COMMS (1u << 18)
 
 /** Entries of the offer cache (pml_umrddt_offer_cache.h). A power of two. */
@@ -597,8 +573,7 @@ typedef struct mca_pml_umrddt_t {
     uint32_t wide_types;            /**< basic types that a receive in pieces must not have */
     uint32_t cut_types;             /**< those, and types that some layouts must not have */
     bool looks;                     /**< look up the memory kind of every send buffer */
-    bool leaves_far;                /**< pass contiguous messages to remote nodes through where
-                                         possible */
+    bool leaves_far;                /**< pass contiguous messages to remote nodes through */
     bool takes_contiguous;          /**< look up contiguous send buffers, too */
     bool declines;                  /**< the model decides whether a message is handled */
     size_t contiguous_from;         /**< smallest contiguous message that is handled, bytes */
@@ -612,8 +587,7 @@ typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_event_t *last_event; /**< tail of the queue, unless it is empty */
     opal_hash_table_t peers;            /**< process name -> mca_pml_umrddt_peer_t */
     opal_hash_table_t messages;         /**< ompi_message_t * -> claim of mprobe */
-    size_t message_count;               /**< number of messages; under the lock, also read without
-                                             it */
+    size_t message_count;               /**< size; under the lock, also read without it */
     uint32_t comm_end; /**< one above the highest index ever used in the table of communicators */
     mca_pml_umrddt_slots_t slots;
     uint64_t seq;
@@ -640,18 +614,14 @@ typedef struct mca_pml_umrddt_t {
     opal_list_t receives;                      /**< matched and not finished */
     uint32_t waits;                            /**< entries in the following lists */
     opal_list_t waiting[MCA_BTL_UMR_ROLE_MAX]; /**< for mkeys of a role */
-    opal_list_t credit;                        /**< peers with messages that wait for receives for
-                                                    FINs */
+    opal_list_t credit;                        /**< peers whose messages wait for FINs */
     opal_list_t polled;                        /**< for a request of the base PML */
     opal_list_t listeners;                     /**< communicators to poll for NACKs */
     uint32_t listener_count;                   /**< number of listeners; read without the lock */
 } mca_pml_umrddt_t;
 
 extern mca_pml_umrddt_t mca_pml_umrddt;
-/**
- * By index; empty unless mca_pml_umrddt.usable. A static array saves an indirection for every
- * message.
- */
+/** By index; empty unless mca_pml_umrddt.usable. Static, to save an indirection per message. */
 extern mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
 UMRDDT_COMPONENT extern mca_pml_base_component_t mca_pml_umrddt_component;
 
@@ -694,10 +664,8 @@ void mca_pml_umrddt_param(const char *name, const char *help, mca_base_var_type_
                           mca_base_var_enum_t *values, mca_base_var_info_lvl_t level,
                           void *storage);
 
-/**
- * Register a numeric parameter. @p help is a format whose arguments are the limits, so that the
- * help text shows the constants that the code compares with.
- */
+/** Register a numeric parameter. @p help is a format whose arguments are the limits, so that the
+ * help text shows the constants that the code compares with. */
 void mca_pml_umrddt_param_limited(const char *name, mca_base_var_type_t type,
                                   mca_base_var_info_lvl_t level, void *storage, const char *help,
                                   ...) __opal_attribute_format__(__printf__, 5, 6);
@@ -720,10 +688,7 @@ bool mca_pml_umrddt_requested(void);
 void mca_pml_umrddt_hca_open(void);
 void mca_pml_umrddt_hca_close(void);
 
-/**
- * Returns true if the HCA can carry messages between GPU memory and a peer, as far as this is known
- * in advance.
- */
+/** Returns true if the HCA is known to support GPU memory of this kind with this peer. */
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
                               const mca_pml_umrddt_where_t *where);
 
@@ -769,10 +734,8 @@ void mca_pml_umrddt_windows_open(void);
 void mca_pml_umrddt_windows_close(void);
 
 /* pml_umrddt_comm.c */
-/**
- * Allocate the records that add_comm uses when memory is short. @return OMPI_SUCCESS or
- * OMPI_ERR_OUT_OF_RESOURCE
- */
+/** Allocate the records that add_comm uses when memory is short. @return OMPI_SUCCESS or
+ * OMPI_ERR_OUT_OF_RESOURCE */
 int mca_pml_umrddt_comms_init(void);
 void mca_pml_umrddt_comms_fini(void);
 int mca_pml_umrddt_add_comm(struct ompi_communicator_t *comm);
@@ -781,10 +744,8 @@ int mca_pml_umrddt_del_comm(struct ompi_communicator_t *comm);
 /** Slow path of mca_pml_umrddt_peer. */
 mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int rank);
 
-/**
- * Get the peer at @p rank of the communicator (of its remote group). The first call for a peer
- * reads the modex. @return NULL on failure
- */
+/** Get the peer at @p rank of the communicator (of its remote group). The first call for a peer
+ * reads the modex. @return NULL on failure */
 static inline mca_pml_umrddt_peer_t *mca_pml_umrddt_peer(mca_pml_umrddt_comm_t *comm, int rank)
 {
     /* Without the lock: the acquire load makes the peer's fields visible. */
@@ -807,7 +768,7 @@ void mca_pml_umrddt_peers_free(void);
  */
 void mca_pml_umrddt_last_words(mca_pml_umrddt_comm_t *comm);
 
-/** Get our record of a communicator. @return NULL if all its messages are passed through */
+/** Get our record of a communicator. @return NULL: all its messages are passed through */
 static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_comm_find(const ompi_communicator_t *comm)
 {
     uint32_t index = UMRDDT_COMM_INDEX(comm);
@@ -815,9 +776,7 @@ static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_comm_find(const ompi_communi
     return OPAL_UNLIKELY(index >= MCA_PML_UMRDDT_COMMS) ? NULL : mca_pml_umrddt_comms[index];
 }
 
-/**
- * Get our record of a communicator if a user message with this tag may be an envelope, else NULL.
- */
+/** As mca_pml_umrddt_comm_find; NULL if no user message with this tag can be an envelope. */
 static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_watched(const ompi_communicator_t *comm,
                                                             int tag)
 {
@@ -855,10 +814,8 @@ static inline bool mca_pml_umrddt_may_cut(const ompi_datatype_t *datatype)
 #endif
 }
 
-/**
- * Exact answer for a datatype for which mca_pml_umrddt_may_cut is true. Reads the description of as
- * many bytes as an envelope has.
- */
+/** Exact answer for a datatype for which mca_pml_umrddt_may_cut is true. Reads the description of
+ * as many bytes as an envelope has. */
 bool mca_pml_umrddt_cuts(const ompi_datatype_t *datatype);
 
 /** Returns true if the base PML must not receive into a buffer because of its datatype. */
@@ -890,10 +847,8 @@ static inline mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern(mca_pml_umrddt_com
                : mca_pml_umrddt_pattern_read(comm);
 }
 
-/**
- * Returns true if the user asserts that buffers of this side are system memory, so that no lookup
- * is needed.
- */
+/** Returns true if the user asserts that buffers of this side are system memory, so that no lookup
+ * is needed. */
 static inline bool mca_pml_umrddt_asserted_system(mca_pml_umrddt_comm_t *comm,
                                                   mca_pml_umrddt_side_t side)
 {
@@ -946,8 +901,7 @@ typedef enum mca_pml_umrddt_memo_t {
     MCA_PML_UMRDDT_MEMO_AGREED_SIZE, /**< receiver: size of the message, */
     MCA_PML_UMRDDT_MEMO_AGREED_TO,   /**< proposed chunk size, */
     MCA_PML_UMRDDT_MEMO_AGREED,      /**< and agreed chunk size of the last message */
-    MCA_PML_UMRDDT_MEMO_SILENT       /**< sender: 1 if the last message that could have ended by
-                                          completion flag got a reply */
+    MCA_PML_UMRDDT_MEMO_SILENT       /**< sender: 1 if the last completion flag announced a reply */
 } mca_pml_umrddt_memo_t;
 
 /** Get the layout of (type, count) from the cache. The caller owns a reference. */
@@ -1017,10 +971,8 @@ int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const
  */
 void mca_pml_umrddt_control_withdraw(mca_pml_umrddt_comm_t *comm, int peer, int tag, uint64_t seq);
 
-/**
- * Drop control messages that the base PML has not accepted yet, on one communicator or (NULL) on
- * all.
- */
+/** Drop control messages that the base PML has not accepted yet, on one communicator or (NULL) on
+ * all. */
 void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm);
 
 /**
@@ -1075,10 +1027,8 @@ int mca_pml_umrddt_start(size_t count, ompi_request_t **requests);
 /** Send the envelope of a prepared request. */
 int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send);
 
-/**
- * Get a record for a message or a stripe from the free list. It has room for replies and rkeys;
- * other fields are unset. @return NULL if there is no memory
- */
+/** Get a record for a message or a stripe from the free list. It has room for replies and rkeys;
+ * other fields are unset. @return NULL if there is no memory */
 mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void);
 
 /** Release the objects of a send request and return it to the free list. */
@@ -1094,10 +1044,8 @@ static inline void mca_pml_umrddt_request_clear(ompi_request_t *request)
     __atomic_store_n(&request->req_complete_cb_data, NULL, __ATOMIC_RELAXED);
 }
 
-/**
- * All writes through an rkey set have completed: keep it mapped for the next message, or release
- * it.
- */
+/** All writes through an rkey set have completed: keep it mapped for the next message, or release
+ * it. */
 static inline void mca_pml_umrddt_keyset_done(mca_btl_umr_keyset_t *keyset)
 {
     if (OPAL_LIKELY(mca_pml_umrddt.params.mkey_cache)) {

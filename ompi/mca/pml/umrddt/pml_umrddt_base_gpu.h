@@ -68,10 +68,8 @@ bool mca_pml_umrddt_base_given(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt
                                const void *buf, size_t count, const ompi_datatype_t *datatype,
                                int rank, int tag);
 
-/**
- * mca_pml_umrddt_base_given for a receive. A receive that may match an envelope must have room for
- * it.
- */
+/** mca_pml_umrddt_base_given for a receive. A receive that may match an envelope must have room for
+ * it. */
 static inline bool mca_pml_umrddt_base_given_recv(const ompi_communicator_t *comm,
                                                   const mca_pml_umrddt_where_t *where,
                                                   const void *buf, size_t count,

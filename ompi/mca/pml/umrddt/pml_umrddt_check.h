@@ -26,10 +26,8 @@ BEGIN_C_DECLS
 /** Check all invariants. @return the first one that is violated; NULL: none. Only from progress. */
 const char *mca_pml_umrddt_state_check(void);
 
-/**
- * Check the caches for one peer (pml_umrddt_sets.c, _direct.c, _ipc.c). Adds the size of cached
- * layouts to @p bytes.
- */
+/** Check the caches for one peer (pml_umrddt_sets.c, _direct.c, _ipc.c). Adds the size of cached
+ * layouts to @p bytes. */
 const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer);
 const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
 const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);

@@ -11,15 +11,12 @@
  *
  * Selects the scheme of a message by fixed rules; the receiver decides. pml_umrddt_pairs.h selects
  * with the performance model instead. The rules, in order of preference:
- *
  * - ipc, if the sender's buffer is GPU memory on the same node (pml_umrddt_ipc.h) and the user has
  *   not selected another scheme.
- *
  * - umr or sgl (direct) between buffers that an HCA reaches. Mapping mkeys costs a work request on
  *   each side, which must complete before the first write. That pays if the mkeys are used again.
  *   So the first message of a layout and buffer uses direct writes if there are few of them, or
  *   long ones.
- *
  * - packed (pml_umrddt_pack.h), if a GPU is at one end and no other scheme is possible.
  */
 

@@ -207,10 +207,8 @@ static void part(const mca_pml_umrddt_comm_t *comm)
     }
 }
 
-/**
- * Seconds that MPI_Finalize waits for the completion of sends whose requests were freed, and for
- * refused control messages.
- */
+/** Seconds that MPI_Finalize waits for the completion of sends whose requests were freed, and for
+ * refused control messages. */
 #define LAST_WORDS 10
 
 /** Returns true if there are active messages without a waiting request. */

@@ -224,10 +224,8 @@ static bool control_sent(void *owner)
     return true;
 }
 
-/**
- * Pass a control message to the base PML. Inline, because every message comes here. @return
- * OMPI_SUCCESS or the error of the base PML
- */
+/** Pass a control message to the base PML. Inline, because every message comes here. @return
+ * OMPI_SUCCESS or the error of the base PML */
 static inline __opal_attribute_always_inline__ int give(control_t *control)
 {
     int rc = mca_pml_umrddt.host.pml_isend(control->bytes, control->length, &ompi_mpi_byte.dt,

@@ -11,15 +11,11 @@
  *
  * Completion flags: words in shared memory of the sender that receivers on the same node write.
  * They end a message without a control message. Read pml_umrddt_ipc.h first.
- *
  * - A process has one completion flag for each of its first request ids.
- *
  * - An INFO message says where the flags are. A receiver that has mapped them sets CAN_SET_FLAG in
  *   its next ACK. From then on the sender's envelopes may request completion by flag.
- *
  * - Such a sender posts no receive for a reply. The receiver sets the flag to DONE, or to REPLY if
  *   a control message follows: another scheme carries the message, or information is missing.
- *
  * - A flag holds the sequence number of the message. Sequence numbers are never reused, so an old
  *   value of the flag is never taken for the current message.
  */

@@ -34,10 +34,8 @@ void mca_pml_umrddt_recv_over(mca_pml_umrddt_recv_t *recv, int error);
 /** The data cannot be received: release resources and complete with an error. */
 void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv);
 
-/**
- * Release the layout and what the scheme holds for this receive. Withdraws replies that the base
- * PML has not accepted yet, except critical ones.
- */
+/** Release the layout and what the scheme holds for this receive. Withdraws replies that the base
+ * PML has not accepted yet, except critical ones. */
 void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv);
 
 /* pml_umrddt_recv_match.c */
@@ -71,10 +69,8 @@ void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts, mca_pml_umrddt_v
 int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
                               const mca_pml_umrddt_reply_t *reply);
 
-/**
- * Announce a reply by the base PML with the completion flag, if the sender tests it. Idempotent. In
- * pml_umrddt_ipc_recv.c.
- */
+/** Announce a reply by the base PML with the completion flag, if the sender tests it. Idempotent.
+ * In pml_umrddt_ipc_recv.c. */
 void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv);
 
 END_C_DECLS

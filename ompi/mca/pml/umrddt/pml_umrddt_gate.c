@@ -19,10 +19,8 @@
 
 #include "pml_umrddt_gate.h"
 
-/**
- * Number of tests whether the last thread has left. Each test yields the processor. Posting takes
- * less than a microsecond. The limit leaves ample time for a thread that was preempted inside.
- */
+/** Number of tests whether the last thread has left. Each test yields the processor. Posting takes
+ * less than a microsecond. The limit leaves ample time for a thread that was preempted inside. */
 #define PATIENCE 100000
 
 /** Returns true if no thread is inside. Threads that find the gate closed count for an instant. */

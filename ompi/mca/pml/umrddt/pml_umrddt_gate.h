@@ -38,19 +38,15 @@ BEGIN_C_DECLS
 #define MCA_PML_UMRDDT_GATE_GUARDED 2u /**< there are threads, or no receive yet: test the gate */
 #define MCA_PML_UMRDDT_GATE_INSIDE  4u /**< multiplied by the number of threads inside */
 
-/**
- * Returns true if there is only this thread and no claim, so that the gate is not needed. One test
- * is sufficient, because threads guard every communicator.
- */
+/** Returns true if there is only this thread and no claim, so that the gate is not needed. One test
+ * is sufficient, because threads guard every communicator. */
 static inline bool mca_pml_umrddt_gate_alone(const mca_pml_umrddt_comm_t *comm)
 {
     return 0 == __atomic_load_n(&comm->gate, __ATOMIC_RELAXED);
 }
 
-/**
- * Called after a receive was posted. From now on mca_pml_umrddt_gate_alone may be true, if there is
- * only this thread.
- */
+/** Called after a receive was posted. From now on mca_pml_umrddt_gate_alone may be true, if there
+ * is only this thread. */
 static inline void mca_pml_umrddt_gate_unguard(mca_pml_umrddt_comm_t *comm)
 {
     if (!opal_using_threads()) {

@@ -170,10 +170,8 @@ bool mca_pml_umrddt_surely_system_new(const void *buf, size_t count,
     return surely;
 }
 
-/**
- * Returns true if [@p first, @p last], which is not in a known run, is in an unknown one. If both
- * ends are in different known runs, the answer is false without a lookup for each message.
- */
+/** Returns true if [@p first, @p last], which is not in a known run, is in an unknown one. If both
+ * ends are in different known runs, the answer is false without a lookup for each message. */
 static bool in_new_run(uintptr_t first, uintptr_t last)
 {
     return on_heap_or_stack(first, last)
@@ -188,11 +186,9 @@ static bool is_mapped(const opal_umrddt_gpu_memory_t *memory)
            && 0 != memory->size;
 }
 
-/**
- * Returns true if [@p first, @p last] is mapped memory of one device, in any number of parts. MPI
+/** Returns true if [@p first, @p last] is mapped memory of one device, in any number of parts. MPI
  * treats that as one allocation. The synchronization for @p memory (opal_umrddt_gpu_settle) covers
- * the whole device, so the other parts need none.
- */
+ * the whole device, so the other parts need none. */
 static bool in_mapped(const opal_umrddt_gpu_memory_t *memory, uintptr_t first, uintptr_t last)
 {
     opal_umrddt_gpu_memory_t part = *memory;

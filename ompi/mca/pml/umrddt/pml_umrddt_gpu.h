@@ -47,10 +47,8 @@ static inline bool mca_pml_umrddt_on_device(const mca_pml_umrddt_where_t *where)
     return OPAL_UMRDDT_GPU_DEVICE == where->memory.kind;
 }
 
-/**
- * Returns true if the engine of a GPU copies from and to it: the CPU cannot access it, or only
- * slowly.
- */
+/** Returns true if the engine of a GPU copies from and to it: the CPU cannot access it, or only
+ * slowly. */
 static inline bool mca_pml_umrddt_on_gpu(const mca_pml_umrddt_where_t *where)
 {
     return mca_pml_umrddt_on_device(where) || OPAL_UMRDDT_GPU_MANAGED == where->memory.kind;
@@ -77,10 +75,8 @@ static inline bool mca_pml_umrddt_is_contiguous(const ompi_datatype_t *datatype,
 bool mca_pml_umrddt_known_run_pieces(const void *buf, size_t count,
                                      const ompi_datatype_t *datatype);
 
-/**
- * Returns true if a non-empty buffer, whose first byte is in a known page of system memory, is
- * known to be system memory as a whole.
- */
+/** Returns true if a non-empty buffer, whose first byte is in a known page of system memory, is
+ * known to be system memory as a whole. */
 static inline bool mca_pml_umrddt_known_run(const void *buf, size_t count,
                                             const ompi_datatype_t *datatype)
 {
@@ -102,10 +98,8 @@ void mca_pml_umrddt_gpu_close(void);
 void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
                          mca_pml_umrddt_where_t *where);
 
-/**
- * Returns true if a buffer that is not known to be system memory is on the heap or the stack. Then
- * it is known.
- */
+/** Returns true if a buffer that is not known to be system memory is on the heap or the stack. Then
+ * it is known. */
 bool mca_pml_umrddt_surely_system_new(const void *buf, size_t count,
                                       const ompi_datatype_t *datatype);
 

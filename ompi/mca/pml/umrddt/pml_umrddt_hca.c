@@ -211,10 +211,8 @@ void mca_pml_umrddt_hca_close(void)
     close_framework();
 }
 
-/**
- * Failures of CUDA IPC in a row after which a sender uses the HCA. A receiver sends no INFO_REQ to
- * a peer after as many.
- */
+/** Failures of CUDA IPC in a row after which a sender uses the HCA. A receiver sends no INFO_REQ to
+ * a peer after as many. */
 #define IPC_MISSES 4
 
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,

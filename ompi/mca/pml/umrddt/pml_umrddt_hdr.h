@@ -54,10 +54,8 @@
 /** The receiver may decline the message when the base PML is predicted to be faster. */
 #define MCA_PML_UMRDDT_MAY_LEAVE 0x200
 
-/**
- * Together with BIT_IPC: the sender tests its completion flag (pml_umrddt_done_flag.h) and posts no
- * receive for a reply until the flag announces one.
- */
+/** Together with BIT_IPC: the sender tests its completion flag (pml_umrddt_done_flag.h) and posts
+ * no receive for a reply until the flag announces one. */
 #define MCA_PML_UMRDDT_DONE_FLAG 0x8
 
 #define MCA_PML_UMRDDT_COOKIE_LEN 16
@@ -68,8 +66,7 @@
 
 /** Identity that each process publishes through the modex. */
 typedef struct mca_pml_umrddt_identity_t {
-    uint32_t version; /**< MCA_PML_UMRDDT_WIRE_VERSION; peers with different versions use the base
-                           PML */
+    uint32_t version; /**< MCA_PML_UMRDDT_WIRE_VERSION; equal in peers that use umrddt */
     uint32_t flags;   /**< MCA_PML_UMRDDT_HAS_* */
     uint64_t host;    /**< equal for processes that can share GPU memory; 0: unknown */
     uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN];
@@ -82,36 +79,27 @@ _Static_assert(32 == sizeof(mca_pml_umrddt_identity_t), "no padding");
 /** The envelope (RTS). Its unusual size makes it rare that a plain message has to be inspected. */
 typedef struct mca_pml_umrddt_rts_t {
     uint64_t magic;
-    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< of the sending process, published through the
-                                                    modex */
+    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< of the sending process, see the modex */
     uint64_t length;                           /**< bytes of the message */
     uint64_t chunk;                            /**< chunk size that the sender proposes, bytes */
     uint64_t seq;                              /**< of the message, unique in the sending process */
-    uint32_t pieces;                           /**< contiguous pieces in the sender's layout;
-                                                    UINT32_MAX: that many or more */
-    uint16_t schemes;                          /**< MCA_PML_UMRDDT_BIT_*: schemes that the sender
-                                                    offers, at least one */
-    uint16_t write_pieces;                     /**< pieces that one RDMA write of the sender
-                                                    gathers, at least 1 */
+    uint32_t pieces;                           /**< in the sender's layout, at most UINT32_MAX */
+    uint16_t schemes;                          /**< MCA_PML_UMRDDT_BIT_*, at least one */
+    uint16_t write_pieces;                     /**< gathered by one RDMA write, at least 1 */
     uint32_t slot;                             /**< request id of the send */
-    uint16_t places;                           /**< entries of the sender's remote key cache for
-                                                    this receiver */
-    uint16_t flats;                            /**< entries of the sender's layout cache for this
-                                                    receiver */
+    uint16_t places;                           /**< size of the remote key cache for the peer */
+    uint16_t flats;                            /**< size of the layout cache for the peer */
     mca_btl_umr_address_t address;             /**< the sender's endpoint for this receiver */
     union {
         struct {                /* for BIT_IPC */
             uint64_t buffer_id; /**< BUFFER_ID of the sender's allocation, not 0 */
             uint64_t buffer;    /**< address passed to MPI; offsets of the layout count from it */
             uint64_t layout;    /**< the sender's id of its layout: not 0, never reused */
-            int64_t lb;         /**< lowest offset of the layout; if it is one piece, the offset of
-                                     that piece */
+            int64_t lb;         /**< lowest offset: of the piece, if it is one */
         };
-        /**
-         * Without BIT_IPC: endpoints of the further lanes, if the sender offers stripes
+        /** Without BIT_IPC: endpoints of the further lanes, if the sender offers stripes
          * (pml_umrddt_stripe.h). Unused entries are 0. The stripes use the sequence numbers that
-         * follow seq.
-         */
+         * follow seq. */
         mca_btl_umr_address_t lanes[MCA_PML_UMRDDT_LANES];
     };
 } mca_pml_umrddt_rts_t;
@@ -151,15 +139,13 @@ typedef struct mca_pml_umrddt_reply_t {
     uint64_t seq;     /**< sequence number of the message */
     uint32_t slot;    /**< request id of the send */
     uint32_t verdict; /**< mca_pml_umrddt_verdict_t */
-    uint64_t total;   /**< bytes of the message that are received; ACK: bytes that the receiver has
-                           read */
+    uint64_t total;   /**< bytes of the message that are received; ACK: that were read */
     uint64_t start;   /**< CTS: begin of the range of the stream that the rkeys cover. CTS_PACK
                            without rkeys: chunks for which receives are posted. CTS_PACK with rkeys,
                            CREDIT: chunks of the message that may be written so far. */
     uint64_t end;
     uint64_t chunk;     /**< CTS: agreed chunk size; CTS_PACK: size of each chunk; bytes */
-    uint32_t fin;       /**< immediate data: CTS: of the last write; CTS_PACK with rkeys: of each
-                             write */
+    uint32_t fin;       /**< immediate data: CTS: of the last write; CTS_PACK: of each */
     uint32_t key_count; /**< CTS: rkeys that follow. CTS_PACK: 0, or the HCA writes the chunks into
                              so many buffers of one chunk each, whose rkeys follow */
     mca_btl_umr_address_t address; /**< CTS, CTS_PACK with rkeys: the receiver's endpoint for this
@@ -211,20 +197,16 @@ typedef struct mca_pml_umrddt_direct_t {
     uint64_t buffer;               /**< address from which the offsets of the layout count */
     uint64_t layout;               /**< the receiver's id of its layout, not 0 */
     mca_btl_umr_address_t address; /**< the receiver's endpoint for this sender */
-    uint32_t place;                /**< cache slot of the layout; MCA_PML_UMRDDT_NO_PLACE: do not
-                                        cache it */
-    uint32_t flat_bytes;           /**< size of the whole flattened layout, bytes; 0: the sender has
-                                        it in its cache */
+    uint32_t place;                /**< cache slot; MCA_PML_UMRDDT_NO_PLACE: do not cache */
+    uint32_t flat_bytes;           /**< size of the flattened layout; 0: it is in the cache */
     uint32_t region_count;         /**< regions that follow, at least 1 */
     uint32_t what;                 /**< MCA_PML_UMRDDT_IN_GPU or 0 */
     mca_pml_umrddt_region_t regions[];
 } mca_pml_umrddt_direct_t;
 _Static_assert(72 == sizeof(mca_pml_umrddt_direct_t), "no padding before the regions");
 
-/**
- * LAYOUT_FRAG: one part of a flattened layout that is too long for its CTS or INFO message. All
- * parts precede that message.
- */
+/** LAYOUT_FRAG: one part of a flattened layout that is too long for its CTS or INFO message. All
+ * parts precede that message. */
 typedef struct mca_pml_umrddt_flat_t {
     uint64_t magic;
     uint64_t seq; /**< this and the next three fields: as in the CTS or INFO message */
@@ -237,33 +219,25 @@ typedef struct mca_pml_umrddt_flat_t {
 } mca_pml_umrddt_flat_t;
 _Static_assert(40 == sizeof(mca_pml_umrddt_flat_t), "no padding before the bytes");
 
-/**
- * Maximum size of an INFO message and of each part before it; maximum size of a flattened layout
- * that is sent in parts. Bytes.
- */
+/** Maximum size of an INFO message and of each part before it; maximum size of a flattened layout
+ * that is sent in parts. Bytes. */
 #define MCA_PML_UMRDDT_TELL_ROOM     65536u
 #define MCA_PML_UMRDDT_MAX_TELL_FLAT (1u << 24)
 
-/**
- * Flags of FALLBACK. CHOSEN: the receiver declined the message, no scheme failed. LEFT: decline the
- * following messages of this kind, too.
- */
+/** Flags of FALLBACK. CHOSEN: the receiver declined the message, no scheme failed. LEFT: decline
+ * the following messages of this kind, too. */
 #define MCA_PML_UMRDDT_CHOSEN 0x2
 #define MCA_PML_UMRDDT_LEFT   0x4
 
-/**
- * Flag of a CTS, or of a FALLBACK with CHOSEN: the receive buffer is GPU memory
- * (pml_umrddt_offer_cache.h).
- */
+/** Flag of a CTS, or of a FALLBACK with CHOSEN: the receive buffer is GPU memory
+ * (pml_umrddt_offer_cache.h). */
 #define MCA_PML_UMRDDT_IN_GPU 0x1
 
 /** Flag of an ACK: the receiver has mapped the sender's completion flags. */
 #define MCA_PML_UMRDDT_CAN_SET_FLAG 0x1
 
-/**
- * Content of an INFO_REQ and of the INFO message that answers it: the export of the allocation, the
- * flattened layout.
- */
+/** Content of an INFO_REQ and of the INFO message that answers it: the export of the allocation,
+ * the flattened layout. */
 #define MCA_PML_UMRDDT_TELL_EXPORT 0x1
 #define MCA_PML_UMRDDT_TELL_LAYOUT 0x2
 #define MCA_PML_UMRDDT_TELL_ALL    0x3
@@ -273,8 +247,7 @@ typedef struct mca_pml_umrddt_tell_t {
     uint64_t magic;
     uint64_t seq;           /**< sequence number of the message */
     uint32_t slot;          /**< request id of the send */
-    uint32_t what;          /**< MCA_PML_UMRDDT_TELL_*; a requested item that is missing is not
-                                 available */
+    uint32_t what;          /**< MCA_PML_UMRDDT_TELL_*; other items are not available */
     uint64_t layout;        /**< as in the envelope */
     uint32_t flat_bytes;    /**< size of the whole flattened layout, bytes; 0: no layout follows */
     uint32_t reserved;      /**< 0 */
@@ -294,10 +267,8 @@ _Static_assert(160 == sizeof(mca_pml_umrddt_tell_t), "no padding before the byte
 #define MCA_PML_UMRDDT_MAX_FLAT    (1u << 20)
 #define MCA_PML_UMRDDT_KEPT_FLAT   (1u << 17)
 
-/**
- * Maximum size in bytes of a cached layout where only the first message of a buffer goes without
- * mkeys. Such a layout is rarely used again, and each peer would keep it.
- */
+/** Maximum size in bytes of a cached layout where only the first message of a buffer goes without
+ * mkeys. Such a layout is rarely used again, and each peer would keep it. */
 #define MCA_PML_UMRDDT_KEPT_ONCE 256u
 
 /** Minimum (unless the message is shorter) and maximum size of a packed chunk, bytes. */
@@ -312,8 +283,7 @@ typedef struct mca_pml_umrddt_fail_t {
     uint64_t magic;
     uint64_t seq;
     uint32_t slot;
-    uint32_t in_flight; /**< 1: some writes may still be in flight; 0: none was posted, or all have
-                             completed */
+    uint32_t in_flight; /**< 1: some writes may still be in flight; 0: none is */
     uint32_t written;   /**< packed messages: chunks that were written; else 0 */
     uint32_t reserved;  /**< 0 */
 } mca_pml_umrddt_fail_t;

@@ -63,10 +63,8 @@ int mca_pml_umrddt_tell_emit(const mca_pml_umrddt_tell_t *tell, const void *flat
     return emit(context, last, sizeof(*last) + (tell->flat_bytes - sent));
 }
 
-/**
- * Returns true if the export matches the envelope, or there is none. common/umrddt_gpu validates
- * the rest.
- */
+/** Returns true if the export matches the envelope, or there is none. common/umrddt_gpu validates
+ * the rest. */
 static bool export_valid(const mca_pml_umrddt_tell_t *tell, const mca_pml_umrddt_rts_t *rts)
 {
     static const opal_umrddt_gpu_export_t none;

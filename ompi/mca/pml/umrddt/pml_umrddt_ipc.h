@@ -48,9 +48,7 @@ typedef struct mca_pml_umrddt_asked_t mca_pml_umrddt_asked_t;
 /** Returns true if the fields for BIT_IPC in an envelope are consistent with its schemes. */
 bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts);
 
-/**
- * Returns true if an envelope offers neither BIT_IPC nor stripes and the fields of both are valid.
- */
+/** Returns true if an envelope offers neither BIT_IPC nor stripes and has valid fields. */
 static inline bool mca_pml_umrddt_ipc_rts_is_plain(const mca_pml_umrddt_rts_t *rts)
 {
     return 0 == ((MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_DONE_FLAG) & rts->schemes)
@@ -115,10 +113,8 @@ void mca_pml_umrddt_ipc_map_done_flags(mca_pml_umrddt_peer_t *peer, uint32_t pid
 opal_umrddt_gpu_engine_t *mca_pml_umrddt_ipc_home(const mca_pml_umrddt_peer_t *peer,
                                                   uint64_t buffer_id);
 
-/**
- * Record an import. @p engine: the engine to use for receivers in system memory; NULL: the receive
- * buffer had its own engine
- */
+/** Record an import. @p engine: the engine to use for receivers in system memory; NULL: the receive
+ * buffer had its own engine */
 void mca_pml_umrddt_ipc_mapped(mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
                                opal_umrddt_gpu_engine_t *engine);
 
@@ -155,10 +151,8 @@ static inline bool mca_pml_umrddt_ipc_takes(const mca_pml_umrddt_where_t *where)
            && 0 != where->memory.buffer_id;
 }
 
-/**
- * mca_pml_umrddt_ipc_offer for memory that the scheme can read. The fields must be those of
- * mca_pml_umrddt_ipc_offer_none.
- */
+/** mca_pml_umrddt_ipc_offer for memory that the scheme can read. The fields must be those of
+ * mca_pml_umrddt_ipc_offer_none. */
 void mca_pml_umrddt_ipc_offer_device(mca_pml_umrddt_send_t *send);
 
 /** Set the fields of this scheme in an envelope that does not offer it. */
@@ -192,10 +186,8 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send);
  * The receiver (pml_umrddt_ipc_recv.c, _ask.c)
  * ------------------------------------------------------------------------------------------- */
 
-/**
- * Returns true if the message is to use this scheme: both sides support it, it is enabled, and both
- * are on one node (pml_umrddt_choice.c).
- */
+/** Returns true if the message is to use this scheme: both sides support it, it is enabled, and
+ * both are on one node (pml_umrddt_choice.c). */
 bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts, const mca_pml_umrddt_peer_t *peer);
 
 /**
@@ -230,9 +222,7 @@ void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv);
  */
 bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine);
 
-/**
- * Continue with the copy, an INFO_REQ, or a wait. Called when all requested information is here.
- */
+/** Continue with the copy, an INFO_REQ, or a wait. All requested information is here. */
 void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv);
 
 /** Send an INFO_REQ for @p what (MCA_PML_UMRDDT_TELL_*), and continue when the answer arrives. */

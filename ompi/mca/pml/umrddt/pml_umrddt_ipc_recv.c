@@ -241,10 +241,8 @@ static bool copy(void *owner)
  * Cached and missing information
  * ------------------------------------------------------------------------------------------- */
 
-/**
- * Retry function in state LOOK: copy if nothing is missing. Otherwise send an INFO_REQ, or wait for
- * the one of another message.
- */
+/** Retry function in state LOOK: copy if nothing is missing. Otherwise send an INFO_REQ, or wait
+ * for the one of another message. */
 static bool look(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -299,10 +297,8 @@ static bool can_recv(mca_pml_umrddt_recv_t *recv)
     return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
 }
 
-/**
- * Returns true if a GPU can copy into the buffer: sets recv->engine, or the engine of another
- * device is selected later.
- */
+/** Returns true if a GPU can copy into the buffer: sets recv->engine, or the engine of another
+ * device is selected later. */
 static bool has_engine(mca_pml_umrddt_recv_t *recv)
 {
     opal_umrddt_gpu_memory_t memory;

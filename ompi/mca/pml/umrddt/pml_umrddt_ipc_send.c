@@ -132,10 +132,8 @@ void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length)
     }
 }
 
-/**
- * Record success or failure of CUDA IPC from a reply. A CTS is the receiver's choice, and so is a
- * CTS_PACK if packing is predicted to be faster.
- */
+/** Record success or failure of CUDA IPC from a reply. A CTS is the receiver's choice, and so is a
+ * CTS_PACK if packing is predicted to be faster. */
 static void learn(mca_pml_umrddt_send_t *send)
 {
     const uint32_t verdict = send->reply->verdict;

@@ -114,10 +114,8 @@ static inline void copy_piece(char *memory, char *stream, size_t length, bool in
     }
 }
 
-/**
- * Get the first @p length bytes of the packed stream if they are contiguous; NULL: unknown. Does
- * not walk the datatype.
- */
+/** Get the first @p length bytes of the packed stream if they are contiguous; NULL: unknown. Does
+ * not walk the datatype. */
 static inline char *first_run(const void *buf, const opal_datatype_t *type, size_t length)
 {
     const dt_type_desc_t *description = 0 < type->opt_desc.used ? &type->opt_desc : &type->desc;

@@ -11,10 +11,8 @@
  *
  * The offer cache: messages for which a sender need not send an envelope, because the base PML will
  * carry them anyway. It has two kinds of entries:
- *
  * - A selection of the performance model for a datatype or a layout. It stays until its entry is
  *   replaced.
- *
  * - A back-off after useless offers: the receiver declined this and the following messages
  *   (MCA_PML_UMRDDT_LEFT), or received in system memory where only GPU memory benefits
  *   (MCA_PML_UMRDDT_IN_GPU). After the first such offer 16 messages are not offered, after each
@@ -35,10 +33,8 @@
 
 BEGIN_C_DECLS
 
-/**
- * Messages that are not offered after the first useless offer; and maximum level of the back-off,
- * each of which doubles the number.
- */
+/** Messages that are not offered after the first useless offer; and maximum level of the back-off,
+ * each of which doubles the number. */
 #define MCA_PML_UMRDDT_OFFER_FIRST_PAUSE 16u
 #define MCA_PML_UMRDDT_OFFER_MOST_PAUSES 12u
 
@@ -87,10 +83,8 @@ static inline bool mca_pml_umrddt_offer_lasts(uint32_t word)
     return MCA_PML_UMRDDT_OFFER_ONE <= word && MCA_PML_UMRDDT_OFFER_YES > word;
 }
 
-/**
- * Returns true if the envelope of the next message can be skipped. Consumes one message of the
- * back-off.
- */
+/** Returns true if the envelope of the next message can be skipped. Consumes one message of the
+ * back-off. */
 static inline bool mca_pml_umrddt_offer_pauses(uint64_t key)
 {
     const uint32_t word = mca_pml_umrddt_offer_word(key);

@@ -27,10 +27,8 @@
 BEGIN_C_DECLS
 
 #if UMRDDT_ENABLE_DEBUG
-/**
- * Abort unless this thread runs progress. Nothing is asserted while progress is not registered,
- * when there is one thread.
- */
+/** Abort unless this thread runs progress. Nothing is asserted while progress is not registered,
+ * when there is one thread. */
 static inline void mca_pml_umrddt_assert_progress(const char *function)
 {
     if (mca_pml_umrddt.polling
