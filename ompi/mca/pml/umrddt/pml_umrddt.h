@@ -449,7 +449,7 @@ typedef struct mca_pml_umrddt_recv_t {
     bool host_persistent;             /**< flag of the base PML's request */
     bool posted;                      /**< started at the base PML, not matched yet; atomic */
     int release;                      /**< mca_pml_umrddt_release_t */
-    bool bounced;                     /**< by the base PML, into the staging buffer or bounce */
+    bool bounced;                     /**< received into the staging buffer or bounce */
     mca_pml_umrddt_stage_t stage;
     unsigned char bounce[MCA_PML_UMRDDT_ENVELOPE];
 
@@ -469,7 +469,7 @@ typedef struct mca_pml_umrddt_recv_t {
     uint16_t candidates;                       /**< MCA_PML_UMRDDT_BIT_* of schemes not yet tried */
     uint16_t preferred;                        /**< the candidate to try first, or 0 */
     const struct mca_pml_umrddt_scheme_t *ops; /**< carries the message; NULL: none yet */
-    uint64_t *reason;                          /**< fallback counter; NULL: selected */
+    uint64_t *reason;                          /**< fallback counter; NULL: base selected */
 
     /** Data of the scheme. */
     union {
@@ -602,7 +602,7 @@ typedef struct mca_pml_umrddt_t {
 #endif
     int active;  /**< handled sends and matched receives that are not complete */
     int freed;   /**< of the sends, those freed by the application; atomic */
-    int refused; /**< control messages that the base PML has refused so far; atomic */
+    int refused; /**< control messages queued after a refusal; atomic */
     uint32_t ticks;
     mca_pml_umrddt_fins_t fins;                /**< immediate data -> receive */
     void *scratch;                             /**< buffer in which a CTS is built */
@@ -614,7 +614,7 @@ typedef struct mca_pml_umrddt_t {
     opal_list_t receives;                      /**< matched and not finished */
     uint32_t waits;                            /**< entries in the following lists */
     opal_list_t waiting[MCA_BTL_UMR_ROLE_MAX]; /**< for mkeys of a role */
-    opal_list_t credit;                        /**< peers whose messages wait for FINs */
+    opal_list_t credit;                        /**< peers with messages that wait for FIN credit */
     opal_list_t polled;                        /**< for a request of the base PML */
     opal_list_t listeners;                     /**< communicators to poll for NACKs */
     uint32_t listener_count;                   /**< number of listeners; read without the lock */
