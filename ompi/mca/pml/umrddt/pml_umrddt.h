@@ -9,14 +9,16 @@
 /**
  * @file
  *
- * pml/umrddt, inside. README.md beside this file is the map of the room.
+ * Types and functions that the files of pml/umrddt share. README.md in this directory has the list
+ * of files and the order of messages; read it first.
  *
- * Threads. Three kinds of code run here:
- *  - API: what MPI calls, in any thread. It makes requests, posts at the base PML and returns.
- *  - callbacks of the base PML (a receive or a reply came in), deep in the host's progress, in any
- *    thread. They only append an event to mca_pml_umrddt.events.
- *  - progress: mca_pml_umrddt_progress, in one thread at a time. All state machines run there and
- *    only there, and so do the callbacks of the HCA; so a state machine needs no lock of its own.
+ * Threads: three kinds of code run here.
+ * - API: functions that MPI calls, in any thread. They create requests, post at the base PML and
+ *   return.
+ * - Callbacks of the base PML (a receive or a reply completed), inside its progress, in any thread.
+ *   They only append an event to mca_pml_umrddt.events.
+ * - Progress: mca_pml_umrddt_progress, in one thread at a time. All state machines and the
+ *   callbacks of the HCA run only there, so state machines need no lock of their own.
  */
 
 #ifndef MCA_PML_UMRDDT_H
@@ -63,7 +65,7 @@ typedef enum mca_pml_umrddt_memory_t {
     MCA_PML_UMRDDT_MEMORY_ALL = 3
 } mca_pml_umrddt_memory_t;
 
-/** What the info key mpi_communication_pattern asserts. */
+/** Value of the info key mpi_communication_pattern. */
 typedef enum mca_pml_umrddt_pattern_t {
     MCA_PML_UMRDDT_PATTERN_UNREAD = 0,
     MCA_PML_UMRDDT_PATTERN_NONE = 1,
@@ -78,76 +80,76 @@ typedef enum mca_pml_umrddt_side_t {
     MCA_PML_UMRDDT_RECEIVER = 1
 } mca_pml_umrddt_side_t;
 
-/** Whether the base PML takes GPU memory. */
+/** Parameter: whether the base PML supports GPU memory. */
 typedef enum mca_pml_umrddt_gpu_base_t {
     MCA_PML_UMRDDT_GPU_BASE_AUTO = 0,
     MCA_PML_UMRDDT_GPU_BASE_YES = 1,
     MCA_PML_UMRDDT_GPU_BASE_NO = 2
 } mca_pml_umrddt_gpu_base_t;
 
-/** What GPU memory the base PML is given: pml_umrddt_base_gpu.h. */
+/** GPU memory that the base PML may receive: pml_umrddt_base_gpu.h. */
 typedef enum mca_pml_umrddt_base_gpu_t {
-    MCA_PML_UMRDDT_BASE_GPU_ALL = 0, /**< whatever umrddt does not handle */
-    MCA_PML_UMRDDT_BASE_GPU_SAFE,    /**< what it can be trusted with, where that is better */
+    MCA_PML_UMRDDT_BASE_GPU_ALL = 0, /**< all that umrddt does not handle */
+    MCA_PML_UMRDDT_BASE_GPU_SAFE,    /**< memory that is safe and not better elsewhere */
     MCA_PML_UMRDDT_BASE_GPU_NONE
 } mca_pml_umrddt_base_gpu_t;
 
-/** What becomes of contiguous messages in GPU memory. */
+/** Treatment of contiguous messages in GPU memory. */
 typedef enum mca_pml_umrddt_contiguous_t {
-    MCA_PML_UMRDDT_CONTIGUOUS_AUTO = 0,  /**< the base PML's if it can, else taken */
-    MCA_PML_UMRDDT_CONTIGUOUS_DEFER = 1, /**< the base PML's, staged if it cannot */
+    MCA_PML_UMRDDT_CONTIGUOUS_AUTO = 0,  /**< passed through if supported, else handled */
+    MCA_PML_UMRDDT_CONTIGUOUS_DEFER = 1, /**< passed through, if necessary staged */
     MCA_PML_UMRDDT_CONTIGUOUS_TAKE = 2
 } mca_pml_umrddt_contiguous_t;
 
 typedef struct mca_pml_umrddt_params_t {
-    char *base_pml;           /**< PML that carries everything else, "" = let Open MPI choose */
-    size_t min_size;          /**< smallest message taken, bytes */
-    int memory;               /**< mca_pml_umrddt_memory_t */
-    int scheme;               /**< mca_pml_umrddt_scheme_id_t */
-    int base_gpu_param;       /**< mca_pml_umrddt_gpu_base_t */
-    int contiguous;           /**< mca_pml_umrddt_contiguous_t */
-    size_t contiguous_min;    /**< smallest contiguous message that is taken; 0: as min_size */
-    size_t chunk_floor;       /**< smallest agreed chunk, bytes */
-    unsigned max_keys;        /**< keys named by one CTS */
-    unsigned key_sets;        /**< sets of keys remembered for a peer */
-    unsigned layouts;         /**< layouts remembered for a peer */
-    unsigned writes;          /**< of a first message, that are cheaper than keys */
-    size_t stripe;            /**< smallest message over several pairs of HCAs; 0: none */
-    size_t run;               /**< mean run in bytes from which on any number of writes is */
-    bool mkey_cache;          /**< keys stay mapped for the next message */
-    size_t layout_cache;      /**< bound of the layout cache, bytes */
-    int gpu_scheme;           /**< opal_umrddt_gpu_how_t */
-    bool gpu_hca;             /**< the HCA may reach memory of GPUs */
-    int gpu_kernel;           /**< opal_umrddt_gpu_scheme_t */
-    size_t gpu_list_cache;    /**< bytes of layouts on a GPU */
-    size_t gpu_pinned;        /**< bytes of pinned memory */
-    size_t gpu_chunk;         /**< bytes of a piece that goes through it */
-    unsigned gpu_graphs;      /**< graphs of repeated launches */
-    bool system_memory_cache; /**< pages of the CPU's memory are remembered */
-    unsigned ipc_imports;     /**< allocations of other processes that stay open unused */
-    size_t ipc_import_bytes;  /**< and their bytes */
-    unsigned ipc_exports;     /**< allocations whose description is remembered */
-    bool ipc_done_flags;      /**< the end of a message is told through shared memory */
-    size_t gpu_stage_pinned;  /**< bytes of the largest stage that is pinned */
-    size_t gpu_stage_kept;    /**< bytes of plain stages that are kept */
-    size_t pack_min;          /**< smallest message that travels packed, bytes */
-    size_t pack_host;         /**< and smallest that is packed in memory of the GPU */
-    size_t pack_floor;        /**< bytes of its chunks, at least */
-    size_t pack_ceiling;      /**< and at most */
-    unsigned pack_depth;      /**< chunks of it under way at once */
-    size_t pack_bytes;        /**< in their buffers, of senders and of receivers */
-    size_t pack_scratch;      /**< and in memory of GPUs */
-    bool pack_hca;            /**< they travel by the HCA, where both sides have one */
-    char *model;              /**< file of figures for the choice; "", none, defaults */
-    unsigned reuse;           /**< messages that a layout and buffer are expected to serve */
-    bool explain;             /**< print what is predicted, chosen and observed */
+    char *base_pml;        /**< base PML, "" = Open MPI selects it */
+    size_t min_size;       /**< smallest message that is handled, bytes */
+    int memory;            /**< mca_pml_umrddt_memory_t */
+    int scheme;            /**< mca_pml_umrddt_scheme_id_t */
+    int base_gpu_param;    /**< mca_pml_umrddt_gpu_base_t */
+    int contiguous;        /**< mca_pml_umrddt_contiguous_t */
+    size_t contiguous_min; /**< smallest contiguous message that is handled, bytes; 0: min_size */
+    size_t chunk_floor;    /**< smallest agreed chunk, bytes */
+    unsigned max_keys;     /**< rkeys in one CTS */
+    unsigned key_sets;     /**< rkey sets cached for a peer */
+    unsigned layouts;      /**< layouts cached for a peer */
+    unsigned writes;       /**< RDMA writes of a first message that are cheaper than mkeys */
+    size_t stripe;         /**< smallest message that is striped, bytes; 0: none */
+    size_t run;            /**< mean run, bytes, from which writes are cheaper than mkeys */
+    bool mkey_cache;       /**< mkeys stay mapped for the next message */
+    size_t layout_cache;   /**< maximum size of the layout cache, bytes */
+    int gpu_scheme;        /**< opal_umrddt_gpu_how_t */
+    bool gpu_hca;          /**< the HCA may access GPU memory */
+    int gpu_kernel;        /**< opal_umrddt_gpu_scheme_t */
+    size_t gpu_list_cache; /**< layouts on a GPU, bytes */
+    size_t gpu_pinned;     /**< pinned memory, bytes */
+    size_t gpu_chunk;      /**< chunk that is copied through pinned memory, bytes */
+    unsigned gpu_graphs;   /**< CUDA graphs of repeated launches */
+    bool system_memory_cache; /**< remember pages that are system memory */
+    unsigned ipc_imports;     /**< unused allocations of other processes that stay mapped */
+    size_t ipc_import_bytes;  /**< size of those, bytes */
+    unsigned ipc_exports;     /**< allocations whose export is cached */
+    bool ipc_done_flags;      /**< completion flags in shared memory end messages */
+    size_t gpu_stage_pinned;  /**< largest staging buffer in pinned memory, bytes */
+    size_t gpu_stage_kept;    /**< unpinned staging buffers that are kept, bytes */
+    size_t pack_min;          /**< smallest packed message, bytes */
+    size_t pack_host;         /**< smallest message that is packed in GPU memory, bytes */
+    size_t pack_floor;        /**< minimum size of a packed chunk, bytes */
+    size_t pack_ceiling;      /**< maximum size of a packed chunk, bytes */
+    unsigned pack_depth;      /**< chunks of one message in flight */
+    size_t pack_bytes;        /**< buffers for chunks, of senders and of receivers, bytes */
+    size_t pack_scratch;      /**< buffers for chunks in GPU memory, bytes */
+    bool pack_hca;            /**< the HCA carries chunks where both sides have one */
+    char *model;              /**< tuning file; or "", none, defaults */
+    unsigned reuse;           /**< messages expected per layout and buffer */
+    bool explain;             /**< print predictions, selections and measurements */
     bool stats;               /**< print the counters at finalize */
-    unsigned refusals;        /**< seconds until those by the base PML are for good */
-    bool check_pattern;       /**< see whether mpi_communication_pattern is true */
-    unsigned check;           /**< passes of progress between two looks at invariants; 0: none */
+    unsigned refusals;        /**< seconds until a refusal by the base PML is final */
+    bool check_pattern;       /**< verify mpi_communication_pattern */
+    unsigned check;           /**< progress calls between two checks of invariants; 0: none */
 } mca_pml_umrddt_params_t;
 
-/** Every counter: name, help. They only grow. Registered as performance variables. */
+/** Counters: name, help. All are monotonic and registered as performance variables. */
 #define MCA_PML_UMRDDT_COUNTERS(X)                                                                \
     X(handled_sends, "Sends taken: an envelope went out in place of the message")                 \
     X(handled_recvs, "Receives that got an envelope")                                             \
@@ -214,72 +216,72 @@ typedef struct mca_pml_umrddt_params_t {
 #define MCA_PML_UMRDDT_COUNTER_FIELD(name, help) uint64_t name;
 typedef struct mca_pml_umrddt_counters_t {
     MCA_PML_UMRDDT_COUNTERS(MCA_PML_UMRDDT_COUNTER_FIELD)
-    uint64_t direct_bytes_now; /**< of receivers' layouts that are remembered; grows and shrinks */
-    uint64_t ipc_layout_bytes_now; /**< of senders' */
-    uint64_t peers_now;            /**< processes that were met */
-    uint64_t peer_bytes_now;       /**< memory for those, but for their layouts */
-    uint64_t peer_table_bytes_now; /**< of communicators, to find them by rank */
+    uint64_t direct_bytes_now;     /**< receivers' layouts in the cache; grows and shrinks */
+    uint64_t ipc_layout_bytes_now; /**< senders' layouts in the cache; grows and shrinks */
+    uint64_t peers_now;            /**< known peers */
+    uint64_t peer_bytes_now;       /**< memory for peers, without layouts */
+    uint64_t peer_table_bytes_now; /**< tables of communicators that map ranks to peers */
 } mca_pml_umrddt_counters_t;
 
 /* ---------------------------------------------------------------------------------------------
  * Peers and communicators
  * ------------------------------------------------------------------------------------------- */
 
-/** What is known of a scheme with a peer. */
+/** State of a scheme with one peer. */
 typedef struct mca_pml_umrddt_scheme_state_t {
-    uint32_t fails;    /**< sender: messages in a row that could not go by it; atomic */
-    uint64_t retry_at; /**< receiver: it is used again when so many messages have been judged */
+    uint32_t fails;    /**< sender: failures of the scheme in a row; atomic */
+    uint64_t retry_at; /**< receiver: count of selections after which the scheme is used again */
 } mca_pml_umrddt_scheme_state_t;
 
-/** One other process. Made at first contact, lives until finalize. */
+/** Another process. Created at first contact, lives until finalize. */
 typedef struct mca_pml_umrddt_peer_t {
     opal_proc_t *proc;
-    bool capable;   /**< runs this version: it understands envelopes */
-    bool has_hca;   /**< messages can go by its HCA */
+    bool capable;   /**< runs the same wire version, so it accepts envelopes */
+    bool has_hca;   /**< its HCA can carry messages */
     bool has_gpu;   /**< it has the CUDA driver */
-    bool same_host; /**< it can open our CUDA IPC handles, and we can open its */
-    uint32_t comms; /**< live communicators on which it was met; under the lock */
-    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< what its envelopes must carry */
-    mca_btl_umr_endpoint_t *endpoint;          /**< the HCA's, once asked for; atomic */
+    bool same_host; /**< CUDA IPC handles work between it and this process */
+    uint32_t comms; /**< live communicators with this peer; under the lock */
+    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< expected in its envelopes */
+    mca_btl_umr_endpoint_t *endpoint;          /**< of the HCA, created on demand; atomic */
 
     /* pml_umrddt_sets.h */
-    struct mca_pml_umrddt_place_t *places; /**< what it remembers of our keys */
+    struct mca_pml_umrddt_place_t *places; /**< our rkey sets in the peer's cache */
     uint32_t place_count;
     uint64_t place_clock;
-    struct mca_pml_umrddt_set_t *sets; /**< what we remember of its keys */
+    struct mca_pml_umrddt_set_t *sets; /**< the peer's rkey sets in our cache */
 
-    opal_list_t credit;         /**< its messages that wait for a FIN's receive */
-    opal_list_item_t in_credit; /**< of mca_pml_umrddt.credit, from the first such message on */
-    bool waits_for_credit;      /**< it is there */
+    opal_list_t credit;         /**< messages of this peer that wait for a receive for the FIN */
+    opal_list_item_t in_credit; /**< item of mca_pml_umrddt.credit from the first such message on */
+    bool waits_for_credit;      /**< the item is in the list */
 
     /* pml_umrddt_direct.h */
-    struct mca_pml_umrddt_flat_place_t *flat_places; /**< what it remembers of our layouts */
+    struct mca_pml_umrddt_flat_place_t *flat_places; /**< our layouts in the peer's cache */
     uint32_t flat_count;
     uint64_t flat_clock;
-    struct mca_pml_umrddt_flat_kept_t *flats; /**< what we remember of its layouts */
+    struct mca_pml_umrddt_flat_kept_t *flats; /**< the peer's layouts in our cache */
 
     mca_pml_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
-    bool rings; /**< it rings our completion flags, if asked to; atomic */
-    struct mca_pml_umrddt_ipc_peer_t *ipc; /**< pml_umrddt_ipc.h: of its GPU memory; or NULL */
+    bool rings;                            /**< it sets our completion flags on request; atomic */
+    struct mca_pml_umrddt_ipc_peer_t *ipc; /**< IPC state, pml_umrddt_ipc.h; or NULL */
 } mca_pml_umrddt_peer_t;
 
 /** One communicator. */
 typedef struct mca_pml_umrddt_comm_t {
     opal_list_item_t super;
     ompi_communicator_t *comm;
-    bool bypass;      /**< the info key says: nothing is taken */
-    int scheme;       /**< mca_pml_umrddt_scheme_id_t, of the info key or the parameter */
-    uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_* that it allows */
+    bool bypass;      /**< info key: no message is handled */
+    int scheme;       /**< mca_pml_umrddt_scheme_id_t of the info key or the parameter */
+    uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_*: allowed schemes */
     int pattern;      /**< mca_pml_umrddt_pattern_t, atomic */
-    bool listening;   /**< envelopes came in: look for failure notices */
-    mca_pml_umrddt_peer_t **peers; /**< by rank (of the remote group), filled at first use */
+    bool listening;   /**< envelopes arrived: poll for NACKs */
+    mca_pml_umrddt_peer_t **peers; /**< by rank (of the remote group), filled on demand */
     int peer_count;
-    uint32_t gate;                /**< see pml_umrddt_gate.h */
-    opal_recursive_mutex_t match; /**< of the claims, and of the gate's closing and opening */
-    int claiming;                 /**< claims are being made, so many calls deep */
-    int closing;                  /**< threads that wait for the gate to be empty */
+    uint32_t gate;                /**< pml_umrddt_gate.h */
+    opal_recursive_mutex_t match; /**< lock of the claims, and for closing and opening the gate */
+    int claiming;                 /**< nesting depth of calls that create claims */
+    int closing;                  /**< threads that wait until the gate is empty */
     uint64_t claim_order;         /**< of the next claim; atomic */
-    opal_list_t claims;           /**< messages taken early, by source in their order */
+    opal_list_t claims;           /**< messages claimed by probes, ordered for each source */
 } mca_pml_umrddt_comm_t;
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_comm_t);
 
@@ -287,7 +289,7 @@ OBJ_CLASS_DECLARATION(mca_pml_umrddt_comm_t);
  * Requests
  * ------------------------------------------------------------------------------------------- */
 
-/** Something for progress to do; embedded in its owner, at most once in the queue. */
+/** Work for progress; embedded in its owner, at most once in the queue. */
 typedef struct mca_pml_umrddt_event_t {
     opal_object_t super;
     struct mca_pml_umrddt_event_t *next; /**< in the queue */
@@ -297,31 +299,32 @@ typedef struct mca_pml_umrddt_event_t {
 } mca_pml_umrddt_event_t;
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_event_t);
 
-/** A place in a waiting list of progress. */
+/** Entry of a waiting list of progress. */
 typedef struct mca_pml_umrddt_wait_t {
     opal_list_item_t super;
-    opal_list_t *list;          /**< where it waits, or NULL */
-    bool (*retry)(void *owner); /**< true: it is over (and may wait again elsewhere, or be gone) */
+    opal_list_t *list;          /**< the list; NULL: not waiting */
+    bool (*retry)(void *owner); /**< true: over; the entry may be in use again or freed */
     void *owner;
 } mca_pml_umrddt_wait_t;
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_wait_t);
 
 /**
- * Who is through with a request: the side that completes it, and the user, in any order and in any
- * thread. The one who comes last returns it.
+ * Users of a request: the side that completes it, and the application. Both release it, in any
+ * order and in any thread. The last one returns it to its free list.
  */
 typedef enum mca_pml_umrddt_release_t {
-    MCA_PML_UMRDDT_COMPLETED = 1, /**< set in a request that is not started, too */
+    MCA_PML_UMRDDT_COMPLETED = 1, /**< also set in a request that is not started */
     MCA_PML_UMRDDT_FREED = 2
 } mca_pml_umrddt_release_t;
 
-/** Note that @p mine is through. @return true if the other one was already */
+/** Release a request for @p mine. @return true if the other side has released it before */
 static inline bool mca_pml_umrddt_release(int *release, mca_pml_umrddt_release_t mine)
 {
     return 0 != (__atomic_fetch_or(release, (int) mine, __ATOMIC_ACQ_REL) & ~(int) mine);
 }
 
-/** Begin another round of a persistent request. The completing side may be an instant behind. */
+/** Reset before a persistent request starts again. The completing side may still be about to
+ * release the request, so this waits for it. */
 static inline void mca_pml_umrddt_release_reset(int *release)
 {
     while (MCA_PML_UMRDDT_COMPLETED != __atomic_load_n(release, __ATOMIC_ACQUIRE)) {
@@ -332,31 +335,31 @@ static inline void mca_pml_umrddt_release_reset(int *release)
 
 typedef enum mca_pml_umrddt_send_state_t {
     MCA_PML_UMRDDT_SEND_IDLE,    /**< persistent and not started */
-    MCA_PML_UMRDDT_SEND_REPLY,   /**< the envelope is out, waiting for the receiver */
-    MCA_PML_UMRDDT_SEND_KEYS,    /**< CTS came, waiting for local keys to be had */
-    MCA_PML_UMRDDT_SEND_MAPPING, /**< waiting for the local keys' UMRs */
-    MCA_PML_UMRDDT_SEND_PUT,     /**< writes under way */
-    MCA_PML_UMRDDT_SEND_PACK,    /**< chunks under way */
-    MCA_PML_UMRDDT_SEND_FAILED,  /**< told the receiver, waiting for its verdict */
+    MCA_PML_UMRDDT_SEND_REPLY,   /**< envelope sent, waiting for a reply */
+    MCA_PML_UMRDDT_SEND_KEYS,    /**< CTS received, waiting for local mkeys */
+    MCA_PML_UMRDDT_SEND_MAPPING, /**< waiting for the UMRs of the local mkeys */
+    MCA_PML_UMRDDT_SEND_PUT,     /**< RDMA writes in flight */
+    MCA_PML_UMRDDT_SEND_PACK,    /**< chunks in flight */
+    MCA_PML_UMRDDT_SEND_FAILED,  /**< NACK sent, waiting for FALLBACK or ACK */
     MCA_PML_UMRDDT_SEND_BASE,    /**< the base PML sends the message */
-    MCA_PML_UMRDDT_SEND_DRAIN    /**< done, but for the host's request of the envelope */
+    MCA_PML_UMRDDT_SEND_DRAIN    /**< complete except for the base PML's request of the envelope */
 } mca_pml_umrddt_send_state_t;
 
-/** A send that was taken. */
+/** A send that is handled, or that needs a staging buffer. */
 typedef struct mca_pml_umrddt_send_t {
     ompi_request_t super;
     mca_pml_umrddt_event_t event; /**< a reply arrived */
     mca_pml_umrddt_wait_t wait;
     mca_pml_umrddt_send_state_t state;
     int release;     /**< mca_pml_umrddt_release_t */
-    bool plain;      /**< never taken: it is here for its stage */
-    bool tries;      /**< taken to see where it is received (pml_umrddt_offer_cache.h) */
-    bool offered;    /**< this time; with a key: what becomes of it is learnt */
+    bool plain;      /**< passed through; here only for its staging buffer */
+    bool tries;      /**< probe message: finds out the receive memory (pml_umrddt_offer_cache.h) */
+    bool offered;    /**< offered this time, with a key: the result goes into the offer cache */
     bool declinable; /**< the receiver may decline it */
     bool chosen;     /**< the receiver has declined it */
-    bool left;       /**< and says that the next ones need not be offered */
-    uint64_t offer;  /**< its key in the offer cache; 0: nothing is learnt */
-    bool freed;      /**< the user freed the request; atomic */
+    bool left;       /**< the receiver declines the following messages, too */
+    uint64_t offer;  /**< key in the offer cache; 0: none */
+    bool freed;      /**< the application freed the request; atomic */
 
     const void *buf;
     size_t count;
@@ -366,71 +369,71 @@ typedef struct mca_pml_umrddt_send_t {
     mca_pml_base_send_mode_t mode;
     mca_pml_umrddt_comm_t *comm;
     mca_pml_umrddt_peer_t *peer;
-    mca_pml_umrddt_where_t where; /**< the buffer, as last looked at; meaningless without a GPU */
+    mca_pml_umrddt_where_t where; /**< memory kind of the buffer; undefined without a GPU */
 
     mca_pml_umrddt_stage_t
-        stage; /**< what the host sends from in place of the buffer, if it must */
+        stage; /**< memory from which the base PML sends in place of the buffer, if needed */
     mca_pml_umrddt_transit_t transit;
-    bool pack_error; /**< the stage could not be filled */
+    bool pack_error; /**< packing into the staging buffer failed */
 
     opal_iov_cache_layout_t *layout;
     mca_btl_umr_endpoint_t *endpoint;
     mca_btl_umr_memory_t *memory;
     mca_btl_umr_keyset_t *keyset;
     uint32_t slot;
-    uint64_t total;    /**< bytes the receiver takes */
-    uint64_t position; /**< bytes whose writes completed */
+    uint64_t total;    /**< bytes that are received */
+    uint64_t position; /**< bytes whose writes have completed */
     mca_pml_umrddt_rts_t rts;
-    ompi_request_t *envelope;      /**< the host's request of the RTS; NULL: complete */
-    ompi_request_t *listen;        /**< the host's request for a reply; NULL if none is posted */
-    ompi_request_t *host;          /**< the host's request for the data */
-    mca_pml_umrddt_reply_t *reply; /**< where replies arrive: mca_pml_umrddt_reply_room */
-    mca_btl_umr_key_t *remote;     /**< scratch: the peer's keys for one put */
-    struct mca_pml_umrddt_parts_t *parts; /**< of the receiver's layout that have come; or NULL */
-    opal_iov_cache_layout_t *to;          /**< the receiver's, while it is written into; or NULL */
-    const struct mca_pml_umrddt_scheme_t *ops; /**< has it under way, and listens; or NULL */
+    ompi_request_t *envelope;             /**< the base PML's request of the RTS; NULL: complete */
+    ompi_request_t *listen;               /**< receive request for a reply; NULL: not posted */
+    ompi_request_t *host;                 /**< the base PML's request for the data */
+    mca_pml_umrddt_reply_t *reply;        /**< buffer for replies: mca_pml_umrddt_reply_room */
+    mca_btl_umr_key_t *remote;            /**< scratch: the peer's rkeys for one put */
+    struct mca_pml_umrddt_parts_t *parts; /**< received parts of the receiver's layout; or NULL */
+    opal_iov_cache_layout_t *to;          /**< the receiver's layout during RDMA writes; or NULL */
+    const struct mca_pml_umrddt_scheme_t *ops; /**< scheme that handles replies; or NULL */
     struct mca_pml_umrddt_pack_t *pack;        /**< in state PACK */
-    uint32_t written;                          /**< chunks, for the notice of failure */
-    bool told;      /**< the receiver has asked for what it needs to read */
-    time_t refused; /**< of the data, by the host: mca_pml_umrddt_hopeless */
+    uint32_t written;                          /**< chunks written, for the NACK */
+    bool told;                                 /**< the receiver has sent an INFO_REQ */
+    time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
 
     /* pml_umrddt_stripe.h */
-    struct mca_pml_umrddt_stripes_t *stripes;      /**< offered in stripes, or one; else NULL */
-    struct mca_pml_umrddt_stripes_t *stripes_kept; /**< memory for them; or NULL */
+    struct mca_pml_umrddt_stripes_t *stripes;      /**< parent or stripe; else NULL */
+    struct mca_pml_umrddt_stripes_t *stripes_kept; /**< kept for reuse; or NULL */
 } mca_pml_umrddt_send_t;
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_send_t);
 
 typedef enum mca_pml_umrddt_recv_state_t {
-    MCA_PML_UMRDDT_RECV_POSTED,  /**< at the base PML, or nowhere yet */
+    MCA_PML_UMRDDT_RECV_POSTED,  /**< posted at the base PML, or not yet posted */
     MCA_PML_UMRDDT_RECV_MATCHED, /**< has an envelope */
-    MCA_PML_UMRDDT_RECV_KEYS,    /**< waiting for keys to be had */
-    MCA_PML_UMRDDT_RECV_MAPPING, /**< waiting for the keys' UMRs */
+    MCA_PML_UMRDDT_RECV_KEYS,    /**< waiting for mkeys */
+    MCA_PML_UMRDDT_RECV_MAPPING, /**< waiting for the UMRs of the mkeys */
     MCA_PML_UMRDDT_RECV_CREDIT,  /**< waiting for a receive for the FIN */
-    MCA_PML_UMRDDT_RECV_FIN,     /**< CTS is out */
-    MCA_PML_UMRDDT_RECV_STRIPED, /**< in stripes, each a record of its own */
-    MCA_PML_UMRDDT_RECV_FLUSH,   /**< it came, and the GPU does not see all of it yet */
-    MCA_PML_UMRDDT_RECV_LOOK,    /**< of the sender's memory or layout something is not here */
-    MCA_PML_UMRDDT_RECV_ASKED,   /**< it was asked for */
+    MCA_PML_UMRDDT_RECV_FIN,     /**< CTS sent */
+    MCA_PML_UMRDDT_RECV_STRIPED, /**< in stripes, each with its own record */
+    MCA_PML_UMRDDT_RECV_FLUSH,   /**< FIN received, data not yet visible to the GPU */
+    MCA_PML_UMRDDT_RECV_LOOK,    /**< a part of the sender's export or layout is missing */
+    MCA_PML_UMRDDT_RECV_ASKED,   /**< INFO_REQ sent for it */
     MCA_PML_UMRDDT_RECV_COPY,    /**< a GPU copies the message */
-    MCA_PML_UMRDDT_RECV_PACK,    /**< chunks under way */
-    MCA_PML_UMRDDT_RECV_BASE,    /**< the base PML brings the data */
-    MCA_PML_UMRDDT_RECV_FILL,    /**< it has, and the GPU moves it from memory of ours */
+    MCA_PML_UMRDDT_RECV_PACK,    /**< chunks in flight */
+    MCA_PML_UMRDDT_RECV_BASE,    /**< the base PML carries the data */
+    MCA_PML_UMRDDT_RECV_FILL,    /**< data received, the GPU copies it from the staging buffer */
     MCA_PML_UMRDDT_RECV_DONE
 } mca_pml_umrddt_recv_state_t;
 
-/** Bytes for what a scheme holds of a receive. */
+/** Size of the part of a receive that its scheme uses, bytes. */
 #define MCA_PML_UMRDDT_RECV_HELD 40
 
 /**
- * A receive that may get an envelope. Either it watches a request of the base PML that the user
- * holds (req == host), or the user holds its own request (req == &super), with or without one of
- * the host behind.
+ * A receive that may get an envelope. Either it watches a request of the base PML that the
+ * application holds (req == host), or the application holds its own request (req == &super). In the
+ * second case there may be a request of the base PML as well.
  */
 typedef struct mca_pml_umrddt_recv_t {
     ompi_request_t super;
-    mca_pml_umrddt_event_t event; /**< an envelope arrived, or a release is due */
+    mca_pml_umrddt_event_t event; /**< an envelope arrived, or a release is pending */
     mca_pml_umrddt_wait_t wait;
-    opal_list_item_t active; /**< in mca_pml_umrddt.receives from the match to the end */
+    opal_list_item_t active; /**< item of mca_pml_umrddt.receives from the match to the end */
     mca_pml_umrddt_recv_state_t state;
 
     void *buf;
@@ -440,13 +443,13 @@ typedef struct mca_pml_umrddt_recv_t {
     int tag;
     mca_pml_umrddt_comm_t *comm;
 
-    ompi_request_t *req;              /**< what the user holds */
-    ompi_request_t *host;             /**< what is posted at the host */
-    ompi_request_free_fn_t host_free; /**< the host request's own function, put back at the end */
-    bool host_persistent;             /**< and its own flag */
-    bool posted;                      /**< started at the host, which has not matched it; atomic */
+    ompi_request_t *req;              /**< the application's request */
+    ompi_request_t *host;             /**< the base PML's request */
+    ompi_request_free_fn_t host_free; /**< of the base PML's request, restored at the end */
+    bool host_persistent;             /**< flag of the base PML's request */
+    bool posted;                      /**< started at the base PML, not matched yet; atomic */
     int release;                      /**< mca_pml_umrddt_release_t */
-    bool bounced;                     /**< the host receives into the stage, or else into bounce */
+    bool bounced;                     /**< received into the staging buffer or bounce */
     mca_pml_umrddt_stage_t stage;
     unsigned char bounce[MCA_PML_UMRDDT_ENVELOPE];
 
@@ -454,60 +457,59 @@ typedef struct mca_pml_umrddt_recv_t {
     ompi_status_public_t status;  /**< of the envelope: source and tag */
     uint64_t total;               /**< bytes to receive: min(message, capacity) */
     uint64_t position;            /**< bytes received */
-    mca_pml_umrddt_where_t where; /**< the buffer, from the match on ... */
-    bool looked;                  /**< ... or already */
-    bool announced;               /**< the sender has left its completion flag */
+    mca_pml_umrddt_where_t where; /**< memory kind of the buffer, from the match on */
+    bool looked;                  /**< where is set already before the match */
+    bool announced;               /**< a reply was announced by the completion flag */
     opal_iov_cache_layout_t *layout;
-    mca_btl_umr_endpoint_t *endpoint; /**< of the HCA, if a scheme uses one or was refused it */
+    mca_btl_umr_endpoint_t *endpoint; /**< of the HCA, if a scheme uses it or could not use it */
     mca_pml_umrddt_peer_t *peer;      /**< the sender */
-    uint32_t fin;                     /**< immediate data that ends the round, 0: none */
+    uint32_t fin;                     /**< immediate data of the FIN of this round; 0: none */
 
     /* pml_umrddt_scheme.h */
-    uint16_t candidates;                       /**< MCA_PML_UMRDDT_BIT_* still to be tried */
-    uint16_t preferred;                        /**< the one of these that comes first, or 0 */
-    const struct mca_pml_umrddt_scheme_t *ops; /**< has the message; NULL: none yet */
-    uint64_t *reason;                          /**< counter of why it falls back to the base PML;
-                                                    NULL: that was selected */
+    uint16_t candidates;                       /**< MCA_PML_UMRDDT_BIT_* of schemes not yet tried */
+    uint16_t preferred;                        /**< the candidate to try first, or 0 */
+    const struct mca_pml_umrddt_scheme_t *ops; /**< carries the message; NULL: none yet */
+    uint64_t *reason;                          /**< fallback counter; NULL: base selected */
 
-    /** What the scheme holds. */
+    /** Data of the scheme. */
     union {
         unsigned char held[MCA_PML_UMRDDT_RECV_HELD];
         struct { /* pml_umrddt_rdma.h */
             mca_btl_umr_memory_t *memory;
             mca_btl_umr_keyset_t *keyset;
-            int (*cts)(struct mca_pml_umrddt_recv_t *recv); /**< sends that of this scheme */
+            int (*cts)(struct mca_pml_umrddt_recv_t *recv); /**< sends the CTS of this scheme */
             uint64_t chunk;
             uint32_t place;
-            bool placed; /**< a place at the sender is taken for this round */
+            bool placed; /**< a cache slot of the sender is reserved for this round */
         };
         struct { /* pml_umrddt_ipc.h */
             struct opal_umrddt_gpu_engine_t *engine;
             struct opal_umrddt_gpu_import_t *import;
             opal_iov_cache_layout_t *from;        /**< the sender's layout; NULL: one piece */
-            struct opal_umrddt_gpu_copy_t *copy;  /**< under way */
+            struct opal_umrddt_gpu_copy_t *copy;  /**< in progress */
             struct mca_pml_umrddt_asked_t *asked; /**< in state ASKED */
         };
         struct mca_pml_umrddt_pack_t *pack; /**< in state PACK */
     };
 
     /* pml_umrddt_stripe.h */
-    struct mca_pml_umrddt_recv_stripes_t *stripes;      /**< in stripes, or one; else NULL */
-    struct mca_pml_umrddt_recv_stripes_t *stripes_kept; /**< memory for them; or NULL */
+    struct mca_pml_umrddt_recv_stripes_t *stripes;      /**< parent or stripe; else NULL */
+    struct mca_pml_umrddt_recv_stripes_t *stripes_kept; /**< kept for reuse; or NULL */
 
-    /* pml_umrddt_pairs.h; in this order, which leaves no gaps */
-    struct mca_pml_umrddt_pair_t *pair; /**< what is known of such messages; NULL: nothing */
-    uint32_t serial;                    /**< of what it was at the match */
-    int scheme;   /**< mca_pml_umrddt_scheme_id_t: the verdict, then the way */
-    bool settled; /**< the next ones go the same way */
-    double began; /**< when it was matched, us, with explain */
+    /* pml_umrddt_pairs.h; this order leaves no padding */
+    struct mca_pml_umrddt_pair_t *pair; /**< entry of the selection cache; or NULL */
+    uint32_t serial;                    /**< serial number of pair at the match */
+    int scheme;   /**< mca_pml_umrddt_scheme_id_t: as selected, then as used */
+    bool settled; /**< converged: the following messages use the same scheme */
+    double began; /**< time of the match in us, only with explain */
 
-    ompi_request_t *data; /**< the host's request for the data */
+    ompi_request_t *data; /**< the base PML's request for the data */
     mca_pml_umrddt_stage_t
-        overflow; /**< where it puts the data if it must not put it in the buffer */
-    bool named;   /**< the data's source and tag are the message's */
+        overflow; /**< receives the data if the base PML must not use the user's buffer */
+    bool named;   /**< the status of data has the source and tag of the message */
     mca_pml_umrddt_transit_t transit;
-    time_t refused; /**< of the data, by the host: mca_pml_umrddt_hopeless */
-    int fill_error; /**< for the user, once the bytes have been brought */
+    time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
+    int fill_error; /**< error for the application, once the data is unstaged */
     size_t fill_ucount;
 } mca_pml_umrddt_recv_t;
 _Static_assert(offsetof(mca_pml_umrddt_recv_t, stripes) - offsetof(mca_pml_umrddt_recv_t, held)
@@ -515,21 +517,21 @@ _Static_assert(offsetof(mca_pml_umrddt_recv_t, stripes) - offsetof(mca_pml_umrdd
                "all of what a scheme holds");
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_recv_t);
 
-/** A message taken from the base PML before its receive was posted. */
+/** Kind of a claim: a message taken from the base PML before its receive is posted. */
 typedef enum mca_pml_umrddt_claim_kind_t {
     MCA_PML_UMRDDT_CLAIM_ENVELOPE, /**< bytes holds an RTS */
     MCA_PML_UMRDDT_CLAIM_DATA,     /**< bytes holds a plain message of the envelope's size */
-    MCA_PML_UMRDDT_CLAIM_HANDLE    /**< any other plain message: the host's own handle */
+    MCA_PML_UMRDDT_CLAIM_HANDLE    /**< any other plain message: handle is the base PML's */
 } mca_pml_umrddt_claim_kind_t;
 
 typedef struct mca_pml_umrddt_claim_t {
     opal_list_item_t super;
     mca_pml_umrddt_claim_kind_t kind;
     mca_pml_umrddt_comm_t *comm;
-    uint64_t order; /**< in which the claims of a communicator were matched */
+    uint64_t order; /**< order of matching among the claims of a communicator */
     int src;
     int tag;
-    size_t length; /**< of the message, as a probe must tell it */
+    size_t length; /**< of the message, as a probe reports it */
     ompi_message_t *handle;
     union {
         mca_pml_umrddt_rts_t rts;
@@ -542,8 +544,7 @@ OBJ_CLASS_DECLARATION(mca_pml_umrddt_claim_t);
  * The component
  * ------------------------------------------------------------------------------------------- */
 
-/** Communicators are found by their index, without a lock: one table, whose pages cost nothing
- * until they are used. */
+/** Size of the table of communicators by index. Unused pages of it use no memory. */
 #define MCA_PML_UMRDDT_COMMS (1u << 18)
 
 /** Entries of the offer cache (pml_umrddt_offer_cache.h). A power of two. */
@@ -552,86 +553,85 @@ OBJ_CLASS_DECLARATION(mca_pml_umrddt_claim_t);
 typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_params_t params;
     mca_pml_umrddt_counters_t counters;
-    mca_pml_base_module_t host; /**< the base PML's functions */
+    mca_pml_base_module_t host; /**< functions of the base PML */
     mca_pml_base_component_t host_component;
     bool interposed; /**< our functions are in mca_pml */
-    bool usable;     /**< enabled, with an HCA or a GPU: messages can be taken */
-    bool polling;    /**< progress is called */
-    bool host_keeps; /**< the host's receive requests are mca_pml_base_request_t, and hold what they
-                        name (ob1) */
+    bool usable;     /**< enabled, with an HCA or a GPU: messages can be handled */
+    bool polling;    /**< the progress function is registered */
+    bool host_keeps; /**< receive requests of the base PML are mca_pml_base_request_t and retain
+                          their objects (ob1) */
 
     const mca_btl_umr_hca_ops_t *hca; /**< NULL without an HCA */
-    const char *hca_why_not;          /**< and then why, for the user */
+    const char *hca_why_not;          /**< reason for NULL, for the user */
     const mca_btl_umr_caps_t *caps;
-    size_t stripe_from; /**< messages from this size on go over several pairs of HCAs */
+    size_t stripe_from;                  /**< smallest message that is striped, bytes */
     const opal_umrddt_gpu_driver_t *gpu; /**< NULL without the CUDA driver */
-    const char *gpu_why_not;             /**< and then why, for the user */
-    mca_pml_umrddt_base_gpu_t base_gpu;  /**< what GPU memory the base PML is given */
-    bool base_aware;                     /**< this Open MPI's own code knows CUDA */
-    size_t eager[2];                     /**< the base PML's eager limit: other nodes, this node */
-    uint32_t wide_types;                 /**< basic types that a receive by pieces may not have */
-    uint32_t cut_types;                  /**< those, and others that some layouts must not have */
-    bool looks;                          /**< every buffer that is sent has to be looked at */
-    bool leaves_far;                     /**< contiguous ones to other nodes, if it can be given */
-    bool takes_contiguous;               /**< contiguous sends are looked at, too ... */
-    bool declines;                       /**< the model decides, also whether one is taken */
-    size_t contiguous_from;              /**< ... of so many bytes and more */
-    mca_pml_umrddt_identity_t self;      /**< as published */
+    const char *gpu_why_not;             /**< reason for NULL, for the user */
+    mca_pml_umrddt_base_gpu_t base_gpu;  /**< GPU memory that the base PML may receive */
+    bool base_aware;                     /**< Open MPI itself is CUDA-aware */
+    size_t eager[2];                /**< eager limit of the base PML: remote nodes, this node */
+    uint32_t wide_types;            /**< basic types that a receive in pieces must not have */
+    uint32_t cut_types;             /**< those, and types that some layouts must not have */
+    bool looks;                     /**< look up the memory kind of every send buffer */
+    bool leaves_far;                /**< pass contiguous messages to remote nodes through */
+    bool takes_contiguous;          /**< look up contiguous send buffers, too */
+    bool declines;                  /**< the model decides whether a message is handled */
+    size_t contiguous_from;         /**< smallest contiguous message that is handled, bytes */
+    mca_pml_umrddt_identity_t self; /**< as published in the modex */
     opal_iov_cache_t *layouts;
-    int type_keyval;  /**< attribute that tells when a datatype dies */
-    uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_* that this side can and the user wants */
+    int type_keyval;  /**< attribute whose delete function reports the end of a datatype */
+    uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_*: schemes that are possible here and enabled */
 
-    opal_mutex_t lock;                  /**< events, slots, peers, messages, release flags */
-    mca_pml_umrddt_event_t *events;     /**< the first one; under the lock, but read without it */
-    mca_pml_umrddt_event_t *last_event; /**< if there is one */
+    opal_mutex_t lock;              /**< of events, request ids, peers, messages, release flags */
+    mca_pml_umrddt_event_t *events; /**< head of the queue; under the lock, also read without it */
+    mca_pml_umrddt_event_t *last_event; /**< tail of the queue, unless it is empty */
     opal_hash_table_t peers;            /**< process name -> mca_pml_umrddt_peer_t */
-    opal_hash_table_t messages;         /**< ompi_message_t * -> claim, from our mprobe */
-    size_t message_count;               /**< how many; under the lock, but read without it */
-    uint32_t comm_end; /**< behind the last communicator that was ever in the table */
+    opal_hash_table_t messages;         /**< ompi_message_t * -> claim of mprobe */
+    size_t message_count;               /**< size; under the lock, also read without it */
+    uint32_t comm_end; /**< one above the highest index ever used in the table of communicators */
     mca_pml_umrddt_slots_t slots;
     uint64_t seq;
     opal_free_list_t sends;
     opal_free_list_t recvs;
     bool lists_ready;
 
-    /* of progress only, but for active and freed (atomic) and listeners (under lock) */
+    /* Only for progress, except active and freed (atomic) and listeners (under lock). */
     int busy; /**< 1 while a thread runs progress */
 #if UMRDDT_ENABLE_DEBUG
-    pthread_t owner; /**< which one, pml_umrddt_owner.h; atomic */
+    pthread_t owner; /**< that thread, pml_umrddt_owner.h; atomic */
 #endif
-    int active;  /**< taken sends and matched receives under way */
-    int freed;   /**< of the sends, those whose requests the user has freed; atomic */
-    int refused; /**< control messages that the host has not taken yet; atomic */
+    int active;  /**< handled sends and matched receives that are not complete */
+    int freed;   /**< of the sends, those freed by the application; atomic */
+    int refused; /**< control messages queued after a refusal; atomic */
     uint32_t ticks;
     mca_pml_umrddt_fins_t fins;                /**< immediate data -> receive */
-    void *scratch;                             /**< where a CTS is put together */
+    void *scratch;                             /**< buffer in which a CTS is built */
     size_t scratch_size;                       /**< mca_pml_umrddt_reply_room */
-    struct mca_pml_umrddt_seen_t *seen;        /**< layouts and buffers that were received into */
-    uint64_t types_died;                       /**< datatypes that had a layout; atomic */
+    struct mca_pml_umrddt_seen_t *seen;        /**< layouts and buffers that have received */
+    uint64_t types_died;                       /**< destroyed datatypes that had a layout; atomic */
     uint64_t offers[MCA_PML_UMRDDT_OFFERS];    /**< pml_umrddt_offer_cache.h; atomic */
-    struct mca_pml_umrddt_pairs_t *pairs;      /**< the model's verdicts; NULL: the rules decide */
-    opal_list_t receives;                      /**< matched, not finished */
-    uint32_t waits;                            /**< how many wait in the lists that follow */
-    opal_list_t waiting[MCA_BTL_UMR_ROLE_MAX]; /**< for keys of a role */
-    opal_list_t credit;                        /**< peers, for FINs' receives */
-    opal_list_t polled;                        /**< for a request of the host */
-    opal_list_t listeners;                     /**< communicators to look for failure notices on */
-    uint32_t listener_count;                   /**< how many; read without the lock */
+    struct mca_pml_umrddt_pairs_t *pairs;      /**< selection cache; NULL: fixed rules select */
+    opal_list_t receives;                      /**< matched and not finished */
+    uint32_t waits;                            /**< entries in the following lists */
+    opal_list_t waiting[MCA_BTL_UMR_ROLE_MAX]; /**< for mkeys of a role */
+    opal_list_t credit;                        /**< peers with messages that wait for FIN credit */
+    opal_list_t polled;                        /**< for a request of the base PML */
+    opal_list_t listeners;                     /**< communicators to poll for NACKs */
+    uint32_t listener_count;                   /**< number of listeners; read without the lock */
 } mca_pml_umrddt_t;
 
 extern mca_pml_umrddt_t mca_pml_umrddt;
-/** By index; nothing is in it unless mca_pml_umrddt.usable. Not behind a pointer: every message
- * looks. */
+/** By index; empty unless mca_pml_umrddt.usable. Static, to save an indirection per message. */
 extern mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
 UMRDDT_COMPONENT extern mca_pml_base_component_t mca_pml_umrddt_component;
 
-/** True if there is anything that a message could be taken with; else nothing is interposed. */
+/** Returns true if there is an HCA or a GPU. Otherwise nothing is interposed. */
 static inline bool mca_pml_umrddt_takes_part(void)
 {
     return NULL != mca_pml_umrddt.hca || NULL != mca_pml_umrddt.gpu;
 }
 
-/** Bytes that a reply may have. */
+/** Maximum size of a reply, bytes. */
 static inline size_t mca_pml_umrddt_reply_room(void)
 {
     size_t room = sizeof(mca_pml_umrddt_reply_t)
@@ -640,7 +640,7 @@ static inline size_t mca_pml_umrddt_reply_room(void)
     return room < MCA_PML_UMRDDT_REPLY_ROOM ? MCA_PML_UMRDDT_REPLY_ROOM : room;
 }
 
-/** Count without a lock: exact in one thread, and with threads by an atomic add. */
+/** Add to a counter without a lock: atomic with threads, a plain add without. */
 #define MCA_PML_UMRDDT_COUNT_ADD(name, n)                                                    \
     do {                                                                                     \
         if (opal_using_threads()) {                                                          \
@@ -651,7 +651,7 @@ static inline size_t mca_pml_umrddt_reply_room(void)
     } while (0)
 #define MCA_PML_UMRDDT_COUNT(name) MCA_PML_UMRDDT_COUNT_ADD(name, 1)
 
-/** So many bytes more are kept for a peer, or (negative) fewer. */
+/** Add to the memory in use for peers; @p bytes may be negative. */
 static inline void mca_pml_umrddt_peer_bytes(int64_t bytes)
 {
     MCA_PML_UMRDDT_COUNT_ADD(peer_bytes_now, (uint64_t) bytes);
@@ -664,54 +664,50 @@ void mca_pml_umrddt_param(const char *name, const char *help, mca_base_var_type_
                           mca_base_var_enum_t *values, mca_base_var_info_lvl_t level,
                           void *storage);
 
-/** The same for a number; the help text is a format, to which its limits are given: a limit in a
- * help text comes from the constant that the code compares with. */
+/** Register a numeric parameter. @p help is a format whose arguments are the limits, so that the
+ * help text shows the constants that the code compares with. */
 void mca_pml_umrddt_param_limited(const char *name, mca_base_var_type_t type,
                                   mca_base_var_info_lvl_t level, void *storage, const char *help,
                                   ...) __opal_attribute_format__(__printf__, 5, 6);
-/** The scheme of this name, as pml_umrddt_scheme has them; -1: there is none. */
+/** Get the scheme with this name of pml_umrddt_scheme. @return -1 if there is none */
 int mca_pml_umrddt_scheme_named(const char *name);
 void mca_pml_umrddt_pvars_register(void);
 void mca_pml_umrddt_stats_print(void);
 
-/* pml_umrddt_base.c: bringing up the PML that carries everything else */
+/* pml_umrddt_base.c: opens the base PML */
 
-/** Open every candidate PML and put it beside us in the selection. @return OMPI_SUCCESS or an error
- */
+/** Open every candidate PML and add it to the selection. @return OMPI_SUCCESS or an error */
 int mca_pml_umrddt_base_open(void);
 
-/** True if the user asked for us (the pml framework's selection names umrddt). */
+/** Returns true if the selection of the pml framework names umrddt. */
 bool mca_pml_umrddt_requested(void);
 
 /* pml_umrddt_hca.c */
 
-/** Find and start btl/umr; leaves mca_pml_umrddt.hca NULL where there is none. */
+/** Find and start btl/umr. Without it mca_pml_umrddt.hca stays NULL. */
 void mca_pml_umrddt_hca_open(void);
 void mca_pml_umrddt_hca_close(void);
 
-/**
- * True if messages between memory of a GPU and a peer may go by the HCA, as far as is known
- * without trying.
- */
+/** Returns true if the HCA is known to support GPU memory of this kind with this peer. */
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
                               const mca_pml_umrddt_where_t *where);
 
 /**
- * True if they are to be: where CUDA IPC cannot do it, or is predicted to take longer for this
+ * Returns true if the HCA is to carry them: CUDA IPC cannot, or is predicted to be slower for this
  * layout.
  */
 bool mca_pml_umrddt_hca_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                const mca_pml_umrddt_where_t *where,
                                opal_iov_cache_layout_t *layout);
 
-/** True if CUDA IPC can do it, and has not been seen to fail with this peer. */
+/** Returns true if CUDA IPC can carry them and has not failed with this peer. */
 bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                const mca_pml_umrddt_where_t *where);
 
-/** A message could not go by CUDA IPC, or (@p well) could. */
+/** Record that CUDA IPC carried a message (@p well) or failed. */
 void mca_pml_umrddt_ipc_result(mca_pml_umrddt_peer_t *peer, bool well);
 
-/** Register a buffer with the HCA of an endpoint, wherever it is. @return OPAL_* as the HCA's */
+/** Register a buffer of any memory kind with the HCA of an endpoint. @return OPAL_* of the HCA */
 int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
                             const mca_pml_umrddt_where_t *where, void *buf,
                             const opal_iov_cache_layout_t *layout, uint64_t size,
@@ -719,40 +715,40 @@ int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t
 
 /* pml_umrddt_modex.c */
 
-/** Make mca_pml_umrddt.self and tell it the job. @return false: not possible; the user was told */
+/** Set mca_pml_umrddt.self and publish it. @return false on failure, after a message to the user */
 bool mca_pml_umrddt_publish(void);
 /**
- * Tell the job that no message is taken here. Silence would not do: a peer on another host that
- * asks for what nobody has told waits for ever, on Open MPI 5.0.
+ * Publish that this process handles no messages. With Open MPI 5.0 a peer on a remote node that
+ * looks up data which was never published waits forever.
  */
 void mca_pml_umrddt_publish_absent(void);
-/** Ask the modex what a new peer (of which proc is set) told of itself. */
+/** Look up the identity of a new peer, whose proc is set, in the modex. */
 void mca_pml_umrddt_identify(mca_pml_umrddt_peer_t *peer);
 
 /* pml_umrddt_interpose.c */
 void mca_pml_umrddt_interpose(void);
 int mca_pml_umrddt_finalize(void);
 
-/* pml_umrddt_windows.c: between the opening of the osc framework and its closing; twice is once */
+/* pml_umrddt_windows.c: between open and close of the osc framework; both are idempotent */
 void mca_pml_umrddt_windows_open(void);
 void mca_pml_umrddt_windows_close(void);
 
 /* pml_umrddt_comm.c */
-/** Records that add_comm takes where there is no memory. @return OMPI_SUCCESS or
+/** Allocate the records that add_comm uses when memory is short. @return OMPI_SUCCESS or
  * OMPI_ERR_OUT_OF_RESOURCE */
 int mca_pml_umrddt_comms_init(void);
 void mca_pml_umrddt_comms_fini(void);
 int mca_pml_umrddt_add_comm(struct ompi_communicator_t *comm);
 int mca_pml_umrddt_del_comm(struct ompi_communicator_t *comm);
 
-/** As mca_pml_umrddt_peer, of one that the communicator may not know yet. */
+/** Slow path of mca_pml_umrddt_peer. */
 mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int rank);
 
-/** The peer at @p rank of the communicator (of its remote group), looked up in the modex at first
- * use. */
+/** Get the peer at @p rank of the communicator (of its remote group). The first call for a peer
+ * reads the modex. @return NULL on failure */
 static inline mca_pml_umrddt_peer_t *mca_pml_umrddt_peer(mca_pml_umrddt_comm_t *comm, int rank)
 {
-    /* without the lock: who finds a pointer finds what it points to */
+    /* Without the lock: the acquire load makes the peer's fields visible. */
     mca_pml_umrddt_peer_t **peers = __atomic_load_n(&comm->peers, __ATOMIC_ACQUIRE);
     mca_pml_umrddt_peer_t *peer = NULL;
 
@@ -765,14 +761,14 @@ static inline mca_pml_umrddt_peer_t *mca_pml_umrddt_peer(mca_pml_umrddt_comm_t *
 void mca_pml_umrddt_peers_free(void);
 
 /**
- * The world goes, or the base PML: everybody has received what was sent to them, or MPI_Finalize
- * would not have come so far; but of a send that the user has freed and cannot wait for, the HCA
- * may not have told us yet; nor may the base PML have taken our answer to a peer's. They are waited
- * for as long as the base PML is whole, and then the answers on @p comm (NULL: all) are dropped.
+ * Drain before MPI_COMM_WORLD or the base PML ends. All messages to other processes have been
+ * received by then. But the HCA may not have reported the completion of sends whose requests were
+ * freed, and the base PML may still refuse replies to peers. Wait for both, then drop the remaining
+ * replies on @p comm (NULL: all).
  */
 void mca_pml_umrddt_last_words(mca_pml_umrddt_comm_t *comm);
 
-/** Our data of a communicator; NULL if everything on it goes to the host. */
+/** Get our record of a communicator. @return NULL: all its messages are passed through */
 static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_comm_find(const ompi_communicator_t *comm)
 {
     uint32_t index = UMRDDT_COMM_INDEX(comm);
@@ -780,7 +776,7 @@ static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_comm_find(const ompi_communi
     return OPAL_UNLIKELY(index >= MCA_PML_UMRDDT_COMMS) ? NULL : mca_pml_umrddt_comms[index];
 }
 
-/** Our data of a communicator if a user's message with this tag may be an envelope, else NULL. */
+/** As mca_pml_umrddt_comm_find; NULL if no user message with this tag can be an envelope. */
 static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_watched(const ompi_communicator_t *comm,
                                                             int tag)
 {
@@ -789,23 +785,23 @@ static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_watched(const ompi_communica
 
 /* pml_umrddt_pattern.c */
 
-/** The first look for a communicator's pattern; never MCA_PML_UMRDDT_PATTERN_UNREAD. */
+/** Read the pattern of a communicator for the first time; never MCA_PML_UMRDDT_PATTERN_UNREAD. */
 mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern_read(mca_pml_umrddt_comm_t *comm);
 
-/** True if assertions are checked. */
+/** Returns true if assertions are verified. */
 static inline bool mca_pml_umrddt_checks_pattern(void)
 {
     return UMRDDT_ENABLE_DEBUG || mca_pml_umrddt.params.check_pattern;
 }
 
 /**
- * Returns true if an envelope may not survive a receive of this datatype by the base PML, as far
- * as one comparison can say: most datatypes answer false here. Contiguous ones need not be asked.
+ * Returns true if the base PML may not store an envelope correctly with a receive of this datatype.
+ * One comparison answers false for most datatypes. Contiguous datatypes need no call.
  *
- * Open MPI's convertor keeps an element of which only a part has arrived in an array of 16 bytes.
- * That of 5.0 puts bytes of complex numbers, and of an element that is cut, into wrong places in
- * some layouts. An envelope cuts elements whose size is no divisor of its length, and any element
- * behind one of another size.
+ * The convertor of Open MPI keeps a partly received element in an array of 16 bytes. The convertor
+ * of 5.0 misplaces bytes of complex numbers and of split elements in some layouts. An envelope
+ * splits elements whose size does not divide its length, and any element that follows one of
+ * another size.
  */
 static inline bool mca_pml_umrddt_may_cut(const ompi_datatype_t *datatype)
 {
@@ -818,8 +814,8 @@ static inline bool mca_pml_umrddt_may_cut(const ompi_datatype_t *datatype)
 #endif
 }
 
-/** Returns the full answer for a datatype of which mca_pml_umrddt_may_cut is true. Looks at the
- * description of the first bytes only, as many as an envelope has. */
+/** Exact answer for a datatype for which mca_pml_umrddt_may_cut is true. Reads the description of
+ * as many bytes as an envelope has. */
 bool mca_pml_umrddt_cuts(const ompi_datatype_t *datatype);
 
 /** Returns true if the base PML must not receive into a buffer because of its datatype. */
@@ -830,9 +826,8 @@ static inline bool mca_pml_umrddt_is_wide(const ompi_datatype_t *datatype, size_
 }
 
 /**
- * True if a buffer that is not empty is known to be system memory, and nobody wants assertions
- * checked: what the messages that are left to the base PML ask before anything else. False says
- * nothing.
+ * Returns true if a non-empty buffer is known to be system memory and assertions are not verified.
+ * Messages that are passed through call this first. False means unknown.
  */
 static inline bool mca_pml_umrddt_known_system(const void *buf, size_t count,
                                                const ompi_datatype_t *datatype)
@@ -842,7 +837,7 @@ static inline bool mca_pml_umrddt_known_system(const void *buf, size_t count,
            && mca_pml_umrddt_known_run(buf, count, datatype);
 }
 
-/** What the user has asserted of a communicator; never MCA_PML_UMRDDT_PATTERN_UNREAD. */
+/** Get the pattern that the user has asserted; never MCA_PML_UMRDDT_PATTERN_UNREAD. */
 static inline mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern(mca_pml_umrddt_comm_t *comm)
 {
     int pattern = __atomic_load_n(&comm->pattern, __ATOMIC_RELAXED);
@@ -852,7 +847,8 @@ static inline mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern(mca_pml_umrddt_com
                : mca_pml_umrddt_pattern_read(comm);
 }
 
-/** True if the user asserts that buffers of this side are in the CPU's memory: no need to look. */
+/** Returns true if the user asserts that buffers of this side are system memory, so that no lookup
+ * is needed. */
 static inline bool mca_pml_umrddt_asserted_system(mca_pml_umrddt_comm_t *comm,
                                                   mca_pml_umrddt_side_t side)
 {
@@ -864,21 +860,21 @@ static inline bool mca_pml_umrddt_asserted_system(mca_pml_umrddt_comm_t *comm,
                   == pattern;
 }
 
-/** As mca_pml_umrddt_memory_of, where there is something to ask or to check. */
+/** Slow path of mca_pml_umrddt_memory_of: a lookup or a check is needed. */
 mca_pml_umrddt_memory_t mca_pml_umrddt_memory_find(mca_pml_umrddt_comm_t *comm, const void *buf,
                                                    size_t count, ompi_datatype_t *datatype,
                                                    mca_pml_umrddt_side_t side,
                                                    mca_pml_umrddt_where_t *where);
 
 /**
- * Whose memory a buffer is: as asserted, or else by a query, which is counted. A wrong assertion is
- * found out only if pml_umrddt_check_pattern is set, or in a debug build; then the user is told
- * once, and the truth is returned. Where the assertion is GPU memory and there is a GPU, it spares
- * nothing: what is done with the memory needs to know it.
+ * Get the memory kind of a buffer, from the user's assertion or by a lookup, which is counted. A
+ * wrong assertion is detected only with pml_umrddt_check_pattern or in a debug build. Then the user
+ * gets one message and the lookup counts. An assertion of GPU memory saves no lookup if there is a
+ * GPU, because the copy needs the result.
  *
- * @param[out] where  of the buffer: system memory, if there was no need to look
+ * @param[out] where  of the buffer; system memory without a lookup
  *
- * @return GPU for memory of devices, managed memory, and mixed buffers
+ * @return GPU for device memory, managed memory and mixed buffers
  */
 static inline mca_pml_umrddt_memory_t mca_pml_umrddt_memory_of(mca_pml_umrddt_comm_t *comm,
                                                                const void *buf, size_t count,
@@ -888,7 +884,7 @@ static inline mca_pml_umrddt_memory_t mca_pml_umrddt_memory_of(mca_pml_umrddt_co
 {
     if (OPAL_LIKELY(NULL == mca_pml_umrddt.gpu
                     && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm))) {
-        /* there is nobody to ask */
+        /* no GPU, no lookup */
         MCA_PML_UMRDDT_COUNT(memory_queries);
         where->memory.kind = OPAL_UMRDDT_GPU_HOST;
         where->mixed = false;
@@ -899,30 +895,28 @@ static inline mca_pml_umrddt_memory_t mca_pml_umrddt_memory_of(mca_pml_umrddt_co
 
 /* pml_umrddt_layout.c */
 
-/** What this room notes in a layout: each costs a walk of the IOVs and is the same for every
- * message. */
+/** Values that are stored with a layout, because each one needs a walk of the IOVs. */
 typedef enum mca_pml_umrddt_memo_t {
-    MCA_PML_UMRDDT_MEMO_PROPOSAL,    /**< as a sender: the chunk it proposes */
-    MCA_PML_UMRDDT_MEMO_AGREED_SIZE, /**< as a receiver: for a message of this size ... */
-    MCA_PML_UMRDDT_MEMO_AGREED_TO,   /**< ... and this proposal ... */
-    MCA_PML_UMRDDT_MEMO_AGREED,      /**< ... the chunk it agreed to last */
-    MCA_PML_UMRDDT_MEMO_SILENT       /**< as a sender: 1 if the last message that could have been
-                                          told of by the completion flag got a reply */
+    MCA_PML_UMRDDT_MEMO_PROPOSAL,    /**< sender: chunk size that it proposes */
+    MCA_PML_UMRDDT_MEMO_AGREED_SIZE, /**< receiver: size of the message, */
+    MCA_PML_UMRDDT_MEMO_AGREED_TO,   /**< proposed chunk size, */
+    MCA_PML_UMRDDT_MEMO_AGREED,      /**< and agreed chunk size of the last message */
+    MCA_PML_UMRDDT_MEMO_SILENT       /**< sender: 1 if the last completion flag announced a reply */
 } mca_pml_umrddt_memo_t;
 
-/** The layout of (type, count), from the cache. The caller owns a reference. */
+/** Get the layout of (type, count) from the cache. The caller owns a reference. */
 int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count,
                           opal_iov_cache_layout_t **layout);
 int mca_pml_umrddt_layouts_init(void);
 void mca_pml_umrddt_layouts_fini(void);
 
-/** Copy the first bytes of a buffer's stream out, or in. @return bytes copied */
+/** Copy the first @p length bytes of a buffer's packed stream out or in. @return bytes copied */
 size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datatype, void *stream,
                            size_t length);
 size_t mca_pml_umrddt_unpack_pieces(void *buf, size_t count, ompi_datatype_t *datatype,
                                     const void *stream, size_t length);
 
-/** Copy bytes into the begin of a buffer's stream, which has room for as many. */
+/** Copy @p length bytes into the begin of a buffer, which is at least as large. */
 static inline void mca_pml_umrddt_unpack(void *buf, size_t count, ompi_datatype_t *datatype,
                                          const void *stream, size_t length)
 {
@@ -936,70 +930,72 @@ static inline void mca_pml_umrddt_unpack(void *buf, size_t count, ompi_datatype_
 /* pml_umrddt_progress.c */
 int mca_pml_umrddt_progress(void);
 
-/** Hand @p event to progress; from any thread. */
+/** Queue @p event for progress; from any thread. */
 void mca_pml_umrddt_event(mca_pml_umrddt_event_t *event, void (*handler)(void *), void *owner);
 
-/** Wait in @p list of progress until retry says it is over. Of progress only. */
+/** Wait in @p list until retry returns true. Only from progress. */
 void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),
                          void *owner);
 
-/** Wait among the messages of @p peer for a FIN's receive. Of progress only. */
+/** Wait for a receive for a FIN of @p peer. Only from progress. */
 void mca_pml_umrddt_wait_credit(mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_wait_t *wait,
                                 bool (*retry)(void *), void *owner);
 
-/** Leave whatever waiting list @p wait is in. Of progress only if it is in one. */
+/** Remove @p wait from its waiting list. Only from progress if it is in one. */
 void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait);
 
-/** One more, or one less, message under way: progress sleeps when there is none. */
+/** Change the number of active messages. Progress does nothing while it is 0. */
 void mca_pml_umrddt_active(int change);
 
-/* pml_umrddt_control.c: all of progress only, but for init, fini, drop, listen and unlisten */
+/* pml_umrddt_control.c: only from progress, except init, fini, drop, listen and unlisten */
 
-/** Memory for control messages: some of it is for those that must not be lost. */
+/** Allocate memory for control messages. A part of it is reserved for critical ones. */
 int mca_pml_umrddt_control_init(void);
 void mca_pml_umrddt_control_fini(void);
 
 /**
- * Send a control message through the base PML, now or when the host takes it, behind those for the
- * same process of the communicator that it has refused. The bytes are copied.
+ * Send a control message by the base PML. If the base PML refuses it, it is sent later. Control
+ * messages to one process of a communicator keep their order. The bytes are copied.
  *
- * @param[in] must  the other side could wait for it for ever: where there is no memory for it, the
- *                  job ends. So long as a reply (without keys) at most
+ * @param[in] must  critical: the peer would wait forever without it, so the job is aborted if there
+ *                  is no memory. At most the size of a reply without rkeys
  *
- * @return OMPI_SUCCESS, or OMPI_ERR_OUT_OF_RESOURCE and it is not sent
+ * @return OMPI_SUCCESS, or OMPI_ERR_OUT_OF_RESOURCE and nothing is sent
  */
 int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const void *bytes,
                            size_t length, bool must);
 
 /**
- * Forget what the host has not taken yet of a message's replies, but its last one (@p must): what
- * they name is about to be given back. The caller's message holds the communicator.
+ * Drop replies of a message that the base PML has not accepted yet, except a critical one. Called
+ * before the objects that they name are released. The caller's message retains the communicator.
  */
 void mca_pml_umrddt_control_withdraw(mca_pml_umrddt_comm_t *comm, int peer, int tag, uint64_t seq);
 
-/** Forget what the host has not taken yet, on a communicator that goes, or (NULL) on all. */
+/** Drop control messages that the base PML has not accepted yet, on one communicator or (NULL) on
+ * all. */
 void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm);
 
 /**
- * The base PML has refused what the other side waits for, which is to be asked for again.
+ * Called when the base PML refuses a message that the peer waits for. The caller tries again while
+ * this returns false.
  *
- * @param[in,out] since  0 at first: since when it has given reasons that seldom pass
+ * @param[in,out] since  time of the first refusal that is not a shortage of resources; initially 0
  *
- * @return true: for longer than pml_umrddt_refusal_timeout
+ * @return true if such refusals last longer than pml_umrddt_refusal_timeout
  */
 bool mca_pml_umrddt_hopeless(int rc, time_t *since);
 
-/** A process cannot be told what it waits for: end the job, with words. */
+/** A critical control message cannot be sent: print an error and abort the job. */
 void mca_pml_umrddt_cannot_tell(mca_pml_umrddt_comm_t *comm, int peer, int rc);
 
-/** Look for failure notices on this communicator from now on, or no longer. */
+/** Start or stop polling for NACKs on this communicator. */
 void mca_pml_umrddt_listen(mca_pml_umrddt_comm_t *comm);
 void mca_pml_umrddt_unlisten(mca_pml_umrddt_comm_t *comm);
 
-/** Receive one failure notice of the next communicator in turn, if there is one. */
+/** Poll one communicator, round robin, and receive one NACK if there is one. */
 void mca_pml_umrddt_notice_look(void);
 
-/** The HCA's endpoint to a peer, which lives as long as the HCA. @return as endpoint_get */
+/** Get the HCA's endpoint for a peer, which lives as long as the HCA. @return as endpoint_get */
 static inline int mca_pml_umrddt_endpoint(mca_pml_umrddt_peer_t *peer,
                                           mca_btl_umr_endpoint_t **endpoint)
 {
@@ -1026,29 +1022,30 @@ int mca_pml_umrddt_send(const void *buf, size_t count, ompi_datatype_t *datatype
                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
 int mca_pml_umrddt_start(size_t count, ompi_request_t **requests);
 
-/* pml_umrddt_send_start.c, pml_umrddt_send_rndv.c: the sender's state machine */
+/* pml_umrddt_send_start.c, pml_umrddt_send_rndv.c: sender's state machine */
 
 /** Send the envelope of a prepared request. */
 int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send);
 
-/** A record for a message or a stripe from the free list, with room for replies and keys and
- * nothing else set. NULL: no memory */
+/** Get a record for a message or a stripe from the free list. It has room for replies and rkeys;
+ * other fields are unset. @return NULL if there is no memory */
 mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void);
 
-/** Give a request back that send_alloc made. */
+/** Release the objects of a send request and return it to the free list. */
 void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send);
 
 /**
- * Take our data out of a request of the host's before it gets it back: pml/ucx takes what it finds
- * there for its own. Atomic, though alone at it: whoever posts it next may complete it in another
- * thread, and begins there with a compare-and-swap.
+ * Clear our data in a request of the base PML before the request returns to it, because pml/ucx
+ * interprets the field. The store is atomic: the next user of the request may complete it in
+ * another thread, which starts with a compare-and-swap.
  */
 static inline void mca_pml_umrddt_request_clear(ompi_request_t *request)
 {
     __atomic_store_n(&request->req_complete_cb_data, NULL, __ATOMIC_RELAXED);
 }
 
-/** The writes through a set of keys have all landed: keep them mapped for the next message. */
+/** All writes through an rkey set have completed: keep it mapped for the next message, or release
+ * it. */
 static inline void mca_pml_umrddt_keyset_done(mca_btl_umr_keyset_t *keyset)
 {
     if (OPAL_LIKELY(mca_pml_umrddt.params.mkey_cache)) {
@@ -1068,7 +1065,7 @@ int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int 
 int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv);
 
 /**
- * The end of a blocking call: wait for a request, hand its status out and free it.
+ * End of a blocking call: wait for a request, return its status and free it.
  *
  * @param[out] status  may be MPI_STATUS_IGNORE
  *
@@ -1076,42 +1073,41 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv);
  */
 int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *status);
 
-/** A receive request of our own (req == &super), not started. NULL: no memory */
+/** Get a receive request of our own (req == &super), not started. @return NULL: no memory */
 mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_datatype_t *datatype,
                                                  int src, int tag, mca_pml_umrddt_comm_t *comm);
 
-/** Tell the user that the receive is over, with req->req_status as it stands. */
+/** Complete the application's request with req->req_status. */
 void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv);
 
-/** True if these bytes look like an envelope (the cookie is checked later, by its sender). */
+/** Returns true if these bytes look like an envelope. The cookie is checked later. */
 static inline bool mca_pml_umrddt_is_envelope(const mca_pml_umrddt_rts_t *rts)
 {
     return MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RTS) == rts->magic;
 }
 
-/* pml_umrddt_recv_match.c, _recv_rndv.c, _recv_host.c: the receiver's state machine */
+/* pml_umrddt_recv_match.c, _recv_rndv.c, _recv_base.c: receiver's state machine */
 
-/** An envelope is in recv->rts, its source and tag in recv->status: let progress go on from there.
- */
+/** Hand a receive to progress. Its envelope is in recv->rts, source and tag in recv->status. */
 void mca_pml_umrddt_recv_matched(mca_pml_umrddt_recv_t *recv);
 
-/** The FIN handler of the HCA. */
+/** FIN handler of the HCA. */
 void mca_pml_umrddt_recv_fin(void *context, mca_btl_umr_endpoint_t *endpoint, uint32_t fin);
 
 /**
- * Wait for recv->data, a request of the base PML that brings the message into the user's buffer, or
- * into recv->overflow, and complete the receive with its status. From any thread.
+ * Wait for recv->data and complete the receive with its status. The base PML's request recv->data
+ * receives into the user's buffer or into recv->overflow. From any thread.
  */
 void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv);
 
-/** From now on progress owns the receive, up to mca_pml_umrddt_recv_finish. From any thread. */
+/** Make progress the owner of the receive until mca_pml_umrddt_recv_finish. From any thread. */
 void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,
                                void (*event)(void *));
 
-/** Set the status for the user and complete. Of progress only; the receive is among its own. */
+/** Set the status and complete. Only from progress, which must own the receive. */
 void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length);
 
-/** A sender failed after our CTS. */
+/** A NACK arrived: the sender failed after our CTS. */
 void mca_pml_umrddt_recv_failed(mca_pml_umrddt_comm_t *comm, int src,
                                 const mca_pml_umrddt_fail_t *fail);
 
@@ -1128,18 +1124,17 @@ int mca_pml_umrddt_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,
 int mca_pml_umrddt_mrecv(void *buf, size_t count, ompi_datatype_t *datatype,
                          ompi_message_t **message, ompi_status_public_t *status);
 
-/** Take the first claim that (src, tag) matches out of the list; NULL: none. comm->match is held.
- */
+/** Remove the first claim that matches (src, tag). @return NULL: none. comm->match is held. */
 mca_pml_umrddt_claim_t *mca_pml_umrddt_claim_take(mca_pml_umrddt_comm_t *comm, int src, int tag);
 
-/** Give a claimed message to a new receive; consumes the claim. The user gets *request. */
+/** Give a claimed message to a new receive, *request. Consumes the claim. */
 int mca_pml_umrddt_claim_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_t count,
                                  ompi_datatype_t *datatype, ompi_request_t **request);
 
-/** Give a claimed message to a started receive of our own; consumes the claim. */
+/** Give a claimed message to a started receive of our own. Consumes the claim. */
 int mca_pml_umrddt_claim_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv);
 
-/** Drop a claim that nobody will receive. */
+/** Drop a claim that will not be received. */
 void mca_pml_umrddt_claim_drop(mca_pml_umrddt_claim_t *claim);
 
 END_C_DECLS

@@ -9,11 +9,9 @@
 /**
  * @file
  *
- * Bringing up the PML that carries everything else.
- *
- * The framework opened umrddt alone, so the candidates for the host are found and opened here,
- * through a copy of the framework's structure with a selection of our own, and moved to the
- * framework's list, where its selection finds them.
+ * Opens the base PML. The framework has opened only umrddt. So this file opens the candidates
+ * through a copy of the framework's structure with its own selection, and moves them to the
+ * framework's list. pml_umrddt_component.c explains when this happens.
  */
 
 #include "ompi_config.h"
@@ -30,10 +28,12 @@
 
 #include "pml_umrddt.h"
 
-/** PMLs that are no transport of their own, or wrap one as we do. */
+/** PMLs that have no transport of their own, or that interpose as umrddt does. */
 #define NOT_A_HOST "^umrddt,v,monitoring,crcpw,example"
 
-/** The names in the pml selection; NULL if it is empty or excludes. Free with opal_argv_free. */
+/**
+ * Get the names in the pml selection; NULL if it is empty or excludes. Free with opal_argv_free.
+ */
 static char **selection(void)
 {
     const char *names = ompi_pml_base_framework.framework_selection;
@@ -56,7 +56,7 @@ bool mca_pml_umrddt_requested(void)
     return found;
 }
 
-/** A user who enables pml/monitoring may not know that a selection without it leaves it out. */
+/** Warn the user if pml/monitoring is enabled but not selected. */
 static void tell_of_monitoring(char **names)
 {
     const int index = mca_base_var_find("ompi", "pml", "monitoring", "enable");
@@ -68,7 +68,7 @@ static void tell_of_monitoring(char **names)
             return;
         }
     }
-    /* Where another component of the same library has registered it, files count as well. */
+    /* If another component of the same library has registered it, parameter files count as well. */
     if (0 <= index && OPAL_SUCCESS == mca_base_var_get_value(index, &value, NULL, NULL)
             ? NULL != value && 0 != *value
             : NULL != given && 0 != atoi(given)) {
@@ -79,7 +79,7 @@ static void tell_of_monitoring(char **names)
     }
 }
 
-/** Make mca_pml_base_select look at component @p name. */
+/** Add component @p name to those that mca_pml_base_select considers. */
 static void let_select(const char *name)
 {
     char *copy = strdup(name);
@@ -100,7 +100,7 @@ int mca_pml_umrddt_base_open(void)
 
     tell_of_monitoring(names);
     if (1 < opal_argv_count(names)) {
-        /* `umrddt,ob1`: the framework opens the others itself, and opening twice breaks them */
+        /* `umrddt,ob1`: the framework opens the other PMLs itself. A second open breaks them. */
         for (int i = 0; NULL != names[i]; ++i) {
             if (0 != strcmp(names[i], "umrddt")) {
                 let_select(names[i]);
@@ -129,7 +129,7 @@ int mca_pml_umrddt_base_open(void)
                != (item = (mca_base_component_list_item_t *) opal_list_remove_first(
                        &copy.framework_components))) {
             let_select(item->cli_component->mca_component_name);
-            /* the framework is walking its list right now, past us: only the front is safe */
+            /* The framework iterates over its list now, behind this component: prepend only. */
             opal_list_prepend(&ompi_pml_base_framework.framework_components, &item->super);
             ++candidates;
         }

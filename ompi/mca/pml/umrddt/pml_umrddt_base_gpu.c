@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The rule of which GPU memory the base PML is given: see pml_umrddt_base_gpu.h.
+ * Implements the rule which GPU memory the base PML may receive. Read pml_umrddt_base_gpu.h first.
  */
 
 #include "ompi_config.h"
@@ -19,7 +19,7 @@
 #include "pml_umrddt_base_gpu.h"
 
 /* ---------------------------------------------------------------------------------------------
- * What the base PML can
+ * Capabilities of the base PML
  * ------------------------------------------------------------------------------------------- */
 
 bool mca_pml_umrddt_base_gpu_aware(const char *base)
@@ -74,12 +74,12 @@ bool mca_pml_umrddt_base_touches_managed(void)
 {
     CUcontext now = NULL;
 
-    /* of several threads any may go on with the message, also one without a context */
+    /* With several threads, a thread without a context may continue the message. */
     return MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu && !opal_using_threads()
            && CUDA_SUCCESS == mca_pml_umrddt.gpu->cuCtxGetCurrent(&now) && NULL != now;
 }
 
-/** True if the base PML is to carry contiguous messages to or from this rank, where it can. */
+/** Returns true if the base PML is to carry contiguous messages to or from this rank if it can. */
 static bool base_wanted(mca_pml_umrddt_comm_t *comm, int rank, int tag)
 {
     const mca_pml_umrddt_peer_t *peer;
@@ -100,12 +100,12 @@ bool mca_pml_umrddt_base_given(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt
     uint64_t offset =
         (uint64_t) (uintptr_t) buf + (uint64_t) datatype->super.true_lb - memory->base;
 
-    /* of several threads any may go on with the message, also one without a context */
+    /* With several threads, a thread without a context may continue the message. */
     return MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu && NULL != comm
            && !opal_using_threads() && !where->mixed
            && mca_pml_umrddt_is_contiguous(datatype, count)
            && offset < memory->size
-           /* Open MPI asks of the address itself whose memory it is, whatever the lower bound */
+           /* Open MPI looks up the address itself, regardless of the lower bound. */
            && (uint64_t) (uintptr_t) buf - memory->base < memory->size
            && count * datatype->super.size <= memory->size - offset && base_wanted(comm, rank, tag)
            && opal_umrddt_gpu_base_takes(memory);

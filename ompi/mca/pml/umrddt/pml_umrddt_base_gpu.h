@@ -9,15 +9,15 @@
 /**
  * @file
  *
- * The rule of which GPU memory the base PML is given as it is. Everything that asks "may the base
- * PML have this buffer?" asks here. docs/gpu.rst has the rule as a table.
+ * The rule which GPU memory is passed to the base PML unchanged. All decisions of this kind are
+ * made here. docs/gpu.rst has the rule as a table.
  *
- * A base PML without CUDA is given none. One with CUDA (pml_umrddt_base_gpu = auto) cannot be
- * trusted with all: it works in the calling thread's current context, makes one current where there
- * is none, and crashes on memory without a context (pools, mapped memory) and on types over several
- * memories. Between GPUs of one node umrddt is as quick as it or quicker. So it is given memory
- * that is safe for it, where umrddt has nothing better: for processes of other nodes, which it may
- * reach by GPUDirect RDMA, and for internal messages of collectives.
+ * A base PML without CUDA support gets no GPU memory. One with CUDA support (pml_umrddt_base_gpu =
+ * auto) gets some: it uses the calling thread's current context, makes one current if there is
+ * none, and crashes on memory without a context (pools, mapped memory) and on datatypes that span
+ * several memories. Between GPUs of one node umrddt is as fast or faster. So the base PML gets
+ * memory that is safe for it where umrddt is not better: for remote nodes, where it may use
+ * GPUDirect RDMA, and for internal messages of collectives.
  */
 
 #ifndef MCA_PML_UMRDDT_BASE_GPU_H
@@ -30,22 +30,22 @@
 BEGIN_C_DECLS
 
 /**
- * Set what mca_pml_umrddt says of the base PML and GPU memory (base_gpu to contiguous_from), by the
- * parameters, the selected base PML and this Open MPI. Of mca_pml_umrddt_gpu_open and umrddt_info.
+ * Set the fields base_gpu to contiguous_from of mca_pml_umrddt according to the parameters, the
+ * selected base PML and this Open MPI. Called by mca_pml_umrddt_gpu_open and umrddt_info.
  */
 void mca_pml_umrddt_base_gpu_open(void);
 void mca_pml_umrddt_base_gpu_close(void);
 
-/** True if this Open MPI, with this base PML, takes GPU memory at all. */
+/** Returns true if this Open MPI with this base PML supports GPU memory at all. */
 bool mca_pml_umrddt_base_gpu_aware(const char *base);
 
-/** As mca_pml_umrddt_base_touches, of managed memory and an Open MPI with CUDA. */
+/** mca_pml_umrddt_base_touches for managed memory and a CUDA-aware Open MPI. */
 bool mca_pml_umrddt_base_touches_managed(void);
 
 /**
- * True if the base PML may be given any buffer in this memory, whatever its layout: the CPU's, and
- * managed memory. An Open MPI with CUDA copies managed memory as a device's, which takes a current
- * context.
+ * Returns true if the base PML may get a buffer in this memory regardless of its layout: system
+ * memory, and managed memory. A CUDA-aware Open MPI copies managed memory like device memory, which
+ * needs a current context.
  */
 static inline bool mca_pml_umrddt_base_touches(const mca_pml_umrddt_where_t *where)
 {
@@ -58,10 +58,9 @@ static inline bool mca_pml_umrddt_base_touches(const mca_pml_umrddt_where_t *whe
 }
 
 /**
- * The rule of a message in a device's memory: true if the base PML is given the buffer, by a call
- * of this thread's, now.
+ * The rule for device memory. Returns true if this thread may pass the buffer to the base PML now.
  *
- * @param[in] comm  where @p rank is the other side; NULL: on a communicator that is not ours
+ * @param[in] comm  of which @p rank is the other side; NULL: a communicator that is passed through
  * @param[in] rank  may be OMPI_ANY_SOURCE
  * @param[in] tag   may be OMPI_ANY_TAG
  */
@@ -69,7 +68,8 @@ bool mca_pml_umrddt_base_given(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt
                                const void *buf, size_t count, const ompi_datatype_t *datatype,
                                int rank, int tag);
 
-/** As mca_pml_umrddt_base_given, of a receive: one that an envelope may come to has room for it. */
+/** mca_pml_umrddt_base_given for a receive. A receive that may match an envelope must have room for
+ * it. */
 static inline bool mca_pml_umrddt_base_given_recv(const ompi_communicator_t *comm,
                                                   const mca_pml_umrddt_where_t *where,
                                                   const void *buf, size_t count,

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * The invariants of the room; see the header. Sends are in no list: of them only those are seen
- * that wait for something.
+ * Checks the invariants of pml/umrddt; read pml_umrddt_check.h first. There is no list of sends, so
+ * only sends in a waiting list are checked.
  */
 
 #include "ompi_config.h"
@@ -25,7 +25,7 @@
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_scheme.h"
 
-/** The layout cache is looked at in each so many looks: all layouts are walked. */
+/** The layout cache is checked in every 256th check, because that walks all layouts. */
 #define LAYOUTS_PERIOD 256
 
 /* ---------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ static const char *check_waits(void)
     return wrong;
 }
 
-/** Under the lock. */
+/** Called under the lock. */
 static const char *check_events(void)
 {
     const mca_pml_umrddt_event_t *event, *last = NULL;
@@ -83,7 +83,7 @@ static const char *check_events(void)
     return NULL;
 }
 
-/** Under the lock. */
+/** Called under the lock. */
 static const char *check_slots(void)
 {
     const mca_pml_umrddt_slots_t *slots = &mca_pml_umrddt.slots;
@@ -143,7 +143,7 @@ static const char *check_receives(void)
     return wrong;
 }
 
-/** Nothing is under way: nothing is held. */
+/** Without active messages no resources are held. */
 static const char *check_idle(void)
 {
     int active = __atomic_load_n(&mca_pml_umrddt.active, __ATOMIC_RELAXED);
@@ -160,7 +160,7 @@ static const char *check_idle(void)
  * Peers
  * ------------------------------------------------------------------------------------------- */
 
-/** Under the lock. */
+/** Called under the lock. */
 static const char *check_peers(void)
 {
     uint64_t flats = 0, layouts = 0, peers = 0;
@@ -194,7 +194,7 @@ static const char *check_peers(void)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * All of it
+ * All checks
  * ------------------------------------------------------------------------------------------- */
 
 static const char *check_shared(void)
@@ -235,7 +235,7 @@ static void check(bool layouts)
     }
 }
 
-/** As a progress function of its own: a look now and then, while no other thread is at it. */
+/** Progress function: check now and then, while no other thread runs progress. */
 static int look(void)
 {
     static uint32_t passes;

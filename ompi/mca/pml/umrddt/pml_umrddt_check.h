@@ -9,10 +9,11 @@
 /**
  * @file
  *
- * What holds of this room between two passes of progress: each message has what its state needs,
- * lists and counters agree. Looked at if pml_umrddt_check is set, as it is in the tests, and then a
- * process in which one does not hold ends at once, with its name. Costs nothing otherwise: it is a
- * progress function of its own.
+ * Invariants that hold between two calls of progress: a message has the resources that its state
+ * needs, and lists agree with counters. They are checked if pml_umrddt_check is set, as in the
+ * tests. A violation prints the name of the invariant and aborts the process.
+ *
+ * Without the parameter there is no overhead: the check is a separate progress function.
  */
 
 #ifndef MCA_PML_UMRDDT_CHECK_H
@@ -22,29 +23,29 @@
 
 BEGIN_C_DECLS
 
-/** The first invariant that does not hold; NULL: all do. Of progress only. */
+/** Check all invariants. @return the first one that is violated; NULL: none. Only from progress. */
 const char *mca_pml_umrddt_state_check(void);
 
-/** Those of what is remembered of one peer (pml_umrddt_sets.c, _direct.c, _ipc.c); @p bytes grows
- * by those of its layouts. */
+/** Check the caches for one peer (pml_umrddt_sets.c, _direct.c, _ipc.c). Adds the size of cached
+ * layouts to @p bytes. */
 const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer);
 const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
 const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
 
-/** Look from now on, in each so many passes of progress. Nothing if it is not wanted. */
+/** Start periodic checks. Does nothing if pml_umrddt_check is 0. */
 void mca_pml_umrddt_check_start(void);
 
-/** Not any more, but for a last time: progress is called by nobody. */
+/** Stop periodic checks and check a last time. Progress must not run. */
 void mca_pml_umrddt_check_stop(void);
 
-/** Each has a name, which is what the user is told. */
+/** Return the name of the invariant, for the user, if it does not hold. */
 #define MCA_PML_UMRDDT_HOLDS(CONDITION, NAME) \
     do {                                      \
         if (OPAL_UNLIKELY(!(CONDITION)))      \
             return (NAME);                    \
     } while (0)
 
-/* pml_umrddt_check_schemes.c: check of each scheme */
+/* pml_umrddt_check_schemes.c: one check for each scheme */
 const char *mca_pml_umrddt_check_umr(const mca_pml_umrddt_recv_t *recv);
 const char *mca_pml_umrddt_check_direct(const mca_pml_umrddt_recv_t *recv);
 const char *mca_pml_umrddt_check_ipc(const mca_pml_umrddt_recv_t *recv);

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Invariants of messages under way, by the scheme that has them; see pml_umrddt_check.h. Apart from
- * the schemes, so that they can be tested alone.
+ * Invariants of active messages by scheme; read pml_umrddt_check.h first. A separate file, so that
+ * schemes can be tested alone.
  */
 
 #include "ompi_config.h"
@@ -21,7 +21,7 @@
 #include "pml_umrddt_pack_chunks.h"
 #include "pml_umrddt_scheme.h"
 
-/** A side of a message that travels in chunks. */
+/** Check one side of a message that is sent in chunks. */
 static const char *check_chunks(const mca_pml_umrddt_pack_t *pack)
 {
     unsigned under_way = 0, copying = 0;
@@ -50,7 +50,7 @@ static const char *check_chunks(const mca_pml_umrddt_pack_t *pack)
     return NULL;
 }
 
-/** What one needs of the HCA in a state in which, or behind which, keys are named. */
+/** Check that a receive has what it needs from the HCA before and after its CTS. */
 static const char *check_round(const mca_pml_umrddt_recv_t *recv, bool named)
 {
     MCA_PML_UMRDDT_HOLDS(NULL != recv->endpoint,
@@ -60,7 +60,7 @@ static const char *check_round(const mca_pml_umrddt_recv_t *recv, bool named)
     return NULL;
 }
 
-/** RDMA writes between the buffers; @p named: what the CTS names, or will name, is held. */
+/** Check RDMA writes. @p named: the receive holds the memory or rkeys that its CTS names. */
 static const char *check_rdma(const mca_pml_umrddt_recv_t *recv, bool named)
 {
     const char *wrong = NULL;

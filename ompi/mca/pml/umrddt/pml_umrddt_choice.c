@@ -9,16 +9,15 @@
 /**
  * @file
  *
- * Which way a message goes; the receiver decides.
- *
- * To map keys costs a work request on either side, and its completion before anything can be
- * written; it pays when the keys are used again. Whether they will be is not known when the first
- * message of a layout and buffer comes, so that one goes direct where few writes, or long ones,
- * make it no dearer.
- *
- * Before all that: a sender whose memory is a GPU's, on the same host, is read by a GPU of this
- * side (pml_umrddt_ipc.h), unless the user has named another way. And behind all that: a message
- * with a GPU at one end, for which none of these ways is open, travels packed (pml_umrddt_pack.h).
+ * Selects the scheme of a message by fixed rules; the receiver decides. pml_umrddt_pairs.h selects
+ * with the performance model instead. The rules, in order of preference:
+ * - ipc, if the sender's buffer is GPU memory on the same node (pml_umrddt_ipc.h) and the user has
+ *   not selected another scheme.
+ * - umr or sgl (direct) between buffers that an HCA reaches. Mapping mkeys costs a work request on
+ *   each side, which must complete before the first write. That pays if the mkeys are used again.
+ *   So the first message of a layout and buffer uses direct writes if there are few of them, or
+ *   long ones.
+ * - packed (pml_umrddt_pack.h), if a GPU is at one end and no other scheme is possible.
  */
 
 #include "ompi_config.h"
@@ -29,14 +28,14 @@
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
 
-/* Of the table: as many as the HCA keeps sets of keys, and then some. A bucket's entries are
- * replaced in turn. */
+/* Size of the table: somewhat more entries than the HCA caches rkey sets. A bucket replaces its
+ * entries in turn. */
 #define BUCKETS 512
 #define WAYS    4
 
 struct mca_pml_umrddt_seen_t {
     struct {
-        uint64_t layout[WAYS]; /* 0: nothing here */
+        uint64_t layout[WAYS]; /* 0: empty */
         uintptr_t buffer[WAYS];
         uint32_t next;
     } buckets[BUCKETS];
@@ -47,7 +46,7 @@ mca_pml_umrddt_seen_t *mca_pml_umrddt_seen_new(void)
     return calloc(1, sizeof(mca_pml_umrddt_seen_t));
 }
 
-/** True if the table has it; it has it afterwards. */
+/** Returns true if the table has the entry. Adds it otherwise. */
 static bool seen(uint64_t layout, const void *buffer)
 {
     uint64_t hash =
@@ -67,12 +66,12 @@ static bool seen(uint64_t layout, const void *buffer)
     return false;
 }
 
-/** True if a message is cheaper without keys, as long as none are mapped. */
+/** Returns true if the message is cheaper without mkeys while none are mapped. */
 static bool cheap(const mca_pml_umrddt_rts_t *rts, const opal_iov_cache_layout_t *layout,
                   uint64_t total)
 {
     uint64_t most = rts->pieces < layout->iov_count ? layout->iov_count : rts->pieces;
-    /* One for each run, and one more for all pieces that a write has no room for. */
+    /* One write for each piece of the receiver, and one more for each full gather list. */
     uint64_t writes = layout->iov_count + rts->pieces / rts->write_pieces;
 
     return writes <= mca_pml_umrddt.params.writes
@@ -89,7 +88,7 @@ unsigned mca_pml_umrddt_choose(const mca_pml_umrddt_rts_t *rts,
     if (MCA_PML_UMRDDT_BITS_HCA != both) {
         return both;
     }
-    /* Keys that are not kept are wanted for each message: nothing is learnt from the first. */
+    /* Without the mkey cache every message maps mkeys, so the first one gives no information. */
     return !mca_pml_umrddt.params.mkey_cache || seen(layout->id, buffer)
                    || !cheap(rts, layout, total)
                ? MCA_PML_UMRDDT_BIT_UMR
@@ -98,8 +97,8 @@ unsigned mca_pml_umrddt_choose(const mca_pml_umrddt_rts_t *rts,
 
 bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts, const mca_pml_umrddt_peer_t *peer)
 {
-    /* one copy, and nothing to map in the steady state: no other way is cheaper. (Whatever a peer
-     * of another host says, its handles are none for this host's driver.) */
+    /* One copy, and no mapping in the steady state: no scheme is cheaper. The driver cannot open
+     * handles of a remote node, whatever the envelope offers. */
     return 0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes & mca_pml_umrddt.schemes) && peer->same_host;
 }
 
@@ -108,8 +107,8 @@ unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t
 {
     unsigned both = schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_PACK;
 
-    /* between buffers of the CPU the base PML needs no help, unless the sender's user wants it and
-     * nothing else */
+    /* Between system memory buffers the base PML is sufficient, unless the user of the sender
+     * forces another scheme. */
     if (where->mixed || (0 != (MCA_PML_UMRDDT_IF_GPU & schemes) && !mca_pml_umrddt_on_gpu(where))) {
         return 0;
     }
@@ -117,7 +116,7 @@ unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t
         && (MCA_PML_UMRDDT_BIT_PACK_HOST == both || total < mca_pml_umrddt.params.pack_host)) {
         return MCA_PML_UMRDDT_BIT_PACK_HOST;
     }
-    /* nothing goes through the CPU's memory */
+    /* pack-gdr avoids the copy through system memory. */
     return 0 != (MCA_PML_UMRDDT_BIT_PACK_GDR & both) ? MCA_PML_UMRDDT_BIT_PACK_GDR
                                                      : MCA_PML_UMRDDT_BIT_PACK_STAGED & both;
 }

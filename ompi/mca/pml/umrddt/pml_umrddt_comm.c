@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Communicators and the processes behind them.
+ * Communicators and peers. The records are declared in pml_umrddt.h.
  */
 
 #include "ompi_config.h"
@@ -61,7 +61,7 @@ static void comm_destruct(mca_pml_umrddt_comm_t *comm)
 
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_comm_t, opal_list_item_t, comm_construct, comm_destruct);
 
-/** The scheme of a communicator: what its info says, else the parameter. */
+/** Get the scheme of a communicator from its info, else from the parameter. */
 static int scheme_of(ompi_communicator_t *comm)
 {
     char value[16] = "";
@@ -77,7 +77,7 @@ static int scheme_of(ompi_communicator_t *comm)
     return 0 > scheme ? mca_pml_umrddt.params.scheme : scheme;
 }
 
-/** The schemes that naming one allows: that one; or all, if none is named. */
+/** Get the bitmap of schemes that a selected scheme allows: itself, or all for auto. */
 static uint16_t ways_of(int scheme)
 {
     return MCA_PML_UMRDDT_BITS_ALL
@@ -86,8 +86,8 @@ static uint16_t ways_of(int scheme)
 }
 
 /**
- * Be called by progress, and behind what carries the host's messages, which is there when the first
- * communicator comes: what the host finds for us is then dealt with in the same call.
+ * Register the progress function when the first communicator is added. It then runs after the base
+ * PML's transports and handles their events in the same call.
  */
 static void poll(void)
 {
@@ -97,7 +97,7 @@ static void poll(void)
     }
 }
 
-/** Threads were turned on after communicators had been made (by a Session): guard those too. */
+/** A Session may enable threads after communicators exist: guard these communicators, too. */
 static void guard_all(void)
 {
     static bool threads = false;
@@ -114,7 +114,7 @@ static void guard_all(void)
     }
 }
 
-/** MPI_Init does not look whether a PML takes the communicators that are there from the start. */
+/** Reserve for the first communicators, because MPI_Init ignores errors of add_comm for them. */
 static mca_pml_umrddt_comm_t *spare[2];
 
 int mca_pml_umrddt_comms_init(void)
@@ -163,7 +163,7 @@ int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
         return rc;
     }
     if (index >= MCA_PML_UMRDDT_COMMS) {
-        /* not to be ignored: a peer may know the communicator and send an envelope on it */
+        /* An error, because a peer may know the communicator and send an envelope on it. */
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     comm = comm_new();
@@ -188,7 +188,7 @@ int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
     return OMPI_SUCCESS;
 }
 
-/** The communicator goes: of who was met on no other one nothing stays mapped. */
+/** Unmap memory of peers that have no other communicator with this process. */
 static void part(const mca_pml_umrddt_comm_t *comm)
 {
     for (int rank = 0; NULL != comm->peers && rank < comm->peer_count; ++rank) {
@@ -207,11 +207,11 @@ static void part(const mca_pml_umrddt_comm_t *comm)
     }
 }
 
-/** Seconds that MPI_Finalize gives the HCA to tell the end of sends whose requests were freed, and
- * the base PML to take what it has refused. */
+/** Seconds that MPI_Finalize waits for the completion of sends whose requests were freed, and for
+ * refused control messages. */
 #define LAST_WORDS 10
 
-/** True while something is under way that nobody waits for. */
+/** Returns true if there are active messages without a waiting request. */
 static bool has_last_words(void)
 {
     return 0 < __atomic_load_n(&mca_pml_umrddt.freed, __ATOMIC_RELAXED)
@@ -256,7 +256,7 @@ int mca_pml_umrddt_del_comm(struct ompi_communicator_t *ompi_comm)
     return mca_pml_umrddt.host.pml_del_comm(ompi_comm);
 }
 
-/** Ask the modex what this process told of itself. */
+/** Create a peer and read its identity from the modex. */
 static mca_pml_umrddt_peer_t *peer_new(opal_proc_t *proc)
 {
     mca_pml_umrddt_peer_t *peer = calloc(1, sizeof(*peer));
@@ -314,7 +314,7 @@ mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int
                        != opal_hash_table_set_value_ptr(&mca_pml_umrddt.peers,
                                                         &proc->super.proc_name,
                                                         sizeof(proc->super.proc_name), peer)) {
-                peer_delete(peer); /* another communicator would make another one */
+                peer_delete(peer); /* otherwise every communicator would create its own */
                 peer = NULL;
             }
         }

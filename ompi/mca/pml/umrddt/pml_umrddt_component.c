@@ -9,15 +9,16 @@
 /**
  * @file
  *
- * The component: how umrddt comes up in front of another PML.
+ * The component: how umrddt interposes on another PML. Read pml_umrddt_interpose.c next.
  *
- * `--mca pml umrddt` makes the pml framework open this component only. So open() opens the
- * candidates for the base PML and lends them to the framework; init() declines, and the framework
- * selects the best of them as if umrddt were not there (its name goes into the modex, so that ob1's
- * check of it succeeds); close(), which the framework calls on a component that was not selected,
- * is the place to step in front of the winner, before the modex exchange. What was tried and
- * failed: being selected (ob1 refuses peers whose PML has another name), and editing the selection
- * in register (too late).
+ * `--mca pml umrddt` makes the pml framework open only this component. So open() opens the
+ * candidates for the base PML and adds them to the framework's list. init() declines, and the
+ * framework selects the best candidate. The modex gets the name of that PML, so that ob1's check of
+ * it succeeds. The framework calls close() on components that were not selected. There umrddt
+ * interposes on the selected PML, before the modex exchange.
+ *
+ * Two other designs fail. If umrddt is selected, ob1 refuses peers whose PML has another name.
+ * Editing the selection in register is too late.
  */
 
 #include "ompi_config.h"
@@ -30,7 +31,7 @@
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
-/** open() found that the user wants us, and the host candidates are in the framework's list. */
+/** open() found that the user requests umrddt, and the candidates are in the framework's list. */
 static bool wanted = false;
 
 static int component_register(void)
@@ -39,7 +40,7 @@ static int component_register(void)
 
     umrddt_help_find();
     if (!umrddt_right_release(&built_for)) {
-        /* Not by show_help: mpirun 4.1.4 loses texts when Open MPI's own complaint comes next. */
+        /* Not show_help: mpirun 4.1.4 loses such texts if Open MPI prints its own error next. */
         opal_output(
             0,
             "umrddt: this build is for Open MPI %s, and the one that is running is %s. umrddt "
@@ -80,13 +81,13 @@ static int component_close(void)
     int rc;
 
     if (!wanted || mca_pml_umrddt.interposed || NULL == mca_pml.pml_enable) {
-        /* nobody asked, a second close, or nothing was selected (ompi_info) */
+        /* umrddt is not requested, close is called twice, or no PML is selected (ompi_info) */
         return OMPI_SUCCESS;
     }
     wanted = false;
 
-    /* the framework unloads us after this call: keep the code. Within libmpi we are not in the
-     * repository, or there is none, and nothing unloads us. */
+    /* The framework unloads the component after this call, so retain the code. A component inside
+     * libmpi is not in the repository and is never unloaded. */
     rc = mca_base_component_repository_retain_component(self->mca_type_name,
                                                         self->mca_component_name);
     if (OPAL_SUCCESS != rc && OPAL_ERR_NOT_FOUND != rc && OPAL_ERR_NOT_SUPPORTED != rc) {

@@ -9,16 +9,15 @@
 /**
  * @file
  *
- * Control messages, and the notices of failure among them.
+ * Control messages from receiver to sender and back, including NACKs. Their format is in
+ * pml_umrddt_hdr.h. All functions run only in progress.
  *
- * What the base PML refuses to send is kept and sent again by progress, as often as it takes: who
- * it is for waits for it, and can be told in no other way. But for the last word, it is withdrawn
- * when its message is over before: what it names is not there any more. Those for one process of a
- * communicator stay in their order; those for others do not wait for them. There are no more of
- * them than messages under way ask for, a message goes on only when its own has come. Their
- * communicators are held until they are sent.
+ * If the base PML refuses a control message, progress sends it again until it succeeds, because the
+ * peer waits for it. If the parent message ends first, the control message is withdrawn, because
+ * the objects that it names are gone. Critical control messages (must) are never withdrawn.
  *
- * All of progress only.
+ * Control messages to one process of a communicator keep their order and do not block others. Their
+ * number is bounded by the number of active messages. Queued messages retain their communicator.
  */
 
 #include "ompi_config.h"
@@ -34,34 +33,35 @@
 #include "pml_umrddt.h"
 #include "pml_umrddt_owner.h"
 
-/** A control message that the base PML still reads (or, for a notice, still writes), or refused. */
+/** A control message that the base PML sends or has refused, or the receive buffer of a NACK. */
 typedef struct control_t {
-    mca_pml_umrddt_wait_t wait; /**< for the host; or the place among the refused */
-    struct control_t *next;     /**< of the idle ones */
+    mca_pml_umrddt_wait_t wait; /**< waits for the base PML; or the item in the list of refused
+                                     messages */
+    struct control_t *next;     /**< in the free list */
     ompi_request_t *request;
     mca_pml_umrddt_comm_t *comm;
     int peer;
     int tag;
-    bool behind;     /**< refused: another one for the same process is before it */
-    bool must;       /**< it is the last word, and never withdrawn */
-    time_t hopeless; /**< since when the host has given reasons that seldom pass; 0: it has not */
-    size_t length;   /**< of bytes */
-    size_t room;     /**< for bytes */
+    bool behind;     /**< refused, and an earlier one to the same process is also refused */
+    bool must;       /**< critical: never withdrawn */
+    time_t hopeless; /**< time of the first refusal that is not a shortage of resources; 0: none */
+    size_t length;   /**< of bytes, used */
+    size_t room;     /**< of bytes, allocated */
     unsigned char bytes[];
 } control_t;
 
-/** Room that is enough for all but long lists of keys. */
+/** Size that is sufficient for all but long lists of rkeys, bytes. */
 #define CONTROL_ROOM 256
 
-/** So many idle ones are kept, of which some are there only for messages that must not be lost. */
+/** Length of the free list, and the part of it that is reserved for critical messages. */
 #define CONTROL_KEPT     64
 #define CONTROL_RESERVED 32
 
 static control_t *idle;
 static unsigned idle_count;
 
-static opal_list_t refused;         /**< in the order in which they are to be sent */
-static mca_pml_umrddt_wait_t again; /**< while there are any */
+static opal_list_t refused;         /**< in the order in which they are sent */
+static mca_pml_umrddt_wait_t again; /**< active while the list is not empty */
 
 /* ---------------------------------------------------------------------------------------------
  * Records
@@ -101,7 +101,7 @@ static void idle_put(control_t *control)
     ++idle_count;
 }
 
-/** @param[in] must  it may be of the reserve, if there is no memory */
+/** @param[in] must  critical: may use the reserve if there is no memory */
 static control_t *control_new(size_t length, bool must)
 {
     control_t *control;
@@ -163,7 +163,7 @@ void mca_pml_umrddt_control_fini(void)
  * Refusals
  * ------------------------------------------------------------------------------------------- */
 
-/** True for what the host says while it is short of something, which others will give back. */
+/** Returns true for a shortage of resources, which other messages will release. */
 static bool passes(int rc)
 {
     return OMPI_ERR_OUT_OF_RESOURCE == rc || OMPI_ERR_TEMP_OUT_OF_RESOURCE == rc
@@ -180,7 +180,7 @@ bool mca_pml_umrddt_hopeless(int rc, time_t *since)
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (0 == *since) {
-        *since = now.tv_sec + 1; /* never 0, and no sooner than asked for */
+        *since = now.tv_sec + 1; /* never 0, and rounded up */
     }
     return 0 < mca_pml_umrddt.params.refusals
            && now.tv_sec - *since >= (time_t) mca_pml_umrddt.params.refusals;
@@ -198,7 +198,7 @@ static inline bool same_peer(const control_t *one, const control_t *other)
     return one->comm == other->comm && one->peer == other->peer;
 }
 
-/** The first of those refused that is for the same process; NULL: there is none. */
+/** Get the first refused message to the same process; NULL: none. */
 static control_t *first_for(const control_t *control)
 {
     opal_list_item_t *item;
@@ -224,8 +224,8 @@ static bool control_sent(void *owner)
     return true;
 }
 
-/** Give it to the host; in line, as each message comes by. @return OMPI_SUCCESS, or why the host
- * refuses it */
+/** Pass a control message to the base PML. Inline, because every message comes here. @return
+ * OMPI_SUCCESS or the error of the base PML */
 static inline __opal_attribute_always_inline__ int give(control_t *control)
 {
     int rc = mca_pml_umrddt.host.pml_isend(control->bytes, control->length, &ompi_mpi_byte.dt,
@@ -239,7 +239,7 @@ static inline __opal_attribute_always_inline__ int give(control_t *control)
     return rc;
 }
 
-/** The host has it; in line, too. */
+/** The base PML has accepted the message. Inline for the same reason. */
 static inline __opal_attribute_always_inline__ void given(control_t *control)
 {
     MCA_PML_UMRDDT_COUNT(control_messages);
@@ -252,7 +252,7 @@ static inline __opal_attribute_always_inline__ void given(control_t *control)
     }
 }
 
-/** Take it from among the refused: the next one for the same process may go. */
+/** Remove a message from the refused ones. The next one to the same process may be sent. */
 static void leave(control_t *control)
 {
     control_t *next;
@@ -266,7 +266,7 @@ static void leave(control_t *control)
     }
 }
 
-/** As the retry function of a wait: ask the host again for the first one of each process. */
+/** Retry function of a wait: send the first refused message of each process. */
 static bool send_refused(void *owner)
 {
     control_t *control, *next;
@@ -291,12 +291,12 @@ static bool send_refused(void *owner)
     return opal_list_is_empty(&refused);
 }
 
-/** Keep it until the host takes it. */
+/** Queue a message until the base PML accepts it. */
 static void keep(control_t *control, bool behind)
 {
     control->behind = behind;
     control->hopeless = 0;
-    OBJ_RETAIN(control->comm->comm); /* keeps comm alive too: it goes with del_comm */
+    OBJ_RETAIN(control->comm->comm); /* this keeps comm alive, too, which del_comm frees */
     opal_list_append(&refused, &control->wait.super);
     (void) __atomic_fetch_add(&mca_pml_umrddt.refused, 1, __ATOMIC_RELAXED);
     mca_pml_umrddt_active(1);
@@ -333,14 +333,14 @@ int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const
     return OMPI_SUCCESS;
 }
 
-/* What answers a message says which one at one place. */
+/* All replies have the sequence number at the same offset. */
 _Static_assert(offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_recall_t, seq)
                    && offsetof(mca_pml_umrddt_reply_t, seq)
                           == offsetof(mca_pml_umrddt_direct_t, seq)
                    && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_flat_t, seq),
                "the same head");
 
-/** What was refused has left without the host: nobody need ask it again, if that was all. */
+/** Cancel the wait if all refused messages were removed. */
 static void rest(void)
 {
     if (opal_list_is_empty(&refused)) {
@@ -380,10 +380,10 @@ void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Notices of failure
+ * NACKs
  * ------------------------------------------------------------------------------------------- */
 
-/** Set the number of listeners, which is read without the lock that the caller holds. */
+/** Set the number of listeners. The caller holds the lock; readers do not. */
 static void listeners_set(uint32_t count)
 {
     __atomic_store_n(&mca_pml_umrddt.listener_count, count, __ATOMIC_RELAXED);
@@ -451,7 +451,7 @@ void mca_pml_umrddt_notice_look(void)
     if (NULL != comm) {
         opal_list_append(&mca_pml_umrddt.listeners, &comm->super);
         ompi_comm = comm->comm;
-        OBJ_RETAIN(ompi_comm); /* keeps comm alive too: it goes with del_comm */
+        OBJ_RETAIN(ompi_comm); /* this keeps comm alive, too, which del_comm frees */
     }
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     if (NULL == comm) {

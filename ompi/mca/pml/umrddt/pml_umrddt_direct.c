@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Messages without mkeys: what travels, and what is remembered of it; see the header.
+ * Messages without mkeys: wire format and layout caches. Read pml_umrddt_direct.h first.
  */
 
 #include "ompi_config.h"
@@ -21,18 +21,18 @@
 #include "pml_umrddt_direct.h"
 #include "pml_umrddt_owner.h"
 
-/** The receiver's view of a place at a sender. */
+/** The receiver's record of a slot in a sender's layout cache. */
 typedef struct mca_pml_umrddt_flat_place_t {
-    uint64_t layout; /**< its id; 0: empty, or nobody knows */
-    uint64_t stamp;  /**< of its last use */
-    uint32_t users;  /**< messages under way that named it */
-    bool there;      /**< the sender has it for sure */
+    uint64_t layout; /**< its id; 0: empty or unknown */
+    uint64_t stamp;  /**< time of the last use */
+    uint32_t users;  /**< active messages that named it */
+    bool there;      /**< the sender is known to have it */
 } mca_pml_umrddt_flat_place_t;
 
-/** What a sender has in a place. */
+/** A slot in the sender's layout cache. */
 typedef struct mca_pml_umrddt_flat_kept_t {
     uint64_t layout;             /**< the receiver's id */
-    opal_iov_cache_layout_t *to; /**< or NULL */
+    opal_iov_cache_layout_t *to; /**< the layout; or NULL */
 } mca_pml_umrddt_flat_kept_t;
 
 /* ---------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *pee
 
         if (layout == entry->layout) {
             if (!entry->there) {
-                return MCA_PML_UMRDDT_FLAT_SEND; /* on its way with another message */
+                return MCA_PML_UMRDDT_FLAT_SEND; /* another active message sends it */
             }
             *place = i;
             ++entry->users;
@@ -95,7 +95,7 @@ void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t place, bool
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     --entry->users;
     if (!well) {
-        /* Others that named it may still end well, but it is not named again. */
+        /* Other messages that named it may still succeed, but it is not named again. */
         entry->layout = 0;
         entry->stamp = 0;
     }
@@ -194,7 +194,7 @@ int mca_pml_umrddt_direct_part(const mca_pml_umrddt_flat_t *flat, size_t length,
     return OMPI_SUCCESS;
 }
 
-/** Memory of what is in a place. */
+/** Size of a cached layout, bytes. */
 static size_t kept_bytes(const mca_pml_umrddt_flat_kept_t *kept)
 {
     return sizeof(*kept->to) + opal_iov_cache_form_bytes(kept->to->form);
@@ -209,7 +209,7 @@ static void kept_drop(mca_pml_umrddt_flat_kept_t *kept)
     }
 }
 
-/** Without memory the place is empty. */
+/** Store a layout in its slot. Without memory the slot stays empty. */
 static void keep(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_direct_t *cts,
                  opal_iov_cache_layout_t *to)
 {
@@ -257,7 +257,7 @@ int mca_pml_umrddt_flat_layout(uint32_t bytes, const unsigned char *tail, size_t
     return OPAL_SUCCESS == rc ? OMPI_SUCCESS : OMPI_ERR_OUT_OF_RESOURCE;
 }
 
-/** The layout of a CTS that names a place. */
+/** Get the layout of a CTS from the cache slot that it names. */
 static int layout_recall(const mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_direct_t *cts,
                          opal_iov_cache_layout_t **to)
 {

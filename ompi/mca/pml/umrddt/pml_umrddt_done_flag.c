@@ -9,10 +9,11 @@
 /**
  * @file
  *
- * Completion flags: making and mapping them. The memory is a file without a name, so nothing is
- * left behind however a process ends; another process opens it by the number of the descriptor,
- * which the kernel allows to the same user. Its length is sealed: nobody can take it away from
- * under a mapping.
+ * Completion flags: creation and mapping. Read pml_umrddt_done_flag.h first.
+ *
+ * The memory is an unnamed file (memfd), so nothing remains after any kind of exit. Other processes
+ * of the same user open it through /proc and the number of the descriptor. Seals fix its length, so
+ * that it cannot shrink under a mapping.
  */
 
 #include "ompi_config.h"
@@ -79,7 +80,8 @@ mca_pml_umrddt_done_flags_t *mca_pml_umrddt_done_flags_map(uint32_t pid, uint32_
         return NULL;
     }
     snprintf(path, sizeof(path), "/proc/%u/fd/%u", (unsigned) pid, (unsigned) fd);
-    /* a number that names anything else may be a pipe or a terminal: do not wait, nor take it */
+    /* The descriptor may be a pipe or a terminal by now: do not block, do not make it the
+     * controlling terminal. */
     file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (0 > file) {
         return NULL;

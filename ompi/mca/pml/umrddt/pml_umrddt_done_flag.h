@@ -9,15 +9,15 @@
 /**
  * @file
  *
- * Completion flags: words of a sender's memory that receivers of the same host write, so that the
- * end of a message costs neither side a message of the base PML.
- *
- * A process has a completion flag for each of its first slots of sends. A TELL says where they are;
- * a receiver that could map them says so with its next DONE, and from then on the sender's
- * envelopes may ask to be answered by the completion flag. Then the sender posts no receive for a
- * reply: the receiver rings either that the message is done, or that a reply comes: it goes another
- * way, or something is asked. What is written is the message's number, which is never used again,
- * so what was rung for an older message of the slot is not heard.
+ * Completion flags: words in shared memory of the sender that receivers on the same node write.
+ * They end a message without a control message. Read pml_umrddt_ipc.h first.
+ * - A process has one completion flag for each of its first request ids.
+ * - An INFO message says where the flags are. A receiver that has mapped them sets CAN_SET_FLAG in
+ *   its next ACK. From then on the sender's envelopes may request completion by flag.
+ * - Such a sender posts no receive for a reply. The receiver sets the flag to DONE, or to REPLY if
+ *   a control message follows: another scheme carries the message, or information is missing.
+ * - A flag holds the sequence number of the message. Sequence numbers are never reused, so an old
+ *   value of the flag is never taken for the current message.
  */
 
 #ifndef MCA_PML_UMRDDT_DONE_FLAG_H
@@ -32,50 +32,50 @@
 
 BEGIN_C_DECLS
 
-/** Slots that have a completion flag, each in a cache line of its own. */
+/** Request ids with a completion flag. Each flag has its own cache line. */
 #define MCA_PML_UMRDDT_DONE_FLAGS 1024
 
 typedef struct mca_pml_umrddt_done_flag_t {
-    uint64_t word; /**< of the last message that was rung for: number * 4 + what */
+    uint64_t word; /**< sequence number * 4 + state, of the last message that was flagged */
     uint64_t unused[7];
 } mca_pml_umrddt_done_flag_t;
 
-/** The memory, as it is shared. */
+/** Layout of the shared memory. */
 typedef struct mca_pml_umrddt_done_flags_t {
-    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< of the process whose it is */
+    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< of the owning process */
     uint8_t unused[48];
     mca_pml_umrddt_done_flag_t done_flags[MCA_PML_UMRDDT_DONE_FLAGS];
 } mca_pml_umrddt_done_flags_t;
 
 typedef enum mca_pml_umrddt_done_flag_state_t {
     MCA_PML_UMRDDT_DONE_FLAG_CLEAR = 0,
-    MCA_PML_UMRDDT_DONE_FLAG_DONE = 1, /**< the receiver has the message */
-    MCA_PML_UMRDDT_DONE_FLAG_REPLY = 2 /**< a reply comes by the base PML */
+    MCA_PML_UMRDDT_DONE_FLAG_DONE = 1, /**< the receiver has the data */
+    MCA_PML_UMRDDT_DONE_FLAG_REPLY = 2 /**< a reply follows by the base PML */
 } mca_pml_umrddt_done_flag_state_t;
 
 /**
- * Where this process's completion flags are, which are made at the first call.
+ * Get the location of this process's completion flags. The first call creates them.
  *
  * @param[in]  cookie  of this process
- * @param[out] pid,fd  for mca_pml_umrddt_done_flags_map; 0, 0 if there are none
+ * @param[out] pid,fd  for mca_pml_umrddt_done_flags_map; both 0 if there are none
  */
 void mca_pml_umrddt_done_flags_tell(const uint8_t *cookie, uint32_t *pid, uint32_t *fd);
 
 /**
- * Map another process's.
+ * Map the completion flags of another process.
  *
- * @param[in] cookie  that the memory must have, and so be that process's
+ * @param[in] cookie  of that process; the memory must hold the same one
  *
- * @return NULL if that is not possible; to be given to mca_pml_umrddt_done_flags_unmap
+ * @return NULL on failure; the caller passes the result to mca_pml_umrddt_done_flags_unmap
  */
 mca_pml_umrddt_done_flags_t *mca_pml_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
                                                            const uint8_t *cookie);
 void mca_pml_umrddt_done_flags_unmap(mca_pml_umrddt_done_flags_t *done_flags);
 
-/** Free this process's. */
+/** Free this process's completion flags. */
 void mca_pml_umrddt_done_flags_close(void);
 
-/** The receiver: everything that it has done before is seen by who hears it. */
+/** Receiver: set the completion flag. The store releases all earlier writes to the sender. */
 static inline void mca_pml_umrddt_done_flag_set(mca_pml_umrddt_done_flags_t *done_flags,
                                                 uint32_t slot, uint64_t seq,
                                                 mca_pml_umrddt_done_flag_state_t what)
@@ -84,10 +84,10 @@ static inline void mca_pml_umrddt_done_flag_set(mca_pml_umrddt_done_flags_t *don
                      __ATOMIC_RELEASE);
 }
 
-/** This process's; NULL: none. */
+/** Completion flags of this process; NULL: none. */
 extern mca_pml_umrddt_done_flags_t *mca_pml_umrddt_own_done_flags;
 
-/** The sender: what was rung for a message. What makes no sense was not. */
+/** Sender: read the completion flag of a message. An unknown value counts as "not set". */
 static inline mca_pml_umrddt_done_flag_state_t mca_pml_umrddt_done_flag_test(uint32_t slot,
                                                                              uint64_t seq)
 {

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The eager limit of the base PML, for the performance model.
+ * Reads the eager limit of the base PML for the performance model (opal/mca/common/umrddt_select).
  */
 
 #include "ompi_config.h"
@@ -21,7 +21,7 @@
 
 #include "pml_umrddt_pairs.h"
 
-/** The eager limit of a BTL that is open. @return false: it is not */
+/** Read the eager limit of a BTL. @return false: the BTL is not open */
 static bool read_limit(const char *btl, size_t *limit)
 {
     const int index = mca_base_var_find("opal", "btl", btl, "eager_limit");
@@ -41,8 +41,8 @@ void mca_pml_umrddt_eager_open(void)
     size_t *near = &mca_pml_umrddt.eager[true];
 
     mca_pml_umrddt.eager[false] = *near = OPAL_UMRDDT_SELECT_EAGER;
-    /* other PMLs have no limit that can be read. Shared memory is btl/vader in 4.1, btl/sm in 5.0;
-     * which BTL carries messages to other nodes is not known before the first one */
+    /* Other PMLs have no readable limit. Shared memory is btl/vader in 4.1, btl/sm in 5.0. The BTL
+     * to remote nodes is unknown before the first message. */
     if (0 == strcmp("ob1", base) && !read_limit("vader", near)) {
         (void) read_limit("sm", near);
     }

@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * Services of the receiver's engine for schemes (pml_umrddt_scheme.h). All of it is of progress
- * only: one thread at a time.
+ * Services of the receiver's engine for schemes (pml_umrddt_scheme.h). All functions run only in
+ * progress.
  *
- * A scheme that has a message ends it by exactly one of: recv_done, recv_over, recv_lost; or gives
- * it up by recv_next or recv_by_host. After any of these the request may be gone.
+ * A scheme ends a message by exactly one of recv_done, recv_over and recv_lost, or gives it up by
+ * recv_next or recv_by_base. After any of these calls the request may be freed.
  */
 
 #ifndef MCA_PML_UMRDDT_ENGINE_H
@@ -23,36 +23,36 @@
 
 BEGIN_C_DECLS
 
-/* pml_umrddt_recv_rndv.c: how a matched receive goes on, and ends */
+/* pml_umrddt_recv_rndv.c: from selection to completion */
 
-/** The message is whole: give everything back and complete, with an error if it was truncated. */
+/** All data has arrived: release resources and complete, with an error if it was truncated. */
 void mca_pml_umrddt_recv_done(mca_pml_umrddt_recv_t *recv);
 
-/** The same, with @p error for the user. */
+/** End like recv_done, but with @p error for the application. */
 void mca_pml_umrddt_recv_over(mca_pml_umrddt_recv_t *recv, int error);
 
-/** The message cannot be brought: give everything back and complete with an error. */
+/** The data cannot be received: release resources and complete with an error. */
 void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv);
 
-/** Give back what the scheme holds for this receive, and its layout. Withdraws replies that the
- * base PML has not taken yet, but for the last one. */
+/** Release the layout and what the scheme holds for this receive. Withdraws replies that the base
+ * PML has not accepted yet, except critical ones. */
 void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv);
 
 /* pml_umrddt_recv_match.c */
 
 /**
- * Start the next candidate. The scheme that has the message, if any, gives it up: no write of the
- * sender may land any more, and the sender waits for a reply. Waits of recv are cancelled before.
+ * Start the next candidate. If a scheme carries the message, it gives up: no write of the sender
+ * can arrive any more, and the sender waits for a reply. The waits of recv are cancelled first.
  */
 void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv);
 
-/** The same, with the base PML as the only candidate. @p reason: the counter of why */
+/** Fall back to the base PML. @p reason: the counter of the reason */
 void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 
-/** A record that was matched, or is a stripe's, holds nothing yet. */
+/** Reset the fields of a new message: of a record that was matched, or of a stripe. */
 void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv);
 
-/** Look up recv->layout, unless it is there. @return false: no memory, and it is NULL */
+/** Look up recv->layout unless it is set. @return false: no memory, and it is NULL */
 static inline bool mca_pml_umrddt_recv_has_layout(mca_pml_umrddt_recv_t *recv)
 {
     if (NULL == recv->layout
@@ -63,14 +63,14 @@ static inline bool mca_pml_umrddt_recv_has_layout(mca_pml_umrddt_recv_t *recv)
     return NULL != recv->layout;
 }
 
-/** Begin a reply to an envelope, with nothing but zeros behind the verdict; and send it. */
+/** Initialize a reply to an envelope; fields after the verdict are 0. And send it. */
 void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts, mca_pml_umrddt_verdict_t verdict,
                                mca_pml_umrddt_reply_t *reply);
 int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
                               const mca_pml_umrddt_reply_t *reply);
 
-/** A reply comes by the base PML: say so at the completion flag, if the sender waits there. Twice
- * is once. (pml_umrddt_ipc_recv.c, which has the flags.) */
+/** Announce a reply by the base PML with the completion flag, if the sender tests it. Idempotent.
+ * In pml_umrddt_ipc_recv.c. */
 void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv);
 
 END_C_DECLS

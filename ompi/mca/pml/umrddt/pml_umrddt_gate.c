@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * Closing and opening the gate of a communicator: what only probes need.
+ * Closing and opening the gate of a communicator, which only probes do. Read pml_umrddt_gate.h
+ * first.
  */
 
 #include "ompi_config.h"
@@ -18,12 +19,11 @@
 
 #include "pml_umrddt_gate.h"
 
-/** How often to look whether the last one is out, giving the processor away in between. Posting
- * takes less than a microsecond; a thousand times that is much more than it takes a thread that was
- * interrupted in there to be run again. */
+/** Number of tests whether the last thread has left. Each test yields the processor. Posting takes
+ * less than a microsecond. The limit leaves ample time for a thread that was preempted inside. */
 #define PATIENCE 100000
 
-/** True if no thread is inside. Threads that come to a closed gate count for an instant too. */
+/** Returns true if no thread is inside. Threads that find the gate closed count for an instant. */
 static bool is_empty(mca_pml_umrddt_comm_t *comm)
 {
     return MCA_PML_UMRDDT_GATE_INSIDE > __atomic_load_n(&comm->gate, __ATOMIC_ACQUIRE);
@@ -43,11 +43,11 @@ bool mca_pml_umrddt_gate_close(mca_pml_umrddt_comm_t *comm)
         return true;
     }
     /* A thread inside may run progress, and a function there may need comm->match. The gate stays
-     * shut meanwhile, because gate_open counts those that close it. */
+     * closed meanwhile, because gate_open tests comm->closing. */
     ++comm->closing;
     OPAL_THREAD_UNLOCK(&comm->match);
-    /* Once nobody was inside of the shut gate, nobody is: who counts later finds it shut. So this
-     * one look decides, and not another one under the lock, which such a thread may disturb. */
+    /* After one test that finds the closed gate empty, it stays empty: later threads find it
+     * closed. So this test decides. Another one under the lock could count such a thread. */
     for (int i = 0; !(closed = is_empty(comm)) && i < PATIENCE; ++i) {
         sched_yield();
     }

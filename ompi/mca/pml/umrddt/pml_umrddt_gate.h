@@ -9,20 +9,22 @@
 /**
  * @file
  *
- * The gate of a communicator: how 'there are no claims' and 'posted at the base PML' become one
+ * The gate of a communicator. It makes "there are no claims" and "post at the base PML" one atomic
  * step without a lock.
  *
- * A claim (see pml_umrddt_probe.c) is older than everything that its source has at the host, so who
- * receives or probes must look at the claims first, and none may be made between that look and what
- * follows it at the host. Claims are rare: only a probe that finds a message of the envelope's size
- * makes them. So the look is a flag, CLOSED, which is set before the first claim is made and stays
- * until there is none, and threads that found it clear are counted until they have posted. Whoever
- * makes claims holds comm->match, sets the flag, and waits, without comm->match, until nobody is
- * inside; who finds the flag set works under comm->match instead.
+ * A claim (pml_umrddt_probe.c) is older than all messages of its source in the base PML. So
+ * receives and probes must search the claims first, and no claim may be made between that search
+ * and the call of the base PML. Claims are rare: only a probe that finds a message of the
+ * envelope's size makes them.
  *
- * Nobody inside waits for anything: not for a message, not for a lock of ours. Yet the host may run
- * progress in there, and progress a function of the user's that probes. That one would wait for
- * itself; so the wait is bounded, and a probe that gives up has found nothing this time.
+ * So the search is a test of the flag CLOSED. It is set before the first claim is made and cleared
+ * when there are none. Threads that find it clear are counted until they have posted. A thread that
+ * makes claims holds comm->match, sets the flag, and waits without comm->match until no thread is
+ * inside. A thread that finds the flag set works under comm->match instead.
+ *
+ * A thread inside waits neither for a message nor for a lock of umrddt. But the base PML may run
+ * progress, and progress may call a function of the application that probes. Such a probe would
+ * wait for itself. So the wait is bounded, and a probe that gives up reports no message this time.
  */
 
 #ifndef MCA_PML_UMRDDT_GATE_H
@@ -32,19 +34,19 @@
 
 BEGIN_C_DECLS
 
-#define MCA_PML_UMRDDT_GATE_CLOSED  1u /**< there are claims, or there will be */
-#define MCA_PML_UMRDDT_GATE_GUARDED 2u /**< there are threads, or this is new: look twice */
-#define MCA_PML_UMRDDT_GATE_INSIDE  4u /**< times the threads that are inside */
+#define MCA_PML_UMRDDT_GATE_CLOSED  1u /**< there are claims, or a thread makes some */
+#define MCA_PML_UMRDDT_GATE_GUARDED 2u /**< there are threads, or no receive yet: test the gate */
+#define MCA_PML_UMRDDT_GATE_INSIDE  4u /**< multiplied by the number of threads inside */
 
-/** True if the calling thread is the only one and there are no claims: nothing needs to be entered.
- * One test for both, since threads guard every communicator. */
+/** Returns true if there is only this thread and no claim, so that the gate is not needed. One test
+ * is sufficient, because threads guard every communicator. */
 static inline bool mca_pml_umrddt_gate_alone(const mca_pml_umrddt_comm_t *comm)
 {
     return 0 == __atomic_load_n(&comm->gate, __ATOMIC_RELAXED);
 }
 
-/** A receive was posted: from now on mca_pml_umrddt_gate_alone may hold, if this is the only
- * thread. */
+/** Called after a receive was posted. From now on mca_pml_umrddt_gate_alone may be true, if there
+ * is only this thread. */
 static inline void mca_pml_umrddt_gate_unguard(mca_pml_umrddt_comm_t *comm)
 {
     if (!opal_using_threads()) {
@@ -53,9 +55,8 @@ static inline void mca_pml_umrddt_gate_unguard(mca_pml_umrddt_comm_t *comm)
 }
 
 /**
- * Enter if there are no claims: none is made before mca_pml_umrddt_gate_leave.
- *
- * @return false: there are, the caller has to take comm->match
+ * Enter the gate if there are no claims. None is made before mca_pml_umrddt_gate_leave. @return
+ * false: there are claims, and the caller must take comm->match
  */
 static inline bool mca_pml_umrddt_gate_enter(mca_pml_umrddt_comm_t *comm)
 {
@@ -81,22 +82,22 @@ static inline void mca_pml_umrddt_gate_leave(mca_pml_umrddt_comm_t *comm)
 }
 
 /**
- * Close the gate in order to make claims. comm->match is held. It is given up and taken again while
- * this waits for threads inside: the caller must look at the claims again. (A caller further up
- * that holds it too keeps it: the wait is bounded.)
+ * Close the gate in order to make claims. The caller holds comm->match. The lock is released and
+ * taken again while this waits for threads inside, so the caller must search the claims again. The
+ * lock is recursive: an outer caller keeps it, which is safe because the wait is bounded.
  *
  * @return false: a thread stays inside; the gate is open unless there are claims
  */
 bool mca_pml_umrddt_gate_close(mca_pml_umrddt_comm_t *comm);
 
 /**
- * Close the gate without a wait for the threads inside. comm->match is held. For a claim that a
- * failed call puts back: calls of threads inside run at the same time as the failed call, so MPI
- * gives them no order, and no later call enters.
+ * Close the gate without waiting for the threads inside. The caller holds comm->match. Used when a
+ * failed call puts a claim back: the threads inside run concurrently with that call, so MPI defines
+ * no order between them, and no later call enters.
  */
 void mca_pml_umrddt_gate_shut(mca_pml_umrddt_comm_t *comm);
 
-/** Open the gate if there are no claims and no thread makes any. comm->match is held. */
+/** Open the gate unless there are claims or a thread makes some. The caller holds comm->match. */
 void mca_pml_umrddt_gate_open(mca_pml_umrddt_comm_t *comm);
 
 END_C_DECLS

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The GPU room, as this one uses it: whether there is a driver, and where buffers are.
+ * Finds the CUDA driver and the memory kind of buffers. Read pml_umrddt_gpu.h first.
  */
 
 #include "ompi_config.h"
@@ -30,13 +30,15 @@
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_stage.h"
 
-/** No two kinds of memory share so many bytes: the CPU's pages, and a device's are larger. */
+/**
+ * Smallest unit of one memory kind, bytes: a page of system memory. Pages of devices are larger.
+ */
 #define PAGE UINT64_C(4096)
 
-/** The application has initialized CUDA, as far as anybody has seen. */
+/** The application is known to have initialized CUDA. */
 static bool in_use;
 
-/** True if there may be memory of devices. Costs a call of the driver as long as there is none. */
+/** Returns true if there may be device memory. Until then each call costs a call of the driver. */
 static inline bool may_be_any(void)
 {
     int devices;
@@ -69,7 +71,7 @@ void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory)
     }
 }
 
-/** Where the heap below the break begins; UINTPTR_MAX: not known, so there is none. */
+/** Begin of the heap below the break; UINTPTR_MAX: unknown, treated as empty. */
 static uintptr_t heap = UINTPTR_MAX;
 
 static void find_heap(void)
@@ -88,7 +90,7 @@ static void find_heap(void)
     }
 }
 
-/** The calling thread's stack, of the system's threads; empty if that cannot be told. */
+/** The calling thread's stack, as created by the system; empty if unknown. */
 static __thread struct {
     bool known;
     uintptr_t low, high;
@@ -110,7 +112,7 @@ static void find_stack(void)
     }
 }
 
-/** True if all from @p first to @p last is on the heap or the stack; a run, which is remembered. */
+/** Returns true if [@p first, @p last] is on the heap or the stack. Remembers such a run. */
 static bool on_heap_or_stack(uintptr_t first, uintptr_t last)
 {
     const uint64_t before = opal_umrddt_gpu_plain_before();
@@ -123,7 +125,7 @@ static bool on_heap_or_stack(uintptr_t first, uintptr_t last)
     if (OPAL_UNLIKELY(!stack.known)) {
         find_stack();
     }
-    /* A thread of the user's own may run on another stack: then the frame is not in this one. */
+    /* A user-level thread may run on another stack. Then the frame is not in this one. */
     if (stack.low <= frame && frame <= first && last < stack.high) {
         opal_umrddt_gpu_plain_run_learn(frame, stack.high - 1, before);
         return true;
@@ -131,7 +133,7 @@ static bool on_heap_or_stack(uintptr_t first, uintptr_t last)
     return false;
 }
 
-/** The lowest and the highest byte of a buffer, which is not empty. */
+/** Get the lowest and the highest byte of a non-empty buffer. */
 static void span(const void *buf, size_t count, const ompi_datatype_t *datatype, uintptr_t *first,
                  uintptr_t *last)
 {
@@ -168,8 +170,8 @@ bool mca_pml_umrddt_surely_system_new(const void *buf, size_t count,
     return surely;
 }
 
-/** True if all from @p first to @p last, which is not in a known run, is in one nevertheless. In
- * two that are known it is not: that is not looked up again for each message. */
+/** Returns true if [@p first, @p last], which is not in a known run, is in an unknown one. If both
+ * ends are in different known runs, the answer is false without a lookup for each message. */
 static bool in_new_run(uintptr_t first, uintptr_t last)
 {
     return on_heap_or_stack(first, last)
@@ -177,16 +179,16 @@ static bool in_new_run(uintptr_t first, uintptr_t last)
                && opal_umrddt_gpu_plain_run_find(first, last));
 }
 
-/** Memory of a device that was mapped (cuMemMap): neither a context's nor a pool's. */
+/** Returns true for device memory mapped with cuMemMap: it has neither a context nor a pool. */
 static bool is_mapped(const opal_umrddt_gpu_memory_t *memory)
 {
     return OPAL_UMRDDT_GPU_DEVICE == memory->kind && NULL == memory->ctx && NULL == memory->pool
            && 0 != memory->size;
 }
 
-/** True if all from @p first to @p last is mapped memory of one device, in as many parts as its
- * allocator has mapped: for MPI that is one allocation. The wait for @p memory
- * (opal_umrddt_gpu_settle) was one for the device, so the other parts need none. */
+/** Returns true if [@p first, @p last] is mapped memory of one device, in any number of parts. MPI
+ * treats that as one allocation. The synchronization for @p memory (opal_umrddt_gpu_settle) covers
+ * the whole device, so the other parts need none. */
 static bool in_mapped(const opal_umrddt_gpu_memory_t *memory, uintptr_t first, uintptr_t last)
 {
     opal_umrddt_gpu_memory_t part = *memory;
@@ -201,8 +203,7 @@ static bool in_mapped(const opal_umrddt_gpu_memory_t *memory, uintptr_t first, u
     return is_mapped(&part) && part.device == memory->device;
 }
 
-/** True if a buffer from @p first to @p last, of which one byte is in @p memory, is there as a
- * whole. */
+/** Returns true if [@p first, @p last], of which one byte is in @p memory, is completely in it. */
 static bool in_one(const opal_umrddt_gpu_memory_t *memory, uintptr_t first, uintptr_t last)
 {
     opal_umrddt_gpu_memory_t low, high;
@@ -219,7 +220,7 @@ static bool in_one(const opal_umrddt_gpu_memory_t *memory, uintptr_t first, uint
     if (low.kind != memory->kind || high.kind != memory->kind) {
         return false;
     }
-    /* (a driver that does not tell bounds tells the allocation, which has both ends then) */
+    /* A driver that reports no bounds reports the allocation, which then must contain both ends. */
     return OPAL_UMRDDT_GPU_HOST == memory->kind
                ? in_new_run(first, last)
                : low.buffer_id == memory->buffer_id && high.buffer_id == memory->buffer_id;
@@ -243,7 +244,7 @@ uint64_t mca_pml_umrddt_look_along(uint64_t address, uint64_t end, opal_umrddt_g
     return OPAL_UMRDDT_GPU_HOST == there.kind ? end : next;
 }
 
-/** One more allocation of a buffer, or one again. */
+/** Add an allocation to the result of a lookup. */
 static void note(const opal_umrddt_gpu_memory_t *memory, bool *first, bool *others,
                  mca_pml_umrddt_where_t *where)
 {
@@ -258,13 +259,13 @@ static void note(const opal_umrddt_gpu_memory_t *memory, bool *first, bool *othe
     }
 }
 
-/** The pieces, counted from @p buf, may be anywhere. */
+/** Look up all pieces of a buffer; offsets count from @p buf. */
 static void look_at_pieces(uint64_t buf, const opal_iov_cache_layout_t *layout,
                            mca_pml_umrddt_where_t *where)
 {
     opal_umrddt_gpu_memory_t memory = {.size = 0};
     opal_iov_cache_iov_t iovs[32];
-    uint64_t position = 0, begin = 0, known = 0; /* memory is what is from begin to known */
+    uint64_t position = 0, begin = 0, known = 0; /* memory describes [begin, known) */
     bool first = true, others = false;
 
     while (position < layout->size) {
@@ -296,7 +297,7 @@ static void look_at_pieces(uint64_t buf, const opal_iov_cache_layout_t *layout,
     }
     where->mixed = others && mca_pml_umrddt_on_device(where);
     if (others && !where->mixed) {
-        /* the CPU may touch all of it; to whom it belongs is of no use to anybody */
+        /* The CPU may access all of it. Its owner is irrelevant. */
         memset(&where->memory, 0, sizeof(where->memory));
     }
 }
@@ -334,7 +335,7 @@ void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatyp
     OBJ_RELEASE(layout);
 }
 
-/** Tell engines what the parameters say. */
+/** Pass the parameters to the GPU engines. */
 static void set_params(void)
 {
     const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
@@ -360,7 +361,7 @@ void mca_pml_umrddt_gpu_stats(mca_pml_umrddt_gpu_stats_t *stats)
     stats->kept = mca_pml_umrddt_stage_kept();
 }
 
-/** The ways of messages that travel packed that the user wants. */
+/** Packed schemes that are enabled. */
 static uint16_t pack_schemes(void)
 {
     bool by_hca = NULL != mca_pml_umrddt.hca && mca_pml_umrddt.params.gpu_hca;
@@ -385,8 +386,8 @@ void mca_pml_umrddt_gpu_open(void)
         mca_pml_umrddt.gpu_why_not = "pml_umrddt_memory is host";
         return;
     }
-    /* loads the library, and calls nothing of it: whether CUDA is used at all is the application's
-     * to say */
+    /* Loads the library but calls no function of it. The application decides whether CUDA is used.
+     */
     if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&mca_pml_umrddt.gpu)) {
         mca_pml_umrddt.gpu = NULL;
         mca_pml_umrddt.gpu_why_not = opal_umrddt_gpu_driver_why_not();
@@ -395,8 +396,7 @@ void mca_pml_umrddt_gpu_open(void)
     set_params();
     find_heap();
     if (mca_pml_umrddt.params.system_memory_cache) {
-        (void) opal_umrddt_gpu_plain_open(); /* else the driver is asked, as often as there are
-                                                messages */
+        (void) opal_umrddt_gpu_plain_open(); /* on failure every message queries the driver */
     }
     if (MCA_PML_UMRDDT_SCHEME_AUTO == mca_pml_umrddt.params.scheme
         || MCA_PML_UMRDDT_SCHEME_IPC == mca_pml_umrddt.params.scheme) {
@@ -414,7 +414,7 @@ void mca_pml_umrddt_gpu_close(void)
     if (NULL == mca_pml_umrddt.gpu) {
         return;
     }
-    /* imports are of engines, and the pool's buffers of their contexts */
+    /* Imports belong to engines, and the buffers of the pool to their contexts. */
     mca_pml_umrddt_ipc_close();
     mca_pml_umrddt_pack_close();
     opal_umrddt_gpu_staging_close();

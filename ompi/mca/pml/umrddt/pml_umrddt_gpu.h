@@ -9,12 +9,12 @@
 /**
  * @file
  *
- * Where buffers are: in memory that the CPU touches, or a GPU's.
+ * The memory kind of buffers: system memory or GPU memory.
  *
- * A buffer of one piece lies in one allocation, so what is true of its first byte is true of all. A
- * buffer in pieces usually does as well, and then a comparison with the bounds of that allocation
- * (or of a run of system memory, umrddt_gpu_plain.h) is all that is done; else each piece is looked
- * at. MPI_BOTTOM is no exception.
+ * A contiguous buffer lies in one allocation, so its first byte determines the kind. A buffer in
+ * pieces usually does, too. Then a comparison with the bounds of the allocation, or of a run of
+ * system memory (umrddt_gpu_plain.h), is sufficient. Otherwise each piece is looked up. The same
+ * holds for MPI_BOTTOM.
  */
 
 #ifndef MCA_PML_UMRDDT_GPU_H
@@ -33,28 +33,28 @@
 
 BEGIN_C_DECLS
 
-/** Where a buffer is. */
+/** Memory kind of a buffer. */
 typedef struct mca_pml_umrddt_where_t {
-    /** The allocation with the first byte of the stream; if mixed, the first that is a device's. */
+    /** Allocation with the first byte of the data; if mixed, the first one in device memory. */
     opal_umrddt_gpu_memory_t memory;
-    /** Not all of it is there, and some of it is a device's: only staging can carry it. */
+    /** The buffer spans several memories, some of them on a device: only staging can carry it. */
     bool mixed;
 } mca_pml_umrddt_where_t;
 
-/** True if the CPU, and a base PML that knows no GPU, must not touch all of it. */
+/** Returns true if neither the CPU nor a base PML without CUDA support may access all of it. */
 static inline bool mca_pml_umrddt_on_device(const mca_pml_umrddt_where_t *where)
 {
     return OPAL_UMRDDT_GPU_DEVICE == where->memory.kind;
 }
 
-/** True if a GPU's engine copies from and to it: the CPU must not touch all of it, or had better
- * not. */
+/** Returns true if the engine of a GPU copies from and to it: the CPU cannot access it, or only
+ * slowly. */
 static inline bool mca_pml_umrddt_on_gpu(const mca_pml_umrddt_where_t *where)
 {
     return mca_pml_umrddt_on_device(where) || OPAL_UMRDDT_GPU_MANAGED == where->memory.kind;
 }
 
-/** True if it is memory of the engine's own device. */
+/** Returns true if it is memory of the engine's own device. */
 static inline bool mca_pml_umrddt_is_home(const mca_pml_umrddt_where_t *where,
                                           const opal_umrddt_gpu_engine_t *engine)
 {
@@ -62,7 +62,8 @@ static inline bool mca_pml_umrddt_is_home(const mca_pml_umrddt_where_t *where,
            && opal_umrddt_gpu_engine_device(engine) == where->memory.device;
 }
 
-/** True if (count, datatype) is one piece of memory, which begins at the type's true lower bound.
+/**
+ * Returns true if (count, datatype) is one piece of memory, at the true lower bound of the type.
  */
 static inline bool mca_pml_umrddt_is_contiguous(const ompi_datatype_t *datatype, size_t count)
 {
@@ -70,12 +71,12 @@ static inline bool mca_pml_umrddt_is_contiguous(const ompi_datatype_t *datatype,
                                                      (int32_t) (1 < count ? 2 : 1));
 }
 
-/** As mca_pml_umrddt_known_run, of a buffer in pieces. Apart, so that callers need no stack. */
+/** mca_pml_umrddt_known_run for a buffer in pieces. Out of line, so that callers need no stack. */
 bool mca_pml_umrddt_known_run_pieces(const void *buf, size_t count,
                                      const ompi_datatype_t *datatype);
 
-/** True if a buffer that is not empty, and whose first byte is in a known page of system memory, is
- * known to be there as a whole. */
+/** Returns true if a non-empty buffer, whose first byte is in a known page of system memory, is
+ * known to be system memory as a whole. */
 static inline bool mca_pml_umrddt_known_run(const void *buf, size_t count,
                                             const ompi_datatype_t *datatype)
 {
@@ -83,29 +84,31 @@ static inline bool mca_pml_umrddt_known_run(const void *buf, size_t count,
            || mca_pml_umrddt_known_run_pieces(buf, count, datatype);
 }
 
-/** Find the CUDA driver; leaves mca_pml_umrddt.gpu NULL where there is none. */
+/** Find the CUDA driver. Without it mca_pml_umrddt.gpu stays NULL. */
 void mca_pml_umrddt_gpu_open(void);
 void mca_pml_umrddt_gpu_close(void);
 
 /**
- * Look where (buf, count, datatype) is: one classification, but one for each allocation or page
- * that is touched where the buffer is not known to lie in one. None without a driver, nor of an
- * empty buffer, nor as long as the application has not initialized CUDA.
+ * Look up the memory kind of (buf, count, datatype). Costs one query, or one for each allocation or
+ * page if the buffer is not known to lie in one. No query without a driver, for an empty buffer, or
+ * before the application has initialized CUDA.
  *
- * @param[out] where
+ * @param[out] where  the memory kind
  */
 void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
                          mca_pml_umrddt_where_t *where);
 
-/** True if a buffer that is not known to be plain is on the heap or the stack; then it is known. */
+/** Returns true if a buffer that is not known to be system memory is on the heap or the stack. Then
+ * it is known. */
 bool mca_pml_umrddt_surely_system_new(const void *buf, size_t count,
                                       const ompi_datatype_t *datatype);
 
 /**
- * True if a buffer is the CPU's for sure, told without the driver, which takes half a microsecond
- * for memory that it does not know: it is on the calling thread's stack, or in the heap below the
- * break, where no driver maps anything, or in a page that the driver was asked about before
- * (umrddt_gpu_plain.h), and not partly elsewhere. It may still be pinned. So is an empty buffer.
+ * Returns true if a buffer is certainly system memory. Does not query the driver, which takes half
+ * a microsecond for unknown memory. The buffer is on the calling thread's stack, or on the heap
+ * below the break, where no driver maps memory, or in a page that the driver was queried about
+ * before (umrddt_gpu_plain.h), and not partly elsewhere. It may be pinned. True for an empty
+ * buffer.
  */
 static inline bool mca_pml_umrddt_surely_system(const void *buf, size_t count,
                                                 const ompi_datatype_t *datatype)
@@ -119,16 +122,15 @@ static inline bool mca_pml_umrddt_surely_system(const void *buf, size_t count,
 }
 
 /**
- * What the memory at an address is. If the driver fails, what the kernel says of it. What CUDA's
- * synchronous calls have left unfinished in it is waited for (opal_umrddt_gpu_settle).
+ * Look up the memory at an address. If the driver fails, uses what the kernel reports. Waits for
+ * work that CUDA's synchronous calls have left unfinished in it (opal_umrddt_gpu_settle).
  */
 void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory);
 
 /**
- * As mca_pml_umrddt_look_at, of one piece of memory up to @p end, which may go on in another
- * allocation.
+ * mca_pml_umrddt_look_at for memory up to @p end, which may extend into another allocation.
  *
- * @return where what @p memory says ends, above address and at most end
+ * @return end of the range that @p memory describes, above address and at most end
  */
 uint64_t mca_pml_umrddt_look_along(uint64_t address, uint64_t end,
                                    opal_umrddt_gpu_memory_t *memory);

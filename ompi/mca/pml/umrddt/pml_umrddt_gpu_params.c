@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Parameters of what GPUs do, and of how much they keep. Their names begin with gpu_ and ipc_.
+ * Parameters of GPU copies and of their caches. The names begin with gpu_, pack_ and ipc_.
  */
 
 #include "ompi_config.h"
@@ -38,7 +38,7 @@ static const mca_base_var_enum_value_t kernel_values[] = {
     {OPAL_UMRDDT_GPU_TREE, "tree"},           {0, NULL},
 };
 
-/** Smallest piece that goes through pinned memory, and what the pool has to hold of them. */
+/** Minimum size of a chunk through pinned memory, and minimum number of chunks in the pool. */
 #define LEAST_CHUNK  ((size_t) 4096)
 #define LEAST_CHUNKS 2
 
@@ -58,7 +58,7 @@ static void enum_param(const char *name, const char *help, const mca_base_var_en
     }
 }
 
-/** What makes no sense is replaced, and the user told. */
+/** Replace invalid values, with a message to the user. */
 static void check(mca_pml_umrddt_params_t *params)
 {
     if (LEAST_CHUNK > params->gpu_chunk) {
@@ -75,7 +75,7 @@ static void check(mca_pml_umrddt_params_t *params)
     }
 }
 
-/** Those of messages that travel packed. */
+/** Parameters of packed messages. */
 static void pack_params(mca_pml_umrddt_params_t *params)
 {
     size_param("pack_min",
@@ -142,7 +142,7 @@ void mca_pml_umrddt_gpu_params_register(void)
         params->system_memory_cache = true;
         params->gpu_stage_pinned = (size_t) 4 << 20;
         params->gpu_stage_kept = (size_t) 256 << 20;
-        /* none of these has been measured yet */
+        /* not measured yet */
         params->pack_min = 8192;
         params->pack_host = (size_t) 256 << 10;
         params->pack_floor = (size_t) 128 << 10;

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What the GPU room counts, in one piece.
+ * Counters of common/umrddt_gpu in one structure.
  */
 
 #ifndef MCA_PML_UMRDDT_GPU_STATS_H
@@ -33,10 +33,10 @@ typedef struct mca_pml_umrddt_gpu_stats_t {
     opal_umrddt_gpu_staging_stats_t staging;
     opal_umrddt_gpu_scratch_stats_t scratch;
     opal_umrddt_gpu_ipc_stats_t ipc;
-    uint64_t kept; /**< bytes of plain stages that nobody uses */
+    uint64_t kept; /**< unused staging buffers in unpinned memory, bytes */
 } mca_pml_umrddt_gpu_stats_t;
 
-/** Copy all of them, of this component's rooms. */
+/** Copy all counters of common/umrddt_gpu and of the staging buffers. */
 void mca_pml_umrddt_gpu_stats(mca_pml_umrddt_gpu_stats_t *stats);
 
 END_C_DECLS

@@ -9,11 +9,10 @@
 /**
  * @file
  *
- * Finding btl/umr.
- *
- * The btl framework is opened by ob1 only, and it drops components that offer no module, as btl/umr
- * does; a user's `--mca btl self,vader` would hide it too. So it is opened here through a copy of
- * the framework's structure that selects it alone. An explicit `^umr` is respected.
+ * Finds btl/umr and decides which messages may use the HCA. Only ob1 opens the btl framework, and
+ * it drops components without a module, such as btl/umr. `--mca btl self,vader` would hide it, too.
+ * So this file opens it through a copy of the framework's structure that selects btl/umr alone. An
+ * explicit `^umr` disables it.
  */
 
 #include "ompi_config.h"
@@ -34,7 +33,7 @@
 static mca_base_framework_t framework;
 static bool framework_open = false;
 
-/** True if the user's btl selection excludes umr by name. */
+/** Returns true if the user's btl selection excludes umr by name. */
 static bool excluded(void)
 {
     const char **value = NULL;
@@ -64,7 +63,7 @@ static void close_framework(void)
     }
 }
 
-/** @return the functions of btl/umr if this list of components has it, or NULL */
+/** Find btl/umr in a list of components. @return its functions, or NULL */
 static const mca_btl_umr_hca_ops_t *find(opal_list_t *components)
 {
     mca_base_component_list_item_t *item;
@@ -107,7 +106,7 @@ static const mca_btl_umr_hca_ops_t *open_framework(void)
     return ops;
 }
 
-/** @return why no message will go by the HCA whatever it can do, or NULL */
+/** @return the reason why no message can use an HCA, whatever its capabilities, or NULL */
 static const char *nothing_to_take(void)
 {
     if (MCA_PML_UMRDDT_SCHEME_BASE == mca_pml_umrddt.params.scheme) {
@@ -134,7 +133,7 @@ static const char *nothing_to_take(void)
     return excluded() ? "the parameter btl excludes umr" : NULL;
 }
 
-/** True if the user has named a scheme for which the HCA is but the wire. */
+/** Returns true if the selected scheme is packed, so that the HCA only carries chunks. */
 static bool is_wire(void)
 {
     return MCA_PML_UMRDDT_SCHEME_PACK_GDR == mca_pml_umrddt.params.scheme
@@ -142,7 +141,7 @@ static bool is_wire(void)
            || MCA_PML_UMRDDT_SCHEME_PACK_HOST == mca_pml_umrddt.params.scheme;
 }
 
-/** The ways of a message that the HCA can and the user wants. */
+/** Schemes that the HCA supports and that are enabled. */
 static uint16_t schemes_of(const mca_btl_umr_caps_t *caps)
 {
     uint16_t schemes = MCA_PML_UMRDDT_BITS_HCA;
@@ -161,14 +160,14 @@ static uint16_t schemes_of(const mca_btl_umr_caps_t *caps)
 
 void mca_pml_umrddt_hca_open(void)
 {
-    static char why_not[256]; /* the component that said it is unloaded */
+    static char why_not[256]; /* a copy, because the component that has the text is unloaded */
 
     const mca_btl_umr_hca_ops_t *hca;
     uint16_t schemes;
 
     mca_pml_umrddt.hca_why_not = nothing_to_take();
     if (NULL != mca_pml_umrddt.hca_why_not) {
-        /* leave the HCA alone */
+        /* do not open the HCA */
         return;
     }
     hca = open_framework();
@@ -212,8 +211,8 @@ void mca_pml_umrddt_hca_close(void)
     close_framework();
 }
 
-/** Messages that could not go by CUDA IPC, one after the other, after which the HCA is used. A
- * receiver asks for nothing of a peer any more after as many. */
+/** Failures of CUDA IPC in a row after which a sender uses the HCA. A receiver sends no INFO_REQ to
+ * a peer after as many. */
 #define IPC_MISSES 4
 
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,

@@ -9,16 +9,15 @@
 /**
  * @file
  *
- * What travels between two processes that run umrddt, apart from the data itself.
+ * Wire format of the control messages between two processes that run umrddt. Start with
+ * mca_pml_umrddt_rts_t, the envelope (RTS); README.md shows the order of the messages.
  *
- * The RTS is the envelope: it travels through the base PML on the user's communicator and tag, in
- * the place of the message, so that matching stays the host's. The others travel on internal tags
- * of the same communicator (MCA_PML_UMRDDT_TAG): the reply from the receiver to the sender, the
- * data from the sender where the base PML carries the message after all, and the failure notice
- * from the sender.
+ * The base PML carries the envelope on the user's communicator and tag in place of the message. So
+ * matching stays in the base PML. All other headers use internal tags of the same communicator
+ * (mca_pml_umrddt_tag_t).
  *
- * All fields are in host byte order: the magic differs on a machine of the other order, and peers
- * of another architecture are never taken. Every field is checked on receipt.
+ * All fields are in native byte order. The magic differs between byte orders, and messages to a
+ * peer of another architecture are never handled. The receiver of a header validates every field.
  */
 
 #ifndef MCA_PML_UMRDDT_HDR_H
@@ -46,71 +45,72 @@
 #define MCA_PML_UMRDDT_KIND_FLAT   6
 #define MCA_PML_UMRDDT_KIND_TELL   7
 
-/** Beside BITS_PACK: the sender's buffer is a GPU's. */
+/** Together with BITS_PACK: the send buffer is GPU memory. */
 #define MCA_PML_UMRDDT_ON_GPU 0x80
 
-/** Beside BITS_PACK: those are for a receive in GPU memory, and for no other. */
+/** Together with BITS_PACK: offered only for a receive into GPU memory. */
 #define MCA_PML_UMRDDT_IF_GPU 0x100
 
-/** The receiver may leave the message to the base PML because that takes less, and say so. */
+/** The receiver may decline the message when the base PML is predicted to be faster. */
 #define MCA_PML_UMRDDT_MAY_LEAVE 0x200
 
-/** Beside BIT_IPC: the sender waits at its completion flag (pml_umrddt_done_flag.h), and for a
- * reply only when it is told there that one comes. */
+/** Together with BIT_IPC: the sender tests its completion flag (pml_umrddt_done_flag.h) and posts
+ * no receive for a reply until the flag announces one. */
 #define MCA_PML_UMRDDT_DONE_FLAG 0x8
 
 #define MCA_PML_UMRDDT_COOKIE_LEN 16
 
-/** What a process has, in the flags of its identity. */
-#define MCA_PML_UMRDDT_HAS_HCA 0x1 /**< an HCA that messages can go by */
-#define MCA_PML_UMRDDT_HAS_GPU 0x2 /**< the CUDA driver: its buffers may be in GPU memory */
+/** Flags in the identity of a process. */
+#define MCA_PML_UMRDDT_HAS_HCA 0x1 /**< a usable HCA */
+#define MCA_PML_UMRDDT_HAS_GPU 0x2 /**< the CUDA driver, so its buffers may be in GPU memory */
 
-/** What a process tells the job of itself, through the modex. */
+/** Identity that each process publishes through the modex. */
 typedef struct mca_pml_umrddt_identity_t {
-    uint32_t version; /**< MCA_PML_UMRDDT_WIRE_VERSION: who has another takes no message */
+    uint32_t version; /**< MCA_PML_UMRDDT_WIRE_VERSION; equal in peers that use umrddt */
     uint32_t flags;   /**< MCA_PML_UMRDDT_HAS_* */
-    uint64_t host;    /**< the same for processes that can share memory of devices; 0: not known */
+    uint64_t host;    /**< equal for processes that can share GPU memory; 0: unknown */
     uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN];
 } mca_pml_umrddt_identity_t;
 _Static_assert(32 == sizeof(mca_pml_umrddt_identity_t), "no padding");
 
-/** Further pairs of HCAs that an envelope can name. */
+/** Additional lanes (pairs of HCAs) that an envelope can name. */
 #define MCA_PML_UMRDDT_LANES 4
 
-/** The envelope. Its odd size makes it rare that a plain message must be looked into. */
+/** The envelope (RTS). Its unusual size makes it rare that a plain message has to be inspected. */
 typedef struct mca_pml_umrddt_rts_t {
     uint64_t magic;
-    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< of the sending process, known by the modex */
+    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< of the sending process, see the modex */
     uint64_t length;                           /**< bytes of the message */
-    uint64_t chunk;                            /**< the sender's proposal, bytes */
+    uint64_t chunk;                            /**< chunk size that the sender proposes, bytes */
     uint64_t seq;                              /**< of the message, unique in the sending process */
-    uint32_t pieces;                           /**< of the sender's layout; UINT32_MAX: or more */
-    uint16_t schemes;                          /**< MCA_PML_UMRDDT_BIT_*, one at least */
-    uint16_t write_pieces;                     /**< that a write of it gathers; 1 at least */
-    uint32_t slot;                             /**< where the sender waits for replies */
-    uint16_t places;                           /**< sets of keys that the sender remembers */
-    uint16_t flats;                            /**< layouts that the sender remembers */
+    uint32_t pieces;                           /**< in the sender's layout, at most UINT32_MAX */
+    uint16_t schemes;                          /**< MCA_PML_UMRDDT_BIT_*, at least one */
+    uint16_t write_pieces;                     /**< gathered by one RDMA write, at least 1 */
+    uint32_t slot;                             /**< request id of the send */
+    uint16_t places;                           /**< size of the remote key cache for the peer */
+    uint16_t flats;                            /**< size of the layout cache for the peer */
     mca_btl_umr_address_t address;             /**< the sender's endpoint for this receiver */
     union {
         struct {                /* for BIT_IPC */
-            uint64_t buffer_id; /**< of the sender's allocation; not 0 */
-            uint64_t buffer;    /**< what MPI was given there, that offsets count from */
-            uint64_t layout;    /**< the sender's id of its layout; not 0, never of another one */
-            int64_t lb;         /**< its lowest offset: where it is, if it has one piece */
+            uint64_t buffer_id; /**< BUFFER_ID of the sender's allocation, not 0 */
+            uint64_t buffer;    /**< address passed to MPI; offsets of the layout count from it */
+            uint64_t layout;    /**< the sender's id of its layout: not 0, never reused */
+            int64_t lb;         /**< lowest offset: of the piece, if it is one */
         };
-        /** Else: its other endpoints, if it offers to send in stripes (pml_umrddt_stripe.h); all 0
-         * behind the last one. The numbers behind seq are the stripes' then. */
+        /** Without BIT_IPC: endpoints of the further lanes, if the sender offers stripes
+         * (pml_umrddt_stripe.h). Unused entries are 0. The stripes use the sequence numbers that
+         * follow seq. */
         mca_btl_umr_address_t lanes[MCA_PML_UMRDDT_LANES];
     };
 } mca_pml_umrddt_rts_t;
 _Static_assert(104 == sizeof(mca_pml_umrddt_rts_t), "the envelope has no padding");
 
-/** Sets of keys, and layouts, that a sender may remember for one receiver. */
+/** Maximum of places and of flats in an envelope. */
 #define MCA_PML_UMRDDT_MAX_PLACES 4096
 
 #define MCA_PML_UMRDDT_ENVELOPE sizeof(mca_pml_umrddt_rts_t)
 
-/** A key of the receiver. */
+/** An rkey of the receiver and the memory that it covers. */
 typedef struct mca_pml_umrddt_wire_key_t {
     uint64_t addr;
     uint32_t length;
@@ -118,63 +118,63 @@ typedef struct mca_pml_umrddt_wire_key_t {
 } mca_pml_umrddt_wire_key_t;
 _Static_assert(16 == sizeof(mca_pml_umrddt_wire_key_t), "no padding");
 
-/** That key, as the HCA takes it. */
+/** Convert an rkey from the wire format to that of btl/umr. */
 static inline mca_btl_umr_key_t mca_pml_umrddt_key_of(const mca_pml_umrddt_wire_key_t *wire)
 {
     return (mca_btl_umr_key_t){.addr = wire->addr, .length = wire->length, .rkey = wire->rkey};
 }
 
-/** What the receiver tells the sender. */
+/** Type of a reply from the receiver to the sender. */
 typedef enum mca_pml_umrddt_verdict_t {
-    MCA_PML_UMRDDT_KEYS = 1, /**< CTS: write [start, end) into these keys */
-    MCA_PML_UMRDDT_HOST = 2, /**< send the whole message by the base PML */
-    MCA_PML_UMRDDT_DONE = 3, /**< nothing more to send */
-    MCA_PML_UMRDDT_ASK = 4,  /**< tell what the message's memory is, or its layout */
-    MCA_PML_UMRDDT_PACK = 5, /**< send the first total bytes packed, in chunks */
-    MCA_PML_UMRDDT_GRANT = 6 /**< behind a PACK with keys: more of the chunks may be written */
+    MCA_PML_UMRDDT_KEYS = 1, /**< CTS: write [start, end) with these rkeys */
+    MCA_PML_UMRDDT_HOST = 2, /**< FALLBACK: send the whole message by the base PML */
+    MCA_PML_UMRDDT_DONE = 3, /**< ACK: the message is complete */
+    MCA_PML_UMRDDT_ASK = 4, /**< INFO_REQ: send the export of the allocation, the layout, or both */
+    MCA_PML_UMRDDT_PACK = 5, /**< CTS_PACK: send the first total bytes packed, in chunks */
+    MCA_PML_UMRDDT_GRANT = 6 /**< CREDIT: after a CTS_PACK with rkeys, more chunks may be written */
 } mca_pml_umrddt_verdict_t;
 
 typedef struct mca_pml_umrddt_reply_t {
     uint64_t magic;
-    uint64_t seq;     /**< the message it answers */
-    uint32_t slot;    /**< the same, as the sender finds it */
+    uint64_t seq;     /**< sequence number of the message */
+    uint32_t slot;    /**< request id of the send */
     uint32_t verdict; /**< mca_pml_umrddt_verdict_t */
-    uint64_t total;   /**< bytes the receiver takes of the message; DONE: has taken by itself */
-    uint64_t start;   /**< KEYS: the range of the stream that the keys cover; PACK: for how many
-                           chunks there are receives; with keys, and GRANT: how many of the
-                           message's chunks may be written by now */
+    uint64_t total;   /**< bytes of the message that are received; ACK: that were read */
+    uint64_t start;   /**< CTS: begin of the range of the stream that the rkeys cover. CTS_PACK
+                           without rkeys: chunks for which receives are posted. CTS_PACK with rkeys,
+                           CREDIT: chunks of the message that may be written so far. */
     uint64_t end;
-    uint64_t chunk;     /**< KEYS: agreed chunk, bytes; PACK: of each message */
-    uint32_t fin;       /**< KEYS: immediate data of the last write; PACK with keys: of each */
-    uint32_t key_count; /**< KEYS: how many follow; PACK: 0, or the HCA is the wire and so many
-                             places follow, each of a chunk's length */
-    mca_btl_umr_address_t address; /**< KEYS, PACK with keys: the receiver's endpoint for this
-                                      sender; HOST, DONE, PACK without: 0, or that one if it
-                                      refuses the sender's (endpoint_refuses) */
-    uint64_t set;   /**< KEYS: the id of these keys if they are to be remembered, else 0 */
-    uint32_t place; /**< KEYS: where, if set is not 0 */
-    uint32_t what;  /**< ASK: MCA_PML_UMRDDT_TELL_*; DONE: MCA_PML_UMRDDT_CAN_SET_FLAG or 0;
-                         PACK: one of MCA_PML_UMRDDT_BIT_PACK_*; KEYS: MCA_PML_UMRDDT_IN_GPU or 0;
-                         HOST: 0, or CHOSEN with or without LEFT and IN_GPU */
+    uint64_t chunk;     /**< CTS: agreed chunk size; CTS_PACK: size of each chunk; bytes */
+    uint32_t fin;       /**< immediate data: CTS: of the last write; CTS_PACK: of each */
+    uint32_t key_count; /**< CTS: rkeys that follow. CTS_PACK: 0, or the HCA writes the chunks into
+                             so many buffers of one chunk each, whose rkeys follow */
+    mca_btl_umr_address_t address; /**< CTS, CTS_PACK with rkeys: the receiver's endpoint for this
+                                        sender. FALLBACK, ACK, CTS_PACK without rkeys: 0, or that
+                                        endpoint if it refuses the sender's (endpoint_refuses) */
+    uint64_t set;   /**< CTS: id of the rkey set if the sender is to cache it, else 0 */
+    uint32_t place; /**< CTS: cache slot of the set, if set is not 0 */
+    uint32_t what;  /**< INFO_REQ: MCA_PML_UMRDDT_TELL_*; ACK: MCA_PML_UMRDDT_CAN_SET_FLAG or 0;
+                         CTS_PACK: one of MCA_PML_UMRDDT_BIT_PACK_*; CTS: MCA_PML_UMRDDT_IN_GPU or
+                         0; FALLBACK: 0, or CHOSEN with or without LEFT and IN_GPU */
     mca_pml_umrddt_wire_key_t keys[];
 } mca_pml_umrddt_reply_t;
 _Static_assert(88 == sizeof(mca_pml_umrddt_reply_t), "no padding before the keys");
 
-/** A CTS that names keys which the sender remembers. It arrives where a reply does. */
+/** CTS_CACHED: a CTS that names an rkey set in the sender's cache. It uses the tag of replies. */
 typedef struct mca_pml_umrddt_recall_t {
     uint64_t magic;
-    uint64_t seq;   /**< the message it answers */
-    uint32_t slot;  /**< the same, as the sender finds it */
+    uint64_t seq;   /**< sequence number of the message */
+    uint32_t slot;  /**< request id of the send */
     uint32_t fin;   /**< immediate data of the last write */
-    uint64_t set;   /**< the id of the keys */
-    uint64_t total; /**< bytes the receiver takes of the message */
-    uint64_t chunk; /**< agreed chunk, bytes */
-    uint32_t place; /**< where the keys are */
+    uint64_t set;   /**< id of the rkey set */
+    uint64_t total; /**< bytes of the message that are received */
+    uint64_t chunk; /**< agreed chunk size, bytes */
+    uint32_t place; /**< cache slot of the rkey set */
     uint32_t what;  /**< MCA_PML_UMRDDT_IN_GPU or 0 */
 } mca_pml_umrddt_recall_t;
 _Static_assert(56 == sizeof(mca_pml_umrddt_recall_t), "no padding");
 
-/** Memory of the receiver that a message may be written to. */
+/** Registered memory of the receiver that a message may be written to. */
 typedef struct mca_pml_umrddt_region_t {
     uint64_t addr;
     uint64_t length;
@@ -184,116 +184,120 @@ typedef struct mca_pml_umrddt_region_t {
 _Static_assert(24 == sizeof(mca_pml_umrddt_region_t), "no padding");
 
 /**
- * A CTS without mkeys: write the first total bytes into this layout. It arrives where a reply does.
- * Behind the regions: the flattened layout, or the end of it, if it is not in the place.
+ * A CTS without mkeys: write the first total bytes into this layout. It uses the tag of replies.
+ * The flattened layout, or its last part, follows the regions unless the sender has it in its
+ * cache.
  */
 typedef struct mca_pml_umrddt_direct_t {
     uint64_t magic;
-    uint64_t seq;                  /**< the message it answers */
-    uint32_t slot;                 /**< the same, as the sender finds it */
+    uint64_t seq;                  /**< sequence number of the message */
+    uint32_t slot;                 /**< request id of the send */
     uint32_t fin;                  /**< immediate data of the last write */
-    uint64_t total;                /**< bytes the receiver takes of the message */
-    uint64_t buffer;               /**< the address that offsets of the layout count from */
-    uint64_t layout;               /**< the receiver's id of its layout; not 0 */
+    uint64_t total;                /**< bytes of the message that are received */
+    uint64_t buffer;               /**< address from which the offsets of the layout count */
+    uint64_t layout;               /**< the receiver's id of its layout, not 0 */
     mca_btl_umr_address_t address; /**< the receiver's endpoint for this sender */
-    uint32_t place;                /**< of the layout; MCA_PML_UMRDDT_NO_PLACE: do not keep it */
-    uint32_t flat_bytes;           /**< of the flattened layout in all; 0: it is in the place */
-    uint32_t region_count;         /**< how many follow, 1 at least */
+    uint32_t place;                /**< cache slot; MCA_PML_UMRDDT_NO_PLACE: do not cache */
+    uint32_t flat_bytes;           /**< size of the flattened layout; 0: it is in the cache */
+    uint32_t region_count;         /**< regions that follow, at least 1 */
     uint32_t what;                 /**< MCA_PML_UMRDDT_IN_GPU or 0 */
     mca_pml_umrddt_region_t regions[];
 } mca_pml_umrddt_direct_t;
 _Static_assert(72 == sizeof(mca_pml_umrddt_direct_t), "no padding before the regions");
 
-/** A part of a flattened layout that is too long for its CTS (or TELL), which comes behind all of
- * them. */
+/** LAYOUT_FRAG: one part of a flattened layout that is too long for its CTS or INFO message. All
+ * parts precede that message. */
 typedef struct mca_pml_umrddt_flat_t {
     uint64_t magic;
-    uint64_t seq; /**< as in the CTS, and so on */
+    uint64_t seq; /**< this and the next three fields: as in the CTS or INFO message */
     uint32_t slot;
     uint32_t flat_bytes;
     uint64_t layout;
-    uint32_t offset; /**< of the first byte here; parts come in their order */
+    uint32_t offset; /**< offset of the first byte of this part; parts arrive in order */
     uint32_t reserved;
     unsigned char bytes[];
 } mca_pml_umrddt_flat_t;
 _Static_assert(40 == sizeof(mca_pml_umrddt_flat_t), "no padding before the bytes");
 
-/** Bytes of a TELL, and of the parts before it; and of a layout that comes in them, flattened. */
+/** Maximum size of an INFO message and of each part before it; maximum size of a flattened layout
+ * that is sent in parts. Bytes. */
 #define MCA_PML_UMRDDT_TELL_ROOM     65536u
 #define MCA_PML_UMRDDT_MAX_TELL_FLAT (1u << 24)
 
-/** In a HOST: no failure but the receiver's choice; and so it will be for the next ones. */
+/** Flags of FALLBACK. CHOSEN: the receiver declined the message, no scheme failed. LEFT: decline
+ * the following messages of this kind, too. */
 #define MCA_PML_UMRDDT_CHOSEN 0x2
 #define MCA_PML_UMRDDT_LEFT   0x4
 
-/** In a CTS, or a HOST that was chosen: it is received in memory of a GPU
+/** Flag of a CTS, or of a FALLBACK with CHOSEN: the receive buffer is GPU memory
  * (pml_umrddt_offer_cache.h). */
 #define MCA_PML_UMRDDT_IN_GPU 0x1
 
-/** In a DONE: the receiver has mapped the sender's completion flags. */
+/** Flag of an ACK: the receiver has mapped the sender's completion flags. */
 #define MCA_PML_UMRDDT_CAN_SET_FLAG 0x1
 
-/** What a receiver may ask for: what it takes to map the allocation, and the flattened layout. */
+/** Content of an INFO_REQ and of the INFO message that answers it: the export of the allocation,
+ * the flattened layout. */
 #define MCA_PML_UMRDDT_TELL_EXPORT 0x1
 #define MCA_PML_UMRDDT_TELL_LAYOUT 0x2
 #define MCA_PML_UMRDDT_TELL_ALL    0x3
 
-/** What a sender tells when it was asked: the end of the flattened layout follows, if it is told.
- */
+/** INFO: answer to an INFO_REQ. If it has the layout, the end of the flattened layout follows. */
 typedef struct mca_pml_umrddt_tell_t {
     uint64_t magic;
-    uint64_t seq;        /**< the message it is about */
-    uint32_t slot;       /**< the same */
-    uint32_t what;       /**< MCA_PML_UMRDDT_TELL_*; what was asked for and is not here cannot be */
-    uint64_t layout;     /**< as in the envelope */
-    uint32_t flat_bytes; /**< of the flattened layout in all; 0: it is not told */
-    uint32_t reserved;   /**< 0 */
-    uint32_t done_flag_pid; /**< the sender's completion flags; 0: it has none */
+    uint64_t seq;           /**< sequence number of the message */
+    uint32_t slot;          /**< request id of the send */
+    uint32_t what;          /**< MCA_PML_UMRDDT_TELL_*; other items are not available */
+    uint64_t layout;        /**< as in the envelope */
+    uint32_t flat_bytes;    /**< size of the whole flattened layout, bytes; 0: no layout follows */
+    uint32_t reserved;      /**< 0 */
+    uint32_t done_flag_pid; /**< where the sender's completion flags are; 0: it has none */
     uint32_t done_flag_fd;
-    opal_umrddt_gpu_export_t export; /**< all 0 if it is not told */
+    opal_umrddt_gpu_export_t export; /**< all 0 if there is none */
     unsigned char bytes[];
 } mca_pml_umrddt_tell_t;
 _Static_assert(160 == sizeof(mca_pml_umrddt_tell_t), "no padding before the bytes");
 
 #define MCA_PML_UMRDDT_NO_PLACE UINT32_MAX
 
-/** Regions that a CTS may name; a flattened layout, in bytes; and one that is kept in a place. */
+/**
+ * Maximum of regions in a CTS; of a flattened layout, bytes; of a flattened layout in the cache.
+ */
 #define MCA_PML_UMRDDT_MAX_REGIONS 128
 #define MCA_PML_UMRDDT_MAX_FLAT    (1u << 20)
 #define MCA_PML_UMRDDT_KEPT_FLAT   (1u << 17)
 
-/** Where only the first message of a kind goes without keys, no more than that is kept: memory of
- * each peer for a layout that hardly comes again. */
+/** Maximum size in bytes of a cached layout where only the first message of a buffer goes without
+ * mkeys. Such a layout is rarely used again, and each peer would keep it. */
 #define MCA_PML_UMRDDT_KEPT_ONCE 256u
 
-/** Bytes of a chunk that travels packed, unless it is the whole message: and at most. */
+/** Minimum (unless the message is shorter) and maximum size of a packed chunk, bytes. */
 #define MCA_PML_UMRDDT_MIN_PACK_CHUNK 1024u
 #define MCA_PML_UMRDDT_MAX_PACK_CHUNK (64u << 20)
 
-/** What every sender has room for in a reply, whatever its pml_umrddt_max_keys. */
+/** Size of a reply that every sender can receive, whatever its pml_umrddt_max_keys. Bytes. */
 #define MCA_PML_UMRDDT_REPLY_ROOM 4096
 
-/** What the sender tells the receiver when it could not write what a CTS asked for. */
+/** NACK: the sender could not write what a CTS asked for. */
 typedef struct mca_pml_umrddt_fail_t {
     uint64_t magic;
     uint64_t seq;
     uint32_t slot;
-    uint32_t in_flight; /**< 1: some of the writes may still be under way; 0: none was posted, or
-                             they have arrived */
-    uint32_t written;   /**< chunks that have, of a message that travels packed; else 0 */
+    uint32_t in_flight; /**< 1: some writes may still be in flight; 0: none is */
+    uint32_t written;   /**< packed messages: chunks that were written; else 0 */
     uint32_t reserved;  /**< 0 */
 } mca_pml_umrddt_fail_t;
 _Static_assert(32 == sizeof(mca_pml_umrddt_fail_t), "no padding");
 
 /**
- * Internal tags on the user's communicator. Below every tag of Open MPI's own; bit 23 is set, so
- * that pml/ucx, which keeps 24 bits of a tag, never lets a user's ANY_TAG match them.
+ * Internal tags on the user's communicator, below all tags of Open MPI. Bit 23 is set: pml/ucx
+ * keeps 24 bits of a tag, and so a user's ANY_TAG never matches these.
  */
 typedef enum mca_pml_umrddt_tag_t {
-    MCA_PML_UMRDDT_TAG_REPLY = 0, /**< receiver to sender, slot: the sender's */
-    MCA_PML_UMRDDT_TAG_DATA = 1,  /**< sender to receiver, slot: the sender's */
-    MCA_PML_UMRDDT_TAG_FAIL = 2,  /**< sender to receiver, slot 0 always */
-    MCA_PML_UMRDDT_TAG_TELL = 3   /**< sender to receiver, slot: the sender's */
+    MCA_PML_UMRDDT_TAG_REPLY = 0, /**< receiver to sender, with the sender's request id */
+    MCA_PML_UMRDDT_TAG_DATA = 1,  /**< sender to receiver, with the sender's request id */
+    MCA_PML_UMRDDT_TAG_FAIL = 2,  /**< sender to receiver, request id 0 */
+    MCA_PML_UMRDDT_TAG_TELL = 3   /**< sender to receiver, with the sender's request id */
 } mca_pml_umrddt_tag_t;
 
 #define MCA_PML_UMRDDT_MAX_SLOTS (1u << 20)

@@ -9,11 +9,9 @@
 /**
  * @file
  *
- * Stepping in front of the base PML and out again.
- *
- * Single functions of mca_pml are replaced; its limits, flags and progress stay the host's. Of the
- * selected component only the finalize function is replaced, so that the framework closes the host
- * as it would without us.
+ * Interposes on the base PML and restores it. Only single functions of mca_pml are replaced. Its
+ * limits, flags and progress stay those of the base PML. Of the selected component only the
+ * finalize function is replaced, so that the framework closes the base PML as usual.
  */
 
 #include "ompi_config.h"
@@ -29,7 +27,7 @@
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_recv.h"
 
-/** @return false: there is no memory for them */
+/** @return false: no memory */
 static bool lists_init(void)
 {
     bool has_memory;
@@ -94,7 +92,7 @@ static void lists_fini(void)
     OBJ_DESTRUCT(&mca_pml_umrddt.lock);
 }
 
-/** The first call after the selection in which variables can be registered for good. */
+/** The first call after the selection in which variables can be registered permanently. */
 static int enable(bool on)
 {
     int rc;
@@ -111,7 +109,7 @@ static int enable(bool on)
     }
     rc = mca_pml_umrddt_layouts_init();
     if (OMPI_SUCCESS != rc) {
-        return rc; /* peers know our cookie already, so there is no going on without */
+        return rc; /* an error, because peers already have our cookie */
     }
     mca_pml_umrddt_eager_open();
     mca_pml_umrddt_pairs_open(mca_pml_umrddt.params.explain);
@@ -133,7 +131,7 @@ void mca_pml_umrddt_interpose(void)
     if (!lists_init()) {
         mca_pml_umrddt.hca_why_not = mca_pml_umrddt.gpu_why_not = "there is no memory for it";
     } else {
-        /* the last place before the modex exchange */
+        /* The last point before the modex exchange. */
         mca_pml_umrddt_hca_open();
         mca_pml_umrddt_gpu_open();
     }
@@ -148,7 +146,7 @@ void mca_pml_umrddt_interpose(void)
     mca_pml.pml_enable = enable;
     if (!mca_pml_umrddt_takes_part()) {
         mca_pml_umrddt_publish_absent();
-        /* nothing will ever be taken: cost nothing */
+        /* No message is ever handled: no overhead. */
         return;
     }
     mca_pml_umrddt_stage_init();
@@ -177,7 +175,8 @@ int mca_pml_umrddt_finalize(void)
     mca_pml_umrddt.interposed = false;
     if (mca_pml_umrddt.usable) {
         if (0 < __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED)) {
-            mca_pml_umrddt_last_words(NULL); /* of a Session: no world has waited for them */
+            mca_pml_umrddt_last_words(NULL); /* in a Session, where del_comm of MPI_COMM_WORLD has
+                                                  not waited */
         }
         if (mca_pml_umrddt.polling) {
             opal_progress_unregister(mca_pml_umrddt_progress);
@@ -194,7 +193,7 @@ int mca_pml_umrddt_finalize(void)
     }
 
     mca_pml_umrddt_windows_close();
-    /* leave the selection as we found it, but for the base's own progress function */
+    /* Restore the selection, except the progress function of the base PML. */
     mca_pml = mca_pml_umrddt.host;
     mca_pml_base_selected_component = mca_pml_umrddt.host_component;
     mca_pml_umrddt_hca_close();

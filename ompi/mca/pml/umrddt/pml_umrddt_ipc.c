@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Messages from GPU memory of the same host: what travels, and what is remembered of it; see the
- * header.
+ * Messages from GPU memory of the same node: wire format and the receiver's caches. Read
+ * pml_umrddt_ipc.h first.
  */
 
 #include "ompi_config.h"
@@ -24,7 +24,7 @@
 #include "pml_umrddt_stripe.h"
 
 /* ---------------------------------------------------------------------------------------------
- * What travels
+ * Wire format
  * ------------------------------------------------------------------------------------------- */
 
 bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts)
@@ -63,7 +63,8 @@ int mca_pml_umrddt_tell_emit(const mca_pml_umrddt_tell_t *tell, const void *flat
     return emit(context, last, sizeof(*last) + (tell->flat_bytes - sent));
 }
 
-/** True if an export is what the envelope names, or not there. The GPU room checks the rest. */
+/** Returns true if the export matches the envelope, or there is none. common/umrddt_gpu validates
+ * the rest. */
 static bool export_valid(const mca_pml_umrddt_tell_t *tell, const mca_pml_umrddt_rts_t *rts)
 {
     static const opal_umrddt_gpu_export_t none;
@@ -74,7 +75,7 @@ static bool export_valid(const mca_pml_umrddt_tell_t *tell, const mca_pml_umrddt
     return rts->buffer_id == tell->export.buffer_id;
 }
 
-/** True if a layout is what the envelope says of it. */
+/** Returns true if the layout matches the envelope. */
 static bool layout_agrees(const opal_iov_cache_layout_t *layout, const mca_pml_umrddt_rts_t *rts)
 {
     uint32_t pieces = UINT32_MAX < layout->iov_count ? UINT32_MAX : (uint32_t) layout->iov_count;
@@ -120,34 +121,34 @@ int mca_pml_umrddt_tell_read(const mca_pml_umrddt_tell_t *tell, size_t length,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * What is remembered
+ * Caches of the receiver
  * ------------------------------------------------------------------------------------------- */
 
-/** Allocations of a peer of which something is known, each in the entry that its BUFFER_ID says. */
+/** Number of entries per peer for allocations. The BUFFER_ID selects the entry. */
 #define HOMES 64
 
-/** Allocations that a peer of which none could ever be mapped is asked for. */
+/** Number of failed imports after which nothing is requested from a peer, if none has succeeded. */
 #define TRIES 4
 
 typedef struct kept_t {
     uint64_t id;
-    uint64_t stamp;                  /**< of its last use */
-    opal_iov_cache_layout_t *layout; /**< or NULL */
+    uint64_t stamp;                  /**< time of the last use */
+    opal_iov_cache_layout_t *layout; /**< the layout; or NULL */
 } kept_t;
 
 struct mca_pml_umrddt_ipc_peer_t {
     struct {
         uint64_t buffer_id;
-        const opal_umrddt_gpu_engine_t *refused_for; /**< if refused */
-        opal_umrddt_gpu_engine_t *engine;            /**< or NULL */
+        const opal_umrddt_gpu_engine_t *refused_for; /**< engine of the failed import, if refused */
+        opal_umrddt_gpu_engine_t *engine;            /**< engine of the import; or NULL */
         bool refused;
     } homes[HOMES];
-    mca_pml_umrddt_done_flags_t *done_flags; /**< or NULL */
-    bool mapped;                             /**< something could be */
-    unsigned refused;                        /**< how often something could not */
+    mca_pml_umrddt_done_flags_t *done_flags; /**< mapped completion flags; or NULL */
+    bool mapped;                             /**< an import has succeeded */
+    unsigned refused;                        /**< number of failed imports */
     uint64_t clock;
-    unsigned last;  /**< the layout that was used last */
-    unsigned count; /**< of kept */
+    unsigned last;  /**< index of the layout that was used last */
+    unsigned count; /**< number of entries in kept */
     kept_t kept[];
 };
 
@@ -186,7 +187,7 @@ static void drop(kept_t *kept)
     }
 }
 
-/** Where a layout is; count if it is not there. */
+/** Find the entry of a layout. @return count if there is none */
 static unsigned find(const struct mca_pml_umrddt_ipc_peer_t *ipc, uint64_t id)
 {
     unsigned i;
@@ -217,7 +218,7 @@ opal_iov_cache_layout_t *mca_pml_umrddt_ipc_layout(mca_pml_umrddt_peer_t *peer,
     return ipc->kept[i].layout;
 }
 
-/** The one that was not used for the longest time; an empty one, if there is one. */
+/** Find an empty entry, or else the least recently used one. */
 static kept_t *oldest(struct mca_pml_umrddt_ipc_peer_t *ipc)
 {
     kept_t *found = &ipc->kept[0];
@@ -243,7 +244,7 @@ void mca_pml_umrddt_ipc_keep(mca_pml_umrddt_peer_t *peer, uint64_t id,
     }
     kept = oldest(ipc);
     drop(kept);
-    /* what other peers have is left to them */
+    /* never evict layouts of other peers */
     while (mca_pml_umrddt.counters.ipc_layout_bytes_now > most - bytes) {
         kept_t *other = NULL;
 

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Messages from GPU memory of the same host: what the receiver asks the sender for, and takes of
- * what it is told; see pml_umrddt_ipc.h. State ASKED of pml_umrddt_ipc_recv.c.
+ * Messages from GPU memory of the same node: the receiver's INFO_REQ and the sender's answer. Read
+ * pml_umrddt_ipc.h first. This is state ASKED of pml_umrddt_ipc_recv.c.
  */
 
 #include "ompi_config.h"
@@ -25,13 +25,13 @@
 #include "pml_umrddt_ipc.h"
 #include "pml_umrddt_owner.h"
 
-/** What a message waits for that has asked. */
+/** An active INFO_REQ. */
 struct mca_pml_umrddt_asked_t {
-    mca_pml_umrddt_wait_t wait; /**< for the host to let go of bytes, after the message has */
-    ompi_request_t *request;    /**< the host's, of the next part or the TELL; NULL: none */
-    uint32_t what;              /**< MCA_PML_UMRDDT_TELL_* */
+    mca_pml_umrddt_wait_t wait; /**< until the cancelled request completes */
+    ompi_request_t *request; /**< the base PML's, for the next part or INFO message; NULL: none */
+    uint32_t what;           /**< MCA_PML_UMRDDT_TELL_* */
     const mca_pml_umrddt_peer_t *peer;
-    uint64_t ids[2]; /**< of the allocation and of the layout */
+    uint64_t ids[2]; /**< of the allocation, of the layout */
     mca_pml_umrddt_parts_t *parts;
     union {
         mca_pml_umrddt_flat_t flat;
@@ -45,11 +45,11 @@ static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 static bool told(void *owner);
 
 /* ---------------------------------------------------------------------------------------------
- * The set of what is asked for: one lookup tells whether another message waits for an answer,
- * however many messages are under way. At most one message asks for a thing at a time.
+ * Table of requested items: one lookup finds whether another message waits for an answer,
+ * independent of the number of messages. At most one message requests an item at a time.
  * ------------------------------------------------------------------------------------------- */
 
-/** Its memory is part of a hash, so it has no padding. */
+/** A key of the hash table, so it has no padding. */
 typedef struct {
     const mca_pml_umrddt_peer_t *peer;
     uint64_t id;
@@ -129,10 +129,10 @@ void mca_pml_umrddt_ipc_ask_close(void)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Question and answer
+ * Request and answer
  * ------------------------------------------------------------------------------------------- */
 
-/** Nor will the next message from this allocation; asking again would not help. */
+/** Give the message up and record that this allocation cannot be imported. */
 static void refuse_memory(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_ipc_refused(recv->peer, recv->rts.buffer_id,
@@ -157,7 +157,7 @@ static void asked_free(mca_pml_umrddt_asked_t *asked)
     free(asked);
 }
 
-/** A part was on its way when nobody wanted it any more: it has come, or never will. */
+/** Retry function of a wait: free a cancelled INFO_REQ when its receive has completed. */
 static bool let_go(void *owner)
 {
     mca_pml_umrddt_asked_t *asked = owner;
@@ -186,7 +186,7 @@ void mca_pml_umrddt_ipc_ask_drop(mca_pml_umrddt_asked_t *asked)
     }
 }
 
-/** Post the receive of the next part, or of the TELL. */
+/** Post the receive for the next part or the INFO message. */
 static int listen_for_tell(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_asked_t *asked = recv->asked;
@@ -231,7 +231,7 @@ void mca_pml_umrddt_ipc_ask(mca_pml_umrddt_recv_t *recv, uint32_t what)
     mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, told, recv);
 }
 
-/** Take what was told; @p from is the layout, or NULL. */
+/** Process an INFO message. @p from is the layout, or NULL. */
 static void take(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_tell_t *tell,
                  opal_iov_cache_layout_t *from)
 {
@@ -267,7 +267,7 @@ static void take(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_tell_t *tell,
     }
 }
 
-/** In state ASKED: a part, or the TELL, may have come. */
+/** Retry function in state ASKED: test for a part or the INFO message. */
 static bool told(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -291,7 +291,7 @@ static bool told(void *owner)
     asked->request = NULL;
 
     if (OMPI_SUCCESS == rc && recv->rts.seq != flat->seq) {
-        again = true; /* of a message that was given up */
+        again = true; /* answer to a message that was given up */
     } else if (OMPI_SUCCESS == rc
                && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT) == flat->magic) {
         again = true;

@@ -9,18 +9,17 @@
 /**
  * @file
  *
- * Messages from GPU memory of the same host: the receiver; see pml_umrddt_ipc.h.
+ * Messages from GPU memory of the same node: the receiver. Read pml_umrddt_ipc.h first.
  *
- *     MATCHED -> LOOK --(all is here)-------------------> COPY -> DONE
- *                 | \                                    /  |
- *                 |  +--(nobody asks for it)--> ASKED --+   |
- *                 |                               |         |
- *                 +-------------------------------+---------+--> HOST
+ *      MATCHED -> LOOK --(complete)-----------------------> COPY -> ACK
+ *                  |  \                               /    |
+ *                  |   +--(INFO_REQ)--> ASKED -------+     |
+ *                  |                     |                 |
+ *                  +---------------------+-----------------+--> FALLBACK
  *
- * test/model/ipc.pml is a model of it, which is checked.
- *
- * In LOOK wait: messages that need what another one has asked for, and those for which the engine
- * has no more room while it copies for others.
+ * test/model/ipc.pml is a verified model of it. Two kinds of messages wait in LOOK: those that need
+ * an item which another message has requested, and those for which the engine has no resources
+ * while it copies for others.
  */
 
 #include "ompi_config.h"
@@ -36,7 +35,7 @@
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
-/** Copies under way, of all messages. */
+/** Number of active copies of all messages. */
 static unsigned copies;
 
 static bool copied(void *owner);
@@ -45,7 +44,7 @@ void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     mca_pml_umrddt_wait_cancel(&recv->wait);
-    /* the sender has offered the HCA beside this for the model to choose, not to fall back to */
+    /* The sender offers the HCA here as an alternative for the model, not as a fallback. */
     recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_HCA;
     recv->reason = &counters->fallback_ipc;
     mca_pml_umrddt_recv_next(recv);
@@ -60,7 +59,7 @@ static void wait_for(mca_pml_umrddt_recv_t *recv, bool (*retry)(void *))
  * Engines
  * ------------------------------------------------------------------------------------------- */
 
-/** True if the application has a context on a device, which @p memory then names. */
+/** Returns true if the application has a context on a device, and sets @p memory. */
 static bool has_context(int ordinal, opal_umrddt_gpu_memory_t *memory)
 {
     const opal_umrddt_gpu_driver_t *gpu = mca_pml_umrddt.gpu;
@@ -96,13 +95,13 @@ static bool has_uuid(int ordinal, const uint8_t *uuid)
            && 0 == memcmp(&here, uuid, sizeof(here));
 }
 
-/** The first device on which the application has a context, and which has this uuid (NULL: any). */
+/** Find the first device with a context of the application and with this uuid (NULL: any). */
 static bool find_device(const uint8_t *uuid, opal_umrddt_gpu_memory_t *memory)
 {
     int count = 0;
 
     if (CUDA_SUCCESS != mca_pml_umrddt.gpu->cuDeviceGetCount(&count)) {
-        return false; /* it has not called cuInit */
+        return false; /* cuInit was not called */
     }
     for (int i = 0; i < count; ++i) {
         if ((NULL == uuid || has_uuid(i, uuid)) && has_context(i, memory)) {
@@ -124,7 +123,7 @@ bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t
  * The copy
  * ------------------------------------------------------------------------------------------- */
 
-/** The sender waits at its completion flag, and was not told to look elsewhere. */
+/** Returns true if the sender tests its completion flag and no reply was announced. */
 static bool at_done_flag(const mca_pml_umrddt_recv_t *recv)
 {
     return 0 != (MCA_PML_UMRDDT_DONE_FLAG & recv->rts.schemes) && !recv->announced;
@@ -140,7 +139,7 @@ void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-/** The message is here: tell the sender, whose memory is its own again, and complete. */
+/** The data is here: set the completion flag or send the ACK, and complete. */
 static void finish(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_done_flags_t *done_flags = mca_pml_umrddt_ipc_done_flags(recv->peer);
@@ -161,7 +160,7 @@ static void finish(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_recv_done(recv);
 }
 
-/** In state COPY. */
+/** Retry function in state COPY. */
 static bool copied(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -181,11 +180,8 @@ static bool copied(void *owner)
 }
 
 /**
- * Where the sender's bytes are here.
- *
- * @param[out] from  as the engine wants it
- *
- * @return false: not all of them are in the allocation that the envelope names
+ * Get the sender's data as imported here. @param[out] from arguments for the engine @return false:
+ * it is not completely inside the allocation of the envelope
  */
 static bool place(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_place_t *from)
 {
@@ -209,7 +205,7 @@ static bool place(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_place_t *fr
     return 0 != here;
 }
 
-/** In state LOOK, with all that is needed: begin to copy. */
+/** Start the copy; in state LOOK, with all information. */
 static bool copy(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -242,10 +238,11 @@ static bool copy(void *owner)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * What is here, and what is not
+ * Cached and missing information
  * ------------------------------------------------------------------------------------------- */
 
-/** In state LOOK: copy if all is here, ask for what is not, or wait for who has asked. */
+/** Retry function in state LOOK: copy if nothing is missing. Otherwise send an INFO_REQ, or wait
+ * for the one of another message. */
 static bool look(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -300,8 +297,8 @@ static bool can_recv(mca_pml_umrddt_recv_t *recv)
     return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
 }
 
-/** A GPU can copy into the buffer: recv->engine, or that of another device that is not known yet.
- */
+/** Returns true if a GPU can copy into the buffer: sets recv->engine, or the engine of another
+ * device is selected later. */
 static bool has_engine(mca_pml_umrddt_recv_t *recv)
 {
     opal_umrddt_gpu_memory_t memory;
@@ -339,7 +336,7 @@ static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umr
     (void) fail;
     if (MCA_PML_UMRDDT_RECV_COPY == recv->state) {
         MCA_PML_UMRDDT_COUNT(protocol_errors);
-        return MCA_PML_UMRDDT_NACK_KEEPS; /* it has nothing to do with this, and is told the end */
+        return MCA_PML_UMRDDT_NACK_KEEPS; /* the NACK is invalid here; the sender gets the ACK */
     }
     return MCA_PML_UMRDDT_NACK_BASE;
 }

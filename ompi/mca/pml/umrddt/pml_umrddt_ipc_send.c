@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Messages from GPU memory of the same host: the sender, which offers its memory and answers
- * questions about it; see pml_umrddt_ipc.h.
+ * Messages from GPU memory of the same node: the sender, which offers its buffer and answers an
+ * INFO_REQ. Read pml_umrddt_ipc.h first.
  */
 
 #include "ompi_config.h"
@@ -23,12 +23,12 @@
 #include "pml_umrddt_pairs.h"
 #include "pml_umrddt_send_rndv.h"
 
-/** Bytes that a block and a term take at most, flattened, and what comes before them. */
+/** Maximum size of a flattened block, of a term, and of the header, bytes. */
 #define MOST_OF_BLOCK 20
 #define MOST_OF_TERM  128
 #define MOST_OF_HEAD  64
 
-/** True if a layout is sure to fit a TELL and its parts; told without flattening it. */
+/** Returns true if a flattened layout certainly fits an INFO message and its parts. */
 static bool can_be_told(const opal_iov_cache_layout_t *layout)
 {
     return opal_iov_cache_layout_is_contiguous(layout)
@@ -62,12 +62,11 @@ static int emit(void *context, const void *bytes, size_t length)
 }
 
 /**
- * Tell what the receiver asked for. What cannot be told is left out: the receiver then asks for the
- * base PML.
+ * Answer an INFO_REQ. Items that are not available are left out, and the receiver falls back.
  *
  * @retval OMPI_SUCCESS
- * @retval OMPI_ERR_BAD_PARAM  the receiver may not ask for this
- * @retval other               no memory, or the base PML refused
+ * @retval OMPI_ERR_BAD_PARAM the INFO_REQ is invalid
+ * @retval other no memory, or the base PML refused
  */
 static int tell_what(mca_pml_umrddt_send_t *send, uint32_t what)
 {
@@ -94,7 +93,7 @@ static int tell_what(mca_pml_umrddt_send_t *send, uint32_t what)
     if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & what)) {
         opal_umrddt_gpu_export_t export;
 
-        /* another BUFFER_ID: the application freed the buffer of a message that is under way */
+        /* The BUFFER_ID differs if the application freed the buffer of an active message. */
         if (OPAL_SUCCESS == opal_umrddt_gpu_export(&send->where.memory, &export)
             && send->rts.buffer_id == export.buffer_id) {
             tell.export = export;
@@ -118,7 +117,7 @@ static int tell_what(mca_pml_umrddt_send_t *send, uint32_t what)
     return rc;
 }
 
-/** The receiver is going to read the buffer, and asks for what it lacks. */
+/** Handle an INFO_REQ: the receiver is going to read the buffer. */
 void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length)
 {
     int rc;
@@ -133,8 +132,8 @@ void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length)
     }
 }
 
-/** What a reply says of CUDA IPC: keys, or chunks that are predicted to be quicker, are the
- * receiver's choice, and no failure. */
+/** Record success or failure of CUDA IPC from a reply. A CTS is the receiver's choice, and so is a
+ * CTS_PACK if packing is predicted to be faster. */
 static void learn(mca_pml_umrddt_send_t *send)
 {
     const uint32_t verdict = send->reply->verdict;
@@ -164,7 +163,7 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send)
     }
 }
 
-/** At the completion flag: the message may be over, or a reply on its way. */
+/** Retry function of a wait: test the completion flag. */
 static bool rung(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;

@@ -9,12 +9,12 @@
 /**
  * @file
  *
- * Layouts of MPI datatypes: the cache, and who tells it when a datatype dies.
+ * Layouts of MPI datatypes: the cache, and its notification when a datatype is freed. Read
+ * opal/datatype/iov_cache/iov_cache.h first.
  *
- * The address of a datatype is reused as soon as it is freed, and Open MPI gives user types no
- * identity of their own. So the first layout of a type hangs an attribute on it, whose delete
- * function Open MPI calls when the type goes away (the way pml/ucx watches types). MPI_Type_dup
- * does not copy it.
+ * The address of a freed datatype is reused immediately, and Open MPI gives user datatypes no id.
+ * So the first layout of a datatype sets an attribute on it. Open MPI calls its delete function
+ * when the datatype is freed, as pml/ucx uses it. MPI_Type_dup does not copy it.
  */
 
 #include "ompi_config.h"
@@ -42,7 +42,7 @@ static int type_died(ompi_datatype_t *datatype, int keyval, void *value, void *e
     return OMPI_SUCCESS;
 }
 
-/** A duplicate is a type of its own: it gets its attribute with its first layout. */
+/** A duplicate is another datatype: its first layout sets its attribute. */
 static int type_copied(ompi_datatype_t *datatype, int keyval, void *extra, void *value_in,
                        void *value_out, int *flag UMRDDT_TYPE_COPY_NEW)
 {
@@ -55,15 +55,15 @@ static int type_copied(ompi_datatype_t *datatype, int keyval, void *extra, void 
     return OMPI_SUCCESS;
 }
 
-/** The cache's watch function. Every opal type that reaches the cache is the head of an ompi type.
- */
+/** Watch function of the cache. Every opal datatype here is the head of an ompi datatype. */
 static int watch_type(opal_iov_cache_t *cache, const opal_datatype_t *type, void *context)
 {
     ompi_datatype_t *datatype = (ompi_datatype_t *) type;
 
     (void) context;
     if (ompi_datatype_is_predefined(datatype)) {
-        return OMPI_SUCCESS; /* never dies, and would keep the keyval beyond the end */
+        return OMPI_SUCCESS; /* never freed, and the attribute would keep the keyval after
+                                  finalize */
     }
     return ompi_attr_set_c(TYPE_ATTR, datatype, &datatype->d_keyhash, mca_pml_umrddt.type_keyval,
                            cache, false);
@@ -88,7 +88,7 @@ void mca_pml_umrddt_layouts_fini(void)
 {
     opal_iov_cache_t *cache = mca_pml_umrddt.layouts;
 
-    /* a type that dies later finds no cache; its attribute's function stays loaded with us */
+    /* Datatypes freed later find no cache. The delete function stays loaded with this component. */
     mca_pml_umrddt.layouts = NULL;
     if (NULL != cache) {
         (void) ompi_attr_free_keyval(TYPE_ATTR, &mca_pml_umrddt.type_keyval, false);
@@ -101,21 +101,21 @@ int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count, opal_iov_cach
     return opal_iov_cache_get(mca_pml_umrddt.layouts, &datatype->super, count, layout);
 }
 
-/** One piece of what copy_stream does. */
+/** Copy one piece for copy_stream. */
 static inline void copy_piece(char *memory, char *stream, size_t length, bool in)
 {
     char *to = in ? memory : stream;
     const char *from = in ? stream : memory;
 
     if (sizeof(uint64_t) == length) {
-        memcpy(to, from, sizeof(uint64_t)); /* what most small blocks are, in line */
+        memcpy(to, from, sizeof(uint64_t)); /* inline copy: most small blocks have this size */
     } else {
         memcpy(to, from, length);
     }
 }
 
-/** The first @p length bytes of the stream where they are one run of memory; NULL: not seen at a
- * look. */
+/** Get the first @p length bytes of the packed stream if they are contiguous; NULL: unknown. Does
+ * not walk the datatype. */
 static inline char *first_run(const void *buf, const opal_datatype_t *type, size_t length)
 {
     const dt_type_desc_t *description = 0 < type->opt_desc.used ? &type->opt_desc : &type->desc;
@@ -131,11 +131,11 @@ static inline char *first_run(const void *buf, const opal_datatype_t *type, size
 }
 
 /**
- * Copy the first @p length bytes of the stream, as far as the blocks go that the type's description
- * begins with: without a convertor, which takes longer to make than such a copy.
+ * Copy the first @p length bytes of the packed stream as far as the description begins with plain
+ * blocks. Faster than a convertor, whose setup takes longer than such a copy.
  *
- * @return bytes copied; less than length where the description has a loop, or one element of the
- * type is not enough
+ * @return bytes copied; less than length if the description has a loop, or the data extends beyond
+ * one element of the type
  */
 static __opal_attribute_noinline__ size_t copy_blocks(const void *buf, const opal_datatype_t *type,
                                                       char *stream, size_t length, bool in)
@@ -166,9 +166,8 @@ static __opal_attribute_noinline__ size_t copy_blocks(const void *buf, const opa
 }
 
 /**
- * Copy the first @p length bytes between a buffer's stream and @p stream, piece by piece. Not by
- * packing: a convertor packs whole basic elements only, and an envelope may end in the middle of
- * one.
+ * Copy the first @p length bytes of the packed stream piece by piece. opal_convertor_pack is not
+ * usable: it packs only complete basic elements, and an envelope may end inside one.
  *
  * @return bytes copied, less than length only if the stream is shorter
  */
@@ -209,7 +208,7 @@ static __opal_attribute_noinline__ size_t copy_pieces(const void *buf, size_t co
     return copied;
 }
 
-/** As copy_pieces, at once where the bytes are one run. */
+/** copy_pieces with a fast path for contiguous data. */
 static inline size_t copy_stream(const void *buf, size_t count, ompi_datatype_t *datatype,
                                  void *stream, size_t length, bool in)
 {
@@ -238,7 +237,7 @@ size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datat
 
     if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu
                       && MCA_PML_UMRDDT_BASE_GPU_NONE != mca_pml_umrddt.base_gpu)) {
-        /* the base PML can have received into a device's memory, which only the device reads */
+        /* The base PML may have received into device memory, which only the device reads. */
         mca_pml_umrddt_look(buf, count, datatype, &where);
         if (mca_pml_umrddt_on_device(&where)) {
             mca_pml_umrddt_transit_t transit;

@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * Telling the job who we are, and reading who a peer is: once a process, through the modex.
+ * Publishes this process's identity and reads that of a peer, once per process, through the modex.
+ * The identity is declared in pml_umrddt_hdr.h.
  */
 
 #include "ompi_config.h"
@@ -26,7 +27,7 @@
 
 #include "pml_umrddt.h"
 
-/** A number that no other process guesses: an envelope without it is not ours. */
+/** Create an unpredictable number. An envelope without it is a plain message. */
 static bool make_cookie(uint8_t *cookie)
 {
     size_t got = 0;
@@ -41,7 +42,7 @@ static bool make_cookie(uint8_t *cookie)
     return true;
 }
 
-/** FNV-1a, so that the same bytes give the same number in every process. */
+/** FNV-1a: the same bytes give the same number in every process. */
 static uint64_t hash(uint64_t sum, const void *bytes, size_t length)
 {
     for (size_t i = 0; i < length; ++i) {
@@ -51,10 +52,8 @@ static uint64_t hash(uint64_t sum, const void *bytes, size_t length)
 }
 
 /**
- * Who can open this process's CUDA IPC handles: processes of the same kernel, since it was booted,
- * that see each other's ids and System V objects. Containers of one host may not.
- *
- * @return 0 if that cannot be told
+ * Identify the processes that can open each other's CUDA IPC handles: same kernel and boot, same
+ * namespaces of process ids and System V IPC. Containers of one node may differ. @return 0: unknown
  */
 static uint64_t host_identity(void)
 {
@@ -133,8 +132,8 @@ void mca_pml_umrddt_identify(mca_pml_umrddt_peer_t *peer)
 
     if (proc == opal_proc_local_get() || proc->proc_arch != opal_proc_local_get()->proc_arch
         || proc->proc_name.jobid != opal_proc_local_get()->proc_name.jobid) {
-        /* ourselves, another architecture, or another job (spawned, connected), whose modex data is
-         * not sure to be here: both sides see it the same way and leave it to the host */
+        /* This process, another architecture, or another job (spawned, connected), whose modex data
+         * may be missing here. Both sides detect it in the same way and use the base PML. */
         return;
     }
     OPAL_MODEX_RECV(rc, &mca_pml_umrddt_component.pmlm_version, &proc->proc_name, &datum, &size);

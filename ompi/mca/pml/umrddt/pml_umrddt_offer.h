@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * What a sender offers in an envelope, in line, for the one place that does it. It knows the bits
- * and the fields of the wire, and so the schemes. Any thread.
+ * Builds the offer of an envelope: the schemes that the sender can use and their fields. Inline,
+ * for its only caller. Any thread.
  */
 
 #ifndef MCA_PML_UMRDDT_OFFER_H
@@ -26,7 +26,9 @@
 
 BEGIN_C_DECLS
 
-/** RDMA writes to this peer; 0: none, or the HCA cannot reach the memory of the buffer. */
+/**
+ * Get the schemes that write to this peer by RDMA; 0: none, or the HCA cannot access the buffer.
+ */
 static inline uint16_t mca_pml_umrddt_offer_hca(mca_pml_umrddt_send_t *send)
 {
     uint16_t schemes = MCA_PML_UMRDDT_BITS_HCA & mca_pml_umrddt.schemes & send->comm->schemes;
@@ -60,7 +62,7 @@ static inline void mca_pml_umrddt_offer(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_pack_offer(send);
 }
 
-/** The rest, when send->slot and send->rts.seq are known. */
+/** Set the fields that depend on send->slot and send->rts.seq. */
 static inline void mca_pml_umrddt_offer_rest(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The offer cache; see pml_umrddt_offer_cache.h.
+ * The offer cache; read pml_umrddt_offer_cache.h.
  */
 
 #include "ompi_config.h"
@@ -22,7 +22,7 @@ void mca_pml_umrddt_offer_learn(uint64_t key, bool in_vain)
     uint32_t level = 0xffu & word;
 
     if (MCA_PML_UMRDDT_OFFER_YES <= word || (!in_vain && 0 == word)) {
-        return; /* a verdict stays, and what is offered each time needs no entry */
+        return; /* a selection of the model stays, and successful offers need no entry */
     }
     if (!in_vain) {
         mca_pml_umrddt_offer_set(key, 0 < level ? level - 1 : 0);

@@ -9,22 +9,21 @@
 /**
  * @file
  *
- * The offer cache: which messages a sender need not offer to the receiver (send an envelope for),
- * because the base PML carries them in the end. It has two kinds of entries:
- *
- * - A verdict of the performance model on a datatype or a layout. It stays until its entry is
+ * The offer cache: messages for which a sender need not send an envelope, because the base PML will
+ * carry them anyway. It has two kinds of entries:
+ * - A selection of the performance model for a datatype or a layout. It stays until its entry is
  *   replaced.
- * - A back-off for offers that were in vain: the receiver declined the message for the next ones,
- *   too (MCA_PML_UMRDDT_LEFT), or received it in system memory where only a receive in GPU memory
- *   helps (MCA_PML_UMRDDT_IN_GPU). After the first such offer 16 messages are not offered, after
- *   each further one twice as many, up to 32768. An offer that was not in vain halves the number.
+ * - A back-off after useless offers: the receiver declined this and the following messages
+ *   (MCA_PML_UMRDDT_LEFT), or received in system memory where only GPU memory benefits
+ *   (MCA_PML_UMRDDT_IN_GPU). After the first such offer 16 messages are not offered, after each
+ *   further one twice as many, up to 32768. A useful offer halves the number.
  *
- * The table has a fixed size, and an entry is the upper half of a key's hash and a word of 32 bits:
- * a verdict, or how many messages are still not to be offered and, in its low 8 bits, how often
- * that was doubled. A message that is taken for another one (once in 2^32 of those that share an
- * entry), or whose entry was replaced, goes another way and costs time, nothing else.
+ * The table has a fixed size. An entry has the upper half of the key's hash and a word of 32 bits.
+ * The word is a selection, or the remaining back-off in messages with the number of doublings in
+ * its low 8 bits. A wrong match (once in 2^32 for keys that share an entry) or a replaced entry
+ * changes only the scheme of a message, and so its duration.
  *
- * Every function may be called from any thread; without an order between them a count may get lost.
+ * All functions may be called from any thread. A concurrent update may be lost.
  */
 
 #ifndef MCA_PML_UMRDDT_OFFER_CACHE_H
@@ -34,14 +33,15 @@
 
 BEGIN_C_DECLS
 
-/** Messages that are not offered after the first offer in vain; and how often that doubles. */
+/** Messages that are not offered after the first useless offer; and maximum level of the back-off,
+ * each of which doubles the number. */
 #define MCA_PML_UMRDDT_OFFER_FIRST_PAUSE 16u
 #define MCA_PML_UMRDDT_OFFER_MOST_PAUSES 12u
 
-/** One message of those that are not to be offered. */
+/** One message of a back-off. */
 #define MCA_PML_UMRDDT_OFFER_ONE (1u << 8)
 
-/** Words of verdicts; no back-off has them. */
+/** Words of selections; no back-off has these values. */
 #define MCA_PML_UMRDDT_OFFER_NO  UINT32_MAX
 #define MCA_PML_UMRDDT_OFFER_YES (UINT32_MAX - 1)
 
@@ -57,14 +57,14 @@ static inline uint64_t mca_pml_umrddt_offer_key(uint64_t key)
     return (key ^ key >> 32) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 }
 
-/** The entry of a key. */
+/** Get the entry of a key. */
 static inline uint64_t *mca_pml_umrddt_offer_entry(uint64_t key)
 {
     _Static_assert(1 << 13 == MCA_PML_UMRDDT_OFFERS, "13 bits of the key");
     return &mca_pml_umrddt.offers[key >> 19 & (MCA_PML_UMRDDT_OFFERS - 1)];
 }
 
-/** The word of a key. @return 0: it has none */
+/** Get the word of a key. @return 0: none */
 static inline uint32_t mca_pml_umrddt_offer_word(uint64_t key)
 {
     const uint64_t entry = __atomic_load_n(mca_pml_umrddt_offer_entry(key), __ATOMIC_RELAXED);
@@ -77,13 +77,14 @@ static inline void mca_pml_umrddt_offer_set(uint64_t key, uint32_t word)
     __atomic_store_n(mca_pml_umrddt_offer_entry(key), key >> 32 << 32 | word, __ATOMIC_RELAXED);
 }
 
-/** True if a word is a back-off that lasts. */
+/** Returns true if a word is a back-off with remaining messages. */
 static inline bool mca_pml_umrddt_offer_lasts(uint32_t word)
 {
     return MCA_PML_UMRDDT_OFFER_ONE <= word && MCA_PML_UMRDDT_OFFER_YES > word;
 }
 
-/** True if the next message is not to be offered. It is then one of those of the back-off. */
+/** Returns true if the envelope of the next message can be skipped. Consumes one message of the
+ * back-off. */
 static inline bool mca_pml_umrddt_offer_pauses(uint64_t key)
 {
     const uint32_t word = mca_pml_umrddt_offer_word(key);
@@ -95,10 +96,10 @@ static inline bool mca_pml_umrddt_offer_pauses(uint64_t key)
     return true;
 }
 
-/** A message was offered, and that was in vain or not. */
+/** Record whether an offer was useless. */
 void mca_pml_umrddt_offer_learn(uint64_t key, bool in_vain);
 
-/** The key of messages that are offered to find out in which memory they are received. */
+/** Get the key of probe messages, which find out the receive memory. */
 static inline uint64_t mca_pml_umrddt_offer_key_of(const mca_pml_umrddt_comm_t *comm, int dst,
                                                    int tag)
 {

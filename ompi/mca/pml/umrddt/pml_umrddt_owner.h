@@ -9,10 +9,9 @@
 /**
  * @file
  *
- * Which thread runs progress. Most of the component's state has no lock because only that thread
- * touches it. A function with this contract begins with MCA_PML_UMRDDT_ASSERT_PROGRESS: a build
- * with
- * --enable-debug ends the process when another thread calls it.
+ * Identifies the thread that runs progress. Most of the component's state has no lock, because only
+ * that thread accesses it. A function with this contract begins with
+ * MCA_PML_UMRDDT_ASSERT_PROGRESS: a build with --enable-debug aborts when another thread calls it.
  */
 
 #ifndef MCA_PML_UMRDDT_OWNER_H
@@ -28,8 +27,8 @@
 BEGIN_C_DECLS
 
 #if UMRDDT_ENABLE_DEBUG
-/** End the process unless this thread runs progress. Nothing is asserted before progress is
- * registered and after it is unregistered, when there is one thread. */
+/** Abort unless this thread runs progress. Nothing is asserted while progress is not registered,
+ * when there is one thread. */
 static inline void mca_pml_umrddt_assert_progress(const char *function)
 {
     if (mca_pml_umrddt.polling
@@ -44,7 +43,7 @@ static inline void mca_pml_umrddt_assert_progress(const char *function)
 #define MCA_PML_UMRDDT_ASSERT_PROGRESS() ((void) 0)
 #endif
 
-/** Become the thread that runs progress. @return false: another thread is, or this one already */
+/** Become the thread that runs progress. @return false: some thread runs it already */
 static inline bool mca_pml_umrddt_progress_enter(void)
 {
     if (0 != __atomic_exchange_n(&mca_pml_umrddt.busy, 1, __ATOMIC_ACQUIRE)) {
