@@ -284,7 +284,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     return 0;
 }
 
-/* A page of the device: doordone_flags that nobody looks at, for the doordone_flag records say it
+/* A page of the device: doorbells that nobody looks at, for the doorbell records say it
  * all. */
 EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 {

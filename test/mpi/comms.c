@@ -357,7 +357,7 @@ static void all_freed(uint64_t *state)
     MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     make(&batch, comm, 6, state);
     post_batch(&batch, comm);
-    /* Before the last wildhca of this batch could take one of another. */
+    /* Before the last wildcard of this batch could take one of another. */
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     send_batch(&batch, comm);
     for (i = 0; i < BATCH; ++i) {

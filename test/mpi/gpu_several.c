@@ -316,7 +316,7 @@ static void message(const side_t *mixture, bool here, bool other_plain, int way,
         side_verify(&side, key);
     }
     side_free(&side);
-    /* a wildhca must not find the message of the next step */
+    /* a wildcard must not find the message of the next step */
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     ++mpitest.step;
 }

@@ -16,7 +16,7 @@
  * of one source, each in the order of posting, must have the first message of that source that is
  * left and fits.
  *
- * So that no wildhca can take what another receive needs, each round gives each source one style:
+ * So that no wildcard can take what another receive needs, each round gives each source one style:
  * its messages are received by exact tags and by (any source, tag), or all by (source, any tag); or
  * all messages of a round by (any source, any tag).
  */
@@ -379,7 +379,7 @@ int main(int argc, char **argv)
     for (round = 0; round < mpitest.ops; ++round) {
         mpitest.step = round;
         one_round(round);
-        /* Else a wildhca of a slow rank could take a message of the next round. */
+        /* Else a wildcard of a slow rank could take a message of the next round. */
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
         /* Buffered messages of a round must have left before there is room for the next. */
         MPI_OK(MPI_Buffer_detach(&gone, &detached));

@@ -121,7 +121,7 @@ typedef struct mpitest_part_t {
 } mpitest_part_t;
 
 /**
- * Run all parts, --ops times, with a barrier behind each, so that no wildhca finds a message of
+ * Run all parts, --ops times, with a barrier behind each, so that no wildcard finds a message of
  * the next. --mode NAME,NAME runs the parts of these names only; --verbose names them.
  *
  * @param[in] parts  the last one's name is NULL

@@ -110,7 +110,7 @@ static void exchange(MPI_Comm comm, int round)
         MPI_OK(MPI_Get_elements(&status, rows, &count));
         CHECK_INT(count, ROW * ROWS);
         judge(in, left, round + way);
-        /* What is behind must not be found by this one's wildhca. */
+        /* What is behind must not be found by this one's wildcard. */
         MPI_OK(MPI_Barrier(comm));
     }
     pvars_read(&after);

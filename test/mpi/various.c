@@ -479,7 +479,7 @@ static void reused_types(uint64_t *state)
     }
 }
 
-/* The smallest and the largest tags, by name and by wildhca; what travels inside has others. */
+/* The smallest and the largest tags, by name and by wildcard; what travels inside has others. */
 static void extreme_tags(uint64_t *state)
 {
     int tags[4] = {0, 1, 0, 0}, flag = 0, bytes = mpitest_draw_bytes(state), i, *upper = NULL;

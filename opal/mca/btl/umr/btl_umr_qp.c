@@ -21,7 +21,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* What libmlx5 keeps of a queue pair beside its queues: a structure, a doordone_flag, and what it
+/* What libmlx5 keeps of a queue pair beside its queues: a structure, a doorbell, and what it
  * takes to begin a page. Looked at with version 44. */
 #define MCA_BTL_UMR_QP_BYTES 2048
 
