@@ -9,11 +9,12 @@
 /**
  * @file
  *
- * Parameters.
+ * MCA parameters.
  *
- * They are registered twice: when the component is opened, so that ompi_info lists them, and again
- * when the PML is enabled, because the pml framework deregisters the variables of every component
- * that it did not select, and it never selects this one (see pml_umrddt_component.c).
+ * They are registered twice. The first time is when the component is opened, so that ompi_info
+ * lists them. The second is when the PML is enabled, because the pml framework deregisters the
+ * variables of every component that it does not select. It never selects this one (see
+ * pml_umrddt_component.c).
  */
 
 #include "ompi_config.h"
@@ -29,7 +30,7 @@
 #include "pml_umrddt_sets.h"
 #include "umrddt_params.h"
 
-/** Of pml_umrddt_max_keys. */
+/** Default of pml_umrddt_max_keys. */
 #define DEFAULT_KEYS 256u
 #define MOST_KEYS    65536u
 
@@ -37,8 +38,7 @@ static const mca_base_var_enum_value_t
     memory_values[] =
         {
             {MCA_PML_UMRDDT_MEMORY_GPU, "gpu"},
-            {MCA_PML_UMRDDT_MEMORY_SYSTEM, "host"}, /* tools print and read the first name of a
-                                                       value */
+            {MCA_PML_UMRDDT_MEMORY_SYSTEM, "host"}, /* tools use the first name of a value */
             {MCA_PML_UMRDDT_MEMORY_SYSTEM, "system"},
             {MCA_PML_UMRDDT_MEMORY_ALL, "all"},
             {0, NULL},
@@ -274,8 +274,8 @@ int mca_pml_umrddt_params_register(void)
                          MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_3, &params->stats);
 
     if (MCA_PML_UMRDDT_ENVELOPE > params->min_size) {
-        /* a message must not be smaller than the envelope that stands for it: the receive buffer,
-         * into which the base PML delivers the envelope, would not be overwritten in whole */
+        /* a message must not be smaller than its envelope: the base PML receives the envelope into
+         * the receive buffer, and the data must overwrite all of it */
         params->min_size = MCA_PML_UMRDDT_ENVELOPE;
     }
     if (1 > params->max_keys || MOST_KEYS < params->max_keys) {
