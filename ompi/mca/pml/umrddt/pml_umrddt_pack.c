@@ -622,7 +622,7 @@ mca_pml_umrddt_pack_end_t mca_pml_umrddt_pack_end(mca_pml_umrddt_pack_t *pack)
     return end;
 }
 
-/** Retry function of a wait: test whether canceled requests, copies and flushes have completed. */
+/** Retry function of a wait: test whether cancelled requests, copies and flushes have completed. */
 static bool let_go(void *owner)
 {
     mca_pml_umrddt_pack_t *pack = owner;

@@ -266,7 +266,7 @@ bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack)
         return false;
     }
     if (pack->hca.broken) {
-        return true; /* it was in flight when the endpoint failed; its chunk is canceled */
+        return true; /* it was in flight when the endpoint failed; its chunk is cancelled */
     }
     ++pack->hca.done;
     chunk->over = false;

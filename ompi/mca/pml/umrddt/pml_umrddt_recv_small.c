@@ -106,7 +106,7 @@ static __opal_attribute_noinline__ int small_keep(small_t *small, ompi_request_t
     return mca_pml_umrddt_bare_keep(recv, request);
 }
 
-/* A canceled message has no bytes. */
+/* A cancelled message has no bytes. */
 int mca_pml_umrddt_small_received(ompi_request_t *request)
 {
     small_t *small = small_of(request);

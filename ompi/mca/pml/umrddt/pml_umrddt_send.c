@@ -397,7 +397,7 @@ static int send_free(ompi_request_t **request)
     return OMPI_SUCCESS;
 }
 
-/** A send cannot be canceled, because the envelope was sent. MPI permits that it completes. */
+/** A send cannot be cancelled, because the envelope was sent. MPI permits that it completes. */
 static int send_cancel(ompi_request_t *request, int flag)
 {
     (void) request;
