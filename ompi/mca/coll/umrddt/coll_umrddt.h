@@ -11,7 +11,9 @@
  *
  * Collectives on GPU buffers that this Open MPI cannot handle itself, or handles slowly. README.md
  * lists the files.
- *
+ */
+
+/*
  * A module saves the functions of its communicator and replaces them. A call whose buffers the CPU
  * can access is passed to the saved function at once. For a buffer in device memory a *stage* is
  * created: system memory with the same offsets as the buffer, so that counts, displacements and
@@ -438,8 +440,8 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
 /**
  * GPU memory of nonblocking and persistent collectives is never passed through to an Open MPI with
  * CUDA. They progress in later calls, possibly with another current context. Also, MPI_Ialltoall of
- * coll/libnbc in 5.0.7 sends other bytes (external32) if a buffer is in GPU memory, so that all
- * processes would have to decide alike.
+ * coll/libnbc in 5.0.7 sends other bytes (external32) if a buffer is in GPU memory. All processes
+ * would have to decide alike.
  *
  * Defines the three forms of a collective with the buffers @a sbuf and @a rbuf (only @a rbuf for
  * one buffer). Requires a function name_sides(sides, comm, PARAMETERS).

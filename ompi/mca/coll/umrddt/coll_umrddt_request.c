@@ -9,10 +9,13 @@
 /**
  * @file
  *
- * Requests of nonblocking and persistent collectives. The progress function tests the saved
- * function's request. A completion callback is not possible, because Open MPI sets its own in
- * places, and a callback may run deep in a PML. When that request completes, results are copied to
- * the device; then the user's request completes.
+ * Requests of nonblocking and persistent collectives. See coll_umrddt.h first.
+ */
+
+/*
+ * The progress function tests the saved function's request. A completion callback is not possible,
+ * because Open MPI sets its own in some cases, and a callback may run deep in a PML. When that
+ * request completes, results are copied to the device; then the user's request completes.
  */
 
 #include "ompi_config.h"

@@ -11,7 +11,9 @@
  *
  * Stages: system memory in place of buffers in device memory, and the copies between them. See
  * coll_umrddt.h first.
- *
+ */
+
+/*
  * A stage has the buffer's offsets, from the lowest to the highest byte that the call accesses.
  * Bytes in gaps of the datatypes are not copied. Small stages are pinned memory from the pool,
  * which is kept for later calls. Others are mapped without reservation: of the layout of a matrix

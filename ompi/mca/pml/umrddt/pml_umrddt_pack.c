@@ -10,7 +10,9 @@
  * @file
  *
  * The chunks of one side of a packed message; read pml_umrddt_pack.h first.
- *
+ */
+
+/*
  *     sender    IDLE -> COPY [-> MOVE] -> READY -> WIRE -> IDLE
  *     receiver  IDLE -> WIRE [-> FLUSH] [-> MOVE] -> COPY -> IDLE
  *

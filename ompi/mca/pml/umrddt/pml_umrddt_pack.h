@@ -12,7 +12,9 @@
  * Packed messages, sent in chunks: the scheme for GPU memory where neither the HCAs can gather and
  * scatter in the user's buffers nor CUDA IPC is possible. pml_umrddt_pack.c has the chunks of one
  * side; pml_umrddt_pack_send.c and pml_umrddt_pack_recv.c have the schemes.
- *
+ */
+
+/*
  * Each side has a few chunks in progress, each in a buffer of its own. A sender copies a chunk from
  * the user's layout into the buffer and sends it; a receiver receives it and copies it into the
  * layout. Packing, transfer and unpacking of different chunks thus overlap. The receiver selects
@@ -27,10 +29,10 @@
  * copy is made. The sides copy independently: the bytes on the wire are the same.
  *
  * The wire is the base PML or the HCA. The base PML sends chunk i as the i-th message with the tag
- * DATA of the sender's request id, with the chunk size of the CTS_PACK. An empty message reports
- * that the sender could not pack the chunk. All later ones are then empty too, and the receiver
- * answers FALLBACK. pack-gdr always uses the HCA (pml_umrddt_pack_hca.c); the other schemes use it
- * where both sides have one.
+ * DATA of the sender's request id. The CTS_PACK has the chunk size. An empty message reports that
+ * the sender could not pack the chunk. All later ones are then empty too, and the receiver answers
+ * FALLBACK. pack-gdr always uses the HCA (pml_umrddt_pack_hca.c); the other schemes use it where
+ * both sides have one.
  *
  * test/model/pack.pml is a model of this protocol, which is checked.
  *
@@ -242,7 +244,7 @@ static inline void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
  * @param[in] length   bytes of the reply, with the keys that follow it
  * @param[in] offered  schemes in the envelope
  * @param[in] size     bytes of the message
- * @param[in] HCA      the sender can write by the HCA
+ * @param[in] hca      the sender can write by the HCA
  */
 bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t length,
                                      unsigned offered, uint64_t size, bool hca);

@@ -11,7 +11,9 @@
  *
  * Cache of registered buffers for chunks, on top of the pools of GPU memory and staging buffers,
  * which enforce limits. See pml_umrddt_pack_chunks.h first.
- *
+ */
+
+/*
  * The list is short: as many buffers as a few messages have chunks. A refused registration of GPU
  * memory stays in the list, so that not every message retries it.
  *

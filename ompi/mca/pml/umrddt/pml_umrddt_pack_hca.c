@@ -9,10 +9,14 @@
 /**
  * @file
  *
- * The HCA as the wire of packed messages. The CTS_PACK carries the addresses and keys of the
- * receiver's registered buffers, and the number of chunks that may be written. CREDIT replies raise
- * that number as buffers become free. The sender's HCA writes chunk i to buffer i % places, in
- * order, each with the message's FIN as immediate data. Invariants:
+ * The HCA as the wire of packed messages; read pml_umrddt_pack.h first.
+ */
+
+/*
+ * The CTS_PACK carries the addresses and keys of the receiver's registered buffers, and the number
+ * of chunks that may be written. CREDIT replies raise that number as buffers become free. The
+ * sender's HCA writes chunk i to buffer i % places, in order, each with the message's FIN as
+ * immediate data. Invariants:
  *
  *     sender    sent <= granted, sent <= begun
  *     receiver  begun >= granted >= done (FINs)

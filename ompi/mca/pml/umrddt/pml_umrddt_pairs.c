@@ -129,7 +129,7 @@ void mca_pml_umrddt_pairs_describe(const mca_pml_umrddt_peer_t *peer, uint64_t t
     message->base_takes_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu;
 }
 
-/** Returns true if the sender's buffer is in GPU memory, as far as the receiver can know. */
+/** Returns true if the sender's buffer is in GPU memory, as far as known at the receiver. */
 static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
 {
     const mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(recv->comm);

@@ -11,7 +11,9 @@
  *
  * The selection cache: pairs of layouts of past messages and the schemes that the model
  * (umrddt_select_model.h) selects for them.
- *
+ */
+
+/*
  * Without tuning parameters of this machine there is no cache (mca_pml_umrddt.pairs is NULL) unless
  * pml_umrddt_explain is set, and the rules of pml_umrddt_choice.c apply. With tuning parameters the
  * model selects among the schemes that both sides support. It runs once for each combination of
@@ -154,9 +156,9 @@ static inline bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm,
 
 /**
  * Returns true if the HCA may be faster than CUDA IPC for GPU memory sent to a process of the same
- * node, so that the sender offers both. Predicted for receivers with the same layout or one block,
- * in GPU or system memory, which the user can restrict. Predicted once for a layout; called from
- * any thread.
+ * node. The sender then offers both. Predicted for receivers with the same layout or one block, in
+ * GPU or system memory, which the user can restrict. Predicted once for a layout; called from any
+ * thread.
  */
 bool mca_pml_umrddt_pairs_by_hca(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                  opal_iov_cache_layout_t *layout);

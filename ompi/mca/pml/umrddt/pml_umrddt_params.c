@@ -10,7 +10,9 @@
  * @file
  *
  * MCA parameters.
- *
+ */
+
+/*
  * They are registered twice. The first time is when the component is opened, so that ompi_info
  * lists them. The second is when the PML is enabled, because the pml framework deregisters the
  * variables of every component that it does not select. It never selects this one (see

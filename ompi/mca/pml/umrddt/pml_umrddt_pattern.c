@@ -10,7 +10,9 @@
  * @file
  *
  * Memory kind of a buffer, and the info key that saves the driver query.
- *
+ */
+
+/*
  * The key mpi_communication_pattern with value MPI_X_TO_Y asserts that send buffers on this
  * communicator are in X's memory and receive buffers in Y's. It is read from the communicator or
  * its session. The session may set it after the communicator is created but before it is used, so

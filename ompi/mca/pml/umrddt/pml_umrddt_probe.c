@@ -10,14 +10,16 @@
  * @file
  *
  * Probes, and claims: messages that were received early for a probe.
- *
+ */
+
+/*
  * The base PML reports the envelope's size, but the user must get the message's size. If a probe
- * finds a message of the envelope's size, drain() takes the messages of its source from the base
- * PML, in order, up to that one. It appends them to the communicator's list of claims: messages of
- * the envelope's size are read, the others are kept as handles. Claims are always the oldest
- * messages of their source. Matching order therefore holds if every receive and probe searches the
- * claims before the base PML. With threads these two steps are atomic: by the gate if there are no
- * claims, else by comm->match.
+ * finds a message of the envelope's size, drain() takes that message and the earlier ones of its
+ * source from the base PML, in order. It appends them to the communicator's list of claims:
+ * messages of the envelope's size are read, the others are kept as handles. Claims are always the
+ * oldest messages of their source. Matching order therefore holds if every receive and probe
+ * searches the claims before the base PML. With threads these two steps are atomic: by the gate if
+ * there are no claims, else by comm->match.
  */
 
 #include "ompi_config.h"

@@ -11,7 +11,9 @@
  *
  * Receiver's services for the RDMA schemes (pml_umrddt_rdma.h): the endpoint, registered memory,
  * the credit for the FIN, and the flush of GPU memory.
- *
+ */
+
+/*
  *     start --(scheme: prepare the CTS)--> CREDIT --CTS--> FIN --(scheme: next round)--> ...
  *                                                           |
  *                                                           +--(all)--> (FLUSH) --> DONE

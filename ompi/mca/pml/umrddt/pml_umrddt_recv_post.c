@@ -11,7 +11,9 @@
  *
  * Receives as MPI calls them: how they are posted at the base PML, and watched. An envelope may
  * match any of them.
- *
+ */
+
+/*
  * A nonblocking receive is the base PML's own request with a completion callback. For a plain
  * message the callback lets the request complete normally. For an envelope it keeps the request
  * pending until progress has received the data. The request's free function is replaced while it is

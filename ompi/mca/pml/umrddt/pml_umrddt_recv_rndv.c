@@ -12,7 +12,9 @@
  * The receiver's engine: tries schemes for a matched message until one starts, and ends the
  * message. pml_umrddt_recv_match.c validates it first; see pml_umrddt_scheme.h for the contract of
  * schemes.
- *
+ */
+
+/*
  * The receiver decides how many bytes it accepts and which scheme carries them. Every message can
  * fall back to the last scheme, the base PML:
  *

@@ -12,7 +12,9 @@
  * The contract between the engine and the schemes: one table of functions for each scheme. The
  * engine matches envelopes, selects a scheme, and hands it the message. Schemes call the services
  * of pml_umrddt_engine.h, and pml_umrddt_schemes.c lists them.
- *
+ */
+
+/*
  * Threads: only the progress thread calls these functions, one at a time.
  */
 

@@ -182,8 +182,8 @@ static bool tries(call_t *call)
 
 /**
  * As may_take, for system memory. Handled if an HCA is available, if the user has forced a packed
- * scheme, or if the receive buffer is or may be in GPU memory. A receive in GPU memory counts as a
- * GPU message. The user's assertion therefore overrides pml_umrddt_memory.
+ * scheme, or if the receive buffer may be in GPU memory. A receive in GPU memory counts as a GPU
+ * message. The user's assertion therefore overrides pml_umrddt_memory.
  */
 static inline bool may_take_host(call_t *call, size_t size)
 {
@@ -232,8 +232,8 @@ static inline bool may_take(call_t *call, size_t size)
 
 /**
  * Returns true if a message from system memory is sent as a probe message although the model would
- * pass it through. The HCA would carry it if the receive buffer is in GPU memory, which the sender
- * cannot know.
+ * pass it through. The HCA would carry it if the receive buffer is in GPU memory, which is unknown
+ * at the sender.
  */
 static bool may_land(call_t *call)
 {

@@ -12,9 +12,11 @@
  * The remote key cache: rkey sets that a sender stores, so that a CTS need not carry each key
  * again. It is the remote mkey cache of "Network Assisted Non-Contiguous Transfers for GPU-Aware
  * MPI Libraries".
- *
+ */
+
+/*
  * The sender has a number of cache slots for each receiver, and the receiver alone decides on their
- * content. A CTS with keys may ask to store them in a slot, under the id of the keyset. A later
+ * content. A CTS with keys may request to store them in a slot, under the id of the keyset. A later
  * CTS_CACHED carries only the slot and the id. An id belongs to one mapping and is never reused. A
  * slot with other content is therefore detected, and the message falls back to the base PML.
  *
@@ -57,7 +59,7 @@ mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uin
 /** Receiver: the message has ended. @p well: its FIN has arrived, so the sender has the set. */
 void mca_pml_umrddt_set_end(mca_pml_umrddt_peer_t *peer, uint32_t place, bool well);
 
-/** Sender: store the keys of a valid CTS, if it asks for that. Without memory the slot is empty. */
+/** Sender: store the keys of a valid CTS, if it requests that. Without memory the slot is empty. */
 void mca_pml_umrddt_set_store(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_reply_t *reply);
 
 /**

@@ -11,7 +11,9 @@
  *
  * Request ids: the lowest free numbers for messages in progress. They index tags and completion
  * flags, which are limited in number. Also finds receives by the number of their FIN.
- *
+ */
+
+/*
  * opal_pointer_array and opal_hash_table need 114 more instructions per message at the sender and
  * 126 at the receiver (bench/results/instructions.md).
  */

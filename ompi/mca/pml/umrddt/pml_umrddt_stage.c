@@ -10,7 +10,9 @@
  * @file
  *
  * Staging buffers, and copies between them and user buffers. See pml_umrddt_stage.h first.
- *
+ */
+
+/*
  * A staging buffer that will be filled is pinned memory from the GPU staging pool, which the GPU
  * can access. If the pool is exhausted, and for receives, it is plain memory. Large messages are
  * mostly envelopes, and untouched plain memory costs only address space. Freed plain buffers are
@@ -354,7 +356,7 @@ int mca_pml_umrddt_transit(mca_pml_umrddt_transit_t *transit, const void *buf, s
  * Datatype of a staging buffer for the base PML
  *
  * It is sent as bytes, with one exception. pml/ob1 of Open MPI 4.1 lets the receiver read a
- * contiguous message whole, even if it is too long for the receive, and then writes behind the
+ * contiguous message whole, even if it is too long for the receive. It then writes behind the
  * buffer. A message that is non-contiguous for the user must not trigger that. It is therefore sent
  * with a datatype that is marked as having gaps.
  * ------------------------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ typedef struct mca_pml_umrddt_stage_t {
 /** Use of a staging buffer. */
 typedef enum mca_pml_umrddt_stage_use_t {
     MCA_PML_UMRDDT_STAGE_DATA, /**< it will be filled up to its size */
-    MCA_PML_UMRDDT_STAGE_ROOM  /**< data may arrive in it, possibly much less than its size */
+    MCA_PML_UMRDDT_STAGE_ROOM  /**< for a receive: less or more data may arrive */
 } mca_pml_umrddt_stage_use_t;
 
 /**
@@ -73,7 +73,7 @@ void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage);
  */
 void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc);
 
-/** Bytes in cached plain buffers; and free them. */
+/** Bytes in cached plain buffers; mca_pml_umrddt_stage_fini frees them. */
 size_t mca_pml_umrddt_stage_kept(void);
 void mca_pml_umrddt_stage_fini(void);
 
@@ -152,9 +152,9 @@ bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatyp
                                struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
 
 /**
- * Returns true if a receive needs a staging buffer. Either the base PML must not access the buffer
- * (but see mca_pml_umrddt_base_given_recv), or an envelope may arrive that the CPU could not read
- * there or for which the buffer is too small.
+ * Returns true if a receive needs a staging buffer. One reason is that the base PML must not access
+ * the buffer (but see mca_pml_umrddt_base_given_recv). Another is that an envelope may arrive that
+ * does not fit the buffer or that the CPU cannot read there.
  *
  * @param[out] where  memory kind of the buffer, if true
  */

@@ -11,11 +11,13 @@
  *
  * Striped messages: one message over several pairs of HCAs (lanes) at once. pml_umrddt_stripe.c has
  * the sender, pml_umrddt_stripe_recv.c the receiver.
- *
+ */
+
+/*
  * A striped message is cut into ranges of its stream, one for each lane. Each range is a *stripe*.
  * Its record is of the same kind as the message's, and runs the same state machine from the keys to
- * the last FIN, with its own endpoint, memory, keys and FINs. The *parent message* (`whole` in the
- * code) is the record of the user's request; it ends when all its stripes have ended. The state
+ * the last FIN. It has its own endpoint, memory, keys and FINs. The *parent message* (`whole` in
+ * the code) is the record of the user's request; it ends when all its stripes have ended. The state
  * machines therefore do not depend on lanes, and an unstriped message costs one comparison of its
  * length.
  *

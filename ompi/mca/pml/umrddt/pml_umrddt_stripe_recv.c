@@ -63,7 +63,7 @@ static void tell_done(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_rt
     (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
 }
 
-/** Get this side's endpoints of the offered lanes; @p use tells which of them work. */
+/** Get this side's endpoints of the offered lanes; @p use is set for those that work. */
 static uint32_t look(const mca_pml_umrddt_recv_t *whole, mca_btl_umr_endpoint_t **endpoints,
                      bool *use)
 {

@@ -11,7 +11,9 @@
  *
  * Receiver's half of the scheme umr: RDMA writes between mkeys of both sides, in rounds. See
  * pml_umrddt_rdma.h first.
- *
+ */
+
+/*
  *     start -> KEYS -> MAPPING -> CREDIT --CTS--> FIN --(more)--> KEYS
  *
  * pml_umrddt_rdma_recv.c has the states from CREDIT on. A large message can be cut into stripes

@@ -11,7 +11,9 @@
  *
  * Sender's half of the scheme umr: RDMA writes between mkeys of both sides, in rounds. See
  * pml_umrddt_rdma.h first.
- *
+ */
+
+/*
  *     REPLY --CTS--> KEYS -> MAPPING -> PUT --(more)--> REPLY
  *
  * Keys of the LOCAL role are held only from a CTS until its writes complete. These depend on no

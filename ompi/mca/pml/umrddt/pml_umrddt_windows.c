@@ -12,7 +12,9 @@
  * One-sided communication on GPU memory, for an Open MPI without CUDA: raises an MPI error. Open
  * MPI's osc components access all memory with the CPU, which crashes, or by a kernel copy, which
  * they retry forever.
- *
+ */
+
+/*
  * The osc framework has its list of components when the PML is enabled. This file replaces their
  * osc_select functions. Creating a window over GPU memory fails on all of its processes. In the
  * modules of other windows, calls with a buffer argument are replaced by functions that check the

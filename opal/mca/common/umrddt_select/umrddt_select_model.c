@@ -10,7 +10,9 @@
  * @file
  *
  * The prediction of times; see umrddt_select_model.h. Stateless.
- *
+ */
+
+/*
  * A handled message begins with an envelope and, except for CUDA IPC, a reply. Each counts as a
  * small message of the base PML. The rest depends on the scheme:
  *

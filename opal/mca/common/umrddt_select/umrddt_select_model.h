@@ -12,7 +12,9 @@
  * The performance model: predicts the time of a message by each scheme from both sides' layouts and
  * memory and from the tuning parameters of a machine. Stateless arithmetic. docs/tuning.rst has the
  * formulas in words; umrddt_select_file.h reads and writes the parameters.
- *
+ */
+
+/*
  * Times are in microseconds, rates in bytes per microsecond (MB/s).
  */
 
