@@ -117,10 +117,8 @@ void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack);
 size_t mca_pml_umrddt_pack_places(const mca_pml_umrddt_pack_t *pack,
                                   mca_pml_umrddt_wire_key_t *places);
 
-/**
- * Called just before the CTS_PACK is sent. @return number of chunks that the sender may write at
- * once
- */
+/** Called just before the CTS_PACK is sent. @return number of chunks that the sender may write at
+ * once */
 uint32_t mca_pml_umrddt_pack_told(mca_pml_umrddt_pack_t *pack);
 
 /** A CREDIT has arrived: the sender may write more chunks. @return false: the value is invalid */
@@ -141,10 +139,8 @@ uint32_t mca_pml_umrddt_pack_written(const mca_pml_umrddt_pack_t *pack);
 /** A FIN has arrived. @return false: none was expected */
 bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack);
 
-/**
- * A NACK has arrived: the sender writes no more. @return false: the base PML is the wire, and the
- * sender has sent nothing
- */
+/** A NACK has arrived: the sender writes no more. @return false: the base PML is the wire, and the
+ * sender has sent nothing */
 bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
                                        const mca_pml_umrddt_fail_t *fail);
 

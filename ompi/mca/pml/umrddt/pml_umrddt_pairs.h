@@ -47,20 +47,16 @@ void mca_pml_umrddt_eager_open(void);
 /** Returns true if the model selects schemes; false if the rules do. */
 bool mca_pml_umrddt_pairs_decide(void);
 
-/**
- * A valid envelope was matched: look up the pair, or query the model. Sets recv->pair, recv->scheme
- * and recv->layout, and removes schemes that are not to be used from recv->rts.
- */
+/** A valid envelope was matched: look up the pair, or query the model. Sets recv->pair,
+ * recv->scheme and recv->layout, and removes schemes that are not to be used from recv->rts. */
 void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv);
 
 /** Select UMR or scatter/gather lists where both are possible. As mca_pml_umrddt_choose, for a
  * message after mca_pml_umrddt_pairs_judge. */
 unsigned mca_pml_umrddt_pairs_hca(const mca_pml_umrddt_recv_t *recv);
 
-/**
- * The packed scheme that the model selected for a message, if it is among the schemes of @p rts;
- * else @p rule.
- */
+/** The packed scheme that the model selected for a message, if it is among the schemes of @p rts;
+ * else @p rule. */
 unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
                                    const mca_pml_umrddt_rts_t *rts, unsigned rule);
 
@@ -107,10 +103,8 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
                               const mca_pml_umrddt_where_t *where, bool lands, size_t count,
                               ompi_datatype_t *datatype);
 
-/**
- * The key in the offer cache of a message's datatype, count, communicator and peer. A datatype may
- * reuse the address of a freed one; types_died distinguishes them.
- */
+/** The key in the offer cache of a message's datatype, count, communicator and peer. A datatype may
+ * reuse the address of a freed one; types_died distinguishes them. */
 static inline uint64_t mca_pml_umrddt_pairs_key(mca_pml_umrddt_comm_t *comm,
                                                 const mca_pml_umrddt_peer_t *peer, bool lands,
                                                 size_t count, const ompi_datatype_t *datatype)
@@ -154,20 +148,16 @@ static inline bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm,
     return true;
 }
 
-/**
- * Returns true if the HCA may be faster than CUDA IPC for GPU memory sent to a process of the same
+/** Returns true if the HCA may be faster than CUDA IPC for GPU memory sent to a process of the same
  * node. The sender then offers both. Predicted for receivers with the same layout or one block, in
  * GPU or system memory, which the user can restrict. Predicted once for a layout; called from any
- * thread.
- */
+ * thread. */
 bool mca_pml_umrddt_pairs_by_hca(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                  opal_iov_cache_layout_t *layout);
 
-/**
- * Returns true if a packed scheme is predicted to be faster than CUDA IPC for GPU memory sent to a
+/** Returns true if a packed scheme is predicted to be faster than CUDA IPC for GPU memory sent to a
  * process of the same node. Assumes a receive buffer in GPU memory unless the user states
- * otherwise. Predicted once for a layout and a kind of peer; called from any thread.
- */
+ * otherwise. Predicted once for a layout and a kind of peer; called from any thread. */
 bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                    opal_iov_cache_layout_t *layout);
 

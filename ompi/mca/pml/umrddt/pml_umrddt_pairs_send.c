@@ -74,10 +74,8 @@ static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
     }
 }
 
-/**
- * Describe a message of a layout to a peer from the sender's view. @p other: the receive buffer is
- * in GPU memory
- */
+/** Describe a message of a layout to a peer from the sender's view. @p other: the receive buffer is
+ * in GPU memory */
 static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                           bool gpu, bool other, opal_umrddt_select_case_t *message)
 {
@@ -200,10 +198,8 @@ static bool quicker(const opal_umrddt_select_case_t *message, unsigned ways)
                                       ways | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_IPC), times);
 }
 
-/**
- * As quicker, for receivers with the same layout or with one block. The receive buffer is in the
- * memory that @p message says, or (@p any) in GPU or system memory.
- */
+/** As quicker, for receivers with the same layout or with one block. The receive buffer is in the
+ * memory that @p message says, or (@p any) in GPU or system memory. */
 static bool quicker_for_any(opal_umrddt_select_case_t *message, unsigned ways, bool any)
 {
     static const opal_umrddt_select_side_t piece = {
@@ -220,11 +216,9 @@ static bool quicker_for_any(opal_umrddt_select_case_t *message, unsigned ways, b
     return false;
 }
 
-/**
- * Returns true if one of @p schemes is predicted to be faster than CUDA IPC for GPU memory. For the
- * HCA, one kind of receiver for which it is faster suffices: the offer is cheap, and the receiver
- * selects with both layouts at hand. Predicted once for a layout and a @p kind.
- */
+/** Returns true if one of @p schemes is predicted to be faster than CUDA IPC for GPU memory. For
+ * the HCA, one kind of receiver for which it is faster suffices: the offer is cheap, and the
+ * receiver selects with both layouts at hand. Predicted once for a layout and a @p kind. */
 static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                       opal_iov_cache_layout_t *layout, unsigned schemes, unsigned kind)
 {

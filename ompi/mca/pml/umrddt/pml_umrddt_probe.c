@@ -136,10 +136,8 @@ static mca_pml_umrddt_claim_t *claim_new(mca_pml_umrddt_comm_t *comm, uint64_t o
     return claim;
 }
 
-/**
- * Take the messages of @p src from the base PML, in order, up to the first with @p tag that has the
- * envelope's size. Requires comm->match held and the gate closed.
- */
+/** Take the messages of @p src from the base PML, in order, up to the first with @p tag that has
+ * the envelope's size. Requires comm->match held and the gate closed. */
 static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
 {
     ompi_status_public_t status;

@@ -159,10 +159,8 @@ static int run_queue(opal_list_t *list)
     return done;
 }
 
-/**
- * Run the queue of each peer. An unresponsive peer that has used up its receives thus delays only
- * its own messages. A peer that made progress moves to the end of the list.
- */
+/** Run the queue of each peer. An unresponsive peer that has used up its receives thus delays only
+ * its own messages. A peer that made progress moves to the end of the list. */
 static int run_credit(void)
 {
     opal_list_t *list = &mca_pml_umrddt.credit;

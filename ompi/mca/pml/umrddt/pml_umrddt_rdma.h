@@ -68,10 +68,8 @@ bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv);
 /** The CTS is ready: send it as soon as a receive for its FIN is available. */
 void mca_pml_umrddt_recv_ask_credit(mca_pml_umrddt_recv_t *recv);
 
-/**
- * The FIN of a round has arrived: release its number. @return false: none was expected; counted as
- * a protocol error
- */
+/** The FIN of a round has arrived: release its number. @return false: none was expected; counted as
+ * a protocol error */
 static inline bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
 {
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_RECV_FIN != recv->state)) {
@@ -120,10 +118,8 @@ static inline void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
 
 /* pml_umrddt_umr_recv.c */
 
-/**
- * Begin a round, also for a stripe: prepare keys for bytes recv->position to recv->total on
- * recv->endpoint. Uses recv->keyset or another rkey set, and recv->memory if it is set.
- */
+/** Begin a round, also for a stripe: prepare keys for bytes recv->position to recv->total on
+ * recv->endpoint. Uses recv->keyset or another rkey set, and recv->memory if it is set. */
 void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv);
 
 /** Turn a record into a stripe of a message, in the state after its start. */
@@ -131,16 +127,12 @@ void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk);
 
 /* pml_umrddt_rdma_send.c */
 
-/**
- * Register the memory that the keys are to map, unless send->memory is set. @return false: not
- * possible
- */
+/** Register the memory that the keys are to map, unless send->memory is set. @return false: not
+ * possible */
 bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send);
 
-/**
- * Prepare for a CTS without mkeys: connect send->endpoint and set send->memory. @return false: not
- * possible
- */
+/** Prepare for a CTS without mkeys: connect send->endpoint and set send->memory. @return false: not
+ * possible */
 bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address);
 
 /* pml_umrddt_umr_send.c, pml_umrddt_send_direct.c: members of the schemes */

@@ -53,10 +53,8 @@ void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv);
 /** Create the base PML's request of a record, not started. @return the base PML's error code */
 int mca_pml_umrddt_base_init(mca_pml_umrddt_recv_t *recv);
 
-/**
- * Completion callback of a base PML request whose req_complete_cb_data is a record. @return 0: let
- * it complete; 1: keep it pending
- */
+/** Completion callback of a base PML request whose req_complete_cb_data is a record. @return 0: let
+ * it complete; 1: keep it pending */
 int mca_pml_umrddt_base_received(ompi_request_t *request);
 
 /** Free function of such a request if it is the user's request. */

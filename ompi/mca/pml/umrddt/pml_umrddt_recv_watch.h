@@ -50,10 +50,8 @@ int mca_pml_umrddt_bare_received_alone(ompi_request_t *request);
 /** The base PML has received into the bounce buffer of a record. */
 int mca_pml_umrddt_bare_bounced_received(ompi_request_t *request);
 
-/**
- * The message may be an envelope, or the user has freed the request: watch it with a record, whose
- * buffer is set, from here on. @return as a callback
- */
+/** The message may be an envelope, or the user has freed the request: watch it with a record, whose
+ * buffer is set, from here on. @return as a callback */
 int mca_pml_umrddt_bare_keep(mca_pml_umrddt_recv_t *recv, ompi_request_t *request);
 
 /** Store the base PML's free function, from any of its requests, before the first bare watch. */

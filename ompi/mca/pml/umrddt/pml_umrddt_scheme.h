@@ -42,12 +42,10 @@ typedef struct mca_pml_umrddt_scheme_t {
      * follows. */
     bool flag;
 
-    /**
-     * Receiver: returns true if the rules select this scheme next. The engine calls it in the order
-     * of the table for each scheme in recv->candidates, which both sides support. A scheme that
-     * returns false stays a candidate, because the rule may change when others fail. May look up
-     * recv->layout; sends nothing and holds nothing else. NULL: always true.
-     */
+    /** Receiver: returns true if the rules select this scheme next. The engine calls it in the
+     * order of the table for each scheme in recv->candidates, which both sides support. A scheme
+     * that returns false stays a candidate, because the rule may change when others fail. May look
+     * up recv->layout; sends nothing and holds nothing else. NULL: always true. */
     bool (*can_recv)(mca_pml_umrddt_recv_t *recv);
 
     /**
@@ -63,11 +61,9 @@ typedef struct mca_pml_umrddt_scheme_t {
      */
     int (*start)(mca_pml_umrddt_recv_t *recv);
 
-    /**
-     * Receiver: the HCA has completed a write with the number of the message (recv->fin) through
+    /** Receiver: the HCA has completed a write with the number of the message (recv->fin) through
      * recv->endpoint. NULL: the scheme expects none. The scheme counts an unexpected one as
-     * protocol_errors.
-     */
+     * protocol_errors. */
     void (*fin)(mca_pml_umrddt_recv_t *recv);
 
     /** Receiver: the sender reports that it cannot write. After NACK_BASE no write may arrive. */
@@ -77,20 +73,16 @@ typedef struct mca_pml_umrddt_scheme_t {
      * May be called twice. NULL: nothing is held. */
     void (*recv_release)(mca_pml_umrddt_recv_t *recv);
 
-    /**
-     * Sender: send->reply holds a reply of one of the scheme's kinds
+    /** Sender: send->reply holds a reply of one of the scheme's kinds
      * (mca_pml_umrddt_reply_schemes), of @p length bytes. Its header is valid and matches the
      * message, which is in state REPLY. The scheme validates the rest: that it was offered,
      * lengths, and each field. From here on the scheme owns the message. It writes and ends it
      * (send_finish), waits for the next reply (send_await), or gives up (send_fail, which notifies
-     * the receiver; send_malformed).
-     */
+     * the receiver; send_malformed). */
     void (*reply)(mca_pml_umrddt_send_t *send, size_t length);
 
-    /**
-     * Sender, while send->ops is this scheme and it receives replies during its work: a reply has
-     * arrived. If not @p valid, it does not belong to this message or is malformed.
-     */
+    /** Sender, while send->ops is this scheme and it receives replies during its work: a reply has
+     * arrived. If not @p valid, it does not belong to this message or is malformed. */
     void (*replied)(mca_pml_umrddt_send_t *send, bool valid);
 
     /** Sender, while send->ops is this scheme: a reply to an older message was dropped. Post the

@@ -110,11 +110,9 @@ static bool is_plain_here(const call_t *call)
     return is_plain(call->count, call->datatype);
 }
 
-/**
- * Returns true if the buffer must be queried for every datatype (mca_pml_umrddt.looks is set).
+/** Returns true if the buffer must be queried for every datatype (mca_pml_umrddt.looks is set).
  * Either the base PML must not access device memory, or a contiguous message may be handled. False
- * if the buffer is known to need neither.
- */
+ * if the buffer is known to need neither. */
 static inline bool must_look(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
     const size_t size = datatype->super.size * count;
@@ -150,11 +148,9 @@ static inline bool asserted_to_gpu(mca_pml_umrddt_comm_t *comm)
     return MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU == mca_pml_umrddt_pattern(comm);
 }
 
-/**
- * Returns true if the user's assertion alone passes messages through. Either the assertion names
+/** Returns true if the user's assertion alone passes messages through. Either the assertion names
  * system memory at the sender and no GPU memory at the receiver, or there is no GPU. Always false
- * if assertions are checked.
- */
+ * if assertions are checked. */
 static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
 {
     return MCA_PML_UMRDDT_PATTERN_NONE != mca_pml_umrddt_pattern(comm)
@@ -180,11 +176,9 @@ static bool tries(call_t *call)
     return call->persistent || !mca_pml_umrddt_offer_pauses(call->offer);
 }
 
-/**
- * As may_take, for system memory. Handled if an HCA is available, if the user has forced a packed
+/** As may_take, for system memory. Handled if an HCA is available, if the user has forced a packed
  * scheme, or if the receive buffer may be in GPU memory. A receive in GPU memory counts as a GPU
- * message. The user's assertion therefore overrides pml_umrddt_memory.
- */
+ * message. The user's assertion therefore overrides pml_umrddt_memory. */
 static inline bool may_take_host(call_t *call, size_t size)
 {
     mca_pml_umrddt_comm_t *comm = call->data;
@@ -205,10 +199,8 @@ static inline bool may_take_host(call_t *call, size_t size)
            && (to_gpu || tries(call));
 }
 
-/**
- * Returns true if messages from this buffer are handled. False if the user asserts system memory on
- * both sides and the buffer is in system memory; the receiver checks its own side.
- */
+/** Returns true if messages from this buffer are handled. False if the user asserts system memory
+ * on both sides and the buffer is in system memory; the receiver checks its own side. */
 static inline bool may_take(call_t *call, size_t size)
 {
     mca_pml_umrddt_comm_t *comm = call->data;
@@ -230,11 +222,9 @@ static inline bool may_take(call_t *call, size_t size)
     return may_take_host(call, size);
 }
 
-/**
- * Returns true if a message from system memory is sent as a probe message although the model would
+/** Returns true if a message from system memory is sent as a probe message although the model would
  * pass it through. The HCA would carry it if the receive buffer is in GPU memory, which is unknown
- * at the sender.
- */
+ * at the sender. */
 static bool may_land(call_t *call)
 {
     call->tries = MCA_PML_UMRDDT_MEMORY_SYSTEM == call->looked.memory && !call->tries
@@ -358,11 +348,9 @@ static road_t road_of(call_t *call)
     return road_untaken(call);
 }
 
-/**
- * The user frees the request of a message in progress. Any later message of the receiver may then
+/** The user frees the request of a message in progress. Any later message of the receiver may then
  * signal that the buffer can be reused or freed, maybe before the HCA reports the last write. Later
- * registrations are let go where they are made (mca_pml_umrddt_rdma_has_memory).
- */
+ * registrations are let go where they are made (mca_pml_umrddt_rdma_has_memory). */
 static void send_let_go(mca_pml_umrddt_send_t *send)
 {
     /* first set the flag, then read the registration; the progress thread does the reverse */
@@ -507,10 +495,8 @@ void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send)
     OBJ_RELEASE(comm);
 }
 
-/**
- * Start a message of which the base PML sends a packed copy. Its buffer can be reused at once; a
- * persistent one is packed at each start.
- */
+/** Start a message of which the base PML sends a packed copy. Its buffer can be reused at once; a
+ * persistent one is packed at each start. */
 static int stage_isend(const call_t *call, bool persistent, ompi_request_t **request)
 {
     mca_pml_umrddt_send_t *send = send_alloc(call, persistent);

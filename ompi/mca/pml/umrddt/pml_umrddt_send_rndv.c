@@ -171,10 +171,8 @@ static int listen_alone(mca_pml_umrddt_send_t *send)
     return rc;
 }
 
-/**
- * Post a receive for the next reply. The callback is set before the request is started, so that no
- * reply is missed in between, whatever other threads do.
- */
+/** Post a receive for the next reply. The callback is set before the request is started, so that no
+ * reply is missed in between, whatever other threads do. */
 int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send)
 {
     ompi_request_t *request;
@@ -307,11 +305,9 @@ static inline unsigned kind_of(const mca_pml_umrddt_send_t *send, size_t length)
                                                                                    : 0;
 }
 
-/**
- * Returns true for a reply to an older message with this request id. It arises if both sides give
+/** Returns true for a reply to an older message with this request id. It arises if both sides give
  * up a round at the same time: the receiver sends FALLBACK, which ends the message, and then also
- * answers the NACK of the sender (test/model/message.pml).
- */
+ * answers the NACK of the sender (test/model/message.pml). */
 static bool is_stale(const mca_pml_umrddt_send_t *send, unsigned kind)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;

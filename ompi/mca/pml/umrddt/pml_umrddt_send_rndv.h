@@ -39,10 +39,8 @@ static inline bool mca_pml_umrddt_send_done_flag(const mca_pml_umrddt_send_t *se
     return 0 == __atomic_load_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], __ATOMIC_RELAXED);
 }
 
-/**
- * Learn from a message that was offered for CUDA IPC and got a reply. If @p silent, the completion
- * flag would not have avoided that reply.
- */
+/** Learn from a message that was offered for CUDA IPC and got a reply. If @p silent, the completion
+ * flag would not have avoided that reply. */
 static inline void mca_pml_umrddt_send_done_flag_learn(const mca_pml_umrddt_send_t *send,
                                                        bool silent)
 {
@@ -54,10 +52,8 @@ static inline void mca_pml_umrddt_send_done_flag_learn(const mca_pml_umrddt_send
 
 /* pml_umrddt_send_rndv.c */
 
-/**
- * End the message, with @p error for the user, and release everything. A start may call it for a
- * message that waits for nothing and that no other thread can access.
- */
+/** End the message, with @p error for the user, and release everything. A start may call it for a
+ * message that waits for nothing and that no other thread can access. */
 void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error);
 
 /**
@@ -68,17 +64,13 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error);
  */
 void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight);
 
-/**
- * Post a receive for the next reply, send->listen. @return the base PML's error code; on failure no
- * receive is posted
- */
+/** Post a receive for the next reply, send->listen. @return the base PML's error code; on failure
+ * no receive is posted */
 int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send);
 
-/**
- * Wait for the next reply, in state REPLY or FAILED. If the base PML refuses to post the receive,
+/** Wait for the next reply, in state REPLY or FAILED. If the base PML refuses to post the receive,
  * it is tried again, since the receiver waits for this side. A reply that arrives meanwhile is not
- * lost: the base PML keeps it as unexpected.
- */
+ * lost: the base PML keeps it as unexpected. */
 void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send);
 
 /**
@@ -97,10 +89,8 @@ void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);
 /** Release the request id. */
 void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send);
 
-/**
- * Set send->endpoint to the working endpoint to the receiver that is nearest to the buffer. A start
- * may call it too. @return false: there is none, and send->endpoint is NULL
- */
+/** Set send->endpoint to the working endpoint to the receiver that is nearest to the buffer. A
+ * start may call it too. @return false: there is none, and send->endpoint is NULL */
 bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send);
 
 /**

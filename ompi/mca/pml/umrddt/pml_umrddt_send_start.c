@@ -68,10 +68,8 @@ static void unprepare(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_send_slot_release(send);
 }
 
-/**
- * Returns true if this start of a persistent request is passed through. Uses the same tests and
- * counters as pml_umrddt_send.c for other sends.
- */
+/** Returns true if this start of a persistent request is passed through. Uses the same tests and
+ * counters as pml_umrddt_send.c for other sends. */
 static bool deferred(mca_pml_umrddt_send_t *send)
 {
     if (OPAL_LIKELY(0 == send->offer || !mca_pml_umrddt_offer_pauses(send->offer))) {

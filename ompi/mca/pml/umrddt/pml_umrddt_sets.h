@@ -32,10 +32,8 @@
 
 BEGIN_C_DECLS
 
-/**
- * Maximum number of keys of a cached set, which limits the memory for each peer. With the default
- * of pml_umrddt_key_sets all sets take less than 24 KiB, and the HCA's 31 KiB.
- */
+/** Maximum number of keys of a cached set, which limits the memory for each peer. With the default
+ * of pml_umrddt_key_sets all sets take less than 24 KiB, and the HCA's 31 KiB. */
 #define MCA_PML_UMRDDT_SET_KEYS 32
 
 /** How a CTS refers to an rkey set. */

@@ -251,9 +251,7 @@ static void copy_here(mca_pml_umrddt_transit_t *transit, uint64_t end)
     transit->position = end;
 }
 
-/**
- * Mixed buffer: copy the next bytes that are in system memory or in one device allocation.
- */
+/** Mixed buffer: copy the next bytes that are in system memory or in one device allocation. */
 static int copy_mixed(mca_pml_umrddt_transit_t *transit)
 {
     const opal_iov_cache_layout_t *layout = transit->layout;

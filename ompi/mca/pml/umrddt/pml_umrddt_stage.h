@@ -67,10 +67,8 @@ int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, size_t size,
 /** Release a staging buffer and set it to all 0. No effect if it is all 0. */
 void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage);
 
-/**
- * Report to the user, once, that a copy between a buffer and a staging buffer failed, and that the
- * message ends with an error. @param[in] in  into the buffer
- */
+/** Report to the user, once, that a copy between a buffer and a staging buffer failed, and that the
+ * message ends with an error. @param[in] in  into the buffer */
 void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc);
 
 /** Bytes in cached plain buffers; mca_pml_umrddt_stage_fini frees them. */
@@ -189,10 +187,8 @@ int mca_pml_umrddt_stage_imrecv(void *buf, size_t count, ompi_datatype_t *dataty
                                 const mca_pml_umrddt_where_t *where,
                                 struct ompi_request_t **request);
 
-/**
- * Receive a message of the base PML into a staging buffer, recv->overflow. @return the base PML's
- * error code
- */
+/** Receive a message of the base PML into a staging buffer, recv->overflow. @return the base PML's
+ * error code */
 int mca_pml_umrddt_stage_imrecv_into(struct mca_pml_umrddt_recv_t *recv,
                                      struct ompi_message_t **message);
 

@@ -60,13 +60,11 @@ void mca_pml_umrddt_stage_init(void)
 }
 
 #if 500 <= UMRDDT_OPAL_RELEASE
-/**
- * Returns true if the first bytes have blocks at a distance that is no multiple of the element's
+/** Returns true if the first bytes have blocks at a distance that is no multiple of the element's
  * size. Open MPI 5.0 rounds this distance down when it continues after a single block, and for
  * complex types after each block. The content of a loop counts once, so that the search covers more
  * bytes than needed, never fewer. Each step except the ends of loops adds at least one byte, so the
- * search is bounded.
- */
+ * search is bounded. */
 static bool has_uneven_head(const opal_datatype_t *type)
 {
     size_t bytes = 0;

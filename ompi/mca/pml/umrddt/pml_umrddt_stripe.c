@@ -278,11 +278,9 @@ bool mca_pml_umrddt_stripe_sent(mca_pml_umrddt_send_t *send, int error)
     return true;
 }
 
-/**
- * A reply may arrive early. The receiver sees the FIN of a round and sends the next CTS. The
+/** A reply may arrive early. The receiver sees the FIN of a round and sends the next CTS. The
  * sender's write may not have completed yet, but the parent's receive for the other stripes is
- * posted.
- */
+ * posted. */
 bool mca_pml_umrddt_stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
 {
     mca_pml_umrddt_stripes_t *stripes = send->stripes;

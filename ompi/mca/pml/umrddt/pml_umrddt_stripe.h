@@ -52,11 +52,9 @@ BEGIN_C_DECLS
 /** Minimum number of bytes of a stripe. */
 #define MCA_PML_UMRDDT_LEAST_STRIPE 4096
 
-/**
- * Sender: offer stripes in a complete envelope if there is more than one lane. On return
+/** Sender: offer stripes in a complete envelope if there is more than one lane. On return
  * send->stripes is NULL, or is released by mca_pml_umrddt_stripes_drop or at the end of the
- * message. From any thread.
- */
+ * message. From any thread. */
 void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send);
 
 /** Sender: the envelope was not sent. send->stripes may be NULL. From any thread. */
@@ -68,10 +66,8 @@ bool mca_pml_umrddt_is_stripe(const mca_pml_umrddt_send_t *send);
 /** The record of the parent message of @p send, which has stripes or is one. */
 const mca_pml_umrddt_send_t *mca_pml_umrddt_stripe_whole(const mca_pml_umrddt_send_t *send);
 
-/**
- * Sender: the user may free the buffer before the stripes complete locally, so let go of their
- * registrations (memory_let_go). From any thread that owns the request.
- */
+/** Sender: the user may free the buffer before the stripes complete locally, so let go of their
+ * registrations (memory_let_go). From any thread that owns the request. */
 void mca_pml_umrddt_stripes_let_go(mca_pml_umrddt_send_t *send);
 
 /**
@@ -113,10 +109,8 @@ uint64_t mca_pml_umrddt_stripe_grain(const mca_pml_umrddt_rts_t *rts,
                                      const opal_iov_cache_form_t *form, uint64_t chunk,
                                      uint64_t part);
 
-/**
- * End of stripe @p i of @p count, if a stripe has at least twice as many bytes as the alignment.
- * Ascending with @p i; @p total for the last.
- */
+/** End of stripe @p i of @p count, if a stripe has at least twice as many bytes as the alignment.
+ * Ascending with @p i; @p total for the last. */
 uint64_t mca_pml_umrddt_stripe_end(uint64_t total, uint32_t count, uint64_t grain, uint32_t i);
 
 /**

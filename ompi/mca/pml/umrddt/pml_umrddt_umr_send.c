@@ -148,10 +148,8 @@ static bool map_keys(void *owner)
     return true;
 }
 
-/**
- * Check that the range of a CTS continues this message. The first CTS of a stripe, whose total is
- * 0, sets its start.
- */
+/** Check that the range of a CTS continues this message. The first CTS of a stripe, whose total is
+ * 0, sets its start. */
 static inline bool range_valid(mca_pml_umrddt_send_t *send)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
