@@ -375,8 +375,7 @@ static unsigned char *bytes_of(const mca_pml_umrddt_pack_t *pack, const chunk_t 
 }
 
 /**
- * The base PML refused to send or receive a chunk. Retry, because the peer cannot be notified
- * otherwise.
+ * The base PML refused to send or receive a chunk. Retry: the peer cannot be notified otherwise.
  *
  * @return false: too many refusals; the message fails
  */
@@ -399,8 +398,7 @@ static bool ask_again(mca_pml_umrddt_pack_t *pack, int rc)
 static bool post_send(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     /* Synchronous mode for the last chunk: the request id must not be reused before the receiver
-     * has posted a receive for each chunk. Otherwise the next message's receives would match chunks
-     * of this one. */
+     * has posted a receive for each chunk. Else the next message's receives could match them. */
     bool wait = chunk->end == pack->job.total && pack->job.granted < pack->chunks;
     int rc;
 

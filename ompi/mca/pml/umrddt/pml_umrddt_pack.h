@@ -31,8 +31,7 @@
  * The wire is the base PML or the HCA. The base PML sends chunk i as the i-th message with the tag
  * DATA of the sender's request id. The CTS_PACK has the chunk size. An empty message reports that
  * the sender could not pack the chunk. All later ones are then empty too, and the receiver answers
- * FALLBACK. pack-gdr always uses the HCA (pml_umrddt_pack_hca.c); the other schemes use it where
- * both sides have one.
+ * FALLBACK. pack-gdr always uses the HCA (pml_umrddt_pack_hca.c); the others use it if possible.
  *
  * test/model/pack.pml is a model of this protocol, which is checked.
  *
@@ -108,8 +107,7 @@ mca_pml_umrddt_pack_end_t mca_pml_umrddt_pack_end(mca_pml_umrddt_pack_t *pack);
 /** Receiver that has not answered the sender yet: cancel its receives and release everything. */
 void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack);
 
-/* The HCA as the wire (pml_umrddt_pack_hca.c). Without it these functions return false or 0, or do
- * nothing. */
+/* The HCA as the wire (pml_umrddt_pack_hca.c). Without it they return false or 0. */
 
 /**
  * Get the receiver's buffers for the CTS_PACK. @return their number; 0: the base PML is the wire
@@ -117,8 +115,7 @@ void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack);
 size_t mca_pml_umrddt_pack_places(const mca_pml_umrddt_pack_t *pack,
                                   mca_pml_umrddt_wire_key_t *places);
 
-/** Called just before the CTS_PACK is sent. @return number of chunks that the sender may write at
- * once */
+/** Called before the CTS_PACK is sent. @return chunks that the sender may write at once */
 uint32_t mca_pml_umrddt_pack_told(mca_pml_umrddt_pack_t *pack);
 
 /** A CREDIT has arrived: the sender may write more chunks. @return false: the value is invalid */
@@ -210,8 +207,7 @@ static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
                    && mca_pml_umrddt_pack_from() <= size));
 }
 
-/** As mca_pml_umrddt_pack_takes, for a send buffer in system memory and a receive buffer in GPU
- * memory. */
+/** As mca_pml_umrddt_pack_takes, from system memory into GPU memory. */
 static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t *comm,
                                                     const mca_pml_umrddt_peer_t *peer, size_t size)
 {
@@ -219,12 +215,10 @@ static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t 
            && mca_pml_umrddt_pack_from() <= size;
 }
 
-/** Slow path of mca_pml_umrddt_pack_offer: a GPU may be involved, or the user has selected a packed
- * scheme. */
+/** Slow path of mca_pml_umrddt_pack_offer: a GPU may be involved, or a packed scheme is forced. */
 void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send);
 
-/** Add the packed schemes to the envelope. Also offers the HCA as the wire (send->endpoint) if
- * possible. */
+/** Add the packed schemes to the envelope, and the HCA as the wire (send->endpoint). */
 static inline void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
 {
     send->pack = NULL;
@@ -249,8 +243,7 @@ bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t
 void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length);
 
 /** State PACK, after a reply: post a receive for the next one while chunks lack credit. The wait
- * object of the message serves its chunks. If the base PML refuses the receive, the message is
- * therefore given up. */
+ * object of the message serves its chunks. If the receive is refused, the message is given up. */
 void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send);
 
 /** State PACK: a reply has arrived. If not @p valid, it is not a reply to this message. */
@@ -264,8 +257,7 @@ void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid);
 unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t *where,
                                   uint64_t total);
 
-/** Select the packed scheme for a message without HCA schemes or CUDA IPC. 0: none; the base PML
- * carries it. */
+/** Select the packed scheme for a message without HCA schemes or CUDA IPC. 0: base PML */
 static inline unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
                                                   const mca_pml_umrddt_where_t *where,
                                                   uint64_t total)

@@ -44,8 +44,7 @@ static bool receiving(void *owner)
     return true;
 }
 
-/** The endpoint for the HCA as the wire, if the sender offered it. @return NULL: the base PML is
- * the wire */
+/** The endpoint for the HCA as the wire, if the sender offered it; NULL: use the base PML */
 static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 {
     mca_btl_umr_endpoint_t *endpoint;

@@ -55,13 +55,11 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv);
  * message after mca_pml_umrddt_pairs_judge. */
 unsigned mca_pml_umrddt_pairs_hca(const mca_pml_umrddt_recv_t *recv);
 
-/** The packed scheme that the model selected for a message, if it is among the schemes of @p rts;
- * else @p rule. */
+/** The packed scheme selected by the model, if it is in the schemes of @p rts; else @p rule. */
 unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
                                    const mca_pml_umrddt_rts_t *rts, unsigned rule);
 
-/** Returns true if the receiver declines a message and the sender permits that. recv->pair must not
- * be NULL. */
+/** Returns true if the receiver declines a message, as permitted. recv->pair must not be NULL. */
 bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv);
 
 /** Returns true if the model selected a packed scheme for a message, even if an HCA could carry it.
@@ -150,8 +148,7 @@ static inline bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm,
 
 /** Returns true if the HCA may be faster than CUDA IPC for GPU memory sent to a process of the same
  * node. The sender then offers both. Predicted for receivers with the same layout or one block, in
- * GPU or system memory, which the user can restrict. Predicted once for a layout; called from any
- * thread. */
+ * GPU or system memory, which the user can restrict. Predicted once for a layout; any thread. */
 bool mca_pml_umrddt_pairs_by_hca(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                  opal_iov_cache_layout_t *layout);
 

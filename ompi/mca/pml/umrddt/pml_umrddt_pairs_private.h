@@ -111,8 +111,7 @@ const char *mca_pml_umrddt_pairs_reason(unsigned possible);
 void mca_pml_umrddt_pairs_explain(const mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair,
                                   const opal_umrddt_select_case_t *message);
 
-/** A message of a pair has ended: print the time of the first message, and the median of the first
- * 16. */
+/** A message of a pair has ended: print the time of the first, and the median of the first 16. */
 void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
                                            mca_pml_umrddt_pair_t *pair);
 

@@ -58,8 +58,7 @@ uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
     return (uint16_t) schemes;
 }
 
-/** Whether the receive buffer is in GPU memory, as asserted by the user; else assumed as the
- * sender's. */
+/** Whether the receive buffer is in GPU memory, as asserted by the user; else as the sender's. */
 static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
 {
     switch (mca_pml_umrddt_pattern(comm)) {
@@ -74,8 +73,7 @@ static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
     }
 }
 
-/** Describe a message of a layout to a peer from the sender's view. @p other: the receive buffer is
- * in GPU memory */
+/** Describe a message to a peer from the sender's view. @p other: it goes into GPU memory */
 static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                           bool gpu, bool other, opal_umrddt_select_case_t *message)
 {

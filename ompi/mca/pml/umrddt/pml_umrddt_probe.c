@@ -493,8 +493,7 @@ int mca_pml_umrddt_claim_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_
     if (MCA_PML_UMRDDT_CLAIM_HANDLE == claim->kind) {
         rc = imrecv_plain(buf, count, datatype, &claim->handle, request);
         if (OMPI_SUCCESS == rc) {
-            /* errors are raised on the communicator, which pml/ucx does not set for a matched
-             * receive */
+            /* for errors; pml/ucx does not set the communicator of a matched receive */
             (*request)->req_mpi_object.comm = claim->comm->comm;
         }
         OBJ_RELEASE(claim);

@@ -68,8 +68,7 @@ bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv);
 /** The CTS is ready: send it as soon as a receive for its FIN is available. */
 void mca_pml_umrddt_recv_ask_credit(mca_pml_umrddt_recv_t *recv);
 
-/** The FIN of a round has arrived: release its number. @return false: none was expected; counted as
- * a protocol error */
+/** The FIN of a round has arrived: release its number. @return false: a protocol error */
 static inline bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
 {
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_RECV_FIN != recv->state)) {
@@ -127,12 +126,10 @@ void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk);
 
 /* pml_umrddt_rdma_send.c */
 
-/** Register the memory that the keys are to map, unless send->memory is set. @return false: not
- * possible */
+/** Register the memory of the keys, unless send->memory is set. @return false: not possible */
 bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send);
 
-/** Prepare for a CTS without mkeys: connect send->endpoint and set send->memory. @return false: not
- * possible */
+/** For a CTS without mkeys: connect send->endpoint, set send->memory. @return false: failed */
 bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address);
 
 /* pml_umrddt_umr_send.c, pml_umrddt_send_direct.c: members of the schemes */

@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * Sender's services for the RDMA schemes (pml_umrddt_rdma.h): the endpoint and the registered
- * memory.
+ * Sender's services for the RDMA schemes (pml_umrddt_rdma.h): endpoint and registered memory.
  */
 
 #include "ompi_config.h"

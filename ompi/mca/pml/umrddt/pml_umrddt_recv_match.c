@@ -26,8 +26,7 @@
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
-/** A plain message that only looked like an envelope. Its data is already in the buffer or the
- * bounce buffer. */
+/** A plain message that only looked like an envelope. Its data has been received. */
 static void plain(mca_pml_umrddt_recv_t *recv)
 {
     size_t capacity = recv->count * recv->datatype->super.size;

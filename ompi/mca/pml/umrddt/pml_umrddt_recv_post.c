@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * Receives as MPI calls them: how they are posted at the base PML, and watched. An envelope may
- * match any of them.
+ * Receives as MPI calls them: how they are posted and watched. An envelope may match any of them.
  */
 
 /*
@@ -26,8 +25,7 @@
  *
  * A single-threaded process posts a receive and then tests it: a completed one needs no watching.
  * With threads the receive might complete in between. It is therefore created by irecv_init,
- * watched, and then started. The gate (pml_umrddt_gate.h) makes the check for claims and the
- * posting atomic.
+ * watched, and then started. The gate (pml_umrddt_gate.h) makes claim check and posting atomic.
  *
  * A receive smaller than an envelope uses a bounce buffer, so that the base PML never truncates an
  * envelope: without its end the receiver could not answer it. The bounce buffer is in a record, or,
@@ -369,8 +367,7 @@ static inline bool may_want_stage(const ompi_datatype_t *datatype)
     return NULL != mca_pml_umrddt.gpu || mca_pml_umrddt_may_cut(datatype);
 }
 
-/** Fast check without a query: known system memory, and a datatype that can be received in
- * fragments. */
+/** Fast check: known system memory, and a datatype that can be received in fragments. */
 static inline bool needs_no_stage(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
     return mca_pml_umrddt_known_system(buf, count, datatype) && !mca_pml_umrddt_may_cut(datatype);

@@ -10,8 +10,7 @@
  * @file
  *
  * The receiver's engine: tries schemes for a matched message until one starts, and ends the
- * message. pml_umrddt_recv_match.c validates it first; see pml_umrddt_scheme.h for the contract of
- * schemes.
+ * message. pml_umrddt_recv_match.c validates it first; pml_umrddt_scheme.h has the schemes.
  */
 
 /*

@@ -10,8 +10,7 @@
  * @file
  *
  * Small receives: single-threaded, contiguous, smaller than an envelope, and watched bare. The base
- * PML receives into a bounce buffer that costs less than a record. See pml_umrddt_recv_post.c
- * first.
+ * PML receives into a bounce buffer that costs less than a record; see pml_umrddt_recv_post.c.
  */
 
 #include "ompi_config.h"

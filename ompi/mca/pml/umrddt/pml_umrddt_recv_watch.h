@@ -31,8 +31,7 @@ BEGIN_C_DECLS
 /** Watch a pending request of the base PML with a record whose buffer is set. */
 void mca_pml_umrddt_watch_record(mca_pml_umrddt_recv_t *recv, ompi_request_t *request);
 
-/** The base PML's free function for receives, restored at the end of a bare watch. Access
- * atomically. */
+/** The base PML's free function for receives, restored after a bare watch. Access atomically. */
 extern ompi_request_free_fn_t mca_pml_umrddt_bare_free;
 
 /** Free function of a bare request. */

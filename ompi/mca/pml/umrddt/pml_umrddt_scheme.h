@@ -38,8 +38,7 @@ typedef struct mca_pml_umrddt_scheme_t {
     uint16_t bit; /**< MCA_PML_UMRDDT_BIT(id) */
 
     /** The sender may wait for the end of the message on its completion flag
-     * (pml_umrddt_done_flag.h). With other schemes the receiver first signals that a reply
-     * follows. */
+     * (pml_umrddt_done_flag.h). For others the receiver first signals that a reply follows. */
     bool flag;
 
     /** Receiver: returns true if the rules select this scheme next. The engine calls it in the
@@ -62,8 +61,7 @@ typedef struct mca_pml_umrddt_scheme_t {
     int (*start)(mca_pml_umrddt_recv_t *recv);
 
     /** Receiver: the HCA has completed a write with the number of the message (recv->fin) through
-     * recv->endpoint. NULL: the scheme expects none. The scheme counts an unexpected one as
-     * protocol_errors. */
+     * recv->endpoint. NULL: none expected. Unexpected ones are counted as protocol_errors. */
     void (*fin)(mca_pml_umrddt_recv_t *recv);
 
     /** Receiver: the sender reports that it cannot write. After NACK_BASE no write may arrive. */
@@ -93,8 +91,7 @@ typedef struct mca_pml_umrddt_scheme_t {
     const char *(*check)(const mca_pml_umrddt_recv_t *recv);
 } mca_pml_umrddt_scheme_t;
 
-/** Schemes in the order in which the rules try them. The last one is the base PML, which always
- * starts. */
+/** Schemes in the order of the rules. The last one is the base PML, which always starts. */
 extern const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES];
 
 /** Each is defined in its own file. */

@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * The table of schemes, the only place that refers to all of them. See pml_umrddt_scheme.h for
- * their contract.
+ * The table of schemes, the only reference to all of them. Read pml_umrddt_scheme.h first.
  */
 
 #include "ompi_config.h"

@@ -223,8 +223,7 @@ static inline bool may_take(call_t *call, size_t size)
 }
 
 /** Returns true if a message from system memory is sent as a probe message although the model would
- * pass it through. The HCA would carry it if the receive buffer is in GPU memory, which is unknown
- * at the sender. */
+ * pass it through. The HCA would carry it if the receive buffer is in GPU memory. */
 static bool may_land(call_t *call)
 {
     call->tries = MCA_PML_UMRDDT_MEMORY_SYSTEM == call->looked.memory && !call->tries
@@ -324,8 +323,7 @@ static road_t road_untaken(const call_t *call)
 }
 
 /**
- * The whole classification, for a message that is not plain by its datatype or whose buffer must be
- * queried.
+ * The whole classification, for messages that need more than is_plain.
  *
  * @param[in,out] call  data and peer are set if the message is handled; data if it is staged
  */
@@ -532,8 +530,7 @@ static inline mca_pml_umrddt_send_t *start_taken(const call_t *call)
     return NULL;
 }
 
-/** isend of a message that is not obviously plain. A separate function, so that isend needs no
- * stack. */
+/** isend of a message that is not obviously plain. Separate, so that isend needs no stack. */
 static __opal_attribute_noinline__ int
 isend_other(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
             mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)

@@ -82,8 +82,7 @@ static void cts(mca_pml_umrddt_send_t *send, size_t length)
     mca_pml_umrddt_send_landed(send, 0 != (MCA_PML_UMRDDT_IN_GPU & asked->what));
     send->total = asked->total;
     if (OMPI_SUCCESS != rc || !mca_pml_umrddt_send_ready(send, &asked->address)) {
-        /* if the layout is not cached here, the receiver's record of it is wrong: the NACK clears
-         * it */
+        /* the NACK clears the receiver's record of a layout that is not cached here */
         mca_pml_umrddt_send_fail(send, false);
         return;
     }

@@ -267,8 +267,7 @@ void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_send_finish(send, MPI_ERR_INTERN);
 }
 
-/** The receiver falls back to the base PML. A reply with an address means that it refuses that
- * endpoint. */
+/** The receiver falls back to the base PML. With an address, it refuses that endpoint. */
 static void receiver_refused(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
 {
     if (0 != address->qpn && NULL != send->endpoint) {

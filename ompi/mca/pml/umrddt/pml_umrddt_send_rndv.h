@@ -11,8 +11,7 @@
  *
  * Services of the sender's engine for schemes (pml_umrddt_scheme.h) and between its own files.
  * pml_umrddt_send_start.c begins a message, pml_umrddt_send_rndv.c handles its replies, and
- * pml_umrddt_send_base.c sends by the base PML. Progress thread only, except where a start may call
- * too.
+ * pml_umrddt_send_base.c sends by the base PML. Progress thread only, except for starts.
  */
 
 #ifndef MCA_PML_UMRDDT_SEND_RNDV_H

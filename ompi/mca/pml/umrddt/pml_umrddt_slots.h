@@ -106,8 +106,7 @@ typedef struct mca_pml_umrddt_fins_t {
     uint32_t next; /**< the last number */
 } mca_pml_umrddt_fins_t;
 
-/** Double the table. Numbers with different indices keep different indices. @return false: no
- * memory */
+/** Double the table. Different indices remain different. @return false: no memory */
 static inline bool mca_pml_umrddt_fins_grow(mca_pml_umrddt_fins_t *fins)
 {
     uint32_t size = 0 == fins->size ? 64 : 2 * fins->size;

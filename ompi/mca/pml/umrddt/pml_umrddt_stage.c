@@ -19,8 +19,7 @@
  * cached for the next receives.
  *
  * A guard page follows each plain buffer. If a contiguous message is too long, pml/ob1 of Open MPI
- * 4.1 reads all of it. With the guard page the kernel refuses that read, and pml/ob1 falls back to
- * a correct transfer.
+ * 4.1 reads all of it. With the guard page the kernel refuses that read, and pml/ob1 recovers.
  */
 
 #include "ompi_config.h"

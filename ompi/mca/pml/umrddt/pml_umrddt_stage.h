@@ -52,8 +52,7 @@ typedef enum mca_pml_umrddt_stage_use_t {
 } mca_pml_umrddt_stage_use_t;
 
 /**
- * Get a staging buffer. For data it is pinned if it is not too large and the pool has memory; else
- * it is plain memory.
+ * Get a staging buffer. For data it is pinned if its size and the pool permit; else plain.
  *
  * @param[in]  where  the user's buffer
  * @param[in]  size   in bytes; 0 counts as 1
@@ -144,8 +143,7 @@ int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *da
 /** Find the basic types that mca_pml_umrddt_is_wide refers to. Call before the first receive. */
 void mca_pml_umrddt_stage_init(void);
 
-/** As mca_pml_umrddt_stage_wanted, if mca_pml_umrddt_is_wide: returns false if the communicator is
- * unknown. */
+/** As mca_pml_umrddt_stage_wanted, if mca_pml_umrddt_is_wide; false: unknown communicator. */
 bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,
                                struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
 
@@ -187,13 +185,11 @@ int mca_pml_umrddt_stage_imrecv(void *buf, size_t count, ompi_datatype_t *dataty
                                 const mca_pml_umrddt_where_t *where,
                                 struct ompi_request_t **request);
 
-/** Receive a message of the base PML into a staging buffer, recv->overflow. @return the base PML's
- * error code */
+/** Receive a base PML message into a staging buffer, recv->overflow. @return its error code */
 int mca_pml_umrddt_stage_imrecv_into(struct mca_pml_umrddt_recv_t *recv,
                                      struct ompi_message_t **message);
 
-/** Callback: the base PML has received a plain message into recv->stage. Progress copies it to the
- * user's buffer. */
+/** Callback: the base PML has received a plain message into recv->stage. Progress copies it on. */
 void mca_pml_umrddt_stage_received(struct mca_pml_umrddt_recv_t *recv);
 
 /** A plain message of the envelope's size is in recv->bounce, with source and tag in recv->status.

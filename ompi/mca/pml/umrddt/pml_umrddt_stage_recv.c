@@ -11,8 +11,7 @@
  *
  * Receives into memory that the base PML must not access, and of datatypes that it cannot receive.
  * The user's request is ours, and the base PML receives into a staging buffer. As in
- * pml_umrddt_recv.c, except that a plain message also keeps the request pending until progress has
- * copied it.
+ * pml_umrddt_recv.c, except that a plain message also keeps the request pending until it is copied.
  */
 
 #include "ompi_config.h"

@@ -279,8 +279,7 @@ bool mca_pml_umrddt_stripe_sent(mca_pml_umrddt_send_t *send, int error)
 }
 
 /** A reply may arrive early. The receiver sees the FIN of a round and sends the next CTS. The
- * sender's write may not have completed yet, but the parent's receive for the other stripes is
- * posted. */
+ * sender's write may not have completed yet, but the parent has a receive posted. */
 bool mca_pml_umrddt_stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
 {
     mca_pml_umrddt_stripes_t *stripes = send->stripes;

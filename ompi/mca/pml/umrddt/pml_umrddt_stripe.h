@@ -18,8 +18,7 @@
  * Its record is of the same kind as the message's, and runs the same state machine from the keys to
  * the last FIN. It has its own endpoint, memory, keys and FINs. The *parent message* (`whole` in
  * the code) is the record of the user's request; it ends when all its stripes have ended. The state
- * machines therefore do not depend on lanes, and an unstriped message costs one comparison of its
- * length.
+ * machines therefore do not depend on lanes, and an unstriped message costs one comparison.
  *
  *     parent:   RTS, with the addresses of all lanes ----->  parent: stripes, or one lane
  *     stripe 0 <------ CTS, seq + 1 ------------------------ stripe 0: [0, a)

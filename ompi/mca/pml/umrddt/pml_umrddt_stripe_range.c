@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * Striped messages: validation of the offer, and the cuts of a message. Read pml_umrddt_stripe.h
- * first.
+ * Striped messages: validation of the offer, and the cuts. Read pml_umrddt_stripe.h first.
  */
 
 #include "ompi_config.h"

@@ -148,8 +148,8 @@ static bool map_keys(void *owner)
     return true;
 }
 
-/** Check that the range of a CTS continues this message. The first CTS of a stripe, whose total is
- * 0, sets its start. */
+/** Check that the range of a CTS continues this message. The first CTS of a stripe sets its
+ * start. */
 static inline bool range_valid(mca_pml_umrddt_send_t *send)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
@@ -161,8 +161,7 @@ static inline bool range_valid(mca_pml_umrddt_send_t *send)
            && reply->total <= send->layout->size;
 }
 
-/** Returns true if the message offered this scheme. Otherwise it may have no endpoint, and its
- * process no HCA. */
+/** Returns true if the message offered this scheme. Otherwise it may have no endpoint. */
 static inline bool keys_offered(const mca_pml_umrddt_send_t *send)
 {
     return 0 != (MCA_PML_UMRDDT_BIT_UMR & send->rts.schemes);

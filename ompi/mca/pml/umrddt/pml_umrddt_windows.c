@@ -17,8 +17,7 @@
 /*
  * The osc framework has its list of components when the PML is enabled. This file replaces their
  * osc_select functions. Creating a window over GPU memory fails on all of its processes. In the
- * modules of other windows, calls with a buffer argument are replaced by functions that check the
- * buffer.
+ * modules of other windows, calls with a buffer are replaced by functions that check it.
  */
 
 #include "ompi_config.h"
@@ -175,8 +174,7 @@ static void look_after(ompi_osc_base_module_t *module)
  * Windows
  * ------------------------------------------------------------------------------------------- */
 
-/* All processes of a window learn that one of them has GPU memory; otherwise they would wait for
- * it. */
+/* All processes of a window learn that one of them has GPU memory; else they would wait for it. */
 static int select_in(int which, ompi_win_t *win, void **base, size_t size, int unit,
                      ompi_communicator_t *comm, opal_info_t *info, int flavor, int *model)
 {
