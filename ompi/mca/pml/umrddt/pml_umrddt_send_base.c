@@ -44,8 +44,7 @@ static inline bool wants_stage(const mca_pml_umrddt_send_t *send)
 }
 
 /** The base PML finally refuses the data. Send an empty message instead, which needs fewer
- * resources, so that the receiver fails too. If that is refused too, the receiver is not
- * notified. */
+ * resources, so that the receiver fails too. If that is refused too, the job ends. */
 static void data_refused(mca_pml_umrddt_send_t *send, int rc)
 {
     if (send->pack_error) {
