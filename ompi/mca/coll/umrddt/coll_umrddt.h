@@ -9,14 +9,17 @@
 /**
  * @file
  *
- * Collectives on GPU buffers that this Open MPI does not take by itself, or takes slowly.
- *
- * A module saves the functions that the communicator would have had, and stands in front of them.
- * A call whose buffers the CPU may touch goes on to the saved function at once. For a buffer in
- * memory of a device there is a *stage*: system memory that looks like the buffer (the same
- * offsets, so that counts, displacements and datatypes stay as they are), filled by the device
- * before the saved function and read back behind it. So what goes between the processes does not
- * depend on whose memory a buffer is in, and each process decides for itself.
+ * Collectives on GPU buffers that this Open MPI cannot handle itself, or handles slowly. README.md
+ * lists the files.
+ */
+
+/*
+ * A module saves the functions of its communicator and replaces them. A call whose buffers the CPU
+ * can access is passed to the saved function at once. For a buffer in device memory a *stage* is
+ * created: system memory with the same offsets as the buffer, so that counts, displacements and
+ * datatypes stay unchanged. The device fills it before the saved function runs, and reads it back
+ * afterwards. The messages between processes therefore do not depend on the memory kind of the
+ * buffers, and each process decides for itself.
  */
 
 #ifndef MCA_COLL_UMRDDT_H
@@ -32,8 +35,8 @@
 
 #include "umrddt_compat.h"
 
-/* Debian's and Ubuntu's packages lack a header that Open MPI's own op.h names, and of operations no
- * more than the name is needed here. */
+/* Debian's and Ubuntu's packages lack a header that Open MPI's op.h includes. Only the name of the
+ * type is needed here. */
 #if !defined(OMPI_OP_H)
 #define OMPI_OP_H
 typedef struct ompi_op_t ompi_op_t;
@@ -61,7 +64,7 @@ typedef struct mca_coll_umrddt_params_t {
     size_t chunk;  /**< coll_umrddt_chunk */
 } mca_coll_umrddt_params_t;
 
-/** Every counter: name, help. They only grow. Registered as performance variables. */
+/** All counters: name, help text. They only grow, and are registered as performance variables. */
 #define MCA_COLL_UMRDDT_COUNTERS(X)                                                               \
     X(passed, "Collectives passed on as they were: no buffer in memory of a GPU")                 \
     X(passed_gpu, "Collectives on GPU memory passed through to a CUDA-aware Open MPI")            \
@@ -80,11 +83,11 @@ typedef struct mca_coll_umrddt_counters_t {
     MCA_COLL_UMRDDT_COUNTERS(MCA_COLL_UMRDDT_COUNTER_FIELD)
 } mca_coll_umrddt_counters_t;
 
-/** Which GPU memory the components behind are given as it is. Set before the first call. */
+/** GPU memory that the other components may access directly. Set before the first call. */
 typedef enum mca_coll_umrddt_base_t {
-    MCA_COLL_UMRDDT_BASE_NONE,    /**< this Open MPI has no CUDA */
-    MCA_COLL_UMRDDT_BASE_NOTHING, /**< it has, but its PML has not; or the user wants it so */
-    MCA_COLL_UMRDDT_BASE_SAFE     /**< contiguous memory that it can be trusted with */
+    MCA_COLL_UMRDDT_BASE_NONE,    /**< this Open MPI has no CUDA support */
+    MCA_COLL_UMRDDT_BASE_NOTHING, /**< CUDA support, but not in its PML; or disabled by the user */
+    MCA_COLL_UMRDDT_BASE_SAFE     /**< contiguous memory that it handles correctly */
 } mca_coll_umrddt_base_t;
 
 extern mca_coll_umrddt_base_t mca_coll_umrddt_base;
@@ -100,7 +103,7 @@ UMRDDT_COMPONENT extern mca_coll_base_component_t mca_coll_umrddt_component;
  * Modules (coll_umrddt_module.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** The collectives that touch buffers. Each has a nonblocking and a persistent form as well. */
+/** The collectives with buffer arguments. Each also has a nonblocking and a persistent form. */
 #define MCA_COLL_UMRDDT_CALLS(X) \
     X(allgather)                 \
     X(allgatherv)                \
@@ -124,23 +127,23 @@ UMRDDT_COMPONENT extern mca_coll_base_component_t mca_coll_umrddt_component;
     X(neighbor_alltoallv)        \
     X(neighbor_alltoallw)
 
-/** What stands in front of one communicator's functions. */
+/** The module that replaces the functions of one communicator. */
 typedef struct mca_coll_umrddt_module_t {
     mca_coll_base_module_t super;
-    mca_coll_base_comm_coll_t saved; /**< the functions behind; the modules used are retained */
+    mca_coll_base_comm_coll_t saved; /**< the original functions; modules in use are retained */
     bool enabled;                    /**< saved is set */
-    int asks; /**< 1: buffers are looked at; 0: the user has promised that there is no need;
-                   -1: not known yet; atomic */
+    int asks; /**< 1: query the buffers; 0: the user asserts that they are in system memory; -1:
+                 info key not read yet; atomic */
 } mca_coll_umrddt_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_umrddt_module_t);
 
-/** A module for a communicator that pml/umrddt serves; NULL: no memory. */
+/** Create the module of a communicator that pml/umrddt serves; NULL: no memory. */
 mca_coll_base_module_t *mca_coll_umrddt_module_new(void);
 
 /** Read the info key mpi_communication_pattern, once. */
 bool mca_coll_umrddt_module_read(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm);
 
-/** False if all buffers of this communicator are known to be the CPU's. */
+/** Returns false if all buffers on this communicator are known to be in system memory. */
 static inline bool mca_coll_umrddt_asks(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
 {
     int asks = __atomic_load_n(&module->asks, __ATOMIC_RELAXED);
@@ -152,20 +155,20 @@ static inline bool mca_coll_umrddt_asks(mca_coll_umrddt_module_t *module, ompi_c
  * Sides (coll_umrddt_side.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** Which way a side's bytes go between the device and the stage. */
+/** Direction of the copies between the device and the stage. */
 enum {
-    MCA_COLL_UMRDDT_IN = 0x1, /**< before the saved function: it reads them */
-    MCA_COLL_UMRDDT_OUT = 0x2 /**< behind it: it has written all of them */
+    MCA_COLL_UMRDDT_IN = 0x1, /**< copied before the saved function, which reads it */
+    MCA_COLL_UMRDDT_OUT = 0x2 /**< copied afterwards; the saved function has written every byte */
 };
 
 /**
- * One buffer of a collective, as the call describes it. It has @a parts parts. Part i is count (or
- * counts[i]) elements of type (or types[i]); it begins behind part i - 1, or at displs[i] extents
+ * One buffer of a collective, as described by the call. It has @a parts parts. Part i is count (or
+ * counts[i]) elements of type (or types[i]). It begins behind part i - 1, or at displs[i] extents
  * of type, or (with types) displs[i] or far[i] bytes from the address.
  */
 typedef struct mca_coll_umrddt_side_t {
-    const void *user; /**< what the call was given, and hands on if the CPU may touch it */
-    int parts;        /**< 0: nothing of it is touched here, or it is MPI_IN_PLACE */
+    const void *user; /**< argument of the call, passed on if the CPU can access it */
+    int parts;        /**< 0: not accessed on this process, or MPI_IN_PLACE */
     size_t count;
     const int *counts;
     const int *displs;
@@ -173,10 +176,10 @@ typedef struct mca_coll_umrddt_side_t {
     ompi_datatype_t *type;
     ompi_datatype_t *const *types;
     unsigned
-        flow; /**< MCA_COLL_UMRDDT_IN and _OUT; 0: system memory is wanted, with anything in it */
+        flow; /**< MCA_COLL_UMRDDT_IN and _OUT; 0: needs system memory, with undefined content */
 
-    int extra;         /**< a part that goes another way as well, or -1 */
-    size_t extra_only; /**< its first elements only; 0: all */
+    int extra;         /**< a part that is also copied in extra_flow, or -1 */
+    size_t extra_only; /**< only its first elements; 0: all */
     unsigned extra_flow;
 } mca_coll_umrddt_side_t;
 
@@ -184,8 +187,7 @@ typedef struct mca_coll_umrddt_side_t {
 typedef struct mca_coll_umrddt_sides_t {
     mca_coll_umrddt_side_t send;
     mca_coll_umrddt_side_t recv;
-    bool handled; /**< GPU memory of this call is never passed through: see
-                       MCA_COLL_UMRDDT_DEFINE */
+    bool handled; /**< do not pass GPU memory of this call through: see MCA_COLL_UMRDDT_DEFINE */
 } mca_coll_umrddt_sides_t;
 
 static inline void mca_coll_umrddt_side_none(mca_coll_umrddt_side_t *side, const void *user)
@@ -194,7 +196,7 @@ static inline void mca_coll_umrddt_side_none(mca_coll_umrddt_side_t *side, const
     side->parts = 0;
 }
 
-/** Parts of count elements each, one behind the other. */
+/** Contiguous sequence of parts of count elements each. */
 static inline void mca_coll_umrddt_side_block(mca_coll_umrddt_side_t *side, const void *user,
                                               int parts, size_t count, ompi_datatype_t *type,
                                               unsigned flow)
@@ -217,7 +219,7 @@ static inline void mca_coll_umrddt_side_vector(mca_coll_umrddt_side_t *side, con
                                      .extra = -1};
 }
 
-/** Parts of datatypes of their own, by displacements in bytes: one of displs and far. */
+/** Parts with individual datatypes and displacements in bytes, in either displs or far. */
 static inline void mca_coll_umrddt_side_types(mca_coll_umrddt_side_t *side, const void *user,
                                               int parts, const int *counts, const int *displs,
                                               const MPI_Aint *far, ompi_datatype_t *const *types,
@@ -233,50 +235,48 @@ static inline void mca_coll_umrddt_side_types(mca_coll_umrddt_side_t *side, cons
                                      .extra = -1};
 }
 
-/** Of a receive buffer that also holds this process's data: part @p part goes in, whatever flow is.
- */
+/** Receive buffer that also holds this process's data: copy part @p part in, whatever flow is. */
 static inline void mca_coll_umrddt_side_own(mca_coll_umrddt_side_t *side, int part)
 {
     side->extra = part;
     side->extra_flow = MCA_COLL_UMRDDT_IN;
 }
 
-/** Parts of a side that can be described as one: a layout and where it lies. */
+/** Parts of a side that form one unit: a layout and its position. */
 typedef struct mca_coll_umrddt_piece_t {
-    opal_iov_cache_layout_t *layout; /**< ours to release */
-    int64_t offset;                  /**< of what the layout counts from, from side->user */
+    opal_iov_cache_layout_t *layout; /**< owned reference */
+    int64_t offset;                  /**< of the layout's origin, from side->user */
     unsigned flow;
 } mca_coll_umrddt_piece_t;
 
-/** A list of pieces. All 0 is an empty list. Its array is kept for the next call. */
+/** A list of pieces. All 0: an empty list. Its array is reused by the next call. */
 typedef struct mca_coll_umrddt_pieces_t {
     mca_coll_umrddt_piece_t *list;
     size_t n;
-    size_t room; /**< pieces that list has memory for */
+    size_t room; /**< allocated entries of list */
 } mca_coll_umrddt_pieces_t;
 
-/** What the memory of a side, or of a piece, is. */
+/** Memory kind of a side or of a piece. */
 typedef enum mca_coll_umrddt_look_t {
-    MCA_COLL_UMRDDT_CPU,    /**< the CPU may touch all of it, or it is empty */
-    MCA_COLL_UMRDDT_TAKEN,  /**< a GPU's, and the components behind can be given it as it is */
-    MCA_COLL_UMRDDT_GPU,    /**< a GPU's, and they must not be, or are slow with it */
-    MCA_COLL_UMRDDT_SEVERAL /**< perhaps of several kinds: look at the pieces */
+    MCA_COLL_UMRDDT_CPU,    /**< the CPU can access all of it, or it is empty */
+    MCA_COLL_UMRDDT_TAKEN,  /**< GPU memory that the other components may access directly */
+    MCA_COLL_UMRDDT_GPU,    /**< GPU memory that they must not access, or access slowly */
+    MCA_COLL_UMRDDT_SEVERAL /**< maybe several kinds: query each piece */
 } mca_coll_umrddt_look_t;
 
 /**
- * Say what the memory of a side is. Looks at the first byte that the side touches; of a type that
- * is not contiguous also whether it stays inside of that allocation, which takes a second query
- * where the CPU's memory is concerned. Never MCA_COLL_UMRDDT_SEVERAL for contiguous types, but from
- * MPI_BOTTOM always.
+ * Query the memory kind of a side, by its first byte. For a non-contiguous type it also checks that
+ * the side stays within that allocation, with a second query for system memory. Contiguous types
+ * never yield MCA_COLL_UMRDDT_SEVERAL; MPI_BOTTOM always does.
  */
 mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *side);
 
-/** The same by the pieces of a side: MCA_COLL_UMRDDT_CPU or _GPU. */
+/** Query the memory kind of each piece of a side: MCA_COLL_UMRDDT_CPU or _GPU. */
 mca_coll_umrddt_look_t mca_coll_umrddt_pieces_look(const mca_coll_umrddt_side_t *side,
                                                    const mca_coll_umrddt_pieces_t *pieces);
 
 /**
- * True if one operation of a device can copy a piece: all of its memory is that of one device.
+ * Returns true if one device operation can copy a piece: all of it is memory of one device.
  *
  * @param[in]  user    the address that the piece's offset counts from
  * @param[out] memory  of the first byte
@@ -285,26 +285,26 @@ bool mca_coll_umrddt_piece_is_whole(uint64_t user, const mca_coll_umrddt_piece_t
                                     opal_umrddt_gpu_memory_t *memory);
 
 /**
- * The pieces of a side, none of them empty. Walks a datatype that the cache of layouts does not
- * have, and allocates where @a pieces has no room.
+ * Get the non-empty pieces of a side. Walks a datatype that is not in the cache of layouts, and
+ * allocates if @a pieces is too small.
  *
- * @param[in,out] pieces  empty; to be emptied with mca_coll_umrddt_pieces_clear
+ * @param[in,out] pieces  empty on entry; release with mca_coll_umrddt_pieces_clear
  *
  * @retval OMPI_SUCCESS
- * @retval OMPI_ERR_OUT_OF_RESOURCE  no memory, and pieces is empty
- * @retval OMPI_ERR_BAD_PARAM        more bytes than fit 63 bits, and pieces is empty
+ * @retval OMPI_ERR_OUT_OF_RESOURCE  no memory; pieces is empty
+ * @retval OMPI_ERR_BAD_PARAM        more bytes than fit 63 bits; pieces is empty
  */
 int mca_coll_umrddt_side_pieces(const mca_coll_umrddt_side_t *side,
                                 mca_coll_umrddt_pieces_t *pieces);
 
-/** Empty the list. Keeps its array, unless that is large. */
+/** Empty the list. Keeps its array unless that is large. */
 void mca_coll_umrddt_pieces_clear(mca_coll_umrddt_pieces_t *pieces);
 void mca_coll_umrddt_pieces_free(mca_coll_umrddt_pieces_t *pieces);
 
-/** True if there may be memory of devices: the application uses CUDA. */
+/** Returns true if the application uses CUDA, so that buffers may be in device memory. */
 bool mca_coll_umrddt_may_be_any(void);
 
-/** Whose memory this is. */
+/** Query the memory kind at an address. */
 void mca_coll_umrddt_memory(uint64_t address, opal_umrddt_gpu_memory_t *memory);
 
 /* ---------------------------------------------------------------------------------------------
@@ -312,98 +312,103 @@ void mca_coll_umrddt_memory(uint64_t address, opal_umrddt_gpu_memory_t *memory);
  * ------------------------------------------------------------------------------------------- */
 
 /**
- * The layout of (type, count), from the cache if it has been seen. Of threads that are in a call on
- * a module.
+ * Get the layout of (type, count), from the cache if possible. For threads within a call on a
+ * module.
  *
- * @param[out] layout  the caller's to release
+ * @param[out] layout  the caller releases it
  *
  * @retval OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE, OMPI_ERR_BAD_PARAM
  */
 int mca_coll_umrddt_layout(ompi_datatype_t *type, size_t count, opal_iov_cache_layout_t **layout);
 
 /**
- * A module comes, and goes. The last one takes the cache of layouts with it: Open MPI's attributes,
- * by which datatypes say that they die, end before components are closed.
+ * A module is created, or destroyed. The last one destroys the cache of layouts. Open MPI's
+ * attributes, which report the end of datatypes, are finalized before components are closed.
  */
 void mca_coll_umrddt_layouts_use(void);
 void mca_coll_umrddt_layouts_unuse(void);
 
-/** Bring the counter layouts_read up to date. */
+/** Update the counter layouts_read. */
 void mca_coll_umrddt_layouts_count(void);
 
 /* ---------------------------------------------------------------------------------------------
  * Stages (coll_umrddt_stage.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** System memory in place of the buffers that are a device's. */
+/** System memory in place of buffers in device memory. */
 typedef struct mca_coll_umrddt_stage_t mca_coll_umrddt_stage_t;
 
 /**
- * Look at the buffers of a call, and make a stage if one is a device's and the components behind
- * are not given it as it is. Nothing is copied yet. Allocates nothing in the steady state of calls
- * whose buffers find room in the pool of pinned memory.
+ * Query the buffers of a call. Create a stage if one is in device memory that the other components
+ * must not access. Copies nothing. In the steady state it allocates nothing if the pool of pinned
+ * memory has space.
  *
- * @param[out] stage  NULL: the call can be passed on as it is
+ * @param[out] stage  NULL: pass the call through
  *
- * @retval OMPI_SUCCESS, MPI_ERR_NO_MEM, MPI_ERR_OTHER (the driver fails); the user was told
+ * @retval OMPI_SUCCESS, MPI_ERR_NO_MEM, MPI_ERR_OTHER (driver error); an error was reported to the
+ *     user
  */
 int mca_coll_umrddt_stage_new(const mca_coll_umrddt_sides_t *sides,
                               mca_coll_umrddt_stage_t **stage);
 
-/** What the saved function is given instead of the user's addresses. */
+/** Arguments for the saved function in place of the user's addresses. */
 void *mca_coll_umrddt_stage_send(const mca_coll_umrddt_stage_t *stage);
 void *mca_coll_umrddt_stage_recv(const mca_coll_umrddt_stage_t *stage);
 
-/** Copy what goes in, and wait for it. @return as mca_coll_umrddt_stage_new */
+/** Copy the input data into the stage, and wait. @return as mca_coll_umrddt_stage_new */
 int mca_coll_umrddt_stage_in(mca_coll_umrddt_stage_t *stage);
 
-/** Begin to copy what goes out. @return OMPI_SUCCESS, or an error, and nothing is under way */
+/**
+ * Start to copy the results to the device. @return OMPI_SUCCESS, or an error, with no copy in
+ * progress
+ */
 int mca_coll_umrddt_stage_out(mca_coll_umrddt_stage_t *stage);
 
 /**
- * See whether that is over. @return OMPI_SUCCESS; OMPI_ERR_RESOURCE_BUSY: not yet; an error, and
- * nothing is under way
+ * Test these copies. @return OMPI_SUCCESS; OMPI_ERR_RESOURCE_BUSY: in progress; or an error, with
+ * no copy in progress
  */
 int mca_coll_umrddt_stage_test(mca_coll_umrddt_stage_t *stage);
 
-/** Nothing is under way. NULL is allowed. */
+/** Free a stage with no copy in progress. NULL is allowed. */
 void mca_coll_umrddt_stage_free(mca_coll_umrddt_stage_t *stage);
 
 /**
- * The end of a blocking collective: if the saved function succeeded, copy what goes out and wait.
- * Frees the stage.
+ * End of a blocking collective: copy the results and wait, if the saved function succeeded. Frees
+ * the stage.
  *
- * @param[in] rc  what the saved function returned
+ * @param[in] rc  return value of the saved function
  *
- * @return that, or an error of the copy
+ * @return rc, or the error of the copy
  */
 int mca_coll_umrddt_stage_end(mca_coll_umrddt_stage_t *stage, int rc);
 
 void mca_coll_umrddt_stages_open(void);
 
-/** Give back what stages left behind; the last call. */
+/** Free the pool of stages; the last call. */
 void mca_coll_umrddt_stages_close(void);
 
 /* ---------------------------------------------------------------------------------------------
  * Requests (coll_umrddt_request.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** Takes the saved function's request with it, whatever happens. */
+/** Request of a staged call. Owns the saved function's request. */
 typedef struct mca_coll_umrddt_request_t {
-    ompi_coll_base_nbc_request_t super; /**< Open MPI hangs datatypes on it */
-    ompi_request_t *inner;              /**< of the saved function */
+    ompi_coll_base_nbc_request_t super; /**< Open MPI attaches datatypes to it */
+    ompi_request_t *inner;              /**< the saved function's request */
     mca_coll_umrddt_stage_t *stage;
-    bool copying; /**< inner is complete, and the result is on its way to the device */
+    bool copying; /**< inner is complete, and the result is being copied to the device */
 } mca_coll_umrddt_request_t;
 OBJ_CLASS_DECLARATION(mca_coll_umrddt_request_t);
 
 /**
- * A request that is complete when the saved function's is and the result is in the user's buffer.
+ * Create a request that completes when the saved function's has and the result is in the user's
+ * buffer.
  *
  * @param[in]  comm
- * @param[in]  stage       the request's from now on, and freed if there is none
- * @param[in]  rc          what the saved function returned
- * @param[in]  inner       and its request; the new request's from now on
+ * @param[in]  stage       owned by the request; freed on error
+ * @param[in]  rc          return value of the saved function
+ * @param[in]  inner       the saved function's request; owned by the new request
  * @param[in]  persistent  inner is persistent and not started
  * @param[out] request
  *
@@ -416,10 +421,10 @@ void mca_coll_umrddt_requests_open(void);
 void mca_coll_umrddt_requests_close(void);
 
 /* ---------------------------------------------------------------------------------------------
- * What stands in the modules (coll_umrddt_moves.c, _reductions.c, _neighbours.c)
+ * Functions of the modules (coll_umrddt_moves.c, _reductions.c, _neighbours.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** The type of a module's function. */
+/** Type of a module's function. */
 #define MCA_COLL_UMRDDT_TYPE(name) __typeof__(*((mca_coll_base_module_t *) NULL)->coll_##name)
 
 #define MCA_COLL_UMRDDT_DECLARE(name)                             \
@@ -429,20 +434,20 @@ void mca_coll_umrddt_requests_close(void);
 MCA_COLL_UMRDDT_CALLS(MCA_COLL_UMRDDT_DECLARE)
 extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
 
-/** In macros' lists of arguments. */
+/** Pass a list as one macro argument. */
 #define MCA_COLL_UMRDDT_LIST(...) __VA_ARGS__
 
 /**
  * GPU memory of nonblocking and persistent collectives is never passed through to an Open MPI with
- * CUDA. They go on in later calls, for which another context may be current. And the MPI_Ialltoall
- * of coll/libnbc in 5.0.7 sends other bytes (external32) if a buffer is in GPU memory, so that all
- * processes would have to decide alike.
+ * CUDA. They progress in later calls, possibly with another current context. Also, MPI_Ialltoall of
+ * coll/libnbc in 5.0.7 sends other bytes (external32) if a buffer is in GPU memory. All processes
+ * would have to decide alike.
  *
- * The three forms of a collective whose buffers are @a sbuf and @a rbuf (which is all that a
- * collective with one buffer has), by a function name_sides(sides, comm, PARAMETERS).
+ * Defines the three forms of a collective with the buffers @a sbuf and @a rbuf (only @a rbuf for
+ * one buffer). Requires a function name_sides(sides, comm, PARAMETERS).
  *
  * @param name        as in the module
- * @param parameters  those that the three forms have in common, in parentheses
+ * @param parameters  the common parameters of the three forms, in parentheses
  * @param given       the same as arguments
  * @param staged      the same, with the local variables sstage and rstage for the buffers
  */
@@ -525,7 +530,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
                                                             \
     (void) sstage;
 
-/** Processes that this one exchanges data with in a collective: of the other group, or all. */
+/** Number of processes that this one exchanges data with: of the remote group, or all. */
 static inline int mca_coll_umrddt_others(const ompi_communicator_t *comm)
 {
     return OMPI_COMM_IS_INTER(comm) ? ompi_comm_remote_size((ompi_communicator_t *) comm)

@@ -9,10 +9,9 @@
 /**
  * @file
  *
- * The component: parameters, performance variables, and on which communicators it stands in front.
- *
- * It is of use with pml/umrddt only, which carries GPU memory between processes. Whether pml/umrddt
- * serves this job is seen from its parameters: those of a PML that is not in use are not there.
+ * The component: parameters, performance variables, and selection. It requires pml/umrddt, which
+ * transfers GPU memory between processes. Whether pml/umrddt serves this job is seen from its
+ * parameters, since those of an unused PML are deregistered.
  */
 
 #include "ompi_config.h"
@@ -35,10 +34,10 @@ mca_coll_umrddt_base_t mca_coll_umrddt_base = MCA_COLL_UMRDDT_BASE_NONE;
 mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
 
-/** open was called and close was not. */
+/** open was called, and close was not. */
 static bool opened = false;
 
-/** Another release's Open MPI has loaded us. */
+/** Loaded by an Open MPI of another release. */
 static bool wrong_release = false;
 
 /* ---------------------------------------------------------------------------------------------
@@ -84,7 +83,7 @@ static int component_register(void)
 
     umrddt_help_find();
     if (!umrddt_right_release(&built_for)) {
-        wrong_release = true; /* pml/umrddt says so */
+        wrong_release = true; /* pml/umrddt reports it */
         return OPAL_ERR_NOT_AVAILABLE;
     }
     params->priority = PRIORITY;
@@ -139,7 +138,8 @@ static int component_close(void)
     return OMPI_SUCCESS;
 }
 
-/** Once for the process: can pml/umrddt be in use at all? If not, the component is unloaded. */
+/** Once for each process: check whether pml/umrddt can be in use. If not, the component is
+ * unloaded. */
 static int component_init(bool enable_progress_threads, bool enable_mpi_threads)
 {
     const char *selection = ompi_pml_base_framework.framework_selection;
@@ -158,12 +158,13 @@ static int component_init(bool enable_progress_threads, bool enable_mpi_threads)
         found = found || 0 == strcmp(names[i], "umrddt");
     }
     opal_argv_free(names);
-    /* loads the library, and calls nothing of it; pml/umrddt has done the same */
+    /* only loads the library, as pml/umrddt has done before */
     return found && OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver) ? OMPI_SUCCESS
                                                                          : OMPI_ERR_NOT_AVAILABLE;
 }
 
-/** True if the base PML is pml/ucx: of the PML's functions pml/umrddt leaves this one alone. */
+/** Returns true if the base PML is pml/ucx: pml/umrddt does not replace this function of the PML.
+ */
 static bool base_is_ucx(void)
 {
     Dl_info info;

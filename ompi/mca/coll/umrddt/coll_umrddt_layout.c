@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * The cache of layouts, so that a collective that is called again walks no datatype and allocates
- * nothing. The engine knows a layout by its id, and the cache has one layout for all types that
- * look the same. A datatype says that it dies by an attribute, as in pml_umrddt_layout.c.
+ * The cache of layouts, so that repeated collectives walk no datatype and allocate nothing. All
+ * types with the same layout share one, whose id identifies it to the GPU engine. An attribute
+ * reports the end of a datatype, as in pml_umrddt_layout.c.
  */
 
 #include "ompi_config.h"
@@ -23,7 +23,7 @@
 #define CACHE_BYTES (16u << 20)
 
 static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
-static opal_iov_cache_t *cache; /**< atomic; made at the first use, NULL if that failed */
+static opal_iov_cache_t *cache; /**< atomic; created at first use, NULL if that failed */
 static int keyval = MPI_KEYVAL_INVALID;
 static unsigned modules;
 
@@ -40,7 +40,7 @@ static int type_died(ompi_datatype_t *datatype, int which, void *value, void *ex
     return OMPI_SUCCESS;
 }
 
-/** A duplicate is a type of its own: it gets its attribute with its first layout. */
+/** A duplicate is a separate type: it gets its attribute with its first layout. */
 static int type_copied(ompi_datatype_t *datatype, int which, void *extra, void *value_in,
                        void *value_out, int *flag UMRDDT_TYPE_COPY_NEW)
 {
@@ -59,12 +59,12 @@ static int watch_type(opal_iov_cache_t *of, const opal_datatype_t *type, void *c
 
     (void) context;
     if (ompi_datatype_is_predefined(datatype)) {
-        return OMPI_SUCCESS; /* never dies */
+        return OMPI_SUCCESS; /* predefined types are never freed */
     }
     return ompi_attr_set_c(TYPE_ATTR, datatype, &datatype->d_keyhash, keyval, of, false);
 }
 
-/** Make the cache. @return NULL: no memory */
+/** Create the cache. @return NULL: no memory */
 static opal_iov_cache_t *make(void)
 {
     opal_iov_cache_t *made;
@@ -127,7 +127,7 @@ void mca_coll_umrddt_layouts_unuse(void)
 
     opal_mutex_lock(&lock);
     if (0 == --modules && NULL != cache) {
-        /* a type that dies later finds no cache */
+        /* types that are freed later find no cache */
         last = cache;
         __atomic_store_n(&cache, NULL, __ATOMIC_RELEASE);
         (void) ompi_attr_free_keyval(TYPE_ATTR, &keyval, false);

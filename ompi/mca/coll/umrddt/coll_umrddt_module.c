@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * Modules: what stands in front of one communicator's functions, and what is behind it.
+ * Modules, which replace the functions of one communicator and call the saved ones. See
+ * coll_umrddt.h first.
  */
 
 #include "ompi_config.h"
@@ -29,7 +30,7 @@ static void module_construct(mca_coll_umrddt_module_t *module)
     mca_coll_umrddt_layouts_use();
 }
 
-/** Stand in front of a function, if there is one. */
+/** Save and replace a function, if there is one. */
 #define TAKE(name)                                                                         \
     if (NULL != module->saved.coll_##name && NULL != module->saved.coll_##name##_module) { \
         OBJ_RETAIN(module->saved.coll_##name##_module);                                    \
@@ -49,7 +50,7 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
 {
     mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;
 
-    /* all that were enabled before have a lower priority; what follows us goes in front of us */
+    /* modules enabled before have a lower priority; later ones replace our functions */
     module->saved = *comm->c_coll;
     MCA_COLL_UMRDDT_CALLS(TAKE_FORMS)
     TAKE(reduce_local)
@@ -90,7 +91,7 @@ bool mca_coll_umrddt_module_read(mca_coll_umrddt_module_t *module, ompi_communic
     bool asks;
 
 #if defined(OPAL_INFO_SAVE_PREFIX)
-    /* where Open MPI 4.1 keeps what MPI_Comm_set_info was given and nobody subscribed to */
+    /* Open MPI 4.1 stores here the keys of MPI_Comm_set_info without a subscriber */
     if (!known && NULL != comm->super.s_info) {
         known =
             umrddt_info_get(comm->super.s_info, OPAL_INFO_SAVE_PREFIX "mpi_communication_pattern",

@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * Collectives that move data: the buffers of each, and what of them a process reads and writes.
- *
- * Arguments that MPI calls not significant on a process are handed on and not looked at.
+ * Collectives that move data: the buffers of each, and the parts that a process reads and writes.
+ * Arguments that are not significant on a process are passed on without a query. See coll_umrddt.h
+ * first.
  */
 
 #include "coll_umrddt.h"
@@ -114,12 +114,12 @@ static void bcast_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *com
     }
 }
 
-/** What a process is to a root. */
+/** Role of a process in a rooted collective. */
 typedef enum role_t {
-    ROLE_ROOT,  /**< it is the root, with data of its own */
-    ROLE_LEAF,  /**< it has data for the root, or gets its own from there */
-    ROLE_APART, /**< it is the root, and all data is the other group's */
-    ROLE_NONE   /**< of the root's group, and takes no part */
+    ROLE_ROOT,  /**< the root, which has data of its own */
+    ROLE_LEAF,  /**< sends data to the root, or receives it */
+    ROLE_APART, /**< the root of an intercommunicator, without data of its own */
+    ROLE_NONE   /**< in the root's group, not involved */
 } role_t;
 
 static role_t role_of(ompi_communicator_t *comm, int root)
@@ -130,7 +130,7 @@ static role_t role_of(ompi_communicator_t *comm, int root)
     return ompi_comm_rank(comm) == root ? ROLE_ROOT : ROLE_LEAF;
 }
 
-/** The side of a gather that sends. */
+/** The send side of a gather. */
 static void gather_send(mca_coll_umrddt_sides_t *sides, role_t role, const void *sbuf, int scount,
                         ompi_datatype_t *sdtype)
 {
@@ -177,7 +177,7 @@ static void gatherv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *c
     }
 }
 
-/** The side of a scatter that receives. */
+/** The receive side of a scatter. */
 static void scatter_recv(mca_coll_umrddt_sides_t *sides, role_t role, void *rbuf, int rcount,
                          ompi_datatype_t *rdtype)
 {

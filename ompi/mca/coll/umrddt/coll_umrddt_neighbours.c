@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Collectives of neighbours. A neighbour may be MPI_PROC_NULL, and then its part of the receive
- * buffer is not written: so receive buffers go in as well, and come back as they were.
+ * Neighborhood collectives. If a neighbor is MPI_PROC_NULL, its part of the receive buffer is not
+ * written. Receive buffers are therefore copied in as well, so that such parts keep their content.
  */
 
 #include "ompi_config.h"
@@ -21,7 +21,7 @@
 
 #define BOTH (MCA_COLL_UMRDDT_IN | MCA_COLL_UMRDDT_OUT)
 
-/** Neighbours that send to this process, and that it sends to; none if there is no topology. */
+/** Numbers of neighbors that send to this process and receive from it; 0 without a topology. */
 static void neighbours(ompi_communicator_t *comm, int *sources, int *destinations)
 {
     if (OMPI_SUCCESS != mca_topo_base_neighbor_count(comm, sources, destinations)) {

@@ -9,14 +9,14 @@
 /**
  * @file
  *
- * Reductions: the buffers of each, and what of them a process reads and writes. The operation runs
- * on the CPU, in system memory; also one of the user's. An Open MPI with CUDA does the same, and
- * its copies are slower, so it is not given GPU memory of reductions.
+ * Reductions: the buffers of each, and the parts that a process reads and writes. The operation,
+ * maybe user-defined, runs on the CPU in system memory. An Open MPI with CUDA does the same with
+ * slower copies, so reductions on GPU memory are never passed through.
  */
 
 #include "coll_umrddt.h"
 
-/** Both buffers of a reduction of @p count elements; @p gets: this process has a result. */
+/** Both buffers of a reduction of @p count elements; @p gets: this process receives a result. */
 static void both_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, void *rbuf, int count,
                        ompi_datatype_t *dtype, bool gets)
 {
@@ -55,7 +55,7 @@ static void exscan_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *co
                          struct ompi_op_t *op)
 {
     (void) op;
-    /* the first process gets nothing, and its buffer keeps what is in it */
+    /* the first process receives nothing, and its buffer stays unchanged */
     both_sides(sides, sbuf, rbuf, count, dtype, 0 != ompi_comm_rank(comm));
 }
 
@@ -81,7 +81,7 @@ static void reduce_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *co
     }
 }
 
-/** A reduction of @p all elements of which this process gets @p mine. */
+/** A reduction of @p all elements of which this process receives @p mine. */
 static void scattered_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, void *rbuf,
                             size_t all, size_t mine, ompi_datatype_t *dtype)
 {
@@ -94,7 +94,7 @@ static void scattered_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, vo
     mca_coll_umrddt_side_none(&sides->send, sbuf);
     mca_coll_umrddt_side_block(&sides->recv, rbuf, 1, all, dtype, MCA_COLL_UMRDDT_IN);
     if (0 < mine) {
-        /* all of it goes in, and the result is at its beginning */
+        /* all of it is input, and the result is at its beginning */
         sides->recv.extra = 0;
         sides->recv.extra_only = mine;
         sides->recv.extra_flow = MCA_COLL_UMRDDT_OUT;

@@ -9,12 +9,13 @@
 /**
  * @file
  *
- * Requests of nonblocking and persistent collectives.
- *
- * The saved function's request is watched from the progress function, and not by its completion
- * callback: Open MPI hangs one of its own on it in places, and a callback may run deep in a PML. A
- * result that goes to a device is copied when that request is complete, and the user's request is
- * complete when the copy is.
+ * Requests of nonblocking and persistent collectives. See coll_umrddt.h first.
+ */
+
+/*
+ * The progress function tests the saved function's request. A completion callback is not possible,
+ * because Open MPI sets its own in some cases, and a callback may run deep in a PML. When that
+ * request completes, results are copied to the device; then the user's request completes.
  */
 
 #include "ompi_config.h"
@@ -25,12 +26,12 @@
 #include "coll_umrddt.h"
 
 static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
-static opal_list_t pending;    /**< requests that are started and not complete */
-static opal_free_list_t pool;  /**< requests are never freed: Open MPI looks at freed ones */
+static opal_list_t pending;    /**< started requests that are not complete */
+static opal_free_list_t pool;  /**< requests are never freed: Open MPI accesses freed ones */
 static volatile size_t active; /**< length of pending */
-static bool registered;        /**< progress is called */
+static bool registered;        /**< the progress function is registered */
 
-/** The inner request is complete: what it leaves to us. @return its error */
+/** The inner request has completed: deactivate or free it. @return its error */
 static int inner_over(mca_coll_umrddt_request_t *request)
 {
     int rc = request->inner->req_status.MPI_ERROR;
@@ -44,7 +45,7 @@ static int inner_over(mca_coll_umrddt_request_t *request)
     return rc;
 }
 
-/** One step of one request. @return true: it is over, with req_status.MPI_ERROR set */
+/** Progress of one request. @return true: it has ended, and req_status.MPI_ERROR is set */
 static bool advance(mca_coll_umrddt_request_t *request)
 {
     int rc;
@@ -93,7 +94,7 @@ static int progress(void)
     }
     opal_mutex_unlock(&lock);
 
-    /* without the lock: whoever waits for one of them may start the next */
+    /* without the lock: a thread that waits for one of them may start the next */
     n = (int) opal_list_get_size(&over);
     while (NULL != (item = opal_list_remove_first(&over))) {
         (void) ompi_request_complete((ompi_request_t *) item, true);
@@ -122,7 +123,7 @@ static void watch(mca_coll_umrddt_request_t *request)
     }
 }
 
-/** Start the saved function's request; what has nothing to do has no function for it. */
+/** Start the saved function's request; an empty one may have no start function. */
 static int start_inner(ompi_request_t *inner)
 {
     if (OMPI_REQUEST_NOOP == inner->req_type || NULL == inner->req_start) {
@@ -180,7 +181,7 @@ int mca_coll_umrddt_request_new(ompi_communicator_t *comm, mca_coll_umrddt_stage
         if (NULL == request) {
             rc = OMPI_ERR_OUT_OF_RESOURCE;
             if (!persistent) {
-                /* it writes to the stage until it is over */
+                /* it accesses the stage until it completes */
                 (void) ompi_request_wait(&inner, MPI_STATUS_IGNORE);
             } else {
                 (void) ompi_request_free(&inner);

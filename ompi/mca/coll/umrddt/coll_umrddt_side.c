@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What a call's buffers are: whose memory, and the pieces in it.
+ * The buffers of a call: their memory kind and their pieces. See coll_umrddt.h first.
  */
 
 #include "ompi_config.h"
@@ -65,7 +65,7 @@ static int64_t extent_of(const ompi_datatype_t *type)
     return (int64_t) (type->super.ub - type->super.lb);
 }
 
-/** Where part @p i begins, from the address; those before it have @p before elements. */
+/** Offset of part @p i from the address; earlier parts have @p before elements in total. */
 static int64_t offset_of(const mca_coll_umrddt_side_t *side, int i, size_t before)
 {
     if (NULL != side->far) {
@@ -87,10 +87,10 @@ static bool is_empty(const mca_coll_umrddt_side_t *side, int i)
  * Pieces
  * ------------------------------------------------------------------------------------------- */
 
-/* Arrays of more pieces than this are not kept. */
+/* Arrays of more pieces than this are freed. */
 #define PIECES_KEPT 4096
 
-/** Append a piece, for which there is room. */
+/** Append a piece; the list has space for it. */
 static int add_piece(mca_coll_umrddt_pieces_t *pieces, ompi_datatype_t *type, size_t count,
                      int64_t offset, unsigned flow)
 {
@@ -106,7 +106,10 @@ static int add_piece(mca_coll_umrddt_pieces_t *pieces, ompi_datatype_t *type, si
     return OMPI_SUCCESS;
 }
 
-/** Part i and those behind it that continue it, as one. @return the first that is not in it */
+/**
+ * Add part i and the following parts that continue it as one piece. @return the first part not
+ * included
+ */
 static int add_parts(const mca_coll_umrddt_side_t *side, int i, size_t *before,
                      mca_coll_umrddt_pieces_t *pieces, int *rc)
 {
@@ -127,7 +130,7 @@ static int add_parts(const mca_coll_umrddt_side_t *side, int i, size_t *before,
     return next;
 }
 
-/** Make room for @p n pieces in an empty list. */
+/** Allocate @p n pieces in an empty list. */
 static int make_room(mca_coll_umrddt_pieces_t *pieces, size_t n)
 {
     if (OPAL_LIKELY(n <= pieces->room)) {
@@ -186,25 +189,25 @@ void mca_coll_umrddt_pieces_free(mca_coll_umrddt_pieces_t *pieces)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Whose memory
+ * Memory kind
  * ------------------------------------------------------------------------------------------- */
 
-/** System memory whose ends are so far apart may have memory of GPUs between them. */
+/** System memory that spans this many bytes may have GPU memory in between. */
 #define FAR_APART ((uint64_t) 1 << 30)
 
-/** A piece of memory, of one of these kinds, is for a stage. */
+/** Returns true if memory of this kind needs a stage. */
 static bool is_gpu(const opal_umrddt_gpu_memory_t *memory)
 {
-    /* an Open MPI with CUDA copies managed memory as a device's, in whichever context is current */
+    /* an Open MPI with CUDA copies managed memory like device memory, in the current context */
     return OPAL_UMRDDT_GPU_DEVICE == memory->kind
            || (OPAL_UMRDDT_GPU_MANAGED == memory->kind
                && MCA_COLL_UMRDDT_BASE_NONE != mca_coll_umrddt_base);
 }
 
-/** True if [low, high), which begins in this memory, does not leave its allocation. */
+/** Returns true if [low, high), which begins in this memory, is within its allocation. */
 static bool stays(const opal_umrddt_gpu_memory_t *memory, uint64_t low, uint64_t high)
 {
-    /* drivers that do not tell the size are believed */
+    /* if the driver does not report the size, assume that it is sufficient */
     return 0 == memory->size
            || (memory->base <= low && low <= high && high - memory->base <= memory->size);
 }
@@ -222,7 +225,7 @@ static bool run_is_elsewhere(const opal_umrddt_gpu_memory_t *memory, int device)
     return OPAL_UMRDDT_GPU_DEVICE != memory->kind || device != memory->device;
 }
 
-/** True if one of a piece's runs is such memory. */
+/** Returns true if one of a piece's blocks satisfies @p is. */
 static bool has_run(uint64_t user, const mca_coll_umrddt_piece_t *piece, run_is_t is, int device)
 {
     const opal_iov_cache_layout_t *layout = piece->layout;
@@ -273,7 +276,7 @@ static bool is_contiguous(const ompi_datatype_t *type, size_t count)
     return opal_datatype_is_contiguous_memory_layout(&type->super, 1 < count ? 2 : 1);
 }
 
-/** True if each part of a side is contiguous; they may lie apart. */
+/** Returns true if each part of a side is contiguous; gaps between parts are allowed. */
 static bool parts_are_contiguous(const mca_coll_umrddt_side_t *side)
 {
     if (NULL == side->types) {
@@ -287,8 +290,9 @@ static bool parts_are_contiguous(const mca_coll_umrddt_side_t *side)
     return true;
 }
 
-/** True if (count, type) at @p origin, whose first byte is in @p memory, may be in other memory,
- * too.
+/**
+ * Returns true if (count, type) at @p origin, whose first byte is in @p memory, may also be in
+ * other memory.
  */
 static bool may_leave(const opal_umrddt_gpu_memory_t *memory, uint64_t origin,
                       const ompi_datatype_t *type, size_t count)
@@ -316,7 +320,7 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
     int i = 0;
 
     while (i < side->parts && is_empty(side, i)) {
-        /* parts of one count are all empty, or none is */
+        /* parts with a common count are either all empty or none is */
         i = NULL == side->counts ? side->parts : i + 1;
     }
     if (i >= side->parts) {
@@ -325,7 +329,7 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
     if (MPI_BOTTOM == side->user) {
         return MCA_COLL_UMRDDT_SEVERAL;
     }
-    /* those before part i have no elements */
+    /* the parts before part i have no elements */
     origin = (uint64_t) (uintptr_t) side->user + (uint64_t) offset_of(side, i, 0);
     mca_coll_umrddt_memory(origin + (uint64_t) type_of(side, i)->super.true_lb, &memory);
     if (!is_contiguous(type_of(side, i), count_of(side, i))
@@ -335,7 +339,7 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
     if (OPAL_LIKELY(!is_gpu(&memory))) {
         return MCA_COLL_UMRDDT_CPU;
     }
-    /* of several threads any may go on with the collective, also one without a context */
+    /* any thread may progress the collective, also one without a context */
     return MCA_COLL_UMRDDT_BASE_SAFE == mca_coll_umrddt_base && !opal_using_threads()
                    && parts_are_contiguous(side) && opal_umrddt_gpu_base_takes(&memory)
                ? MCA_COLL_UMRDDT_TAKEN

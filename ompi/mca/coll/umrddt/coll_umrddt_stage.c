@@ -9,19 +9,21 @@
 /**
  * @file
  *
- * System memory in place of buffers in memory of a device, and the copies between the two.
+ * Stages: system memory in place of buffers in device memory, and the copies between them. See
+ * coll_umrddt.h first.
+ */
+
+/*
+ * A stage has the buffer's offsets, from the lowest to the highest byte that the call accesses.
+ * Bytes in gaps of the datatypes are not copied. Small stages are pinned memory from the pool,
+ * which is kept for later calls. Others are mapped without reservation: of the layout of a matrix
+ * column, for example, only the pages with data use memory.
  *
- * The system memory has the buffer's offsets, from the lowest byte that the call touches to the
- * highest; bytes between that no datatype touches are not copied, in either direction. What is
- * small comes from the pool of pinned memory and is kept for the next call. The rest is mapped, and
- * without being reserved: of the layout of one column of a matrix only the pages that have
- * something of it become memory.
+ * Each piece of a side is one device operation. Layouts that the device cannot copy at once, and
+ * datatypes that span several kinds of memory, are copied block by block.
  *
- * Each piece of a side is one operation of the device. Where the device cannot do a layout at once,
- * and where a datatype has memory of several kinds, it goes run by run.
- *
- * Stages come from a pool and keep their arrays, so that a collective that is called again
- * allocates none.
+ * Stages come from a free list and keep their arrays, so that repeated collectives allocate
+ * nothing.
  */
 
 #include "ompi_config.h"
@@ -36,14 +38,14 @@
 
 #include "coll_umrddt.h"
 
-#define ALIGNMENT 64 /* offsets keep what they are modulo this */
-#define SPARSE    16 /* a block with more bytes than this for each that is used is mostly holes */
+#define ALIGNMENT 64 /* offsets are preserved modulo this */
+#define SPARSE    16 /* a block with more than this many bytes for each byte of data is sparse */
 
 /** One side of a stage. */
 typedef struct half_t {
     uint64_t user;                   /**< the user's address */
-    uint64_t given;                  /**< what takes its place: the same, or system memory */
-    mca_coll_umrddt_pieces_t pieces; /**< empty: this side is passed on as it is */
+    uint64_t given;                  /**< the replacement: the same address, or system memory */
+    mca_coll_umrddt_pieces_t pieces; /**< empty: this side is passed on unchanged */
     void *block;                     /**< the system memory */
     size_t size;
     bool pinned;
@@ -52,10 +54,10 @@ typedef struct half_t {
 struct mca_coll_umrddt_stage_t {
     opal_free_list_item_t super;
     half_t halves[2];                /**< send, receive */
-    size_t under_way;                /**< copies that are not seen to be over */
-    size_t begun;                    /**< of copies, those that were used */
+    size_t under_way;                /**< copies not known to be complete */
+    size_t begun;                    /**< used entries of copies */
     opal_umrddt_gpu_copy_t **copies; /**< one for each piece */
-    size_t room;                     /**< of copies */
+    size_t room;                     /**< allocated entries of copies */
 };
 
 static void stage_construct(mca_coll_umrddt_stage_t *stage)
@@ -79,7 +81,9 @@ static opal_free_list_t pool;
  * Errors
  * ------------------------------------------------------------------------------------------- */
 
-/** Tell the user. @return what MPI calls return and statuses say: MPI's own numbers pass for both
+/**
+ * Report an error to the user. @return MPI's error code, valid both as a return value and in a
+ * status
  */
 static int fail(int rc, size_t bytes)
 {
@@ -96,7 +100,7 @@ static int fail(int rc, size_t bytes)
     return MPI_ERR_OTHER;
 }
 
-/** The same where a block for a side could not be had. */
+/** As fail, if the block of a side could not be allocated. */
 static int fail_block(int rc, const half_t *half)
 {
     uint64_t bytes = 0;
@@ -133,7 +137,7 @@ static void set_up(void)
     }
 }
 
-/** What the pool takes for so many bytes. */
+/** Bytes of pool memory for a block of @p size bytes. */
 static size_t in_pool(size_t size)
 {
     size_t room = 4096;
@@ -144,7 +148,8 @@ static size_t in_pool(size_t size)
     return room;
 }
 
-/** From the pool; at most half of it, since copies of pageable memory are slow without. */
+/** Get memory from the pool. At most half of the pool, because copies of pageable memory need the
+ * rest. */
 static void *get_pinned(opal_umrddt_gpu_engine_t *engine, size_t size)
 {
     opal_umrddt_gpu_staging_stats_t stats;
@@ -164,10 +169,10 @@ static void *get_pinned(opal_umrddt_gpu_engine_t *engine, size_t size)
 }
 
 /**
- * The engine of the memory at an address; NULL if that is not a device's.
+ * The engine for the memory at an address; NULL if it is not device memory.
  *
- * @param[in] copies  it is about to be copied: what CUDA's synchronous calls have left unfinished
- *                    in it is waited for
+ * @param[in] copies  the memory is about to be copied: wait for unfinished work of CUDA's
+ *                    synchronous calls on it
  */
 static int engine_of(uint64_t address, bool copies, opal_umrddt_gpu_engine_t **engine)
 {
@@ -243,7 +248,7 @@ static void put_block(half_t *half)
  * Copies
  * ------------------------------------------------------------------------------------------- */
 
-/** Begin one copy between a half's two places. */
+/** Start one copy between the two memories of a half. */
 static int begin(opal_umrddt_gpu_engine_t *engine, const half_t *half,
                  opal_iov_cache_layout_t *layout, int64_t offset, uint64_t length, bool out,
                  opal_umrddt_gpu_copy_t **copy)
@@ -262,7 +267,7 @@ static int begin(opal_umrddt_gpu_engine_t *engine, const half_t *half,
                : opal_umrddt_gpu_copy(engine, &device, &host, 0, length, copy);
 }
 
-/** One run, whosever memory it is in; done at the return. */
+/** Copy one block of any memory kind; blocking. */
 static int copy_run(const half_t *half, int64_t offset, uint64_t length, bool out)
 {
     void *user = (void *) (uintptr_t) (half->user + (uint64_t) offset);
@@ -300,7 +305,7 @@ static int copy_runs(const half_t *half, const mca_coll_umrddt_piece_t *piece, b
     return rc;
 }
 
-/** Begin to copy a piece. @param[out] copy  NULL: it is done */
+/** Start to copy a piece. @param[out] copy  NULL: it is complete */
 static int copy_piece(const half_t *half, const mca_coll_umrddt_piece_t *piece, bool out,
                       opal_umrddt_gpu_copy_t **copy)
 {
@@ -328,14 +333,14 @@ static int copy_piece(const half_t *half, const mca_coll_umrddt_piece_t *piece, 
     return rc;
 }
 
-/** One is over. */
+/** A copy has completed. */
 static void copy_over(mca_coll_umrddt_stage_t *stage, size_t i)
 {
     stage->copies[i] = NULL;
     --stage->under_way;
 }
 
-/** Wait for all of a stage that is under way. @return the first error */
+/** Wait for all copies in progress. @return the first error */
 static int wait_all(mca_coll_umrddt_stage_t *stage)
 {
     int rc = OPAL_SUCCESS;
@@ -351,7 +356,7 @@ static int wait_all(mca_coll_umrddt_stage_t *stage)
     return rc;
 }
 
-/** Begin to copy all that goes one way. */
+/** Start all copies of one direction. */
 static int begin_all(mca_coll_umrddt_stage_t *stage, unsigned flow)
 {
     const bool out = MCA_COLL_UMRDDT_OUT == flow;
@@ -389,7 +394,7 @@ static int begin_all(mca_coll_umrddt_stage_t *stage, unsigned flow)
     return OMPI_SUCCESS;
 }
 
-/** Copy all that goes one way, and wait for it. */
+/** Make all copies of one direction, and wait. */
 static int copy_all(mca_coll_umrddt_stage_t *stage, unsigned flow)
 {
     int rc = begin_all(stage, flow);
@@ -405,7 +410,7 @@ static int copy_all(mca_coll_umrddt_stage_t *stage, unsigned flow)
  * Stages
  * ------------------------------------------------------------------------------------------- */
 
-/** An empty stage, of the pool. */
+/** Get an empty stage from the free list. */
 static mca_coll_umrddt_stage_t *stage_get(void)
 {
     mca_coll_umrddt_stage_t *stage = (mca_coll_umrddt_stage_t *) opal_free_list_wait(&pool);
@@ -422,7 +427,7 @@ static mca_coll_umrddt_stage_t *stage_get(void)
     return stage;
 }
 
-/** What each side's memory is; gets a stage and its pieces where only these can tell. */
+/** Query the memory kind of each side. Gets a stage and its pieces if they are needed for that. */
 static int look(const mca_coll_umrddt_side_t *const side[2], mca_coll_umrddt_look_t seen[2],
                 mca_coll_umrddt_stage_t **stage)
 {
@@ -448,7 +453,7 @@ static int look(const mca_coll_umrddt_side_t *const side[2], mca_coll_umrddt_loo
     return rc;
 }
 
-/** Make room for as many copies as there are pieces. */
+/** Allocate one copy entry for each piece. */
 static int make_room(mca_coll_umrddt_stage_t *stage)
 {
     const size_t n = stage->halves[0].pieces.n + stage->halves[1].pieces.n;
@@ -461,7 +466,7 @@ static int make_room(mca_coll_umrddt_stage_t *stage)
     return n <= stage->room ? OMPI_SUCCESS : OPAL_ERR_OUT_OF_RESOURCE;
 }
 
-/** Pieces of the sides that are not the CPU's, and memory for them. */
+/** Get the pieces of the sides in device memory, and memory for them. */
 static int fill(mca_coll_umrddt_stage_t *stage, const mca_coll_umrddt_side_t *const side[2],
                 const mca_coll_umrddt_look_t seen[2])
 {

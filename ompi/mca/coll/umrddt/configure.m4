@@ -4,7 +4,7 @@ dnl SPDX-License-Identifier: BSD-3-Clause
 dnl $HEADER$
 
 dnl MCA_ompi_coll_umrddt_COMPILE_MODE(project, framework, component, variable)
-dnl Never within libmpi: it has copies of the GPU's rooms for itself (README.md), which would meet pml/umrddt's there.
+dnl Never within libmpi: it has its own copies of the GPU libraries (README.md), which would clash with those of pml/umrddt.
 AC_DEFUN([MCA_ompi_coll_umrddt_COMPILE_MODE], [
     AC_MSG_CHECKING([for MCA component $2:$3 compile mode])
     $4="dso"

@@ -9,14 +9,17 @@
 /**
  * @file
  *
- * The chunks of one side of a message that travels packed; see the header.
- *
+ * The chunks of one side of a packed message; read pml_umrddt_pack.h first.
+ */
+
+/*
  *     sender    IDLE -> COPY [-> MOVE] -> READY -> WIRE -> IDLE
  *     receiver  IDLE -> WIRE [-> FLUSH] [-> MOVE] -> COPY -> IDLE
  *
- * COPY is between the user's layout and scratch memory of the device, or else the buffer that
- * travels; MOVE between the two. Chunks are begun in their order, sent in their order, and done in
- * any. The wire is the base PML, here, or the HCA (pml_umrddt_pack_hca.c).
+ * COPY is between the user's layout and GPU scratch memory, or the wire buffer if there is no
+ * scratch memory. MOVE is between scratch memory and the wire buffer. Chunks begin and are sent in
+ * order, and complete in any order. The wire is the base PML (here) or the HCA
+ * (pml_umrddt_pack_hca.c).
  */
 
 #include "ompi_config.h"
@@ -33,11 +36,11 @@
 
 typedef mca_pml_umrddt_chunk_t chunk_t;
 
-/** Records for the next messages, and bytes in buffers of senders and of receivers. */
+/** Free list of records; bytes in buffers of senders [0] and receivers [1]. */
 static mca_pml_umrddt_pack_t *idle;
 static uint64_t held[2];
 
-/** Times in a row that the base PML may refuse a part of a message, before the message fails. */
+/** Number of consecutive refusals by the base PML after which the message fails. */
 #define REFUSALS 10000
 
 /* ---------------------------------------------------------------------------------------------
@@ -95,7 +98,7 @@ static void give_back(mca_pml_umrddt_pack_t *pack)
     idle = pack;
 }
 
-/** True if the bytes lie in the user's buffer as they travel. */
+/** Returns true if chunks are sent from, or received into, the user's buffer without a copy. */
 static inline bool travels_as_is(const mca_pml_umrddt_pack_t *pack)
 {
     return pack->one_piece && NULL == pack->engine && !mca_pml_umrddt_pack_by_hca(pack);
@@ -108,12 +111,13 @@ int mca_pml_umrddt_pack_stage_get(const mca_pml_umrddt_where_t *where,
     mca_pml_umrddt_where_t beside = *where;
 
     if (NULL != engine) {
-        beside.memory.kind = OPAL_UMRDDT_GPU_DEVICE; /* pinned, for managed memory, too */
+        /* pinned staging memory, also for managed memory */
+        beside.memory.kind = OPAL_UMRDDT_GPU_DEVICE;
     }
     return mca_pml_umrddt_stage_get(&beside, size, MCA_PML_UMRDDT_STAGE_DATA, stage);
 }
 
-/** Memory for a chunk to travel from, or to. */
+/** Allocate the wire buffer of a chunk. */
 static int stage_get(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     if (mca_pml_umrddt_pack_by_hca(pack)) {
@@ -123,7 +127,7 @@ static int stage_get(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
                                          &chunk->stage);
 }
 
-/** One more place for a chunk. The first is had in any case, others within the bound. */
+/** Add a chunk entry. The first one always gets a buffer, others only within pack_bytes. */
 static int chunk_get(mca_pml_umrddt_pack_t *pack)
 {
     chunk_t *chunk = &pack->chunk[pack->depth];
@@ -141,7 +145,7 @@ static int chunk_get(mca_pml_umrddt_pack_t *pack)
             return rc;
         }
         held[pack->job.in] += pack->job.chunk;
-        /* without scratch memory the kernel goes to the stage: slower, and as right */
+        /* without scratch memory the kernel accesses the staging buffer: slower, but correct */
         if (NULL != pack->engine && !pack->one_piece
             && MCA_PML_UMRDDT_BIT_PACK_STAGED == pack->job.scheme
             && OPAL_SUCCESS
@@ -154,7 +158,7 @@ static int chunk_get(mca_pml_umrddt_pack_t *pack)
     return OMPI_SUCCESS;
 }
 
-/** The HCA as the wire, or not. */
+/** Set up the HCA as the wire, if it is used. */
 static void hca_begin(mca_pml_umrddt_pack_t *pack)
 {
     const mca_pml_umrddt_pack_job_t *job = &pack->job;
@@ -217,7 +221,8 @@ int mca_pml_umrddt_pack_begin(const mca_pml_umrddt_pack_job_t *job, mca_pml_umrd
  * Copies
  * ------------------------------------------------------------------------------------------- */
 
-/** This side can do no more with the bytes; the other one's messages still come, and must go. */
+/** This side cannot copy the chunk. The transfer continues, since the peer's messages still arrive
+ * and must be received. */
 static void give_up(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     chunk->lost = true;
@@ -228,7 +233,7 @@ static void give_up(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
     }
 }
 
-/** Where a chunk's bytes are in the user's buffer. */
+/** Place of a chunk in the user's buffer. */
 static opal_umrddt_gpu_place_t place_of_user(const mca_pml_umrddt_pack_t *pack,
                                              const chunk_t *chunk)
 {
@@ -262,11 +267,11 @@ static opal_umrddt_gpu_place_t place_of_scratch(const chunk_t *chunk)
                                      .home = true};
 }
 
-/** Have the GPU begin to copy, from the user's side to the wire's or, of a receiver, back. */
+/** Start a GPU copy from the user's side to the wire's side, or back at a receiver. */
 static int copy(mca_pml_umrddt_pack_t *pack, chunk_t *chunk, const opal_umrddt_gpu_place_t *users,
                 const opal_umrddt_gpu_place_t *wires)
 {
-    /* A sender that cannot has the base PML. What a receiver cannot unpack is lost: once more. */
+    /* A sender can fall back to the base PML. A receiver would lose the data: retry once. */
     int tries = pack->job.in ? 2 : 1;
     int rc;
 
@@ -283,7 +288,7 @@ static int copy(mca_pml_umrddt_pack_t *pack, chunk_t *chunk, const opal_umrddt_g
     return OMPI_SUCCESS;
 }
 
-/** Between the user's layout and what is next to it. */
+/** Copy between the user's layout and the scratch memory or wire buffer. */
 static int copy_user(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     opal_umrddt_gpu_place_t user = place_of_user(pack, chunk);
@@ -294,7 +299,7 @@ static int copy_user(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
     return copy(pack, chunk, &user, &other);
 }
 
-/** Between scratch and stage. */
+/** Copy between scratch memory and the staging buffer. */
 static int move(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     opal_umrddt_gpu_place_t scratch = place_of_scratch(chunk), stage = place_of_stage(chunk);
@@ -318,7 +323,7 @@ static void copy_by_cpu(const mca_pml_umrddt_pack_t *pack, const chunk_t *chunk)
     }
 }
 
-/** What is behind a chunk's phase, which is over with @p rc. */
+/** A copy of a chunk has completed with @p rc: start the next phase. */
 static void copied(mca_pml_umrddt_pack_t *pack, chunk_t *chunk, int rc)
 {
     if (OMPI_SUCCESS == rc && 0 != chunk->scratch) {
@@ -344,7 +349,7 @@ static void copied(mca_pml_umrddt_pack_t *pack, chunk_t *chunk, int rc)
     }
 }
 
-/** A GPU has this chunk: see whether it is through. @return true if something has changed */
+/** Test the GPU copy of a chunk. @return true if the state has changed */
 static bool look_at_copy(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     int rc = opal_umrddt_gpu_copy_test(chunk->copy);
@@ -370,10 +375,9 @@ static unsigned char *bytes_of(const mca_pml_umrddt_pack_t *pack, const chunk_t 
 }
 
 /**
- * The host cannot send or receive a part now. It is asked again, since the other side cannot be
- * told without it.
+ * The base PML refused to send or receive a chunk. Retry: the peer cannot be notified otherwise.
  *
- * @return false: too often; the message fails
+ * @return false: too many refusals; the message fails
  */
 static bool ask_again(mca_pml_umrddt_pack_t *pack, int rc)
 {
@@ -390,11 +394,11 @@ static bool ask_again(mca_pml_umrddt_pack_t *pack, int rc)
     return false;
 }
 
-/** @return false: the host has not taken it, and is to be asked again */
+/** @return false: the base PML refused; retry later */
 static bool post_send(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
-    /* The slot is not free for the next message before the receiver has posted a receive for each
-     * chunk, or that message's receives would get chunks of this one. */
+    /* Synchronous mode for the last chunk: the request id must not be reused before the receiver
+     * has posted a receive for each chunk. Else the next message's receives could match them. */
     bool wait = chunk->end == pack->job.total && pack->job.granted < pack->chunks;
     int rc;
 
@@ -416,7 +420,7 @@ static bool post_send(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
             mca_pml_umrddt_pack_chunk_over(pack, chunk);
             return true;
         }
-        /* an empty one needs less, and tells the receiver that the message goes another way */
+        /* an empty message needs fewer resources, and makes the receiver fall back */
         MCA_PML_UMRDDT_COUNT(pack_refused);
         give_up(pack, chunk);
     } while (true);
@@ -429,7 +433,7 @@ static bool post_send(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
     return true;
 }
 
-/** @return false: the host has not taken it, and is to be asked again */
+/** @return false: the base PML refused; retry later */
 static bool post_recv(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     int rc = mca_pml_umrddt.host.pml_irecv(bytes_of(pack, chunk), chunk->end - chunk->start,
@@ -466,7 +470,7 @@ void mca_pml_umrddt_pack_arrived(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
     mca_pml_umrddt_pack_chunk_over(pack, chunk);
 }
 
-/** A receiver has a chunk's message. */
+/** A receiver has received the message of a chunk. */
 static void received(mca_pml_umrddt_pack_t *pack, chunk_t *chunk,
                      const ompi_status_public_t *status)
 {
@@ -480,7 +484,7 @@ static void received(mca_pml_umrddt_pack_t *pack, chunk_t *chunk,
     mca_pml_umrddt_pack_arrived(pack, chunk);
 }
 
-/** The host has this chunk. @return true if something has changed */
+/** Test the base PML's request of a chunk. @return true if the state has changed */
 static bool look_at_wire(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     ompi_status_public_t status;
@@ -501,10 +505,10 @@ static bool look_at_wire(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * From the first chunk to the last
+ * Progress and end
  * ------------------------------------------------------------------------------------------- */
 
-/** A sender has a chunk's place: pack it. */
+/** Sender: pack a chunk. */
 static void begin_packing(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     int rc;
@@ -523,7 +527,7 @@ static void begin_packing(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
     }
 }
 
-/** Begin the next chunk in its place, which is idle. @return false: not now */
+/** Begin the next chunk in an idle entry. @return false: not possible now */
 static bool begin(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     chunk->start = pack->next;
@@ -550,7 +554,7 @@ static bool begin(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
     return true;
 }
 
-/** Begin what there are places for, and send what is ready. */
+/** Begin chunks in all free entries, and send those that are ready. */
 static void go_on(mca_pml_umrddt_pack_t *pack)
 {
     bool by_hca = mca_pml_umrddt_pack_by_hca(pack);
@@ -604,7 +608,7 @@ bool mca_pml_umrddt_pack_step(mca_pml_umrddt_pack_t *pack)
 mca_pml_umrddt_pack_end_t mca_pml_umrddt_pack_end(mca_pml_umrddt_pack_t *pack)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    /* a receiver that has stopped waits for the base PML, whatever became of the writes */
+    /* a stopped receiver waits for the base PML, whatever the result of the writes */
     mca_pml_umrddt_pack_end_t end = pack->hca.stopped && !pack->job.in ? MCA_PML_UMRDDT_PACK_STOPPED
                                     : pack->hca.broken                 ? MCA_PML_UMRDDT_PACK_BROKEN
                                     : pack->not_packed ? MCA_PML_UMRDDT_PACK_NOT_PACKED
@@ -618,7 +622,7 @@ mca_pml_umrddt_pack_end_t mca_pml_umrddt_pack_end(mca_pml_umrddt_pack_t *pack)
     return end;
 }
 
-/** As the retry function of a wait: the host lets go of what was taken back. */
+/** Retry function of a wait: test whether cancelled requests, copies and flushes have completed. */
 static bool let_go(void *owner)
 {
     mca_pml_umrddt_pack_t *pack = owner;

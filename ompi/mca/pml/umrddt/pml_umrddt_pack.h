@@ -9,33 +9,34 @@
 /**
  * @file
  *
- * Messages that travel packed, in chunks: where a GPU is at one end at least, and the HCAs neither
- * gather nor scatter in the user's buffers, nor can CUDA IPC be used.
+ * Packed messages, sent in chunks: the scheme for GPU memory where neither the HCAs can gather and
+ * scatter in the user's buffers nor CUDA IPC is possible. pml_umrddt_pack.c has the chunks of one
+ * side; pml_umrddt_pack_send.c and pml_umrddt_pack_recv.c have the schemes.
+ */
+
+/*
+ * Each side has a few chunks in progress, each in a buffer of its own. A sender copies a chunk from
+ * the user's layout into the buffer and sends it; a receiver receives it and copies it into the
+ * layout. Packing, transfer and unpacking of different chunks thus overlap. The receiver selects
+ * the scheme (pml_umrddt_choice.c):
  *
- * A side has a few chunks under way at once, each in its own buffer. At a sender a chunk is copied
- * out of the user's layout into a buffer, and sent from there; at a receiver it is received into
- * one, and copied into the layout. So the packing of one chunk, the wire's work on another and the
- * unpacking of a third go on at the same time. What copies, and where to, follows from where the
- * user's buffer is, and from the scheme, which the receiver chooses (pml_umrddt_choice.c):
+ *     pack-gdr     a GPU packs into its own memory; the HCAs read and write GPU memory
+ *     pack-staged  a GPU packs into its own memory; the packed bytes are copied to pinned system
+ *                  memory (a contiguous GPU buffer: directly)
+ *     pack-host    a GPU packs directly into pinned system memory, in one operation
  *
- *   pack-gdr     a GPU packs into memory of its own, out of which, and into which, the HCAs write
- *   pack-staged  a GPU packs into memory of its own, from where the bytes are moved to pinned
- *                memory in one piece (one piece of GPU memory: at once)
- *   pack-host    a GPU packs straight into pinned memory, in one operation
+ * For a buffer in system memory the CPU packs. If it is contiguous and the base PML sends it, no
+ * copy is made. The sides copy independently: the bytes on the wire are the same.
  *
- * A side whose buffer is the CPU's packs by the CPU, or, where it is one piece and the base PML
- * sends it, not at all. What a side does is its own affair: the bytes on the wire are the same.
+ * The wire is the base PML or the HCA. The base PML sends chunk i as the i-th message with the tag
+ * DATA of the sender's request id. The CTS_PACK has the chunk size. An empty message reports that
+ * the sender could not pack the chunk. All later ones are then empty too, and the receiver answers
+ * FALLBACK. pack-gdr always uses the HCA (pml_umrddt_pack_hca.c); the others use it if possible.
  *
- * The wire is the base PML: chunk i of a message is its message i with the tag DATA of the sender's
- * slot, as long as the PACK says. An empty one says that the sender could not pack it; all later
- * ones are empty, too, and then the receiver asks for the message in the ordinary way (verdict
- * HOST). Or the wire is the HCA (pml_umrddt_pack_hca.c): always of pack-gdr, and of the others
- * where both sides have one.
+ * test/model/pack.pml is a model of this protocol, which is checked.
  *
- * test/model/pack.pml is a model of it, which is checked.
- *
- * Messages wait for nobody's buffers: beyond pml_umrddt_pack_bytes each has one. All of it is of
- * progress only.
+ * No message waits for the buffers of another. Beyond pml_umrddt_pack_bytes each message has one
+ * buffer. Progress thread only.
  */
 
 #ifndef MCA_PML_UMRDDT_PACK_H
@@ -48,7 +49,7 @@
 
 BEGIN_C_DECLS
 
-/** Chunks that a message may have under way. */
+/** Maximum number of chunks of a message in progress. */
 #define MCA_PML_UMRDDT_PACK_DEPTH 16
 
 typedef struct mca_pml_umrddt_pack_t mca_pml_umrddt_pack_t;
@@ -57,97 +58,100 @@ typedef struct mca_pml_umrddt_pack_t mca_pml_umrddt_pack_t;
  * One side's chunks (pml_umrddt_pack.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** What a side carries, and between what. */
+/** The data that one side transfers, and its peer. */
 typedef struct mca_pml_umrddt_pack_job_t {
     void *buf;
-    opal_iov_cache_layout_t *layout; /**< of the buffer; must live until _end or _drop */
+    opal_iov_cache_layout_t *layout; /**< layout of the buffer; must live until _end or _drop */
     const mca_pml_umrddt_where_t *where;
-    bool in;         /**< into the buffer */
-    unsigned scheme; /**< MCA_PML_UMRDDT_BIT_PACK_*, one */
-    uint64_t total;  /**< bytes; not 0 */
-    uint64_t chunk;  /**< of each, but the last */
+    bool in;         /**< true: receiver, data moves into the buffer */
+    unsigned scheme; /**< exactly one of MCA_PML_UMRDDT_BIT_PACK_* */
+    uint64_t total;  /**< in bytes; not 0 */
+    uint64_t chunk;  /**< bytes of each chunk; the last may be shorter */
     mca_pml_umrddt_comm_t *comm;
     int peer;
-    int tag; /**< wire: the base PML */
+    int tag; /**< base PML as the wire */
 
-    mca_btl_umr_endpoint_t *endpoint; /**< wire: the HCA, through this one; else NULL */
-    const mca_pml_umrddt_rts_t *rts;  /**< receiver: lives as long */
+    mca_btl_umr_endpoint_t *endpoint; /**< HCA as the wire; NULL: base PML */
+    const mca_pml_umrddt_rts_t *rts;  /**< receiver: must live as long */
     uint32_t fin;                     /**< sender: immediate data of each chunk */
-    uint32_t granted;                 /**< sender: chunks that may be written from the start, or
-                                           that the receiver has posted receives for */
-    unsigned places;                  /**< sender: of the receiver; 1 at least */
-    const mca_pml_umrddt_wire_key_t *place; /**< as many; copied */
+    uint32_t granted; /**< sender: chunks that may be written from the start, or for which the
+                         receiver has posted receives */
+    unsigned places;  /**< sender: number of the receiver's buffers, at least 1 */
+    const mca_pml_umrddt_wire_key_t *place; /**< array of that many entries; copied */
 } mca_pml_umrddt_pack_job_t;
 
-/** How it ended. */
+/** Result of a packed message. */
 typedef enum mca_pml_umrddt_pack_end_t {
     MCA_PML_UMRDDT_PACK_WELL,
     MCA_PML_UMRDDT_PACK_NOT_PACKED, /**< the sender could not read its buffer */
-    MCA_PML_UMRDDT_PACK_STOPPED,    /**< sender: the receiver wants the base PML (HCA) */
-    MCA_PML_UMRDDT_PACK_BROKEN,     /**< nothing goes through the endpoint any more (HCA) */
-    MCA_PML_UMRDDT_PACK_FAILED      /**< nor can the message go otherwise */
+    MCA_PML_UMRDDT_PACK_STOPPED,    /**< sender: the receiver falls back to the base PML (HCA) */
+    MCA_PML_UMRDDT_PACK_BROKEN,     /**< the endpoint has failed (HCA) */
+    MCA_PML_UMRDDT_PACK_FAILED      /**< the message fails; no fallback is possible */
 } mca_pml_umrddt_pack_end_t;
 
 /**
- * Take buffers; nothing is under way yet.
+ * Allocate buffers. No transfer is started.
  *
- * @param[out] pack  the caller's until mca_pml_umrddt_pack_end or _drop
+ * @param[out] pack  owned by the caller until mca_pml_umrddt_pack_end or _drop
  *
  * @retval OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE, or the driver's error
  */
 int mca_pml_umrddt_pack_begin(const mca_pml_umrddt_pack_job_t *job, mca_pml_umrddt_pack_t **pack);
 
-/** Go on. @return true if all chunks are through, one way or another */
+/** Make progress. @return true if all chunks have ended, successfully or not */
 bool mca_pml_umrddt_pack_step(mca_pml_umrddt_pack_t *pack);
 
-/** After that: give everything back. @return how it ended */
+/** Call after mca_pml_umrddt_pack_step returned true: release everything. @return the result */
 mca_pml_umrddt_pack_end_t mca_pml_umrddt_pack_end(mca_pml_umrddt_pack_t *pack);
 
-/** Before that, of a receiver to which nothing was sent: take the receives back. */
+/** Receiver that has not answered the sender yet: cancel its receives and release everything. */
 void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack);
 
-/* The HCA as the wire (pml_umrddt_pack_hca.c): nothing of these is true or done without it. */
+/* The HCA as the wire (pml_umrddt_pack_hca.c). Without it they return false or 0. */
 
-/** A receiver's places, for the sender. @return how many; 0: the base PML is the wire */
+/**
+ * Get the receiver's buffers for the CTS_PACK. @return their number; 0: the base PML is the wire
+ */
 size_t mca_pml_umrddt_pack_places(const mca_pml_umrddt_pack_t *pack,
                                   mca_pml_umrddt_wire_key_t *places);
 
-/** The sender will be told now. @return how many chunks it may write at once */
+/** Called before the CTS_PACK is sent. @return chunks that the sender may write at once */
 uint32_t mca_pml_umrddt_pack_told(mca_pml_umrddt_pack_t *pack);
 
-/** A sender may write more. @return false: that makes no sense */
+/** A CREDIT has arrived: the sender may write more chunks. @return false: the value is invalid */
 bool mca_pml_umrddt_pack_grant(mca_pml_umrddt_pack_t *pack, uint64_t granted);
 
-/** True if a sender waits for no grant any more. */
+/** Returns true if the sender needs no further CREDIT. */
 bool mca_pml_umrddt_pack_all_granted(const mca_pml_umrddt_pack_t *pack);
 
-/** The receiver wants no more of a sender, who has the message otherwise to send, or not at all. */
+/** Sender: write no more chunks, since the receiver has sent FALLBACK or ACK. */
 void mca_pml_umrddt_pack_stop(mca_pml_umrddt_pack_t *pack);
 
-/** A sender cannot go on; what is written arrives. */
+/** Sender: stop after an error. Writes that were posted still arrive. */
 void mca_pml_umrddt_pack_give_up(mca_pml_umrddt_pack_t *pack);
 
-/** Chunks that a sender has written, for its notice of failure. */
+/** Number of chunks that the sender has written, for its NACK. */
 uint32_t mca_pml_umrddt_pack_written(const mca_pml_umrddt_pack_t *pack);
 
-/** A FIN has come. @return false: none was expected */
+/** A FIN has arrived. @return false: none was expected */
 bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack);
 
-/** The sender writes no more. @return false: the base PML is the wire, nothing was sent */
+/** A NACK has arrived: the sender writes no more. @return false: the base PML is the wire, and the
+ * sender has sent nothing */
 bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
                                        const mca_pml_umrddt_fail_t *fail);
 
-/** Free the registered buffers that are kept, before the HCA is closed. */
+/** Free the cached registered buffers. Call before the HCA is closed. */
 void mca_pml_umrddt_pack_buffers_close(void);
 
-/** How many bytes a chunk of a message has. @param[in] block  as of opal_umrddt_select_chunk */
+/** Bytes of each chunk of a message. @param[in] block  as in opal_umrddt_select_chunk */
 uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block);
 
 /**
- * The same, of whole blocks if all are as long.
+ * As mca_pml_umrddt_pack_chunk, rounded to whole blocks if all blocks have the same length.
  *
- * @param[in] layout  of one side
- * @param[in] pieces  of the other, which count where this one has one
+ * @param[in] layout  layout of one side
+ * @param[in] pieces  blocks of the other side; used if @p layout is contiguous
  */
 static inline uint64_t mca_pml_umrddt_pack_chunk_of(const opal_iov_cache_layout_t *layout,
                                                     uint64_t pieces, uint64_t total)
@@ -162,20 +166,20 @@ static inline uint64_t mca_pml_umrddt_pack_chunk_of(const opal_iov_cache_layout_
     return mca_pml_umrddt_pack_chunk(total, block);
 }
 
-/** How many chunks that makes. Neither is 0. */
+/** Number of chunks of a message. Neither argument may be 0. */
 static inline uint64_t mca_pml_umrddt_pack_chunks(uint64_t total, uint64_t chunk)
 {
     return (total - 1) / chunk + 1;
 }
 
-/** Free what is kept for the next message. */
+/** Free cached records and scratch memory. */
 void mca_pml_umrddt_pack_close(void);
 
 /* ---------------------------------------------------------------------------------------------
  * The sender (pml_umrddt_pack_send.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** True if the user has named one of these schemes. */
+/** Returns true if the user has selected a packed scheme by name. */
 static inline bool mca_pml_umrddt_pack_forced(const mca_pml_umrddt_comm_t *comm)
 {
     return MCA_PML_UMRDDT_SCHEME_PACK_GDR == comm->scheme
@@ -183,14 +187,17 @@ static inline bool mca_pml_umrddt_pack_forced(const mca_pml_umrddt_comm_t *comm)
            || MCA_PML_UMRDDT_SCHEME_PACK_HOST == comm->scheme;
 }
 
-/** Smallest message that a GPU has packed, in bytes: with figures the model knows better. */
+/** Size in bytes of the smallest message to pack by a GPU. With tuning parameters the model decides
+ * instead of pack_min. */
 static inline size_t mca_pml_umrddt_pack_from(void)
 {
     return mca_pml_umrddt.declines ? mca_pml_umrddt.params.min_size
                                    : mca_pml_umrddt.params.pack_min;
 }
 
-/** True if a message may go this way, as far as the sender knows. @param[in] size  bytes of it */
+/**
+ * Returns true if the sender may offer the packed schemes. @param[in] size  bytes of the message
+ */
 static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
                                              const mca_pml_umrddt_where_t *where, size_t size)
 {
@@ -200,7 +207,7 @@ static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
                    && mca_pml_umrddt_pack_from() <= size));
 }
 
-/** The same of a message from memory of the CPU, if it is received in that of a GPU. */
+/** As mca_pml_umrddt_pack_takes, from system memory into GPU memory. */
 static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t *comm,
                                                     const mca_pml_umrddt_peer_t *peer, size_t size)
 {
@@ -208,11 +215,10 @@ static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t 
            && mca_pml_umrddt_pack_from() <= size;
 }
 
-/** As mca_pml_umrddt_pack_offer, where a GPU, or the user, may have something to do with it. */
+/** Slow path of mca_pml_umrddt_pack_offer: a GPU may be involved, or a packed scheme is forced. */
 void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send);
 
-/** Offer the schemes in the envelope, beside others that are in it already; and the HCA, if the
- * message may go that way: send->endpoint. */
+/** Add the packed schemes to the envelope, and the HCA as the wire (send->endpoint). */
 static inline void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
 {
     send->pack = NULL;
@@ -223,24 +229,24 @@ static inline void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
 }
 
 /**
- * Whether what a receiver asks for makes sense. Every field that is used is looked at.
+ * Validate a CTS_PACK: every field that is used.
  *
- * @param[in] length   of the reply, with what follows it
- * @param[in] offered  the envelope's schemes
+ * @param[in] length   bytes of the reply, with the keys that follow it
+ * @param[in] offered  schemes in the envelope
  * @param[in] size     bytes of the message
- * @param[in] HCA     the sender can write
+ * @param[in] hca      the sender can write by the HCA
  */
 bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t length,
                                      unsigned offered, uint64_t size, bool hca);
 
-/** As the member of a scheme: a PACK (or a GRANT, which makes no sense then) has come. */
+/** Member of the scheme: a CTS_PACK has arrived, or a CREDIT, which is invalid in this state. */
 void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length);
 
-/** In state PACK, behind a reply: listen for the next one as long as chunks are not granted. The
- * message's wait is for its chunks, so if the base PML refuses, the message is given up. */
+/** State PACK, after a reply: post a receive for the next one while chunks lack credit. The wait
+ * object of the message serves its chunks. If the receive is refused, the message is given up. */
 void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send);
 
-/** In state PACK a reply has come, not @p valid if it is none for this message. */
+/** State PACK: a reply has arrived. If not @p valid, it is not a reply to this message. */
 void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid);
 
 /* ---------------------------------------------------------------------------------------------
@@ -251,7 +257,7 @@ void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid);
 unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t *where,
                                   uint64_t total);
 
-/** The scheme for a message that goes by neither HCA nor CUDA IPC; 0: none, the base PML's. */
+/** Select the packed scheme for a message without HCA schemes or CUDA IPC. 0: base PML */
 static inline unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
                                                   const mca_pml_umrddt_where_t *where,
                                                   uint64_t total)

@@ -9,14 +9,16 @@
 /**
  * @file
  *
- * Registered memory for chunks: a pool over those of the GPU room (scratch, staging) and of stages,
- * which says who may have how much; here it is known what is registered.
+ * Cache of registered buffers for chunks, on top of the pools of GPU memory and staging buffers,
+ * which enforce limits. See pml_umrddt_pack_chunks.h first.
+ */
+
+/*
+ * The list is short: as many buffers as a few messages have chunks. A refused registration of GPU
+ * memory stays in the list, so that not every message retries it.
  *
- * The list is short: as many buffers as a few messages have chunks. An HCA that was refused a GPU's
- * memory is not asked at each message: what is refused stays in the list, as such.
- *
- * What an HCA wrote to a GPU, and could not be flushed, may land at any time. So the buffer that it
- * went to is never used again, nor are others of GPUs taken by this process.
+ * A write to GPU memory that could not be flushed may still arrive. Its buffer is therefore never
+ * reused, and this process allocates no further GPU buffers.
  */
 
 #include "ompi_config.h"
@@ -29,7 +31,7 @@
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack_chunks.h"
 
-/** Of what was refused, for want of room maybe: every so many times it is tried. */
+/** A refused registration may succeed later: retry after this number of requests. */
 #define RETRY_PERIOD 256
 
 typedef mca_pml_umrddt_pack_buffer_t buffer_t;
@@ -38,7 +40,7 @@ static buffer_t *idle;
 static size_t idle_bytes;
 static buffer_t *quarantined;
 
-/** The place of an endpoint's HCA among those of this process (btl_umr_hca.h). */
+/** Index of an endpoint's HCA in this process (btl_umr_hca.h). */
 static uint32_t hca_of(mca_btl_umr_endpoint_t *endpoint)
 {
     mca_btl_umr_address_t address;
@@ -62,7 +64,7 @@ static void buffer_free(buffer_t *buffer)
     free(buffer);
 }
 
-/** Take it out of the list. */
+/** Remove an entry from the list. */
 static buffer_t *take(buffer_t **link)
 {
     buffer_t *buffer = *link;
@@ -72,7 +74,7 @@ static buffer_t *take(buffer_t **link)
     return buffer;
 }
 
-/** Free the one that was not used for the longest time. @return false: there is none */
+/** Free the least recently used buffer. @return false: the list is empty */
 static bool evict(void)
 {
     buffer_t **link = &idle;
@@ -87,7 +89,7 @@ static bool evict(void)
     return true;
 }
 
-/** Have the HCA reach it. */
+/** Register the buffer with the HCA. */
 static int reach(mca_btl_umr_endpoint_t *endpoint, buffer_t *buffer)
 {
     const mca_btl_umr_hca_ops_t *hca = mca_pml_umrddt.hca;
@@ -118,7 +120,7 @@ static int reach(mca_btl_umr_endpoint_t *endpoint, buffer_t *buffer)
     return OMPI_SUCCESS;
 }
 
-/** Memory for a buffer whose room is known, at the cost of what nobody uses. */
+/** Allocate memory for a buffer of known size; evicts idle buffers if needed. */
 static int fill(buffer_t *buffer, const mca_pml_umrddt_where_t *where, bool device)
 {
     int rc;
@@ -159,7 +161,7 @@ static int make(mca_btl_umr_endpoint_t *endpoint, opal_umrddt_gpu_engine_t *engi
     }
     rc = reach(endpoint, buffer);
     if (OMPI_SUCCESS != rc) {
-        /* there may be room for it when it is tried again */
+        /* free idle buffers, so that a later attempt may succeed */
         while (OMPI_ERR_OUT_OF_RESOURCE == rc && evict()) {
             ;
         }
@@ -217,7 +219,7 @@ void mca_pml_umrddt_pack_buffer_put(buffer_t *buffer)
     buffer->next = idle;
     idle = buffer;
     idle_bytes += buffer->room;
-    /* senders and receivers may have as much each; the last one is kept in any case */
+    /* one limit each for senders and receivers; the last buffer is always kept */
     while (idle_bytes > 2 * mca_pml_umrddt.params.pack_bytes && NULL != idle->next) {
         (void) evict();
     }

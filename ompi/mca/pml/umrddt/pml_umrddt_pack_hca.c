@@ -9,19 +9,23 @@
 /**
  * @file
  *
- * The HCA as the wire of messages that travel packed. The receiver names places for chunks, in
- * registered memory of its own, and with its PACK how many of the message's chunks may be written
- * so far; later replies (GRANT) say how many more, as places get free. The sender's HCA writes
- * chunk i, in order, to place i % places, each with the message's FIN. So the receiver counts:
+ * The HCA as the wire of packed messages; read pml_umrddt_pack.h first.
+ */
+
+/*
+ * The CTS_PACK carries the addresses and keys of the receiver's registered buffers, and the number
+ * of chunks that may be written. CREDIT replies raise that number as buffers become free. The
+ * sender's HCA writes chunk i to buffer i % places, in order, each with the message's FIN as
+ * immediate data. Invariants:
  *
  *     sender    sent <= granted, sent <= begun
  *     receiver  begun >= granted >= done (FINs)
  *
- * A chunk that was granted has a reserved receive for its FIN. In memory of a GPU it is flushed
- * before it is unpacked, by the rule for messages without chunks (docs/gpu.rst).
+ * The receiver reserves a receive for the FIN of each granted chunk. Chunks in GPU memory are
+ * flushed before they are unpacked, as messages without chunks are (docs/gpu.rst).
  *
- * No write is under way when a place is given back: all that was granted has come, or the sender
- * has said how much it wrote and that has come, or the endpoint is broken.
+ * No write is in progress when a buffer is released. Either all granted chunks have arrived, or the
+ * NACK names the number written and these have arrived, or the endpoint has failed.
  */
 
 #include "ompi_config.h"
@@ -40,7 +44,7 @@ int mca_pml_umrddt_pack_hca_room(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chu
                                             pack->job.chunk, &chunk->buffer);
 
     if (OMPI_SUCCESS != rc && device) {
-        /* what the GPU may not give to the HCA it packs into the CPU's memory */
+        /* the GPU memory could not be registered with the HCA: pack into system memory */
         MCA_PML_UMRDDT_COUNT(pack_no_gdr);
         device = false;
         rc = mca_pml_umrddt_pack_buffer_get(pack->hca.endpoint, pack->engine, &pack->where, device,
@@ -95,7 +99,7 @@ bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t
     return hca && reply->start <= reply->key_count && UINT32_MAX >= chunks;
 }
 
-/** Callback of the HCA: a chunk is written, or the GPU sees it; or neither will ever be. */
+/** Callback of the HCA: a write or a flush has completed, or has failed. */
 static void hca_done(void *context, int status)
 {
     mca_pml_umrddt_chunk_t *chunk = context;
@@ -125,7 +129,7 @@ void mca_pml_umrddt_pack_hca_send(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_ch
     rc =
         mca_pml_umrddt.hca->put_direct(pack->hca.endpoint, &write, &pack->job.fin, hca_done, chunk);
     if (OPAL_SUCCESS != rc) {
-        /* none was posted; of those before it the HCA tells */
+        /* nothing was posted; earlier writes still get their callbacks */
         pack->hca.broken = pack->hca.broken || OPAL_ERR_OUT_OF_RESOURCE != rc;
         pack->not_packed = true;
         mca_pml_umrddt_pack_chunk_over(pack, chunk);
@@ -139,7 +143,7 @@ void mca_pml_umrddt_pack_hca_send(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_ch
     }
 }
 
-/** A sender stops: what is not on the wire yet does not get there. */
+/** Sender: stop. Chunks that were not posted are not written. */
 static void sender_stop(mca_pml_umrddt_pack_t *pack)
 {
     pack->next = pack->job.total;
@@ -228,7 +232,7 @@ bool mca_pml_umrddt_pack_hca_may_begin(mca_pml_umrddt_pack_t *pack)
     return OPAL_SUCCESS == rc;
 }
 
-/** Tell the sender of the places that are free again. */
+/** Send a CREDIT for the buffers that are free again. */
 static void grant(mca_pml_umrddt_pack_t *pack)
 {
     mca_pml_umrddt_reply_t reply;
@@ -238,11 +242,11 @@ static void grant(mca_pml_umrddt_pack_t *pack)
     if (OMPI_SUCCESS == mca_pml_umrddt_reply_send(pack->job.comm, pack->job.peer, &reply)) {
         (void) mca_pml_umrddt_pack_told(pack);
     } else {
-        pack->hca.broken = true; /* it would wait for ever: now what it writes fails */
+        pack->hca.broken = true; /* the sender would wait forever; this way its writes fail */
     }
 }
 
-/** The GPU sees this chunk, or never will. */
+/** A flush has completed: the GPU sees the chunk, or (error) may never see it. */
 static void visible(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk, int status)
 {
     if (OPAL_SUCCESS != status) {
@@ -266,7 +270,7 @@ bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack)
         return false;
     }
     if (pack->hca.broken) {
-        return true; /* it was on its way, and its place is taken back */
+        return true; /* it was in flight when the endpoint failed; its chunk is cancelled */
     }
     ++pack->hca.done;
     chunk->over = false;
@@ -293,7 +297,7 @@ bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
     return true;
 }
 
-/** The sender has written no more than has come: take the other places back. */
+/** The sender has written no more chunks than have arrived: cancel the others. */
 static void receiver_stop(mca_pml_umrddt_pack_t *pack)
 {
     pack->next = pack->job.total;
@@ -315,7 +319,7 @@ void mca_pml_umrddt_pack_hca_drop(mca_pml_umrddt_pack_t *pack)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Both
+ * Both sides
  * ------------------------------------------------------------------------------------------- */
 
 bool mca_pml_umrddt_pack_hca_look(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk)

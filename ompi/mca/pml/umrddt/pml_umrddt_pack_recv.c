@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Messages that travel packed, in chunks: the receiver; see pml_umrddt_pack.h.
+ * The receiver of packed messages; read pml_umrddt_pack.h first.
  */
 
 #include "ompi_config.h"
@@ -20,7 +20,7 @@
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_scheme.h"
 
-/** As the retry function of a wait: chunks are under way. */
+/** Retry function of a wait: chunks are in progress. */
 static bool receiving(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -44,7 +44,7 @@ static bool receiving(void *owner)
     return true;
 }
 
-/** The endpoint that the sender has named for the HCA as the wire. @return NULL: not so */
+/** The endpoint for the HCA as the wire, if the sender offered it; NULL: use the base PML */
 static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 {
     mca_btl_umr_endpoint_t *endpoint;
@@ -55,7 +55,7 @@ static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme
         return NULL;
     }
     endpoint = mca_pml_umrddt.hca->endpoint_at(endpoint, &recv->rts.address);
-    recv->endpoint = endpoint; /* also if it refuses: the sender is to be told */
+    recv->endpoint = endpoint; /* also if it refuses: the reply to the sender reports that */
     if (OPAL_SUCCESS != mca_pml_umrddt.hca->endpoint_connect(endpoint, &recv->rts.address)) {
         return NULL;
     }
@@ -65,13 +65,13 @@ static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme
     return 0 == recv->fin ? NULL : endpoint;
 }
 
-/** The bytes of a message's chunks, on both sides. */
+/** Chunk size of a message, the same on both sides. */
 static uint64_t chunk_of(const mca_pml_umrddt_recv_t *recv)
 {
     return mca_pml_umrddt_pack_chunk_of(recv->layout, recv->rts.pieces, recv->total);
 }
 
-/** Take buffers for a scheme. @return false: that is not possible */
+/** Allocate buffers for a scheme. @return false: not possible */
 static bool begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 {
     mca_pml_umrddt_pack_job_t job = {
@@ -101,7 +101,7 @@ static bool begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
     return false;
 }
 
-/** Tell the sender. @return OMPI_SUCCESS, or the base PML's error */
+/** Send the CTS_PACK. @return OMPI_SUCCESS, or the base PML's error */
 static int tell(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 {
     mca_pml_umrddt_reply_t *reply = mca_pml_umrddt.scratch;
@@ -122,7 +122,7 @@ static int tell(mca_pml_umrddt_recv_t *recv, unsigned scheme)
     return mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, reply);
 }
 
-/** By the rules, of those packed schemes that have not failed: this is the one. */
+/** Returns true if the rules select this one among the packed schemes that have not failed. */
 static bool can_recv(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_scheme_id_t id)
 {
     const unsigned schemes = (recv->rts.schemes & ~MCA_PML_UMRDDT_BITS_PACK)
@@ -155,7 +155,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
         return OMPI_ERR_NOT_AVAILABLE;
     }
     recv->state = MCA_PML_UMRDDT_RECV_PACK;
-    /* the first receives are posted before the sender is told: its chunks find them */
+    /* post the first receives before the CTS_PACK, so that the chunks are expected */
     (void) mca_pml_umrddt_pack_step(recv->pack);
     if (OMPI_SUCCESS != tell(recv, bit)) {
         recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_PACK;
@@ -175,7 +175,7 @@ static void fin(mca_pml_umrddt_recv_t *recv)
 
 static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail)
 {
-    /* what the sender has written is waited for */
+    /* wait for the chunks that the sender has written */
     return NULL != recv->pack && mca_pml_umrddt_pack_sender_failed(recv->pack, fail)
                ? MCA_PML_UMRDDT_NACK_KEEPS
                : MCA_PML_UMRDDT_NACK_BASE;

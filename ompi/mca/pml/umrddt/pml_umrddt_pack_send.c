@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * Messages that travel packed, in chunks: the sender, from what it offers to the last chunk; see
- * pml_umrddt_pack.h.
+ * The sender of packed messages, from the offer to the last chunk; read pml_umrddt_pack.h first.
  */
 
 #include "ompi_config.h"
@@ -24,10 +23,10 @@
 #include "pml_umrddt_send_rndv.h"
 
 /**
- * Have the envelope name the HCA, if it may be the wire of one of these schemes. Beside CUDA IPC
- * only where it is named anyway: where that is possible no queue pair is made in vain.
+ * Name the HCA in the envelope if it can be the wire of one of these schemes. Beside CUDA IPC only
+ * if the envelope names it anyway, to avoid a needless queue pair.
  *
- * @return true if the GPU's memory, too, may be given to it
+ * @return true if GPU memory may be registered with it
  */
 static bool offer_hca(mca_pml_umrddt_send_t *send, uint16_t schemes)
 {
@@ -40,9 +39,10 @@ static bool offer_hca(mca_pml_umrddt_send_t *send, uint16_t schemes)
         return false;
     }
     if (OPAL_UMRDDT_GPU_DEVICE != memory.kind || NULL == memory.ctx || NULL != memory.pool) {
-        return true; /* what is packed into is not of this kind: to be found out */
+        return true; /* staging memory is of another kind: found out when it is registered */
     }
-    memory.buffer_id = UINT64_MAX; /* of nobody: what was refused of this buffer does not matter */
+    /* no real buffer: earlier refusals for the user's buffer do not apply */
+    memory.buffer_id = UINT64_MAX;
     return mca_pml_umrddt.hca->gpu_reachable(send->endpoint, &memory);
 }
 
@@ -54,7 +54,7 @@ void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
     bool if_gpu = !on_gpu && !mca_pml_umrddt_pack_forced(send->comm);
 
     if (if_gpu) {
-        /* an HCA, too, may not reach the receiver's memory */
+        /* an HCA may also fail to reach the receiver's memory */
         if (send->where.mixed || !send->peer->has_gpu
             || (0 == rts->schemes
                 && !mca_pml_umrddt_pack_takes_to_gpu(send->comm, send->peer, send->layout->size))) {
@@ -66,7 +66,7 @@ void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
     if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
         && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout)) {
-        return; /* that way is known to work, and the other is not quicker */
+        return; /* the base PML is known to work, and packing is not faster */
     }
     schemes = MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & send->comm->schemes;
     if (!offer_hca(send, schemes)) {
@@ -78,7 +78,7 @@ void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
     }
 }
 
-/** As the retry function of a wait: chunks are under way. */
+/** Retry function of a wait: chunks are in progress. */
 static bool sending(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
@@ -97,7 +97,7 @@ static bool sending(void *owner)
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
         break;
     case MCA_PML_UMRDDT_PACK_STOPPED:
-        /* what stopped it is still there: HOST, or DONE */
+        /* the reply that stopped it is still in send->reply: FALLBACK or ACK */
         if (MCA_PML_UMRDDT_HOST == send->reply->verdict) {
             mca_pml_umrddt_send_by_base(send);
         } else {
@@ -112,7 +112,7 @@ static bool sending(void *owner)
             mca_pml_umrddt_send_fail(send, false);
             break;
         }
-        /* the receiver has seen it, and asks for the base PML */
+        /* the receiver has got the empty message, and answers FALLBACK */
         MCA_PML_UMRDDT_COUNT(failures);
         send->state = MCA_PML_UMRDDT_SEND_FAILED;
         mca_pml_umrddt_send_await(send);
@@ -124,7 +124,7 @@ static bool sending(void *owner)
     return true;
 }
 
-/** The HCA is the wire: what it takes, but for the chunks. @return as the caller */
+/** Set up the HCA as the wire. @return as the caller */
 static int connect_hca(mca_pml_umrddt_send_t *send, mca_pml_umrddt_pack_job_t *job)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
@@ -157,11 +157,11 @@ static void count(uint32_t scheme)
 }
 
 /**
- * The receiver has chosen a packed scheme: send, from here to the end of the message.
+ * The receiver has selected a packed scheme: send the whole message.
  *
  * @retval OMPI_SUCCESS
- * @retval OMPI_ERR_BAD_PARAM  a field of send->reply is wrong
- * @retval other               it cannot be begun; nothing was sent
+ * @retval OMPI_ERR_BAD_PARAM  a field of send->reply is invalid
+ * @retval other               the scheme cannot begin; nothing was sent
  */
 static int begin(mca_pml_umrddt_send_t *send, size_t length)
 {
@@ -195,7 +195,7 @@ static int begin(mca_pml_umrddt_send_t *send, size_t length)
         return OMPI_ERR_BAD_PARAM == rc ? OMPI_ERR_OUT_OF_RESOURCE : rc;
     }
     send->state = MCA_PML_UMRDDT_SEND_PACK;
-    send->ops = &mca_pml_umrddt_scheme_pack_gdr; /* whose functions are those of all three */
+    send->ops = &mca_pml_umrddt_scheme_pack_gdr; /* its functions serve all three packed schemes */
     if (!mca_pml_umrddt_pack_all_granted(send->pack)) {
         rc = mca_pml_umrddt_send_listen(send);
         if (OMPI_SUCCESS != rc) {

@@ -9,8 +9,9 @@
 /**
  * @file
  *
- * Pairs of layouts and the model's verdicts on them; see pml_umrddt_pairs.h. What senders ask is in
- * pml_umrddt_pairs_send.c, and what the user is told in pml_umrddt_pairs_told.c.
+ * The selection cache: pairs of layouts and the model's selections for them; see
+ * pml_umrddt_pairs.h. pml_umrddt_pairs_send.c has the sender's queries, and pml_umrddt_pairs_told.c
+ * the output of pml_umrddt_explain.
  */
 
 #include "ompi_config.h"
@@ -26,10 +27,10 @@
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs_private.h"
 
-/** Messages of a peer for which a scheme that failed with it is not tried again. */
+/** A scheme that failed with a peer is not tried again for this number of messages. */
 #define RETRY_AFTER 256
 
-/** Bytes of a row from which on the driver's copies are thought of. */
+/** Rows of at least this many bytes are assumed to suit the driver's copies. */
 #define LONG_ROW 256
 
 #define PACK_WAYS                                            \
@@ -38,10 +39,10 @@
      | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_HOST))
 
 /* ---------------------------------------------------------------------------------------------
- * Figures
+ * Tuning parameters
  * ------------------------------------------------------------------------------------------- */
 
-/** Read a file, or tell what is wrong with it. @p asked: the user has named it */
+/** Read a tuning file, or report what is wrong with it. @p asked: the user named the file */
 static bool read_file(struct mca_pml_umrddt_pairs_t *pairs, const char *path, const char *hardware,
                       bool asked)
 {
@@ -59,7 +60,7 @@ static bool read_file(struct mca_pml_umrddt_pairs_t *pairs, const char *path, co
     return false;
 }
 
-/** Where pml_umrddt_model says, or where umrddt_tune leaves them. */
+/** Read the file named by pml_umrddt_model, or the default file that umrddt_tune writes. */
 static bool read_figures(struct mca_pml_umrddt_pairs_t *pairs)
 {
     const char *model = mca_pml_umrddt.params.model;
@@ -113,7 +114,7 @@ bool mca_pml_umrddt_pairs_decide(void)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * What is known of a message
+ * Description of a message for the model
  * ------------------------------------------------------------------------------------------- */
 
 void mca_pml_umrddt_pairs_describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
@@ -128,7 +129,7 @@ void mca_pml_umrddt_pairs_describe(const mca_pml_umrddt_peer_t *peer, uint64_t t
     message->base_takes_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu;
 }
 
-/** The sender's buffer is a GPU's, as far as a receiver knows. */
+/** Returns true if the sender's buffer is in GPU memory, as far as known at the receiver. */
 static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
 {
     const mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(recv->comm);
@@ -145,7 +146,7 @@ void mca_pml_umrddt_pairs_describe_layout(opal_iov_cache_layout_t *layout, uint6
 
     if (gpu) {
         side->boxed = opal_umrddt_gpu_boxed(layout, 0, layout->size);
-        /* one that begins within a piece says more than the first */
+        /* a chunk that begins within a block is more typical than the first */
         side->chunk_boxed =
             chunk < second ? opal_umrddt_gpu_boxed(layout, chunk, second) : side->boxed;
         side->listed = opal_umrddt_gpu_listed(layout);
@@ -166,8 +167,8 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
     message->chunk = mca_pml_umrddt_pack_chunk_of(recv->layout, rts->pieces, recv->total);
     mca_pml_umrddt_pairs_describe_layout(recv->layout, message->chunk,
                                          message->from.gpu || message->to.gpu, &message->to);
-    /* the sender's layout is not known here: it is like this one, or one piece; or, where this one
-     * is one piece, it may be rows, and is taken to be if they are long and may be equal */
+    /* The sender's layout is not available here: assume this layout, or one block. If this layout
+     * is one block, the sender may have rows: assumed if they are long and may have equal sizes. */
     message->from.boxed = message->from.chunk_boxed =
         1 >= rts->pieces
         || (1 == recv->layout->iov_count && 0 == recv->total % rts->pieces
@@ -184,19 +185,19 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrdd
     message->uses =
         mca_pml_umrddt.params.reuse < pair->uses ? pair->uses : mca_pml_umrddt.params.reuse;
     if (!mca_pml_umrddt.params.mkey_cache) {
-        /* keys are made for each message */
+        /* mkeys are created for each message */
         message->known &= ~MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_UMR);
         message->uses = 1;
     }
 }
 
-/** True if the base PML is one of the ways that a message may be given. */
+/** Returns true if the base PML is among the schemes for this message. */
 static bool may_leave(const mca_pml_umrddt_recv_t *recv)
 {
     return mca_pml_umrddt.declines && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes);
 }
 
-/** The ways that both sides can. */
+/** The schemes that both sides support. */
 static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
 {
     unsigned both = recv->rts.schemes & mca_pml_umrddt.schemes, ways = 0;
@@ -215,7 +216,7 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
             continue;
         }
         if (0 != (PACK_WAYS & MCA_PML_UMRDDT_BIT(way))) {
-            /* with all others but the packed ones: the rule looks at what else there is */
+            /* with all non-packed schemes, because the rule depends on the alternatives */
             rts.schemes = (uint16_t) ((recv->rts.schemes & ~MCA_PML_UMRDDT_BITS_PACK)
                                       | MCA_PML_UMRDDT_BIT(way));
             if (MCA_PML_UMRDDT_BIT(way)
@@ -232,10 +233,10 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The verdict
+ * Selection
  * ------------------------------------------------------------------------------------------- */
 
-/** Schemes that failed with this peer a while ago. Sets pair->expires. */
+/** Schemes that recently failed with this peer. Sets pair->expires. */
 static unsigned failed_ways(mca_pml_umrddt_pair_t *pair)
 {
     const uint64_t judged = mca_pml_umrddt.pairs->judged;
@@ -253,7 +254,7 @@ static unsigned failed_ways(mca_pml_umrddt_pair_t *pair)
     return failed;
 }
 
-/** Ask the model. */
+/** Query the model. */
 static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
 {
     opal_umrddt_select_case_t message;
@@ -265,7 +266,7 @@ static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
     if (0 == pair->uses && mca_pml_umrddt.params.explain) {
         mca_pml_umrddt_pairs_explain(recv, pair, &message);
     }
-    /* again when it has been used twice as often: keys are shared by more messages then */
+    /* select again after twice as many uses: more messages then share the cost of the keys */
     pair->next = 2 * pair->uses;
     if (0 == pair->uses) {
         pair->next = 1;
@@ -274,7 +275,7 @@ static void work_out(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_pair_t *pair)
     }
 }
 
-/** Where a pair is, or is to be: then it is empty but for what names it. */
+/** Find the entry of a pair. If there is none, replace one: it then holds only its key. */
 static mca_pml_umrddt_pair_t *find(const mca_pml_umrddt_recv_t *recv)
 {
     struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
@@ -285,7 +286,7 @@ static mca_pml_umrddt_pair_t *find(const mca_pml_umrddt_recv_t *recv)
     size_t bucket = (size_t) (hash >> 56);
     mca_pml_umrddt_pair_t *pair;
     bool from = from_gpu(recv);
-    /* whether it would be told of by the completion flag makes it no other message */
+    /* whether the completion flag would signal its end does not matter to the selection */
     const uint16_t schemes = recv->rts.schemes & (uint16_t) ~MCA_PML_UMRDDT_DONE_FLAG;
 
     _Static_assert(1 << (64 - 56) == MCA_PML_UMRDDT_PAIR_BUCKETS, "the highest bits of the hash");
@@ -319,7 +320,7 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == recv->layout
         && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
-        recv->layout = NULL; /* as it is without us */
+        recv->layout = NULL; /* continue without a selection */
         return;
     }
     if (0 == recv->total) {
@@ -341,7 +342,7 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     recv->settled = pair->selection.settled;
     if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_SCHEME_IPC != pair->selection.way
         && 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes)) {
-        /* it would come first; and the HCA must not take its fields for lanes */
+        /* IPC would be tried first, and the HCA must not interpret its fields as lanes */
         recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_IPC;
         memset(recv->rts.lanes, 0, sizeof(recv->rts.lanes));
     }
@@ -382,7 +383,7 @@ bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv)
     return mca_pml_umrddt.declines && 0 != (PACK_WAYS & MCA_PML_UMRDDT_BIT(recv->scheme));
 }
 
-/** The pair of a message, unless another one has its place by now. recv->pair is NULL. */
+/** The pair of a message, or NULL if its entry was replaced meanwhile. Sets recv->pair to NULL. */
 static mca_pml_umrddt_pair_t *take_pair(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_pair_t *pair = recv->pair;

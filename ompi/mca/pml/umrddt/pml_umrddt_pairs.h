@@ -9,16 +9,18 @@
 /**
  * @file
  *
- * Pairs of layouts that messages came with, and what the model (umrddt_select_model.h) says of
- * them.
+ * The selection cache: pairs of layouts of past messages and the schemes that the model
+ * (umrddt_select_model.h) selects for them.
+ */
+
+/*
+ * Without tuning parameters of this machine there is no cache (mca_pml_umrddt.pairs is NULL) unless
+ * pml_umrddt_explain is set, and the rules of pml_umrddt_choice.c apply. With tuning parameters the
+ * model selects among the schemes that both sides support. It runs once for each combination of
+ * layouts, buffer and peer, and again after 2, 4, 8, ... uses. In between the selection is looked
+ * up. A sender also queries the model whether to handle a message at all.
  *
- * Without figures of this machine, and unless the choice is to be explained, there is no table
- * (mca_pml_umrddt.pairs is NULL), and the rules of pml_umrddt_choice.c are all there is. With
- * figures the model decides among what both sides can: once for each pair of layouts, buffer and
- * peer, and again when they have been used twice, four, eight times as often. In between the
- * verdict is looked up. A sender asks the model, too, whether a message is to be taken at all.
- *
- * All of it is of progress only, but for what senders ask.
+ * Progress thread only, except the queries of senders.
  */
 
 #ifndef MCA_PML_UMRDDT_PAIRS_H
@@ -31,80 +33,76 @@
 BEGIN_C_DECLS
 
 /**
- * Read the figures, as pml_umrddt_model says, and make the table if there is a need of one. What is
- * wrong with a file is told, and then there are none. When the parameters are known.
+ * Read the tuning parameters, as pml_umrddt_model says, and allocate the cache if needed. Errors in
+ * a file are reported, and the file is ignored. Called after the MCA parameters are registered.
  *
- * @param[in] told  there is: what is predicted is told to the user, if there are figures or not
+ * @param[in] told  predictions are to be printed: allocate the cache even without tuning parameters
  */
 void mca_pml_umrddt_pairs_open(bool told);
 void mca_pml_umrddt_pairs_close(void);
 
-/** pml_umrddt_eager.c: set mca_pml_umrddt.eager, once the base PML is there. */
+/** pml_umrddt_eager.c: set mca_pml_umrddt.eager. Called once the base PML is available. */
 void mca_pml_umrddt_eager_open(void);
 
-/** True if the model decides, and not the rules. */
+/** Returns true if the model selects schemes; false if the rules do. */
 bool mca_pml_umrddt_pairs_decide(void);
 
-/**
- * An envelope was matched and is right: find what is known of the pair, or work it out. Sets
- * recv->pair, recv->scheme and recv->layout, and takes what is not to be used out of recv->rts.
- */
+/** A valid envelope was matched: look up the pair, or query the model. Sets recv->pair,
+ * recv->scheme and recv->layout, and removes schemes that are not to be used from recv->rts. */
 void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv);
 
-/** By mkeys or without, where both can be; as mca_pml_umrddt_choose, of a message that was judged.
- */
+/** Select UMR or scatter/gather lists where both are possible. As mca_pml_umrddt_choose, for a
+ * message after mca_pml_umrddt_pairs_judge. */
 unsigned mca_pml_umrddt_pairs_hca(const mca_pml_umrddt_recv_t *recv);
 
-/** The packed scheme of a message that was judged, if the model has an opinion: among the schemes
- * of @p rts; else @p rule. */
+/** The packed scheme selected by the model, if it is in the schemes of @p rts; else @p rule. */
 unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
                                    const mca_pml_umrddt_rts_t *rts, unsigned rule);
 
-/** True if a message that was judged is declined, as the sender allows: recv->pair is not NULL. */
+/** Returns true if the receiver declines a message, as permitted. recv->pair must not be NULL. */
 bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv);
 
-/** True if a message is to go packed, though an HCA could take it. */
+/** Returns true if the model selected a packed scheme for a message, even if an HCA could carry it.
+ */
 bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv);
 
 /**
- * What is known of a message that was judged: recv->pair is not NULL.
+ * Report the selection for a message. recv->pair must not be NULL.
  *
- * @param[out] times     of all ways, MCA_PML_UMRDDT_SCHEMES of them, in us
- * @param[out] possible  bit 1 << way for each that both sides can
+ * @param[out] times     predicted time of each scheme in us, MCA_PML_UMRDDT_SCHEMES entries
+ * @param[out] possible  bit 1 << scheme for each scheme that both sides support
  *
- * @return why it goes as it does
+ * @return the reason for the selection, for the user
  */
 const char *mca_pml_umrddt_pairs_tell(const mca_pml_umrddt_recv_t *recv, double *times,
                                       unsigned *possible);
 
-/** Where the figures are from, for the user. If there is a table. */
+/** Source of the tuning parameters, for the user. The cache must exist. */
 const char *mca_pml_umrddt_pairs_figures(void);
 
 /**
- * What a sender offers: MCA_PML_UMRDDT_BIT_*.
+ * The schemes that a sender offers: MCA_PML_UMRDDT_BIT_*.
  *
- * @param[in] to_gpu  the receiver's memory is taken to be a GPU's
+ * @param[in] to_gpu  assume that the receive buffer is in GPU memory
  */
 uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
                                       const mca_pml_umrddt_peer_t *peer,
                                       const mca_pml_umrddt_where_t *where, bool to_gpu,
                                       size_t size);
 
-/** A message that was judged is over, well or not: it is observed, and recv->pair is NULL. */
+/** A message has ended, successfully or not: update its pair. Sets recv->pair to NULL. */
 void mca_pml_umrddt_pairs_over(mca_pml_umrddt_recv_t *recv, int error);
 
-/** It could not go the way that it went, and the base PML carries it; recv->pair is NULL. */
+/** The selected scheme failed and the base PML carries the message. Sets recv->pair to NULL. */
 void mca_pml_umrddt_pairs_failed(mca_pml_umrddt_recv_t *recv);
 
-/** As mca_pml_umrddt_pairs_declines, of one that is not known to be. */
+/** As mca_pml_umrddt_pairs_declines, without the lookup in the offer cache by datatype. */
 bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                               const mca_pml_umrddt_where_t *where, bool lands, size_t count,
                               ompi_datatype_t *datatype);
 
-/**
- * The key in the offer cache of a message's datatype, count, communicator and peer. A datatype may
- * have the address of an earlier one, but not since any was freed (types_died).
- */
+/** The key in the offer cache of a message's datatype, count, communicator and peer. A datatype may
+ * reuse the address of a freed one; types_died distinguishes them. */
 static inline uint64_t mca_pml_umrddt_pairs_key(mca_pml_umrddt_comm_t *comm,
                                                 const mca_pml_umrddt_peer_t *peer, bool lands,
                                                 size_t count, const ompi_datatype_t *datatype)
@@ -121,11 +119,11 @@ static inline uint64_t mca_pml_umrddt_pairs_key(mca_pml_umrddt_comm_t *comm,
 }
 
 /**
- * True if a message that could be taken is left to the base PML, because that is predicted to be
- * quicker. Worked out once for a layout and a kind of peer, and, where it comes from memory of the
- * CPU, remembered for the datatype, so that not even its layout is looked up; from any thread.
+ * Returns true if the base PML is predicted to be faster for a message that umrddt could handle.
+ * Predicted once for a layout and a kind of peer. For system memory the result is cached by
+ * datatype, so that not even the layout is looked up. Called from any thread.
  *
- * @param[in] lands  it is taken, if at all, in case that it is received in memory of a GPU
+ * @param[in] lands  the message is handled only in case that the receive buffer is in GPU memory
  */
 static inline bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm,
                                                  const mca_pml_umrddt_peer_t *peer,
@@ -148,20 +146,15 @@ static inline bool mca_pml_umrddt_pairs_declines(mca_pml_umrddt_comm_t *comm,
     return true;
 }
 
-/**
- * True if the HCA may be quicker than CUDA IPC for what a GPU sends to a process of this host, so
- * that it is offered beside it: predicted of a receiver with the same layout, or with one piece, in
- * memory of a GPU or the CPU, of which the user can say. Worked out once for a layout; from any
- * thread.
- */
+/** Returns true if the HCA may be faster than CUDA IPC for GPU memory sent to a process of the same
+ * node. The sender then offers both. Predicted for receivers with the same layout or one block, in
+ * GPU or system memory, which the user can restrict. Predicted once for a layout; any thread. */
 bool mca_pml_umrddt_pairs_by_hca(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                  opal_iov_cache_layout_t *layout);
 
-/**
- * True if a packed way is predicted to be quicker than CUDA IPC for what a GPU sends to a process
- * of this host: to a GPU, unless the user says that it goes to the CPU. Worked out once for a
- * layout and a kind of peer; from any thread.
- */
+/** Returns true if a packed scheme is predicted to be faster than CUDA IPC for GPU memory sent to a
+ * process of the same node. Assumes a receive buffer in GPU memory unless the user states
+ * otherwise. Predicted once for a layout and a kind of peer; called from any thread. */
 bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                                    opal_iov_cache_layout_t *layout);
 

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * What senders ask the model: whether a message is to be taken at all, and what is offered beside
- * CUDA IPC. The offer cache keeps the answers.
+ * The sender's queries to the model: whether to handle a message at all, and which schemes to offer
+ * beside CUDA IPC. The offer cache stores the results. See pml_umrddt_pairs.h first.
  */
 
 #include "ompi_config.h"
@@ -24,8 +24,8 @@
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs_private.h"
 
-/** How often a sender expects a layout to be sent, unless pml_umrddt_reuse says more: keys that a
- * halo maps serve it to the end. */
+/** Number of times that a sender expects a layout to be sent, unless pml_umrddt_reuse is greater. A
+ * halo exchange, for example, maps its keys once and uses them until it ends. */
 #define EXPECTED 64
 
 uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
@@ -45,7 +45,7 @@ uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
             schemes |= MCA_PML_UMRDDT_BITS_PACK;
         }
     } else if (NULL != mca_pml_umrddt.hca && peer->has_hca) {
-        /* packed, where the HCA may not reach the receiver's memory */
+        /* also packed schemes, because the HCA may not reach the receiver's memory */
         schemes |=
             MCA_PML_UMRDDT_BITS_HCA | (to_gpu && peer->has_gpu ? MCA_PML_UMRDDT_BITS_PACK : 0u);
     } else if (to_gpu && mca_pml_umrddt_pack_takes_to_gpu(comm, peer, size)) {
@@ -58,7 +58,7 @@ uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
     return (uint16_t) schemes;
 }
 
-/** The receiver's memory, as far as a sender knows: what the user asserts, or else as its own. */
+/** Whether the receive buffer is in GPU memory, as asserted by the user; else as the sender's. */
 static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
 {
     switch (mca_pml_umrddt_pattern(comm)) {
@@ -73,7 +73,7 @@ static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
     }
 }
 
-/** A message of a layout to a peer, as a sender sees it. @p other: it goes to a GPU's memory */
+/** Describe a message to a peer from the sender's view. @p other: it goes into GPU memory */
 static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                           bool gpu, bool other, opal_umrddt_select_case_t *message)
 {
@@ -113,20 +113,20 @@ static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_la
     return MCA_PML_UMRDDT_SCHEME_BASE == best;
 }
 
-/** The question of a verdict on a layout. */
+/** Kinds of cached predictions for a layout. */
 typedef enum question_t {
-    QUESTION_DECLINED, /**< whether the base PML takes least */
-    QUESTION_BEATS     /**< whether something beats CUDA IPC */
+    QUESTION_DECLINED, /**< whether the base PML is fastest */
+    QUESTION_BEATS     /**< whether another scheme is faster than CUDA IPC */
 } question_t;
 
 static inline uint64_t key_of(const opal_iov_cache_layout_t *layout, question_t which,
                               unsigned kind)
 {
-    /* which and kind are six bits */
+    /* which and kind use six bits */
     return mca_pml_umrddt_offer_mix(0, layout->id << 6 | kind << 1 | (unsigned) which) | 1;
 }
 
-/** A verdict on a layout. @return false: there is none yet */
+/** Look up a prediction for a layout. @return false: not cached */
 static inline bool recall(uint64_t key, bool *verdict)
 {
     const uint32_t word = mca_pml_umrddt_offer_word(key);
@@ -140,11 +140,11 @@ static void remember(uint64_t key, bool verdict)
     mca_pml_umrddt_offer_set(key, verdict ? MCA_PML_UMRDDT_OFFER_YES : MCA_PML_UMRDDT_OFFER_NO);
 }
 
-/** Whether the base PML is better for a receiver whose memory is a GPU's, or not (@p other). */
+/** Returns true if the base PML is faster for a receive buffer in GPU memory (@p other) or not. */
 static bool declines_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                          bool gpu, bool other, unsigned schemes)
 {
-    /* what the verdict depends on but the layout */
+    /* all parameters of the prediction except the layout */
     const unsigned kind = (mca_pml_umrddt_pairs_near(peer) ? 1u : 0) | (gpu ? 2u : 0)
                           | (other ? 4u : 0) | (0 != (schemes & MCA_PML_UMRDDT_BIT_IPC) ? 8u : 0)
                           | (peer->has_hca ? 16u : 0);
@@ -172,8 +172,8 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
     }
     schemes = mca_pml_umrddt_pairs_offered(comm, peer, where, other, layout->size);
     declines = declines_for(peer, layout, gpu, other, schemes);
-    /* what a GPU sends may well be received in memory of the CPU: only what is better left alone in
-     * either case is, as a receiver can still choose among many ways */
+    /* Data sent from GPU memory may be received in system memory. Decline only if the base PML is
+     * faster in both cases, since the receiver can still select another scheme. */
     if (declines && gpu && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm)) {
         declines = declines_for(peer, layout, gpu, !other, schemes);
     }
@@ -181,12 +181,12 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
     return declines;
 }
 
-/* Kinds of verdicts of senders that have CUDA IPC. */
+/* Bits of the kind of predictions for senders that can use CUDA IPC. */
 #define KIND_TO_GPU 1u
 #define KIND_BY_HCA 2u
 #define KIND_ANY    4u
 
-/** True if one of @p ways is predicted to be quicker than CUDA IPC. */
+/** Returns true if one of @p ways is predicted to be faster than CUDA IPC. */
 static bool quicker(const opal_umrddt_select_case_t *message, unsigned ways)
 {
     double times[MCA_PML_UMRDDT_SCHEMES];
@@ -196,8 +196,8 @@ static bool quicker(const opal_umrddt_select_case_t *message, unsigned ways)
                                       ways | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_IPC), times);
 }
 
-/** As quicker, for a receiver with the same layout or one piece, in the memory that @p message
- * says, or (@p any) in a GPU's or the CPU's. */
+/** As quicker, for receivers with the same layout or with one block. The receive buffer is in the
+ * memory that @p message says, or (@p any) in GPU or system memory. */
 static bool quicker_for_any(opal_umrddt_select_case_t *message, unsigned ways, bool any)
 {
     static const opal_umrddt_select_side_t piece = {
@@ -214,11 +214,9 @@ static bool quicker_for_any(opal_umrddt_select_case_t *message, unsigned ways, b
     return false;
 }
 
-/**
- * True if one of @p schemes is predicted to be quicker than CUDA IPC for what a GPU sends; by the
- * HCA, if it is for any receiver that there may be: to offer it costs next to nothing, and the
- * receiver, who knows both sides, chooses. Worked out once for a layout and a @p kind.
- */
+/** Returns true if one of @p schemes is predicted to be faster than CUDA IPC for GPU memory. For
+ * the HCA, one kind of receiver for which it is faster suffices: the offer is cheap, and the
+ * receiver selects with both layouts at hand. Predicted once for a layout and a @p kind. */
 static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
                       opal_iov_cache_layout_t *layout, unsigned schemes, unsigned kind)
 {
@@ -237,7 +235,7 @@ static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *
         return beats;
     }
     describe_send(peer, layout, true, other, &message);
-    message.pack_by_hca = false; /* beside CUDA IPC the HCA is no wire of what is packed */
+    message.pack_by_hca = false; /* beside CUDA IPC the HCA does not carry packed data */
     beats = 0 == (KIND_BY_HCA & kind) ? quicker(&message, others)
                                       : quicker_for_any(&message, others, 0 != (KIND_ANY & kind));
     remember(key, beats);

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What the user is told of pairs of layouts, if pml_umrddt_explain wants it.
+ * Output of pml_umrddt_explain for pairs of layouts. See pml_umrddt_pairs.h first.
  */
 
 #include "ompi_config.h"
@@ -31,7 +31,7 @@ const char *mca_pml_umrddt_pairs_reason(unsigned possible)
                                    : "by the rules, as this machine was not measured";
 }
 
-/** True if this pair was not told of: now it is. */
+/** Returns true if this pair was not printed before, and records it. */
 static bool is_new(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_pair_t *pair)
 {
     struct mca_pml_umrddt_pairs_t *pairs = mca_pml_umrddt.pairs;
@@ -98,7 +98,8 @@ void mca_pml_umrddt_pairs_explain_observed(const mca_pml_umrddt_recv_t *recv,
                     mca_pml_umrddt_pairs_reason(pair->possible), took);
     }
     if ((int) pair->counted != recv->scheme) {
-        pair->counted = (mca_pml_umrddt_scheme_id_t) recv->scheme; /* a median is of one way */
+        /* a median covers one scheme only */
+        pair->counted = (mca_pml_umrddt_scheme_id_t) recv->scheme;
         pair->count = 0;
     }
     if (MCA_PML_UMRDDT_PAIR_SETTLED > pair->count) {

@@ -9,11 +9,14 @@
 /**
  * @file
  *
- * Parameters.
- *
- * They are registered twice: when the component is opened, so that ompi_info lists them, and again
- * when the PML is enabled, because the pml framework deregisters the variables of every component
- * that it did not select, and it never selects this one (see pml_umrddt_component.c).
+ * MCA parameters.
+ */
+
+/*
+ * They are registered twice. The first time is when the component is opened, so that ompi_info
+ * lists them. The second is when the PML is enabled, because the pml framework deregisters the
+ * variables of every component that it does not select. It never selects this one (see
+ * pml_umrddt_component.c).
  */
 
 #include "ompi_config.h"
@@ -29,7 +32,7 @@
 #include "pml_umrddt_sets.h"
 #include "umrddt_params.h"
 
-/** Of pml_umrddt_max_keys. */
+/** Default of pml_umrddt_max_keys. */
 #define DEFAULT_KEYS 256u
 #define MOST_KEYS    65536u
 
@@ -268,8 +271,8 @@ int mca_pml_umrddt_params_register(void)
                          MCA_BASE_VAR_TYPE_BOOL, NULL, OPAL_INFO_LVL_3, &params->stats);
 
     if (MCA_PML_UMRDDT_ENVELOPE > params->min_size) {
-        /* a message must not be smaller than the envelope that stands for it: the receive buffer,
-         * into which the base PML delivers the envelope, would not be overwritten in whole */
+        /* a message must not be smaller than its envelope: the base PML receives the envelope into
+         * the receive buffer, and the data must overwrite all of it */
         params->min_size = MCA_PML_UMRDDT_ENVELOPE;
     }
     if (1 > params->max_keys || MOST_KEYS < params->max_keys) {

@@ -9,12 +9,14 @@
 /**
  * @file
  *
- * Whose memory a buffer is, and the info key that spares the question.
- *
- * The key mpi_communication_pattern, MPI_X_TO_Y, asserts that on this communicator senders' buffers
- * are in X's memory and receivers' in Y's. It is a communicator's own or its Session's, which has
- * it before the communicator is used but not yet when it is made; so it is read at the first
- * message that asks.
+ * Memory kind of a buffer, and the info key that saves the driver query.
+ */
+
+/*
+ * The key mpi_communication_pattern with value MPI_X_TO_Y asserts that send buffers on this
+ * communicator are in X's memory and receive buffers in Y's. It is read from the communicator or
+ * its session. The session may set it after the communicator is created but before it is used, so
+ * it is read for the first message.
  */
 
 #include "ompi_config.h"
@@ -27,7 +29,7 @@
 
 #define KEY "mpi_communication_pattern"
 
-/** Under this name Open MPI 4.1 keeps what MPI_Comm_set_info was given and nobody subscribed to. */
+/** Open MPI 4.1 stores under this prefix the keys of MPI_Comm_set_info without a subscriber. */
 #if defined(OPAL_INFO_SAVE_PREFIX)
 #define KEY_SET OPAL_INFO_SAVE_PREFIX KEY
 #else
@@ -52,14 +54,13 @@ static const struct {
 };
 #define PATTERN_COUNT (sizeof(patterns) / sizeof(patterns[0]))
 
-/** True the first time that any thread asks. */
+/** Returns true for the first caller of any thread. */
 static bool first_time(int *once)
 {
     return 0 == __atomic_exchange_n(once, 1, __ATOMIC_RELAXED);
 }
 
-/** What an info object says. @return MCA_PML_UMRDDT_PATTERN_NONE: nothing, or nothing that is known
- */
+/** Parse an info object. @return MCA_PML_UMRDDT_PATTERN_NONE: key absent or value unknown */
 static mca_pml_umrddt_pattern_t look_up(opal_info_t *info, const char *of)
 {
     static int warned = 0;
@@ -90,18 +91,18 @@ mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern_read(mca_pml_umrddt_comm_t *comm
         pattern = look_up(comm->comm->instance->super.s_info, "a Session");
     }
 #endif
-    /* threads that read it at the same time find the same */
+    /* concurrent readers store the same value */
     __atomic_store_n(&comm->pattern, (int) pattern, __ATOMIC_RELAXED);
     return pattern;
 }
 
-/** The names of users, not of the parameter. */
+/** Name for user output, which differs from the parameter's value. */
 static const char *name_of(mca_pml_umrddt_memory_t memory)
 {
     return MCA_PML_UMRDDT_MEMORY_GPU == memory ? "GPU" : "system";
 }
 
-/** Ask whose memory this is. */
+/** Query the driver for the memory kind of a buffer. */
 static mca_pml_umrddt_memory_t query(const void *buf, size_t count, ompi_datatype_t *datatype,
                                      mca_pml_umrddt_where_t *where)
 {

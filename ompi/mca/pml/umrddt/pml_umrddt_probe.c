@@ -9,15 +9,17 @@
 /**
  * @file
  *
- * Probes, and the messages that had to be taken early for them.
- *
- * The base PML reports an envelope with the envelope's size, where the user must be told the
- * message's. So when a probe finds a message of just that size, the messages of its source are
- * taken from the host one by one, in order, up to that message, into the communicator's list of
- * claims; those of the envelope's size are read, the others are kept by their handles. Since claims
- * are always the oldest messages of their source, order is kept if every receive and every probe
- * looks there before it looks at the host. With threads, that look and what follows it at the host
- * are one step: by the gate where there are no claims, under comm->match where there are.
+ * Probes, and claims: messages that were received early for a probe.
+ */
+
+/*
+ * The base PML reports the envelope's size, but the user must get the message's size. If a probe
+ * finds a message of the envelope's size, drain() takes that message and the earlier ones of its
+ * source from the base PML, in order. It appends them to the communicator's list of claims:
+ * messages of the envelope's size are read, the others are kept as handles. Claims are always the
+ * oldest messages of their source. Matching order therefore holds if every receive and probe
+ * searches the claims before the base PML. With threads these two steps are atomic: by the gate if
+ * there are no claims, else by comm->match.
  */
 
 #include "ompi_config.h"
@@ -27,12 +29,12 @@
 #include "pml_umrddt_gate.h"
 #include "pml_umrddt_recv.h"
 
-/** Times that a peer is looked up before there is held to be no memory for it. */
+/** Number of lookups of a peer before the process gives up for lack of memory. */
 #define LOOKS 100
 
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_claim_t, opal_list_item_t, NULL, NULL);
 
-/** What a probe finds, and what it hands out. */
+/** Fill in the status of a probe. */
 static void status_set(ompi_status_public_t *status, int src, int tag, size_t length)
 {
     if (MPI_STATUS_IGNORE != status) {
@@ -68,11 +70,11 @@ mca_pml_umrddt_claim_t *mca_pml_umrddt_claim_take(mca_pml_umrddt_comm_t *comm, i
 
 void mca_pml_umrddt_claim_drop(mca_pml_umrddt_claim_t *claim)
 {
-    /* a handle's message cannot be given back; it goes with the host's communicator */
+    /* a matched message cannot be returned to the base PML; it is freed with the communicator */
     OBJ_RELEASE(claim);
 }
 
-/** True if the message is an envelope, of a peer that can have sent one. */
+/** Returns true if the message is an envelope from a peer that sends envelopes. */
 static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt_rts_t *rts)
 {
     mca_pml_umrddt_peer_t *peer;
@@ -81,7 +83,7 @@ static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt
         return false;
     }
     for (int tries = 0; NULL == (peer = mca_pml_umrddt_peer(comm, src)); ++tries) {
-        /* there is no memory to look it up: an envelope must not be taken for the user's data */
+        /* no memory for the lookup: the envelope must not be delivered as user data */
         if (LOOKS < tries) {
             mca_pml_umrddt_cannot_tell(comm, src, OMPI_ERR_OUT_OF_RESOURCE);
         }
@@ -89,17 +91,17 @@ static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt
     return peer->capable && 0 == memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie));
 }
 
-/** The order of a message among the claims. It is drawn before a later message can be claimed:
- * inside the gate, or under comm->match. */
+/** Order of a message among the claims. Call it before a later message can be claimed: inside the
+ * gate, or with comm->match held. */
 static uint64_t next_order(mca_pml_umrddt_comm_t *comm)
 {
     return __atomic_fetch_add(&comm->claim_order, 1, __ATOMIC_RELAXED);
 }
 
 /**
- * Make a claim of a message that the host matched. Consumes the handle.
+ * Create a claim for a message that the base PML matched. Consumes the handle.
  *
- * @return NULL: no memory, and the handle is still the caller's
+ * @return NULL: no memory; the caller still owns the handle
  */
 static mca_pml_umrddt_claim_t *claim_new(mca_pml_umrddt_comm_t *comm, uint64_t order,
                                          ompi_message_t *handle, const ompi_status_public_t *status)
@@ -134,10 +136,8 @@ static mca_pml_umrddt_claim_t *claim_new(mca_pml_umrddt_comm_t *comm, uint64_t o
     return claim;
 }
 
-/**
- * Take the messages of @p src from the host, in order, up to the first with @p tag that has the
- * envelope's size. comm->match is held and the gate is closed.
- */
+/** Take the messages of @p src from the base PML, in order, up to the first with @p tag that has
+ * the envelope's size. Requires comm->match held and the gate closed. */
 static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
 {
     ompi_status_public_t status;
@@ -146,7 +146,8 @@ static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
     int matched;
     int rc = OMPI_SUCCESS;
 
-    ++comm->claiming; /* the host may run progress, which might get here and want to open */
+    /* the base PML may run progress, which may call a probe that opens the gate */
+    ++comm->claiming;
     while (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt.host.pml_improbe(src, OMPI_ANY_TAG, comm->comm, &matched, &handle,
                                              &status);
@@ -167,7 +168,7 @@ static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
     return rc;
 }
 
-/** Put a claim back that could not be given to anybody, before those that were matched later. */
+/** Return a claim that could not be delivered to the list, before later matched ones. */
 static void put_back(mca_pml_umrddt_claim_t *claim)
 {
     mca_pml_umrddt_comm_t *comm = claim->comm;
@@ -184,7 +185,7 @@ static void put_back(mca_pml_umrddt_claim_t *claim)
     OPAL_THREAD_UNLOCK(&comm->match);
 }
 
-/** Probe where there are claims, or where there must be some before there is an answer. */
+/** Probe if there are claims, or if claims must be made to find the message size. */
 static __opal_attribute_noinline__ int iprobe_claims(int src, int tag, mca_pml_umrddt_comm_t *comm,
                                                      int *matched, ompi_status_public_t *status)
 {
@@ -196,18 +197,19 @@ static __opal_attribute_noinline__ int iprobe_claims(int src, int tag, mca_pml_u
     OPAL_THREAD_LOCK(&comm->match);
     claim = claim_find(comm, src, tag);
     if (NULL == claim && 0 < comm->claiming) {
-        *matched = 0; /* called by what drain waits for: the claims are not all there yet */
+        *matched = 0; /* called recursively from drain: the list of claims is incomplete */
     } else if (NULL == claim) {
         rc = mca_pml_umrddt.host.pml_iprobe(src, tag, comm->comm, matched, &found);
         if (OMPI_SUCCESS == rc && *matched && MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
             if (mca_pml_umrddt_gate_close(comm)) {
-                claim = claim_find(comm, src, tag); /* of another thread, meanwhile */
+                /* another thread may have claimed it meanwhile */
+                claim = claim_find(comm, src, tag);
                 if (NULL == claim) {
                     rc = drain(comm, found.MPI_SOURCE, found.MPI_TAG);
                     claim = claim_find(comm, found.MPI_SOURCE, found.MPI_TAG);
                 }
             }
-            *matched = 0; /* unless it was claimed: it is nobody's to see before */
+            *matched = 0; /* the message must not be reported before it is claimed */
         }
     }
     if (NULL != claim) {
@@ -267,7 +269,7 @@ int mca_pml_umrddt_probe(int src, int tag, ompi_communicator_t *comm, ompi_statu
  * Matched probes
  * ------------------------------------------------------------------------------------------- */
 
-/** A message for the user that stands for a claim of ours. Consumes the claim. */
+/** Create a message handle for the user that refers to a claim. Consumes the claim. */
 static ompi_message_t *message_new(mca_pml_umrddt_claim_t *claim)
 {
     ompi_message_t *message = ompi_message_alloc();
@@ -279,7 +281,7 @@ static ompi_message_t *message_new(mca_pml_umrddt_claim_t *claim)
     message->req_ptr = claim;
     message->peer = claim->src;
     message->count = claim->length;
-    OBJ_RETAIN(message->comm); /* the user may free it with the message in hand */
+    OBJ_RETAIN(message->comm); /* the user may free the communicator before the message */
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     opal_hash_table_set_value_uint64(&mca_pml_umrddt.messages, (uint64_t) (uintptr_t) message,
                                      claim);
@@ -289,12 +291,12 @@ static ompi_message_t *message_new(mca_pml_umrddt_claim_t *claim)
     return message;
 }
 
-/** The claim behind a message if it is one of ours, which is then forgotten; else NULL. */
+/** Remove and return the claim that a message handle refers to; NULL: a handle of the base PML. */
 static mca_pml_umrddt_claim_t *message_claim(ompi_message_t *message)
 {
     mca_pml_umrddt_claim_t *claim = NULL;
 
-    /* whoever has one of ours has counted it, or was handed it by who did */
+    /* a thread that holds such a handle counted it, or got it from a thread that did */
     if (OPAL_LIKELY(0 == __atomic_load_n(&mca_pml_umrddt.message_count, __ATOMIC_RELAXED))) {
         return NULL;
     }
@@ -311,7 +313,7 @@ static mca_pml_umrddt_claim_t *message_claim(ompi_message_t *message)
     return claim;
 }
 
-/** Hand a claim that was taken off the list to the user of a matched probe. */
+/** Hand a claim, already removed from the list, to the user of a matched probe. */
 static int hand_out(mca_pml_umrddt_claim_t *claim, ompi_message_t **message,
                     ompi_status_public_t *status)
 {
@@ -366,7 +368,7 @@ int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
             status_set(status, found.MPI_SOURCE, found.MPI_TAG, found._ucount);
             return OMPI_SUCCESS;
         }
-        /* it is the user's already, so nothing before it needs to be taken */
+        /* the user owns the message already, so earlier messages need not be claimed */
         claim = claim_new(data, order, *message, &found);
         rc = NULL == claim ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
     }
@@ -399,7 +401,7 @@ int mca_pml_umrddt_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_mess
  * Receiving claims
  * ------------------------------------------------------------------------------------------- */
 
-/** A plain message of the envelope's size, whose bytes the claim holds. */
+/** Deliver a plain message of the envelope's size, whose bytes the claim holds. */
 static void deliver_data(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv)
 {
     size_t capacity = recv->count * recv->datatype->super.size;
@@ -424,7 +426,7 @@ static void deliver_data(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *r
     mca_pml_umrddt_recv_complete(recv);
 }
 
-/** Any other plain message: the host has it yet. */
+/** Receive any other plain message: the base PML still holds its data. */
 static int handle_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv)
 {
     int rc;
@@ -467,7 +469,7 @@ int mca_pml_umrddt_claim_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv
     return rc;
 }
 
-/** Receive a message of the host's. */
+/** Receive a message of the base PML. */
 static int imrecv_plain(void *buf, size_t count, ompi_datatype_t *datatype,
                         ompi_message_t **message, ompi_request_t **request)
 {
@@ -491,8 +493,7 @@ int mca_pml_umrddt_claim_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_
     if (MCA_PML_UMRDDT_CLAIM_HANDLE == claim->kind) {
         rc = imrecv_plain(buf, count, datatype, &claim->handle, request);
         if (OMPI_SUCCESS == rc) {
-            /* the user called irecv: an error is the communicator's, which pml/ucx does not note
-             * for a matched receive */
+            /* for errors; pml/ucx does not set the communicator of a matched receive */
             (*request)->req_mpi_object.comm = claim->comm->comm;
         }
         OBJ_RELEASE(claim);
@@ -507,7 +508,7 @@ int mca_pml_umrddt_claim_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_
     return mca_pml_umrddt_claim_into(claim, recv);
 }
 
-/** Give the claim behind a message of ours to a new receive. Consumes both, errors or not. */
+/** Deliver the claim of a message handle to a new receive. Consumes both, also on error. */
 static int message_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_t count,
                            ompi_datatype_t *datatype, ompi_message_t **message,
                            ompi_request_t **request)

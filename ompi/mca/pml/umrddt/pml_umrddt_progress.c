@@ -9,11 +9,9 @@
 /**
  * @file
  *
- * Progress: the one place where state machines advance.
- *
- * opal_progress calls mca_pml_umrddt_progress in any thread and from any depth (the base PML's
- * probes call opal_progress themselves); only one caller at a time gets in, the others return at
- * once.
+ * Progress: the only place where state machines advance. opal_progress calls
+ * mca_pml_umrddt_progress in any thread and at any depth, since the base PML's probes call
+ * opal_progress themselves. Only one caller enters at a time; the others return at once.
  */
 
 #include "ompi_config.h"
@@ -23,8 +21,7 @@
 #include "pml_umrddt.h"
 #include "pml_umrddt_owner.h"
 
-/** Calls of progress between two looks for failure notices: they are rare, and a look is a probe.
- */
+/** Calls of progress between two checks for NACKs. They are rare, and each check is a probe. */
 #define LISTEN_PERIOD 1024
 
 static void event_construct(mca_pml_umrddt_event_t *event)
@@ -105,7 +102,7 @@ void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait)
  * Progress
  * ------------------------------------------------------------------------------------------- */
 
-/** True if there are events. It may be old: what it misses is seen by the next call of progress. */
+/** Returns true if there are events. The value may be stale; the next call sees missed events. */
 static inline bool has_events(void)
 {
     return NULL != __atomic_load_n(&mca_pml_umrddt.events, __ATOMIC_RELAXED);
@@ -116,7 +113,7 @@ static int run_events(void)
     mca_pml_umrddt_event_t *event, *last;
     int done = 0;
 
-    /* no more than are there now, since a handler that is an instant too early puts itself back */
+    /* only events queued by now: a handler that runs too early queues itself again */
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     last = mca_pml_umrddt.last_event;
     do {
@@ -132,7 +129,7 @@ static int run_events(void)
         handler = event->handler;
         owner = event->owner;
         OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
-        handler(owner); /* the event may be gone behind this */
+        handler(owner); /* the handler may free the event */
         ++done;
         OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     } while (last != event);
@@ -140,7 +137,8 @@ static int run_events(void)
     return done;
 }
 
-/** Retry in order until the first that must go on waiting: who came first is served first. */
+/** Retry the waits in order up to the first that must continue to wait: first come, first served.
+ */
 static int run_queue(opal_list_t *list)
 {
     int done = 0;
@@ -161,10 +159,8 @@ static int run_queue(opal_list_t *list)
     return done;
 }
 
-/**
- * Run the queue of each peer: one that does not answer, and has as many receives as it may, holds
- * up its own messages only. Who got something is the last to be asked the next time.
- */
+/** Run the queue of each peer. An unresponsive peer that has used up its receives thus delays only
+ * its own messages. A peer that made progress moves to the end of the list. */
 static int run_credit(void)
 {
     opal_list_t *list = &mca_pml_umrddt.credit;
@@ -189,7 +185,7 @@ static int run_credit(void)
     return done;
 }
 
-/** Retry each once. */
+/** Retry each wait once. */
 static int run_polled(opal_list_t *list)
 {
     size_t left = opal_list_get_size(list);
@@ -211,7 +207,7 @@ static int run_polled(opal_list_t *list)
     return done;
 }
 
-/** All that waits. */
+/** Retry all waits. */
 static __opal_attribute_noinline__ int run_waits(void)
 {
     int done = 0;
@@ -224,8 +220,7 @@ static __opal_attribute_noinline__ int run_waits(void)
     return done;
 }
 
-/** Count a call. Threads may lose one of each other's: a look for notices comes a little later
- * then. */
+/** Count a call. Concurrent threads may lose counts, which only delays a check for NACKs. */
 static uint32_t tick(void)
 {
     uint32_t ticks = __atomic_load_n(&mca_pml_umrddt.ticks, __ATOMIC_RELAXED) + 1;
@@ -239,7 +234,7 @@ int mca_pml_umrddt_progress(void)
     int done = 0;
 
     if (0 == __atomic_load_n(&mca_pml_umrddt.active, __ATOMIC_RELAXED) && !has_events()) {
-        /* nothing under way, but a sender may still want to know what became of its last write */
+        /* nothing is in progress, but a sender may have sent a NACK for its last write */
         if (OPAL_LIKELY(0 != tick() % LISTEN_PERIOD)) {
             return 0;
         }

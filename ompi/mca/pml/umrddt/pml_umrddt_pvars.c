@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Performance variables, and the table of them that is printed at finalize. Registered twice, as
+ * Performance variables, and the statistics printed at finalize. Registered twice, as the MCA
  * parameters are (pml_umrddt_params.c).
  */
 
@@ -38,7 +38,7 @@ typedef struct pvar_t {
     const char *help;
     pvar_source_t source;
     size_t offset;
-    bool level; /* shows a present use instead of a count that only grows */
+    bool level; /* current value of a resource; false: a counter */
 } pvar_t;
 
 #define PVAR_OF_COUNTER(name, help) \
@@ -198,7 +198,7 @@ static int pvar_get(const struct mca_base_pvar_t *pvar, void *value, void *objec
     return OPAL_SUCCESS;
 }
 
-/** Values of the variable that has one for each HCA; as many as a process may use. */
+/** Size of the variable with one value per HCA: the maximum number of HCAs of a process. */
 #define HCAS 8
 
 static void hcas_get(unsigned long long *values)
@@ -267,7 +267,7 @@ void mca_pml_umrddt_pvars_register(void)
 void mca_pml_umrddt_stats_print(void)
 {
     if (!mca_pml_umrddt_takes_part()) {
-        /* nothing is interposed, so nothing was counted either */
+        /* umrddt is not interposed, so there are no counters */
         opal_output(0, "umrddt %s took no part in this job: no HCA (%s), no GPU (%s)",
                     OMPI_NAME_PRINT(OMPI_PROC_MY_NAME), mca_pml_umrddt.hca_why_not,
                     mca_pml_umrddt.gpu_why_not);

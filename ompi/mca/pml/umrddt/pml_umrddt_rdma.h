@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * What the schemes with RDMA writes between the buffers of both sides share, at the receiver
- * (pml_umrddt_rdma_recv.c) and at the sender (pml_umrddt_rdma_send.c). Of progress only, but for
- * what an envelope needs.
+ * Services shared by the RDMA schemes, which write between the buffers of both sides: at the
+ * receiver (pml_umrddt_rdma_recv.c) and at the sender (pml_umrddt_rdma_send.c). Read
+ * pml_umrddt_scheme.h first. Progress thread only, except functions for the envelope.
  */
 
 #ifndef MCA_PML_UMRDDT_RDMA_H
@@ -22,10 +22,11 @@
 
 BEGIN_C_DECLS
 
-/** These schemes cannot start, for a reason that they share. @return OMPI_ERR_NOT_AVAILABLE */
+/** Give up all RDMA schemes for a common reason. @return OMPI_ERR_NOT_AVAILABLE */
 int mca_pml_umrddt_rdma_refuse(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 
-/** True if the HCA may write to the receive buffer, as far as is known without trying. */
+/** Returns true if the HCA may write to the receive buffer, as far as known without a registration.
+ */
 static inline bool mca_pml_umrddt_rdma_can_recv(mca_pml_umrddt_recv_t *recv)
 {
     return OPAL_LIKELY(!mca_pml_umrddt_on_gpu(&recv->where))
@@ -33,9 +34,10 @@ static inline bool mca_pml_umrddt_rdma_can_recv(mca_pml_umrddt_recv_t *recv)
 }
 
 /**
- * Begin: the endpoint is connected, and the layout is looked up.
+ * Begin: connect the endpoint and look up the layout.
  *
- * @param[in] cts  sends the CTS of the scheme when there is a credit; OMPI_SUCCESS or an error
+ * @param[in] cts  sends the scheme's CTS when a credit is available; returns OMPI_SUCCESS or an
+ *                 error
  *
  * @return OMPI_SUCCESS, or as mca_pml_umrddt_rdma_refuse
  */
@@ -48,7 +50,7 @@ static inline int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv,
         || OPAL_SUCCESS != mca_pml_umrddt_endpoint(recv->peer, &recv->endpoint)) {
         return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_endpoint);
     }
-    /* the sender has chosen the HCA */
+    /* the sender has selected its HCA */
     recv->endpoint = mca_pml_umrddt.hca->endpoint_at(recv->endpoint, &rts->address);
     if (OPAL_SUCCESS != mca_pml_umrddt.hca->endpoint_connect(recv->endpoint, &rts->address)) {
         return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_endpoint);
@@ -60,15 +62,13 @@ static inline int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv,
     return OMPI_SUCCESS;
 }
 
-/** Register the buffer, recv->memory, unless it is. @return false: not possible */
+/** Register the buffer unless recv->memory is set. @return false: not possible */
 bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv);
 
-/** What the CTS names is there: tell the sender to write as soon as its FIN would find a receive.
- */
+/** The CTS is ready: send it as soon as a receive for its FIN is available. */
 void mca_pml_umrddt_recv_ask_credit(mca_pml_umrddt_recv_t *recv);
 
-/** The FIN of a round has come: its number is free. @return false: none was expected, which is
- * counted */
+/** The FIN of a round has arrived: release its number. @return false: a protocol error */
 static inline bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
 {
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_RECV_FIN != recv->state)) {
@@ -80,10 +80,10 @@ static inline bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
     return true;
 }
 
-/** The last FIN has come, to memory of a device: the GPU has to be told. */
+/** The last FIN has arrived, for a buffer in GPU memory: flush the writes. */
 void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv);
 
-/** The last FIN has come. A GPU may have to be told before it sees what the HCA wrote. */
+/** The last FIN has arrived. Writes to GPU memory must be flushed before the GPU sees them. */
 static inline void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
 {
     if (OPAL_LIKELY(!mca_pml_umrddt_on_device(&recv->where))) {
@@ -93,11 +93,12 @@ static inline void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-/** As the member of a scheme. */
+/** Member of the scheme. */
 mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
                                                const mca_pml_umrddt_fail_t *fail);
 
-/** Give back the number, the keys and the memory; the place at the sender is the scheme's. */
+/** Release the FIN number, the keys and the registered memory. Each scheme releases its cache slot
+ * at the sender itself. */
 static inline void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
 {
     if (0 != recv->fin) {
@@ -116,36 +117,32 @@ static inline void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
 
 /* pml_umrddt_umr_recv.c */
 
-/**
- * Begin a round, of a stripe too: name keys to the sender, from recv->position to recv->total, by
- * recv->endpoint: recv->keyset, or others, over recv->memory if that is there already.
- */
+/** Begin a round, also for a stripe: prepare keys for bytes recv->position to recv->total on
+ * recv->endpoint. Uses recv->keyset or another rkey set, and recv->memory if it is set. */
 void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv);
 
-/** Make a record the stripe of a message: as if it had started. */
+/** Turn a record into a stripe of a message, in the state after its start. */
 void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk);
 
 /* pml_umrddt_rdma_send.c */
 
-/** Register what the keys are mapped over, send->memory, unless it is. @return false: not possible
- */
+/** Register the memory of the keys, unless send->memory is set. @return false: not possible */
 bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send);
 
-/** What a CTS without mkeys needs: send->endpoint connected, send->memory. @return false: this
- * side has it not */
+/** For a CTS without mkeys: connect send->endpoint, set send->memory. @return false: failed */
 bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address);
 
-/* pml_umrddt_umr_send.c, pml_umrddt_send_direct.c: as the member of a scheme */
+/* pml_umrddt_umr_send.c, pml_umrddt_send_direct.c: members of the schemes */
 void mca_pml_umrddt_umr_reply(mca_pml_umrddt_send_t *send, size_t length);
 void mca_pml_umrddt_direct_reply(mca_pml_umrddt_send_t *send, size_t length);
 
-/** As mca_pml_umrddt_umr_proposal, the first time. */
+/** Slow path of mca_pml_umrddt_umr_proposal: computes the value. */
 uint64_t mca_pml_umrddt_umr_propose(opal_iov_cache_layout_t *layout);
 
-/** The sender's proposal of a chunk for its layout; worked out once a layout. Any thread. */
+/** The sender's proposed chunk size for a layout, cached in the layout. Any thread. */
 static inline uint64_t mca_pml_umrddt_umr_proposal(opal_iov_cache_layout_t *layout)
 {
-    /* threads find the same */
+    /* concurrent threads compute the same value */
     uint64_t value = __atomic_load_n(&layout->memo[MCA_PML_UMRDDT_MEMO_PROPOSAL], __ATOMIC_RELAXED);
 
     return OPAL_LIKELY(0 != value) ? value : mca_pml_umrddt_umr_propose(layout);

@@ -9,16 +9,18 @@
 /**
  * @file
  *
- * The receiver's half that the schemes with RDMA writes between the buffers share: the endpoint,
- * the registered memory, the credit for the FIN, and the flush of what came to a GPU.
+ * Receiver's services for the RDMA schemes (pml_umrddt_rdma.h): the endpoint, registered memory,
+ * the credit for the FIN, and the flush of GPU memory.
+ */
+
+/*
+ *     start --(scheme: prepare the CTS)--> CREDIT --CTS--> FIN --(scheme: next round)--> ...
+ *                                                           |
+ *                                                           +--(all)--> (FLUSH) --> DONE
  *
- *     start --(scheme: what the CTS names)--> CREDIT --CTS--> FIN --(scheme: more)--> ...
- *                                                              |
- *                                                              +--(all)--> (FLUSH) --> DONE
- *
- * A write can land only between the CTS that names its key and the end of that round: the FIN; the
- * sender's word that none was posted; or the breaking of the endpoint, after which the HCA accepts
- * no more of them.
+ * A write can arrive only between the CTS that carries its key and the end of that round. A round
+ * ends with the FIN, with a NACK that reports no posted write, or when the endpoint is broken and
+ * accepts no further writes.
  */
 
 #include "ompi_config.h"
@@ -44,7 +46,7 @@ bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv)
                                              recv->buf, recv->layout, recv->total, &recv->memory);
 }
 
-/** In state CREDIT: the FIN will find a receive posted; tell the sender to go. */
+/** State CREDIT: reserve a receive for the FIN, and send the CTS. */
 static bool take_credit(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -76,7 +78,7 @@ void mca_pml_umrddt_recv_ask_credit(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-/** The GPU sees all of it, or never will. */
+/** The flush has completed: the GPU sees all data, or (error) may never see it. */
 static void flushed(void *context, int status)
 {
     mca_pml_umrddt_recv_t *recv = context;
@@ -85,7 +87,7 @@ static void flushed(void *context, int status)
         mca_pml_umrddt_recv_done(recv);
         return;
     }
-    /* the sender is through with it, so nobody can send it again */
+    /* the sender has completed the message, so it cannot be sent again */
     opal_output(0, "umrddt: a message came to a GPU that cannot be made to see it; it fails");
     mca_pml_umrddt_recv_release(recv);
     mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
@@ -110,7 +112,8 @@ mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
     }
     if (MCA_PML_UMRDDT_RECV_STRIPED == recv->state) {
         MCA_PML_UMRDDT_COUNT(protocol_errors);
-        return MCA_PML_UMRDDT_NACK_KEEPS; /* its stripes are told of by themselves */
+        /* NACKs refer to its stripes, not to the parent message */
+        return MCA_PML_UMRDDT_NACK_KEEPS;
     }
     if (MCA_PML_UMRDDT_RECV_FIN == recv->state) {
         if (fail->in_flight) {

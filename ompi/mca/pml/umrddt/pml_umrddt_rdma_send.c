@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * The sender's half that the schemes with RDMA writes between the buffers share: the endpoint and
- * the registered memory.
+ * Sender's services for the RDMA schemes (pml_umrddt_rdma.h): endpoint and registered memory.
  */
 
 #include "ompi_config.h"
@@ -36,7 +35,7 @@ bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send)
     return true;
 }
 
-/** True if the user has freed the request of the message that a record is of. */
+/** Returns true if the user has freed the request of this record's message. */
 static inline bool is_freed(const mca_pml_umrddt_send_t *send)
 {
     if (OPAL_UNLIKELY(NULL != send->stripes)) {
@@ -57,8 +56,7 @@ bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send)
                                    (void *) send->buf, send->layout, send->total, &memory)) {
         return false;
     }
-    /* first this, then the look at whether it is freed; who frees it does it the other way around
-     */
+    /* first store the memory, then check the flag; the thread that frees does the reverse */
     __atomic_store_n(&send->memory, memory, __ATOMIC_SEQ_CST);
     if (OPAL_UNLIKELY(is_freed(send))) {
         mca_pml_umrddt.hca->memory_let_go(memory);

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Requests of receives: records, what the host's completion does to them, and persistent receives.
- * How the others are posted and watched is told in pml_umrddt_recv_post.c.
+ * Requests of receives: records, completion by the base PML, and persistent receives.
+ * pml_umrddt_recv_post.c explains how other receives are posted and watched; read it first.
  */
 
 #include "ompi_config.h"
@@ -25,7 +25,7 @@ static void recv_free_event(void *owner);
  * Records
  * ------------------------------------------------------------------------------------------- */
 
-/** Give up a record, but not the host's request. */
+/** Return a record, but not the base PML's request. */
 static inline void record_return(mca_pml_umrddt_recv_t *recv)
 {
     ompi_communicator_t *comm = recv->comm->comm;
@@ -36,7 +36,7 @@ static inline void record_return(mca_pml_umrddt_recv_t *recv)
     OBJ_RELEASE(comm);
 }
 
-/** Make the host's request what it was before it was watched. */
+/** Restore the fields of the base PML's request that were changed to watch it. */
 static inline void unwatch(mca_pml_umrddt_recv_t *recv)
 {
     recv->host->req_free = recv->host_free;
@@ -52,7 +52,7 @@ void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv)
     if (OPAL_UNLIKELY(NULL != recv->overflow.bytes)) {
         mca_pml_umrddt_stage_put(&recv->overflow);
     }
-    recv->stage.bytes = NULL; /* it goes back behind the host's request, which names it */
+    recv->stage.bytes = NULL; /* return it after the base PML's request, which refers to it */
     recv->looked = false;
     if (&recv->super == recv->req) {
         OMPI_REQUEST_FINI(&recv->super);
@@ -72,7 +72,7 @@ void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-/** The free function of what the user holds, be it ours or the host's. */
+/** Free function of the user's request, whether it is ours or the base PML's. */
 static void recv_let_go(mca_pml_umrddt_recv_t *recv)
 {
     if (mca_pml_umrddt_release(&recv->release, MCA_PML_UMRDDT_FREED)) {
@@ -89,7 +89,8 @@ static int own_free(ompi_request_t **request)
 
 int mca_pml_umrddt_watched_free(ompi_request_t **request)
 {
-    /* a word that threads exchange, in this life of the request and in the next: always atomic */
+    /* threads exchange this word, also in the next use of the request: always access it atomically
+     */
     recv_let_go(__atomic_load_n(&(*request)->req_complete_cb_data, __ATOMIC_ACQUIRE));
     *request = MPI_REQUEST_NULL;
     return OMPI_SUCCESS;
@@ -99,7 +100,8 @@ static int own_cancel(ompi_request_t *request, int flag)
 {
     mca_pml_umrddt_recv_t *recv = (mca_pml_umrddt_recv_t *) request;
 
-    /* matched: too late. The host knows, and completes its request if it was in time */
+    /* Too late if it is matched. The base PML decides, and completes its request if it was in time.
+     */
     if (NULL != recv->host && __atomic_load_n(&recv->posted, __ATOMIC_RELAXED)
         && NULL != recv->host->req_cancel) {
         return recv->host->req_cancel(recv->host, flag);
@@ -116,7 +118,7 @@ static void recv_construct(mca_pml_umrddt_recv_t *recv)
     OBJ_CONSTRUCT(&recv->event, mca_pml_umrddt_event_t);
     OBJ_CONSTRUCT(&recv->wait, mca_pml_umrddt_wait_t);
     OBJ_CONSTRUCT(&recv->active, opal_list_item_t);
-    /* as in every record that is not in use */
+    /* as in every unused record */
     memset(&recv->stage, 0, sizeof(recv->stage));
     memset(&recv->overflow, 0, sizeof(recv->overflow));
     recv->looked = false;
@@ -180,7 +182,7 @@ void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv)
 {
     recv->state = MCA_PML_UMRDDT_RECV_DONE;
     if (NULL != recv->host && recv->host != recv->req) {
-        /* the host's request behind ours was kept pending by the callback */
+        /* the callback kept the base PML's request pending */
         (void) ompi_request_complete(recv->host, false);
     }
     (void) ompi_request_complete(recv->req, true);
@@ -190,16 +192,16 @@ void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The host's completion
+ * Completion by the base PML
  * ------------------------------------------------------------------------------------------- */
 
-/** Where the host receives in place of the buffer. */
+/** The buffer that the base PML receives into instead of the user's. */
 static inline unsigned char *bounce_of(mca_pml_umrddt_recv_t *recv)
 {
     return NULL == recv->stage.bytes ? recv->bounce : recv->stage.bytes;
 }
 
-/** True, and the envelope in recv->rts, if that is what the host received. */
+/** Returns true, with the envelope in recv->rts, if the base PML received an envelope. */
 static bool take_envelope(mca_pml_umrddt_recv_t *recv)
 {
     const ompi_status_public_t *status = &recv->host->req_status;
@@ -242,9 +244,9 @@ int mca_pml_umrddt_base_received(ompi_request_t *request)
     MCA_PML_UMRDDT_PASS_ON(request);
     if (!opal_using_threads() && request == recv->req && 0 == recv->release
         && !recv->host_persistent) {
-        /* nobody else can be at it: the request is the user's and the host's alone from here on.
-         * (Not so if irecv_init made it, behind claims: to the host it is persistent, to the user
-         * it is not) */
+        /* No other thread can access the request: it needs no record any more. Exception: requests
+         * of irecv_init behind claims, which are persistent for the base PML but not for the user.
+         */
         unwatch(recv);
         record_return(recv);
         return 0;
@@ -255,7 +257,7 @@ int mca_pml_umrddt_base_received(ompi_request_t *request)
         (void) ompi_request_complete(&recv->super, true);
     }
     if (mca_pml_umrddt_release(&recv->release, MCA_PML_UMRDDT_COMPLETED)) {
-        /* the user has let go already; the host is still in the middle of its completion */
+        /* the user has freed the request already, but the base PML is still completing it */
         mca_pml_umrddt_event(&recv->event, recv_free_event, recv);
     }
     return 0;
@@ -296,7 +298,7 @@ static int host_start(mca_pml_umrddt_recv_t *recv)
     }
     request->req_complete_cb = mca_pml_umrddt_base_received;
     __atomic_store_n(&recv->posted, true, __ATOMIC_RELAXED);
-    /* the callback may run in another thread, which must see the record as it is now */
+    /* the callback may run in another thread, which must see the current record */
     __atomic_store_n(&request->req_complete_cb_data, (void *) recv, __ATOMIC_RELEASE);
     return mca_pml_umrddt.host.pml_start(1, &request);
 }
@@ -339,10 +341,10 @@ int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype
     return OMPI_SUCCESS;
 }
 
-/** Start a persistent receive where there are claims. */
+/** Start a persistent receive while there are claims. */
 static int start_claims(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_comm_t *comm = recv->comm; /* recv may be over before we are */
+    mca_pml_umrddt_comm_t *comm = recv->comm; /* recv may complete and be freed meanwhile */
     mca_pml_umrddt_claim_t *claim;
     int rc;
 
@@ -356,12 +358,12 @@ static int start_claims(mca_pml_umrddt_recv_t *recv)
 
 int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_comm_t *comm = recv->comm; /* recv may be over before we are */
+    mca_pml_umrddt_comm_t *comm = recv->comm; /* recv may complete and be freed meanwhile */
     int rc;
 
     mca_pml_umrddt_release_reset(&recv->release);
     while (!REQUEST_COMPLETE(recv->host) && OMPI_REQUEST_INACTIVE != recv->host->req_state) {
-        ; /* the last round's completion is an instant behind, in another thread */
+        ; /* another thread is still completing the previous start */
     }
     recv->super.req_state = OMPI_REQUEST_ACTIVE;
     recv->super.req_complete = REQUEST_PENDING;
@@ -372,8 +374,8 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
     recv->super.req_status._cancelled = 0;
     recv->state = MCA_PML_UMRDDT_RECV_POSTED;
     if (recv->super.req_persistent) {
-        /* The same address may be other memory by now. A GPU's is looked at here, and not when a
-         * message has come: what the default streams have by then is not to be waited for. */
+        /* The same address may be other memory by now. GPU memory is queried here and not when a
+         * message arrives, to avoid a wait for later work on the default streams. */
         const bool now = recv->looked && mca_pml_umrddt_on_gpu(&recv->where);
 
         recv->looked = false;
@@ -395,7 +397,7 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The end of a blocking call
+ * End of a blocking call
  * ------------------------------------------------------------------------------------------- */
 
 int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *status)

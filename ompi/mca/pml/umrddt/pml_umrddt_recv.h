@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Requests of receives, shared by what posts them (pml_umrddt_recv_post.c) and what ends them
- * (pml_umrddt_recv.c).
+ * Requests of receives, shared by the code that posts them (pml_umrddt_recv_post.c, read first) and
+ * the code that completes them (pml_umrddt_recv.c).
  */
 
 #ifndef MCA_PML_UMRDDT_RECV_H
@@ -21,58 +21,56 @@
 
 BEGIN_C_DECLS
 
-/** What a CTS says of the memory that a message is received in: MCA_PML_UMRDDT_IN_GPU or 0. */
+/** Memory kind of the receive buffer, for a CTS: MCA_PML_UMRDDT_IN_GPU or 0. */
 static inline uint32_t mca_pml_umrddt_recv_memory(const mca_pml_umrddt_recv_t *recv)
 {
     return mca_pml_umrddt_on_gpu(&recv->where) ? MCA_PML_UMRDDT_IN_GPU : 0;
 }
 
-/** Said where a callback lets the host complete a request: what was written until here is for who
- * finds it complete. The host's own atomics see to that; this is for a race detector, which does
- * not see them, and nothing otherwise. */
+/** Used where a callback lets the base PML complete a request: earlier writes are visible to the
+ * thread that finds it complete. The base PML's own atomics ensure that. The macro is empty except
+ * for a race detector, which does not see them. */
 #if !defined(MCA_PML_UMRDDT_PASS_ON)
 #define MCA_PML_UMRDDT_PASS_ON(request) ((void) (request))
 #endif
 
-/** Said where the host calls back with a request: what was written before it was posted, in another
- * thread perhaps, comes before. The host's lock of what is posted sees to that; this, too, is for a
- * race detector, which does not see it. */
+/** Used where the base PML calls back: writes before the request was posted, maybe by another
+ * thread, are visible. The base PML's lock of posted receives ensures that. The macro is empty
+ * except for a race detector, which does not see it. */
 #if !defined(MCA_PML_UMRDDT_CALLED_BACK)
 #define MCA_PML_UMRDDT_CALLED_BACK(request) ((void) (request))
 #endif
 
-/** A record of a receive that the host may still match, with no request behind it yet; it holds
- * nothing. NULL: no memory */
+/** Allocate the record of a receive that the base PML may still match. It has no request yet, and
+ * holds no references. NULL: no memory */
 mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
                                                    ompi_datatype_t *datatype, int src, int tag,
                                                    mca_pml_umrddt_comm_t *comm);
 
-/** Give up a record together with the request of the host's that belongs to it. */
+/** Return a record together with its request of the base PML. */
 void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv);
 
-/** Make the host's request behind a record, not started. @return the host's verdict */
+/** Create the base PML's request of a record, not started. @return the base PML's error code */
 int mca_pml_umrddt_base_init(mca_pml_umrddt_recv_t *recv);
 
-/**
- * Callback of a request of the host's whose req_complete_cb_data is a record: it is about to
- * complete. @return 0 to let it, 1 to keep it pending
- */
+/** Completion callback of a base PML request whose req_complete_cb_data is a record. @return 0: let
+ * it complete; 1: keep it pending */
 int mca_pml_umrddt_base_received(ompi_request_t *request);
 
-/** The free function of such a request, if it is what the user holds. */
+/** Free function of such a request if it is the user's request. */
 int mca_pml_umrddt_watched_free(ompi_request_t **request);
 
-/** What pml_umrddt_recv_small.c keeps for itself: made, and given back. */
+/** Create and free the free list of pml_umrddt_recv_small.c. */
 void mca_pml_umrddt_recv_small_init(void);
 void mca_pml_umrddt_recv_small_fini(void);
 
-/** Mark a bounce as empty: some hosts deliver nothing of a message that is too long. */
+/** Mark a bounce buffer as empty: some base PMLs deliver nothing of a truncated message. */
 static inline void mca_pml_umrddt_bounce_in(unsigned char *bounce)
 {
     memcpy(bounce, mca_pml_umrddt.self.cookie, sizeof(mca_pml_umrddt.self.cookie));
 }
 
-/** Look where the buffer is, unless that is known: once a request. */
+/** Query the memory kind of the buffer, once for each request. */
 static inline void mca_pml_umrddt_recv_look(mca_pml_umrddt_recv_t *recv)
 {
     if (!recv->looked) {
@@ -82,17 +80,17 @@ static inline void mca_pml_umrddt_recv_look(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-/** True if nothing came since mca_pml_umrddt_bounce_in. */
+/** Returns true if nothing was received since mca_pml_umrddt_bounce_in. */
 static inline bool mca_pml_umrddt_bounce_empty(const unsigned char *bounce)
 {
     return 0 == memcmp(bounce, mca_pml_umrddt.self.cookie, sizeof(mca_pml_umrddt.self.cookie));
 }
 
 /**
- * A plain message came into the bounce: hand it on.
+ * Deliver a plain message from the bounce buffer to the user.
  *
- * @param[in] error   the host's verdict
- * @param[in] length  of the message
+ * @param[in] error   error code of the base PML
+ * @param[in] length  of the message, in bytes
  *
  * @return the error for the user
  */

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * The last scheme, at the receiver: the base PML brings a handled message after all. And plain
- * messages that are received into memory of ours.
+ * Receiver's half of the last scheme: the base PML carries a handled message. Also receives plain
+ * messages into overflow buffers. See pml_umrddt_scheme.h first.
  */
 
 #include "ompi_config.h"
@@ -25,7 +25,7 @@
 #include "pml_umrddt_scheme.h"
 #include "pml_umrddt_stripe.h"
 
-/** The host brought the data into memory of ours: hand on what fits. */
+/** The base PML received into the overflow buffer: copy the bytes that fit to the user. */
 static void overflow_out(mca_pml_umrddt_recv_t *recv, const ompi_status_public_t *status)
 {
     size_t length = status->_ucount < recv->total ? status->_ucount : recv->total;
@@ -54,7 +54,7 @@ static bool host_received(void *owner)
     if (recv->named) {
         recv->status = status;
     } else if (MPI_SUCCESS == status.MPI_ERROR && status._ucount != recv->rts.length) {
-        status.MPI_ERROR = MPI_ERR_OTHER; /* the sender could not read its buffer, and says so */
+        status.MPI_ERROR = MPI_ERR_OTHER; /* the sender could not read its buffer */
     }
     if (NULL != recv->overflow.bytes) {
         overflow_out(recv, &status);
@@ -82,12 +82,12 @@ void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv)
 }
 
 /**
- * One that is too long goes through memory of ours: the envelope may lie in the user's buffer, and
- * some hosts deliver nothing of a message that is too long, so it would be seen there. And so does
- * one for memory that the host must not touch, or of a datatype that it must not receive.
+ * Allocate an overflow buffer if one is needed. A message that is too long needs one: the envelope
+ * may be in the user's buffer, and would stay visible there, since some base PMLs deliver nothing
+ * of a truncated message. Memory or datatypes that the base PML cannot receive need one too.
  *
- * @return OMPI_SUCCESS, with recv->overflow if it is needed and can be had; or why the message
- * fails
+ * @return OMPI_SUCCESS, with recv->overflow if it is needed and available; or the error of the
+ *     message
  */
 static int get_overflow(mca_pml_umrddt_recv_t *recv)
 {
@@ -102,7 +102,7 @@ static int get_overflow(mca_pml_umrddt_recv_t *recv)
     return must ? rc : OMPI_SUCCESS;
 }
 
-/** Tell the sender to send by the host; or, with an error, that its message is over. */
+/** Send FALLBACK; or, with an error, an ACK that ends the message. */
 static void tell(mca_pml_umrddt_recv_t *recv, int rc)
 {
     mca_pml_umrddt_reply_t reply;
@@ -118,7 +118,7 @@ static void tell(mca_pml_umrddt_recv_t *recv, int rc)
                          | mca_pml_umrddt_recv_memory(recv);
         }
         if (NULL != recv->endpoint) {
-            /* the sender knows only if it wrote: its next message would ask in vain as well */
+            /* the sender would otherwise offer the endpoint again with its next message */
             (void) mca_pml_umrddt.hca->endpoint_refuses(recv->endpoint, &recv->rts.address,
                                                         &reply.address);
         }
@@ -132,9 +132,9 @@ static void tell(mca_pml_umrddt_recv_t *recv, int rc)
 }
 
 /**
- * Post the receive of the whole message at the host. As the retry function of a wait.
+ * Post the receive of the whole message at the base PML. Retry function of a wait.
  *
- * @return false: the host refuses it, and is to be asked again
+ * @return false: the base PML refused; retry later
  */
 static bool posted(void *owner)
 {
@@ -156,7 +156,7 @@ static bool posted(void *owner)
     return true;
 }
 
-/** The sender is to send by the base PML. */
+/** Make the sender send by the base PML. */
 static void by_host(mca_pml_umrddt_recv_t *recv)
 {
     int rc;
@@ -183,7 +183,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
         MCA_PML_UMRDDT_COUNT(declined_recvs);
     } else {
         MCA_PML_UMRDDT_COUNT(fallback_recvs);
-        ++*recv->reason; /* of progress only */
+        ++*recv->reason; /* progress thread only */
         if (OPAL_UNLIKELY(NULL != recv->pair)) {
             mca_pml_umrddt_pairs_failed(recv);
         }
@@ -192,7 +192,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
     return OMPI_SUCCESS;
 }
 
-/** The sender had failed before it was asked for the base PML, which brings the message by now. */
+/** The NACK crossed the FALLBACK: the base PML carries the message. */
 static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail)
 {
     (void) recv;

@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * The scheme direct, at the receiver: RDMA writes without mkeys. One CTS names all of the message.
+ * Receiver's half of the scheme direct (scatter/gather lists): RDMA writes without mkeys. One CTS
+ * covers the whole message. See pml_umrddt_rdma.h first.
  */
 
 #include "ompi_config.h"
@@ -24,7 +25,7 @@
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
-/** What a CTS without mkeys has to bring of the layout, flattened: 0 if the sender has it. */
+/** Bytes of the flattened layout to send with the CTS; 0 if the sender has cached it. */
 static size_t flat_bytes(const mca_pml_umrddt_recv_t *recv)
 {
     return mca_pml_umrddt_flat_there(recv->peer, recv->rts.flats, recv->layout->id)
@@ -41,8 +42,7 @@ static int emit(void *context, const void *bytes, size_t length)
                                   bytes, length, false);
 }
 
-/** Send the CTS without mkeys: what there is to write to, and the layout unless the sender has it.
- */
+/** Send the CTS: the memory regions, and the layout unless the sender has cached it. */
 static int cts(mca_pml_umrddt_recv_t *recv)
 {
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
@@ -62,7 +62,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     };
     bool once = MCA_PML_UMRDDT_BITS_HCA
                     == (MCA_PML_UMRDDT_BITS_HCA & recv->rts.schemes & mca_pml_umrddt.schemes)
-                && !mca_pml_umrddt_pairs_decide(); /* which may go on this way */
+                && !mca_pml_umrddt_pairs_decide(); /* the model may select this scheme again */
     size_t most = once ? MCA_PML_UMRDDT_KEPT_ONCE : MCA_PML_UMRDDT_KEPT_FLAT;
     mca_pml_umrddt_flat_naming_t naming;
     size_t bytes = flat_bytes(recv);
@@ -70,7 +70,8 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     int rc;
 
     if (MCA_PML_UMRDDT_MAX_FLAT < bytes) {
-        return OMPI_ERR_OUT_OF_RESOURCE; /* the sender had it when this way was chosen */
+        /* the sender had the layout cached when this scheme was selected */
+        return OMPI_ERR_OUT_OF_RESOURCE;
     }
     naming = mca_pml_umrddt_flat_name(recv->peer, recv->rts.flats, recv->layout->id, most >= bytes,
                                       &asked.place);
@@ -93,7 +94,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     return rc;
 }
 
-/** True if what there is to write to fits a CTS, and so does the layout. */
+/** Returns true if the regions and the layout fit a CTS. */
 static bool fits(const mca_pml_umrddt_recv_t *recv)
 {
     size_t regions = mca_pml_umrddt.hca->memory_regions(recv->memory, NULL, 0);

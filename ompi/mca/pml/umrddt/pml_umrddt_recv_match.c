@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * How the receiver's side of a handled message begins: the envelope is validated, and handed from
- * scheme to scheme until one starts. pml_umrddt_scheme.h says what a scheme does.
+ * Start of the receiver's engine: the envelope of a handled message is validated, and schemes are
+ * tried until one starts. See pml_umrddt_scheme.h for the contract of schemes.
  */
 
 #include "ompi_config.h"
@@ -26,8 +26,7 @@
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
-/** It only looked like an envelope: a plain message, which is in the buffer (or the bounce)
- * already. */
+/** A plain message that only looked like an envelope. Its data has been received. */
 static void plain(mca_pml_umrddt_recv_t *recv)
 {
     size_t capacity = recv->count * recv->datatype->super.size;
@@ -48,11 +47,13 @@ static void plain(mca_pml_umrddt_recv_t *recv)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The order of the schemes: the one that the model prefers (pml_umrddt_pairs.h), then those of the
- * table, by the rules (can_recv of each scheme)
+ * Order of the schemes
+ *
+ * First the one that the model prefers (pml_umrddt_pairs.h), then those of the table by the rules
+ * (can_recv of each scheme).
  * ------------------------------------------------------------------------------------------- */
 
-/** What the model says of a message, if it decides. */
+/** Query the model for a message, if the model selects schemes. */
 static __opal_attribute_noinline__ void prefer(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_pairs_judge(recv);
@@ -66,7 +67,7 @@ static __opal_attribute_noinline__ void prefer(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-/** A message was matched. Whatever a peer offers, the rest is what this side can. */
+/** A message was matched: the candidates are the offered schemes that this side supports. */
 static inline void candidates(mca_pml_umrddt_recv_t *recv)
 {
     recv->preferred = 0;
@@ -74,11 +75,11 @@ static inline void candidates(mca_pml_umrddt_recv_t *recv)
     recv->candidates = recv->rts.schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_ALL;
     if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.pairs)) {
         prefer(recv);
-        recv->candidates &= recv->rts.schemes; /* without what the model rules out */
+        recv->candidates &= recv->rts.schemes; /* without schemes that the model excludes */
     }
 }
 
-/** The first candidate by the rules, which is none any more. NULL: there is none but the last */
+/** Remove and return the first candidate by the rules. NULL: only the last scheme is left */
 static inline const mca_pml_umrddt_scheme_t *pick(mca_pml_umrddt_recv_t *recv)
 {
     for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES - 1; ++i) {
@@ -92,7 +93,7 @@ static inline const mca_pml_umrddt_scheme_t *pick(mca_pml_umrddt_recv_t *recv)
     return NULL;
 }
 
-/** The scheme that the model prefers, as if it were the only candidate; it is none any more. */
+/** Remove and return the scheme that the model prefers, as if it were the only candidate. */
 static __opal_attribute_noinline__ const mca_pml_umrddt_scheme_t *
 pick_preferred(mca_pml_umrddt_recv_t *recv)
 {
@@ -105,7 +106,7 @@ pick_preferred(mca_pml_umrddt_recv_t *recv)
     return scheme;
 }
 
-/** The next scheme to try, which is no candidate any more; the last one is the base PML. */
+/** Remove and return the next scheme to try; the last one is the base PML. */
 static inline const mca_pml_umrddt_scheme_t *select_next(mca_pml_umrddt_recv_t *recv)
 {
     const mca_pml_umrddt_scheme_t *scheme = NULL;
@@ -121,10 +122,10 @@ static inline const mca_pml_umrddt_scheme_t *select_next(mca_pml_umrddt_recv_t *
 }
 
 /* ---------------------------------------------------------------------------------------------
- * From scheme to scheme
+ * Transition between schemes
  * ------------------------------------------------------------------------------------------- */
 
-/** The scheme that has the message is not to have it any more. */
+/** The current scheme has failed: release what it holds. */
 static void give_up(mca_pml_umrddt_recv_t *recv)
 {
     if (NULL != recv->ops->recv_release) {
@@ -171,7 +172,7 @@ static void matched_event(void *owner)
     uint64_t capacity = (uint64_t) recv->count * recv->datatype->super.size;
 
     if (OPAL_UNLIKELY(NULL == peer)) {
-        /* there is no memory to look it up: an envelope must not be taken for the user's data */
+        /* no memory for the lookup: the envelope must not be delivered as user data */
         mca_pml_umrddt_event(&recv->event, matched_event, recv);
         return;
     }
@@ -187,8 +188,7 @@ static void matched_event(void *owner)
     recv->total = rts->length < capacity ? rts->length : capacity;
     recv->position = 0;
     if (!mca_pml_umrddt_rts_valid(rts, peer)) {
-        /* the cookie is right, so this is a defect of ours or a hostile peer: nobody to answer to
-         */
+        /* the cookie is valid, so this is a defect or a hostile peer: send no reply */
         MCA_PML_UMRDDT_COUNT(protocol_errors);
         opal_output(0, "umrddt: a malformed envelope from rank %d; its message fails",
                     recv->status.MPI_SOURCE);

@@ -9,27 +9,27 @@
 /**
  * @file
  *
- * Receives, as MPI calls them: how they are posted at the host, and watched. Any of them may be
- * matched by an envelope.
+ * Receives as MPI calls them: how they are posted and watched. An envelope may match any of them.
+ */
+
+/*
+ * A nonblocking receive is the base PML's own request with a completion callback. For a plain
+ * message the callback lets the request complete normally. For an envelope it keeps the request
+ * pending until progress has received the data. The request's free function is replaced while it is
+ * watched, since only that call shows that the user has freed the request. It is restored before
+ * the request returns to the base PML's pool. There are two ways of watching:
  *
- * A nonblocking receive stays the host's own request with a completion callback, which lets a plain
- * message complete as it would without us, and keeps the request pending for an envelope, whose
- * data progress then brings. The host's free function is replaced while the request is watched,
- * because it is the only sign that the user let go of it, and put back before the request returns
- * to the host's pool. There are two ways of watching:
+ * - bare: for base PMLs that store the arguments of the receive in the request (ob1). A record is
+ *   allocated when an envelope arrives.
+ * - with a record from the start: other base PMLs, and persistent receives.
  *
- *  - bare: a host that keeps in its request what the receive was posted with (ob1). A record is
- *    made when an envelope comes.
- *  - with a record from the start: other hosts, and persistent receives.
+ * A single-threaded process posts a receive and then tests it: a completed one needs no watching.
+ * With threads the receive might complete in between. It is therefore created by irecv_init,
+ * watched, and then started. The gate (pml_umrddt_gate.h) makes claim check and posting atomic.
  *
- * In one thread a receive is posted and then looked at: one that is complete needs no watching.
- * With threads, one of which might complete it in between, it is made by irecv_init, watched, and
- * then started; and 'there are no claims' and 'posted' are one step by the gate
- * (pml_umrddt_gate.h).
- *
- * A receive that is smaller than an envelope gets room for one, so that the host never truncates
- * one: an envelope that was cut could not tell whom to answer. The room is in a record, or, in one
- * thread and bare, in less than that (pml_umrddt_recv_small.c).
+ * A receive smaller than an envelope uses a bounce buffer, so that the base PML never truncates an
+ * envelope: without its end the receiver could not answer it. The bounce buffer is in a record, or,
+ * if bare and single-threaded, in a smaller structure (pml_umrddt_recv_small.c).
  */
 
 #include "ompi_config.h"
@@ -39,10 +39,11 @@
 #include "pml_umrddt_recv_watch.h"
 
 /* ---------------------------------------------------------------------------------------------
- * Posting at the host
+ * Posting at the base PML
  * ------------------------------------------------------------------------------------------- */
 
-/** An envelope came to a receive that is over for the host: go on with a request of our own. */
+/** An envelope was received, and the base PML's receive has ended: continue with our own request.
+ */
 static int envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
                        ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
                        const ompi_status_public_t *matched, ompi_request_t **request)
@@ -62,7 +63,7 @@ static int envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
     return OMPI_SUCCESS;
 }
 
-/** As envelope_in, where the host's request is still there. */
+/** As envelope_in, while the base PML's request still exists. */
 static int envelope_in_request(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
                                ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
                                ompi_request_t **request)
@@ -77,7 +78,7 @@ static int envelope_in_request(mca_pml_umrddt_comm_t *comm, void *buf, size_t co
     return rc;
 }
 
-/** A receive with room for an envelope has completed with as many bytes. */
+/** A receive completed with the size of an envelope: check whether it is one. */
 static __opal_attribute_noinline__ int look_into(mca_pml_umrddt_comm_t *comm, void *buf,
                                                  size_t count, ompi_datatype_t *datatype,
                                                  ompi_request_t **request)
@@ -95,7 +96,7 @@ static __opal_attribute_noinline__ int look_into(mca_pml_umrddt_comm_t *comm, vo
     return envelope_in_request(comm, buf, count, datatype, &rts, request);
 }
 
-/** As look_into; the host's request knows the rest. */
+/** As look_into, with the arguments from the base PML's request. */
 static __opal_attribute_noinline__ int bare_look_into(ompi_request_t **request)
 {
     const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) *request;
@@ -104,7 +105,7 @@ static __opal_attribute_noinline__ int bare_look_into(ompi_request_t **request)
                      base->req_datatype, request);
 }
 
-/** One thread, a host whose requests can be watched bare, room for an envelope. */
+/** Single-threaded, bare watching, buffer large enough for an envelope. */
 static inline int post_bare(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                             ompi_communicator_t *comm, ompi_request_t **request)
 {
@@ -124,7 +125,7 @@ static inline int post_bare(void *buf, size_t count, ompi_datatype_t *datatype, 
     return OMPI_SUCCESS;
 }
 
-/** One thread, any other host, room for an envelope. */
+/** Single-threaded, watching with a record, buffer large enough for an envelope. */
 static __opal_attribute_noinline__ int post_recorded(void *buf, size_t count,
                                                      ompi_datatype_t *datatype, int src, int tag,
                                                      ompi_communicator_t *ompi_comm,
@@ -211,7 +212,7 @@ int mca_pml_umrddt_post_bounced(void *buf, size_t count, ompi_datatype_t *dataty
     return OMPI_SUCCESS;
 }
 
-/** In one thread: post at the host, then look at what came of it. */
+/** Single-threaded: post at the base PML, then test the request. */
 static inline int post_alone(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                              ompi_communicator_t *comm, ompi_request_t **request)
 {
@@ -224,7 +225,8 @@ static inline int post_alone(void *buf, size_t count, ompi_datatype_t *datatype,
     return post_bare(buf, count, datatype, src, tag, comm, request);
 }
 
-/** Start a request that is watched, for once. If the host refuses it, it is gone. */
+/** Start a watched request that is not persistent. If the base PML refuses, the request is freed.
+ */
 static int start_once(ompi_request_t **request)
 {
     ompi_request_t *host = *request;
@@ -244,7 +246,7 @@ static int start_once(ompi_request_t **request)
     return rc;
 }
 
-/** Threads, a host whose requests can be watched bare. */
+/** With threads, bare watching. */
 static int post_bare_threads(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                              ompi_communicator_t *comm, ompi_request_t **request)
 {
@@ -259,7 +261,7 @@ static int post_bare_threads(void *buf, size_t count, ompi_datatype_t *datatype,
     return start_once(request);
 }
 
-/** Threads, any host: make the request, watch it, and only then let it match. */
+/** With threads, watching with a record: create the request, watch it, and only then start it. */
 static int post_recorded_threads(void *buf, size_t count, ompi_datatype_t *datatype, int src,
                                  int tag, ompi_communicator_t *comm, ompi_request_t **request)
 {
@@ -290,7 +292,7 @@ static int post_recorded_threads(void *buf, size_t count, ompi_datatype_t *datat
     return start_once(request);
 }
 
-/** Post a receive at the host, watched. Inside of the gate, or under comm->match. */
+/** Post a watched receive at the base PML. Call inside the gate, or with comm->match held. */
 static int post(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                 ompi_communicator_t *comm, ompi_request_t **request)
 {
@@ -305,10 +307,10 @@ static int post(void *buf, size_t count, ompi_datatype_t *datatype, int src, int
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The API
+ * MPI functions
  * ------------------------------------------------------------------------------------------- */
 
-/** With claims: 'search them, then post at the host' under the lock. */
+/** With claims: search them, then post at the base PML, with the lock held. */
 static __opal_attribute_noinline__ int irecv_claims(void *buf, size_t count,
                                                     ompi_datatype_t *datatype, int src, int tag,
                                                     ompi_communicator_t *ompi_comm,
@@ -358,20 +360,20 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
     return rc;
 }
 
-/** Whether to look further: there may be GPU memory, or the datatype may not be received in parts.
- */
+/** Returns true if further checks are needed: there may be GPU memory, or the base PML may be
+ * unable to receive the datatype in fragments. */
 static inline bool may_want_stage(const ompi_datatype_t *datatype)
 {
     return NULL != mca_pml_umrddt.gpu || mca_pml_umrddt_may_cut(datatype);
 }
 
-/** The usual answer, without asking: known system memory, and a datatype that comes in parts. */
+/** Fast check: known system memory, and a datatype that can be received in fragments. */
 static inline bool needs_no_stage(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
     return mca_pml_umrddt_known_system(buf, count, datatype) && !mca_pml_umrddt_may_cut(datatype);
 }
 
-/** A receive that the base PML may be posted with its buffer. */
+/** A receive whose buffer the base PML may access. */
 static inline int irecv_unstaged(void *buf, size_t count, ompi_datatype_t *datatype, int src,
                                  int tag, ompi_communicator_t *comm, ompi_request_t **request)
 {
@@ -386,7 +388,8 @@ static inline int irecv_unstaged(void *buf, size_t count, ompi_datatype_t *datat
     return post_alone(buf, count, datatype, src, tag, comm, request);
 }
 
-/** irecv where a stage may be wanted. Apart, so that irecv itself needs no stack. */
+/** irecv that may need a staging buffer. A separate function, so that irecv itself needs no stack.
+ */
 static __opal_attribute_noinline__ int irecv_asked(void *buf, size_t count,
                                                    ompi_datatype_t *datatype, int src, int tag,
                                                    ompi_communicator_t *comm,
@@ -401,7 +404,8 @@ static __opal_attribute_noinline__ int irecv_asked(void *buf, size_t count,
     return irecv_unstaged(buf, count, datatype, src, tag, comm, request);
 }
 
-/** irecv in a process with the driver, or of a wide datatype. Apart, for the same reason. */
+/** irecv in a process with the CUDA driver, or with a wide datatype. Separate for the same reason.
+ */
 static __opal_attribute_noinline__ int irecv_looked(void *buf, size_t count,
                                                     ompi_datatype_t *datatype, int src, int tag,
                                                     ompi_communicator_t *comm,
@@ -422,7 +426,7 @@ int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int
     return irecv_unstaged(buf, count, datatype, src, tag, comm, request);
 }
 
-/** What a blocking receive was called with, as far as it is needed behind the host's. */
+/** Arguments of a blocking receive that are needed after the base PML's call. */
 typedef struct blocking_t {
     void *buf;
     size_t count;
@@ -430,7 +434,7 @@ typedef struct blocking_t {
     ompi_communicator_t *comm;
 } blocking_t;
 
-/** An envelope came to a blocking receive. */
+/** A blocking receive got an envelope. */
 static __opal_attribute_noinline__ int
 recv_envelope(const blocking_t *call, const mca_pml_umrddt_rts_t *rts, ompi_status_public_t *status)
 {
@@ -471,7 +475,7 @@ static __opal_attribute_noinline__ int recv_bounced(void *buf, size_t count,
                                      status->_ucount);
 }
 
-/** A blocking receive got as many bytes as an envelope has. */
+/** A blocking receive got a message of the envelope's size. */
 static __opal_attribute_noinline__ int recv_look_into(const blocking_t *call,
                                                       ompi_status_public_t *status)
 {
@@ -485,7 +489,7 @@ static __opal_attribute_noinline__ int recv_look_into(const blocking_t *call,
     return recv_envelope(call, &rts, status);
 }
 
-/** With threads, or with claims: what is done in one step cannot block, so post, then wait. */
+/** With threads, or with claims: the atomic step must not block, so post first, then wait. */
 static __opal_attribute_noinline__ int recv_gate(void *buf, size_t count, ompi_datatype_t *datatype,
                                                  int src, int tag, ompi_communicator_t *comm,
                                                  ompi_status_public_t *status)
@@ -496,7 +500,7 @@ static __opal_attribute_noinline__ int recv_gate(void *buf, size_t count, ompi_d
     return OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(request, status) : rc;
 }
 
-/** Into memory that the host must not touch. */
+/** Receive into memory that the base PML must not access. */
 static __opal_attribute_noinline__ int recv_staged(void *buf, size_t count,
                                                    ompi_datatype_t *datatype, int src, int tag,
                                                    ompi_communicator_t *comm,
@@ -509,7 +513,7 @@ static __opal_attribute_noinline__ int recv_staged(void *buf, size_t count,
     return OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(request, status) : rc;
 }
 
-/** A blocking receive that the base PML may be given with its buffer. */
+/** A blocking receive whose buffer the base PML may access. */
 static inline int recv_unstaged(void *buf, size_t count, ompi_datatype_t *datatype, int src,
                                 int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
 {
@@ -541,7 +545,7 @@ static inline int recv_unstaged(void *buf, size_t count, ompi_datatype_t *dataty
     return recv_look_into(&call, status);
 }
 
-/** recv where a stage may be wanted. */
+/** recv that may need a staging buffer. */
 static __opal_attribute_noinline__ int recv_asked(void *buf, size_t count,
                                                   ompi_datatype_t *datatype, int src, int tag,
                                                   ompi_communicator_t *comm,
@@ -556,7 +560,7 @@ static __opal_attribute_noinline__ int recv_asked(void *buf, size_t count,
     return recv_unstaged(buf, count, datatype, src, tag, comm, status);
 }
 
-/** recv in a process with the driver, or of a wide datatype. */
+/** recv in a process with the CUDA driver, or with a wide datatype. */
 static __opal_attribute_noinline__ int recv_looked(void *buf, size_t count,
                                                    ompi_datatype_t *datatype, int src, int tag,
                                                    ompi_communicator_t *comm,

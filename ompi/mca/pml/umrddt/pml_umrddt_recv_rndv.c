@@ -9,18 +9,20 @@
 /**
  * @file
  *
- * The receiver's engine: a matched message goes from scheme to scheme until one starts, and ends
- * here. pml_umrddt_recv_match.c validates it before; pml_umrddt_scheme.h says what a scheme does.
- *
- * The receiver decides everything: how much it takes, by which scheme, or that the base PML carries
- * the message after all. That is the last scheme, which every message can fall back to:
+ * The receiver's engine: tries schemes for a matched message until one starts, and ends the
+ * message. pml_umrddt_recv_match.c validates it first; pml_umrddt_scheme.h has the schemes.
+ */
+
+/*
+ * The receiver decides how many bytes it accepts and which scheme carries them. Every message can
+ * fall back to the last scheme, the base PML:
  *
  *     MATCHED --select--> scheme --(refused)--> next scheme --> ... --> base PML --> DONE
  *                           |                                              ^
  *                           +--(failed)------------------------------------+
- *                           +--(all bytes are here)--> DONE
+ *                           +--(all bytes have arrived)--> DONE
  *
- * test/model/message.pml is a model of it, which is checked.
+ * test/model/message.pml is a model of this protocol, which is checked.
  */
 
 #include "ompi_config.h"
@@ -36,7 +38,7 @@
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
 /* ---------------------------------------------------------------------------------------------
- * The end
+ * End of a message
  * ------------------------------------------------------------------------------------------- */
 
 void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,
@@ -67,13 +69,13 @@ void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t l
     mca_pml_umrddt_recv_complete(recv);
 }
 
-/** Give back what the scheme holds for this receive, and the layout. */
+/** Release the layout and everything that the scheme holds for this receive. */
 void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     mca_pml_umrddt_wait_cancel(&recv->wait);
     if (OPAL_UNLIKELY(0 != __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED))) {
-        /* a CTS that is still here names keys that the sender must not hear of any more */
+        /* the sender must not receive a queued CTS: its keys are no longer valid */
         mca_pml_umrddt_control_withdraw(
             recv->comm, recv->status.MPI_SOURCE,
             mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, recv->rts.slot), recv->rts.seq);
@@ -94,13 +96,13 @@ void mca_pml_umrddt_recv_over(mca_pml_umrddt_recv_t *recv, int error)
     mca_pml_umrddt_recv_finish(recv, error, recv->rts.length);
 }
 
-/** The message is whole. */
+/** The message is complete. */
 void mca_pml_umrddt_recv_done(mca_pml_umrddt_recv_t *recv)
 {
     bool truncated = recv->total < recv->rts.length;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    /* (what is a stripe's is not looked at: its total is where it ends) */
+    /* truncation does not apply to a stripe: its total is where it ends */
     mca_pml_umrddt_recv_over(recv,
                              truncated && NULL == recv->stripes ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
 }
@@ -130,7 +132,7 @@ int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
                               const mca_pml_umrddt_reply_t *reply)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    /* the last ones: there is nothing to fall back to */
+    /* final replies: no fallback is left if they cannot be sent */
     bool must = MCA_PML_UMRDDT_HOST == reply->verdict || MCA_PML_UMRDDT_DONE == reply->verdict;
 
     return mca_pml_umrddt_control(comm, peer,
@@ -139,7 +141,7 @@ int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * What the HCA and the sender report
+ * Reports of the HCA and of the sender
  * ------------------------------------------------------------------------------------------- */
 
 void mca_pml_umrddt_recv_fin(void *context, mca_btl_umr_endpoint_t *endpoint, uint32_t fin)
@@ -154,7 +156,7 @@ void mca_pml_umrddt_recv_fin(void *context, mca_btl_umr_endpoint_t *endpoint, ui
     recv->ops->fin(recv);
 }
 
-/** The message that a notice is of. NULL: it is over, or no scheme has it */
+/** Find the message that a NACK refers to. NULL: it has ended, or no scheme owns it. */
 static mca_pml_umrddt_recv_t *find(const mca_pml_umrddt_comm_t *comm, int src,
                                    const mca_pml_umrddt_fail_t *fail)
 {
@@ -176,7 +178,7 @@ void mca_pml_umrddt_recv_failed(mca_pml_umrddt_comm_t *comm, int src,
                                 const mca_pml_umrddt_fail_t *fail)
 {
     mca_pml_umrddt_recv_t *recv = find(comm, src, fail);
-    /* the sender was told to write, and the message is not here any more: its FIN has arrived */
+    /* a message that has ended is complete: its FIN has arrived */
     mca_pml_umrddt_nack_t what =
         NULL == recv ? MCA_PML_UMRDDT_NACK_ACK : recv->ops->nack(recv, fail);
     mca_pml_umrddt_rts_t rts = {.seq = fail->seq, .slot = fail->slot};

@@ -9,26 +9,26 @@
 /**
  * @file
  *
- * Small receives: in one thread, of one piece of memory, smaller than an envelope, at a host whose
- * requests can be watched bare. The host receives into a bounce that costs less than a record.
+ * Small receives: single-threaded, contiguous, smaller than an envelope, and watched bare. The base
+ * PML receives into a bounce buffer that costs less than a record; see pml_umrddt_recv_post.c.
  */
 
 #include "ompi_config.h"
 
 #include "pml_umrddt_recv_watch.h"
 
-/** Where the host receives in place of the user's buffer, and what there is to know of that. */
+/** Bounce buffer that the base PML receives into, and the arguments of the receive. */
 typedef struct small_t {
     opal_free_list_item_t super;
-    unsigned char bytes[MCA_PML_UMRDDT_ENVELOPE]; /**< what the request names */
-    void *to;                                     /**< where the user's first byte belongs */
+    unsigned char bytes[MCA_PML_UMRDDT_ENVELOPE]; /**< the buffer of the request */
+    void *to;                                     /**< address of the user's first byte */
     size_t capacity;
     void *buf;
     size_t count;
-    ompi_datatype_t *datatype; /**< held while the request is pending */
+    ompi_datatype_t *datatype; /**< referenced while the request is pending */
 } small_t;
 
-/** Those not in use. */
+/** Free list of unused entries. */
 static opal_free_list_t smalls;
 
 void mca_pml_umrddt_recv_small_init(void)
@@ -49,7 +49,7 @@ static inline void small_put(small_t *small)
     opal_free_list_return_st(&smalls, &small->super);
 }
 
-/** That of a pending request. */
+/** The entry of a pending request. */
 static inline small_t *small_of(const ompi_request_t *request)
 {
     char *bytes = ((const mca_pml_base_request_t *) request)->req_addr;
@@ -57,7 +57,7 @@ static inline small_t *small_of(const ompi_request_t *request)
     return (small_t *) (bytes - offsetof(small_t, bytes));
 }
 
-/** A plain message came into the bounce, or a part of one: hand it on. */
+/** A plain message, or a part of one, is in the bounce buffer: copy it to the user. */
 static inline void small_out(const small_t *small, ompi_status_public_t *status)
 {
     size_t length = status->_ucount;
@@ -73,7 +73,7 @@ static inline void small_out(const small_t *small, ompi_status_public_t *status)
     memcpy(small->to, small->bytes, length);
 }
 
-/** A record in place of it, with the bytes that came. @return NULL: no memory */
+/** Replace the entry by a record, with the received bytes. @return NULL: no memory */
 static mca_pml_umrddt_recv_t *small_record(small_t *small)
 {
     mca_pml_umrddt_recv_t *recv =
@@ -90,7 +90,7 @@ static mca_pml_umrddt_recv_t *small_record(small_t *small)
     return recv;
 }
 
-/** What came may be an envelope, or the user has freed the request. @return as a callback */
+/** The message may be an envelope, or the user has freed the request. @return as a callback */
 static __opal_attribute_noinline__ int small_keep(small_t *small, ompi_request_t *request)
 {
     ompi_datatype_t *datatype = small->datatype;
@@ -105,7 +105,7 @@ static __opal_attribute_noinline__ int small_keep(small_t *small, ompi_request_t
     return mca_pml_umrddt_bare_keep(recv, request);
 }
 
-/* A message that was cancelled has no bytes. */
+/* A cancelled message has no bytes. */
 int mca_pml_umrddt_small_received(ompi_request_t *request)
 {
     small_t *small = small_of(request);
@@ -122,7 +122,7 @@ int mca_pml_umrddt_small_received(ompi_request_t *request)
     return 0;
 }
 
-/** A small receive was complete at once with as many bytes as an envelope has. */
+/** A small receive completed at once with the size of an envelope. */
 static __opal_attribute_noinline__ int small_already(small_t *small, ompi_request_t **request)
 {
     const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) *request;

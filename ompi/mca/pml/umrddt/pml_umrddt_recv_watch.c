@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Watching requests of the host that receives were posted with, see pml_umrddt_recv_post.c.
+ * Watching the base PML's requests of receives. See pml_umrddt_recv_post.c first.
  */
 
 #include "ompi_config.h"
@@ -28,31 +28,31 @@ void mca_pml_umrddt_watch_record(mca_pml_umrddt_recv_t *recv, ompi_request_t *re
     recv->release = 0;
     recv->host_free = request->req_free;
     recv->host_persistent = request->req_persistent;
-    /* the user may free both now; the host holds the bounce's type only, and pml/ucx no
-     * communicator */
+    /* the user may free both now; the base PML references only the bounce buffer's type, and
+     * pml/ucx no communicator */
     OMPI_DATATYPE_RETAIN(recv->datatype);
     OBJ_RETAIN(recv->comm->comm);
     request->req_free = mca_pml_umrddt_watched_free;
     request->req_persistent = false;
     request->req_complete_cb = mca_pml_umrddt_base_received;
-    /* the callback may run in another thread, which must see the record as it is now */
+    /* the callback may run in another thread, which must see the current record */
     __atomic_store_n(&request->req_complete_cb_data, (void *) recv, __ATOMIC_RELEASE);
 }
 
 /* ---------------------------------------------------------------------------------------------
  * Bare watching
  *
- * The request has a callback and a free function, and becomes the host's again when a plain message
- * has come. Its req_complete_cb_data is NULL until either the callback or the user, who may free it
- * in another thread at the same time, writes there what it did; who comes second reads it.
+ * The request has a callback and a free function of ours. Both are removed when a plain message
+ * arrives. req_complete_cb_data is NULL until the callback or the user's free, maybe in two threads
+ * at once, writes a mark of its action. The second of them reads the mark.
  * ------------------------------------------------------------------------------------------- */
 
 ompi_request_free_fn_t mca_pml_umrddt_bare_free;
 
-static char bare_plain; /**< the callback: a plain message came, the request is the host's */
-static char bare_freed; /**< the user: freed, and the callback has to see to that */
+static char bare_plain; /**< mark of the callback: plain message, the base PML owns the request */
+static char bare_freed; /**< mark of the user's free: the callback must free the request */
 
-/** Be the first to write into the request. @return false: somebody was */
+/** Write a mark into the request. @return false: it has one already */
 static inline bool bare_mark(ompi_request_t *request, void *mark)
 {
     void *none = NULL;
@@ -91,7 +91,7 @@ int mca_pml_umrddt_bare_keep(mca_pml_umrddt_recv_t *recv, ompi_request_t *reques
     return mca_pml_umrddt_base_received(request);
 }
 
-/** As mca_pml_umrddt_bare_keep, of a request without a record. */
+/** As mca_pml_umrddt_bare_keep, for a request without a record. */
 static __opal_attribute_noinline__ int bare_keep_new(ompi_request_t *request)
 {
     const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) request;
@@ -133,7 +133,7 @@ int mca_pml_umrddt_bare_received_alone(ompi_request_t *request)
     return bare_keep_new(request);
 }
 
-/** The record of a request that bounces: the host receives into it. */
+/** The record of a request that receives into the record's bounce buffer. */
 static inline mca_pml_umrddt_recv_t *bare_bounce(const ompi_request_t *request)
 {
     char *bounce = ((const mca_pml_base_request_t *) request)->req_addr;
@@ -173,7 +173,7 @@ int mca_pml_umrddt_bare_let_go(ompi_request_t **request_p)
             && mca_pml_umrddt_bare_received_alone != received
             && mca_pml_umrddt_bare_bounced_received != received
             && mca_pml_umrddt_small_received != received)) {
-        /* the user of an internal communicator has put a callback of its own there */
+        /* the user of an internal communicator has set its own callback */
         mca_pml_umrddt_bare_unwatch(request);
         return request->req_free(request_p);
     }
@@ -185,7 +185,7 @@ int mca_pml_umrddt_bare_let_go(ompi_request_t **request_p)
         return mca_pml_umrddt_watched_free(request_p);
     }
     while (!REQUEST_COMPLETE(request)) {
-        ; /* the completing thread is an instant behind */
+        ; /* another thread is still completing it */
     }
     mca_pml_umrddt_bare_unwatch(request);
     return request->req_free(request_p);

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * What the files share that post receives and watch them: pml_umrddt_recv_post.c, which says how
- * watching works, pml_umrddt_recv_watch.c and pml_umrddt_recv_small.c.
+ * Shared by the files that post and watch receives: pml_umrddt_recv_post.c, pml_umrddt_recv_watch.c
+ * and pml_umrddt_recv_small.c. pml_umrddt_recv_post.c explains watching; read it first.
  */
 
 #ifndef MCA_PML_UMRDDT_RECV_WATCH_H
@@ -28,36 +28,32 @@ BEGIN_C_DECLS
  * pml_umrddt_recv_watch.c
  * ------------------------------------------------------------------------------------------- */
 
-/** Watch a pending request of the host with a record whose buffer is set. */
+/** Watch a pending request of the base PML with a record whose buffer is set. */
 void mca_pml_umrddt_watch_record(mca_pml_umrddt_recv_t *recv, ompi_request_t *request);
 
-/** The host's own free function of all its receives, put back at the end of a bare watch; atomic.
- */
+/** The base PML's free function for receives, restored after a bare watch. Access atomically. */
 extern ompi_request_free_fn_t mca_pml_umrddt_bare_free;
 
-/** The free function of a bare request. */
+/** Free function of a bare request. */
 int mca_pml_umrddt_bare_let_go(ompi_request_t **request);
 
-/* Callbacks of bare requests: the host's request is about to complete. They return 0 to let it, 1
- * to keep it pending. */
+/* Callbacks of bare requests, called before the base PML completes the request. They return 0 to
+ * let it complete, and 1 to keep it pending. */
 
 /** With threads. */
 int mca_pml_umrddt_bare_received(ompi_request_t *request);
 
-/** In one thread: the request need not be marked, as its free function is the host's again. */
+/** Single-threaded: no mark is needed, because the free function is restored at once. */
 int mca_pml_umrddt_bare_received_alone(ompi_request_t *request);
 
-/** The host has received into the bounce of a record. */
+/** The base PML has received into the bounce buffer of a record. */
 int mca_pml_umrddt_bare_bounced_received(ompi_request_t *request);
 
-/**
- * What came may be an envelope, or the user has freed the request: from here on it is watched with
- * a record, whose buffer is set. @return as a callback
- */
+/** The message may be an envelope, or the user has freed the request: watch it with a record, whose
+ * buffer is set, from here on. @return as a callback */
 int mca_pml_umrddt_bare_keep(mca_pml_umrddt_recv_t *recv, ompi_request_t *request);
 
-/** Note what the end of a bare watch will need, of any request of the host's; before the first one.
- */
+/** Store the base PML's free function, from any of its requests, before the first bare watch. */
 static inline void mca_pml_umrddt_bare_learn(const ompi_request_t *request)
 {
     if (OPAL_UNLIKELY(NULL == __atomic_load_n(&mca_pml_umrddt_bare_free, __ATOMIC_RELAXED))) {
@@ -65,43 +61,44 @@ static inline void mca_pml_umrddt_bare_learn(const ompi_request_t *request)
     }
 }
 
-/** Watch a request that was just made by the host, and is pending or not started. */
+/** Watch a request just created by the base PML that is pending or not started. */
 static inline void mca_pml_umrddt_bare_watch(ompi_request_t *request,
                                              ompi_request_complete_fn_t received)
 {
     request->req_free = mca_pml_umrddt_bare_let_go;
     request->req_complete_cb = received;
-    /* as it is already; but the callback may run in another thread, which begins by reading it */
+    /* it is NULL already, but the callback may run in another thread, and acquires by reading it */
     __atomic_store_n(&request->req_complete_cb_data, NULL, __ATOMIC_RELEASE);
 }
 
-/** Make it the host's own again. */
+/** Restore the base PML's request. */
 static inline void mca_pml_umrddt_bare_unwatch(ompi_request_t *request)
 {
     request->req_free = __atomic_load_n(&mca_pml_umrddt_bare_free, __ATOMIC_RELAXED);
 }
 
 /* ---------------------------------------------------------------------------------------------
- * pml_umrddt_recv_small.c, and what it leaves to pml_umrddt_recv_post.c
+ * pml_umrddt_recv_small.c, and its services from pml_umrddt_recv_post.c
  * ------------------------------------------------------------------------------------------- */
 
-/** Post a receive of less than an envelope, in one thread. Arguments and result are pml_irecv's. */
+/** Post a receive smaller than an envelope, single-threaded. Arguments and result as in pml_irecv.
+ */
 int mca_pml_umrddt_post_small(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                               ompi_communicator_t *comm, ompi_request_t **request);
 
-/** The callback of such a request. */
+/** Callback of such a request. */
 int mca_pml_umrddt_small_received(ompi_request_t *request);
 
-/** As mca_pml_umrddt_post_small, into a record: for any host and any type. */
+/** As mca_pml_umrddt_post_small, into a record: for any base PML and any datatype. */
 int mca_pml_umrddt_post_bounced(void *buf, size_t count, ompi_datatype_t *datatype, int src,
                                 int tag, ompi_communicator_t *comm, ompi_request_t **request);
 
 /**
- * A message has come into the bounce before the receive could be watched: hand it on, or go on with
- * a request of our own if it is an envelope.
+ * A message arrived in the bounce buffer before the receive was watched. Deliver it, or continue
+ * with our own request if it is an envelope.
  *
- * @param[in]     recv     with the buffer and what came; consumed
- * @param[in,out] request  the host's, complete; what the user gets
+ * @param[in]     recv     record with the buffer and the received bytes; consumed
+ * @param[in,out] request  in: the completed request of the base PML; out: the user's request
  *
  * @return OMPI_SUCCESS, or an error and no request
  */

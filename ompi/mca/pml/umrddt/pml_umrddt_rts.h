@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * The validation of an envelope, field by field; in line, for the one place that does it. It knows
- * the bits of the wire, and so the schemes.
+ * Validation of an envelope, field by field. Inline, for its only caller; in a file of its own
+ * because it depends on the schemes' bits.
  */
 
 #ifndef MCA_PML_UMRDDT_RTS_H
@@ -20,7 +20,7 @@
 
 BEGIN_C_DECLS
 
-/** The bits of an envelope that are not those of schemes belong to some of them. */
+/** Check the bits of an envelope that are not schemes: they are valid only with certain schemes. */
 static inline bool mca_pml_umrddt_rts_bits_valid(const mca_pml_umrddt_rts_t *rts)
 {
     const unsigned of_pack = MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_IF_GPU;
@@ -33,7 +33,7 @@ static inline bool mca_pml_umrddt_rts_bits_valid(const mca_pml_umrddt_rts_t *rts
                    && of_pack != (of_pack & rts->schemes)));
 }
 
-/** True if every field of an envelope can be right. @p peer is its sender */
+/** Returns true if every field of an envelope has a valid value. @p peer is its sender */
 static inline bool mca_pml_umrddt_rts_valid(const mca_pml_umrddt_rts_t *rts,
                                             const mca_pml_umrddt_peer_t *peer)
 {

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The table of schemes: the one place that knows all of them. pml_umrddt_scheme.h has the contract.
+ * The table of schemes, the only reference to all of them. Read pml_umrddt_scheme.h first.
  */
 
 #include "ompi_config.h"
@@ -31,7 +31,7 @@ const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_reply_schemes[2 * MCA_PML_UM
         [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_DIRECT)] = &mca_pml_umrddt_scheme_direct,
         [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_FLAT)] = &mca_pml_umrddt_scheme_direct,
         [MCA_PML_UMRDDT_ASK] = &mca_pml_umrddt_scheme_ipc,
-        /* the three have one function, which tells them apart */
+        /* one function serves the three packed schemes */
         [MCA_PML_UMRDDT_PACK] = &mca_pml_umrddt_scheme_pack_gdr,
         [MCA_PML_UMRDDT_GRANT] = &mca_pml_umrddt_scheme_pack_gdr,
 };

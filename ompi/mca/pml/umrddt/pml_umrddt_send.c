@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * Sends, as MPI calls them: which are taken, and the requests of those.
+ * Sends as MPI calls them: the decision which messages are handled, and their requests.
+ * pml_umrddt_send_start.c continues with the envelope.
  */
 
 #include "ompi_config.h"
@@ -23,14 +24,14 @@
 #include "pml_umrddt_stage.h"
 #include "pml_umrddt_stripe.h"
 
-/** What is known of a message's buffer. */
+/** Memory kind of a message's buffer. */
 typedef struct looked_t {
-    bool done; /**< the rest is known */
+    bool done; /**< the other fields are valid */
     mca_pml_umrddt_memory_t memory;
     mca_pml_umrddt_where_t where;
 } looked_t;
 
-/** A call of MPI's, and what becomes of it. */
+/** Arguments of an MPI call, and the results of its classification. */
 typedef struct call_t {
     const void *buf;
     size_t count;
@@ -39,16 +40,16 @@ typedef struct call_t {
     int tag;
     mca_pml_base_send_mode_t mode;
     ompi_communicator_t *comm;
-    mca_pml_umrddt_comm_t *data; /**< if it is taken or staged */
-    mca_pml_umrddt_peer_t *peer; /**< if it is taken */
-    bool tries;                  /**< and whether that is to see where it is received */
-    bool persistent;             /**< each start is a message by itself */
+    mca_pml_umrddt_comm_t *data; /**< set if the message is handled or staged */
+    mca_pml_umrddt_peer_t *peer; /**< set if the message is handled */
+    bool tries;                  /**< it is a probe message for the receive-memory hint */
+    bool persistent;             /**< each start is a separate message */
     bool declinable;             /**< the receiver may decline it */
     uint64_t offer;              /**< its key in the offer cache, or 0 */
     looked_t looked;
 } call_t;
 
-/** As MPI called, and nothing known of it. */
+/** Store the arguments of the call, with no classification. */
 static inline void call_set(call_t *call, const void *buf, size_t count, ompi_datatype_t *datatype,
                             int dst, int tag, mca_pml_base_send_mode_t mode,
                             ompi_communicator_t *comm)
@@ -70,8 +71,8 @@ static inline void call_set(call_t *call, const void *buf, size_t count, ompi_da
 }
 
 /**
- * The first half of the classification: what most messages are, told by the datatype alone. In
- * line, so that what is not ours goes on to the host by a jump.
+ * First step of the classification, by the datatype alone, which decides most messages. Inline, so
+ * that plain messages reach the base PML by a jump.
  *
  * @return true if the base PML sends the message
  */
@@ -88,7 +89,7 @@ static inline bool is_plain(size_t count, const ompi_datatype_t *datatype)
     return false;
 }
 
-/** True if the base PML is given the buffer, though it is a device's. */
+/** Returns true if the base PML may access the buffer, even though it is device memory. */
 static bool base_given(const call_t *call)
 {
     return MCA_PML_BASE_SEND_BUFFERED != call->mode
@@ -96,7 +97,7 @@ static bool base_given(const call_t *call)
                                         call->datatype, call->dst, call->tag);
 }
 
-/** As is_plain, of a buffer that was looked at: contiguous GPU memory may be ours to send, too. */
+/** As is_plain, after the buffer was queried: contiguous GPU memory may be handled too. */
 static bool is_plain_here(const call_t *call)
 {
     if (mca_pml_umrddt.takes_contiguous && MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory
@@ -109,11 +110,9 @@ static bool is_plain_here(const call_t *call)
     return is_plain(call->count, call->datatype);
 }
 
-/**
- * True if a buffer has to be looked at whatever its datatype, where any has (looks): the base PML
- * must not be given a device's memory, or it may be a contiguous message that is handled. Not where
- * it is known to be neither.
- */
+/** Returns true if the buffer must be queried for every datatype (mca_pml_umrddt.looks is set).
+ * Either the base PML must not access device memory, or a contiguous message may be handled. False
+ * if the buffer is known to need neither. */
 static inline bool must_look(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
     const size_t size = datatype->super.size * count;
@@ -124,7 +123,7 @@ static inline bool must_look(const void *buf, size_t count, const ompi_datatype_
            && !mca_pml_umrddt_known_system(buf, count, datatype);
 }
 
-/** Look where the buffer is, unless that is known; at most once a request. */
+/** Query the memory kind of the buffer, at most once for each request. */
 static inline void look(call_t *call)
 {
     looked_t *looked = &call->looked;
@@ -143,17 +142,15 @@ static inline void look(call_t *call)
                                               MCA_PML_UMRDDT_SENDER, &looked->where);
 }
 
-/** True if the user asserts that messages go from memory of the CPU to that of GPUs. */
+/** Returns true if the user asserts sends from system memory to GPU memory. */
 static inline bool asserted_to_gpu(mca_pml_umrddt_comm_t *comm)
 {
     return MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU == mca_pml_umrddt_pattern(comm);
 }
 
-/**
- * True if the user's assertion alone leaves messages to the base PML: the CPU's memory at the
- * sender and not a GPU's at the receiver, or a GPU's where there is none. Where assertions are
- * checked, none does.
- */
+/** Returns true if the user's assertion alone passes messages through. Either the assertion names
+ * system memory at the sender and no GPU memory at the receiver, or there is no GPU. Always false
+ * if assertions are checked. */
 static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
 {
     return MCA_PML_UMRDDT_PATTERN_NONE != mca_pml_umrddt_pattern(comm)
@@ -163,7 +160,7 @@ static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
                    && !asserted_to_gpu(comm)));
 }
 
-/** True if there is any way to a peer but the host's, whatever the memory. */
+/** Returns true if any scheme other than the base PML can reach a peer, whatever the memory. */
 static inline bool reachable(const mca_pml_umrddt_peer_t *peer)
 {
     return peer->capable
@@ -171,19 +168,17 @@ static inline bool reachable(const mca_pml_umrddt_peer_t *peer)
                || 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes));
 }
 
-/** True if a message is offered to find out in which memory it is received. A persistent request is
- * asked when it starts. */
+/** Returns true if a probe message is due, to learn the memory kind of the receive buffer.
+ * Persistent requests check that at each start. */
 static bool tries(call_t *call)
 {
     call->offer = mca_pml_umrddt_offer_key_of(call->data, call->dst, call->tag);
     return call->persistent || !mca_pml_umrddt_offer_pauses(call->offer);
 }
 
-/**
- * May_take, of memory of the CPU: by an HCA; or packed, where the user wants nothing else, or where
- * it is received in memory of a GPU, as the user asserts, or may be. What is received there is a
- * message in GPU memory, so that the assertion does for pml_umrddt_memory as well.
- */
+/** As may_take, for system memory. Handled if an HCA is available, if the user has forced a packed
+ * scheme, or if the receive buffer may be in GPU memory. A receive in GPU memory counts as a GPU
+ * message. The user's assertion therefore overrides pml_umrddt_memory. */
 static inline bool may_take_host(call_t *call, size_t size)
 {
     mca_pml_umrddt_comm_t *comm = call->data;
@@ -204,10 +199,8 @@ static inline bool may_take_host(call_t *call, size_t size)
            && (to_gpu || tries(call));
 }
 
-/**
- * True if messages from this buffer are to be taken. None are where the user asserts system memory
- * on both sides and the buffer is: the receiver has its own half to check.
- */
+/** Returns true if messages from this buffer are handled. False if the user asserts system memory
+ * on both sides and the buffer is in system memory; the receiver checks its own side. */
 static inline bool may_take(call_t *call, size_t size)
 {
     mca_pml_umrddt_comm_t *comm = call->data;
@@ -229,11 +222,8 @@ static inline bool may_take(call_t *call, size_t size)
     return may_take_host(call, size);
 }
 
-/**
- * True if a message from memory of the CPU that the model would leave to the base PML is taken all
- * the same, to see where it is received: it would go by the HCA if that is memory of a GPU, which
- * nobody says.
- */
+/** Returns true if a message from system memory is sent as a probe message although the model would
+ * pass it through. The HCA would carry it if the receive buffer is in GPU memory. */
 static bool may_land(call_t *call)
 {
     call->tries = MCA_PML_UMRDDT_MEMORY_SYSTEM == call->looked.memory && !call->tries
@@ -245,7 +235,7 @@ static bool may_land(call_t *call)
     return call->tries;
 }
 
-/** True if the receiver declined messages like this one, and this one is not to be offered. */
+/** Returns true if the receiver declined similar messages and the back-off covers this one. */
 static bool is_left(call_t *call)
 {
     mca_pml_umrddt_comm_t *comm = call->data;
@@ -253,7 +243,7 @@ static bool is_left(call_t *call)
 
     call->declinable = MCA_PML_UMRDDT_SCHEME_AUTO == comm->scheme && !call->looked.where.mixed;
     if (!call->declinable || call->tries) {
-        return false; /* what is tried has a key already */
+        return false; /* probe messages already have a key */
     }
     key =
         mca_pml_umrddt_pairs_key(comm, call->peer, MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory,
@@ -263,10 +253,10 @@ static bool is_left(call_t *call)
 }
 
 /**
- * The second half, once a request, cheapest test first: a buffer is looked up last, and not at all
- * for a peer that could not be sent to.
+ * Second step of the classification, once for each request. The cheapest tests come first. The
+ * buffer is queried last, and only if the peer is reachable.
  *
- * @param[in,out] call  data and peer are what the message will be sent with, if it is taken
+ * @param[in,out] call  if the message is handled, data and peer are set
  *
  * @return false: the base PML sends it
  */
@@ -306,14 +296,14 @@ static inline bool classify(call_t *call)
     return true;
 }
 
-/** Who carries a message. */
+/** Carrier of a message. */
 typedef enum road_t {
     ROAD_HOST,  /**< the base PML */
-    ROAD_STAGE, /**< the base PML, from memory of ours: it must not touch the buffer */
-    ROAD_TAKEN  /**< we do */
+    ROAD_STAGE, /**< the base PML, from a staging buffer: it must not access the user's */
+    ROAD_TAKEN  /**< umrddt */
 } road_t;
 
-/** The road of a message that is not taken. */
+/** The carrier of a message that is not handled. */
 static road_t road_untaken(const call_t *call)
 {
     const mca_pml_umrddt_where_t *where = &call->looked.where;
@@ -322,7 +312,7 @@ static road_t road_untaken(const call_t *call)
         return ROAD_HOST;
     }
     if (OPAL_UNLIKELY(call->persistent)) {
-        /* what is true of memory of a GPU now need not be when it starts: it is looked at then */
+        /* the memory may change before the request starts: it is queried again then */
         return (MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu
                 && mca_pml_umrddt_on_gpu(where))
                        || !mca_pml_umrddt_base_touches(where)
@@ -333,11 +323,9 @@ static road_t road_untaken(const call_t *call)
 }
 
 /**
- * The whole classification, of a message that is not plain by its datatype, or whose buffer has to
- * be looked at whatever its datatype.
+ * The whole classification, for messages that need more than is_plain.
  *
- * @param[in,out] call  data and peer are set: what the message will be sent with, if it is taken;
- * data if it is staged
+ * @param[in,out] call  data and peer are set if the message is handled; data if it is staged
  */
 static road_t road_of(call_t *call)
 {
@@ -358,20 +346,17 @@ static road_t road_of(call_t *call)
     return road_untaken(call);
 }
 
-/**
- * The user frees the request of a message that is under way. The receiver's answer, by whatever
- * message, then says that the buffer can be reused, or freed; and the receiver may know of the last
- * write before the HCA has told us. What is registered later is let go where it is registered
- * (mca_pml_umrddt_send_ready).
- */
+/** The user frees the request of a message in progress. Any later message of the receiver may then
+ * signal that the buffer can be reused or freed, maybe before the HCA reports the last write. Later
+ * registrations are let go where they are made (mca_pml_umrddt_rdma_has_memory). */
 static void send_let_go(mca_pml_umrddt_send_t *send)
 {
-    /* first this, then the look at what is registered; progress does it the other way around */
+    /* first set the flag, then read the registration; the progress thread does the reverse */
     __atomic_store_n(&send->freed, true, __ATOMIC_SEQ_CST);
     if (NULL == mca_pml_umrddt.hca) {
         return;
     }
-    /* progress may release it meanwhile, and somebody else have it: nobody is the worse for that */
+    /* the registration may have been released and reused meanwhile, which is harmless */
     mca_pml_umrddt.hca->memory_let_go(__atomic_load_n(&send->memory, __ATOMIC_SEQ_CST));
     if (OPAL_UNLIKELY(NULL != send->stripes_kept)) {
         mca_pml_umrddt_stripes_let_go(send);
@@ -398,7 +383,7 @@ static int send_free(ompi_request_t **request)
     return OMPI_SUCCESS;
 }
 
-/** A send cannot be cancelled: the envelope has left. MPI allows it to go on. */
+/** A send cannot be cancelled, because the envelope was sent. MPI permits that it completes. */
 static int send_cancel(ompi_request_t *request, int flag)
 {
     (void) request;
@@ -408,7 +393,7 @@ static int send_cancel(ompi_request_t *request, int flag)
 
 static void send_construct(mca_pml_umrddt_send_t *send)
 {
-    /* as many as a CTS of either kind may name */
+    /* the maximum number of keys in a CTS of either kind */
     size_t keys = mca_pml_umrddt.params.max_keys < MCA_PML_UMRDDT_MAX_REGIONS
                       ? MCA_PML_UMRDDT_MAX_REGIONS
                       : mca_pml_umrddt.params.max_keys;
@@ -452,7 +437,7 @@ mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void)
     return send;
 }
 
-/** A request for a message that was classified as ours, not started. */
+/** Allocate the request of a handled message, not started. */
 static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
 {
     mca_pml_umrddt_send_t *send = mca_pml_umrddt_send_get();
@@ -508,10 +493,8 @@ void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send)
     OBJ_RELEASE(comm);
 }
 
-/**
- * A message of which the base PML sends a packed copy: the user gets a request of ours. Its buffer
- * is free at once; but a persistent one is packed each time.
- */
+/** Start a message of which the base PML sends a packed copy. Its buffer can be reused at once; a
+ * persistent one is packed at each start. */
 static int stage_isend(const call_t *call, bool persistent, ompi_request_t **request)
 {
     mca_pml_umrddt_send_t *send = send_alloc(call, persistent);
@@ -532,7 +515,7 @@ static int stage_isend(const call_t *call, bool persistent, ompi_request_t **req
     return OMPI_SUCCESS;
 }
 
-/** Start a message that is taken. @return NULL: it cannot be, for want of something */
+/** Start a handled message. @return NULL: not possible for lack of resources */
 static inline mca_pml_umrddt_send_t *start_taken(const call_t *call)
 {
     mca_pml_umrddt_send_t *send = send_alloc(call, false);
@@ -547,8 +530,7 @@ static inline mca_pml_umrddt_send_t *start_taken(const call_t *call)
     return NULL;
 }
 
-/** isend of what is not left to the host at a glance. Apart, so that isend itself needs no stack.
- */
+/** isend of a message that is not obviously plain. Separate, so that isend needs no stack. */
 static __opal_attribute_noinline__ int
 isend_other(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
             mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
@@ -574,7 +556,7 @@ isend_other(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, i
     return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
 }
 
-/** isend in a process that may have GPU memory. Apart, for the same reason. */
+/** isend in a process that may have GPU memory. Separate for the same reason. */
 static __opal_attribute_noinline__ int
 isend_looked(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
              mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
@@ -598,7 +580,7 @@ int mca_pml_umrddt_isend(const void *buf, size_t count, ompi_datatype_t *datatyp
     return isend_other(buf, count, datatype, dst, tag, mode, comm, request);
 }
 
-/** send of what is not left to the host at a glance. */
+/** send of a message that is not obviously plain. */
 static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
                                                   ompi_datatype_t *datatype, int dst, int tag,
                                                   mca_pml_base_send_mode_t mode,

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Sends that the base PML carries: the data of a message that was taken and went wrong, and what is
- * not taken but must be packed first.
+ * Sends that the base PML carries: handled messages after a FALLBACK, and messages that only need
+ * to be packed. See pml_umrddt_send_rndv.h first.
  */
 
 #include "ompi_config.h"
@@ -37,14 +37,14 @@ static bool host_sent(void *owner)
     return true;
 }
 
-/** True if the base PML must not be given the buffer itself, whoever progresses the message. */
+/** Returns true if the base PML must not access the buffer, so that a staging buffer is needed. */
 static inline bool wants_stage(const mca_pml_umrddt_send_t *send)
 {
     return !mca_pml_umrddt_base_touches(&send->where);
 }
 
-/** The host does not take the data, and hardly ever will: what the receiver waits for comes empty,
- * which needs less; and if that is not taken either, it cannot be told. */
+/** The base PML finally refuses the data. Send an empty message instead, which needs fewer
+ * resources, so that the receiver fails too. If that is refused too, the job ends. */
 static void data_refused(mca_pml_umrddt_send_t *send, int rc)
 {
     if (send->pack_error) {
@@ -56,10 +56,10 @@ static void data_refused(mca_pml_umrddt_send_t *send, int rc)
 }
 
 /**
- * Post at the host what the receiver waits for: the stage's bytes, or else the buffer's; or nothing
- * if that is an error. As the retry function of a wait.
+ * Post the send that the receiver waits for: from the staging buffer or the user's buffer, or an
+ * empty message after an error. Retry function of a wait.
  *
- * @return false: the host has not taken it, and is to be asked again
+ * @return false: the base PML refused; retry later
  */
 static bool data_posted(void *owner)
 {
@@ -95,7 +95,7 @@ static void post_data(mca_pml_umrddt_send_t *send)
     }
 }
 
-/** The buffer could not be packed: what the receiver waits for comes empty, so it fails, too. */
+/** The buffer could not be packed: send an empty message, so that the receiver fails too. */
 static void post_nothing(mca_pml_umrddt_send_t *send, int rc)
 {
     opal_output(0, "umrddt: the GPU could not pack a message (%d); it fails", rc);
@@ -103,7 +103,7 @@ static void post_nothing(mca_pml_umrddt_send_t *send, int rc)
     post_data(send);
 }
 
-/** The data is being packed. */
+/** Retry function of a wait: the data is being packed. */
 static bool packed(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
@@ -147,7 +147,7 @@ void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send)
     if (OMPI_SUCCESS != rc) {
         post_nothing(send, rc);
     } else if (!packed(send)) {
-        /* nothing can overtake it: its tag is its own */
+        /* the message has its own tag, so later messages cannot overtake it */
         mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, packed, send);
     }
 }
@@ -182,7 +182,7 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
         return rc;
     }
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
-    /* finish gives it back */
+    /* mca_pml_umrddt_send_finish releases it */
     slot = mca_pml_umrddt_slot_take(&mca_pml_umrddt.slots, MCA_PML_UMRDDT_MAX_SLOTS, &send->slot);
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     if (!slot) {
@@ -210,7 +210,7 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
     send->state = MCA_PML_UMRDDT_SEND_BASE;
     mca_pml_umrddt_active(1);
     if (REQUEST_COMPLETE(send->host)) {
-        (void) host_sent(send); /* nobody else knows the request yet, or may touch it */
+        (void) host_sent(send); /* no other thread can access the request yet */
     } else {
         mca_pml_umrddt_event(&send->event, plain_event, send);
     }

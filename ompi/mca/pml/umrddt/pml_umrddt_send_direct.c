@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * The sender of a message without mkeys: what it makes of the receiver's layout.
+ * Sender's half of the scheme direct (scatter/gather lists): RDMA writes into the receiver's
+ * layout, without mkeys. See pml_umrddt_rdma.h first.
  */
 
 #include "ompi_config.h"
@@ -32,7 +33,8 @@ static void direct_done(void *context, int status)
     mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
 }
 
-/** A field of a CTS without mkeys is wrong. The receiver waits: let it ask for the base PML. */
+/** A field of a CTS without mkeys is invalid. The receiver waits: send a NACK, so that it falls
+ * back to the base PML. */
 static void direct_malformed(mca_pml_umrddt_send_t *send)
 {
     MCA_PML_UMRDDT_COUNT(protocol_errors);
@@ -43,7 +45,7 @@ static void direct_malformed(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_send_fail(send, false);
 }
 
-/** A part of the receiver's layout has come: wait for what comes next. */
+/** A LAYOUT_FRAG has arrived: wait for the next reply. */
 static void part_came(mca_pml_umrddt_send_t *send, size_t length)
 {
     int rc = 0 < send->position
@@ -80,7 +82,8 @@ static void cts(mca_pml_umrddt_send_t *send, size_t length)
     mca_pml_umrddt_send_landed(send, 0 != (MCA_PML_UMRDDT_IN_GPU & asked->what));
     send->total = asked->total;
     if (OMPI_SUCCESS != rc || !mca_pml_umrddt_send_ready(send, &asked->address)) {
-        mca_pml_umrddt_send_fail(send, false); /* a layout that is not here the receiver forgets */
+        /* the NACK clears the receiver's record of a layout that is not cached here */
+        mca_pml_umrddt_send_fail(send, false);
         return;
     }
     direct = (mca_btl_umr_direct_t){.buffer = (void *) send->buf,

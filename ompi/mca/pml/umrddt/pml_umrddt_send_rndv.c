@@ -9,18 +9,18 @@
 /**
  * @file
  *
- * The sender's engine: it listens for replies, validates their heads, and hands each to the scheme
- * that it is of (pml_umrddt_scheme.h); FALLBACK and ACK are its own.
+ * The sender's engine: receives replies, validates their headers, and hands each to its scheme
+ * (pml_umrddt_scheme.h). It handles FALLBACK and ACK itself.
  *
  *     start ----> REPLY --(CTS, INFO_REQ, ...)--> scheme --(more)--> REPLY
  *                   |                               |  \
  *                   |                               |   +--(all)--> DRAIN -> complete
- *                   +--FALLBACK--> HOST ------------|-------------> DRAIN
+ *                   +--FALLBACK--> base PML --------|-------------> DRAIN
  *                   +--ACK--------------------------|-------------> DRAIN
- *                 FAILED <--------------------------+ when the scheme cannot go on; the receiver,
- *                            which knows what arrived, then answers FALLBACK or ACK
+ *                 FAILED <--------------------------+ when the scheme cannot continue; the receiver
+ *                            then answers FALLBACK or ACK, depending on the data that arrived
  *
- * test/model/message.pml is a model of it, which is checked.
+ * test/model/message.pml is a model of this protocol, which is checked.
  */
 
 #include "ompi_config.h"
@@ -39,7 +39,7 @@
 static void reply_event(void *owner);
 
 /* ---------------------------------------------------------------------------------------------
- * The end
+ * End of a message
  * ------------------------------------------------------------------------------------------- */
 
 void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send)
@@ -69,14 +69,14 @@ static void complete(mca_pml_umrddt_send_t *send)
     }
 }
 
-/** The base PML still reads the envelope from send->rts until its request is complete. */
+/** The base PML reads the envelope from send->rts until its request is complete. */
 static bool drained(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
     ompi_request_t *envelope = __atomic_load_n(&send->envelope, __ATOMIC_ACQUIRE);
 
     if (NULL != envelope) {
-        /* MPI_REQUEST_NULL: the thread that sends it is not back from the host yet */
+        /* MPI_REQUEST_NULL: the sending thread has not yet returned from the base PML */
         if (MPI_REQUEST_NULL == envelope || !REQUEST_COMPLETE(envelope)) {
             return false;
         }
@@ -87,7 +87,7 @@ static bool drained(void *owner)
     return true;
 }
 
-/** Give back what has come of the receiver's layout. */
+/** Release the received parts of the receiver's layout. */
 static inline void layout_release(mca_pml_umrddt_send_t *send)
 {
     if (OPAL_UNLIKELY(NULL != send->parts)) {
@@ -102,12 +102,13 @@ static inline void layout_release(mca_pml_umrddt_send_t *send)
 
 void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
 {
-    mca_pml_umrddt_wait_cancel(&send->wait); /* to listen, if the host has refused that */
+    /* the base PML may have refused the receive for replies */
+    mca_pml_umrddt_wait_cancel(&send->wait);
     layout_release(send);
     if (OPAL_UNLIKELY(send->told)
         && 0 != __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED)) {
-        /* what a TELL that is still here names is the user's again, and the next message of this
-         * slot may ask */
+        /* a queued INFO names memory that belongs to the user again, and the next message with this
+         * request id may receive an INFO_REQ */
         mca_pml_umrddt_control_withdraw(send->comm, send->dst,
                                         mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, send->slot),
                                         send->rts.seq);
@@ -141,7 +142,7 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
  * Replies
  * ------------------------------------------------------------------------------------------- */
 
-/** Callback of the host: a reply is in send->reply. */
+/** Callback of the base PML: a reply is in send->reply. */
 static int reply_arrived(ompi_request_t *request)
 {
     mca_pml_umrddt_send_t *send = __atomic_load_n(&request->req_complete_cb_data, __ATOMIC_ACQUIRE);
@@ -150,8 +151,8 @@ static int reply_arrived(ompi_request_t *request)
     return 0;
 }
 
-/** mca_pml_umrddt_send_listen in one thread: nobody else can see the request before its callback is
- * set. */
+/** mca_pml_umrddt_send_listen in a single-threaded process: no other thread can complete the
+ * request before its callback is set. */
 static int listen_alone(mca_pml_umrddt_send_t *send)
 {
     int rc = mca_pml_umrddt.host.pml_irecv(
@@ -161,7 +162,7 @@ static int listen_alone(mca_pml_umrddt_send_t *send)
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         send->listen = NULL;
     } else if (OPAL_UNLIKELY(REQUEST_COMPLETE(send->listen))) {
-        /* a round's reply was here first */
+        /* the reply was received immediately */
         mca_pml_umrddt_event(&send->event, reply_event, send);
     } else {
         send->listen->req_complete_cb = reply_arrived;
@@ -170,10 +171,8 @@ static int listen_alone(mca_pml_umrddt_send_t *send)
     return rc;
 }
 
-/**
- * Post a receive for the next reply. Its callback is set before it is started, so that no reply can
- * slip through in between, whatever other threads do.
- */
+/** Post a receive for the next reply. The callback is set before the request is started, so that no
+ * reply is missed in between, whatever other threads do. */
 int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send)
 {
     ompi_request_t *request;
@@ -206,7 +205,7 @@ int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send)
     return rc;
 }
 
-/** As the retry function of a wait: the host has refused the receive, and is asked again. */
+/** Retry function of a wait: the base PML refused the receive; try again. */
 static bool listen_again(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
@@ -226,7 +225,7 @@ void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OPAL_UNLIKELY(NULL != send->wait.list)) {
-        return; /* the host is asked already */
+        return; /* the retry is already scheduled */
     }
     send->refused = 0;
     if (OPAL_UNLIKELY(!listen_again(send))) {
@@ -259,7 +258,7 @@ void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)
     }
 }
 
-/** Nothing that the receiver says of this message can be relied on. */
+/** The reply is malformed: end the message with an error. */
 void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send)
 {
     MCA_PML_UMRDDT_COUNT(protocol_errors);
@@ -268,7 +267,7 @@ void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_send_finish(send, MPI_ERR_INTERN);
 }
 
-/** The receiver wants the base PML; with an address, since it refuses that endpoint. */
+/** The receiver falls back to the base PML. With an address, it refuses that endpoint. */
 static void receiver_refused(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
 {
     if (0 != address->qpn && NULL != send->endpoint) {
@@ -277,9 +276,9 @@ static void receiver_refused(mca_pml_umrddt_send_t *send, const mca_btl_umr_addr
 }
 
 /**
- * What kind of reply is in send->reply: MCA_PML_UMRDDT_REPLY_OF. Headers of all kinds begin alike.
+ * Kind of the reply in send->reply: MCA_PML_UMRDDT_REPLY_OF. All headers begin alike.
  *
- * @return 0: none of this version
+ * @return 0 if the header is of no known kind or version
  */
 static inline unsigned kind_of(const mca_pml_umrddt_send_t *send, size_t length)
 {
@@ -305,11 +304,9 @@ static inline unsigned kind_of(const mca_pml_umrddt_send_t *send, size_t length)
                                                                                    : 0;
 }
 
-/**
- * True for a reply to an older message of this slot. There is one if both sides gave a round up at
- * the same time: the receiver asked for the host, which ended the message, and then answered our
- * notice, too (test/model/message.pml).
- */
+/** Returns true for a reply to an older message with this request id. It arises if both sides give
+ * up a round at the same time: the receiver sends FALLBACK, which ends the message, and then also
+ * answers the NACK of the sender (test/model/message.pml). */
 static bool is_stale(const mca_pml_umrddt_send_t *send, unsigned kind)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
@@ -317,7 +314,7 @@ static bool is_stale(const mca_pml_umrddt_send_t *send, unsigned kind)
     return MCA_PML_UMRDDT_DONE == kind && send->slot == reply->slot && send->rts.seq > reply->seq;
 }
 
-/** The receiver may have left the message to the base PML, and the next ones as well. */
+/** Record whether the receiver declined the message, and whether it declines the following ones. */
 static void chosen(mca_pml_umrddt_send_t *send)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
@@ -329,7 +326,7 @@ static void chosen(mca_pml_umrddt_send_t *send)
     send->left = send->chosen && 0 != (MCA_PML_UMRDDT_LEFT & reply->what);
 }
 
-/** The receiver has decided that no scheme brings the message, or has it. */
+/** The receiver ended the message with FALLBACK or ACK. */
 static void ended(mca_pml_umrddt_send_t *send)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
@@ -342,7 +339,7 @@ static void ended(mca_pml_umrddt_send_t *send)
     }
 }
 
-/** A reply while a scheme has the message under way. */
+/** A reply arrived while a scheme has the message in progress. */
 static void replied_under_way(mca_pml_umrddt_send_t *send, bool ended, bool valid)
 {
     if (ended && MCA_PML_UMRDDT_HOST == send->reply->verdict) {
@@ -374,13 +371,13 @@ static void ours(mca_pml_umrddt_send_t *send, size_t length, unsigned kind)
     } else if (NULL == scheme) {
         mca_pml_umrddt_send_malformed(send);
     } else if (MCA_PML_UMRDDT_SEND_FAILED == send->state) {
-        mca_pml_umrddt_send_await(send); /* it crossed our notice of failure */
+        mca_pml_umrddt_send_await(send); /* the reply crossed the NACK */
     } else {
         scheme->reply(send, length);
     }
 }
 
-/** What was received is no reply to this message. */
+/** The received data is not a reply to this message. */
 static void not_ours(mca_pml_umrddt_send_t *send, unsigned kind)
 {
     if (OPAL_UNLIKELY(NULL != send->ops)) {
@@ -394,7 +391,7 @@ static void not_ours(mca_pml_umrddt_send_t *send, unsigned kind)
     }
 }
 
-/** Any reply that is not what a sender waits for. */
+/** Any reply that the sender does not expect. */
 static __opal_attribute_noinline__ void other_reply(mca_pml_umrddt_send_t *send, size_t length,
                                                     unsigned kind, bool is_ours)
 {
@@ -412,7 +409,7 @@ static __opal_attribute_noinline__ void other_reply(mca_pml_umrddt_send_t *send,
     }
 }
 
-/** A reply of any kind is in send->reply; not @p valid: the base PML reported an error. */
+/** A reply of any kind is in send->reply. If not @p valid, the base PML reported an error. */
 static inline void replied(mca_pml_umrddt_send_t *send, size_t length, bool valid)
 {
     const unsigned kind = OPAL_LIKELY(valid) ? kind_of(send, length) : 0;
@@ -421,7 +418,7 @@ static inline void replied(mca_pml_umrddt_send_t *send, size_t length, bool vali
 
     if (OPAL_LIKELY(MCA_PML_UMRDDT_REPLY_OF(0) < kind && is_ours && NULL != scheme
                     && MCA_PML_UMRDDT_SEND_REPLY == send->state)) {
-        scheme->reply(send, length); /* a CTS; nothing else is to be learnt of it */
+        scheme->reply(send, length); /* a CTS: it carries no information for other schemes */
     } else {
         other_reply(send, length, kind, is_ours);
     }
@@ -430,7 +427,7 @@ static inline void replied(mca_pml_umrddt_send_t *send, size_t length, bool vali
 void mca_pml_umrddt_send_replied(mca_pml_umrddt_send_t *send, size_t length, bool valid)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    mca_pml_umrddt_wait_cancel(&send->wait); /* another stripe has listened for this one */
+    mca_pml_umrddt_wait_cancel(&send->wait); /* another stripe has received this reply */
     replied(send, length, valid);
 }
 
@@ -442,7 +439,7 @@ static void reply_event(void *owner)
     bool valid;
 
     if (!REQUEST_COMPLETE(send->listen)) {
-        /* the callback runs an instant before the host marks its request */
+        /* the callback runs shortly before the base PML marks its request complete */
         mca_pml_umrddt_event(&send->event, reply_event, send);
         return;
     }

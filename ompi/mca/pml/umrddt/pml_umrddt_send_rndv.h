@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * Services of the sender's engine for schemes (pml_umrddt_scheme.h), and between its own files:
- * pml_umrddt_send_start.c begins a message, pml_umrddt_send_rndv.c takes its replies,
- * pml_umrddt_send_base.c sends by the base PML. Of progress only, but for starts.
+ * Services of the sender's engine for schemes (pml_umrddt_scheme.h) and between its own files.
+ * pml_umrddt_send_start.c begins a message, pml_umrddt_send_rndv.c handles its replies, and
+ * pml_umrddt_send_base.c sends by the base PML. Progress thread only, except for starts.
  */
 
 #ifndef MCA_PML_UMRDDT_SEND_RNDV_H
@@ -22,7 +22,7 @@
 
 BEGIN_C_DECLS
 
-/** The first answer to a message says where it is received: in memory of a GPU, or not. */
+/** Record from the first answer to a message whether the receive buffer is in GPU memory. */
 static inline void mca_pml_umrddt_send_landed(const mca_pml_umrddt_send_t *send, bool gpu)
 {
     if (OPAL_UNLIKELY(send->tries) && MCA_PML_UMRDDT_SEND_REPLY == send->state
@@ -31,15 +31,15 @@ static inline void mca_pml_umrddt_send_landed(const mca_pml_umrddt_send_t *send,
     }
 }
 
-/** True if a message may be told of by the completion flag: not where the last one of its layout
- * got a reply all the same, which the completion flag only delays. */
+/** Returns true if the completion flag may signal the end of a message. False if the last message
+ * of its layout got a reply anyway, which the completion flag only delays. */
 static inline bool mca_pml_umrddt_send_done_flag(const mca_pml_umrddt_send_t *send)
 {
     return 0 == __atomic_load_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], __ATOMIC_RELAXED);
 }
 
-/** A message that CUDA IPC was offered for got a reply that the completion flag would not have
- * spared (@p silent), or one that it would have. */
+/** Learn from a message that was offered for CUDA IPC and got a reply. If @p silent, the completion
+ * flag would not have avoided that reply. */
 static inline void mca_pml_umrddt_send_done_flag_learn(const mca_pml_umrddt_send_t *send,
                                                        bool silent)
 {
@@ -51,62 +51,63 @@ static inline void mca_pml_umrddt_send_done_flag_learn(const mca_pml_umrddt_send
 
 /* pml_umrddt_send_rndv.c */
 
-/** The message is through, with @p error for the user: give everything back. Also of a start, of a
- * message that waits for nothing and that no other thread knows. */
+/** End the message, with @p error for the user, and release everything. A start may call it for a
+ * message that waits for nothing and that no other thread can access. */
 void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error);
 
 /**
- * This side cannot write what the CTS asked for: ask the receiver what became of it.
+ * Send a NACK: this side cannot perform the write that the CTS requested. The receiver answers with
+ * the state of the message.
  *
  * @param[in] in_flight  writes of this round were posted
  */
 void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight);
 
-/** Post a receive for the next reply, send->listen. @return the host's verdict; then there is none
- */
+/** Post a receive for the next reply, send->listen. @return the base PML's error code; on failure
+ * no receive is posted */
 int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send);
 
-/**
- * Wait for the next reply, in state REPLY or FAILED. While the host refuses to receive it, it is
- * asked again: the receiver waits for what this side says to the reply. One that comes meanwhile is
- * not lost, the host keeps it.
- */
+/** Wait for the next reply, in state REPLY or FAILED. If the base PML refuses to post the receive,
+ * it is tried again, since the receiver waits for this side. A reply that arrives meanwhile is not
+ * lost: the base PML keeps it as unexpected. */
 void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send);
 
 /**
- * A reply was received into send->reply, or handed on to it, and nothing listens any more.
+ * A reply was received into send->reply or passed on to it, and no receive is posted any more.
  *
- * @param[in] valid  false: the host reported an error
+ * @param[in] valid  false: the base PML reported an error
  */
 void mca_pml_umrddt_send_replied(mca_pml_umrddt_send_t *send, size_t length, bool valid);
 
-/** Nothing that the receiver says of a message can be relied on: it fails. */
+/** The reply is malformed: end the message with an error. */
 void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send);
 
-/** Take back a receive for a reply that will not come. Also of starts. */
+/** Cancel a receive for a reply that will not arrive. A start may call it too. */
 void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);
 
-/** Give the slot back. */
+/** Release the request id. */
 void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send);
 
-/** Find the endpoint to the receiver that is nearest to the buffer, send->endpoint, if there is an
- * HCA, and one that is not broken. Also of starts. @return false: there is none, and it is NULL */
+/** Set send->endpoint to the working endpoint to the receiver that is nearest to the buffer. A
+ * start may call it too. @return false: there is none, and send->endpoint is NULL */
 bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send);
 
-/** Event of a message that is answered through its completion flag: wait for that. @p owner: the
- * send */
+/**
+ * Event of a message whose completion flag signals its end: wait for the flag. @p owner: the send
+ */
 void mca_pml_umrddt_send_done_flag_event(void *owner);
 
 /* pml_umrddt_send_base.c */
 
-/** The receiver waits for the data by the base PML: send it, from a stage if it must be. */
+/** The receiver waits for the data by the base PML: send it, from a staging buffer if necessary. */
 void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send);
 
 /**
- * Start a message that is not taken, or a persistent request's that cannot be this time: the host
- * sends it as it is, or its packed copy. The caller counts why. API.
+ * Start a message that umrddt does not handle, or a persistent request that it cannot handle this
+ * time. The base PML sends the buffer directly, or a packed copy. The caller counts the reason.
+ * Called from the MPI API.
  *
- * @return OMPI_SUCCESS, or an error and nothing held
+ * @return OMPI_SUCCESS, or an error, with nothing held
  */
 int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send);
 

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * How a taken message begins: the envelope.
+ * Start of a handled message: the envelope. pml_umrddt_send_rndv.c continues with the replies.
  */
 
 #include "ompi_config.h"
@@ -21,7 +21,7 @@
 #include "pml_umrddt_send_rndv.h"
 #include "pml_umrddt_stripe.h"
 
-/** Everything an envelope needs, or an error and nothing held. */
+/** Prepare the envelope. On error nothing is held. */
 static int prepare(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
@@ -58,7 +58,7 @@ static int prepare(mca_pml_umrddt_send_t *send)
     return OMPI_SUCCESS;
 }
 
-/** Take back what prepare made, and the receive for the reply. */
+/** Undo prepare, and cancel the receive for the reply. */
 static void unprepare(mca_pml_umrddt_send_t *send)
 {
     if (NULL != send->listen) {
@@ -68,24 +68,23 @@ static void unprepare(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_send_slot_release(send);
 }
 
-/**
- * True if the base PML has this message of a persistent request: what is found out of a message
- * that is sent once before there is a request (pml_umrddt_send.c), by the same counters.
- */
+/** Returns true if this start of a persistent request is passed through. Uses the same tests and
+ * counters as pml_umrddt_send.c for other sends. */
 static bool deferred(mca_pml_umrddt_send_t *send)
 {
     if (OPAL_LIKELY(0 == send->offer || !mca_pml_umrddt_offer_pauses(send->offer))) {
         return false;
     }
     if (send->tries && (NULL == mca_pml_umrddt.hca || !send->peer->has_hca)) {
-        MCA_PML_UMRDDT_COUNT(passed_memory); /* only a receive in GPU memory helps it */
+        /* handling helps only if the receive buffer is in GPU memory */
+        MCA_PML_UMRDDT_COUNT(passed_memory);
     } else {
         MCA_PML_UMRDDT_COUNT(passed_model);
     }
     return true;
 }
 
-/** A message could not be offered: a persistent request's is the base PML's this time. */
+/** A message could not be offered: pass this start of a persistent request through. */
 static int not_offered(mca_pml_umrddt_send_t *send, int rc)
 {
     if (!send->super.req_persistent) {
@@ -97,7 +96,7 @@ static int not_offered(mca_pml_umrddt_send_t *send, int rc)
 
 int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
 {
-    /* a synchronous send is one already: the receiver's reply says that it matched */
+    /* the reply shows that the message was matched, as a synchronous send requires */
     mca_pml_base_send_mode_t mode = MCA_PML_BASE_SEND_READY == send->mode
                                         ? MCA_PML_BASE_SEND_READY
                                         : MCA_PML_BASE_SEND_STANDARD;
@@ -125,7 +124,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
     if (OMPI_SUCCESS != rc) {
         return not_offered(send, rc);
     }
-    /* the envelope may be answered before its send returns, so all must be in place */
+    /* complete the state first: the reply may arrive before isend returns */
     send->state = MCA_PML_UMRDDT_SEND_REPLY;
     send->offered = true;
     mca_pml_umrddt_active(1);
@@ -146,7 +145,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
     }
     __atomic_store_n(&send->envelope, envelope, __ATOMIC_RELEASE);
     if (done_flag) {
-        /* only what hears it ends the message, so it cannot be over yet */
+        /* only this event ends the message, so it is still in progress */
         mca_pml_umrddt_event(&send->event, mca_pml_umrddt_send_done_flag_event, send);
     }
     MCA_PML_UMRDDT_COUNT(handled_sends);

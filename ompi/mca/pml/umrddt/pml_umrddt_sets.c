@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Sets of keys that senders remember; see the header.
+ * The remote key cache; see pml_umrddt_sets.h.
  */
 
 #include "ompi_config.h"
@@ -21,18 +21,18 @@
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_sets.h"
 
-/** The receiver's view of a place at a sender. */
+/** The receiver's record of a cache slot at a sender. */
 typedef struct mca_pml_umrddt_place_t {
-    uint64_t id;    /**< of the keyset there; 0: empty */
-    uint64_t stamp; /**< of its last use */
-    bool there;     /**< the sender has it for sure */
-    bool taken;     /**< by a message under way */
+    uint64_t id;    /**< id of the keyset in it; 0: empty */
+    uint64_t stamp; /**< time of its last use */
+    bool there;     /**< the sender is known to have it */
+    bool taken;     /**< a message in progress uses it */
 } mca_pml_umrddt_place_t;
 
-/** What a sender has in a place: all of a CTS that does not change from message to message. */
+/** Content of a cache slot at the sender: the part of a CTS that does not depend on the message. */
 typedef struct mca_pml_umrddt_set_t {
     mca_pml_umrddt_reply_t *reply; /**< with its keys, or NULL */
-    size_t room;                   /**< for so many keys */
+    size_t room;                   /**< capacity in keys */
 } mca_pml_umrddt_set_t;
 
 /* 32 is the default of pml_umrddt_key_sets. */
@@ -47,7 +47,7 @@ static size_t reply_bytes(uint32_t keys)
     return sizeof(mca_pml_umrddt_reply_t) + keys * sizeof(mca_pml_umrddt_wire_key_t);
 }
 
-/** The table, made at first use. @return false: no memory */
+/** Allocate the table at first use. @return false: no memory */
 static bool places_make(mca_pml_umrddt_peer_t *peer, uint32_t count)
 {
     if (NULL == peer->places) {
@@ -110,7 +110,7 @@ void mca_pml_umrddt_set_end(mca_pml_umrddt_peer_t *peer, uint32_t place, bool we
     }
 }
 
-/** Free what is in a place. */
+/** Empty a cache slot. */
 static void set_empty(mca_pml_umrddt_set_t *set)
 {
     if (NULL != set->reply) {
@@ -155,7 +155,7 @@ bool mca_pml_umrddt_set_recall(const mca_pml_umrddt_peer_t *peer,
                                const mca_pml_umrddt_recall_t *recall, mca_pml_umrddt_reply_t *reply)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    /* the reply may go where this lies */
+    /* reply may be the same memory */
     const uint64_t seq = recall->seq, total = recall->total, chunk = recall->chunk;
     const uint32_t slot = recall->slot, fin = recall->fin;
     const mca_pml_umrddt_reply_t *stored;
@@ -173,7 +173,7 @@ bool mca_pml_umrddt_set_recall(const mca_pml_umrddt_peer_t *peer,
     reply->fin = fin;
     reply->total = total;
     reply->chunk = chunk;
-    reply->keys[0] = stored->keys[0]; /* there is one, most times alone */
+    reply->keys[0] = stored->keys[0]; /* most sets have exactly one key */
     if (OPAL_UNLIKELY(1 < stored->key_count)) {
         memcpy(&reply->keys[1], &stored->keys[1], (stored->key_count - 1) * sizeof(reply->keys[0]));
     }

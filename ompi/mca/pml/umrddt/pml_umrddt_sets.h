@@ -9,19 +9,20 @@
 /**
  * @file
  *
- * Sets of keys that a sender remembers, so that a CTS need not name each key again (the remote mkey
- * cache of "Network Assisted Non-Contiguous Transfers for GPU-Aware MPI Libraries").
+ * The remote key cache: rkey sets that a sender stores, so that a CTS need not carry each key
+ * again. It is the remote mkey cache of "Network Assisted Non-Contiguous Transfers for GPU-Aware
+ * MPI Libraries".
+ */
+
+/*
+ * The sender has a number of cache slots for each receiver, and the receiver alone decides on their
+ * content. A CTS with keys may request to store them in a slot, under the id of the keyset. A later
+ * CTS_CACHED carries only the slot and the id. An id belongs to one mapping and is never reused. A
+ * slot with other content is therefore detected, and the message falls back to the base PML.
  *
- * The sender has a number of numbered places a receiver, and the receiver alone decides what is in
- * them: a CTS that names keys one by one may tell to put them into a place, under the id of the
- * keyset; a later one says 'place and id' instead. An id is of one mapping, and never given twice,
- * so a place that holds anything else is found out, and the message falls back to the base PML.
- *
- * The receiver counts on a place only when the FIN of the message that filled it has come, and
- * changes it only when no message that names it is under way: so the order in which CTSs arrive
- * does not matter.
- *
- * All of it is of progress only.
+ * The receiver relies on a slot only after the FIN of the message that filled it. It replaces a
+ * slot only while no message in progress uses it. The order in which CTSs arrive therefore does not
+ * matter. Progress thread only.
  */
 
 #ifndef MCA_PML_UMRDDT_SETS_H
@@ -31,49 +32,47 @@
 
 BEGIN_C_DECLS
 
-/**
- * Sets of more keys than these are always named key by key: bounds what a peer costs. With the
- * default of pml_umrddt_key_sets all of them take less than 24 KiB (and the HCA 31 KiB).
- */
+/** Maximum number of keys of a cached set, which limits the memory for each peer. With the default
+ * of pml_umrddt_key_sets all sets take less than 24 KiB, and the HCA's 31 KiB. */
 #define MCA_PML_UMRDDT_SET_KEYS 32
 
-/** What a receiver tells about a set. */
+/** How a CTS refers to an rkey set. */
 typedef enum mca_pml_umrddt_naming_t {
-    MCA_PML_UMRDDT_NAME_KEYS,  /**< name the keys; they are not to be remembered */
-    MCA_PML_UMRDDT_NAME_STORE, /**< name the keys, to be put into the place */
-    MCA_PML_UMRDDT_NAME_PLACE  /**< the sender has them in the place */
+    MCA_PML_UMRDDT_NAME_KEYS,  /**< carry the keys; the sender does not store them */
+    MCA_PML_UMRDDT_NAME_STORE, /**< carry the keys; the sender stores them in the slot */
+    MCA_PML_UMRDDT_NAME_PLACE  /**< the sender has them in the slot */
 } mca_pml_umrddt_naming_t;
 
 /**
- * The receiver: how to name a keyset to a peer. Except for NAME_KEYS the place is taken until
- * mca_pml_umrddt_set_end.
+ * Receiver: decide how a CTS refers to a keyset. Except for NAME_KEYS the cache slot is in use
+ * until mca_pml_umrddt_set_end.
  *
- * @param[in]  places  how many the sender has for us (from its RTS)
- * @param[out] place   which; not with NAME_KEYS
+ * @param[in]  places  number of slots that the sender has for this process (from its RTS)
+ * @param[out] place   the slot; not set for NAME_KEYS
  */
 mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uint32_t places,
                                                 const mca_btl_umr_keyset_t *keyset,
                                                 uint32_t *place);
 
-/** The receiver: the message is over; @p well if its FIN has come, so the sender has the set. */
+/** Receiver: the message has ended. @p well: its FIN has arrived, so the sender has the set. */
 void mca_pml_umrddt_set_end(mca_pml_umrddt_peer_t *peer, uint32_t place, bool well);
 
-/** The sender: do as a checked CTS says. Without memory the place is empty. */
+/** Sender: store the keys of a valid CTS, if it requests that. Without memory the slot is empty. */
 void mca_pml_umrddt_set_store(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_reply_t *reply);
 
 /**
- * The sender: the CTS that a reference stands for.
+ * Sender: restore the CTS that a CTS_CACHED refers to.
  *
- * @param[in]     recall  checked for length and magic only
- * @param[in,out] reply   room for max_keys; written only on success
+ * @param[in]     recall  only length and magic were checked
+ * @param[in,out] reply   has room for max_keys; written only on success
  *
- * @return false: that set is not here
+ * @return false: the set is not cached
  */
 bool mca_pml_umrddt_set_recall(const mca_pml_umrddt_peer_t *peer,
                                const mca_pml_umrddt_recall_t *recall,
                                mca_pml_umrddt_reply_t *reply);
 
-/** Free what a peer has of both. */
+/** Free both tables of a peer. */
 void mca_pml_umrddt_sets_free(mca_pml_umrddt_peer_t *peer);
 
 END_C_DECLS

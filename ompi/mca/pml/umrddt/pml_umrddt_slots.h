@@ -9,11 +9,13 @@
 /**
  * @file
  *
- * Numbers for messages under way, the lowest that is free: by them tags and completion flags are
- * found, of which there are few. And receives by the number of their FIN.
- *
- * opal_pointer_array and opal_hash_table did this before, for 114 instructions more at the sender
- * and 126 at the receiver of every message (bench/results/instructions.md).
+ * Request ids: the lowest free numbers for messages in progress. They index tags and completion
+ * flags, which are limited in number. Also finds receives by the number of their FIN.
+ */
+
+/*
+ * opal_pointer_array and opal_hash_table need 114 more instructions per message at the sender and
+ * 126 at the receiver (bench/results/instructions.md).
  */
 
 #ifndef MCA_PML_UMRDDT_SLOTS_H
@@ -24,14 +26,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Which slots are free: a bit each. Zeros are an empty one; the caller has the lock. */
+/** Free request ids, one bit each. All zeros: an empty table. The caller holds the lock. */
 typedef struct mca_pml_umrddt_slots_t {
     uint64_t *free;
     uint32_t words;
-    uint32_t first; /**< no word below has a free one */
+    uint32_t first; /**< no word below has a free id */
 } mca_pml_umrddt_slots_t;
 
-/** Make room for more. @return false: no memory, or there are @p most of them */
+/** Enlarge the table. @return false: no memory, or it holds @p most ids */
 static inline bool mca_pml_umrddt_slots_grow(mca_pml_umrddt_slots_t *slots, uint32_t most)
 {
     uint32_t words = 0 == slots->words ? 1 : 2 * slots->words;
@@ -47,11 +49,11 @@ static inline bool mca_pml_umrddt_slots_grow(mca_pml_umrddt_slots_t *slots, uint
 }
 
 /**
- * Take the lowest free slot.
+ * Take the lowest free request id.
  *
- * @param[in] most  as many there may be; 64 times a power of two
+ * @param[in] most  maximum number of ids; 64 times a power of two
  *
- * @return false: there is none, or no memory
+ * @return false: no free id, or no memory
  */
 static inline bool mca_pml_umrddt_slot_take(mca_pml_umrddt_slots_t *slots, uint32_t most,
                                             uint32_t *slot)
@@ -72,7 +74,7 @@ static inline bool mca_pml_umrddt_slot_take(mca_pml_umrddt_slots_t *slots, uint3
     return true;
 }
 
-/** Give back one that was taken. */
+/** Release a request id. */
 static inline void mca_pml_umrddt_slot_give(mca_pml_umrddt_slots_t *slots, uint32_t slot)
 {
     uint32_t word = slot / 64;
@@ -92,8 +94,8 @@ static inline void mca_pml_umrddt_slots_free(mca_pml_umrddt_slots_t *slots)
 
 struct mca_pml_umrddt_recv_t;
 
-/** Receives by the number of their FIN, each where the number's lowest bits say. Zeros are an empty
- * one. Of progress only. */
+/** Receives indexed by the lowest bits of the number of their FIN. All zeros: an empty table.
+ * Progress thread only. */
 typedef struct mca_pml_umrddt_fins_t {
     struct mca_pml_umrddt_fin_t {
         uint32_t fin;
@@ -104,7 +106,7 @@ typedef struct mca_pml_umrddt_fins_t {
     uint32_t next; /**< the last number */
 } mca_pml_umrddt_fins_t;
 
-/** Twice the table. Numbers that were apart stay apart. @return false: no memory */
+/** Double the table. Different indices remain different. @return false: no memory */
 static inline bool mca_pml_umrddt_fins_grow(mca_pml_umrddt_fins_t *fins)
 {
     uint32_t size = 0 == fins->size ? 64 : 2 * fins->size;
@@ -125,7 +127,7 @@ static inline bool mca_pml_umrddt_fins_grow(mca_pml_umrddt_fins_t *fins)
 }
 
 /**
- * A number that no other receive under way has, and that none had for a long time.
+ * Assign a FIN number that no other receive in progress has, and that was not used recently.
  *
  * @return 0: no memory
  */
@@ -135,7 +137,7 @@ static inline uint32_t mca_pml_umrddt_fin_new(mca_pml_umrddt_fins_t *fins,
     struct mca_pml_umrddt_fin_t *entry;
     uint32_t fin;
 
-    /* never more than half full, so that a free place is soon found */
+    /* at most half full, so that a free entry is found quickly */
     if (fins->size <= 2 * fins->used && !mca_pml_umrddt_fins_grow(fins)
         && fins->size <= fins->used + 1) {
         return 0;
@@ -150,7 +152,7 @@ static inline uint32_t mca_pml_umrddt_fin_new(mca_pml_umrddt_fins_t *fins,
     return fin;
 }
 
-/** The receive that has this number; NULL: none */
+/** The receive with this FIN number; NULL: none */
 static inline struct mca_pml_umrddt_recv_t *
 mca_pml_umrddt_fin_find(const mca_pml_umrddt_fins_t *fins, uint32_t fin)
 {
@@ -163,7 +165,7 @@ mca_pml_umrddt_fin_find(const mca_pml_umrddt_fins_t *fins, uint32_t fin)
     return fin == entry->fin ? entry->recv : NULL;
 }
 
-/** Give back a number that mca_pml_umrddt_fin_new returned. */
+/** Release a number from mca_pml_umrddt_fin_new. */
 static inline void mca_pml_umrddt_fin_give(mca_pml_umrddt_fins_t *fins, uint32_t fin)
 {
     fins->table[fin & (fins->size - 1)].recv = NULL;

@@ -9,15 +9,17 @@
 /**
  * @file
  *
- * Stages, and the copies between them and buffers.
+ * Staging buffers, and copies between them and user buffers. See pml_umrddt_stage.h first.
+ */
+
+/*
+ * A staging buffer that will be filled is pinned memory from the GPU staging pool, which the GPU
+ * can access. If the pool is exhausted, and for receives, it is plain memory. Large messages are
+ * mostly envelopes, and untouched plain memory costs only address space. Freed plain buffers are
+ * cached for the next receives.
  *
- * A stage is one of two things. Where data will be, pinned memory of the GPU room's pool, which the
- * GPU reaches by itself. Where the pool has no room, and for every receive that waits, plain
- * memory. There, large messages are most often envelopes, and what is not touched costs addresses
- * only; the stages of the last receives are kept, so that the next ones ask nobody. And a page
- * behind it is nobody's: pml/ob1 of Open MPI 4.1 reads a message that is too long whole, where it
- * lies in one piece at the sender; the kernel then refuses it, and pml/ob1 takes another way, which
- * is right.
+ * A guard page follows each plain buffer. If a contiguous message is too long, pml/ob1 of Open MPI
+ * 4.1 reads all of it. With the guard page the kernel refuses that read, and pml/ob1 recovers.
  */
 
 #include "ompi_config.h"
@@ -39,9 +41,9 @@
 
 #define PAGE    ((size_t) 4096)
 #define LOWEST  12 /* of a page */
-#define CLASSES 36 /* ... to as much as anybody has */
+#define CLASSES 36 /* up to more than any machine has */
 
-/** Stages that nobody uses, by the binary logarithm of their room; each begins with the next. */
+/** Free buffers by the binary logarithm of their size; each begins with a pointer to the next. */
 static struct {
     pthread_mutex_t lock;
     void *first[CLASSES];
@@ -58,7 +60,7 @@ static unsigned class_of(size_t size)
     return class;
 }
 
-/** Memory, and a page behind it that must not be touched. NULL: there is none */
+/** Map memory with a guard page behind it. NULL: no memory */
 static void *plain_map(size_t size)
 {
     void *bytes = mmap(NULL, size + PAGE, PROT_READ | PROT_WRITE,
@@ -129,10 +131,10 @@ static void plain_put(mca_pml_umrddt_stage_t *stage)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Stages
+ * Staging buffers
  * ------------------------------------------------------------------------------------------- */
 
-/** Ask the pool. @return false: plain memory, then */
+/** Get memory from the pool. @return false: use plain memory */
 static bool pinned_get(const mca_pml_umrddt_where_t *where, size_t size,
                        mca_pml_umrddt_stage_t *stage)
 {
@@ -159,7 +161,7 @@ int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, size_t size,
                              mca_pml_umrddt_stage_use_t use, mca_pml_umrddt_stage_t *stage)
 {
     if (PTRDIFF_MAX - 2 * PAGE < size) {
-        return OMPI_ERR_OUT_OF_RESOURCE; /* what a broken peer claims, and no memory has */
+        return OMPI_ERR_OUT_OF_RESOURCE; /* size from a broken peer */
     }
     size += 0 == size;
     if (MCA_PML_UMRDDT_STAGE_DATA == use && mca_pml_umrddt_on_device(where)
@@ -194,10 +196,10 @@ void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t siz
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Transits
+ * Copies
  * ------------------------------------------------------------------------------------------- */
 
-/** The copy is over, one way or the other. */
+/** The copy has ended, successfully or not. */
 static void transit_end(mca_pml_umrddt_transit_t *transit)
 {
     if (NULL != transit->layout) {
@@ -207,7 +209,7 @@ static void transit_end(mca_pml_umrddt_transit_t *transit)
     transit->position = transit->end;
 }
 
-/** Begin to copy stream positions up to @p end, which lie in one allocation. */
+/** Start a copy of stream positions up to @p end, which are in one allocation. */
 static int copy_range(mca_pml_umrddt_transit_t *transit, uint64_t end)
 {
     opal_umrddt_gpu_place_t user = {.layout = transit->layout,
@@ -235,7 +237,7 @@ static int copy_range(mca_pml_umrddt_transit_t *transit, uint64_t end)
     return rc;
 }
 
-/** Copy stream positions up to @p end, which are one piece of memory that the CPU touches. */
+/** Copy stream positions up to @p end, which are one block of memory that the CPU can access. */
 static void copy_here(mca_pml_umrddt_transit_t *transit, uint64_t end)
 {
     unsigned char *user =
@@ -248,10 +250,7 @@ static void copy_here(mca_pml_umrddt_transit_t *transit, uint64_t end)
     transit->position = end;
 }
 
-/**
- * Of a mixed buffer: copy what comes next, as far as it is the CPU's or in one allocation of a
- * device.
- */
+/** Mixed buffer: copy the next bytes that are in system memory or in one device allocation. */
 static int copy_mixed(mca_pml_umrddt_transit_t *transit)
 {
     const opal_iov_cache_layout_t *layout = transit->layout;
@@ -269,7 +268,7 @@ static int copy_mixed(mca_pml_umrddt_transit_t *transit)
         copy_here(transit, end);
         return OMPI_SUCCESS;
     }
-    /* and the pieces behind it that are in this allocation as a whole */
+    /* include the following blocks that are completely in this allocation */
     while (end == next && end < transit->end) {
         opal_iov_cache_iov_t iov = opal_iov_cache_layout_iov(layout, ++piece);
         uint64_t offset = transit->address + (uint64_t) iov.offset - memory->base;
@@ -283,7 +282,7 @@ static int copy_mixed(mca_pml_umrddt_transit_t *transit)
     return copy_range(transit, end);
 }
 
-/** Go on, @p waiting for the GPU or not. */
+/** Make progress; @p waiting: block until the GPU has finished. */
 static int advance(mca_pml_umrddt_transit_t *transit, bool waiting)
 {
     int rc = OMPI_SUCCESS;
@@ -351,25 +350,25 @@ int mca_pml_umrddt_transit(mca_pml_umrddt_transit_t *transit, const void *buf, s
 }
 
 /* ---------------------------------------------------------------------------------------------
- * How the host sees a stage
+ * Datatype of a staging buffer for the base PML
  *
- * As bytes. But a message in pieces must not look like one piece to pml/ob1 of Open MPI 4.1, which
- * lets the receiver read such a message whole, also where it is too long for the receive, and then
- * writes behind the buffer; the user has not done what leads to that. So there it is sent as one of
- * a type that says of itself that it has gaps.
+ * It is sent as bytes, with one exception. pml/ob1 of Open MPI 4.1 lets the receiver read a
+ * contiguous message whole, even if it is too long for the receive. It then writes behind the
+ * buffer. A message that is non-contiguous for the user must not trigger that. It is therefore sent
+ * with a datatype that is marked as having gaps.
  * ------------------------------------------------------------------------------------------- */
 
 #define TYPES      16
-#define TYPE_BYTES ((size_t) 256) /* smaller messages go with the match, everywhere */
+#define TYPE_BYTES ((size_t) 256) /* smaller messages are always sent eagerly */
 
-/** Types of the last sizes. */
+/** Cached datatypes of recent sizes. */
 static struct {
     pthread_mutex_t lock;
     ompi_datatype_t *type[TYPES];
     unsigned next;
 } types = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/** NULL: there is no memory */
+/** NULL: no memory */
 static ompi_datatype_t *type_new(size_t size)
 {
     ompi_datatype_t *type = NULL;
@@ -436,7 +435,8 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
         return rc;
     }
     if (!mca_pml_umrddt_on_device(where)) {
-        (void) mca_pml_umrddt_pack(buf, count, datatype, stage->bytes, size); /* the CPU can */
+        /* system memory: the CPU packs */
+        (void) mca_pml_umrddt_pack(buf, count, datatype, stage->bytes, size);
     } else {
         rc = mca_pml_umrddt_transit(&transit, buf, count, datatype, where, stage->bytes,
                                     stage->kind, size, false);

@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * Carrying GPU memory for a base PML that cannot: it sends from, and receives into, memory of ours
- * (a *stage*), as packed bytes, so that the other side is an ordinary message. Between a stage and
- * the user's buffer the GPU copies (a *transit*).
+ * Staging of GPU memory for a base PML that cannot access it. The base PML sends from, and receives
+ * into, a *staging buffer* of packed bytes, so that the other side sees an ordinary message. The
+ * GPU copies between the staging buffer and the user's buffer (a *transit*).
  */
 
 #ifndef MCA_PML_UMRDDT_STAGE_H
@@ -38,85 +38,85 @@ struct ompi_request_t;
 struct ompi_message_t;
 struct mca_pml_umrddt_recv_t;
 
-/** Memory in place of a buffer. All 0: none. */
+/** A staging buffer. All 0: none. */
 typedef struct mca_pml_umrddt_stage_t {
     unsigned char *bytes;
     size_t room;
-    opal_umrddt_gpu_kind_t kind; /**< PINNED: of the GPU room's pool; HOST: plain memory */
+    opal_umrddt_gpu_kind_t kind; /**< PINNED: from the GPU staging pool; HOST: plain memory */
 } mca_pml_umrddt_stage_t;
 
-/** What a stage is for. */
+/** Use of a staging buffer. */
 typedef enum mca_pml_umrddt_stage_use_t {
-    MCA_PML_UMRDDT_STAGE_DATA, /**< data will be there, no more than its size */
-    MCA_PML_UMRDDT_STAGE_ROOM  /**< data may come, or more than there is room for */
+    MCA_PML_UMRDDT_STAGE_DATA, /**< it will be filled up to its size */
+    MCA_PML_UMRDDT_STAGE_ROOM  /**< for a receive: less or more data may arrive */
 } mca_pml_umrddt_stage_use_t;
 
 /**
- * Take a stage: for data, pinned, if it is not too large and the pool has room; else plain memory.
+ * Get a staging buffer. For data it is pinned if its size and the pool permit; else plain.
  *
- * @param[in]  where  the buffer whose place it takes
- * @param[in]  size   bytes; 0 is as 1
- * @param[out] stage  the caller's until mca_pml_umrddt_stage_put
+ * @param[in]  where  the user's buffer
+ * @param[in]  size   in bytes; 0 counts as 1
+ * @param[out] stage  owned by the caller until mca_pml_umrddt_stage_put
  *
  * @retval OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE
  */
 int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, size_t size,
                              mca_pml_umrddt_stage_use_t use, mca_pml_umrddt_stage_t *stage);
 
-/** Give a stage back; all 0 afterwards, and nothing happens if it was before. */
+/** Release a staging buffer and set it to all 0. No effect if it is all 0. */
 void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage);
 
-/** Tell the user, once, why a message ends with an error: a copy between its buffer and a stage
- * fails. @param[in] in  into the buffer */
+/** Report to the user, once, that a copy between a buffer and a staging buffer failed, and that the
+ * message ends with an error. @param[in] in  into the buffer */
 void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc);
 
-/** Bytes that stages keep for the next ones, and to free them. */
+/** Bytes in cached plain buffers; mca_pml_umrddt_stage_fini frees them. */
 size_t mca_pml_umrddt_stage_kept(void);
 void mca_pml_umrddt_stage_fini(void);
 
-/** A copy between a buffer and bytes of ours, under way. */
+/** A copy in progress between a user's buffer and packed bytes. */
 typedef struct mca_pml_umrddt_transit_t {
-    opal_umrddt_gpu_copy_t *copy;    /**< that runs now, or NULL */
-    opal_iov_cache_layout_t *layout; /**< the buffer's; NULL: it is one piece */
-    opal_umrddt_gpu_memory_t memory; /**< the buffer's */
-    bool mixed;                      /**< the buffer is in several allocations */
-    bool in;                         /**< into the buffer */
-    opal_umrddt_gpu_kind_t kind;     /**< of our bytes */
-    unsigned char *bytes;            /**< ours, of stream position 0 */
-    uint64_t address;                /**< the buffer; of its first byte if it is one piece */
-    uint64_t position;               /**< what is behind is done, or under way */
+    opal_umrddt_gpu_copy_t *copy;    /**< the current GPU copy, or NULL */
+    opal_iov_cache_layout_t *layout; /**< of the user's buffer; NULL: contiguous */
+    opal_umrddt_gpu_memory_t memory; /**< of the user's buffer */
+    bool mixed;                      /**< the buffer spans several allocations */
+    bool in;                         /**< into the user's buffer */
+    opal_umrddt_gpu_kind_t kind;     /**< of the packed bytes */
+    unsigned char *bytes;            /**< the packed bytes, from stream position 0 */
+    uint64_t address;  /**< of the user's buffer; of its first byte if it is contiguous */
+    uint64_t position; /**< earlier bytes are copied, or in progress */
     uint64_t end;
 } mca_pml_umrddt_transit_t;
 
 /**
- * Begin to copy the first @p length bytes of a buffer's stream, out of it or @p in.
+ * Start to copy the first @p length bytes of a buffer's stream, out of it or (@p in) into it.
  *
- * @param[out] transit  to be called until it is over: mca_pml_umrddt_transit_test or _wait. Nothing
- *                      is held if this fails
+ * @param[out] transit  call mca_pml_umrddt_transit_test or _wait until it has ended. Nothing is
+ *                      held on error
  *
- * @retval OMPI_SUCCESS, or an error: memory, or the driver's
+ * @retval OMPI_SUCCESS, or an error: no memory, or the driver's
  */
 int mca_pml_umrddt_transit(mca_pml_umrddt_transit_t *transit, const void *buf, size_t count,
                            ompi_datatype_t *datatype, const mca_pml_umrddt_where_t *where,
                            void *bytes, opal_umrddt_gpu_kind_t kind, size_t length, bool in);
 
 /**
- * Go on with a copy.
+ * Make progress on a copy.
  *
- * @retval OMPI_SUCCESS             it is over; nothing is held
- * @retval OMPI_ERR_RESOURCE_BUSY   not yet
- * @return else an error; it is over, and nothing is held
+ * @retval OMPI_SUCCESS             it is complete; nothing is held
+ * @retval OMPI_ERR_RESOURCE_BUSY   not yet complete
+ * @return else an error; it has ended, and nothing is held
  */
 int mca_pml_umrddt_transit_test(mca_pml_umrddt_transit_t *transit);
 
-/** As mca_pml_umrddt_transit_test, until it is over: without progress of anything else. */
+/** As mca_pml_umrddt_transit_test, but blocks until the end, without other progress. */
 int mca_pml_umrddt_transit_wait(mca_pml_umrddt_transit_t *transit);
 
 /**
- * A stage with the packed stream of a buffer. Waits for the GPU: what is sent next on the
- * communicator must not overtake this message.
+ * Get a staging buffer with the packed stream of a buffer. Blocks until the GPU has finished,
+ * because later sends on the communicator must not overtake this message.
  *
- * @param[out] stage  the caller's
+ * @param[out] stage  owned by the caller
  *
  * @retval OMPI_SUCCESS, or an error
  */
@@ -124,15 +124,15 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
                               const mca_pml_umrddt_where_t *where, mca_pml_umrddt_stage_t *stage);
 
 /**
- * What to tell the base PML of a stage that it sends.
+ * Datatype and count for a send of a staging buffer by the base PML.
  *
- * @param[in]  pieces    the user's message is not one piece of memory
- * @param[out] datatype  to be given back once the send is posted: mca_pml_umrddt_stage_as_end
+ * @param[in]  pieces    the user's message is non-contiguous
+ * @param[out] datatype  release it with mca_pml_umrddt_stage_as_end once the send is posted
  */
 void mca_pml_umrddt_stage_as(size_t size, bool pieces, size_t *count, ompi_datatype_t **datatype);
 void mca_pml_umrddt_stage_as_end(ompi_datatype_t *datatype);
 
-/** A blocking send of a buffer that the base PML must not touch. As pml_send. */
+/** Blocking send of a buffer that the base PML must not access. As pml_send. */
 int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
                               int tag, mca_pml_base_send_mode_t mode,
                               struct ompi_communicator_t *comm,
@@ -140,26 +140,25 @@ int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *da
 
 /* pml_umrddt_stage_recv.c */
 
-/** Note which basic types mca_pml_umrddt_is_wide is about; before the first receive. */
+/** Find the basic types that mca_pml_umrddt_is_wide refers to. Call before the first receive. */
 void mca_pml_umrddt_stage_init(void);
 
-/** As mca_pml_umrddt_stage_wanted, where mca_pml_umrddt_is_wide: false if the communicator is not
- * known. */
+/** As mca_pml_umrddt_stage_wanted, if mca_pml_umrddt_is_wide; false: unknown communicator. */
 bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,
                                struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
 
 /**
- * True if the base PML must not receive into this buffer, unless it can be given it
- * (mca_pml_umrddt_base_given_recv), or if an envelope may come, which nobody could read there or
- * for which it is too small.
+ * Returns true if a receive needs a staging buffer. One reason is that the base PML must not access
+ * the buffer (but see mca_pml_umrddt_base_given_recv). Another is that an envelope may arrive that
+ * does not fit the buffer or that the CPU cannot read there.
  *
- * @param[out] where  of the buffer, if so
+ * @param[out] where  memory kind of the buffer, if true
  */
 bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datatype,
                                  struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
 
-/** Whether to ask that: by what is known of the buffer, and by the datatype alone where the base
- * PML is given all GPU memory. Empty buffers need no stage. */
+/** Whether a receive needs a staging buffer, with fast checks first. If the base PML handles all
+ * GPU memory, size and datatype decide. Empty buffers need no staging buffer. */
 #define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)            \
     (mca_pml_umrddt_is_wide((datatype), (count))                                  \
          ? mca_pml_umrddt_stage_wide((buf), (count), (datatype), (comm), (where)) \
@@ -170,7 +169,7 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
                    || !mca_pml_umrddt_is_contiguous((datatype), (count)))         \
                && mca_pml_umrddt_stage_wanted((buf), (count), (datatype), (comm), (where)))
 
-/** As pml_irecv, pml_irecv_init and pml_recv, of a buffer that wants a stage. */
+/** As pml_irecv and pml_irecv_init, for a buffer that needs a staging buffer. */
 int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                                struct ompi_communicator_t *comm,
                                const mca_pml_umrddt_where_t *where,
@@ -180,32 +179,32 @@ int mca_pml_umrddt_stage_irecv_init(void *buf, size_t count, ompi_datatype_t *da
                                     const mca_pml_umrddt_where_t *where,
                                     struct ompi_request_t **request);
 
-/** As pml_imrecv, of a message of the host's. */
+/** As pml_imrecv, for a message of the base PML. */
 int mca_pml_umrddt_stage_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,
                                 struct ompi_message_t **message,
                                 const mca_pml_umrddt_where_t *where,
                                 struct ompi_request_t **request);
 
-/** Let the host receive its message into a stage, recv->overflow. @return the host's verdict */
+/** Receive a base PML message into a staging buffer, recv->overflow. @return its error code */
 int mca_pml_umrddt_stage_imrecv_into(struct mca_pml_umrddt_recv_t *recv,
                                      struct ompi_message_t **message);
 
-/** The host has received a plain message into recv->stage: callback. Progress brings it on. */
+/** Callback: the base PML has received a plain message into recv->stage. Progress copies it on. */
 void mca_pml_umrddt_stage_received(struct mca_pml_umrddt_recv_t *recv);
 
-/** A plain message of the envelope's size is in recv->bounce, its source and tag in recv->status:
- * progress brings it into the buffer and completes the receive. From any thread. */
+/** A plain message of the envelope's size is in recv->bounce, with source and tag in recv->status.
+ * Progress copies it to the buffer and completes the receive. From any thread. */
 void mca_pml_umrddt_stage_bounced(struct mca_pml_umrddt_recv_t *recv);
 
-/** As mca_pml_umrddt_stage_bounced; of progress only, which has the receive already. */
+/** As mca_pml_umrddt_stage_bounced, but only from progress, where the receive is already active. */
 void mca_pml_umrddt_stage_fill_bounce(struct mca_pml_umrddt_recv_t *recv);
 
 /**
- * Bring bytes of ours into the buffer, then end the receive. Of progress only.
+ * Copy packed bytes to the user's buffer, then end the receive. Progress thread only.
  *
- * @param[in] bytes   as many as @p length says, or more; valid until the receive is over
- * @param[in] error   for the user, and
- * @param[in] ucount  the status's size
+ * @param[in] bytes   at least @p length bytes; valid until the receive has ended
+ * @param[in] error   error code for the user
+ * @param[in] ucount  size for the status
  */
 void mca_pml_umrddt_stage_fill(struct mca_pml_umrddt_recv_t *recv, void *bytes,
                                opal_umrddt_gpu_kind_t kind, size_t length, int error,

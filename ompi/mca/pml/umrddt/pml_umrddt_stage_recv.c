@@ -9,11 +9,9 @@
 /**
  * @file
  *
- * Receives into memory that the base PML must not touch, and of datatypes that it must not receive.
- *
- * The user holds a request of ours, and the host receives into a stage. What becomes of it is as in
- * pml_umrddt_recv.c, but that a plain message keeps the request pending, too, until progress has
- * brought the bytes into the user's buffer.
+ * Receives into memory that the base PML must not access, and of datatypes that it cannot receive.
+ * The user's request is ours, and the base PML receives into a staging buffer. As in
+ * pml_umrddt_recv.c, except that a plain message also keeps the request pending until it is copied.
  */
 
 #include "ompi_config.h"
@@ -27,11 +25,11 @@
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_recv.h"
 
-/** What Open MPI's convertor has room for of an element that arrives in parts. */
+/** Largest element, in bytes, that Open MPI's convertor can receive in fragments. */
 #define PART 16
 
 #if 500 <= UMRDDT_OPAL_RELEASE
-/** Open MPI 5.0 takes the extent of complex numbers for a multiple of their size. */
+/** Open MPI 5.0 assumes that the extent of complex types is a multiple of their size. */
 #define COMPLEX_TYPES                                                                             \
     ((uint32_t) 1 << OPAL_DATATYPE_SHORT_FLOAT_COMPLEX                                            \
      | (uint32_t) 1 << OPAL_DATATYPE_FLOAT_COMPLEX | (uint32_t) 1 << OPAL_DATATYPE_DOUBLE_COMPLEX \
@@ -48,8 +46,8 @@ void mca_pml_umrddt_stage_init(void)
     for (unsigned type = 0; type < OPAL_DATATYPE_MAX_PREDEFINED; ++type) {
         const size_t size = opal_datatype_basicDatatypes[type]->size;
 
-        /* 5.0 copies a single long double as a number, which on x86 is 10 bytes of the 16: bytes of
-         * an envelope would be lost. */
+        /* Open MPI 5.0 copies a single long double as a number, on x86 only 10 of its 16 bytes.
+         * Bytes of an envelope would be lost. */
         if (PART < size || (500 <= UMRDDT_OPAL_RELEASE && OPAL_DATATYPE_FLOAT16 == type)) {
             mca_pml_umrddt.wide_types |= (uint32_t) 1 << type;
         }
@@ -61,12 +59,11 @@ void mca_pml_umrddt_stage_init(void)
 }
 
 #if 500 <= UMRDDT_OPAL_RELEASE
-/**
- * Returns true if the first bytes have blocks at a distance that is no multiple of the element's
- * size. Open MPI 5.0 rounds this distance down where it goes on behind a single block, and for
- * complex numbers behind each. Contents of loops count once, which makes the look longer, not
- * shorter; each step but for the ends of loops adds a byte at least, so it is bounded.
- */
+/** Returns true if the first bytes have blocks at a distance that is no multiple of the element's
+ * size. Open MPI 5.0 rounds this distance down when it continues after a single block, and for
+ * complex types after each block. The content of a loop counts once, so that the search covers more
+ * bytes than needed, never fewer. Each step except the ends of loops adds at least one byte, so the
+ * search is bounded. */
 static bool has_uneven_head(const opal_datatype_t *type)
 {
     size_t bytes = 0;
@@ -128,10 +125,10 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
 }
 
 /* ---------------------------------------------------------------------------------------------
- * From the stage into the buffer
+ * From the staging buffer into the user's buffer
  * ------------------------------------------------------------------------------------------- */
 
-/** As the retry function of a wait: the end of a receive whose bytes are on their way. */
+/** Retry function of a wait: the copy to the user's buffer is in progress. */
 static bool filled(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -152,7 +149,7 @@ static bool filled(void *owner)
 void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
                                opal_umrddt_gpu_kind_t kind, size_t length, int error, size_t ucount)
 {
-    int rc, tries = 2; /* what cannot be copied is lost: it is tried once more */
+    int rc, tries = 2; /* the data would be lost: retry once */
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_FILL;
@@ -182,7 +179,7 @@ void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
     }
 }
 
-/** A plain message is in the stage. */
+/** A plain message is in the staging buffer. */
 static void received_event(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -191,8 +188,8 @@ static void received_event(void *owner)
     int error = recv->status.MPI_ERROR;
 
     opal_list_append(&mca_pml_umrddt.receives, &recv->active);
-    /* Of a message that is too long only pml/ob1 brings all that there is room for; what others
-     * leave out would be bytes of earlier messages. */
+    /* Of a message that is too long, only pml/ob1 delivers all bytes that fit. With other base PMLs
+     * the rest of the buffer may hold bytes of earlier messages. */
     if (MPI_SUCCESS != error
         && (!mca_pml_umrddt.host_keeps || mca_pml_umrddt_bounce_empty(recv->stage.bytes))) {
         length = 0;
@@ -236,10 +233,10 @@ void mca_pml_umrddt_stage_fill_bounce(mca_pml_umrddt_recv_t *recv)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The API
+ * MPI functions
  * ------------------------------------------------------------------------------------------- */
 
-/** A request of ours, not started, whose host's will receive into a stage. */
+/** Create our request, not started, with a base PML request that receives into a staging buffer. */
 static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
                mca_pml_umrddt_recv_t **out)
@@ -297,7 +294,8 @@ int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatyp
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    *request = &recv->super; /* it may be complete before it is started, to who looks from here */
+    /* set first: another thread may see it complete before the start returns */
+    *request = &recv->super;
     rc = mca_pml_umrddt_recv_start(recv);
     if (OMPI_SUCCESS != rc) {
         *request = NULL;

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Striped messages, the sender's side; see the header.
+ * Striped messages at the sender; read pml_umrddt_stripe.h first.
  */
 
 #include "ompi_config.h"
@@ -23,17 +23,17 @@
 #include "pml_umrddt_send_rndv.h"
 #include "pml_umrddt_stripe.h"
 
-/** What the records of a striped message share. */
+/** Shared by the records of a striped message. */
 typedef struct mca_pml_umrddt_stripes_t {
     mca_pml_umrddt_send_t *whole;
-    uint32_t count; /**< of stripes */
-    bool begun;     /**< the receiver takes it in stripes */
-    uint32_t left;  /**< stripes that are not over, and whoever is in the middle of one */
+    uint32_t count; /**< number of stripes */
+    bool begun;     /**< the receiver has accepted the stripes */
+    uint32_t left;  /**< stripes that have not ended, plus calls in progress */
     int error;      /**< for the user */
-    bool held;      /**< the whole's buffer has a reply to a stripe that is not ready for it */
-    size_t length;  /**< of that */
+    bool held;     /**< the parent's reply buffer holds a reply to a stripe that is still writing */
+    size_t length; /**< bytes of that reply */
     mca_btl_umr_endpoint_t *endpoints[MCA_PML_UMRDDT_STRIPES];
-    mca_pml_umrddt_send_t *stripe[MCA_PML_UMRDDT_STRIPES]; /**< NULL: over */
+    mca_pml_umrddt_send_t *stripe[MCA_PML_UMRDDT_STRIPES]; /**< NULL: it has ended */
 } mca_pml_umrddt_stripes_t;
 
 bool mca_pml_umrddt_is_stripe(const mca_pml_umrddt_send_t *send)
@@ -75,7 +75,7 @@ static void stripe_return(mca_pml_umrddt_send_t *stripe)
     opal_free_list_return(&mca_pml_umrddt.sends, &stripe->super.super);
 }
 
-/** A record for stripe @p i. It holds nothing: what it names lives as long as the whole. */
+/** Create the record of stripe @p i. It holds no references: the parent outlives it. */
 static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint32_t i)
 {
     mca_pml_umrddt_send_t *whole = stripes->whole;
@@ -86,7 +86,8 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     }
     stripe->state = MCA_PML_UMRDDT_SEND_REPLY;
     stripe->plain = false;
-    stripe->tries = 0 == i && whole->tries; /* one of them tells where it is received */
+    /* one stripe suffices to learn the receive-memory hint */
+    stripe->tries = 0 == i && whole->tries;
     stripe->offer = stripe->tries ? whole->offer : 0;
     stripe->declinable = false;
     stripe->chosen = stripe->left = false;
@@ -105,7 +106,7 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     stripe->memory = NULL;
     stripe->keyset = NULL;
     stripe->slot = whole->slot;
-    stripe->total = 0; /* the first CTS says where it begins, and ends */
+    stripe->total = 0; /* the first CTS sets its range */
     stripe->position = 0;
     stripe->rts = whole->rts;
     stripe->rts.seq += 1 + i;
@@ -159,7 +160,7 @@ void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
     if (2 > count) {
         return;
     }
-    /* the numbers behind its own are for the stripes */
+    /* the sequence numbers after the parent's are for the stripes */
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     rts->seq = mca_pml_umrddt.seq + 1;
     mca_pml_umrddt.seq += 1 + count;
@@ -186,7 +187,7 @@ void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Replies, and the end
+ * Replies and end
  * ------------------------------------------------------------------------------------------- */
 
 static void leave(mca_pml_umrddt_stripes_t *stripes)
@@ -196,7 +197,7 @@ static void leave(mca_pml_umrddt_stripes_t *stripes)
     }
 }
 
-/** Which stripe the reply in the whole's buffer is for; count or more: none. */
+/** Index of the stripe that the reply in the parent's buffer is for; count or more: none. */
 static uint64_t index_of(const mca_pml_umrddt_stripes_t *stripes)
 {
     return stripes->whole->reply->seq - stripes->whole->rts.seq - 1;
@@ -209,7 +210,7 @@ static bool waits(const mca_pml_umrddt_send_t *stripe)
                || MCA_PML_UMRDDT_SEND_FAILED == stripe->state);
 }
 
-/** In the middle of a round: the next reply can be there already. */
+/** Returns true if a stripe is in the middle of a round: its next reply may arrive already. */
 static bool writes(const mca_pml_umrddt_send_t *stripe)
 {
     return NULL != stripe
@@ -218,7 +219,7 @@ static bool writes(const mca_pml_umrddt_send_t *stripe)
                || MCA_PML_UMRDDT_SEND_PUT == stripe->state);
 }
 
-/** What was held can be handed on. */
+/** The stripe of the held reply is ready for it. */
 static void held_event(void *owner)
 {
     mca_pml_umrddt_send_t *whole = owner;
@@ -244,7 +245,7 @@ int mca_pml_umrddt_stripe_listen(mca_pml_umrddt_send_t *stripe)
     return NULL != whole->listen ? OMPI_SUCCESS : mca_pml_umrddt_send_listen(whole);
 }
 
-/** Listen again if there is anything to come; where that is refused, what waits for it fails. */
+/** Post the receive for replies again if any stripe waits for one. */
 static void listen_on(mca_pml_umrddt_stripes_t *stripes)
 {
     for (uint32_t i = 0; i < stripes->count; ++i) {
@@ -260,7 +261,7 @@ bool mca_pml_umrddt_stripe_sent(mca_pml_umrddt_send_t *send, int error)
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (send == stripes->whole) {
-        mca_pml_umrddt_stripes_drop(send); /* those that never began */
+        mca_pml_umrddt_stripes_drop(send); /* the stripes that never began */
         return false;
     }
     stripes->stripe[send->rts.seq - stripes->whole->rts.seq - 1] = NULL;
@@ -268,7 +269,7 @@ bool mca_pml_umrddt_stripe_sent(mca_pml_umrddt_send_t *send, int error)
     stripe_return(send);
     if (stripes->held && !stripes->whole->event.queued
         && NULL == stripes->stripe[index_of(stripes)]) {
-        /* it had nothing to wait for, and is over */
+        /* the stripe ended without waiting for this reply */
         MCA_PML_UMRDDT_COUNT(protocol_errors);
         stripes->held = false;
         listen_on(stripes);
@@ -277,10 +278,8 @@ bool mca_pml_umrddt_stripe_sent(mca_pml_umrddt_send_t *send, int error)
     return true;
 }
 
-/**
- * A reply can come a little early: the receiver has seen the FIN of a round, asks for the next one,
- * and the sender, which listens for the others, has not seen its write complete.
- */
+/** A reply may arrive early. The receiver sees the FIN of a round and sends the next CTS. The
+ * sender's write may not have completed yet, but the parent has a receive posted. */
 bool mca_pml_umrddt_stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
 {
     mca_pml_umrddt_stripes_t *stripes = send->stripes;
@@ -291,7 +290,7 @@ bool mca_pml_umrddt_stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!stripes->begun
         && (!one || MCA_PML_UMRDDT_SEND_REPLY != send->state || 0 < send->position)) {
-        return false; /* of the whole; or it is, since the receiver has begun with the whole */
+        return false; /* for the parent; or the receiver has accepted the message as a whole */
     }
     if (!stripes->begun) {
         stripes->begun = true;
@@ -307,7 +306,8 @@ bool mca_pml_umrddt_stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
         memcpy(stripes->stripe[index]->reply, send->reply, length);
         mca_pml_umrddt_send_replied(stripes->stripe[index], length, true);
     } else if (one || send->rts.seq > send->reply->seq) {
-        MCA_PML_UMRDDT_COUNT(stale_replies); /* to a notice that crossed the end of what it is of */
+        /* the answer to a NACK that crossed the end of its stripe */
+        MCA_PML_UMRDDT_COUNT(stale_replies);
     } else {
         MCA_PML_UMRDDT_COUNT(protocol_errors);
     }

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Striped messages: what an envelope offers, and where a message is cut; see pml_umrddt_stripe.h.
+ * Striped messages: validation of the offer, and the cuts. Read pml_umrddt_stripe.h first.
  */
 
 #include "ompi_config.h"
@@ -22,7 +22,7 @@ bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_rts_t *rts)
 
     for (int i = 0; i < MCA_PML_UMRDDT_LANES; ++i) {
         if (0 == rts->lanes[i].qpn) {
-            more = false; /* no gaps */
+            more = false; /* lanes must have no gaps */
         }
         if (!more && 0 != (rts->lanes[i].qpn | rts->lanes[i].psn)) {
             return false;

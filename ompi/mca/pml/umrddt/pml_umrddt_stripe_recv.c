@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Striped messages, the receiver's side; see pml_umrddt_stripe.h.
+ * Striped messages at the receiver; read pml_umrddt_stripe.h first.
  */
 
 #include "ompi_config.h"
@@ -22,11 +22,11 @@
 #include "pml_umrddt_recv.h"
 #include "pml_umrddt_stripe.h"
 
-/** What the records of a striped message share. */
+/** Shared by the records of a striped message. */
 typedef struct mca_pml_umrddt_recv_stripes_t {
     mca_pml_umrddt_recv_t *whole;
-    uint32_t left; /**< stripes that are not over, and whoever is in the middle of one */
-    bool by_host;  /**< one has asked for the base PML */
+    uint32_t left; /**< stripes that have not ended, plus calls in progress */
+    bool by_host;  /**< one stripe has sent FALLBACK */
     int error;     /**< for the user */
 } mca_pml_umrddt_recv_stripes_t;
 
@@ -40,7 +40,7 @@ void mca_pml_umrddt_recv_stripes_free(mca_pml_umrddt_recv_t *recv)
  * Stripes
  * ------------------------------------------------------------------------------------------- */
 
-/** The envelope of stripe @p i, as if it had come by itself. */
+/** The envelope of stripe @p i, as if it were a separate message. */
 static mca_pml_umrddt_rts_t rts_of(const mca_pml_umrddt_recv_t *whole, uint32_t i)
 {
     mca_pml_umrddt_rts_t rts = whole->rts;
@@ -52,7 +52,7 @@ static mca_pml_umrddt_rts_t rts_of(const mca_pml_umrddt_recv_t *whole, uint32_t 
     return rts;
 }
 
-/** Tell the sender that a stripe has nothing to send; its pair is broken on this side, if so. */
+/** Send an ACK for a stripe without data, with the address of its lane if that is broken here. */
 static void tell_done(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_rts_t *rts,
                       mca_btl_umr_endpoint_t *endpoint)
 {
@@ -63,8 +63,7 @@ static void tell_done(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_rt
     (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
 }
 
-/** The pairs that were offered: this side's endpoints, of which @p use says whether they are good.
- */
+/** Get this side's endpoints of the offered lanes; @p use is set for those that work. */
 static uint32_t look(const mca_pml_umrddt_recv_t *whole, mca_btl_umr_endpoint_t **endpoints,
                      bool *use)
 {
@@ -83,7 +82,7 @@ static uint32_t look(const mca_pml_umrddt_recv_t *whole, mca_btl_umr_endpoint_t 
     return count;
 }
 
-/** A record of a stripe, for [start, end). */
+/** Create the record of a stripe, for bytes [start, end). */
 static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
                                          const mca_pml_umrddt_rts_t *rts,
                                          mca_btl_umr_endpoint_t *endpoint, uint64_t start,
@@ -151,7 +150,7 @@ bool mca_pml_umrddt_stripe_by_base(mca_pml_umrddt_recv_t *recv)
         return true;
     }
     stripes->by_host = true;
-    recv->total = recv->rts.length; /* the host brings all of the message */
+    recv->total = recv->rts.length; /* the base PML carries the whole message */
     return false;
 }
 
@@ -192,7 +191,7 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
 
             stripe[i] = stripe_new(stripes, &rts, endpoints[i], start, end);
             if (NULL == stripe[i]) {
-                /* nobody knows of the others yet */
+                /* no reply was sent for the others yet */
                 while (0 < i--) {
                     if (NULL != stripe[i]) {
                         mca_pml_umrddt_recv_done(stripe[i]);
@@ -206,7 +205,7 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
     }
     recv->stripes = stripes;
     recv->state = MCA_PML_UMRDDT_RECV_STRIPED;
-    stripe[0]->memory = recv->memory; /* covers more than it needs */
+    stripe[0]->memory = recv->memory; /* covers the whole message */
     recv->memory = NULL;
     for (uint32_t i = 0; i < offered; ++i) {
         mca_pml_umrddt_rts_t rts = rts_of(recv, i);

@@ -9,12 +9,15 @@
 /**
  * @file
  *
- * The scheme umr, at the receiver: RDMA writes between mkeys of both sides, in rounds.
- *
+ * Receiver's half of the scheme umr: RDMA writes between mkeys of both sides, in rounds. See
+ * pml_umrddt_rdma.h first.
+ */
+
+/*
  *     start -> KEYS -> MAPPING -> CREDIT --CTS--> FIN --(more)--> KEYS
  *
- * From CREDIT on pml_umrddt_rdma_recv.c. A large message can be cut into stripes
- * (pml_umrddt_stripe.h), each of which is a record in these states.
+ * pml_umrddt_rdma_recv.c has the states from CREDIT on. A large message can be cut into stripes
+ * (pml_umrddt_stripe.h), whose records use the same states.
  */
 
 #include "ompi_config.h"
@@ -27,7 +30,7 @@
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
-/** The CTS of this round, where the sender has the keys. */
+/** Send the CTS_CACHED of this round: the sender has the keys. */
 static int cts_recall(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_recall_t recall = {
@@ -47,7 +50,7 @@ static int cts_recall(mca_pml_umrddt_recv_t *recv)
                                   &recall, sizeof(recall), false);
 }
 
-/** The CTS of this round. */
+/** Send the CTS of this round. */
 static int cts(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_naming_t naming;
@@ -96,16 +99,16 @@ static void keys_ready(void *context, int status)
     mca_pml_umrddt_recv_ask_credit(recv);
 }
 
-/** The chunk that windows end at. One piece needs none: the sender may cut it as it likes. */
+/** Chunk at whose multiples rounds end; 0: contiguous layout, the sender may cut it anywhere. */
 static inline uint64_t chunk_of(const mca_pml_umrddt_recv_t *recv)
 {
     return opal_iov_cache_layout_is_contiguous(recv->layout) ? 0 : recv->chunk;
 }
 
 /**
- * Look for keys that were kept, from recv->position to recv->total, of system memory.
+ * Look up cached keys for bytes recv->position to recv->total, in system memory.
  *
- * @return true: they are recv->keyset, and the round needs no recv->memory
+ * @return true: recv->keyset is set, and the round needs no recv->memory
  */
 static inline bool recalled(mca_pml_umrddt_recv_t *recv)
 {
@@ -119,7 +122,7 @@ static inline bool recalled(mca_pml_umrddt_recv_t *recv)
     return NULL != recv->keyset;
 }
 
-/** In state KEYS: map keys for the next part of the buffer, as far as keys are to be had. */
+/** State KEYS: map as many keys as are available for the next part of the buffer. */
 static bool map_keys(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -160,8 +163,8 @@ void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-/** The chunk for this message; as last time if the same pair of layouts repeats. Of progress only.
- */
+/** Agree on the chunk size for this message; cached in the layout for the last pair of layouts.
+ * Progress thread only. */
 static uint64_t agreement(mca_pml_umrddt_recv_t *recv)
 {
     uint64_t *memo = recv->layout->memo;
@@ -179,7 +182,7 @@ static uint64_t agreement(mca_pml_umrddt_recv_t *recv)
     return memo[MCA_PML_UMRDDT_MEMO_AGREED];
 }
 
-/** By the rules: unless the first message of a layout and buffer is cheaper without mkeys. */
+/** Rule: use mkeys, unless the first message of a layout and buffer is cheaper without them. */
 static bool can_recv(mca_pml_umrddt_recv_t *recv)
 {
     return mca_pml_umrddt_rdma_can_recv(recv)

@@ -9,12 +9,15 @@
 /**
  * @file
  *
- * The scheme umr, at the sender: RDMA writes between mkeys of both sides, in rounds.
- *
+ * Sender's half of the scheme umr: RDMA writes between mkeys of both sides, in rounds. See
+ * pml_umrddt_rdma.h first.
+ */
+
+/*
  *     REPLY --CTS--> KEYS -> MAPPING -> PUT --(more)--> REPLY
  *
- * Keys of the LOCAL role are held only between a CTS and the completion of the writes it asked for,
- * which needs nothing from anybody else; so they always come back.
+ * Keys of the LOCAL role are held only from a CTS until its writes complete. These depend on no
+ * other process, so that the keys are always released.
  */
 
 #include "ompi_config.h"
@@ -44,7 +47,7 @@ static void put_done(void *context, int status)
         mca_pml_umrddt_wait(&mca_pml_umrddt.waiting[MCA_BTL_UMR_LOCAL], &send->wait, map_keys,
                             send);
     } else if (end < send->total) {
-        /* send->reply is free for the next CTS only now: its range was needed until here */
+        /* until here send->reply was needed for the range of the CTS */
         send->state = MCA_PML_UMRDDT_SEND_REPLY;
         mca_pml_umrddt_send_await(send);
     } else {
@@ -108,7 +111,7 @@ static void keys_ready(void *context, int status)
     }
 }
 
-/** In state KEYS: map local keys for what the CTS asked for, as far as keys are to be had. */
+/** State KEYS: map as many local keys as are available for the range of the CTS. */
 static bool map_keys(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
@@ -145,10 +148,8 @@ static bool map_keys(void *owner)
     return true;
 }
 
-/**
- * Check what a CTS asks for: the next bytes of this message. The first CTS of a stripe, which has
- * no end yet, says where it begins.
- */
+/** Check that the range of a CTS continues this message. The first CTS of a stripe sets its
+ * start. */
 static inline bool range_valid(mca_pml_umrddt_send_t *send)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
@@ -160,14 +161,13 @@ static inline bool range_valid(mca_pml_umrddt_send_t *send)
            && reply->total <= send->layout->size;
 }
 
-/** True if a CTS with keys can be an answer: a message that did not offer it may have no endpoint,
- * nor its process an HCA. */
+/** Returns true if the message offered this scheme. Otherwise it may have no endpoint. */
 static inline bool keys_offered(const mca_pml_umrddt_send_t *send)
 {
     return 0 != (MCA_PML_UMRDDT_BIT_UMR & send->rts.schemes);
 }
 
-/** Check a CTS field by field. */
+/** Validate a CTS field by field. */
 static bool keys_valid(mca_pml_umrddt_send_t *send, size_t length)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
@@ -188,7 +188,7 @@ static bool keys_valid(mca_pml_umrddt_send_t *send, size_t length)
     return reply->end - reply->start == sum;
 }
 
-/** A CTS that is right: write what it asks for. */
+/** Execute a valid CTS. */
 static void cts(mca_pml_umrddt_send_t *send)
 {
     if (0 == send->position) {
@@ -207,7 +207,7 @@ static void cts(mca_pml_umrddt_send_t *send)
     }
 }
 
-/** A CTS by reference: do as the one says that it stands for. */
+/** Execute a CTS_CACHED: restore the CTS that it refers to. */
 static void recalled(mca_pml_umrddt_send_t *send)
 {
     const mca_pml_umrddt_recall_t *asked = (const mca_pml_umrddt_recall_t *) send->reply;
@@ -215,12 +215,13 @@ static void recalled(mca_pml_umrddt_send_t *send)
 
     if (OPAL_UNLIKELY(!keys_offered(send)
                       || !mca_pml_umrddt_set_recall(send->peer, asked, send->reply))) {
-        mca_pml_umrddt_send_fail(send, false); /* the receiver forgets what it thought to be here */
+        /* the NACK makes the receiver discard its record of the cache slot */
+        mca_pml_umrddt_send_fail(send, false);
         return;
     }
     mca_pml_umrddt_send_landed(send, in_gpu);
     if (OPAL_LIKELY(range_valid(send))) {
-        cts(send); /* the keys were checked when they were stored */
+        cts(send); /* the keys were validated when they were stored */
     } else {
         mca_pml_umrddt_send_malformed(send);
     }

@@ -9,13 +9,15 @@
 /**
  * @file
  *
- * Windows and GPU memory, where the base PML does not take it: an MPI error. Open MPI's one-sided
- * communication touches all memory with the CPU, or has the kernel copy it; the one crashes, and
- * the other repeats a copy that fails for ever.
- *
- * The osc framework has found its components when the PML is enabled. Their osc_select functions
- * are replaced: a window over GPU memory fails on all of its processes, and in the modules of other
- * windows the calls that take a buffer are replaced by some that look at it.
+ * One-sided communication on GPU memory, for an Open MPI without CUDA: raises an MPI error. Open
+ * MPI's osc components access all memory with the CPU, which crashes, or by a kernel copy, which
+ * they retry forever.
+ */
+
+/*
+ * The osc framework has its list of components when the PML is enabled. This file replaces their
+ * osc_select functions. Creating a window over GPU memory fails on all of its processes. In the
+ * modules of other windows, calls with a buffer are replaced by functions that check it.
  */
 
 #include "ompi_config.h"
@@ -32,20 +34,20 @@
 #include "pml_umrddt.h"
 #include "pml_umrddt_gpu.h"
 
-/** Components, and modules, that can be looked after; others are as they were. */
+/** Maximum number of components and of modules that are replaced; others are left unchanged. */
 #define MOST 8
 
 static ompi_osc_base_component_t *components[MOST];
 static ompi_osc_base_component_select_fn_t selects[MOST];
 static int component_count;
-static bool monitored; /* osc/monitoring has functions of other modules: those stay as they are */
+static bool monitored; /* osc/monitoring wraps other modules: leave those unchanged */
 
-/** What modules had; known by osc_free, which stays. Entries are only added. */
+/** The modules' original functions, found by osc_free, which is not replaced. Append only. */
 static ompi_osc_base_module_t modules[MOST];
 static int module_count;
 static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
 
-/** True if the CPU cannot touch a buffer. */
+/** Returns true if the CPU cannot access a buffer. */
 static bool is_gpu(const void *buffer, size_t count, ompi_datatype_t *datatype)
 {
     mca_pml_umrddt_where_t where;
@@ -61,7 +63,7 @@ static int refuse(const char *call, const char *what)
 {
     opal_show_help("help-mca-pml-umrddt.txt", "window-memory", true, call, what,
                    mca_pml_umrddt.host_component.pmlm_version.mca_component_name);
-    return MPI_ERR_UNSUPPORTED_OPERATION; /* the base hands on what is no code of its own */
+    return MPI_ERR_UNSUPPORTED_OPERATION; /* osc/base passes on error codes that are not its own */
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -80,7 +82,7 @@ static const ompi_osc_base_module_t *module_of(const ompi_osc_base_module_t *mod
     return NULL;
 }
 
-/* A call that looks at its buffer, and does what it did. */
+/* A replacement that checks its buffers, and calls the original function. */
 #define CALL(NAME, TITLE, LOOK, PARAMETERS, ...)                      \
     static int checked_##NAME PARAMETERS                              \
     {                                                                 \
@@ -136,7 +138,7 @@ CALL(compare_and_swap, "Compare_and_swap",
 CALL(win_attach, "Win_attach", is_gpu(base, size, MPI_BYTE),
      (ompi_win_t * win, void *base, size_t size), win, base, size)
 
-/** Calls that are replaced. */
+/** The functions that are replaced. */
 #define CALLS(X)        \
     X(put)              \
     X(get)              \
@@ -172,8 +174,7 @@ static void look_after(ompi_osc_base_module_t *module)
  * Windows
  * ------------------------------------------------------------------------------------------- */
 
-/* All processes of a window learn that one of them has GPU memory: they wait for each other next.
- */
+/* All processes of a window learn that one of them has GPU memory; else they would wait for it. */
 static int select_in(int which, ompi_win_t *win, void **base, size_t size, int unit,
                      ompi_communicator_t *comm, opal_info_t *info, int flavor, int *model)
 {

@@ -17,17 +17,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/** A receiver declines a message into GPU memory that takes longer than this many small messages
- * each time anew, which costs two of them: after the envelope its length is known before the data,
- * so that its staging buffer is pinned. System memory has no staging buffer. */
+/** Limit for DECLINE_NEXT with GPU memory, in times of a small message. A longer message is
+ * declined individually, which costs two small messages. In return its length is known before the
+ * data arrives, so that its staging buffer is pinned. System memory needs no staging buffer. */
 #define ASKED_FROM 100
 
-/** Times below this many us are not told apart. */
+/** Resolution in us: shorter times count as this. */
 #define LEAST_TIME 0.1
 
 #define ALL_WAYS (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES) - 1)
 
-/** Predict the steady state: all is there that the schemes need; from the match on. */
+/** Predict the steady state: all resources of the schemes are set up. Times from the match on. */
 static void predict_steady(const opal_umrddt_tuning_t *tuning, opal_umrddt_select_case_t message,
                            double steady[MCA_PML_UMRDDT_SCHEMES])
 {
@@ -42,7 +42,7 @@ static void predict_steady(const opal_umrddt_tuning_t *tuning, opal_umrddt_selec
     }
 }
 
-/** Without the base PML, unless it takes least in the steady state. */
+/** Remove the base PML, unless it is fastest in the steady state. */
 static unsigned without_base(const double *steady, unsigned possible)
 {
     for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {

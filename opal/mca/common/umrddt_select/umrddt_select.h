@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * The selection of a scheme among those that both sides of a message can, by the performance model
- * (umrddt_select_model.h), and its explanation in words. Nothing here has a state.
+ * Selection among the schemes that both sides of a message support, by the performance model
+ * (umrddt_select_model.h, read first), and its explanation as text. Stateless.
  */
 
 #ifndef OPAL_UMRDDT_SELECT_H
@@ -18,32 +18,33 @@
 
 #include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 
-/** What is selected for messages of one kind; times in us, from the match on for steady. */
+/** The selection for messages of one kind. Times in us; those of steady count from the match on. */
 typedef struct opal_umrddt_selection_t {
     mca_pml_umrddt_scheme_id_t way; /**< the selected scheme */
-    bool settled;                   /**< the base PML is, and the next messages need no offer */
-    double times[MCA_PML_UMRDDT_SCHEMES];  /**< predicted of the next message */
-    double steady[MCA_PML_UMRDDT_SCHEMES]; /**< when all is there that the schemes need */
+    bool settled; /**< converged: the base PML is selected, and the next messages need no offer */
+    double times[MCA_PML_UMRDDT_SCHEMES];  /**< predicted for the next message */
+    double steady[MCA_PML_UMRDDT_SCHEMES]; /**< predicted when all resources of the schemes are set
+                                              up */
 } opal_umrddt_selection_t;
 
 /**
- * Select the scheme that is predicted to take least. The base PML is selected only if it takes
- * least in the steady state, too.
+ * Select the scheme with the shortest predicted time. The base PML is selected only if it is also
+ * fastest in the steady state.
  *
  * @param[in]  message    at the receiver
- * @param[in]  possible   schemes that both sides can, bits; 0: the base PML
- * @param[in]  failed     schemes that failed a while ago: not selected if there are others
- * @param[out] selection  all of it
+ * @param[in]  possible   bitmap of the schemes that both sides support; 0: the base PML
+ * @param[in]  failed     schemes that failed recently: selected only if there are no others
+ * @param[out] selection  all fields are set
  */
 void opal_umrddt_select(const opal_umrddt_tuning_t *tuning,
                         const opal_umrddt_select_case_t *message, unsigned possible,
                         unsigned failed, opal_umrddt_selection_t *selection);
 
-/** Append a side ("from", "to") of a message of @p bytes to a text, as far as there is room. */
+/** Append a side ("from", "to") of a message of @p bytes to a text; truncates at @p room. */
 void opal_umrddt_select_print_side(char *text, size_t room, const char *what,
                                    const opal_umrddt_select_side_t *side, uint64_t bytes);
 
-/** Append what is predicted of each scheme; in parentheses of those that are not @p possible. */
+/** Append the predicted time of each scheme; in parentheses if it is not @p possible. */
 void opal_umrddt_select_print_times(char *text, size_t room, const double *times,
                                     unsigned possible);
 

@@ -9,14 +9,15 @@
 /**
  * @file
  *
- * The file of figures, which umrddt_tune writes and pml/umrddt reads; see umrddt_select_model.h.
+ * The tuning file, which umrddt_tune writes and pml/umrddt reads; see umrddt_select_model.h first.
+ * Its format:
  *
- *   umrddt-model 2
- *   hardware TEXT, or: any
- *   near TEXT        (of the measurement by two processes of one host, if there was one)
- *   far TEXT         (of that by those of two hosts)
- *   # a comment
- *   NAME VALUE, or NAME and the six values of a curve
+ *     umrddt-model 2
+ *     hardware TEXT, or: any
+ *     near TEXT        (the measurement by two processes of one node, if any)
+ *     far TEXT         (the measurement by processes of two nodes, if any)
+ *     # a comment
+ *     NAME VALUE, or NAME and the six values of a curve
  */
 
 #include "umrddt_select_file.h"
@@ -37,15 +38,15 @@
 #define TITLE "umrddt-model"
 #define ANY   "any"
 
-/** Bytes of a line; a longer one is no line of ours. */
+/** Maximum bytes of a line; longer lines are errors. */
 #define LINE 1024
 
 /* ---------------------------------------------------------------------------------------------
- * The hardware
+ * Hardware
  * ------------------------------------------------------------------------------------------- */
 
-/** Append to a text what fits, as one line: what is not printable becomes a blank, and several
- * blanks one. */
+/** Append to a text, as one line, up to its size. Non-printable characters become a blank, and
+ * several blanks become one. */
 static void append(char *text, const char *more)
 {
     size_t length = strlen(text);
@@ -69,8 +70,10 @@ static void strip(char *text)
     }
 }
 
-/** The value behind the first line of a file that begins with @p key and a colon; or, without a
- * key, its first line. @return false: there is none */
+/**
+ * The value of the first line of a file that begins with @p key and a colon; without a key, its
+ * first line. @return false: not found
+ */
 static bool value_of(const char *path, const char *key, char *value, size_t room)
 {
     char line[LINE];
@@ -102,7 +105,9 @@ static bool value_of(const char *path, const char *key, char *value, size_t room
     return found;
 }
 
-/** Different values of one file in each directory below @p directory, sorted, with their numbers.
+/**
+ * List the distinct values of one file in each directory below @p directory, sorted, with their
+ * numbers.
  */
 static void inventory(const char *directory, const char *file, const char *key, char *text)
 {
@@ -175,7 +180,9 @@ bool opal_umrddt_tuning_path(const char *hardware, bool system, char *path, size
  * Reading
  * ------------------------------------------------------------------------------------------- */
 
-/** A figure or a curve by its name. @param[out] index  among all. @return NULL: there is none */
+/**
+ * Find a parameter or a curve by its name. @param[out] index  among all. @return NULL: unknown name
+ */
 static double *find(opal_umrddt_tuning_t *figures, const char *name, unsigned *count,
                     unsigned *index)
 {
@@ -198,10 +205,10 @@ static double *find(opal_umrddt_tuning_t *figures, const char *name, unsigned *c
 }
 
 /**
- * A number, written as in the C locale whatever the application's is: digits, and behind a point
- * more of them.
+ * Parse a number in the format of the C locale, whatever the application's locale is: digits,
+ * optionally a point and more digits.
  *
- * @return false: it is none, or none that a figure can be
+ * @return false: not a number, or out of range
  */
 static bool number(const char **text, double *value)
 {
@@ -230,7 +237,7 @@ static bool number(const char **text, double *value)
     return true;
 }
 
-/** A line behind the head. @return false: it makes no sense */
+/** Parse a line after the two header lines. @return false: invalid */
 static bool read_line(const char *line, opal_umrddt_tuning_t *figures,
                       opal_umrddt_tuning_measured_t *measured)
 {
@@ -273,7 +280,7 @@ static bool read_line(const char *line, opal_umrddt_tuning_t *figures,
     return true;
 }
 
-/** The lines of an open file. */
+/** Parse an open file. */
 static opal_umrddt_tuning_file_t read_lines(FILE *file, const char *hardware,
                                             opal_umrddt_tuning_t *figures,
                                             opal_umrddt_tuning_measured_t *measured, char *wrong)
@@ -346,7 +353,7 @@ opal_umrddt_tuning_file_t opal_umrddt_tuning_read(const char *path, const char *
     memset(&seen, 0, sizeof(seen));
     result = read_lines(file, hardware, &read, &seen, wrong);
     (void) fclose(file);
-    /* a file of before they were told apart: what was measured of one is the better guess */
+    /* files of older releases have no cpu_pack: use cpu_copy for both */
     find(&read, "cpu_copy", &count, &copy);
     find(&read, "cpu_pack", &count, &pack);
     if (seen.figure[copy] && !seen.figure[pack]) {
@@ -365,7 +372,7 @@ opal_umrddt_tuning_file_t opal_umrddt_tuning_read(const char *path, const char *
  * Writing
  * ------------------------------------------------------------------------------------------- */
 
-/** As number reads it, in any locale: six digits of which count. */
+/** Write a number in the format that number() parses, in any locale, with 0, 3 or 6 decimals. */
 static void write_number(FILE *file, double value)
 {
     int digits = value < 1 ? 6 : value < 100 ? 3 : 0;
@@ -419,10 +426,10 @@ int opal_umrddt_tuning_write(FILE *file, const char *hardware, const opal_umrddt
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Several measurements
+ * Merging measurements
  * ------------------------------------------------------------------------------------------- */
 
-/** True if the figure of before stays. */
+/** Returns true if the earlier value of a parameter is kept. */
 static bool stays(const char *name, bool was, bool is, bool wire_was)
 {
     return was
@@ -436,7 +443,7 @@ void opal_umrddt_tuning_add(opal_umrddt_tuning_t *figures, opal_umrddt_tuning_me
                             const opal_umrddt_tuning_t *before,
                             const opal_umrddt_tuning_measured_t *measured_before)
 {
-    /* an HCA that writes to its own host says little of the wire */
+    /* an HCA that writes to its own node does not use the wire */
     const bool wire_was = '\0' == measured->far[0] && '\0' != measured_before->far[0];
     const bool *was = measured_before->figure;
     bool *is = measured->figure;

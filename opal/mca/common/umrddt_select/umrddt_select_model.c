@@ -9,28 +9,30 @@
 /**
  * @file
  *
- * The prediction; see umrddt_select_model.h. Nothing here has a state.
+ * The prediction of times; see umrddt_select_model.h. Stateless.
+ */
+
+/*
+ * A handled message begins with an envelope and, except for CUDA IPC, a reply. Each counts as a
+ * small message of the base PML. The rest depends on the scheme:
  *
- * A message that is taken begins with an envelope, and but for CUDA IPC with an answer; each is a
- * small message of the base PML. Then the schemes differ:
+ *     umr      setup of the missing keys, divided by the uses; one write; and the longer of the
+ *              bytes at the HCA's rate and the blocks of both layouts at the HCA's rate
+ *     direct   transfer of the receiver's layout, if it is missing; and the longer of the writes
+ *              and the bytes
+ *     ipc      one GPU copy. Opening an allocation is not counted: it is done once for all layouts
+ *              and messages in it, but takes as long as hundreds of messages (measured: 10 ms)
+ *     pack-*   a pipeline of three stages: packing, wire and unpacking. The first chunk takes all
+ *              three, each further chunk the slowest of them
+ *     host     the base PML. System memory: copy of the sender's blocks, and of the receiver's
+ *              during the transfer. GPU memory that the base PML cannot access: packing before,
+ *              and unpacking after
  *
- *   umr      the keys that are not there yet, shared by the uses; a write, and the bytes at the
- *            HCA's rate or the pieces of both layouts at the HCA's, whichever takes longer
- *   direct   the receiver's layout on its way, if it is not there; as many writes as it takes, or
- *            the bytes
- *   ipc      one copy of a GPU. That an allocation has to be opened is charged to nobody: it is
- *            done once for all layouts and messages that come from it, and takes as long as
- *            hundreds of them (measured, 10 ms)
- *   pack-*   three stages, packing, wire and unpacking, through which the chunks go one behind the
- *            other: all of the first, and the slowest stage for each further one
- *   host     for memory of the CPU the sender's pieces copied, and the receiver's while the bytes
- *            move; for memory of GPUs that the base PML must not be given, packing and unpacking
- *            before and behind
- *
- * Two processes that share a GPU, without CUDA's MPS, have it by turns: a kernel of the one waits
- * until the driver has taken the GPU from the other, 0.15 ms on an H200, where copies to and from
- * the host's memory do not (bench/results/h200-2026-11-23.md). That is gpu_turn, once a message
- * that needs a kernel; next to nothing where umrddt_tune's processes had a GPU each.
+ * Two processes that share a GPU without CUDA MPS use it by turns. A kernel of one process waits
+ * until the driver has switched the GPU from the other, 0.15 ms on an H200. Copies to and from
+ * system memory do not wait (bench/results/h200-2026-11-23.md). The parameter gpu_turn, added once
+ * to each message that needs a kernel, stands for that. It is close to 0 if umrddt_tune ran with
+ * one GPU for each process.
  */
 
 #include "umrddt_select_model.h"
@@ -119,7 +121,7 @@ static double smaller(double a, double b)
     return a < b ? a : b;
 }
 
-/** The mean length of the pieces of a side, or of one that is both. */
+/** Mean block length of one side. */
 static double block_of(const opal_umrddt_select_case_t *message,
                        const opal_umrddt_select_side_t *side)
 {
@@ -142,27 +144,27 @@ static double host_rate(const opal_umrddt_tuning_t *figures,
     return message->near ? figures->near_rate : figures->far_rate;
 }
 
-/** What so many bytes by the base PML wait for: it asks and is answered before it sends many. */
+/** Latency of a message by the base PML: it includes a rendezvous above the eager limit. */
 static double host_small(const opal_umrddt_tuning_t *figures,
                          const opal_umrddt_select_case_t *message, double bytes)
 {
     return ((double) message->eager < bytes ? 3 : 1) * small(figures, message);
 }
 
-/** So many bytes by the base PML, from memory of the CPU to such, in one piece. */
+/** Time of a contiguous message in system memory by the base PML. */
 static double by_host(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message,
                       double bytes)
 {
     return host_small(figures, message, bytes) + bytes / host_rate(figures, message);
 }
 
-/** The envelope and the answer. */
+/** Time of the envelope and the reply. */
 static double agreed(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message)
 {
     return 2 * small(figures, message);
 }
 
-/** What a message waits for if it is the first of its kind this way: its share of that. */
+/** Share of the setup of a scheme in one message; 0 if it is done already. */
 static double share(const opal_umrddt_select_case_t *message, mca_pml_umrddt_scheme_id_t way,
                     double once)
 {
@@ -178,7 +180,7 @@ static double register_side(const opal_umrddt_tuning_t *figures,
     return figures->register_base + figures->register_mib * span / MIB;
 }
 
-/** Both sides register; the sender does it when it has been answered. */
+/** Both sides register their memory; the sender does so after the reply. */
 static double registered(const opal_umrddt_tuning_t *figures,
                          const opal_umrddt_select_case_t *message)
 {
@@ -186,7 +188,7 @@ static double registered(const opal_umrddt_tuning_t *figures,
            + register_side(figures, message, &message->to);
 }
 
-/** What both schemes of the HCA have but for the pieces. */
+/** Common part of both HCA schemes, without the blocks. */
 static double hca_base(const opal_umrddt_tuning_t *figures,
                        const opal_umrddt_select_case_t *message)
 {
@@ -220,7 +222,7 @@ static double direct_time(const opal_umrddt_tuning_t *figures,
     double writes = (double) message->to.pieces
                     + (double) message->from.pieces
                           / (double) (0 < message->write_pieces ? message->write_pieces : 1);
-    /* a layout takes a few bytes a piece, flattened; regular ones take less */
+    /* a flattened layout takes a few bytes for each block, a regular one less */
     double layout = 8 * (double) message->to.pieces / host_rate(figures, message);
 
     return hca_base(figures, message)
@@ -229,7 +231,7 @@ static double direct_time(const opal_umrddt_tuning_t *figures,
                     writes * figures->hca_write);
 }
 
-/** The turn of a GPU for which a message waits. @p kernel: it needs a kernel */
+/** Wait for a shared GPU. @p kernel: the message needs a kernel */
 static double turn(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message,
                    bool kernel)
 {
@@ -237,9 +239,9 @@ static double turn(const opal_umrddt_tuning_t *figures, const opal_umrddt_select
 }
 
 /**
- * The rate of a curve that umrddt_tune measures with rows, which the driver copies from blocks of
- * 4096 on and kernels below: between the two points no block is a bit of both. @p boxed: the driver
- * copies it.
+ * Rate of a curve that umrddt_tune measures with rows. The driver copies blocks from 4096 bytes on,
+ * and kernels copy smaller ones. Between these two points the rates must not be interpolated. @p
+ * boxed: the driver copies.
  */
 static double rows_at(const double *curve, bool boxed, double block)
 {
@@ -253,7 +255,7 @@ static double rows_at(const double *curve, bool boxed, double block)
     return opal_umrddt_tuning_curve_at(curve, block);
 }
 
-/** What a kernel moves of a side at @p rate, but for what it has to look up. */
+/** Rate of a kernel for a side, limited by the list lookup. */
 static double looked_up(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_side_t *side,
                         double block, double rate)
 {
@@ -285,7 +287,7 @@ static double ipc_time(const opal_umrddt_tuning_t *figures,
            + turn(figures, message, message->to.gpu || !message->from.boxed);
 }
 
-/** A chunk from the user's buffer into one that the wire takes, or (@p in) the other way. */
+/** Time to copy a chunk from the user's buffer to the wire buffer, or (@p in) back. */
 static double packed(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message,
                      mca_pml_umrddt_scheme_id_t way, bool in, double bytes)
 {
@@ -311,9 +313,9 @@ static double packed(const opal_umrddt_tuning_t *figures, const opal_umrddt_sele
     moved = in ? figures->gpu_in_latency + bytes / figures->gpu_in_rate
                : figures->gpu_out_latency + bytes / figures->gpu_out_rate;
     if (MCA_PML_UMRDDT_SCHEME_PACK_STAGED == way && 1 >= side->pieces) {
-        return moved; /* one piece needs no packing */
+        return moved; /* a contiguous buffer needs no packing */
     }
-    /* the end of the first of two operations is seen before the second begins */
+    /* the CPU sees the end of the first operation before it starts the second */
     return figures->gpu_launch
            + bytes
                  / looked_up(figures, side, block,
@@ -322,7 +324,8 @@ static double packed(const opal_umrddt_tuning_t *figures, const opal_umrddt_sele
            + (MCA_PML_UMRDDT_SCHEME_PACK_GDR == way ? 0 : moved);
 }
 
-/** True if a side of a packed message is (un)packed by a kernel, or copied within a GPU. */
+/** Returns true if a kernel packs or unpacks a side of a packed message, or copies it within a GPU.
+ */
 static bool by_kernel(const opal_umrddt_select_case_t *message,
                       const opal_umrddt_select_side_t *side, mca_pml_umrddt_scheme_id_t way)
 {
@@ -354,8 +357,8 @@ static double pack_time(const opal_umrddt_tuning_t *figures,
     } else if (message->pack_by_hca) {
         wire = figures->hca_latency + chunk / figures->hca_rate;
     }
-    /* as many as are under way at once share what is but waiting; within a host the processors that
-     * carry the chunks also pack, or tell the GPU to (half of what that takes, is the guess) */
+    /* Chunks in progress overlap their waiting times. Within a node the processors that transfer
+     * the chunks also pack them, or start the GPU operations (estimated at half of gpu_launch). */
     each = wire;
     if (message->near && MCA_PML_UMRDDT_SCHEME_PACK_GDR != way && !message->pack_by_hca) {
         each += larger(message->from.gpu ? figures->gpu_launch / 2 : out,
@@ -385,14 +388,14 @@ static double host_time(const opal_umrddt_tuning_t *figures,
                               ? packed(figures, message, MCA_PML_UMRDDT_SCHEME_BASE, 0 != in, bytes)
                               : 0;
 
-            /* the receiver unpacks out of what it would have to copy in any case */
+            /* unpacking at the receiver overlaps the copy that the transfer needs in any case */
             if (in) {
                 wire = larger(wire, copy);
             } else {
                 time += copy;
             }
         } else if (message->base_takes_gpu) {
-            /* piece by piece, as the convertors of Open MPI do */
+            /* block by block, as Open MPI's convertor does */
             time +=
                 (double) side->pieces * (in ? figures->gpu_in_latency : figures->gpu_out_latency)
                 + bytes / (in ? figures->gpu_in_rate : figures->gpu_out_rate);

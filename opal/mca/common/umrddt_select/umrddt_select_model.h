@@ -9,10 +9,12 @@
 /**
  * @file
  *
- * The performance model: how long a message takes by each scheme, predicted from both sides'
- * layouts and memory and from the tuning parameters of a machine. It is arithmetic without state.
- * docs/tuning.rst has the formulas in words; umrddt_select_file.h reads and writes the parameters.
- *
+ * The performance model: predicts the time of a message by each scheme from both sides' layouts and
+ * memory and from the tuning parameters of a machine. Stateless arithmetic. docs/tuning.rst has the
+ * formulas in words; umrddt_select_file.h reads and writes the parameters.
+ */
+
+/*
  * Times are in microseconds, rates in bytes per microsecond (MB/s).
  */
 
@@ -25,13 +27,13 @@
 
 #include "opal/mca/common/umrddt_select/umrddt_select_scheme.h"
 
-/** Of the file of figures: one of another version is not read. */
+/** Version of the tuning file; other versions are rejected. */
 #define OPAL_UMRDDT_TUNING_VERSION 2
 
 /**
- * Single figures: name, default, what it is. The defaults of gpu_launch, ipc_latency, gpu_pack,
- * gpu_unpack and ipc_copy were measured, on two H200 (bench/results/h200-2026-11-22.md), and those
- * of gpu_list on one (h200-2026-11-24.md); the others are what such machines are known for.
+ * Scalar parameters: name, default, description. The defaults of gpu_launch, ipc_latency, gpu_pack,
+ * gpu_unpack and ipc_copy were measured on two H200 (bench/results/h200-2026-11-22.md), and those
+ * of gpu_list on one (h200-2026-11-24.md). The others are typical values of such machines.
  */
 #define OPAL_UMRDDT_TUNING_VALUES(X)                                                      \
     X(near_latency, 0.7, "a small message by the base PML to a process of the same host") \
@@ -58,7 +60,7 @@
     X(gpu_turn, 0.001, "until a GPU that another process used runs a kernel of this one") \
     X(ipc_latency, 10, "the smallest copy out of a peer's GPU memory until the CPU sees its end")
 
-/** Rates by the length of the blocks, which lie as far apart as they are long; bytes/us. */
+/** Rates in bytes/us by block length; the gaps between blocks are as long as the blocks. */
 #define OPAL_UMRDDT_TUNING_CURVES(X)                              \
     X(cpu_copy, "the CPU packs, or unpacks, by Open MPI")         \
     X(cpu_pack, "the same by umrddt")                             \
@@ -69,7 +71,7 @@
     X(ipc_copy, "a GPU copies from a peer's memory into its own") \
     X(gpu_list, "a GPU packs in its memory what it looks up in a list")
 
-/** The lengths for which a curve has its rates: 8, 64, 512 ... */
+/** Block lengths of the points of a curve: 8, 64, 512 ... */
 #define OPAL_UMRDDT_TUNING_CURVE_POINTS 6
 #define OPAL_UMRDDT_TUNING_CURVE_LEAST  8u
 #define OPAL_UMRDDT_TUNING_CURVE_STEP   8u
@@ -81,84 +83,87 @@ typedef struct opal_umrddt_tuning_t {
     OPAL_UMRDDT_TUNING_CURVES(OPAL_UMRDDT_TUNING_CURVE_FIELD)
 } opal_umrddt_tuning_t;
 
-/** How many figures and curves there are. */
+/** Number of parameters and curves. */
 #define OPAL_UMRDDT_TUNING_ONE(...) +1
 enum {
     OPAL_UMRDDT_TUNING_VALUE_COUNT = 0 OPAL_UMRDDT_TUNING_VALUES(OPAL_UMRDDT_TUNING_ONE),
     OPAL_UMRDDT_TUNING_CURVE_COUNT = 0 OPAL_UMRDDT_TUNING_CURVES(OPAL_UMRDDT_TUNING_ONE)
 };
 
-/** Names as pml_umrddt_scheme has them. */
+/** Names as in pml_umrddt_scheme. */
 extern const char *const mca_pml_umrddt_scheme_names[MCA_PML_UMRDDT_SCHEMES];
 
-/** All schemes, in the order in which the first of equals wins and in which they are shown. */
+/** All schemes in the order of preference among equal times, which is also the output order. */
 extern const mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_order[MCA_PML_UMRDDT_SCHEMES];
 
 /** One side of a message. */
 typedef struct opal_umrddt_select_side_t {
-    uint64_t pieces;  /**< of its layout; 1: one piece */
-    uint64_t span;    /**< bytes from the first to the last; 0: not known, as many as the message */
-    bool gpu;         /**< in memory of a GPU */
-    bool boxed;       /**< the driver copies it in one call, to or from one piece: no kernel */
-    bool chunk_boxed; /**< and each chunk of it */
-    bool listed;      /**< kernels find its blocks in a list */
+    uint64_t pieces; /**< blocks of its layout; 1: contiguous */
+    uint64_t span;   /**< bytes from the first to the last; 0: unknown, as many as the message */
+    bool gpu;        /**< in GPU memory */
+    bool boxed;      /**< the driver copies it to or from a contiguous buffer in one call, without a
+                        kernel */
+    bool chunk_boxed; /**< the same for each chunk of it */
+    bool listed;      /**< kernels look up its blocks in a list */
 } opal_umrddt_select_side_t;
 
-/** A message, and what is known of it. */
+/** A message, and its state of setup. */
 typedef struct opal_umrddt_select_case_t {
     uint64_t bytes; /**< not 0 */
     opal_umrddt_select_side_t from, to;
-    bool near;      /**< both processes are on one host */
-    unsigned known; /**< bit 1 << way: its keys are mapped, layouts told, memory registered */
-    double uses;    /**< over how many messages is what has to be made once spread; >= 1 */
-    uint32_t write_pieces; /**< that a write of the sender's HCA gathers; >= 1 */
-    uint64_t chunk;        /**< of a packed message; not 0 */
-    uint32_t depth;        /**< chunks under way at once; >= 1 */
-    bool pack_by_hca;      /**< the wire of pack-staged and pack-host is the HCA */
-    bool base_takes_gpu;   /**< the base PML is given memory of GPUs, whatever the layout */
-    uint64_t eager;        /**< bytes that the base PML sends to this peer without a rendezvous */
+    bool near;      /**< both processes are on one node */
+    unsigned known; /**< bit 1 << scheme: its keys are mapped, layouts sent, memory registered */
+    double uses;    /**< number of messages that share the cost of the setup; >= 1 */
+    uint32_t write_pieces; /**< blocks that a write of the sender's HCA gathers; >= 1 */
+    uint64_t chunk;        /**< bytes of a chunk of a packed message; not 0 */
+    uint32_t depth;        /**< chunks in progress at once; >= 1 */
+    bool pack_by_hca;      /**< the HCA is the wire of pack-staged and pack-host */
+    bool base_takes_gpu;   /**< the base PML accesses GPU memory, whatever the layout */
+    uint64_t eager;        /**< eager limit of the base PML to this peer, in bytes */
 } opal_umrddt_select_case_t;
 
-/** The eager limit that is assumed of a base PML that does not say: that of btl/vader. */
+/** Eager limit assumed if the base PML does not report one: that of btl/vader. */
 #define OPAL_UMRDDT_SELECT_EAGER 4096
 
-/** What is assumed of a machine that nobody has measured. */
+/** Set the defaults for a machine without measurements. */
 void opal_umrddt_tuning_default(opal_umrddt_tuning_t *figures);
 
-/** The rate of a curve for blocks of @p block bytes: between its points by logarithms, and beyond
- * them as at the ends. */
+/**
+ * Rate of a curve for blocks of @p block bytes: logarithmic interpolation between its points,
+ * constant beyond them.
+ */
 double opal_umrddt_tuning_curve_at(const double *curve, double block);
 
 /**
- * The bytes of a chunk of a packed message: so many that twice @p depth of them are the message, in
- * whole pages, within bounds.
+ * Chunk size of a packed message: the message has about 2 * @p depth chunks of whole pages, within
+ * the limits.
  *
- * @param[in] block  of the layout, if all are as long: chunks are of whole blocks where they have
- *                   several, as a copy that begins within one is none that the driver does in one
- *                   call. 0: they are not
+ * @param[in] block  block length of the layout, if all are equal; else 0. Larger chunks are rounded
+ *                   to whole blocks, because the driver cannot copy a chunk that begins within a
+ *                   block in one call
  *
- * @return not 0, unless the message is
+ * @return chunk size in bytes; not 0 unless @p total is
  */
 uint64_t opal_umrddt_select_chunk(uint64_t total, uint32_t depth, uint64_t least, uint64_t most,
                                   uint64_t block);
 
-/** The time of a small message of the base PML to such a peer. */
+/** Time of a small message of the base PML to such a peer. */
 double opal_umrddt_select_small(const opal_umrddt_tuning_t *figures, bool near);
 
 /**
- * The time of a message, from the sender's call to the receiver's completion, where both are ready.
+ * Time of a message from the sender's call to the receiver's completion, if both are ready.
  *
- * @return us, more than 0. What the scheme cannot do is not asked here: the caller knows
+ * @return us, greater than 0. Does not check that the scheme is possible
  */
 double opal_umrddt_select_time(const opal_umrddt_tuning_t *figures,
                                const opal_umrddt_select_case_t *message,
                                mca_pml_umrddt_scheme_id_t way);
 
 /**
- * The quickest of some schemes.
+ * The fastest of some schemes.
  *
- * @param[in]  possible  bit 1 << way for each that may be chosen; not 0
- * @param[out] times     of all ways, also of those that may not be chosen
+ * @param[in]  possible  bit 1 << scheme for each scheme to select from; not 0
+ * @param[out] times     of all schemes, also of those not in @p possible
  */
 mca_pml_umrddt_scheme_id_t opal_umrddt_select_best(const opal_umrddt_tuning_t *figures,
                                                    const opal_umrddt_select_case_t *message,

@@ -9,11 +9,9 @@
 /**
  * @file
  *
- * The schemes by which a message can travel: one enumeration, and one bitmap of it.
- *
- * The bitmap is the same everywhere: in the envelope, where a sender names the schemes that it can
- * use; in what this process and a communicator allow; and in the choice. The values are therefore
- * fixed by the wire. This file knows no MPI.
+ * The schemes that can carry a message: one enumeration, and one bitmap of it. The envelope, the
+ * settings of processes and communicators, and the selection use the same bitmap, so the values are
+ * part of the wire format. Does not depend on MPI.
  */
 
 #ifndef OPAL_UMRDDT_SELECT_SCHEME_H
@@ -28,7 +26,7 @@ typedef enum mca_pml_umrddt_scheme_id_t {
     MCA_PML_UMRDDT_SCHEME_PACK_HOST = 5,   /**< chunks that GPUs pack in pinned system memory */
     MCA_PML_UMRDDT_SCHEME_PACK_GDR = 6,    /**< chunks in GPU memory that HCAs read and write */
     MCA_PML_UMRDDT_SCHEMES = 7,
-    MCA_PML_UMRDDT_SCHEME_AUTO = MCA_PML_UMRDDT_SCHEMES /**< as a parameter: none is named */
+    MCA_PML_UMRDDT_SCHEME_AUTO = MCA_PML_UMRDDT_SCHEMES /**< parameter value: no scheme is forced */
 } mca_pml_umrddt_scheme_id_t;
 
 #define MCA_PML_UMRDDT_BIT(scheme) (1u << (scheme))
@@ -46,7 +44,7 @@ typedef enum mca_pml_umrddt_scheme_id_t {
 #define MCA_PML_UMRDDT_BITS_PACK 0x70u
 #define MCA_PML_UMRDDT_BITS_ALL  0x77u
 
-/** The scheme of a bitmap of one; the base PML's of none. */
+/** The scheme of a bitmap with one bit; the base PML for 0. */
 static inline mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_of(unsigned bit)
 {
     return 0 == bit ? MCA_PML_UMRDDT_SCHEME_BASE : (mca_pml_umrddt_scheme_id_t) __builtin_ctz(bit);
