@@ -11,8 +11,8 @@
  *
  * Direct puts: writes without mkeys, by walking both layouts.
  *
- *     pieces, local   | A |  B   |      C      |  D  |
- *     runs, peer      |    1    |   2   |  3  |  4  |
+ *     local pieces   | A |  B  |      C      |  D  |
+ *     peer's runs    |    1    |   2   |  3  |  4  |
  *     writes         |  A, B   |   C   |  C  |  D  |
  *
  * Each write goes to one run of the peer's memory, and gathers as many pieces as fit in a work

@@ -229,7 +229,7 @@ int mca_btl_umr_gpu_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t do
         if (OPAL_LIKELY(OPAL_SUCCESS == opal_umrddt_gpu_rdma_flush(&memory->where))) {
             return OPAL_SUCCESS;
         }
-        /* Without a read the received data is lost: try the driver's flush. */
+        /* The received data would be lost without a flush: retry. */
         return opal_umrddt_gpu_rdma_flush(&memory->where);
     default:
         return flush_by_read(memory, done, context);

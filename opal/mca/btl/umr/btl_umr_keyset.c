@@ -577,7 +577,10 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
         ++keyset->pub.count;
     }
     if (hca->failed) {
-        /* Without free mkeys the failure may be one of invalidations, which no user waits for. */
+        /*
+         * Posting invalidations to get free mkeys may have failed the HCA. This keyset is in no
+         * queue, so only the return value reports it.
+         */
         rc = OPAL_ERROR;
     }
     if (0 == keyset->pub.count || hca->failed) {
