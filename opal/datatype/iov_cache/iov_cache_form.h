@@ -115,7 +115,7 @@ typedef struct opal_iov_cache_form_t {
 } opal_iov_cache_form_t;
 
 /* ---------------------------------------------------------------------------------------------
- * Making forms
+ * Creation of forms
  * ------------------------------------------------------------------------------------------- */
 
 /**
@@ -163,7 +163,7 @@ int opal_iov_cache_form_sorted(const opal_iov_cache_form_t *form, opal_iov_cache
 void opal_iov_cache_form_free(opal_iov_cache_form_t *form);
 
 /* ---------------------------------------------------------------------------------------------
- * Questions, none of which expands the form
+ * Queries; none of them expands the form
  * ------------------------------------------------------------------------------------------- */
 
 /** Memory that the form uses, in bytes. */

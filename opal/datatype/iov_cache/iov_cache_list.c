@@ -114,7 +114,7 @@ static bool is_apart(int64_t a, int64_t b, int64_t distance)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * One item after the other
+ * Items one by one
  * ------------------------------------------------------------------------------------------- */
 
 /* True if the item is merged into the last one. */

@@ -61,7 +61,7 @@ typedef struct mca_btl_umr_params_t {
     unsigned int sq_depth;     /**< writes in flight on one endpoint */
     unsigned int rq_depth;     /**< FINs in flight on one endpoint */
     unsigned int srq_depth;    /**< FINs in flight on all endpoints; 0: no shared receives */
-    size_t reg_cache_size;     /**< bound on registered bytes; 0: half of this process's share */
+    size_t reg_cache_size;     /**< limit of registered bytes; 0: half of this process's share */
     unsigned int gpu_regs;     /**< cached registrations of GPU memory */
     unsigned int gpu_flush;    /**< MCA_BTL_UMR_GPU_FLUSH_* */
     size_t reg_gap;            /**< largest hole between pieces that is registered with them */
@@ -365,7 +365,7 @@ typedef struct mca_btl_umr_bound_t {
     size_t most;     /**< limit set by the parameters */
     unsigned lacked; /**< messages since the refusal */
     unsigned
-        patience; /**< so many, and it is asked again; 0: it has not refused, or gave more since */
+        patience; /**< messages until the next attempt; 0: it has not refused, or gave more since */
 } mca_btl_umr_bound_t;
 
 #define MCA_BTL_UMR_PATIENCE 256u
@@ -1067,7 +1067,7 @@ typedef struct mca_btl_umr_receives_t {
 typedef struct mca_btl_umr_put_t {
     opal_list_item_t super;
     bool direct;                     /**< direct put: walk instead of keyset and indices */
-    struct mca_btl_umr_walk_t *walk; /**< made by the first put that needs it, and kept */
+    struct mca_btl_umr_walk_t *walk; /**< created by the first put that needs it, and reused */
     const mca_btl_umr_keyset_t *keyset;
     mca_btl_umr_key_t *remote;            /**< a copy; the regions of a direct put */
     size_t capacity;                      /**< of remote */

@@ -325,7 +325,7 @@ static const char *check_memories(const mca_btl_umr_hca_t *hca)
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * All of it
+ * The whole HCA
  * ------------------------------------------------------------------------------------------- */
 
 const char *mca_btl_umr_hca_check(const mca_btl_umr_hca_t *hca)

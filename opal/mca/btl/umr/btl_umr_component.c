@@ -404,7 +404,7 @@ static int mca_btl_umr_component_close(void)
 }
 
 /**
- * The module if the user asked for it. Otherwise, or if it is not available, an empty array. NULL
+ * The module if the parameter is set. Otherwise, or if it is not available, an empty array. NULL
  * would make the framework close the component that pml/umrddt may use later. No device is opened
  * here in that case.
  */

@@ -55,7 +55,7 @@ static void endpoint_destruct(mca_btl_umr_endpoint_t *endpoint)
 OBJ_CLASS_INSTANCE(mca_btl_umr_endpoint_t, opal_list_item_t, endpoint_construct, endpoint_destruct);
 
 /* ------------------------------------------------------------------------------------------- *
- * All of them
+ * Creation and destruction
  * ------------------------------------------------------------------------------------------- */
 
 void mca_btl_umr_endpoints_start(mca_btl_umr_hca_t *hca)
@@ -299,7 +299,7 @@ void mca_btl_umr_endpoint_retire(mca_btl_umr_endpoint_t *endpoint)
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * One
+ * Operations on an endpoint
  * ------------------------------------------------------------------------------------------- */
 
 void mca_btl_umr_endpoint_address(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_address_t *address)

@@ -61,7 +61,7 @@ static void memory_destruct(mca_btl_umr_memory_t *memory)
 OBJ_CLASS_INSTANCE(mca_btl_umr_memory_t, opal_list_item_t, memory_construct, memory_destruct);
 
 /* ------------------------------------------------------------------------------------------- *
- * What the device has
+ * Registrations of the device
  * ------------------------------------------------------------------------------------------- */
 
 static void mr_construct(mca_btl_umr_mr_t *mr)
@@ -118,7 +118,7 @@ static struct ibv_mr *mr_make(mca_btl_umr_hca_t *hca, void *base, size_t size, i
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * What the cache calls
+ * Callbacks of the registration cache
  * ------------------------------------------------------------------------------------------- */
 
 /** Register. On OUT_OF_RESOURCE the cache evicts one unused registration and calls again. */

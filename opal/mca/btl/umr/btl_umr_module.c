@@ -225,7 +225,7 @@ static mca_btl_base_registration_handle_t *register_mem(mca_btl_base_module_t *b
 
     (void) btl;
     (void) endpoint;
-    /* Flags that are no access rights tell that the memory is of a GPU. */
+    /* Flags that are no access rights mean memory of a GPU. */
     if (0 == size || 0 != (flags & ~(uint32_t) MCA_BTL_REG_FLAG_ACCESS_ANY)
         || OPAL_SUCCESS != mca_btl_umr_memory_pin(base, size, (int32_t) flags, &reg)) {
         return NULL;
@@ -248,7 +248,7 @@ static int register_error(mca_btl_base_module_t *btl, mca_btl_base_module_error_
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * The whole of it
+ * Open and finalize
  * ------------------------------------------------------------------------------------------- */
 
 /** Undo all steps of open so far. */

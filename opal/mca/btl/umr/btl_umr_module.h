@@ -41,7 +41,7 @@ struct mca_btl_base_endpoint_t {
     bool broken;
     mca_btl_umr_address_t address; /**< local address */
     mca_btl_umr_sq_t sq;
-    mca_btl_umr_op_t *ops; /**< those under way, by their number modulo the depth; made when used */
+    mca_btl_umr_op_t *ops; /**< operations in flight, by their number modulo the depth */
 };
 
 typedef struct mca_btl_umr_module_t {

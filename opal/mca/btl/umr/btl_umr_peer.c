@@ -71,7 +71,7 @@ static void peer_destruct(mca_btl_umr_peer_t *peer)
 OBJ_CLASS_INSTANCE(mca_btl_umr_peer_t, opal_object_t, peer_construct, peer_destruct);
 
 /* ------------------------------------------------------------------------------------------- *
- * What is told
+ * Modex data
  * ------------------------------------------------------------------------------------------- */
 
 static void entry_of(const mca_btl_umr_hca_t *hca, mca_btl_umr_modex_t *entry)
@@ -273,7 +273,7 @@ static int peer_get(const opal_process_name_t *name, mca_btl_umr_peer_t **result
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * Which one
+ * Selection of a lane
  * ------------------------------------------------------------------------------------------- */
 
 int mca_btl_umr_endpoint_get(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **result)

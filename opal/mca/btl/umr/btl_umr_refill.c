@@ -172,7 +172,7 @@ static int helper_start(mca_btl_umr_hca_t *hca)
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * Its users
+ * Users of the helper
  * ------------------------------------------------------------------------------------------- */
 
 /** Fetch the created mkeys. @return number of them */

@@ -130,7 +130,7 @@ static int window(mca_btl_umr_hca_t *hca, const opal_iov_cache_layout_t *layout,
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * What one key holds
+ * Capacity of one key
  * ------------------------------------------------------------------------------------------- */
 
 void mca_btl_umr_nested_start(mca_btl_umr_hca_t *hca)

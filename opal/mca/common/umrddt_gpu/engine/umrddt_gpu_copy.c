@@ -26,7 +26,7 @@
 #define TESTS_PER_YIELD 64
 
 /* ---------------------------------------------------------------------------------------------
- * Copies that are not in use
+ * Free copies
  * ------------------------------------------------------------------------------------------- */
 
 unsigned char *opal_umrddt_gpu_registered(opal_umrddt_gpu_engine_t *engine, size_t bytes,
@@ -183,7 +183,7 @@ static int finish(opal_umrddt_gpu_copy_t *copy, int rc)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Beginning
+ * Start
  * ------------------------------------------------------------------------------------------- */
 
 /* Let the stream signal completion. */
@@ -339,7 +339,7 @@ int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The end
+ * Completion
  * ------------------------------------------------------------------------------------------- */
 
 static bool flag_is_up(const opal_umrddt_gpu_copy_t *copy)

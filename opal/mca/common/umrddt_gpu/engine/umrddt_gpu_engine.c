@@ -108,7 +108,7 @@ void opal_umrddt_gpu_engine_swap_out(opal_umrddt_gpu_engine_t *engine, bool push
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Making one
+ * Creation
  * ------------------------------------------------------------------------------------------- */
 
 static int attribute(const opal_umrddt_gpu_engine_t *engine, CUdevice_attribute which,
@@ -264,7 +264,7 @@ static int make(const opal_umrddt_gpu_driver_t *driver, CUcontext ctx,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Finding one
+ * Lookup
  * ------------------------------------------------------------------------------------------- */
 
 static bool is_of(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_memory_t *memory)
@@ -373,7 +373,7 @@ CUcontext opal_umrddt_gpu_engine_context(const opal_umrddt_gpu_engine_t *engine)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The end
+ * Destruction
  * ------------------------------------------------------------------------------------------- */
 
 /* Make its context current, if it still exists. */

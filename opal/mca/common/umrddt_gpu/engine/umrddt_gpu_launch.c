@@ -17,7 +17,7 @@
 #include <string.h>
 
 /* ---------------------------------------------------------------------------------------------
- * The first time
+ * First launch
  * ------------------------------------------------------------------------------------------- */
 
 static CUresult function_of(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_id_t kernel,
@@ -204,7 +204,7 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_p
 }
 
 /* ---------------------------------------------------------------------------------------------
- * And again
+ * Repeated launches
  * ------------------------------------------------------------------------------------------- */
 
 /* Without a driver call. */

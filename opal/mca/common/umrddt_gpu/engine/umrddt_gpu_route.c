@@ -90,7 +90,7 @@ void opal_umrddt_gpu_route_find(opal_umrddt_gpu_engine_t *engine,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Doing them
+ * Execution
  * ------------------------------------------------------------------------------------------- */
 
 static CUdeviceptr at(const opal_umrddt_gpu_place_t *place, int64_t offset)

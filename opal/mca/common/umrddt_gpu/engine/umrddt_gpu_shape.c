@@ -137,7 +137,7 @@ bool opal_umrddt_gpu_shape_unuse(opal_umrddt_gpu_shape_t *shape, bool used, void
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Without
+ * Without the lock
  * ------------------------------------------------------------------------------------------- */
 
 /* @param[in] alive  the context exists, and is current */

@@ -27,10 +27,10 @@
 
 /** Division of the work of a launch among its threads. */
 typedef enum {
-    UMRDDT_GPU_FLAT = 0, /**< thread i takes accesses i, i + threads, ... of the stream */
-    UMRDDT_GPU_ROWS = 1, /**< rows by y, the accesses of a row by x */
-    UMRDDT_GPU_CUBE = 2, /**< outer rows by z, inner rows by y, accesses by x: no division */
-    UMRDDT_GPU_WALK = 3, /**< a line of x threads searches once a tile, then goes on step by step */
+    UMRDDT_GPU_FLAT = 0,  /**< thread i takes accesses i, i + threads, ... of the stream */
+    UMRDDT_GPU_ROWS = 1,  /**< rows by y, the accesses of a row by x */
+    UMRDDT_GPU_CUBE = 2,  /**< outer rows by z, inner rows by y, accesses by x: no division */
+    UMRDDT_GPU_WALK = 3,  /**< a line of x threads searches once per tile, continues step by step */
     UMRDDT_GPU_TEAMS = 4, /**< a line of x threads copies the pieces of a list one by one */
     UMRDDT_GPU_SPANS = 5, /**< a line of threads copies a tile of the stream, span by span */
     UMRDDT_GPU_SHAPES = 6

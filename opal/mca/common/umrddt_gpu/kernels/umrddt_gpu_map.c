@@ -150,7 +150,7 @@ static int allocate(opal_umrddt_gpu_map_t *map, uint64_t n, uint64_t bytes, size
 }
 
 /* ---------------------------------------------------------------------------------------------
- * One function a kind
+ * One function per kind
  * ------------------------------------------------------------------------------------------- */
 
 /* Levels over blocks of one length, or over blocks that consist of such pieces. */
@@ -322,7 +322,7 @@ static int map_tree(const opal_iov_cache_form_t *form, opal_umrddt_gpu_map_t *ma
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The choice
+ * Selection
  * ------------------------------------------------------------------------------------------- */
 
 /* Create the map of one scheme in an empty structure. */

@@ -97,7 +97,7 @@ static uint32_t power_of_2(uint64_t n, uint32_t limit)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Which kernel
+ * Selection of the kernel
  * ------------------------------------------------------------------------------------------- */
 
 static bool is_regular(umrddt_gpu_kind_t kind)
@@ -297,7 +297,7 @@ static void steps_of_pieces(const planning_t *planning, umrddt_gpu_args_t *args)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Blocks and threads
+ * Grid and block
  * ------------------------------------------------------------------------------------------- */
 
 /* True if more threads with less work each use the memory better. */
@@ -410,7 +410,7 @@ static void fit_cube(const planning_t *planning, opal_umrddt_gpu_plan_t *plan)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * All of it
+ * The whole plan
  * ------------------------------------------------------------------------------------------- */
 
 static bool is_sane(const opal_umrddt_gpu_end_t *end, uint64_t start, uint64_t stop)

@@ -39,7 +39,7 @@ UMRDDT_GPU_FN void umrddt_gpu_copy(const umrddt_gpu_thread_t *thread, uint64_t f
 }
 
 /* ---------------------------------------------------------------------------------------------
- * FLAT (Yaksa: a thread an element, its place by division) and WALK
+ * FLAT (Yaksa: one thread per element, its position by division) and WALK
  * ------------------------------------------------------------------------------------------- */
 
 /* The bytes before the first whole access and after the last: at most 15 each. */
@@ -482,7 +482,7 @@ UMRDDT_GPU_FN void umrddt_gpu_teams(const umrddt_gpu_thread_t *thread,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * SPANS: layouts of which some pieces are at odd places, or of odd lengths
+ * SPANS: layouts with some misaligned pieces, or pieces of odd lengths
  * ------------------------------------------------------------------------------------------- */
 
 /* Minimum length of a span for a line of threads; shorter ones are copied by bytes. */
@@ -554,7 +554,7 @@ UMRDDT_GPU_FN void umrddt_gpu_spans(const umrddt_gpu_thread_t *thread,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Any of them
+ * Dispatch
  * ------------------------------------------------------------------------------------------- */
 
 /** One thread of kernel (shape, from, to, bits). */
