@@ -335,7 +335,8 @@ typedef struct mca_btl_umr_rebuild_t {
 bool mca_btl_umr_rebuild_failed(mca_btl_umr_rebuild_t *rebuild, uint32_t done);
 
 /**
- * A message needs the queue pair. @return true: it may be rebuilt now; the counters do not change
+ * Count a message that needs the queue pair. @return true: it may be rebuilt now; tries does not
+ * change
  */
 bool mca_btl_umr_rebuild_due(mca_btl_umr_rebuild_t *rebuild);
 
