@@ -24,8 +24,8 @@
 #include "iov_cache_sums.h"
 
 /*
- * A term costs five times as much memory as a block, so a stretch of at least this many blocks in
- * which no stream has more than STREAM_MIN - 1 of them becomes a list of blocks.
+ * A term takes five times as much memory as a block. So at least this many successive blocks, in
+ * streams of at most STREAM_MIN - 1 of them, become a list of blocks.
  */
 #define STRETCH_MIN 8
 #define STREAM_MIN  5

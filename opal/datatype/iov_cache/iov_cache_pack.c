@@ -21,8 +21,10 @@
 #include "iov_cache_find.h"
 #include "iov_cache_form.h"
 
-/* A body of terms is copied block by block of it, for as many repetitions at a time as this many
- * bytes of memory hold, if it has at most this many blocks. */
+/*
+ * A body of at most this many blocks is copied block by block, for several repetitions at a time.
+ * The repetitions cover this many bytes of memory.
+ */
 #define SWEEP_BYTES  (16 * 1024)
 #define SWEEP_BLOCKS 16
 
@@ -56,10 +58,10 @@ static inline void store(char *to, sixteen_t value)
 }
 
 /*
- * For more than 2 KiB, memcpy is one string instruction with some C libraries (glibc on x86), and
- * that instruction is 20 times slower than a loop on some processors (Zen 3) if the destination
- * begins 1 to 31 bytes behind the source, not counting whole pages. This alignment of streams and
- * buffers is common: memory that malloc maps begins 16 bytes into a page.
+ * With some C libraries (glibc on x86) memcpy is one string instruction for more than 2 KiB. On
+ * some processors (Zen 3) that instruction is 20 times slower than a loop if the destination begins
+ * 1 to 31 bytes after the source, modulo whole pages. Such alignment of streams and buffers is
+ * common: memory that malloc maps begins 16 bytes into a page.
  */
 #define LOOP_MIN 2049
 #define PAGE     4096

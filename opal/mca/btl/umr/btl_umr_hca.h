@@ -515,10 +515,10 @@ typedef struct mca_btl_umr_hca_ops_t {
 
     /**
      * As keyset_release after a successful message, but the keys stay mapped in the key cache. The
-     * next keyset_map with the same arguments finds the keyset ready, provided that the memory
-     * still has the same registrations (neither unmapped nor evicted in between), no other keyset
-     * needed the mkeys, and btl_umr_key_cache is not reached. The HCA still accepts a REMOTE key of
-     * the cache, so its peer must write only when allowed to.
+     * next keyset_map with the same arguments finds the keyset ready if it is still cached and the
+     * memory has the same registrations (neither unmapped nor evicted in between). The keyset is
+     * evicted when another keyset needs the mkeys, or at the limit btl_umr_key_cache. The HCA still
+     * accepts a REMOTE key of the cache, so its peer must write only when allowed to.
      */
     void (*keyset_keep)(mca_btl_umr_keyset_t *keyset);
 

@@ -38,9 +38,9 @@
  * So generations only grow on both sides. MPI may match envelopes in any order; those of an old
  * generation go by the base PML. No write of an old queue pair uses a new receive. A receiver sends
  * keys only for a connected endpoint. Writes through an endpoint that is broken now (ERR) cannot
- * reach these keys any more, and no other endpoint uses them, since a put uses the endpoint of its
- * own CTS. The old queue pair is destroyed when it is flushed and polled completely (drained),
- * after the new one is created, so that their numbers differ.
+ * reach these keys any more. No other endpoint uses them, since a put uses the endpoint of its own
+ * CTS. The old queue pair is destroyed when it is flushed and polled completely (drained), after
+ * the new one is created, so that their numbers differ.
  *
  * The queue pair for mappings has no remote side: it is destroyed and created again, see
  * mca_btl_umr_keysets_recover.

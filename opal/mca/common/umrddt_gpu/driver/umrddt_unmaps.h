@@ -12,13 +12,13 @@
  * Forwards UCX's unmap events to Open MPI's memory hooks.
  *
  * Users of the hooks (registration caches and others) need a report of every unmapping. The hooks
- * patch munmap, mremap, madvise, shmdt and brk. UCX patches more functions: its sbrk (releases
- * since 1.14 or so, UCX_MEM_MMAP_HOOK_MODE bistro, the default on x86_64 and aarch64) makes the
- * system call itself, so Open MPI's hook of brk is not called any more. In a process with libucm,
- * for example after the query of pml/ucx or osc/ucx, a registration can then outlive heap pages
- * that were returned and allocated anew, and the HCA accesses the old pages. (Seen on Soft-RoCE,
- * test/rxe: Open MPI 5.0.7 and UCX 1.18 of Debian 13.) So UCX's events are forwarded too;
- * duplicates are harmless.
+ * patch munmap, mremap, madvise, shmdt and brk. UCX patches more functions: its sbrk makes the
+ * system call itself, so Open MPI's hook of brk is not called any more (releases since 1.14 or so,
+ * UCX_MEM_MMAP_HOOK_MODE bistro, the default on x86_64 and aarch64). This affects every process
+ * with libucm, for example after the query of pml/ucx or osc/ucx. A registration can then outlive
+ * heap pages that were returned and allocated again, and the HCA accesses the old pages. (Seen on
+ * Soft-RoCE, test/rxe: Open MPI 5.0.7 and UCX 1.18 of Debian 13.) So UCX's events are forwarded
+ * too; duplicates are harmless.
  */
 
 #ifndef OPAL_UMRDDT_UNMAPS_H

@@ -12,7 +12,7 @@
  *
  * Two locks. "lock" protects the tables and is held shortly. "driver_lock" is taken first. It is
  * held while the driver opens and closes, which takes long, and by all functions that insert or
- * remove mappings, so that no handle is opened twice or while it is closed. A lookup, and a release
+ * remove mappings. So no handle is opened twice or while it is closed. A lookup, and a release
  * within the limits, take only the first one.
  */
 

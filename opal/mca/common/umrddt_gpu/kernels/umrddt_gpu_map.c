@@ -27,9 +27,9 @@
 #define AUTO_TEAMS 512
 /*
  * Maximum mean number of pieces of one length per block. Up to this the list is no longer than a
- * list of blocks with lengths, and needs no search. SPECFEM3D_cm_1957_245, in which 1 of 2201
- * blocks is twice as long as the others, took 7.9 us of an H200 where similar larger layouts with
- * equal blocks took 3.7 (bench/results/h200-2026-11-24.md).
+ * list of blocks with lengths, and needs no search. In SPECFEM3D_cm_1957_245 1 of 2201 blocks is
+ * twice as long as the others. On an H200 it took 7.9 us, but similar larger layouts with equal
+ * blocks took 3.7 us (bench/results/h200-2026-11-24.md).
  */
 #define MOST_PIECES 2
 
