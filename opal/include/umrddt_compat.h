@@ -9,9 +9,8 @@
 /**
  * @file
  *
- * What differs between the releases of Open MPI that umrddt builds against (4.1 and 5.0). Every
- * other file of the project is the same on both; a release test belongs here and nowhere else.
- * Include it after opal_config.h (or ompi_config.h).
+ * Differences between the releases of Open MPI that umrddt builds against (4.1 and 5.0). All tests
+ * of the release belong here. Include it after opal_config.h (or ompi_config.h).
  */
 
 #ifndef UMRDDT_COMPAT_H
@@ -39,7 +38,7 @@
 #define UMRDDT_PMIX_GLOBAL OPAL_PMIX_GLOBAL
 #endif
 
-/* Numbers of the preprocessor as text. */
+/* Converts preprocessor numbers to text. */
 #define UMRDDT_TEXT_OF(number) #number
 #define UMRDDT_TEXT(number)    UMRDDT_TEXT_OF(number)
 
@@ -52,12 +51,14 @@
 #include "opal/threads/thread_usage.h"
 #endif
 
-/* Components hide all but their structure, by the compiler's flag. Open MPI's own word for what is
- * not hidden is empty where its configure saw no such attribute, or was told to leave visibility
- * alone. */
+/*
+ * Components are built with hidden symbols except for their structure. Open MPI's own macro for
+ * exported symbols is empty where its configure did not find the attribute, or visibility was
+ * disabled.
+ */
 #define UMRDDT_COMPONENT __attribute__((visibility("default")))
 
-/* A convertor made with this flag never asks whose memory the buffer is. */
+/* A convertor with this flag does not check for GPU memory. */
 #include "opal/datatype/opal_convertor.h"
 #if UMRDDT_OPAL_RELEASE >= 500
 #define UMRDDT_CONVERTOR_SKIP_PROBE CONVERTOR_SKIP_ACCELERATOR_INIT
@@ -67,7 +68,7 @@
 #define UMRDDT_CONVERTOR_SKIP_PROBE 0
 #endif
 
-/* The structure that a member is embedded in; some releases define it in headers of their own. */
+/* The structure that contains a member; some releases define it in their own headers. */
 #include <stddef.h>
 #ifndef container_of
 #define container_of(ptr, type, member) ((type *) ((char *) (ptr) -offsetof(type, member)))
@@ -103,7 +104,7 @@ static inline bool umrddt_info_get(opal_info_t *info, const char *key, char *val
 #endif
 }
 
-/* Completions of a btl mean that it is done at the peer: 5.0 wants to be told. */
+/* Requests that completions of a btl mean completion at the peer: required by 5.0. */
 #if UMRDDT_OPAL_RELEASE >= 500
 #define UMRDDT_BTL_REMOTE_COMPLETION MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
 #else
@@ -127,16 +128,18 @@ static inline bool umrddt_job_size(uint32_t *size)
 #endif
 }
 
-/* The copy function of a datatype's attribute is told the new datatype in 4.1 only. */
+/* Only in 4.1 the copy function of a datatype's attribute gets the new datatype. */
 #if UMRDDT_OPAL_RELEASE >= 500
 #define UMRDDT_TYPE_COPY_NEW
 #else
 #define UMRDDT_TYPE_COPY_NEW , struct ompi_datatype_t *umrddt_unused __attribute__((unused))
 #endif
 
-/* True if this Open MPI, and with it its PMLs, can take CUDA memory: it was built to and was not
- * told otherwise. In 5.0 the framework that knows says so (its component is "null" in builds
- * without), by a symbol that need not be there. */
+/*
+ * True if this Open MPI and its PMLs support CUDA memory: compiled in and not disabled. In 5.0 the
+ * accelerator framework has the information (its component is "null" in other builds), in a symbol
+ * that may be missing.
+ */
 #if UMRDDT_OPAL_RELEASE >= 500
 #include <dlfcn.h>
 
@@ -171,15 +174,15 @@ static inline bool umrddt_knows_cuda(void)
 #endif
 
 /**
- * Components of another release load where the libraries have the same names and the symbols happen
- * to be there. All of a minor series have the same structures.
+ * Components of another release can load if the libraries have the same names and the symbols
+ * happen to exist. All releases of a minor series have the same structures.
  *
  * @param[out] built_for  the series that this component was built for, such as "4.1"
- * @return true if the Open MPI that runs is of that series, or does not say what it is
+ * @return true if the running Open MPI is of that series, or its release is unknown
  */
 static inline bool umrddt_right_release(const char **built_for)
 {
-    /* Volatile, so that it is in the file as it stands here: a test makes another release of it. */
+    /* Volatile, so that the text is in the binary: a test patches it to another release. */
     static const char *volatile label =
         "umrddt for Open MPI " UMRDDT_TEXT(OPAL_MAJOR_VERSION) "." UMRDDT_TEXT(OPAL_MINOR_VERSION);
     const char *ours = strrchr(label, ' ') + 1;
@@ -188,7 +191,7 @@ static inline bool umrddt_right_release(const char **built_for)
 
     *built_for = ours;
     if (2 != sscanf(opal_version_string, "%d.%d", &major, &minor)) {
-        return true; /* a vendor's text: the names of the libraries have to do */
+        return true; /* a vendor's version text: rely on the names of the libraries */
     }
     snprintf(theirs, sizeof(theirs), "%d.%d", major, minor);
     return 0 == strcmp(ours, theirs);

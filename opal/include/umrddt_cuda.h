@@ -11,14 +11,13 @@
  *
  * The part of the CUDA driver's binary interface that umrddt uses, so that it builds where the CUDA
  * Toolkit is not installed. Names, values, layouts and prototypes are those of the driver (64 bit
- * Linux); test/cuda/test_abi.c compares all of them with the Toolkit's own header where there is
- * one. With UMRDDT_CUDA_H defined that header is included instead of the declarations.
+ * Linux); test/cuda/test_abi.c compares all of them with the Toolkit's header where it is
+ * installed. With UMRDDT_CUDA_H defined that header is included instead of the declarations.
  *
  * Functions have the names under which the library exports them (cuMemAlloc_v2), not those that the
  * Toolkit's header maps to them.
  *
- * The lists are macros over a macro, so that the software driver, the loader and the tests are made
- * from the same lines.
+ * The lists are X macros, so that the software driver, the loader and the tests use the same lines.
  */
 
 #ifndef UMRDDT_CUDA_H_INCLUDED
@@ -27,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Every error of the driver that is known here: name and value. */
+/** The errors of the driver: name and value. */
 /* clang-format off */
 #define UMRDDT_CUDA_RESULTS(X) \
     X(CUDA_SUCCESS, 0) X(CUDA_ERROR_INVALID_VALUE, 1) X(CUDA_ERROR_OUT_OF_MEMORY, 2) \
@@ -77,7 +76,7 @@
     X(CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, 20)
 /* clang-format on */
 
-/** Attributes of a device: name, value, and what a software device says (see gpu_device.c). */
+/** Attributes of a device: name, value, and the value of a software device (see gpu_device.c). */
 /* clang-format off */
 #define UMRDDT_CUDA_DEVICE_ATTRIBUTES(X) \
     X(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1, 1024) \
@@ -185,7 +184,7 @@
 #if defined(UMRDDT_CUDA_H)
 
 #include <cuda.h>
-/* The exported functions of these names are meant here, not their newer versions. */
+/* Use the exported functions of these names, not their newer versions. */
 #undef cuGetProcAddress
 #undef cuDeviceGetUuid
 #undef cuEventElapsedTime
@@ -207,7 +206,7 @@ typedef enum CUdevice_attribute_enum {
     UMRDDT_CUDA_DEVICE_ATTRIBUTES(UMRDDT_CUDA_ENUMERATOR_3)
 } CUdevice_attribute;
 
-/* Constants of many enumerations; the enumerations themselves are the integers that they are. */
+/* Constants of many enumerations; the enumerations are declared as integers. */
 enum umrddt_cuda_constants {
     UMRDDT_CUDA_CONSTANTS(UMRDDT_CUDA_ENUMERATOR)
 };
@@ -266,7 +265,7 @@ typedef struct CUuuid_st {
     char bytes[16];
 } CUuuid;
 
-/** What a green context gets of a device. */
+/** The part of a device for a green context. */
 typedef struct CUdevSmResource_st {
     unsigned int smCount;
     unsigned int minSmPartitionSize;

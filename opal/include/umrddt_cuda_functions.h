@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * The functions of the CUDA driver that umrddt knows: F(name, base, version, arguments). name is
- * what the library exports, base and version are what cuGetProcAddress is asked: the function with
- * the highest version that is not above the one asked for. Included by umrddt_cuda.h.
+ * The functions of the CUDA driver that umrddt uses: F(name, base, version, arguments). name is the
+ * exported symbol. base and version are the arguments of cuGetProcAddress, which returns the
+ * function with the highest version not above the requested one. Included by umrddt_cuda.h.
  */
 
 #ifndef UMRDDT_CUDA_FUNCTIONS_H

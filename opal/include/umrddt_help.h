@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * Where the texts of the components' messages are. Include it after opal_config.h (or
- * ompi_config.h).
+ * Location of the help texts of the components. Include it after opal_config.h (or ompi_config.h).
  */
 
 #ifndef UMRDDT_HELP_H
@@ -21,11 +20,11 @@
 #include "opal/util/show_help.h"
 
 /**
- * Have opal_show_help look for texts where the build installs them, or in the directory that the
- * environment names (UMRDDT_HELPDIR), which is for a tree that is not installed, or was moved.
- * Within Open MPI's own tree the texts are installed beside its own, and there is nothing to do. To
- * be called by each component before its first message; by one thread. Nothing is to be undone, and
- * if there is no memory for it, messages say that their text was not found.
+ * Let opal_show_help search the installation directory of the texts, or the directory
+ * UMRDDT_HELPDIR of the environment, for a tree that is not installed or was moved. No effect
+ * within Open MPI's own tree, where the texts are installed with its own. Each component calls it
+ * before its first message, from one thread. Needs no cleanup. If out of memory, messages report
+ * that their text was not found.
  */
 static inline void umrddt_help_find(void)
 {

@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * Registers MCA parameters so that a wrong one is not wrong silently. Open MPI reads "banana" as 0
- * and -5 as a size of 2^64 - 5, and nobody looks at a name that no component has. Here a number
- * that is none is told and the default stays; a name that is none is told with the nearest one that
- * is. Include it after opal_config.h (or ompi_config.h). One thread.
+ * Registration of MCA parameters with error checks. Open MPI reads "banana" as 0 and -5 as a size
+ * of 2^64 - 5, and ignores unknown names. Here an invalid number is reported and the default stays,
+ * and an unknown name is reported together with the most similar valid one. Include it after
+ * opal_config.h (or ompi_config.h). One thread.
  */
 
 #ifndef UMRDDT_PARAMS_H
@@ -40,11 +40,14 @@ extern char **environ; /* declared by unistd.h with _GNU_SOURCE only */
 #define UMRDDT_PARAMS_ENV "OMPI_MCA_"
 /** Bytes of a text about a parameter. */
 #define UMRDDT_PARAMS_TEXT 256
-/** Wrong parameters that are told of once each; further ones may be told of again. */
+/** Errors of parameters are reported once each, up to this number; further ones may be repeated. */
 #define UMRDDT_PARAMS_TOLD 32
 
-/** True if the text is a number as Open MPI reads them (decimal, 0x, 0; k, m or g behind it) from
- * @p low to @p high. */
+/**
+ * True if the text is a number in Open MPI's syntax (decimal, 0x, 0; suffix k, m or g) from @p low
+ * to
+ * @p high.
+ */
 static inline bool umrddt_params_is_number(const char *text, int64_t low, uint64_t high)
 {
     const char *at = text, *unit;
@@ -82,7 +85,7 @@ static inline bool umrddt_params_is_number(const char *text, int64_t low, uint64
            && (negative ? 0 > low && value <= (uint64_t) 0 - (uint64_t) low : value <= high);
 }
 
-/** What the user gave for a variable. @param[out] where  of whom it comes. @return NULL: nothing */
+/** The user's value of a variable. @param[out] where  its source. @return NULL: not set */
 static inline const char *umrddt_params_given(const mca_base_var_t *var,
                                               char where[UMRDDT_PARAMS_TEXT])
 {
@@ -106,7 +109,7 @@ static inline const char *umrddt_params_given(const mca_base_var_t *var,
     return NULL;
 }
 
-/** True if a registered variable was given what it cannot be; the user was told. */
+/** True if a registered variable has an invalid value, which is then reported. */
 static inline bool umrddt_params_is_wrong(int index)
 {
     static int told[UMRDDT_PARAMS_TOLD];
@@ -118,7 +121,7 @@ static inline bool umrddt_params_is_wrong(int index)
     int64_t low;
 
     if (0 > index || OPAL_SUCCESS != mca_base_var_get(index, &var) || NULL != var->mbv_enumerator) {
-        return false; /* names have Open MPI's own message */
+        return false; /* Open MPI reports errors of names itself */
     }
     switch (var->mbv_type) {
     case MCA_BASE_VAR_TYPE_INT:
@@ -156,7 +159,7 @@ static inline bool umrddt_params_is_wrong(int index)
     return true;
 }
 
-/** Register the old names of a parameter. @return true if one of them was given a wrong value */
+/** Register the old names of a parameter. @return true if one of them has an invalid value */
 static inline bool umrddt_params_synonyms(const mca_base_component_t *component, int index)
 {
     const mca_base_var_t *var;
@@ -179,7 +182,9 @@ static inline bool umrddt_params_synonyms(const mca_base_component_t *component,
     return is_wrong;
 }
 
-/** As mca_base_component_var_register. @param[in,out] storage  the default; then what is used */
+/**
+ * As mca_base_component_var_register. @param[in,out] storage  the default; then the value in use
+ */
 static inline void umrddt_params_register(const mca_base_component_t *component, const char *name,
                                           const char *help, mca_base_var_type_t type,
                                           mca_base_var_enum_t *values,
@@ -204,7 +209,7 @@ static inline void umrddt_params_register(const mca_base_component_t *component,
     }
 }
 
-/** How many letters must be changed, added or left out to make one of the other. */
+/** Edit distance: letters to change, add or remove to get from one name to the other. */
 static inline unsigned umrddt_params_distance(const char *one, const char *other)
 {
     unsigned row[64], corner, above, least;
@@ -229,7 +234,7 @@ static inline unsigned umrddt_params_distance(const char *one, const char *other
     return row[n];
 }
 
-/** Tell of a name that begins with @p prefix, if there is no such parameter. */
+/** Report a name that begins with @p prefix, if there is no such parameter. */
 static inline void umrddt_params_look_at(const char *name, const char *prefix)
 {
     char close[UMRDDT_PARAMS_TEXT] = "none is like it";
@@ -259,8 +264,9 @@ static inline void umrddt_params_look_at(const char *name, const char *prefix)
 }
 
 /**
- * Tell of parameters in the environment that begin as a component's do ("pml_umrddt_") and are
- * none. Names in parameter files are not public. After all of them were registered; once.
+ * Report unknown parameters in the environment that begin with a component's prefix
+ * ("pml_umrddt_"). Names in parameter files are not accessible. Call once, after all parameters are
+ * registered.
  */
 static inline void umrddt_params_unknown(const char *prefix)
 {

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Names that parameters and performance variables had before. Open MPI takes the old names for one
- * more release, and ompi_info shows them as deprecated.
+ * Old names of parameters and performance variables. They are accepted for one more release, and
+ * ompi_info shows them as deprecated.
  */
 
 #ifndef UMRDDT_SYNONYMS_H
@@ -44,8 +44,7 @@ static const umrddt_synonym_t umrddt_pvar_synonyms[] = {
     {"layouts_cached", "layouts_recalled"}, {"hca_errors", "card_errors"},
 };
 
-/** What names of tuning parameters of the HCA began with in a tuning file; now
- * UMRDDT_TUNING_PREFIX. */
+/** Old prefix of the HCA's tuning parameters in a tuning file; now UMRDDT_TUNING_PREFIX. */
 #define UMRDDT_TUNING_OLD_PREFIX "card_"
 #define UMRDDT_TUNING_PREFIX     "hca_"
 

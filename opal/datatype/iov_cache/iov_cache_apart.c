@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * The loops that read nearly all descriptions without order. What they cost is instructions, about
- * four of them a nanosecond, and memory, which is read and written once; there is nothing else left
- * in them. So each is for descriptions of one look: all pairs of one length (what opal makes of
- * most such types), a few blocks an element of one basic type, or of several, or many. They are
- * there twice, for processors with AVX2 and for all others.
+ * The fast readers for nearly all irregular descriptions. Their cost is instructions, about four
+ * per nanosecond, and memory, which is read and written once. Each reader is for one kind of
+ * description: all pairs of one length (the usual result of opal for such types), a few blocks per
+ * element of one basic type or of several, or many blocks. They exist twice, for processors with
+ * AVX2 and for all others.
  */
 
 #include "opal_config.h"
@@ -26,27 +26,29 @@
 
 #include "iov_cache_scatter.h"
 
-/* So many blocks are not looked at yet, because they may still be on their way to the cache. */
+/* The check skips this many recent blocks, which may not have reached the cache yet. */
 #define FRESH 256
 
-/* Pairs that are read at a time, and how far ahead memory is asked for what comes later: both the
- * elements and the blocks, since neither need be in a cache near by. */
+/*
+ * Pairs that are read at a time, and the distance of prefetches for elements and blocks: neither
+ * need be in a near cache.
+ */
 #define UNROLLED 4
 #define AHEAD    2048
 #define LINE     64
 
-/* A block, two of them, or an element. Unsigned, for what is never looked at may leave 63 bits. */
+/* A block, two blocks, or an element. Unsigned, since unused values may exceed 63 bits. */
 typedef uint64_t pair_t __attribute__((vector_size(16)));
 typedef opal_iov_cache_words_t words_t;
 
-/* A word of a is i, one of b is 4 + i. */
+/* Words of a are 0 to 3, those of b are 4 to 7. */
 #if defined(__clang__)
 #define SHUFFLE(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
 #else
 #define SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, (words_t){i, j, k, l})
 #endif
 
-/* The sums that all have who know how many blocks there are, and how many bytes. */
+/* The sums that follow from the number of blocks and bytes. */
 static bool sum_up(const opal_datatype_t *type, opal_iov_cache_scatter_t *scatter, size_t count,
                    uint64_t size, uint64_t uniform)
 {
@@ -64,16 +66,17 @@ static bool sum_up(const opal_datatype_t *type, opal_iov_cache_scatter_t *scatte
     return size == type->size;
 }
 
-/* Elements of two blocks while they are read. */
+/* State while elements of two blocks are read. */
 typedef struct {
     words_t lengths; /* of the two blocks */
     words_t origin;
-    words_t like;   /* what all elements have: a head, or parts of it */
-    words_t within; /* an extent that none has */
-    words_t next;   /* from the second block to where the next one must not begin */
-    words_t last;   /* the two blocks before */
+    words_t like;   /* properties common to all elements: a head, or parts of it */
+    words_t within; /* an extent that no element has */
+    words_t next;   /* from the second block to the end of the pair; the next block must not begin
+                       there */
+    words_t last;   /* the two previous blocks */
     words_t differ; /* the bits of the head in which elements differ */
-    words_t touch;  /* its third word is 0 if no block goes on where the one before ends */
+    words_t touch;  /* its third word is 0 if no block continues the previous one */
 } pairs_t;
 
 static inline __attribute__((always_inline)) void
@@ -96,14 +99,14 @@ read_pair(const ddt_elem_desc_t *element, bool moved, opal_iov_cache_block_t *bl
 }
 
 /*
- * All blocks, if they have one length, each element has two of them, and none goes on where the one
- * before ends. There has to be room for all.
+ * All blocks, if they have one length, each element has two of them, and none continues the
+ * previous one. There must be room for all.
  *
  * @param[in] alike  only elements that have the head of the first one; else their lengths are
  *                   compared
  * @param[in] moved  the origin is not 0
  *
- * @return false if they are not like that; nothing is lost then
+ * @return false if the properties do not hold; another reader can start again
  */
 static inline __attribute__((always_inline)) bool read_pairs(const dt_type_desc_t *desc,
                                                              uint64_t length, bool alike,
@@ -158,17 +161,17 @@ static inline __attribute__((always_inline)) bool read_pairs(const dt_type_desc_
 }
 
 /*
- * What the blocks that are written by now say: whether one goes on where the one before ends, how
- * many bytes they have, and where each OPAL_IOV_CACHE_START_STEP-th begins.
+ * Properties of the blocks written so far: whether one continues the previous one, their bytes, and
+ * the position of each OPAL_IOV_CACHE_START_STEP-th.
  *
  * @param[in]     alike    they have one length
- * @param[in]     compare  else: whether they do is not known
- * @param[in,out] done     blocks that were looked at, a multiple of OPAL_IOV_CACHE_START_STEP
+ * @param[in]     compare  else: test whether they have one length
+ * @param[in,out] done     blocks already checked, a multiple of OPAL_IOV_CACHE_START_STEP
  * @param[in,out] size     bytes of these; unless alike
  * @param[in,out] differ   not 0 if their lengths differ; if compared
- * @param[in]     count    blocks that there are
+ * @param[in]     count    number of blocks
  *
- * @return false if two are one
+ * @return false if two blocks are adjacent
  */
 static inline __attribute__((always_inline)) bool look_at(opal_iov_cache_scatter_t *scatter,
                                                           size_t count, bool alike, bool compare,
@@ -210,7 +213,7 @@ static inline __attribute__((always_inline)) bool look_at(opal_iov_cache_scatter
     return 0 == (touch[0] | touch[2]);
 }
 
-/* The same for what is left at the end. */
+/* The same for the remaining blocks at the end. */
 static bool look_at_rest(opal_iov_cache_scatter_t *scatter, size_t count, size_t done,
                          uint64_t *size, uint64_t *differ)
 {
@@ -230,18 +233,18 @@ static bool look_at_rest(opal_iov_cache_scatter_t *scatter, size_t count, size_t
     return true;
 }
 
-/* What elements of one basic type are read with. */
+/* State while elements of one basic type are read. */
 typedef struct {
-    words_t lengths; /* of their blocks, if they are alike */
-    int shift;       /* else: of the basic type's bytes, a power of 2 */
+    words_t lengths; /* of their blocks, if all are equal */
+    int shift;       /* else: log2 of the basic type's size */
     words_t origin;
     words_t like;   /* the first element */
-    words_t differ; /* the bits in which one differs from it */
-    words_t none;   /* its second word is not 0 if one has no bytes */
-    bool crowded;   /* there was no room for one */
+    words_t differ; /* bits in which elements differ from it */
+    words_t none;   /* its second word is not 0 if an element is empty */
+    bool crowded;   /* there was not enough room */
 } few_t;
 
-/* The blocks of an element, OPAL_IOV_CACHE_FEW at least. @return how many it has */
+/* Write the blocks of an element, at least OPAL_IOV_CACHE_FEW. @return number of its blocks */
 static inline __attribute__((always_inline)) uint32_t
 read_one(const ddt_elem_desc_t *element, bool alike, bool moved, opal_iov_cache_block_t *block,
          const opal_iov_cache_block_t *full, few_t *few)
@@ -281,12 +284,13 @@ read_one(const ddt_elem_desc_t *element, bool alike, bool moved, opal_iov_cache_
 
 /*
  * All blocks, if the elements have one basic type, of 2^n bytes unless alike, and few of them each,
- * and none goes on where the one before ends.
+ * and none continues the previous one.
  *
  * @param[in] alike  only elements that have the head of the first one, but for their counts
  * @param[in] moved  the origin is not 0
  *
- * @return false if they are not like that, or there is not enough room; nothing is lost then
+ * @return false if the properties do not hold or there is not enough room; another reader can start
+ *         again
  */
 static inline __attribute__((always_inline)) bool read_few(const opal_datatype_t *type,
                                                            const dt_type_desc_t *desc, bool alike,
@@ -353,20 +357,20 @@ static inline __attribute__((always_inline)) bool read_few(const opal_datatype_t
     return sum_up(type, scatter, count, size, 0 == few.differ[1] ? length : 0);
 }
 
-/* What elements of many blocks each are read with. */
+/* State while elements of many blocks are read. */
 typedef struct {
     words_t lengths; /* of the blocks, two of them */
     words_t origin;
     words_t like;   /* the first element */
-    words_t differ; /* the bits in which one differs from it */
-    words_t within; /* an extent by which each block goes on where the one before ends */
-    words_t dense;  /* its third word is not 0 if an element has that */
-    pair_t next;    /* from a block to where the next one must not begin */
-    pair_t last;    /* the block before */
-    pair_t touch;   /* its first word is not 0 if an element goes on where the one before ends */
+    words_t differ; /* bits in which elements differ from it */
+    words_t within; /* an extent that makes blocks adjacent */
+    words_t dense;  /* its third word is not 0 if an element has that extent */
+    pair_t next;    /* from a block to its end; the next one must not begin there */
+    pair_t last;    /* the previous block */
+    pair_t touch;   /* its first word is not 0 if an element continues the previous one */
 } many_t;
 
-/* Some blocks, from the two of @p value on, which are those behind them then. */
+/* Write some blocks, beginning with the two of @p value, which are the next two afterwards. */
 static inline __attribute__((always_inline)) void put_many(opal_iov_cache_block_t *block,
                                                            words_t *value, const words_t *step)
 {
@@ -378,8 +382,10 @@ static inline __attribute__((always_inline)) void put_many(opal_iov_cache_block_
     }
 }
 
-/* The blocks of an element, and as many more as there are written in any case. @return how many
- * it has */
+/*
+ * Write the blocks of an element, and the extra ones that are always written. @return number of its
+ * blocks
+ */
 static inline __attribute__((always_inline)) uint32_t
 read_run(const ddt_elem_desc_t *element, bool moved, opal_iov_cache_block_t *block, many_t *many)
 {
@@ -403,7 +409,7 @@ read_run(const ddt_elem_desc_t *element, bool moved, opal_iov_cache_block_t *blo
     memcpy(&first, &value, sizeof(first));
     many->touch |= (pair_t) (many->last + many->next == first);
     put_many(block, &value, &step);
-    /* so few times that it is foreseen more often */
+    /* rarely iterates, so the branch predictor is mostly right */
     for (left = count; OPAL_UNLIKELY(OPAL_IOV_CACHE_MANY < left); left -= OPAL_IOV_CACHE_MANY) {
         block += OPAL_IOV_CACHE_MANY;
         put_many(block, &value, &step);
@@ -412,7 +418,7 @@ read_run(const ddt_elem_desc_t *element, bool moved, opal_iov_cache_block_t *blo
     return count;
 }
 
-/* True if a block of one of these elements goes on where the one before ends. */
+/* True if blocks of one of these elements are adjacent. */
 static bool are_dense(const ddt_elem_desc_t *element, const ddt_elem_desc_t *stop, uint64_t length)
 {
     for (; element < stop; ++element) {
@@ -425,11 +431,12 @@ static bool are_dense(const ddt_elem_desc_t *element, const ddt_elem_desc_t *sto
 
 /*
  * All blocks, if the elements have the head of the first one, but for their counts, and many blocks
- * each, and no block goes on where the one before ends.
+ * each, and no block continues the previous one.
  *
  * @param[in] moved  the origin is not 0
  *
- * @return false if they are not like that, or there is not enough room; nothing is lost then
+ * @return false if the properties do not hold or there is not enough room; another reader can start
+ *         again
  */
 static inline __attribute__((always_inline)) bool read_many(const opal_datatype_t *type,
                                                             const dt_type_desc_t *desc, bool moved,
@@ -488,7 +495,7 @@ static inline __attribute__((always_inline)) bool read_many(const opal_datatype_
     return 2 <= count && sum_up(type, scatter, count, count * length, length);
 }
 
-/* The blocks of an element, and as many more as there are written in any case. */
+/* Write the blocks of an element, and the extra ones that are always written. */
 static inline __attribute__((always_inline)) void put_blocks(opal_iov_cache_block_t *block,
                                                              uint64_t origin, uint64_t length,
                                                              const ddt_elem_desc_t *element,
@@ -501,7 +508,7 @@ static inline __attribute__((always_inline)) void put_blocks(opal_iov_cache_bloc
     if (OPAL_IOV_CACHE_FEW == width) {
         pair_t step, value;
 
-        /* from memory to vectors at once, which costs less than by a register of numbers */
+        /* load from memory directly into a vector, which is cheaper than by a general register */
         __asm__("" : "+r"(same));
         step = (pair_t){(uint64_t) same->extent, 0};
         value = (pair_t){(uint64_t) same->disp, 0} + (pair_t){0 - origin, length};
@@ -529,11 +536,11 @@ static inline __attribute__((always_inline)) void put_blocks(opal_iov_cache_bloc
 }
 
 /*
- * All blocks, if none goes on where the one before ends.
+ * All blocks, if none continues the previous one.
  *
  * @param[in] width  OPAL_IOV_CACHE_FEW or OPAL_IOV_CACHE_MANY
  *
- * @return false if one does, or there is not enough room; nothing is lost then
+ * @return false if one does, or there is not enough room; another reader can start again
  */
 static inline __attribute__((always_inline)) bool read_wide(const opal_datatype_t *type,
                                                             const dt_type_desc_t *desc,
@@ -586,7 +593,7 @@ static inline bool is_power(uint64_t bytes)
     return 0 == (bytes & (bytes - 1));
 }
 
-/* The loops that there are, chosen by what is constant in each. */
+/* The variants of the readers, selected by their constants. */
 static inline __attribute__((always_inline)) bool
 read_as(const opal_datatype_t *type, const dt_type_desc_t *desc,
         const opal_iov_cache_looks_t *looks, uint64_t length, opal_iov_cache_scatter_t *scatter)

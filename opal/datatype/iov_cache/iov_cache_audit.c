@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The invariants of the cache.
+ * Checks of the invariants of the cache.
  */
 
 #include "opal_config.h"
@@ -63,7 +63,7 @@ static bool check_layout(const opal_iov_cache_layout_t *layout)
     return true;
 }
 
-/* Every shared layout: no two are equal, and their users are the entries. */
+/* Every shared layout: no two are equal, and their user counts equal the number of entries. */
 static bool check_shared(opal_iov_cache_t *cache)
 {
     uint64_t bytes = 0, users = 0, i;
@@ -87,7 +87,7 @@ static bool check_shared(opal_iov_cache_t *cache)
     return true;
 }
 
-/* Every entry, in use or not: alive if it is, in its place, and found by its key. */
+/* Every entry, used or unused: state, position in the order, and found by its key. */
 static bool check_entries(opal_iov_cache_t *cache)
 {
     const opal_iov_cache_order_t *order = &cache->order;
@@ -121,7 +121,7 @@ static bool check_entries(opal_iov_cache_t *cache)
     return true;
 }
 
-/* Every record of a type; its entries add up to those there are, so none is a stranger. */
+/* Every record of a type; the sum of their entries is the number of entries. */
 static bool check_types(opal_iov_cache_t *cache)
 {
     const opal_iov_cache_entry_t *entry, *previous;
@@ -147,7 +147,7 @@ static bool check_types(opal_iov_cache_t *cache)
     return true;
 }
 
-/* What the tables and the order have grown by. */
+/* Growth of the tables and the order. */
 static uint64_t grown(const opal_iov_cache_t *cache)
 {
     const opal_iov_cache_table_t *tables[3] = {&cache->entries, &cache->types, &cache->layouts};
@@ -163,7 +163,7 @@ static uint64_t grown(const opal_iov_cache_t *cache)
     return bytes;
 }
 
-/* Types that were forgotten while their owner is asked are in no table, but there. */
+/* Types that were forgotten during their watch callback are in no table, but count here. */
 static bool check_bytes(const opal_iov_cache_t *cache)
 {
     uint64_t bytes = cache->layout_bytes + cache->allocated * opal_iov_cache_entry_bytes()

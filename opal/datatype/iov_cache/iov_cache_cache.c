@@ -11,15 +11,14 @@
  *
  * The cache of layouts.
  *
- * A hit takes no lock: iov_cache_entry.h says how a layout is taken from its entry, and
- * iov_cache_table.h what a walk without the lock may come by. Everything else has the lock. Who
- * does not find its entry without the lock looks again with it, so all that a walk can do wrong is
- * to cost a lock.
+ * A hit takes no lock: see iov_cache_entry.h for the acquisition of a layout, and iov_cache_table.h
+ * for walks without the lock. All other operations take the lock. A lookup that fails without the
+ * lock is repeated with it, so a disturbed walk only costs a lock.
  *
- * A miss gives up the lock for the walk of the datatype and for the owner's watch function. What
- * may have happened meanwhile is looked at when the lock is back: another thread kept the same
- * layout (then ours is dropped), or types were forgotten (then ours is handed out but not kept, for
- * it may be theirs: their address can already belong to another datatype).
+ * A miss releases the lock for the walk of the datatype and for the watch callback. Afterwards it
+ * checks for concurrent changes: if another thread has cached the same layout, ours is dropped. If
+ * types were forgotten, ours is returned but not cached, since its address can already belong to
+ * another datatype.
  */
 
 #include "opal_config.h"
@@ -30,7 +29,7 @@
 
 #include "iov_cache_cache.h"
 
-/* A walk without the lock that comes by more entries looks at links that are changing. */
+/* A longer walk without the lock is likely to follow changing links. */
 #define LONGEST_WALK 64
 
 static void __opal_attribute_noinline__ refill(opal_iov_cache_t *cache,
@@ -39,11 +38,11 @@ static void __opal_attribute_noinline__ refill(opal_iov_cache_t *cache,
 {
     uint64_t hits = opal_iov_cache_entry_refill(entry, state, layout);
 
-    /* releasing: who sees these hits here no longer sees them in the entry */
+    /* release: a thread that sees these hits here no longer sees them in the entry */
     __atomic_add_fetch(&cache->hits, hits, __ATOMIC_RELEASE);
 }
 
-/* Without the lock. @return a reference; NULL: look again with it */
+/* Lookup without the lock. @return a reference; NULL: repeat with the lock */
 static inline opal_iov_cache_layout_t *find(opal_iov_cache_t *cache, uint64_t type, uint64_t count)
 {
     opal_iov_cache_link_t *link =
@@ -61,7 +60,7 @@ static inline opal_iov_cache_layout_t *find(opal_iov_cache_t *cache, uint64_t ty
             link = opal_iov_cache_table_next(link);
             continue;
         }
-        /* Only one thread keeps the order among hits; several would fight for the clock. */
+        /* With one thread hits update the order; several threads would contend for the clock. */
         now = __atomic_load_n(&cache->clock, __ATOMIC_RELAXED);
         if (!threads) {
             __atomic_store_n(&cache->clock, ++now, __ATOMIC_RELAXED);
@@ -105,7 +104,7 @@ static __opal_attribute_noinline__ int find_or_make(opal_iov_cache_t *cache,
     }
     OPAL_THREAD_LOCK(&cache->lock);
     *layout = opal_iov_cache_keep(cache, type, count, made, forgets);
-    ++cache->stats.misses; /* now, for the lock was away in between: see iov_cache_audit.c */
+    ++cache->stats.misses; /* here, since the lock was released in between: see iov_cache_audit.c */
     OPAL_THREAD_UNLOCK(&cache->lock);
     return OPAL_SUCCESS;
 }
@@ -190,7 +189,9 @@ void opal_iov_cache_stats(opal_iov_cache_t *cache, opal_iov_cache_stats_t *stats
     size_t i;
 
     OPAL_THREAD_LOCK(&cache->lock);
-    /* In this order hits on their way from an entry to the sum may be told later, but not twice. */
+    /*
+     * In this order hits that move from an entry to the sum may be missing, but not counted twice.
+     */
     hits = __atomic_load_n(&cache->hits, __ATOMIC_ACQUIRE);
     for (i = 0; i < cache->order.size; ++i) {
         hits += opal_iov_cache_state_taken(

@@ -9,13 +9,13 @@
 /**
  * @file
  *
- * What a cache of layouts is made of; for iov_cache_cache.c, where lookups are, iov_cache_keep.c,
- * which changes it, and iov_cache_audit.c, which looks whether it is right.
+ * Structures of a layout cache, shared by iov_cache_cache.c (lookups), iov_cache_keep.c (changes)
+ * and iov_cache_audit.c (checks).
  *
- * Three tables: the entries by (type, count) for the lookups; the types for their death; and the
- * layouts by the key of their form, one for all the entries that have it. A type has a record from
- * the moment that its owner is asked to watch it until it is forgotten, also while it has no
- * entries, because the owner is to be asked only once.
+ * There are three tables: entries by (type, count) for lookups, types for their removal, and
+ * layouts by the key of their form, each shared by all its entries. A type has a record from the
+ * call of its watch function until it is forgotten, also without entries, because the function is
+ * called only once.
  */
 
 #ifndef OPAL_IOV_CACHE_CACHE_H
@@ -36,14 +36,16 @@
 
 typedef struct opal_iov_cache_type_t {
     opal_iov_cache_link_t link;
-    uint64_t key; /* the datatype's address */
+    uint64_t key; /* address of the datatype */
     bool watched;
-    bool asking;    /* the owner is being asked, without the lock; who does so still needs this */
-    bool forgotten; /* meanwhile: out of the table, for who asks to free */
+    bool asking; /* the watch function is running without the lock, and its caller still needs this
+                    record */
+    bool forgotten; /* forgotten meanwhile: not in the table, the caller of the watch function frees
+                       it */
     opal_iov_cache_entry_t *entries;
 } opal_iov_cache_type_t;
 
-/* A layout, and how many entries have it. */
+/* A layout and the number of its entries. */
 typedef struct opal_iov_cache_shared_t {
     opal_iov_cache_link_t link;
     opal_iov_cache_layout_t *layout;
@@ -52,26 +54,26 @@ typedef struct opal_iov_cache_shared_t {
 } opal_iov_cache_shared_t;
 
 struct opal_iov_cache_t {
-    /* what a hit reads: written only where something is added or a stock refilled */
+    /* read by hits; written only by insertions and refills */
     opal_iov_cache_table_t entries; /* opal_iov_cache_entry_t by (type, count) */
-    uint64_t clock;                 /* stamps of use */
-    uint64_t hits;                  /* those that are not counted in an entry */
+    uint64_t clock;                 /* time stamps of uses */
+    uint64_t hits;                  /* hits not counted in an entry */
     size_t max_bytes;
     opal_iov_cache_watch_fn_t watch;
     void *context;
-    /* with the lock only */
+    /* protected by the lock */
     opal_mutex_t lock;
     opal_iov_cache_table_t types;   /* opal_iov_cache_type_t by address */
     opal_iov_cache_table_t layouts; /* opal_iov_cache_shared_t by the key of the form */
-    opal_iov_cache_order_t order;   /* the entries by use */
-    opal_iov_cache_entry_t *spare;  /* entries that are not in use */
-    uint64_t allocated;             /* entries, in use or not */
-    uint64_t layout_bytes;          /* of stats.bytes: what can be evicted */
+    opal_iov_cache_order_t order;   /* the entries in LRU order */
+    opal_iov_cache_entry_t *spare;  /* unused entries */
+    uint64_t allocated;             /* entries, used and unused */
+    uint64_t layout_bytes;          /* part of stats.bytes that can be evicted */
     uint64_t forgets;               /* calls of opal_iov_cache_forget */
-    opal_iov_cache_stats_t stats;   /* hits: as last told */
+    opal_iov_cache_stats_t stats;   /* hits: as last reported */
 };
 
-/* The following are for the holder of the lock. */
+/* The following functions require the lock. */
 
 opal_iov_cache_entry_t *opal_iov_cache_find_entry(opal_iov_cache_t *cache, uint64_t type,
                                                   uint64_t count);
@@ -79,28 +81,28 @@ opal_iov_cache_type_t *opal_iov_cache_find_type(opal_iov_cache_t *cache, uint64_
 opal_iov_cache_shared_t *opal_iov_cache_find_shared(opal_iov_cache_t *cache,
                                                     const opal_iov_cache_layout_t *layout);
 
-/* Bytes of an entry, and of a layout that is shared by entries. */
+/* Bytes of an entry, and of a layout with its entries. */
 size_t opal_iov_cache_entry_bytes(void);
 uint64_t opal_iov_cache_shared_bytes(const opal_iov_cache_layout_t *layout);
 
-/* The entry is used now. */
+/* Mark the entry as used now. */
 void opal_iov_cache_touch(opal_iov_cache_t *cache, opal_iov_cache_entry_t *entry);
 
 /*
- * Keep a layout that was made without the lock, which is given up again if the owner of the type
- * has to be asked.
+ * Cache a layout that was created without the lock. Releases the lock while the watch function of
+ * the type runs.
  *
  * @param[in]  layout   the caller's; the cache takes references of its own
- * @param[in]  forgets  cache->forgets before the layout was made
+ * @param[in]  forgets  cache->forgets before the layout was created
  *
- * @return the layout to hand out instead, with a reference for the caller in exchange for that of
- *         the one given: the same, or that of another thread that was quicker
+ * @return the layout to return to the user, with the caller's reference moved to it: the same, or
+ *         that of another thread that was faster
  */
 opal_iov_cache_layout_t *opal_iov_cache_keep(opal_iov_cache_t *cache,
                                              const opal_datatype_t *datatype, uint64_t count,
                                              opal_iov_cache_layout_t *layout, uint64_t forgets);
 
-/* Drop the entries of a type and its record. @return how many entries there were */
+/* Remove the entries of a type and its record. @return number of entries */
 uint64_t opal_iov_cache_drop_type(opal_iov_cache_t *cache, opal_iov_cache_type_t *type);
 
 #endif /* OPAL_IOV_CACHE_CACHE_H */

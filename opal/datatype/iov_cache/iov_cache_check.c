@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * The invariants of forms. What comes from elsewhere is checked by the same code, so nothing here
- * believes an index or a sum before it has been compared with what it must be.
+ * Checks of the invariants of forms. They also validate forms from untrusted sources, so no index
+ * or sum is used before it has been compared with its expected value.
  */
 
 #include "opal_config.h"
@@ -20,7 +20,7 @@
 
 typedef struct {
     const opal_iov_cache_form_t *form;
-    size_t terms; /* whose place in the arrays is known */
+    size_t terms; /* their position in the arrays is known */
     size_t blocks;
     uint32_t depth;
 } checker_t;
@@ -32,14 +32,16 @@ typedef struct {
         }                     \
     } while (0)
 
-/* Where the repetitions of a body begin: from the lowest to the highest. */
+/* Range of the start offsets of a body's repetitions. */
 typedef struct {
     int64_t low;
     int64_t high;
 } places_t;
 
-/* Those of a term's body. False if one leaves 63 bits. (The bytes need not: they may begin far from
- * there.) Who walks the tree adds these up. */
+/*
+ * The range for a term's body. False if an offset exceeds 63 bits. (Offsets of bytes need not fit:
+ * they may begin far from there.) The tree walk adds the ranges up.
+ */
 static bool places_of(const places_t *around, const opal_iov_cache_term_t *term, places_t *places)
 {
     int64_t reach;
@@ -121,7 +123,7 @@ static const char *check_term(checker_t *checker, const opal_iov_cache_term_t *t
     MUST(expected.size == term->size, "the size of a repetition");
     MUST(expected.segments == term->segments, "the segments of a repetition");
     MUST(expected.flags == term->flags, "whether repetitions are adjacent");
-    /* or an adjacent repetition would begin no segment at all, which nobody could find */
+    /* otherwise an adjacent repetition would begin no segment, and lookups could not find it */
     MUST(0 == (term->flags & OPAL_IOV_CACHE_ADJACENT) || 1 < term->segments,
          "repetitions that are one segment");
     return NULL;

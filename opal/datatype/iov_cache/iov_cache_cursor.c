@@ -32,7 +32,7 @@ static void push(opal_iov_cache_cursor_t *cursor, const opal_iov_cache_term_t *t
     cursor->frames[cursor->level].child = 0;
 }
 
-/* From a term of terms down to the first one that has blocks. */
+/* Descend from a term of terms to the first one with blocks. */
 static void descend(opal_iov_cache_cursor_t *cursor)
 {
     for (;;) {
@@ -46,7 +46,7 @@ static void descend(opal_iov_cache_cursor_t *cursor)
     }
 }
 
-/* The term at the lowest level is done: go to the next one. */
+/* The term at the lowest level is done: advance to the next one. */
 static void ascend(opal_iov_cache_cursor_t *cursor)
 {
     while (0 < cursor->level
@@ -170,7 +170,7 @@ void opal_iov_cache_pairs_init(opal_iov_cache_pairs_t *pairs, const opal_iov_cac
     pairs->skip[1] = 0;
 }
 
-/* Take @p count times @p length bytes off what is left of one side. */
+/* Consume @p count times @p length bytes of the rest of one side. */
 static void take(opal_iov_cache_pairs_t *pairs, int side, uint64_t length, uint64_t count)
 {
     opal_iov_cache_run_t *run = &pairs->run[side];
@@ -180,7 +180,7 @@ static void take(opal_iov_cache_pairs_t *pairs, int side, uint64_t length, uint6
     if (pairs->skip[side] >= run->length) {
         uint64_t blocks = pairs->skip[side] / run->length;
 
-        /* whole blocks, for a part of one is never followed by more in the same step */
+        /* whole blocks: a partial block is always the last part of a step */
         run->count -= blocks;
         run->offset = opal_iov_cache_moved(run->offset, blocks, run->stride);
         pairs->skip[side] = 0;
@@ -204,7 +204,7 @@ bool opal_iov_cache_pairs_next(opal_iov_cache_pairs_t *pairs, opal_iov_cache_pai
     pair->length = left[side];
     pair->count = 1;
     if (0 == pairs->skip[side]) {
-        /* Of the larger block as many as fit whole; of equal blocks all. */
+        /* Of the larger block as many smaller ones as fit completely; of equal blocks all. */
         if (left[0] == left[1] && 0 == pairs->skip[1 - side]) {
             pair->count = least(pairs->run[0].count, pairs->run[1].count);
         } else {

@@ -19,10 +19,10 @@
 
 #include "iov_cache_entry.h"
 
-/* Half of the stock is filled up at once. */
+/* A refill adds half of the stock. */
 #define REFILL (OPAL_IOV_CACHE_STOCK / 2)
 
-/* A number of references at once; never the last. */
+/* Add or remove several references at once; never the last one. */
 static void count_references(opal_iov_cache_layout_t *layout, int number)
 {
     (void) opal_obj_update((opal_object_t *) layout, number);
@@ -46,7 +46,7 @@ void opal_iov_cache_entry_begin(opal_iov_cache_entry_t *entry, uint64_t type, ui
     uint64_t state = __atomic_load_n(&entry->state, __ATOMIC_RELAXED);
 
     count_references(layout, OPAL_IOV_CACHE_STOCK);
-    /* releasing: whoever reads one of these also sees that the life before has ended */
+    /* release: a thread that reads one of these also sees the end of the previous life */
     __atomic_store_n(&entry->type, type, __ATOMIC_RELEASE);
     OPAL_IOV_CACHE_MEET();
     __atomic_store_n(&entry->count, count, __ATOMIC_RELEASE);
@@ -62,7 +62,7 @@ uint64_t opal_iov_cache_entry_end(opal_iov_cache_entry_t *entry)
     do {
         next = state - opal_iov_cache_state_taken(state) + OPAL_IOV_CACHE_LIFE;
         OPAL_IOV_CACHE_MEET();
-        /* acquiring: what was refilled is in the layout's count before the rest is given back */
+        /* acquire: refilled references are in the layout's count before the rest is released */
     } while (!__atomic_compare_exchange_n(&entry->state, &state, next, true, __ATOMIC_ACQ_REL,
                                           __ATOMIC_RELAXED));
     count_references(entry->layout,
@@ -78,7 +78,7 @@ uint64_t opal_iov_cache_entry_refill(opal_iov_cache_entry_t *entry, uint64_t lif
     count_references(layout, REFILL);
     do {
         OPAL_IOV_CACHE_MEET();
-        /* The end of the life, or another who refills, was quicker. */
+        /* The life has ended, or another thread refilled first. */
         if (state / OPAL_IOV_CACHE_LIFE != life / OPAL_IOV_CACHE_LIFE
             || REFILL > opal_iov_cache_state_taken(state)) {
             count_references(layout, -REFILL);

@@ -9,27 +9,24 @@
 /**
  * @file
  *
- * An entry of the cache, and how a layout is taken from it without a lock.
+ * An entry of the cache, and the lock-free acquisition of its layout.
  *
- * The memory of an entry is an entry's until its cache is destroyed, so it may be looked at whoever
- * changes it; it is used again and again. Each use is a *life*. What the entry leads to is
- * written before a life begins and not changed before it has ended. One word, the state,
- * holds the number of the life (odd while it lasts; numbers only grow, and 51 bits do not come
- * round), and how many references of the layout were *taken* during it.
+ * The memory of an entry stays an entry until the cache is destroyed, so any thread may read it; it
+ * is reused. Each use is a *life*. The fields of a life are written before it begins and do not
+ * change before it has ended. The state word has the number of the life (odd while it lasts;
+ * numbers only grow, and 51 bits do not wrap), and the number of references *taken* during it.
  *
- * These references are there beforehand: a life begins with OPAL_IOV_CACHE_STOCK of them, which are
- * taken one by one. To take one is a compare-and-swap of the state, which counts it if the life is
- * still the one whose layout was read, and which is all that a hit writes but for the time of
- * use. Nothing has to be waited for at the end of a life: the state is exchanged, and what had not
- * been taken by then is given back.
+ * A life begins with OPAL_IOV_CACHE_STOCK references to the layout. A hit takes one of them by a
+ * compare-and-swap of the state. The swap succeeds only if the life is still the one whose layout
+ * was read. Apart from the time of use it is the only write of a hit. The end of a life does not
+ * wait: it exchanges the state and releases the references that were not taken.
  *
- * Why nobody gets the layout of another life: the loads of type, count and layout are acquiring,
- * and their stores releasing and later than the exchange that ended the life before. So who has
- * read any of them from a later life also sees that exchange, and its compare-and-swap fails. Why
- * nobody gets a dead layout: as long as the state says that a reference is there to be taken, it is
- * counted in the layout.
+ * No hit gets the layout of another life: the loads of type, count and layout are acquire loads,
+ * and their stores are release stores after the exchange that ended the previous life. A thread
+ * that reads one of them from a later life also sees that exchange, and its compare-and-swap fails.
+ * No hit gets a freed layout: while the state has an available reference, the layout counts it.
  *
- * The taken references are also the count of hits.
+ * The number of taken references is also the hit count.
  */
 
 #ifndef OPAL_IOV_CACHE_ENTRY_H
@@ -47,35 +44,35 @@
 struct opal_iov_cache_type_t;
 struct opal_iov_cache_shared_t;
 
-/* Where the hot part of an entry begins: nothing else shares its cache line. */
+/* Alignment of the hot part of an entry: it shares its cache line with no other data. */
 #define OPAL_IOV_CACHE_LINE 64
 
 typedef struct opal_iov_cache_entry_t {
-    /* what a hit looks at */
+    /* read by hits */
     opal_iov_cache_link_t link;
     uint64_t state;
     uint64_t type; /* the address of the datatype */
     uint64_t count;
     opal_iov_cache_layout_t *layout;
-    uint64_t used; /* stamp of the last use, or of one of the last few */
-    /* with the lock only */
-    uint64_t ordered; /* stamp by which it is in its place, never later than used */
-    size_t place;     /* in the order of use */
+    uint64_t used; /* time stamp of the last use, or of a recent one */
+    /* protected by the lock */
+    uint64_t ordered; /* time stamp of its position in the order, never later than used */
+    size_t place;     /* index in the LRU order */
     struct opal_iov_cache_type_t *of;
     struct opal_iov_cache_shared_t *shared;
-    struct opal_iov_cache_entry_t *next; /* of the same type; or of those that are not in use */
+    struct opal_iov_cache_entry_t *next; /* of the same type; or in the list of unused entries */
     struct opal_iov_cache_entry_t *previous;
 } opal_iov_cache_entry_t;
 
 #define OPAL_IOV_CACHE_TAKEN_BITS 13
 #define OPAL_IOV_CACHE_LIFE       (UINT64_C(1) << OPAL_IOV_CACHE_TAKEN_BITS)
 
-/* References that a life begins with; fewer than 1 << OPAL_IOV_CACHE_TAKEN_BITS. */
+/* References at the begin of a life; fewer than 1 << OPAL_IOV_CACHE_TAKEN_BITS. */
 #if !defined(OPAL_IOV_CACHE_STOCK)
 #define OPAL_IOV_CACHE_STOCK 4096
 #endif
 
-/* Layouts with more entries than that would run out of numbers for their references. */
+/* Limit of entries of one layout, so that its reference count does not overflow. */
 #define OPAL_IOV_CACHE_MAX_USERS (1u << 18)
 
 static inline bool opal_iov_cache_state_lives(uint64_t state)
@@ -88,34 +85,36 @@ static inline uint64_t opal_iov_cache_state_taken(uint64_t state)
     return state & (OPAL_IOV_CACHE_LIFE - 1);
 }
 
-/* @return NULL without memory */
+/* @return NULL if out of memory */
 opal_iov_cache_entry_t *opal_iov_cache_entry_alloc(void);
 
-/* The layout, which stays the caller's, becomes that of the entry; for one that is not alive. */
+/*
+ * Begin a life of the entry with this layout, which stays the caller's. The entry must not be
+ * alive.
+ */
 void opal_iov_cache_entry_begin(opal_iov_cache_entry_t *entry, uint64_t type, uint64_t count,
                                 opal_iov_cache_layout_t *layout);
 
-/* @return how many references were taken since the life began or was last refilled */
+/* @return number of references taken since the life began or was last refilled */
 uint64_t opal_iov_cache_entry_end(opal_iov_cache_entry_t *entry);
 
 /*
- * For who has just taken a reference and found fewer than half of the stock: fills it up again.
+ * Refill the references. For a caller that has taken one and found fewer than half of the stock.
  *
  * @param[in]  life  the state that it saw
  *
- * @return how many hits are thereby no longer counted in the entry, and are now to be counted by
- *         the caller
+ * @return number of hits that the entry does not count any more, and the caller must count
  */
 uint64_t opal_iov_cache_entry_refill(opal_iov_cache_entry_t *entry, uint64_t life,
                                      opal_iov_cache_layout_t *layout);
 
 /*
- * Take the layout of (type, count), if that is what the entry leads to.
+ * Take the layout of (type, count), if the entry has it.
  *
  * @param[in]  threads  opal_using_threads()
- * @param[out] state    what the state was when it was taken
+ * @param[out] state    the state at that time
  *
- * @return a reference for the caller; NULL if the entry is another's or out of stock
+ * @return a reference for the caller; NULL if the entry has another key or no reference left
  */
 static inline opal_iov_cache_layout_t *opal_iov_cache_entry_take(opal_iov_cache_entry_t *entry,
                                                                  uint64_t type, uint64_t count,

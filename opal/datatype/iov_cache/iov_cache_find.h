@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Private to this room: finding a place in a form.
+ * Searches in a form. Private to iov_cache.
  */
 
 #ifndef OPAL_IOV_CACHE_FIND_H
@@ -23,11 +23,10 @@
 #include "iov_cache_form.h"
 
 /**
- * Which of @p n things holds a position, by binary search: the last whose key is at most @p
- * position.
+ * Binary search in @p n elements: the last one whose key is at most @p position.
  *
- * @param[in] keys  that of the first thing, at most @p position; they ascend
- * @param[in] step  bytes from one key to the next: the size of a thing
+ * @param[in] keys  key of the first element, at most @p position; keys ascend
+ * @param[in] step  bytes from one key to the next: the size of an element
  * @param[in] n     at least 1
  */
 static inline uint64_t opal_iov_cache_find(const uint64_t *keys, size_t step, uint64_t n,
@@ -48,20 +47,20 @@ static inline uint64_t opal_iov_cache_find(const uint64_t *keys, size_t step, ui
 }
 
 /**
- * Which block of a list holds a position of its body (below term->size).
+ * The block of a list that contains a position of its body (below term->size).
  *
- * @param[out] start  where that block begins
+ * @param[out] start  position of the start of that block
  */
 static inline uint64_t opal_iov_cache_find_block(const opal_iov_cache_form_t *form,
                                                  const opal_iov_cache_term_t *term,
                                                  uint64_t position, uint64_t *start)
 {
-    /* those of starts that are of this list */
+    /* starts of this list */
     const uint64_t step = OPAL_IOV_CACHE_START_STEP, low = (term->first + step - 1) / step,
                    high = (term->first + term->n - 1) / step;
     uint64_t block = term->first, at = 0;
 
-    if (0 < form->uniform) { /* and so all blocks of all lists have this length */
+    if (0 < form->uniform) { /* so all blocks of all lists have this length */
         block = position / form->uniform;
         *start = block * form->uniform;
         return block;
@@ -81,7 +80,7 @@ static inline uint64_t opal_iov_cache_find_block(const opal_iov_cache_form_t *fo
     return block - term->first;
 }
 
-/** The position of its body at which block @p i of a list begins; term->size for term->n. */
+/** The start of block @p i of a list in its body; term->size for term->n. */
 static inline uint64_t opal_iov_cache_block_start(const opal_iov_cache_form_t *form,
                                                   const opal_iov_cache_term_t *term, uint64_t i)
 {
@@ -104,8 +103,10 @@ static inline uint64_t opal_iov_cache_block_start(const opal_iov_cache_form_t *f
     return at;
 }
 
-/** An offset, so many strides on. Those of places that are never visited may lie beyond 63 bits:
- * one step behind the last. */
+/**
+ * An offset plus a number of strides. Positions that are never visited may exceed 63 bits: one step
+ * past the last.
+ */
 static inline int64_t opal_iov_cache_moved(int64_t offset, uint64_t times, int64_t stride)
 {
     return (int64_t) ((uint64_t) offset + times * (uint64_t) stride);

@@ -9,17 +9,17 @@
 /**
  * @file
  *
- * The portable form. Only what cannot be worked out is written:
+ * The portable form. Derived values are not written:
  *
  *     "UDLF", a byte: version
  *     terms, blocks              two numbers
  *     each term                  kind; offset (signed); count; stride (signed) if count > 1;
- *                                dense: size; else: how many terms or blocks its body has
+ *                                dense: size; else: number of terms or blocks
  *     each block                 offset from the one before in its list (signed); length
  *
- * Numbers are written seven bits a byte, the lowest first, the eighth bit says that more follow;
- * signed ones with the sign in the lowest bit. Terms stand in the order of their array, the lists
- * of blocks in that in which a walk of the tree comes to them.
+ * Numbers have seven bits per byte, the lowest first; the eighth bit is set if more follow. Signed
+ * numbers have the sign in the lowest bit. Terms are in the order of their array, lists of blocks
+ * in the order of a walk of the tree.
  */
 
 #include "opal_config.h"
@@ -34,7 +34,7 @@
 
 static const unsigned char magic[4] = {'U', 'D', 'L', 'F'};
 
-/* The least that a term and a block take: nothing larger is allocated than the bytes can hold. */
+/* Minimum bytes of an encoded term and block: limit the allocation by the input size. */
 #define LEAST_TERM  4
 #define LEAST_BLOCK 2
 
@@ -77,7 +77,7 @@ static void put_blocks(writer_t *writer, const opal_iov_cache_form_t *form,
     uint64_t i;
 
     for (i = 0; i < term->n; ++i) {
-        /* modulo 2^64, and so is the way back */
+        /* modulo 2^64, as in decoding */
         put_signed(writer, (int64_t) ((uint64_t) blocks[i].offset - (uint64_t) before));
         put(writer, blocks[i].length);
         before = blocks[i].offset;
@@ -166,7 +166,7 @@ static uint64_t get(reader_t *reader)
     do {
         byte = get_byte(reader);
         if (63 < shift || (63 == shift && 1 < (byte & 127)) || (0 < shift && 0 == byte)) {
-            reader->bad = true; /* more than 64 bits, or longer than it need be */
+            reader->bad = true; /* more than 64 bits, or not the shortest encoding */
             return 0;
         }
         number |= (uint64_t) (byte & 127) << shift;
@@ -182,7 +182,7 @@ static int64_t get_signed(reader_t *reader)
     return (int64_t) ((number >> 1) ^ (number & 1 ? UINT64_MAX : 0));
 }
 
-/* What of a term is written. */
+/* Read the encoded fields of a term. */
 static void get_term(reader_t *reader, opal_iov_cache_term_t *term)
 {
     term->kind = get_byte(reader);
@@ -198,18 +198,18 @@ static void get_term(reader_t *reader, opal_iov_cache_term_t *term)
     }
 }
 
-/* What is worked out again. */
+/* State of the computation of derived values. */
 typedef struct {
     opal_iov_cache_form_t *form;
     reader_t *reader;
-    size_t terms; /* whose enclosing body is known */
+    size_t terms; /* with a known enclosing body */
     size_t blocks;
 } builder_t;
 
 static bool build_terms(builder_t *builder, uint64_t first, uint64_t n, uint32_t level,
                         opal_iov_cache_sums_t *sums);
 
-/* Read a list of blocks. That it is one is checked at the end, with all else. */
+/* Read a list of blocks. Its canonical form is checked at the end. */
 static bool build_blocks(builder_t *builder, opal_iov_cache_term_t *term,
                          opal_iov_cache_sums_t *sums)
 {

@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * Questions to a form: all of them go from the root down to the block that is meant, and use on
- * their way the sums that the terms carry.
+ * Queries of a form: each descends from the root to one block and uses the sums in the terms.
  */
 
 #include "opal_config.h"
@@ -22,7 +21,7 @@
 #include "iov_cache_find.h"
 #include "iov_cache_list.h"
 
-/* The term of a body that holds position @p position of it. */
+/* The term of a body at position @p position. */
 static const opal_iov_cache_term_t *term_at(const opal_iov_cache_form_t *form,
                                             const opal_iov_cache_term_t *term, uint64_t position)
 {
@@ -76,7 +75,7 @@ uint64_t opal_iov_cache_form_segment_start(const opal_iov_cache_form_t *form, ui
         return segment * form->uniform;
     }
     for (;;) {
-        /* Of an adjacent repetition the first segment has begun in the one before. */
+        /* The first segment of an adjacent repetition begins in the previous one. */
         uint64_t adjacent = term->flags & OPAL_IOV_CACHE_ADJACENT ? 1 : 0;
 
         if (segment >= term->segments) {
@@ -126,7 +125,7 @@ uint64_t opal_iov_cache_form_segment_at(const opal_iov_cache_form_t *form, uint6
     }
 }
 
-/* The walk, for trees that differ: the blocks of both must be at the same places. */
+/* The walk for different trees: the blocks of both must be in the same places. */
 static bool same_bytes(const opal_iov_cache_form_t *a, const opal_iov_cache_form_t *b)
 {
     opal_iov_cache_pairs_t pairs;

@@ -10,13 +10,13 @@
  * @file
  *
  * The hash of a form: sums over all bytes of their offsets and of the products of offset and stream
- * position, so it depends on the layout and not on how the tree describes it. The sums of a part
- * that is moved or repeated follow from its own in closed form, so a term costs the same whatever
- * its count is. Sums are weaker than what hashes are mostly made of; two layouts with the same ones
- * (and the same size, bounds and segments) cost a comparison and nothing else.
+ * position. So it depends on the layout and not on the tree. The sums of a moved or repeated part
+ * follow from its own in closed form, so the cost of a term does not depend on its count. Sums are
+ * weaker than common hash functions. Two layouts with equal sums (and equal size, bounds and
+ * segments) cost only one comparison.
  *
- * A list of blocks has to be read for it, so it waits until somebody asks. Most layouts are found
- * and told apart by their key: where a few of their bytes are.
+ * A list of blocks must be read for it, so it is computed on demand. Most layouts are found by
+ * their key, which uses the offsets of a few bytes.
  */
 
 #include "opal_config.h"
@@ -28,7 +28,7 @@
 #define FACTOR_PRODUCTS UINT64_C(0xd6e8feb86659fd93)
 #define ONE_THIRD       UINT64_C(0xaaaaaaaaaaaaaaab)
 
-/* So many places of a form are looked at for its key. */
+/* Number of positions of a form that its key uses. */
 #define PLACES 8
 
 /* n bytes at positions p(0) .. p(n-1) and offsets o(0) .. o(n-1). */
@@ -84,8 +84,8 @@ static inline part_t dense(uint64_t size)
 }
 
 /*
- * count blocks of one length, of which the sums of the offsets of their first bytes are known, of
- * the positions of these, and of the products of the two
+ * count blocks of one length, given the sums of the offsets of their first bytes, of their
+ * positions, and of the products of both
  */
 static inline void add_blocks(part_t *all, uint64_t length, uint64_t count, uint64_t offsets,
                               uint64_t positions, uint64_t products)
@@ -162,14 +162,14 @@ uint64_t opal_iov_cache_form_hash_now(const opal_iov_cache_form_t *form)
     add(&all, &root, 0, (uint64_t) form->terms[0].offset);
     hash = mix(mix(form->size ^ form->segments * FACTOR_OFFSETS) + all.offsets * FACTOR_OFFSETS
                + all.products * FACTOR_PRODUCTS);
-    return 0 == hash ? 1 : hash; /* 0 is for not yet */
+    return 0 == hash ? 1 : hash; /* 0: not computed */
 }
 
 uint64_t opal_iov_cache_form_hash(const opal_iov_cache_form_t *form)
 {
     uint64_t *place = (uint64_t *) &form->hash, hash = __atomic_load_n(place, __ATOMIC_RELAXED);
 
-    /* who works it out at the same time gets the same */
+    /* concurrent computations give the same value */
     if (0 == hash) {
         hash = opal_iov_cache_form_hash_now(form);
         __atomic_store_n(place, hash, __ATOMIC_RELAXED);

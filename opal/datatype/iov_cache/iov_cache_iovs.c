@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * IOVs of a form from any position, with a limit (the service that Yaksa calls iov). What is not a
- * vector is made once and then copied: each repetition is the one before, moved by the stride.
+ * IOVs of a form from any position, with a limit (the service that Yaksa calls iov). Repetitions of
+ * other bodies than vectors are computed once and then copied with the stride added.
  */
 
 #include "opal_config.h"
@@ -26,11 +26,11 @@ typedef struct {
     opal_iov_cache_iov_t *iovs;
     size_t n;
     size_t max;
-    uint64_t position; /* stream position behind the last one */
+    uint64_t position; /* stream position after the last one */
     bool full;
 } emit_t;
 
-/* Two words that are stored at once; unsigned, for what is never looked at may leave 63 bits. */
+/* Two words that are stored at once; unsigned, since unused values may exceed 63 bits. */
 typedef uint64_t pair_t __attribute__((vector_size(16)));
 
 static inline void emit_block(emit_t *emit, int64_t offset, uint64_t length)
@@ -51,8 +51,10 @@ static inline void emit_block(emit_t *emit, int64_t offset, uint64_t length)
     emit->position += length;
 }
 
-/* @p count blocks, the first of which may continue what is there; the others do not, or they would
- * be one block. */
+/*
+ * @p count blocks; the first may continue the previous IOV. The others do not, since they would be
+ * one block.
+ */
 static void emit_vector(emit_t *emit, int64_t offset, uint64_t length, uint64_t count,
                         int64_t stride)
 {
@@ -68,7 +70,7 @@ static void emit_vector(emit_t *emit, int64_t offset, uint64_t length, uint64_t 
     --count;
     now = count < emit->max - emit->n ? count : emit->max - emit->n;
     value = (pair_t){(uint64_t) opal_iov_cache_moved(offset, 1, stride), length};
-    iovs = emit->iovs + emit->n; /* nothing that the stores below could change */
+    iovs = emit->iovs + emit->n; /* the stores below do not change it */
 #pragma GCC unroll 8
     for (i = 0; i < now; ++i) {
         memcpy(&iovs[i], &value, sizeof(value));
@@ -79,7 +81,7 @@ static void emit_vector(emit_t *emit, int64_t offset, uint64_t length, uint64_t 
     emit->full = now < count;
 }
 
-/* A list of blocks, of which again only the first may continue what is there. */
+/* A list of blocks; again only the first may continue the previous IOV. */
 static void emit_list(emit_t *emit, const opal_iov_cache_term_t *term, int64_t base)
 {
     const opal_iov_cache_block_t *blocks = &emit->form->blocks[term->first];
@@ -125,10 +127,10 @@ static void emit_body(emit_t *emit, const opal_iov_cache_term_t *term, int64_t b
 }
 
 /*
- * Repetitions like the last one, which has added @p added IOVs, as many as there is room for. The
- * last IOV of a repetition grows by @p grown of the first block of the next.
+ * Repetitions like the last one, which has added @p added IOVs, as far as there is room. The last
+ * IOV of a repetition grows by @p grown bytes of the first block of the next one.
  *
- * @return how many
+ * @return number of repetitions
  */
 static uint64_t emit_copies(emit_t *emit, const opal_iov_cache_term_t *term, size_t added,
                             uint64_t grown, uint64_t count)
@@ -170,7 +172,7 @@ static void emit_whole(emit_t *emit, const opal_iov_cache_term_t *term, int64_t 
 
         emit_body(emit, term, opal_iov_cache_moved(base, done, term->stride));
         ++done;
-        /* The first repetition may have continued something; the second one is like the others. */
+        /* The first repetition may have continued an IOV; the second one is like the others. */
         if (2 == done && !emit->full && done < count) {
             done += emit_copies(emit, term, emit->n - before, emit->iovs[before - 1].length - last,
                                 count - done);

@@ -9,11 +9,10 @@
 /**
  * @file
  *
- * What the cache keeps and throws out, all with its lock held.
+ * Insertion and eviction, with the lock of the cache held.
  *
- * Entries are never freed before the cache is (iov_cache_entry.h), and nor are outgrown tables.
- * They count as used memory, and so that layouts have room whatever has been, entries get at most
- * half of it.
+ * Entries and outgrown tables are not freed before the cache (iov_cache_entry.h). They count as
+ * used memory. Entries get at most half of it, so that layouts always have room.
  */
 
 #include "opal_config.h"
@@ -106,7 +105,7 @@ void opal_iov_cache_touch(opal_iov_cache_t *cache, opal_iov_cache_entry_t *entry
     __atomic_store_n(&entry->used, now, __ATOMIC_RELAXED);
 }
 
-/* A user less; the last one drops the layout. */
+/* Remove one user; the last one drops the layout. */
 static void leave_shared(opal_iov_cache_t *cache, opal_iov_cache_shared_t *shared)
 {
     if (0 < --shared->users) {
@@ -119,7 +118,7 @@ static void leave_shared(opal_iov_cache_t *cache, opal_iov_cache_shared_t *share
     free(shared);
 }
 
-/* A layout that nothing in the cache is equal to, with one user. @return NULL without memory */
+/* Add a layout that differs from all others, with one user. @return NULL if out of memory */
 static opal_iov_cache_shared_t *add_shared(opal_iov_cache_t *cache, opal_iov_cache_layout_t *layout)
 {
     opal_iov_cache_shared_t *shared = malloc(sizeof(*shared));
@@ -163,7 +162,7 @@ static void drop_entry(opal_iov_cache_t *cache, opal_iov_cache_entry_t *entry)
     put_aside(cache, entry);
 }
 
-/* @return false if there is nothing left */
+/* @return false if the cache is empty */
 static bool evict(opal_iov_cache_t *cache)
 {
     opal_iov_cache_entry_t *entry = opal_iov_cache_order_oldest(&cache->order);
@@ -186,14 +185,14 @@ static bool make_room(opal_iov_cache_t *cache, uint64_t bytes)
     return true;
 }
 
-/* An entry to use. @return NULL without memory */
+/* Get an unused entry. @return NULL if out of memory */
 static opal_iov_cache_entry_t *new_entry(opal_iov_cache_t *cache)
 {
     const size_t one = opal_iov_cache_entry_bytes();
     opal_iov_cache_entry_t *entry;
 
     while (NULL == cache->spare) {
-        /* all that there are are in the order */
+        /* all existing entries are in the order */
         size_t more = opal_iov_cache_order_wants(&cache->order);
 
         if ((0 == cache->allocated || (cache->allocated + 1) * one <= cache->max_bytes / 2)
@@ -218,7 +217,7 @@ static opal_iov_cache_entry_t *new_entry(opal_iov_cache_t *cache)
     return entry;
 }
 
-/* The user that the shared layout was given for the entry goes to it. */
+/* Add the entry; it takes over the user count that the shared layout has for it. */
 static void add_entry(opal_iov_cache_t *cache, opal_iov_cache_entry_t *entry,
                       opal_iov_cache_type_t *type, uint64_t count, opal_iov_cache_shared_t *shared)
 {
@@ -277,8 +276,8 @@ static opal_iov_cache_type_t *add_type(opal_iov_cache_t *cache, uint64_t key)
 }
 
 /*
- * The record of a type that may be cached, asking its owner the first time; the lock is given up
- * for that. @return NULL if nothing of the type may be kept (now)
+ * The record of a type that may be cached. The first call runs the watch callback with the lock
+ * released. @return NULL if the type may not be cached (now)
  */
 static opal_iov_cache_type_t *watched_type(opal_iov_cache_t *cache, const opal_datatype_t *datatype)
 {
@@ -287,7 +286,7 @@ static opal_iov_cache_type_t *watched_type(opal_iov_cache_t *cache, const opal_d
     int rc;
 
     if (NULL != type) {
-        return type->watched ? type : NULL; /* NULL: another thread is asking just now */
+        return type->watched ? type : NULL; /* NULL: another thread runs the callback */
     }
     if (!opal_datatype_is_predefined(datatype) && NULL == cache->watch) {
         return NULL;
@@ -297,7 +296,7 @@ static opal_iov_cache_type_t *watched_type(opal_iov_cache_t *cache, const opal_d
         return NULL;
     }
     if (!opal_datatype_is_predefined(datatype)) {
-        type->asking = true; /* it may be forgotten while the lock is away */
+        type->asking = true; /* the type may be forgotten while the lock is released */
         OPAL_THREAD_UNLOCK(&cache->lock);
         rc = cache->watch(cache, datatype, cache->context);
         OPAL_THREAD_LOCK(&cache->lock);
@@ -315,7 +314,7 @@ static opal_iov_cache_type_t *watched_type(opal_iov_cache_t *cache, const opal_d
     return type;
 }
 
-/* Whether there is room for a layout of a datatype, if need be by throwing out all others. */
+/* True if a layout of a datatype has room, at most after the eviction of all others. */
 static bool could_fit(opal_iov_cache_t *cache, const opal_datatype_t *datatype,
                       const opal_iov_cache_layout_t *layout)
 {
@@ -330,7 +329,7 @@ static bool could_fit(opal_iov_cache_t *cache, const opal_datatype_t *datatype,
     return cache->stats.bytes - cache->layout_bytes + bytes <= cache->max_bytes;
 }
 
-/* A layout for a caller who has made the same one. */
+/* Return the cached layout for a caller that has created the same one. */
 static opal_iov_cache_layout_t *instead(opal_iov_cache_layout_t *layout,
                                         opal_iov_cache_layout_t *made)
 {
@@ -366,7 +365,7 @@ opal_iov_cache_layout_t *opal_iov_cache_keep(opal_iov_cache_t *cache,
             ++cache->stats.uncached;
             return layout;
         }
-        ++shared->users; /* before room is made, or it may go */
+        ++shared->users; /* before the eviction, which might remove it */
     }
     entry = new_entry(cache);
     if (NULL == shared && NULL != entry && make_room(cache, opal_iov_cache_shared_bytes(layout))) {

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Laying out a list of items as a form: arrays instead of pointers, and with every term the sums
- * that let everybody else find positions and segments without a walk.
+ * Conversion of a list of items to a form: arrays instead of pointers, and in every term the sums
+ * that allow lookups of positions and segments without a walk.
  */
 
 #include "opal_config.h"
@@ -24,17 +24,17 @@
 #include "iov_cache_sums.h"
 
 /*
- * A term costs five times as much memory as a block, so a stretch of at least this many blocks in
- * which no stream has more than STREAM_MIN - 1 of them becomes a list of blocks.
+ * A term takes five times as much memory as a block. So at least this many successive blocks, in
+ * streams of at most STREAM_MIN - 1 of them, become a list of blocks.
  */
 #define STRETCH_MIN 8
 #define STREAM_MIN  5
 
-/* So many blocks begin with a line of the cache: they are written several at a time. */
+/* Lists of this many blocks are aligned to a cache line: they are written several at a time. */
 #define MANY 256
 #define LINE 64
 
-/* The next part of a list: one item, or a stretch of them that become blocks. */
+/* The next part of a list: one item, or a stretch of items that become blocks. */
 typedef struct {
     size_t items;
     uint64_t blocks; /* 0: the item is a term */
@@ -42,7 +42,7 @@ typedef struct {
 
 typedef struct {
     opal_iov_cache_form_t *form;
-    size_t terms; /* handed out so far */
+    size_t terms; /* used so far */
     size_t blocks;
 } maker_t;
 
@@ -52,8 +52,8 @@ static bool is_blocks(const opal_iov_cache_item_t *item)
 }
 
 /*
- * The part that begins at item @p i. @p plain counts the items of a stretch that was found to be
- * too short, so that it is not measured again from each of its items.
+ * The part that begins at item @p i. @p plain counts the items of a stretch that is too short, so
+ * that it is not measured again from each of its items.
  */
 static part_t next_part(const opal_iov_cache_list_t *list, size_t i, size_t *plain)
 {
@@ -77,7 +77,7 @@ static part_t next_part(const opal_iov_cache_list_t *list, size_t i, size_t *pla
     return part;
 }
 
-/* True if all of the list is one stretch: then its blocks need no term of their own. */
+/* True if the whole list is one stretch: its blocks need no term of their own. */
 static bool is_one_stretch(const opal_iov_cache_list_t *list, part_t *part)
 {
     size_t plain = 0;
@@ -86,7 +86,7 @@ static bool is_one_stretch(const opal_iov_cache_list_t *list, part_t *part)
     return 0 < part->blocks && part->items == list->count;
 }
 
-/* What a list needs. @return terms within each other */
+/* The size that a list needs. @return nesting of terms */
 static uint32_t measure(const opal_iov_cache_list_t *list, size_t *terms, size_t *blocks)
 {
     size_t i = 0, plain = 0;
@@ -112,7 +112,7 @@ static uint32_t measure(const opal_iov_cache_list_t *list, size_t *terms, size_t
     return depth;
 }
 
-/* Write down a block whose length is known now. */
+/* Write a block whose length is final. */
 static bool lay_block(maker_t *maker, int64_t offset, uint64_t size, opal_iov_cache_sums_t *sums)
 {
     opal_iov_cache_block_t *block = &maker->form->blocks[maker->blocks];
@@ -124,13 +124,13 @@ static bool lay_block(maker_t *maker, int64_t offset, uint64_t size, opal_iov_ca
     block->offset = offset;
     block->length = size;
     ++maker->blocks;
-    (void) opal_iov_cache_sums_add(sums, &one); /* never joined: the caller has done that */
+    (void) opal_iov_cache_sums_add(sums, &one); /* never joined: the caller has handled that */
     return sums->size <= INT64_MAX;
 }
 
 /*
- * The blocks of items i .. i + n - 1 as the body of a term whose offset is known. The last block of
- * a stream and what follows it may be one block, so one is always kept back.
+ * The blocks of items i .. i + n - 1 as the body of a term with a known offset. The last block of a
+ * stream and the following one may be adjacent, so the last block is always written late.
  */
 static bool lay_blocks(maker_t *maker, const opal_iov_cache_list_t *list, size_t i, part_t part,
                        int64_t origin, opal_iov_cache_term_t *term, opal_iov_cache_sums_t *sums)
@@ -205,7 +205,7 @@ static bool lay_body(maker_t *maker, const opal_iov_cache_item_t *item, opal_iov
     return lay_list(maker, item->body, term->first, sums);
 }
 
-/* The terms of a list, from terms[place] on, where there is room for all of them. */
+/* The terms of a list, from terms[place] on, which has room for all of them. */
 static bool lay_list(maker_t *maker, const opal_iov_cache_list_t *list, size_t place,
                      opal_iov_cache_sums_t *sums)
 {
@@ -218,7 +218,7 @@ static bool lay_list(maker_t *maker, const opal_iov_cache_list_t *list, size_t p
         part_t part = next_part(list, i, &plain);
         opal_iov_cache_sums_t body, whole;
 
-        /* the root's blocks are where they are, so that they are a list of IOVs */
+        /* blocks of the root have absolute offsets, so that they are a list of IOVs */
         term->offset = 0 < part.blocks && 1 == place ? 0 : item->offset;
         term->count = 0 < part.blocks ? 1 : item->count;
         term->stride = 0 < part.blocks ? 0 : item->stride;
@@ -240,7 +240,7 @@ static bool lay_list(maker_t *maker, const opal_iov_cache_list_t *list, size_t p
     return true;
 }
 
-/* A list of several terms hangs below a term that repeats it once. */
+/* A list of several terms is the body of a term that repeats it once. */
 static bool lay_root(maker_t *maker, const opal_iov_cache_list_t *list, size_t parts,
                      opal_iov_cache_sums_t *sums)
 {
@@ -263,7 +263,7 @@ static bool lay_root(maker_t *maker, const opal_iov_cache_list_t *list, size_t p
     return true;
 }
 
-/* So many blocks have so many starts. */
+/* Number of starts for this many blocks. */
 static size_t starts_of(size_t blocks)
 {
     return (blocks + OPAL_IOV_CACHE_START_STEP - 1) / OPAL_IOV_CACHE_START_STEP;
@@ -298,7 +298,7 @@ opal_iov_cache_form_t *opal_iov_cache_form_new(size_t terms, size_t blocks)
     return form;
 }
 
-/* The lengths of some blocks together. */
+/* Sum of the lengths of some blocks. */
 static uint64_t lengths(const opal_iov_cache_block_t *blocks, uint64_t n)
 {
     uint64_t even = 0, odd = 0, i;
@@ -348,7 +348,7 @@ int opal_iov_cache_list_form(const opal_iov_cache_list_t *list, opal_iov_cache_f
             opal_iov_cache_form_free(maker.form);
             return OPAL_ERR_BAD_PARAM;
         }
-        maker.form->block_count = maker.blocks; /* at most as many as were measured */
+        maker.form->block_count = maker.blocks; /* at most as many as measured */
         maker.form->size = sums.size;
         maker.form->segments = sums.segments;
         maker.form->uniform = sums.uniform;
@@ -363,7 +363,7 @@ int opal_iov_cache_list_form(const opal_iov_cache_list_t *list, opal_iov_cache_f
 
 void opal_iov_cache_form_free(opal_iov_cache_form_t *form)
 {
-    free(form); /* the arrays are behind it */
+    free(form); /* the arrays follow it */
 }
 
 size_t opal_iov_cache_form_bytes(const opal_iov_cache_form_t *form)

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Layouts: forms with an identity, counted references, and what their owner remembers of them.
+ * Layouts: forms with an id, a reference count and a memo for the owner of the cache.
  */
 
 #include "opal_config.h"

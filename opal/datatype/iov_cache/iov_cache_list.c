@@ -9,10 +9,9 @@
 /**
  * @file
  *
- * Bringing lists of items to canonical form. The transformations are those of TEMPI (Pearson et
- * al., HPDC 2021): dense folding, stream elision, stream flattening. To them comes the one of HAND
- * (Shi et al., HiPC 2014), irregular types as runs of vectors, applied to its own results as long
- * as it finds something.
+ * Conversion of lists of items to canonical form. The transformations are those of TEMPI (Pearson
+ * et al., HPDC 2021): dense folding, stream elision, stream flattening. In addition HAND's (Shi et
+ * al., HiPC 2014), irregular types as runs of vectors, repeated until nothing changes.
  */
 
 #include "opal_config.h"
@@ -26,11 +25,13 @@
 
 #define FIRST_CAPACITY 8
 
-/* Lengths of a repetition that are tried on a list before its runs are looked for. */
+/* Number of periods that are tried on a list before the search for runs. */
 #define PERIOD_TRIES 8
 
-/* Items that one repetition of a run has at most, and how many places in a list may be searched for
- * such runs in vain: lists without any order should not cost much more than a look at each item. */
+/*
+ * Maximum items of one repetition of a run, and limit of positions searched without success:
+ * irregular lists should not cost much more than one pass over the items.
+ */
 #define MAX_PERIOD 8
 #define MAX_MISSES 4096
 
@@ -63,7 +64,7 @@ void opal_iov_cache_list_free(opal_iov_cache_list_t *list)
     }
 }
 
-/* Free the list but not the bodies of its items, which have gone elsewhere. */
+/* Free the list but not the bodies of its items, which have been moved. */
 static void free_shell(opal_iov_cache_list_t *list)
 {
     free(list->items);
@@ -76,14 +77,14 @@ static void free_shell(opal_iov_cache_list_t *list)
 
 static bool same_lists(const opal_iov_cache_list_t *a, const opal_iov_cache_list_t *b);
 
-/* The same thing is repeated. */
+/* True if both repeat the same body. */
 static bool same_bodies(const opal_iov_cache_item_t *a, const opal_iov_cache_item_t *b)
 {
     return a->size == b->size && (NULL == a->body) == (NULL == b->body)
            && (NULL == a->body || same_lists(a->body, b->body));
 }
 
-/* The same but for the offset. */
+/* True if both are equal except for the offset. */
 static bool same_shapes(const opal_iov_cache_item_t *a, const opal_iov_cache_item_t *b)
 {
     return a->count == b->count && a->stride == b->stride && same_bodies(a, b);
@@ -113,10 +114,10 @@ static bool is_apart(int64_t a, int64_t b, int64_t distance)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * One item after the other
+ * Items one by one
  * ------------------------------------------------------------------------------------------- */
 
-/* True if the item now is part of the last one. */
+/* True if the item is merged into the last one. */
 static bool join_last(opal_iov_cache_item_t *last, opal_iov_cache_item_t *item)
 {
     int64_t reach;
@@ -127,10 +128,10 @@ static bool join_last(opal_iov_cache_item_t *last, opal_iov_cache_item_t *item)
         return true;
     }
     if (1 == last->count && 1 == item->count) {
-        return false; /* two of a kind: opal_iov_cache_list_finish sees more of them */
+        return false; /* two equal items: opal_iov_cache_list_finish may find more */
     }
     if (1 == last->count) {
-        /* one more in front of a stream */
+        /* one repetition before a stream */
         if (!is_apart(last->offset, item->offset, item->stride) || !same_bodies(last, item)) {
             return false;
         }
@@ -170,7 +171,7 @@ static int append(opal_iov_cache_list_t *list, opal_iov_cache_item_t *item)
     return OPAL_SUCCESS;
 }
 
-/* The body begins at offset 0; where it began before goes to the item. False if that overflows. */
+/* Move the body to offset 0 and its previous start to the item. False on overflow. */
 static bool pull_offset(opal_iov_cache_item_t *item)
 {
     opal_iov_cache_list_t *body = item->body;
@@ -212,8 +213,8 @@ static int add_body(opal_iov_cache_list_t *list, opal_iov_cache_item_t *item)
 }
 
 /*
- * A stream of a single item may be one stream: of the item's block, or, where the strides go on
- * from one repetition to the next, of the item's body (stream flattening).
+ * A stream of a single item may be one stream: of the item's block, or, if the strides match across
+ * repetitions, of the item's body (stream flattening).
  */
 static int flatten(opal_iov_cache_item_t *item)
 {
@@ -260,7 +261,7 @@ int opal_iov_cache_list_add(opal_iov_cache_list_t *list, opal_iov_cache_item_t i
     }
     if (NULL == item.body && 1 < item.count && item.stride > 0
         && (uint64_t) item.stride == item.size) {
-        /* the blocks continue each other (dense folding) */
+        /* adjacent blocks (dense folding) */
         if (__builtin_mul_overflow(item.size, item.count, &item.size) || item.size > INT64_MAX) {
             return OPAL_ERR_BAD_PARAM;
         }
@@ -276,7 +277,7 @@ int opal_iov_cache_list_add(opal_iov_cache_list_t *list, opal_iov_cache_item_t i
  * Runs
  * ------------------------------------------------------------------------------------------- */
 
-/* How many items from @p i on are of one shape and at one distance from each other. */
+/* Number of items from @p i on with one shape and equal distances. */
 static size_t run_length(const opal_iov_cache_list_t *list, size_t i)
 {
     const opal_iov_cache_item_t *items = list->items;
@@ -307,7 +308,7 @@ static bool same_steps(const opal_iov_cache_list_t *list, size_t i, size_t j)
            && same_shapes(&items[i], &items[j]);
 }
 
-/* How often the items i .. i + period - 1 stand there, one repetition after the other. */
+/* Number of consecutive repetitions of the items i .. i + period - 1. */
 static size_t repetitions(const opal_iov_cache_list_t *list, size_t i, size_t period)
 {
     int64_t stride;
@@ -342,7 +343,7 @@ static int move_items(opal_iov_cache_list_t *from, size_t first, size_t n,
     return rc;
 }
 
-/* Put items i .. i + period * n - 1, n repetitions, as one stream into another list. */
+/* Append items i .. i + period * n - 1, n repetitions, to another list as one stream. */
 static int fold(opal_iov_cache_list_t *list, size_t i, size_t period, size_t n,
                 opal_iov_cache_list_t *out)
 {
@@ -365,10 +366,10 @@ static int fold(opal_iov_cache_list_t *list, size_t i, size_t period, size_t n,
     return opal_iov_cache_list_add(out, stream);
 }
 
-/* What the run that begins at @p i is made of. */
+/* Description of the run that begins at @p i. */
 typedef struct {
     size_t period;
-    size_t n; /* repetitions; 1: there is none */
+    size_t n; /* repetitions; 1: no run */
 } run_t;
 
 static run_t find_run(const opal_iov_cache_list_t *list, size_t i, size_t *misses)
@@ -387,7 +388,7 @@ static run_t find_run(const opal_iov_cache_list_t *list, size_t i, size_t *misse
         }
         ++*misses;
     }
-    /* Any two of a kind are a run, which is worth nothing unless it comes again. */
+    /* Any two equal items are a run, which is useful only if it repeats. */
     if (2 == run.n
         && !((i + 3 < list->count && same_steps(list, i, i + 2))
              || (2 <= i && same_steps(list, i - 2, i)))) {
@@ -396,7 +397,7 @@ static run_t find_run(const opal_iov_cache_list_t *list, size_t i, size_t *misse
     return run;
 }
 
-/* Runs wherever they are. The list is sound afterwards, also if this fails. */
+/* Find runs anywhere in the list. The list is valid afterwards, also on failure. */
 static int group(opal_iov_cache_list_t *list, bool *grouped)
 {
     opal_iov_cache_list_t out = {0};
@@ -409,7 +410,7 @@ static int group(opal_iov_cache_list_t *list, bool *grouped)
         ++i;
     }
     if (i == list->count) {
-        return OPAL_SUCCESS; /* most long lists: not copied for nothing */
+        return OPAL_SUCCESS; /* most long lists: avoids a copy */
     }
     *grouped = true;
     rc = move_items(list, 0, i, &out);
@@ -430,9 +431,9 @@ static int group(opal_iov_cache_list_t *list, bool *grouped)
 }
 
 /*
- * A list that repeats itself from its first or second item on to nearly its end becomes one stream
- * and what is left over. (From its second one, since opal joins the first block of a repetition
- * with the last of the one before where it can.) Only so many periods are tried.
+ * A list that is periodic from its first or second item to nearly its end becomes one stream and a
+ * rest. (From the second one, since opal joins the first block of a repetition with the last of the
+ * previous one where possible.) The number of tried periods is limited.
  */
 static int fold_all(opal_iov_cache_list_t *list, bool *folded)
 {
@@ -497,7 +498,7 @@ static bool is_body_at(const opal_iov_cache_list_t *list, size_t i,
     return true;
 }
 
-/* Streams take in what stands before and behind them and is one more repetition. */
+/* Streams absorb adjacent items that are one more repetition. */
 static int absorb(opal_iov_cache_list_t *list, bool *changed)
 {
     opal_iov_cache_list_t out = {0};

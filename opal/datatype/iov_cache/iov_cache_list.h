@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * What the files of this room share while a form is being made: lists of items, which become terms
- * when the form is laid out. Nothing of this outlives the making.
+ * Shared by the files that create forms: lists of items, which become the terms of a form. They are
+ * freed when the form is complete.
  */
 
 #ifndef OPAL_IOV_CACHE_LIST_H
@@ -28,7 +28,7 @@
 struct ddt_elem_desc;
 struct opal_iov_cache_list_t;
 
-/** A stream in the making: count repetitions of a dense block (body NULL) or of a list. */
+/** A stream under construction: count repetitions of a dense block (body NULL) or of a list. */
 typedef struct opal_iov_cache_item_t {
     int64_t offset;
     uint64_t count;
@@ -37,7 +37,7 @@ typedef struct opal_iov_cache_item_t {
     struct opal_iov_cache_list_t *body; /**< owned */
 } opal_iov_cache_item_t;
 
-/** Items in stream order. Zeroed is empty. */
+/** Items in stream order. An all-zero list is empty. */
 typedef struct opal_iov_cache_list_t {
     size_t count;
     size_t capacity;
@@ -47,16 +47,16 @@ typedef struct opal_iov_cache_list_t {
 /** A new empty list, or NULL. */
 opal_iov_cache_list_t *opal_iov_cache_list_new(void);
 
-/** Free what the list holds; it is empty then. */
+/** Free the contents of the list; it is empty afterwards. */
 void opal_iov_cache_list_clear(opal_iov_cache_list_t *list);
 
 /** Clear and free. NULL is allowed. */
 void opal_iov_cache_list_free(opal_iov_cache_list_t *list);
 
 /**
- * Add an item at the end: folded, flattened, elided, and joined with the last one where that makes
- * one of two. The body, which has to be complete (opal_iov_cache_list_finish), belongs to the list
- * from now on, also if this fails.
+ * Append an item: folded, flattened, elided, and merged with the last one where possible. The list
+ * takes ownership of the body, also on failure. The body must be complete
+ * (opal_iov_cache_list_finish).
  *
  * @retval OPAL_SUCCESS, OPAL_ERR_BAD_PARAM (63 bits), OPAL_ERR_OUT_OF_RESOURCE
  */
@@ -72,14 +72,14 @@ static inline int opal_iov_cache_list_add_block(opal_iov_cache_list_t *list, int
 }
 
 /**
- * The list is complete: equal items at equal distances become streams, and streams of these.
+ * Complete the list: equal items at equal distances become streams, and streams of these.
  *
  * @retval as opal_iov_cache_list_add
  */
 int opal_iov_cache_list_finish(opal_iov_cache_list_t *list);
 
 /**
- * Lay out a list as a form; the list stays as it is.
+ * Create a form from a list; the list does not change.
  *
  * @retval OPAL_SUCCESS
  * @retval OPAL_ERR_NOT_SUPPORTED    nested deeper than OPAL_IOV_CACHE_MAX_DEPTH
@@ -92,28 +92,28 @@ int opal_iov_cache_list_form(const opal_iov_cache_list_t *list, opal_iov_cache_f
  * The items of (type, count) from opal's description.
  *
  * @retval OPAL_SUCCESS, OPAL_ERR_BAD_PARAM, OPAL_ERR_OUT_OF_RESOURCE
- * @retval OPAL_ERR_NOT_SUPPORTED  the description is not as expected
+ * @retval OPAL_ERR_NOT_SUPPORTED  unexpected description
  */
 int opal_iov_cache_read(const opal_datatype_t *type, size_t count, opal_iov_cache_list_t *list);
 
 /** One element of a description, which has the flag OPAL_DATATYPE_FLAG_DATA. */
 int opal_iov_cache_read_element(const struct ddt_elem_desc *element, opal_iov_cache_list_t *list);
 
-/** True for an element that has the bytes of a basic type, and is no loop. */
+/** True for an element with the bytes of a basic type that is no loop. */
 bool opal_iov_cache_is_data(const struct ddt_elem_desc *element);
 
-/** True for a long description of blocks without any order. */
+/** True for a long description of irregular blocks. */
 bool opal_iov_cache_is_scattered(const dt_type_desc_t *desc);
 
 /** True for a long list of such blocks. */
 bool opal_iov_cache_list_is_scattered(const opal_iov_cache_list_t *list);
 
 /**
- * The form of such a type: a list of blocks.
+ * Create the form of such a type: a list of blocks.
  *
  * @retval OPAL_SUCCESS, OPAL_ERR_BAD_PARAM, OPAL_ERR_OUT_OF_RESOURCE
- * @retval OPAL_ERR_NOT_SUPPORTED  it is not only such elements, or a single block, or so far away
- *                                 that sums need care; to be read as all others
+ * @retval OPAL_ERR_NOT_SUPPORTED  other elements, a single block, or offsets so large that sums may
+ *                                 overflow; use the general reader
  */
 int opal_iov_cache_form_scattered(const opal_datatype_t *type, const dt_type_desc_t *desc,
                                   size_t count, opal_iov_cache_form_t **form);
@@ -121,13 +121,15 @@ int opal_iov_cache_form_scattered(const opal_datatype_t *type, const dt_type_des
 /** The items of (type, count) by opal_convertor_raw, block by block. */
 int opal_iov_cache_walk(const opal_datatype_t *type, size_t count, opal_iov_cache_list_t *list);
 
-/** A form with room for so many terms, all zero, and blocks, not even that; NULL without memory. */
+/**
+ * Allocate a form for so many terms, all zero, and blocks, uninitialised; NULL if out of memory.
+ */
 opal_iov_cache_form_t *opal_iov_cache_form_new(size_t terms, size_t blocks);
 
-/** Write down the starts of a form whose blocks are complete. */
+/** Compute the starts of a form whose blocks are complete. */
 void opal_iov_cache_form_index(opal_iov_cache_form_t *form);
 
-/** The hash of a form, worked out now. */
+/** Compute the hash of a form. */
 uint64_t opal_iov_cache_form_hash_now(const opal_iov_cache_form_t *form);
 
 #endif /* OPAL_IOV_CACHE_LIST_H */

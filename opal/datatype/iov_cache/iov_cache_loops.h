@@ -25,20 +25,20 @@
 BEGIN_C_DECLS
 
 /**
- * Combine blocks of memory with a stream, neither of which need be aligned.
+ * Combine blocks of memory with a stream; neither needs alignment.
  *
  * @param[in] memory  the first block
  * @param[in] stride  bytes from one block to the next
  * @param[in] stream  all blocks, one after the other
- * @param[in] n       elements of a block
+ * @param[in] n       elements per block
  * @param[in] count   blocks
  */
 typedef void (*opal_iov_cache_loop_t)(void *memory, int64_t stride, const void *stream, uint64_t n,
                                       uint64_t count);
 
-/** The loops of an element; NULL where a pair is illegal, and for replace. */
+/** The loops of an element; NULL for illegal pairs and for replace. */
 typedef struct opal_iov_cache_loops_t {
-    size_t size; /**< bytes of one */
+    size_t size; /**< bytes of an element */
     opal_iov_cache_loop_t loops[OPAL_IOV_CACHE_OP_COUNT];
 } opal_iov_cache_loops_t;
 

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Unpacking with an operation: which runs of a range are combined where they lie, and what is done
- * with all others.
+ * Unpack with an operation: selects the runs of a range that are combined in place, and handles all
+ * others.
  */
 
 #include "opal_config.h"
@@ -23,8 +23,10 @@
 #include "iov_cache_loops.h"
 #include "iov_cache_op.h"
 
-/* Blocks of at least so many bytes, or of one element, are combined where they lie; all others are
- * gathered, so many bytes at a time, combined and put back, as pack and unpack know them best. */
+/*
+ * Blocks of at least this length, or of one element, are combined in place. All others are
+ * gathered, this many bytes at a time, combined and scattered by pack and unpack.
+ */
 #define LONG_BLOCK 256
 #define GATHERED   4096
 
@@ -41,7 +43,7 @@ bool opal_iov_cache_op_is_legal(opal_iov_cache_op_t op, opal_iov_cache_element_t
            && (OPAL_IOV_CACHE_REPLACE == op || NULL != opal_iov_cache_loops[element].loops[op]);
 }
 
-/* The element of one of opal's basic types; OPAL_IOV_CACHE_BYTE if there is none. */
+/* The element of one of opal's basic types; OPAL_IOV_CACHE_BYTE if none. */
 static opal_iov_cache_element_t element_of_basic(int id)
 {
     switch (id) {
@@ -109,7 +111,7 @@ int opal_iov_cache_element_of(const opal_datatype_t *type, opal_iov_cache_elemen
 }
 
 /*
- * Combine the blocks of a run where they lie, if they are fit for it.
+ * Combine the blocks of a run in place, if they are suitable.
  *
  * @return bytes combined: all of the run, all but the end of its only block, or none
  */
@@ -126,7 +128,7 @@ static uint64_t combine_run(const opal_iov_cache_run_t *run, char *buffer, const
     return n * size * run->count;
 }
 
-/* Combine at most @p length bytes, wherever they lie. @return how many */
+/* Combine at most @p length bytes by gather and scatter. @return number of bytes */
 static uint64_t combine_gathered(const opal_iov_cache_form_t *form, char *buffer, uint64_t position,
                                  uint64_t length, const char *stream, opal_iov_cache_loop_t loop,
                                  uint64_t size)

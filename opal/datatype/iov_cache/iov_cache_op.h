@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * Unpacking with an operation: elements of a stream are combined with those that lie in memory, as
- * MPI_Accumulate does at its target and MPI_Reduce_local does with contiguous ones.
+ * Unpacking with an operation: elements of a stream are combined with those in memory, as by
+ * MPI_Accumulate at its target and by MPI_Reduce_local for contiguous data.
  *
- * An *element* is a basic type of C; an operation is one of MPI's predefined ones. Which pairs are
- * legal is as in the MPI standard (section "Predefined Reduction Operations"):
+ * An *element* is a basic type of C; an operation is one of MPI's predefined ones. Legal pairs are
+ * those of the MPI standard (section "Predefined Reduction Operations"):
  *
  * | Elements                  | replace | sum, product | min, max | logical | bitwise |
  * |---------------------------|---------|--------------|----------|---------|---------|
@@ -23,7 +23,7 @@
  * | bool                      | yes     |              |          | yes     |         |
  * | byte                      | yes     |              |          |         | yes     |
  *
- * What an operation leaves in memory, where m is there and s is the stream's element:
+ * Results in memory, for element m of memory and element s of the stream:
  *  - integers wrap around, signed ones too;
  *  - min (max) is s where s < m (s > m), else m: so m stays if either is not a number, and the sign
  *    of a zero that meets another zero;
@@ -47,7 +47,7 @@
 
 BEGIN_C_DECLS
 
-/** How an element of the stream and the one in memory are combined. */
+/** Operation on an element of the stream and one in memory. */
 typedef enum {
     OPAL_IOV_CACHE_REPLACE = 0,
     OPAL_IOV_CACHE_SUM,
@@ -63,7 +63,7 @@ typedef enum {
     OPAL_IOV_CACHE_OP_COUNT
 } opal_iov_cache_op_t;
 
-/** What is combined. Complex numbers are C's. */
+/** Type of the elements. Complex numbers are C's. */
 typedef enum {
     OPAL_IOV_CACHE_BYTE = 0,
     OPAL_IOV_CACHE_BOOL,
@@ -87,41 +87,40 @@ typedef enum {
 /** Bytes of an element, a power of two; 0 if there is no such element. */
 size_t opal_iov_cache_element_size(opal_iov_cache_element_t element);
 
-/** True if there are such an operation and such an element, and the pair is legal. */
+/** True if the operation and the element exist and the pair is legal. */
 bool opal_iov_cache_op_is_legal(opal_iov_cache_op_t op, opal_iov_cache_element_t element);
 
 /**
- * The element that all of a datatype consists of.
+ * The common element type of a datatype.
  *
- * opal knows widths and not names: MPI_BYTE and MPI_CHAR are integers to it, and a REAL*16 may be a
- * long double. Whether MPI allows an operation on a datatype is for those to ask who know MPI's
- * names.
+ * opal knows sizes and not MPI names: MPI_BYTE and MPI_CHAR are integers to it, and a REAL*16 may
+ * be a long double. The caller must check whether MPI allows an operation on the datatype.
  *
  * @param[in]  type     a datatype, committed or not
  * @param[out] element  never OPAL_IOV_CACHE_BYTE
  *
  * @retval OPAL_SUCCESS
- * @retval OPAL_ERR_NOT_SUPPORTED  it has different elements, none, or one that is not above
+ * @retval OPAL_ERR_NOT_SUPPORTED  it has different elements, none, or one not listed above
  */
 int opal_iov_cache_element_of(const opal_datatype_t *type, opal_iov_cache_element_t *element);
 
 /**
- * Combine stream positions @p start .. @p start + @p length - 1 of a layout with @p stream: the
- * element at each of them becomes (what is there) op (what the stream has). Bytes between the
- * blocks are not touched. O(depth) to start, then a loop for each stream of blocks.
+ * Combine stream positions @p start .. @p start + @p length - 1 of a layout with @p stream: each
+ * element becomes (element in memory) op (element of the stream). Bytes between the blocks are not
+ * touched. O(depth) to start, then a loop for each stream of blocks.
  *
- * The layout's stream is taken as elements from position 0 on. They may lie anywhere: one that is
- * split over blocks is gathered, combined and put back, at some cost. A byte that the layout
- * touches twice gets a value that is not defined (MPI forbids it in a layout that is written to).
+ * The layout's stream is taken as elements from position 0 on. An element that is split over blocks
+ * is gathered, combined and scattered, at some cost. A byte that the layout touches twice gets an
+ * undefined value (MPI forbids such layouts for receives).
  *
- * @param[in]     buffer  what MPI calls would be given
+ * @param[in]     buffer  the buffer address of MPI calls
  * @param[in]     start   a multiple of the element's size
  * @param[in]     length  a multiple of the element's size; the range lies within the form
- * @param[in]     stream  length bytes, apart from the buffer's
+ * @param[in]     stream  length bytes, must not overlap the buffer
  *
  * @retval OPAL_SUCCESS
  * @retval OPAL_ERR_NOT_SUPPORTED  the pair of operation and element is not legal
- * @retval OPAL_ERR_BAD_PARAM      the range has parts of elements, or is not all in the form
+ * @retval OPAL_ERR_BAD_PARAM      the range has partial elements, or exceeds the form
  */
 int opal_iov_cache_form_unpack_op(const opal_iov_cache_form_t *form, void *buffer, uint64_t start,
                                   uint64_t length, const void *stream, opal_iov_cache_op_t op,

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The order of use: see iov_cache_order.h.
+ * The LRU order: see iov_cache_order.h.
  */
 
 #include "opal_config.h"
@@ -26,7 +26,7 @@ static void put(opal_iov_cache_order_t *order, size_t place, opal_iov_cache_entr
     entry->place = place;
 }
 
-/* To where all above are no younger, from a place that is empty. */
+/* Move an entry up from an empty position, until all above are not younger. */
 static void rise(opal_iov_cache_order_t *order, size_t place, opal_iov_cache_entry_t *entry)
 {
     while (0 < place && order->entries[(place - 1) / 2]->ordered > entry->ordered) {
@@ -36,7 +36,7 @@ static void rise(opal_iov_cache_order_t *order, size_t place, opal_iov_cache_ent
     put(order, place, entry);
 }
 
-/* To where all below are no older, from a place that is empty. */
+/* Move an entry down from an empty position, until all below are not older. */
 static void sink(opal_iov_cache_order_t *order, size_t place, opal_iov_cache_entry_t *entry)
 {
     size_t below;

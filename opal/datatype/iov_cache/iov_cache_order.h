@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * The entries in the order of their use. A hit only stamps its entry, which does not move it; where
- * the oldest is wanted, entries that were stamped since they got their place are moved first. So
- * all that a hit owes is paid once, by who evicts: O(log entries) for each entry that was used.
+ * The LRU order of entries. A hit only writes the time stamp of its entry. The search for the
+ * oldest entry first moves entries whose stamp has changed since they were placed. So eviction pays
+ * for the hits: O(log entries) for each used entry.
  *
- * With the cache's lock, but for the stamps.
+ * Requires the cache's lock, except for the stamps.
  */
 
 #ifndef OPAL_IOV_CACHE_ORDER_H
@@ -26,7 +26,7 @@
 
 #include "iov_cache_entry.h"
 
-/* Entries that a new order has room for. */
+/* Initial capacity of an order. */
 #define OPAL_IOV_CACHE_FIRST_ROOM 64
 
 /* A heap: the entry at i was ordered no later than those at 2i + 1 and 2i + 2. */
@@ -39,13 +39,13 @@ typedef struct {
 /* @return OPAL_SUCCESS, OPAL_ERR_OUT_OF_RESOURCE */
 int opal_iov_cache_order_init(opal_iov_cache_order_t *order);
 
-/* The entries are the caller's. Also for an order of zeros. */
+/* The caller owns the entries. Also allowed for an all-zero order. */
 void opal_iov_cache_order_fini(opal_iov_cache_order_t *order);
 
-/* Bytes that it must grow by before another entry is added; 0: there is room. */
+/* Bytes by which it must grow before another entry is added; 0: there is room. */
 size_t opal_iov_cache_order_wants(const opal_iov_cache_order_t *order);
 
-/* Grow by that. @return false without memory, and nothing has changed */
+/* Grow by that amount. @return false if out of memory; nothing has changed */
 bool opal_iov_cache_order_grow(opal_iov_cache_order_t *order);
 
 /* Add an entry by its stamp; there must be room. */
@@ -53,7 +53,7 @@ void opal_iov_cache_order_add(opal_iov_cache_order_t *order, opal_iov_cache_entr
 
 void opal_iov_cache_order_remove(opal_iov_cache_order_t *order, opal_iov_cache_entry_t *entry);
 
-/* @return the entry with the oldest stamp, which stays; NULL if there is none */
+/* @return the entry with the oldest stamp, which is not removed; NULL if there is none */
 opal_iov_cache_entry_t *opal_iov_cache_order_oldest(opal_iov_cache_order_t *order);
 
 #endif /* OPAL_IOV_CACHE_ORDER_H */

@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * Pack and unpack, of any range of the stream. The front deals with odd ends; what is copied in the
- * middle are whole repetitions, by loops that the compiler knows the block's length of. (The same
- * division as in Yaksa: a front end for offsets, back ends that see only regular shapes.)
+ * Pack and unpack of any range of the stream. The front end handles partial repetitions. Whole
+ * repetitions are copied by loops with block lengths known to the compiler. (The same structure as
+ * Yaksa: a front end for offsets, back ends for regular shapes only.)
  */
 
 #include "opal_config.h"
@@ -21,20 +21,21 @@
 #include "iov_cache_find.h"
 #include "iov_cache_form.h"
 
-/* A body of terms is copied block by block of it, for as many repetitions at a time as this many
- * bytes of memory hold, if it has at most this many blocks. */
+/*
+ * A body of at most this many blocks is copied block by block, for several repetitions at a time.
+ * The repetitions cover this many bytes of memory.
+ */
 #define SWEEP_BYTES  (16 * 1024)
 #define SWEEP_BLOCKS 16
 
-/* Blocks of a list whose lengths are compared before they are copied: they stay in the first cache.
- */
+/* Blocks of a list whose lengths are compared before they are copied: they stay in the L1 cache. */
 #define AT_A_TIME 256
 
-/* Repetitions this near to each other are columns of something, copied so many at a time. */
+/* Repetitions at most this far apart are copied as columns, several at a time. */
 #define COLUMNS_STRIDE 64
 #define COLUMNS        16
 
-/* A copy under way. */
+/* State of a copy. */
 typedef struct {
     const opal_iov_cache_form_t *form;
     bool packing;
@@ -57,16 +58,16 @@ static inline void store(char *to, sixteen_t value)
 }
 
 /*
- * For more than 2 KiB, memcpy is one string instruction with some C libraries (glibc on x86), and
- * that instruction is 20 times slower than a loop on some processors (Zen 3) if the destination
- * begins 1 to 31 bytes behind the source, not counting whole pages. Streams and buffers come as
- * they are, so this is not rare: what malloc maps begins 16 bytes into a page.
+ * With some C libraries (glibc on x86) memcpy is one string instruction for more than 2 KiB. On
+ * some processors (Zen 3) that instruction is 20 times slower than a loop if the destination begins
+ * 1 to 31 bytes after the source, modulo whole pages. Such alignment of streams and buffers is
+ * common: memory that malloc maps begins 16 bytes into a page.
  */
 #define LOOP_MIN 2049
 #define PAGE     4096
 #define BEHIND   64
 
-/* At least 64 bytes; nothing is aligned but the stores of the loop. */
+/* At least 64 bytes; only the stores of the loop are aligned. */
 static void copy_long(char *to, const char *from, size_t size)
 {
     char *tail = to + size - 64;
@@ -195,7 +196,7 @@ static inline void copy_block(char *to, const char *from, size_t size)
     }
 }
 
-/* Blocks of one length: it is looked at once. */
+/* Blocks of one length: it is tested once. */
 #define COPY_BLOCKS(COPY)         \
     for (i = 0; i < count; ++i) { \
         COPY;                     \
@@ -262,7 +263,7 @@ static inline void copy_many(const copy_t *copy, char *memory, int64_t memory_st
  * Whole repetitions
  * ------------------------------------------------------------------------------------------- */
 
-/* The blocks of a list, all of a length that the compiler knows. */
+/* The blocks of a list, all of one length known to the compiler. */
 #define COPY_LIST(SIZE)                                                   \
     for (i = 0; i < n; ++i) {                                             \
         if (packing) {                                                    \
@@ -296,7 +297,7 @@ static inline bool copy_equal(const bool packing, const opal_iov_cache_block_t *
     }
 }
 
-/* How many blocks from @p i on have the same length, as far as that is asked for at a time. */
+/* Number of blocks from @p i on with the same length, up to a limit per call. */
 static uint64_t equal_blocks(const opal_iov_cache_term_t *term,
                              const opal_iov_cache_block_t *blocks, uint64_t i)
 {
@@ -331,7 +332,7 @@ static void copy_lists(const copy_t *copy, const opal_iov_cache_term_t *term, ch
     }
 }
 
-/* True if the body is only blocks, and few. */
+/* True if the body consists of few blocks only. */
 static bool can_sweep(const copy_t *copy, const opal_iov_cache_term_t *term)
 {
     const opal_iov_cache_term_t *terms = &copy->form->terms[term->first];
@@ -346,7 +347,7 @@ static bool can_sweep(const copy_t *copy, const opal_iov_cache_term_t *term)
     return SWEEP_BLOCKS >= blocks;
 }
 
-/* Repetitions of such a body: each of its blocks is a vector of its own. */
+/* Repetitions of such a body: each block is copied as a vector. */
 static void sweep(const copy_t *copy, const opal_iov_cache_term_t *term, char *memory, char *stream,
                   uint64_t count)
 {
@@ -371,7 +372,7 @@ static void sweep(const copy_t *copy, const opal_iov_cache_term_t *term, char *m
 
 /*
  * True if the body is a vector whose blocks are further apart than its repetitions, which share
- * lines of memory: the columns of a matrix.
+ * cache lines: the columns of a matrix.
  */
 static bool is_columns(const copy_t *copy, const opal_iov_cache_term_t *term)
 {
@@ -382,7 +383,7 @@ static bool is_columns(const copy_t *copy, const opal_iov_cache_term_t *term)
            && (COLUMNS_STRIDE < body->stride || -COLUMNS_STRIDE > body->stride);
 }
 
-/* Columns, some of them row by row, so that each line of memory is visited once. */
+/* Several columns at a time, row by row, so that each cache line is visited once. */
 static void copy_columns(const copy_t *copy, const opal_iov_cache_term_t *term, char *memory,
                          char *stream, uint64_t count)
 {
@@ -442,7 +443,7 @@ static void copy_whole(const copy_t *copy, const opal_iov_cache_term_t *term, ch
 static void copy_term(const copy_t *copy, const opal_iov_cache_term_t *term, char *memory,
                       char *stream, uint64_t low, uint64_t high);
 
-/* Bytes low .. high - 1 of one repetition; @p stream is where byte low is. */
+/* Bytes low .. high - 1 of one repetition; @p stream is the position of byte low. */
 static void copy_part(const copy_t *copy, const opal_iov_cache_term_t *term, char *memory,
                       char *stream, uint64_t low, uint64_t high)
 {
@@ -477,7 +478,7 @@ static void copy_part(const copy_t *copy, const opal_iov_cache_term_t *term, cha
     }
 }
 
-/* Bytes low .. high - 1 of a term; @p memory is where its first repetition is. */
+/* Bytes low .. high - 1 of a term; @p memory is the address of its first repetition. */
 static void copy_term(const copy_t *copy, const opal_iov_cache_term_t *term, char *memory,
                       char *stream, uint64_t low, uint64_t high)
 {

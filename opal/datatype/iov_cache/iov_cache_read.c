@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Reading datatypes: opal's description of a type as a list of items, or, where that is of no use,
- * the walk of its blocks by the convertor.
+ * Conversion of datatypes to lists of items: from opal's description, or, where that is not usable,
+ * by a walk of the blocks with the convertor.
  */
 
 #include "opal_config.h"
@@ -29,14 +29,13 @@
 
 #include "iov_cache_list.h"
 
-/* Blocks asked from the convertor at a time: 4 KiB of stack, and rare enough calls not to matter.
- */
+/* Blocks per call of the convertor: 4 KiB of stack, and few calls. */
 #define RAW_BATCH 256
 
-/* Loops within each other that are read; what is deeper is walked. */
+/* Maximum nesting of loops; deeper types are walked. */
 #define MAX_LOOPS 256
 
-/* Streams of up to so many blocks may be opal's work; see add_apart. */
+/* Streams of up to this many blocks may be artefacts of opal; see add_apart. */
 #define PAIRED 4
 
 /* ---------------------------------------------------------------------------------------------
@@ -47,9 +46,8 @@ static int read_range(const dt_elem_desc_t *desc, size_t from, size_t to, unsign
                       opal_iov_cache_list_t *list);
 
 /*
- * opal makes a stream of any two neighbours of one size, also where the first ends one repetition
- * of something larger and the second begins the next. So short streams are taken apart again; those
- * that are in the layout and not only in the description will be found.
+ * opal creates a stream of any two neighbours of one size, even if they belong to two repetitions
+ * of a larger body. So short streams are split again; those of the layout itself are found later.
  */
 static int add_apart(const opal_iov_cache_item_t *item, opal_iov_cache_list_t *list)
 {
@@ -94,7 +92,7 @@ static int read_loop(const dt_elem_desc_t *desc, size_t at, size_t end, unsigned
     int rc;
 
     if (desc[at].loop.common.flags & OPAL_DATATYPE_FLAG_CONTIGUOUS) {
-        /* the convertor takes a repetition for one block, whatever is within */
+        /* the convertor treats a repetition as one block, whatever is within */
         item.offset = desc[end].end_loop.first_elem_disp;
         item.size = desc[end].end_loop.size;
         return opal_iov_cache_list_add(list, item);
@@ -137,13 +135,13 @@ static int read_range(const dt_elem_desc_t *desc, size_t from, size_t to, unsign
     return rc;
 }
 
-/* The convertor uses the optimised one as well, where sender and receiver are alike. */
+/* The convertor also uses the optimised one if sender and receiver are homogeneous. */
 static const dt_type_desc_t *description(const opal_datatype_t *type)
 {
     return NULL != type->opt_desc.desc ? &type->opt_desc : &type->desc;
 }
 
-/* The items of one of the type; the list is in canonical form. */
+/* The items of one instance of the type; the list is in canonical form. */
 static int read_type(const opal_datatype_t *type, opal_iov_cache_list_t *list)
 {
     const dt_type_desc_t *desc = description(type);
@@ -189,7 +187,7 @@ static int walk(opal_convertor_t *convertor, opal_iov_cache_list_t *list)
 
         done = opal_convertor_raw(convertor, raw, &raw_count, &length);
         if (0 > done || (0 == done && 0 == raw_count)) {
-            return OPAL_ERROR; /* would go round for ever */
+            return OPAL_ERROR; /* otherwise an endless loop */
         }
         for (i = 0; i < raw_count && OPAL_SUCCESS == rc; ++i) {
             rc = opal_iov_cache_list_add_block(list, (int64_t) (intptr_t) raw[i].iov_base,
@@ -207,8 +205,10 @@ int opal_iov_cache_walk(const opal_datatype_t *type, size_t count, opal_iov_cach
     if (NULL == convertor) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    /* With a buffer at address 0 the pointers that come out are the offsets, also negative ones;
-     * nobody looks at what they point to. */
+    /*
+     * With a buffer at address 0 the returned pointers are the offsets, also negative ones; they
+     * are not dereferenced.
+     */
     convertor->flags |= UMRDDT_CONVERTOR_SKIP_PROBE;
     rc = opal_convertor_prepare_for_send(convertor, type, count, NULL);
     if (OPAL_SUCCESS == rc) {
@@ -223,8 +223,8 @@ int opal_iov_cache_walk(const opal_datatype_t *type, size_t count, opal_iov_cach
  * ------------------------------------------------------------------------------------------- */
 
 /*
- * True if neither the stream nor an offset of (type, count) can leave 63 bits. The offsets lie
- * between those of the first and of the last copy of the type.
+ * True if neither the stream nor an offset of (type, count) can exceed 63 bits. The offsets are
+ * between those of the first and of the last instance of the type.
  */
 static bool fits_63_bits(const opal_datatype_t *type, size_t count)
 {
@@ -278,7 +278,7 @@ int opal_iov_cache_form_create(const opal_datatype_t *type, size_t count,
         }
         opal_iov_cache_list_clear(&list);
         if (OPAL_SUCCESS == rc && made->size != (uint64_t) type->size * count) {
-            /* the convertor and the type disagree: better no layout than half */
+            /* the convertor and the type disagree: fail instead of a partial layout */
             opal_iov_cache_form_free(made);
             rc = OPAL_ERROR;
         }
@@ -317,7 +317,7 @@ int opal_iov_cache_form_of_pieces(const opal_iov_cache_iov_t *pieces, size_t n,
     }
     opal_iov_cache_list_clear(&list);
     if (OPAL_ERR_NOT_SUPPORTED == rc) {
-        /* too regular, so to speak: leave the blocks as they are */
+        /* too deeply nested: keep the plain blocks */
         rc = add_pieces(pieces, n, &list);
         if (OPAL_SUCCESS == rc) {
             rc = opal_iov_cache_list_form(&list, form);

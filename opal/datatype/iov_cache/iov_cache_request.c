@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Pack and unpack in steps. A step is a range, and every range can be begun anywhere at O(depth),
- * so all there is to remember is how far a request has come.
+ * Pack and unpack in steps. A step is a range, and a range can start anywhere at O(depth). So the
+ * only state is the number of bytes done.
  */
 
 #include "opal_config.h"
@@ -98,7 +98,7 @@ bool opal_iov_cache_request_test(opal_iov_cache_request_t *request)
     if (request->packing) {
         opal_iov_cache_form_pack(form, request->buffer, position, length, stream);
     } else {
-        /* all that could be wrong was looked at by the start */
+        /* the start has checked all arguments */
         opal_iov_cache_form_unpack_op(form, request->buffer, position, length, stream, request->op,
                                       request->element);
     }

@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * Which long descriptions have no order (particle lists, unstructured meshes): nothing could be
- * folded in them, and to find that out costs many times a look at each block. What decides is three
- * samples. Where such a description is a part of a larger one, or there is none, the same samples
- * of a list of items say that it is not worth searching.
+ * Detection of long irregular descriptions (particle lists, unstructured meshes). Nothing can be
+ * folded in them, and the search for that costs many times one pass over the blocks. Three samples
+ * decide. If such a description is part of a larger one, or there is none, the same samples of a
+ * list of items avoid a useless search.
  */
 
 #include "opal_config.h"
@@ -26,28 +26,32 @@
 #include "iov_cache_list.h"
 #include "iov_cache_scatter.h"
 
-/* Descriptions of fewer elements are read as all others; so are lists of items with streams that do
- * not become blocks (iov_cache_lay.c). */
+/*
+ * Shorter descriptions use the general reader; so do lists of items with streams that do not become
+ * blocks (iov_cache_lay.c).
+ */
 #define MANY  1024
 #define SHORT 4
 
-/* Elements (or items) in each of the samples, which may be one repetition after the other; in so
- * many of them runs of up to so long repetitions are looked for. */
+/*
+ * Elements (or items) in each sample, which may be repetitions; and limits of the search for runs:
+ * elements searched, and elements per repetition.
+ */
 #define SAMPLE     192
 #define STEPS      (SAMPLE - 1)
 #define SEARCHED   64
 #define MAX_PERIOD 8
 
-/* Elements that are compared before it is looked whether all are the same. */
+/* Elements that are compared between tests of the result. */
 #define AT_ONCE 8
 
-/* What makes up all of a sample has to make up one part in so many of the description. */
+/* A property of a whole sample must hold for one part in this many of the description. */
 #define LONG_PART 4
 
-/* Less than so many times shorter is not worth its terms: everybody is quicker with a list. */
+/* A smaller saving of memory is not worth terms: a list is faster for all users. */
 #define SHORTER 4
 
-/* For here, where it is asked for each thing of a sample; what others see is not inlined. */
+/* Inlined copy for the tests of each element of a sample. */
 static inline bool is_data(const struct ddt_elem_desc *element)
 {
     return 0 != (element->common.flags & OPAL_DATATYPE_FLAG_DATA)
@@ -67,7 +71,7 @@ typedef struct {
     size_t n;
 } view_t;
 
-/* How many blocks thing @p i has; 0 if it is nothing that belongs into a list of blocks. */
+/* Number of blocks of element @p i; 0 if it cannot be part of a list of blocks. */
 static inline uint64_t blocks_of(const view_t *view, size_t i)
 {
     if (NULL != view->desc) {
@@ -83,7 +87,7 @@ static uint64_t mix(uint64_t a, uint64_t b, uint64_t c, uint64_t d)
     return ((a * factor + b) * factor + c) * factor + d;
 }
 
-/* What a thing looks like, and how far the next one is, in one number. */
+/* Shape of an element and distance to the next one, in one number. */
 static uint64_t step_of(const view_t *view, size_t i)
 {
     if (NULL != view->desc) {
@@ -102,7 +106,7 @@ static int64_t place_of(const view_t *view, size_t i)
     return NULL != view->desc ? (int64_t) view->desc[i].elem.disp : view->items[i].offset;
 }
 
-/* Whether thing @p k is what thing @p i is, so far away. */
+/* True if element @p k equals element @p i, at this distance. */
 static inline bool is_same_thing(const view_t *view, size_t i, size_t k, uint64_t distance)
 {
     if (NULL != view->desc) {
@@ -117,7 +121,7 @@ static inline bool is_same_thing(const view_t *view, size_t i, size_t k, uint64_
            && view->items[i].count == view->items[k].count;
 }
 
-/* True if each of so many elements comes again, the same in all, a period later. */
+/* True if each of so many elements repeats one period later, at the same distance. */
 static inline __attribute__((always_inline)) bool come_again(const dt_elem_desc_t *desc,
                                                              size_t period, uint64_t distance)
 {
@@ -134,11 +138,10 @@ static inline __attribute__((always_inline)) bool come_again(const dt_elem_desc_
     return 0 == (differ[0] | differ[1] | differ[2] | differ[3]);
 }
 
-/* A part of a description, grown as far as its things come again a period later, or as is wanted.
- */
+/* A part of a description, extended while its elements repeat one period later, up to a limit. */
 typedef struct {
     size_t low;
-    size_t high; /* behind the last one */
+    size_t high; /* after the last one */
 } part_t;
 
 static inline __attribute__((always_inline)) part_t
@@ -188,7 +191,7 @@ static __opal_attribute_noinline__ part_t grow_any(const view_t *view, part_t pa
     return grow(view, part, period, distance, wanted);
 }
 
-/* How many steps from @p i on are the same as those a period later. */
+/* Number of steps from @p i on that equal those one period later. */
 static inline size_t matches(const uint64_t *steps, size_t i, size_t period)
 {
     size_t k = 0;
@@ -200,9 +203,8 @@ static inline size_t matches(const uint64_t *steps, size_t i, size_t period)
 }
 
 /*
- * True if the whole sample, perhaps but for its first step, is one thing again and again, and not
- * only there: some orders that have no period seem to have one for a while (multiples of one number
- * modulo another).
+ * True if the whole sample, except possibly its first step, is periodic, and the following part
+ * too: some irregular orders seem periodic for a while (multiples of one number modulo another).
  */
 static bool is_periodic(const view_t *view, size_t first, const uint64_t *steps)
 {
@@ -224,7 +226,7 @@ static bool is_periodic(const view_t *view, size_t first, const uint64_t *steps)
     return false;
 }
 
-/* What a part of a sample is as it is, and what it would be as terms. */
+/* Size of a part of a sample as blocks, and as terms. */
 typedef struct {
     size_t things;
     uint64_t listed; /* bytes */
@@ -237,7 +239,7 @@ static uint64_t least_bytes(uint64_t blocks)
     return blocks < sizeof(opal_iov_cache_term_t) ? blocks : sizeof(opal_iov_cache_term_t);
 }
 
-/* The run at @p i that saves most. */
+/* The run at @p i with the largest saving. */
 static inline fold_t best_fold(const view_t *view, size_t first, const uint64_t *steps, size_t i)
 {
     uint64_t one = blocks_of(view, first + i) * sizeof(opal_iov_cache_block_t);
@@ -248,7 +250,7 @@ static inline fold_t best_fold(const view_t *view, size_t first, const uint64_t 
         fold_t now;
 
         if (steps[i] != steps[i + period]) {
-            continue; /* as nearly always in what has no order */
+            continue; /* the common case of irregular data */
         }
         now = (fold_t){.things = period + matches(steps, i, period),
                        .folded = (1 + period) * sizeof(opal_iov_cache_term_t)};
@@ -265,7 +267,7 @@ static inline fold_t best_fold(const view_t *view, size_t first, const uint64_t 
     return best;
 }
 
-/* True if runs make the sample that begins at @p first hardly shorter. */
+/* True if runs hardly shorten the sample that begins at @p first. */
 static bool is_sample_scattered(const view_t *view, size_t first)
 {
     uint64_t steps[STEPS], listed = 0, folded = 0;

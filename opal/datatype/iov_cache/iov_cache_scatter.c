@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * Long descriptions without any order (iov_cache_sample.c) become a list of blocks at once: the
- * description is read once, and its blocks are written once. A message to or from such a type costs
- * this before anything else can begin. How it is read depends on what some of its elements look
- * like; each of the quick loops (iov_cache_apart.c) finds out whether it was right, and the slow
- * one here is right for all.
+ * Long irregular descriptions (iov_cache_sample.c) become a list of blocks directly: the
+ * description is read once, and the blocks are written once. The first message of such a type waits
+ * for this. The reader is selected by a probe of some elements. Each of the fast readers
+ * (iov_cache_apart.c) detects a wrong selection, and the slow one in this file handles all
+ * descriptions.
  */
 
 #include "opal_config.h"
@@ -29,18 +29,20 @@
 #include "iov_cache_scatter.h"
 #include "iov_cache_sums.h"
 
-/* So many elements are looked at before all are read as if they were alike, and room is left for
- * the mean of their blocks and one part in so many more. */
+/*
+ * Number of probed elements. Room is allocated for the mean number of their blocks plus this
+ * fraction.
+ */
 #define PROBES 192
 #define MORE   16
 
-/* Sums of counts are modulo 2^32 or not, as the processor has it. */
+/* Sums of counts may wrap modulo 2^32, depending on the processor. */
 #define FAR_TOO_MANY INT32_MAX
 
-/* Types with larger offsets are read as all others, too. */
+/* Types with larger offsets use the general reader. */
 #define FAR (INT64_C(1) << 60)
 
-/* The bytes of a block of such elements; 0 if it is nothing that is read here. */
+/* Length of a block of such an element; 0 if not supported here. */
 static uint64_t block_length(const ddt_elem_desc_t *element)
 {
     uint64_t length;
@@ -54,7 +56,7 @@ static uint64_t block_length(const ddt_elem_desc_t *element)
                : 0;
 }
 
-/* What the basic types have as bytes; 0 for those that there are not. */
+/* Sizes of the basic types; 0 for those that do not exist. */
 static void sizes_of(uint64_t *sizes)
 {
     size_t i;
@@ -67,10 +69,9 @@ static void sizes_of(uint64_t *sizes)
 }
 
 /*
- * All blocks; where one goes on where the one before ends, they are one. There has to be room for
- * one more.
+ * Write all blocks; adjacent ones are joined. There must be room for one more.
  *
- * @return false if there is something else than blocks, or one is far away
+ * @return false if there are other elements than blocks, or one is too far away
  */
 static __opal_attribute_noinline__ bool read_blocks(const dt_type_desc_t *desc,
                                                     opal_iov_cache_scatter_t *scatter)
@@ -122,7 +123,7 @@ static __opal_attribute_noinline__ bool read_blocks(const dt_type_desc_t *desc,
     return true;
 }
 
-/* Look at some elements, which are as far from each other as they can. */
+/* Probe some elements at equal distances. */
 static void look(const dt_type_desc_t *desc, const opal_iov_cache_scatter_t *scatter,
                  opal_iov_cache_looks_t *looks)
 {
@@ -138,7 +139,7 @@ static void look(const dt_type_desc_t *desc, const opal_iov_cache_scatter_t *sca
 
         looks->blocks += OPAL_IOV_CACHE_MANY > element->count
                              ? element->count
-                             : OPAL_IOV_CACHE_MANY; /* not led by one */
+                             : OPAL_IOV_CACHE_MANY; /* no element selects the smaller width */
         ++looks->elements;
         looks->pairs = looks->pairs && 2 == element->count;
         looks->typed = looks->typed && element->common.type == first->common.type;
@@ -151,7 +152,7 @@ static void look(const dt_type_desc_t *desc, const opal_iov_cache_scatter_t *sca
     }
 }
 
-/* How many blocks there are; 0 if there is something else than blocks. */
+/* Number of blocks; 0 if there are other elements than blocks. */
 static size_t count_blocks(const dt_type_desc_t *desc)
 {
     size_t blocks = 0, i;
@@ -165,9 +166,9 @@ static size_t count_blocks(const dt_type_desc_t *desc)
 }
 
 /*
- * The same where all elements have the head of the first one but for their counts, which are summed
- * up as words then: one instruction an element. If they have not, the number may be wrong, and
- * reading will find out that they have not, or that there is no room.
+ * The same if all elements have the head of the first one except for their counts, which are then
+ * added as words: one instruction per element. Otherwise the number may be wrong; the reader
+ * detects the difference, or the lack of room.
  */
 static size_t count_alike(const dt_type_desc_t *desc)
 {
@@ -187,7 +188,7 @@ static size_t count_alike(const dt_type_desc_t *desc)
     return FAR_TOO_MANY > sum ? (size_t) sum : count_blocks(desc);
 }
 
-/* Room for blocks to be read into. */
+/* Allocate a form for the blocks. */
 static bool new_form(opal_iov_cache_scatter_t *scatter, size_t room)
 {
     scatter->form = opal_iov_cache_form_new(1, room);
@@ -195,7 +196,7 @@ static bool new_form(opal_iov_cache_scatter_t *scatter, size_t room)
     return NULL != scatter->form;
 }
 
-/* The blocks of one of the type. */
+/* Write the blocks of one instance of the type. */
 static int read_all(const opal_datatype_t *type, const dt_type_desc_t *desc,
                     opal_iov_cache_scatter_t *scatter)
 {
@@ -226,7 +227,7 @@ static int read_all(const opal_datatype_t *type, const dt_type_desc_t *desc,
     if (2 > blocks) {
         return OPAL_ERR_NOT_SUPPORTED;
     }
-    /* not what it looked like: all other descriptions */
+    /* the probe was wrong: use the reader for all descriptions */
     looks = (opal_iov_cache_looks_t){.blocks = blocks, .elements = desc->used};
     if (!new_form(scatter, blocks + (OPAL_IOV_CACHE_STRIDE + 1) * opal_iov_cache_width(&looks))) {
         return OPAL_ERR_OUT_OF_RESOURCE;
@@ -242,8 +243,10 @@ static int read_all(const opal_datatype_t *type, const dt_type_desc_t *desc,
 int opal_iov_cache_form_scattered(const opal_datatype_t *type, const dt_type_desc_t *desc,
                                   size_t count, opal_iov_cache_form_t **form)
 {
-    /* as in iov_cache_lay.c: the blocks of a form are where they are, those of a body are from its
-     * first one */
+    /*
+     * as in iov_cache_lay.c: offsets of a form's blocks are absolute, those of a body are relative
+     * to its first block
+     */
     opal_iov_cache_scatter_t scatter = {.origin =
                                             1 < count ? (uint64_t) desc->desc[0].elem.disp : 0};
     opal_iov_cache_form_t *made;

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * The sorted form: TEMPI's last transformation (Pearson et al., HPDC 2021), which changes the order
- * of the stream and is therefore a form of its own here.
+ * The sorted form: TEMPI's last transformation (Pearson et al., HPDC 2021). It changes the stream
+ * order, so it creates a separate form.
  */
 
 #include "opal_config.h"
@@ -39,7 +39,7 @@ static int by_offset(const void *left, const void *right)
     return a->size < b->size ? -1 : a->size > b->size;
 }
 
-/* Sort a list's items, and let those that have become neighbours become one. */
+/* Sort a list's items and merge new neighbours. */
 static int sort_list(opal_iov_cache_list_t *list)
 {
     opal_iov_cache_list_t sorted = {0};
@@ -75,7 +75,7 @@ static void sort_loops(loop_t *loops, unsigned n)
     }
 }
 
-/* The body of a term of which all loops have been taken off. */
+/* The body of a term after removal of all loops. */
 static int sort_body(const opal_iov_cache_form_t *form, const opal_iov_cache_term_t *term,
                      opal_iov_cache_list_t *list)
 {
@@ -96,7 +96,7 @@ static int sort_body(const opal_iov_cache_form_t *form, const opal_iov_cache_ter
     return OPAL_SUCCESS == rc ? sort_list(list) : rc;
 }
 
-/* A term: the loops of it and of the only terms within it can change places. */
+/* A term: its loops and those of nested single terms can be exchanged. */
 static int sort_term(const opal_iov_cache_form_t *form, const opal_iov_cache_term_t *term,
                      int64_t offset, opal_iov_cache_list_t *list)
 {

@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * The sums that every term carries, from those of what it repeats: used where forms are made and
- * where they are checked.
+ * The sums in each term, computed from those of its body: used for creation and check of forms.
  */
 
 #ifndef OPAL_IOV_CACHE_SUMS_H
@@ -22,18 +21,18 @@
 
 #include "iov_cache_form.h"
 
-/* What somebody who puts a thing into something larger needs to know of it. */
+/* Sums of a term, a block or a list. */
 typedef struct {
     uint64_t size;
     uint64_t segments;
-    uint64_t uniform; /* length of the segments if it is always the same, else 0 */
+    uint64_t uniform; /* length of the segments if all are equal, else 0 */
     int64_t first;    /* offset of the first byte of the stream */
     int64_t end;      /* one past the last byte of the stream */
     int64_t lb;
     int64_t ub;
 } opal_iov_cache_sums_t;
 
-/* The sums of one block. False if its end leaves 63 bits, and then there are none. */
+/* The sums of one block. False if its end exceeds 63 bits; the sums are undefined then. */
 static inline bool opal_iov_cache_sums_block(int64_t offset, uint64_t size,
                                              opal_iov_cache_sums_t *sums)
 {
@@ -49,7 +48,7 @@ static inline bool opal_iov_cache_sums_block(int64_t offset, uint64_t size,
     return true;
 }
 
-/* A term and what it repeats give the sums of the term. False if an offset leaves 63 bits. */
+/* The sums of a term, from those of its body. False if an offset exceeds 63 bits. */
 static inline bool opal_iov_cache_sums_repeat(opal_iov_cache_term_t *term,
                                               const opal_iov_cache_sums_t *body,
                                               opal_iov_cache_sums_t *sums)
@@ -83,7 +82,7 @@ static inline bool opal_iov_cache_sums_repeat(opal_iov_cache_term_t *term,
            && !__builtin_add_overflow(sums->ub, term->offset, &sums->ub);
 }
 
-/* Add what comes next in a list. @return true if it is joined to what is there */
+/* Append the next element of a list. @return true if it continues the previous one */
 static inline bool opal_iov_cache_sums_add(opal_iov_cache_sums_t *sums,
                                            const opal_iov_cache_sums_t *next)
 {
@@ -93,7 +92,7 @@ static inline bool opal_iov_cache_sums_add(opal_iov_cache_sums_t *sums,
         *sums = *next;
         return false;
     }
-    sums->size += next->size; /* two numbers of 63 bits; the caller looks at the sum */
+    sums->size += next->size; /* two numbers of 63 bits; the caller checks the sum */
     sums->segments += next->segments - (joined ? 1 : 0);
     sums->uniform = joined || sums->uniform != next->uniform ? 0 : sums->uniform;
     sums->end = next->end;

@@ -20,7 +20,7 @@
 
 #include "iov_cache_table.h"
 
-/* First number of chains. */
+/* Initial number of chains. */
 #define FIRST_CHAINS 64
 
 static size_t buckets_bytes(uint64_t chains)
@@ -81,7 +81,7 @@ bool opal_iov_cache_table_grow(opal_iov_cache_table_t *table)
         return false;
     }
     buckets->outgrown = old;
-    /* Who walks meanwhile goes over to the new chains, or ends early. */
+    /* A concurrent walk continues in the new chains, or ends early. */
     for (i = 0; i <= old->mask; ++i) {
         for (link = old->chains[i]; NULL != link; link = next) {
             next = link->next;

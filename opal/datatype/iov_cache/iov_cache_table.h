@@ -9,14 +9,13 @@
 /**
  * @file
  *
- * A hash table of links that lie within what they lead to. Nothing is allocated to put one in, so
- * that cannot fail; growing can, and then the chains are longer.
+ * A hash table with links embedded in its elements. Insertion allocates nothing and cannot fail. If
+ * growth fails, the chains are longer.
  *
- * Changes are for one thread at a time (the holder of the cache's lock). A chain may be walked by
- * others meanwhile: what they see is some of the links that are or were there, perhaps of another
- * chain, and never memory that is not a link, as long as links stay links until the table is gone.
- * A walk may thus miss a link, but for the holder of the lock, and may come by what it did not
- * look for. Arrays that were outgrown are kept for such walks.
+ * One thread at a time may change it (with the cache's lock). Other threads may walk a chain at the
+ * same time. They see some of the present or former links, possibly of another chain, but never
+ * other memory, as long as links stay links until the table is freed. So a walk without the lock
+ * may miss a link and may find unrelated ones. Outgrown arrays are kept for such walks.
  */
 
 #ifndef OPAL_IOV_CACHE_TABLE_H
@@ -30,7 +29,7 @@
 
 #include "umrddt_compat.h"
 
-/* Between two steps that other threads may come between; where a test lets them. */
+/* Test hook between two steps that other threads may interrupt. */
 #if !defined(OPAL_IOV_CACHE_MEET)
 #define OPAL_IOV_CACHE_MEET() ((void) 0)
 #endif
@@ -54,22 +53,22 @@ typedef struct {
 /* @return OPAL_SUCCESS, OPAL_ERR_OUT_OF_RESOURCE */
 int opal_iov_cache_table_init(opal_iov_cache_table_t *table);
 
-/* The links are the caller's. Also for a table of zeros. */
+/* The caller owns the links. Also allowed for an all-zero table. */
 void opal_iov_cache_table_fini(opal_iov_cache_table_t *table);
 
-/* Bytes that the table would like to grow by, now; 0: it is large enough. */
+/* Bytes by which the table should grow now; 0: it is large enough. */
 size_t opal_iov_cache_table_wants(const opal_iov_cache_table_t *table);
 
-/* Grow by that. @return false without memory, and nothing has changed */
+/* Grow by that amount. @return false if out of memory; nothing has changed */
 bool opal_iov_cache_table_grow(opal_iov_cache_table_t *table);
 
-/* Put in a link, by link->hash. */
+/* Insert a link, by link->hash. */
 void opal_iov_cache_table_add(opal_iov_cache_table_t *table, opal_iov_cache_link_t *link);
 
-/* Take out a link that is in. Who stands on it finds the rest of its chain. */
+/* Remove a link. A concurrent walk at that link still finds the rest of its chain. */
 void opal_iov_cache_table_remove(opal_iov_cache_table_t *table, opal_iov_cache_link_t *link);
 
-/* The chain of a hash; every link of the hash is in it. */
+/* The chain of a hash; it contains all links of that hash. */
 static inline opal_iov_cache_link_t *opal_iov_cache_table_chain(const opal_iov_cache_table_t *table,
                                                                 uint64_t hash)
 {
@@ -85,7 +84,7 @@ static inline opal_iov_cache_link_t *opal_iov_cache_table_next(const opal_iov_ca
     return __atomic_load_n(&link->next, __ATOMIC_ACQUIRE);
 }
 
-/* Two numbers, of which every bit tells in the low bits of the result. */
+/* Hash of two numbers: every input bit affects the low bits of the result. */
 static inline uint64_t opal_iov_cache_table_hash(uint64_t a, uint64_t b)
 {
     uint64_t hash = (a ^ (b * UINT64_C(0xc2b2ae3d27d4eb4f))) * UINT64_C(0x9e3779b97f4a7c15);

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Chunk windows: cutting the stream of a layout into parts that keys can hold, and agreeing on the
- * size of the parts with the peer. Only arithmetic; nothing here allocates or locks.
+ * Chunk windows: division of a layout's stream into parts that keys can hold, and agreement on the
+ * chunk size with the peer. Arithmetic only; no allocation and no locks.
  */
 
 #include "opal_config.h"
@@ -19,7 +19,7 @@
 
 #include "iov_cache.h"
 
-/* The agreement looks at the proposal divided by 1 .. MAX_DIVISOR. */
+/* The agreement tries the proposal divided by 1 .. MAX_DIVISOR. */
 #define MAX_DIVISOR 16
 
 static inline uint64_t least(uint64_t a, uint64_t b)
@@ -44,13 +44,13 @@ static inline bool has_after(const opal_iov_cache_layout_t *layout, uint64_t i, 
 
 #define WALK_BATCH 32
 
-/* Where each IOV begins, from one on, without looking for each of them. */
+/* Iterates over the starts of IOVs without a search for each. */
 typedef struct {
     const opal_iov_cache_layout_t *layout;
     opal_iov_cache_iov_t iovs[WALK_BATCH];
     size_t count;   /* of iovs */
-    size_t i;       /* the present one of them */
-    uint64_t start; /* of the present one; size behind the last */
+    size_t i;       /* index of the current one */
+    uint64_t start; /* of the current one; size after the last */
 } walker_t;
 
 static void walker_fill(walker_t *walker)
@@ -147,8 +147,8 @@ static uint64_t divisor_of(uint64_t a, uint64_t b)
 }
 
 /*
- * How much of the stream has to be looked at: where the root is a stream, chunks meet its
- * repetitions in the same way again after their least common multiple.
+ * Length of the stream that must be checked: if the root is a stream, the alignment of chunks and
+ * repetitions repeats after their least common multiple.
  */
 static uint64_t until_repeated(const opal_iov_cache_layout_t *layout, uint64_t size, uint64_t chunk)
 {
@@ -160,7 +160,7 @@ static uint64_t until_repeated(const opal_iov_cache_layout_t *layout, uint64_t s
     return least(size, multiple);
 }
 
-/* One look a chunk: the IOV that is one too many must begin behind it. */
+/* One test per chunk: the first excess IOV must begin after the chunk. */
 static bool chunks_hold(const opal_iov_cache_layout_t *layout, uint64_t max_iovs, uint64_t size,
                         uint64_t chunk)
 {
@@ -171,7 +171,7 @@ static bool chunks_hold(const opal_iov_cache_layout_t *layout, uint64_t max_iovs
         uint64_t first = opal_iov_cache_form_segment_at(layout->form, start);
 
         if (!has_after(layout, first, max_iovs)) {
-            return true; /* what is left has no IOV too many */
+            return true; /* the rest has few enough IOVs */
         }
         if (opal_iov_cache_layout_start(layout, first + max_iovs) < start + length) {
             return false;
@@ -182,8 +182,8 @@ static bool chunks_hold(const opal_iov_cache_layout_t *layout, uint64_t max_iovs
 }
 
 /*
- * One look an IOV: a chunk has too many if it holds the last byte of an IOV and the first byte of
- * the IOV max_iovs further on.
+ * One test per IOV: a chunk has too many if it contains the last byte of an IOV and the first byte
+ * of the IOV max_iovs later.
  */
 static bool iovs_hold(const opal_iov_cache_layout_t *layout, uint64_t max_iovs, uint64_t size,
                       uint64_t chunk)
@@ -194,7 +194,9 @@ static bool iovs_hold(const opal_iov_cache_layout_t *layout, uint64_t max_iovs, 
     for (walker_init(&beyond, layout, max_iovs); beyond.start < size; walker_step(&beyond)) {
         uint64_t last = next.start - 1;
 
-        /* As far apart as a chunk is long, they cannot be in the same: saves the divisions. */
+        /*
+         * If the distance is at least a chunk, they are in different chunks: avoids the divisions.
+         */
         if (beyond.start - last < chunk && last / chunk == beyond.start / chunk) {
             return false;
         }
@@ -203,20 +205,22 @@ static bool iovs_hold(const opal_iov_cache_layout_t *layout, uint64_t max_iovs, 
     return true;
 }
 
-/* As the above where all IOVs are of one length: some or all of it is decided without a look. */
+/* As above if all IOVs have one length: all or part of it is decided without tests. */
 static bool uniform_holds(const opal_iov_cache_layout_t *layout, uint64_t max_iovs, uint64_t size,
                           uint64_t chunk)
 {
     uint64_t length = layout->form->uniform, common = divisor_of(length, chunk), most, start;
 
-    /* Chunks begin at all multiples of what IOVs and chunks have in common, within an IOV; the one
-     * that begins last in its IOV has the most. */
+    /*
+     * Within IOVs, chunks begin at all multiples of the common divisor; the one that begins last in
+     * its IOV has the most IOVs.
+     */
     most = (chunk - common) / length + (0 < (chunk - common) % length ? 1 : 0) + 1;
     if (most <= max_iovs) {
         return true;
     }
     if (size / chunk >= length / common) {
-        return false; /* so many chunks begin at all of them */
+        return false; /* chunks begin at all of them */
     }
     for (start = 0; start < size; start += least(chunk, size - start)) {
         uint64_t last = start + least(chunk, size - start) - 1;
@@ -229,9 +233,9 @@ static bool uniform_holds(const opal_iov_cache_layout_t *layout, uint64_t max_io
 }
 
 /*
- * Costs the smaller of one step a chunk and one step an IOV, and ends where the root's repetitions
- * and the chunks meet again or at the first chunk that does not fit, which for regular layouts are
- * near; nothing at all where a chunk is a number of IOVs of one length.
+ * Costs one step per chunk or one per IOV, whichever is less. Ends where the alignment of chunks
+ * and repetitions of the root repeats, or at the first chunk that does not fit; for regular layouts
+ * both are near. O(1) if a chunk is a number of IOVs of one length.
  */
 bool opal_iov_cache_chunk_fits(const opal_iov_cache_layout_t *layout,
                                const opal_iov_cache_limits_t *limits, uint64_t size, uint64_t chunk)
@@ -261,9 +265,9 @@ bool opal_iov_cache_chunk_fits(const opal_iov_cache_layout_t *layout,
 }
 
 /*
- * The fewest bytes of max_iovs successive IOVs, and of the max_iovs - 1 within them, of those that
- * have one more IOV behind them that begins before @p size; all of the layout's IOVs are in
- * question, but they look the same from one repetition of the root to the next.
+ * The minimum bytes of max_iovs successive IOVs, and of the max_iovs - 1 within them that are
+ * followed by one more IOV that begins before @p size. All IOVs of the layout count, but they
+ * repeat with the repetitions of the root.
  */
 static void find_fewest(const opal_iov_cache_layout_t *layout, uint64_t max_iovs, uint64_t size,
                         uint64_t *fewest, uint64_t *inner)
@@ -275,7 +279,7 @@ static void find_fewest(const opal_iov_cache_layout_t *layout, uint64_t max_iovs
     walker_init(&first, layout, 0);
     walker_init(&next, layout, 1);
     walker_init(&beyond, layout, max_iovs);
-    /* the first repetition may begin with an IOV that is shorter than in the others */
+    /* the first IOV of the first repetition may be shorter than in the others */
     for (i = 0; i <= root->segments && beyond.start < size; ++i) {
         *fewest = least(*fewest, beyond.start - first.start);
         *inner = least(*inner, beyond.start - next.start);
@@ -289,7 +293,7 @@ uint64_t opal_iov_cache_chunk(const opal_iov_cache_layout_t *layout,
                               const opal_iov_cache_limits_t *limits, uint64_t size)
 {
     uint64_t fewest = UINT64_MAX; /* bytes of max_iovs successive IOVs */
-    uint64_t inner = UINT64_MAX;  /* bytes of max_iovs - 1 successive ones, with IOVs around them */
+    uint64_t inner = UINT64_MAX; /* bytes of max_iovs - 1 successive IOVs with IOVs on both sides */
     uint64_t i;
 
     size = least(size, layout->size);
@@ -301,7 +305,7 @@ uint64_t opal_iov_cache_chunk(const opal_iov_cache_layout_t *layout,
     }
     if (!has_after(layout, 0, limits->max_iovs)
         || opal_iov_cache_layout_start(layout, limits->max_iovs) >= size) {
-        return least(size, limits->max_bytes); /* never too many IOVs, whatever the chunk */
+        return least(size, limits->max_bytes); /* never too many IOVs for any chunk */
     }
     if (0 < layout->form->uniform) {
         fewest = limits->max_iovs * layout->form->uniform;
@@ -309,21 +313,23 @@ uint64_t opal_iov_cache_chunk(const opal_iov_cache_layout_t *layout,
     } else {
         find_fewest(layout, limits->max_iovs, size, &fewest, &inner);
     }
-    /* The successive IOVs that end at the end of the data: they count with their full length, or
-     * a receive that ends within an IOV would get another chunk than its layout is made for. */
+    /*
+     * The successive IOVs at the end of the data count with their full length; otherwise a receive
+     * that ends within an IOV would get a different chunk than the layout allows.
+     */
     i = opal_iov_cache_form_segment_at(layout->form, size - 1) + 1 - limits->max_iovs;
     fewest = least(fewest, opal_iov_cache_layout_start(layout, i + limits->max_iovs)
                                - opal_iov_cache_layout_start(layout, i));
     if (fewest <= limits->max_bytes && opal_iov_cache_chunk_fits(layout, limits, size, fewest)) {
         return fewest;
     }
-    /* A chunk with one IOV too many holds max_iovs - 1 whole ones and a byte on either side. */
+    /* A chunk with one excess IOV contains max_iovs - 1 whole ones and a byte on either side. */
     return least(inner + 1, limits->max_bytes);
 }
 
 /*
- * At most MAX_DIVISOR times opal_iov_cache_chunk_fits. Where a division fails, it fails at its
- * first bad chunk; only a division that is taken, or fails near the end, costs its full price.
+ * At most MAX_DIVISOR times opal_iov_cache_chunk_fits. A failing division ends at its first bad
+ * chunk. Only a successful one, or a failure near the end, costs the full price.
  */
 uint64_t opal_iov_cache_agree(const opal_iov_cache_layout_t *layout,
                               const opal_iov_cache_limits_t *limits, uint64_t size,

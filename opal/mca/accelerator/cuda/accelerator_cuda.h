@@ -9,12 +9,12 @@
 /**
  * @file
  *
- * What the files of accelerator/cuda share. The component makes an Open MPI 5.0 without CUDA
- * CUDA-aware. opal/mca/accelerator/accelerator.h of Open MPI is the contract of its functions.
+ * Shared declarations of accelerator/cuda. The component makes an Open MPI 5.0 without CUDA
+ * CUDA-aware. Its functions implement Open MPI's opal/mca/accelerator/accelerator.h.
  *
- * Rules for every function: callable from any thread, with or without a current context; the
- * thread's current context is the same afterwards; no context is made before the application made
- * one; results are OPAL_SUCCESS or OPAL_ERR_*.
+ * Rules for every function: callable from any thread, with or without a current context. The
+ * thread's current context is restored. No context is created before the application creates one.
+ * Results are OPAL_SUCCESS or OPAL_ERR_*.
  */
 
 #ifndef OPAL_ACCELERATOR_CUDA_H
@@ -32,62 +32,63 @@ BEGIN_C_DECLS
 extern opal_accelerator_base_component_t mca_accelerator_cuda_component;
 extern const opal_accelerator_base_module_t opal_accelerator_cuda_module;
 
-/** The result for Open MPI. Prints what could not be done, and why, for results that are errors. */
+/** Convert a driver result for Open MPI. Prints the operation and the reason of errors. */
 int opal_accelerator_cuda_result(CUresult rc, const char *what);
 
 /* ---- contexts (accelerator_cuda_context.c) ---- */
 
-/** A context that memory is of. Valid until opal_accelerator_cuda_contexts_close. */
+/** A context that has memory. Valid until opal_accelerator_cuda_contexts_close. */
 typedef struct opal_accelerator_cuda_context_t {
     struct opal_accelerator_cuda_context_t *next;
     CUcontext ctx;
     CUdevice device;
     bool primary;        /**< the device's primary context, which is retained here */
-    bool gone;           /**< it was destroyed, or reset, by the application */
-    CUdeviceptr witness; /**< memory of it, which goes with it; 0: none could be had */
+    bool gone;           /**< destroyed or reset by the application */
+    CUdeviceptr witness; /**< memory in it, freed with it; 0: allocation failed */
     uint64_t witness_id;
-    CUstream stream; /**< of synchronous copies; it waits for the context's default stream */
-    CUevent event;   /**< for copies that other contexts' streams have to wait for */
+    CUstream stream; /**< of synchronous copies; waits for the context's default stream */
+    CUevent event;   /**< for copies that streams of other contexts wait for */
 } opal_accelerator_cuda_context_t;
 
 /**
- * Find the context of memory of a device: the one that it was allocated in, or the device's
- * primary one for memory that has none (stream-ordered and mapped memory).
+ * Find the context of device memory: the one of its allocation, or the device's primary one for
+ * memory without a context (stream-ordered and mapped memory).
  *
- * @param[in]  memory   as opal_umrddt_gpu_classify told; of a device, or managed
+ * @param[in]  memory   result of opal_umrddt_gpu_classify; device or managed memory
  * @param[out] context
  *
  * @retval OPAL_SUCCESS
  * @retval OPAL_ERR_OUT_OF_RESOURCE
- * @retval OPAL_ERROR  of the driver; it was printed
+ * @retval OPAL_ERROR  of the driver; printed
  */
 int opal_accelerator_cuda_context_of(const opal_umrddt_gpu_memory_t *memory,
                                      opal_accelerator_cuda_context_t **context);
 
-/** True if it has not been destroyed. Asks about a pointer: drivers crash where a context is named
- * that was destroyed. */
+/**
+ * True if it has not been destroyed. Makes a pointer query: drivers crash on a destroyed context.
+ */
 bool opal_accelerator_cuda_context_exists(opal_accelerator_cuda_context_t *context);
 
 /**
- * Make a context current that exists.
+ * Make an existing context current.
  *
- * @param[out] pushed  what opal_accelerator_cuda_leave has to be told
+ * @param[out] pushed  for opal_accelerator_cuda_leave
  */
 CUresult opal_accelerator_cuda_enter(const opal_accelerator_cuda_context_t *context, bool *pushed);
 void opal_accelerator_cuda_leave(bool pushed);
 
 /**
- * Make a context current for something new: the thread's own one if it has one on that device, else
- * the device's primary one.
+ * Make a context current for a new object: the thread's own one if it is on that device, else the
+ * device's primary one.
  *
  * @param[in]  dev_id  a device, or MCA_ACCELERATOR_NO_DEVICE_ID: that of the thread's current
  *                     context, or the first one whose primary context is active
  * @param[out] pushed  for opal_accelerator_cuda_leave
  *
  * @retval OPAL_SUCCESS
- * @retval OPAL_ERR_NOT_AVAILABLE  the application has not begun to use CUDA
- * @retval OPAL_ERR_BAD_PARAM      there is no such device
- * @retval OPAL_ERROR              of the driver; it was printed
+ * @retval OPAL_ERR_NOT_AVAILABLE  the application does not use CUDA yet
+ * @retval OPAL_ERR_BAD_PARAM      no such device
+ * @retval OPAL_ERROR              of the driver; printed
  */
 int opal_accelerator_cuda_enter_device(int dev_id, bool *pushed);
 
@@ -95,7 +96,9 @@ int opal_accelerator_cuda_enter_device(int dev_id, bool *pushed);
  * else MCA_ACCELERATOR_NO_DEVICE_ID. */
 int opal_accelerator_cuda_device(void);
 
-/** Give everything back. No other thread is in the component, and no stream or event is left. */
+/**
+ * Release all contexts. No other thread may be in the component, and no stream or event may exist.
+ */
 void opal_accelerator_cuda_contexts_close(void);
 
 /* ---- copies (accelerator_cuda_copy.c) ---- */
@@ -104,15 +107,15 @@ void opal_accelerator_cuda_contexts_close(void);
 typedef struct opal_accelerator_cuda_copy_t {
     CUdeviceptr to, from;
     size_t size;
-    opal_accelerator_cuda_context_t *to_context;   /**< NULL: the CPU's memory */
+    opal_accelerator_cuda_context_t *to_context;   /**< NULL: system memory */
     opal_accelerator_cuda_context_t *from_context; /**< the same */
 } opal_accelerator_cuda_copy_t;
 
-/** Look at both ends. Results as opal_accelerator_cuda_context_of. */
+/** Classify both ends. Results as opal_accelerator_cuda_context_of. */
 int opal_accelerator_cuda_copy_look(void *to, const void *from, size_t size,
                                     opal_accelerator_cuda_copy_t *copy);
 
-/** The context whose streams do it; NULL: the CPU does. */
+/** The context whose streams do the copy; NULL: the CPU does it. */
 static inline opal_accelerator_cuda_context_t *
 opal_accelerator_cuda_copy_context(const opal_accelerator_cuda_copy_t *copy)
 {
@@ -120,7 +123,7 @@ opal_accelerator_cuda_copy_context(const opal_accelerator_cuda_copy_t *copy)
 }
 
 /**
- * Put it into a stream, behind what the default streams of both contexts have to do.
+ * Enqueue it in a stream, after the work of the default streams of both contexts.
  *
  * @param[in] stream  of opal_accelerator_cuda_copy_context, which is current
  */

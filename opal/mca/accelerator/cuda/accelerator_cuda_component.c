@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* The component, and the functions of the module that have no file of their own. */
+/* The component, and the small functions of the module. */
 
 #include "accelerator_cuda.h"
 
@@ -57,7 +57,7 @@ static int check_addr(const void *address, int *dev_id, uint64_t *flags)
     return 1;
 }
 
-/* Memory that the driver knows. */
+/* Classify memory that is known to the driver. */
 static int known(const void *address, opal_umrddt_gpu_memory_t *memory)
 {
     if (OPAL_SUCCESS != opal_umrddt_gpu_classify(address, memory)) {
@@ -92,8 +92,10 @@ static int mem_alloc(int dev_id, void **address, size_t size)
     return opal_accelerator_cuda_result(rc, "memory of a device cannot be allocated");
 }
 
-/* The context of memory that the driver knows. @retval as opal_accelerator_cuda_context_of, and of
- * known */
+/*
+ * The context of memory that is known to the driver. @retval as opal_accelerator_cuda_context_of,
+ * and of known
+ */
 static int known_context(const void *address, const opal_umrddt_gpu_driver_t **driver,
                          opal_accelerator_cuda_context_t **context)
 {
@@ -130,7 +132,7 @@ static int mem_release(int dev_id, void *address)
     return opal_accelerator_cuda_result(rc, "memory of a device cannot be freed");
 }
 
-/* A driver that does not tell the range as attributes of a pointer tells it within a context. */
+/* A driver that does not report the range as pointer attributes reports it within a context. */
 static int ask_range(const void *address, opal_umrddt_gpu_memory_t *memory)
 {
     opal_accelerator_cuda_context_t *context;
@@ -190,7 +192,7 @@ static int get_buffer_id(int dev_id, const void *address, opal_accelerator_buffe
     return rc;
 }
 
-/* Callers go on without it, so a refusal is not printed. */
+/* Callers continue without it, so a failure is not printed. */
 static int host_register(int dev_id, void *address, size_t size)
 {
     const opal_umrddt_gpu_driver_t *driver;
@@ -307,11 +309,11 @@ const opal_accelerator_base_module_t opal_accelerator_cuda_module = {
     .get_buffer_id = get_buffer_id,
 };
 
-/* Every function, and no other: what a release adds would be called where there is nothing. */
+/* Exactly these functions: one added by another release would be an invalid pointer here. */
 _Static_assert(17 * sizeof(void (*)(void)) == sizeof(opal_accelerator_base_module_t),
                "accelerator.h of Open MPI has functions that are not here");
 
-/* Loads the driver and calls none of its functions. NULL: the next component is asked. */
+/* Loads the driver and calls none of its functions. NULL: Open MPI tries the next component. */
 static opal_accelerator_base_module_t *init(void)
 {
     static opal_accelerator_base_module_t module;

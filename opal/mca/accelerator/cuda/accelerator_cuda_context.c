@@ -6,8 +6,10 @@
  * $HEADER$
  */
 
-/* Contexts of the application that memory was met of. The list only grows until its end, so it is
- * read without the lock. */
+/*
+ * Contexts of the application whose memory was used. The list only grows until it is freed, so it
+ * is read without the lock.
+ */
 
 #include "accelerator_cuda.h"
 
@@ -107,7 +109,7 @@ static CUresult fill(opal_accelerator_cuda_context_t *context)
     return rc;
 }
 
-/* What is the driver's, with the context current. */
+/* Free the driver's objects, with the context current. */
 static void empty(opal_accelerator_cuda_context_t *context)
 {
     const opal_umrddt_gpu_driver_t *driver = the_driver();

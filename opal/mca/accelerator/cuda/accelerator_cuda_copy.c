@@ -6,8 +6,10 @@
  * $HEADER$
  */
 
-/* Copies. Each end is asked what it is, as callers do not tell (MCA_ACCELERATOR_TRANSFER_UNSPEC, no
- * device), and types can have pieces in several memories. */
+/*
+ * Copies. Each end is classified, since callers do not pass its kind
+ * (MCA_ACCELERATOR_TRANSFER_UNSPEC, no device), and datatypes can have pieces in several memories.
+ */
 
 #include "accelerator_cuda.h"
 
@@ -16,10 +18,10 @@
 
 #include "opal/constants.h"
 
-/* Of an overlapping move, what goes through the CPU's memory at a time. */
+/* Bytes of an overlapping move that go through system memory at a time. */
 #define MOVE_BYTES ((size_t) 1 << 20)
 
-/* The context of memory that the CPU must not touch, or had better not; else NULL. */
+/* The context of memory that the CPU cannot, or should not, access; else NULL. */
 static int context_at(const void *address, opal_accelerator_cuda_context_t **context)
 {
     opal_umrddt_gpu_memory_t memory;
@@ -65,7 +67,7 @@ CUresult opal_accelerator_cuda_copy_put(const opal_accelerator_cuda_copy_t *copy
     if (NULL == to || NULL == from || to == from) {
         return driver->cuMemcpyAsync(copy->to, copy->from, copy->size, stream);
     }
-    /* What the default stream of the source's context has not done yet. */
+    /* Pending work of the default stream of the source's context. */
     rc = opal_accelerator_cuda_enter(from, &pushed);
     if (CUDA_SUCCESS == rc) {
         rc = driver->cuEventRecord(from->event, from->stream);
@@ -77,8 +79,10 @@ CUresult opal_accelerator_cuda_copy_put(const opal_accelerator_cuda_copy_t *copy
     if (CUDA_SUCCESS != rc) {
         return rc;
     }
-    /* Stream-ordered and mapped memory of another device is out of reach unless both contexts are
-     * named. */
+    /*
+     * Stream-ordered and mapped memory of another device is accessible only if both contexts are
+     * named.
+     */
     return to->device == from->device
                ? driver->cuMemcpyAsync(copy->to, copy->from, copy->size, stream)
                : driver->cuMemcpyPeerAsync(copy->to, to->ctx, copy->from, from->ctx, copy->size,
@@ -130,7 +134,7 @@ int opal_accelerator_cuda_mem_copy(int to_device, int from_device, void *to, con
     return opal_accelerator_cuda_result(copy_now(&copy, context), "a copy failed");
 }
 
-/* In pieces, each read before it is written, from the end on that is not yet to be read. */
+/* In pieces, each read before it is written, starting at the end that is read first. */
 static int move_by_pieces(char *to, const char *from, size_t size)
 {
     const size_t most = size < MOVE_BYTES ? size : MOVE_BYTES;

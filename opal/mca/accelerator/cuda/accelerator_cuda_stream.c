@@ -7,11 +7,10 @@
  */
 
 /*
- * Streams and events of the framework. Open MPI makes them without a device, at times before the
- * application has begun to use CUDA, and copies memory of any context by them. So a stream of the
- * framework is a chain of streams of the driver, one in each context that it met, of which each
- * waits for the one before it; and an event is made when it is recorded, in the context of the last
- * of these.
+ * Streams and events of the framework. Open MPI creates them without a device, possibly before the
+ * application uses CUDA, and copies memory of any context with them. So a stream of the framework
+ * is a chain of CUDA streams, one for each context used, each of which waits for the previous one.
+ * An event is created when it is recorded, in the context of the last of these.
  */
 
 #include "accelerator_cuda.h"
@@ -26,20 +25,20 @@ typedef struct link_t {
     struct link_t *next;
     opal_accelerator_cuda_context_t *context;
     CUstream stream;
-    CUevent end; /**< for the link that goes on */
+    CUevent end; /**< for the next link */
 } link_t;
 
 typedef struct opal_accelerator_cuda_stream_t {
     opal_accelerator_stream_t super;
     pthread_mutex_t lock;
     link_t *links;
-    link_t *last; /**< where the latest work is; NULL: there was none */
+    link_t *last; /**< link with the latest work; NULL: none */
 } opal_accelerator_cuda_stream_t;
 
 typedef struct opal_accelerator_cuda_event_t {
     opal_accelerator_event_t super;
     pthread_mutex_t lock;
-    opal_accelerator_cuda_context_t *context; /**< NULL: nothing to wait for was recorded */
+    opal_accelerator_cuda_context_t *context; /**< NULL: no pending work was recorded */
     CUevent event;
 } opal_accelerator_cuda_event_t;
 
@@ -53,7 +52,7 @@ static const opal_umrddt_gpu_driver_t *the_driver(void)
 
 /* ---- links ---- */
 
-/* With the context current, if it exists; else what was the driver's is gone. */
+/* With the context current, if it exists; else the driver's objects are gone. */
 static void free_link(link_t *link)
 {
     bool pushed;
@@ -93,7 +92,7 @@ static CUresult make_link(opal_accelerator_cuda_context_t *context, link_t **mad
     return CUDA_SUCCESS;
 }
 
-/* With the stream's lock: have the work that comes next wait for all that the last link has. */
+/* With the stream's lock: let the following work wait for all work of the last link. */
 static CUresult hand_on(const link_t *last, const link_t *next)
 {
     bool pushed;
@@ -110,7 +109,7 @@ static CUresult hand_on(const link_t *last, const link_t *next)
     return CUDA_SUCCESS == rc ? the_driver()->cuStreamWaitEvent(next->stream, last->end, 0) : rc;
 }
 
-/* With the stream's lock, and the context current: the link that goes on there. */
+/* With the stream's lock, and the context current: the link for the following work. */
 static CUresult link_in(opal_accelerator_cuda_stream_t *stream,
                         opal_accelerator_cuda_context_t *context, link_t **found)
 {
@@ -136,7 +135,7 @@ static CUresult link_in(opal_accelerator_cuda_stream_t *stream,
     return rc;
 }
 
-/* With the stream's lock: until all was done. */
+/* With the stream's lock: wait until all work is done. */
 static CUresult finish(const opal_accelerator_cuda_stream_t *stream)
 {
     const link_t *last = stream->last;
@@ -258,7 +257,7 @@ static void event_construct(opal_accelerator_cuda_event_t *event)
     event->event = NULL;
 }
 
-/* Back to an event that was never recorded. */
+/* Reset to an event that was never recorded. */
 static void event_clear(opal_accelerator_cuda_event_t *event)
 {
     bool pushed;

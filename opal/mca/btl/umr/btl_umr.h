@@ -9,12 +9,12 @@
 /**
  * @file
  *
- * What the files of btl/umr share. Nothing here is for other components: they use btl_umr_hca.h.
+ * Structures shared by the files of btl/umr. Other components include only btl_umr_hca.h.
  *
- * A process has a list of HCAs (mca_btl_umr): an HCA is one port of one device, with all that
- * belongs to it: mkeys, registrations, endpoints, counters. Every object knows its HCA, and what an
- * HCA makes is of no use to another one. One lock protects everything below but the parameters;
- * functions that say "lock held" are called with it. No callback of a user is ever called with it.
+ * A process has a list of HCAs (mca_btl_umr). An HCA is one port of one device, with its mkeys,
+ * registrations, endpoints and counters. Every object has a pointer to its HCA and cannot be used
+ * with another one. One lock protects everything below except the parameters. Functions marked
+ * "lock held" must be called with it. User callbacks are never called with it.
  */
 
 #ifndef MCA_BTL_UMR_H
@@ -44,60 +44,60 @@ extern const mca_btl_umr_hca_ops_t mca_btl_umr_hca_ops;
  * Parameters (btl_umr_component.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** The MCA parameters, as checked by mca_btl_umr_params_check. */
+/** The MCA parameters, after mca_btl_umr_params_check. */
 typedef struct mca_btl_umr_params_t {
     char *device;              /**< "", or a list of "mlx5_0" and "mlx5_0:1" */
-    unsigned int max_hcas;     /**< that this process uses */
+    unsigned int max_hcas;     /**< HCAs that this process uses */
     int gid_index;             /**< -1: choose */
-    unsigned int mkeys;        /**< made at start-up */
-    unsigned int mkeys_step;   /**< made at a time later */
-    unsigned int mkeys_low;    /**< per cent of mkeys that stay free; 0: no helper thread */
-    unsigned int mkeys_max;    /**< both roles together */
-    unsigned int max_entries;  /**< entries of an mkey; 0: what the device gives */
-    unsigned int long_entries; /**< entries of an mkey whose list lies in memory; 0: none such */
-    unsigned int long_mkeys;   /**< of those, both roles together */
-    size_t list_bytes;         /**< memory for lists on their way to the device */
+    unsigned int mkeys;        /**< created at start-up */
+    unsigned int mkeys_step;   /**< created per later request */
+    unsigned int mkeys_low;    /**< per cent of mkeys kept free; 0: no helper thread */
+    unsigned int mkeys_max;    /**< for both roles together */
+    unsigned int max_entries;  /**< entries of an mkey; 0: the maximum of the device */
+    unsigned int long_entries; /**< entries of an mkey with a non-inline list; 0: none */
+    unsigned int long_mkeys;   /**< long mkeys, for both roles together */
+    size_t list_bytes;         /**< memory for lists until the device has read them */
     size_t max_key_bytes;      /**< bytes one key covers */
     unsigned int sq_depth;     /**< writes in flight on one endpoint */
-    unsigned int rq_depth;     /**< FINs that may be on their way on one endpoint */
-    unsigned int srq_depth;    /**< on all of them; 0: no shared receives */
-    size_t reg_cache_size;     /**< bound on registered bytes; 0: half of this process's share */
-    unsigned int gpu_regs;     /**< registrations of GPU memory that are kept */
+    unsigned int rq_depth;     /**< FINs in flight on one endpoint */
+    unsigned int srq_depth;    /**< FINs in flight on all endpoints; 0: no shared receives */
+    size_t reg_cache_size;     /**< limit of registered bytes; 0: half of this process's share */
+    unsigned int gpu_regs;     /**< cached registrations of GPU memory */
     unsigned int gpu_flush;    /**< MCA_BTL_UMR_GPU_FLUSH_* */
     size_t reg_gap;            /**< largest hole between pieces that is registered with them */
     unsigned int write_pieces; /**< pieces that one write without keys gathers */
     unsigned int timeout;      /**< IB ACK timeout exponent */
     unsigned int retry_count;  /**< transport retries */
     unsigned int mtu;          /**< bytes; 0: the port's */
-    unsigned int key_cache;    /**< keysets kept mapped for later messages */
+    unsigned int key_cache;    /**< keysets in the key cache */
     bool strided;              /**< equal blocks at equal distances may be one entry */
-    bool nested;               /**< one key may map other keys */
+    bool nested;               /**< indirect mkeys */
     bool plain_keys;           /**< peers may use the key of a registration */
-    bool selftest;             /**< prove the HCA before using it */
-    unsigned int rebuilds;     /**< times in a row that a queue pair is made anew; 0: never */
+    bool selftest;             /**< run the self-test before the HCA is used */
+    unsigned int rebuilds;     /**< rebuilds of a queue pair in a row; 0: never */
     int fork_support;          /**< mca_btl_umr_device_fork; -1: where the kernel needs it */
-    bool rdma;                 /**< offer the framework a module */
-    unsigned int rdma_peers;   /**< processes of the largest job with one */
-    unsigned int rdma_depth;   /**< operations of the module under way to one peer */
-    unsigned int check;        /**< passes of progress between two looks at invariants; 0: none */
+    bool rdma;                 /**< offer a btl module to the framework */
+    unsigned int rdma_peers;   /**< largest job, in processes, with a module */
+    unsigned int rdma_depth;   /**< operations of the module in flight to one peer */
+    unsigned int check;        /**< passes of progress between checks of the invariants; 0: none */
 } mca_btl_umr_params_t;
 
 extern mca_btl_umr_params_t mca_btl_umr_params;
 
-/** Bring out-of-range values into range, each with one message. */
+/** Adjust out-of-range values, each with one message. */
 void mca_btl_umr_params_check(void);
 
 /* ---------------------------------------------------------------------------------------------
  * The device and its queue pairs (btl_umr_device.c, btl_umr_qp.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** One HCA, and the list of them; at the end of this file. */
+/** Defined at the end of this file. */
 typedef struct mca_btl_umr_hca_t mca_btl_umr_hca_t;
 
-/** NUMA nodes that are told apart: those below. */
+/** NUMA nodes with a known distance: those below this number. */
 #define MCA_BTL_UMR_NODES 64
 
-/** Farther than any distance that a system tells. */
+/** Larger than any distance that the kernel reports. */
 #define MCA_BTL_UMR_FAR     255
 #define MCA_BTL_UMR_GPU_FAR UINT32_MAX
 
@@ -106,19 +106,20 @@ typedef struct mca_btl_umr_device_t {
     struct ibv_pd *pd;
     struct ibv_device_attr attr;
     struct ibv_port_attr port_attr;
-    bool mlx5; /**< else there is no UMR, and no DEVX */
+    bool mlx5; /**< false: no UMR and no DEVX */
     uint8_t port;
     uint8_t gid_index;
     union ibv_gid gid;
-    uint32_t max_message; /**< bytes one write may have */
-    uint32_t max_pieces;  /**< pieces one write may gather */
-    uint32_t max_list;    /**< entries an mkey may have; 0: it does not tell */
-    uint32_t max_depth;   /**< mkeys below each other that it follows; 0: it does not tell */
-    int caps_error;       /**< why it does not tell, as errno */
-    bool update_tag;      /**< a mapping can give an mkey another tag */
-    int numa;             /**< node that it hangs on; -1: not known */
+    uint32_t max_message;                /**< maximum bytes of one write */
+    uint32_t max_pieces;                 /**< maximum pieces of one gather write */
+    uint32_t max_list;                   /**< maximum entries of an mkey; 0: not reported */
+    uint32_t max_depth;                  /**< maximum levels of mkeys; 0: not reported */
+    int caps_error;                      /**< errno of the failed query */
+    bool update_tag;                     /**< a mapping can change the tag of an mkey */
+    int numa;                            /**< NUMA node of the device; -1: unknown */
     uint8_t distance[MCA_BTL_UMR_NODES]; /**< from each node to it; MCA_BTL_UMR_FAR: not known */
-    uint32_t gpu_distance[OPAL_UMRDDT_GPU_RDMA_DEVICES]; /**< mca_btl_umr_numa_gpu; 0: not asked */
+    uint32_t gpu_distance[OPAL_UMRDDT_GPU_RDMA_DEVICES]; /**< mca_btl_umr_numa_gpu; 0: not computed
+                                                            yet */
     char name[64];                                       /**< "mlx5_0:1" */
 } mca_btl_umr_device_t;
 
@@ -129,7 +130,7 @@ static inline uint32_t mca_btl_umr_write_pieces(const mca_btl_umr_device_t *devi
                                                                 : mca_btl_umr_params.write_pieces;
 }
 
-/** A device that might be used. */
+/** A device that might be usable. */
 typedef struct mca_btl_umr_candidate_t {
     struct ibv_device *device;
     uint8_t port;     /**< 0: the first active one */
@@ -137,71 +138,75 @@ typedef struct mca_btl_umr_candidate_t {
 } mca_btl_umr_candidate_t;
 
 /**
- * The ports of mlx5 devices in the order in which this process should try them: those of
- * btl_umr_device, or all, the nearest first, one for each process of the machine in turn.
+ * List the ports of mlx5 devices in the order in which this process tries them: those of
+ * btl_umr_device, or all of them, nearest first. Equally near ports are rotated over the processes
+ * of the node.
  *
  * @param[out] list        ibv_free_device_list when done with the candidates; NULL: nothing to free
  * @param[out] candidates  free() it
  *
- * @return their number; 0 with why_not set
+ * @return number of candidates; 0 with why_not set
  */
 int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candidate_t **candidates);
 
-/* Where devices, processes and memory are (btl_umr_numa.c). Nodes are numbers of the kernel's; -1:
- * not known. */
+/*
+ * Locations of devices, processes and memory (btl_umr_numa.c). Nodes are numbers of the kernel; -1:
+ * unknown.
+ */
 
-/** What a device's distances are; reads files. */
+/** Fill in the distances of a device. Reads files. */
 void mca_btl_umr_numa_device(const struct ibv_device *ibv, mca_btl_umr_device_t *device);
 
 /**
- * How far this process is from a device: 0 if all the CPUs that it may run on are local to it;
- * MCA_BTL_UMR_FAR if that is not known. Reads files.
+ * Distance from this process to a device: 0 if all CPUs that the process may run on are local to
+ * the device; MCA_BTL_UMR_FAR if unknown. Reads files.
  */
 uint8_t mca_btl_umr_numa_process(const struct ibv_device *device);
 
-/** The node of the page that an address is in. A system call, unless it is remembered. Lock held.
- */
+/** NUMA node of the page of an address. A system call, unless cached. Lock held. */
 int mca_btl_umr_numa_address(const void *address);
 
 /**
- * How far a GPU, by its number in this process, is from a device: the less of the way from the root
- * of sysfs they share (a switch, a port of the root, a host bridge), the farther; of those that
- * share as much, the farther the farther their NUMA nodes are. MCA_BTL_UMR_GPU_FAR if that is not
- * known. Reads files once for each GPU and device. Lock held.
+ * Distance from a GPU, by its number in this process, to a device. The distance grows as the common
+ * part of their sysfs paths (switch, root port, host bridge) shrinks; for equal parts it grows with
+ * the distance of the NUMA nodes. MCA_BTL_UMR_GPU_FAR if unknown. Reads files once for each GPU and
+ * device. Lock held.
  */
 uint32_t mca_btl_umr_numa_gpu(mca_btl_umr_device_t *device, int gpu);
 
-/** What was found out about pages from base to bound (the last byte) may not be so any more. */
+/** Drop the cached locations of the pages from base to bound (the last byte). */
 void mca_btl_umr_numa_forget(uintptr_t base, uintptr_t bound);
 
 /**
- * Where the kernel does not do it itself, see to it that memory which an HCA may read and write
- * stays this process's when it forks (ibv_fork_init); to be called before anything is registered.
- * By btl_umr_fork_support; a message if it was not asked for, but is needed and cannot be had.
+ * Protect registered memory against fork where the kernel does not (ibv_fork_init). Must be called
+ * before anything is registered. Controlled by btl_umr_fork_support. Gives a message if the
+ * protection is needed but not available and the user did not ask for it.
  *
- * @return OPAL_SUCCESS; OPAL_ERR_NOT_AVAILABLE with why_not set if the user asked for it and it
- *         cannot be had
+ * @return OPAL_SUCCESS; OPAL_ERR_NOT_AVAILABLE with why_not set if the user asked for it and it is
+ *         not available
  */
 int mca_btl_umr_device_fork(void);
 
-/** Open one. OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why_not set and nothing left open. */
+/**
+ * Open a device. OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why_not set and nothing left open.
+ */
 int mca_btl_umr_device_open(const mca_btl_umr_candidate_t *candidate, mca_btl_umr_device_t *device);
 
 void mca_btl_umr_device_close(mca_btl_umr_device_t *device);
 
 /**
- * A send queue with its credits: libmlx5 does not survive an overflow, so nothing is posted that
- * has no room. Work requests are numbered from 1 on; a completion tells that all up to its number
- * are complete.
+ * A send queue with its credits. libmlx5 does not detect an overflow, so work requests are posted
+ * only if there is room. Work requests are numbered from 1. A completion covers all numbers up to
+ * its own.
  */
 typedef struct mca_btl_umr_sq_t {
     struct ibv_qp *qp;
     struct ibv_qp_ex *qpx;
     struct mlx5dv_qp_ex *mqpx;
     uint32_t depth;
-    uint32_t posted;    /**< number of the last one posted */
-    uint32_t done;      /**< number of the last one known to be complete */
-    uint32_t signalled; /**< number of the last one that will give a completion */
+    uint32_t posted;    /**< number of the last posted request */
+    uint32_t done;      /**< number of the last request known to be complete */
+    uint32_t signalled; /**< number of the last signalled request */
 } mca_btl_umr_sq_t;
 
 static inline uint32_t mca_btl_umr_sq_room(const mca_btl_umr_sq_t *sq)
@@ -223,11 +228,9 @@ static inline void mca_btl_umr_sq_complete(mca_btl_umr_sq_t *sq, uint32_t seq)
 }
 
 /**
- * Take the next number.
- *
- * Signalled are: what somebody waits for (@p wanted), one in half a queue so that credits come
- * back, and the one that fills the queue, so that the last one posted always gives a completion, at
- * the latest when it is flushed.
+ * Take the next number. Signalled are: requests that a caller waits for (@p wanted), one in half a
+ * queue so that credits come back, and the one that fills the queue. So the last posted request
+ * always gives a completion, at the latest when it is flushed.
  *
  * @param[out] seq  its number
  *
@@ -243,48 +246,48 @@ static inline unsigned int mca_btl_umr_sq_next(mca_btl_umr_sq_t *sq, bool wanted
     return 0;
 }
 
-/** What a queue pair is for. */
+/** The use of a queue pair. */
 typedef enum mca_btl_umr_qp_kind_t {
     MCA_BTL_UMR_QP_DATA, /**< writes; small slots */
     MCA_BTL_UMR_QP_UMR,  /**< mappings; a slot holds a whole list */
     MCA_BTL_UMR_QP_RDMA  /**< writes, reads and atomics of both sides; no receives */
 } mca_btl_umr_qp_kind_t;
 
-/** Where a queue pair's packets go. */
+/** Destination of a queue pair's packets. */
 typedef struct mca_btl_umr_route_t {
     uint16_t lid;
     union ibv_gid gid;
     uint8_t mtu;       /**< enum ibv_mtu */
-    uint8_t reads_in;  /**< reads and atomics of the peer that are answered at once; 0: 1 */
-    uint8_t reads_out; /**< and those that may be under way to it; 0: 1 */
+    uint8_t reads_in;  /**< concurrent reads and atomics of the peer; 0: 1 */
+    uint8_t reads_out; /**< concurrent reads and atomics to the peer; 0: 1 */
 } mca_btl_umr_route_t;
 
 /**
- * Make an RC queue pair and bring it to INIT.
+ * Create an RC queue pair and bring it to INIT.
  *
- * @param[in,out] inline_bytes  room for a list in a slot (UMR only): asked for, got
+ * @param[in,out] inline_bytes  room for a list in a slot (UMR only): requested, obtained
  *
- * @return 0, or what errno says
+ * @return 0 or errno
  */
 int mca_btl_umr_qp_create(mca_btl_umr_hca_t *hca, mca_btl_umr_qp_kind_t kind, struct ibv_cq *cq,
                           uint32_t sq_depth, uint32_t rq_depth, uint32_t *inline_bytes,
                           mca_btl_umr_sq_t *sq);
 
-/** To RTR and RTS. @return 0, or what errno says */
+/** Bring to RTR and RTS. @return 0 or errno */
 int mca_btl_umr_qp_connect(const mca_btl_umr_device_t *device, struct ibv_qp *qp,
                            const mca_btl_umr_route_t *route, uint32_t peer_qpn, uint32_t peer_psn,
                            uint32_t psn);
 
-/** The way back to this port. */
+/** The route to this port itself (loopback). */
 void mca_btl_umr_qp_route_self(const mca_btl_umr_device_t *device, mca_btl_umr_route_t *route);
 
-/** Post @p count receives without a buffer, with this wr_id. @return 0, or what errno says */
+/** Post @p count receives without a buffer, with this wr_id. @return 0 or errno */
 int mca_btl_umr_qp_post_receives(struct ibv_qp *qp, uint64_t wr_id, uint32_t count);
 
-/** Destroy; complains once. NULL is allowed. */
+/** Destroy; logs an error once. NULL is allowed. */
 void mca_btl_umr_qp_destroy(mca_btl_umr_hca_t *hca, mca_btl_umr_sq_t *sq);
 
-/** The next power of two, which libmlx5 makes of the size of a queue. */
+/** The next power of two: libmlx5 rounds queue sizes up like this. */
 static inline uint64_t mca_btl_umr_round_up(uint64_t n)
 {
     uint64_t power = 1;
@@ -295,41 +298,46 @@ static inline uint64_t mca_btl_umr_round_up(uint64_t n)
     return power;
 }
 
-/** Memory that libmlx5 took for a queue pair, without its completions; bytes. */
+/** Memory that libmlx5 allocated for a queue pair, without its completions; bytes. */
 uint64_t mca_btl_umr_qp_bytes(struct ibv_qp *qp);
 
-/** And for a completion queue. */
+/** The same for a completion queue. */
 uint64_t mca_btl_umr_cq_bytes(struct ibv_cq *cq);
 
-/* ---------------------------------------------------------------------------------------------
- * Queue pairs that fail, and are made anew (btl_umr_rebuild.c). All with the lock held
- * ------------------------------------------------------------------------------------------- */
+/*
+ * ---------------------------------------------------------------------------------------------
+ * Rebuilding of failed queue pairs (btl_umr_rebuild.c). All with the lock held
+ * -------------------------------------------------------------------------------------------
+ */
 
 /**
- * When a queue pair that failed is to be made anew: after so many messages that would have used it,
- * twice as many each time that the new one fails before it has done anything to speak of, and not
- * any more after btl_umr_rebuilds times.
+ * Back-off of a failed queue pair: it is rebuilt after a number of messages that needed it. The
+ * number doubles each time that the new one fails early, and after btl_umr_rebuilds failures in a
+ * row it is not rebuilt any more.
  */
 typedef struct mca_btl_umr_rebuild_t {
-    unsigned int tries;  /**< times in a row that it failed */
-    unsigned int lacked; /**< messages since */
+    unsigned int tries;  /**< failures in a row */
+    unsigned int lacked; /**< messages since the last failure */
 } mca_btl_umr_rebuild_t;
 
 #define MCA_BTL_UMR_REBUILD_PATIENCE 4u
 
-/** Work requests and FINs that make a new one as good as the first. */
+/** Work requests and FINs after which a new queue pair counts as good as the first. */
 #define MCA_BTL_UMR_REBUILD_PROVEN 256u
 
 /**
- * It failed, or could not be made.
+ * A queue pair failed, or could not be created.
  *
- * @param[in] done  what it has done before: work requests and FINs
+ * @param[in] done  work requests and FINs that it completed
  *
- * @return true: that was once too often (and the user has not asked for none)
+ * @return true if the limit is reached now (and rebuilding is not disabled)
  */
 bool mca_btl_umr_rebuild_failed(mca_btl_umr_rebuild_t *rebuild, uint32_t done);
 
-/** A message lacks it. @return true: it may be made anew now; nothing is counted by this */
+/**
+ * Count a message that needs the queue pair. @return true: it may be rebuilt now; tries does not
+ * change
+ */
 bool mca_btl_umr_rebuild_due(mca_btl_umr_rebuild_t *rebuild);
 
 /* ---------------------------------------------------------------------------------------------
@@ -338,39 +346,38 @@ bool mca_btl_umr_rebuild_due(mca_btl_umr_rebuild_t *rebuild);
 
 typedef struct mca_btl_umr_mkey_t {
     opal_list_item_t super;
-    mca_btl_umr_hca_t *hca; /**< whose it is */
+    mca_btl_umr_hca_t *hca; /**< the HCA that it belongs to */
     struct mlx5dv_mkey *dv;
-    struct mca_btl_umr_class_t *class;      /**< of what size it is; NULL: one of the pool */
-    struct mca_btl_umr_mkey_t *made_before; /**< on its way from the helper thread */
-    mca_btl_umr_role_t role;                /**< while it is taken */
+    struct mca_btl_umr_class_t *class;      /**< its size class; NULL: one of the pool */
+    struct mca_btl_umr_mkey_t *made_before; /**< next in the list from the helper thread */
+    mca_btl_umr_role_t role;                /**< valid while taken */
     bool exposed;                           /**< mapped for a peer and not invalidated since */
-    bool unknown; /**< its mapping failed: nobody knows what it maps, and it is not used again */
+    bool unknown; /**< its mapping failed: its contents are undefined, and it is not used again */
 } mca_btl_umr_mkey_t;
 OBJ_CLASS_DECLARATION(mca_btl_umr_mkey_t);
 
 /**
- * How many of something may exist, where the device refused more before that was reached. It may
- * have had its reasons (memory, the keys of other jobs) for a while only, so it is asked again:
- * after MCA_BTL_UMR_PATIENCE messages that lacked one, and after twice as many each time that it
- * refuses.
+ * Limit of a number of objects after the device refused one. The refusal may be temporary (memory,
+ * keys of other jobs), so creation is retried after MCA_BTL_UMR_PATIENCE messages that lacked an
+ * object. The number doubles with each further refusal.
  */
 typedef struct mca_btl_umr_bound_t {
-    size_t max;      /**< that may exist now */
-    size_t most;     /**< that the parameters allow */
-    unsigned lacked; /**< messages since it refused */
+    size_t max;      /**< current limit */
+    size_t most;     /**< limit set by the parameters */
+    unsigned lacked; /**< messages since the refusal */
     unsigned
-        patience; /**< so many, and it is asked again; 0: it has not refused, or gave more since */
+        patience; /**< messages until the next attempt; 0: it has not refused, or gave more since */
 } mca_btl_umr_bound_t;
 
 #define MCA_BTL_UMR_PATIENCE 256u
 
-/** So many are allowed, and nothing was refused. */
+/** Set the limit; nothing has been refused. */
 void mca_btl_umr_bound_start(mca_btl_umr_bound_t *bound, size_t most);
 
 /** The device refused one more than @p count. */
 void mca_btl_umr_bound_refused(mca_btl_umr_bound_t *bound, size_t count);
 
-/** The device gave one: if that was more than it had refused, the refusal is forgotten. */
+/** The device created one. If that exceeds the refused number, the refusal is cleared. */
 static inline void mca_btl_umr_bound_given(mca_btl_umr_bound_t *bound)
 {
     if (bound->max == bound->most) {
@@ -378,248 +385,256 @@ static inline void mca_btl_umr_bound_given(mca_btl_umr_bound_t *bound)
     }
 }
 
-/** A message lacks one. @return true: bound->max is what it was again, and one may be tried */
+/** A message lacks one. @return true: bound->max is restored and one attempt is allowed */
 bool mca_btl_umr_bound_again(mca_btl_umr_bound_t *bound);
 
-/** The mkeys and the queue pair that maps them. */
+/** The mkeys and the queue pair for their mappings. */
 typedef struct mca_btl_umr_mkeys_t {
     struct ibv_cq *cq;
     mca_btl_umr_sq_t sq;
-    uint32_t entries;      /**< of every mkey */
-    uint32_t inline_bytes; /**< what entries need in a slot */
-    bool raw;              /**< the queue pair takes work requests made by hand */
-    opal_list_t taken;     /**< by some role */
-    opal_list_t idle;      /**< free to take */
-    opal_list_t invalid;   /**< given back, their invalidation not posted yet */
-    size_t count;          /**< that exist */
+    uint32_t entries;      /**< entries of every mkey */
+    uint32_t inline_bytes; /**< inline bytes for the entries in a slot */
+    bool raw;              /**< the queue pair accepts raw work requests */
+    opal_list_t taken;     /**< held by a role */
+    opal_list_t idle;      /**< free */
+    opal_list_t invalid;   /**< released, invalidation not posted yet */
+    size_t count;          /**< existing mkeys */
     mca_btl_umr_bound_t bound;
     size_t used[MCA_BTL_UMR_ROLE_MAX];
     mca_btl_umr_rebuild_t rebuild; /**< of the queue pair */
 } mca_btl_umr_mkeys_t;
 
 /**
- * Queue pair, first mkeys. Lock held.
+ * Create the queue pair and the first mkeys. Lock held.
  *
  * @retval OPAL_SUCCESS
- * @retval OPAL_ERR_NOT_SUPPORTED  the device has no UMR, as why_not says
- * @retval OPAL_ERR_NOT_AVAILABLE  it has no memory for it; why_not is set
+ * @retval OPAL_ERR_NOT_SUPPORTED  the device has no UMR; the reason is in why_not
+ * @retval OPAL_ERR_NOT_AVAILABLE  the device has no memory for it; why_not is set
  */
 int mca_btl_umr_mkeys_start(mca_btl_umr_hca_t *hca);
 
-/** Destroy all of it. Lock held. */
+/** Destroy all mkeys and the queue pair. Lock held. */
 void mca_btl_umr_mkeys_stop(mca_btl_umr_hca_t *hca);
 
-/** A queue pair for mappings, connected to itself. 0 or errno. */
+/** Create a queue pair for mappings, connected to itself. 0 or errno. */
 int mca_btl_umr_mkeys_qp_start(mca_btl_umr_hca_t *hca);
 
-/** The same in the place of one that failed, with the same slots. 0 or errno. */
+/** The same in place of a failed one, with the same slots. 0 or errno. */
 int mca_btl_umr_mkeys_qp_anew(mca_btl_umr_hca_t *hca);
 
 /**
- * Take an mkey for a role, growing the pool where the role's half is not used up. Its tag changes
- * here.
+ * Take an mkey for a role. The pool grows if the role's half is not used up. Changes the tag of the
+ * mkey.
  *
- * @param[in] entries  that it must have: up to mkeys.entries from the pool, more from the long ones
+ * @param[in] entries  minimum: up to mkeys.entries from the pool, more from the long mkeys
  *
- * @return NULL: none to be had now
+ * @return NULL: none available now
  */
 mca_btl_umr_mkey_t *mca_btl_umr_mkey_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
                                           uint32_t entries);
 
 /**
- * Have the device make an mkey, for nobody yet, and count it.
+ * Create an mkey without a role, and count it.
  *
- * @return 0, or errno
+ * @return 0 or errno
  */
 int mca_btl_umr_mkey_create(mca_btl_umr_hca_t *hca, uint32_t entries, mca_btl_umr_mkey_t **mkey);
 
 /**
- * As mca_btl_umr_mkey_create, for the helper thread: looks at nothing that others change, and does
- * not count.
+ * As mca_btl_umr_mkey_create, for the helper thread: reads no shared state and does not count.
  *
- * @param[in] update_tag  mappings shall be able to give it another tag
+ * @param[in] update_tag  mappings shall be able to change its tag
  */
 int mca_btl_umr_mkey_make(mca_btl_umr_hca_t *hca, uint32_t entries, bool update_tag,
                           mca_btl_umr_mkey_t **mkey);
 
-/** The device refused another mkey of the pool (@p err is its errno): there are no more for now. */
+/** The device refused another mkey of the pool (@p err is its errno): set the limit. */
 void mca_btl_umr_mkeys_limit(mca_btl_umr_hca_t *hca, int err);
 
-/** Have the device destroy it; complains once. */
+/** Destroy an mkey; logs an error once. */
 void mca_btl_umr_mkey_destroy(mca_btl_umr_mkey_t *mkey);
 
-/** It is free to take from now on. */
+/** Put an mkey into the list of free ones. */
 void mca_btl_umr_mkey_idle(mca_btl_umr_mkey_t *mkey);
 
-/** Its next mapping has another tag, where the device can. */
+/** Set another tag for its next mapping, where the device supports it. */
 void mca_btl_umr_mkey_retag(mca_btl_umr_mkey_t *mkey);
 
 /**
- * Give it back. A REMOTE one waits for its invalidation to be posted (mca_btl_umr_keysets_post)
- * first. On an HCA that failed it is destroyed: no invalidation can be posted there; and so is one
- * whose mapping failed.
+ * Release an mkey. A REMOTE mkey first waits until its invalidation is posted
+ * (mca_btl_umr_keysets_post). On a failed HCA no invalidation can be posted, so the mkey is
+ * destroyed; so is an mkey whose mapping failed.
  */
 void mca_btl_umr_mkey_give(mca_btl_umr_mkey_t *mkey);
 
-/** Destroy all that nobody has taken. Lock held. */
+/** Destroy all free mkeys. Lock held. */
 void mca_btl_umr_mkeys_destroy_idle(mca_btl_umr_hca_t *hca);
 
 /**
- * Build one mapping between ibv_wr_start and ibv_wr_complete; the caller has seen room in the
- * queue.
+ * Build one mapping between ibv_wr_start and ibv_wr_complete. The caller has checked that the queue
+ * has room.
  */
 uint32_t mca_btl_umr_mkey_build_map(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t role,
                                     uint16_t count, struct ibv_sge *sges, bool wanted);
 
 /**
- * As mca_btl_umr_mkey_build_map, of equal blocks at equal distances.
+ * As mca_btl_umr_mkey_build_map, for equal blocks at equal distances.
  *
  * @param[in] addr           of the first block
- * @param[in] block, stride  bytes of each, and from one to the next; MCA_BTL_UMR_STRIDE_MAX at most
+ * @param[in] block, stride  bytes of a block, and from one to the next; at most
+ *                           MCA_BTL_UMR_STRIDE_MAX
  * @param[in] count          blocks
  */
 uint32_t mca_btl_umr_mkey_build_strided(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t role,
                                         uint64_t addr, uint32_t lkey, uint32_t block,
                                         uint32_t stride, uint32_t count, bool wanted);
 
-/** Entries of an mkey that a strided mapping takes: what repeats, and how often. */
+/** Entries of an mkey that a strided mapping needs: the block, and the repeat count. */
 #define MCA_BTL_UMR_STRIDED_ENTRIES 2
 
 /** The device has 16 bits for blocks and strides. */
 #define MCA_BTL_UMR_STRIDE_MAX 65535
 
-/** Build one invalidation: from its execution on the HCA refuses the mkey. As above. */
+/** Build one invalidation: the HCA refuses the mkey after its execution. As above. */
 uint32_t mca_btl_umr_mkey_build_invalidate(mca_btl_umr_mkey_t *mkey, bool wanted);
 
-/** The rights that a mapping gives, IBV_ACCESS_*. */
+/** The access rights of a mapping, IBV_ACCESS_*. */
 static inline unsigned int mca_btl_umr_mkey_rights(mca_btl_umr_role_t role)
 {
-    /* Gathering needs no right at all, so that read-only memory can be sent, and a peer that learns
-     * a LOCAL key can do nothing with it. */
+    /*
+     * A gather needs no access right, so read-only memory can be sent, and a peer that learns a
+     * LOCAL key cannot use it.
+     */
     return MCA_BTL_UMR_REMOTE == role ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE : 0;
 }
 
 /**
- * Gather and scatter some bytes through two mkeys of full length, look at every byte, then see that
- * an invalidated key is refused; then the same bytes through each tier above, and drop those that
- * fail. Each wait is ten seconds at most.
+ * Gather and scatter some bytes through two mkeys of full length, compare every byte, and verify
+ * that an invalidated key is refused. Then do the same with each capability tier, and disable tiers
+ * that fail. Each wait is at most ten seconds.
  *
  * @return OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why_not set
  */
 int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca);
 
-/* ---------------------------------------------------------------------------------------------
- * The thread that makes mkeys in advance (btl_umr_refill.c). All with the lock held
- * ------------------------------------------------------------------------------------------- */
+/*
+ * --------------------------------------------------------------------------------------------- The
+ * thread that creates mkeys in advance (btl_umr_refill.c). All with the lock held
+ * -------------------------------------------------------------------------------------------
+ */
 
-/** What the helper and the users of the HCA share. */
+/** State shared by the helper thread and the users of the HCA. */
 typedef struct mca_btl_umr_refill_shared_t {
-    pthread_mutex_t lock; /**< for all but made and error */
+    pthread_mutex_t lock; /**< protects all but made and error */
     pthread_cond_t asked;
-    pthread_cond_t quiet;     /**< it has stopped being busy */
-    bool stop;                /**< it shall end */
-    bool busy;                /**< it is making one */
-    size_t todo;              /**< to be made after that one */
-    uint32_t entries;         /**< of each */
-    bool update_tag;          /**< of each */
-    mca_btl_umr_mkey_t *made; /**< not fetched yet; the helper puts one in front, users take all */
-    int error; /**< errno of the one that could not be made; it comes after all that were made */
+    pthread_cond_t quiet;     /**< signalled when busy becomes false */
+    bool stop;                /**< the thread must end */
+    bool busy;                /**< an mkey is being created */
+    size_t todo;              /**< further mkeys to create */
+    uint32_t entries;         /**< of each mkey */
+    bool update_tag;          /**< of each mkey */
+    mca_btl_umr_mkey_t *made; /**< not fetched yet; the helper pushes one, users take all */
+    int error;                /**< errno of a failed creation; set after all that succeeded */
 } mca_btl_umr_refill_shared_t;
 
-/** One helper an HCA. */
+/** One helper per HCA. */
 typedef struct mca_btl_umr_refill_t {
-    size_t low;     /**< free mkeys of a role below which more are asked for; 0: never */
-    size_t pending; /**< asked for and not fetched: count + pending never exceeds max */
+    size_t low;     /**< free mkeys of a role below which more are requested; 0: never */
+    size_t pending; /**< requested and not fetched: count + pending never exceeds max */
     bool running;
     pthread_t thread;
     mca_btl_umr_refill_shared_t shared;
 } mca_btl_umr_refill_t;
 
-/** Of the HCA's memory. */
+/** Called for the memory of each HCA. */
 void mca_btl_umr_refill_construct(mca_btl_umr_hca_t *hca);
 void mca_btl_umr_refill_destruct(mca_btl_umr_hca_t *hca);
 
-/** The HCA is up: from now on mkeys are asked for. The thread starts when the first ones are. */
+/** Enable requests after the HCA is up. The first request starts the thread. */
 void mca_btl_umr_refill_start(mca_btl_umr_hca_t *hca);
 
-/** Fetch what was made, and ask for more if less is free than wanted. */
+/** Fetch the created mkeys, and request more if too few are free. */
 void mca_btl_umr_refill(mca_btl_umr_hca_t *hca);
 
 /**
- * What was asked for and is not begun is not wanted any more; wait for the one that is being made,
- * and fetch all. Nothing is pending afterwards.
+ * Cancel requests that are not begun, wait for the mkey that is being created, and fetch all.
+ * Nothing is pending afterwards.
  */
 void mca_btl_umr_refill_halt(mca_btl_umr_hca_t *hca);
 
 /** As mca_btl_umr_refill_halt, and the thread ends. */
 void mca_btl_umr_refill_stop(mca_btl_umr_hca_t *hca);
 
-/* ---------------------------------------------------------------------------------------------
- * Long lists (btl_umr_long.c)
- * ------------------------------------------------------------------------------------------- */
+/*
+ * ---------------------------------------------------------------------------------------------
+ * Non-inline UMR lists (btl_umr_long.c)
+ * -------------------------------------------------------------------------------------------
+ */
 
 #define MCA_BTL_UMR_CLASSES 5
 
-/** Long mkeys of one size. */
+/** Long mkeys (mkeys for non-inline lists) of one size. */
 typedef struct mca_btl_umr_class_t {
     uint32_t entries;
     opal_list_t idle;
 } mca_btl_umr_class_t;
 
-/** A list on its way to the device. */
+/** A list that the device has not read yet. */
 typedef struct mca_btl_umr_list_t {
     uint32_t seq; /**< number of the work request that reads it */
-    size_t end;   /**< of its memory, in the ring */
+    size_t end;   /**< end of its memory in the ring */
 } mca_btl_umr_list_t;
 
 /** Mappings in flight; more wait in keysets_waiting. */
 #define MCA_BTL_UMR_MKEYS_SQ_DEPTH 64
 
-/** Entries that are made at once on the stack: at least as many as a work request has room for. */
+/** Entries that are built at a time on the stack: at least as many as fit in a work request. */
 #define MCA_BTL_UMR_ENTRIES_AT_ONCE 64
 
-/** The long mkeys, and the memory in which the device finds their lists: a ring, since the queue
- * pair works in order. */
+/**
+ * The long mkeys, and the memory from which the device reads their lists. The memory is a ring,
+ * since the queue pair works in order.
+ */
 typedef struct mca_btl_umr_long_t {
-    uint32_t entries; /**< of the longest list; 0: there are no long lists */
+    uint32_t entries; /**< maximum of a list; 0: non-inline lists are disabled */
     mca_btl_umr_class_t classes[MCA_BTL_UMR_CLASSES]; /**< by ascending entries */
     size_t class_count;
-    size_t count;              /**< long mkeys that exist */
-    mca_btl_umr_bound_t bound; /**< one half a role */
+    size_t count;              /**< existing long mkeys */
+    mca_btl_umr_bound_t bound; /**< one half per role */
     size_t used[MCA_BTL_UMR_ROLE_MAX];
     unsigned char *memory;
     struct ibv_mr *mr;
-    size_t size, head; /**< of the ring; where the next list goes */
-    size_t tail;       /**< where the oldest list begins */
+    size_t size, head; /**< of the ring; start of the next list */
+    size_t tail;       /**< start of the oldest list */
     mca_btl_umr_list_t lists[MCA_BTL_UMR_MKEYS_SQ_DEPTH]; /**< oldest at lists[first] */
     size_t first, list_count;
 } mca_btl_umr_long_t;
 
-/** Of the HCA's memory; open and close of the component. */
+/** Called for the memory of each HCA, at open and close of the component. */
 void mca_btl_umr_long_construct(mca_btl_umr_hca_t *hca);
 void mca_btl_umr_long_destruct(mca_btl_umr_hca_t *hca);
 
-/** Find out what the device has and make the ring; without it caps say why. Lock held. */
+/** Query the device and create the ring; on failure caps have the reason. Lock held. */
 void mca_btl_umr_long_start(mca_btl_umr_hca_t *hca);
 
-/** No more long lists: what nobody has taken is destroyed, the ring given back. Lock held. */
+/** Disable non-inline lists: destroy the free long mkeys and release the ring. Lock held. */
 void mca_btl_umr_long_stop(mca_btl_umr_hca_t *hca);
 
-/** The queue pair is a new one: no list is on its way. */
+/** The queue pair is new: no list is pending. */
 void mca_btl_umr_long_reset(mca_btl_umr_hca_t *hca);
 
-/** As mca_btl_umr_mkey_take, for more entries than the pool's have. */
+/** As mca_btl_umr_mkey_take, for more entries than mkeys of the pool have. */
 mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
                                           uint32_t entries);
 
-/** Destroy all that nobody has taken. Lock held. */
+/** Destroy all free long mkeys. Lock held. */
 void mca_btl_umr_long_destroy_idle(mca_btl_umr_hca_t *hca);
 
 /**
- * Memory for a list of @p count entries, to be filled by mca_btl_umr_long_set and then mapped by
- * mca_btl_umr_long_build_map before another is asked for.
+ * Memory for a list of @p count entries. The caller fills it by mca_btl_umr_long_set and maps it by
+ * mca_btl_umr_long_build_map before the next call.
  *
- * @return NULL: none now, try again when a mapping has completed
+ * @return NULL: none available now; retry after a mapping has completed
  */
 struct mlx5_wqe_data_seg *mca_btl_umr_long_list(mca_btl_umr_hca_t *hca, uint32_t count);
 
@@ -637,7 +652,7 @@ uint32_t mca_btl_umr_long_build_map(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t
  * Memory (btl_umr_memory.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** A registration as the framework's users hand it to their peers; travels as it is. */
+/** A registration as the users of the framework send it to their peers, byte for byte. */
 struct mca_btl_base_registration_handle_t {
     uint32_t rkey;
     uint32_t lkey; /**< for its owner */
@@ -646,9 +661,9 @@ struct mca_btl_base_registration_handle_t {
 struct mca_btl_umr_reg_t;
 
 /**
- * System memory that the device has registered. The registration cache has one reference as long as
- * it has the registration, and each keyset that is kept over it one. So what is on its way through
- * kept keys never loses the memory below them, and yet the cache is free to drop it.
+ * System memory that the device has registered. The registration cache holds one reference as long
+ * as it has the registration, and each keyset in the key cache holds one. So operations through
+ * cached keys never lose their memory, and the registration cache can still drop the registration.
  */
 typedef struct mca_btl_umr_mr_t {
     opal_object_t super;
@@ -662,26 +677,26 @@ OBJ_CLASS_DECLARATION(mca_btl_umr_mr_t);
 /** A registration, in the registration cache. */
 typedef struct mca_btl_umr_reg_t {
     mca_rcache_base_registration_t super;
-    mca_btl_umr_mr_t *held; /**< what owns mr; NULL: a GPU's */
+    mca_btl_umr_mr_t *held; /**< owner of mr; NULL: GPU memory */
     struct ibv_mr *mr;
-    uint64_t id;         /**< of this registration; never given twice */
-    bool mapped;         /**< some keyset over it was kept */
-    bool gpu;            /**< not in that cache but in the one of btl_umr_gpu.c */
-    bool left;           /**< the cache has dropped it and is told when its last use is over */
-    uint32_t loose_uses; /**< uses that the cache does not know of (btl_umr_loose.c) */
+    uint64_t id;         /**< unique id of this registration */
+    bool mapped;         /**< some keyset over it is or was in the key cache */
+    bool gpu;            /**< in the cache of btl_umr_gpu.c, not in rcache */
+    bool left;           /**< dropped by the cache, which gets a call after the last use */
+    uint32_t loose_uses; /**< uses unknown to the cache (btl_umr_loose.c) */
     struct mca_btl_base_registration_handle_t handle;
 } mca_btl_umr_reg_t;
 
 /**
- * True as long as the cache would find this registration for its range: the memory hooks mark it in
- * the call that takes memory away, in whatever thread that is, before it is gone.
+ * True as long as the cache would find this registration for its range. The memory hooks invalidate
+ * it inside the call that unmaps the memory, in any thread, before the memory is gone.
  */
 static inline bool mca_btl_umr_mr_is_valid(const mca_btl_umr_mr_t *mr)
 {
     return NULL != mr->reg && 0 == (mr->reg->super.flags & MCA_RCACHE_FLAGS_INVALID);
 }
 
-/** A part of a buffer that one registration covers. */
+/** Part of a buffer that one registration covers. */
 typedef struct mca_btl_umr_part_t {
     uintptr_t start;
     uintptr_t end;
@@ -690,41 +705,41 @@ typedef struct mca_btl_umr_part_t {
 
 struct mca_btl_umr_memory_t {
     opal_list_item_t super;
-    mca_btl_umr_hca_t *hca; /**< that it is registered with */
+    mca_btl_umr_hca_t *hca; /**< HCA of the registration */
     mca_btl_umr_role_t role;
     void *buffer;
     uint64_t layout_id;
-    uint64_t size; /**< of the stream, covered */
+    uint64_t size; /**< covered bytes of the stream */
     size_t count;  /**< parts, by ascending address */
     size_t capacity;
     mca_btl_umr_part_t *parts;
-    bool gpu;   /**< it is a GPU's; then one part */
-    bool loose; /**< its owner may free it at any time: the cache does not know that it is in use */
+    bool gpu;   /**< GPU memory; one part */
+    bool loose; /**< its owner may free it at any time: the cache does not count its uses */
     opal_umrddt_gpu_memory_t where;
 };
 OBJ_CLASS_DECLARATION(mca_btl_umr_memory_t);
 
 /**
- * What was found out about the first bytes of a layout: near enough to each other to be one part,
- * from lb to ub. Saves the next message the walk over the pieces.
+ * Cached extent of the first bytes of a layout: a single part, from lb to ub. Saves the next
+ * message the walk over the pieces.
  */
 typedef struct mca_btl_umr_span_t {
-    uint64_t layout_id; /**< 0: nothing here */
+    uint64_t layout_id; /**< 0: empty */
     uint64_t size;
     int64_t lb, ub;
 } mca_btl_umr_span_t;
 
 #define MCA_BTL_UMR_SPANS 64
 
-/** An empty one, or NULL without memory. Lock held. */
+/** An empty object, or NULL if out of memory. Lock held. */
 mca_btl_umr_memory_t *mca_btl_umr_memory_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
                                               void *buffer, const opal_iov_cache_layout_t *layout,
                                               uint64_t size);
 
-/** Append a part. @return false: no memory */
+/** Append a part. @return false: out of memory */
 bool mca_btl_umr_memory_add(mca_btl_umr_memory_t *memory, uintptr_t start, uintptr_t end);
 
-/** Give it back, with the registrations that it has. Lock held. */
+/** Release it with its registrations. Lock held. */
 void mca_btl_umr_memory_recycle(mca_btl_umr_memory_t *memory);
 
 int mca_btl_umr_memory_start(mca_btl_umr_hca_t *hca);
@@ -741,23 +756,23 @@ void mca_btl_umr_memory_release(mca_btl_umr_memory_t *memory);
 /* btl_umr_loose.c */
 void mca_btl_umr_memory_let_go(mca_btl_umr_memory_t *memory);
 
-/** A use of a registration that the cache does not know of is over. Lock held. */
+/** End of a use that the cache does not count. Lock held. */
 void mca_btl_umr_loose_put(mca_btl_umr_hca_t *hca, mca_btl_umr_reg_t *reg);
 
 /**
- * Register contiguous memory, from the same cache and under the same bound.
+ * Register contiguous memory, from the same cache and with the same limit.
  *
- * @param[in]  access  MCA_RCACHE_ACCESS_*: memory that cannot be written will do where no writing
- *                     is asked for
- * @param[out] reg     give back with mca_btl_umr_memory_unpin
+ * @param[in]  access  MCA_RCACHE_ACCESS_*: read-only memory is accepted if no write access is
+ *                     requested
+ * @param[out] reg     release with mca_btl_umr_memory_unpin
  *
  * @retval OPAL_SUCCESS
- * @retval OPAL_ERR_OUT_OF_RESOURCE  the bound, or the system's, is reached (a message, once)
- * @retval OPAL_ERR_BAD_PARAM        part of it cannot be registered so
+ * @retval OPAL_ERR_OUT_OF_RESOURCE  the limit, or the system's, is reached (a message, once)
+ * @retval OPAL_ERR_BAD_PARAM        part of it cannot be registered with this access
  */
 int mca_btl_umr_memory_pin(void *base, size_t size, int32_t access, mca_btl_umr_reg_t **reg);
 
-/** Give back. The registration may stay in the cache. */
+/** Release. The registration may stay in the cache. */
 void mca_btl_umr_memory_unpin(mca_btl_umr_reg_t *reg);
 
 /** The registration that covers an address of the layout. Lock held. */
@@ -767,35 +782,39 @@ const struct ibv_mr *mca_btl_umr_memory_find(const mca_btl_umr_memory_t *memory,
  * Keysets (btl_umr_keyset.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** What is known of one key beside what the user sees. */
+/** Private data of one key. */
 typedef struct mca_btl_umr_mapping_t {
     mca_btl_umr_mkey_t *mkey; /**< NULL: a plain key */
     opal_iov_cache_window_t window;
-    uint32_t block;       /**< bytes of a block of a strided one */
-    uint32_t stride;      /**< from block to block; 0: it is a list */
-    uint32_t inner_count; /**< windows that it maps through keys of their own; 0: none such */
-    size_t inner_first;   /**< of keyset.inners */
+    uint32_t block;       /**< block length in bytes of a strided mapping */
+    uint32_t stride;      /**< bytes from block to block; 0: a list */
+    uint32_t inner_count; /**< windows below it, each with its own key; 0: none */
+    size_t inner_first;   /**< index in keyset.inners */
 } mca_btl_umr_mapping_t;
 
-/** Whether they may be used, as far as that is known before the self-test; caps say why not. */
+/**
+ * Enable strided mappings as far as possible before the self-test; otherwise caps have the reason.
+ */
 void mca_btl_umr_strided_start(mca_btl_umr_hca_t *hca);
 void mca_btl_umr_nested_start(mca_btl_umr_hca_t *hca);
 
-/** What one key holds, as far as any layout goes. After the self-test. */
+/** Compute the capacity of one key for any layout. After the self-test. */
 void mca_btl_umr_limits_start(mca_btl_umr_hca_t *hca);
 
-/** Keys that one key maps, at most; half of what its role may hold is a bound, too. */
+/** Maximum of keys below an indirect key; also at most half of the keys of its role. */
 #define MCA_BTL_UMR_NEST_MAX 64
 
-/** What the self-test of it needs: entries of an mkey, and mkeys that were made at start-up (that
- * it made more for itself could leave too few for something else). */
+/**
+ * Requirements of its self-test: entries of an mkey, and mkeys created at start-up (the self-test
+ * must not create more, since that could leave too few for other uses).
+ */
 #define MCA_BTL_UMR_NEST_LEAST 4
 #define MCA_BTL_UMR_NEST_MKEYS 8
 
-/** The table's key_limits. */
+/** key_limits of the table. */
 void mca_btl_umr_key_limits(const opal_iov_cache_layout_t *layout, opal_iov_cache_limits_t *limits);
 
-/** What a keyset was asked for with: two messages with the same name can use the same keys. */
+/** Key of the key cache: messages with the same name can use the same keyset. */
 typedef struct mca_btl_umr_keyset_name_t {
     mca_btl_umr_role_t role;
     void *buffer;
@@ -805,16 +824,16 @@ typedef struct mca_btl_umr_keyset_name_t {
     size_t max_keys;
 } mca_btl_umr_keyset_name_t;
 
-/** A registration that kept mkeys lie over. */
+/** A registration below the mkeys of a cached keyset. */
 typedef struct mca_btl_umr_base_t {
     uint64_t id;
-    mca_btl_umr_mr_t *mr; /**< a reference; NULL: of a GPU's memory */
+    mca_btl_umr_mr_t *mr; /**< a reference; NULL: GPU memory */
 } mca_btl_umr_base_t;
 
-/** A keyset with what the user does not see. */
+/** A keyset with its private data. */
 typedef struct mca_btl_umr_keyset_object_t {
     mca_btl_umr_keyset_t pub;
-    mca_btl_umr_hca_t *hca; /**< whose keys these are */
+    mca_btl_umr_hca_t *hca; /**< HCA of the keys */
     mca_btl_umr_keyset_name_t name;
     opal_iov_cache_layout_t *layout; /**< retained until all is posted */
     mca_btl_umr_memory_t *memory;
@@ -822,33 +841,33 @@ typedef struct mca_btl_umr_keyset_object_t {
     mca_btl_umr_mapping_t *mappings;
     mca_btl_umr_mapping_t *inners; /**< windows below those of mappings */
     size_t inner_count, inner_capacity;
-    bool unnested;     /**< there were no keys for what it tried */
+    bool unnested;     /**< too few keys for an indirect key */
     size_t next_post;  /**< first key whose mapping is not posted yet */
-    size_t next_inner; /**< of the windows below it, the first one not posted yet */
+    size_t next_inner; /**< below that key, the first window not posted yet */
     uint32_t last_seq; /**< number of the last mapping posted */
     bool abandoned;    /**< released before it was ready */
     int status;
     mca_btl_umr_done_fn_t done;
     void *context;
-    struct mca_btl_umr_keyset_object_t *next; /**< in the one queue it waits in */
+    struct mca_btl_umr_keyset_object_t *next; /**< in the one queue that it is in */
 
-    size_t mapped; /**< how many mkeys it has */
-    bool kept;     /**< is in the cache: btl_umr_keycache.c */
-    bool used;     /**< kept, and somebody has it */
+    size_t mapped; /**< number of its mkeys */
+    bool kept;     /**< in the key cache (btl_umr_keycache.c) */
+    bool used;     /**< in the key cache and in use */
     struct mca_btl_umr_keyset_object_t *same_bucket;
     size_t base_count, base_capacity;
-    mca_btl_umr_base_t *bases; /**< kept: what it is mapped over */
-    uint64_t misses;           /**< registrations made before it was last asked for with memory */
+    mca_btl_umr_base_t *bases; /**< in the key cache: registrations below it */
+    uint64_t misses;           /**< registrations created before its last request with memory */
 } mca_btl_umr_keyset_object_t;
 OBJ_CLASS_DECLARATION(mca_btl_umr_keyset_object_t);
 
 /**
- * The next window of a keyset and its mkeys: the longest window for which there are some. None for
- * a plain key. Lock held.
+ * Build the next window of a keyset and take its mkeys: the longest window for which mkeys are
+ * available. A plain key needs none. Lock held.
  *
  * @param[in]  keyset   its name is set
- * @param[in]  start    where the window begins
- * @param[out] mapping  for mappings; what is below it is in keyset.inners then
+ * @param[in]  start    begin of the window
+ * @param[out] mapping  for mappings; windows below it are added to keyset.inners
  *
  * @return OPAL_SUCCESS, or the errors of mca_btl_umr_keyset_map
  */
@@ -873,25 +892,25 @@ mca_btl_umr_keyset_t *mca_btl_umr_keyset_recall(mca_btl_umr_endpoint_t *endpoint
                                                 size_t max_keys);
 void mca_btl_umr_keyset_release(mca_btl_umr_keyset_t *keyset);
 
-/** Post the mappings and invalidations that wait, as far as there is room. Lock held. */
+/** Post waiting mappings and invalidations, as far as there is room. Lock held. */
 void mca_btl_umr_keysets_post(mca_btl_umr_hca_t *hca);
 
-/** Poll the mappings' completions. @return events seen. Lock held. */
+/** Poll the completions of mappings. @return number of events. Lock held. */
 int mca_btl_umr_keysets_poll(mca_btl_umr_hca_t *hca);
 
 /**
- * A message would map keys on an HCA whose queue pair of mappings may have failed: make another one
- * if it is time. Lock held.
+ * A message needs keys on an HCA whose queue pair for mappings may have failed: rebuild it if due.
+ * Lock held.
  *
  * @return false: no key now
  */
 bool mca_btl_umr_keysets_recover(mca_btl_umr_hca_t *hca);
 
 /**
- * Take the next keyset whose user is to be told; it is ready from now on if its status is good.
+ * Take the next keyset whose user must be notified. If its status is good it becomes ready here.
  * Lock held.
  *
- * @return false: there is none
+ * @return false: none
  */
 bool mca_btl_umr_keysets_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t *done,
                                    void **context, int *status);
@@ -899,64 +918,68 @@ bool mca_btl_umr_keysets_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t
 /** Free every keyset, used or not. Lock held. */
 void mca_btl_umr_keysets_stop(mca_btl_umr_hca_t *hca);
 
-/** As the op. */
+/** See the table's keyset_keep. */
 void mca_btl_umr_keyset_keep(mca_btl_umr_keyset_t *keyset);
 
-/** Its mkeys go back, and it is kept for the next message as an empty shell. Lock held. */
+/** Release its mkeys and keep the empty structure for reuse. Lock held. */
 void mca_btl_umr_keyset_recycle(mca_btl_umr_keyset_object_t *keyset);
 
-/* ---------------------------------------------------------------------------------------------
- * Keysets kept mapped (btl_umr_keycache.c). All with the lock held
- * ------------------------------------------------------------------------------------------- */
+/*
+ * --------------------------------------------------------------------------------------------- Key
+ * cache (btl_umr_keycache.c). All with the lock held
+ * -------------------------------------------------------------------------------------------
+ */
 
 #define MCA_BTL_UMR_KEYCACHE_BITS    10
 #define MCA_BTL_UMR_KEYCACHE_BUCKETS (1 << MCA_BTL_UMR_KEYCACHE_BITS)
 
 typedef struct mca_btl_umr_keycache_t {
     mca_btl_umr_keyset_object_t *buckets[MCA_BTL_UMR_KEYCACHE_BUCKETS];
-    opal_list_t kept; /**< all of them, the one that was last given back first */
-    size_t unused;    /**< of those, that nobody has */
+    opal_list_t kept; /**< all entries, most recently released first */
+    size_t unused;    /**< entries that are not in use */
 } mca_btl_umr_keycache_t;
 
 /**
- * A kept keyset of that name, over the registrations that the memory has; it is the caller's to use
+ * Find a cached keyset of that name over the registrations of the memory. The caller may use it
  * until it is put back or recycled.
  *
- * @return NULL: there is none that is free and fits
+ * @return NULL: no matching entry is free
  */
 mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_take(const mca_btl_umr_keyset_name_t *name,
                                                        mca_btl_umr_memory_t *memory);
 
 /**
- * As mca_btl_umr_keycache_take, by those who have not registered the memory: only one over system
- * memory of which the registration cache still has all that it was mapped over.
+ * As mca_btl_umr_keycache_take, without a registered memory: finds only a keyset over system memory
+ * whose registrations are all still in the registration cache.
  */
 mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_recall(mca_btl_umr_hca_t *hca,
                                                          const mca_btl_umr_keyset_name_t *name);
 
-/** Keep a keyset that is ready and complete. @return false: not possible, and still the caller's */
+/**
+ * Cache a keyset that is ready and complete. @return false: not possible; the caller still owns it
+ */
 bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset);
 
 /**
- * Drop the least recently used one of the role (ROLE_MAX: of all) that nobody uses.
+ * Evict the least recently used keyset of the role (ROLE_MAX: of all) that is not in use.
  *
- * @param[in] entries  only one that holds an mkey as mca_btl_umr_mkey_take gives for so many (not
- *                     looked at for ROLE_MAX)
+ * @param[in] entries  only one that holds an mkey as mca_btl_umr_mkey_take gives for so many
+ *                     (ignored for ROLE_MAX)
  *
- * @return false: there is none
+ * @return false: none
  */
 bool mca_btl_umr_keycache_evict(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role, uint32_t entries);
 
-/** A keyset that is recycled leaves the table, and is one of hca.keysets again. */
+/** Remove a recycled keyset from the table; it is in hca.keysets again. */
 void mca_btl_umr_keycache_remove(mca_btl_umr_keyset_object_t *keyset);
 
-/** And what it was mapped over is given back, once its mkeys are. */
+/** Release the registrations below it, after its mkeys. */
 void mca_btl_umr_keycache_leave(mca_btl_umr_keyset_object_t *keyset);
 
-/** The registration dies: drop the keysets over it that nobody uses. */
+/** A registration is destroyed: evict the unused keysets over it. */
 void mca_btl_umr_keycache_forget_reg(mca_btl_umr_hca_t *hca, const mca_btl_umr_reg_t *reg);
 
-/** Drop all that nobody uses. */
+/** Evict all unused keysets. */
 void mca_btl_umr_keycache_empty(mca_btl_umr_hca_t *hca);
 
 /* ---------------------------------------------------------------------------------------------
@@ -968,59 +991,58 @@ void mca_btl_umr_keycache_empty(mca_btl_umr_hca_t *hca);
 typedef struct mca_btl_umr_cq_t {
     opal_list_item_t super;
     struct ibv_cq *cq;
-    uint32_t size; /**< completions */
-    uint32_t room; /**< of those, that no endpoint may fill yet */
+    uint32_t size; /**< capacity in completions */
+    uint32_t room; /**< completions not assigned to an endpoint */
 } mca_btl_umr_cq_t;
 OBJ_CLASS_DECLARATION(mca_btl_umr_cq_t);
 
 /**
- * An HCA here and one there that reach each other. Both processes work out the same ones, in the
- * same order, from what they published; no HCA is in two of them, so that a peer never costs more
- * queue pairs than there are HCAs.
+ * A pair of a local and a remote HCA that reach each other. Both processes compute the same pairs
+ * in the same order from the modex data. No HCA is in two pairs, so a peer never needs more queue
+ * pairs than there are HCAs.
  */
 typedef struct mca_btl_umr_lane_t {
     mca_btl_umr_hca_t *hca;
-    uint8_t peer_index; /**< of the HCA there, in the peer's list */
+    uint8_t peer_index; /**< index of the remote HCA in the peer's list */
     mca_btl_umr_route_t route;
-    /** The last one, of the highest generation. Made when it is first needed; read without the
-     * lock. */
+    /** The endpoint of the highest generation. Created when first needed; read without the lock. */
     mca_btl_umr_endpoint_t *endpoint;
     mca_btl_umr_rebuild_t rebuild;
-    uint32_t wanted; /**< the generation that the peer has told of; 0: none */
+    uint32_t wanted; /**< generation announced by the peer; 0: none */
 } mca_btl_umr_lane_t;
 
-/** Another process; made when it is first asked for, and kept. */
+/** Another process. Created at its first use, and kept. */
 typedef struct mca_btl_umr_peer_t {
     opal_object_t super;
     opal_process_name_t name;
-    bool has_choice;     /**< the CPU's memory can be nearer to one lane than to another */
-    uint32_t lane_count; /**< 0: no HCA there that an HCA here reaches */
+    bool has_choice;     /**< the lanes differ in their distance to system memory */
+    uint32_t lane_count; /**< 0: no remote HCA is reachable */
     mca_btl_umr_lane_t *lanes;
 } mca_btl_umr_peer_t;
 OBJ_CLASS_DECLARATION(mca_btl_umr_peer_t);
 
 struct mca_btl_umr_endpoint_t {
     opal_list_item_t super;
-    mca_btl_umr_hca_t *hca; /**< on this side */
+    mca_btl_umr_hca_t *hca; /**< local HCA */
     mca_btl_umr_peer_t *peer;
     mca_btl_umr_lane_t *lane;
-    uint32_t index;      /**< in hca.endpoints */
-    uint32_t generation; /**< 0: the lane's first one; see btl_umr_rebuild.c */
+    uint32_t index;      /**< index in hca.endpoints */
+    uint32_t generation; /**< 0: the first of the lane; see btl_umr_rebuild.c */
     bool connected;
-    bool broken;                   /**< written with the lock held, read without it, too */
-    mca_btl_umr_address_t address; /**< ours */
-    mca_btl_umr_address_t theirs;  /**< once connected */
+    bool broken;                   /**< written with the lock held, also read without it */
+    mca_btl_umr_address_t address; /**< local address */
+    mca_btl_umr_address_t theirs;  /**< remote address, once connected */
     mca_btl_umr_sq_t sq;
-    uint32_t fins_expected; /**< that a receive is kept for */
-    uint32_t fins_max;      /**< that may be expected */
-    uint32_t fins_came;     /**< in all */
-    uint32_t receives;      /**< of its own, posted now */
-    bool draining;          /**< broken, and may have taken shared receives that nobody polled */
-    bool last_receive;      /**< the device says that it takes no shared receives any more */
-    double drain_end;       /**< when it is not waited for any more to say so */
+    uint32_t fins_expected;      /**< FINs with a reserved receive */
+    uint32_t fins_max;           /**< maximum of those */
+    uint32_t fins_came;          /**< FINs received in total */
+    uint32_t receives;           /**< own receives posted now */
+    bool draining;               /**< broken, and may have taken shared receives not polled yet */
+    bool last_receive;           /**< the device reported that it takes no more shared receives */
+    double drain_end;            /**< time at which waiting for that report ends */
     struct mca_btl_umr_cq_t *cq; /**< of its send queue */
-    uint32_t cq_need;            /**< completions of that which are kept for it */
-    uint64_t bytes;              /**< of memory, as counted */
+    uint32_t cq_need;            /**< completions of that reserved for it */
+    uint64_t bytes;              /**< bytes of memory counted for it */
     opal_list_t puts; /**< in the order of the calls; the first ones posted, the last ones not */
 };
 OBJ_CLASS_DECLARATION(mca_btl_umr_endpoint_t);
@@ -1029,31 +1051,31 @@ struct mca_btl_umr_walk_t;
 
 /** The receives that all endpoints share; see btl_umr_receive.c. */
 typedef struct mca_btl_umr_receives_t {
-    bool started;         /**< it is settled whether there are any */
-    bool refused;         /**< the log has the first one that could not be posted */
+    bool started;         /**< receives_start has run */
+    bool refused;         /**< the first failure to post one was logged */
     bool failed;          /**< the queue is in error */
-    struct ibv_srq *srq;  /**< NULL: each endpoint has its own */
-    struct ibv_cq *cq;    /**< of what arrives there */
-    uint32_t depth;       /**< receives */
-    uint32_t missing;     /**< of those, not posted now */
-    uint32_t batch;       /**< so many are posted again at once */
+    struct ibv_srq *srq;  /**< NULL: each endpoint has its own receives */
+    struct ibv_cq *cq;    /**< completion queue of the receives */
+    uint32_t depth;       /**< number of receives */
+    uint32_t missing;     /**< receives not posted now */
+    uint32_t batch;       /**< receives posted at a time */
     uint32_t expected;    /**< FINs expected on all endpoints */
-    uint32_t idle;        /**< passes of progress in vain */
-    opal_list_t draining; /**< broken endpoints that may have taken some */
+    uint32_t idle;        /**< passes of progress without an event */
+    opal_list_t draining; /**< broken endpoints that may have taken receives */
 } mca_btl_umr_receives_t;
 
-/** A put on its way. */
+/** A put in progress. */
 typedef struct mca_btl_umr_put_t {
     opal_list_item_t super;
-    bool direct;                     /**< without keys: walk instead of keyset and indices */
-    struct mca_btl_umr_walk_t *walk; /**< made by the first put that needs it, and kept */
+    bool direct;                     /**< direct put: walk instead of keyset and indices */
+    struct mca_btl_umr_walk_t *walk; /**< created by the first put that needs it, and reused */
     const mca_btl_umr_keyset_t *keyset;
-    mca_btl_umr_key_t *remote;            /**< a copy; of the regions of a direct one */
-    size_t capacity;                      /**< of it */
-    size_t local_index, remote_index;     /**< keys that the next write lies in */
-    uint64_t local_offset, remote_offset; /**< and where in them */
+    mca_btl_umr_key_t *remote;            /**< a copy; the regions of a direct put */
+    size_t capacity;                      /**< of remote */
+    size_t local_index, remote_index;     /**< keys of the next write */
+    uint64_t local_offset, remote_offset; /**< offsets in them */
     uint64_t left;                        /**< bytes not posted yet */
-    bool started;                         /**< something was posted */
+    bool started;                         /**< at least one write was posted */
     uint32_t last_seq;                    /**< number of the last write posted */
     bool has_fin;
     uint32_t fin;
@@ -1068,17 +1090,19 @@ void mca_btl_umr_endpoints_stop(mca_btl_umr_hca_t *hca);
 
 /* Peers (btl_umr_peer.c). */
 
-/** What this process tells the job about its HCAs. OPAL_SUCCESS, or OPAL_ERROR with why_not set */
+/** Publish the HCAs of this process (modex). OPAL_SUCCESS, or OPAL_ERROR with why_not set */
 int mca_btl_umr_peers_publish(void);
 
 void mca_btl_umr_peers_start(void);
 void mca_btl_umr_peers_stop(void);
 
-/** The way from the first HCA to the first HCA of a process. False: it published no HCA, or one
- * that this one can not talk to. */
+/**
+ * The route from the first HCA to the first HCA of a process. False: it published no HCA, or none
+ * that this HCA can reach.
+ */
 bool mca_btl_umr_route_look_up(const opal_process_name_t *name, mca_btl_umr_route_t *route);
 
-/** The number of the first packet of a connection. */
+/** The initial packet sequence number of a connection. */
 uint32_t mca_btl_umr_first_psn(const struct ibv_qp *qp);
 
 int mca_btl_umr_endpoint_get(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **endpoint);
@@ -1090,33 +1114,37 @@ mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_at(mca_btl_umr_endpoint_t *endpoint
 size_t mca_btl_umr_endpoints_beside(mca_btl_umr_endpoint_t *endpoint,
                                     mca_btl_umr_endpoint_t **endpoints, size_t max);
 
-/** Make the first queue pair of a lane. OPAL_SUCCESS or OPAL_ERR_OUT_OF_RESOURCE. Lock held. */
+/** Create the first queue pair of a lane. OPAL_SUCCESS or OPAL_ERR_OUT_OF_RESOURCE. Lock held. */
 int mca_btl_umr_endpoint_make(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane);
 
-/** Make a queue pair for a lane, not yet the lane's. NULL: none to be had. Lock held. */
+/** Create a queue pair for a lane, not yet installed in it. NULL: none available. Lock held. */
 mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_new(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane,
                                                  uint32_t generation);
 
-/** Destroy the queue pair of a broken endpoint, about which nothing is to be heard any more. The
- * endpoint stays, as others may know it. Lock held. */
+/**
+ * Destroy the queue pair of a broken endpoint from which no more events can come. The endpoint
+ * stays, since callers may hold a pointer to it. Lock held.
+ */
 void mca_btl_umr_endpoint_retire(mca_btl_umr_endpoint_t *endpoint);
 
-/** A message would use the lane, whose endpoint is broken: make another one if it is time. Lock
- * held. */
+/** A message needs a lane whose endpoint is broken: create another endpoint if due. Lock held. */
 void mca_btl_umr_endpoint_revive(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane);
 
-/** The peer has made its queue pair of this generation, which is higher than ours. Lock held. */
+/**
+ * The peer has created its queue pair of this generation, which is higher than the local one. Lock
+ * held.
+ */
 void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane,
                                  uint32_t generation);
 
-/** Every endpoint of an HCA that failed breaks, where other HCAs go on. Lock held. */
+/** Break every endpoint of a failed HCA while other HCAs go on. Lock held. */
 void mca_btl_umr_endpoints_fail(mca_btl_umr_hca_t *hca);
 
-/* An address names the HCA in what a queue pair's number leaves free. */
+/* The index of the HCA is in the unused upper byte of the queue pair number. */
 #define MCA_BTL_UMR_ADDRESS_HCA(qpn) ((qpn) >> 24)
 #define MCA_BTL_UMR_ADDRESS_QPN(qpn) ((qpn) &0xffffff)
 
-/* And the generation in what the number of the first packet leaves free. */
+/* The generation is in the unused upper byte of the packet sequence number. */
 #define MCA_BTL_UMR_ADDRESS_GENERATION(psn) ((psn) >> 24)
 #define MCA_BTL_UMR_GENERATION_MAX          255u
 
@@ -1133,69 +1161,77 @@ void mca_btl_umr_endpoint_break(mca_btl_umr_endpoint_t *endpoint);
 int mca_btl_umr_fin_reserve(mca_btl_umr_endpoint_t *endpoint);
 void mca_btl_umr_fin_cancel(mca_btl_umr_endpoint_t *endpoint);
 
-/** Nothing goes through it any more: queue pair to ERR, puts that can end do. Lock held. */
+/** Break an endpoint: queue pair to ERR; complete the puts that can end. Lock held. */
 void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint);
 
-/** It is broken, and its queue pair has no part any more in anything that is to come. Lock held. */
+/** True if it is broken and its queue pair can cause no more events. Lock held. */
 bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint);
 
-/** Whose queue pair has this number; NULL: no endpoint's. Lock held. */
+/** The endpoint with this queue pair number, or NULL. Lock held. */
 mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_of_qp(mca_btl_umr_hca_t *hca, uint32_t qpn);
 
-/** Make the shared receives if they are wanted and to be had; nothing the second time. Lock held.
- */
+/** Create the shared receives if configured and available; no effect the second time. Lock held. */
 void mca_btl_umr_receives_start(mca_btl_umr_hca_t *hca);
 
-/** Destroy them; their queue pairs are gone already. Lock held. */
+/** Destroy the shared receives after their queue pairs. Lock held. */
 void mca_btl_umr_receives_stop(mca_btl_umr_hca_t *hca);
 
-/** An endpoint that is broken now, its queue pair in ERR: what it expects is given back. Lock held.
+/**
+ * Release the expected FINs of an endpoint that is broken now, its queue pair in ERR. Lock held.
  */
 void mca_btl_umr_receives_leave(mca_btl_umr_endpoint_t *endpoint);
 
-/** A receive completed on this endpoint, well or not. Lock held. */
+/** A receive completed on this endpoint, with or without success. Lock held. */
 void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint);
 
-/** The receives' completion queue was polled empty after the last look at events, and the lock not
- * given up in between. Lock held. */
+/**
+ * The receives' completion queue was polled empty after the last check for events, with the lock
+ * held throughout. Lock held.
+ */
 void mca_btl_umr_receives_drained(mca_btl_umr_hca_t *hca);
 
-/** Look at what the device tells of itself; does not wait. Lock held. */
+/** Read the asynchronous events of the device; does not block. Lock held. */
 void mca_btl_umr_receives_events(mca_btl_umr_hca_t *hca);
 
 int mca_btl_umr_put(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_keyset_t *keyset,
                     const mca_btl_umr_key_t *remote, size_t remote_count, const uint32_t *fin,
                     mca_btl_umr_done_fn_t done, void *context);
 
-/** A put that holds a copy of the keys, or NULL without memory. Lock held. */
+/** A put with a copy of the keys, or NULL if out of memory. Lock held. */
 mca_btl_umr_put_t *mca_btl_umr_put_new(mca_btl_umr_hca_t *hca, const mca_btl_umr_key_t *remote,
                                        size_t remote_count);
 
-/** Append a put of so many bytes to the endpoint's, and post what there is room for. Lock held. */
+/**
+ * Append a put of so many bytes to the endpoint's list, and post as far as there is room. Lock
+ * held.
+ */
 void mca_btl_umr_put_begin(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put,
                            uint64_t length, const uint32_t *fin, mca_btl_umr_done_fn_t done,
                            void *context);
 
-/* btl_umr_direct.c */
+/* See btl_umr_direct.c. */
 size_t mca_btl_umr_memory_regions(const mca_btl_umr_memory_t *memory, mca_btl_umr_key_t *regions,
                                   size_t max);
 int mca_btl_umr_put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_direct_t *direct,
                            const uint32_t *fin, mca_btl_umr_done_fn_t done, void *context);
 
-/** Build the next write of a direct put. The caller has seen room in the queue. @return bytes */
+/**
+ * Build the next write of a direct put. The caller has checked that the queue has room. @return
+ * bytes
+ */
 uint64_t mca_btl_umr_direct_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put);
 
-/** Post what waits on an endpoint, as far as there is room. Lock held. */
+/** Post pending writes of an endpoint, as far as there is room. Lock held. */
 void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint);
 
-/** Move the puts that have come to their end to hca.puts_done. Lock held. */
+/** Move the finished puts to hca.puts_done. Lock held. */
 void mca_btl_umr_puts_sweep(mca_btl_umr_endpoint_t *endpoint);
 
 /** As mca_btl_umr_keysets_next_done, for puts. Lock held. */
 bool mca_btl_umr_puts_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t *done, void **context,
                                 int *status);
 
-/* Numbers of work requests: who, and which. */
+/* Work request ids: kind and index. */
 #define MCA_BTL_UMR_WR_RECEIVE        (1ull << 63)
 #define MCA_BTL_UMR_WR_ID(index, seq) (((uint64_t) (index) << 32) | (uint32_t) (seq))
 #define MCA_BTL_UMR_WR_INDEX(wr_id)   ((uint32_t) (((wr_id) & ~MCA_BTL_UMR_WR_RECEIVE) >> 32))
@@ -1207,26 +1243,26 @@ bool mca_btl_umr_puts_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t *d
 
 int mca_btl_umr_progress(void);
 
-/** One port of one device, and all that belongs to it. */
+/** One port of one device, with all its objects. */
 struct mca_btl_umr_hca_t {
-    uint32_t index; /**< in mca_btl_umr.hcas */
-    bool used;      /**< is in mca_btl_umr.used */
-    bool failed;    /**< the queue pair of mappings broke: no key as long as there is no other */
+    uint32_t index; /**< index in mca_btl_umr.hcas */
+    bool used;      /**< included in mca_btl_umr.used */
+    bool failed;    /**< the queue pair for mappings broke: no keys until it is rebuilt */
     mca_btl_umr_caps_t caps;
     mca_btl_umr_stats_t stats;
     mca_btl_umr_device_t device;
     mca_btl_umr_mkeys_t mkeys;
     mca_btl_umr_refill_t refill;
     mca_btl_umr_long_t longs;
-    opal_iov_cache_limits_t window; /**< what one mkey holds that maps memory only */
-    uint32_t nest;                  /**< keys that one key maps; below 2: none does */
+    opal_iov_cache_limits_t window; /**< capacity of one mkey that maps memory directly */
+    uint32_t nest;                  /**< maximum keys below one key; below 2: disabled */
 
     mca_rcache_base_module_t *rcache;
-    bool qp_refused; /**< the log has the first queue pair that was not to be had */
+    bool qp_refused; /**< the first failure to create a queue pair was logged */
     mca_btl_umr_gpu_t gpu;
-    bool rcache_cacheable; /**< freed memory is reported, so registrations may be kept */
+    bool rcache_cacheable; /**< freed memory is reported, so registrations may be cached */
     size_t reg_bound;      /**< bytes */
-    bool reg_refused;      /**< the system refused a registration for want of memory */
+    bool reg_refused;      /**< the system refused a registration for lack of memory */
     opal_list_t memories;  /**< in use */
     opal_list_t memories_idle;
 
@@ -1235,10 +1271,10 @@ struct mca_btl_umr_hca_t {
     mca_btl_umr_keycache_t keycache;
     mca_btl_umr_keyset_queue_t keysets_waiting; /**< some mapping not posted yet */
     mca_btl_umr_keyset_queue_t keysets_posted;  /**< all posted, the last one not complete */
-    mca_btl_umr_keyset_queue_t keysets_done;    /**< the user is to be told */
+    mca_btl_umr_keyset_queue_t keysets_done;    /**< the user must be notified */
 
     uint32_t writes_out; /**< posted to peers and not complete */
-    uint32_t passes;     /**< of progress */
+    uint32_t passes;     /**< passes of progress */
     mca_btl_umr_receives_t receives;
     opal_hash_table_t endpoints_by_qpn;
     opal_pointer_array_t endpoints;
@@ -1247,50 +1283,54 @@ struct mca_btl_umr_hca_t {
     opal_list_t puts_idle;
 };
 
-/** HCAs that one process uses, at most. */
+/** Maximum number of HCAs of one process. */
 #define MCA_BTL_UMR_MAX_HCAS 8
 
-/** Where a page is; found out once for each registration, as long as the place is not needed for
- * another page. */
+/**
+ * Cached location of a page: valid until a registration over it ends, or until another page needs
+ * the entry.
+ */
 typedef struct mca_btl_umr_place_t {
-    uintptr_t page; /**< 0: nothing here */
+    uintptr_t page; /**< 0: empty */
     int node;
 } mca_btl_umr_place_t;
 
 #define MCA_BTL_UMR_PLACES 64
 
-/** What belongs to no HCA. */
+/** State that belongs to no HCA. */
 typedef struct mca_btl_umr_t {
     opal_mutex_t lock;
-    unsigned int users;  /**< successful inits without a fini */
-    bool refused;        /**< init found nothing usable */
-    char why[256];       /**< why there is no HCA */
-    uint32_t hca_count;  /**< that are open */
-    uint32_t used_count; /**< of those, used: progress looks at no other */
+    unsigned int users;  /**< successful calls of init without fini */
+    bool refused;        /**< init found no usable HCA */
+    char why[256];       /**< the reason for that */
+    uint32_t hca_count;  /**< open HCAs */
+    uint32_t used_count; /**< of those, in use: progress polls only these */
     mca_btl_umr_hca_t *used[MCA_BTL_UMR_MAX_HCAS];
-    uint32_t shares; /**< into which the process's budgets are divided: HCAs as expected */
-    /** The open ones first. Made when they are first needed, and kept for their counters; the first
-     * one is always there. */
+    uint32_t shares; /**< divisor of the process's budgets: expected number of HCAs */
+    /**
+     * The open ones first. Created when first needed, and kept for their counters; the first one
+     * always exists.
+     */
     mca_btl_umr_hca_t *hcas[MCA_BTL_UMR_MAX_HCAS];
-    uint64_t keyset_ids; /**< the last one given, by any HCA */
+    uint64_t keyset_ids; /**< the last id used, by any HCA */
     mca_btl_umr_span_t spans[MCA_BTL_UMR_SPANS];
     mca_btl_umr_place_t places[MCA_BTL_UMR_PLACES];
     opal_hash_table_t peers;   /**< by name */
-    mca_btl_umr_caps_t common; /**< what all of several HCAs can */
-    mca_btl_umr_stats_t sum;   /**< of all of several HCAs, as of the last call of stats */
+    mca_btl_umr_caps_t common; /**< capabilities common to several HCAs */
+    mca_btl_umr_stats_t sum;   /**< sum over several HCAs, as of the last call of stats */
     mca_btl_umr_fin_fn_t fin_handler;
     void *fin_context;
 } mca_btl_umr_t;
 
 extern mca_btl_umr_t mca_btl_umr;
 
-/** The HCA of whoever knows of one only: the first one. */
+/** The default HCA: the first one. */
 static inline mca_btl_umr_hca_t *mca_btl_umr_first(void)
 {
     return mca_btl_umr.hcas[0];
 }
 
-/** Something is asked of an HCA. Lock held. */
+/** Mark an HCA as used. Lock held. */
 static inline void mca_btl_umr_hca_use(mca_btl_umr_hca_t *hca)
 {
     if (!hca->used) {
@@ -1299,7 +1339,7 @@ static inline void mca_btl_umr_hca_use(mca_btl_umr_hca_t *hca)
     }
 }
 
-/** One HCA's part of a budget of the process, @p least at least where there is so much. */
+/** One HCA's share of a budget of the process, at least @p least if the budget allows. */
 static inline size_t mca_btl_umr_share(size_t budget, size_t least)
 {
     size_t share = 1 < mca_btl_umr.shares ? budget / mca_btl_umr.shares : budget;
@@ -1307,34 +1347,37 @@ static inline size_t mca_btl_umr_share(size_t budget, size_t least)
     return share >= least ? share : budget < least ? budget : least;
 }
 
-/** The HCA is not usable, and why; kept for why_not, shown by init. */
+/** Record why no HCA is usable; for why_not, shown by init. */
 void mca_btl_umr_refuse(const char *format, ...) __opal_attribute_format__(__printf__, 1, 2);
 
-/** What belongs to no HCA, and the first HCA; open and close of the component. */
+/**
+ * Construct the state that belongs to no HCA, and the first HCA; at open and close of the
+ * component.
+ */
 void mca_btl_umr_construct(void);
 void mca_btl_umr_destruct(void);
 
-/** An HCA's memory. */
+/** Construct the memory of an HCA. */
 void mca_btl_umr_hca_construct(mca_btl_umr_hca_t *hca, uint32_t index);
 void mca_btl_umr_hca_destruct(mca_btl_umr_hca_t *hca);
 
 /**
- * Open this device as far as it can be used. Lock held.
+ * Open this device. Lock held.
  *
  * @return OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why_not set and nothing left open
  */
 int mca_btl_umr_hca_start(mca_btl_umr_hca_t *hca, const mca_btl_umr_candidate_t *candidate);
 
-/** Close it, whatever is still in use. Lock held. */
+/** Close it, even if objects are in use. Lock held. */
 void mca_btl_umr_hca_stop(mca_btl_umr_hca_t *hca);
 
-/** Objects that are kept for the next message instead of being freed, at most. */
+/** Maximum number of structures kept for reuse instead of being freed. */
 #define MCA_BTL_UMR_IDLE_MAX 256
 
-/** And only if what they hold is for at most so many keys or parts. */
+/** Larger structures (in keys or parts) are freed. */
 #define MCA_BTL_UMR_IDLE_KEYS 4096
 
-/** Log line of an HCA: names the device. */
+/** Log line of an HCA, with the name of the device. */
 #define MCA_BTL_UMR_LOG(hca, format, ...) \
     opal_output(0, "btl:umr: %s: " format, (hca)->device.name, __VA_ARGS__)
 

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The invariants of an HCA; see the header.
+ * Checks of the invariants of an HCA; see btl_umr_check.h.
  */
 
 #include "opal_config.h"
@@ -21,7 +21,7 @@
 
 #include "opal/mca/btl/umr/btl_umr_check.h"
 
-/** Each has a name, which is what the user is told. */
+/** The name of the invariant is part of the error message. */
 #define HOLDS(CONDITION, NAME)           \
     do {                                 \
         if (OPAL_UNLIKELY(!(CONDITION))) \
@@ -69,7 +69,7 @@ static const char *check_endpoints(const mca_btl_umr_hca_t *hca)
         HOLDS(endpoint->fins_max >= endpoint->fins_expected,
               "endpoint: no more FINs are expected than it may have");
         fins += endpoint->fins_expected;
-        /* of one that is broken, the completions may be behind */
+        /* after a break, the completions may be behind */
         broken = broken || endpoint->broken;
         writes += endpoint->broken ? 0 : out(&endpoint->sq);
     }
@@ -95,7 +95,7 @@ static const char *check_cqs(const mca_btl_umr_hca_t *hca)
  * Mkeys
  * ------------------------------------------------------------------------------------------- */
 
-/** Mkeys of some lists: of the pool, and long ones; by role where they are taken. */
+/** Number of mkeys in some lists: of the pool and long ones; by role where they are taken. */
 typedef struct counted_t {
     size_t pool, longs;
     size_t pool_of[MCA_BTL_UMR_ROLE_MAX], longs_of[MCA_BTL_UMR_ROLE_MAX];
@@ -117,7 +117,7 @@ static const char *count(const mca_btl_umr_hca_t *hca, const opal_list_t *list, 
     return NULL;
 }
 
-/** Nobody's: a peer can do nothing with its key. */
+/** A free mkey: its key is useless to a peer. */
 static const char *check_idle(const opal_list_t *list)
 {
     const mca_btl_umr_mkey_t *mkey;
@@ -168,7 +168,7 @@ static const char *check_mkeys(const mca_btl_umr_hca_t *hca)
  * Keysets
  * ------------------------------------------------------------------------------------------- */
 
-/** Mkeys of a keyset, all of which have its role; SIZE_MAX: one has not. */
+/** Number of mkeys of a keyset; SIZE_MAX: one of them has another role. */
 static size_t mkeys_of(const mca_btl_umr_keyset_object_t *keyset)
 {
     size_t found = 0;
@@ -201,7 +201,7 @@ static const char *check_keyset(const mca_btl_umr_hca_t *hca,
     return NULL;
 }
 
-/** One that is kept, by this or a later message. */
+/** A keyset of the key cache. */
 static const char *check_kept(const mca_btl_umr_keyset_object_t *keyset)
 {
     HOLDS(keyset->kept, "key cache: what is in it says so");
@@ -325,7 +325,7 @@ static const char *check_memories(const mca_btl_umr_hca_t *hca)
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * All of it
+ * The whole HCA
  * ------------------------------------------------------------------------------------------- */
 
 const char *mca_btl_umr_hca_check(const mca_btl_umr_hca_t *hca)
@@ -335,7 +335,10 @@ const char *mca_btl_umr_hca_check(const mca_btl_umr_hca_t *hca)
     wrong = NULL == wrong ? check_cqs(hca) : wrong;
     wrong = NULL == wrong ? check_memories(hca) : wrong;
     if (NULL == wrong && hca->caps.umr.usable && !hca->failed) {
-        /* (where the mappings' queue pair failed keys are destroyed under those who have them) */
+        /*
+         * (after a failure of the queue pair for mappings, keys are destroyed while keysets hold
+         * them)
+         */
         wrong = check_mkeys(hca);
         wrong = NULL == wrong ? check_keysets(hca) : wrong;
     }
@@ -354,7 +357,7 @@ void mca_btl_umr_check(void)
     }
 }
 
-/** As a progress function of its own: a look now and then. */
+/** Registered as a progress function: checks periodically. */
 static int look(void)
 {
     static uint32_t passes;

@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * What holds of an HCA whenever nobody is at work on it: its books agree with its lists. Looked at
- * if btl_umr_check is set, as it is in the tests, and then a process in which one does not hold
- * ends at once, with its name. Costs nothing otherwise: it is a progress function of its own.
+ * Invariants of an HCA that hold whenever its lock is free: counters agree with lists. The tests
+ * enable the checks by btl_umr_check. A violation aborts the process and prints its name. No cost
+ * when disabled, since the checks run in a separate progress function.
  */
 
 #ifndef MCA_BTL_UMR_CHECK_H
@@ -21,14 +21,16 @@
 
 BEGIN_C_DECLS
 
-/** The first invariant of an HCA that does not hold; NULL: all do. Lock held. */
+/** The first invariant of an HCA that does not hold; NULL: all hold. Lock held. */
 const char *mca_btl_umr_hca_check(const mca_btl_umr_hca_t *hca);
 
-/** Look at all HCAs that are open, and end the process if one is not as it must be. Lock held. */
+/** Check all open HCAs, and abort the process on a violation. Lock held. */
 void mca_btl_umr_check(void);
 
-/** Look from now on, in each so many passes of progress; or not any more. Nothing if it is not
- * wanted. */
+/**
+ * Enable checks at the interval that the parameter sets, in passes of progress. No effect if the
+ * parameter is 0.
+ */
 void mca_btl_umr_check_start(void);
 void mca_btl_umr_check_stop(void);
 

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The component and its parameters.
+ * The component and its MCA parameters.
  */
 
 #include "opal_config.h"
@@ -44,7 +44,7 @@ mca_btl_umr_component_t mca_btl_umr_component = {
                 },
             .btl_data = {MCA_BASE_METADATA_PARAM_NONE},
             .btl_init = mca_btl_umr_component_init,
-            .btl_progress = mca_btl_umr_module_progress, /* of the module, where there is one */
+            .btl_progress = mca_btl_umr_module_progress, /* of the module, if there is one */
         },
     .api = MCA_BTL_UMR_HCA_API,
     .ops = &mca_btl_umr_hca_ops,
@@ -52,12 +52,16 @@ mca_btl_umr_component_t mca_btl_umr_component = {
 
 mca_btl_umr_params_t mca_btl_umr_params;
 
-/* What the parameters write to. The base frees and clears strings when it drops the variables,
- * which can be long before the HCA is used, so the device's name is copied. */
+/*
+ * Storage of the parameter's string. The MCA base frees and clears strings when it deregisters the
+ * variables, possibly long before the HCA is used, so the device name is copied.
+ */
 static char *mca_btl_umr_device_param;
 
-/* Two frameworks may have the component open at the same time: the btl framework, and the copy of
- * it that pml/umrddt looks for the HCA in. Both mean the one HCA. */
+/*
+ * Two frameworks may have the component open at the same time: the btl framework, and the copy of
+ * the framework in which pml/umrddt looks for the HCA. Both share the same HCAs.
+ */
 static unsigned int mca_btl_umr_opened;
 
 static void register_var(const char *name, const char *help, mca_base_var_type_t type,
@@ -73,7 +77,7 @@ static int mca_btl_umr_component_register(void)
     const char *built_for;
 
     if (!umrddt_right_release(&built_for)) {
-        return OPAL_ERR_NOT_AVAILABLE; /* pml/umrddt says why */
+        return OPAL_ERR_NOT_AVAILABLE; /* pml/umrddt reports the reason */
     }
 
     if (0 < mca_btl_umr_opened) {
@@ -296,7 +300,7 @@ static int mca_btl_umr_component_register(void)
     return OPAL_SUCCESS;
 }
 
-/** Take @p used instead of what the user gave, and say so. */
+/** Use @p used instead of the user's value, and report it. */
 static void complain(const char *name, long long given, long long used)
 {
     opal_show_help("help-btl-umr.txt", "bad parameter", true, name, given, used);
@@ -337,7 +341,7 @@ void mca_btl_umr_params_check(void)
     check_uint("btl_umr_long_mkeys", &p->long_mkeys, 2, 1u << 20);
     check_size("btl_umr_list_bytes", &p->list_bytes, 4096, (size_t) 1 << 30);
     p->list_bytes &= ~(size_t) 4095;
-    /* libmlx5 sums the lengths of a list in an int. */
+    /* libmlx5 adds the lengths of a list in an int. */
     check_size("btl_umr_max_key_bytes", &p->max_key_bytes, 4096, ((size_t) 1 << 31) - 4096);
     check_uint("btl_umr_gpu_regs", &p->gpu_regs, 1, 1u << 20);
     check_uint("btl_umr_gpu_flush", &p->gpu_flush, 0, MCA_BTL_UMR_GPU_FLUSH_MAX - 1);
@@ -400,9 +404,9 @@ static int mca_btl_umr_component_close(void)
 }
 
 /**
- * The module if the user asked for it. Else, and if it cannot be had, an empty array and not NULL,
- * which would have the framework close the component that pml/umrddt may be about to use; no device
- * is opened here then.
+ * The module if the parameter is set. Otherwise, or if it is not available, an empty array. NULL
+ * would make the framework close the component that pml/umrddt may use later. No device is opened
+ * here in that case.
  */
 static mca_btl_base_module_t **
 mca_btl_umr_component_init(int *num_btls, bool enable_progress_threads, bool enable_mpi_threads)

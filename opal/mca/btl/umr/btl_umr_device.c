@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Devices: which ones, their ports, their GIDs.
+ * Selection of devices, ports and GIDs.
  */
 
 #include "opal_config.h"
@@ -28,7 +28,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/** Split "NAME:PORT"; false if that is not what it is. */
+/** Split "NAME:PORT"; false if the text has another form. */
 static bool parse_name(const char *text, char *name, size_t size, uint8_t *port)
 {
     const char *colon = strchr(text, ':');
@@ -52,15 +52,15 @@ static bool parse_name(const char *text, char *name, size_t size, uint8_t *port)
     return true;
 }
 
-/** What is known of the candidates so far. */
+/** The candidates found so far. */
 typedef struct candidates_t {
     struct ibv_device **list;
-    int count; /**< of it */
+    int count; /**< entries of the device list */
     mca_btl_umr_candidate_t *found;
     int used, room; /**< of those found */
 } candidates_t;
 
-/** Add one, unless it is there. @return false: no memory */
+/** Add a candidate unless it is in the list. @return false: out of memory */
 static bool add(candidates_t *all, struct ibv_device *device, uint8_t port)
 {
     for (int i = 0; i < all->used; ++i) {
@@ -85,7 +85,7 @@ static bool add(candidates_t *all, struct ibv_device *device, uint8_t port)
     return true;
 }
 
-/** True if the kernel says of a port that it is there; @p down: and that it is not active. */
+/** True if the kernel lists the port. @p down: it is listed as not active. */
 static bool port_listed(const struct ibv_device *device, unsigned int port, bool *down)
 {
     char path[IBV_SYSFS_PATH_MAX + 32], line[64] = "";
@@ -106,7 +106,10 @@ static bool port_listed(const struct ibv_device *device, unsigned int port, bool
     return true;
 }
 
-/** Add the active ports of a device; one that has none, too, so that somebody says so. */
+/**
+ * Add the active ports of a device. A device without one is added too, so that an error is
+ * reported.
+ */
 static bool add_ports(candidates_t *all, struct ibv_device *device)
 {
     unsigned int port = 1;
@@ -121,7 +124,7 @@ static bool add_ports(candidates_t *all, struct ibv_device *device)
     return any || add(all, device, 0);
 }
 
-/** Tell that there is none of a name. */
+/** Report that no device has this name. */
 static void tell_missing(const candidates_t *all, const char *name)
 {
     char there[512] = "";
@@ -137,10 +140,10 @@ static void tell_missing(const candidates_t *all, const char *name)
 }
 
 /**
- * Add what one name of btl_umr_device means, mlx5 or not: who names a device of another kind gets
- * what it can, writes without mkeys.
+ * Add the devices that one name of btl_umr_device selects, of any vendor. Devices other than mlx5
+ * can only do writes without mkeys.
  *
- * @return false: nothing
+ * @return false: none
  */
 static bool add_named(candidates_t *all, const char *text)
 {
@@ -157,7 +160,7 @@ static bool add_named(candidates_t *all, const char *text)
     return false;
 }
 
-/** Those the user named, in his order; a message if one of them is not there. */
+/** Add the devices that the user named, in that order; a message if one of them does not exist. */
 static void add_all_named(candidates_t *all)
 {
     char **names = opal_argv_split(mca_btl_umr_params.device, ',');
@@ -178,14 +181,14 @@ static void add_all_named(candidates_t *all)
     opal_argv_free(names);
 }
 
-/** Devices by name, numbers by value. */
+/** Compares devices by name, numbers in names by value. */
 static int by_name(const void *a, const void *b)
 {
     return strverscmp(ibv_get_device_name(*(struct ibv_device *const *) a),
                       ibv_get_device_name(*(struct ibv_device *const *) b));
 }
 
-/** The nearest first, those that are as near in the order that they have. */
+/** Sort by distance; equally near devices keep their order. */
 static void sort_by_distance(candidates_t *all)
 {
     for (int i = 1; i < all->used; ++i) {
@@ -199,7 +202,7 @@ static void sort_by_distance(candidates_t *all)
     }
 }
 
-/** The processes of a machine take turns among the nearest ones. */
+/** Rotate the nearest devices over the processes of the node. */
 static void take_turns(candidates_t *all)
 {
     unsigned int near = 0, turn;
@@ -225,7 +228,7 @@ int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candida
         mca_btl_umr_refuse("no RDMA device");
         all.count = 0;
     } else {
-        /* libibverbs has them in a directory's order, which is another one on other machines. */
+        /* libibverbs returns them in directory order, which differs between machines. */
         qsort(all.list, (size_t) all.count, sizeof(*all.list), by_name);
     }
     if (NULL != mca_btl_umr_params.device && '\0' != mca_btl_umr_params.device[0]) {
@@ -249,7 +252,7 @@ int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candida
     return all.used;
 }
 
-/** The GID that peers are to send to; see the help text of btl_umr_gid_index. */
+/** Select the GID that peers send to; see the help text of btl_umr_gid_index. */
 static int choose_gid(mca_btl_umr_device_t *device)
 {
     bool ethernet = IBV_LINK_LAYER_ETHERNET == device->port_attr.link_layer;
@@ -288,7 +291,7 @@ static int choose_gid(mca_btl_umr_device_t *device)
     return OPAL_SUCCESS;
 }
 
-/** The port that was named, or the first active one. */
+/** The named port, or the first active one. */
 static int choose_port(mca_btl_umr_device_t *device, uint8_t port)
 {
     uint8_t first = 0 == port ? 1 : port;
@@ -313,15 +316,14 @@ static int choose_port(mca_btl_umr_device_t *device, uint8_t port)
     return OPAL_ERR_NOT_AVAILABLE;
 }
 
-/* Of the firmware command QUERY_HCA_CAP and its answer for general capabilities. */
+/* Layout of the firmware command QUERY_HCA_CAP and its answer for general capabilities. */
 #define MCA_BTL_UMR_QUERY_HCA_CAP 0x100
 #define MCA_BTL_UMR_CAP_HEAD      16 /* bytes before the capabilities */
 #define MCA_BTL_UMR_CAP_BYTES     4096
 #define MCA_BTL_UMR_CAP_BIT_DEPTH 0x100 /* max_indirection, 8 bits */
 #define MCA_BTL_UMR_CAP_BIT_KLM   0x11a /* log_max_klm_list_size, 6 bits */
 
-/** @p width bits from @p bit on, which is counted from the most significant one of the first byte.
- */
+/** Read @p width bits from @p bit on, counted from the most significant bit of the first byte. */
 static uint32_t cap_bits(const uint8_t *caps, unsigned int bit, unsigned int width)
 {
     uint32_t value = 0;
@@ -332,7 +334,10 @@ static uint32_t cap_bits(const uint8_t *caps, unsigned int bit, unsigned int wid
     return value;
 }
 
-/** What only the firmware tells. A device that does not is used without what depends on it. */
+/**
+ * Query capabilities that only the firmware reports. If the query fails, features that depend on
+ * them are disabled.
+ */
 static void query_firmware(mca_btl_umr_device_t *device)
 {
     uint8_t in[MCA_BTL_UMR_CAP_HEAD] = {[0] = MCA_BTL_UMR_QUERY_HCA_CAP >> 8, [7] = 1};
@@ -351,7 +356,7 @@ static void query_firmware(mca_btl_umr_device_t *device)
     }
 }
 
-/** Since 5.12 Linux gives the child of a fork copies of all pages that a device may use. */
+/** Since 5.12 Linux copies all pages that a device may use for the child of a fork. */
 static bool kernel_copies(void)
 {
     struct utsname name;
@@ -368,7 +373,9 @@ int mca_btl_umr_device_fork(void)
     if (0 == wanted || (0 > wanted && kernel_copies())) {
         return OPAL_SUCCESS;
     }
-    /* Where a distribution's older kernel copies, too, libibverbs knows and does nothing. */
+    /*
+     * Where an older kernel of a distribution copies too, libibverbs detects it and does nothing.
+     */
     err = ibv_fork_init();
     if (0 == err) {
         return OPAL_SUCCESS;
@@ -404,8 +411,11 @@ int mca_btl_umr_device_open(const mca_btl_umr_candidate_t *candidate, mca_btl_um
         goto fail;
     }
     mca_btl_umr_numa_device(candidate->device, device);
-    /* Soft-RoCE's library takes all pieces to be as long as the first one (rdma-core until 2026,
-     * ibv_wr_set_sge_list), so that bytes are lost without a word. Nobody tells which others do. */
+    /*
+     * The library of Soft-RoCE assumes that all pieces are as long as the first one (rdma-core
+     * until 2026, ibv_wr_set_sge_list), so bytes are lost silently. Other libraries may have the
+     * same defect.
+     */
     device->max_pieces = mlx5 && 1 < device->attr.max_sge ? (uint32_t) device->attr.max_sge : 1;
     query_firmware(device);
     if (OPAL_SUCCESS != choose_port(device, candidate->port)

@@ -11,13 +11,13 @@
  *
  * Direct puts: writes without mkeys, by walking both layouts.
  *
- *     pieces here    | A |  B  |      C      |  D  |
- *     runs there     |    1    |   2   |  3  |  4  |
+ *     local pieces   | A |  B  |      C      |  D  |
+ *     peer's runs    |    1    |   2   |  3  |  4  |
  *     writes         |  A, B   |   C   |  C  |  D  |
  *
- * Each write goes to one run of the peer's memory, and gathers as many pieces as a work request has
- * room for. A put keeps where its walk is, so it goes on wherever the send queue left it; nothing
- * is expanded.
+ * Each write goes to one run of the peer's memory, and gathers as many pieces as fit in a work
+ * request. A put stores the position of its walk, so it continues where the send queue was full; no
+ * list of pieces is expanded.
  */
 
 #include "opal_config.h"
@@ -28,18 +28,18 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* What btl_umr_write_pieces can be. */
+/* Maximum of btl_umr_write_pieces. */
 #define MCA_BTL_UMR_MAX_PIECES 30
 
-/** Where a direct put is. */
+/** Position of a direct put. */
 typedef struct mca_btl_umr_walk_t {
     opal_iov_cache_pairs_t pairs;
-    opal_iov_cache_pair_t pair; /**< what is left of the present one; count 0: take the next */
-    uint64_t skip;              /**< bytes of its first block that lie behind */
-    uint64_t base[2];           /**< addresses that offsets count from: here, there */
+    opal_iov_cache_pair_t pair; /**< rest of the current pair; count 0: take the next */
+    uint64_t skip;              /**< bytes of its first block already written */
+    uint64_t base[2];           /**< base addresses of the offsets: local, remote */
     const mca_btl_umr_memory_t *memory;
     size_t region_count;
-    size_t region; /**< the one that was written last */
+    size_t region; /**< region of the last write */
 } mca_btl_umr_walk_t;
 
 /* ------------------------------------------------------------------------------------------- *
@@ -63,7 +63,10 @@ size_t mca_btl_umr_memory_regions(const mca_btl_umr_memory_t *memory, mca_btl_um
     return memory->count;
 }
 
-/** True if they ascend, none is empty or touches another, and none ends beyond the last address. */
+/**
+ * True if regions ascend, none is empty or adjacent to another, and none ends beyond the last
+ * address.
+ */
 static bool regions_valid(const mca_btl_umr_key_t *regions, size_t count)
 {
     for (size_t i = 0; i < count; ++i) {
@@ -75,7 +78,7 @@ static bool regions_valid(const mca_btl_umr_key_t *regions, size_t count)
     return 0 < count;
 }
 
-/** True if all of [addr, addr + length) is in one region, whose number is @p at afterwards. */
+/** True if all of [addr, addr + length) is in one region; @p at is its index. */
 static bool region_find(const mca_btl_umr_key_t *regions, size_t count, uint64_t addr,
                         uint64_t length, size_t *at)
 {
@@ -84,7 +87,7 @@ static bool region_find(const mca_btl_umr_key_t *regions, size_t count, uint64_t
 
     region = &regions[*at];
     if (addr < region->addr || addr - region->addr >= region->length) {
-        /* The last one that begins at or before it. */
+        /* The last region that begins at or before the address. */
         while (1 < high - low) {
             size_t middle = low + (high - low) / 2;
 
@@ -101,7 +104,7 @@ static bool region_find(const mca_btl_umr_key_t *regions, size_t count, uint64_t
            && addr - region->addr <= region->length - length;
 }
 
-/** True if every byte of the range lies in a region, and no block in two of them. */
+/** True if every byte of the range is in a region, and no block in two regions. */
 static bool regions_cover(const mca_btl_umr_direct_t *direct)
 {
     const opal_iov_cache_form_t *to = direct->to;
@@ -119,7 +122,7 @@ static bool regions_cover(const mca_btl_umr_direct_t *direct)
         uint64_t distance = run.stride < 0 ? 0 - (uint64_t) run.stride : (uint64_t) run.stride;
         uint64_t reach = (run.count - 1) * distance;
 
-        /* All blocks of it at once, or else each by itself. */
+        /* First all blocks at once, otherwise each block by itself. */
         if (region_find(direct->regions, direct->region_count, addr - (run.stride < 0 ? reach : 0),
                         reach + run.length, &at)) {
             continue;
@@ -138,7 +141,7 @@ static bool regions_cover(const mca_btl_umr_direct_t *direct)
  * Writes
  * ------------------------------------------------------------------------------------------- */
 
-/** Behind @p length bytes of the present block. */
+/** Advance by @p length bytes of the current block. */
 static void walk_on(mca_btl_umr_walk_t *walk, uint64_t length)
 {
     walk->skip += length;
@@ -146,7 +149,7 @@ static void walk_on(mca_btl_umr_walk_t *walk, uint64_t length)
         walk->skip = 0;
         --walk->pair.count;
         for (int side = 0; side < 2; ++side) {
-            /* Behind the last block there may be no such offset. */
+            /* After the last block the offset may be out of range. */
             walk->pair.offset[side] =
                 (int64_t) ((uint64_t) walk->pair.offset[side] + (uint64_t) walk->pair.stride[side]);
         }
@@ -159,12 +162,14 @@ uint64_t mca_btl_umr_direct_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_
     mca_btl_umr_walk_t *walk = put->walk;
     mca_btl_umr_sq_t *sq = &endpoint->sq;
     struct ibv_sge pieces[MCA_BTL_UMR_MAX_PIECES];
-    uint64_t start = 0, end = 0, limit = 0; /* of the run; of the region that it is in */
+    uint64_t start = 0, end = 0, limit = 0; /* of the run; of its region */
     size_t count = 0;
     bool last;
 
-    /* Every pass but the last one takes a block, or a part of one; put->left says that there are
-     * more. */
+    /*
+     * Every pass except the last takes a block or a part of one; put->left is the number of
+     * remaining bytes.
+     */
     while (end - start < put->left && end - start < hca->device.max_message) {
         uint64_t length, addr, here;
         uint32_t lkey;
@@ -176,7 +181,7 @@ uint64_t mca_btl_umr_direct_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_
         here = walk->base[0] + (uint64_t) walk->pair.offset[0] + walk->skip;
         length = walk->pair.length - walk->skip;
         if (0 == count) {
-            /* seen to be in one when the put was made */
+            /* checked when the put was created */
             (void) region_find(put->remote, walk->region_count, addr, length, &walk->region);
             limit = put->remote[walk->region].addr + put->remote[walk->region].length;
             start = end = addr;

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Endpoints: one RC queue pair a peer and a pair of HCAs, made when it is first needed. What comes
- * after one that broke is in btl_umr_rebuild.c.
+ * Endpoints: one RC queue pair per peer and pair of HCAs, created when first needed.
+ * btl_umr_rebuild.c replaces a broken one.
  */
 
 #include "opal_config.h"
@@ -27,14 +27,15 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* Completions of the first queues of all HCAs; each later one has as many as all before it. */
+/* Size of the first completion queue, over all HCAs; each later one doubles the total. */
 #define MCA_BTL_UMR_CQ_SIZE 256
 
-/* Writes, and FINs, that a pair of HCAs has room for, however many pairs share what a peer may
- * have under way. */
+/*
+ * Minimum of writes, and of FINs, per pair of HCAs when several pairs share the limits of a peer.
+ */
 #define MCA_BTL_UMR_LEAST_DEPTH 8
 
-/* Of the tables that find an endpoint by its number, its name and its queue pair's number. */
+/* Bytes per endpoint in the tables that find it by index, name and queue pair number. */
 #define MCA_BTL_UMR_TABLE_BYTES 256
 
 OBJ_CLASS_INSTANCE(mca_btl_umr_cq_t, opal_list_item_t, NULL, NULL);
@@ -54,7 +55,7 @@ static void endpoint_destruct(mca_btl_umr_endpoint_t *endpoint)
 OBJ_CLASS_INSTANCE(mca_btl_umr_endpoint_t, opal_list_item_t, endpoint_construct, endpoint_destruct);
 
 /* ------------------------------------------------------------------------------------------- *
- * All of them
+ * Creation and destruction
  * ------------------------------------------------------------------------------------------- */
 
 void mca_btl_umr_endpoints_start(mca_btl_umr_hca_t *hca)
@@ -70,7 +71,7 @@ void mca_btl_umr_endpoints_stop(mca_btl_umr_hca_t *hca)
     opal_list_item_t *item;
 
     while (NULL != opal_list_remove_first(&hca->receives.draining)) {
-        continue; /* they are endpoints, and go with these */
+        continue; /* they are endpoints and are destroyed with these */
     }
     for (int i = 0; i < opal_pointer_array_get_size(&hca->endpoints); ++i) {
         mca_btl_umr_endpoint_t *endpoint = opal_pointer_array_get_item(&hca->endpoints, i);
@@ -104,8 +105,8 @@ void mca_btl_umr_endpoints_stop(mca_btl_umr_hca_t *hca)
 }
 
 /**
- * A completion queue with room for all that one endpoint can cause. Few endpoints take little
- * memory, and many take few queues, which progress has to poll.
+ * Get a completion queue with room for all completions of one endpoint. Few endpoints take little
+ * memory, and many endpoints share few queues, which progress has to poll.
  */
 static mca_btl_umr_cq_t *cq_take(mca_btl_umr_hca_t *hca, uint32_t need)
 {
@@ -120,7 +121,7 @@ static mca_btl_umr_cq_t *cq_take(mca_btl_umr_hca_t *hca, uint32_t need)
         all += cq->size;
     }
     size = size < all ? all : size;
-    /* libmlx5 makes a power of two of one more. */
+    /* libmlx5 rounds the size plus one up to a power of two. */
     size = mca_btl_umr_round_up(size <= need ? need + 1 : size) - 1;
     if (0 < hca->device.attr.max_cqe && (uint64_t) hca->device.attr.max_cqe < size) {
         size = (uint64_t) hca->device.attr.max_cqe;
@@ -147,8 +148,8 @@ static mca_btl_umr_cq_t *cq_take(mca_btl_umr_hca_t *hca, uint32_t need)
 }
 
 /**
- * The number of the first packet. Any will do, but another one in another life of the queue pair's
- * number, so that old packets do not fit. (Not random(): its sequence belongs to the application.)
+ * The initial packet sequence number. It must differ between uses of the same queue pair number, so
+ * that old packets are rejected. (Not random(): its sequence belongs to the application.)
  */
 uint32_t mca_btl_umr_first_psn(const struct ibv_qp *qp)
 {
@@ -162,8 +163,8 @@ uint32_t mca_btl_umr_first_psn(const struct ibv_qp *qp)
 }
 
 /**
- * One pair's part of what a peer may have under way: a peer costs the same by however many pairs of
- * HCAs it is reached, but for what a queue pair is without any room.
+ * The share of one pair in the limits of a peer: a peer costs the same with any number of pairs,
+ * except for the fixed size of a queue pair.
  */
 static uint32_t part_of(const mca_btl_umr_endpoint_t *endpoint, uint32_t depth)
 {
@@ -174,7 +175,7 @@ static uint32_t part_of(const mca_btl_umr_endpoint_t *endpoint, uint32_t depth)
                                              : MCA_BTL_UMR_LEAST_DEPTH;
 }
 
-/** Its queue pair, and receives. */
+/** Create the queue pair and its receives. */
 static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
 {
     mca_btl_umr_hca_t *hca = endpoint->hca;
@@ -228,7 +229,7 @@ static int endpoint_start(mca_btl_umr_endpoint_t *endpoint)
     endpoint->address.psn =
         htonl(endpoint->generation << 24 | (mca_btl_umr_first_psn(endpoint->sq.qp) & 0xffffff));
     ++hca->stats.endpoints_now;
-    /* The completions were counted when their queue was made. */
+    /* The completions were counted when their queue was created. */
     endpoint->bytes = mca_btl_umr_qp_bytes(endpoint->sq.qp);
     hca->stats.peer_bytes_now += endpoint->bytes + sizeof(*endpoint) + MCA_BTL_UMR_TABLE_BYTES;
     return OPAL_SUCCESS;
@@ -298,7 +299,7 @@ void mca_btl_umr_endpoint_retire(mca_btl_umr_endpoint_t *endpoint)
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * One
+ * Operations on an endpoint
  * ------------------------------------------------------------------------------------------- */
 
 void mca_btl_umr_endpoint_address(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_address_t *address)
@@ -306,7 +307,7 @@ void mca_btl_umr_endpoint_address(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_
     *address = endpoint->address;
 }
 
-/** Connect it if it is not, or say that it is another one that it is connected to. Lock held. */
+/** Connect it, or fail if it is connected to another address. Lock held. */
 static __opal_attribute_noinline__ int connect_to(mca_btl_umr_endpoint_t *endpoint,
                                                   const mca_btl_umr_address_t *address)
 {

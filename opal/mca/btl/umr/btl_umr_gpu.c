@@ -9,21 +9,19 @@
 /**
  * @file
  *
- * Registration of GPU memory.
+ * Registration of GPU memory, and its cache.
  *
- * A registration is of a whole allocation, or of the pages that are needed where the HCA (its
- * window into the GPU, the PCIe BAR) has not room for all. It is found by the allocation's
- * BUFFER_ID, which the driver never gives twice and which the caller asked for in this very
- * message; so memory that was freed, and other memory at the same address, is not found. What is
- * not used any more stays until it is displaced, or until it is seen that its memory was freed:
- * whenever something new is registered all are looked at, and now and then the least recently used
- * one. It has an id of its own, like those of the CPU's memory, so no key that is kept mapped over
- * it outlives it.
+ * A registration covers a whole allocation, or only the needed pages if the HCA's window into the
+ * GPU (PCIe BAR) is too small. The cache finds it by the allocation's BUFFER_ID. The driver never
+ * reuses a BUFFER_ID, and the caller queries it for each message, so freed memory and new memory at
+ * the same address are not confused. An unused registration stays cached until it is evicted, or
+ * until a check finds that its memory was freed: each new registration checks all entries, and
+ * periodic checks look at the least recently used entry. A registration has a unique id, like those
+ * of system memory, so no cached key outlives it.
  *
- * Which way a device's memory is registered, by dma-buf or by its address, is found out with the
- * first allocation of cuMemAlloc for which the attributes say that HCAs can have it: what the
- * kernel says then holds for the device. Memory of which the attributes do not say so is never
- * tried.
+ * The method of registration for a device, dma-buf or address, is determined with the first
+ * allocation of cuMemAlloc whose attributes allow RDMA. The result of the kernel holds for the
+ * whole device. Memory whose attributes do not allow RDMA is never tried.
  */
 
 #include "opal_config.h"
@@ -40,16 +38,16 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* Lookups between two looks at whether the least recently used one is still there. */
+/* Lookups between checks whether the memory of the least recently used entry still exists. */
 #define LOOK_PERIOD 64
 
-/* Lookups after which what the HCA had no room for is tried again. */
+/* Lookups after which a registration refused for lack of room is retried. */
 #define RETRY_PERIOD 1024
 
-/* Ids of registrations of the CPU's memory count from 1. */
+/* Ids of registrations of system memory count from 1. */
 #define FIRST_ID (UINT64_C(1) << 63)
 
-/** A registration, or the knowledge that there can be none. */
+/** A registration, or the record that registration is impossible. */
 typedef struct mca_btl_umr_gpu_reg_t {
     opal_list_item_t super; /**< of gpu.regs */
     struct mca_btl_umr_gpu_reg_t *same_bucket;
@@ -81,7 +79,7 @@ static mca_btl_umr_gpu_reg_t **bucket_of(mca_btl_umr_hca_t *hca, uint64_t buffer
     return &hca->gpu.buckets[buffer_id % MCA_BTL_UMR_GPU_BUCKETS];
 }
 
-/** Lock held; nobody uses it. */
+/** Lock held; not in use. */
 static void drop(mca_btl_umr_hca_t *hca, mca_btl_umr_gpu_reg_t *entry)
 {
     mca_btl_umr_gpu_reg_t **link = bucket_of(hca, entry->buffer_id);
@@ -105,7 +103,7 @@ static void drop(mca_btl_umr_hca_t *hca, mca_btl_umr_gpu_reg_t *entry)
     OBJ_RELEASE(entry);
 }
 
-/** The least recently used one that nobody uses leaves. @return false: there is none */
+/** Evict the least recently used entry that is not in use. @return false: none */
 static bool evict(mca_btl_umr_hca_t *hca, bool registered)
 {
     opal_list_item_t *item;
@@ -142,7 +140,7 @@ static void drop_stale(mca_btl_umr_hca_t *hca)
     }
 }
 
-/** What is known of [start, end) of an allocation. */
+/** The entry for [start, end) of an allocation. */
 static mca_btl_umr_gpu_reg_t *find(mca_btl_umr_hca_t *hca, uint64_t buffer_id, uint64_t start,
                                    uint64_t end)
 {
@@ -168,7 +166,7 @@ static mca_btl_umr_gpu_reg_t *find(mca_btl_umr_hca_t *hca, uint64_t buffer_id, u
     return entry;
 }
 
-/** Enter what was found out. @return NULL: no memory, or all of the cache is in use */
+/** Add an entry. @return NULL: out of memory, or the whole cache is in use */
 static mca_btl_umr_gpu_reg_t *enter(mca_btl_umr_hca_t *hca, uint64_t buffer_id, uint64_t start,
                                     uint64_t end, struct ibv_mr *mr)
 {
@@ -227,7 +225,7 @@ void mca_btl_umr_gpu_stop(mca_btl_umr_hca_t *hca)
  * Registering
  * ------------------------------------------------------------------------------------------- */
 
-/** Why one of the ways is not there. */
+/** Why a method is not available. */
 typedef struct refusal_t {
     char dmabuf[128];
     char address[128];
@@ -251,7 +249,7 @@ static int by_dmabuf(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *whe
         return EOPNOTSUPP;
     }
     errno = 0;
-    /* The pages before and behind may be another allocation's: those bytes are left out. */
+    /* The pages at the ends may belong to other allocations too: those bytes are left out. */
     *mr =
         ibv_reg_dmabuf_mr(hca->device.pd, start - first, (size_t) (end - start), start, fd, rights);
     err = NULL != *mr ? 0 : 0 != errno ? errno : EIO;
@@ -279,7 +277,7 @@ static int by_address(mca_btl_umr_hca_t *hca, uint64_t start, uint64_t end, int 
     return err;
 }
 
-/** Once: what is missing. */
+/** Message, once: missing support. */
 static void tell_unreachable(const mca_btl_umr_hca_t *hca, int device, const refusal_t *why)
 {
     static bool told = false;
@@ -294,7 +292,7 @@ static void tell_unreachable(const mca_btl_umr_hca_t *hca, int device, const ref
     }
 }
 
-/** Once: how much there was. */
+/** Message, once: registered amount. */
 static void tell_full(const mca_btl_umr_hca_t *hca, uint64_t needed)
 {
     static bool told = false;
@@ -307,20 +305,23 @@ static void tell_full(const mca_btl_umr_hca_t *hca, uint64_t needed)
     }
 }
 
-/** Register by the way that the device has, or find out which one that is. @return 0 or an errno */
+/** Register by the method of the device, or determine the method. @return 0 or an errno */
 static int try_register(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where,
                         uint64_t start, uint64_t end, struct ibv_mr **mr)
 {
     const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     const opal_umrddt_gpu_rdma_caps_t *caps = opal_umrddt_gpu_rdma_caps(where->device);
     uint8_t *way = &hca->gpu.ways[where->device];
-    /* What else the memory is may be why it is refused; of this kind it is the device. */
+    /*
+     * Other kinds of memory can be refused for their own reasons; for this kind the device is the
+     * reason.
+     */
     bool usual = NULL != where->ctx && NULL == where->pool && where->legacy_ipc;
     refusal_t why = {"the CUDA driver says that it exports none (DMA_BUF_SUPPORTED is 0)", ""};
     opal_umrddt_gpu_memory_t memory = *where;
     int err = EOPNOTSUPP;
 
-    /* As the GPUDirect RDMA manual asks; pml/umrddt has done so for buffers of messages. */
+    /* Required by the GPUDirect RDMA manual; pml/umrddt has done so for buffers of messages. */
     (void) opal_umrddt_gpu_sync_memops(where->base, &memory);
     if (MCA_BTL_UMR_GPU_BY_ADDRESS != *way && caps->dmabuf) {
         err = by_dmabuf(hca, where, start, end, rights, mr, &why);
@@ -341,7 +342,7 @@ static int try_register(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *
     return err;
 }
 
-/** Find or make the registration of [start, end). Lock held. @return as the table's function */
+/** Find or create the registration of [start, end). Lock held. @return as the table's function */
 static int reg_get(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where, uint64_t start,
                    uint64_t end, mca_btl_umr_gpu_reg_t **result)
 {
@@ -366,7 +367,7 @@ static int reg_get(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where
     drop_stale(hca);
     err = try_register(hca, where, first, last, &mr);
     if (ENOMEM == err && (first < start || end < last)) {
-        /* Not all of it, then. */
+        /* Register only a part. */
         first = start;
         last = end;
         err = try_register(hca, where, first, last, &mr);
@@ -396,7 +397,7 @@ static int reg_get(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where
     return OPAL_SUCCESS;
 }
 
-/** As far as this HCA knows. Lock held. */
+/** True unless this HCA is known to refuse it. Lock held. */
 static bool not_refused(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where)
 {
     bool reachable = MCA_BTL_UMR_GPU_NOT != hca->gpu.ways[where->device];
@@ -404,7 +405,7 @@ static bool not_refused(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *
     for (const mca_btl_umr_gpu_reg_t *entry = *bucket_of(hca, where->buffer_id);
          reachable && NULL != entry; entry = entry->same_bucket) {
         if (where->buffer_id == entry->buffer_id && NULL == entry->reg.mr) {
-            /* What there was no room for counts on, or it would never be tried again. */
+            /* Count also for entries without room, so that they are retried. */
             reachable = entry->again && 0 <= (int32_t) (++hca->gpu.lookups - entry->retry_at);
         }
     }
@@ -431,7 +432,7 @@ bool mca_btl_umr_gpu_reachable(mca_btl_umr_endpoint_t *endpoint,
     return reachable;
 }
 
-/** The receiver could not be told that its bytes are there. */
+/** The receiver could not make the received bytes visible. */
 static bool cannot_flush(const mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role, int device)
 {
     return MCA_BTL_UMR_REMOTE == role && hca->gpu.flush_failed
@@ -456,8 +457,7 @@ int mca_btl_umr_gpu_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_
     start = (uint64_t) (uintptr_t) buffer + (uint64_t) layout->lb;
     end = (uint64_t) (uintptr_t) buffer + (uint64_t) layout->ub;
     if (start < where->base || end > where->base + where->size) {
-        return OPAL_ERR_BAD_PARAM; /* several allocations, of which each would have to be looked at
-                                    */
+        return OPAL_ERR_BAD_PARAM; /* several allocations; each would need its own classification */
     }
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     rc = cannot_flush(hca, role, where->device) ? OPAL_ERR_BAD_PARAM

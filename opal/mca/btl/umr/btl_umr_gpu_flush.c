@@ -9,13 +9,12 @@
 /**
  * @file
  *
- * What a peer wrote into memory of a GPU becomes visible to it.
+ * Flush: makes a peer's writes to GPU memory visible to the GPU.
  *
- * That the FIN has come says that the HCA has sent the bytes on their way over PCIe, and nothing
- * of when the GPU sees them. Which of three things makes sure is the device's to say: nothing is
- * needed; cuFlushGPUDirectRDMAWrites; or a read of the same memory by the same HCA, which does not
- * overtake its writes: it goes through a queue pair that is connected to itself, a byte for each
- * message, and the message is complete when the byte is here.
+ * After a FIN the HCA has issued the writes on PCIe, but the GPU may not see them yet. The device
+ * requires one of three methods: none; cuFlushGPUDirectRDMAWrites; or a read of the same memory by
+ * the same HCA, which does not overtake its writes. The read uses a queue pair connected to itself,
+ * one byte per message. The message is complete when the byte has arrived.
  */
 
 #include "opal_config.h"
@@ -27,7 +26,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* Reads under way at once. */
+/* Reads in flight. */
 #define DEPTH 16
 
 /** A message that waits for its read. */
@@ -43,8 +42,8 @@ typedef struct mca_btl_umr_gpu_flusher_t {
     struct ibv_cq *cq;
     mca_btl_umr_sq_t sq;
     struct ibv_mr *mr;   /**< of landing */
-    uint64_t landing[8]; /**< what is read, and not looked at */
-    uint32_t out;        /**< how many of the first ones in waiting are posted */
+    uint64_t landing[8]; /**< destination of the reads; contents are ignored */
+    uint32_t out;        /**< number of posted entries at the head of waiting */
     opal_list_t waiting;
     opal_list_t idle;
 } mca_btl_umr_gpu_flusher_t;
@@ -65,7 +64,7 @@ static void flusher_free(mca_btl_umr_hca_t *hca, mca_btl_umr_gpu_flusher_t *flus
     free(flusher);
 }
 
-/** The HCA's, made when it is first needed. @return NULL: the device refuses */
+/** The flusher of an HCA, created when first needed. @return NULL: refused by the device */
 static mca_btl_umr_gpu_flusher_t *flusher_of(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_gpu_flusher_t *flusher = hca->gpu.flusher;
@@ -103,7 +102,7 @@ static mca_btl_umr_gpu_flusher_t *flusher_of(mca_btl_umr_hca_t *hca)
     return flusher;
 }
 
-/** Post the reads that there is room for. @return false: the queue pair takes none */
+/** Post reads as far as there is room. @return false: the queue pair failed */
 static bool post(mca_btl_umr_gpu_flusher_t *flusher)
 {
     opal_list_item_t *item = opal_list_get_first(&flusher->waiting);
@@ -129,7 +128,7 @@ static bool post(mca_btl_umr_gpu_flusher_t *flusher)
     return true;
 }
 
-/** The first one in the queue has its end. Lock held, given up for the callback. */
+/** Complete the first entry. Lock held, released for the callback. */
 static void tell_first(mca_btl_umr_gpu_flusher_t *flusher, int status)
 {
     waiter_t *waiter = (waiter_t *) opal_list_remove_first(&flusher->waiting);
@@ -174,7 +173,7 @@ int mca_btl_umr_gpu_flush_poll(mca_btl_umr_hca_t *hca)
     return events;
 }
 
-/** Queue a read. @return OPAL_ERR_WOULD_BLOCK, or OPAL_ERROR if there can be none */
+/** Queue a read. @return OPAL_ERR_WOULD_BLOCK, or OPAL_ERROR if reads are impossible */
 static int flush_by_read(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t done, void *context)
 {
     mca_btl_umr_hca_t *hca = memory->hca;
@@ -193,7 +192,7 @@ static int flush_by_read(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t don
         waiter->done = done;
         waiter->context = context;
         opal_list_append(&flusher->waiting, &waiter->super);
-        /* What is refused now fails in progress, with all that wait. */
+        /* A refused read fails in progress, with all that wait. */
         hca->gpu.flush_failed = !post(flusher);
         ++hca->stats.gpu_flush_reads;
         rc = OPAL_ERR_WOULD_BLOCK;
@@ -225,12 +224,12 @@ int mca_btl_umr_gpu_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t do
     case OPAL_UMRDDT_GPU_FLUSH_NONE:
         return OPAL_SUCCESS;
     case OPAL_UMRDDT_GPU_FLUSH_CALL:
-        /* Without the lock: the driver may take its time. */
+        /* Without the lock: the driver call may take long. */
         ++memory->hca->stats.gpu_flush_calls;
         if (OPAL_LIKELY(OPAL_SUCCESS == opal_umrddt_gpu_rdma_flush(&memory->where))) {
             return OPAL_SUCCESS;
         }
-        /* What has come is lost without one: once more. */
+        /* The received data would be lost without a flush: retry. */
         return opal_umrddt_gpu_rdma_flush(&memory->where);
     default:
         return flush_by_read(memory, done, context);

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * One HCA as a whole: brought up, taken down.
+ * Start and stop of one HCA.
  */
 
 #include "opal_config.h"
@@ -59,7 +59,7 @@ void mca_btl_umr_hca_destruct(mca_btl_umr_hca_t *hca)
     mca_btl_umr_refill_destruct(hca);
 }
 
-/** What the device can, once all of it is up. */
+/** Fill in the capabilities after all parts are started. */
 static void caps_fill(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_caps_t *caps = &hca->caps;
@@ -81,8 +81,8 @@ static void caps_fill(mca_btl_umr_hca_t *hca)
 }
 
 /**
- * The mkeys, seen to work. A device that has none is used without, unless peers are to have nothing
- * but mkeys.
+ * Start the mkeys and run the self-test. A device without mkeys is used without them, unless
+ * btl_umr_plain_keys is 0.
  */
 static int umr_start(mca_btl_umr_hca_t *hca)
 {
@@ -138,8 +138,10 @@ close_device:
     return OPAL_ERR_NOT_AVAILABLE;
 }
 
-/* Users first, then what they use: nothing of the device may be destroyed that something else of it
- * refers to. */
+/*
+ * Users first, then the resources that they use: the device does not allow destroying a resource
+ * that another one refers to.
+ */
 void mca_btl_umr_hca_stop(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_endpoints_stop(hca);

@@ -9,39 +9,39 @@
 /**
  * @file
  *
- * The HCA, as other components see it.
+ * The interface of btl/umr for other components. Read this file first, then btl_umr.h.
  *
- * btl/umr is a btl that Open MPI lists, and the owner of the process's mlx5 HCA. A component that
- * wants to move bytes between layouts finds the component structure of btl/umr in the btl
- * framework, checks mca_btl_umr_component_t::api, and calls the functions in its table. The
- * nouns:
+ * btl/umr owns the mlx5 HCAs of the process. A component that moves bytes between layouts finds the
+ * component structure of btl/umr in the btl framework. It checks mca_btl_umr_component_t::api and
+ * calls the functions of the table. The objects:
  *
- *  - *memory*: the registrations (MRs) that cover what a layout touches in one buffer;
- *  - *keyset*: keys for a range of a layout's stream in one buffer, one key a window (see
- * iov_cache.h). A window of several IOVs is a UMR mkey, zero-based: its bytes are addressed 0 ..
- * length - 1 in stream order. A window of one IOV is the MR's own key and the buffer's address;
- *  - *HCA*: one port of one device. A process may have several; each registers memory, maps keys
- * and has endpoints of its own, and what one made is of no use to another;
- *  - *endpoint*: one RC queue pair to one process, from an HCA here to an HCA there. Two processes
- * can have several, one a pair of HCAs; a message goes through one of them. One that broke stays
- * broken; after a while both processes make another one for the pair, of the next generation;
+ *  - *memory*: the registrations (MRs) that cover the bytes of one buffer that a layout touches;
+ *  - *keyset*: keys for a range of a layout's stream in one buffer, one key per window (see
+ *    iov_cache.h). A window of several IOVs is a zero-based UMR mkey: its bytes have the addresses
+ *    0 .. length - 1 in stream order. A window of one IOV uses the key of the MR and the buffer's
+ *    address;
+ *  - *HCA*: one port of one device. A process may have several. Each has its own registrations,
+ *    keys and endpoints, which cannot be used with another HCA;
+ *  - *endpoint*: one RC queue pair to one process, from a local HCA to a remote HCA. Two processes
+ *    may have several endpoints, one per pair of HCAs; each message uses one of them. A broken
+ *    endpoint stays broken; later both processes create another one of the next generation for the
+ *    pair;
  *  - *put*: RDMA writes from one keyset into the keys of a peer, the last with immediate data (the
- * FIN);
- *  - *direct put*: the same without keysets: a write for each run of bytes that the peer's layout
- * has, each gathered from pieces of this process's. It needs what every RDMA HCA has; a device
- * without UMR has nothing else (caps()->umr).
+ *    FIN);
+ *  - *direct put*: the same without keysets: one write with a gather list for each contiguous run
+ *    of the peer's layout. Every RDMA HCA supports it; a device without UMR supports nothing else
+ *    (caps()->umr).
  *
- * Order of events for one message: the sender gives the peer its endpoint address; the receiver
+ * Order of events for one message: the sender sends its endpoint address to the peer. The receiver
  * connects, registers, maps a keyset for REMOTE use, waits until it is ready, reserves a FIN and
- * names its keys to the sender; the sender connects, registers, maps its own keyset for LOCAL use
- * and puts. The HCA carries no other messages: names of keys and addresses of endpoints travel by
- * whatever the caller has.
+ * sends its keys to the sender. The sender connects, registers, maps its own keyset for LOCAL use
+ * and puts. The HCA carries no control messages: the caller transports keys and endpoint addresses.
  *
- * Rules that hold for every function of the table:
- *  - Return values are OPAL_SUCCESS or one of the OPAL_ERR_* named with the function; outputs are
- *    written only on success. Who detects an error first logs it, once.
- *  - Callable from any thread. Callbacks are called from progress() only, with no lock of the HCA
- *    held, exactly once each, and may call any function of the table but init and fini.
+ * Rules for every function of the table:
+ *  - Return values are OPAL_SUCCESS or one of the OPAL_ERR_* listed with the function. Outputs are
+ *    written only on success. The function that detects an error first logs it, once.
+ *  - Callable from any thread. Callbacks run from progress() only, with no lock of the HCA held,
+ *    exactly once each. They may call any function of the table except init and fini.
  *  - No function blocks on a peer.
  */
 
@@ -61,75 +61,76 @@
 
 BEGIN_C_DECLS
 
-/** Changes with every change of this file that another component could notice. */
+/** Incremented with each change of this interface that is visible to other components. */
 #define MCA_BTL_UMR_HCA_API 11
 
 typedef struct mca_btl_umr_memory_t mca_btl_umr_memory_t;
 typedef struct mca_btl_umr_endpoint_t mca_btl_umr_endpoint_t;
 
 /**
- * Completion of something asynchronous.
+ * Completion of an asynchronous operation.
  *
- * @param[in] context  what the caller gave
+ * @param[in] context  the caller's context
  * @param[in] status   OPAL_SUCCESS, or OPAL_ERROR (the HCA failed; already logged) or
  *                     OPAL_ERR_UNREACH (the endpoint broke)
  */
 typedef void (*mca_btl_umr_done_fn_t)(void *context, int status);
 
 /**
- * A FIN arrived: the last write of a put has landed, and all the writes before it.
+ * A FIN arrived: the last write of a put and all writes before it are complete.
  *
- * @param[in] context   what set_fin_handler was given
- * @param[in] endpoint  from whom
+ * @param[in] context   the context given to set_fin_handler
+ * @param[in] endpoint  the endpoint that received it
  * @param[in] fin       the immediate data, host order
  */
 typedef void (*mca_btl_umr_fin_fn_t)(void *context, mca_btl_umr_endpoint_t *endpoint, uint32_t fin);
 
-/** Ways to hold more in one key, beyond lists in the work request, which every HCA has. */
+/** Capability tiers above the inline list (KLM list in the work request), which every HCA has. */
 typedef enum mca_btl_umr_tier_kind_t {
-    MCA_BTL_UMR_LONG,    /**< lists in memory */
+    MCA_BTL_UMR_LONG,    /**< non-inline UMR lists (KLM lists in memory) */
     MCA_BTL_UMR_STRIDED, /**< equal blocks at equal distances, both below 64 KiB, as one entry */
-    MCA_BTL_UMR_NESTED,  /**< keys over keys: lists of what the others hold */
+    MCA_BTL_UMR_NESTED,  /**< indirect mkeys of mkeys */
     MCA_BTL_UMR_TIER_MAX
 } mca_btl_umr_tier_kind_t;
 
-/** One of them: whether this device has proven that it can. */
+/** One tier: usable if the self-test proved it on this device. */
 typedef struct mca_btl_umr_tier_t {
     bool usable;
-    char why[192]; /**< if not */
+    char why[192]; /**< the reason if not usable */
 } mca_btl_umr_tier_t;
 
-/** What an HCA can do, or all of the process's HCAs can; constant after init. */
+/** Capabilities of one HCA, or those common to all HCAs of the process. Constant after init. */
 typedef struct mca_btl_umr_caps_t {
-    opal_iov_cache_limits_t key_limits; /**< what one key of any layout holds; see key_limits() */
-    mca_btl_umr_tier_t umr;             /**< mkeys; without them a keyset has a key each IOV */
+    opal_iov_cache_limits_t key_limits; /**< capacity of one key for any layout; see key_limits() */
+    mca_btl_umr_tier_t umr;             /**< mkeys; without them a keyset has one key per IOV */
     mca_btl_umr_tier_t tiers[MCA_BTL_UMR_TIER_MAX];
-    size_t list_entries; /**< IOVs that one key holds by a list in the work request */
-    size_t max_keys;     /**< mkeys that one role may hold at once; 0 without UMR */
+    size_t list_entries; /**< IOVs that one key holds with an inline list */
+    size_t max_keys;     /**< mkeys that one role may hold at the same time; 0 without UMR */
     size_t write_pieces; /**< pieces that one write of a direct put gathers; at least 1 */
-    char device[64];     /**< for messages: "mlx5_0:1"; the first of several */
-    int numa;            /**< NUMA node of that device; -1: not known */
+    char device[64];     /**< for messages: "mlx5_0:1"; the first one of several */
+    int numa;            /**< NUMA node of that device; -1: unknown */
 } mca_btl_umr_caps_t;
 
-/** The address of an endpoint's queue pair; travels to the peer as it is (network byte order). */
+/** The address of an endpoint's queue pair, sent to the peer as it is (network byte order). */
 typedef struct mca_btl_umr_address_t {
-    uint32_t qpn; /**< queue pair number; above its 24 bits the HCA's place in the list */
+    uint32_t qpn; /**< queue pair number (24 bits); upper byte: index of the HCA in the list */
     uint32_t
         psn; /**< first packet sequence number it will send; above its 24 bits the generation */
 } mca_btl_umr_address_t;
 
-/** One key, as it travels to a peer (host byte order; peers of another architecture are refused).
+/**
+ * One key, as it is sent to a peer (host byte order; peers of another architecture are refused).
  */
 typedef struct mca_btl_umr_key_t {
     uint64_t addr;   /**< address of its first byte: 0 for an mkey */
     uint64_t length; /**< bytes */
     uint32_t rkey;   /**< for the peer */
-    uint32_t lkey;   /**< for this process's own writes; 0 where it travels */
+    uint32_t lkey;   /**< for this process's own writes; 0 when it is sent to a peer */
 } mca_btl_umr_key_t;
 
 /**
- * What a keyset is for. Each role has a budget of keys of its own, so that messages that wait for a
- * peer (REMOTE) can never starve the writes the peer waits for (LOCAL).
+ * The use of a keyset. Each role has its own budget of keys, so that messages that wait for a peer
+ * (REMOTE) cannot starve the writes that the peer waits for (LOCAL).
  */
 typedef enum mca_btl_umr_role_t {
     MCA_BTL_UMR_LOCAL,  /**< gather for this process's writes */
@@ -140,47 +141,49 @@ typedef enum mca_btl_umr_role_t {
 /** Keys for [start, end) of a layout's stream in a buffer. Read-only for the caller. */
 typedef struct mca_btl_umr_keyset_t {
     opal_list_item_t super;
-    uint64_t id;    /**< of this mapping, never given twice; 0: registrations' own keys only */
-    uint64_t start; /**< first stream position covered */
-    uint64_t end;   /**< one past the last */
-    size_t count;   /**< number of keys, in stream order, without gaps */
+    uint64_t id;             /**< unique id of this mapping; 0: only keys of registrations */
+    uint64_t start;          /**< first stream position covered */
+    uint64_t end;            /**< one past the last */
+    size_t count;            /**< number of keys, in stream order, without gaps */
     mca_btl_umr_key_t *keys; /**< count of them */
-    bool ready;              /**< every key's mapping was seen complete */
+    bool ready;              /**< all mappings have completed */
 } mca_btl_umr_keyset_t;
 
-/** What a direct put writes, from where, and to where. */
+/** Source, destination and range of a direct put. */
 typedef struct mca_btl_umr_direct_t {
-    void *buffer;                          /**< of this process */
-    const opal_iov_cache_layout_t *layout; /**< in it */
+    void *buffer;                          /**< in this process */
+    const opal_iov_cache_layout_t *layout; /**< of the buffer */
     const mca_btl_umr_memory_t *memory;    /**< of both; covers the first end bytes */
     const opal_iov_cache_form_t *to;       /**< the peer's layout */
-    uint64_t to_buffer;                    /**< the peer's address that its offsets count from */
-    const mca_btl_umr_key_t *regions; /**< what the peer lets us write: by ascending address, none
-                                           touches another; lkey is not looked at */
+    uint64_t to_buffer;               /**< the peer's address to which its offsets are relative */
+    const mca_btl_umr_key_t *regions; /**< regions of the peer that may be written, by ascending
+                                         address, none adjacent to another; lkey is ignored */
     size_t region_count;
-    uint64_t start; /**< the part of the stream to write */
+    uint64_t start; /**< the range of the stream to write */
     uint64_t end;
 } mca_btl_umr_direct_t;
 
-/** Counters; they only grow, but for those that say 'now'. */
+/** Counters. They only grow, except those named 'now'. */
 typedef struct mca_btl_umr_stats_t {
-    uint64_t mkeys_created;     /**< mkeys made by the device (a system call each) */
-    uint64_t mkeys_by_helper;   /**< of those, made in advance by the helper thread */
-    uint64_t mkeys_by_messages; /**< of those, made after init when a message needed them */
+    uint64_t mkeys_created;     /**< mkeys created by the device (a system call each) */
+    uint64_t mkeys_by_helper;   /**< of those, created in advance by the helper thread */
+    uint64_t mkeys_by_messages; /**< of those, created after init because a message needed them */
     uint64_t mkeys_now;         /**< mkeys that exist now */
-    uint64_t mkeys_used_now;    /**< of those, mapped for some keyset now */
+    uint64_t mkeys_used_now;    /**< of those, mapped for a keyset now */
     uint64_t keys_mapped;       /**< UMR work requests posted: windows mapped to mkeys */
     uint64_t key_entries;       /**< list entries in those */
-    uint64_t keys_long;         /**< of those mapped, by a list in memory */
-    uint64_t keys_strided;   /**< of those mapped, of equal blocks at equal distances: one entry */
-    uint64_t keys_nested;    /**< of those mapped, over others of those mapped */
-    uint64_t mkeys_long_now; /**< of the mkeys that exist now, those for such lists */
-    uint64_t keys_used;      /**< mkeys in keysets handed out: mapped for these, or found mapped */
-    uint64_t keys_plain;     /**< windows that used an MR's own key */
-    uint64_t keyset_hits;    /**< keysets found mapped */
-    uint64_t keyset_evictions; /**< kept keysets that left for others */
-    uint64_t keysets_stale;    /**< kept keysets whose registrations were gone */
-    uint64_t keysets_kept_now; /**< keysets kept mapped now, in use or not */
+    uint64_t keys_long;         /**< of the mapped keys, with a non-inline UMR list */
+    uint64_t keys_strided;   /**< of those mapped, as equal blocks at equal distances: one entry */
+    uint64_t keys_nested;    /**< of the mapped keys, indirect (mkeys of mkeys) */
+    uint64_t mkeys_long_now; /**< of the mkeys that exist now, those for non-inline lists */
+    uint64_t keys_used;  /**< mkeys in keysets returned to callers: newly mapped or found in the key
+                            cache */
+    uint64_t keys_plain; /**< windows that used an MR's own key */
+    uint64_t keyset_hits;      /**< keysets found in the key cache */
+    uint64_t keyset_evictions; /**< keysets evicted from the key cache */
+    uint64_t keysets_stale; /**< keysets dropped from the key cache because their registrations were
+                               gone */
+    uint64_t keysets_kept_now; /**< keysets in the key cache now, in use or not */
     uint64_t writes_posted;    /**< RDMA writes posted, with or without immediate data */
     uint64_t bytes_written;    /**< bytes in those */
     uint64_t writes_direct;    /**< of the writes, those of direct puts */
@@ -189,111 +192,111 @@ typedef struct mca_btl_umr_stats_t {
     uint64_t reg_hits;         /**< registrations found in the cache */
     uint64_t reg_misses;       /**< registrations made */
     uint64_t reg_bytes_now;    /**< bytes registered now */
-    uint64_t gpu_reg_hits;     /**< the same of memory of GPUs: found */
+    uint64_t gpu_reg_hits;     /**< the same for GPU memory: found */
     uint64_t gpu_reg_misses;   /**< made */
     uint64_t gpu_reg_refused;  /**< refused by the driver, the kernel or the HCA */
-    uint64_t gpu_regs_stale;   /**< dropped since their memory was freed */
-    uint64_t gpu_regs_now;     /**< that exist now */
+    uint64_t gpu_regs_stale;   /**< dropped because their memory was freed */
+    uint64_t gpu_regs_now;     /**< registrations of GPU memory that exist now */
     uint64_t gpu_bytes_now;    /**< bytes in those */
-    uint64_t gpu_flush_calls;  /**< flushes of what peers wrote there, by the driver */
-    uint64_t gpu_flush_reads;  /**< by reads of the HCA */
+    uint64_t gpu_flush_calls;  /**< flushes of peers' writes to GPU memory, by the driver */
+    uint64_t gpu_flush_reads;  /**< flushes by an RDMA read of the HCA */
     uint64_t endpoints_now;    /**< queue pairs that exist now */
-    uint64_t peer_bytes_now;   /**< memory of those now: structures, queues, completions */
-    uint64_t shared_bytes_now; /**< memory of the receives that they share now */
+    uint64_t peer_bytes_now;   /**< memory of those now: structures, queues and completions */
+    uint64_t shared_bytes_now; /**< memory of their shared receives now */
     uint64_t errors;           /**< completions with an error */
     uint64_t
         endpoints_rebuilt; /**< queue pairs to peers connected in the place of one that broke */
-    uint64_t maps_rebuilt; /**< queue pairs of mappings made in the place of one that failed */
-    uint64_t rdma_puts;    /**< writes of the module, for users of the framework */
-    uint64_t rdma_gets;    /**< its reads */
-    uint64_t rdma_atomics; /**< its atomics */
-    uint64_t rdma_bytes;   /**< bytes of all these, 8 for an atomic */
+    uint64_t maps_rebuilt; /**< queue pairs for mappings created in place of a failed one */
+    uint64_t rdma_puts;    /**< writes of the btl module, for users of the framework */
+    uint64_t rdma_gets;    /**< reads of the btl module */
+    uint64_t rdma_atomics; /**< atomics of the btl module */
+    uint64_t rdma_bytes;   /**< bytes of all these; 8 per atomic */
 } mca_btl_umr_stats_t;
 
-/** The HCA's functions. Every slot is filled. */
+/** The functions of the HCA. Every entry is set. */
 typedef struct mca_btl_umr_hca_ops_t {
     /**
-     * Open the HCA, prove it by the loopback self-test, and publish it to the job (modex). To be
-     * called before the job's modex exchange; later calls only count. A machine without an mlx5
-     * device is silent; a device that cannot be used, or fails the test, gives one message. A
-     * device that has no UMR is used without (caps()->umr says why), unless btl_umr_plain_keys is
-     * 0.
+     * Open the HCAs, verify them with the loopback self-test, and publish them to the job (modex).
+     * Must be called before the modex exchange of the job; later calls only increment the use
+     * count. A machine without an mlx5 device gets no message. A device that cannot be used, or
+     * that fails the test, gets one message. A device without UMR is used for direct puts
+     * (caps()->umr has the reason), unless btl_umr_plain_keys is 0.
      *
      * @retval OPAL_SUCCESS            usable
-     * @retval OPAL_ERR_NOT_AVAILABLE  no HCA that can be used; nothing is left open
+     * @retval OPAL_ERR_NOT_AVAILABLE  no usable HCA; nothing is left open
      */
     int (*init)(void);
 
-    /** The opposite of init, once for each call of it that succeeded. The last one closes all. */
+    /** Undo one successful call of init. The last call closes all HCAs. */
     void (*fini)(void);
 
-    /** Why init said OPAL_ERR_NOT_AVAILABLE, in a few words; "" while usable. Never NULL. */
+    /** The reason why init returned OPAL_ERR_NOT_AVAILABLE; "" while usable. Never NULL. */
     const char *(*why_not)(void);
 
-    /** Capabilities, those that all HCAs have; valid from init to fini. */
+    /** Capabilities common to all HCAs; valid from init to fini. */
     const mca_btl_umr_caps_t *(*caps)(void);
 
     /**
-     * One HCA of the process, in the order of preference.
+     * One HCA of the process, in order of preference.
      *
-     * @param[out] caps, stats  its own; may be NULL. Valid from init to fini
+     * @param[out] caps, stats  of this HCA; may be NULL. Valid from init to fini
      *
-     * @return false: there are no more than @p index
+     * @return false if @p index is out of range
      */
     bool (*hca)(unsigned int index, const mca_btl_umr_caps_t **caps,
                 const mca_btl_umr_stats_t **stats);
 
     /**
-     * How far a GPU is from an HCA, to be compared with others of the same HCA: endpoint_near's
-     * measure. For what tells users; reads files when a GPU is asked for first.
+     * Distance of a GPU from an HCA, in the unit that endpoint_near uses; comparable only for the
+     * same HCA. For diagnostic output. The first call for a GPU reads files of sysfs.
      *
-     * @param[in] index  as for HCA
-     * @param[in] gpu    its number in this process; cuInit was called
+     * @param[in] index  as for hca
+     * @param[in] gpu    its number in this process; cuInit must have been called
      *
-     * @return UINT32_MAX: that is not known, or there is no such HCA or GPU
+     * @return UINT32_MAX: unknown, or no such HCA or GPU
      */
     uint32_t (*gpu_distance)(unsigned int index, int gpu);
 
     /**
-     * The IOVs and bytes that one key of this layout holds: no less than caps()->key_limits, and
-     * more where the layout is so regular that the device repeats a block by itself. For the choice
-     * of chunks; windows are cut by keyset_map.
+     * The IOVs and bytes that one key of this layout holds. No less than caps()->key_limits, and
+     * more where the device can repeat a block of a regular layout. For the choice of the chunk
+     * size; keyset_map cuts the windows.
      */
     void (*key_limits)(const opal_iov_cache_layout_t *layout, opal_iov_cache_limits_t *limits);
 
     /**
-     * Counters; valid as long as the component is open. Those of one HCA go on by themselves; with
-     * several the sum is made by this call.
+     * Counters; valid as long as the component is open. With one HCA the structure is updated in
+     * place; with several HCAs this call computes the sum.
      */
     const mca_btl_umr_stats_t *(*stats)(void);
 
-    /** Install the function that hears of FINs (one for the process; NULL removes it). */
+    /** Install the handler of FINs (one per process; NULL removes it). */
     void (*set_fin_handler)(mca_btl_umr_fin_fn_t handler, void *context);
 
     /**
-     * The first endpoint to a process, made at the first call (a queue pair, not yet connected).
-     * Looks the peer's HCAs up in the modex.
+     * The first endpoint to a process. The first call creates it (a queue pair, not yet connected)
+     * and looks the peer's HCAs up in the modex.
      *
      * @param[out] endpoint  owned by the HCA until fini
      *
      * @retval OPAL_SUCCESS
      * @retval OPAL_ERR_UNREACH          the peer published no HCA, or one of another fabric or
-     * version
-     * @retval OPAL_ERR_OUT_OF_RESOURCE  no queue pair to be had
+     *                                   version
+     * @retval OPAL_ERR_OUT_OF_RESOURCE  no queue pair available
      */
     int (*endpoint_get)(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **endpoint);
 
     /**
-     * The endpoint to the same process whose HCA is nearest to where some memory is: the CPU's by
-     * its NUMA node, a GPU's by what of its way to the CPU is also the HCA's; of equals the first,
-     * and a broken one only if all are. Made at its first use. The sender of a message asks, and
-     * its address tells the receiver. Where a page is, and where a GPU, is remembered. Each call
-     * that finds a pair broken brings the next generation of it nearer (btl_umr_rebuilds).
+     * The endpoint to the same process whose local HCA is nearest to some memory. System memory
+     * counts by its NUMA node, GPU memory by the part of the PCIe path that GPU and HCA share.
+     * Among equals the first endpoint is returned, and a broken one only if all are broken. The
+     * sender of a message calls this function; its address selects the endpoint of the receiver.
+     * Locations of pages and GPUs are cached. Each call that finds a broken pair counts towards its
+     * next generation (btl_umr_rebuilds).
      *
      * @param[in] endpoint  any endpoint to the process
      * @param[in] address   of a byte of the memory
-     * @param[in] gpu       the GPU that it is of, by its number in this process; -1: it is the
-     *                      CPU's
+     * @param[in] gpu       number of the GPU that has the memory; -1: system memory
      *
      * @return never NULL; @p endpoint itself where there is no choice
      */
@@ -301,51 +304,54 @@ typedef struct mca_btl_umr_hca_ops_t {
                                              int gpu);
 
     /**
-     * The endpoint to the same process that goes to the HCA which an address of the peer's names.
-     * Made at its first use, and when the address is of a later generation: then what there was is
-     * broken, as the peer's end of it is.
+     * The endpoint to the same process for the pair of HCAs that the peer's address belongs to.
+     * Created at its first use, and when the address has a later generation: the previous endpoint
+     * is then broken, as the peer's end is.
      *
      * @param[in] endpoint  any endpoint to the process
      *
-     * @return never NULL; one that refuses to connect if there is none
+     * @return never NULL; an endpoint that refuses to connect if there is none
      */
     mca_btl_umr_endpoint_t *(*endpoint_at)(mca_btl_umr_endpoint_t *endpoint,
                                            const mca_btl_umr_address_t *address);
 
     /**
-     * Endpoints to the same process, each by another pair of HCAs, that parts of one message can
-     * go through at once: @p endpoint first, then the others that are not broken, in the order of
-     * the pairs, which is the same on both sides. Made at their first use.
+     * Endpoints to the same process, one per pair of HCAs, for sending parts of one message in
+     * parallel:
+     * @p endpoint first, then the others that are not broken, in the order of the pairs, which is
+     * the same on both sides. Created at their first use.
      *
-     * @param[out] endpoints  room for @p max, which is 1 at least
+     * @param[out] endpoints  room for @p max, which is at least 1
      *
-     * @return how many there are; 1 where a process has one pair of HCAs with this one
+     * @return the number of endpoints; 1 where the two processes share one pair of HCAs
      */
     size_t (*endpoints_beside)(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_endpoint_t **endpoints,
                                size_t max);
 
-    /** This side's address, for the peer. The same for the endpoint's whole life, also broken. */
+    /**
+     * This side's address, for the peer. Constant for the life of the endpoint, also when broken.
+     */
     void (*endpoint_address)(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_address_t *address);
 
     /**
-     * Connect to the peer's address; nothing happens if it is connected to that address already.
+     * Connect to the peer's address. No effect if already connected to that address.
      *
-     * @retval OPAL_SUCCESS      the peer may write from now on; so may we, once the peer connected
+     * @retval OPAL_SUCCESS      the peer may write; this side may write once the peer has connected
      * @retval OPAL_ERR_UNREACH  broken, connected to another address, of another generation than
-     *                           the address, or the device refused
+     *                           the address, or refused by the device
      */
     int (*endpoint_connect)(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_address_t *address);
 
-    /** True once an error broke the endpoint: nothing can be put through it any more. */
+    /** True after an error broke the endpoint: no further put is possible. */
     bool (*endpoint_broken)(const mca_btl_umr_endpoint_t *endpoint);
 
     /**
-     * For the receiver of a message that cannot go through an endpoint: does the sender have to
-     * know that it asks in vain?
+     * For the receiver of a message that cannot use an endpoint: tests whether the sender must be
+     * notified.
      *
-     * @param[in]  endpoint  that endpoint_at gave for the sender's address
+     * @param[in]  endpoint  returned by endpoint_at for the sender's address
      * @param[in]  theirs    the sender's address
-     * @param[out] address   what to tell it, for endpoint_refused
+     * @param[out] address   to send to it, for endpoint_refused
      *
      * @return true: the endpoint is broken, or of another generation than the address
      */
@@ -353,80 +359,80 @@ typedef struct mca_btl_umr_hca_ops_t {
                              mca_btl_umr_address_t *address);
 
     /**
-     * The receiver of a message has refused this endpoint, and told an address (endpoint_refuses).
-     * Of the same generation: the peer's end is broken, and so is this one from now on. Of a later
-     * one: so it is, and the next one is to be of that. Of an earlier one: the peer has not
-     * followed, this one is given up unless it is connected.
+     * The receiver of a message refused this endpoint and sent an address (endpoint_refuses). Same
+     * generation: the peer's end is broken, and this end breaks too. Later generation: this end
+     * breaks, and the next endpoint gets that generation. Earlier generation: the peer has not
+     * followed; this endpoint is given up unless it is connected.
      *
-     * @param[in] theirs  as it came; of another HCA than the endpoint's: nothing happens
+     * @param[in] theirs  as received; ignored if it belongs to another HCA than the endpoint
      */
     void (*endpoint_refused)(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_address_t *theirs);
 
     /**
-     * Break the endpoint on purpose (queue pair to ERR): after return no write of the peer through
-     * it lands any more. Puts and FIN reservations on it end with OPAL_ERR_UNREACH.
+     * Break the endpoint (queue pair to ERR): after return no write of the peer through it reaches
+     * memory. Puts and FIN reservations on it end with OPAL_ERR_UNREACH.
      */
     void (*endpoint_break)(mca_btl_umr_endpoint_t *endpoint);
 
     /**
-     * Take one receive for a FIN that the peer will be told to send. Without it a FIN could find no
-     * receive posted. Endpoints share their receives; half of these are for endpoints that have
-     * none.
+     * Reserve one receive for a FIN before the peer is allowed to send it. Without a reservation a
+     * FIN could find no receive posted. Endpoints share their receives; half of these are for
+     * endpoints that have none.
      *
-     * @retval OPAL_SUCCESS              given back by the FIN's arrival, or by fin_cancel
-     * @retval OPAL_ERR_OUT_OF_RESOURCE  the endpoint cannot have more now: try again after a FIN
+     * @retval OPAL_SUCCESS              released by the arrival of the FIN, or by fin_cancel
+     * @retval OPAL_ERR_OUT_OF_RESOURCE  limit of the endpoint reached: retry after a FIN
      * @retval OPAL_ERR_UNREACH          broken
      */
     int (*fin_reserve)(mca_btl_umr_endpoint_t *endpoint);
 
-    /** Give a reservation back that the peer was never told of. */
+    /** Release a reservation whose FIN the peer was not allowed to send. */
     void (*fin_cancel)(mca_btl_umr_endpoint_t *endpoint);
 
     /**
-     * Register what the first @p size bytes of the layout's stream touch in @p buffer. The pages
-     * between the pieces are registered too where they are mapped and near; pieces far apart get
-     * registrations of their own. Served from the registration cache where possible.
+     * Register the memory in @p buffer that the first @p size bytes of the layout's stream touch.
+     * Mapped pages between near pieces are registered too; pieces far apart get separate
+     * registrations. Served from the registration cache where possible.
      *
-     * @param[in]  role    LOCAL: read-only memory will do (const data, a file mapped PROT_READ);
-     * REMOTE: all of it must be writable. What was registered for REMOTE serves LOCAL too
+     * @param[in]  role    LOCAL: read-only memory is accepted (const data, a file mapped
+     *                     PROT_READ). REMOTE: all of it must be writable. A REMOTE registration
+     *                     serves LOCAL too
      * @param[out] memory  release with memory_release, after every keyset made from it
      *
      * @retval OPAL_SUCCESS
-     * @retval OPAL_ERR_OUT_OF_RESOURCE  the bound on registered memory, or the system's, is reached
+     * @retval OPAL_ERR_OUT_OF_RESOURCE  the limit of registered memory, or the system's, is reached
      * @retval OPAL_ERR_BAD_PARAM        part of it cannot be registered (not mapped, read-only,
-     * ...)
+     *                                   ...)
      */
     int (*memory_register)(mca_btl_umr_role_t role, void *buffer,
                            const opal_iov_cache_layout_t *layout, uint64_t size,
                            mca_btl_umr_memory_t **memory);
 
-    /** As memory_register, with the HCA of an endpoint; NULL: with the first HCA, as that does.
-     */
+    /** As memory_register, with the HCA of an endpoint; NULL: with the first HCA. */
     int (*memory_register_at)(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
                               void *buffer, const opal_iov_cache_layout_t *layout, uint64_t size,
                               mca_btl_umr_memory_t **memory);
 
     /**
-     * True if memory of a GPU may be registered with the HCA of an endpoint, as far as is known
-     * without trying: by what the driver says of it, and by what was refused before. No call of the
-     * driver in the steady state.
+     * True if memory of a GPU can probably be registered with the HCA of an endpoint. Uses the
+     * attributes from the driver and the results of earlier registrations. Makes no driver call in
+     * the steady state.
      *
-     * @param[in] endpoint  NULL: with each HCA, whichever a message would take
+     * @param[in] endpoint  NULL: true only if all HCAs can register it
      * @param[in] where     as the driver classifies it now
      */
     bool (*gpu_reachable)(mca_btl_umr_endpoint_t *endpoint, const opal_umrddt_gpu_memory_t *where);
 
     /**
-     * As memory_register_at, of a buffer in one allocation of a GPU. What is registered stays
-     * cached by the allocation's BUFFER_ID, until it is displaced or its memory was freed.
+     * As memory_register_at, for a buffer in one allocation of a GPU. The registration stays cached
+     * by the allocation's BUFFER_ID until it is evicted or its memory is freed.
      *
-     * @param[in] where  the allocation that the buffer is in, as the driver classified it since the
-     *                   application has given it to this message; copied
+     * @param[in] where  the allocation of the buffer. The driver must have classified it after the
+     *                   application gave the buffer to this message. Copied
      *
      * @retval OPAL_SUCCESS
-     * @retval OPAL_ERR_OUT_OF_RESOURCE  the HCA, or its window into the GPU, has no room
-     * @retval OPAL_ERR_BAD_PARAM        memory that HCAs cannot have, here or at all, or more than
-     *                                   one allocation
+     * @retval OPAL_ERR_OUT_OF_RESOURCE  the HCA, or its window into the GPU, is full
+     * @retval OPAL_ERR_BAD_PARAM        memory that cannot be registered, or more than one
+     *                                   allocation
      */
     int (*memory_register_gpu)(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
                                const opal_umrddt_gpu_memory_t *where, void *buffer,
@@ -434,41 +440,40 @@ typedef struct mca_btl_umr_hca_ops_t {
                                mca_btl_umr_memory_t **memory);
 
     /**
-     * Make what peers wrote into memory, as told by their FINs, visible to whoever reads it after.
-     * Nothing to be done for the CPU's.
+     * Make the data that peers wrote into memory, as signalled by their FINs, visible to later
+     * readers. No effect for system memory.
      *
-     * @param[in] done  called later if OPAL_ERR_WOULD_BLOCK is returned, and only then; the memory
+     * @param[in] done  called later if and only if OPAL_ERR_WOULD_BLOCK is returned; the memory
      *                  must live until then
      *
-     * @retval OPAL_SUCCESS          it is
-     * @retval OPAL_ERR_WOULD_BLOCK  it will be, when done is called with OPAL_SUCCESS
-     * @retval OPAL_ERROR            it cannot be (logged)
+     * @retval OPAL_SUCCESS          visible
+     * @retval OPAL_ERR_WOULD_BLOCK  visible when done is called with OPAL_SUCCESS
+     * @retval OPAL_ERROR            failed (logged)
      */
     int (*memory_flush)(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t done, void *context);
 
-    /** Give back. The registrations may stay in the cache. */
+    /** Release. The registrations may stay in the cache. */
     void (*memory_release)(mca_btl_umr_memory_t *memory);
 
     /**
-     * The application may free the memory at any time from now on, though the HCA may not have
-     * told yet that it is through with it. (Memory that is not let go must not be freed: Open MPI's
-     * registration cache ends the process that does.) It is released as any other.
+     * Allow the application to free the memory at any time from now on, before the HCA has reported
+     * completion. (Otherwise the memory must not be freed: Open MPI's registration cache aborts the
+     * process in that case.) It is released like any other memory.
      *
-     * @param[in] memory  nothing is done with one that was released, or is a GPU's, or NULL
+     * @param[in] memory  ignored if released before, GPU memory, or NULL
      */
     void (*memory_let_go)(mca_btl_umr_memory_t *memory);
 
     /**
-     * A keyset that was kept (keyset_keep), without the memory: what keyset_map would find if the
-     * memory were registered now, as far as that can be told without looking up its registration.
-     * For memory of the CPU only. The keyset holds what it needs of the memory; no write through
-     * its keys meets another registration than the one that they were mapped over.
+     * Find a keyset in the key cache (keyset_keep) without registering the memory. Returns the
+     * keyset that keyset_map would find, if this can be determined without the registration. For
+     * system memory only. The keyset keeps its registrations alive; no write through its keys
+     * reaches another registration than the one that they were mapped over.
      *
-     * @param[in] endpoint  whose HCA the keys are for
-     * @param[in] layout    further arguments as keyset_map's
+     * @param[in] endpoint  selects the HCA of the keys
+     * @param[in] layout    this and the further arguments as for keyset_map
      *
-     * @return ready, to be given back as keyset_map's; NULL: register the memory, and call
-     *         keyset_map
+     * @return ready, release as for keyset_map; NULL: register the memory and call keyset_map
      */
     mca_btl_umr_keyset_t *(*keyset_recall)(mca_btl_umr_endpoint_t *endpoint,
                                            mca_btl_umr_role_t role, void *buffer,
@@ -476,24 +481,21 @@ typedef struct mca_btl_umr_hca_ops_t {
                                            uint64_t start, uint64_t end, size_t max_keys);
 
     /**
-     * Map keys for windows of [start, end), from start on: as many as there are keys to be had for
-     * the role, at most @p max_keys, at least one. The caller sees in the keyset how far they
-     * reach.
+     * Map keys for windows of [start, end), beginning at start: as many as are available for the
+     * role, at most @p max_keys, at least one. keyset->end is the end of the mapped range.
      *
-     * If the keyset comes back with ready == false, @p done is called later from progress(); if it
-     * is ready at once (only plain keys), it is not called. On a status other than OPAL_SUCCESS the
-     * caller still owes keyset_release.
+     * If the keyset has ready == false, progress() calls @p done later. If it is ready immediately
+     * (plain keys only, or found in the key cache), @p done is not called. After a done with
+     * another status than OPAL_SUCCESS the caller must still call keyset_release.
      *
-     * A keyset that was kept (keyset_keep) is found again, and is ready at once.
-     *
-     * (Who has not registered the memory yet asks keyset_recall first.)
+     * A caller that has not yet registered the memory calls keyset_recall first.
      *
      * @param[in]  memory  must cover the first @p end bytes, and outlive the keyset
      * @param[out] keyset  release with keyset_release
      *
      * @retval OPAL_SUCCESS
-     * @retval OPAL_ERR_OUT_OF_RESOURCE  no key now: try again when a keyset of the role was
-     * released
+     * @retval OPAL_ERR_OUT_OF_RESOURCE  no key available: retry after a keyset of the role is
+     *                                   released
      * @retval OPAL_ERR_BAD_PARAM        a range outside of the layout or of the memory
      * @retval OPAL_ERROR                the device refused (logged)
      */
@@ -503,21 +505,20 @@ typedef struct mca_btl_umr_hca_ops_t {
                       mca_btl_umr_keyset_t **keyset);
 
     /**
-     * Give the keys back. Allowed when no put uses them and, for REMOTE, when the peer's FIN has
-     * come or its endpoint was broken; or while they are not ready yet (done is then not called). A
-     * REMOTE mkey is invalidated by a work request posted here (from progress() where the queue is
-     * full) and is not mapped again before, then with another tag where the device can: the HCA
-     * refuses the old rkey. A plain key lives as long as its registration does.
+     * Release the keys. Allowed when no put uses them and, for REMOTE, after the peer's FIN arrived
+     * or its endpoint broke; or while they are not ready yet (done is then not called). A work
+     * request posted here (from progress() where the queue is full) invalidates a REMOTE mkey. The
+     * mkey is not mapped again before, and then with another tag where the device supports it: the
+     * HCA refuses the old rkey. A plain key lives as long as its registration.
      */
     void (*keyset_release)(mca_btl_umr_keyset_t *keyset);
 
     /**
-     * As keyset_release after a message that went well, but the keys stay mapped, for the next
-     * keyset_map with the same arguments: it finds the keyset ready. That is, as long as the memory
-     * given there has the registrations that it had (it was neither unmapped nor evicted in
-     * between), no other keyset needs the mkeys, and btl_umr_key_cache is not reached. A REMOTE key
-     * that is kept would still be accepted by the HCA, so its peer must be one that writes only
-     * when told to.
+     * As keyset_release after a successful message, but the keys stay mapped in the key cache. The
+     * next keyset_map with the same arguments finds the keyset ready if it is still cached and the
+     * memory has the same registrations (neither unmapped nor evicted in between). The keyset is
+     * evicted when another keyset needs the mkeys, or at the limit btl_umr_key_cache. The HCA still
+     * accepts a REMOTE key of the cache, so its peer must write only when allowed to.
      */
     void (*keyset_keep)(mca_btl_umr_keyset_t *keyset);
 
@@ -531,8 +532,8 @@ typedef struct mca_btl_umr_hca_ops_t {
      * @param[in] keyset   ready, role LOCAL
      * @param[in] remote   the peer's keys for exactly the same bytes; copied
      * @param[in] fin      immediate data for the last write, or NULL; copied
-     * @param[in] done     called when the last write completed, or with an error when all that was
-     *                     posted has completed or been flushed; never before put returns
+     * @param[in] done     called when the last write has completed, or with an error when all
+     *                     posted writes have completed or been flushed; never before put returns
      *
      * @retval OPAL_SUCCESS
      * @retval OPAL_ERR_BAD_PARAM        the keys do not add up to the keyset's length, or it is of
@@ -545,44 +546,44 @@ typedef struct mca_btl_umr_hca_ops_t {
                mca_btl_umr_done_fn_t done, void *context);
 
     /**
-     * What a peer has to be told for direct puts into this memory: one region for each of its
-     * registrations, which reaches from the lowest to the highest byte that the layout touches
-     * there. (The key reaches all of the registration, as long as it is cached.)
+     * The regions that a peer needs for direct puts into this memory: one for each registration,
+     * from the lowest to the highest byte that the layout touches there. (The key covers the whole
+     * registration, as long as it is cached.)
      *
      * @param[in]  memory   registered for REMOTE
      * @param[out] regions  room for @p max; those that fit are written, in the order that
-     *                      put_direct wants
+     *                      put_direct requires
      *
-     * @return how many there are; 0: peers may not have them (btl_umr_plain_keys, or for LOCAL)
+     * @return the number of regions; 0: not available to peers (btl_umr_plain_keys, or role LOCAL)
      */
     size_t (*memory_regions)(const mca_btl_umr_memory_t *memory, mca_btl_umr_key_t *regions,
                              size_t max);
 
     /**
-     * RDMA-write a part of a layout's stream straight to where it belongs in the peer's layout,
-     * without mkeys: both layouts are walked side by side, and each write goes to one contiguous
-     * run of the peer's, from up to caps()->write_pieces pieces of ours. Posted, completed and
-     * ended as put; a walk goes as far as the send queue has room, and on from there in progress().
-     * That everything lies in the regions is seen before anything is posted.
+     * RDMA-write a range of a layout's stream directly into the peer's layout, without mkeys. Both
+     * layouts are walked side by side. Each write goes to one contiguous run of the peer's layout
+     * and gathers up to caps()->write_pieces local pieces. Posting, completion and errors as for
+     * put. The walk stops when the send queue is full and continues in progress(). All destinations
+     * are checked against the regions before the first write is posted.
      *
      * @param[in] direct  copied with its regions; layout, memory and @c to must live until done
      * @param[in] fin, done, context  as put
      *
      * @retval OPAL_SUCCESS
      * @retval OPAL_ERR_BAD_PARAM        nothing to write, a range outside of a layout or of the
-     *                                   memory, a byte outside of the regions, or memory
-     *                                   registered with another HCA than the endpoint's
+     *                                   memory, a byte outside of the regions, or memory registered
+     *                                   with another HCA than the endpoint's
      * @retval OPAL_ERR_UNREACH          not connected, or broken
      * @retval OPAL_ERR_OUT_OF_RESOURCE  no memory
      */
     int (*put_direct)(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_direct_t *direct,
                       const uint32_t *fin, mca_btl_umr_done_fn_t done, void *context);
 
-    /** Poll completions, post what waits, call callbacks. @return the number of events handled */
+    /** Poll completions, post pending work, call callbacks. @return the number of events handled */
     int (*progress)(void);
 } mca_btl_umr_hca_ops_t;
 
-/** The component; the btl framework's part first. */
+/** The component structure; begins with that of the btl framework. */
 typedef struct mca_btl_umr_component_t {
     mca_btl_base_component_3_0_0_t super;
     uint32_t api; /**< MCA_BTL_UMR_HCA_API of the component as built */

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The HCAs of this process: which ones are brought up, and the table of functions.
+ * The list of HCAs of this process, and the table of functions.
  */
 
 #include "opal_config.h"
@@ -28,7 +28,7 @@
 
 mca_btl_umr_t mca_btl_umr;
 
-/* The one that is always there, used or not: it has the counters of a process without any. */
+/* Always exists: holds the counters of a process without an HCA. */
 static mca_btl_umr_hca_t first_hca;
 
 void mca_btl_umr_refuse(const char *format, ...)
@@ -49,7 +49,7 @@ void mca_btl_umr_construct(void)
     mca_btl_umr_refuse("not asked for yet");
 }
 
-/** Puts and keysets that somebody forgot are dropped without a word to their users. */
+/** Puts and keysets that are still in use are dropped without callbacks. */
 static void stop_all(void)
 {
     while (0 < mca_btl_umr.hca_count) {
@@ -66,7 +66,7 @@ static void stop_all(void)
 void mca_btl_umr_destruct(void)
 {
     if (0 < mca_btl_umr.users) {
-        /* A user that was closed without a word: leave nothing behind in the device. */
+        /* A user did not call fini: release the device's resources. */
         mca_btl_umr.users = 0;
         mca_btl_umr_check_stop();
         stop_all();
@@ -83,7 +83,7 @@ void mca_btl_umr_destruct(void)
     OBJ_DESTRUCT(&mca_btl_umr.lock);
 }
 
-/** The place for one more HCA. @return NULL: no memory */
+/** The entry for one more HCA. @return NULL: out of memory */
 static mca_btl_umr_hca_t *next_hca(void)
 {
     uint32_t index = mca_btl_umr.hca_count;
@@ -101,10 +101,10 @@ static mca_btl_umr_hca_t *next_hca(void)
 }
 
 /**
- * Bring up one more, if there is a place for it.
+ * Start one more HCA, if there is an entry for it.
  *
- * Messages go by any of the HCAs, so what is told of them is what all of them can: one without
- * mkeys would have all messages go without.
+ * Messages may use any HCA, so the capabilities are those common to all: with one HCA without mkeys
+ * all messages would go without mkeys.
  *
  * @return OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why set
  */
@@ -136,7 +136,7 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/** What all HCAs can. */
+/** Compute the capabilities common to all HCAs. */
 static void common_fill(void)
 {
     mca_btl_umr_caps_t *common = &mca_btl_umr.common;
@@ -160,7 +160,7 @@ static void common_fill(void)
     }
 }
 
-/** As many as are wanted and can be used. @return OPAL_SUCCESS or OPAL_ERR_NOT_AVAILABLE */
+/** Start as many as configured and usable. @return OPAL_SUCCESS or OPAL_ERR_NOT_AVAILABLE */
 static int start_all(const mca_btl_umr_candidate_t *candidates, int count)
 {
     bool named = NULL != mca_btl_umr_params.device && '\0' != mca_btl_umr_params.device[0];
@@ -191,7 +191,7 @@ static int start_all(const mca_btl_umr_candidate_t *candidates, int count)
         memcpy(first_why, mca_btl_umr.why, sizeof(first_why));
         stop_all();
     }
-    /* The first one is the one that this process should have used. */
+    /* Report the reason of the first candidate, which is the preferred one. */
     memcpy(mca_btl_umr.why, first_why, sizeof(first_why));
     return OPAL_ERR_NOT_AVAILABLE;
 }
@@ -209,7 +209,7 @@ static int mca_btl_umr_init(void)
         return OPAL_SUCCESS;
     }
     if (mca_btl_umr.refused) {
-        /* Asked again: the same answer, and no second message. */
+        /* A repeated init: same result, no second message. */
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return OPAL_ERR_NOT_AVAILABLE;
     }
@@ -302,7 +302,7 @@ static const mca_btl_umr_stats_t *mca_btl_umr_stats(void)
     if (NULL == mca_btl_umr.hcas[1]) {
         return &mca_btl_umr_first()->stats;
     }
-    /* Those of HCAs that are closed count, too: counters only grow. */
+    /* Include closed HCAs, since counters only grow. */
     for (int i = 0; i < MCA_BTL_UMR_MAX_HCAS && NULL != mca_btl_umr.hcas[i]; ++i) {
         uint64_t one[COUNTERS];
 

@@ -9,30 +9,28 @@
 /**
  * @file
  *
- * Keysets that are kept mapped for the next message with the same layout, buffer and range (the
- * mkey cache of "Network Assisted Non-Contiguous Transfers for GPU-Aware MPI Libraries").
+ * The key cache: keysets stay mapped for the next message with the same layout, buffer and range
+ * (the mkey cache of "Network Assisted Non-Contiguous Transfers for GPU-Aware MPI Libraries").
  *
- * A kept keyset is in a table by name and in a list, the least recently used last. One that is in
- * use is never found a second time and never evicted. A message of the same name at the same time
- * (one buffer is sent to several peers) gets keys of its own, which are kept beside the others: the
- * next time there is one for each.
+ * A cached keyset is in a hash table by name and in an LRU list. A keyset in use is never found a
+ * second time and never evicted. A message of the same name at the same time (one buffer sent to
+ * several peers) maps a keyset of its own, which is cached beside the others.
  *
- * What makes it safe. A kept keyset holds no reference of Open MPI's registration cache: that one
- * ends a job that unmaps memory which is referenced. Instead it remembers the ids of the
- * registrations that it was mapped over, which are never given twice, and has a reference to what
- * the device made for them, so that none is ever mapped over nothing.
+ * Safety. A cached keyset holds no reference in Open MPI's registration cache, since that cache
+ * aborts a job that unmaps referenced memory. Instead it stores the unique ids of its
+ * registrations, and holds a reference to their MRs, so its keys never refer to a destroyed MR.
  *
- *  - Who asks for keys with memory has registered it now; only a keyset over the same ids fits.
- *  - Who asks without memory (recall) gets a keyset only if the cache still has all registrations
- *    that it was mapped over, and none of them is marked by the memory hooks, which they do before
- *    the memory is gone: then a look-up would find the same ones. A look-up also makes them the
- * last to be evicted. Evictions come with registrations that are made, so after each of those a
- *    keyset is looked up once before it is recalled again: what is in use stays behind what is not.
- *  - A registration that dies takes the keysets over it that nobody uses with it; those in use are
- *    not kept when they are given back. It is evicted or unmapped under the feet of a message that
- *    has not registered it (with a layout's gap, say) without harm: the reference holds it.
+ *  - A lookup with memory (keyset_map) has registered it now; only a keyset over the same ids
+ *    matches.
+ *  - A lookup without memory (keyset_recall) matches only if the cache still has all registrations
+ *    of the keyset and the memory hooks have marked none of them as invalid. The hooks do so before
+ *    the memory is gone, so a lookup in the cache would find the same registrations. Such a lookup
+ *    also updates their LRU position. New registrations cause evictions, so after each of them a
+ *    keyset needs one lookup with memory before it is recalled again.
+ *  - The end of a registration evicts the unused keysets over it. Keysets in use are not cached
+ *    again when they are released; their reference keeps the MR alive until then.
  *
- * REMOTE keys are invalidated when a keyset leaves, for whatever reason.
+ * REMOTE keys are invalidated whenever a keyset leaves the cache.
  */
 
 #include "opal_config.h"
@@ -42,7 +40,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/** (Chunks and numbers of keys hardly ever differ where nothing else does.) */
+/** (Chunks and numbers of keys rarely differ alone.) */
 static inline mca_btl_umr_keyset_object_t **bucket_of(mca_btl_umr_hca_t *hca,
                                                       const mca_btl_umr_keyset_name_t *name)
 {
@@ -62,7 +60,7 @@ static inline bool same_name(const mca_btl_umr_keyset_name_t *a, const mca_btl_u
            && a->max_keys == b->max_keys;
 }
 
-/** One that nobody uses, the youngest; NULL: there is none. */
+/** The most recent entry that is not in use; NULL: none. */
 static inline mca_btl_umr_keyset_object_t *find(mca_btl_umr_hca_t *hca,
                                                 const mca_btl_umr_keyset_name_t *name)
 {
@@ -74,7 +72,7 @@ static inline mca_btl_umr_keyset_object_t *find(mca_btl_umr_hca_t *hca,
     return keyset;
 }
 
-/** Mapped over the registrations that the memory has now. */
+/** True if it is mapped over the current registrations of the memory. */
 static bool same_regs(const mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_memory_t *memory)
 {
     if (keyset->base_count != memory->count) {
@@ -88,7 +86,7 @@ static bool same_regs(const mca_btl_umr_keyset_object_t *keyset, const mca_btl_u
     return true;
 }
 
-/** Mapped over registrations that the cache has and would find; false for a GPU's. */
+/** True if the cache has and would find its registrations; false for GPU memory. */
 static inline bool still_registered(const mca_btl_umr_keyset_object_t *keyset)
 {
     for (size_t i = 0; i < keyset->base_count; ++i) {
@@ -99,7 +97,7 @@ static inline bool still_registered(const mca_btl_umr_keyset_object_t *keyset)
     return true;
 }
 
-/** The cache has dropped one of the registrations that it is mapped over. */
+/** True if the cache has dropped one of its registrations. */
 static inline bool lost_one(const mca_btl_umr_keyset_object_t *keyset)
 {
     for (size_t i = 0; i < keyset->base_count; ++i) {
@@ -110,7 +108,7 @@ static inline bool lost_one(const mca_btl_umr_keyset_object_t *keyset)
     return false;
 }
 
-/** Hold the registrations. @return false: no memory, or one that the cache has dropped */
+/** Reference the registrations. @return false: out of memory, or the cache has dropped one */
 static bool hold_regs(mca_btl_umr_keyset_object_t *keyset)
 {
     const mca_btl_umr_memory_t *memory = keyset->memory;
@@ -128,7 +126,7 @@ static bool hold_regs(mca_btl_umr_keyset_object_t *keyset)
         const mca_btl_umr_mr_t *mr = memory->parts[i].reg->held;
 
         if (OPAL_UNLIKELY(NULL != mr && NULL == mr->reg)) {
-            return false; /* the cache has dropped it; its last use is yet to end */
+            return false; /* dropped by the cache, waiting for its last use to end */
         }
     }
     for (size_t i = 0; i < memory->count; ++i) {
@@ -176,7 +174,7 @@ void mca_btl_umr_keycache_remove(mca_btl_umr_keyset_object_t *keyset)
     --hca->stats.keysets_kept_now;
 }
 
-/** It is somebody's. */
+/** Mark it as in use. */
 static inline mca_btl_umr_keyset_object_t *hand_out(mca_btl_umr_hca_t *hca,
                                                     mca_btl_umr_keyset_object_t *keyset)
 {
@@ -211,7 +209,7 @@ mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_recall(mca_btl_umr_hca_t *hca,
 {
     mca_btl_umr_keyset_object_t *keyset = find(hca, name);
 
-    /* (an HCA that failed keeps none) */
+    /* (a failed HCA has no cached keysets) */
     if (NULL == keyset || keyset->misses != hca->stats.reg_misses || !still_registered(keyset)) {
         return NULL;
     }
@@ -225,7 +223,7 @@ bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset)
     opal_list_item_t *item = &keyset->pub.super;
 
     if (hca->failed) {
-        return false; /* its keys have to be destroyed */
+        return false; /* its keys must be destroyed */
     }
     if (keyset->kept) {
         if (OPAL_UNLIKELY(lost_one(keyset))) {
@@ -244,7 +242,7 @@ bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset)
         }
         while (hca->stats.keysets_kept_now >= mca_btl_umr_share(mca_btl_umr_params.key_cache, 1)) {
             if (!mca_btl_umr_keycache_evict(hca, MCA_BTL_UMR_ROLE_MAX, 0)) {
-                return false; /* all of them are in use */
+                return false; /* all are in use */
             }
         }
         if (!hold_regs(keyset)) {
@@ -265,7 +263,7 @@ bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset)
     return true;
 }
 
-/** Is an mkey with so many entries among them? */
+/** True if a list has an mkey with so many entries. */
 static bool among(mca_btl_umr_hca_t *hca, const mca_btl_umr_mapping_t *mappings, size_t count,
                   uint32_t entries)
 {
@@ -281,7 +279,7 @@ static bool among(mca_btl_umr_hca_t *hca, const mca_btl_umr_mapping_t *mappings,
     return false;
 }
 
-/** Does it hold an mkey with so many entries? */
+/** True if the keyset has an mkey with so many entries. */
 static bool holds(const mca_btl_umr_keyset_object_t *keyset, uint32_t entries)
 {
     mca_btl_umr_hca_t *hca = keyset->hca;
@@ -308,7 +306,7 @@ bool mca_btl_umr_keycache_evict(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
     return false;
 }
 
-/** Is it mapped over a registration? */
+/** True if it is mapped over the registration. */
 static bool is_over(const mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_reg_t *reg)
 {
     for (size_t i = 0; i < keyset->base_count; ++i) {
@@ -326,7 +324,7 @@ void mca_btl_umr_keycache_forget_reg(mca_btl_umr_hca_t *hca, const mca_btl_umr_r
     if (!reg->mapped) {
         return;
     }
-    /* Those in use hold it; of a GPU's memory, who uses them does. */
+    /* Keysets in use hold it; for GPU memory, their users do. */
     OPAL_LIST_FOREACH_SAFE (keyset, next, &hca->keycache.kept, mca_btl_umr_keyset_object_t) {
         if (!keyset->used && is_over(keyset, reg)) {
             ++hca->stats.keysets_stale;

@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * Keysets: windows of a layout become keys.
+ * Keysets: keys for the windows of a layout.
  *
- * A keyset that needs mkeys passes through three queues: waiting (the queue pair has no room for
- * all its mappings yet), posted, and done (its user is to be told). The queue pair works in order,
- * so both the first two are FIFOs.
+ * A keyset that needs mkeys passes through three queues: waiting (no room yet for all its mappings
+ * in the queue pair), posted, and done (its user must be notified). The queue pair works in order,
+ * so the first two are FIFOs.
  */
 
 #include "opal_config.h"
@@ -99,7 +99,7 @@ void mca_btl_umr_keyset_recycle(mca_btl_umr_keyset_object_t *keyset)
     if (keyset->kept) {
         mca_btl_umr_keycache_remove(keyset);
     }
-    /* What maps others goes first, also to its invalidation. */
+    /* The indirect key first, also for the order of the invalidations. */
     give_mkeys(keyset->mappings, keyset->pub.count);
     give_mkeys(keyset->inners, keyset->inner_count);
     if (0 < keyset->base_count) {
@@ -144,7 +144,7 @@ static bool keyset_reserve(mca_btl_umr_keyset_object_t *keyset)
     return true;
 }
 
-/** Their mappings may have been done, in part or not at all. */
+/** Some of their mappings may have been executed. */
 static void forget_contents(mca_btl_umr_mapping_t *mappings, size_t count)
 {
     for (size_t i = 0; i < count; ++i) {
@@ -154,20 +154,20 @@ static void forget_contents(mca_btl_umr_mapping_t *mappings, size_t count)
     }
 }
 
-/** The queue pair of mappings is gone: whoever waits for it hears so. */
+/** The queue pair for mappings failed: end all keysets that wait for it with an error. */
 static void keysets_fail(mca_btl_umr_hca_t *hca)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
     mca_btl_umr_keyset_object_t *keyset;
 
     hca->failed = true;
-    /* What is posted and not done yet is not to be done behind our back. (It may be in ERR.) */
+    /* Posted mappings must not be executed later. (The queue pair may be in ERR already.) */
     (void) ibv_modify_qp(hca->mkeys.sq.qp, &attr, IBV_QP_STATE);
     if (mca_btl_umr_rebuild_failed(&hca->mkeys.rebuild, hca->mkeys.sq.done)) {
         MCA_BTL_UMR_LOG(hca, "mapping has failed %u times in a row: no more mkeys from this HCA",
                         hca->mkeys.rebuild.tries);
     }
-    /* Nobody waits for a completion any more. */
+    /* No completion is expected any more. */
     hca->mkeys.sq.done = hca->mkeys.sq.posted;
     while (NULL != (keyset = queue_pop(&hca->keysets_posted))
            || NULL != (keyset = queue_pop(&hca->keysets_waiting))) {
@@ -176,7 +176,9 @@ static void keysets_fail(mca_btl_umr_hca_t *hca)
         keyset->status = OPAL_ERROR;
         queue_append(&hca->keysets_done, keyset);
     }
-    /* What waits for its invalidation, lost it, or was kept must not stay usable for a peer. */
+    /*
+     * Keys that wait for an invalidation, lost it, or were cached must not stay usable for a peer.
+     */
     mca_btl_umr_keycache_empty(hca);
     mca_btl_umr_mkeys_destroy_idle(hca);
     if (1 < mca_btl_umr.hca_count) {
@@ -194,9 +196,11 @@ bool mca_btl_umr_keysets_recover(mca_btl_umr_hca_t *hca)
     if (!mca_btl_umr_rebuild_due(&hca->mkeys.rebuild)) {
         return false;
     }
-    /* The old one goes with all that was ever posted to it, and its completions. What it may have
-     * mapped halfway is with keysets that end with an error, if they have not ended yet, and is
-     * destroyed with them; all that nobody had was destroyed when it failed. */
+    /*
+     * Destroying the old queue pair drops its pending requests and completions. Half-executed
+     * mappings belong to keysets that end with an error and are destroyed with them; free mkeys
+     * were destroyed at the failure.
+     */
     err = mca_btl_umr_mkeys_qp_anew(hca);
     if (0 != err) {
         if (mca_btl_umr_rebuild_failed(&hca->mkeys.rebuild, 0)) {
@@ -209,7 +213,7 @@ bool mca_btl_umr_keysets_recover(mca_btl_umr_hca_t *hca)
     return true;
 }
 
-/** Pieces of memory that lie under a window, up to @p max from @p position on. @return how many */
+/** Pieces of memory in a window, up to @p max from @p position on. @return number of pieces */
 static size_t pieces(const mca_btl_umr_keyset_object_t *keyset,
                      const opal_iov_cache_window_t *window, uint64_t *position,
                      struct ibv_sge *sges, size_t max)
@@ -258,7 +262,7 @@ static size_t entries_at(const mca_btl_umr_keyset_object_t *keyset,
     return count;
 }
 
-/** As keyset_build, by a list in memory. */
+/** As keyset_build, with a non-inline list. */
 static bool build_long(mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_mapping_t *mapping)
 {
     mca_btl_umr_hca_t *hca = keyset->hca;
@@ -284,7 +288,7 @@ static bool build_long(mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_ma
     return true;
 }
 
-/** Build one mapping. @return false: not now, there is no memory for its list */
+/** Build one mapping. @return false: retry later, no memory for its list */
 static bool build(mca_btl_umr_keyset_object_t *keyset, const mca_btl_umr_mapping_t *mapping,
                   bool last)
 {
@@ -337,7 +341,7 @@ static size_t next_inner(const mca_btl_umr_keyset_object_t *keyset, size_t key, 
     return i;
 }
 
-/** Go to the next key that is not plain, and what is to be posted first for it. */
+/** Advance to the next key that is not plain, and to the first window below it. */
 static void keyset_go_to(mca_btl_umr_keyset_object_t *keyset, size_t key)
 {
     keyset->next_post = keyset_next_mapped(keyset, key);
@@ -346,15 +350,15 @@ static void keyset_go_to(mca_btl_umr_keyset_object_t *keyset, size_t key)
 }
 
 /**
- * Build the next mapping of a keyset: what is below a key, then the key.
+ * Build the next mapping of a keyset: the windows below a key, then the key.
  *
- * @return false: not now, there is no memory for its list
+ * @return false: retry later, no memory for its list
  */
 static bool keyset_build(mca_btl_umr_keyset_object_t *keyset)
 {
     mca_btl_umr_hca_t *hca = keyset->hca;
     const mca_btl_umr_mapping_t *mapping = &keyset->mappings[keyset->next_post];
-    /* The next one may wait for memory, and be given up: then the end of this one must be seen. */
+    /* The next mapping may wait for memory and be cancelled: this one needs a completion then. */
     bool wanted = 0 < hca->longs.list_count;
 
     if (keyset->next_inner < mapping->inner_count) {
@@ -393,7 +397,7 @@ void mca_btl_umr_keysets_post(mca_btl_umr_hca_t *hca)
     }
     while (0 < mca_btl_umr_sq_room(sq) && NULL != (keyset = hca->keysets_waiting.head)) {
         if (!keyset_build(keyset)) {
-            break; /* a completion gives memory back */
+            break; /* a completion releases memory */
         }
         if (keyset->next_post == keyset->pub.count) {
             queue_append(&hca->keysets_posted, queue_pop(&hca->keysets_waiting));
@@ -401,8 +405,7 @@ void mca_btl_umr_keysets_post(mca_btl_umr_hca_t *hca)
     }
     err = ibv_wr_complete(sq->qpx);
     if (0 != err) {
-        /* None of the batch was posted, and the books say otherwise: there is no going on from
-         * here. */
+        /* None of the batch was posted, but the counters include it: the queue pair is lost. */
         ++hca->stats.errors;
         MCA_BTL_UMR_LOG(hca, "mkeys cannot be mapped (UMR): %s", strerror(err));
         keysets_fail(hca);
@@ -455,7 +458,7 @@ bool mca_btl_umr_keysets_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t
             OBJ_RELEASE(keyset->layout);
             keyset->layout = NULL;
         }
-        /* Not before its user is told: from here on the user may release it. */
+        /* Only here: from now on the user may release it. */
         keyset->pub.ready = OPAL_SUCCESS == keyset->status;
         keyset->last_seq = 0;
         *done = keyset->done;
@@ -574,7 +577,10 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
         ++keyset->pub.count;
     }
     if (hca->failed) {
-        /* Invalidations for want of mkeys can be what failed: nobody would ever hear of it. */
+        /*
+         * Posting invalidations to get free mkeys may have failed the HCA. This keyset is in no
+         * queue, so only the return value reports it.
+         */
         rc = OPAL_ERROR;
     }
     if (0 == keyset->pub.count || hca->failed) {
@@ -646,7 +652,7 @@ void mca_btl_umr_keyset_release(mca_btl_umr_keyset_t *pub)
     mca_btl_umr_hca_t *hca = keyset->hca;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    /* Its done function is what is left to be called as long as it is in one of the queues. */
+    /* While it is in a queue, only its done function is left to be called. */
     if (!keyset->pub.ready && NULL != keyset->layout && !keyset_unpost(keyset)) {
         keyset->abandoned = true;
     } else {
@@ -662,7 +668,7 @@ void mca_btl_umr_keyset_keep(mca_btl_umr_keyset_t *pub)
     mca_btl_umr_hca_t *hca = keyset->hca;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    /* One that ends early because keys were short would be found again for the whole. */
+    /* A keyset cut short by a lack of keys must not be found for the whole range. */
     if (0 == keyset->mapped || !pub->ready
         || (pub->end != keyset->name.end && pub->count != keyset->name.max_keys)
         || !mca_btl_umr_keycache_put(keyset)) {

@@ -9,24 +9,24 @@
 /**
  * @file
  *
- * Long lists: mkeys with more entries than a work request has room for.
+ * Non-inline UMR lists: mkeys with more entries than fit in a work request ("long" mkeys).
  *
- * Such a list lies in memory, and the work request says where. libmlx5 has no call that makes one,
- * so it is made here, byte by byte, and handed over as it is (mlx5dv_wr_raw_wqe):
+ * Such a list is in memory, and the work request has its address. libmlx5 has no call for it, so
+ * this file builds the work request byte by byte and posts it by mlx5dv_wr_raw_wqe:
  *
  *       0  control            opcode UMR, size 9 x 16 bytes, the mkey
- *      16  UMR control        no inline flag; the list's length in 16 bytes; what changes
+ *      16  UMR control        no inline flag; the list's length in 16 bytes; changed fields
  *      64  mkey context       rights, tag, bytes
  *     128  data segment       length, key and address (a multiple of 2 KiB) of the list
  *
- * The memory of the lists is one registered ring: the queue pair works in order, so lists are given
- * back in the order in which they were taken, when the work request that reads them is seen
- * complete. Every such work request is signalled, or a full ring would wait for ever.
+ * The lists are in one registered ring. The queue pair works in order, so lists are released in the
+ * order of allocation, when the work request that reads them has completed. Every such work request
+ * is signalled; otherwise a full ring would wait for ever.
  *
- * Long mkeys are made when they are first needed, in a few sizes, since the device has memory for
- * each entry. They are kept until the end; where all that may exist do, one of another size that
- * nobody uses makes room. A role gets at most half of what may exist; a message that finds none is
- * mapped by several mkeys of the pool instead, so nobody ever waits for a long one.
+ * Long mkeys are created when first needed, in a few sizes, since each entry takes device memory.
+ * They exist until the HCA is closed; at the limit, a free one of another size is destroyed. A role
+ * gets at most half of the limit. A message that finds none uses several mkeys of the pool instead,
+ * so no message waits for a long mkey.
  */
 
 #include "opal_config.h"
@@ -41,14 +41,14 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* What the device asks of a list in memory. */
+/* Alignment that the device requires for a list in memory. */
 #define MCA_BTL_UMR_LIST_ALIGN 2048
 
-/* Entries of the smallest long mkey; each size has four times as many as the one before. */
+/* Entries of the smallest long mkey; each size has four times as many as the previous one. */
 #define MCA_BTL_UMR_CLASS_FIRST 256
 #define MCA_BTL_UMR_CLASS_STEP  4
 
-/* The field that tells the length of a list has 16 bits, and lists are padded to multiples of 4. */
+/* The length field of a list has 16 bits, and lists are padded to multiples of 4. */
 #define MCA_BTL_UMR_LONG_MAX 65532
 
 /* The work request. */
@@ -79,7 +79,7 @@ void mca_btl_umr_long_destruct(mca_btl_umr_hca_t *hca)
     }
 }
 
-/** Why there are no long lists. */
+/** Record why non-inline lists are disabled. */
 static void refuse(mca_btl_umr_hca_t *hca, const char *what, const char *why)
 {
     mca_btl_umr_tier_t *tier = &hca->caps.tiers[MCA_BTL_UMR_LONG];
@@ -134,7 +134,7 @@ void mca_btl_umr_long_reset(mca_btl_umr_hca_t *hca)
     hca->longs.first = hca->longs.list_count = 0;
 }
 
-/** Give back the lists that the device has read. */
+/** Release the lists that the device has read. */
 static void ring_collect(mca_btl_umr_hca_t *hca)
 {
     while (0 < hca->longs.list_count
@@ -160,7 +160,7 @@ struct mlx5_wqe_data_seg *mca_btl_umr_long_list(mca_btl_umr_hca_t *hca, uint32_t
 
     ring_collect(hca);
     if (0 < hca->longs.list_count && hca->longs.head <= hca->longs.tail) {
-        /* What is in use goes round the end; with equal ends it is all of the ring. */
+        /* The used part wraps around; if the ends are equal the whole ring is used. */
         if (hca->longs.tail - hca->longs.head < bytes) {
             return NULL;
         }
@@ -173,7 +173,7 @@ struct mlx5_wqe_data_seg *mca_btl_umr_long_list(mca_btl_umr_hca_t *hca, uint32_t
     return (struct mlx5_wqe_data_seg *) (void *) (hca->longs.memory + hca->longs.head);
 }
 
-/** The list that was asked for last is read by work request @p seq. */
+/** Work request @p seq reads the list that was allocated last. */
 static void ring_commit(mca_btl_umr_hca_t *hca, uint32_t count, uint32_t seq)
 {
     size_t place = (hca->longs.first + hca->longs.list_count) % MCA_BTL_UMR_MKEYS_SQ_DEPTH;
@@ -247,7 +247,7 @@ void mca_btl_umr_long_destroy_idle(mca_btl_umr_hca_t *hca)
     }
 }
 
-/** Destroy one that nobody has taken. @return false: there is none */
+/** Destroy a free one. @return false: none */
 static bool long_make_room(mca_btl_umr_hca_t *hca)
 {
     for (size_t i = 0; i < hca->longs.class_count; ++i) {
@@ -272,7 +272,7 @@ static mca_btl_umr_mkey_t *long_create(mca_btl_umr_hca_t *hca, mca_btl_umr_class
     }
     err = mca_btl_umr_mkey_create(hca, class->entries, &mkey);
     if (0 != err) {
-        /* Not asked for again soon: each time would be a system call in vain. */
+        /* Not retried soon: each attempt is a system call in vain. */
         MCA_BTL_UMR_LOG(hca, "%zu mkeys for long lists is all the device gives: %s",
                         hca->longs.count, strerror(err));
         mca_btl_umr_bound_refused(&hca->longs.bound, hca->longs.count);
@@ -325,11 +325,11 @@ uint32_t mca_btl_umr_long_build_map(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t
     long_wqe_t wqe;
 
     memset(list + count, 0, (padded - count) * sizeof(*list));
-    /* Always signalled: the ring lives by the completions. */
+    /* Always signalled: completions release the ring. */
     (void) mca_btl_umr_sq_next(sq, true, &seq);
 
     memset(&wqe, 0, sizeof(wqe));
-    /* The fence is what libmlx5 gives to whatever follows a UMR of its own. */
+    /* libmlx5 sets the same fence on the request after its own UMRs. */
     mlx5dv_set_ctrl_seg(&wqe.ctrl, 0, MLX5_OPCODE_UMR, 0, sq->qp->qp_num,
                         MLX5_WQE_CTRL_CQ_UPDATE | MLX5_WQE_CTRL_INITIATOR_SMALL_FENCE,
                         sizeof(wqe) / 16, 0, htobe32(mkey->dv->lkey));

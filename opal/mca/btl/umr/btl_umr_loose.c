@@ -9,24 +9,24 @@
 /**
  * @file
  *
- * Memory that its owner may free while the HCA has not told yet that it is through with it.
+ * Memory that its owner may free before the HCA has reported completion.
  *
- * That is the memory of a send whose request was freed. MPI says that the receiver's answer tells
- * the sender that its buffer can be reused (MPI 4.1, section 3.7.3, MPI_REQUEST_FREE), and the
- * receiver knows of a write before the writer's HCA does: the acknowledgement is under way yet.
+ * This is the buffer of a send whose request was freed. After the receiver's answer the sender may
+ * reuse the buffer (MPI 4.1, section 3.7.3, MPI_REQUEST_FREE). The receiver sees a write before the
+ * writer's HCA does, since the acknowledgement is still in flight.
  *
- * Open MPI's registration cache ends a process that frees memory which is in use by a registration.
- * So uses of such memory are taken out of its count and counted here. To the cache the registration
- * then is one that it keeps for later; it may be found, evicted, or dropped because its memory is
- * gone. A registration that is dropped so stays with the HCA until its last use is over: its pages
- * are pinned as long, so the HCA reads what the application had left there and writes to nobody.
+ * Open MPI's registration cache aborts a process that frees memory which is in use by a
+ * registration. So uses of such memory are removed from the cache's count and counted here. For the
+ * cache the registration is then unused: it may be found, evicted, or dropped because its memory is
+ * gone. A dropped registration stays with the HCA until its last use is over. Its pages stay
+ * pinned, so the HCA reads the old contents and affects no other memory.
  */
 
 #include "opal_config.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/** True if it is one that somebody holds. Lock held; nothing is read of what is not. */
+/** True if it is in use. Lock held; a released pointer is not dereferenced. */
 static bool is_held(const mca_btl_umr_memory_t *memory)
 {
     for (uint32_t i = 0; i < mca_btl_umr.hca_count; ++i) {
@@ -55,7 +55,7 @@ void mca_btl_umr_memory_let_go(mca_btl_umr_memory_t *memory)
             mca_btl_umr_reg_t *reg = memory->parts[i].reg;
 
             ++reg->loose_uses;
-            /* a use less; if it keeps nothing, this calls for its end, which waits */
+            /* one use less; if the cache does not keep it, it calls for its end, which waits */
             (void) hca->rcache->rcache_deregister(hca->rcache, &reg->super);
         }
     }
@@ -67,7 +67,7 @@ void mca_btl_umr_loose_put(mca_btl_umr_hca_t *hca, mca_btl_umr_reg_t *reg)
     if (0 < --reg->loose_uses || !reg->left) {
         return;
     }
-    /* The cache dropped it: nothing leads to it any more but this use, which ends now. */
+    /* The cache dropped it: only this use refers to it, and ends now. */
     reg->super.flags |= MCA_RCACHE_FLAGS_CACHE_BYPASS;
     reg->super.ref_count = 1;
     (void) hca->rcache->rcache_deregister(hca->rcache, &reg->super);

@@ -9,20 +9,19 @@
 /**
  * @file
  *
- * Registration of what a layout touches in a buffer.
+ * Registration of the memory that a layout touches in a buffer.
  *
- * Registrations live in Open MPI's own registration cache (rcache/grdma), which drops them when the
- * memory hooks see the memory go (or UCX does, umrddt_unmaps.h). Where the hooks can not see that,
- * nothing is kept: each message registers and deregisters.
+ * Registrations are in Open MPI's registration cache (rcache/grdma). It drops them when the memory
+ * hooks (or UCX, umrddt_unmaps.h) report that memory is unmapped. Without such reports nothing is
+ * cached: each message registers and deregisters.
  *
- * A layout is one registration where its pieces are near each other. Where they are far apart
- * (absolute addresses on heap and stack, a file mapped here and there), pieces that are at most
- * btl_umr_reg_gap apart are registered together; where even that meets a hole, only the pages that
- * are touched.
+ * A layout is one registration if its pieces are near each other. If they are far apart (absolute
+ * addresses on heap and stack, several mappings of a file), pieces at most btl_umr_reg_gap apart
+ * are registered together. If such a range contains a hole, only the touched pages are registered.
  *
- * Rights. A registration is made for local and remote writing if the memory allows it. A send
- * buffer may be const: then LOCAL is content with a registration for reading, which a REMOTE
- * request for the same pages replaces (or fails to).
+ * Rights. A registration has local and remote write access if the memory allows it. A send buffer
+ * may be const: LOCAL then accepts a read-only registration. A later REMOTE request for the same
+ * pages replaces it, or fails.
  */
 
 #include "opal_config.h"
@@ -44,7 +43,7 @@
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_unmaps.h"
 
-/* What a registration for writing may do, in the words of the cache. */
+/* Access flags of the cache for a writable registration. */
 #define MCA_BTL_UMR_REG_WRITABLE \
     (MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_READ | MCA_RCACHE_ACCESS_REMOTE_WRITE)
 
@@ -62,7 +61,7 @@ static void memory_destruct(mca_btl_umr_memory_t *memory)
 OBJ_CLASS_INSTANCE(mca_btl_umr_memory_t, opal_list_item_t, memory_construct, memory_destruct);
 
 /* ------------------------------------------------------------------------------------------- *
- * What the device has
+ * Registrations of the device
  * ------------------------------------------------------------------------------------------- */
 
 static void mr_construct(mca_btl_umr_mr_t *mr)
@@ -88,21 +87,23 @@ static void mr_destruct(mca_btl_umr_mr_t *mr)
 OBJ_CLASS_INSTANCE(mca_btl_umr_mr_t, opal_object_t, mr_construct, mr_destruct);
 
 /**
- * Register with all rights, or with those that are wanted if they are for reading only.
+ * Register with all rights, or with the requested rights if these are read-only.
  *
- * @param[in,out] access  MCA_RCACHE_ACCESS_*: wanted, got
+ * @param[in,out] access  MCA_RCACHE_ACCESS_*: requested, obtained
  *
  * @return NULL, with errno
  */
 static struct ibv_mr *mr_make(mca_btl_umr_hca_t *hca, void *base, size_t size, int32_t *access)
 {
-    /* Remote rights even if peers are named mkeys only: a write through an mkey may need them
-     * below, too. */
+    /*
+     * Remote rights even if peers only get mkeys: the HCA may require them below an mkey for a
+     * write.
+     */
     int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     int32_t wanted = *access;
     struct ibv_mr *mr;
 
-    /* Atomics only for the users of the module that ask for them. */
+    /* Atomics only for users of the module that request them. */
     if (0 != (wanted & MCA_RCACHE_ACCESS_REMOTE_ATOMIC)) {
         rights |= IBV_ACCESS_REMOTE_ATOMIC;
     }
@@ -117,11 +118,10 @@ static struct ibv_mr *mr_make(mca_btl_umr_hca_t *hca, void *base, size_t size, i
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * What the cache calls
+ * Callbacks of the registration cache
  * ------------------------------------------------------------------------------------------- */
 
-/** Register; the cache evicts one registration that nobody uses and asks again when out of
- * resource. */
+/** Register. On OUT_OF_RESOURCE the cache evicts one unused registration and calls again. */
 static int reg_create(void *data, void *base, size_t size, mca_rcache_base_registration_t *super)
 {
     mca_btl_umr_hca_t *hca = data;
@@ -170,11 +170,11 @@ static int reg_destroy(void *data, mca_rcache_base_registration_t *super)
     mca_btl_umr_mr_t *mr = reg->held;
 
     mca_btl_umr_keycache_forget_reg(hca, reg);
-    mr->reg = NULL; /* a message that is under way through kept keys holds it until its end */
+    mr->reg = NULL; /* messages in flight through cached keysets hold it until they end */
     mca_btl_umr_numa_forget((uintptr_t) super->base, (uintptr_t) super->bound);
     if (OPAL_UNLIKELY(0 < reg->loose_uses)) {
         reg->left = true;
-        return OPAL_ERROR; /* the cache lets it be: it comes again, from mca_btl_umr_loose_put */
+        return OPAL_ERROR; /* the cache keeps it; mca_btl_umr_loose_put calls again */
     }
     reg->held = NULL;
     reg->mr = NULL;
@@ -186,7 +186,7 @@ int mca_btl_umr_memory_start(mca_btl_umr_hca_t *hca)
 {
     char name[16];
     mca_rcache_base_resources_t resources = {
-        .cache_name = name, /* a cache of its own: those of one name share what they evict */
+        .cache_name = name, /* a cache of its own: caches of one name share evictions */
         .reg_data = hca,
         .sizeof_reg = sizeof(mca_btl_umr_reg_t),
         .register_mem = reg_create,
@@ -215,8 +215,10 @@ int mca_btl_umr_memory_start(mca_btl_umr_hca_t *hca)
         mca_btl_umr_refuse("%s: no registration cache (rcache/grdma)", hca->device.name);
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    /* mpi_leave_pinned set to 0, or no hooks on this system. Asked after the cache was made, which
-     * is what turns the hooks on. */
+    /*
+     * mpi_leave_pinned is 0, or no hooks on this system. Tested after the creation of the cache,
+     * which enables the hooks.
+     */
     hooks = OPAL_MEMORY_FREE_SUPPORT | OPAL_MEMORY_MUNMAP_SUPPORT;
     hca->rcache_cacheable = hooks == (hooks & opal_mem_hooks_support_level())
                             && (1 == opal_leave_pinned || opal_leave_pinned_pipeline);
@@ -269,12 +271,12 @@ static int part_compare(const void *a, const void *b)
     return x->start < y->start ? -1 : x->start > y->start ? 1 : 0;
 }
 
-/** Memory from @p start to @p end is needed: a part of its own, or more of the last one. */
+/** Add memory from @p start to @p end: a new part, or an extension of the last one. */
 static bool memory_need(mca_btl_umr_memory_t *memory, uintptr_t start, uintptr_t end, uintptr_t gap)
 {
     mca_btl_umr_part_t *last = 0 == memory->count ? NULL : &memory->parts[memory->count - 1];
 
-    /* Most layouts ascend: merge on the way, so that few parts are left to sort. */
+    /* Most layouts ascend: merging here leaves few parts to sort. */
     if (NULL != last && start >= last->start && start <= last->end + gap) {
         last->end = end > last->end ? end : last->end;
         return true;
@@ -283,8 +285,8 @@ static bool memory_need(mca_btl_umr_memory_t *memory, uintptr_t start, uintptr_t
 }
 
 /**
- * Make the parts: pieces at most @p gap bytes apart are one part. Pieces that are so near to each
- * other cost a look a run of them, others one each.
+ * Create the parts: pieces at most @p gap bytes apart are one part. A run of near pieces is handled
+ * as a whole, other pieces one by one.
  */
 static bool memory_make_parts(mca_btl_umr_memory_t *memory, const opal_iov_cache_layout_t *layout,
                               uintptr_t gap)
@@ -339,7 +341,7 @@ static uint64_t page_bytes(uintptr_t start, uintptr_t end)
     return ((end + page - 1) & ~(page - 1)) - (start & ~(page - 1));
 }
 
-/** Bytes of the pages that the parts need. */
+/** Bytes of the pages of all parts. */
 static uint64_t memory_bytes(const mca_btl_umr_memory_t *memory)
 {
     uint64_t bytes = 0;
@@ -350,7 +352,7 @@ static uint64_t memory_bytes(const mca_btl_umr_memory_t *memory)
     return bytes;
 }
 
-/** Register all that lies between, or find it registered with these rights. */
+/** Register the whole range, or find a registration with these rights. */
 static int register_range(mca_btl_umr_hca_t *hca, uintptr_t start, uintptr_t end, int32_t access,
                           mca_btl_umr_reg_t **reg)
 {
@@ -376,7 +378,7 @@ static int memory_register_parts(mca_btl_umr_memory_t *memory)
     int32_t access = MCA_BTL_UMR_REMOTE == memory->role ? MCA_BTL_UMR_REG_WRITABLE : 0;
 
     if (memory_bytes(memory) > hca->reg_bound) {
-        /* Do not ask: the cache would drop all it has for something that can not be. */
+        /* Not passed to the cache, which would evict everything for an impossible request. */
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     for (size_t i = 0; i < memory->count; ++i) {
@@ -390,7 +392,7 @@ static int memory_register_parts(mca_btl_umr_memory_t *memory)
     return OPAL_SUCCESS;
 }
 
-/** One part from the lowest to the highest byte, where that is known to be near enough. */
+/** One part from the lowest to the highest byte, if the cached extent allows it. */
 static bool memory_whole(mca_btl_umr_memory_t *memory, const opal_iov_cache_layout_t *layout)
 {
     const mca_btl_umr_span_t *span = &mca_btl_umr.spans[layout->id % MCA_BTL_UMR_SPANS];
@@ -407,7 +409,7 @@ static bool memory_whole(mca_btl_umr_memory_t *memory, const opal_iov_cache_layo
                                   (uintptr_t) memory->buffer + (uintptr_t) ub);
 }
 
-/** The pieces turned out to be one part: remember it. */
+/** The pieces are one part: cache the extent. */
 static void memory_remember(const mca_btl_umr_memory_t *memory,
                             const opal_iov_cache_layout_t *layout)
 {
@@ -434,7 +436,7 @@ void mca_btl_umr_memory_recycle(mca_btl_umr_memory_t *memory)
     }
 }
 
-/** Once: from now on every such message takes another way. */
+/** Message, once: such messages use another protocol from now on. */
 static void tell_bound(mca_btl_umr_hca_t *hca, uint64_t needed)
 {
     static bool told = false;
@@ -446,7 +448,7 @@ static void tell_bound(mca_btl_umr_hca_t *hca, uint64_t needed)
     }
 }
 
-/** As tell_bound, where the system sets it. */
+/** As tell_bound, for a limit of the system. */
 static void tell_refused(mca_btl_umr_hca_t *hca, uint64_t needed)
 {
     static bool told = false;
@@ -515,8 +517,10 @@ int mca_btl_umr_memory_register_at(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr
     }
     hca->reg_refused = false;
 
-    /* Coarse to fine: few registrations are cheap, but only the pages that are touched must be
-     * there, and within the bound. */
+    /*
+     * Coarse to fine: few registrations are cheap, but only the touched pages must exist and be
+     * within the limit.
+     */
     if (memory_whole(memory, layout)) {
         rc = memory_register_parts(memory);
     }
@@ -595,7 +599,7 @@ const struct ibv_mr *mca_btl_umr_memory_find(const mca_btl_umr_memory_t *memory,
 {
     size_t low = 0, high = memory->count;
 
-    /* The last part that starts at or before it. */
+    /* The last part that starts at or before the address. */
     while (1 < high - low) {
         size_t middle = low + (high - low) / 2;
 
@@ -612,7 +616,7 @@ void mca_btl_umr_memory_stop(mca_btl_umr_hca_t *hca)
 {
     opal_list_item_t *item;
 
-    /* The cache can not drop what is in use. */
+    /* The cache cannot drop registrations in use. */
     while (!opal_list_is_empty(&hca->memories)) {
         mca_btl_umr_memory_recycle((mca_btl_umr_memory_t *) opal_list_get_first(&hca->memories));
     }

@@ -11,21 +11,20 @@
  *
  * The pool of mkeys, and the work requests that map and invalidate them.
  *
- * Mkeys are made in advance (each costs a system call), all with the same number of entries: some
- * at start-up, more by a helper thread before these run out (btl_umr_refill.c), and by a message
- * that finds none all the same. What may exist is split in two halves, one a role, so that messages
- * that wait for their peers (REMOTE) can never take the keys from the writes that these peers wait
- * for (LOCAL).
+ * Mkeys are created in advance (each costs a system call), all with the same number of entries:
+ * some at start-up, more by a helper thread before the pool is empty (btl_umr_refill.c), and by a
+ * message that finds none. Each role gets half of them, so that messages that wait for their peers
+ * (REMOTE) cannot take the keys from the writes that these peers wait for (LOCAL).
  *
- * The queue pair that maps them is connected to itself and does nothing else: its slots are as wide
- * as the longest list.
+ * The queue pair for mappings is connected to itself and has no other use. Its slots hold the
+ * longest list.
  *
- * How an old key stops working. libmlx5 puts the low byte of mlx5dv_mkey::lkey, its tag, into every
- * mapping, so changing that byte before a mapping makes the keys of the one before wrong. But that
- * comes only with the next mapping. So a REMOTE mkey that is released is invalidated at once: an
- * invalidation is posted to the queue that also carries the next mapping, behind which it can not
- * fall back. Nobody waits for it. Where the kernel can not update tags, the tag stays 0: an
- * invalidated key is still refused, but once it is mapped again the old key is the new one.
+ * Invalidation of old keys. libmlx5 puts the low byte of mlx5dv_mkey::lkey, the tag, into every
+ * mapping, so a new tag makes the previous key invalid, but only when the next mapping executes. So
+ * the release of a REMOTE mkey posts an invalidation at once. It is on the same queue as the next
+ * mapping, which cannot overtake it, and no function waits for it. If the kernel cannot update tags
+ * the tag stays 0: an invalidated key is refused, but after the next mapping the old key equals the
+ * new one.
  */
 
 #include "opal_config.h"
@@ -38,7 +37,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* One list needs 16 bytes an entry, less the 4 of the header that inline data would have. */
+/* A list needs 16 bytes per entry, less the 4-byte header of inline data. */
 #define MCA_BTL_UMR_INLINE_OF(entries)  ((entries) *16 - 4)
 #define MCA_BTL_UMR_ENTRIES_OF(inlined) (((inlined) + 4) / 16)
 
@@ -117,7 +116,7 @@ void mca_btl_umr_mkey_idle(mca_btl_umr_mkey_t *mkey)
     opal_list_append(NULL == mkey->class ? &hca->mkeys.idle : &mkey->class->idle, &mkey->super);
 }
 
-/** Where a role counts the mkeys that it has taken. */
+/** Counter of taken mkeys for its role. */
 static size_t *mkey_used(const mca_btl_umr_mkey_t *mkey)
 {
     mca_btl_umr_hca_t *hca = mkey->hca;
@@ -152,17 +151,17 @@ bool mca_btl_umr_bound_again(mca_btl_umr_bound_t *bound)
 
 void mca_btl_umr_mkeys_limit(mca_btl_umr_hca_t *hca, int err)
 {
-    /* What was asked for counts as well, and may tell the same. */
+    /* Pending requests count too, and may fail in the same way. */
     mca_btl_umr_refill_halt(hca);
     if (hca->mkeys.count < hca->mkeys.bound.max) {
-        /* Live with what there is, still half and half. */
+        /* Continue with the existing mkeys, half for each role. */
         MCA_BTL_UMR_LOG(hca, "%zu mkeys is all the device gives: %s", hca->mkeys.count,
                         strerror(err));
         mca_btl_umr_bound_refused(&hca->mkeys.bound, hca->mkeys.count);
     }
 }
 
-/** Make up to @p count more. @return errno of the one that failed, if all did */
+/** Create up to @p count more. @return errno of the failed creation, if all failed */
 static int mkeys_grow(mca_btl_umr_hca_t *hca, size_t count)
 {
     int err = 0;
@@ -202,7 +201,7 @@ int mca_btl_umr_mkeys_qp_start(mca_btl_umr_hca_t *hca)
         mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
         return err;
     }
-    /* What the slots take in the end decides, not what was asked for. */
+    /* The obtained slot size decides, not the requested one. */
     if (MCA_BTL_UMR_ENTRIES_OF(inline_bytes) < hca->mkeys.entries) {
         hca->mkeys.entries = MCA_BTL_UMR_ENTRIES_OF(inline_bytes);
     }
@@ -218,7 +217,7 @@ int mca_btl_umr_mkeys_qp_anew(mca_btl_umr_hca_t *hca)
     mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
     err = mca_btl_umr_mkeys_qp_start(hca);
     if (0 == err && hca->mkeys.entries < entries) {
-        /* What a key holds was told to others. */
+        /* The previous capacity of a key has been published to the caller. */
         mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
         hca->mkeys.entries = entries;
         err = ENOMEM;
@@ -227,8 +226,8 @@ int mca_btl_umr_mkeys_qp_anew(mca_btl_umr_hca_t *hca)
 }
 
 /**
- * The queue pair with the longest slots that the device takes: mlx5dv has no query that tells how
- * long a descriptor may be, so ask for the longest and come down. 0 or errno.
+ * Create the queue pair with the longest slots that the device supports. mlx5dv has no query for
+ * the maximum, so try in descending order. 0 or errno.
  */
 static int mkeys_qp_find(mca_btl_umr_hca_t *hca)
 {
@@ -261,8 +260,10 @@ int mca_btl_umr_mkeys_start(mca_btl_umr_hca_t *hca)
     memset(hca->mkeys.used, 0, sizeof(hca->mkeys.used));
     hca->device.update_tag = true;
 
-    /* Completions: of everything in the send queue, the one receive of the self-test, and room to
-     * see that no more come. */
+    /*
+     * Completions of the whole send queue, of the one receive of the self-test, and spare entries
+     * to detect unexpected ones.
+     */
     hca->mkeys.cq =
         ibv_create_cq(hca->device.context, MCA_BTL_UMR_MKEYS_SQ_DEPTH + 8, NULL, NULL, 0);
     if (NULL == hca->mkeys.cq) {
@@ -333,7 +334,7 @@ void mca_btl_umr_mkey_retag(mca_btl_umr_mkey_t *mkey)
     }
 }
 
-/** More mkeys, up to the bound. @return false: none came */
+/** Create mkeys, up to the limit. @return false: none created */
 static bool pool_grow_now(mca_btl_umr_hca_t *hca)
 {
     const mca_btl_umr_refill_t *refill = &hca->refill;
@@ -343,17 +344,19 @@ static bool pool_grow_now(mca_btl_umr_hca_t *hca)
         mca_btl_umr_refill(hca);
     }
     if (before == hca->mkeys.count && hca->mkeys.count + refill->pending >= hca->mkeys.bound.max) {
-        mca_btl_umr_refill_halt(hca); /* all that may exist was asked for */
+        mca_btl_umr_refill_halt(hca); /* the limit is reached by pending requests */
     }
     if (before == hca->mkeys.count) {
-        /* The helper is late. Only what is needed now: the rest comes from there, and one more
-         * goes beside what was asked for there. */
+        /*
+         * The helper is late. Create only the mkeys needed now, one beside those pending at the
+         * helper.
+         */
         (void) mkeys_grow(hca, 0 < refill->low ? 1 : mca_btl_umr_params.mkeys_step);
     }
     return before < hca->mkeys.count;
 }
 
-/** A role's half is used up. @return false: there is no more to be had */
+/** A role has used up its half. @return false: no growth possible */
 static bool pool_grow(mca_btl_umr_hca_t *hca)
 {
     if (pool_grow_now(hca)) {
@@ -366,12 +369,14 @@ static bool pool_grow(mca_btl_umr_hca_t *hca)
     return true;
 }
 
-/** One of the pool, or NULL. */
+/** Take one of the pool, or NULL. */
 static mca_btl_umr_mkey_t *pool_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role)
 {
-    /* Half of what there is, not of what there may be: the device may give less than that. (None is
-     * idle, or on its way to be, where the other role's were all that was left when the queue pair
-     * of mappings failed.) */
+    /*
+     * Half of the existing mkeys, not of the limit: the device may create fewer. (No mkey is idle,
+     * or about to be, if the other role had all remaining ones when the queue pair for mappings
+     * failed.)
+     */
     while (hca->mkeys.used[role] >= hca->mkeys.count / 2
            || (opal_list_is_empty(&hca->mkeys.idle) && opal_list_is_empty(&hca->mkeys.invalid))) {
         if (!pool_grow(hca)) {
@@ -430,7 +435,7 @@ void mca_btl_umr_mkeys_destroy_idle(mca_btl_umr_hca_t *hca)
     mca_btl_umr_long_destroy_idle(hca);
 }
 
-/** What a mapping by libmlx5 begins with; the layout follows. @return its number */
+/** The common start of a mapping by libmlx5; the layout follows. @return its number */
 static uint32_t build_begin(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t role, bool wanted)
 {
     mca_btl_umr_hca_t *hca = mkey->hca;

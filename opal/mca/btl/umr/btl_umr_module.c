@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * The module: brought up and taken down, its peers and how they are connected, its registrations.
- * What it does with memory is in btl_umr_rdma.c.
+ * The btl module: start and stop, peers and connections, registrations. The operations are in
+ * btl_umr_rdma.c.
  */
 
 #include "opal_config.h"
@@ -33,8 +33,8 @@
 static mca_btl_umr_module_t *const module = &mca_btl_umr_module;
 
 /**
- * What a process tells the job of its queue pairs, every number in network order, and behind it the
- * address of one queue pair for each process of the job.
+ * Modex data of a process, numbers in network order. The address of one queue pair for each process
+ * of the job follows.
  *
  *   0       4         6       7   8       12
  *   | magic | version | reads | 0 | count | count x (QP number, first PSN)
@@ -42,7 +42,7 @@ static mca_btl_umr_module_t *const module = &mca_btl_umr_module;
 typedef struct modex_t {
     uint32_t magic;
     uint16_t version;
-    uint8_t reads; /**< reads and atomics of one peer that this HCA answers at once */
+    uint8_t reads; /**< reads and atomics of one peer that this HCA answers concurrently */
     uint8_t zero;
     uint32_t count;
 } modex_t;
@@ -50,22 +50,24 @@ typedef struct modex_t {
 _Static_assert(12 == sizeof(modex_t), "the modex data has no padding");
 _Static_assert(8 == sizeof(mca_btl_umr_address_t), "an address has no padding");
 
-/* With the number of the opening: PMIx keeps what it was told first, and so would name queue pairs
- * that are gone to a process that opened its module again. */
+/*
+ * Includes the number of the opening: PMIx keeps the first value of a key, so a module that is
+ * opened again would publish queue pairs that do not exist any more.
+ */
 #define MODEX_KEY      "umrddt.btl.umr.rdma.%u"
 #define MODEX_KEY_SIZE 48
 #define MODEX_MAGIC    0x554d5252u /* "UMRR" */
 #define MODEX_VERSION  1
 
-/* Completions of all peers; what finds no room here is posted later. */
+/* Completions of all peers; requests beyond that are posted later. */
 #define MODULE_CQ_SIZE 4096
 
-/* bml/r2 takes a btl with these, and without SEND, for one-sided communication only. */
+/* With these flags, and without SEND, bml/r2 uses a btl for one-sided communication only. */
 #define MODULE_FLAGS                                                               \
     (MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_ATOMIC_FOPS | UMRDDT_BTL_REMOTE_COMPLETION \
      | MCA_BTL_FLAGS_RDMA_FLUSH)
 
-/** Reads and atomics that this HCA has under way to a peer, or answers to one, at once. */
+/** Concurrent reads and atomics from this HCA to one peer, or in the other direction. */
 static uint8_t reads_at_once(int limit)
 {
     return (uint8_t) (1 > limit ? 1 : 128 < limit ? 128 : limit);
@@ -75,7 +77,7 @@ static uint8_t reads_at_once(int limit)
  * Peers
  * ------------------------------------------------------------------------------------------- */
 
-/** What a peer published for this process. False: nothing that could be used. */
+/** The data that a peer published for this process. False: nothing usable. */
 static bool look_up(const opal_process_name_t *name, mca_btl_umr_address_t *address, uint8_t *reads)
 {
     uint8_t *found = NULL;
@@ -105,7 +107,7 @@ static bool look_up(const opal_process_name_t *name, mca_btl_umr_address_t *addr
     return usable;
 }
 
-/** To RTS. @return false: it has no module, or it cannot be reached */
+/** Bring to RTS. @return false: the peer has no module, or is unreachable */
 static bool connect_one(struct mca_btl_base_endpoint_t *endpoint)
 {
     const mca_btl_umr_device_t *device = &mca_btl_umr_first()->device;
@@ -133,8 +135,8 @@ static bool connect_one(struct mca_btl_base_endpoint_t *endpoint)
 }
 
 /**
- * With this parameter pml/ob1 sends its control messages through every btl that writes. (Not yet
- * known when the module is opened.)
+ * With this parameter pml/ob1 sends its control messages through every btl with put. (The value is
+ * not known when the module is opened.)
  */
 static bool ob1_uses_all(void)
 {
@@ -145,7 +147,7 @@ static bool ob1_uses_all(void)
            && NULL != value && *value;
 }
 
-/** @return true if all were connected. Lock held. */
+/** @return true if all are connected. Lock held. */
 static bool connect_all(void)
 {
     if (ob1_uses_all()) {
@@ -162,10 +164,10 @@ static bool connect_all(void)
 }
 
 /**
- * All processes at once, not only those that are added: a peer that adds this one may write as soon
- * as it has left MPI_Init, and does not ask. And all or none: osc/rdma takes a btl that the user
- * names (osc_rdma_btls) without a look at whom it reaches. What keeps one out, every process of the
- * job sees, so they agree.
+ * Connect all processes at once, not only the added ones: a peer that adds this process may write
+ * as soon as it has left MPI_Init. All or none: osc/rdma uses a btl that the user names
+ * (osc_rdma_btls) without a check of reachability. All processes see the same modex data, so they
+ * agree.
  */
 static void start(void)
 {
@@ -200,7 +202,7 @@ static int add_procs(mca_btl_base_module_t *btl, size_t count, struct opal_proc_
     return OPAL_SUCCESS;
 }
 
-/** The queue pairs stay until the module goes: a peer may be about to use them. */
+/** The queue pairs stay until the module is finalized: a peer may still use them. */
 static int del_procs(mca_btl_base_module_t *btl, size_t count, struct opal_proc_t **procs,
                      struct mca_btl_base_endpoint_t **endpoints)
 {
@@ -223,7 +225,7 @@ static mca_btl_base_registration_handle_t *register_mem(mca_btl_base_module_t *b
 
     (void) btl;
     (void) endpoint;
-    /* What is no right says whose memory it is: a GPU's. */
+    /* Flags that are no access rights mean memory of a GPU. */
     if (0 == size || 0 != (flags & ~(uint32_t) MCA_BTL_REG_FLAG_ACCESS_ANY)
         || OPAL_SUCCESS != mca_btl_umr_memory_pin(base, size, (int32_t) flags, &reg)) {
         return NULL;
@@ -246,10 +248,10 @@ static int register_error(mca_btl_base_module_t *btl, mca_btl_base_module_error_
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * The whole of it
+ * Open and finalize
  * ------------------------------------------------------------------------------------------- */
 
-/** The opposite of what open has done so far. */
+/** Undo all steps of open so far. */
 static int finalize(mca_btl_base_module_t *btl)
 {
     (void) btl;
@@ -280,7 +282,7 @@ static int finalize(mca_btl_base_module_t *btl)
     return OPAL_SUCCESS;
 }
 
-/** The queue pairs, one for each process of the job. 0, or errno. */
+/** Create the queue pairs, one for each process of the job. 0 or errno. */
 static int make_endpoints(void)
 {
     const struct ibv_device_attr *attr = &mca_btl_umr_first()->device.attr;
@@ -323,7 +325,7 @@ static int make_endpoints(void)
     return 0;
 }
 
-/** Tell the job. */
+/** Publish them to the job. */
 static int publish(void)
 {
     size_t size = sizeof(modex_t) + module->count * sizeof(mca_btl_umr_address_t);
@@ -370,14 +372,14 @@ int mca_btl_umr_module_open(void)
         return OPAL_ERR_NOT_AVAILABLE;
     }
     if (OPAL_SUCCESS != mca_btl_umr_hca_ops.init()) {
-        return OPAL_ERR_NOT_AVAILABLE; /* which said why */
+        return OPAL_ERR_NOT_AVAILABLE; /* it has reported the reason */
     }
     OBJ_CONSTRUCT(&module->lock, opal_mutex_t);
     module->open = true;
     ++module->openings;
     module->count = size;
     if (IBV_ATOMIC_HCA != attr->atomic_cap && IBV_ATOMIC_GLOB != attr->atomic_cap) {
-        /* osc/rdma, and the rules of the framework, want reading, writing and atomics from one. */
+        /* osc/rdma and the framework require get, put and atomics from one btl. */
         opal_show_help("help-btl-umr.txt", "rdma-atomics", true, opal_process_info.nodename);
         goto fail;
     }
@@ -408,10 +410,11 @@ mca_btl_umr_module_t mca_btl_umr_module = {
             .btl_flags = MODULE_FLAGS,
             .btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_CSWAP,
             .btl_exclusivity = MCA_BTL_EXCLUSIVITY_LOW,
-            /* osc/rdma takes the btl of the lowest latency that reaches all: any other one first.
+            /*
+             * osc/rdma uses the btl of the lowest latency that reaches all: prefer any other one.
              */
             .btl_latency = 1000000,
-            /* Not known; nobody sends by it. */
+            /* Unknown; not used for sends. */
             .btl_bandwidth = 0,
             .btl_rdma_pipeline_frag_size = (size_t) 1 << 20,
             .btl_registration_handle_size = sizeof(struct mca_btl_base_registration_handle_t),

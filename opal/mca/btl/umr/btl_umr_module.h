@@ -9,14 +9,13 @@
 /**
  * @file
  *
- * btl/umr as a btl: one module, for users of the framework that read, write and add to contiguous
- * memory of others (osc/rdma). It sends nothing, so no PML can take it for its messages, and it is
- * there only if the user asks for it (btl_umr_rdma).
+ * btl/umr as a btl: one module for put, get and atomics on contiguous remote memory (osc/rdma). It
+ * has no send, so no PML uses it for messages, and it exists only if the user asks for it
+ * (btl_umr_rdma).
  *
- * The framework has no message for it before its endpoints are connected, so each process makes a
- * queue pair for every process of its job, tells the job their numbers by the modex, and connects
- * all of them when the first process is added, which every process does before it leaves MPI_Init.
- * Nobody has to be in MPI for a peer to reach it after that.
+ * The framework has no connection handshake. So each process creates a queue pair for every process
+ * of its job and publishes the numbers by the modex. It connects all of them when the first process
+ * is added, before MPI_Init returns. After that a peer can access its memory without its help.
  */
 
 #ifndef MCA_BTL_UMR_MODULE_H
@@ -26,7 +25,7 @@
 
 BEGIN_C_DECLS
 
-/** Whom to tell that an operation is complete. */
+/** Completion callback of an operation. */
 typedef struct mca_btl_umr_op_t {
     mca_btl_base_rdma_completion_fn_t cbfunc; /**< may be NULL */
     void *local_address;
@@ -38,25 +37,25 @@ typedef struct mca_btl_umr_op_t {
 /** The queue pair to one process of the job; every operation gives a completion. */
 struct mca_btl_base_endpoint_t {
     opal_process_name_t name;
-    uint32_t index; /**< in the module's endpoints: the rank in the job */
+    uint32_t index; /**< index in the module's endpoints: the rank in the job */
     bool broken;
-    mca_btl_umr_address_t address; /**< ours */
+    mca_btl_umr_address_t address; /**< local address */
     mca_btl_umr_sq_t sq;
-    mca_btl_umr_op_t *ops; /**< those under way, by their number modulo the depth; made when used */
+    mca_btl_umr_op_t *ops; /**< operations in flight, by their number modulo the depth */
 };
 
 typedef struct mca_btl_umr_module_t {
     mca_btl_base_module_t super;
-    opal_mutex_t lock; /**< of all below; taken without the HCA's, and never with it */
+    opal_mutex_t lock; /**< protects all fields below; never held together with the HCA's lock */
     bool open;
-    unsigned int openings; /**< how often it was brought up in this process's life */
-    bool looked_up;        /**< whether there are connections is known */
-    bool connected;        /**< all endpoints are */
+    unsigned int openings; /**< number of openings in this process */
+    bool looked_up;        /**< connected is valid */
+    bool connected;        /**< all endpoints are connected */
     struct ibv_cq *cq;
     uint32_t cq_size;
-    uint32_t under_way; /**< operations without their completion; cq_size at most */
-    uint32_t depth;     /**< operations under way to one peer, at most */
-    uint32_t count;     /**< endpoints: processes of the job, this one too */
+    uint32_t under_way; /**< operations without their completion; at most cq_size */
+    uint32_t depth;     /**< maximum operations in flight to one peer */
+    uint32_t count;     /**< number of endpoints: processes of the job, including this one */
     struct mca_btl_base_endpoint_t *endpoints;
     mca_btl_base_module_error_cb_fn_t error_cb;
 } mca_btl_umr_module_t;
@@ -65,20 +64,21 @@ typedef struct mca_btl_umr_module_t {
 extern mca_btl_umr_module_t mca_btl_umr_module;
 
 /**
- * Bring the module up, and the HCA with it; to be called before the modex exchange.
+ * Open the module and the HCA; must be called before the modex exchange.
  *
- * @retval OPAL_SUCCESS            offer it to the framework; its btl_finalize takes it down
- * @retval OPAL_ERR_NOT_AVAILABLE  it cannot be had (a message says why, but for a machine without
- * an HCA); nothing is left open
+ * @retval OPAL_SUCCESS            offer it to the framework; its btl_finalize closes it
+ * @retval OPAL_ERR_NOT_AVAILABLE  not available (with a message, except on a machine without an
+ *                                 HCA); nothing is left open
  */
 int mca_btl_umr_module_open(void);
 
-/* The module's functions on memory (btl_umr_rdma.c); see opal/mca/btl/btl.h. They return
+/*
+ * The module's functions on memory (btl_umr_rdma.c); see opal/mca/btl/btl.h. They return
  *
  *   OPAL_SUCCESS              the callback comes from progress
- *   OPAL_ERR_OUT_OF_RESOURCE  too many are under way: progress, and try again
- *   OPAL_ERR_BAD_PARAM        too long, no handle, an atomic that is not on 8 aligned bytes
- *   OPAL_ERR_NOT_SUPPORTED    another atomic than addition or compare and swap of 8 bytes
+ *   OPAL_ERR_OUT_OF_RESOURCE  too many in flight: call progress and retry
+ *   OPAL_ERR_BAD_PARAM        too long, no handle, or an atomic not on 8 aligned bytes
+ *   OPAL_ERR_NOT_SUPPORTED    atomic other than 8-byte addition or compare and swap
  *   OPAL_ERR_UNREACH          the endpoint is broken
  *   OPAL_ERROR                the device refused (logged), and the endpoint broke
  */
@@ -109,8 +109,8 @@ int mca_btl_umr_module_cswap(mca_btl_base_module_t *btl, struct mca_btl_base_end
                              mca_btl_base_rdma_completion_fn_t cbfunc, void *context, void *data);
 
 /**
- * Wait until what was posted before the call is complete: on an endpoint, or on all (NULL). The
- * callbacks may come later, from another thread.
+ * Wait until the operations posted before the call are complete: of one endpoint, or of all (NULL).
+ * The callbacks may run later, from another thread.
  *
  * @retval OPAL_SUCCESS
  * @retval OPAL_ERR_UNREACH  the endpoint (one of them) is broken

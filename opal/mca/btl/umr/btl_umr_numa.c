@@ -9,13 +9,12 @@
 /**
  * @file
  *
- * Where devices, this process and memory are: what the kernel says of NUMA nodes, and of what HCAs
- * and GPUs hang on.
+ * Locality of devices, this process and memory: NUMA nodes, and PCIe paths of HCAs and GPUs.
  *
- * Read from sysfs, the one that the device itself was found in, as libibverbs does: nothing here
- * needs another library. (hwloc's tree of I/O objects is made of the same links. It would read all
- * of sysfs for it where Open MPI has not loaded one, for two links that are at hand.) What is not
- * told is not known, and then the order of the devices decides.
+ * Read from the same sysfs in which libibverbs found the device; no other library is needed.
+ * (hwloc's I/O objects come from the same links, but hwloc would read all of sysfs where Open MPI
+ * has not loaded them.) Missing information counts as unknown; then the order of the devices
+ * decides.
  */
 
 #include "opal_config.h"
@@ -33,18 +32,18 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* What the kernel says of a node to itself, and of two nodes when firmware says nothing. */
+/* The kernel's distance of a node to itself, and between nodes without firmware information. */
 #define DISTANCE_SAME  10
 #define DISTANCE_OTHER 20
 
-/** What is at the root of sysfs, from there; "" is the device's directory. */
+/** Paths relative to the root of sysfs; "" is the device's directory. */
 #define NODES       "devices/system/node/"
 #define PCI_DEVICES "bus/pci/devices/"
 
 /**
- * The path of a file: below the device's directory, or, where @p root is not "", below the root of
- * its sysfs. That root is found in the text (ROOT/class/infiniband/NAME): NAME is a link to
- * somewhere below ROOT/devices, so ".." behind it leads elsewhere.
+ * The path of a file: below the device's directory, or, if @p root is not "", below the root of its
+ * sysfs. The root is taken from the text (ROOT/class/infiniband/NAME): NAME is a link to a
+ * directory below ROOT/devices, so ".." after it does not lead back.
  */
 static void path_of(const struct ibv_device *device, const char *root, const char *name, char *path,
                     size_t size)
@@ -60,7 +59,7 @@ static void path_of(const struct ibv_device *device, const char *root, const cha
     snprintf(path, size, "%.*s/%s%s", length, device->ibdev_path, root, name);
 }
 
-/** A line of a file; as path_of. */
+/** Read a line of a file; as path_of. */
 static bool read_line(const struct ibv_device *device, const char *root, const char *name,
                       char *line, size_t size)
 {
@@ -78,7 +77,7 @@ static bool read_line(const struct ibv_device *device, const char *root, const c
     return got;
 }
 
-/** A list as the kernel writes it ("0-15,32-47"), as far as it makes sense. */
+/** Parse a list in the kernel's format ("0-15,32-47"), up to the first error. */
 static void parse_list(const char *text, cpu_set_t *set)
 {
     CPU_ZERO(set);
@@ -99,7 +98,7 @@ static void parse_list(const char *text, cpu_set_t *set)
     }
 }
 
-/** Are all of these CPUs in the list that a file has? */
+/** True if all of these CPUs are in the list in a file. */
 static bool all_in(const cpu_set_t *cpus, const struct ibv_device *device, const char *root,
                    const char *name)
 {
@@ -114,7 +113,7 @@ static bool all_in(const cpu_set_t *cpus, const struct ibv_device *device, const
     return 0 < CPU_COUNT(cpus) && CPU_EQUAL(&list, cpus);
 }
 
-/** The nodes that there are; none if that cannot be read. */
+/** The online nodes; none if unreadable. */
 static void online(const struct ibv_device *device, cpu_set_t *nodes)
 {
     char line[4096];
@@ -125,7 +124,7 @@ static void online(const struct ibv_device *device, cpu_set_t *nodes)
     }
 }
 
-/** The node that something hangs on; as path_of. @return -1: not known */
+/** The node of a device; as path_of. @return -1: unknown */
 static int node_of(const struct ibv_device *device, const char *root, const char *name)
 {
     char line[64], *end;
@@ -138,7 +137,7 @@ static int node_of(const struct ibv_device *device, const char *root, const char
     return end == line || 0 > node || MCA_BTL_UMR_NODES <= node ? -1 : (int) node;
 }
 
-/** From node to node. */
+/** Distance between two nodes. */
 static uint8_t between(const struct ibv_device *device, const cpu_set_t *nodes, int from, int to)
 {
     char name[32], line[4096], *text = line;
@@ -146,7 +145,7 @@ static uint8_t between(const struct ibv_device *device, const cpu_set_t *nodes, 
     snprintf(name, sizeof(name), "node%d/distance", from);
     if (CPU_ISSET(from, nodes) && CPU_ISSET(to, nodes)
         && read_line(device, NODES, name, line, sizeof(line))) {
-        /* One number for each node that there is. */
+        /* The file has one number for each online node. */
         for (int node = 0; node <= to; ++node) {
             char *end;
             unsigned long value;
@@ -190,7 +189,7 @@ uint8_t mca_btl_umr_numa_process(const struct ibv_device *device)
     if (0 != sched_getaffinity(0, sizeof(mine), &mine)) {
         return MCA_BTL_UMR_FAR;
     }
-    /* A process that may run everywhere is not near to anything. */
+    /* A process that may run everywhere is near to no device. */
     if (all_in(&mine, device, "", "device/local_cpulist")) {
         return 0;
     }
@@ -206,7 +205,7 @@ uint8_t mca_btl_umr_numa_process(const struct ibv_device *device)
     return MCA_BTL_UMR_FAR;
 }
 
-/** Directories that two paths begin with. */
+/** Number of leading directories that two paths share. */
 static unsigned int shared(const char *a, const char *b)
 {
     unsigned int count = 0;
@@ -221,7 +220,7 @@ static unsigned int shared(const char *a, const char *b)
     }
 }
 
-/** @return false: it is not known where one of them is */
+/** @return false: the location of one of them is unknown */
 static bool look(const mca_btl_umr_device_t *device, int gpu, uint32_t *distance)
 {
     const struct ibv_device *ibv = device->context->device;
@@ -265,8 +264,7 @@ uint32_t mca_btl_umr_numa_gpu(mca_btl_umr_device_t *device, int gpu)
     return device->gpu_distance[gpu];
 }
 
-/** Ask the kernel. @return the node; -1: this is not known, nor will be; -2: there is no page yet
- */
+/** Query the kernel. @return the node; -1: permanently unknown; -2: no page yet */
 static int ask(uintptr_t page)
 {
     void *pages[1] = {(void *) page};

@@ -9,17 +9,15 @@
 /**
  * @file
  *
- * Peers: what the job is told of this process's HCAs, and which HCAs of two processes go
- * together.
+ * Peers: the modex data of this process's HCAs, and the pairs of HCAs (lanes) of two processes.
  *
- * What travels by the modex does not depend on the peer (ports, fabrics, version). Numbers of queue
- * pairs do, and travel in the messages of whoever uses the HCA.
+ * The modex data does not depend on the peer (ports, fabrics, version). Queue pair numbers do, and
+ * travel in the messages of the HCA's users.
  *
- * Lanes. Each process lists its HCAs in its order of preference. Two HCAs reach each other if
- * they have the same link layer and, on InfiniBand, are of one subnet. Both processes make the same
- * pairs of them: all pairs in the order of the sum of their places, the one with the smaller place
- * in the list of the process with the smaller name first, and of these each whose HCAs are still
- * free.
+ * Lanes. Each process lists its HCAs in its order of preference. Two HCAs reach each other if they
+ * have the same link layer and, on InfiniBand, the same subnet. Both processes compute the same
+ * pairs: they sort all pairs by the sum of their indices, ties by the index in the list of the
+ * process with the smaller name. Each pair whose two HCAs are still free becomes a lane.
  *
  *     A: 0 ib, 1 eth         pairs 0-0 no, 0-1 yes, 1-0 yes     lanes of A and B
  *     B: 0 eth, 1 ib                                            0-1, 1-0
@@ -46,7 +44,7 @@
 typedef struct mca_btl_umr_modex_t {
     uint32_t magic;
     uint16_t version;
-    uint8_t arch; /**< keys travel in host order: 1 little endian, 2 big endian */
+    uint8_t arch; /**< keys are sent in host order: 1 little endian, 2 big endian */
     uint8_t link; /**< IBV_LINK_LAYER_* */
     uint8_t gid[16];
     uint16_t lid;
@@ -73,7 +71,7 @@ static void peer_destruct(mca_btl_umr_peer_t *peer)
 OBJ_CLASS_INSTANCE(mca_btl_umr_peer_t, opal_object_t, peer_construct, peer_destruct);
 
 /* ------------------------------------------------------------------------------------------- *
- * What is told
+ * Modex data
  * ------------------------------------------------------------------------------------------- */
 
 static void entry_of(const mca_btl_umr_hca_t *hca, mca_btl_umr_modex_t *entry)
@@ -109,7 +107,7 @@ int mca_btl_umr_peers_publish(void)
     return OPAL_SUCCESS;
 }
 
-/** What a process published. @return its HCAs; 0: none, or nothing that makes sense */
+/** Look up the modex data of a process. @return number of its HCAs; 0: none, or invalid data */
 static uint32_t look_up(const opal_process_name_t *name, mca_btl_umr_modex_t *entries)
 {
     void *found = NULL;
@@ -129,14 +127,14 @@ static uint32_t look_up(const opal_process_name_t *name, mca_btl_umr_modex_t *en
     return count;
 }
 
-/** True if the two HCAs can talk to each other; the same from both sides. */
+/** True if the two HCAs can communicate; symmetric. */
 static bool reaches(const mca_btl_umr_modex_t *a, const mca_btl_umr_modex_t *b)
 {
     return MCA_BTL_UMR_MODEX_MAGIC == ntohl(b->magic)
            && MCA_BTL_UMR_MODEX_VERSION == ntohs(b->version) && MCA_BTL_UMR_ARCH == b->arch
            && a->link == b->link && IBV_MTU_256 <= b->mtu
            && IBV_MTU_4096 >= b->mtu
-           /* InfiniBand without a router: one subnet. Ethernet finds its way by IP. */
+           /* InfiniBand without a router: one subnet. Ethernet uses IP routing. */
            && (IBV_LINK_LAYER_ETHERNET == a->link || 0 == memcmp(a->gid, b->gid, 8));
 }
 
@@ -165,7 +163,7 @@ bool mca_btl_umr_route_look_up(const opal_process_name_t *name, mca_btl_umr_rout
  * Lanes
  * ------------------------------------------------------------------------------------------- */
 
-/** True if some memory is nearer to one of the HCAs than to another. */
+/** True if the HCAs differ in their distance to some memory. */
 static bool has_choice(const mca_btl_umr_peer_t *peer)
 {
     for (uint32_t i = 1; i < peer->lane_count; ++i) {
@@ -178,7 +176,7 @@ static bool has_choice(const mca_btl_umr_peer_t *peer)
     return false;
 }
 
-/** Find the pairs. @return OPAL_SUCCESS, also if there are none, or OPAL_ERR_OUT_OF_RESOURCE */
+/** Compute the lanes. @return OPAL_SUCCESS, also if there are none, or OPAL_ERR_OUT_OF_RESOURCE */
 static int make_lanes(mca_btl_umr_peer_t *peer)
 {
     mca_btl_umr_modex_t lists[2][MCA_BTL_UMR_MAX_HCAS];
@@ -243,7 +241,7 @@ void mca_btl_umr_peers_stop(void)
     OBJ_DESTRUCT(&mca_btl_umr.peers);
 }
 
-/** The peer of that name. @return OPAL_SUCCESS or OPAL_ERR_OUT_OF_RESOURCE */
+/** Find or create the peer of that name. @return OPAL_SUCCESS or OPAL_ERR_OUT_OF_RESOURCE */
 static int peer_get(const opal_process_name_t *name, mca_btl_umr_peer_t **result)
 {
     mca_btl_umr_peer_t *peer;
@@ -262,7 +260,7 @@ static int peer_get(const opal_process_name_t *name, mca_btl_umr_peer_t **result
     peer->name = *name;
     rc = make_lanes(peer);
     if (OPAL_SUCCESS == rc) {
-        /* One without lanes is remembered, too, so that the next message costs no look-up. */
+        /* A peer without lanes is stored too, so the next message needs no modex lookup. */
         rc = opal_hash_table_set_value_ptr(&mca_btl_umr.peers, &peer->name, sizeof(peer->name),
                                            peer);
     }
@@ -275,7 +273,7 @@ static int peer_get(const opal_process_name_t *name, mca_btl_umr_peer_t **result
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * Which one
+ * Selection of a lane
  * ------------------------------------------------------------------------------------------- */
 
 int mca_btl_umr_endpoint_get(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **result)
@@ -300,7 +298,7 @@ int mca_btl_umr_endpoint_get(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **
     return rc;
 }
 
-/** How far memory is from a lane's HCA: a GPU's, or else (-1) on a node. */
+/** Distance of memory from a lane's HCA: of a GPU, or (-1) of a node. */
 static uint32_t distance(const mca_btl_umr_lane_t *lane, int gpu, int node)
 {
     return 0 <= gpu   ? mca_btl_umr_numa_gpu(&lane->hca->device, gpu)
@@ -308,14 +306,14 @@ static uint32_t distance(const mca_btl_umr_lane_t *lane, int gpu, int node)
                       : lane->hca->device.distance[node];
 }
 
-/** True if nothing is to be expected of it. */
+/** True if it cannot be used and will not be rebuilt. */
 static bool dead(const mca_btl_umr_lane_t *lane)
 {
     return lane->hca->failed || lane->hca->receives.failed
            || (NULL != lane->endpoint && lane->endpoint->broken);
 }
 
-/** As the op, where there is a choice. Not inlined: most processes have none. */
+/** As the op, if there is a choice. Not inlined: most processes have none. */
 __attribute__((noinline)) static mca_btl_umr_endpoint_t *
 choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
 {
@@ -368,7 +366,7 @@ mca_btl_umr_endpoint_t *mca_btl_umr_endpoint_near(mca_btl_umr_endpoint_t *endpoi
     return choose_near(endpoint, address, gpu);
 }
 
-/** As the op, where it is another one than @p endpoint. */
+/** As the op, if the result differs from @p endpoint. */
 __attribute__((noinline)) static mca_btl_umr_endpoint_t *
 find_at(mca_btl_umr_endpoint_t *endpoint, uint32_t index, uint32_t generation)
 {

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Progress: completions are polled with the lock held, users are called without it.
+ * Progress: polls completions with the lock held, and calls users without it.
  */
 
 #include "opal_config.h"
@@ -24,22 +24,24 @@
 /* Completions of one poll of one queue. */
 #define MCA_BTL_UMR_POLL 32
 
-/* Passes in vain between two looks at the device's events: a look is a system call. */
+/* Passes without an event between reads of the device's events: a read is a system call. */
 #define MCA_BTL_UMR_LOOK_PERIOD 1024
 
-/* Passes between two looks at a completion queue in which nothing is due: only what nobody asked
- * for and the errors of peers can be there. */
+/*
+ * Passes between polls of a completion queue without expected completions: only unsolicited FINs
+ * and errors of peers can arrive there.
+ */
 #define MCA_BTL_UMR_UNDUE_PERIOD 16
 
-/** A FIN that was polled and whose user has not been told yet. */
+/** A FIN that was polled and not reported to its user yet. */
 typedef struct fin_t {
     mca_btl_umr_endpoint_t *endpoint;
     uint32_t value;
 } fin_t;
 
 /**
- * The first error of an endpoint. A flush is one, too, where nobody broke it here: the device
- * stopped the queue pair, as it does when a peer writes through a key that is not his.
+ * Log the first error of an endpoint. A flush counts too unless the endpoint was broken locally:
+ * the device stops a queue pair, for example, when a peer uses an invalid key.
  */
 static void log_error(const mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *wc,
                       const char *doing)
@@ -84,7 +86,7 @@ static void handle_write(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *
         hca->writes_out -= endpoint->sq.done - done;
         return;
     }
-    /* What was posted before it is complete: an RC queue pair works in order. */
+    /* All earlier requests are complete too: an RC queue pair works in order. */
     mca_btl_umr_sq_complete(&endpoint->sq, seq - 1);
     if (!endpoint->broken) {
         mca_btl_umr_puts_sweep(endpoint);
@@ -95,7 +97,7 @@ static void handle_write(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *
     mca_btl_umr_endpoint_fail(endpoint);
 }
 
-/** Poll one queue of endpoints. @return completions seen */
+/** Poll one queue of endpoints. @return number of completions */
 static int poll_endpoints(mca_btl_umr_hca_t *hca, struct ibv_cq *cq, fin_t *fins, int *fin_count)
 {
     struct ibv_wc wc[MCA_BTL_UMR_POLL];
@@ -104,7 +106,7 @@ static int poll_endpoints(mca_btl_umr_hca_t *hca, struct ibv_cq *cq, fin_t *fins
     *fin_count = 0;
     for (int i = 0; i < count; ++i) {
         bool receive = 0 != (wc[i].wr_id & MCA_BTL_UMR_WR_RECEIVE);
-        /* Shared receives are posted for nobody in particular. */
+        /* Shared receives belong to no endpoint. */
         mca_btl_umr_endpoint_t *endpoint =
             receive ? mca_btl_umr_endpoint_of_qp(hca, wc[i].qp_num)
                     : opal_pointer_array_get_item(&hca->endpoints,
@@ -130,7 +132,7 @@ static int poll_endpoints(mca_btl_umr_hca_t *hca, struct ibv_cq *cq, fin_t *fins
     return 0 < count ? count : 0;
 }
 
-/** Tell of FINs, one at a time, each with the lock given up. */
+/** Report FINs, one at a time, each with the lock released. */
 static void tell_fins(const fin_t *fins, int count)
 {
     for (int i = 0; i < count; ++i) {
@@ -145,7 +147,7 @@ static void tell_fins(const fin_t *fins, int count)
     }
 }
 
-/** Poll the shared receives. @return completions seen */
+/** Poll the shared receives. @return number of completions */
 static int poll_receives(mca_btl_umr_hca_t *hca)
 {
     bool draining = !opal_list_is_empty(&hca->receives.draining);
@@ -163,7 +165,7 @@ static int poll_receives(mca_btl_umr_hca_t *hca)
     return events;
 }
 
-/** Tell users, one at a time, each with the lock given up. */
+/** Report completions, one at a time, each with the lock released. */
 static int tell_done(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_done_fn_t done;
@@ -184,14 +186,14 @@ static int tell_done(mca_btl_umr_hca_t *hca)
     return events;
 }
 
-/** Poll the queues of endpoints. @return completions seen */
+/** Poll the queues of endpoints. @return number of completions */
 static int poll_queues(mca_btl_umr_hca_t *hca)
 {
     fin_t fins[MCA_BTL_UMR_POLL];
     mca_btl_umr_cq_t *cq;
     int events = 0, count;
 
-    /* The list only grows while the lock is given up, and at its end. */
+    /* While the lock is released the list only grows, at its end. */
     OPAL_LIST_FOREACH (cq, &hca->cqs, mca_btl_umr_cq_t) {
         events += poll_endpoints(hca, cq->cq, fins, &count);
         tell_fins(fins, count);
@@ -199,7 +201,7 @@ static int poll_queues(mca_btl_umr_hca_t *hca)
     return events;
 }
 
-/** One HCA's part of progress. Lock held, given up for callbacks. @return events */
+/** Progress of one HCA. Lock held, released for callbacks. @return events */
 static inline int progress_hca(mca_btl_umr_hca_t *hca)
 {
     bool undue, shared;

@@ -9,15 +9,15 @@
 /**
  * @file
  *
- * Puts: the keys of both sides refined into writes.
+ * Puts: split the keys of both sides into writes.
  *
  *     local keys   |    A    |  B  |       C       |
  *     remote keys  |  D  |      E      |    F      |
  *     writes       |  1  | 2 |  3  | 4 |    5      |
  *
- * One write for each piece that lies in one key on either side, and never longer than the port's
- * largest message. Puts of an endpoint wait in one list, in the order of the calls; those in front
- * are posted, at most one is posted in part, those behind are not.
+ * One write for each piece that lies in one key on either side, not longer than the port's largest
+ * message. Puts of an endpoint are in one list, in the order of the calls: first the posted ones,
+ * then at most one that is partly posted, then the waiting ones.
  */
 
 #include "opal_config.h"
@@ -43,7 +43,7 @@ static void put_destruct(mca_btl_umr_put_t *put)
 
 OBJ_CLASS_INSTANCE(mca_btl_umr_put_t, opal_list_item_t, put_construct, put_destruct);
 
-/** Build the next write of a put. The caller has seen room in the queue. */
+/** Build the next write of a put. The caller has checked that the queue has room. */
 static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
 {
     mca_btl_umr_hca_t *hca = endpoint->hca;
@@ -95,7 +95,7 @@ void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
     if (endpoint->broken || 0 == mca_btl_umr_sq_room(sq)) {
         return;
     }
-    /* From the back to the first that is not posted wholly: those in front may be many. */
+    /* Backwards to the first that is not posted completely: the posted ones may be many. */
     OPAL_LIST_FOREACH_REV (put, &endpoint->puts, mca_btl_umr_put_t) {
         if (0 == put->left) {
             break;
@@ -124,8 +124,7 @@ void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
         hca->stats.bytes_written += bytes;
         return;
     }
-    /* Nothing of this batch was posted, and nothing will be: the puts of the batch end when what
-     * was posted before them has. */
+    /* Nothing of this batch was posted: its puts end after the previously posted writes. */
     ++hca->stats.errors;
     MCA_BTL_UMR_LOG(hca, "writes to %s cannot be posted: %s", OPAL_NAME_PRINT(endpoint->peer->name),
                     strerror(err));
@@ -150,7 +149,7 @@ void mca_btl_umr_puts_sweep(mca_btl_umr_endpoint_t *endpoint)
         if (!drained || (0 < put->left && !endpoint->broken)) {
             break;
         }
-        /* On a broken endpoint, the ones that were complete before the error were swept then. */
+        /* On a broken endpoint, puts that completed before the error were swept at that time. */
         put->status = endpoint->broken ? OPAL_ERR_UNREACH : OPAL_SUCCESS;
         opal_list_remove_item(&endpoint->puts, &put->super);
         opal_list_append(&hca->puts_done, &put->super);
@@ -209,7 +208,7 @@ mca_btl_umr_put_t *mca_btl_umr_put_new(mca_btl_umr_hca_t *hca, const mca_btl_umr
         put->capacity = remote_count;
     }
     if (NULL != put) {
-        /* (one, mostly: not worth a call) */
+        /* (mostly one key: not worth a call) */
         for (size_t i = 0; i < remote_count; ++i) {
             put->remote[i] = remote[i];
         }

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * RC queue pairs: made, connected, destroyed.
+ * RC queue pairs: creation, connection, destruction.
  */
 
 #include "opal_config.h"
@@ -21,8 +21,10 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* What libmlx5 keeps of a queue pair beside its queues: a structure, a doorbell, and what it
- * takes to begin a page. Looked at with version 44. */
+/*
+ * Memory of libmlx5 per queue pair in addition to its queues: a structure, a doorbell, and
+ * alignment to pages. Measured with rdma-core 44.
+ */
 #define MCA_BTL_UMR_QP_BYTES 2048
 
 static int qp_to_init(const mca_btl_umr_device_t *device, mca_btl_umr_qp_kind_t kind,
@@ -70,7 +72,7 @@ int mca_btl_umr_qp_create(mca_btl_umr_hca_t *hca, mca_btl_umr_qp_kind_t kind, st
     attr.send_ops_flags = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
 
     memset(&dv_attr, 0, sizeof(dv_attr));
-    /* An indirect mkey and a completion that carries data do not go together. */
+    /* An indirect mkey cannot be combined with scatter of data to the completion. */
     dv_attr.comp_mask = MLX5DV_QP_INIT_ATTR_MASK_QP_CREATE_FLAGS;
     dv_attr.create_flags = MLX5DV_QP_CREATE_DISABLE_SCATTER_TO_CQE;
 
@@ -83,8 +85,7 @@ int mca_btl_umr_qp_create(mca_btl_umr_hca_t *hca, mca_btl_umr_qp_kind_t kind, st
         attr.send_ops_flags |= IBV_QP_EX_WITH_LOCAL_INV;
         attr.cap.max_inline_data = *inline_bytes;
         dv_attr.comp_mask |= MLX5DV_QP_INIT_ATTR_MASK_SEND_OPS_FLAGS;
-        /* With MKEY_CONFIGURE alone libmlx5 44 makes the slots too small for what it then lets in.
-         */
+        /* With MKEY_CONFIGURE alone rdma-core 44 makes the slots smaller than it permits later. */
         dv_attr.send_ops_flags = MLX5DV_QP_EX_WITH_MKEY_CONFIGURE | MLX5DV_QP_EX_WITH_MR_LIST
                                  | MLX5DV_QP_EX_WITH_MR_INTERLEAVED;
         if (hca->mkeys.raw) {
@@ -199,7 +200,7 @@ uint64_t mca_btl_umr_qp_bytes(struct ibv_qp *qp)
     if (0 != mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP)) {
         return 0;
     }
-    /* Slots in memory that the device reads, in whole pages; beside each, what libmlx5 notes. */
+    /* Slots in memory that the device reads, in whole pages; plus libmlx5's data for each slot. */
     queues = (uint64_t) raw.sq.wqe_cnt * raw.sq.stride + (uint64_t) raw.rq.wqe_cnt * raw.rq.stride;
     return (queues + page - 1) / page * page
            + raw.sq.wqe_cnt * (sizeof(uint64_t) + 2 * sizeof(uint32_t))

@@ -11,9 +11,9 @@
  *
  * The module's operations on contiguous memory: put, get, atomics, flush.
  *
- * Each is one work request and gives one completion. The users of the framework want an answer for
- * each, and by the rules of a reliable connection the answer to a write or an atomic comes when it
- * has been done in the peer's memory, as far as other requests to that memory can tell.
+ * Each operation is one work request and gives one completion, since the framework requires a
+ * callback for each. On a reliable connection the completion of a write or an atomic follows its
+ * execution in the peer's memory, as seen by other requests to that memory.
  */
 
 #include "opal_config.h"
@@ -38,18 +38,18 @@ typedef enum kind_t {
     KIND_SWAP
 } kind_t;
 
-/** One work request to be posted. */
+/** A work request. */
 typedef struct request_t {
     kind_t kind;
     uint64_t remote;
     uint32_t rkey;
     uint32_t length;
-    uint64_t operand; /**< what is added; what is compared with */
-    uint64_t value;   /**< what is put there if it is equal */
+    uint64_t operand; /**< addend, or value to compare with */
+    uint64_t value;   /**< value to store if equal */
     mca_btl_umr_op_t op;
 } request_t;
 
-/* Operations under way; asked for without the lock, too. */
+/* Operations in flight; also called without the lock. */
 static uint32_t under_way(void)
 {
     return __atomic_load_n(&module->under_way, __ATOMIC_RELAXED);
@@ -60,7 +60,7 @@ static void under_way_add(uint32_t change)
     (void) __atomic_add_fetch(&module->under_way, change, __ATOMIC_RELAXED);
 }
 
-/** The queue pair takes nothing more; what is under way is flushed. Lock held. */
+/** Break the queue pair; operations in flight are flushed. Lock held. */
 static void endpoint_fail(struct mca_btl_base_endpoint_t *endpoint)
 {
     struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -141,7 +141,7 @@ static int post(struct mca_btl_base_endpoint_t *endpoint, const request_t *reque
     endpoint->ops[seq % module->depth] = request->op;
     err = ibv_wr_complete(endpoint->sq.qpx);
     if (0 != err) {
-        /* libmlx5 has taken it back; there is no completion of it. */
+        /* libmlx5 rolled it back; it gives no completion. */
         --endpoint->sq.posted;
         endpoint->sq.signalled = signalled;
         MCA_BTL_UMR_LOG(mca_btl_umr_first(), "an operation on memory of %s cannot be posted: %s",
@@ -214,7 +214,7 @@ static int atomic(struct mca_btl_base_endpoint_t *endpoint, request_t *request,
     if (0 != (MCA_BTL_ATOMIC_FLAG_32BIT & flags)) {
         return OPAL_ERR_NOT_SUPPORTED;
     }
-    /* The device would break the connection over an address that is not aligned. */
+    /* The device would break the connection on an unaligned address. */
     if (NULL == request->op.local_handle || NULL == remote_handle || 0 != request->remote % 8) {
         return OPAL_ERR_BAD_PARAM;
     }
@@ -261,7 +261,7 @@ int mca_btl_umr_module_cswap(mca_btl_base_module_t *btl, struct mca_btl_base_end
     return atomic(endpoint, &request, remote_handle, flags);
 }
 
-/** A completion whose user has not been told yet. */
+/** A completion not reported to its user yet. */
 typedef struct done_t {
     struct mca_btl_base_endpoint_t *endpoint;
     mca_btl_umr_op_t op;
@@ -301,7 +301,7 @@ int mca_btl_umr_module_progress(void)
     done_t done[MCA_BTL_UMR_MODULE_POLL];
     int got, failures = 0;
 
-    /* Nothing can come, and whoever posts now polls later: no lock and no look at the queue. */
+    /* Nothing is in flight, and a later post is followed by a poll: no lock and no poll here. */
     if (0 == under_way()) {
         return 0;
     }
@@ -320,14 +320,14 @@ int mca_btl_umr_module_progress(void)
                        op->context, op->data, done[i].status);
         }
     }
-    /* osc/rdma looks at no status: without this it would take what failed for done. */
+    /* osc/rdma ignores the status: without this call it would take failures for success. */
     if (0 < failures && NULL != module->error_cb) {
         module->error_cb(&module->super, MCA_BTL_ERROR_FLAGS_FATAL, NULL, info);
     }
     return 0 < got ? got : 0;
 }
 
-/** Wait for all that is posted on it now. */
+/** Wait for all operations posted so far. */
 static bool flush_one(struct mca_btl_base_endpoint_t *endpoint)
 {
     uint32_t seq;

@@ -9,40 +9,40 @@
 /**
  * @file
  *
- * Queue pairs that fail, and are made anew.
+ * Replacement of failed queue pairs.
  *
- * An endpoint that broke stays broken, and who goes through it hears so for ever: nothing of a
- * message that was begun with one queue pair can be finished by another one. What comes after it is
- * another endpoint, of the next *generation*, for the same pair of HCAs. Messages that begin later
- * take the last one of the lane, and their envelopes carry its address, which has the generation:
- * both sides agree on a new pair of queue pairs as they did on the first, and nothing else travels.
+ * A broken endpoint stays broken, and its users get errors for ever: a message begun with one queue
+ * pair cannot be finished by another. Its replacement is another endpoint, of the next
+ * *generation*, for the same pair of HCAs. Later messages use the last endpoint of the lane. Their
+ * envelopes carry its address, which contains the generation, so both sides agree on a new pair of
+ * queue pairs without further messages.
  *
- *     here, at g, broken                       there, at g, broken or not
+ *     local, at g, broken                      remote, at g, broken or not
  *       messages by the base PML; after some
  *       of them (revive): g + 1
- *       RTS, address of g + 1        ----->    it is later than g (follow): g is broken here, too,
- *                                              and g + 1 made, if nothing of g is left; connected
+ *       RTS, address of g + 1        ----->    later than g (follow): break g here too, and
+ *                                              create g + 1 if g is drained; connected
  *       connected                    <-----    CTS, address of g + 1
  *
- * An endpoint connects to an address of its own generation only. A receiver that is told another
- * one says which it has (refuses), and the sender draws level, or gives its own up (refused):
+ * An endpoint connects only to an address of its own generation. A receiver that gets another
+ * generation answers with its own (refuses). The sender then follows, or gives its endpoint up
+ * (refused):
  *
- *     the sender's is | since, there,                            | and here
- *     the same        | it is broken                             | is broken, too
- *     later           | g is not drained, or there is no other   | given up if it is not connected;
- *                     | queue pair to be had                     | the next one is later still
- *     earlier         | the envelope is an old one, or both were | broken; the next one is of that
- *                     | made anew                                | generation
+ *     sender's generation | because, remote                       | then, local
+ *     the same            | it is broken                          | broken too
+ *     later               | g is not drained, or no queue pair is | given up if not connected; the
+ *                         | available                             | next one is later still
+ *     earlier             | old envelope, or both sides have made | broken; the next one gets that
+ *                         | a new endpoint                        | generation
  *
- * So generations only grow, on either side, and of the envelopes that the MPI matches in whatever
- * order those that are too old go by the base PML. No write of an old queue pair meets a new
- * receive: a receiver names keys to a sender by a connected endpoint only; what it named through
- * one that is broken now no write can reach through that any more (ERR), and no other one writes
- * through it, since a put goes through the endpoint that its own CTS was for. The queue pair is
- * destroyed when all of it was flushed and polled (drained), after the new one was made, so that
- * its number is another one; until then it stays, however long.
+ * So generations only grow on both sides. MPI may match envelopes in any order; those of an old
+ * generation go by the base PML. No write of an old queue pair uses a new receive. A receiver sends
+ * keys only for a connected endpoint. Writes through an endpoint that is broken now (ERR) cannot
+ * reach these keys any more. No other endpoint uses them, since a put uses the endpoint of its own
+ * CTS. The old queue pair is destroyed when it is flushed and polled completely (drained), after
+ * the new one is created, so that their numbers differ.
  *
- * The queue pair of mappings has no other side: it is destroyed and made again, see
+ * The queue pair for mappings has no remote side: it is destroyed and created again, see
  * mca_btl_umr_keysets_recover.
  */
 
@@ -59,7 +59,7 @@ bool mca_btl_umr_rebuild_failed(mca_btl_umr_rebuild_t *rebuild, uint32_t done)
     }
     rebuild->lacked = 0;
     if (mca_btl_umr_params.rebuilds < rebuild->tries) {
-        return false; /* that was said */
+        return false; /* reported before */
     }
     ++rebuild->tries;
     return 0 < mca_btl_umr_params.rebuilds && mca_btl_umr_params.rebuilds < rebuild->tries;
@@ -87,8 +87,7 @@ bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint)
                    && !endpoint->draining && 0 == endpoint->receives));
 }
 
-/** Put one of this generation in the place of the lane's, which is broken. @return false: not now
- */
+/** Replace the broken endpoint of a lane by one of this generation. @return false: not now */
 static bool replace(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *lane, uint32_t generation)
 {
     mca_btl_umr_hca_t *hca = lane->hca;
@@ -128,7 +127,7 @@ void mca_btl_umr_endpoint_follow(mca_btl_umr_peer_t *peer, mca_btl_umr_lane_t *l
     if (0 < mca_btl_umr_params.rebuilds) {
         mca_btl_umr_endpoint_fail(lane->endpoint);
         if (!replace(peer, lane, generation) && lane->wanted <= generation) {
-            lane->wanted = generation + 1; /* the peer is going to give that one up */
+            lane->wanted = generation + 1; /* the peer is going to give its endpoint up */
         }
     }
 }

@@ -11,23 +11,22 @@
  *
  * Receives for FINs. They have no buffer: a FIN is immediate data.
  *
- * All endpoints share one queue of them (an SRQ), unless the device has none or btl_umr_srq_depth
- * is 0; then each endpoint posts btl_umr_rq_depth of its own. In either case a FIN is only asked
- * for when a receive is there for it:
+ * All endpoints share one queue of receives (an SRQ), unless the device has none or
+ * btl_umr_srq_depth is 0; then each endpoint posts btl_umr_rq_depth of its own. In either case a
+ * FIN is allowed only when a receive is reserved for it:
  *
  *     depth:  | expected by some endpoint |   free   | taken by FINs that were polled |
  *             |<-------------- posted -------------->|<----------- missing ---------->|
  *
- * Each completion makes one receive missing and ends one expectation, so what is posted is never
- * less than what is expected, whenever the missing ones are posted again: in batches.
+ * Each completion makes one receive missing and ends one expectation. So the posted receives are
+ * never fewer than the expected FINs, and missing ones can be posted in batches.
  *
- * An endpoint that breaks expects nothing any more. But its queue pair may have taken receives that
- * nobody has polled yet, and, unlike those of its own, receives of the shared queue are not
- * flushed. So its expectations are given back only when the device has said that it takes no more
- * (QP_LAST_WQE_REACHED) and its completions were polled after that.
+ * A broken endpoint expects no FIN. But its queue pair may have taken receives that are not polled
+ * yet, and receives of a shared queue are not flushed. So its expectations are released only after
+ * the device has reported QP_LAST_WQE_REACHED and its completions were polled after that.
  *
- * For the same reason nobody hears by a flush that the device has stopped a queue pair: its events
- * tell it.
+ * For the same reason no flush reports that the device has stopped a queue pair. The asynchronous
+ * events of the device report it.
  */
 
 #include "opal_config.h"
@@ -42,17 +41,17 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 
-/* Receives that are posted at once, at most. */
+/* Maximum of receives posted at a time. */
 #define MCA_BTL_UMR_REFILL 32
 
-/* Seconds that a broken endpoint waits for the device's last word. */
+/* Seconds that a broken endpoint waits for QP_LAST_WQE_REACHED. */
 #define MCA_BTL_UMR_DRAIN_SECONDS 1
 
 /* ------------------------------------------------------------------------------------------- *
  * The shared queue
  * ------------------------------------------------------------------------------------------- */
 
-/** Post what is missing. */
+/** Post the missing receives. */
 static void refill(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_receives_t *receives = &hca->receives;
@@ -70,7 +69,7 @@ static void refill(mca_btl_umr_hca_t *hca)
         }
         err = ibv_post_srq_recv(receives->srq, wrs, &bad);
         if (0 != err) {
-            /* Up to the bad one they are posted. */
+            /* Those before the bad one are posted. */
             receives->missing -= (uint32_t) (bad - wrs);
             if (!receives->refused) {
                 receives->refused = true;
@@ -107,7 +106,7 @@ static bool shared_start(mca_btl_umr_hca_t *hca, uint32_t depth)
     receives->depth = receives->missing = depth;
     receives->batch = 1 + depth / 8 < MCA_BTL_UMR_REFILL ? 1 + depth / 8 : MCA_BTL_UMR_REFILL;
     refill(hca);
-    /* Twice, for libmlx5 makes as many again, for those that wait for pages. */
+    /* Doubled: libmlx5 allocates as many again for receives that wait for pages. */
     hca->stats.shared_bytes_now =
         mca_btl_umr_round_up(2 * (uint64_t) depth + 1) * (32 + sizeof(uint64_t))
         + mca_btl_umr_cq_bytes(receives->cq);
@@ -133,7 +132,7 @@ void mca_btl_umr_receives_start(mca_btl_umr_hca_t *hca)
     if (0 < hca->device.attr.max_cqe && (uint32_t) hca->device.attr.max_cqe < depth) {
         depth = (uint32_t) hca->device.attr.max_cqe;
     }
-    /* Nobody may wait for an event. */
+    /* Reading an event must not block. */
     flags = fcntl(hca->device.context->async_fd, F_GETFL);
     if (0 > flags || 0 > fcntl(hca->device.context->async_fd, F_SETFL, flags | O_NONBLOCK)
         || !shared_start(hca, depth)) {
@@ -164,12 +163,12 @@ void mca_btl_umr_receives_stop(mca_btl_umr_hca_t *hca)
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * The books
+ * Counters
  * ------------------------------------------------------------------------------------------- */
 
 /**
- * May this endpoint have one more? Half of the receives are for endpoints that have none: peers
- * that do not answer can have the other half, and the rest of them go on, newcomers too.
+ * True if this endpoint may expect one more FIN. Half of the receives are for endpoints that expect
+ * none: peers that do not answer can hold the other half, and all others continue.
  */
 static bool shared_may_expect(const mca_btl_umr_endpoint_t *endpoint)
 {
@@ -202,7 +201,7 @@ int mca_btl_umr_fin_reserve(mca_btl_umr_endpoint_t *endpoint)
     return rc;
 }
 
-/** One FIN less is expected. */
+/** One expected FIN less. */
 static void expect_less(mca_btl_umr_endpoint_t *endpoint)
 {
     mca_btl_umr_hca_t *hca = endpoint->hca;
@@ -228,7 +227,7 @@ void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint)
         if (!endpoint->broken) {
             int err = mca_btl_umr_qp_post_receives(endpoint->sq.qp, MCA_BTL_UMR_WR_RECEIVE, 1);
 
-            /* First the receive, then the expectation: a FIN always finds one posted. */
+            /* First the receive, then the expectation: a FIN always finds a posted receive. */
             if (0 != err) {
                 --endpoint->receives;
                 ++hca->stats.errors;
@@ -244,7 +243,7 @@ void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint)
     }
     ++receives->missing;
     expect_less(endpoint);
-    /* The second cannot be, but for FINs that nobody asked for. */
+    /* The second condition can only be false because of unsolicited FINs. */
     if (receives->missing >= receives->batch
         || receives->depth - receives->missing < receives->expected) {
         refill(hca);
@@ -274,7 +273,7 @@ void mca_btl_umr_receives_leave(mca_btl_umr_endpoint_t *endpoint)
 {
     mca_btl_umr_hca_t *hca = endpoint->hca;
     if (NULL == hca->receives.srq || !endpoint->connected) {
-        /* Its own are flushed, or it has taken none. */
+        /* Its own receives are flushed, or it has taken none. */
         give_back(endpoint);
     } else {
         endpoint->draining = true;
@@ -288,8 +287,10 @@ void mca_btl_umr_receives_drained(mca_btl_umr_hca_t *hca)
     mca_btl_umr_endpoint_t *endpoint, *next;
 
     OPAL_LIST_FOREACH_SAFE (endpoint, next, &hca->receives.draining, mca_btl_umr_endpoint_t) {
-        /* Should a device never say so, it is not waited for for ever; one receive that it took all
-         * the same is made good as soon as it is polled. */
+        /*
+         * Limits the wait for a device that never reports; a receive that it took nevertheless is
+         * replaced when it is polled.
+         */
         if (endpoint->last_receive || now() > endpoint->drain_end) {
             endpoint->draining = false;
             opal_list_remove_item(&hca->receives.draining, &endpoint->super);
@@ -336,7 +337,7 @@ void mca_btl_umr_receives_events(mca_btl_umr_hca_t *hca)
         case IBV_EVENT_QP_REQ_ERR:
         case IBV_EVENT_QP_ACCESS_ERR:
         case IBV_EVENT_QP_LAST_WQE_REACHED:
-            /* NULL: the queue pair of mappings, whose completions tell enough */
+            /* NULL: the queue pair for mappings, whose completions report errors */
             endpoint = mca_btl_umr_endpoint_of_qp(hca, event.element.qp->qp_num);
             break;
         case IBV_EVENT_SRQ_ERR:
@@ -345,7 +346,7 @@ void mca_btl_umr_receives_events(mca_btl_umr_hca_t *hca)
         default:
             break;
         }
-        /* Before anything is destroyed: that waits for it. */
+        /* Before any destruction, which waits for it. */
         ibv_ack_async_event(&event);
         if (NULL != endpoint) {
             stopped(endpoint, type);

@@ -9,21 +9,21 @@
 /**
  * @file
  *
- * A helper thread makes mkeys before the pool has none left, so that no message waits for the
- * system calls that this takes.
+ * A helper thread creates mkeys before the pool is empty, so that no message waits for the system
+ * calls.
  *
- * It is started when it is wanted for the first time. Users of the HCA ask it for a number of
- * mkeys (one step, never more than may exist), and go on. It makes them one by one and hangs each
- * into a list, from which the users fetch them when they next need some, or in progress.
+ * The first request starts it. Users of the HCA request a number of mkeys (one step, within the
+ * limit) and continue. The thread creates them one by one and pushes each into a list. Users fetch
+ * them when they need some, or in progress.
  *
- * The HCA's lock is none in a process that promised MPI to have one thread, so the helper takes no
- * part in it: what is asked for has a mutex of its own, what was made is a list without any. It
- * does nothing but call the device and reports what went wrong by a number. So messages and books
- * stay with the users, and only they ever wait: where all that may still exist was asked for, for
- * the one that is being made (mca_btl_umr_refill_halt).
+ * The HCA's lock is a no-op in a single-threaded MPI process, so the helper does not use it:
+ * requests have a mutex of their own, and the list of created mkeys is lock-free. The helper only
+ * calls the device and reports a failure by a number. Log messages and counters stay with the
+ * users. A user waits only at the limit, for the mkey that is being created
+ * (mca_btl_umr_refill_halt).
  *
- * A fork waits for the one that is being made, too, lest a lock of libmlx5 stay locked in the child
- * for ever. The child has no helper.
+ * A fork also waits for the mkey that is being created; otherwise a lock of libmlx5 could stay
+ * locked in the child. The child has no helper.
  */
 
 #include "opal_config.h"
@@ -100,7 +100,7 @@ static void *help(void *arg)
 
         pthread_mutex_lock(&hca->refill.shared.lock);
         if (0 != err) {
-            hca->refill.shared.todo = 0; /* the next one would fail as well */
+            hca->refill.shared.todo = 0; /* the next one would fail too */
         }
         hca->refill.shared.busy = false;
         pthread_cond_broadcast(&hca->refill.shared.quiet);
@@ -109,8 +109,10 @@ static void *help(void *arg)
     return NULL;
 }
 
-/* The locks are held through the fork, so no helper begins anything. Every HCA that was ever made
- * has one, in use or not; none is made in between, since that happens in init only. */
+/*
+ * The locks are held through the fork, so no helper starts a creation. Every existing HCA has a
+ * helper structure, in use or not; HCAs are created in init only.
+ */
 static void before_fork(void)
 {
     for (int i = 0; i < MCA_BTL_UMR_MAX_HCAS && NULL != mca_btl_umr.hcas[i]; ++i) {
@@ -138,14 +140,14 @@ static void after_fork_child(void)
         refill->running = false;
         refill->low = 0;
         refill->shared.todo = 0;
-        /* The helper waits at the old ones. */
+        /* The helper still waits at the old ones. */
         (void) pthread_cond_init(&refill->shared.asked, NULL);
         (void) pthread_cond_init(&refill->shared.quiet, NULL);
         pthread_mutex_unlock(&refill->shared.lock);
     }
 }
 
-/** @return 0, or errno */
+/** @return 0 or errno */
 static int helper_start(mca_btl_umr_hca_t *hca)
 {
     static bool fork_handled;
@@ -170,13 +172,13 @@ static int helper_start(mca_btl_umr_hca_t *hca)
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * Its users
+ * Users of the helper
  * ------------------------------------------------------------------------------------------- */
 
-/** Take what was made. @return how many */
+/** Fetch the created mkeys. @return number of them */
 static size_t fetch(mca_btl_umr_hca_t *hca)
 {
-    /* In this order: the error is the last that is heard of what was asked for. */
+    /* In this order: the error is the last result of a request. */
     int err = __atomic_load_n(&hca->refill.shared.error, __ATOMIC_ACQUIRE);
     mca_btl_umr_mkey_t *mkey = __atomic_load_n(&hca->refill.shared.made, __ATOMIC_RELAXED);
     size_t count = 0;
@@ -204,7 +206,7 @@ static size_t fetch(mca_btl_umr_hca_t *hca)
     return count;
 }
 
-/** Fewer than wanted are free for some role. */
+/** True if too few mkeys are free for some role. */
 static bool is_low(mca_btl_umr_hca_t *hca)
 {
     for (int role = 0; MCA_BTL_UMR_ROLE_MAX > role; ++role) {
@@ -272,7 +274,7 @@ void mca_btl_umr_refill_start(mca_btl_umr_hca_t *hca)
     made = made < hca->mkeys.bound.max ? made : hca->mkeys.bound.max;
     low = made * mca_btl_umr_params.mkeys_low / 100 / MCA_BTL_UMR_ROLE_MAX;
     low = 0 == low && 0 < mca_btl_umr_params.mkeys_low ? 1 : low;
-    hca->refill.low = 0 < hca->mkeys.count ? low : 0; /* not where the device has none at all */
+    hca->refill.low = 0 < hca->mkeys.count ? low : 0; /* 0 where the device has none at all */
     hca->refill.pending = 0;
 }
 

@@ -9,23 +9,23 @@
 /**
  * @file
  *
- * The self-test: what no query tells is tried before the HCA is used.
+ * The self-test: tries features for which the device has no query, before the HCA is used.
  *
- *  1. two mkeys are mapped: one of full length over pieces of a source that is registered for
- * reading only; one with an entry less (lists are padded to multiples of four) over pieces of a
- * target, in the opposite order and with another distance;
- *  2. one RDMA write with immediate data goes from one to the other, over the queue pair of
- * mappings, which is connected to itself;
- *  3. every byte of the target is looked at, those between the pieces too;
- *  4. the target's mkey is invalidated, the write is repeated, and must be refused;
- *  5. the target's mkey is mapped again with another tag, the write is repeated with the old key,
- * and must be refused.
+ *  1. Map two mkeys: one of full length over pieces of a source that is registered for reading
+ * only; one with an entry less (lists are padded to multiples of four) over pieces of a target, in
+ * the opposite order and with another distance.
+ *  2. Send one RDMA write with immediate data from one to the other, over the queue pair for
+ * mappings, which is connected to itself.
+ *  3. Compare every byte of the target, including those between the pieces.
+ *  4. Invalidate the target's mkey and repeat the write, which must be refused.
+ *  5. Map the target's mkey again with another tag and repeat the write with the old key, which
+ * must be refused.
  *
- * An HCA that fails is not used. Then 1 to 3 for each of the tiers above (btl_umr_hca.h): one that
- * fails is not used, and the HCA goes on without it. Mkeys over mkeys come last, and over each of
- * the tiers that went well; 4 and 5 too, of an mkey that is reached through another.
+ * An HCA that fails is not used. Then steps 1 to 3 for each capability tier (btl_umr_hca.h); a tier
+ * that fails is disabled. Indirect mkeys come last, over each of the tiers that passed, with steps
+ * 4 and 5 for an mkey below another.
  *
- * A refusal breaks the queue pair, so a new one takes its place.
+ * A refusal breaks the queue pair, so it is replaced afterwards.
  */
 
 #include "opal_config.h"
@@ -47,30 +47,30 @@
 #define WAIT_SECONDS 10
 #define RECEIVE_ID   MCA_BTL_UMR_WR_RECEIVE
 
-/** The pieces that one mkey maps; the last one is as long as it takes to have all the bytes. */
+/** The pieces that one mkey maps; the last one has the remaining bytes. */
 typedef struct pieces_t {
-    size_t room;    /**< of the buffer that they lie in */
+    size_t room;    /**< of the buffer */
     size_t first;   /**< offset of the first piece */
     ptrdiff_t step; /**< from piece to piece */
     uint32_t bytes; /**< of each but the last */
     uint32_t count;
-    bool strided; /**< one entry that is repeated */
+    bool strided; /**< one repeated entry */
 } pieces_t;
 
-/** What lies below one mkey: a list, a strided one, a list in memory. */
+/** Mkeys below an indirect one: a list, a strided one, a non-inline list. */
 #define INNERS 3
 
 /** One transfer. */
 typedef struct selftest_t {
-    uint32_t bytes; /**< in all */
+    uint32_t bytes; /**< total */
     uint32_t skip;  /**< of those, not written */
-    bool nested;    /**< one mkey over others */
+    bool nested;    /**< indirect mkeys */
     pieces_t from, to;
     unsigned char *source, *target;
     struct ibv_mr *source_mr, *target_mr;
     mca_btl_umr_mkey_t *source_mkey, *target_mkey;
-    mca_btl_umr_mkey_t *inners[MCA_BTL_UMR_ROLE_MAX][INNERS]; /**< NULL: not that */
-    char why[160];                                            /**< it failed */
+    mca_btl_umr_mkey_t *inners[MCA_BTL_UMR_ROLE_MAX][INNERS]; /**< NULL: this kind is not tested */
+    char why[160];                                            /**< the reason of a failure */
 } selftest_t;
 
 static double now(void)
@@ -140,7 +140,7 @@ static uint32_t piece_length(const selftest_t *test, const pieces_t *pieces, uin
     return k + 1 < pieces->count ? pieces->bytes : test->bytes - k * pieces->bytes;
 }
 
-/** The pieces that the mkeys below another map; those behind them are entries by themselves. */
+/** The pieces of the mkeys below another; the pieces after them are entries of their own. */
 static void inner_pieces(mca_btl_umr_hca_t *hca, uint32_t counts[INNERS])
 {
     counts[0] = hca->mkeys.entries;
@@ -162,7 +162,7 @@ static uint32_t entries(mca_btl_umr_hca_t *hca, const selftest_t *test, const pi
     return pieces->strided ? MCA_BTL_UMR_STRIDED_ENTRIES : count;
 }
 
-/** Take what lies below the mkeys of both sides. */
+/** Take the mkeys below those of both sides. */
 static int prepare_inners(mca_btl_umr_hca_t *hca, selftest_t *test)
 {
     uint32_t counts[INNERS];
@@ -221,7 +221,7 @@ static int prepare(mca_btl_umr_hca_t *hca, selftest_t *test)
     return OPAL_SUCCESS;
 }
 
-/** See a mapping that was posted complete. @p err: what posting gave */
+/** Wait for a posted mapping. @p err: result of posting */
 static int mapped(mca_btl_umr_hca_t *hca, selftest_t *test, int err)
 {
     static const char what[] = "mapping an mkey (UMR)";
@@ -238,7 +238,7 @@ static int mapped(mca_btl_umr_hca_t *hca, selftest_t *test, int err)
     return rc;
 }
 
-/** Map a list, in the work request or in memory. */
+/** Map a list, inline or in memory. */
 static int map_list(selftest_t *test, mca_btl_umr_role_t role, mca_btl_umr_mkey_t *mkey,
                     struct ibv_sge *sges, uint32_t count)
 {
@@ -276,7 +276,7 @@ static struct ibv_sge piece(const selftest_t *test, mca_btl_umr_role_t role, uin
     return sge;
 }
 
-/** Map the pieces from @p first on to an mkey, as a list or as one that repeats. */
+/** Map the pieces from @p first on to an mkey, as a list or as a repeated entry. */
 static int map_pieces(selftest_t *test, mca_btl_umr_role_t role, mca_btl_umr_mkey_t *mkey,
                       uint32_t first, uint32_t count, bool strided)
 {
@@ -305,7 +305,7 @@ static int map_pieces(selftest_t *test, mca_btl_umr_role_t role, mca_btl_umr_mke
     return rc;
 }
 
-/** Map one side: an mkey of each kind and, behind these, pieces of memory, below one mkey. */
+/** Map one side: an indirect mkey over one mkey of each kind, followed by pieces of memory. */
 static int map_nested(mca_btl_umr_hca_t *hca, selftest_t *test, mca_btl_umr_role_t role)
 {
     bool source = MCA_BTL_UMR_LOCAL == role;
@@ -336,7 +336,7 @@ static int map_nested(mca_btl_umr_hca_t *hca, selftest_t *test, mca_btl_umr_role
     return map_list(test, role, source ? test->source_mkey : test->target_mkey, sges, entries_used);
 }
 
-/** Map one side and see it complete. */
+/** Map one side and wait for its completion. */
 static int map_one(mca_btl_umr_hca_t *hca, selftest_t *test, mca_btl_umr_role_t role)
 {
     bool source = MCA_BTL_UMR_LOCAL == role;
@@ -347,7 +347,7 @@ static int map_one(mca_btl_umr_hca_t *hca, selftest_t *test, mca_btl_umr_role_t 
                                      pieces->count, pieces->strided);
 }
 
-/** One write over the whole of both mkeys; @p receive NULL: it is to be refused. */
+/** One write over the whole of both mkeys; @p receive NULL: it must be refused. */
 static int write_across(mca_btl_umr_hca_t *hca, selftest_t *test, uint32_t rkey, const char *what,
                         struct ibv_wc *send, struct ibv_wc *receive)
 {
@@ -420,7 +420,7 @@ static int look(selftest_t *test)
     return i < test->to.room ? OPAL_ERR_NOT_AVAILABLE : OPAL_SUCCESS;
 }
 
-/** Write through a key that is not to be used any more. The queue pair is a new one afterwards. */
+/** Write through a key that must not be usable any more. Replaces the queue pair. */
 static int refuse(mca_btl_umr_hca_t *hca, selftest_t *test, uint32_t rkey, const char *what)
 {
     struct ibv_wc wc = {.status = IBV_WC_SUCCESS};
@@ -444,7 +444,7 @@ static int refuse(mca_btl_umr_hca_t *hca, selftest_t *test, uint32_t rkey, const
     return 0 == err ? OPAL_SUCCESS : fail(test, "a new queue pair", strerror(err));
 }
 
-/** Invalidate an mkey, and see that the target's key is refused then. */
+/** Invalidate an mkey, and verify that the target's key is refused. */
 static int refuse_invalidated(selftest_t *test, mca_btl_umr_mkey_t *mkey, const char *refusing)
 {
     mca_btl_umr_hca_t *hca = mkey->hca;
@@ -481,7 +481,7 @@ static int refuse_old_tag(mca_btl_umr_hca_t *hca, selftest_t *test)
     return OPAL_SUCCESS == rc ? refuse(hca, test, old, "refusing an old tag") : rc;
 }
 
-/** As refuse_old_tag, of an mkey below the target's. */
+/** As refuse_old_tag, for an mkey below the target's. */
 static int refuse_old_tag_below(mca_btl_umr_hca_t *hca, selftest_t *test)
 {
     mca_btl_umr_mkey_t *mkey = test->inners[MCA_BTL_UMR_REMOTE][0];
@@ -513,7 +513,7 @@ static void clean_up(selftest_t *test)
         mca_btl_umr_mkey_give(test->source_mkey);
     }
     if (NULL != test->target_mkey) {
-        test->target_mkey->exposed = false; /* nobody but this process has heard of it */
+        test->target_mkey->exposed = false; /* no other process has its key */
         mca_btl_umr_mkey_give(test->target_mkey);
     }
     if (NULL != test->source_mr) {
@@ -526,7 +526,7 @@ static void clean_up(selftest_t *test)
     free(test->target);
 }
 
-/** Make both mappings, write, look. */
+/** Map both sides, write, compare. */
 static int gather_and_scatter(mca_btl_umr_hca_t *hca, selftest_t *test)
 {
     int rc = prepare(hca, test);
@@ -543,7 +543,7 @@ static int gather_and_scatter(mca_btl_umr_hca_t *hca, selftest_t *test)
     return OPAL_SUCCESS == rc ? look(test) : rc;
 }
 
-/** The end of a test: a queue pair that can be used, and no memory in use. */
+/** The end of a test: leaves a usable queue pair and no memory in use. */
 static int finish(mca_btl_umr_hca_t *hca, selftest_t *test, int rc)
 {
     int err;
@@ -552,7 +552,7 @@ static int finish(mca_btl_umr_hca_t *hca, selftest_t *test, int rc)
         clean_up(test);
         return rc;
     }
-    /* The queue pair goes first: whatever is still under way must not find the memory gone. */
+    /* The queue pair first: requests in flight must not access freed memory. */
     mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
     clean_up(test);
     err = mca_btl_umr_mkeys_qp_start(hca);
@@ -586,7 +586,7 @@ static void lists(selftest_t *test, uint32_t count, uint32_t piece, uint32_t dis
                           false};
 }
 
-/** A tier is not used, and the tool that shows caps says why. */
+/** Disable a tier; caps have the reason. */
 static void drop(mca_btl_umr_hca_t *hca, mca_btl_umr_tier_kind_t kind, const char *why)
 {
     mca_btl_umr_tier_t *tier = &hca->caps.tiers[kind];
@@ -595,7 +595,7 @@ static void drop(mca_btl_umr_hca_t *hca, mca_btl_umr_tier_kind_t kind, const cha
     snprintf(tier->why, sizeof(tier->why), "failed the self-test: %s", why);
 }
 
-/** @return OPAL_SUCCESS also if it failed; OPAL_ERROR: no queue pair any more, hca.why is set */
+/** @return OPAL_SUCCESS also if it failed; OPAL_ERROR: the queue pair is lost, hca.why is set */
 static int prove_long(mca_btl_umr_hca_t *hca)
 {
     selftest_t test;
@@ -612,12 +612,12 @@ static int prove_long(mca_btl_umr_hca_t *hca)
         mca_btl_umr_long_stop(hca);
         return OPAL_SUCCESS;
     }
-    /* The largest there are: not kept for a message that may never come. */
+    /* The largest ones: not kept for a message that may never come. */
     mca_btl_umr_long_destroy_idle(hca);
     return rc;
 }
 
-/** Both sides: @p piece bytes every @p step bytes, as often as it takes. */
+/** Both sides: @p piece bytes every @p step bytes, repeated for all bytes. */
 static void strides(selftest_t *test, uint32_t bytes, uint32_t piece, uint32_t step,
                     uint32_t to_piece, uint32_t to_step)
 {
@@ -638,7 +638,7 @@ static int prove_strided(mca_btl_umr_hca_t *hca)
     if (!hca->caps.tiers[MCA_BTL_UMR_STRIDED].usable) {
         return OPAL_SUCCESS;
     }
-    /* Beyond 15 bits, up to the last of 16. */
+    /* Beyond 15 bits, up to the maximum of 16 bits. */
     strides(&test, 99000, 33000, 65535, 49500, 65000);
     rc = finish(hca, &test, gather_and_scatter(hca, &test));
     if (OPAL_SUCCESS == rc) {
@@ -669,7 +669,7 @@ static int prove_nested(mca_btl_umr_hca_t *hca)
         below += counts[i];
         kinds += 0 < counts[i] ? 1 : 0;
     }
-    /* Where there are long lists, the target's upper mkey has one. */
+    /* With non-inline lists the target's upper mkey has one. */
     behind = 1 + (0 < counts[2] && 3 < hca->longs.bound.max ? hca->mkeys.entries - kinds : 0);
     memset(&test, 0, sizeof(test));
     test.nested = true;
@@ -682,7 +682,7 @@ static int prove_nested(mca_btl_umr_hca_t *hca)
     test.to.room = 64 + (size_t) test.to.count * 104 + test.to.bytes + test.to.count;
 
     rc = gather_and_scatter(hca, &test);
-    /* Of what comes now, one packet into the first of the keys below: no byte may arrive. */
+    /* Only one packet into the first of the keys below: no byte may arrive. */
     test.bytes = 2 * test.to.bytes;
     if (OPAL_SUCCESS == rc) {
         rc = refuse_invalidated(&test, test.inners[MCA_BTL_UMR_REMOTE][0],

@@ -9,17 +9,17 @@
 /**
  * @file
  *
- * The tiers: what one key holds, and which way a window of a layout takes.
+ * Capability tiers: capacity of one key, and the tier of each window of a layout.
  *
- * Strided keys: a part of a layout that is equal blocks at equal distances is one entry, however
- * many blocks it has. The device has 16 bits for the block and for the distance, and libmlx5 cuts
- * off what is more without a word. So nothing is asked of it here that does not fit.
+ * Strided keys: a part of a layout with equal blocks at equal distances is one entry, with any
+ * number of blocks. The device has 16 bits for the block and for the distance, and libmlx5
+ * truncates larger values silently. So such values are not passed to it.
  *
- * Nested keys: what takes several keys, each of which is a list or strided, is one key over these:
- * a list of mkeys, with zero as their address. Such a key takes one mkey and one mapping more, and
- * saves as many writes as it has keys below it less one, each time it is used. The mkeys come out
- * of the budget of the role, all of them before anything is posted; where they cannot all be had
- * the window is as short as one mkey makes it, so nobody waits with some in his hands.
+ * Indirect keys: several keys, each a list or strided, are combined by one key over them: a list of
+ * mkeys with address 0. It costs one mkey and one mapping more, and saves all writes but one at
+ * each use. The mkeys count for the role, and all are taken before the first mapping is posted. If
+ * not all are available, the window is as short as one mkey allows, so no keyset waits while it
+ * holds mkeys.
  */
 
 #include "opal_config.h"
@@ -43,7 +43,7 @@ void mca_btl_umr_strided_start(mca_btl_umr_hca_t *hca)
     snprintf(tier->why, sizeof(tier->why), "%s", why);
 }
 
-/** Can one entry hold blocks of @p length bytes, @p stride bytes apart? */
+/** True if one entry can hold blocks of @p length bytes, @p stride bytes apart. */
 static bool fits(uint64_t length, int64_t stride, uint64_t count)
 {
     return 1 < count && UINT32_MAX >= count && MCA_BTL_UMR_STRIDE_MAX >= stride && 0 < stride
@@ -53,10 +53,10 @@ static bool fits(uint64_t length, int64_t stride, uint64_t count)
 /**
  * The window from @p start on that one strided mapping holds.
  *
- * @param[in]  memory   NULL: registered as it takes
+ * @param[in]  memory   NULL: any registration
  * @param[out] mapping  window, block and stride, if there is one
  *
- * @return false: the layout is no such thing there
+ * @return false: the layout is not strided there
  */
 static bool strided_window(mca_btl_umr_hca_t *hca, const opal_iov_cache_layout_t *layout,
                            const void *buffer, const mca_btl_umr_memory_t *memory, uint64_t chunk,
@@ -78,7 +78,7 @@ static bool strided_window(mca_btl_umr_hca_t *hca, const opal_iov_cache_layout_t
         return false;
     }
     if (NULL != memory) {
-        /* One entry has one key below it. */
+        /* One entry refers to one key. */
         uintptr_t first = (uintptr_t) buffer + (uintptr_t) run.offset;
 
         if (mca_btl_umr_memory_find(memory, first)
@@ -96,14 +96,14 @@ static bool strided_window(mca_btl_umr_hca_t *hca, const opal_iov_cache_layout_t
     return true;
 }
 
-/* A list of few pieces is no longer than what says that one is repeated. */
+/* A list of few pieces is no longer than a repeated entry. */
 #define FEW_PIECES 4
 
 /**
  * The longest window that one mkey holds, over memory only.
  *
- * @param[in]  max_iovs  pieces that a list may have
- * @param[out] entries   that the mkey must have
+ * @param[in]  max_iovs  maximum pieces of a list
+ * @param[out] entries   entries that the mkey needs
  *
  * @return OPAL_SUCCESS or OPAL_ERR_BAD_PARAM
  */
@@ -130,7 +130,7 @@ static int window(mca_btl_umr_hca_t *hca, const opal_iov_cache_layout_t *layout,
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * What one key holds
+ * Capacity of one key
  * ------------------------------------------------------------------------------------------- */
 
 void mca_btl_umr_nested_start(mca_btl_umr_hca_t *hca)
@@ -164,7 +164,7 @@ void mca_btl_umr_limits_start(mca_btl_umr_hca_t *hca)
     if (!hca->caps.tiers[MCA_BTL_UMR_NESTED].usable) {
         return;
     }
-    /* Half of what a role has, so that there are two at a time. */
+    /* Half of the mkeys of a role, so that two fit at a time. */
     nest = hca->mkeys.bound.max / 4 < nest ? hca->mkeys.bound.max / 4 : nest;
     nest = hca->window.max_iovs < nest ? hca->window.max_iovs : nest;
     hca->nest = (uint32_t) nest;
@@ -175,7 +175,7 @@ void mca_btl_umr_limits_start(mca_btl_umr_hca_t *hca)
     limits->max_iovs = by_long > limits->max_iovs ? by_long : limits->max_iovs;
 }
 
-/** Does one key hold all of it, over as many strided ones as it may have below it? */
+/** True if one indirect key holds the whole layout, over strided keys within the limit. */
 static bool nest_holds(mca_btl_umr_hca_t *hca, const opal_iov_cache_layout_t *layout)
 {
     mca_btl_umr_mapping_t mapping;
@@ -196,7 +196,7 @@ static bool nest_holds(mca_btl_umr_hca_t *hca, const opal_iov_cache_layout_t *la
     return position == layout->size;
 }
 
-/** As the op, of one HCA. */
+/** As the op, for one HCA. */
 static void limits_of(mca_btl_umr_hca_t *hca, const opal_iov_cache_layout_t *layout,
                       opal_iov_cache_limits_t *limits)
 {
@@ -207,7 +207,7 @@ static void limits_of(mca_btl_umr_hca_t *hca, const opal_iov_cache_layout_t *lay
         && OPAL_IOV_CACHE_DENSE == form->terms[0].kind
         && fits(form->terms[0].size, form->terms[0].stride, form->terms[0].count)) {
         limits->max_iovs = SIZE_MAX;
-        /* Whole blocks, so that the next chunk begins with one. */
+        /* Whole blocks, so that the next chunk starts with one. */
         limits->max_bytes -= limits->max_bytes % form->terms[0].size;
     } else if (layout->iov_count > limits->max_iovs && layout->size <= limits->max_bytes
                && nest_holds(hca, layout)) {
@@ -233,9 +233,9 @@ void mca_btl_umr_key_limits(const opal_iov_cache_layout_t *layout, opal_iov_cach
  * ------------------------------------------------------------------------------------------- */
 
 /**
- * An mkey for a role; keysets that are kept give theirs up for it.
+ * Take an mkey for a role; evicts cached keysets if necessary.
  *
- * @return NULL: none to be had
+ * @return NULL: none available
  */
 static mca_btl_umr_mkey_t *mkey_for(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
                                     uint32_t entries)
@@ -274,7 +274,7 @@ static int take_one(const mca_btl_umr_keyset_object_t *keyset,
         if (NULL != mapping->mkey) {
             return OPAL_SUCCESS;
         }
-        /* None with so many entries: then one of the pool, for a part of it. */
+        /* None with so many entries: take one of the pool, for a part of the window. */
         max_iovs = hca->mkeys.entries;
     } while (hca->mkeys.entries < entries);
     return 0 == hca->mkeys.used[name->role] && opal_list_is_empty(&hca->mkeys.invalid)
@@ -282,7 +282,7 @@ static int take_one(const mca_btl_umr_keyset_object_t *keyset,
                : OPAL_ERR_OUT_OF_RESOURCE;
 }
 
-/** Room for what lies below one more key. */
+/** Room for the windows below one more key. */
 static bool reserve_inners(mca_btl_umr_keyset_object_t *keyset)
 {
     mca_btl_umr_hca_t *hca = keyset->hca;
@@ -302,10 +302,9 @@ static bool reserve_inners(mca_btl_umr_keyset_object_t *keyset)
 }
 
 /**
- * A window that ends before it has to: take the following ones too, and a key over all of them.
+ * After a window that ends early: add the following windows, and a key over all of them.
  *
- * @param[in,out] mapping  the first one; then the one over all. As it was if there are no keys for
- *                         all of it
+ * @param[in,out] mapping  the first one; then the one over all. Unchanged if there are too few keys
  */
 static void nest(mca_btl_umr_keyset_object_t *keyset, const opal_iov_cache_layout_t *layout,
                  const mca_btl_umr_memory_t *memory, mca_btl_umr_mapping_t *mapping)
@@ -337,7 +336,7 @@ static void nest(mca_btl_umr_keyset_object_t *keyset, const opal_iov_cache_layou
                 mca_btl_umr_mkey_give(inner[count].mkey);
             }
         }
-        keyset->unnested = true; /* once is enough: it may have cost kept keysets */
+        keyset->unnested = true; /* once is enough: it may have evicted cached keysets */
         return;
     }
     memset(mapping, 0, sizeof(*mapping));

@@ -8,13 +8,13 @@ dnl Before Open MPI's own library, and so before all components that are linked 
 AC_DEFUN([MCA_opal_common_umrddt_gpu_COMPILE_MODE], [
     AC_MSG_CHECKING([for MCA component $2:$3 compile mode])
     $4="static"
-    dnl 5.0.7 takes the value of the variable that the answer names.
+    dnl 5.0.7 uses the value of the variable with the name of the answer.
     static=static
     AC_MSG_RESULT([$$4])
 ])
 
 dnl MCA_opal_common_umrddt_gpu_CONFIG([action-if-can-compile], [action-if-cant-compile])
-dnl The first of umrddt's configure.m4 files that run: what all have in common is found out here.
+dnl The first of the configure.m4 files of umrddt to run: common checks are here.
 AC_DEFUN([MCA_opal_common_umrddt_gpu_CONFIG], [
     AC_CONFIG_FILES([opal/mca/common/umrddt_gpu/Makefile
                      opal/mca/common/umrddt_gpu/kernels/Makefile

@@ -7,8 +7,8 @@
  */
 
 /*
- * What a pointer is. Each thread remembers the last few allocations that it saw, so that no lock is
- * needed; a range counts only if the driver still gives its BUFFER_ID for the address.
+ * Classification of pointers. Each thread caches the last few allocations, so no lock is needed. A
+ * cached range is used only if the driver still returns its BUFFER_ID for the address.
  */
 
 #include "umrddt_gpu_driver.h"
@@ -32,7 +32,10 @@ static void count(uint64_t *counter)
     __atomic_add_fetch(counter, 1, __ATOMIC_RELAXED);
 }
 
-/* What is asked for; an old driver may not know those from BASIC on, and then knows none. */
+/*
+ * Queried attributes. An old driver may not support those after BASIC, and then rejects all of
+ * them.
+ */
 enum {
     BASIC = 6,
     ALL = 11
@@ -50,7 +53,7 @@ static CUpointer_attribute attributes[ALL] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
                                               CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE};
 static int known = ALL;
 
-/* Where the driver writes; wider than some of its answers, so all are 0 before. */
+/* Output of the driver. Wider than some of its values, so all fields must be 0 before. */
 typedef struct answers_t {
     uint32_t type;
     uint64_t buffer_id;
@@ -88,8 +91,7 @@ static CUresult ask(const opal_umrddt_gpu_driver_t *driver, uintptr_t address, a
     return rc;
 }
 
-/* Results that mean that nobody has made any memory of devices, or that it is gone with the driver.
- */
+/* Results that mean that no device memory exists, or that the driver is shut down. */
 static bool nobody(CUresult rc)
 {
     return CUDA_ERROR_NOT_INITIALIZED == rc || CUDA_ERROR_DEINITIALIZED == rc
@@ -101,7 +103,7 @@ static bool holds(const opal_umrddt_gpu_memory_t *range, uintptr_t address)
     return address - range->base < range->size;
 }
 
-/* Found and still the same allocation. */
+/* Find a cached range that is still the same allocation. */
 static bool recall(const opal_umrddt_gpu_driver_t *driver, uintptr_t address,
                    opal_umrddt_gpu_memory_t *memory)
 {
@@ -140,7 +142,7 @@ int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memo
     }
     rc = ask(driver, (uintptr_t) address, &answers);
     if (CUDA_SUCCESS != rc && !nobody(rc)) {
-        /* Once more: a buffer of which nothing is known cannot be used at all. */
+        /* Retry: without any attributes a buffer is not usable. */
         rc = ask(driver, (uintptr_t) address, &answers);
     }
     if (CUDA_SUCCESS != rc && !nobody(rc)) {
@@ -203,7 +205,7 @@ void opal_umrddt_gpu_presume(const void *address, opal_umrddt_gpu_memory_t *memo
     struct iovec to = {&byte, 1}, from = {(void *) (uintptr_t) address, 1};
 
     memset(memory, 0, sizeof(*memory));
-    /* asked of the kernel, which does not raise a signal */
+    /* by a system call, which returns an error instead of raising a signal */
     if (1 != process_vm_readv(getpid(), &to, 1, &from, 1, 0) && EFAULT == errno) {
         memory->kind = OPAL_UMRDDT_GPU_DEVICE;
     }
@@ -214,7 +216,7 @@ bool opal_umrddt_gpu_base_takes(const opal_umrddt_gpu_memory_t *memory)
     const opal_umrddt_gpu_driver_t *driver;
     CUcontext now = NULL;
 
-    /* what cannot be exported is not cudaMalloc's, whatever context the driver gives it */
+    /* memory that cannot be exported is not cudaMalloc's, even if the driver reports a context */
     return OPAL_UMRDDT_GPU_DEVICE == memory->kind && NULL != memory->ctx && NULL == memory->pool
            && memory->legacy_ipc && OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver)
            && CUDA_SUCCESS == driver->cuCtxGetCurrent(&now) && now == memory->ctx;

@@ -21,7 +21,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool loaded;
 static char why_not[256];
 
-/* What stands in for functions that the driver does not have. */
+/* Stubs for functions that the driver does not have. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #define REFUSE(name, base, version, arguments) \
@@ -36,7 +36,7 @@ static opal_umrddt_gpu_driver_t table = {
 #define FILL(name, base, version, arguments) .name = refuse_##name,
     UMRDDT_CUDA_FUNCTIONS(FILL)};
 
-/* POSIX's way from an object's address to a function's. */
+/* POSIX's conversion of an object pointer to a function pointer. */
 static bool find(void *library, const char *name, void *slot)
 {
     void *function = dlsym(library, name);
@@ -59,14 +59,14 @@ static void load(void)
     }
 #define FIND(name, base, version, arguments) (void) find(library, #name, &table.name);
     UMRDDT_CUDA_FUNCTIONS(FIND)
-    /* Without these nothing could be said about any pointer. */
+    /* Required to classify any pointer. */
     if (refuse_cuPointerGetAttribute == table.cuPointerGetAttribute
         || refuse_cuPointerGetAttributes == table.cuPointerGetAttributes) {
         snprintf(why_not, sizeof(why_not), "%s does not say what a pointer is: too old a driver",
                  LIBRARY);
         return;
     }
-    /* It stays, whoever else closes it. */
+    /* Keeps the library loaded after other users close it. */
     loaded = true;
 }
 

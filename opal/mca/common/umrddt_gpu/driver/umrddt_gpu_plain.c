@@ -7,8 +7,8 @@
  */
 
 /*
- * A table of page numbers, each at one place. The hook may come in the middle of malloc or free, in
- * any thread: it takes no lock and no memory.
+ * A table of page numbers, each with one possible slot. The hook may run inside malloc or free, in
+ * any thread: it takes no lock and allocates nothing.
  */
 
 #include "umrddt_gpu_plain.h"
@@ -28,7 +28,7 @@ uint64_t opal_umrddt_gpu_plain_pages[OPAL_UMRDDT_GPU_PLAIN_PAGES];
 uint64_t opal_umrddt_gpu_plain_runs[OPAL_UMRDDT_GPU_PLAIN_RUNS];
 static unsigned next_run;
 
-/* Unmappings, of whatever memory. */
+/* Number of unmappings of any memory. */
 static uint64_t unmapped;
 static bool is_open;
 
@@ -37,7 +37,7 @@ static uint64_t page_of(uintptr_t address)
     return (uint64_t) address >> OPAL_UMRDDT_GPU_PLAIN_BITS;
 }
 
-/* It is empty unless another page has it by now. */
+/* Clear the slot unless it has another page by now. */
 static void forget(uint64_t page)
 {
     uint64_t *slot = opal_umrddt_gpu_plain_slot(page);
@@ -48,7 +48,7 @@ static void forget(uint64_t page)
     }
 }
 
-/* Runs that have one of these pages. */
+/* Clear the runs that contain one of these pages. */
 static void forget_runs(uint64_t first, uint64_t last)
 {
     const uint64_t mask = (UINT64_C(1) << OPAL_UMRDDT_GPU_PLAIN_RUN_SHIFT) - 1;
@@ -78,7 +78,7 @@ static void unmapping(void *address, size_t length, void *context, bool from_all
     if (0 == length) {
         return;
     }
-    /* First this, then the table; who learns does it the other way around. */
+    /* First the counter, then the table; opal_umrddt_gpu_plain_learn uses the reverse order. */
     (void) __atomic_add_fetch(&unmapped, 1, __ATOMIC_SEQ_CST);
     forget_runs(first, last);
     if (OPAL_UMRDDT_GPU_PLAIN_PAGES > last - first) {
@@ -99,7 +99,7 @@ int opal_umrddt_gpu_plain_open(void)
 {
     const int hooks = OPAL_MEMORY_FREE_SUPPORT | OPAL_MEMORY_MUNMAP_SUPPORT;
 
-    /* Which turns the hooks on; the registration caches of network HCAs do the same. */
+    /* This enables the hooks, as the registration caches of HCAs do. */
     if (OPAL_SUCCESS != mca_base_framework_open(&opal_memory_base_framework, 0)) {
         return OPAL_ERR_NOT_SUPPORTED;
     }
@@ -164,7 +164,7 @@ void opal_umrddt_gpu_plain_run_learn(uintptr_t first, uintptr_t last, uint64_t b
         || !__atomic_load_n(&is_open, __ATOMIC_RELAXED)) {
         return;
     }
-    /* A run that has grown takes its own place again. */
+    /* A longer run replaces its shorter version. */
     for (i = 0; i < OPAL_UMRDDT_GPU_PLAIN_RUNS && NULL == slot; ++i) {
         if (low == (__atomic_load_n(&opal_umrddt_gpu_plain_runs[i], __ATOMIC_RELAXED) & mask)) {
             slot = &opal_umrddt_gpu_plain_runs[i];
@@ -183,7 +183,7 @@ void opal_umrddt_gpu_plain_run_learn(uintptr_t first, uintptr_t last, uint64_t b
 /* One line of the kernel's list. */
 typedef struct mapping_t {
     uint64_t begin, end;
-    bool plain; /* the CPU reads it, and it is not the driver's */
+    bool plain; /* readable by the CPU, and not the driver's */
 } mapping_t;
 
 static bool mapping_of(const char *line, mapping_t *mapping)
@@ -200,14 +200,14 @@ static bool mapping_of(const char *line, mapping_t *mapping)
     return true;
 }
 
-/* The run that is read, and what is looked for in it. */
+/* The current run, and the addresses that are searched. */
 typedef struct search_t {
     uint64_t begin, end;
     uint64_t first, last, before;
     bool both;
 } search_t;
 
-/* It ends here. */
+/* End of the run. */
 static void run_over(search_t *search)
 {
     const bool first = search->first - search->begin < search->end - search->begin;
@@ -235,7 +235,7 @@ bool opal_umrddt_gpu_plain_run_find(uintptr_t first, uintptr_t last)
     search_t search = {.first = first, .last = last, .before = opal_umrddt_gpu_plain_before()};
     FILE *maps = fopen("/proc/self/maps", "re");
     mapping_t mapping;
-    bool whole = true; /* what comes next is the begin of a line */
+    bool whole = true; /* the next characters begin a line */
     char line[512];
 
     if (NULL == maps) {

@@ -9,20 +9,18 @@
 /**
  * @file
  *
- * Plain memory: pages of which the driver has said that it does not know them.
+ * Cache of plain memory: pages that are unknown to the driver.
  *
- * A driver takes longest for memory that is not its own, half a microsecond (field reports, and
- * "MPI Sessions for GPU applications" on what such questions cost). What it said of a page of the
- * CPU holds as long as the page stays mapped: nobody makes memory of a device where other memory
- * is. So pages are remembered, 1024 of them at most, until Open MPI's memory hooks tell that they
- * are unmapped. (Caches of GPU memory go wrong where an allocation is missed; here an unmapping
- * would have to be.)
+ * A pointer query takes longest for memory that is not the driver's, half a microsecond (field
+ * reports, and "MPI Sessions for GPU applications" on the cost of such queries). The answer for a
+ * page of system memory holds as long as the page stays mapped. So up to 1024 pages are cached
+ * until Open MPI's memory hooks report that they are unmapped. (Caches of GPU memory fail if they
+ * miss an allocation; this one would fail if it missed an unmapping.)
  *
- * A page that is registered with the driver later (cuMemHostRegister) goes on being called plain:
- * it is the CPU's all the same. What the loader of libraries unmaps by itself (dlclose) nobody
- * tells.
+ * A page that is registered with the driver later (cuMemHostRegister) still counts as plain: it is
+ * system memory in any case. Unmappings by the dynamic loader itself (dlclose) are not reported.
  *
- * Any thread may call these, without a lock.
+ * Callable from any thread, without a lock.
  */
 
 #ifndef OPAL_UMRDDT_GPU_PLAIN_H
@@ -36,33 +34,37 @@
 BEGIN_C_DECLS
 
 /**
- * Begin to remember.
+ * Enable the cache.
  *
  * @retval OPAL_SUCCESS
- * @retval OPAL_ERR_NOT_SUPPORTED  nobody tells here what is unmapped: nothing is ever plain
+ * @retval OPAL_ERR_NOT_SUPPORTED  unmappings are not reported here: no page is ever plain
  */
 int opal_umrddt_gpu_plain_open(void);
 
-/** Forget everything. What is asked or told afterwards has no effect. */
+/** Clear and disable the cache. Later calls have no effect. */
 void opal_umrddt_gpu_plain_close(void);
 
-/** Only for opal_umrddt_gpu_plain: page numbers, each at one place; 0: none (nobody has a page
- * there).
+/**
+ * Only for opal_umrddt_gpu_plain: page numbers, each with one possible slot; 0: empty (page 0 is
+ * never mapped).
  */
 #define OPAL_UMRDDT_GPU_PLAIN_PAGES 1024u
 extern uint64_t opal_umrddt_gpu_plain_pages[OPAL_UMRDDT_GPU_PLAIN_PAGES];
 
-/** No two kinds of memory share so many bytes: the CPU's pages, and a device's are larger. */
+/**
+ * Memory of two kinds never shares a block of this size: pages of the CPU; those of a device are
+ * larger.
+ */
 #define OPAL_UMRDDT_GPU_PLAIN_BITS 12
 
-/** The place of a page. */
+/** The slot of a page. */
 static inline uint64_t *opal_umrddt_gpu_plain_slot(uint64_t page)
 {
     _Static_assert(OPAL_UMRDDT_GPU_PLAIN_PAGES == UINT64_C(1) << (64 - 54), "the highest bits");
     return &opal_umrddt_gpu_plain_pages[page * UINT64_C(0x9e3779b97f4a7c15) >> 54];
 }
 
-/** True if the page of this address is known to be plain. In line, as each message asks. */
+/** True if the page of this address is known to be plain. Inline, since each message calls it. */
 static inline bool opal_umrddt_gpu_plain(uintptr_t address)
 {
     const uint64_t page = (uint64_t) address >> OPAL_UMRDDT_GPU_PLAIN_BITS;
@@ -70,15 +72,15 @@ static inline bool opal_umrddt_gpu_plain(uintptr_t address)
     return page == __atomic_load_n(opal_umrddt_gpu_plain_slot(page), __ATOMIC_RELAXED) && 0 != page;
 }
 
-/** Before the driver is asked. @return what opal_umrddt_gpu_plain_learn wants to know */
+/** Call before the driver query. @return argument for opal_umrddt_gpu_plain_learn */
 uint64_t opal_umrddt_gpu_plain_before(void);
 
 /**
- * The driver was asked about an address.
+ * Store the result of a driver query for an address.
  *
- * @param[in] plain   it does not know it
- * @param[in] before  opal_umrddt_gpu_plain_before, before it was asked: what was unmapped since
- *                    may have been this page
+ * @param[in] plain   unknown to the driver
+ * @param[in] before  result of opal_umrddt_gpu_plain_before before the query: an unmapping since
+ *                    then may concern this page
  */
 void opal_umrddt_gpu_plain_learn(uintptr_t address, bool plain, uint64_t before);
 
@@ -91,13 +93,15 @@ void opal_umrddt_gpu_plain_learn(uintptr_t address, bool plain, uint64_t before)
  * and ends in the same run is plain throughout. Runs are remembered as pages are.
  * ------------------------------------------------------------------------------------------- */
 
-/** Only for the functions below: each word is a run, its first page in the low RUN_SHIFT bits and
- * its pages above; 0: none. */
+/**
+ * Only for the functions below: each word is a run, its first page in the low RUN_SHIFT bits and
+ * the number of pages above; 0: empty.
+ */
 #define OPAL_UMRDDT_GPU_PLAIN_RUNS      16u
 #define OPAL_UMRDDT_GPU_PLAIN_RUN_SHIFT 35
 extern uint64_t opal_umrddt_gpu_plain_runs[OPAL_UMRDDT_GPU_PLAIN_RUNS];
 
-/** True if a known run holds all from @p first to @p last, both included. */
+/** True if a cached run contains all from @p first to @p last, both included. */
 static inline bool opal_umrddt_gpu_plain_run(uintptr_t first, uintptr_t last)
 {
     const uint64_t page = (uint64_t) first >> OPAL_UMRDDT_GPU_PLAIN_BITS;
@@ -116,16 +120,16 @@ static inline bool opal_umrddt_gpu_plain_run(uintptr_t first, uintptr_t last)
 }
 
 /**
- * Remember a run. Arguments as of opal_umrddt_gpu_plain_run, and @p before as of
+ * Store a run. Arguments as for opal_umrddt_gpu_plain_run, and @p before as for
  * opal_umrddt_gpu_plain_learn.
  */
 void opal_umrddt_gpu_plain_run_learn(uintptr_t first, uintptr_t last, uint64_t before);
 
 /**
- * Read in the kernel's list of mappings whether one run holds two addresses. Takes some hundred
- * microseconds; the runs of both are remembered.
+ * Read the kernel's list of mappings to find out whether one run contains both addresses. Takes
+ * some hundred microseconds; the runs of both are cached.
  *
- * @return false also where the list cannot be read
+ * @return false also if the list cannot be read
  */
 bool opal_umrddt_gpu_plain_run_find(uintptr_t first, uintptr_t last);
 

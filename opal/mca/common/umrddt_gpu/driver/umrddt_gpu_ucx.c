@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Whether UCX takes GPU memory: see umrddt_gpu_driver.h.
+ * Detection of UCX's support of GPU memory: see umrddt_gpu_driver.h.
  */
 
 #include "opal_config.h"

@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * What UCX sees of memory that goes; see umrddt_unmaps.h. UCX's interface for this is that of
- * ucm/api/ucm.h, which has been the same in all releases of libucm.so.0. It is looked up, not
- * linked: who has no UCX needs none.
+ * Forwards UCX's unmap events; see umrddt_unmaps.h. The interface is that of ucm/api/ucm.h,
+ * unchanged in all releases of libucm.so.0. It is looked up at run time, not linked, so UCX is
+ * optional.
  */
 
 #include "opal_config.h"
@@ -30,14 +30,16 @@
 /** UCM_EVENT_VM_UNMAPPED: the sum of munmap, mremap, shmdt, brk and madvise. */
 #define VM_UNMAPPED (1 << 17)
 
-/** UCM_EVENT_FLAG_NO_INSTALL: to be told of what it sees anyway. (Asked to see more, it finds Open
- * MPI's jumps where it would have its own, and refuses.) */
+/**
+ * UCM_EVENT_FLAG_NO_INSTALL: receive only events that UCX intercepts anyway. (A request for more
+ * fails, since UCX finds Open MPI's jumps in the functions that it would patch.)
+ */
 #define NO_INSTALL (1 << 24)
 
-/** Before the memory goes; -1 is before UCX's own, which may be asked to register anew. */
+/** Before the memory is unmapped; -1 is before UCX's own handlers, which may register again. */
 #define PRIORITY (-1)
 
-/** ucm_event_t, of that event. */
+/** ucm_event_t of that event. */
 typedef struct unmapped_t {
     void *address;
     size_t size;
@@ -49,14 +51,16 @@ typedef signed char (*set_fn_t)(int events, int priority, handler_fn_t handler, 
 typedef void (*unset_fn_t)(int events, handler_fn_t handler, void *context);
 
 static unsigned users;
-static void *library; /**< while it tells us */
+static void *library; /**< while events are forwarded */
 
-/** Threads that are telling. (Not a variable of each thread: those of a library that was loaded
- * late are made by malloc when they are first used, and its lock is held here.) */
+/**
+ * Threads that are forwarding an event. (Not a thread-local variable: in a library loaded late it
+ * is allocated by malloc at the first use, and malloc's lock is held here.)
+ */
 #define TELLERS 64
 static uintptr_t tellers[TELLERS];
 
-/** @return the place of a thread in the table, or NULL */
+/** @return the slot of a thread, or NULL */
 static uintptr_t *find(uintptr_t thread)
 {
     for (size_t i = 0; i < TELLERS; ++i) {
@@ -67,7 +71,7 @@ static uintptr_t *find(uintptr_t thread)
     return NULL;
 }
 
-/** A place for it; each is held for an instant. */
+/** Reserve a slot for the thread; each is held shortly. */
 static uintptr_t *enter(uintptr_t thread)
 {
     uintptr_t *place, none = 0;
@@ -89,10 +93,10 @@ static void tell(int type, const unmapped_t *event, void *context)
     (void) type;
     (void) context;
     if (NULL != find(self)) {
-        return; /* where Open MPI's hooks tell UCX what they see (pml/ucx does that), it tells us */
+        return; /* Open MPI's hooks forward to UCX in pml/ucx, which calls back here */
     }
     place = enter(self);
-    /* true: malloc's lock may be held, as sbrk is called under it */
+    /* true: malloc's lock may be held, since it calls sbrk */
     opal_mem_hooks_release_hook(event->address, event->size, true);
     __atomic_store_n(place, 0, __ATOMIC_RELEASE);
 }

@@ -9,17 +9,16 @@
 /**
  * @file
  *
- * What UCX sees of memory that goes, told to Open MPI's memory hooks.
+ * Forwards UCX's unmap events to Open MPI's memory hooks.
  *
- * Whoever keeps registrations, or anything else that holds as long as memory stays mapped, asks
- * Open MPI's hooks to be told. These write a jump into munmap, mremap, madvise, shmdt and brk. UCX
- * does the same, into more functions: its sbrk (releases since 1.14 or so, UCX_MEM_MMAP_HOOK_MODE
- * bistro, the default on x86_64 and aarch64) makes the system call by itself, and Open MPI's hook
- * of brk is not called any more. A process that has libucm, as one with a pml/ucx or osc/ucx that
- * was only looked at, then goes on using a registration of pages that its heap gave back and got
- * anew: the HCA reads, or writes, the old ones. (Found on Soft-RoCE, test/rxe: Open MPI 5.0.7 and
- * UCX 1.18 of Debian 13.) So UCX is asked, too, and what it says is handed on; to be told twice
- * does no harm.
+ * Users of the hooks (registration caches and others) need a report of every unmapping. The hooks
+ * patch munmap, mremap, madvise, shmdt and brk. UCX patches more functions: its sbrk makes the
+ * system call itself, so Open MPI's hook of brk is not called any more (releases since 1.14 or so,
+ * UCX_MEM_MMAP_HOOK_MODE bistro, the default on x86_64 and aarch64). This affects every process
+ * with libucm, for example after the query of pml/ucx or osc/ucx. A registration can then outlive
+ * heap pages that were returned and allocated again, and the HCA accesses the old pages. (Seen on
+ * Soft-RoCE, test/rxe: Open MPI 5.0.7 and UCX 1.18 of Debian 13.) So UCX's events are forwarded
+ * too; duplicates are harmless.
  */
 
 #ifndef OPAL_UMRDDT_UNMAPS_H
@@ -30,16 +29,17 @@
 BEGIN_C_DECLS
 
 /**
- * From now on, till as many calls of opal_umrddt_unmaps_close as there were of this, what UCX sees
- * unmapped is told to opal_mem_hooks_release_hook. Where there is no UCX in this process yet,
- * nothing is done, and opal_umrddt_unmaps_look does it later. Not while another thread calls one of
- * these.
+ * Enable forwarding of UCX's unmap events to opal_mem_hooks_release_hook. Calls are counted; each
+ * needs an opal_umrddt_unmaps_close. If UCX is not loaded yet, opal_umrddt_unmaps_look enables it
+ * later. Not thread-safe with the other functions of this file.
  */
 void opal_umrddt_unmaps_open(void);
 void opal_umrddt_unmaps_close(void);
 
-/** Is there a UCX by now? To be asked before something is remembered; costs a call of the loader of
- * libraries as long as there is none. Under the caller's lock. */
+/**
+ * Test whether UCX is loaded by now. Call before a result is cached. Costs a call of the dynamic
+ * loader while UCX is not loaded. Under the caller's lock.
+ */
 void opal_umrddt_unmaps_look(void);
 
 END_C_DECLS

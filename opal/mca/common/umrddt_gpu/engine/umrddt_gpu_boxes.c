@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Whether the driver's copies of 1, 2 or 3 dimensions can do a copy between two places, in one call
- * or few: rows, planes and boxes in what the layouts say. Knows no driver.
+ * Selection of driver copies of 1, 2 or 3 dimensions for a copy between two places, in one call or
+ * a few: finds rows, planes and boxes in the layouts. Makes no driver call.
  */
 
 #include "opal_config.h"
@@ -19,16 +19,20 @@
 
 #include <string.h>
 
-/* Parts of two layouts that are looked at to find boxes. */
+/* Maximum parts of two layouts that are read to find boxes. */
 #define PAIRS 4096
-/* What a box's pitch can be. */
+/* Maximum pitch of a box. */
 #define MAX_PITCH INT32_MAX
-/* Where a box is preferred to a kernel. Between two H200 a box of few rows took 2 to 5 us less than
- * a kernel, and each row of 8 bytes about a quarter of a nanosecond more; long rows are as fast up
- * to 4 MiB. Beyond, kernels are better, but for very long rows (6 MiB in rows of 12 KiB: 45 us
- * against 68; bench/results/h200-2026-11-22.md). Within an H200 a graph of a kernel took 2 us less
- * than any box of rows, and less than half of one of 16 MiB; a piece took it 1 to 2 us less up to 4
- * MiB, and as long beyond (bench/results/h200-2026-11-24.md). */
+/*
+ * Thresholds above which a kernel is preferred to a box. Measured on H200:
+ * - Between two devices a box of few rows took 2 to 5 us less than a kernel, and about 0.25 ns more
+ *   for each row of 8 bytes. Long rows are as fast up to 4 MiB. Beyond, kernels are faster except
+ *   for very long rows (6 MiB in rows of 12 KiB: 45 us against 68;
+ *   bench/results/h200-2026-11-22.md).
+ * - Within a device a graph of a kernel took 2 us less than any box of rows, and less than half of
+ *   the time for 16 MiB. One piece took the box 1 to 2 us less up to 4 MiB, and the same time
+ *   beyond (bench/results/h200-2026-11-24.md).
+ */
 #define SHORT_ROW 256
 #define LONG_ROW  4096
 #define FEW_ROWS  4096
@@ -41,7 +45,7 @@ const opal_iov_cache_form_t *opal_umrddt_gpu_form_of(const opal_umrddt_gpu_place
     if (NULL != place->layout) {
         return place->layout->form;
     }
-    /* One piece, of which position `start` is at the place's address. */
+    /* One piece; position `start` is at the place's address. */
     memset(flat, 0, sizeof(*flat));
     flat->term.offset = 0 - (int64_t) start;
     flat->term.count = 1;
@@ -97,7 +101,7 @@ bool opal_umrddt_gpu_box_of(const opal_iov_cache_pair_t *pair, opal_umrddt_gpu_b
     return true;
 }
 
-/* Take another box into one as its next row or plane. @return false if it is none */
+/* Merge another box as the next row or plane. @return false if it does not fit */
 static bool box_add(opal_umrddt_gpu_box_t *box, const opal_umrddt_gpu_box_t *next)
 {
     int64_t step[2];

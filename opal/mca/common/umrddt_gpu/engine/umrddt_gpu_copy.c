@@ -7,8 +7,8 @@
  */
 
 /*
- * Copies: what begins them, and how their end is seen. Each has a word of memory that its stream
- * writes when all before is done and visible. Where streams cannot, there is an event.
+ * Copies: start and completion. Each has a flag in memory that its stream writes after the data is
+ * visible. If streams cannot write flags, an event is used.
  */
 
 #include "umrddt_gpu_engine_private.h"
@@ -19,14 +19,14 @@
 
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 
-/* Tests of a copy between two calls of the driver. */
+/* Tests of a copy between driver calls. */
 #define TESTS_PER_QUERY 1024
 #define TESTS_PER_EVENT 8
-/* Tests in a row before a waiting thread lets others run. */
+/* Tests in a row before a waiting thread yields. */
 #define TESTS_PER_YIELD 64
 
 /* ---------------------------------------------------------------------------------------------
- * Copies that are not in use
+ * Free copies
  * ------------------------------------------------------------------------------------------- */
 
 unsigned char *opal_umrddt_gpu_registered(opal_umrddt_gpu_engine_t *engine, size_t bytes,
@@ -150,7 +150,7 @@ void opal_umrddt_gpu_copies_free(opal_umrddt_gpu_engine_t *engine, bool alive)
     }
 }
 
-/* Give up what a copy holds, and the copy. @param[in] rc  how it ended */
+/* Release the resources of a copy, and the copy. @param[in] rc  its result */
 static int finish(opal_umrddt_gpu_copy_t *copy, int rc)
 {
     opal_umrddt_gpu_engine_t *engine = copy->engine;
@@ -183,10 +183,10 @@ static int finish(opal_umrddt_gpu_copy_t *copy, int rc)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Beginning
+ * Start
  * ------------------------------------------------------------------------------------------- */
 
-/* Have the stream say that it is done. */
+/* Let the stream signal completion. */
 static int signal_end(opal_umrddt_gpu_copy_t *copy)
 {
     const opal_umrddt_gpu_driver_t *driver = copy->engine->driver;
@@ -214,7 +214,7 @@ static int signal_end(opal_umrddt_gpu_copy_t *copy)
     return opal_umrddt_gpu_engine_error(driver->cuEventRecord(copy->event, copy->stream));
 }
 
-/* By the driver's copies. @param[in] route  the boxes to do it with; NULL: as many as it takes */
+/* By driver copies. @param[in] route  the boxes to use; NULL: any number of copies */
 static int submit_copies(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
                          uint64_t start, uint64_t end, const opal_umrddt_gpu_route_t *route,
                          bool single)
@@ -233,7 +233,7 @@ static int submit_copies(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_pla
                                : opal_umrddt_gpu_route_go(engine, copy->stream, route, places));
 }
 
-/* Submit it all, but for the end. */
+/* Submit all operations except the completion signal. */
 static int submit(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
                   uint64_t start, uint64_t end, bool keep)
 {
@@ -277,11 +277,11 @@ int opal_umrddt_gpu_copy_direct(opal_umrddt_gpu_engine_t *engine,
         rc = submit(copy, places, start, end, keep);
     }
     if (OPAL_SUCCESS == rc && OPAL_UNLIKELY(OPAL_SUCCESS != signal_end(copy))) {
-        /* Nothing will say that it is done: so be it done now. */
+        /* No completion signal is possible: complete it now. */
         copy->kind = COPY_OVER;
         rc = opal_umrddt_gpu_engine_error(engine->driver->cuStreamSynchronize(copy->stream));
     } else if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
-        /* A part of it may be under way, in memory that is the caller's. */
+        /* A part of it may be in progress in the caller's memory. */
         (void) engine->driver->cuStreamSynchronize(copy->stream);
     }
     if (OPAL_SUCCESS != rc) {
@@ -296,7 +296,7 @@ static bool on_host(const opal_umrddt_gpu_place_t *place)
     return OPAL_UMRDDT_GPU_HOST == place->kind;
 }
 
-/* The CPU reaches both, and one of them nobody else. */
+/* True if the CPU can access both places, and one of them is pageable. */
 static bool cpu_does_it(const opal_umrddt_gpu_place_t places[2])
 {
     return (on_host(&places[0])
@@ -339,7 +339,7 @@ int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The end
+ * Completion
  * ------------------------------------------------------------------------------------------- */
 
 static bool flag_is_up(const opal_umrddt_gpu_copy_t *copy)
@@ -347,7 +347,7 @@ static bool flag_is_up(const opal_umrddt_gpu_copy_t *copy)
     return __atomic_load_n(copy->flag, __ATOMIC_ACQUIRE) == copy->turn;
 }
 
-/* What the driver says. */
+/* Query the driver. */
 static int ask(opal_umrddt_gpu_copy_t *copy)
 {
     const opal_umrddt_gpu_driver_t *driver = copy->engine->driver;

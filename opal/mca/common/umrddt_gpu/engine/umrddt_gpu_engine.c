@@ -7,9 +7,9 @@
  */
 
 /*
- * Engines: made, found and freed. They are in a list that only grows until all are freed, so it is
- * read without a lock. The handle of a context can come again once that was destroyed; the
- * context's number (cuCtxGetId) cannot, and tells.
+ * Engines: creation, lookup and destruction. Their list only grows until all are freed, so it is
+ * read without a lock. The handle of a destroyed context can be reused, but not its number
+ * (cuCtxGetId), which detects this.
  */
 
 #include "umrddt_gpu_engine_private.h"
@@ -20,8 +20,10 @@
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_fatbin.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 
-/* Where nothing was compiled for devices: a module without kernels. The software driver finds them
- * all the same, as it does not look into modules. */
+/*
+ * Without compiled kernels: a module without kernels. The software driver still finds its kernels,
+ * since it does not read modules.
+ */
 static const char no_kernels[] = ".version 6.0\n.target sm_70\n.address_size 64\n";
 
 opal_umrddt_gpu_engine_params_t opal_umrddt_gpu_engine_set = {
@@ -66,7 +68,7 @@ bool opal_umrddt_gpu_engine_is_there(const opal_umrddt_gpu_engine_t *engine)
         return false;
     }
     if (0 == engine->witness) {
-        return engine->primary; /* which is retained, and so at least a context */
+        return engine->primary; /* it is retained, so the context exists */
     }
     return CUDA_SUCCESS
                == engine->driver->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID,
@@ -106,7 +108,7 @@ void opal_umrddt_gpu_engine_swap_out(opal_umrddt_gpu_engine_t *engine, bool push
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Making one
+ * Creation
  * ------------------------------------------------------------------------------------------- */
 
 static int attribute(const opal_umrddt_gpu_engine_t *engine, CUdevice_attribute which,
@@ -119,7 +121,7 @@ static int attribute(const opal_umrddt_gpu_engine_t *engine, CUdevice_attribute 
                : otherwise;
 }
 
-/* An image without code for this device leaves an engine without kernels. */
+/* An engine whose device has no code in the image has no kernels. */
 static void load_kernels(opal_umrddt_gpu_engine_t *engine)
 {
     const opal_umrddt_gpu_driver_t *driver = engine->driver;
@@ -158,7 +160,7 @@ static CUresult make_streams(opal_umrddt_gpu_engine_t *engine)
     return rc;
 }
 
-/* A context that is gone cannot be asked whether it is; its memory can. */
+/* A destroyed context cannot be queried; memory of it can. */
 static void make_witness(opal_umrddt_gpu_engine_t *engine)
 {
     const opal_umrddt_gpu_driver_t *driver = engine->driver;
@@ -173,7 +175,7 @@ static void make_witness(opal_umrddt_gpu_engine_t *engine)
     }
 }
 
-/* All that is the driver's. @param[in] alive  the context is there, and current */
+/* Free all driver objects. @param[in] alive  the context exists, and is current */
 static void empty(opal_umrddt_gpu_engine_t *engine, bool alive)
 {
     const opal_umrddt_gpu_driver_t *driver = engine->driver;
@@ -262,7 +264,7 @@ static int make(const opal_umrddt_gpu_driver_t *driver, CUcontext ctx,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Finding one
+ * Lookup
  * ------------------------------------------------------------------------------------------- */
 
 static bool is_of(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_memory_t *memory)
@@ -293,7 +295,7 @@ static opal_umrddt_gpu_engine_t *find(const opal_umrddt_gpu_memory_t *memory)
     return engine;
 }
 
-/* Find it or make it; with the lock. */
+/* Find or create an engine; with the lock. */
 static int find_or_make(const opal_umrddt_gpu_driver_t *driver,
                         const opal_umrddt_gpu_memory_t *memory, opal_umrddt_gpu_engine_t **result)
 {
@@ -315,7 +317,7 @@ static int find_or_make(const opal_umrddt_gpu_driver_t *driver,
         if (CUDA_SUCCESS != rc) {
             return opal_umrddt_gpu_engine_error(rc);
         }
-        /* Memory of that context may have an engine already. */
+        /* Memory of that context may already have an engine. */
         engine = find(&in_context);
     }
     if (NULL == engine) {
@@ -326,7 +328,7 @@ static int find_or_make(const opal_umrddt_gpu_driver_t *driver,
             }
             return made;
         }
-        /* This context may come instead of one that is gone, with its pinned memory. */
+        /* This context may replace a destroyed one, whose pinned memory is gone. */
         opal_umrddt_gpu_staging_check();
         engine->next = engines;
         __atomic_store_n(&engines, engine, __ATOMIC_RELEASE);
@@ -371,10 +373,10 @@ CUcontext opal_umrddt_gpu_engine_context(const opal_umrddt_gpu_engine_t *engine)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The end
+ * Destruction
  * ------------------------------------------------------------------------------------------- */
 
-/* Make its context current, if that is still there. */
+/* Make its context current, if it still exists. */
 static bool revive(opal_umrddt_gpu_engine_t *engine)
 {
     return opal_umrddt_gpu_engine_is_there(engine)

@@ -9,28 +9,28 @@
 /**
  * @file
  *
- * Copies between layouts by a device: one operation a copy, whatever the number of pieces.
+ * Copies between layouts by a device: one operation per copy, for any number of pieces.
  *
- * An *engine* is what this process keeps of one context of a device: the kernels, streams of its
- * own that wait for no other stream, and flags in pinned memory that say what is done. It is made
- * at the first copy that needs it and lives until opal_umrddt_gpu_engines_close. An engine makes no
- * context but retains the primary one of a device whose memory has none (from a pool, or mapped);
- * each function makes the engine's context current for its calls, and puts back what was current.
+ * An *engine* is the state of this process for one context of a device: the kernels, nonblocking
+ * streams, and flags in pinned memory that signal completion. It is created by the first copy that
+ * needs it and lives until opal_umrddt_gpu_engines_close. An engine creates no context, but retains
+ * the primary context of a device whose memory has none (from a pool, or mapped). Each function
+ * makes the engine's context current for its calls, and restores the previous one.
  *
- * A copy goes from one *place* to another. What does it is chosen by what the places look like: the
- * driver's copies of 1, 2 or 3 dimensions where both are regular and their pieces are long, a
- * kernel (../kernels) else. Memory that the device cannot reach (pageable) is copied through pinned
- * buffers, in pieces; that takes several operations, and opal_umrddt_gpu_copy_test does the next
- * when one is over.
+ * A copy has a source and a target *place*. The shapes of the places select the method: the
+ * driver's copies of 1, 2 or 3 dimensions if both are regular with long pieces, otherwise a kernel
+ * (../kernels). Memory that the device cannot access (pageable) is copied through staging buffers,
+ * in pieces. This takes several operations; opal_umrddt_gpu_copy_test starts the next one when one
+ * is complete.
  *
- * The application has done what it must before it calls MPI: what a copy reads is there, and what
- * it writes is not used by anybody else. Calls that CUDA names synchronous count as done when they
- * are back, also where the device is not: opal_umrddt_gpu_settle sees to that.
+ * The application has synchronized before it calls MPI: the source is complete and the target is
+ * unused. CUDA calls that are documented as synchronous count as complete when they return, even if
+ * the device is not done: opal_umrddt_gpu_settle waits for them.
  *
- * Rules: outputs are written only on success; callable from any thread, also without a context. No
- * function waits for the device, but for opal_umrddt_gpu_copy_wait, _settle and _engines_close; and
- * opal_umrddt_gpu_copy where it needs a pinned buffer and none is left: then it does it all at
- * once.
+ * Rules: outputs are written only on success. Callable from any thread, also without a context.
+ * Only opal_umrddt_gpu_copy_wait, _settle and _engines_close wait for the device.
+ * opal_umrddt_gpu_copy waits if it needs a staging buffer and none is free: it then does the whole
+ * copy.
  */
 
 #ifndef OPAL_UMRDDT_GPU_ENGINE_H
@@ -49,68 +49,72 @@ BEGIN_C_DECLS
 
 typedef struct opal_umrddt_gpu_engine_t opal_umrddt_gpu_engine_t;
 
-/** A copy under way. */
+/** A copy in progress. */
 typedef struct opal_umrddt_gpu_copy_t opal_umrddt_gpu_copy_t;
 
-/** How a copy is done: what pml_umrddt_gpu_scheme names. */
+/** Method of a copy: values of pml_umrddt_gpu_scheme. */
 typedef enum opal_umrddt_gpu_how_t {
     OPAL_UMRDDT_GPU_HOW_AUTO = 0,
     OPAL_UMRDDT_GPU_HOW_BLOCKS = 1, /**< a copy per block (HAND: direct transfer) */
-    OPAL_UMRDDT_GPU_HOW_DRIVER = 2, /**< the driver's copies of 1, 2, 3 dimensions where they can */
+    OPAL_UMRDDT_GPU_HOW_DRIVER = 2, /**< the driver's copies of 1, 2, 3 dimensions where possible */
     OPAL_UMRDDT_GPU_HOW_KERNEL = 3  /**< always a kernel */
 } opal_umrddt_gpu_how_t;
 
-/** What all engines of the process do alike; set before the first. */
+/** Settings of all engines of the process; set before the first engine. */
 typedef struct opal_umrddt_gpu_engine_params_t {
-    int how;              /**< opal_umrddt_gpu_how_t */
-    int scheme;           /**< opal_umrddt_gpu_scheme_t of kernels (../kernels); 0: each its own */
-    size_t shape_cache;   /**< bytes of lists kept on a device, at most */
-    size_t staging;       /**< bytes of pinned memory for all, at most (../staging) */
+    int how;            /**< opal_umrddt_gpu_how_t */
+    int scheme;         /**< opal_umrddt_gpu_scheme_t of kernels (../kernels); 0: automatic */
+    size_t shape_cache; /**< maximum bytes of lists cached on a device */
+    size_t staging;     /**< maximum bytes of staging buffers, all engines together (../staging) */
     size_t staging_chunk; /**< bytes of a piece of pageable memory */
-    unsigned graphs;      /**< graphs of repeated launches in an engine, at most; 0: none */
+    unsigned graphs;      /**< maximum graphs of repeated launches per engine; 0: none */
 } opal_umrddt_gpu_engine_params_t;
 
 /** Counters of the process; they only grow, but for those that say now. */
 typedef struct opal_umrddt_gpu_engine_stats_t {
-    uint64_t copies;          /**< opal_umrddt_gpu_copy that began */
+    uint64_t copies;          /**< copies started */
     uint64_t launches;        /**< kernels launched */
     uint64_t driver_copies;   /**< copies of the driver's: 1, 2 and 3 dimensions, and per block */
-    uint64_t launches_again;  /**< of the launches, those that were known from before */
-    uint64_t graph_launches;  /**< of these, those by a graph */
-    uint64_t graphs_made;     /**< of launches that are repeated */
-    uint64_t graphs_now;      /**< that exist */
-    uint64_t routes_made;     /**< walks of two layouts to see what copies them best */
-    uint64_t shapes_made;     /**< layouts translated for kernels */
+    uint64_t launches_again;  /**< launches found in the launch cache */
+    uint64_t graph_launches;  /**< of these, by a graph */
+    uint64_t graphs_made;     /**< graphs created for repeated launches */
+    uint64_t graphs_now;      /**< existing graphs */
+    uint64_t routes_made;     /**< walks of two layouts to select a method */
+    uint64_t shapes_made;     /**< layouts converted for kernels */
     uint64_t lists_uploaded;  /**< lists copied to a device */
-    uint64_t staged_bytes;    /**< through pinned buffers */
+    uint64_t staged_bytes;    /**< bytes through staging buffers */
     uint64_t shape_bytes_now; /**< of lists on devices */
     uint64_t orders;          /**< waits for default streams (opal_umrddt_gpu_settle) */
 } opal_umrddt_gpu_engine_stats_t;
 
 /** One end of a copy. */
 typedef struct opal_umrddt_gpu_place_t {
-    /** What is there; NULL: the range alone, packed. Kept by the engine if it is worth it (by id).
-     */
+    /** The layout; NULL: the range is packed. The engine caches its shape if useful (by id). */
     opal_iov_cache_layout_t *layout;
-    /** What MPI calls are given, as this process sees it; without a layout, the range's first byte.
+    /**
+     * The buffer address of MPI calls in this process; without a layout, the first byte of the
+     * range.
      */
     uint64_t address;
-    /** Whose it is: HOST (pageable), PINNED, DEVICE (also a peer's, or another process's, once it
-     * is mapped here), MANAGED. */
+    /**
+     * HOST (pageable), PINNED, DEVICE (also a peer's, or imported from another process), MANAGED.
+     */
     opal_umrddt_gpu_kind_t kind;
-    /** The engine's device reaches it for sure: the engine was got for this memory, or it was
-     * imported for this engine. Else (false) the driver is asked.
+    /**
+     * The engine's device is known to reach it: the engine was selected for this memory, or it was
+     * imported for this engine. Otherwise (false) the driver is queried.
      */
     bool reached;
-    /** It is memory of the engine's own device. Between two such places kernels do more than
-     * between devices; nothing goes wrong where it is not said. */
+    /**
+     * It is memory of the engine's own device. Two such places allow faster methods; false is
+     * always correct.
+     */
     bool home;
 } opal_umrddt_gpu_place_t;
 
 /**
- * True if one of the driver's copies does a range of a layout, to or from one piece that is not
- * of the same device, and is preferred to a kernel. Looks at no more than 4096 pieces; needs no
- * driver.
+ * True if one driver copy is possible for a range of a layout, to or from one piece on another
+ * device, and preferred to a kernel. Reads at most 4096 pieces; needs no driver.
  *
  * @param[in] start, end  of the packed bytes
  */
@@ -119,40 +123,39 @@ bool opal_umrddt_gpu_boxed(opal_iov_cache_layout_t *layout, uint64_t start, uint
 /** True if kernels find the blocks of a layout in a list (opal_umrddt_gpu_map_listed). */
 bool opal_umrddt_gpu_listed(const opal_iov_cache_layout_t *layout);
 
-/** Set what engines do. Before the first engine; later calls are ignored. */
+/** Configure the engines. Before the first engine; later calls are ignored. */
 void opal_umrddt_gpu_engine_params(const opal_umrddt_gpu_engine_params_t *params);
 
 /**
  * The engine for memory of a device.
  *
- * @param[in]  memory  as opal_umrddt_gpu_classify said: DEVICE, MANAGED or PINNED
+ * @param[in]  memory  result of opal_umrddt_gpu_classify: DEVICE, MANAGED or PINNED
  * @param[out] engine  valid until opal_umrddt_gpu_engines_close
  *
  * @retval OPAL_SUCCESS
  * @retval OPAL_ERR_NOT_AVAILABLE    no driver, or system memory
- * @retval OPAL_ERR_OUT_OF_RESOURCE  no memory on the host or on the device
+ * @retval OPAL_ERR_OUT_OF_RESOURCE  out of system or device memory
  * @retval OPAL_ERROR                the driver fails
  */
 int opal_umrddt_gpu_engine_get(const opal_umrddt_gpu_memory_t *memory,
                                opal_umrddt_gpu_engine_t **engine);
 
-/** As opal_umrddt_gpu_settle, where it is not known that there is nothing to do. */
+/** As opal_umrddt_gpu_settle, if the fast path does not apply. */
 void opal_umrddt_gpu_settle_unknown(uint64_t address, opal_umrddt_gpu_memory_t *memory);
 
 /**
- * Wait for copies and memsets of this memory that CUDA names synchronous and that the device has
- * not finished: our streams do not wait for them. To be called for each message, after the
- * application has called MPI, and before anything reads or writes the memory.
+ * Wait for synchronous CUDA copies and memsets of this memory that the device has not finished: the
+ * engine's streams do not wait for them. Must be called for each message, after the application has
+ * called MPI, and before the memory is read or written.
  *
- * Memory of cuMemAlloc, and managed memory, gets SYNC_MEMOPS when it is first seen; from then on
- * CUDA's calls wait by themselves, and this costs nothing. Memory that has no such attribute
- * (of pools, mapped) costs a wait for the default streams each time: the legacy one and the calling
- * thread's, in the memory's context and in the current one. Memory of the CPU needs neither. A
- * stream capture of the application stays valid; what a default stream has is not waited for where
- * that would invalidate one.
+ * Memory of cuMemAlloc, and managed memory, gets SYNC_MEMOPS at its first use; from then on CUDA's
+ * calls wait, and this call costs nothing. Memory without that attribute (of pools, mapped) costs a
+ * wait for the default streams each time: the legacy one and the calling thread's, in the memory's
+ * context and in the current one. System memory needs neither. A stream capture of the application
+ * stays valid; default streams are not waited for if that would invalidate one.
  *
  * @param[in]     address  any byte of it
- * @param[in,out] memory   as opal_umrddt_gpu_classify just said
+ * @param[in,out] memory   result of opal_umrddt_gpu_classify for this message
  */
 static inline void opal_umrddt_gpu_settle(uint64_t address, opal_umrddt_gpu_memory_t *memory)
 {
@@ -167,25 +170,28 @@ int opal_umrddt_gpu_engine_device(const opal_umrddt_gpu_engine_t *engine);
 CUcontext opal_umrddt_gpu_engine_context(const opal_umrddt_gpu_engine_t *engine);
 
 /**
- * False if the application has destroyed the engine's context: then no call may name it, not even
- * to ask, as drivers crash on such a context. Asks about a pointer. Where memory is known to be of
- * the context, the context is there, and nobody needs to ask.
+ * False if the application has destroyed the engine's context. No driver call may use that context
+ * then, since drivers crash on it. Makes a pointer query. Not needed if some memory is known to be
+ * of the context.
  */
 bool opal_umrddt_gpu_engine_is_there(const opal_umrddt_gpu_engine_t *engine);
 
-/** Make the engine's context current, and put back what was. For the neighbours' driver calls. */
+/**
+ * Make the engine's context current, and restore the previous one. For driver calls of other
+ * directories.
+ */
 int opal_umrddt_gpu_engine_enter(opal_umrddt_gpu_engine_t *engine);
 void opal_umrddt_gpu_engine_leave(opal_umrddt_gpu_engine_t *engine);
 
 /**
- * Begin to copy stream positions @p start .. @p end - 1. The two streams have the same positions,
- * their layouts need have nothing else in common. The layouts must live until the copy is over.
+ * Start a copy of stream positions @p start .. @p end - 1. The two streams have the same positions;
+ * their layouts may differ. The layouts must live until the copy is complete.
  *
- * In the steady state (the layouts known, nothing pageable): no allocation, no walk of a layout.
- * Where no kernels for this device were built, the driver's copies do it, as many as it takes.
+ * In the steady state (cached layouts, no pageable memory) there is no allocation and no walk of a
+ * layout. Without kernels for this device the driver's copies are used, one per block if necessary.
  *
- * @param[in]  engine  whose kernels and streams do it; its device must reach both places
- * @param[out] copy    the caller's until opal_umrddt_gpu_copy_test or _wait says that it is over
+ * @param[in]  engine  executes the copy; its device must reach both places
+ * @param[out] copy    the caller's until opal_umrddt_gpu_copy_test or _wait reports completion
  *
  * @retval OPAL_SUCCESS
  * @retval OPAL_ERR_BAD_PARAM        the range is not in the layouts
@@ -197,22 +203,22 @@ int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu
                          opal_umrddt_gpu_copy_t **copy);
 
 /**
- * See whether a copy is over: looks at a word of memory, and only now and then asks the driver.
+ * Test a copy for completion: reads a flag in memory, and rarely calls the driver.
  *
- * @retval OPAL_SUCCESS            it is; @p copy is gone
+ * @retval OPAL_SUCCESS            complete; @p copy is freed
  * @retval OPAL_ERR_RESOURCE_BUSY  not yet
- * @retval OPAL_ERROR              it failed (the device broke); @p copy is gone
+ * @retval OPAL_ERROR              failed (device error); @p copy is freed
  */
 int opal_umrddt_gpu_copy_test(opal_umrddt_gpu_copy_t *copy);
 
-/** Wait for the end of a copy, without progress of anything else. @return as _test, never busy */
+/** Wait for a copy, without other progress. @return as _test, never busy */
 int opal_umrddt_gpu_copy_wait(opal_umrddt_gpu_copy_t *copy);
 
 /** Copy the counters. */
 void opal_umrddt_gpu_engine_stats(opal_umrddt_gpu_engine_stats_t *stats);
 
 /**
- * Free all engines; no copy is under way. Tolerates that the application has destroyed its
+ * Free all engines; no copy may be in progress. Tolerates that the application has destroyed its
  * contexts, or that the driver has been shut down (CUDA_ERROR_DEINITIALIZED).
  */
 void opal_umrddt_gpu_engines_close(void);

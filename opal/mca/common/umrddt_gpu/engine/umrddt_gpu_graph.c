@@ -7,22 +7,24 @@
  */
 
 /*
- * Graphs of one kernel: a launch that is done again and again costs less where the driver has it
- * ready. There is one for a remembered launch at most, made when that was done a few times. Nothing
- * in it is ever changed: a launch that is forgotten, or is another one now, has no graph any more.
+ * Graphs of one kernel: a repeated launch is cheaper as a CUDA graph. A cached launch has at most
+ * one graph, created after a few repetitions. Graphs are never updated: if a launch is removed or
+ * changed, its graph is freed.
  *
- * A graph is launched without the lock, by one thread at a time; others launch the kernel
- * meanwhile. Its state says who frees it, if the launch is forgotten just then.
+ * A graph is launched without the lock, by one thread at a time; others launch the kernel in the
+ * meantime. Its state determines which thread frees it if the launch is removed concurrently.
  */
 
 #include "umrddt_gpu_engine_private.h"
 
 #include <string.h>
 
-/* Launches of the same, after which a graph is made. */
+/* Number of equal launches before a graph is created. */
 #define AFTER 4
-/* A graph gives way to another when it was not used during so many launches: else launches that are
- * more than there may be graphs would take them from each other all the time. */
+/*
+ * A graph is replaced by another only if it was unused during this many launches. Otherwise
+ * launches that exceed the limit of graphs would evict each other constantly.
+ */
 #define IDLE 4096
 
 static int state_of(const opal_umrddt_gpu_graph_t *graph)
@@ -30,7 +32,7 @@ static int state_of(const opal_umrddt_gpu_graph_t *graph)
     return __atomic_load_n(&graph->state, __ATOMIC_ACQUIRE);
 }
 
-/* With the lock. @param[in] alive  the context is there */
+/* With the lock. @param[in] alive  the context exists */
 static void destroy(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_graph_t *graph, bool alive)
 {
     if (alive) {
@@ -49,7 +51,7 @@ static opal_umrddt_gpu_graph_t *graph_of(opal_umrddt_gpu_engine_t *engine,
     return &engine->graph[launch - engine->launch];
 }
 
-/* What the driver needs to do it. */
+/* Create the driver's graph. */
 static CUresult instantiate(opal_umrddt_gpu_engine_t *engine,
                             const opal_umrddt_gpu_launch_t *launch, CUgraphExec *exec)
 {
@@ -81,7 +83,7 @@ static CUresult instantiate(opal_umrddt_gpu_engine_t *engine,
     return rc;
 }
 
-/* Is there room for one more; what nobody used for long makes some. */
+/* True if there is room for one more graph; evicts one that was unused for long. */
 static bool have_room(opal_umrddt_gpu_engine_t *engine)
 {
     opal_umrddt_gpu_graph_t *oldest = NULL;
@@ -104,7 +106,7 @@ static bool have_room(opal_umrddt_gpu_engine_t *engine)
     return opal_umrddt_gpu_engine_set.graphs > engine->graphs;
 }
 
-/* A launch that has none was done once more: is it time for one? */
+/* Count a repetition of a launch without a graph, and create one when due. */
 static void consider(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_launch_t *launch,
                      opal_umrddt_gpu_graph_t *graph)
 {
@@ -158,7 +160,7 @@ CUresult opal_umrddt_gpu_graph_go(opal_umrddt_gpu_engine_t *engine, opal_umrddt_
     }
     pthread_mutex_lock(&engine->lock);
     if (CUDA_SUCCESS != rc) {
-        /* A driver that cannot do this will not do the next one either. */
+        /* A driver that cannot do this will refuse the next one too. */
         engine->no_graphs = true;
     }
     destroy(engine, graph, true);

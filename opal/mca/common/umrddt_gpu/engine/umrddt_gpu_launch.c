@@ -7,10 +7,9 @@
  */
 
 /*
- * Launches: from two places to a kernel and its argument. What was launched once is remembered with
- * everything that the driver is told, as an application does the same again and again: then nothing
- * is looked up but that. A shape that leaves the cache takes its launches with it, and with them
- * the address of its list.
+ * Launches: from two places to a kernel and its argument. A launch is cached with all its
+ * arguments, since applications repeat the same copies; then only this cache is searched. A shape
+ * that is evicted removes its launches, which contain the address of its list.
  */
 
 #include "umrddt_gpu_engine_private.h"
@@ -18,7 +17,7 @@
 #include <string.h>
 
 /* ---------------------------------------------------------------------------------------------
- * The first time
+ * First launch
  * ------------------------------------------------------------------------------------------- */
 
 static CUresult function_of(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_id_t kernel,
@@ -26,7 +25,7 @@ static CUresult function_of(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_
 {
     CUresult rc = CUDA_SUCCESS;
 
-    /* Threads may ask for the same at once, and get the same. */
+    /* Concurrent threads get the same result. */
     *function = __atomic_load_n(&engine->function[kernel], __ATOMIC_RELAXED);
     if (OPAL_UNLIKELY(NULL == *function)) {
         rc = engine->driver->cuModuleGetFunction(function, engine->module,
@@ -38,7 +37,7 @@ static CUresult function_of(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_
     return rc;
 }
 
-/* Both ends for a plan; lists are seen to. */
+/* Prepare both ends for a plan, including their lists. */
 static int make_ends(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
                      bool may_travel, opal_umrddt_gpu_end_t ends[2])
 {
@@ -74,7 +73,7 @@ static int make_ends(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t
     return rc;
 }
 
-/* The first of the slots where it may be. */
+/* The first of the slots of a launch. */
 static opal_umrddt_gpu_launch_t *slots_of(opal_umrddt_gpu_engine_t *engine,
                                           const opal_umrddt_gpu_place_t places[2], uint64_t start,
                                           uint64_t end)
@@ -115,7 +114,7 @@ static opal_umrddt_gpu_launch_t *find(opal_umrddt_gpu_engine_t *engine,
     return NULL;
 }
 
-/* Whether a launch is the same for everybody: its lists are there, none is in the argument. */
+/* True if a launch can be reused: its lists are on the device, none is in the argument. */
 static bool is_lasting(const opal_umrddt_gpu_copy_t *copy, int which)
 {
     const opal_umrddt_gpu_shape_t *shape = copy->shape[which];
@@ -180,7 +179,7 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_p
         rc = opal_umrddt_gpu_plan(&ends[0], &ends[1], start, end, &engine->fit, &plan);
     }
     if (OPAL_ERR_NOT_AVAILABLE == rc) {
-        /* No kernel of this kind takes its list along. */
+        /* Kernels of this kind cannot have their list in the argument. */
         rc = make_ends(copy, places, false, ends);
         if (OPAL_SUCCESS == rc) {
             rc = opal_umrddt_gpu_plan(&ends[0], &ends[1], start, end, &engine->fit, &plan);
@@ -205,10 +204,10 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_p
 }
 
 /* ---------------------------------------------------------------------------------------------
- * And again
+ * Repeated launches
  * ------------------------------------------------------------------------------------------- */
 
-/* Without asking anybody. */
+/* Without a driver call. */
 static bool is_reached(const opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_place_t *place)
 {
     return place->reached || OPAL_UMRDDT_GPU_MANAGED == place->kind

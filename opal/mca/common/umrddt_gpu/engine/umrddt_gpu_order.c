@@ -7,20 +7,20 @@
  */
 
 /*
- * The order between the application's synchronous calls and ours: umrddt_gpu_engine.h has the rule.
- * Read ../driver/umrddt_gpu_driver.h first for memory that takes SYNC_MEMOPS; this file is for
- * memory that does not.
+ * The order between the application's synchronous calls and the engine's streams; see
+ * umrddt_gpu_engine.h for the rule. ../driver/umrddt_gpu_driver.h handles memory with SYNC_MEMOPS;
+ * this file handles memory without it.
  *
- * An event in a blocking stream comes after what the legacy default stream has, and after nothing
- * else. So the wait is no longer than it must be: a kernel in one of the application's streams may
- * itself wait for a message. Synchronizing the legacy stream would wait for all blocking streams,
- * and cuCtxSetFlags(CU_CTX_SYNC_MEMOPS) for everything in the context (both seen with driver 580).
+ * An event in a blocking stream waits for the work of the legacy default stream, and for nothing
+ * else. This wait is as short as possible: a kernel in one of the application's streams may itself
+ * wait for a message. Synchronizing the legacy stream would wait for all blocking streams, and
+ * cuCtxSetFlags(CU_CTX_SYNC_MEMOPS) for everything in the context (both seen with driver 580).
  * Using the legacy stream would also invalidate a capture of a blocking stream.
  */
 
 #include "umrddt_gpu_engine_private.h"
 
-/* The stream and the event, made at first use. @return false: the driver refuses */
+/* Create the stream and the event at first use. @return false: the driver refuses */
 static bool prepare(opal_umrddt_gpu_engine_t *engine)
 {
     const opal_umrddt_gpu_driver_t *driver = engine->driver;
@@ -65,7 +65,7 @@ static void wait_in_engine(opal_umrddt_gpu_engine_t *engine)
         || CUDA_SUCCESS != driver->cuEventSynchronize(engine->order_event)) {
         wait_for(driver, CU_STREAM_LEGACY);
     }
-    /* Where the program was compiled for it, that is this thread's default stream. */
+    /* In programs compiled for it, that is this thread's default stream. */
     wait_for(driver, CU_STREAM_PER_THREAD);
 }
 
@@ -79,14 +79,14 @@ void opal_umrddt_gpu_settle_unknown(uint64_t address, opal_umrddt_gpu_memory_t *
     if (opal_umrddt_gpu_sync_memops(address, memory)
         || (OPAL_UMRDDT_GPU_MANAGED == memory->kind && NULL != memory->ctx)
         || OPAL_SUCCESS != opal_umrddt_gpu_engine_get(memory, &engine)) {
-        /* (Calls on managed memory wait without it.) If the driver fails, the copy will tell. */
+        /* (Calls on managed memory wait without it.) If the driver fails, the copy reports it. */
         return;
     }
     COUNT(orders, 1);
     opal_umrddt_gpu_relax(engine->driver, &mode);
     if (CUDA_SUCCESS == engine->driver->cuCtxGetCurrent(&now) && NULL != now
         && engine->ctx != now) {
-        /* It is not ours, so nothing is made in it. */
+        /* The context is the application's, so no object is created in it. */
         wait_for(engine->driver, CU_STREAM_LEGACY);
         wait_for(engine->driver, CU_STREAM_PER_THREAD);
     }

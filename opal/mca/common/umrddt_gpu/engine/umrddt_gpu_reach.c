@@ -7,15 +7,15 @@
  */
 
 /*
- * What kernels of a context reach, and where they see it. Copies of the driver's know all of this
- * by themselves, but for memory that has rights of its own: of a pool, or mapped.
+ * Memory that the kernels of a context can access, and its device addresses. Driver copies need
+ * this only for memory with access rights of its own: of a pool, or mapped.
  */
 
 #include "umrddt_gpu_engine_private.h"
 
 #include <string.h>
 
-/* The lowest byte that a place has: its address alone may lie outside. */
+/* The offset of the lowest byte of a place: its address may be outside of its memory. */
 static int64_t lowest(const opal_umrddt_gpu_place_t *place)
 {
     return NULL == place->layout ? 0 : place->layout->lb;
@@ -65,7 +65,7 @@ opal_umrddt_gpu_reach_t opal_umrddt_gpu_reach(opal_umrddt_gpu_engine_t *engine,
         return REACH_KERNELS;
     }
     if (NULL == memory.ctx) {
-        /* Such memory has rights of its own, which the driver's copies need as kernels do. */
+        /* Such memory has access rights of its own, which driver copies need too. */
         return engine->device == memory.device || reach_shared(engine, &memory, address)
                    ? REACH_KERNELS
                    : REACH_PEERS;
@@ -74,7 +74,7 @@ opal_umrddt_gpu_reach_t opal_umrddt_gpu_reach(opal_umrddt_gpu_engine_t *engine,
         /* Another context of this device has its own memory. */
         return REACH_COPIES;
     }
-    /* Not remembered: a context can go and come again under the same handle. */
+    /* Not cached: a context can be destroyed and its handle reused. */
     rc = engine->driver->cuCtxEnablePeerAccess(memory.ctx, 0);
     return CUDA_SUCCESS == rc || CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED == rc ? REACH_KERNELS
                                                                               : REACH_COPIES;
@@ -95,7 +95,7 @@ int opal_umrddt_gpu_homes(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gp
                 (const void *) (uintptr_t) (places[i].address + (uint64_t) lowest(&places[i])),
                 &memory);
             if (OPAL_SUCCESS == rc) {
-                /* Which retains the primary context of that device. */
+                /* This retains the primary context of that device. */
                 rc = opal_umrddt_gpu_engine_get(&memory, &home);
             }
             if (OPAL_SUCCESS != rc) {

@@ -7,15 +7,16 @@
  */
 
 /*
- * Copies without a kernel: by the driver's copies of 1, 2 and 3 dimensions (boxes), by one a block,
- * or by the CPU. All of them walk both layouts at once; what boxes a range has is remembered.
+ * Copies without a kernel: by driver copies of 1, 2 and 3 dimensions (boxes), by one copy per
+ * block, or by the CPU. All of them walk both layouts side by side; the boxes of a range are
+ * cached.
  */
 
 #include "umrddt_gpu_engine_private.h"
 
 #include <string.h>
 
-/* The first of the slots where it may be. */
+/* The first of the slots of a route. */
 static opal_umrddt_gpu_route_t *slots_of(opal_umrddt_gpu_engine_t *engine,
                                          const opal_umrddt_gpu_route_t *key)
 {
@@ -89,7 +90,7 @@ void opal_umrddt_gpu_route_find(opal_umrddt_gpu_engine_t *engine,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Doing them
+ * Execution
  * ------------------------------------------------------------------------------------------- */
 
 static CUdeviceptr at(const opal_umrddt_gpu_place_t *place, int64_t offset)
@@ -134,7 +135,7 @@ static CUresult copy_3d(opal_umrddt_gpu_engine_t *engine, CUstream stream,
     return engine->driver->cuMemcpy3DAsync_v2(&copy, stream);
 }
 
-/* From device to device, which do not reach each other. Rows of one plane only. */
+/* Between devices without peer access. Rows of one plane only. */
 static CUresult copy_peer(opal_umrddt_gpu_engine_t *engine, CUstream stream,
                           const opal_umrddt_gpu_place_t places[2], const opal_umrddt_gpu_box_t *box,
                           const CUcontext homes[2])
@@ -233,7 +234,7 @@ void opal_umrddt_gpu_route_host(const opal_umrddt_gpu_place_t places[2], uint64_
     opal_umrddt_gpu_pairs_begin(&pairs, places, start, end, flat);
     while (opal_iov_cache_pairs_next(&pairs, &pair)) {
         for (i = 0; i < pair.count; ++i) {
-            /* The two may be the same memory, though not of one message. */
+            /* Both may be the same memory, though not in one message. */
             memmove(
                 (void *) (uintptr_t) at(&places[1], pair.offset[1] + (int64_t) i * pair.stride[1]),
                 (void *) (uintptr_t) at(&places[0], pair.offset[0] + (int64_t) i * pair.stride[0]),

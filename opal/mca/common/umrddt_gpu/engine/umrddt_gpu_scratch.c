@@ -7,9 +7,9 @@
  */
 
 /*
- * A short list, looked through from its end: a process has as many buffers as a few messages have
- * chunks under way, and takes what it gave back last. The lock is not held while the driver
- * allocates or frees; what it works on is in the list as taken.
+ * A short list, searched from its end: a process has as many buffers as a few messages have chunks
+ * in progress, and reuses the last one released. The lock is not held while the driver allocates or
+ * frees; the buffer is in the list as used meanwhile.
  */
 
 #include "umrddt_gpu_scratch.h"
@@ -25,13 +25,13 @@
 
 typedef struct buffer_t {
     opal_umrddt_gpu_engine_t *engine;
-    CUdeviceptr address; /* 0: not there yet */
+    CUdeviceptr address; /* 0: not allocated yet */
     size_t bytes;
     bool taken;
 } buffer_t;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static buffer_t *buffers; /* in the order in which they were given back, taken ones anywhere */
+static buffer_t *buffers; /* in the order of their release, used ones anywhere */
 static size_t count, room;
 static size_t bound = DEFAULT_BOUND;
 static opal_umrddt_gpu_scratch_stats_t counts;
@@ -46,7 +46,10 @@ static size_t round_up(size_t size)
     return bytes;
 }
 
-/* Have the driver free it, without the lock. If the context is gone, the memory went with it. */
+/*
+ * Free it by the driver, without the lock. If the context is destroyed, the memory was freed with
+ * it.
+ */
 static void drop(const buffer_t *buffer)
 {
     if (0 != buffer->address && opal_umrddt_gpu_engine_is_there(buffer->engine)
@@ -68,7 +71,7 @@ static buffer_t take_out(size_t i)
     return out;
 }
 
-/* Take the oldest one that nobody uses out, if `bytes` more would be beyond the bound. */
+/* Remove the oldest unused buffer if `bytes` more would exceed the limit. */
 static bool make_room(size_t bytes, buffer_t *victim)
 {
     size_t i;
@@ -82,7 +85,7 @@ static bool make_room(size_t bytes, buffer_t *victim)
     return false;
 }
 
-/* Note a buffer that will be there. @return false: beyond the bound, or no memory */
+/* Add an entry for a new buffer. @return false: limit reached, or out of memory */
 static bool reserve(opal_umrddt_gpu_engine_t *engine, size_t bytes)
 {
     if (counts.bytes_now + bytes > bound) {
@@ -103,7 +106,7 @@ static bool reserve(opal_umrddt_gpu_engine_t *engine, size_t bytes)
     return true;
 }
 
-/* One that was kept. @return 0: there is none */
+/* Find an unused buffer. @return 0: none */
 static CUdeviceptr find(const opal_umrddt_gpu_engine_t *engine, size_t bytes)
 {
     size_t i;
@@ -121,7 +124,7 @@ static CUdeviceptr find(const opal_umrddt_gpu_engine_t *engine, size_t bytes)
 
 /* ---- without ---- */
 
-/* Ask the driver for what was reserved. */
+/* Allocate the reserved buffer. */
 static int fill(opal_umrddt_gpu_engine_t *engine, size_t bytes, uint64_t *address)
 {
     CUdeviceptr made = 0;
@@ -136,7 +139,7 @@ static int fill(opal_umrddt_gpu_engine_t *engine, size_t bytes, uint64_t *addres
     pthread_mutex_lock(&lock);
     for (i = 0; i < count; ++i) {
         if (engine == buffers[i].engine && 0 == buffers[i].address && bytes == buffers[i].bytes) {
-            break; /* another thread's is as good */
+            break; /* another thread's buffer is equivalent */
         }
     }
     if (OPAL_SUCCESS == rc) {
@@ -208,7 +211,7 @@ void opal_umrddt_gpu_scratch_put(uint64_t address)
     }
     if (0 != back.address && keep) {
         back.taken = false;
-        buffers[count++] = back; /* the last to come back is the first to be taken */
+        buffers[count++] = back; /* the last one released is reused first */
         counts.bytes_now += back.bytes;
     }
     pthread_mutex_unlock(&lock);

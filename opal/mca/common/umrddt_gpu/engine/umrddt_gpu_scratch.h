@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * Memory of a device for packed bytes on their way: a pool, so that no message allocates (which may
- * wait for the whole device).
+ * A pool of device memory for packed data, so that no message allocates (an allocation may wait for
+ * the whole device).
  *
- * Buffers come in sizes of powers of 2 from 4 KiB on, belong to an engine's context and are kept
- * for its next taker. A process never has more than a bound of it. Callable from any thread.
+ * Buffer sizes are powers of 2 from 4 KiB on. Buffers belong to an engine's context and are reused.
+ * The pool has a size limit per process. Callable from any thread.
  */
 
 #ifndef OPAL_UMRDDT_GPU_SCRATCH_H
@@ -28,7 +28,9 @@
 
 BEGIN_C_DECLS
 
-/** Set the bound in bytes, of all devices together. What is beyond it is freed when it comes back.
+/**
+ * Set the limit in bytes, for all devices together. Excess buffers are freed when they are
+ * released.
  */
 void opal_umrddt_gpu_scratch_bound(size_t bytes);
 
@@ -39,24 +41,26 @@ void opal_umrddt_gpu_scratch_bound(size_t bytes);
  * @param[out] address  of the device; the caller's until opal_umrddt_gpu_scratch_put
  *
  * @retval OPAL_SUCCESS
- * @retval OPAL_ERR_OUT_OF_RESOURCE  that would be beyond the bound, or the driver refuses
+ * @retval OPAL_ERR_OUT_OF_RESOURCE  limit reached, or the driver refuses
  */
 int opal_umrddt_gpu_scratch_get(opal_umrddt_gpu_engine_t *engine, size_t size, uint64_t *address);
 
-/** Give it back; nothing on the device uses it any more. */
+/** Release it; it must not be in use on the device. */
 void opal_umrddt_gpu_scratch_put(uint64_t address);
 
 /** Counters; they only grow, but for those that say now. */
 typedef struct opal_umrddt_gpu_scratch_stats_t {
     uint64_t gets;
-    uint64_t allocated; /**< buffers asked of the driver */
+    uint64_t allocated; /**< buffers allocated by the driver */
     uint64_t bytes_now;
-    uint64_t used_now; /**< of these, in buffers that are taken */
+    uint64_t used_now; /**< of these, in buffers in use */
 } opal_umrddt_gpu_scratch_stats_t;
 void opal_umrddt_gpu_scratch_stats(opal_umrddt_gpu_scratch_stats_t *stats);
 
-/** Free everything, before opal_umrddt_gpu_engines_close. Tolerates contexts that are gone, and a
- * driver that is. Buffers still taken are forgotten. */
+/**
+ * Free everything, before opal_umrddt_gpu_engines_close. Tolerates destroyed contexts and a driver
+ * that is shut down. Buffers still in use are dropped.
+ */
 void opal_umrddt_gpu_scratch_close(void);
 
 END_C_DECLS

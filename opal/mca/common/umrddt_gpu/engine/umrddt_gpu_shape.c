@@ -7,12 +7,12 @@
  */
 
 /*
- * Shapes: layouts as kernels read them, and their lists on the device. Kept by the layout's id,
- * which never comes again; the least recently used leave when there is too much of them. One that
- * copies under way use leaves the cache at once, and the device when they are over.
+ * Shapes: layouts in the form for kernels, and their lists on the device. Cached by the layout's
+ * unique id; the least recently used are evicted. A shape in use leaves the cache at once, and the
+ * device when its copies are complete.
  *
- * A list is copied to the device in the stream of the first copy that needs it. Other streams wait
- * for an event, until some copy that used the list is over.
+ * A list is uploaded in the stream of the first copy that needs it. Other streams wait for an
+ * event, until some copy that used the list is complete.
  */
 
 #include "umrddt_gpu_engine_private.h"
@@ -22,7 +22,7 @@
 
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 
-/* Longer lists are not worth as much pinned memory: the driver takes them from where they are. */
+/* Longer lists are uploaded from pageable memory, to save pinned memory. */
 #define PINNED_LIST ((size_t) 1 << 20)
 
 static unsigned bucket_of(uint64_t id)
@@ -70,7 +70,7 @@ static void insert(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t *sh
     ++engine->shapes;
 }
 
-/* Take it out of the cache, and what was made with it. @return true if nobody uses it */
+/* Remove it and its launches from the cache. @return true if it is unused */
 static bool leave(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t *shape)
 {
     opal_umrddt_gpu_shape_t **at = &engine->bucket[bucket_of(shape->id)];
@@ -96,7 +96,7 @@ static bool leave(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t *sha
     return 0 == --shape->refs;
 }
 
-/* Make room for a list, and for a shape. @return those to free, chained */
+/* Evict shapes for a new list and a new shape. @return those to free, chained */
 static opal_umrddt_gpu_shape_t *evict(opal_umrddt_gpu_engine_t *engine, size_t bytes,
                                       const opal_umrddt_gpu_shape_t *but)
 {
@@ -107,7 +107,7 @@ static opal_umrddt_gpu_shape_t *evict(opal_umrddt_gpu_engine_t *engine, size_t b
                || SHAPES < engine->shapes)) {
         opal_umrddt_gpu_shape_t *newer = shape->newer;
 
-        /* One that has no list makes no room. */
+        /* A shape without a list frees no device memory. */
         if (but != shape && (0 != shape->list || SHAPES < engine->shapes) && leave(engine, shape)) {
             shape->chain = freed;
             freed = shape;
@@ -137,10 +137,10 @@ bool opal_umrddt_gpu_shape_unuse(opal_umrddt_gpu_shape_t *shape, bool used, void
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Without
+ * Without the lock
  * ------------------------------------------------------------------------------------------- */
 
-/* @param[in] alive  the context is there, and current */
+/* @param[in] alive  the context exists, and is current */
 static void destroy(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t *shape, bool alive)
 {
     const opal_umrddt_gpu_driver_t *driver = engine->driver;
@@ -185,7 +185,7 @@ static int make(const opal_iov_cache_layout_t *layout, opal_umrddt_gpu_shape_t *
     shape->id = layout->id;
     rc = opal_umrddt_gpu_map_create(layout->form, scheme, most, &shape->map);
     if (OPAL_ERR_NOT_SUPPORTED == rc || OPAL_ERR_BAD_PARAM == rc) {
-        /* Not every scheme can do every layout. */
+        /* Not every scheme can handle every layout. */
         rc = opal_umrddt_gpu_map_create(layout->form, OPAL_UMRDDT_GPU_AUTO, most, &shape->map);
     }
     if (OPAL_SUCCESS != rc) {
@@ -207,7 +207,7 @@ int opal_umrddt_gpu_shape_get(opal_umrddt_gpu_engine_t *engine,
     pthread_mutex_lock(&engine->lock);
     shape = find(engine, layout->id);
     if (NULL == shape) {
-        /* It can take long: others need not wait, but may make the same. */
+        /* It can take long: other threads need not wait, but may create the same one. */
         pthread_mutex_unlock(&engine->lock);
         rc = make(layout, &made);
         if (OPAL_SUCCESS != rc) {
@@ -234,7 +234,7 @@ int opal_umrddt_gpu_shape_get(opal_umrddt_gpu_engine_t *engine,
     return OPAL_SUCCESS;
 }
 
-/* Copy the list in stream order; with the lock. */
+/* Upload the list in stream order; with the lock. */
 static CUresult upload(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t *shape,
                        CUstream stream)
 {
@@ -265,7 +265,7 @@ static CUresult upload(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t
         }
     }
     if (CUDA_SUCCESS != rc) {
-        /* What was begun ends before the memory goes. */
+        /* The started upload must end before the memory is freed. */
         (void) driver->cuStreamSynchronize(stream);
         (void) driver->cuMemFree_v2(list);
         if (NULL != shape->pinned) {

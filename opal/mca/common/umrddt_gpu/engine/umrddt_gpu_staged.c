@@ -7,9 +7,8 @@
  */
 
 /*
- * Copies of which one place is pageable memory: piece by piece through pinned buffers. The device
- * packs into one, or unpacks from it, while the CPU does the same with another. Pieces end in the
- * order in which they began.
+ * Copies with one place in pageable memory: piece by piece through staging buffers. The device
+ * packs into one, or unpacks from it, while the CPU handles another. Pieces complete in order.
  */
 
 #include "umrddt_gpu_engine_private.h"
@@ -19,10 +18,10 @@
 
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 
-/* Where there is little pinned memory, pieces are smaller. */
+/* With little pinned memory, pieces are smaller. */
 #define LEAST_PIECE 4096
 
-/* Which place is the host's. */
+/* Index of the place in pageable memory. */
 static int host_of(const opal_umrddt_gpu_place_t places[2])
 {
     return OPAL_UMRDDT_GPU_HOST == places[0].kind ? 0 : 1;
@@ -33,7 +32,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* What is left of a place without a layout from position `position` on. */
+/* The rest of a place without a layout, from position `position` on. */
 static opal_umrddt_gpu_place_t from_here(const opal_umrddt_gpu_copy_t *copy, int which,
                                          uint64_t position)
 {
@@ -45,7 +44,7 @@ static opal_umrddt_gpu_place_t from_here(const opal_umrddt_gpu_copy_t *copy, int
     return place;
 }
 
-/* Between pageable memory and the buffer of a piece, which is packed, by the CPU. */
+/* Copy between pageable memory and the packed staging buffer of a piece, by the CPU. */
 static void by_cpu(const opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_piece_t *piece)
 {
     const int host = host_of(copy->place);
@@ -64,7 +63,7 @@ static void by_cpu(const opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_pie
     }
 }
 
-/* Begin the next piece. */
+/* Start the next piece. */
 static int begin_piece(opal_umrddt_gpu_copy_t *copy, opal_umrddt_gpu_piece_t *piece)
 {
     const int host = host_of(copy->place);
@@ -92,7 +91,7 @@ static int begin_piece(opal_umrddt_gpu_copy_t *copy, opal_umrddt_gpu_piece_t *pi
     return OPAL_SUCCESS;
 }
 
-/* End what is under way, and give the buffers back. */
+/* Wait for the pieces in progress, and release the buffers. */
 static void end_pieces(opal_umrddt_gpu_copy_t *copy)
 {
     unsigned i;
@@ -109,7 +108,7 @@ static void end_pieces(opal_umrddt_gpu_copy_t *copy)
     copy->pieces = 0;
 }
 
-/* As many buffers as are worth it, or as there are. @return false if there is none */
+/* Get as many buffers as useful and available. @return false if none */
 static bool get_buffers(opal_umrddt_gpu_copy_t *copy, uint64_t bytes)
 {
     uint64_t size = opal_umrddt_gpu_engine_set.staging_chunk;
@@ -133,7 +132,7 @@ static bool get_buffers(opal_umrddt_gpu_copy_t *copy, uint64_t bytes)
     return true;
 }
 
-/* Memory of the engine's own, with its lock. */
+/* Memory of the engine itself, with its lock. */
 static bool have_reserve(opal_umrddt_gpu_engine_t *engine)
 {
     CUdeviceptr there;
@@ -148,8 +147,10 @@ static bool have_reserve(opal_umrddt_gpu_engine_t *engine)
     return NULL != engine->reserve;
 }
 
-/* All of it now, through the reserve. Who waited for it in copy_test could wait for a copy that
- * nobody tests. */
+/*
+ * Do the whole copy now, through the reserve. Waiting for it in copy_test could wait for a copy
+ * that no caller tests.
+ */
 static int do_it_now(opal_umrddt_gpu_copy_t *copy)
 {
     opal_umrddt_gpu_engine_t *engine = copy->engine;

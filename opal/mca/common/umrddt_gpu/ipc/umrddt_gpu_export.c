@@ -7,8 +7,8 @@
  */
 
 /*
- * What was exported, by BUFFER_ID, the least recently used last. Whether the memory is still that
- * of the BUFFER_ID is asked each time: an export leaves once for each importer, not once a message.
+ * Cache of exports by BUFFER_ID, least recently used last. Each use checks that the memory still
+ * has the BUFFER_ID: an export is sent once per importer, not once per message.
  */
 
 #include "umrddt_gpu_ipc_private.h"
@@ -141,7 +141,7 @@ bool opal_umrddt_gpu_ipc_uuid(const opal_umrddt_gpu_driver_t *driver, int device
 {
     CUuuid answer;
 
-    /* The second form tells the parts of a divided device apart. */
+    /* The second version distinguishes the parts of a divided device. */
     if (CUDA_SUCCESS != driver->cuDeviceGetUuid_v2(&answer, device)
         && CUDA_SUCCESS != driver->cuDeviceGetUuid(&answer, device)) {
         return false;
@@ -150,7 +150,7 @@ bool opal_umrddt_gpu_ipc_uuid(const opal_umrddt_gpu_driver_t *driver, int device
     return true;
 }
 
-/* The driver makes handles with a context only; the thread may have none. */
+/* The driver creates handles only with a context; the thread may have none. */
 static CUresult describe(const opal_umrddt_gpu_driver_t *driver,
                          const opal_umrddt_gpu_memory_t *memory, opal_umrddt_gpu_export_t *what)
 {
@@ -170,7 +170,7 @@ static CUresult describe(const opal_umrddt_gpu_driver_t *driver,
     if (CUDA_SUCCESS != rc) {
         return rc;
     }
-    /* Drivers need not write all of it, and the rest shall not be what the stack had there. */
+    /* Drivers need not write all of it; the rest must not contain old stack data. */
     memset(&handle, 0, sizeof(handle));
     rc = driver->cuIpcGetMemHandle(&handle, memory->base);
     (void) driver->cuCtxPopCurrent_v2(&before);
@@ -181,8 +181,10 @@ static CUresult describe(const opal_umrddt_gpu_driver_t *driver,
     return rc;
 }
 
-/* What this driver says of memory that it does not export, or of functions that it does not have;
- * anything else means that something is broken. */
+/*
+ * Results for memory that this driver does not export, or for missing functions. Others mean that
+ * the driver failed.
+ */
 static int refused(CUresult rc)
 {
     opal_umrddt_gpu_ipc_count(&opal_umrddt_gpu_ipc_counts.refused, 1);
@@ -221,7 +223,7 @@ int opal_umrddt_gpu_export(const opal_umrddt_gpu_memory_t *memory, opal_umrddt_g
     }
     rc = driver->cuPointerGetAttribute(&id, CU_POINTER_ATTRIBUTE_BUFFER_ID, memory->base);
     if (CUDA_SUCCESS != rc || id != memory->buffer_id) {
-        /* It was freed; the handle may even be that of what is there now. */
+        /* It was freed; the handle may be that of new memory at the same address. */
         forget(memory->buffer_id);
         return refused(CUDA_SUCCESS == rc ? CUDA_ERROR_INVALID_VALUE : rc);
     }

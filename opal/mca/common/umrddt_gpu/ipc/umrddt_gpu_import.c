@@ -7,13 +7,13 @@
  */
 
 /*
- * Imports by (engine, peer, BUFFER_ID). Several of them may be one mapping: CUDA counts handles,
- * and a process may have been known by another number before.
+ * Imports by (engine, peer, BUFFER_ID). Several of them may share one mapping: CUDA counts handles,
+ * and a process may have had another number before.
  *
- * Two locks. "lock" guards the tables, for a few pointers; "driver_lock" comes first, is held while
- * the driver opens and closes, which takes long, and by whoever takes mappings out of or into the
- * table: so no handle is opened twice, or while it is closed. Finding an import takes the first
- * only, and releasing one, as long as nothing is beyond the bounds.
+ * Two locks. "lock" protects the tables and is held shortly. "driver_lock" is taken first. It is
+ * held while the driver opens and closes, which takes long, and by all functions that insert or
+ * remove mappings. So no handle is opened twice or while it is closed. A lookup, and a release
+ * within the limits, take only the first one.
  */
 
 #include "umrddt_gpu_ipc_private.h"
@@ -37,9 +37,9 @@ struct opal_umrddt_gpu_import_t {
     uint64_t base; /* in the owner */
     uint64_t size;
     unsigned users;
-    bool stale; /* not in the table: closed when nobody uses it */
+    bool stale; /* not in the table: closed when it is unused */
     opal_umrddt_gpu_import_t *chain;
-    opal_umrddt_gpu_import_t *newer; /* of those that nobody uses */
+    opal_umrddt_gpu_import_t *newer; /* in the list of unused imports */
     opal_umrddt_gpu_import_t *older;
 };
 
@@ -109,7 +109,7 @@ static void use(opal_umrddt_gpu_import_t *import)
     import->users++;
 }
 
-/* Nobody finds it any more; what nobody uses goes to the list @p gone. */
+/* Remove it from the table; unused ones go to the list @p gone. */
 static void take_out(opal_umrddt_gpu_import_t *import, opal_umrddt_gpu_import_t **gone)
 {
     opal_umrddt_gpu_import_t **at = bucket(import->peer, import->buffer_id);
@@ -169,7 +169,7 @@ static void free_list(opal_umrddt_gpu_import_t *list)
     }
 }
 
-/* The least recently used, as far as the bounds say. */
+/* Evict the least recently used ones beyond the limits. */
 static void trim(void)
 {
     opal_umrddt_gpu_import_t *gone = NULL;
@@ -192,7 +192,7 @@ static void close_each(which_t which, const void *what)
     free_list(gone);
 }
 
-/* An owner whose new memory is where older was has freed that. */
+/* New memory at the address of older memory shows that the owner has freed the older one. */
 typedef struct place_t {
     uint64_t peer;
     uint64_t buffer_id;
@@ -233,7 +233,7 @@ static int make(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
     close_each(replaced, &place);
     rc = opal_umrddt_gpu_mapping_get(engine, from, &import->mapping, &crowded);
     if (OPAL_SUCCESS != rc && crowded) {
-        /* What nobody uses may be in the way. */
+        /* Unused imports may occupy the address range. */
         close_each(of_engine, engine);
         rc = opal_umrddt_gpu_mapping_get(engine, from, &import->mapping, &crowded);
     }
@@ -263,7 +263,7 @@ static bool is_same(const opal_umrddt_gpu_import_t *import, const opal_umrddt_gp
            && 0 == memcmp(import->mapping->handle, from->handle, sizeof(from->handle));
 }
 
-/* Whatever is in there came from outside. */
+/* The contents are untrusted input. */
 static bool makes_sense(uint64_t peer, const opal_umrddt_gpu_export_t *from)
 {
     return OPAL_UMRDDT_GPU_ALL_PEERS != peer && 0 != from->buffer_id && 0 != from->base
@@ -274,7 +274,7 @@ static bool makes_sense(uint64_t peer, const opal_umrddt_gpu_export_t *from)
 
 /* ---- the interface ---- */
 
-/* FNV-1a: each step is a bijection, so that one byte that differs is never lost. */
+/* FNV-1a: each step is a bijection, so one changed byte is always detected. */
 uint32_t opal_umrddt_gpu_export_check(const opal_umrddt_gpu_export_t *export)
 {
     opal_umrddt_gpu_export_t copy = *export;
@@ -408,7 +408,7 @@ void opal_umrddt_gpu_ipc_close(void)
 
     pthread_mutex_lock(&driver_lock);
     close_each(of_peer, &all);
-    /* What somebody uses, too: its engine is about to go. */
+    /* Those in use, too: their engine is about to be destroyed. */
     opal_umrddt_gpu_mappings_close();
     pthread_mutex_unlock(&driver_lock);
     opal_umrddt_gpu_exports_close();

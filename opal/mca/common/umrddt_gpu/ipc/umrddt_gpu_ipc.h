@@ -9,19 +9,18 @@
 /**
  * @file
  *
- * Memory of another process's device, mapped here by CUDA IPC.
+ * Device memory of another process, mapped by CUDA IPC.
  *
- * The owner *exports* the allocation that a buffer is in; the description travels in messages (it
- * is plain bytes, to be checked on receipt: real drivers can be brought to crash by a handle that
- * is not one, so what was damaged on its way does not reach them). The other process *imports* it:
- * opens it, or finds it open. Both sides keep what they did, bounded by opal_umrddt_gpu_ipc_params,
- * and nothing is found by an address alone: exports are known by BUFFER_ID, which the driver never
- * gives twice in a process, imports by (peer, BUFFER_ID). So freed memory, and other memory at the
- * same address, is never taken for what was there before.
+ * The owner *exports* the allocation of a buffer. The description is plain bytes in a message and
+ * has a checksum: real drivers can crash on an invalid handle, so damaged ones must not reach them.
+ * The other process *imports* it: opens it, or finds it open. Both sides cache their results,
+ * limited by opal_umrddt_gpu_ipc_params. No lookup uses an address alone: exports are found by
+ * BUFFER_ID, which the driver never reuses in a process, imports by (peer, BUFFER_ID). So freed
+ * memory and new memory at the same address are not confused.
  *
- * An open import holds the owner's memory after it was freed there. Therefore imports that nobody
- * uses are closed, the least recently used first, beyond the bounds; on opal_umrddt_gpu_ipc_forget;
- * and at once where the bounds are 0.
+ * An open import keeps the owner's memory allocated after it was freed there. So unused imports are
+ * closed, least recently used first, beyond the limits; on opal_umrddt_gpu_ipc_forget; and at once
+ * if the limits are 0.
  *
  * Rules as in ../driver: outputs only on success; any thread.
  */
@@ -39,7 +38,7 @@
 
 BEGIN_C_DECLS
 
-/** An allocation, as another process of this host can open it. Travels; no padding. */
+/** An allocation, in the form for other processes of this node. Sent as it is; no padding. */
 typedef struct opal_umrddt_gpu_export_t {
     uint64_t buffer_id; /**< not 0 */
     uint64_t base;      /**< its first address, in the owner */
@@ -52,51 +51,52 @@ typedef struct opal_umrddt_gpu_export_t {
 _Static_assert(112 == sizeof(opal_umrddt_gpu_export_t), "an export has no padding");
 
 /**
- * What @p export's check has to be: every change of one byte of it changes this, and all but one in
- * 2^32 of the others. It is there against what was damaged; who wants to deceive can compute it.
+ * The correct checksum of @p export: detects every change of one byte, and all but one in 2^32 of
+ * the others. It protects against damage, not against forgery.
  */
 uint32_t opal_umrddt_gpu_export_check(const opal_umrddt_gpu_export_t *export);
 
-/** An import that somebody uses. */
+/** An import in use. */
 typedef struct opal_umrddt_gpu_import_t opal_umrddt_gpu_import_t;
 
 typedef struct opal_umrddt_gpu_ipc_params_t {
-    unsigned imports;    /**< open at most and unused; 0: closed as soon as nobody uses them */
-    size_t import_bytes; /**< in those, at most */
-    unsigned exports;    /**< remembered at most */
+    unsigned imports;    /**< maximum unused open imports; 0: closed as soon as they are unused */
+    size_t import_bytes; /**< maximum bytes in those */
+    unsigned exports;    /**< maximum cached exports */
 } opal_umrddt_gpu_ipc_params_t;
 
 /** Counters; they only grow, but for those that say now. */
 typedef struct opal_umrddt_gpu_ipc_stats_t {
-    uint64_t exported; /**< handles asked of the driver */
+    uint64_t exported; /**< handles created by the driver */
     uint64_t opened;   /**< imports opened */
-    uint64_t hits;     /**< imports found open */
+    uint64_t hits;     /**< imports found in the cache */
     uint64_t closed;   /**< imports closed */
-    uint64_t refused;  /**< exports and imports that the driver refused */
+    uint64_t refused;  /**< exports and imports refused by the driver */
     uint64_t open_now;
     uint64_t bytes_now; /**< in open imports */
 } opal_umrddt_gpu_ipc_stats_t;
 
-/** Set the bounds; what is beyond them is closed when it is next looked at. */
+/** Set the limits; excess entries are closed at the next check. */
 void opal_umrddt_gpu_ipc_params(const opal_umrddt_gpu_ipc_params_t *params);
 
 /**
  * Describe an allocation for other processes.
  *
- * @param[in]  memory  as opal_umrddt_gpu_classify just said
+ * @param[in]  memory  result of opal_umrddt_gpu_classify for this message
  * @param[out] out
  *
  * @retval OPAL_SUCCESS
- * @retval OPAL_ERR_NOT_SUPPORTED  this memory cannot be (managed, from a pool, pinned, mapped)
+ * @retval OPAL_ERR_NOT_SUPPORTED  not possible for this memory (managed, from a pool, pinned,
+ *                                 mapped)
  * @retval OPAL_ERROR              the driver fails
  */
 int opal_umrddt_gpu_export(const opal_umrddt_gpu_memory_t *memory, opal_umrddt_gpu_export_t *out);
 
 /**
- * An import that is open already.
+ * Find an open import.
  *
- * @param[in]  engine     that is going to use it
- * @param[in]  peer       number of the owning process, as the caller likes, unique among live ones
+ * @param[in]  engine     its user
+ * @param[in]  peer       number of the owning process, chosen by the caller, unique among live ones
  * @param[in]  buffer_id  in the owner
  * @param[out] import     the caller's until opal_umrddt_gpu_import_release
  *
@@ -107,12 +107,12 @@ int opal_umrddt_gpu_import_find(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
                                 opal_umrddt_gpu_import_t **import);
 
 /**
- * Open an allocation of another process, or find it open.
+ * Open an allocation of another process, or find it in the cache.
  *
  * @param[in]  from    checked: kind, check, sizes, a device that is visible here
  *
  * @retval OPAL_SUCCESS
- * @retval OPAL_ERR_BAD_PARAM        @p from makes no sense
+ * @retval OPAL_ERR_BAD_PARAM        @p from is invalid
  * @retval OPAL_ERR_NOT_SUPPORTED    the engine's device cannot reach it, or IPC is refused
  * @retval OPAL_ERR_OUT_OF_RESOURCE
  */
@@ -120,7 +120,7 @@ int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
                            const opal_umrddt_gpu_export_t *from, opal_umrddt_gpu_import_t **import);
 
 /**
- * Where an address of the owner is here.
+ * Translate an address of the owner to this process.
  *
  * @param[in] lowest, end  the owner's addresses that will be used, lowest .. end - 1
  *
@@ -132,19 +132,22 @@ uint64_t opal_umrddt_gpu_import_address(const opal_umrddt_gpu_import_t *import, 
 /** True if it is memory of the device of the engine that it was opened for. */
 bool opal_umrddt_gpu_import_is_home(const opal_umrddt_gpu_import_t *import);
 
-/** The caller does not use it any more. It stays open within the bounds. */
+/** End the use of an import. It stays open within the limits. */
 void opal_umrddt_gpu_import_release(opal_umrddt_gpu_import_t *import);
 
 /** Close the unused imports of a peer; of all peers: OPAL_UMRDDT_GPU_ALL_PEERS. */
 #define OPAL_UMRDDT_GPU_ALL_PEERS UINT64_MAX
 void opal_umrddt_gpu_ipc_forget(uint64_t peer);
 
-/** Close everything. Tolerates contexts and a driver that are gone. Before the engines are closed.
+/**
+ * Close everything, before the engines are closed. Tolerates destroyed contexts and a driver that
+ * is shut down.
  */
 void opal_umrddt_gpu_ipc_close(void);
 
 /**
- * The first invariant of the imports that does not hold; NULL: all do. None is being released.
+ * The first invariant of the imports that does not hold; NULL: all hold. No release may be in
+ * progress.
  */
 const char *opal_umrddt_gpu_ipc_check(void);
 

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What exports and imports have in common.
+ * Shared by exports and imports. Read umrddt_gpu_ipc.h first.
  */
 
 #ifndef OPAL_UMRDDT_GPU_IPC_PRIVATE_H
@@ -31,13 +31,13 @@ static inline void opal_umrddt_gpu_ipc_count(uint64_t *counter, int64_t change)
 }
 
 /**
- * What a device is called, the same in every process.
+ * The UUID of a device, equal in all processes.
  *
- * @retval false  the driver does not say
+ * @retval false  not reported by the driver
  */
 bool opal_umrddt_gpu_ipc_uuid(const opal_umrddt_gpu_driver_t *driver, int device, uint8_t uuid[16]);
 
-/** Memory of another process that is open, for all imports that mean it. */
+/** An open mapping of another process's memory, shared by its imports. */
 typedef struct opal_umrddt_gpu_mapping_t {
     opal_umrddt_gpu_engine_t *engine;
     CUcontext ctx;
@@ -51,10 +51,10 @@ typedef struct opal_umrddt_gpu_mapping_t {
 } opal_umrddt_gpu_mapping_t;
 
 /**
- * The mapping of an export, opened if it is not open, for one more import. These three functions
- * are called by one thread at a time.
+ * The mapping of an export, opened if necessary, for one more import. The caller serializes calls
+ * of these three functions.
  *
- * @param[out] crowded  where it fails: it may help to close others
+ * @param[out] crowded  on failure: closing others may help
  *
  * @return as opal_umrddt_gpu_import
  */
@@ -62,16 +62,16 @@ int opal_umrddt_gpu_mapping_get(opal_umrddt_gpu_engine_t *engine,
                                 const opal_umrddt_gpu_export_t *from,
                                 opal_umrddt_gpu_mapping_t **mapping, bool *crowded);
 
-/** One import less; the last one closes it. */
+/** Remove one import; the last one closes the mapping. */
 void opal_umrddt_gpu_mapping_put(opal_umrddt_gpu_mapping_t *mapping);
 
-/** Close all; imports keep theirs, which have no address then. */
+/** Close all; imports keep their mappings, which have no address then. */
 void opal_umrddt_gpu_mappings_close(void);
 
-/** How many exports are remembered at most; those beyond it are forgotten now. */
+/** Maximum number of cached exports; excess ones are dropped now. */
 void opal_umrddt_gpu_exports_bound(unsigned bound);
 
-/** Forget all exports. */
+/** Drop all exports. */
 void opal_umrddt_gpu_exports_close(void);
 
 END_C_DECLS

@@ -7,8 +7,8 @@
  */
 
 /*
- * Memory of other processes that is open: a list, in which the youngest come first. A handle is
- * opened once for an engine. The caller lets one thread in at a time.
+ * Open mappings of other processes' memory: a list, youngest first. A handle is opened once per
+ * engine. The caller serializes all calls.
  */
 
 #include "umrddt_gpu_ipc_private.h"
@@ -25,7 +25,7 @@ static void count(uint64_t *counter)
     opal_umrddt_gpu_ipc_count(counter, 1);
 }
 
-/* The device of this name, as it is numbered here; -1: not visible. */
+/* The device with this UUID, as numbered in this process; -1: not visible. */
 static int find_device(const opal_umrddt_gpu_driver_t *driver, const uint8_t uuid[16])
 {
     uint8_t of_device[16];
@@ -52,7 +52,9 @@ static bool reaches(const opal_umrddt_gpu_driver_t *driver, int device, int othe
            || (CUDA_SUCCESS == driver->cuDeviceCanAccessPeer(&can, device, other) && 0 != can);
 }
 
-/* Is there as much as the owner says? A driver that does not tell is believed. */
+/*
+ * True if the allocation is as large as the owner states. Assumed if the driver does not report it.
+ */
 static bool large_enough(const opal_umrddt_gpu_driver_t *driver, CUdeviceptr address, uint64_t size)
 {
     CUdeviceptr base = 0;
@@ -62,7 +64,7 @@ static bool large_enough(const opal_umrddt_gpu_driver_t *driver, CUdeviceptr add
            || (address - base < bytes && size <= bytes - (address - base));
 }
 
-/* With the engine's context. @return in address 0: it is not what the owner says */
+/* With the engine's context. @return 0 in address: it differs from the owner's description */
 static CUresult open_handle(const opal_umrddt_gpu_driver_t *driver,
                             const opal_umrddt_gpu_export_t *from, CUdeviceptr *address)
 {
@@ -83,7 +85,7 @@ static CUresult try_open(const opal_umrddt_gpu_driver_t *driver, opal_umrddt_gpu
 {
     CUresult rc;
 
-    /* Drivers crash where a context is named that the application has destroyed. */
+    /* Drivers crash on a destroyed context. */
     if (!opal_umrddt_gpu_engine_is_there(engine)
         || OPAL_SUCCESS != opal_umrddt_gpu_engine_enter(engine)) {
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -178,8 +180,10 @@ static void close_mapping(opal_umrddt_gpu_mapping_t *mapping)
         at = &(*at)->next;
     }
     *at = mapping->next;
-    /* Where the context or the driver is gone, so is the mapping; a younger one (they come first)
-     * may have the address by then. */
+    /*
+     * If the context or the driver is gone, so is the mapping; a younger mapping (earlier in the
+     * list) may have the address by then.
+     */
     if (ours && OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver)
         && opal_umrddt_gpu_engine_is_there(mapping->engine)
         && OPAL_SUCCESS == opal_umrddt_gpu_engine_enter(mapping->engine)) {

@@ -9,12 +9,12 @@
 /**
  * @file
  *
- * What host and device agree on: the kernels by name, and the one argument that each of them takes.
- * Plain C, read by the host's compiler and by nvcc; it includes nothing of Open MPI.
+ * Interface of host and device: names of the kernels, and their one argument. Plain C, compiled by
+ * the host's compiler and by nvcc; includes nothing of Open MPI.
  *
- * A kernel copies stream positions start .. end - 1 from side[0] to side[1]. A *side* says where a
- * stream position is in memory; its kind is part of the kernel's name, so that the compiler knows
- * it. Kernels count in *steps* of `scale` bytes: an access (FLAT, WALK), or a row (ROWS, CUBE).
+ * A kernel copies stream positions start .. end - 1 from side[0] to side[1]. A *side* maps stream
+ * positions to memory; its kind is part of the kernel's name and a constant for the compiler.
+ * Kernels count in *steps* of `scale` bytes: an access (FLAT, WALK), or a row (ROWS, CUBE).
  *
  * A kernel's name is umrddt_gpu_SHAPE_SOURCE_TARGET_BITS, and _INLINE where lists are part of the
  * argument.
@@ -25,18 +25,18 @@
 
 #include <stdint.h>
 
-/** How the work of a launch is divided among its threads. */
+/** Division of the work of a launch among its threads. */
 typedef enum {
-    UMRDDT_GPU_FLAT = 0, /**< thread i takes accesses i, i + threads, ... of the stream */
-    UMRDDT_GPU_ROWS = 1, /**< rows by y, the accesses of a row by x */
-    UMRDDT_GPU_CUBE = 2, /**< outer rows by z, inner rows by y, accesses by x: no division */
-    UMRDDT_GPU_WALK = 3, /**< a line of x threads searches once a tile, then goes on step by step */
-    UMRDDT_GPU_TEAMS = 4, /**< a line of x threads copies one piece of a list after the other */
+    UMRDDT_GPU_FLAT = 0,  /**< thread i takes accesses i, i + threads, ... of the stream */
+    UMRDDT_GPU_ROWS = 1,  /**< rows by y, the accesses of a row by x */
+    UMRDDT_GPU_CUBE = 2,  /**< outer rows by z, inner rows by y, accesses by x: no division */
+    UMRDDT_GPU_WALK = 3,  /**< a line of x threads searches once per tile, continues step by step */
+    UMRDDT_GPU_TEAMS = 4, /**< a line of x threads copies the pieces of a list one by one */
     UMRDDT_GPU_SPANS = 5, /**< a line of threads copies a tile of the stream, span by span */
     UMRDDT_GPU_SHAPES = 6
 } umrddt_gpu_shape_t;
 
-/** What a side looks like. */
+/** Kinds of sides. */
 typedef enum {
     UMRDDT_GPU_STREAM = 0,  /**< one piece */
     UMRDDT_GPU_STRIDED = 1, /**< levels over a block */
@@ -48,10 +48,10 @@ typedef enum {
     UMRDDT_GPU_KINDS = 7
 } umrddt_gpu_kind_t;
 
-/** Levels above a block, at most: a subarray of 4 dimensions of blocks has 4. */
+/** Maximum levels above a block: a subarray of 4 dimensions of blocks has 4. */
 #define UMRDDT_GPU_LEVELS 4
 
-/** A divisor. Where shift is UMRDDT_GPU_NO_MAGIC, dividends may be 2^31 and more. */
+/** A divisor. If shift is UMRDDT_GPU_NO_MAGIC, dividends may be 2^31 and more. */
 typedef struct umrddt_gpu_div_t {
     uint64_t by;    /**< at least 1 */
     uint32_t magic; /**< (high word of (n * magic) + n) >> shift is n / by for n < 2^31 */
@@ -91,11 +91,11 @@ typedef struct umrddt_gpu_block_t {
     uint64_t start;
 } umrddt_gpu_block_t;
 
-/** Where one side's bytes are. All addresses are the device's. */
+/** Locations of one side's bytes. All addresses are the device's. */
 typedef struct umrddt_gpu_side_t {
-    uint64_t base; /**< STREAM: of position 0, were it there; else what offsets count from */
+    uint64_t base; /**< STREAM: address of position 0 (may be virtual); else base of the offsets */
     uint64_t list; /**< of the list; not used by INLINE kernels */
-    uint64_t n;    /**< things in the list */
+    uint64_t n;    /**< elements of the list */
     umrddt_gpu_div_t block; /**< INDEXED: steps of a block */
     uint32_t levels;
     uint32_t kind;                               /**< umrddt_gpu_kind_t; read by SPANS only */
@@ -120,7 +120,7 @@ typedef struct umrddt_gpu_args_t {
     umrddt_gpu_side_t side[2]; /**< source and target */
 } umrddt_gpu_args_t;
 
-/** What every device has room for in kernel arguments. */
+/** Minimum size of kernel arguments that all devices support. */
 #define UMRDDT_GPU_ARGS_MAX 4096
 
 /** The argument of an INLINE kernel. */
@@ -151,7 +151,7 @@ typedef struct umrddt_gpu_args_inline_t {
     X(FLAT, STRIDED, KIND, 64)       \
     X(FLAT, INDEXED, KIND, 64)
 
-/** All kernels whose lists are in the device's memory, if they have any. */
+/** All kernels whose lists, if any, are in the device's memory. */
 #define UMRDDT_GPU_KERNELS(X)       \
     X(ROWS, STREAM, STREAM, 64)     \
     UMRDDT_GPU_REGULAR(X, ROWS, 32) \
@@ -169,7 +169,7 @@ typedef struct umrddt_gpu_args_inline_t {
     X(TEAMS, STREAM, IOVS, 64)      \
     X(SPANS, ANY, ANY, 64)
 
-/** And those whose list is in their argument. */
+/** Kernels whose list is in their argument. */
 #define UMRDDT_GPU_KERNELS_INLINE(X) \
     X(ROWS, INDEXED, STREAM, 64)     \
     X(ROWS, STREAM, INDEXED, 64)     \
@@ -200,7 +200,7 @@ typedef enum {
         UMRDDT_GPU_KERNEL_COUNT
 } umrddt_gpu_kernel_id_t;
 
-/** Threads of a block, at most; all kernels are compiled for so many. */
+/** Maximum threads of a block; all kernels are compiled for it. */
 #define UMRDDT_GPU_MAX_THREADS 256
 
 #endif /* UMRDDT_GPU_ARGS_H */

@@ -10,7 +10,7 @@
 
 #if defined(UMRDDT_GPU_FATBIN)
 
-/* The driver wants it aligned to 8 bytes; a cache line is as good. */
+/* The driver requires 8-byte alignment; a cache line satisfies it. */
 __asm__(".pushsection .rodata\n"
         ".balign 64\n"
         ".local umrddt_gpu_fatbin_begin\n"

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The kernels for devices, as the driver wants them.
+ * The kernels for devices, as a fat binary for the driver.
  */
 
 #ifndef UMRDDT_GPU_FATBIN_H
@@ -24,9 +24,9 @@ BEGIN_C_DECLS
 /**
  * The fat binary with all kernels, for cuModuleLoadData.
  *
- * @param[out] bytes  of it
+ * @param[out] bytes  its length
  *
- * @return NULL if this was built without nvcc; bytes is then 0
+ * @return NULL if built without nvcc; bytes is then 0
  */
 const void *opal_umrddt_gpu_fatbin(size_t *bytes);
 

@@ -9,14 +9,13 @@
 /**
  * @file
  *
- * The kernels for the device. Compiled by nvcc into a fat binary, where there is an nvcc; nothing
- * of the CUDA runtime is used.
+ * The kernels for the device. Compiled by nvcc, if available, into a fat binary. The CUDA
+ * runtime is not used.
  */
 
 #include "umrddt_gpu_shapes.h"
 
-/* Blocks that a multiprocessor shall hold at least; the compiler uses as few registers as that
- * takes. */
+/* Minimum blocks per multiprocessor; limits the registers that the compiler uses. */
 #if !defined(UMRDDT_GPU_HELD)
 #define UMRDDT_GPU_HELD 1
 #endif

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * From a stream position to an address, for each kind of side. KIND and BITS are constants wherever
- * these are called, so that what is left in a kernel is the code of one kind.
+ * From a stream position to an address, for each kind of side. KIND and BITS are constants at each
+ * call, so that a kernel contains the code of one kind only.
  */
 
 #ifndef UMRDDT_GPU_LOCATE_H
@@ -29,15 +29,17 @@ UMRDDT_GPU_FN uint64_t umrddt_gpu_div(uint64_t n, const umrddt_gpu_div_t *by, in
     return 32 == bits ? (uint64_t) umrddt_gpu_div_32((uint32_t) n, by) : n / by->by;
 }
 
-/* The quotient where the divisor knows how large its dividends can be. */
+/* The quotient; the divisor has the bound of its dividends. */
 UMRDDT_GPU_FN uint64_t umrddt_gpu_div_any(uint64_t n, const umrddt_gpu_div_t *by)
 {
     return UMRDDT_GPU_NO_MAGIC != by->shift ? (uint64_t) umrddt_gpu_div_32((uint32_t) n, by)
                                             : n / by->by;
 }
 
-/* Which of n things holds a position: the last whose key, the first of which is at `keys` and at
- * most `position`, is not above it. */
+/*
+ * Binary search in n elements: the last one whose key is not above a position. The keys begin at
+ * `keys`, the first one is at most `position`.
+ */
 UMRDDT_GPU_FN uint64_t umrddt_gpu_find(const uint64_t *keys, uint64_t words, uint64_t n,
                                        uint64_t position)
 {
@@ -83,7 +85,9 @@ UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_iov(const umrddt_gpu_side_t *side, cons
     return side->base + offsets[piece] + (position - starts[piece]);
 }
 
-/* The piece that holds a position, from one at or before it, which is near: steps that double. */
+/*
+ * The piece that contains a position, searched from a near one at or before it: steps that double.
+ */
 UMRDDT_GPU_FN uint64_t umrddt_gpu_find_near(const uint64_t *starts, uint64_t n, uint64_t piece,
                                             uint64_t position)
 {
@@ -142,7 +146,7 @@ UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_tree(const umrddt_gpu_side_t *side, con
  * @param[in]  list   the side's list, if its kind has one
  * @param[in]  scale  bytes of a step
  * @param[out] rest   bytes from there to the end of the piece; of a STREAM, to the end of memory.
- *                    0: not wanted
+ *                    NULL: not needed
  */
 UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_piece(const umrddt_gpu_side_t *side, const void *list,
                                                uint64_t step, uint64_t scale, int kind, int bits,

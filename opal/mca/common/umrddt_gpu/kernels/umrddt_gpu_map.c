@@ -15,16 +15,22 @@
 
 #include "umrddt_gpu_map.h"
 
-/* Runs, of which each thread searches one: beyond so many the tree, which is shorter, is preferred
- * by AUTO. Not measured. */
+/*
+ * Each thread searches a run. Above this number of runs AUTO prefers the tree, which is shorter.
+ * Not measured.
+ */
 #define AUTO_RUNS 1024
-/* IOVs whose mean length is above this are copied one after the other by AUTO. On an H200: at 1 KiB
- * that takes 0.8 of the time of the other way, at 64 bytes 1.9. */
+/*
+ * AUTO copies IOVs one by one if their mean length is above this. Measured on an H200: 0.8 of the
+ * time of the other method at 1 KiB, 1.9 at 64 bytes.
+ */
 #define AUTO_TEAMS 512
-/* Pieces of one length that a block is taken apart into, in the mean: their list is no longer than
- * one of blocks with their lengths, and has not to be searched. SPECFEM3D_cm_1957_245, in which 1
- * of 2201 blocks is twice as long as the others, took 7.9 us of an H200 where its larger sisters,
- * all of whose blocks are equal, took 3.7 (bench/results/h200-2026-11-24.md). */
+/*
+ * Maximum mean number of pieces of one length per block. Up to this the list is no longer than a
+ * list of blocks with lengths, and needs no search. In SPECFEM3D_cm_1957_245 1 of 2201 blocks is
+ * twice as long as the others. On an H200 it took 7.9 us, but similar larger layouts with equal
+ * blocks took 3.7 us (bench/results/h200-2026-11-24.md).
+ */
 #define MOST_PIECES 2
 
 /* ---------------------------------------------------------------------------------------------
@@ -61,15 +67,17 @@ static umrddt_gpu_div_t divisor(uint64_t by, uint64_t size)
  * Shapes of forms
  * ------------------------------------------------------------------------------------------- */
 
-/* The largest of 1, 2, 4, 8, 16 that divides all the numbers that were or'ed into `bits`. */
+/* The largest of 1, 2, 4, 8, 16 that divides all numbers combined by or in `bits`. */
 static uint32_t align_of(uint64_t bits)
 {
     bits |= 16;
     return (uint32_t) (bits & (0 - bits));
 }
 
-/* Levels from the root down, as long as there is one term in a body.
- * Returns the term whose body is left; NULL if there are too many levels. */
+/*
+ * Levels from the root down, while each body has one term. Returns the term with the remaining
+ * body; NULL if there are too many levels.
+ */
 static const opal_iov_cache_term_t *descend(const opal_iov_cache_form_t *form,
                                             opal_umrddt_gpu_map_t *map)
 {
@@ -93,10 +101,12 @@ static const opal_iov_cache_term_t *descend(const opal_iov_cache_form_t *form,
     }
 }
 
-/* The largest length that all blocks of a term of blocks are multiples of. Lists of equal blocks
- * have some that are next to each other, and so are one longer block here.
+/*
+ * The greatest common divisor of the block lengths of a term. Lists of equal blocks can contain
+ * adjacent ones, which are one longer block here.
  *
- * @param[out] pieces  of that length, in all blocks */
+ * @param[out] pieces  of that length, in all blocks
+ */
 static uint64_t common_length(const opal_iov_cache_form_t *form, const opal_iov_cache_term_t *term,
                               uint64_t *pieces)
 {
@@ -113,7 +123,7 @@ static uint64_t common_length(const opal_iov_cache_form_t *form, const opal_iov_
     return length;
 }
 
-/* Levels, whose sizes and strides all of a kernel's accesses are multiples apart. */
+/* Levels whose sizes and strides must be multiples of a kernel's access width. */
 static uint64_t levels_bits(const opal_umrddt_gpu_map_t *map)
 {
     uint64_t bits = (uint64_t) map->offset;
@@ -140,10 +150,10 @@ static int allocate(opal_umrddt_gpu_map_t *map, uint64_t n, uint64_t bytes, size
 }
 
 /* ---------------------------------------------------------------------------------------------
- * One function a kind
+ * One function per kind
  * ------------------------------------------------------------------------------------------- */
 
-/* Levels over blocks of one length, or over some that are made of such blocks. */
+/* Levels over blocks of one length, or over blocks that consist of such pieces. */
 static int map_regular(const opal_iov_cache_form_t *form, const opal_iov_cache_term_t *body,
                        size_t max_list, opal_umrddt_gpu_map_t *map)
 {
@@ -262,7 +272,7 @@ static int map_iovs(const opal_iov_cache_form_t *form, size_t max_list, opal_umr
     return OPAL_SUCCESS;
 }
 
-/* The form as it is. */
+/* The unchanged form. */
 static int map_tree(const opal_iov_cache_form_t *form, opal_umrddt_gpu_map_t *map)
 {
     umrddt_gpu_term_t *terms;
@@ -312,10 +322,10 @@ static int map_tree(const opal_iov_cache_form_t *form, opal_umrddt_gpu_map_t *ma
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The choice
+ * Selection
  * ------------------------------------------------------------------------------------------- */
 
-/* Make the map of one scheme, into an empty one. */
+/* Create the map of one scheme in an empty structure. */
 static int map_scheme(const opal_iov_cache_form_t *form, opal_umrddt_gpu_scheme_t scheme,
                       size_t max_list, opal_umrddt_gpu_map_t *map)
 {
@@ -353,7 +363,7 @@ static int map_scheme(const opal_iov_cache_form_t *form, opal_umrddt_gpu_scheme_
     }
 }
 
-/* By the shape of the form: regular ones first, then what has the shorter list. */
+/* By the shape of the form: regular ones first, then the one with the shorter list. */
 static int map_auto(const opal_iov_cache_form_t *form, size_t max_list, opal_umrddt_gpu_map_t *map)
 {
     size_t runs = AUTO_RUNS * sizeof(umrddt_gpu_run_t);
@@ -363,7 +373,7 @@ static int map_auto(const opal_iov_cache_form_t *form, size_t max_list, opal_umr
         return rc;
     }
     if (1 == form->term_count && 1 == form->terms[0].count) {
-        /* one list of blocks, which do not have one length */
+        /* one list of blocks of different lengths */
         rc =
             map_scheme(form,
                        AUTO_TEAMS <= opal_iov_cache_form_density(form) ? OPAL_UMRDDT_GPU_TEAMS

@@ -16,20 +16,19 @@
 
 /* A row of a copy between two contiguous ends. */
 #define CONTIGUOUS_ROW 16384
-/* Accesses that a thread of a line makes in one tile of the stream, at most. */
+/* Maximum accesses of a thread in one tile of the stream. */
 #define TILE_ACCESSES 8
-/* A device's line of threads that go together. */
+/* Threads of a warp. */
 #define WARP 32
-/* Accesses of a thread that are on their way at once: UMRDDT_GPU_BATCH. */
+/* Accesses of a thread in flight: UMRDDT_GPU_BATCH. */
 #define AT_ONCE 4
-/* Accesses of a row that a thread has several of. */
+/* Minimum accesses of a row for several per thread. */
 #define LONG_ROW (WARP * AT_ONCE)
-/* What a grid may have in y and z, and a block in z. */
+/* Limit of a grid in y and z, and of a block in z. */
 #define MAX_GRID_YZ 65535
 #define MAX_BLOCK_Z 64
 
-/* One more than the kernel's number; 0 where there is no kernel. [1] has the list in its argument
- */
+/* Kernel number plus one; 0 if there is no kernel. [1]: list in the argument */
 static const uint8_t kernels[UMRDDT_GPU_SHAPES][UMRDDT_GPU_KINDS][UMRDDT_GPU_KINDS][2][2] = {
 #define ID(SHAPE, SOURCE, TARGET, BITS)                                            \
     [UMRDDT_GPU_##SHAPE][UMRDDT_GPU_##SOURCE][UMRDDT_GPU_##TARGET][BITS / 64][0] = \
@@ -51,14 +50,14 @@ static const char *const names[UMRDDT_GPU_KERNEL_COUNT] = {
 #undef NAME_INLINE
 };
 
-/* What a plan is made of, on its way. */
+/* State of a plan under construction. */
 typedef struct {
     const opal_umrddt_gpu_end_t *ends[2];
     const opal_umrddt_gpu_fit_t *fit;
     umrddt_gpu_kind_t kinds[2];
     umrddt_gpu_shape_t shape;
-    uint32_t width; /* of the widest access that everything allows */
-    uint64_t work;  /* accesses that are needed, about */
+    uint32_t width; /* of the widest possible access */
+    uint64_t work;  /* approximate number of accesses */
 } planning_t;
 
 /* ---------------------------------------------------------------------------------------------
@@ -86,7 +85,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-/* The smallest power of 2 that is at least n, but not above limit, which is one. */
+/* The smallest power of 2 that is at least n, at most limit, which is a power of 2. */
 static uint32_t power_of_2(uint64_t n, uint32_t limit)
 {
     uint32_t power = 1;
@@ -98,7 +97,7 @@ static uint32_t power_of_2(uint64_t n, uint32_t limit)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Which kernel
+ * Selection of the kernel
  * ------------------------------------------------------------------------------------------- */
 
 static bool is_regular(umrddt_gpu_kind_t kind)
@@ -119,7 +118,7 @@ static bool has_scheme(const planning_t *planning, opal_umrddt_gpu_scheme_t sche
     return false;
 }
 
-/* A row of both ends, all of it in one piece; 0 if both are contiguous. */
+/* The length of a row that is in one piece at both ends; 0 if both are contiguous. */
 static uint64_t row_of(const planning_t *planning)
 {
     uint64_t length = 0;
@@ -133,14 +132,16 @@ static uint64_t row_of(const planning_t *planning)
     return length;
 }
 
-/* Rows shall choose their own width. */
+/* True if rows select their own width. */
 static bool is_ragged(const planning_t *planning, uint64_t row)
 {
     return planning->width < planning->fit->ragged_width && planning->fit->ragged_length <= row;
 }
 
-/* Some piece is at an odd place, and so would all accesses be: spans choose their own width. Only
- * where pieces are long: what is short goes by bytes there. Nobody asked for anything else. */
+/*
+ * True if some piece is misaligned, which would limit all accesses: spans select their own width.
+ * Only for long pieces: short ones are copied by bytes there. Only with AUTO.
+ */
 static bool is_mixed(const planning_t *planning)
 {
     uint64_t piece = UINT64_MAX;
@@ -157,9 +158,11 @@ static bool is_mixed(const planning_t *planning)
     return planning->width < planning->fit->ragged_width && planning->fit->ragged_length <= piece;
 }
 
-/* Nobody asked for anything, both are regular: accesses, wherever they are in their rows, keep all
- * threads busy (on an H200: 67 percent of the driver's copy at 8 bytes a row and 89 at 64, where
- * rows by themselves got 64 and 86), unless rows are to choose. */
+/*
+ * True with AUTO and two regular ends. Accesses independent of rows then use all threads (on an
+ * H200: 67 percent of the driver's copy at 8 bytes per row and 89 at 64; by rows 64 and 86), unless
+ * rows select their own width.
+ */
 static bool is_free(const planning_t *planning)
 {
     const uint64_t row = row_of(planning);
@@ -194,7 +197,7 @@ static umrddt_gpu_shape_t choose_shape(const planning_t *planning)
     return is_mixed(planning) ? UMRDDT_GPU_SPANS : UMRDDT_GPU_FLAT;
 }
 
-/* One more than its number; 0 if there is none. */
+/* Kernel number plus one; 0 if there is none. */
 static uint8_t kernel_of(const planning_t *planning, bool narrow, bool in_argument)
 {
     const bool any = UMRDDT_GPU_SPANS == planning->shape;
@@ -203,7 +206,7 @@ static uint8_t kernel_of(const planning_t *planning, bool narrow, bool in_argume
                   [any ? UMRDDT_GPU_ANY : planning->kinds[1]][!narrow][in_argument];
 }
 
-/* The end that is not a stream, where one is. */
+/* The end that is not a stream, if there is one. */
 static const opal_umrddt_gpu_map_t *layout_of(const planning_t *planning)
 {
     return planning->ends[UMRDDT_GPU_STREAM == planning->kinds[0] ? 1 : 0]->map;
@@ -213,7 +216,7 @@ static const opal_umrddt_gpu_map_t *layout_of(const planning_t *planning)
  * The argument
  * ------------------------------------------------------------------------------------------- */
 
-/* One side, whose positions are counted in steps and all below `bound` steps. */
+/* One side; positions are counted in steps and below `bound` steps. */
 static void fill_side(const opal_umrddt_gpu_end_t *end, const umrddt_gpu_args_t *args,
                       uint64_t bound, umrddt_gpu_side_t *side)
 {
@@ -255,7 +258,7 @@ static void steps_of_accesses(const planning_t *planning, umrddt_gpu_args_t *arg
     args->last = args->end / args->scale;
 }
 
-/* Steps of the range: rows, so long that each is in one piece at both ends. */
+/* Steps of the range: rows of a length that is in one piece at both ends. */
 static void steps_of_rows(const planning_t *planning, umrddt_gpu_args_t *args)
 {
     const uint64_t length = row_of(planning);
@@ -294,17 +297,17 @@ static void steps_of_pieces(const planning_t *planning, umrddt_gpu_args_t *args)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Blocks and threads
+ * Grid and block
  * ------------------------------------------------------------------------------------------- */
 
-/* Threads that have less to do, and are more, then get more out of the memory. */
+/* True if more threads with less work each use the memory better. */
 static bool is_vector_and_stream(const planning_t *planning)
 {
     return (UMRDDT_GPU_STRIDED == planning->kinds[0] && UMRDDT_GPU_STREAM == planning->kinds[1])
            || (UMRDDT_GPU_STREAM == planning->kinds[0] && UMRDDT_GPU_STRIDED == planning->kinds[1]);
 }
 
-/* A line of blocks. */
+/* A one-dimensional grid. */
 static void fit_accesses(const planning_t *planning, opal_umrddt_gpu_plan_t *plan)
 {
     const opal_umrddt_gpu_fit_t *fit = planning->fit;
@@ -316,7 +319,7 @@ static void fit_accesses(const planning_t *planning, opal_umrddt_gpu_plan_t *pla
         grid *= fit->packed;
     }
     if (UMRDDT_GPU_IOVS == planning->kinds[0] || UMRDDT_GPU_IOVS == planning->kinds[1]) {
-        /* tiles: of one access a thread, unless there are more than threads */
+        /* tiles: of one access per thread, unless there are more than threads */
         const uint64_t most = (uint64_t) fit->processors * fit->blocks * fit->threads;
         const uint64_t each = least(ceiling(planning->work, most), TILE_ACCESSES);
 
@@ -330,7 +333,7 @@ static void fit_accesses(const planning_t *planning, opal_umrddt_gpu_plan_t *pla
     plan->grid[0] = (uint32_t) least(blocks, grid);
 }
 
-/* A line of blocks, whose warps take tiles of the stream. */
+/* A one-dimensional grid, whose warps take tiles of the stream. */
 static void fit_spans(const planning_t *planning, opal_umrddt_gpu_plan_t *plan)
 {
     const opal_umrddt_gpu_fit_t *fit = planning->fit;
@@ -344,9 +347,11 @@ static void fit_spans(const planning_t *planning, opal_umrddt_gpu_plan_t *plan)
         ceiling(ceiling(args->end - args->start, args->inner), fit->threads / WARP), grid);
 }
 
-/* As many threads in x as a row has accesses, all others in y. Of long rows, where there is more
- * than enough for all threads of the device, each gets several accesses, but a warp stays in one
- * row; of short ones, each gets several rows. */
+/*
+ * As many threads in x as a row has accesses, the others in y. With enough work for all threads of
+ * the device, each thread gets several accesses of a long row, but a warp stays in one row; of
+ * short rows, each thread gets several.
+ */
 static uint32_t fit_width(const planning_t *planning, uint64_t row)
 {
     const opal_umrddt_gpu_fit_t *fit = planning->fit;
@@ -405,7 +410,7 @@ static void fit_cube(const planning_t *planning, opal_umrddt_gpu_plan_t *plan)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * All of it
+ * The whole plan
  * ------------------------------------------------------------------------------------------- */
 
 static bool is_sane(const opal_umrddt_gpu_end_t *end, uint64_t start, uint64_t stop)
@@ -421,7 +426,7 @@ static bool fits(const opal_umrddt_gpu_fit_t *fit)
            && (uint64_t) fit->processors * fit->blocks <= INT32_MAX / 64;
 }
 
-/* Put the list into the argument if the device has not got it. */
+/* Put the list into the argument if it is not on the device. */
 static int place_lists(planning_t *planning, opal_umrddt_gpu_plan_t *plan, bool *in_argument)
 {
     int i;
@@ -445,7 +450,7 @@ static int place_lists(planning_t *planning, opal_umrddt_gpu_plan_t *plan, bool 
     return OPAL_SUCCESS;
 }
 
-/* Blocks and threads, once the steps are known. */
+/* Grid and block, from the steps. */
 static void fit_shape(const planning_t *planning, opal_umrddt_gpu_plan_t *plan)
 {
     const umrddt_gpu_args_t *args = &plan->args.args;
@@ -525,7 +530,7 @@ int opal_umrddt_gpu_plan(const opal_umrddt_gpu_end_t *source, const opal_umrddt_
         steps_of_accesses(&planning, args);
         break;
     }
-    /* FLAT looks up one access more than are whole */
+    /* FLAT looks up one access more than the whole ones */
     narrow = !fit->wide && !in_argument && args->last < (UINT64_C(1) << 31) - 1
              && 0 != kernel_of(&planning, true, false);
     for (i = 0; i < 2; ++i) {

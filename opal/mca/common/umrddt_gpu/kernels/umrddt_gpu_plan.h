@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * Plans: which kernel copies a range of a stream from one place to another, with what argument, in
- * how many blocks of how many threads. Always one launch, whatever the number of pieces. Making a
- * plan allocates nothing and walks no layout. Plain C; no driver call.
+ * Plans: kernel, argument, grid and block for a copy of a range of a stream. Always one launch, for
+ * any number of pieces. Creating a plan allocates nothing and walks no layout. Plain C; no driver
+ * call.
  */
 
 #ifndef UMRDDT_GPU_PLAN_H
@@ -29,22 +29,21 @@ BEGIN_C_DECLS
 
 /** One end of a copy. */
 typedef struct opal_umrddt_gpu_end_t {
-    /** The layout there; NULL if there is nothing but the range, packed. */
+    /** The layout; NULL: the range is packed. */
     const opal_umrddt_gpu_map_t *map;
-    /** Where the device sees it: what MPI calls are given; without a map, the range's first byte.
-     */
+    /** Device address of the buffer of MPI calls; without a map, of the range's first byte. */
     uint64_t address;
-    /** Where the device sees map->list, 8-byte aligned; 0 if it is nowhere yet. */
+    /** Device address of map->list, 8-byte aligned; 0 if not uploaded. */
     uint64_t list;
 } opal_umrddt_gpu_end_t;
 
-/** What launches are fitted to. The default of packed was measured (bench/results), others not. */
+/** Parameters of launches. The default of packed was measured (bench/results), others not. */
 typedef struct opal_umrddt_gpu_fit_t {
-    uint32_t processors;    /**< multiprocessors to use; at least 1 */
-    uint32_t threads;       /**< of a block: a power of 2, 32 .. UMRDDT_GPU_MAX_THREADS */
-    uint32_t blocks;        /**< a multiprocessor's, at most; at least 1 */
-    uint32_t packed;        /**< times as many, where a vector is packed or unpacked; at least 1 */
-    uint32_t ragged_width;  /**< if accesses would be narrower than this, rows of ... */
+    uint32_t processors;   /**< multiprocessors to use; at least 1 */
+    uint32_t threads;      /**< of a block: a power of 2, 32 .. UMRDDT_GPU_MAX_THREADS */
+    uint32_t blocks;       /**< maximum per multiprocessor; at least 1 */
+    uint32_t packed;       /**< multiple of that where a vector is packed or unpacked; at least 1 */
+    uint32_t ragged_width; /**< if accesses would be narrower than this, rows of ... */
     uint32_t ragged_length; /**< ... at least so many bytes choose their own, each by its place */
     bool wide;              /**< arithmetic of 64 bits even where 32 would do; for tests */
 } opal_umrddt_gpu_fit_t;
@@ -58,24 +57,25 @@ typedef struct opal_umrddt_gpu_fit_t {
 /** A launch. */
 typedef struct opal_umrddt_gpu_plan_t {
     umrddt_gpu_kernel_id_t kernel;
-    uint32_t grid[3];    /**< blocks; grid[0] is 0 if there is nothing to copy and to launch */
+    uint32_t grid[3];    /**< blocks; grid[0] is 0 if there is nothing to copy */
     uint32_t block[3];   /**< threads */
-    uint32_t args_bytes; /**< of args, of which the rest is not set */
+    uint32_t args_bytes; /**< bytes of args; the rest is not set */
     umrddt_gpu_args_inline_t args;
 } opal_umrddt_gpu_plan_t;
 
 /**
  * Plan a copy of stream positions @p start .. @p end - 1: pack if @p target has no map, unpack if
- * @p source has none, else from layout to layout. Lists of up to about 3.6 KiB travel in the
- * argument if the device has not got them and the other end has none; all others have to be there.
+ * @p source has none, else from layout to layout. Lists of up to about 3.6 KiB are part of the
+ * argument if they are not on the device and the other end has none; all others must be on the
+ * device.
  *
- * A scheme that has no kernel for this pair of ends (the two ends of a copy from layout to layout
- * may have different ones) is served by the kernel of the same lists that has.
+ * If the scheme has no kernel for this pair of ends (whose schemes may differ), another kernel for
+ * the same lists is used.
  *
  * @retval OPAL_SUCCESS
  * @retval OPAL_ERR_BAD_PARAM      a range that is not in the layouts, a list that is not aligned,
- * or what does not fit the comments of opal_umrddt_gpu_fit_t
- * @retval OPAL_ERR_NOT_AVAILABLE  a list has to be on the device, and is not
+ *                                 or invalid values in opal_umrddt_gpu_fit_t
+ * @retval OPAL_ERR_NOT_AVAILABLE  a required list is not on the device
  */
 int opal_umrddt_gpu_plan(const opal_umrddt_gpu_end_t *source, const opal_umrddt_gpu_end_t *target,
                          uint64_t start, uint64_t end, const opal_umrddt_gpu_fit_t *fit,

@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * What lets the kernels be compiled by nvcc for the device and by the host's C compiler as ordinary
- * functions: where a thread is, and loads and stores of each width. On the host a thread is a call,
- * threads run one after the other, and accesses are counted.
+ * Portability of the kernels: compiled by nvcc for the device, and by the host's C compiler as
+ * ordinary functions. Defines thread indices, and loads and stores of each width. On the host a
+ * thread is a call, threads run one by one, and accesses are counted.
  *
- * No kernel waits for another thread or talks to one, so the order of threads does not matter.
+ * No kernel synchronizes or communicates between threads, so their order does not matter.
  */
 
 #ifndef UMRDDT_GPU_PORT_H
@@ -23,13 +23,13 @@
 
 #include "umrddt_gpu_args.h"
 
-/** What a launch on the host did; index k is accesses of 2^k bytes, a load and a store each. */
+/** Counters of a launch on the host; index k is accesses of 2^k bytes, a load and a store each. */
 typedef struct umrddt_gpu_counts_t {
     uint64_t accesses[5];
     uint64_t misaligned; /**< loads and stores that a device would refuse */
 } umrddt_gpu_counts_t;
 
-/** Where a thread is. */
+/** Index of a thread. */
 typedef struct umrddt_gpu_thread_t {
     uint32_t tid_x, tid_y, tid_z; /**< in its block */
     uint32_t bid_x, bid_y, bid_z; /**< its block in the grid */
@@ -38,7 +38,7 @@ typedef struct umrddt_gpu_thread_t {
     umrddt_gpu_counts_t *counts;  /**< NULL on the device */
 } umrddt_gpu_thread_t;
 
-/** Up to 16 bytes on their way. */
+/** Up to 16 bytes in transit. */
 typedef struct umrddt_gpu_word_t {
     uint64_t low, high;
 } umrddt_gpu_word_t;
@@ -72,9 +72,11 @@ UMRDDT_GPU_FN uint32_t umrddt_gpu_mulhi(uint32_t a, uint32_t b)
     return __umulhi(a, b);
 }
 
-/* Loads and stores are written out for two reasons: what is copied is never in shared or local
- * memory, which the compiler cannot know of an address that it is given as a number; and the order
- * of volatile ones is kept, loads of a batch first. */
+/*
+ * Loads and stores are written explicitly for two reasons. The data is never in shared or local
+ * memory, which the compiler cannot infer from an integer address. And volatile accesses keep their
+ * order, loads of a batch first.
+ */
 UMRDDT_GPU_FN umrddt_gpu_word_t umrddt_gpu_load(const umrddt_gpu_thread_t *thread, uint64_t from,
                                                 uint32_t width)
 {
@@ -137,8 +139,7 @@ UMRDDT_GPU_FN void umrddt_gpu_store(const umrddt_gpu_thread_t *thread, uint64_t 
 
 #include <string.h>
 
-/* Where the host finds memory of the device, and a list of a side: the software driver says
- * otherwise. */
+/* Host address of device memory, and of a side's list: the software driver overrides it. */
 #if !defined(UMRDDT_GPU_AT)
 #define UMRDDT_GPU_AT(address, width, write) ((void *) (uintptr_t) (address))
 #define UMRDDT_GPU_LIST(address)             ((const void *) (uintptr_t) (address))

@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * The kernels: what one thread of a launch does, for each shape. KINDs and BITS are constants
- * wherever these are called. Loads of several accesses are issued before the first of their stores,
- * so that a thread has more than one on its way.
+ * The kernels: the work of one thread of a launch, for each shape. KINDs and BITS are constants at
+ * each call. Loads of several accesses are issued before the first of their stores, so that a
+ * thread has several in flight.
  */
 
 #ifndef UMRDDT_GPU_SHAPES_H
@@ -19,12 +19,12 @@
 
 #include "umrddt_gpu_locate.h"
 
-/** Accesses of a thread that are on their way at once. */
+/** Accesses of a thread in flight. */
 #if !defined(UMRDDT_GPU_BATCH)
 #define UMRDDT_GPU_BATCH 4
 #endif
 
-/** A device's threads that go together; WALK's lines have as many. */
+/** Threads of a warp; WALK's lines have as many. */
 #define UMRDDT_GPU_LINE 32
 
 UMRDDT_GPU_FN uint64_t umrddt_gpu_least(uint64_t a, uint64_t b)
@@ -39,10 +39,10 @@ UMRDDT_GPU_FN void umrddt_gpu_copy(const umrddt_gpu_thread_t *thread, uint64_t f
 }
 
 /* ---------------------------------------------------------------------------------------------
- * FLAT (Yaksa: a thread an element, its place by division) and WALK
+ * FLAT (Yaksa: one thread per element, its position by division) and WALK
  * ------------------------------------------------------------------------------------------- */
 
-/* The bytes before the first whole access and behind the last: at most 15 each. */
+/* The bytes before the first whole access and after the last: at most 15 each. */
 UMRDDT_GPU_FN void umrddt_gpu_edges(const umrddt_gpu_thread_t *thread,
                                     const umrddt_gpu_args_t *args, const void *source,
                                     const void *target, uint64_t index, uint64_t step, int from,
@@ -73,7 +73,7 @@ UMRDDT_GPU_FN void umrddt_gpu_flat_of(const umrddt_gpu_thread_t *thread,
                                       const void *target, uint64_t index, uint64_t step,
                                       uint32_t width, int from, int to, int bits)
 {
-    /* A search keeps a thread's registers and the memory busy enough. */
+    /* A search uses enough registers and memory bandwidth by itself. */
     const uint32_t batch =
         UMRDDT_GPU_INDEXED < from || UMRDDT_GPU_INDEXED < to ? 1 : UMRDDT_GPU_BATCH;
     uint64_t at;
@@ -103,7 +103,7 @@ UMRDDT_GPU_FN void umrddt_gpu_flat_of(const umrddt_gpu_thread_t *thread,
     }
 }
 
-/* A step's address; of IOVS from a piece at or before it, which becomes the step's own. */
+/* A step's address; for IOVS from a piece at or before it, which is updated to the step's own. */
 UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_near(const umrddt_gpu_side_t *side, const void *list,
                                               uint64_t step, uint64_t scale, int kind, int bits,
                                               uint64_t *piece)
@@ -118,8 +118,10 @@ UMRDDT_GPU_FN uint64_t umrddt_gpu_locate_near(const umrddt_gpu_side_t *side, con
     return side->base + offsets[*piece] + (position - starts[*piece]);
 }
 
-/* Lines of threads take tiles of the stream. All of a line search for the tile's first piece, which
- * is one and the same search; then each thread goes on from there. The width is a constant here. */
+/*
+ * Lines of threads take tiles of the stream. All threads of a line do the same search for the
+ * tile's first piece, then each continues from there. The width is a constant here.
+ */
 UMRDDT_GPU_FN void umrddt_gpu_tiles(const umrddt_gpu_thread_t *thread,
                                     const umrddt_gpu_args_t *args, const void *source,
                                     const void *target, uint64_t line, uint64_t lines,
@@ -188,8 +190,9 @@ UMRDDT_GPU_FN void umrddt_gpu_flat(const umrddt_gpu_thread_t *thread, const umrd
     umrddt_gpu_edges(thread, args, source, target, index, step, from, to, bits);
 }
 
-/* A line of threads takes a tile of the stream. All of it search for the tile's first piece, which
- * is one and the same search; then each thread goes on from piece to piece. One side is a stream.
+/*
+ * A line of threads takes a tile of the stream. All threads do the same search for the tile's first
+ * piece, then each continues from piece to piece. One side is a stream.
  */
 UMRDDT_GPU_FN void umrddt_gpu_walk(const umrddt_gpu_thread_t *thread, const umrddt_gpu_args_t *args,
                                    const void *source, const void *target, int from, int to,
@@ -252,8 +255,10 @@ UMRDDT_GPU_FN void umrddt_gpu_span_of(const umrddt_gpu_thread_t *thread, uint64_
     }
 }
 
-/* Both addresses are at different distances from an aligned one: stores of 8 bytes, each made of
- * the two words that its bytes are in. Nothing outside the piece is read. */
+/*
+ * The addresses have different alignments: stores of 8 bytes, each composed of the two words that
+ * contain its bytes. Nothing outside the piece is read.
+ */
 UMRDDT_GPU_FN void umrddt_gpu_span_shifted(const umrddt_gpu_thread_t *thread, uint64_t from,
                                            uint64_t to, uint64_t length, uint64_t x, uint64_t step)
 {
@@ -328,7 +333,7 @@ UMRDDT_GPU_FN void umrddt_gpu_span(const umrddt_gpu_thread_t *thread, uint64_t f
     }
 }
 
-/* What of [at, at + length) is in the range; false if nothing is. */
+/* The part of [at, at + length) in the range; false if empty. */
 UMRDDT_GPU_FN int umrddt_gpu_cut(const umrddt_gpu_args_t *args, uint64_t at, uint64_t length,
                                  uint64_t *low, uint64_t *high)
 {
@@ -337,8 +342,10 @@ UMRDDT_GPU_FN int umrddt_gpu_cut(const umrddt_gpu_args_t *args, uint64_t at, uin
     return *low < *high;
 }
 
-/* Whole rows of no more accesses than a line has threads: each thread has one in each of several
- * rows. The width is a constant here. */
+/*
+ * Whole rows with at most one access per thread of a line: each thread has one in each of several
+ * rows. The width is a constant here.
+ */
 UMRDDT_GPU_FN void umrddt_gpu_short_rows(const umrddt_gpu_thread_t *thread,
                                          const umrddt_gpu_args_t *args, const void *source,
                                          const void *target, uint64_t row, uint64_t last,
@@ -475,10 +482,10 @@ UMRDDT_GPU_FN void umrddt_gpu_teams(const umrddt_gpu_thread_t *thread,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * SPANS: layouts of which some pieces are at odd places, or of odd lengths
+ * SPANS: layouts with some misaligned pieces, or pieces of odd lengths
  * ------------------------------------------------------------------------------------------- */
 
-/* Bytes of a span that is worth a line of threads; what is shorter goes by bytes. */
+/* Minimum length of a span for a line of threads; shorter ones are copied by bytes. */
 #define UMRDDT_GPU_SPAN 64
 
 /* Bytes of the stream, each by itself. */
@@ -510,9 +517,11 @@ UMRDDT_GPU_FN void umrddt_gpu_bytes(const umrddt_gpu_thread_t *thread,
     }
 }
 
-/* A line of threads takes a tile of the stream, and cuts it where a piece of either side ends. Each
- * of these spans has the widest access that its two addresses allow, whatever others are like. All
- * of a line look up the same. */
+/*
+ * A line of threads takes a tile of the stream and splits it where a piece of either side ends.
+ * Each of these spans uses the widest access that its two addresses allow, independent of the
+ * others. All threads of a line do the same lookups.
+ */
 UMRDDT_GPU_FN void umrddt_gpu_spans(const umrddt_gpu_thread_t *thread,
                                     const umrddt_gpu_args_t *args, const void *source,
                                     const void *target)
@@ -545,7 +554,7 @@ UMRDDT_GPU_FN void umrddt_gpu_spans(const umrddt_gpu_thread_t *thread,
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Any of them
+ * Dispatch
  * ------------------------------------------------------------------------------------------- */
 
 /** One thread of kernel (shape, from, to, bits). */

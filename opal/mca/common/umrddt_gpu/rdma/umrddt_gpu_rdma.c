@@ -14,14 +14,14 @@
 
 #include "opal/constants.h"
 
-/* Memory of pools, and mapped, that a thread remembers the answer for. */
+/* Size of a thread's cache of answers for memory of pools, and mapped memory. */
 #define ANSWERS 8
 
 /* CU_FLUSH_GPU_DIRECT_RDMA_WRITES_OPTION_HOST */
 #define FLUSH_BY_HOST 1
 
 static struct {
-    bool known; /* the rest does not change any more */
+    bool known; /* the other fields are constant */
     opal_umrddt_gpu_rdma_caps_t caps;
 } devices[OPAL_UMRDDT_GPU_RDMA_DEVICES];
 
@@ -32,7 +32,7 @@ static int attribute(const opal_umrddt_gpu_driver_t *driver, CUdevice device,
 {
     int value = 0;
 
-    /* A driver that does not know it has not got it. */
+    /* A driver that does not know the attribute does not support it. */
     return CUDA_SUCCESS == driver->cuDeviceGetAttribute(&value, number, device) ? value : 0;
 }
 
@@ -90,7 +90,7 @@ int opal_umrddt_gpu_rdma_bus_id(int device, char *bus_id)
     return OPAL_SUCCESS;
 }
 
-/* What the driver says of this very memory. */
+/* The driver's answer for this allocation. */
 static bool capable(const opal_umrddt_gpu_memory_t *memory)
 {
     static __thread struct {
@@ -129,7 +129,7 @@ bool opal_umrddt_gpu_rdma_takes(const opal_umrddt_gpu_memory_t *memory)
     if (NULL != memory->pool) {
         return capable(memory);
     }
-    /* Of no context: mapped. */
+    /* No context: mapped. */
     return NULL != memory->ctx || (caps->vmm && capable(memory));
 }
 
@@ -208,7 +208,7 @@ bool opal_umrddt_gpu_rdma_alive(uint64_t address, uint64_t buffer_id)
            && id == buffer_id;
 }
 
-/* Who has to see it: other devices read it, too, where there are some. */
+/* The required scope: with several devices, others may read it too. */
 static int scope(void)
 {
     static int wanted;

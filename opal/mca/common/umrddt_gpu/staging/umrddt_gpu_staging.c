@@ -7,9 +7,9 @@
  */
 
 /*
- * Each size has a list of what nobody uses, the last one given back first. A record of a buffer is
- * found by its address in a table. The lock is held for a few pointers only: what is pinned and
- * freed is, without the lock, in nobody's list, but its bytes count until the driver has done it.
+ * Each size has a list of unused buffers, the last released first. A record of a buffer is found by
+ * its address in a hash table. The lock is held shortly. Buffers that are being pinned or freed,
+ * without the lock, are in no list, but their bytes count until the driver is done.
  */
 
 #include "umrddt_gpu_staging.h"
@@ -22,22 +22,22 @@
 
 #define PAGE          ((size_t) 4096)
 #define PAGE_SHIFT    12
-#define SIZES         48 /* 4 KiB << 47 is more than any machine has */
+#define SIZES         48 /* 4 KiB << 47 exceeds the memory of any machine */
 #define BUCKETS       256
 #define DEFAULT_BOUND ((size_t) 64 << 20)
 
 typedef struct buffer_t {
     char *address;
-    void *pinned; /* what the driver gave: the address, or before it */
-    size_t bytes; /* asked of the driver */
+    void *pinned; /* address returned by the driver: that of the buffer, or before it */
+    size_t bytes; /* allocated by the driver */
     CUcontext ctx;
     uint64_t buffer_id;
-    unsigned size; /* bytes that it has for its user: PAGE << size */
+    unsigned size; /* usable bytes: PAGE << size */
     bool taken;
-    bool lost;              /* its context is gone, and the memory with it */
-    uint64_t stamp;         /* when it was given back */
-    struct buffer_t *chain; /* in the table */
-    struct buffer_t *newer; /* of those of its size that nobody uses */
+    bool lost;              /* its context was destroyed, and the memory with it */
+    uint64_t stamp;         /* time of its release */
+    struct buffer_t *chain; /* in the hash table */
+    struct buffer_t *newer; /* in the list of unused buffers of its size */
     struct buffer_t *older;
 } buffer_t;
 
@@ -85,7 +85,7 @@ static void forget(buffer_t *buffer)
     *at = buffer->chain;
 }
 
-/* The memory is gone: so is what is known of it, as soon as nobody has it. */
+/* The memory is gone: the record is freed as soon as the buffer is released. */
 static void lose(buffer_t *buffer)
 {
     buffer->lost = true;
@@ -97,8 +97,10 @@ static void lose(buffer_t *buffer)
     }
 }
 
-/* The buffer that is taken and comes back. If one was lost and another got its address, the lost
- * one: nobody must get the other before all have come back. */
+/*
+ * The used buffer that is being released. If a buffer was lost and another one got its address, the
+ * lost one: the other is not returned to a user before all have been released.
+ */
 static buffer_t *find_taken(const void *address)
 {
     buffer_t *found = NULL;
@@ -112,8 +114,7 @@ static buffer_t *find_taken(const void *address)
     return found;
 }
 
-/* Take the least recently used out of everything, until it is @p bytes that can be freed; chained.
- */
+/* Remove the least recently used buffers from all lists, until @p bytes can be freed; chained. */
 static size_t evict(size_t bytes, buffer_t **victims)
 {
     size_t found = 0;
@@ -141,7 +142,7 @@ static size_t evict(size_t bytes, buffer_t **victims)
 
 /* ---- without ---- */
 
-/* 0: it is nothing that the driver knows. */
+/* 0: unknown to the driver. */
 static uint64_t buffer_id(const opal_umrddt_gpu_driver_t *driver, const void *address)
 {
     uint64_t id = 0;
@@ -153,8 +154,10 @@ static uint64_t buffer_id(const opal_umrddt_gpu_driver_t *driver, const void *ad
                : 0;
 }
 
-/* The driver may want a context for it; the one that it was pinned in may be gone, and everything
- * with it. Drivers crash on such a context, so its memory is asked for. */
+/*
+ * The driver may need a context for it. If the context of the pinning was destroyed, the memory is
+ * gone too. Drivers crash on such a context, so its memory is queried instead.
+ */
 static void unpin(const opal_umrddt_gpu_driver_t *driver, const buffer_t *buffer)
 {
     CUcontext before;
@@ -193,7 +196,7 @@ static void uncount(size_t bytes)
     }
 }
 
-/* Make @p bytes of what the bound allows ours, at the cost of what nobody uses. */
+/* Reserve @p bytes of the limit; evicts unused buffers. */
 static bool reserve(size_t bytes)
 {
     buffer_t *victims = NULL;
@@ -202,7 +205,7 @@ static bool reserve(size_t bytes)
 
     pthread_mutex_lock(&lock);
     free_bytes = counts.bytes_now < bound ? bound - counts.bytes_now : 0;
-    /* Nothing is freed in vain. */
+    /* No eviction if it cannot succeed. */
     if (bytes > bound || counts.used_now > bound - bytes) {
         pthread_mutex_unlock(&lock);
         return false;
@@ -212,7 +215,7 @@ static bool reserve(size_t bytes)
 
         evicted = evict(bytes - free_bytes + over, &victims);
         if (evicted < bytes - free_bytes + over) {
-            /* Another thread is pinning or freeing what is missing. */
+            /* Another thread is pinning or freeing the missing bytes. */
             pthread_mutex_unlock(&lock);
             drop(victims);
             uncount(evicted);
@@ -247,7 +250,7 @@ static int refused(CUresult rc)
     }
 }
 
-/* Memory of the driver, within what was reserved; for all contexts, those to come as well. */
+/* Allocate within the reserved bytes; pinned for all contexts, including later ones. */
 static int pin(const opal_umrddt_gpu_driver_t *driver, buffer_t *buffer)
 {
     CUresult rc = driver->cuMemHostAlloc(&buffer->pinned, buffer->bytes, CU_MEMHOSTALLOC_PORTABLE);

@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * Stands in for a header of Open MPI 5.0 of the same name, where the package of its devel headers
- * left it out (Debian 13 does): opal_config.h names it, so nothing of opal compiles without. It
- * maps the names that opal/mca/threads/mutex.h expects to POSIX threads. The two types are part of
- * Open MPI's binary interface; they are what a build with POSIX threads has.
- * configure puts this directory behind Open MPI's own, and only if the header is missing there.
+ * Replacement for a header of Open MPI 5.0 that some devel packages lack (Debian 13). opal_config.h
+ * includes it, so nothing of opal compiles without it. It maps the names that
+ * opal/mca/threads/mutex.h requires to POSIX threads. The two types are part of Open MPI's binary
+ * interface and equal those of a build with POSIX threads. configure searches this directory after
+ * Open MPI's own, and only if the header is missing there.
  */
 
 #ifndef UMRDDT_STANDIN_THREADS_PTHREADS_MUTEX_H
@@ -57,7 +57,7 @@ static inline void opal_thread_internal_mutex_lock(opal_thread_internal_mutex_t 
     (void) pthread_mutex_lock(mutex);
 }
 
-/* 0 if it was taken, 1 if not. */
+/* 0 if the mutex was locked, 1 if not. */
 static inline int opal_thread_internal_mutex_trylock(opal_thread_internal_mutex_t *mutex)
 {
     return 0 != pthread_mutex_trylock(mutex);

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Stands in for a header of Open MPI 5.0; see threads_pthreads_mutex.h beside it. The system's own
- * yield is what Open MPI's default does, too.
+ * Replacement for a header of Open MPI 5.0; see threads_pthreads_mutex.h in this directory. Uses
+ * the system's yield, as Open MPI does by default.
  */
 
 #ifndef UMRDDT_STANDIN_THREADS_PTHREADS_THREADS_H

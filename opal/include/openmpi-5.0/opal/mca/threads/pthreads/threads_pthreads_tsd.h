@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Stands in for a header of Open MPI 5.0; see threads_pthreads_mutex.h beside it.
+ * Replacement for a header of Open MPI 5.0; see threads_pthreads_mutex.h in this directory.
  */
 
 #ifndef UMRDDT_STANDIN_THREADS_PTHREADS_TSD_H
