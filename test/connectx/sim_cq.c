@@ -16,7 +16,7 @@
 
 #include "sim_event.h"
 
-/* The doordone_flag record of a CQ, and the bits of an arm request. */
+/* The doorbell record of a CQ, and the bits of an arm request. */
 enum {
     DB_CONSUMER = 0,
     DB_ARM = 1,
