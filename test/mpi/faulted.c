@@ -32,7 +32,7 @@
 
 #define BYTES 60000
 
-/* One message; adds how it came to text. @return false: it failed */
+/* One message; appends its scheme to text. @return false: it failed */
 static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fail, char *text,
                     size_t room)
 {
@@ -46,8 +46,8 @@ static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fai
     return arrived;
 }
 
-/* There and back, count times. The first that may fail and does is the last one: its context is
- * quarantined, and its memory with it. */
+/* Back and forth, count times. The first message that may fail and does is the last one: its
+ * context is unusable, and its memory with it. */
 static void messages(mpitest_message_t *end, long count, uint64_t key, bool may_fail, char *text,
                      size_t room)
 {
