@@ -62,7 +62,7 @@ static void side_free(pair_t *pair)
     MPI_OK(MPI_Type_free(&pair->type));
 }
 
-/* One message from rank 0 to rank 1, looked at. */
+/* One message from rank 0 to rank 1, checked. */
 static void message(pair_t *pair, int bytes, uint64_t key)
 {
     if (0 == mpitest.rank) {
@@ -78,7 +78,7 @@ static void message(pair_t *pair, int bytes, uint64_t key)
     VERIFY(pair->buffer, key, bytes);
 }
 
-/* What the HCAs of rank 0 have written since, all of it; on rank 1 nothing. */
+/* Bytes that the HCAs of rank 0 have written since then; 0 on rank 1. */
 static void written(const uint64_t *before, uint64_t *since)
 {
     int i;
@@ -184,7 +184,7 @@ static void small(uint64_t *state)
     side_free(&pair);
 }
 
-/* A receive that is too short takes what fits, by one HCA. */
+/* A receive that is too short gets the bytes that fit, by one HCA. */
 static void truncated(uint64_t *state)
 {
     int room = LARGE / 2, bytes = 0 == mpitest.rank ? LARGE : room;
@@ -211,7 +211,7 @@ static void truncated(uint64_t *state)
     side_free(&pair);
 }
 
-/* Many at once, both ways, persistent ones, and those that find nobody waiting. */
+/* Many at once, in both directions, persistent ones, and unexpected ones. */
 static void storm(uint64_t *state)
 {
     enum {
@@ -262,7 +262,7 @@ static void storm(uint64_t *state)
     }
 }
 
-/* Until something breaks, which the options of the software HCA decide, and for a while after. */
+/* Until a failure, which the options of the software HCA decide, and for a while after it. */
 static void broken(uint64_t *state)
 {
     pair_t pair = side(MPITEST_COARSE, MPITEST_FINE, LARGE, *state);
@@ -282,12 +282,12 @@ static void broken(uint64_t *state)
     if (0 == mpitest.rank) {
         pvars_print("counters, all ranks:", &all);
     }
-    /* a pair that is known to be broken when the message comes is left out of it */
+    /* a pair that is known to be broken when the message arrives is not used */
     CHECK(all.value[PVARS_FALLBACK_RECVS] == all.value[PVARS_FALLBACK_SENDS]);
     CHECK(all.value[PVARS_FALLBACK_RECVS] <= 1);
     CHECK(deaf || 1 == all.value[PVARS_FALLBACK_RECVS]);
     striped = all.value[PVARS_SENDS_STRIPED] + all.value[PVARS_SENDS_DIRECT];
-    /* the pair that the sender asks by may be the deaf one: then there is nothing to stripe */
+    /* the lane of the query may be the deaf one: then there is nothing to stripe */
     CHECK(60 == striped || (deaf && 59 == striped && 1 == all.value[PVARS_FALLBACK_RECVS]));
     CHECK(pvars_hcas(before));
     message(&pair, LARGE, mpitest_random(state));
