@@ -39,10 +39,10 @@
 #include "bench_player.h"
 #include "bench_util.h"
 
-#define ROUND_TIME 4e-4 /* seconds that a round should take, at least */
+#define ROUND_TIME 4e-4 /* minimum seconds of a round */
 #define LARGEST    ((uint64_t) 128 << 20)
 #define LINE_ROOM  512
-#define WHO_ROOM   64 /* characters of the library's version that are told */
+#define WHO_ROOM   64 /* maximum characters of the library's version in the answer */
 
 /* Where in a page the stream begins: array and stream that begin at the same offset would make each
  * load wait for a store that only looks like one to the same address. The same in every player. */
@@ -376,7 +376,7 @@ int main(int argc, char **argv)
         return 2;
     }
     spoil = 4 == argc ? argv[3] : "";
-    /* Whatever a library says on stdout is no answer. */
+    /* Output of a library on stdout must not be mistaken for an answer. */
     answers = fdopen(dup(STDOUT_FILENO), "w");
     dup2(STDERR_FILENO, STDOUT_FILENO);
 #if BENCH_PLAYER_ENGINE

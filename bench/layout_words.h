@@ -40,7 +40,7 @@
 #define LAYOUT_MOST_BYTES  ((uint64_t) 1 << 40)
 #define LAYOUT_MOST_PIECES ((uint64_t) 1 << 24)
 
-/** Bytes of a text that says what is wrong, and of a layout's name. */
+/** Maximum bytes of an error text, and of the name of a layout. */
 #define LAYOUT_ERROR 512
 #define LAYOUT_NAME  256
 

@@ -38,7 +38,7 @@ static double clock_us = 1000;
 static unsigned lookups; /* of layouts */
 
 /* ---------------------------------------------------------------------------------------------
- * What the verdicts ask
+ * Functions that the selection calls
  * ------------------------------------------------------------------------------------------- */
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
