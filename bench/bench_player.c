@@ -9,13 +9,13 @@
 /**
  * @file
  *
- * One of the two players of bench_versus: packs and unpacks layouts of umrddt_bench when it is
- * told to, and says how long that took. One process, no messages; plain MPI, for any
- * implementation, except for the way "engine".
+ * One of the two players of bench_versus: packs and unpacks layouts of umrddt_bench on command, and
+ * reports the time. One process, no messages; plain MPI, for any implementation, except for the
+ * engine "engine".
  *
  *     bench_player mpi|engine [--spoil packed|gap|data|slow|garbage|exit]
  *
- * Commands come as lines on stdin, and each has its answer on stdout:
+ * Commands are lines on stdin, and each has its answer on stdout:
  *
  *     who                     who NAME OF THE LIBRARY
  *     list                    layout NAME, for each, then end
@@ -23,9 +23,9 @@
  *     time                    time SECONDS, of the processor, for one
  *     close                   closed
  *
- * GOT is the hash of what was packed (or of the whole array, gaps included, after unpacking),
- * WANTED that of what the layout's list of pieces asks for. --spoil does one thing wrongly, to test
- * bench_versus.
+ * GOT is the hash of the packed data (or of the whole array, gaps included, after unpacking),
+ * WANTED is that of the expected data by the layout's list of pieces. --spoil makes one error, to
+ * test bench_versus.
  */
 
 #include <stdio.h>

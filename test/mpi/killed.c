@@ -9,24 +9,24 @@
 /**
  * @file
  *
- * Ranks 0 and 1 send each other a message, and one of them dies of it (SIGKILL). The other one goes
- * on with its calls until mpirun ends it, or it has an error: it neither crashes nor ends by
- * itself, and no byte is written beside its receive. run_killed judges the rest: the job ends, and
- * leaves nothing behind.
+ * Ranks 0 and 1 exchange messages, and one of them is killed during it (SIGKILL). The other one
+ * continues its calls until mpirun ends it, or it has an error. It neither crashes nor ends by
+ * itself, and no byte outside of its receive is written. run_killed checks the rest: the job ends,
+ * and nothing is left over.
  *
  * --mode VICTIM,WHEN[,again][,gpu][,others]:
  *
  *     first, second   the victim is rank 0, or rank 1
- *     early           it dies when its send has begun, before it receives; the other one receives
+ *     early           it dies when its send has started, before it receives; the other one receives
  *                     when it is dead
- *     silent          the same without a send: what the other one sends is never answered
- *     plan            UMRDDT_TEST_FAULTS, "kill:N", says at which work request, kernel or copy
- *     again           in a message that was sent before
- *     gpu             between memory of GPUs
- *     others          mpirun lets jobs go on (--enable-recovery): then a third rank and the
- *                     one that lived send each other messages as before
+ *     silent          the same without a send: the other one's send never gets an answer
+ *     plan            UMRDDT_TEST_FAULTS, "kill:N", selects the work request, kernel or copy
+ *     again           in a repeated message
+ *     gpu             between GPU memory
+ *     others          mpirun lets jobs continue (--enable-recovery): then a third rank and the
+ *                     survivor send each other messages as before
  *
- * The last word is one of
+ * The last line is one of
  *
  *     killed: rank N: its peer is dead, untouched: send pending, receive pending
  *     killed: nobody died
@@ -46,7 +46,7 @@
 
 enum {
     BYTES = 60000,
-    LOOK = 1000, /* between looks at a peer, in microseconds */
+    LOOK = 1000, /* interval of checks for a peer, in microseconds */
     /* Time limits in milliseconds for the survivor's calls after the peer died: the time that they
      * continue, and the time that is too long. By the clock, because mpirun does not wait for long,
      * and calls that yield take time. */

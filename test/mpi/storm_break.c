@@ -28,7 +28,7 @@ static const char *const words[] = {
     "mute",     /* a truncated receive reports no error */
     "false",    /* a receive that is not truncated reports truncation */
     "cancel",   /* a cancelled receive has written */
-    "pool",     /* two messages of one sender, taken by one thread of several, change places */
+    "pool",     /* two messages of one sender, received by one thread of several, change places */
     "send",     /* a send buffer is written */
     "hang",     /* an operation never ends */
 };

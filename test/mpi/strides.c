@@ -106,7 +106,7 @@ static void one(int key, int block, int from, int to)
     pvars_subtract(&after, &before, &mine);
     pvars_sum(&mine, &all);
     if (umr) {
-        /* What is one piece at its sender is left to the base PML. */
+        /* umrddt passes a message through if it is contiguous at its sender. */
         CHECK_INT(all.value[PVARS_WRITES_POSTED], from == block ? 0 : 1);
         CHECK_INT(all.value[PVARS_KEY_ENTRIES],
                   from == block ? 0 : entries_of(block, from) + entries_of(block, to));

@@ -7,19 +7,20 @@
  */
 
 /*
- * Large messages over several HCAs at once: every byte, who wrote how many of them, what a
- * repeated one costs, and what becomes of messages when a pair of HCAs breaks.
+ * Large messages over several HCAs at once: every byte, the bytes that each HCA wrote, the cost of
+ * repeated messages, and the behaviour of messages when a pair of HCAs breaks.
  *
  * --mode, some of:
- *   split      all HCAs carry their part of each message, in the steady state for no more than a
- *              CTS an HCA
- *   small      and those that are not large go by one HCA
- *   truncated  so do those that the receive has no room for
- *   broken     one HCA breaks in the middle of a message; it arrives, one message goes by the base
- *              PML, and the following ones go by the other HCAs
- *   deaf       with broken: only the receiver's end breaks, between two messages
- *   hcasN     each rank has so many HCAs (default 2)
- *   any,storm  (without --mode) the bytes are looked at, and nothing else
+ *
+ *  split      all HCAs carry their part of each message, in the steady state with at most one CTS
+ *             per HCA
+ *  small      messages that are not large use one HCA
+ *  truncated  messages that are too long for their receive use one HCA
+ *  broken     one HCA breaks within a message, which arrives; one message goes by the base PML,
+ *             and the following ones use the other HCAs
+ *  deaf       with broken: only the receiver's end breaks, between two messages
+ *  hcasN      each rank has N HCAs (default 2)
+ *  any,storm  (without --mode) only the bytes are checked
  */
 
 #include "layouts.h"

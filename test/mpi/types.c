@@ -397,7 +397,7 @@ static void packed(uint64_t *state)
             CHECK_INT(position, size);
             break;
         default:
-            /* A head and the data, packed; told apart with a probe while a typed one is behind. */
+            /* A head and the data, packed; a probe distinguishes it from a later typed one. */
             MPI_OK(MPI_Isend(out.buffer->addr, 1, out.type, mpitest_right(), 4, MPI_COMM_WORLD,
                              &request));
             MPI_OK(MPI_Pack(&head, 1, MPI_INT, space, size + 64, &position, MPI_COMM_WORLD));

@@ -77,8 +77,9 @@ static bool is_predefined(MPI_Datatype type)
 
 /*
  * Open MPI 5.0.7 alone, UMRDDT_TEST_BARE=1, copies single long doubles at aligned addresses as
- * numbers, which are 10 bytes of the 16 on x86: the six of padding stay as they were, and so do
- * those of MPI_REAL16, which are none. Where a type's bytes go cannot be told then.
+ * numbers, which have 10 of the 16 bytes on x86: the six bytes of padding do not change, and
+ * neither do those of MPI_REAL16, which are no padding. The positions of the bytes of a type are
+ * unknown then.
  */
 static bool is_cut_by_host(MPI_Datatype type)
 {
