@@ -9,15 +9,16 @@
 /**
  * @file
  *
- * What the model's choice of a scheme costs a message that repeats: the verdict is looked up, and
- * the end of the message is noted (pml_umrddt_pairs.c, which is part of this program). One process:
+ * The cost of the model's selection of a scheme for a repeated message: the selection is looked up,
+ * and the end of the message is recorded (pml_umrddt_pairs.c, which is part of this program). One
+ * process:
  *
  *     bench_choice [CHOICES]
  *
- * 16 pairs of layouts in GPU memory come by turns, between processes of one host. It prints the
- * nanoseconds of a choice, those of a lookup of the layout (opal_iov_cache_get), which each message
- * has too, and the ratio of both; and of a sender's question whether a message is to be taken. In
- * time of the processor; medians of 11 rounds. bench/results/instructions.md has the instructions.
+ * It uses 16 pairs of layouts in GPU memory in turn, between processes of one node. It prints the
+ * nanoseconds of a selection, those of a lookup of the layout (opal_iov_cache_get), which each
+ * message also needs, and their ratio; and those of a sender's test whether to handle a message.
+ * All in processor time; medians of 11 rounds. bench/results/instructions.md has the instructions.
  */
 
 #include "ompi_config.h"
@@ -54,7 +55,7 @@ static const mca_pml_umrddt_where_t gpu = {
 static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
 
 /* ---------------------------------------------------------------------------------------------
- * What the choice asks
+ * Functions that the selection calls
  * ------------------------------------------------------------------------------------------- */
 
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_umrddt_where_t *where)
@@ -134,7 +135,7 @@ void questions_counted(uint64_t count)
     }
 }
 
-/* What is left to the base PML. */
+/* Messages that are passed through. */
 void refusals_counted(uint64_t count)
 {
     for (uint64_t i = 0; i < count; ++i) {

@@ -9,9 +9,8 @@
 /**
  * @file
  *
- * --defer: jobs with umrddt and with the bare base PML in turns, and their ratios. Jobs of their
- * own, since within one process nothing that umrddt can be told makes the base PML as it is
- * without.
+ * --defer: runs jobs with umrddt and with the bare base PML in turns, and prints their ratios. They
+ * are separate jobs, because within one process no setting of umrddt restores the bare base PML.
  */
 
 #include <errno.h>

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * --defer: what umrddt costs messages that it leaves to the base PML. bench_defer.c starts jobs
- * with and without umrddt in turns and compares them, bench_defer_job.c is what runs in each.
+ * --defer: the overhead of umrddt for messages that it passes through. bench_defer.c starts jobs
+ * with and without umrddt in turns and compares them; bench_defer_job.c is the program of each job.
  */
 
 #ifndef BENCH_DEFER_H
@@ -24,11 +24,11 @@
 /** How a job's results are said, a line each: FORM, BYTES, microseconds a message (median, and what
  * a tenth of the batches is below). */
 #define BENCH_DEFER_LINE "defer %15s %d %lf %lf"
-/** And how umrddt's part in it is: is it in this job, has it anything to say in it, how many
- * queries of memory it made, and how many messages it took. */
+/** State of umrddt in this job: whether it is loaded and active, its queries of memory, and the
+ * messages that it handled. */
 #define BENCH_DEFER_STATE "defer-state %d %d %llu %llu"
 
-/** True if the command line asks for this instead of anything else. Before MPI_Init. */
+/** True if the command line selects this mode. Called before MPI_Init. */
 bool bench_defer_wanted(int argc, char **argv);
 
 /**

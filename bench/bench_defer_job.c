@@ -9,12 +9,11 @@
 /**
  * @file
  *
- * One job of --defer: ping-pong of messages that umrddt leaves to the base PML, timed in short
- * batches. Which PML it is, and whether umrddt is in front of it, is mpirun's business; the job
- * only says what it found.
+ * One job of --defer: ping-pong of messages that umrddt passes through, timed in short batches.
+ * mpirun selects the PML and umrddt; the job only reports them.
  *
- * With "self" as its second argument it is one process instead, which sends to itself in functions
- * that an instruction counter can tell apart by their names.
+ * With "self" as its second argument it is one process instead, which sends to itself, in functions
+ * that an instruction counter can distinguish by their names.
  */
 
 #include <stdio.h>
@@ -72,7 +71,7 @@ static void nonblocking(const place_t *place, int count, MPI_Datatype type, int 
     }
 }
 
-/* A window one way, and an answer. */
+/* A window of messages in one direction, and an answer. */
 static void window(const place_t *place, int count, MPI_Datatype type, int rounds)
 {
     MPI_Request requests[WINDOW];
@@ -173,7 +172,7 @@ static unsigned long long counter_read(const counter_t *counter)
     return value;
 }
 
-/* left: pieces that umrddt could take, too; the model is to leave them. */
+/* left: pieces that umrddt could handle, too; the model must pass them through. */
 static void run_pair(place_t *place, bool left)
 {
     static const int sizes[] = {0, 1, 4, 16, 64, 256, 1024, 4096, 16384, MAX_BYTES};
@@ -193,8 +192,8 @@ static void run_pair(place_t *place, bool left)
         }
     }
     if (0 == place->rank) {
-        /* Where there are GPUs, a few are taken to see whether that is where they are received:
-         * that is a part of what leaving the others costs. */
+        /* With GPUs, umrddt handles a few probe messages to learn the receive memory: they are a
+         * part of the overhead for the others. */
         printf("defer-state %d %d %llu %llu\n", deferred.there, 0 < counter_read(&deferred),
                counter_read(&queries), counter_read(&taken) - counter_read(&tried));
     }

@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * Exchanges as applications have them, all ranks at once, each with as much data whatever the
- * number of ranks (weak scaling): the stencils and the N-body code of HAND's experiments, the
- * stencil of the UMR paper's (128^3), and the halo of TEMPI's; and MPI_Alltoallw of blocks of a
- * matrix. See usage(). Every word that should have come is checked, and that no other has changed.
+ * Exchanges of applications, all ranks at once, each with the same amount of data for any number of
+ * ranks (weak scaling): the stencils and the N-body code of HAND's experiments, the stencil of the
+ * UMR paper (128^3), and the halo of TEMPI; and MPI_Alltoallw of blocks of a matrix. See usage().
+ * Every expected word is checked, and also that no other word changed.
  */
 
 #include <stdbool.h>
@@ -36,7 +36,7 @@
 
 #define WARMUP 3
 
-/* A word that nobody sends. */
+/* A word that no rank sends. */
 #define NOTHING UINT64_MAX
 
 /* A body has 8 words; 4 of them are sent: its place (3), and its mass. */
@@ -69,7 +69,7 @@ static const pattern_t patterns[] = {
 };
 #define PATTERNS (sizeof(patterns) / sizeof(patterns[0]))
 
-/* One message of a round, and one that comes: from the same side, but in a ring. */
+/* One message of a round, and the incoming one: from the same side, except in a ring. */
 typedef struct message_t {
     int to, from;
     MPI_Datatype send, recv;
@@ -85,7 +85,7 @@ typedef struct job_t {
     MPI_Comm comm, control;
     int dims[SPACE], here[SPACE]; /* the ranks' grid; [0] is the slowest in memory */
     size_t words;                 /* of the array */
-    uint64_t *array, *wanted;     /* on the host */
+    uint64_t *array, *wanted;     /* in system memory */
     uint64_t *gpu;                /* or NULL */
     int *listed;                  /* bodies that are sent; ascending */
     message_t messages[MOST];
@@ -197,7 +197,7 @@ static void open_grid(job_t *job)
         }
         message->to = message->from = neighbour(job, step);
         message->send_tag = code;
-        message->recv_tag = MOST - 1 - code; /* what goes the other way there */
+        message->recv_tag = MOST - 1 - code; /* data in the opposite direction */
         message->recv = region(job, step, false, &message->bytes, &message->pieces);
         message->send = region(job, step, true, &message->bytes, &message->pieces);
         message->send_count = message->recv_count = 1;
@@ -205,7 +205,7 @@ static void open_grid(job_t *job)
     }
 }
 
-/* What should be there after an iteration; and before it, where nobody has sent anything. */
+/* Expected content after an iteration; and before it, when nothing was sent. */
 static void expect_grid(const job_t *job, int iteration, uint64_t *words, bool after)
 {
     const pattern_t *p = job->pattern;
@@ -297,7 +297,7 @@ static void open_bodies(job_t *job)
     MPI_Type_free(&body);
 }
 
-/* A ring: what came in a round is sent on in the next one. */
+/* A ring: the data received in a round is sent on in the next one. */
 static void turn_ring(job_t *job, int round)
 {
     const size_t block = (size_t) BODY * (size_t) job->side;

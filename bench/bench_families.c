@@ -9,13 +9,14 @@
 /**
  * @file
  *
- * Rates of the layout engine by families of datatypes, one for each of MPI's constructors, as the
- * tests and papers of Yaksa have them: packing, lists of pieces (IOVs), flattening. One process, in
- * system memory, no messages; the times are of the processor (bench_alternate).
+ * Rates of the layout engine by families of datatypes, one for each MPI constructor, as in the
+ * tests and papers of Yaksa: packing, lists of pieces (IOVs), flattening. One process, in system
+ * memory, no messages; the times are processor time (bench_alternate).
  *
  *     bench_families [FAMILY ...]
  *
- * About as much data in each, in blocks of three lengths. What is packed is compared with MPI_Pack.
+ * Each family has about the same amount of data, in blocks of three lengths. Packed data is
+ * compared with MPI_Pack.
  */
 
 #include <stdbool.h>

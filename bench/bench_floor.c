@@ -30,10 +30,10 @@
 
 #define LAYOUT_BYTES ((size_t) 1 << 30)
 
-/* Looks at a word before the processor is given to others; a GPU's work takes less. */
+/* Polls of a word before the processor is yielded; the work of a GPU takes less. */
 #define SPINS 20000
 
-/* The words that the two processes tell each other, in lines of their own. */
+/* The words that the two processes share, in separate cache lines. */
 typedef struct page_t {
     struct {
         _Atomic uint64_t messages; /* that the process has sent */
@@ -137,7 +137,7 @@ static const char *get_engine(bench_floor_t *floor, const bench_buffer_t *recv)
     return NULL;
 }
 
-/* Open what the peer told, and find the two ends of the copy. */
+/* Open the peer's memory, and find the two ends of the copy. */
 static const char *open_memory(bench_floor_t *floor, const bench_buffer_t *send,
                                const bench_buffer_t *recv, const told_t *told, int peer)
 {

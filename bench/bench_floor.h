@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * --floor: what the GPU's part of a message costs, bare. The receiver opens the sender's memory by
- * CUDA IPC, is told through a word of shared memory that the data is there, and does the one copy
- * that pml/umrddt would do, from layout to layout. No MPI, no matching, no protocol: less than this
- * a message between two processes cannot cost that way.
+ * --floor: the bare cost of the GPU's part of a message. The receiver opens the sender's memory by
+ * CUDA IPC. A word of shared memory signals that the data is there. The receiver then does the
+ * single copy of pml/umrddt, from layout to layout. There is no MPI, no matching, no protocol, so a
+ * message by this scheme cannot take less time.
  */
 
 #ifndef BENCH_FLOOR_H
@@ -26,13 +26,13 @@
 typedef struct bench_floor_t bench_floor_t;
 
 /**
- * Get ready for a layout. Both processes of a pair call it.
+ * Prepare a layout. Both processes of a pair call it.
  *
- * @param[in]  send, recv  this process's buffers; they live as long as the floor
- * @param[in]  control     to tell the peer
- * @param[out] why         why there is no floor, if there is none
+ * @param[in]  send, recv  this process's buffers; they must outlive the floor
+ * @param[in]  control     communicator to the peer
+ * @param[out] why         the reason, if there is no floor
  *
- * @return NULL on both processes if one of them cannot
+ * @return NULL on both processes if one of them fails
  */
 bench_floor_t *bench_floor_open(const bench_buffer_t *send, const bench_buffer_t *recv, int peer,
                                 MPI_Comm control, const char **why);

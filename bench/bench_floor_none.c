@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * No floor and no parts, in place of bench_floor.c and bench_parts.c: where umrddt_bench is built
- * for another MPI (see peers), whose datatypes the layout engine does not read.
+ * Replaces bench_floor.c and bench_parts.c (no floor, no parts) in umrddt_bench for another MPI
+ * (see peers), whose datatypes the layout engine cannot read.
  */
 
 #include <stddef.h>

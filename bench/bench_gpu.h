@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Memory of a GPU for --memory. The CUDA driver is loaded when it is asked for; each process has
- * one device and its primary context, as the CUDA runtime would. A failing call ends the job.
+ * GPU memory for --memory. The CUDA driver is loaded on request; each process has one device and
+ * its primary context, as with the CUDA runtime. A failing call ends the job.
  */
 
 #ifndef BENCH_GPU_H
@@ -19,9 +19,9 @@
 #include <stddef.h>
 
 /**
- * Load the driver and take a device: @p turn modulo how many there are.
+ * Load the driver and select a device: @p turn modulo their number.
  *
- * @return NULL, or why there is none
+ * @return NULL, or the reason why there is none
  */
 const char *bench_gpu_open(int turn);
 

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Setting up and taking down what all layouts share.
+ * Setup and teardown of the resources that all layouts share.
  */
 
 #include <stdio.h>

@@ -9,16 +9,14 @@
 /**
  * @file
  *
- * What the layout engine costs, beside what Open MPI's own convertor costs: one process, no
- * messages.
+ * The cost of the layout engine, compared with Open MPI's own convertor: one process, no messages.
  *
  *     bench_layouts [glob ...]       the named layouts of umrddt_bench only; "forms": the forms
  * only
  *
- * Two ways of one thing take turns, round by round; a number is the median over the rounds of the
- * processor time that this thread used (other load on the machine costs wall time, and caches). A
- * ratio is theirs divided by ours: above 1, ours is faster. What is packed and unpacked is
- * compared.
+ * The two engines alternate, round by round. A number is the median over the rounds of the
+ * processor time of this thread (other load on the machine affects wall time, and caches). A ratio
+ * is theirs divided by ours: above 1, ours is faster. Packed and unpacked data is compared.
  */
 
 #include <math.h>
@@ -90,7 +88,7 @@ static void our_unpack(void *context)
                                pack->stream);
 }
 
-/* Both ways must give the same bytes. */
+/* Both engines must produce the same bytes. */
 static void check_pack(pack_t *pack, bool unpack)
 {
     size_t bytes = unpack ? pack->side->array_bytes : pack->side->bytes, i;
@@ -201,7 +199,7 @@ typedef struct {
     size_t count;
     opal_iov_cache_form_t *form;
     opal_iov_cache_cursor_t cursor;
-    opal_iov_cache_iov_t *iovs; /* room for all */
+    opal_iov_cache_iov_t *iovs; /* size for all */
     struct iovec *raw;          /* the same */
     void *flat;                 /* the form as it is shipped */
     size_t flat_bytes;

@@ -29,10 +29,10 @@
 /* Messages before those that count. */
 #define WARM_UP 8
 
-/* Microseconds after which the HCA, the GPU and threads have done what they were told to do. */
+/* Microseconds after which the HCA, the GPU and threads have completed their work. */
 #define SETTLE 30000
 
-/* A message that takes more calls of MPI_Test than this is stuck. */
+/* A message that needs more calls of MPI_Test than this is stuck. */
 #define MOST_TESTS 2000
 
 /* In memory of both processes. */
@@ -159,7 +159,7 @@ static void open_shared(lockstep_t *job, const char *path)
     close(file);
 }
 
-/* The counters of schemes, and the scheme that all messages between two readings took. */
+/* The counters of schemes, and the scheme of all messages between two readings. */
 static const char *scheme_of(const uint64_t *before, const uint64_t *after, uint64_t messages)
 {
     static const struct {

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * A process of a job that bench/metrics counts: repeated messages of one scheme from rank 0 to
- * rank 1. The two processes take turns, so that no process polls while it waits for the other one.
+ * A process of a job that bench/metrics counts: repeated messages of one scheme from rank 0 to rank
+ * 1. The two processes take turns, so no process polls while it waits for the other one.
  */
 
 #ifndef BENCH_LOCKSTEP_H

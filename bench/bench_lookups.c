@@ -9,15 +9,14 @@
 /**
  * @file
  *
- * Lookups that find their layout in the cache: how long they take, and what for test_lookups to
- * count. One process:
+ * Lookups that find their layout in the cache: their time, and their instructions for test_lookups.
+ * One process:
  *
  *     bench_lookups [single|multiple [THREADS [LOOKUPS]]]
  *
- * with that level of MPI's threads. Each thread looks up 16 types of its own, by turns; then one
- * that all threads share. It prints the nanoseconds of a lookup and the release of its reference,
- * in time of the processor, so that others on the machine count less: the median of 11 rounds, of
- * the slowest thread.
+ * with that MPI thread level. Each thread looks up 16 types of its own in turn; then one that all
+ * threads share. It prints the nanoseconds of a lookup and of the release of its reference, in
+ * processor time, which other load affects less: the median of 11 rounds, of the slowest thread.
  */
 
 #include <pthread.h>

@@ -74,7 +74,7 @@ static void list_layouts(const bench_options_t *options)
     }
 }
 
-/* From which size on a non-contiguous message must take the way of --require-scheme. */
+/* Minimum size of a non-contiguous message that must use the scheme of --require-scheme. */
 static uint64_t required_from(const bench_options_t *options)
 {
     uint64_t bytes = 0;
@@ -146,7 +146,7 @@ static bool steady_end(const steady_t *steady, FILE *file)
     return 0 < steady->judged && steady->right == steady->judged;
 }
 
-/* What the message's packing takes by itself, at rank 0 while the others wait. */
+/* The time of the message's packing alone, at rank 0 while the others wait. */
 static void measure_parts(const bench_job_t *job, const bench_layout_t *layout,
                           bench_result_t *result)
 {
@@ -192,7 +192,7 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
     bench_buffers_t buffers;
     int turn, status = 0;
 
-    /* To fill and to judge arrays of gigabytes takes longer than the messages. */
+    /* Filling and checking arrays of gigabytes takes longer than the messages. */
     bench_buffers_create(&buffers, options, layout);
     if (0 < options->settle && bench_cvar_can_be("pml_umrddt_scheme", "auto")
         && !settle(job, options, output, name, layout, &buffers)) {
@@ -345,7 +345,7 @@ static bool take_gpus(const bench_options_t *options, char *error)
     return 0 == lacking;
 }
 
-/* Everything that can be wrong before the first message; the same verdict on every rank. */
+/* All checks before the first message; the result is the same on every rank. */
 static bool prepare(bench_options_t *options, bench_output_t *output, char *error)
 {
     int rank, size, layouts, right = 1;

@@ -31,10 +31,10 @@
 /* Looks that find nothing, for each message. */
 #define IDLE_LOOKS 8
 
-/* What the HCA has been told to do is done after this time, in microseconds. */
+/* Microseconds after which the HCA has completed its work. */
 #define SETTLE 10000
 
-/* A message that takes more looks than this for one step is not on its way by umrddt. */
+/* A message that needs more polls than this for one step is not carried by umrddt. */
 #define MANY_LOOKS 10000
 
 /* The steps of a message, in turns. */
@@ -73,8 +73,8 @@ static void next_turn(const ends_t *ends, unsigned turn)
 }
 
 /*
- * What callgrind counts, by these names: the calls of an application. Each is called for one
- * message, and takes no part in whose turn it is.
+ * The functions that callgrind counts by name: the calls of an application. Each is called for one
+ * message, and contains no synchronisation of the turns.
  */
 #define COUNTED __attribute__((noinline, noclone))
 

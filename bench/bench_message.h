@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * What runs in a process of message_instructions: one message after the other, each in steps that
- * the two processes take by turns, so that whoever looks finds what it looks for.
+ * A process of message_instructions: one message after the other, in steps that the two processes
+ * take in turns, so every poll finds its event.
  */
 
 #ifndef BENCH_MESSAGE_H

@@ -38,7 +38,7 @@ typedef struct bench_schemes_t {
 #define BENCH_SETTLE_SECONDS 10
 #define BENCH_SETTLE_TRIPS   8
 
-/** Timed iterations that are done however long they take. */
+/** Timed iterations that are done without regard to the time limit. */
 #define BENCH_MIN_ITERATIONS 3
 
 typedef enum bench_progress_t {

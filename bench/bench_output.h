@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What umrddt_bench prints, on rank 0: the table, CSV, JSON, the progress line, the closing line.
+ * The output of umrddt_bench, on rank 0: the table, CSV, JSON, the progress line, the closing line.
  */
 
 #ifndef BENCH_OUTPUT_H
@@ -36,9 +36,9 @@ typedef struct bench_output_t {
     int layouts; /**< to be run */
     int run;     /**< that were */
     int failed;
-    int schemes[BENCH_SCHEMES]; /**< how many went which way */
-    /** --compare: layouts left to the base PML, and layouts taken; slower than the base PML alone,
-     * by more than is allowed (BENCH_OUTPUT_LEFT, nothing); and the slowest. */
+    int schemes[BENCH_SCHEMES]; /**< number of layouts per scheme */
+    /** --compare: layouts that are passed through, and handled ones; those slower than the base PML
+     * alone by more than the limit (BENCH_OUTPUT_LEFT, nothing); and the slowest. */
     struct {
         int count, slower;
         double worst;
@@ -46,7 +46,7 @@ typedef struct bench_output_t {
     } against[2];
 } bench_output_t;
 
-/** How many times as long a message that is left to the base PML may take as there. */
+/** Maximum ratio to the time of the base PML alone for a message that is passed through. */
 #define BENCH_OUTPUT_LEFT 1.02
 
 /**

@@ -36,7 +36,7 @@ typedef struct ends_t {
     bool failed;
 } ends_t;
 
-/* One copy after the other, the median of what each takes. */
+/* One copy after the other, and the median of their times. */
 static double copy(ends_t *ends, const opal_umrddt_gpu_place_t *from,
                    const opal_umrddt_gpu_place_t *to, uint64_t bytes)
 {

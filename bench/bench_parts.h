@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * --parts: what of a message that travels packed is packing. Its copies are done once more, each by
- * itself, by umrddt's own engine, without MPI and in one piece: a message of several chunks does
- * them one beside the other and beside the wire, so their sum may be more than the message takes.
+ * --parts: the share of packing in a packed message. Its copies are repeated, each by itself, by
+ * umrddt's own engine, without MPI and in one piece. A message of several chunks overlaps them with
+ * each other and with the transfer, so their sum may exceed the time of the message.
  */
 
 #ifndef BENCH_PARTS_H
@@ -35,7 +35,7 @@ typedef struct bench_parts_t {
  * @param[in]  scheme  pack-gdr, pack-staged or pack-host
  * @param[out] parts   untouched if there are none
  *
- * @return NULL, or why there are none
+ * @return NULL, or the reason why there are none
  */
 const char *bench_parts_measure(const bench_layout_t *layout, const char *scheme,
                                 bench_parts_t *parts);

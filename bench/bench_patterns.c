@@ -9,12 +9,12 @@
 /**
  * @file
  *
- * The messages and collectives of an iteration of some applications, again and again, on a
- * communicator with or without the info key mpi_communication_pattern: for queries, which counts
- * what that makes the library ask of the CUDA driver. See usage().
+ * The messages and collectives of an iteration of some applications, repeated, on a communicator
+ * with or without the info key mpi_communication_pattern: for queries, which counts the resulting
+ * queries to the CUDA driver. See usage().
  *
- * Only how many calls there are, of what kind and about how long, is as in the applications; who
- * sends to whom is a ring, and nothing is computed.
+ * Only the number, kind and approximate length of the calls are those of the applications; the
+ * peers form a ring, and nothing is computed.
  */
 
 #include <mpi.h>
@@ -45,7 +45,7 @@ static const iteration_t iterations[] = {
     {"allreduce", 0, 0, 0, 1},
     {"LULESH", 26, 7200, 1, 1},     /* all neighbours in a cube, then the time step */
     {"miniFE", 6, 16384, 1, 2},     /* a product with a matrix, two dot products */
-    {"Quicksilver", 6, 512, 4, 1},  /* particles, until there are none on their way */
+    {"Quicksilver", 6, 512, 4, 1},  /* particles, until none are left to send */
     {"CloverLeaf", 4, 30720, 3, 1}, /* the sides of three fields, then the time step */
 };
 #define ITERATIONS (sizeof(iterations) / sizeof(iterations[0]))
@@ -122,7 +122,7 @@ int main(int argc, char *argv[])
     if (size < 2) {
         bench_fatal("bench_patterns: at least 2 ranks");
     }
-    /* In system memory, too: an application of which no process uses a GPU has nothing to ask. */
+    /* In system memory, too: an application whose processes use no GPU has no queries. */
     why = bench_gpu_open(rank);
     if (NULL != why) {
         bench_fatal("bench_patterns: no GPU: %s", why);

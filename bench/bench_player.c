@@ -9,13 +9,13 @@
 /**
  * @file
  *
- * One of the two players of bench_versus: packs and unpacks layouts of umrddt_bench when it is
- * told to, and says how long that took. One process, no messages; plain MPI, for any
- * implementation, except for the way "engine".
+ * One of the two players of bench_versus: packs and unpacks layouts of umrddt_bench on command, and
+ * reports the time. One process, no messages; plain MPI, for any implementation, except for the
+ * engine "engine".
  *
  *     bench_player mpi|engine [--spoil packed|gap|data|slow|garbage|exit]
  *
- * Commands come as lines on stdin, and each has its answer on stdout:
+ * Commands are lines on stdin, and each has its answer on stdout:
  *
  *     who                     who NAME OF THE LIBRARY
  *     list                    layout NAME, for each, then end
@@ -23,9 +23,9 @@
  *     time                    time SECONDS, of the processor, for one
  *     close                   closed
  *
- * GOT is the hash of what was packed (or of the whole array, gaps included, after unpacking),
- * WANTED that of what the layout's list of pieces asks for. --spoil does one thing wrongly, to test
- * bench_versus.
+ * GOT is the hash of the packed data (or of the whole array, gaps included, after unpacking),
+ * WANTED is that of the expected data by the layout's list of pieces. --spoil makes one error, to
+ * test bench_versus.
  */
 
 #include <stdio.h>
@@ -39,10 +39,10 @@
 #include "bench_player.h"
 #include "bench_util.h"
 
-#define ROUND_TIME 4e-4 /* seconds that a round should take, at least */
+#define ROUND_TIME 4e-4 /* minimum seconds of a round */
 #define LARGEST    ((uint64_t) 128 << 20)
 #define LINE_ROOM  512
-#define WHO_ROOM   64 /* characters of the library's version that are told */
+#define WHO_ROOM   64 /* maximum characters of the library's version in the answer */
 
 /* Where in a page the stream begins: array and stream that begin at the same offset would make each
  * load wait for a store that only looks like one to the same address. The same in every player. */
@@ -376,7 +376,7 @@ int main(int argc, char **argv)
         return 2;
     }
     spoil = 4 == argc ? argv[3] : "";
-    /* Whatever a library says on stdout is no answer. */
+    /* Output of a library on stdout must not be mistaken for an answer. */
     answers = fdopen(dup(STDOUT_FILENO), "w");
     dup2(STDERR_FILENO, STDOUT_FILENO);
 #if BENCH_PLAYER_ENGINE

@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * Ways to pack and unpack one side of a layout, for bench_player.
+ * Engines that pack and unpack one side of a layout, for bench_player.
  *
- * A way is a table of functions on a context of its own. The player opens one for a side, packs or
- * unpacks with it any number of times, and closes it. Buffers are the player's: @p buffer is the
- * address that MPI would be given, @p stream has room for the side's bytes.
+ * An engine is a table of functions on a context of its own. The player opens one for a side, packs
+ * or unpacks with it any number of times, and closes it. The player owns the buffers: @p buffer is
+ * the address that MPI would get, @p stream has room for the side's bytes.
  */
 
 #ifndef BENCH_PLAYER_H

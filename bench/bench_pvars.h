@@ -10,7 +10,7 @@
  * @file
  *
  * The performance variables of pml/umrddt, through MPI_T. Without pml/umrddt they do not exist, and
- * everything here says so rather than fail.
+ * the functions report that instead of an error.
  */
 
 #ifndef BENCH_PVARS_H

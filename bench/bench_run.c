@@ -26,7 +26,7 @@
 
 const char *const bench_way_names[BENCH_WAYS] = {"", " (base PML)", " (floor)", " (contiguous)"};
 
-/* What the leader tells its peer before an iteration. */
+/* Commands of the leader to its peer before an iteration. */
 enum {
     COMMAND_WARM_UP,
     COMMAND_TIMED,
@@ -190,8 +190,8 @@ static void plant_error(pair_t *pair, int way)
 }
 
 /*
- * Judge what arrived, @p count of the receive's type. One finding a message; gaps are repaired, so
- * that each is judged by itself.
+ * Check the received data, @p count of the type of the receive. One finding per message; gaps are
+ * repaired, so each message is checked by itself.
  */
 static void check_received(pair_t *pair, int way, int count)
 {
@@ -234,7 +234,7 @@ static void check_afterwards(pair_t *pair)
     }
 }
 
-/* One message of the present way; what the receive counted. */
+/* One message of the current kind; the count of the receive. */
 static void send_one(pair_t *pair, int way)
 {
     const bench_job_t *job = pair->job;
@@ -268,7 +268,7 @@ static int receive_one(pair_t *pair, int way)
 }
 
 /*
- * A message there and one back, `trips` times the same. Buffers are filled before and judged after
+ * A message in each direction, `trips` times the same. Buffers are filled before and checked after
  * the timed part; the leader starts the clock when both are ready.
  *
  * @return one-way time in seconds, at the leader
@@ -304,7 +304,8 @@ static double exchange(pair_t *pair, int way)
         }
     }
     if (BENCH_WAY_FLOOR == way) {
-        /* who reads the last message does so out of the other's buffer, and tells nobody */
+        /* the reader of the last message reads it from the other's buffer, without a notification
+         */
         MPI_Sendrecv(NULL, 0, MPI_BYTE, job->peer, TAG_READ, NULL, 0, MPI_BYTE, job->peer, TAG_READ,
                      job->control, MPI_STATUS_IGNORE);
     }
@@ -312,8 +313,8 @@ static double exchange(pair_t *pair, int way)
     return (end - begin) / 2.0 / pair->trips;
 }
 
-/* One iteration as commanded; the first timed one begins the counting. Each way goes first in every
- * other one, as what comes behind another message finds the machine otherwise. */
+/* One iteration as commanded; the first timed one starts the counters. The kinds alternate in which
+ * goes first, because a message after another one finds another state of the machine. */
 static void iterate(pair_t *pair, int command)
 {
     if (COMMAND_TIMED == command && 0 == pair->done) {
@@ -432,7 +433,7 @@ static void gather_times(const pair_t *pair, bench_result_t *result)
 
 static const char *scheme_of(const bool *has, const uint64_t *sums, uint64_t messages)
 {
-    /* what its receiver leaves to the base PML is the base PML's */
+    /* the base PML carries messages that their receiver declines */
     if (!has[BENCH_PVAR_HANDLED_SENDS]
         || sums[BENCH_PVAR_DECLINED_SENDS] == sums[BENCH_PVAR_HANDLED_SENDS]) {
         return 0 < sums[BENCH_PVAR_STAGED_SENDS] || 0 < sums[BENCH_PVAR_STAGED_RECVS] ? "staged"

@@ -28,8 +28,9 @@
 #include "layouts.h"
 
 /**
- * The ways a layout is sent: as Open MPI is set up; by the base PML alone (--compare); and with
- * --floor the bare operation of the GPU, and as many bytes in one piece through the base PML.
+ * The ways to send a layout: with the settings of the job; by the base PML alone (--compare); and
+ * with --floor the bare operation of the GPU, and the same number of bytes in one piece through the
+ * base PML.
  */
 enum {
     BENCH_WAY_MAIN,
@@ -53,18 +54,18 @@ typedef struct bench_plant_t {
     int iteration;  /**< timed iteration, from 1 */
 } bench_plant_t;
 
-/** The ways' names, as they are put behind a text; the main one has none. */
+/** Suffixes that name them; the main one has none. */
 extern const char *const bench_way_names[BENCH_WAYS];
 
 /** What this process has for all layouts. */
 typedef struct bench_job_t {
     MPI_Comm main_comm; /**< as Open MPI is set up */
     MPI_Comm host_comm; /**< the base PML alone */
-    MPI_Comm control;   /**< for all but what is measured; never taken by umrddt */
+    MPI_Comm control;   /**< for all that is not measured; umrddt never handles its messages */
     int rank;
     int size;
     int peer;
-    bool leader; /**< the one of the pair that sends first and takes the time */
+    bool leader; /**< the one of the pair that sends first and measures the time */
     bench_pvars_t pvars;
     bench_plant_t plant;
 } bench_job_t;
@@ -102,7 +103,7 @@ typedef struct bench_result_t {
     bench_times_t times[BENCH_WAYS];      /**< one way */
     const char *scheme;                   /**< one of bench_output.c */
     bool has[BENCH_PVAR_COUNT];           /**< whether the counter exists */
-    double per_message[BENCH_PVAR_COUNT]; /**< by all processes, for a message one way */
+    double per_message[BENCH_PVAR_COUNT]; /**< by all processes, per message in one direction */
     bool has_parts;                       /**< --parts */
     bench_parts_t parts;
     bool failed;

@@ -100,8 +100,8 @@ void bench_schemes_table_free(bench_schemes_table_t *table)
     free(table);
 }
 
-/* Whether the messages went by what was asked for: as the base PML's they may be staged; and auto
- * is any. */
+/* Whether the messages used the requested scheme: those of the base PML may be staged; and auto is
+ * any. */
 static bool went_by(const char *asked, const char *scheme)
 {
     return 0 == strcmp(asked, scheme) || 0 == strcmp("auto", asked)

@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * --schemes: every layout by each of several schemes, one behind the other, and a table of them.
+ * --schemes: runs every layout with each of several schemes, one after the other, and prints a
+ * table of them.
  */
 
 #ifndef BENCH_SCHEMES_H
@@ -23,7 +24,7 @@
 
 #include "bench_run.h"
 
-/** Read the list, "umr,pack-host". @return false: a name is none of a scheme, or comes twice */
+/** Read the list, "umr,pack-host". @return false: an unknown name, or a duplicate */
 bool bench_schemes_parse(const char *list, bench_schemes_t *schemes);
 
 /** The names that may be in it. */

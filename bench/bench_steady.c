@@ -10,7 +10,7 @@
 
 #include "bench_steady.h"
 
-/* What must not grow at all; causes before what follows from them. */
+/* Counters that must not grow at all; causes before effects. */
 static const struct {
     int pvar;
     const char *what;

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * --require-steady: a message that repeats may cost an envelope, the word to go and the writes,
- * and nothing else.
+ * --require-steady: a repeated message may cost an envelope, a CTS and the writes, and nothing
+ * else.
  */
 
 #ifndef BENCH_STEADY_H

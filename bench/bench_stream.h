@@ -9,12 +9,12 @@
 /**
  * @file
  *
- * The data of a message, as the stream of its bytes.
+ * The data of a message, as a stream of bytes.
  *
- * It is made from a base of random bytes, another one for each sending rank, and a mask, another
- * one for each message: the streams of two messages of a sender differ in every byte unless their
- * numbers differ by a multiple of 256. So what is left of an earlier message cannot pass for this
- * one. Message 0 is never sent; it is what a receiving buffer holds at first.
+ * It is made from a base of random bytes, which differs per sending rank, and a mask, which differs
+ * per message. The streams of two messages of a sender differ in every byte unless their numbers
+ * differ by a multiple of 256. So stale data of an earlier message is detected. Message 0 is never
+ * sent; it is the initial content of a receive buffer.
  */
 
 #ifndef BENCH_STREAM_H

@@ -34,7 +34,7 @@ void bench_times_summarise(double *samples, int count, bench_times_t *times)
 }
 
 #define ROUNDS     51
-#define ROUND_TIME 4e-4 /* seconds that a round of one way should take, at least */
+#define ROUND_TIME 4e-4 /* minimum seconds of a round of one function */
 
 static double now(void)
 {

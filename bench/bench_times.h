@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Many times in three numbers, and the times of two ways by turns.
+ * The summary of many times in three numbers, and the times of two functions that alternate.
  */
 
 #ifndef BENCH_TIMES_H
@@ -30,15 +30,14 @@ void bench_times_summarise(double *samples, int count, bench_times_t *times);
 /** The median of @p count (at least 1) values, which are sorted afterwards. */
 double bench_times_median(double *values, int count);
 
-/** One way of doing something. */
+/** One of the functions. */
 typedef void (*bench_way_t)(void *context);
 
 /**
- * Two ways of one thing by turns, round by round, after one of each that is not timed.
+ * Time two functions in turns, round by round, after one untimed call of each.
  *
  * @param[out] first_us, second_us  microseconds of one of each: the median of 51 rounds of the
- *                                  processor time that this thread used (other load on the machine
- *                                  costs wall time, and caches)
+ * processor time of this thread (other load on the machine affects wall time, and caches)
  */
 void bench_alternate(bench_way_t first, bench_way_t second, void *context, double *first_us,
                      double *second_us);

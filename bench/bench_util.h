@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * What every part of umrddt_bench needs: the end of the job on what cannot go on, memory, time,
- * random numbers that are the same everywhere.
+ * Utilities of umrddt_bench: fatal errors, memory, time, random numbers that are the same
+ * everywhere.
  */
 
 #ifndef BENCH_UTIL_H
@@ -20,7 +20,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/** Say why on stderr and end the whole job. For what is nobody's measurement: no memory, a bug. */
+/** Print the reason on stderr and end the whole job. For errors that are not results: no memory, a
+ * bug. */
 void bench_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /** malloc that does not return without memory. */

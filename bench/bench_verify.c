@@ -13,10 +13,10 @@
 #include "bench_util.h"
 #include "bench_verify.h"
 
-/* Ranges of a sampled buffer that are not farther from each other are carried in one copy. */
+/* Ranges of a sampled buffer that are at most this far apart are copied together. */
 #define MOVE_TOGETHER 32768
 
-/* What is read at once of a GPU's memory that has no place on the host. */
+/* Maximum read at once from GPU memory without an image in system memory. */
 #define CHUNK ((int64_t) 4 << 20)
 
 static size_t mapped_bytes(const bench_buffer_t *buffer)

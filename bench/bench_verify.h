@@ -9,19 +9,18 @@
 /**
  * @file
  *
- * The memory of one side of a layout, and the judgement over what arrived in it.
+ * The memory of one side of a layout, and the check of the received data.
  *
- * A buffer is the side's array with a margin on both ends. What belongs to no piece, the margins
- * included, is *gap*. Gaps hold a guard byte, another one in sending than in receiving buffers, so
- * that gaps that travelled are noticed as well.
+ * A buffer is the array of the side with a margin on both ends. All bytes that belong to no piece,
+ * including the margins, are *gap*. Gaps hold a guard byte, which differs between send and receive
+ * buffers, so transferred gaps are also detected.
  *
  * The buffer of an array of more than BENCH_SAMPLE_BYTES is *sampled*: its gaps hold the guard only
- * within BENCH_NEAR_BYTES of a piece, which is looked at after every message; the rest is never
- * written, so that pages without a piece need no memory, and must still be zero after the last
- * message.
+ * within BENCH_NEAR_BYTES of a piece, which is checked after every message. The rest is never
+ * written, so pages without a piece need no memory, and must still be zero after the last message.
  *
- * The memory may be a GPU's. Then what is written and judged here is an image of it on the host;
- * bench_buffer_put and bench_buffer_get carry what may have changed there and back.
+ * The memory may be a GPU's. Then data is written and checked in an image of it in system memory;
+ * bench_buffer_put and bench_buffer_get copy the possibly changed parts to and from the GPU.
  */
 
 #ifndef BENCH_VERIFY_H
@@ -54,7 +53,7 @@ typedef struct bench_wrong_t {
 
 typedef struct bench_buffer_t {
     const bench_side_t *side;
-    unsigned char *array; /**< on the host: the memory itself, or the image of it */
+    unsigned char *array; /**< in system memory: the memory itself, or its image */
     unsigned char *gpu;   /**< the array on the GPU, or NULL */
     unsigned char guard;
     bool sampled;
@@ -92,7 +91,8 @@ void bench_buffer_set_data(bench_buffer_t *buffer, const unsigned char *stream);
 /** Set the guards again, after something wrote there. */
 void bench_buffer_set_guards(bench_buffer_t *buffer);
 
-/** Are the pieces what the stream says? If not, @p wrong is the first wrong byte of the stream. */
+/** Check the pieces against the stream. If they differ, @p wrong is the first wrong byte of the
+ * stream. */
 bool bench_buffer_check_data(const bench_buffer_t *buffer, const unsigned char *stream,
                              bench_wrong_t *wrong);
 

@@ -35,7 +35,7 @@
 
 #define DEFAULT_ROUNDS 25
 #define MAX_ROUNDS     10000
-#define PATIENCE       120 /* seconds that an answer may take */
+#define PATIENCE       120 /* time limit of an answer in seconds */
 #define LINE_ROOM      512
 #define NAME_ROOM      64
 #define MAX_LAYOUTS    256
@@ -52,7 +52,7 @@ typedef struct {
     char answer[LINE_ROOM];
 } player_t;
 
-/** The ratios of one group of layouts, both ways. */
+/** The ratios of one group of layouts, packing and unpacking. */
 typedef struct {
     const char *name;
     const char *patterns[8];
@@ -227,7 +227,7 @@ static void misunderstood(const player_t *player)
  * A layout
  * ------------------------------------------------------------------------------------------- */
 
-/** What a player says of a layout that it has opened. */
+/** A player's answer about a layout that it has opened. */
 typedef struct {
     unsigned long long bytes, pieces, got, wanted;
 } opened_t;
@@ -383,7 +383,7 @@ static void run_layout(const char *name)
     }
 }
 
-/* Is @p name one of those that --layouts asks for? */
+/* True if @p name is selected by --layouts. */
 static bool is_wanted(const char *name, const char *list)
 {
     char copy[LINE_ROOM], *item, *rest;

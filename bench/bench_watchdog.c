@@ -14,7 +14,7 @@
 
 #include "bench_watchdog.h"
 
-/* Written while no alarm is set, so that the handler never sees half a text. */
+/* Written while no alarm is set, so the handler never sees a partial text. */
 static char message[256];
 
 static void give_up(int signal_number)

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * An end for what would never end: a message that is lost must not hang the job without a word.
+ * A time limit for hangs: a lost message must end the job with a message.
  */
 
 #ifndef BENCH_WATCHDOG_H
@@ -19,10 +19,10 @@
 #define BENCH_EXIT_HANG 3
 
 /**
- * From now on the process has @p seconds; then it says @p format on stderr and exits, which makes
- * mpirun end the job. Replaces what was set before.
+ * Set the time limit of the process to @p seconds from now; then it prints @p format on stderr and
+ * exits, which makes mpirun end the job. Replaces the previous limit.
  *
- * @param[in] seconds  0: nothing happens
+ * @param[in] seconds  0: no limit
  */
 void bench_watchdog_set(unsigned seconds, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

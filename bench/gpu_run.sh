@@ -7,32 +7,41 @@
 # gpu_run.sh [--out DIR] [--cuda DIR] [--code NN] [--jobs N] [--seconds N] [--only STEP,...] [--mps] [--memory LIST]
 #            [--cuda-ompi PREFIX] [SOURCE]
 #
-# Builds umrddt on a machine with GPUs, runs on them what can be tested without a second machine, and measures.
-# SOURCE is a tarball (make dist) or a tree with its configure; without it, the tree that this script is in.
+# Builds umrddt on a machine with GPUs, runs all tests that need no second machine, and measures.
+# SOURCE is a tarball (make dist) or a tree with its configure. The default is the tree of this script.
 #
-# Needs: CUDA's compiler, Open MPI with its devel headers, a compiler, make. No network, no root. Everything is
-# written below DIR (default: gpu_run in the current directory): what was where, the log of each step, the
-# figures, and a summary, which is also printed last. A step that fails, or takes too long, is reported and
-# the next one runs; after --seconds (default 450) no further step begins. --code 90 compiles the kernels for
-# sm_90 alone, which is quicker than for all. --mps lets CUDA's MPS run meanwhile: where there are more processes than GPUs,
-# they then share one without taking turns.
+# Needs: CUDA's compiler, Open MPI with its devel headers, a compiler, make. No network, no root. All output
+# is written below DIR (default: gpu_run in the current directory): a description of the machine, the log
+# of each step, the tuning parameters, and a summary, which is also printed last. A step that fails, or
+# exceeds its time, is reported, and the next one runs. After --seconds (default 450) no further step
+# begins. --code 90 compiles the kernels for sm_90 alone, which is faster than for all. --mps runs CUDA's
+# MPS: if there are more processes than GPUs, they then share a GPU without time slices.
 #
-# STEPs: build tests mpi latency kernels profile large sanitizer schemes larger staged choice defer parts; the first is needed by the others unless DIR has its result.
-# latency is umrddt_bench with its floor: messages one after the other and with pauses between them, with and without
-# graphs; large is 256 MiB from GPU to GPU. schemes is every scheme, layout and pair of memories, checked, with
-# the software ConnectX as the wire (its times are not an HCA's), up to 1 MiB, and larger those above; staged is what packed messages get without a
-# HCA, beside what they are made of: the driver's copies and messages of the host. choice is umrddt_tune, then auto
-# by its figures beside each scheme by itself, and how good the predictions were (choice.txt), for each pair of memories or those of --memory (gpu, gpu-host, host-gpu);
-# figures that are in DIR are taken as they are. defer is what messages that umrddt leaves take longer
-# than by the base PML alone, by umrddt_tune's figures as well. profile is what ncu counts of packing and unpacking. parts is what of a packed message is packing, how long
-# pointer queries make iterations of applications, messages of objects in blocks, and the variants of HAND's host bypass (parts.md).
+# STEPs: build tests mpi latency kernels profile large sanitizer schemes larger staged choice defer parts.
+# The others need build, unless DIR has its result.
+#   latency   umrddt_bench with --floor: messages one after the other and with pauses between them, with and
+#             without graphs
+#   large     256 MiB from GPU to GPU
+#   schemes   every scheme, layout and pair of memories, checked, up to 1 MiB. The software ConnectX is the
+#             transport, so its times are not those of an HCA
+#   larger    the same above 1 MiB
+#   staged    times of packed messages without an HCA, and of their parts: the driver's copies, and messages
+#             in system memory
+#   choice    umrddt_tune, then auto with its tuning parameters compared with each scheme, and the quality of
+#             the predictions (choice.txt), for each pair of memories or those of --memory (gpu, gpu-host,
+#             host-gpu). Tuning parameters that are in DIR are reused
+#   defer     overhead for messages that umrddt passes through, compared with the base PML alone, also with
+#             the tuning parameters of umrddt_tune
+#   profile   counters of ncu for packing and unpacking
+#   parts     the share of packing in packed messages, the time of pointer queries in iterations of
+#             applications, messages of objects in blocks, and the variants of HAND's host bypass (parts.md)
 #
-# --cuda-ompi PREFIX: the prefix of an Open MPI 5.0 that is configured with CUDA. umrddt is built a second time, for
-# that one; the steps are then build, bases and compare. bases runs the rows of test/mpi/cases that need GPUs on the
-# stock Open MPI and on the other one with ob1 and with UCX (rows.tsv, rows-failed.txt). compare times messages and
-# MPI_Alltoallw on all of them in turns (times.csv, times.md). Both are gpu_bases, which has the details and takes
-# --software, --rows, --parallel, --row-seconds, --skip-passed and --rounds. With --mps the rows run under MPS and the
-# times do not.
+# --cuda-ompi PREFIX: the prefix of an Open MPI 5.0 that is configured with CUDA. umrddt is built a second
+# time for it. The steps are then build, bases and compare. bases runs the rows of test/mpi/cases that need
+# GPUs on the stock Open MPI, and on the other one with ob1 and with UCX (rows.tsv, rows-failed.txt). compare
+# times messages and MPI_Alltoallw on all of them in turns (times.csv, times.md). gpu_bases does both. It has
+# the details and accepts --software, --rows, --parallel, --row-seconds, --skip-passed and --rounds. With
+# --mps the rows run under MPS and the times do not.
 #
 # Exit status: 0 if every step that ran succeeded.
 
@@ -88,7 +97,7 @@ say() { echo "$@" | tee -a "$summary"; }
 
 wanted() { [[ ,$only, == *,$1,* ]]; }
 
-# step NAME SECONDS COMMAND...: run it, its output to logs/NAME.
+# step NAME SECONDS COMMAND...: runs COMMAND, with its output in logs/NAME.
 step() {
     local name=$1 limit=$2 rc from=$SECONDS
     shift 2
@@ -107,7 +116,7 @@ step() {
     return $rc
 }
 
-# What is where; figures without it mean nothing.
+# The description of the machine. Numbers are useless without it.
 about() {
     date -u +'%Y-%m-%d %H:%M UTC'
     uname -srm
@@ -144,12 +153,12 @@ configured() {
     mkdir -p "$1" && cd "$1" && shift && "$tree/configure" --with-cuda="$cuda" "$@"
 }
 
-# made DIR: what rows and times need.
+# made DIR: builds the targets that rows and times need.
 made() {
     "${make[@]}" -C "$1" && "${make[@]}" -C "$1/test/common" check TESTS= && "${make[@]}" -C "$1/test/mpi" check TESTS=
 }
 
-# For both Open MPIs at once; the kernels are the same.
+# For both Open MPIs at once, since the kernels are the same.
 build_bases() {
     local kernels=opal/mca/common/umrddt_gpu/kernels
     make=(make -j"$jobs")
@@ -177,7 +186,8 @@ if wanted build; then
     fi
 fi
 
-# The control daemon outlives who started it; its pipe has a short name, as sockets need.
+# The control daemon outlives the process that started it. Its pipe has a short name, as sockets
+# need.
 mps_begin() {
     CUDA_MPS_PIPE_DIRECTORY=$(mktemp -d) || exit 1
     export CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY=$out/logs
@@ -191,7 +201,8 @@ mps_quit() {
     trap - EXIT
 }
 
-# What gpu_bases says is said last, too. Its rows run under MPS if that is asked for, its times do not.
+# The summary of gpu_bases is also printed last. Its rows run under MPS if requested, its times do
+# not.
 for what in bases:rows compare:times; do
     if wanted ${what%:*}; then
         [ "$mps$what" != yesbases:rows ] || mps_begin
@@ -210,7 +221,7 @@ if [ -n "$mps" ]; then
     done
 fi
 
-# All at once: nothing is measured.
+# All at once, since no time is measured.
 if wanted tests; then
     [ -n "$code" ] || step check_kernels 10 env -C "$gpu" "$tree/test/gpu/check_kernels"
     for test in test_driver test_launch random_kernels test_engine test_imports test_imports_forged test_imports_hostile test_staging; do
@@ -219,7 +230,7 @@ if wanted tests; then
     wait
 fi
 
-# Two processes, two GPUs if there are two.
+# Two processes, on two GPUs if there are two.
 if wanted mpi; then
     step mpi_build 90 make -j"$jobs" -C "$build/test/mpi" check TESTS=
     cases=$(sed -n 's/^\(\(gpu\|ipc\|pack\)-[^ ]*\) .* ob1 *none .*$/\1.case/p' "$tree/test/mpi/cases" | tr '\n' ' ')
@@ -258,7 +269,8 @@ every_scheme() {
     shift 2
     for memory in gpu gpu-host host-gpu; do
         by=umr,direct,pack-gdr,pack-staged,pack-host,host
-        # (The receiver reads what the sender lends it, and a process cannot lend plain memory.)
+        # (The receiver reads memory that the sender exports, and a process cannot export plain
+        # memory.)
         [ $memory = host-gpu ] || by+=,ipc
         step "${name}_$memory" "$limit" "$prefix/bin/umrddt_sim" "${run[@]}" --mca pml_umrddt_memory all \
             "$prefix/bin/umrddt_bench" --memory $memory --schemes $by "${every[@]}" "$@" --csv "$out/${name}_$memory.csv" &
@@ -269,14 +281,15 @@ if wanted schemes; then
     every_scheme schemes 200 --max-bytes 1100000 --iterations 2
 fi
 if wanted larger; then
-    # The rows of the largest grids are 2 MiB apart, and a message by direct can name 128 places of system memory.
+    # The rows of the largest grids are 2 MiB apart, and a message by direct can describe 128 pieces
+    # of system memory.
     OMPI_MCA_btl_umr_reg_gap=2097152 every_scheme larger 280 --min-bytes 1100000 --iterations 1
 fi
 
 if wanted staged; then
     step staged_copies 30 "$gpu/bench_kernels" host
     large=contiguous_64MiB,vector_64KiB_x1024,vector_1KiB_x65536,vector_64B_x1048576
-    # By both of Open MPI's own ways within a host.
+    # With both of Open MPI's own transports within a node.
     for btl in self,vader self,tcp; do
         way=${btl#self,}
         step "staged_host_$way" 30 mpirun -n 2 --mca pml ob1 --mca btl $btl "$prefix/bin/umrddt_bench" \
@@ -302,7 +315,8 @@ if wanted choice; then
     { grep -hE '^# (auto|chance)' "$out"/logs/choice_*; "$here/bench/judge_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"
 fi
 
-# What it costs to be asked: jobs with umrddt and with the base PML alone, in turns.
+# Overhead of the checks for messages that are passed through: jobs with umrddt and with the base
+# PML alone, in turns.
 if wanted defer; then
     step defer 200 "$prefix/bin/umrddt_bench" --defer --takes all --model "$out/figures.txt" --rounds 15
 fi

@@ -103,7 +103,7 @@ static bool times(reader_t *reader)
     return true;
 }
 
-/** A number from @p least to @p most. @p what: as the user is told that it was expected */
+/** A number from @p least to @p most. @p what: its description in the error message */
 static bool number(reader_t *reader, const char *what, uint64_t least, uint64_t most,
                    uint64_t *value)
 {

@@ -40,7 +40,7 @@
 #define LAYOUT_MOST_BYTES  ((uint64_t) 1 << 40)
 #define LAYOUT_MOST_PIECES ((uint64_t) 1 << 24)
 
-/** Bytes of a text that says what is wrong, and of a layout's name. */
+/** Maximum bytes of an error text, and of the name of a layout. */
 #define LAYOUT_ERROR 512
 #define LAYOUT_NAME  256
 
@@ -77,11 +77,11 @@ bool layout_words_begin(const char *text);
  * Read a layout, up to a comma or the end.
  *
  * @param[in]  text   begins a list, or is its rest
- * @param[in]  whole  the whole list, by which places in it are told; @p text lies in it
- * @param[out] words  give it to layout_words_free; untouched if something is wrong
- * @param[out] error  what is wrong, where, and what was expected
+ * @param[in]  whole  the whole list, for positions in error messages; @p text lies in it
+ * @param[out] words  to be freed by layout_words_free; untouched after an error
+ * @param[out] error  the error, its position, and the expected input
  *
- * @return behind the layout: at a comma or the end. NULL: something is wrong
+ * @return the end of the layout: at a comma or the end. NULL: there is an error
  */
 const char *layout_words_read(const char *text, const char *whole, layout_words_t *words,
                               char error[LAYOUT_ERROR]);

@@ -9,17 +9,17 @@
 /**
  * @file
  *
- * Layouts by name: what an MPI message of a well-known application looks like in memory.
+ * Layouts by name: the memory layouts of messages of well-known applications.
  *
  * A layout has a sending and a receiving *side*, which may differ (LAMMPS gathers from a list and
- * appends to the end; FFT2 transposes). A side knows its MPI datatype and, independently of it, the
- * list of its pieces, computed by plain loops from the definition: the datatype is what is tested,
- * the pieces are what it is judged by.
+ * appends to the end; FFT2 transposes). A side has its MPI datatype and, independently of it, the
+ * list of its pieces, computed by plain loops from the definition: the datatype is tested, and the
+ * pieces are the reference.
  *
- * All offsets are bytes from the *array*: the begin of the application's memory as the definition
- * has it. Nothing of a side lies outside of [0, array_bytes).
+ * All offsets are bytes from the *array*: the start of the application's memory in the definition.
+ * No byte of a side is outside of [0, array_bytes).
  *
- * Errors: a maker that finds no memory, or that contradicts itself, ends the job with a message.
+ * Errors: a maker that finds no memory, or an inconsistency, ends the job with a message.
  */
 
 #ifndef BENCH_LAYOUTS_H

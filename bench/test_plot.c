@@ -7,9 +7,9 @@
  */
 
 /*
- * What umrddt_tune enters, and its pictures, by themselves: half a curve is none; no picture
- * without a point, all of them with one of each curve, only those of which there is one, nothing
- * beside the page whatever the figures are, and a file that takes no more is an error.
+ * The curves and figures of umrddt_tune alone: an incomplete curve is dropped; no figure without a
+ * point, all of them with one of each curve, only those with a point, nothing outside of the page
+ * for any tuning parameters, and a full file is an error.
  */
 
 #include <math.h>

@@ -121,7 +121,7 @@ static void files(void)
     CHECK(NULL != strstr(error, "'none'"));
 }
 
-/* A list is read from one comma to the next; places are told in all of it. */
+/* A list is read from one comma to the next; positions refer to the whole list. */
 static void lists(void)
 {
     const char *list = "contiguous 8,vector 2 x 8 , subarray 1 of 2", *at = list;

@@ -9,12 +9,12 @@
 /**
  * @file
  *
- * umrddt_tune: what its parts share. Two processes run it; all of them call the same functions in
- * the same order, and the first one's results count.
+ * umrddt_tune: declarations that its parts share. Two processes run it; both call the same
+ * functions in the same order, and the results of the first one count.
  *
- * What a message costs by a scheme is measured as users meet it: messages that are made to go by
- * that scheme (the info key pml_umrddt_scheme), there and back, whose sums the figures of the model
- * then make up. What a GPU does by itself is measured with umrddt's own engine.
+ * The cost of a message by a scheme is measured as users see it: messages are forced to use that
+ * scheme (the info key pml_umrddt_scheme), in both directions, and the tuning parameters of the
+ * model are derived from their sums. The work of a GPU alone is measured with umrddt's own engine.
  */
 
 #ifndef TUNE_H
@@ -32,8 +32,8 @@
 #include "tune_file.h"
 
 /**
- * Curves of the pictures: name, picture, and what its legend calls it. tune_plot.c has the
- * pictures, and for each curve what the figures make of it.
+ * Curves of the figures: name, figure, and legend. tune_plot.c has the figures, and for each curve
+ * its value by the tuning parameters.
  */
 #define TUNE_CURVES(X)                                         \
     X(HOST, SIZE, "base PML, one piece")                       \
@@ -106,22 +106,22 @@ typedef struct tune_options_t {
     double seconds;
 } tune_options_t;
 
-/** For whom the figures are, and where. */
+/** The machine of the tuning parameters, and their file. */
 typedef struct tune_report_t {
     char hardware[OPAL_UMRDDT_TUNING_TEXT];
     char path[TUNE_PATH];
 } tune_report_t;
 
-/** Enters a figure, unless what was measured cannot be one. */
+/** Enters a tuning parameter, unless the measured value is impossible. */
 #define TUNE_FIGURE(tune, name, value) \
     tune_enter((tune), &(tune)->figures.name, tune_index(#name), (value))
 
-/** The place of a figure or curve among all; the program ends if there is none of that name. */
+/** The index of a tuning parameter or curve; the program ends if there is none of that name. */
 int tune_index(const char *name);
 void tune_enter(tune_t *tune, double *figure, int index, double value);
 
-/** When all is measured: a curve of which a rate is missing is none, as those of some other machine
- * would stand beside measured ones. It is left at its default. */
+/** After all measurements: a curve with a missing rate is removed, because values of another
+ * machine would stand beside measured ones. It keeps its default. */
 void tune_complete(tune_t *tune);
 
 /** Tell what is done now, and how far it is; at the first process, on stderr. */
@@ -145,17 +145,17 @@ opal_iov_cache_layout_t *tune_layout(MPI_Datatype type);
 size_t tune_span(int pieces, int block);
 
 /**
- * One way of a message, from and into buffers of the same layout: the median, in us, of messages
- * there and back.
+ * A message in one direction, between buffers of the same layout: the median, in us, of messages in
+ * both directions.
  *
- * @param[out] first  if not NULL: the first one's time, of buffers that nobody has used
+ * @param[out] first  if not NULL: the time of the first one, with unused buffers
  *
- * @return a negative number if the messages did not go by this scheme, or there is no more time
+ * @return a negative number if the messages did not use this scheme, or there is no more time
  */
 double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t way, void *send, void *recv,
                     MPI_Datatype type, double *first);
 
-/** How many steps the first three below tell of, if all of it is there: for tune->of. */
+/** Number of steps that the first three below report, if everything is available: for tune->of. */
 #define TUNE_STEPS_HOST 2
 #define TUNE_STEPS_HCA  2
 #define TUNE_STEPS_GPU  1 /**< by itself */
@@ -166,33 +166,34 @@ void tune_host(tune_t *tune);
 void tune_hca(tune_t *tune);
 void tune_gpu(tune_t *tune);
 
-/** Behind all figures, as these matter more: points that only pictures need. A step each. */
+/** After all tuning parameters, which have precedence: points for the figures only. One step each.
+ */
 void tune_host_points(tune_t *tune);
 void tune_hca_points(tune_t *tune);
 void tune_gpu_points(tune_t *tune);
 
 /**
- * Before anything is measured, at the first process: where the results are to be.
+ * Before all measurements, at the first process: checks the place of the results.
  *
- * @return false: they cannot be written there, which is told
+ * @return false: it cannot be written; prints an error
  */
 bool tune_report_open(const tune_options_t *options, tune_report_t *report);
 
 /**
- * When all is measured: draw it, add what the file has of earlier runs, print the table, write the
- * file, as the options say (tune_report.c).
+ * After all measurements: draws them, adds values of earlier runs from the file, prints the table,
+ * writes the file, by the options (tune_report.c).
  *
- * @return the exit status; what is wrong is told
+ * @return the exit status; prints errors
  */
 int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t *report);
 
 /**
- * Draw what was measured as SVG, on one page: a picture of each kind of measurement of which there
- * is a point, with points, and lines for what the figures make of the same (tune_plot.c).
+ * Draw the measurements as SVG, on one page: a figure of each kind of measurement that has a point,
+ * with points, and lines for the values by the tuning parameters (tune_plot.c).
  *
  * @param[in] heading  a line above, as text
  *
- * @return 0; 1: there is not a point; -1: it cannot be written
+ * @return 0; 1: there is no point; -1: it cannot be written
  */
 int tune_plot(FILE *file, const tune_t *tune, const char *heading);
 

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* What measurements are entered into: figures, and points of pictures. */
+/* Enters measured values: tuning parameters, and points of figures. */
 
 #include <math.h>
 #include <string.h>

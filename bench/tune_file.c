@@ -145,7 +145,7 @@ bool tune_file_can_write(const char *path)
         return cannot(path, EISDIR);
     }
     if (tune_file_is_special(path)) {
-        /* It is not opened: a FIFO's reader would take that for all of it. */
+        /* It is not opened, because the reader of a FIFO would see an end of file. */
         return 0 == access(path, W_OK) || cannot(path, errno);
     }
     if (!tune_file_open(&file, path)) {

@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * Files that umrddt_tune writes. A regular file is replaced when the new one is whole, so that
- * nobody reads half of one; a symbolic link stays, and the file that it names is replaced. What is
- * no regular file (/dev/null, a FIFO) is written to as it is. Errors are told on stderr.
+ * Output files of umrddt_tune. A regular file is replaced when the new one is complete, so no
+ * process reads a partial one; a symbolic link stays, and the file that it names is replaced. Other
+ * files (/dev/null, a FIFO) are written in place. Errors are printed on stderr.
  */
 
 #ifndef TUNE_FILE_H

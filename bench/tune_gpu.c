@@ -263,7 +263,7 @@ static opal_iov_cache_layout_t *irregular(void)
 /* Where a GPU does not change hands: there are two, or CUDA's MPS runs both processes' kernels. */
 #define NO_TURN 0.001
 
-/* Kernels of both processes by turns, and of the first alone: what a change takes. */
+/* Kernels of both processes in turns, and of the first alone: the cost of a change. */
 static void turns(tune_t *tune, const ends_t *ends)
 {
     const MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_SCHEME_BASE];
@@ -294,7 +294,7 @@ static void turns(tune_t *tune, const ends_t *ends)
     bench_times_summarise(samples, MOST, &times);
     turn = times.median - alone;
     if (fine && 0 < alone) {
-        /* what is less than a kernel takes is chance */
+        /* differences below the time of a kernel are noise */
         TUNE_FIGURE(tune, gpu_turn, turn > alone ? turn : NO_TURN);
     }
 }
@@ -348,7 +348,7 @@ static void by_hca(tune_t *tune, char *send, char *recv, char *host)
     if (0 > small) {
         return;
     }
-    /* as much as it takes longer than between memory of the CPU */
+    /* the difference to the time between system memory */
     TUNE_FIGURE(tune, gpu_flush, small - 2 * control(tune) - tune->figures.hca_latency);
     large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, recv, 16, 512 << 10);
     if (large > small) {

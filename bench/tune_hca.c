@@ -15,7 +15,7 @@
 #include "bench_util.h"
 #include "tune.h"
 
-/* Buffers that nobody has used, for what a first message costs. */
+/* Unused buffers, for the cost of a first message. */
 #define FRESH 5
 
 /* Memory that was never registered, and whose pages are there. */
@@ -37,8 +37,8 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* What the first message of a layout and buffer takes beyond the later ones: the median of some.
- * Negative: the messages did not go this way. */
+/* The additional time of the first message of a layout and buffer: the median of some. Negative:
+ * the messages did not use this scheme. */
 static double extra(tune_t *tune, mca_pml_umrddt_scheme_id_t way, MPI_Datatype type, size_t bytes)
 {
     double samples[FRESH], first = 0;
@@ -105,7 +105,7 @@ static bool by_direct(tune_t *tune, double *registered)
         return false;
     }
     large = vector(tune, MCA_PML_UMRDDT_SCHEME_DIRECT, many, 64);
-    /* the pieces of the sender fill a few more writes, which is in the figure */
+    /* the sender's pieces need a few more writes, which the tuning parameter includes */
     TUNE_FIGURE(tune, hca_write, (large - small) / (many - few));
     TUNE_FIGURE(tune, hca_latency, small - control(tune));
     large = vector(tune, MCA_PML_UMRDDT_SCHEME_DIRECT, 16, 512 << 10);
@@ -148,7 +148,7 @@ void tune_hca(tune_t *tune)
     large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, 16384, 16);
     TUNE_FIGURE(tune, hca_entry, (large - small) / (2 * 16384));
     if (!direct) {
-        return; /* registration and keys cannot be told apart */
+        return; /* registration and keys cannot be separated */
     }
     type = tune_vector(2, 1024);
     keys = extra(tune, MCA_PML_UMRDDT_SCHEME_UMR, type, tune_span(2, 1024));
@@ -169,7 +169,7 @@ static void points(tune_t *tune, mca_pml_umrddt_scheme_id_t way)
         double time = vector(tune, way, TUNE_PIECES, block);
 
         if (0 > time) {
-            return; /* there is no such way here, or no time */
+            return; /* the scheme is not available, or there is no time */
         }
         tune_point(tune, umr ? TUNE_CURVE_UMR : TUNE_CURVE_DIRECT, (double) TUNE_PIECES * block,
                    time);

@@ -54,7 +54,7 @@ size_t tune_span(int pieces, int block)
     return (size_t) (2 * pieces - 1) * (size_t) block;
 }
 
-/* The counter that says that a message went by a scheme. */
+/* The counter of messages by a scheme. */
 static int counter_of(mca_pml_umrddt_scheme_id_t way)
 {
     switch (way) {
@@ -73,7 +73,7 @@ static int counter_of(mca_pml_umrddt_scheme_id_t way)
     }
 }
 
-/* One message there and one back; seconds of one way. */
+/* One message in each direction; seconds of one. */
 static double trip(tune_t *tune, MPI_Comm comm, void *send, void *recv, MPI_Datatype type)
 {
     double begin = bench_now();

@@ -232,7 +232,7 @@ int main(int argc, char **argv)
     if (0 <= status) {
         return status;
     }
-    /* unless the user says otherwise: both kinds of memory, and nothing of an older measurement */
+    /* unless the user sets it: both kinds of memory, and no earlier measurement */
     (void) setenv("OMPI_MCA_pml_umrddt_memory", "all", 0);
     (void) setenv("OMPI_MCA_pml_umrddt_model", "none", 0);
     MPI_Init(&argc, &argv);

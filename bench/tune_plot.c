@@ -63,16 +63,16 @@ static const struct {
     const char *label;
 } curves[TUNE_CURVE_COUNT] = {TUNE_CURVES(CURVE)};
 
-/* That those who see few colours can tell apart; and marks besides. */
+/* Colours for readers with colour blindness, and different marks. */
 static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                                       "#e69f00", "#56b4e9", "#777777"};
 #define LOOKS (int) (sizeof(colours) / sizeof(colours[0]))
 
 /* ---------------------------------------------------------------------------------------------
- * What the figures make of it
+ * Values by the tuning parameters
  * ------------------------------------------------------------------------------------------- */
 
-/* A message whose keys and registration are there, or what it takes longer where they are not. */
+/* A message with cached keys and registration, or its additional time without them. */
 static double message(const tune_t *tune, mca_pml_umrddt_scheme_id_t way, uint64_t bytes,
                       uint64_t pieces, bool gpu, bool first)
 {
@@ -181,7 +181,7 @@ static double up(const axes_t *axes, double y)
 {
     double at = log(y / axes->least) / log(axes->most / axes->least);
 
-    /* what the figures make of it may be far from what was measured */
+    /* the value by the tuning parameters may differ much from the measured one */
     return axes->y + TOP + DOWN * (1 - (at < 0 ? 0 : at > 1 ? 1 : at));
 }
 
@@ -307,7 +307,7 @@ static void draw_mark(FILE *file, int look, double x, double y)
     fprintf(file, "<path fill=\"%s\" d=\"M%.1f %.1f%s\"/>\n", colours[look], x, y, shapes[look]);
 }
 
-/* Its points, the figures' line through them, and its line of the legend. */
+/* Its points, the line by the tuning parameters, and its line of the legend. */
 static void draw_curve(const axes_t *axes, const tune_t *tune, tune_curve_t curve, int look,
                        int row)
 {

@@ -6,8 +6,8 @@
  * $HEADER$
  */
 
-/* What becomes of the figures: the table, the file, which earlier runs may have begun, and the
- * pictures. At the first process. */
+/* Output of the tuning parameters: the table, the file, which earlier runs may have started, and
+ * the figures. At the first process. */
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 #include "tune.h"
 
-/* now: which figures were measured by this run and are not the file's. */
+/* now: tuning parameters that this run measured, not the file. */
 static void print_table(const tune_t *tune, const bool *now, FILE *file)
 {
     const bool *all = tune->measured.figure;
@@ -101,7 +101,7 @@ static void print_json(const tune_t *tune, const bool *now, const char *hardware
     fprintf(file, "\n  ]\n}\n");
 }
 
-/* Where the file is, or is to be. @return false: there is no such place, which is told */
+/* The path of the file. @return false: there is no such place; prints an error */
 static bool file_name(const tune_options_t *options, tune_report_t *report)
 {
     if (NULL == options->output
@@ -129,7 +129,8 @@ bool tune_report_open(const tune_options_t *options, tune_report_t *report)
            && (NULL == options->json || to_stdout(options) || tune_file_can_write(options->json));
 }
 
-/* Add what an earlier run has left in the file: that of two hosts to that of one, say. */
+/* Add the results of an earlier run from the file: for example those of two nodes to those of one.
+ */
 static void add_file(tune_t *tune, const tune_options_t *options, const tune_report_t *report)
 {
     char wrong[OPAL_UMRDDT_TUNING_TEXT];
@@ -206,7 +207,7 @@ int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t
     (void) strftime(when, sizeof(when), "%Y-%m-%d %H:%M UTC", gmtime_r(&seconds, &utc));
     (void) snprintf(note, OPAL_UMRDDT_TUNING_NOTE, "umrddt_tune " UMRDDT_VERSION ", %s", when);
     if (NULL != options->plot) {
-        /* by the figures of this run, whatever others the file has */
+        /* by the tuning parameters of this run, whatever others the file has */
         status = write_plot(tune, options->plot, report->hardware, note);
     }
     if (!options->dry && !options->fresh && !tune_file_is_special(report->path)) {

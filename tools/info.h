@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * What the files of umrddt_info share.
+ * Declarations that the files of umrddt_info share.
  *
- * The program asks each device in a process of its own, since btl/umr has one HCA a process, and
- * Open MPI as well; that process is the program itself, started again with --one or --mpi.
+ * The program examines each device in a separate process, since btl/umr has one HCA per process,
+ * and Open MPI as well. That process is the program itself, started again with --one or --mpi.
  */
 
 #ifndef INFO_H
@@ -52,11 +52,11 @@ void info_advise(const char *reason);
 /** Print the limit of locked memory, and what to do if there is one. */
 void info_locked_memory(void);
 
-/** Print what Open MPI says of itself and of umrddt in a job, in lines NAME=VALUE. @return the exit
+/** Print properties of Open MPI and of umrddt in a job, in lines NAME=VALUE. @return the exit
  * status */
 int info_mpi(void);
 
-/** What counts of the GPUs for the choice of a way; all of it false without any. */
+/** Properties of the GPUs that affect the selection of a scheme; all false without any. */
 typedef struct info_gpus_t {
     int count;
     bool rdma;    /**< the driver lets HCAs reach the memory of all */
@@ -66,13 +66,13 @@ typedef struct info_gpus_t {
     bool peers;   /**< each reaches the memory of each other */
 } info_gpus_t;
 
-/** Print what the CUDA driver says of the GPUs. @param[out] gpus */
+/** Print properties of the GPUs from the CUDA driver. @param[out] gpus */
 void info_gpus(info_gpus_t *gpus);
 
 /** What counts of the rest. */
 typedef struct info_found_t {
     bool umrddt;     /**< pml/umrddt comes up */
-    bool cuda;       /**< Open MPI takes memory of GPUs */
+    bool cuda;       /**< Open MPI supports GPU memory */
     char gpu[8];     /**< pml_umrddt_base_gpu */
     char pml[32];    /**< the base PML */
     char memory[16]; /**< pml_umrddt_memory */
@@ -81,7 +81,7 @@ typedef struct info_found_t {
     bool umr;        /**< with UMR */
 } info_found_t;
 
-/** Print which way messages will go, and why. */
+/** Print the scheme of messages, and the reason. */
 void info_ways(const info_found_t *found, const info_gpus_t *gpus);
 
 /** What --explain is about. */
@@ -94,7 +94,7 @@ typedef struct info_explain_t {
 } info_explain_t;
 
 /**
- * Print which way messages of a layout will go, and why; in a process with pml/umrddt.
+ * Print the scheme of messages of a layout, and the reason; in a process with pml/umrddt.
  *
  * @return the exit status
  */

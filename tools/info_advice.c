@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What an administrator can do.
+ * Advice for administrators.
  */
 
 #include "info.h"

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * One device, as btl/umr itself finds it.
+ * One device, as btl/umr detects it.
  */
 
 #include "info.h"
@@ -29,7 +29,7 @@
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
 #include "opal/mca/common/umrddt_gpu/rdma/umrddt_gpu_rdma.h"
 
-/** What the ways to hold more in one key are called here. */
+/** Names of the capability tiers in the output. */
 static const char *const tier_names[MCA_BTL_UMR_TIER_MAX] = {
     [MCA_BTL_UMR_LONG] = "lists in memory",
     [MCA_BTL_UMR_STRIDED] = "equal blocks at equal distances as one entry",
@@ -164,7 +164,7 @@ static void print_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, 
     printf("  not proven: anything between two machines (umrddt_bench does that), and speed\n");
 }
 
-/* The same, and what print_without says, for programs. */
+/* The same, and the output of print_without, for programs. */
 static void json_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, int count)
 {
     static const char *const names[MCA_BTL_UMR_TIER_MAX] = {

@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * Which way messages of a layout will go, and why: the verdict is that of pml/umrddt's own files
- * (pml_umrddt_pairs*.c, pml_umrddt_choice.c), which are part of this program, and
- * common/umrddt_select. They are given 64 messages of the layout, one behind the other, as its
- * receiver would be; nothing is sent. What they ask of the rest of pml/umrddt is answered here.
+ * The scheme of messages of a layout, and the reason. The selection is done by pml/umrddt's own
+ * files (pml_umrddt_pairs*.c, pml_umrddt_choice.c), which are part of this program, and by
+ * common/umrddt_select. They get 64 messages of the layout, one after the other, as at its
+ * receiver; nothing is sent. This file replaces the other functions of pml/umrddt that they call.
  */
 
 #include "info.h"
@@ -37,10 +37,10 @@
 #include "ompi/mca/pml/umrddt/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_pairs.h"
 
-/** Messages of the layout that are judged. */
+/** Number of messages of the layout for which a scheme is selected. */
 #define MESSAGES 64
 
-/** A message with which another way begins. */
+/** A message at which the scheme changes. */
 typedef struct turn_t {
     int message; /**< from 1 */
     mca_pml_umrddt_scheme_id_t way;
@@ -49,12 +49,12 @@ typedef struct turn_t {
 /** What came of it, for one kind of peer. */
 typedef struct verdict_t {
     bool near;
-    bool declined; /**< the sender leaves it to the base PML */
+    bool declined; /**< the sender passes it through to the base PML */
     unsigned possible;
     double first[MCA_PML_UMRDDT_SCHEMES], later[MCA_PML_UMRDDT_SCHEMES];
     const char *why;
-    mca_pml_umrddt_scheme_id_t least; /**< that is predicted to take least, of those that are
-                                     possible, at the last message */
+    mca_pml_umrddt_scheme_id_t least; /**< the scheme with the shortest predicted time, of the
+                                         possible ones, at the last message */
     turn_t turns[MESSAGES];
     int turn_count;
 } verdict_t;
@@ -64,7 +64,7 @@ mca_pml_umrddt_t mca_pml_umrddt;
 static opal_iov_cache_layout_t *from, *to;
 
 /* ---------------------------------------------------------------------------------------------
- * What the verdict asks
+ * Functions that the selection calls
  * ------------------------------------------------------------------------------------------- */
 
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
@@ -140,7 +140,7 @@ static const struct {
 
 static char model[4096];
 
-/** @param[in] most  elements that there is room for. @return false: there is no such parameter */
+/** @param[in] most  maximum number of elements. @return false: there is no such parameter */
 static bool read_parameter(const char *name, int most, void *value)
 {
     MPI_T_cvar_handle handle;
@@ -217,7 +217,7 @@ static void meet(const info_explain_t *what, bool near, opal_proc_t *proc,
     comm->pattern = (int) patterns[what->from_gpu][what->to_gpu];
 }
 
-/** By which way it goes, once it was judged: as the receiver goes about it (matched_event). */
+/** The scheme that is used after the selection: as in the receiver (matched_event). */
 static mca_pml_umrddt_scheme_id_t way_of(const mca_pml_umrddt_recv_t *recv, unsigned possible)
 {
     const unsigned hca = MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT;
@@ -289,7 +289,7 @@ static void judge_all(const info_explain_t *what, bool near, verdict_t *verdict)
     }
 }
 
-/** Whether messages of this layout are taken at all. @return NULL, or why not */
+/** Whether umrddt handles messages of this layout. @return NULL, or the reason why not */
 static const char *not_taken(const info_explain_t *what)
 {
     static char text[128];

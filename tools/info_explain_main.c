@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The command line of umrddt_info --explain, and the process that explains.
+ * The command line of umrddt_info --explain, and the process that prints the explanation.
  */
 
 #include "info.h"

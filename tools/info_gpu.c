@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * The GPUs of this machine, what lies between them, and whether an HCA can be given their
- * memory. The driver is asked, and no context is made.
+ * The GPUs of this machine, the connections between them, and whether an HCA can access their
+ * memory. Queries the driver without a context.
  */
 
 #include "opal_config.h"

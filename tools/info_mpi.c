@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Open MPI as a job finds it: asked in a process of its own, which says it in lines NAME=VALUE that
- * the program reads.
+ * Properties of Open MPI in a job: a separate process queries them and prints lines NAME=VALUE,
+ * which the program reads.
  */
 
 #include "ompi_config.h"
@@ -28,7 +28,7 @@
 
 #include "pml_umrddt_base_gpu.h"
 
-/** What is asked. */
+/** The queried properties. */
 static const struct {
     const char *cvar;
     const char *name;
@@ -66,7 +66,7 @@ static bool print_parameter(const char *cvar, const char *name)
     union {
         int number;
         size_t size;
-        char room[64]; /* nothing that is asked is longer */
+        char room[64]; /* no queried value is longer */
     } value = {.size = 0};
 
     if (MPI_SUCCESS != MPI_T_cvar_get_index(cvar, &index)

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Which way messages will go on this machine, with pml_umrddt_scheme = auto (the rules are those of
- * ompi/mca/pml/umrddt/pml_umrddt_choice.c), and why.
+ * The scheme of messages on this machine, with pml_umrddt_scheme = auto (by the rules of
+ * ompi/mca/pml/umrddt/pml_umrddt_choice.c), and the reason.
  */
 
 #include "info.h"
@@ -31,7 +31,7 @@ static void say(const char *key, const char *what, const char *way, const char *
     }
 }
 
-/* The name of the base PML, where messages are left to it. */
+/* The name of the base PML, for messages that are passed through. */
 static const char *host_way(const info_found_t *found)
 {
     static char way[64];

@@ -133,7 +133,7 @@ static int again(const char *option, const char *argument, FILE *out, FILE *erro
     return WIFEXITED(status) ? WEXITSTATUS(status) : INFO_BROKEN;
 }
 
-/* A device that could not be asked, in an array. */
+/* A device that could not be examined, in an array. */
 static void json_unasked(const char *name)
 {
     info_json_open(NULL, '{');
@@ -143,10 +143,10 @@ static void json_unasked(const char *name)
     info_json_close('}');
 }
 
-/* Whether a device of those that were asked has UMR. */
+/* Whether one of the examined devices has UMR. */
 static bool seen_umr;
 
-/* @return the exit status of a process that asks this device */
+/* @return the exit status of a process that examines this device */
 static int ask(const char *name)
 {
     FILE *errors = tmpfile(), *out = info_json ? tmpfile() : NULL;
@@ -163,7 +163,7 @@ static int ask(const char *name)
     if (INFO_WITHOUT == status) {
         status = INFO_USABLE;
     }
-    /* The component's own message says what is said here. */
+    /* The component's own message has the same content. */
     if (INFO_USABLE != status && INFO_UNUSABLE != status) {
         if (info_json) {
             json_unasked(name);
@@ -240,7 +240,7 @@ bool info_has_mlx5(void)
     return found;
 }
 
-/* A device of the list. @return the exit status about it; INFO_USAGE: it was not asked */
+/* A device of the list. @return the exit status about it; INFO_USAGE: it was not examined */
 static int ask_listed(struct ibv_device *device)
 {
     const char *name = ibv_get_device_name(device);
@@ -321,7 +321,7 @@ static int ask_devices(int count, char **names)
     return status;
 }
 
-/* Fill in what a job says of itself, line by line. */
+/* Store the properties that a job reports, line by line. */
 static void read_mpi(FILE *file, char *library, size_t room, info_found_t *found)
 {
     char line[512];

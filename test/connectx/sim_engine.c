@@ -32,7 +32,7 @@
 #define IDLE_POLLS 8
 /* And this long it believes that the user thread goes on. */
 #define USER_NS 3000000ull
-/* An idle HCA is looked at this often, for rings of doorbells that no hook saw. */
+/* Polling interval of an idle HCA, for doorbells that no hook detected. */
 #define IDLE_NS 20000000ull
 
 /* With no device open there is only the wire to listen to. */

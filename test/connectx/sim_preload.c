@@ -284,8 +284,7 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     return 0;
 }
 
-/* A page of the device: doorbells that nobody looks at, for the doorbell records say it
- * all. */
+/* A page of the device. Doorbell writes to it are ignored: the doorbell records have all data. */
 EXPORT void *mmap(void *addr, size_t length, int prot, int flags, int fd, off_t offset)
 {
     REAL(mmap);

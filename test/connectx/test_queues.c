@@ -26,7 +26,7 @@ static void queue_overflow(void)
     obj.qp.in = p.a.qp;
     obj.qp.out = &raw;
     CHECK(0 == mlx5dv_init_obj(&obj, MLX5DV_OBJ_QP));
-    /* A doorbell that claims more than the queue holds. */
+    /* A doorbell beyond the size of the queue. */
     raw.dbrec[MLX5_SND_DBR] = htobe32(raw.sq.wqe_cnt + 1);
     CHECK(end_poll(&p.a, &wc, END_LONG_MS));
     CHECK(IBV_WC_LOC_QP_OP_ERR == wc.status);

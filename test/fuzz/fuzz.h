@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * What the fuzz targets have in common. A target is one function that is called with bytes from
- * outside, again and again in one process (libFuzzer's interface). It takes them as a list of
- * decisions, plays the hostile side with them, and checks what our side does. What a check does not
- * find the sanitizers do.
+ * Shared code of the fuzz targets. A target is one function that is called repeatedly in one
+ * process with bytes from outside (libFuzzer's interface). It uses them as a list of decisions,
+ * simulates the hostile side with them, and checks the behaviour of our side. The sanitizers find
+ * all other errors.
  */
 
 #ifndef TEST_FUZZ_FUZZ_H
@@ -28,7 +28,7 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/** A check that nothing can empty: libFuzzer keeps the bytes that led to it. */
+/** A check that is never compiled out: libFuzzer saves the bytes that led to it. */
 #define FUZZ_CHECK(condition)                                                              \
     do {                                                                                   \
         if (!(condition)) {                                                                \
@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
         }                                                                                  \
     } while (0)
 
-/** What is left of an input. Behind its end there are zeros. */
+/** The rest of an input. Reads beyond its end return zeros. */
 typedef struct fuzz_bytes_t {
     const uint8_t *at;
     size_t left;
@@ -65,7 +65,7 @@ static inline uint32_t fuzz_below(fuzz_bytes_t *bytes, uint32_t bound)
     return (uint32_t) fuzz_number(bytes, bound <= 256 ? 1 : 4) % bound;
 }
 
-/** The next @p most bytes, or what is left of them. @return how many */
+/** The next @p most bytes, or the rest of the input. @return how many */
 static inline size_t fuzz_take(fuzz_bytes_t *bytes, size_t most, const uint8_t **at)
 {
     size_t have = most < bytes->left ? most : bytes->left;

@@ -7,10 +7,10 @@
  */
 
 /*
- * Descriptions of another process's GPU memory, on the software CUDA driver. There is a process
- * that owns two allocations; what the input makes of their descriptions is imported, found again,
- * looked into and forgotten. An import never reaches beyond what its description says, never shows
- * another allocation than the handle's, and with none in use none stays open beyond the bounds.
+ * Descriptions of another process's GPU memory, on the software CUDA driver. A process owns two
+ * allocations. The input modifies their descriptions, which are imported, found again, accessed and
+ * forgotten. An import never reaches beyond its description, and never shows another allocation
+ * than that of the handle. With none in use the number of open ones is within the bounds.
  */
 
 #include "gpu_owner.h"
@@ -44,7 +44,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* Another answer than these is a crash on its way. */
+/* Any other return value would lead to a crash. */
 static bool is_known(int rc)
 {
     return OPAL_SUCCESS == rc || OPAL_ERR_BAD_PARAM == rc || OPAL_ERR_NOT_SUPPORTED == rc

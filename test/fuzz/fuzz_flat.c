@@ -7,11 +7,10 @@
  */
 
 /*
- * Flattened layouts. What is read must keep every invariant, be written as the same bytes, and be
- * walked in all the ways that the HCA, the GPU and the packing walk it, without leaving its
- * bounds.
+ * Flattened layouts. A decoded layout must keep every invariant, encode to the same bytes, and be
+ * walked as by the HCA, the GPU and the packing without leaving its bounds.
  *
- * Input: 16 bytes that choose places, then the flattened layout.
+ * Input: 16 bytes that select positions, then the flattened layout.
  */
 
 #include "opal_config.h"
@@ -93,8 +92,8 @@ static void walk_pairs(const opal_iov_cache_form_t *form, uint64_t start, uint64
     }
 }
 
-/* Pieces of a layout for which a chunk is worked out: that may take a step for each, and is never
- * done for a layout that somebody else wrote. */
+/* Pieces of a layout for which a chunk is computed: that may need a step for each, and is never
+ * done for a layout of another process. */
 #define OWN_PIECES 100000
 
 /* Windows, as keys are cut. */
@@ -137,7 +136,7 @@ static bool is_near(const opal_iov_cache_form_t *form)
     return near;
 }
 
-/* In memory that is as large as the layout says, and not a byte larger. */
+/* In memory of exactly the size of the layout. */
 static void pack(const opal_iov_cache_form_t *form, uint64_t start)
 {
     uint64_t span = (uint64_t) form->ub - (uint64_t) form->lb, length = form->size - start;

@@ -7,12 +7,12 @@
  */
 
 /*
- * What another process has told the job of itself, as btl/umr and pml/umrddt (modex_pml.c) read it.
- * Whatever it is: lanes are pairs of HCAs that both have and that suit each other, none twice; an
- * address of the peer's finds one of its own lanes or none; and who is not of this version is not
- * taken for capable.
+ * The modex data of another process, as btl/umr and pml/umrddt (modex_pml.c) read it. For any data:
+ * lanes are pairs of HCAs that both processes have and that can connect, none twice; an address of
+ * the peer finds one of its own lanes or none; and a process of another version is not considered
+ * capable.
  *
- * Compiled with the file under test; the modex, the queue pairs and the HCAs are played.
+ * Compiled with the file under test; the modex, the queue pairs and the HCAs are simulated.
  */
 
 #include "opal_config.h"

@@ -6,14 +6,15 @@
  * $HEADER$
  */
 
-/* What others have told the job comes from the input. To be included before what asks for it. */
+/* The modex data of other processes comes from the input. Include this before the code that reads
+ * the modex. */
 
 #ifndef TEST_FUZZ_MODEX_H
 #define TEST_FUZZ_MODEX_H
 
 #include "fuzz.h"
 
-/** Whatever a process has told: a copy, as the modex gives one. */
+/** The data of a process: a copy, as the modex returns one. */
 int fuzz_modex_get(void **datum, size_t *size);
 
 /** That; SIZE_MAX: nothing. */

@@ -36,7 +36,7 @@ bool __wrap_mlx5dv_is_supported(struct ibv_device *device)
     return &devices[1] != device;
 }
 
-/* No driver: there is no GPU whose place could be asked for. */
+/* No driver: there is no GPU to query for its location. */
 int opal_umrddt_gpu_rdma_bus_id(int device, char *bus_id)
 {
     (void) device;

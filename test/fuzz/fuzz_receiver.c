@@ -7,13 +7,14 @@
  */
 
 /*
- * Our side receives, and the input is the sender: envelopes, notices of failure, FINs, chunks and
- * data, right but for what the input spoils, in any order. A key is named only while it is mapped
- * and its mapping was seen complete, and only to an envelope with the right cookie: one with a
- * wrong cookie is a plain message, answered by nothing and delivered byte by byte. Who offers
- * memory of a GPU is asked for it, and tells what the input likes: nothing is read but what is
- * mapped, and no completion flag is rung but that of who waits there. In the end, when the sender
- * sends what it was asked for, all receives are over and nothing is held.
+ * Our side receives, and the input is the sender: envelopes, NACKs, FINs, chunks and data, correct
+ * except where the input corrupts them, in any order. Keys are sent only while they are mapped and
+ * the completion of the mapping was seen, and only to an envelope with the right cookie. An
+ * envelope with a wrong cookie is a plain message: it gets no reply and is delivered byte by byte.
+ * A sender that offers GPU memory gets queries, and its INFO messages contain what the input
+ * selects: only mapped memory is read, and only the completion flag of a waiting process is set. At
+ * the end the sender sends what was requested; then all receives are complete and no resource is
+ * held.
  */
 
 #include "world.h"
@@ -29,7 +30,7 @@
 /* Receives at once, and what came for them. */
 #define RECEIVES 6
 
-/* Answers of ours that are remembered: more than an input has room for. */
+/* Recorded replies of ours: more than an input can cause. */
 #define ANSWERS 1024
 
 /* Envelopes, and questions about them: the same. */
@@ -41,7 +42,7 @@ typedef struct receive_t {
     size_t count;
 } receive_t;
 
-/* What the other side has been asked for. */
+/* Requests to the other side. */
 typedef struct asked_t {
     uint64_t seq;
     uint32_t slot;
@@ -56,11 +57,11 @@ typedef struct envelope_t {
     uint32_t owned; /* the allocation */
 } envelope_t;
 
-/* The sender has been asked for this. */
+/* A query to the sender. */
 typedef struct question_t {
     const envelope_t *of;
     uint32_t what; /* MCA_PML_UMRDDT_TELL_* */
-    uint32_t flat; /* bytes of the layout that it has told already */
+    uint32_t flat; /* bytes of the layout that it has sent already */
 } question_t;
 
 /* Memory of completion flags, as the sender may describe it. */
@@ -77,7 +78,7 @@ static question_t questions[ENVELOPES];
 static uint32_t question_count;
 static int done_flags_fd[4] = {-1, -1, -1, -1};
 static mca_pml_umrddt_done_flags_t *done_flags; /* those of DONE_FLAGS_RIGHT */
-static bool any_done_flag;                      /* an envelope asked for one */
+static bool any_done_flag;                      /* an envelope requested one */
 
 static receive_t receives[RECEIVES];
 static asked_t asked[ANSWERS];
@@ -280,7 +281,7 @@ static void envelope(fuzz_bytes_t *input)
     world_deliver(posted, 5, &rts, sizeof(rts) - (0 != (flags & 16) ? fuzz_below(input, 3) : 0));
 }
 
-/* ---- what the sender tells of its memory ---- */
+/* ---- the sender's INFO messages about its memory ---- */
 
 static union {
     unsigned char bytes[8192];
@@ -288,7 +289,7 @@ static union {
     mca_pml_umrddt_flat_t flat;
 } packet;
 
-/* The question that was asked on a slot, the @p i-th of them; NULL: none was */
+/* The @p i-th query on a request id; NULL: there was none */
 static question_t *question_of(const world_request_t *listen, uint32_t i)
 {
     question_t *found[ENVELOPES];
@@ -322,7 +323,7 @@ static size_t make_part(question_t *question, const unsigned char *flat, size_t 
     return sizeof(packet.flat) + part;
 }
 
-/* A TELL of all that was asked for and is in @p what, with the rest of the layout. */
+/* An INFO message with all requested data that is in @p what, with the rest of the layout. */
 static size_t make_tell(const question_t *question, uint32_t what, done_flags_t which,
                         const unsigned char *flat, size_t length)
 {
@@ -370,7 +371,7 @@ static void tell(fuzz_bytes_t *input)
             length = make_part(question, flat, length);
             break;
         }
-        /* Fall through: all has been told */
+        /* Fall through: all has been sent */
     case 1:
         length = make_tell(question, MCA_PML_UMRDDT_TELL_ALL, (done_flags_t) (how >> 2 & 3), flat,
                            length);
@@ -396,7 +397,7 @@ static void tell(fuzz_bytes_t *input)
     world_deliver(listen, listen->tag, packet.bytes, length);
 }
 
-/* As it should be, or that there is nothing to tell. */
+/* The right one, or one that refuses. */
 static void tell_well(uint32_t round)
 {
     world_request_t *listen = world_posted(MCA_PML_UMRDDT_TAG_TELL, round);
@@ -404,7 +405,7 @@ static void tell_well(uint32_t round)
     unsigned char flat[4096];
     size_t length;
 
-    /* (the host may have refused to bring the question, till now) */
+    /* (the base PML may have refused to send the query until now) */
     if (NULL != listen && NULL != (question = question_of(listen, round / 2))) {
         memset(&packet, 0, sizeof(packet));
         length = world_flat_of(question->of->type, flat, sizeof(flat));
@@ -434,7 +435,7 @@ static void done_flags_make(done_flags_t which, unsigned seals, uint8_t cookie)
     }
 }
 
-/* Rung is for who asked for it, by the number of its message, and only that. */
+/* The flag of a message is set only if requested, by its number, and no other flag. */
 static void check_done_flags(void)
 {
     for (uint32_t slot = 0; any_done_flag && slot < MCA_PML_UMRDDT_DONE_FLAGS; ++slot) {
@@ -557,7 +558,7 @@ static void fin(fuzz_bytes_t *input)
     }
 }
 
-/* What the host brings: the whole message, or a chunk. */
+/* Data from the base PML: the whole message, or a chunk. */
 static void data(fuzz_bytes_t *input)
 {
     static unsigned char bytes[WORLD_ROOM];
@@ -670,7 +671,7 @@ static void keep_last(void)
     asked_count = kept;
 }
 
-/* A sender that does what it was asked for: it must come to an end. */
+/* A sender that does what was requested: the messages must end. */
 static void drain(void)
 {
     static unsigned char bytes[WORLD_ROOM];
@@ -701,8 +702,8 @@ static void drain(void)
 
             world_fin(0 == round / asked_count % 4 ? of->pair : round / asked_count, of->fin);
             if (any_open() && 8 * asked_count + 50 < round) {
-                /* That endpoint is broken: the sender's writes have failed, and it says so. Not
-                 * for ever: each time it is answered, and the answer is something under way. */
+                /* That endpoint is broken: the sender's writes have failed, and it sends a NACK.
+                 * Not for ever: each NACK is answered, and the answer is a pending operation. */
                 world.notice = (mca_pml_umrddt_fail_t){
                     .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FAIL),
                     .seq = of->seq,

@@ -7,12 +7,12 @@
  */
 
 /*
- * Our side sends, and the input is the receiver: replies of every kind, right but for what the
- * input spoils, in any order, from any state; keys that become ready, writes that complete or fail,
- * a base PML that refuses. Nothing is ever written through a key that no reply has named, whatever
- * comes; of a buffer on a GPU nothing is told but to who was offered to read it, once, and of no
- * other allocation; and at the end, when the receiver has said DONE to what it has not answered, or
- * rung its completion flag, all messages are over and nothing is held.
+ * Our side sends, and the input is the receiver: replies of every kind, correct except where the
+ * input corrupts them, in any order, in any state; keys that become ready, writes that complete or
+ * fail, a base PML that refuses. No write ever uses a key that no reply contained. GPU memory is
+ * described only to a process that was offered it, once, and no other allocation is. At the end,
+ * when the receiver has sent ACK for the rest, or has set its completion flags, all messages are
+ * complete and no resource is held.
  */
 
 #include "world.h"
@@ -29,7 +29,7 @@ typedef struct message_t {
     ompi_request_t *request; /* NULL: none */
     bool loose;              /* freed by its user before it was over */
     bool told;               /* what the memory is */
-    bool heard;              /* its completion flag was rung */
+    bool heard;              /* its completion flag was set */
     mca_pml_umrddt_rts_t rts;
     uint32_t type;
     unsigned char *buf;
@@ -141,7 +141,7 @@ static void start(fuzz_bytes_t *input)
     if (OMPI_SUCCESS
         != mca_pml_umrddt_isend(buf, 1 + fuzz_below(input, 2), world_types[type], 1, 5,
                                 MCA_PML_BASE_SEND_STANDARD, MPI_COMM_WORLD, &message->request)) {
-        message->request = NULL; /* the host was told to refuse it */
+        message->request = NULL; /* the base PML was set to refuse it */
     }
     message->buf = buf;
     message->told = message->heard = false;
@@ -161,8 +161,8 @@ static union {
     mca_pml_umrddt_flat_t flat;
 } packet;
 
-/* A PACK, of packet.reply with all that is the same in each verdict; by the base PML, or by the
- * HCA into places of ours; or a GRANT behind one. */
+/* A CTS_PACK, of packet.reply with the fields that all kinds of reply share; by the base PML, or by
+ * the HCA into chunk buffers of ours; or a CREDIT after one. */
 static size_t make_pack(fuzz_bytes_t *input, uint8_t how)
 {
     mca_pml_umrddt_reply_t *reply = &packet.reply;
@@ -312,7 +312,7 @@ static void note_keys(size_t length)
     }
 }
 
-/* The message that has a slot, the last one that had it; NULL: none */
+/* The message with a request id, or the last one that had it; NULL: none */
 static const mca_pml_umrddt_rts_t *of_slot(const world_request_t *listen)
 {
     const mca_pml_umrddt_rts_t *found = NULL;
@@ -395,7 +395,7 @@ static void reply(fuzz_bytes_t *input)
 /* The user frees a request, over or not. */
 static void let_go(message_t *message)
 {
-    /* (not one of the host's own) */
+    /* (not an error of the base PML itself) */
     if (NULL != message->request
         && OBJ_CLASS(world_request_t) != ((opal_object_t *) message->request)->obj_class) {
         message->loose = !REQUEST_COMPLETE(message->request);
@@ -466,8 +466,8 @@ static bool all_over(void)
     return over && 0 == mca_pml_umrddt.active;
 }
 
-/* A receiver that says nothing but DONE, an HCA and a host that finish: it must come to an end. One
- * that has asked for chunks of a byte is written to byte by byte first. */
+/* A receiver that sends only ACK, an HCA and a base PML that complete: the messages must end. One
+ * that requested chunks of a byte first gets its writes byte by byte. */
 static void drain(void)
 {
     uint32_t writes = world.writes, last = 0;

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* All of pml/umrddt in one process: bringing it up, and seeing that nothing is left. */
+/* All of pml/umrddt in one process: start-up, and the check that no resource is left over. */
 
 #include "world.h"
 
@@ -32,7 +32,7 @@ static unsigned char *buffers[WORLD_BUFFERS];
 static size_t usual_pack_min;
 static unsigned usual_imports;
 
-/* Before the functions that the room would find its surroundings by. */
+/* Replacements for functions by which the component finds its environment. */
 void __wrap_mca_pml_umrddt_hca_open(void);
 void __wrap_mca_pml_umrddt_gpu_open(void);
 void __real_mca_pml_umrddt_gpu_open(void);
@@ -112,7 +112,7 @@ static void peer_make(void)
     world.peer = peer;
 }
 
-/* Once: MPI, the types, the room. */
+/* Once: MPI, the types, the component. */
 static void init(void)
 {
     static mca_pml_base_module_t found;
@@ -148,7 +148,7 @@ static void init(void)
     usual_imports = mca_pml_umrddt.params.ipc_imports;
     FUZZ_CHECK(OMPI_SUCCESS == mca_pml.pml_add_comm(MPI_COMM_WORLD));
     peer_make();
-    /* nobody but this program calls MPI or progress from here on */
+    /* from here on only this program calls MPI or progress */
     mca_pml = found;
 }
 
@@ -221,8 +221,8 @@ static void begin_gpu(fuzz_bytes_t *input, uint8_t first)
     world.peer->has_gpu = world.peer->same_host = world.gpu && 0 == (flags & 128);
 }
 
-/* Each look at the clock is a microsecond later, so that an input does the same each time; by what
- * messages take, all ways are alike. */
+/* Each read of the clock is a microsecond later, so that an input has the same result each time; by
+ * measured times, all schemes are equal. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
@@ -277,7 +277,7 @@ static void begin(fuzz_bytes_t *input)
     world.late = 0 != (flags & 1);
     world.slow_keys = 0 != (flags & 2);
     mca_pml_umrddt.stripe_from = 0 != (flags & 4) ? 8192 : SIZE_MAX;
-    /* (records that are there have the same room with either) */
+    /* (existing records have the same size with either) */
     mca_pml_umrddt.params.max_keys = 0 != (flags & 8) ? 3 : MCA_PML_UMRDDT_MAX_REGIONS;
     mca_pml_umrddt.params.mkey_cache = 0 == (flags & 16);
     mca_pml_umrddt.params.pack_floor = 0 != (flags & 32) ? 1024 : 65536;
@@ -297,7 +297,7 @@ void world_progress(bool notice)
     (void) mca_pml_umrddt_progress();
 }
 
-/* The room's own invariants. */
+/* The component's own invariants. */
 static void check(void)
 {
     const char *wrong = mca_pml_umrddt_state_check();
@@ -308,12 +308,12 @@ static void check(void)
     }
 }
 
-/* After an input, when all its requests are complete and freed: nothing is left. */
+/* After an input, when all its requests are complete and freed: no resource is left over. */
 static void end(void)
 {
     mca_pml_umrddt_peer_t *peer = world.peer;
 
-    /* registered as long as they are kept for the next message */
+    /* registered as long as they are cached for the next message */
     mca_pml_umrddt_pack_buffers_close();
     check();
     FUZZ_CHECK(0 == world.request_count && 0 == world.requests_now);
@@ -360,7 +360,7 @@ void world_refuse_none(void)
     world.refuse_copies = world.refuse_imports = world.refuse_engines = 0;
 }
 
-/* (Which order a call's arguments are taken in is the compiler's own affair.) */
+/* (The order of evaluation of arguments depends on the compiler.) */
 static void end_one(fuzz_bytes_t *input, bool (*done)(uint32_t, int))
 {
     uint8_t which = fuzz_byte(input);

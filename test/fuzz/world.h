@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * All of pml/umrddt in a process of its own, between a base PML and an HCA that are played: rank 1
- * of its communicator is the input. What the room posts at the host can be answered by any bytes,
- * in any order; what it asks of the HCA is checked by the contract of btl_umr_hca.h, completes
- * when the input says so, and fails when it says so. There may be GPUs: those are real, as far as
- * the software CUDA driver is, but for when a copy is over, and what fails.
+ * All of pml/umrddt in one process, between a simulated base PML and HCA: rank 1 of its
+ * communicator is the input. Operations that the component posts at the base PML can be answered by
+ * any bytes, in any order. Its calls of the HCA are checked by the contract of btl_umr_hca.h, and
+ * complete or fail when the input selects it. There may be GPUs: they run on the software CUDA
+ * driver; only the completion of copies, and failures, are simulated.
  */
 
 #ifndef TEST_FUZZ_WORLD_H
@@ -33,7 +33,7 @@
 /** Room of the buffers that messages are in. */
 #define WORLD_ROOM 200000
 
-/** A request of the host that is played. */
+/** A request of the simulated base PML. */
 typedef struct world_request_t {
     ompi_request_t super;
     bool out;  /**< a send */
@@ -50,12 +50,12 @@ typedef struct world_t {
     mca_pml_umrddt_comm_t *comm;
     mca_pml_umrddt_peer_t *peer; /**< rank 1 */
 
-    /* the host */
+    /* the base PML */
     world_request_t *requests[WORLD_MANY]; /**< started, not complete; in the order of the calls */
     uint32_t request_count;
     uint32_t requests_now; /**< that exist */
-    bool late;             /**< sends complete when told to, not at once */
-    uint32_t refuse_sends; /**< the host refuses so many ... */
+    bool late;             /**< sends complete on request, not immediately */
+    uint32_t refuse_sends; /**< the base PML refuses so many ... */
     uint32_t refuse_recvs;
     uint32_t controls;            /**< control messages sent */
     mca_pml_umrddt_fail_t notice; /**< that a probe finds ... */
@@ -64,16 +64,16 @@ typedef struct world_t {
     /* the HCA */
     uint32_t keysets_now, memories_now, puts_now, fins_now;
     uint32_t refuse_keys, refuse_memory, refuse_fins;
-    bool slow_keys;      /**< keysets become ready when told to */
+    bool slow_keys;      /**< keysets become ready on request */
     uint32_t rkeys[256]; /**< that the input has named in a reply; see world_named */
     uint32_t rkey_count;
     uint64_t buffer_named, regions; /**< the same, of the last CTS without mkeys */
-    uint32_t writes;                /**< puts that were asked for */
+    uint32_t writes;                /**< requested puts */
     bool hca_on_gpu;                /**< it reaches memory of devices */
 
     /* GPUs */
     bool gpu;              /**< there are any */
-    bool slow_copies;      /**< copies are over when told to */
+    bool slow_copies;      /**< copies complete on request */
     uint64_t microseconds; /**< of the clock */
     uint32_t copies_now;
     uint32_t refuse_copies, refuse_imports, refuse_engines;
@@ -84,9 +84,9 @@ extern world_t world;
 /** What a target is: one side of messages. */
 typedef struct world_target_t {
     void (*begin)(void);                                     /**< forget the last input */
-    void (*sent)(int tag, const void *bytes, size_t length); /**< the room has sent this */
+    void (*sent)(int tag, const void *bytes, size_t length); /**< the component has sent this */
     void (*step)(fuzz_bytes_t *input);
-    bool (*all_over)(void); /**< free what is complete. @return true if nothing else is left */
+    bool (*all_over)(void); /**< free complete requests. @return true if no other is left */
     void (*drain)(void);    /**< bring all to its end */
 } world_target_t;
 
@@ -101,8 +101,8 @@ extern ompi_datatype_t *world_types[WORLD_TYPES];
 unsigned char *world_buffer(uint32_t i);
 #define WORLD_BUFFERS 4
 
-/** Have something be refused, as often as the input says: one of the first so many of sends,
- * receives, keys, memory, receives for FINs; with GPUs, of these and copies, imports, engines. */
+/** Set refusals, as often as the input selects: one of the first of sends, receives, keys, memory,
+ * receives for FINs; with GPUs, of these and copies, imports, engines. */
 void world_refuse(fuzz_bytes_t *input, uint32_t kinds);
 
 /** Nothing is refused any more. */
@@ -114,8 +114,7 @@ size_t world_flat(fuzz_bytes_t *input, unsigned char *flat, size_t room);
 /** That of a type. */
 size_t world_flat_of(uint32_t type, unsigned char *flat, size_t room);
 
-/** As the three functions for one that is under way do it, but the one, and how it ends, are the
- * input's to choose. */
+/** As the three functions for a pending one do it, but the input selects the one, and its end. */
 void world_put_end(fuzz_bytes_t *input);
 void world_keyset_end(fuzz_bytes_t *input);
 void world_copy_end(fuzz_bytes_t *input);
@@ -164,7 +163,7 @@ bool world_is_mapped(const mca_pml_umrddt_wire_key_t *key);
 /** True if so many bytes there are registered for peers, with this key. */
 bool world_is_registered(uint64_t addr, uint64_t length, uint32_t rkey);
 
-/** Forget connections and what broke; nothing is under way. */
+/** Forget connections and failures; nothing is pending. */
 void world_hca_reset(void);
 
 /* world_gpu.c */
@@ -182,14 +181,15 @@ void world_gpu_open(void);
 const opal_umrddt_gpu_driver_t *world_gpu_driver(void);
 unsigned char *world_gpu_buffer(uint32_t i);
 
-/** The host is given a buffer: it must not be a device's, unless the host takes those. */
+/** The base PML gets a buffer: it must not be in device memory, unless the base PML supports that.
+ */
 void world_gpu_seen(const void *address);
 
 /** As mca_pml_umrddt_unpack, wherever the buffer is. */
 void world_unpack(void *buf, size_t count, ompi_datatype_t *datatype, const void *bytes,
                   size_t length);
 
-/** A copy is over, well or not. @return false: there is none under way */
+/** Complete a copy, with success or not. @return false: none is pending */
 bool world_copy_done(uint32_t i, int status);
 
 /** Nothing is mapped or copied any more. */

@@ -7,9 +7,10 @@
  */
 
 /*
- * GPUs: the GPU room as it is, on the software CUDA driver, whose memory no CPU can touch. Another
- * process has memory there, which the input lets the peer tell of. What is played is when copies
- * are over, and what is refused; and all that a copy is to read and write is looked up first.
+ * GPUs: common/umrddt_gpu runs unchanged on the software CUDA driver, whose memory the CPU cannot
+ * access. Another process has memory there, which the input lets the peer describe. Only the
+ * completion of copies, and refusals, are simulated; the source and the target of each copy are
+ * checked first.
  */
 
 #include "world.h"
@@ -29,8 +30,8 @@
 
 opal_umrddt_gpu_export_t world_owned[WORLD_OWNED];
 
-/* A copy is done when it is asked for, so that each input does the same each time; that it is over
- * is seen later. */
+/* A copy is done when it is requested, so that each input has the same result each time; its
+ * completion is reported later. */
 typedef struct played_t {
     bool here;
     bool over;
@@ -108,7 +109,8 @@ void world_gpu_open(void)
         OK(cuDevicePrimaryCtxRetain(&ctx, i));
         OK(cuCtxSetCurrent(ctx));
         OK(cuMemAlloc_v2(&buffers[i], WORLD_ROOM));
-        /* what the host delivers is there when the message is, as those that know CUDA see to */
+        /* data that the base PML delivers is complete with the message, as with PMLs that support
+         * CUDA */
         OK(cuPointerSetAttribute(&sync, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, buffers[i]));
         OK(cuMemsetD8_v2(buffers[i], 0, WORLD_ROOM));
         OK(cuCtxSynchronize());
@@ -198,7 +200,7 @@ int __wrap_opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t pee
                                   const opal_umrddt_gpu_export_t *from,
                                   opal_umrddt_gpu_import_t **import)
 {
-    /* nothing is a handle that comes from another host */
+    /* a handle from a remote node is never valid */
     FUZZ_CHECK(world.peer->same_host);
     if (0 < world.refuse_imports) {
         return 0 != (--world.refuse_imports & 1) ? OPAL_ERR_NOT_SUPPORTED

@@ -334,7 +334,7 @@ static void memory_release(mca_btl_umr_memory_t *memory)
     free(memory);
 }
 
-/* Whose it is may free it from now on; here nobody does before it is released. */
+/* Its owner may free it from now on; here it is never freed before the release. */
 static void memory_let_go(mca_btl_umr_memory_t *memory)
 {
     FUZZ_CHECK(NULL == memory || 0 < world.memories_now);
@@ -393,7 +393,7 @@ static uint64_t number_of(const kept_t *wanted)
     return kept[next_kept++ % 8].id;
 }
 
-/* Nothing is kept from message to message. */
+/* Nothing is cached between messages. */
 static mca_btl_umr_keyset_t *keyset_recall(mca_btl_umr_endpoint_t *endpoint,
                                            mca_btl_umr_role_t role, void *buffer,
                                            const opal_iov_cache_layout_t *layout, uint64_t chunk,
@@ -431,7 +431,7 @@ static int keyset_map(mca_btl_umr_role_t role, void *buffer, const opal_iov_cach
     }
     if (WORLD_MANY == place || 0 < world.refuse_keys) {
         world.refuse_keys -= 0 < world.refuse_keys ? 1 : 0;
-        /* with none in use nobody would be told that there are some */
+        /* with none in use the existence of unused ones would not be reported */
         return 0 == world.keysets_now ? OPAL_ERROR : OPAL_ERR_OUT_OF_RESOURCE;
     }
     wanted.buffer = buffer;
@@ -567,7 +567,7 @@ static int put(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_keyset_t *key
         sum += remote[i].length;
     }
     FUZZ_CHECK(keyset->end - keyset->start == sum);
-    /* the context is the message: no way that its envelope has not offered */
+    /* the context is the message: no scheme that its envelope has not offered */
     FUZZ_CHECK(
         0 != (MCA_PML_UMRDDT_BIT_UMR & ((const mca_pml_umrddt_send_t *) context)->rts.schemes));
     rc = put_new(endpoint, mine, done, context);

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# Machines and HCAs that can not be used: silent without an HCA, one message with a bad one.
+# Machines and HCAs that cannot be used: no message without an HCA, one message with a bad one.
 
 OWN_DEVICES=1
 . "${srcdir:-.}/common.sh"

@@ -4,8 +4,8 @@
 #
 # To be read by the tests of this directory.
 
-# UMRDDT_TEST_DEVICE=NAME: a device of test/devices for what asks for none; OWN_DEVICES=1: this test has its own; NO_MKEYS=1:
-# it does without mkeys where there are none.
+# UMRDDT_TEST_DEVICE=NAME: a device of test/devices for tests that name none; OWN_DEVICES=1: this
+# test has its own; NO_MKEYS=1: it works without mkeys if the device has none.
 # shellcheck source=../devices
 . "${srcdir:-.}/../devices"
 [ -z "${OWN_DEVICES:-}" ] || UMRDDT_TEST_DEVICE=
@@ -21,16 +21,16 @@ fi
 failures=0
 limit=$(cd "${srcdir:-.}/.." && pwd)/limit
 
-# libtool may have made a script of it, which debuggers do not take.
+# libtool may have made a script of it, which debuggers do not accept.
 hca_test=./hca_test
 [ -x ./.libs/hca_test ] && hca_test=./.libs/hca_test
 
-# The HCA's books are seen to agree with its lists, now and then and at the end.
+# The HCA component checks its internal consistency, now and then and at the end.
 : "${OMPI_MCA_btl_umr_check=20}"
 export OMPI_MCA_btl_umr_check
 
-# HCA TITLE SIM_OPTIONS MPIRUN_OPTIONS TEST...: two processes on the software ConnectX. (MPIRUN_OPTIONS is
-# one word, split here.)
+# hca TITLE SIM_OPTIONS MPIRUN_OPTIONS TEST...: two processes on the software ConnectX.
+# (MPIRUN_OPTIONS is one word, split here.)
 hca() {
     title=$1 sim=$device_options$2 options=$3
     sim=${sim%,}
@@ -46,8 +46,8 @@ hca() {
     fi
 }
 
-# tiers TITLE SIM_OPTIONS MPIRUN_OPTIONS BREAK TIERS TEST...: as HCA, on a device that does BREAK wrong
-# (see tiers.c); the HCA must know what it can.
+# tiers TITLE SIM_OPTIONS MPIRUN_OPTIONS BREAK TIERS TEST...: like hca, on a device that implements
+# BREAK wrongly (see tiers.c); the HCA component must know the usable tiers.
 tiers() {
     title=$1 sim=$2 options=$3
     UMRDDT_TEST_BREAK=$4 UMRDDT_TEST_TIERS=$5
@@ -57,9 +57,10 @@ tiers() {
     unset UMRDDT_TEST_BREAK UMRDDT_TEST_TIERS
 }
 
-# absent TITLE SIM_OPTIONS ("none": no umrddt_sim) NAME=VALUE... REASON MESSAGES: the HCA must not be usable, for
-# this reason (a grep pattern), with this number of messages on stderr. One process without mpirun: mpirun 4.1
-# now and then loses a help message on its way ("ORTE_ERROR_LOG: Data unpack ... show_help.c").
+# absent TITLE SIM_OPTIONS ("none": no umrddt_sim) NAME=VALUE... REASON MESSAGES: the HCA must not
+# be usable, for this reason (a grep pattern), with this number of messages on stderr. One process
+# without mpirun: mpirun 4.1 sometimes loses a help message ("ORTE_ERROR_LOG: Data unpack ...
+# show_help.c").
 absent() {
     title=$1 sim=$2 options=$3 reason=$4 messages=$5
     echo "== $title: UMRDDT_SIM=$sim $options"

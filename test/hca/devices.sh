@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# Which of several devices: the near one, and among equals one for each process in turn.
+# The selected device of several: the near one, and among equally near ones one per process in turn.
 
 OWN_DEVICES=1
 . "${srcdir:-.}/common.sh"
@@ -15,7 +15,7 @@ UMRDDT_SIM=devices=3
 export UMRDDT_SIM tree
 umrddt_sim sh -c 'cp -r "$SYSFS_PATH/." "$tree"' || exit 99
 
-# local_cpus NUMBER CPULIST: what the kernel says of a device
+# local_cpus NUMBER CPULIST: sets the CPUs that the kernel reports for a device
 local_cpus() {
     echo "$2" >"$tree/class/infiniband/mlx5_$1/device/local_cpulist"
 }

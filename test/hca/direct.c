@@ -16,7 +16,7 @@
 #define ROOM   (1u << 20)
 #define FILLER 0x3c
 
-/* What the receiver tells the sender, as pml/umrddt does in its CTS. */
+/* The data that pml/umrddt sends in its CTS. */
 struct place {
     uint64_t buffer;
     uint64_t region_count;
@@ -57,7 +57,7 @@ static opal_iov_cache_form_t *place_receive(struct place *place)
     return form;
 }
 
-/** A part of a message, as the op takes it. */
+/** A part of a message, as an argument of the operation. */
 static mca_btl_umr_direct_t part_of(void *buffer, const opal_iov_cache_layout_t *layout,
                                     const mca_btl_umr_memory_t *memory,
                                     const opal_iov_cache_form_t *to, const struct place *place,
@@ -75,9 +75,9 @@ static mca_btl_umr_direct_t part_of(void *buffer, const opal_iov_cache_layout_t 
 }
 
 /**
- * Byte by byte: how many writes [start, end) takes if each goes to one run and gathers as many
- * pieces as it may. (All of either side is one registration.) UMRDDT_TEST_MESSAGE is the most that
- * a write may have.
+ * Byte by byte: the number of writes for [start, end) if each goes to one run and gathers as many
+ * pieces as it may. (All of either side is one registration.) UMRDDT_TEST_MESSAGE is the maximum
+ * size of a write.
  */
 static uint64_t writes_of(const opal_iov_cache_layout_t *from, const opal_iov_cache_form_t *to,
                           uint64_t start, uint64_t end, uint64_t *pieces)
@@ -133,7 +133,7 @@ static void direct_message(bool send, void *buffer, const opal_iov_cache_layout_
             CHECK_RC(OPAL_SUCCESS,
                      harness.hca->put_direct(harness.endpoint, &direct, size == end ? &fin : NULL,
                                              harness_done, &done));
-            memset(&direct, 0xff, sizeof(direct)); /* copied, the contract says */
+            memset(&direct, 0xff, sizeof(direct)); /* copied, by the contract */
             CHECK(0 == done.calls, "called before put_direct returned");
             WAIT_UNTIL(0 < done.calls);
             CHECK(1 == done.calls && OPAL_SUCCESS == done.status, "%d calls, %d", done.calls,
@@ -166,7 +166,7 @@ static void direct_message(bool send, void *buffer, const opal_iov_cache_layout_
     harness.hca->memory_release(memory);
 }
 
-/** Two layouts of the same size, in both directions, whole and in parts; the area judged. */
+/** Two layouts of the same size, in both directions, whole and in parts; the area is checked. */
 static void both_ways(unsigned rounds, unsigned most_cuts)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -425,8 +425,8 @@ static void several_end(struct several *several)
 }
 
 /**
- * More puts at once than the send queue has slots, each of many writes: no credit is lost, none is
- * taken twice, the FINs come in the order of the calls. (Run with a small btl_umr_sq_depth.)
+ * More puts at once than entries of the send queue, each of many writes: no credit is lost or used
+ * twice, and the FINs come in the order of the calls. (Run with a small btl_umr_sq_depth.)
  */
 static void direct_many(void)
 {
@@ -545,7 +545,7 @@ static void direct_stale(void)
     several_end(&several);
 }
 
-/** Without UMR: what the HCA says of itself, and keysets of one key for each piece. */
+/** Without UMR: the capabilities that the HCA reports, and keysets of one key for each piece. */
 static void no_umr(void)
 {
     const mca_btl_umr_caps_t *caps = harness.hca->caps();

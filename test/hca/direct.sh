@@ -12,7 +12,7 @@ OWN_DEVICES=1
 few="--mca btl_umr_timeout 12 --mca btl_umr_retry_count 2"
 all="direct_layouts direct_ranges direct_odd direct_bad direct_many"
 
-# pieces NUMBER SIM_OPTIONS MPIRUN_OPTIONS TEST...: that many pieces in a write
+# pieces NUMBER SIM_OPTIONS MPIRUN_OPTIONS TEST...: runs with this number of pieces per write
 pieces() {
     UMRDDT_TEST_PIECES=$1
     export UMRDDT_TEST_PIECES

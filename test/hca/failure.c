@@ -57,8 +57,8 @@ static void clean_up(void)
     free(area);
 }
 
-/* The queue pair of mappings is nobody's business but the HCA's. So this program's
- * mlx5dv_create_qp comes before libmlx5's, and remembers it. */
+/* Only the HCA component knows the queue pair for mappings. Therefore this program's
+ * mlx5dv_create_qp interposes that of libmlx5, and records it. */
 static struct ibv_qp *mapping_qp;
 struct ibv_qp *hca_data_qp;
 
@@ -91,8 +91,8 @@ void failure_break_mappings(void)
 }
 
 /**
- * The queue pair of mappings fails: who waits is told, nothing is mapped any more, and keys that
- * peers know die with their release all the same.
+ * The queue pair for mappings fails: waiters get an error, nothing is mapped any more, and keys
+ * that peers know are still invalidated by their release.
  */
 static void hca_fails(void)
 {
@@ -239,16 +239,15 @@ static void broken_by_sender(void)
         free(remote);
     }
     harness_barrier();
-    /* What the sender's end had put on the wire may be on its way still, and these are the keys of
-     * a registration that stays: memory is the receiver's again once its own end is broken. */
+    /* Data that the sender's end has sent may still arrive, and these are the keys of a
+     * registration that stays: the receiver owns the memory again once its own end is broken. */
     harness.hca->endpoint_break(harness.endpoint);
     clean_up();
 }
 
 /**
- * Broken when everything that was posted is complete, the last of it in the middle of a put: there
- * is nothing left that could be flushed. (Run with btl_umr_sq_depth=8: puts of 3 writes do not
- * divide it.)
+ * Broken when all posted operations are complete, the last of them within a put: there is nothing
+ * left that could be flushed. (Run with btl_umr_sq_depth=8: puts of 3 writes do not divide it.)
  */
 static void broken_in_between(void)
 {
@@ -318,7 +317,8 @@ static void failed_write(void)
     clean_up();
 }
 
-/** The HCA is closed with puts, keysets and memory still in use: dropped, nobody is called. */
+/** The HCA is closed with puts, keysets and memory still in use: they are dropped, without
+ * callbacks. */
 static void closed_in_use(void)
 {
     bool send = 0 == harness.rank;
@@ -349,7 +349,7 @@ static void closed_in_use(void)
         }
         MPI_Barrier(MPI_COMM_WORLD);
     } else {
-        MPI_Barrier(MPI_COMM_WORLD); /* no progress: the puts find nobody who looks */
+        MPI_Barrier(MPI_COMM_WORLD); /* no progress: no thread polls for the puts */
         harness.hca->fini();
     }
     CHECK(0 == harness.hca->progress(), "progress of a closed HCA");

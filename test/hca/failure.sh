@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# Ends before their time. Few retries: nobody waits for a timeout of hardware.
+# Early ends. Few retries, so that the tests do not wait for timeouts of hardware.
 
 . "${srcdir:-.}/common.sh"
 

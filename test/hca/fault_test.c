@@ -7,11 +7,11 @@
  */
 
 /*
- * fault_test: one process, its own peer. Every call of the HCA into libibverbs and libmlx5 that
- * can fail does so in turn: the first in the first round, the second in the second, until a round
- * sees no fault. Each round opens the HCA, moves a message to itself and closes the HCA; whatever
- * fails must be reported as the contract says, nothing may hang, and everything that was made must
- * be destroyed.
+ * fault_test: one process, its own peer. Every call of the HCA component into libibverbs and
+ * libmlx5 that can fail does so in turn: the first in the first round, the second in the second,
+ * until a round has no fault. Each round opens the HCA, sends a message to itself and closes the
+ * HCA. Any failure must be reported by the contract, nothing may hang, and all objects must be
+ * destroyed.
  */
 
 #include "harness.h"
@@ -296,7 +296,7 @@ static bool run_round(long n)
     enum {
         ROOM = 40000
     };
-    /* Without any order, so that it takes a long list. */
+    /* Irregular, so that it needs a non-inline list. */
     opal_iov_cache_layout_t *layout = layout_random(12800, ROOM, 200);
     unsigned char *source = malloc(ROOM), *target = malloc(ROOM);
     bool usable, complete = false;

@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# Every call into libibverbs and libmlx5 fails in turn. Without the helper thread, whose calls would come now
-# here, now there (pool.sh has those that fail).
+# Every call into libibverbs and libmlx5 fails in turn. Without the helper thread, whose calls have
+# no fixed order (pool.sh tests their failures).
 
 OWN_DEVICES=1
 . "${srcdir:-.}/common.sh"

@@ -116,7 +116,7 @@ static void transfer(bool send, bool device, unsigned salt)
     OBJ_RELEASE(layout);
 }
 
-/** All pairs of memory, both ways. */
+/** All pairs of memory, in both directions. */
 static void gpu_pairs(void)
 {
     begin();
@@ -157,8 +157,8 @@ static void gpu_hits(void)
 }
 
 /**
- * Memory is freed, and other memory lies at the same address: it is registered anew, what was kept
- * mapped is not found, and bytes go to the new memory.
+ * Memory is freed, and other memory gets the same address: it is registered again, cached mappings
+ * are not found, and bytes go to the new memory.
  */
 static void gpu_realloc(void)
 {
@@ -190,7 +190,7 @@ static void gpu_realloc(void)
         }
         harness.where = &where;
         message(send, &side, layout->size, 200 + i);
-        /* Mapped, and kept. */
+        /* Mapped, and cached. */
         keyset =
             keyset_of(send ? MCA_BTL_UMR_LOCAL : MCA_BTL_UMR_REMOTE, &side, layout->size, &memory);
         CHECK(0 == i || misses + i + 1 == stats->gpu_reg_misses, "not registered anew");
@@ -240,8 +240,8 @@ static void gpu_bound(void)
     OBJ_RELEASE(layout);
 }
 
-/** The window is too small for the allocation: parts of it; then for those: others leave; then it
- * is told, and counted. (bar_bytes=60000) */
+/** The window is too small for the allocation: parts of it are registered; for these, others are
+ * evicted; then it is reported, and counted. (bar_bytes=60000) */
 static void gpu_bar(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -263,7 +263,7 @@ static void gpu_bar(void)
     CHECK(before.gpu_reg_refused + 2 == stats->gpu_reg_refused, "%llu refused",
           (unsigned long long) (stats->gpu_reg_refused - before.gpu_reg_refused));
     CHECK(!harness.hca->gpu_reachable(harness.endpoint, &where), "tried again at once");
-    /* Not asked of the kernel each time; but now and then. */
+    /* Not queried from the kernel each time, but now and then. */
     for (unsigned i = 0; i < 2000; ++i) {
         (void) harness.hca->gpu_reachable(harness.endpoint, &where);
     }
@@ -275,7 +275,7 @@ static void gpu_bar(void)
     OBJ_RELEASE(large);
 }
 
-/** Neither way: told once, not tried again. (dmabuf=0; peermem=0) */
+/** Neither kind of registration: reported once, not tried again. (dmabuf=0; peermem=0) */
 static void gpu_refused(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -301,8 +301,8 @@ static void gpu_refused(void)
 }
 
 /**
- * What the HCA near to the GPU refused counts where nobody asks for an HCA. (The first one is the
- * other one: devices=2,switches=2, btl_umr_device=mlx5_1,mlx5_0)
+ * A refusal of the HCA near to the GPU counts, even if no message requests that HCA. (It is the
+ * second one: devices=2,switches=2, btl_umr_device=mlx5_1,mlx5_0)
  */
 static void gpu_refused_near(void)
 {
@@ -330,7 +330,7 @@ static void gpu_refused_near(void)
     OBJ_RELEASE(layout);
 }
 
-/** The driver says that HCAs reach nothing of it: not tried at all. (UMRDDT_GPU: gdr=0) */
+/** The driver reports that HCAs cannot access its memory: not tried at all. (UMRDDT_GPU: gdr=0) */
 static void gpu_not_capable(void)
 {
     opal_iov_cache_layout_t *layout = layout_vector(10, 100, 300);
@@ -399,9 +399,9 @@ static int flush(mca_btl_umr_memory_t *memory)
 }
 
 /**
- * Reads flush, and one fails, since its memory is gone (UMRDDT_GPU: dmabuf=0). From then on no peer
- * may write to a GPU for which it is reads that flush, by its own rule or by the user's wish.
- * UMRDDT_TEST_FLUSH: read; or call, where the user has asked for that.
+ * Reads flush, and one fails, since its memory was freed (UMRDDT_GPU: dmabuf=0). From then on no
+ * peer may write to a GPU that is flushed by reads, by the GPU's own rule or by the user's setting.
+ * UMRDDT_TEST_FLUSH: read; or call, if the user has set that.
  */
 static void gpu_unflushable(void)
 {

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# Memory of (software) GPUs: what is registered and what not, and who sees what was written.
+# Memory of software GPUs: what is registered and what is not, and when writes are visible.
 
 . "${srcdir:-.}/common.sh"
 
@@ -12,7 +12,7 @@ HCA_SIM="--gpus 2"
 UMRDDT_TEST_FLUSH=call
 export UMRDDT_TEST_FLUSH
 
-# said TITLE TEXT NUMBER: of what the last HCA printed.
+# said TITLE TEXT NUMBER: checks the output of the last run of hca.
 said() {
     cat gpu.out
     if grep -q 'ORTE_ERROR_LOG: .* in file .*show_help' gpu.out; then
@@ -64,7 +64,7 @@ hca "ordered for one of two devices" gpu_late=5000 "" gpu_flushed
 UMRDDT_GPU=
 hca "the GPU is gone at the end" "" "" gpu_gone
 
-# Who does not flush sees old bytes: the tests above would notice.
+# Without flushes the receiver sees old bytes: the tests above would detect it.
 echo "== without a flush the test must fail"
 before=$failures
 hca "not flushed" gpu_late=5000 "--mca btl_umr_gpu_flush 3" gpu_pairs >gpu.out 2>&1

@@ -383,7 +383,7 @@ static void put_part(const mca_btl_umr_keyset_t *keyset, const mca_btl_umr_key_t
     CHECK_RC(OPAL_SUCCESS,
              harness.hca->put(harness.endpoint, keyset, part, used, fin, harness_done, &done));
     CHECK(0 == done.calls, "called before put returned");
-    free(part); /* copied, the contract says */
+    free(part); /* copied, by the contract */
     WAIT_UNTIL(0 < done.calls);
     CHECK(OPAL_SUCCESS == done.status, "status %d", done.status);
 }

@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * What the tests of the HCA share: two processes, plain MPI for what the HCA leaves to its users
- * (addresses, names of keys), and a judge that looks at every byte of a target.
+ * Shared code of the HCA tests: two processes, plain MPI for the exchange that the HCA component
+ * leaves to its users (addresses, names of keys), and a check of every byte of a target.
  *
- * A check that fails prints where and ends the job. Every wait is bounded.
+ * A failed check prints its place and ends the job. Every wait is bounded.
  */
 
 #ifndef HCA_HARNESS_H
@@ -86,7 +86,7 @@ void harness_disconnect(void);
 
 void harness_close(void);
 
-/** One step of progress that leaves the processor to others. */
+/** One step of progress that yields the processor. */
 void harness_progress(void);
 
 /** Progress for some time. */
@@ -143,8 +143,8 @@ static inline unsigned char stream_byte(uint64_t i, unsigned salt)
 void layout_fill(void *buffer, const opal_iov_cache_layout_t *layout, unsigned salt);
 
 /**
- * Look at every byte of [area, area + room): the first @p size bytes of the stream where the layout
- * puts them, @p filler everywhere else.
+ * Check every byte of [area, area + room): the first @p size bytes of the stream at their positions
+ * in the layout, @p filler everywhere else.
  */
 void layout_judge(const void *area, size_t room, const void *buffer,
                   const opal_iov_cache_layout_t *layout, uint64_t size, unsigned salt,
@@ -157,7 +157,7 @@ struct side {
     void *buffer;
     const opal_iov_cache_layout_t *layout;
     uint64_t chunk;
-    size_t max_keys; /**< to ask for at once */
+    size_t max_keys; /**< to request at once */
 };
 
 /**
@@ -187,8 +187,8 @@ extern const struct test put_tests[], pool_tests[], key_tests[], keycache_tests[
     failure_tests[], thread_tests[], gpu_tests[], tiers_tests[], nested_tests[], direct_tests[],
     module_tests[], scale_tests[], hca_tests[], rebuild_tests[];
 
-/* The program's mlx5dv_create_qp (failure.c) asks these (tiers.c): is this queue pair not to be
- * had; what was made can be spoilt. */
+/* The program's mlx5dv_create_qp (failure.c) calls these (tiers.c): whether to refuse this queue
+ * pair; and to corrupt a new one. */
 struct ibv_qp;
 struct mlx5dv_qp_init_attr;
 extern struct ibv_qp *hca_data_qp; /* the last one made for an endpoint */
@@ -204,20 +204,21 @@ void failure_break_mappings(void);
 
 /* What the tests of tiers share (tiers.c). */
 
-/** @p count pieces of 1 to 5 bytes without any order, and the room that they need. */
+/** @p count pieces of 1 to 5 bytes at irregular distances, and the size of the area for them. */
 opal_iov_cache_layout_t *tiers_irregular(size_t count, size_t *room);
 
 /**
- * One message from layout to layout, from process 0, every byte looked at.
+ * One message from layout to layout, from process 0, every byte checked.
  *
- * @param[out] used  what it took of keys_*, key_entries, writes_posted and mkeys_created
+ * @param[out] used  its counts of keys_*, key_entries, writes_posted and mkeys_created
  */
 void tiers_transfer(opal_iov_cache_layout_t *from, opal_iov_cache_layout_t *to, size_t room,
                     mca_btl_umr_stats_t *used);
 
 /**
- * One message each way between @p count pieces and one: how many mappings, entries and writes it
- * takes where a list in memory has @p most entries, and one key lies over @p nest such lists.
+ * One message in each direction between @p count pieces and one: expected numbers of mappings,
+ * entries and writes if a list in memory has @p most entries, and one key covers @p nest such
+ * lists.
  */
 void tiers_list_of(size_t count, size_t most, size_t nest);
 

@@ -7,10 +7,10 @@
  */
 
 /*
- * Several HCAs in one process: which one a message takes, what happens when one breaks.
+ * Several HCAs in one process: the HCA of each message, and the behaviour when one breaks.
  *
- * The scripts make the devices hang on NUMA nodes 0, 1, ... (files that the HCA reads). Where
- * memory is, this program says: it comes before libc with syscall().
+ * The scripts put the devices on NUMA nodes 0, 1, ... (files that the HCA component reads). This
+ * program interposes syscall() of libc, to set the node of memory.
  */
 
 #include "harness.h"
@@ -145,8 +145,8 @@ static uint64_t written(unsigned int hca)
 }
 
 /**
- * As pml/umrddt begins a message: the sender takes the endpoint for its memory and tells its
- * address, the receiver finds its own by that. Both are connected then.
+ * Like the start of a message in pml/umrddt: the sender selects the endpoint for its memory and
+ * sends its address; the receiver finds its own endpoint by that. Then both are connected.
  */
 static mca_btl_umr_endpoint_t *agree(bool send, mca_btl_umr_endpoint_t *any, const void *memory)
 {
@@ -197,7 +197,7 @@ static mca_btl_umr_endpoint_t *move(bool send, int area, unsigned int salt)
  * Tests
  * ------------------------------------------------------------------------------------------- */
 
-/** Each message takes the HCA that is nearest to the sender's memory, in both directions. */
+/** Each message uses the HCA that is nearest to the sender's memory, in both directions. */
 static void hcas_near(void)
 {
     const uint64_t bytes = PIECES * LENGTH;
@@ -219,7 +219,7 @@ static void hcas_near(void)
                       hca_of(endpoints[area]));
                 CHECK(before[there] + bytes == written(there), "not written there");
                 CHECK(before[other] == written(other), "written by the other HCA");
-                /* a registration of other memory that was there may have taken it along */
+                /* a registration of earlier memory there may have included it */
                 (void) near_to(harness.endpoint, areas[area]);
                 asked = questions;
                 CHECK(endpoints[area] == near_to(harness.endpoint, areas[area]),
@@ -238,7 +238,7 @@ static void hcas_near(void)
     areas_end();
 }
 
-/** Where nothing is known of the memory, or nothing may be asked, it is the first one. */
+/** If the node of the memory is unknown, or must not be queried, it is the first HCA. */
 static void hcas_unknown(void)
 {
     unsigned char *elsewhere = malloc(ROOM);
@@ -251,7 +251,7 @@ static void hcas_unknown(void)
     free(elsewhere);
 }
 
-/** Where a page is, is asked again when its memory was given back. */
+/** The node of a page is queried again after its memory was released. */
 static void hcas_moved(void)
 {
     bool send = 0 == harness.rank;
@@ -271,7 +271,7 @@ static void hcas_moved(void)
         areas[0] = areas[1];
         areas[1] = area;
     }
-    /* Open MPI's cache, one an HCA, drops what is gone when it is next asked for something. */
+    /* Open MPI's cache, one per HCA, drops freed memory at its next lookup. */
     (void) move(send, 1, 10);
     if (send) {
         CHECK(hca_at(0) == hca_of(near_to(harness.endpoint, areas[0])),
@@ -340,7 +340,7 @@ static void hcas_apart(void)
     areas_end();
 }
 
-/** A lane that breaks is not taken any more, as long as there is another. */
+/** A broken lane is not used any more, as long as there is another. */
 static void hcas_break(void)
 {
     bool send = 0 == harness.rank;
@@ -359,9 +359,9 @@ static void hcas_break(void)
 }
 
 /**
- * Only the receiver's end of a lane breaks. The sender is not told by the HCA: its next write
- * shows it, nothing of which lands, and what follows takes the other lane. Asked for the broken
- * one, the receiver refuses.
+ * Only the receiver's end of a lane breaks. The HCA does not notify the sender: its next write
+ * fails, no byte of it arrives, and later messages use the other lane. The receiver refuses
+ * requests on the broken one.
  */
 static void hcas_deaf(void)
 {
@@ -458,8 +458,8 @@ static void hcas_beside(void)
     }
 }
 
-/** An HCA that maps no keys any more is left to itself: its endpoints break, and the other one goes
- * on. */
+/** An HCA that cannot map keys any more is not used: its endpoints break, and the other one
+ * continues. */
 static void hcas_fail(void)
 {
     opal_iov_cache_layout_t *layout = layout_vector(8, 64, 256);
@@ -506,7 +506,7 @@ static void hcas_strange(void)
     CHECK(!harness.hca->endpoint_broken(harness.endpoint), "broken");
 }
 
-/** Bring the HCAs up and take the first endpoint to the other process. @return as endpoint_get */
+/** Bring the HCAs up and get the first endpoint to the other process. @return as endpoint_get */
 static int begin(void)
 {
     struct opal_proc_t *proc =

@@ -4,7 +4,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# Several HCAs in one process: which ones are used, which go together with those of a peer, which one a message takes.
+# Several HCAs in one process: which ones are used, how they pair with those of a peer, and the HCA
+# of each message.
 
 OWN_DEVICES=1
 . "${srcdir:-.}/common.sh"
@@ -13,7 +14,7 @@ tree=$(mktemp -d) || exit 99
 trap 'rm -rf "$tree"' EXIT
 export tree
 
-# trees DEVICES [MORE_OPTIONS]: the files of both processes as they are without us
+# trees DEVICES [MORE_OPTIONS]: makes the device files of both processes, unmodified
 trees() {
     UMRDDT_SIM=devices=$1${2:+,$2}
     export UMRDDT_SIM
@@ -23,12 +24,13 @@ trees() {
     umrddt_sim sh -c 'cp -r "$SYSFS_PATH/." "$tree/0" && cp -r "$SYSFS_PATH/." "$tree/1"' || exit 99
 }
 
-# node RANK DEVICE NODE: what it hangs on
+# node RANK DEVICE NODE: sets the node of a device
 node() {
     echo "$3" >"$tree/$1/class/infiniband/mlx5_$2/device/numa_node"
 }
 
-# nodes RANK LIST: nodes that are there; distance RANK NODE LIST: from there to each of them
+# nodes RANK LIST: sets the existing nodes; distance RANK NODE LIST: sets the distances from NODE to
+# each of them
 nodes() {
     mkdir -p "$tree/$1/devices/system/node"
     echo "$2" >"$tree/$1/devices/system/node/online"
@@ -38,13 +40,13 @@ distance() {
     echo "$3" >"$tree/$1/devices/system/node/node$2/distance"
 }
 
-# subnet RANK DEVICE NUMBER: it is of another one
+# subnet RANK DEVICE NUMBER: puts the device into another subnet
 subnet() {
     gid=$tree/$1/class/infiniband/mlx5_$2/ports/1/gids/0
     sed "s/^fe80:0000:0000:0000/fe80:0000:0000:000$3/" "$gid" >"$gid.new" && mv "$gid.new" "$gid"
 }
 
-# both COMMAND...: two processes, each with its files
+# both COMMAND...: runs two processes, each with its files
 both() {
     # shellcheck disable=SC2016,SC2086
     "$limit" --part 200 umrddt_sim ${HCA_SIM:-} mpirun -n 2 --mca pml ob1 --mca btl self,vader $mca \
@@ -65,7 +67,7 @@ run() {
     fi
 }
 
-# said TITLE OPTION RANK0 RANK1: what each process prints
+# said TITLE OPTION RANK0 RANK1: checks the output of each process
 said() {
     # mpirun 5.0 ends help messages with a byte of 0
     got=$(both "$hca_test" "$2" 2>"$tree/err" | tr -d '\0' | grep -a "^rank" | sort)
@@ -81,7 +83,7 @@ said() {
 mca="" device0="" device1=""
 export device0 device1
 
-# Which ones a process uses.
+# The HCAs that a process uses.
 trees 3
 said "all, in turn" --hcas "mlx5_0:1 mlx5_1:1 mlx5_2:1" "mlx5_1:1 mlx5_2:1 mlx5_0:1"
 mca="--mca btl_umr_max_hcas 2"
@@ -90,7 +92,7 @@ mca="" device0=mlx5_2,mlx5_0:1 device1=mlx5_1
 said "named ones, in that order" --hcas "mlx5_2:1 mlx5_0:1" "mlx5_1:1"
 device0=mlx5_0,mlx5_0:1,mlx5_0 device1=mlx5_0:1,mlx5_7
 said "named twice; one that is not there" --hcas "mlx5_0:1" "mlx5_0:1"
-# mpirun 4.1 now and then loses a help message on its way, and says so
+# mpirun 4.1 sometimes loses a help message and reports that
 grep -aq 'btl_umr_device: *mlx5_7\|ORTE_ERROR_LOG: .* in file .*show_help\.c' "$tree/err" || {
     echo "FAILED: nobody says that there is no mlx5_7"
     failures=$((failures + 1))
@@ -109,8 +111,8 @@ if [ "$(grep -c "not used: mlx5_[02] has no port 2" "$tree/err")" -ne 1 ]; then
 fi
 device0="" device1=""
 
-# The nearest first: a process that is bound within a node, and the distances of nodes. (Node 1 has no CPU that a
-# process may run on.)
+# The nearest first: a process that is bound within a node, and the distances of nodes. (Node 1 has
+# no CPU that a process may run on.)
 trees 3
 for rank in 0 1; do
     nodes $rank 0-1,3
@@ -122,8 +124,8 @@ for rank in 0 1; do
 done
 said "by distance" --hcas "mlx5_2:1 mlx5_1:1 mlx5_0:1" "mlx5_2:1 mlx5_1:1 mlx5_0:1"
 
-# Which ones go together. HCA i of each process hangs on node i: by the memory's node the HCA of each lane is seen,
-# and a message each way shows that the other side has found the same one.
+# The pairs of HCAs. HCA i of each process is on node i: the node of the memory selects the lane,
+# and a message in each direction shows that the other side found the same one.
 two() {
     trees 2 "${1:-}"
     for rank in 0 1; do
@@ -172,9 +174,9 @@ for rank in 0 1; do
 done
 said "nodes without a hca" --lanes "mlx5_0:1 mlx5_1:1 mlx5_1:1 mlx5_0:1" "mlx5_0:1 mlx5_1:1 mlx5_1:1 mlx5_0:1"
 
-# Which HCA is near to a GPU: the one that shares most of the way, then the one on a near node, then the first. The last
-# word is for a GPU that is not there.
-# at RANK BUS PATH: what has this bus number hangs there, below devices
+# The HCA near to a GPU: the one with the longest common path, then the one on a near node, then the
+# first. The last check is for a GPU that does not exist.
+# at RANK BUS PATH: puts the device with this bus number there, below devices
 at() {
     new=$tree/$1/devices/$3/0000:$2:00.0
     old=$(readlink -f "$tree/$1/bus/pci/devices/0000:$2:00.0")
@@ -190,7 +192,8 @@ device0=mlx5_0,mlx5_1,mlx5_2,mlx5_3 device1=$device0
 HCA_SIM="--gpus 4"
 trees 3 switches=3
 said "each on a switch with a GPU" --gpus "mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_0:1 mlx5_0:1" "mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_0:1 mlx5_0:1"
-# Capital letters in what the driver says, and another number for the process than for the machine.
+# Capital letters in the driver's bus id, and another device number in the process than on the
+# machine.
 CUDA_VISIBLE_DEVICES=10,1
 UMRDDT_GPU=devices=12
 export CUDA_VISIBLE_DEVICES UMRDDT_GPU
@@ -229,7 +232,7 @@ said "a driver that does not tell" --gpus "mlx5_0:1 mlx5_0:1 mlx5_0:1 mlx5_0:1" 
 unset UMRDDT_GPU
 device0="" device1="" HCA_SIM=""
 
-# What a message does.
+# The HCA of a message.
 two
 run "the nearest hca" hcas_near hcas_unknown hcas_strange hcas_near
 run "memory that is not what it was" hcas_moved

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# umrddt_info --selftest: what it says of devices that can much, little or nothing, and what it advises.
+# umrddt_info --selftest: its output for devices with many, few or no capabilities, and its advice.
 
 srcdir=${srcdir:-.}
 OWN_DEVICES=1
@@ -18,9 +18,10 @@ bad() {
     failures=$((failures + 1))
 }
 
-# info TITLE STATUS SIM_OPTIONS ("none": no umrddt_sim) ENVIRONMENT ARGUMENTS TEXT...: it ends with the status, and says
-# each of the texts (grep patterns) on stdout, or does not if the text begins with "!"; stderr is silent unless the
-# status is 2 or 3. (ENVIRONMENT and ARGUMENTS are one word each, split here.)
+# info TITLE STATUS SIM_OPTIONS ("none": no umrddt_sim) ENVIRONMENT ARGUMENTS TEXT...: it exits with
+# STATUS, and its stdout has each of the texts (grep patterns), or not if the text begins with "!";
+# stderr is empty unless the status is 2 or 3. (ENVIRONMENT and ARGUMENTS are one word each, split
+# here.)
 info() {
     title=$1 wanted=$2 sim=$3 environment=$4 arguments=$5
     shift 5
@@ -90,7 +91,7 @@ info "no component" 3 "" "OMPI_MCA_mca_base_component_path=$work/empty:$(echo "$
     "$test" "^mlx5_0: could not be asked"
 grep -q "finds no btl/umr" "$work/err" || bad "no component: it does not say so"
 
-# Everything, for people and for programs.
+# All output, for readers and for programs.
 info "all there is" 0 "" "" "" "^Open MPI v[45]" "  pml/umrddt comes up, with pml/" "^mlx5_0:1: usable" "^no GPUs: " \
     "  in pieces, system memory: pml/.*: pml_umrddt_memory is gpu" "  all others: pml/" "!GPU 0"
 info "system memory wanted" 0 "" OMPI_MCA_pml_umrddt_memory=all "" "  in pieces, system memory: umr: "
@@ -114,7 +115,8 @@ info "GPUs, and nobody knows where" 0 "" UMRDDT_GPU=fail=cuDeviceGetPCIBusId:*:8
 wrapper_options=
 info "for programs" 0 devices=2 "" --json '^{"umrddt":'
 if command -v python3 >/dev/null; then
-    # reads VALUE EXPRESSION STATUS SIM GPUS ARGUMENTS: what a program reads in the object j.
+    # reads VALUE EXPRESSION STATUS SIM GPUS ARGUMENTS: the value that a program reads from the
+    # object j.
     reads() {
         value=$1 expression=$2 wanted=$3 sim=$4 gpus=$5 arguments=$6
         # shellcheck disable=SC2086
@@ -139,7 +141,7 @@ if (ulimit -l unlimited) 2>/dev/null; then
         bad "no limit of locked memory"
 fi
 
-# In a job, each process is a job of its own.
+# Within a job, each process is a job of its own.
 "$limit" --part 200 umrddt_sim mpirun -n 2 umrddt_info --selftest >"$work/out" 2>"$work/err" || bad "in a job: exit status $?"
 [ "$(grep -c '^mlx5_0:1: usable' "$work/out")" -eq 2 ] || bad "in a job: not both processes tell"
 finish

@@ -6,8 +6,8 @@
  * $HEADER$
  */
 
-/* Keysets that are kept mapped: when they are found again, and that nothing reaches memory through
- * one that was dropped. */
+/* Cached keysets that stay mapped: when they are found again, and that no access is possible
+ * through a dropped one. */
 
 #include "harness.h"
 
@@ -64,7 +64,7 @@ static void kept_found(void)
         uint64_t chunk, start, end;
         size_t max_keys;
     } names[] = {
-        {MCA_BTL_UMR_REMOTE, 0, 0, 256, SIZE_MAX}, /* kept already */
+        {MCA_BTL_UMR_REMOTE, 0, 0, 256, SIZE_MAX}, /* cached already */
         {MCA_BTL_UMR_LOCAL, 0, 0, 256, SIZE_MAX},  /* the other role */
         {MCA_BTL_UMR_REMOTE, 64, 0, 256, SIZE_MAX}, {MCA_BTL_UMR_REMOTE, 0, 32, 256, SIZE_MAX},
         {MCA_BTL_UMR_REMOTE, 0, 0, 128, SIZE_MAX},  {MCA_BTL_UMR_REMOTE, 0, 0, 256, 9},
@@ -138,7 +138,7 @@ static void kept_found(void)
     OBJ_RELEASE(other);
 }
 
-/** The least recently used leaves. (btl_umr_key_cache=2) */
+/** The least recently used one is evicted. (btl_umr_key_cache=2) */
 static void kept_bound(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -160,7 +160,7 @@ static void kept_bound(void)
     OBJ_RELEASE(layout);
 }
 
-/** Kept keys are no reason to do without: they give way, role by role. (Run with 8 mkeys.) */
+/** Cached keys must not make a message fail: they are evicted, role by role. (Run with 8 mkeys.) */
 static void kept_gives_way(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -207,7 +207,7 @@ static void kept_unmapped(void)
     OBJ_RELEASE(layout);
 }
 
-/** Nothing tells that memory goes, so nothing is kept. (mpi_leave_pinned=0) */
+/** Freed memory is not reported, so nothing is cached. (mpi_leave_pinned=0) */
 static void kept_unhooked(void)
 {
     opal_iov_cache_layout_t *layout = layout_vector(4, 32, 100);
@@ -220,7 +220,7 @@ static void kept_unhooked(void)
     OBJ_RELEASE(layout);
 }
 
-/** The kept keys of a message that has not registered its memory; NULL: none. */
+/** The cached keys of a message that has not registered its memory; NULL: none. */
 static mca_btl_umr_keyset_t *recall(mca_btl_umr_role_t role, void *buffer,
                                     const opal_iov_cache_layout_t *layout)
 {
@@ -249,7 +249,7 @@ static bool is_recalled(mca_btl_umr_role_t role, void *buffer,
     return NULL != keyset;
 }
 
-/** What is kept is recalled without its memory: the same keys, to one message at a time. */
+/** Cached keysets are found without a registration: the same keys, for one message at a time. */
 static void recall_found(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -293,7 +293,8 @@ static void recall_found(void)
     OBJ_RELEASE(other);
 }
 
-/** Other memory at the same address, in every way: nobody recalls keys that were mapped before. */
+/** Other memory at the same address, by each kind of replacement: no message gets keys that were
+ * mapped before. */
 static void recall_unmapped(void)
 {
     opal_iov_cache_layout_t *layout = layout_vector(4, 32, 100);
@@ -321,16 +322,16 @@ static void recall_unmapped(void)
     OBJ_RELEASE(layout);
 }
 
-/** What takes a registration from under a message that has not looked it up. */
+/** Events that remove the registration of a message that has not looked it up. */
 enum loss {
     LOSS_EVICTED,
     LOSS_UNMAPPED
 };
 
 /**
- * A message is under way through recalled keys when the registration below them goes: it comes
- * whole, nothing of it is kept, and what was registered is given back behind it. The registration
- * covers pages between the pieces: the one in the middle is the user's to unmap at any time.
+ * A message is pending with cached keys when the registration below them is removed: it arrives
+ * complete, nothing of it is cached, and the registration is released after it. The registration
+ * covers pages between the pieces: the user may unmap the middle one at any time.
  * (btl_umr_reg_cache_size=262144)
  */
 static void recall_lost(enum loss loss)
@@ -368,8 +369,8 @@ static void recall_lost(enum loss loss)
         munmap(area + PAGE, PAGE);
         CHECK(!is_recalled(role, area, layout), "in use");
     }
-    /* The first look-up buries what was unmapped; so many that nothing else is left in the cache.
-     */
+    /* The first lookup removes unmapped registrations, which are so many that the cache is then
+     * empty. */
     for (int i = 0; i < (LOSS_EVICTED == loss ? 8 : 1); ++i) {
         CHECK_RC(OPAL_SUCCESS,
                  harness.hca->memory_register(MCA_BTL_UMR_LOCAL, filler + 16 * i * PAGE, large,
@@ -419,13 +420,13 @@ static void recall_gap_unmapped(void)
     recall_lost(LOSS_UNMAPPED);
 }
 
-/** How a kept keyset ends. */
+/** How a cached keyset ends. */
 enum end {
     EVICTED,
     UNMAPPED
 };
 
-/** Rank 1 keeps keys that rank 0 knows, and drops them; a write through one must fail, and reach
+/** Rank 1 caches keys that rank 0 knows, and drops them; a write through one must fail, and access
  * nothing. */
 static void kept_stale(enum end end)
 {

@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# Keysets that are kept mapped: found again, bounded, and gone with their memory.
+# Cached keysets that stay mapped: hits, bounds, and eviction with their memory.
 
 . "${srcdir:-.}/common.sh"
 

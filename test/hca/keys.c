@@ -58,7 +58,7 @@ static void budgets(void)
                  harness.hca->keyset_map(role, area, layout, memory, 0, 0, layout->size, 4,
                                          harness_done, &done, &more));
     }
-    /* Released while their mapping is still under way: done is not called. */
+    /* Released while their mapping is still pending: done is not called. */
     done.calls = 0;
     for (int role = 0; MCA_BTL_UMR_ROLE_MAX > role; ++role) {
         for (size_t i = 0; i < budget; ++i) {
@@ -88,7 +88,7 @@ static void budgets(void)
     free(area);
 }
 
-/** More mappings at once than the queue pair of mappings has slots; all complete, in order. */
+/** More mappings at once than entries of the queue pair for mappings; all complete, in order. */
 static void many_mappings(void)
 {
     enum {

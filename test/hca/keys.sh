@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# Keys: budgets, queues, and that an old one is refused.
+# Keys: budgets, queues, and the refusal of old ones.
 
 . "${srcdir:-.}/common.sh"
 

@@ -49,7 +49,7 @@ static void hits(void)
     OBJ_RELEASE(layout);
 }
 
-/** Never more than the bound; what is not in use leaves for what is.
+/** Never more than the bound; unused registrations are evicted for used ones.
  * (btl_umr_reg_cache_size=1048576) */
 static void bound(void)
 {
@@ -100,7 +100,7 @@ static void bound(void)
     OBJ_RELEASE(large);
 }
 
-/** What the system refuses is refused, and rank 0 says so once. (reg_bytes=200000) */
+/** A refusal of the system is passed on, and rank 0 reports it once. (reg_bytes=200000) */
 static void refused(void)
 {
     opal_iov_cache_layout_t *layout = layout_vector(100, 2000, 3000);
@@ -117,10 +117,10 @@ static void refused(void)
 }
 
 /**
- * Memory goes and other memory comes at the same address: the old registration must not serve it.
+ * Memory is freed and other memory gets the same address: the old registration must not be used.
  *
- * The software HCA reaches memory by its address, so it would deliver to the new pages either way:
- * that the registration is a new one is what is looked at here.
+ * The software HCA accesses memory by its address, so it would write to the new pages in both
+ * cases. The test checks that the registration is a new one.
  */
 static void remapped_address(void)
 {
@@ -157,8 +157,8 @@ static void remapped_address(void)
 }
 
 /**
- * Memory that was let go is unmapped while it is in use: the cache forgets it at once, and the HCA
- * keeps it to the end of its use.
+ * Memory is unmapped while it is in use: the cache forgets it immediately, and the HCA holds it
+ * until the end of its use.
  */
 static void let_go(void)
 {
@@ -190,11 +190,11 @@ static void let_go(void)
     harness.hca->memory_release(old[1]);
     CHECK(both - one >= stats->reg_bytes_now, "still registered: %llu bytes, %llu are one",
           (unsigned long long) stats->reg_bytes_now, (unsigned long long) one);
-    harness.hca->memory_let_go(old[1]); /* is nobody's any more */
+    harness.hca->memory_let_go(old[1]); /* has no owner any more */
     harness.hca->memory_let_go(NULL);
     harness.hca->memory_release(memory);
 
-    /* what stays is kept for the next */
+    /* the remainder stays for the next one */
     misses = stats->reg_misses;
     for (int i = 0; i < 3; ++i) {
         CHECK_RC(OPAL_SUCCESS, harness.hca->memory_register(MCA_BTL_UMR_LOCAL, area, layout,
@@ -338,7 +338,7 @@ static void wide(void)
             }
         }
     }
-    /* (The judge frees memory that may be next to it, which is reason enough for the cache to drop
+    /* (The check frees memory that may be adjacent to it, a sufficient reason for the cache to drop
      * it.) */
     CHECK(!send || misses + 1 == stats->reg_misses, "%llu registrations for one range",
           (unsigned long long) (stats->reg_misses - misses));
@@ -374,7 +374,7 @@ static void wide_and_bound(void)
     CHECK(BOUND >= stats->reg_bytes_now, "%llu bytes registered",
           (unsigned long long) stats->reg_bytes_now);
 
-    /* What can never be registered costs nobody else's registration. */
+    /* Memory that cannot be registered causes no eviction of other registrations. */
     CHECK_RC(OPAL_SUCCESS,
              harness.hca->memory_register(MCA_BTL_UMR_LOCAL, kept, near, near->size, &memory));
     harness.hca->memory_release(memory);
@@ -419,7 +419,7 @@ static void holes(void)
     }
     message(send, &side, layout->size, 8);
     {
-        /* The judge cannot look into the hole. */
+        /* The check cannot read the hole. */
         opal_iov_cache_layout_t *low = layout_list(near_iovs, 2);
 
         for (size_t i = 0; i < layout->iov_count; ++i) {
@@ -482,7 +482,7 @@ static bool inherited(void *page)
     return 1 == WEXITSTATUS(status);
 }
 
-/** Whether what the device uses is kept from children; nothing else is. */
+/** Only memory that the device uses is withheld from children. */
 static void registered_and_forked(bool kept)
 {
     opal_iov_cache_layout_t *layout = layout_vector(8, 512, 1024);
@@ -505,15 +505,15 @@ static void kept_from_children(void)
     registered_and_forked(true);
 }
 
-/** Where nobody asks for that, children have all. (btl_umr_fork_support=0) */
+/** Without that parameter, children get all memory. (btl_umr_fork_support=0) */
 static void left_to_children(void)
 {
     registered_and_forked(false);
 }
 
 /**
- * A child that forks off while this process has registrations, and goes on writing, spoils no
- * message: neither one that is under way nor the next over the same registration.
+ * A child that is forked while this process has registrations, and that continues to write,
+ * corrupts no message: neither a pending one nor the next one over the same registration.
  */
 static void forks_between(void)
 {

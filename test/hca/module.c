@@ -31,7 +31,7 @@ enum {
     THREADS = 4
 };
 
-/* Every handle of the module has room here. */
+/* Every handle of the module fits here. */
 typedef union handle {
     mca_btl_base_registration_handle_t *aligned;
     unsigned char bytes[64];
@@ -47,7 +47,7 @@ typedef struct exposed {
 typedef struct answers {
     int calls;
     int bad;
-    int refused; /**< not a callback: how often there was no room */
+    int refused; /**< not a callback: how often the queue was full */
 } answers_t;
 
 static mca_btl_base_module_t *module;
@@ -151,7 +151,7 @@ static mca_btl_base_registration_handle_t *remote(exposed_t *exposed)
     return (mca_btl_base_registration_handle_t *) exposed->handle.bytes;
 }
 
-/** Again while there is no room. */
+/** Retry while the queue is full. */
 #define POST(answers, call)                                                      \
     do {                                                                         \
         int post_rc;                                                             \
@@ -195,7 +195,7 @@ static void off(void)
     free(modules);
 }
 
-/** What a slot is to contain after a round. */
+/** Expected content of an entry after a round. */
 static void slot_fill(unsigned char *bytes, int slot, unsigned salt)
 {
     for (uint64_t i = 0; i < SLOT; ++i) {
@@ -324,7 +324,7 @@ static void atomics(void)
     endpoint = endpoints[0];
     counter = theirs[0].address;
 
-    /* Rank 0 takes the way through the HCA as well. */
+    /* Rank 0 also accesses its memory through the HCA. */
     for (int i = 0; i < ADDS; ++i) {
         POST(&answers, module->btl_atomic_fop(module, endpoint, &got[i], counter, here,
                                               remote(&theirs[0]), MCA_BTL_ATOMIC_ADD, 1, 0,
@@ -344,7 +344,7 @@ static void atomics(void)
         CHECK(2 * ADDS == words[0], "%llu", (unsigned long long) words[0]);
     }
 
-    /* By compare and swap: again and again until nobody came between. */
+    /* By compare and swap: retried until no other access came between. */
     for (int i = 0; i < 20; ++i) {
         uint64_t old = 0;
 
@@ -380,7 +380,7 @@ static void atomics(void)
         CHECK(1 == words[2] && 0 == words[3], "0x%llx", (unsigned long long) words[2]);
     }
 
-    /* What it can not, it says, and nothing is broken by that. */
+    /* Unsupported operations return an error and break nothing. */
     CHECK_RC(OPAL_ERR_NOT_SUPPORTED,
              module->btl_atomic_fop(module, endpoint, got, counter, here, remote(&theirs[0]),
                                     MCA_BTL_ATOMIC_AND, 1, 0, MCA_BTL_NO_ORDER, answer, &answers,
@@ -483,7 +483,7 @@ static void registrations(void)
     here = pin(memory, page, MCA_BTL_REG_FLAG_LOCAL_WRITE);
     CHECK(misses == stats->reg_misses, "registered again");
 
-    /* A peer reads it where it says so. */
+    /* A peer reads it at its announced address. */
     handle = pin(constant, page, MCA_BTL_REG_FLAG_REMOTE_READ);
     expose(constant, handle, theirs);
     POST(&answers,
@@ -667,7 +667,7 @@ static void unposted(void)
     }
 }
 
-/** A thread with slots of its own. */
+/** A thread with entries of its own. */
 typedef struct worker {
     pthread_t thread;
     int number;

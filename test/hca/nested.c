@@ -67,7 +67,7 @@ struct mapped {
     mca_btl_umr_keyset_t *keyset;
 };
 
-/** Map it for a peer. @return how many mkeys that took */
+/** Map it for a peer. @return the number of mkeys */
 static uint64_t map(struct mapped *mapped, const opal_iov_cache_layout_t *layout, size_t room)
 {
     uint64_t before = harness.hca->stats()->mkeys_used_now;
@@ -175,7 +175,7 @@ static void nested_gives_way(void)
     CHECK(layout->size == b.keyset->end && 1 == b.keyset->count, "%zu keys", b.keyset->count);
     CHECK(1 == stats->keyset_evictions - before.keyset_evictions, "%llu evictions",
           (unsigned long long) (stats->keyset_evictions - before.keyset_evictions));
-    /* b is in use: c has what is left. */
+    /* b is in use: c gets the remainder. */
     CHECK(1 == map(&c, layout, room) && layout->size > c.keyset->end, "b has lost something");
     CHECK(1 == stats->keyset_evictions - before.keyset_evictions, "evicted in use");
     unmap(&c, false);
@@ -215,8 +215,8 @@ static void nested_long_gives_way(void)
 }
 
 /**
- * Given up behind a mapping that nobody waits for, while the next one has no memory: its end is
- * seen all the same. (Run with memory for one list.)
+ * Abandoned with a mapping that no caller waits for, while the next one has no memory: its end is
+ * still detected. (Run with memory for one list.)
  */
 static void nested_given_up_late(void)
 {
@@ -269,7 +269,8 @@ static void nested_given_up_late(void)
     OBJ_RELEASE(both);
 }
 
-/** Given up while lists wait for memory: nothing stays taken. (Run with memory for one list.) */
+/** Abandoned while lists wait for memory: no memory stays allocated. (Run with memory for one
+ * list.) */
 static void nested_given_up(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();

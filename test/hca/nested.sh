@@ -4,7 +4,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# Keys over keys: what they hold, who has the mkeys for them, and HCAs that lack them or do them wrong.
+# Indirect mkeys of mkeys: content, budgets of mkeys, and HCAs that lack them or implement them
+# wrongly.
 
 OWN_DEVICES=1
 . "${srcdir:-.}/common.sh"
@@ -25,7 +26,7 @@ tiers "4 long mkeys" "" "--mca btl_umr_long_entries 256 --mca btl_umr_long_mkeys
 tiers "a released key over others" "" "--mca btl_umr_long_entries 0" "" "!long:0,strided,nested" nested_stale_over
 tiers "a released key below another" "" "--mca btl_umr_long_entries 0" "" "!long:0,strided,nested" nested_stale_below
 
-# Without.
+# Without nested mkeys.
 tiers "not nested" "" "--mca btl_umr_nested 0" "" "long,strided,!nested:btl_umr_nested" vector_4096 random_layouts
 tiers "one level" max_indirection=1 "" "" "long,strided,!nested:below each other" random_layouts
 tiers "levels not told" max_indirection=0 "" "" "long,strided,!nested:below each other" vector_4096

@@ -6,8 +6,8 @@
  * $HEADER$
  */
 
-/* The pool of mkeys and the thread that fills it. The tests take the parameters that they are run
- * with from the environment, where mpirun puts them, and know from these what must happen. */
+/* The pool of mkeys and the thread that fills it. The tests read their parameters from the
+ * environment, where mpirun puts them, and derive the expected results. */
 
 #include "harness.h"
 
@@ -289,7 +289,7 @@ static int pool_try(mca_btl_umr_role_t role, mca_btl_umr_keyset_t **keyset)
     return rc;
 }
 
-/** A role takes one more. */
+/** A role uses one more. */
 static void pool_take(mca_btl_umr_role_t role)
 {
     CHECK(MOST > pool.used[role], "the test's own array");
@@ -328,7 +328,7 @@ static void pool_expect(void)
     }
 }
 
-/** See that it is done, that no more is done, and that nobody else does it. */
+/** Check that it is done once, and by no other thread. */
 static void pool_check(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -348,7 +348,7 @@ static void pool_check(void)
     CHECK((pool.count > pool.first ? 1 : 0) == helpers(), "%zu threads", helpers());
 }
 
-/** No role may have another one, and nobody tries to make it. */
+/** No role may have another one, and no thread tries to make it. */
 static void pool_check_full(void)
 {
     size_t calls = device_count(&device.by_helper) + device_count(&device.by_others);
@@ -409,7 +409,7 @@ static void pool_late(void)
               device_count(&device.by_others));
     }
 
-    /* The helper has been asked for one step. Without it there is nothing more but these. */
+    /* One step of the helper was requested. Without it there are only these. */
     opener = device_open_later(pool.first + pool.step < pool.max ? pool.max - pool.first - pool.step
                                                                  : 0);
     for (int role = 0; MCA_BTL_UMR_ROLE_MAX > role; ++role) {
@@ -448,7 +448,7 @@ static void pool_limit(void)
         while (pool.used[role] < pool.count / 2) {
             pool_take(role);
             if (pool.first / 2 - pool.used[role] < pool.low) {
-                /* a message that finds none would ask the device, too */
+                /* a message that finds none would also make a request to the device */
                 WAIT_UNTIL(1 == device_count(&device.failed) && pool.count == pool_now());
             }
         }
@@ -459,7 +459,7 @@ static void pool_limit(void)
     CHECK(1 == device_count(&device.failed), "asked %zu times more", device_count(&device.failed));
     CHECK(errors == stats->errors, "%llu errors", (unsigned long long) (stats->errors - errors));
 
-    /* As without a helper: kept keys give way. */
+    /* As without a helper: cached keys are evicted. */
     evictions = stats->keyset_evictions;
     harness.hca->keyset_keep(pool.keysets[MCA_BTL_UMR_LOCAL][--pool.used[MCA_BTL_UMR_LOCAL]]);
     CHECK_RC(OPAL_SUCCESS, harness.hca->memory_register(MCA_BTL_UMR_LOCAL, pool.area, other,
@@ -478,7 +478,7 @@ static void pool_limit(void)
     pool_end();
 }
 
-/** Messages that get no mkey, until the device is asked for one once more. @return how many */
+/** Messages that get no mkey, until the next request to the device. @return how many */
 static unsigned pool_lack(mca_btl_umr_role_t role, int expected)
 {
     size_t calls = device_count(&device.by_helper) + device_count(&device.by_others);
@@ -498,7 +498,7 @@ static unsigned pool_lack(mca_btl_umr_role_t role, int expected)
     return lacked;
 }
 
-/** What a device refused it may give later: it is asked again, each time later than before. */
+/** A device may grant later what it refused: requests are repeated, with growing delays. */
 static void pool_again(void)
 {
     unsigned first, second;
@@ -544,7 +544,7 @@ static void pool_closed(void)
     pool_start();
     CHECK(1 < pool.step, "nothing would be left to do");
     pool_ask();
-    /* Not before fini waits for the helper: by then it has told it to make no more. */
+    /* Only when fini waits for the helper: fini has then told it to make no more. */
     device.waiter = pthread_self();
     device.at_wait = true;
     opener = device_open_later(0);
@@ -576,7 +576,7 @@ static void pool_closed(void)
 static void child(bool close_hca)
 {
     alarm(100); /* instead of hanging */
-    /* What the HCA says of objects that are not the child's is of no interest. */
+    /* Errors of the HCA about objects that are not the child's are ignored. */
     if (NULL == freopen("/dev/null", "w", stderr)) {
         _exit(2);
     }

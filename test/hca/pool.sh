@@ -4,12 +4,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# The pool of mkeys: who makes them, when, and how many.
+# The pool of mkeys: creation by which thread, when, and how many.
 
 . "${srcdir:-.}/common.sh"
 
-# said TIMES TEXT HCA_ARGUMENT...: and the output of both processes has the text so many times (mpirun may put
-# two messages into one line).
+# said TIMES TEXT HCA_ARGUMENT...: runs hca and checks that the output of both processes has TEXT
+# this many times (mpirun may put two messages into one line).
 said() {
     times=$1 text=$2
     shift 2

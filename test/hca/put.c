@@ -85,7 +85,7 @@ static void plain_keys(void)
     free(area);
 }
 
-/** Only a part of what the receiver's layout could take; the rest stays as it was. */
+/** Only a part of the capacity of the receiver's layout; the rest does not change. */
 static void shorter_message(void)
 {
     opal_iov_cache_layout_t *layouts[2] = {layout_vector(40, 100, 250), layout_vector(200, 64, 80)};
@@ -125,8 +125,8 @@ static void negative_offsets(void)
 }
 
 /**
- * More puts at once than the send queue has slots, each of many writes: no credit is lost, none is
- * taken twice, the FINs come in the order of the calls. (Run with a small btl_umr_sq_depth.)
+ * More puts at once than entries of the send queue, each of many writes: no credit is lost or used
+ * twice, and the FINs come in the order of the calls. (Run with a small btl_umr_sq_depth.)
  */
 static void many_puts(void)
 {

@@ -22,7 +22,7 @@ hca "no plain keys for peers" "" "--mca btl_umr_plain_keys 0" random_layouts sho
 hca "a device each" devices=2 "--mca btl_umr_max_hcas 1" plain_keys random_layouts
 hca "no self-test" "" "--mca btl_umr_selftest 0" plain_keys random_layouts
 hca "closed and opened again" "" "" again plain_keys again
-# Open MPI's own btl framework has the component open as well, or UCX is there.
+# Open MPI's own btl framework also has the component open, or UCX is loaded.
 HCA_HOST="--mca pml ob1 --mca btl self,vader,umr"
 hca "beside ob1's btls" "" "" plain_keys random_layouts again
 if ompi_info | grep -q "MCA pml: ucx"; then

@@ -6,8 +6,8 @@
  * $HEADER$
  */
 
-/* Queue pairs that fail, and are made anew: when, how often, by whom, and that what comes after is
- * right. The envelopes of messages are this program's. */
+/* Queue pairs that fail and are rebuilt: when, how often, by which side, and that later operations
+ * are right. This program sends the envelopes of messages itself. */
 
 #include "harness.h"
 
@@ -73,8 +73,8 @@ static mca_btl_umr_keyset_t *map_one(void *area, const opal_iov_cache_layout_t *
 }
 
 /**
- * It fails, as often as may be (btl_umr_rebuilds=2) and once more. What had a mapping under way
- * then is never mapped again, also where it is given back later.
+ * It fails, as often as allowed (btl_umr_rebuilds=2) and once more. Keys with a pending mapping at
+ * that time are never mapped again, even if they are released later.
  */
 static void maps_rebuilt(void)
 {
@@ -140,8 +140,7 @@ static void maps_rebuilt(void)
     both_ways(30);
 }
 
-/** Keys that were ready when it failed go on, and are used and given back after it was made anew.
- */
+/** Keys that were ready at the failure stay valid, and are used and released after the rebuild. */
 static void maps_outlived(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -208,7 +207,7 @@ static void maps_outlived(void)
  * Queue pairs to peers
  * ------------------------------------------------------------------------------------------- */
 
-/** As the sender of a message: the endpoint that it would take. */
+/** As the sender of a message: the endpoint that it would use. */
 static mca_btl_umr_endpoint_t *near(void)
 {
     return harness.hca->endpoint_near(harness.endpoint, &harness, -1);
@@ -259,9 +258,9 @@ static void shake_hands(int from)
 }
 
 /**
- * One side breaks, and the other one hears of it by the next envelope only. Puts of the old one end
- * with an error, an envelope of the old one that comes late is refused, and its sender can tell by
- * the answer that it is too old.
+ * One side breaks, and the other one learns it by the next envelope only. Puts of the old one end
+ * with an error. A late envelope of the old one is refused, and its sender can see from the answer
+ * that it is too old.
  */
 static void followed(void)
 {
@@ -361,8 +360,8 @@ static void drawn_level(void)
 }
 
 /**
- * What is under way when it breaks ends with an error, each once, however soon a new one is made;
- * the new one does not touch it.
+ * Operations that are pending at the failure end with an error, each once, however soon a new queue
+ * pair is made; the new one does not affect them.
  */
 static void under_way(void)
 {
@@ -397,7 +396,7 @@ static void under_way(void)
         }
         (void) revive();
         for (size_t i = 0; i < PUTS; ++i) {
-            /* Before the new one is made they have ended: nothing of the old one is left then. */
+            /* They end before the new one is made: then nothing of the old one is left. */
             CHECK(1 == done[i].calls, "put %zu: called %d times", i, done[i].calls);
             failed += OPAL_SUCCESS != done[i].status;
         }

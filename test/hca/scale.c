@@ -30,7 +30,7 @@
 #endif
 
 enum {
-    FIRST_NAME = 1000, /* vpids from here on are nobody's */
+    FIRST_NAME = 1000, /* vpids from here on are unused */
     BYTES = 512,       /* of a message */
     WAVE = 32,         /* messages at once */
     PEER_LIMIT = 65536,
@@ -91,7 +91,7 @@ static void names_begin(void)
 }
 #endif
 
-static bool silent; /* the device tells nothing of itself */
+static bool silent; /* the device reports nothing about itself */
 static struct ibv_srq *shared;
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
@@ -191,7 +191,7 @@ static size_t peers_open(size_t count)
     return bytes;
 }
 
-/** The HCA anew, without them. */
+/** The HCA again, without them. */
 static void peers_close(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -306,7 +306,7 @@ static void message_to_each(void)
  * What a peer costs
  * ------------------------------------------------------------------------------------------- */
 
-/** The queues of the queue pair that was made last: no room for lists, and no receives. */
+/** The queues of the newest queue pair: without lists, and without receives. */
 static void look_at_queue(bool own_receives)
 {
     struct mlx5dv_qp raw = {.comp_mask = 0};
@@ -417,7 +417,7 @@ static void shares(void)
         cancel(peers[4].endpoint, 1);
         CHECK(1 == expect_all(peers[1].endpoint), "one more than half was free");
         cancel(peers[1].endpoint, 2);
-        /* Given back more often than taken: no more than before. */
+        /* Released more often than acquired: no more than before. */
         for (size_t k = 0; k < SHARERS; ++k) {
             cancel(peers[k].endpoint, 3);
         }
@@ -466,8 +466,8 @@ static void eight_come_back(size_t counts[SHARERS], size_t count)
 
 /**
  * An endpoint breaks that expects four FINs, of which three arrived and were not polled: the
- * receives are given to others when they are posted again or known to be left, not before, and each
- * once.
+ * receives are given to others when they are posted again or known to be unused, not before, and
+ * each once.
  */
 static void broken_with_fins(void)
 {
@@ -501,7 +501,7 @@ static void broken_with_fins(void)
     peers_close();
 }
 
-/** The same on a device that does not say when it takes no more. */
+/** The same on a device that does not report the last received message. */
 static void broken_in_silence(void)
 {
     silent = true;
@@ -509,7 +509,7 @@ static void broken_in_silence(void)
     silent = false;
 }
 
-/** Where nothing is flushed, the device's events tell that it stopped a queue pair. */
+/** Without flushes, the device's events report that it stopped a queue pair. */
 static void stopped_by_device(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -539,7 +539,7 @@ static void stopped_by_device(void)
     peers_close();
 }
 
-/** The shared queue itself is in error: who waits for its peers is told. */
+/** The shared queue itself is in error: waiters for its peers get an error. */
 static void receives_fail(void)
 {
     bool send = 0 == harness.rank;
@@ -555,7 +555,7 @@ static void receives_fail(void)
 
         CHECK_RC(OPAL_SUCCESS, expect_from(0));
         CHECK(0 == mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ), "no look at the queue");
-        *raw.dbrec = htobe32(500); /* more than there is room for */
+        *raw.dbrec = htobe32(500); /* more than the limit */
         harness_barrier();
         for (size_t k = 0; k < 3; ++k) {
             WAIT_UNTIL(harness.hca->endpoint_broken(peers[k].endpoint));

@@ -17,7 +17,7 @@ UMRDDT_TEST_PEERS=64
 hca "64 peers, each with receives of its own" "" "--mca btl_umr_srq_depth 0" many_peers
 hca "a device without shared receives" srqs=0 "" many_peers fin_credits
 
-# Whoever asks for a FIN has a receive for it: no receiver is ever not ready.
+# A process posts a receive before it requests a FIN, so no receiver is ever not ready.
 HCA_SIM=--counters
 hca "shared receives" "" "$few --mca btl_umr_srq_depth 8" shares broken_with_fins broken_in_silence \
     stopped_by_device fin_credits 2>scale.err

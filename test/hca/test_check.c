@@ -7,8 +7,8 @@
  */
 
 /*
- * The invariants of an HCA: one that is right is found to be so, and each thing that is made wrong
- * in it is told by its name. The last one ends a process.
+ * The invariants of an HCA: a right state passes, and each inconsistency that is planted in it is
+ * reported by its name. The last one ends a process.
  */
 
 #include "opal_config.h"

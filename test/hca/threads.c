@@ -151,7 +151,7 @@ static void many_threads(void)
     }
     if (!send) {
         WAIT_UNTIL(THREADS * PUTS == harness.fin_count - first);
-        /* Each once. Not in order: two threads may be on their way with one FIN each. */
+        /* Each once. Not in order: two threads may process one FIN each at the same time. */
         memset(seen, 0, sizeof(seen));
         for (size_t i = first; i < harness.fin_count; ++i) {
             uint32_t t = harness.fins[i] >> 16, number = harness.fins[i] & 0xffff;

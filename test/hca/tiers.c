@@ -177,7 +177,7 @@ static void tiers(void)
  * Messages
  * ------------------------------------------------------------------------------------------- */
 
-/** @p count pieces of 1 to 5 bytes without any order, and room for them. */
+/** @p count pieces of 1 to 5 bytes at irregular distances, and an area for them. */
 opal_iov_cache_layout_t *tiers_irregular(size_t count, size_t *room)
 {
     opal_iov_cache_iov_t *iovs = malloc(count * sizeof(*iovs));
@@ -208,7 +208,7 @@ opal_iov_cache_layout_t *tiers_irregular(size_t count, size_t *room)
 }
 
 /**
- * One message from layout to layout, from process 0, and how many keys and writes it took.
+ * One message from layout to layout, from process 0, and its numbers of keys and writes.
  */
 void tiers_transfer(opal_iov_cache_layout_t *from, opal_iov_cache_layout_t *to, size_t room,
                     mca_btl_umr_stats_t *used)
@@ -237,8 +237,9 @@ void tiers_transfer(opal_iov_cache_layout_t *from, opal_iov_cache_layout_t *to, 
 }
 
 /**
- * One message each way between @p count pieces and one: how many mappings, entries and writes it
- * takes where a list in memory has @p most entries, and one key lies over @p nest such lists.
+ * One message in each direction between @p count pieces and one: expected numbers of mappings,
+ * entries and writes if a list in memory has @p most entries, and one key covers @p nest such
+ * lists.
  */
 void tiers_list_of(size_t count, size_t most, size_t nest)
 {
@@ -281,7 +282,7 @@ static void list_lengths(void)
     }
 }
 
-/** The vector that took 79 keys: one key and one write; the second time no mkey is made. */
+/** The vector that needed 79 keys: one key and one write; the second time no mkey is created. */
 static void vector_4096(void)
 {
     opal_iov_cache_layout_t *layout = layout_vector(4096, 1024, 2048);
@@ -519,7 +520,7 @@ static void long_budget(void)
     OBJ_RELEASE(layout);
     free(area);
 
-    /* Of another size: one that nobody uses makes room. */
+    /* Of another size: an unused one is evicted. */
     longer = tiers_irregular(1500, &room);
     tiers_transfer(longer, longer, room, &used);
     CHECK(1 == used.keys_long && 1 == used.keys_mapped && 1 == used.mkeys_created,

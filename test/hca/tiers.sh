@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# What one key holds: each tier of the tiers, its edges, and HCAs that lack it or do it wrong.
+# The capacity of one key: each tier, its edges, and HCAs that lack it or implement it wrongly.
 
 OWN_DEVICES=1
 . "${srcdir:-.}/common.sh"

@@ -6,8 +6,8 @@
 #
 # limit: 900
 #
-# The tests of the HCA under valgrind: no error, and no block that nobody can free any more, may have a function
-# of btl/umr or of the layouts in its stack. What Open MPI and libmlx5 do among themselves is theirs.
+# The tests of the HCA component under valgrind: no error, and no definitely lost block, may have a
+# function of btl/umr or of the layouts in its stack. Other reports are about Open MPI and libmlx5.
 
 srcdir=${srcdir:-.}
 OWN_DEVICES=1
@@ -17,7 +17,8 @@ command -v valgrind >/dev/null || {
     echo "SKIPPED: no valgrind"
     exit 77
 }
-# The memory hooks patch functions that have run already: valgrind has to look again (smc-check).
+# The memory hooks patch functions that have run already: valgrind has to check for that
+# (smc-check).
 pattern='mca_btl_umr|btl_umr_[a-z_]*\.c|iov_cache[a-z_]*\.c'
 options="--tool=memcheck --smc-check=all --leak-check=full --show-leak-kinds=definite,indirect --num-callers=40 --keep-debuginfo=yes --error-limit=no --fair-sched=yes --suppressions=$srcdir/hca.supp"
 for file in /usr/share/openmpi/openmpi-valgrind.supp \

@@ -4,8 +4,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# The hosts of a world have nothing in common by which ranks, or HCAs, could reach each other past the cables;
-# commands on them do not see the caller's environment; and what a host holds ends with its world. Runs within "world".
+# The hosts of a world share nothing by which ranks, or HCAs, could reach each other except the
+# cables. Commands on them do not see the caller's environment. The resources of a host end with its
+# world. Runs within "world".
 
 agent=$UMRDDT_HOSTS_DIR/agent
 world=$UMRDDT_HOSTS_DIR/world
@@ -16,7 +17,7 @@ bad() {
     failed=1
 }
 
-# is WHAT COMMAND: it says the same on both hosts; isnot: it does not
+# is WHAT COMMAND: the output is the same on both hosts; isnot: it differs
 on_both() {
     first=$("$agent" h1 "$2") && second=$("$agent" h2 "$2") || bad "$2"
 }
@@ -48,7 +49,8 @@ UMRDDT_SECRET=1 "$agent" h1 'test -z "$UMRDDT_SECRET$UMRDDT_SIM$LD_PRELOAD"' || 
 "$agent" h9 true 2>/dev/null
 [ $? -eq 255 ] || bad "there is a host h9"
 
-# A world of its own beside this one, with the same addresses; when it ends, however it does, its hosts are gone.
+# A second world beside this one, with the same addresses; when it ends, in any way, its hosts are
+# gone.
 hosts_there() {
     # (Not every system has pgrep.)
     local file count=0

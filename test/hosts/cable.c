@@ -303,7 +303,7 @@ static void fill(struct far *far, uint32_t n, uint32_t seed)
     end_hear(far->fd, &c, 1);
 }
 
-/* What an end said: its counters, and what nobody should say. */
+/* Output of an end: its counters, and unexpected messages. */
 static void hear_errors(struct far *far)
 {
     char line[2 * sizeof(here)];
@@ -373,7 +373,7 @@ static void plain(void)
     CHECK(0 == a.breaks && 0 == b.again);
 }
 
-/* Out for a moment that is longer than the connection is kept: what was lost is sent again. */
+/* Disconnected for longer than the connection is kept open: lost data is sent again. */
 static void pulled_for_a_moment(void)
 {
     uint32_t i;

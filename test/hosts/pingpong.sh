@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# ibv_rc_pingpong between two hosts, by LID and by GID: both ends have done all iterations, and every byte went over
-# the cable of the HCAs. Runs within "world".
+# ibv_rc_pingpong between two hosts, by LID and by GID: both ends did all iterations, and every byte
+# went over the cable of the HCAs. Runs within "world".
 
 agent=$UMRDDT_HOSTS_DIR/agent
 world=$UMRDDT_HOSTS_DIR/world
@@ -18,7 +18,7 @@ sent() {
     echo $(($("$world" --bytes hca h1) + $("$world" --bytes hca h2)))
 }
 
-# pingpong OPTIONS BYTES ARGUMENT...: BYTES go over the wire at least
+# pingpong OPTIONS BYTES ARGUMENT...: at least BYTES go over the wire
 pingpong() {
     local options=$1 bytes=$2 before server status client
     shift 2
@@ -27,7 +27,7 @@ pingpong() {
     "$agent" h1 "exec env UMRDDT_SIM=$options timeout 200 $UMRDDT_SIM_WRAPPER ibv_rc_pingpong -p $port $*" \
         >"$UMRDDT_WORLD/server" 2>&1 &
     server=$!
-    # The server may not listen yet, but it must be there.
+    # The server may not listen yet, but it must exist.
     while :; do
         "$agent" h2 "exec env UMRDDT_SIM=$options timeout 200 $UMRDDT_SIM_WRAPPER ibv_rc_pingpong -p $port $* h1" \
             >"$UMRDDT_WORLD/client" 2>&1

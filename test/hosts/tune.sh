@@ -4,8 +4,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# umrddt_tune of two hosts and of one: both leave their figures in one file, in any order, and neither takes the other's away;
-# hosts that differ are said to, and have files of their own. Runs within "world".
+# umrddt_tune of two hosts and of one: both write their tuning parameters to one file, in any order,
+# and keep those of the other; hosts that differ are reported, and have files of their own. Runs
+# within "world".
 
 agent=$UMRDDT_HOSTS_DIR/agent
 out=$UMRDDT_WORLD/out
@@ -20,7 +21,8 @@ fail() {
     exit 1
 }
 
-# tune HOSTS ARGUMENTS...: by two processes, with software HCAs; what there is no time for is left out.
+# tune HOSTS ARGUMENTS...: with two processes and software HCAs; skips measurements for which there
+# is no time.
 tune() {
     local hosts=$1
     shift
@@ -29,7 +31,7 @@ tune() {
         "$UMRDDT_BUILDDIR/bench/umrddt_tune" --no-gpu --seconds 0 "$@" >"$out" 2>&1 || fail "umrddt_tune on $hosts: exit status $?"
 }
 
-# says PATTERN; silent PATTERN: of the last run. has PATTERN: of the file.
+# says PATTERN; silent PATTERN: check the last run. has PATTERN: checks the file.
 says() {
     checks=$((checks + 1))
     grep -Eq "$1" "$out" || fail "it says '$1'"
@@ -42,7 +44,7 @@ has() {
     checks=$((checks + 1))
     grep -Eq "$1" "$config"/umrddt/model-*.txt || fail "the file has '$1'"
 }
-# figure NAME: its line in the file, if it was measured
+# figure NAME: prints its line in the file, if it was measured
 figure() { grep "^$1 " "$config"/umrddt/model-*.txt; }
 
 # --- far, then near -----------------------------------------------------------------------------------
@@ -53,14 +55,14 @@ says '^\* far_latency '
 says '^  near_latency '
 has '^far umrddt_tune '
 has '^# near_latency '
-# as if it had had the time to measure the HCA, too
+# as if there had been time to measure the HCA, too
 sed -i 's/^# hca_latency .*/hca_latency 777/' "$config"/umrddt/model-*.txt
 far=$(figure far_latency)
 tune h1:2 --seconds 4
 silent 'made anew'
 says '^\* near_latency '
 says '^\+ far_latency '
-# what HCAs do between hosts is not replaced by what they do within one, measured now or not
+# HCA measurements between hosts are not replaced by those within one, measured now or not
 says '^\+ hca_latency +777\.000 '
 has '^hca_latency 777$'
 has '^far umrddt_tune '

@@ -7,9 +7,12 @@
  */
 
 /*
- * An Open MPI 5.0 that is CUDA-aware by accelerator/cuda, without umrddt: what it says of itself,
- * and MPI_Pack, MPI_Unpack and messages of vectors in every kind of GPU memory, also from a thread
- * that has no context. In mode "without" there is no such component, and the same crashes.
+ * @file
+ *
+ * Tests an Open MPI 5.0 that is CUDA-aware by accelerator/cuda, without umrddt: its query
+ * functions, and MPI_Pack, MPI_Unpack and messages of vectors in every kind of GPU memory, also
+ * from a thread without a context. In mode "without" the component is missing, and the same calls
+ * crash.
  */
 
 #include "layouts.h"
@@ -25,7 +28,7 @@
 static const int sizes[] = {800, 8192, 300000};
 #define SIZES ((int) (sizeof(sizes) / sizeof(sizes[0])))
 
-/* What MPIX_Query_cuda_support() returns; -1 where this Open MPI has no such function. */
+/* The result of MPIX_Query_cuda_support(); -1 if this Open MPI does not have the function. */
 static int query(void)
 {
     int (*function)(void) = NULL;
@@ -35,7 +38,8 @@ static int query(void)
     return NULL == function ? -1 : function();
 }
 
-/* One kind of memory, one size: into packed bytes of the CPU and back, and by way of the GPU. */
+/* One kind of memory, one size: packs into system memory and unpacks, and the same through the GPU.
+ */
 static void pack(gpu_kind_t kind, int bytes, uint64_t key)
 {
     MPI_Datatype type = mpitest_type(MPITEST_COARSE, bytes, 1);
@@ -57,7 +61,7 @@ static void pack(gpu_kind_t kind, int bytes, uint64_t key)
     VERIFY(to, key, bytes);
     VERIFY(from, key, bytes);
 
-    /* Open MPI asks about the laid out side only. */
+    /* Open MPI queries only the non-contiguous side. */
     if (!gpu_kind_is_cpus(kind)) {
         mpitest_fill(from, key + 1);
         position = 0;
@@ -125,7 +129,7 @@ static void *without_context(void *unused)
     return NULL;
 }
 
-/* ---- the same Open MPI as it was ---- */
+/* ---- the same Open MPI without the component ---- */
 
 static sigjmp_buf back;
 

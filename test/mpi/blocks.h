@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * Rows of equal blocks, for collectives: what each rank gives to or gets from each other one. Every
- * element of a block says from whom and to whom it goes, and in which block type; with gaps there
- * is one more element behind each, which nobody may write.
+ * Rows of equal blocks, for collectives: the blocks that each rank sends to or receives from each
+ * other rank. Every element of a block identifies the sender, the receiver, and the block type.
+ * With gaps, each element is followed by a gap element, which must not be written.
  */
 
 #ifndef MPITEST_BLOCKS_H
@@ -31,22 +31,22 @@ typedef struct mpitest_blocks_t {
 mpitest_blocks_t *mpitest_blocks(int elements, int count, bool gaps);
 void mpitest_blocks_free(mpitest_blocks_t *blocks);
 
-/** Nothing in it. */
+/** Initialize empty. */
 void mpitest_blocks_clear(mpitest_blocks_t *blocks);
 
-/** Where block @p at begins. */
+/** Address of block @p at. */
 int *mpitest_block(const mpitest_blocks_t *blocks, int at);
 
-/** Write the block that goes from one rank to another; salt tells several of them apart. */
+/** Write the block that goes from one rank to another; salt distinguishes several of them. */
 void mpitest_block_set(mpitest_blocks_t *blocks, int at, int from, int to, int salt);
 
-/** Block @p at must be this one, its gaps untouched. */
+/** Check that block @p at is this one, with untouched gaps. */
 void mpitest_block_check(const char *file, int line, const mpitest_blocks_t *blocks, int at,
                          int from, int to, int salt);
 #define CHECK_BLOCK(blocks, at, from, to, salt) \
     mpitest_block_check(__FILE__, __LINE__, blocks, at, from, to, salt)
 
-/** Block @p at must be untouched. */
+/** Check that block @p at is untouched. */
 void mpitest_block_empty(const char *file, int line, const mpitest_blocks_t *blocks, int at);
 #define CHECK_NO_BLOCK(blocks, at) mpitest_block_empty(__FILE__, __LINE__, blocks, at)
 

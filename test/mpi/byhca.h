@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Messages between two processes, and whether they went by the HCA: what the programs about queue
- * pairs that are made anew (rebuilt, underway) ask of each.
+ * Messages between two processes, and whether they used the HCA, for the programs that test rebuilt
+ * queue pairs (rebuilt, underway).
  */
 
 #ifndef MPITEST_BYHCA_H
@@ -27,7 +27,7 @@ enum {
     BYHCA_PATIENCE = 4   /**< messages before the first attempt (btl_umr_rebuilds) */
 };
 
-/** Two processes, and what they send each other. */
+/** Two processes, and their messages. */
 typedef struct byhca_t {
     MPI_Comm comm;
     int peer; /**< its rank in the communicator */
@@ -35,21 +35,22 @@ typedef struct byhca_t {
     mpitest_message_t *end;
 } byhca_t;
 
-/** This side's end of messages: of another layout than the other side's. */
+/** This side's end of messages. Its layout differs from that of the other side. */
 mpitest_message_t *byhca_end(int side);
 
-/** Fill one that is to be sent, clear one that is to be received into. */
+/** Fill a buffer to send, or clear a buffer to receive into. */
 void byhca_fill(mpitest_message_t *end, bool send, uint64_t key);
 
 /**
- * One message from side @p from. What arrives is checked. Both processes must call it, and nothing
- * else may be sent meanwhile.
+ * Send one message from side @p from, and check it. Both processes must call it, and no other
+ * message may be sent meanwhile.
  *
- * @return true, on both sides: it went by the HCA alone
+ * @return true, on both sides: only the HCA carried it
  */
 bool byhca_message(const byhca_t *pair, int from, uint64_t key);
 
-/** There and back until both go by the HCA. @return messages that did not, at most @p most */
+/** Send messages back and forth until both use the HCA. @return messages that did not, at most @p
+ * most */
 long byhca_until(const byhca_t *pair, uint64_t key, long most);
 
 #endif /* MPITEST_BYHCA_H */

@@ -7,10 +7,9 @@
  */
 
 /*
- * MPI_Cancel and MPI_Request_free: of receives that nothing came for, of receives that were matched
- * already, of sends, of persistent requests and of matched messages; and frees behind a cancel. A
- * receive that was cancelled takes nothing, one that was not brings its message, and no message is
- * lost or comes twice.
+ * MPI_Cancel and MPI_Request_free: of receives without a message, of matched receives, of sends, of
+ * persistent requests and of matched messages; and frees after a cancel. A cancelled receive gets
+ * no message, one that was not cancelled gets its message, and no message is lost or duplicated.
  */
 
 #include "layouts.h"
@@ -36,7 +35,7 @@ static void word(bool give)
     }
 }
 
-/* Drawn alike on both sides; each makes its own side of them. */
+/* Drawn equally on both sides. Each side builds its own part. */
 static void draw(mpitest_message_t **messages, int n, bool sending, uint64_t *state)
 {
     int i;
@@ -96,7 +95,7 @@ static void receive_all(mpitest_message_t **messages, int n)
     }
 }
 
-/* Nothing was sent yet: every cancel is in time, however the request is then completed. */
+/* No message was sent yet: every cancel succeeds, with any completion call. */
 static void in_time(bool sending, uint64_t *state)
 {
     mpitest_message_t *messages[SEVERAL], *idle[SEVERAL];
@@ -143,7 +142,7 @@ static void in_time(bool sending, uint64_t *state)
         }
     }
     word(!sending);
-    /* What comes now goes to receives of after the cancel. */
+    /* Later messages match receives that were posted after the cancel. */
     if (sending) {
         send_all(messages, SEVERAL);
     } else {
@@ -153,7 +152,7 @@ static void in_time(bool sending, uint64_t *state)
     drop(messages, SEVERAL);
 }
 
-/* Cancelled and freed without a wait: gone, and nobody's message goes there. */
+/* Cancelled and freed without a wait: the receive is gone, and gets no message. */
 static void free_behind_cancel(bool sending, uint64_t *state)
 {
     mpitest_message_t *messages[3], *idle[3];
@@ -192,7 +191,7 @@ static void free_behind_cancel(bool sending, uint64_t *state)
     drop(idle, 3);
 }
 
-/* A message of the same sender that came later is here, so this one was matched: too late. */
+/* A later message of the same sender has arrived, so this receive was matched: too late. */
 static void too_late(bool sending, uint64_t *state)
 {
     mpitest_message_t *messages[SEVERAL];
@@ -237,7 +236,7 @@ static void too_late(bool sending, uint64_t *state)
     drop(messages, SEVERAL);
 }
 
-/* A message that Mprobe took cannot be cancelled any more; and its receive may be freed. */
+/* A message that Mprobe matched cannot be cancelled any more, and its receive may be freed. */
 static void matched(bool sending, uint64_t *state)
 {
     mpitest_message_t *messages[3];
@@ -272,8 +271,9 @@ static void matched(bool sending, uint64_t *state)
 }
 
 /*
- * Sends: cancelled or not, both sides agree. The standard wants a wait for a cancelled send to end
- * without the receiver, which Open MPI does not do for long messages; so the receive is there.
+ * Sends: whether cancelled or not, both sides agree. The standard requires that a wait for a
+ * cancelled send ends without the receiver. Open MPI does not do that for long messages, so there
+ * is a receive.
  */
 static void sends(bool sending, uint64_t *state)
 {
@@ -335,7 +335,8 @@ static void sends(bool sending, uint64_t *state)
     drop(messages, SEVERAL);
 }
 
-/* Active persistent receives, and receives of matched messages, freed: their messages come in. */
+/* Active persistent receives, and receives of matched messages, are freed: their messages arrive.
+ */
 static void freed(bool sending, uint64_t *state)
 {
     mpitest_message_t *messages[4];

@@ -8,8 +8,8 @@
 
 /*
  * Collectives over derived types, and one-sided communication with them. Collectives reach the PML
- * as point-to-point messages with tags of their own; whatever umrddt does with those, the results
- * stay the same. Every element's value says where it came from, and all elements are looked at.
+ * as point-to-point messages with their own tags. Their results must not depend on umrddt. Every
+ * element's value identifies its origin, and all elements are checked.
  */
 
 #include "layouts.h"
@@ -95,8 +95,8 @@ static void redistribute(uint64_t *state)
     free(receive);
 }
 
-/* The border cells of a 2-D array to the four neighbours of a periodic grid, by neighbor_alltoallw.
- */
+/* Sends the border cells of a 2-D array to the four neighbours of a periodic grid, by
+ * neighbor_alltoallw. */
 static void neighbours(uint64_t *state)
 {
     int dims[2] = {0, 0}, periods[2] = {1, 1}, n = (int) mpitest_between(state, 20, 300);
@@ -132,8 +132,8 @@ static void neighbours(uint64_t *state)
     }
     MPI_OK(MPI_Neighbor_alltoallw(cells, counts, at, send, cells, counts, at, receive, grid));
     if (2 < dims[0] && 2 < dims[1]) {
-        /* With two ranks or fewer in a row both neighbours are one, and the standard leaves open
-           which of its messages is meant; the inner cells below are judged in any case. */
+        /* With two ranks or fewer in a row both neighbours are the same rank, and the standard does
+         * not define which of its messages goes where. The inner cells below are always checked. */
         for (i = 0; i < n; ++i) {
             CHECK_INT(cells[0 * (n + 2) + i + 1], from[0] * 1000000 + (n - 1) * n + i);
             CHECK_INT(cells[(n + 1) * (n + 2) + i + 1], from[1] * 1000000 + i);
@@ -173,7 +173,7 @@ static MPI_Datatype column_type(int rows, int columns)
     return type;
 }
 
-/* Rank r gives r + 1 columns, contiguous; everybody (or the root) gets the matrix. */
+/* Rank r sends r + 1 columns, contiguous. All ranks (or the root) receive the matrix. */
 static void collect_columns(uint64_t *state)
 {
     int p = mpitest.size, rows = (int) mpitest_between(state, 100, 3000), i, j, way;
@@ -187,11 +187,11 @@ static void collect_columns(uint64_t *state)
         at[i] = i * (i + 1) / 2;
     }
     for (way = 0; way < 4; ++way) {
-        /* One column more than is filled: the gap. */
+        /* One more column than is filled: the gap. */
         int *matrix = numbers(rows * (columns + 1), GAP);
 
-        /* Way 0 and 2 send whole columns, one after the other; the others the columns of a row-wise
-         * array. */
+        /* Forms 0 and 2 send whole columns, one after the other; the others send the columns of a
+         * row-wise array. */
         for (i = 0; i < rows; ++i) {
             for (j = 0; j < mine; ++j) {
                 out[0 == way % 2 ? j * rows + i : i * mine + j] = element(i, first + j, way);
@@ -213,7 +213,7 @@ static void collect_columns(uint64_t *state)
             }
         }
         if (2 == way) {
-            /* And back: every rank gets its columns from the root's matrix. */
+            /* In the other direction: every rank gets its columns from the root's matrix. */
             memset(out, 0xff, sizeof(int) * (size_t) (rows * mine));
             MPI_OK(MPI_Scatterv(matrix, counts, at, column, out, mine, own, root, MPI_COMM_WORLD));
             for (i = 0; i < rows; ++i) {
@@ -332,7 +332,7 @@ static void windows(uint64_t *state)
             MPI_OK(MPI_Win_unlock(mpitest.rank, win));
         }
         VERIFY(target->buffer, (uint64_t) (left * 2 + turn), bytes);
-        /* Back from the right: what this rank has put there. */
+        /* Get the data that this rank has put to the right one. */
         mpitest_clear(origin->buffer);
         MPI_OK(MPI_Win_fence(0, win));
         MPI_OK(MPI_Get(origin->addr, 1, origin->type, right, 0, 1, target->type, win));

@@ -10,7 +10,7 @@
  * Collectives over derived types, each blocking and nonblocking: gather, scatter, all-to-all and
  * their forms with counts; reductions and scans of a user's type by a user's operation that does
  * not commute; the same on an intercommunicator; and many nonblocking ones at once, on two
- * communicators, with taken messages between them.
+ * communicators, with messages that umrddt handles between them.
  */
 
 #include "blocks.h"
@@ -22,7 +22,7 @@
 
 #define RANKS 16
 
-/* Either waits for the request at once, or is what a blocking call leaves. */
+/* Waits for the request; a blocking call leaves none. */
 #define RUN(nonblocking, blocking_call, nonblocking_call)  \
     do {                                                   \
         if (nonblocking) {                                 \
@@ -35,13 +35,13 @@
         }                                                  \
     } while (0)
 
-/* Blocks that one rank gives to another where counts differ. */
+/* Blocks from one rank to another if counts differ. */
 static int count_of(int from, int to)
 {
     return 1 + (2 * from + to) % 3;
 }
 
-/* The root gets count_of(r, root) blocks of each rank r, and gives back as many. */
+/* The root gets count_of(r, root) blocks of each rank r, and returns as many. */
 static void rooted(MPI_Comm comm, int elements, int root, bool nonblocking)
 {
     int mine = count_of(mpitest.rank, root), counts[RANKS], at[RANKS], total = 0, i, j;
@@ -100,7 +100,7 @@ static void rooted(MPI_Comm comm, int elements, int root, bool nonblocking)
     mpitest_blocks_free(all);
 }
 
-/* Everybody to everybody. */
+/* From all ranks to all ranks. */
 static void everybody(MPI_Comm comm, int elements, bool nonblocking)
 {
     int counts[RANKS], at[RANKS], in_counts[RANKS], in_at[RANKS], out = 0, in = 0, i, j, k;
@@ -142,7 +142,7 @@ static void everybody(MPI_Comm comm, int elements, bool nonblocking)
     for (i = 0; i < mpitest.size; ++i) {
         CHECK_BLOCK(get, i, i, mpitest.rank, 9);
     }
-    /* The first of them to all, one or several, with holes between those of two ranks. */
+    /* From the first of them to all, one or several, with gaps between those of two ranks. */
     for (k = 0; k < 2; ++k) {
         mpitest_blocks_clear(get);
         for (i = 0, in = 0; i < mpitest.size; ++i) {
@@ -195,7 +195,7 @@ static void moves(uint64_t *state)
 
 #define PRIME 10007
 
-/* x -> a * x + b over a prime field; there is a gap between the two, and one behind. */
+/* x -> a * x + b over a prime field; with a gap between the two, and one at the end. */
 typedef struct affine_t {
     int a;
     int unused;
@@ -355,7 +355,7 @@ static void between_groups(uint64_t *state)
     MPI_OK(MPI_Comm_free(&local));
 }
 
-/* Nonblocking collectives of two communicators under way together, and messages between them. */
+/* Nonblocking collectives of two communicators at the same time, and messages between them. */
 static void at_once(uint64_t *state)
 {
     enum {
@@ -387,7 +387,7 @@ static void at_once(uint64_t *state)
             int bytes = mpitest_draw_bytes(state);
 
             if (0 == c && 0 == i) {
-                /* At least this one is for umrddt: it leaves collectives alone. */
+                /* At least this one is for umrddt, which ignores collectives. */
                 kinds[0] = MPITEST_COARSE;
                 bytes = 100000;
             }

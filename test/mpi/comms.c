@@ -7,9 +7,10 @@
  */
 
 /*
- * Communicators: every way to make one, with messages in flight while they come and go. What was
- * sent, posted, probed or taken by a matched probe on a communicator stays good when its handle is
- * freed, and nothing of one is ever found in another. Attributes are called when they should be.
+ * Communicators: every constructor, with messages in flight while communicators are created and
+ * freed. Messages that were sent, posted, probed or matched on a communicator stay valid when its
+ * handle is freed, and no message of one is found in another. Attribute functions are called when
+ * required.
  */
 
 #include "layouts.h"
@@ -33,7 +34,7 @@ static uint64_t key_of(const batch_t *batch, int rank, int i)
     return mpitest_mix(batch->key, (uint64_t) rank, (uint64_t) i);
 }
 
-/* Ranks of the group one talks to: the own one, or the other of an intercommunicator. */
+/* Ranks of the remote group: the own one, or the other group of an intercommunicator. */
 static void make(batch_t *batch, MPI_Comm comm, int tag, uint64_t *state)
 {
     int i, mine, size, inter;
@@ -50,7 +51,8 @@ static void make(batch_t *batch, MPI_Comm comm, int tag, uint64_t *state)
 
         batch->out[i] = mpitest_message(kinds[0], bytes, 1);
         batch->in[i] = mpitest_message(kinds[1], bytes, 1);
-        /* Ranks of both groups have different keys: nothing but the rank within is known there. */
+        /* The ranks of both groups have different keys, because only the rank within the group is
+         * known here. */
         mpitest_fill(batch->out[i]->buffer, key_of(batch, mine, i));
         batch->requests[i] = batch->requests[BATCH + i] = MPI_REQUEST_NULL;
     }
@@ -95,7 +97,7 @@ static void finish_batch(batch_t *batch)
     }
 }
 
-/* One batch around a communicator. */
+/* One batch on a communicator. */
 static void around(MPI_Comm comm, uint64_t *state)
 {
     batch_t batch;
@@ -128,7 +130,8 @@ static void every_kind(uint64_t *state)
     around(comm, state);
     MPI_OK(MPI_Comm_free(&comm));
 
-    /* All but the last, turned around; with create_group the last one takes no part at all. */
+    /* All but the last, in reverse order. With create_group the last one does not take part at all.
+     */
     MPI_OK(MPI_Comm_group(MPI_COMM_WORLD, &world));
     for (i = 0; i < mpitest.size; ++i) {
         ranks[i] = mpitest.size - 1 - i;
@@ -177,7 +180,7 @@ static void in_flight(uint64_t *state)
     MPI_OK(MPI_Comm_free(&parent));
     send_batch(&new, child);
     MPI_OK(MPI_Comm_free(&child));
-    /* A new one gets the place of an old one at once. */
+    /* A new communicator immediately gets the context id of an old one. */
     around(MPI_COMM_WORLD, state);
     MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &parent));
     around(parent, state);
@@ -187,8 +190,8 @@ static void in_flight(uint64_t *state)
 }
 
 /*
- * Messages that were taken by matched probes, received after their communicator was freed. Even
- * ranks only receive, so that no send of theirs keeps it alive.
+ * Messages that were matched by probes, received after their communicator was freed. Even ranks
+ * only receive, so that no send of theirs keeps it alive.
  */
 static void in_hand(uint64_t *state)
 {
@@ -238,7 +241,7 @@ static void in_hand(uint64_t *state)
     }
 }
 
-/* An intercommunicator with all that can be done to it: two batches, probes, dup, merge. */
+/* All operations on an intercommunicator: two batches, probes, dup, merge. */
 static void inter(uint64_t *state)
 {
     int color = mpitest.rank % 2, remote, i;
@@ -293,7 +296,7 @@ static void inter(uint64_t *state)
     MPI_OK(MPI_Comm_free(&local));
 }
 
-/* What the attribute functions below were called for. */
+/* Counts of the calls of the attribute functions below. */
 static int copies, deletes;
 
 static int copy_attribute(MPI_Comm comm, int keyval, void *extra, void *in, void *out, int *flag)
@@ -307,7 +310,7 @@ static int copy_attribute(MPI_Comm comm, int keyval, void *extra, void *in, void
     return MPI_SUCCESS;
 }
 
-/* The communicator is still there: it can be used from here. */
+/* The communicator still exists: it can be used from here. */
 static int delete_attribute(MPI_Comm comm, int keyval, void *value, void *extra)
 {
     uint64_t state = mpitest_mix(mpitest.seed, (uint64_t) mpitest.step, (uint64_t) (long) value);
@@ -347,7 +350,7 @@ static void attributes(uint64_t *state)
     MPI_OK(MPI_Comm_free_keyval(&keyval));
 }
 
-/* Freed requests on a freed communicator: the messages come all the same. */
+/* Freed requests on a freed communicator: the messages still arrive. */
 static void all_freed(uint64_t *state)
 {
     batch_t batch;
@@ -357,7 +360,7 @@ static void all_freed(uint64_t *state)
     MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     make(&batch, comm, 6, state);
     post_batch(&batch, comm);
-    /* Before the last wildcard of this batch could take one of another. */
+    /* Before the last wildcard of this batch could match a message of another batch. */
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     send_batch(&batch, comm);
     for (i = 0; i < BATCH; ++i) {
@@ -369,7 +372,7 @@ static void all_freed(uint64_t *state)
         MPI_OK(MPI_Comm_free(&comm));
     }
     MPI_OK(MPI_Waitall(BATCH, batch.requests + BATCH, MPI_STATUSES_IGNORE));
-    /* All have all: no send is under way any more. */
+    /* All ranks have all messages: no send is pending any more. */
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     for (i = 0; i < BATCH; ++i) {
         VERIFY(batch.in[i]->buffer, key_of(&batch, batch.left, i), batch.in[i]->bytes);

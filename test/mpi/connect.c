@@ -7,9 +7,9 @@
  */
 
 /*
- * Connections: groups and single processes of one job that find each other by a port, by a name or
- * by a socket. What they send over such a communicator, and over one that was merged from it, is
- * taken or left to the host, but never broken; and they part again with nothing left behind.
+ * Connections: groups and single processes of one job that connect by a port, by a name or by a
+ * socket. Their messages on such a communicator, and on one that was merged from it, arrive whether
+ * umrddt handles them or passes them through. After the disconnect nothing is left over.
  */
 
 #include "layouts.h"
@@ -23,7 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* With rank 'peer' of the other side; salts tell the sides apart. */
+/* With rank 'peer' of the other side; salts distinguish the sides. */
 static void exchange(MPI_Comm comm, int peer, int mine, int theirs, uint64_t *state)
 {
     int i;
@@ -58,7 +58,7 @@ static void exchange(MPI_Comm comm, int peer, int mine, int theirs, uint64_t *st
     }
 }
 
-/* Over the intercommunicator, and over the one merged from it; then both are let go. */
+/* On the intercommunicator, and on the one merged from it; then both are freed. */
 static void use_and_part(MPI_Comm *inter, bool accepts, int mine, int theirs, uint64_t *state)
 {
     int rank, size, merged_rank;
@@ -75,7 +75,7 @@ static void use_and_part(MPI_Comm *inter, bool accepts, int mine, int theirs, ui
     CHECK(MPI_COMM_NULL == *inter);
 }
 
-/* The port of one side, told to the other by a message. */
+/* One side sends its port to the other in a message. */
 static void tell_port(bool accepts, int partner, char *port)
 {
     if (accepts) {

@@ -10,24 +10,23 @@
  * @file
  *
  * The n-th call of a kind fails: an allocation or a post of umrddt's components (failing.c), a
- * command to the software HCA's kernel, a call of the software CUDA driver. Each message is whole,
- * or both ends have an error; nobody hangs; what comes behind arrives.
+ * command to the kernel driver of the software HCA, a call of the software CUDA driver. Each
+ * message is complete, or both ends have an error; no process hangs; later messages arrive.
  *
- * --mode init: what UMRDDT_FAULTS says, counted from the start of the process to the end of
- * MPI_Init; then messages, between memory of the CPU: without umrddt nobody takes a GPU's. --mode
- * first: UMRDDT_TEST_FAULTS, counted from the first message; with --mode warm behind it, of what
- * follows some that went well. With more ranks than two, each pair by itself, the p-th with the
- * p-th number behind the plan's.
- * --mode again: UMRDDT_TEST_FAULTS without the number ("0@malloc"), which is counted up from --ops
- * in one job, each time with datatypes and buffers that are new, until a round sees no fault or
- * umrddt does not bring messages any more; a queue pair that failed is waited for. --mode end:
- * UMRDDT_TEST_FAULTS, in MPI_Finalize. --mode gpu: between memory of GPUs.
+ * --mode init: UMRDDT_FAULTS, counted from the start of the process to the end of MPI_Init; then
+ * messages in system memory, because GPU memory needs umrddt. --mode first: UMRDDT_TEST_FAULTS,
+ * counted from the first message; with --mode warm, after some good messages. With more than two
+ * ranks, each pair by itself, the p-th one with the number of the plan plus p. --mode again:
+ * UMRDDT_TEST_FAULTS without the number ("0@malloc"), which is incremented from --ops in one job,
+ * each time with new datatypes and buffers, until a round has no fault or umrddt does not carry
+ * messages any more; it waits for the rebuild of a failed queue pair. --mode end:
+ * UMRDDT_TEST_FAULTS, in MPI_Finalize. --mode gpu: between GPU memory.
  *
- * With --mode whole no message may end with an error; with --mode hit something must have failed;
- * with --mode each (and again) each n must have, up to one at which umrddt brought the messages and
- * there was nothing left to fail.
+ * With --mode whole no message may end with an error; with --mode hit at least one call must have
+ * failed; with --mode each (and again) each n must have failed, up to one for which umrddt carried
+ * the messages and no call was left to fail.
  *
- * What was seen is printed (run_countdown goes by it):
+ * The result is printed (run_countdown reads it):
  *
  *     countdown: PLAN, MODE: hit COUNT, next N: 0>1 umr>host 1>0 umr (mca_pml_umrddt.so+0x1234)
  */
@@ -41,9 +40,9 @@
 
 enum {
     BYTES = 60000,
-    /* of one job; what comes then is for the next one */
+    /* of one job; later ones need a new job */
     ROUNDS = 40,
-    /* pairs of messages after which a queue pair that failed is back, or does not come any more */
+    /* pairs of messages after which a failed queue pair is rebuilt, or never will be */
     PATIENCE = 600
 };
 
@@ -56,7 +55,7 @@ static int sum(int one)
     return all;
 }
 
-/* What failed, of either rank: who made the call, or the function of the driver. */
+/* The failed call, of either rank: its caller, or the function of the driver. */
 static void whose(char *text, size_t room)
 {
     void *found[2] = {exchange_function(NULL, "umrddt_failing_last"),
@@ -79,15 +78,15 @@ static void whose(char *text, size_t room)
              all[1]);
 }
 
-/* This rank's end of messages that no other has been like. */
+/* This rank's end of messages with a layout that no other message had. */
 static mpitest_message_t *end_new(long n)
 {
     return exchange_end(BYTES + 16 * (int) n,
                         mpitest_has("gpu") && !mpitest_has("init") ? GPU_DEVICE : GPU_HOST);
 }
 
-/* One message, while what the plan says fails; adds how it came to text. Without counters of umrddt
- * nothing is known of that. @return it was taken */
+/* One message, with the plan active; appends its scheme to text. Without counters of umrddt the
+ * scheme is not known. @return umrddt handled it */
 static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fail, char *text,
                     size_t room)
 {
@@ -101,7 +100,7 @@ static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fai
     return arrived && NULL == strstr(seen.way, "host");
 }
 
-/* There and back. @return how often something failed, in both; *own: umrddt brought both */
+/* Back and forth. @return the number of faults in both; *own: umrddt carried both */
 static int round_trip(long n, const char *plan, char *text, size_t room, bool *own)
 {
     mpitest_message_t *end = end_new(n);
@@ -118,8 +117,8 @@ static int round_trip(long n, const char *plan, char *text, size_t room, bool *o
     return hits;
 }
 
-/* What comes behind, with the same types and with others: two messages each way, and up to so many
- * pairs, until umrddt brings both of one. @return true: it does */
+/* Later messages, with the same types and with others: two in each direction, and up to so many
+ * pairs, until umrddt carries both of one. @return true: it does */
 static bool behind(long n, int pairs)
 {
     mpitest_message_t *end = end_new(n);
@@ -165,7 +164,7 @@ static void again(const char *what)
         snprintf(plan, sizeof(plan), "%s:%ld", what, n);
         hits = round_trip(2 * n, plan, text, sizeof(text), &own);
         say(plan, hits, 0 < hits ? n + 1 : 0, text);
-        /* A round that the base PML has to bring says nothing of the n-th call: it would be taken
+        /* A round by the base PML does not show the effect of the n-th call: it would be mistaken
          * for the end. */
         CHECK(0 < hits || own || !mpitest_has("each"));
         (void) exchange_plan("", 0);
@@ -174,8 +173,8 @@ static void again(const char *what)
     CHECK(0 == hits || !mpitest_has("each"));
 }
 
-/* Of a job of several pairs of ranks, each by itself: this one's plan is that of the p-th number
- * behind the plan's. @return what it is called; *own: what it is to the process */
+/* In a job of several pairs of ranks, each by itself: the plan of this pair has the number of the
+ * plan plus p. @return its name; *own: the plan for the process */
 static const char *pair(const char *plan, char *own, char *name, size_t room)
 {
     int pair = mpitest.rank / 2;
@@ -236,7 +235,7 @@ int main(int argc, char **argv)
     if (mpitest_has("end")) {
         CHECK(NULL != plan);
         pvars_close();
-        pvars_close(); /* what mpitest_init has opened keeps the components, too */
+        pvars_close(); /* the frameworks that mpitest_init opened keep the components open, too */
         CHECK(0 <= exchange_plan(plan, 1));
         MPI_OK(MPI_Finalize());
         printf("countdown: %s, %s: hit %d, next 0: ok\n", plan, mpitest.mode,

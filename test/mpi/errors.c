@@ -8,9 +8,8 @@
 
 /*
  * Error handlers: a receive that is too short calls the handler of its communicator, once, with the
- * right communicator and code, in whatever way it was posted and is waited for; its neighbours in
- * the same array, the sender, and the messages behind know nothing of it. What MPI_ERRORS_RETURN
- * does is in truncate.c.
+ * right communicator and code, for every kind of receive and wait call. Other requests of the same
+ * array, the sender, and later messages are not affected. truncate.c tests MPI_ERRORS_RETURN.
  */
 
 #include "layouts.h"
@@ -49,7 +48,7 @@ static const char *const way_names[WAY_MAX] = {
     "Testany", "Waitsome", "Testsome", "Waitall",        "Testall",
     "Start",   "Mrecv",    "Imrecv",   "Probe and Recv", "Probe and Irecv"};
 
-/* What the handler was told. */
+/* Arguments of the handler's calls. */
 static struct {
     int calls;
     MPI_Comm comm;
@@ -66,7 +65,7 @@ static void handler(MPI_Comm *which, int *code, ...)
     seen.code = *code;
 }
 
-/* For communicators that have nothing to do with it. */
+/* For communicators that are not involved. */
 static void wrong_handler(MPI_Comm *which, int *code, ...)
 {
     (void) which;
@@ -74,7 +73,7 @@ static void wrong_handler(MPI_Comm *which, int *code, ...)
                  mpitest_error_string(*code));
 }
 
-/* Receives of another communicator: a request that is used again must forget whose it was. */
+/* Receives of another communicator: a request that is reused must not keep its old communicator. */
 static void use_requests(void)
 {
     MPI_Request requests[8];
@@ -121,7 +120,7 @@ static int complete_both(way_t way, MPI_Request requests[2], MPI_Status statuses
         CHECK(0 <= count && count <= left);
         for (i = 0; i < count; ++i) {
             statuses[indices[i]] = some[i];
-            /* Forms for one request leave the error out of the status. */
+            /* Forms for one request do not set the error in the status. */
             if (WAY_WAITANY == way || WAY_TESTANY == way) {
                 statuses[indices[i]].MPI_ERROR = one;
             } else if (MPI_SUCCESS == one) {
@@ -134,7 +133,7 @@ static int complete_both(way_t way, MPI_Request requests[2], MPI_Status statuses
     return rc;
 }
 
-/* Receive the long message into the short buffer. @return what MPI returned for it */
+/* Receive the long message into the short buffer. @return the result of the MPI call */
 static int receive_long(way_t way, mpitest_message_t *room, mpitest_message_t *good, int from)
 {
     MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
@@ -156,7 +155,7 @@ static int receive_long(way_t way, mpitest_message_t *room, mpitest_message_t *g
         MPI_OK(MPI_Imrecv(room->addr, 1, room->type, &message, &requests[0]));
         return MPI_Wait(&requests[0], &status);
     case WAY_PROBE_RECV:
-        /* The one behind first, so that umrddt has the long one in hand if it must look. */
+        /* The later message first, so that umrddt already holds the long one if it must look. */
         MPI_OK(MPI_Probe(from, TAG_GOOD, comm, &status));
         return MPI_Recv(room->addr, 1, room->type, from, TAG_LONG, comm, &status);
     case WAY_PROBE_IRECV:
@@ -187,8 +186,8 @@ static int receive_long(way_t way, mpitest_message_t *room, mpitest_message_t *g
     }
     MPI_OK(MPI_Irecv(good->addr, 1, good->type, from, TAG_GOOD, comm, &requests[1]));
     if (mpitest_host_is("ucx")) {
-        /* pml/ucx of Open MPI 4.1.4 alone leaves the error of a request's former life in it, and
-         * Open MPI frees what has an error, complete or not: let it be complete. */
+        /* pml/ucx of Open MPI 4.1.4 alone keeps an old error in a reused request, and Open MPI
+         * frees requests with an error, complete or not. Therefore complete it first. */
         for (flag = 0; !flag;) {
             MPI_OK(MPI_Request_get_status(requests[1], &flag, &status));
         }
@@ -197,7 +196,7 @@ static int receive_long(way_t way, mpitest_message_t *room, mpitest_message_t *g
     rc = complete_both(way, requests, statuses);
     CHECK(MPI_REQUEST_NULL == requests[0]);
     if (MPI_REQUEST_NULL != requests[1]) {
-        /* Neither failed nor completed, which Waitall may say of the others. */
+        /* Neither failed nor completed, which Waitall may report for the others. */
         CHECK(WAY_WAITALL == way || WAY_TESTALL == way);
         CHECK_INT(statuses[1].MPI_ERROR, MPI_ERR_PENDING);
         MPI_OK(MPI_Wait(&requests[1], &statuses[1]));
@@ -231,12 +230,13 @@ static void one(way_t way, uint64_t *state)
     MPI_Status status;
 
     if (MPITEST_CONTIGUOUS == kinds[0] && 2000 < bytes) {
-        bytes = 200; /* pml/ob1 of Open MPI 4.1.4 alone writes behind the buffer if more comes */
+        bytes = 200; /* pml/ob1 of Open MPI 4.1.4 alone writes beyond the buffer if the message is
+                        longer */
     }
     room = room < bytes ? room : bytes - 1;
     if (WAY_IMRECV == way && mpitest_host_is("ucx")
         && (MPITEST_CONTIGUOUS == kinds[0] || 4096 > bytes || !mpitest_has("taken"))) {
-        way = WAY_MRECV; /* pml/ucx of Open MPI 4.1.4 alone dies in the handler of an Imrecv */
+        way = WAY_MRECV; /* pml/ucx of Open MPI 4.1.4 alone crashes in the handler of an Imrecv */
     }
     if (mpitest.verbose && mpitest.rank == to) {
         printf("step %ld: %s, %d bytes %s into %d %s\n", mpitest.step, way_names[way], bytes,

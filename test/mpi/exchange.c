@@ -96,7 +96,7 @@ bool exchange(mpitest_message_t *end, int from, uint64_t key, exchange_t *seen)
     MPI_OK(MPI_Bcast(seen->way, sizeof(seen->way), MPI_CHAR, from, exchange_comm));
     seen->error[0] = errors[0];
     seen->error[1] = errors[1];
-    /* a sender may be through before its receiver finds that it cannot take what came */
+    /* a sender may complete before its receiver finds that it cannot receive the data */
     CHECK(!errors[from] || errors[1 - from]);
     mpitest_alive();
     return !errors[0] && !errors[1];

@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * A message between ranks 0 and 1 while something goes wrong by plan: it is whole, or has an error
- * at both ends, and how it came is told.
+ * A message between ranks 0 and 1 while planned faults occur: it is complete, or has an error at
+ * both ends, and its scheme is reported.
  *
- * What goes wrong is a plan (test/connectx/README.md) for all that fails on demand in this process:
- * the software HCA, the software GPUs, and umrddt's own allocations and posts (failing.c).
+ * The plan (test/connectx/README.md) covers the software HCA, the software GPUs, and allocations
+ * and posts of umrddt (failing.c) in this process.
  */
 
 #ifndef MPITEST_EXCHANGE_H
@@ -22,34 +22,34 @@
 #include "layouts.h"
 #include "mpitest.h"
 
-/** Of the two ranks, which are 0 and 1 in it; else MPI_COMM_WORLD. */
+/** The communicator of the two ranks, which are 0 and 1 in it; by default MPI_COMM_WORLD. */
 extern MPI_Comm exchange_comm;
 
-/** How a message came. */
+/** Outcome of a message. */
 typedef struct exchange_t {
-    bool error[2]; /**< rank 0's call, and rank 1's, returned one */
-    char way[64];  /**< pvars_way; ">host" behind it: the base PML brought it after all; behind '!'
-                        whose calls had errors: (s)ender's, (r)eceiver's */
+    bool error[2]; /**< errors of rank 0's call, and rank 1's */
+    char way[64];  /**< pvars_way; with ">host" if the base PML carried it in the end; after '!' the
+                      calls with errors: (s)ender, (r)eceiver */
 } exchange_t;
 
 /**
- * Have all count a plan from here (NULL: go on counting), or let things be well for now: what a
- * program asks of the driver itself is not to fail.
+ * Start to count a plan (NULL: continue), or suspend faults: the program's own driver calls must
+ * not fail.
  *
- * @return how often something has failed in this process, of this plan; -1: none of those that fail
- *         on demand is there
+ * @return faults of this plan in this process so far; -1: no component that injects faults is
+ * present
  */
 int exchange_plan(const char *plan, int on);
 
 /** A function of this process, or of a library that may be loaded; or NULL. */
 void *exchange_function(const char *library, const char *name);
 
-/** This rank's end of messages of so many bytes, each in a layout of its own. */
+/** This rank's end of messages of this size, each in a layout of its own. */
 mpitest_message_t *exchange_end(int bytes, gpu_kind_t kind);
 
 /**
- * One message, with the plan on for this rank's call. Ranks 0 and 1 must call it. What arrived is
- * checked; an error is the caller's to judge, but where the sender has one, the receiver must.
+ * One message, with the plan active for this rank's call. Ranks 0 and 1 must call it. Checks the
+ * received data. The caller checks errors, but if the sender has one, the receiver must have one.
  *
  * @return true if neither end had an error
  */

@@ -9,17 +9,17 @@
 /**
  * @file
  *
- * Messages while something goes wrong in the software HCA or the software GPUs: each arrives,
- * whole, whatever way it takes, or both ends have an error; nobody hangs, no byte beside the
- * receive is written, and what comes behind arrives.
+ * Messages while faults occur in the software HCA or the software GPUs: each arrives complete, with
+ * any scheme, or both ends have an error; no process hangs, no byte outside of the receive is
+ * written, and later messages arrive.
  *
  * UMRDDT_TEST_FAULTS is the plan (test/connectx/README.md). It counts from the first message of a
- * phase: --mode first, of all; --mode again, of one that was sent before. --mode gpu: between
- * memory of GPUs. Without --mode error no message may fail. How each arrived is printed:
+ * phase: --mode first, of all; --mode again, of a repeated one. --mode gpu: between GPU memory.
+ * Without --mode error no message may fail. The scheme of each message is printed:
  *
  *     faulted: PLAN, again: 0>1 umr umr>host host ... 1>0 umr ...
  *
- * Behind '>' stands that the base PML brought it after all, and behind '!' whose calls had errors:
+ * ">host" means that the base PML carried it in the end. After '!' are the calls with errors:
  * sender's, receiver's.
  */
 
@@ -32,7 +32,7 @@
 
 #define BYTES 60000
 
-/* One message; adds how it came to text. @return false: it failed */
+/* One message; appends its scheme to text. @return false: it failed */
 static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fail, char *text,
                     size_t room)
 {
@@ -46,8 +46,8 @@ static bool message(mpitest_message_t *end, int from, uint64_t key, bool may_fai
     return arrived;
 }
 
-/* There and back, count times. The first that may fail and does is the last one: its context is
- * quarantined, and its memory with it. */
+/* Back and forth, count times. The first message that may fail and does is the last one: its
+ * context is unusable, and its memory with it. */
 static void messages(mpitest_message_t *end, long count, uint64_t key, bool may_fail, char *text,
                      size_t room)
 {

@@ -7,9 +7,9 @@
  */
 
 /*
- * Files by views of derived types, from memory with gaps: the collective buffering below moves the
- * parts between processes by messages of its own (with tags of its own, so umrddt may take them),
- * while messages of the program go back and forth. What is in the file is read without MPI as well.
+ * Files with views of derived types, from memory with gaps. The collective buffering below moves
+ * data between processes by messages with tags of its own, which umrddt may handle, while the
+ * program sends messages of its own. The content of the file is also read without MPI.
  */
 
 #include "layouts.h"
@@ -23,7 +23,8 @@
 #define GAP    -1
 #define BORDER 2
 
-/* A matrix of ints, dealt out in blocks to a grid of ranks; each keeps a border around its own. */
+/* A matrix of ints, distributed in blocks over a grid of ranks. Each rank has a border around its
+ * block. */
 typedef struct matrix_t {
     int sizes[2];  /* of the whole */
     int parts[2];  /* of a block */
@@ -74,7 +75,8 @@ static void matrix_free(matrix_t *matrix)
     free(matrix->memory);
 }
 
-/* The value at a place of the local memory: of the matrix within, a gap in the border. */
+/* The expected value at a position of the local memory: of the matrix inside, a gap in the border.
+ */
 static int value_at(const matrix_t *matrix, int row, int column, int salt)
 {
     row -= BORDER;
@@ -132,7 +134,7 @@ static void file_check(const matrix_t *matrix, int offset, int salt)
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 
-/* Messages of the program, under way during a collective call. */
+/* Messages of the program, pending during a collective call. */
 typedef struct beside_t {
     mpitest_message_t *out[2], *in[2];
     MPI_Request requests[4];
@@ -232,7 +234,7 @@ static void collective(uint64_t *state)
     matrix_free(&rest);
 }
 
-/* Each for itself, at offsets within its view. */
+/* Each rank by itself, at offsets within its view. */
 static void independent(uint64_t *state)
 {
     int rows = (int) mpitest_between(state, 2, 40), columns = (int) mpitest_between(state, 8, 200),

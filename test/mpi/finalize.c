@@ -7,11 +7,10 @@
  */
 
 /*
- * The end: sends whose requests were freed are still under way when their sender enters
- * MPI_Finalize (the standard has such a program as a correct one). Their data must arrive, and
- * everybody must come out. Even ranks send to the next rank, which takes its time. And in
- * MPI_Finalize itself the attributes of MPI_COMM_SELF are deleted, by functions that may
- * communicate as ever.
+ * MPI_Finalize: sends with freed requests are still pending when their sender enters it (the
+ * standard has such a program as a correct one). Their data must arrive, and all processes must
+ * return. Even ranks send to the next rank, which receives late. MPI_Finalize itself deletes the
+ * attributes of MPI_COMM_SELF with functions that may communicate.
  */
 
 #include "layouts.h"
@@ -24,7 +23,7 @@
 
 static int deleted;
 
-/* Called at the begin of MPI_Finalize: a ring of messages more, while others are under way. */
+/* Called at the beginning of MPI_Finalize: one more ring of messages, while others are pending. */
 static int delete_attribute(MPI_Comm comm, int keyval, void *value, void *extra)
 {
     uint64_t state = mpitest_mix(mpitest.seed, 1, 2);
@@ -93,7 +92,7 @@ int main(int argc, char **argv)
         printf("finalize: rank %d has all, %ld checks\n", mpitest.rank, mpitest.checks);
         fflush(stdout);
     }
-    /* Not freed: the sender's are in use until MPI_Finalize returns. */
+    /* Not freed: the sender's buffers are in use until MPI_Finalize returns. */
     MPI_Finalize();
     if (1 != deleted) {
         fprintf(stderr, "finalize: FAILED: the attribute was deleted %d times\n", deleted);

@@ -7,13 +7,13 @@
  */
 
 /*
- * More at once than there are keys, queue entries and credits for: a hundred messages each way
- * between every two ranks, all posted before the first is waited for. Run with small pools,
- * everything has to queue and to take turns; all must arrive, and it must end.
+ * More messages at once than keys, queue entries and credits: a hundred messages each way between
+ * every two ranks, all posted before the first wait. With small pools the messages have to wait for
+ * resources. All must arrive, and the run must end.
  *
  * Mode "reverse" posts the receives in the opposite order, so the message that holds the keys is
- * never the one that is next; "late" posts them after all sends; "ends" makes every second rank
- * wait before it receives anything.
+ * never the next one; "late" posts them after all sends; "ends" makes every second rank wait before
+ * it receives.
  */
 
 #include "layouts.h"

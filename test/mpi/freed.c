@@ -7,12 +7,12 @@
  */
 
 /*
- * A send whose request was freed, and whose buffer goes when the receiver has answered: the answer
- * tells that the send is over (MPI 4.1, 3.7.3, MPI_Request_free). The memory is mapped and
- * unmapped, so whoever has it registered sees it go, and what is mapped at the same address next is
- * not what it was.
+ * A send whose request was freed, and whose buffer is unmapped when the receiver has answered. The
+ * answer implies that the send is complete (MPI 4.1, 3.7.3, MPI_Request_free). The memory is mapped
+ * and unmapped, so registration caches notice it, and later memory at the same address is
+ * different.
  *
- * An HCA may tell the sender late that its write is done: the rows say late=MS.
+ * An HCA may report late to the sender that its write is done: the rows set late=MS.
  */
 
 #include "layouts.h"
@@ -25,7 +25,7 @@
 
 static int peer;
 
-/* The peer has it all. */
+/* The peer has received all. */
 static void answer(bool give)
 {
     if (give) {
@@ -35,7 +35,7 @@ static void answer(bool give)
     }
 }
 
-/* A send by each way of sending that has a request, freed at once. */
+/* A send by each send call that has a request, freed immediately. */
 static void send_freed(int way, const void *buffer, MPI_Datatype type)
 {
     MPI_Request request;
@@ -59,7 +59,7 @@ static void send_freed(int way, const void *buffer, MPI_Datatype type)
     MPI_OK(MPI_Request_free(&request));
 }
 
-/* Pages of its own; at the address of those that went last, as the kernel does it. */
+/* Separate pages, at the address of the last unmapped ones, as the kernel places them. */
 static void *map(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -68,8 +68,7 @@ static void *map(size_t bytes)
     return memory;
 }
 
-/* Gone when the answer is here; and again, with the same layout at what will be the same address.
- */
+/* Unmapped when the answer is here. Then again, with the same layout at the same address. */
 static void one_by_one(uint64_t *state)
 {
     MPI_Datatype type = mpitest_type(MPITEST_COARSE, BYTES, 1);
@@ -100,7 +99,7 @@ static void one_by_one(uint64_t *state)
     MPI_OK(MPI_Type_free(&type));
 }
 
-/* Several under way from one piece of memory, whose first half goes before the second. */
+/* Several pending sends from one mapping, whose first half is unmapped before the second. */
 static void halves(uint64_t *state)
 {
     enum {

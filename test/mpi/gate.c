@@ -7,11 +7,11 @@
  */
 
 /*
- * MPI_THREAD_MULTIPLE, probes against receives: on each of two ranks one thread sends, five
- * receive, each the messages of a tag of its own in another way, and one probes for anything at any
- * time and receives nothing, all on one communicator. A probe that meets a message of umrddt's has
- * to take messages out of the base PML under the receiving threads' feet. No message may be lost or
- * overtake another, and no probe may see a length that was never sent.
+ * MPI_THREAD_MULTIPLE, probes and concurrent receives. On each of two ranks one thread sends, five
+ * receive, each the messages of one tag with a different call, and one probes for any message at
+ * any time and receives none, all on one communicator. A probe that finds a message of umrddt has
+ * to remove messages from the base PML while other threads receive. No message may be lost or
+ * overtake another, and no probe may report a length that was never sent.
  */
 
 #include "layouts.h"
@@ -31,7 +31,7 @@ enum {
     WAY_TEST,
     WAY_PERSISTENT,
     WAY_AHEAD, /* some are posted before */
-    WAY_FREED  /* the request is freed while it is active; judged at the end */
+    WAY_FREED  /* the request is freed while it is active; checked at the end */
 };
 
 typedef struct receiver_t {
@@ -43,8 +43,8 @@ static MPI_Comm comm;
 static int receiving = RECEIVERS;
 static long probed, strange;
 
-/* The lengths; the last two are taken where they are not contiguous. An envelope's length is sent
- * under odd tags only, so that it gives itself away under the others. */
+/* The lengths. umrddt handles the last two if they are not contiguous. The length of an envelope is
+ * sent with odd tags only, so that it is detected with the others. */
 static const int lengths[] = {0, 8, 64, 104, 136, 1200, 6000};
 #define LENGTHS ((int) (sizeof(lengths) / sizeof(lengths[0])))
 
@@ -216,8 +216,8 @@ static void *probe_all(void *argument)
                 mpitest_fail(__FILE__, __LINE__, "a probe saw %d bytes under tag %d", count,
                              status.MPI_TAG);
             }
-            /* pml/ob1 reads the length of what it found without its lock: a receive of another
-             * thread may have given the fragment back by then. */
+            /* pml/ob1 reads the length of the message that it found without its lock: a receive of
+             * another thread may have released the fragment before. */
             strange += LENGTHS == i ? 1 : 0;
             ++probed;
         }
@@ -254,7 +254,7 @@ int main(int argc, char **argv)
     for (i = 0; i < RECEIVERS + 2; ++i) {
         CHECK_INT(pthread_join(threads[i], NULL), 0);
     }
-    /* both have sent all, synchronously where nobody waited for the receives */
+    /* both have sent all, synchronously if no thread waited for the receives */
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     for (number = 0; number < mpitest.ops; ++number) {
         judge(receivers[WAY_FREED].freed[number], WAY_FREED, number, NULL);

@@ -7,14 +7,14 @@
  */
 
 /*
- * Collectives on GPU buffers, with umrddt in front of an Open MPI with or without CUDA: each form
- * of each of them, on all buffers or some, by some ranks or all, against the same on system memory.
- * Memory of a software GPU cannot be touched by the CPU, so that whoever does it there dies.
+ * Collectives on GPU buffers, with umrddt on top of an Open MPI with or without CUDA: each form of
+ * each of them, on all buffers or some, on some ranks or all, compared with the same on system
+ * memory. The CPU cannot access memory of a software GPU, so a wrong access crashes.
  *
- * --mode fail: the device breaks (umrddt_sim is told to), and collectives fail without a crash.
- * --mode far, huge, large: no copy can be had, and collectives fail without a crash.
- * --mode off: coll/umrddt is not to be there.
- * --mode rule: this Open MPI has CUDA; first, which calls it is given.
+ * --mode fail: the device fails (by umrddt_sim), and collectives return errors without a crash.
+ * --mode far, huge, large: no copy can be allocated, and collectives return errors without a crash.
+ * --mode off: coll/umrddt must not be selected. --mode rule: this Open MPI has CUDA; checks first
+ * which calls are passed to it.
  */
 
 #include "gpu_coll.h"
@@ -28,7 +28,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* The largest buffers here do not find room in a smaller one (coll_umrddt_pinned). */
+/* The largest buffers here do not fit into a smaller one (coll_umrddt_pinned). */
 #define SMALL_POOL (256 * 1024)
 
 /* ---------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ static void draw_kinds(int mix, uint64_t *state, gpu_kind_t *send, gpu_kind_t *r
     }
 }
 
-/* A communicator, and what is drawn anew for each call on it. */
+/* A communicator, and the values that are drawn for each call on it. */
 static void draw_rest(gpu_coll_t *with, uint64_t *state, int *kind)
 {
     static const int counts[] = {2, 5, 1, 300, 0, 3000};
@@ -263,9 +263,9 @@ static void many(uint64_t *state)
     }
 }
 
-/* One datatype with system memory and of a device in it, from MPI_BOTTOM or from the address
- * of piece @p base; the lowest of its addresses is the host's, or, for every other base, a
- * device's. */
+/* One datatype over system memory and device memory, from MPI_BOTTOM or from the address of piece
+ * @p base; the lowest of its addresses is in system memory, or, for every other base, on a device.
+ */
 static void from_address(uint64_t *state, int base)
 {
     enum {
@@ -417,7 +417,7 @@ static void host_calls_promised(void)
     MPI_OK(MPI_Comm_free(&comm));
 }
 
-/* A small one again and again takes no new memory: pinned buffers are kept. */
+/* Repeated small calls allocate no new memory: pinned buffers are reused. */
 static void again(uint64_t *state)
 {
     gpu_memory_t *memory = gpu_memory(GPU_DEVICE, 64 * sizeof(int));
@@ -458,7 +458,7 @@ static void broken(void)
     /* the memory went with the context: it is not given back */
 }
 
-/* What no process has address space for, or no length says: nothing is copied, or sent. */
+/* Sizes that no address space or length can represent: nothing is copied or sent. */
 static void no_copy(MPI_Datatype type, int count, int wanted)
 {
     gpu_memory_t *memory = gpu_memory(GPU_DEVICE, 1000);

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Every collective that has buffers, in its three forms, behind one function each: what gpu_coll.c
- * calls once on system memory and once on GPU memory.
+ * Every collective that has buffers, in its three forms, with one function each: gpu_coll.c calls
+ * it once on system memory and once on GPU memory.
  */
 
 #ifndef GPU_COLL_H

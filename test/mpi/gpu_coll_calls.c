@@ -57,7 +57,7 @@ typedef struct vectors_t {
     int gathered[RANKS]; /* elements of each process's part */
     int out[RANKS];      /* elements for each process */
     int in[RANKS];
-    int same[RANKS]; /* the same number, whichever way */
+    int same[RANKS]; /* the same number for all forms */
     int scattered[RANKS];
     MPI_Datatype types[RANKS]; /* one kind, then the other */
     MPI_Datatype turned[RANKS];

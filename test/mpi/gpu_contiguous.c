@@ -7,14 +7,14 @@
  */
 
 /*
- * Contiguous messages in memory of GPUs: which are taken and which are left to the base PML, by
- * pml_umrddt_contiguous, _contiguous_min and _host_gpu, whatever they are set to; and that those
- * that are left to a base PML which takes such memory cost no question.
+ * Contiguous messages in GPU memory: which ones umrddt handles and which it passes through to the
+ * base PML, for all values of pml_umrddt_contiguous, _contiguous_min and _base_gpu. Messages that
+ * are passed through to a base PML that supports such memory cost no query.
  *
- * A base PML that knows CUDA is played by one that copies by the CPU, where the driver lets it
- * (gpu=touch=1 of the software driver).
+ * A base PML with CUDA support is simulated by one that copies with the CPU, if the driver allows
+ * it (gpu=touch=1 of the software driver).
  *
- * --mode given: the base PML is given contiguous memory that is safe for it, by the rule of
+ * --mode given: the base PML gets contiguous memory that is safe for it, by the rule of
  * pml_umrddt_base_gpu.h: to another node, or with pml_umrddt_contiguous = defer.
  */
 
@@ -85,7 +85,8 @@ static void one_piece(gpu_kind_t out, gpu_kind_t in, int bytes)
     CHECK_INT(taken(&seen), wanted ? TIMES : 0);
     CHECK_INT(seen.value[PVARS_FALLBACK_SENDS] + seen.value[PVARS_FALLBACK_RECVS], 0);
     if (given) {
-        /* what an envelope may come to, and has no room for it, is received elsewhere */
+        /* a buffer that an envelope may match, but that has no room for it, is replaced for the
+         * receive */
         CHECK_INT(seen.value[PVARS_STAGED_SENDS],
                   is_sender() && GPU_HOST != out && GPU_DEVICE != out && !wanted ? TIMES : 0);
         CHECK_INT(seen.value[PVARS_STAGED_RECVS], !is_sender() && GPU_HOST != in
@@ -99,13 +100,13 @@ static void one_piece(gpu_kind_t out, gpu_kind_t in, int bytes)
     } else if (!wanted && ENVELOPE < bytes) {
         CHECK_INT(seen.value[PVARS_STAGED_SENDS] + seen.value[PVARS_STAGED_RECVS], 0);
         CHECK_INT(seen.value[PVARS_GPU_COPIES], 0);
-        /* what is large enough to be taken, if it were a GPU's, may have to be asked about */
+        /* a message that is large enough to be handled, if in GPU memory, may need a query */
         CHECK(seen.value[PVARS_MEMORY_QUERIES]
               <= (takes && is_sender() && from <= bytes ? TIMES : 0));
     }
 }
 
-/* Memory that is not safe for the base PML, or not now, is kept from it. */
+/* The base PML does not get memory that is not safe for it, or not at present. */
 static void unsafe(void)
 {
     CUcontext now;
@@ -138,7 +139,7 @@ static void pieces(void)
     }
 }
 
-/* One side is one piece, the other is not: what is sent says who carries it. */
+/* One side is contiguous, the other is not: the send buffer decides who carries it. */
 static void one_sided(void)
 {
     static const int sizes[] = {4096, 1 << 17};

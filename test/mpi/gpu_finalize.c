@@ -39,7 +39,7 @@ static bool keeps_memory(void)
     return mpitest_has("leave");
 }
 
-/* One message each way with the other rank of the pair, in memory of @p device here. */
+/* One message in each direction with the other rank of the pair, in memory of @p device here. */
 static void exchange(int which, int device, gpu_kind_t kind, uint64_t salt)
 {
     gpu_shape_t *shape = gpu_shape_fixed(which);

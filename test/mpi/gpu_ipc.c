@@ -7,33 +7,33 @@
  */
 
 /*
- * Messages from GPU memory to another process of the host, which reads them itself: what they cost,
- * told by the performance variables, and what becomes of those that cannot go this way. Rank 0
- * sends, rank 1 receives. --mode NAME runs one part:
+ * Messages from GPU memory to another process of the node, which reads the memory itself: their
+ * cost, by the performance variables, and the behaviour of messages for which this is impossible.
+ * Rank 0 sends, rank 1 receives. --mode NAME runs one part:
  *
- * - graphs: what a kernel does again and again, the driver has ready, unless it shall not
- * - repeat: two kinds of memory, two layouts: the second message and all others are an envelope,
- *   one copy, and a word of shared memory; nothing is asked, mapped, made or walked for them
- * - again: memory that is freed and allocated again, at the same address, is not taken for what was
- *   there before
- * - burst: many messages at first contact: one asks for all of them
- * - many: more layouts and allocations than are remembered
+ * - graphs: the driver has a graph of repeated kernel work, unless disabled
+ * - repeat: two kinds of memory, two layouts: from the second message on, each is an envelope,
+ *   one copy, and a word of shared memory; without query, mapping, allocation or type walk
+ * - again: memory that is freed and allocated again, at the same address, is not mistaken for the
+ *   old memory
+ * - burst: many messages at first contact: one sends a query for all of them
+ * - many: more layouts and allocations than the caches hold
  * - truncated: the receive is smaller than the message
- * - freed: the communicator and the types are freed while the message is under way
+ * - freed: the communicator and the types are freed while the message is pending
  *
  * Not by default:
  *
- * - refused: the driver maps nothing: messages go by the base PML, and few ask
+ * - refused: the driver maps nothing: messages go by the base PML, with few queries
  * - third: it does not map the third allocation
- * - cpu: the receiver does not use CUDA: by the base PML, nobody asks
- * - forget: nothing is kept: each message asks, and nothing stays mapped
- * - others: memory that cannot be opened, from pools, mapped, of the CPU: nobody asks for it
- * - others_aware: the same where managed memory is kept from the base PML, too
- * - beside: the HCA is offered, too, and quicker to memory of the CPU: a receiver there takes it,
- *   and one in memory of a GPU tells the end through shared memory all the same
- * - parted: with the last communicator that was used goes what is mapped
+ * - cpu: the receiver does not use CUDA: by the base PML, without queries
+ * - forget: no caches: each message sends a query, and nothing stays mapped
+ * - others: memory that cannot be opened, from pools, mapped, of the CPU: no query for it
+ * - others_aware: the same where the base PML does not get managed memory, either
+ * - beside: the HCA is offered, too, and faster to system memory: a receiver there uses it, and
+ *   a receiver in GPU memory still reports the end through shared memory
+ * - parted: the end of the last used communicator releases all mappings
  *
- * Every byte is checked, those between the pieces too.
+ * Every byte is checked, including those between the pieces.
  */
 
 #include "layouts.h"
@@ -102,7 +102,7 @@ static void transfer(end_t *end, int times)
     }
 }
 
-/* What was counted here since the last call, with nothing under way. */
+/* Counts here since the last call, with no pending message. */
 static pvars_t since(void)
 {
     pvars_t now, difference;
@@ -119,7 +119,7 @@ static pvars_t since(void)
     return difference;
 }
 
-/* All 'times' messages went this way; 'asks' of them asked. */
+/* All 'times' messages used this scheme; 'asks' of them sent a query. */
 static void judge(const pvars_t *seen, int times, int bytes, int asks)
 {
     const uint64_t *value = seen->value;
@@ -135,7 +135,7 @@ static void judge(const pvars_t *seen, int times, int bytes, int asks)
         CHECK_INT(value[PVARS_IPC_BYTES], (long long) times * bytes);
         CHECK_INT(value[PVARS_GPU_COPIES], times);
         CHECK_INT(value[PVARS_IPC_INFO_REQS], asks);
-        /* the end of each is told by a completion flag or by a message */
+        /* a completion flag or a message reports the end of each */
         CHECK_INT(value[PVARS_CONTROL_MESSAGES] + value[PVARS_IPC_DONE_FLAGS], times + asks);
         CHECK_INT(value[PVARS_CONTROL_BYTES], value[PVARS_CONTROL_MESSAGES] * REPLY);
     }
@@ -203,7 +203,8 @@ static void graphs(void)
     ++mpitest.step;
 }
 
-/* By the receiver's memory in turns; figures say what is quicker (models/beside.txt). */
+/* By the receiver's memory in turns; tuning parameters decide which is faster (models/beside.txt).
+ */
 static void beside(void)
 {
     const int times = 6;
@@ -393,7 +394,7 @@ static void truncated(void)
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
 }
 
-/* Nothing but the request and the buffer is left to the user. */
+/* Only the request and the buffer are left to the user. */
 static void freed(void)
 {
     for (int i = 0; i < 6; ++i) {
@@ -483,7 +484,7 @@ static void cpu(void)
     end_free(&end);
 }
 
-/* What CUDA IPC does not take is known before anybody is asked: staged, or left to the host. */
+/* Memory that CUDA IPC does not support is known without a query: staged, or passed through. */
 static void others_of(bool managed_staged)
 {
     static const gpu_kind_t from[] = {GPU_POOL, GPU_VMM, GPU_MANAGED, GPU_PINNED, GPU_REGISTERED};
@@ -516,7 +517,7 @@ static void others(void)
     others_of(false);
 }
 
-/* Open MPI copies managed memory as a device's, and the base PML takes none of a device. */
+/* Open MPI copies managed memory like device memory, and the base PML gets no device memory. */
 static void others_aware(void)
 {
     others_of(true);

@@ -7,22 +7,22 @@
  */
 
 /*
- * Messages from system memory (rank 0) to that of a GPU, or of the host (rank 1), where there
- * is no HCA; or (UMRDDT_LANDING=HCA) where there is one, and figures by which it is better than
- * the base PML for memory of a GPU alone. The sender does not know which, and finds out. Or
- * (UMRDDT_LANDING=left) from memory of a GPU, where CUDA IPC is better for memory of a GPU, and the
- * base PML for that of the host, which the receiver says. Parts:
+ * Messages from system memory (rank 0) to GPU memory or system memory (rank 1), without an HCA; or
+ * (UMRDDT_LANDING=HCA) with one, and with tuning parameters by which it is faster than the base PML
+ * only to GPU memory. The sender does not know the receive memory, and learns it by probe messages.
+ * Or (UMRDDT_LANDING=left) from GPU memory, where CUDA IPC is faster to GPU memory, and the base
+ * PML to system memory, which the receiver reports. Parts:
  *
- * - gpu: all of them travel packed, or by the HCA
- * - host: the base PML has them; one is tried now and then, ever less often (and goes by the HCA,
- *   or is left to the base PML)
- * - turns: one and the other in turn, with one tag: few are tried, none is lost
- * - persistent: the same for a request that is started again and again
- * - others: what is learnt of a tag says nothing of another one
- * - asserted: mpi_communication_pattern says MPI_CPU_TO_GPU: all travel packed, nothing is tried,
- *   also where pml_umrddt_memory is gpu; and where it is false, the base PML brings them
+ * - gpu: all messages are packed, or use the HCA
+ * - host: the base PML carries them; probe messages become ever less frequent (and use the HCA, or
+ *   the base PML)
+ * - turns: both in turn, with one tag: few probe messages, no message is lost
+ * - persistent: the same for a request that is started repeatedly
+ * - others: the receive-memory hint of a tag does not apply to another one
+ * - asserted: mpi_communication_pattern is MPI_CPU_TO_GPU: all are packed, without probe messages,
+ *   also with pml_umrddt_memory = gpu; if the assertion is false, the base PML carries them
  *
- * Every byte is checked, those between the pieces too.
+ * Every byte is checked, including those between the pieces.
  */
 
 #include "layouts.h"
@@ -57,7 +57,7 @@ static void check(mpitest_buffer_t *buffer)
     VERIFY(buffer, key, BYTES);
 }
 
-/* One message, into memory of a GPU or of the host. */
+/* One message, into GPU memory or system memory. */
 static void transfer(bool gpu, int tag)
 {
     mpitest_buffer_t *buffer = there[gpu];
@@ -76,7 +76,7 @@ static void transfer(bool gpu, int tag)
     check(buffer);
 }
 
-/* What was counted here since 'before', with nothing under way; 'before' is now. */
+/* Counts here since 'before', with no pending message; updates 'before'. */
 static pvars_t since(pvars_t *before)
 {
     pvars_t now, difference;
@@ -262,7 +262,7 @@ static void others(uint64_t *state)
     offered = tries(TIMES);
     judge(&seen, 2 * TIMES, TIMES + offered, TIMES);
     if (left && !is_sender()) {
-        /* behind one that got a reply the completion flag is not asked for, once */
+        /* after a message with a reply the completion flag is not read, once */
         CHECK_INT(seen.value[PVARS_IPC_DONE_FLAGS], TIMES - offered);
     }
 }

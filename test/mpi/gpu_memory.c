@@ -18,7 +18,7 @@
 
 #define DEVICES 64
 
-/* Where the memory of GPU_INNER begins in its allocation, and what is left behind it. */
+/* Offset of the memory of GPU_INNER in its allocation, and the bytes after it. */
 #define INNER_AT   1237
 #define INNER_REST 771
 
@@ -42,7 +42,7 @@ void gpu_failed(const char *file, int line, const char *call, int error)
     mpitest_fail(file, line, "%s: error %d of the CUDA driver, %s", call, error, name);
 }
 
-/* POSIX's way from an object's address to a function's. */
+/* POSIX's conversion of an object pointer to a function pointer. */
 static void find(void *library, const char *name, void *slot)
 {
     void *function = dlsym(library, name);

@@ -9,15 +9,15 @@
 /**
  * @file
  *
- * Memory of GPUs for MPI test programs: every kind that the CUDA driver gives, and plain system
- * memory under the same interface.
+ * GPU memory for MPI test programs: every kind that the CUDA driver has, and plain system memory
+ * with the same interface.
  *
- * The driver is loaded at run time, so the programs are built and run (as skipped) where there is
- * none. Each rank has one device, round robin, and its primary context, as the CUDA runtime would.
- * Memory of a device is filled and read back by copies only.
+ * The driver is loaded at run time, so the programs can be built and run (and are skipped) without
+ * one. Each rank has one device, round robin, and its primary context, as with the CUDA runtime.
+ * Device memory is filled and read back by copies only.
  *
- * Any thread may call these functions, one with another context or without one as well: each call
- * makes the right context current and puts back what was there.
+ * Any thread may call these functions, also one with another context or without one: each call sets
+ * the right context and restores the previous one.
  */
 
 #ifndef MPITEST_GPU_MEMORY_H
@@ -78,10 +78,10 @@ typedef struct gpu_memory_t {
 void gpu_failed(const char *file, int line, const char *call, int error) __attribute__((noreturn));
 
 /**
- * Load the driver and take the device of this rank: @p turn modulo the number of devices. The
+ * Load the driver and select the device of this rank: @p turn modulo the number of devices. The
  * context is retained and made current. May be called again, and before MPI_Init.
  *
- * @return NULL, or why there is no driver or device here
+ * @return NULL, or the reason why there is no driver or device here
  */
 const char *gpu_begin(int turn);
 
@@ -98,7 +98,7 @@ void gpu_begin_all(void);
 int gpu_device_count(void);
 int gpu_device(void);
 
-/** From here on gpu_memory takes it from this device. */
+/** Sets the device of later calls of gpu_memory. */
 void gpu_device_set(int device);
 
 /** The context in which memory of a device is made: the primary one, unless set to another. */

@@ -7,26 +7,26 @@
  */
 
 /*
- * Messages that travel packed, in chunks, from rank 0 to rank 1 (pml_umrddt_scheme = pack-staged or
- * pack-host), or any pml_umrddt_scheme under which they do. Parts:
+ * Packed messages, in chunks, from rank 0 to rank 1 (pml_umrddt_scheme = pack-staged or pack-host),
+ * or with any pml_umrddt_scheme that packs. Parts:
  *
- * - ways: between memory of GPUs and of the host, one end contiguous, or none: all go this way, and
- *   a repeated message makes nothing new
- * - call: the call that sends packs nothing, and waits for nobody
+ * - ways: between GPU memory and system memory, one end contiguous, or none: all are packed, and a
+ *   repeated message creates nothing
+ * - call: the call that sends packs nothing, and does not wait
  * - blocks: chunks that are smaller than a block
- * - overlap: some chunks of a message are on the wire while a GPU copies others (delay=)
- * - many: more messages than there are buffers for, in both directions
+ * - overlap: some chunks of a message are in transfer while a GPU copies others (delay=)
+ * - many: more messages than buffers, in both directions
  *
  * Not by default:
  *
  * - unpacked: a copy fails at the sender (rank 0): the message goes by the base PML
- * - unbegun: the sender (rank 0) has no engine for the first message: that goes by the base PML
- * - behind: small chunks, so that the sender is through before the receiver (whose GPU is slow)
+ * - unbegun: the sender (rank 0) has no engine for the first message: it goes by the base PML
+ * - behind: small chunks, so that the sender completes before the receiver (whose GPU is slow)
  * - named: the info key of a communicator names the scheme
- * - broken: the sender's GPU breaks for good: both ranks are told, and nothing hangs
- * - lost: a copy fails twice at the receiver (rank 1), which is told
+ * - broken: the sender's GPU fails for good: both ranks get errors, and nothing hangs
+ * - lost: a copy fails twice at the receiver (rank 1), which gets an error
  *
- * Every byte is checked, those between the pieces too.
+ * Every byte is checked, including those between the pieces.
  */
 
 #include "layouts.h"
@@ -99,7 +99,7 @@ static void transfer(end_t *end)
     }
 }
 
-/* What was counted here since 'before', with nothing under way; 'before' is now. */
+/* Counts here since 'before', with no pending message; updates 'before'. */
 static pvars_t since(pvars_t *before)
 {
     pvars_t now, difference;
@@ -123,7 +123,7 @@ static long long sends_of(const pvars_t *seen)
                         + seen->value[PVARS_SENDS_PACK_HOST]);
 }
 
-/* All of 'times' messages went this way, in this rank's chunks. */
+/* All of 'times' messages used this scheme, in this rank's chunks. */
 static void judge(const pvars_t *seen, int times, int bytes)
 {
     const uint64_t *value = seen->value;
@@ -307,8 +307,8 @@ static void many(uint64_t *state)
     key += MESSAGES;
 }
 
-/* So many messages, one of which goes by the base PML; @p begun  by our way, as the sender has it
- */
+/* This many messages, one of which goes by the base PML; @p begun  it starts packed, as the sender
+ * sees it */
 static void one_by_host(int messages, int begun)
 {
     end_t end = end_new(GPU_DEVICE, GPU_DEVICE, MPITEST_COARSE, MPITEST_FINE, MEGABYTE);

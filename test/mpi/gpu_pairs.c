@@ -7,13 +7,13 @@
  */
 
 /*
- * Messages between any two kinds of memory: plain, pinned and registered system memory,
- * managed memory, and memory of GPUs from cuMemAlloc (also from within one), from a pool, mapped.
- * Every pair of kinds with types of equal signature in many shapes, by every way to send and to
- * receive; both buffers are judged whole, gaps and what lies around included.
+ * Messages between any two kinds of memory: plain, pinned and registered system memory, managed
+ * memory, and GPU memory from cuMemAlloc (also from within an allocation), from a pool, mapped.
+ * Every pair of kinds with types of equal signature in many shapes, with every send and receive
+ * call. Both buffers are checked completely, including gaps and guards.
  *
- * --mode host: plain system memory only, without a driver, on any PML; so the program itself is
- * proven. --mode part,part: some of the parts only.
+ * --mode host: plain system memory only, without a driver, on any PML, which checks the program
+ * itself. --mode part,part: some of the parts only.
  */
 
 #include "gpu_shapes.h"
@@ -52,7 +52,7 @@ static const char *const way_names[WAY_MAX] = {"send",  "ssend",  "bsend",    "r
                                                "late",  "issend", "sendrecv", "init",  "wild",
                                                "probe", "mprobe", "improbe",  "self"};
 
-/* One message each way between two ranks. */
+/* One message in each direction between two ranks. */
 typedef struct exchange_t {
     const gpu_shape_t *shape;
     gpu_kind_t from, to;
@@ -90,7 +90,7 @@ static void irecv(exchange_t *x, MPI_Request *request)
     MPI_OK(MPI_Irecv(IN(x), x->peer, x->tag, comm, request));
 }
 
-/* Blocking, one way after the other. */
+/* Blocking, one direction after the other. */
 static void in_turns(exchange_t *x, way_t way)
 {
     int turn;
@@ -255,7 +255,7 @@ static bool wanted(const char *part)
     return '\0' == *mpitest.mode || 0 == strcmp(mpitest.mode, "host") || mpitest_has(part);
 }
 
-/* Every shape that is fixed between every two kinds; the ways take turns. */
+/* Every fixed shape between every two kinds; the calls alternate. */
 static void product(void)
 {
     int shapes = gpu_shape_fixed_count(), s, from, to, turn = (int) (mpitest.seed % WAY_MAX);
@@ -273,7 +273,7 @@ static void product(void)
     }
 }
 
-/* Every way between every two kinds; the shapes are drawn. */
+/* Every call between every two kinds; the shapes are drawn. */
 static void ways(void)
 {
     uint64_t state = mpitest_mix(mpitest.seed, 17, 0);
@@ -313,8 +313,8 @@ static void drawn(void)
 }
 
 /*
- * A receive that has room for more, and what lies behind the message stays as it was: one way, from
- * the even rank.
+ * A receive with room for more: the bytes after the message do not change. One direction, from the
+ * even rank.
  */
 static void partial(void)
 {

@@ -7,9 +7,10 @@
  */
 
 /*
- * Memory of the CPU in a process that uses a GPU: the driver is asked about a page once
- * (pml_umrddt_system_memory_cache), and again when it was unmapped, since then it may be a
- * device's. What the CPU must not touch ends the process if it is still thought to be the CPU's.
+ * System memory in a process that uses a GPU: umrddt queries the driver once per page
+ * (pml_umrddt_system_memory_cache), and again after an unmap, since the page may then belong to a
+ * device. If a page that the CPU must not access is still mistaken for system memory, the process
+ * crashes.
  */
 
 #include "layouts.h"
@@ -100,7 +101,7 @@ static MPI_Datatype two_ends(void)
     return type;
 }
 
-/* As asked, of buffers in pieces: nor is each piece looked at. */
+/* The same number of queries for buffers in pieces: not one per piece. */
 static void asked_pieces(uint64_t *state)
 {
     unsigned char *out = map_host(), *in = map_host();

@@ -7,10 +7,10 @@
  */
 
 /*
- * Memory of GPUs that is freed and allocated anew between messages: at the same address, of another
- * size and of another kind, at the sender, at the receiver, at both. What somebody remembers of an
- * address (an IPC handle, a registration) must not outlive the memory: ompi#11125, ucx#4269. And
- * more allocations than anybody may remember, each used once: ompi#9051, #12849.
+ * GPU memory that is freed and allocated again between messages: at the same address, with another
+ * size and of another kind, at the sender, at the receiver, at both. Caches by address (IPC
+ * handles, registrations) must not outlive the memory: ompi#11125, ucx#4269. Also more allocations
+ * than caches hold, each used once: ompi#9051, #12849.
  */
 
 #include "layouts.h"
@@ -69,8 +69,8 @@ static bool renews(long op)
 }
 
 /*
- * One layout, again and again; memory of one kind lives two messages, then it is freed and the same
- * is asked for, which a driver answers with the same address.
+ * One layout, repeatedly. Memory of one kind is used for two messages, then freed and requested
+ * again. A driver may return the same address.
  */
 static void same_place(uint64_t *state)
 {

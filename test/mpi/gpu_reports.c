@@ -7,8 +7,8 @@
  */
 
 /*
- * What users of MPI libraries reported about GPUs in one host, each report a part that has its
- * name. The others are elsewhere: README.md has all of them.
+ * Reports of users of MPI libraries about GPUs in one node, one part per report. Other tests cover
+ * the other reports: README.md lists all of them.
  *
  * --mode part,part: some of the parts only.
  */
@@ -69,8 +69,8 @@ static void message(end_t *end, bool there, uint64_t key)
     VERIFY(end->buffer, key, end->map->size);
 }
 
-/* ucx#9514, ucx#9373: a contiguous sender and a receiver with a vector on a GPU; the types as they
- * wrote them, and the reverse, and with one end on the host. */
+/* ucx#9514, ucx#9373: a contiguous sender and a receiver with a vector on a GPU, with the types of
+ * the reports; the reverse; and with one end in system memory. */
 static void ucx_9514(uint64_t *state)
 {
     static const gpu_kind_t places[3][2] = {
@@ -130,8 +130,8 @@ static void cost(const pvars_t *before, pvars_t *all)
 }
 
 /*
- * A message again and again, that has been sent before: one operation of a GPU for each (or none,
- * where the base PML takes part), and nothing read, translated, uploaded, exported or opened.
+ * A repeated message: one GPU operation for each (or none, if the base PML carries it), and no type
+ * read, translation, upload, export or import.
  */
 static void repeat(end_t *end, uint64_t *state)
 {
@@ -197,9 +197,9 @@ static void udales_377(uint64_t *state)
 }
 
 /*
- * ompi#8720, the collective that it is about: columns of a matrix to every process, into columns of
- * another one, by vectors and by subarrays. What this takes of the GPU is counted by the driver, at
- * the end of the program (gpuwork= in the table of cases).
+ * ompi#8720, the collective of the report: columns of a matrix to every process, into columns of
+ * another one, by vectors and by subarrays. The driver counts the GPU operations at the end of the
+ * program (gpuwork= in the table of cases).
  */
 #define ROWS (1 << 15)
 static void alltoall_8720(uint64_t *state)
@@ -318,7 +318,7 @@ static void ompi_12202(uint64_t *state)
     }
 }
 
-/* ompi#13708: who asks the driver about a pointer asks once a request. */
+/* ompi#13708: one pointer query per request. */
 static void ompi_13708(uint64_t *state)
 {
     static const gpu_kind_t places[] = {GPU_HOST, GPU_DEVICE};
@@ -344,7 +344,7 @@ static void ompi_13708(uint64_t *state)
     }
 }
 
-/* easyconfigs#14801: to oneself, contiguous, from GPU to GPU and host, of every size. */
+/* easyconfigs#14801: to the own rank, contiguous, between GPU and system memory, of every size. */
 static void easyconfigs_14801(uint64_t *state)
 {
     static const int sizes[] = {0, 1, 200, 4096, 70001, 1 << 20};

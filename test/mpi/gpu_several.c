@@ -8,10 +8,10 @@
 
 /*
  * One datatype whose pieces lie in several allocations, relative to an address in one of them or to
- * MPI_BOTTOM: system memory on the heap and in a mapping of its own, pinned and managed memory,
- * memory of this and another GPU, of a pool. Every two in every order, and three of some, from each
- * address, at either side, by every way to send and to receive. Every byte is judged, gaps and
- * guards included.
+ * MPI_BOTTOM: system memory on the heap and in a separate mapping, pinned and managed memory,
+ * memory of this and another GPU, of a pool. All pairs in both orders, and some triples, from each
+ * address, at either side, with every send and receive call. Every byte is checked, including gaps
+ * and guards.
  */
 
 #include "layouts.h"
@@ -38,7 +38,7 @@ static const char *const source_names[SOURCES] = {"heap", "mapped",  "device", "
 static const gpu_kind_t source_kinds[SOURCES] = {GPU_HOST, GPU_HOST,    GPU_DEVICE, GPU_DEVICE,
                                                  GPU_POOL, GPU_MANAGED, GPU_PINNED};
 
-/* malloc maps what is larger, and takes the rest from the heap. */
+/* malloc maps larger blocks, and uses the heap for the others. */
 #define MAPS_FROM (64 * 1024)
 
 enum {
@@ -278,7 +278,7 @@ static void describe(const side_t *side)
 static void message(const side_t *mixture, bool here, bool other_plain, int way, uint64_t *state)
 {
     const bool sending = 0 == mpitest.rank % 2;
-    /* below and above what is taken; pieces of MPITEST_WIDE are multiples of 512 */
+    /* below and above the minimum size of umrddt; pieces of MPITEST_WIDE are multiples of 512 */
     const int bytes = (int) mpitest_between(state, 1, 24) * 512 * 3;
     uint64_t key = mpitest_random(state), own;
     side_t side = *mixture, second;
@@ -316,7 +316,7 @@ static void message(const side_t *mixture, bool here, bool other_plain, int way,
         side_verify(&side, key);
     }
     side_free(&side);
-    /* a wildcard must not find the message of the next step */
+    /* a wildcard must not match the message of the next step */
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     ++mpitest.step;
 }
@@ -388,7 +388,7 @@ static void request_end(MPI_Request *request)
     }
 }
 
-/* The error of a send of a side, by a way. */
+/* The error of a send of a side, with one send call. */
 static int failed_send(side_t *side, int way, int peer, MPI_Comm comm, int bytes)
 {
     const int room = bytes + 64 + MPI_BSEND_OVERHEAD;

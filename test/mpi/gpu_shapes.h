@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What a message looks like at its two ends: types of one signature in many shapes. The layouts of
+ * Shapes of a message at its two ends: types of one signature in many shapes. The layouts of
  * umrddt_bench at small sizes, each constructor of MPI by hand, bytes in every layout of layouts.h,
  * and random nested types.
  */

@@ -7,11 +7,13 @@
  */
 
 /*
- * What GPU memory costs those who have none, and what carrying it for the base PML costs: how often
- * the CUDA driver is asked, and what is not done again for the next message.
+ * The overhead for system memory in a process with a GPU, and the cost of staging GPU memory for
+ * the base PML: the number of queries to the CUDA driver, and the work that is not repeated for the
+ * next message.
  *
- * --mode aware: pml_umrddt_base_gpu says that the base PML takes GPU memory. It does not, so here
- * it is given none: what is tested is that umrddt keeps from it what an envelope may come to.
+ * --mode aware: pml_umrddt_base_gpu declares that the base PML supports GPU memory. It does not, so
+ * the test gives it none. It checks that umrddt does not pass it buffers that an envelope may
+ * match.
  */
 
 #include "layouts.h"
@@ -51,8 +53,7 @@ static void flat(MPI_Comm comm, void *buffer, pvars_t *seen)
 
 /*
  * Driver queries for TIMES messages of system memory that is neither heap nor stack: one, or one
- * for each request if its answer is not to be remembered. There are none where the base PML takes
- * GPU memory.
+ * for each request if the result is not cached. None if the base PML supports GPU memory.
  */
 static int expected_queries(void)
 {
@@ -148,7 +149,7 @@ static void exchange(mpitest_kind_t layout, int bytes, gpu_kind_t from, gpu_kind
     MPI_OK(MPI_Type_free(&type));
 }
 
-/* Too small to be taken, so the base PML carries it, from and to memory that it cannot touch. */
+/* Too small for umrddt, so the base PML carries it, from and to memory that it cannot access. */
 static void staged(uint64_t *state)
 {
     static const struct {
@@ -172,20 +173,20 @@ static void staged(uint64_t *state)
         CHECK_INT(seen.value[PVARS_MEMORY_QUERIES], TIMES);
         CHECK_INT(seen.value[PVARS_GPU_QUERIES], TIMES);
         CHECK_INT(seen.value[PVARS_GPU_COPIES], TIMES);
-        /* what is kept is not made again */
+        /* cached resources are not created again */
         CHECK_INT(seen.value[PVARS_LAYOUT_MISSES], 0);
         CHECK_INT(seen.value[PVARS_GPU_SHAPES_MADE], 0);
         CHECK_INT(seen.value[PVARS_GPU_PINNED_BUFFERS], 0);
     }
 }
 
-/* Envelopes for memory of a device, behind a base PML that is thought to take it. */
+/* Envelopes for device memory, with a base PML that is assumed to support it. */
 static void envelopes(uint64_t *state)
 {
     pvars_t seen;
 
     (void) state;
-    /* taken, and not by the host: in pieces, so the receive is one of ours */
+    /* handled, and not by the base PML: in pieces, so the receive is one of umrddt */
     exchange(MPITEST_COARSE, 20000, GPU_DEVICE, GPU_DEVICE, &seen);
     if (have) {
         CHECK_INT(seen.value[PVARS_HANDLED_SENDS] + seen.value[PVARS_HANDLED_RECVS], TIMES);

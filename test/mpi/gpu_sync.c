@@ -7,13 +7,13 @@
  */
 
 /*
- * Copies and memsets that CUDA calls synchronous, and that the device has not done when they are
- * back: no message may carry the bytes from before one, and none may overwrite what a message
- * brought.
+ * Copies and memsets that CUDA calls synchronous, but that the device has not finished at their
+ * return: no message may carry the previous bytes, and none of these calls may overwrite received
+ * data.
  *
- * The sender fills its buffer by such a call and sends it at once; or the receiver presets its
- * buffer by one and receives at once. The row says late= for the software driver; a real device is
- * given work to do before. --mode part,part: some of the parts only. A row names the memory by
+ * The sender fills its buffer by such a call and sends it immediately; or the receiver presets its
+ * buffer by one and receives immediately. The row sets late= of the software driver; a real device
+ * gets other work first. --mode part,part: some of the parts only. A row selects the memory by
  * UMRDDT_TEST_MEMORY.
  */
 
@@ -364,7 +364,7 @@ static void calls(uint64_t *state)
     }
 }
 
-/* All ways to send. */
+/* All send calls. */
 static void ways(uint64_t *state)
 {
     int k, how, who;

@@ -7,11 +7,11 @@
  */
 
 /*
- * MPI_THREAD_MULTIPLE and memory of GPUs: five threads a rank send and receive at once, out of and
- * into every kind of memory. The threads differ in what CUDA context is current: none, the one of
- * the memory, another device's, one of their own, a green one; MPI must leave it as it is.
+ * MPI_THREAD_MULTIPLE and GPU memory: five threads per rank send and receive at once, with every
+ * kind of memory. The threads differ in their current CUDA context: none, the one of the memory,
+ * that of another device, one of their own, a green one. MPI must not change it.
  *
- * UMRDDT_TEST_MEMORY names the kinds (all, by default); --mode host: plain memory, no driver.
+ * UMRDDT_TEST_MEMORY names the kinds (all by default); --mode host: plain memory, no driver.
  */
 
 #include "gpu_shapes.h"

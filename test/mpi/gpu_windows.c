@@ -41,7 +41,7 @@ static void no_window(bool all)
     check_class(rc, MPI_ERR_WIN);
 }
 
-/* Every call that takes a buffer, with `buffer` as that. */
+/* Every call with a buffer argument, with `buffer` as that. */
 static void calls(MPI_Win win, int *buffer, int n, int wanted)
 {
     const int to = (mpitest.rank + 1) % mpitest.size;

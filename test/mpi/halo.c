@@ -7,12 +7,12 @@
  */
 
 /*
- * What this is all for: a 3-D stencil whose faces are subarrays. A periodic grid of ranks, all six
- * faces in flight at once, several steps, and in the end every cell must be exactly what one
- * process computes alone: the same additions in the same order, so not a bit may differ.
+ * The main use case: a 3-D stencil whose faces are subarrays. A periodic grid of ranks has all six
+ * faces in flight at once, for several steps. At the end every cell must have exactly the value
+ * that one process computes alone, bit by bit, because the order of additions is the same.
  *
- * Mode "persistent" uses persistent requests, which is what such codes do. With umrddt each rank
- * has queue pairs to its neighbours, and to nobody else.
+ * Mode "persistent" uses persistent requests, as such codes do. With umrddt each rank has queue
+ * pairs to its neighbours only.
  */
 
 #include "mpitest.h"
@@ -167,7 +167,7 @@ static void run(MPI_Comm grid, const int dims[3], const int coords[3], int radiu
             }
         }
     }
-    /* Steps go to and fro between two arrays: a set of persistent requests for each. */
+    /* Steps alternate between two arrays, with a set of persistent requests for each. */
     memory[0] = box.old;
     memory[1] = box.new;
     for (i = 0; persistent && i < 12; ++i) {
@@ -229,7 +229,7 @@ static void run(MPI_Comm grid, const int dims[3], const int coords[3], int radiu
     free(whole.new);
 }
 
-/** A performance variable of pml/umrddt that shows a present use. @return -1: there is none */
+/** A performance variable of pml/umrddt that is a level. @return -1: it does not exist */
 static long long in_use(const char *name)
 {
     unsigned long long value = 0;
@@ -251,7 +251,7 @@ static long long in_use(const char *name)
     return (long long) value;
 }
 
-/** Before the first message nobody has cost any. */
+/** Before the first message no peer uses memory. */
 static void check_none(void)
 {
     if (0 <= in_use("pml_umrddt_peers")) {
@@ -261,7 +261,7 @@ static void check_none(void)
     }
 }
 
-/** Only neighbours have cost memory, and each no more than it may. */
+/** Only neighbours use memory, each within its limit. */
 static void check_peers(MPI_Comm grid)
 {
     long long endpoints = in_use("pml_umrddt_endpoints"), neighbours = 0;
@@ -281,9 +281,9 @@ static void check_peers(MPI_Comm grid)
         }
     }
     CHECK(neighbours >= endpoints);
-    CHECK(neighbours + 1 >= in_use("pml_umrddt_peers")); /* one may be its own neighbour */
+    CHECK(neighbours + 1 >= in_use("pml_umrddt_peers")); /* a rank may be its own neighbour */
     CHECK(0 < in_use("pml_umrddt_peer_bytes"));
-    /* the HCA's part and what this side of it remembers, together */
+    /* the HCA's part and this side's state for it, together */
     CHECK(65536 * endpoints
           >= in_use("pml_umrddt_endpoint_bytes") + in_use("pml_umrddt_peer_bytes"));
     CHECK((long long) sizeof(void *) * mpitest.size >= in_use("pml_umrddt_peer_table_bytes"));

@@ -7,11 +7,11 @@
  */
 
 /*
- * Buffers in memory that the heap gives back to the system (brk) and gets anew at the same address:
- * the pages are others, so a registration of the old ones must not be used again. An HCA that pins
- * pages would read, or write, those that nobody sees any more. The software HCA has no pinned
- * pages, so registrations are counted. The row lets UCX watch memory as it does by itself (bistro):
- * its sbrk keeps Open MPI's hook of brk from being called.
+ * Buffers in memory that the heap returns to the system (brk) and obtains again at the same
+ * address. The pages differ, so a registration of the old ones must not be reused. An HCA that pins
+ * pages would access the old pages. The software HCA does not pin pages, so the test counts
+ * registrations. The row lets UCX watch memory as it does by default (bistro): its sbrk keeps Open
+ * MPI's hook of brk from being called.
  */
 
 #include "mpitest.h"
@@ -50,7 +50,7 @@ static void transfer(unsigned char *region, int number)
     }
 }
 
-/* Registrations that so many messages made here. */
+/* Number of registrations that these messages made here. */
 static uint64_t registrations(unsigned char *region, int number)
 {
     pvars_t before, after, difference;
@@ -65,7 +65,7 @@ static uint64_t registrations(unsigned char *region, int number)
     return difference.value[PVARS_REG_MISSES];
 }
 
-/* Let nobody need more of the heap for a while. */
+/* Reserve heap memory, so that other code needs none for a while. */
 static void spare(void)
 {
     void *memory[64];
@@ -98,7 +98,7 @@ static void given_back(uint64_t *state)
     CHECK(NULL != region);
     (void) registrations(region, 0);
     CHECK_INT(registrations(region, 10), 0);
-    /* The same again after what nobody gave back. */
+    /* The same again with memory that was not returned. */
     if (region + ROOM == (unsigned char *) sbrk(0) && (void *) -1 != sbrk(-(intptr_t) ROOM)) {
         again = grow();
     }

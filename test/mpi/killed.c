@@ -9,24 +9,24 @@
 /**
  * @file
  *
- * Ranks 0 and 1 send each other a message, and one of them dies of it (SIGKILL). The other one goes
- * on with its calls until mpirun ends it, or it has an error: it neither crashes nor ends by
- * itself, and no byte is written beside its receive. run_killed judges the rest: the job ends, and
- * leaves nothing behind.
+ * Ranks 0 and 1 exchange messages, and one of them is killed during it (SIGKILL). The other one
+ * continues its calls until mpirun ends it, or it has an error. It neither crashes nor ends by
+ * itself, and no byte outside of its receive is written. run_killed checks the rest: the job ends,
+ * and nothing is left over.
  *
  * --mode VICTIM,WHEN[,again][,gpu][,others]:
  *
  *     first, second   the victim is rank 0, or rank 1
- *     early           it dies when its send has begun, before it receives; the other one receives
+ *     early           it dies when its send has started, before it receives; the other one receives
  *                     when it is dead
- *     silent          the same without a send: what the other one sends is never answered
- *     plan            UMRDDT_TEST_FAULTS, "kill:N", says at which work request, kernel or copy
- *     again           in a message that was sent before
- *     gpu             between memory of GPUs
- *     others          mpirun lets jobs go on (--enable-recovery): then a third rank and the
- *                     one that lived send each other messages as before
+ *     silent          the same without a send: the other one's send never gets an answer
+ *     plan            UMRDDT_TEST_FAULTS, "kill:N", selects the work request, kernel or copy
+ *     again           in a repeated message
+ *     gpu             between GPU memory
+ *     others          mpirun lets jobs continue (--enable-recovery): then a third rank and the
+ *                     survivor send each other messages as before
  *
- * The last word is one of
+ * The last line is one of
  *
  *     killed: rank N: its peer is dead, untouched: send pending, receive pending
  *     killed: nobody died
@@ -46,14 +46,15 @@
 
 enum {
     BYTES = 60000,
-    LOOK = 1000, /* between looks at a peer, in microseconds */
-    /* How long the survivor's calls go on behind it, and what is too long, in milliseconds: by the
-     * clock, as mpirun does not wait for long, and calls that give way take their time. */
+    LOOK = 1000, /* interval of checks for a peer, in microseconds */
+    /* Time limits in milliseconds for the survivor's calls after the peer died: the time that they
+     * continue, and the time that is too long. By the clock, because mpirun does not wait for long,
+     * and calls that yield take time. */
     BEHIND = 300,
     PATIENCE = 40000
 };
 
-static volatile sig_atomic_t asked; /* mpirun wants this process to end */
+static volatile sig_atomic_t asked; /* mpirun requests the end of this process */
 static int victim, survivor;
 
 static void on_term(int signal_number)
@@ -61,8 +62,8 @@ static void on_term(int signal_number)
     asked = signal_number;
 }
 
-/* Into a file where there is one (UMRDDT_TEST_KILLED_LOG): mpirun, while it ends a job, does not
- * pass on what it says. */
+/* Write to a file if there is one (UMRDDT_TEST_KILLED_LOG): while mpirun ends a job, it does not
+ * forward output. */
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)
 {
@@ -94,7 +95,7 @@ static bool dead(pid_t pid)
     return 0 != kill(pid, 0) && ESRCH == errno;
 }
 
-/* As it ought to: what mpirun has asked for meanwhile, or what it will. */
+/* A regular end: mpirun has requested it meanwhile, or will. */
 static void end_by_mpirun(void)
 {
     long begin = now();
@@ -112,7 +113,7 @@ static void end_by_mpirun(void)
     raise(SIGTERM);
 }
 
-/* Messages between the two ranks of a communicator that are well, there and back. */
+/* Messages between the two living ranks of a communicator, back and forth. */
 static void between(MPI_Comm comm, mpitest_message_t *end, uint64_t key)
 {
     int rank;
@@ -130,7 +131,7 @@ static void between(MPI_Comm comm, mpitest_message_t *end, uint64_t key)
     }
 }
 
-/* The survivor's own part. @return the peer died */
+/* The survivor's part. @return true: the peer died */
 static bool survive(pid_t peer, mpitest_message_t *out, mpitest_message_t *in, uint64_t key)
 {
     MPI_Request requests[3] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL, MPI_REQUEST_NULL};
@@ -197,7 +198,7 @@ static void suffer(mpitest_message_t *out, mpitest_message_t *in, uint64_t key)
         MPI_OK(MPI_Isend(out->addr, 1, out->type, survivor, 1, MPI_COMM_WORLD, &requests[1]));
     }
     if (!mpitest_has("plan")) {
-        /* (what was sent is there: nobody answers it) */
+        /* (check sent data only: no peer answers) */
         raise(SIGKILL);
     }
     MPI_OK(MPI_Waitall(2, requests, MPI_STATUSES_IGNORE));
@@ -262,11 +263,12 @@ int main(int argc, char **argv)
             between(healthy, kept, key + 80);
             pvars_read(&after);
             pvars_subtract(&after, &before, &sent);
-            /* as before, and not by the base PML, which may get the one to the dead meanwhile */
+            /* as before, and not by the base PML, which may deliver the message to the dead rank
+             * meanwhile */
             CHECK_INT(sent.value[PVARS_HANDLED_SENDS], 2);
             CHECK(sent.value[PVARS_FALLBACK_SENDS] <= (survivor == mpitest.rank));
             say("killed: rank %d: went on with a healthy peer\n", mpitest.rank);
-            _exit(0); /* (MPI_Finalize waits for the dead, with umrddt and without) */
+            _exit(0); /* (MPI_Finalize waits for the dead rank, with umrddt and without) */
         }
         end_by_mpirun();
     }

@@ -10,8 +10,8 @@
  * @file
  *
  * A message of more than 2^31 bytes, by types nested in types: its bytes, its count and its count
- * of elements. The sender sends one block of memory many times over; the receiver needs all of
- * them.
+ * of elements. The sender sends one block of memory many times; the receiver needs memory for all
+ * of them.
  */
 
 #include "mpitest.h"
@@ -92,7 +92,7 @@ static void receive_it(void)
     CHECK_INT(n, 1);
     MPI_OK(MPI_Get_elements_x(&status, type, &count));
     CHECK_INT(count, MESSAGE);
-    /* More than an int holds. */
+    /* More than an int can count. */
     MPI_OK(MPI_Get_count(&status, MPI_BYTE, &n));
     CHECK_INT(n, MPI_UNDEFINED);
     for (size_t i = 0; i < BLOCKS; ++i) {
@@ -111,7 +111,7 @@ static void receive_it(void)
     CHECK(0 == munmap(block, BLOCK));
 }
 
-/* MiB that this machine can give, or -1. */
+/* Available memory of this machine in MiB, or -1. */
 static long available(void)
 {
     FILE *file = fopen("/proc/meminfo", "r");

@@ -84,7 +84,7 @@ mpitest_map_t *mpitest_map(MPI_Datatype type, int count)
         data += 0 < map->where[i] ? 1 : 0;
         --map->where[i];
     }
-    /* Types that touch a byte twice cannot be received, nor be judged. */
+    /* Types that touch a byte twice cannot be received, and their buffers cannot be checked. */
     CHECK_INT(data, map->size);
     free(stream);
     free(image);
@@ -102,13 +102,13 @@ static size_t bytes_of(const mpitest_buffer_t *buffer)
     return (size_t) buffer->map->span + 2 * MPITEST_GUARD;
 }
 
-/* Plain system memory is its own image, also where a test has put other memory in its place. */
+/* Plain system memory has no separate image, even if a test has replaced it by other memory. */
 static bool is_plain(const mpitest_buffer_t *buffer)
 {
     return NULL == buffer->place || GPU_HOST == buffer->place->kind;
 }
 
-/* What was written goes where MPI finds it; what is there is read back. */
+/* Copies the image to the memory that MPI uses, and back. */
 static void put(mpitest_buffer_t *buffer)
 {
     if (!is_plain(buffer)) {
@@ -178,7 +178,7 @@ void mpitest_fill(mpitest_buffer_t *buffer, uint64_t key)
     put(buffer);
 }
 
-/* The first byte that is not as it must be; -1 if all are right. */
+/* The first byte with a wrong value; -1 if all are right. */
 static MPI_Aint find_wrong(const mpitest_buffer_t *buffer, uint64_t key, MPI_Aint bytes,
                            bool truncated, bool *complete)
 {
@@ -278,7 +278,7 @@ void mpitest_verify_beside_at(const char *file, int line, const mpitest_buffer_t
 
 bool mpitest_arrived(const mpitest_buffer_t *buffer, uint64_t key, MPI_Aint bytes)
 {
-    /* It changes while only MPI is called. */
+    /* It changes only while MPI is called. */
     const volatile unsigned char *memory = buffer->memory + MPITEST_GUARD;
     const mpitest_map_t *map = buffer->map;
     MPI_Aint i;
@@ -341,7 +341,7 @@ static MPI_Datatype irregular(int bytes, uint64_t seed)
     return type;
 }
 
-/* Rows of 4 blocks of 16 bytes, 40 apart; rows 512 apart. What is left over is one more block. */
+/* Rows of 4 blocks of 16 bytes, 40 apart; rows 512 apart. The remainder is one more block. */
 static MPI_Datatype nested(int bytes)
 {
     int rows = bytes / 64, rest = bytes % 64;

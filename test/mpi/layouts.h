@@ -9,13 +9,13 @@
 /**
  * @file
  *
- * Datatypes to send, and buffers that know what must be in them.
+ * Datatypes to send, and buffers with their expected content.
  *
- * A *map* says for every byte near a buffer which byte of the data stream (the order of MPI_Pack)
- * belongs there, or that it is a gap. It is made with MPI_Unpack, once, so a check afterwards uses
- * no datatype engine. A *buffer* is memory for a map with guards around; stream byte i of a message
- * with key k is always mpitest_byte(k, i), and gaps and guards hold a pattern of their own, so
- * every byte of a receive is judged: data, gaps, and what lies behind a short message.
+ * A *map* has for every byte near a buffer the index of the byte in the data stream (the order of
+ * MPI_Pack) that belongs there, or marks a gap. MPI_Unpack makes it once, so later checks use no
+ * datatype engine. A *buffer* is memory for a map with guards around. Stream byte i of a message
+ * with key k is always mpitest_byte(k, i), and gaps and guards hold a pattern of their own. Every
+ * byte of a receive is therefore checked: data, gaps, and the bytes after a short message.
  */
 
 #ifndef MPITEST_LAYOUTS_H
@@ -24,10 +24,10 @@
 #include "gpu_memory.h"
 #include "mpitest.h"
 
-/** Bytes watched on each side of a buffer. */
+/** Bytes checked on each side of a buffer. */
 #define MPITEST_GUARD 192
 
-/** (type, count), and where its bytes lie. */
+/** (type, count), and the positions of its bytes. */
 typedef struct mpitest_map_t {
     MPI_Datatype type; /**< not owned */
     int count;
@@ -40,22 +40,24 @@ typedef struct mpitest_map_t {
 /** Memory for a map. */
 typedef struct mpitest_buffer_t {
     const mpitest_map_t *map; /**< not owned */
-    gpu_memory_t *place;      /**< guard, span, guard: where MPI finds it; NULL: in memory */
-    unsigned char *memory;    /**< the same bytes, as they were written or last read back */
-    void *addr;               /**< what MPI calls are given */
+    gpu_memory_t *place;      /**< guard, span, guard: the memory that MPI uses; NULL: in memory */
+    unsigned char *memory;    /**< the same bytes, as last written or read back */
+    void *addr;               /**< the buffer argument of MPI calls */
 } mpitest_buffer_t;
 
-/** Make the map of (type, count). The type must be committed, and live as long. At most 1 GiB. */
+/** Make the map of (type, count). The type must be committed, and outlive the map. At most 1 GiB.
+ */
 mpitest_map_t *mpitest_map(MPI_Datatype type, int count);
 void mpitest_map_free(mpitest_map_t *map);
 
 /**
- * Memory of its own, all gap pattern. Of the host, or with UMRDDT_TEST_MEMORY of a kind that is
- * drawn from its list (see gpu_kinds_of); then nobody but these functions may look into it.
+ * Allocate memory filled with the gap pattern. It is system memory, or with UMRDDT_TEST_MEMORY of a
+ * kind that is drawn from its list (see gpu_kinds_of). Other kinds may be accessed by these
+ * functions only.
  */
 mpitest_buffer_t *mpitest_buffer(const mpitest_map_t *map);
 
-/** The same of a kind. */
+/** The same, of a given kind. */
 mpitest_buffer_t *mpitest_buffer_of(const mpitest_map_t *map, gpu_kind_t kind);
 
 void mpitest_buffer_free(mpitest_buffer_t *buffer);
@@ -75,8 +77,7 @@ void mpitest_fill(mpitest_buffer_t *buffer, uint64_t key);
 void mpitest_clear(mpitest_buffer_t *buffer);
 
 /**
- * The first @p bytes of the stream must be message @p key; all else must be gap pattern.
- *
+ * Check that the first @p bytes of the stream are message @p key, and that all else is gap pattern.
  * Fails the test with the position of the first wrong byte.
  */
 void mpitest_verify_at(const char *file, int line, const mpitest_buffer_t *buffer, uint64_t key,
@@ -84,8 +85,8 @@ void mpitest_verify_at(const char *file, int line, const mpitest_buffer_t *buffe
 #define VERIFY(buffer, key, bytes) mpitest_verify_at(__FILE__, __LINE__, buffer, key, bytes)
 
 /**
- * As verify, after a truncated receive: MPI leaves open whether the first bytes were delivered.
- * Each of them must be the message's or untouched; whatever lies outside must be untouched.
+ * Like verify, after a truncated receive. MPI does not define whether the first bytes were
+ * delivered: each must be the message's or untouched. All bytes outside must be untouched.
  *
  * @return true if all of them are the message's
  */
@@ -95,19 +96,19 @@ bool mpitest_verify_truncated_at(const char *file, int line, const mpitest_buffe
     mpitest_verify_truncated_at(__FILE__, __LINE__, buffer, key, bytes)
 
 /**
- * As verify, of a receive that is not done, or has failed: its bytes may be any, all others must be
- * untouched.
+ * Like verify, for a receive that is pending or has failed: its bytes may have any value, all
+ * others must be untouched.
  */
 void mpitest_verify_beside_at(const char *file, int line, const mpitest_buffer_t *buffer);
 #define VERIFY_BESIDE(buffer) mpitest_verify_beside_at(__FILE__, __LINE__, buffer)
 
 /**
- * True if the first @p bytes of the stream are message @p key; for requests that nobody can wait
- * for. Looks only, and leaves judging to VERIFY.
+ * True if the first @p bytes of the stream are message @p key; for freed requests, which cannot be
+ * waited for. Only a test of the current state; use VERIFY to check.
  */
 bool mpitest_arrived(const mpitest_buffer_t *buffer, uint64_t key, MPI_Aint bytes);
 
-/** Ways to lay out a number of bytes; the signature of each is that many MPI_BYTE. */
+/** Layouts for a number of bytes; the signature of each is that many MPI_BYTE. */
 typedef enum mpitest_kind_t {
     MPITEST_CONTIGUOUS, /**< one piece */
     MPITEST_FINE,       /**< blocks of 8 every 24 bytes */
@@ -128,16 +129,16 @@ typedef enum mpitest_kind_t {
  */
 MPI_Datatype mpitest_type(mpitest_kind_t kind, int bytes, uint64_t seed);
 
-/** One of the kinds, but not MPITEST_WIDE, which is much memory for few bytes. */
+/** One of the kinds except MPITEST_WIDE, which needs much memory for few bytes. */
 mpitest_kind_t mpitest_draw_kind(uint64_t *state);
 
-/** A size below, at or above the borders at which messages are sent in another way. */
+/** A size below, at or above the thresholds at which the scheme of a message changes. */
 int mpitest_draw_bytes(uint64_t *state);
 
 /** Its name, for messages. */
 const char *mpitest_kind_name(mpitest_kind_t kind);
 
-/** Type, map and buffer in one, for tests that need a message and nothing else. */
+/** Type, map and buffer in one, for tests that need only a message. */
 typedef struct mpitest_message_t {
     MPI_Datatype type;
     mpitest_map_t *map;
@@ -152,9 +153,8 @@ mpitest_message_t *mpitest_message(mpitest_kind_t kind, int bytes, uint64_t seed
 void mpitest_message_free(mpitest_message_t *message);
 
 /**
- * The same for one that a receive whose request was freed has brought: all but the buffer is freed.
- * That the bytes are there does not say that MPI is done with the memory, and nothing else does
- * before MPI_Finalize.
+ * Free all except the buffer, for a layout whose receive was freed. The arrival of the bytes does
+ * not imply that MPI is done with the memory. Only MPI_Finalize implies that.
  */
 void mpitest_message_leave(mpitest_message_t *message);
 

@@ -7,18 +7,18 @@
  */
 
 /*
- * Matching: order, wildcards, and every way to wait.
+ * Matching: order, wildcards, and every wait call.
  *
  * In each round every rank sends a list of messages to every rank, itself included: small and
- * large, contiguous and not, so that messages which umrddt takes and messages which it leaves to
- * the host follow each other under the same tags. All ranks know all lists. A receive proves which
- * message it got by its status, and is judged by the rule of MPI: of the receives that got messages
- * of one source, each in the order of posting, must have the first message of that source that is
- * left and fits.
+ * large, contiguous and not, so that messages that umrddt handles and messages that it passes
+ * through follow each other with the same tags. All ranks know all lists. The status of a receive
+ * identifies its message, which is checked by the rule of MPI: of the receives with messages of one
+ * source, in the order of posting, each must have the first remaining message of that source that
+ * fits.
  *
- * So that no wildcard can take what another receive needs, each round gives each source one style:
- * its messages are received by exact tags and by (any source, tag), or all by (source, any tag); or
- * all messages of a round by (any source, any tag).
+ * Each round gives each source one style, so that no wildcard can match a message that another
+ * receive needs: its messages are received by exact tags and by (any source, tag), or all by
+ * (source, any tag); or all messages of a round by (any source, any tag).
  */
 
 #include "layouts.h"
@@ -32,8 +32,8 @@
 #define RANKS    16
 #define MESSAGES (PER_PAIR * RANKS)
 
-/* Tags: below 10 to sources received by any tag; 10 to 14 by exact tag; from 15 on from any source.
- */
+/* Tags: below 10 for sources received by any tag; 10 to 14 for exact tags; from 15 on for any
+ * source. */
 #define TAG_EXACT      10
 #define TAG_ANY_SOURCE 15
 
@@ -97,7 +97,7 @@ static void list_of(long round, int from, int to, bool any_tag, sent_t *list)
     }
 }
 
-/* The receives of this rank: one for each message that will come, in an order of its own. */
+/* The receives of this rank: one for each incoming message, in an order of its own. */
 static int make_receives(long round, uint64_t *state, sent_t lists[RANKS][PER_PAIR],
                          const bool *any_tag, bool any_any, receive_t *receives)
 {
@@ -130,8 +130,8 @@ static int make_receives(long round, uint64_t *state, sent_t lists[RANKS][PER_PA
     for (i = 0; i < n; ++i) {
         mpitest_kind_t kind = (mpitest_kind_t) mpitest_between(state, 0, MPITEST_KINDS - 1);
 
-        /* The capacity must do for whatever comes; a wide layout of that size is too much memory.
-         */
+        /* The capacity must suffice for any of the messages; a wide layout of that size needs too
+         * much memory. */
         if (MPITEST_WIDE == kind) {
             kind = MPITEST_COARSE;
         }
@@ -177,8 +177,8 @@ static void start_receive(receive_t *receive, bool persistent)
     }
 }
 
-/* Complete all requests in one of the ways MPI has; the statuses come in the order of the requests.
- */
+/* Complete all requests with one of the completion calls; the statuses are in the order of the
+ * requests. */
 static void complete(int n, MPI_Request *requests, MPI_Status *statuses, uint64_t *state)
 {
     MPI_Status some[MESSAGES * 2];
@@ -234,7 +234,7 @@ static void complete(int n, MPI_Request *requests, MPI_Status *statuses, uint64_
         } else {
             MPI_OK(MPI_Testsome(n, requests, &count, indices, some));
         }
-        /* Inactive persistent requests count as none left: then all must have been seen. */
+        /* Inactive persistent requests count as completed: then all must have been seen. */
         CHECK(MPI_UNDEFINED != count && (0 == count || MPI_UNDEFINED != indices[0]));
         for (i = 0; i < count; ++i) {
             CHECK(0 <= indices[i] && indices[i] < n && !seen[indices[i]]);
@@ -317,7 +317,7 @@ static void one_round(long round)
         if (sent < n
             && (ORDER_SENDS_FIRST == order || posted == n || ORDER_BLOCKING == order
                 || 0 == mpitest_random(&state) % 2)) {
-            /* Messages to one rank leave in their order, those to several ranks interleaved. */
+            /* Messages to one rank are sent in order, those to several ranks interleaved. */
             int to = sent % mpitest.size, which = sent / mpitest.size;
             sent_t list[PER_PAIR];
 
@@ -379,9 +379,9 @@ int main(int argc, char **argv)
     for (round = 0; round < mpitest.ops; ++round) {
         mpitest.step = round;
         one_round(round);
-        /* Else a wildcard of a slow rank could take a message of the next round. */
+        /* Otherwise a wildcard of a slow rank could match a message of the next round. */
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
-        /* Buffered messages of a round must have left before there is room for the next. */
+        /* Buffered messages of a round must leave the buffer before it has room for the next. */
         MPI_OK(MPI_Buffer_detach(&gone, &detached));
         CHECK(gone == attached);
         MPI_OK(MPI_Buffer_attach(attached, size));

@@ -7,10 +7,11 @@
  */
 
 /*
- * The four modes of sending, each blocking, nonblocking and persistent, to receives that were
- * posted before and after: what a mode promises beyond the data is seen as well. A synchronous send
- * is not over before its receive is there; a buffered one is over without it, and its buffer free;
- * a ready one finds it. The sender tells when its send was over by an empty message behind.
+ * The four send modes, each blocking, nonblocking and persistent, to receives that were posted
+ * before and after. Besides the data, the semantics of the mode are checked. A synchronous send
+ * does not complete before its receive is posted; a buffered send completes without it, and its
+ * buffer is free; a ready send finds its receive. The sender reports the completion of its send by
+ * an empty message after it.
  */
 
 #include "layouts.h"
@@ -56,7 +57,7 @@ static void go(bool give)
     }
 }
 
-/* One send that is over when this returns. */
+/* One send that is complete at the return. */
 static void send_one(const mpitest_message_t *message, send_mode_t mode, form_t form,
                      MPI_Request *persistent)
 {
@@ -99,11 +100,11 @@ static void sender(send_mode_t mode, form_t form, bool early, mpitest_message_t 
         }
         send_one(message, mode, form, &persistent);
         if (MODE_BUFFERED == mode && FORM_PERSISTENT == form && mpitest_host_is("ob1")) {
-            /* pml/ob1 of Open MPI 4.1.4 alone sends something else when it is started again. */
+            /* pml/ob1 of Open MPI 4.1.4 alone sends wrong data when it is started again. */
             MPI_OK(MPI_Request_free(&persistent));
         }
         VERIFY(message->buffer, key + (uint64_t) round, message->bytes);
-        mpitest_clear(message->buffer); /* it is ours again, whatever became of the message */
+        mpitest_clear(message->buffer); /* may be reused, whatever the state of the message */
         MPI_OK(MPI_Send(NULL, 0, MPI_BYTE, peer, TAG_OVER, comm));
         go(false);
     }
@@ -125,7 +126,8 @@ static void receiver(send_mode_t mode, bool early, mpitest_message_t *message, i
             MPI_OK(MPI_Irecv(message->addr, 1, message->type, peer, TAG_DATA, comm, &request));
             go(true);
         } else if (MODE_BUFFERED == mode) {
-            /* Over without us: this message comes though its elder one has no receive. */
+            /* Completes without the receiver: this message arrives although the earlier one has no
+             * receive. */
             MPI_OK(MPI_Recv(NULL, 0, MPI_BYTE, peer, TAG_OVER, comm, MPI_STATUS_IGNORE));
         } else {
             for (turn = 0; turn < 12; ++turn) {
@@ -164,7 +166,7 @@ static void one(send_mode_t mode, form_t form, bool early, bool sending, uint64_
     mpitest_message_free(message);
 }
 
-/* Detaching the buffer waits for what is in it, and gives it back. */
+/* Detaching the buffer waits for its messages, and returns it. */
 static void detach(bool sending, uint64_t *state)
 {
     int size = 2 * (LARGEST + MPI_BSEND_OVERHEAD), detached = 0;

@@ -58,8 +58,8 @@ static void put_number(long number)
 }
 
 /*
- * The deadline: say where the program is, by step and by stack, and end. backtrace() was called
- * once before, so it needs no memory here.
+ * At the deadline: print the position of the program, by step and by stack, and exit. backtrace()
+ * was called once before, so it needs no memory here.
  */
 static void on_alarm(int signal_number)
 {
@@ -74,7 +74,7 @@ static void on_alarm(int signal_number)
     backtrace_symbols_fd(frames, n, STDERR_FILENO);
     if (NULL != mpitest.explain) {
         mpitest.explain(true);
-        /* The first rank that ends takes the others along: let them have their say. */
+        /* The first rank that ends aborts the others. Give them time for their output. */
         sleep(2);
     }
     _exit(124);
@@ -87,7 +87,7 @@ static long env_number(const char *name, long otherwise)
     return NULL == text || '\0' == *text ? otherwise : strtol(text, NULL, 0);
 }
 
-/* From here on, for a rank of a job. */
+/* Applies only to ranks of a job. */
 static void set_deadline(unsigned seconds)
 {
     alarm(0);
@@ -105,9 +105,8 @@ static void usage(const char *name, const char *what)
     exit(2);
 }
 
-/* Without --seed: the same for the same test each time, another one for each test. What only some
- * draws show is looked for on purpose (--seed 0 draws one from the clock), not in somebody else's
- * change. */
+/* Without --seed: the same seed for the same test each time, and another one for each test. Rare
+ * draws are tested on purpose (--seed 0 uses the clock), not in unrelated changes. */
 static uint64_t usual_seed(void)
 {
     const char *host = getenv("UMRDDT_TEST_HOST");
@@ -197,7 +196,7 @@ void mpitest_init(int *argc, char ***argv, const char *name, long ops, int threa
     deadline_seconds = (unsigned) env_number(
         "UMRDDT_TEST_DEADLINE", DEADLINE * longer * env_number("UMRDDT_TEST_LIMIT_SCALE", 1));
 
-    /* The deadline holds for MPI_Init and MPI_Finalize too. */
+    /* The deadline also covers MPI_Init and MPI_Finalize. */
     snprintf(deadline_text, sizeof(deadline_text),
              "%s: FAILED: not done after %u s, process %ld, step ", name, deadline_seconds,
              (long) getpid());
@@ -234,11 +233,11 @@ void mpitest_init(int *argc, char ***argv, const char *name, long ops, int threa
 }
 
 /*
- * UMRDDT_TEST_EXPECT: "taken": umrddt must have taken messages somewhere in this run, else a test
- * of umrddt has tested the base PML; "none": it must have left all of them alone. "gpu": some
- * messages must have been in memory of GPUs, and carried by umrddt in one way or the other; "pack":
- * all that was taken travelled packed, in chunks; "packed": some did; "HCA": some messages went by
- * the HCA, and memory of GPUs was registered with it.
+ * UMRDDT_TEST_EXPECT: "taken": umrddt must have handled messages in this run, otherwise the run
+ * tested only the base PML; "none": it must have handled none. "gpu": some messages must have been
+ * in GPU memory, and carried by umrddt with any scheme; "pack": all handled messages were packed,
+ * in chunks; "packed": some were; "HCA": some messages used the HCA, and GPU memory was registered
+ * with it.
  */
 static void check_expectation(void)
 {
@@ -270,7 +269,7 @@ static void check_expectation(void)
         CHECK(0 < all.value[PVARS_STAGED_SENDS] + all.value[PVARS_STAGED_RECVS]
                       + all.value[PVARS_HANDLED_SENDS]);
     } else if (0 == strcmp(expect, "hca")) {
-        /* counts= in the table says whether it was memory of GPUs */
+        /* counts= in the table checks for GPU memory */
         CHECK(0 < all.value[PVARS_SENDS_UMR] + all.value[PVARS_SENDS_DIRECT]);
         CHECK(0 < all.value[PVARS_GPU_REG_MISSES]);
     } else if (0 == strcmp(expect, "pack") || 0 == strcmp(expect, "packed")) {
@@ -336,8 +335,8 @@ void mpitest_fail(const char *file, int line, const char *format, ...)
     va_start(arguments, format);
     vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);
-    /* In one piece, as mpirun speaks at the same time; glibc 2.37 and later give what fprintf makes
-     * for stderr to the system bit by bit. */
+    /* In one write, because mpirun prints at the same time; with glibc 2.37 and later, fprintf to
+     * stderr makes several system calls. */
     (void) snprintf(all, sizeof(all),
                     "%s: FAILED: rank %d of %d, %s:%d: %s [--seed %llu --ops %ld, step %ld]\n",
                     mpitest.name, mpitest.rank, mpitest.size, NULL == slash ? file : slash + 1,

@@ -9,11 +9,12 @@
 /**
  * @file
  *
- * What every MPI test program here shares: start and end, the seed, checks, the deadline.
+ * Shared code of all MPI test programs of this directory: start and end, the seed, checks, the
+ * deadline.
  *
- * These programs use nothing but the public API of MPI, so that they are right or wrong with any
- * PML, with umrddt and without it. The first check that fails ends the whole job: after it the
- * ranks no longer agree on what comes next, and everything printed later would only mislead.
+ * The programs use only the public MPI API, so they are valid with any PML, with umrddt and without
+ * it. The first failed check ends the whole job: after it the ranks are out of step, and later
+ * output would be misleading.
  */
 
 #ifndef MPITEST_H
@@ -27,22 +28,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Exit status of a test that could not be run; a reason was printed. */
+/** Exit status of a test that could not be run; the reason was printed. */
 #define MPITEST_SKIP 77
 
-/** What a program of this directory knows about its run. */
+/** State of the run of a program. */
 typedef struct mpitest_t {
     const char *name; /**< the program's */
     uint64_t seed;    /**< the same on every rank; --seed */
-    long ops;         /**< how much to do; --ops */
+    long ops;         /**< amount of work; --ops */
     int rank;         /**< in MPI_COMM_WORLD */
     int size;         /**< of MPI_COMM_WORLD */
     bool verbose;     /**< --verbose */
-    const char *mode; /**< --mode: what the program makes of it; "" by default */
-    long step;        /**< shown with a failure and at the deadline: where the program was */
-    long checks;      /**< checks that held on this rank */
-    void (*explain)(bool hang); /**< prints more with a failure, or (from a signal handler) with a
-                                   hang; or NULL */
+    const char *mode; /**< --mode, interpreted by the program; "" by default */
+    long step;        /**< shown with a failure and at the deadline: the current position */
+    long checks;      /**< checks that passed on this rank */
+    void (*explain)(bool hang); /**< more output at a failure, or (in a handler) a hang; or NULL */
 } mpitest_t;
 
 extern mpitest_t mpitest;
@@ -51,40 +51,40 @@ extern mpitest_t mpitest;
  * Start MPI, read the options (--seed N, --ops N, --mode WORD, --verbose), print the seed, set the
  * deadline.
  *
- * Every rank gets rank 0's seed; without --seed a test has always the same, with --seed 0 it is
- * taken from the clock. At the deadline, four minutes unless UMRDDT_TEST_DEADLINE says another
- * number of seconds, a rank says where it is and ends the job as failed. (Eight times as many with
- * UMRDDT_TEST_LONG=1, and as many times as UMRDDT_TEST_LIMIT_SCALE says: programs take seconds, but
- * machines may be slow and busy.)
+ * Every rank gets rank 0's seed. Without --seed a test always has the same one; --seed 0 uses the
+ * clock. At the deadline a rank prints its position and ends the job as failed. The deadline is
+ * four minutes, or UMRDDT_TEST_DEADLINE seconds; eight times that with UMRDDT_TEST_LONG=1, and
+ * multiplied by UMRDDT_TEST_LIMIT_SCALE, since machines may be slow and busy.
  *
  * @param[in,out] argc, argv  of main
  * @param[in] name      of the program
  * @param[in] ops       default of --ops; eight times as many with UMRDDT_TEST_LONG=1
- * @param[in] threads   the thread level wanted; the program ends as skipped if it is not provided
+ * @param[in] threads   the required thread level; the program ends as skipped without it
  */
 void mpitest_init(int *argc, char ***argv, const char *name, long ops, int threads);
 
 /**
- * End as a test: all ranks must come here. Prints what was done.
+ * End as a test. Collective over all ranks. Prints a summary.
  *
- * @return what main returns
+ * @return the return value of main
  */
 int mpitest_finish(void);
 
-/** The program gets on: the deadline counts from here. */
+/** The program makes progress: restart the deadline. */
 void mpitest_alive(void);
 
-/** It does not, and that is known: so many seconds from here are enough. */
+/** The program makes no progress, and this is known: set the deadline to so many seconds from now.
+ */
 void mpitest_stuck(unsigned seconds);
 
-/** End as skipped, on all ranks, with a reason. All ranks must call it. Does not return. */
+/** End as skipped, on all ranks, with a reason. Collective over all ranks. Does not return. */
 void mpitest_skip(const char *reason);
 
 /** Report a failure (with seed, rank and step) and end the job. Does not return. */
 void mpitest_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4), noreturn));
 
-/** The condition must hold. Evaluated once, with NDEBUG too. */
+/** Check a condition. It is evaluated once, also with NDEBUG. */
 #define CHECK(condition)                                                       \
     do {                                                                       \
         if (!(condition)) {                                                    \
@@ -93,7 +93,7 @@ void mpitest_fail(const char *file, int line, const char *format, ...)
         ++mpitest.checks;                                                      \
     } while (0)
 
-/** Two integers must be equal; both are shown. */
+/** Check that two integers are equal; a failure prints both. */
 #define CHECK_INT(got, wanted)                                                                 \
     do {                                                                                       \
         long long got_ = (long long) (got), wanted_ = (long long) (wanted);                    \
@@ -104,7 +104,7 @@ void mpitest_fail(const char *file, int line, const char *format, ...)
         ++mpitest.checks;                                                                      \
     } while (0)
 
-/** An MPI call must return MPI_SUCCESS. */
+/** Check that an MPI call returns MPI_SUCCESS. */
 #define MPI_OK(call)                                                                      \
     do {                                                                                  \
         int rc_ = (call);                                                                 \
@@ -114,15 +114,15 @@ void mpitest_fail(const char *file, int line, const char *format, ...)
         ++mpitest.checks;                                                                 \
     } while (0)
 
-/** One of the things that a program does; all its ranks get the same state. */
+/** One part of a program; all ranks get the same state. */
 typedef struct mpitest_part_t {
     const char *name;
     void (*run)(uint64_t *state);
 } mpitest_part_t;
 
 /**
- * Run all parts, --ops times, with a barrier behind each, so that no wildcard finds a message of
- * the next. --mode NAME,NAME runs the parts of these names only; --verbose names them.
+ * Run all parts, --ops times, with a barrier after each, so that no wildcard matches a message of
+ * the next. --mode NAME,NAME runs only the parts with these names; --verbose prints the names.
  *
  * @param[in] parts  the last one's name is NULL
  */
@@ -141,16 +141,16 @@ int mpitest_memory_kinds(gpu_kind_t *kinds);
 /** True if @p word is part of --mode. */
 bool mpitest_has(const char *word);
 
-/** True if the base PML of this run, by UMRDDT_TEST_HOST, is @p name. */
+/** True if UMRDDT_TEST_HOST, the base PML of this run, is @p name. */
 bool mpitest_host_is(const char *name);
 
-/** A status must be that of a message of @p bytes bytes with this source and tag. */
+/** Check a status for a message of @p bytes bytes with this source and tag. */
 void mpitest_status_at(const char *file, int line, const MPI_Status *status, int source, int tag,
                        int bytes);
 #define CHECK_STATUS(status, source, tag, bytes) \
     mpitest_status_at(__FILE__, __LINE__, status, source, tag, bytes)
 
-/** A status must be MPI's empty one. */
+/** Check that a status is MPI's empty one. */
 #define CHECK_EMPTY(status) CHECK_STATUS(status, MPI_ANY_SOURCE, MPI_ANY_TAG, 0)
 
 /** The text of an MPI error code, in a static buffer. */
@@ -165,10 +165,10 @@ uint64_t mpitest_random(uint64_t *state);
 /** A number in [low, high]. */
 long mpitest_between(uint64_t *state, long low, long high);
 
-/** Mix numbers to one; used as seeds and as keys of patterns. */
+/** Combine numbers to one, for seeds and for keys of patterns. */
 uint64_t mpitest_mix(uint64_t a, uint64_t b, uint64_t c);
 
-/** Sleep some microseconds (keeps two ranks on two cores from being in step by accident). */
+/** Sleep some microseconds (avoids that two ranks on two cores run in step by accident). */
 void mpitest_sleep(long microseconds);
 
 /** Shuffle n indices. */

@@ -7,9 +7,9 @@
  */
 
 /*
- * Neighbourhood collectives over derived types, blocking and not, on a graph in which every rank
- * has all ranks as neighbours in an order of its own; and all nonblocking ones at once with taken
- * messages of the same communicator between them.
+ * Neighbourhood collectives over derived types, blocking and nonblocking, on a graph in which every
+ * rank has all ranks as neighbours in an order of its own; and all nonblocking ones at once, with
+ * messages on the same communicator, which umrddt handles, between them.
  */
 
 #include "blocks.h"
@@ -23,7 +23,7 @@
 #define MESSAGES 4
 
 static MPI_Comm graph;
-/* Neighbour i is this rank: of what comes in, and of what goes out. */
+/* Neighbour i is this rank: for incoming data, and for outgoing data. */
 static int sources[RANKS], destinations[RANKS];
 
 static void make_graph(void)
@@ -60,7 +60,7 @@ static void each_make(each_t *each, uint64_t *state)
 
     each->salt = mpitest_random(state);
     for (i = 0; i < mpitest.size; ++i) {
-        /* Each pair of ranks has a size that both can work out. */
+        /* Each pair of ranks has a size that both can compute. */
         uint64_t to = each_key(each, mpitest.rank, destinations[i]);
         uint64_t from = each_key(each, sources[i], mpitest.rank);
         int bytes = mpitest_draw_bytes(&to), room = mpitest_draw_bytes(&from);
@@ -140,7 +140,7 @@ typedef struct rows_t {
     int counts[RANKS], in_at[RANKS], in_counts[RANKS], out_at[RANKS];
 } rows_t;
 
-/* Blocks that rank 'from' gives, or gives to rank 'to'; one place in a row stays empty. */
+/* Blocks that rank 'from' sends, or sends to rank 'to'; one position in a row stays empty. */
 static int rows_count(const rows_t *rows, int from, int to)
 {
     switch (rows->which) {
@@ -259,7 +259,7 @@ static void others(uint64_t *state)
     }
 }
 
-/* All nonblocking ones under way at once, and messages to neighbours before, between and behind. */
+/* All nonblocking ones pending at once, and messages to neighbours before, between and after. */
 static void at_once(uint64_t *state)
 {
     mpitest_message_t *out[MESSAGES], *in[MESSAGES];
@@ -276,7 +276,7 @@ static void at_once(uint64_t *state)
         mpitest_kind_t kinds[2] = {mpitest_draw_kind(state), mpitest_draw_kind(state)};
         int bytes = mpitest_draw_bytes(state);
 
-        if (0 == i) { /* one at least is taken, whatever is drawn */
+        if (0 == i) { /* umrddt handles at least one, for any draw */
             kinds[0] = MPITEST_FINE;
             bytes = 5000;
         }

@@ -7,12 +7,12 @@
  */
 
 /*
- * Any pair of types of equal signature, by any way of sending, between all pairs of ranks.
+ * Any pair of types with equal signature, with any send call, between all pairs of ranks.
  *
- * Every operation is one exchange between rank r and rank r ^ x, for an x that changes. What is
- * sent each way is drawn from the seed: random nested types (typegen), or layouts of a given number
- * of bytes around the sizes at which something changes, received into a layout drawn apart from the
- * sender's, often with room for more than comes.
+ * Every operation is one exchange between rank r and rank r ^ x, for an x that changes. The data of
+ * each direction is drawn from the seed: random nested types (typegen), or layouts with sizes
+ * around the thresholds. The layout of the receiver is drawn separately, often with room for more
+ * than the message.
  */
 
 #include "layouts.h"
@@ -24,7 +24,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One message one way. Both ranks know all of it; each has the buffer of its own side only. */
+/* One message in one direction. Both ranks know all of it; each has only the buffer of its own
+ * side. */
 typedef struct transfer_t {
     bool generated;
     typegen_side_t sides[2]; /* generated: of the sender and of the receiver */
@@ -42,7 +43,7 @@ typedef struct transfer_t {
 } transfer_t;
 
 typedef enum way_t {
-    WAY_BLOCKING,    /* Send and Recv, one way after the other */
+    WAY_BLOCKING,    /* Send and Recv, one direction after the other */
     WAY_SYNCHRONOUS, /* Ssend and Recv */
     WAY_NONBLOCKING, /* Irecv, Isend */
     WAY_UNEXPECTED,  /* Isend, then after a while Irecv */
@@ -60,7 +61,7 @@ static const char *const way_names[WAY_MAX] = {"blocking",   "synchronous", "non
 static long sizes[64];
 static int size_count;
 
-/* Sizes at which some party changes its mind: envelope, eager limits, pages, chunks, 16 bits. */
+/* Sizes around the thresholds: envelope, eager limits, pages, chunks, 16 bits. */
 static void collect_sizes(void)
 {
     static const long borders[] = {8,     64,    128,   512,   1024,   4096,   8192,
@@ -98,8 +99,7 @@ static bool is_contiguous(const typegen_side_t *side)
 
 /*
  * pml/ucx of Open MPI 4.1.4 alone sends and receives a contiguous type from its address on, even if
- * its data begins elsewhere. Nothing of ours is in the path of such a message as long as it is
- * deferred.
+ * its data begins elsewhere. umrddt does not affect such a message if it passes it through.
  */
 static bool begins_elsewhere(const typegen_side_t *side)
 {
@@ -111,7 +111,8 @@ static bool begins_elsewhere(const typegen_side_t *side)
 
 /*
  * Open MPI 5.0.7 alone puts bytes of one in a thousand nested types into wrong places when it packs
- * or unpacks them in several pieces. What fits into one piece, and what umrddt takes, is right.
+ * or unpacks them in several pieces. Messages in one piece, and messages that umrddt handles, are
+ * right.
  */
 static bool is_host_careless(void)
 {
@@ -154,7 +155,7 @@ static void draw_generated(transfer_t *transfer, uint64_t *state)
     transfer->addr = transfer->memory.address;
 }
 
-/* Layouts with small blocks are kept small: they are many entries, and many keys, a byte. */
+/* Layouts with small blocks are kept small: they need many entries, and many keys, per byte. */
 static long bound_bytes(mpitest_kind_t kind, long bytes)
 {
     long most = MPITEST_CONTIGUOUS == kind || MPITEST_COARSE == kind ? 8l << 20
@@ -247,7 +248,7 @@ static void verify(transfer_t *transfer, MPI_Status *status, int peer)
     if (transfer->generated) {
         verify_generated(transfer);
     } else {
-        /* A send must not have changed anything either. */
+        /* A send must not change anything either. */
         VERIFY(transfer->buffer, transfer->key, transfer->bytes);
     }
 }
@@ -357,8 +358,8 @@ static void exchange(transfer_t *out, transfer_t *in, int peer, way_t way)
 }
 
 /*
- * A contiguous sender and a receiver with MPI_Type_vector(16, 4096, 8192), and the reverse: the
- * case of which users of another library report a crash, with the types as they wrote them.
+ * A contiguous sender and a receiver with MPI_Type_vector(16, 4096, 8192), and the reverse: users
+ * of another library reported a crash in this case. The types are those of the report.
  */
 static void reported_pair(int x)
 {

@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * Partitioned communication: Open MPI's rides on the PML. Derived types, started again and again,
- * beside ordinary messages. One partition only: with several, Open MPI 5.0.7 alone takes a
- * partition to begin where the sizes of those before end, and not their extents, and hangs now and
- * then.
+ * Partitioned communication, which Open MPI implements on the PML. Derived types, started
+ * repeatedly, together with ordinary messages. One partition only: with several, Open MPI 5.0.7
+ * alone computes the start of a partition from the sizes of the previous ones, not from their
+ * extents, and sometimes hangs.
  */
 
 #include "layouts.h"
@@ -45,7 +45,7 @@ static void one_part(uint64_t *state)
         mpitest_fill(beside->buffer, sent + 1);
         mpitest_clear(received->buffer);
         MPI_OK(MPI_Startall(2, requests));
-        /* (Another tag: 5.0.7 alone agrees on partitions by messages on the user's own.) */
+        /* (Another tag: 5.0.7 alone negotiates partitions by messages with the user's tag.) */
         MPI_OK(MPI_Irecv(received->addr, 1, received->type, mpitest_left(), 6, MPI_COMM_WORLD,
                          &extra));
         MPI_OK(MPI_Send(beside->addr, 1, beside->type, mpitest_right(), 6, MPI_COMM_WORLD));

@@ -8,9 +8,9 @@
 
 /*
  * The info key mpi_communication_pattern, on a communicator (MPI_Comm_dup_with_info,
- * MPI_Comm_set_info) and on a Session (MPI 4): the messages arrive whatever it says, and the
- * performance variables tell what it spared. Modes: "check", pml_umrddt_check_pattern is set or it
- * is a debug build; "late", one rank sets no key.
+ * MPI_Comm_set_info) and on a Session (MPI 4): the messages arrive with any value, and the
+ * performance variables show the avoided queries. Modes: "check", pml_umrddt_check_pattern is set
+ * or it is a debug build; "late", one rank sets no key.
  */
 
 #include "layouts.h"
@@ -38,7 +38,7 @@ static void fill_info(MPI_Info info, const char *value)
     }
 }
 
-/* TIMES messages each way: a vector, and a contiguous one, which asks nothing in any case. */
+/* TIMES messages in each direction: a vector, and a contiguous one, which is never queried. */
 static void exchange(MPI_Comm comm, uint64_t key)
 {
     mpitest_message_t *pieces = mpitest_message(MPITEST_FINE, BYTES, 1);
@@ -82,11 +82,11 @@ static bool is_pattern(const char *value)
     return false;
 }
 
-/* What the variables must say of one exchange with this value of the key. */
+/* Expected variables of one exchange with this value of the key. */
 static void judge(const pvars_t *seen, const char *value)
 {
-    /* where assertions are checked, those of GPU memory are false here, and the messages are taken
-     */
+    /* if assertions are checked, those of GPU memory are false here, and umrddt handles the
+     * messages */
     bool defers = is_pattern(value) && (!check || 0 == strcmp(value, "MPI_CPU_TO_CPU"));
     bool mine = defers && !(late && 1 == mpitest.rank);
     bool peers = defers && !(late && 0 == mpitest.rank);
@@ -99,8 +99,8 @@ static void judge(const pvars_t *seen, const char *value)
     CHECK_INT(got[PVARS_HANDLED_RECVS], peers ? 0 : TIMES);
     CHECK_INT(got[PVARS_PASSED_MEMORY], mine ? TIMES : 0);
     CHECK_INT(got[PVARS_FALLBACK_SENDS] + got[PVARS_FALLBACK_RECVS], 0);
-    /* A question for each send that is not contiguous, and for each receive that umrddt completes;
-     * none where there is a pattern, unless it is checked. */
+    /* One query for each send that is not contiguous, and for each receive that umrddt completes;
+     * none with a pattern, unless it is checked. */
     if (check) {
         CHECK_INT(got[PVARS_MEMORY_QUERIES], TIMES + (peers ? 0 : TIMES));
     } else if (is_pattern(value) && !late) {
@@ -108,7 +108,7 @@ static void judge(const pvars_t *seen, const char *value)
     } else if (!is_pattern(value)) {
         CHECK_INT(got[PVARS_MEMORY_QUERIES], 2 * TIMES);
     } else {
-        /* one of the two has the key: who has it is asked by no send and no receive of its own */
+        /* one of the two has the key: no query for its own sends and receives */
         CHECK_INT(got[PVARS_MEMORY_QUERIES], mine ? 0 : TIMES);
     }
 }
@@ -159,7 +159,7 @@ static void one_case(source_t source, const char *value)
         pvars_print("", &seen);
     }
     judge(&seen, value);
-    /* no rank may set out before the other has read */
+    /* no rank may continue before the other has read */
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
 }
 

@@ -7,13 +7,14 @@
  */
 
 /*
- * Probes: what is probed is what is then received, with its true size, in the right order.
+ * Probes: a probed message is the one that is received next, with its true size, in the right
+ * order.
  *
- * Each rank sends every other rank a list of messages, mixed as in match.c, and takes what comes by
- * a random mixture of Probe, Iprobe, Mprobe, Improbe, followed by Recv, Irecv, Mrecv, Imrecv.
- * Matched messages may lie about for a while and be received in another order. What must be found
- * is known: the first message of a source that is left and fits. A probe must find it again and
- * again, and the count must be the message's, not that of whatever travels instead of it.
+ * Each rank sends every other rank a list of messages, mixed as in match.c. It receives them by a
+ * random mixture of Probe, Iprobe, Mprobe, Improbe, followed by Recv, Irecv, Mrecv, Imrecv. Matched
+ * messages may be received later and in another order. The expected message is known: the first
+ * remaining message of a source that fits. A probe must find it repeatedly, and the count must be
+ * that of the message, not that of the control message that is sent instead.
  */
 
 #include "layouts.h"
@@ -34,7 +35,7 @@ typedef struct sent_t {
     bool consumed;
 } sent_t;
 
-/* A message taken by Mprobe, or a receive of one that is under way. */
+/* A message matched by Mprobe, or a pending receive of one. */
 typedef struct held_t {
     MPI_Message handle;
     MPI_Request request;
@@ -76,7 +77,7 @@ static sent_t *next_of(sent_t *list, int tag)
     return NULL;
 }
 
-/* The status of a probe or of a receive against what must have been found. */
+/* Check the status of a probe or of a receive against the expected message. */
 static sent_t *judge_status(const MPI_Status *status, int source, int tag,
                             sent_t lists[RANKS][PER_PAIR], MPI_Datatype type)
 {
@@ -132,7 +133,7 @@ static void finish_held(held_t *held, uint64_t *state)
     held->message = NULL;
 }
 
-/* Take one message by a matched probe; it stays in 'held' for a while. */
+/* Match one message by a matched probe; it stays in 'held' for a while. */
 static void take_matched(held_t *held, int source, int tag, sent_t lists[RANKS][PER_PAIR],
                          uint64_t *state)
 {
@@ -159,7 +160,8 @@ static void take_matched(held_t *held, int source, int tag, sent_t lists[RANKS][
     }
 }
 
-/* Probe (several times), then receive by what the probe said or by the same wildcards. */
+/* Probe (several times), then receive with the probe's source and tag or with the same wildcards.
+ */
 static void take_probed(int source, int tag, sent_t lists[RANKS][PER_PAIR], uint64_t *state)
 {
     int again = (int) mpitest_between(state, 1, 3), flag = 0;
@@ -177,7 +179,8 @@ static void take_probed(int source, int tag, sent_t lists[RANKS][PER_PAIR], uint
             }
         }
         sent = judge_status(&status, source, tag, lists, MPI_DATATYPE_NULL);
-        /* Another probe for any source may rightly find another source: from here on, this one. */
+        /* Another probe for any source may find another source, which is correct: continue with
+         * that one. */
         source = status.MPI_SOURCE;
     }
     if (MPI_ANY_TAG != tag || 0 == mpitest_random(state) % 2) {
@@ -231,7 +234,7 @@ static void one_round(long round)
             continue;
         }
         if (0 == mpitest_random(&state) % 4) {
-            /* Whatever comes, from whomever. */
+            /* Any message from any source. */
             source = MPI_ANY_SOURCE;
         } else if (NULL == any) {
             continue;
@@ -250,7 +253,7 @@ static void one_round(long round)
         }
         --left;
     }
-    /* All are taken: nothing may be found any more. */
+    /* All messages are matched: no probe may find any more. */
     MPI_OK(MPI_Waitall(n, requests, MPI_STATUSES_IGNORE));
     MPI_OK(MPI_Barrier(comm));
     MPI_OK(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, &status));
@@ -261,7 +264,7 @@ static void one_round(long round)
     }
 }
 
-/* A probe before an envelope may not make a later plain receive of the same source overtake. */
+/* A probe of an envelope must not make a later plain receive of the same source overtake. */
 static void probe_then_any_tag(void)
 {
     int peer = mpitest.rank ^ 1, i, count = -1, order[3] = {5, 9, 7};
@@ -286,7 +289,7 @@ static void probe_then_any_tag(void)
     }
     for (i = 0; i < 3; ++i) {
         message = mpitest_message(MPITEST_COARSE, 6000, 0);
-        /* By its exact tag the empty message behind; then it is the large one that is first. */
+        /* Receive the later empty message by its exact tag; then the large one is the first. */
         MPI_OK(MPI_Probe(peer, 30 + i, comm, &status));
         MPI_OK(MPI_Get_count(&status, MPI_BYTE, &count));
         CHECK_INT(count, 0);
@@ -304,7 +307,8 @@ static void probe_then_any_tag(void)
     }
 }
 
-/* A receive posted while probed messages lie about ends as any other: its request is null then. */
+/* A receive posted while probed messages are held completes as any other: its request is then null.
+ */
 static void receive_behind_probed(void)
 {
     int peer = mpitest.rank ^ 1, i, tags[3] = {41, 42, 43};

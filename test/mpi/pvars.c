@@ -62,7 +62,7 @@ static const char *const names[PVARS_MAX] = {
     "pml_umrddt_gpu_sync_set",        "pml_umrddt_gpu_sync_waits",
 };
 
-/** The one that has a value for each HCA. */
+/** The variable with a value for each HCA. */
 static const char hcas_name[] = "pml_umrddt_hca_write_bytes";
 
 static MPI_T_pvar_session session = MPI_T_PVAR_SESSION_NULL;

@@ -9,9 +9,8 @@
 /**
  * @file
  *
- * Reading umrddt's performance variables and parameters by MPI_T, so that a test can prove which
- * way its messages took. Works the same where umrddt is not loaded: nothing is there then, and the
- * reader says so.
+ * Reads performance variables and parameters of umrddt by MPI_T, so that a test can check the
+ * scheme of its messages. Without umrddt the variables do not exist, and the functions report that.
  */
 
 #ifndef MPITEST_PVARS_H
@@ -121,17 +120,17 @@ typedef struct pvars_t {
 } pvars_t;
 
 /**
- * Open MPI_T and find the variables. Call it after MPI_Init; Open MPI's counters count from here
- * on. May be called again; each call wants a pvars_close.
+ * Open MPI_T and find the variables. Call it after MPI_Init; the counters of Open MPI start at this
+ * call. May be called again; each call needs a pvars_close.
  *
- * @return the number of them that exist: 0 without umrddt, PVARS_MAX with it
+ * @return the number of variables that exist: 0 without umrddt, PVARS_MAX with it
  */
 int pvars_open(void);
 
-/** The opposite of pvars_open; the last one, before MPI_Finalize, closes. */
+/** Opposite of pvars_open; the last call, before MPI_Finalize, closes MPI_T. */
 void pvars_close(void);
 
-/** The name of a variable, as MPI_T has it. */
+/** The MPI_T name of a variable. */
 const char *pvars_name(pvars_index_t index);
 
 /** Read them all; variables that do not exist read as 0. */
@@ -140,7 +139,7 @@ void pvars_read(pvars_t *values);
 /** HCAs that a process may use. */
 #define PVARS_HCAS 8
 
-/** Bytes that each HCA of this process has written. @return false: there is no such variable */
+/** Bytes that each HCA of this process has written. @return false: the variable does not exist */
 bool pvars_hcas(uint64_t *bytes);
 
 /** after - before, variable by variable. */
@@ -152,8 +151,8 @@ void pvars_sum(const pvars_t *mine, pvars_t *all);
 /** Print those that are not 0, on one line, after @p title. */
 void pvars_print(const char *title, const pvars_t *values);
 
-/** How the messages that made such a difference at their sender went: a scheme, "host" for the base
- * PML alone, or "" for umrddt in a way that has no counter. */
+/** The scheme of messages with this difference of their sender's counters: a scheme, "host" for the
+ * base PML alone, or "" for a scheme of umrddt without a counter. */
 const char *pvars_way(const pvars_t *sent);
 
 /** The value of an integer parameter (MPI_T control variable), or @p otherwise if there is none. */

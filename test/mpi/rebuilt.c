@@ -9,14 +9,14 @@
 /**
  * @file
  *
- * A queue pair fails, and after some messages by the base PML there is another one: messages go by
- * the HCA again, both ways. UMRDDT_TEST_FAULTS is the plan (test/connectx/README.md); it counts
- * anew in each of --ops rounds. All messages arrive, whole, and nothing beside them is written.
+ * A queue pair fails, and after some messages by the base PML it is rebuilt: messages use the HCA
+ * again, in both directions. UMRDDT_TEST_FAULTS is the plan (test/connectx/README.md); its count
+ * restarts in each of --ops rounds. All messages arrive complete, and no other byte is written.
  *
- * --mode maps: it is the queue pair of mappings. --mode flight: many messages at once, both ways,
- * and from two communicators, all the time that things go wrong (a plan that draws); the end is
- * quiet. --mode lasting: the plan goes on for ever; there is a last attempt, and then the base PML
- * is asked at once. --mode never: btl_umr_rebuilds is 0.
+ * --mode maps: the queue pair for mappings fails. --mode flight: many messages at once, in both
+ * directions, and from two communicators, while faults occur (a random plan); there are none at the
+ * end. --mode lasting: the plan never ends; after a last attempt umrddt uses the base PML
+ * immediately. --mode never: btl_umr_rebuilds is 0.
  */
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ enum {
     FLIGHT = 8
 };
 
-/* On both sides: queue pairs to each other made anew; those of mappings; or of both kinds. */
+/* On both sides: rebuilt queue pairs to each other; those for mappings; or of both kinds. */
 static uint64_t rebuilt(void)
 {
     uint64_t mine, all;
@@ -43,9 +43,10 @@ static uint64_t rebuilt(void)
     return all;
 }
 
-/* Each round's fault comes once. An attempt takes twice as many messages as the one before; and two
- * may be given up in each round, as the other side has not polled all of its flush yet: a base PML
- * that calls progress seldom leaves it there for some messages. */
+/* The fault of each round occurs once. Each attempt needs twice as many messages as the previous
+ * one. Two attempts may be abandoned in each round, because the other side has not polled all of
+ * its flushed completions: a base PML that seldom calls progress leaves them there for some
+ * messages. */
 static void rounds(const char *plan, const byhca_t *pair)
 {
     for (long round = 0; round < mpitest.ops; ++round) {
@@ -56,7 +57,7 @@ static void rounds(const char *plan, const byhca_t *pair)
         CHECK_INT(byhca_until(pair, 10, 0), 0);
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
         (void) exchange_plan(plan, 1);
-        /* Some faults are seen by the message that meets them, some by the next one. */
+        /* Some faults are detected by the message that they affect, some by the next one. */
         lost = (byhca_message(pair, 0, 20) ? 0 : 1) + (byhca_message(pair, 1, 21) ? 0 : 1)
                + (byhca_message(pair, 0, 22) ? 0 : 1) + (byhca_message(pair, 1, 23) ? 0 : 1);
         CHECK(0 < lost);
@@ -69,14 +70,14 @@ static void rounds(const char *plan, const byhca_t *pair)
             printf("rebuilt: %s: after %ld messages by the base PML\n", plan, lost);
         }
     }
-    /* It is as good as the first one. */
+    /* The new queue pair works like the first one. */
     for (uint64_t i = 0; i < 20; ++i) {
         CHECK(byhca_message(pair, 0, 3000 + i));
         CHECK(byhca_message(pair, 1, 4000 + i));
     }
 }
 
-/* Many at once, both ways, while things go wrong. */
+/* Many at once, in both directions, while faults occur. */
 static void flight(const char *plan)
 {
     mpitest_message_t *ends[2][FLIGHT];

@@ -9,20 +9,20 @@
 /**
  * @file
  *
- * A base PML that refuses, again and again, to send what umrddt sends by it besides the user's own
- * messages: replies, notices of failure, answers to questions, and the data of messages that it is
- * to carry after all. All of it is to arrive, and in order: messages that go both ways, many at
- * once; whose communicator is freed when they are over; and some before MPI_Finalize.
+ * A base PML that repeatedly refuses to send the control messages of umrddt: replies, NACKs, INFO
+ * messages, and the data of messages that it carries in the end. All of it must arrive, in order:
+ * messages in both directions, many at once; on a communicator that is freed when they are
+ * complete; and some before MPI_Finalize.
  *
- * --mode receives,exchange,freed: instead, it refuses to receive what umrddt receives by it. A
- * message whose first reply is refused goes by the base PML at once.
+ * --mode receives,exchange,freed: it refuses to receive control messages instead. A message whose
+ * first reply is refused uses the base PML immediately.
  *
- * --mode dead,exchange: it never sends anything of umrddt's, and says that it is for good. The job
- * ends (pml_umrddt_refusal_timeout), and says why.
+ * --mode dead,exchange: it never sends a control message, and reports a permanent error. The job
+ * ends (pml_umrddt_refusal_timeout) with a message.
  *
- * Nothing but umrddt may be interposed in this way; so the host's function is replaced where Open
- * MPI has chosen the host, before umrddt takes its functions over: mca_base_components_close is
- * what it calls there first. All else in this directory is public MPI only.
+ * Only umrddt may be affected. The functions of the base PML are therefore replaced after Open MPI
+ * has selected it, and before umrddt wraps its functions: in mca_base_components_close, which Open
+ * MPI calls there first. All other code of this directory uses public MPI only.
  */
 
 #include "ompi_config.h"
@@ -42,8 +42,8 @@
 #include "pvars.h"
 
 enum {
-    MESSAGES = 6, /* each way at once */
-    REFUSALS = 20 /* of one of them, at most */
+    MESSAGES = 6, /* in each direction at once */
+    REFUSALS = 20 /* maximum size of one of them */
 };
 
 static mca_pml_base_module_isend_fn_t host_isend;
@@ -51,11 +51,11 @@ static mca_pml_base_module_irecv_fn_t host_irecv;
 static mca_pml_base_module_irecv_init_fn_t host_irecv_init;
 static bool receives, dead;
 static bool armed;
-static int left = -1; /* refusals before the next one is taken; -1: to be drawn */
+static int left = -1; /* refusals before the next one is accepted; -1: at random */
 static uint64_t draws = 1;
 static long refusals;
 
-/* The host's own words: it is short of something; pml/ucx has one word for everything. */
+/* The base PML's own error: it is out of a resource; pml/ucx has one error code for all causes. */
 static int reason(void)
 {
     return 0 == mpitest_random(&draws) % 4 ? OMPI_ERROR : OMPI_ERR_OUT_OF_RESOURCE;
@@ -77,7 +77,7 @@ static int irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, in
     return host_irecv(buf, count, datatype, src, tag, comm, request);
 }
 
-/* With threads umrddt listens by these. */
+/* With threads umrddt receives by these. */
 static int irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                       ompi_communicator_t *comm, ompi_request_t **request)
 {
@@ -135,7 +135,7 @@ int mca_base_components_close(int output_id, opal_list_t *components,
     return next(output_id, components, skip);
 }
 
-/* MESSAGES of each rank to the next one, all under way at once. */
+/* MESSAGES of each rank to the next one, all pending at once. */
 static void all_at_once(MPI_Comm comm, uint64_t *state)
 {
     mpitest_message_t *out[MESSAGES], *in[MESSAGES];
@@ -168,7 +168,7 @@ static void exchange(uint64_t *state)
     all_at_once(MPI_COMM_WORLD, state);
 }
 
-/* The last reply may be with the host still, or with us, when the communicator goes. */
+/* The base PML, or umrddt, may still hold the last reply when the communicator is freed. */
 static void freed(uint64_t *state)
 {
     MPI_Comm comm;
@@ -212,6 +212,6 @@ int main(int argc, char **argv)
     }
     pvars_close();
     state = mpitest.seed;
-    all_at_once(MPI_COMM_WORLD, &state); /* and what follows is the end */
+    all_at_once(MPI_COMM_WORLD, &state); /* and the end of the job follows */
     return mpitest_finish();
 }

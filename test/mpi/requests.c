@@ -7,8 +7,8 @@
  */
 
 /*
- * The lives of requests: freed while active, cancelled in time and too late, started again and
- * again, outliving their datatype and their communicator. Ranks 2k and 2k + 1 work as a pair.
+ * Lifetimes of requests: freed while active, cancelled in time and too late, restarted, outliving
+ * their datatype and their communicator. Ranks 2k and 2k + 1 work as a pair.
  */
 
 #include "layouts.h"
@@ -21,7 +21,7 @@
 static MPI_Comm comm;
 static int peer;
 
-/* A word back: the peer has what was sent to it. */
+/* The peer confirms that it has all messages. */
 static void acknowledge(bool give)
 {
     if (give) {
@@ -39,7 +39,7 @@ static void check_count(const MPI_Status *status, int bytes)
     CHECK_INT(count, bytes);
 }
 
-/* Send requests freed at once: the messages arrive all the same. */
+/* Send requests freed immediately: the messages still arrive. */
 static void free_sends(bool sender, uint64_t *state)
 {
     mpitest_message_t *messages[4];
@@ -85,7 +85,7 @@ static void free_sends(bool sender, uint64_t *state)
     }
 }
 
-/* Receive requests freed at once: the data comes in all the same, in the order of posting. */
+/* Receive requests freed immediately: the data still arrives, in the order of posting. */
 static void free_receives(bool sender, uint64_t *state)
 {
     mpitest_message_t *messages[3];
@@ -114,8 +114,8 @@ static void free_receives(bool sender, uint64_t *state)
         if (sender) {
             MPI_OK(MPI_Send(messages[i]->addr, 1, messages[i]->type, peer, 2, comm));
         } else {
-            /* Nothing can be waited for: drive MPI until the data is there; the deadline bounds it.
-             */
+            /* No request is left to wait for: drive MPI progress until the data is there; the
+             * deadline limits it. */
             while (!mpitest_arrived(messages[i]->buffer, key + (uint64_t) i, messages[i]->bytes)) {
                 MPI_OK(MPI_Iprobe(peer, 998, comm, &flag, MPI_STATUS_IGNORE));
             }
@@ -128,7 +128,7 @@ static void free_receives(bool sender, uint64_t *state)
     }
 }
 
-/* Receives that never match are cancelled; those around them are not touched by it. */
+/* Receives that never match are cancelled; other receives are not affected. */
 static void cancel_unmatched(bool sender, uint64_t *state)
 {
     mpitest_message_t *messages[5];
@@ -193,8 +193,8 @@ static void cancel_unmatched(bool sender, uint64_t *state)
     }
 }
 
-/* A cancel that races with its message: either it is cancelled and the message is still there, or
- * not. */
+/* A cancel that races with its message: the receive is cancelled and the message is still there, or
+ * neither. */
 static void cancel_raced(bool sender, uint64_t *state)
 {
     int bytes = mpitest_draw_bytes(state), cancelled = -1;
@@ -238,7 +238,7 @@ static void cancel_raced(bool sender, uint64_t *state)
     mpitest_message_free(message);
 }
 
-/* Datatype and communicator are freed while both ends are under way. */
+/* Datatype and communicator are freed while both ends are pending. */
 static void outlive(bool sender, uint64_t *state)
 {
     int bytes = mpitest_draw_bytes(state);
@@ -303,8 +303,8 @@ static void persistent_sets(bool sender, uint64_t *state)
     }
     for (turn = 0; turn < 4; ++turn) {
         /*
-         * Not started yet, or done: waiting for it gives an empty status at once. (With pml/ucx of
-         * Open MPI 4.1.4 alone, waiting for a request that never was started hangs.)
+         * Not started yet, or complete: a wait returns an empty status immediately. (With pml/ucx
+         * of Open MPI 4.1.4 alone, a wait for a request that was never started hangs.)
          */
         if (0 < turn || NULL == host || 0 != strcmp(host, "ucx")) {
             MPI_OK(MPI_Wait(&requests[0], &statuses[0]));
@@ -339,7 +339,7 @@ static void persistent_sets(bool sender, uint64_t *state)
     }
 }
 
-/* Request_get_status must say 'done' as often as it is asked, and leave the request to Wait. */
+/* Request_get_status must return true on every call, and leave the request for Wait. */
 static void asked_twice(bool sender, uint64_t *state)
 {
     int bytes = mpitest_draw_bytes(state), flag = 0, i;
@@ -377,7 +377,7 @@ static void asked_twice(bool sender, uint64_t *state)
     mpitest_message_free(message);
 }
 
-/* A synchronous send must not be done before its receive is posted, whoever carries it. */
+/* A synchronous send must not complete before its receive is posted, with any scheme. */
 static void synchronous(bool sender, uint64_t *state)
 {
     mpitest_message_t *messages[3];

@@ -7,15 +7,13 @@
  */
 
 /*
- * The same few places of memory, over and over: what is kept between messages (layouts, mkeys,
- * registrations) must not outlive what it was made for. Before, between and behind the messages the
- * memory of a place goes and comes back at the same address, and datatypes are freed and made
- * again, on one side or both, also when the message is there already and its receive is not posted
- * yet.
+ * The same few memory areas, repeatedly: caches between messages (layouts, mkeys, registrations)
+ * must not outlive their objects. Before, between and after the messages the memory of an area is
+ * unmapped and mapped again at the same address, and datatypes are freed and created again, on one
+ * side or both, also when the message has arrived and its receive is not posted yet.
  *
- * That the bytes are right is looked at always. On the software ConnectX, which reaches memory by
- * its address, they would be right with old keys as well: so the counters must show that none was
- * found.
+ * The bytes are always checked. The software ConnectX accesses memory by its address, so they would
+ * also be right with old keys. Therefore the counters must show that no old key was found.
  */
 
 #include "layouts.h"
@@ -33,13 +31,13 @@ enum {
     ROOM = 512 << 10
 };
 
-/* What may happen to a place between two messages. */
+/* Events between two messages. */
 typedef enum event_t {
     NOTHING,
-    UNMAP,   /* gone, and other memory at the same address */
+    UNMAP,   /* unmapped, and other memory at the same address */
     OVERMAP, /* other memory over it */
     DROP,    /* the same address, other pages */
-    RETYPE,  /* every datatype is freed, and made again */
+    RETYPE,  /* every datatype is freed, and created again */
     EVENTS
 } event_t;
 
@@ -49,7 +47,7 @@ static const int sizes[SIZES] = {6000, 40000};
 
 typedef struct place_t {
     unsigned char *memory;
-    bool fresh; /* other memory than that of the last message */
+    bool fresh; /* other memory than for the last message */
 } place_t;
 
 static place_t places[PLACES];
@@ -91,7 +89,7 @@ static void free_types(void)
     }
 }
 
-/* Something happens, or nothing; half of the time. */
+/* An event, or none; half of the time. */
 static void happen(uint64_t *state, place_t *place)
 {
     event_t event = (event_t) mpitest_between(state, 0, 2 * EVENTS - 1);
@@ -121,7 +119,7 @@ static void happen(uint64_t *state, place_t *place)
     ++events[event];
 }
 
-/* The same draws on both ranks but for the events, which each has for itself. */
+/* The same draws on both ranks, except the events, which each rank draws itself. */
 static void one_message(bool counted)
 {
     uint64_t common = mpitest_mix(mpitest.seed, (uint64_t) mpitest.step, 1);
@@ -191,9 +189,9 @@ int main(int argc, char **argv)
         pvars_print("counters, all ranks:", &all);
     }
     if (umr && 100 <= mpitest.ops) {
-        /* or nothing was tried */
+        /* or no attempt was made */
         CHECK_INT(all.value[PVARS_HANDLED_RECVS], mpitest.ops);
-        /* Of few kept keysets it is chance that one is found again. */
+        /* With few cached rkey sets a hit is a matter of chance. */
         CHECK(0 < all.value[PVARS_KEYSET_HITS] || 16 > pvars_parameter("btl_umr_key_cache", 16));
         CHECK(0 < all.value[PVARS_KEYSETS_STALE]);
         for (i = 0; i < EVENTS; ++i) {

@@ -10,7 +10,8 @@
  * @file
  *
  * MPI Sessions: messages between processes that never call MPI_Init and have no MPI_COMM_WORLD, on
- * communicators made from a group; one Session after the other, two at once, and a world beside.
+ * communicators made from a group; one Session after the other, two at once, and together with the
+ * world model.
  */
 
 #include "mpitest.h"
@@ -37,7 +38,7 @@ enum {
     CELLS = 2 * ROW * ROWS
 };
 
-static bool clean; /* umrddt must take the messages */
+static bool clean; /* umrddt must handle the messages */
 
 static double cell(int rank, int round, int i)
 {
@@ -63,7 +64,7 @@ static void judge(const double *buffer, int rank, int round)
     ++mpitest.checks;
 }
 
-/* Around the ring, expected, probed, and found by a matched probe. */
+/* Around the ring: expected, probed, and matched by a probe. */
 static void exchange(MPI_Comm comm, int round)
 {
     double *out = malloc(CELLS * sizeof(*out)), *in = malloc(CELLS * sizeof(*in));
@@ -110,7 +111,7 @@ static void exchange(MPI_Comm comm, int round)
         MPI_OK(MPI_Get_elements(&status, rows, &count));
         CHECK_INT(count, ROW * ROWS);
         judge(in, left, round + way);
-        /* What is behind must not be found by this one's wildcard. */
+        /* This one's wildcard must not match the later message. */
         MPI_OK(MPI_Barrier(comm));
     }
     pvars_read(&after);
@@ -148,7 +149,7 @@ static void end(one_t *one)
     MPI_OK(MPI_Session_finalize(&one->session));
 }
 
-/* Of a session: also a copy, and a part of its group. */
+/* Of a session: also a duplicate, and a part of its group. */
 static void use(const one_t *one, int round)
 {
     MPI_Comm copy, part;
@@ -206,7 +207,7 @@ int main(int argc, char **argv)
     pvars_close();
     end(&two);
 
-    /* All of MPI was gone, and comes again. */
+    /* MPI was finalized completely, and starts again. */
     if (mpitest_has("again")) {
         mpitest.step = 5;
         one = begin("three");

@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * A process that computes, and calls nothing of MPI, holds up its own messages and no others.
+ * A process that computes, and does not call MPI, delays its own messages only.
  *
- * Rank 1 begins more sends to rank 0 than may be on their way at a time, and leaves MPI until
- * rank 0 has the messages of all others, which are sent only after rank 0 has seen those of rank 1.
+ * Rank 1 starts more sends to rank 0 than may be pending at a time. It does not call MPI until rank
+ * 0 has the messages of all other ranks, which are sent only after rank 0 has seen those of rank 1.
  */
 
 #include "layouts.h"
@@ -24,14 +24,14 @@
 #define BYTES    40000
 #define SLOW     1
 
-/* Seconds within which rank 0 has to have the messages of the others. */
+/* Seconds within which rank 0 must have the messages of the others. */
 #define PATIENCE 60
 
-/* What the ranks tell each other without MPI: memory that they share. */
+/* Shared memory for synchronisation of the ranks without MPI. */
 enum {
-    SENDS_BEGUN, /* by rank 1 */
+    SENDS_BEGUN, /* set by rank 1 */
     GO,          /* the others may send */
-    ALL_HERE,    /* rank 0 has what they sent */
+    ALL_HERE,    /* rank 0 has their messages */
     FLAGS
 };
 
@@ -104,7 +104,7 @@ static void receive_all(uint64_t key, int round)
                          i < MESSAGES ? SLOW : SLOW + 1 + i - MESSAGES, i < MESSAGES ? i : MESSAGES,
                          MPI_COMM_WORLD, &requests[i]));
     }
-    /* See what rank 1 has begun; nobody tells when all of it is seen. */
+    /* Probe the messages that rank 1 has started; no event reports that all were seen. */
     for (int i = 0; i < 100 || !is(SENDS_BEGUN, round); ++i) {
         MPI_OK(MPI_Testall(MESSAGES, requests, &flag, MPI_STATUSES_IGNORE));
         mpitest_sleep(1000);

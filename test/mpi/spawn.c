@@ -7,8 +7,8 @@
  */
 
 /*
- * Processes that come later: the parents start children of the same program, both sides exchange
- * messages over the intercommunicator and over the merged one, and part again.
+ * MPI_Comm_spawn: the parents start children of the same program, both sides exchange messages on
+ * the intercommunicator and on the merged one, and disconnect.
  */
 
 #include "layouts.h"
@@ -20,7 +20,7 @@
 
 #define CHILDREN 2
 
-/* Rank r of one side with rank r of the other; 'salt' tells the two sides apart. */
+/* Rank r of one side with rank r of the other; 'salt' distinguishes the two sides. */
 static void exchange(MPI_Comm comm, int peer, int mine, int theirs)
 {
     static const int sizes[] = {8, 72, 5000, 40000, 200000};
@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     int mine, side, rank, errors[CHILDREN];
     MPI_Info info;
 
-    /* Children count for themselves: what is taken is seen by the parents. */
+    /* Children have counters of their own: those of the parents show the handled messages. */
     mpitest_init(&argc, &argv, "spawn", 1, MPI_THREAD_SINGLE);
     MPI_OK(MPI_Comm_get_parent(&parent));
     side = MPI_COMM_NULL == parent ? 0 : 1;

@@ -9,12 +9,12 @@
 /**
  * @file
  *
- * A reply that comes when its message is over, in the slot of the next one.
+ * A reply that arrives after its message is complete, with the request id of the next message.
  *
- * That happens after an error, if both sides give the message to the host at the same time
- * (test/model/message.pml). And (--mode hostile) replies that ask for chunks that make no sense.
- * Errors come when they like; so here the receiver's second reply is sent
- * by the test, through Open MPI's own interface. All else in this directory is public MPI only.
+ * That happens after an error, if both sides fall back to the base PML at the same time
+ * (test/model/message.pml). --mode hostile: replies that request invalid chunks. The timing of
+ * errors is random, so this test sends the receiver's second reply itself, through Open MPI's
+ * internal interface. All other code of this directory uses public MPI only.
  */
 
 #include "ompi_config.h"
@@ -32,7 +32,7 @@
 
 #define BYTES 100000
 
-/** The first taken message of a process has this number, and the first slot. */
+/** The first message of a process that umrddt handles has this number, and the first request id. */
 #define FIRST 1
 
 static void message(int from, int tag, uint64_t key)
@@ -50,7 +50,7 @@ static void message(int from, int tag, uint64_t key)
     mpitest_message_free(message);
 }
 
-/** Rank 1 says once more that the first message is done. */
+/** Rank 1 acknowledges the first message a second time. */
 static void say_again(void)
 {
     mca_pml_umrddt_reply_t reply = {
@@ -89,7 +89,7 @@ static void stale(uint64_t *state)
     pvars_close();
 }
 
-/* Requests for chunks that make no sense, of a message of BYTES bytes. */
+/* Requests for invalid chunks, of a message of BYTES bytes. */
 typedef struct wrong_t {
     uint32_t what, key_count;
     uint64_t total, chunk, start;
@@ -111,9 +111,9 @@ static const wrong_t wrongs[] = {
 };
 
 /**
- * Rank 1 asks for chunks that make no sense, before the message comes. The sender tells of it, and
- * the receiver, which has asked for the right ones in the meantime, takes all back and has the
- * message by the base PML.
+ * Rank 1 requests invalid chunks before the message arrives. The sender sends a NACK. The receiver,
+ * which has requested the right chunks meanwhile, cancels them and gets the message by the base
+ * PML.
  */
 static void hostile(uint64_t *state)
 {

@@ -7,17 +7,17 @@
  */
 
 /*
- * Which way messages take, proven by the performance variables. --mode says what must be seen:
+ * The scheme of messages, by the performance variables. --mode selects the expected result:
  *
- *  umr     large messages of a non-contiguous type go by UMR, to the byte, but for the first one of
- *          each layout and buffer, which may go without mkeys; contiguous and small ones do not; a
- *          repeated layout is found in the cache
- *  direct  the same, but all of them without mkeys, and the receiver's layout travels once
- *  memory  pml_umrddt_memory=gpu: every message from system memory is left to the host, and counted
- * so peer    rank 1 cannot (no HCA, another scheme): everything is left to the host host    the
- * scheme "host", or no umrddt at all: nothing is taken
+ *  umr     large messages of a non-contiguous type go by UMR, with exact byte counts. Only the
+ *          first message of each layout and buffer may go without mkeys. Contiguous and small
+ *          messages do not go by UMR. A repeated layout is found in the cache.
+ *  direct  the same, but all of them without mkeys, and the layout of the receiver is sent once
+ *  memory  pml_umrddt_memory=gpu: messages from system memory are passed through, and counted so
+ *  peer    rank 1 cannot (no HCA, another scheme): all messages are passed through
+ *  host    the scheme "host", or no umrddt at all: umrddt handles no message
  *
- * In every mode every message must arrive whole.
+ * In every mode every message must arrive complete.
  */
 
 #include "layouts.h"
@@ -39,7 +39,7 @@ static bool is_umr, is_direct, is_cached, is_peer, is_none;
 static int have;
 static uint64_t min_size;
 
-/* Everything that was counted here since the last call. */
+/* All counts here since the last call. */
 static void since(pvars_t *last, pvars_t *difference)
 {
     pvars_t now;
@@ -49,7 +49,7 @@ static void since(pvars_t *last, pvars_t *difference)
     *last = now;
 }
 
-/* Send one message from rank 0 to rank 1, the given way, 'times' times. */
+/* Send one message from rank 0 to rank 1 with the given call, 'times' times. */
 static void transfer(mpitest_message_t *message, int times, way_t way, uint64_t key)
 {
     int peer = 1 - mpitest.rank, i, count = -1;
@@ -123,15 +123,15 @@ static uint64_t pieces_of(const mpitest_map_t *map)
     return pieces;
 }
 
-/* Messages without mkeys, as either side counts them. */
+/* Messages without mkeys, as counted on either side. */
 static uint64_t direct_of(const pvars_t *seen)
 {
     return 0 == mpitest.rank ? seen->value[PVARS_SENDS_DIRECT]
                              : seen->value[PVARS_LAYOUTS_SENT] + seen->value[PVARS_LAYOUTS_CACHED];
 }
 
-/* 'times' messages between equal layouts, without mkeys: a write for each piece; 'known' of them
- * found the receiver's layout at the sender. */
+/* 'times' messages between equal layouts, without mkeys: a write for each piece; for 'known' of
+ * them the sender had the receiver's layout cached. */
 static void judge_direct(const pvars_t *seen, uint64_t times, uint64_t known, uint64_t writes,
                          uint64_t pieces)
 {
@@ -162,7 +162,7 @@ static void judge_direct(const pvars_t *seen, uint64_t times, uint64_t known, ui
     }
 }
 
-/* What each side must have counted for 'times' messages of 'bytes' bytes. */
+/* Expected counts of each side for 'times' messages of 'bytes' bytes. */
 static void judge(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes, uint64_t times,
                   way_t way, const char *what)
 {
@@ -187,7 +187,7 @@ static void judge(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
     if (0 == have || is_none) {
         return;
     }
-    /* What is left to the host is so once a request: a persistent one counts when it is made. */
+    /* A request that is passed through counts once: a persistent one at its creation. */
     counted = WAY_PERSISTENT == way ? 1 : times;
     if (sender && contiguous) {
         CHECK(value[PVARS_PASSED_CONTIGUOUS] >= counted);
@@ -210,13 +210,13 @@ static void judge(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
                   + value[PVARS_PASSED_MEMORY] + value[PVARS_PASSED_PEER],
               0);
     if (is_direct) {
-        /* Of one kind and size there is one layout: it goes with the first message of all. */
+        /* There is one layout per kind and size: it travels with the first message. */
         judge_direct(seen, times, sender ? 0 : times - value[PVARS_LAYOUTS_SENT], pieces_of(map),
                      pieces_of(map));
         CHECK(value[PVARS_LAYOUTS_SENT] <= 1);
         return;
     }
-    /* Both layouts have many pieces: a key on each side, of one entry where it is repeated, and one
+    /* Both layouts have many pieces: a key on each side, with one entry if it is regular, and one
      * write. */
     if (is_cached) {
         CHECK(direct <= 1);
@@ -240,13 +240,13 @@ static void judge(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
         CHECK_INT(value[PVARS_WRITES_POSTED], 0);
         CHECK(value[PVARS_FINS_RECEIVED] >= times);
     }
-    /* The first time the type is walked; from then on it is found, or a persistent request has it.
-     */
+    /* The first time the type is walked; later it is found in the cache, or a persistent request
+     * has it. */
     CHECK(value[PVARS_LAYOUT_MISSES] <= 2);
     CHECK(WAY_PERSISTENT == way || value[PVARS_LAYOUT_HITS] + 2 >= times);
 }
 
-/* The same message again: nothing is made, mapped, walked or registered for it. */
+/* The same message again: nothing is created, mapped, walked or registered for it. */
 static void judge_steady(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
                          uint64_t times, way_t way)
 {
@@ -256,7 +256,7 @@ static void judge_steady(const pvars_t *seen, const mpitest_map_t *map, uint64_t
         judge_direct(seen, times, times, pieces_of(map), pieces_of(map));
         CHECK_INT(value[PVARS_LAYOUT_MISSES], 0);
         CHECK_INT(value[PVARS_REG_MISSES], 0);
-        CHECK_INT(value[PVARS_DIRECT_LAYOUT_BYTES], 0); /* what was remembered before */
+        CHECK_INT(value[PVARS_DIRECT_LAYOUT_BYTES], 0); /* earlier cache content */
         return;
     }
     CHECK_INT(direct_of(seen), 0);
@@ -300,7 +300,7 @@ static void one_case(mpitest_kind_t kind, int bytes, way_t way)
     mpitest_message_free(message);
 }
 
-/* A vector into a contiguous buffer is taken; the sender alone decides. */
+/* A vector into a contiguous buffer is handled; the sender alone decides. */
 static void mixed_case(void)
 {
     mpitest_kind_t kind = 0 == mpitest.rank ? MPITEST_COARSE : MPITEST_CONTIGUOUS;
@@ -350,8 +350,8 @@ static void long_case(void)
     mpitest_message_free(message);
 }
 
-/* A long layout that goes without mkeys for once, since it is the first of its kind, costs the
- * sender no memory. */
+/* A long layout that goes without mkeys once, because it is the first of its kind, costs the sender
+ * no memory. */
 static void once_case(void)
 {
     mpitest_message_t *message = mpitest_message(MPITEST_IRREGULAR, 1 << 20, mpitest.seed);

@@ -7,17 +7,17 @@
  */
 
 /*
- * A storm: random messages of every kind, received in every way, on several communicators, by
- * several threads; and a model that knows what MPI allows to come of it.
+ * Random messages of every kind, received by every call, on several communicators, by several
+ * threads; checked against a model of the results that MPI allows.
  *
- * It goes by epochs. What an epoch sends is drawn from the seed by every process alike
- * (storm_plan.h), what a thread receives, by it alone (storm_lane.h). Chance decides only when
- * things are tested, waited for and cancelled. At the end of an epoch each thread has its receives
- * judged (storm_model.h), and every byte of every buffer. Types, communicators and persistent
- * requests live for an era of some epochs.
+ * The program works in epochs. All processes draw the sends of an epoch alike from the seed
+ * (storm_plan.h); each thread draws its receives alone (storm_lane.h). Only the times of tests,
+ * waits and cancels are random. At the end of an epoch each thread checks its receives
+ * (storm_model.h), and every byte of every buffer. Types, communicators and persistent requests
+ * live for an era of some epochs.
  *
- * --ops: sends and receives of all ranks together. --mode, words with commas between:
- * threads=N; break=WHAT, to do something wrong, which must be seen (storm_break.c).
+ * --ops: sends and receives of all ranks together. --mode, words separated by commas: threads=N;
+ * break=WHAT, to make an error, which must be detected (storm_break.c).
  */
 
 #include "storm_thread.h"
@@ -73,8 +73,8 @@ static void explain_thread(const storm_thread_t *thread)
     }
 }
 
-/* More than a failed check can say; at the deadline from a signal handler, when nothing is left to
- * lose. */
+/* More output at a failed check; at the deadline from a signal handler, when the job ends anyway.
+ */
 static void explain(bool hang)
 {
     int i;
@@ -103,7 +103,7 @@ static void meet(void)
     }
 }
 
-/* All threads of all ranks have come here. */
+/* All threads of all ranks have reached this point. */
 static void meet_all(const storm_thread_t *thread)
 {
     meet();
@@ -133,7 +133,7 @@ static bool may_send(const storm_thread_t *thread, bool may_block)
            && (may_block || (!storm_way_blocks(message->way) && !storm_way_ready(message->way)));
 }
 
-/* Cancel what is to be cancelled, and post again for those that were. */
+/* Cancel the receives that are to be cancelled, and post replacements for those that were. */
 static void replace_cancelled(storm_thread_t *thread)
 {
     int i;
@@ -152,7 +152,7 @@ static void replace_cancelled(storm_thread_t *thread)
     }
 }
 
-/* Receive what matched probes hold: their senders may be blocked until then. */
+/* Receive the messages of matched probes: their senders may be blocked until then. */
 static void receive_held(storm_thread_t *thread)
 {
     while (0 < thread->held_count) {
@@ -197,7 +197,7 @@ static void run_poster(storm_thread_t *thread)
     }
 }
 
-/* Send everything, and post some receives that do not block; then receive the rest. */
+/* Send all messages, and post some receives that do not block; then receive the rest. */
 static void run_sender(storm_thread_t *thread)
 {
     if (plan.ready) {
@@ -254,7 +254,7 @@ static void finish(storm_thread_t *thread)
     }
 }
 
-/* What this thread sends, of the plan. */
+/* This thread's sends of the plan. */
 static void take_sends(storm_thread_t *thread)
 {
     int i;
@@ -274,8 +274,8 @@ static void take_sends(storm_thread_t *thread)
     }
 }
 
-/* Nothing may be left over. Between two synchronisations: the next epoch's messages are not there
- * yet. */
+/* Check that nothing is left over. Between two synchronisations: the next epoch's messages are not
+ * there yet. */
 static void check_quiet(const storm_thread_t *thread)
 {
     int i, flag;
@@ -425,7 +425,7 @@ static void read_mode(const char *mode, char *what, size_t size)
     }
 }
 
-/* The thread level has to be known before mpitest_init reads the options. */
+/* The thread level must be known before mpitest_init reads the options. */
 static const char *find_mode(int argc, char **argv)
 {
     int i;

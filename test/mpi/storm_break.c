@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* What MPI or umrddt might do wrong, done by ourselves: the test must see each of these. */
+/* Errors that MPI or umrddt might make, made by this program: the test must detect each of them. */
 static const char *const words[] = {
     "order",    /* two messages of one source change places */
     "alike",    /* the same, of two of the same tag and size */
@@ -25,12 +25,12 @@ static const char *const words[] = {
     "elements", /* MPI_Get_elements is wrong */
     "tag",      /* a status has another tag */
     "probe",    /* a probe has one byte more */
-    "mute",     /* a truncated receive says nothing */
-    "false",    /* a receive says truncated that is not */
+    "mute",     /* a truncated receive reports no error */
+    "false",    /* a receive that is not truncated reports truncation */
     "cancel",   /* a cancelled receive has written */
-    "pool",     /* two messages of one sender, taken by one thread of several, change places */
+    "pool",     /* two messages of one sender, received by one thread of several, change places */
     "send",     /* a send buffer is written */
-    "hang",     /* something never ends */
+    "hang",     /* an operation never ends */
 };
 #define WORDS ((int) (sizeof(words) / sizeof(words[0])))
 
@@ -124,7 +124,7 @@ static bool break_twice(storm_lane_t *lane)
     return false;
 }
 
-/* Write one byte of a buffer: the first of the wanted sort. */
+/* Write one byte of a buffer: the first of the requested kind. */
 static bool spoil(storm_posting_t *posting, long bytes)
 {
     const mpitest_map_t *map = posting->buffer->map;

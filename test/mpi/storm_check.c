@@ -7,11 +7,11 @@
  */
 
 /*
- * The model of storm against an enumeration: for small lanes, every way in which messages can
- * arrive and receives be posted is gone through, step by step. It is done twice: with messages of
- * a source that arrive in the order of sending, as they do, and with messages that arrive in any
- * order where MPI leaves it open. What came out of the first must be accepted; whatever did not
- * come out of the second must be refused.
+ * The model of storm compared with an enumeration: for small lanes, all orders in which messages
+ * can arrive and receives can be posted, step by step. There are two enumerations: one with
+ * messages of a source that arrive in the order of sending, as they do, and one with messages that
+ * arrive in any order that MPI allows. The model must accept the outcomes of the first; it must
+ * refuse those that are not outcomes of the second.
  */
 
 #include "storm_model.h"
@@ -29,7 +29,7 @@
 #define CHOICES   (OFFERS + 1) /* of each event */
 #define OUTCOMES  (CHOICES * CHOICES * CHOICES * CHOICES * CHOICES * CHOICES)
 
-/* A lane, and the state of one way through it. */
+/* A lane, and the state of one path of the enumeration. */
 typedef struct lane_t {
     int offer_count, event_count;
     storm_offer_t offers[OFFERS]; /* of each source in the order of sending */
@@ -66,9 +66,9 @@ static bool fits(int event, int offer)
 static void explore(const state_t *state);
 
 /*
- * The message of a source that an event may take now, or -1: of those that fit and that nobody has,
- * the first that was sent, and that only once it has arrived. Messages that no receive tells apart
- * by their order may arrive in any.
+ * The message of a source that an event may match now, or -1: of the unmatched ones that fit, the
+ * first that was sent, and only once it has arrived. Messages that no receive distinguishes by
+ * order may arrive in any.
  */
 static int candidate(const state_t *state, int event, int source)
 {
@@ -82,7 +82,7 @@ static int candidate(const state_t *state, int event, int source)
     return -1;
 }
 
-/* A message arrives: receives that are posted take what they may, the first one first. */
+/* A message arrives: the first posted receive that fits matches it. */
 static void arrive(const state_t *state, int offer)
 {
     state_t next = *state;
@@ -102,7 +102,7 @@ static void arrive(const state_t *state, int offer)
     explore(&next);
 }
 
-/* A receive is posted, and takes of any source what is there; or a probe finds something. */
+/* A receive is posted, and matches an arrived message of any source; or a probe finds one. */
 static void post(const state_t *state)
 {
     int event = state->posted, source, found = -1, chosen;
@@ -167,7 +167,7 @@ static void draw_lane(uint64_t *random)
     for (i = 0; i < lane.offer_count; ++i) {
         lane.offers[i].source = (int) mpitest_between(random, 0, SOURCES - 1);
         lane.offers[i].tag = (int) mpitest_between(random, 0, 1);
-        lane.offers[i].bytes = 100 + i; /* tells who it is */
+        lane.offers[i].bytes = 100 + i; /* identifies the message */
     }
     lane.event_count = (int) mpitest_between(random, lane.offer_count, EVENTS);
     for (i = 0; i < lane.event_count; ++i) {
@@ -182,7 +182,7 @@ static void draw_lane(uint64_t *random)
     }
 }
 
-/* The model's verdict about an outcome, as the statuses would tell it. */
+/* The model's result for an outcome, as the statuses would report it. */
 static bool accepted(const int *got, char *why, size_t size)
 {
     storm_event_t events[EVENTS];
@@ -204,8 +204,9 @@ static bool accepted(const int *got, char *why, size_t size)
 }
 
 /*
- * All outcomes that could be claimed. A truncated receive does not tell the size of its message:
- * the model may take it for one that it could have been, so those are only judged one way.
+ * All outcomes that could be reported. The status of a truncated receive does not have the size of
+ * its message: the model may match it with any possible message, so those are only checked in one
+ * direction.
  */
 static bool judge_all(uint64_t seed, long *yes, long *no)
 {

@@ -13,7 +13,7 @@
 
 static struct {
     MPI_Comm comm;
-    int color[STORM_RANKS]; /* of each process: who is in one group with whom */
+    int color[STORM_RANKS]; /* of each process: its group */
     int rank[STORM_RANKS];  /* of each process in its group */
 } comms[STORM_COMMS];
 static MPI_Comm control = MPI_COMM_NULL;
@@ -91,7 +91,8 @@ void storm_comms_make(int threads)
     split(STORM_COMM_HALVES, half, downwards);
     split(STORM_COMM_BETWEEN, parity, downwards);
     group = comms[STORM_COMM_BETWEEN].comm;
-    /* Both groups are led by their last ranks, which are the first by the order of the split. */
+    /* The leaders of both groups are their last ranks, which are the first by the order of the
+     * split. */
     i = mpitest.size - 1;
     MPI_OK(MPI_Intercomm_create(group, 0, MPI_COMM_WORLD, i % 2 == mpitest.rank % 2 ? i - 1 : i, 77,
                                 &comms[STORM_COMM_BETWEEN].comm));

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The communicators of a storm, known by number, and who reaches whom by which rank.
+ * The communicators of storm, by number, and their ranks for each process.
  */
 
 #ifndef STORM_COMMS_H
@@ -27,12 +27,12 @@ enum {
     STORM_COMM_REVERSED, /**< its ranks in the opposite order */
     STORM_COMM_HALVES,   /**< one for the lower half of the ranks, one for the upper */
     STORM_COMM_BETWEEN,  /**< an intercommunicator of ranks of even and of odd number */
-    STORM_COMM_POOL,     /**< what comes to a process, any of its threads may receive */
+    STORM_COMM_POOL,     /**< any thread of a process may receive its messages */
     STORM_COMM_SHARED
 };
 #define STORM_COMMS (STORM_COMM_SHARED + STORM_THREADS)
 
-/** True if the base PML is ucx, some of whose defects have to be kept clear of. */
+/** True if the base PML is ucx, some of whose defects must be avoided. */
 bool storm_on_ucx(void);
 
 /** Make them. Collective over MPI_COMM_WORLD. */
@@ -44,25 +44,25 @@ void storm_comms_free(void);
 /** How many there are. */
 int storm_comm_count(void);
 
-/** The communicator by its number, as this process has it. */
+/** This process's handle of a communicator, by its number. */
 MPI_Comm storm_comm(int number);
 
-/** For synchronisation; no other messages travel on it. */
+/** For synchronisation; carries no other messages. */
 MPI_Comm storm_comm_control(void);
 
-/** The thread that has it for itself, or -1. */
+/** The only thread that uses it, or -1. */
 int storm_comm_owner(int number);
 
-/** True if threads take from it what comes first (storm_pool.c). */
+/** True if each thread receives the first message that arrives (storm_pool.c). */
 bool storm_comm_pooled(int number);
 
-/** True if receives of any tag are allowed: not where threads share a communicator. */
+/** True if receives of any tag are allowed: not if threads share a communicator. */
 bool storm_comm_wild(int number);
 
-/** True if a process can send to another by it. Processes by their rank in MPI_COMM_WORLD. */
+/** True if a process can send to another on it. Processes by their rank in MPI_COMM_WORLD. */
 bool storm_comm_reaches(int number, int from, int to);
 
-/** The rank in it by which its peers know a process. */
+/** The rank of a process in it, for its peers. */
 int storm_comm_rank(int number, int process);
 
 /** Its name, for messages. */

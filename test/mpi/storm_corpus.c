@@ -27,7 +27,7 @@ static struct {
     int count;
 } families[STORM_FAMILIES];
 
-/* Sizes of byte messages, and how often each is wanted. */
+/* Sizes of byte messages, and their relative frequency. */
 static struct {
     long bytes;
     int weight;
@@ -49,7 +49,8 @@ static void add_size(long bytes, int weight)
     }
 }
 
-/* Around the envelope, what is taken from on, what the hosts send at once, pages and windows. */
+/* Around the sizes of envelopes, the minimum size of umrddt, eager limits of the base PMLs, pages
+ * and windows. */
 static void collect_sizes(void)
 {
     static const long small[] = {0, 1, 8, 64, 103, 104, 105, 208, 500};
@@ -95,8 +96,8 @@ static bool is_flat(const mpitest_map_t *map)
     return true;
 }
 
-/* Open MPI counts a type's elements when it is asked first, and threads that ask at once get a
- * table that another one is still filling. */
+/* Open MPI counts a type's elements at the first query, and threads that query at once get a table
+ * that another one is still filling. */
 static void count_elements(MPI_Datatype type)
 {
     MPI_Status status;
@@ -107,7 +108,7 @@ static void count_elements(MPI_Datatype type)
     MPI_OK(MPI_Get_elements(&status, type, &elements));
 }
 
-/* Take over a type. Refused (and freed) if it cannot be used here. */
+/* Takes ownership of a type. It is refused (and freed) if it cannot be used here. */
 static bool add_entry(MPI_Datatype type, int count, int unit, int family, const char *name)
 {
     storm_entry_t *entry = &entries[entry_count];
@@ -122,7 +123,7 @@ static bool add_entry(MPI_Datatype type, int count, int unit, int family, const 
     entry->family = family;
     snprintf(entry->name, sizeof(entry->name), "%s", name);
     if (entry->flat && 0 != entry->map->lb && storm_on_ucx()) {
-        /* pml/ucx of Open MPI 4.1.4 takes a contiguous type to begin at its address. */
+        /* pml/ucx of Open MPI 4.1.4 assumes that a contiguous type begins at its address. */
         mpitest_map_free(entry->map);
         MPI_OK(MPI_Type_free(&entry->type));
         return false;
@@ -174,7 +175,7 @@ static void add_generated(typegen_rng_t *rng, size_t low, size_t high)
     typegen_side_free(&side);
 }
 
-/* Ints in blocks with gaps, several of them in a message: counts that are no whole number. */
+/* Ints in blocks with gaps, several of them in a message: counts that are not multiples. */
 static void add_ints(uint64_t *state)
 {
     int block = (int) mpitest_between(state, 1, 7), blocks = (int) mpitest_between(state, 1, 40);
@@ -216,7 +217,7 @@ static int by_size(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* What was added since 'first' is a family. */
+/* The types that were added since 'first' are a family. */
 static void close_family(int family, int first)
 {
     families[family].first = first;
@@ -273,7 +274,7 @@ const storm_entry_t *storm_entry(int number)
     return &entries[number];
 }
 
-/* How many entries of a family are smaller than so many bytes. */
+/* Number of entries of a family that are smaller than this many bytes. */
 static int smaller(int family, long bytes)
 {
     int low = 0, high = families[family].count;
@@ -320,7 +321,7 @@ int storm_draw_room(uint64_t *state, int family, long bytes)
 
     CHECK(low < count);
     if (0 != mpitest_random(state) % 4 && low + 6 < high) {
-        high = low + 6; /* mostly not much more than is wanted */
+        high = low + 6; /* mostly not much more than required */
     }
     return families[family].first + (int) mpitest_between(state, low, high);
 }

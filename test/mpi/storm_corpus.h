@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * Types to draw from: making a type and its map costs far more than a message, so a few hundred
- * layouts are made at a time.
+ * A pool of types to draw from: making a type and its map costs far more than a message, so a few
+ * hundred layouts are made at a time.
  *
- * Layouts of one *family* can be sent to each other: bytes of any number, ints of any number, and
+ * Layouts of one *family* can be sent to each other: any number of bytes, any number of ints, and
  * pairs of random nested types of the same signature.
  */
 
@@ -28,7 +28,7 @@
 #define STORM_FAMILIES 14
 
 /** A contiguous message of more bytes than this must not be truncated: pml/ob1 of Open MPI 4.1.4
- * writes behind the receive buffer if the sender is contiguous and the message not eager. */
+ * writes beyond the receive buffer if the sender is contiguous and the message not eager. */
 #define STORM_FLAT_LIMIT 2000
 
 /** A layout: (type, count). */
@@ -46,20 +46,20 @@ typedef struct storm_entry_t {
 /** Make all layouts; the same on every rank for the same seed. */
 void storm_corpus_make(uint64_t seed);
 
-/** Free them. Nothing may use them any more. */
+/** Free them. They must not be in use any more. */
 void storm_corpus_free(void);
 
 /** A layout by its number. */
 const storm_entry_t *storm_entry(int number);
 
-/** Draw the layout of a message. @p limit: at most so many bytes, as far as there are such. */
+/** Draw the layout of a message. @p limit: at most this many bytes, if there is such a layout. */
 int storm_draw_sender(uint64_t *state, int family, long limit);
 
-/** Draw the layout of a receive that has room for @p bytes. */
+/** Draw the layout of a receive with room for @p bytes. */
 int storm_draw_room(uint64_t *state, int family, long bytes);
 
-/** Draw the layout of a receive that has room for @p least and, if there is one, no room for
- * @p bytes. */
+/** Draw the layout of a receive with room for @p least and, if there is one, too small for @p
+ * bytes. */
 int storm_draw_short(uint64_t *state, int family, long least, long bytes);
 
 #endif /* STORM_CORPUS_H */

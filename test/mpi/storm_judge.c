@@ -40,7 +40,8 @@ void storm_print_lane(const storm_thread_t *thread, const storm_lane_t *lane)
     }
 }
 
-/* Freed requests tell nobody: what they took is known from the patterns, when from the buffer. */
+/* Freed requests return no status: the patterns identify their messages, the buffer shows their
+ * arrival. */
 static void assume_freed(storm_lane_t *lane)
 {
     int i;
@@ -123,8 +124,8 @@ static void judge_lane(storm_thread_t *thread, storm_lane_t *lane)
 }
 
 /*
- * Of a freed receive nothing ever says that it is over, not even that its bytes are here (MPI 4.1,
- * 3.7.3): its memory is MPI's to the end of the process.
+ * No event reports that a freed receive is complete, not even the arrival of its bytes (MPI 4.1,
+ * 3.7.3): MPI owns its memory to the end of the process.
  */
 static void keep(storm_thread_t *thread, mpitest_buffer_t *buffer)
 {

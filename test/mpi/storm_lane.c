@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Receives that nobody sends to, at most. */
+/* Maximum number of receives without a message. */
 #define DEAD 2
 
 bool storm_action_blocks(storm_action_t action)
@@ -108,7 +108,7 @@ static void draw_room(storm_posting_t *posting, uint64_t *state)
     }
 }
 
-/* True if a receive is matched whatever those before it took. */
+/* True if a receive is matched whatever the earlier ones matched. */
 static bool is_safe(const storm_lane_t *lane, storm_posting_t *const *before, int count, int source,
                     int tag)
 {
@@ -127,7 +127,7 @@ static bool is_safe(const storm_lane_t *lane, storm_posting_t *const *before, in
     return rivals < fitting;
 }
 
-/* The pattern that always is safe: all that its lane, or its tag, has. */
+/* The pattern that is always safe: all messages of its lane, or of its tag. */
 static void widest(storm_posting_t *posting, int tag)
 {
     posting->source = STORM_ANY;
@@ -140,7 +140,7 @@ static void draw_pattern(storm_posting_t *posting, storm_posting_t *const *befor
     bool wild = storm_comm_wild(posting->comm);
 
     if (posting->lane->pooled) {
-        /* Threads post in no order among each other, so all receives of a source are alike. */
+        /* Threads post in no defined order, so all receives of a source are alike. */
         posting->source = posting->lane->sourced ? offer->source : STORM_ANY;
         posting->tag = STORM_ANY;
         return;
@@ -198,7 +198,7 @@ static void plan_lane(storm_lane_t *lane, storm_posting_t *postings, storm_posti
     static const int degrees[] = {0, 0, 2, 5, 10};
     int wildness = degrees[mpitest_between(state, 0, 4)], i, *births;
 
-    /* Each receive is drawn after one of the messages, in an order that need not be theirs. */
+    /* Each receive is drawn for one of the messages, in an order that may differ from theirs. */
     births = get_array((size_t) lane->offer_count, sizeof(*births));
     for (i = 0; i < lane->offer_count; ++i) {
         births[i] = i;
@@ -219,7 +219,7 @@ static void plan_lane(storm_lane_t *lane, storm_posting_t *postings, storm_posti
     free(births);
 }
 
-/* Receives that nothing matches; they lie about among the others until they are cancelled. */
+/* Receives without a message; they stay posted among the others until they are cancelled. */
 static int plan_dead(storm_posting_t *postings, uint64_t *state)
 {
     int count = 0 == mpitest_random(state) % 3 ? (int) mpitest_between(state, 1, DEAD) : 0, i;
@@ -321,9 +321,9 @@ void storm_lanes_plan(storm_lanes_t *lanes, const storm_plan_t *plan, int thread
     }
     starts[lanes->count] = at;
     for (i = 0; 1 < plan->threads && i < at; ++i) {
-        /* pml/ob1, 4.1 and 5.0, knows of a match only after the lock under which it made it, so a
-         * cancel in another thread takes the request out of its list a second time; and who frees
-         * an active request and who completes it may both return it. */
+        /* pml/ob1, 4.1 and 5.0, records a match only after it has released the lock, so a cancel in
+         * another thread may remove the request from its list a second time; and a free of an
+         * active request and its completion may both return it. */
         lanes->postings[i].cancel = false;
         lanes->postings[i].freed = false;
     }

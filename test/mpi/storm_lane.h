@@ -9,15 +9,16 @@
 /**
  * @file
  *
- * What one thread receives in an epoch: its lanes, one a communicator, and its receives in the
- * order in which it will post them. All of it is drawn from the seed before the epoch begins.
+ * The receives of one thread in an epoch: its lanes, one per communicator, and its receives in the
+ * order of posting. All of it is drawn from the seed before the epoch begins.
  *
  * A lane has as many receives as messages. The patterns are drawn so that any matching that MPI
- * allows ends well: a receive other than one that takes anything is drawn only if more messages fit
- * it than receives before it could take. So each receive is matched, whatever the others took.
+ * allows completes: a receive other than one that matches anything is drawn only if more messages
+ * fit it than earlier receives could match. So each receive is matched, whatever the others
+ * matched.
  *
- * A receive that is cancelled in time is replaced, after all others of its lane, by one that takes
- * anything (of its tag, where threads share the communicator).
+ * A receive that is cancelled in time is replaced, after all others of its lane, by one that
+ * matches anything (of its tag, if threads share the communicator).
  */
 
 #ifndef STORM_LANE_H
@@ -27,10 +28,10 @@
 #include "storm_model.h"
 #include "storm_plan.h"
 
-/** A tag that nobody sends with. */
+/** A tag that no message has. */
 #define STORM_DEAD_TAG 31000
 
-/** Ways of receiving. */
+/** Receive calls. */
 typedef enum storm_action_t {
     STORM_IRECV,
     STORM_RECV_INIT,
@@ -45,12 +46,12 @@ typedef enum storm_action_t {
     STORM_ACTIONS
 } storm_action_t;
 
-/** Where a receive stands. */
+/** State of a receive. */
 typedef enum storm_state_t {
     STORM_STATE_PLANNED,
-    STORM_STATE_ACTIVE, /**< the request is under way */
-    STORM_STATE_HELD,   /**< a matched probe took the message, which was not received yet */
-    STORM_STATE_FREED,  /**< the request was freed: only the buffer will tell */
+    STORM_STATE_ACTIVE, /**< the request is pending */
+    STORM_STATE_HELD,   /**< a matched probe matched the message, which was not received yet */
+    STORM_STATE_FREED,  /**< the request was freed: only the buffer shows the arrival */
     STORM_STATE_DONE
 } storm_state_t;
 
@@ -58,7 +59,7 @@ struct storm_lane_t;
 
 /** A receive. */
 typedef struct storm_posting_t {
-    struct storm_lane_t *lane; /**< NULL: nobody sends to it, and it will be cancelled */
+    struct storm_lane_t *lane; /**< NULL: there is no message, and it will be cancelled */
     int comm;
     int source; /**< rank in the communicator, or STORM_ANY */
     int tag;    /**< or STORM_ANY */
@@ -68,27 +69,27 @@ typedef struct storm_posting_t {
     bool cancel;    /**< cancelled some time after posting, in time or not */
     bool quiet;     /**< the status is ignored */
     bool own_type;  /**< the type is a copy, freed while in use */
-    bool kept;      /**< persistent: kept for later epochs if nothing is in the way */
-    uint64_t draws; /**< for what is drawn once a probe has found something */
+    bool kept;      /**< persistent: kept for later epochs if possible */
+    uint64_t draws; /**< for values that are drawn once a probe has found a message */
 
-    /* what comes of it */
+    /* its result */
     storm_state_t state;
     int event; /**< in the lane, once posted */
     bool cancel_called;
     mpitest_buffer_t *buffer;
     int slot;           /**< of a kept persistent request, or -1 */
     MPI_Message handle; /**< of a matched probe */
-    long probed_bytes;  /**< what that probe said */
-    int error;          /**< MPI_SUCCESS or what the receive ended with */
+    long probed_bytes;  /**< status of that probe */
+    int error;          /**< MPI_SUCCESS or the error of the receive */
     int count;          /**< MPI_Get_count with its own type, or STORM_UNKNOWN */
     long elements;      /**< MPI_Get_elements with its own type, or STORM_UNKNOWN */
 } storm_posting_t;
 
-/** What comes to one thread on one communicator. */
+/** The messages to one thread on one communicator. */
 typedef struct storm_lane_t {
     int comm;
     int family;
-    bool pooled;  /**< other threads of the process may take its messages, and it theirs */
+    bool pooled;  /**< other threads of the process may match its messages, and it theirs */
     bool sourced; /**< pooled, and each receive names a source */
     long longest; /**< pooled: the longest message that might come */
     int offer_count;
@@ -103,7 +104,7 @@ typedef struct storm_lane_t {
 typedef struct storm_lanes_t {
     int count;
     storm_lane_t lanes[STORM_COMMS];
-    int posting_count; /**< those planned; replacements follow them in the array */
+    int posting_count; /**< the planned ones; replacements follow them in the array */
     int posting_room;
     storm_posting_t *postings;
     storm_posting_t **order; /**< the planned ones in the order of posting */
@@ -115,7 +116,7 @@ void storm_lanes_plan(storm_lanes_t *lanes, const storm_plan_t *plan, int thread
 /** Free it. */
 void storm_lanes_free(storm_lanes_t *lanes);
 
-/** A receive that replaces one that was cancelled in time. */
+/** Make a receive that replaces one that was cancelled in time. */
 storm_posting_t *storm_lanes_replace(storm_lanes_t *lanes, const storm_posting_t *cancelled,
                                      int number);
 
@@ -123,18 +124,19 @@ storm_posting_t *storm_lanes_replace(storm_lanes_t *lanes, const storm_posting_t
 int storm_lane_event(storm_lane_t *lane, storm_posting_t *posting);
 
 /**
- * The least room of a receive that may truncate: the longest message that must not be. See
- * STORM_FLAT_LIMIT; and of messages to oneself, pml/ob1 of Open MPI 4.1.4 loses the error.
+ * The minimum room of a receive that may truncate: the longest message that must not be truncated.
+ * See STORM_FLAT_LIMIT; and for messages to the own rank, pml/ob1 of Open MPI 4.1.4 loses the
+ * error.
  */
 long storm_lane_least(const storm_lane_t *lane, int source, int tag);
 
 /** The longest message that a pattern accepts. */
 long storm_lane_longest(const storm_lane_t *lane, int source, int tag);
 
-/** True for the ways of receiving that block until a message comes. */
+/** True for receive calls that block until a message arrives. */
 bool storm_action_blocks(storm_action_t action);
 
-/** The name of a way, for messages. */
+/** The name of a receive call, for messages. */
 const char *storm_action_name(storm_action_t action);
 
 #endif /* STORM_LANE_H */

@@ -21,7 +21,8 @@ static bool accepts(const storm_event_t *event, const storm_offer_t *offer)
     return storm_accepts(event->source, event->tag, offer->source, offer->tag);
 }
 
-/* The receive that must have taken an offer, all earlier ones of its source having been given. */
+/* The receive that must have matched an offer, if all earlier ones of its source have been matched.
+ */
 static storm_event_t *taker(const storm_offer_t *offer, storm_event_t *events, int count)
 {
     int i;
@@ -35,7 +36,7 @@ static storm_event_t *taker(const storm_offer_t *offer, storm_event_t *events, i
     return NULL;
 }
 
-/* What the status of an event says against the message that it must be about. */
+/* Check the status of an event against its message. */
 static bool agrees(const storm_event_t *event, int number, const storm_offer_t *offer, char *why,
                    size_t size)
 {
@@ -62,7 +63,7 @@ static bool agrees(const storm_event_t *event, int number, const storm_offer_t *
     return true;
 }
 
-/* The offer that a probe must have found: the first that no earlier event takes. */
+/* The offer that a probe must have found: the first that no earlier event matches. */
 static int visible(const storm_offer_t *offers, int offer_count, const storm_event_t *events,
                    int probe)
 {
@@ -85,8 +86,8 @@ static int visible(const storm_offer_t *offers, int offer_count, const storm_eve
 }
 
 /*
- * A receive that was cancelled in time, although a probe had found a message for it before: it had
- * to take that one as soon as it was posted, unless another had done so.
+ * A receive that was cancelled in time, although an earlier probe had found a message for it: it
+ * had to match that one when it was posted, unless another receive had done so.
  */
 static bool was_owed(const storm_event_t *events, int cancelled, char *why, size_t size)
 {

@@ -9,20 +9,20 @@
 /**
  * @file
  *
- * What MPI allows to come of a series of receives. Nothing in here calls MPI.
+ * The results of a series of receives that MPI allows. This file calls no MPI function.
  *
- * A *lane* is one receiving thread on one communicator: the messages sent to it (*offers*), and the
- * receives and probes that it made, in the order in which it made them (*events*). The offers of
- * one source are in the order in which they were sent. Where several threads of a source send into
- * one lane, no event may accept messages of two of them with the same tag, or with any tag: their
- * order is then not defined, and nothing here asks for it.
+ * A *lane* is one receiving thread on one communicator: the messages sent to it (*offers*), and its
+ * receives and probes in the order of the calls (*events*). The offers of one source are in the
+ * order of sending. If several threads of a source send into one lane, no event may accept messages
+ * of two of them with the same tag, or with any tag: their order is then not defined, and is not
+ * checked.
  *
- * What is left to chance is which source a receive of any source takes from, and that is in the
- * event. All else follows: of the receives that took from a source, a message belongs to the first
- * one, in the order of posting, that accepts its tag and has none yet. For let R be posted before
- * R', both accept m, R take a later message of the same source, and R' take m. If m was there when
- * R was posted, R had to take it; if it came later, it had to go to R, which was posted first. A
- * probe finds the first message that it accepts and that no earlier event takes.
+ * The only random element is the source that a receive of any source matches, and that is part of
+ * the event. All else follows: of the receives that matched a source, a message belongs to the
+ * first one, in the order of posting, that accepts its tag and has none yet. Proof: let R be posted
+ * before R', both accept m, R match a later message of the same source, and R' match m. If m was
+ * there when R was posted, R had to match it; if it came later, it had to go to R, which was posted
+ * first. A probe finds the first message that it accepts and that no earlier event matches.
  */
 
 #ifndef STORM_MODEL_H
@@ -44,37 +44,37 @@ typedef struct storm_offer_t {
     long bytes;
 } storm_offer_t;
 
-/** What became of an event. */
+/** Result of an event. */
 typedef enum storm_outcome_t {
     STORM_PENDING,   /**< nothing: not allowed at the end */
-    STORM_TOOK,      /**< it is a receive, or a matched probe, and took a message */
+    STORM_TOOK,      /**< it is a receive, or a matched probe, and matched a message */
     STORM_SAW,       /**< it is a probe, and found a message */
     STORM_CANCELLED, /**< it is a receive, and was cancelled in time */
 } storm_outcome_t;
 
 /** A receive or a probe. */
 typedef struct storm_event_t {
-    int source; /**< asked for, or STORM_ANY */
+    int source; /**< requested source, or STORM_ANY */
     int tag;
     storm_outcome_t outcome;
-    int got_source; /**< what the status says; known for all that took or saw */
+    int got_source; /**< from the status; known for all that matched or found a message */
     int got_tag;    /**< or STORM_UNKNOWN */
-    long got_bytes; /**< or STORM_UNKNOWN; not judged for truncated ones */
-    long capacity;  /**< bytes that fit; not judged for probes */
+    long got_bytes; /**< or STORM_UNKNOWN; not checked for truncated ones */
+    long capacity;  /**< bytes that fit; not checked for probes */
     bool truncated; /**< the receive ended with MPI_ERR_TRUNCATE */
     int offer;      /**< out: which message it was; -1 for none */
 } storm_event_t;
 
-/** True if an event with this pattern may take a message of this source and tag. */
+/** True if an event with this pattern may match a message of this source and tag. */
 bool storm_accepts(int pattern_source, int pattern_tag, int source, int tag);
 
 /**
- * Judge a finished lane: each offer was taken once, in the right order, with the right envelope and
- * size, and each receive and probe got what it may have got.
+ * Check a finished lane: each offer was matched once, in the right order, with the right envelope
+ * and size, and each receive and probe got an allowed message.
  *
  * @param[in]     offers  the messages sent to it; of one source in the order of sending
  * @param[in,out] events  in the order of posting; 'offer' of each is set
- * @param[out]    why     in words, if the answer is false
+ * @param[out]    why     the reason, if the result is false
  *
  * @return true if MPI allows it
  */

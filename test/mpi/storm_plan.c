@@ -12,10 +12,10 @@
 
 #include <string.h>
 
-/* Bytes that one thread may have in buffered sends of an epoch. */
+/* Maximum number of bytes in buffered sends of one thread in an epoch. */
 #define BUFFERED_BYTES 300000
 
-/* Messages that a thread sends again and again, by persistent requests. */
+/* Messages that a thread sends repeatedly, by persistent requests. */
 #define TEMPLATES 4
 
 bool storm_way_blocks(storm_way_t way)
@@ -62,13 +62,13 @@ int storm_plan_family(long epoch, int comm, int to, int to_thread)
     }
 }
 
-/* Whom to send to, and how it is addressed. */
+/* The receiver, and its address. */
 static void draw_address(storm_message_t *message, uint64_t *state, int threads)
 {
     do {
         message->comm = (int) mpitest_between(state, 0, storm_comm_count() - 1);
         message->to = (int) mpitest_between(state, 0, mpitest.size - 1);
-        /* Few messages to oneself. */
+        /* Few messages to the own rank. */
     } while (!storm_comm_reaches(message->comm, message->from, message->to)
              || (message->from == message->to && 0 != mpitest_random(state) % 3)
              || (0 <= storm_comm_owner(message->comm)
@@ -88,7 +88,7 @@ static void complete_address(storm_message_t *message, uint64_t *state, int thre
     if (storm_comm_wild(message->comm)) {
         message->tag = tags[mpitest_between(state, 0, 3)];
     } else {
-        /* Threads of one process are told apart by tags: each stream has one sender. */
+        /* Tags distinguish threads of one process: each stream has one sender. */
         message->tag = 100 + 2 * (message->to_thread * threads + message->from_thread)
                        + (int) mpitest_between(state, 0, 1);
     }
@@ -118,7 +118,7 @@ static bool is_buffered(storm_way_t way)
     return STORM_IBSEND == way || STORM_BSEND == way || STORM_BSEND_INIT == way;
 }
 
-/* True if nobody who may receive the message blocks before all receives are posted. */
+/* True if every process that may receive the message posts all its receives before it blocks. */
 static bool to_posters(const storm_plan_t *plan, const storm_message_t *message, int threads)
 {
     int thread;
@@ -134,7 +134,7 @@ static bool to_posters(const storm_plan_t *plan, const storm_message_t *message,
     return true;
 }
 
-/* The layout of a message. In a pool a message must tell by its bytes which it is. */
+/* The layout of a message. In a pool the bytes of a message must identify it. */
 static int draw_entry(uint64_t *state, const storm_plan_t *plan, const storm_message_t *message,
                       long limit)
 {
@@ -147,7 +147,7 @@ static int draw_entry(uint64_t *state, const storm_plan_t *plan, const storm_mes
     return entry;
 }
 
-/* A message that was sent before in this era, or will be, by the same persistent request. */
+/* A message that was or will be sent in this era by the same persistent request. */
 static void draw_template(storm_message_t *message, const storm_plan_t *plan, int number,
                           int threads)
 {

@@ -9,14 +9,14 @@
 /**
  * @file
  *
- * What is sent in an epoch. Every process draws the plan of all of them from the seed.
+ * The sends of an epoch. Every process draws the plan of all of them from the seed.
  *
- * How it cannot hang. Each thread is, for the epoch, a *poster* or not. A poster starts all its
- * receives before the first call that can block; it then sends. Everybody else sends all its
- * messages first, and may then receive by calls that block. Sends that block, or that are ready,
- * go to posters only. So all sends get started, and every receive gets posted; and a receive that
- * is posted is matched, since its pattern accepts at least one message more than the receives
- * posted before it could take (storm_lane.h).
+ * The plan cannot deadlock. Each thread is, for the epoch, a *poster* or not. A poster starts all
+ * its receives before its first call that can block; then it sends. The other threads send all
+ * their messages first, and may then receive by calls that block. Sends that block, or that are
+ * ready, go to posters only. So all sends are started, and every receive is posted. A posted
+ * receive is matched, since its pattern accepts at least one message more than the earlier receives
+ * could match (storm_lane.h).
  */
 
 #ifndef STORM_PLAN_H
@@ -24,16 +24,16 @@
 
 #include "storm_comms.h"
 
-/** Messages that one thread sends in an epoch, at most. */
+/** Maximum number of messages that one thread sends in an epoch. */
 #define STORM_BURST 80
 
-/** The least bytes of a message to a pool. */
+/** The minimum bytes of a message to a pool. */
 #define STORM_POOL_LEAST 16
 
-/** Epochs for which types, communicators and persistent requests live. */
+/** Number of epochs for which types, communicators and persistent requests live. */
 #define STORM_ERA 40
 
-/** Ways of sending. */
+/** Send calls. */
 typedef enum storm_way_t {
     STORM_ISEND,
     STORM_ISSEND,
@@ -83,16 +83,16 @@ void storm_plan(storm_plan_t *plan, long epoch, int threads);
 /** The family of layouts of a lane, fixed for an era. */
 int storm_plan_family(long epoch, int comm, int to, int to_thread);
 
-/** True for the ways that block until the receiver does something. */
+/** True for the calls that block until the receiver acts. */
 bool storm_way_blocks(storm_way_t way);
 
 /** True for ready sends. */
 bool storm_way_ready(storm_way_t way);
 
-/** True for ways with a persistent request. */
+/** True for calls with a persistent request. */
 bool storm_way_persistent(storm_way_t way);
 
-/** The name of a way, for messages. */
+/** The name of a send call, for messages. */
 const char *storm_way_name(storm_way_t way);
 
 #endif /* STORM_PLAN_H */

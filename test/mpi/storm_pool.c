@@ -7,17 +7,17 @@
  */
 
 /*
- * The pool: a communicator from which all threads of a process receive with any source and any tag,
- * or, in some epochs, with any tag. As many receives as messages, so each is matched. Which thread
- * gets which message is open; but what one thread receives from another one thread sent in that
- * order. Here a message is known by its bytes.
+ * The pool: a communicator on which all threads of a process receive with any source and any tag,
+ * or, in some epochs, with one tag. There are as many receives as messages, so each is matched. Any
+ * thread may get any message; but the messages of one sending thread to one receiving thread are in
+ * order. The bytes identify a message.
  */
 
 #include "storm_thread.h"
 
 #include <stdlib.h>
 
-/* The message that a receive got, by its status and bytes, of those that nobody got yet; or -1. */
+/* The message of a receive, by its status and bytes, of those that are unassigned; or -1. */
 static int identify(const storm_event_t *event, const storm_posting_t *posting,
                     const storm_plan_t *plan, const bool *taken)
 {
@@ -36,7 +36,7 @@ static int identify(const storm_event_t *event, const storm_posting_t *posting,
     return -1;
 }
 
-/* Find out what the receives of a lane got. */
+/* Find the messages of the receives of a lane. */
 static void identify_all(storm_thread_t *thread, storm_lane_t *lane, const storm_plan_t *plan,
                          bool *taken)
 {
@@ -62,7 +62,7 @@ static void identify_all(storm_thread_t *thread, storm_lane_t *lane, const storm
     }
 }
 
-/* What came from one sender must have come in the order of sending: plan->messages is in it. */
+/* Messages of one sender must arrive in the order of sending: plan->messages is in it. */
 static void judge_order(const storm_thread_t *thread, const storm_lane_t *lane,
                         const storm_plan_t *plan)
 {

@@ -85,7 +85,7 @@ void storm_receive_done(storm_thread_t *thread, storm_posting_t *posting, const 
     }
     MPI_OK(MPI_Get_count(status, MPI_BYTE, &count));
     if (STORM_UNKNOWN != event->got_tag) {
-        /* A matched probe has told already what this is. */
+        /* The status of a matched probe is known already. */
         CHECK_INT(status->MPI_SOURCE, probed_source);
         CHECK_INT(status->MPI_TAG, event->got_tag);
         CHECK(event->truncated || event->got_bytes == count);
@@ -98,7 +98,7 @@ void storm_receive_done(storm_thread_t *thread, storm_posting_t *posting, const 
     posting->elements = count;
 }
 
-/* By a request that was kept from an earlier epoch, if there is one that fits. */
+/* With a request that was kept from an earlier epoch, if one fits. */
 static bool post_kept(storm_thread_t *thread, storm_posting_t *posting, MPI_Request *request)
 {
     storm_slot_t *slot;
@@ -121,7 +121,7 @@ static bool post_kept(storm_thread_t *thread, storm_posting_t *posting, MPI_Requ
     return true;
 }
 
-/* Put a new persistent request where later epochs find it, if there is room. */
+/* Store a new persistent request for later epochs, if there is room. */
 static void keep(storm_thread_t *thread, storm_posting_t *posting, MPI_Request request)
 {
     int i;
@@ -143,7 +143,7 @@ static void keep(storm_thread_t *thread, storm_posting_t *posting, MPI_Request r
     }
 }
 
-/* A receive is posted: its request is freed at once, or completed later with the others. */
+/* A receive is posted: its request is freed immediately, or completed later with the others. */
 static void leave(storm_thread_t *thread, storm_posting_t *posting, MPI_Request request)
 {
     if (posting->freed) {
@@ -209,7 +209,7 @@ static void post_blocking(storm_thread_t *thread, storm_posting_t *posting, int 
     storm_receive_done(thread, posting, posting->quiet ? NULL : &status, rc);
 }
 
-/* Write down what a probe found. */
+/* Record the result of a probe. */
 static void saw(storm_thread_t *thread, storm_posting_t *posting, const MPI_Status *status,
                 storm_outcome_t outcome)
 {
@@ -227,7 +227,7 @@ static void saw(storm_thread_t *thread, storm_posting_t *posting, const MPI_Stat
     posting->probed_bytes = count;
 }
 
-/* Room for what a probe found; now and then what was drawn without knowing. */
+/* A buffer for the message of a probe; sometimes the one that was drawn without knowledge of it. */
 static void fit(storm_posting_t *posting, bool may_truncate)
 {
     long found = posting->probed_bytes;
@@ -242,7 +242,7 @@ static void fit(storm_posting_t *posting, bool may_truncate)
     }
 }
 
-/* One or more looks at what is there. @return false if there is nothing */
+/* One or more probes. @return false if there is no message */
 static bool look(storm_thread_t *thread, storm_posting_t *posting, bool wait, MPI_Status *status)
 {
     int flag = 0;
@@ -261,7 +261,7 @@ static bool look(storm_thread_t *thread, storm_posting_t *posting, bool wait, MP
     return flag;
 }
 
-/* Probe, probe again, and receive: what was found, or whatever the pattern brings. */
+/* Probe, probe again, and receive: the found message, or any that the pattern matches. */
 static void post_probed(storm_thread_t *thread, storm_posting_t *posting)
 {
     int source = posting->source, tag = posting->tag;
@@ -301,7 +301,7 @@ static void post_probed(storm_thread_t *thread, storm_posting_t *posting)
     }
 }
 
-/* Keep a message that a matched probe took. */
+/* Keep a message of a matched probe. */
 static void hold(storm_thread_t *thread, storm_posting_t *posting, const MPI_Status *status)
 {
     CHECK(MPI_MESSAGE_NULL != posting->handle && MPI_MESSAGE_NO_PROC != posting->handle);
@@ -350,7 +350,7 @@ void storm_receive_held(storm_thread_t *thread, int number)
     int rc;
 
     thread->held[number] = thread->held[--thread->held_count];
-    /* pml/ucx of Open MPI 4.1.4 dies in the error handler of an Imrecv. */
+    /* pml/ucx of Open MPI 4.1.4 crashes in the error handler of an Imrecv. */
     fit(posting, block || !storm_on_ucx());
     entry = storm_entry(posting->entry);
     posting->buffer = mpitest_buffer(entry->map);

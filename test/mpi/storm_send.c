@@ -48,7 +48,7 @@ static void blocking(storm_way_t way, void *address, int count, MPI_Datatype typ
                           storm_comm(message->comm)));
 }
 
-/* By the request that was kept for such messages, or by one that will be kept. */
+/* With the request that was kept for such messages, or one that will be kept. */
 static void send_kept(storm_thread_t *thread, storm_outgoing_t *outgoing)
 {
     const storm_message_t *message = outgoing->message;
@@ -133,7 +133,8 @@ void storm_send_verify(storm_thread_t *thread)
         if (0 <= outgoing->slot) {
             thread->sends[outgoing->slot].busy = false;
         } else {
-            /* of a freed one, too: all have met since its receiver had it, which ends it */
+            /* of a freed one, too: all threads have synchronised since its receiver had it, which
+             * completes it */
             mpitest_buffer_free(outgoing->buffer);
         }
         outgoing->buffer = NULL;

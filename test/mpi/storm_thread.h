@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * One thread of a storm: what it has under way, and what it does with it.
+ * One thread of storm: its pending operations, and its functions.
  */
 
 #ifndef STORM_THREAD_H
@@ -18,7 +18,7 @@
 #include "storm_corpus.h"
 #include "storm_lane.h"
 
-/** Persistent requests that a thread keeps from one epoch to the next, of each kind. */
+/** Maximum number of persistent requests of each kind that a thread keeps for later epochs. */
 #define STORM_SLOTS 8
 
 /** A message that this thread sends. */
@@ -29,24 +29,24 @@ typedef struct storm_outgoing_t {
     bool done;
 } storm_outgoing_t;
 
-/** A request under way: of a receive or of a send. */
+/** A pending request: of a receive or of a send. */
 typedef struct storm_active_t {
     MPI_Request request;
     storm_posting_t *posting;
     storm_outgoing_t *outgoing;
-    bool told; /**< MPI_Request_get_status has said that it is done, and how */
+    bool told; /**< MPI_Request_get_status has reported completion, with this status */
     MPI_Status status;
 } storm_active_t;
 
 /** A persistent request that lives for some epochs. */
 typedef struct storm_slot_t {
-    MPI_Request request; /**< MPI_REQUEST_NULL: the slot is free */
+    MPI_Request request; /**< MPI_REQUEST_NULL: the entry is free */
     bool busy;           /**< in use in this epoch */
     int comm, peer, tag, entry, way;
     mpitest_buffer_t *buffer;
 } storm_slot_t;
 
-/** What was done; see the names in storm.c. */
+/** Operations done; see the names in storm.c. */
 typedef enum storm_counter_t {
     STORM_COUNT_SENDS,
     STORM_COUNT_RECEIVES,
@@ -86,58 +86,58 @@ typedef struct storm_thread_t {
     const storm_lane_t *judged; /**< while it is */
 } storm_thread_t;
 
-/** The thread that is running. */
+/** The current thread. */
 extern __thread storm_thread_t *storm_self;
 
 /* storm_send.c */
 
-/** Start the next message; waits for it if its way blocks. */
+/** Start the next message; waits for it if its call blocks. */
 void storm_send_next(storm_thread_t *thread);
 
 /** The next message, or NULL if all were started. */
 const storm_message_t *storm_send_peek(const storm_thread_t *thread);
 
-/** After the epoch: nothing may have been written to what was sent. Frees the buffers. */
+/** After the epoch: check that the send buffers were not written. Frees the buffers. */
 void storm_send_verify(storm_thread_t *thread);
 
 /* storm_receive.c */
 
-/** Post a receive, by the way that it was drawn with. */
+/** Post a receive, with the call that was drawn for it. */
 void storm_receive_post(storm_thread_t *thread, storm_posting_t *posting);
 
-/** Receive a message that a matched probe holds. */
+/** Receive the message of a matched probe. */
 void storm_receive_held(storm_thread_t *thread, int number);
 
 /**
- * A receive is done.
+ * A receive is complete.
  *
  * @param[in] status  NULL if it was ignored
- * @param[in] error   what the call, or the status, says
+ * @param[in] error   the error of the call, or of the status
  */
 void storm_receive_done(storm_thread_t *thread, storm_posting_t *posting, const MPI_Status *status,
                         int error);
 
-/** Receives and probes of MPI_PROC_NULL, which end at once and say so. */
+/** Receives and probes of MPI_PROC_NULL, which complete immediately. */
 void storm_receive_null(storm_thread_t *thread);
 
 /* storm_wait.c */
 
-/** Take a request into the list of those under way. */
+/** Add a request to the list of pending ones. */
 void storm_active_add(storm_thread_t *thread, MPI_Request request, storm_posting_t *posting,
                       storm_outgoing_t *outgoing);
 
-/** Do something that does not block: test some, cancel one, receive what is held. */
+/** Do something that does not block: test some, cancel one, receive a matched message. */
 void storm_poll(storm_thread_t *thread);
 
-/** Block in one of the forms of MPI_Wait. @return false if there is nothing to wait for */
+/** Block in one of the forms of MPI_Wait. @return false if there is no request */
 bool storm_wait(storm_thread_t *thread, bool sends_too);
 
-/** Cancel all that is to be cancelled, and wait for those. */
+/** Cancel the receives that are to be cancelled, and wait for them. */
 void storm_cancel_all(storm_thread_t *thread);
 
 /* storm_slots.c */
 
-/** Find a kept request, or a free slot; -1 if there is neither. */
+/** Find a kept request, or a free entry; -1 if there is neither. */
 int storm_slot_find(storm_slot_t *slots, int comm, int peer, int tag, int entry, int way,
                     bool *found);
 
@@ -149,38 +149,38 @@ void storm_slots_free(storm_thread_t *thread);
 
 /* storm_judge.c */
 
-/** Judge all lanes of a finished epoch, and what is in the buffers. Frees them. */
+/** Check all lanes of a finished epoch, and the contents of the buffers. Frees them. */
 void storm_judge_all(storm_thread_t *thread);
 
-/** Judge the bytes of a receive, and its counts. @p message: NULL if it took none */
+/** Check the bytes of a receive, and its counts. @p message: NULL if it got none */
 void storm_judge_posting(storm_posting_t *posting, const storm_message_t *message);
 
-/** Print all that is known about a lane to the standard error. */
+/** Print all information about a lane to the standard error. */
 void storm_print_lane(const storm_thread_t *thread, const storm_lane_t *lane);
 
 /* storm_pool.c */
 
-/** Judge what the threads of this process took from the pool, all of them being done. */
+/** Check the pool's messages to the threads of this process, when all are done. */
 void storm_judge_pool(storm_thread_t *threads, int count, const storm_plan_t *plan);
 
 /* storm_break.c */
 
-/** Read what is to be broken ("" for nothing); fails for an unknown word. */
+/** Read the error to make ("" for none); fails for an unknown word. */
 void storm_break_read(const char *what);
 
-/** Break the records or the buffers of a lane as wanted, once, if the lane has what it takes. */
+/** Make the error in the records or the buffers of a lane, once, if the lane allows it. */
 void storm_break_lane(storm_thread_t *thread, storm_lane_t *lane);
 
-/** The same for what a thread took from the pool. */
+/** The same for a thread's messages from the pool. */
 void storm_break_pool(const storm_thread_t *thread, storm_lane_t *lane);
 
 /** The same for a send buffer. */
 void storm_break_send(const storm_thread_t *thread, storm_outgoing_t *outgoing);
 
-/** True if the thread is to wait, once, for what never comes. */
+/** True if the thread must wait, once, for a message that never arrives. */
 bool storm_break_hang(const storm_thread_t *thread);
 
-/** At the end: fails if something was to be broken, since then it should have been seen. */
+/** At the end: fails if an error was requested, since it should have been detected before. */
 void storm_break_check(void);
 
 #endif /* STORM_THREAD_H */

@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Requests that one call is given, at most. */
+/* Maximum number of requests of one call. */
 #define BATCH 12
 
-/* Some of the requests under way, and what a call made of them. */
+/* Some of the pending requests, and the results of a call for them. */
 typedef struct batch_t {
     const char *form;
     int count;
@@ -69,13 +69,15 @@ static bool is_delicate(const storm_active_t *active)
 }
 
 /*
- * A form of MPI_Wait or MPI_Test for a batch: 0 for that of one request. Open MPI 4.1.4 loses the
- * error of a persistent request in Testany, Testall and Waitall; and if one request of an array
- * ends with an error, it frees all those of the array in which it finds one: those that it did not
- * report, and pending sends (with pml/ucx receives too), in which nobody has written yet. So of the
- * receives that might truncate there is but one in a batch, without sends (with pml/ucx without
- * any other), and it is alone if it is persistent. With several threads a Waitall in which a
- * request has failed already never returns, so there it is not in one.
+ * A form of MPI_Wait or MPI_Test for a batch: 0 for that of one request.
+ *
+ * Open MPI 4.1.4 loses the error of a persistent request in Testany, Testall and Waitall. If one
+ * request of an array ends with an error, it frees all those of the array in which it finds an
+ * error: completed ones that it did not report, and pending sends (with pml/ucx receives too),
+ * whose status is not written yet. So a batch has at most one receive that might truncate, without
+ * sends (with pml/ucx without any other request), and it is alone if it is persistent. With several
+ * threads a Waitall with a request that has failed before never returns, so there such a receive is
+ * not in one.
  */
 static int draw_form(storm_thread_t *thread, batch_t *batch)
 {
@@ -127,7 +129,7 @@ static void draw_batch(storm_thread_t *thread, batch_t *batch, bool certain_only
     }
 }
 
-/* What was said by MPI_Request_get_status must still hold. */
+/* The result of MPI_Request_get_status must still hold. */
 static void compare_told(const storm_active_t *active, const MPI_Status *status)
 {
     int counts[2] = {-1, -1}, cancelled[2] = {-1, -1};
@@ -145,7 +147,7 @@ static void compare_told(const storm_active_t *active, const MPI_Status *status)
     CHECK_INT(counts[1], counts[0]);
 }
 
-/* Put a persistent request away: kept, or freed. */
+/* Store or free a persistent request. */
 static void retire(storm_thread_t *thread, storm_active_t *active, MPI_Request request)
 {
     bool sending = NULL == active->posting;
@@ -168,7 +170,7 @@ static void retire(storm_thread_t *thread, storm_active_t *active, MPI_Request r
     }
 }
 
-/* What a call made of a request is not allowed. */
+/* A call returned a result that is not allowed for a request. */
 static void refuse(const batch_t *batch, int i, const storm_active_t *active, const char *why)
 {
     char about[160], errors[8 * BATCH] = "";
@@ -197,7 +199,7 @@ static void refuse(const batch_t *batch, int i, const storm_active_t *active, co
                  batch->count, done, errors, i, about, why);
 }
 
-/* Handle what a call has completed. */
+/* Handle the requests that a call has completed. */
 static void complete(storm_thread_t *thread, batch_t *batch)
 {
     int i;
@@ -232,7 +234,7 @@ static void complete(storm_thread_t *thread, batch_t *batch)
     }
 }
 
-/* What a call on all of a batch said; those that are still pending are told by the status. */
+/* Handle the result of a call on a batch; the status marks those that are still pending. */
 static void all_done(batch_t *batch, int rc)
 {
     int i;
@@ -318,7 +320,7 @@ static void test(storm_thread_t *thread)
     complete(thread, &batch);
 }
 
-/* Ask for a status without taking the request away. */
+/* Query a status without completing the request. */
 static void ask(storm_thread_t *thread)
 {
     storm_active_t *active;
@@ -410,7 +412,7 @@ bool storm_wait(storm_thread_t *thread, bool sends_too)
     return true;
 }
 
-/* The place of a cancelled receive among those under way, or -1. */
+/* The index of a cancelled receive among the pending ones, or -1. */
 static int find_cancelled(const storm_thread_t *thread)
 {
     int i;

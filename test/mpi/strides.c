@@ -9,10 +9,10 @@
 /**
  * @file
  *
- * Equal blocks at equal distances around 65535 bytes, the most that one entry of a key can say:
- * from each distance to each, every byte of the receiver's memory looked at. With mode "umr", and
- * where umrddt maps keys with such entries for each message, the counters say which distances were
- * one entry and which were lists.
+ * Equal blocks at equal distances around 65535 bytes, the limit of one key entry: from each
+ * distance to each, with a check of every byte of the receiver's memory. With mode "umr", and if
+ * umrddt maps keys with such entries for each message, the counters show which distances used one
+ * entry and which used lists.
  */
 
 #include "mpitest.h"
@@ -57,7 +57,7 @@ static bool in_block(size_t i, int block, int stride)
     return (size_t) BLOCKS * (size_t) stride > i && i % (size_t) stride < (size_t) block;
 }
 
-/* Each byte of the receiver's memory: data in the blocks, nothing else beside them. */
+/* Each byte of the receiver's memory: data in the blocks, no change outside. */
 static void judge(int key, int block, int stride)
 {
     for (size_t i = 0; i < SPAN; ++i) {
@@ -73,7 +73,7 @@ static void judge(int key, int block, int stride)
     ++mpitest.checks;
 }
 
-/* Entries of the key of one side: none where it is one piece, which needs no such key. */
+/* Entries of the key of one side: none if it is contiguous, which needs no such key. */
 static int entries_of(int block, int stride)
 {
     return block == stride ? 0 : EDGE >= stride ? 1 : BLOCKS;
@@ -106,7 +106,7 @@ static void one(int key, int block, int from, int to)
     pvars_subtract(&after, &before, &mine);
     pvars_sum(&mine, &all);
     if (umr) {
-        /* What is one piece at its sender is left to the base PML. */
+        /* umrddt passes a message through if it is contiguous at its sender. */
         CHECK_INT(all.value[PVARS_WRITES_POSTED], from == block ? 0 : 1);
         CHECK_INT(all.value[PVARS_KEY_ENTRIES],
                   from == block ? 0 : entries_of(block, from) + entries_of(block, to));

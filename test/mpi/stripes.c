@@ -7,19 +7,20 @@
  */
 
 /*
- * Large messages over several HCAs at once: every byte, who wrote how many of them, what a
- * repeated one costs, and what becomes of messages when a pair of HCAs breaks.
+ * Large messages over several HCAs at once: every byte, the bytes that each HCA wrote, the cost of
+ * repeated messages, and the behaviour of messages when a pair of HCAs breaks.
  *
  * --mode, some of:
- *   split      all HCAs carry their part of each message, in the steady state for no more than a
- *              CTS an HCA
- *   small      and those that are not large go by one HCA
- *   truncated  so do those that the receive has no room for
- *   broken     one HCA breaks in the middle of a message; it arrives, one message goes by the base
- *              PML, and the following ones go by the other HCAs
- *   deaf       with broken: only the receiver's end breaks, between two messages
- *   hcasN     each rank has so many HCAs (default 2)
- *   any,storm  (without --mode) the bytes are looked at, and nothing else
+ *
+ *  split      all HCAs carry their part of each message, in the steady state with at most one CTS
+ *             per HCA
+ *  small      messages that are not large use one HCA
+ *  truncated  messages that are too long for their receive use one HCA
+ *  broken     one HCA breaks within a message, which arrives; one message goes by the base PML,
+ *             and the following ones use the other HCAs
+ *  deaf       with broken: only the receiver's end breaks, between two messages
+ *  hcasN      each rank has N HCAs (default 2)
+ *  any,storm  (without --mode) only the bytes are checked
  */
 
 #include "layouts.h"
@@ -62,7 +63,7 @@ static void side_free(pair_t *pair)
     MPI_OK(MPI_Type_free(&pair->type));
 }
 
-/* One message from rank 0 to rank 1, looked at. */
+/* One message from rank 0 to rank 1, checked. */
 static void message(pair_t *pair, int bytes, uint64_t key)
 {
     if (0 == mpitest.rank) {
@@ -78,7 +79,7 @@ static void message(pair_t *pair, int bytes, uint64_t key)
     VERIFY(pair->buffer, key, bytes);
 }
 
-/* What the HCAs of rank 0 have written since, all of it; on rank 1 nothing. */
+/* Bytes that the HCAs of rank 0 have written since then; 0 on rank 1. */
 static void written(const uint64_t *before, uint64_t *since)
 {
     int i;
@@ -184,7 +185,7 @@ static void small(uint64_t *state)
     side_free(&pair);
 }
 
-/* A receive that is too short takes what fits, by one HCA. */
+/* A receive that is too short gets the bytes that fit, by one HCA. */
 static void truncated(uint64_t *state)
 {
     int room = LARGE / 2, bytes = 0 == mpitest.rank ? LARGE : room;
@@ -211,7 +212,7 @@ static void truncated(uint64_t *state)
     side_free(&pair);
 }
 
-/* Many at once, both ways, persistent ones, and those that find nobody waiting. */
+/* Many at once, in both directions, persistent ones, and unexpected ones. */
 static void storm(uint64_t *state)
 {
     enum {
@@ -262,7 +263,7 @@ static void storm(uint64_t *state)
     }
 }
 
-/* Until something breaks, which the options of the software HCA decide, and for a while after. */
+/* Until a failure, which the options of the software HCA decide, and for a while after it. */
 static void broken(uint64_t *state)
 {
     pair_t pair = side(MPITEST_COARSE, MPITEST_FINE, LARGE, *state);
@@ -282,12 +283,12 @@ static void broken(uint64_t *state)
     if (0 == mpitest.rank) {
         pvars_print("counters, all ranks:", &all);
     }
-    /* a pair that is known to be broken when the message comes is left out of it */
+    /* a pair that is known to be broken when the message arrives is not used */
     CHECK(all.value[PVARS_FALLBACK_RECVS] == all.value[PVARS_FALLBACK_SENDS]);
     CHECK(all.value[PVARS_FALLBACK_RECVS] <= 1);
     CHECK(deaf || 1 == all.value[PVARS_FALLBACK_RECVS]);
     striped = all.value[PVARS_SENDS_STRIPED] + all.value[PVARS_SENDS_DIRECT];
-    /* the pair that the sender asks by may be the deaf one: then there is nothing to stripe */
+    /* the lane of the query may be the deaf one: then there is nothing to stripe */
     CHECK(60 == striped || (deaf && 59 == striped && 1 == all.value[PVARS_FALLBACK_RECVS]));
     CHECK(pvars_hcas(before));
     message(&pair, LARGE, mpitest_random(state));

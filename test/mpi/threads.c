@@ -7,10 +7,10 @@
  */
 
 /*
- * MPI_THREAD_MULTIPLE: four threads on each of two ranks, each thread in an exchange of its own
- * with the thread of the same number, by tags on a common communicator or on a communicator of the
- * thread; messages that umrddt takes and messages that it does not, blocking, nonblocking and
- * probed.
+ * MPI_THREAD_MULTIPLE: four threads on each of two ranks. Each thread exchanges messages with the
+ * thread of the same number, by tags on a common communicator or on a communicator of the thread.
+ * umrddt handles some of the messages and passes others through. The calls are blocking,
+ * nonblocking and probes.
  */
 
 #include "layouts.h"

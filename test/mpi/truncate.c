@@ -7,10 +7,10 @@
  */
 
 /*
- * Messages longer than their receive: MPI_ERR_TRUNCATE at the receiver and nothing else. The
- * sender completes, no byte is written outside of what the receive names, and the messages behind
- * (same tag) are untouched by it. With --mode strict the first bytes must have been delivered as
- * well, as Open MPI does (the standard does not promise it).
+ * Messages longer than their receive: the only effect is MPI_ERR_TRUNCATE at the receiver. The
+ * sender completes, no byte outside of the receive buffer is written, and later messages (same tag)
+ * are not affected. With --mode strict the first bytes must also have been delivered, as Open MPI
+ * does (the standard does not require it).
  */
 
 #include "layouts.h"
@@ -53,12 +53,15 @@ static MPI_Comm comm;
 static long undelivered;
 
 /*
- * Open MPI 4.1.4 alone fails in two of the cases, and nothing of ours is in their path as long as
- * the message is left to the host:
- *  - pml/ob1 over vader's single copy writes behind the receive buffer, if the sender is contiguous
- *    and the message not eager;
- *  - pml/ucx dies in the error handler of an Imrecv with an error (the request has no
- * communicator). With --mode taken, non-contiguous messages of 4 KiB and more are ours.
+ * Open MPI 4.1.4 alone fails in two of the cases, and umrddt is not involved if the message is
+ * passed through:
+ *
+ * - pml/ob1 over the single copy of vader writes beyond the receive buffer, if the sender is
+ *   contiguous and the message not eager;
+ * - pml/ucx crashes in the error handler of an Imrecv with an error (the request has no
+ *   communicator).
+ *
+ * With --mode taken, umrddt handles non-contiguous messages of 4 KiB and more.
  */
 static void avoid_host_defects(mpitest_kind_t kind, int *bytes, receive_way_t *way)
 {
@@ -191,8 +194,8 @@ static void one_case(mpitest_kind_t send_kind, int bytes, mpitest_kind_t receive
         send_one(message, to, tag, send_way);
         VERIFY(message->buffer, key, bytes);
         mpitest_message_free(message);
-        /* Same tag: a good one behind, as long as the room if the receiver uses its request again.
-         */
+        /* Same tag: a later good message, as long as the receive buffer if the receiver reuses its
+         * request. */
         behind = mpitest_message(send_kind, RECEIVE_PERSISTENT == receive_way ? room : good, key);
         mpitest_fill(behind->buffer, key + 1);
         send_one(behind, to, tag, send_way);
@@ -206,7 +209,7 @@ static void one_case(mpitest_kind_t send_kind, int bytes, mpitest_kind_t receive
                          mpitest_kind_name(receive_kind), room, receive_names[receive_way],
                          mpitest_error_string(rc));
         }
-        /* As Open MPI does: the size is the message's, not what there was room for. */
+        /* As in Open MPI: the size is that of the message, not of the receive buffer. */
         MPI_OK(MPI_Get_count(&status, MPI_BYTE, &count));
         CHECK_INT(count, bytes);
         if (!VERIFY_TRUNCATED(message->buffer, key, room)) {

@@ -7,9 +7,9 @@
  */
 
 /*
- * Datatypes as users handle them: every constructor and resized types with counts above one against
- * each other, the pair types of MPI, types freed or duplicated at once, attributes on them, packing
- * on one side only, counts of elements, and what the functions for statuses make of one.
+ * Datatypes of users: pairs of all constructors and of resized types with counts above one, the
+ * pair types of MPI, types freed or duplicated immediately, their attributes, packing on one side
+ * only, counts of elements, and the status functions on them.
  */
 
 #include "layouts.h"
@@ -27,7 +27,7 @@ typedef struct side_t {
     mpitest_buffer_t *buffer;
 } side_t;
 
-/* Takes the type over. */
+/* Takes ownership of the type. */
 static void side_make(side_t *side, MPI_Datatype type, int count)
 {
     side->type = type;
@@ -43,7 +43,7 @@ static void side_free(side_t *side)
     MPI_OK(MPI_Type_free(&side->type));
 }
 
-/* All ways to make a type of 'n' elements of an int each; they have the same signature. */
+/* All constructors of a type of 'n' elements of an int each; they have the same signature. */
 enum {
     CONSTRUCTORS = 12
 };
@@ -99,7 +99,7 @@ static MPI_Datatype construct(int which, int n)
         break;
     }
     case 10: {
-        /* Of 2 x n elements, dealt out in pairs of rows to two processes: this one has n. */
+        /* Of 2 x n elements, distributed in pairs of rows over two processes: this one has n. */
         int global[2] = {2 * n, 2}, dist[2] = {MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK};
         int args[2] = {2, MPI_DISTRIBUTE_DFLT_DARG}, grid[2] = {2, 2};
 
@@ -120,7 +120,7 @@ static MPI_Datatype construct(int which, int n)
     return type;
 }
 
-/* The bytes of one side to the other, to the right in the ring; each direction judged. */
+/* Send the bytes of one side to the other, to the right in the ring; check each direction. */
 static void exchange(side_t *out, side_t *in, int tag)
 {
     uint64_t key = mpitest_mix(mpitest.seed, (uint64_t) mpitest.step, (uint64_t) tag);
@@ -261,7 +261,7 @@ static void freed_at_once(uint64_t *state)
         side_make(&out[i], construct(1 + i, n), 1);
         side_make(&in[i], construct(1 + (i + 2) % MANY, n), 1);
         mpitest_fill(out[i].buffer, (uint64_t) (mpitest.rank * MANY + i));
-        /* Duplicates: the message must hold its own, nothing else does. */
+        /* Duplicates: only the message holds a reference to its type. */
         MPI_OK(MPI_Type_dup(in[i].type, &type));
         MPI_OK(MPI_Recv_init(in[i].buffer->addr, 1, type, mpitest_left(), i, MPI_COMM_WORLD,
                              &requests[2 * i]));
@@ -397,7 +397,7 @@ static void packed(uint64_t *state)
             CHECK_INT(position, size);
             break;
         default:
-            /* A head and the data, packed; told apart with a probe while a typed one is behind. */
+            /* A head and the data, packed; a probe distinguishes it from a later typed one. */
             MPI_OK(MPI_Isend(out.buffer->addr, 1, out.type, mpitest_right(), 4, MPI_COMM_WORLD,
                              &request));
             MPI_OK(MPI_Pack(&head, 1, MPI_INT, space, size + 64, &position, MPI_COMM_WORLD));
@@ -494,7 +494,7 @@ static void elements(uint64_t *state)
         side_free(&in);
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     }
-    /* A status may be changed by hand; nobody looks at it again. */
+    /* A status may be changed by hand; umrddt does not read it again. */
     MPI_OK(MPI_Status_set_elements(&status, record, 17));
     MPI_OK(MPI_Get_elements(&status, record, &count));
     CHECK_INT(count, 17);

@@ -7,11 +7,11 @@
  */
 
 /*
- * Every predefined datatype that the MPI library has, those of Fortran and the pair types included,
- * in layouts with gaps and at odd offsets, by every way to receive, into every kind of memory of
- * UMRDDT_TEST_MEMORY. The types are read from the library's table of Fortran handles, so that none
- * is missed. Messages end within an element, or are cut within one, wherever something below MPI
- * has lengths of its own: an envelope, a fragment, a chunk.
+ * Every predefined datatype of the MPI library, including those of Fortran and the pair types, in
+ * layouts with gaps and at odd offsets, with every receive call, into every kind of memory of
+ * UMRDDT_TEST_MEMORY. The types are read from the table of Fortran handles of the library, so none
+ * is missing. Messages end within an element, or are split within one, at each limit below MPI: an
+ * envelope, a fragment, a chunk.
  */
 
 #include "types_predefined.h"
@@ -77,8 +77,9 @@ static bool is_predefined(MPI_Datatype type)
 
 /*
  * Open MPI 5.0.7 alone, UMRDDT_TEST_BARE=1, copies single long doubles at aligned addresses as
- * numbers, which are 10 bytes of the 16 on x86: the six of padding stay as they were, and so do
- * those of MPI_REAL16, which are none. Where a type's bytes go cannot be told then.
+ * numbers, which have 10 of the 16 bytes on x86: the six bytes of padding do not change, and
+ * neither do those of MPI_REAL16, which are no padding. The positions of the bytes of a type are
+ * unknown then.
  */
 static bool is_cut_by_host(MPI_Datatype type)
 {
@@ -111,7 +112,8 @@ static void find_types(void)
             widest = size_of(type) > widest ? size_of(type) : widest;
         }
     }
-    /* The table is what it is taken for: the types that each library has are in it. */
+    /* Check that the table has the expected content: it contains the types that each library has.
+     */
     for (k = 0; k < sizeof(known) / sizeof(known[0]); ++k) {
         for (i = 0; i < type_count && known[k] != types[i]; ++i) {
             ;
@@ -397,9 +399,9 @@ static int shape_for(int which, MPI_Datatype type)
 }
 
 /*
- * Open MPI 5.0.7 alone puts bytes of elements that lie unevenly into wrong places, and past the
- * buffer, when it packs or unpacks them in several pieces. What fits into one piece, and what
- * umrddt takes, is right.
+ * Open MPI 5.0.7 alone puts bytes of elements at uneven positions into wrong places, and past the
+ * buffer, when it packs or unpacks them in several pieces. Messages in one piece, and messages that
+ * umrddt handles, are right.
  */
 #define ONE_PIECE 3900
 
@@ -417,7 +419,7 @@ static bool is_host_careless(gpu_kind_t from, gpu_kind_t to, int way)
         return false;
     }
     if (NULL != expect && (0 == strcmp(expect, "gpu") || 0 == strcmp(expect, "packed"))) {
-        return GPU_DEVICE > from || GPU_DEVICE > to; /* managed memory is the host's as well */
+        return GPU_DEVICE > from || GPU_DEVICE > to; /* managed memory is also system memory */
     }
     return true;
 }
@@ -444,7 +446,7 @@ typedef struct plan_t {
     int way;
 } plan_t;
 
-/* What is left of a plan without what this Open MPI alone gets wrong. */
+/* A plan without the cases that this Open MPI alone gets wrong. */
 static void spare_host(plan_t *plan)
 {
     const int most = count_of(plan->type, ONE_PIECE);
@@ -503,7 +505,7 @@ void types_predefined(uint64_t *state)
 
         for (from = 0; from < kind_count; ++from) {
             for (to = 0; to < kind_count; ++to) {
-                /* All ways and shapes for wide elements; for others they take turns. */
+                /* All calls and shapes for wide elements; for others they alternate. */
                 for (plan.way = 0; plan.way < (wide ? WAYS : 1); ++plan.way) {
                     int bytes = (int) mpitest_between(state, 1500, 9000), way = plan.way;
                     int head = 0 == mpitest_between(state, 0, 2) ? HEAD : 0;
@@ -557,7 +559,8 @@ void types_wide(uint64_t *state)
     }
 }
 
-/* Into those layouts, by every way. The sender's is even: what Open MPI packs is not tested. */
+/* Into those layouts, with every call. The sender's layout is even: packing by Open MPI is not
+ * tested. */
 void types_uneven(uint64_t *state)
 {
     gpu_kind_t kinds[GPU_KINDS];
@@ -585,8 +588,8 @@ void types_uneven(uint64_t *state)
     }
 }
 
-/* Of wide elements: a receive with room for more; and, in rows that name this part, since not all
- * bytes that were taken arrive then, one that has too little. */
+/* Of wide elements: a receive with more room; and, in rows that name this part, since not all
+ * handled bytes arrive then, one with too little. */
 void types_wide_cut(uint64_t *state)
 {
     const bool cuts = mpitest_has("wide_cut");
@@ -606,8 +609,8 @@ void types_wide_cut(uint64_t *state)
             uint64_t key;
             plan_t plan;
 
-            /* Open MPI 4.1.4's pml/ob1 alone writes behind a receive that is too short where the
-             * sender's data is one piece: so it never is. */
+            /* pml/ob1 of Open MPI 4.1.4 alone writes beyond a receive that is too short if the
+             * sender's data is contiguous: therefore it never is. */
             plan.type = types[t];
             plan.way = RECV;
             plan.n = count_of(types[t], (int) mpitest_between(state, 100, 6000));

@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-/** Every predefined type of the library, by every way to receive. */
+/** Every predefined type of the library, with every receive call. */
 void types_predefined(uint64_t *state);
 
 /** Those of more than 16 bytes, in messages of many sizes. */

@@ -9,16 +9,16 @@
 /**
  * @file
  *
- * What else goes on while queue pairs fail and are made anew. All messages arrive, whole.
+ * Concurrent activity while queue pairs fail and are rebuilt. All messages arrive complete.
  *
- * --mode threads: threads of both ranks send each other messages all the time that things go wrong
- * (UMRDDT_TEST_FAULTS, test/connectx/README.md); --ops messages each way and thread. Behind that
- * there is a queue pair again.
+ * --mode threads: threads of both ranks send each other messages while faults occur
+ * (UMRDDT_TEST_FAULTS, test/connectx/README.md); --ops messages in each direction and thread. At
+ * the end there is a queue pair again.
  *
- * --mode finalize, disconnect: side 0 has sends under way whose requests were freed when it enters
- * MPI_Finalize, or MPI_Comm_disconnect of a communicator between two groups of the job; what
- * happens to the queue pair then is a phase of the table below. In a job that ends, each pair of
- * ranks is in a phase of its own. Who parted meets again, and messages go by the HCA as before.
+ * --mode finalize, disconnect: side 0 has pending sends with freed requests when it enters
+ * MPI_Finalize, or MPI_Comm_disconnect of a communicator between two groups of the job. The table
+ * below has the state of the queue pair at that time. In a job that ends, each pair of ranks uses
+ * its own row. After a disconnect the processes connect again, and messages use the HCA as before.
  */
 
 #include <pthread.h>
@@ -32,25 +32,25 @@
 
 enum {
     THREADS = 4,
-    DEPTH = 2, /* messages each way that a thread has under way */
+    DEPTH = 2, /* pending messages of a thread in each direction */
     SENDS = 8, /* whose requests are freed: twice as many as wait for a new queue pair */
     MOST = 400 /* messages by the base PML before it is there */
 };
 
-/* What goes wrong on either side: in messages before, and in those that are under way. */
+/* Faults on either side: in earlier messages, and in the pending ones. */
 typedef struct phase_t {
     const char *name;
     const char *before[2];
     const char *under_way[2];
-    bool anew; /* there is another one, if this is the first failure */
+    bool anew; /* a new one exists, if this is the first failure */
 } phase_t;
 
 static const phase_t phases[] = {
-    /* it failed, and there is another one: it is connected */
+    /* it failed, and a new one exists and is connected */
     {"connects", {"", "deaf:1"}, {"", ""}, true},
-    /* it fails, and the peer is told */
+    /* it fails, and the peer is notified */
     {"breaks", {"", ""}, {"write:1", ""}, false},
-    /* the receiver's end fails, behind the first message */
+    /* the receiver's end fails, after the first message */
     {"drains", {"", ""}, {"", "deaf:1"}, false},
     /* it failed, and the next one fails, too */
     {"breaks again", {"write:1", ""}, {"write:2", ""}, true},
@@ -150,10 +150,10 @@ static void threads(byhca_t *pair)
 
 /* ---- the end of a connection ---- */
 
-/* Side 0's ends of messages under way. */
+/* Side 0's ends of pending messages. */
 static mpitest_message_t *sent[SENDS];
 
-/* Side 0 begins, and is about to leave. */
+/* Side 0 starts, and is about to leave. */
 static void send_freed(const byhca_t *pair, const phase_t *phase)
 {
     MPI_Request request;
@@ -169,7 +169,7 @@ static void send_freed(const byhca_t *pair, const phase_t *phase)
     }
 }
 
-/* Side 1 takes all of it. */
+/* Side 1 receives all of it. */
 static void take_freed(const byhca_t *pair, const phase_t *phase)
 {
     (void) exchange_plan(phase->under_way[1], '\0' != *phase->under_way[1]);
@@ -181,7 +181,7 @@ static void take_freed(const byhca_t *pair, const phase_t *phase)
     }
 }
 
-/* What the device has to say of a queue pair that failed is heard by progress. */
+/* Events of the device about a failed queue pair are handled in progress. */
 static void progress(void)
 {
     double end = MPI_Wtime() + 0.05;
@@ -194,7 +194,7 @@ static void progress(void)
     }
 }
 
-/* What goes wrong before; all but one of the messages are sent then that a new one takes. */
+/* The earlier faults; then all but one of the messages that a rebuild needs are sent. */
 static void begin(const byhca_t *pair, const phase_t *phase)
 {
     const char *plan = phase->before[pair->side];
@@ -213,7 +213,7 @@ static void begin(const byhca_t *pair, const phase_t *phase)
 
 static byhca_t leaving = {.comm = MPI_COMM_WORLD};
 
-/* MPI_Finalize deletes the attributes of MPI_COMM_SELF first: it has begun. */
+/* MPI_Finalize deletes the attributes of MPI_COMM_SELF first: it has started. */
 static int entered(MPI_Comm comm, int keyval, void *value, void *extra)
 {
     (void) comm;
@@ -252,7 +252,7 @@ static int leave(void)
     return 0;
 }
 
-/* Side 0 leaves the other one, with messages under way that the latter takes its time for. */
+/* Side 0 disconnects, with pending messages that the other side receives slowly. */
 static void part(byhca_t *pair, const phase_t *phase)
 {
     long lost = byhca_until(pair, 1, MOST);
@@ -263,7 +263,7 @@ static void part(byhca_t *pair, const phase_t *phase)
     if (0 == pair->side) {
         send_freed(pair, phase);
     } else {
-        progress(); /* till side 0 has gone */
+        progress(); /* until side 0 has left */
         take_freed(pair, phase);
         rebuilt = counter(PVARS_ENDPOINTS_REBUILT) - rebuilt;
         printf("underway: %s: %ld messages before, connected anew %llu times\n", phase->name, lost,

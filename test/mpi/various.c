@@ -7,9 +7,9 @@
  */
 
 /*
- * The corners of point-to-point: nobody, oneself, nothing at all, buffered and ready sends,
- * replacing, intercommunicators, communicators that come and go, addresses from MPI_BOTTOM,
- * messages that end in the middle of an element, ranks that are not the same in two communicators.
+ * Special cases of point-to-point: PROC_NULL, self, empty messages, buffered and ready sends,
+ * Sendrecv_replace, intercommunicators, communicators that are created and freed, addresses from
+ * MPI_BOTTOM, messages that end within an element, ranks that differ in two communicators.
  */
 
 #include "layouts.h"
@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Sending to nobody completes, receiving from nobody gives an empty message. */
+/* A send to PROC_NULL completes, a receive from PROC_NULL returns an empty status. */
 static void nobody(uint64_t *state)
 {
     mpitest_message_t *message =
@@ -53,7 +53,7 @@ static void nobody(uint64_t *state)
     mpitest_message_free(message);
 }
 
-/* A process to itself, by every combination that cannot deadlock. */
+/* A process to itself, with every combination that cannot deadlock. */
 static void oneself(uint64_t *state)
 {
     int bytes = mpitest_draw_bytes(state), way;
@@ -123,7 +123,7 @@ static void nothing(uint64_t *state)
     MPI_OK(MPI_Type_create_hindexed(3, lengths, at, MPI_DOUBLE, &empty));
     MPI_OK(MPI_Type_commit(&empty));
     for (turn = 0; turn < 3; ++turn) {
-        /* Nothing into nothing, nothing into much; with a large type, or with an empty one. */
+        /* Empty into empty, empty into a large receive; with a large type, or with an empty one. */
         MPI_OK(MPI_Irecv(0 == turn ? NULL : large->addr, 0 == turn ? 0 : 1, large->type,
                          mpitest_left(), turn, MPI_COMM_WORLD, &request));
         if (1 == turn) {
@@ -195,7 +195,7 @@ static void buffered_and_ready(uint64_t *state)
     free(space);
 }
 
-/* Sendrecv_replace: what comes in takes the place of what goes out, in the same layout. */
+/* Sendrecv_replace: the received data replaces the sent data, in the same layout. */
 static void replace(uint64_t *state)
 {
     int bytes = mpitest_draw_bytes(state);
@@ -210,7 +210,7 @@ static void replace(uint64_t *state)
     mpitest_message_free(message);
 }
 
-/* Communicators that come and go with messages in them, ranks turned around. */
+/* Communicators that are created and freed with messages in them, with reversed ranks. */
 static void communicators(uint64_t *state)
 {
     int bytes = mpitest_draw_bytes(state), turn, new_rank, size;
@@ -386,7 +386,8 @@ static void partial_elements(uint64_t *state)
     MPI_OK(MPI_Type_free(&record));
 }
 
-/* A communicator that asks for the host scheme: nothing is taken there, and all is right. */
+/* A communicator that requests the scheme host: umrddt handles nothing there, and all messages are
+ * right. */
 static void asked_for_host(uint64_t *state)
 {
     int bytes = mpitest_draw_bytes(state);
@@ -413,7 +414,7 @@ static void asked_for_host(uint64_t *state)
     mpitest_message_free(in);
 }
 
-/* Many communicators at once, freed in an order of their own, each with messages under way. */
+/* Many communicators at once, freed in an order of their own, each with pending messages. */
 static void many_communicators(uint64_t *state)
 {
     enum {
@@ -455,7 +456,7 @@ static void many_communicators(uint64_t *state)
     }
 }
 
-/* The same type again and again, then freed and another made, most likely at the same address. */
+/* The same type repeatedly, then freed and another one created, most likely at the same address. */
 static void reused_types(uint64_t *state)
 {
     int turn, again;
@@ -479,7 +480,7 @@ static void reused_types(uint64_t *state)
     }
 }
 
-/* The smallest and the largest tags, by name and by wildcard; what travels inside has others. */
+/* The smallest and the largest tags, by name and by wildcard; control messages have other tags. */
 static void extreme_tags(uint64_t *state)
 {
     int tags[4] = {0, 1, 0, 0}, flag = 0, bytes = mpitest_draw_bytes(state), i, *upper = NULL;
@@ -513,7 +514,7 @@ static void extreme_tags(uint64_t *state)
     mpitest_message_free(in);
 }
 
-/* What completes or finds one message leaves MPI_ERROR of its status alone. */
+/* Completion or probe of one message does not change MPI_ERROR of its status. */
 static void error_field(uint64_t *state)
 {
     enum {

@@ -7,9 +7,10 @@
  */
 
 /*
- * Every form of Wait and Test over one array of all kinds of requests: receives and sends, taken
- * and deferred, persistent ones active and not, generalised ones, and none at all. Each status must
- * be the right one, or may be ignored; a test that says no must have changed nothing.
+ * Every form of Wait and Test over one array of all kinds of requests: receives and sends, handled
+ * and passed through, active and inactive persistent ones, generalized ones, and null requests.
+ * Each status must be the right one, or may be ignored; a test that returns false must not change
+ * anything.
  */
 
 #include "layouts.h"
@@ -21,7 +22,7 @@
 
 #define MESSAGES 5
 
-/* What is in the array. */
+/* Kinds of entries of the array. */
 typedef enum slot_t {
     SLOT_RECEIVE,
     SLOT_RECEIVE_PERSISTENT,
@@ -61,7 +62,7 @@ typedef struct array_t {
     mpitest_message_t *idle; /* of the inactive request */
 } array_t;
 
-/* Generalised requests: how often MPI called their functions. */
+/* Generalized requests: how often MPI called their functions. */
 static int queries, frees;
 
 static int query(void *extra, MPI_Status *status)
@@ -100,7 +101,7 @@ static bool is_persistent(slot_t slot)
 
 static int generalised_bytes = 4711;
 
-/* Make the array, in an order of its own, with everything that is active started. */
+/* Build the array, in an order of its own, with all active requests started. */
 static void make(array_t *array, uint64_t *state)
 {
     int order[SLOTS], i;
@@ -165,8 +166,8 @@ static void start(array_t *array)
             MPI_OK(MPI_Grequest_start(query, freed, cancel, &generalised_bytes, request));
             break;
         case SLOT_INACTIVE:
-            /* Of nobody, and over once: pml/ucx of Open MPI 4.1.4 hangs in a wait for one that
-             * never was started. */
+            /* With PROC_NULL, and completed once: pml/ucx of Open MPI 4.1.4 hangs in a wait for one
+             * that was never started. */
             MPI_OK(MPI_Recv_init(array->idle->addr, 1, array->idle->type, MPI_PROC_NULL, 0,
                                  MPI_COMM_WORLD, request));
             MPI_OK(MPI_Start(request));
@@ -178,7 +179,7 @@ static void start(array_t *array)
     }
 }
 
-/* The status of a completed slot, if there is one, and what its request must be now. */
+/* The status of a completed request, if there is one, and the request's expected new state. */
 static void judge(array_t *array, int i, const MPI_Status *status)
 {
     int which = array->which[i];
@@ -303,7 +304,7 @@ static void any_or_some(array_t *array, form_t form, bool ignore)
     }
 }
 
-/* With nothing active left in it, each form must say so at once. */
+/* With no active request, each form must return that immediately. */
 static void nothing_left(int n, MPI_Request *requests)
 {
     int index = 0, count = 0, flag = 0, indices[SLOTS], i;
@@ -345,7 +346,7 @@ static void one(form_t form, bool ignore, uint64_t *state)
 
     make(&array, state);
     start(&array);
-    /* The generalised request has no progress of its own: it must be over before anybody waits. */
+    /* The generalized request has no progress of its own: it must complete before any wait. */
     complete_generalised(&array);
     switch (form) {
     case FORM_WAIT:
@@ -360,7 +361,7 @@ static void one(form_t form, bool ignore, uint64_t *state)
         any_or_some(&array, form, ignore);
         break;
     }
-    /* Called for the status although nobody may want it; and freed once. */
+    /* Called for the status even if it is ignored; and freed once. */
     CHECK(queries_before < queries);
     CHECK_INT(frees, frees_before + 1);
     for (i = 0; i < MESSAGES; ++i) {
@@ -385,7 +386,7 @@ static void one(form_t form, bool ignore, uint64_t *state)
     mpitest_message_free(array.idle);
 }
 
-/* Startall of taken and deferred sends and receives in one call, again and again. */
+/* Startall of handled and passed-through sends and receives in one call, repeatedly. */
 static void start_all(uint64_t *state)
 {
     MPI_Request requests[2 * MESSAGES];

@@ -7,10 +7,10 @@
  */
 
 /*
- * One-sided communication with derived types on both sides, by every way to synchronise: fences,
+ * One-sided communication with derived types on both sides, with every synchronisation: fences,
  * locks, one lock of all with flushes, post and start; on windows that were created, allocated and
- * attached; with taken messages in the middle of the epochs. (Where one-sided communication rides
- * on the PML, as osc/pt2pt does, the puts themselves are taken.)
+ * attached; with messages that umrddt handles within the epochs. (If one-sided communication uses
+ * the PML, as with osc/pt2pt, umrddt handles the puts themselves.)
  */
 
 #include "layouts.h"
@@ -74,15 +74,15 @@ static void end(MPI_Win win, epoch_t epoch, int target)
         MPI_OK(MPI_Win_wait(win));
         break;
     }
-    /* What others wrote is seen by loads. */
+    /* Loads see other ranks' writes. */
     if (EPOCH_LOCK == epoch || EPOCH_LOCK_ALL == epoch) {
         MPI_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, mpitest.rank, 0, win));
         MPI_OK(MPI_Win_unlock(mpitest.rank, win));
     }
 }
 
-/* A message to the right and one from the left, in the middle of an epoch: the first one is surely
- * taken, the others if large enough. */
+/* A message to the right and one from the left, within an epoch: umrddt handles the first one for
+ * certain, the others if they are large enough. */
 typedef struct beside_t {
     mpitest_message_t *out, *in;
     MPI_Request requests[2];
@@ -116,7 +116,7 @@ static void beside_finish(beside_t *beside)
     mpitest_message_free(beside->out);
 }
 
-/* Put, and get back what was put; the request-based forms within a lock. */
+/* Put, and get the same data; the request-based forms within a lock. */
 static void put_and_get(MPI_Win win, MPI_Aint at, mpitest_message_t *target, epoch_t epoch,
                         uint64_t *state)
 {
@@ -184,7 +184,7 @@ static void created(uint64_t *state)
     mpitest_message_free(target);
 }
 
-/* Memory of the window's own: the layout's buffer is put there for the while. */
+/* Memory of the window: it temporarily replaces the layout's buffer. */
 static void allocated(uint64_t *state)
 {
     mpitest_message_t *target = target_make(state);
@@ -228,9 +228,8 @@ static void attached(uint64_t *state)
 }
 
 /*
- * MPI_Get_accumulate of ints from the window's begin on, in parts of no more than 4 KiB: of the
- * rest behind a multiple of 4 KiB osc/rdma of Open MPI 4.1.4 may bring nothing back, without
- * umrddt, too.
+ * MPI_Get_accumulate of ints from the start of the window, in parts of at most 4 KiB: beyond a
+ * multiple of 4 KiB osc/rdma of Open MPI 4.1.4 may return nothing, also without umrddt.
  */
 static void get_accumulate(const int *mine, int *before, int n, int rank, MPI_Op op, MPI_Win win)
 {
@@ -290,7 +289,7 @@ static void accumulated(uint64_t *state)
         }
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     }
-    /* Replaced by the left one's, and what was there comes back. */
+    /* Replaced by the left rank's data; the previous content is returned. */
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     MPI_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, mpitest_right(), 0, win));
     for (i = 0; i < n; ++i) {
@@ -309,7 +308,7 @@ static void accumulated(uint64_t *state)
     memory[0] = 0;
     MPI_OK(MPI_Win_unlock(mpitest.rank, win));
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
-    /* A counter, of which everybody gets another number. */
+    /* A counter. Every rank gets another number. */
     MPI_OK(MPI_Win_lock_all(0, win));
     MPI_OK(MPI_Fetch_and_op(&one, &counter, MPI_INT, 0, 0, MPI_SUM, win));
     MPI_OK(MPI_Win_unlock_all(win));

@@ -21,7 +21,7 @@
 /* At most so many for one message. */
 #define PARTS 300
 
-/* The malloc after so many of the room under test fails; -1: none. */
+/* The malloc of the component under test that fails, as a count from now; -1: none. */
 static int no_memory = -1;
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);

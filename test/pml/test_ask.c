@@ -7,9 +7,10 @@
  */
 
 /*
- * What receivers on the same node have asked senders for: a message that needs the same allocation
- * or layout of the same peer does not ask again, until the first one has its answer or gives up.
- * The steps of that look are counted: they do not grow with the messages under way.
+ * Queries (INFO_REQ) of receivers to senders on the same node: a message that needs the same
+ * allocation or layout of the same peer does not query again, until the first query has its answer
+ * or is given up. The steps of this lookup are counted: they do not grow with the number of pending
+ * messages.
  */
 
 #include "ompi_config.h"
@@ -171,7 +172,7 @@ static bool is_asked(int peer, uint64_t buffer_id, uint64_t layout, uint32_t wha
     return mca_pml_umrddt_ipc_is_asked(&recv, what);
 }
 
-/* One message asks; then it gives up. */
+/* One message queries; then it gives up. */
 static void one(uint32_t what)
 {
     mca_pml_umrddt_recv_t recv = receive(0, 7, 8);
@@ -192,7 +193,7 @@ static void one(uint32_t what)
     CHECK(!is_asked(0, 7, 8, MCA_PML_UMRDDT_TELL_ALL));
 }
 
-/* Without memory for the set a message takes another way, and no trace of it is left. */
+/* Without memory for the set a message uses another scheme, and no trace of it is left. */
 static void no_memory(void)
 {
     mca_pml_umrddt_recv_t recv = receive(0, 7, 8);
@@ -243,7 +244,7 @@ int main(void)
     OBJ_CONSTRUCT(&mca_pml_umrddt.receives, opal_list_t);
     OBJ_CONSTRUCT(&mca_pml_umrddt.polled, opal_list_t);
 
-    CHECK(!is_asked(0, 7, 8, MCA_PML_UMRDDT_TELL_ALL)); /* before anything was asked */
+    CHECK(!is_asked(0, 7, 8, MCA_PML_UMRDDT_TELL_ALL)); /* before any query */
     for (uint32_t what = 1; what <= MCA_PML_UMRDDT_TELL_ALL; ++what) {
         one(what);
     }

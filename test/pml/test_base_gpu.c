@@ -116,7 +116,7 @@ static void wanted(void)
     open_as(MCA_PML_UMRDDT_GPU_BASE_NO, MCA_PML_UMRDDT_CONTIGUOUS_DEFER, 0,
             MCA_PML_UMRDDT_BASE_GPU_NONE);
     CHECK(!given(&where, 0, SIZE, 1, 0) && !given(&where, 0, SIZE, 0, -27));
-    /* what is given all is not asked about */
+    /* a base PML that gets all memory needs no query */
     open_as(MCA_PML_UMRDDT_GPU_BASE_YES, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
             MCA_PML_UMRDDT_BASE_GPU_ALL);
     CHECK(mca_pml_umrddt_base_touches(&where) && !mca_pml_umrddt.looks);
@@ -198,7 +198,7 @@ static void touches(void)
     CHECK(!mca_pml_umrddt_base_touches(&where));
 }
 
-/* Who takes contiguous messages. */
+/* Who handles contiguous messages: umrddt or the base PML. */
 static void contiguous(void)
 {
     open_as(MCA_PML_UMRDDT_GPU_BASE_YES, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,

@@ -7,13 +7,13 @@
  */
 
 /*
- * The borders between each two schemes that can meet: for each pair a machine where they are as
- * quick at a size, a number of pieces, a length of blocks or a number of uses that arithmetic by
- * hand gives; on either side of it the right one is chosen. Another file of figures moves the
- * border as far as its figure was changed, and with it the choice of a message.
+ * The borders between each two schemes that can compete: for each pair a machine where both are
+ * equally fast at a size, a number of pieces, a length of blocks or a number of uses that follows
+ * from arithmetic by hand. On either side of it the right scheme is selected. Another tuning file
+ * moves the border in proportion to its parameter, and with it the selection for a message.
  *
- * Which can meet is what a sender may offer: CUDA IPC, the HCA or both, with packed ways beside
- * them; and the base PML with all.
+ * Schemes that can compete are those that a sender may offer: CUDA IPC, the HCA or both, together
+ * with packing schemes; and the base PML with all.
  */
 
 #include <math.h>
@@ -42,9 +42,10 @@ typedef enum axis_t {
     USES    /* of a message of 10000 bytes */
 } axis_t;
 
-/* A figure of a machine where all else takes nothing. */
+/* A tuning parameter of a machine where everything else takes no time. */
 typedef struct set_t {
-    size_t offset; /* in the figures; a curve's first value, and all of them are the same */
+    size_t offset; /* in the tuning parameters; the first value of a curve, whose values are all the
+                      same */
     bool curve;
     double value;
 } set_t;
@@ -64,13 +65,13 @@ typedef struct border_t {
     axis_t axis;
     bool gpu; /* both sides */
     double at;
-    double moves; /* twice the first figure's value moves it so many times as far */
+    double moves; /* twice the value of the first parameter moves it by this factor */
     double chunk; /* of a packed message; 0: all in one */
     set_t sets[SETS];
 } border_t;
 
-/* GPUs that move bytes at 100 bytes/us, or write to the host and read from it so; a slow base PML.
- */
+/* GPUs that copy bytes at 100 bytes/us, or write to and read from system memory at that rate; a
+ * slow base PML. */
 #define MOVING  FIGURE(gpu_out_rate, 100), FIGURE(gpu_in_rate, 100)
 #define WRITING CURVE(gpu_pack_host, 100), CURVE(gpu_unpack_host, 100)
 #define WIRE    FIGURE(near_rate, 100)
@@ -101,7 +102,7 @@ static const border_t borders[] = {
     {PACKED, UMR, USES, true, 5, 2, 0, {FIGURE(key_map, 100), FIGURE(gpu_launch, 20)}},
     {DIRECT, PACKED, BYTES, true, 4000, 2, 0, {FIGURE(gpu_launch, 20), FIGURE(hca_gpu_rate, 100)}},
     {PACKED, DIRECT, USES, true, 5, 2, 0, {FIGURE(register_base, 100), FIGURE(gpu_launch, 20)}},
-    /* CUDA IPC that begins after 30 us, against bytes that take longer. */
+    /* CUDA IPC that starts after 30 us, compared with slower transfers. */
     {UMR, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(hca_gpu_rate, 100)}},
     {DIRECT, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(hca_gpu_rate, 100)}},
     {GDR, IPC, BYTES, true, 3000, 2, 0, {FIGURE(ipc_latency, 30), FIGURE(hca_gpu_rate, 100)}},
@@ -114,8 +115,8 @@ static const border_t borders[] = {
     {IPC, UMR, BYTES, true, 3000, 2, 0, {CURVE(gpu_list, 100), FIGURE(hca_latency, 30)}},
     /* and small blocks, of which copies between GPUs are slow: 20 us of launches */
     {IPC, STAGED, BYTES, true, 2000, 2, 0, {FIGURE(gpu_launch, 10), CURVE(ipc_copy, 100)}},
-    /* Packed, by three wires. An HCA that begins after 30 us; moving; a GPU that writes to the
-       host. */
+    /* Packed, over three transports. An HCA that starts after 30 us; copies; a GPU that writes to
+       system memory. */
     {STAGED, GDR, BYTES, true, 1500, 2, 0, {FIGURE(hca_latency, 30), MOVING}},
     {PACKED, GDR, BYTES, true, 1500, 2, 0, {FIGURE(hca_latency, 30), WRITING}},
     /* (the curve is made by hand, see below: 100 bytes/us where blocks have 512 bytes, as moving
@@ -154,7 +155,7 @@ static const border_t borders[] = {
 
 static const char path[] = "test_borders.tmp";
 
-/* A machine where nothing takes any time but what is set. */
+/* A machine where only the set parameters take time. */
 static void machine(const border_t *border, double first, opal_umrddt_tuning_t *figures)
 {
     double *all = (double *) figures;
@@ -289,7 +290,8 @@ static void moved(const border_t *border)
     both_sides(border, &one, border->at);
     machine(border, 2, &two);
     both_sides(border, &two, border->at * border->moves);
-    /* a message between the two borders, on two machines that differ by a figure in a file */
+    /* a message between the two borders, on two machines that differ in one parameter of the tuning
+     * file */
     by_file(&one);
     by_file(&two);
     CHECK(border->above == best(border, &one, &what));
@@ -329,7 +331,8 @@ int main(void)
             repeated(border);
         }
     }
-    /* no pair is left out, and none that has something to make for a first message without that */
+    /* no pair is missing, and none that creates resources for a first message lacks the case
+     * without them */
     for (int a = 0; a < MCA_PML_UMRDDT_SCHEMES; ++a) {
         for (int b = 0; b < MCA_PML_UMRDDT_SCHEMES; ++b) {
             const bool hca = (int) UMR == a || (int) DIRECT == a;

@@ -7,8 +7,8 @@
  */
 
 /*
- * The invariants of pml/umrddt: a state that is right is found to be so, and each thing that is
- * made wrong in it is told by its name. The last one ends a process.
+ * The invariants of pml/umrddt: a right state passes, and each inconsistency that is planted in it
+ * is reported by its name. The last one ends a process.
  */
 
 #include "ompi_config.h"
@@ -27,7 +27,7 @@
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
-/* What the room looks at and has from other files. */
+/* Symbols of other files that the component reads. */
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, NULL, NULL);
 
 static const char *peer_wrong, *gpu_wrong;

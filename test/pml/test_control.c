@@ -7,10 +7,10 @@
  */
 
 /*
- * Control messages, with a base PML that is played here, and refuses: all arrive, those for one
- * process in their order, whatever becomes of another process's; they take no more than what is
- * kept for them where there is no memory; communicators are held as long as they are needed; and
- * what cannot be told ends the job, but only if the host's reason is one that seldom passes.
+ * Control messages, with a simulated base PML that refuses. All arrive, those for one process in
+ * order, whatever happens to those of another process. Without memory they use only the reserve.
+ * Communicators are held as long as necessary. A control message that cannot be sent ends the job,
+ * but only if the error of the base PML is one that seldom passes.
  */
 
 #include "ompi_config.h"
@@ -63,7 +63,7 @@ static mca_pml_umrddt_comm_t comms[COMMS];
 static unsigned next_out[COMMS][PEERS], next_in[COMMS][PEERS];
 static int refusing[COMMS][PEERS]; /* -1: always; else one time in so many, if not 0 */
 static int reason = OMPI_ERR_OUT_OF_RESOURCE;
-static bool late; /* the host is not done when its function returns */
+static bool late; /* the base PML's send is pending when its function returns */
 static unsigned refused, under_way;
 static ompi_request_t requests[MOST];
 
@@ -163,7 +163,7 @@ static void progress(void)
     }
 }
 
-/* The host is done with all that it has taken. */
+/* The base PML completes all accepted sends. */
 static void host_done(void)
 {
     for (int i = 0; i < MOST; ++i) {
@@ -227,7 +227,7 @@ static void drawn(void)
     CHECK(0 < refused && refused == mca_pml_umrddt.counters.control_refused);
 }
 
-/* One process that never gets anything holds nobody else up. */
+/* A process that never receives delays no other process. */
 static void one_is_away(void)
 {
     late = false;
@@ -249,7 +249,8 @@ static void one_is_away(void)
     check_all_here();
 }
 
-/* Without memory: what must arrive does, others are refused to the caller, who has another way. */
+/* Without memory: critical messages arrive, others are refused to the caller, who has a fallback.
+ */
 static void without_memory(void)
 {
     int told = 0, given = 0;
@@ -271,8 +272,8 @@ static void without_memory(void)
     printf("without memory: %d of those that have another way, and %d of others\n", given, told);
 }
 
-/* What was said of one message, and the host has not taken, is withdrawn; not what others were
- * told, nor the last word. */
+/* Control messages of one message that the base PML has not accepted are withdrawn; not those of
+ * other messages, nor the final one. */
 static void withdrawn(void)
 {
     const struct {

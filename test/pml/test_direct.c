@@ -100,7 +100,7 @@ static int take(const packets_t *packets, uint64_t size, mca_btl_umr_key_t *regi
  * Exchanges
  * ------------------------------------------------------------------------------------------- */
 
-/* A message under way. */
+/* A pending message. */
 typedef struct flight_t {
     int layout; /* -1: none */
     bool placed;
@@ -261,7 +261,7 @@ static void garble(int which, size_t region_count, bool placed, unsigned seed)
             (void) garbled(&packets, layout->size);
             bytes[k] = was;
         }
-        /* shorter and longer than it says */
+        /* shorter and longer than its length field */
         for (int change = -2; change <= 2; ++change) {
             packet_t was =
                 packet_resize(&packets, i, packets.length[i] + (size_t) (int64_t) change);
@@ -533,7 +533,7 @@ static void packed(void)
     CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
 }
 
-/* What does not hold of a peer is told by its name. */
+/* A violated invariant of a peer is reported by its name. */
 static void invariants(void)
 {
     mca_pml_umrddt_peer_t peer;
@@ -559,7 +559,7 @@ int main(void)
     for (int i = 0; i < LAYOUTS; ++i) {
         layouts[i] = layout_new(pieces[i], &seed);
     }
-    /* one is too long to be kept, and none to be sent */
+    /* one is too long for the cache, and none for a message */
     CHECK(MCA_PML_UMRDDT_KEPT_FLAT
           < opal_iov_cache_form_flatten(layouts[LAYOUTS - 1]->form, NULL, 0));
     CHECK(MCA_PML_UMRDDT_MAX_FLAT

@@ -7,10 +7,10 @@
  */
 
 /*
- * The gate of a communicator. Threads that enter and leave, and threads that close it, make a
- * claim, take it again and open it: nobody may be inside while a claim is there or is being made.
- * A thread that closes the gate from the inside does not wait for itself for ever, and one that
- * waits for threads inside does not keep them from comm->match.
+ * The gate of a communicator. Threads enter and leave; other threads close it, make a claim, remove
+ * it and open it. No thread may be inside while a claim exists or is being made. A thread that
+ * closes the gate from inside does not deadlock on itself, and a thread that waits for threads
+ * inside does not block them on comm->match.
  */
 
 #include "ompi_config.h"
@@ -68,7 +68,7 @@ static void *post(void *argument)
     return NULL;
 }
 
-/* Each claimer leaves its claim there for a while, over which the lock is free. */
+/* Each claimer leaves its claim for a while, during which the lock is free. */
 static void *claim(void *argument)
 {
     opal_list_item_t *item = argument;
@@ -116,7 +116,8 @@ static void *need_lock(void *argument)
     return NULL;
 }
 
-/* Whoever closes must not hold the lock while it waits: the thread inside leaves behind it only. */
+/* A thread that closes the gate must not hold the lock while it waits: the thread inside needs the
+ * lock to leave. */
 static void close_beside_lock(void)
 {
     pthread_barrier_t entered;

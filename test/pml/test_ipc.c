@@ -7,10 +7,10 @@
  */
 
 /*
- * What travels for messages from GPU memory of the same host, and what receivers remember of
- * senders: random layouts told in parts and read again; the same with every byte wrong in turn,
- * with wrong lengths, and with numbers that make no sense. What is accepted must be what the
- * envelope names, and everything else is refused.
+ * The control messages for GPU memory on the same node, and the caches of receivers about senders:
+ * random layouts sent in parts and decoded; the same with every byte wrong in turn, with wrong
+ * lengths, and with invalid numbers. Accepted data must agree with the envelope; all else must be
+ * refused.
  */
 
 #include "ompi_config.h"
@@ -55,7 +55,7 @@ static mca_pml_umrddt_rts_t rts_of(const opal_iov_cache_layout_t *layout)
     };
 }
 
-/* What the sender tells of this message, as asked. */
+/* The INFO message of the sender for this message, as requested. */
 static void emit_all(const opal_iov_cache_layout_t *layout, const mca_pml_umrddt_rts_t *rts,
                      uint32_t what, packets_t *packets)
 {
@@ -102,7 +102,7 @@ static int take(const packets_t *packets, const mca_pml_umrddt_rts_t *rts, uint3
     return rc;
 }
 
-/* Every layout, told in every way, arrives as it is; also where memory is short. */
+/* Every layout arrives unchanged, with any split into INFO messages; also if memory is short. */
 static void exchanges(void)
 {
     for (int i = 0; i < LAYOUTS; ++i) {
@@ -124,7 +124,7 @@ static void exchanges(void)
                 CHECK(opal_iov_cache_form_equal(layouts[i]->form, from->form));
                 OBJ_RELEASE(from);
             }
-            /* what was not asked for is not taken */
+            /* data that was not requested is not accepted */
             for (uint32_t asked = 0; asked <= MCA_PML_UMRDDT_TELL_ALL; ++asked) {
                 from = NULL;
                 CHECK((0 == (what & ~asked) ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM)
@@ -148,7 +148,7 @@ static void exchanges(void)
             }
             count = packets.count;
             packets_free(&packets);
-            packets.fails_at = count - 1; /* the host refuses the last one */
+            packets.fails_at = count - 1; /* the base PML refuses the last one */
             emit_all(layouts[i], &rts, what, &packets);
             CHECK(packets.count == count - 1);
             packets_free(&packets);
@@ -206,7 +206,7 @@ static void garble(int which, uint32_t what, unsigned seed)
             }
             bytes[k] = was;
         }
-        /* shorter and longer than it says */
+        /* shorter and longer than its length field */
         for (int change = -3; change <= 3; ++change) {
             packet_t was =
                 packet_resize(&packets, i, packets.length[i] + (size_t) (int64_t) change);
@@ -300,7 +300,7 @@ static void envelopes(void)
     WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG | MCA_PML_UMRDDT_BIT_DIRECT);
     WRONG(false, none, none.schemes |= MCA_PML_UMRDDT_DONE_FLAG);
     WRONG(true, none, (void) 0);
-    /* what is not for this way is for pairs of HCAs, if mkeys are offered: without gaps */
+    /* messages without this scheme use pairs of HCAs, if mkeys are offered: without gaps */
     WRONG(true, none, none.lanes[0].qpn = 1);
     WRONG(true, none, none.lanes[0].qpn = 1; none.lanes[1].qpn = 2);
     WRONG(false, none, none.lanes[0].psn = 1);
@@ -340,7 +340,7 @@ static void kept(unsigned places, unsigned seed)
             CHECK(found == layouts[which]);
             OBJ_RELEASE(found);
             ++hits;
-            /* an envelope that says something else of it is not believed */
+            /* an envelope with contradicting data is refused */
             ++rts.lb;
             CHECK(NULL == mca_pml_umrddt_ipc_layout(&peer, &rts));
             --rts.lb;
@@ -363,7 +363,7 @@ static void kept(unsigned places, unsigned seed)
     CHECK(0 == mca_pml_umrddt.counters.ipc_layout_bytes_now);
 }
 
-/* The bound in bytes is kept, over all peers. */
+/* The bound in bytes holds over all peers. */
 static void bounded(unsigned seed)
 {
     uint64_t largest = opal_iov_cache_form_bytes(layouts[4]->form);
@@ -435,8 +435,8 @@ static void homes(void)
     mca_pml_umrddt_ipc_free(&peer);
 }
 
-/* Completion flags are mapped by who has the right number and cookie; what is rung is heard once.
- */
+/* A completion flag can be mapped only with the right number and cookie; each set of it is seen
+ * once. */
 static void done_flags(void)
 {
     static const uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN] = {1, 2, 3}, other[16] = {1, 2, 4};
@@ -494,7 +494,7 @@ static void done_flags(void)
 
 int main(void)
 {
-    /* of one piece; of a few; and of as many that they take a part, and several */
+    /* of one piece; of a few; and of so many that they need one part, and several */
     static const size_t pieces[LAYOUTS] = {1, 3, 12, 700, 9000, 17000, 60000};
     unsigned seed = 4711;
 

@@ -7,9 +7,9 @@
  */
 
 /*
- * The model: with figures made up for it, each scheme wins where it is to win, and the borders
- * between them lie where arithmetic by hand says. Files of figures: what is written is read again
- * in any locale, and what is stale, foreign or malformed is said to be, and changes nothing.
+ * The model: with synthetic tuning parameters, each scheme is selected where it should be, and the
+ * borders between the schemes agree with arithmetic by hand. Tuning files: a written file is read
+ * again in any locale; a stale, foreign or malformed one is reported, and changes nothing.
  */
 
 #include <locale.h>
@@ -175,7 +175,7 @@ static void by_gpu(void)
     figures.ipc_copy[2] = figures.ipc_copy[3] = 1000;
     what.known = 0; /* nothing is to be made for it */
     CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
-    /* launch and bytes, wire (which asks first), launch and bytes */
+    /* launch and bytes, transfer (after a query), launch and bytes */
     CHECK(near(2 + 11 + 13 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
     /* two operations at either side, one behind the other */
     CHECK(near(2 + 22 + 13 + 22, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
@@ -190,8 +190,8 @@ static void by_gpu(void)
     what.depth = 1;
     CHECK(near(2 + 10 * 6, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
 
-    /* pack-host for small ones, pack-staged for large ones: a GPU that writes to the host at a
-     * quarter of the rate, and 20 us for what pack-staged begins with */
+    /* pack-host for small ones, pack-staged for large ones: a GPU that writes to system memory at a
+     * quarter of the rate, and 20 us for the start of pack-staged */
     figures = plain();
     figures.gpu_launch = 5;
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
@@ -219,7 +219,7 @@ static void by_gpu(void)
     CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST) > 10000);
     what.pack_by_hca = true;
     CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST) < 3000);
-    /* one piece needs no packing: moved at once, whatever kernels take */
+    /* a contiguous side needs no packing: copied directly, whatever the time of kernels */
     figures = plain();
     figures.gpu_launch = 1000;
     what = message(10000, 1, 1);
@@ -338,7 +338,7 @@ static void shared(void)
 
         CHECK(near(without[way] + (hca ? 0 : 100), times[way]));
     }
-    /* the driver's copies of all of it: the base PML's packing and unpacking, and pack-host's */
+    /* the driver's copies for all of it: the base PML's packing and unpacking, and pack-host's */
     what.from.boxed = what.to.boxed = true;
     CHECK(near(without[MCA_PML_UMRDDT_SCHEME_BASE],
                time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
@@ -363,7 +363,7 @@ static void shared(void)
     CHECK(120 < time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
     what.from.chunk_boxed = what.to.chunk_boxed = true;
     CHECK(100 > time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
-    /* on another host nobody shares this one's GPU */
+    /* no process on a remote node shares this node's GPU */
     what.from.chunk_boxed = what.near = false;
     CHECK(100 > time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
     /* a chunk of a side that the CPU packs waits for the CPU that carries the one before it */
@@ -381,7 +381,7 @@ static void by_host(void)
     figures_t figures = plain();
     case_t what = message(10000, 1, 1);
 
-    /* it asks and is answered, but for small ones */
+    /* one query and answer, except for small ones */
     CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.bytes = 4096;
     CHECK(near(1 + 4.096, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
@@ -395,8 +395,8 @@ static void by_host(void)
     what.base_takes_gpu = true; /* piece by piece */
     CHECK(near(3 + 10 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
 
-    /* two control messages more than the host's are worth it from some size on: the HCA has twice
-     * the rate, and nothing is copied */
+    /* two more control messages than the base PML needs pay from some size on: the HCA has twice
+     * the rate, and needs no copies */
     figures.hca_rate = 2000;
     figures.hca_entry = 1e-6;
     for (uint64_t bytes = 1000; bytes < 4000; bytes += 10) {
@@ -435,7 +435,7 @@ static void chunks(void)
     CHECK(most == opal_umrddt_select_chunk(64 << 20, 4, least, most, 2 << 20));
 }
 
-/* Of equals the first is taken, and nothing that is not possible. */
+/* Of equal schemes the first is selected, and no impossible one. */
 static void first_of_equals(void)
 {
     figures_t figures = plain();
@@ -449,8 +449,8 @@ static void first_of_equals(void)
     }
 }
 
-/* Whatever the figures and the message are: a time is a number above 0, more bytes take no less,
- * and so do more pieces. */
+/* For any tuning parameters and any message: a time is a number above 0, more bytes do not take
+ * less time, nor do more pieces. */
 static void sane(void)
 {
     figures_t figures;
@@ -586,7 +586,7 @@ static void files(void)
           == read_text("umrddt-model 2\nhardware any\n" UMRDDT_TUNING_OLD_PREFIX "rate 13.5\n",
                        &figures));
     CHECK(near(13.5, figures.hca_rate));
-    /* the user is told which line it is */
+    /* the error message has the line number */
     (void) read_text("umrddt-model 2\nhardware any\n#\nhca_rate so so\n", &figures);
     CHECK(OPAL_UMRDDT_TUNING_FILE_MALFORMED
           == opal_umrddt_tuning_read(path, "a machine", &figures, NULL, wrong));
@@ -656,8 +656,8 @@ static void there_and_back(const char *locale)
     (void) setlocale(LC_ALL, "C");
 }
 
-/* A file is added to: what was measured before, and not now, stays; what HCAs do between two hosts
- * is not replaced by what they do within one. */
+/* A file is extended: earlier measurements that are not repeated stay; HCA measurements between two
+ * nodes are not replaced by those within one. */
 static void added(void)
 {
     const char *const lines = "umrddt-model 2\nhardware any\n%s of old\nnear_latency 11\n"
@@ -675,7 +675,7 @@ static void added(void)
         CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD == read_text(text, &before));
         CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
               == opal_umrddt_tuning_read(path, "a machine", &before, &then, wrong));
-        /* one that does not tell umrddt's packing from Open MPI's */
+        /* one that does not distinguish umrddt's packing from Open MPI's */
         CHECK(near(6, before.cpu_pack[5]) && near(1, before.cpu_pack[0]));
         CHECK(then.any && 0 == strcmp("of old", far_then ? then.far : then.near));
         CHECK('\0' == (far_then ? then.near : then.far)[0]);

@@ -7,7 +7,7 @@
  */
 
 /*
- * The offer cache: back-off after offers in vain, verdicts, and entries that meet.
+ * The offer cache: back-off after declined offers, selections, and entries that collide.
  */
 
 #include "ompi_config.h"
@@ -55,7 +55,7 @@ static void back_off(void)
     /* in the end one of 32768 is */
     CHECK(20 > offered(key, 100000, true));
     CHECK(3 >= offered(key, 3 * 32769, true) && 2 <= offered(key, 3 * 32769, true));
-    /* another one takes its place */
+    /* another one replaces it */
     mca_pml_umrddt_offer_learn(entry_alike, true);
     CHECK(!mca_pml_umrddt_offer_pauses(key));
     CHECK(mca_pml_umrddt_offer_pauses(entry_alike));
@@ -69,7 +69,7 @@ static void verdicts(void)
         mca_pml_umrddt_offer_set(key, words[i]);
         CHECK(words[i] == mca_pml_umrddt_offer_word(key));
         CHECK(0 == mca_pml_umrddt_offer_word(entry_alike));
-        /* a verdict is no back-off, and none comes of it */
+        /* a selection is not a back-off, and causes none */
         CHECK(!mca_pml_umrddt_offer_pauses(key));
         mca_pml_umrddt_offer_learn(key, true);
         mca_pml_umrddt_offer_learn(key, false);

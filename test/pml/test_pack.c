@@ -7,12 +7,12 @@
  */
 
 /*
- * The chunks of messages that travel packed, both sides of a message in this process, between a
- * base PML, an HCA and GPUs that are played here, in random order, late, and with every failure:
- * the host refuses to send or receive, a copy fails, a write fails, a flush fails, a grant cannot
- * be sent. Both sides must come to an end that fits the other's, and then all bytes are right, all
- * receives for FINs are given back, and no place is given back that is still written to. And a
- * PACK that asks for nonsense is refused, whatever byte of it is wrong.
+ * The chunks of packed messages, both sides of a message in this process, between a simulated base
+ * PML, HCA and GPUs, in random order, late, and with every failure: the base PML refuses to send or
+ * receive, a copy, a write or a flush fails, a CREDIT cannot be sent. The ends of both sides must
+ * agree, and then all bytes are right, all receives for FINs are returned, and no chunk buffer is
+ * returned while writes to it are pending. An invalid CTS_PACK is refused, whatever byte of it is
+ * wrong.
  */
 
 #include "ompi_config.h"
@@ -32,7 +32,7 @@
 mca_pml_umrddt_t mca_pml_umrddt;
 
 enum {
-    MOST = 64, /* things under way of one kind */
+    MOST = 64, /* pending operations of one kind */
     TURNS = 400
 };
 
@@ -335,7 +335,7 @@ void mca_pml_umrddt_pack_buffer_put(mca_pml_umrddt_pack_buffer_t *buffer)
 {
     own_buffer_t *own = (own_buffer_t *) buffer;
 
-    /* nobody writes to it any more */
+    /* no more writes to it are pending */
     for (unsigned i = fins; i != put; ++i) {
         CHECK(broken || own != writes[i % MOST].to);
     }
@@ -484,7 +484,7 @@ static void hca_progress(void)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The rest of the room
+ * The rest of the component
  * ------------------------------------------------------------------------------------------- */
 
 static void wait_construct(mca_pml_umrddt_wait_t *wait)
@@ -531,7 +531,7 @@ int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
  * Messages
  * ------------------------------------------------------------------------------------------- */
 
-/* A layout of blocks of any length, and what it takes. */
+/* A layout of blocks of any length, and its cost. */
 static opal_iov_cache_layout_t *layout_new(uint64_t size, size_t *extent)
 {
     opal_iov_cache_iov_t iovs[64];
@@ -579,7 +579,7 @@ static mca_pml_umrddt_where_t where_of(bool gpu)
 /* How both sides end. */
 typedef struct ends_t {
     mca_pml_umrddt_pack_end_t sender, receiver;
-    bool right; /* the bytes, if the receiver says that it went well */
+    bool right; /* the bytes, if the receiver reports success */
 } ends_t;
 
 static ends_t message(bool by_hca, unsigned scheme)
@@ -656,7 +656,7 @@ static ends_t message(bool by_hca, unsigned scheme)
             if (NULL != sender && by_hca
                 && (MCA_PML_UMRDDT_PACK_BROKEN == ends.receiver
                     || MCA_PML_UMRDDT_PACK_NOT_PACKED == ends.receiver)) {
-                mca_pml_umrddt_pack_stop(sender); /* it asks for the base PML */
+                mca_pml_umrddt_pack_stop(sender); /* it requests the base PML */
             }
         }
     }
@@ -694,7 +694,7 @@ static void well(void)
     }
 }
 
-/* The host refuses a part: it is asked again, and the other side never waits in vain. */
+/* The base PML refuses a part: it is retried, and the other side never waits without end. */
 static void refused(void)
 {
     int lost = 0;
@@ -720,7 +720,8 @@ static void refused(void)
     CHECK(TURNS / 7 < lost);
 }
 
-/* Whatever fails by the HCA: the ends fit, and where the receiver says well, it is. */
+/* For any failure of the HCA: the ends agree, and where the receiver reports success, the bytes are
+ * right. */
 static void failures(void)
 {
     int seen[8] = {0};
@@ -849,7 +850,7 @@ static void hostile(void)
 int main(int argc, char **argv)
 {
     seed = 1 < argc ? (unsigned) atoi(argv[1]) : 1;
-    /* What fails is told by opal_output, which 5.0 does not make ready by itself. */
+    /* Failures are reported by opal_output, which 5.0 does not initialize by itself. */
     CHECK(OPAL_SUCCESS == opal_init_util(&argc, &argv));
     mca_pml_umrddt.params.pack_bytes = 1 << 20;
     mca_pml_umrddt.host.pml_isend = host_isend;

@@ -7,9 +7,9 @@
  */
 
 /*
- * The choice for pairs of layouts: when keys begin to pay; that nothing but use changes a choice;
- * that a way that failed is left alone for a while; that a message may outlive what is known of its
- * pair.
+ * The selection for pairs of layouts: the number of uses from which keys pay; only uses change a
+ * selection; a scheme that failed is avoided for a while; a message may outlive the cache entry of
+ * its pair.
  */
 
 #include "ompi_config.h"
@@ -38,7 +38,7 @@ static double clock_us = 1000;
 static unsigned lookups; /* of layouts */
 
 /* ---------------------------------------------------------------------------------------------
- * What the verdicts ask
+ * Functions that the selection calls
  * ------------------------------------------------------------------------------------------- */
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
@@ -139,7 +139,7 @@ static void matched(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *from, vo
     recv->where.memory.kind = OPAL_UMRDDT_GPU_HOST;
 }
 
-/* A message has been matched: which way. */
+/* A message has been matched: the selected scheme. */
 static mca_pml_umrddt_scheme_id_t judge(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *from,
                                         void *buffer)
 {
@@ -155,7 +155,7 @@ static mca_pml_umrddt_scheme_id_t judge(mca_pml_umrddt_recv_t *recv, mca_pml_umr
     return (mca_pml_umrddt_scheme_id_t) recv->scheme;
 }
 
-/* A whole message, which takes so long by keys, and so long without. @return which way it went */
+/* A whole message with these times with keys, and without. @return its scheme */
 static mca_pml_umrddt_scheme_id_t message(void *buffer, double umr, double direct)
 {
     mca_pml_umrddt_recv_t recv;
@@ -193,11 +193,11 @@ static void uses(void)
         CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == message(buffers, 1, 11));
     }
     for (int i = 0; i < 1000; ++i) {
-        CHECK(MCA_PML_UMRDDT_SCHEME_UMR == message(buffers, 1e6, 1)); /* whatever it takes */
+        CHECK(MCA_PML_UMRDDT_SCHEME_UMR == message(buffers, 1e6, 1)); /* whatever its time */
     }
     /* another buffer has keys of its own */
     CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == message(buffers + 1, 1, 11));
-    /* what the user says of use counts at once */
+    /* the user's assertion about reuse takes effect immediately */
     mca_pml_umrddt.params.reuse = 4;
     CHECK(MCA_PML_UMRDDT_SCHEME_UMR == message(buffers + 2, 1, 11));
     mca_pml_umrddt.params.reuse = 3;
@@ -208,7 +208,7 @@ static void uses(void)
 /* Predicted: 10 us by keys, 13 without. */
 static const char ten[] = "hca_latency 5\nhca_entry 1\nhca_write 1.6\nkey_map 0.001\n";
 
-/* What messages take changes no choice. */
+/* Measured times of messages change no selection. */
 static void observed(void)
 {
     lay(4);
@@ -300,7 +300,8 @@ static void eager(void)
     }
 }
 
-/* Where only one way is offered there is no choice; and a table that overflows forgets, no more. */
+/* If only one scheme is offered there is no selection; an overflow of the table evicts entries and
+ * has no other effect. */
 static void bounds(void)
 {
     mca_pml_umrddt_recv_t first, recv;
@@ -322,8 +323,8 @@ static void bounds(void)
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
 }
 
-/* What is left to the base PML is known by its datatype: no layout is looked up, for this peer,
- * this count, this communicator's pattern, and as long as no datatype died. */
+/* A message that is passed through is recognized by its datatype: no layout lookup, for this peer,
+ * this count, the pattern of this communicator, and until a datatype is freed. */
 static void remembered(const mca_pml_umrddt_where_t *where)
 {
     const mca_pml_umrddt_where_t gpu = {
@@ -431,8 +432,8 @@ static void by_hca_for_one_piece(void)
     peer.has_hca = had_hca;
 }
 
-/* The receiver chooses between CUDA IPC and the HCA, and what the one had in the envelope is not
- * taken for the other's further endpoints. */
+/* The receiver selects between CUDA IPC and the HCA. Data of one of them in the envelope is not
+ * mistaken for the other's endpoints. */
 static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
 {
     const struct mca_pml_umrddt_pair_t *pair;
@@ -464,7 +465,7 @@ static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
     peer.has_hca = had_hca;
 }
 
-/* Between GPUs of a host what each copy takes decides, at the sender and at the receiver. */
+/* Between GPUs of a node the time of each copy decides, at the sender and at the receiver. */
 static void between_gpus(void)
 {
     mca_pml_umrddt_where_t where = {
@@ -486,7 +487,7 @@ static void between_gpus(void)
         comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
         CHECK((1 == slow) == mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
         comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
-        /* nor does a peer that rings its completion flag make a slow way the only one */
+        /* nor does a peer with a completion flag make a slow scheme the only one */
         lay(4);
         comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
         CHECK((1 == slow) == mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
@@ -508,8 +509,8 @@ static void between_gpus(void)
     }
 }
 
-/* Kernels look up what is no vector: told of the receiver's layout, and of the sender's if it has
- * as many pieces. */
+/* Kernels use a lookup for layouts that are not vectors: the receiver's layout decides, and the
+ * sender's if it has as many pieces. */
 static void listed(void)
 {
     double times[MCA_PML_UMRDDT_SCHEMES];
@@ -546,15 +547,15 @@ static void listed(void)
     CHECK(!opal_umrddt_gpu_listed(layout));
 }
 
-/* From memory of the CPU, without an HCA: packed is all there is, and that for a receive in memory
- * of a GPU alone; as small as the figures say, not as the rule does. */
+/* From system memory, without an HCA: only packing is possible, and only for a receive in GPU
+ * memory; the tuning parameters, not the fixed rule, set the minimum size. */
 static void landing(void)
 {
     static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}},
                                         gpu = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE,
                                                           .legacy_ipc = true,
                                                           .buffer_id = 7}};
-    /* what GPUs take out of pinned memory is slow, or what is brought to them in one piece */
+    /* GPUs are slow in reads of pinned memory, or in copies of one piece to them */
     const char *const slow[] = {"gpu_unpack_host 0.001 0.001 0.001 0.001 0.001 0.001\n"
                                 "gpu_unpack 0.001 0.001 0.001 0.001 0.001 0.001\n",
                                 "gpu_in_rate 0.001\n"
@@ -591,9 +592,9 @@ static void landing(void)
     peer.has_hca = true;
 }
 
-/* What mpi_communication_pattern says of the other side's memory is believed: by a sender, who
- * otherwise takes it to be of the kind of its own, of the same layout too; and by a receiver, whom
- * an envelope does not tell. */
+/* The assertion of mpi_communication_pattern about the other side's memory is used by a sender,
+ * which otherwise assumes the kind and the layout of its own buffer; and by a receiver, for data
+ * that is not in the envelope. */
 static void hinted(void)
 {
     static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}},
@@ -615,7 +616,7 @@ static void hinted(void)
     double times[MCA_PML_UMRDDT_SCHEMES], known = 0;
     unsigned possible;
 
-    /* an HCA that is slow at GPUs, and GPUs that are slow at writing to the host */
+    /* an HCA that is slow with GPU memory, and GPUs that are slow in writes to system memory */
     figures("near_rate 10\nhca_gpu_rate 0.001\ncpu_copy 1 1 1 1 1 1\n"
             "gpu_pack_host 0.001 0.001 0.001 0.001 0.001 0.001\n"
             "gpu_unpack_host 0.001 0.001 0.001 0.001 0.001 0.001\n"
@@ -624,7 +625,7 @@ static void hinted(void)
     lay(40);
     peer.same_host = peer.has_gpu = true;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
-        /* no packed way, which would be one for messages to GPUs */
+        /* no packing scheme, which would apply to messages to GPUs */
         comm.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BITS_HCA;
         comm.pattern = (int) cases[i].pattern;
         CHECK(cases[i].declines

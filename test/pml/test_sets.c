@@ -28,7 +28,7 @@ mca_pml_umrddt_t mca_pml_umrddt;
 static bool counting;
 static size_t given;
 
-/* The next malloc of the room under test fails. */
+/* The next malloc of the component under test fails. */
 static bool no_memory;
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
@@ -56,7 +56,7 @@ enum {
     FLIGHTS = 4
 };
 
-/* A message under way: what the receiver sent for it. */
+/* A pending message: what the receiver sent for it. */
 typedef struct flight_t {
     int keyset; /* -1: none */
     bool placed;
@@ -168,7 +168,7 @@ static void at_random(unsigned places, bool starve)
         int i = rand_r(&seed) % KEYSETS;
 
         if (0 <= flight->keyset) {
-            /* it is over; one in sixteen goes wrong, and its keys are mapped anew */
+            /* it is complete; one in sixteen fails, and its keys are mapped again */
             bool well = 0 != rand_r(&seed) % 16;
 
             if (flight->placed) {
@@ -248,8 +248,8 @@ static void hostile(void)
 }
 
 /*
- * What peers cost, both ways and with everything that can be remembered of them: what was asked of
- * malloc, the same for each however many there are, and with the HCA's 31 KiB no more than 64 KiB.
+ * Memory per peer, in both directions and with full caches: the bytes requested from malloc. It is
+ * the same for each of any number of peers, and with 31 KiB of the HCA at most 64 KiB.
  */
 static void cost(unsigned count)
 {
@@ -299,7 +299,7 @@ static void cost(unsigned count)
     free(peers);
 }
 
-/* What does not hold of a peer is told by its name. */
+/* A violated invariant of a peer is reported by its name. */
 static void invariants(void)
 {
     mca_pml_umrddt_peer_t peer;

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Numbers of messages under way (pml_umrddt_slots.h), against a plain table of what is taken. */
+/* Request ids of pending messages (pml_umrddt_slots.h), compared with a plain table. */
 
 #include "pml_umrddt_slots.h"
 
@@ -29,7 +29,7 @@ static unsigned random_below(unsigned bound)
     return (unsigned) (state >> 20) % bound;
 }
 
-/* The lowest one, whatever is taken and given back. */
+/* The lowest free one, for any sequence of allocations and releases. */
 static void slots_random(void)
 {
     mca_pml_umrddt_slots_t slots = {0};
