@@ -32,7 +32,7 @@
 #endif
 
 mtype = { ASK, HOST, DONE };                           /* mca_pml_umrddt_verdict_t */
-mtype = { TIER_NOT, TIER_DONE, TIER_REPLY };           /* mca_pml_umrddt_done_flag_state_t */
+mtype = { FLAG_NOT, FLAG_DONE, FLAG_REPLY };           /* mca_pml_umrddt_done_flag_state_t */
 mtype = { IDLE, LOOK, OTHER, ASKED, COPY, BY_HOST, COMPLETE };
 
 #define SLOT(m) slot_of[m]
@@ -44,7 +44,7 @@ chan fail_notice[MESSAGES] = [1] of { bool };
 chan data[MESSAGES] = [1] of { byte };
 
 byte done_flag_of[SLOTS];               /* the word: message + 1, */
-mtype done_flag_what[SLOTS] = TIER_NOT; /* and what */
+mtype done_flag_what[SLOTS] = FLAG_NOT; /* and what */
 
 /* ---- The sender ---- */
 
@@ -96,7 +96,7 @@ inline ring(m, what)
 inline announce(m, done_flag)
 {
     if
-    :: done_flag -> done_flag = false; ring(m, TIER_REPLY)
+    :: done_flag -> done_flag = false; ring(m, FLAG_REPLY)
     :: else -> skip
     fi
 }
@@ -195,7 +195,7 @@ end_over:
             r_state[m] = COMPLETE;
             completed++;
             if
-            :: done_flag -> ring(m, TIER_DONE)
+            :: done_flag -> ring(m, FLAG_DONE)
             :: else -> reply[SLOT(m)]!m, DONE, done_flags
             fi
         fi
@@ -245,9 +245,9 @@ proctype sender(byte m)
 
     /* tier */
     atomic {
-        !done_flag || (done_flag_what[slot_of[m]] != TIER_NOT && HEARD(m)) ->
+        !done_flag || (done_flag_what[slot_of[m]] != FLAG_NOT && HEARD(m)) ->
         if
-        :: done_flag && done_flag_what[slot_of[m]] == TIER_DONE -> goto finish
+        :: done_flag && done_flag_what[slot_of[m]] == FLAG_DONE -> goto finish
         :: else -> skip
         fi
     };
