@@ -242,7 +242,7 @@ static void cable(const char *host, const char *state)
 {
     char command[2 * sizeof(here)];
 
-    snprintf(command, sizeof(command), "'%s/world' --cable HCA %s %s", here, host, state);
+    snprintf(command, sizeof(command), "'%s/world' --cable hca %s %s", here, host, state);
     CHECK(0 == system(command));
 }
 
