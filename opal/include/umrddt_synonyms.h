@@ -33,15 +33,16 @@ static const umrddt_synonym_t umrddt_param_synonyms[] = {
 
 /** Performance variables of pml/umrddt; the names without framework and component. */
 static const umrddt_synonym_t umrddt_pvar_synonyms[] = {
-    {"handled_sends", "taken_sends"},       {"handled_recvs", "taken_recvs"},
-    {"handled_bytes", "taken_bytes"},       {"passed_contiguous", "deferred_contiguous"},
-    {"passed_small", "deferred_small"},     {"passed_memory", "deferred_memory"},
-    {"passed_peer", "deferred_peer"},       {"passed_other", "deferred_other"},
-    {"passed_model", "deferred_model"},     {"probe_sends", "tried_sends"},
-    {"declined_sends", "left_sends"},       {"declined_recvs", "left_recvs"},
-    {"ipc_done_flags", "ipc_bells"},        {"ipc_info_reqs", "ipc_asks"},
-    {"pack_by_hca", "pack_by_card"},        {"rkey_sets_cached", "sets_recalled"},
-    {"layouts_cached", "layouts_recalled"}, {"hca_errors", "card_errors"},
+    {"handled_sends", "taken_sends"},        {"handled_recvs", "taken_recvs"},
+    {"handled_bytes", "taken_bytes"},        {"passed_contiguous", "deferred_contiguous"},
+    {"passed_small", "deferred_small"},      {"passed_memory", "deferred_memory"},
+    {"passed_peer", "deferred_peer"},        {"passed_other", "deferred_other"},
+    {"passed_model", "deferred_model"},      {"probe_sends", "tried_sends"},
+    {"declined_sends", "left_sends"},        {"declined_recvs", "left_recvs"},
+    {"ipc_done_flags", "ipc_bells"},         {"ipc_info_reqs", "ipc_asks"},
+    {"pack_by_hca", "pack_by_card"},         {"rkey_sets_cached", "sets_recalled"},
+    {"layouts_cached", "layouts_recalled"},  {"hca_errors", "card_errors"},
+    {"hca_write_bytes", "card_write_bytes"},
 };
 
 /** Old prefix of the HCA's tuning parameters in a tuning file; now UMRDDT_TUNING_PREFIX. */

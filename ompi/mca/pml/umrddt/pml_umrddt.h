@@ -165,7 +165,7 @@ typedef struct mca_pml_umrddt_params_t {
     X(sends_ipc, "Sends from GPU memory that receivers of the same host read")                    \
     X(recvs_ipc, "Receives that read the sender's GPU memory, in one copy")                       \
     X(ipc_bytes, "Bytes of those")                                                                \
-    X(ipc_done_flags, "Ends of those that were told through shared memory")                       \
+    X(ipc_done_flags, "Of these, ends signalled by a completion flag")                            \
     X(ipc_info_reqs, "Questions to senders about their GPU memory or layout")                     \
     X(sends_pack_gdr, "Sends that travelled packed, in chunks, from a GPU's memory to the HCAs")  \
     X(sends_pack_staged, "Sends that travelled packed, in chunks, packed in memory of a GPU")     \

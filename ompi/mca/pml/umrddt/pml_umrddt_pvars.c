@@ -231,36 +231,42 @@ static int pvar_notify_hcas(struct mca_base_pvar_t *pvar, mca_base_pvar_event_t 
     return OPAL_SUCCESS;
 }
 
-static void pvar_register(const pvar_t *pvar, const char *name, const char *help)
+static void register_name(const char *name, const char *help, bool level,
+                          mca_base_get_value_fn_t get, mca_base_notify_fn_t notify,
+                          const pvar_t *pvar)
 {
     (void) mca_base_component_pvar_register(
         &mca_pml_umrddt_component.pmlm_version, name, help, OPAL_INFO_LVL_4,
-        pvar->level ? MCA_BASE_PVAR_CLASS_LEVEL : MCA_BASE_PVAR_CLASS_COUNTER,
+        level ? MCA_BASE_PVAR_CLASS_LEVEL : MCA_BASE_PVAR_CLASS_COUNTER,
         MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
-        MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, pvar_get, NULL, NULL,
+        MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, get, NULL, notify,
         (void *) pvar);
+}
+
+/** Register a variable by its name and its old name. */
+static void pvar_register(const char *name, const char *help, bool level,
+                          mca_base_get_value_fn_t get, mca_base_notify_fn_t notify,
+                          const pvar_t *pvar)
+{
+    char deprecated[128];
+
+    register_name(name, help, level, get, notify, pvar);
+    for (size_t i = 0; i < sizeof(umrddt_pvar_synonyms) / sizeof(umrddt_pvar_synonyms[0]); ++i) {
+        if (0 == strcmp(umrddt_pvar_synonyms[i].name, name)) {
+            (void) snprintf(deprecated, sizeof(deprecated), "Deprecated name of pml_umrddt_%s",
+                            name);
+            register_name(umrddt_pvar_synonyms[i].old, deprecated, level, get, notify, pvar);
+        }
+    }
 }
 
 void mca_pml_umrddt_pvars_register(void)
 {
-    (void) mca_base_component_pvar_register(
-        &mca_pml_umrddt_component.pmlm_version, "hca_write_bytes",
-        "Bytes of RDMA writes of each HCA of this process, in the order of preference",
-        OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
-        MCA_BASE_VAR_BIND_NO_OBJECT, MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS,
-        pvar_get_hcas, NULL, pvar_notify_hcas, NULL);
+    pvar_register("hca_write_bytes",
+                  "Bytes of RDMA writes of each HCA of this process, in the order of preference",
+                  false, pvar_get_hcas, pvar_notify_hcas, NULL);
     for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
-        pvar_register(&pvars[i], pvars[i].name, pvars[i].help);
-        for (size_t k = 0; k < sizeof(umrddt_pvar_synonyms) / sizeof(umrddt_pvar_synonyms[0]);
-             ++k) {
-            if (0 == strcmp(umrddt_pvar_synonyms[k].name, pvars[i].name)) {
-                char help[128];
-
-                (void) snprintf(help, sizeof(help), "Deprecated name of pml_umrddt_%s",
-                                pvars[i].name);
-                pvar_register(&pvars[i], umrddt_pvar_synonyms[k].old, help);
-            }
-        }
+        pvar_register(pvars[i].name, pvars[i].help, pvars[i].level, pvar_get, NULL, &pvars[i]);
     }
 }
 
