@@ -63,6 +63,15 @@ static inline bool mca_pml_umrddt_recv_has_layout(mca_pml_umrddt_recv_t *recv)
     return NULL != recv->layout;
 }
 
+/** Release the number of an expected FIN, if there is one. */
+static inline void mca_pml_umrddt_recv_forget_fin(mca_pml_umrddt_recv_t *recv)
+{
+    if (0 != recv->fin) {
+        mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
+        recv->fin = 0;
+    }
+}
+
 /** Initialize a reply to an envelope; fields after the verdict are 0. And send it. */
 void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts, mca_pml_umrddt_verdict_t verdict,
                                mca_pml_umrddt_reply_t *reply);

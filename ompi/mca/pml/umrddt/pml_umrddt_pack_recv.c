@@ -183,10 +183,7 @@ static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umr
 
 static void release(mca_pml_umrddt_recv_t *recv)
 {
-    if (0 != recv->fin) {
-        mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
-        recv->fin = 0;
-    }
+    mca_pml_umrddt_recv_forget_fin(recv);
     if (OPAL_UNLIKELY(NULL != recv->pack)) {
         mca_pml_umrddt_pack_drop(recv->pack);
         recv->pack = NULL;

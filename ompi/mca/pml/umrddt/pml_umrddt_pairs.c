@@ -23,6 +23,7 @@
 #include "opal/util/show_help.h"
 
 #include "pml_umrddt_direct.h"
+#include "pml_umrddt_engine.h"
 #include "pml_umrddt_owner.h"
 #include "pml_umrddt_pack.h"
 #include "pml_umrddt_pairs_private.h"
@@ -32,11 +33,6 @@
 
 /** Rows of at least this many bytes are assumed to suit the driver's copies. */
 #define LONG_ROW 256
-
-#define PACK_WAYS                                            \
-    (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_GDR)      \
-     | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_STAGED) \
-     | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_HOST))
 
 /* ---------------------------------------------------------------------------------------------
  * Tuning parameters
@@ -215,7 +211,7 @@ static unsigned possible_ways(const mca_pml_umrddt_recv_t *recv)
         if (0 == (both & MCA_PML_UMRDDT_BIT(way))) {
             continue;
         }
-        if (0 != (PACK_WAYS & MCA_PML_UMRDDT_BIT(way))) {
+        if (0 != (MCA_PML_UMRDDT_BITS_PACK & MCA_PML_UMRDDT_BIT(way))) {
             /* with all non-packed schemes, because the rule depends on the alternatives */
             rts.schemes = (uint16_t) ((recv->rts.schemes & ~MCA_PML_UMRDDT_BITS_PACK)
                                       | MCA_PML_UMRDDT_BIT(way));
@@ -318,13 +314,8 @@ void mca_pml_umrddt_pairs_judge(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_pair_t *pair;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (NULL == recv->layout
-        && OMPI_SUCCESS != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout)) {
-        recv->layout = NULL; /* continue without a selection */
-        return;
-    }
-    if (0 == recv->total) {
-        return;
+    if (!mca_pml_umrddt_recv_has_layout(recv) || 0 == recv->total) {
+        return; /* continue without a selection */
     }
     pair = find(recv);
     ++pairs->judged;
@@ -366,8 +357,9 @@ unsigned mca_pml_umrddt_pairs_pack(const mca_pml_umrddt_recv_t *recv,
                                    const mca_pml_umrddt_rts_t *rts, unsigned rule)
 {
     unsigned both = rts->schemes & mca_pml_umrddt.schemes;
-    unsigned scheme =
-        0 == (PACK_WAYS & MCA_PML_UMRDDT_BIT(recv->scheme)) ? 0 : MCA_PML_UMRDDT_BIT(recv->scheme);
+    unsigned scheme = 0 == (MCA_PML_UMRDDT_BITS_PACK & MCA_PML_UMRDDT_BIT(recv->scheme))
+                          ? 0
+                          : MCA_PML_UMRDDT_BIT(recv->scheme);
 
     return 0 != rule && mca_pml_umrddt.declines && 0 != (both & scheme) ? scheme : rule;
 }
@@ -380,7 +372,8 @@ bool mca_pml_umrddt_pairs_leaves(const mca_pml_umrddt_recv_t *recv)
 
 bool mca_pml_umrddt_pairs_packs(const mca_pml_umrddt_recv_t *recv)
 {
-    return mca_pml_umrddt.declines && 0 != (PACK_WAYS & MCA_PML_UMRDDT_BIT(recv->scheme));
+    return mca_pml_umrddt.declines
+           && 0 != (MCA_PML_UMRDDT_BITS_PACK & MCA_PML_UMRDDT_BIT(recv->scheme));
 }
 
 /** The pair of a message, or NULL if its entry was replaced meanwhile. Sets recv->pair to NULL. */

@@ -101,10 +101,7 @@ mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
  * at the sender itself. */
 static inline void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
 {
-    if (0 != recv->fin) {
-        mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
-        recv->fin = 0;
-    }
+    mca_pml_umrddt_recv_forget_fin(recv);
     if (NULL != recv->keyset) {
         mca_pml_umrddt.hca->keyset_release(recv->keyset);
         recv->keyset = NULL;
