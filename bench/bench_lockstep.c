@@ -54,13 +54,7 @@ typedef struct lockstep_t {
     unsigned long tests;
 } lockstep_t;
 
-/* The calls of an application, whose names callgrind is given. */
-#define COUNTED __attribute__((noinline, noclone))
-
-COUNTED void lockstep_start(lockstep_t *job);
-COUNTED void lockstep_test(lockstep_t *job);
-
-COUNTED void lockstep_start(lockstep_t *job)
+static inline void start(lockstep_t *job)
 {
     void *address = bench_buffer_address(&job->buffer);
 
@@ -71,6 +65,17 @@ COUNTED void lockstep_start(lockstep_t *job)
         MPI_Irecv(address, job->layout.recv.count, job->layout.recv.type, 0, TAG, job->comm,
                   &job->request);
     }
+}
+
+/* The calls of an application, whose names callgrind is given. */
+#define COUNTED __attribute__((noinline, noclone))
+
+COUNTED void lockstep_start(lockstep_t *job);
+COUNTED void lockstep_test(lockstep_t *job);
+
+COUNTED void lockstep_start(lockstep_t *job)
+{
+    start(job);
 }
 
 COUNTED void lockstep_test(lockstep_t *job)
@@ -114,12 +119,8 @@ static void run_one(lockstep_t *job, unsigned message, bool counted)
     begin_turn(job);
     if (counted) {
         lockstep_start(job);
-    } else if (0 == job->rank) {
-        MPI_Isend(bench_buffer_address(&job->buffer), job->layout.send.count, job->layout.send.type,
-                  1, TAG, job->comm, &job->request);
     } else {
-        MPI_Irecv(bench_buffer_address(&job->buffer), job->layout.recv.count, job->layout.recv.type,
-                  0, TAG, job->comm, &job->request);
+        start(job);
     }
     usleep(SETTLE);
     end_turn(job);
@@ -236,9 +237,7 @@ int bench_lockstep_job_main(int argc, char **argv)
     if (7 != argc || 2 != size || 0 >= atoi(argv[5])) {
         bench_fatal("%s is for jobs that bench/metrics starts", BENCH_LOCKSTEP_JOB);
     }
-    for (i = 0; i < bench_layout_count && 0 != strcmp(argv[2], bench_layout_table[i].name); ++i) {
-        ;
-    }
+    i = bench_layout_find(argv[2]);
     if (bench_layout_count == i) {
         bench_fatal("lockstep: there is no layout '%s'", argv[2]);
     }

@@ -253,9 +253,7 @@ int bench_message_job_main(int argc, char **argv)
     if (4 != argc || 2 != size) {
         bench_fatal("%s is for jobs that message_instructions starts", BENCH_MESSAGE_JOB);
     }
-    for (i = 0; i < bench_layout_count && 0 != strcmp(argv[2], bench_layout_table[i].name); ++i) {
-        ;
-    }
+    i = bench_layout_find(argv[2]);
     if (bench_layout_count == i) {
         bench_fatal("message_instructions: there is no layout '%s'", argv[2]);
     }

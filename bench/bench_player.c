@@ -257,11 +257,8 @@ static void list(void)
 static void open_play(play_t *play, const char *name, bool unpack)
 {
     uint64_t got, wanted;
-    size_t i = 0;
+    size_t i = bench_layout_find(name);
 
-    while (i < bench_layout_count && 0 != strcmp(name, bench_layout_table[i].name)) {
-        ++i;
-    }
     if (i == bench_layout_count || NULL != play->side) {
         bench_fatal("cannot open '%s'", name);
     }

@@ -210,6 +210,16 @@ static void lower_case(const char *from, char *to, size_t room)
     to[i] = '\0';
 }
 
+size_t bench_layout_find(const char *name)
+{
+    size_t row = 0;
+
+    while (row < bench_layout_count && 0 != strcmp(name, bench_layout_table[row].name)) {
+        ++row;
+    }
+    return row;
+}
+
 bool bench_layout_matches(const char *name, const char *pattern)
 {
     char low_name[128], low_pattern[128];

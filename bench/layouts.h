@@ -77,6 +77,9 @@ extern const size_t bench_layout_count;
 /** How many there are in all. */
 extern const size_t bench_layout_all;
 
+/** Find a layout by its name. @return its row; bench_layout_count: there is none */
+size_t bench_layout_find(const char *name);
+
 /**
  * Does @p pattern, a glob, mean the layout @p name? Letter case does not matter, and the name of a
  * family (all before an underscore) means all its members.
