@@ -36,7 +36,7 @@ static const struct {
     {"pml_umrddt_memory", "memory"},
     {"pml_umrddt_scheme", "scheme"},
     {"pml_umrddt_min_size", "min_size"},
-    {"pml_umrddt_base_gpu", "base_gpu_param"},
+    {"pml_umrddt_base_gpu", "base_gpu"},
 };
 
 /* The name of a value of an enumeration. */

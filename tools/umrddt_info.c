@@ -332,7 +332,7 @@ static void read_mpi(FILE *file, char *library, size_t room, info_found_t *found
         (void) sscanf(line, "pml=%31s", found->pml);
         (void) sscanf(line, "memory=%15s", found->memory);
         (void) sscanf(line, "scheme=%15s", found->scheme);
-        (void) sscanf(line, "base_gpu_param=%7s", found->gpu);
+        (void) sscanf(line, "base_gpu=%7s", found->gpu);
         if (0 == strncmp("library=", line, 8)) {
             snprintf(library, room, "%.*s", (int) room - 1, line + 8);
         }
