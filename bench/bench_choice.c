@@ -35,10 +35,10 @@
 #include "opal/datatype/iov_cache/iov_cache.h"
 
 #include "bench_util.h"
-#include "pml_umrddt.h"
-#include "pml_umrddt_ipc.h"
-#include "pml_umrddt_pack.h"
-#include "pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 
 #define PAIRS  16
 #define ROUNDS 11

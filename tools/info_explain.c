@@ -32,10 +32,10 @@
 #include "umrddt_compat.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_base_gpu.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_pack.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 
 /** Number of messages of the layout for which a scheme is selected. */
 #define MESSAGES 64

@@ -26,7 +26,7 @@
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/pml.h"
 
-#include "pml_umrddt_base_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 
 /** The queried properties. */
 static const struct {

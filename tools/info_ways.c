@@ -10,7 +10,7 @@
  * @file
  *
  * The scheme of messages on this machine, with pml_umrddt_scheme = auto (by the rules of
- * ompi/mca/pml/umrddt/pml_umrddt_choice.c), and the reason.
+ * ompi/mca/pml/umrddt/select/pml_umrddt_choice.c), and the reason.
  */
 
 #include "info.h"
@@ -91,7 +91,7 @@ static void gpu_away(const info_found_t *found, const info_gpus_t *gpus)
     }
 }
 
-/* By the rule of ompi/mca/pml/umrddt/pml_umrddt_base_gpu.h. */
+/* By the rule of ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h. */
 static void gpu_contiguous(const info_found_t *found)
 {
     static const char pieces[] = "as those in pieces";

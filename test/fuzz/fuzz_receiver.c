@@ -24,8 +24,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pml_umrddt_ipc.h"
-#include "pml_umrddt_pack.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 
 /* Receives at once, and what came for them. */
 #define RECEIVES 6

@@ -19,8 +19,8 @@
 
 #include <unistd.h>
 
-#include "pml_umrddt_direct.h"
-#include "pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 
 /* Messages at once. */
 #define MESSAGES 4

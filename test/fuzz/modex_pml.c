@@ -10,11 +10,11 @@
 
 #include "ompi_config.h"
 
-#include "pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 
 #include "fuzz_modex.h"
 
-#include "pml_umrddt_modex.c"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_modex.c"
 
 mca_pml_umrddt_t mca_pml_umrddt;
 mca_pml_base_component_t mca_pml_umrddt_component;

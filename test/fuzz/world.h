@@ -23,7 +23,7 @@
 
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
-#include "pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 
 #include "fuzz.h"
 

@@ -21,8 +21,8 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
 #include "fuzz_cuda.h"
-#include "pml_umrddt_done_flag.h"
-#include "pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 
 #define DEVICES 2
 

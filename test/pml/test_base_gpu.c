@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pml_umrddt_base_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 
 #include "../common/check.h"
 

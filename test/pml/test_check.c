@@ -18,9 +18,9 @@
 
 #include "opal/runtime/opal.h"
 
-#include "pml_umrddt_check.h"
-#include "pml_umrddt_pack_chunks.h"
-#include "pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 
 #include "../common/look.h"
 #include "../common/told.h"

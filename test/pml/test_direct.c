@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pml_umrddt_check.h"
-#include "pml_umrddt_direct.h"
-#include "pml_umrddt_pack.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 
 #define PACKET_ROOM MCA_PML_UMRDDT_REPLY_ROOM
 #include "packets.h"

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "pml_umrddt_gate.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 
 #define POSTERS  3
 #define CLAIMERS 2

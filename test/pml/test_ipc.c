@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pml_umrddt_check.h"
-#include "pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 
 #define PACKET_ROOM MCA_PML_UMRDDT_TELL_ROOM
 #include "packets.h"

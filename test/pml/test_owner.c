@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 
 #include "../common/check.h"
 #include "never.h"

@@ -24,8 +24,8 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 #include "opal/runtime/opal.h"
 
-#include "pml_umrddt_pack_chunks.h"
-#include "pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 
 #include "../common/check.h"
 

@@ -21,10 +21,10 @@
 #include <unistd.h>
 
 #include "../common/check.h"
-#include "pml_umrddt_direct.h"
-#include "pml_umrddt_ipc.h"
-#include "pml_umrddt_pack.h"
-#include "pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
 

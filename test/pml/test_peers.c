@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pml_umrddt_check.h"
-#include "pml_umrddt_direct.h"
-#include "pml_umrddt_ipc.h"
-#include "pml_umrddt_sets.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 
 #include "../common/check.h"
 

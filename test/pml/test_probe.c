@@ -18,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "pml_umrddt_gate.h"
-#include "pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 
 #include "../common/check.h"
 #include "never.h"

@@ -19,8 +19,8 @@
 #include <string.h>
 
 #include "../common/check.h"
-#include "pml_umrddt_check.h"
-#include "pml_umrddt_sets.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
 

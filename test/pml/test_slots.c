@@ -8,7 +8,7 @@
 
 /* Request ids of pending messages (pml_umrddt_slots.h), compared with a plain table. */
 
-#include "pml_umrddt_slots.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_slots.h"
 
 #include "../common/check.h"
 

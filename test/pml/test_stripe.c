@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 #include "../common/check.h"
-#include "pml_umrddt_stripe.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 
 static uint64_t state = 1;
 

@@ -47,11 +47,11 @@
 #include "opal/datatype/iov_cache/iov_cache.h"
 #include "opal/mca/btl/umr/btl_umr_hca.h"
 
-#include "pml_umrddt_gpu.h"
-#include "pml_umrddt_hdr.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_hdr.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_model.h"
-#include "pml_umrddt_slots.h"
-#include "pml_umrddt_stage.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_slots.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
 
 BEGIN_C_DECLS
 

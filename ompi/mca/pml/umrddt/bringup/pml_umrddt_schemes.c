@@ -1,0 +1,44 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The table of schemes, the only reference to all of them. Read pml_umrddt_scheme.h first.
+ */
+
+#include "ompi_config.h"
+
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+
+const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES] = {
+    &mca_pml_umrddt_scheme_ipc,      &mca_pml_umrddt_scheme_umr,
+    &mca_pml_umrddt_scheme_direct,   &mca_pml_umrddt_scheme_pack_host,
+    &mca_pml_umrddt_scheme_pack_gdr, &mca_pml_umrddt_scheme_pack_staged,
+    &mca_pml_umrddt_scheme_base,
+};
+
+const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_reply_schemes[2 * MCA_PML_UMRDDT_REPLY_KINDS] =
+    {
+        [MCA_PML_UMRDDT_KEYS] = &mca_pml_umrddt_scheme_umr,
+        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_RECALL)] = &mca_pml_umrddt_scheme_umr,
+        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_DIRECT)] = &mca_pml_umrddt_scheme_direct,
+        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_FLAT)] = &mca_pml_umrddt_scheme_direct,
+        [MCA_PML_UMRDDT_ASK] = &mca_pml_umrddt_scheme_ipc,
+        /* one function serves the three packed schemes */
+        [MCA_PML_UMRDDT_PACK] = &mca_pml_umrddt_scheme_pack_gdr,
+        [MCA_PML_UMRDDT_GRANT] = &mca_pml_umrddt_scheme_pack_gdr,
+};
+
+void mca_pml_umrddt_schemes_answered(mca_pml_umrddt_send_t *send)
+{
+    if (0 != (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes)) {
+        mca_pml_umrddt_ipc_answered(send);
+    }
+}

@@ -1,0 +1,87 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The rule which GPU memory is passed to the base PML unchanged. All decisions of this kind are
+ * made here. docs/gpu.rst has the rule as a table.
+ *
+ * A base PML without CUDA support gets no GPU memory. One with CUDA support (pml_umrddt_base_gpu =
+ * auto) gets some: it uses the calling thread's current context, makes one current if there is
+ * none, and crashes on memory without a context (pools, mapped memory) and on datatypes that span
+ * several memories. Between GPUs of one node umrddt is as fast or faster. So the base PML gets
+ * memory that is safe for it where umrddt is not better: for remote nodes, where it may use
+ * GPUDirect RDMA, and for internal messages of collectives.
+ */
+
+#ifndef MCA_PML_UMRDDT_BASE_GPU_H
+#define MCA_PML_UMRDDT_BASE_GPU_H
+
+#include "ompi_config.h"
+
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+
+BEGIN_C_DECLS
+
+/**
+ * Set the fields base_gpu to contiguous_from of mca_pml_umrddt according to the parameters, the
+ * selected base PML and this Open MPI. Called by mca_pml_umrddt_gpu_open and umrddt_info.
+ */
+void mca_pml_umrddt_base_gpu_open(void);
+void mca_pml_umrddt_base_gpu_close(void);
+
+/** Returns true if this Open MPI with this base PML supports GPU memory at all. */
+bool mca_pml_umrddt_base_gpu_aware(const char *base);
+
+/** mca_pml_umrddt_base_touches for managed memory and a CUDA-aware Open MPI. */
+bool mca_pml_umrddt_base_touches_managed(void);
+
+/**
+ * Returns true if the base PML may get a buffer in this memory regardless of its layout: system
+ * memory, and managed memory. A CUDA-aware Open MPI copies managed memory like device memory, which
+ * needs a current context.
+ */
+static inline bool mca_pml_umrddt_base_touches(const mca_pml_umrddt_where_t *where)
+{
+    if (OPAL_LIKELY(!mca_pml_umrddt_on_gpu(where))
+        || MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu) {
+        return true;
+    }
+    return !mca_pml_umrddt_on_device(where)
+           && (!mca_pml_umrddt.base_aware || mca_pml_umrddt_base_touches_managed());
+}
+
+/**
+ * The rule for device memory. Returns true if this thread may pass the buffer to the base PML now.
+ *
+ * @param[in] comm  of which @p rank is the other side; NULL: a communicator that is passed through
+ * @param[in] rank  may be OMPI_ANY_SOURCE
+ * @param[in] tag   may be OMPI_ANY_TAG
+ */
+bool mca_pml_umrddt_base_given(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_where_t *where,
+                               const void *buf, size_t count, const ompi_datatype_t *datatype,
+                               int rank, int tag);
+
+/** mca_pml_umrddt_base_given for a receive. A receive that may match an envelope must have room for
+ * it. */
+static inline bool mca_pml_umrddt_base_given_recv(const ompi_communicator_t *comm,
+                                                  const mca_pml_umrddt_where_t *where,
+                                                  const void *buf, size_t count,
+                                                  const ompi_datatype_t *datatype, int src, int tag)
+{
+    return MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu
+           && ((0 > tag && OMPI_ANY_TAG != tag)
+               || MCA_PML_UMRDDT_ENVELOPE <= count * datatype->super.size)
+           && mca_pml_umrddt_base_given(mca_pml_umrddt_comm_find(comm), where, buf, count, datatype,
+                                        src, tag);
+}
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_BASE_GPU_H */

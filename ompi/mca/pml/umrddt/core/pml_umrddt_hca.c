@@ -1,0 +1,265 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Finds btl/umr and decides which messages may use the HCA. Only ob1 opens the btl framework, and
+ * it drops components without a module, such as btl/umr. `--mca btl self,vader` would hide it, too.
+ * So this file opens it through a copy of the framework's structure that selects btl/umr alone. An
+ * explicit `^umr` disables it.
+ */
+
+#include "ompi_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "opal/mca/base/base.h"
+#include "opal/mca/base/mca_base_framework.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/util/argv.h"
+#include "opal/util/output.h"
+
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+
+static mca_base_framework_t framework;
+static bool framework_open = false;
+
+/** Returns true if the user's btl selection excludes umr by name. */
+static bool excluded(void)
+{
+    const char **value = NULL;
+    char **names;
+    bool found = false;
+    int var = mca_base_var_find("opal", "btl", NULL, NULL);
+
+    if (0 > var || OPAL_SUCCESS != mca_base_var_get_value(var, &value, NULL, NULL) || NULL == value
+        || NULL == value[0] || '^' != value[0][0]) {
+        return false;
+    }
+    names = opal_argv_split(value[0] + 1, ',');
+    for (int i = 0; NULL != names && NULL != names[i]; ++i) {
+        found = found || 0 == strcmp(names[i], "umr");
+    }
+    opal_argv_free(names);
+    return found;
+}
+
+static void close_framework(void)
+{
+    if (framework_open) {
+        mca_base_framework_components_close(&framework, NULL);
+        OPAL_LIST_DESTRUCT(&framework.framework_components);
+        OPAL_LIST_DESTRUCT(&framework.framework_failed_components);
+        framework_open = false;
+    }
+}
+
+/** Find btl/umr in a list of components. @return its functions, or NULL */
+static const mca_btl_umr_hca_ops_t *find(opal_list_t *components)
+{
+    mca_base_component_list_item_t *item;
+
+    OPAL_LIST_FOREACH (item, components, mca_base_component_list_item_t) {
+        const mca_btl_umr_component_t *component =
+            (const mca_btl_umr_component_t *) item->cli_component;
+        if (0 == strcmp(item->cli_component->mca_component_name, "umr")) {
+            if (MCA_BTL_UMR_HCA_API == component->api) {
+                return component->ops;
+            }
+            opal_output(0, "umrddt: btl/umr is of another build (api %u, wanted %u)",
+                        component->api, MCA_BTL_UMR_HCA_API);
+        }
+    }
+    return NULL;
+}
+
+/** @return the functions of btl/umr, or NULL */
+static const mca_btl_umr_hca_ops_t *open_framework(void)
+{
+    const mca_btl_umr_hca_ops_t *ops = NULL;
+
+    if (mca_base_framework_is_open(&opal_btl_base_framework)) {
+        ops = find(&opal_btl_base_framework.framework_components);
+        if (NULL != ops) {
+            return ops;
+        }
+    }
+    framework = opal_btl_base_framework;
+    framework.framework_selection = "umr";
+    OBJ_CONSTRUCT(&framework.framework_components, opal_list_t);
+    OBJ_CONSTRUCT(&framework.framework_failed_components, opal_list_t);
+    framework_open = true;
+    if (OPAL_SUCCESS
+            == mca_base_framework_components_register(&framework, MCA_BASE_REGISTER_DEFAULT)
+        && OPAL_SUCCESS == mca_base_framework_components_open(&framework, MCA_BASE_OPEN_DEFAULT)) {
+        ops = find(&framework.framework_components);
+    }
+    return ops;
+}
+
+/** @return the reason why no message can use an HCA, whatever its capabilities, or NULL */
+static const char *nothing_to_take(void)
+{
+    if (MCA_PML_UMRDDT_SCHEME_BASE == mca_pml_umrddt.params.scheme) {
+        return "pml_umrddt_scheme is host";
+    }
+    if (MCA_PML_UMRDDT_SCHEME_IPC == mca_pml_umrddt.params.scheme) {
+        return "pml_umrddt_scheme is ipc";
+    }
+    if ((MCA_PML_UMRDDT_SCHEME_PACK_STAGED == mca_pml_umrddt.params.scheme
+         || MCA_PML_UMRDDT_SCHEME_PACK_HOST == mca_pml_umrddt.params.scheme)
+        && !mca_pml_umrddt.params.pack_hca) {
+        return "pml_umrddt_scheme is one that needs none, and pml_umrddt_pack_hca is 0";
+    }
+    if (0 == (MCA_PML_UMRDDT_MEMORY_SYSTEM & mca_pml_umrddt.params.memory)) {
+        const opal_umrddt_gpu_driver_t *driver;
+
+        if (!mca_pml_umrddt.params.gpu_hca) {
+            return "pml_umrddt_memory is gpu, and pml_umrddt_gpu_hca is 0";
+        }
+        if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
+            return "pml_umrddt_memory is gpu, and there is no CUDA driver";
+        }
+    }
+    return excluded() ? "the parameter btl excludes umr" : NULL;
+}
+
+/** Returns true if the selected scheme is packed, so that the HCA only carries chunks. */
+static bool is_wire(void)
+{
+    return MCA_PML_UMRDDT_SCHEME_PACK_GDR == mca_pml_umrddt.params.scheme
+           || MCA_PML_UMRDDT_SCHEME_PACK_STAGED == mca_pml_umrddt.params.scheme
+           || MCA_PML_UMRDDT_SCHEME_PACK_HOST == mca_pml_umrddt.params.scheme;
+}
+
+/** Schemes that the HCA supports and that are enabled. */
+static uint16_t schemes_of(const mca_btl_umr_caps_t *caps)
+{
+    uint16_t schemes = MCA_PML_UMRDDT_BITS_HCA;
+
+    if (is_wire()) {
+        return 0;
+    }
+    if (0 == caps->max_keys || MCA_PML_UMRDDT_SCHEME_DIRECT == mca_pml_umrddt.params.scheme) {
+        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_UMR;
+    }
+    if (MCA_PML_UMRDDT_SCHEME_UMR == mca_pml_umrddt.params.scheme) {
+        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_DIRECT;
+    }
+    return schemes;
+}
+
+void mca_pml_umrddt_hca_open(void)
+{
+    static char why_not[256]; /* a copy, because the component that has the text is unloaded */
+
+    const mca_btl_umr_hca_ops_t *hca;
+    uint16_t schemes;
+
+    mca_pml_umrddt.hca_why_not = nothing_to_take();
+    if (NULL != mca_pml_umrddt.hca_why_not) {
+        /* do not open the HCA */
+        return;
+    }
+    hca = open_framework();
+    if (NULL == hca) {
+        mca_pml_umrddt.hca_why_not = "btl/umr was not found";
+        close_framework();
+        return;
+    }
+    if (OPAL_SUCCESS != hca->init()) {
+        snprintf(why_not, sizeof(why_not), "%s", hca->why_not());
+        mca_pml_umrddt.hca_why_not = why_not;
+        close_framework();
+        return;
+    }
+    schemes = schemes_of(hca->caps());
+    if (0 == schemes && !is_wire()) {
+        snprintf(why_not, sizeof(why_not), "pml_umrddt_scheme is umr, and %s",
+                 hca->caps()->umr.why);
+        mca_pml_umrddt.hca_why_not = why_not;
+        hca->fini();
+        close_framework();
+        return;
+    }
+    mca_pml_umrddt.caps = hca->caps();
+    mca_pml_umrddt.hca = hca;
+    mca_pml_umrddt.stripe_from = 0 < mca_pml_umrddt.params.stripe && hca->hca(1, NULL, NULL)
+                                     ? mca_pml_umrddt.params.stripe
+                                     : SIZE_MAX;
+    mca_pml_umrddt.schemes |= schemes;
+}
+
+void mca_pml_umrddt_hca_close(void)
+{
+    if (NULL != mca_pml_umrddt.hca) {
+        mca_pml_umrddt_pack_buffers_close();
+        mca_pml_umrddt.hca->set_fin_handler(NULL, NULL);
+        mca_pml_umrddt.hca->fini();
+        mca_pml_umrddt.hca = NULL;
+        mca_pml_umrddt.caps = NULL;
+    }
+    close_framework();
+}
+
+/** Failures of CUDA IPC in a row after which a sender uses the HCA. A receiver sends no INFO_REQ to
+ * a peer after as many. */
+#define IPC_MISSES 4
+
+bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
+                              const mca_pml_umrddt_where_t *where)
+{
+    return NULL != mca_pml_umrddt.hca && peer->has_hca && mca_pml_umrddt.params.gpu_hca
+           && mca_pml_umrddt_on_device(where) && !where->mixed
+           && mca_pml_umrddt.hca->gpu_reachable(NULL, &where->memory);
+}
+
+bool mca_pml_umrddt_hca_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_where_t *where, opal_iov_cache_layout_t *layout)
+{
+    return (!mca_pml_umrddt_ipc_wanted(comm, peer, where)
+            || mca_pml_umrddt_pairs_by_hca(comm, peer, layout))
+           && mca_pml_umrddt_hca_takes(peer, where);
+}
+
+bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_where_t *where)
+{
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
+           && mca_pml_umrddt_ipc_takes(where)
+           && IPC_MISSES > __atomic_load_n(&peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails,
+                                           __ATOMIC_RELAXED);
+}
+
+void mca_pml_umrddt_ipc_result(mca_pml_umrddt_peer_t *peer, bool well)
+{
+    uint32_t *fails = &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails;
+    uint32_t missed = __atomic_load_n(fails, __ATOMIC_RELAXED);
+
+    if (well && 0 < missed) {
+        __atomic_store_n(fails, 0, __ATOMIC_RELAXED);
+    } else if (!well && IPC_MISSES > missed) {
+        __atomic_store_n(fails, missed + 1, __ATOMIC_RELAXED);
+    }
+}
+
+int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
+                            const mca_pml_umrddt_where_t *where, void *buf,
+                            const opal_iov_cache_layout_t *layout, uint64_t size,
+                            mca_btl_umr_memory_t **memory)
+{
+    if (OPAL_LIKELY(!mca_pml_umrddt_on_device(where))) {
+        return mca_pml_umrddt.hca->memory_register_at(endpoint, role, buf, layout, size, memory);
+    }
+    return mca_pml_umrddt.hca->memory_register_gpu(endpoint, role, &where->memory, buf, layout,
+                                                   size, memory);
+}

@@ -1,0 +1,155 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Publishes this process's identity and reads that of a peer, once per process, through the modex.
+ * The identity is declared in pml_umrddt_hdr.h.
+ */
+
+#include "ompi_config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+
+#include "opal/mca/hwloc/hwloc-internal.h"
+#include "opal/util/output.h"
+
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+
+/** Create an unpredictable number. An envelope without it is a plain message. */
+static bool make_cookie(uint8_t *cookie)
+{
+    size_t got = 0;
+
+    while (got < MCA_PML_UMRDDT_COOKIE_LEN) {
+        ssize_t n = getrandom(cookie + got, MCA_PML_UMRDDT_COOKIE_LEN - got, 0);
+        if (0 > n && EINTR != errno) {
+            return false;
+        }
+        got += 0 < n ? (size_t) n : 0;
+    }
+    return true;
+}
+
+/** FNV-1a: the same bytes give the same number in every process. */
+static uint64_t hash(uint64_t sum, const void *bytes, size_t length)
+{
+    for (size_t i = 0; i < length; ++i) {
+        sum = (sum ^ ((const unsigned char *) bytes)[i]) * UINT64_C(0x100000001b3);
+    }
+    return sum;
+}
+
+/**
+ * Identify the processes that can open each other's CUDA IPC handles: same kernel and boot, same
+ * namespaces of process ids and System V IPC. Containers of one node may differ. @return 0: unknown
+ */
+static uint64_t host_identity(void)
+{
+    static const char *const spaces[] = {"/proc/self/ns/pid", "/proc/self/ns/ipc"};
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    char boot[64] = "";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    bool read = NULL != file && NULL != fgets(boot, sizeof(boot), file);
+
+    if (NULL != file) {
+        fclose(file);
+    }
+    if (!read) {
+        return 0;
+    }
+    sum = hash(sum, boot, strlen(boot));
+    for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); ++i) {
+        struct stat space;
+
+        if (0 != stat(spaces[i], &space)) {
+            return 0;
+        }
+        sum = hash(sum, &space.st_dev, sizeof(space.st_dev));
+        sum = hash(sum, &space.st_ino, sizeof(space.st_ino));
+    }
+    return 0 == sum ? 1 : sum;
+}
+
+bool mca_pml_umrddt_publish(void)
+{
+    mca_pml_umrddt_identity_t *self = &mca_pml_umrddt.self;
+    int rc;
+
+    memset(self, 0, sizeof(*self));
+    self->version = MCA_PML_UMRDDT_WIRE_VERSION;
+    if (NULL != mca_pml_umrddt.hca) {
+        self->flags |= MCA_PML_UMRDDT_HAS_HCA;
+    }
+    if (NULL != mca_pml_umrddt.gpu) {
+        self->flags |= MCA_PML_UMRDDT_HAS_GPU;
+    }
+    self->host = host_identity();
+    if (!make_cookie(self->cookie)) {
+        opal_output(0, "umrddt: no random numbers are to be had; not used");
+        return false;
+    }
+    OPAL_MODEX_SEND(rc, UMRDDT_PMIX_GLOBAL, &mca_pml_umrddt_component.pmlm_version, self,
+                    sizeof(*self));
+    if (OPAL_SUCCESS != rc) {
+        opal_output(0, "umrddt: cannot publish this process to its peers (%d); not used", rc);
+        return false;
+    }
+    return true;
+}
+
+void mca_pml_umrddt_publish_absent(void)
+{
+    static const uint8_t nothing = 0;
+    int rc;
+
+    OPAL_MODEX_SEND(rc, UMRDDT_PMIX_GLOBAL, &mca_pml_umrddt_component.pmlm_version, &nothing,
+                    sizeof(nothing));
+    if (OPAL_SUCCESS != rc) {
+        opal_output(0, "umrddt: cannot tell the job that no message is taken here (%d)", rc);
+    }
+}
+
+void mca_pml_umrddt_identify(mca_pml_umrddt_peer_t *peer)
+{
+    const mca_pml_umrddt_identity_t *self = &mca_pml_umrddt.self;
+    mca_pml_umrddt_identity_t told;
+    opal_proc_t *proc = peer->proc;
+    void *datum = NULL;
+    size_t size = 0;
+    int rc;
+
+    if (proc == opal_proc_local_get() || proc->proc_arch != opal_proc_local_get()->proc_arch
+        || proc->proc_name.jobid != opal_proc_local_get()->proc_name.jobid) {
+        /* This process, another architecture, or another job (spawned, connected), whose modex data
+         * may be missing here. Both sides detect it in the same way and use the base PML. */
+        return;
+    }
+    OPAL_MODEX_RECV(rc, &mca_pml_umrddt_component.pmlm_version, &proc->proc_name, &datum, &size);
+    if (OPAL_SUCCESS != rc) {
+        return;
+    }
+    if (sizeof(told) == size) {
+        memcpy(&told, datum, sizeof(told));
+        if (self->version == told.version) {
+            memcpy(peer->cookie, told.cookie, sizeof(peer->cookie));
+            peer->capable = true;
+            peer->has_hca = 0 != (MCA_PML_UMRDDT_HAS_HCA & told.flags);
+            peer->has_gpu = 0 != (MCA_PML_UMRDDT_HAS_GPU & told.flags);
+            peer->same_host = 0 != self->host && self->host == told.host
+                              && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags);
+        }
+    }
+    free(datum);
+}

@@ -1,0 +1,57 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Invariants that hold between two calls of progress: a message has the resources that its state
+ * needs, and lists agree with counters. They are checked if pml_umrddt_check is set, as in the
+ * tests. A violation prints the name of the invariant and aborts the process.
+ *
+ * Without the parameter there is no overhead: the check is a separate progress function.
+ */
+
+#ifndef MCA_PML_UMRDDT_CHECK_H
+#define MCA_PML_UMRDDT_CHECK_H
+
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+
+BEGIN_C_DECLS
+
+/** Check all invariants. @return the first one that is violated; NULL: none. Only from progress. */
+const char *mca_pml_umrddt_state_check(void);
+
+/** Check the caches for one peer (pml_umrddt_sets.c, _direct.c, _ipc.c). Adds the size of cached
+ * layouts to @p bytes. */
+const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer);
+const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
+const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
+
+/** Start periodic checks. Does nothing if pml_umrddt_check is 0. */
+void mca_pml_umrddt_check_start(void);
+
+/** Stop periodic checks and check a last time. Progress must not run. */
+void mca_pml_umrddt_check_stop(void);
+
+/** Return the name of the invariant, for the user, if it does not hold. */
+#define MCA_PML_UMRDDT_HOLDS(CONDITION, NAME) \
+    do {                                      \
+        if (OPAL_UNLIKELY(!(CONDITION)))      \
+            return (NAME);                    \
+    } while (0)
+
+/* pml_umrddt_check_schemes.c: one check for each scheme */
+const char *mca_pml_umrddt_check_umr(const mca_pml_umrddt_recv_t *recv);
+const char *mca_pml_umrddt_check_direct(const mca_pml_umrddt_recv_t *recv);
+const char *mca_pml_umrddt_check_ipc(const mca_pml_umrddt_recv_t *recv);
+const char *mca_pml_umrddt_check_pack(const mca_pml_umrddt_recv_t *recv);
+const char *mca_pml_umrddt_check_base(const mca_pml_umrddt_recv_t *recv);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_CHECK_H */

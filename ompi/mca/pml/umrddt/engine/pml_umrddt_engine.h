@@ -1,0 +1,87 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Services of the receiver's engine for schemes (pml_umrddt_scheme.h). All functions run only in
+ * progress.
+ *
+ * A scheme ends a message by exactly one of recv_done, recv_over and recv_lost, or gives it up by
+ * recv_next or recv_by_base. After any of these calls the request may be freed.
+ */
+
+#ifndef MCA_PML_UMRDDT_ENGINE_H
+#define MCA_PML_UMRDDT_ENGINE_H
+
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+
+BEGIN_C_DECLS
+
+/* pml_umrddt_recv_rndv.c: from selection to completion */
+
+/** All data has arrived: release resources and complete, with an error if it was truncated. */
+void mca_pml_umrddt_recv_done(mca_pml_umrddt_recv_t *recv);
+
+/** End like recv_done, but with @p error for the application. */
+void mca_pml_umrddt_recv_over(mca_pml_umrddt_recv_t *recv, int error);
+
+/** The data cannot be received: release resources and complete with an error. */
+void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv);
+
+/** Release the layout and what the scheme holds for this receive. Withdraws replies that the base
+ * PML has not accepted yet, except critical ones. */
+void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv);
+
+/* pml_umrddt_recv_match.c */
+
+/**
+ * Start the next candidate. If a scheme carries the message, it gives up: no write of the sender
+ * can arrive any more, and the sender waits for a reply. The waits of recv are cancelled first.
+ */
+void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv);
+
+/** Fall back to the base PML. @p reason: the counter of the reason */
+void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
+
+/** Reset the fields of a new message: of a record that was matched, or of a stripe. */
+void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv);
+
+/** Look up recv->layout unless it is set. @return false: no memory, and it is NULL */
+static inline bool mca_pml_umrddt_recv_has_layout(mca_pml_umrddt_recv_t *recv)
+{
+    if (NULL == recv->layout
+        && OPAL_UNLIKELY(OMPI_SUCCESS
+                         != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout))) {
+        recv->layout = NULL;
+    }
+    return NULL != recv->layout;
+}
+
+/** Release the number of an expected FIN, if there is one. */
+static inline void mca_pml_umrddt_recv_forget_fin(mca_pml_umrddt_recv_t *recv)
+{
+    if (0 != recv->fin) {
+        mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
+        recv->fin = 0;
+    }
+}
+
+/** Initialize a reply to an envelope; fields after the verdict are 0. And send it. */
+void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts, mca_pml_umrddt_verdict_t verdict,
+                               mca_pml_umrddt_reply_t *reply);
+int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
+                              const mca_pml_umrddt_reply_t *reply);
+
+/** Announce a reply by the base PML with the completion flag, if the sender tests it. Idempotent.
+ * In pml_umrddt_ipc_recv.c. */
+void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_ENGINE_H */

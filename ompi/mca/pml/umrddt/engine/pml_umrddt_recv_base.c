@@ -1,0 +1,209 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Receiver's half of the last scheme: the base PML carries a handled message. Also receives plain
+ * messages into overflow buffers. See pml_umrddt_scheme.h first.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/util/output.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+
+/** The base PML received into the overflow buffer: copy the bytes that fit to the user. */
+static void overflow_out(mca_pml_umrddt_recv_t *recv, const ompi_status_public_t *status)
+{
+    size_t length = status->_ucount < recv->total ? status->_ucount : recv->total;
+    int error = status->MPI_ERROR;
+
+    if (MPI_SUCCESS != error) {
+        length = 0;
+    } else if (status->_ucount > recv->total) {
+        error = MPI_ERR_TRUNCATE;
+    }
+    mca_pml_umrddt_stage_fill(recv, recv->overflow.bytes, recv->overflow.kind, length, error,
+                              status->_ucount);
+}
+
+static bool host_received(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    ompi_status_public_t status;
+
+    if (!REQUEST_COMPLETE(recv->data)) {
+        return false;
+    }
+    status = recv->data->req_status;
+    ompi_request_free(&recv->data);
+    recv->data = NULL;
+    if (recv->named) {
+        recv->status = status;
+    } else if (MPI_SUCCESS == status.MPI_ERROR && status._ucount != recv->rts.length) {
+        status.MPI_ERROR = MPI_ERR_OTHER; /* the sender could not read its buffer */
+    }
+    if (NULL != recv->overflow.bytes) {
+        overflow_out(recv, &status);
+    } else {
+        mca_pml_umrddt_recv_finish(recv, status.MPI_ERROR, status._ucount);
+    }
+    return true;
+}
+
+static void await_event(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+
+    opal_list_append(&mca_pml_umrddt.receives, &recv->active);
+    if (!host_received(recv)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, host_received, recv);
+    }
+}
+
+void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv)
+{
+    recv->named = true;
+    recv->total = (uint64_t) recv->count * recv->datatype->super.size;
+    mca_pml_umrddt_recv_begin(recv, MCA_PML_UMRDDT_RECV_BASE, await_event);
+}
+
+/**
+ * Allocate an overflow buffer if one is needed. A message that is too long needs one: the envelope
+ * may be in the user's buffer, and would stay visible there, since some base PMLs deliver nothing
+ * of a truncated message. Memory or datatypes that the base PML cannot receive need one too.
+ *
+ * @return OMPI_SUCCESS, with recv->overflow if it is needed and available; or the error of the
+ *     message
+ */
+static int get_overflow(mca_pml_umrddt_recv_t *recv)
+{
+    bool must = !mca_pml_umrddt_base_touches(&recv->where)
+                || mca_pml_umrddt_is_wide(recv->datatype, recv->count);
+    int rc = OMPI_SUCCESS;
+
+    if (must || recv->total < recv->rts.length) {
+        rc = mca_pml_umrddt_stage_get(&recv->where, recv->rts.length, MCA_PML_UMRDDT_STAGE_DATA,
+                                      &recv->overflow);
+    }
+    return must ? rc : OMPI_SUCCESS;
+}
+
+/** Send FALLBACK; or, with an error, an ACK that ends the message. */
+static void tell(mca_pml_umrddt_recv_t *recv, int rc)
+{
+    mca_pml_umrddt_reply_t reply;
+
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_stage_put(&recv->overflow);
+        opal_output(0, "umrddt: the base PML refused a receive (%d)", rc);
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
+    } else {
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_HOST, &reply);
+        if (NULL != recv->pair) {
+            reply.what = MCA_PML_UMRDDT_CHOSEN | (recv->settled ? MCA_PML_UMRDDT_LEFT : 0u)
+                         | mca_pml_umrddt_recv_memory(recv);
+        }
+        if (NULL != recv->endpoint) {
+            /* the sender would otherwise offer the endpoint again with its next message */
+            (void) mca_pml_umrddt.hca->endpoint_refuses(recv->endpoint, &recv->rts.address,
+                                                        &reply.address);
+        }
+    }
+    (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
+    } else if (!host_received(recv)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, host_received, recv);
+    }
+}
+
+/**
+ * Post the receive of the whole message at the base PML. Retry function of a wait.
+ *
+ * @return false: the base PML refused; retry later
+ */
+static bool posted(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    bool spilled = NULL != recv->overflow.bytes;
+    int rc = mca_pml_umrddt.host.pml_irecv(
+        spilled ? recv->overflow.bytes : recv->buf, spilled ? recv->rts.length : recv->count,
+        spilled ? &ompi_mpi_byte.dt : recv->datatype, recv->status.MPI_SOURCE,
+        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, recv->rts.slot), recv->comm->comm, &recv->data);
+
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        recv->data = NULL;
+        MCA_PML_UMRDDT_COUNT(control_refused);
+        if (!mca_pml_umrddt_hopeless(rc, &recv->refused)) {
+            return false;
+        }
+    }
+    tell(recv, rc);
+    return true;
+}
+
+/** Make the sender send by the base PML. */
+static void by_host(mca_pml_umrddt_recv_t *recv)
+{
+    int rc;
+
+    mca_pml_umrddt_recv_release(recv);
+    recv->state = MCA_PML_UMRDDT_RECV_BASE;
+    if (OPAL_UNLIKELY(NULL != recv->stripes) && mca_pml_umrddt_stripe_by_base(recv)) {
+        return;
+    }
+    recv->named = false;
+    recv->refused = 0;
+    rc = get_overflow(recv);
+    if (OMPI_SUCCESS != rc) {
+        tell(recv, rc);
+    } else if (!posted(recv)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, posted, recv);
+    }
+}
+
+static int start(mca_pml_umrddt_recv_t *recv)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (NULL == recv->reason) {
+        MCA_PML_UMRDDT_COUNT(declined_recvs);
+    } else {
+        MCA_PML_UMRDDT_COUNT(fallback_recvs);
+        ++*recv->reason; /* progress thread only */
+        if (OPAL_UNLIKELY(NULL != recv->pair)) {
+            mca_pml_umrddt_pairs_failed(recv);
+        }
+    }
+    by_host(recv);
+    return OMPI_SUCCESS;
+}
+
+/** The NACK crossed the FALLBACK: the base PML carries the message. */
+static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail)
+{
+    (void) recv;
+    (void) fail;
+    return MCA_PML_UMRDDT_NACK_ACK;
+}
+
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_base = {
+    .id = MCA_PML_UMRDDT_SCHEME_BASE,
+    .bit = MCA_PML_UMRDDT_BIT_BASE,
+    .start = start,
+    .nack = nack,
+    .check = mca_pml_umrddt_check_base,
+};

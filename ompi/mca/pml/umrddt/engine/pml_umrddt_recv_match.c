@@ -1,0 +1,220 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Start of the receiver's engine: the envelope of a handled message is validated, and schemes are
+ * tried until one starts. See pml_umrddt_scheme.h for the contract of schemes.
+ */
+
+#include "ompi_config.h"
+
+#include <string.h>
+
+#include "opal/util/output.h"
+
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_rts.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+
+static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
+
+/** A plain message that only looked like an envelope. Its data has been received. */
+static void plain(mca_pml_umrddt_recv_t *recv)
+{
+    size_t capacity = recv->count * recv->datatype->super.size;
+    size_t length = sizeof(recv->rts);
+    int error = MPI_SUCCESS;
+
+    if (mca_pml_umrddt_on_device(&recv->where)) {
+        memcpy(recv->bounce, &recv->rts, sizeof(recv->bounce));
+        mca_pml_umrddt_stage_fill_bounce(recv);
+        return;
+    }
+    if (capacity < length) {
+        length = capacity;
+        error = MPI_ERR_TRUNCATE;
+    }
+    (void) mca_pml_umrddt_unpack(recv->buf, recv->count, recv->datatype, &recv->rts, length);
+    mca_pml_umrddt_recv_finish(recv, error, sizeof(recv->rts));
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Order of the schemes
+ *
+ * First the one that the model prefers (pml_umrddt_pairs.h), then those of the table by the rules
+ * (can_recv of each scheme).
+ * ------------------------------------------------------------------------------------------- */
+
+/** Query the model for a message, if the model selects schemes. */
+static __opal_attribute_noinline__ void prefer(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_pairs_judge(recv);
+    if (NULL == recv->pair || !mca_pml_umrddt.declines) {
+        return;
+    }
+    recv->preferred = (uint16_t) MCA_PML_UMRDDT_BIT(recv->scheme);
+    if (mca_pml_umrddt_pairs_leaves(recv)) {
+        recv->reason = NULL;
+        recv->candidates = 0;
+    }
+}
+
+/** A message was matched: the candidates are the offered schemes that this side supports. */
+static inline void candidates(mca_pml_umrddt_recv_t *recv)
+{
+    recv->preferred = 0;
+    recv->reason = &mca_pml_umrddt.counters.fallback_scheme;
+    recv->candidates = recv->rts.schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_ALL;
+    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.pairs)) {
+        prefer(recv);
+        recv->candidates &= recv->rts.schemes; /* without schemes that the model excludes */
+    }
+}
+
+/** Remove and return the first candidate by the rules. NULL: only the last scheme is left */
+static inline const mca_pml_umrddt_scheme_t *pick(mca_pml_umrddt_recv_t *recv)
+{
+    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES - 1; ++i) {
+        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_schemes[i];
+
+        if (0 != (recv->candidates & scheme->bit) && scheme->can_recv(recv)) {
+            recv->candidates &= (uint16_t) ~scheme->bit;
+            return scheme;
+        }
+    }
+    return NULL;
+}
+
+/** Remove and return the scheme that the model prefers, as if it were the only candidate. */
+static __opal_attribute_noinline__ const mca_pml_umrddt_scheme_t *
+pick_preferred(mca_pml_umrddt_recv_t *recv)
+{
+    const uint16_t others = recv->candidates & (uint16_t) ~recv->preferred;
+    const mca_pml_umrddt_scheme_t *scheme;
+
+    recv->candidates &= recv->preferred;
+    scheme = pick(recv);
+    recv->candidates = others;
+    return scheme;
+}
+
+/** Remove and return the next scheme to try; the last one is the base PML. */
+static inline const mca_pml_umrddt_scheme_t *select_next(mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_scheme_t *scheme = NULL;
+
+    if (OPAL_UNLIKELY(0 != (recv->preferred & recv->candidates))) {
+        scheme = pick_preferred(recv);
+    }
+    if (OPAL_LIKELY(NULL == scheme && 0 != recv->candidates)) {
+        scheme = pick(recv);
+    }
+    return OPAL_LIKELY(NULL != scheme) ? scheme
+                                       : mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES - 1];
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Transition between schemes
+ * ------------------------------------------------------------------------------------------- */
+
+/** The current scheme has failed: release what it holds. */
+static void give_up(mca_pml_umrddt_recv_t *recv)
+{
+    if (NULL != recv->ops->recv_release) {
+        recv->ops->recv_release(recv);
+    }
+    memset(recv->held, 0, sizeof(recv->held));
+}
+
+static inline void next(mca_pml_umrddt_recv_t *recv)
+{
+    do {
+        if (OPAL_UNLIKELY(NULL != recv->ops)) {
+            give_up(recv);
+        }
+        recv->ops = select_next(recv);
+        if (0 != (MCA_PML_UMRDDT_DONE_FLAG & recv->rts.schemes) && !recv->ops->flag) {
+            mca_pml_umrddt_recv_announce(recv);
+        }
+    } while (OPAL_UNLIKELY(OMPI_SUCCESS != recv->ops->start(recv)));
+}
+
+void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv)
+{
+    next(recv);
+}
+
+void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+{
+    mca_pml_umrddt_wait_cancel(&recv->wait);
+    recv->candidates = 0;
+    recv->reason = reason;
+    mca_pml_umrddt_recv_next(recv);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The envelope
+ * ------------------------------------------------------------------------------------------- */
+
+static void matched_event(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
+    mca_pml_umrddt_peer_t *peer = mca_pml_umrddt_peer(recv->comm, recv->status.MPI_SOURCE);
+    uint64_t capacity = (uint64_t) recv->count * recv->datatype->super.size;
+
+    if (OPAL_UNLIKELY(NULL == peer)) {
+        /* no memory for the lookup: the envelope must not be delivered as user data */
+        mca_pml_umrddt_event(&recv->event, matched_event, recv);
+        return;
+    }
+    mca_pml_umrddt_recv_look(recv);
+    opal_list_append(&mca_pml_umrddt.receives, &recv->active);
+    if (!peer->capable || 0 != memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie))) {
+        plain(recv);
+        return;
+    }
+    MCA_PML_UMRDDT_COUNT(handled_recvs);
+    mca_pml_umrddt_listen(recv->comm);
+    recv->peer = peer;
+    recv->total = rts->length < capacity ? rts->length : capacity;
+    recv->position = 0;
+    if (!mca_pml_umrddt_rts_valid(rts, peer)) {
+        /* the cookie is valid, so this is a defect or a hostile peer: send no reply */
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+        opal_output(0, "umrddt: a malformed envelope from rank %d; its message fails",
+                    recv->status.MPI_SOURCE);
+        mca_pml_umrddt_recv_finish(recv, MPI_ERR_INTERN, 0);
+        return;
+    }
+    if (OPAL_UNLIKELY(sizeof(*rts) > capacity)) {
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_small);
+        return;
+    }
+    candidates(recv);
+    next(recv);
+}
+
+void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv)
+{
+    recv->fin = 0;
+    recv->layout = NULL;
+    recv->endpoint = NULL;
+    recv->announced = false;
+    memset(recv->held, 0, sizeof(recv->held));
+    recv->data = NULL;
+}
+
+void mca_pml_umrddt_recv_matched(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_recv_reset(recv);
+    mca_pml_umrddt_recv_begin(recv, MCA_PML_UMRDDT_RECV_MATCHED, matched_event);
+}

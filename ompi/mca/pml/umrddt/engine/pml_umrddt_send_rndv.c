@@ -1,0 +1,455 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The sender's engine: receives replies, validates their headers, and hands each to its scheme
+ * (pml_umrddt_scheme.h). It handles FALLBACK and ACK itself.
+ *
+ *     start ----> REPLY --(CTS, INFO_REQ, ...)--> scheme --(more)--> REPLY
+ *                   |                               |  \
+ *                   |                               |   +--(all)--> DRAIN -> complete
+ *                   +--FALLBACK--> base PML --------|-------------> DRAIN
+ *                   +--ACK--------------------------|-------------> DRAIN
+ *                 FAILED <--------------------------+ when the scheme cannot continue; the receiver
+ *                            then answers FALLBACK or ACK, depending on the data that arrived
+ *
+ * test/model/message.pml is a model of this protocol, which is checked.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/util/output.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+
+static void reply_event(void *owner);
+
+/* ---------------------------------------------------------------------------------------------
+ * End of a message
+ * ------------------------------------------------------------------------------------------- */
+
+void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send)
+{
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    mca_pml_umrddt_slot_give(&mca_pml_umrddt.slots, send->slot);
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+}
+
+void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send)
+{
+    send->listen->req_complete_cb = NULL;
+    mca_pml_umrddt_request_clear(send->listen);
+    (void) ompi_request_cancel(send->listen);
+    ompi_request_free(&send->listen);
+    send->listen = NULL;
+}
+
+static void complete(mca_pml_umrddt_send_t *send)
+{
+    send->state = MCA_PML_UMRDDT_SEND_IDLE;
+    mca_pml_umrddt_active(-1);
+    ompi_request_complete(&send->super, true);
+    if (OPAL_UNLIKELY(mca_pml_umrddt_release(&send->release, MCA_PML_UMRDDT_COMPLETED))) {
+        (void) __atomic_fetch_sub(&mca_pml_umrddt.freed, 1, __ATOMIC_RELAXED);
+        mca_pml_umrddt_send_return(send);
+    }
+}
+
+/** The base PML reads the envelope from send->rts until its request is complete. */
+static bool drained(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+    ompi_request_t *envelope = __atomic_load_n(&send->envelope, __ATOMIC_ACQUIRE);
+
+    if (NULL != envelope) {
+        /* MPI_REQUEST_NULL: the sending thread has not yet returned from the base PML */
+        if (MPI_REQUEST_NULL == envelope || !REQUEST_COMPLETE(envelope)) {
+            return false;
+        }
+        ompi_request_free(&send->envelope);
+        send->envelope = NULL;
+    }
+    complete(send);
+    return true;
+}
+
+/** Release the received parts of the receiver's layout. */
+static inline void layout_release(mca_pml_umrddt_send_t *send)
+{
+    if (OPAL_UNLIKELY(NULL != send->parts)) {
+        free(send->parts);
+        send->parts = NULL;
+    }
+    if (OPAL_UNLIKELY(NULL != send->to)) {
+        OBJ_RELEASE(send->to);
+        send->to = NULL;
+    }
+}
+
+void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
+{
+    /* the base PML may have refused the receive for replies */
+    mca_pml_umrddt_wait_cancel(&send->wait);
+    layout_release(send);
+    if (OPAL_UNLIKELY(send->told)
+        && 0 != __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED)) {
+        /* a queued INFO names memory that belongs to the user again, and the next message with this
+         * request id may receive an INFO_REQ */
+        mca_pml_umrddt_control_withdraw(send->comm, send->dst,
+                                        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, send->slot),
+                                        send->rts.seq);
+    }
+    if (OPAL_UNLIKELY(NULL != send->stage.bytes)) {
+        mca_pml_umrddt_stage_put(&send->stage);
+    }
+    if (NULL != send->memory) {
+        mca_pml_umrddt.hca->memory_release(send->memory);
+        __atomic_store_n(&send->memory, NULL, __ATOMIC_RELAXED); /* see send_let_go */
+    }
+    if (OPAL_UNLIKELY(NULL != send->stripes) && mca_pml_umrddt_stripe_sent(send, error)) {
+        return;
+    }
+    if (OPAL_UNLIKELY(0 != send->offer) && send->offered && !send->tries) {
+        mca_pml_umrddt_offer_learn(send->offer, send->left);
+    }
+    if (NULL != send->listen) {
+        mca_pml_umrddt_send_unlisten(send);
+    }
+    mca_pml_umrddt_send_slot_release(send);
+    send->super.req_status.MPI_ERROR = error;
+    send->super.req_status._ucount = send->layout->size;
+    send->state = MCA_PML_UMRDDT_SEND_DRAIN;
+    if (!drained(send)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, drained, send);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Replies
+ * ------------------------------------------------------------------------------------------- */
+
+/** Callback of the base PML: a reply is in send->reply. */
+static int reply_arrived(ompi_request_t *request)
+{
+    mca_pml_umrddt_send_t *send = __atomic_load_n(&request->req_complete_cb_data, __ATOMIC_ACQUIRE);
+
+    mca_pml_umrddt_event(&send->event, reply_event, send);
+    return 0;
+}
+
+/** mca_pml_umrddt_send_listen in a single-threaded process: no other thread can complete the
+ * request before its callback is set. */
+static int listen_alone(mca_pml_umrddt_send_t *send)
+{
+    int rc = mca_pml_umrddt.host.pml_irecv(
+        send->reply, mca_pml_umrddt_reply_room(), &ompi_mpi_byte.dt, send->dst,
+        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, send->slot), send->comm->comm, &send->listen);
+
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        send->listen = NULL;
+    } else if (OPAL_UNLIKELY(REQUEST_COMPLETE(send->listen))) {
+        /* the reply was received immediately */
+        mca_pml_umrddt_event(&send->event, reply_event, send);
+    } else {
+        send->listen->req_complete_cb = reply_arrived;
+        send->listen->req_complete_cb_data = send;
+    }
+    return rc;
+}
+
+/** Post a receive for the next reply. The callback is set before the request is started, so that no
+ * reply is missed in between, whatever other threads do. */
+int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send)
+{
+    ompi_request_t *request;
+    int rc;
+
+    if (OPAL_UNLIKELY(NULL != send->stripes) && mca_pml_umrddt_is_stripe(send)) {
+        return mca_pml_umrddt_stripe_listen(send);
+    }
+    if (!opal_using_threads()) {
+        return listen_alone(send);
+    }
+
+    rc = mca_pml_umrddt.host.pml_irecv_init(
+        send->reply, mca_pml_umrddt_reply_room(), &ompi_mpi_byte.dt, send->dst,
+        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, send->slot), send->comm->comm, &request);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    request->req_complete_cb = reply_arrived;
+    send->listen = request;
+    /* the callback may run in another thread */
+    __atomic_store_n(&request->req_complete_cb_data, (void *) send, __ATOMIC_RELEASE);
+    rc = mca_pml_umrddt.host.pml_start(1, &request);
+    if (OMPI_SUCCESS != rc) {
+        request->req_complete_cb = NULL;
+        mca_pml_umrddt_request_clear(request);
+        send->listen = NULL;
+        ompi_request_free(&request);
+    }
+    return rc;
+}
+
+/** Retry function of a wait: the base PML refused the receive; try again. */
+static bool listen_again(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+    int rc = mca_pml_umrddt_send_listen(send);
+
+    if (OPAL_LIKELY(OMPI_SUCCESS == rc)) {
+        return true;
+    }
+    MCA_PML_UMRDDT_COUNT(control_refused);
+    if (mca_pml_umrddt_hopeless(rc, &send->refused)) {
+        mca_pml_umrddt_cannot_tell(send->comm, send->dst, rc);
+    }
+    return false;
+}
+
+void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (OPAL_UNLIKELY(NULL != send->wait.list)) {
+        return; /* the retry is already scheduled */
+    }
+    send->refused = 0;
+    if (OPAL_UNLIKELY(!listen_again(send))) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, listen_again, send);
+    }
+}
+
+void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)
+{
+    mca_pml_umrddt_fail_t notice = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FAIL),
+        .seq = send->rts.seq,
+        .slot = send->slot,
+        .in_flight = in_flight,
+        .written = send->written,
+    };
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    MCA_PML_UMRDDT_COUNT(failures);
+    layout_release(send);
+    send->state = MCA_PML_UMRDDT_SEND_FAILED;
+    if (NULL == send->listen) {
+        mca_pml_umrddt_send_await(send);
+    }
+    if (OMPI_SUCCESS
+        != mca_pml_umrddt_control(send->comm, send->dst,
+                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_FAIL, 0), &notice,
+                                  sizeof(notice), true)) {
+        mca_pml_umrddt_send_finish(send, MPI_ERR_OTHER);
+    }
+}
+
+/** The reply is malformed: end the message with an error. */
+void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send)
+{
+    MCA_PML_UMRDDT_COUNT(protocol_errors);
+    opal_output(0, "umrddt: a malformed reply to a message of %llu bytes; the message fails",
+                (unsigned long long) send->layout->size);
+    mca_pml_umrddt_send_finish(send, MPI_ERR_INTERN);
+}
+
+/** The receiver falls back to the base PML. With an address, it refuses that endpoint. */
+static void receiver_refused(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
+{
+    if (0 != address->qpn && NULL != send->endpoint) {
+        mca_pml_umrddt.hca->endpoint_refused(send->endpoint, address);
+    }
+}
+
+/**
+ * Kind of the reply in send->reply: MCA_PML_UMRDDT_REPLY_OF. All headers begin alike.
+ *
+ * @return 0 if the header is of no known kind or version
+ */
+static inline unsigned kind_of(const mca_pml_umrddt_send_t *send, size_t length)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+    const uint64_t kind = reply->magic - MCA_PML_UMRDDT_MAGIC(0);
+
+    _Static_assert(
+        offsetof(mca_pml_umrddt_reply_t, slot) == offsetof(mca_pml_umrddt_recall_t, slot)
+            && offsetof(mca_pml_umrddt_reply_t, slot) == offsetof(mca_pml_umrddt_direct_t, slot)
+            && offsetof(mca_pml_umrddt_reply_t, slot) == offsetof(mca_pml_umrddt_flat_t, slot)
+            && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_recall_t, seq)
+            && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_direct_t, seq)
+            && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_flat_t, seq),
+        "all begin alike");
+    if (OPAL_UNLIKELY(sizeof(mca_pml_umrddt_flat_t) > length
+                      || MCA_PML_UMRDDT_REPLY_KINDS <= kind)) {
+        return 0;
+    }
+    if (OPAL_LIKELY(MCA_PML_UMRDDT_KIND_REPLY != kind)) {
+        return MCA_PML_UMRDDT_REPLY_OF((unsigned) kind);
+    }
+    return sizeof(*reply) <= length && MCA_PML_UMRDDT_REPLY_KINDS > reply->verdict ? reply->verdict
+                                                                                   : 0;
+}
+
+/** Returns true for a reply to an older message with this request id. It arises if both sides give
+ * up a round at the same time: the receiver sends FALLBACK, which ends the message, and then also
+ * answers the NACK of the sender (test/model/message.pml). */
+static bool is_stale(const mca_pml_umrddt_send_t *send, unsigned kind)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+
+    return MCA_PML_UMRDDT_DONE == kind && send->slot == reply->slot && send->rts.seq > reply->seq;
+}
+
+/** Record whether the receiver declined the message, and whether it declines the following ones. */
+static void chosen(mca_pml_umrddt_send_t *send)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+
+    send->chosen = MCA_PML_UMRDDT_HOST == reply->verdict
+                   && 0 != (MCA_PML_UMRDDT_CHOSEN & reply->what)
+                   && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & send->rts.schemes)
+                   && MCA_PML_UMRDDT_SEND_REPLY == send->state && 0 == send->position;
+    send->left = send->chosen && 0 != (MCA_PML_UMRDDT_LEFT & reply->what);
+}
+
+/** The receiver ended the message with FALLBACK or ACK. */
+static void ended(mca_pml_umrddt_send_t *send)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+
+    receiver_refused(send, &reply->address);
+    if (MCA_PML_UMRDDT_HOST == reply->verdict) {
+        mca_pml_umrddt_send_by_base(send);
+    } else {
+        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+    }
+}
+
+/** A reply arrived while a scheme has the message in progress. */
+static void replied_under_way(mca_pml_umrddt_send_t *send, bool ended, bool valid)
+{
+    if (ended && MCA_PML_UMRDDT_HOST == send->reply->verdict) {
+        receiver_refused(send, &send->reply->address);
+    }
+    send->ops->replied(send, valid);
+}
+
+/** A reply of @p kind to this message. */
+static void ours(mca_pml_umrddt_send_t *send, size_t length, unsigned kind)
+{
+    const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_reply_schemes[kind];
+    const bool ends = MCA_PML_UMRDDT_HOST == kind || MCA_PML_UMRDDT_DONE == kind;
+
+    if (ends) {
+        chosen(send);
+        mca_pml_umrddt_send_landed(send, send->chosen
+                                             && 0 != (MCA_PML_UMRDDT_IN_GPU & send->reply->what));
+    }
+    if (OPAL_UNLIKELY(NULL != send->ops)) {
+        replied_under_way(send, ends, true);
+        return;
+    }
+    if (MCA_PML_UMRDDT_REPLY_OF(0) > kind) {
+        mca_pml_umrddt_schemes_answered(send);
+    }
+    if (ends) {
+        ended(send);
+    } else if (NULL == scheme) {
+        mca_pml_umrddt_send_malformed(send);
+    } else if (MCA_PML_UMRDDT_SEND_FAILED == send->state) {
+        mca_pml_umrddt_send_await(send); /* the reply crossed the NACK */
+    } else {
+        scheme->reply(send, length);
+    }
+}
+
+/** The received data is not a reply to this message. */
+static void not_ours(mca_pml_umrddt_send_t *send, unsigned kind)
+{
+    if (OPAL_UNLIKELY(NULL != send->ops)) {
+        replied_under_way(send, false, false);
+    } else if (MCA_PML_UMRDDT_REPLY_OF(0) > kind) {
+        mca_pml_umrddt_send_malformed(send);
+    } else if (MCA_PML_UMRDDT_SEND_FAILED == send->state) {
+        mca_pml_umrddt_send_await(send);
+    } else {
+        mca_pml_umrddt_send_fail(send, false);
+    }
+}
+
+/** Any reply that the sender does not expect. */
+static __opal_attribute_noinline__ void other_reply(mca_pml_umrddt_send_t *send, size_t length,
+                                                    unsigned kind, bool is_ours)
+{
+    if (0 != kind && is_stale(send, kind)) {
+        MCA_PML_UMRDDT_COUNT(stale_replies);
+        if (NULL != send->ops) {
+            send->ops->listen(send);
+        } else {
+            mca_pml_umrddt_send_await(send);
+        }
+    } else if (0 != kind && is_ours) {
+        ours(send, length, kind);
+    } else {
+        not_ours(send, kind);
+    }
+}
+
+/** A reply of any kind is in send->reply. If not @p valid, the base PML reported an error. */
+static inline void replied(mca_pml_umrddt_send_t *send, size_t length, bool valid)
+{
+    const unsigned kind = OPAL_LIKELY(valid) ? kind_of(send, length) : 0;
+    const bool is_ours = send->rts.seq == send->reply->seq && send->slot == send->reply->slot;
+    const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_reply_schemes[kind];
+
+    if (OPAL_LIKELY(MCA_PML_UMRDDT_REPLY_OF(0) < kind && is_ours && NULL != scheme
+                    && MCA_PML_UMRDDT_SEND_REPLY == send->state)) {
+        scheme->reply(send, length); /* a CTS: it carries no information for other schemes */
+    } else {
+        other_reply(send, length, kind, is_ours);
+    }
+}
+
+void mca_pml_umrddt_send_replied(mca_pml_umrddt_send_t *send, size_t length, bool valid)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    mca_pml_umrddt_wait_cancel(&send->wait); /* another stripe has received this reply */
+    replied(send, length, valid);
+}
+
+/** A reply was received. */
+static void reply_event(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+    size_t length;
+    bool valid;
+
+    if (!REQUEST_COMPLETE(send->listen)) {
+        /* the callback runs shortly before the base PML marks its request complete */
+        mca_pml_umrddt_event(&send->event, reply_event, send);
+        return;
+    }
+    length = send->listen->req_status._ucount;
+    valid = MPI_SUCCESS == send->listen->req_status.MPI_ERROR;
+    mca_pml_umrddt_request_clear(send->listen);
+    ompi_request_free(&send->listen);
+    send->listen = NULL;
+    if (OPAL_LIKELY(NULL == send->stripes)
+        || !mca_pml_umrddt_stripe_replied(send, valid ? length : 0)) {
+        replied(send, length, valid);
+    }
+}

@@ -1,0 +1,159 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Start of a handled message: the envelope. pml_umrddt_send_rndv.c continues with the replies.
+ */
+
+#include "ompi_config.h"
+
+#include <string.h>
+
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_offer.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+
+/** Prepare the envelope. On error nothing is held. */
+static int prepare(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_rts_t *rts = &send->rts;
+    bool slot;
+
+    send->written = 0;
+    send->ops = NULL;
+    mca_pml_umrddt_offer(send);
+    if (0 == rts->schemes) {
+        return OMPI_ERR_UNREACH;
+    }
+    if (OPAL_UNLIKELY(send->declinable)) {
+        rts->schemes |= MCA_PML_UMRDDT_MAY_LEAVE;
+    }
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    slot = mca_pml_umrddt_slot_take(&mca_pml_umrddt.slots, MCA_PML_UMRDDT_MAX_SLOTS, &send->slot);
+    rts->seq = ++mca_pml_umrddt.seq;
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    if (OPAL_UNLIKELY(!slot)) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    send->total = send->layout->size;
+    send->position = 0;
+
+    rts->magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RTS);
+    memcpy(rts->cookie, mca_pml_umrddt.self.cookie, sizeof(rts->cookie));
+    rts->length = send->layout->size;
+    rts->pieces =
+        UINT32_MAX < send->layout->iov_count ? UINT32_MAX : (uint32_t) send->layout->iov_count;
+    rts->slot = send->slot;
+    rts->places = (uint16_t) mca_pml_umrddt.params.key_sets;
+    rts->flats = (uint16_t) mca_pml_umrddt.params.layouts;
+    mca_pml_umrddt_offer_rest(send);
+    return OMPI_SUCCESS;
+}
+
+/** Undo prepare, and cancel the receive for the reply. */
+static void unprepare(mca_pml_umrddt_send_t *send)
+{
+    if (NULL != send->listen) {
+        mca_pml_umrddt_send_unlisten(send);
+    }
+    mca_pml_umrddt_stripes_drop(send);
+    mca_pml_umrddt_send_slot_release(send);
+}
+
+/** Returns true if this start of a persistent request is passed through. Uses the same tests and
+ * counters as pml_umrddt_send.c for other sends. */
+static bool deferred(mca_pml_umrddt_send_t *send)
+{
+    if (OPAL_LIKELY(0 == send->offer || !mca_pml_umrddt_offer_pauses(send->offer))) {
+        return false;
+    }
+    if (send->tries && (NULL == mca_pml_umrddt.hca || !send->peer->has_hca)) {
+        /* handling helps only if the receive buffer is in GPU memory */
+        MCA_PML_UMRDDT_COUNT(passed_memory);
+    } else {
+        MCA_PML_UMRDDT_COUNT(passed_model);
+    }
+    return true;
+}
+
+/** A message could not be offered: pass this start of a persistent request through. */
+static int not_offered(mca_pml_umrddt_send_t *send, int rc)
+{
+    if (!send->super.req_persistent) {
+        return rc;
+    }
+    MCA_PML_UMRDDT_COUNT(passed_other);
+    return mca_pml_umrddt_send_start_plain(send);
+}
+
+int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
+{
+    /* the reply shows that the message was matched, as a synchronous send requires */
+    mca_pml_base_send_mode_t mode = MCA_PML_BASE_SEND_READY == send->mode
+                                        ? MCA_PML_BASE_SEND_READY
+                                        : MCA_PML_BASE_SEND_STANDARD;
+    ompi_request_t *envelope = NULL;
+    bool done_flag;
+    int rc;
+
+    mca_pml_umrddt_release_reset(&send->release);
+    send->super.req_state = OMPI_REQUEST_ACTIVE;
+    send->super.req_complete = REQUEST_PENDING;
+    send->super.req_status.MPI_ERROR = MPI_SUCCESS;
+    send->super.req_status._cancelled = 0;
+    send->pack_error = false;
+    send->offered = send->chosen = send->left = false;
+    if (send->super.req_persistent && NULL != mca_pml_umrddt.gpu) {
+        /* the same address may be other memory by now */
+        (void) mca_pml_umrddt_memory_of(send->comm, send->buf, send->count, send->datatype,
+                                        MCA_PML_UMRDDT_SENDER, &send->where);
+    }
+    if (send->plain || (send->super.req_persistent && deferred(send))) {
+        return mca_pml_umrddt_send_start_plain(send);
+    }
+
+    rc = prepare(send);
+    if (OMPI_SUCCESS != rc) {
+        return not_offered(send, rc);
+    }
+    /* complete the state first: the reply may arrive before isend returns */
+    send->state = MCA_PML_UMRDDT_SEND_REPLY;
+    send->offered = true;
+    mca_pml_umrddt_active(1);
+    send->envelope = MPI_REQUEST_NULL;
+    done_flag = 0 != (MCA_PML_UMRDDT_DONE_FLAG & send->rts.schemes);
+    rc = done_flag ? OMPI_SUCCESS : mca_pml_umrddt_send_listen(send);
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt.host.pml_isend(&send->rts, sizeof(send->rts), &ompi_mpi_byte.dt,
+                                           send->dst, send->tag, mode, send->comm->comm, &envelope);
+    }
+    if (OMPI_SUCCESS != rc) {
+        send->envelope = NULL;
+        unprepare(send);
+        mca_pml_umrddt_active(-1);
+        send->state = MCA_PML_UMRDDT_SEND_IDLE;
+        send->offered = false;
+        return not_offered(send, rc);
+    }
+    __atomic_store_n(&send->envelope, envelope, __ATOMIC_RELEASE);
+    if (done_flag) {
+        /* only this event ends the message, so it is still in progress */
+        mca_pml_umrddt_event(&send->event, mca_pml_umrddt_send_done_flag_event, send);
+    }
+    MCA_PML_UMRDDT_COUNT(handled_sends);
+    if (OPAL_UNLIKELY(send->tries)) {
+        MCA_PML_UMRDDT_COUNT(probe_sends);
+    }
+    MCA_PML_UMRDDT_COUNT_ADD(handled_bytes, send->layout->size);
+    MCA_PML_UMRDDT_COUNT(control_messages);
+    MCA_PML_UMRDDT_COUNT_ADD(control_bytes, sizeof(send->rts));
+    return OMPI_SUCCESS;
+}

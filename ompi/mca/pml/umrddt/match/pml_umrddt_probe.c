@@ -1,0 +1,550 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Probes, and claims: messages that were received early for a probe.
+ */
+
+/*
+ * The base PML reports the envelope's size, but the user must get the message's size. If a probe
+ * finds a message of the envelope's size, drain() takes that message and the earlier ones of its
+ * source from the base PML, in order. It appends them to the communicator's list of claims:
+ * messages of the envelope's size are read, the others are kept as handles. Claims are always the
+ * oldest messages of their source. Matching order therefore holds if every receive and probe
+ * searches the claims before the base PML. With threads these two steps are atomic: by the gate if
+ * there are no claims, else by comm->match.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/runtime/opal_progress.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+
+/** Number of lookups of a peer before the process gives up for lack of memory. */
+#define LOOKS 100
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_claim_t, opal_list_item_t, NULL, NULL);
+
+/** Fill in the status of a probe. */
+static void status_set(ompi_status_public_t *status, int src, int tag, size_t length)
+{
+    if (MPI_STATUS_IGNORE != status) {
+        status->MPI_SOURCE = src;
+        status->MPI_TAG = tag;
+        status->_ucount = length;
+        status->_cancelled = 0;
+    }
+}
+
+static mca_pml_umrddt_claim_t *claim_find(mca_pml_umrddt_comm_t *comm, int src, int tag)
+{
+    mca_pml_umrddt_claim_t *claim;
+
+    OPAL_LIST_FOREACH (claim, &comm->claims, mca_pml_umrddt_claim_t) {
+        if ((OMPI_ANY_SOURCE == src || claim->src == src)
+            && (OMPI_ANY_TAG == tag || claim->tag == tag)) {
+            return claim;
+        }
+    }
+    return NULL;
+}
+
+mca_pml_umrddt_claim_t *mca_pml_umrddt_claim_take(mca_pml_umrddt_comm_t *comm, int src, int tag)
+{
+    mca_pml_umrddt_claim_t *claim = claim_find(comm, src, tag);
+
+    if (NULL != claim) {
+        opal_list_remove_item(&comm->claims, &claim->super);
+    }
+    return claim;
+}
+
+void mca_pml_umrddt_claim_drop(mca_pml_umrddt_claim_t *claim)
+{
+    /* a matched message cannot be returned to the base PML; it is freed with the communicator */
+    OBJ_RELEASE(claim);
+}
+
+/** Returns true if the message is an envelope from a peer that sends envelopes. */
+static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt_rts_t *rts)
+{
+    mca_pml_umrddt_peer_t *peer;
+
+    if (!mca_pml_umrddt_is_envelope(rts)) {
+        return false;
+    }
+    for (int tries = 0; NULL == (peer = mca_pml_umrddt_peer(comm, src)); ++tries) {
+        /* no memory for the lookup: the envelope must not be delivered as user data */
+        if (LOOKS < tries) {
+            mca_pml_umrddt_cannot_tell(comm, src, OMPI_ERR_OUT_OF_RESOURCE);
+        }
+    }
+    return peer->capable && 0 == memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie));
+}
+
+/** Order of a message among the claims. Call it before a later message can be claimed: inside the
+ * gate, or with comm->match held. */
+static uint64_t next_order(mca_pml_umrddt_comm_t *comm)
+{
+    return __atomic_fetch_add(&comm->claim_order, 1, __ATOMIC_RELAXED);
+}
+
+/**
+ * Create a claim for a message that the base PML matched. Consumes the handle.
+ *
+ * @return NULL: no memory; the caller still owns the handle
+ */
+static mca_pml_umrddt_claim_t *claim_new(mca_pml_umrddt_comm_t *comm, uint64_t order,
+                                         ompi_message_t *handle, const ompi_status_public_t *status)
+{
+    mca_pml_umrddt_claim_t *claim = OBJ_NEW(mca_pml_umrddt_claim_t);
+    ompi_request_t *request;
+
+    if (NULL == claim) {
+        return NULL;
+    }
+    MCA_PML_UMRDDT_COUNT(probe_claims);
+    claim->kind = MCA_PML_UMRDDT_CLAIM_HANDLE;
+    claim->comm = comm;
+    claim->order = order;
+    claim->src = status->MPI_SOURCE;
+    claim->tag = status->MPI_TAG;
+    claim->length = status->_ucount;
+    claim->handle = handle;
+    if (sizeof(claim->bytes) == claim->length
+        && OMPI_SUCCESS
+               == mca_pml_umrddt.host.pml_imrecv(&claim->bytes, sizeof(claim->bytes),
+                                                 &ompi_mpi_byte.dt, &handle, &request)) {
+        ompi_request_wait_completion(request);
+        ompi_request_free(&request);
+        claim->handle = NULL;
+        claim->kind = MCA_PML_UMRDDT_CLAIM_DATA;
+        if (from_peer(comm, claim->src, &claim->bytes.rts)) {
+            claim->kind = MCA_PML_UMRDDT_CLAIM_ENVELOPE;
+            claim->length = claim->bytes.rts.length;
+        }
+    }
+    return claim;
+}
+
+/** Take the messages of @p src from the base PML, in order, up to the first with @p tag that has
+ * the envelope's size. Requires comm->match held and the gate closed. */
+static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
+{
+    ompi_status_public_t status;
+    ompi_message_t *handle;
+    mca_pml_umrddt_claim_t *claim;
+    int matched;
+    int rc = OMPI_SUCCESS;
+
+    /* the base PML may run progress, which may call a probe that opens the gate */
+    ++comm->claiming;
+    while (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt.host.pml_improbe(src, OMPI_ANY_TAG, comm->comm, &matched, &handle,
+                                             &status);
+        if (OMPI_SUCCESS != rc || !matched) {
+            break;
+        }
+        claim = claim_new(comm, next_order(comm), handle, &status);
+        if (NULL == claim) {
+            rc = OMPI_ERR_OUT_OF_RESOURCE;
+            break;
+        }
+        opal_list_append(&comm->claims, &claim->super);
+        if (tag == status.MPI_TAG) {
+            break;
+        }
+    }
+    --comm->claiming;
+    return rc;
+}
+
+/** Return a claim that could not be delivered to the list, before later matched ones. */
+static void put_back(mca_pml_umrddt_claim_t *claim)
+{
+    mca_pml_umrddt_comm_t *comm = claim->comm;
+    mca_pml_umrddt_claim_t *later;
+
+    OPAL_THREAD_LOCK(&comm->match);
+    mca_pml_umrddt_gate_shut(comm);
+    OPAL_LIST_FOREACH (later, &comm->claims, mca_pml_umrddt_claim_t) {
+        if (later->order > claim->order) {
+            break;
+        }
+    }
+    opal_list_insert_pos(&comm->claims, &later->super, &claim->super);
+    OPAL_THREAD_UNLOCK(&comm->match);
+}
+
+/** Probe if there are claims, or if claims must be made to find the message size. */
+static __opal_attribute_noinline__ int iprobe_claims(int src, int tag, mca_pml_umrddt_comm_t *comm,
+                                                     int *matched, ompi_status_public_t *status)
+{
+    mca_pml_umrddt_claim_t *claim;
+    ompi_status_public_t found;
+    int rc = OMPI_SUCCESS;
+
+    found.MPI_ERROR = MPI_SUCCESS;
+    OPAL_THREAD_LOCK(&comm->match);
+    claim = claim_find(comm, src, tag);
+    if (NULL == claim && 0 < comm->claiming) {
+        *matched = 0; /* called recursively from drain: the list of claims is incomplete */
+    } else if (NULL == claim) {
+        rc = mca_pml_umrddt.host.pml_iprobe(src, tag, comm->comm, matched, &found);
+        if (OMPI_SUCCESS == rc && *matched && MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
+            if (mca_pml_umrddt_gate_close(comm)) {
+                /* another thread may have claimed it meanwhile */
+                claim = claim_find(comm, src, tag);
+                if (NULL == claim) {
+                    rc = drain(comm, found.MPI_SOURCE, found.MPI_TAG);
+                    claim = claim_find(comm, found.MPI_SOURCE, found.MPI_TAG);
+                }
+            }
+            *matched = 0; /* the message must not be reported before it is claimed */
+        }
+    }
+    if (NULL != claim) {
+        *matched = 1;
+        status_set(status, claim->src, claim->tag, claim->length);
+    } else if (OMPI_SUCCESS == rc && *matched) {
+        status_set(status, found.MPI_SOURCE, found.MPI_TAG, found._ucount);
+    }
+    mca_pml_umrddt_gate_open(comm);
+    OPAL_THREAD_UNLOCK(&comm->match);
+    return rc;
+}
+
+int mca_pml_umrddt_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched,
+                          ompi_status_public_t *status)
+{
+    mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
+    ompi_status_public_t found;
+    int rc;
+
+    if (NULL == data) {
+        return mca_pml_umrddt.host.pml_iprobe(src, tag, comm, matched, status);
+    }
+    if (!mca_pml_umrddt_gate_enter(data)) {
+        return iprobe_claims(src, tag, data, matched, status);
+    }
+    found.MPI_ERROR = MPI_SUCCESS;
+    rc = mca_pml_umrddt.host.pml_iprobe(src, tag, comm, matched, &found);
+    mca_pml_umrddt_gate_leave(data);
+    if (OMPI_SUCCESS == rc && *matched) {
+        if (MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
+            return iprobe_claims(src, tag, data, matched, status);
+        }
+        status_set(status, found.MPI_SOURCE, found.MPI_TAG, found._ucount);
+    }
+    return rc;
+}
+
+int mca_pml_umrddt_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
+{
+    int matched = 0;
+    int rc;
+
+    if (NULL == mca_pml_umrddt_watched(comm, tag)) {
+        return mca_pml_umrddt.host.pml_probe(src, tag, comm, status);
+    }
+    for (;;) {
+        rc = mca_pml_umrddt_iprobe(src, tag, comm, &matched, status);
+        if (OMPI_SUCCESS != rc || matched) {
+            return rc;
+        }
+        opal_progress();
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Matched probes
+ * ------------------------------------------------------------------------------------------- */
+
+/** Create a message handle for the user that refers to a claim. Consumes the claim. */
+static ompi_message_t *message_new(mca_pml_umrddt_claim_t *claim)
+{
+    ompi_message_t *message = ompi_message_alloc();
+
+    if (NULL == message) {
+        return NULL;
+    }
+    message->comm = claim->comm->comm;
+    message->req_ptr = claim;
+    message->peer = claim->src;
+    message->count = claim->length;
+    OBJ_RETAIN(message->comm); /* the user may free the communicator before the message */
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    opal_hash_table_set_value_uint64(&mca_pml_umrddt.messages, (uint64_t) (uintptr_t) message,
+                                     claim);
+    __atomic_store_n(&mca_pml_umrddt.message_count, mca_pml_umrddt.message_count + 1,
+                     __ATOMIC_RELAXED);
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    return message;
+}
+
+/** Remove and return the claim that a message handle refers to; NULL: a handle of the base PML. */
+static mca_pml_umrddt_claim_t *message_claim(ompi_message_t *message)
+{
+    mca_pml_umrddt_claim_t *claim = NULL;
+
+    /* a thread that holds such a handle counted it, or got it from a thread that did */
+    if (OPAL_LIKELY(0 == __atomic_load_n(&mca_pml_umrddt.message_count, __ATOMIC_RELAXED))) {
+        return NULL;
+    }
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    if (OPAL_SUCCESS
+        == opal_hash_table_get_value_uint64(&mca_pml_umrddt.messages,
+                                            (uint64_t) (uintptr_t) message, (void **) &claim)) {
+        opal_hash_table_remove_value_uint64(&mca_pml_umrddt.messages,
+                                            (uint64_t) (uintptr_t) message);
+        __atomic_store_n(&mca_pml_umrddt.message_count, mca_pml_umrddt.message_count - 1,
+                         __ATOMIC_RELAXED);
+    }
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    return claim;
+}
+
+/** Hand a claim, already removed from the list, to the user of a matched probe. */
+static int hand_out(mca_pml_umrddt_claim_t *claim, ompi_message_t **message,
+                    ompi_status_public_t *status)
+{
+    int src = claim->src, tag = claim->tag;
+    size_t length = claim->length;
+
+    if (MCA_PML_UMRDDT_CLAIM_HANDLE == claim->kind) {
+        *message = claim->handle;
+        OBJ_RELEASE(claim);
+    } else {
+        *message = message_new(claim);
+        if (NULL == *message) {
+            put_back(claim);
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        }
+    }
+    status_set(status, src, tag, length);
+    return OMPI_SUCCESS;
+}
+
+int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *matched,
+                           ompi_message_t **message, ompi_status_public_t *status)
+{
+    mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
+    mca_pml_umrddt_claim_t *claim = NULL;
+    ompi_status_public_t found;
+    uint64_t order = 0;
+    int rc = OMPI_SUCCESS;
+
+    if (NULL == data) {
+        return mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, status);
+    }
+    found.MPI_ERROR = MPI_SUCCESS;
+    if (mca_pml_umrddt_gate_enter(data)) {
+        rc = mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, &found);
+        if (OMPI_SUCCESS == rc && *matched && MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
+            order = next_order(data);
+        }
+        mca_pml_umrddt_gate_leave(data);
+    } else {
+        OPAL_THREAD_LOCK(&data->match);
+        claim = mca_pml_umrddt_claim_take(data, src, tag);
+        if (NULL == claim) {
+            rc = mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, &found);
+            order = next_order(data);
+        }
+        mca_pml_umrddt_gate_open(data);
+        OPAL_THREAD_UNLOCK(&data->match);
+    }
+    if (NULL == claim && OMPI_SUCCESS == rc && *matched) {
+        if (MCA_PML_UMRDDT_ENVELOPE != found._ucount) {
+            status_set(status, found.MPI_SOURCE, found.MPI_TAG, found._ucount);
+            return OMPI_SUCCESS;
+        }
+        /* the user owns the message already, so earlier messages need not be claimed */
+        claim = claim_new(data, order, *message, &found);
+        rc = NULL == claim ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
+    }
+    if (NULL != claim) {
+        *matched = 1;
+        rc = hand_out(claim, message, status);
+    }
+    return rc;
+}
+
+int mca_pml_umrddt_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message,
+                          ompi_status_public_t *status)
+{
+    int matched = 0;
+    int rc;
+
+    if (NULL == mca_pml_umrddt_watched(comm, tag)) {
+        return mca_pml_umrddt.host.pml_mprobe(src, tag, comm, message, status);
+    }
+    for (;;) {
+        rc = mca_pml_umrddt_improbe(src, tag, comm, &matched, message, status);
+        if (OMPI_SUCCESS != rc || matched) {
+            return rc;
+        }
+        opal_progress();
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Receiving claims
+ * ------------------------------------------------------------------------------------------- */
+
+/** Deliver a plain message of the envelope's size, whose bytes the claim holds. */
+static void deliver_data(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv)
+{
+    size_t capacity = recv->count * recv->datatype->super.size;
+    size_t length = sizeof(claim->bytes.data);
+
+    recv->super.req_status.MPI_SOURCE = claim->src;
+    recv->super.req_status.MPI_TAG = claim->tag;
+    recv->super.req_status._ucount = length;
+    recv->super.req_status.MPI_ERROR = MPI_SUCCESS;
+    mca_pml_umrddt_recv_look(recv);
+    if (mca_pml_umrddt_on_device(&recv->where)) {
+        recv->status = recv->super.req_status;
+        memcpy(recv->bounce, claim->bytes.data, sizeof(recv->bounce));
+        mca_pml_umrddt_stage_bounced(recv);
+        return;
+    }
+    if (capacity < length) {
+        recv->super.req_status.MPI_ERROR = MPI_ERR_TRUNCATE;
+        length = capacity;
+    }
+    mca_pml_umrddt_unpack(recv->buf, recv->count, recv->datatype, claim->bytes.data, length);
+    mca_pml_umrddt_recv_complete(recv);
+}
+
+/** Receive any other plain message: the base PML still holds its data. */
+static int handle_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv)
+{
+    int rc;
+
+    if (NULL != recv->stage.bytes) {
+        rc = mca_pml_umrddt_stage_imrecv_into(recv, &claim->handle);
+    } else {
+        rc = mca_pml_umrddt.host.pml_imrecv(recv->buf, recv->count, recv->datatype, &claim->handle,
+                                            &recv->data);
+    }
+    if (OMPI_SUCCESS == rc) {
+        mca_pml_umrddt_recv_await_base(recv);
+    }
+    return rc;
+}
+
+int mca_pml_umrddt_claim_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv)
+{
+    int rc = OMPI_SUCCESS;
+
+    switch (claim->kind) {
+    case MCA_PML_UMRDDT_CLAIM_DATA:
+        deliver_data(claim, recv);
+        break;
+    case MCA_PML_UMRDDT_CLAIM_ENVELOPE:
+        recv->rts = claim->bytes.rts;
+        recv->status = recv->super.req_status;
+        recv->status.MPI_SOURCE = claim->src;
+        recv->status.MPI_TAG = claim->tag;
+        mca_pml_umrddt_recv_matched(recv);
+        break;
+    case MCA_PML_UMRDDT_CLAIM_HANDLE:
+        recv->status = recv->super.req_status;
+        recv->status.MPI_SOURCE = claim->src;
+        recv->status.MPI_TAG = claim->tag;
+        rc = handle_into(claim, recv);
+        break;
+    }
+    OBJ_RELEASE(claim);
+    return rc;
+}
+
+/** Receive a message of the base PML. */
+static int imrecv_plain(void *buf, size_t count, ompi_datatype_t *datatype,
+                        ompi_message_t **message, ompi_request_t **request)
+{
+    mca_pml_umrddt_where_t where;
+
+    if (mca_pml_umrddt_is_wide(datatype, count)
+            ? mca_pml_umrddt_stage_wide(buf, count, datatype, (*message)->comm, &where)
+            : MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
+                  && mca_pml_umrddt_stage_wanted(buf, count, datatype, (*message)->comm, &where)) {
+        return mca_pml_umrddt_stage_imrecv(buf, count, datatype, message, &where, request);
+    }
+    return mca_pml_umrddt.host.pml_imrecv(buf, count, datatype, message, request);
+}
+
+int mca_pml_umrddt_claim_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_t count,
+                                 ompi_datatype_t *datatype, ompi_request_t **request)
+{
+    mca_pml_umrddt_recv_t *recv;
+    int rc;
+
+    if (MCA_PML_UMRDDT_CLAIM_HANDLE == claim->kind) {
+        rc = imrecv_plain(buf, count, datatype, &claim->handle, request);
+        if (OMPI_SUCCESS == rc) {
+            /* for errors; pml/ucx does not set the communicator of a matched receive */
+            (*request)->req_mpi_object.comm = claim->comm->comm;
+        }
+        OBJ_RELEASE(claim);
+        return rc;
+    }
+    recv = mca_pml_umrddt_recv_alloc(buf, count, datatype, claim->src, claim->tag, claim->comm);
+    if (NULL == recv) {
+        put_back(claim);
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    *request = &recv->super;
+    return mca_pml_umrddt_claim_into(claim, recv);
+}
+
+/** Deliver the claim of a message handle to a new receive. Consumes both, also on error. */
+static int message_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_t count,
+                           ompi_datatype_t *datatype, ompi_message_t **message,
+                           ompi_request_t **request)
+{
+    ompi_communicator_t *comm = (*message)->comm;
+    int rc = mca_pml_umrddt_claim_deliver(claim, buf, count, datatype, request);
+
+    ompi_message_return(*message);
+    *message = MPI_MESSAGE_NULL;
+    OBJ_RELEASE(comm);
+    return rc;
+}
+
+int mca_pml_umrddt_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,
+                          ompi_message_t **message, ompi_request_t **request)
+{
+    mca_pml_umrddt_claim_t *claim = message_claim(*message);
+
+    if (NULL == claim) {
+        return imrecv_plain(buf, count, datatype, message, request);
+    }
+    return message_deliver(claim, buf, count, datatype, message, request);
+}
+
+int mca_pml_umrddt_mrecv(void *buf, size_t count, ompi_datatype_t *datatype,
+                         ompi_message_t **message, ompi_status_public_t *status)
+{
+    mca_pml_umrddt_claim_t *claim = message_claim(*message);
+    ompi_request_t *request;
+    int rc;
+
+    if (NULL == claim && MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
+        && !mca_pml_umrddt_is_wide(datatype, count)) {
+        return mca_pml_umrddt.host.pml_mrecv(buf, count, datatype, message, status);
+    }
+    rc = NULL == claim ? imrecv_plain(buf, count, datatype, message, &request)
+                       : message_deliver(claim, buf, count, datatype, message, &request);
+    return OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(request, status) : rc;
+}

@@ -1,0 +1,414 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Requests of receives: records, completion by the base PML, and persistent receives.
+ * pml_umrddt_recv_post.c explains how other receives are posted and watched; read it first.
+ */
+
+#include "ompi_config.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+
+static void recv_free_event(void *owner);
+
+/* ---------------------------------------------------------------------------------------------
+ * Records
+ * ------------------------------------------------------------------------------------------- */
+
+/** Return a record, but not the base PML's request. */
+static inline void record_return(mca_pml_umrddt_recv_t *recv)
+{
+    ompi_communicator_t *comm = recv->comm->comm;
+    ompi_datatype_t *datatype = recv->datatype;
+
+    opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
+    OMPI_DATATYPE_RELEASE(datatype);
+    OBJ_RELEASE(comm);
+}
+
+/** Restore the fields of the base PML's request that were changed to watch it. */
+static inline void unwatch(mca_pml_umrddt_recv_t *recv)
+{
+    recv->host->req_free = recv->host_free;
+    recv->host->req_persistent = recv->host_persistent;
+    mca_pml_umrddt_request_clear(recv->host);
+}
+
+void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv)
+{
+    ompi_request_t *host = recv->host;
+    mca_pml_umrddt_stage_t stage = recv->stage;
+
+    if (OPAL_UNLIKELY(NULL != recv->overflow.bytes)) {
+        mca_pml_umrddt_stage_put(&recv->overflow);
+    }
+    recv->stage.bytes = NULL; /* return it after the base PML's request, which refers to it */
+    recv->looked = false;
+    if (&recv->super == recv->req) {
+        OMPI_REQUEST_FINI(&recv->super);
+        if (NULL != host) {
+            mca_pml_umrddt_request_clear(host);
+        }
+    } else {
+        unwatch(recv);
+        host->req_complete_cb = NULL;
+    }
+    record_return(recv);
+    if (NULL != host) {
+        ompi_request_free(&host);
+    }
+    if (OPAL_UNLIKELY(NULL != stage.bytes)) {
+        mca_pml_umrddt_stage_put(&stage);
+    }
+}
+
+/** Free function of the user's request, whether it is ours or the base PML's. */
+static void recv_let_go(mca_pml_umrddt_recv_t *recv)
+{
+    if (mca_pml_umrddt_release(&recv->release, MCA_PML_UMRDDT_FREED)) {
+        mca_pml_umrddt_recv_return(recv);
+    }
+}
+
+static int own_free(ompi_request_t **request)
+{
+    recv_let_go((mca_pml_umrddt_recv_t *) *request);
+    *request = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+int mca_pml_umrddt_watched_free(ompi_request_t **request)
+{
+    /* threads exchange this word, also in the next use of the request: always access it atomically
+     */
+    recv_let_go(__atomic_load_n(&(*request)->req_complete_cb_data, __ATOMIC_ACQUIRE));
+    *request = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+static int own_cancel(ompi_request_t *request, int flag)
+{
+    mca_pml_umrddt_recv_t *recv = (mca_pml_umrddt_recv_t *) request;
+
+    /* Too late if it is matched. The base PML decides, and completes its request if it was in time.
+     */
+    if (NULL != recv->host && __atomic_load_n(&recv->posted, __ATOMIC_RELAXED)
+        && NULL != recv->host->req_cancel) {
+        return recv->host->req_cancel(recv->host, flag);
+    }
+    return OMPI_SUCCESS;
+}
+
+static void recv_construct(mca_pml_umrddt_recv_t *recv)
+{
+    recv->super.req_type = OMPI_REQUEST_PML;
+    recv->super.req_start = mca_pml_umrddt_start;
+    recv->super.req_free = own_free;
+    recv->super.req_cancel = own_cancel;
+    OBJ_CONSTRUCT(&recv->event, mca_pml_umrddt_event_t);
+    OBJ_CONSTRUCT(&recv->wait, mca_pml_umrddt_wait_t);
+    OBJ_CONSTRUCT(&recv->active, opal_list_item_t);
+    /* as in every unused record */
+    memset(&recv->stage, 0, sizeof(recv->stage));
+    memset(&recv->overflow, 0, sizeof(recv->overflow));
+    recv->looked = false;
+    recv->pair = NULL;
+    recv->stripes = NULL;
+    recv->stripes_kept = NULL;
+}
+
+static void recv_destruct(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_recv_stripes_free(recv);
+    OBJ_DESTRUCT(&recv->active);
+    OBJ_DESTRUCT(&recv->wait);
+    OBJ_DESTRUCT(&recv->event);
+}
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_recv_t, ompi_request_t, recv_construct, recv_destruct);
+
+mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
+                                                   ompi_datatype_t *datatype, int src, int tag,
+                                                   mca_pml_umrddt_comm_t *comm)
+{
+    mca_pml_umrddt_recv_t *recv =
+        (mca_pml_umrddt_recv_t *) opal_free_list_get(&mca_pml_umrddt.recvs);
+
+    if (OPAL_LIKELY(NULL != recv)) {
+        recv->state = MCA_PML_UMRDDT_RECV_POSTED;
+        recv->buf = buf;
+        recv->count = count;
+        recv->datatype = datatype;
+        recv->src = src;
+        recv->tag = tag;
+        recv->comm = comm;
+        recv->host = NULL;
+        recv->posted = false;
+        recv->bounced = false;
+    }
+    return recv;
+}
+
+mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_datatype_t *datatype,
+                                                 int src, int tag, mca_pml_umrddt_comm_t *comm)
+{
+    mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_record_alloc(buf, count, datatype, src, tag, comm);
+
+    if (NULL != recv) {
+        OMPI_REQUEST_INIT(&recv->super, false);
+        recv->super.req_mpi_object.comm = comm->comm;
+        recv->super.req_state = OMPI_REQUEST_ACTIVE;
+        recv->super.req_status.MPI_ERROR = MPI_SUCCESS;
+        recv->super.req_status._cancelled = 0;
+        recv->req = &recv->super;
+        recv->release = 0;
+        OBJ_RETAIN(comm->comm);
+        OMPI_DATATYPE_RETAIN(datatype);
+    }
+    return recv;
+}
+
+void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv)
+{
+    recv->state = MCA_PML_UMRDDT_RECV_DONE;
+    if (NULL != recv->host && recv->host != recv->req) {
+        /* the callback kept the base PML's request pending */
+        (void) ompi_request_complete(recv->host, false);
+    }
+    (void) ompi_request_complete(recv->req, true);
+    if (mca_pml_umrddt_release(&recv->release, MCA_PML_UMRDDT_COMPLETED)) {
+        mca_pml_umrddt_recv_return(recv);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Completion by the base PML
+ * ------------------------------------------------------------------------------------------- */
+
+/** The buffer that the base PML receives into instead of the user's. */
+static inline unsigned char *bounce_of(mca_pml_umrddt_recv_t *recv)
+{
+    return NULL == recv->stage.bytes ? recv->bounce : recv->stage.bytes;
+}
+
+/** Returns true, with the envelope in recv->rts, if the base PML received an envelope. */
+static bool take_envelope(mca_pml_umrddt_recv_t *recv)
+{
+    const ompi_status_public_t *status = &recv->host->req_status;
+
+    if (OPAL_LIKELY(sizeof(recv->rts) != status->_ucount) || MPI_SUCCESS != status->MPI_ERROR
+        || status->_cancelled || 0 > status->MPI_TAG) {
+        return false;
+    }
+    if (recv->bounced) {
+        memcpy(&recv->rts, bounce_of(recv), sizeof(recv->rts));
+    } else if (sizeof(recv->rts)
+               != mca_pml_umrddt_pack(recv->buf, recv->count, recv->datatype, &recv->rts,
+                                      sizeof(recv->rts))) {
+        return false;
+    }
+    return mca_pml_umrddt_is_envelope(&recv->rts);
+}
+
+int mca_pml_umrddt_base_received(ompi_request_t *request)
+{
+    mca_pml_umrddt_recv_t *recv = __atomic_load_n(&request->req_complete_cb_data, __ATOMIC_ACQUIRE);
+
+    __atomic_store_n(&recv->posted, false, __ATOMIC_RELAXED);
+    if (take_envelope(recv)) {
+        recv->status = request->req_status;
+        mca_pml_umrddt_recv_matched(recv);
+        return 1;
+    }
+    if (NULL != recv->stage.bytes && !request->req_status._cancelled) {
+        mca_pml_umrddt_stage_received(recv);
+        return 1;
+    }
+    if (recv->bounced && !request->req_status._cancelled) {
+        ompi_status_public_t *status = &request->req_status;
+
+        status->MPI_ERROR =
+            mca_pml_umrddt_bounce_out(recv->buf, recv->count, recv->datatype, recv->bounce,
+                                      status->MPI_ERROR, status->_ucount);
+    }
+    MCA_PML_UMRDDT_PASS_ON(request);
+    if (!opal_using_threads() && request == recv->req && 0 == recv->release
+        && !recv->host_persistent) {
+        /* No other thread can access the request: it needs no record any more. Exception: requests
+         * of irecv_init behind claims, which are persistent for the base PML but not for the user.
+         */
+        unwatch(recv);
+        record_return(recv);
+        return 0;
+    }
+    recv->state = MCA_PML_UMRDDT_RECV_DONE;
+    if (request != recv->req) {
+        recv->super.req_status = request->req_status;
+        (void) ompi_request_complete(&recv->super, true);
+    }
+    if (mca_pml_umrddt_release(&recv->release, MCA_PML_UMRDDT_COMPLETED)) {
+        /* the user has freed the request already, but the base PML is still completing it */
+        mca_pml_umrddt_event(&recv->event, recv_free_event, recv);
+    }
+    return 0;
+}
+
+static void recv_free_event(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+
+    if (REQUEST_COMPLETE(recv->host)) {
+        mca_pml_umrddt_recv_return(recv);
+    } else {
+        mca_pml_umrddt_event(&recv->event, recv_free_event, recv);
+    }
+}
+
+int mca_pml_umrddt_base_init(mca_pml_umrddt_recv_t *recv)
+{
+    size_t room = recv->count * recv->datatype->super.size;
+
+    recv->bounced = room < sizeof(recv->bounce) || NULL != recv->stage.bytes;
+    if (recv->bounced) {
+        room = room < sizeof(recv->bounce) ? sizeof(recv->bounce) : room;
+        return mca_pml_umrddt.host.pml_irecv_init(bounce_of(recv), room, &ompi_mpi_byte.dt,
+                                                  recv->src, recv->tag, recv->comm->comm,
+                                                  &recv->host);
+    }
+    return mca_pml_umrddt.host.pml_irecv_init(recv->buf, recv->count, recv->datatype, recv->src,
+                                              recv->tag, recv->comm->comm, &recv->host);
+}
+
+static int host_start(mca_pml_umrddt_recv_t *recv)
+{
+    ompi_request_t *request = recv->host;
+
+    if (recv->bounced) {
+        mca_pml_umrddt_bounce_in(bounce_of(recv));
+    }
+    request->req_complete_cb = mca_pml_umrddt_base_received;
+    __atomic_store_n(&recv->posted, true, __ATOMIC_RELAXED);
+    /* the callback may run in another thread, which must see the current record */
+    __atomic_store_n(&request->req_complete_cb_data, (void *) recv, __ATOMIC_RELEASE);
+    return mca_pml_umrddt.host.pml_start(1, &request);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Persistent receives
+ * ------------------------------------------------------------------------------------------- */
+
+int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                              ompi_communicator_t *comm, ompi_request_t **request)
+{
+    mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
+    mca_pml_umrddt_where_t where;
+    mca_pml_umrddt_recv_t *recv;
+    int rc;
+
+    if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)) {
+        return mca_pml_umrddt_stage_irecv_init(buf, count, datatype, src, tag, comm, &where,
+                                               request);
+    }
+    if (NULL == data) {
+        return mca_pml_umrddt.host.pml_irecv_init(buf, count, datatype, src, tag, comm, request);
+    }
+    recv = mca_pml_umrddt_recv_alloc(buf, count, datatype, src, tag, data);
+    if (NULL == recv) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    recv->super.req_persistent = true;
+    recv->super.req_state = OMPI_REQUEST_INACTIVE;
+    recv->super.req_complete = REQUEST_COMPLETED;
+    recv->release = MCA_PML_UMRDDT_COMPLETED;
+    recv->state = MCA_PML_UMRDDT_RECV_DONE;
+    rc = mca_pml_umrddt_base_init(recv);
+    if (OMPI_SUCCESS != rc) {
+        recv->host = NULL;
+        mca_pml_umrddt_recv_return(recv);
+        return rc;
+    }
+    *request = &recv->super;
+    return OMPI_SUCCESS;
+}
+
+/** Start a persistent receive while there are claims. */
+static int start_claims(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_comm_t *comm = recv->comm; /* recv may complete and be freed meanwhile */
+    mca_pml_umrddt_claim_t *claim;
+    int rc;
+
+    OPAL_THREAD_LOCK(&comm->match);
+    claim = mca_pml_umrddt_claim_take(comm, recv->src, recv->tag);
+    rc = NULL == claim ? host_start(recv) : mca_pml_umrddt_claim_into(claim, recv);
+    mca_pml_umrddt_gate_open(comm);
+    OPAL_THREAD_UNLOCK(&comm->match);
+    return rc;
+}
+
+int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_comm_t *comm = recv->comm; /* recv may complete and be freed meanwhile */
+    int rc;
+
+    mca_pml_umrddt_release_reset(&recv->release);
+    while (!REQUEST_COMPLETE(recv->host) && OMPI_REQUEST_INACTIVE != recv->host->req_state) {
+        ; /* another thread is still completing the previous start */
+    }
+    recv->super.req_state = OMPI_REQUEST_ACTIVE;
+    recv->super.req_complete = REQUEST_PENDING;
+    recv->super.req_status.MPI_SOURCE = OMPI_ANY_SOURCE;
+    recv->super.req_status.MPI_TAG = OMPI_ANY_TAG;
+    recv->super.req_status.MPI_ERROR = MPI_SUCCESS;
+    recv->super.req_status._ucount = 0;
+    recv->super.req_status._cancelled = 0;
+    recv->state = MCA_PML_UMRDDT_RECV_POSTED;
+    if (recv->super.req_persistent) {
+        /* The same address may be other memory by now. GPU memory is queried here and not when a
+         * message arrives, to avoid a wait for later work on the default streams. */
+        const bool now = recv->looked && mca_pml_umrddt_on_gpu(&recv->where);
+
+        recv->looked = false;
+        if (now) {
+            mca_pml_umrddt_recv_look(recv);
+        }
+    }
+
+    if (OPAL_LIKELY(mca_pml_umrddt_gate_enter(comm))) {
+        rc = host_start(recv);
+        mca_pml_umrddt_gate_leave(comm);
+    } else {
+        rc = start_claims(recv);
+    }
+    if (OMPI_SUCCESS != rc) {
+        recv->release = MCA_PML_UMRDDT_COMPLETED;
+    }
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * End of a blocking call
+ * ------------------------------------------------------------------------------------------- */
+
+int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *status)
+{
+    int rc;
+
+    ompi_request_wait_completion(request);
+    rc = request->req_status.MPI_ERROR;
+    if (MPI_STATUS_IGNORE != status) {
+        OMPI_COPY_STATUS(status, request->req_status, false);
+    }
+    ompi_request_free(&request);
+    return rc;
+}

@@ -1,0 +1,110 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Shared by the files that post and watch receives: pml_umrddt_recv_post.c, pml_umrddt_recv_watch.c
+ * and pml_umrddt_recv_small.c. pml_umrddt_recv_post.c explains watching; read it first.
+ */
+
+#ifndef MCA_PML_UMRDDT_RECV_WATCH_H
+#define MCA_PML_UMRDDT_RECV_WATCH_H
+
+#include "ompi_config.h"
+
+#include "ompi/mca/pml/base/pml_base_request.h"
+
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+
+BEGIN_C_DECLS
+
+/* ---------------------------------------------------------------------------------------------
+ * pml_umrddt_recv_watch.c
+ * ------------------------------------------------------------------------------------------- */
+
+/** Watch a pending request of the base PML with a record whose buffer is set. */
+void mca_pml_umrddt_watch_record(mca_pml_umrddt_recv_t *recv, ompi_request_t *request);
+
+/** The base PML's free function for receives, restored after a bare watch. Access atomically. */
+extern ompi_request_free_fn_t mca_pml_umrddt_bare_free;
+
+/** Free function of a bare request. */
+int mca_pml_umrddt_bare_let_go(ompi_request_t **request);
+
+/* Callbacks of bare requests, called before the base PML completes the request. They return 0 to
+ * let it complete, and 1 to keep it pending. */
+
+/** With threads. */
+int mca_pml_umrddt_bare_received(ompi_request_t *request);
+
+/** Single-threaded: no mark is needed, because the free function is restored at once. */
+int mca_pml_umrddt_bare_received_alone(ompi_request_t *request);
+
+/** The base PML has received into the bounce buffer of a record. */
+int mca_pml_umrddt_bare_bounced_received(ompi_request_t *request);
+
+/** The message may be an envelope, or the user has freed the request: watch it with a record, whose
+ * buffer is set, from here on. @return as a callback */
+int mca_pml_umrddt_bare_keep(mca_pml_umrddt_recv_t *recv, ompi_request_t *request);
+
+/** Store the base PML's free function, from any of its requests, before the first bare watch. */
+static inline void mca_pml_umrddt_bare_learn(const ompi_request_t *request)
+{
+    if (OPAL_UNLIKELY(NULL == __atomic_load_n(&mca_pml_umrddt_bare_free, __ATOMIC_RELAXED))) {
+        __atomic_store_n(&mca_pml_umrddt_bare_free, request->req_free, __ATOMIC_RELAXED);
+    }
+}
+
+/** Watch a request just created by the base PML that is pending or not started. */
+static inline void mca_pml_umrddt_bare_watch(ompi_request_t *request,
+                                             ompi_request_complete_fn_t received)
+{
+    request->req_free = mca_pml_umrddt_bare_let_go;
+    request->req_complete_cb = received;
+    /* it is NULL already, but the callback may run in another thread, and acquires by reading it */
+    __atomic_store_n(&request->req_complete_cb_data, NULL, __ATOMIC_RELEASE);
+}
+
+/** Restore the base PML's request. */
+static inline void mca_pml_umrddt_bare_unwatch(ompi_request_t *request)
+{
+    request->req_free = __atomic_load_n(&mca_pml_umrddt_bare_free, __ATOMIC_RELAXED);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * pml_umrddt_recv_small.c, and its services from pml_umrddt_recv_post.c
+ * ------------------------------------------------------------------------------------------- */
+
+/** Post a receive smaller than an envelope, single-threaded. Arguments and result as in pml_irecv.
+ */
+int mca_pml_umrddt_post_small(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                              ompi_communicator_t *comm, ompi_request_t **request);
+
+/** Callback of such a request. */
+int mca_pml_umrddt_small_received(ompi_request_t *request);
+
+/** As mca_pml_umrddt_post_small, into a record: for any base PML and any datatype. */
+int mca_pml_umrddt_post_bounced(void *buf, size_t count, ompi_datatype_t *datatype, int src,
+                                int tag, ompi_communicator_t *comm, ompi_request_t **request);
+
+/**
+ * A message arrived in the bounce buffer before the receive was watched. Deliver it, or continue
+ * with our own request if it is an envelope.
+ *
+ * @param[in]     recv     record with the buffer and the received bytes; consumed
+ * @param[in,out] request  in: the completed request of the base PML; out: the user's request
+ *
+ * @return OMPI_SUCCESS, or an error and no request
+ */
+int mca_pml_umrddt_bounced_already(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_comm_t *comm,
+                                   ompi_request_t **request);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_RECV_WATCH_H */

@@ -1,0 +1,682 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Sends as MPI calls them: the decision which messages are handled, and their requests.
+ * pml_umrddt_send_start.c continues with the envelope.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/datatype/opal_datatype.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+
+/** Memory kind of a message's buffer. */
+typedef struct looked_t {
+    bool done; /**< the other fields are valid */
+    mca_pml_umrddt_memory_t memory;
+    mca_pml_umrddt_where_t where;
+} looked_t;
+
+/** Arguments of an MPI call, and the results of its classification. */
+typedef struct call_t {
+    const void *buf;
+    size_t count;
+    ompi_datatype_t *datatype;
+    int dst;
+    int tag;
+    mca_pml_base_send_mode_t mode;
+    ompi_communicator_t *comm;
+    mca_pml_umrddt_comm_t *data; /**< set if the message is handled or staged */
+    mca_pml_umrddt_peer_t *peer; /**< set if the message is handled */
+    bool tries;                  /**< it is a probe message for the receive-memory hint */
+    bool persistent;             /**< each start is a separate message */
+    bool declinable;             /**< the receiver may decline it */
+    uint64_t offer;              /**< its key in the offer cache, or 0 */
+    looked_t looked;
+} call_t;
+
+/** Store the arguments of the call, with no classification. */
+static inline void call_set(call_t *call, const void *buf, size_t count, ompi_datatype_t *datatype,
+                            int dst, int tag, mca_pml_base_send_mode_t mode,
+                            ompi_communicator_t *comm)
+{
+    call->buf = buf;
+    call->count = count;
+    call->datatype = datatype;
+    call->dst = dst;
+    call->tag = tag;
+    call->mode = mode;
+    call->comm = comm;
+    call->data = NULL;
+    call->peer = NULL;
+    call->tries = false;
+    call->persistent = false;
+    call->declinable = false;
+    call->offer = 0;
+    call->looked.done = false;
+}
+
+/**
+ * First step of the classification, by the datatype alone, which decides most messages. Inline, so
+ * that plain messages reach the base PML by a jump.
+ *
+ * @return true if the base PML sends the message
+ */
+static inline bool is_plain(size_t count, const ompi_datatype_t *datatype)
+{
+    if (OPAL_LIKELY(mca_pml_umrddt_is_contiguous(datatype, count))) {
+        MCA_PML_UMRDDT_COUNT(passed_contiguous);
+        return true;
+    }
+    if (datatype->super.size * count < mca_pml_umrddt.params.min_size) {
+        MCA_PML_UMRDDT_COUNT(passed_small);
+        return true;
+    }
+    return false;
+}
+
+/** Returns true if the base PML may access the buffer, even though it is device memory. */
+static bool base_given(const call_t *call)
+{
+    return MCA_PML_BASE_SEND_BUFFERED != call->mode
+           && mca_pml_umrddt_base_given(call->data, &call->looked.where, call->buf, call->count,
+                                        call->datatype, call->dst, call->tag);
+}
+
+/** As is_plain, after the buffer was queried: contiguous GPU memory may be handled too. */
+static bool is_plain_here(const call_t *call)
+{
+    if (mca_pml_umrddt.takes_contiguous && MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory
+        && mca_pml_umrddt_is_contiguous(call->datatype, call->count)
+        && call->datatype->super.size * call->count >= mca_pml_umrddt.contiguous_from
+        && !(mca_pml_umrddt.leaves_far && MCA_PML_UMRDDT_SCHEME_AUTO == call->data->scheme
+             && base_given(call))) {
+        return false;
+    }
+    return is_plain(call->count, call->datatype);
+}
+
+/** Returns true if the buffer must be queried for every datatype (mca_pml_umrddt.looks is set).
+ * Either the base PML must not access device memory, or a contiguous message may be handled. False
+ * if the buffer is known to need neither. */
+static inline bool must_look(const void *buf, size_t count, const ompi_datatype_t *datatype)
+{
+    const size_t size = datatype->super.size * count;
+
+    return 0 != size
+           && (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
+               || size >= mca_pml_umrddt.contiguous_from)
+           && !mca_pml_umrddt_known_system(buf, count, datatype);
+}
+
+/** Query the memory kind of the buffer, at most once for each request. */
+static inline void look(call_t *call)
+{
+    looked_t *looked = &call->looked;
+
+    if (looked->done) {
+        return;
+    }
+    looked->done = true;
+    if (NULL != mca_pml_umrddt.gpu && !mca_pml_umrddt_checks_pattern()
+        && mca_pml_umrddt_surely_system(call->buf, call->count, call->datatype)) {
+        looked->memory = MCA_PML_UMRDDT_MEMORY_SYSTEM;
+        memset(&looked->where, 0, sizeof(looked->where));
+        return;
+    }
+    looked->memory = mca_pml_umrddt_memory_of(call->data, call->buf, call->count, call->datatype,
+                                              MCA_PML_UMRDDT_SENDER, &looked->where);
+}
+
+/** Returns true if the user asserts sends from system memory to GPU memory. */
+static inline bool asserted_to_gpu(mca_pml_umrddt_comm_t *comm)
+{
+    return MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU == mca_pml_umrddt_pattern(comm);
+}
+
+/** Returns true if the user's assertion alone passes messages through. Either the assertion names
+ * system memory at the sender and no GPU memory at the receiver, or there is no GPU. Always false
+ * if assertions are checked. */
+static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
+{
+    return MCA_PML_UMRDDT_PATTERN_NONE != mca_pml_umrddt_pattern(comm)
+           && !mca_pml_umrddt_checks_pattern()
+           && (NULL == mca_pml_umrddt.gpu
+               || (mca_pml_umrddt_asserted_system(comm, MCA_PML_UMRDDT_SENDER)
+                   && !asserted_to_gpu(comm)));
+}
+
+/** Returns true if any scheme other than the base PML can reach a peer, whatever the memory. */
+static inline bool reachable(const mca_pml_umrddt_peer_t *peer)
+{
+    return peer->capable
+           && ((NULL != mca_pml_umrddt.hca && peer->has_hca) || mca_pml_umrddt_ipc_reaches(peer)
+               || 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes));
+}
+
+/** Returns true if a probe message is due, to learn the memory kind of the receive buffer.
+ * Persistent requests check that at each start. */
+static bool tries(call_t *call)
+{
+    call->offer = mca_pml_umrddt_offer_key_of(call->data, call->dst, call->tag);
+    return call->persistent || !mca_pml_umrddt_offer_pauses(call->offer);
+}
+
+/** As may_take, for system memory. Handled if an HCA is available, if the user has forced a packed
+ * scheme, or if the receive buffer may be in GPU memory. A receive in GPU memory counts as a GPU
+ * message. The user's assertion therefore overrides pml_umrddt_memory. */
+static inline bool may_take_host(call_t *call, size_t size)
+{
+    mca_pml_umrddt_comm_t *comm = call->data;
+    bool to_gpu = asserted_to_gpu(comm);
+
+    if (0 == (MCA_PML_UMRDDT_MEMORY_SYSTEM & mca_pml_umrddt.params.memory) && !to_gpu) {
+        return false;
+    }
+    if ((0 != (MCA_PML_UMRDDT_BITS_HCA & comm->schemes) && NULL != mca_pml_umrddt.hca
+         && call->peer->has_hca)
+        || (0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes)
+            && mca_pml_umrddt_pack_forced(comm))) {
+        return true;
+    }
+    call->tries = !to_gpu;
+    return MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU != mca_pml_umrddt_pattern(comm)
+           && !call->looked.where.mixed && mca_pml_umrddt_pack_takes_to_gpu(comm, call->peer, size)
+           && (to_gpu || tries(call));
+}
+
+/** Returns true if messages from this buffer are handled. False if the user asserts system memory
+ * on both sides and the buffer is in system memory; the receiver checks its own side. */
+static inline bool may_take(call_t *call, size_t size)
+{
+    mca_pml_umrddt_comm_t *comm = call->data;
+    const mca_pml_umrddt_peer_t *peer = call->peer;
+    const looked_t *looked = &call->looked;
+
+    if (MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU == mca_pml_umrddt_pattern(comm)
+        && MCA_PML_UMRDDT_MEMORY_SYSTEM == looked->memory) {
+        return false;
+    }
+    if (MCA_PML_UMRDDT_MEMORY_GPU == looked->memory) {
+        return 0 != (MCA_PML_UMRDDT_MEMORY_GPU & mca_pml_umrddt.params.memory)
+               && ((0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes)
+                    && mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(&looked->where))
+                   || (0 != (MCA_PML_UMRDDT_BITS_HCA & comm->schemes)
+                       && mca_pml_umrddt_hca_takes(peer, &looked->where))
+                   || mca_pml_umrddt_pack_takes(comm, &looked->where, size));
+    }
+    return may_take_host(call, size);
+}
+
+/** Returns true if a message from system memory is sent as a probe message although the model would
+ * pass it through. The HCA would carry it if the receive buffer is in GPU memory. */
+static bool may_land(call_t *call)
+{
+    call->tries = MCA_PML_UMRDDT_MEMORY_SYSTEM == call->looked.memory && !call->tries
+                  && NULL != mca_pml_umrddt.hca && call->peer->has_hca && call->peer->has_gpu
+                  && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(call->data)
+                  && tries(call)
+                  && !mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where,
+                                                    true, call->count, call->datatype);
+    return call->tries;
+}
+
+/** Returns true if the receiver declined similar messages and the back-off covers this one. */
+static bool is_left(call_t *call)
+{
+    mca_pml_umrddt_comm_t *comm = call->data;
+    uint64_t key;
+
+    call->declinable = MCA_PML_UMRDDT_SCHEME_AUTO == comm->scheme && !call->looked.where.mixed;
+    if (!call->declinable || call->tries) {
+        return false; /* probe messages already have a key */
+    }
+    key =
+        mca_pml_umrddt_pairs_key(comm, call->peer, MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory,
+                                 call->count, call->datatype);
+    call->offer = mca_pml_umrddt_offer_key(mca_pml_umrddt_offer_mix(key, (uint32_t) call->tag));
+    return !call->persistent && mca_pml_umrddt_offer_pauses(call->offer);
+}
+
+/**
+ * Second step of the classification, once for each request. The cheapest tests come first. The
+ * buffer is queried last, and only if the peer is reachable.
+ *
+ * @param[in,out] call  if the message is handled, data and peer are set
+ *
+ * @return false: the base PML sends it
+ */
+static inline bool classify(call_t *call)
+{
+    if (0 > call->tag || MCA_PML_BASE_SEND_BUFFERED == call->mode) {
+        MCA_PML_UMRDDT_COUNT(passed_other);
+        return false;
+    }
+    call->data = mca_pml_umrddt_watched(call->comm, call->tag);
+    if (NULL == call->data || call->data->bypass) {
+        MCA_PML_UMRDDT_COUNT(passed_other);
+        return false;
+    }
+    if (pattern_defers(call->data)) {
+        MCA_PML_UMRDDT_COUNT(passed_memory);
+        return false;
+    }
+    call->peer = mca_pml_umrddt_peer(call->data, call->dst);
+    if (NULL == call->peer || !reachable(call->peer)) {
+        MCA_PML_UMRDDT_COUNT(passed_peer);
+        return false;
+    }
+    look(call);
+    if (!may_take(call, call->count * call->datatype->super.size)) {
+        MCA_PML_UMRDDT_COUNT(passed_memory);
+        return false;
+    }
+    if (OPAL_UNLIKELY(mca_pml_umrddt.declines)
+        && (is_left(call)
+            || (mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where,
+                                              call->tries, call->count, call->datatype)
+                && !may_land(call)))) {
+        MCA_PML_UMRDDT_COUNT(passed_model);
+        return false;
+    }
+    return true;
+}
+
+/** Carrier of a message. */
+typedef enum road_t {
+    ROAD_HOST,  /**< the base PML */
+    ROAD_STAGE, /**< the base PML, from a staging buffer: it must not access the user's */
+    ROAD_TAKEN  /**< umrddt */
+} road_t;
+
+/** The carrier of a message that is not handled. */
+static road_t road_untaken(const call_t *call)
+{
+    const mca_pml_umrddt_where_t *where = &call->looked.where;
+
+    if (!call->looked.done) {
+        return ROAD_HOST;
+    }
+    if (OPAL_UNLIKELY(call->persistent)) {
+        /* the memory may change before the request starts: it is queried again then */
+        return (MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu
+                && mca_pml_umrddt_on_gpu(where))
+                       || !mca_pml_umrddt_base_touches(where)
+                   ? ROAD_STAGE
+                   : ROAD_HOST;
+    }
+    return mca_pml_umrddt_base_touches(where) || base_given(call) ? ROAD_HOST : ROAD_STAGE;
+}
+
+/**
+ * The whole classification, for messages that need more than is_plain.
+ *
+ * @param[in,out] call  data and peer are set if the message is handled; data if it is staged
+ */
+static road_t road_of(call_t *call)
+{
+    bool plain = false;
+
+    if (mca_pml_umrddt.looks) {
+        call->data = mca_pml_umrddt_comm_find(call->comm);
+        if (NULL == call->data) {
+            return ROAD_HOST;
+        }
+        look(call);
+        plain = is_plain_here(call);
+    }
+    if (!plain && classify(call)) {
+        return ROAD_TAKEN;
+    }
+    call->data = mca_pml_umrddt_comm_find(call->comm);
+    return road_untaken(call);
+}
+
+/** The user frees the request of a message in progress. Any later message of the receiver may then
+ * signal that the buffer can be reused or freed, maybe before the HCA reports the last write. Later
+ * registrations are let go where they are made (mca_pml_umrddt_rdma_has_memory). */
+static void send_let_go(mca_pml_umrddt_send_t *send)
+{
+    /* first set the flag, then read the registration; the progress thread does the reverse */
+    __atomic_store_n(&send->freed, true, __ATOMIC_SEQ_CST);
+    if (NULL == mca_pml_umrddt.hca) {
+        return;
+    }
+    /* the registration may have been released and reused meanwhile, which is harmless */
+    mca_pml_umrddt.hca->memory_let_go(__atomic_load_n(&send->memory, __ATOMIC_SEQ_CST));
+    if (OPAL_UNLIKELY(NULL != send->stripes_kept)) {
+        mca_pml_umrddt_stripes_let_go(send);
+    }
+}
+
+/** MPI_Request_free, and the last step of every wait and test. */
+static int send_free(ompi_request_t **request)
+{
+    mca_pml_umrddt_send_t *send = (mca_pml_umrddt_send_t *) *request;
+    bool early = 0 == __atomic_load_n(&send->release, __ATOMIC_ACQUIRE);
+
+    if (OPAL_UNLIKELY(early)) {
+        (void) __atomic_fetch_add(&mca_pml_umrddt.freed, 1, __ATOMIC_RELAXED);
+        send_let_go(send);
+    }
+    if (mca_pml_umrddt_release(&send->release, MCA_PML_UMRDDT_FREED)) {
+        if (OPAL_UNLIKELY(early)) {
+            (void) __atomic_fetch_sub(&mca_pml_umrddt.freed, 1, __ATOMIC_RELAXED);
+        }
+        mca_pml_umrddt_send_return(send);
+    }
+    *request = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+/** A send cannot be cancelled, because the envelope was sent. MPI permits that it completes. */
+static int send_cancel(ompi_request_t *request, int flag)
+{
+    (void) request;
+    (void) flag;
+    return OMPI_SUCCESS;
+}
+
+static void send_construct(mca_pml_umrddt_send_t *send)
+{
+    /* the maximum number of keys in a CTS of either kind */
+    size_t keys = mca_pml_umrddt.params.max_keys < MCA_PML_UMRDDT_MAX_REGIONS
+                      ? MCA_PML_UMRDDT_MAX_REGIONS
+                      : mca_pml_umrddt.params.max_keys;
+
+    send->super.req_type = OMPI_REQUEST_PML;
+    send->super.req_start = mca_pml_umrddt_start;
+    send->super.req_free = send_free;
+    send->super.req_cancel = send_cancel;
+    OBJ_CONSTRUCT(&send->event, mca_pml_umrddt_event_t);
+    OBJ_CONSTRUCT(&send->wait, mca_pml_umrddt_wait_t);
+    send->parts = NULL;
+    send->to = NULL;
+    send->ops = NULL;
+    send->stripes = NULL;
+    send->stripes_kept = NULL;
+    memset(&send->stage, 0, sizeof(send->stage));
+    send->reply = malloc(mca_pml_umrddt_reply_room());
+    send->remote = malloc(keys * sizeof(*send->remote));
+}
+
+static void send_destruct(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_stripes_free(send);
+    free(send->remote);
+    free(send->reply);
+    OBJ_DESTRUCT(&send->wait);
+    OBJ_DESTRUCT(&send->event);
+}
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_send_t, ompi_request_t, send_construct, send_destruct);
+
+mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void)
+{
+    mca_pml_umrddt_send_t *send =
+        (mca_pml_umrddt_send_t *) opal_free_list_get(&mca_pml_umrddt.sends);
+
+    if (OPAL_UNLIKELY(NULL != send && (NULL == send->reply || NULL == send->remote))) {
+        opal_free_list_return(&mca_pml_umrddt.sends, &send->super.super);
+        return NULL;
+    }
+    return send;
+}
+
+/** Allocate the request of a handled message, not started. */
+static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
+{
+    mca_pml_umrddt_send_t *send = mca_pml_umrddt_send_get();
+    opal_iov_cache_layout_t *layout;
+
+    if (NULL == send) {
+        return NULL;
+    }
+    if (OPAL_SUCCESS != mca_pml_umrddt_layout(call->datatype, call->count, &layout)) {
+        opal_free_list_return(&mca_pml_umrddt.sends, &send->super.super);
+        return NULL;
+    }
+    OMPI_REQUEST_INIT(&send->super, persistent);
+    send->super.req_mpi_object.comm = call->comm;
+    send->super.req_status.MPI_ERROR = MPI_SUCCESS;
+    send->super.req_status._cancelled = 0;
+    send->state = MCA_PML_UMRDDT_SEND_IDLE;
+    send->release = MCA_PML_UMRDDT_COMPLETED;
+    send->buf = call->buf;
+    send->count = call->count;
+    send->datatype = call->datatype;
+    send->dst = call->dst;
+    send->tag = call->tag;
+    send->mode = call->mode;
+    send->comm = call->data;
+    send->peer = call->peer;
+    send->where = call->looked.where;
+    send->layout = layout;
+    send->endpoint = NULL;
+    send->memory = NULL;
+    send->keyset = NULL;
+    send->envelope = NULL;
+    send->listen = NULL;
+    send->host = NULL;
+    send->plain = false;
+    send->tries = call->tries;
+    send->declinable = call->declinable;
+    send->offer = call->offer;
+    send->freed = false;
+    OBJ_RETAIN(call->comm);
+    OMPI_DATATYPE_RETAIN(call->datatype);
+    return send;
+}
+
+void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send)
+{
+    ompi_communicator_t *comm = send->comm->comm;
+
+    OMPI_REQUEST_FINI(&send->super);
+    OBJ_RELEASE(send->layout);
+    OMPI_DATATYPE_RELEASE(send->datatype);
+    opal_free_list_return(&mca_pml_umrddt.sends, &send->super.super);
+    OBJ_RELEASE(comm);
+}
+
+/** Start a message of which the base PML sends a packed copy. Its buffer can be reused at once; a
+ * persistent one is packed at each start. */
+static int stage_isend(const call_t *call, bool persistent, ompi_request_t **request)
+{
+    mca_pml_umrddt_send_t *send = send_alloc(call, persistent);
+    int rc = OMPI_SUCCESS;
+
+    if (NULL == send) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    send->plain = true;
+    if (!persistent) {
+        rc = mca_pml_umrddt_send_start(send);
+    }
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_return(send);
+        return rc;
+    }
+    *request = &send->super;
+    return OMPI_SUCCESS;
+}
+
+/** Start a handled message. @return NULL: not possible for lack of resources */
+static inline mca_pml_umrddt_send_t *start_taken(const call_t *call)
+{
+    mca_pml_umrddt_send_t *send = send_alloc(call, false);
+
+    if (NULL != send) {
+        if (OMPI_SUCCESS == mca_pml_umrddt_send_start(send)) {
+            return send;
+        }
+        mca_pml_umrddt_send_return(send);
+    }
+    MCA_PML_UMRDDT_COUNT(passed_other);
+    return NULL;
+}
+
+/** isend of a message that is not obviously plain. Separate, so that isend needs no stack. */
+static __opal_attribute_noinline__ int
+isend_other(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+            mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
+{
+    call_t call;
+    mca_pml_umrddt_send_t *send;
+    road_t road;
+
+    call_set(&call, buf, count, datatype, dst, tag, mode, comm);
+    road = road_of(&call);
+
+    if (ROAD_TAKEN == road) {
+        send = start_taken(&call);
+        if (NULL != send) {
+            *request = &send->super;
+            return OMPI_SUCCESS;
+        }
+        road = road_untaken(&call);
+    }
+    if (ROAD_STAGE == road) {
+        return stage_isend(&call, false, request);
+    }
+    return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
+}
+
+/** isend in a process that may have GPU memory. Separate for the same reason. */
+static __opal_attribute_noinline__ int
+isend_looked(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+             mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
+{
+    if (OPAL_LIKELY(!must_look(buf, count, datatype) && is_plain(count, datatype))) {
+        return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
+    }
+    return isend_other(buf, count, datatype, dst, tag, mode, comm, request);
+}
+
+int mca_pml_umrddt_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+                         ompi_request_t **request)
+{
+    if (OPAL_UNLIKELY(mca_pml_umrddt.looks)) {
+        return isend_looked(buf, count, datatype, dst, tag, mode, comm, request);
+    }
+    if (OPAL_LIKELY(is_plain(count, datatype))) {
+        return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
+    }
+    return isend_other(buf, count, datatype, dst, tag, mode, comm, request);
+}
+
+/** send of a message that is not obviously plain. */
+static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
+                                                  ompi_datatype_t *datatype, int dst, int tag,
+                                                  mca_pml_base_send_mode_t mode,
+                                                  ompi_communicator_t *comm)
+{
+    call_t call;
+    mca_pml_umrddt_send_t *send;
+    road_t road;
+
+    call_set(&call, buf, count, datatype, dst, tag, mode, comm);
+    road = road_of(&call);
+
+    if (ROAD_TAKEN == road) {
+        send = start_taken(&call);
+        if (NULL != send) {
+            return mca_pml_umrddt_wait_and_free(&send->super, MPI_STATUS_IGNORE);
+        }
+        road = road_untaken(&call);
+    }
+    if (ROAD_STAGE == road) {
+        return mca_pml_umrddt_stage_send(buf, count, datatype, dst, tag, mode, comm,
+                                         &call.looked.where);
+    }
+    return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
+}
+
+/** send in a process that may have GPU memory. */
+static __opal_attribute_noinline__ int send_looked(const void *buf, size_t count,
+                                                   ompi_datatype_t *datatype, int dst, int tag,
+                                                   mca_pml_base_send_mode_t mode,
+                                                   ompi_communicator_t *comm)
+{
+    if (OPAL_LIKELY(!must_look(buf, count, datatype) && is_plain(count, datatype))) {
+        return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
+    }
+    return send_other(buf, count, datatype, dst, tag, mode, comm);
+}
+
+int mca_pml_umrddt_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+                        mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+{
+    if (OPAL_UNLIKELY(mca_pml_umrddt.looks)) {
+        return send_looked(buf, count, datatype, dst, tag, mode, comm);
+    }
+    if (OPAL_LIKELY(is_plain(count, datatype))) {
+        return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
+    }
+    return send_other(buf, count, datatype, dst, tag, mode, comm);
+}
+
+int mca_pml_umrddt_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
+                              int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+                              ompi_request_t **request)
+{
+    mca_pml_umrddt_send_t *send = NULL;
+    road_t road = ROAD_HOST;
+    call_t call;
+
+    call_set(&call, buf, count, datatype, dst, tag, mode, comm);
+    call.persistent = true;
+
+    if ((mca_pml_umrddt.looks && must_look(buf, count, datatype)) || !is_plain(count, datatype)) {
+        road = road_of(&call);
+    }
+    if (ROAD_TAKEN == road) {
+        send = send_alloc(&call, true);
+        if (NULL != send) {
+            *request = &send->super;
+            return OMPI_SUCCESS;
+        }
+        road = road_untaken(&call);
+    }
+    if (ROAD_STAGE == road) {
+        return stage_isend(&call, true, request);
+    }
+    return mca_pml_umrddt.host.pml_isend_init(buf, count, datatype, dst, tag, mode, comm, request);
+}
+
+int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; ++i) {
+        int rc = OMPI_SUCCESS;
+
+        if (NULL == requests[i] || OMPI_REQUEST_PML != requests[i]->req_type) {
+            continue;
+        }
+        if (mca_pml_umrddt_start != requests[i]->req_start) {
+            rc = requests[i]->req_start(1, &requests[i]);
+        } else if (OBJ_CLASS(mca_pml_umrddt_send_t) == ((opal_object_t *) requests[i])->obj_class) {
+            rc = mca_pml_umrddt_send_start((mca_pml_umrddt_send_t *) requests[i]);
+        } else {
+            rc = mca_pml_umrddt_recv_start((mca_pml_umrddt_recv_t *) requests[i]);
+        }
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    return OMPI_SUCCESS;
+}

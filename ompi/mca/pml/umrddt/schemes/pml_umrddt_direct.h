@@ -1,0 +1,179 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Messages without mkeys (scheme direct, sgl in the manual): the sender writes into the receiver's
+ * layout. The receiver sends the flattened layout, and the sender caches it.
+ *
+ * As for rkey sets (pml_umrddt_sets.h), the sender's cache has numbered slots whose content the
+ * receiver chooses. The receiver uses a slot after the FIN of the message that filled it, and
+ * replaces it only while no active message names it. Unlike an rkey set, a layout may be named by
+ * several messages at the same time. A slot holds a layout but no rkey: each CTS names the memory
+ * that its message may be written to.
+ *
+ * All functions run only in progress.
+ */
+
+#ifndef MCA_PML_UMRDDT_DIRECT_H
+#define MCA_PML_UMRDDT_DIRECT_H
+
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+
+BEGIN_C_DECLS
+
+/* ---------------------------------------------------------------------------------------------
+ * Selection by rules (pml_umrddt_choice.c)
+ * ------------------------------------------------------------------------------------------- */
+
+/** Table of layouts and buffers that have received, to find the first message of each. */
+typedef struct mca_pml_umrddt_seen_t mca_pml_umrddt_seen_t;
+
+/** Create an empty table; NULL: no memory. Free it with free(). */
+mca_pml_umrddt_seen_t *mca_pml_umrddt_seen_new(void);
+
+/**
+ * Select umr or direct for the message of this envelope. If both are possible, the first message of
+ * a layout and buffer uses direct if that is cheap (pml_umrddt_direct_writes,
+ * pml_umrddt_direct_run), because mkeys may never be used again. All others use mkeys, which the
+ * second message maps and later ones reuse.
+ *
+ * @return MCA_PML_UMRDDT_BIT_UMR or _BIT_DIRECT; 0: neither
+ */
+unsigned mca_pml_umrddt_choose(const mca_pml_umrddt_rts_t *rts,
+                               const opal_iov_cache_layout_t *layout, const void *buffer,
+                               uint64_t total);
+
+/* ---------------------------------------------------------------------------------------------
+ * The receiver
+ * ------------------------------------------------------------------------------------------- */
+
+/** How a CTS names a layout to a sender. */
+typedef enum mca_pml_umrddt_flat_naming_t {
+    MCA_PML_UMRDDT_FLAT_SEND,  /**< send it; it is not cached */
+    MCA_PML_UMRDDT_FLAT_STORE, /**< send it; the sender stores it in the slot */
+    MCA_PML_UMRDDT_FLAT_PLACE  /**< the sender has it in the slot */
+} mca_pml_umrddt_flat_naming_t;
+
+/**
+ * Select how to name a layout to a peer. Except for FLAT_SEND the slot is in use until
+ * mca_pml_umrddt_flat_leave.
+ *
+ * @param[in]  places  slots that the sender has for this process (from its RTS)
+ * @param[in]  keep    the layout may be cached
+ * @param[out] place   the slot; not with FLAT_SEND
+ */
+mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *peer, uint32_t places,
+                                                      uint64_t layout, bool keep, uint32_t *place);
+
+/** Returns true if mca_pml_umrddt_flat_name would return FLAT_PLACE. */
+bool mca_pml_umrddt_flat_there(const mca_pml_umrddt_peer_t *peer, uint32_t places, uint64_t layout);
+
+/** End the use of a slot by a message. @p well: its FIN arrived, so the sender has the layout. */
+void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t place, bool well);
+
+/** Sends one message of a CTS. @return OMPI_SUCCESS or an error, which ends the CTS */
+typedef int (*mca_pml_umrddt_emit_fn_t)(void *context, const void *bytes, size_t length);
+
+/**
+ * Send the parts of a flattened layout until the rest fits into another message.
+ *
+ * @param[in]  head     fields that all parts share: all but offset
+ * @param[in]  flat     flattened layout, head->flat_bytes
+ * @param[in]  rest     bytes that fit into the other message
+ * @param[in]  room     size of a part with its header, bytes
+ * @param[in]  scratch  buffer of that size
+ * @param[out] sent     bytes sent; the caller sends the rest
+ */
+int mca_pml_umrddt_flat_emit(const mca_pml_umrddt_flat_t *head, const void *flat, size_t rest,
+                             size_t room, void *scratch, mca_pml_umrddt_emit_fn_t emit,
+                             void *context, uint32_t *sent);
+
+/**
+ * Send a CTS, preceded by as many parts of the flattened layout as needed.
+ *
+ * @param[in] cts      all fields but the regions; flat_bytes 0: the sender has the layout
+ * @param[in] regions  cts->region_count regions
+ * @param[in] flat     flattened layout, cts->flat_bytes
+ * @param[in] scratch  buffer of MCA_PML_UMRDDT_REPLY_ROOM bytes
+ */
+int mca_pml_umrddt_direct_emit(const mca_pml_umrddt_direct_t *cts, const mca_btl_umr_key_t *regions,
+                               const void *flat, void *scratch, mca_pml_umrddt_emit_fn_t emit,
+                               void *context);
+
+/* ---------------------------------------------------------------------------------------------
+ * The sender
+ * ------------------------------------------------------------------------------------------- */
+
+/** A flattened layout of which some parts have arrived. */
+typedef struct mca_pml_umrddt_parts_t {
+    uint64_t layout;
+    uint32_t flat_bytes;
+    uint32_t have;
+    unsigned char bytes[];
+} mca_pml_umrddt_parts_t;
+
+/**
+ * Store a part that has arrived.
+ *
+ * @param[in]     flat    the part; only magic, seq and slot are checked
+ * @param[in]     length  its size, bytes
+ * @param[in]     most    maximum size of a flattened layout, bytes
+ * @param[in,out] parts   the parts so far, or NULL; the caller frees it with free()
+ *
+ * @retval OMPI_SUCCESS
+ * @retval OMPI_ERR_BAD_PARAM a field is wrong
+ * @retval OMPI_ERR_OUT_OF_RESOURCE
+ */
+int mca_pml_umrddt_direct_part(const mca_pml_umrddt_flat_t *flat, size_t length, size_t most,
+                               mca_pml_umrddt_parts_t **parts);
+
+/**
+ * Build a layout whose parts have all arrived.
+ *
+ * @param[in]  bytes   size of the whole flattened layout
+ * @param[in]  tail    the last part
+ * @param[in]  length  its size, bytes
+ * @param[in]  parts   earlier parts, bytes - length in all; or NULL
+ * @param[out] layout  the caller owns a reference
+ *
+ * @retval OMPI_SUCCESS
+ * @retval OMPI_ERR_BAD_PARAM not a valid layout
+ * @retval OMPI_ERR_OUT_OF_RESOURCE
+ */
+int mca_pml_umrddt_flat_layout(uint32_t bytes, const unsigned char *tail, size_t length,
+                               const mca_pml_umrddt_parts_t *parts,
+                               opal_iov_cache_layout_t **layout);
+
+/**
+ * Validate a CTS that has arrived, get its layout, and cache the layout if requested.
+ *
+ * @param[in]  peer     whose layouts these are
+ * @param[in]  cts      only magic, seq and slot are checked
+ * @param[in]  length   its size, bytes
+ * @param[in]  size     of the message; the upper limit of cts->total, like the size of the layout
+ * @param[in]  parts    parts that arrived before, or NULL
+ * @param[out] regions  room for MCA_PML_UMRDDT_MAX_REGIONS; cts->region_count are written
+ * @param[out] to       the receiver's layout; the caller owns a reference
+ *
+ * @retval OMPI_SUCCESS
+ * @retval OMPI_ERR_NOT_FOUND the slot does not hold the layout
+ * @retval OMPI_ERR_BAD_PARAM a field is wrong
+ * @retval OMPI_ERR_OUT_OF_RESOURCE
+ */
+int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_direct_t *cts,
+                               size_t length, uint64_t size, const mca_pml_umrddt_parts_t *parts,
+                               mca_btl_umr_key_t *regions, opal_iov_cache_layout_t **to);
+
+/** Free the layout cache of a peer and our record of its cache. */
+void mca_pml_umrddt_flats_free(mca_pml_umrddt_peer_t *peer);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_DIRECT_H */

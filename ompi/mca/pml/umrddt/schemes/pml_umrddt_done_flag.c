@@ -1,0 +1,115 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Completion flags: creation and mapping. Read pml_umrddt_done_flag.h first.
+ *
+ * The memory is an unnamed file (memfd), so nothing remains after any kind of exit. Other processes
+ * of the same user open it through /proc and the number of the descriptor. Seals fix its length, so
+ * that it cannot shrink under a mapping.
+ */
+
+#include "ompi_config.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+mca_pml_umrddt_done_flags_t *mca_pml_umrddt_own_done_flags;
+static int own_fd = -1;
+
+static mca_pml_umrddt_done_flags_t *map(int fd)
+{
+    void *at =
+        mmap(NULL, sizeof(mca_pml_umrddt_done_flags_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+    return MAP_FAILED == at ? NULL : at;
+}
+
+static void make(const uint8_t *cookie)
+{
+    int fd = memfd_create("umrddt completion flags", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    if (0 > fd) {
+        return;
+    }
+    if (0 == ftruncate(fd, (off_t) sizeof(mca_pml_umrddt_done_flags_t))
+        && 0 == fcntl(fd, F_ADD_SEALS, SEALS)) {
+        mca_pml_umrddt_own_done_flags = map(fd);
+    }
+    if (NULL == mca_pml_umrddt_own_done_flags) {
+        close(fd);
+        return;
+    }
+    memcpy(mca_pml_umrddt_own_done_flags->cookie, cookie, MCA_PML_UMRDDT_COOKIE_LEN);
+    own_fd = fd;
+}
+
+void mca_pml_umrddt_done_flags_tell(const uint8_t *cookie, uint32_t *pid, uint32_t *fd)
+{
+    if (NULL == mca_pml_umrddt_own_done_flags) {
+        make(cookie);
+    }
+    *pid = NULL == mca_pml_umrddt_own_done_flags ? 0 : (uint32_t) getpid();
+    *fd = NULL == mca_pml_umrddt_own_done_flags ? 0 : (uint32_t) own_fd;
+}
+
+mca_pml_umrddt_done_flags_t *mca_pml_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
+                                                           const uint8_t *cookie)
+{
+    mca_pml_umrddt_done_flags_t *done_flags = NULL;
+    char path[64];
+    struct stat stat;
+    int file, seals;
+
+    if (0 == pid) {
+        return NULL;
+    }
+    snprintf(path, sizeof(path), "/proc/%u/fd/%u", (unsigned) pid, (unsigned) fd);
+    /* The descriptor may be a pipe or a terminal by now: do not block, do not make it the
+     * controlling terminal. */
+    file = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (0 > file) {
+        return NULL;
+    }
+    if (0 == fstat(file, &stat) && S_ISREG(stat.st_mode)
+        && (off_t) sizeof(mca_pml_umrddt_done_flags_t) == stat.st_size
+        && 0 <= (seals = fcntl(file, F_GET_SEALS)) && SEALS == (SEALS & seals)) {
+        done_flags = map(file);
+    }
+    close(file);
+    if (NULL != done_flags && 0 != memcmp(done_flags->cookie, cookie, sizeof(done_flags->cookie))) {
+        mca_pml_umrddt_done_flags_unmap(done_flags);
+        done_flags = NULL;
+    }
+    return done_flags;
+}
+
+void mca_pml_umrddt_done_flags_unmap(mca_pml_umrddt_done_flags_t *done_flags)
+{
+    (void) munmap(done_flags, sizeof(*done_flags));
+}
+
+void mca_pml_umrddt_done_flags_close(void)
+{
+    if (NULL != mca_pml_umrddt_own_done_flags) {
+        mca_pml_umrddt_done_flags_unmap(mca_pml_umrddt_own_done_flags);
+        mca_pml_umrddt_own_done_flags = NULL;
+        close(own_fd);
+        own_fd = -1;
+    }
+}

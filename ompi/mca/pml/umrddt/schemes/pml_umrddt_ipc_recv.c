@@ -1,0 +1,393 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Messages from GPU memory of the same node: the receiver. Read pml_umrddt_ipc.h first.
+ *
+ *      MATCHED -> LOOK --(complete)-----------------------> COPY -> ACK
+ *                  |  \                               /    |
+ *                  |   +--(INFO_REQ)--> ASKED -------+     |
+ *                  |                     |                 |
+ *                  +---------------------+-----------------+--> FALLBACK
+ *
+ * test/model/ipc.pml is a verified model of it. Two kinds of messages wait in LOOK: those that need
+ * an item which another message has requested, and those for which the engine has no resources
+ * while it copies for others.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+
+static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
+
+/** Number of active copies of all messages. */
+static unsigned copies;
+
+static bool copied(void *owner);
+
+void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    mca_pml_umrddt_wait_cancel(&recv->wait);
+    /* The sender offers the HCA here as an alternative for the model, not as a fallback. */
+    recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_HCA;
+    recv->reason = &counters->fallback_ipc;
+    mca_pml_umrddt_recv_next(recv);
+}
+
+static void wait_for(mca_pml_umrddt_recv_t *recv, bool (*retry)(void *))
+{
+    mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, retry, recv);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Engines
+ * ------------------------------------------------------------------------------------------- */
+
+/** Returns true if the application has a context on a device, and sets @p memory. */
+static bool has_context(int ordinal, opal_umrddt_gpu_memory_t *memory)
+{
+    const opal_umrddt_gpu_driver_t *gpu = mca_pml_umrddt.gpu;
+    CUdevice device, current;
+    unsigned int flags;
+    int active = 0;
+    CUcontext ctx;
+
+    *memory = (opal_umrddt_gpu_memory_t){.kind = OPAL_UMRDDT_GPU_DEVICE, .device = ordinal};
+    if (CUDA_SUCCESS != gpu->cuDeviceGet(&device, ordinal)) {
+        return false;
+    }
+    if (CUDA_SUCCESS == gpu->cuDevicePrimaryCtxGetState(device, &flags, &active) && 0 != active) {
+        return true;
+    }
+    if (CUDA_SUCCESS == gpu->cuCtxGetCurrent(&ctx) && NULL != ctx
+        && CUDA_SUCCESS == gpu->cuCtxGetDevice(&current) && device == current) {
+        memory->ctx = ctx;
+        return true;
+    }
+    return false;
+}
+
+static bool has_uuid(int ordinal, const uint8_t *uuid)
+{
+    const opal_umrddt_gpu_driver_t *gpu = mca_pml_umrddt.gpu;
+    CUdevice device;
+    CUuuid here;
+
+    return CUDA_SUCCESS == gpu->cuDeviceGet(&device, ordinal)
+           && (CUDA_SUCCESS == gpu->cuDeviceGetUuid_v2(&here, device)
+               || CUDA_SUCCESS == gpu->cuDeviceGetUuid(&here, device))
+           && 0 == memcmp(&here, uuid, sizeof(here));
+}
+
+/** Find the first device with a context of the application and with this uuid (NULL: any). */
+static bool find_device(const uint8_t *uuid, opal_umrddt_gpu_memory_t *memory)
+{
+    int count = 0;
+
+    if (CUDA_SUCCESS != mca_pml_umrddt.gpu->cuDeviceGetCount(&count)) {
+        return false; /* cuInit was not called */
+    }
+    for (int i = 0; i < count; ++i) {
+        if ((NULL == uuid || has_uuid(i, uuid)) && has_context(i, memory)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine)
+{
+    opal_umrddt_gpu_memory_t memory;
+
+    return (find_device(uuid, &memory) || find_device(NULL, &memory))
+           && OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&memory, engine);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The copy
+ * ------------------------------------------------------------------------------------------- */
+
+/** Returns true if the sender tests its completion flag and no reply was announced. */
+static bool at_done_flag(const mca_pml_umrddt_recv_t *recv)
+{
+    return 0 != (MCA_PML_UMRDDT_DONE_FLAG & recv->rts.schemes) && !recv->announced;
+}
+
+void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (at_done_flag(recv)) {
+        recv->announced = true;
+        mca_pml_umrddt_done_flag_set(mca_pml_umrddt_ipc_done_flags(recv->peer), recv->rts.slot,
+                                     recv->rts.seq, MCA_PML_UMRDDT_DONE_FLAG_REPLY);
+    }
+}
+
+/** The data is here: set the completion flag or send the ACK, and complete. */
+static void finish(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_done_flags_t *done_flags = mca_pml_umrddt_ipc_done_flags(recv->peer);
+    mca_pml_umrddt_reply_t reply;
+
+    if (at_done_flag(recv)) {
+        mca_pml_umrddt_done_flag_set(done_flags, recv->rts.slot, recv->rts.seq,
+                                     MCA_PML_UMRDDT_DONE_FLAG_DONE);
+        MCA_PML_UMRDDT_COUNT(ipc_done_flags);
+    } else {
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
+        reply.total = recv->total;
+        reply.what = NULL == done_flags ? 0 : MCA_PML_UMRDDT_CAN_SET_FLAG;
+        (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
+    }
+    MCA_PML_UMRDDT_COUNT(recvs_ipc);
+    MCA_PML_UMRDDT_COUNT_ADD(ipc_bytes, recv->total);
+    mca_pml_umrddt_recv_done(recv);
+}
+
+/** Retry function in state COPY. */
+static bool copied(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    int rc = opal_umrddt_gpu_copy_test(recv->copy);
+
+    if (OPAL_ERR_RESOURCE_BUSY == rc) {
+        return false;
+    }
+    recv->copy = NULL;
+    --copies;
+    if (OPAL_SUCCESS == rc) {
+        finish(recv);
+    } else {
+        mca_pml_umrddt_ipc_refuse(recv);
+    }
+    return true;
+}
+
+/**
+ * Get the sender's data as imported here. @param[out] from arguments for the engine @return false:
+ * it is not completely inside the allocation of the envelope
+ */
+static bool place(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_place_t *from)
+{
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
+    uint64_t lowest, end, here;
+    bool wrong;
+
+    wrong = __builtin_add_overflow(rts->buffer, rts->lb, &lowest);
+    wrong = (NULL == recv->from ? __builtin_add_overflow(lowest, rts->length, &end)
+                                : __builtin_add_overflow(rts->buffer, recv->from->ub, &end))
+            || wrong;
+    if (wrong) {
+        return false;
+    }
+    here = opal_umrddt_gpu_import_address(recv->import, lowest, end);
+    from->layout = recv->from;
+    from->address = NULL == recv->from ? here : here - (uint64_t) rts->lb;
+    from->kind = OPAL_UMRDDT_GPU_DEVICE;
+    from->reached = true;
+    from->home = opal_umrddt_gpu_import_is_home(recv->import);
+    return 0 != here;
+}
+
+/** Start the copy; in state LOOK, with all information. */
+static bool copy(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    opal_umrddt_gpu_place_t from, to = {.layout = recv->layout,
+                                        .address = (uintptr_t) recv->buf,
+                                        .kind = recv->where.memory.kind,
+                                        .reached = mca_pml_umrddt_on_gpu(&recv->where),
+                                        .home = mca_pml_umrddt_is_home(&recv->where, recv->engine)};
+    int rc;
+
+    if (!place(recv, &from)) {
+        mca_pml_umrddt_ipc_refuse(recv);
+        return true;
+    }
+    rc = opal_umrddt_gpu_copy(recv->engine, &from, &to, 0, recv->total, &recv->copy);
+    if (OPAL_ERR_OUT_OF_RESOURCE == rc && 0 < copies) {
+        return false;
+    }
+    if (OPAL_SUCCESS != rc) {
+        recv->copy = NULL;
+        mca_pml_umrddt_ipc_refuse(recv);
+        return true;
+    }
+    ++copies;
+    recv->state = MCA_PML_UMRDDT_RECV_COPY;
+    if (!copied(recv)) {
+        wait_for(recv, copied);
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Cached and missing information
+ * ------------------------------------------------------------------------------------------- */
+
+/** Retry function in state LOOK: copy if nothing is missing. Otherwise send an INFO_REQ, or wait
+ * for the one of another message. */
+static bool look(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    uint32_t lacks = 0;
+
+    if (NULL == recv->engine) {
+        recv->engine = mca_pml_umrddt_ipc_home(recv->peer, recv->rts.buffer_id);
+    }
+    if (NULL == recv->import
+        && (NULL == recv->engine
+            || OPAL_SUCCESS
+                   != opal_umrddt_gpu_import_find(recv->engine,
+                                                  mca_pml_umrddt_ipc_number(recv->peer),
+                                                  recv->rts.buffer_id, &recv->import))) {
+        recv->import = NULL;
+        lacks |= MCA_PML_UMRDDT_TELL_EXPORT;
+    }
+    if (1 < recv->rts.pieces && NULL == recv->from) {
+        recv->from = mca_pml_umrddt_ipc_layout(recv->peer, &recv->rts);
+        lacks |= NULL == recv->from ? MCA_PML_UMRDDT_TELL_LAYOUT : 0;
+    }
+    if (OPAL_LIKELY(0 == lacks)) {
+        return copy(recv);
+    }
+    if (mca_pml_umrddt_ipc_is_refused(recv->peer, recv->rts.buffer_id,
+                                      mca_pml_umrddt_on_gpu(&recv->where) ? recv->engine : NULL)) {
+        mca_pml_umrddt_ipc_refuse(recv);
+        return true;
+    }
+    if (mca_pml_umrddt_ipc_is_asked(recv, lacks)) {
+        return false;
+    }
+    mca_pml_umrddt_ipc_ask(recv, lacks);
+    return true;
+}
+
+void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    recv->state = MCA_PML_UMRDDT_RECV_LOOK;
+    if (!look(recv)) {
+        wait_for(recv, look);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * From the match to the end
+ * ------------------------------------------------------------------------------------------- */
+
+static bool can_recv(mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
+}
+
+/** Returns true if a GPU can copy into the buffer: sets recv->engine, or the engine of another
+ * device is selected later. */
+static bool has_engine(mca_pml_umrddt_recv_t *recv)
+{
+    opal_umrddt_gpu_memory_t memory;
+
+    if (mca_pml_umrddt_on_gpu(&recv->where)) {
+        if (OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&recv->where.memory, &recv->engine)) {
+            return true;
+        }
+        recv->engine = NULL;
+        return false;
+    }
+    return NULL != mca_pml_umrddt_ipc_home(recv->peer, recv->rts.buffer_id)
+           || find_device(NULL, &memory);
+}
+
+static int start(mca_pml_umrddt_recv_t *recv)
+{
+    recv->scheme = MCA_PML_UMRDDT_SCHEME_IPC;
+    if (!mca_pml_umrddt_recv_has_layout(recv)) {
+        recv->candidates = 0;
+        recv->reason = &counters->fallback_other;
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    if (recv->where.mixed || !has_engine(recv)) {
+        recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_HCA;
+        recv->reason = &counters->fallback_ipc;
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    mca_pml_umrddt_ipc_go_on(recv);
+    return OMPI_SUCCESS;
+}
+
+static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail)
+{
+    (void) fail;
+    if (MCA_PML_UMRDDT_RECV_COPY == recv->state) {
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+        return MCA_PML_UMRDDT_NACK_KEEPS; /* the NACK is invalid here; the sender gets the ACK */
+    }
+    return MCA_PML_UMRDDT_NACK_BASE;
+}
+
+static void release(mca_pml_umrddt_recv_t *recv)
+{
+    if (NULL != recv->asked) {
+        mca_pml_umrddt_ipc_ask_drop(recv->asked);
+        recv->asked = NULL;
+    }
+    if (NULL != recv->import) {
+        opal_umrddt_gpu_import_release(recv->import);
+        recv->import = NULL;
+    }
+    if (NULL != recv->from) {
+        OBJ_RELEASE(recv->from);
+        recv->from = NULL;
+    }
+}
+
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
+    .id = MCA_PML_UMRDDT_SCHEME_IPC,
+    .bit = MCA_PML_UMRDDT_BIT_IPC,
+    .flag = true,
+    .can_recv = can_recv,
+    .start = start,
+    .nack = nack,
+    .recv_release = release,
+    .reply = mca_pml_umrddt_ipc_reply,
+    .check = mca_pml_umrddt_check_ipc,
+};
+
+void mca_pml_umrddt_ipc_open(void)
+{
+    opal_umrddt_gpu_ipc_params_t bounds = {.imports = mca_pml_umrddt.params.ipc_imports,
+                                           .import_bytes = mca_pml_umrddt.params.ipc_import_bytes,
+                                           .exports = mca_pml_umrddt.params.ipc_exports};
+
+    opal_umrddt_gpu_ipc_params(&bounds);
+}
+
+void mca_pml_umrddt_ipc_forget(const mca_pml_umrddt_peer_t *peer)
+{
+    if (NULL != mca_pml_umrddt.gpu) {
+        opal_umrddt_gpu_ipc_forget(mca_pml_umrddt_ipc_number(peer));
+    }
+}
+
+void mca_pml_umrddt_ipc_close(void)
+{
+    mca_pml_umrddt_ipc_ask_close();
+    opal_umrddt_gpu_ipc_close();
+    mca_pml_umrddt_done_flags_close();
+}

@@ -1,0 +1,192 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Messages from GPU memory of the same node: the sender, which offers its buffer and answers an
+ * INFO_REQ. Read pml_umrddt_ipc.h first.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+
+/** Maximum size of a flattened block, of a term, and of the header, bytes. */
+#define MOST_OF_BLOCK 20
+#define MOST_OF_TERM  128
+#define MOST_OF_HEAD  64
+
+/** Returns true if a flattened layout certainly fits an INFO message and its parts. */
+static bool can_be_told(const opal_iov_cache_layout_t *layout)
+{
+    return opal_iov_cache_layout_is_contiguous(layout)
+           || layout->form->block_count * MOST_OF_BLOCK + layout->form->term_count * MOST_OF_TERM
+                      + MOST_OF_HEAD
+                  <= MCA_PML_UMRDDT_MAX_TELL_FLAT;
+}
+
+void mca_pml_umrddt_ipc_offer_device(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_rts_t *rts = &send->rts;
+
+    if (0 == (MCA_PML_UMRDDT_BIT_IPC & send->comm->schemes)
+        || !mca_pml_umrddt_ipc_reaches(send->peer) || !can_be_told(send->layout)) {
+        return;
+    }
+    rts->schemes |= MCA_PML_UMRDDT_BIT_IPC;
+    rts->buffer_id = send->where.memory.buffer_id;
+    rts->buffer = (uintptr_t) send->buf;
+    rts->layout = send->layout->id;
+    rts->lb = send->layout->lb;
+}
+
+static int emit(void *context, const void *bytes, size_t length)
+{
+    mca_pml_umrddt_send_t *send = context;
+
+    return mca_pml_umrddt_control(send->comm, send->dst,
+                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, send->slot), bytes,
+                                  length, false);
+}
+
+/**
+ * Answer an INFO_REQ. Items that are not available are left out, and the receiver falls back.
+ *
+ * @retval OMPI_SUCCESS
+ * @retval OMPI_ERR_BAD_PARAM the INFO_REQ is invalid
+ * @retval other no memory, or the base PML refused
+ */
+static int tell_what(mca_pml_umrddt_send_t *send, uint32_t what)
+{
+    mca_pml_umrddt_tell_t tell = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL),
+        .seq = send->rts.seq,
+        .slot = send->slot,
+        .layout = send->rts.layout,
+    };
+    void *scratch, *flat = NULL;
+    size_t bytes;
+    int rc;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (0 == (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) || send->told || 0 == what
+        || 0 != (~(uint32_t) MCA_PML_UMRDDT_TELL_ALL & what)) {
+        return OMPI_ERR_BAD_PARAM;
+    }
+    send->told = true;
+    if (mca_pml_umrddt.params.ipc_done_flags) {
+        mca_pml_umrddt_done_flags_tell(mca_pml_umrddt.self.cookie, &tell.done_flag_pid,
+                                       &tell.done_flag_fd);
+    }
+    if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & what)) {
+        opal_umrddt_gpu_export_t export;
+
+        /* The BUFFER_ID differs if the application freed the buffer of an active message. */
+        if (OPAL_SUCCESS == opal_umrddt_gpu_export(&send->where.memory, &export)
+            && send->rts.buffer_id == export.buffer_id) {
+            tell.export = export;
+            tell.what |= MCA_PML_UMRDDT_TELL_EXPORT;
+        }
+    }
+    if (0 != (MCA_PML_UMRDDT_TELL_LAYOUT & what)) {
+        bytes = opal_iov_cache_form_flatten(send->layout->form, NULL, 0);
+        flat = MCA_PML_UMRDDT_MAX_TELL_FLAT < bytes ? NULL : malloc(bytes);
+        if (NULL != flat) {
+            (void) opal_iov_cache_form_flatten(send->layout->form, flat, bytes);
+            tell.flat_bytes = (uint32_t) bytes;
+            tell.what |= MCA_PML_UMRDDT_TELL_LAYOUT;
+        }
+    }
+    scratch = malloc(MCA_PML_UMRDDT_TELL_ROOM);
+    rc = NULL == scratch ? OMPI_ERR_OUT_OF_RESOURCE
+                         : mca_pml_umrddt_tell_emit(&tell, flat, scratch, emit, send);
+    free(scratch);
+    free(flat);
+    return rc;
+}
+
+/** Handle an INFO_REQ: the receiver is going to read the buffer. */
+void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length)
+{
+    int rc;
+
+    (void) length;
+    mca_pml_umrddt_send_await(send);
+    rc = tell_what(send, send->reply->what);
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        mca_pml_umrddt_send_malformed(send);
+    } else if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_fail(send, false);
+    }
+}
+
+/** Record success or failure of CUDA IPC from a reply. A CTS is the receiver's choice, and so is a
+ * CTS_PACK if packing is predicted to be faster. */
+static void learn(mca_pml_umrddt_send_t *send)
+{
+    const uint32_t verdict = send->reply->verdict;
+
+    if (OPAL_UNLIKELY(send->chosen)) {
+        return;
+    }
+    if (MCA_PML_UMRDDT_DONE == verdict || MCA_PML_UMRDDT_HOST == verdict
+        || (MCA_PML_UMRDDT_PACK == verdict
+            && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout))) {
+        mca_pml_umrddt_ipc_result(send->peer, MCA_PML_UMRDDT_DONE == verdict);
+    }
+}
+
+void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+
+    learn(send);
+    if (MCA_PML_UMRDDT_DONE == reply->verdict && 0 < reply->total) {
+        MCA_PML_UMRDDT_COUNT(sends_ipc);
+        mca_pml_umrddt_send_done_flag_learn(send, false);
+        if (0 != (MCA_PML_UMRDDT_CAN_SET_FLAG & reply->what)
+            && NULL != mca_pml_umrddt_own_done_flags) {
+            __atomic_store_n(&send->peer->rings, true, __ATOMIC_RELEASE);
+        }
+    }
+}
+
+/** Retry function of a wait: test the completion flag. */
+static bool rung(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+
+    switch (mca_pml_umrddt_done_flag_test(send->slot, send->rts.seq)) {
+    case MCA_PML_UMRDDT_DONE_FLAG_DONE:
+        MCA_PML_UMRDDT_COUNT(sends_ipc);
+        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+        return true;
+    case MCA_PML_UMRDDT_DONE_FLAG_REPLY:
+        mca_pml_umrddt_send_done_flag_learn(send, true);
+        mca_pml_umrddt_send_await(send);
+        return true;
+    default:
+        return false;
+    }
+}
+
+void mca_pml_umrddt_send_done_flag_event(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+
+    if (!rung(send)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, rung, send);
+    }
+}

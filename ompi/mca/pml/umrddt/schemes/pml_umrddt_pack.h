@@ -1,0 +1,270 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Packed messages, sent in chunks: the scheme for GPU memory where neither the HCAs can gather and
+ * scatter in the user's buffers nor CUDA IPC is possible. pml_umrddt_pack.c has the chunks of one
+ * side; pml_umrddt_pack_send.c and pml_umrddt_pack_recv.c have the schemes.
+ */
+
+/*
+ * Each side has a few chunks in progress, each in a buffer of its own. A sender copies a chunk from
+ * the user's layout into the buffer and sends it; a receiver receives it and copies it into the
+ * layout. Packing, transfer and unpacking of different chunks thus overlap. The receiver selects
+ * the scheme (pml_umrddt_choice.c):
+ *
+ *     pack-gdr     a GPU packs into its own memory; the HCAs read and write GPU memory
+ *     pack-staged  a GPU packs into its own memory; the packed bytes are copied to pinned system
+ *                  memory (a contiguous GPU buffer: directly)
+ *     pack-host    a GPU packs directly into pinned system memory, in one operation
+ *
+ * For a buffer in system memory the CPU packs. If it is contiguous and the base PML sends it, no
+ * copy is made. The sides copy independently: the bytes on the wire are the same.
+ *
+ * The wire is the base PML or the HCA. The base PML sends chunk i as the i-th message with the tag
+ * DATA of the sender's request id. The CTS_PACK has the chunk size. An empty message reports that
+ * the sender could not pack the chunk. All later ones are then empty too, and the receiver answers
+ * FALLBACK. pack-gdr always uses the HCA (pml_umrddt_pack_hca.c); the others use it if possible.
+ *
+ * test/model/pack.pml is a model of this protocol, which is checked.
+ *
+ * No message waits for the buffers of another. Beyond pml_umrddt_pack_bytes each message has one
+ * buffer. Progress thread only.
+ */
+
+#ifndef MCA_PML_UMRDDT_PACK_H
+#define MCA_PML_UMRDDT_PACK_H
+
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
+
+BEGIN_C_DECLS
+
+/** Maximum number of chunks of a message in progress. */
+#define MCA_PML_UMRDDT_PACK_DEPTH 16
+
+typedef struct mca_pml_umrddt_pack_t mca_pml_umrddt_pack_t;
+
+/* ---------------------------------------------------------------------------------------------
+ * One side's chunks (pml_umrddt_pack.c)
+ * ------------------------------------------------------------------------------------------- */
+
+/** The data that one side transfers, and its peer. */
+typedef struct mca_pml_umrddt_pack_job_t {
+    void *buf;
+    opal_iov_cache_layout_t *layout; /**< layout of the buffer; must live until _end or _drop */
+    const mca_pml_umrddt_where_t *where;
+    bool in;         /**< true: receiver, data moves into the buffer */
+    unsigned scheme; /**< exactly one of MCA_PML_UMRDDT_BIT_PACK_* */
+    uint64_t total;  /**< in bytes; not 0 */
+    uint64_t chunk;  /**< bytes of each chunk; the last may be shorter */
+    mca_pml_umrddt_comm_t *comm;
+    int peer;
+    int tag; /**< base PML as the wire */
+
+    mca_btl_umr_endpoint_t *endpoint; /**< HCA as the wire; NULL: base PML */
+    const mca_pml_umrddt_rts_t *rts;  /**< receiver: must live as long */
+    uint32_t fin;                     /**< sender: immediate data of each chunk */
+    uint32_t granted; /**< sender: chunks that may be written from the start, or for which the
+                         receiver has posted receives */
+    unsigned places;  /**< sender: number of the receiver's buffers, at least 1 */
+    const mca_pml_umrddt_wire_key_t *place; /**< array of that many entries; copied */
+} mca_pml_umrddt_pack_job_t;
+
+/** Result of a packed message. */
+typedef enum mca_pml_umrddt_pack_end_t {
+    MCA_PML_UMRDDT_PACK_WELL,
+    MCA_PML_UMRDDT_PACK_NOT_PACKED, /**< the sender could not read its buffer */
+    MCA_PML_UMRDDT_PACK_STOPPED,    /**< sender: the receiver falls back to the base PML (HCA) */
+    MCA_PML_UMRDDT_PACK_BROKEN,     /**< the endpoint has failed (HCA) */
+    MCA_PML_UMRDDT_PACK_FAILED      /**< the message fails; no fallback is possible */
+} mca_pml_umrddt_pack_end_t;
+
+/**
+ * Allocate buffers. No transfer is started.
+ *
+ * @param[out] pack  owned by the caller until mca_pml_umrddt_pack_end or _drop
+ *
+ * @retval OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE, or the driver's error
+ */
+int mca_pml_umrddt_pack_begin(const mca_pml_umrddt_pack_job_t *job, mca_pml_umrddt_pack_t **pack);
+
+/** Make progress. @return true if all chunks have ended, successfully or not */
+bool mca_pml_umrddt_pack_step(mca_pml_umrddt_pack_t *pack);
+
+/** Call after mca_pml_umrddt_pack_step returned true: release everything. @return the result */
+mca_pml_umrddt_pack_end_t mca_pml_umrddt_pack_end(mca_pml_umrddt_pack_t *pack);
+
+/** Receiver that has not answered the sender yet: cancel its receives and release everything. */
+void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack);
+
+/* The HCA as the wire (pml_umrddt_pack_hca.c). Without it they return false or 0. */
+
+/**
+ * Get the receiver's buffers for the CTS_PACK. @return their number; 0: the base PML is the wire
+ */
+size_t mca_pml_umrddt_pack_places(const mca_pml_umrddt_pack_t *pack,
+                                  mca_pml_umrddt_wire_key_t *places);
+
+/** Called before the CTS_PACK is sent. @return chunks that the sender may write at once */
+uint32_t mca_pml_umrddt_pack_told(mca_pml_umrddt_pack_t *pack);
+
+/** A CREDIT has arrived: the sender may write more chunks. @return false: the value is invalid */
+bool mca_pml_umrddt_pack_grant(mca_pml_umrddt_pack_t *pack, uint64_t granted);
+
+/** Returns true if the sender needs no further CREDIT. */
+bool mca_pml_umrddt_pack_all_granted(const mca_pml_umrddt_pack_t *pack);
+
+/** Sender: write no more chunks, since the receiver has sent FALLBACK or ACK. */
+void mca_pml_umrddt_pack_stop(mca_pml_umrddt_pack_t *pack);
+
+/** Sender: stop after an error. Writes that were posted still arrive. */
+void mca_pml_umrddt_pack_give_up(mca_pml_umrddt_pack_t *pack);
+
+/** Number of chunks that the sender has written, for its NACK. */
+uint32_t mca_pml_umrddt_pack_written(const mca_pml_umrddt_pack_t *pack);
+
+/** A FIN has arrived. @return false: none was expected */
+bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack);
+
+/** A NACK has arrived: the sender writes no more. @return false: the base PML is the wire, and the
+ * sender has sent nothing */
+bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
+                                       const mca_pml_umrddt_fail_t *fail);
+
+/** Free the cached registered buffers. Call before the HCA is closed. */
+void mca_pml_umrddt_pack_buffers_close(void);
+
+/** Bytes of each chunk of a message. @param[in] block  as in opal_umrddt_select_chunk */
+uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block);
+
+/**
+ * As mca_pml_umrddt_pack_chunk, rounded to whole blocks if all blocks have the same length.
+ *
+ * @param[in] layout  layout of one side
+ * @param[in] pieces  blocks of the other side; used if @p layout is contiguous
+ */
+static inline uint64_t mca_pml_umrddt_pack_chunk_of(const opal_iov_cache_layout_t *layout,
+                                                    uint64_t pieces, uint64_t total)
+{
+    uint64_t block = 0;
+
+    if (1 < layout->iov_count) {
+        block = layout->form->uniform;
+    } else if (1 < pieces && 0 == total % pieces) {
+        block = total / pieces;
+    }
+    return mca_pml_umrddt_pack_chunk(total, block);
+}
+
+/** Number of chunks of a message. Neither argument may be 0. */
+static inline uint64_t mca_pml_umrddt_pack_chunks(uint64_t total, uint64_t chunk)
+{
+    return (total - 1) / chunk + 1;
+}
+
+/** Free cached records and scratch memory. */
+void mca_pml_umrddt_pack_close(void);
+
+/* ---------------------------------------------------------------------------------------------
+ * The sender (pml_umrddt_pack_send.c)
+ * ------------------------------------------------------------------------------------------- */
+
+/** Returns true if the user has selected a packed scheme by name. */
+static inline bool mca_pml_umrddt_pack_forced(const mca_pml_umrddt_comm_t *comm)
+{
+    return MCA_PML_UMRDDT_SCHEME_PACK_GDR == comm->scheme
+           || MCA_PML_UMRDDT_SCHEME_PACK_STAGED == comm->scheme
+           || MCA_PML_UMRDDT_SCHEME_PACK_HOST == comm->scheme;
+}
+
+/** Size in bytes of the smallest message to pack by a GPU. With tuning parameters the model decides
+ * instead of pack_min. */
+static inline size_t mca_pml_umrddt_pack_from(void)
+{
+    return mca_pml_umrddt.declines ? mca_pml_umrddt.params.min_size
+                                   : mca_pml_umrddt.params.pack_min;
+}
+
+/**
+ * Returns true if the sender may offer the packed schemes. @param[in] size  bytes of the message
+ */
+static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
+                                             const mca_pml_umrddt_where_t *where, size_t size)
+{
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & comm->schemes) && !where->mixed
+           && (mca_pml_umrddt_pack_forced(comm)
+               || (OPAL_UMRDDT_GPU_DEVICE == where->memory.kind
+                   && mca_pml_umrddt_pack_from() <= size));
+}
+
+/** As mca_pml_umrddt_pack_takes, from system memory into GPU memory. */
+static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t *comm,
+                                                    const mca_pml_umrddt_peer_t *peer, size_t size)
+{
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & comm->schemes) && peer->has_gpu
+           && mca_pml_umrddt_pack_from() <= size;
+}
+
+/** Slow path of mca_pml_umrddt_pack_offer: a GPU may be involved, or a packed scheme is forced. */
+void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send);
+
+/** Add the packed schemes to the envelope, and the HCA as the wire (send->endpoint). */
+static inline void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
+{
+    send->pack = NULL;
+    if (OPAL_UNLIKELY(send->peer->has_gpu || mca_pml_umrddt_on_gpu(&send->where)
+                      || mca_pml_umrddt_pack_forced(send->comm))) {
+        mca_pml_umrddt_pack_offer_some(send);
+    }
+}
+
+/**
+ * Validate a CTS_PACK: every field that is used.
+ *
+ * @param[in] length   bytes of the reply, with the keys that follow it
+ * @param[in] offered  schemes in the envelope
+ * @param[in] size     bytes of the message
+ * @param[in] hca      the sender can write by the HCA
+ */
+bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t length,
+                                     unsigned offered, uint64_t size, bool hca);
+
+/** Member of the scheme: a CTS_PACK has arrived, or a CREDIT, which is invalid in this state. */
+void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length);
+
+/** State PACK, after a reply: post a receive for the next one while chunks lack credit. The wait
+ * object of the message serves its chunks. If the receive is refused, the message is given up. */
+void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send);
+
+/** State PACK: a reply has arrived. If not @p valid, it is not a reply to this message. */
+void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid);
+
+/* ---------------------------------------------------------------------------------------------
+ * The receiver (pml_umrddt_pack_recv.c, pml_umrddt_choice.c)
+ * ------------------------------------------------------------------------------------------- */
+
+/** As mca_pml_umrddt_pack_chosen. @param[in] schemes  as in an envelope, with its other bits */
+unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t *where,
+                                  uint64_t total);
+
+/** Select the packed scheme for a message without HCA schemes or CUDA IPC. 0: base PML */
+static inline unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
+                                                  const mca_pml_umrddt_where_t *where,
+                                                  uint64_t total)
+{
+    return mca_pml_umrddt_pack_rule(rts->schemes, where, total);
+}
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_PACK_H */

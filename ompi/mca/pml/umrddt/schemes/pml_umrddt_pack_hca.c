@@ -1,0 +1,363 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The HCA as the wire of packed messages; read pml_umrddt_pack.h first.
+ */
+
+/*
+ * The CTS_PACK carries the addresses and keys of the receiver's registered buffers, and the number
+ * of chunks that may be written. CREDIT replies raise that number as buffers become free. The
+ * sender's HCA writes chunk i to buffer i % places, in order, each with the message's FIN as
+ * immediate data. Invariants:
+ *
+ *     sender    sent <= granted, sent <= begun
+ *     receiver  begun >= granted >= done (FINs)
+ *
+ * The receiver reserves a receive for the FIN of each granted chunk. Chunks in GPU memory are
+ * flushed before they are unpacked, as messages without chunks are (docs/gpu.rst).
+ *
+ * No write is in progress when a buffer is released. Either all granted chunks have arrived, or the
+ * NACK names the number written and these have arrived, or the endpoint has failed.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/util/output.h"
+
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+
+int mca_pml_umrddt_pack_hca_room(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk)
+{
+    bool device = MCA_PML_UMRDDT_BIT_PACK_GDR == pack->job.scheme && NULL != pack->engine;
+    int rc = mca_pml_umrddt_pack_buffer_get(pack->hca.endpoint, pack->engine, &pack->where, device,
+                                            pack->job.chunk, &chunk->buffer);
+
+    if (OMPI_SUCCESS != rc && device) {
+        /* the GPU memory could not be registered with the HCA: pack into system memory */
+        MCA_PML_UMRDDT_COUNT(pack_no_gdr);
+        device = false;
+        rc = mca_pml_umrddt_pack_buffer_get(pack->hca.endpoint, pack->engine, &pack->where, device,
+                                            pack->job.chunk, &chunk->buffer);
+    }
+    if (OMPI_SUCCESS != rc) {
+        chunk->buffer = NULL;
+        return rc;
+    }
+    chunk->stage = chunk->buffer->stage;
+    if (device) {
+        chunk->stage.bytes = (unsigned char *) (uintptr_t) chunk->buffer->scratch;
+        chunk->stage.room = chunk->buffer->room;
+        chunk->stage.kind = OPAL_UMRDDT_GPU_DEVICE;
+    }
+    return OMPI_SUCCESS;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The sender
+ * ------------------------------------------------------------------------------------------- */
+
+bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t length,
+                                     unsigned offered, uint64_t size, bool hca)
+{
+    bool one = MCA_PML_UMRDDT_BIT_PACK_GDR == reply->what
+               || MCA_PML_UMRDDT_BIT_PACK_STAGED == reply->what
+               || MCA_PML_UMRDDT_BIT_PACK_HOST == reply->what;
+    uint64_t chunks;
+
+    if (!one || 0 == (reply->what & offered) || 0 == reply->total || size < reply->total
+        || 0 == reply->chunk || reply->total < reply->chunk
+        || MCA_PML_UMRDDT_MAX_PACK_CHUNK < reply->chunk
+        || (MCA_PML_UMRDDT_MIN_PACK_CHUNK > reply->chunk && reply->total > reply->chunk)
+        || MCA_PML_UMRDDT_PACK_DEPTH < reply->key_count
+        || sizeof(*reply) + reply->key_count * sizeof(reply->keys[0]) != length) {
+        return false;
+    }
+    chunks = mca_pml_umrddt_pack_chunks(reply->total, reply->chunk);
+    if (reply->start > chunks) {
+        return false;
+    }
+    if (0 == reply->key_count) {
+        return MCA_PML_UMRDDT_BIT_PACK_GDR != reply->what;
+    }
+    for (uint32_t i = 0; i < reply->key_count; ++i) {
+        if (reply->chunk > reply->keys[i].length
+            || UINT64_MAX - reply->keys[i].addr < reply->keys[i].length) {
+            return false;
+        }
+    }
+    return hca && reply->start <= reply->key_count && UINT32_MAX >= chunks;
+}
+
+/** Callback of the HCA: a write or a flush has completed, or has failed. */
+static void hca_done(void *context, int status)
+{
+    mca_pml_umrddt_chunk_t *chunk = context;
+
+    chunk->status = status;
+    chunk->over = true;
+}
+
+void mca_pml_umrddt_pack_hca_send(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk)
+{
+    mca_pml_umrddt_pack_buffer_t *buffer = chunk->buffer;
+    const mca_btl_umr_key_t *place = &pack->hca.place[pack->sent % pack->hca.places];
+    const mca_btl_umr_direct_t write = {
+        .buffer = chunk->stage.bytes,
+        .layout = buffer->layout,
+        .memory = buffer->memory,
+        .to = buffer->layout->form,
+        .to_buffer = place->addr,
+        .regions = place,
+        .region_count = 1,
+        .start = 0,
+        .end = chunk->end - chunk->start,
+    };
+    int rc;
+
+    chunk->over = false;
+    rc =
+        mca_pml_umrddt.hca->put_direct(pack->hca.endpoint, &write, &pack->job.fin, hca_done, chunk);
+    if (OPAL_SUCCESS != rc) {
+        /* nothing was posted; earlier writes still get their callbacks */
+        pack->hca.broken = pack->hca.broken || OPAL_ERR_OUT_OF_RESOURCE != rc;
+        pack->not_packed = true;
+        mca_pml_umrddt_pack_chunk_over(pack, chunk);
+        return;
+    }
+    ++pack->sent;
+    chunk->phase = MCA_PML_UMRDDT_PHASE_WIRE;
+    MCA_PML_UMRDDT_COUNT(pack_by_hca);
+    if (0 < pack->copying) {
+        MCA_PML_UMRDDT_COUNT(pack_overlaps);
+    }
+}
+
+/** Sender: stop. Chunks that were not posted are not written. */
+static void sender_stop(mca_pml_umrddt_pack_t *pack)
+{
+    pack->next = pack->job.total;
+    for (unsigned i = 0; i < pack->depth; ++i) {
+        if (MCA_PML_UMRDDT_PHASE_READY == pack->chunk[i].phase) {
+            mca_pml_umrddt_pack_chunk_over(pack, &pack->chunk[i]);
+        }
+    }
+}
+
+bool mca_pml_umrddt_pack_grant(mca_pml_umrddt_pack_t *pack, uint64_t granted)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (!mca_pml_umrddt_pack_by_hca(pack) || granted <= pack->hca.granted
+        || granted > pack->chunks) {
+        return false;
+    }
+    pack->hca.granted = (uint32_t) granted;
+    return true;
+}
+
+bool mca_pml_umrddt_pack_all_granted(const mca_pml_umrddt_pack_t *pack)
+{
+    return !mca_pml_umrddt_pack_by_hca(pack) || pack->hca.granted == pack->chunks;
+}
+
+void mca_pml_umrddt_pack_stop(mca_pml_umrddt_pack_t *pack)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    pack->hca.stopped = true;
+}
+
+void mca_pml_umrddt_pack_give_up(mca_pml_umrddt_pack_t *pack)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    pack->not_packed = true;
+}
+
+uint32_t mca_pml_umrddt_pack_written(const mca_pml_umrddt_pack_t *pack)
+{
+    return pack->sent;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The receiver
+ * ------------------------------------------------------------------------------------------- */
+
+size_t mca_pml_umrddt_pack_places(const mca_pml_umrddt_pack_t *pack,
+                                  mca_pml_umrddt_wire_key_t *places)
+{
+    if (!mca_pml_umrddt_pack_by_hca(pack)) {
+        return 0;
+    }
+    for (unsigned i = 0; i < pack->depth; ++i) {
+        const mca_btl_umr_key_t *key = &pack->chunk[i].buffer->key;
+
+        places[i].addr = key->addr;
+        places[i].length = (uint32_t) pack->job.chunk;
+        places[i].rkey = key->rkey;
+    }
+    return pack->depth;
+}
+
+uint32_t mca_pml_umrddt_pack_told(mca_pml_umrddt_pack_t *pack)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    pack->hca.told = true;
+    pack->hca.granted = pack->begun;
+    return pack->hca.granted;
+}
+
+bool mca_pml_umrddt_pack_hca_may_begin(mca_pml_umrddt_pack_t *pack)
+{
+    int rc;
+
+    if (pack->hca.stopped || pack->hca.broken) {
+        return false;
+    }
+    if (!pack->job.in) {
+        return true;
+    }
+    rc = mca_pml_umrddt.hca->fin_reserve(pack->hca.endpoint);
+    if (OPAL_SUCCESS != rc && OPAL_ERR_OUT_OF_RESOURCE != rc) {
+        pack->hca.broken = true;
+    }
+    return OPAL_SUCCESS == rc;
+}
+
+/** Send a CREDIT for the buffers that are free again. */
+static void grant(mca_pml_umrddt_pack_t *pack)
+{
+    mca_pml_umrddt_reply_t reply;
+
+    mca_pml_umrddt_reply_init(pack->job.rts, MCA_PML_UMRDDT_GRANT, &reply);
+    reply.start = pack->begun;
+    if (OMPI_SUCCESS == mca_pml_umrddt_reply_send(pack->job.comm, pack->job.peer, &reply)) {
+        (void) mca_pml_umrddt_pack_told(pack);
+    } else {
+        pack->hca.broken = true; /* the sender would wait forever; this way its writes fail */
+    }
+}
+
+/** A flush has completed: the GPU sees the chunk, or (error) may never see it. */
+static void visible(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk, int status)
+{
+    if (OPAL_SUCCESS != status) {
+        opal_output(0, "umrddt: a part of a message came to a GPU that cannot be made to see it; "
+                       "the message fails");
+        pack->failed = true;
+        chunk->lost = true;
+        chunk->buffer->quarantined = true;
+    }
+    mca_pml_umrddt_pack_arrived(pack, chunk);
+}
+
+bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack)
+{
+    mca_pml_umrddt_chunk_t *chunk = mca_pml_umrddt_pack_place(pack, pack->hca.done);
+    int rc;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (!mca_pml_umrddt_pack_by_hca(pack) || pack->hca.done >= pack->hca.granted
+        || (!pack->hca.broken && MCA_PML_UMRDDT_PHASE_WIRE != chunk->phase)) {
+        return false;
+    }
+    if (pack->hca.broken) {
+        return true; /* it was in flight when the endpoint failed; its chunk is cancelled */
+    }
+    ++pack->hca.done;
+    chunk->over = false;
+    chunk->phase = MCA_PML_UMRDDT_PHASE_FLUSH;
+    rc = mca_pml_umrddt.hca->memory_flush(chunk->buffer->memory, hca_done, chunk);
+    if (OPAL_ERR_WOULD_BLOCK != rc) {
+        visible(pack, chunk, rc);
+    }
+    return true;
+}
+
+bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
+                                       const mca_pml_umrddt_fail_t *fail)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (!mca_pml_umrddt_pack_by_hca(pack)) {
+        return false;
+    }
+    pack->not_packed = true;
+    pack->hca.stopped = true;
+    pack->hca.last = fail->written;
+    pack->hca.broken = pack->hca.broken || 0 != fail->in_flight || fail->written < pack->hca.done
+                       || fail->written > pack->hca.granted;
+    return true;
+}
+
+/** The sender has written no more chunks than have arrived: cancel the others. */
+static void receiver_stop(mca_pml_umrddt_pack_t *pack)
+{
+    pack->next = pack->job.total;
+    for (unsigned i = 0; i < pack->depth; ++i) {
+        if (MCA_PML_UMRDDT_PHASE_WIRE == pack->chunk[i].phase) {
+            if (!pack->hca.broken) {
+                mca_pml_umrddt.hca->fin_cancel(pack->hca.endpoint);
+            }
+            mca_pml_umrddt_pack_chunk_over(pack, &pack->chunk[i]);
+        }
+    }
+}
+
+void mca_pml_umrddt_pack_hca_drop(mca_pml_umrddt_pack_t *pack)
+{
+    if (pack->job.in) {
+        receiver_stop(pack);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Both sides
+ * ------------------------------------------------------------------------------------------- */
+
+bool mca_pml_umrddt_pack_hca_look(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk)
+{
+    if (!chunk->over
+        || (MCA_PML_UMRDDT_PHASE_WIRE != chunk->phase
+            && MCA_PML_UMRDDT_PHASE_FLUSH != chunk->phase)) {
+        return false;
+    }
+    chunk->over = false;
+    if (pack->job.in) {
+        visible(pack, chunk, chunk->status);
+        return true;
+    }
+    pack->hca.broken = pack->hca.broken || OPAL_SUCCESS != chunk->status;
+    mca_pml_umrddt_pack_chunk_over(pack, chunk);
+    return true;
+}
+
+void mca_pml_umrddt_pack_hca_step(mca_pml_umrddt_pack_t *pack)
+{
+    if (!pack->job.in) {
+        if (pack->not_packed || pack->hca.stopped || pack->hca.broken) {
+            sender_stop(pack);
+        }
+        return;
+    }
+    if (!pack->hca.broken && !pack->hca.stopped && pack->hca.told
+        && pack->begun > pack->hca.granted) {
+        grant(pack);
+    }
+    if (pack->hca.broken) {
+        if (!mca_pml_umrddt.hca->endpoint_broken(pack->hca.endpoint)) {
+            mca_pml_umrddt.hca->endpoint_break(pack->hca.endpoint);
+        }
+        pack->not_packed = true;
+        receiver_stop(pack);
+    } else if (pack->hca.stopped && pack->hca.done == pack->hca.last) {
+        receiver_stop(pack);
+    }
+}

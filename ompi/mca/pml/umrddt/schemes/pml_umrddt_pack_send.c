@@ -1,0 +1,267 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The sender of packed messages, from the offer to the last chunk; read pml_umrddt_pack.h first.
+ */
+
+#include "ompi_config.h"
+
+#include "opal/util/output.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+
+/**
+ * Name the HCA in the envelope if it can be the wire of one of these schemes. Beside CUDA IPC only
+ * if the envelope names it anyway, to avoid a needless queue pair.
+ *
+ * @return true if GPU memory may be registered with it
+ */
+static bool offer_hca(mca_pml_umrddt_send_t *send, uint16_t schemes)
+{
+    opal_umrddt_gpu_memory_t memory = send->where.memory;
+
+    if ((0 != (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) && NULL == send->endpoint)
+        || (0 == (MCA_PML_UMRDDT_BIT_PACK_GDR & schemes)
+            && (0 == schemes || !mca_pml_umrddt.params.pack_hca))
+        || (NULL == send->endpoint && !mca_pml_umrddt_send_endpoint(send))) {
+        return false;
+    }
+    if (OPAL_UMRDDT_GPU_DEVICE != memory.kind || NULL == memory.ctx || NULL != memory.pool) {
+        return true; /* staging memory is of another kind: found out when it is registered */
+    }
+    /* no real buffer: earlier refusals for the user's buffer do not apply */
+    memory.buffer_id = UINT64_MAX;
+    return mca_pml_umrddt.hca->gpu_reachable(send->endpoint, &memory);
+}
+
+void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_rts_t *rts = &send->rts;
+    uint16_t schemes;
+    bool on_gpu = mca_pml_umrddt_on_gpu(&send->where);
+    bool if_gpu = !on_gpu && !mca_pml_umrddt_pack_forced(send->comm);
+
+    if (if_gpu) {
+        /* an HCA may also fail to reach the receiver's memory */
+        if (send->where.mixed || !send->peer->has_gpu
+            || (0 == rts->schemes
+                && !mca_pml_umrddt_pack_takes_to_gpu(send->comm, send->peer, send->layout->size))) {
+            return;
+        }
+    } else if (!mca_pml_umrddt_pack_takes(send->comm, &send->where, send->layout->size)) {
+        return;
+    }
+    if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)
+        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
+        && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout)) {
+        return; /* the base PML is known to work, and packing is not faster */
+    }
+    schemes = MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & send->comm->schemes;
+    if (!offer_hca(send, schemes)) {
+        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_PACK_GDR;
+    }
+    rts->schemes |= schemes;
+    if (0 != schemes) {
+        rts->schemes |= on_gpu ? MCA_PML_UMRDDT_ON_GPU : if_gpu ? MCA_PML_UMRDDT_IF_GPU : 0;
+    }
+}
+
+/** Retry function of a wait: chunks are in progress. */
+static bool sending(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+    bool by_hca = mca_pml_umrddt_pack_by_hca(send->pack);
+    mca_pml_umrddt_pack_end_t end;
+
+    if (!mca_pml_umrddt_pack_step(send->pack)) {
+        return false;
+    }
+    send->written = mca_pml_umrddt_pack_written(send->pack);
+    end = mca_pml_umrddt_pack_end(send->pack);
+    send->pack = NULL;
+    send->ops = NULL;
+    switch (end) {
+    case MCA_PML_UMRDDT_PACK_WELL:
+        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+        break;
+    case MCA_PML_UMRDDT_PACK_STOPPED:
+        /* the reply that stopped it is still in send->reply: FALLBACK or ACK */
+        if (MCA_PML_UMRDDT_HOST == send->reply->verdict) {
+            mca_pml_umrddt_send_by_base(send);
+        } else {
+            mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+        }
+        break;
+    case MCA_PML_UMRDDT_PACK_BROKEN:
+        mca_pml_umrddt_send_fail(send, true);
+        break;
+    case MCA_PML_UMRDDT_PACK_NOT_PACKED:
+        if (by_hca) {
+            mca_pml_umrddt_send_fail(send, false);
+            break;
+        }
+        /* the receiver has got the empty message, and answers FALLBACK */
+        MCA_PML_UMRDDT_COUNT(failures);
+        send->state = MCA_PML_UMRDDT_SEND_FAILED;
+        mca_pml_umrddt_send_await(send);
+        break;
+    default:
+        mca_pml_umrddt_send_finish(send, MPI_ERR_OTHER);
+        break;
+    }
+    return true;
+}
+
+/** Set up the HCA as the wire. @return as the caller */
+static int connect_hca(mca_pml_umrddt_send_t *send, mca_pml_umrddt_pack_job_t *job)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+
+    job->granted = (uint32_t) reply->start;
+    if (0 == reply->key_count) {
+        if (0 != reply->address.qpn && NULL != send->endpoint) {
+            mca_pml_umrddt.hca->endpoint_refused(send->endpoint, &reply->address);
+        }
+        return OMPI_SUCCESS;
+    }
+    job->endpoint = send->endpoint;
+    job->fin = reply->fin;
+    job->places = reply->key_count;
+    job->place = reply->keys;
+    return OPAL_SUCCESS == mca_pml_umrddt.hca->endpoint_connect(send->endpoint, &reply->address)
+               ? OMPI_SUCCESS
+               : OMPI_ERR_UNREACH;
+}
+
+static void count(uint32_t scheme)
+{
+    if (MCA_PML_UMRDDT_BIT_PACK_GDR == scheme) {
+        MCA_PML_UMRDDT_COUNT(sends_pack_gdr);
+    } else if (MCA_PML_UMRDDT_BIT_PACK_STAGED == scheme) {
+        MCA_PML_UMRDDT_COUNT(sends_pack_staged);
+    } else {
+        MCA_PML_UMRDDT_COUNT(sends_pack_host);
+    }
+}
+
+/**
+ * The receiver has selected a packed scheme: send the whole message.
+ *
+ * @retval OMPI_SUCCESS
+ * @retval OMPI_ERR_BAD_PARAM  a field of send->reply is invalid
+ * @retval other               the scheme cannot begin; nothing was sent
+ */
+static int begin(mca_pml_umrddt_send_t *send, size_t length)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+    uint32_t scheme = reply->what;
+    mca_pml_umrddt_pack_job_t job = {
+        .buf = (void *) send->buf,
+        .layout = send->layout,
+        .where = &send->where,
+        .in = false,
+        .scheme = reply->what,
+        .total = reply->total,
+        .chunk = reply->chunk,
+        .comm = send->comm,
+        .peer = send->dst,
+        .tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, send->slot),
+    };
+    int rc;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (!mca_pml_umrddt_pack_reply_valid(reply, length, send->rts.schemes, send->layout->size,
+                                         NULL != send->endpoint)) {
+        return OMPI_ERR_BAD_PARAM;
+    }
+    rc = connect_hca(send, &job);
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt_pack_begin(&job, &send->pack);
+    }
+    if (OMPI_SUCCESS != rc) {
+        send->pack = NULL;
+        return OMPI_ERR_BAD_PARAM == rc ? OMPI_ERR_OUT_OF_RESOURCE : rc;
+    }
+    send->state = MCA_PML_UMRDDT_SEND_PACK;
+    send->ops = &mca_pml_umrddt_scheme_pack_gdr; /* its functions serve all three packed schemes */
+    if (!mca_pml_umrddt_pack_all_granted(send->pack)) {
+        rc = mca_pml_umrddt_send_listen(send);
+        if (OMPI_SUCCESS != rc) {
+            (void) mca_pml_umrddt_pack_end(send->pack);
+            send->pack = NULL;
+            send->ops = NULL;
+            return rc;
+        }
+    }
+    count(scheme);
+    if (!sending(send)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, sending, send);
+    }
+    return OMPI_SUCCESS;
+}
+
+void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length)
+{
+    int rc;
+
+    if (MCA_PML_UMRDDT_PACK != send->reply->verdict || 0 < send->position) {
+        mca_pml_umrddt_send_malformed(send);
+        return;
+    }
+    mca_pml_umrddt_send_landed(send, true);
+    rc = begin(send, length);
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+        opal_output(0,
+                    "umrddt: rank %d wants a message of %llu bytes in chunks that make no sense; "
+                    "it goes by the base PML",
+                    send->dst, (unsigned long long) send->layout->size);
+    }
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_fail(send, false);
+    }
+}
+
+void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (!mca_pml_umrddt_pack_all_granted(send->pack)
+        && OMPI_SUCCESS != mca_pml_umrddt_send_listen(send)) {
+        mca_pml_umrddt_pack_give_up(send->pack);
+    }
+}
+
+void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (valid && MCA_PML_UMRDDT_GRANT == reply->verdict
+        && mca_pml_umrddt_pack_grant(send->pack, reply->start)) {
+        mca_pml_umrddt_pack_listen(send);
+        return;
+    }
+    if (valid && (MCA_PML_UMRDDT_HOST == reply->verdict || MCA_PML_UMRDDT_DONE == reply->verdict)) {
+        mca_pml_umrddt_pack_stop(send->pack);
+        return;
+    }
+    MCA_PML_UMRDDT_COUNT(protocol_errors);
+    opal_output(
+        0,
+        "umrddt: a malformed reply from rank %d, to a message of %llu bytes that travels in "
+        "chunks; it goes by the base PML",
+        send->dst, (unsigned long long) send->layout->size);
+    mca_pml_umrddt_pack_give_up(send->pack);
+}

@@ -1,0 +1,150 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Services shared by the RDMA schemes, which write between the buffers of both sides: at the
+ * receiver (pml_umrddt_rdma_recv.c) and at the sender (pml_umrddt_rdma_send.c). Read
+ * pml_umrddt_scheme.h first. Progress thread only, except functions for the envelope.
+ */
+
+#ifndef MCA_PML_UMRDDT_RDMA_H
+#define MCA_PML_UMRDDT_RDMA_H
+
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+
+BEGIN_C_DECLS
+
+/** Give up all RDMA schemes for a common reason. @return OMPI_ERR_NOT_AVAILABLE */
+int mca_pml_umrddt_rdma_refuse(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
+
+/** Returns true if the HCA may write to the receive buffer, as far as known without a registration.
+ */
+static inline bool mca_pml_umrddt_rdma_can_recv(mca_pml_umrddt_recv_t *recv)
+{
+    return OPAL_LIKELY(!mca_pml_umrddt_on_gpu(&recv->where))
+           || mca_pml_umrddt_hca_takes(recv->peer, &recv->where);
+}
+
+/**
+ * Begin: connect the endpoint and look up the layout.
+ *
+ * @param[in] cts  sends the scheme's CTS when a credit is available; returns OMPI_SUCCESS or an
+ *                 error
+ *
+ * @return OMPI_SUCCESS, or as mca_pml_umrddt_rdma_refuse
+ */
+static inline int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv,
+                                            int (*cts)(mca_pml_umrddt_recv_t *))
+{
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
+
+    if (NULL == mca_pml_umrddt.hca || !recv->peer->has_hca
+        || OPAL_SUCCESS != mca_pml_umrddt_endpoint(recv->peer, &recv->endpoint)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_endpoint);
+    }
+    /* the sender has selected its HCA */
+    recv->endpoint = mca_pml_umrddt.hca->endpoint_at(recv->endpoint, &rts->address);
+    if (OPAL_SUCCESS != mca_pml_umrddt.hca->endpoint_connect(recv->endpoint, &rts->address)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_endpoint);
+    }
+    if (!mca_pml_umrddt_recv_has_layout(recv)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_other);
+    }
+    recv->cts = cts;
+    return OMPI_SUCCESS;
+}
+
+/** Register the buffer unless recv->memory is set. @return false: not possible */
+bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv);
+
+/** The CTS is ready: send it as soon as a receive for its FIN is available. */
+void mca_pml_umrddt_recv_ask_credit(mca_pml_umrddt_recv_t *recv);
+
+/** The FIN of a round has arrived: release its number. @return false: a protocol error */
+static inline bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
+{
+    if (OPAL_UNLIKELY(MCA_PML_UMRDDT_RECV_FIN != recv->state)) {
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+        return false;
+    }
+    mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
+    recv->fin = 0;
+    return true;
+}
+
+/** The last FIN has arrived, for a buffer in GPU memory: flush the writes. */
+void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv);
+
+/** The last FIN has arrived. Writes to GPU memory must be flushed before the GPU sees them. */
+static inline void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
+{
+    if (OPAL_LIKELY(!mca_pml_umrddt_on_device(&recv->where))) {
+        mca_pml_umrddt_recv_done(recv);
+    } else {
+        mca_pml_umrddt_rdma_flush(recv);
+    }
+}
+
+/** Member of the scheme. */
+mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
+                                               const mca_pml_umrddt_fail_t *fail);
+
+/** Release the FIN number, the keys and the registered memory. Each scheme releases its cache slot
+ * at the sender itself. */
+static inline void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_recv_forget_fin(recv);
+    if (NULL != recv->keyset) {
+        mca_pml_umrddt.hca->keyset_release(recv->keyset);
+        recv->keyset = NULL;
+    }
+    if (NULL != recv->memory) {
+        mca_pml_umrddt.hca->memory_release(recv->memory);
+        recv->memory = NULL;
+    }
+}
+
+/* pml_umrddt_umr_recv.c */
+
+/** Begin a round, also for a stripe: prepare keys for bytes recv->position to recv->total on
+ * recv->endpoint. Uses recv->keyset or another rkey set, and recv->memory if it is set. */
+void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv);
+
+/** Turn a record into a stripe of a message, in the state after its start. */
+void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk);
+
+/* pml_umrddt_rdma_send.c */
+
+/** Register the memory of the keys, unless send->memory is set. @return false: not possible */
+bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send);
+
+/** For a CTS without mkeys: connect send->endpoint, set send->memory. @return false: failed */
+bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address);
+
+/* pml_umrddt_umr_send.c, pml_umrddt_send_direct.c: members of the schemes */
+void mca_pml_umrddt_umr_reply(mca_pml_umrddt_send_t *send, size_t length);
+void mca_pml_umrddt_direct_reply(mca_pml_umrddt_send_t *send, size_t length);
+
+/** Slow path of mca_pml_umrddt_umr_proposal: computes the value. */
+uint64_t mca_pml_umrddt_umr_propose(opal_iov_cache_layout_t *layout);
+
+/** The sender's proposed chunk size for a layout, cached in the layout. Any thread. */
+static inline uint64_t mca_pml_umrddt_umr_proposal(opal_iov_cache_layout_t *layout)
+{
+    /* concurrent threads compute the same value */
+    uint64_t value = __atomic_load_n(&layout->memo[MCA_PML_UMRDDT_MEMO_PROPOSAL], __ATOMIC_RELAXED);
+
+    return OPAL_LIKELY(0 != value) ? value : mca_pml_umrddt_umr_propose(layout);
+}
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_RDMA_H */

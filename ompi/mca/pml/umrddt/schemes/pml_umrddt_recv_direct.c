@@ -1,0 +1,153 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Receiver's half of the scheme direct (scatter/gather lists): RDMA writes without mkeys. One CTS
+ * covers the whole message. See pml_umrddt_rdma.h first.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+
+static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
+
+/** Bytes of the flattened layout to send with the CTS; 0 if the sender has cached it. */
+static size_t flat_bytes(const mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_flat_there(recv->peer, recv->rts.flats, recv->layout->id)
+               ? 0
+               : opal_iov_cache_form_flatten(recv->layout->form, NULL, 0);
+}
+
+static int emit(void *context, const void *bytes, size_t length)
+{
+    mca_pml_umrddt_recv_t *recv = context;
+
+    return mca_pml_umrddt_control(recv->comm, recv->status.MPI_SOURCE,
+                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, recv->rts.slot),
+                                  bytes, length, false);
+}
+
+/** Send the CTS: the memory regions, and the layout unless the sender has cached it. */
+static int cts(mca_pml_umrddt_recv_t *recv)
+{
+    mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
+    size_t count =
+        mca_pml_umrddt.hca->memory_regions(recv->memory, regions, MCA_PML_UMRDDT_MAX_REGIONS);
+    mca_pml_umrddt_direct_t asked = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_DIRECT),
+        .seq = recv->rts.seq,
+        .slot = recv->rts.slot,
+        .fin = recv->fin,
+        .total = recv->total,
+        .buffer = (uintptr_t) recv->buf,
+        .layout = recv->layout->id,
+        .place = MCA_PML_UMRDDT_NO_PLACE,
+        .region_count = (uint32_t) count,
+        .what = mca_pml_umrddt_recv_memory(recv),
+    };
+    bool once = MCA_PML_UMRDDT_BITS_HCA
+                    == (MCA_PML_UMRDDT_BITS_HCA & recv->rts.schemes & mca_pml_umrddt.schemes)
+                && !mca_pml_umrddt_pairs_decide(); /* the model may select this scheme again */
+    size_t most = once ? MCA_PML_UMRDDT_KEPT_ONCE : MCA_PML_UMRDDT_KEPT_FLAT;
+    mca_pml_umrddt_flat_naming_t naming;
+    size_t bytes = flat_bytes(recv);
+    void *flat = NULL;
+    int rc;
+
+    if (MCA_PML_UMRDDT_MAX_FLAT < bytes) {
+        /* the sender had the layout cached when this scheme was selected */
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    naming = mca_pml_umrddt_flat_name(recv->peer, recv->rts.flats, recv->layout->id, most >= bytes,
+                                      &asked.place);
+    recv->place = asked.place;
+    recv->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
+    if (MCA_PML_UMRDDT_FLAT_PLACE == naming) {
+        MCA_PML_UMRDDT_COUNT(layouts_cached);
+    } else {
+        MCA_PML_UMRDDT_COUNT(layouts_sent);
+        asked.flat_bytes = (uint32_t) bytes;
+        flat = malloc(bytes);
+        if (NULL == flat) {
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        }
+        (void) opal_iov_cache_form_flatten(recv->layout->form, flat, bytes);
+    }
+    mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &asked.address);
+    rc = mca_pml_umrddt_direct_emit(&asked, regions, flat, mca_pml_umrddt.scratch, emit, recv);
+    free(flat);
+    return rc;
+}
+
+/** Returns true if the regions and the layout fit a CTS. */
+static bool fits(const mca_pml_umrddt_recv_t *recv)
+{
+    size_t regions = mca_pml_umrddt.hca->memory_regions(recv->memory, NULL, 0);
+
+    return 0 < regions && MCA_PML_UMRDDT_MAX_REGIONS >= regions
+           && MCA_PML_UMRDDT_MAX_FLAT >= flat_bytes(recv);
+}
+
+static int start(mca_pml_umrddt_recv_t *recv)
+{
+    recv->scheme = MCA_PML_UMRDDT_SCHEME_DIRECT;
+    if (OMPI_SUCCESS != mca_pml_umrddt_rdma_begin(recv, cts)) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    if (!mca_pml_umrddt_rdma_register(recv)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_registration);
+    }
+    if (!fits(recv)) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    mca_pml_umrddt_recv_ask_credit(recv);
+    return OMPI_SUCCESS;
+}
+
+static void fin(mca_pml_umrddt_recv_t *recv)
+{
+    if (!mca_pml_umrddt_rdma_fin(recv)) {
+        return;
+    }
+    if (recv->placed) {
+        recv->placed = false;
+        mca_pml_umrddt_flat_leave(recv->peer, recv->place, true);
+    }
+    mca_pml_umrddt_rdma_landed(recv);
+}
+
+static void release(mca_pml_umrddt_recv_t *recv)
+{
+    if (recv->placed) {
+        recv->placed = false;
+        mca_pml_umrddt_flat_leave(recv->peer, recv->place, false);
+    }
+    mca_pml_umrddt_rdma_release(recv);
+}
+
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
+    .id = MCA_PML_UMRDDT_SCHEME_DIRECT,
+    .bit = MCA_PML_UMRDDT_BIT_DIRECT,
+    .can_recv = mca_pml_umrddt_rdma_can_recv,
+    .start = start,
+    .fin = fin,
+    .nack = mca_pml_umrddt_rdma_nack,
+    .recv_release = release,
+    .reply = mca_pml_umrddt_direct_reply,
+    .check = mca_pml_umrddt_check_direct,
+};

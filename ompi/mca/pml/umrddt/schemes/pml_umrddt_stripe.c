@@ -1,0 +1,317 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Striped messages at the sender; read pml_umrddt_stripe.h first.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/util/output.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+
+/** Shared by the records of a striped message. */
+typedef struct mca_pml_umrddt_stripes_t {
+    mca_pml_umrddt_send_t *whole;
+    uint32_t count; /**< number of stripes */
+    bool begun;     /**< the receiver has accepted the stripes */
+    uint32_t left;  /**< stripes that have not ended, plus calls in progress */
+    int error;      /**< for the user */
+    bool held;     /**< the parent's reply buffer holds a reply to a stripe that is still writing */
+    size_t length; /**< bytes of that reply */
+    mca_btl_umr_endpoint_t *endpoints[MCA_PML_UMRDDT_STRIPES];
+    mca_pml_umrddt_send_t *stripe[MCA_PML_UMRDDT_STRIPES]; /**< NULL: it has ended */
+} mca_pml_umrddt_stripes_t;
+
+bool mca_pml_umrddt_is_stripe(const mca_pml_umrddt_send_t *send)
+{
+    return NULL != send->stripes && send != send->stripes->whole;
+}
+
+const mca_pml_umrddt_send_t *mca_pml_umrddt_stripe_whole(const mca_pml_umrddt_send_t *send)
+{
+    return send->stripes->whole;
+}
+
+void mca_pml_umrddt_stripes_let_go(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_stripes_t *stripes = __atomic_load_n(&send->stripes, __ATOMIC_ACQUIRE);
+
+    for (uint32_t i = 0; NULL != stripes && i < stripes->count; ++i) {
+        mca_pml_umrddt_send_t *stripe = __atomic_load_n(&stripes->stripe[i], __ATOMIC_ACQUIRE);
+
+        if (NULL != stripe) {
+            mca_pml_umrddt.hca->memory_let_go(__atomic_load_n(&stripe->memory, __ATOMIC_SEQ_CST));
+        }
+    }
+}
+
+void mca_pml_umrddt_stripes_free(mca_pml_umrddt_send_t *send)
+{
+    free(send->stripes_kept);
+    send->stripes_kept = NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Records
+ * ------------------------------------------------------------------------------------------- */
+
+static void stripe_return(mca_pml_umrddt_send_t *stripe)
+{
+    stripe->stripes = NULL;
+    opal_free_list_return(&mca_pml_umrddt.sends, &stripe->super.super);
+}
+
+/** Create the record of stripe @p i. It holds no references: the parent outlives it. */
+static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint32_t i)
+{
+    mca_pml_umrddt_send_t *whole = stripes->whole;
+    mca_pml_umrddt_send_t *stripe = mca_pml_umrddt_send_get();
+
+    if (NULL == stripe) {
+        return NULL;
+    }
+    stripe->state = MCA_PML_UMRDDT_SEND_REPLY;
+    stripe->plain = false;
+    /* one stripe suffices to learn the receive-memory hint */
+    stripe->tries = 0 == i && whole->tries;
+    stripe->offer = stripe->tries ? whole->offer : 0;
+    stripe->declinable = false;
+    stripe->chosen = stripe->left = false;
+    stripe->buf = whole->buf;
+    stripe->count = whole->count;
+    stripe->datatype = whole->datatype;
+    stripe->dst = whole->dst;
+    stripe->tag = whole->tag;
+    stripe->mode = whole->mode;
+    stripe->comm = whole->comm;
+    stripe->peer = whole->peer;
+    stripe->where = whole->where;
+    stripe->pack_error = false;
+    stripe->layout = whole->layout;
+    stripe->endpoint = stripes->endpoints[i];
+    stripe->memory = NULL;
+    stripe->keyset = NULL;
+    stripe->slot = whole->slot;
+    stripe->total = 0; /* the first CTS sets its range */
+    stripe->position = 0;
+    stripe->rts = whole->rts;
+    stripe->rts.seq += 1 + i;
+    stripe->rts.schemes = MCA_PML_UMRDDT_BIT_UMR;
+    stripe->envelope = NULL;
+    stripe->listen = NULL;
+    stripe->host = NULL;
+    stripe->pack = NULL;
+    stripe->ops = NULL;
+    stripe->told = true;
+    stripe->stripes = stripes;
+    return stripe;
+}
+
+void mca_pml_umrddt_stripes_drop(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_stripes_t *stripes = send->stripes;
+
+    if (NULL == stripes) {
+        return;
+    }
+    for (uint32_t i = 0; i < stripes->count; ++i) {
+        if (NULL != stripes->stripe[i]) {
+            stripe_return(stripes->stripe[i]);
+            stripes->stripe[i] = NULL;
+        }
+    }
+    send->stripes = NULL;
+}
+
+void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_rts_t *rts = &send->rts;
+    mca_pml_umrddt_stripes_t *stripes = send->stripes_kept;
+    size_t most = rts->length / MCA_PML_UMRDDT_LEAST_STRIPE;
+    uint32_t count;
+
+    if (0 == (MCA_PML_UMRDDT_BIT_UMR & rts->schemes) || 0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)
+        || 2 > most) {
+        return;
+    }
+    if (NULL == stripes) {
+        stripes = send->stripes_kept = malloc(sizeof(*stripes));
+        if (NULL == stripes) {
+            return;
+        }
+    }
+    most = most < MCA_PML_UMRDDT_STRIPES ? most : MCA_PML_UMRDDT_STRIPES;
+    count =
+        (uint32_t) mca_pml_umrddt.hca->endpoints_beside(send->endpoint, stripes->endpoints, most);
+    if (2 > count) {
+        return;
+    }
+    /* the sequence numbers after the parent's are for the stripes */
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    rts->seq = mca_pml_umrddt.seq + 1;
+    mca_pml_umrddt.seq += 1 + count;
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    stripes->whole = send;
+    stripes->count = count;
+    stripes->begun = false;
+    stripes->left = count;
+    stripes->error = MPI_SUCCESS;
+    stripes->held = false;
+    memset(stripes->stripe, 0, sizeof(stripes->stripe));
+    send->stripes = stripes;
+    for (uint32_t i = 0; i < count; ++i) {
+        stripes->stripe[i] = stripe_new(stripes, i);
+        if (NULL == stripes->stripe[i]) {
+            mca_pml_umrddt_stripes_drop(send);
+            memset(rts->lanes, 0, sizeof(rts->lanes));
+            return;
+        }
+        if (0 < i) {
+            mca_pml_umrddt.hca->endpoint_address(stripes->endpoints[i], &rts->lanes[i - 1]);
+        }
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Replies and end
+ * ------------------------------------------------------------------------------------------- */
+
+static void leave(mca_pml_umrddt_stripes_t *stripes)
+{
+    if (0 == --stripes->left) {
+        mca_pml_umrddt_send_finish(stripes->whole, stripes->error);
+    }
+}
+
+/** Index of the stripe that the reply in the parent's buffer is for; count or more: none. */
+static uint64_t index_of(const mca_pml_umrddt_stripes_t *stripes)
+{
+    return stripes->whole->reply->seq - stripes->whole->rts.seq - 1;
+}
+
+static bool waits(const mca_pml_umrddt_send_t *stripe)
+{
+    return NULL != stripe
+           && (MCA_PML_UMRDDT_SEND_REPLY == stripe->state
+               || MCA_PML_UMRDDT_SEND_FAILED == stripe->state);
+}
+
+/** Returns true if a stripe is in the middle of a round: its next reply may arrive already. */
+static bool writes(const mca_pml_umrddt_send_t *stripe)
+{
+    return NULL != stripe
+           && (MCA_PML_UMRDDT_SEND_KEYS == stripe->state
+               || MCA_PML_UMRDDT_SEND_MAPPING == stripe->state
+               || MCA_PML_UMRDDT_SEND_PUT == stripe->state);
+}
+
+/** The stripe of the held reply is ready for it. */
+static void held_event(void *owner)
+{
+    mca_pml_umrddt_send_t *whole = owner;
+    mca_pml_umrddt_stripes_t *stripes = whole->stripes;
+
+    stripes->held = false;
+    (void) mca_pml_umrddt_stripe_replied(whole, stripes->length);
+    leave(stripes);
+}
+
+int mca_pml_umrddt_stripe_listen(mca_pml_umrddt_send_t *stripe)
+{
+    mca_pml_umrddt_stripes_t *stripes = stripe->stripes;
+    mca_pml_umrddt_send_t *whole = stripes->whole;
+
+    if (stripes->held) {
+        if (stripe == stripes->stripe[index_of(stripes)] && !whole->event.queued) {
+            ++stripes->left;
+            mca_pml_umrddt_event(&whole->event, held_event, whole);
+        }
+        return OMPI_SUCCESS;
+    }
+    return NULL != whole->listen ? OMPI_SUCCESS : mca_pml_umrddt_send_listen(whole);
+}
+
+/** Post the receive for replies again if any stripe waits for one. */
+static void listen_on(mca_pml_umrddt_stripes_t *stripes)
+{
+    for (uint32_t i = 0; i < stripes->count; ++i) {
+        if (waits(stripes->stripe[i])) {
+            mca_pml_umrddt_send_await(stripes->stripe[i]);
+        }
+    }
+}
+
+bool mca_pml_umrddt_stripe_sent(mca_pml_umrddt_send_t *send, int error)
+{
+    mca_pml_umrddt_stripes_t *stripes = send->stripes;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (send == stripes->whole) {
+        mca_pml_umrddt_stripes_drop(send); /* the stripes that never began */
+        return false;
+    }
+    stripes->stripe[send->rts.seq - stripes->whole->rts.seq - 1] = NULL;
+    stripes->error = MPI_SUCCESS == stripes->error ? error : stripes->error;
+    stripe_return(send);
+    if (stripes->held && !stripes->whole->event.queued
+        && NULL == stripes->stripe[index_of(stripes)]) {
+        /* the stripe ended without waiting for this reply */
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+        stripes->held = false;
+        listen_on(stripes);
+    }
+    leave(stripes);
+    return true;
+}
+
+/** A reply may arrive early. The receiver sees the FIN of a round and sends the next CTS. The
+ * sender's write may not have completed yet, but the parent has a receive posted. */
+bool mca_pml_umrddt_stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
+{
+    mca_pml_umrddt_stripes_t *stripes = send->stripes;
+    uint64_t index = index_of(stripes);
+    bool one = offsetof(mca_pml_umrddt_reply_t, verdict) <= length && index < stripes->count
+               && send->slot == send->reply->slot;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (!stripes->begun
+        && (!one || MCA_PML_UMRDDT_SEND_REPLY != send->state || 0 < send->position)) {
+        return false; /* for the parent; or the receiver has accepted the message as a whole */
+    }
+    if (!stripes->begun) {
+        stripes->begun = true;
+        MCA_PML_UMRDDT_COUNT(sends_striped);
+    }
+    if (one && writes(stripes->stripe[index])) {
+        stripes->held = true;
+        stripes->length = length;
+        return true;
+    }
+    ++stripes->left;
+    if (one && waits(stripes->stripe[index])) {
+        memcpy(stripes->stripe[index]->reply, send->reply, length);
+        mca_pml_umrddt_send_replied(stripes->stripe[index], length, true);
+    } else if (one || send->rts.seq > send->reply->seq) {
+        /* the answer to a NACK that crossed the end of its stripe */
+        MCA_PML_UMRDDT_COUNT(stale_replies);
+    } else {
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+    }
+    listen_on(stripes);
+    leave(stripes);
+    return true;
+}

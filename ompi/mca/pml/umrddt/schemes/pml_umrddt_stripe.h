@@ -1,0 +1,141 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Striped messages: one message over several pairs of HCAs (lanes) at once. pml_umrddt_stripe.c has
+ * the sender, pml_umrddt_stripe_recv.c the receiver.
+ */
+
+/*
+ * A striped message is cut into ranges of its stream, one for each lane. Each range is a *stripe*.
+ * Its record is of the same kind as the message's, and runs the same state machine from the keys to
+ * the last FIN. It has its own endpoint, memory, keys and FINs. The *parent message* (`whole` in
+ * the code) is the record of the user's request; it ends when all its stripes have ended. The state
+ * machines therefore do not depend on lanes, and an unstriped message costs one comparison.
+ *
+ *     parent:   RTS, with the addresses of all lanes ----->  parent: stripes, or one lane
+ *     stripe 0 <------ CTS, seq + 1 ------------------------ stripe 0: [0, a)
+ *     stripe 1 <------ CTS, seq + 2 ------------------------ stripe 1: [a, b)    ...
+ *
+ * - The sender offers the lanes that are not broken. The receiver decides, and cuts the message. It
+ *   answers either each stripe or the message as a whole. The sequence number of a reply shows
+ *   which: that of the RTS for the parent, and the following ones for the stripes.
+ * - All replies use the request id of the parent, which receives and distributes them.
+ * - A stripe whose lane the receiver cannot use gets an ACK and no range. If an endpoint broke, the
+ *   ACK carries its address, so that the sender breaks its end.
+ * - The first stripe that fails makes the base PML carry the whole message, as messages with one
+ *   lane do. Others that fail then get an ACK. Stripes that do not fail continue. They write the
+ *   same bytes to the same addresses, and the message ends when all have ended.
+ *
+ * Only messages of the scheme umr are striped, and only if the receive buffer holds the whole
+ * message. Progress thread only, except offer, drop and let_go.
+ */
+
+#ifndef MCA_PML_UMRDDT_STRIPE_H
+#define MCA_PML_UMRDDT_STRIPE_H
+
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+
+BEGIN_C_DECLS
+
+/** Maximum number of lanes of a message. */
+#define MCA_PML_UMRDDT_STRIPES (MCA_PML_UMRDDT_LANES + 1)
+
+/** Minimum number of bytes of a stripe. */
+#define MCA_PML_UMRDDT_LEAST_STRIPE 4096
+
+/** Sender: offer stripes in a complete envelope if there is more than one lane. On return
+ * send->stripes is NULL, or is released by mca_pml_umrddt_stripes_drop or at the end of the
+ * message. From any thread. */
+void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send);
+
+/** Sender: the envelope was not sent. send->stripes may be NULL. From any thread. */
+void mca_pml_umrddt_stripes_drop(mca_pml_umrddt_send_t *send);
+
+/** Returns true if the record is a stripe. */
+bool mca_pml_umrddt_is_stripe(const mca_pml_umrddt_send_t *send);
+
+/** The record of the parent message of @p send, which has stripes or is one. */
+const mca_pml_umrddt_send_t *mca_pml_umrddt_stripe_whole(const mca_pml_umrddt_send_t *send);
+
+/** Sender: the user may free the buffer before the stripes complete locally, so let go of their
+ * registrations (memory_let_go). From any thread that owns the request. */
+void mca_pml_umrddt_stripes_let_go(mca_pml_umrddt_send_t *send);
+
+/**
+ * Sender: a reply of @p length bytes is in send->reply, and no receive is posted. Pass it to the
+ * stripe that it is for.
+ *
+ * @return false: it is for the parent
+ */
+bool mca_pml_umrddt_stripe_replied(mca_pml_umrddt_send_t *send, size_t length);
+
+/** Sender: a stripe waits for a reply. @return as mca_pml_umrddt_send_listen */
+int mca_pml_umrddt_stripe_listen(mca_pml_umrddt_send_t *stripe);
+
+/**
+ * Sender: a record of a striped message has ended, and holds nothing.
+ *
+ * @return false: it is the parent, which the caller completes
+ */
+bool mca_pml_umrddt_stripe_sent(mca_pml_umrddt_send_t *send, int error);
+
+/** Free what a record caches for striped messages. */
+void mca_pml_umrddt_stripes_free(mca_pml_umrddt_send_t *send);
+
+/** Returns true if the lanes in an envelope, for system memory, are valid. */
+bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_rts_t *rts);
+
+/**
+ * Alignment of the cuts of a message. If chunks are small, cuts are at chunks, so that each side's
+ * keys are those of an unstriped message. Else they are between blocks of both sides, or of the
+ * receiver's, which keeps regular layouts regular. Else they are anywhere.
+ *
+ * @param[in] form   of the receiver's layout
+ * @param[in] chunk  that was agreed
+ * @param[in] part   approximate bytes of a stripe, at least 2
+ *
+ * @return each cut is a multiple of this number of bytes: 1 .. part / 2
+ */
+uint64_t mca_pml_umrddt_stripe_grain(const mca_pml_umrddt_rts_t *rts,
+                                     const opal_iov_cache_form_t *form, uint64_t chunk,
+                                     uint64_t part);
+
+/** End of stripe @p i of @p count, if a stripe has at least twice as many bytes as the alignment.
+ * Ascending with @p i; @p total for the last. */
+uint64_t mca_pml_umrddt_stripe_end(uint64_t total, uint32_t count, uint64_t grain, uint32_t i);
+
+/**
+ * Receiver: the scheme umr is about to start for a message that was offered in stripes. Begin them.
+ *
+ * @return false: it is received as a whole
+ */
+bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv);
+
+/**
+ * Receiver: a stripe needs the base PML.
+ *
+ * @return false: the caller sends FALLBACK; true: another stripe did, and this one has ended
+ */
+bool mca_pml_umrddt_stripe_by_base(mca_pml_umrddt_recv_t *recv);
+
+/**
+ * Receiver: a record of a striped message has ended, and holds nothing.
+ *
+ * @return false: it is the parent, which the caller completes
+ */
+bool mca_pml_umrddt_stripe_received(mca_pml_umrddt_recv_t *recv, int error);
+
+/** Free what a record caches for striped messages. */
+void mca_pml_umrddt_recv_stripes_free(mca_pml_umrddt_recv_t *recv);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_STRIPE_H */

@@ -1,0 +1,221 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Striped messages at the receiver; read pml_umrddt_stripe.h first.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+
+/** Shared by the records of a striped message. */
+typedef struct mca_pml_umrddt_recv_stripes_t {
+    mca_pml_umrddt_recv_t *whole;
+    uint32_t left; /**< stripes that have not ended, plus calls in progress */
+    bool by_host;  /**< one stripe has sent FALLBACK */
+    int error;     /**< for the user */
+} mca_pml_umrddt_recv_stripes_t;
+
+void mca_pml_umrddt_recv_stripes_free(mca_pml_umrddt_recv_t *recv)
+{
+    free(recv->stripes_kept);
+    recv->stripes_kept = NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Stripes
+ * ------------------------------------------------------------------------------------------- */
+
+/** The envelope of stripe @p i, as if it were a separate message. */
+static mca_pml_umrddt_rts_t rts_of(const mca_pml_umrddt_recv_t *whole, uint32_t i)
+{
+    mca_pml_umrddt_rts_t rts = whole->rts;
+
+    rts.seq += 1 + i;
+    if (0 < i) {
+        rts.address = rts.lanes[i - 1];
+    }
+    return rts;
+}
+
+/** Send an ACK for a stripe without data, with the address of its lane if that is broken here. */
+static void tell_done(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_rts_t *rts,
+                      mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_pml_umrddt_reply_t reply;
+
+    mca_pml_umrddt_reply_init(rts, MCA_PML_UMRDDT_DONE, &reply);
+    (void) mca_pml_umrddt.hca->endpoint_refuses(endpoint, &rts->address, &reply.address);
+    (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
+}
+
+/** Get this side's endpoints of the offered lanes; @p use is set for those that work. */
+static uint32_t look(const mca_pml_umrddt_recv_t *whole, mca_btl_umr_endpoint_t **endpoints,
+                     bool *use)
+{
+    uint32_t count = 1;
+
+    endpoints[0] = whole->endpoint;
+    use[0] = true;
+    while (MCA_PML_UMRDDT_STRIPES > count && 0 != whole->rts.lanes[count - 1].qpn) {
+        const mca_btl_umr_address_t *address = &whole->rts.lanes[count - 1];
+
+        endpoints[count] = mca_pml_umrddt.hca->endpoint_at(whole->endpoint, address);
+        use[count] =
+            OPAL_SUCCESS == mca_pml_umrddt.hca->endpoint_connect(endpoints[count], address);
+        ++count;
+    }
+    return count;
+}
+
+/** Create the record of a stripe, for bytes [start, end). */
+static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
+                                         const mca_pml_umrddt_rts_t *rts,
+                                         mca_btl_umr_endpoint_t *endpoint, uint64_t start,
+                                         uint64_t end)
+{
+    mca_pml_umrddt_recv_t *whole = stripes->whole;
+    mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_record_alloc(
+        whole->buf, whole->count, whole->datatype, whole->src, whole->tag, whole->comm);
+
+    if (NULL == recv) {
+        return NULL;
+    }
+    mca_pml_umrddt_recv_reset(recv);
+    recv->req = NULL;
+    recv->rts = *rts;
+    recv->status = whole->status;
+    recv->total = end;
+    recv->position = start;
+    recv->where = whole->where;
+    recv->looked = true;
+    recv->layout = whole->layout;
+    OBJ_RETAIN(recv->layout);
+    recv->endpoint = endpoint;
+    recv->peer = whole->peer;
+    recv->stripes = stripes;
+    mca_pml_umrddt_umr_stripe(recv, whole->chunk);
+    opal_list_append(&mca_pml_umrddt.receives, &recv->active);
+    return recv;
+}
+
+static void leave(mca_pml_umrddt_recv_stripes_t *stripes)
+{
+    if (0 == --stripes->left) {
+        mca_pml_umrddt_recv_over(stripes->whole, stripes->error);
+    }
+}
+
+bool mca_pml_umrddt_stripe_received(mca_pml_umrddt_recv_t *recv, int error)
+{
+    mca_pml_umrddt_recv_stripes_t *stripes = recv->stripes;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    recv->stripes = NULL;
+    if (recv == stripes->whole) {
+        return false;
+    }
+    stripes->error = MPI_SUCCESS == stripes->error ? error : stripes->error;
+    opal_list_remove_item(&mca_pml_umrddt.receives, &recv->active);
+    mca_pml_umrddt_stage_put(&recv->overflow);
+    recv->state = MCA_PML_UMRDDT_RECV_DONE;
+    recv->looked = false;
+    opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
+    leave(stripes);
+    return true;
+}
+
+bool mca_pml_umrddt_stripe_by_base(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_recv_stripes_t *stripes = recv->stripes;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (stripes->by_host) {
+        tell_done(recv, &recv->rts, recv->endpoint);
+        mca_pml_umrddt_recv_finish(recv, MPI_SUCCESS, 0);
+        return true;
+    }
+    stripes->by_host = true;
+    recv->total = recv->rts.length; /* the base PML carries the whole message */
+    return false;
+}
+
+bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
+{
+    mca_btl_umr_endpoint_t *endpoints[MCA_PML_UMRDDT_STRIPES];
+    mca_pml_umrddt_recv_stripes_t *stripes = recv->stripes_kept;
+    mca_pml_umrddt_recv_t *stripe[MCA_PML_UMRDDT_STRIPES] = {NULL};
+    bool use[MCA_PML_UMRDDT_STRIPES];
+    uint32_t offered, count = 0, at = 0;
+    uint64_t grain, start = 0;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes) || recv->total < recv->rts.length) {
+        return false;
+    }
+    if (NULL == stripes) {
+        stripes = recv->stripes_kept = malloc(sizeof(*stripes));
+        if (NULL == stripes) {
+            return false;
+        }
+    }
+    offered = look(recv, endpoints, use);
+    for (uint32_t i = 0; i < offered; ++i) {
+        count += use[i] ? 1 : 0;
+    }
+    if (recv->total / count < MCA_PML_UMRDDT_LEAST_STRIPE) {
+        return false;
+    }
+    *stripes = (mca_pml_umrddt_recv_stripes_t){.whole = recv, .left = 1, .error = MPI_SUCCESS};
+    grain = mca_pml_umrddt_stripe_grain(&recv->rts, recv->layout->form, recv->chunk,
+                                        recv->total / count);
+    for (uint32_t i = 0; i < offered; ++i) {
+        mca_pml_umrddt_rts_t rts = rts_of(recv, i);
+
+        if (use[i]) {
+            uint64_t end = mca_pml_umrddt_stripe_end(recv->total, count, grain, at++);
+
+            stripe[i] = stripe_new(stripes, &rts, endpoints[i], start, end);
+            if (NULL == stripe[i]) {
+                /* no reply was sent for the others yet */
+                while (0 < i--) {
+                    if (NULL != stripe[i]) {
+                        mca_pml_umrddt_recv_done(stripe[i]);
+                    }
+                }
+                return false;
+            }
+            ++stripes->left;
+            start = end;
+        }
+    }
+    recv->stripes = stripes;
+    recv->state = MCA_PML_UMRDDT_RECV_STRIPED;
+    stripe[0]->memory = recv->memory; /* covers the whole message */
+    recv->memory = NULL;
+    for (uint32_t i = 0; i < offered; ++i) {
+        mca_pml_umrddt_rts_t rts = rts_of(recv, i);
+
+        if (!use[i]) {
+            tell_done(recv, &rts, endpoints[i]);
+        } else {
+            mca_pml_umrddt_recv_next_round(stripe[i]);
+        }
+    }
+    leave(stripes);
+    return true;
+}

@@ -1,0 +1,262 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Receiver's half of the scheme umr: RDMA writes between mkeys of both sides, in rounds. See
+ * pml_umrddt_rdma.h first.
+ */
+
+/*
+ *     start -> KEYS -> MAPPING -> CREDIT --CTS--> FIN --(more)--> KEYS
+ *
+ * pml_umrddt_rdma_recv.c has the states from CREDIT on. A large message can be cut into stripes
+ * (pml_umrddt_stripe.h), whose records use the same states.
+ */
+
+#include "ompi_config.h"
+
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+
+static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
+
+/** Send the CTS_CACHED of this round: the sender has the keys. */
+static int cts_recall(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_recall_t recall = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RECALL),
+        .seq = recv->rts.seq,
+        .slot = recv->rts.slot,
+        .fin = recv->fin,
+        .set = recv->keyset->id,
+        .total = recv->total,
+        .chunk = recv->chunk,
+        .place = recv->place,
+        .what = mca_pml_umrddt_recv_memory(recv),
+    };
+
+    return mca_pml_umrddt_control(recv->comm, recv->status.MPI_SOURCE,
+                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, recall.slot),
+                                  &recall, sizeof(recall), false);
+}
+
+/** Send the CTS of this round. */
+static int cts(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_naming_t naming;
+    const mca_btl_umr_keyset_t *keyset = recv->keyset;
+    size_t room =
+        sizeof(mca_pml_umrddt_reply_t) + keyset->count * sizeof(mca_pml_umrddt_wire_key_t);
+    mca_pml_umrddt_reply_t *reply = (mca_pml_umrddt_reply_t *) mca_pml_umrddt.scratch;
+
+    if (keyset->count > mca_pml_umrddt.params.max_keys || mca_pml_umrddt.scratch_size < room) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    naming = mca_pml_umrddt_set_name(recv->peer, recv->rts.places, keyset, &recv->place);
+    recv->placed = MCA_PML_UMRDDT_NAME_KEYS != naming;
+    if (MCA_PML_UMRDDT_NAME_PLACE == naming) {
+        return cts_recall(recv);
+    }
+    mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_KEYS, reply);
+    if (recv->placed) {
+        reply->set = keyset->id;
+        reply->place = recv->place;
+    }
+    reply->what = mca_pml_umrddt_recv_memory(recv);
+    reply->total = recv->total;
+    reply->start = keyset->start;
+    reply->end = keyset->end;
+    reply->chunk = recv->chunk;
+    reply->fin = recv->fin;
+    reply->key_count = (uint32_t) keyset->count;
+    mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &reply->address);
+    for (size_t i = 0; i < keyset->count; ++i) {
+        reply->keys[i].addr = keyset->keys[i].addr;
+        reply->keys[i].length = (uint32_t) keyset->keys[i].length;
+        reply->keys[i].rkey = keyset->keys[i].rkey;
+    }
+    return mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, reply);
+}
+
+static void keys_ready(void *context, int status)
+{
+    mca_pml_umrddt_recv_t *recv = context;
+
+    if (OPAL_SUCCESS != status) {
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_keys);
+        return;
+    }
+    mca_pml_umrddt_recv_ask_credit(recv);
+}
+
+/** Chunk at whose multiples rounds end; 0: contiguous layout, the sender may cut it anywhere. */
+static inline uint64_t chunk_of(const mca_pml_umrddt_recv_t *recv)
+{
+    return opal_iov_cache_layout_is_contiguous(recv->layout) ? 0 : recv->chunk;
+}
+
+/**
+ * Look up cached keys for bytes recv->position to recv->total, in system memory.
+ *
+ * @return true: recv->keyset is set, and the round needs no recv->memory
+ */
+static inline bool recalled(mca_pml_umrddt_recv_t *recv)
+{
+    if (OPAL_UNLIKELY(mca_pml_umrddt_on_device(&recv->where))
+        || OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.waiting[MCA_BTL_UMR_REMOTE]))) {
+        return false;
+    }
+    recv->keyset = mca_pml_umrddt.hca->keyset_recall(recv->endpoint, MCA_BTL_UMR_REMOTE, recv->buf,
+                                                     recv->layout, chunk_of(recv), recv->position,
+                                                     recv->total, mca_pml_umrddt.params.max_keys);
+    return NULL != recv->keyset;
+}
+
+/** State KEYS: map as many keys as are available for the next part of the buffer. */
+static bool map_keys(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    int rc;
+
+    if (!mca_pml_umrddt_rdma_register(recv)) {
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_registration);
+        return true;
+    }
+    rc = mca_pml_umrddt.hca->keyset_map(
+        MCA_BTL_UMR_REMOTE, recv->buf, recv->layout, recv->memory, chunk_of(recv), recv->position,
+        recv->total, mca_pml_umrddt.params.max_keys, keys_ready, recv, &recv->keyset);
+    if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
+        return false;
+    }
+    if (OPAL_SUCCESS != rc) {
+        mca_pml_umrddt_recv_by_base(recv, &counters->fallback_keys);
+        return true;
+    }
+    recv->state = MCA_PML_UMRDDT_RECV_MAPPING;
+    if (recv->keyset->ready) {
+        keys_ready(recv, OPAL_SUCCESS);
+    }
+    return true;
+}
+
+void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv)
+{
+    if (OPAL_LIKELY(NULL != recv->keyset) || (NULL == recv->memory && recalled(recv))) {
+        recv->state = MCA_PML_UMRDDT_RECV_MAPPING;
+        mca_pml_umrddt_recv_ask_credit(recv);
+        return;
+    }
+    recv->state = MCA_PML_UMRDDT_RECV_KEYS;
+    if (!opal_list_is_empty(&mca_pml_umrddt.waiting[MCA_BTL_UMR_REMOTE]) || !map_keys(recv)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.waiting[MCA_BTL_UMR_REMOTE], &recv->wait, map_keys,
+                            recv);
+    }
+}
+
+/** Agree on the chunk size for this message; cached in the layout for the last pair of layouts.
+ * Progress thread only. */
+static uint64_t agreement(mca_pml_umrddt_recv_t *recv)
+{
+    uint64_t *memo = recv->layout->memo;
+
+    if (memo[MCA_PML_UMRDDT_MEMO_AGREED_SIZE] != recv->total
+        || memo[MCA_PML_UMRDDT_MEMO_AGREED_TO] != recv->rts.chunk) {
+        opal_iov_cache_limits_t limits;
+
+        mca_pml_umrddt.hca->key_limits(recv->layout, &limits);
+        memo[MCA_PML_UMRDDT_MEMO_AGREED] = opal_iov_cache_agree(
+            recv->layout, &limits, recv->total, recv->rts.chunk, mca_pml_umrddt.params.chunk_floor);
+        memo[MCA_PML_UMRDDT_MEMO_AGREED_SIZE] = recv->total;
+        memo[MCA_PML_UMRDDT_MEMO_AGREED_TO] = recv->rts.chunk;
+    }
+    return memo[MCA_PML_UMRDDT_MEMO_AGREED];
+}
+
+/** Rule: use mkeys, unless the first message of a layout and buffer is cheaper without them. */
+static bool can_recv(mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_rdma_can_recv(recv)
+           && (0 == (MCA_PML_UMRDDT_BIT_DIRECT & recv->candidates)
+               || !mca_pml_umrddt_recv_has_layout(recv)
+               || MCA_PML_UMRDDT_BIT_DIRECT
+                      != mca_pml_umrddt_choose(&recv->rts, recv->layout, recv->buf, recv->total));
+}
+
+static int start(mca_pml_umrddt_recv_t *recv)
+{
+    const bool whole = OPAL_LIKELY(0 == recv->rts.lanes[0].qpn);
+
+    recv->scheme = MCA_PML_UMRDDT_SCHEME_UMR;
+    if (OMPI_SUCCESS != mca_pml_umrddt_rdma_begin(recv, cts)) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    recv->chunk = agreement(recv);
+    if (whole && OPAL_LIKELY(recalled(recv))) {
+        mca_pml_umrddt_recv_ask_credit(recv);
+        return OMPI_SUCCESS;
+    }
+    if (!mca_pml_umrddt_rdma_register(recv)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_registration);
+    }
+    if (whole || mca_pml_umrddt_on_device(&recv->where) || !mca_pml_umrddt_stripes_receive(recv)) {
+        mca_pml_umrddt_recv_next_round(recv);
+    }
+    return OMPI_SUCCESS;
+}
+
+void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk)
+{
+    stripe->ops = &mca_pml_umrddt_scheme_umr;
+    stripe->cts = cts;
+    stripe->chunk = chunk;
+}
+
+static void fin(mca_pml_umrddt_recv_t *recv)
+{
+    if (!mca_pml_umrddt_rdma_fin(recv)) {
+        return;
+    }
+    if (recv->placed) {
+        recv->placed = false;
+        mca_pml_umrddt_set_end(recv->peer, recv->place, true);
+    }
+    recv->position = recv->keyset->end;
+    mca_pml_umrddt_keyset_done(recv->keyset);
+    recv->keyset = NULL;
+    if (recv->position < recv->total) {
+        mca_pml_umrddt_recv_next_round(recv);
+    } else {
+        mca_pml_umrddt_rdma_landed(recv);
+    }
+}
+
+static void release(mca_pml_umrddt_recv_t *recv)
+{
+    if (recv->placed) {
+        recv->placed = false;
+        mca_pml_umrddt_set_end(recv->peer, recv->place, false);
+    }
+    mca_pml_umrddt_rdma_release(recv);
+}
+
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
+    .id = MCA_PML_UMRDDT_SCHEME_UMR,
+    .bit = MCA_PML_UMRDDT_BIT_UMR,
+    .can_recv = can_recv,
+    .start = start,
+    .fin = fin,
+    .nack = mca_pml_umrddt_rdma_nack,
+    .recv_release = release,
+    .reply = mca_pml_umrddt_umr_reply,
+    .check = mca_pml_umrddt_check_umr,
+};
