@@ -19,8 +19,10 @@
 
 #include <unistd.h>
 
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
 
 /* Messages at once. */
 #define MESSAGES 4

@@ -16,12 +16,16 @@
 
 #include "opal/util/output.h"
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 
 world_t world;
 ompi_datatype_t *world_types[WORLD_TYPES];

@@ -23,7 +23,10 @@
 
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/datatype/ompi_datatype.h"
+
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
 
 #include "fuzz.h"
 

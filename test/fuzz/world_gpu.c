@@ -21,8 +21,9 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
 #include "fuzz_cuda.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 
 #define DEVICES 2
 

@@ -34,7 +34,7 @@
 #include "ompi/constants.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/pml/pml.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_hdr.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire.h"
 #include "opal/mca/base/mca_base_framework.h"
 
 #include "layouts.h"

@@ -24,7 +24,7 @@
 #include "ompi/communicator/communicator.h"
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/pml/pml.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_hdr.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 
 #include "layouts.h"
 #include "mpitest.h"

@@ -21,8 +21,11 @@
 
 #include "opal/class/opal_hash_table.h"
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 
 #include "../common/check.h"
 #include "never.h"

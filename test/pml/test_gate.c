@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 
 #define POSTERS  3

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "../common/check.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;

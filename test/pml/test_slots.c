@@ -6,9 +6,9 @@
  * $HEADER$
  */
 
-/* Request ids of pending messages (pml_umrddt_slots.h), compared with a plain table. */
+/* Request ids of pending messages (pml_umrddt_ids.h), compared with a plain table. */
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_slots.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 
 #include "../common/check.h"
 

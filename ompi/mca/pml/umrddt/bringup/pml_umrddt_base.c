@@ -26,7 +26,10 @@
 #include "opal/util/output.h"
 #include "opal/util/show_help.h"
 
+#include "ompi/mca/pml/base/base.h"
+
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
 
 /** PMLs that have no transport of their own, or that interpose as umrddt does. */
 #define NOT_A_HOST "^umrddt,v,monitoring,crcpw,example"

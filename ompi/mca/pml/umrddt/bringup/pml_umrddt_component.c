@@ -26,7 +26,10 @@
 #include "opal/mca/base/mca_base_component_repository.h"
 #include "opal/util/output.h"
 
+#include "ompi/mca/pml/base/base.h"
+
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
 #include "umrddt_help.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;

@@ -20,6 +20,8 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_map.h"
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 
 static const mca_base_var_enum_value_t how_values[] = {

@@ -22,10 +22,21 @@
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/show_help.h"
 
+#include "ompi/mca/pml/base/base.h"
+
+#include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_modex.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_windows.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 
 /** @return false: no memory */
 static bool lists_init(void)

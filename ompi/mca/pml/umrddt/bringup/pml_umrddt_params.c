@@ -28,7 +28,8 @@
 #include "opal/mca/base/mca_base_var.h"
 #include "opal/util/show_help.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "umrddt_params.h"
 

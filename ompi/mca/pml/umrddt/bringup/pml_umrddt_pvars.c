@@ -22,7 +22,10 @@
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/util/output.h"
 
+#include "ompi/proc/proc.h"
+
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu_stats.h"
 #include "umrddt_synonyms.h"
 

@@ -17,6 +17,8 @@
 #include <string.h>
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 
 /* ---------------------------------------------------------------------------------------------
  * Capabilities of the base PML

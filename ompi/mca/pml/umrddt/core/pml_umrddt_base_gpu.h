@@ -25,7 +25,8 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 
 BEGIN_C_DECLS
 

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Communicators and peers. The records are declared in pml_umrddt.h.
+ * Communicators and peers. pml_umrddt_comm.h and pml_umrddt_peer.h declare the records.
  */
 
 #include "ompi_config.h"
@@ -23,10 +23,17 @@
 #include "opal/util/proc.h"
 #include "opal/util/show_help.h"
 
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_modex.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 
 mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
 

@@ -10,7 +10,7 @@
  * @file
  *
  * Control messages from receiver to sender and back, including NACKs. Their format is in
- * pml_umrddt_hdr.h. All functions run only in progress.
+ * pml_umrddt_wire_reply.h. All functions run only in progress.
  *
  * If the base PML refuses a control message, progress sends it again until it succeeds, because the
  * peer waits for it. If the parent message ends first, the control message is withdrawn, because
@@ -30,8 +30,11 @@
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/show_help.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 
 /** A control message that the base PML sends or has refused, or the receive buffer of a NACK. */
 typedef struct control_t {

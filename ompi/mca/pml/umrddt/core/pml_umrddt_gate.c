@@ -17,6 +17,7 @@
 
 #include <sched.h>
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 
 /** Number of tests whether the last thread has left. Each test yields the processor. Posting takes

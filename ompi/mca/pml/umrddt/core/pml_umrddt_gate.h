@@ -30,7 +30,7 @@
 #ifndef MCA_PML_UMRDDT_GATE_H
 #define MCA_PML_UMRDDT_GATE_H
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
 
 BEGIN_C_DECLS
 

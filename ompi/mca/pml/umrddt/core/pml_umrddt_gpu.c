@@ -25,10 +25,12 @@
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu_stats.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
 
 /**
  * Smallest unit of one memory kind, bytes: a page of system memory. Pages of devices are larger.

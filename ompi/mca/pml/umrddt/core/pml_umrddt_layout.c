@@ -28,7 +28,10 @@
 #include "ompi/attribute/attribute.h"
 #include "ompi/proc/proc.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 
 static int type_died(ompi_datatype_t *datatype, int keyval, void *value, void *extra)
 {

@@ -10,7 +10,7 @@
  * @file
  *
  * Publishes this process's identity and reads that of a peer, once per process, through the modex.
- * The identity is declared in pml_umrddt_hdr.h.
+ * The identity is declared in pml_umrddt_wire.h.
  */
 
 #include "ompi_config.h"
@@ -25,7 +25,8 @@
 #include "opal/mca/hwloc/hwloc-internal.h"
 #include "opal/util/output.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_modex.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 
 /** Create an unpredictable number. An envelope without it is a plain message. */
 static bool make_cookie(uint8_t *cookie)

@@ -29,7 +29,7 @@
 #ifndef MCA_PML_UMRDDT_OFFER_CACHE_H
 #define MCA_PML_UMRDDT_OFFER_CACHE_H
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
 
 BEGIN_C_DECLS
 

@@ -25,7 +25,7 @@
 
 #include "opal/util/show_help.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 
 #define KEY "mpi_communication_pattern"
 

@@ -18,8 +18,9 @@
 
 #include "opal/runtime/opal_progress.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 
 /** Calls of progress between two checks for NACKs. They are rare, and each check is a probe. */
 #define LISTEN_PERIOD 1024

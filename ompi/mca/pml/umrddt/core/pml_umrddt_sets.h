@@ -28,7 +28,8 @@
 #ifndef MCA_PML_UMRDDT_SETS_H
 #define MCA_PML_UMRDDT_SETS_H
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 
 BEGIN_C_DECLS
 

@@ -32,8 +32,10 @@
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 #include "opal/util/show_help.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 
 /* ---------------------------------------------------------------------------------------------
  * Plain memory

@@ -29,7 +29,8 @@
 #include "opal/datatype/iov_cache/iov_cache.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_cuts.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 
 BEGIN_C_DECLS
 

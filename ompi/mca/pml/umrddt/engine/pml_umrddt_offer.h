@@ -18,10 +18,13 @@
 
 #include <string.h>
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 
 BEGIN_C_DECLS

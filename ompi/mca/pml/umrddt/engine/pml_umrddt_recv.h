@@ -16,8 +16,10 @@
 #ifndef MCA_PML_UMRDDT_RECV_H
 #define MCA_PML_UMRDDT_RECV_H
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 
 BEGIN_C_DECLS
 
@@ -109,6 +111,40 @@ static inline int mca_pml_umrddt_bounce_out(void *buf, size_t count, ompi_dataty
     mca_pml_umrddt_unpack(buf, count, datatype, bounce, length);
     return error;
 }
+
+int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv);
+
+/** Get a receive request of our own (req == &super), not started. @return NULL: no memory */
+mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_datatype_t *datatype,
+                                                 int src, int tag, mca_pml_umrddt_comm_t *comm);
+
+/** Complete the application's request with req->req_status. */
+void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv);
+
+/* pml_umrddt_recv_match.c, _recv_rndv.c, _recv_base.c: receiver's state machine */
+
+/** Hand a receive to progress. Its envelope is in recv->rts, source and tag in recv->status. */
+void mca_pml_umrddt_recv_matched(mca_pml_umrddt_recv_t *recv);
+
+/** FIN handler of the HCA. */
+void mca_pml_umrddt_recv_fin(void *context, mca_btl_umr_endpoint_t *endpoint, uint32_t fin);
+
+/**
+ * Wait for recv->data and complete the receive with its status. The base PML's request recv->data
+ * receives into the user's buffer or into recv->overflow. From any thread.
+ */
+void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv);
+
+/** Make progress the owner of the receive until mca_pml_umrddt_recv_finish. From any thread. */
+void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,
+                               void (*event)(void *));
+
+/** Set the status and complete. Only from progress, which must own the receive. */
+void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length);
+
+/** A NACK arrived: the sender failed after our CTS. */
+void mca_pml_umrddt_recv_failed(mca_pml_umrddt_comm_t *comm, int src,
+                                const mca_pml_umrddt_fail_t *fail);
 
 END_C_DECLS
 

@@ -16,6 +16,7 @@
 #ifndef MCA_PML_UMRDDT_RTS_H
 #define MCA_PML_UMRDDT_RTS_H
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 
 BEGIN_C_DECLS

@@ -17,8 +17,9 @@
 #ifndef MCA_PML_UMRDDT_SEND_RNDV_H
 #define MCA_PML_UMRDDT_SEND_RNDV_H
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 
 BEGIN_C_DECLS
 
@@ -48,6 +49,18 @@ static inline void mca_pml_umrddt_send_done_flag_learn(const mca_pml_umrddt_send
                          __ATOMIC_RELAXED);
     }
 }
+
+/* pml_umrddt_send_start.c */
+
+/** Send the envelope of a prepared request. */
+int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send);
+
+/** Get a record for a message or a stripe from the free list. It has room for replies and rkeys;
+ * other fields are unset. @return NULL if there is no memory */
+mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void);
+
+/** Release the objects of a send request and return it to the free list. */
+void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send);
 
 /* pml_umrddt_send_rndv.c */
 

@@ -16,8 +16,10 @@
 
 #include <string.h>
 
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_offer.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_offer.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 

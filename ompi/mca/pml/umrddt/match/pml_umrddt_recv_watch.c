@@ -14,6 +14,8 @@
 
 #include "ompi_config.h"
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 
 /* ---------------------------------------------------------------------------------------------

@@ -21,8 +21,14 @@
 
 #include "opal/datatype/opal_datatype_internal.h"
 
+#include "ompi/message/message.h"
+
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_cuts.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 
 /** Largest element, in bytes, that Open MPI's convertor can receive in fragments. */

@@ -17,9 +17,9 @@
 
 #include <string.h>
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 
 /** Check one side of a message that is sent in chunks. */
 static const char *check_chunks(const mca_pml_umrddt_pack_t *pack)

@@ -17,9 +17,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 
 /** The receiver's record of a slot in a sender's layout cache. */
 typedef struct mca_pml_umrddt_flat_place_t {

@@ -24,7 +24,8 @@
 #ifndef MCA_PML_UMRDDT_DIRECT_H
 #define MCA_PML_UMRDDT_DIRECT_H
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 
 BEGIN_C_DECLS
 

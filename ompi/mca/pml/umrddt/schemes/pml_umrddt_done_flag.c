@@ -25,6 +25,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)

@@ -28,7 +28,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ompi/mca/pml/umrddt/pml_umrddt_hdr.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire.h"
 
 BEGIN_C_DECLS
 

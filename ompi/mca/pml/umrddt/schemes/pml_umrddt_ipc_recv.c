@@ -27,11 +27,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 

@@ -44,8 +44,7 @@
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 
 BEGIN_C_DECLS
 

@@ -28,7 +28,10 @@
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
 
 /** A refused registration may succeed later: retry after this number of requests. */

@@ -17,6 +17,9 @@
 #ifndef MCA_PML_UMRDDT_PACK_CHUNKS_H
 #define MCA_PML_UMRDDT_PACK_CHUNKS_H
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 
 BEGIN_C_DECLS

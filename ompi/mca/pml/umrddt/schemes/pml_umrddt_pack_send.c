@@ -17,10 +17,11 @@
 #include "opal/util/output.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 
 /**
  * Name the HCA in the envelope if it can be the wire of one of these schemes. Beside CUDA IPC only

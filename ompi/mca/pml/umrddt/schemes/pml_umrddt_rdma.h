@@ -17,6 +17,10 @@
 #ifndef MCA_PML_UMRDDT_RDMA_H
 #define MCA_PML_UMRDDT_RDMA_H
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 

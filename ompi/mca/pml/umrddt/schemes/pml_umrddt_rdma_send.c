@@ -14,8 +14,10 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 
 bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send)

@@ -22,9 +22,12 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 
 static bool map_keys(void *owner);
 

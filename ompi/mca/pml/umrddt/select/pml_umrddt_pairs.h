@@ -26,8 +26,9 @@
 #ifndef MCA_PML_UMRDDT_PAIRS_H
 #define MCA_PML_UMRDDT_PAIRS_H
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 
 BEGIN_C_DECLS

@@ -21,6 +21,7 @@
 #include "opal/mca/common/umrddt_select/umrddt_select.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_file.h"
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 
 BEGIN_C_DECLS

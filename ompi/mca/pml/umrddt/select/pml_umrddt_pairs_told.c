@@ -20,6 +20,7 @@
 
 #include "opal/util/output.h"
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs_private.h"
 
 const char *mca_pml_umrddt_pairs_reason(unsigned possible)

@@ -9,19 +9,13 @@
 /**
  * @file
  *
- * Wire format of the control messages between two processes that run umrddt. Start with
- * mca_pml_umrddt_rts_t, the envelope (RTS); README.md shows the order of the messages.
- *
- * The base PML carries the envelope on the user's communicator and tag in place of the message. So
- * matching stays in the base PML. All other headers use internal tags of the same communicator
- * (mca_pml_umrddt_tag_t).
- *
- * All fields are in native byte order. The magic differs between byte orders, and messages to a
- * peer of another architecture are never handled. The receiver of a header validates every field.
+ * Wire format of the control messages that follow an envelope: replies (CTS, FALLBACK, ACK,
+ * INFO_REQ, CREDIT), parts of layouts, INFO, NACK. pml_umrddt_wire.h has the envelope; read it
+ * first.
  */
 
-#ifndef MCA_PML_UMRDDT_HDR_H
-#define MCA_PML_UMRDDT_HDR_H
+#ifndef MCA_PML_UMRDDT_WIRE_REPLY_H
+#define MCA_PML_UMRDDT_WIRE_REPLY_H
 
 #include "ompi_config.h"
 
@@ -30,85 +24,9 @@
 #include "opal/mca/btl/umr/btl_umr_hca.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
-#include "opal/mca/common/umrddt_select/umrddt_select_scheme.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire.h"
 
-/** First word of every header: "umrddt", the wire version, the kind. */
-#define MCA_PML_UMRDDT_WIRE_VERSION 13
-#define MCA_PML_UMRDDT_MAGIC(kind) \
-    (UINT64_C(0x756d726464740000) | ((uint64_t) MCA_PML_UMRDDT_WIRE_VERSION << 8) | (kind))
-
-#define MCA_PML_UMRDDT_KIND_RTS    1
-#define MCA_PML_UMRDDT_KIND_REPLY  2
-#define MCA_PML_UMRDDT_KIND_FAIL   3
-#define MCA_PML_UMRDDT_KIND_RECALL 4
-#define MCA_PML_UMRDDT_KIND_DIRECT 5
-#define MCA_PML_UMRDDT_KIND_FLAT   6
-#define MCA_PML_UMRDDT_KIND_TELL   7
-
-/** Together with BITS_PACK: the send buffer is GPU memory. */
-#define MCA_PML_UMRDDT_ON_GPU 0x80
-
-/** Together with BITS_PACK: offered only for a receive into GPU memory. */
-#define MCA_PML_UMRDDT_IF_GPU 0x100
-
-/** The receiver may decline the message when the base PML is predicted to be faster. */
-#define MCA_PML_UMRDDT_MAY_LEAVE 0x200
-
-/** Together with BIT_IPC: the sender tests its completion flag (pml_umrddt_done_flag.h) and posts
- * no receive for a reply until the flag announces one. */
-#define MCA_PML_UMRDDT_DONE_FLAG 0x8
-
-#define MCA_PML_UMRDDT_COOKIE_LEN 16
-
-/** Flags in the identity of a process. */
-#define MCA_PML_UMRDDT_HAS_HCA 0x1 /**< a usable HCA */
-#define MCA_PML_UMRDDT_HAS_GPU 0x2 /**< the CUDA driver, so its buffers may be in GPU memory */
-
-/** Identity that each process publishes through the modex. */
-typedef struct mca_pml_umrddt_identity_t {
-    uint32_t version; /**< MCA_PML_UMRDDT_WIRE_VERSION; equal in peers that use umrddt */
-    uint32_t flags;   /**< MCA_PML_UMRDDT_HAS_* */
-    uint64_t host;    /**< equal for processes that can share GPU memory; 0: unknown */
-    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN];
-} mca_pml_umrddt_identity_t;
-_Static_assert(32 == sizeof(mca_pml_umrddt_identity_t), "no padding");
-
-/** Additional lanes (pairs of HCAs) that an envelope can name. */
-#define MCA_PML_UMRDDT_LANES 4
-
-/** The envelope (RTS). Its unusual size makes it rare that a plain message has to be inspected. */
-typedef struct mca_pml_umrddt_rts_t {
-    uint64_t magic;
-    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< of the sending process, see the modex */
-    uint64_t length;                           /**< bytes of the message */
-    uint64_t chunk;                            /**< chunk size that the sender proposes, bytes */
-    uint64_t seq;                              /**< of the message, unique in the sending process */
-    uint32_t pieces;                           /**< in the sender's layout, at most UINT32_MAX */
-    uint16_t schemes;                          /**< MCA_PML_UMRDDT_BIT_*, at least one */
-    uint16_t write_pieces;                     /**< gathered by one RDMA write, at least 1 */
-    uint32_t slot;                             /**< request id of the send */
-    uint16_t places;                           /**< size of the remote key cache for the peer */
-    uint16_t flats;                            /**< size of the layout cache for the peer */
-    mca_btl_umr_address_t address;             /**< the sender's endpoint for this receiver */
-    union {
-        struct {                /* for BIT_IPC */
-            uint64_t buffer_id; /**< BUFFER_ID of the sender's allocation, not 0 */
-            uint64_t buffer;    /**< address passed to MPI; offsets of the layout count from it */
-            uint64_t layout;    /**< the sender's id of its layout: not 0, never reused */
-            int64_t lb;         /**< lowest offset: of the piece, if it is one */
-        };
-        /** Without BIT_IPC: endpoints of the further lanes, if the sender offers stripes
-         * (pml_umrddt_stripe.h). Unused entries are 0. The stripes use the sequence numbers that
-         * follow seq. */
-        mca_btl_umr_address_t lanes[MCA_PML_UMRDDT_LANES];
-    };
-} mca_pml_umrddt_rts_t;
-_Static_assert(104 == sizeof(mca_pml_umrddt_rts_t), "the envelope has no padding");
-
-/** Maximum of places and of flats in an envelope. */
-#define MCA_PML_UMRDDT_MAX_PLACES 4096
-
-#define MCA_PML_UMRDDT_ENVELOPE sizeof(mca_pml_umrddt_rts_t)
+BEGIN_C_DECLS
 
 /** An rkey of the receiver and the memory that it covers. */
 typedef struct mca_pml_umrddt_wire_key_t {
@@ -289,22 +207,6 @@ typedef struct mca_pml_umrddt_fail_t {
 } mca_pml_umrddt_fail_t;
 _Static_assert(32 == sizeof(mca_pml_umrddt_fail_t), "no padding");
 
-/**
- * Internal tags on the user's communicator, below all tags of Open MPI. Bit 23 is set: pml/ucx
- * keeps 24 bits of a tag, and so a user's ANY_TAG never matches these.
- */
-typedef enum mca_pml_umrddt_tag_t {
-    MCA_PML_UMRDDT_TAG_REPLY = 0, /**< receiver to sender, with the sender's request id */
-    MCA_PML_UMRDDT_TAG_DATA = 1,  /**< sender to receiver, with the sender's request id */
-    MCA_PML_UMRDDT_TAG_FAIL = 2,  /**< sender to receiver, request id 0 */
-    MCA_PML_UMRDDT_TAG_TELL = 3   /**< sender to receiver, with the sender's request id */
-} mca_pml_umrddt_tag_t;
+END_C_DECLS
 
-#define MCA_PML_UMRDDT_MAX_SLOTS (1u << 20)
-
-static inline int mca_pml_umrddt_tag(mca_pml_umrddt_tag_t kind, uint32_t slot)
-{
-    return INT32_MIN + 0x800000 + (int) (slot << 2 | (uint32_t) kind);
-}
-
-#endif /* MCA_PML_UMRDDT_HDR_H */
+#endif /* MCA_PML_UMRDDT_WIRE_REPLY_H */

@@ -18,8 +18,8 @@
  * 126 at the receiver (bench/results/instructions.md).
  */
 
-#ifndef MCA_PML_UMRDDT_SLOTS_H
-#define MCA_PML_UMRDDT_SLOTS_H
+#ifndef MCA_PML_UMRDDT_IDS_H
+#define MCA_PML_UMRDDT_IDS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -179,4 +179,4 @@ static inline void mca_pml_umrddt_fins_free(mca_pml_umrddt_fins_t *fins)
     memset(fins, 0, sizeof(*fins));
 }
 
-#endif /* MCA_PML_UMRDDT_SLOTS_H */
+#endif /* MCA_PML_UMRDDT_IDS_H */

@@ -1,0 +1,57 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Registration, start and end of the component.
+ */
+
+#ifndef MCA_PML_UMRDDT_BRINGUP_H
+#define MCA_PML_UMRDDT_BRINGUP_H
+
+#include "ompi_config.h"
+
+#include <stdbool.h>
+
+#include "opal/mca/base/mca_base_var.h"
+
+BEGIN_C_DECLS
+
+/* pml_umrddt_params.c, _gpu_params.c, _pvars.c */
+int mca_pml_umrddt_params_register(void);
+void mca_pml_umrddt_gpu_params_register(void);
+void mca_pml_umrddt_param(const char *name, const char *help, mca_base_var_type_t type,
+                          mca_base_var_enum_t *values, mca_base_var_info_lvl_t level,
+                          void *storage);
+
+/** Register a numeric parameter. @p help is a format whose arguments are the limits, so that the
+ * help text shows the constants that the code compares with. */
+void mca_pml_umrddt_param_limited(const char *name, mca_base_var_type_t type,
+                                  mca_base_var_info_lvl_t level, void *storage, const char *help,
+                                  ...) __opal_attribute_format__(__printf__, 5, 6);
+/** Get the scheme with this name of pml_umrddt_scheme. @return -1 if there is none */
+int mca_pml_umrddt_scheme_named(const char *name);
+void mca_pml_umrddt_pvars_register(void);
+void mca_pml_umrddt_stats_print(void);
+
+/* pml_umrddt_base.c: opens the base PML */
+
+/** Open every candidate PML and add it to the selection. @return OMPI_SUCCESS or an error */
+int mca_pml_umrddt_base_open(void);
+
+/** Returns true if the selection of the pml framework names umrddt. */
+bool mca_pml_umrddt_requested(void);
+
+/* pml_umrddt_interpose.c */
+void mca_pml_umrddt_interpose(void);
+int mca_pml_umrddt_finalize(void);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_BRINGUP_H */

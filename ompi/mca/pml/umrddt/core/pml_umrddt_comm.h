@@ -1,0 +1,104 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Communicators. Functions of pml_umrddt_comm.c.
+ */
+
+#ifndef MCA_PML_UMRDDT_COMM_H
+#define MCA_PML_UMRDDT_COMM_H
+
+#include "ompi_config.h"
+
+#include "opal/class/opal_list.h"
+#include "opal/threads/mutex.h"
+
+#include "ompi/communicator/communicator.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
+
+BEGIN_C_DECLS
+
+/** One communicator. */
+struct mca_pml_umrddt_comm_t {
+    opal_list_item_t super;
+    ompi_communicator_t *comm;
+    bool bypass;      /**< info key: no message is handled */
+    int scheme;       /**< mca_pml_umrddt_scheme_id_t of the info key or the parameter */
+    uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_*: allowed schemes */
+    int pattern;      /**< mca_pml_umrddt_pattern_t, atomic */
+    bool listening;   /**< envelopes arrived: poll for NACKs */
+    mca_pml_umrddt_peer_t **peers; /**< by rank (of the remote group), filled on demand */
+    int peer_count;
+    uint32_t gate;                /**< pml_umrddt_gate.h */
+    opal_recursive_mutex_t match; /**< lock of the claims, and for closing and opening the gate */
+    int claiming;                 /**< nesting depth of calls that create claims */
+    int closing;                  /**< threads that wait until the gate is empty */
+    uint64_t claim_order;         /**< of the next claim; atomic */
+    opal_list_t claims;           /**< messages claimed by probes, ordered for each source */
+};
+OBJ_CLASS_DECLARATION(mca_pml_umrddt_comm_t);
+
+/** Size of the table of communicators by index. Unused pages of it use no memory. */
+#define MCA_PML_UMRDDT_COMMS (1u << 18)
+
+/** By index; empty unless mca_pml_umrddt.usable. Static, to save an indirection per message. */
+extern mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
+
+/** Allocate the records that add_comm uses when memory is short. @return OMPI_SUCCESS or
+ * OMPI_ERR_OUT_OF_RESOURCE */
+int mca_pml_umrddt_comms_init(void);
+void mca_pml_umrddt_comms_fini(void);
+int mca_pml_umrddt_add_comm(struct ompi_communicator_t *comm);
+int mca_pml_umrddt_del_comm(struct ompi_communicator_t *comm);
+
+/**
+ * Drain before MPI_COMM_WORLD or the base PML ends. All messages to other processes have been
+ * received by then. But the HCA may not have reported the completion of sends whose requests were
+ * freed, and the base PML may still refuse replies to peers. Wait for both, then drop the remaining
+ * replies on @p comm (NULL: all).
+ */
+void mca_pml_umrddt_last_words(mca_pml_umrddt_comm_t *comm);
+
+/** Slow path of mca_pml_umrddt_peer. */
+mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int rank);
+
+/** Get the peer at @p rank of the communicator (of its remote group). The first call for a peer
+ * reads the modex. @return NULL on failure */
+static inline mca_pml_umrddt_peer_t *mca_pml_umrddt_peer(mca_pml_umrddt_comm_t *comm, int rank)
+{
+    /* Without the lock: the acquire load makes the peer's fields visible. */
+    mca_pml_umrddt_peer_t **peers = __atomic_load_n(&comm->peers, __ATOMIC_ACQUIRE);
+    mca_pml_umrddt_peer_t *peer = NULL;
+
+    if (OPAL_LIKELY(NULL != peers && (unsigned) rank < (unsigned) comm->peer_count)) {
+        peer = __atomic_load_n(&peers[rank], __ATOMIC_ACQUIRE);
+    }
+    return OPAL_LIKELY(NULL != peer) ? peer : mca_pml_umrddt_peer_find(comm, rank);
+}
+
+/** Get our record of a communicator. @return NULL: all its messages are passed through */
+static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_comm_find(const ompi_communicator_t *comm)
+{
+    uint32_t index = UMRDDT_COMM_INDEX(comm);
+
+    return OPAL_UNLIKELY(index >= MCA_PML_UMRDDT_COMMS) ? NULL : mca_pml_umrddt_comms[index];
+}
+
+/** As mca_pml_umrddt_comm_find; NULL if no user message with this tag can be an envelope. */
+static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_watched(const ompi_communicator_t *comm,
+                                                            int tag)
+{
+    return 0 > tag && OMPI_ANY_TAG != tag ? NULL : mca_pml_umrddt_comm_find(comm);
+}
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_COMM_H */

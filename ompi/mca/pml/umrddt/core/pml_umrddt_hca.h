@@ -1,0 +1,67 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The HCA and the messages that may use it. Functions of pml_umrddt_hca.c.
+ */
+
+#ifndef MCA_PML_UMRDDT_HCA_H
+#define MCA_PML_UMRDDT_HCA_H
+
+#include "ompi_config.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+
+BEGIN_C_DECLS
+
+/** Find and start btl/umr. Without it mca_pml_umrddt.hca stays NULL. */
+void mca_pml_umrddt_hca_open(void);
+void mca_pml_umrddt_hca_close(void);
+
+/** Returns true if the HCA is known to support GPU memory of this kind with this peer. */
+bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
+                              const mca_pml_umrddt_where_t *where);
+
+/**
+ * Returns true if the HCA is to carry them: CUDA IPC cannot, or is predicted to be slower for this
+ * layout.
+ */
+bool mca_pml_umrddt_hca_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_where_t *where,
+                               opal_iov_cache_layout_t *layout);
+
+/** Returns true if CUDA IPC can carry them and has not failed with this peer. */
+bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_where_t *where);
+
+/** Record that CUDA IPC carried a message (@p well) or failed. */
+void mca_pml_umrddt_ipc_result(mca_pml_umrddt_peer_t *peer, bool well);
+
+/** Register a buffer of any memory kind with the HCA of an endpoint. @return OPAL_* of the HCA */
+int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
+                            const mca_pml_umrddt_where_t *where, void *buf,
+                            const opal_iov_cache_layout_t *layout, uint64_t size,
+                            mca_btl_umr_memory_t **memory);
+
+/** All writes through an rkey set have completed: keep it mapped for the next message, or release
+ * it. */
+static inline void mca_pml_umrddt_keyset_done(mca_btl_umr_keyset_t *keyset)
+{
+    if (OPAL_LIKELY(mca_pml_umrddt.params.mkey_cache)) {
+        mca_pml_umrddt.hca->keyset_keep(keyset);
+    } else {
+        mca_pml_umrddt.hca->keyset_release(keyset);
+    }
+}
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_HCA_H */

@@ -1,0 +1,90 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The other processes. Functions of pml_umrddt_peer.c.
+ */
+
+#ifndef MCA_PML_UMRDDT_PEER_H
+#define MCA_PML_UMRDDT_PEER_H
+
+#include "ompi_config.h"
+
+#include "opal/util/proc.h"
+
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+
+BEGIN_C_DECLS
+
+/** State of a scheme with one peer. */
+typedef struct mca_pml_umrddt_scheme_state_t {
+    uint32_t fails;    /**< sender: failures of the scheme in a row; atomic */
+    uint64_t retry_at; /**< receiver: count of selections after which the scheme is used again */
+} mca_pml_umrddt_scheme_state_t;
+
+/** Another process. Created at first contact, lives until finalize. */
+struct mca_pml_umrddt_peer_t {
+    opal_proc_t *proc;
+    bool capable;   /**< runs the same wire version, so it accepts envelopes */
+    bool has_hca;   /**< its HCA can carry messages */
+    bool has_gpu;   /**< it has the CUDA driver */
+    bool same_host; /**< CUDA IPC handles work between it and this process */
+    uint32_t comms; /**< live communicators with this peer; under the lock */
+    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< expected in its envelopes */
+    mca_btl_umr_endpoint_t *endpoint;          /**< of the HCA, created on demand; atomic */
+
+    /* pml_umrddt_sets.h */
+    struct mca_pml_umrddt_place_t *places; /**< our rkey sets in the peer's cache */
+    uint32_t place_count;
+    uint64_t place_clock;
+    struct mca_pml_umrddt_set_t *sets; /**< the peer's rkey sets in our cache */
+
+    opal_list_t credit;         /**< messages of this peer that wait for a receive for the FIN */
+    opal_list_item_t in_credit; /**< item of mca_pml_umrddt.credit from the first such message on */
+    bool waits_for_credit;      /**< the item is in the list */
+
+    /* pml_umrddt_direct.h */
+    struct mca_pml_umrddt_flat_place_t *flat_places; /**< our layouts in the peer's cache */
+    uint32_t flat_count;
+    uint64_t flat_clock;
+    struct mca_pml_umrddt_flat_kept_t *flats; /**< the peer's layouts in our cache */
+
+    mca_pml_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
+    bool rings;                            /**< it sets our completion flags on request; atomic */
+    struct mca_pml_umrddt_ipc_peer_t *ipc; /**< IPC state, pml_umrddt_ipc.h; or NULL */
+};
+
+/** Add to the memory in use for peers; @p bytes may be negative. */
+static inline void mca_pml_umrddt_peer_bytes(int64_t bytes)
+{
+    MCA_PML_UMRDDT_COUNT_ADD(peer_bytes_now, (uint64_t) bytes);
+}
+
+void mca_pml_umrddt_peers_free(void);
+
+/** Get the HCA's endpoint for a peer, which lives as long as the HCA. @return as endpoint_get */
+static inline int mca_pml_umrddt_endpoint(mca_pml_umrddt_peer_t *peer,
+                                          mca_btl_umr_endpoint_t **endpoint)
+{
+    int rc = OPAL_SUCCESS;
+
+    *endpoint = __atomic_load_n(&peer->endpoint, __ATOMIC_ACQUIRE);
+    if (OPAL_UNLIKELY(NULL == *endpoint)) {
+        rc = mca_pml_umrddt.hca->endpoint_get(peer->proc, endpoint);
+        if (OPAL_SUCCESS == rc) {
+            __atomic_store_n(&peer->endpoint, *endpoint, __ATOMIC_RELEASE);
+        }
+    }
+    return rc;
+}
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_PEER_H */

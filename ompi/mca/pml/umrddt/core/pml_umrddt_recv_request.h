@@ -1,0 +1,145 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The record of a receive, with a union of the data of the schemes. pml_umrddt_request.h has the
+ * common part of sends and receives.
+ */
+
+#ifndef MCA_PML_UMRDDT_RECV_REQUEST_H
+#define MCA_PML_UMRDDT_RECV_REQUEST_H
+
+#include "ompi_config.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
+
+BEGIN_C_DECLS
+
+typedef enum mca_pml_umrddt_recv_state_t {
+    MCA_PML_UMRDDT_RECV_POSTED,  /**< posted at the base PML, or not yet posted */
+    MCA_PML_UMRDDT_RECV_MATCHED, /**< has an envelope */
+    MCA_PML_UMRDDT_RECV_KEYS,    /**< waiting for mkeys */
+    MCA_PML_UMRDDT_RECV_MAPPING, /**< waiting for the UMRs of the mkeys */
+    MCA_PML_UMRDDT_RECV_CREDIT,  /**< waiting for a receive for the FIN */
+    MCA_PML_UMRDDT_RECV_FIN,     /**< CTS sent */
+    MCA_PML_UMRDDT_RECV_STRIPED, /**< in stripes, each with its own record */
+    MCA_PML_UMRDDT_RECV_FLUSH,   /**< FIN received, data not yet visible to the GPU */
+    MCA_PML_UMRDDT_RECV_LOOK,    /**< a part of the sender's export or layout is missing */
+    MCA_PML_UMRDDT_RECV_ASKED,   /**< INFO_REQ sent for it */
+    MCA_PML_UMRDDT_RECV_COPY,    /**< a GPU copies the message */
+    MCA_PML_UMRDDT_RECV_PACK,    /**< chunks in flight */
+    MCA_PML_UMRDDT_RECV_BASE,    /**< the base PML carries the data */
+    MCA_PML_UMRDDT_RECV_FILL,    /**< data received, the GPU copies it from the staging buffer */
+    MCA_PML_UMRDDT_RECV_DONE
+} mca_pml_umrddt_recv_state_t;
+
+/** Size of the part of a receive that its scheme uses, bytes. */
+#define MCA_PML_UMRDDT_RECV_HELD 40
+
+/**
+ * A receive that may get an envelope. Either it watches a request of the base PML that the
+ * application holds (req == host), or the application holds its own request (req == &super). In the
+ * second case there may be a request of the base PML as well.
+ */
+struct mca_pml_umrddt_recv_t {
+    ompi_request_t super;
+    mca_pml_umrddt_event_t event; /**< an envelope arrived, or a release is pending */
+    mca_pml_umrddt_wait_t wait;
+    opal_list_item_t active; /**< item of mca_pml_umrddt.receives from the match to the end */
+    mca_pml_umrddt_recv_state_t state;
+
+    void *buf;
+    size_t count;
+    ompi_datatype_t *datatype;
+    int src;
+    int tag;
+    mca_pml_umrddt_comm_t *comm;
+
+    ompi_request_t *req;              /**< the application's request */
+    ompi_request_t *host;             /**< the base PML's request */
+    ompi_request_free_fn_t host_free; /**< of the base PML's request, restored at the end */
+    bool host_persistent;             /**< flag of the base PML's request */
+    bool posted;                      /**< started at the base PML, not matched yet; atomic */
+    int release;                      /**< mca_pml_umrddt_release_t */
+    bool bounced;                     /**< received into the staging buffer or bounce */
+    mca_pml_umrddt_stage_t stage;
+    unsigned char bounce[MCA_PML_UMRDDT_ENVELOPE];
+
+    mca_pml_umrddt_rts_t rts;
+    ompi_status_public_t status;  /**< of the envelope: source and tag */
+    uint64_t total;               /**< bytes to receive: min(message, capacity) */
+    uint64_t position;            /**< bytes received */
+    mca_pml_umrddt_where_t where; /**< memory kind of the buffer, from the match on */
+    bool looked;                  /**< where is set already before the match */
+    bool announced;               /**< a reply was announced by the completion flag */
+    opal_iov_cache_layout_t *layout;
+    mca_btl_umr_endpoint_t *endpoint; /**< of the HCA, if a scheme uses it or could not use it */
+    mca_pml_umrddt_peer_t *peer;      /**< the sender */
+    uint32_t fin;                     /**< immediate data of the FIN of this round; 0: none */
+
+    /* pml_umrddt_scheme.h */
+    uint16_t candidates;                       /**< MCA_PML_UMRDDT_BIT_* of schemes not yet tried */
+    uint16_t preferred;                        /**< the candidate to try first, or 0 */
+    const struct mca_pml_umrddt_scheme_t *ops; /**< carries the message; NULL: none yet */
+    uint64_t *reason;                          /**< fallback counter; NULL: base selected */
+
+    /** Data of the scheme. */
+    union {
+        unsigned char held[MCA_PML_UMRDDT_RECV_HELD];
+        struct { /* pml_umrddt_rdma.h */
+            mca_btl_umr_memory_t *memory;
+            mca_btl_umr_keyset_t *keyset;
+            int (*cts)(struct mca_pml_umrddt_recv_t *recv); /**< sends the CTS of this scheme */
+            uint64_t chunk;
+            uint32_t place;
+            bool placed; /**< a cache slot of the sender is reserved for this round */
+        };
+        struct { /* pml_umrddt_ipc.h */
+            struct opal_umrddt_gpu_engine_t *engine;
+            struct opal_umrddt_gpu_import_t *import;
+            opal_iov_cache_layout_t *from;        /**< the sender's layout; NULL: one piece */
+            struct opal_umrddt_gpu_copy_t *copy;  /**< in progress */
+            struct mca_pml_umrddt_asked_t *asked; /**< in state ASKED */
+        };
+        struct mca_pml_umrddt_pack_t *pack; /**< in state PACK */
+    };
+
+    /* pml_umrddt_stripe.h */
+    struct mca_pml_umrddt_recv_stripes_t *stripes;      /**< parent or stripe; else NULL */
+    struct mca_pml_umrddt_recv_stripes_t *stripes_kept; /**< kept for reuse; or NULL */
+
+    /* pml_umrddt_pairs.h; this order leaves no padding */
+    struct mca_pml_umrddt_pair_t *pair; /**< entry of the selection cache; or NULL */
+    uint32_t serial;                    /**< serial number of pair at the match */
+    int scheme;   /**< mca_pml_umrddt_scheme_id_t: as selected, then as used */
+    bool settled; /**< converged: the following messages use the same scheme */
+    double began; /**< time of the match in us, only with explain */
+
+    ompi_request_t *data; /**< the base PML's request for the data */
+    mca_pml_umrddt_stage_t
+        overflow; /**< receives the data if the base PML must not use the user's buffer */
+    bool named;   /**< the status of data has the source and tag of the message */
+    mca_pml_umrddt_transit_t transit;
+    time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
+    int fill_error; /**< error for the application, once the data is unstaged */
+    size_t fill_ucount;
+};
+_Static_assert(offsetof(mca_pml_umrddt_recv_t, stripes) - offsetof(mca_pml_umrddt_recv_t, held)
+                   == MCA_PML_UMRDDT_RECV_HELD,
+               "all of what a scheme holds");
+OBJ_CLASS_DECLARATION(mca_pml_umrddt_recv_t);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_RECV_REQUEST_H */

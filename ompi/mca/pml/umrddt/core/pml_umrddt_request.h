@@ -1,0 +1,63 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The common part of requests: the two users that release one, in any order and in any thread.
+ */
+
+#ifndef MCA_PML_UMRDDT_REQUEST_H
+#define MCA_PML_UMRDDT_REQUEST_H
+
+#include "ompi_config.h"
+
+#include <stdbool.h>
+
+#include "ompi/request/request.h"
+
+BEGIN_C_DECLS
+
+/**
+ * Users of a request: the side that completes it, and the application. Both release it, in any
+ * order and in any thread. The last one returns it to its free list.
+ */
+typedef enum mca_pml_umrddt_release_t {
+    MCA_PML_UMRDDT_COMPLETED = 1, /**< also set in a request that is not started */
+    MCA_PML_UMRDDT_FREED = 2
+} mca_pml_umrddt_release_t;
+
+/** Release a request for @p mine. @return true if the other side has released it before */
+static inline bool mca_pml_umrddt_release(int *release, mca_pml_umrddt_release_t mine)
+{
+    return 0 != (__atomic_fetch_or(release, (int) mine, __ATOMIC_ACQ_REL) & ~(int) mine);
+}
+
+/** Reset before a persistent request starts again. The completing side may still be about to
+ * release the request, so this waits for it. */
+static inline void mca_pml_umrddt_release_reset(int *release)
+{
+    while (MCA_PML_UMRDDT_COMPLETED != __atomic_load_n(release, __ATOMIC_ACQUIRE)) {
+        ;
+    }
+    __atomic_store_n(release, 0, __ATOMIC_RELEASE);
+}
+
+/**
+ * Clear our data in a request of the base PML before the request returns to it, because pml/ucx
+ * interprets the field. The store is atomic: the next user of the request may complete it in
+ * another thread, which starts with a compare-and-swap.
+ */
+static inline void mca_pml_umrddt_request_clear(ompi_request_t *request)
+{
+    __atomic_store_n(&request->req_complete_cb_data, NULL, __ATOMIC_RELAXED);
+}
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_REQUEST_H */

@@ -1,0 +1,72 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The functions that replace those of mca_pml: the MPI entry points.
+ */
+
+#ifndef MCA_PML_UMRDDT_MATCH_H
+#define MCA_PML_UMRDDT_MATCH_H
+
+#include "ompi_config.h"
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/datatype/ompi_datatype.h"
+#include "ompi/message/message.h"
+#include "ompi/request/request.h"
+
+#include "ompi/mca/pml/pml.h"
+
+BEGIN_C_DECLS
+
+/* pml_umrddt_send.c */
+int mca_pml_umrddt_isend_init(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
+                              int tag, mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+                              ompi_request_t **request);
+int mca_pml_umrddt_isend(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+                         mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
+                         ompi_request_t **request);
+int mca_pml_umrddt_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, int tag,
+                        mca_pml_base_send_mode_t mode, ompi_communicator_t *comm);
+int mca_pml_umrddt_start(size_t count, ompi_request_t **requests);
+
+/* pml_umrddt_recv.c */
+int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                              ompi_communicator_t *comm, ompi_request_t **request);
+int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                         ompi_communicator_t *comm, ompi_request_t **request);
+int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                        ompi_communicator_t *comm, ompi_status_public_t *status);
+
+/**
+ * End of a blocking call: wait for a request, return its status and free it.
+ *
+ * @param[out] status  may be MPI_STATUS_IGNORE
+ *
+ * @return the request's error
+ */
+int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *status);
+
+/* pml_umrddt_probe.c */
+int mca_pml_umrddt_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched,
+                          ompi_status_public_t *status);
+int mca_pml_umrddt_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status);
+int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *matched,
+                           ompi_message_t **message, ompi_status_public_t *status);
+int mca_pml_umrddt_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message,
+                          ompi_status_public_t *status);
+int mca_pml_umrddt_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,
+                          ompi_message_t **message, ompi_request_t **request);
+int mca_pml_umrddt_mrecv(void *buf, size_t count, ompi_datatype_t *datatype,
+                         ompi_message_t **message, ompi_status_public_t *status);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_MATCH_H */
