@@ -22,7 +22,7 @@
 #include "opal/class/opal_hash_table.h"
 
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 
 #include "../common/check.h"
 #include "never.h"

@@ -24,7 +24,7 @@
 #include "opal/runtime/opal.h"
 #include "ompi/runtime/mpiruntime.h"
 
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 
 #include "../common/check.h"
 

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
 #include "../common/check.h"
 #include "never.h"

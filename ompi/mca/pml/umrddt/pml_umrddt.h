@@ -795,37 +795,6 @@ static inline bool mca_pml_umrddt_checks_pattern(void)
 }
 
 /**
- * Returns true if the base PML may not store an envelope correctly with a receive of this datatype.
- * One comparison answers false for most datatypes. Contiguous datatypes need no call.
- *
- * The convertor of Open MPI keeps a partly received element in an array of 16 bytes. The convertor
- * of 5.0 misplaces bytes of complex numbers and of split elements in some layouts. An envelope
- * splits elements whose size does not divide its length, and any element that follows one of
- * another size.
- */
-static inline bool mca_pml_umrddt_may_cut(const ompi_datatype_t *datatype)
-{
-    const uint32_t used = datatype->super.bdt_used;
-
-#if 500 <= UMRDDT_OPAL_RELEASE
-    return OPAL_UNLIKELY(0 != ((used & (used - 1)) | (used & mca_pml_umrddt.cut_types)));
-#else
-    return OPAL_UNLIKELY(0 != (used & mca_pml_umrddt.cut_types));
-#endif
-}
-
-/** Exact answer for a datatype for which mca_pml_umrddt_may_cut is true. Reads the description of
- * as many bytes as an envelope has. */
-bool mca_pml_umrddt_cuts(const ompi_datatype_t *datatype);
-
-/** Returns true if the base PML must not receive into a buffer because of its datatype. */
-static inline bool mca_pml_umrddt_is_wide(const ompi_datatype_t *datatype, size_t count)
-{
-    return mca_pml_umrddt_may_cut(datatype) && 0 != count
-           && !mca_pml_umrddt_is_contiguous(datatype, count) && mca_pml_umrddt_cuts(datatype);
-}
-
-/**
  * Returns true if a non-empty buffer is known to be system memory and assertions are not verified.
  * Messages that are passed through call this first. False means unknown.
  */
@@ -1027,13 +996,6 @@ int mca_pml_umrddt_start(size_t count, ompi_request_t **requests);
 /** Send the envelope of a prepared request. */
 int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send);
 
-/** Get a record for a message or a stripe from the free list. It has room for replies and rkeys;
- * other fields are unset. @return NULL if there is no memory */
-mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void);
-
-/** Release the objects of a send request and return it to the free list. */
-void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send);
-
 /**
  * Clear our data in a request of the base PML before the request returns to it, because pml/ucx
  * interprets the field. The store is atomic: the next user of the request may complete it in
@@ -1063,22 +1025,6 @@ int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int
 int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                         ompi_communicator_t *comm, ompi_status_public_t *status);
 int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv);
-
-/**
- * End of a blocking call: wait for a request, return its status and free it.
- *
- * @param[out] status  may be MPI_STATUS_IGNORE
- *
- * @return the request's error
- */
-int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *status);
-
-/** Get a receive request of our own (req == &super), not started. @return NULL: no memory */
-mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_datatype_t *datatype,
-                                                 int src, int tag, mca_pml_umrddt_comm_t *comm);
-
-/** Complete the application's request with req->req_status. */
-void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv);
 
 /** Returns true if these bytes look like an envelope. The cookie is checked later. */
 static inline bool mca_pml_umrddt_is_envelope(const mca_pml_umrddt_rts_t *rts)
@@ -1133,9 +1079,6 @@ int mca_pml_umrddt_claim_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_
 
 /** Give a claimed message to a started receive of our own. Consumes the claim. */
 int mca_pml_umrddt_claim_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv);
-
-/** Drop a claim that will not be received. */
-void mca_pml_umrddt_claim_drop(mca_pml_umrddt_claim_t *claim);
 
 END_C_DECLS
 

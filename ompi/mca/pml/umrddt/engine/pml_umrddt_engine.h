@@ -19,7 +19,7 @@
 #ifndef MCA_PML_UMRDDT_ENGINE_H
 #define MCA_PML_UMRDDT_ENGINE_H
 
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 
 BEGIN_C_DECLS
 

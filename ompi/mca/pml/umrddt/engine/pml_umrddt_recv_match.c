@@ -19,6 +19,7 @@
 
 #include "opal/util/output.h"
 
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_rts.h"

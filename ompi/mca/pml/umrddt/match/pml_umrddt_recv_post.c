@@ -36,7 +36,7 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
 /* ---------------------------------------------------------------------------------------------
  * Posting at the base PML
