@@ -24,10 +24,10 @@
 #include "opal/runtime/opal.h"
 #include "ompi/runtime/mpiruntime.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 
 #include "../common/check.h"
 

@@ -59,11 +59,6 @@ void mca_pml_umrddt_check_start(void)
 {
 }
 
-void mca_pml_umrddt_claim_drop(mca_pml_umrddt_claim_t *claim)
-{
-    (void) claim;
-}
-
 void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm)
 {
     (void) comm;

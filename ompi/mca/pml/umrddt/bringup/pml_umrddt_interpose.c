@@ -37,6 +37,7 @@
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_windows.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
 /** @return false: no memory */
 static bool lists_init(void)
@@ -160,7 +161,7 @@ void mca_pml_umrddt_interpose(void)
         /* No message is ever handled: no overhead. */
         return;
     }
-    mca_pml_umrddt_stage_init();
+    mca_pml_umrddt_wide_init();
     mca_pml.pml_add_comm = mca_pml_umrddt_add_comm;
     mca_pml.pml_del_comm = mca_pml_umrddt_del_comm;
     mca_pml.pml_isend_init = mca_pml_umrddt_isend_init;

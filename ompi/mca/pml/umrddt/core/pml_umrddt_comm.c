@@ -254,7 +254,8 @@ int mca_pml_umrddt_del_comm(struct ompi_communicator_t *ompi_comm)
     if (NULL != comm) {
         mca_pml_umrddt_comms[UMRDDT_COMM_INDEX(ompi_comm)] = NULL;
         while (NULL != (claim = opal_list_remove_first(&comm->claims))) {
-            mca_pml_umrddt_claim_drop((mca_pml_umrddt_claim_t *) claim);
+            /* a matched message cannot be returned to the base PML */
+            OBJ_RELEASE(claim);
         }
         mca_pml_umrddt_unlisten(comm);
         part(comm);

@@ -29,7 +29,7 @@
 #include "opal/datatype/iov_cache/iov_cache.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_cuts.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 
 BEGIN_C_DECLS
@@ -138,78 +138,6 @@ int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *da
                               int tag, mca_pml_base_send_mode_t mode,
                               struct ompi_communicator_t *comm,
                               const mca_pml_umrddt_where_t *where);
-
-/* pml_umrddt_stage_recv.c */
-
-/** Find the basic types that mca_pml_umrddt_is_wide refers to. Call before the first receive. */
-void mca_pml_umrddt_stage_init(void);
-
-/** As mca_pml_umrddt_stage_wanted, if mca_pml_umrddt_is_wide; false: unknown communicator. */
-bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,
-                               struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
-
-/**
- * Returns true if a receive needs a staging buffer. One reason is that the base PML must not access
- * the buffer (but see mca_pml_umrddt_base_given_recv). Another is that an envelope may arrive that
- * does not fit the buffer or that the CPU cannot read there.
- *
- * @param[out] where  memory kind of the buffer, if true
- */
-bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datatype,
-                                 struct ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
-
-/** Whether a receive needs a staging buffer, with fast checks first. If the base PML handles all
- * GPU memory, size and datatype decide. Empty buffers need no staging buffer. */
-#define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)            \
-    (mca_pml_umrddt_is_wide((datatype), (count))                                  \
-         ? mca_pml_umrddt_stage_wide((buf), (count), (datatype), (comm), (where)) \
-         : NULL != mca_pml_umrddt.gpu && 0 != (count) * (datatype)->super.size    \
-               && !mca_pml_umrddt_known_system((buf), (count), (datatype))        \
-               && (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu         \
-                   || MCA_PML_UMRDDT_ENVELOPE > (count) * (datatype)->super.size  \
-                   || !mca_pml_umrddt_is_contiguous((datatype), (count)))         \
-               && mca_pml_umrddt_stage_wanted((buf), (count), (datatype), (comm), (where)))
-
-/** As pml_irecv and pml_irecv_init, for a buffer that needs a staging buffer. */
-int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                               struct ompi_communicator_t *comm,
-                               const mca_pml_umrddt_where_t *where,
-                               struct ompi_request_t **request);
-int mca_pml_umrddt_stage_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src,
-                                    int tag, struct ompi_communicator_t *comm,
-                                    const mca_pml_umrddt_where_t *where,
-                                    struct ompi_request_t **request);
-
-/** As pml_imrecv, for a message of the base PML. */
-int mca_pml_umrddt_stage_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,
-                                struct ompi_message_t **message,
-                                const mca_pml_umrddt_where_t *where,
-                                struct ompi_request_t **request);
-
-/** Receive a base PML message into a staging buffer, recv->overflow. @return its error code */
-int mca_pml_umrddt_stage_imrecv_into(struct mca_pml_umrddt_recv_t *recv,
-                                     struct ompi_message_t **message);
-
-/** Callback: the base PML has received a plain message into recv->stage. Progress copies it on. */
-void mca_pml_umrddt_stage_received(struct mca_pml_umrddt_recv_t *recv);
-
-/** A plain message of the envelope's size is in recv->bounce, with source and tag in recv->status.
- * Progress copies it to the buffer and completes the receive. From any thread. */
-void mca_pml_umrddt_stage_bounced(struct mca_pml_umrddt_recv_t *recv);
-
-/** As mca_pml_umrddt_stage_bounced, but only from progress, where the receive is already active. */
-void mca_pml_umrddt_stage_fill_bounce(struct mca_pml_umrddt_recv_t *recv);
-
-/**
- * Copy packed bytes to the user's buffer, then end the receive. Progress thread only.
- *
- * @param[in] bytes   at least @p length bytes; valid until the receive has ended
- * @param[in] error   error code for the user
- * @param[in] ucount  size for the status
- */
-void mca_pml_umrddt_stage_fill(struct mca_pml_umrddt_recv_t *recv, void *bytes,
-                               opal_umrddt_gpu_kind_t kind, size_t length, int error,
-                               size_t ucount);
 
 END_C_DECLS
 

@@ -55,13 +55,6 @@ static inline void mca_pml_umrddt_send_done_flag_learn(const mca_pml_umrddt_send
 /** Send the envelope of a prepared request. */
 int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send);
 
-/** Get a record for a message or a stripe from the free list. It has room for replies and rkeys;
- * other fields are unset. @return NULL if there is no memory */
-mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void);
-
-/** Release the objects of a send request and return it to the free list. */
-void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send);
-
 /* pml_umrddt_send_rndv.c */
 
 /** End the message, with @p error for the user, and release everything. A start may call it for a

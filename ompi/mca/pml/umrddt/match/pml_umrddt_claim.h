@@ -58,9 +58,6 @@ int mca_pml_umrddt_claim_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_
 /** Give a claimed message to a started receive of our own. Consumes the claim. */
 int mca_pml_umrddt_claim_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv);
 
-/** Drop a claim that will not be received. */
-void mca_pml_umrddt_claim_drop(mca_pml_umrddt_claim_t *claim);
-
 END_C_DECLS
 
 #endif /* MCA_PML_UMRDDT_CLAIM_H */

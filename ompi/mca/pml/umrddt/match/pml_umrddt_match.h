@@ -45,15 +45,6 @@ int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int
 int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                         ompi_communicator_t *comm, ompi_status_public_t *status);
 
-/**
- * End of a blocking call: wait for a request, return its status and free it.
- *
- * @param[out] status  may be MPI_STATUS_IGNORE
- *
- * @return the request's error
- */
-int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *status);
-
 /* pml_umrddt_probe.c */
 int mca_pml_umrddt_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched,
                           ompi_status_public_t *status);

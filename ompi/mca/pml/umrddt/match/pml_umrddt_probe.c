@@ -26,14 +26,15 @@
 
 #include "opal/runtime/opal_progress.h"
 
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_cuts.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
 /** Number of lookups of a peer before the process gives up for lack of memory. */
 #define LOOKS 100
@@ -72,12 +73,6 @@ mca_pml_umrddt_claim_t *mca_pml_umrddt_claim_take(mca_pml_umrddt_comm_t *comm, i
         opal_list_remove_item(&comm->claims, &claim->super);
     }
     return claim;
-}
-
-void mca_pml_umrddt_claim_drop(mca_pml_umrddt_claim_t *claim)
-{
-    /* a matched message cannot be returned to the base PML; it is freed with the communicator */
-    OBJ_RELEASE(claim);
 }
 
 /** Returns true if the message is an envelope from a peer that sends envelopes. */

@@ -15,12 +15,13 @@
 
 #include "ompi_config.h"
 
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 
 static void recv_free_event(void *owner);
@@ -28,53 +29,6 @@ static void recv_free_event(void *owner);
 /* ---------------------------------------------------------------------------------------------
  * Records
  * ------------------------------------------------------------------------------------------- */
-
-/** Return a record, but not the base PML's request. */
-static inline void record_return(mca_pml_umrddt_recv_t *recv)
-{
-    ompi_communicator_t *comm = recv->comm->comm;
-    ompi_datatype_t *datatype = recv->datatype;
-
-    opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
-    OMPI_DATATYPE_RELEASE(datatype);
-    OBJ_RELEASE(comm);
-}
-
-/** Restore the fields of the base PML's request that were changed to watch it. */
-static inline void unwatch(mca_pml_umrddt_recv_t *recv)
-{
-    recv->host->req_free = recv->host_free;
-    recv->host->req_persistent = recv->host_persistent;
-    mca_pml_umrddt_request_clear(recv->host);
-}
-
-void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv)
-{
-    ompi_request_t *host = recv->host;
-    mca_pml_umrddt_stage_t stage = recv->stage;
-
-    if (OPAL_UNLIKELY(NULL != recv->overflow.bytes)) {
-        mca_pml_umrddt_stage_put(&recv->overflow);
-    }
-    recv->stage.bytes = NULL; /* return it after the base PML's request, which refers to it */
-    recv->looked = false;
-    if (&recv->super == recv->req) {
-        OMPI_REQUEST_FINI(&recv->super);
-        if (NULL != host) {
-            mca_pml_umrddt_request_clear(host);
-        }
-    } else {
-        unwatch(recv);
-        host->req_complete_cb = NULL;
-    }
-    record_return(recv);
-    if (NULL != host) {
-        ompi_request_free(&host);
-    }
-    if (OPAL_UNLIKELY(NULL != stage.bytes)) {
-        mca_pml_umrddt_stage_put(&stage);
-    }
-}
 
 /** Free function of the user's request, whether it is ours or the base PML's. */
 static void recv_let_go(mca_pml_umrddt_recv_t *recv)
@@ -141,60 +95,6 @@ static void recv_destruct(mca_pml_umrddt_recv_t *recv)
 
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_recv_t, ompi_request_t, recv_construct, recv_destruct);
 
-mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
-                                                   ompi_datatype_t *datatype, int src, int tag,
-                                                   mca_pml_umrddt_comm_t *comm)
-{
-    mca_pml_umrddt_recv_t *recv =
-        (mca_pml_umrddt_recv_t *) opal_free_list_get(&mca_pml_umrddt.recvs);
-
-    if (OPAL_LIKELY(NULL != recv)) {
-        recv->state = MCA_PML_UMRDDT_RECV_POSTED;
-        recv->buf = buf;
-        recv->count = count;
-        recv->datatype = datatype;
-        recv->src = src;
-        recv->tag = tag;
-        recv->comm = comm;
-        recv->host = NULL;
-        recv->posted = false;
-        recv->bounced = false;
-    }
-    return recv;
-}
-
-mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_datatype_t *datatype,
-                                                 int src, int tag, mca_pml_umrddt_comm_t *comm)
-{
-    mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_record_alloc(buf, count, datatype, src, tag, comm);
-
-    if (NULL != recv) {
-        OMPI_REQUEST_INIT(&recv->super, false);
-        recv->super.req_mpi_object.comm = comm->comm;
-        recv->super.req_state = OMPI_REQUEST_ACTIVE;
-        recv->super.req_status.MPI_ERROR = MPI_SUCCESS;
-        recv->super.req_status._cancelled = 0;
-        recv->req = &recv->super;
-        recv->release = 0;
-        OBJ_RETAIN(comm->comm);
-        OMPI_DATATYPE_RETAIN(datatype);
-    }
-    return recv;
-}
-
-void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv)
-{
-    recv->state = MCA_PML_UMRDDT_RECV_DONE;
-    if (NULL != recv->host && recv->host != recv->req) {
-        /* the callback kept the base PML's request pending */
-        (void) ompi_request_complete(recv->host, false);
-    }
-    (void) ompi_request_complete(recv->req, true);
-    if (mca_pml_umrddt_release(&recv->release, MCA_PML_UMRDDT_COMPLETED)) {
-        mca_pml_umrddt_recv_return(recv);
-    }
-}
-
 /* ---------------------------------------------------------------------------------------------
  * Completion by the base PML
  * ------------------------------------------------------------------------------------------- */
@@ -251,8 +151,8 @@ int mca_pml_umrddt_base_received(ompi_request_t *request)
         /* No other thread can access the request: it needs no record any more. Exception: requests
          * of irecv_init behind claims, which are persistent for the base PML but not for the user.
          */
-        unwatch(recv);
-        record_return(recv);
+        mca_pml_umrddt_unwatch(recv);
+        mca_pml_umrddt_record_return(recv);
         return 0;
     }
     recv->state = MCA_PML_UMRDDT_RECV_DONE;
@@ -397,22 +297,5 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
     if (OMPI_SUCCESS != rc) {
         recv->release = MCA_PML_UMRDDT_COMPLETED;
     }
-    return rc;
-}
-
-/* ---------------------------------------------------------------------------------------------
- * End of a blocking call
- * ------------------------------------------------------------------------------------------- */
-
-int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *status)
-{
-    int rc;
-
-    ompi_request_wait_completion(request);
-    rc = request->req_status.MPI_ERROR;
-    if (MPI_STATUS_IGNORE != status) {
-        OMPI_COPY_STATUS(status, request->req_status, false);
-    }
-    ompi_request_free(&request);
     return rc;
 }

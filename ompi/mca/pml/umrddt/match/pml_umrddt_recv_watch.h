@@ -21,8 +21,40 @@
 #include "ompi/mca/pml/base/pml_base_request.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 
 BEGIN_C_DECLS
+
+/** Used where a callback lets the base PML complete a request: earlier writes are visible to the
+ * thread that finds it complete. The base PML's own atomics ensure that. The macro is empty except
+ * for a race detector, which does not see them. */
+#if !defined(MCA_PML_UMRDDT_PASS_ON)
+#define MCA_PML_UMRDDT_PASS_ON(request) ((void) (request))
+#endif
+
+/** Used where the base PML calls back: writes before the request was posted, maybe by another
+ * thread, are visible. The base PML's lock of posted receives ensures that. The macro is empty
+ * except for a race detector, which does not see it. */
+#if !defined(MCA_PML_UMRDDT_CALLED_BACK)
+#define MCA_PML_UMRDDT_CALLED_BACK(request) ((void) (request))
+#endif
+
+/* ---------------------------------------------------------------------------------------------
+ * pml_umrddt_recv.c
+ * ------------------------------------------------------------------------------------------- */
+
+/** Create the base PML's request of a record, not started. @return the base PML's error code */
+int mca_pml_umrddt_base_init(mca_pml_umrddt_recv_t *recv);
+
+/** Completion callback of a base PML request whose req_complete_cb_data is a record. @return 0: let
+ * it complete; 1: keep it pending */
+int mca_pml_umrddt_base_received(ompi_request_t *request);
+
+/** Free function of such a request if it is the user's request. */
+int mca_pml_umrddt_watched_free(ompi_request_t **request);
+
+/** Start a receive request of our own. */
+int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv);
 
 /* ---------------------------------------------------------------------------------------------
  * pml_umrddt_recv_watch.c
@@ -80,6 +112,10 @@ static inline void mca_pml_umrddt_bare_unwatch(ompi_request_t *request)
 /* ---------------------------------------------------------------------------------------------
  * pml_umrddt_recv_small.c, and its services from pml_umrddt_recv_post.c
  * ------------------------------------------------------------------------------------------- */
+
+/** Create and free the free list of pml_umrddt_recv_small.c. */
+void mca_pml_umrddt_recv_small_init(void);
+void mca_pml_umrddt_recv_small_fini(void);
 
 /** Post a receive smaller than an envelope, single-threaded. Arguments and result as in pml_irecv.
  */

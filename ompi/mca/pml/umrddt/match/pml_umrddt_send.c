@@ -17,6 +17,7 @@
 
 #include "opal/datatype/opal_datatype.h"
 
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
@@ -25,6 +26,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
@@ -433,18 +435,6 @@ static void send_destruct(mca_pml_umrddt_send_t *send)
 
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_send_t, ompi_request_t, send_construct, send_destruct);
 
-mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void)
-{
-    mca_pml_umrddt_send_t *send =
-        (mca_pml_umrddt_send_t *) opal_free_list_get(&mca_pml_umrddt.sends);
-
-    if (OPAL_UNLIKELY(NULL != send && (NULL == send->reply || NULL == send->remote))) {
-        opal_free_list_return(&mca_pml_umrddt.sends, &send->super.super);
-        return NULL;
-    }
-    return send;
-}
-
 /** Allocate the request of a handled message, not started. */
 static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
 {
@@ -488,17 +478,6 @@ static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
     OBJ_RETAIN(call->comm);
     OMPI_DATATYPE_RETAIN(call->datatype);
     return send;
-}
-
-void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send)
-{
-    ompi_communicator_t *comm = send->comm->comm;
-
-    OMPI_REQUEST_FINI(&send->super);
-    OBJ_RELEASE(send->layout);
-    OMPI_DATATYPE_RELEASE(send->datatype);
-    opal_free_list_return(&mca_pml_umrddt.sends, &send->super.super);
-    OBJ_RELEASE(comm);
 }
 
 /** Start a message of which the base PML sends a packed copy. Its buffer can be reused at once; a

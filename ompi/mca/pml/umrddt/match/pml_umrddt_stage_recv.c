@@ -16,92 +16,15 @@
 
 #include "ompi_config.h"
 
-#include <stddef.h>
-#include <string.h>
-
-#include "opal/datatype/opal_datatype_internal.h"
-
 #include "ompi/message/message.h"
-
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_cuts.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
-
-/** Largest element, in bytes, that Open MPI's convertor can receive in fragments. */
-#define PART 16
-
-#if 500 <= UMRDDT_OPAL_RELEASE
-/** Open MPI 5.0 assumes that the extent of complex types is a multiple of their size. */
-#define COMPLEX_TYPES                                                                             \
-    ((uint32_t) 1 << OPAL_DATATYPE_SHORT_FLOAT_COMPLEX                                            \
-     | (uint32_t) 1 << OPAL_DATATYPE_FLOAT_COMPLEX | (uint32_t) 1 << OPAL_DATATYPE_DOUBLE_COMPLEX \
-     | (uint32_t) 1 << OPAL_DATATYPE_LONG_DOUBLE_COMPLEX)
-#else
-#define COMPLEX_TYPES 0
-#endif
-
-void mca_pml_umrddt_stage_init(void)
-{
-    _Static_assert(OPAL_DATATYPE_MAX_PREDEFINED <= 32, "one bit each in bdt_used");
-    mca_pml_umrddt.wide_types = 0;
-    mca_pml_umrddt.cut_types = COMPLEX_TYPES;
-    for (unsigned type = 0; type < OPAL_DATATYPE_MAX_PREDEFINED; ++type) {
-        const size_t size = opal_datatype_basicDatatypes[type]->size;
-
-        /* Open MPI 5.0 copies a single long double as a number, on x86 only 10 of its 16 bytes.
-         * Bytes of an envelope would be lost. */
-        if (PART < size || (500 <= UMRDDT_OPAL_RELEASE && OPAL_DATATYPE_FLOAT16 == type)) {
-            mca_pml_umrddt.wide_types |= (uint32_t) 1 << type;
-        }
-        if (500 <= UMRDDT_OPAL_RELEASE && 0 != size && 0 != MCA_PML_UMRDDT_ENVELOPE % size) {
-            mca_pml_umrddt.cut_types |= (uint32_t) 1 << type;
-        }
-    }
-    mca_pml_umrddt.cut_types |= mca_pml_umrddt.wide_types;
-}
-
-#if 500 <= UMRDDT_OPAL_RELEASE
-/** Returns true if the first bytes have blocks at a distance that is no multiple of the element's
- * size. Open MPI 5.0 rounds this distance down when it continues after a single block, and for
- * complex types after each block. The content of a loop counts once, so that the search covers more
- * bytes than needed, never fewer. Each step except the ends of loops adds at least one byte, so the
- * search is bounded. */
-static bool has_uneven_head(const opal_datatype_t *type)
-{
-    size_t bytes = 0;
-
-    for (size_t i = 0; i < type->opt_desc.used && MCA_PML_UMRDDT_ENVELOPE > bytes; ++i) {
-        const ddt_elem_desc_t *elem = &type->opt_desc.desc[i].elem;
-        size_t size;
-
-        if (0 == (OPAL_DATATYPE_FLAG_DATA & elem->common.flags)) {
-            continue;
-        }
-        size = opal_datatype_basicDatatypes[elem->common.type]->size;
-        if (1 < elem->count && 0 != elem->extent % (ptrdiff_t) size) {
-            return true;
-        }
-        bytes += (size_t) elem->count * elem->blocklen * size;
-    }
-    return false;
-}
-#endif
-
-bool mca_pml_umrddt_cuts(const ompi_datatype_t *datatype)
-{
-    if (0 != (datatype->super.bdt_used & mca_pml_umrddt.wide_types)) {
-        return true;
-    }
-#if 500 <= UMRDDT_OPAL_RELEASE
-    return has_uneven_head(&datatype->super);
-#else
-    return false;
-#endif
-}
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
 bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,
                                ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
@@ -128,114 +51,6 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
     }
     (void) mca_pml_umrddt_memory_of(data, buf, count, datatype, MCA_PML_UMRDDT_RECEIVER, where);
     return mca_pml_umrddt_on_device(where) || !mca_pml_umrddt_base_touches(where);
-}
-
-/* ---------------------------------------------------------------------------------------------
- * From the staging buffer into the user's buffer
- * ------------------------------------------------------------------------------------------- */
-
-/** Retry function of a wait: the copy to the user's buffer is in progress. */
-static bool filled(void *owner)
-{
-    mca_pml_umrddt_recv_t *recv = owner;
-    int rc = mca_pml_umrddt_transit_test(&recv->transit);
-
-    if (OMPI_ERR_RESOURCE_BUSY == rc) {
-        return false;
-    }
-    if (OMPI_SUCCESS != rc) {
-        mca_pml_umrddt_stage_failed(&recv->where, recv->fill_ucount, true, rc);
-        recv->fill_error = MPI_ERR_OTHER;
-    }
-    mca_pml_umrddt_stage_put(&recv->overflow);
-    mca_pml_umrddt_recv_finish(recv, recv->fill_error, recv->fill_ucount);
-    return true;
-}
-
-void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
-                               opal_umrddt_gpu_kind_t kind, size_t length, int error, size_t ucount)
-{
-    int rc, tries = 2; /* the data would be lost: retry once */
-
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    recv->state = MCA_PML_UMRDDT_RECV_FILL;
-    recv->fill_error = error;
-    recv->fill_ucount = ucount;
-    mca_pml_umrddt_recv_look(recv);
-    if (!mca_pml_umrddt_on_device(&recv->where)) {
-        mca_pml_umrddt_unpack(recv->buf, recv->count, recv->datatype, bytes, length);
-        mca_pml_umrddt_stage_put(&recv->overflow);
-        mca_pml_umrddt_recv_finish(recv, error, ucount);
-        return;
-    }
-    do {
-        rc = mca_pml_umrddt_transit(&recv->transit, recv->buf, recv->count, recv->datatype,
-                                    &recv->where, bytes, kind, length, true);
-    } while (OMPI_SUCCESS != rc && 0 < --tries);
-    if (OMPI_SUCCESS != rc) {
-        mca_pml_umrddt_stage_failed(&recv->where, ucount, true, rc);
-        mca_pml_umrddt_stage_put(&recv->overflow);
-        mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, ucount);
-        return;
-    }
-    MCA_PML_UMRDDT_COUNT(staged_recvs);
-    MCA_PML_UMRDDT_COUNT_ADD(staged_bytes, length);
-    if (!filled(recv)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, filled, recv);
-    }
-}
-
-/** A plain message is in the staging buffer. */
-static void received_event(void *owner)
-{
-    mca_pml_umrddt_recv_t *recv = owner;
-    size_t capacity = recv->count * recv->datatype->super.size;
-    size_t length = recv->status._ucount;
-    int error = recv->status.MPI_ERROR;
-
-    opal_list_append(&mca_pml_umrddt.receives, &recv->active);
-    /* Of a message that is too long, only pml/ob1 delivers all bytes that fit. With other base PMLs
-     * the rest of the buffer may hold bytes of earlier messages. */
-    if (MPI_SUCCESS != error
-        && (!mca_pml_umrddt.host_keeps || mca_pml_umrddt_bounce_empty(recv->stage.bytes))) {
-        length = 0;
-    } else if (capacity < length) {
-        error = MPI_SUCCESS == error ? MPI_ERR_TRUNCATE : error;
-        length = capacity;
-    }
-    mca_pml_umrddt_stage_fill(recv, recv->stage.bytes, recv->stage.kind, length, error,
-                              recv->status._ucount);
-}
-
-void mca_pml_umrddt_stage_received(mca_pml_umrddt_recv_t *recv)
-{
-    recv->status = recv->host->req_status;
-    mca_pml_umrddt_recv_begin(recv, MCA_PML_UMRDDT_RECV_FILL, received_event);
-}
-
-/** A plain message of the envelope's size is in recv->bounce. */
-static void bounced_event(void *owner)
-{
-    mca_pml_umrddt_recv_t *recv = owner;
-
-    opal_list_append(&mca_pml_umrddt.receives, &recv->active);
-    mca_pml_umrddt_stage_fill_bounce(recv);
-}
-
-void mca_pml_umrddt_stage_bounced(mca_pml_umrddt_recv_t *recv)
-{
-    mca_pml_umrddt_recv_begin(recv, MCA_PML_UMRDDT_RECV_FILL, bounced_event);
-}
-
-void mca_pml_umrddt_stage_fill_bounce(mca_pml_umrddt_recv_t *recv)
-{
-    size_t capacity = recv->count * recv->datatype->super.size;
-    bool cut = capacity < sizeof(recv->bounce);
-
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    mca_pml_umrddt_stage_fill(recv, recv->bounce, OPAL_UMRDDT_GPU_HOST,
-                              cut ? capacity : sizeof(recv->bounce),
-                              cut ? MPI_ERR_TRUNCATE : MPI_SUCCESS, sizeof(recv->bounce));
 }
 
 /* ---------------------------------------------------------------------------------------------

@@ -1,0 +1,83 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Receives into memory of ours, which is then copied to the user's buffer: bounce buffers, which
+ * have room for an envelope, and staging buffers (pml_umrddt_stage.h).
+ */
+
+#ifndef MCA_PML_UMRDDT_BOUNCE_H
+#define MCA_PML_UMRDDT_BOUNCE_H
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+
+BEGIN_C_DECLS
+
+/** Mark a bounce buffer as empty: some base PMLs deliver nothing of a truncated message. */
+static inline void mca_pml_umrddt_bounce_in(unsigned char *bounce)
+{
+    memcpy(bounce, mca_pml_umrddt.self.cookie, sizeof(mca_pml_umrddt.self.cookie));
+}
+
+/** Returns true if nothing was received since mca_pml_umrddt_bounce_in. */
+static inline bool mca_pml_umrddt_bounce_empty(const unsigned char *bounce)
+{
+    return 0 == memcmp(bounce, mca_pml_umrddt.self.cookie, sizeof(mca_pml_umrddt.self.cookie));
+}
+
+/**
+ * Deliver a plain message from the bounce buffer to the user.
+ *
+ * @param[in] error   error code of the base PML
+ * @param[in] length  of the message, in bytes
+ *
+ * @return the error for the user
+ */
+static inline int mca_pml_umrddt_bounce_out(void *buf, size_t count, ompi_datatype_t *datatype,
+                                            const unsigned char *bounce, int error, size_t length)
+{
+    size_t capacity = count * datatype->super.size;
+
+    if (OPAL_UNLIKELY(MPI_SUCCESS != error) && mca_pml_umrddt_bounce_empty(bounce)) {
+        return error;
+    }
+    if (capacity < length) {
+        error = MPI_ERR_TRUNCATE;
+        length = capacity;
+    }
+    mca_pml_umrddt_unpack(buf, count, datatype, bounce, length);
+    return error;
+}
+
+/** Callback: the base PML has received a plain message into recv->stage. Progress copies it on. */
+void mca_pml_umrddt_stage_received(mca_pml_umrddt_recv_t *recv);
+
+/** A plain message of the envelope's size is in recv->bounce, with source and tag in recv->status.
+ * Progress copies it to the buffer and completes the receive. From any thread. */
+void mca_pml_umrddt_stage_bounced(mca_pml_umrddt_recv_t *recv);
+
+/** As mca_pml_umrddt_stage_bounced, but only from progress, where the receive is already active. */
+void mca_pml_umrddt_stage_fill_bounce(mca_pml_umrddt_recv_t *recv);
+
+/**
+ * Copy packed bytes to the user's buffer, then end the receive. Progress thread only.
+ *
+ * @param[in] bytes   at least @p length bytes; valid until the receive has ended
+ * @param[in] error   error code for the user
+ * @param[in] ucount  size for the status
+ */
+void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
+                               opal_umrddt_gpu_kind_t kind, size_t length, int error,
+                               size_t ucount);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_BOUNCE_H */

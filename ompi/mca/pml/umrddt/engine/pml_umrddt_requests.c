@@ -1,0 +1,136 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Requests of sends and receives: from their free lists to completion and back. The functions that
+ * MPI calls by them are in pml_umrddt_send.c and pml_umrddt_recv.c.
+ */
+
+#include "ompi_config.h"
+
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+
+mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void)
+{
+    mca_pml_umrddt_send_t *send =
+        (mca_pml_umrddt_send_t *) opal_free_list_get(&mca_pml_umrddt.sends);
+
+    if (OPAL_UNLIKELY(NULL != send && (NULL == send->reply || NULL == send->remote))) {
+        opal_free_list_return(&mca_pml_umrddt.sends, &send->super.super);
+        return NULL;
+    }
+    return send;
+}
+
+void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send)
+{
+    ompi_communicator_t *comm = send->comm->comm;
+
+    OMPI_REQUEST_FINI(&send->super);
+    OBJ_RELEASE(send->layout);
+    OMPI_DATATYPE_RELEASE(send->datatype);
+    opal_free_list_return(&mca_pml_umrddt.sends, &send->super.super);
+    OBJ_RELEASE(comm);
+}
+
+mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
+                                                   ompi_datatype_t *datatype, int src, int tag,
+                                                   mca_pml_umrddt_comm_t *comm)
+{
+    mca_pml_umrddt_recv_t *recv =
+        (mca_pml_umrddt_recv_t *) opal_free_list_get(&mca_pml_umrddt.recvs);
+
+    if (OPAL_LIKELY(NULL != recv)) {
+        recv->state = MCA_PML_UMRDDT_RECV_POSTED;
+        recv->buf = buf;
+        recv->count = count;
+        recv->datatype = datatype;
+        recv->src = src;
+        recv->tag = tag;
+        recv->comm = comm;
+        recv->host = NULL;
+        recv->posted = false;
+        recv->bounced = false;
+    }
+    return recv;
+}
+
+mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_datatype_t *datatype,
+                                                 int src, int tag, mca_pml_umrddt_comm_t *comm)
+{
+    mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_record_alloc(buf, count, datatype, src, tag, comm);
+
+    if (NULL != recv) {
+        OMPI_REQUEST_INIT(&recv->super, false);
+        recv->super.req_mpi_object.comm = comm->comm;
+        recv->super.req_state = OMPI_REQUEST_ACTIVE;
+        recv->super.req_status.MPI_ERROR = MPI_SUCCESS;
+        recv->super.req_status._cancelled = 0;
+        recv->req = &recv->super;
+        recv->release = 0;
+        OBJ_RETAIN(comm->comm);
+        OMPI_DATATYPE_RETAIN(datatype);
+    }
+    return recv;
+}
+
+void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv)
+{
+    recv->state = MCA_PML_UMRDDT_RECV_DONE;
+    if (NULL != recv->host && recv->host != recv->req) {
+        /* the callback kept the base PML's request pending */
+        (void) ompi_request_complete(recv->host, false);
+    }
+    (void) ompi_request_complete(recv->req, true);
+    if (mca_pml_umrddt_release(&recv->release, MCA_PML_UMRDDT_COMPLETED)) {
+        mca_pml_umrddt_recv_return(recv);
+    }
+}
+
+void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv)
+{
+    ompi_request_t *host = recv->host;
+    mca_pml_umrddt_stage_t stage = recv->stage;
+
+    if (OPAL_UNLIKELY(NULL != recv->overflow.bytes)) {
+        mca_pml_umrddt_stage_put(&recv->overflow);
+    }
+    recv->stage.bytes = NULL; /* return it after the base PML's request, which refers to it */
+    recv->looked = false;
+    if (&recv->super == recv->req) {
+        OMPI_REQUEST_FINI(&recv->super);
+        if (NULL != host) {
+            mca_pml_umrddt_request_clear(host);
+        }
+    } else {
+        mca_pml_umrddt_unwatch(recv);
+        host->req_complete_cb = NULL;
+    }
+    mca_pml_umrddt_record_return(recv);
+    if (NULL != host) {
+        ompi_request_free(&host);
+    }
+    if (OPAL_UNLIKELY(NULL != stage.bytes)) {
+        mca_pml_umrddt_stage_put(&stage);
+    }
+}
+
+int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *status)
+{
+    int rc;
+
+    ompi_request_wait_completion(request);
+    rc = request->req_status.MPI_ERROR;
+    if (MPI_STATUS_IGNORE != status) {
+        OMPI_COPY_STATUS(status, request->req_status, false);
+    }
+    ompi_request_free(&request);
+    return rc;
+}

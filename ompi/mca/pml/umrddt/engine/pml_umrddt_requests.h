@@ -1,0 +1,95 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Requests of sends and receives: from their free lists to completion and back.
+ */
+
+#ifndef MCA_PML_UMRDDT_REQUESTS_H
+#define MCA_PML_UMRDDT_REQUESTS_H
+
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
+
+BEGIN_C_DECLS
+
+/** Get a record for a message or a stripe from the free list. It has room for replies and rkeys;
+ * other fields are unset. @return NULL if there is no memory */
+mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void);
+
+/** Release the objects of a send request and return it to the free list. */
+void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send);
+
+/** Allocate the record of a receive that the base PML may still match. It has no request yet, and
+ * holds no references. NULL: no memory */
+mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
+                                                   ompi_datatype_t *datatype, int src, int tag,
+                                                   mca_pml_umrddt_comm_t *comm);
+
+/** Return a record together with its request of the base PML. */
+void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv);
+
+/**
+ * End of a blocking call: wait for a request, return its status and free it.
+ *
+ * @param[out] status  may be MPI_STATUS_IGNORE
+ *
+ * @return the request's error
+ */
+int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *status);
+
+/** Get a receive request of our own (req == &super), not started. @return NULL: no memory */
+mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_datatype_t *datatype,
+                                                 int src, int tag, mca_pml_umrddt_comm_t *comm);
+
+/** Complete the application's request with req->req_status. */
+void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv);
+
+/** Return a record, but not the base PML's request. */
+static inline void mca_pml_umrddt_record_return(mca_pml_umrddt_recv_t *recv)
+{
+    ompi_communicator_t *comm = recv->comm->comm;
+    ompi_datatype_t *datatype = recv->datatype;
+
+    opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
+    OMPI_DATATYPE_RELEASE(datatype);
+    OBJ_RELEASE(comm);
+}
+
+/** Restore the fields of the base PML's request that were changed to watch it. */
+static inline void mca_pml_umrddt_unwatch(mca_pml_umrddt_recv_t *recv)
+{
+    recv->host->req_free = recv->host_free;
+    recv->host->req_persistent = recv->host_persistent;
+    mca_pml_umrddt_request_clear(recv->host);
+}
+
+/** Query the memory kind of the buffer, once for each request. */
+static inline void mca_pml_umrddt_recv_look(mca_pml_umrddt_recv_t *recv)
+{
+    if (!recv->looked) {
+        (void) mca_pml_umrddt_memory_of(recv->comm, recv->buf, recv->count, recv->datatype,
+                                        MCA_PML_UMRDDT_RECEIVER, &recv->where);
+        recv->looked = true;
+    }
+}
+
+/** Memory kind of the receive buffer, for a CTS: MCA_PML_UMRDDT_IN_GPU or 0. */
+static inline uint32_t mca_pml_umrddt_recv_memory(const mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_on_gpu(&recv->where) ? MCA_PML_UMRDDT_IN_GPU : 0;
+}
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_REQUESTS_H */
