@@ -240,6 +240,7 @@ typedef struct mca_pml_umrddt_peer_t {
     bool has_hca;   /**< its HCA can carry messages */
     bool has_gpu;   /**< it has the CUDA driver */
     bool same_host; /**< CUDA IPC handles work between it and this process */
+    uint8_t reach; /**< 0: unknown; 1: no scheme but the base PML reaches it; 2: one does; atomic */
     uint32_t comms; /**< live communicators with this peer; under the lock */
     uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< expected in its envelopes */
     mca_btl_umr_endpoint_t *endpoint;          /**< of the HCA, created on demand; atomic */
@@ -395,7 +396,8 @@ typedef struct mca_pml_umrddt_send_t {
     struct mca_pml_umrddt_pack_t *pack;        /**< in state PACK */
     uint32_t written;                          /**< chunks written, for the NACK */
     bool told;                                 /**< the receiver has sent an INFO_REQ */
-    time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
+    void (*await)(void *send); /**< event that waits for the end; NULL: wait for a reply */
+    time_t refused;            /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
 
     /* pml_umrddt_stripe.h */
     struct mca_pml_umrddt_stripes_t *stripes;      /**< parent or stripe; else NULL */
@@ -691,21 +693,6 @@ void mca_pml_umrddt_hca_close(void);
 /** Returns true if the HCA is known to support GPU memory of this kind with this peer. */
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
                               const mca_pml_umrddt_where_t *where);
-
-/**
- * Returns true if the HCA is to carry them: CUDA IPC cannot, or is predicted to be slower for this
- * layout.
- */
-bool mca_pml_umrddt_hca_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_where_t *where,
-                               opal_iov_cache_layout_t *layout);
-
-/** Returns true if CUDA IPC can carry them and has not failed with this peer. */
-bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_where_t *where);
-
-/** Record that CUDA IPC carried a message (@p well) or failed. */
-void mca_pml_umrddt_ipc_result(mca_pml_umrddt_peer_t *peer, bool well);
 
 /** Register a buffer of any memory kind with the HCA of an endpoint. @return OPAL_* of the HCA */
 int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,

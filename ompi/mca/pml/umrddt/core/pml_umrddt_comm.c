@@ -25,7 +25,7 @@
 
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 
 mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
@@ -202,7 +202,7 @@ static void part(const mca_pml_umrddt_comm_t *comm)
         last = 0 == --peer->comms;
         OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
         if (last) {
-            mca_pml_umrddt_ipc_forget(peer);
+            mca_pml_umrddt_schemes_peer_forget(peer);
         }
     }
 }
@@ -341,8 +341,7 @@ void mca_pml_umrddt_peers_free(void)
             opal_list_remove_item(&mca_pml_umrddt.credit, &peer->in_credit);
         }
         mca_pml_umrddt_sets_free(peer);
-        mca_pml_umrddt_flats_free(peer);
-        mca_pml_umrddt_ipc_free(peer);
+        mca_pml_umrddt_schemes_peer_free(peer);
         peer_delete(peer);
         rc = opal_hash_table_get_next_key_ptr(&mca_pml_umrddt.peers, &key, &length, (void **) &peer,
                                               node, &node);

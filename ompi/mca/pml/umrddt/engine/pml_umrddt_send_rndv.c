@@ -348,6 +348,18 @@ static void replied_under_way(mca_pml_umrddt_send_t *send, bool ended, bool vali
     send->ops->replied(send, valid);
 }
 
+/** A reply of kind REPLY: the schemes that were offered learn from it. */
+static void answered(mca_pml_umrddt_send_t *send)
+{
+    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
+        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];
+
+        if (NULL != scheme->answered && 0 != (scheme->bit & send->rts.schemes)) {
+            scheme->answered(send);
+        }
+    }
+}
+
 /** A reply of @p kind to this message. */
 static void ours(mca_pml_umrddt_send_t *send, size_t length, unsigned kind)
 {
@@ -364,7 +376,7 @@ static void ours(mca_pml_umrddt_send_t *send, size_t length, unsigned kind)
         return;
     }
     if (MCA_PML_UMRDDT_REPLY_OF(0) > kind) {
-        mca_pml_umrddt_schemes_answered(send);
+        answered(send);
     }
     if (ends) {
         ended(send);

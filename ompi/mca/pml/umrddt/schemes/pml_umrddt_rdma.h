@@ -123,6 +123,20 @@ void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk);
 
 /* pml_umrddt_rdma_send.c */
 
+/** Offer an endpoint: set send->endpoint to the working endpoint to the receiver that is nearest to
+ * the buffer, and send->rts.address to its address. Any thread. @return false: there is none, and
+ * send->endpoint is NULL */
+bool mca_pml_umrddt_rdma_offer_endpoint(mca_pml_umrddt_send_t *send);
+
+/* The functions of the group, members of the scheme umr. */
+uint16_t mca_pml_umrddt_rdma_open(void);
+bool mca_pml_umrddt_rdma_reaches(const mca_pml_umrddt_peer_t *peer);
+mca_pml_umrddt_can_send_t mca_pml_umrddt_rdma_can_send(const mca_pml_umrddt_comm_t *comm,
+                                                       const mca_pml_umrddt_peer_t *peer,
+                                                       const mca_pml_umrddt_where_t *where,
+                                                       size_t size);
+void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send);
+
 /** Register the memory of the keys, unless send->memory is set. @return false: not possible */
 bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send);
 

@@ -17,7 +17,7 @@
 
 #include <stdlib.h>
 
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
