@@ -49,7 +49,7 @@ void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv);
 /** Fall back to the base PML. @p reason: the counter of the reason */
 void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 
-/** Reset the fields of a new message: of a record that was matched, or of a stripe. */
+/** Reset the fields of a new message: of a record that was matched, or of a part. */
 void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv);
 
 /** Look up recv->layout unless it is set. @return false: no memory, and it is NULL */

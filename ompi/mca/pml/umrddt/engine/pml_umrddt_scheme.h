@@ -137,19 +137,24 @@ typedef struct mca_pml_umrddt_scheme_t {
 
     /** Sender: send->reply holds a reply of one of the scheme's kinds
      * (mca_pml_umrddt_reply_schemes), of @p length bytes. Its header is valid and matches the
-     * message, which is in state REPLY. The scheme validates the rest: that it was offered,
+     * message, which is in state REPLY. send->ops is this scheme; send->held is its own, and 0 at
+     * the first reply. The scheme validates the rest: that it was offered,
      * lengths, and each field. From here on the scheme owns the message. It writes and ends it
      * (send_finish), waits for the next reply (send_await), or gives up (send_fail, which notifies
      * the receiver; send_malformed). */
     void (*reply)(mca_pml_umrddt_send_t *send, size_t length);
 
-    /** Sender, while send->ops is this scheme and it receives replies during its work: a reply has
-     * arrived. If not @p valid, it does not belong to this message or is malformed. */
+    /** Sender, in state BUSY, which the scheme has set because it receives replies during its work:
+     * a reply has arrived. If not @p valid, it does not belong to this message or is malformed. */
     void (*replied)(mca_pml_umrddt_send_t *send, bool valid);
 
-    /** Sender, while send->ops is this scheme: a reply to an older message was dropped. Post the
-     * receive for replies again. */
+    /** Sender, in state BUSY: a reply to an older message was dropped. Post the receive for replies
+     * again. */
     void (*listen)(mca_pml_umrddt_send_t *send);
+
+    /** Sender: release everything in send->held. The message has ended, failed, or another scheme
+     * carries it. May be called twice. NULL: nothing is held then. */
+    void (*send_release)(mca_pml_umrddt_send_t *send);
 
     /** Receiver: returns the name of the invariant that a message in progress violates, or NULL. */
     const char *(*check)(const mca_pml_umrddt_recv_t *recv);

@@ -19,7 +19,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 
 /** Prepare the envelope. On error nothing is held. */
 static int prepare(mca_pml_umrddt_send_t *send)
@@ -31,7 +31,7 @@ static int prepare(mca_pml_umrddt_send_t *send)
     send->ops = NULL;
     send->await = NULL;
     send->told = false;
-    send->pack = NULL;
+    memset(send->held, 0, sizeof(send->held));
     send->endpoint = NULL;
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     slot = mca_pml_umrddt_slot_take(&mca_pml_umrddt.slots, MCA_PML_UMRDDT_MAX_SLOTS, &send->slot);
@@ -72,7 +72,9 @@ static void unprepare(mca_pml_umrddt_send_t *send)
     if (NULL != send->listen) {
         mca_pml_umrddt_send_unlisten(send);
     }
-    mca_pml_umrddt_stripes_drop(send);
+    if (OPAL_UNLIKELY(NULL != send->split)) {
+        send->split->drop(send);
+    }
     mca_pml_umrddt_send_slot_release(send);
 }
 

@@ -21,7 +21,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 
 /** Memory kind of a message's buffer. */
 typedef struct looked_t {
@@ -350,6 +350,8 @@ static road_t road_of(call_t *call)
  * registrations are let go where they are made (mca_pml_umrddt_rdma_has_memory). */
 static void send_let_go(mca_pml_umrddt_send_t *send)
 {
+    mca_pml_umrddt_send_split_t *split;
+
     /* first set the flag, then read the registration; the progress thread does the reverse */
     __atomic_store_n(&send->freed, true, __ATOMIC_SEQ_CST);
     if (NULL == mca_pml_umrddt.hca) {
@@ -357,8 +359,9 @@ static void send_let_go(mca_pml_umrddt_send_t *send)
     }
     /* the registration may have been released and reused meanwhile, which is harmless */
     mca_pml_umrddt.hca->memory_let_go(__atomic_load_n(&send->memory, __ATOMIC_SEQ_CST));
-    if (OPAL_UNLIKELY(NULL != send->stripes_kept)) {
-        mca_pml_umrddt_stripes_let_go(send);
+    split = __atomic_load_n(&send->split, __ATOMIC_ACQUIRE);
+    if (OPAL_UNLIKELY(NULL != split)) {
+        split->let_go(split);
     }
 }
 
@@ -403,11 +406,9 @@ static void send_construct(mca_pml_umrddt_send_t *send)
     send->super.req_cancel = send_cancel;
     OBJ_CONSTRUCT(&send->event, mca_pml_umrddt_event_t);
     OBJ_CONSTRUCT(&send->wait, mca_pml_umrddt_wait_t);
-    send->parts = NULL;
-    send->to = NULL;
     send->ops = NULL;
-    send->stripes = NULL;
-    send->stripes_kept = NULL;
+    send->split = NULL;
+    send->split_kept = NULL;
     memset(&send->stage, 0, sizeof(send->stage));
     send->reply = malloc(mca_pml_umrddt_reply_room());
     send->remote = malloc(keys * sizeof(*send->remote));
@@ -415,7 +416,7 @@ static void send_construct(mca_pml_umrddt_send_t *send)
 
 static void send_destruct(mca_pml_umrddt_send_t *send)
 {
-    mca_pml_umrddt_stripes_free(send);
+    free(send->split_kept);
     free(send->remote);
     free(send->reply);
     OBJ_DESTRUCT(&send->wait);
@@ -467,7 +468,6 @@ static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
     send->layout = layout;
     send->endpoint = NULL;
     send->memory = NULL;
-    send->keyset = NULL;
     send->envelope = NULL;
     send->listen = NULL;
     send->host = NULL;

@@ -113,7 +113,6 @@ static bool sending(void *owner)
     send->written = mca_pml_umrddt_pack_written(send->pack);
     end = mca_pml_umrddt_pack_end(send->pack);
     send->pack = NULL;
-    send->ops = NULL;
     switch (end) {
     case MCA_PML_UMRDDT_PACK_WELL:
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
@@ -216,14 +215,12 @@ static int begin(mca_pml_umrddt_send_t *send, size_t length)
         send->pack = NULL;
         return OMPI_ERR_BAD_PARAM == rc ? OMPI_ERR_OUT_OF_RESOURCE : rc;
     }
-    send->state = MCA_PML_UMRDDT_SEND_PACK;
-    send->ops = &mca_pml_umrddt_scheme_pack_gdr; /* its functions serve all three packed schemes */
+    send->state = MCA_PML_UMRDDT_SEND_BUSY;
     if (!mca_pml_umrddt_pack_all_granted(send->pack)) {
         rc = mca_pml_umrddt_send_listen(send);
         if (OMPI_SUCCESS != rc) {
             (void) mca_pml_umrddt_pack_end(send->pack);
             send->pack = NULL;
-            send->ops = NULL;
             return rc;
         }
     }

@@ -146,6 +146,7 @@ bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_ad
 /* pml_umrddt_umr_send.c, pml_umrddt_send_direct.c: members of the schemes */
 void mca_pml_umrddt_umr_reply(mca_pml_umrddt_send_t *send, size_t length);
 void mca_pml_umrddt_direct_reply(mca_pml_umrddt_send_t *send, size_t length);
+void mca_pml_umrddt_direct_send_release(mca_pml_umrddt_send_t *send);
 
 /** Slow path of mca_pml_umrddt_umr_proposal: computes the value. */
 uint64_t mca_pml_umrddt_umr_propose(opal_iov_cache_layout_t *layout);

@@ -19,6 +19,7 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 
@@ -116,8 +117,8 @@ bool mca_pml_umrddt_rdma_offer_endpoint(mca_pml_umrddt_send_t *send)
 /** Returns true if the user has freed the request of this record's message. */
 static inline bool is_freed(const mca_pml_umrddt_send_t *send)
 {
-    if (OPAL_UNLIKELY(NULL != send->stripes)) {
-        send = mca_pml_umrddt_stripe_whole(send);
+    if (OPAL_UNLIKELY(NULL != send->split)) {
+        send = send->split->parent;
     }
     return __atomic_load_n(&send->freed, __ATOMIC_SEQ_CST);
 }

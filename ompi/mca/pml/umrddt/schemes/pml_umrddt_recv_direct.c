@@ -149,5 +149,6 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
     .nack = mca_pml_umrddt_rdma_nack,
     .recv_release = release,
     .reply = mca_pml_umrddt_direct_reply,
+    .send_release = mca_pml_umrddt_direct_send_release,
     .check = mca_pml_umrddt_check_direct,
 };
