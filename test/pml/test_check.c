@@ -19,7 +19,7 @@
 #include "opal/runtime/opal.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
 
@@ -40,19 +40,26 @@ const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer)
     return peer_wrong;
 }
 
-const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
+static const char *group_wrong;
+
+static const char *peer_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
 {
     (void) peer;
     *bytes += peer_bytes;
-    return NULL;
+    return group_wrong;
 }
 
-const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
-{
-    (void) peer;
-    *bytes += peer_bytes;
-    return NULL;
-}
+/* Groups of schemes: two that cache layouts of peers, and one that does not. */
+static const mca_pml_umrddt_scheme_t receivers = {.peer_check = peer_check,
+                                                  .cached =
+                                                      &mca_pml_umrddt.counters.direct_bytes_now},
+                                     senders = {.peer_check = peer_check,
+                                                .cached =
+                                                    &mca_pml_umrddt.counters.ipc_layout_bytes_now},
+                                     neither = {.cached = NULL};
+
+const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_groups[MCA_PML_UMRDDT_GROUPS] = {
+    &receivers, &neither, &senders};
 
 const char *opal_umrddt_gpu_ipc_check(void)
 {
@@ -197,7 +204,7 @@ static void unmake(void)
     do {                                                          \
         make();                                                   \
         BROKEN(mca_pml_umrddt_state_check(), WORDS, __VA_ARGS__); \
-        peer_wrong = gpu_wrong = NULL;                            \
+        peer_wrong = gpu_wrong = group_wrong = NULL;              \
         unmake();                                                 \
     } while (0)
 
@@ -251,10 +258,10 @@ static void chunks(void)
 static void peers(void)
 {
     BREAKS("sets: x", peer_wrong = "sets: x");
-    BREAKS("layouts of receivers", peer_bytes = 71,
+    BREAKS("layouts of peers: their bytes", peer_bytes = 71,
            mca_pml_umrddt.counters.ipc_layout_bytes_now = 71);
-    BREAKS("layouts of senders: their bytes", ++mca_pml_umrddt.counters.ipc_layout_bytes_now);
-    BREAKS("layouts of senders: no more", mca_pml_umrddt.params.layout_cache = 69);
+    BREAKS("layouts of peers: their bytes", ++mca_pml_umrddt.counters.ipc_layout_bytes_now);
+    BREAKS("groups: x", group_wrong = "groups: x");
     BREAKS("peers: all of them", ++mca_pml_umrddt.counters.peers_now);
     BREAKS("imports: x", mca_pml_umrddt.gpu = (void *) &thing, gpu_wrong = "imports: x");
 }

@@ -26,6 +26,7 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 
 #define PACKET_ROOM MCA_PML_UMRDDT_TELL_ROOM
 #include "packets.h"
@@ -276,17 +277,24 @@ static void fields(void)
     packets_free(&packets);
 }
 
+/* Both schemes whose fields use the same bytes. */
+static bool fields_valid(const mca_pml_umrddt_rts_t *rts)
+{
+    return mca_pml_umrddt_ipc_rts_valid(rts)
+           && (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes) || mca_pml_umrddt_stripes_valid(rts));
+}
+
 /* Envelopes: the fields agree with the schemes. */
 static void envelopes(void)
 {
     mca_pml_umrddt_rts_t rts = rts_of(layouts[2]), none = {.schemes = MCA_PML_UMRDDT_BITS_HCA};
 
-#define WRONG(valid, of, change)                             \
-    do {                                                     \
-        mca_pml_umrddt_rts_t was = of;                       \
-        change;                                              \
-        CHECK((valid) == mca_pml_umrddt_ipc_rts_valid(&of)); \
-        of = was;                                            \
+#define WRONG(valid, of, change)             \
+    do {                                     \
+        mca_pml_umrddt_rts_t was = of;       \
+        change;                              \
+        CHECK((valid) == fields_valid(&of)); \
+        of = was;                            \
     } while (0)
 
     WRONG(true, rts, (void) 0);
@@ -363,6 +371,13 @@ static void kept(unsigned places, unsigned seed)
     CHECK((0 < places) == (0 < mca_pml_umrddt.counters.ipc_layout_bytes_now));
     CHECK(NULL == mca_pml_umrddt_ipc_check(&peer, &bytes)
           && mca_pml_umrddt.counters.ipc_layout_bytes_now == bytes);
+    if (0 < bytes) {
+        const char *wrong;
+
+        mca_pml_umrddt.params.layout_cache = bytes - 1;
+        wrong = mca_pml_umrddt_ipc_check(&peer, &bytes);
+        CHECK(NULL != wrong && 0 == strcmp("layouts of senders: no more bytes than may be", wrong));
+    }
     mca_pml_umrddt_ipc_free(&peer);
     CHECK(0 == mca_pml_umrddt.counters.ipc_layout_bytes_now);
 }

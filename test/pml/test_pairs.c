@@ -453,7 +453,7 @@ static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
     CHECK(NULL != recv->pair);
     pair = recv->pair;
     CHECK((wanted ? MCA_PML_UMRDDT_SCHEME_UMR : MCA_PML_UMRDDT_SCHEME_IPC) == recv->scheme);
-    CHECK(wanted == mca_pml_umrddt_ipc_rts_is_plain(&recv->rts));
+    CHECK(wanted == mca_pml_umrddt_rts_is_plain(&recv->rts));
     CHECK(!wanted == mca_pml_umrddt_ipc_chosen(&recv->rts, &peer));
     mca_pml_umrddt_pairs_over(recv, MPI_SUCCESS);
     OBJ_RELEASE(recv->layout);

@@ -64,17 +64,12 @@ void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm)
     (void) comm;
 }
 
-void mca_pml_umrddt_flats_free(mca_pml_umrddt_peer_t *peer)
+void mca_pml_umrddt_schemes_peer_forget(const mca_pml_umrddt_peer_t *peer)
 {
     (void) peer;
 }
 
-void mca_pml_umrddt_ipc_forget(const mca_pml_umrddt_peer_t *peer)
-{
-    (void) peer;
-}
-
-void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer)
+void mca_pml_umrddt_schemes_peer_free(mca_pml_umrddt_peer_t *peer)
 {
     (void) peer;
 }

@@ -27,6 +27,7 @@
 #include "ompi_config.h"
 
 #include <stdbool.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "opal/mca/btl/umr/btl_umr_hca.h"
@@ -106,6 +107,27 @@ typedef struct mca_pml_umrddt_rts_t {
     };
 } mca_pml_umrddt_rts_t;
 _Static_assert(104 == sizeof(mca_pml_umrddt_rts_t), "the envelope has no padding");
+
+/** Returns true if the bits of an envelope that are not schemes are set only together with schemes
+ * that give them a meaning. */
+static inline bool mca_pml_umrddt_rts_bits_valid(const mca_pml_umrddt_rts_t *rts)
+{
+    const unsigned of_pack = MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_IF_GPU;
+    const unsigned of_any = MCA_PML_UMRDDT_DONE_FLAG | MCA_PML_UMRDDT_MAY_LEAVE | of_pack;
+
+    return 0 != (MCA_PML_UMRDDT_BITS_ALL & rts->schemes)
+           && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BITS_ALL | of_any))
+           && (0 == (of_pack & rts->schemes)
+               || (0 != (MCA_PML_UMRDDT_BITS_PACK & rts->schemes)
+                   && of_pack != (of_pack & rts->schemes)));
+}
+
+/** Returns true if an envelope offers no scheme that needs fields of its own, and these are 0. */
+static inline bool mca_pml_umrddt_rts_is_plain(const mca_pml_umrddt_rts_t *rts)
+{
+    return 0 == ((MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_DONE_FLAG) & rts->schemes)
+           && 0 == (rts->buffer_id | rts->buffer | rts->layout | (uint64_t) rts->lb);
+}
 
 /** Maximum of places and of flats in an envelope. */
 #define MCA_PML_UMRDDT_MAX_PLACES 4096

@@ -37,6 +37,7 @@
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_windows.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
 /** @return false: no memory */
@@ -146,8 +147,10 @@ void mca_pml_umrddt_interpose(void)
         /* The last point before the modex exchange. */
         mca_pml_umrddt_hca_open();
         mca_pml_umrddt_gpu_open();
+        mca_pml_umrddt_schemes_open();
     }
     if (mca_pml_umrddt_takes_part() && !mca_pml_umrddt_publish()) {
+        mca_pml_umrddt_schemes_close();
         mca_pml_umrddt_hca_close();
         mca_pml_umrddt_gpu_close();
         mca_pml_umrddt.hca_why_not = mca_pml_umrddt.gpu_why_not =
@@ -208,6 +211,7 @@ int mca_pml_umrddt_finalize(void)
     /* Restore the selection, except the progress function of the base PML. */
     mca_pml = mca_pml_umrddt.host;
     mca_pml_base_selected_component = mca_pml_umrddt.host_component;
+    mca_pml_umrddt_schemes_close();
     mca_pml_umrddt_hca_close();
     mca_pml_umrddt_gpu_close();
     mca_pml_umrddt_pairs_close();

@@ -25,6 +25,13 @@ const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEM
     &mca_pml_umrddt_scheme_base,
 };
 
+/* Memory that an HCA cannot reach is offered to CUDA IPC, and packed beside both. */
+const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_groups[MCA_PML_UMRDDT_GROUPS] = {
+    &mca_pml_umrddt_scheme_umr,
+    &mca_pml_umrddt_scheme_ipc,
+    &mca_pml_umrddt_scheme_pack_gdr,
+};
+
 const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_reply_schemes[2 * MCA_PML_UMRDDT_REPLY_KINDS] =
     {
         [MCA_PML_UMRDDT_KEYS] = &mca_pml_umrddt_scheme_umr,
@@ -36,10 +43,3 @@ const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_reply_schemes[2 * MCA_PML_UM
         [MCA_PML_UMRDDT_PACK] = &mca_pml_umrddt_scheme_pack_gdr,
         [MCA_PML_UMRDDT_GRANT] = &mca_pml_umrddt_scheme_pack_gdr,
 };
-
-void mca_pml_umrddt_schemes_answered(mca_pml_umrddt_send_t *send)
-{
-    if (0 != (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes)) {
-        mca_pml_umrddt_ipc_answered(send);
-    }
-}

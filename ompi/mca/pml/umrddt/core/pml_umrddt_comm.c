@@ -29,6 +29,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_modex.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
@@ -209,7 +210,7 @@ static void part(const mca_pml_umrddt_comm_t *comm)
         last = 0 == --peer->comms;
         OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
         if (last) {
-            mca_pml_umrddt_ipc_forget(peer);
+            mca_pml_umrddt_schemes_peer_forget(peer);
         }
     }
 }
@@ -349,8 +350,7 @@ void mca_pml_umrddt_peers_free(void)
             opal_list_remove_item(&mca_pml_umrddt.credit, &peer->in_credit);
         }
         mca_pml_umrddt_sets_free(peer);
-        mca_pml_umrddt_flats_free(peer);
-        mca_pml_umrddt_ipc_free(peer);
+        mca_pml_umrddt_schemes_peer_free(peer);
         peer_delete(peer);
         rc = opal_hash_table_get_next_key_ptr(&mca_pml_umrddt.peers, &key, &length, (void **) &peer,
                                               node, &node);

@@ -29,8 +29,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu_stats.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 
 /**
  * Smallest unit of one memory kind, bytes: a page of system memory. Pages of devices are larger.
@@ -363,25 +361,6 @@ void mca_pml_umrddt_gpu_stats(mca_pml_umrddt_gpu_stats_t *stats)
     stats->kept = mca_pml_umrddt_stage_kept();
 }
 
-/** Packed schemes that are enabled. */
-static uint16_t pack_schemes(void)
-{
-    bool by_hca = NULL != mca_pml_umrddt.hca && mca_pml_umrddt.params.gpu_hca;
-
-    switch (mca_pml_umrddt.params.scheme) {
-    case MCA_PML_UMRDDT_SCHEME_AUTO:
-        return (uint16_t) (MCA_PML_UMRDDT_BITS_PACK & ~(by_hca ? 0 : MCA_PML_UMRDDT_BIT_PACK_GDR));
-    case MCA_PML_UMRDDT_SCHEME_PACK_GDR:
-        return by_hca ? MCA_PML_UMRDDT_BIT_PACK_GDR : 0;
-    case MCA_PML_UMRDDT_SCHEME_PACK_STAGED:
-        return MCA_PML_UMRDDT_BIT_PACK_STAGED;
-    case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
-        return MCA_PML_UMRDDT_BIT_PACK_HOST;
-    default:
-        return 0;
-    }
-}
-
 void mca_pml_umrddt_gpu_open(void)
 {
     if (0 == (MCA_PML_UMRDDT_MEMORY_GPU & mca_pml_umrddt.params.memory)) {
@@ -400,13 +379,6 @@ void mca_pml_umrddt_gpu_open(void)
     if (mca_pml_umrddt.params.system_memory_cache) {
         (void) opal_umrddt_gpu_plain_open(); /* on failure every message queries the driver */
     }
-    if (MCA_PML_UMRDDT_SCHEME_AUTO == mca_pml_umrddt.params.scheme
-        || MCA_PML_UMRDDT_SCHEME_IPC == mca_pml_umrddt.params.scheme) {
-        mca_pml_umrddt.schemes |= MCA_PML_UMRDDT_BIT_IPC;
-        mca_pml_umrddt_ipc_open();
-    }
-    mca_pml_umrddt.schemes |= pack_schemes();
-    opal_umrddt_gpu_scratch_bound(mca_pml_umrddt.params.pack_scratch);
     mca_pml_umrddt_base_gpu_open();
 }
 
@@ -416,9 +388,7 @@ void mca_pml_umrddt_gpu_close(void)
     if (NULL == mca_pml_umrddt.gpu) {
         return;
     }
-    /* Imports belong to engines, and the buffers of the pool to their contexts. */
-    mca_pml_umrddt_ipc_close();
-    mca_pml_umrddt_pack_close();
+    /* the buffers of the pool belong to contexts of engines */
     opal_umrddt_gpu_staging_close();
     opal_umrddt_gpu_engines_close();
     opal_umrddt_gpu_plain_close();

@@ -27,9 +27,7 @@
 #include "opal/util/output.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 
 static mca_base_framework_t framework;
 static bool framework_open = false;
@@ -134,37 +132,11 @@ static const char *nothing_to_take(void)
     return excluded() ? "the parameter btl excludes umr" : NULL;
 }
 
-/** Returns true if the selected scheme is packed, so that the HCA only carries chunks. */
-static bool is_wire(void)
-{
-    return MCA_PML_UMRDDT_SCHEME_PACK_GDR == mca_pml_umrddt.params.scheme
-           || MCA_PML_UMRDDT_SCHEME_PACK_STAGED == mca_pml_umrddt.params.scheme
-           || MCA_PML_UMRDDT_SCHEME_PACK_HOST == mca_pml_umrddt.params.scheme;
-}
-
-/** Schemes that the HCA supports and that are enabled. */
-static uint16_t schemes_of(const mca_btl_umr_caps_t *caps)
-{
-    uint16_t schemes = MCA_PML_UMRDDT_BITS_HCA;
-
-    if (is_wire()) {
-        return 0;
-    }
-    if (0 == caps->max_keys || MCA_PML_UMRDDT_SCHEME_DIRECT == mca_pml_umrddt.params.scheme) {
-        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_UMR;
-    }
-    if (MCA_PML_UMRDDT_SCHEME_UMR == mca_pml_umrddt.params.scheme) {
-        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_DIRECT;
-    }
-    return schemes;
-}
-
 void mca_pml_umrddt_hca_open(void)
 {
     static char why_not[256]; /* a copy, because the component that has the text is unloaded */
 
     const mca_btl_umr_hca_ops_t *hca;
-    uint16_t schemes;
 
     mca_pml_umrddt.hca_why_not = nothing_to_take();
     if (NULL != mca_pml_umrddt.hca_why_not) {
@@ -183,27 +155,16 @@ void mca_pml_umrddt_hca_open(void)
         close_framework();
         return;
     }
-    schemes = schemes_of(hca->caps());
-    if (0 == schemes && !is_wire()) {
-        snprintf(why_not, sizeof(why_not), "pml_umrddt_scheme is umr, and %s",
-                 hca->caps()->umr.why);
-        mca_pml_umrddt.hca_why_not = why_not;
-        hca->fini();
-        close_framework();
-        return;
-    }
     mca_pml_umrddt.caps = hca->caps();
     mca_pml_umrddt.hca = hca;
     mca_pml_umrddt.stripe_from = 0 < mca_pml_umrddt.params.stripe && hca->hca(1, NULL, NULL)
                                      ? mca_pml_umrddt.params.stripe
                                      : SIZE_MAX;
-    mca_pml_umrddt.schemes |= schemes;
 }
 
 void mca_pml_umrddt_hca_close(void)
 {
     if (NULL != mca_pml_umrddt.hca) {
-        mca_pml_umrddt_pack_buffers_close();
         mca_pml_umrddt.hca->set_fin_handler(NULL, NULL);
         mca_pml_umrddt.hca->fini();
         mca_pml_umrddt.hca = NULL;
@@ -212,45 +173,12 @@ void mca_pml_umrddt_hca_close(void)
     close_framework();
 }
 
-/** Failures of CUDA IPC in a row after which a sender uses the HCA. A receiver sends no INFO_REQ to
- * a peer after as many. */
-#define IPC_MISSES 4
-
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
                               const mca_pml_umrddt_where_t *where)
 {
     return NULL != mca_pml_umrddt.hca && peer->has_hca && mca_pml_umrddt.params.gpu_hca
            && mca_pml_umrddt_on_device(where) && !where->mixed
            && mca_pml_umrddt.hca->gpu_reachable(NULL, &where->memory);
-}
-
-bool mca_pml_umrddt_hca_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_where_t *where, opal_iov_cache_layout_t *layout)
-{
-    return (!mca_pml_umrddt_ipc_wanted(comm, peer, where)
-            || mca_pml_umrddt_pairs_by_hca(comm, peer, layout))
-           && mca_pml_umrddt_hca_takes(peer, where);
-}
-
-bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_where_t *where)
-{
-    return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
-           && mca_pml_umrddt_ipc_takes(where)
-           && IPC_MISSES > __atomic_load_n(&peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails,
-                                           __ATOMIC_RELAXED);
-}
-
-void mca_pml_umrddt_ipc_result(mca_pml_umrddt_peer_t *peer, bool well)
-{
-    uint32_t *fails = &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails;
-    uint32_t missed = __atomic_load_n(fails, __ATOMIC_RELAXED);
-
-    if (well && 0 < missed) {
-        __atomic_store_n(fails, 0, __ATOMIC_RELAXED);
-    } else if (!well && IPC_MISSES > missed) {
-        __atomic_store_n(fails, missed + 1, __ATOMIC_RELAXED);
-    }
 }
 
 int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,

@@ -30,21 +30,6 @@ void mca_pml_umrddt_hca_close(void);
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
                               const mca_pml_umrddt_where_t *where);
 
-/**
- * Returns true if the HCA is to carry them: CUDA IPC cannot, or is predicted to be slower for this
- * layout.
- */
-bool mca_pml_umrddt_hca_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_where_t *where,
-                               opal_iov_cache_layout_t *layout);
-
-/** Returns true if CUDA IPC can carry them and has not failed with this peer. */
-bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_where_t *where);
-
-/** Record that CUDA IPC carried a message (@p well) or failed. */
-void mca_pml_umrddt_ipc_result(mca_pml_umrddt_peer_t *peer, bool well);
-
 /** Register a buffer of any memory kind with the HCA of an endpoint. @return OPAL_* of the HCA */
 int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
                             const mca_pml_umrddt_where_t *where, void *buf,

@@ -33,7 +33,7 @@ typedef enum mca_pml_umrddt_recv_state_t {
     MCA_PML_UMRDDT_RECV_MAPPING, /**< waiting for the UMRs of the mkeys */
     MCA_PML_UMRDDT_RECV_CREDIT,  /**< waiting for a receive for the FIN */
     MCA_PML_UMRDDT_RECV_FIN,     /**< CTS sent */
-    MCA_PML_UMRDDT_RECV_STRIPED, /**< in stripes, each with its own record */
+    MCA_PML_UMRDDT_RECV_SPLIT,   /**< in parts, each with its own record */
     MCA_PML_UMRDDT_RECV_FLUSH,   /**< FIN received, data not yet visible to the GPU */
     MCA_PML_UMRDDT_RECV_LOOK,    /**< a part of the sender's export or layout is missing */
     MCA_PML_UMRDDT_RECV_ASKED,   /**< INFO_REQ sent for it */
@@ -115,9 +115,9 @@ struct mca_pml_umrddt_recv_t {
         struct mca_pml_umrddt_pack_t *pack; /**< in state PACK */
     };
 
-    /* pml_umrddt_stripe.h */
-    struct mca_pml_umrddt_recv_stripes_t *stripes;      /**< parent or stripe; else NULL */
-    struct mca_pml_umrddt_recv_stripes_t *stripes_kept; /**< kept for reuse; or NULL */
+    /* pml_umrddt_split.h */
+    struct mca_pml_umrddt_recv_split_t *split;      /**< parent or part; else NULL */
+    struct mca_pml_umrddt_recv_split_t *split_kept; /**< kept for reuse, of malloc; or NULL */
 
     /* pml_umrddt_pairs.h; this order leaves no padding */
     struct mca_pml_umrddt_pair_t *pair; /**< entry of the selection cache; or NULL */
@@ -135,7 +135,7 @@ struct mca_pml_umrddt_recv_t {
     int fill_error; /**< error for the application, once the data is unstaged */
     size_t fill_ucount;
 };
-_Static_assert(offsetof(mca_pml_umrddt_recv_t, stripes) - offsetof(mca_pml_umrddt_recv_t, held)
+_Static_assert(offsetof(mca_pml_umrddt_recv_t, split) - offsetof(mca_pml_umrddt_recv_t, held)
                    == MCA_PML_UMRDDT_RECV_HELD,
                "all of what a scheme holds");
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_recv_t);

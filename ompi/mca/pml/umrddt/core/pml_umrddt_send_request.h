@@ -32,11 +32,14 @@ typedef enum mca_pml_umrddt_send_state_t {
     MCA_PML_UMRDDT_SEND_KEYS,    /**< CTS received, waiting for local mkeys */
     MCA_PML_UMRDDT_SEND_MAPPING, /**< waiting for the UMRs of the local mkeys */
     MCA_PML_UMRDDT_SEND_PUT,     /**< RDMA writes in flight */
-    MCA_PML_UMRDDT_SEND_PACK,    /**< chunks in flight */
+    MCA_PML_UMRDDT_SEND_BUSY,    /**< the scheme works, and receives replies meanwhile */
     MCA_PML_UMRDDT_SEND_FAILED,  /**< NACK sent, waiting for FALLBACK or ACK */
     MCA_PML_UMRDDT_SEND_BASE,    /**< the base PML sends the message */
     MCA_PML_UMRDDT_SEND_DRAIN    /**< complete except for the base PML's request of the envelope */
 } mca_pml_umrddt_send_state_t;
+
+/** Size of the part of a send that its scheme uses, bytes. */
+#define MCA_PML_UMRDDT_SEND_HELD 16
 
 /** A send that is handled, or that needs a staging buffer. */
 struct mca_pml_umrddt_send_t {
@@ -72,28 +75,38 @@ struct mca_pml_umrddt_send_t {
     opal_iov_cache_layout_t *layout;
     mca_btl_umr_endpoint_t *endpoint;
     mca_btl_umr_memory_t *memory;
-    mca_btl_umr_keyset_t *keyset;
     uint32_t slot;
     uint64_t total;    /**< bytes that are received */
     uint64_t position; /**< bytes whose writes have completed */
     mca_pml_umrddt_rts_t rts;
-    ompi_request_t *envelope;             /**< the base PML's request of the RTS; NULL: complete */
-    ompi_request_t *listen;               /**< receive request for a reply; NULL: not posted */
-    ompi_request_t *host;                 /**< the base PML's request for the data */
-    mca_pml_umrddt_reply_t *reply;        /**< buffer for replies: mca_pml_umrddt_reply_room */
-    mca_btl_umr_key_t *remote;            /**< scratch: the peer's rkeys for one put */
-    struct mca_pml_umrddt_parts_t *parts; /**< received parts of the receiver's layout; or NULL */
-    opal_iov_cache_layout_t *to;          /**< the receiver's layout during RDMA writes; or NULL */
-    const struct mca_pml_umrddt_scheme_t *ops; /**< scheme that handles replies; or NULL */
-    struct mca_pml_umrddt_pack_t *pack;        /**< in state PACK */
-    uint32_t written;                          /**< chunks written, for the NACK */
-    bool told;                                 /**< the receiver has sent an INFO_REQ */
-    time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
+    ompi_request_t *envelope;      /**< the base PML's request of the RTS; NULL: complete */
+    ompi_request_t *listen;        /**< receive request for a reply; NULL: not posted */
+    ompi_request_t *host;          /**< the base PML's request for the data */
+    mca_pml_umrddt_reply_t *reply; /**< buffer for replies: mca_pml_umrddt_reply_room */
+    mca_btl_umr_key_t *remote;     /**< scratch: the peer's rkeys for one put */
+    const struct mca_pml_umrddt_scheme_t *ops; /**< scheme of the last reply; NULL: none yet */
+    /** Data of that scheme; 0 before its first reply. */
+    union {
+        unsigned char held[MCA_PML_UMRDDT_SEND_HELD];
+        mca_btl_umr_keyset_t *keyset;             /* pml_umrddt_umr_send.c */
+        struct {                                  /* pml_umrddt_send_direct.c */
+            struct mca_pml_umrddt_parts_t *parts; /**< received parts of the receiver's layout */
+            opal_iov_cache_layout_t *to;          /**< the receiver's layout during the writes */
+        };
+        struct mca_pml_umrddt_pack_t *pack; /* pml_umrddt_pack_send.c, in state BUSY */
+    };
+    uint32_t written;          /**< chunks written, for the NACK */
+    bool told;                 /**< the receiver has sent an INFO_REQ */
+    void (*await)(void *send); /**< event that waits for the end; NULL: wait for a reply */
+    time_t refused;            /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
 
-    /* pml_umrddt_stripe.h */
-    struct mca_pml_umrddt_stripes_t *stripes;      /**< parent or stripe; else NULL */
-    struct mca_pml_umrddt_stripes_t *stripes_kept; /**< kept for reuse; or NULL */
+    /* pml_umrddt_split.h */
+    struct mca_pml_umrddt_send_split_t *split;      /**< parent or part; else NULL */
+    struct mca_pml_umrddt_send_split_t *split_kept; /**< kept for reuse, of malloc; or NULL */
 };
+_Static_assert(offsetof(mca_pml_umrddt_send_t, written) - offsetof(mca_pml_umrddt_send_t, held)
+                   == MCA_PML_UMRDDT_SEND_HELD,
+               "all of what a scheme holds");
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_send_t);
 
 END_C_DECLS

@@ -164,7 +164,7 @@ static const char *check_idle(void)
 /** Called under the lock. */
 static const char *check_peers(void)
 {
-    uint64_t flats = 0, layouts = 0, peers = 0;
+    uint64_t bytes[MCA_PML_UMRDDT_GROUPS] = {0}, peers = 0;
     mca_pml_umrddt_peer_t *peer;
     const char *wrong = NULL;
     size_t size;
@@ -178,16 +178,18 @@ static const char *check_peers(void)
                                                node, &node)) {
         ++peers;
         wrong = mca_pml_umrddt_sets_check(peer);
-        wrong = NULL == wrong ? mca_pml_umrddt_flats_check(peer, &flats) : wrong;
-        wrong = NULL == wrong ? mca_pml_umrddt_ipc_check(peer, &layouts) : wrong;
+        for (int i = 0; i < MCA_PML_UMRDDT_GROUPS && NULL == wrong; ++i) {
+            if (NULL != mca_pml_umrddt_groups[i]->peer_check) {
+                wrong = mca_pml_umrddt_groups[i]->peer_check(peer, &bytes[i]);
+            }
+        }
     }
     if (NULL == wrong) {
-        MCA_PML_UMRDDT_HOLDS(flats == mca_pml_umrddt.counters.direct_bytes_now,
-                             "layouts of receivers: their bytes are counted");
-        MCA_PML_UMRDDT_HOLDS(layouts == mca_pml_umrddt.counters.ipc_layout_bytes_now,
-                             "layouts of senders: their bytes are counted");
-        MCA_PML_UMRDDT_HOLDS(layouts <= mca_pml_umrddt.params.layout_cache,
-                             "layouts of senders: no more bytes than may be");
+        for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
+            MCA_PML_UMRDDT_HOLDS(NULL == mca_pml_umrddt_groups[i]->cached
+                                     || bytes[i] == *mca_pml_umrddt_groups[i]->cached,
+                                 "layouts of peers: their bytes are counted");
+        }
         MCA_PML_UMRDDT_HOLDS(peers == mca_pml_umrddt.counters.peers_now,
                              "peers: all of them are counted");
     }

@@ -26,11 +26,8 @@ BEGIN_C_DECLS
 /** Check all invariants. @return the first one that is violated; NULL: none. Only from progress. */
 const char *mca_pml_umrddt_state_check(void);
 
-/** Check the caches for one peer (pml_umrddt_sets.c, _direct.c, _ipc.c). Adds the size of cached
- * layouts to @p bytes. */
+/** Check the rkey sets for one peer (pml_umrddt_sets.c). The schemes check their own caches. */
 const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer);
-const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
-const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
 
 /** Start periodic checks. Does nothing if pml_umrddt_check is 0. */
 void mca_pml_umrddt_check_start(void);
@@ -45,12 +42,15 @@ void mca_pml_umrddt_check_stop(void);
             return (NAME);                    \
     } while (0)
 
-/* pml_umrddt_check_schemes.c: one check for each scheme */
-const char *mca_pml_umrddt_check_umr(const mca_pml_umrddt_recv_t *recv);
-const char *mca_pml_umrddt_check_direct(const mca_pml_umrddt_recv_t *recv);
-const char *mca_pml_umrddt_check_ipc(const mca_pml_umrddt_recv_t *recv);
-const char *mca_pml_umrddt_check_pack(const mca_pml_umrddt_recv_t *recv);
-const char *mca_pml_umrddt_check_base(const mca_pml_umrddt_recv_t *recv);
+/** Invariant of a message that the base PML carries: no scheme holds anything for it. */
+static inline const char *mca_pml_umrddt_check_base(const mca_pml_umrddt_recv_t *recv)
+{
+    static const unsigned char nothing[MCA_PML_UMRDDT_RECV_HELD];
+
+    MCA_PML_UMRDDT_HOLDS(0 == recv->fin && 0 == memcmp(recv->held, nothing, sizeof(nothing)),
+                         "receives: no scheme holds anything of what the base PML brings");
+    return NULL;
+}
 
 END_C_DECLS
 

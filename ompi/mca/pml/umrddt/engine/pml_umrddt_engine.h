@@ -52,7 +52,7 @@ void mca_pml_umrddt_recv_next(mca_pml_umrddt_recv_t *recv);
 /** Fall back to the base PML. @p reason: the counter of the reason */
 void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 
-/** Reset the fields of a new message: of a record that was matched, or of a stripe. */
+/** Reset the fields of a new message: of a record that was matched, or of a part. */
 void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv);
 
 /** Look up recv->layout unless it is set. @return false: no memory, and it is NULL */
@@ -81,8 +81,14 @@ void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts, mca_pml_umrddt_v
 int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
                               const mca_pml_umrddt_reply_t *reply);
 
+/** Returns true if the sender tests its completion flag and no reply was announced. */
+static inline bool mca_pml_umrddt_recv_is_flagged(const mca_pml_umrddt_recv_t *recv)
+{
+    return 0 != (MCA_PML_UMRDDT_DONE_FLAG & recv->rts.schemes) && !recv->announced;
+}
+
 /** Announce a reply by the base PML with the completion flag, if the sender tests it. Idempotent.
- * In pml_umrddt_ipc_recv.c. */
+ * In pml_umrddt_recv_match.c. */
 void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv);
 
 END_C_DECLS

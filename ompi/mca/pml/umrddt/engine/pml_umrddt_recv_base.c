@@ -29,7 +29,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 
 /** The base PML received into the overflow buffer: copy the bytes that fit to the user. */
@@ -170,7 +170,7 @@ static void by_host(mca_pml_umrddt_recv_t *recv)
 
     mca_pml_umrddt_recv_release(recv);
     recv->state = MCA_PML_UMRDDT_RECV_BASE;
-    if (OPAL_UNLIKELY(NULL != recv->stripes) && mca_pml_umrddt_stripe_by_base(recv)) {
+    if (OPAL_UNLIKELY(NULL != recv->split) && recv->split->by_base(recv)) {
         return;
     }
     recv->named = false;

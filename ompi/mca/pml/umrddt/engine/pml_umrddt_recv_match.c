@@ -20,6 +20,7 @@
 #include "opal/util/output.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
@@ -130,6 +131,22 @@ static inline const mca_pml_umrddt_scheme_t *select_next(mca_pml_umrddt_recv_t *
  * Transition between schemes
  * ------------------------------------------------------------------------------------------- */
 
+void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (!mca_pml_umrddt_recv_is_flagged(recv)) {
+        return;
+    }
+    recv->announced = true;
+    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
+        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];
+
+        if (NULL != scheme->announce && 0 != (scheme->bit & recv->rts.schemes)) {
+            scheme->announce(recv);
+        }
+    }
+}
+
 /** The current scheme has failed: release what it holds. */
 static void give_up(mca_pml_umrddt_recv_t *recv)
 {
@@ -192,7 +209,7 @@ static void matched_event(void *owner)
     recv->peer = peer;
     recv->total = rts->length < capacity ? rts->length : capacity;
     recv->position = 0;
-    if (!mca_pml_umrddt_rts_valid(rts, peer)) {
+    if (!mca_pml_umrddt_rts_valid(recv)) {
         /* the cookie is valid, so this is a defect or a hostile peer: send no reply */
         MCA_PML_UMRDDT_COUNT(protocol_errors);
         opal_output(0, "umrddt: a malformed envelope from rank %d; its message fails",

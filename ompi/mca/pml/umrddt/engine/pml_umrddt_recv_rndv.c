@@ -36,7 +36,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
@@ -57,7 +57,7 @@ void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_
 void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (OPAL_UNLIKELY(NULL != recv->stripes) && mca_pml_umrddt_stripe_received(recv, error)) {
+    if (OPAL_UNLIKELY(NULL != recv->split) && recv->split->ended(recv, error)) {
         return;
     }
     if (OPAL_UNLIKELY(NULL != recv->pair)) {
@@ -106,9 +106,9 @@ void mca_pml_umrddt_recv_done(mca_pml_umrddt_recv_t *recv)
     bool truncated = recv->total < recv->rts.length;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    /* truncation does not apply to a stripe: its total is where it ends */
+    /* truncation does not apply to a part: its total is where it ends */
     mca_pml_umrddt_recv_over(recv,
-                             truncated && NULL == recv->stripes ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
+                             truncated && NULL == recv->split ? MPI_ERR_TRUNCATE : MPI_SUCCESS);
 }
 
 void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv)

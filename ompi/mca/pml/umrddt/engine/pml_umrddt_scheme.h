@@ -10,12 +10,16 @@
  * @file
  *
  * The contract between the engine and the schemes: one table of functions for each scheme. The
- * engine matches envelopes, selects a scheme, and hands it the message. Schemes call the services
- * of pml_umrddt_engine.h, and pml_umrddt_schemes.c lists them.
+ * engine offers schemes in envelopes, matches envelopes, selects a scheme, and hands it the
+ * message. Schemes call the services of pml_umrddt_engine.h and pml_umrddt_send_rndv.h, and
+ * pml_umrddt_schemes.c lists them.
  */
 
 /*
- * Threads: only the progress thread calls these functions, one at a time.
+ * Schemes that share a state form a group, for example those that write by RDMA. One scheme of a
+ * group has the functions of the group, and `group` is not 0.
+ *
+ * Threads: only the progress thread calls these functions, one at a time, except where noted.
  */
 
 #ifndef MCA_PML_UMRDDT_SCHEME_H
@@ -33,14 +37,74 @@ typedef enum mca_pml_umrddt_nack_t {
     MCA_PML_UMRDDT_NACK_BASE   /**< no write can arrive any more: fall back to the base PML */
 } mca_pml_umrddt_nack_t;
 
+/** Whether a group of schemes can send from a buffer to a peer. */
+typedef enum mca_pml_umrddt_can_send_t {
+    MCA_PML_UMRDDT_CAN_SEND_NOT = 0,
+    MCA_PML_UMRDDT_CAN_SEND_TO_GPU, /**< only if the receive buffer is in GPU memory */
+    MCA_PML_UMRDDT_CAN_SEND
+} mca_pml_umrddt_can_send_t;
+
 /** One scheme. Constant; the state of a message is in its request. */
 typedef struct mca_pml_umrddt_scheme_t {
     mca_pml_umrddt_scheme_id_t id;
-    uint16_t bit; /**< MCA_PML_UMRDDT_BIT(id) */
+    uint16_t bit;   /**< MCA_PML_UMRDDT_BIT(id) */
+    uint16_t group; /**< MCA_PML_UMRDDT_BIT_* of the group if this scheme has its functions, or 0 */
 
     /** The sender may wait for the end of the message on its completion flag
      * (pml_umrddt_done_flag.h). For others the receiver first signals that a reply follows. */
     bool flag;
+
+    /* Functions of the group. Each may be NULL, except open, can_send and offer. */
+
+    /** Set up the group, after the HCA and the GPUs were opened (mca_pml_umrddt.hca, .gpu).
+     * @return MCA_PML_UMRDDT_BIT_* of its schemes that are possible here and enabled */
+    uint16_t (*open)(void);
+
+    /** Release what the group holds for this process. The HCA and the GPUs are still open. No
+     * message is active, and the calling thread is the only one. */
+    void (*close)(void);
+
+    /** Any thread. Returns true if the group can send to a peer from some memory. */
+    bool (*reaches)(const mca_pml_umrddt_peer_t *peer);
+
+    /** Any thread. Whether the group can send @p size bytes from a buffer to a peer that it
+     * reaches, as far as known without a registration. */
+    mca_pml_umrddt_can_send_t (*can_send)(const mca_pml_umrddt_comm_t *comm,
+                                          const mca_pml_umrddt_peer_t *peer,
+                                          const mca_pml_umrddt_where_t *where, size_t size);
+
+    /** Any thread. Offer the schemes of the group in an envelope if they are possible: add their
+     * bits to send->rts.schemes, and set their fields in the envelope. These fields are 0 (and
+     * write_pieces is 1); the fields of all messages are set. May set send->endpoint, which is
+     * NULL at first, and send->await. Called in the order of mca_pml_umrddt_groups, if one of the
+     * schemes is enabled for the communicator. */
+    void (*offer)(mca_pml_umrddt_send_t *send);
+
+    /** Receiver: returns true if the fields of the group in recv->rts are valid, also if none of
+     * its schemes is offered. recv->peer is set. Not called for an envelope in which these fields
+     * are 0 and need not be set (mca_pml_umrddt_rts_is_plain). */
+    bool (*rts_valid)(const mca_pml_umrddt_recv_t *recv);
+
+    /** Receiver of an envelope with DONE_FLAG: tell the sender that a reply follows. */
+    void (*announce)(const mca_pml_umrddt_recv_t *recv);
+
+    /** Sender: send->reply holds a reply of kind REPLY to a message for which this scheme was
+     * offered, whichever scheme was selected. */
+    void (*answered)(mca_pml_umrddt_send_t *send);
+
+    /** Any thread. Release what the owner of a process needs back, since no communicator with this
+     * peer is left. Caches may stay. */
+    void (*peer_forget)(const mca_pml_umrddt_peer_t *peer);
+
+    /** Free what the group holds for a peer, which is about to be freed. */
+    void (*peer_free)(mca_pml_umrddt_peer_t *peer);
+
+    /** Returns the name of the invariant that the caches for a peer violate, or NULL. Adds the
+     * bytes of layouts that are cached for it to @p bytes, whose sum is *cached. Under the lock. */
+    const char *(*peer_check)(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
+    const uint64_t *cached; /**< NULL if peer_check is NULL */
+
+    /* Functions of the scheme. */
 
     /** Receiver: returns true if the rules select this scheme next. The engine calls it in the
      * order of the table for each scheme in recv->candidates, which both sides support. A scheme
@@ -74,19 +138,24 @@ typedef struct mca_pml_umrddt_scheme_t {
 
     /** Sender: send->reply holds a reply of one of the scheme's kinds
      * (mca_pml_umrddt_reply_schemes), of @p length bytes. Its header is valid and matches the
-     * message, which is in state REPLY. The scheme validates the rest: that it was offered,
+     * message, which is in state REPLY. send->ops is this scheme; send->held is its own, and 0 at
+     * the first reply. The scheme validates the rest: that it was offered,
      * lengths, and each field. From here on the scheme owns the message. It writes and ends it
      * (send_finish), waits for the next reply (send_await), or gives up (send_fail, which notifies
      * the receiver; send_malformed). */
     void (*reply)(mca_pml_umrddt_send_t *send, size_t length);
 
-    /** Sender, while send->ops is this scheme and it receives replies during its work: a reply has
-     * arrived. If not @p valid, it does not belong to this message or is malformed. */
+    /** Sender, in state BUSY, which the scheme has set because it receives replies during its work:
+     * a reply has arrived. If not @p valid, it does not belong to this message or is malformed. */
     void (*replied)(mca_pml_umrddt_send_t *send, bool valid);
 
-    /** Sender, while send->ops is this scheme: a reply to an older message was dropped. Post the
-     * receive for replies again. */
+    /** Sender, in state BUSY: a reply to an older message was dropped. Post the receive for replies
+     * again. */
     void (*listen)(mca_pml_umrddt_send_t *send);
+
+    /** Sender: release everything in send->held. The message has ended, failed, or another scheme
+     * carries it. May be called twice. NULL: nothing is held then. */
+    void (*send_release)(mca_pml_umrddt_send_t *send);
 
     /** Receiver: returns the name of the invariant that a message in progress violates, or NULL. */
     const char *(*check)(const mca_pml_umrddt_recv_t *recv);
@@ -94,6 +163,11 @@ typedef struct mca_pml_umrddt_scheme_t {
 
 /** Schemes in the order of the rules. The last one is the base PML, which always starts. */
 extern const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES];
+
+/** The schemes that have functions of a group, in the order of offers: whether a group offers
+ * itself may depend on those before it. */
+#define MCA_PML_UMRDDT_GROUPS 3
+extern const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_groups[MCA_PML_UMRDDT_GROUPS];
 
 /** Each is defined in its own file. */
 extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr;
@@ -113,9 +187,43 @@ extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_base;
 extern const mca_pml_umrddt_scheme_t
     *const mca_pml_umrddt_reply_schemes[2 * MCA_PML_UMRDDT_REPLY_KINDS];
 
-/** Sender: send->reply holds a reply of kind REPLY. Updates the state of all schemes that were
- * offered, whichever was selected. Progress thread only. */
-void mca_pml_umrddt_schemes_answered(mca_pml_umrddt_send_t *send);
+/* pml_umrddt_groups.c: the functions of all groups */
+
+/** Open all groups, and set mca_pml_umrddt.schemes. */
+void mca_pml_umrddt_schemes_open(void);
+
+/** Close all groups; before the HCA and the GPUs are closed. */
+void mca_pml_umrddt_schemes_close(void);
+
+/** No communicator with this peer is left. Any thread. */
+void mca_pml_umrddt_schemes_peer_forget(const mca_pml_umrddt_peer_t *peer);
+
+/** Free what the schemes hold for a peer. */
+void mca_pml_umrddt_schemes_peer_free(mca_pml_umrddt_peer_t *peer);
+
+/** Returns true if any scheme other than the base PML can reach a peer, whatever the memory. Any
+ * thread. */
+bool mca_pml_umrddt_schemes_reach(const mca_pml_umrddt_peer_t *peer);
+
+/** Whether any scheme other than the base PML can send from a buffer to a peer. Any thread. */
+mca_pml_umrddt_can_send_t mca_pml_umrddt_schemes_can_send(const mca_pml_umrddt_comm_t *comm,
+                                                          const mca_pml_umrddt_peer_t *peer,
+                                                          const mca_pml_umrddt_where_t *where,
+                                                          size_t size);
+
+/** Offer all schemes that are possible. Any thread. See the member of the table. */
+static inline void mca_pml_umrddt_schemes_offer(mca_pml_umrddt_send_t *send)
+{
+    const uint16_t enabled = mca_pml_umrddt.schemes & send->comm->schemes;
+
+    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
+        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];
+
+        if (0 != (enabled & scheme->group)) {
+            scheme->offer(send);
+        }
+    }
+}
 
 END_C_DECLS
 

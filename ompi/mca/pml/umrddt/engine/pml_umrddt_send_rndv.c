@@ -25,7 +25,6 @@
 
 #include "ompi_config.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "opal/util/output.h"
@@ -37,7 +36,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 
 static void reply_event(void *owner);
 
@@ -90,16 +89,11 @@ static bool drained(void *owner)
     return true;
 }
 
-/** Release the received parts of the receiver's layout. */
-static inline void layout_release(mca_pml_umrddt_send_t *send)
+/** Release what the scheme holds. */
+static inline void scheme_release(mca_pml_umrddt_send_t *send)
 {
-    if (OPAL_UNLIKELY(NULL != send->parts)) {
-        free(send->parts);
-        send->parts = NULL;
-    }
-    if (OPAL_UNLIKELY(NULL != send->to)) {
-        OBJ_RELEASE(send->to);
-        send->to = NULL;
+    if (OPAL_LIKELY(NULL != send->ops) && NULL != send->ops->send_release) {
+        send->ops->send_release(send);
     }
 }
 
@@ -107,7 +101,7 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
 {
     /* the base PML may have refused the receive for replies */
     mca_pml_umrddt_wait_cancel(&send->wait);
-    layout_release(send);
+    scheme_release(send);
     if (OPAL_UNLIKELY(send->told)
         && 0 != __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED)) {
         /* a queued INFO names memory that belongs to the user again, and the next message with this
@@ -123,7 +117,7 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
         mca_pml_umrddt.hca->memory_release(send->memory);
         __atomic_store_n(&send->memory, NULL, __ATOMIC_RELAXED); /* see send_let_go */
     }
-    if (OPAL_UNLIKELY(NULL != send->stripes) && mca_pml_umrddt_stripe_sent(send, error)) {
+    if (OPAL_UNLIKELY(NULL != send->split) && send->split->ended(send, error)) {
         return;
     }
     if (OPAL_UNLIKELY(0 != send->offer) && send->offered && !send->tries) {
@@ -181,8 +175,8 @@ int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send)
     ompi_request_t *request;
     int rc;
 
-    if (OPAL_UNLIKELY(NULL != send->stripes) && mca_pml_umrddt_is_stripe(send)) {
-        return mca_pml_umrddt_stripe_listen(send);
+    if (mca_pml_umrddt_send_is_part(send)) {
+        return send->split->listen(send);
     }
     if (!opal_using_threads()) {
         return listen_alone(send);
@@ -248,7 +242,7 @@ void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     MCA_PML_UMRDDT_COUNT(failures);
-    layout_release(send);
+    scheme_release(send);
     send->state = MCA_PML_UMRDDT_SEND_FAILED;
     if (NULL == send->listen) {
         mca_pml_umrddt_send_await(send);
@@ -351,6 +345,32 @@ static void replied_under_way(mca_pml_umrddt_send_t *send, bool ended, bool vali
     send->ops->replied(send, valid);
 }
 
+/** Hand a reply to its scheme, in state REPLY. */
+static inline void hand(mca_pml_umrddt_send_t *send, const mca_pml_umrddt_scheme_t *scheme,
+                        size_t length)
+{
+    if (scheme != send->ops) {
+        if (OPAL_UNLIKELY(NULL != send->ops)) {
+            scheme_release(send);
+            memset(send->held, 0, sizeof(send->held));
+        }
+        send->ops = scheme;
+    }
+    scheme->reply(send, length);
+}
+
+/** A reply of kind REPLY: the schemes that were offered learn from it. */
+static void answered(mca_pml_umrddt_send_t *send)
+{
+    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
+        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];
+
+        if (NULL != scheme->answered && 0 != (scheme->bit & send->rts.schemes)) {
+            scheme->answered(send);
+        }
+    }
+}
+
 /** A reply of @p kind to this message. */
 static void ours(mca_pml_umrddt_send_t *send, size_t length, unsigned kind)
 {
@@ -362,12 +382,12 @@ static void ours(mca_pml_umrddt_send_t *send, size_t length, unsigned kind)
         mca_pml_umrddt_send_landed(send, send->chosen
                                              && 0 != (MCA_PML_UMRDDT_IN_GPU & send->reply->what));
     }
-    if (OPAL_UNLIKELY(NULL != send->ops)) {
+    if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_BUSY == send->state)) {
         replied_under_way(send, ends, true);
         return;
     }
     if (MCA_PML_UMRDDT_REPLY_OF(0) > kind) {
-        mca_pml_umrddt_schemes_answered(send);
+        answered(send);
     }
     if (ends) {
         ended(send);
@@ -376,14 +396,14 @@ static void ours(mca_pml_umrddt_send_t *send, size_t length, unsigned kind)
     } else if (MCA_PML_UMRDDT_SEND_FAILED == send->state) {
         mca_pml_umrddt_send_await(send); /* the reply crossed the NACK */
     } else {
-        scheme->reply(send, length);
+        hand(send, scheme, length);
     }
 }
 
 /** The received data is not a reply to this message. */
 static void not_ours(mca_pml_umrddt_send_t *send, unsigned kind)
 {
-    if (OPAL_UNLIKELY(NULL != send->ops)) {
+    if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_BUSY == send->state)) {
         replied_under_way(send, false, false);
     } else if (MCA_PML_UMRDDT_REPLY_OF(0) > kind) {
         mca_pml_umrddt_send_malformed(send);
@@ -400,7 +420,7 @@ static __opal_attribute_noinline__ void other_reply(mca_pml_umrddt_send_t *send,
 {
     if (0 != kind && is_stale(send, kind)) {
         MCA_PML_UMRDDT_COUNT(stale_replies);
-        if (NULL != send->ops) {
+        if (MCA_PML_UMRDDT_SEND_BUSY == send->state) {
             send->ops->listen(send);
         } else {
             mca_pml_umrddt_send_await(send);
@@ -421,7 +441,7 @@ static inline void replied(mca_pml_umrddt_send_t *send, size_t length, bool vali
 
     if (OPAL_LIKELY(MCA_PML_UMRDDT_REPLY_OF(0) < kind && is_ours && NULL != scheme
                     && MCA_PML_UMRDDT_SEND_REPLY == send->state)) {
-        scheme->reply(send, length); /* a CTS: it carries no information for other schemes */
+        hand(send, scheme, length); /* a CTS: it carries no information for other schemes */
     } else {
         other_reply(send, length, kind, is_ours);
     }
@@ -430,7 +450,7 @@ static inline void replied(mca_pml_umrddt_send_t *send, size_t length, bool vali
 void mca_pml_umrddt_send_replied(mca_pml_umrddt_send_t *send, size_t length, bool valid)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    mca_pml_umrddt_wait_cancel(&send->wait); /* another stripe has received this reply */
+    mca_pml_umrddt_wait_cancel(&send->wait); /* another part has received this reply */
     replied(send, length, valid);
 }
 
@@ -451,8 +471,7 @@ static void reply_event(void *owner)
     mca_pml_umrddt_request_clear(send->listen);
     ompi_request_free(&send->listen);
     send->listen = NULL;
-    if (OPAL_LIKELY(NULL == send->stripes)
-        || !mca_pml_umrddt_stripe_replied(send, valid ? length : 0)) {
+    if (OPAL_LIKELY(NULL == send->split) || !send->split->replied(send, valid ? length : 0)) {
         replied(send, length, valid);
     }
 }

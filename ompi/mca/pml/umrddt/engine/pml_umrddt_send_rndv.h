@@ -32,24 +32,6 @@ static inline void mca_pml_umrddt_send_landed(const mca_pml_umrddt_send_t *send,
     }
 }
 
-/** Returns true if the completion flag may signal the end of a message. False if the last message
- * of its layout got a reply anyway, which the completion flag only delays. */
-static inline bool mca_pml_umrddt_send_done_flag(const mca_pml_umrddt_send_t *send)
-{
-    return 0 == __atomic_load_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], __ATOMIC_RELAXED);
-}
-
-/** Learn from a message that was offered for CUDA IPC and got a reply. If @p silent, the completion
- * flag would not have avoided that reply. */
-static inline void mca_pml_umrddt_send_done_flag_learn(const mca_pml_umrddt_send_t *send,
-                                                       bool silent)
-{
-    if (silent == mca_pml_umrddt_send_done_flag(send)) {
-        __atomic_store_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], silent ? 1 : 0,
-                         __ATOMIC_RELAXED);
-    }
-}
-
 /* pml_umrddt_send_start.c */
 
 /** Send the envelope of a prepared request. */
@@ -93,15 +75,6 @@ void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);
 
 /** Release the request id. */
 void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send);
-
-/** Set send->endpoint to the working endpoint to the receiver that is nearest to the buffer. A
- * start may call it too. @return false: there is none, and send->endpoint is NULL */
-bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send);
-
-/**
- * Event of a message whose completion flag signals its end: wait for the flag. @p owner: the send
- */
-void mca_pml_umrddt_send_done_flag_event(void *owner);
 
 /* pml_umrddt_send_base.c */
 

@@ -19,9 +19,9 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_offer.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 
 /** Prepare the envelope. On error nothing is held. */
 static int prepare(mca_pml_umrddt_send_t *send)
@@ -31,13 +31,10 @@ static int prepare(mca_pml_umrddt_send_t *send)
 
     send->written = 0;
     send->ops = NULL;
-    mca_pml_umrddt_offer(send);
-    if (0 == rts->schemes) {
-        return OMPI_ERR_UNREACH;
-    }
-    if (OPAL_UNLIKELY(send->declinable)) {
-        rts->schemes |= MCA_PML_UMRDDT_MAY_LEAVE;
-    }
+    send->await = NULL;
+    send->told = false;
+    memset(send->held, 0, sizeof(send->held));
+    send->endpoint = NULL;
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     slot = mca_pml_umrddt_slot_take(&mca_pml_umrddt.slots, MCA_PML_UMRDDT_MAX_SLOTS, &send->slot);
     rts->seq = ++mca_pml_umrddt.seq;
@@ -56,7 +53,18 @@ static int prepare(mca_pml_umrddt_send_t *send)
     rts->slot = send->slot;
     rts->places = (uint16_t) mca_pml_umrddt.params.key_sets;
     rts->flats = (uint16_t) mca_pml_umrddt.params.layouts;
-    mca_pml_umrddt_offer_rest(send);
+    rts->chunk = 0;
+    rts->write_pieces = 1;
+    memset(&rts->address, 0, sizeof(*rts) - offsetof(mca_pml_umrddt_rts_t, address));
+    rts->schemes = 0;
+    mca_pml_umrddt_schemes_offer(send);
+    if (OPAL_UNLIKELY(0 == rts->schemes)) {
+        mca_pml_umrddt_send_slot_release(send);
+        return OMPI_ERR_UNREACH;
+    }
+    if (OPAL_UNLIKELY(send->declinable)) {
+        rts->schemes |= MCA_PML_UMRDDT_MAY_LEAVE;
+    }
     return OMPI_SUCCESS;
 }
 
@@ -66,7 +74,9 @@ static void unprepare(mca_pml_umrddt_send_t *send)
     if (NULL != send->listen) {
         mca_pml_umrddt_send_unlisten(send);
     }
-    mca_pml_umrddt_stripes_drop(send);
+    if (OPAL_UNLIKELY(NULL != send->split)) {
+        send->split->drop(send);
+    }
     mca_pml_umrddt_send_slot_release(send);
 }
 
@@ -103,7 +113,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
                                         ? MCA_PML_BASE_SEND_READY
                                         : MCA_PML_BASE_SEND_STANDARD;
     ompi_request_t *envelope = NULL;
-    bool done_flag;
+    void (*await)(void *);
     int rc;
 
     mca_pml_umrddt_release_reset(&send->release);
@@ -131,8 +141,8 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
     send->offered = true;
     mca_pml_umrddt_active(1);
     send->envelope = MPI_REQUEST_NULL;
-    done_flag = 0 != (MCA_PML_UMRDDT_DONE_FLAG & send->rts.schemes);
-    rc = done_flag ? OMPI_SUCCESS : mca_pml_umrddt_send_listen(send);
+    await = send->await;
+    rc = NULL != await ? OMPI_SUCCESS : mca_pml_umrddt_send_listen(send);
     if (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt.host.pml_isend(&send->rts, sizeof(send->rts), &ompi_mpi_byte.dt,
                                            send->dst, send->tag, mode, send->comm->comm, &envelope);
@@ -146,9 +156,9 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
         return not_offered(send, rc);
     }
     __atomic_store_n(&send->envelope, envelope, __ATOMIC_RELEASE);
-    if (done_flag) {
+    if (NULL != await) {
         /* only this event ends the message, so it is still in progress */
-        mca_pml_umrddt_event(&send->event, mca_pml_umrddt_send_done_flag_event, send);
+        mca_pml_umrddt_event(&send->event, await, send);
     }
     MCA_PML_UMRDDT_COUNT(handled_sends);
     if (OPAL_UNLIKELY(send->tries)) {

@@ -22,7 +22,6 @@
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 
 static void recv_free_event(void *owner);
 
@@ -81,13 +80,13 @@ static void recv_construct(mca_pml_umrddt_recv_t *recv)
     memset(&recv->overflow, 0, sizeof(recv->overflow));
     recv->looked = false;
     recv->pair = NULL;
-    recv->stripes = NULL;
-    recv->stripes_kept = NULL;
+    recv->split = NULL;
+    recv->split_kept = NULL;
 }
 
 static void recv_destruct(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_recv_stripes_free(recv);
+    free(recv->split_kept);
     OBJ_DESTRUCT(&recv->active);
     OBJ_DESTRUCT(&recv->wait);
     OBJ_DESTRUCT(&recv->event);

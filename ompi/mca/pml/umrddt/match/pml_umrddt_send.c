@@ -27,11 +27,10 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 
 /** Memory kind of a message's buffer. */
@@ -171,11 +170,16 @@ static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
 }
 
 /** Returns true if any scheme other than the base PML can reach a peer, whatever the memory. */
-static inline bool reachable(const mca_pml_umrddt_peer_t *peer)
+static inline bool reachable(mca_pml_umrddt_peer_t *peer)
 {
-    return peer->capable
-           && ((NULL != mca_pml_umrddt.hca && peer->has_hca) || mca_pml_umrddt_ipc_reaches(peer)
-               || 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes));
+    uint8_t reach = __atomic_load_n(&peer->reach, __ATOMIC_RELAXED);
+
+    if (OPAL_UNLIKELY(0 == reach)) {
+        /* concurrent threads find the same value */
+        reach = peer->capable && mca_pml_umrddt_schemes_reach(peer) ? 2 : 1;
+        __atomic_store_n(&peer->reach, reach, __ATOMIC_RELAXED);
+    }
+    return 2 == reach;
 }
 
 /** Returns true if a probe message is due, to learn the memory kind of the receive buffer.
@@ -186,26 +190,24 @@ static bool tries(call_t *call)
     return call->persistent || !mca_pml_umrddt_offer_pauses(call->offer);
 }
 
-/** As may_take, for system memory. Handled if an HCA is available, if the user has forced a packed
- * scheme, or if the receive buffer may be in GPU memory. A receive in GPU memory counts as a GPU
- * message. The user's assertion therefore overrides pml_umrddt_memory. */
+/** As may_take, for system memory. Handled if a scheme can carry it, whatever the memory of the
+ * receive buffer, or if that may be in GPU memory. A receive in GPU memory counts as a GPU message.
+ * The user's assertion therefore overrides pml_umrddt_memory. */
 static inline bool may_take_host(call_t *call, size_t size)
 {
     mca_pml_umrddt_comm_t *comm = call->data;
     bool to_gpu = asserted_to_gpu(comm);
+    mca_pml_umrddt_can_send_t can;
 
     if (0 == (MCA_PML_UMRDDT_MEMORY_SYSTEM & mca_pml_umrddt.params.memory) && !to_gpu) {
         return false;
     }
-    if ((0 != (MCA_PML_UMRDDT_BITS_HCA & comm->schemes) && NULL != mca_pml_umrddt.hca
-         && call->peer->has_hca)
-        || (0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes)
-            && mca_pml_umrddt_pack_forced(comm))) {
-        return true;
+    can = mca_pml_umrddt_schemes_can_send(comm, call->peer, &call->looked.where, size);
+    if (MCA_PML_UMRDDT_CAN_SEND_TO_GPU != can) {
+        return MCA_PML_UMRDDT_CAN_SEND == can;
     }
     call->tries = !to_gpu;
     return MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU != mca_pml_umrddt_pattern(comm)
-           && !call->looked.where.mixed && mca_pml_umrddt_pack_takes_to_gpu(comm, call->peer, size)
            && (to_gpu || tries(call));
 }
 
@@ -223,11 +225,8 @@ static inline bool may_take(call_t *call, size_t size)
     }
     if (MCA_PML_UMRDDT_MEMORY_GPU == looked->memory) {
         return 0 != (MCA_PML_UMRDDT_MEMORY_GPU & mca_pml_umrddt.params.memory)
-               && ((0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes)
-                    && mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(&looked->where))
-                   || (0 != (MCA_PML_UMRDDT_BITS_HCA & comm->schemes)
-                       && mca_pml_umrddt_hca_takes(peer, &looked->where))
-                   || mca_pml_umrddt_pack_takes(comm, &looked->where, size));
+               && MCA_PML_UMRDDT_CAN_SEND
+                      == mca_pml_umrddt_schemes_can_send(comm, peer, &looked->where, size);
     }
     return may_take_host(call, size);
 }
@@ -361,6 +360,8 @@ static road_t road_of(call_t *call)
  * registrations are let go where they are made (mca_pml_umrddt_rdma_has_memory). */
 static void send_let_go(mca_pml_umrddt_send_t *send)
 {
+    mca_pml_umrddt_send_split_t *split;
+
     /* first set the flag, then read the registration; the progress thread does the reverse */
     __atomic_store_n(&send->freed, true, __ATOMIC_SEQ_CST);
     if (NULL == mca_pml_umrddt.hca) {
@@ -368,8 +369,9 @@ static void send_let_go(mca_pml_umrddt_send_t *send)
     }
     /* the registration may have been released and reused meanwhile, which is harmless */
     mca_pml_umrddt.hca->memory_let_go(__atomic_load_n(&send->memory, __ATOMIC_SEQ_CST));
-    if (OPAL_UNLIKELY(NULL != send->stripes_kept)) {
-        mca_pml_umrddt_stripes_let_go(send);
+    split = __atomic_load_n(&send->split, __ATOMIC_ACQUIRE);
+    if (OPAL_UNLIKELY(NULL != split)) {
+        split->let_go(split);
     }
 }
 
@@ -414,11 +416,9 @@ static void send_construct(mca_pml_umrddt_send_t *send)
     send->super.req_cancel = send_cancel;
     OBJ_CONSTRUCT(&send->event, mca_pml_umrddt_event_t);
     OBJ_CONSTRUCT(&send->wait, mca_pml_umrddt_wait_t);
-    send->parts = NULL;
-    send->to = NULL;
     send->ops = NULL;
-    send->stripes = NULL;
-    send->stripes_kept = NULL;
+    send->split = NULL;
+    send->split_kept = NULL;
     memset(&send->stage, 0, sizeof(send->stage));
     send->reply = malloc(mca_pml_umrddt_reply_room());
     send->remote = malloc(keys * sizeof(*send->remote));
@@ -426,7 +426,7 @@ static void send_construct(mca_pml_umrddt_send_t *send)
 
 static void send_destruct(mca_pml_umrddt_send_t *send)
 {
-    mca_pml_umrddt_stripes_free(send);
+    free(send->split_kept);
     free(send->remote);
     free(send->reply);
     OBJ_DESTRUCT(&send->wait);
@@ -466,7 +466,6 @@ static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
     send->layout = layout;
     send->endpoint = NULL;
     send->memory = NULL;
-    send->keyset = NULL;
     send->envelope = NULL;
     send->listen = NULL;
     send->host = NULL;

@@ -15,10 +15,8 @@
 
 #include "ompi_config.h"
 
-#include <string.h>
-
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
 
 /** Check one side of a message that is sent in chunks. */
@@ -106,13 +104,4 @@ const char *mca_pml_umrddt_check_pack(const mca_pml_umrddt_recv_t *recv)
     }
     MCA_PML_UMRDDT_HOLDS(NULL != recv->pack, "receives: one that comes in chunks has them");
     return check_chunks(recv->pack);
-}
-
-const char *mca_pml_umrddt_check_base(const mca_pml_umrddt_recv_t *recv)
-{
-    static const unsigned char nothing[MCA_PML_UMRDDT_RECV_HELD];
-
-    MCA_PML_UMRDDT_HOLDS(0 == recv->fin && 0 == memcmp(recv->held, nothing, sizeof(nothing)),
-                         "receives: no scheme holds anything of what the base PML brings");
-    return NULL;
 }

@@ -175,6 +175,9 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
 /** Free the layout cache of a peer and our record of its cache. */
 void mca_pml_umrddt_flats_free(mca_pml_umrddt_peer_t *peer);
 
+/** Check the cached layouts of a peer: member of the group of RDMA schemes. */
+const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
+
 END_C_DECLS
 
 #endif /* MCA_PML_UMRDDT_DIRECT_H */

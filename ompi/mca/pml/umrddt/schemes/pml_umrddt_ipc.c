@@ -25,7 +25,6 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 
 /* ---------------------------------------------------------------------------------------------
  * Wire format
@@ -34,7 +33,7 @@
 bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts)
 {
     if (0 == (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)) {
-        return mca_pml_umrddt_stripes_valid(rts) && 0 == (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes);
+        return 0 == (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes);
     }
     if (0 != (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes) && MCA_PML_UMRDDT_DONE_FLAGS <= rts->slot) {
         return false;
@@ -363,6 +362,9 @@ const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t
 {
     const struct mca_pml_umrddt_ipc_peer_t *ipc = peer->ipc;
 
+    MCA_PML_UMRDDT_HOLDS(mca_pml_umrddt.counters.ipc_layout_bytes_now
+                             <= mca_pml_umrddt.params.layout_cache,
+                         "layouts of senders: no more bytes than may be");
     if (NULL == ipc) {
         return NULL;
     }

@@ -36,6 +36,7 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
 
@@ -47,15 +48,9 @@ typedef struct mca_pml_umrddt_asked_t mca_pml_umrddt_asked_t;
  * Wire format (pml_umrddt_ipc.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** Returns true if the fields for BIT_IPC in an envelope are consistent with its schemes. */
+/** Returns true if the fields for BIT_IPC in an envelope are consistent with its schemes. The
+ * fields may have another meaning without BIT_IPC. */
 bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts);
-
-/** Returns true if an envelope offers neither BIT_IPC nor stripes and has valid fields. */
-static inline bool mca_pml_umrddt_ipc_rts_is_plain(const mca_pml_umrddt_rts_t *rts)
-{
-    return 0 == ((MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_DONE_FLAG) & rts->schemes)
-           && 0 == (rts->buffer_id | rts->buffer | rts->layout | (uint64_t) rts->lb);
-}
 
 /**
  * Send an INFO message, preceded by as many parts of the flattened layout as needed.
@@ -132,6 +127,9 @@ void mca_pml_umrddt_ipc_refused(mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
 bool mca_pml_umrddt_ipc_is_refused(const mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
                                    const opal_umrddt_gpu_engine_t *engine);
 
+/** Check the caches of a peer: member of the scheme. */
+const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
+
 /** Free the caches of a peer. */
 void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer);
 
@@ -153,35 +151,18 @@ static inline bool mca_pml_umrddt_ipc_takes(const mca_pml_umrddt_where_t *where)
            && 0 != where->memory.buffer_id;
 }
 
-/** mca_pml_umrddt_ipc_offer for memory that the scheme can read. The fields must be those of
- * mca_pml_umrddt_ipc_offer_none. */
-void mca_pml_umrddt_ipc_offer_device(mca_pml_umrddt_send_t *send);
+/** Returns true if the scheme can carry messages from this memory and has not failed with the
+ * peer. Any thread. */
+bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_where_t *where);
 
-/** Set the fields of this scheme in an envelope that does not offer it. */
-static inline void mca_pml_umrddt_ipc_offer_none(mca_pml_umrddt_send_t *send)
-{
-    mca_pml_umrddt_rts_t *rts = &send->rts;
-
-    send->told = false;
-    rts->buffer_id = 0;
-    rts->buffer = 0;
-    rts->layout = 0;
-    rts->lb = 0;
-}
-
-/** Offer the scheme in the envelope if the buffer and the peer allow it, and set its fields. */
-static inline void mca_pml_umrddt_ipc_offer(mca_pml_umrddt_send_t *send)
-{
-    mca_pml_umrddt_ipc_offer_none(send);
-    if (OPAL_UNLIKELY(mca_pml_umrddt_ipc_takes(&send->where))) {
-        mca_pml_umrddt_ipc_offer_device(send);
-    }
-}
-
-/** Member function of the scheme. */
+/* Member functions of the scheme. */
+mca_pml_umrddt_can_send_t mca_pml_umrddt_ipc_can_send(const mca_pml_umrddt_comm_t *comm,
+                                                      const mca_pml_umrddt_peer_t *peer,
+                                                      const mca_pml_umrddt_where_t *where,
+                                                      size_t size);
+void mca_pml_umrddt_ipc_offer(mca_pml_umrddt_send_t *send);
 void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length);
-
-/** A message that offered this scheme got a reply (KIND_REPLY): record success or failure. */
 void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send);
 
 /* ---------------------------------------------------------------------------------------------
@@ -191,18 +172,6 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send);
 /** Returns true if the message is to use this scheme: both sides support it, it is enabled, and
  * both are on one node (pml_umrddt_choice.c). */
 bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts, const mca_pml_umrddt_peer_t *peer);
-
-/**
- * Unmap the memory of a process that shares no communicator any more, so that its owner can free
- * it. Imports in use are released after their messages. The other caches stay. Any thread.
- */
-void mca_pml_umrddt_ipc_forget(const mca_pml_umrddt_peer_t *peer);
-
-/** Set the limits of the import and export caches from the parameters. */
-void mca_pml_umrddt_ipc_open(void);
-
-/** Release imports and completion flags. No message may be active. */
-void mca_pml_umrddt_ipc_close(void);
 
 /* ---------------------------------------------------------------------------------------------
  * Between the receiver's two files

@@ -27,10 +27,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
@@ -126,20 +126,10 @@ bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t
  * The copy
  * ------------------------------------------------------------------------------------------- */
 
-/** Returns true if the sender tests its completion flag and no reply was announced. */
-static bool at_done_flag(const mca_pml_umrddt_recv_t *recv)
+static void announce(const mca_pml_umrddt_recv_t *recv)
 {
-    return 0 != (MCA_PML_UMRDDT_DONE_FLAG & recv->rts.schemes) && !recv->announced;
-}
-
-void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv)
-{
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (at_done_flag(recv)) {
-        recv->announced = true;
-        mca_pml_umrddt_done_flag_set(mca_pml_umrddt_ipc_done_flags(recv->peer), recv->rts.slot,
-                                     recv->rts.seq, MCA_PML_UMRDDT_DONE_FLAG_REPLY);
-    }
+    mca_pml_umrddt_done_flag_set(mca_pml_umrddt_ipc_done_flags(recv->peer), recv->rts.slot,
+                                 recv->rts.seq, MCA_PML_UMRDDT_DONE_FLAG_REPLY);
 }
 
 /** The data is here: set the completion flag or send the ACK, and complete. */
@@ -148,7 +138,7 @@ static void finish(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_done_flags_t *done_flags = mca_pml_umrddt_ipc_done_flags(recv->peer);
     mca_pml_umrddt_reply_t reply;
 
-    if (at_done_flag(recv)) {
+    if (mca_pml_umrddt_recv_is_flagged(recv)) {
         mca_pml_umrddt_done_flag_set(done_flags, recv->rts.slot, recv->rts.seq,
                                      MCA_PML_UMRDDT_DONE_FLAG_DONE);
         MCA_PML_UMRDDT_COUNT(ipc_done_flags);
@@ -360,10 +350,74 @@ static void release(mca_pml_umrddt_recv_t *recv)
     }
 }
 
+/* ---------------------------------------------------------------------------------------------
+ * The process and its peers
+ * ------------------------------------------------------------------------------------------- */
+
+/** Set the limits of the import and export caches from the parameters. */
+static uint16_t scheme_open(void)
+{
+    opal_umrddt_gpu_ipc_params_t bounds = {.imports = mca_pml_umrddt.params.ipc_imports,
+                                           .import_bytes = mca_pml_umrddt.params.ipc_import_bytes,
+                                           .exports = mca_pml_umrddt.params.ipc_exports};
+
+    if (NULL == mca_pml_umrddt.gpu
+        || (MCA_PML_UMRDDT_SCHEME_AUTO != mca_pml_umrddt.params.scheme
+            && MCA_PML_UMRDDT_SCHEME_IPC != mca_pml_umrddt.params.scheme)) {
+        return 0;
+    }
+    opal_umrddt_gpu_ipc_params(&bounds);
+    return MCA_PML_UMRDDT_BIT_IPC;
+}
+
+/** Release imports, which belong to engines, and completion flags. */
+static void scheme_close(void)
+{
+    if (NULL != mca_pml_umrddt.gpu) {
+        mca_pml_umrddt_ipc_ask_close();
+        opal_umrddt_gpu_ipc_close();
+        mca_pml_umrddt_done_flags_close();
+    }
+}
+
+/** Unmap the memory of a process that shares no communicator any more, so that its owner can free
+ * it. Imports in use are released after their messages. The other caches stay. */
+static void forget(const mca_pml_umrddt_peer_t *peer)
+{
+    if (NULL != mca_pml_umrddt.gpu) {
+        opal_umrddt_gpu_ipc_forget(mca_pml_umrddt_ipc_number(peer));
+    }
+}
+
+static bool reaches(const mca_pml_umrddt_peer_t *peer)
+{
+    return mca_pml_umrddt_ipc_reaches(peer);
+}
+
+static bool rts_valid(const mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_ipc_rts_valid(&recv->rts)
+           && (0 == (MCA_PML_UMRDDT_DONE_FLAG & recv->rts.schemes)
+               || NULL != mca_pml_umrddt_ipc_done_flags(recv->peer));
+}
+
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .id = MCA_PML_UMRDDT_SCHEME_IPC,
     .bit = MCA_PML_UMRDDT_BIT_IPC,
+    .group = MCA_PML_UMRDDT_BIT_IPC,
     .flag = true,
+    .open = scheme_open,
+    .close = scheme_close,
+    .reaches = reaches,
+    .can_send = mca_pml_umrddt_ipc_can_send,
+    .offer = mca_pml_umrddt_ipc_offer,
+    .rts_valid = rts_valid,
+    .announce = announce,
+    .answered = mca_pml_umrddt_ipc_answered,
+    .peer_forget = forget,
+    .peer_free = mca_pml_umrddt_ipc_free,
+    .peer_check = mca_pml_umrddt_ipc_check,
+    .cached = &mca_pml_umrddt.counters.ipc_layout_bytes_now,
     .can_recv = can_recv,
     .start = start,
     .nack = nack,
@@ -371,26 +425,3 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .reply = mca_pml_umrddt_ipc_reply,
     .check = mca_pml_umrddt_check_ipc,
 };
-
-void mca_pml_umrddt_ipc_open(void)
-{
-    opal_umrddt_gpu_ipc_params_t bounds = {.imports = mca_pml_umrddt.params.ipc_imports,
-                                           .import_bytes = mca_pml_umrddt.params.ipc_import_bytes,
-                                           .exports = mca_pml_umrddt.params.ipc_exports};
-
-    opal_umrddt_gpu_ipc_params(&bounds);
-}
-
-void mca_pml_umrddt_ipc_forget(const mca_pml_umrddt_peer_t *peer)
-{
-    if (NULL != mca_pml_umrddt.gpu) {
-        opal_umrddt_gpu_ipc_forget(mca_pml_umrddt_ipc_number(peer));
-    }
-}
-
-void mca_pml_umrddt_ipc_close(void)
-{
-    mca_pml_umrddt_ipc_ask_close();
-    opal_umrddt_gpu_ipc_close();
-    mca_pml_umrddt_done_flags_close();
-}

@@ -32,6 +32,8 @@
 #define MOST_OF_TERM  128
 #define MOST_OF_HEAD  64
 
+static void done_flag_event(void *owner);
+
 /** Returns true if a flattened layout certainly fits an INFO message and its parts. */
 static bool can_be_told(const opal_iov_cache_layout_t *layout)
 {
@@ -41,12 +43,69 @@ static bool can_be_told(const opal_iov_cache_layout_t *layout)
                   <= MCA_PML_UMRDDT_MAX_TELL_FLAT;
 }
 
-void mca_pml_umrddt_ipc_offer_device(mca_pml_umrddt_send_t *send)
+/** Failures in a row after which a sender uses the HCA. A receiver sends no INFO_REQ to a peer
+ * after as many. */
+#define MISSES 4
+
+bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_where_t *where)
+{
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
+           && mca_pml_umrddt_ipc_takes(where)
+           && MISSES > __atomic_load_n(&peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails,
+                                       __ATOMIC_RELAXED);
+}
+
+/** Record that the scheme carried a message (@p well) or failed. */
+static void result(mca_pml_umrddt_peer_t *peer, bool well)
+{
+    uint32_t *fails = &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails;
+    uint32_t missed = __atomic_load_n(fails, __ATOMIC_RELAXED);
+
+    if (well && 0 < missed) {
+        __atomic_store_n(fails, 0, __ATOMIC_RELAXED);
+    } else if (!well && MISSES > missed) {
+        __atomic_store_n(fails, missed + 1, __ATOMIC_RELAXED);
+    }
+}
+
+/** Returns true if the completion flag may signal the end of a message. False if the last message
+ * of its layout got a reply anyway, which the completion flag only delays. */
+static bool may_flag(const mca_pml_umrddt_send_t *send)
+{
+    return 0 == __atomic_load_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], __ATOMIC_RELAXED);
+}
+
+/** Learn from a message that got a reply. If @p silent, the completion flag would not have avoided
+ * that reply. */
+static void may_flag_learn(const mca_pml_umrddt_send_t *send, bool silent)
+{
+    if (silent == may_flag(send)) {
+        __atomic_store_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], silent ? 1 : 0,
+                         __ATOMIC_RELAXED);
+    }
+}
+
+mca_pml_umrddt_can_send_t mca_pml_umrddt_ipc_can_send(const mca_pml_umrddt_comm_t *comm,
+                                                      const mca_pml_umrddt_peer_t *peer,
+                                                      const mca_pml_umrddt_where_t *where,
+                                                      size_t size)
+{
+    (void) comm;
+    (void) size;
+    return mca_pml_umrddt_ipc_takes(where) && mca_pml_umrddt_ipc_reaches(peer)
+               ? MCA_PML_UMRDDT_CAN_SEND
+               : MCA_PML_UMRDDT_CAN_SEND_NOT;
+}
+
+void mca_pml_umrddt_ipc_offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
 
-    if (0 == (MCA_PML_UMRDDT_BIT_IPC & send->comm->schemes)
-        || !mca_pml_umrddt_ipc_reaches(send->peer) || !can_be_told(send->layout)) {
+    if (!mca_pml_umrddt_ipc_takes(&send->where) || !mca_pml_umrddt_ipc_reaches(send->peer)
+        || !can_be_told(send->layout)
+        || (0 != (MCA_PML_UMRDDT_BITS_HCA & rts->schemes)
+            && !mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where))) {
         return;
     }
     rts->schemes |= MCA_PML_UMRDDT_BIT_IPC;
@@ -54,6 +113,11 @@ void mca_pml_umrddt_ipc_offer_device(mca_pml_umrddt_send_t *send)
     rts->buffer = (uintptr_t) send->buf;
     rts->layout = send->layout->id;
     rts->lb = send->layout->lb;
+    if (MCA_PML_UMRDDT_DONE_FLAGS > send->slot
+        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE) && may_flag(send)) {
+        rts->schemes |= MCA_PML_UMRDDT_DONE_FLAG;
+        send->await = done_flag_event;
+    }
 }
 
 static int emit(void *context, const void *bytes, size_t length)
@@ -148,7 +212,7 @@ static void learn(mca_pml_umrddt_send_t *send)
     if (MCA_PML_UMRDDT_DONE == verdict || MCA_PML_UMRDDT_HOST == verdict
         || (MCA_PML_UMRDDT_PACK == verdict
             && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout))) {
-        mca_pml_umrddt_ipc_result(send->peer, MCA_PML_UMRDDT_DONE == verdict);
+        result(send->peer, MCA_PML_UMRDDT_DONE == verdict);
     }
 }
 
@@ -159,7 +223,7 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send)
     learn(send);
     if (MCA_PML_UMRDDT_DONE == reply->verdict && 0 < reply->total) {
         MCA_PML_UMRDDT_COUNT(sends_ipc);
-        mca_pml_umrddt_send_done_flag_learn(send, false);
+        may_flag_learn(send, false);
         if (0 != (MCA_PML_UMRDDT_CAN_SET_FLAG & reply->what)
             && NULL != mca_pml_umrddt_own_done_flags) {
             __atomic_store_n(&send->peer->rings, true, __ATOMIC_RELEASE);
@@ -178,7 +242,7 @@ static bool rung(void *owner)
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
         return true;
     case MCA_PML_UMRDDT_DONE_FLAG_REPLY:
-        mca_pml_umrddt_send_done_flag_learn(send, true);
+        may_flag_learn(send, true);
         mca_pml_umrddt_send_await(send);
         return true;
     default:
@@ -186,7 +250,8 @@ static bool rung(void *owner)
     }
 }
 
-void mca_pml_umrddt_send_done_flag_event(void *owner)
+/** Event of a message whose completion flag signals its end: wait for the flag. */
+static void done_flag_event(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
 

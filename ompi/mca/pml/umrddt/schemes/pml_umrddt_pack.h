@@ -45,6 +45,7 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 
 BEGIN_C_DECLS
 
@@ -214,18 +215,13 @@ static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t 
            && mca_pml_umrddt_pack_from() <= size;
 }
 
-/** Slow path of mca_pml_umrddt_pack_offer: a GPU may be involved, or a packed scheme is forced. */
-void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send);
-
-/** Add the packed schemes to the envelope, and the HCA as the wire (send->endpoint). */
-static inline void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
-{
-    send->pack = NULL;
-    if (OPAL_UNLIKELY(send->peer->has_gpu || mca_pml_umrddt_on_gpu(&send->where)
-                      || mca_pml_umrddt_pack_forced(send->comm))) {
-        mca_pml_umrddt_pack_offer_some(send);
-    }
-}
+/* Members of the scheme: the functions of the group for senders. */
+bool mca_pml_umrddt_pack_reaches(const mca_pml_umrddt_peer_t *peer);
+mca_pml_umrddt_can_send_t mca_pml_umrddt_pack_can_send(const mca_pml_umrddt_comm_t *comm,
+                                                       const mca_pml_umrddt_peer_t *peer,
+                                                       const mca_pml_umrddt_where_t *where,
+                                                       size_t size);
+void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send);
 
 /**
  * Validate a CTS_PACK: every field that is used.

@@ -14,9 +14,10 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
@@ -191,17 +192,50 @@ static void release(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-#define SCHEME(ID, CAN_RECV)                                                                   \
-    {                                                                                          \
-        .id = (ID), .bit = MCA_PML_UMRDDT_BIT(ID), .can_recv = (CAN_RECV), .start = start,     \
-        .fin = fin, .nack = nack, .recv_release = release, .reply = mca_pml_umrddt_pack_reply, \
-        .replied = mca_pml_umrddt_pack_replied, .listen = mca_pml_umrddt_pack_listen,          \
-        .check = mca_pml_umrddt_check_pack                                                     \
-    }
+/** Packed schemes that are enabled. */
+static uint16_t group_open(void)
+{
+    const bool by_hca = NULL != mca_pml_umrddt.hca && mca_pml_umrddt.params.gpu_hca;
+    const int scheme = mca_pml_umrddt.params.scheme;
+    uint16_t schemes = MCA_PML_UMRDDT_BITS_PACK;
 
-const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_gdr =
-    SCHEME(MCA_PML_UMRDDT_SCHEME_PACK_GDR, can_recv_gdr);
-const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_staged =
-    SCHEME(MCA_PML_UMRDDT_SCHEME_PACK_STAGED, can_recv_staged);
-const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_host =
-    SCHEME(MCA_PML_UMRDDT_SCHEME_PACK_HOST, can_recv_host);
+    if (NULL == mca_pml_umrddt.gpu) {
+        return 0;
+    }
+    opal_umrddt_gpu_scratch_bound(mca_pml_umrddt.params.pack_scratch);
+    if (!by_hca) {
+        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_PACK_GDR;
+    }
+    return MCA_PML_UMRDDT_SCHEME_AUTO == scheme ? schemes : schemes & MCA_PML_UMRDDT_BIT(scheme);
+}
+
+/** Free the buffers, some of them registered with the HCA, some on GPUs. */
+static void group_close(void)
+{
+    if (NULL != mca_pml_umrddt.hca) {
+        mca_pml_umrddt_pack_buffers_close();
+    }
+    if (NULL != mca_pml_umrddt.gpu) {
+        mca_pml_umrddt_pack_close();
+    }
+}
+
+#define SCHEME(ID, CAN_RECV)                                                                       \
+    .id = (ID), .bit = MCA_PML_UMRDDT_BIT(ID), .can_recv = (CAN_RECV), .start = start, .fin = fin, \
+    .nack = nack, .recv_release = release, .reply = mca_pml_umrddt_pack_reply,                     \
+    .replied = mca_pml_umrddt_pack_replied, .listen = mca_pml_umrddt_pack_listen,                  \
+    .check = mca_pml_umrddt_check_pack
+
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_gdr = {
+    SCHEME(MCA_PML_UMRDDT_SCHEME_PACK_GDR, can_recv_gdr),
+    .group = MCA_PML_UMRDDT_BITS_PACK,
+    .open = group_open,
+    .close = group_close,
+    .reaches = mca_pml_umrddt_pack_reaches,
+    .can_send = mca_pml_umrddt_pack_can_send,
+    .offer = mca_pml_umrddt_pack_offer,
+};
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_staged = {
+    SCHEME(MCA_PML_UMRDDT_SCHEME_PACK_STAGED, can_recv_staged)};
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_host = {
+    SCHEME(MCA_PML_UMRDDT_SCHEME_PACK_HOST, can_recv_host)};

@@ -18,6 +18,7 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
@@ -36,7 +37,7 @@ static bool offer_hca(mca_pml_umrddt_send_t *send, uint16_t schemes)
     if ((0 != (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) && NULL == send->endpoint)
         || (0 == (MCA_PML_UMRDDT_BIT_PACK_GDR & schemes)
             && (0 == schemes || !mca_pml_umrddt.params.pack_hca))
-        || (NULL == send->endpoint && !mca_pml_umrddt_send_endpoint(send))) {
+        || (NULL == send->endpoint && !mca_pml_umrddt_rdma_offer_endpoint(send))) {
         return false;
     }
     if (OPAL_UMRDDT_GPU_DEVICE != memory.kind || NULL == memory.ctx || NULL != memory.pool) {
@@ -47,7 +48,28 @@ static bool offer_hca(mca_pml_umrddt_send_t *send, uint16_t schemes)
     return mca_pml_umrddt.hca->gpu_reachable(send->endpoint, &memory);
 }
 
-void mca_pml_umrddt_pack_offer_some(mca_pml_umrddt_send_t *send)
+bool mca_pml_umrddt_pack_reaches(const mca_pml_umrddt_peer_t *peer)
+{
+    (void) peer;
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes);
+}
+
+mca_pml_umrddt_can_send_t mca_pml_umrddt_pack_can_send(const mca_pml_umrddt_comm_t *comm,
+                                                       const mca_pml_umrddt_peer_t *peer,
+                                                       const mca_pml_umrddt_where_t *where,
+                                                       size_t size)
+{
+    if (mca_pml_umrddt_pack_takes(comm, where, size)) {
+        return MCA_PML_UMRDDT_CAN_SEND;
+    }
+    return !mca_pml_umrddt_on_gpu(where) && !where->mixed
+                   && mca_pml_umrddt_pack_takes_to_gpu(comm, peer, size)
+               ? MCA_PML_UMRDDT_CAN_SEND_TO_GPU
+               : MCA_PML_UMRDDT_CAN_SEND_NOT;
+}
+
+/** Add the packed schemes to the envelope, and the HCA as the wire (send->endpoint). */
+void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
     uint16_t schemes;
@@ -92,7 +114,6 @@ static bool sending(void *owner)
     send->written = mca_pml_umrddt_pack_written(send->pack);
     end = mca_pml_umrddt_pack_end(send->pack);
     send->pack = NULL;
-    send->ops = NULL;
     switch (end) {
     case MCA_PML_UMRDDT_PACK_WELL:
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
@@ -195,14 +216,12 @@ static int begin(mca_pml_umrddt_send_t *send, size_t length)
         send->pack = NULL;
         return OMPI_ERR_BAD_PARAM == rc ? OMPI_ERR_OUT_OF_RESOURCE : rc;
     }
-    send->state = MCA_PML_UMRDDT_SEND_PACK;
-    send->ops = &mca_pml_umrddt_scheme_pack_gdr; /* its functions serve all three packed schemes */
+    send->state = MCA_PML_UMRDDT_SEND_BUSY;
     if (!mca_pml_umrddt_pack_all_granted(send->pack)) {
         rc = mca_pml_umrddt_send_listen(send);
         if (OMPI_SUCCESS != rc) {
             (void) mca_pml_umrddt_pack_end(send->pack);
             send->pack = NULL;
-            send->ops = NULL;
             return rc;
         }
     }

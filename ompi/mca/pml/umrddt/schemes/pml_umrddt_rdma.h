@@ -127,6 +127,20 @@ void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk);
 
 /* pml_umrddt_rdma_send.c */
 
+/** Offer an endpoint: set send->endpoint to the working endpoint to the receiver that is nearest to
+ * the buffer, and send->rts.address to its address. Any thread. @return false: there is none, and
+ * send->endpoint is NULL */
+bool mca_pml_umrddt_rdma_offer_endpoint(mca_pml_umrddt_send_t *send);
+
+/* The functions of the group, members of the scheme umr. */
+uint16_t mca_pml_umrddt_rdma_open(void);
+bool mca_pml_umrddt_rdma_reaches(const mca_pml_umrddt_peer_t *peer);
+mca_pml_umrddt_can_send_t mca_pml_umrddt_rdma_can_send(const mca_pml_umrddt_comm_t *comm,
+                                                       const mca_pml_umrddt_peer_t *peer,
+                                                       const mca_pml_umrddt_where_t *where,
+                                                       size_t size);
+void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send);
+
 /** Register the memory of the keys, unless send->memory is set. @return false: not possible */
 bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send);
 
@@ -136,6 +150,7 @@ bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_ad
 /* pml_umrddt_umr_send.c, pml_umrddt_send_direct.c: members of the schemes */
 void mca_pml_umrddt_umr_reply(mca_pml_umrddt_send_t *send, size_t length);
 void mca_pml_umrddt_direct_reply(mca_pml_umrddt_send_t *send, size_t length);
+void mca_pml_umrddt_direct_send_release(mca_pml_umrddt_send_t *send);
 
 /** Slow path of mca_pml_umrddt_umr_proposal: computes the value. */
 uint64_t mca_pml_umrddt_umr_propose(opal_iov_cache_layout_t *layout);

@@ -116,7 +116,7 @@ mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
     if (MCA_PML_UMRDDT_RECV_FLUSH == recv->state) {
         return MCA_PML_UMRDDT_NACK_ACK;
     }
-    if (MCA_PML_UMRDDT_RECV_STRIPED == recv->state) {
+    if (MCA_PML_UMRDDT_RECV_SPLIT == recv->state) {
         MCA_PML_UMRDDT_COUNT(protocol_errors);
         /* NACKs refer to its stripes, not to the parent message */
         return MCA_PML_UMRDDT_NACK_KEEPS;

@@ -16,11 +16,88 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include <stdio.h>
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 
-bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send)
+/** Schemes that the HCA supports and that are enabled. Closes the HCA if it does not support the
+ * only scheme that is enabled. */
+uint16_t mca_pml_umrddt_rdma_open(void)
+{
+    static char why_not[256]; /* a copy, because the component that has the text is unloaded */
+
+    const int scheme = mca_pml_umrddt.params.scheme;
+    uint16_t schemes = MCA_PML_UMRDDT_BITS_HCA;
+
+    if (NULL == mca_pml_umrddt.hca) {
+        return 0;
+    }
+    if (0 == mca_pml_umrddt.caps->max_keys) {
+        schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_UMR;
+        if (MCA_PML_UMRDDT_SCHEME_UMR == scheme) {
+            snprintf(why_not, sizeof(why_not), "pml_umrddt_scheme is umr, and %s",
+                     mca_pml_umrddt.caps->umr.why);
+            mca_pml_umrddt.hca_why_not = why_not;
+            mca_pml_umrddt_hca_close();
+            return 0;
+        }
+    }
+    return MCA_PML_UMRDDT_SCHEME_AUTO == scheme ? schemes : schemes & MCA_PML_UMRDDT_BIT(scheme);
+}
+
+bool mca_pml_umrddt_rdma_reaches(const mca_pml_umrddt_peer_t *peer)
+{
+    return NULL != mca_pml_umrddt.hca && peer->has_hca;
+}
+
+mca_pml_umrddt_can_send_t mca_pml_umrddt_rdma_can_send(const mca_pml_umrddt_comm_t *comm,
+                                                       const mca_pml_umrddt_peer_t *peer,
+                                                       const mca_pml_umrddt_where_t *where,
+                                                       size_t size)
+{
+    (void) comm;
+    (void) size;
+    return mca_pml_umrddt_rdma_reaches(peer)
+                   && (!mca_pml_umrddt_on_gpu(where) || mca_pml_umrddt_hca_takes(peer, where))
+               ? MCA_PML_UMRDDT_CAN_SEND
+               : MCA_PML_UMRDDT_CAN_SEND_NOT;
+}
+
+/** Returns true if the HCA is to carry a message from GPU memory: CUDA IPC cannot, or is predicted
+ * to be slower for this layout. */
+static bool wanted(const mca_pml_umrddt_send_t *send)
+{
+    return (!mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where)
+            || mca_pml_umrddt_pairs_by_hca(send->comm, send->peer, send->layout))
+           && mca_pml_umrddt_hca_takes(send->peer, &send->where);
+}
+
+void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_rts_t *rts = &send->rts;
+
+    if (OPAL_UNLIKELY(NULL == mca_pml_umrddt.hca) || !send->peer->has_hca
+        || (mca_pml_umrddt_on_device(&send->where) && !wanted(send))
+        || OPAL_UMRDDT_GPU_MANAGED == send->where.memory.kind
+        || !mca_pml_umrddt_rdma_offer_endpoint(send)) {
+        return;
+    }
+    rts->schemes |= MCA_PML_UMRDDT_BITS_HCA & mca_pml_umrddt.schemes & send->comm->schemes;
+    rts->write_pieces = (uint16_t) mca_pml_umrddt.caps->write_pieces;
+    if (0 != (MCA_PML_UMRDDT_BIT_UMR & rts->schemes)) {
+        rts->chunk = mca_pml_umrddt_umr_proposal(send->layout);
+        if (OPAL_UNLIKELY(mca_pml_umrddt.stripe_from <= rts->length)
+            && !mca_pml_umrddt_on_device(&send->where)) {
+            mca_pml_umrddt_stripes_offer(send);
+        }
+    }
+}
+
+bool mca_pml_umrddt_rdma_offer_endpoint(mca_pml_umrddt_send_t *send)
 {
     if (NULL == mca_pml_umrddt.hca || !send->peer->has_hca
         || OPAL_SUCCESS != mca_pml_umrddt_endpoint(send->peer, &send->endpoint)) {
@@ -34,14 +111,15 @@ bool mca_pml_umrddt_send_endpoint(mca_pml_umrddt_send_t *send)
         send->endpoint = NULL;
         return false;
     }
+    mca_pml_umrddt.hca->endpoint_address(send->endpoint, &send->rts.address);
     return true;
 }
 
 /** Returns true if the user has freed the request of this record's message. */
 static inline bool is_freed(const mca_pml_umrddt_send_t *send)
 {
-    if (OPAL_UNLIKELY(NULL != send->stripes)) {
-        send = mca_pml_umrddt_stripe_whole(send);
+    if (OPAL_UNLIKELY(NULL != send->split)) {
+        send = send->split->parent;
     }
     return __atomic_load_n(&send->freed, __ATOMIC_SEQ_CST);
 }

@@ -17,12 +17,12 @@
 
 #include <stdlib.h>
 
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
@@ -153,5 +153,6 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
     .nack = mca_pml_umrddt_rdma_nack,
     .recv_release = release,
     .reply = mca_pml_umrddt_direct_reply,
+    .send_release = mca_pml_umrddt_direct_send_release,
     .check = mca_pml_umrddt_check_direct,
 };

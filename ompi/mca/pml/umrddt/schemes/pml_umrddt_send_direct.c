@@ -15,6 +15,8 @@
 
 #include "ompi_config.h"
 
+#include <stdlib.h>
+
 #include "opal/util/output.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
@@ -104,6 +106,17 @@ static void cts(mca_pml_umrddt_send_t *send, size_t length)
         mca_pml_umrddt_send_fail(send, false);
     } else {
         MCA_PML_UMRDDT_COUNT(sends_direct);
+    }
+}
+
+/** Release the received parts of the receiver's layout. */
+void mca_pml_umrddt_direct_send_release(mca_pml_umrddt_send_t *send)
+{
+    free(send->parts);
+    send->parts = NULL;
+    if (NULL != send->to) {
+        OBJ_RELEASE(send->to);
+        send->to = NULL;
     }
 }
 

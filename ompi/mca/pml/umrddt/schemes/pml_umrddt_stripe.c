@@ -23,11 +23,16 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+
+static int stripe_listen(mca_pml_umrddt_send_t *stripe);
+static bool stripe_replied(mca_pml_umrddt_send_t *send, size_t length);
+static bool stripe_ended(mca_pml_umrddt_send_t *send, int error);
 
 /** Shared by the records of a striped message. */
 typedef struct mca_pml_umrddt_stripes_t {
-    mca_pml_umrddt_send_t *whole;
+    mca_pml_umrddt_send_split_t super;
     uint32_t count; /**< number of stripes */
     bool begun;     /**< the receiver has accepted the stripes */
     uint32_t left;  /**< stripes that have not ended, plus calls in progress */
@@ -38,21 +43,16 @@ typedef struct mca_pml_umrddt_stripes_t {
     mca_pml_umrddt_send_t *stripe[MCA_PML_UMRDDT_STRIPES]; /**< NULL: it has ended */
 } mca_pml_umrddt_stripes_t;
 
-bool mca_pml_umrddt_is_stripe(const mca_pml_umrddt_send_t *send)
+static inline mca_pml_umrddt_stripes_t *stripes_of(const mca_pml_umrddt_send_t *send)
 {
-    return NULL != send->stripes && send != send->stripes->whole;
+    return (mca_pml_umrddt_stripes_t *) send->split;
 }
 
-const mca_pml_umrddt_send_t *mca_pml_umrddt_stripe_whole(const mca_pml_umrddt_send_t *send)
+static void let_go(mca_pml_umrddt_send_split_t *split)
 {
-    return send->stripes->whole;
-}
+    mca_pml_umrddt_stripes_t *stripes = (mca_pml_umrddt_stripes_t *) split;
 
-void mca_pml_umrddt_stripes_let_go(mca_pml_umrddt_send_t *send)
-{
-    mca_pml_umrddt_stripes_t *stripes = __atomic_load_n(&send->stripes, __ATOMIC_ACQUIRE);
-
-    for (uint32_t i = 0; NULL != stripes && i < stripes->count; ++i) {
+    for (uint32_t i = 0; i < stripes->count; ++i) {
         mca_pml_umrddt_send_t *stripe = __atomic_load_n(&stripes->stripe[i], __ATOMIC_ACQUIRE);
 
         if (NULL != stripe) {
@@ -61,26 +61,20 @@ void mca_pml_umrddt_stripes_let_go(mca_pml_umrddt_send_t *send)
     }
 }
 
-void mca_pml_umrddt_stripes_free(mca_pml_umrddt_send_t *send)
-{
-    free(send->stripes_kept);
-    send->stripes_kept = NULL;
-}
-
 /* ---------------------------------------------------------------------------------------------
  * Records
  * ------------------------------------------------------------------------------------------- */
 
 static void stripe_return(mca_pml_umrddt_send_t *stripe)
 {
-    stripe->stripes = NULL;
+    stripe->split = NULL;
     opal_free_list_return(&mca_pml_umrddt.sends, &stripe->super.super);
 }
 
 /** Create the record of stripe @p i. It holds no references: the parent outlives it. */
 static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint32_t i)
 {
-    mca_pml_umrddt_send_t *whole = stripes->whole;
+    mca_pml_umrddt_send_t *whole = stripes->super.parent;
     mca_pml_umrddt_send_t *stripe = mca_pml_umrddt_send_get();
 
     if (NULL == stripe) {
@@ -106,7 +100,6 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     stripe->layout = whole->layout;
     stripe->endpoint = stripes->endpoints[i];
     stripe->memory = NULL;
-    stripe->keyset = NULL;
     stripe->slot = whole->slot;
     stripe->total = 0; /* the first CTS sets its range */
     stripe->position = 0;
@@ -116,33 +109,30 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     stripe->envelope = NULL;
     stripe->listen = NULL;
     stripe->host = NULL;
-    stripe->pack = NULL;
     stripe->ops = NULL;
+    memset(stripe->held, 0, sizeof(stripe->held));
     stripe->told = true;
-    stripe->stripes = stripes;
+    stripe->split = &stripes->super;
     return stripe;
 }
 
-void mca_pml_umrddt_stripes_drop(mca_pml_umrddt_send_t *send)
+static void drop(mca_pml_umrddt_send_t *send)
 {
-    mca_pml_umrddt_stripes_t *stripes = send->stripes;
+    mca_pml_umrddt_stripes_t *stripes = stripes_of(send);
 
-    if (NULL == stripes) {
-        return;
-    }
     for (uint32_t i = 0; i < stripes->count; ++i) {
         if (NULL != stripes->stripe[i]) {
             stripe_return(stripes->stripe[i]);
             stripes->stripe[i] = NULL;
         }
     }
-    send->stripes = NULL;
+    send->split = NULL;
 }
 
 void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
-    mca_pml_umrddt_stripes_t *stripes = send->stripes_kept;
+    mca_pml_umrddt_stripes_t *stripes = (mca_pml_umrddt_stripes_t *) send->split_kept;
     size_t most = rts->length / MCA_PML_UMRDDT_LEAST_STRIPE;
     uint32_t count;
 
@@ -151,10 +141,11 @@ void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
         return;
     }
     if (NULL == stripes) {
-        stripes = send->stripes_kept = malloc(sizeof(*stripes));
+        stripes = malloc(sizeof(*stripes));
         if (NULL == stripes) {
             return;
         }
+        send->split_kept = &stripes->super;
     }
     most = most < MCA_PML_UMRDDT_STRIPES ? most : MCA_PML_UMRDDT_STRIPES;
     count =
@@ -167,18 +158,23 @@ void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
     rts->seq = mca_pml_umrddt.seq + 1;
     mca_pml_umrddt.seq += 1 + count;
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
-    stripes->whole = send;
+    stripes->super = (mca_pml_umrddt_send_split_t){.parent = send,
+                                                   .drop = drop,
+                                                   .let_go = let_go,
+                                                   .listen = stripe_listen,
+                                                   .replied = stripe_replied,
+                                                   .ended = stripe_ended};
     stripes->count = count;
     stripes->begun = false;
     stripes->left = count;
     stripes->error = MPI_SUCCESS;
     stripes->held = false;
     memset(stripes->stripe, 0, sizeof(stripes->stripe));
-    send->stripes = stripes;
+    send->split = &stripes->super;
     for (uint32_t i = 0; i < count; ++i) {
         stripes->stripe[i] = stripe_new(stripes, i);
         if (NULL == stripes->stripe[i]) {
-            mca_pml_umrddt_stripes_drop(send);
+            drop(send);
             memset(rts->lanes, 0, sizeof(rts->lanes));
             return;
         }
@@ -195,14 +191,14 @@ void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
 static void leave(mca_pml_umrddt_stripes_t *stripes)
 {
     if (0 == --stripes->left) {
-        mca_pml_umrddt_send_finish(stripes->whole, stripes->error);
+        mca_pml_umrddt_send_finish(stripes->super.parent, stripes->error);
     }
 }
 
 /** Index of the stripe that the reply in the parent's buffer is for; count or more: none. */
 static uint64_t index_of(const mca_pml_umrddt_stripes_t *stripes)
 {
-    return stripes->whole->reply->seq - stripes->whole->rts.seq - 1;
+    return stripes->super.parent->reply->seq - stripes->super.parent->rts.seq - 1;
 }
 
 static bool waits(const mca_pml_umrddt_send_t *stripe)
@@ -225,17 +221,17 @@ static bool writes(const mca_pml_umrddt_send_t *stripe)
 static void held_event(void *owner)
 {
     mca_pml_umrddt_send_t *whole = owner;
-    mca_pml_umrddt_stripes_t *stripes = whole->stripes;
+    mca_pml_umrddt_stripes_t *stripes = stripes_of(whole);
 
     stripes->held = false;
-    (void) mca_pml_umrddt_stripe_replied(whole, stripes->length);
+    (void) stripe_replied(whole, stripes->length);
     leave(stripes);
 }
 
-int mca_pml_umrddt_stripe_listen(mca_pml_umrddt_send_t *stripe)
+static int stripe_listen(mca_pml_umrddt_send_t *stripe)
 {
-    mca_pml_umrddt_stripes_t *stripes = stripe->stripes;
-    mca_pml_umrddt_send_t *whole = stripes->whole;
+    mca_pml_umrddt_stripes_t *stripes = stripes_of(stripe);
+    mca_pml_umrddt_send_t *whole = stripes->super.parent;
 
     if (stripes->held) {
         if (stripe == stripes->stripe[index_of(stripes)] && !whole->event.queued) {
@@ -257,19 +253,19 @@ static void listen_on(mca_pml_umrddt_stripes_t *stripes)
     }
 }
 
-bool mca_pml_umrddt_stripe_sent(mca_pml_umrddt_send_t *send, int error)
+static bool stripe_ended(mca_pml_umrddt_send_t *send, int error)
 {
-    mca_pml_umrddt_stripes_t *stripes = send->stripes;
+    mca_pml_umrddt_stripes_t *stripes = stripes_of(send);
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (send == stripes->whole) {
-        mca_pml_umrddt_stripes_drop(send); /* the stripes that never began */
+    if (send == stripes->super.parent) {
+        drop(send); /* the stripes that never began */
         return false;
     }
-    stripes->stripe[send->rts.seq - stripes->whole->rts.seq - 1] = NULL;
+    stripes->stripe[send->rts.seq - stripes->super.parent->rts.seq - 1] = NULL;
     stripes->error = MPI_SUCCESS == stripes->error ? error : stripes->error;
     stripe_return(send);
-    if (stripes->held && !stripes->whole->event.queued
+    if (stripes->held && !stripes->super.parent->event.queued
         && NULL == stripes->stripe[index_of(stripes)]) {
         /* the stripe ended without waiting for this reply */
         MCA_PML_UMRDDT_COUNT(protocol_errors);
@@ -282,9 +278,9 @@ bool mca_pml_umrddt_stripe_sent(mca_pml_umrddt_send_t *send, int error)
 
 /** A reply may arrive early. The receiver sees the FIN of a round and sends the next CTS. The
  * sender's write may not have completed yet, but the parent has a receive posted. */
-bool mca_pml_umrddt_stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
+static bool stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
 {
-    mca_pml_umrddt_stripes_t *stripes = send->stripes;
+    mca_pml_umrddt_stripes_t *stripes = stripes_of(send);
     uint64_t index = index_of(stripes);
     bool one = offsetof(mca_pml_umrddt_reply_t, verdict) <= length && index < stripes->count
                && send->slot == send->reply->slot;

@@ -35,7 +35,7 @@
  *   same bytes to the same addresses, and the message ends when all have ended.
  *
  * Only messages of the scheme umr are striped, and only if the receive buffer holds the whole
- * message. Progress thread only, except offer, drop and let_go.
+ * message. Progress thread only, except offer, and drop and let_go of the split.
  */
 
 #ifndef MCA_PML_UMRDDT_STRIPE_H
@@ -53,43 +53,9 @@ BEGIN_C_DECLS
 #define MCA_PML_UMRDDT_LEAST_STRIPE 4096
 
 /** Sender: offer stripes in a complete envelope if there is more than one lane. On return
- * send->stripes is NULL, or is released by mca_pml_umrddt_stripes_drop or at the end of the
- * message. From any thread. */
+ * send->split is NULL, or is released by its function drop or at the end of the message. Any
+ * thread. */
 void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send);
-
-/** Sender: the envelope was not sent. send->stripes may be NULL. From any thread. */
-void mca_pml_umrddt_stripes_drop(mca_pml_umrddt_send_t *send);
-
-/** Returns true if the record is a stripe. */
-bool mca_pml_umrddt_is_stripe(const mca_pml_umrddt_send_t *send);
-
-/** The record of the parent message of @p send, which has stripes or is one. */
-const mca_pml_umrddt_send_t *mca_pml_umrddt_stripe_whole(const mca_pml_umrddt_send_t *send);
-
-/** Sender: the user may free the buffer before the stripes complete locally, so let go of their
- * registrations (memory_let_go). From any thread that owns the request. */
-void mca_pml_umrddt_stripes_let_go(mca_pml_umrddt_send_t *send);
-
-/**
- * Sender: a reply of @p length bytes is in send->reply, and no receive is posted. Pass it to the
- * stripe that it is for.
- *
- * @return false: it is for the parent
- */
-bool mca_pml_umrddt_stripe_replied(mca_pml_umrddt_send_t *send, size_t length);
-
-/** Sender: a stripe waits for a reply. @return as mca_pml_umrddt_send_listen */
-int mca_pml_umrddt_stripe_listen(mca_pml_umrddt_send_t *stripe);
-
-/**
- * Sender: a record of a striped message has ended, and holds nothing.
- *
- * @return false: it is the parent, which the caller completes
- */
-bool mca_pml_umrddt_stripe_sent(mca_pml_umrddt_send_t *send, int error);
-
-/** Free what a record caches for striped messages. */
-void mca_pml_umrddt_stripes_free(mca_pml_umrddt_send_t *send);
 
 /** Returns true if the lanes in an envelope, for system memory, are valid. */
 bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_rts_t *rts);
@@ -119,23 +85,6 @@ uint64_t mca_pml_umrddt_stripe_end(uint64_t total, uint32_t count, uint64_t grai
  * @return false: it is received as a whole
  */
 bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv);
-
-/**
- * Receiver: a stripe needs the base PML.
- *
- * @return false: the caller sends FALLBACK; true: another stripe did, and this one has ended
- */
-bool mca_pml_umrddt_stripe_by_base(mca_pml_umrddt_recv_t *recv);
-
-/**
- * Receiver: a record of a striped message has ended, and holds nothing.
- *
- * @return false: it is the parent, which the caller completes
- */
-bool mca_pml_umrddt_stripe_received(mca_pml_umrddt_recv_t *recv, int error);
-
-/** Free what a record caches for striped messages. */
-void mca_pml_umrddt_recv_stripes_free(mca_pml_umrddt_recv_t *recv);
 
 END_C_DECLS
 

@@ -18,27 +18,22 @@
 #include <string.h>
 
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 
 /** Shared by the records of a striped message. */
 typedef struct mca_pml_umrddt_recv_stripes_t {
-    mca_pml_umrddt_recv_t *whole;
+    mca_pml_umrddt_recv_split_t super;
     uint32_t left; /**< stripes that have not ended, plus calls in progress */
     bool by_host;  /**< one stripe has sent FALLBACK */
     int error;     /**< for the user */
 } mca_pml_umrddt_recv_stripes_t;
-
-void mca_pml_umrddt_recv_stripes_free(mca_pml_umrddt_recv_t *recv)
-{
-    free(recv->stripes_kept);
-    recv->stripes_kept = NULL;
-}
 
 /* ---------------------------------------------------------------------------------------------
  * Stripes
@@ -92,7 +87,7 @@ static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
                                          mca_btl_umr_endpoint_t *endpoint, uint64_t start,
                                          uint64_t end)
 {
-    mca_pml_umrddt_recv_t *whole = stripes->whole;
+    mca_pml_umrddt_recv_t *whole = stripes->super.parent;
     mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_record_alloc(
         whole->buf, whole->count, whole->datatype, whole->src, whole->tag, whole->comm);
 
@@ -111,7 +106,7 @@ static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
     OBJ_RETAIN(recv->layout);
     recv->endpoint = endpoint;
     recv->peer = whole->peer;
-    recv->stripes = stripes;
+    recv->split = &stripes->super;
     mca_pml_umrddt_umr_stripe(recv, whole->chunk);
     opal_list_append(&mca_pml_umrddt.receives, &recv->active);
     return recv;
@@ -120,17 +115,17 @@ static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
 static void leave(mca_pml_umrddt_recv_stripes_t *stripes)
 {
     if (0 == --stripes->left) {
-        mca_pml_umrddt_recv_over(stripes->whole, stripes->error);
+        mca_pml_umrddt_recv_over(stripes->super.parent, stripes->error);
     }
 }
 
-bool mca_pml_umrddt_stripe_received(mca_pml_umrddt_recv_t *recv, int error)
+static bool stripe_ended(mca_pml_umrddt_recv_t *recv, int error)
 {
-    mca_pml_umrddt_recv_stripes_t *stripes = recv->stripes;
+    mca_pml_umrddt_recv_stripes_t *stripes = (mca_pml_umrddt_recv_stripes_t *) recv->split;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    recv->stripes = NULL;
-    if (recv == stripes->whole) {
+    recv->split = NULL;
+    if (recv == stripes->super.parent) {
         return false;
     }
     stripes->error = MPI_SUCCESS == stripes->error ? error : stripes->error;
@@ -143,9 +138,9 @@ bool mca_pml_umrddt_stripe_received(mca_pml_umrddt_recv_t *recv, int error)
     return true;
 }
 
-bool mca_pml_umrddt_stripe_by_base(mca_pml_umrddt_recv_t *recv)
+static bool stripe_by_base(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_recv_stripes_t *stripes = recv->stripes;
+    mca_pml_umrddt_recv_stripes_t *stripes = (mca_pml_umrddt_recv_stripes_t *) recv->split;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (stripes->by_host) {
@@ -161,7 +156,7 @@ bool mca_pml_umrddt_stripe_by_base(mca_pml_umrddt_recv_t *recv)
 bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
 {
     mca_btl_umr_endpoint_t *endpoints[MCA_PML_UMRDDT_STRIPES];
-    mca_pml_umrddt_recv_stripes_t *stripes = recv->stripes_kept;
+    mca_pml_umrddt_recv_stripes_t *stripes = (mca_pml_umrddt_recv_stripes_t *) recv->split_kept;
     mca_pml_umrddt_recv_t *stripe[MCA_PML_UMRDDT_STRIPES] = {NULL};
     bool use[MCA_PML_UMRDDT_STRIPES];
     uint32_t offered, count = 0, at = 0;
@@ -172,10 +167,11 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
         return false;
     }
     if (NULL == stripes) {
-        stripes = recv->stripes_kept = malloc(sizeof(*stripes));
+        stripes = malloc(sizeof(*stripes));
         if (NULL == stripes) {
             return false;
         }
+        recv->split_kept = &stripes->super;
     }
     offered = look(recv, endpoints, use);
     for (uint32_t i = 0; i < offered; ++i) {
@@ -184,7 +180,10 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
     if (recv->total / count < MCA_PML_UMRDDT_LEAST_STRIPE) {
         return false;
     }
-    *stripes = (mca_pml_umrddt_recv_stripes_t){.whole = recv, .left = 1, .error = MPI_SUCCESS};
+    *stripes = (mca_pml_umrddt_recv_stripes_t){
+        .super = {.parent = recv, .by_base = stripe_by_base, .ended = stripe_ended},
+        .left = 1,
+        .error = MPI_SUCCESS};
     grain = mca_pml_umrddt_stripe_grain(&recv->rts, recv->layout->form, recv->chunk,
                                         recv->total / count);
     for (uint32_t i = 0; i < offered; ++i) {
@@ -207,8 +206,8 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
             start = end;
         }
     }
-    recv->stripes = stripes;
-    recv->state = MCA_PML_UMRDDT_RECV_STRIPED;
+    recv->split = &stripes->super;
+    recv->state = MCA_PML_UMRDDT_RECV_SPLIT;
     stripe[0]->memory = recv->memory; /* covers the whole message */
     recv->memory = NULL;
     for (uint32_t i = 0; i < offered; ++i) {

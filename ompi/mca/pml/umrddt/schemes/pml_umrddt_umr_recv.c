@@ -22,16 +22,16 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
@@ -257,9 +257,25 @@ static void release(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_rdma_release(recv);
 }
 
+/** The lanes for stripes. An offer of CUDA IPC uses the same bytes. */
+static bool rts_valid(const mca_pml_umrddt_recv_t *recv)
+{
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes)
+           || mca_pml_umrddt_stripes_valid(&recv->rts);
+}
+
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .id = MCA_PML_UMRDDT_SCHEME_UMR,
     .bit = MCA_PML_UMRDDT_BIT_UMR,
+    .group = MCA_PML_UMRDDT_BITS_HCA,
+    .open = mca_pml_umrddt_rdma_open,
+    .reaches = mca_pml_umrddt_rdma_reaches,
+    .can_send = mca_pml_umrddt_rdma_can_send,
+    .offer = mca_pml_umrddt_rdma_offer,
+    .rts_valid = rts_valid,
+    .peer_free = mca_pml_umrddt_flats_free,
+    .peer_check = mca_pml_umrddt_flats_check,
+    .cached = &mca_pml_umrddt.counters.direct_bytes_now,
     .can_recv = can_recv,
     .start = start,
     .fin = fin,
