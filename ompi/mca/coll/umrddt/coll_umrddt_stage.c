@@ -508,7 +508,7 @@ int mca_coll_umrddt_stage_new(const mca_coll_umrddt_sides_t *sides,
     int rc = OMPI_SUCCESS;
 
     *result = NULL;
-    if (OPAL_LIKELY(mca_coll_umrddt_may_be_any())) {
+    if (OPAL_LIKELY(opal_umrddt_gpu_in_use())) {
         rc = look(side, seen, &stage);
     }
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {

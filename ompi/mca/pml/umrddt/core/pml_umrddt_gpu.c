@@ -35,24 +35,6 @@
  */
 #define PAGE UINT64_C(4096)
 
-/** The application is known to have initialized CUDA. */
-static bool in_use;
-
-/** Returns true if there may be device memory. Until then each call costs a call of the driver. */
-static inline bool may_be_any(void)
-{
-    int devices;
-
-    if (OPAL_LIKELY(__atomic_load_n(&in_use, __ATOMIC_RELAXED))) {
-        return true;
-    }
-    if (CUDA_ERROR_NOT_INITIALIZED == mca_pml_umrddt.gpu->cuDeviceGetCount(&devices)) {
-        return false;
-    }
-    __atomic_store_n(&in_use, true, __ATOMIC_RELAXED);
-    return true;
-}
-
 void mca_pml_umrddt_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory)
 {
     uint64_t before = opal_umrddt_gpu_plain_before();
@@ -317,7 +299,7 @@ void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatyp
         return;
     }
     span(buf, count, datatype, &first, &last);
-    if (!may_be_any()) {
+    if (!opal_umrddt_gpu_in_use()) {
         memset(&where->memory, 0, sizeof(where->memory));
         opal_umrddt_gpu_plain_learn((uintptr_t) address, true, before);
         if (!mca_pml_umrddt_known_run(buf, count, datatype)) {

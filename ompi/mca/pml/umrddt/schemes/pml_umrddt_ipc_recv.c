@@ -24,9 +24,6 @@
 
 #include "ompi_config.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
@@ -55,67 +52,12 @@ static void wait_for(mca_pml_umrddt_recv_t *recv, bool (*retry)(void *))
     mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, retry, recv);
 }
 
-/* ---------------------------------------------------------------------------------------------
- * Engines
- * ------------------------------------------------------------------------------------------- */
-
-/** Returns true if the application has a context on a device, and sets @p memory. */
-static bool has_context(int ordinal, opal_umrddt_gpu_memory_t *memory)
-{
-    const opal_umrddt_gpu_driver_t *gpu = mca_pml_umrddt.gpu;
-    CUdevice device, current;
-    unsigned int flags;
-    int active = 0;
-    CUcontext ctx;
-
-    *memory = (opal_umrddt_gpu_memory_t){.kind = OPAL_UMRDDT_GPU_DEVICE, .device = ordinal};
-    if (CUDA_SUCCESS != gpu->cuDeviceGet(&device, ordinal)) {
-        return false;
-    }
-    if (CUDA_SUCCESS == gpu->cuDevicePrimaryCtxGetState(device, &flags, &active) && 0 != active) {
-        return true;
-    }
-    if (CUDA_SUCCESS == gpu->cuCtxGetCurrent(&ctx) && NULL != ctx
-        && CUDA_SUCCESS == gpu->cuCtxGetDevice(&current) && device == current) {
-        memory->ctx = ctx;
-        return true;
-    }
-    return false;
-}
-
-static bool has_uuid(int ordinal, const uint8_t *uuid)
-{
-    const opal_umrddt_gpu_driver_t *gpu = mca_pml_umrddt.gpu;
-    CUdevice device;
-    CUuuid here;
-
-    return CUDA_SUCCESS == gpu->cuDeviceGet(&device, ordinal)
-           && (CUDA_SUCCESS == gpu->cuDeviceGetUuid_v2(&here, device)
-               || CUDA_SUCCESS == gpu->cuDeviceGetUuid(&here, device))
-           && 0 == memcmp(&here, uuid, sizeof(here));
-}
-
-/** Find the first device with a context of the application and with this uuid (NULL: any). */
-static bool find_device(const uint8_t *uuid, opal_umrddt_gpu_memory_t *memory)
-{
-    int count = 0;
-
-    if (CUDA_SUCCESS != mca_pml_umrddt.gpu->cuDeviceGetCount(&count)) {
-        return false; /* cuInit was not called */
-    }
-    for (int i = 0; i < count; ++i) {
-        if ((NULL == uuid || has_uuid(i, uuid)) && has_context(i, memory)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine)
 {
     opal_umrddt_gpu_memory_t memory;
 
-    return (find_device(uuid, &memory) || find_device(NULL, &memory))
+    return (opal_umrddt_gpu_device_find(uuid, &memory)
+            || opal_umrddt_gpu_device_find(NULL, &memory))
            && OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&memory, engine);
 }
 
@@ -311,7 +253,7 @@ static bool has_engine(mca_pml_umrddt_recv_t *recv)
         return false;
     }
     return NULL != mca_pml_umrddt_ipc_home(recv->peer, recv->rts.buffer_id)
-           || find_device(NULL, &memory);
+           || opal_umrddt_gpu_device_find(NULL, &memory);
 }
 
 static int start(mca_pml_umrddt_recv_t *recv)
