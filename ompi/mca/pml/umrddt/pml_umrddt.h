@@ -227,12 +227,6 @@ typedef struct mca_pml_umrddt_counters_t {
  * Peers and communicators
  * ------------------------------------------------------------------------------------------- */
 
-/** State of a scheme with one peer. */
-typedef struct mca_pml_umrddt_scheme_state_t {
-    uint32_t fails;    /**< sender: failures of the scheme in a row; atomic */
-    uint64_t retry_at; /**< receiver: count of selections after which the scheme is used again */
-} mca_pml_umrddt_scheme_state_t;
-
 /** Another process. Created at first contact, lives until finalize. */
 typedef struct mca_pml_umrddt_peer_t {
     opal_proc_t *proc;
@@ -260,7 +254,7 @@ typedef struct mca_pml_umrddt_peer_t {
     uint64_t flat_clock;
     struct mca_pml_umrddt_flat_kept_t *flats; /**< the peer's layouts in our cache */
 
-    mca_pml_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
+    opal_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
     bool rings;                            /**< it sets our completion flags on request; atomic */
     struct mca_pml_umrddt_ipc_peer_t *ipc; /**< IPC state, pml_umrddt_ipc.h; or NULL */
 } mca_pml_umrddt_peer_t;
@@ -496,12 +490,12 @@ typedef struct mca_pml_umrddt_recv_t {
     struct mca_pml_umrddt_recv_stripes_t *stripes;      /**< parent or stripe; else NULL */
     struct mca_pml_umrddt_recv_stripes_t *stripes_kept; /**< kept for reuse; or NULL */
 
-    /* pml_umrddt_pairs.h; this order leaves no padding */
-    struct mca_pml_umrddt_pair_t *pair; /**< entry of the selection cache; or NULL */
-    uint32_t serial;                    /**< serial number of pair at the match */
-    int scheme;   /**< mca_pml_umrddt_scheme_id_t: as selected, then as used */
-    bool settled; /**< converged: the following messages use the same scheme */
-    double began; /**< time of the match in us, only with explain */
+    /* pml_umrddt_select.h; this order leaves no padding */
+    struct opal_umrddt_pair_t *pair; /**< entry of the selection cache; or NULL */
+    uint32_t serial;                 /**< serial number of pair at the match */
+    int scheme;                      /**< mca_pml_umrddt_scheme_id_t: as selected, then as used */
+    bool settled;                    /**< converged: the following messages use the same scheme */
+    double began;                    /**< time of the match in us, only with explain */
 
     ompi_request_t *data; /**< the base PML's request for the data */
     mca_pml_umrddt_stage_t
@@ -607,10 +601,10 @@ typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_fins_t fins;                /**< immediate data -> receive */
     void *scratch;                             /**< buffer in which a CTS is built */
     size_t scratch_size;                       /**< mca_pml_umrddt_reply_room */
-    struct mca_pml_umrddt_seen_t *seen;        /**< layouts and buffers that have received */
+    struct opal_umrddt_received_t *received;   /**< layouts and buffers that have received */
     uint64_t types_died;                       /**< destroyed datatypes that had a layout; atomic */
     uint64_t offers[MCA_PML_UMRDDT_OFFERS];    /**< pml_umrddt_offer_cache.h; atomic */
-    struct mca_pml_umrddt_pairs_t *pairs;      /**< selection cache; NULL: fixed rules select */
+    struct opal_umrddt_pairs_t *selections;    /**< selection cache; NULL: fixed rules select */
     opal_list_t receives;                      /**< matched and not finished */
     uint32_t waits;                            /**< entries in the following lists */
     opal_list_t waiting[MCA_BTL_UMR_ROLE_MAX]; /**< for mkeys of a role */

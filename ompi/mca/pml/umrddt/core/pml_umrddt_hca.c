@@ -28,7 +28,7 @@
 
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 static mca_base_framework_t framework;
 static bool framework_open = false;
@@ -227,7 +227,7 @@ bool mca_pml_umrddt_hca_wanted(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt
                                const mca_pml_umrddt_where_t *where, opal_iov_cache_layout_t *layout)
 {
     return (!mca_pml_umrddt_ipc_wanted(comm, peer, where)
-            || mca_pml_umrddt_pairs_by_hca(comm, peer, layout))
+            || mca_pml_umrddt_select_hca_beats_ipc(comm, peer, layout))
            && mca_pml_umrddt_hca_takes(peer, where);
 }
 

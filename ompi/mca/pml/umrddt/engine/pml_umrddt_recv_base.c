@@ -21,7 +21,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 
@@ -185,7 +185,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
         MCA_PML_UMRDDT_COUNT(fallback_recvs);
         ++*recv->reason; /* progress thread only */
         if (OPAL_UNLIKELY(NULL != recv->pair)) {
-            mca_pml_umrddt_pairs_failed(recv);
+            mca_pml_umrddt_select_failed(recv);
         }
     }
     by_host(recv);

@@ -187,8 +187,13 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send);
  * ------------------------------------------------------------------------------------------- */
 
 /** Returns true if the message is to use this scheme: both sides support it, it is enabled, and
- * both are on one node (pml_umrddt_choice.c). */
-bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts, const mca_pml_umrddt_peer_t *peer);
+ * both are on one node. One copy, and no mapping in the steady state: no scheme is cheaper. The
+ * driver cannot open handles of a remote node, whatever the envelope offers. */
+static inline bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts,
+                                             const mca_pml_umrddt_peer_t *peer)
+{
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes & mca_pml_umrddt.schemes) && peer->same_host;
+}
 
 /**
  * Unmap the memory of a process that shares no communicator any more, so that its owner can free

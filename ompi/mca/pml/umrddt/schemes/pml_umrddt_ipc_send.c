@@ -20,7 +20,7 @@
 
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 
 /** Maximum size of a flattened block, of a term, and of the header, bytes. */
@@ -143,7 +143,7 @@ static void learn(mca_pml_umrddt_send_t *send)
     }
     if (MCA_PML_UMRDDT_DONE == verdict || MCA_PML_UMRDDT_HOST == verdict
         || (MCA_PML_UMRDDT_PACK == verdict
-            && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout))) {
+            && !mca_pml_umrddt_select_pack_beats_ipc(send->comm, send->peer, send->layout))) {
         mca_pml_umrddt_ipc_result(send->peer, MCA_PML_UMRDDT_DONE == verdict);
     }
 }

@@ -19,7 +19,7 @@
 
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 
@@ -62,7 +62,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     };
     bool once = MCA_PML_UMRDDT_BITS_HCA
                     == (MCA_PML_UMRDDT_BITS_HCA & recv->rts.schemes & mca_pml_umrddt.schemes)
-                && !mca_pml_umrddt_pairs_decide(); /* the model may select this scheme again */
+                && !mca_pml_umrddt.declines; /* the model may select this scheme again */
     size_t most = once ? MCA_PML_UMRDDT_KEPT_ONCE : MCA_PML_UMRDDT_KEPT_FLAT;
     mca_pml_umrddt_flat_naming_t naming;
     size_t bytes = flat_bytes(recv);
