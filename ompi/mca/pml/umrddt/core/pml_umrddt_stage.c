@@ -261,9 +261,9 @@ static int copy_mixed(mca_pml_umrddt_transit_t *transit)
         transit->address + (uint64_t) opal_iov_cache_form_offset(layout->form, transit->position);
     uint64_t end = next < transit->end ? next : transit->end;
 
-    end =
-        transit->position
-        + (mca_pml_umrddt_look_along(address, address + end - transit->position, memory) - address);
+    end = transit->position
+          + (opal_umrddt_gpu_look_along(address, address + end - transit->position, memory)
+             - address);
     if (OPAL_UMRDDT_GPU_DEVICE != memory->kind) {
         copy_here(transit, end);
         return OMPI_SUCCESS;
