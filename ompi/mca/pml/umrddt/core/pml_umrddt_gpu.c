@@ -64,7 +64,7 @@ void mca_pml_umrddt_gpu_stats(mca_pml_umrddt_gpu_stats_t *stats)
     opal_umrddt_gpu_staging_stats(&stats->staging);
     opal_umrddt_gpu_scratch_stats(&stats->scratch);
     opal_umrddt_gpu_ipc_stats(&stats->ipc);
-    stats->kept = mca_pml_umrddt_stage_kept();
+    stats->kept = opal_umrddt_gpu_stage_kept();
 }
 
 /** Packed schemes that are enabled. */
@@ -88,6 +88,10 @@ static uint16_t pack_schemes(void)
 
 void mca_pml_umrddt_gpu_open(void)
 {
+    const opal_umrddt_gpu_stage_limits_t limits = {.pinned = mca_pml_umrddt.params.gpu_stage_pinned,
+                                                   .kept = mca_pml_umrddt.params.gpu_stage_kept};
+
+    opal_umrddt_gpu_stage_limits(&limits); /* wide elements are staged without a GPU, too */
     if (0 == (MCA_PML_UMRDDT_MEMORY_GPU & mca_pml_umrddt.params.memory)) {
         mca_pml_umrddt.gpu_why_not = "pml_umrddt_memory is host";
         return;
@@ -116,7 +120,7 @@ void mca_pml_umrddt_gpu_open(void)
 
 void mca_pml_umrddt_gpu_close(void)
 {
-    mca_pml_umrddt_stage_fini(); /* wide elements are staged without a GPU, too */
+    mca_pml_umrddt_stage_fini();
     if (NULL == mca_pml_umrddt.gpu) {
         return;
     }
