@@ -88,8 +88,9 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
     message->uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
 }
 
-static bool predict_pass(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
-                         bool gpu, bool other, unsigned schemes)
+static __opal_attribute_noinline__ bool predict_pass(const mca_pml_umrddt_peer_t *peer,
+                                                     opal_iov_cache_layout_t *layout, bool gpu,
+                                                     bool other, unsigned schemes)
 {
     double times[MCA_PML_UMRDDT_SCHEMES];
     opal_umrddt_select_case_t message;
@@ -132,8 +133,8 @@ static void remember(uint64_t key, bool verdict)
 }
 
 /** Returns true if the base PML is faster for a receive buffer in GPU memory (@p other) or not. */
-static bool passes_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout, bool gpu,
-                       bool other, unsigned schemes)
+static inline bool passes_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
+                              bool gpu, bool other, unsigned schemes)
 {
     /* all parameters of the prediction except the layout */
     const unsigned kind = (OPAL_PROC_ON_LOCAL_NODE(peer->proc->proc_flags) ? 1u : 0)
