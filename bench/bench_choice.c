@@ -10,8 +10,8 @@
  * @file
  *
  * The cost of the model's selection of a scheme for a repeated message: the selection is looked up,
- * and the end of the message is recorded (pml_umrddt_pairs.c, which is part of this program). One
- * process:
+ * and the end of the message is recorded (pml_umrddt_select_recv.c, which is part of this program).
+ * One process:
  *
  *     bench_choice [CHOICES]
  *
@@ -40,7 +40,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 #define PAIRS  16
 #define ROUNDS 11
@@ -109,9 +109,9 @@ void choices_counted(uint64_t count)
     for (uint64_t i = 0; i < count; ++i) {
         mca_pml_umrddt_recv_t *recv = &recvs[i % PAIRS];
 
-        mca_pml_umrddt_pairs_judge(recv);
-        packed += mca_pml_umrddt_pairs_packs(recv);
-        mca_pml_umrddt_pairs_over(recv, MPI_SUCCESS);
+        mca_pml_umrddt_select_recv(recv);
+        packed += 0 != (MCA_PML_UMRDDT_BITS_PACK & MCA_PML_UMRDDT_BIT(recv->scheme));
+        mca_pml_umrddt_select_ended(recv, MPI_SUCCESS);
     }
     sink = packed;
     (void) sink;
@@ -131,7 +131,7 @@ void lookups_counted(uint64_t count)
 void questions_counted(uint64_t count)
 {
     for (uint64_t i = 0; i < count; ++i) {
-        if (mca_pml_umrddt_pairs_declines(&comm, &peer, &gpu, false, 1, types[i % PAIRS])) {
+        if (mca_pml_umrddt_select_passes(&comm, &peer, &gpu, false, 1, types[i % PAIRS])) {
             bench_fatal("the base PML is not what takes least");
         }
     }
@@ -141,7 +141,7 @@ void questions_counted(uint64_t count)
 void refusals_counted(uint64_t count)
 {
     for (uint64_t i = 0; i < count; ++i) {
-        if (!mca_pml_umrddt_pairs_declines(&comm, &peer, &host, false, 1, types[i % PAIRS])) {
+        if (!mca_pml_umrddt_select_passes(&comm, &peer, &host, false, 1, types[i % PAIRS])) {
             bench_fatal("there is nothing but the base PML");
         }
     }
@@ -211,7 +211,7 @@ static void prepare(void)
         recv->rts.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_PACK_STAGED
                             | MCA_PML_UMRDDT_BIT_PACK_HOST | MCA_PML_UMRDDT_ON_GPU;
     }
-    mca_pml_umrddt_pairs_open(false);
+    mca_pml_umrddt_select_open(false);
 }
 
 int main(int argc, char **argv)
@@ -243,7 +243,7 @@ int main(int argc, char **argv)
         OBJ_RELEASE(recvs[i].layout);
         MPI_Type_free(&types[i]);
     }
-    mca_pml_umrddt_pairs_close();
+    mca_pml_umrddt_select_close();
     opal_iov_cache_destroy(cache);
     MPI_Finalize();
     return 0;

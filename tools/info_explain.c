@@ -9,10 +9,11 @@
 /**
  * @file
  *
- * The scheme of messages of a layout, and the reason. The selection is done by pml/umrddt's own
- * files (pml_umrddt_pairs*.c, pml_umrddt_choice.c), which are part of this program, and by
- * common/umrddt_select. They get 64 messages of the layout, one after the other, as at its
- * receiver; nothing is sent. This file replaces the other functions of pml/umrddt that they call.
+ * The scheme of messages of a layout, and the reason. The selection is done by
+ * common/umrddt_select, with pml/umrddt's descriptions of messages (pml_umrddt_select_recv.c and
+ * _send.c, which are part of this program). They get 64 messages of the layout, one after the
+ * other, as at its receiver; nothing is sent. This file replaces the other functions of pml/umrddt
+ * that they call.
  */
 
 #include "info.h"
@@ -29,6 +30,7 @@
 
 #include "bench/layouts.h"
 #include "opal/datatype/iov_cache/iov_cache.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_explain.h"
 #include "umrddt_compat.h"
 
 #include "ompi/mca/pml/base/base.h"
@@ -41,7 +43,7 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Number of messages of the layout for which a scheme is selected. */
 #define MESSAGES 64
@@ -223,23 +225,30 @@ static void meet(const info_explain_t *what, bool near, opal_proc_t *proc,
     comm->pattern = (int) patterns[what->from_gpu][what->to_gpu];
 }
 
-/** The scheme that is used after the selection: as in the receiver (matched_event). */
-static mca_pml_umrddt_scheme_id_t way_of(const mca_pml_umrddt_recv_t *recv, unsigned possible)
+/** The rules, as can_recv of the schemes applies them. */
+static bool permits(void *message, mca_pml_umrddt_scheme_id_t scheme)
 {
-    const unsigned hca = MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT;
-    unsigned scheme;
+    mca_pml_umrddt_recv_t *recv = message;
 
-    if (mca_pml_umrddt_pairs_packs(recv)) {
-        return (mca_pml_umrddt_scheme_id_t) recv->scheme;
+    switch (scheme) {
+    case MCA_PML_UMRDDT_SCHEME_IPC:
+        return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
+    case MCA_PML_UMRDDT_SCHEME_UMR:
+        return 0 == (MCA_PML_UMRDDT_BIT_DIRECT & recv->candidates)
+               || !mca_pml_umrddt_rule_direct(recv);
+    case MCA_PML_UMRDDT_SCHEME_DIRECT:
+        return true;
+    default:
+        return mca_pml_umrddt_rule_packs(recv, scheme);
     }
-    if (mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer)) {
-        return MCA_PML_UMRDDT_SCHEME_IPC;
-    }
-    if (0 != (hca & possible)) {
-        return mca_pml_umrddt_scheme_of(mca_pml_umrddt_pairs_hca(recv));
-    }
-    scheme = mca_pml_umrddt_pack_chosen(&recv->rts, &recv->where, recv->total);
-    return mca_pml_umrddt_scheme_of(mca_pml_umrddt_pairs_pack(recv, &recv->rts, scheme));
+}
+
+/** The scheme that is used after the selection, as in the receiver. */
+static mca_pml_umrddt_scheme_id_t way_of(mca_pml_umrddt_recv_t *recv, unsigned possible)
+{
+    recv->candidates = (uint16_t) (recv->rts.schemes & possible & MCA_PML_UMRDDT_BITS_ALL);
+    recv->preferred = mca_pml_umrddt.declines ? (uint16_t) MCA_PML_UMRDDT_BIT(recv->scheme) : 0;
+    return opal_umrddt_select_next(&recv->candidates, recv->preferred, permits, recv);
 }
 
 /** One message. */
@@ -260,21 +269,23 @@ static void judge(const info_explain_t *what, int message, mca_pml_umrddt_comm_t
     recv.rts.length = from->size;
     recv.rts.pieces = (uint32_t) from->iov_count;
     recv.rts.write_pieces = (uint32_t) mca_pml_umrddt.caps->write_pieces;
-    recv.rts.schemes = mca_pml_umrddt_pairs_offered(comm, peer, &here, what->to_gpu, from->size);
+    recv.rts.schemes = mca_pml_umrddt_select_offered(comm, peer, &here, what->to_gpu, from->size);
     recv.rts.address.qpn = what->hca ? htonl(1) : 0;
     if (what->from_gpu && 0 != (MCA_PML_UMRDDT_BITS_PACK & recv.rts.schemes)) {
         recv.rts.schemes |= MCA_PML_UMRDDT_ON_GPU;
     }
-    mca_pml_umrddt_pairs_judge(&recv);
-    verdict->why = mca_pml_umrddt_pairs_tell(&recv, 1 == message ? verdict->first : verdict->later,
-                                             &verdict->possible);
+    mca_pml_umrddt_select_recv(&recv);
+    memcpy(1 == message ? verdict->first : verdict->later, recv.pair->selection.times,
+           sizeof(verdict->first));
+    verdict->possible = recv.pair->possible;
+    verdict->why = opal_umrddt_explain_reason(mca_pml_umrddt.selections, verdict->possible);
     verdict->least = (mca_pml_umrddt_scheme_id_t) recv.scheme;
     way = way_of(&recv, verdict->possible);
     if (0 == verdict->turn_count || way != verdict->turns[verdict->turn_count - 1].way) {
         verdict->turns[verdict->turn_count++] = (turn_t){message, way};
     }
     recv.scheme = (int) way;
-    mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+    mca_pml_umrddt_select_ended(&recv, MPI_SUCCESS);
 }
 
 static void judge_all(const info_explain_t *what, bool near, verdict_t *verdict)
@@ -288,8 +299,8 @@ static void judge_all(const info_explain_t *what, bool near, verdict_t *verdict)
     memset(verdict, 0, sizeof(*verdict));
     verdict->near = near;
     meet(what, near, &proc, peer, &comm);
-    verdict->declined = mca_pml_umrddt_pairs_decide()
-                        && mca_pml_umrddt_pairs_declines(&comm, peer, &here, false, 1, NULL);
+    verdict->declined =
+        mca_pml_umrddt.declines && mca_pml_umrddt_select_passes(&comm, peer, &here, false, 1, NULL);
     for (int message = 1; message <= MESSAGES; ++message) {
         judge(what, message, &comm, peer, verdict);
     }
@@ -398,8 +409,7 @@ static void print_verdict(const info_explain_t *what, const verdict_t *verdict)
                mca_pml_umrddt_scheme_names[verdict->turns[i].way]);
     }
     printf(": %s\n", verdict->why);
-    if (!mca_pml_umrddt_pairs_decide()
-        && verdict->least != verdict->turns[verdict->turn_count - 1].way) {
+    if (!mca_pml_umrddt.declines && verdict->least != verdict->turns[verdict->turn_count - 1].way) {
         printf("  by these figures %s would take least\n",
                mca_pml_umrddt_scheme_names[verdict->least]);
     }
@@ -454,7 +464,7 @@ static void tell(const info_explain_t *what)
         info_json_number("bytes", (long long) from->size);
         info_json_number("pieces_from", (long long) from->iov_count);
         info_json_number("pieces_to", (long long) to->iov_count);
-        info_json_text("figures", mca_pml_umrddt_pairs_figures());
+        info_json_text("figures", mca_pml_umrddt.selections->source);
         info_json_text("not_taken", left);
         info_json_open("verdicts", '[');
     } else {
@@ -462,7 +472,7 @@ static void tell(const info_explain_t *what)
                NULL == what->to ? "" : what->to->name, from->size);
         tell_side("from", what->from_gpu, from);
         tell_side("to", what->to_gpu, to);
-        printf("figures: %s\n", mca_pml_umrddt_pairs_figures());
+        printf("figures: %s\n", mca_pml_umrddt.selections->source);
         if (NULL != left) {
             printf("umrddt leaves such messages to the base PML: %s; else\n", left);
         } else if (MCA_PML_UMRDDT_SCHEME_AUTO != mca_pml_umrddt.params.scheme) {
@@ -517,15 +527,15 @@ int info_explain(const info_explain_t *what)
         mca_pml_umrddt.schemes |= (uint16_t) what->ways;
         mca_pml_umrddt.host_component = mca_pml_base_selected_component;
         mca_pml_umrddt_base_gpu_open();
-        mca_pml_umrddt.seen = mca_pml_umrddt_seen_new();
+        mca_pml_umrddt.received = opal_umrddt_received_new();
         mca_pml_umrddt_eager_open();
-        mca_pml_umrddt_pairs_open(true);
-        if (NULL != mca_pml_umrddt.seen && NULL != mca_pml_umrddt.pairs) {
+        mca_pml_umrddt_select_open(true);
+        if (NULL != mca_pml_umrddt.received && NULL != mca_pml_umrddt.selections) {
             tell(what);
             status = INFO_USABLE;
         }
-        mca_pml_umrddt_pairs_close();
-        free(mca_pml_umrddt.seen);
+        mca_pml_umrddt_select_close();
+        free(mca_pml_umrddt.received);
         OBJ_RELEASE(from);
         OBJ_RELEASE(to);
     }

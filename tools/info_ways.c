@@ -10,7 +10,7 @@
  * @file
  *
  * The scheme of messages on this machine, with pml_umrddt_scheme = auto (by the rules of
- * ompi/mca/pml/umrddt/select/pml_umrddt_choice.c), and the reason.
+ * opal/mca/common/umrddt_select/umrddt_select_rules.h), and the reason.
  */
 
 #include "info.h"

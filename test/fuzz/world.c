@@ -25,7 +25,7 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 world_t world;
 ompi_datatype_t *world_types[WORLD_TYPES];
@@ -243,14 +243,14 @@ static void begin_figures(uint8_t first)
 {
     static char defaults[] = "defaults";
 
-    mca_pml_umrddt_pairs_close();
+    mca_pml_umrddt_select_close();
     memset(world.peer->states, 0, sizeof(world.peer->states));
     mca_pml_umrddt.params.reuse = 0 != (first & 4) ? 1000 : 1;
     world.microseconds = 0;
     mca_pml_umrddt.params.model = defaults;
     memset(mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
     if (248 <= first) {
-        mca_pml_umrddt_pairs_open(false);
+        mca_pml_umrddt_select_open(false);
     }
 }
 
@@ -289,7 +289,7 @@ static void begin(fuzz_bytes_t *input)
     /* (so inputs from before there were any mean what they did) */
     world.gpu = 240 <= first;
     begin_gpu(input, first);
-    memset(mca_pml_umrddt.seen, 0, 512 * 4 * 8);
+    memset(mca_pml_umrddt.received, 0, 512 * 4 * 8);
     begin_figures(first);
 }
 

@@ -25,6 +25,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 #define PACKET_ROOM MCA_PML_UMRDDT_REPLY_ROOM
 #include "packets.h"
@@ -456,6 +457,28 @@ static void parts(void)
  * The choice
  * ------------------------------------------------------------------------------------------- */
 
+/* Of umr and direct, as the receiver tries them. */
+static bool permits(void *message, mca_pml_umrddt_scheme_id_t scheme)
+{
+    mca_pml_umrddt_recv_t *recv = message;
+
+    return MCA_PML_UMRDDT_SCHEME_UMR != scheme
+           || 0 == (MCA_PML_UMRDDT_BIT_DIRECT & recv->candidates)
+           || !mca_pml_umrddt_rule_direct(recv);
+}
+
+static unsigned choose(const mca_pml_umrddt_rts_t *rts, const opal_iov_cache_layout_t *layout,
+                       char *buffer, uint64_t total)
+{
+    mca_pml_umrddt_recv_t recv = {.rts = *rts, .buf = buffer, .total = total};
+    mca_pml_umrddt_scheme_id_t scheme;
+
+    recv.layout = (opal_iov_cache_layout_t *) layout;
+    recv.candidates = rts->schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_HCA;
+    scheme = opal_umrddt_select_next(&recv.candidates, 0, permits, &recv);
+    return MCA_PML_UMRDDT_SCHEME_BASE == scheme ? 0 : MCA_PML_UMRDDT_BIT(scheme);
+}
+
 static void choice(void)
 {
     const opal_iov_cache_layout_t *few = layouts[1], *many = layouts[2];
@@ -468,20 +491,20 @@ static void choice(void)
     mca_pml_umrddt.params.writes = (unsigned) few->iov_count + 2;
     mca_pml_umrddt.params.run = 0;
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
-    mca_pml_umrddt.seen = mca_pml_umrddt_seen_new();
-    CHECK(direct == mca_pml_umrddt_choose(&rts, few, buffer, few->size));
-    CHECK(umr == mca_pml_umrddt_choose(&rts, few, buffer, few->size));
-    CHECK(umr == mca_pml_umrddt_choose(&rts, few, buffer, few->size));
-    CHECK(direct == mca_pml_umrddt_choose(&rts, few, buffer + 1, few->size));
-    CHECK(umr == mca_pml_umrddt_choose(&rts, many, buffer, many->size));
+    mca_pml_umrddt.received = opal_umrddt_received_new();
+    CHECK(direct == choose(&rts, few, buffer, few->size));
+    CHECK(umr == choose(&rts, few, buffer, few->size));
+    CHECK(umr == choose(&rts, few, buffer, few->size));
+    CHECK(direct == choose(&rts, few, buffer + 1, few->size));
+    CHECK(umr == choose(&rts, many, buffer, many->size));
     rts.pieces = 15; /* one write more than is allowed */
-    CHECK(umr == mca_pml_umrddt_choose(&rts, few, buffer + 2, few->size));
+    CHECK(umr == choose(&rts, few, buffer + 2, few->size));
     mca_pml_umrddt.params.run = few->size / 15 + 1;
-    CHECK(umr == mca_pml_umrddt_choose(&rts, few, buffer + 3, few->size));
+    CHECK(umr == choose(&rts, few, buffer + 3, few->size));
     mca_pml_umrddt.params.run = few->size / 15;
-    CHECK(direct == mca_pml_umrddt_choose(&rts, few, buffer + 4, few->size));
+    CHECK(direct == choose(&rts, few, buffer + 4, few->size));
     mca_pml_umrddt.params.mkey_cache = false;
-    CHECK(umr == mca_pml_umrddt_choose(&rts, few, buffer + 5, few->size));
+    CHECK(umr == choose(&rts, few, buffer + 5, few->size));
     mca_pml_umrddt.params.mkey_cache = true;
     for (unsigned mine = 1; mine <= MCA_PML_UMRDDT_BITS_ALL; ++mine) {
         mca_pml_umrddt.schemes = (uint16_t) mine;
@@ -489,13 +512,13 @@ static void choice(void)
             unsigned common = mine & rts.schemes & MCA_PML_UMRDDT_BITS_HCA;
 
             if (MCA_PML_UMRDDT_BITS_HCA != common) {
-                CHECK(common == mca_pml_umrddt_choose(&rts, few, buffer + 6, few->size));
-                CHECK(common == mca_pml_umrddt_choose(&rts, many, buffer + 6, many->size));
+                CHECK(common == choose(&rts, few, buffer + 6, few->size));
+                CHECK(common == choose(&rts, many, buffer + 6, many->size));
             }
         }
     }
-    free(mca_pml_umrddt.seen);
-    mca_pml_umrddt.seen = NULL;
+    free(mca_pml_umrddt.received);
+    mca_pml_umrddt.received = NULL;
 }
 
 /** Packed: what both sides can and may, where a GPU is at one end or nothing else is offered. */
@@ -510,30 +533,30 @@ static void packed(void)
 
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
     mca_pml_umrddt.params.pack_host = 1000;
-    CHECK(host == mca_pml_umrddt_pack_chosen(&rts, &gpu, 999));
-    CHECK(gdr == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
-    CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &both, 1000));
+    CHECK(host == mca_pml_umrddt_rule_pack(rts.schemes, &gpu, 999));
+    CHECK(gdr == mca_pml_umrddt_rule_pack(rts.schemes, &gpu, 1000));
+    CHECK(0 == mca_pml_umrddt_rule_pack(rts.schemes, &both, 1000));
     rts.schemes |= MCA_PML_UMRDDT_IF_GPU;
-    CHECK(gdr == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
-    CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
+    CHECK(gdr == mca_pml_umrddt_rule_pack(rts.schemes, &gpu, 1000));
+    CHECK(0 == mca_pml_umrddt_rule_pack(rts.schemes, &cpu, 1000));
     rts.schemes = MCA_PML_UMRDDT_BITS_PACK | MCA_PML_UMRDDT_IF_GPU; /* and nothing beside it */
-    CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
+    CHECK(0 == mca_pml_umrddt_rule_pack(rts.schemes, &cpu, 1000));
     rts.schemes = MCA_PML_UMRDDT_BITS_ALL | MCA_PML_UMRDDT_ON_GPU;
-    CHECK(gdr == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
+    CHECK(gdr == mca_pml_umrddt_rule_pack(rts.schemes, &cpu, 1000));
     rts.schemes &= (uint16_t) ~gdr;
-    CHECK(host == mca_pml_umrddt_pack_chosen(&rts, &cpu, 999));
-    CHECK(staged == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
+    CHECK(host == mca_pml_umrddt_rule_pack(rts.schemes, &cpu, 999));
+    CHECK(staged == mca_pml_umrddt_rule_pack(rts.schemes, &cpu, 1000));
     rts.schemes = (uint16_t) gdr;
-    CHECK(gdr == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1));
+    CHECK(gdr == mca_pml_umrddt_rule_pack(rts.schemes, &gpu, 1));
     rts.schemes = host; /* the sender's user wants nothing else */
-    CHECK(host == mca_pml_umrddt_pack_chosen(&rts, &cpu, 1000));
+    CHECK(host == mca_pml_umrddt_rule_pack(rts.schemes, &cpu, 1000));
     mca_pml_umrddt.schemes = (uint16_t) staged;
-    CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
+    CHECK(0 == mca_pml_umrddt_rule_pack(rts.schemes, &gpu, 1000));
     rts.schemes = MCA_PML_UMRDDT_BITS_ALL;
-    CHECK(staged == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1));
+    CHECK(staged == mca_pml_umrddt_rule_pack(rts.schemes, &gpu, 1));
     rts.schemes = MCA_PML_UMRDDT_BITS_HCA;
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
-    CHECK(0 == mca_pml_umrddt_pack_chosen(&rts, &gpu, 1000));
+    CHECK(0 == mca_pml_umrddt_rule_pack(rts.schemes, &gpu, 1000));
 }
 
 /* A violated invariant of a peer is reported by its name. */

@@ -255,17 +255,17 @@ void opal_umrddt_gpu_scratch_close(void)
  * Buffers
  * ------------------------------------------------------------------------------------------- */
 
-int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, size_t size,
-                             mca_pml_umrddt_stage_use_t use, mca_pml_umrddt_stage_t *stage)
+int opal_umrddt_gpu_stage_get(const opal_umrddt_gpu_memory_t *memory, size_t size,
+                              opal_umrddt_gpu_stage_use_t use, opal_umrddt_gpu_stage_t *stage)
 {
-    (void) where, (void) use;
+    (void) memory, (void) use;
     stage->bytes = malloc(size);
     stage->room = size;
     stage->kind = OPAL_UMRDDT_GPU_PINNED;
     return OMPI_SUCCESS;
 }
 
-void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage)
+void opal_umrddt_gpu_stage_put(opal_umrddt_gpu_stage_t *stage)
 {
     free(stage->bytes);
     memset(stage, 0, sizeof(*stage));

@@ -27,7 +27,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs_private.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
@@ -98,9 +98,9 @@ static void figures(const char *lines)
                       "register_mib 0.001\n%s",
                       lines));
     CHECK(0 == fclose(file));
-    mca_pml_umrddt_pairs_close();
-    mca_pml_umrddt_pairs_open(false);
-    CHECK(mca_pml_umrddt_pairs_decide());
+    mca_pml_umrddt_select_close();
+    mca_pml_umrddt_select_open(false);
+    CHECK(mca_pml_umrddt.declines);
     memset(peer.states, 0, sizeof(peer.states));
 }
 
@@ -142,19 +142,33 @@ static void matched(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *from, vo
     recv->where.memory.kind = OPAL_UMRDDT_GPU_HOST;
 }
 
+/* Returns true if the model selected a packed scheme. */
+static bool packs(const mca_pml_umrddt_recv_t *recv)
+{
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & MCA_PML_UMRDDT_BIT(recv->scheme));
+}
+
+static bool permits(void *recv, mca_pml_umrddt_scheme_id_t scheme)
+{
+    CHECK(0 != (MCA_PML_UMRDDT_BIT(scheme) & ((mca_pml_umrddt_recv_t *) recv)->candidates));
+    return true;
+}
+
 /* A message has been matched: the selected scheme. */
 static mca_pml_umrddt_scheme_id_t judge(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *from,
                                         void *buffer)
 {
-    unsigned scheme;
+    mca_pml_umrddt_scheme_id_t scheme;
 
     matched(recv, from, buffer, 1, MCA_PML_UMRDDT_BITS_HCA);
-    mca_pml_umrddt_pairs_judge(recv);
+    mca_pml_umrddt_select_recv(recv);
     CHECK(NULL != recv->pair);
-    CHECK(!mca_pml_umrddt_pairs_packs(recv));
-    scheme = mca_pml_umrddt_pairs_hca(recv);
-    CHECK((MCA_PML_UMRDDT_BIT_UMR == scheme) == (MCA_PML_UMRDDT_SCHEME_UMR == recv->scheme));
-    CHECK((MCA_PML_UMRDDT_BIT_DIRECT == scheme) == (MCA_PML_UMRDDT_SCHEME_DIRECT == recv->scheme));
+    CHECK(!packs(recv));
+    recv->candidates = recv->rts.schemes & mca_pml_umrddt.schemes;
+    scheme = opal_umrddt_select_next(&recv->candidates, (uint16_t) MCA_PML_UMRDDT_BIT(recv->scheme),
+                                     permits, recv);
+    CHECK((int) scheme == recv->scheme);
+    CHECK(0 == (MCA_PML_UMRDDT_BIT(scheme) & recv->candidates));
     return (mca_pml_umrddt_scheme_id_t) recv->scheme;
 }
 
@@ -165,7 +179,7 @@ static mca_pml_umrddt_scheme_id_t message(void *buffer, double umr, double direc
     mca_pml_umrddt_scheme_id_t way = judge(&recv, &peer, buffer);
 
     clock_us += MCA_PML_UMRDDT_SCHEME_UMR == way ? umr : direct;
-    mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+    mca_pml_umrddt_select_ended(&recv, MPI_SUCCESS);
     CHECK(NULL == recv.pair);
     OBJ_RELEASE(recv.layout);
     return way;
@@ -230,10 +244,10 @@ static unsigned unasked(opal_umrddt_gpu_kind_t kind)
     for (int i = 0; i < 1000; ++i) {
         matched(&recv, &peer, buffers, 1, MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_MAY_LEAVE);
         recv.where.memory.kind = kind;
-        mca_pml_umrddt_pairs_judge(&recv);
-        CHECK((MCA_PML_UMRDDT_SCHEME_BASE == recv.scheme) == mca_pml_umrddt_pairs_leaves(&recv));
-        count += mca_pml_umrddt_pairs_leaves(&recv) && recv.settled;
-        mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+        mca_pml_umrddt_select_recv(&recv);
+        CHECK((MCA_PML_UMRDDT_SCHEME_BASE == recv.scheme) == mca_pml_umrddt_select_declines(&recv));
+        count += mca_pml_umrddt_select_declines(&recv) && recv.settled;
+        mca_pml_umrddt_select_ended(&recv, MPI_SUCCESS);
         OBJ_RELEASE(recv.layout);
     }
     return count;
@@ -254,9 +268,9 @@ static void left_alone(void)
     CHECK(0 == unasked(OPAL_UMRDDT_GPU_DEVICE));
     figures("near_rate 40\nhca_latency 1\nkey_map 2000\nhca_write 100\n");
     matched(&recv, &peer, buffers, 1, MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_MAY_LEAVE);
-    mca_pml_umrddt_pairs_judge(&recv);
-    CHECK(!mca_pml_umrddt_pairs_leaves(&recv));
-    mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+    mca_pml_umrddt_select_recv(&recv);
+    CHECK(!mca_pml_umrddt_select_declines(&recv));
+    mca_pml_umrddt_select_ended(&recv, MPI_SUCCESS);
     OBJ_RELEASE(recv.layout);
 }
 
@@ -268,14 +282,14 @@ static void failed(void)
     figures(ten);
     CHECK(7 == umr_of(buffers, 7, 10, 13));
     CHECK(MCA_PML_UMRDDT_SCHEME_UMR == judge(&recv, &peer, buffers));
-    mca_pml_umrddt_pairs_failed(&recv);
+    mca_pml_umrddt_select_failed(&recv);
     CHECK(NULL == recv.pair);
     OBJ_RELEASE(recv.layout);
     CHECK(0 == umr_of(buffers, 128, 10, 13));
     /* and for other pairs of this peer, but not for those of another one */
     CHECK(0 == umr_of(buffers + 1, 128, 10, 13));
     CHECK(MCA_PML_UMRDDT_SCHEME_UMR == judge(&recv, &other, buffers));
-    mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+    mca_pml_umrddt_select_ended(&recv, MPI_SUCCESS);
     OBJ_RELEASE(recv.layout);
     /* it is used again */
     CHECK(100 == umr_of(buffers, 100, 10, 13));
@@ -297,7 +311,7 @@ static void eager(void)
                     "cpu_copy 1000000 1000000 1000000 1000000 1000000 1000000\n");
             lay(10);
             CHECK((0 == above)
-                  == mca_pml_umrddt_pairs_declines(&comm, &peer, &host, false, 1, NULL));
+                  == mca_pml_umrddt_select_passes(&comm, &peer, &host, false, 1, NULL));
         }
         mca_pml_umrddt.eager[near] = OPAL_UMRDDT_SELECT_EAGER;
     }
@@ -315,10 +329,10 @@ static void bounds(void)
     for (size_t i = 0; i < sizeof(buffers); ++i) {
         CHECK(MCA_PML_UMRDDT_SCHEME_UMR == message(buffers + i, 10, 13));
     }
-    mca_pml_umrddt_pairs_over(&first, MPI_SUCCESS);
+    mca_pml_umrddt_select_ended(&first, MPI_SUCCESS);
     CHECK(NULL == first.pair);
     CHECK(MCA_PML_UMRDDT_SCHEME_UMR == judge(&recv, &peer, buffers));
-    mca_pml_umrddt_pairs_over(&recv, MPI_ERR_OTHER);
+    mca_pml_umrddt_select_ended(&recv, MPI_ERR_OTHER);
     CHECK(NULL == recv.pair);
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BIT_DIRECT;
     figures(ten);
@@ -335,23 +349,23 @@ static void remembered(const mca_pml_umrddt_where_t *where)
     const unsigned before = lookups;
 
     for (int i = 0; i < 100; ++i) {
-        CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, where, false, 1, NULL));
+        CHECK(mca_pml_umrddt_select_passes(&comm, &peer, where, false, 1, NULL));
     }
     CHECK(before == lookups);
-    (void) mca_pml_umrddt_pairs_declines(&comm, &peer, where, false, 2, NULL);
+    (void) mca_pml_umrddt_select_passes(&comm, &peer, where, false, 2, NULL);
     CHECK(before + 1 == lookups);
-    (void) mca_pml_umrddt_pairs_declines(&comm, &other, where, false, 1, NULL);
+    (void) mca_pml_umrddt_select_passes(&comm, &other, where, false, 1, NULL);
     CHECK(before + 2 == lookups);
-    (void) mca_pml_umrddt_pairs_declines(&comm, &peer, where, true, 1, NULL);
+    (void) mca_pml_umrddt_select_passes(&comm, &peer, where, true, 1, NULL);
     CHECK(before + 3 == lookups);
     comm.pattern = MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU;
-    (void) mca_pml_umrddt_pairs_declines(&comm, &peer, where, false, 1, NULL);
+    (void) mca_pml_umrddt_select_passes(&comm, &peer, where, false, 1, NULL);
     CHECK(before + 4 == lookups);
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
-    (void) mca_pml_umrddt_pairs_declines(&comm, &peer, &gpu, false, 1, NULL);
+    (void) mca_pml_umrddt_select_passes(&comm, &peer, &gpu, false, 1, NULL);
     CHECK(before + 5 == lookups);
     ++mca_pml_umrddt.types_died;
-    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, where, false, 1, NULL));
+    CHECK(mca_pml_umrddt_select_passes(&comm, &peer, where, false, 1, NULL));
     CHECK(before + 6 == lookups);
 }
 
@@ -363,18 +377,18 @@ static void declined(void)
     lay(4);
     figures("near_rate 1000000\nfar_rate 1\n");
     CHECK(mca_pml_umrddt.declines);
-    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
+    CHECK(mca_pml_umrddt_select_passes(&comm, &peer, &where, false, 1, NULL));
     proc.proc_flags = 0; /* another peer */
-    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &other, &where, false, 1, NULL));
+    CHECK(!mca_pml_umrddt_select_passes(&comm, &other, &where, false, 1, NULL));
     proc.proc_flags = OPAL_PROC_ON_NODE;
-    CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
+    CHECK(mca_pml_umrddt_select_passes(&comm, &peer, &where, false, 1, NULL));
     /* where the user has named a scheme there is no choice */
     comm.scheme = MCA_PML_UMRDDT_SCHEME_UMR;
-    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
+    CHECK(!mca_pml_umrddt_select_passes(&comm, &peer, &where, false, 1, NULL));
     comm.scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
     remembered(&where);
     figures("near_rate 0.0001\n");
-    CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
+    CHECK(!mca_pml_umrddt_select_passes(&comm, &peer, &where, false, 1, NULL));
 }
 
 /* An HCA, where there is one, and the user does not rule it out: where it may be quicker. It is to
@@ -387,23 +401,23 @@ static void by_hca(bool wanted)
 
     mca_pml_umrddt.hca = NULL;
     peer.has_hca = true;
-    CHECK(!mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
+    CHECK(!mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
     mca_pml_umrddt.hca = &hca;
     peer.has_hca = false;
-    CHECK(!mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
+    CHECK(!mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
     peer.has_hca = true;
     comm.schemes = MCA_PML_UMRDDT_BITS_ALL & ~MCA_PML_UMRDDT_BITS_HCA;
-    CHECK(!mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
+    CHECK(!mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
     comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
     for (i = 0; i < 2; ++i) {
-        CHECK(mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
+        CHECK(mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
     }
     comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
     for (i = 0; i < 2; ++i) {
-        CHECK(wanted == mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
+        CHECK(wanted == mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
     }
     comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU;
-    CHECK(mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
+    CHECK(mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
     mca_pml_umrddt.hca = before;
     peer.has_hca = had_hca;
@@ -428,7 +442,7 @@ static void by_hca_for_one_piece(void)
                 : "ipc_latency 20\nhca_latency 5\ngpu_flush 0.001\nkey_map 0.001\nhca_write 100\n"
                   "hca_gpu_gather 1\nhca_gpu_scatter 20\n");
         lay(4);
-        CHECK((0 == slow) == mca_pml_umrddt_pairs_by_hca(&comm, &peer, layout));
+        CHECK((0 == slow) == mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
     }
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
     mca_pml_umrddt.hca = before;
@@ -439,7 +453,7 @@ static void by_hca_for_one_piece(void)
  * mistaken for the other's endpoints. */
 static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
 {
-    const struct mca_pml_umrddt_pair_t *pair;
+    const opal_umrddt_pair_t *pair;
     const mca_btl_umr_hca_ops_t *before = mca_pml_umrddt.hca;
     const bool had_hca = peer.has_hca;
 
@@ -449,20 +463,20 @@ static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
     recv->rts.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_UMR;
     recv->rts.buffer_id = recv->rts.buffer = recv->rts.layout = 7;
     recv->rts.lb = -7;
-    mca_pml_umrddt_pairs_judge(recv);
+    mca_pml_umrddt_select_recv(recv);
     CHECK(NULL != recv->pair);
     pair = recv->pair;
     CHECK((wanted ? MCA_PML_UMRDDT_SCHEME_UMR : MCA_PML_UMRDDT_SCHEME_IPC) == recv->scheme);
     CHECK(wanted == mca_pml_umrddt_rts_is_plain(&recv->rts));
     CHECK(!wanted == mca_pml_umrddt_ipc_chosen(&recv->rts, &peer));
-    mca_pml_umrddt_pairs_over(recv, MPI_SUCCESS);
+    mca_pml_umrddt_select_ended(recv, MPI_SUCCESS);
     OBJ_RELEASE(recv->layout);
     /* at the completion flag it is the same message */
     recv->layout = NULL;
     recv->rts.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_DONE_FLAG;
-    mca_pml_umrddt_pairs_judge(recv);
+    mca_pml_umrddt_select_recv(recv);
     CHECK(pair == recv->pair);
-    mca_pml_umrddt_pairs_over(recv, MPI_SUCCESS);
+    mca_pml_umrddt_select_ended(recv, MPI_SUCCESS);
     OBJ_RELEASE(recv->layout);
     mca_pml_umrddt.hca = before;
     peer.has_hca = had_hca;
@@ -486,27 +500,27 @@ static void between_gpus(void)
         comm.schemes = MCA_PML_UMRDDT_BIT_IPC;
         /* into memory of the CPU it is quick in any case, so that the user has to say that it goes
          * to a GPU */
-        CHECK(!mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
+        CHECK(!mca_pml_umrddt_select_passes(&comm, &peer, &where, false, 1, NULL));
         comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
-        CHECK((1 == slow) == mca_pml_umrddt_pairs_declines(&comm, &peer, &where, false, 1, NULL));
+        CHECK((1 == slow) == mca_pml_umrddt_select_passes(&comm, &peer, &where, false, 1, NULL));
         comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
         /* nor does a peer with a completion flag make a slow scheme the only one */
         lay(4);
         comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
-        CHECK((1 == slow) == mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
-        CHECK((1 == slow) == mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
+        CHECK((1 == slow) == mca_pml_umrddt_select_pack_beats_ipc(&comm, &peer, layout));
+        CHECK((1 == slow) == mca_pml_umrddt_select_pack_beats_ipc(&comm, &peer, layout));
         comm.schemes = MCA_PML_UMRDDT_BIT_IPC;
-        CHECK(!mca_pml_umrddt_pairs_may_pack(&comm, &peer, layout));
+        CHECK(!mca_pml_umrddt_select_pack_beats_ipc(&comm, &peer, layout));
         comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
         by_hca(1 == slow);
         matched(&recv, &peer, buffers, 4,
                 MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_PACK_STAGED | MCA_PML_UMRDDT_ON_GPU);
         recv.where = where;
-        mca_pml_umrddt_pairs_judge(&recv);
+        mca_pml_umrddt_select_recv(&recv);
         CHECK(NULL != recv.pair);
-        CHECK((1 == slow) == mca_pml_umrddt_pairs_packs(&recv));
+        CHECK((1 == slow) == packs(&recv));
         CHECK((0 == slow) == (0 != (MCA_PML_UMRDDT_BIT_IPC & recv.rts.schemes)));
-        mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+        mca_pml_umrddt_select_ended(&recv, MPI_SUCCESS);
         OBJ_RELEASE(recv.layout);
         beside_ipc(&recv, 1 == slow);
     }
@@ -517,7 +531,6 @@ static void between_gpus(void)
 static void listed(void)
 {
     double times[MCA_PML_UMRDDT_SCHEMES];
-    unsigned possible;
 
     figures(
         "ipc_latency 0.001\nipc_copy 1000 1000 1000 1000 1000 1000\ngpu_pack_host 1000 1000 1000 1000 1000 1000\n"
@@ -538,11 +551,11 @@ static void listed(void)
             recv.rts.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_ON_GPU;
             recv.rts.length = recv.total = layout->size;
             recv.where.memory.kind = to_gpu ? OPAL_UMRDDT_GPU_DEVICE : OPAL_UMRDDT_GPU_HOST;
-            mca_pml_umrddt_pairs_judge(&recv);
+            mca_pml_umrddt_select_recv(&recv);
             CHECK(NULL != recv.pair);
-            (void) mca_pml_umrddt_pairs_tell(&recv, times, &possible);
+            memcpy(times, recv.pair->selection.times, sizeof(times));
             CHECK((list && (to_gpu || alike)) == (4000 < times[MCA_PML_UMRDDT_SCHEME_IPC]));
-            mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+            mca_pml_umrddt_select_ended(&recv, MPI_SUCCESS);
             OBJ_RELEASE(recv.layout);
         }
     }
@@ -576,22 +589,22 @@ static void landing(void)
                         slow[i]);
         figures(lines);
         lay(6);
-        CHECK(0 == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, false, layout->size));
-        CHECK(packs == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, true, layout->size));
+        CHECK(0 == mca_pml_umrddt_select_offered(&comm, &peer, &host, false, layout->size));
+        CHECK(packs == mca_pml_umrddt_select_offered(&comm, &peer, &host, true, layout->size));
         CHECK(packs
-              == (packs & mca_pml_umrddt_pairs_offered(&comm, &peer, &gpu, true, layout->size)));
-        CHECK(mca_pml_umrddt_pairs_declines(&comm, &peer, &host, false, 1, NULL));
-        CHECK((0 == i) == mca_pml_umrddt_pairs_declines(&comm, &peer, &host, true, 1, NULL));
+              == (packs & mca_pml_umrddt_select_offered(&comm, &peer, &gpu, true, layout->size)));
+        CHECK(mca_pml_umrddt_select_passes(&comm, &peer, &host, false, 1, NULL));
+        CHECK((0 == i) == mca_pml_umrddt_select_passes(&comm, &peer, &host, true, 1, NULL));
         comm.pattern = MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU;
-        CHECK((0 == i) == mca_pml_umrddt_pairs_declines(&comm, &peer, &host, false, 1, NULL));
+        CHECK((0 == i) == mca_pml_umrddt_select_passes(&comm, &peer, &host, false, 1, NULL));
         comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
     }
-    mca_pml_umrddt_pairs_close();
-    CHECK(0 == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, true, layout->size));
+    mca_pml_umrddt_select_close();
+    CHECK(0 == mca_pml_umrddt_select_offered(&comm, &peer, &host, true, layout->size));
     mca_pml_umrddt.params.pack_min = 0;
-    CHECK(packs == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, true, layout->size));
+    CHECK(packs == mca_pml_umrddt_select_offered(&comm, &peer, &host, true, layout->size));
     peer.has_gpu = false;
-    CHECK(0 == mca_pml_umrddt_pairs_offered(&comm, &peer, &host, true, layout->size));
+    CHECK(0 == mca_pml_umrddt_select_offered(&comm, &peer, &host, true, layout->size));
     peer.has_hca = true;
 }
 
@@ -617,7 +630,6 @@ static void hinted(void)
         {&gpu, MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU, true},
     };
     double times[MCA_PML_UMRDDT_SCHEMES], known = 0;
-    unsigned possible;
 
     /* an HCA that is slow with GPU memory, and GPUs that are slow in writes to system memory */
     figures("near_rate 10\nhca_gpu_rate 0.001\ncpu_copy 1 1 1 1 1 1\n"
@@ -632,7 +644,7 @@ static void hinted(void)
         comm.schemes = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BITS_HCA;
         comm.pattern = (int) cases[i].pattern;
         CHECK(cases[i].declines
-              == mca_pml_umrddt_pairs_declines(&comm, &peer, cases[i].where, false, 1, NULL));
+              == mca_pml_umrddt_select_passes(&comm, &peer, cases[i].where, false, 1, NULL));
     }
     comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
     for (int hint = 0; hint < 2; ++hint) {
@@ -641,10 +653,10 @@ static void hinted(void)
         comm.pattern =
             (int) (0 == hint ? MCA_PML_UMRDDT_PATTERN_NONE : MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU);
         (void) judge(&recv, &peer, buffers);
-        (void) mca_pml_umrddt_pairs_tell(&recv, times, &possible);
+        memcpy(times, recv.pair->selection.times, sizeof(times));
         CHECK(0 == hint || times[MCA_PML_UMRDDT_SCHEME_UMR] > 1000 * known);
         known = times[MCA_PML_UMRDDT_SCHEME_UMR];
-        mca_pml_umrddt_pairs_over(&recv, MPI_SUCCESS);
+        mca_pml_umrddt_select_ended(&recv, MPI_SUCCESS);
         OBJ_RELEASE(recv.layout);
     }
     comm.pattern = (int) MCA_PML_UMRDDT_PATTERN_NONE;
@@ -680,7 +692,7 @@ int main(void)
     listed();
     hinted();
     landing();
-    mca_pml_umrddt_pairs_close();
+    mca_pml_umrddt_select_close();
     CHECK(0 == unlink(path));
     printf("test_pairs: %lu checks\n", checks);
     return 0;

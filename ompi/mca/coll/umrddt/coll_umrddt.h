@@ -301,9 +301,6 @@ int mca_coll_umrddt_side_pieces(const mca_coll_umrddt_side_t *side,
 void mca_coll_umrddt_pieces_clear(mca_coll_umrddt_pieces_t *pieces);
 void mca_coll_umrddt_pieces_free(mca_coll_umrddt_pieces_t *pieces);
 
-/** Returns true if the application uses CUDA, so that buffers may be in device memory. */
-bool mca_coll_umrddt_may_be_any(void);
-
 /** Query the memory kind at an address. */
 void mca_coll_umrddt_memory(uint64_t address, opal_umrddt_gpu_memory_t *memory);
 

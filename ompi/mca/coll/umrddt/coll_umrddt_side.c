@@ -19,23 +19,6 @@
 
 #include "coll_umrddt.h"
 
-bool mca_coll_umrddt_may_be_any(void)
-{
-    static bool in_use = false;
-    const opal_umrddt_gpu_driver_t *driver;
-    int devices;
-
-    if (OPAL_LIKELY(__atomic_load_n(&in_use, __ATOMIC_RELAXED))) {
-        return true;
-    }
-    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)
-        || CUDA_ERROR_NOT_INITIALIZED == driver->cuDeviceGetCount(&devices)) {
-        return false;
-    }
-    __atomic_store_n(&in_use, true, __ATOMIC_RELAXED);
-    return true;
-}
-
 void mca_coll_umrddt_memory(uint64_t address, opal_umrddt_gpu_memory_t *memory)
 {
     const void *at = (const void *) (uintptr_t) address;

@@ -30,9 +30,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "opal/class/opal_free_list.h"
+#include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stage.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 #include "opal/util/show_help.h"
 
@@ -46,9 +46,8 @@ typedef struct half_t {
     uint64_t user;                   /**< the user's address */
     uint64_t given;                  /**< the replacement: the same address, or system memory */
     mca_coll_umrddt_pieces_t pieces; /**< empty: this side is passed on unchanged */
-    void *block;                     /**< the system memory */
+    opal_umrddt_gpu_stage_t block;   /**< the system memory */
     size_t size;
-    bool pinned;
 } half_t;
 
 struct mca_coll_umrddt_stage_t {
@@ -150,22 +149,14 @@ static size_t in_pool(size_t size)
 
 /** Get memory from the pool. At most half of the pool, because copies of pageable memory need the
  * rest. */
-static void *get_pinned(opal_umrddt_gpu_engine_t *engine, size_t size)
+static bool get_pinned(opal_umrddt_gpu_engine_t *engine, half_t *half)
 {
     opal_umrddt_gpu_staging_stats_t stats;
-    void *block = NULL;
 
     opal_umrddt_gpu_staging_stats(&stats);
-    if (mca_coll_umrddt_params.pinned / 2 < stats.used_now
-        || mca_coll_umrddt_params.pinned / 2 - stats.used_now < in_pool(size)
-        || OPAL_SUCCESS != opal_umrddt_gpu_engine_enter(engine)) {
-        return NULL;
-    }
-    if (OPAL_SUCCESS != opal_umrddt_gpu_staging_get(size, &block)) {
-        block = NULL;
-    }
-    opal_umrddt_gpu_engine_leave(engine);
-    return block;
+    return mca_coll_umrddt_params.pinned / 2 >= stats.used_now
+           && mca_coll_umrddt_params.pinned / 2 - stats.used_now >= in_pool(half->size)
+           && OPAL_SUCCESS == opal_umrddt_gpu_stage_pinned(engine, half->size, &half->block);
 }
 
 /**
@@ -210,38 +201,19 @@ static int get_block(half_t *half)
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    if (NULL != engine) {
-        half->block = get_pinned(engine, half->size);
-        half->pinned = NULL != half->block;
-    }
-    if (NULL == half->block) {
-        half->block = mmap(NULL, half->size, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (MAP_FAILED == half->block) {
-            half->block = NULL;
-            return OPAL_ERR_OUT_OF_RESOURCE;
+    if (NULL == engine || !get_pinned(engine, half)) {
+        rc = opal_umrddt_gpu_stage_plain(half->size, &half->block);
+        if (OPAL_SUCCESS != rc) {
+            return rc;
         }
     }
-    half->given = (uint64_t) (uintptr_t) half->block + pad - (uint64_t) low;
-    if (half->pinned) {
+    half->given = (uint64_t) (uintptr_t) half->block.bytes + pad - (uint64_t) low;
+    if (OPAL_UMRDDT_GPU_PINNED == half->block.kind) {
         MCA_COLL_UMRDDT_COUNT(stages_pinned);
     } else {
         MCA_COLL_UMRDDT_COUNT(stages_pageable);
     }
     return OPAL_SUCCESS;
-}
-
-static void put_block(half_t *half)
-{
-    if (NULL == half->block) {
-        return;
-    }
-    if (half->pinned) {
-        opal_umrddt_gpu_staging_put(half->block);
-    } else {
-        (void) munmap(half->block, half->size);
-    }
-    half->block = NULL;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -259,9 +231,8 @@ static int begin(opal_umrddt_gpu_engine_t *engine, const half_t *half,
                                             .reached = true};
     const opal_umrddt_gpu_place_t host = {.layout = layout,
                                           .address = half->given + (uint64_t) offset,
-                                          .kind = half->pinned ? OPAL_UMRDDT_GPU_PINNED
-                                                               : OPAL_UMRDDT_GPU_HOST,
-                                          .reached = half->pinned};
+                                          .kind = half->block.kind,
+                                          .reached = OPAL_UMRDDT_GPU_PINNED == half->block.kind};
 
     return out ? opal_umrddt_gpu_copy(engine, &host, &device, 0, length, copy)
                : opal_umrddt_gpu_copy(engine, &device, &host, 0, length, copy);
@@ -419,9 +390,8 @@ static mca_coll_umrddt_stage_t *stage_get(void)
         stage->under_way = 0;
         stage->begun = 0;
         for (int h = 0; h < 2; ++h) {
-            stage->halves[h].block = NULL;
+            memset(&stage->halves[h].block, 0, sizeof(stage->halves[h].block));
             stage->halves[h].size = 0;
-            stage->halves[h].pinned = false;
         }
     }
     return stage;
@@ -508,7 +478,7 @@ int mca_coll_umrddt_stage_new(const mca_coll_umrddt_sides_t *sides,
     int rc = OMPI_SUCCESS;
 
     *result = NULL;
-    if (OPAL_LIKELY(mca_coll_umrddt_may_be_any())) {
+    if (OPAL_LIKELY(opal_umrddt_gpu_in_use())) {
         rc = look(side, seen, &stage);
     }
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
@@ -588,7 +558,7 @@ void mca_coll_umrddt_stage_free(mca_coll_umrddt_stage_t *stage)
         return;
     }
     for (int h = 0; h < 2; ++h) {
-        put_block(&stage->halves[h]);
+        opal_umrddt_gpu_stage_put(&stage->halves[h].block);
         mca_coll_umrddt_pieces_clear(&stage->halves[h].pieces);
     }
     opal_free_list_return(&pool, &stage->super);

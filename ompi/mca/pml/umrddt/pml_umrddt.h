@@ -117,10 +117,10 @@ typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_fins_t fins;                /**< immediate data -> receive */
     void *scratch;                             /**< buffer in which a CTS is built */
     size_t scratch_size;                       /**< mca_pml_umrddt_reply_room */
-    struct mca_pml_umrddt_seen_t *seen;        /**< layouts and buffers that have received */
+    struct opal_umrddt_received_t *received;   /**< layouts and buffers that have received */
     uint64_t types_died;                       /**< destroyed datatypes that had a layout; atomic */
     uint64_t offers[MCA_PML_UMRDDT_OFFERS];    /**< pml_umrddt_offer_cache.h; atomic */
-    struct mca_pml_umrddt_pairs_t *pairs;      /**< selection cache; NULL: fixed rules select */
+    struct opal_umrddt_pairs_t *selections;    /**< selection cache; NULL: fixed rules select */
     opal_list_t receives;                      /**< matched and not finished */
     uint32_t waits;                            /**< entries in the following lists */
     opal_list_t waiting[MCA_BTL_UMR_ROLE_MAX]; /**< for mkeys of a role */

@@ -72,6 +72,26 @@ void opal_umrddt_select(const opal_umrddt_tuning_t *tuning,
                          && (!message->to.gpu || times[MCA_PML_UMRDDT_SCHEME_BASE] < asked);
 }
 
+bool opal_umrddt_select_beats(const opal_umrddt_tuning_t *tuning,
+                              const opal_umrddt_select_case_t *message,
+                              mca_pml_umrddt_scheme_id_t scheme, unsigned others, unsigned cases)
+{
+    static const opal_umrddt_select_side_t piece = {
+        .pieces = 1, .boxed = true, .chunk_boxed = true};
+    opal_umrddt_select_case_t one = *message;
+    double times[MCA_PML_UMRDDT_SCHEMES];
+
+    for (unsigned i = 0; i < cases; ++i) {
+        one.to = 0 == (i & 1) ? message->to : piece;
+        one.to.gpu = message->to.gpu == (0 == (i & 2));
+        if (scheme
+            != opal_umrddt_select_best(tuning, &one, others | MCA_PML_UMRDDT_BIT(scheme), times)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void opal_umrddt_select_print_side(char *text, size_t room, const char *what,
                                    const opal_umrddt_select_side_t *side, uint64_t bytes)
 {

@@ -40,6 +40,18 @@ void opal_umrddt_select(const opal_umrddt_tuning_t *tuning,
                         const opal_umrddt_select_case_t *message, unsigned possible,
                         unsigned failed, opal_umrddt_selection_t *selection);
 
+/**
+ * Returns true if one of @p others is predicted to be faster than a scheme, for a sender, which
+ * does not know the receiver's side.
+ *
+ * @param[in] message  message->to: with the layout of the sender
+ * @param[in] cases    1: receivers as in message->to. 2: also those that receive in one block. 4:
+ *                     also both of these in the other kind of memory. One of them suffices
+ */
+bool opal_umrddt_select_beats(const opal_umrddt_tuning_t *tuning,
+                              const opal_umrddt_select_case_t *message,
+                              mca_pml_umrddt_scheme_id_t scheme, unsigned others, unsigned cases);
+
 /** Append a side ("from", "to") of a message of @p bytes to a text; truncates at @p room. */
 void opal_umrddt_select_print_side(char *text, size_t room, const char *what,
                                    const opal_umrddt_select_side_t *side, uint64_t bytes);

@@ -464,3 +464,46 @@ void opal_umrddt_tuning_add(opal_umrddt_tuning_t *figures, opal_umrddt_tuning_me
         memcpy(measured->far, measured_before->far, sizeof(measured->far));
     }
 }
+
+/** Read a file, or report what is wrong with it. @p named: by the user */
+static bool find_in(const char *path, const char *hardware, bool named,
+                    opal_umrddt_tuning_t *tuning, char source[OPAL_UMRDDT_TUNING_TEXT],
+                    opal_umrddt_tuning_report_t report)
+{
+    char wrong[OPAL_UMRDDT_TUNING_TEXT];
+    const opal_umrddt_tuning_file_t result =
+        opal_umrddt_tuning_read(path, hardware, tuning, NULL, wrong);
+
+    if (OPAL_UMRDDT_TUNING_FILE_GOOD == result) {
+        (void) snprintf(source, OPAL_UMRDDT_TUNING_TEXT, "%.500s", path);
+        return true;
+    }
+    if (named || OPAL_UMRDDT_TUNING_FILE_ABSENT != result) {
+        report(path, wrong, hardware);
+    }
+    return false;
+}
+
+bool opal_umrddt_tuning_find(const char *model, opal_umrddt_tuning_t *tuning,
+                             char source[OPAL_UMRDDT_TUNING_TEXT],
+                             opal_umrddt_tuning_report_t report)
+{
+    char hardware[OPAL_UMRDDT_TUNING_TEXT], path[1024];
+
+    opal_umrddt_tuning_default(tuning);
+    (void) snprintf(source, OPAL_UMRDDT_TUNING_TEXT, "defaults, not measured here (umrddt_tune)");
+    if (0 == strcmp(model, "none")) {
+        return false;
+    }
+    if (0 == strcmp(model, "defaults")) {
+        return true;
+    }
+    opal_umrddt_tuning_hardware(hardware);
+    if ('\0' != model[0]) {
+        return find_in(model, hardware, true, tuning, source, report);
+    }
+    return (opal_umrddt_tuning_path(hardware, false, path, sizeof(path))
+            && find_in(path, hardware, false, tuning, source, report))
+           || (opal_umrddt_tuning_path(hardware, true, path, sizeof(path))
+               && find_in(path, hardware, false, tuning, source, report));
+}

@@ -59,6 +59,25 @@ void opal_umrddt_tuning_hardware(char text[OPAL_UMRDDT_TUNING_TEXT]);
  */
 bool opal_umrddt_tuning_path(const char *hardware, bool system, char *path, size_t room);
 
+/** Tells the user what is wrong with a tuning file; @p hardware: of this machine. */
+typedef void (*opal_umrddt_tuning_report_t)(const char *path, const char *wrong,
+                                            const char *hardware);
+
+/**
+ * Find the tuning parameters of this machine.
+ *
+ * @param[in]  model   value of pml_umrddt_model: "none", "defaults", the path of a file, or "" for
+ *                     the file that umrddt_tune writes
+ * @param[out] tuning  the defaults if there is none
+ * @param[out] source  of the parameters, for the user
+ * @param[in]  report  called for a file that cannot be used; such a file is ignored
+ *
+ * @return false: there are none, and the fixed rules select schemes
+ */
+bool opal_umrddt_tuning_find(const char *model, opal_umrddt_tuning_t *tuning,
+                             char source[OPAL_UMRDDT_TUNING_TEXT],
+                             opal_umrddt_tuning_report_t report);
+
 /**
  * Read a tuning file. Parameters that it does not name keep their defaults. Unknown names and
  * invalid values make it malformed.

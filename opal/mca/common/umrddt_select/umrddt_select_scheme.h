@@ -17,6 +17,8 @@
 #ifndef OPAL_UMRDDT_SELECT_SCHEME_H
 #define OPAL_UMRDDT_SELECT_SCHEME_H
 
+#include <stdint.h>
+
 typedef enum mca_pml_umrddt_scheme_id_t {
     MCA_PML_UMRDDT_SCHEME_UMR = 0,    /**< RDMA writes between mkeys of both sides */
     MCA_PML_UMRDDT_SCHEME_DIRECT = 1, /**< RDMA writes into the receiver's layout, without mkeys */
@@ -43,6 +45,12 @@ typedef enum mca_pml_umrddt_scheme_id_t {
 #define MCA_PML_UMRDDT_BITS_HCA  0x03u
 #define MCA_PML_UMRDDT_BITS_PACK 0x70u
 #define MCA_PML_UMRDDT_BITS_ALL  0x77u
+
+/** State of a scheme with one peer. */
+typedef struct opal_umrddt_scheme_state_t {
+    uint32_t fails;    /**< sender: failures of the scheme in a row; atomic */
+    uint64_t retry_at; /**< receiver: count of selections after which the scheme is used again */
+} opal_umrddt_scheme_state_t;
 
 /** The scheme of a bitmap with one bit; the base PML for 0. */
 static inline mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_of(unsigned bit)

@@ -36,9 +36,9 @@
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_windows.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** @return false: no memory */
 static bool lists_init(void)
@@ -68,10 +68,10 @@ static bool lists_init(void)
     mca_pml_umrddt_recv_small_init();
     mca_pml_umrddt.scratch_size = mca_pml_umrddt_reply_room();
     mca_pml_umrddt.scratch = malloc(mca_pml_umrddt.scratch_size);
-    mca_pml_umrddt.seen = mca_pml_umrddt_seen_new();
+    mca_pml_umrddt.received = opal_umrddt_received_new();
     has_memory = OMPI_SUCCESS == mca_pml_umrddt_control_init()
                  && OMPI_SUCCESS == mca_pml_umrddt_comms_init() && NULL != mca_pml_umrddt.scratch
-                 && NULL != mca_pml_umrddt.seen;
+                 && NULL != mca_pml_umrddt.received;
     mca_pml_umrddt.lists_ready = true;
     return has_memory;
 }
@@ -84,7 +84,7 @@ static void lists_fini(void)
     mca_pml_umrddt.lists_ready = false;
     mca_pml_umrddt_control_fini();
     free(mca_pml_umrddt.scratch);
-    free(mca_pml_umrddt.seen);
+    free(mca_pml_umrddt.received);
     mca_pml_umrddt_recv_small_fini();
     mca_pml_umrddt_peers_free();
     mca_pml_umrddt_comms_fini();
@@ -125,7 +125,7 @@ static int enable(bool on)
         return rc; /* an error, because peers already have our cookie */
     }
     mca_pml_umrddt_eager_open();
-    mca_pml_umrddt_pairs_open(mca_pml_umrddt.params.explain);
+    mca_pml_umrddt_select_open(mca_pml_umrddt.params.explain);
     if (NULL != mca_pml_umrddt.hca) {
         mca_pml_umrddt.hca->set_fin_handler(mca_pml_umrddt_recv_fin, NULL);
     }
@@ -214,7 +214,7 @@ int mca_pml_umrddt_finalize(void)
     mca_pml_umrddt_schemes_close();
     mca_pml_umrddt_hca_close();
     mca_pml_umrddt_gpu_close();
-    mca_pml_umrddt_pairs_close();
+    mca_pml_umrddt_select_close();
     mca_pml_umrddt_layouts_fini();
     lists_fini();
 

@@ -19,10 +19,13 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 
 const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES] = {
-    &mca_pml_umrddt_scheme_ipc,      &mca_pml_umrddt_scheme_umr,
-    &mca_pml_umrddt_scheme_direct,   &mca_pml_umrddt_scheme_pack_host,
-    &mca_pml_umrddt_scheme_pack_gdr, &mca_pml_umrddt_scheme_pack_staged,
-    &mca_pml_umrddt_scheme_base,
+    [MCA_PML_UMRDDT_SCHEME_UMR] = &mca_pml_umrddt_scheme_umr,
+    [MCA_PML_UMRDDT_SCHEME_DIRECT] = &mca_pml_umrddt_scheme_direct,
+    [MCA_PML_UMRDDT_SCHEME_IPC] = &mca_pml_umrddt_scheme_ipc,
+    [MCA_PML_UMRDDT_SCHEME_BASE] = &mca_pml_umrddt_scheme_base,
+    [MCA_PML_UMRDDT_SCHEME_PACK_STAGED] = &mca_pml_umrddt_scheme_pack_staged,
+    [MCA_PML_UMRDDT_SCHEME_PACK_HOST] = &mca_pml_umrddt_scheme_pack_host,
+    [MCA_PML_UMRDDT_SCHEME_PACK_GDR] = &mca_pml_umrddt_scheme_pack_gdr,
 };
 
 /* Memory that an HCA cannot reach is offered to CUDA IPC, and packed beside both. */

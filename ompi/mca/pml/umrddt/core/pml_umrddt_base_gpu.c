@@ -74,11 +74,9 @@ void mca_pml_umrddt_base_gpu_close(void)
 
 bool mca_pml_umrddt_base_touches_managed(void)
 {
-    CUcontext now = NULL;
-
     /* With several threads, a thread without a context may continue the message. */
     return MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu && !opal_using_threads()
-           && CUDA_SUCCESS == mca_pml_umrddt.gpu->cuCtxGetCurrent(&now) && NULL != now;
+           && opal_umrddt_gpu_has_context();
 }
 
 /** Returns true if the base PML is to carry contiguous messages to or from this rank if it can. */

@@ -23,12 +23,6 @@
 
 BEGIN_C_DECLS
 
-/** State of a scheme with one peer. */
-typedef struct mca_pml_umrddt_scheme_state_t {
-    uint32_t fails;    /**< sender: failures of the scheme in a row; atomic */
-    uint64_t retry_at; /**< receiver: count of selections after which the scheme is used again */
-} mca_pml_umrddt_scheme_state_t;
-
 /** Another process. Created at first contact, lives until finalize. */
 struct mca_pml_umrddt_peer_t {
     opal_proc_t *proc;
@@ -57,9 +51,9 @@ struct mca_pml_umrddt_peer_t {
     uint64_t flat_clock;
     struct mca_pml_umrddt_flat_kept_t *flats; /**< the peer's layouts in our cache */
 
-    mca_pml_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
-    bool rings;                            /**< it sets our completion flags on request; atomic */
-    struct mca_pml_umrddt_ipc_peer_t *ipc; /**< IPC state, pml_umrddt_ipc.h; or NULL */
+    opal_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
+    bool rings;                         /**< it sets our completion flags on request; atomic */
+    struct opal_umrddt_gpu_peer_t *ipc; /**< caches of the scheme ipc; or NULL */
 };
 
 /** Add to the memory in use for peers; @p bytes may be negative. */

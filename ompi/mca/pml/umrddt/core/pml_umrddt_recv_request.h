@@ -119,12 +119,12 @@ struct mca_pml_umrddt_recv_t {
     struct mca_pml_umrddt_recv_split_t *split;      /**< parent or part; else NULL */
     struct mca_pml_umrddt_recv_split_t *split_kept; /**< kept for reuse, of malloc; or NULL */
 
-    /* pml_umrddt_pairs.h; this order leaves no padding */
-    struct mca_pml_umrddt_pair_t *pair; /**< entry of the selection cache; or NULL */
-    uint32_t serial;                    /**< serial number of pair at the match */
-    int scheme;   /**< mca_pml_umrddt_scheme_id_t: as selected, then as used */
-    bool settled; /**< converged: the following messages use the same scheme */
-    double began; /**< time of the match in us, only with explain */
+    /* pml_umrddt_select.h; this order leaves no padding */
+    struct opal_umrddt_pair_t *pair; /**< entry of the selection cache; or NULL */
+    uint32_t serial;                 /**< serial number of pair at the match */
+    int scheme;                      /**< mca_pml_umrddt_scheme_id_t: as selected, then as used */
+    bool settled;                    /**< converged: the following messages use the same scheme */
+    double began;                    /**< time of the match in us, only with explain */
 
     ompi_request_t *data; /**< the base PML's request for the data */
     mca_pml_umrddt_stage_t

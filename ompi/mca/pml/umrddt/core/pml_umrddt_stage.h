@@ -10,8 +10,9 @@
  * @file
  *
  * Staging of GPU memory for a base PML that cannot access it. The base PML sends from, and receives
- * into, a *staging buffer* of packed bytes, so that the other side sees an ordinary message. The
- * GPU copies between the staging buffer and the user's buffer (a *transit*).
+ * into, a *staging buffer* of packed bytes (umrddt_gpu_stage.h), so that the other side sees an
+ * ordinary message. The GPU copies between the staging buffer and the user's buffer
+ * (umrddt_gpu_stream.h).
  */
 
 #ifndef MCA_PML_UMRDDT_STAGE_H
@@ -26,8 +27,8 @@
 #include "ompi/datatype/ompi_datatype.h"
 #include "ompi/mca/pml/pml.h"
 
-#include "opal/datatype/iov_cache/iov_cache.h"
-#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+#include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stage.h"
+#include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stream.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
@@ -39,58 +40,36 @@ struct ompi_request_t;
 struct ompi_message_t;
 struct mca_pml_umrddt_recv_t;
 
-/** A staging buffer. All 0: none. */
-typedef struct mca_pml_umrddt_stage_t {
-    unsigned char *bytes;
-    size_t room;
-    opal_umrddt_gpu_kind_t kind; /**< PINNED: from the GPU staging pool; HOST: plain memory */
-} mca_pml_umrddt_stage_t;
+typedef opal_umrddt_gpu_stage_t mca_pml_umrddt_stage_t;
+#define MCA_PML_UMRDDT_STAGE_DATA OPAL_UMRDDT_GPU_STAGE_DATA
+#define MCA_PML_UMRDDT_STAGE_ROOM OPAL_UMRDDT_GPU_STAGE_ROOM
 
-/** Use of a staging buffer. */
-typedef enum mca_pml_umrddt_stage_use_t {
-    MCA_PML_UMRDDT_STAGE_DATA, /**< it will be filled up to its size */
-    MCA_PML_UMRDDT_STAGE_ROOM  /**< for a receive: less or more data may arrive */
-} mca_pml_umrddt_stage_use_t;
+/** opal_umrddt_gpu_stage_get for a user's buffer. */
+static inline int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, size_t size,
+                                           opal_umrddt_gpu_stage_use_t use,
+                                           mca_pml_umrddt_stage_t *stage)
+{
+    return opal_umrddt_gpu_stage_get(&where->memory, size, use, stage);
+}
 
-/**
- * Get a staging buffer. For data it is pinned if its size and the pool permit; else plain.
- *
- * @param[in]  where  the user's buffer
- * @param[in]  size   in bytes; 0 counts as 1
- * @param[out] stage  owned by the caller until mca_pml_umrddt_stage_put
- *
- * @retval OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE
- */
-int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, size_t size,
-                             mca_pml_umrddt_stage_use_t use, mca_pml_umrddt_stage_t *stage);
-
-/** Release a staging buffer and set it to all 0. No effect if it is all 0. */
-void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage);
+static inline void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage)
+{
+    opal_umrddt_gpu_stage_put(stage);
+}
 
 /** Report to the user, once, that a copy between a buffer and a staging buffer failed, and that the
  * message ends with an error. @param[in] in  into the buffer */
 void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc);
 
-/** Bytes in cached plain buffers; mca_pml_umrddt_stage_fini frees them. */
-size_t mca_pml_umrddt_stage_kept(void);
+/** Free what is cached for staging. */
 void mca_pml_umrddt_stage_fini(void);
 
 /** A copy in progress between a user's buffer and packed bytes. */
-typedef struct mca_pml_umrddt_transit_t {
-    opal_umrddt_gpu_copy_t *copy;    /**< the current GPU copy, or NULL */
-    opal_iov_cache_layout_t *layout; /**< of the user's buffer; NULL: contiguous */
-    opal_umrddt_gpu_memory_t memory; /**< of the user's buffer */
-    bool mixed;                      /**< the buffer spans several allocations */
-    bool in;                         /**< into the user's buffer */
-    opal_umrddt_gpu_kind_t kind;     /**< of the packed bytes */
-    unsigned char *bytes;            /**< the packed bytes, from stream position 0 */
-    uint64_t address;  /**< of the user's buffer; of its first byte if it is contiguous */
-    uint64_t position; /**< earlier bytes are copied, or in progress */
-    uint64_t end;
-} mca_pml_umrddt_transit_t;
+typedef opal_umrddt_gpu_stream_copy_t mca_pml_umrddt_transit_t;
 
 /**
- * Start to copy the first @p length bytes of a buffer's stream, out of it or (@p in) into it.
+ * Start to copy the first @p length bytes of a buffer's stream, out of it or (@p in) into it. As
+ * opal_umrddt_gpu_stream_copy.
  *
  * @param[out] transit  call mca_pml_umrddt_transit_test or _wait until it has ended. Nothing is
  *                      held on error
@@ -101,17 +80,15 @@ int mca_pml_umrddt_transit(mca_pml_umrddt_transit_t *transit, const void *buf, s
                            ompi_datatype_t *datatype, const mca_pml_umrddt_where_t *where,
                            void *bytes, opal_umrddt_gpu_kind_t kind, size_t length, bool in);
 
-/**
- * Make progress on a copy.
- *
- * @retval OMPI_SUCCESS             it is complete; nothing is held
- * @retval OMPI_ERR_RESOURCE_BUSY   not yet complete
- * @return else an error; it has ended, and nothing is held
- */
-int mca_pml_umrddt_transit_test(mca_pml_umrddt_transit_t *transit);
+static inline int mca_pml_umrddt_transit_test(mca_pml_umrddt_transit_t *transit)
+{
+    return opal_umrddt_gpu_stream_copy_test(transit);
+}
 
-/** As mca_pml_umrddt_transit_test, but blocks until the end, without other progress. */
-int mca_pml_umrddt_transit_wait(mca_pml_umrddt_transit_t *transit);
+static inline int mca_pml_umrddt_transit_wait(mca_pml_umrddt_transit_t *transit)
+{
+    return opal_umrddt_gpu_stream_copy_wait(transit);
+}
 
 /**
  * Get a staging buffer with the packed stream of a buffer. Blocks until the GPU has finished,

@@ -28,9 +28,10 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** The base PML received into the overflow buffer: copy the bytes that fit to the user. */
 static void overflow_out(mca_pml_umrddt_recv_t *recv, const ompi_status_public_t *status)
@@ -192,7 +193,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
         MCA_PML_UMRDDT_COUNT(fallback_recvs);
         ++*recv->reason; /* progress thread only */
         if (OPAL_UNLIKELY(NULL != recv->pair)) {
-            mca_pml_umrddt_pairs_failed(recv);
+            mca_pml_umrddt_select_failed(recv);
         }
     }
     by_host(recv);

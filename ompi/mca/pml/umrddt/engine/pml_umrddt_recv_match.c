@@ -26,9 +26,10 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_rts.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
@@ -55,19 +56,19 @@ static void plain(mca_pml_umrddt_recv_t *recv)
 /* ---------------------------------------------------------------------------------------------
  * Order of the schemes
  *
- * First the one that the model prefers (pml_umrddt_pairs.h), then those of the table by the rules
- * (can_recv of each scheme).
+ * First the one that the model prefers (pml_umrddt_select.h), then the others by the rules
+ * (umrddt_select_rules.h; can_recv of each scheme).
  * ------------------------------------------------------------------------------------------- */
 
 /** Query the model for a message, if the model selects schemes. */
 static __opal_attribute_noinline__ void prefer(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_pairs_judge(recv);
+    mca_pml_umrddt_select_recv(recv);
     if (NULL == recv->pair || !mca_pml_umrddt.declines) {
         return;
     }
     recv->preferred = (uint16_t) MCA_PML_UMRDDT_BIT(recv->scheme);
-    if (mca_pml_umrddt_pairs_leaves(recv)) {
+    if (mca_pml_umrddt_select_declines(recv)) {
         recv->reason = NULL;
         recv->candidates = 0;
     }
@@ -79,52 +80,22 @@ static inline void candidates(mca_pml_umrddt_recv_t *recv)
     recv->preferred = 0;
     recv->reason = &mca_pml_umrddt.counters.fallback_scheme;
     recv->candidates = recv->rts.schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_ALL;
-    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.pairs)) {
+    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.selections)) {
         prefer(recv);
         recv->candidates &= recv->rts.schemes; /* without schemes that the model excludes */
     }
 }
 
-/** Remove and return the first candidate by the rules. NULL: only the last scheme is left */
-static inline const mca_pml_umrddt_scheme_t *pick(mca_pml_umrddt_recv_t *recv)
+static inline bool permits(void *recv, mca_pml_umrddt_scheme_id_t scheme)
 {
-    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES - 1; ++i) {
-        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_schemes[i];
-
-        if (0 != (recv->candidates & scheme->bit) && scheme->can_recv(recv)) {
-            recv->candidates &= (uint16_t) ~scheme->bit;
-            return scheme;
-        }
-    }
-    return NULL;
-}
-
-/** Remove and return the scheme that the model prefers, as if it were the only candidate. */
-static __opal_attribute_noinline__ const mca_pml_umrddt_scheme_t *
-pick_preferred(mca_pml_umrddt_recv_t *recv)
-{
-    const uint16_t others = recv->candidates & (uint16_t) ~recv->preferred;
-    const mca_pml_umrddt_scheme_t *scheme;
-
-    recv->candidates &= recv->preferred;
-    scheme = pick(recv);
-    recv->candidates = others;
-    return scheme;
+    return mca_pml_umrddt_schemes[scheme]->can_recv(recv);
 }
 
 /** Remove and return the next scheme to try; the last one is the base PML. */
 static inline const mca_pml_umrddt_scheme_t *select_next(mca_pml_umrddt_recv_t *recv)
 {
-    const mca_pml_umrddt_scheme_t *scheme = NULL;
-
-    if (OPAL_UNLIKELY(0 != (recv->preferred & recv->candidates))) {
-        scheme = pick_preferred(recv);
-    }
-    if (OPAL_LIKELY(NULL == scheme && 0 != recv->candidates)) {
-        scheme = pick(recv);
-    }
-    return OPAL_LIKELY(NULL != scheme) ? scheme
-                                       : mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES - 1];
+    return mca_pml_umrddt_schemes[opal_umrddt_select_next(&recv->candidates, recv->preferred,
+                                                          permits, recv)];
 }
 
 /* ---------------------------------------------------------------------------------------------

@@ -35,9 +35,10 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
@@ -61,7 +62,7 @@ void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t l
         return;
     }
     if (OPAL_UNLIKELY(NULL != recv->pair)) {
-        mca_pml_umrddt_pairs_over(recv, error);
+        mca_pml_umrddt_select_ended(recv, error);
     }
     recv->req->req_status.MPI_SOURCE = recv->status.MPI_SOURCE;
     recv->req->req_status.MPI_TAG = recv->status.MPI_TAG;

@@ -51,7 +51,7 @@ typedef struct mca_pml_umrddt_scheme_t {
     uint16_t group; /**< MCA_PML_UMRDDT_BIT_* of the group if this scheme has its functions, or 0 */
 
     /** The sender may wait for the end of the message on its completion flag
-     * (pml_umrddt_done_flag.h). For others the receiver first signals that a reply follows. */
+     * (umrddt_done_flag.h). For others the receiver first signals that a reply follows. */
     bool flag;
 
     /* Functions of the group. Each may be NULL, except open, can_send and offer. */

@@ -31,7 +31,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Memory kind of a message's buffer. */
 typedef struct looked_t {
@@ -239,8 +239,8 @@ static bool may_land(call_t *call)
                   && NULL != mca_pml_umrddt.hca && call->peer->has_hca && call->peer->has_gpu
                   && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(call->data)
                   && tries(call)
-                  && !mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where,
-                                                    true, call->count, call->datatype);
+                  && !mca_pml_umrddt_select_passes(call->data, call->peer, &call->looked.where,
+                                                   true, call->count, call->datatype);
     return call->tries;
 }
 
@@ -254,9 +254,9 @@ static bool is_left(call_t *call)
     if (!call->declinable || call->tries) {
         return false; /* probe messages already have a key */
     }
-    key =
-        mca_pml_umrddt_pairs_key(comm, call->peer, MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory,
-                                 call->count, call->datatype);
+    key = mca_pml_umrddt_select_key(comm, call->peer,
+                                    MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory, call->count,
+                                    call->datatype);
     call->offer = mca_pml_umrddt_offer_key(mca_pml_umrddt_offer_mix(key, (uint32_t) call->tag));
     return !call->persistent && mca_pml_umrddt_offer_pauses(call->offer);
 }
@@ -296,8 +296,8 @@ static inline bool classify(call_t *call)
     }
     if (OPAL_UNLIKELY(mca_pml_umrddt.declines)
         && (is_left(call)
-            || (mca_pml_umrddt_pairs_declines(call->data, call->peer, &call->looked.where,
-                                              call->tries, call->count, call->datatype)
+            || (mca_pml_umrddt_select_passes(call->data, call->peer, &call->looked.where,
+                                             call->tries, call->count, call->datatype)
                 && !may_land(call)))) {
         MCA_PML_UMRDDT_COUNT(passed_model);
         return false;

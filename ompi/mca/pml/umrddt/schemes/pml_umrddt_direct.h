@@ -30,28 +30,6 @@
 BEGIN_C_DECLS
 
 /* ---------------------------------------------------------------------------------------------
- * Selection by rules (pml_umrddt_choice.c)
- * ------------------------------------------------------------------------------------------- */
-
-/** Table of layouts and buffers that have received, to find the first message of each. */
-typedef struct mca_pml_umrddt_seen_t mca_pml_umrddt_seen_t;
-
-/** Create an empty table; NULL: no memory. Free it with free(). */
-mca_pml_umrddt_seen_t *mca_pml_umrddt_seen_new(void);
-
-/**
- * Select umr or direct for the message of this envelope. If both are possible, the first message of
- * a layout and buffer uses direct if that is cheap (pml_umrddt_direct_writes,
- * pml_umrddt_direct_run), because mkeys may never be used again. All others use mkeys, which the
- * second message maps and later ones reuse.
- *
- * @return MCA_PML_UMRDDT_BIT_UMR or _BIT_DIRECT; 0: neither
- */
-unsigned mca_pml_umrddt_choose(const mca_pml_umrddt_rts_t *rts,
-                               const opal_iov_cache_layout_t *layout, const void *buffer,
-                               uint64_t total);
-
-/* ---------------------------------------------------------------------------------------------
  * The receiver
  * ------------------------------------------------------------------------------------------- */
 

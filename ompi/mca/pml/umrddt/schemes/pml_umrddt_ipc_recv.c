@@ -24,16 +24,13 @@
 
 #include "ompi_config.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
@@ -58,67 +55,12 @@ static void wait_for(mca_pml_umrddt_recv_t *recv, bool (*retry)(void *))
     mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, retry, recv);
 }
 
-/* ---------------------------------------------------------------------------------------------
- * Engines
- * ------------------------------------------------------------------------------------------- */
-
-/** Returns true if the application has a context on a device, and sets @p memory. */
-static bool has_context(int ordinal, opal_umrddt_gpu_memory_t *memory)
-{
-    const opal_umrddt_gpu_driver_t *gpu = mca_pml_umrddt.gpu;
-    CUdevice device, current;
-    unsigned int flags;
-    int active = 0;
-    CUcontext ctx;
-
-    *memory = (opal_umrddt_gpu_memory_t){.kind = OPAL_UMRDDT_GPU_DEVICE, .device = ordinal};
-    if (CUDA_SUCCESS != gpu->cuDeviceGet(&device, ordinal)) {
-        return false;
-    }
-    if (CUDA_SUCCESS == gpu->cuDevicePrimaryCtxGetState(device, &flags, &active) && 0 != active) {
-        return true;
-    }
-    if (CUDA_SUCCESS == gpu->cuCtxGetCurrent(&ctx) && NULL != ctx
-        && CUDA_SUCCESS == gpu->cuCtxGetDevice(&current) && device == current) {
-        memory->ctx = ctx;
-        return true;
-    }
-    return false;
-}
-
-static bool has_uuid(int ordinal, const uint8_t *uuid)
-{
-    const opal_umrddt_gpu_driver_t *gpu = mca_pml_umrddt.gpu;
-    CUdevice device;
-    CUuuid here;
-
-    return CUDA_SUCCESS == gpu->cuDeviceGet(&device, ordinal)
-           && (CUDA_SUCCESS == gpu->cuDeviceGetUuid_v2(&here, device)
-               || CUDA_SUCCESS == gpu->cuDeviceGetUuid(&here, device))
-           && 0 == memcmp(&here, uuid, sizeof(here));
-}
-
-/** Find the first device with a context of the application and with this uuid (NULL: any). */
-static bool find_device(const uint8_t *uuid, opal_umrddt_gpu_memory_t *memory)
-{
-    int count = 0;
-
-    if (CUDA_SUCCESS != mca_pml_umrddt.gpu->cuDeviceGetCount(&count)) {
-        return false; /* cuInit was not called */
-    }
-    for (int i = 0; i < count; ++i) {
-        if ((NULL == uuid || has_uuid(i, uuid)) && has_context(i, memory)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine)
 {
     opal_umrddt_gpu_memory_t memory;
 
-    return (find_device(uuid, &memory) || find_device(NULL, &memory))
+    return (opal_umrddt_gpu_device_find(uuid, &memory)
+            || opal_umrddt_gpu_device_find(NULL, &memory))
            && OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&memory, engine);
 }
 
@@ -128,19 +70,19 @@ bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t
 
 static void announce(const mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_done_flag_set(mca_pml_umrddt_ipc_done_flags(recv->peer), recv->rts.slot,
-                                 recv->rts.seq, MCA_PML_UMRDDT_DONE_FLAG_REPLY);
+    opal_umrddt_done_flag_set(mca_pml_umrddt_ipc_done_flags(recv->peer), recv->rts.slot,
+                              recv->rts.seq, OPAL_UMRDDT_DONE_FLAG_REPLY);
 }
 
 /** The data is here: set the completion flag or send the ACK, and complete. */
 static void finish(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_done_flags_t *done_flags = mca_pml_umrddt_ipc_done_flags(recv->peer);
+    opal_umrddt_done_flags_t *done_flags = mca_pml_umrddt_ipc_done_flags(recv->peer);
     mca_pml_umrddt_reply_t reply;
 
     if (mca_pml_umrddt_recv_is_flagged(recv)) {
-        mca_pml_umrddt_done_flag_set(done_flags, recv->rts.slot, recv->rts.seq,
-                                     MCA_PML_UMRDDT_DONE_FLAG_DONE);
+        opal_umrddt_done_flag_set(done_flags, recv->rts.slot, recv->rts.seq,
+                                  OPAL_UMRDDT_DONE_FLAG_DONE);
         MCA_PML_UMRDDT_COUNT(ipc_done_flags);
     } else {
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
@@ -304,7 +246,7 @@ static bool has_engine(mca_pml_umrddt_recv_t *recv)
         return false;
     }
     return NULL != mca_pml_umrddt_ipc_home(recv->peer, recv->rts.buffer_id)
-           || find_device(NULL, &memory);
+           || opal_umrddt_gpu_device_find(NULL, &memory);
 }
 
 static int start(mca_pml_umrddt_recv_t *recv)
@@ -376,7 +318,7 @@ static void scheme_close(void)
     if (NULL != mca_pml_umrddt.gpu) {
         mca_pml_umrddt_ipc_ask_close();
         opal_umrddt_gpu_ipc_close();
-        mca_pml_umrddt_done_flags_close();
+        opal_umrddt_done_flags_close();
     }
 }
 

@@ -22,10 +22,11 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Maximum size of a flattened block, of a term, and of the header, bytes. */
 #define MOST_OF_BLOCK 20
@@ -113,7 +114,7 @@ void mca_pml_umrddt_ipc_offer(mca_pml_umrddt_send_t *send)
     rts->buffer = (uintptr_t) send->buf;
     rts->layout = send->layout->id;
     rts->lb = send->layout->lb;
-    if (MCA_PML_UMRDDT_DONE_FLAGS > send->slot
+    if (OPAL_UMRDDT_DONE_FLAGS > send->slot
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE) && may_flag(send)) {
         rts->schemes |= MCA_PML_UMRDDT_DONE_FLAG;
         send->await = done_flag_event;
@@ -155,8 +156,8 @@ static int tell_what(mca_pml_umrddt_send_t *send, uint32_t what)
     }
     send->told = true;
     if (mca_pml_umrddt.params.ipc_done_flags) {
-        mca_pml_umrddt_done_flags_tell(mca_pml_umrddt.self.cookie, &tell.done_flag_pid,
-                                       &tell.done_flag_fd);
+        opal_umrddt_done_flags_tell(mca_pml_umrddt.self.cookie, &tell.done_flag_pid,
+                                    &tell.done_flag_fd);
     }
     if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & what)) {
         opal_umrddt_gpu_export_t export;
@@ -211,7 +212,7 @@ static void learn(mca_pml_umrddt_send_t *send)
     }
     if (MCA_PML_UMRDDT_DONE == verdict || MCA_PML_UMRDDT_HOST == verdict
         || (MCA_PML_UMRDDT_PACK == verdict
-            && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout))) {
+            && !mca_pml_umrddt_select_pack_beats_ipc(send->comm, send->peer, send->layout))) {
         result(send->peer, MCA_PML_UMRDDT_DONE == verdict);
     }
 }
@@ -225,7 +226,7 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send)
         MCA_PML_UMRDDT_COUNT(sends_ipc);
         may_flag_learn(send, false);
         if (0 != (MCA_PML_UMRDDT_CAN_SET_FLAG & reply->what)
-            && NULL != mca_pml_umrddt_own_done_flags) {
+            && NULL != opal_umrddt_own_done_flags) {
             __atomic_store_n(&send->peer->rings, true, __ATOMIC_RELEASE);
         }
     }
@@ -236,12 +237,12 @@ static bool rung(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
 
-    switch (mca_pml_umrddt_done_flag_test(send->slot, send->rts.seq)) {
-    case MCA_PML_UMRDDT_DONE_FLAG_DONE:
+    switch (opal_umrddt_done_flag_test(send->slot, send->rts.seq)) {
+    case OPAL_UMRDDT_DONE_FLAG_DONE:
         MCA_PML_UMRDDT_COUNT(sends_ipc);
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
         return true;
-    case MCA_PML_UMRDDT_DONE_FLAG_REPLY:
+    case OPAL_UMRDDT_DONE_FLAG_REPLY:
         may_flag_learn(send, true);
         mca_pml_umrddt_send_await(send);
         return true;

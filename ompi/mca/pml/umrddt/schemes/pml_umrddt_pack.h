@@ -18,7 +18,7 @@
  * Each side has a few chunks in progress, each in a buffer of its own. A sender copies a chunk from
  * the user's layout into the buffer and sends it; a receiver receives it and copies it into the
  * layout. Packing, transfer and unpacking of different chunks thus overlap. The receiver selects
- * the scheme (pml_umrddt_choice.c):
+ * the scheme (umrddt_select_rules.h):
  *
  *     pack-gdr     a GPU packs into its own memory; the HCAs read and write GPU memory
  *     pack-staged  a GPU packs into its own memory; the packed bytes are copied to pinned system
@@ -243,22 +243,6 @@ void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send);
 
 /** State PACK: a reply has arrived. If not @p valid, it is not a reply to this message. */
 void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid);
-
-/* ---------------------------------------------------------------------------------------------
- * The receiver (pml_umrddt_pack_recv.c, pml_umrddt_choice.c)
- * ------------------------------------------------------------------------------------------- */
-
-/** As mca_pml_umrddt_pack_chosen. @param[in] schemes  as in an envelope, with its other bits */
-unsigned mca_pml_umrddt_pack_rule(unsigned schemes, const mca_pml_umrddt_where_t *where,
-                                  uint64_t total);
-
-/** Select the packed scheme for a message without HCA schemes or CUDA IPC. 0: base PML */
-static inline unsigned mca_pml_umrddt_pack_chosen(const mca_pml_umrddt_rts_t *rts,
-                                                  const mca_pml_umrddt_where_t *where,
-                                                  uint64_t total)
-{
-    return mca_pml_umrddt_pack_rule(rts->schemes, where, total);
-}
 
 END_C_DECLS
 

@@ -21,6 +21,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Retry function of a wait: chunks are in progress. */
 static bool receiving(void *owner)
@@ -125,27 +126,19 @@ static int tell(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 }
 
 /** Returns true if the rules select this one among the packed schemes that have not failed. */
-static bool can_recv(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_scheme_id_t id)
-{
-    const unsigned schemes = (recv->rts.schemes & ~MCA_PML_UMRDDT_BITS_PACK)
-                             | (recv->candidates & MCA_PML_UMRDDT_BITS_PACK);
-
-    return MCA_PML_UMRDDT_BIT(id) == mca_pml_umrddt_pack_rule(schemes, &recv->where, recv->total);
-}
-
 static bool can_recv_gdr(mca_pml_umrddt_recv_t *recv)
 {
-    return can_recv(recv, MCA_PML_UMRDDT_SCHEME_PACK_GDR);
+    return mca_pml_umrddt_rule_packs(recv, MCA_PML_UMRDDT_SCHEME_PACK_GDR);
 }
 
 static bool can_recv_staged(mca_pml_umrddt_recv_t *recv)
 {
-    return can_recv(recv, MCA_PML_UMRDDT_SCHEME_PACK_STAGED);
+    return mca_pml_umrddt_rule_packs(recv, MCA_PML_UMRDDT_SCHEME_PACK_STAGED);
 }
 
 static bool can_recv_host(mca_pml_umrddt_recv_t *recv)
 {
-    return can_recv(recv, MCA_PML_UMRDDT_SCHEME_PACK_HOST);
+    return mca_pml_umrddt_rule_packs(recv, MCA_PML_UMRDDT_SCHEME_PACK_HOST);
 }
 
 static int start(mca_pml_umrddt_recv_t *recv)

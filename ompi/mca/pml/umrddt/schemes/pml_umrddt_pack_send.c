@@ -19,10 +19,11 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /**
  * Name the HCA in the envelope if it can be the wire of one of these schemes. Beside CUDA IPC only
@@ -88,7 +89,7 @@ void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
     }
     if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
-        && !mca_pml_umrddt_pairs_may_pack(send->comm, send->peer, send->layout)) {
+        && !mca_pml_umrddt_select_pack_beats_ipc(send->comm, send->peer, send->layout)) {
         return; /* the base PML is known to work, and packing is not faster */
     }
     schemes = MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & send->comm->schemes;

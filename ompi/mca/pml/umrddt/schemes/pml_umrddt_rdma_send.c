@@ -22,7 +22,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Schemes that the HCA supports and that are enabled. Closes the HCA if it does not support the
  * only scheme that is enabled. */
@@ -72,7 +72,7 @@ mca_pml_umrddt_can_send_t mca_pml_umrddt_rdma_can_send(const mca_pml_umrddt_comm
 static bool wanted(const mca_pml_umrddt_send_t *send)
 {
     return (!mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where)
-            || mca_pml_umrddt_pairs_by_hca(send->comm, send->peer, send->layout))
+            || mca_pml_umrddt_select_hca_beats_ipc(send->comm, send->peer, send->layout))
            && mca_pml_umrddt_hca_takes(send->peer, &send->where);
 }
 

@@ -24,8 +24,9 @@
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
@@ -66,7 +67,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     };
     bool once = MCA_PML_UMRDDT_BITS_HCA
                     == (MCA_PML_UMRDDT_BITS_HCA & recv->rts.schemes & mca_pml_umrddt.schemes)
-                && !mca_pml_umrddt_pairs_decide(); /* the model may select this scheme again */
+                && !mca_pml_umrddt.declines; /* the model may select this scheme again */
     size_t most = once ? MCA_PML_UMRDDT_KEPT_ONCE : MCA_PML_UMRDDT_KEPT_FLAT;
     mca_pml_umrddt_flat_naming_t naming;
     size_t bytes = flat_bytes(recv);

@@ -35,6 +35,7 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
@@ -195,9 +196,7 @@ static bool can_recv(mca_pml_umrddt_recv_t *recv)
 {
     return mca_pml_umrddt_rdma_can_recv(recv)
            && (0 == (MCA_PML_UMRDDT_BIT_DIRECT & recv->candidates)
-               || !mca_pml_umrddt_recv_has_layout(recv)
-               || MCA_PML_UMRDDT_BIT_DIRECT
-                      != mca_pml_umrddt_choose(&recv->rts, recv->layout, recv->buf, recv->total));
+               || !mca_pml_umrddt_recv_has_layout(recv) || !mca_pml_umrddt_rule_direct(recv));
 }
 
 static int start(mca_pml_umrddt_recv_t *recv)

@@ -19,7 +19,7 @@
 #include "opal/mca/base/base.h"
 #include "opal/mca/base/mca_base_var.h"
 
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Read the eager limit of a BTL. @return false: the BTL is not open */
 static bool read_limit(const char *btl, size_t *limit)

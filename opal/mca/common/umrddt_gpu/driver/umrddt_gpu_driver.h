@@ -56,6 +56,26 @@ int opal_umrddt_gpu_driver_load(const opal_umrddt_gpu_driver_t **driver);
 /** The reason why the driver could not be loaded; "" if it was loaded or not needed yet. */
 const char *opal_umrddt_gpu_driver_why_not(void);
 
+/** Only for opal_umrddt_gpu_in_use: the result is known to be true. */
+extern bool opal_umrddt_gpu_used;
+bool opal_umrddt_gpu_in_use_unknown(void);
+
+/**
+ * True if the application has initialized CUDA, so that there may be device memory. Until then each
+ * call costs one driver call, afterwards none.
+ */
+static inline bool opal_umrddt_gpu_in_use(void)
+{
+    return __builtin_expect(__atomic_load_n(&opal_umrddt_gpu_used, __ATOMIC_RELAXED), 1)
+           || opal_umrddt_gpu_in_use_unknown();
+}
+
+/** True if the calling thread has a current context. One driver call. */
+bool opal_umrddt_gpu_has_context(void);
+
+/** The UUID of a device, equal in all processes. @return false: not reported by the driver */
+bool opal_umrddt_gpu_device_uuid(int device, uint8_t uuid[16]);
+
 /** Accessibility of memory. */
 typedef enum opal_umrddt_gpu_kind_t {
     OPAL_UMRDDT_GPU_HOST,   /**< unknown to the driver: pageable system memory */
@@ -99,6 +119,18 @@ typedef struct opal_umrddt_gpu_driver_stats_t {
  * @retval OPAL_ERROR  the driver fails (for example after a device error): unknown
  */
 int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memory);
+
+/**
+ * Find the first device on which the application has a context: the device's primary context is
+ * active, or the calling thread's current context is one of it. Some driver calls.
+ *
+ * @param[in]  uuid    of the device; NULL: any
+ * @param[out] memory  describes memory of the device as opal_umrddt_gpu_classify does, without an
+ *                     address
+ *
+ * @return false: there is none
+ */
+bool opal_umrddt_gpu_device_find(const uint8_t *uuid, opal_umrddt_gpu_memory_t *memory);
 
 /**
  * Make copies and memsets of this memory without async synchronous from now on. Waits for their

@@ -137,19 +137,6 @@ static void forget(uint64_t id)
     pthread_mutex_unlock(&lock);
 }
 
-bool opal_umrddt_gpu_ipc_uuid(const opal_umrddt_gpu_driver_t *driver, int device, uint8_t uuid[16])
-{
-    CUuuid answer;
-
-    /* The second version distinguishes the parts of a divided device. */
-    if (CUDA_SUCCESS != driver->cuDeviceGetUuid_v2(&answer, device)
-        && CUDA_SUCCESS != driver->cuDeviceGetUuid(&answer, device)) {
-        return false;
-    }
-    memcpy(uuid, answer.bytes, sizeof(answer.bytes));
-    return true;
-}
-
 /* The driver creates handles only with a context; the thread may have none. */
 static CUresult describe(const opal_umrddt_gpu_driver_t *driver,
                          const opal_umrddt_gpu_memory_t *memory, opal_umrddt_gpu_export_t *what)
@@ -163,7 +150,7 @@ static CUresult describe(const opal_umrddt_gpu_driver_t *driver,
     what->base = memory->base;
     what->size = memory->size;
     what->kind = OPAL_UMRDDT_GPU_EXPORT_MEM_HANDLE;
-    if (!opal_umrddt_gpu_ipc_uuid(driver, memory->device, what->uuid)) {
+    if (!opal_umrddt_gpu_device_uuid(memory->device, what->uuid)) {
         return CUDA_ERROR_NOT_SUPPORTED;
     }
     rc = driver->cuCtxPushCurrent_v2(memory->ctx);

@@ -30,13 +30,6 @@ static inline void opal_umrddt_gpu_ipc_count(uint64_t *counter, int64_t change)
     __atomic_add_fetch(counter, (uint64_t) change, __ATOMIC_RELAXED);
 }
 
-/**
- * The UUID of a device, equal in all processes.
- *
- * @retval false  not reported by the driver
- */
-bool opal_umrddt_gpu_ipc_uuid(const opal_umrddt_gpu_driver_t *driver, int device, uint8_t uuid[16]);
-
 /** An open mapping of another process's memory, shared by its imports. */
 typedef struct opal_umrddt_gpu_mapping_t {
     opal_umrddt_gpu_engine_t *engine;

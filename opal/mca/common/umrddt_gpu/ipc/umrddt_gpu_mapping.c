@@ -36,7 +36,7 @@ static int find_device(const opal_umrddt_gpu_driver_t *driver, const uint8_t uui
         return -1;
     }
     for (i = 0; i < devices; i++) {
-        if (opal_umrddt_gpu_ipc_uuid(driver, i, of_device)
+        if (opal_umrddt_gpu_device_uuid(i, of_device)
             && 0 == memcmp(of_device, uuid, sizeof(of_device))) {
             return i;
         }

@@ -10,15 +10,12 @@
  * @file
  *
  * The sender's queries to the model: whether to handle a message at all, and which schemes to offer
- * beside CUDA IPC. The offer cache stores the results. See pml_umrddt_pairs.h first.
+ * beside CUDA IPC. The offer cache stores the results. See pml_umrddt_select.h first.
  */
 
 #include "ompi_config.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "opal/util/output.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_explain.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
@@ -26,15 +23,16 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs_private.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Number of times that a sender expects a layout to be sent, unless pml_umrddt_reuse is greater. A
  * halo exchange, for example, maps its keys once and uses them until it ends. */
 #define EXPECTED 64
 
-uint16_t mca_pml_umrddt_pairs_offered(const mca_pml_umrddt_comm_t *comm,
-                                      const mca_pml_umrddt_peer_t *peer,
-                                      const mca_pml_umrddt_where_t *where, bool to_gpu, size_t size)
+uint16_t mca_pml_umrddt_select_offered(const mca_pml_umrddt_comm_t *comm,
+                                       const mca_pml_umrddt_peer_t *peer,
+                                       const mca_pml_umrddt_where_t *where, bool to_gpu,
+                                       size_t size)
 {
     unsigned schemes = 0;
 
@@ -81,12 +79,10 @@ static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
 static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                           bool gpu, bool other, opal_umrddt_select_case_t *message)
 {
-    mca_pml_umrddt_pairs_describe(peer, layout->size, message);
-    message->from.pieces = layout->iov_count;
-    message->from.span = (uint64_t) (layout->ub - layout->lb);
+    mca_pml_umrddt_select_describe(peer, layout->size, message);
     message->from.gpu = gpu;
     message->chunk = mca_pml_umrddt_pack_chunk_of(layout, layout->iov_count, layout->size);
-    mca_pml_umrddt_pairs_describe_layout(layout, message->chunk, gpu || other, &message->from);
+    mca_pml_umrddt_select_describe_side(layout, gpu || other, message, &message->from);
     message->to = message->from;
     message->to.gpu = other;
     message->pack_by_hca =
@@ -96,31 +92,27 @@ static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layo
     message->uses = EXPECTED < mca_pml_umrddt.params.reuse ? mca_pml_umrddt.params.reuse : EXPECTED;
 }
 
-static bool predict_decline(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
-                            bool gpu, bool other, unsigned ways)
+static __opal_attribute_noinline__ bool predict_pass(const mca_pml_umrddt_peer_t *peer,
+                                                     opal_iov_cache_layout_t *layout, bool gpu,
+                                                     bool other, unsigned schemes)
 {
     double times[MCA_PML_UMRDDT_SCHEMES];
     opal_umrddt_select_case_t message;
     mca_pml_umrddt_scheme_id_t best;
-    char text[512] = "";
 
     describe_send(peer, layout, gpu, other, &message);
-    best = opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), &message,
-                                   ways | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE), times);
+    best = opal_umrddt_select_best(&mca_pml_umrddt.selections->tuning, &message,
+                                   schemes | MCA_PML_UMRDDT_BIT_BASE, times);
     if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_SCHEME_BASE == best) {
-        opal_umrddt_select_print_side(text, sizeof(text), "from", &message.from, message.bytes);
-        (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
-        opal_umrddt_select_print_times(text, sizeof(text), times, ways);
-        opal_output(0, "umrddt: explain: %llu bytes to %s host are left to the base PML;%s",
-                    (unsigned long long) message.bytes, message.near ? "this" : "another", text);
+        opal_umrddt_explain_passed(&message, times, schemes);
     }
     return MCA_PML_UMRDDT_SCHEME_BASE == best;
 }
 
 /** Kinds of cached predictions for a layout. */
 typedef enum question_t {
-    QUESTION_DECLINED, /**< whether the base PML is fastest */
-    QUESTION_BEATS     /**< whether another scheme is faster than CUDA IPC */
+    QUESTION_PASSES, /**< whether the base PML is fastest */
+    QUESTION_BEATS   /**< whether another scheme is faster than CUDA IPC */
 } question_t;
 
 static inline uint64_t key_of(const opal_iov_cache_layout_t *layout, question_t which,
@@ -145,28 +137,30 @@ static void remember(uint64_t key, bool verdict)
 }
 
 /** Returns true if the base PML is faster for a receive buffer in GPU memory (@p other) or not. */
-static bool declines_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
-                         bool gpu, bool other, unsigned schemes)
+static inline bool passes_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
+                              bool gpu, bool other, unsigned schemes)
 {
     /* all parameters of the prediction except the layout */
-    const unsigned kind = (mca_pml_umrddt_pairs_near(peer) ? 1u : 0) | (gpu ? 2u : 0)
-                          | (other ? 4u : 0) | (0 != (schemes & MCA_PML_UMRDDT_BIT_IPC) ? 8u : 0)
+    const unsigned kind = (OPAL_PROC_ON_LOCAL_NODE(peer->proc->proc_flags) ? 1u : 0)
+                          | (gpu ? 2u : 0) | (other ? 4u : 0)
+                          | (0 != (schemes & MCA_PML_UMRDDT_BIT_IPC) ? 8u : 0)
                           | (peer->has_hca ? 16u : 0);
-    const uint64_t key = key_of(layout, QUESTION_DECLINED, kind);
-    bool declines;
+    const uint64_t key = key_of(layout, QUESTION_PASSES, kind);
+    bool passes;
 
-    if (!recall(key, &declines)) {
-        declines = 0 < layout->size && predict_decline(peer, layout, gpu, other, schemes);
-        remember(key, declines);
+    if (!recall(key, &passes)) {
+        passes = 0 < layout->size && predict_pass(peer, layout, gpu, other, schemes);
+        remember(key, passes);
     }
-    return declines;
+    return passes;
 }
 
-bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                              const mca_pml_umrddt_where_t *where, bool lands, size_t count,
-                              ompi_datatype_t *datatype)
+bool mca_pml_umrddt_select_passes_new(mca_pml_umrddt_comm_t *comm,
+                                      const mca_pml_umrddt_peer_t *peer,
+                                      const mca_pml_umrddt_where_t *where, bool lands, size_t count,
+                                      ompi_datatype_t *datatype)
 {
-    bool gpu = mca_pml_umrddt_on_gpu(where), other = lands || to_gpu(comm, gpu), declines;
+    bool gpu = mca_pml_umrddt_on_gpu(where), other = lands || to_gpu(comm, gpu), passes;
     opal_iov_cache_layout_t *layout;
     unsigned schemes;
 
@@ -174,49 +168,21 @@ bool mca_pml_umrddt_pairs_ask(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_
         || OMPI_SUCCESS != mca_pml_umrddt_layout(datatype, count, &layout)) {
         return false;
     }
-    schemes = mca_pml_umrddt_pairs_offered(comm, peer, where, other, layout->size);
-    declines = declines_for(peer, layout, gpu, other, schemes);
+    schemes = mca_pml_umrddt_select_offered(comm, peer, where, other, layout->size);
+    passes = passes_for(peer, layout, gpu, other, schemes);
     /* Data sent from GPU memory may be received in system memory. Decline only if the base PML is
      * faster in both cases, since the receiver can still select another scheme. */
-    if (declines && gpu && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm)) {
-        declines = declines_for(peer, layout, gpu, !other, schemes);
+    if (passes && gpu && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm)) {
+        passes = passes_for(peer, layout, gpu, !other, schemes);
     }
     OBJ_RELEASE(layout);
-    return declines;
+    return passes;
 }
 
 /* Bits of the kind of predictions for senders that can use CUDA IPC. */
 #define KIND_TO_GPU 1u
 #define KIND_BY_HCA 2u
 #define KIND_ANY    4u
-
-/** Returns true if one of @p ways is predicted to be faster than CUDA IPC. */
-static bool quicker(const opal_umrddt_select_case_t *message, unsigned ways)
-{
-    double times[MCA_PML_UMRDDT_SCHEMES];
-
-    return MCA_PML_UMRDDT_SCHEME_IPC
-           != opal_umrddt_select_best(mca_pml_umrddt_pairs_model(), message,
-                                      ways | MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_IPC), times);
-}
-
-/** As quicker, for receivers with the same layout or with one block. The receive buffer is in the
- * memory that @p message says, or (@p any) in GPU or system memory. */
-static bool quicker_for_any(opal_umrddt_select_case_t *message, unsigned ways, bool any)
-{
-    static const opal_umrddt_select_side_t piece = {
-        .pieces = 1, .boxed = true, .chunk_boxed = true};
-    const bool gpu = message->to.gpu;
-
-    for (unsigned i = 0; i < (any ? 4 : 2); ++i) {
-        message->to = 0 == (i & 1) ? message->from : piece;
-        message->to.gpu = gpu == (0 == (i & 2));
-        if (quicker(message, ways)) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /** Returns true if one of @p schemes is predicted to be faster than CUDA IPC for GPU memory. For
  * the HCA, one kind of receiver for which it is faster suffices: the offer is cheap, and the
@@ -240,14 +206,18 @@ static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *
     }
     describe_send(peer, layout, true, other, &message);
     message.pack_by_hca = false; /* beside CUDA IPC the HCA does not carry packed data */
-    beats = 0 == (KIND_BY_HCA & kind) ? quicker(&message, others)
-                                      : quicker_for_any(&message, others, 0 != (KIND_ANY & kind));
+    beats = opal_umrddt_select_beats(&mca_pml_umrddt.selections->tuning, &message,
+                                     MCA_PML_UMRDDT_SCHEME_IPC, others,
+                                     0 == (KIND_BY_HCA & kind) ? 1
+                                     : 0 == (KIND_ANY & kind)  ? 2
+                                                               : 4);
     remember(key, beats);
     return beats;
 }
 
-bool mca_pml_umrddt_pairs_by_hca(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                 opal_iov_cache_layout_t *layout)
+bool mca_pml_umrddt_select_hca_beats_ipc(mca_pml_umrddt_comm_t *comm,
+                                         const mca_pml_umrddt_peer_t *peer,
+                                         opal_iov_cache_layout_t *layout)
 {
     const bool any = MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm);
 
@@ -256,8 +226,9 @@ bool mca_pml_umrddt_pairs_by_hca(mca_pml_umrddt_comm_t *comm, const mca_pml_umrd
                         KIND_BY_HCA | (any ? KIND_ANY : 0));
 }
 
-bool mca_pml_umrddt_pairs_may_pack(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                   opal_iov_cache_layout_t *layout)
+bool mca_pml_umrddt_select_pack_beats_ipc(mca_pml_umrddt_comm_t *comm,
+                                          const mca_pml_umrddt_peer_t *peer,
+                                          opal_iov_cache_layout_t *layout)
 {
     return beats_ipc(comm, peer, layout, MCA_PML_UMRDDT_BITS_PACK & ~MCA_PML_UMRDDT_BIT_PACK_GDR,
                      0);

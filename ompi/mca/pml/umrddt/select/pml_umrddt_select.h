@@ -1,0 +1,208 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Selection of schemes for messages. Describes messages for opal/mca/common/umrddt_select, which
+ * selects, and stores what a sender has to know of the results in the offer cache.
+ *
+ * Without tuning parameters of this machine there is no selection cache (mca_pml_umrddt.selections
+ * is NULL) unless pml_umrddt_explain is set, and the rules (umrddt_select_rules.h) apply. With
+ * tuning parameters (mca_pml_umrddt.declines) the model selects among the schemes that both sides
+ * support. A sender also queries the model whether to handle a message at all.
+ *
+ * Progress thread only, except the queries of senders.
+ */
+
+#ifndef MCA_PML_UMRDDT_SELECT_H
+#define MCA_PML_UMRDDT_SELECT_H
+
+#include "opal/mca/common/umrddt_select/umrddt_select_pairs.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_rules.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+
+BEGIN_C_DECLS
+
+/**
+ * Read the tuning parameters, as pml_umrddt_model says, and allocate the cache if needed. Errors in
+ * a file are reported, and the file is ignored. Called after the MCA parameters are registered.
+ *
+ * @param[in] explain  predictions are to be printed
+ */
+void mca_pml_umrddt_select_open(bool explain);
+void mca_pml_umrddt_select_close(void);
+
+/** pml_umrddt_eager.c: set mca_pml_umrddt.eager. Called once the base PML is available. */
+void mca_pml_umrddt_eager_open(void);
+
+/* ---------------------------------------------------------------------------------------------
+ * Rules, for the schemes' can_recv
+ * ------------------------------------------------------------------------------------------- */
+
+/** Returns true if a message for which umr and direct are possible uses direct. Reads recv->layout,
+ * which must be set. At most once for each message. */
+static inline bool mca_pml_umrddt_rule_direct(const mca_pml_umrddt_recv_t *recv)
+{
+    const opal_umrddt_rule_message_t message = {.layout = recv->layout->id,
+                                                .buffer = (uintptr_t) recv->buf,
+                                                .total = recv->total,
+                                                .from_pieces = recv->rts.pieces,
+                                                .to_pieces = recv->layout->iov_count,
+                                                .write_pieces = recv->rts.write_pieces,
+                                                .writes = mca_pml_umrddt.params.writes,
+                                                .run = mca_pml_umrddt.params.run};
+
+    /* Without the mkey cache every message maps mkeys, so the first one gives no information. */
+    return mca_pml_umrddt.params.mkey_cache
+           && opal_umrddt_rule_direct(mca_pml_umrddt.received, &message);
+}
+
+/** Select a packed scheme for a message without HCA schemes or CUDA IPC. 0: base PML. @param[in]
+ * schemes  as in an envelope, with its other bits */
+static inline unsigned mca_pml_umrddt_rule_pack(unsigned schemes,
+                                                const mca_pml_umrddt_where_t *where, uint64_t total)
+{
+    /* Between system memory buffers the base PML is sufficient, unless the user of the sender
+     * forces another scheme. */
+    if (where->mixed || (0 != (MCA_PML_UMRDDT_IF_GPU & schemes) && !mca_pml_umrddt_on_gpu(where))) {
+        return 0;
+    }
+    return opal_umrddt_rule_pack(schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_PACK, total,
+                                 mca_pml_umrddt.params.pack_host);
+}
+
+/** Returns true if a packed scheme is the one that the rule selects among the candidates. */
+static inline bool mca_pml_umrddt_rule_packs(const mca_pml_umrddt_recv_t *recv,
+                                             mca_pml_umrddt_scheme_id_t scheme)
+{
+    const unsigned schemes = (recv->rts.schemes & ~MCA_PML_UMRDDT_BITS_PACK)
+                             | (recv->candidates & MCA_PML_UMRDDT_BITS_PACK);
+
+    return MCA_PML_UMRDDT_BIT(scheme)
+           == mca_pml_umrddt_rule_pack(schemes, &recv->where, recv->total);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The receiver
+ * ------------------------------------------------------------------------------------------- */
+
+/** A valid envelope was matched: look up the selection, or query the model. Sets recv->pair,
+ * recv->scheme and recv->layout, and removes schemes that are not to be used from recv->rts. */
+void mca_pml_umrddt_select_recv(mca_pml_umrddt_recv_t *recv);
+
+/** Returns true if the receiver declines a message, as permitted. recv->pair must not be NULL. */
+bool mca_pml_umrddt_select_declines(const mca_pml_umrddt_recv_t *recv);
+
+/** A message has ended, successfully or not: update its pair. Sets recv->pair to NULL. */
+void mca_pml_umrddt_select_ended(mca_pml_umrddt_recv_t *recv, int error);
+
+/** The selected scheme failed and the base PML carries the message. Sets recv->pair to NULL. */
+void mca_pml_umrddt_select_failed(mca_pml_umrddt_recv_t *recv);
+
+/* ---------------------------------------------------------------------------------------------
+ * The sender; any thread
+ * ------------------------------------------------------------------------------------------- */
+
+/**
+ * The schemes that a sender offers: MCA_PML_UMRDDT_BIT_*.
+ *
+ * @param[in] to_gpu  assume that the receive buffer is in GPU memory
+ */
+uint16_t mca_pml_umrddt_select_offered(const mca_pml_umrddt_comm_t *comm,
+                                       const mca_pml_umrddt_peer_t *peer,
+                                       const mca_pml_umrddt_where_t *where, bool to_gpu,
+                                       size_t size);
+
+/** As mca_pml_umrddt_select_passes, without the lookup in the offer cache by datatype. */
+bool mca_pml_umrddt_select_passes_new(mca_pml_umrddt_comm_t *comm,
+                                      const mca_pml_umrddt_peer_t *peer,
+                                      const mca_pml_umrddt_where_t *where, bool lands, size_t count,
+                                      ompi_datatype_t *datatype);
+
+/** The key in the offer cache of a message's datatype, count, communicator and peer. A datatype may
+ * reuse the address of a freed one; types_died distinguishes them. */
+static inline uint64_t mca_pml_umrddt_select_key(mca_pml_umrddt_comm_t *comm,
+                                                 const mca_pml_umrddt_peer_t *peer, bool lands,
+                                                 size_t count, const ompi_datatype_t *datatype)
+{
+    uint64_t key = mca_pml_umrddt_offer_mix((uintptr_t) datatype, count);
+
+    key = mca_pml_umrddt_offer_mix(key, (uintptr_t) comm);
+    key = mca_pml_umrddt_offer_mix(key, (uintptr_t) peer);
+    key = mca_pml_umrddt_offer_mix(key,
+                                   __atomic_load_n(&mca_pml_umrddt.types_died, __ATOMIC_RELAXED));
+    key = mca_pml_umrddt_offer_mix(key,
+                                   (uint64_t) mca_pml_umrddt_pattern(comm) << 1 | (lands ? 1 : 0));
+    return key | 1;
+}
+
+/**
+ * Returns true if the base PML is predicted to be faster for a message that umrddt could handle, so
+ * that it is passed through. Predicted once for a layout and a kind of peer. For system memory the
+ * result is cached by datatype, so that not even the layout is looked up.
+ *
+ * @param[in] lands  the message is handled only in case that the receive buffer is in GPU memory
+ */
+static inline bool mca_pml_umrddt_select_passes(mca_pml_umrddt_comm_t *comm,
+                                                const mca_pml_umrddt_peer_t *peer,
+                                                const mca_pml_umrddt_where_t *where, bool lands,
+                                                size_t count, ompi_datatype_t *datatype)
+{
+    uint64_t key;
+
+    if (mca_pml_umrddt_on_gpu(where) || where->mixed) {
+        return mca_pml_umrddt_select_passes_new(comm, peer, where, lands, count, datatype);
+    }
+    key = mca_pml_umrddt_select_key(comm, peer, lands, count, datatype);
+    if (OPAL_LIKELY(MCA_PML_UMRDDT_OFFER_NO == mca_pml_umrddt_offer_word(key))) {
+        return MCA_PML_UMRDDT_SCHEME_AUTO == comm->scheme;
+    }
+    if (!mca_pml_umrddt_select_passes_new(comm, peer, where, lands, count, datatype)) {
+        return false;
+    }
+    mca_pml_umrddt_offer_set(key, MCA_PML_UMRDDT_OFFER_NO);
+    return true;
+}
+
+/** Returns true if the HCA may be faster than CUDA IPC for GPU memory sent to a process of the same
+ * node. The sender then offers both. Predicted for receivers with the same layout or one block, in
+ * GPU or system memory, which the user can restrict. Predicted once for a layout. */
+bool mca_pml_umrddt_select_hca_beats_ipc(mca_pml_umrddt_comm_t *comm,
+                                         const mca_pml_umrddt_peer_t *peer,
+                                         opal_iov_cache_layout_t *layout);
+
+/** Returns true if a packed scheme is predicted to be faster than CUDA IPC for GPU memory sent to a
+ * process of the same node. Assumes a receive buffer in GPU memory unless the user states
+ * otherwise. Predicted once for a layout and a kind of peer. */
+bool mca_pml_umrddt_select_pack_beats_ipc(mca_pml_umrddt_comm_t *comm,
+                                          const mca_pml_umrddt_peer_t *peer,
+                                          opal_iov_cache_layout_t *layout);
+
+/* ---------------------------------------------------------------------------------------------
+ * Descriptions of messages; only for pml_umrddt_select_recv.c and pml_umrddt_select_send.c
+ * ------------------------------------------------------------------------------------------- */
+
+/** Fill in the properties that all messages of @p total bytes to or from a peer share. */
+void mca_pml_umrddt_select_describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
+                                    opal_umrddt_select_case_t *message);
+
+/** Describe a layout at one end of a message, whose chunk size is set. @p gpu: either end is in GPU
+ * memory, so that GPUs would copy it */
+void mca_pml_umrddt_select_describe_side(opal_iov_cache_layout_t *layout, bool gpu,
+                                         const opal_umrddt_select_case_t *message,
+                                         opal_umrddt_select_side_t *side);
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_SELECT_H */

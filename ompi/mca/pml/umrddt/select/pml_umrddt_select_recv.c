@@ -1,0 +1,255 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The receiver's selection by the model; see pml_umrddt_select.h.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_explain.h"
+#include "opal/util/show_help.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+
+/** Rows of at least this many bytes are assumed to suit the driver's copies. */
+#define LONG_ROW 256
+
+static void report(const char *path, const char *wrong, const char *hardware)
+{
+    opal_show_help("help-mca-pml-umrddt.txt", "model-file", true, path, wrong, hardware);
+}
+
+void mca_pml_umrddt_select_open(bool explain)
+{
+    memset(mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
+    mca_pml_umrddt.selections = opal_umrddt_pairs_new(mca_pml_umrddt.params.model, explain, report);
+    mca_pml_umrddt.declines =
+        NULL != mca_pml_umrddt.selections && mca_pml_umrddt.selections->selects;
+}
+
+void mca_pml_umrddt_select_close(void)
+{
+    mca_pml_umrddt.declines = false;
+    free(mca_pml_umrddt.selections);
+    mca_pml_umrddt.selections = NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Description of a message for the model
+ * ------------------------------------------------------------------------------------------- */
+
+void mca_pml_umrddt_select_describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
+                                    opal_umrddt_select_case_t *message)
+{
+    memset(message, 0, sizeof(*message));
+    message->bytes = total;
+    message->near = OPAL_PROC_ON_LOCAL_NODE(peer->proc->proc_flags);
+    message->write_pieces = 1;
+    message->depth = mca_pml_umrddt.params.pack_depth;
+    message->eager = mca_pml_umrddt.eager[message->near];
+    message->base_takes_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu;
+}
+
+void mca_pml_umrddt_select_describe_side(opal_iov_cache_layout_t *layout, bool gpu,
+                                         const opal_umrddt_select_case_t *message,
+                                         opal_umrddt_select_side_t *side)
+{
+    const uint64_t chunk = message->chunk;
+    const uint64_t second = 2 * chunk < layout->size ? 2 * chunk : layout->size;
+
+    side->pieces = layout->iov_count;
+    side->span = (uint64_t) (layout->ub - layout->lb);
+    if (gpu) {
+        side->boxed = opal_umrddt_gpu_boxed(layout, 0, layout->size);
+        /* a chunk that begins within a block is more typical than the first */
+        side->chunk_boxed =
+            chunk < second ? opal_umrddt_gpu_boxed(layout, chunk, second) : side->boxed;
+        side->listed = opal_umrddt_gpu_listed(layout);
+    }
+}
+
+/** Returns true if the sender's buffer is in GPU memory, as far as known at the receiver. */
+static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(recv->comm);
+
+    return 0 != ((MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_BIT_IPC) & recv->rts.schemes)
+           || MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU == pattern
+           || MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU == pattern;
+}
+
+static void describe_recv(const mca_pml_umrddt_recv_t *recv, const opal_umrddt_pair_t *pair,
+                          opal_umrddt_select_case_t *message)
+{
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
+
+    mca_pml_umrddt_select_describe(recv->peer, recv->total, message);
+    message->from.pieces = rts->pieces;
+    message->from.gpu = pair->key.from_gpu;
+    message->to.gpu = pair->to_gpu;
+    message->chunk = mca_pml_umrddt_pack_chunk_of(recv->layout, rts->pieces, recv->total);
+    mca_pml_umrddt_select_describe_side(recv->layout, message->from.gpu || message->to.gpu, message,
+                                        &message->to);
+    /* The sender's layout is not available here: assume this layout, or one block. If this layout
+     * is one block, the sender may have rows: assumed if they are long and may have equal sizes. */
+    message->from.boxed = message->from.chunk_boxed =
+        1 >= rts->pieces
+        || (1 == recv->layout->iov_count && 0 == recv->total % rts->pieces
+            && LONG_ROW <= recv->total / rts->pieces);
+    if (rts->pieces == recv->layout->iov_count) {
+        message->from.boxed = message->to.boxed;
+        message->from.chunk_boxed = message->to.chunk_boxed;
+        message->from.listed = message->to.listed;
+    }
+    message->write_pieces = rts->write_pieces;
+    message->pack_by_hca =
+        mca_pml_umrddt.params.pack_hca && NULL != mca_pml_umrddt.hca && 0 != rts->address.qpn;
+    opal_umrddt_pair_describe(pair, mca_pml_umrddt.params.reuse, mca_pml_umrddt.params.mkey_cache,
+                              message);
+}
+
+/** The schemes that both sides support. */
+static unsigned possible_schemes(const mca_pml_umrddt_recv_t *recv)
+{
+    unsigned both = recv->rts.schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_ALL;
+    const unsigned others = recv->rts.schemes & ~MCA_PML_UMRDDT_BITS_PACK;
+
+    if (recv->where.mixed) {
+        return 0;
+    }
+    if (NULL == mca_pml_umrddt.hca || !recv->peer->has_hca
+        || (mca_pml_umrddt_on_gpu(&recv->where)
+            && !mca_pml_umrddt_hca_takes(recv->peer, &recv->where))) {
+        both &= ~(unsigned) MCA_PML_UMRDDT_BITS_HCA;
+    }
+    for (unsigned packs = both & MCA_PML_UMRDDT_BITS_PACK; 0 != packs; packs &= packs - 1) {
+        const unsigned bit = packs & -packs;
+
+        /* with all non-packed schemes, because the rule depends on the alternatives */
+        if (bit != mca_pml_umrddt_rule_pack(others | bit, &recv->where, recv->total)) {
+            both &= ~bit;
+        }
+    }
+    if (0 != both && mca_pml_umrddt.declines
+        && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes)) {
+        both |= MCA_PML_UMRDDT_BIT_BASE;
+    }
+    return both;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Selection
+ * ------------------------------------------------------------------------------------------- */
+
+/** Query the model. */
+static __opal_attribute_noinline__ void query(mca_pml_umrddt_recv_t *recv, opal_umrddt_pair_t *pair)
+{
+    opal_umrddt_select_case_t message;
+
+    describe_recv(recv, pair, &message);
+    opal_umrddt_pair_select(mca_pml_umrddt.selections, pair, &message, possible_schemes(recv),
+                            recv->peer->states);
+    if (0 == pair->uses && mca_pml_umrddt.params.explain) {
+        opal_umrddt_explain_pair(mca_pml_umrddt.selections, pair, &message, recv->status.MPI_SOURCE,
+                                 (unsigned) recv->comm->scheme);
+    }
+}
+
+void mca_pml_umrddt_select_recv(mca_pml_umrddt_recv_t *recv)
+{
+    opal_umrddt_pair_key_t key;
+    opal_umrddt_pair_t *pair;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (!mca_pml_umrddt_recv_has_layout(recv) || 0 == recv->total) {
+        return; /* continue without a selection */
+    }
+    key = (opal_umrddt_pair_key_t){
+        .layout = recv->layout->id,
+        .buffer = (uintptr_t) recv->buf,
+        .peer = recv->peer,
+        .total = recv->total,
+        .pieces = recv->rts.pieces,
+        /* whether the completion flag would signal its end does not matter to the selection */
+        .schemes = recv->rts.schemes & (uint16_t) ~MCA_PML_UMRDDT_DONE_FLAG,
+        .from_gpu = from_gpu(recv),
+    };
+    pair = opal_umrddt_pair_find(mca_pml_umrddt.selections, &key);
+    if (opal_umrddt_pair_is_due(mca_pml_umrddt.selections, pair,
+                                mca_pml_umrddt_on_gpu(&recv->where))) {
+        query(recv, pair);
+    }
+    opal_umrddt_pair_use(pair);
+    recv->pair = pair;
+    recv->serial = pair->serial;
+    recv->scheme = (int) pair->selection.way;
+    recv->settled = pair->selection.settled;
+    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_SCHEME_IPC != pair->selection.way
+        && 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes)) {
+        /* IPC would be tried first, and the HCA must not interpret its fields as lanes */
+        recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_IPC;
+        memset(recv->rts.lanes, 0, sizeof(recv->rts.lanes));
+    }
+    if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
+        recv->began = opal_umrddt_explain_now();
+    }
+}
+
+bool mca_pml_umrddt_select_declines(const mca_pml_umrddt_recv_t *recv)
+{
+    return MCA_PML_UMRDDT_SCHEME_BASE == recv->scheme
+           && 0 != (MCA_PML_UMRDDT_BIT_BASE & recv->pair->possible);
+}
+
+/** The pair of a message, or NULL if its entry was replaced meanwhile. Sets recv->pair to NULL. */
+static opal_umrddt_pair_t *take_pair(mca_pml_umrddt_recv_t *recv)
+{
+    opal_umrddt_pair_t *pair = recv->pair;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    recv->pair = NULL;
+    return NULL == pair || recv->serial != pair->serial ? NULL : pair;
+}
+
+void mca_pml_umrddt_select_ended(mca_pml_umrddt_recv_t *recv, int error)
+{
+    const mca_pml_umrddt_scheme_id_t scheme = (mca_pml_umrddt_scheme_id_t) recv->scheme;
+    opal_umrddt_pair_t *pair = take_pair(recv);
+
+    if (NULL == pair || (MPI_SUCCESS != error && MPI_ERR_TRUNCATE != error)) {
+        return;
+    }
+    if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
+        opal_umrddt_explain_carried(mca_pml_umrddt.selections, pair, recv->status.MPI_SOURCE,
+                                    scheme, opal_umrddt_explain_now() - recv->began);
+    }
+    opal_umrddt_pair_carried(pair, scheme);
+}
+
+void mca_pml_umrddt_select_failed(mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_scheme_id_t scheme = (mca_pml_umrddt_scheme_id_t) recv->scheme;
+    opal_umrddt_pair_t *pair = take_pair(recv);
+
+    if (NULL == pair) {
+        return;
+    }
+    opal_umrddt_pair_failed(mca_pml_umrddt.selections, pair, scheme, &recv->peer->states[scheme]);
+    opal_umrddt_explain_failed(pair, recv->status.MPI_SOURCE, scheme);
+}
