@@ -114,8 +114,8 @@ void mca_pml_umrddt_ipc_offer(mca_pml_umrddt_send_t *send)
     rts->buffer = (uintptr_t) send->buf;
     rts->layout = send->layout->id;
     rts->lb = send->layout->lb;
-    if (OPAL_UMRDDT_DONE_FLAGS > send->slot
-        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE) && may_flag(send)) {
+    if (OPAL_UMRDDT_DONE_FLAGS > send->slot && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
+        && may_flag(send)) {
         rts->schemes |= MCA_PML_UMRDDT_DONE_FLAG;
         send->await = done_flag_event;
     }

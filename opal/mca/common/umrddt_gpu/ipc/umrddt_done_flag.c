@@ -25,7 +25,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire.h"
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 opal_umrddt_done_flags_t *opal_umrddt_own_done_flags;
