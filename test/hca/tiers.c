@@ -531,6 +531,67 @@ static void long_budget(void)
     OBJ_RELEASE(longer);
 }
 
+/** Map, wait, and release at once: the invalidation is posted but, on a slow device, not executed.
+ */
+static void map_and_release(const opal_iov_cache_layout_t *layout, void *area,
+                            mca_btl_umr_memory_t *memory)
+{
+    struct done done = {0, 0};
+    mca_btl_umr_keyset_t *keyset;
+
+    CHECK_RC(OPAL_SUCCESS, harness.hca->keyset_map(MCA_BTL_UMR_REMOTE, area, layout, memory, 0, 0,
+                                                   layout->size, 1, harness_done, &done, &keyset));
+    CHECK(1 == keyset->count && layout->size == keyset->end, "%zu keys for %llu bytes",
+          keyset->count, (unsigned long long) keyset->end);
+    WAIT_UNTIL(0 < done.calls);
+    CHECK(OPAL_SUCCESS == done.status && keyset->ready, "status %d", done.status);
+    harness.hca->keyset_release(keyset);
+}
+
+/**
+ * One long mkey is in use and there may be one more, for keysets of alternating sizes. Each needs
+ * an mkey of its size, so the free one of the other size goes, while its invalidation is still
+ * pending.
+ */
+static void long_retired(void)
+{
+    const mca_btl_umr_stats_t *stats = harness.hca->stats();
+    uint64_t errors = stats->errors, created, rebuilt = stats->maps_rebuilt;
+    opal_iov_cache_layout_t *layouts[2];
+    mca_btl_umr_memory_t *memories[2];
+    mca_btl_umr_keyset_t *used;
+    unsigned char *areas[2];
+    size_t room;
+
+    for (int i = 0; 2 > i; ++i) {
+        layouts[i] = tiers_irregular(0 == i ? 150 : 1500, &room);
+        areas[i] = calloc(1, room);
+        CHECK_RC(OPAL_SUCCESS,
+                 harness.hca->memory_register(MCA_BTL_UMR_REMOTE, areas[i], layouts[i],
+                                              layouts[i]->size, &memories[i]));
+    }
+    CHECK_RC(OPAL_SUCCESS,
+             harness.hca->keyset_map(MCA_BTL_UMR_LOCAL, areas[0], layouts[0], memories[0], 0, 0,
+                                     layouts[0]->size, 1, NULL, NULL, &used));
+    WAIT_UNTIL(used->ready);
+    created = stats->mkeys_created;
+    for (int i = 0; 20 > i; ++i) {
+        map_and_release(layouts[i % 2], areas[i % 2], memories[i % 2]);
+    }
+    CHECK(created + 20 == stats->mkeys_created, "%llu mkeys made",
+          (unsigned long long) (stats->mkeys_created - created));
+    CHECK(errors == stats->errors && rebuilt == stats->maps_rebuilt, "%llu errors",
+          (unsigned long long) (stats->errors - errors));
+    /* No retired one stays. */
+    WAIT_UNTIL(2 == stats->mkeys_long_now);
+    harness.hca->keyset_release(used);
+    for (int i = 0; 2 > i; ++i) {
+        harness.hca->memory_release(memories[i]);
+        OBJ_RELEASE(layouts[i]);
+        free(areas[i]);
+    }
+}
+
 const struct test tiers_tests[] = {
     {"tiers", tiers},
     {"list_lengths", list_lengths},
@@ -540,5 +601,6 @@ const struct test tiers_tests[] = {
 
     {"many_lists", many_lists},
     {"long_budget", long_budget},
+    {"long_retired", long_retired},
     {NULL, NULL},
 };

@@ -17,6 +17,7 @@ tiers "4 entries in a work request" max_sq_desc=256 "" "" "long,strided,nested" 
 tiers "lists of 128" log_max_klm=7 "" "" "long,strided,nested" random_layouts
 tiers "lists of 300" "" "--mca btl_umr_long_entries 300" "" "long,strided,nested" random_layouts
 tiers "4 long mkeys" "" "--mca btl_umr_long_mkeys 4" "" "long,strided,nested" long_budget random_layouts
+tiers "long mkeys of changing sizes" delay=20000 "--mca btl_umr_long_mkeys 2" "" "long,strided,nested" long_retired
 tiers "4 mkeys from the device" mkeys=12 "--mca btl_umr_mkeys 8 --mca btl_umr_mkeys_max 8" "" "long,strided,nested" random_layouts
 
 # Without.

@@ -353,6 +353,7 @@ typedef struct mca_btl_umr_mkey_t {
     mca_btl_umr_role_t role;                /**< valid while taken */
     bool exposed;                           /**< mapped for a peer and not invalidated since */
     bool unknown; /**< its mapping failed: its contents are undefined, and it is not used again */
+    uint32_t last_seq; /**< while idle: its last work request, which may not be executed yet */
 } mca_btl_umr_mkey_t;
 OBJ_CLASS_DECLARATION(mca_btl_umr_mkey_t);
 
@@ -451,7 +452,10 @@ int mca_btl_umr_mkey_make(mca_btl_umr_hca_t *hca, uint32_t entries, bool update_
 /** The device refused another mkey of the pool (@p err is its errno): set the limit. */
 void mca_btl_umr_mkeys_limit(mca_btl_umr_hca_t *hca, int err);
 
-/** Destroy an mkey; logs an error once. */
+/**
+ * Destroy an mkey; logs an error once. No work request may be pending for it: the device would stop
+ * the queue pair at that request.
+ */
 void mca_btl_umr_mkey_destroy(mca_btl_umr_mkey_t *mkey);
 
 /** Put an mkey into the list of free ones. */
@@ -467,7 +471,7 @@ void mca_btl_umr_mkey_retag(mca_btl_umr_mkey_t *mkey);
  */
 void mca_btl_umr_mkey_give(mca_btl_umr_mkey_t *mkey);
 
-/** Destroy all free mkeys. Lock held. */
+/** Destroy all free mkeys. Lock held. The queue pair for mappings is in ERR or destroyed. */
 void mca_btl_umr_mkeys_destroy_idle(mca_btl_umr_hca_t *hca);
 
 /**
@@ -600,6 +604,7 @@ typedef struct mca_btl_umr_long_t {
     mca_btl_umr_class_t classes[MCA_BTL_UMR_CLASSES]; /**< by ascending entries */
     size_t class_count;
     size_t count;              /**< existing long mkeys */
+    opal_list_t retired;       /**< to be destroyed when their invalidations are complete */
     mca_btl_umr_bound_t bound; /**< one half per role */
     size_t used[MCA_BTL_UMR_ROLE_MAX];
     unsigned char *memory;
@@ -627,8 +632,14 @@ void mca_btl_umr_long_reset(mca_btl_umr_hca_t *hca);
 mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
                                           uint32_t entries);
 
-/** Destroy all free long mkeys. Lock held. */
+/**
+ * Destroy all free long mkeys. Lock held. No work request may be pending: the queue pair is in ERR,
+ * destroyed, or polled completely.
+ */
 void mca_btl_umr_long_destroy_idle(mca_btl_umr_hca_t *hca);
+
+/** A work request has completed: destroy the retired mkeys that waited for it. Lock held. */
+void mca_btl_umr_long_destroy_retired(mca_btl_umr_hca_t *hca);
 
 /**
  * Memory for a list of @p count entries. The caller fills it by mca_btl_umr_long_set and maps it by

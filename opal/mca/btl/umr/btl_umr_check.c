@@ -139,7 +139,9 @@ static const char *check_mkeys(const mca_btl_umr_hca_t *hca)
     if (NULL != wrong || NULL != (wrong = count(hca, &mkeys->taken, true, &counted))
         || NULL != (wrong = count(hca, &mkeys->idle, false, &counted))
         || NULL != (wrong = count(hca, &mkeys->invalid, false, &counted))
-        || NULL != (wrong = check_idle(&mkeys->idle))) {
+        || NULL != (wrong = check_idle(&mkeys->idle))
+        || NULL != (wrong = count(hca, &longs->retired, false, &counted))
+        || NULL != (wrong = check_idle(&longs->retired))) {
         return wrong;
     }
     for (size_t i = 0; i < longs->class_count; ++i) {
@@ -157,7 +159,7 @@ static const char *check_mkeys(const mca_btl_umr_hca_t *hca)
     }
     HOLDS(mkeys->count == counted.pool, "mkeys: those that exist are taken, free or to be invalid");
     HOLDS(longs->count == counted.longs,
-          "long mkeys: those that exist are taken, free or to be invalid");
+          "long mkeys: those that exist are taken, free, retired or to be invalid");
     HOLDS(mkeys->count + hca->refill.pending <= mkeys->bound.most,
           "mkeys: no more exist, or were asked for, than may be");
     HOLDS(hca->stats.mkeys_used_now == taken, "mkeys: those counted as used are the taken ones");

@@ -392,7 +392,8 @@ void mca_btl_umr_keysets_post(mca_btl_umr_hca_t *hca)
     while (0 < mca_btl_umr_sq_room(sq) && !opal_list_is_empty(&mkeys->invalid)) {
         mca_btl_umr_mkey_t *mkey = (mca_btl_umr_mkey_t *) opal_list_remove_first(&mkeys->invalid);
 
-        (void) mca_btl_umr_mkey_build_invalidate(mkey, false);
+        /* Before a long mkey can be destroyed, this work request must be complete. */
+        mkey->last_seq = mca_btl_umr_mkey_build_invalidate(mkey, NULL != mkey->class);
         mca_btl_umr_mkey_idle(mkey);
     }
     while (0 < mca_btl_umr_sq_room(sq) && NULL != (keyset = hca->keysets_waiting.head)) {
@@ -424,6 +425,7 @@ int mca_btl_umr_keysets_poll(mca_btl_umr_hca_t *hca)
     for (int i = 0; i < count && !hca->failed; ++i) {
         if (IBV_WC_SUCCESS == wc[i].status) {
             mca_btl_umr_sq_complete(&hca->mkeys.sq, MCA_BTL_UMR_WR_SEQ(wc[i].wr_id));
+            mca_btl_umr_long_destroy_retired(hca);
         } else {
             ++hca->stats.errors;
             MCA_BTL_UMR_LOG(hca, "mapping an mkey (UMR) failed: %s (vendor error 0x%x)",
@@ -646,34 +648,37 @@ static bool keyset_unpost(mca_btl_umr_keyset_object_t *keyset)
     return false;
 }
 
-void mca_btl_umr_keyset_release(mca_btl_umr_keyset_t *pub)
+/** Release a keyset. Lock held. */
+static void keyset_end(mca_btl_umr_keyset_object_t *keyset)
 {
-    mca_btl_umr_keyset_object_t *keyset = (mca_btl_umr_keyset_object_t *) pub;
     mca_btl_umr_hca_t *hca = keyset->hca;
 
-    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    /* While it is in a queue, only its done function is left to be called. */
+    /* A keyset in a queue is recycled when it leaves the queue, without a call of its done. */
     if (!keyset->pub.ready && NULL != keyset->layout && !keyset_unpost(keyset)) {
         keyset->abandoned = true;
     } else {
         mca_btl_umr_keyset_recycle(keyset);
         mca_btl_umr_keysets_post(hca);
     }
+}
+
+void mca_btl_umr_keyset_release(mca_btl_umr_keyset_t *pub)
+{
+    OPAL_THREAD_LOCK(&mca_btl_umr.lock);
+    keyset_end((mca_btl_umr_keyset_object_t *) pub);
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 }
 
 void mca_btl_umr_keyset_keep(mca_btl_umr_keyset_t *pub)
 {
     mca_btl_umr_keyset_object_t *keyset = (mca_btl_umr_keyset_object_t *) pub;
-    mca_btl_umr_hca_t *hca = keyset->hca;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     /* A keyset cut short by a lack of keys must not be found for the whole range. */
     if (0 == keyset->mapped || !pub->ready
         || (pub->end != keyset->name.end && pub->count != keyset->name.max_keys)
         || !mca_btl_umr_keycache_put(keyset)) {
-        mca_btl_umr_keyset_recycle(keyset);
-        mca_btl_umr_keysets_post(hca);
+        keyset_end(keyset);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 }

@@ -24,9 +24,10 @@
  * is signalled; otherwise a full ring would wait for ever.
  *
  * Long mkeys are created when first needed, in a few sizes, since each entry takes device memory.
- * They exist until the HCA is closed; at the limit, a free one of another size is destroyed. A role
- * gets at most half of the limit. A message that finds none uses several mkeys of the pool instead,
- * so no message waits for a long mkey.
+ * They exist until the HCA is closed; at the limit, a free one of another size is retired: it is
+ * destroyed when its invalidation is complete. Retired mkeys do not count, so no message waits for
+ * them; there are at most as many as the queue pair has work requests. A role gets at most half of
+ * the limit. A message that finds none uses several mkeys of the pool instead.
  */
 
 #include "opal_config.h"
@@ -70,6 +71,7 @@ void mca_btl_umr_long_construct(mca_btl_umr_hca_t *hca)
     for (size_t i = 0; i < MCA_BTL_UMR_CLASSES; ++i) {
         OBJ_CONSTRUCT(&hca->longs.classes[i].idle, opal_list_t);
     }
+    OBJ_CONSTRUCT(&hca->longs.retired, opal_list_t);
 }
 
 void mca_btl_umr_long_destruct(mca_btl_umr_hca_t *hca)
@@ -77,6 +79,7 @@ void mca_btl_umr_long_destruct(mca_btl_umr_hca_t *hca)
     for (size_t i = 0; i < MCA_BTL_UMR_CLASSES; ++i) {
         OBJ_DESTRUCT(&hca->longs.classes[i].idle);
     }
+    OBJ_DESTRUCT(&hca->longs.retired);
 }
 
 /** Record why non-inline lists are disabled. */
@@ -238,23 +241,45 @@ void mca_btl_umr_long_stop(mca_btl_umr_hca_t *hca)
 
 void mca_btl_umr_long_destroy_idle(mca_btl_umr_hca_t *hca)
 {
-    for (size_t i = 0; i < hca->longs.class_count; ++i) {
-        opal_list_item_t *item;
+    opal_list_item_t *item;
 
+    while (NULL != (item = opal_list_remove_first(&hca->longs.retired))) {
+        mca_btl_umr_mkey_destroy((mca_btl_umr_mkey_t *) item);
+    }
+    for (size_t i = 0; i < hca->longs.class_count; ++i) {
         while (NULL != (item = opal_list_remove_first(&hca->longs.classes[i].idle))) {
             mca_btl_umr_mkey_destroy((mca_btl_umr_mkey_t *) item);
         }
     }
 }
 
-/** Destroy a free one. @return false: none */
+void mca_btl_umr_long_destroy_retired(mca_btl_umr_hca_t *hca)
+{
+    mca_btl_umr_mkey_t *mkey, *next;
+
+    OPAL_LIST_FOREACH_SAFE (mkey, next, &hca->longs.retired, mca_btl_umr_mkey_t) {
+        if (mca_btl_umr_sq_is_done(&hca->mkeys.sq, mkey->last_seq)) {
+            opal_list_remove_item(&hca->longs.retired, &mkey->super);
+            mca_btl_umr_mkey_destroy(mkey);
+        }
+    }
+}
+
+/** Number of long mkeys that are not retired. */
+static size_t long_count(mca_btl_umr_hca_t *hca)
+{
+    return hca->longs.count - opal_list_get_size(&hca->longs.retired);
+}
+
+/** Retire a free one. @return false: none */
 static bool long_make_room(mca_btl_umr_hca_t *hca)
 {
     for (size_t i = 0; i < hca->longs.class_count; ++i) {
         opal_list_item_t *item = opal_list_remove_first(&hca->longs.classes[i].idle);
 
         if (NULL != item) {
-            mca_btl_umr_mkey_destroy((mca_btl_umr_mkey_t *) item);
+            opal_list_append(&hca->longs.retired, item);
+            mca_btl_umr_long_destroy_retired(hca);
             return true;
         }
     }
@@ -266,7 +291,7 @@ static mca_btl_umr_mkey_t *long_create(mca_btl_umr_hca_t *hca, mca_btl_umr_class
     mca_btl_umr_mkey_t *mkey = NULL;
     int err;
 
-    if (hca->longs.count >= hca->longs.bound.max && !long_make_room(hca)
+    if (long_count(hca) >= hca->longs.bound.max && !long_make_room(hca)
         && !mca_btl_umr_bound_again(&hca->longs.bound)) {
         return NULL;
     }
@@ -274,8 +299,8 @@ static mca_btl_umr_mkey_t *long_create(mca_btl_umr_hca_t *hca, mca_btl_umr_class
     if (0 != err) {
         /* Not retried soon: each attempt is a system call in vain. */
         MCA_BTL_UMR_LOG(hca, "%zu mkeys for long lists is all the device gives: %s",
-                        hca->longs.count, strerror(err));
-        mca_btl_umr_bound_refused(&hca->longs.bound, hca->longs.count);
+                        long_count(hca), strerror(err));
+        mca_btl_umr_bound_refused(&hca->longs.bound, long_count(hca));
         return NULL;
     }
     mca_btl_umr_bound_given(&hca->longs.bound);

@@ -419,6 +419,7 @@ void mca_btl_umr_mkey_give(mca_btl_umr_mkey_t *mkey)
     } else if (mkey->exposed) {
         opal_list_append(&hca->mkeys.invalid, &mkey->super);
     } else {
+        mkey->last_seq = hca->mkeys.sq.done; /* never posted, or complete */
         mca_btl_umr_mkey_idle(mkey);
     }
 }
