@@ -356,7 +356,7 @@ int main(int argc, char **argv)
         comms[i].comm = &ompi_comms[i];
     }
     host_done();
-    CHECK(OMPI_SUCCESS == mca_pml_umrddt_control_init());
+    CHECK(OMPI_SUCCESS == mca_pml_umrddt_control_init(mca_pml_umrddt_recv_failed));
 
     drawn();
     one_is_away();

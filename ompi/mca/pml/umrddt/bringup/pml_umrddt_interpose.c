@@ -31,6 +31,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_modex.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
@@ -67,7 +68,7 @@ static bool lists_init(void)
     mca_pml_umrddt.scratch_size = mca_pml_umrddt_reply_room();
     mca_pml_umrddt.scratch = malloc(mca_pml_umrddt.scratch_size);
     mca_pml_umrddt.seen = mca_pml_umrddt_seen_new();
-    has_memory = OMPI_SUCCESS == mca_pml_umrddt_control_init()
+    has_memory = OMPI_SUCCESS == mca_pml_umrddt_control_init(mca_pml_umrddt_recv_failed)
                  && OMPI_SUCCESS == mca_pml_umrddt_comms_init() && NULL != mca_pml_umrddt.scratch
                  && NULL != mca_pml_umrddt.seen;
     mca_pml_umrddt.lists_ready = true;
@@ -160,7 +161,7 @@ void mca_pml_umrddt_interpose(void)
         /* No message is ever handled: no overhead. */
         return;
     }
-    mca_pml_umrddt_stage_init();
+    mca_pml_umrddt_wide_init();
     mca_pml.pml_add_comm = mca_pml_umrddt_add_comm;
     mca_pml.pml_del_comm = mca_pml_umrddt_del_comm;
     mca_pml.pml_isend_init = mca_pml_umrddt_isend_init;

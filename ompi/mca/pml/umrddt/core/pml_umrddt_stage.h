@@ -29,8 +29,8 @@
 #include "opal/datatype/iov_cache/iov_cache.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_cuts.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 
 BEGIN_C_DECLS
 
@@ -140,9 +140,6 @@ int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *da
                               const mca_pml_umrddt_where_t *where);
 
 /* pml_umrddt_stage_recv.c */
-
-/** Find the basic types that mca_pml_umrddt_is_wide refers to. Call before the first receive. */
-void mca_pml_umrddt_stage_init(void);
 
 /** As mca_pml_umrddt_stage_wanted, if mca_pml_umrddt_is_wide; false: unknown communicator. */
 bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,

@@ -28,7 +28,6 @@ const char *mca_pml_umrddt_state_check(void);
 
 /** Check the caches for one peer (pml_umrddt_sets.c, _direct.c, _ipc.c). Adds the size of cached
  * layouts to @p bytes. */
-const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer);
 const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
 const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
 
@@ -37,13 +36,6 @@ void mca_pml_umrddt_check_start(void);
 
 /** Stop periodic checks and check a last time. Progress must not run. */
 void mca_pml_umrddt_check_stop(void);
-
-/** Return the name of the invariant, for the user, if it does not hold. */
-#define MCA_PML_UMRDDT_HOLDS(CONDITION, NAME) \
-    do {                                      \
-        if (OPAL_UNLIKELY(!(CONDITION)))      \
-            return (NAME);                    \
-    } while (0)
 
 /* pml_umrddt_check_schemes.c: one check for each scheme */
 const char *mca_pml_umrddt_check_umr(const mca_pml_umrddt_recv_t *recv);

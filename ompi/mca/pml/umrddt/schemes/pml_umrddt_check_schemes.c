@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_holds.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"

@@ -9,18 +9,20 @@
 /**
  * @file
  *
- * Datatypes that the base PML must not receive an envelope into. Functions of pml_umrddt_cuts.c.
+ * Datatypes that the base PML cannot receive in fragments. Such a receive needs a staging buffer.
  */
 
-#ifndef MCA_PML_UMRDDT_CUTS_H
-#define MCA_PML_UMRDDT_CUTS_H
-
-#include "ompi_config.h"
+#ifndef MCA_PML_UMRDDT_WIDE_H
+#define MCA_PML_UMRDDT_WIDE_H
 
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 
 BEGIN_C_DECLS
+
+/** Find the basic types concerned: mca_pml_umrddt.wide_types and cut_types. Call before the first
+ * receive. */
+void mca_pml_umrddt_wide_init(void);
 
 /**
  * Returns true if the base PML may not store an envelope correctly with a receive of this datatype.
@@ -55,4 +57,4 @@ static inline bool mca_pml_umrddt_is_wide(const ompi_datatype_t *datatype, size_
 
 END_C_DECLS
 
-#endif /* MCA_PML_UMRDDT_CUTS_H */
+#endif /* MCA_PML_UMRDDT_WIDE_H */

@@ -1,0 +1,93 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Datatypes that the base PML cannot receive in fragments. See pml_umrddt_wide.h.
+ */
+
+#include "ompi_config.h"
+
+#include <stddef.h>
+
+#include "opal/datatype/opal_datatype_internal.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
+
+/** Largest element, in bytes, that Open MPI's convertor can receive in fragments. */
+#define PART 16
+
+#if 500 <= UMRDDT_OPAL_RELEASE
+/** Open MPI 5.0 assumes that the extent of complex types is a multiple of their size. */
+#define COMPLEX_TYPES                                                                             \
+    ((uint32_t) 1 << OPAL_DATATYPE_SHORT_FLOAT_COMPLEX                                            \
+     | (uint32_t) 1 << OPAL_DATATYPE_FLOAT_COMPLEX | (uint32_t) 1 << OPAL_DATATYPE_DOUBLE_COMPLEX \
+     | (uint32_t) 1 << OPAL_DATATYPE_LONG_DOUBLE_COMPLEX)
+#else
+#define COMPLEX_TYPES 0
+#endif
+
+void mca_pml_umrddt_wide_init(void)
+{
+    _Static_assert(OPAL_DATATYPE_MAX_PREDEFINED <= 32, "one bit each in bdt_used");
+    mca_pml_umrddt.wide_types = 0;
+    mca_pml_umrddt.cut_types = COMPLEX_TYPES;
+    for (unsigned type = 0; type < OPAL_DATATYPE_MAX_PREDEFINED; ++type) {
+        const size_t size = opal_datatype_basicDatatypes[type]->size;
+
+        /* Open MPI 5.0 copies a single long double as a number, on x86 only 10 of its 16 bytes.
+         * Bytes of an envelope would be lost. */
+        if (PART < size || (500 <= UMRDDT_OPAL_RELEASE && OPAL_DATATYPE_FLOAT16 == type)) {
+            mca_pml_umrddt.wide_types |= (uint32_t) 1 << type;
+        }
+        if (500 <= UMRDDT_OPAL_RELEASE && 0 != size && 0 != MCA_PML_UMRDDT_ENVELOPE % size) {
+            mca_pml_umrddt.cut_types |= (uint32_t) 1 << type;
+        }
+    }
+    mca_pml_umrddt.cut_types |= mca_pml_umrddt.wide_types;
+}
+
+#if 500 <= UMRDDT_OPAL_RELEASE
+/** Returns true if the first bytes have blocks at a distance that is no multiple of the element's
+ * size. Open MPI 5.0 rounds this distance down when it continues after a single block, and for
+ * complex types after each block. The content of a loop counts once, so that the search covers more
+ * bytes than needed, never fewer. Each step except the ends of loops adds at least one byte, so the
+ * search is bounded. */
+static bool has_uneven_head(const opal_datatype_t *type)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < type->opt_desc.used && MCA_PML_UMRDDT_ENVELOPE > bytes; ++i) {
+        const ddt_elem_desc_t *elem = &type->opt_desc.desc[i].elem;
+        size_t size;
+
+        if (0 == (OPAL_DATATYPE_FLAG_DATA & elem->common.flags)) {
+            continue;
+        }
+        size = opal_datatype_basicDatatypes[elem->common.type]->size;
+        if (1 < elem->count && 0 != elem->extent % (ptrdiff_t) size) {
+            return true;
+        }
+        bytes += (size_t) elem->count * elem->blocklen * size;
+    }
+    return false;
+}
+#endif
+
+bool mca_pml_umrddt_cuts(const ompi_datatype_t *datatype)
+{
+    if (0 != (datatype->super.bdt_used & mca_pml_umrddt.wide_types)) {
+        return true;
+    }
+#if 500 <= UMRDDT_OPAL_RELEASE
+    return has_uneven_head(&datatype->super);
+#else
+    return false;
+#endif
+}
