@@ -113,6 +113,11 @@ int mca_pml_umrddt_transit_test(mca_pml_umrddt_transit_t *transit);
 /** As mca_pml_umrddt_transit_test, but blocks until the end, without other progress. */
 int mca_pml_umrddt_transit_wait(mca_pml_umrddt_transit_t *transit);
 
+/** Copy the first @p length bytes of a buffer's packed stream. The base PML may have received into
+ * device memory. @return bytes copied */
+size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datatype, void *stream,
+                           size_t length);
+
 /**
  * Get a staging buffer with the packed stream of a buffer. Blocks until the GPU has finished,
  * because later sends on the communicator must not overtake this message.

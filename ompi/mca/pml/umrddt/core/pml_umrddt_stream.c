@@ -20,7 +20,10 @@
 #include "opal/datatype/opal_datatype_internal.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
+#include "ompi/proc/proc.h"
+
+#include "umrddt_compat.h"
+
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 
 /** Copy one piece for copy_stream. */
@@ -152,30 +155,9 @@ static inline size_t copy_stream(const void *buf, size_t count, ompi_datatype_t 
     return length;
 }
 
-size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datatype, void *stream,
-                           size_t length)
+size_t mca_pml_umrddt_pack_system(const void *buf, size_t count, ompi_datatype_t *datatype,
+                                  void *stream, size_t length)
 {
-    mca_pml_umrddt_where_t where;
-
-    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu
-                      && MCA_PML_UMRDDT_BASE_GPU_NONE != mca_pml_umrddt.base_gpu)) {
-        /* The base PML may have received into device memory, which only the device reads. */
-        mca_pml_umrddt_look(buf, count, datatype, &where);
-        if (mca_pml_umrddt_on_device(&where)) {
-            mca_pml_umrddt_transit_t transit;
-
-            if (length > count * datatype->super.size) {
-                length = count * datatype->super.size;
-            }
-            return OMPI_SUCCESS
-                               == mca_pml_umrddt_transit(&transit, buf, count, datatype, &where,
-                                                         stream, OPAL_UMRDDT_GPU_HOST, length,
-                                                         false)
-                           && OMPI_SUCCESS == mca_pml_umrddt_transit_wait(&transit)
-                       ? length
-                       : 0;
-        }
-    }
     return copy_stream(buf, count, datatype, stream, length, false);
 }
 
