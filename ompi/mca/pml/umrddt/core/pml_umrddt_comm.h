@@ -18,7 +18,6 @@
 #include "ompi_config.h"
 
 #include "opal/class/opal_list.h"
-#include "opal/threads/mutex.h"
 
 #include "ompi/communicator/communicator.h"
 
