@@ -21,8 +21,8 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
 #include "fuzz_cuda.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 #define DEVICES 2

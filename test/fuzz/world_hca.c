@@ -12,6 +12,9 @@
 
 #include <arpa/inet.h>
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+
 #define PAIRS 3
 
 struct mca_btl_umr_endpoint_t {

@@ -26,7 +26,6 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 
 #include "../common/check.h"
 #include "never.h"

@@ -24,10 +24,10 @@
 #include "opal/runtime/opal.h"
 #include "ompi/runtime/mpiruntime.h"
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 
 #include "../common/check.h"
 
@@ -356,7 +356,7 @@ int main(int argc, char **argv)
         comms[i].comm = &ompi_comms[i];
     }
     host_done();
-    CHECK(OMPI_SUCCESS == mca_pml_umrddt_control_init());
+    CHECK(OMPI_SUCCESS == mca_pml_umrddt_control_init(mca_pml_umrddt_recv_failed));
 
     drawn();
     one_is_away();

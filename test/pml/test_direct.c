@@ -20,11 +20,8 @@
 #include <string.h>
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 #define PACKET_ROOM MCA_PML_UMRDDT_REPLY_ROOM

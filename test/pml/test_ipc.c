@@ -22,11 +22,10 @@
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
-#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 #define PACKET_ROOM MCA_PML_UMRDDT_TELL_ROOM
 #include "packets.h"

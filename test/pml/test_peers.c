@@ -23,9 +23,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 
 #include "../common/check.h"
 

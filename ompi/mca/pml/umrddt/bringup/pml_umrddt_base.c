@@ -28,7 +28,6 @@
 
 #include "ompi/mca/pml/base/base.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
 
 /** PMLs that have no transport of their own, or that interpose as umrddt does. */

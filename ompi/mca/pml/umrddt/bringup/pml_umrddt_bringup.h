@@ -21,6 +21,8 @@
 
 #include "opal/mca/base/mca_base_var.h"
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
+
 BEGIN_C_DECLS
 
 /* pml_umrddt_params.c, _gpu_params.c, _pvars.c */
@@ -35,6 +37,7 @@ void mca_pml_umrddt_param(const char *name, const char *help, mca_base_var_type_
 void mca_pml_umrddt_param_limited(const char *name, mca_base_var_type_t type,
                                   mca_base_var_info_lvl_t level, void *storage, const char *help,
                                   ...) __opal_attribute_format__(__printf__, 5, 6);
+
 /** Get the scheme with this name of pml_umrddt_scheme. @return -1 if there is none */
 int mca_pml_umrddt_scheme_named(const char *name);
 void mca_pml_umrddt_pvars_register(void);
@@ -47,6 +50,22 @@ int mca_pml_umrddt_base_open(void);
 
 /** Returns true if the selection of the pml framework names umrddt. */
 bool mca_pml_umrddt_requested(void);
+
+/* pml_umrddt_comms.c */
+
+int mca_pml_umrddt_add_comm(struct ompi_communicator_t *comm);
+int mca_pml_umrddt_del_comm(struct ompi_communicator_t *comm);
+
+/**
+ * Drain before MPI_COMM_WORLD or the base PML ends. All messages to other processes have been
+ * received by then. But the HCA may not have reported the completion of sends whose requests were
+ * freed, and the base PML may still refuse replies to peers. Wait for both, then drop the remaining
+ * replies on @p comm (NULL: all).
+ */
+void mca_pml_umrddt_last_words(mca_pml_umrddt_comm_t *comm);
+
+/** Free all peers and the communicators that are left. */
+void mca_pml_umrddt_peers_free(void);
 
 /* pml_umrddt_interpose.c */
 void mca_pml_umrddt_interpose(void);

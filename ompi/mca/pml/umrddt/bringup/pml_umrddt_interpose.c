@@ -31,13 +31,13 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_modex.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_windows.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_windows.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** @return false: no memory */
@@ -69,7 +69,7 @@ static bool lists_init(void)
     mca_pml_umrddt.scratch_size = mca_pml_umrddt_reply_room();
     mca_pml_umrddt.scratch = malloc(mca_pml_umrddt.scratch_size);
     mca_pml_umrddt.received = opal_umrddt_received_new();
-    has_memory = OMPI_SUCCESS == mca_pml_umrddt_control_init()
+    has_memory = OMPI_SUCCESS == mca_pml_umrddt_control_init(mca_pml_umrddt_recv_failed)
                  && OMPI_SUCCESS == mca_pml_umrddt_comms_init() && NULL != mca_pml_umrddt.scratch
                  && NULL != mca_pml_umrddt.received;
     mca_pml_umrddt.lists_ready = true;

@@ -24,7 +24,6 @@
 
 #include "ompi/proc/proc.h"
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu_stats.h"
 #include "umrddt_synonyms.h"

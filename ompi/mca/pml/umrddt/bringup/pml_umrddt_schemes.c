@@ -14,9 +14,8 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 
 const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES] = {
     [MCA_PML_UMRDDT_SCHEME_UMR] = &mca_pml_umrddt_scheme_umr,

@@ -18,7 +18,6 @@
 #include "ompi_config.h"
 
 #include "opal/class/opal_list.h"
-#include "opal/threads/mutex.h"
 
 #include "ompi/communicator/communicator.h"
 
@@ -56,18 +55,11 @@ extern mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
  * OMPI_ERR_OUT_OF_RESOURCE */
 int mca_pml_umrddt_comms_init(void);
 void mca_pml_umrddt_comms_fini(void);
-int mca_pml_umrddt_add_comm(struct ompi_communicator_t *comm);
-int mca_pml_umrddt_del_comm(struct ompi_communicator_t *comm);
 
-/**
- * Drain before MPI_COMM_WORLD or the base PML ends. All messages to other processes have been
- * received by then. But the HCA may not have reported the completion of sends whose requests were
- * freed, and the base PML may still refuse replies to peers. Wait for both, then drop the remaining
- * replies on @p comm (NULL: all).
- */
-void mca_pml_umrddt_last_words(mca_pml_umrddt_comm_t *comm);
+/** Create a record, or take one of those. @return NULL: no memory */
+mca_pml_umrddt_comm_t *mca_pml_umrddt_comm_new(void);
 
-/** Slow path of mca_pml_umrddt_peer. */
+/** Slow path of mca_pml_umrddt_peer, in pml_umrddt_peer.c. */
 mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int rank);
 
 /** Get the peer at @p rank of the communicator (of its remote group). The first call for a peer

@@ -26,6 +26,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "ompi/datatype/ompi_datatype.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/show_help.h"
@@ -34,7 +35,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 
 /** A control message that the base PML sends or has refused, or the receive buffer of a NACK. */
 typedef struct control_t {
@@ -59,6 +59,9 @@ typedef struct control_t {
 /** Length of the free list, and the part of it that is reserved for critical messages. */
 #define CONTROL_KEPT     64
 #define CONTROL_RESERVED 32
+
+/** Handles NACKs; see mca_pml_umrddt_control_init. */
+static mca_pml_umrddt_nack_handler_t *nacked;
 
 static control_t *idle;
 static unsigned idle_count;
@@ -132,8 +135,9 @@ static void control_free(control_t *control)
     }
 }
 
-int mca_pml_umrddt_control_init(void)
+int mca_pml_umrddt_control_init(mca_pml_umrddt_nack_handler_t *handler)
 {
+    nacked = handler;
     OBJ_CONSTRUCT(&refused, opal_list_t);
     OBJ_CONSTRUCT(&again, mca_pml_umrddt_wait_t);
     while (CONTROL_KEPT > idle_count) {
@@ -429,7 +433,7 @@ static bool notice_received(void *owner)
         && sizeof(*fail) == control->request->req_status._ucount
         && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FAIL) == fail->magic
         && MCA_PML_UMRDDT_MAX_SLOTS > fail->slot) {
-        mca_pml_umrddt_recv_failed(control->comm, control->peer, fail);
+        nacked(control->comm, control->peer, fail);
     } else {
         MCA_PML_UMRDDT_COUNT(protocol_errors);
     }

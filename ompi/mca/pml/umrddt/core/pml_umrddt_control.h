@@ -35,8 +35,12 @@ static inline size_t mca_pml_umrddt_reply_room(void)
     return room < MCA_PML_UMRDDT_REPLY_ROOM ? MCA_PML_UMRDDT_REPLY_ROOM : room;
 }
 
+/** Handler of NACKs: a sender failed after our CTS. @p fail has a valid head. */
+typedef void mca_pml_umrddt_nack_handler_t(mca_pml_umrddt_comm_t *comm, int src,
+                                           const mca_pml_umrddt_fail_t *fail);
+
 /** Allocate memory for control messages. A part of it is reserved for critical ones. */
-int mca_pml_umrddt_control_init(void);
+int mca_pml_umrddt_control_init(mca_pml_umrddt_nack_handler_t *handler);
 void mca_pml_umrddt_control_fini(void);
 
 /**

@@ -27,8 +27,6 @@
 #include "opal/util/output.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 static mca_base_framework_t framework;
 static bool framework_open = false;

@@ -62,7 +62,8 @@ static inline void mca_pml_umrddt_peer_bytes(int64_t bytes)
     MCA_PML_UMRDDT_COUNT_ADD(peer_bytes_now, (uint64_t) bytes);
 }
 
-void mca_pml_umrddt_peers_free(void);
+/** Free a peer that holds nothing else. */
+void mca_pml_umrddt_peer_delete(mca_pml_umrddt_peer_t *peer);
 
 /** Get the HCA's endpoint for a peer, which lives as long as the HCA. @return as endpoint_get */
 static inline int mca_pml_umrddt_endpoint(mca_pml_umrddt_peer_t *peer,

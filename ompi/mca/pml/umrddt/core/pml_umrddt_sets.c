@@ -21,7 +21,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 
 /** The receiver's record of a cache slot at a sender. */
 typedef struct mca_pml_umrddt_place_t {

@@ -76,6 +76,9 @@ bool mca_pml_umrddt_set_recall(const mca_pml_umrddt_peer_t *peer,
 /** Free both tables of a peer. */
 void mca_pml_umrddt_sets_free(mca_pml_umrddt_peer_t *peer);
 
+/** Check both tables of a peer. @return the name of the invariant that they violate, or NULL */
+const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer);
+
 END_C_DECLS
 
 #endif /* MCA_PML_UMRDDT_SETS_H */

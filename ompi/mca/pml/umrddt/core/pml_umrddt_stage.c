@@ -19,6 +19,7 @@
 
 #include "opal/util/show_help.h"
 
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
@@ -127,6 +128,33 @@ void mca_pml_umrddt_stage_as_end(ompi_datatype_t *datatype)
  * Sends
  * ------------------------------------------------------------------------------------------- */
 
+size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datatype, void *stream,
+                           size_t length)
+{
+    mca_pml_umrddt_where_t where;
+
+    if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu
+                      && MCA_PML_UMRDDT_BASE_GPU_NONE != mca_pml_umrddt.base_gpu)) {
+        /* The base PML may have received into device memory, which only the device reads. */
+        mca_pml_umrddt_look(buf, count, datatype, &where);
+        if (mca_pml_umrddt_on_device(&where)) {
+            mca_pml_umrddt_transit_t transit;
+
+            if (length > count * datatype->super.size) {
+                length = count * datatype->super.size;
+            }
+            return OMPI_SUCCESS
+                               == mca_pml_umrddt_transit(&transit, buf, count, datatype, &where,
+                                                         stream, OPAL_UMRDDT_GPU_HOST, length,
+                                                         false)
+                           && OMPI_SUCCESS == mca_pml_umrddt_transit_wait(&transit)
+                       ? length
+                       : 0;
+        }
+    }
+    return mca_pml_umrddt_pack_system(buf, count, datatype, stream, length);
+}
+
 int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *datatype,
                               const mca_pml_umrddt_where_t *where, mca_pml_umrddt_stage_t *stage)
 {
@@ -140,7 +168,7 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
     }
     if (!mca_pml_umrddt_on_device(where)) {
         /* system memory: the CPU packs */
-        (void) mca_pml_umrddt_pack(buf, count, datatype, stage->bytes, size);
+        (void) mca_pml_umrddt_pack_system(buf, count, datatype, stage->bytes, size);
     } else {
         rc = mca_pml_umrddt_transit(&transit, buf, count, datatype, where, stage->bytes,
                                     stage->kind, size, false);

@@ -30,8 +30,7 @@
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stage.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stream.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 
 BEGIN_C_DECLS
 
@@ -89,6 +88,11 @@ static inline int mca_pml_umrddt_transit_wait(mca_pml_umrddt_transit_t *transit)
 {
     return opal_umrddt_gpu_stream_copy_wait(transit);
 }
+
+/** Copy the first @p length bytes of a buffer's packed stream. The base PML may have received into
+ * device memory. @return bytes copied */
+size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datatype, void *stream,
+                           size_t length);
 
 /**
  * Get a staging buffer with the packed stream of a buffer. Blocks until the GPU has finished,

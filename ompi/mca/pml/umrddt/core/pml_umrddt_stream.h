@@ -23,9 +23,10 @@
 
 BEGIN_C_DECLS
 
-/** Copy the first @p length bytes of a buffer's packed stream out or in. @return bytes copied */
-size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datatype, void *stream,
-                           size_t length);
+/** Copy the first @p length bytes of the packed stream of a buffer in system memory out or in.
+ * @return bytes copied */
+size_t mca_pml_umrddt_pack_system(const void *buf, size_t count, ompi_datatype_t *datatype,
+                                  void *stream, size_t length);
 size_t mca_pml_umrddt_unpack_pieces(void *buf, size_t count, ompi_datatype_t *datatype,
                                     const void *stream, size_t length);
 

@@ -15,8 +15,8 @@
 #ifndef MCA_PML_UMRDDT_WIDE_H
 #define MCA_PML_UMRDDT_WIDE_H
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 
 BEGIN_C_DECLS
 

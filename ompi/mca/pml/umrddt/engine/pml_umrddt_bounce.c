@@ -15,9 +15,12 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 
 /** Retry function of a wait: the copy to the user's buffer is in progress. */
 static bool filled(void *owner)

@@ -16,8 +16,8 @@
 #ifndef MCA_PML_UMRDDT_BOUNCE_H
 #define MCA_PML_UMRDDT_BOUNCE_H
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 
 BEGIN_C_DECLS
 

@@ -19,6 +19,7 @@
 #ifndef MCA_PML_UMRDDT_CHECK_H
 #define MCA_PML_UMRDDT_CHECK_H
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_holds.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 
 BEGIN_C_DECLS
@@ -26,21 +27,11 @@ BEGIN_C_DECLS
 /** Check all invariants. @return the first one that is violated; NULL: none. Only from progress. */
 const char *mca_pml_umrddt_state_check(void);
 
-/** Check the rkey sets for one peer (pml_umrddt_sets.c). The schemes check their own caches. */
-const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer);
-
 /** Start periodic checks. Does nothing if pml_umrddt_check is 0. */
 void mca_pml_umrddt_check_start(void);
 
 /** Stop periodic checks and check a last time. Progress must not run. */
 void mca_pml_umrddt_check_stop(void);
-
-/** Return the name of the invariant, for the user, if it does not hold. */
-#define MCA_PML_UMRDDT_HOLDS(CONDITION, NAME) \
-    do {                                      \
-        if (OPAL_UNLIKELY(!(CONDITION)))      \
-            return (NAME);                    \
-    } while (0)
 
 /** Invariant of a message that the base PML carries: no scheme holds anything for it. */
 static inline const char *mca_pml_umrddt_check_base(const mca_pml_umrddt_recv_t *recv)

@@ -19,10 +19,9 @@
 #ifndef MCA_PML_UMRDDT_ENGINE_H
 #define MCA_PML_UMRDDT_ENGINE_H
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 
 BEGIN_C_DECLS
 

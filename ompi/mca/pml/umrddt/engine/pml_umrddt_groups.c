@@ -14,6 +14,8 @@
 
 #include "ompi_config.h"
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 
 void mca_pml_umrddt_schemes_open(void)

@@ -16,10 +16,7 @@
 #define MCA_PML_UMRDDT_RECV_H
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 
 BEGIN_C_DECLS
 

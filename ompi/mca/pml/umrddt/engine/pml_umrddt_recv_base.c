@@ -17,10 +17,10 @@
 
 #include "opal/util/output.h"
 
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
@@ -28,9 +28,8 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** The base PML received into the overflow buffer: copy the bytes that fit to the user. */

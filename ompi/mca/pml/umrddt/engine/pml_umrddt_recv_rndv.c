@@ -29,15 +29,15 @@
 
 #include <string.h>
 
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;

@@ -15,6 +15,8 @@
 
 #include "ompi_config.h"
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 
 mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void)

@@ -15,11 +15,9 @@
 #ifndef MCA_PML_UMRDDT_REQUESTS_H
 #define MCA_PML_UMRDDT_REQUESTS_H
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
 
 BEGIN_C_DECLS
 

@@ -15,7 +15,7 @@
 #ifndef MCA_PML_UMRDDT_RTS_H
 #define MCA_PML_UMRDDT_RTS_H
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 
 BEGIN_C_DECLS

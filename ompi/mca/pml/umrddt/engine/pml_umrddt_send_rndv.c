@@ -33,8 +33,8 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 

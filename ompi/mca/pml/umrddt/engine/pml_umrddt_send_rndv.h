@@ -17,7 +17,6 @@
 #ifndef MCA_PML_UMRDDT_SEND_RNDV_H
 #define MCA_PML_UMRDDT_SEND_RNDV_H
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 

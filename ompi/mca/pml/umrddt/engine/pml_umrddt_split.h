@@ -17,7 +17,8 @@
 #ifndef MCA_PML_UMRDDT_SPLIT_H
 #define MCA_PML_UMRDDT_SPLIT_H
 
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 
 BEGIN_C_DECLS
 

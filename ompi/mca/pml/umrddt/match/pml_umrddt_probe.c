@@ -26,12 +26,14 @@
 
 #include "opal/runtime/opal_progress.h"
 
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"

@@ -16,7 +16,6 @@
 #include "ompi_config.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 
 /** Bounce buffer that the base PML receives into, and the arguments of the receive. */

@@ -15,7 +15,7 @@
 #include "ompi_config.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 
 /* ---------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@
 #include "ompi/mca/pml/base/pml_base_request.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 
 BEGIN_C_DECLS
 

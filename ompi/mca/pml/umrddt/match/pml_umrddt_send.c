@@ -17,20 +17,18 @@
 
 #include "opal/datatype/opal_datatype.h"
 
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Memory kind of a message's buffer. */

@@ -18,12 +18,11 @@
 
 #include "ompi/message/message.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
 bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,

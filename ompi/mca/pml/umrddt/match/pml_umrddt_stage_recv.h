@@ -15,8 +15,9 @@
 #ifndef MCA_PML_UMRDDT_STAGE_RECV_H
 #define MCA_PML_UMRDDT_STAGE_RECV_H
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 
 BEGIN_C_DECLS
 

@@ -15,7 +15,7 @@
 #ifndef MCA_PML_UMRDDT_CHECK_SCHEMES_H
 #define MCA_PML_UMRDDT_CHECK_SCHEMES_H
 
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 
 BEGIN_C_DECLS
 

@@ -24,14 +24,14 @@
 
 #include "ompi_config.h"
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 

@@ -19,14 +19,14 @@
 #include <string.h>
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
-#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 /** Maximum size of a flattened block, of a term, and of the header, bytes. */
 #define MOST_OF_BLOCK 20

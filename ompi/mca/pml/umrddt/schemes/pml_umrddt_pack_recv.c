@@ -14,14 +14,14 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
-#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 
 /** Retry function of a wait: chunks are in progress. */
 static bool receiving(void *owner)

@@ -16,13 +16,13 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include <stdio.h>
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include <stdio.h>
 
 /** Schemes that the HCA supports and that are enabled. Closes the HCA if it does not support the
  * only scheme that is enabled. */

@@ -17,16 +17,14 @@
 
 #include <stdlib.h>
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 

@@ -22,15 +22,15 @@
 
 #include "ompi_config.h"
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"

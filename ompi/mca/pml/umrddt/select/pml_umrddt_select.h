@@ -26,11 +26,9 @@
 #include "opal/mca/common/umrddt_select/umrddt_select_pairs.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_rules.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 
 BEGIN_C_DECLS
 

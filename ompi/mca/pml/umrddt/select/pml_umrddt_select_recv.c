@@ -23,6 +23,8 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
