@@ -77,8 +77,8 @@ static uint32_t envelope_count;
 static question_t questions[ENVELOPES];
 static uint32_t question_count;
 static int done_flags_fd[4] = {-1, -1, -1, -1};
-static mca_pml_umrddt_done_flags_t *done_flags; /* those of DONE_FLAGS_RIGHT */
-static bool any_done_flag;                      /* an envelope requested one */
+static opal_umrddt_done_flags_t *done_flags; /* those of DONE_FLAGS_RIGHT */
+static bool any_done_flag;                   /* an envelope requested one */
 
 static receive_t receives[RECEIVES];
 static asked_t asked[ANSWERS];
@@ -419,7 +419,7 @@ static void tell_well(uint32_t round)
 
 static void done_flags_make(done_flags_t which, unsigned seals, uint8_t cookie)
 {
-    mca_pml_umrddt_done_flags_t *at;
+    opal_umrddt_done_flags_t *at;
 
     done_flags_fd[which] = memfd_create("done_flags", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     FUZZ_CHECK(0 <= done_flags_fd[which]
@@ -438,7 +438,7 @@ static void done_flags_make(done_flags_t which, unsigned seals, uint8_t cookie)
 /* The flag of a message is set only if requested, by its number, and no other flag. */
 static void check_done_flags(void)
 {
-    for (uint32_t slot = 0; any_done_flag && slot < MCA_PML_UMRDDT_DONE_FLAGS; ++slot) {
+    for (uint32_t slot = 0; any_done_flag && slot < OPAL_UMRDDT_DONE_FLAGS; ++slot) {
         uint64_t word = done_flags->done_flags[slot].word;
         const envelope_t *of = envelopes;
 
@@ -447,8 +447,8 @@ static void check_done_flags(void)
                    || 0 == (MCA_PML_UMRDDT_DONE_FLAG & of->rts.schemes))) {
             FUZZ_CHECK(&envelopes[envelope_count] > ++of);
         }
-        FUZZ_CHECK(0 == word || MCA_PML_UMRDDT_DONE_FLAG_DONE == (word & 3)
-                   || MCA_PML_UMRDDT_DONE_FLAG_REPLY == (word & 3));
+        FUZZ_CHECK(0 == word || OPAL_UMRDDT_DONE_FLAG_DONE == (word & 3)
+                   || OPAL_UMRDDT_DONE_FLAG_REPLY == (word & 3));
     }
 }
 
@@ -725,7 +725,7 @@ static void begin(void)
         done_flags_make(DONE_FLAGS_OPEN, 0, 0x22);
         done_flags_make(DONE_FLAGS_FOREIGN, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0x33);
     }
-    for (uint32_t slot = 0; any_done_flag && slot < MCA_PML_UMRDDT_DONE_FLAGS; ++slot) {
+    for (uint32_t slot = 0; any_done_flag && slot < OPAL_UMRDDT_DONE_FLAGS; ++slot) {
         done_flags->done_flags[slot].word = 0;
     }
     any_done_flag = false;

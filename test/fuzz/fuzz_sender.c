@@ -89,9 +89,9 @@ static void ring(fuzz_bytes_t *input)
     uint64_t seq = rts->seq + (0 != (how & 4) ? fuzz_number(input, 2) : 0);
     uint32_t slot = 0 != (how & 8) ? fuzz_below(input, 8) : rts->slot;
 
-    if (NULL != mca_pml_umrddt_own_done_flags && MCA_PML_UMRDDT_DONE_FLAGS > slot) {
-        mca_pml_umrddt_done_flag_set(mca_pml_umrddt_own_done_flags, slot, seq,
-                                     (mca_pml_umrddt_done_flag_state_t) (how & 3));
+    if (NULL != opal_umrddt_own_done_flags && OPAL_UMRDDT_DONE_FLAGS > slot) {
+        opal_umrddt_done_flag_set(opal_umrddt_own_done_flags, slot, seq,
+                                  (opal_umrddt_done_flag_state_t) (how & 3));
     }
 }
 
@@ -101,12 +101,12 @@ static void hear(void)
     for (uint32_t i = 0; i < MESSAGES; ++i) {
         const mca_pml_umrddt_rts_t *rts = &messages[i].rts;
 
-        if (NULL != mca_pml_umrddt_own_done_flags && MCA_PML_UMRDDT_DONE_FLAGS > rts->slot) {
-            uint64_t word = mca_pml_umrddt_own_done_flags->done_flags[rts->slot].word;
+        if (NULL != opal_umrddt_own_done_flags && OPAL_UMRDDT_DONE_FLAGS > rts->slot) {
+            uint64_t word = opal_umrddt_own_done_flags->done_flags[rts->slot].word;
 
             messages[i].heard = messages[i].heard
-                                || (rts->seq << 2 | MCA_PML_UMRDDT_DONE_FLAG_DONE) == word
-                                || (rts->seq << 2 | MCA_PML_UMRDDT_DONE_FLAG_REPLY) == word;
+                                || (rts->seq << 2 | OPAL_UMRDDT_DONE_FLAG_DONE) == word
+                                || (rts->seq << 2 | OPAL_UMRDDT_DONE_FLAG_REPLY) == word;
         }
     }
 }
@@ -117,10 +117,10 @@ static void ring_all(void)
     for (uint32_t i = 0; i < MESSAGES; ++i) {
         if ((NULL != messages[i].request || messages[i].loose)
             && 0 != (MCA_PML_UMRDDT_DONE_FLAG & messages[i].rts.schemes)) {
-            FUZZ_CHECK(NULL != mca_pml_umrddt_own_done_flags
-                       && MCA_PML_UMRDDT_DONE_FLAGS > messages[i].rts.slot);
-            mca_pml_umrddt_done_flag_set(mca_pml_umrddt_own_done_flags, messages[i].rts.slot,
-                                         messages[i].rts.seq, MCA_PML_UMRDDT_DONE_FLAG_DONE);
+            FUZZ_CHECK(NULL != opal_umrddt_own_done_flags
+                       && OPAL_UMRDDT_DONE_FLAGS > messages[i].rts.slot);
+            opal_umrddt_done_flag_set(opal_umrddt_own_done_flags, messages[i].rts.slot,
+                                      messages[i].rts.seq, OPAL_UMRDDT_DONE_FLAG_DONE);
         }
     }
 }

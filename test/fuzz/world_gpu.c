@@ -21,7 +21,7 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
 #include "fuzz_cuda.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 
 #define DEVICES 2
@@ -209,17 +209,16 @@ int __wrap_opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t pee
     return __real_opal_umrddt_gpu_import(engine, peer, from, import);
 }
 
-mca_pml_umrddt_done_flags_t *__real_mca_pml_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
-                                                                  const uint8_t *cookie);
-mca_pml_umrddt_done_flags_t *__wrap_mca_pml_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
-                                                                  const uint8_t *cookie);
+opal_umrddt_done_flags_t *__real_opal_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
+                                                            const uint8_t *cookie);
+opal_umrddt_done_flags_t *__wrap_opal_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
+                                                            const uint8_t *cookie);
 /* Nothing of any other process is looked at, whatever number the input makes up. */
-mca_pml_umrddt_done_flags_t *__wrap_mca_pml_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
-                                                                  const uint8_t *cookie)
+opal_umrddt_done_flags_t *__wrap_opal_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
+                                                            const uint8_t *cookie)
 {
     FUZZ_CHECK(world.peer->same_host);
-    return (uint32_t) getpid() == pid ? __real_mca_pml_umrddt_done_flags_map(pid, fd, cookie)
-                                      : NULL;
+    return (uint32_t) getpid() == pid ? __real_opal_umrddt_done_flags_map(pid, fd, cookie) : NULL;
 }
 
 /* ---- copies ---- */

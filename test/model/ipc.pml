@@ -8,7 +8,7 @@
 
 /*
  * Taken messages from GPU memory of the same host, which the receiver reads: pml_umrddt_ipc_send.c,
- * pml_umrddt_ipc_recv.c and pml_umrddt_done_flag.c, in Promela; message.pml has the others, and says how to read both.
+ * pml_umrddt_ipc_recv.c and umrddt_done_flag.c, in Promela; message.pml has the others, and says how to read both.
  *
  * Left open here: whether a message's buffer is the one before it or a new one, freed and allocated anew
  * as soon as MPI allows; whether the driver maps it; whether a copy fails; when an unused mapping is
@@ -32,7 +32,7 @@
 #endif
 
 mtype = { ASK, HOST, DONE };                           /* mca_pml_umrddt_verdict_t */
-mtype = { FLAG_NOT, FLAG_DONE, FLAG_REPLY };           /* mca_pml_umrddt_done_flag_state_t */
+mtype = { FLAG_NOT, FLAG_DONE, FLAG_REPLY };           /* opal_umrddt_done_flag_state_t */
 mtype = { IDLE, LOOK, OTHER, ASKED, COPY, BY_HOST, COMPLETE };
 
 #define SLOT(m) slot_of[m]

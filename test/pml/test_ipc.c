@@ -294,8 +294,7 @@ static void envelopes(void)
     WRONG(false, rts, rts.pieces = 0);
     WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_BIT_DIRECT);
     WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG);
-    WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG;
-          rts.slot = MCA_PML_UMRDDT_DONE_FLAGS);
+    WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG; rts.slot = OPAL_UMRDDT_DONE_FLAGS);
     WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_DONE_FLAG);
     WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG | MCA_PML_UMRDDT_BIT_DIRECT);
     WRONG(false, none, none.schemes |= MCA_PML_UMRDDT_DONE_FLAG);
@@ -440,41 +439,41 @@ static void homes(void)
 static void done_flags(void)
 {
     static const uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN] = {1, 2, 3}, other[16] = {1, 2, 4};
-    mca_pml_umrddt_done_flags_t *mapped;
+    opal_umrddt_done_flags_t *mapped;
     mca_pml_umrddt_peer_t peer;
     uint32_t pid, fd;
     FILE *file = tmpfile();
 
-    mca_pml_umrddt_done_flags_tell(cookie, &pid, &fd);
-    CHECK(0 != pid && NULL != mca_pml_umrddt_own_done_flags);
-    CHECK(NULL == mca_pml_umrddt_done_flags_map(pid, fd, other));
-    CHECK(NULL == mca_pml_umrddt_done_flags_map(0, fd, cookie));
-    CHECK(NULL == mca_pml_umrddt_done_flags_map(pid, fd + 1000, cookie));
+    opal_umrddt_done_flags_tell(cookie, &pid, &fd);
+    CHECK(0 != pid && NULL != opal_umrddt_own_done_flags);
+    CHECK(NULL == opal_umrddt_done_flags_map(pid, fd, other));
+    CHECK(NULL == opal_umrddt_done_flags_map(0, fd, cookie));
+    CHECK(NULL == opal_umrddt_done_flags_map(pid, fd + 1000, cookie));
     for (uint32_t standard = 0; standard < 3; ++standard) {
-        CHECK(NULL == mca_pml_umrddt_done_flags_map(pid, standard, cookie));
+        CHECK(NULL == opal_umrddt_done_flags_map(pid, standard, cookie));
     }
     /* as long, but somebody could cut it */
-    CHECK(NULL != file && 0 == ftruncate(fileno(file), sizeof(mca_pml_umrddt_done_flags_t)));
+    CHECK(NULL != file && 0 == ftruncate(fileno(file), sizeof(opal_umrddt_done_flags_t)));
     CHECK(sizeof(cookie) == pwrite(fileno(file), cookie, sizeof(cookie), 0));
-    CHECK(NULL == mca_pml_umrddt_done_flags_map(pid, (uint32_t) fileno(file), cookie));
+    CHECK(NULL == opal_umrddt_done_flags_map(pid, (uint32_t) fileno(file), cookie));
     fclose(file);
 
-    mapped = mca_pml_umrddt_done_flags_map(pid, fd, cookie);
-    CHECK(NULL != mapped && mapped != mca_pml_umrddt_own_done_flags);
-    for (uint32_t slot = 0; slot < MCA_PML_UMRDDT_DONE_FLAGS; slot += 93) {
-        CHECK(MCA_PML_UMRDDT_DONE_FLAG_CLEAR == mca_pml_umrddt_done_flag_test(slot, 40));
-        mca_pml_umrddt_done_flag_set(mapped, slot, 40, MCA_PML_UMRDDT_DONE_FLAG_DONE);
-        CHECK(MCA_PML_UMRDDT_DONE_FLAG_DONE == mca_pml_umrddt_done_flag_test(slot, 40));
-        CHECK(MCA_PML_UMRDDT_DONE_FLAG_CLEAR == mca_pml_umrddt_done_flag_test(slot, 41));
-        CHECK(MCA_PML_UMRDDT_DONE_FLAG_CLEAR == mca_pml_umrddt_done_flag_test(slot + 1, 40));
-        mca_pml_umrddt_done_flag_set(mapped, slot, 41, MCA_PML_UMRDDT_DONE_FLAG_REPLY);
-        CHECK(MCA_PML_UMRDDT_DONE_FLAG_REPLY == mca_pml_umrddt_done_flag_test(slot, 41));
+    mapped = opal_umrddt_done_flags_map(pid, fd, cookie);
+    CHECK(NULL != mapped && mapped != opal_umrddt_own_done_flags);
+    for (uint32_t slot = 0; slot < OPAL_UMRDDT_DONE_FLAGS; slot += 93) {
+        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(slot, 40));
+        opal_umrddt_done_flag_set(mapped, slot, 40, OPAL_UMRDDT_DONE_FLAG_DONE);
+        CHECK(OPAL_UMRDDT_DONE_FLAG_DONE == opal_umrddt_done_flag_test(slot, 40));
+        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(slot, 41));
+        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(slot + 1, 40));
+        opal_umrddt_done_flag_set(mapped, slot, 41, OPAL_UMRDDT_DONE_FLAG_REPLY);
+        CHECK(OPAL_UMRDDT_DONE_FLAG_REPLY == opal_umrddt_done_flag_test(slot, 41));
         mapped->done_flags[slot].word = 42u << 2 | 3; /* nothing that there is */
-        CHECK(MCA_PML_UMRDDT_DONE_FLAG_CLEAR == mca_pml_umrddt_done_flag_test(slot, 42));
+        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(slot, 42));
         mapped->done_flags[slot].word = UINT64_MAX;
-        CHECK(MCA_PML_UMRDDT_DONE_FLAG_CLEAR == mca_pml_umrddt_done_flag_test(slot, 42));
+        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(slot, 42));
     }
-    mca_pml_umrddt_done_flags_unmap(mapped);
+    opal_umrddt_done_flags_unmap(mapped);
 
     memset(&peer, 0, sizeof(peer));
     memcpy(peer.cookie, cookie, sizeof(cookie));
@@ -488,8 +487,8 @@ static void done_flags(void)
     mca_pml_umrddt_ipc_map_done_flags(&peer, pid, fd);
     CHECK(mapped == mca_pml_umrddt_ipc_done_flags(&peer));
     mca_pml_umrddt_ipc_free(&peer);
-    mca_pml_umrddt_done_flags_close();
-    CHECK(NULL == mca_pml_umrddt_own_done_flags);
+    opal_umrddt_done_flags_close();
+    CHECK(NULL == opal_umrddt_own_done_flags);
 }
 
 int main(void)

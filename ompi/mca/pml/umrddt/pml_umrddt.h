@@ -255,8 +255,8 @@ typedef struct mca_pml_umrddt_peer_t {
     struct mca_pml_umrddt_flat_kept_t *flats; /**< the peer's layouts in our cache */
 
     opal_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
-    bool rings;                            /**< it sets our completion flags on request; atomic */
-    struct mca_pml_umrddt_ipc_peer_t *ipc; /**< IPC state, pml_umrddt_ipc.h; or NULL */
+    bool rings;                         /**< it sets our completion flags on request; atomic */
+    struct opal_umrddt_gpu_peer_t *ipc; /**< caches of the scheme ipc; or NULL */
 } mca_pml_umrddt_peer_t;
 
 /** One communicator. */

@@ -54,7 +54,7 @@
 /** The receiver may decline the message when the base PML is predicted to be faster. */
 #define MCA_PML_UMRDDT_MAY_LEAVE 0x200
 
-/** Together with BIT_IPC: the sender tests its completion flag (pml_umrddt_done_flag.h) and posts
+/** Together with BIT_IPC: the sender tests its completion flag (umrddt_done_flag.h) and posts
  * no receive for a reply until the flag announces one. */
 #define MCA_PML_UMRDDT_DONE_FLAG 0x8
 

@@ -68,7 +68,7 @@ static inline void mca_pml_umrddt_offer_rest(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_rts_t *rts = &send->rts;
     const bool by_hca = 0 != (MCA_PML_UMRDDT_BITS_HCA & rts->schemes);
 
-    if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes) && MCA_PML_UMRDDT_DONE_FLAGS > send->slot
+    if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes) && OPAL_UMRDDT_DONE_FLAGS > send->slot
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
         && mca_pml_umrddt_send_done_flag(send)) {
         rts->schemes |= MCA_PML_UMRDDT_DONE_FLAG;

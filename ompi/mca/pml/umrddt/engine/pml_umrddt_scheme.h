@@ -38,7 +38,7 @@ typedef struct mca_pml_umrddt_scheme_t {
     uint16_t bit; /**< MCA_PML_UMRDDT_BIT(id) */
 
     /** The sender may wait for the end of the message on its completion flag
-     * (pml_umrddt_done_flag.h). For others the receiver first signals that a reply follows. */
+     * (umrddt_done_flag.h). For others the receiver first signals that a reply follows. */
     bool flag;
 
     /** Receiver: returns true if the rules select this scheme next. The engine calls it in the

@@ -31,10 +31,10 @@
 #ifndef MCA_PML_UMRDDT_IPC_H
 #define MCA_PML_UMRDDT_IPC_H
 
-#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_peer.h"
 
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 
 BEGIN_C_DECLS
@@ -87,50 +87,53 @@ int mca_pml_umrddt_tell_read(const mca_pml_umrddt_tell_t *tell, size_t length,
 /* ---------------------------------------------------------------------------------------------
  * Caches of the receiver (pml_umrddt_ipc.c)
  *
- * - The last pml_umrddt_direct_layouts layouts of each peer, at most
- *   pml_umrddt_layout_cache_size bytes for all peers together.
- * - The engine that imported an allocation, for receivers in system memory, which have no engine.
- * - Allocations that cannot be imported.
- *
- * common/umrddt_gpu caches the imports.
+ * umrddt_gpu_peer.h: pml_umrddt_direct_layouts layouts of each peer, pml_umrddt_layout_cache_size
+ * bytes of layouts of all peers together. peer->ipc is NULL while nothing is cached.
  * ------------------------------------------------------------------------------------------- */
 
 /** Get the layout of an envelope. The caller owns a reference. @return NULL: not in the cache */
-opal_iov_cache_layout_t *mca_pml_umrddt_ipc_layout(mca_pml_umrddt_peer_t *peer,
-                                                   const mca_pml_umrddt_rts_t *rts);
+static inline opal_iov_cache_layout_t *mca_pml_umrddt_ipc_layout(mca_pml_umrddt_peer_t *peer,
+                                                                 const mca_pml_umrddt_rts_t *rts)
+{
+    return NULL == peer->ipc ? NULL
+                             : opal_umrddt_gpu_peer_layout(peer->ipc, rts->layout, rts->length,
+                                                           rts->lb, rts->pieces);
+}
 
 /** Cache a layout if the limits allow. */
 void mca_pml_umrddt_ipc_keep(mca_pml_umrddt_peer_t *peer, uint64_t id,
                              opal_iov_cache_layout_t *layout);
 
 /** Get the peer's completion flags; NULL if they are not mapped. */
-mca_pml_umrddt_done_flags_t *mca_pml_umrddt_ipc_done_flags(const mca_pml_umrddt_peer_t *peer);
+static inline opal_umrddt_done_flags_t *
+mca_pml_umrddt_ipc_done_flags(const mca_pml_umrddt_peer_t *peer)
+{
+    return NULL == peer->ipc ? NULL : peer->ipc->done_flags;
+}
 
 /** Map the peer's completion flags unless they are mapped. Ignores failures. */
 void mca_pml_umrddt_ipc_map_done_flags(mca_pml_umrddt_peer_t *peer, uint32_t pid, uint32_t fd);
 
-/** Get the engine that imported an allocation for a receiver in system memory; NULL: unknown. */
-opal_umrddt_gpu_engine_t *mca_pml_umrddt_ipc_home(const mca_pml_umrddt_peer_t *peer,
-                                                  uint64_t buffer_id);
+static inline opal_umrddt_gpu_engine_t *mca_pml_umrddt_ipc_home(const mca_pml_umrddt_peer_t *peer,
+                                                                uint64_t buffer_id)
+{
+    return NULL == peer->ipc ? NULL : opal_umrddt_gpu_peer_home(peer->ipc, buffer_id);
+}
 
-/** Record an import. @p engine: the engine to use for receivers in system memory; NULL: the receive
- * buffer had its own engine */
+/** As opal_umrddt_gpu_peer_mapped and _refused. */
 void mca_pml_umrddt_ipc_mapped(mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
                                opal_umrddt_gpu_engine_t *engine);
-
-/**
- * Record a failed import with this engine (NULL: with any, for a receiver in system memory). The
- * allocation is not requested again while the record exists. If no import of a peer ever succeeds,
- * nothing is requested from it.
- */
 void mca_pml_umrddt_ipc_refused(mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
                                 const opal_umrddt_gpu_engine_t *engine);
 
 /** Returns true if an INFO_REQ for this allocation would be useless. */
-bool mca_pml_umrddt_ipc_is_refused(const mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
-                                   const opal_umrddt_gpu_engine_t *engine);
+static inline bool mca_pml_umrddt_ipc_is_refused(const mca_pml_umrddt_peer_t *peer,
+                                                 uint64_t buffer_id,
+                                                 const opal_umrddt_gpu_engine_t *engine)
+{
+    return NULL != peer->ipc && opal_umrddt_gpu_peer_is_refused(peer->ipc, buffer_id, engine);
+}
 
-/** Free the caches of a peer. */
 void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer);
 
 /* ---------------------------------------------------------------------------------------------
@@ -186,9 +189,8 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send);
  * The receiver (pml_umrddt_ipc_recv.c, _ask.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** Returns true if the message is to use this scheme: both sides support it, it is enabled, and
- * both are on one node. One copy, and no mapping in the steady state: no scheme is cheaper. The
- * driver cannot open handles of a remote node, whatever the envelope offers. */
+/** Returns true if the rules permit the scheme. The driver cannot open handles of a remote node,
+ * whatever the envelope offers. */
 static inline bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts,
                                              const mca_pml_umrddt_peer_t *peer)
 {

@@ -76,20 +76,20 @@ void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv)
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (at_done_flag(recv)) {
         recv->announced = true;
-        mca_pml_umrddt_done_flag_set(mca_pml_umrddt_ipc_done_flags(recv->peer), recv->rts.slot,
-                                     recv->rts.seq, MCA_PML_UMRDDT_DONE_FLAG_REPLY);
+        opal_umrddt_done_flag_set(mca_pml_umrddt_ipc_done_flags(recv->peer), recv->rts.slot,
+                                  recv->rts.seq, OPAL_UMRDDT_DONE_FLAG_REPLY);
     }
 }
 
 /** The data is here: set the completion flag or send the ACK, and complete. */
 static void finish(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_done_flags_t *done_flags = mca_pml_umrddt_ipc_done_flags(recv->peer);
+    opal_umrddt_done_flags_t *done_flags = mca_pml_umrddt_ipc_done_flags(recv->peer);
     mca_pml_umrddt_reply_t reply;
 
     if (at_done_flag(recv)) {
-        mca_pml_umrddt_done_flag_set(done_flags, recv->rts.slot, recv->rts.seq,
-                                     MCA_PML_UMRDDT_DONE_FLAG_DONE);
+        opal_umrddt_done_flag_set(done_flags, recv->rts.slot, recv->rts.seq,
+                                  OPAL_UMRDDT_DONE_FLAG_DONE);
         MCA_PML_UMRDDT_COUNT(ipc_done_flags);
     } else {
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
@@ -331,5 +331,5 @@ void mca_pml_umrddt_ipc_close(void)
 {
     mca_pml_umrddt_ipc_ask_close();
     opal_umrddt_gpu_ipc_close();
-    mca_pml_umrddt_done_flags_close();
+    opal_umrddt_done_flags_close();
 }

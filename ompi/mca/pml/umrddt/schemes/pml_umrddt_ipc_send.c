@@ -87,8 +87,8 @@ static int tell_what(mca_pml_umrddt_send_t *send, uint32_t what)
     }
     send->told = true;
     if (mca_pml_umrddt.params.ipc_done_flags) {
-        mca_pml_umrddt_done_flags_tell(mca_pml_umrddt.self.cookie, &tell.done_flag_pid,
-                                       &tell.done_flag_fd);
+        opal_umrddt_done_flags_tell(mca_pml_umrddt.self.cookie, &tell.done_flag_pid,
+                                    &tell.done_flag_fd);
     }
     if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & what)) {
         opal_umrddt_gpu_export_t export;
@@ -157,7 +157,7 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send)
         MCA_PML_UMRDDT_COUNT(sends_ipc);
         mca_pml_umrddt_send_done_flag_learn(send, false);
         if (0 != (MCA_PML_UMRDDT_CAN_SET_FLAG & reply->what)
-            && NULL != mca_pml_umrddt_own_done_flags) {
+            && NULL != opal_umrddt_own_done_flags) {
             __atomic_store_n(&send->peer->rings, true, __ATOMIC_RELEASE);
         }
     }
@@ -168,12 +168,12 @@ static bool rung(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
 
-    switch (mca_pml_umrddt_done_flag_test(send->slot, send->rts.seq)) {
-    case MCA_PML_UMRDDT_DONE_FLAG_DONE:
+    switch (opal_umrddt_done_flag_test(send->slot, send->rts.seq)) {
+    case OPAL_UMRDDT_DONE_FLAG_DONE:
         MCA_PML_UMRDDT_COUNT(sends_ipc);
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
         return true;
-    case MCA_PML_UMRDDT_DONE_FLAG_REPLY:
+    case OPAL_UMRDDT_DONE_FLAG_REPLY:
         mca_pml_umrddt_send_done_flag_learn(send, true);
         mca_pml_umrddt_send_await(send);
         return true;

@@ -9,14 +9,14 @@
 /**
  * @file
  *
- * Completion flags: creation and mapping. Read pml_umrddt_done_flag.h first.
+ * Completion flags: creation and mapping. Read umrddt_done_flag.h first.
  *
  * The memory is an unnamed file (memfd), so nothing remains after any kind of exit. Other processes
  * of the same user open it through /proc and the number of the descriptor. Seals fix its length, so
  * that it cannot shrink under a mapping.
  */
 
-#include "ompi_config.h"
+#include "umrddt_done_flag.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,17 +25,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_done_flag.h"
-
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
-mca_pml_umrddt_done_flags_t *mca_pml_umrddt_own_done_flags;
+opal_umrddt_done_flags_t *opal_umrddt_own_done_flags;
 static int own_fd = -1;
 
-static mca_pml_umrddt_done_flags_t *map(int fd)
+static opal_umrddt_done_flags_t *map(int fd)
 {
     void *at =
-        mmap(NULL, sizeof(mca_pml_umrddt_done_flags_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        mmap(NULL, sizeof(opal_umrddt_done_flags_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
     return MAP_FAILED == at ? NULL : at;
 }
@@ -47,31 +45,31 @@ static void make(const uint8_t *cookie)
     if (0 > fd) {
         return;
     }
-    if (0 == ftruncate(fd, (off_t) sizeof(mca_pml_umrddt_done_flags_t))
+    if (0 == ftruncate(fd, (off_t) sizeof(opal_umrddt_done_flags_t))
         && 0 == fcntl(fd, F_ADD_SEALS, SEALS)) {
-        mca_pml_umrddt_own_done_flags = map(fd);
+        opal_umrddt_own_done_flags = map(fd);
     }
-    if (NULL == mca_pml_umrddt_own_done_flags) {
+    if (NULL == opal_umrddt_own_done_flags) {
         close(fd);
         return;
     }
-    memcpy(mca_pml_umrddt_own_done_flags->cookie, cookie, MCA_PML_UMRDDT_COOKIE_LEN);
+    memcpy(opal_umrddt_own_done_flags->cookie, cookie, OPAL_UMRDDT_DONE_FLAG_COOKIE);
     own_fd = fd;
 }
 
-void mca_pml_umrddt_done_flags_tell(const uint8_t *cookie, uint32_t *pid, uint32_t *fd)
+void opal_umrddt_done_flags_tell(const uint8_t *cookie, uint32_t *pid, uint32_t *fd)
 {
-    if (NULL == mca_pml_umrddt_own_done_flags) {
+    if (NULL == opal_umrddt_own_done_flags) {
         make(cookie);
     }
-    *pid = NULL == mca_pml_umrddt_own_done_flags ? 0 : (uint32_t) getpid();
-    *fd = NULL == mca_pml_umrddt_own_done_flags ? 0 : (uint32_t) own_fd;
+    *pid = NULL == opal_umrddt_own_done_flags ? 0 : (uint32_t) getpid();
+    *fd = NULL == opal_umrddt_own_done_flags ? 0 : (uint32_t) own_fd;
 }
 
-mca_pml_umrddt_done_flags_t *mca_pml_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
-                                                           const uint8_t *cookie)
+opal_umrddt_done_flags_t *opal_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
+                                                     const uint8_t *cookie)
 {
-    mca_pml_umrddt_done_flags_t *done_flags = NULL;
+    opal_umrddt_done_flags_t *done_flags = NULL;
     char path[64];
     struct stat stat;
     int file, seals;
@@ -87,28 +85,28 @@ mca_pml_umrddt_done_flags_t *mca_pml_umrddt_done_flags_map(uint32_t pid, uint32_
         return NULL;
     }
     if (0 == fstat(file, &stat) && S_ISREG(stat.st_mode)
-        && (off_t) sizeof(mca_pml_umrddt_done_flags_t) == stat.st_size
+        && (off_t) sizeof(opal_umrddt_done_flags_t) == stat.st_size
         && 0 <= (seals = fcntl(file, F_GET_SEALS)) && SEALS == (SEALS & seals)) {
         done_flags = map(file);
     }
     close(file);
     if (NULL != done_flags && 0 != memcmp(done_flags->cookie, cookie, sizeof(done_flags->cookie))) {
-        mca_pml_umrddt_done_flags_unmap(done_flags);
+        opal_umrddt_done_flags_unmap(done_flags);
         done_flags = NULL;
     }
     return done_flags;
 }
 
-void mca_pml_umrddt_done_flags_unmap(mca_pml_umrddt_done_flags_t *done_flags)
+void opal_umrddt_done_flags_unmap(opal_umrddt_done_flags_t *done_flags)
 {
     (void) munmap(done_flags, sizeof(*done_flags));
 }
 
-void mca_pml_umrddt_done_flags_close(void)
+void opal_umrddt_done_flags_close(void)
 {
-    if (NULL != mca_pml_umrddt_own_done_flags) {
-        mca_pml_umrddt_done_flags_unmap(mca_pml_umrddt_own_done_flags);
-        mca_pml_umrddt_own_done_flags = NULL;
+    if (NULL != opal_umrddt_own_done_flags) {
+        opal_umrddt_done_flags_unmap(opal_umrddt_own_done_flags);
+        opal_umrddt_own_done_flags = NULL;
         close(own_fd);
         own_fd = -1;
     }

@@ -10,7 +10,7 @@
  * @file
  *
  * Completion flags: words in shared memory of the sender that receivers on the same node write.
- * They end a message without a control message. Read pml_umrddt_ipc.h first.
+ * They end a message without a control message.
  * - A process has one completion flag for each of its first request ids.
  * - An INFO message says where the flags are. A receiver that has mapped them sets CAN_SET_FLAG in
  *   its next ACK. From then on the sender's envelopes may request completion by flag.
@@ -20,85 +20,84 @@
  *   value of the flag is never taken for the current message.
  */
 
-#ifndef MCA_PML_UMRDDT_DONE_FLAG_H
-#define MCA_PML_UMRDDT_DONE_FLAG_H
+#ifndef OPAL_UMRDDT_DONE_FLAG_H
+#define OPAL_UMRDDT_DONE_FLAG_H
 
-#include "ompi_config.h"
+#include "opal_config.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "ompi/mca/pml/umrddt/pml_umrddt_hdr.h"
-
 BEGIN_C_DECLS
 
-/** Request ids with a completion flag. Each flag has its own cache line. */
-#define MCA_PML_UMRDDT_DONE_FLAGS 1024
+/** Bytes of the random number that identifies a process. */
+#define OPAL_UMRDDT_DONE_FLAG_COOKIE 16
 
-typedef struct mca_pml_umrddt_done_flag_t {
+/** Request ids with a completion flag. Each flag has its own cache line. */
+#define OPAL_UMRDDT_DONE_FLAGS 1024
+
+typedef struct opal_umrddt_done_flag_t {
     uint64_t word; /**< sequence number * 4 + state, of the last message that was flagged */
     uint64_t unused[7];
-} mca_pml_umrddt_done_flag_t;
+} opal_umrddt_done_flag_t;
 
 /** Layout of the shared memory. */
-typedef struct mca_pml_umrddt_done_flags_t {
-    uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< of the owning process */
+typedef struct opal_umrddt_done_flags_t {
+    uint8_t cookie[OPAL_UMRDDT_DONE_FLAG_COOKIE]; /**< of the owning process */
     uint8_t unused[48];
-    mca_pml_umrddt_done_flag_t done_flags[MCA_PML_UMRDDT_DONE_FLAGS];
-} mca_pml_umrddt_done_flags_t;
+    opal_umrddt_done_flag_t done_flags[OPAL_UMRDDT_DONE_FLAGS];
+} opal_umrddt_done_flags_t;
 
-typedef enum mca_pml_umrddt_done_flag_state_t {
-    MCA_PML_UMRDDT_DONE_FLAG_CLEAR = 0,
-    MCA_PML_UMRDDT_DONE_FLAG_DONE = 1, /**< the receiver has the data */
-    MCA_PML_UMRDDT_DONE_FLAG_REPLY = 2 /**< a reply follows by the base PML */
-} mca_pml_umrddt_done_flag_state_t;
+typedef enum opal_umrddt_done_flag_state_t {
+    OPAL_UMRDDT_DONE_FLAG_CLEAR = 0,
+    OPAL_UMRDDT_DONE_FLAG_DONE = 1, /**< the receiver has the data */
+    OPAL_UMRDDT_DONE_FLAG_REPLY = 2 /**< a reply follows by the base PML */
+} opal_umrddt_done_flag_state_t;
 
 /**
  * Get the location of this process's completion flags. The first call creates them.
  *
  * @param[in]  cookie  of this process
- * @param[out] pid,fd  for mca_pml_umrddt_done_flags_map; both 0 if there are none
+ * @param[out] pid,fd  for opal_umrddt_done_flags_map; both 0 if there are none
  */
-void mca_pml_umrddt_done_flags_tell(const uint8_t *cookie, uint32_t *pid, uint32_t *fd);
+void opal_umrddt_done_flags_tell(const uint8_t *cookie, uint32_t *pid, uint32_t *fd);
 
 /**
  * Map the completion flags of another process.
  *
  * @param[in] cookie  of that process; the memory must hold the same one
  *
- * @return NULL on failure; the caller passes the result to mca_pml_umrddt_done_flags_unmap
+ * @return NULL on failure; the caller passes the result to opal_umrddt_done_flags_unmap
  */
-mca_pml_umrddt_done_flags_t *mca_pml_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
-                                                           const uint8_t *cookie);
-void mca_pml_umrddt_done_flags_unmap(mca_pml_umrddt_done_flags_t *done_flags);
+opal_umrddt_done_flags_t *opal_umrddt_done_flags_map(uint32_t pid, uint32_t fd,
+                                                     const uint8_t *cookie);
+void opal_umrddt_done_flags_unmap(opal_umrddt_done_flags_t *done_flags);
 
 /** Free this process's completion flags. */
-void mca_pml_umrddt_done_flags_close(void);
+void opal_umrddt_done_flags_close(void);
 
 /** Receiver: set the completion flag. The store releases all earlier writes to the sender. */
-static inline void mca_pml_umrddt_done_flag_set(mca_pml_umrddt_done_flags_t *done_flags,
-                                                uint32_t slot, uint64_t seq,
-                                                mca_pml_umrddt_done_flag_state_t what)
+static inline void opal_umrddt_done_flag_set(opal_umrddt_done_flags_t *done_flags, uint32_t slot,
+                                             uint64_t seq, opal_umrddt_done_flag_state_t what)
 {
     __atomic_store_n(&done_flags->done_flags[slot].word, seq << 2 | (uint64_t) what,
                      __ATOMIC_RELEASE);
 }
 
 /** Completion flags of this process; NULL: none. */
-extern mca_pml_umrddt_done_flags_t *mca_pml_umrddt_own_done_flags;
+extern opal_umrddt_done_flags_t *opal_umrddt_own_done_flags;
 
 /** Sender: read the completion flag of a message. An unknown value counts as "not set". */
-static inline mca_pml_umrddt_done_flag_state_t mca_pml_umrddt_done_flag_test(uint32_t slot,
-                                                                             uint64_t seq)
+static inline opal_umrddt_done_flag_state_t opal_umrddt_done_flag_test(uint32_t slot, uint64_t seq)
 {
     uint64_t word =
-        __atomic_load_n(&mca_pml_umrddt_own_done_flags->done_flags[slot].word, __ATOMIC_ACQUIRE);
+        __atomic_load_n(&opal_umrddt_own_done_flags->done_flags[slot].word, __ATOMIC_ACQUIRE);
 
-    return (seq << 2 | MCA_PML_UMRDDT_DONE_FLAG_DONE) == word    ? MCA_PML_UMRDDT_DONE_FLAG_DONE
-           : (seq << 2 | MCA_PML_UMRDDT_DONE_FLAG_REPLY) == word ? MCA_PML_UMRDDT_DONE_FLAG_REPLY
-                                                                 : MCA_PML_UMRDDT_DONE_FLAG_CLEAR;
+    return (seq << 2 | OPAL_UMRDDT_DONE_FLAG_DONE) == word    ? OPAL_UMRDDT_DONE_FLAG_DONE
+           : (seq << 2 | OPAL_UMRDDT_DONE_FLAG_REPLY) == word ? OPAL_UMRDDT_DONE_FLAG_REPLY
+                                                              : OPAL_UMRDDT_DONE_FLAG_CLEAR;
 }
 
 END_C_DECLS
 
-#endif /* MCA_PML_UMRDDT_DONE_FLAG_H */
+#endif /* OPAL_UMRDDT_DONE_FLAG_H */
