@@ -73,6 +73,8 @@ static void no_driver(void)
     CHECK(OPAL_UMRDDT_GPU_HOST == classify((uintptr_t) &driver).kind);
     CHECK(OPAL_UMRDDT_GPU_HOST == classify(0).kind);
     CHECK(0 == stats().queries);
+    CHECK(!opal_umrddt_gpu_in_use() && !opal_umrddt_gpu_has_context());
+    CHECK(!opal_umrddt_gpu_device_find(NULL, &(opal_umrddt_gpu_memory_t){.size = 0}));
     CHECK(!opal_umrddt_gpu_base_takes(&(opal_umrddt_gpu_memory_t){
         .kind = OPAL_UMRDDT_GPU_DEVICE, .ctx = (CUcontext) &driver, .legacy_ipc = true}));
 }
@@ -87,7 +89,10 @@ static void not_initialized(void)
     CHECK(1 == stats().queries);
     CHECK(OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver));
     CHECK(CUDA_ERROR_NOT_INITIALIZED == driver->cuDeviceGetCount(&count));
+    CHECK(!opal_umrddt_gpu_in_use() && !opal_umrddt_gpu_has_context());
+    CHECK(!opal_umrddt_gpu_device_find(NULL, &(opal_umrddt_gpu_memory_t){.size = 0}));
     CHECK(CUDA_SUCCESS == driver->cuInit(0));
+    CHECK(opal_umrddt_gpu_in_use() && !opal_umrddt_gpu_has_context());
     CHECK(OPAL_UMRDDT_GPU_HOST == classify((uintptr_t) &driver).kind);
 }
 
@@ -212,6 +217,37 @@ static void devices(void)
     }
 }
 
+/* A device is found if the application has a context on it: its primary context is active, or the
+ * calling thread's current context is one of it. */
+static void found(void)
+{
+    const CUcontext primary = begin();
+    uint8_t uuid[16], first[16];
+    opal_umrddt_gpu_memory_t m;
+    CUcontext own;
+
+    CHECK(opal_umrddt_gpu_in_use() && opal_umrddt_gpu_has_context());
+    CHECK(opal_umrddt_gpu_device_uuid(device, uuid) && opal_umrddt_gpu_device_uuid(0, first));
+    CHECK(!opal_umrddt_gpu_device_uuid(1000, uuid));
+    CHECK(opal_umrddt_gpu_device_find(NULL, &m));
+    CHECK(OPAL_UMRDDT_GPU_DEVICE == m.kind && device == m.device && NULL == m.ctx);
+    CHECK(CUDA_SUCCESS == driver->cuCtxSetCurrent(NULL));
+    CHECK(!opal_umrddt_gpu_has_context());
+    m.device = -1;
+    CHECK(opal_umrddt_gpu_device_find(uuid, &m) && device == m.device);
+    uuid[15] ^= 1;
+    m.device = -1;
+    CHECK(!opal_umrddt_gpu_device_find(uuid, &m) && -1 == m.device);
+    if (0 == device) {
+        return;
+    }
+    CHECK(!opal_umrddt_gpu_device_find(first, &m));
+    CHECK(CUDA_SUCCESS == driver->cuCtxCreate_v2(&own, 0, 0) && own != primary);
+    CHECK(opal_umrddt_gpu_device_find(first, &m) && 0 == m.device && own == m.ctx);
+    CHECK(CUDA_SUCCESS == driver->cuCtxSetCurrent(primary));
+    CHECK(!opal_umrddt_gpu_device_find(first, &m));
+}
+
 /* One call a pointer; another allocation at the same address is another allocation. */
 static void cache(void)
 {
@@ -327,6 +363,7 @@ static const struct {
     {"kinds", kinds, "", true},
     {"mapped", mapped, "", true},
     {"devices", devices, "devices=2", false},
+    {"found", found, "devices=2", false},
     {"cache", cache, "", true},
     {"an old driver", old, "fail=cuPointerGetAttributes:1:1", false},
     {"UCX", ucx, NULL, false},

@@ -63,7 +63,7 @@ typedef struct opal_iov_cache_layout_t {
     int64_t ub;                  /**< one past the highest offset touched */
     uint64_t iov_count;          /**< number of IOVs; 0 only if size is 0 */
     opal_iov_cache_form_t *form; /**< the IOVs; its size, lb, ub and segments equal the above */
-    uint64_t memo[6]; /**< initially 0; the owner of the cache stores derived values here */
+    uint64_t memo[5]; /**< initially 0; the owner of the cache stores derived values here */
 } opal_iov_cache_layout_t;
 OBJ_CLASS_DECLARATION(opal_iov_cache_layout_t);
 

@@ -31,7 +31,6 @@
 #ifndef MCA_PML_UMRDDT_IPC_H
 #define MCA_PML_UMRDDT_IPC_H
 
-#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_peer.h"
@@ -140,7 +139,6 @@ static inline bool mca_pml_umrddt_ipc_is_refused(const mca_pml_umrddt_peer_t *pe
 /** Check the caches of a peer: member of the scheme. */
 const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
 
-/** Free the caches of a peer. */
 void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer);
 
 /* ---------------------------------------------------------------------------------------------
@@ -179,9 +177,8 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send);
  * The receiver (pml_umrddt_ipc_recv.c, _ask.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** Returns true if the message is to use this scheme: both sides support it, it is enabled, and
- * both are on one node. One copy, and no mapping in the steady state: no scheme is cheaper. The
- * driver cannot open handles of a remote node, whatever the envelope offers. */
+/** Returns true if the rules permit the scheme. The driver cannot open handles of a remote node,
+ * whatever the envelope offers. */
 static inline bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts,
                                              const mca_pml_umrddt_peer_t *peer)
 {
