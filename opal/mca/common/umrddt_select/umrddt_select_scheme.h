@@ -44,6 +44,10 @@ typedef enum mca_pml_umrddt_scheme_id_t {
 #define MCA_PML_UMRDDT_BITS_PACK 0x70u
 #define MCA_PML_UMRDDT_BITS_ALL  0x77u
 
+/** Schemes that need an HCA, and those that can use one. */
+#define MCA_PML_UMRDDT_BITS_NEED_HCA (MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_BIT_PACK_GDR)
+#define MCA_PML_UMRDDT_BITS_USE_HCA  (MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_BITS_PACK)
+
 /** The scheme of a bitmap with one bit; the base PML for 0. */
 static inline mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_of(unsigned bit)
 {
