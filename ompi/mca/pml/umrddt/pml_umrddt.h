@@ -233,6 +233,9 @@ typedef struct mca_pml_umrddt_scheme_state_t {
     uint64_t retry_at; /**< receiver: count of selections after which the scheme is used again */
 } mca_pml_umrddt_scheme_state_t;
 
+/** Bit of a peer's reach beside those of schemes: it is known. */
+#define MCA_PML_UMRDDT_REACH_KNOWN 0x8000u
+
 /** Another process. Created at first contact, lives until finalize. */
 typedef struct mca_pml_umrddt_peer_t {
     opal_proc_t *proc;
@@ -240,7 +243,7 @@ typedef struct mca_pml_umrddt_peer_t {
     bool has_hca;   /**< its HCA can carry messages */
     bool has_gpu;   /**< it has the CUDA driver */
     bool same_host; /**< CUDA IPC handles work between it and this process */
-    uint8_t reach; /**< 0: unknown; 1: no scheme but the base PML reaches it; 2: one does; atomic */
+    uint16_t reach; /**< MCA_PML_UMRDDT_REACH_KNOWN and schemes that reach it; 0: unknown; atomic */
     uint32_t comms; /**< live communicators with this peer; under the lock */
     uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< expected in its envelopes */
     mca_btl_umr_endpoint_t *endpoint;          /**< of the HCA, created on demand; atomic */
@@ -595,6 +598,8 @@ typedef struct mca_pml_umrddt_t {
     opal_iov_cache_t *layouts;
     int type_keyval;  /**< attribute whose delete function reports the end of a datatype */
     uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_*: schemes that are possible here and enabled */
+    uint16_t
+        any_system; /**< of them, those that send from any system memory (pml_umrddt_scheme.h) */
 
     opal_mutex_t lock;              /**< of events, request ids, peers, messages, release flags */
     mca_pml_umrddt_event_t *events; /**< head of the queue; under the lock, also read without it */

@@ -26,7 +26,7 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_pairs.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 
 /** @return false: no memory */
 static bool lists_init(void)

@@ -25,7 +25,7 @@
 
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 
 mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
