@@ -22,6 +22,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
@@ -219,7 +220,7 @@ static void begin_gpu(fuzz_bytes_t *input, uint8_t first)
     mca_pml_umrddt.params.pack_min = 0 != (flags & 4) ? 1 : usual_pack_min;
     mca_pml_umrddt.params.ipc_imports = 0 != (flags & 8) ? 1 : usual_imports;
     mca_pml_umrddt.params.ipc_done_flags = 0 == (flags & 16);
-    mca_pml_umrddt_ipc_open();
+    (void) mca_pml_umrddt_scheme_ipc.open();
     world.slow_copies = 0 != (flags & 32);
     world.hca_on_gpu = 0 != (flags & 64);
     world.peer->has_gpu = world.peer->same_host = world.gpu && 0 == (flags & 128);
@@ -342,6 +343,7 @@ static void end(void)
     peer->place_clock = peer->flat_clock = 0;
     peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails = 0;
     peer->rings = false;
+    peer->reach = 0;
     world_hca_reset();
     world_gpu_reset();
     world = (world_t){.comm = world.comm, .peer = peer};

@@ -91,6 +91,8 @@ typedef struct mca_pml_umrddt_t {
     opal_iov_cache_t *layouts;
     int type_keyval;  /**< attribute whose delete function reports the end of a datatype */
     uint16_t schemes; /**< MCA_PML_UMRDDT_BIT_*: schemes that are possible here and enabled */
+    uint16_t
+        any_system; /**< of them, those that send from any system memory (pml_umrddt_scheme.h) */
 
     opal_mutex_t lock;              /**< of events, request ids, peers, messages, release flags */
     mca_pml_umrddt_event_t *events; /**< head of the queue; under the lock, also read without it */

@@ -28,6 +28,7 @@
 
 #include <stdbool.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "opal/mca/btl/umr/btl_umr_hca.h"
@@ -117,6 +118,8 @@ static inline bool mca_pml_umrddt_rts_bits_valid(const mca_pml_umrddt_rts_t *rts
 
     return 0 != (MCA_PML_UMRDDT_BITS_ALL & rts->schemes)
            && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BITS_ALL | of_any))
+           && (0 == (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes)
+               || 0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes))
            && (0 == (of_pack & rts->schemes)
                || (0 != (MCA_PML_UMRDDT_BITS_PACK & rts->schemes)
                    && of_pack != (of_pack & rts->schemes)));

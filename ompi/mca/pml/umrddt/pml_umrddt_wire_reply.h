@@ -137,6 +137,15 @@ typedef struct mca_pml_umrddt_flat_t {
 } mca_pml_umrddt_flat_t;
 _Static_assert(40 == sizeof(mca_pml_umrddt_flat_t), "no padding before the bytes");
 
+/* All replies begin alike. */
+#define MCA_PML_UMRDDT_SAME(type)                                                       \
+    _Static_assert(offsetof(mca_pml_umrddt_reply_t, slot) == offsetof(type, slot)       \
+                       && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(type, seq), \
+                   "all replies begin alike")
+MCA_PML_UMRDDT_SAME(mca_pml_umrddt_recall_t);
+MCA_PML_UMRDDT_SAME(mca_pml_umrddt_direct_t);
+MCA_PML_UMRDDT_SAME(mca_pml_umrddt_flat_t);
+
 /** Maximum size of an INFO message and of each part before it; maximum size of a flattened layout
  * that is sent in parts. Bytes. */
 #define MCA_PML_UMRDDT_TELL_ROOM     65536u

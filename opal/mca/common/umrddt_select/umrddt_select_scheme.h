@@ -46,6 +46,10 @@ typedef enum mca_pml_umrddt_scheme_id_t {
 #define MCA_PML_UMRDDT_BITS_PACK 0x70u
 #define MCA_PML_UMRDDT_BITS_ALL  0x77u
 
+/** Schemes that need an HCA, and those that can use one. */
+#define MCA_PML_UMRDDT_BITS_NEED_HCA (MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_BIT_PACK_GDR)
+#define MCA_PML_UMRDDT_BITS_USE_HCA  (MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_BITS_PACK)
+
 /** State of a scheme with one peer. */
 typedef struct opal_umrddt_scheme_state_t {
     uint32_t fails;    /**< sender: failures of the scheme in a row; atomic */

@@ -29,7 +29,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 
 /** Get the scheme of a communicator from its info, else from the parameter. */
 static int scheme_of(ompi_communicator_t *comm)

@@ -340,13 +340,6 @@ int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const
     return OMPI_SUCCESS;
 }
 
-/* All replies have the sequence number at the same offset. */
-_Static_assert(offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_recall_t, seq)
-                   && offsetof(mca_pml_umrddt_reply_t, seq)
-                          == offsetof(mca_pml_umrddt_direct_t, seq)
-                   && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_flat_t, seq),
-               "the same head");
-
 /** Cancel the wait if all refused messages were removed. */
 static void rest(void)
 {

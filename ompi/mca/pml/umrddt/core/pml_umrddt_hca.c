@@ -107,15 +107,17 @@ static const mca_btl_umr_hca_ops_t *open_framework(void)
 /** @return the reason why no message can use an HCA, whatever its capabilities, or NULL */
 static const char *nothing_to_take(void)
 {
+    const unsigned schemes = MCA_PML_UMRDDT_SCHEME_AUTO == mca_pml_umrddt.params.scheme
+                                 ? MCA_PML_UMRDDT_BITS_ALL
+                                 : MCA_PML_UMRDDT_BIT(mca_pml_umrddt.params.scheme);
+
     if (MCA_PML_UMRDDT_SCHEME_BASE == mca_pml_umrddt.params.scheme) {
         return "pml_umrddt_scheme is host";
     }
-    if (MCA_PML_UMRDDT_SCHEME_IPC == mca_pml_umrddt.params.scheme) {
-        return "pml_umrddt_scheme is ipc";
+    if (0 == (MCA_PML_UMRDDT_BITS_USE_HCA & schemes)) {
+        return "pml_umrddt_scheme is one that uses none";
     }
-    if ((MCA_PML_UMRDDT_SCHEME_PACK_STAGED == mca_pml_umrddt.params.scheme
-         || MCA_PML_UMRDDT_SCHEME_PACK_HOST == mca_pml_umrddt.params.scheme)
-        && !mca_pml_umrddt.params.pack_hca) {
+    if (0 == (MCA_PML_UMRDDT_BITS_NEED_HCA & schemes) && !mca_pml_umrddt.params.pack_hca) {
         return "pml_umrddt_scheme is one that needs none, and pml_umrddt_pack_hca is 0";
     }
     if (0 == (MCA_PML_UMRDDT_MEMORY_SYSTEM & mca_pml_umrddt.params.memory)) {

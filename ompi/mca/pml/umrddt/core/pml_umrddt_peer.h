@@ -23,6 +23,9 @@
 
 BEGIN_C_DECLS
 
+/** Bit of a peer's reach beside those of schemes: it is known. */
+#define MCA_PML_UMRDDT_REACH_KNOWN 0x8000u
+
 /** Another process. Created at first contact, lives until finalize. */
 struct mca_pml_umrddt_peer_t {
     opal_proc_t *proc;
@@ -30,7 +33,7 @@ struct mca_pml_umrddt_peer_t {
     bool has_hca;   /**< its HCA can carry messages */
     bool has_gpu;   /**< it has the CUDA driver */
     bool same_host; /**< CUDA IPC handles work between it and this process */
-    uint8_t reach; /**< 0: unknown; 1: no scheme but the base PML reaches it; 2: one does; atomic */
+    uint16_t reach; /**< MCA_PML_UMRDDT_REACH_KNOWN and schemes that reach it; 0: unknown; atomic */
     uint32_t comms; /**< live communicators with this peer; under the lock */
     uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< expected in its envelopes */
     mca_btl_umr_endpoint_t *endpoint;          /**< of the HCA, created on demand; atomic */

@@ -9,20 +9,23 @@
 /**
  * @file
  *
- * The functions of all groups of schemes; see pml_umrddt_scheme.h first.
+ * The functions of all groups of schemes; see pml_umrddt_groups.h first.
  */
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 
 void mca_pml_umrddt_schemes_open(void)
 {
-    mca_pml_umrddt.schemes = 0;
+    mca_pml_umrddt.schemes = mca_pml_umrddt.any_system = 0;
     for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
-        mca_pml_umrddt.schemes |= mca_pml_umrddt_groups[i]->open();
+        const uint16_t schemes = mca_pml_umrddt_groups[i]->open();
+
+        mca_pml_umrddt.schemes |= schemes;
+        mca_pml_umrddt.any_system |= mca_pml_umrddt_groups[i]->any_system ? schemes : 0;
     }
 }
 
@@ -53,35 +56,18 @@ void mca_pml_umrddt_schemes_peer_free(mca_pml_umrddt_peer_t *peer)
     }
 }
 
-bool mca_pml_umrddt_schemes_reach(const mca_pml_umrddt_peer_t *peer)
+uint16_t mca_pml_umrddt_schemes_reach_new(mca_pml_umrddt_peer_t *peer)
 {
-    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
+    uint16_t reach = MCA_PML_UMRDDT_REACH_KNOWN;
+
+    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS && peer->capable; ++i) {
         const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];
 
-        if (NULL != scheme->reaches && scheme->reaches(peer)) {
-            return true;
+        if (scheme->reaches(peer)) {
+            reach |= scheme->group;
         }
     }
-    return false;
-}
-
-mca_pml_umrddt_can_send_t mca_pml_umrddt_schemes_can_send(const mca_pml_umrddt_comm_t *comm,
-                                                          const mca_pml_umrddt_peer_t *peer,
-                                                          const mca_pml_umrddt_where_t *where,
-                                                          size_t size)
-{
-    const uint16_t enabled = mca_pml_umrddt.schemes & comm->schemes;
-    mca_pml_umrddt_can_send_t best = MCA_PML_UMRDDT_CAN_SEND_NOT;
-
-    /* in the order of the rules: the schemes that are usual for a kind of memory come first */
-    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES && MCA_PML_UMRDDT_CAN_SEND != best; ++i) {
-        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_schemes[i];
-
-        if (0 != (enabled & scheme->group)) {
-            const mca_pml_umrddt_can_send_t can = scheme->can_send(comm, peer, where, size);
-
-            best = can > best ? can : best;
-        }
-    }
-    return best;
+    /* concurrent threads find the same value */
+    __atomic_store_n(&peer->reach, reach, __ATOMIC_RELAXED);
+    return reach;
 }

@@ -40,8 +40,8 @@ typedef enum mca_pml_umrddt_nack_t {
 /** Whether a group of schemes can send from a buffer to a peer. */
 typedef enum mca_pml_umrddt_can_send_t {
     MCA_PML_UMRDDT_CAN_SEND_NOT = 0,
-    MCA_PML_UMRDDT_CAN_SEND_TO_GPU, /**< only if the receive buffer is in GPU memory */
-    MCA_PML_UMRDDT_CAN_SEND
+    MCA_PML_UMRDDT_CAN_SEND_TO_GPU = 1, /**< only if the receive buffer is in GPU memory */
+    MCA_PML_UMRDDT_CAN_SEND = 2
 } mca_pml_umrddt_can_send_t;
 
 /** One scheme. Constant; the state of a message is in its request. */
@@ -64,6 +64,10 @@ typedef struct mca_pml_umrddt_scheme_t {
      * message is active, and the calling thread is the only one. */
     void (*close)(void);
 
+    /** The group can send from any system memory to each peer that it reaches; can_send need not be
+     * called. */
+    bool any_system;
+
     /** Any thread. Returns true if the group can send to a peer from some memory. */
     bool (*reaches)(const mca_pml_umrddt_peer_t *peer);
 
@@ -77,12 +81,13 @@ typedef struct mca_pml_umrddt_scheme_t {
      * bits to send->rts.schemes, and set their fields in the envelope. These fields are 0 (and
      * write_pieces is 1); the fields of all messages are set. May set send->endpoint, which is
      * NULL at first, and send->await. Called in the order of mca_pml_umrddt_groups, if one of the
-     * schemes is enabled for the communicator. */
+     * schemes is enabled for the communicator and the group reaches the peer. */
     void (*offer)(mca_pml_umrddt_send_t *send);
 
-    /** Receiver: returns true if the fields of the group in recv->rts are valid, also if none of
-     * its schemes is offered. recv->peer is set. Not called for an envelope in which these fields
-     * are 0 and need not be set (mca_pml_umrddt_rts_is_plain). */
+    /** Receiver: returns true if the fields of the group in recv->rts, which offers one of its
+     * schemes, are valid. Another group that is offered may use the same bytes. recv->peer is set.
+     * Not called for an envelope in which these fields are 0 and need not be set
+     * (mca_pml_umrddt_rts_is_plain). NULL: the group has no fields. */
     bool (*rts_valid)(const mca_pml_umrddt_recv_t *recv);
 
     /** Receiver of an envelope with DONE_FLAG: tell the sender that a reply follows. */
@@ -186,44 +191,6 @@ extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_base;
 /** The scheme that handles each kind of reply; NULL: none. */
 extern const mca_pml_umrddt_scheme_t
     *const mca_pml_umrddt_reply_schemes[2 * MCA_PML_UMRDDT_REPLY_KINDS];
-
-/* pml_umrddt_groups.c: the functions of all groups */
-
-/** Open all groups, and set mca_pml_umrddt.schemes. */
-void mca_pml_umrddt_schemes_open(void);
-
-/** Close all groups; before the HCA and the GPUs are closed. */
-void mca_pml_umrddt_schemes_close(void);
-
-/** No communicator with this peer is left. Any thread. */
-void mca_pml_umrddt_schemes_peer_forget(const mca_pml_umrddt_peer_t *peer);
-
-/** Free what the schemes hold for a peer. */
-void mca_pml_umrddt_schemes_peer_free(mca_pml_umrddt_peer_t *peer);
-
-/** Returns true if any scheme other than the base PML can reach a peer, whatever the memory. Any
- * thread. */
-bool mca_pml_umrddt_schemes_reach(const mca_pml_umrddt_peer_t *peer);
-
-/** Whether any scheme other than the base PML can send from a buffer to a peer. Any thread. */
-mca_pml_umrddt_can_send_t mca_pml_umrddt_schemes_can_send(const mca_pml_umrddt_comm_t *comm,
-                                                          const mca_pml_umrddt_peer_t *peer,
-                                                          const mca_pml_umrddt_where_t *where,
-                                                          size_t size);
-
-/** Offer all schemes that are possible. Any thread. See the member of the table. */
-static inline void mca_pml_umrddt_schemes_offer(mca_pml_umrddt_send_t *send)
-{
-    const uint16_t enabled = mca_pml_umrddt.schemes & send->comm->schemes;
-
-    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
-        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];
-
-        if (0 != (enabled & scheme->group)) {
-            scheme->offer(send);
-        }
-    }
-}
 
 END_C_DECLS
 

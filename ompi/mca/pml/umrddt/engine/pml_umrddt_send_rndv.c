@@ -282,14 +282,6 @@ static inline unsigned kind_of(const mca_pml_umrddt_send_t *send, size_t length)
     const mca_pml_umrddt_reply_t *reply = send->reply;
     const uint64_t kind = reply->magic - MCA_PML_UMRDDT_MAGIC(0);
 
-    _Static_assert(
-        offsetof(mca_pml_umrddt_reply_t, slot) == offsetof(mca_pml_umrddt_recall_t, slot)
-            && offsetof(mca_pml_umrddt_reply_t, slot) == offsetof(mca_pml_umrddt_direct_t, slot)
-            && offsetof(mca_pml_umrddt_reply_t, slot) == offsetof(mca_pml_umrddt_flat_t, slot)
-            && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_recall_t, seq)
-            && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_direct_t, seq)
-            && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(mca_pml_umrddt_flat_t, seq),
-        "all begin alike");
     if (OPAL_UNLIKELY(sizeof(mca_pml_umrddt_flat_t) > length
                       || MCA_PML_UMRDDT_REPLY_KINDS <= kind)) {
         return 0;

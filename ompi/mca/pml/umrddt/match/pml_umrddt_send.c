@@ -23,6 +23,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
@@ -167,19 +168,6 @@ static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
                    && !asserted_to_gpu(comm)));
 }
 
-/** Returns true if any scheme other than the base PML can reach a peer, whatever the memory. */
-static inline bool reachable(mca_pml_umrddt_peer_t *peer)
-{
-    uint8_t reach = __atomic_load_n(&peer->reach, __ATOMIC_RELAXED);
-
-    if (OPAL_UNLIKELY(0 == reach)) {
-        /* concurrent threads find the same value */
-        reach = peer->capable && mca_pml_umrddt_schemes_reach(peer) ? 2 : 1;
-        __atomic_store_n(&peer->reach, reach, __ATOMIC_RELAXED);
-    }
-    return 2 == reach;
-}
-
 /** Returns true if a probe message is due, to learn the memory kind of the receive buffer.
  * Persistent requests check that at each start. */
 static bool tries(call_t *call)
@@ -195,12 +183,16 @@ static inline bool may_take_host(call_t *call, size_t size)
 {
     mca_pml_umrddt_comm_t *comm = call->data;
     bool to_gpu = asserted_to_gpu(comm);
+    const uint16_t schemes = mca_pml_umrddt.schemes & comm->schemes & call->peer->reach;
     mca_pml_umrddt_can_send_t can;
 
     if (0 == (MCA_PML_UMRDDT_MEMORY_SYSTEM & mca_pml_umrddt.params.memory) && !to_gpu) {
         return false;
     }
-    can = mca_pml_umrddt_schemes_can_send(comm, call->peer, &call->looked.where, size);
+    if (OPAL_LIKELY(0 != (schemes & mca_pml_umrddt.any_system))) {
+        return true;
+    }
+    can = mca_pml_umrddt_schemes_can_send(schemes, comm, call->peer, &call->looked.where, size);
     if (MCA_PML_UMRDDT_CAN_SEND_TO_GPU != can) {
         return MCA_PML_UMRDDT_CAN_SEND == can;
     }
@@ -224,7 +216,9 @@ static inline bool may_take(call_t *call, size_t size)
     if (MCA_PML_UMRDDT_MEMORY_GPU == looked->memory) {
         return 0 != (MCA_PML_UMRDDT_MEMORY_GPU & mca_pml_umrddt.params.memory)
                && MCA_PML_UMRDDT_CAN_SEND
-                      == mca_pml_umrddt_schemes_can_send(comm, peer, &looked->where, size);
+                      == mca_pml_umrddt_schemes_can_send(mca_pml_umrddt.schemes & comm->schemes
+                                                             & peer->reach,
+                                                         comm, peer, &looked->where, size);
     }
     return may_take_host(call, size);
 }
@@ -283,7 +277,7 @@ static inline bool classify(call_t *call)
         return false;
     }
     call->peer = mca_pml_umrddt_peer(call->data, call->dst);
-    if (NULL == call->peer || !reachable(call->peer)) {
+    if (NULL == call->peer || 0 == mca_pml_umrddt_schemes_reach(call->peer)) {
         MCA_PML_UMRDDT_COUNT(passed_peer);
         return false;
     }

@@ -93,18 +93,16 @@ mca_pml_umrddt_can_send_t mca_pml_umrddt_ipc_can_send(const mca_pml_umrddt_comm_
                                                       size_t size)
 {
     (void) comm;
+    (void) peer;
     (void) size;
-    return mca_pml_umrddt_ipc_takes(where) && mca_pml_umrddt_ipc_reaches(peer)
-               ? MCA_PML_UMRDDT_CAN_SEND
-               : MCA_PML_UMRDDT_CAN_SEND_NOT;
+    return mca_pml_umrddt_ipc_takes(where) ? MCA_PML_UMRDDT_CAN_SEND : MCA_PML_UMRDDT_CAN_SEND_NOT;
 }
 
 void mca_pml_umrddt_ipc_offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
 
-    if (!mca_pml_umrddt_ipc_takes(&send->where) || !mca_pml_umrddt_ipc_reaches(send->peer)
-        || !can_be_told(send->layout)
+    if (!mca_pml_umrddt_ipc_takes(&send->where) || !can_be_told(send->layout)
         || (0 != (MCA_PML_UMRDDT_BITS_HCA & rts->schemes)
             && !mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where))) {
         return;

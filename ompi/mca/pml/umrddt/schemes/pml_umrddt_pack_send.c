@@ -37,7 +37,9 @@ static bool offer_hca(mca_pml_umrddt_send_t *send, uint16_t schemes)
     if ((0 != (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) && NULL == send->endpoint)
         || (0 == (MCA_PML_UMRDDT_BIT_PACK_GDR & schemes)
             && (0 == schemes || !mca_pml_umrddt.params.pack_hca))
-        || (NULL == send->endpoint && !mca_pml_umrddt_rdma_offer_endpoint(send))) {
+        || (NULL == send->endpoint
+            && (!mca_pml_umrddt_rdma_reaches(send->peer)
+                || !mca_pml_umrddt_rdma_offer_endpoint(send)))) {
         return false;
     }
     if (OPAL_UMRDDT_GPU_DEVICE != memory.kind || NULL == memory.ctx || NULL != memory.pool) {

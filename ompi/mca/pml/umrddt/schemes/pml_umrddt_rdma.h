@@ -128,8 +128,8 @@ void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk);
 /* pml_umrddt_rdma_send.c */
 
 /** Offer an endpoint: set send->endpoint to the working endpoint to the receiver that is nearest to
- * the buffer, and send->rts.address to its address. Any thread. @return false: there is none, and
- * send->endpoint is NULL */
+ * the buffer, and send->rts.address to its address. Both processes have an HCA. Any thread. @return
+ * false: there is none, and send->endpoint is NULL */
 bool mca_pml_umrddt_rdma_offer_endpoint(mca_pml_umrddt_send_t *send);
 
 /* The functions of the group, members of the scheme umr. */

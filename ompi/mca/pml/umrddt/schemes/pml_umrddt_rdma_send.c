@@ -61,8 +61,7 @@ mca_pml_umrddt_can_send_t mca_pml_umrddt_rdma_can_send(const mca_pml_umrddt_comm
 {
     (void) comm;
     (void) size;
-    return mca_pml_umrddt_rdma_reaches(peer)
-                   && (!mca_pml_umrddt_on_gpu(where) || mca_pml_umrddt_hca_takes(peer, where))
+    return !mca_pml_umrddt_on_gpu(where) || mca_pml_umrddt_hca_takes(peer, where)
                ? MCA_PML_UMRDDT_CAN_SEND
                : MCA_PML_UMRDDT_CAN_SEND_NOT;
 }
@@ -80,8 +79,7 @@ void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
 
-    if (OPAL_UNLIKELY(NULL == mca_pml_umrddt.hca) || !send->peer->has_hca
-        || (mca_pml_umrddt_on_device(&send->where) && !wanted(send))
+    if ((mca_pml_umrddt_on_device(&send->where) && !wanted(send))
         || OPAL_UMRDDT_GPU_MANAGED == send->where.memory.kind
         || !mca_pml_umrddt_rdma_offer_endpoint(send)) {
         return;
@@ -99,8 +97,7 @@ void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send)
 
 bool mca_pml_umrddt_rdma_offer_endpoint(mca_pml_umrddt_send_t *send)
 {
-    if (NULL == mca_pml_umrddt.hca || !send->peer->has_hca
-        || OPAL_SUCCESS != mca_pml_umrddt_endpoint(send->peer, &send->endpoint)) {
+    if (OPAL_SUCCESS != mca_pml_umrddt_endpoint(send->peer, &send->endpoint)) {
         send->endpoint = NULL;
         return false;
     }

@@ -268,6 +268,7 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .bit = MCA_PML_UMRDDT_BIT_UMR,
     .group = MCA_PML_UMRDDT_BITS_HCA,
     .open = mca_pml_umrddt_rdma_open,
+    .any_system = true,
     .reaches = mca_pml_umrddt_rdma_reaches,
     .can_send = mca_pml_umrddt_rdma_can_send,
     .offer = mca_pml_umrddt_rdma_offer,

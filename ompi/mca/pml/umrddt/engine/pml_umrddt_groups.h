@@ -1,0 +1,88 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * The functions of all groups of schemes; read pml_umrddt_scheme.h first.
+ */
+
+#ifndef MCA_PML_UMRDDT_GROUPS_H
+#define MCA_PML_UMRDDT_GROUPS_H
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+
+BEGIN_C_DECLS
+
+/** Open all groups, and set mca_pml_umrddt.schemes. */
+void mca_pml_umrddt_schemes_open(void);
+
+/** Close all groups; before the HCA and the GPUs are closed. */
+void mca_pml_umrddt_schemes_close(void);
+
+/** No communicator with this peer is left. Any thread. */
+void mca_pml_umrddt_schemes_peer_forget(const mca_pml_umrddt_peer_t *peer);
+
+/** Free what the schemes hold for a peer. */
+void mca_pml_umrddt_schemes_peer_free(mca_pml_umrddt_peer_t *peer);
+
+/** Slow path of mca_pml_umrddt_schemes_reach: finds out, and sets peer->reach. */
+uint16_t mca_pml_umrddt_schemes_reach_new(mca_pml_umrddt_peer_t *peer);
+
+/** The schemes other than the base PML that can reach a peer, whatever the memory. Any thread. */
+static inline uint16_t mca_pml_umrddt_schemes_reach(mca_pml_umrddt_peer_t *peer)
+{
+    uint16_t reach = __atomic_load_n(&peer->reach, __ATOMIC_RELAXED);
+
+    if (OPAL_UNLIKELY(0 == reach)) {
+        reach = mca_pml_umrddt_schemes_reach_new(peer);
+    }
+    return reach & MCA_PML_UMRDDT_BITS_ALL;
+}
+
+/** Whether any of @p schemes can send from a buffer to a peer. Any thread. @param[in] schemes  that
+ * are enabled and reach the peer */
+static inline mca_pml_umrddt_can_send_t
+mca_pml_umrddt_schemes_can_send(uint16_t schemes, const mca_pml_umrddt_comm_t *comm,
+                                const mca_pml_umrddt_peer_t *peer,
+                                const mca_pml_umrddt_where_t *where, size_t size)
+{
+    mca_pml_umrddt_can_send_t best = MCA_PML_UMRDDT_CAN_SEND_NOT;
+
+    /* backwards: for GPU memory the test of the first group takes longest */
+    for (int i = MCA_PML_UMRDDT_GROUPS - 1; 0 <= i; --i) {
+        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];
+
+        if (0 != (schemes & scheme->group)) {
+            best |= scheme->can_send(comm, peer, where, size);
+            if (0 != (MCA_PML_UMRDDT_CAN_SEND & best)) {
+                return MCA_PML_UMRDDT_CAN_SEND;
+            }
+        }
+    }
+    return best;
+}
+
+/** Offer all schemes that are possible. Any thread. See the member of the table. */
+static inline void mca_pml_umrddt_schemes_offer(mca_pml_umrddt_send_t *send)
+{
+    const uint16_t enabled = mca_pml_umrddt.schemes & send->comm->schemes & send->peer->reach;
+
+    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
+        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];
+
+        if (0 != (enabled & scheme->group)) {
+            scheme->offer(send);
+        }
+    }
+}
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_GROUPS_H */
