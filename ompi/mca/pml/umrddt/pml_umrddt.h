@@ -417,7 +417,7 @@ typedef enum mca_pml_umrddt_recv_state_t {
     MCA_PML_UMRDDT_RECV_COPY,    /**< a GPU copies the message */
     MCA_PML_UMRDDT_RECV_PACK,    /**< chunks in flight */
     MCA_PML_UMRDDT_RECV_BASE,    /**< the base PML carries the data */
-    MCA_PML_UMRDDT_RECV_FILL,    /**< data received, the GPU copies it from the staging buffer */
+    MCA_PML_UMRDDT_RECV_UNSTAGE, /**< data received, to be copied to the user's buffer */
     MCA_PML_UMRDDT_RECV_DONE
 } mca_pml_umrddt_recv_state_t;
 
@@ -449,12 +449,11 @@ typedef struct mca_pml_umrddt_recv_t {
     bool host_persistent;             /**< flag of the base PML's request */
     bool posted;                      /**< started at the base PML, not matched yet; atomic */
     int release;                      /**< mca_pml_umrddt_release_t */
-    bool bounced;                     /**< received into the staging buffer or bounce */
+    bool bounced; /**< received into the staging buffer, or into rts (pml_umrddt_bounce.h) */
     mca_pml_umrddt_stage_t stage;
-    unsigned char bounce[MCA_PML_UMRDDT_ENVELOPE];
 
     mca_pml_umrddt_rts_t rts;
-    ompi_status_public_t status;  /**< of the envelope: source and tag */
+    ompi_status_public_t status;  /**< of the envelope, or of the plain message */
     uint64_t total;               /**< bytes to receive: min(message, capacity) */
     uint64_t position;            /**< bytes received */
     mca_pml_umrddt_where_t where; /**< memory kind of the buffer, from the match on */
@@ -509,8 +508,6 @@ typedef struct mca_pml_umrddt_recv_t {
     bool named;   /**< the status of data has the source and tag of the message */
     mca_pml_umrddt_transit_t transit;
     time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
-    int fill_error; /**< error for the application, once the data is unstaged */
-    size_t fill_ucount;
 } mca_pml_umrddt_recv_t;
 _Static_assert(offsetof(mca_pml_umrddt_recv_t, stripes) - offsetof(mca_pml_umrddt_recv_t, held)
                    == MCA_PML_UMRDDT_RECV_HELD,
@@ -525,13 +522,14 @@ typedef enum mca_pml_umrddt_claim_kind_t {
 } mca_pml_umrddt_claim_kind_t;
 
 typedef struct mca_pml_umrddt_claim_t {
-    opal_list_item_t super;
+    opal_free_list_item_t super;
     mca_pml_umrddt_claim_kind_t kind;
     mca_pml_umrddt_comm_t *comm;
     uint64_t order; /**< order of matching among the claims of a communicator */
     int src;
     int tag;
     size_t length; /**< of the message, as a probe reports it */
+    int error;     /**< of the base PML's receive of bytes, for the application */
     ompi_message_t *handle;
     union {
         mca_pml_umrddt_rts_t rts;
@@ -593,6 +591,7 @@ typedef struct mca_pml_umrddt_t {
     uint64_t seq;
     opal_free_list_t sends;
     opal_free_list_t recvs;
+    opal_free_list_t claims;
     bool lists_ready;
 
     /* Only for progress, except active and freed (atomic) and listeners (under lock). */

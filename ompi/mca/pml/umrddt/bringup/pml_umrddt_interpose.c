@@ -52,7 +52,11 @@ static bool lists_init(void)
     opal_free_list_init(&mca_pml_umrddt.recvs, sizeof(mca_pml_umrddt_recv_t), opal_cache_line_size,
                         OBJ_CLASS(mca_pml_umrddt_recv_t), 0, opal_cache_line_size, 0, -1, 64, NULL,
                         0, NULL, NULL, NULL);
-    mca_pml_umrddt_recv_small_init();
+    OBJ_CONSTRUCT(&mca_pml_umrddt.claims, opal_free_list_t);
+    opal_free_list_init(&mca_pml_umrddt.claims, sizeof(mca_pml_umrddt_claim_t),
+                        opal_cache_line_size, OBJ_CLASS(mca_pml_umrddt_claim_t), 0,
+                        opal_cache_line_size, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
+    mca_pml_umrddt_bounces_init();
     mca_pml_umrddt.scratch_size = mca_pml_umrddt_reply_room();
     mca_pml_umrddt.scratch = malloc(mca_pml_umrddt.scratch_size);
     mca_pml_umrddt.seen = mca_pml_umrddt_seen_new();
@@ -72,9 +76,10 @@ static void lists_fini(void)
     mca_pml_umrddt_control_fini();
     free(mca_pml_umrddt.scratch);
     free(mca_pml_umrddt.seen);
-    mca_pml_umrddt_recv_small_fini();
+    mca_pml_umrddt_bounces_fini();
     mca_pml_umrddt_peers_free();
     mca_pml_umrddt_comms_fini();
+    OBJ_DESTRUCT(&mca_pml_umrddt.claims);
     OBJ_DESTRUCT(&mca_pml_umrddt.recvs);
     OBJ_DESTRUCT(&mca_pml_umrddt.sends);
     OBJ_DESTRUCT(&mca_pml_umrddt.listeners);

@@ -27,26 +27,6 @@
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
-/** A plain message that only looked like an envelope. Its data has been received. */
-static void plain(mca_pml_umrddt_recv_t *recv)
-{
-    size_t capacity = recv->count * recv->datatype->super.size;
-    size_t length = sizeof(recv->rts);
-    int error = MPI_SUCCESS;
-
-    if (mca_pml_umrddt_on_device(&recv->where)) {
-        memcpy(recv->bounce, &recv->rts, sizeof(recv->bounce));
-        mca_pml_umrddt_stage_fill_bounce(recv);
-        return;
-    }
-    if (capacity < length) {
-        length = capacity;
-        error = MPI_ERR_TRUNCATE;
-    }
-    (void) mca_pml_umrddt_unpack(recv->buf, recv->count, recv->datatype, &recv->rts, length);
-    mca_pml_umrddt_recv_finish(recv, error, sizeof(recv->rts));
-}
-
 /* ---------------------------------------------------------------------------------------------
  * Order of the schemes
  *
@@ -180,7 +160,7 @@ static void matched_event(void *owner)
     mca_pml_umrddt_recv_look(recv);
     opal_list_append(&mca_pml_umrddt.receives, &recv->active);
     if (!peer->capable || 0 != memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie))) {
-        plain(recv);
+        mca_pml_umrddt_recv_plain_active(recv); /* it only looked like an envelope */
         return;
     }
     MCA_PML_UMRDDT_COUNT(handled_recvs);

@@ -94,10 +94,38 @@ OBJ_CLASS_INSTANCE(mca_pml_umrddt_recv_t, ompi_request_t, recv_construct, recv_d
  * Completion by the base PML
  * ------------------------------------------------------------------------------------------- */
 
-/** The buffer that the base PML receives into instead of the user's. */
-static inline unsigned char *bounce_of(mca_pml_umrddt_recv_t *recv)
+int mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
+                               ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
+                               const ompi_status_public_t *matched, ompi_request_t **request)
 {
-    return NULL == recv->stage.bytes ? recv->bounce : recv->stage.bytes;
+    mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_recv_alloc(
+        buf, count, datatype, matched->MPI_SOURCE, matched->MPI_TAG, comm);
+
+    if (NULL == recv) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    recv->rts = *rts;
+    recv->status = *matched;
+    recv->status.MPI_ERROR = MPI_SUCCESS;
+    recv->super.req_status = recv->status;
+    mca_pml_umrddt_recv_matched(recv);
+    *request = &recv->super;
+    return OMPI_SUCCESS;
+}
+
+int mca_pml_umrddt_envelope_in_request(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
+                                       ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
+                                       ompi_request_t **request)
+{
+    ompi_request_t *host = *request;
+    int rc =
+        mca_pml_umrddt_envelope_in(comm, buf, count, datatype, rts, &host->req_status, request);
+
+    ompi_request_free(&host);
+    if (OMPI_SUCCESS != rc) {
+        *request = NULL;
+    }
+    return rc;
 }
 
 /** Returns true, with the envelope in recv->rts, if the base PML received an envelope. */
@@ -109,11 +137,12 @@ static bool take_envelope(mca_pml_umrddt_recv_t *recv)
         || status->_cancelled || 0 > status->MPI_TAG) {
         return false;
     }
-    if (recv->bounced) {
-        memcpy(&recv->rts, bounce_of(recv), sizeof(recv->rts));
-    } else if (sizeof(recv->rts)
-               != mca_pml_umrddt_pack(recv->buf, recv->count, recv->datatype, &recv->rts,
-                                      sizeof(recv->rts))) {
+    if (NULL != recv->stage.bytes) {
+        memcpy(&recv->rts, recv->stage.bytes, sizeof(recv->rts));
+    } else if (!recv->bounced
+               && sizeof(recv->rts)
+                      != mca_pml_umrddt_pack(recv->buf, recv->count, recv->datatype, &recv->rts,
+                                             sizeof(recv->rts))) {
         return false;
     }
     return mca_pml_umrddt_is_envelope(&recv->rts);
@@ -130,15 +159,16 @@ int mca_pml_umrddt_base_received(ompi_request_t *request)
         return 1;
     }
     if (NULL != recv->stage.bytes && !request->req_status._cancelled) {
-        mca_pml_umrddt_stage_received(recv);
+        recv->status = request->req_status;
+        mca_pml_umrddt_recv_plain(recv);
         return 1;
     }
     if (recv->bounced && !request->req_status._cancelled) {
         ompi_status_public_t *status = &request->req_status;
 
-        status->MPI_ERROR =
-            mca_pml_umrddt_bounce_out(recv->buf, recv->count, recv->datatype, recv->bounce,
-                                      status->MPI_ERROR, status->_ucount);
+        status->MPI_ERROR = mca_pml_umrddt_bounce_out(recv->buf, recv->count, recv->datatype,
+                                                      mca_pml_umrddt_recv_bounce(recv),
+                                                      status->MPI_ERROR, status->_ucount);
     }
     MCA_PML_UMRDDT_PASS_ON(request);
     if (!opal_using_threads() && request == recv->req && 0 == recv->release
@@ -177,12 +207,12 @@ int mca_pml_umrddt_base_init(mca_pml_umrddt_recv_t *recv)
 {
     size_t room = recv->count * recv->datatype->super.size;
 
-    recv->bounced = room < sizeof(recv->bounce) || NULL != recv->stage.bytes;
+    recv->bounced = room < sizeof(recv->rts) || NULL != recv->stage.bytes;
     if (recv->bounced) {
-        room = room < sizeof(recv->bounce) ? sizeof(recv->bounce) : room;
-        return mca_pml_umrddt.host.pml_irecv_init(bounce_of(recv), room, &ompi_mpi_byte.dt,
-                                                  recv->src, recv->tag, recv->comm->comm,
-                                                  &recv->host);
+        room = room < sizeof(recv->rts) ? sizeof(recv->rts) : room;
+        return mca_pml_umrddt.host.pml_irecv_init(mca_pml_umrddt_recv_bounce(recv), room,
+                                                  &ompi_mpi_byte.dt, recv->src, recv->tag,
+                                                  recv->comm->comm, &recv->host);
     }
     return mca_pml_umrddt.host.pml_irecv_init(recv->buf, recv->count, recv->datatype, recv->src,
                                               recv->tag, recv->comm->comm, &recv->host);
@@ -193,7 +223,7 @@ static int host_start(mca_pml_umrddt_recv_t *recv)
     ompi_request_t *request = recv->host;
 
     if (recv->bounced) {
-        mca_pml_umrddt_bounce_in(bounce_of(recv));
+        mca_pml_umrddt_bounce_in(mca_pml_umrddt_recv_bounce(recv));
     }
     request->req_complete_cb = mca_pml_umrddt_base_received;
     __atomic_store_n(&recv->posted, true, __ATOMIC_RELAXED);
