@@ -146,7 +146,7 @@ static void make(void)
     mca_pml_umrddt.counters.peers_now = 1;
     peer_bytes = 70;
     mca_pml_umrddt.counters.direct_bytes_now = mca_pml_umrddt.counters.ipc_layout_bytes_now = 70;
-    mca_pml_umrddt.params.layout_cache = 100;
+    mca_pml_umrddt.params.layout_cache_size = 100;
     mca_pml_umrddt.params.check = 1;
 
     add_wait(&mca_pml_umrddt.polled, &waits[0]);
@@ -253,7 +253,7 @@ static void peers(void)
     BREAKS("layouts of receivers", peer_bytes = 71,
            mca_pml_umrddt.counters.ipc_layout_bytes_now = 71);
     BREAKS("layouts of senders: their bytes", ++mca_pml_umrddt.counters.ipc_layout_bytes_now);
-    BREAKS("layouts of senders: no more", mca_pml_umrddt.params.layout_cache = 69);
+    BREAKS("layouts of senders: no more", mca_pml_umrddt.params.layout_cache_size = 69);
     BREAKS("peers: all of them", ++mca_pml_umrddt.counters.peers_now);
     BREAKS("imports: x", mca_pml_umrddt.gpu = (void *) &thing, gpu_wrong = "imports: x");
 }

@@ -111,8 +111,7 @@ static int base_imrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_
                                 .length = 4711};
 
     (void) datatype;
-    CHECK((void *) &arrived[0] <= (void *) *message
-          && (void *) *message < (void *) &arrived[MOST]);
+    CHECK((void *) &arrived[0] <= (void *) *message && (void *) *message < (void *) &arrived[MOST]);
     if (0 < refusals) {
         --refusals;
         return OMPI_ERR_OUT_OF_RESOURCE;

@@ -49,6 +49,7 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_hdr.h"
+#include "ompi/mca/pml/umrddt/pml_umrddt_params.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_slots.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
@@ -100,54 +101,6 @@ typedef enum mca_pml_umrddt_contiguous_t {
     MCA_PML_UMRDDT_CONTIGUOUS_DEFER = 1, /**< passed through, if necessary staged */
     MCA_PML_UMRDDT_CONTIGUOUS_TAKE = 2
 } mca_pml_umrddt_contiguous_t;
-
-typedef struct mca_pml_umrddt_params_t {
-    char *base_pml;        /**< base PML, "" = Open MPI selects it */
-    size_t min_size;       /**< smallest message that is handled, bytes */
-    int memory;            /**< mca_pml_umrddt_memory_t */
-    int scheme;            /**< mca_pml_umrddt_scheme_id_t */
-    int base_gpu_param;    /**< mca_pml_umrddt_gpu_base_t */
-    int contiguous;        /**< mca_pml_umrddt_contiguous_t */
-    size_t contiguous_min; /**< smallest contiguous message that is handled, bytes; 0: min_size */
-    size_t chunk_floor;    /**< smallest agreed chunk, bytes */
-    unsigned max_keys;     /**< rkeys in one CTS */
-    unsigned key_sets;     /**< rkey sets cached for a peer */
-    unsigned layouts;      /**< layouts cached for a peer */
-    unsigned writes;       /**< RDMA writes of a first message that are cheaper than mkeys */
-    size_t stripe;         /**< smallest message that is striped, bytes; 0: none */
-    size_t run;            /**< mean run, bytes, from which writes are cheaper than mkeys */
-    bool mkey_cache;       /**< mkeys stay mapped for the next message */
-    size_t layout_cache;   /**< maximum size of the layout cache, bytes */
-    int gpu_scheme;        /**< opal_umrddt_gpu_how_t */
-    bool gpu_hca;          /**< the HCA may access GPU memory */
-    int gpu_kernel;        /**< opal_umrddt_gpu_scheme_t */
-    size_t gpu_list_cache; /**< layouts on a GPU, bytes */
-    size_t gpu_pinned;     /**< pinned memory, bytes */
-    size_t gpu_chunk;      /**< chunk that is copied through pinned memory, bytes */
-    unsigned gpu_graphs;   /**< CUDA graphs of repeated launches */
-    bool system_memory_cache; /**< remember pages that are system memory */
-    unsigned ipc_imports;     /**< unused allocations of other processes that stay mapped */
-    size_t ipc_import_bytes;  /**< size of those, bytes */
-    unsigned ipc_exports;     /**< allocations whose export is cached */
-    bool ipc_done_flags;      /**< completion flags in shared memory end messages */
-    size_t gpu_stage_pinned;  /**< largest staging buffer in pinned memory, bytes */
-    size_t gpu_stage_kept;    /**< unpinned staging buffers that are kept, bytes */
-    size_t pack_min;          /**< smallest packed message, bytes */
-    size_t pack_host;         /**< smallest message that is packed in GPU memory, bytes */
-    size_t pack_floor;        /**< minimum size of a packed chunk, bytes */
-    size_t pack_ceiling;      /**< maximum size of a packed chunk, bytes */
-    unsigned pack_depth;      /**< chunks of one message in flight */
-    size_t pack_bytes;        /**< buffers for chunks, of senders and of receivers, bytes */
-    size_t pack_scratch;      /**< buffers for chunks in GPU memory, bytes */
-    bool pack_hca;            /**< the HCA carries chunks where both sides have one */
-    char *model;              /**< tuning file; or "", none, defaults */
-    unsigned reuse;           /**< messages expected per layout and buffer */
-    bool explain;             /**< print predictions, selections and measurements */
-    bool stats;               /**< print the counters at finalize */
-    unsigned refusals;        /**< seconds until a refusal by the base PML is final */
-    bool check_pattern;       /**< verify mpi_communication_pattern */
-    unsigned check;           /**< progress calls between two checks of invariants; 0: none */
-} mca_pml_umrddt_params_t;
 
 /** Counters: name, help. All are monotonic and registered as performance variables. */
 #define MCA_PML_UMRDDT_COUNTERS(X)                                                                \
@@ -656,18 +609,10 @@ static inline void mca_pml_umrddt_peer_bytes(int64_t bytes)
     MCA_PML_UMRDDT_COUNT_ADD(peer_bytes_now, (uint64_t) bytes);
 }
 
-/* pml_umrddt_params.c, _gpu_params.c, _pvars.c */
-int mca_pml_umrddt_params_register(void);
-void mca_pml_umrddt_gpu_params_register(void);
-void mca_pml_umrddt_param(const char *name, const char *help, mca_base_var_type_t type,
-                          mca_base_var_enum_t *values, mca_base_var_info_lvl_t level,
-                          void *storage);
+/* pml_umrddt_params.c, _pvars.c */
 
-/** Register a numeric parameter. @p help is a format whose arguments are the limits, so that the
- * help text shows the constants that the code compares with. */
-void mca_pml_umrddt_param_limited(const char *name, mca_base_var_type_t type,
-                                  mca_base_var_info_lvl_t level, void *storage, const char *help,
-                                  ...) __opal_attribute_format__(__printf__, 5, 6);
+/** Register the parameters (pml_umrddt_params.h) and check their values. */
+void mca_pml_umrddt_params_register(void);
 /** Get the scheme with this name of pml_umrddt_scheme. @return -1 if there is none */
 int mca_pml_umrddt_scheme_named(const char *name);
 void mca_pml_umrddt_pvars_register(void);

@@ -102,7 +102,7 @@ static int enable(bool on)
 {
     int rc;
 
-    (void) mca_pml_umrddt_params_register();
+    mca_pml_umrddt_params_register();
     mca_pml_umrddt_pvars_register();
     if (on) {
         mca_pml_umrddt_windows_open();

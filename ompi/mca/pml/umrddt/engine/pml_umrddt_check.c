@@ -185,7 +185,7 @@ static const char *check_peers(void)
                              "layouts of receivers: their bytes are counted");
         MCA_PML_UMRDDT_HOLDS(layouts == mca_pml_umrddt.counters.ipc_layout_bytes_now,
                              "layouts of senders: their bytes are counted");
-        MCA_PML_UMRDDT_HOLDS(layouts <= mca_pml_umrddt.params.layout_cache,
+        MCA_PML_UMRDDT_HOLDS(layouts <= mca_pml_umrddt.params.layout_cache_size,
                              "layouts of senders: no more bytes than may be");
         MCA_PML_UMRDDT_HOLDS(peers == mca_pml_umrddt.counters.peers_now,
                              "peers: all of them are counted");

@@ -53,7 +53,7 @@ static int prepare(mca_pml_umrddt_send_t *send)
         UINT32_MAX < send->layout->iov_count ? UINT32_MAX : (uint32_t) send->layout->iov_count;
     rts->slot = send->slot;
     rts->places = (uint16_t) mca_pml_umrddt.params.key_sets;
-    rts->flats = (uint16_t) mca_pml_umrddt.params.layouts;
+    rts->flats = (uint16_t) mca_pml_umrddt.params.direct_layouts;
     mca_pml_umrddt_offer_rest(send);
     return OMPI_SUCCESS;
 }

@@ -159,7 +159,7 @@ static size_t ipc_bytes(unsigned count)
 
 static struct mca_pml_umrddt_ipc_peer_t *remember(mca_pml_umrddt_peer_t *peer)
 {
-    unsigned count = mca_pml_umrddt.params.layouts;
+    unsigned count = mca_pml_umrddt.params.direct_layouts;
 
     if (NULL == peer->ipc) {
         peer->ipc = calloc(1, ipc_bytes(count));
@@ -235,7 +235,7 @@ void mca_pml_umrddt_ipc_keep(mca_pml_umrddt_peer_t *peer, uint64_t id,
                              opal_iov_cache_layout_t *layout)
 {
     struct mca_pml_umrddt_ipc_peer_t *ipc = remember(peer);
-    uint64_t bytes = layout_bytes(layout), most = mca_pml_umrddt.params.layout_cache;
+    uint64_t bytes = layout_bytes(layout), most = mca_pml_umrddt.params.layout_cache_size;
     kept_t *kept;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();

@@ -74,8 +74,9 @@ static bool cheap(const mca_pml_umrddt_rts_t *rts, const opal_iov_cache_layout_t
     /* One write for each piece of the receiver, and one more for each full gather list. */
     uint64_t writes = layout->iov_count + rts->pieces / rts->write_pieces;
 
-    return writes <= mca_pml_umrddt.params.writes
-           || (0 < mca_pml_umrddt.params.run && total / most >= mca_pml_umrddt.params.run);
+    return writes <= mca_pml_umrddt.params.direct_writes
+           || (0 < mca_pml_umrddt.params.direct_run
+               && total / most >= mca_pml_umrddt.params.direct_run);
 }
 
 unsigned mca_pml_umrddt_choose(const mca_pml_umrddt_rts_t *rts,
