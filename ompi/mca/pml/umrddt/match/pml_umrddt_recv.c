@@ -233,41 +233,72 @@ static int host_start(mca_pml_umrddt_recv_t *recv)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Persistent receives
+ * Persistent receives, and others that use our request
  * ------------------------------------------------------------------------------------------- */
 
-int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                              ompi_communicator_t *comm, ompi_request_t **request)
+/** Set the state of a request that is not started. */
+static inline void set_inactive(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
-    mca_pml_umrddt_where_t where;
-    mca_pml_umrddt_recv_t *recv;
-    int rc;
-
-    if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)) {
-        return mca_pml_umrddt_stage_irecv_init(buf, count, datatype, src, tag, comm, &where,
-                                               request);
-    }
-    if (NULL == data) {
-        return mca_pml_umrddt.host.pml_irecv_init(buf, count, datatype, src, tag, comm, request);
-    }
-    recv = mca_pml_umrddt_recv_alloc(buf, count, datatype, src, tag, data);
-    if (NULL == recv) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    recv->super.req_persistent = true;
     recv->super.req_state = OMPI_REQUEST_INACTIVE;
     recv->super.req_complete = REQUEST_COMPLETED;
     recv->release = MCA_PML_UMRDDT_COMPLETED;
+}
+
+/**
+ * Create our request, not started, with a request of the base PML.
+ *
+ * @param[in] where  of a buffer that needs a staging buffer; NULL: it needs none
+ */
+static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+               ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
+               mca_pml_umrddt_recv_t **out)
+{
+    const size_t room = count * datatype->super.size;
+    mca_pml_umrddt_recv_t *recv =
+        mca_pml_umrddt_recv_alloc(buf, count, datatype, src, tag, mca_pml_umrddt_comm_find(comm));
+    int rc = OMPI_SUCCESS;
+
+    if (NULL == recv) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    set_inactive(recv);
     recv->state = MCA_PML_UMRDDT_RECV_DONE;
-    rc = mca_pml_umrddt_base_init(recv);
+    if (NULL != where) {
+        recv->where = *where;
+        recv->looked = true;
+        rc = mca_pml_umrddt_stage_get(
+            where, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
+            MCA_PML_UMRDDT_STAGE_ROOM, &recv->stage);
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt_base_init(recv);
+    }
     if (OMPI_SUCCESS != rc) {
         recv->host = NULL;
         mca_pml_umrddt_recv_return(recv);
         return rc;
     }
-    *request = &recv->super;
+    *out = recv;
     return OMPI_SUCCESS;
+}
+
+int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                              ompi_communicator_t *comm, ompi_request_t **request)
+{
+    mca_pml_umrddt_where_t where;
+    mca_pml_umrddt_recv_t *recv;
+    const bool staged = MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where);
+    int rc;
+
+    if (!staged && NULL == mca_pml_umrddt_watched(comm, tag)) {
+        return mca_pml_umrddt.host.pml_irecv_init(buf, count, datatype, src, tag, comm, request);
+    }
+    rc = own(buf, count, datatype, src, tag, comm, staged ? &where : NULL, &recv);
+    if (OMPI_SUCCESS == rc) {
+        recv->super.req_persistent = true;
+        *request = &recv->super;
+    }
+    return rc;
 }
 
 /** Start a persistent receive while there are claims. */
@@ -320,7 +351,49 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
         rc = start_claims(recv);
     }
     if (OMPI_SUCCESS != rc) {
-        recv->release = MCA_PML_UMRDDT_COMPLETED;
+        set_inactive(recv);
     }
     return rc;
+}
+
+int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                               ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
+                               ompi_request_t **request)
+{
+    mca_pml_umrddt_recv_t *recv;
+    int rc = own(buf, count, datatype, src, tag, comm, where, &recv);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    /* set first: another thread may see it complete before the start returns */
+    *request = &recv->super;
+    rc = mca_pml_umrddt_recv_start(recv);
+    if (OMPI_SUCCESS != rc) {
+        *request = NULL;
+        mca_pml_umrddt_recv_return(recv);
+    }
+    return rc;
+}
+
+int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; ++i) {
+        int rc = OMPI_SUCCESS;
+
+        if (NULL == requests[i] || OMPI_REQUEST_PML != requests[i]->req_type) {
+            continue;
+        }
+        if (mca_pml_umrddt_start != requests[i]->req_start) {
+            rc = requests[i]->req_start(1, &requests[i]);
+        } else if (OBJ_CLASS(mca_pml_umrddt_send_t) == ((opal_object_t *) requests[i])->obj_class) {
+            rc = mca_pml_umrddt_send_start((mca_pml_umrddt_send_t *) requests[i]);
+        } else {
+            rc = mca_pml_umrddt_recv_start((mca_pml_umrddt_recv_t *) requests[i]);
+        }
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    return OMPI_SUCCESS;
 }
