@@ -36,8 +36,6 @@
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "umrddt_params.h"
 
-#define HELP "help-mca-pml-umrddt.txt"
-
 /** Minimum number of pieces of gpu_chunk bytes in gpu_pinned. */
 #define LEAST_CHUNKS 2
 
@@ -96,10 +94,10 @@ static const mca_base_var_enum_value_t *const STRING_VALUES = NULL, *const BOOL_
 
 /** Returns Open MPI's type of a parameter that is stored in this C type. */
 #define VAR_TYPE(member) \
-    _Generic((member), char * : MCA_BASE_VAR_TYPE_STRING,   \
-             bool : MCA_BASE_VAR_TYPE_BOOL,                 \
-             int : MCA_BASE_VAR_TYPE_INT,                   \
-             unsigned : MCA_BASE_VAR_TYPE_UNSIGNED_INT,     \
+    _Generic((member), char * : MCA_BASE_VAR_TYPE_STRING, \
+             bool : MCA_BASE_VAR_TYPE_BOOL, \
+             int : MCA_BASE_VAR_TYPE_INT, \
+             unsigned : MCA_BASE_VAR_TYPE_UNSIGNED_INT, \
              size_t : MCA_BASE_VAR_TYPE_SIZE_T)
 
 int mca_pml_umrddt_scheme_named(const char *name)
@@ -134,7 +132,7 @@ static uint64_t nearest(const char *name, uint64_t value, uint64_t least, uint64
     if (least <= value && value <= most) {
         return value;
     }
-    opal_show_help(HELP, "parameter-range", true, name, (unsigned long) value,
+    opal_show_help("help-mca-pml-umrddt.txt", "parameter-range", true, name, (unsigned long) value,
                    (unsigned long) least, (unsigned long) most);
     return value < least ? least : most;
 }
@@ -148,13 +146,15 @@ static void relate(mca_pml_umrddt_params_t *params)
         params->min_size = MCA_PML_UMRDDT_ENVELOPE;
     }
     if (LEAST_CHUNKS * params->gpu_chunk > params->gpu_pinned) {
-        opal_show_help(HELP, "gpu-pinned", true, (unsigned long) params->gpu_pinned, LEAST_CHUNKS,
+        opal_show_help("help-mca-pml-umrddt.txt", "gpu-pinned", true,
+                       (unsigned long) params->gpu_pinned, LEAST_CHUNKS,
                        (unsigned long) params->gpu_chunk,
                        (unsigned long) (LEAST_CHUNKS * params->gpu_chunk));
         params->gpu_pinned = LEAST_CHUNKS * params->gpu_chunk;
     }
     if (params->pack_chunk_floor > params->pack_chunk_ceiling) {
-        opal_show_help(HELP, "pack-chunk", true, (unsigned long) params->pack_chunk_floor,
+        opal_show_help("help-mca-pml-umrddt.txt", "pack-chunk", true,
+                       (unsigned long) params->pack_chunk_floor,
                        (unsigned long) params->pack_chunk_ceiling);
         params->pack_chunk_ceiling = params->pack_chunk_floor;
     }
