@@ -118,53 +118,12 @@ static __opal_attribute_noinline__ int post_recorded(void *buf, size_t count,
     return OMPI_SUCCESS;
 }
 
-/** As post_recorded, smaller than an envelope: received into the record. */
-static __opal_attribute_noinline__ int post_recorded_small(void *buf, size_t count,
-                                                           ompi_datatype_t *datatype, int src,
-                                                           int tag, ompi_communicator_t *comm,
-                                                           ompi_request_t **request)
-{
-    mca_pml_umrddt_recv_t *recv =
-        mca_pml_umrddt_record_alloc(buf, count, datatype, src, tag, mca_pml_umrddt_comm_find(comm));
-    unsigned char *bounce;
-    ompi_status_public_t *status;
-    int rc;
-
-    if (OPAL_UNLIKELY(NULL == recv)) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    recv->bounced = true;
-    bounce = mca_pml_umrddt_recv_bounce(recv);
-    mca_pml_umrddt_bounce_in(bounce);
-    rc = mca_pml_umrddt.host.pml_irecv(bounce, sizeof(recv->rts), &ompi_mpi_byte.dt, src, tag, comm,
-                                       request);
-    if (OMPI_SUCCESS == rc && !REQUEST_COMPLETE(*request)) {
-        mca_pml_umrddt_watch_record(recv, *request);
-        return OMPI_SUCCESS;
-    }
-    if (OMPI_SUCCESS == rc) {
-        status = &(*request)->req_status;
-        if (OPAL_UNLIKELY(sizeof(recv->rts) == status->_ucount) && MPI_SUCCESS == status->MPI_ERROR
-            && 0 <= status->MPI_TAG && mca_pml_umrddt_is_envelope(&recv->rts)) {
-            rc = mca_pml_umrddt_envelope_in_request(recv->comm, buf, count, datatype, &recv->rts,
-                                                    request);
-        } else {
-            status->MPI_ERROR = mca_pml_umrddt_bounce_out(buf, count, datatype, bounce,
-                                                          status->MPI_ERROR, status->_ucount);
-        }
-    }
-    opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
-    return rc;
-}
-
 /** Single-threaded: post at the base PML, then test the request. */
 static inline int post_alone(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                              ompi_communicator_t *comm, ompi_request_t **request)
 {
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_ENVELOPE > count * datatype->super.size)) {
-        return OPAL_LIKELY(mca_pml_umrddt.host_keeps)
-                   ? mca_pml_umrddt_post_bounced(buf, count, datatype, src, tag, comm, request)
-                   : post_recorded_small(buf, count, datatype, src, tag, comm, request);
+        return mca_pml_umrddt_post_bounced(buf, count, datatype, src, tag, comm, request);
     }
     if (OPAL_UNLIKELY(!mca_pml_umrddt.host_keeps)) {
         return post_recorded(buf, count, datatype, src, tag, comm, request);

@@ -269,13 +269,57 @@ static __opal_attribute_noinline__ int bounced_already(bounce_t *bounce, ompi_re
     return rc;
 }
 
+/** As mca_pml_umrddt_post_bounced, for base PMLs whose requests do not have the arguments: received
+ * into a record. */
+static __opal_attribute_noinline__ int post_recorded_small(void *buf, size_t count,
+                                                           ompi_datatype_t *datatype, int src,
+                                                           int tag, ompi_communicator_t *comm,
+                                                           ompi_request_t **request)
+{
+    mca_pml_umrddt_recv_t *recv =
+        mca_pml_umrddt_record_alloc(buf, count, datatype, src, tag, mca_pml_umrddt_comm_find(comm));
+    unsigned char *bounce;
+    ompi_status_public_t *status;
+    int rc;
+
+    if (OPAL_UNLIKELY(NULL == recv)) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    recv->bounced = true;
+    bounce = mca_pml_umrddt_recv_bounce(recv);
+    mca_pml_umrddt_bounce_in(bounce);
+    rc = mca_pml_umrddt.host.pml_irecv(bounce, sizeof(recv->rts), &ompi_mpi_byte.dt, src, tag, comm,
+                                       request);
+    if (OMPI_SUCCESS == rc && !REQUEST_COMPLETE(*request)) {
+        mca_pml_umrddt_watch_record(recv, *request);
+        return OMPI_SUCCESS;
+    }
+    if (OMPI_SUCCESS == rc) {
+        status = &(*request)->req_status;
+        if (OPAL_UNLIKELY(sizeof(recv->rts) == status->_ucount) && MPI_SUCCESS == status->MPI_ERROR
+            && 0 <= status->MPI_TAG && mca_pml_umrddt_is_envelope(&recv->rts)) {
+            rc = mca_pml_umrddt_envelope_in_request(recv->comm, buf, count, datatype, &recv->rts,
+                                                    request);
+        } else {
+            status->MPI_ERROR = mca_pml_umrddt_bounce_out(buf, count, datatype, bounce,
+                                                          status->MPI_ERROR, status->_ucount);
+        }
+    }
+    opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
+    return rc;
+}
+
 int mca_pml_umrddt_post_bounced(void *buf, size_t count, ompi_datatype_t *datatype, int src,
                                 int tag, ompi_communicator_t *comm, ompi_request_t **request)
 {
-    bounce_t *bounce = (bounce_t *) opal_free_list_get_st(&bounces);
     ompi_request_t *host;
+    bounce_t *bounce;
     int rc;
 
+    if (OPAL_UNLIKELY(!mca_pml_umrddt.host_keeps)) {
+        return post_recorded_small(buf, count, datatype, src, tag, comm, request);
+    }
+    bounce = (bounce_t *) opal_free_list_get_st(&bounces);
     if (OPAL_UNLIKELY(NULL == bounce)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }

@@ -116,11 +116,11 @@ static inline void mca_pml_umrddt_bare_unwatch(ompi_request_t *request)
  * and the record that watches it, if there is one. */
 int mca_pml_umrddt_start_once(ompi_request_t **request);
 
-/** Post a receive smaller than an envelope, watched bare. Arguments and result as in pml_irecv. */
+/** Post a receive smaller than an envelope. Arguments and result as in pml_irecv. */
 int mca_pml_umrddt_post_bounced(void *buf, size_t count, ompi_datatype_t *datatype, int src,
                                 int tag, ompi_communicator_t *comm, ompi_request_t **request);
 
-/** As mca_pml_umrddt_post_bounced, with threads. */
+/** As mca_pml_umrddt_post_bounced, with threads; only if mca_pml_umrddt.host_keeps. */
 int mca_pml_umrddt_post_bounced_threads(void *buf, size_t count, ompi_datatype_t *datatype, int src,
                                         int tag, ompi_communicator_t *comm,
                                         ompi_request_t **request);
