@@ -190,6 +190,15 @@ static inline bounce_t *bounce_of(const ompi_request_t *request)
     return (bounce_t *) (bytes - offsetof(bounce_t, bytes));
 }
 
+/** As bounce_out, for a message that is too long or a buffer that is not contiguous. */
+static __opal_attribute_noinline__ void bounce_out_parts(const bounce_t *bounce,
+                                                         ompi_status_public_t *status)
+{
+    status->MPI_ERROR =
+        mca_pml_umrddt_bounce_out(bounce->buf, bounce->count, bounce->datatype, bounce->bytes,
+                                  status->MPI_ERROR, status->_ucount);
+}
+
 /** A plain message, or a part of one, is in the bounce buffer: copy it to the user. A cancelled
  * message has no bytes. */
 static inline void bounce_out(const bounce_t *bounce, ompi_status_public_t *status)
@@ -198,12 +207,13 @@ static inline void bounce_out(const bounce_t *bounce, ompi_status_public_t *stat
 
     if (OPAL_LIKELY(sizeof(uint64_t) == length && length == bounce->fits)) {
         memcpy(bounce->to, bounce->bytes, sizeof(uint64_t));
-    } else if (OPAL_LIKELY(length <= bounce->fits)) {
-        memcpy(bounce->to, bounce->bytes, length);
-    } else {
-        status->MPI_ERROR = mca_pml_umrddt_bounce_out(bounce->buf, bounce->count, bounce->datatype,
-                                                      bounce->bytes, status->MPI_ERROR, length);
+        return;
     }
+    if (OPAL_UNLIKELY(bounce->fits < length)) {
+        bounce_out_parts(bounce, status);
+        return;
+    }
+    memcpy(bounce->to, bounce->bytes, length);
 }
 
 static int bounced_received(ompi_request_t *request)
@@ -242,9 +252,10 @@ static int bounced_received_alone(ompi_request_t *request)
 static inline void bounce_set(bounce_t *bounce, void *buf, size_t count, ompi_datatype_t *datatype)
 {
     bounce->to = (char *) buf + datatype->super.true_lb;
-    bounce->fits = OPAL_LIKELY(mca_pml_umrddt_is_contiguous(datatype, count))
-                       ? count * datatype->super.size
-                       : 0;
+    bounce->fits = count * datatype->super.size;
+    if (OPAL_UNLIKELY(!mca_pml_umrddt_is_contiguous(datatype, count))) {
+        bounce->fits = 0;
+    }
     bounce->buf = buf;
     bounce->count = count;
     bounce->datatype = datatype;
