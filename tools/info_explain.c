@@ -85,8 +85,8 @@ uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
 {
     const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
 
-    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_floor,
-                                    params->pack_ceiling, block);
+    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_chunk_floor,
+                                    params->pack_chunk_ceiling, block);
 }
 
 /** Of the sender: receivers know theirs. */
@@ -116,34 +116,16 @@ mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int
  * Parameters, as the component has registered them
  * ------------------------------------------------------------------------------------------- */
 
-#define PARAMETER(name, field)                                        \
-    {                                                                 \
-        "pml_umrddt_" name, offsetof(mca_pml_umrddt_params_t, field), \
-            sizeof(((mca_pml_umrddt_params_t *) NULL)->field)         \
-    }
+#define MEMBER(name) (((mca_pml_umrddt_params_t *) NULL)->name)
+#define PARAMETER(type, name, ...) \
+    {"pml_umrddt_" #name, offsetof(mca_pml_umrddt_params_t, name), sizeof(MEMBER(name)),     \
+     _Generic(MEMBER(name), char *: true, default: false)},
 
 static const struct {
     const char *name;
     size_t at, size;
-} parameters[] = {
-    PARAMETER("min_size", min_size),
-    PARAMETER("memory", memory),
-    PARAMETER("scheme", scheme),
-    PARAMETER("base_gpu", base_gpu_param),
-    PARAMETER("contiguous", contiguous),
-    PARAMETER("contiguous_min", contiguous_min),
-    PARAMETER("direct_writes", writes),
-    PARAMETER("direct_run", run),
-    PARAMETER("mkey_cache", mkey_cache),
-    PARAMETER("gpu_hca", gpu_hca),
-    PARAMETER("pack_min", pack_min),
-    PARAMETER("pack_host", pack_host),
-    PARAMETER("pack_chunk_floor", pack_floor),
-    PARAMETER("pack_chunk_ceiling", pack_ceiling),
-    PARAMETER("pack_depth", pack_depth),
-    PARAMETER("pack_hca", pack_hca),
-    PARAMETER("reuse", reuse),
-};
+    bool is_string; /**< only the model's file is needed, which is read below */
+} parameters[] = {MCA_PML_UMRDDT_PARAMS(PARAMETER)};
 
 static char model[4096];
 
@@ -172,6 +154,9 @@ static bool read_parameters(void)
             size_t size;
         } value = {.size = 0};
 
+        if (parameters[i].is_string) {
+            continue;
+        }
         if (!read_parameter(parameters[i].name, 1, &value)) {
             fprintf(stderr, "umrddt_info: there is no parameter %s\n", parameters[i].name);
             return false;

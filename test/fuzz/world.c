@@ -142,7 +142,7 @@ static void init(void)
 
     found = mca_pml;
     mca_pml = world_host;
-    (void) mca_pml_umrddt_params_register();
+    mca_pml_umrddt_params_register();
     mca_pml_umrddt.params.memory = MCA_PML_UMRDDT_MEMORY_ALL;
     mca_pml_umrddt_interpose();
     mca_pml_umrddt.host_keeps = false;
@@ -285,7 +285,7 @@ static void begin(fuzz_bytes_t *input)
     /* (existing records have the same size with either) */
     mca_pml_umrddt.params.max_keys = 0 != (flags & 8) ? 3 : MCA_PML_UMRDDT_MAX_REGIONS;
     mca_pml_umrddt.params.mkey_cache = 0 == (flags & 16);
-    mca_pml_umrddt.params.pack_floor = 0 != (flags & 32) ? 1024 : 65536;
+    mca_pml_umrddt.params.pack_chunk_floor = 0 != (flags & 32) ? 1024 : 65536;
     world.peer->has_hca = 0 == (flags & 64);
     /* (so inputs from before there were any mean what they did) */
     world.gpu = 240 <= first;

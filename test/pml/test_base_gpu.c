@@ -60,7 +60,7 @@ static mca_pml_umrddt_comm_t comm;
 static void open_as(int base_gpu_param, int contiguous, size_t contiguous_min,
                     mca_pml_umrddt_base_gpu_t base)
 {
-    mca_pml_umrddt.params.base_gpu_param = base_gpu_param;
+    mca_pml_umrddt.params.base_gpu = base_gpu_param;
     mca_pml_umrddt.params.contiguous = contiguous;
     mca_pml_umrddt.params.contiguous_min = contiguous_min;
     mca_pml_umrddt.params.min_size = 1024;

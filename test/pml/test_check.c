@@ -156,7 +156,7 @@ static void make(void)
     mca_pml_umrddt.counters.peers_now = 1;
     peer_bytes = 70;
     mca_pml_umrddt.counters.direct_bytes_now = mca_pml_umrddt.counters.ipc_layout_bytes_now = 70;
-    mca_pml_umrddt.params.layout_cache = 100;
+    mca_pml_umrddt.params.layout_cache_size = 100;
     mca_pml_umrddt.params.check = 1;
 
     add_wait(&mca_pml_umrddt.polled, &waits[0]);

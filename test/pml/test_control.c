@@ -319,7 +319,7 @@ static void given_up(int why, unsigned timeout, bool ends)
 {
     volatile bool has_ended = false;
 
-    mca_pml_umrddt.params.refusals = timeout;
+    mca_pml_umrddt.params.refusal_timeout = timeout;
     reason = why;
     all_refuse(-1);
     may_end = ends;

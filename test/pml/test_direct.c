@@ -128,14 +128,14 @@ static void begin(flight_t *flight, uint64_t seq, unsigned *seed, unsigned long 
     cts = cts_of(layout, seq, region_count);
     regions_of(regions, region_count, seq);
     flat = flat_of(layout, &bytes);
-    there = mca_pml_umrddt_flat_there(&receiver, mca_pml_umrddt.params.layouts, layout->id);
-    naming = mca_pml_umrddt_flat_name(&receiver, mca_pml_umrddt.params.layouts, layout->id,
+    there = mca_pml_umrddt_flat_there(&receiver, mca_pml_umrddt.params.direct_layouts, layout->id);
+    naming = mca_pml_umrddt_flat_name(&receiver, mca_pml_umrddt.params.direct_layouts, layout->id,
                                       MCA_PML_UMRDDT_KEPT_FLAT >= bytes, &cts.place);
     CHECK(there == (MCA_PML_UMRDDT_FLAT_PLACE == naming));
     ++counts[naming];
     flight->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
     flight->place = cts.place;
-    CHECK(!flight->placed || cts.place < mca_pml_umrddt.params.layouts);
+    CHECK(!flight->placed || cts.place < mca_pml_umrddt.params.direct_layouts);
     CHECK(MCA_PML_UMRDDT_KEPT_FLAT >= bytes || !flight->placed);
     cts.flat_bytes = MCA_PML_UMRDDT_FLAT_PLACE == naming ? 0 : bytes;
     rc = mca_pml_umrddt_direct_emit(&cts, regions, flat, scratch, emit, &packets);
@@ -175,7 +175,7 @@ static void exchanges(unsigned seed, unsigned places)
     flight_t flights[FLIGHTS];
     unsigned long counts[3] = {0, 0, 0};
 
-    mca_pml_umrddt.params.layouts = places;
+    mca_pml_umrddt.params.direct_layouts = places;
     memset(&receiver, 0, sizeof(receiver));
     memset(&sender, 0, sizeof(sender));
     for (int i = 0; i < FLIGHTS; ++i) {
@@ -239,7 +239,7 @@ static void garble(int which, size_t region_count, bool placed, unsigned seed)
     void *flat;
 
     memset(&sender, 0, sizeof(sender));
-    mca_pml_umrddt.params.layouts = 4;
+    mca_pml_umrddt.params.direct_layouts = 4;
     flat = flat_of(layout, &cts.flat_bytes);
     cts.place = placed ? 3 : MCA_PML_UMRDDT_NO_PLACE;
     regions_of(regions, region_count, 2);
@@ -287,7 +287,7 @@ static void too_short(void)
     opal_iov_cache_layout_t *to = NULL;
     uint64_t now;
 
-    mca_pml_umrddt.params.layouts = 4;
+    mca_pml_umrddt.params.direct_layouts = 4;
     memset(&sender, 0, sizeof(sender));
     regions_of(regions, 1, 2);
     for (int round = 0; round < 3; ++round) {
@@ -327,7 +327,7 @@ static void fields(void)
     void *flat;
 
     memset(&sender, 0, sizeof(sender));
-    mca_pml_umrddt.params.layouts = 4;
+    mca_pml_umrddt.params.direct_layouts = 4;
     flat = flat_of(layout, &cts.flat_bytes);
     regions_of(regions, 2, 2);
     CHECK(OMPI_SUCCESS == mca_pml_umrddt_direct_emit(&cts, regions, flat, scratch, emit, &packets));
@@ -485,8 +485,8 @@ static void choice(void)
     static char buffer[8];
 
     mca_pml_umrddt.params.mkey_cache = true;
-    mca_pml_umrddt.params.writes = (unsigned) few->iov_count + 2;
-    mca_pml_umrddt.params.run = 0;
+    mca_pml_umrddt.params.direct_writes = (unsigned) few->iov_count + 2;
+    mca_pml_umrddt.params.direct_run = 0;
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;
     mca_pml_umrddt.received = opal_umrddt_received_new();
     CHECK(direct == choose(&rts, few, buffer, few->size));
@@ -496,9 +496,9 @@ static void choice(void)
     CHECK(umr == choose(&rts, many, buffer, many->size));
     rts.pieces = 15; /* one write more than is allowed */
     CHECK(umr == choose(&rts, few, buffer + 2, few->size));
-    mca_pml_umrddt.params.run = few->size / 15 + 1;
+    mca_pml_umrddt.params.direct_run = few->size / 15 + 1;
     CHECK(umr == choose(&rts, few, buffer + 3, few->size));
-    mca_pml_umrddt.params.run = few->size / 15;
+    mca_pml_umrddt.params.direct_run = few->size / 15;
     CHECK(direct == choose(&rts, few, buffer + 4, few->size));
     mca_pml_umrddt.params.mkey_cache = false;
     CHECK(umr == choose(&rts, few, buffer + 5, few->size));

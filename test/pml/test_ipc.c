@@ -334,8 +334,8 @@ static void kept(unsigned places, unsigned seed)
     unsigned hits = 0;
 
     memset(&peer, 0, sizeof(peer));
-    mca_pml_umrddt.params.layouts = places;
-    mca_pml_umrddt.params.layout_cache = SIZE_MAX;
+    mca_pml_umrddt.params.direct_layouts = places;
+    mca_pml_umrddt.params.layout_cache_size = SIZE_MAX;
     for (int i = 0; i < 2000; ++i) {
         int which = rand_r(&seed) % LAYOUTS;
         mca_pml_umrddt_rts_t rts = rts_of(layouts[which]);
@@ -372,7 +372,7 @@ static void kept(unsigned places, unsigned seed)
     if (0 < bytes) {
         const char *wrong;
 
-        mca_pml_umrddt.params.layout_cache = bytes - 1;
+        mca_pml_umrddt.params.layout_cache_size = bytes - 1;
         wrong = mca_pml_umrddt_ipc_check(&peer, &bytes);
         CHECK(NULL != wrong && 0 == strcmp("layouts of senders: no more bytes than may be", wrong));
     }
@@ -388,8 +388,8 @@ static void bounded(unsigned seed)
     unsigned found = 0;
 
     memset(peers, 0, sizeof(peers));
-    mca_pml_umrddt.params.layouts = 6;
-    mca_pml_umrddt.params.layout_cache = (size_t) largest + 1000;
+    mca_pml_umrddt.params.direct_layouts = 6;
+    mca_pml_umrddt.params.layout_cache_size = (size_t) largest + 1000;
     for (int i = 0; i < 3000; ++i) {
         mca_pml_umrddt_peer_t *peer = &peers[rand_r(&seed) % 2];
         int which = rand_r(&seed) % LAYOUTS;
@@ -402,7 +402,8 @@ static void bounded(unsigned seed)
         } else {
             mca_pml_umrddt_ipc_keep(peer, rts.layout, layouts[which]);
         }
-        CHECK(mca_pml_umrddt.counters.ipc_layout_bytes_now <= mca_pml_umrddt.params.layout_cache);
+        CHECK(mca_pml_umrddt.counters.ipc_layout_bytes_now
+              <= mca_pml_umrddt.params.layout_cache_size);
     }
     CHECK(0 < found);
     mca_pml_umrddt_ipc_free(&peers[0]);

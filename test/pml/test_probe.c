@@ -7,7 +7,7 @@
  */
 
 /*
- * Probes whose message cannot be handed out for want of memory: the call returns, whatever other
+ * Probes and receives that fail for want of memory: the call returns, whatever other
  * threads do inside the gate; the message is not lost; and messages of one source keep their order.
  * The base PML is a list of envelopes in this file.
  */
@@ -22,11 +22,11 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
@@ -48,17 +48,26 @@ enum {
 
 static struct {
     int tag;
+    size_t length;
     bool matched;
 } arrived[MOST];
 static int arrivals;
 static mca_pml_umrddt_peer_t sender = {.capable = true};
 static bool no_receives;
+static int refusals; /* of receives of matched messages */
 
 static void arrive(int tag)
 {
     CHECK(arrivals < MOST);
     arrived[arrivals].matched = false;
+    arrived[arrivals].length = MCA_PML_UMRDDT_ENVELOPE;
     arrived[arrivals++].tag = tag;
+}
+
+static void arrive_plain(int tag, size_t length)
+{
+    arrive(tag);
+    arrived[arrivals - 1].length = length;
 }
 
 /* The oldest message with this tag, or -1. */
@@ -68,7 +77,7 @@ static int oldest(int tag, ompi_status_public_t *status)
         if (!arrived[i].matched && (OMPI_ANY_TAG == tag || arrived[i].tag == tag)) {
             status->MPI_SOURCE = SOURCE;
             status->MPI_TAG = arrived[i].tag;
-            status->_ucount = MCA_PML_UMRDDT_ENVELOPE;
+            status->_ucount = arrived[i].length;
             return i;
         }
     }
@@ -111,8 +120,15 @@ static int base_imrecv(void *buf, size_t count, ompi_datatype_t *datatype, ompi_
                                 .length = 4711};
 
     (void) datatype;
-    CHECK(sizeof(rts) == count);
-    memcpy(buf, &rts, sizeof(rts));
+    CHECK((void *) &arrived[0] <= (void *) *message && (void *) *message < (void *) &arrived[MOST]);
+    if (0 < refusals) {
+        --refusals;
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (sizeof(rts) == count) {
+        memcpy(buf, &rts, sizeof(rts));
+    }
+    done.req_status._ucount = count;
     *message = MPI_MESSAGE_NULL;
     *request = &done;
     return OMPI_SUCCESS;
@@ -134,6 +150,11 @@ void mca_pml_umrddt_recv_matched(mca_pml_umrddt_recv_t *recv)
     received = recv->status.MPI_TAG;
 }
 
+void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv)
+{
+    received = recv->status.MPI_TAG;
+}
+
 /* Not called here: these messages are envelopes, and buffers are not looked at. */
 /* clang-format off */
 NEVER(bool, mca_pml_umrddt_cuts, const ompi_datatype_t *datatype)
@@ -143,9 +164,7 @@ NEVER(mca_pml_umrddt_memory_t, mca_pml_umrddt_memory_find, mca_pml_umrddt_comm_t
       const void *buf, size_t count, ompi_datatype_t *datatype, mca_pml_umrddt_side_t side,
       mca_pml_umrddt_where_t *where)
 NEVER(mca_pml_umrddt_pattern_t, mca_pml_umrddt_pattern_read, mca_pml_umrddt_comm_t *comm)
-NEVER(void, mca_pml_umrddt_recv_await_base, mca_pml_umrddt_recv_t *recv)
-NEVER(void, mca_pml_umrddt_recv_complete, mca_pml_umrddt_recv_t *recv)
-NEVER(void, mca_pml_umrddt_stage_bounced, mca_pml_umrddt_recv_t *recv)
+NEVER(void, mca_pml_umrddt_recv_plain, mca_pml_umrddt_recv_t *recv)
 NEVER(int, mca_pml_umrddt_stage_imrecv, void *buf, size_t count, ompi_datatype_t *datatype,
       ompi_message_t **message, const mca_pml_umrddt_where_t *where, ompi_request_t **request)
 NEVER(int, mca_pml_umrddt_stage_imrecv_into, mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
@@ -153,8 +172,6 @@ NEVER(bool, mca_pml_umrddt_stage_wanted, void *buf, size_t count, ompi_datatype_
       ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
 NEVER(bool, mca_pml_umrddt_stage_wide, void *buf, size_t count, ompi_datatype_t *datatype,
       ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
-NEVER(size_t, mca_pml_umrddt_unpack_pieces, void *buf, size_t count, ompi_datatype_t *datatype,
-      const void *stream, size_t length)
 NEVER(int, mca_pml_umrddt_wait_and_free, ompi_request_t *request, ompi_status_public_t *status)
 /* clang-format on */
 
@@ -263,6 +280,93 @@ static void keeps_the_order(void)
     CHECK(0 == comm.gate && opal_list_is_empty(&comm.claims));
 }
 
+/* A probe finds an envelope that the base PML refuses to deliver at first. */
+static void reads_again(void)
+{
+    ompi_status_public_t status;
+    int matched;
+
+    arrivals = 0;
+    arrive(8);
+    refusals = 2;
+    CHECK(OMPI_SUCCESS
+              == mca_pml_umrddt_iprobe(SOURCE, 8, (ompi_communicator_t *) MPI_COMM_WORLD, &matched,
+                                       &status)
+          && matched && 4711 == status._ucount && 0 == refusals);
+    CHECK(8 == next_tag() && -1 == next_tag());
+}
+
+/* A claimed plain message stays a claim if its receive fails, whether that is a new or a started
+ * one. */
+static void keeps_plain_messages(void)
+{
+    static mca_pml_umrddt_recv_t started;
+    ompi_status_public_t status;
+    ompi_request_t *request;
+    char buf[8];
+    int matched;
+
+    for (int i = 0; i < 2; ++i) {
+        mca_pml_umrddt_claim_t *claim;
+        int rc;
+
+        arrivals = 0;
+        arrive_plain(9, sizeof(buf));
+        arrive(10);
+        CHECK(OMPI_SUCCESS
+                  == mca_pml_umrddt_iprobe(SOURCE, 10, (ompi_communicator_t *) MPI_COMM_WORLD,
+                                           &matched, &status)
+              && matched && 2 == opal_list_get_size(&comm.claims));
+        for (refusals = 1; 0 <= refusals;) {
+            const bool fails = 0 < refusals;
+
+            claim = mca_pml_umrddt_claim_take(&comm, SOURCE, 9);
+            CHECK(NULL != claim);
+            started.buf = buf;
+            started.count = sizeof(buf);
+            started.datatype = &ompi_mpi_byte.dt;
+            received = -1;
+            rc = 0 == i ? mca_pml_umrddt_claim_deliver(claim, buf, sizeof(buf), &ompi_mpi_byte.dt,
+                                                       &request)
+                        : mca_pml_umrddt_claim_into(claim, &started);
+            CHECK((fails ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS) == rc);
+            CHECK((fails ? 2u : 1u) == opal_list_get_size(&comm.claims));
+            CHECK(fails || 0 == i || 9 == received);
+            refusals -= fails ? 0 : 1;
+        }
+        refusals = 0;
+        CHECK(10 == next_tag() && -1 == next_tag());
+    }
+    CHECK(0 == comm.gate && opal_list_is_empty(&comm.claims));
+}
+
+/* Without memory for a claim no message is matched. */
+static void matches_nothing_without_a_claim(void)
+{
+    static opal_free_list_item_t *items[4096];
+    ompi_status_public_t status;
+    ompi_message_t *message;
+    int count = 0, found, matched;
+
+    arrivals = 0;
+    arrive(11);
+    mca_pml_umrddt.claims.fl_max_to_alloc = mca_pml_umrddt.claims.fl_num_allocated;
+    while (NULL != (items[count] = opal_free_list_get(&mca_pml_umrddt.claims))) {
+        ++count;
+        CHECK(count < (int) (sizeof(items) / sizeof(items[0])));
+    }
+    CHECK(OMPI_ERR_OUT_OF_RESOURCE == match(11, &message, &found));
+    CHECK(OMPI_ERR_OUT_OF_RESOURCE
+              == mca_pml_umrddt_iprobe(SOURCE, 11, (ompi_communicator_t *) MPI_COMM_WORLD, &matched,
+                                       &status)
+          && !matched && !arrived[0].matched);
+    while (0 < count) {
+        opal_free_list_return(&mca_pml_umrddt.claims, items[--count]);
+    }
+    CHECK(11 == next_tag() && -1 == next_tag());
+    CHECK(0 == comm.gate && opal_list_is_empty(&comm.claims));
+}
+
 int main(void)
 {
     setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
@@ -274,6 +378,10 @@ int main(void)
     OBJ_CONSTRUCT(&mca_pml_umrddt.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&mca_pml_umrddt.messages, opal_hash_table_t);
     opal_hash_table_init(&mca_pml_umrddt.messages, 8);
+    OBJ_CONSTRUCT(&mca_pml_umrddt.claims, opal_free_list_t);
+    opal_free_list_init(&mca_pml_umrddt.claims, sizeof(mca_pml_umrddt_claim_t),
+                        opal_cache_line_size, OBJ_CLASS(mca_pml_umrddt_claim_t), 0,
+                        opal_cache_line_size, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
     mca_pml_umrddt.host.pml_iprobe = base_iprobe;
     mca_pml_umrddt.host.pml_improbe = base_improbe;
     mca_pml_umrddt.host.pml_imrecv = base_imrecv;
@@ -286,6 +394,9 @@ int main(void)
 
     fails_beside_a_poster();
     keeps_the_order();
+    reads_again();
+    keeps_plain_messages();
+    matches_nothing_without_a_claim();
 
     opal_set_using_threads(false);
     MPI_Finalize();

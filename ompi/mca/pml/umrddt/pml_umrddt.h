@@ -105,6 +105,7 @@ typedef struct mca_pml_umrddt_t {
     uint64_t seq;
     opal_free_list_t sends;
     opal_free_list_t recvs;
+    opal_free_list_t claims;
     bool lists_ready;
 
     /* Only for progress, except active and freed (atomic) and listeners (under lock). */

@@ -25,18 +25,10 @@
 
 BEGIN_C_DECLS
 
-/* pml_umrddt_params.c, _gpu_params.c, _pvars.c */
-int mca_pml_umrddt_params_register(void);
-void mca_pml_umrddt_gpu_params_register(void);
-void mca_pml_umrddt_param(const char *name, const char *help, mca_base_var_type_t type,
-                          mca_base_var_enum_t *values, mca_base_var_info_lvl_t level,
-                          void *storage);
+/* pml_umrddt_params.c, _pvars.c */
 
-/** Register a numeric parameter. @p help is a format whose arguments are the limits, so that the
- * help text shows the constants that the code compares with. */
-void mca_pml_umrddt_param_limited(const char *name, mca_base_var_type_t type,
-                                  mca_base_var_info_lvl_t level, void *storage, const char *help,
-                                  ...) __opal_attribute_format__(__printf__, 5, 6);
+/** Register the parameters (pml_umrddt_params.h) and check their values. */
+void mca_pml_umrddt_params_register(void);
 
 /** Get the scheme with this name of pml_umrddt_scheme. @return -1 if there is none */
 int mca_pml_umrddt_scheme_named(const char *name);

@@ -184,7 +184,7 @@ int mca_pml_umrddt_del_comm(struct ompi_communicator_t *ompi_comm)
         mca_pml_umrddt_comms[UMRDDT_COMM_INDEX(ompi_comm)] = NULL;
         while (NULL != (claim = opal_list_remove_first(&comm->claims))) {
             /* a matched message cannot be returned to the base PML */
-            OBJ_RELEASE(claim);
+            opal_free_list_return(&mca_pml_umrddt.claims, (opal_free_list_item_t *) claim);
         }
         mca_pml_umrddt_unlisten(comm);
         part(comm);

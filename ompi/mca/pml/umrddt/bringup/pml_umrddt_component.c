@@ -51,7 +51,7 @@ static int component_register(void)
             built_for, opal_version_string);
         return OPAL_ERR_NOT_AVAILABLE;
     }
-    (void) mca_pml_umrddt_params_register();
+    mca_pml_umrddt_params_register();
     mca_pml_umrddt_pvars_register();
     return OMPI_SUCCESS;
 }

@@ -35,6 +35,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_windows.h"
@@ -65,7 +66,11 @@ static bool lists_init(void)
     opal_free_list_init(&mca_pml_umrddt.recvs, sizeof(mca_pml_umrddt_recv_t), opal_cache_line_size,
                         OBJ_CLASS(mca_pml_umrddt_recv_t), 0, opal_cache_line_size, 0, -1, 64, NULL,
                         0, NULL, NULL, NULL);
-    mca_pml_umrddt_recv_small_init();
+    OBJ_CONSTRUCT(&mca_pml_umrddt.claims, opal_free_list_t);
+    opal_free_list_init(&mca_pml_umrddt.claims, sizeof(mca_pml_umrddt_claim_t),
+                        opal_cache_line_size, OBJ_CLASS(mca_pml_umrddt_claim_t), 0,
+                        opal_cache_line_size, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
+    mca_pml_umrddt_bounces_init();
     mca_pml_umrddt.scratch_size = mca_pml_umrddt_reply_room();
     mca_pml_umrddt.scratch = malloc(mca_pml_umrddt.scratch_size);
     mca_pml_umrddt.received = opal_umrddt_received_new();
@@ -85,9 +90,10 @@ static void lists_fini(void)
     mca_pml_umrddt_control_fini();
     free(mca_pml_umrddt.scratch);
     free(mca_pml_umrddt.received);
-    mca_pml_umrddt_recv_small_fini();
+    mca_pml_umrddt_bounces_fini();
     mca_pml_umrddt_peers_free();
     mca_pml_umrddt_comms_fini();
+    OBJ_DESTRUCT(&mca_pml_umrddt.claims);
     OBJ_DESTRUCT(&mca_pml_umrddt.recvs);
     OBJ_DESTRUCT(&mca_pml_umrddt.sends);
     OBJ_DESTRUCT(&mca_pml_umrddt.listeners);
@@ -110,7 +116,7 @@ static int enable(bool on)
 {
     int rc;
 
-    (void) mca_pml_umrddt_params_register();
+    mca_pml_umrddt_params_register();
     mca_pml_umrddt_pvars_register();
     if (on) {
         mca_pml_umrddt_windows_open();

@@ -33,7 +33,7 @@ void mca_pml_umrddt_base_gpu_open(void)
 {
     const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
 
-    switch (params->base_gpu_param) {
+    switch (params->base_gpu) {
     case MCA_PML_UMRDDT_GPU_BASE_YES:
         mca_pml_umrddt.base_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL;
         break;

@@ -189,14 +189,14 @@ bool mca_pml_umrddt_hopeless(int rc, time_t *since)
     if (0 == *since) {
         *since = now.tv_sec + 1; /* never 0, and rounded up */
     }
-    return 0 < mca_pml_umrddt.params.refusals
-           && now.tv_sec - *since >= (time_t) mca_pml_umrddt.params.refusals;
+    return 0 < mca_pml_umrddt.params.refusal_timeout
+           && now.tv_sec - *since >= (time_t) mca_pml_umrddt.params.refusal_timeout;
 }
 
 void mca_pml_umrddt_cannot_tell(mca_pml_umrddt_comm_t *comm, int peer, int rc)
 {
     opal_show_help("help-mca-pml-umrddt.txt", "cannot-tell", true, peer, rc,
-                   mca_pml_umrddt.params.refusals);
+                   mca_pml_umrddt.params.refusal_timeout);
     (void) ompi_mpi_abort(comm->comm, MPI_ERR_OTHER);
 }
 

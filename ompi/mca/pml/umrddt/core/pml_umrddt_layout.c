@@ -81,7 +81,7 @@ int mca_pml_umrddt_layouts_init(void)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    return opal_iov_cache_create(mca_pml_umrddt.params.layout_cache, watch_type, NULL,
+    return opal_iov_cache_create(mca_pml_umrddt.params.layout_cache_size, watch_type, NULL,
                                  &mca_pml_umrddt.layouts);
 }
 

@@ -40,7 +40,7 @@ typedef enum mca_pml_umrddt_recv_state_t {
     MCA_PML_UMRDDT_RECV_COPY,    /**< a GPU copies the message */
     MCA_PML_UMRDDT_RECV_PACK,    /**< chunks in flight */
     MCA_PML_UMRDDT_RECV_BASE,    /**< the base PML carries the data */
-    MCA_PML_UMRDDT_RECV_FILL,    /**< data received, the GPU copies it from the staging buffer */
+    MCA_PML_UMRDDT_RECV_UNSTAGE, /**< data received, to be copied to the user's buffer */
     MCA_PML_UMRDDT_RECV_DONE
 } mca_pml_umrddt_recv_state_t;
 
@@ -72,12 +72,11 @@ struct mca_pml_umrddt_recv_t {
     bool host_persistent;             /**< flag of the base PML's request */
     bool posted;                      /**< started at the base PML, not matched yet; atomic */
     int release;                      /**< mca_pml_umrddt_release_t */
-    bool bounced;                     /**< received into the staging buffer or bounce */
+    bool bounced; /**< received into the staging buffer, or into rts (pml_umrddt_bounce.h) */
     mca_pml_umrddt_stage_t stage;
-    unsigned char bounce[MCA_PML_UMRDDT_ENVELOPE];
 
     mca_pml_umrddt_rts_t rts;
-    ompi_status_public_t status;  /**< of the envelope: source and tag */
+    ompi_status_public_t status;  /**< of the envelope, or of the plain message */
     uint64_t total;               /**< bytes to receive: min(message, capacity) */
     uint64_t position;            /**< bytes received */
     mca_pml_umrddt_where_t where; /**< memory kind of the buffer, from the match on */
@@ -132,8 +131,6 @@ struct mca_pml_umrddt_recv_t {
     bool named;   /**< the status of data has the source and tag of the message */
     mca_pml_umrddt_transit_t transit;
     time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
-    int fill_error; /**< error for the application, once the data is unstaged */
-    size_t fill_ucount;
 };
 _Static_assert(offsetof(mca_pml_umrddt_recv_t, split) - offsetof(mca_pml_umrddt_recv_t, held)
                    == MCA_PML_UMRDDT_RECV_HELD,

@@ -9,8 +9,9 @@
 /**
  * @file
  *
- * Receives into memory of ours, which is then copied to the user's buffer: bounce buffers, which
- * have room for an envelope, and staging buffers (pml_umrddt_stage.h).
+ * Receives into memory of ours, which is then copied to the user's buffer. A bounce buffer has room
+ * for an envelope: recv->rts, or one of pml_umrddt_recv_watch.c. A larger one is a staging buffer
+ * (pml_umrddt_stage.h).
  */
 
 #ifndef MCA_PML_UMRDDT_BOUNCE_H
@@ -57,26 +58,27 @@ static inline int mca_pml_umrddt_bounce_out(void *buf, size_t count, ompi_dataty
     return error;
 }
 
-/** Callback: the base PML has received a plain message into recv->stage. Progress copies it on. */
-void mca_pml_umrddt_stage_received(mca_pml_umrddt_recv_t *recv);
+/** The memory that the base PML receives into in place of the user's buffer. */
+static inline unsigned char *mca_pml_umrddt_recv_bounce(mca_pml_umrddt_recv_t *recv)
+{
+    return NULL == recv->stage.bytes ? (unsigned char *) &recv->rts : recv->stage.bytes;
+}
 
-/** A plain message of the envelope's size is in recv->bounce, with source and tag in recv->status.
- * Progress copies it to the buffer and completes the receive. From any thread. */
-void mca_pml_umrddt_stage_bounced(mca_pml_umrddt_recv_t *recv);
+/** A plain message is in recv_bounce, with its status in recv->status. Progress copies it to the
+ * user's buffer and completes the receive. From any thread. */
+void mca_pml_umrddt_recv_plain(mca_pml_umrddt_recv_t *recv);
 
-/** As mca_pml_umrddt_stage_bounced, but only from progress, where the receive is already active. */
-void mca_pml_umrddt_stage_fill_bounce(mca_pml_umrddt_recv_t *recv);
+/** As mca_pml_umrddt_recv_plain, but only from progress, where the receive is already active. */
+void mca_pml_umrddt_recv_plain_active(mca_pml_umrddt_recv_t *recv);
 
 /**
- * Copy packed bytes to the user's buffer, then end the receive. Progress thread only.
+ * Copy packed bytes to the user's buffer, then end the receive with recv->status. Progress thread
+ * only.
  *
- * @param[in] bytes   at least @p length bytes; valid until the receive has ended
- * @param[in] error   error code for the user
- * @param[in] ucount  size for the status
+ * @param[in] bytes  at least @p length bytes; valid until the receive has ended
  */
-void mca_pml_umrddt_stage_fill(mca_pml_umrddt_recv_t *recv, void *bytes,
-                               opal_umrddt_gpu_kind_t kind, size_t length, int error,
-                               size_t ucount);
+void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
+                                 opal_umrddt_gpu_kind_t kind, size_t length);
 
 END_C_DECLS
 

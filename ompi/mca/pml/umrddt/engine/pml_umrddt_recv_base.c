@@ -33,18 +33,17 @@
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** The base PML received into the overflow buffer: copy the bytes that fit to the user. */
-static void overflow_out(mca_pml_umrddt_recv_t *recv, const ompi_status_public_t *status)
+static void overflow_out(mca_pml_umrddt_recv_t *recv)
 {
+    ompi_status_public_t *status = &recv->status;
     size_t length = status->_ucount < recv->total ? status->_ucount : recv->total;
-    int error = status->MPI_ERROR;
 
-    if (MPI_SUCCESS != error) {
+    if (MPI_SUCCESS != status->MPI_ERROR) {
         length = 0;
     } else if (status->_ucount > recv->total) {
-        error = MPI_ERR_TRUNCATE;
+        status->MPI_ERROR = MPI_ERR_TRUNCATE;
     }
-    mca_pml_umrddt_stage_fill(recv, recv->overflow.bytes, recv->overflow.kind, length, error,
-                              status->_ucount);
+    mca_pml_umrddt_recv_unstage(recv, recv->overflow.bytes, recv->overflow.kind, length);
 }
 
 static bool host_received(void *owner)
@@ -58,13 +57,16 @@ static bool host_received(void *owner)
     status = recv->data->req_status;
     ompi_request_free(&recv->data);
     recv->data = NULL;
-    if (recv->named) {
-        recv->status = status;
-    } else if (MPI_SUCCESS == status.MPI_ERROR && status._ucount != recv->rts.length) {
-        status.MPI_ERROR = MPI_ERR_OTHER; /* the sender could not read its buffer */
+    if (!recv->named) {
+        status.MPI_SOURCE = recv->status.MPI_SOURCE;
+        status.MPI_TAG = recv->status.MPI_TAG;
+        if (MPI_SUCCESS == status.MPI_ERROR && status._ucount != recv->rts.length) {
+            status.MPI_ERROR = MPI_ERR_OTHER; /* the sender could not read its buffer */
+        }
     }
+    recv->status = status;
     if (NULL != recv->overflow.bytes) {
-        overflow_out(recv, &status);
+        overflow_out(recv);
     } else {
         mca_pml_umrddt_recv_finish(recv, status.MPI_ERROR, status._ucount);
     }

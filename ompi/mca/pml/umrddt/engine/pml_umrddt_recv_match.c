@@ -22,7 +22,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
@@ -32,26 +31,6 @@
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
-
-/** A plain message that only looked like an envelope. Its data has been received. */
-static void plain(mca_pml_umrddt_recv_t *recv)
-{
-    size_t capacity = recv->count * recv->datatype->super.size;
-    size_t length = sizeof(recv->rts);
-    int error = MPI_SUCCESS;
-
-    if (mca_pml_umrddt_on_device(&recv->where)) {
-        memcpy(recv->bounce, &recv->rts, sizeof(recv->bounce));
-        mca_pml_umrddt_stage_fill_bounce(recv);
-        return;
-    }
-    if (capacity < length) {
-        length = capacity;
-        error = MPI_ERR_TRUNCATE;
-    }
-    (void) mca_pml_umrddt_unpack(recv->buf, recv->count, recv->datatype, &recv->rts, length);
-    mca_pml_umrddt_recv_finish(recv, error, sizeof(recv->rts));
-}
 
 /* ---------------------------------------------------------------------------------------------
  * Order of the schemes
@@ -172,7 +151,7 @@ static void matched_event(void *owner)
     mca_pml_umrddt_recv_look(recv);
     opal_list_append(&mca_pml_umrddt.receives, &recv->active);
     if (!peer->capable || 0 != memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie))) {
-        plain(recv);
+        mca_pml_umrddt_recv_plain_active(recv); /* it only looked like an envelope */
         return;
     }
     MCA_PML_UMRDDT_COUNT(handled_recvs);

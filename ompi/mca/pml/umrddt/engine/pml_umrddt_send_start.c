@@ -52,7 +52,7 @@ static int prepare(mca_pml_umrddt_send_t *send)
         UINT32_MAX < send->layout->iov_count ? UINT32_MAX : (uint32_t) send->layout->iov_count;
     rts->slot = send->slot;
     rts->places = (uint16_t) mca_pml_umrddt.params.key_sets;
-    rts->flats = (uint16_t) mca_pml_umrddt.params.layouts;
+    rts->flats = (uint16_t) mca_pml_umrddt.params.direct_layouts;
     rts->chunk = 0;
     rts->write_pieces = 1;
     memset(&rts->address, 0, sizeof(*rts) - offsetof(mca_pml_umrddt_rts_t, address));

@@ -33,13 +33,14 @@ typedef enum mca_pml_umrddt_claim_kind_t {
 } mca_pml_umrddt_claim_kind_t;
 
 struct mca_pml_umrddt_claim_t {
-    opal_list_item_t super;
+    opal_free_list_item_t super;
     mca_pml_umrddt_claim_kind_t kind;
     mca_pml_umrddt_comm_t *comm;
     uint64_t order; /**< order of matching among the claims of a communicator */
     int src;
     int tag;
     size_t length; /**< of the message, as a probe reports it */
+    int error;     /**< of the base PML's receive of bytes, for the application */
     ompi_message_t *handle;
     union {
         mca_pml_umrddt_rts_t rts;

@@ -29,7 +29,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
@@ -41,7 +40,7 @@
 /** Number of lookups of a peer before the process gives up for lack of memory. */
 #define LOOKS 100
 
-OBJ_CLASS_INSTANCE(mca_pml_umrddt_claim_t, opal_list_item_t, NULL, NULL);
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_claim_t, opal_free_list_item_t, NULL, NULL);
 
 /** Fill in the status of a probe. */
 static void status_set(ompi_status_public_t *status, int src, int tag, size_t length)
@@ -72,7 +71,7 @@ mca_pml_umrddt_claim_t *mca_pml_umrddt_claim_take(mca_pml_umrddt_comm_t *comm, i
     mca_pml_umrddt_claim_t *claim = claim_find(comm, src, tag);
 
     if (NULL != claim) {
-        opal_list_remove_item(&comm->claims, &claim->super);
+        opal_list_remove_item(&comm->claims, &claim->super.super);
     }
     return claim;
 }
@@ -101,20 +100,26 @@ static uint64_t next_order(mca_pml_umrddt_comm_t *comm)
     return __atomic_fetch_add(&comm->claim_order, 1, __ATOMIC_RELAXED);
 }
 
-/**
- * Create a claim for a message that the base PML matched. Consumes the handle.
- *
- * @return NULL: no memory; the caller still owns the handle
- */
-static mca_pml_umrddt_claim_t *claim_new(mca_pml_umrddt_comm_t *comm, uint64_t order,
-                                         ompi_message_t *handle, const ompi_status_public_t *status)
+/** Get an unused claim. It is allocated before a message is matched: the base PML cannot take a
+ * matched message back. @return NULL: no memory */
+static inline mca_pml_umrddt_claim_t *claim_get(void)
 {
-    mca_pml_umrddt_claim_t *claim = OBJ_NEW(mca_pml_umrddt_claim_t);
-    ompi_request_t *request;
+    return (mca_pml_umrddt_claim_t *) opal_free_list_get(&mca_pml_umrddt.claims);
+}
 
-    if (NULL == claim) {
-        return NULL;
-    }
+static inline void claim_put(mca_pml_umrddt_claim_t *claim)
+{
+    opal_free_list_return(&mca_pml_umrddt.claims, &claim->super);
+}
+
+/** Fill a claim with a message that the base PML matched, and read it if it has the envelope's
+ * size. Consumes the handle. */
+static void claim_fill(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_comm_t *comm, uint64_t order,
+                       ompi_message_t *handle, const ompi_status_public_t *status)
+{
+    ompi_request_t *request;
+    int rc;
+
     MCA_PML_UMRDDT_COUNT(probe_claims);
     claim->kind = MCA_PML_UMRDDT_CLAIM_HANDLE;
     claim->comm = comm;
@@ -122,21 +127,31 @@ static mca_pml_umrddt_claim_t *claim_new(mca_pml_umrddt_comm_t *comm, uint64_t o
     claim->src = status->MPI_SOURCE;
     claim->tag = status->MPI_TAG;
     claim->length = status->_ucount;
+    claim->error = MPI_SUCCESS;
     claim->handle = handle;
-    if (sizeof(claim->bytes) == claim->length
-        && OMPI_SUCCESS
-               == mca_pml_umrddt.host.pml_imrecv(&claim->bytes, sizeof(claim->bytes),
-                                                 &ompi_mpi_byte.dt, &handle, &request)) {
-        ompi_request_wait_completion(request);
-        ompi_request_free(&request);
-        claim->handle = NULL;
-        claim->kind = MCA_PML_UMRDDT_CLAIM_DATA;
-        if (from_peer(comm, claim->src, &claim->bytes.rts)) {
-            claim->kind = MCA_PML_UMRDDT_CLAIM_ENVELOPE;
-            claim->length = claim->bytes.rts.length;
+    if (sizeof(claim->bytes) != claim->length) {
+        return;
+    }
+    for (int tries = 0;
+         OMPI_SUCCESS
+         != (rc = mca_pml_umrddt.host.pml_imrecv(&claim->bytes, sizeof(claim->bytes),
+                                                 &ompi_mpi_byte.dt, &claim->handle, &request));
+         ++tries) {
+        /* an envelope must not be delivered as user data */
+        if (LOOKS < tries) {
+            mca_pml_umrddt_cannot_tell(comm, claim->src, rc);
         }
     }
-    return claim;
+    ompi_request_wait_completion(request);
+    claim->error = request->req_status.MPI_ERROR;
+    claim->length = request->req_status._ucount;
+    ompi_request_free(&request);
+    claim->handle = NULL;
+    claim->kind = MCA_PML_UMRDDT_CLAIM_DATA;
+    if (MPI_SUCCESS == claim->error && from_peer(comm, claim->src, &claim->bytes.rts)) {
+        claim->kind = MCA_PML_UMRDDT_CLAIM_ENVELOPE;
+        claim->length = claim->bytes.rts.length;
+    }
 }
 
 /** Take the messages of @p src from the base PML, in order, up to the first with @p tag that has
@@ -147,26 +162,25 @@ static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
     ompi_message_t *handle;
     mca_pml_umrddt_claim_t *claim;
     int matched;
-    int rc = OMPI_SUCCESS;
+    int rc;
 
     /* the base PML may run progress, which may call a probe that opens the gate */
     ++comm->claiming;
-    while (OMPI_SUCCESS == rc) {
-        rc = mca_pml_umrddt.host.pml_improbe(src, OMPI_ANY_TAG, comm->comm, &matched, &handle,
-                                             &status);
-        if (OMPI_SUCCESS != rc || !matched) {
-            break;
-        }
-        claim = claim_new(comm, next_order(comm), handle, &status);
+    do {
+        claim = claim_get();
         if (NULL == claim) {
             rc = OMPI_ERR_OUT_OF_RESOURCE;
             break;
         }
-        opal_list_append(&comm->claims, &claim->super);
-        if (tag == status.MPI_TAG) {
+        rc = mca_pml_umrddt.host.pml_improbe(src, OMPI_ANY_TAG, comm->comm, &matched, &handle,
+                                             &status);
+        if (OMPI_SUCCESS != rc || !matched) {
+            claim_put(claim);
             break;
         }
-    }
+        claim_fill(claim, comm, next_order(comm), handle, &status);
+        opal_list_append(&comm->claims, &claim->super.super);
+    } while (tag != status.MPI_TAG);
     --comm->claiming;
     return rc;
 }
@@ -184,7 +198,7 @@ static void put_back(mca_pml_umrddt_claim_t *claim)
             break;
         }
     }
-    opal_list_insert_pos(&comm->claims, &later->super, &claim->super);
+    opal_list_insert_pos(&comm->claims, &later->super.super, &claim->super.super);
     OPAL_THREAD_UNLOCK(&comm->match);
 }
 
@@ -272,12 +286,25 @@ int mca_pml_umrddt_probe(int src, int tag, ompi_communicator_t *comm, ompi_statu
  * Matched probes
  * ------------------------------------------------------------------------------------------- */
 
-/** Create a message handle for the user that refers to a claim. Consumes the claim. */
+/** Create a message handle for the user that refers to a claim. @return NULL: no memory */
 static ompi_message_t *message_new(mca_pml_umrddt_claim_t *claim)
 {
     ompi_message_t *message = ompi_message_alloc();
+    int rc;
 
     if (NULL == message) {
+        return NULL;
+    }
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    rc = opal_hash_table_set_value_uint64(&mca_pml_umrddt.messages, (uint64_t) (uintptr_t) message,
+                                          claim);
+    if (OPAL_SUCCESS == rc) {
+        __atomic_store_n(&mca_pml_umrddt.message_count, mca_pml_umrddt.message_count + 1,
+                         __ATOMIC_RELAXED);
+    }
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+    if (OPAL_SUCCESS != rc) {
+        ompi_message_return(message);
         return NULL;
     }
     message->comm = claim->comm->comm;
@@ -285,12 +312,6 @@ static ompi_message_t *message_new(mca_pml_umrddt_claim_t *claim)
     message->peer = claim->src;
     message->count = claim->length;
     OBJ_RETAIN(message->comm); /* the user may free the communicator before the message */
-    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
-    opal_hash_table_set_value_uint64(&mca_pml_umrddt.messages, (uint64_t) (uintptr_t) message,
-                                     claim);
-    __atomic_store_n(&mca_pml_umrddt.message_count, mca_pml_umrddt.message_count + 1,
-                     __ATOMIC_RELAXED);
-    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     return message;
 }
 
@@ -325,7 +346,7 @@ static int hand_out(mca_pml_umrddt_claim_t *claim, ompi_message_t **message,
 
     if (MCA_PML_UMRDDT_CLAIM_HANDLE == claim->kind) {
         *message = claim->handle;
-        OBJ_RELEASE(claim);
+        claim_put(claim);
     } else {
         *message = message_new(claim);
         if (NULL == *message) {
@@ -341,7 +362,7 @@ int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
                            ompi_message_t **message, ompi_status_public_t *status)
 {
     mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
-    mca_pml_umrddt_claim_t *claim = NULL;
+    mca_pml_umrddt_claim_t *claim = NULL, *spare;
     ompi_status_public_t found;
     uint64_t order = 0;
     int rc = OMPI_SUCCESS;
@@ -350,6 +371,10 @@ int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
         return mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, status);
     }
     found.MPI_ERROR = MPI_SUCCESS;
+    spare = claim_get();
+    if (NULL == spare) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
     if (mca_pml_umrddt_gate_enter(data)) {
         rc = mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, &found);
         if (OMPI_SUCCESS == rc && *matched && MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
@@ -367,13 +392,17 @@ int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
         OPAL_THREAD_UNLOCK(&data->match);
     }
     if (NULL == claim && OMPI_SUCCESS == rc && *matched) {
-        if (MCA_PML_UMRDDT_ENVELOPE != found._ucount) {
+        if (MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
+            /* the user owns the message already, so earlier messages need not be claimed */
+            claim = spare;
+            spare = NULL;
+            claim_fill(claim, data, order, *message, &found);
+        } else {
             status_set(status, found.MPI_SOURCE, found.MPI_TAG, found._ucount);
-            return OMPI_SUCCESS;
         }
-        /* the user owns the message already, so earlier messages need not be claimed */
-        claim = claim_new(data, order, *message, &found);
-        rc = NULL == claim ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS;
+    }
+    if (NULL != spare) {
+        claim_put(spare);
     }
     if (NULL != claim) {
         *matched = 1;
@@ -404,31 +433,6 @@ int mca_pml_umrddt_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_mess
  * Receiving claims
  * ------------------------------------------------------------------------------------------- */
 
-/** Deliver a plain message of the envelope's size, whose bytes the claim holds. */
-static void deliver_data(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv)
-{
-    size_t capacity = recv->count * recv->datatype->super.size;
-    size_t length = sizeof(claim->bytes.data);
-
-    recv->super.req_status.MPI_SOURCE = claim->src;
-    recv->super.req_status.MPI_TAG = claim->tag;
-    recv->super.req_status._ucount = length;
-    recv->super.req_status.MPI_ERROR = MPI_SUCCESS;
-    mca_pml_umrddt_recv_look(recv);
-    if (mca_pml_umrddt_on_device(&recv->where)) {
-        recv->status = recv->super.req_status;
-        memcpy(recv->bounce, claim->bytes.data, sizeof(recv->bounce));
-        mca_pml_umrddt_stage_bounced(recv);
-        return;
-    }
-    if (capacity < length) {
-        recv->super.req_status.MPI_ERROR = MPI_ERR_TRUNCATE;
-        length = capacity;
-    }
-    mca_pml_umrddt_unpack(recv->buf, recv->count, recv->datatype, claim->bytes.data, length);
-    mca_pml_umrddt_recv_complete(recv);
-}
-
 /** Receive any other plain message: the base PML still holds its data. */
 static int handle_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv_t *recv)
 {
@@ -450,25 +454,29 @@ int mca_pml_umrddt_claim_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv
 {
     int rc = OMPI_SUCCESS;
 
+    recv->status = recv->super.req_status;
+    recv->status.MPI_SOURCE = claim->src;
+    recv->status.MPI_TAG = claim->tag;
+    recv->status.MPI_ERROR = claim->error;
+    recv->status._ucount = claim->length;
     switch (claim->kind) {
     case MCA_PML_UMRDDT_CLAIM_DATA:
-        deliver_data(claim, recv);
+        memcpy(mca_pml_umrddt_recv_bounce(recv), claim->bytes.data, sizeof(claim->bytes));
+        mca_pml_umrddt_recv_plain(recv);
         break;
     case MCA_PML_UMRDDT_CLAIM_ENVELOPE:
         recv->rts = claim->bytes.rts;
-        recv->status = recv->super.req_status;
-        recv->status.MPI_SOURCE = claim->src;
-        recv->status.MPI_TAG = claim->tag;
         mca_pml_umrddt_recv_matched(recv);
         break;
     case MCA_PML_UMRDDT_CLAIM_HANDLE:
-        recv->status = recv->super.req_status;
-        recv->status.MPI_SOURCE = claim->src;
-        recv->status.MPI_TAG = claim->tag;
         rc = handle_into(claim, recv);
         break;
     }
-    OBJ_RELEASE(claim);
+    if (OMPI_SUCCESS == rc) {
+        claim_put(claim);
+    } else {
+        put_back(claim);
+    }
     return rc;
 }
 
@@ -498,8 +506,10 @@ int mca_pml_umrddt_claim_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_
         if (OMPI_SUCCESS == rc) {
             /* for errors; pml/ucx does not set the communicator of a matched receive */
             (*request)->req_mpi_object.comm = claim->comm->comm;
+            claim_put(claim);
+        } else {
+            put_back(claim);
         }
-        OBJ_RELEASE(claim);
         return rc;
     }
     recv = mca_pml_umrddt_recv_alloc(buf, count, datatype, claim->src, claim->tag, claim->comm);

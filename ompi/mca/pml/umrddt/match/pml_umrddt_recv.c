@@ -17,9 +17,11 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
@@ -100,10 +102,38 @@ OBJ_CLASS_INSTANCE(mca_pml_umrddt_recv_t, ompi_request_t, recv_construct, recv_d
  * Completion by the base PML
  * ------------------------------------------------------------------------------------------- */
 
-/** The buffer that the base PML receives into instead of the user's. */
-static inline unsigned char *bounce_of(mca_pml_umrddt_recv_t *recv)
+int mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
+                               ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
+                               const ompi_status_public_t *matched, ompi_request_t **request)
 {
-    return NULL == recv->stage.bytes ? recv->bounce : recv->stage.bytes;
+    mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_recv_alloc(
+        buf, count, datatype, matched->MPI_SOURCE, matched->MPI_TAG, comm);
+
+    if (NULL == recv) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    recv->rts = *rts;
+    recv->status = *matched;
+    recv->status.MPI_ERROR = MPI_SUCCESS;
+    recv->super.req_status = recv->status;
+    mca_pml_umrddt_recv_matched(recv);
+    *request = &recv->super;
+    return OMPI_SUCCESS;
+}
+
+int mca_pml_umrddt_envelope_in_request(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
+                                       ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
+                                       ompi_request_t **request)
+{
+    ompi_request_t *host = *request;
+    int rc =
+        mca_pml_umrddt_envelope_in(comm, buf, count, datatype, rts, &host->req_status, request);
+
+    ompi_request_free(&host);
+    if (OMPI_SUCCESS != rc) {
+        *request = NULL;
+    }
+    return rc;
 }
 
 /** Returns true, with the envelope in recv->rts, if the base PML received an envelope. */
@@ -115,11 +145,12 @@ static bool take_envelope(mca_pml_umrddt_recv_t *recv)
         || status->_cancelled || 0 > status->MPI_TAG) {
         return false;
     }
-    if (recv->bounced) {
-        memcpy(&recv->rts, bounce_of(recv), sizeof(recv->rts));
-    } else if (sizeof(recv->rts)
-               != mca_pml_umrddt_pack(recv->buf, recv->count, recv->datatype, &recv->rts,
-                                      sizeof(recv->rts))) {
+    if (NULL != recv->stage.bytes) {
+        memcpy(&recv->rts, recv->stage.bytes, sizeof(recv->rts));
+    } else if (!recv->bounced
+               && sizeof(recv->rts)
+                      != mca_pml_umrddt_pack(recv->buf, recv->count, recv->datatype, &recv->rts,
+                                             sizeof(recv->rts))) {
         return false;
     }
     return mca_pml_umrddt_is_envelope(&recv->rts);
@@ -136,15 +167,16 @@ int mca_pml_umrddt_base_received(ompi_request_t *request)
         return 1;
     }
     if (NULL != recv->stage.bytes && !request->req_status._cancelled) {
-        mca_pml_umrddt_stage_received(recv);
+        recv->status = request->req_status;
+        mca_pml_umrddt_recv_plain(recv);
         return 1;
     }
     if (recv->bounced && !request->req_status._cancelled) {
         ompi_status_public_t *status = &request->req_status;
 
-        status->MPI_ERROR =
-            mca_pml_umrddt_bounce_out(recv->buf, recv->count, recv->datatype, recv->bounce,
-                                      status->MPI_ERROR, status->_ucount);
+        status->MPI_ERROR = mca_pml_umrddt_bounce_out(recv->buf, recv->count, recv->datatype,
+                                                      mca_pml_umrddt_recv_bounce(recv),
+                                                      status->MPI_ERROR, status->_ucount);
     }
     MCA_PML_UMRDDT_PASS_ON(request);
     if (!opal_using_threads() && request == recv->req && 0 == recv->release
@@ -183,12 +215,12 @@ int mca_pml_umrddt_base_init(mca_pml_umrddt_recv_t *recv)
 {
     size_t room = recv->count * recv->datatype->super.size;
 
-    recv->bounced = room < sizeof(recv->bounce) || NULL != recv->stage.bytes;
+    recv->bounced = room < sizeof(recv->rts) || NULL != recv->stage.bytes;
     if (recv->bounced) {
-        room = room < sizeof(recv->bounce) ? sizeof(recv->bounce) : room;
-        return mca_pml_umrddt.host.pml_irecv_init(bounce_of(recv), room, &ompi_mpi_byte.dt,
-                                                  recv->src, recv->tag, recv->comm->comm,
-                                                  &recv->host);
+        room = room < sizeof(recv->rts) ? sizeof(recv->rts) : room;
+        return mca_pml_umrddt.host.pml_irecv_init(mca_pml_umrddt_recv_bounce(recv), room,
+                                                  &ompi_mpi_byte.dt, recv->src, recv->tag,
+                                                  recv->comm->comm, &recv->host);
     }
     return mca_pml_umrddt.host.pml_irecv_init(recv->buf, recv->count, recv->datatype, recv->src,
                                               recv->tag, recv->comm->comm, &recv->host);
@@ -199,7 +231,7 @@ static int host_start(mca_pml_umrddt_recv_t *recv)
     ompi_request_t *request = recv->host;
 
     if (recv->bounced) {
-        mca_pml_umrddt_bounce_in(bounce_of(recv));
+        mca_pml_umrddt_bounce_in(mca_pml_umrddt_recv_bounce(recv));
     }
     request->req_complete_cb = mca_pml_umrddt_base_received;
     __atomic_store_n(&recv->posted, true, __ATOMIC_RELAXED);
@@ -209,41 +241,72 @@ static int host_start(mca_pml_umrddt_recv_t *recv)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * Persistent receives
+ * Persistent receives, and others that use our request
  * ------------------------------------------------------------------------------------------- */
 
-int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                              ompi_communicator_t *comm, ompi_request_t **request)
+/** Set the state of a request that is not started. */
+static inline void set_inactive(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_comm_t *data = mca_pml_umrddt_watched(comm, tag);
-    mca_pml_umrddt_where_t where;
-    mca_pml_umrddt_recv_t *recv;
-    int rc;
-
-    if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)) {
-        return mca_pml_umrddt_stage_irecv_init(buf, count, datatype, src, tag, comm, &where,
-                                               request);
-    }
-    if (NULL == data) {
-        return mca_pml_umrddt.host.pml_irecv_init(buf, count, datatype, src, tag, comm, request);
-    }
-    recv = mca_pml_umrddt_recv_alloc(buf, count, datatype, src, tag, data);
-    if (NULL == recv) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    recv->super.req_persistent = true;
     recv->super.req_state = OMPI_REQUEST_INACTIVE;
     recv->super.req_complete = REQUEST_COMPLETED;
     recv->release = MCA_PML_UMRDDT_COMPLETED;
+}
+
+/**
+ * Create our request, not started, with a request of the base PML.
+ *
+ * @param[in] where  of a buffer that needs a staging buffer; NULL: it needs none
+ */
+static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+               ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
+               mca_pml_umrddt_recv_t **out)
+{
+    const size_t room = count * datatype->super.size;
+    mca_pml_umrddt_recv_t *recv =
+        mca_pml_umrddt_recv_alloc(buf, count, datatype, src, tag, mca_pml_umrddt_comm_find(comm));
+    int rc = OMPI_SUCCESS;
+
+    if (NULL == recv) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    set_inactive(recv);
     recv->state = MCA_PML_UMRDDT_RECV_DONE;
-    rc = mca_pml_umrddt_base_init(recv);
+    if (NULL != where) {
+        recv->where = *where;
+        recv->looked = true;
+        rc = mca_pml_umrddt_stage_get(
+            where, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
+            MCA_PML_UMRDDT_STAGE_ROOM, &recv->stage);
+    }
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt_base_init(recv);
+    }
     if (OMPI_SUCCESS != rc) {
         recv->host = NULL;
         mca_pml_umrddt_recv_return(recv);
         return rc;
     }
-    *request = &recv->super;
+    *out = recv;
     return OMPI_SUCCESS;
+}
+
+int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                              ompi_communicator_t *comm, ompi_request_t **request)
+{
+    mca_pml_umrddt_where_t where;
+    mca_pml_umrddt_recv_t *recv;
+    const bool staged = MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where);
+    int rc;
+
+    if (!staged && NULL == mca_pml_umrddt_watched(comm, tag)) {
+        return mca_pml_umrddt.host.pml_irecv_init(buf, count, datatype, src, tag, comm, request);
+    }
+    rc = own(buf, count, datatype, src, tag, comm, staged ? &where : NULL, &recv);
+    if (OMPI_SUCCESS == rc) {
+        recv->super.req_persistent = true;
+        *request = &recv->super;
+    }
+    return rc;
 }
 
 /** Start a persistent receive while there are claims. */
@@ -296,7 +359,49 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
         rc = start_claims(recv);
     }
     if (OMPI_SUCCESS != rc) {
-        recv->release = MCA_PML_UMRDDT_COMPLETED;
+        set_inactive(recv);
     }
     return rc;
+}
+
+int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                               ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
+                               ompi_request_t **request)
+{
+    mca_pml_umrddt_recv_t *recv;
+    int rc = own(buf, count, datatype, src, tag, comm, where, &recv);
+
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    /* set first: another thread may see it complete before the start returns */
+    *request = &recv->super;
+    rc = mca_pml_umrddt_recv_start(recv);
+    if (OMPI_SUCCESS != rc) {
+        *request = NULL;
+        mca_pml_umrddt_recv_return(recv);
+    }
+    return rc;
+}
+
+int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; ++i) {
+        int rc = OMPI_SUCCESS;
+
+        if (NULL == requests[i] || OMPI_REQUEST_PML != requests[i]->req_type) {
+            continue;
+        }
+        if (mca_pml_umrddt_start != requests[i]->req_start) {
+            rc = requests[i]->req_start(1, &requests[i]);
+        } else if (OBJ_CLASS(mca_pml_umrddt_send_t) == ((opal_object_t *) requests[i])->obj_class) {
+            rc = mca_pml_umrddt_send_start((mca_pml_umrddt_send_t *) requests[i]);
+        } else {
+            rc = mca_pml_umrddt_recv_start((mca_pml_umrddt_recv_t *) requests[i]);
+        }
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    return OMPI_SUCCESS;
 }

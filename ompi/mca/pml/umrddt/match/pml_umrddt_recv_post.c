@@ -28,8 +28,8 @@
  * watched, and then started. The gate (pml_umrddt_gate.h) makes claim check and posting atomic.
  *
  * A receive smaller than an envelope uses a bounce buffer, so that the base PML never truncates an
- * envelope: without its end the receiver could not answer it. The bounce buffer is in a record, or,
- * if bare and single-threaded, in a smaller structure (pml_umrddt_recv_small.c).
+ * envelope: without its end the receiver could not answer it. The bounce buffer is in the record,
+ * or, if bare, in a smaller structure (pml_umrddt_recv_watch.c).
  */
 
 #include "ompi_config.h"
@@ -40,7 +40,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
@@ -50,42 +49,6 @@
 /* ---------------------------------------------------------------------------------------------
  * Posting at the base PML
  * ------------------------------------------------------------------------------------------- */
-
-/** An envelope was received, and the base PML's receive has ended: continue with our own request.
- */
-static int envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
-                       ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
-                       const ompi_status_public_t *matched, ompi_request_t **request)
-{
-    mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_recv_alloc(
-        buf, count, datatype, matched->MPI_SOURCE, matched->MPI_TAG, comm);
-
-    if (NULL == recv) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    recv->rts = *rts;
-    recv->status = *matched;
-    recv->status.MPI_ERROR = MPI_SUCCESS;
-    recv->super.req_status = recv->status;
-    mca_pml_umrddt_recv_matched(recv);
-    *request = &recv->super;
-    return OMPI_SUCCESS;
-}
-
-/** As envelope_in, while the base PML's request still exists. */
-static int envelope_in_request(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
-                               ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
-                               ompi_request_t **request)
-{
-    ompi_request_t *host = *request;
-    int rc = envelope_in(comm, buf, count, datatype, rts, &host->req_status, request);
-
-    ompi_request_free(&host);
-    if (OMPI_SUCCESS != rc) {
-        *request = NULL;
-    }
-    return rc;
-}
 
 /** A receive completed with the size of an envelope: check whether it is one. */
 static __opal_attribute_noinline__ int look_into(mca_pml_umrddt_comm_t *comm, void *buf,
@@ -102,7 +65,7 @@ static __opal_attribute_noinline__ int look_into(mca_pml_umrddt_comm_t *comm, vo
         || !mca_pml_umrddt_is_envelope(&rts)) {
         return OMPI_SUCCESS;
     }
-    return envelope_in_request(comm, buf, count, datatype, &rts, request);
+    return mca_pml_umrddt_envelope_in_request(comm, buf, count, datatype, &rts, request);
 }
 
 /** As look_into, with the arguments from the base PML's request. */
@@ -163,96 +126,17 @@ static __opal_attribute_noinline__ int post_recorded(void *buf, size_t count,
     return OMPI_SUCCESS;
 }
 
-int mca_pml_umrddt_bounced_already(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_comm_t *comm,
-                                   ompi_request_t **request)
-{
-    ompi_status_public_t *status = &(*request)->req_status;
-    int rc = OMPI_SUCCESS;
-
-    if (OPAL_UNLIKELY(sizeof(recv->rts) == status->_ucount) && MPI_SUCCESS == status->MPI_ERROR
-        && 0 <= status->MPI_TAG) {
-        memcpy(&recv->rts, recv->bounce, sizeof(recv->rts));
-        if (mca_pml_umrddt_is_envelope(&recv->rts)) {
-            rc = envelope_in_request(comm, recv->buf, recv->count, recv->datatype, &recv->rts,
-                                     request);
-            opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
-            return rc;
-        }
-    }
-    status->MPI_ERROR = mca_pml_umrddt_bounce_out(recv->buf, recv->count, recv->datatype,
-                                                  recv->bounce, status->MPI_ERROR, status->_ucount);
-    opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
-    return rc;
-}
-
-int mca_pml_umrddt_post_bounced(void *buf, size_t count, ompi_datatype_t *datatype, int src,
-                                int tag, ompi_communicator_t *comm, ompi_request_t **request)
-{
-    mca_pml_umrddt_recv_t *recv =
-        (mca_pml_umrddt_recv_t *) opal_free_list_get(&mca_pml_umrddt.recvs);
-    int rc;
-
-    if (OPAL_UNLIKELY(NULL == recv)) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    recv->buf = buf;
-    recv->count = count;
-    recv->datatype = datatype;
-    recv->bounced = true;
-    mca_pml_umrddt_bounce_in(recv->bounce);
-    rc = mca_pml_umrddt.host.pml_irecv(recv->bounce, sizeof(recv->bounce), &ompi_mpi_byte.dt, src,
-                                       tag, comm, request);
-    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
-        opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
-        return rc;
-    }
-    if (REQUEST_COMPLETE(*request)) {
-        return mca_pml_umrddt_bounced_already(recv, mca_pml_umrddt_comm_find(comm), request);
-    }
-    if (mca_pml_umrddt.host_keeps) {
-        OMPI_DATATYPE_RETAIN(datatype);
-        mca_pml_umrddt_bare_watch(*request, mca_pml_umrddt_bare_bounced_received);
-        return OMPI_SUCCESS;
-    }
-    recv->src = src;
-    recv->tag = tag;
-    recv->comm = mca_pml_umrddt_comm_find(comm);
-    mca_pml_umrddt_watch_record(recv, *request);
-    return OMPI_SUCCESS;
-}
-
 /** Single-threaded: post at the base PML, then test the request. */
 static inline int post_alone(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                              ompi_communicator_t *comm, ompi_request_t **request)
 {
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_ENVELOPE > count * datatype->super.size)) {
-        return mca_pml_umrddt_post_small(buf, count, datatype, src, tag, comm, request);
+        return mca_pml_umrddt_post_bounced(buf, count, datatype, src, tag, comm, request);
     }
     if (OPAL_UNLIKELY(!mca_pml_umrddt.host_keeps)) {
         return post_recorded(buf, count, datatype, src, tag, comm, request);
     }
     return post_bare(buf, count, datatype, src, tag, comm, request);
-}
-
-/** Start a watched request that is not persistent. If the base PML refuses, the request is freed.
- */
-static int start_once(ompi_request_t **request)
-{
-    ompi_request_t *host = *request;
-    int rc = mca_pml_umrddt.host.pml_start(1, &host);
-
-    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
-        host = *request;
-        *request = NULL;
-        if (mca_pml_umrddt_watched_free == host->req_free) {
-            mca_pml_umrddt_recv_return(host->req_complete_cb_data);
-        } else {
-            mca_pml_umrddt_bare_unwatch(host);
-            host->req_complete_cb = NULL;
-            ompi_request_free(&host);
-        }
-    }
-    return rc;
 }
 
 /** With threads, bare watching. */
@@ -267,7 +151,7 @@ static int post_bare_threads(void *buf, size_t count, ompi_datatype_t *datatype,
     (*request)->req_persistent = false;
     mca_pml_umrddt_bare_learn(*request);
     mca_pml_umrddt_bare_watch(*request, mca_pml_umrddt_bare_received);
-    return start_once(request);
+    return mca_pml_umrddt_start_once(request);
 }
 
 /** With threads, watching with a record: create the request, watch it, and only then start it. */
@@ -288,17 +172,10 @@ static int post_recorded_threads(void *buf, size_t count, ompi_datatype_t *datat
     }
     *request = recv->host;
     if (recv->bounced) {
-        mca_pml_umrddt_bounce_in(recv->bounce);
+        mca_pml_umrddt_bounce_in(mca_pml_umrddt_recv_bounce(recv));
     }
-    if (recv->bounced && mca_pml_umrddt.host_keeps) {
-        (*request)->req_persistent = false;
-        OMPI_DATATYPE_RETAIN(datatype);
-        mca_pml_umrddt_bare_learn(*request);
-        mca_pml_umrddt_bare_watch(*request, mca_pml_umrddt_bare_bounced_received);
-    } else {
-        mca_pml_umrddt_watch_record(recv, *request);
-    }
-    return start_once(request);
+    mca_pml_umrddt_watch_record(recv, *request);
+    return mca_pml_umrddt_start_once(request);
 }
 
 /** Post a watched receive at the base PML. Call inside the gate, or with comm->match held. */
@@ -308,11 +185,13 @@ static int post(void *buf, size_t count, ompi_datatype_t *datatype, int src, int
     if (!opal_using_threads()) {
         return post_alone(buf, count, datatype, src, tag, comm, request);
     }
-    if (OPAL_LIKELY(mca_pml_umrddt.host_keeps
-                    && MCA_PML_UMRDDT_ENVELOPE <= count * datatype->super.size)) {
+    if (OPAL_UNLIKELY(!mca_pml_umrddt.host_keeps)) {
+        return post_recorded_threads(buf, count, datatype, src, tag, comm, request);
+    }
+    if (OPAL_LIKELY(MCA_PML_UMRDDT_ENVELOPE <= count * datatype->super.size)) {
         return post_bare_threads(buf, count, datatype, src, tag, comm, request);
     }
-    return post_recorded_threads(buf, count, datatype, src, tag, comm, request);
+    return mca_pml_umrddt_post_bounced_threads(buf, count, datatype, src, tag, comm, request);
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -448,8 +327,8 @@ static __opal_attribute_noinline__ int
 recv_envelope(const blocking_t *call, const mca_pml_umrddt_rts_t *rts, ompi_status_public_t *status)
 {
     ompi_request_t *request;
-    int rc = envelope_in(mca_pml_umrddt_comm_find(call->comm), call->buf, call->count,
-                         call->datatype, rts, status, &request);
+    int rc = mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_find(call->comm), call->buf,
+                                        call->count, call->datatype, rts, status, &request);
 
     return OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(request, status) : rc;
 }

@@ -10,7 +10,7 @@
  * @file
  *
  * Shared by the files that post and watch receives: pml_umrddt_recv_post.c, pml_umrddt_recv_watch.c
- * and pml_umrddt_recv_small.c. pml_umrddt_recv_post.c explains watching; read it first.
+ * and pml_umrddt_recv.c. pml_umrddt_recv_post.c explains watching; read it first.
  */
 
 #ifndef MCA_PML_UMRDDT_RECV_WATCH_H
@@ -55,6 +55,24 @@ int mca_pml_umrddt_watched_free(ompi_request_t **request);
 /** Start a receive request of our own. */
 int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv);
 
+/**
+ * A receive of the base PML has completed with an envelope: continue with our own request, and free
+ * the base PML's.
+ *
+ * @param[in,out] request  in: the base PML's request; out: the user's
+ *
+ * @return OMPI_SUCCESS, or an error and no request
+ */
+int mca_pml_umrddt_envelope_in_request(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
+                                       ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
+                                       ompi_request_t **request);
+
+/** As mca_pml_umrddt_envelope_in_request, without a request of the base PML. @param[in] matched the
+ * status of its receive */
+int mca_pml_umrddt_envelope_in(mca_pml_umrddt_comm_t *comm, void *buf, size_t count,
+                               ompi_datatype_t *datatype, const mca_pml_umrddt_rts_t *rts,
+                               const ompi_status_public_t *matched, ompi_request_t **request);
+
 /* ---------------------------------------------------------------------------------------------
  * pml_umrddt_recv_watch.c
  * ------------------------------------------------------------------------------------------- */
@@ -65,24 +83,13 @@ void mca_pml_umrddt_watch_record(mca_pml_umrddt_recv_t *recv, ompi_request_t *re
 /** The base PML's free function for receives, restored after a bare watch. Access atomically. */
 extern ompi_request_free_fn_t mca_pml_umrddt_bare_free;
 
-/** Free function of a bare request. */
-int mca_pml_umrddt_bare_let_go(ompi_request_t **request);
-
-/* Callbacks of bare requests, called before the base PML completes the request. They return 0 to
- * let it complete, and 1 to keep it pending. */
-
-/** With threads. */
+/** Callbacks of bare requests with threads, and single-threaded. They are called before the base
+ * PML completes the request. @return 0: let it complete; 1: keep it pending */
 int mca_pml_umrddt_bare_received(ompi_request_t *request);
-
-/** Single-threaded: no mark is needed, because the free function is restored at once. */
 int mca_pml_umrddt_bare_received_alone(ompi_request_t *request);
 
-/** The base PML has received into the bounce buffer of a record. */
-int mca_pml_umrddt_bare_bounced_received(ompi_request_t *request);
-
-/** The message may be an envelope, or the user has freed the request: watch it with a record, whose
- * buffer is set, from here on. @return as a callback */
-int mca_pml_umrddt_bare_keep(mca_pml_umrddt_recv_t *recv, ompi_request_t *request);
+/** Free function of a bare request. */
+int mca_pml_umrddt_bare_let_go(ompi_request_t **request);
 
 /** Store the base PML's free function, from any of its requests, before the first bare watch. */
 static inline void mca_pml_umrddt_bare_learn(const ompi_request_t *request)
@@ -108,37 +115,22 @@ static inline void mca_pml_umrddt_bare_unwatch(ompi_request_t *request)
     request->req_free = __atomic_load_n(&mca_pml_umrddt_bare_free, __ATOMIC_RELAXED);
 }
 
-/* ---------------------------------------------------------------------------------------------
- * pml_umrddt_recv_small.c, and its services from pml_umrddt_recv_post.c
- * ------------------------------------------------------------------------------------------- */
+/** Start a watched request that is not persistent. If the base PML refuses, the request is freed,
+ * and the record that watches it, if there is one. */
+int mca_pml_umrddt_start_once(ompi_request_t **request);
 
-/** Create and free the free list of pml_umrddt_recv_small.c. */
-void mca_pml_umrddt_recv_small_init(void);
-void mca_pml_umrddt_recv_small_fini(void);
-
-/** Post a receive smaller than an envelope, single-threaded. Arguments and result as in pml_irecv.
- */
-int mca_pml_umrddt_post_small(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                              ompi_communicator_t *comm, ompi_request_t **request);
-
-/** Callback of such a request. */
-int mca_pml_umrddt_small_received(ompi_request_t *request);
-
-/** As mca_pml_umrddt_post_small, into a record: for any base PML and any datatype. */
+/** Post a receive smaller than an envelope. Arguments and result as in pml_irecv. */
 int mca_pml_umrddt_post_bounced(void *buf, size_t count, ompi_datatype_t *datatype, int src,
                                 int tag, ompi_communicator_t *comm, ompi_request_t **request);
 
-/**
- * A message arrived in the bounce buffer before the receive was watched. Deliver it, or continue
- * with our own request if it is an envelope.
- *
- * @param[in]     recv     record with the buffer and the received bytes; consumed
- * @param[in,out] request  in: the completed request of the base PML; out: the user's request
- *
- * @return OMPI_SUCCESS, or an error and no request
- */
-int mca_pml_umrddt_bounced_already(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_comm_t *comm,
-                                   ompi_request_t **request);
+/** As mca_pml_umrddt_post_bounced, with threads; only if mca_pml_umrddt.host_keeps. */
+int mca_pml_umrddt_post_bounced_threads(void *buf, size_t count, ompi_datatype_t *datatype, int src,
+                                        int tag, ompi_communicator_t *comm,
+                                        ompi_request_t **request);
+
+/** Create and free the free list of bounce buffers. */
+void mca_pml_umrddt_bounces_init(void);
+void mca_pml_umrddt_bounces_fini(void);
 
 END_C_DECLS
 

@@ -29,7 +29,6 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Memory kind of a message's buffer. */
@@ -298,29 +297,29 @@ static inline bool classify(call_t *call)
 }
 
 /** Carrier of a message. */
-typedef enum road_t {
-    ROAD_HOST,  /**< the base PML */
-    ROAD_STAGE, /**< the base PML, from a staging buffer: it must not access the user's */
-    ROAD_TAKEN  /**< umrddt */
-} road_t;
+typedef enum carrier_t {
+    CARRIER_BASE,  /**< the base PML */
+    CARRIER_STAGE, /**< the base PML, from a staging buffer: it must not access the user's */
+    CARRIER_UMRDDT /**< umrddt */
+} carrier_t;
 
 /** The carrier of a message that is not handled. */
-static road_t road_untaken(const call_t *call)
+static carrier_t carrier_unhandled(const call_t *call)
 {
     const mca_pml_umrddt_where_t *where = &call->looked.where;
 
     if (!call->looked.done) {
-        return ROAD_HOST;
+        return CARRIER_BASE;
     }
     if (OPAL_UNLIKELY(call->persistent)) {
         /* the memory may change before the request starts: it is queried again then */
         return (MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu
                 && mca_pml_umrddt_on_gpu(where))
                        || !mca_pml_umrddt_base_touches(where)
-                   ? ROAD_STAGE
-                   : ROAD_HOST;
+                   ? CARRIER_STAGE
+                   : CARRIER_BASE;
     }
-    return mca_pml_umrddt_base_touches(where) || base_given(call) ? ROAD_HOST : ROAD_STAGE;
+    return mca_pml_umrddt_base_touches(where) || base_given(call) ? CARRIER_BASE : CARRIER_STAGE;
 }
 
 /**
@@ -328,23 +327,23 @@ static road_t road_untaken(const call_t *call)
  *
  * @param[in,out] call  data and peer are set if the message is handled; data if it is staged
  */
-static road_t road_of(call_t *call)
+static carrier_t carrier_of(call_t *call)
 {
     bool plain = false;
 
     if (mca_pml_umrddt.looks) {
         call->data = mca_pml_umrddt_comm_find(call->comm);
         if (NULL == call->data) {
-            return ROAD_HOST;
+            return CARRIER_BASE;
         }
         look(call);
         plain = is_plain_here(call);
     }
     if (!plain && classify(call)) {
-        return ROAD_TAKEN;
+        return CARRIER_UMRDDT;
     }
     call->data = mca_pml_umrddt_comm_find(call->comm);
-    return road_untaken(call);
+    return carrier_unhandled(call);
 }
 
 /** The user frees the request of a message in progress. Any later message of the receiver may then
@@ -471,41 +470,55 @@ static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
     return send;
 }
 
-/** Start a message of which the base PML sends a packed copy. Its buffer can be reused at once; a
- * persistent one is packed at each start. */
-static int stage_isend(const call_t *call, bool persistent, ompi_request_t **request)
+/**
+ * Create the request of a message, and start it unless it is persistent.
+ *
+ * @param[in] plain  the base PML sends a packed copy, whose buffer can be reused at once; a
+ * persistent one is packed at each start
+ */
+static inline int prepare(const call_t *call, bool plain, mca_pml_umrddt_send_t **out)
 {
-    mca_pml_umrddt_send_t *send = send_alloc(call, persistent);
+    mca_pml_umrddt_send_t *send = send_alloc(call, call->persistent);
     int rc = OMPI_SUCCESS;
 
     if (NULL == send) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    send->plain = true;
-    if (!persistent) {
+    send->plain = plain;
+    if (!call->persistent) {
         rc = mca_pml_umrddt_send_start(send);
+        if (OMPI_SUCCESS != rc) {
+            mca_pml_umrddt_send_return(send);
+            return rc;
+        }
     }
-    if (OMPI_SUCCESS != rc) {
-        mca_pml_umrddt_send_return(send);
-        return rc;
-    }
-    *request = &send->super;
+    *out = send;
     return OMPI_SUCCESS;
 }
 
-/** Start a handled message. @return NULL: not possible for lack of resources */
-static inline mca_pml_umrddt_send_t *start_taken(const call_t *call)
+/** Classify a message, and prepare it if it is handled. For lack of resources it is not. */
+static inline carrier_t begin(call_t *call, mca_pml_umrddt_send_t **send)
 {
-    mca_pml_umrddt_send_t *send = send_alloc(call, false);
+    carrier_t carrier = carrier_of(call);
 
-    if (NULL != send) {
-        if (OMPI_SUCCESS == mca_pml_umrddt_send_start(send)) {
-            return send;
-        }
-        mca_pml_umrddt_send_return(send);
+    if (CARRIER_UMRDDT == carrier && OMPI_SUCCESS != prepare(call, false, send)) {
+        MCA_PML_UMRDDT_COUNT(passed_other);
+        carrier = carrier_unhandled(call);
     }
-    MCA_PML_UMRDDT_COUNT(passed_other);
-    return NULL;
+    return carrier;
+}
+
+/** The request of a message that the base PML does not send from the user's buffer. @param[in] send
+ * of a handled message */
+static int own_request(const call_t *call, carrier_t carrier, mca_pml_umrddt_send_t *send,
+                       ompi_request_t **request)
+{
+    int rc = CARRIER_STAGE == carrier ? prepare(call, true, &send) : OMPI_SUCCESS;
+
+    if (OMPI_SUCCESS == rc) {
+        *request = &send->super;
+    }
+    return rc;
 }
 
 /** isend of a message that is not obviously plain. Separate, so that isend needs no stack. */
@@ -514,22 +527,13 @@ isend_other(const void *buf, size_t count, ompi_datatype_t *datatype, int dst, i
             mca_pml_base_send_mode_t mode, ompi_communicator_t *comm, ompi_request_t **request)
 {
     call_t call;
-    mca_pml_umrddt_send_t *send;
-    road_t road;
+    mca_pml_umrddt_send_t *send = NULL;
+    carrier_t carrier;
 
     call_set(&call, buf, count, datatype, dst, tag, mode, comm);
-    road = road_of(&call);
-
-    if (ROAD_TAKEN == road) {
-        send = start_taken(&call);
-        if (NULL != send) {
-            *request = &send->super;
-            return OMPI_SUCCESS;
-        }
-        road = road_untaken(&call);
-    }
-    if (ROAD_STAGE == road) {
-        return stage_isend(&call, false, request);
+    carrier = begin(&call, &send);
+    if (CARRIER_BASE != carrier) {
+        return own_request(&call, carrier, send, request);
     }
     return mca_pml_umrddt.host.pml_isend(buf, count, datatype, dst, tag, mode, comm, request);
 }
@@ -566,21 +570,16 @@ static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
 {
     call_t call;
     mca_pml_umrddt_send_t *send;
-    road_t road;
 
     call_set(&call, buf, count, datatype, dst, tag, mode, comm);
-    road = road_of(&call);
-
-    if (ROAD_TAKEN == road) {
-        send = start_taken(&call);
-        if (NULL != send) {
-            return mca_pml_umrddt_wait_and_free(&send->super, MPI_STATUS_IGNORE);
-        }
-        road = road_untaken(&call);
-    }
-    if (ROAD_STAGE == road) {
+    switch (begin(&call, &send)) {
+    case CARRIER_UMRDDT:
+        return mca_pml_umrddt_wait_and_free(&send->super, MPI_STATUS_IGNORE);
+    case CARRIER_STAGE:
         return mca_pml_umrddt_stage_send(buf, count, datatype, dst, tag, mode, comm,
                                          &call.looked.where);
+    default:
+        break;
     }
     return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
 }
@@ -614,47 +613,16 @@ int mca_pml_umrddt_isend_init(const void *buf, size_t count, ompi_datatype_t *da
                               ompi_request_t **request)
 {
     mca_pml_umrddt_send_t *send = NULL;
-    road_t road = ROAD_HOST;
+    carrier_t carrier = CARRIER_BASE;
     call_t call;
 
     call_set(&call, buf, count, datatype, dst, tag, mode, comm);
     call.persistent = true;
-
     if ((mca_pml_umrddt.looks && must_look(buf, count, datatype)) || !is_plain(count, datatype)) {
-        road = road_of(&call);
+        carrier = begin(&call, &send);
     }
-    if (ROAD_TAKEN == road) {
-        send = send_alloc(&call, true);
-        if (NULL != send) {
-            *request = &send->super;
-            return OMPI_SUCCESS;
-        }
-        road = road_untaken(&call);
-    }
-    if (ROAD_STAGE == road) {
-        return stage_isend(&call, true, request);
+    if (CARRIER_BASE != carrier) {
+        return own_request(&call, carrier, send, request);
     }
     return mca_pml_umrddt.host.pml_isend_init(buf, count, datatype, dst, tag, mode, comm, request);
-}
-
-int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
-{
-    for (size_t i = 0; i < count; ++i) {
-        int rc = OMPI_SUCCESS;
-
-        if (NULL == requests[i] || OMPI_REQUEST_PML != requests[i]->req_type) {
-            continue;
-        }
-        if (mca_pml_umrddt_start != requests[i]->req_start) {
-            rc = requests[i]->req_start(1, &requests[i]);
-        } else if (OBJ_CLASS(mca_pml_umrddt_send_t) == ((opal_object_t *) requests[i])->obj_class) {
-            rc = mca_pml_umrddt_send_start((mca_pml_umrddt_send_t *) requests[i]);
-        } else {
-            rc = mca_pml_umrddt_recv_start((mca_pml_umrddt_recv_t *) requests[i]);
-        }
-        if (OMPI_SUCCESS != rc) {
-            return rc;
-        }
-    }
-    return OMPI_SUCCESS;
 }

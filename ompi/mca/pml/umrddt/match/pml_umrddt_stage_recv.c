@@ -22,7 +22,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
 bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,
@@ -55,74 +54,6 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
 /* ---------------------------------------------------------------------------------------------
  * MPI functions
  * ------------------------------------------------------------------------------------------- */
-
-/** Create our request, not started, with a base PML request that receives into a staging buffer. */
-static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-               ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
-               mca_pml_umrddt_recv_t **out)
-{
-    size_t room = count * datatype->super.size;
-    mca_pml_umrddt_recv_t *recv =
-        mca_pml_umrddt_recv_alloc(buf, count, datatype, src, tag, mca_pml_umrddt_comm_find(comm));
-    int rc;
-
-    if (NULL == recv) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    recv->super.req_state = OMPI_REQUEST_INACTIVE;
-    recv->super.req_complete = REQUEST_COMPLETED;
-    recv->release = MCA_PML_UMRDDT_COMPLETED;
-    recv->state = MCA_PML_UMRDDT_RECV_DONE;
-    recv->where = *where;
-    recv->looked = true;
-    rc = mca_pml_umrddt_stage_get(where,
-                                  MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
-                                  MCA_PML_UMRDDT_STAGE_ROOM, &recv->stage);
-    if (OMPI_SUCCESS == rc) {
-        rc = mca_pml_umrddt_base_init(recv);
-    }
-    if (OMPI_SUCCESS != rc) {
-        recv->host = NULL;
-        mca_pml_umrddt_recv_return(recv);
-        return rc;
-    }
-    *out = recv;
-    return OMPI_SUCCESS;
-}
-
-int mca_pml_umrddt_stage_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src,
-                                    int tag, ompi_communicator_t *comm,
-                                    const mca_pml_umrddt_where_t *where, ompi_request_t **request)
-{
-    mca_pml_umrddt_recv_t *recv;
-    int rc = own(buf, count, datatype, src, tag, comm, where, &recv);
-
-    if (OMPI_SUCCESS == rc) {
-        recv->super.req_persistent = true;
-        *request = &recv->super;
-    }
-    return rc;
-}
-
-int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                               ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
-                               ompi_request_t **request)
-{
-    mca_pml_umrddt_recv_t *recv;
-    int rc = own(buf, count, datatype, src, tag, comm, where, &recv);
-
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
-    /* set first: another thread may see it complete before the start returns */
-    *request = &recv->super;
-    rc = mca_pml_umrddt_recv_start(recv);
-    if (OMPI_SUCCESS != rc) {
-        *request = NULL;
-        mca_pml_umrddt_recv_return(recv);
-    }
-    return rc;
-}
 
 int mca_pml_umrddt_stage_imrecv_into(mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
 {

@@ -47,13 +47,10 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
                    || !mca_pml_umrddt_is_contiguous((datatype), (count)))         \
                && mca_pml_umrddt_stage_wanted((buf), (count), (datatype), (comm), (where)))
 
-/** As pml_irecv and pml_irecv_init, for a buffer that needs a staging buffer. */
+/** As pml_irecv, for a buffer that needs a staging buffer. In pml_umrddt_recv.c. */
 int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                                ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
                                ompi_request_t **request);
-int mca_pml_umrddt_stage_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src,
-                                    int tag, ompi_communicator_t *comm,
-                                    const mca_pml_umrddt_where_t *where, ompi_request_t **request);
 
 /** As pml_imrecv, for a message of the base PML. */
 int mca_pml_umrddt_stage_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,

@@ -217,11 +217,12 @@ static void keep(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_direct_t *cts
     mca_pml_umrddt_flat_kept_t *kept;
 
     if (NULL == peer->flats) {
-        peer->flats = calloc(mca_pml_umrddt.params.layouts, sizeof(*peer->flats));
+        peer->flats = calloc(mca_pml_umrddt.params.direct_layouts, sizeof(*peer->flats));
         if (NULL == peer->flats) {
             return;
         }
-        mca_pml_umrddt_peer_bytes((int64_t) (mca_pml_umrddt.params.layouts * sizeof(*peer->flats)));
+        mca_pml_umrddt_peer_bytes(
+            (int64_t) (mca_pml_umrddt.params.direct_layouts * sizeof(*peer->flats)));
     }
     kept = &peer->flats[cts->place];
     kept_drop(kept);
@@ -293,7 +294,7 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
         return OMPI_ERR_BAD_PARAM;
     }
     if (MCA_PML_UMRDDT_NO_PLACE == cts->place ? 0 == cts->flat_bytes
-                                              : mca_pml_umrddt.params.layouts <= cts->place
+                                              : mca_pml_umrddt.params.direct_layouts <= cts->place
                                                     || MCA_PML_UMRDDT_KEPT_FLAT < cts->flat_bytes) {
         return OMPI_ERR_BAD_PARAM;
     }
@@ -335,11 +336,11 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
 void mca_pml_umrddt_flats_free(mca_pml_umrddt_peer_t *peer)
 {
     if (NULL != peer->flats) {
-        for (unsigned i = 0; i < mca_pml_umrddt.params.layouts; ++i) {
+        for (unsigned i = 0; i < mca_pml_umrddt.params.direct_layouts; ++i) {
             kept_drop(&peer->flats[i]);
         }
         mca_pml_umrddt_peer_bytes(
-            -(int64_t) (mca_pml_umrddt.params.layouts * sizeof(*peer->flats)));
+            -(int64_t) (mca_pml_umrddt.params.direct_layouts * sizeof(*peer->flats)));
     }
     mca_pml_umrddt_peer_bytes(-(int64_t) (peer->flat_count * sizeof(*peer->flat_places)));
     free(peer->flats);
@@ -356,7 +357,7 @@ const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64
             return "layouts of receivers: a place was used when it was last used";
         }
     }
-    for (uint32_t i = 0; NULL != peer->flats && i < mca_pml_umrddt.params.layouts; ++i) {
+    for (uint32_t i = 0; NULL != peer->flats && i < mca_pml_umrddt.params.direct_layouts; ++i) {
         if (NULL != peer->flats[i].to) {
             if (0 == peer->flats[i].layout) {
                 return "layouts of receivers: one that is remembered has a name";

@@ -123,7 +123,7 @@ int mca_pml_umrddt_tell_read(const mca_pml_umrddt_tell_t *tell, size_t length,
 /** Get the peer's caches, created if necessary. NULL: no memory */
 static opal_umrddt_gpu_peer_t *remember(mca_pml_umrddt_peer_t *peer)
 {
-    const unsigned count = mca_pml_umrddt.params.layouts;
+    const unsigned count = mca_pml_umrddt.params.direct_layouts;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (NULL == peer->ipc) {
@@ -141,7 +141,7 @@ void mca_pml_umrddt_ipc_keep(mca_pml_umrddt_peer_t *peer, uint64_t id,
     if (NULL != remember(peer)) {
         opal_umrddt_gpu_peer_keep(peer->ipc, id, layout,
                                   &mca_pml_umrddt.counters.ipc_layout_bytes_now,
-                                  mca_pml_umrddt.params.layout_cache);
+                                  mca_pml_umrddt.params.layout_cache_size);
     }
 }
 
@@ -181,7 +181,7 @@ void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer)
 const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
 {
     MCA_PML_UMRDDT_HOLDS(mca_pml_umrddt.counters.ipc_layout_bytes_now
-                             <= mca_pml_umrddt.params.layout_cache,
+                             <= mca_pml_umrddt.params.layout_cache_size,
                          "layouts of senders: no more bytes than may be");
     return NULL == peer->ipc ? NULL : opal_umrddt_gpu_peer_check(peer->ipc, bytes);
 }

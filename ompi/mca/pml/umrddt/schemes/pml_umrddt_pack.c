@@ -55,8 +55,8 @@ uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
 {
     const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
 
-    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_floor,
-                                    params->pack_ceiling, block);
+    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_chunk_floor,
+                                    params->pack_chunk_ceiling, block);
 }
 
 static mca_pml_umrddt_pack_t *record(void)

@@ -49,9 +49,6 @@
 
 BEGIN_C_DECLS
 
-/** Maximum number of chunks of a message in progress. */
-#define MCA_PML_UMRDDT_PACK_DEPTH 16
-
 typedef struct mca_pml_umrddt_pack_t mca_pml_umrddt_pack_t;
 
 /* ---------------------------------------------------------------------------------------------

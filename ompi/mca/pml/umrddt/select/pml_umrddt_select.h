@@ -58,8 +58,8 @@ static inline bool mca_pml_umrddt_rule_direct(const mca_pml_umrddt_recv_t *recv)
                                                 .from_pieces = recv->rts.pieces,
                                                 .to_pieces = recv->layout->iov_count,
                                                 .write_pieces = recv->rts.write_pieces,
-                                                .writes = mca_pml_umrddt.params.writes,
-                                                .run = mca_pml_umrddt.params.run};
+                                                .writes = mca_pml_umrddt.params.direct_writes,
+                                                .run = mca_pml_umrddt.params.direct_run};
 
     /* Without the mkey cache every message maps mkeys, so the first one gives no information. */
     return mca_pml_umrddt.params.mkey_cache
