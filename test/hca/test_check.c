@@ -58,6 +58,7 @@ static void make_mkeys(void)
     class = &hca.longs.classes[0];
     hca.longs.class_count = 1;
     OBJ_CONSTRUCT(&class->idle, opal_list_t);
+    OBJ_CONSTRUCT(&hca.longs.retired, opal_list_t);
     memset(mkeys, 0, sizeof(mkeys));
     for (int i = 0; i < 6; ++i) {
         mkeys[i].hca = &hca;
