@@ -91,7 +91,8 @@ void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv)
     for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
         const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];
 
-        if (NULL != scheme->announce && 0 != (scheme->bit & recv->rts.schemes)) {
+        /* The model may have removed the scheme from recv->rts.schemes. */
+        if (NULL != scheme->announce) {
             scheme->announce(recv);
         }
     }
