@@ -39,7 +39,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 #define PAIRS  16
@@ -64,11 +63,6 @@ bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_umr
 {
     (void) where;
     return to->has_hca;
-}
-
-uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
-{
-    return opal_umrddt_select_chunk(total, 4, 128 << 10, 1 << 20, block);
 }
 
 int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count, opal_iov_cache_layout_t **layout)
@@ -190,6 +184,8 @@ static void prepare(void)
     mca_pml_umrddt.eager[true] = OPAL_UMRDDT_SELECT_EAGER;
     mca_pml_umrddt.params.reuse = 1;
     mca_pml_umrddt.params.pack_depth = 4;
+    mca_pml_umrddt.params.pack_chunk_floor = 128 << 10;
+    mca_pml_umrddt.params.pack_chunk_ceiling = 1 << 20;
     mca_pml_umrddt.params.pack_min = 8192;
     mca_pml_umrddt.params.mkey_cache = true;
     opal_iov_cache_create((size_t) 1 << 24, promise, NULL, &cache);

@@ -42,12 +42,12 @@ typedef struct page_t {
 } page_t;
 
 /* What the receiver has to know of the sender's memory. */
-typedef struct told_t {
+typedef struct reported_t {
     int32_t able;
     int32_t reserved;
     uint64_t array; /* the address of the array there */
     opal_umrddt_gpu_export_t memory;
-} told_t;
+} reported_t;
 
 struct bench_floor_t {
     page_t *page;
@@ -57,8 +57,8 @@ struct bench_floor_t {
     opal_iov_cache_t *cache;
     opal_umrddt_gpu_engine_t *engine;
     opal_umrddt_gpu_import_t *import;
-    opal_umrddt_gpu_place_t from;
-    opal_umrddt_gpu_place_t to;
+    opal_umrddt_gpu_copy_end_t from;
+    opal_umrddt_gpu_copy_end_t to;
     uint64_t bytes;
     void *anchor; /* memory of the GPU, for an engine where no buffer is on one */
 };
@@ -105,20 +105,20 @@ static page_t *share_page(int peer, bool leader, MPI_Comm control)
 }
 
 /* This side's memory, described for the peer. */
-static const char *describe(const bench_buffer_t *send, told_t *told)
+static const char *describe(const bench_buffer_t *send, reported_t *reported)
 {
     opal_umrddt_gpu_memory_t memory;
 
-    memset(told, 0, sizeof(*told));
+    memset(reported, 0, sizeof(*reported));
     if (NULL == send->gpu) {
         return "what is sent is not on a GPU, so it cannot be opened there";
     }
     if (OPAL_SUCCESS != opal_umrddt_gpu_classify(send->gpu, &memory)
-        || OPAL_SUCCESS != opal_umrddt_gpu_export(&memory, &told->memory)) {
+        || OPAL_SUCCESS != opal_umrddt_gpu_export(&memory, &reported->memory)) {
         return "CUDA IPC gives no handle for this memory";
     }
-    told->able = 1;
-    told->array = (uintptr_t) send->gpu;
+    reported->able = 1;
+    reported->array = (uintptr_t) send->gpu;
     return NULL;
 }
 
@@ -139,17 +139,18 @@ static const char *get_engine(bench_floor_t *floor, const bench_buffer_t *recv)
 
 /* Open the peer's memory, and find the two ends of the copy. */
 static const char *open_memory(bench_floor_t *floor, const bench_buffer_t *send,
-                               const bench_buffer_t *recv, const told_t *told, int peer)
+                               const bench_buffer_t *recv, const reported_t *reported, int peer)
 {
     const bench_side_t *out = send->side, *in = recv->side;
     uint64_t array;
 
     if (OPAL_SUCCESS
-        != opal_umrddt_gpu_import(floor->engine, (uint64_t) peer, &told->memory, &floor->import)) {
+        != opal_umrddt_gpu_import(floor->engine, (uint64_t) peer, &reported->memory,
+                                  &floor->import)) {
         return "this GPU cannot open the other process's memory";
     }
-    array =
-        opal_umrddt_gpu_import_address(floor->import, told->array, told->array + out->array_bytes);
+    array = opal_umrddt_gpu_import_address(floor->import, reported->array,
+                                           reported->array + out->array_bytes);
     if (0 == array
         || OPAL_SUCCESS
                != opal_iov_cache_get(floor->cache, &out->type->super, (size_t) out->count,
@@ -163,10 +164,10 @@ static const char *open_memory(bench_floor_t *floor, const bench_buffer_t *send,
     floor->from.address = array + (uint64_t) out->origin;
     floor->from.kind = OPAL_UMRDDT_GPU_DEVICE;
     floor->from.reached = true; /* imported for this engine */
-    floor->from.home = opal_umrddt_gpu_import_is_home(floor->import);
+    floor->from.on_device = opal_umrddt_gpu_import_on_device(floor->import);
     floor->to.address = (uintptr_t) bench_buffer_address(recv);
     floor->to.kind = NULL == recv->gpu ? OPAL_UMRDDT_GPU_HOST : OPAL_UMRDDT_GPU_DEVICE;
-    floor->to.reached = floor->to.home = NULL != recv->gpu; /* whose engine it is */
+    floor->to.reached = floor->to.on_device = NULL != recv->gpu; /* whose engine it is */
     floor->bytes = out->bytes;
     return NULL;
 }
@@ -175,7 +176,7 @@ static const char *prepare(bench_floor_t *floor, const bench_buffer_t *send,
                            const bench_buffer_t *recv, int peer, MPI_Comm control)
 {
     const char *why;
-    told_t mine, its;
+    reported_t mine, its;
     int rank;
 
     MPI_Comm_rank(control, &rank);

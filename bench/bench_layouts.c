@@ -143,7 +143,7 @@ static void measure_packs(int argc, char **argv)
     double logs[2] = {0, 0}, least[2] = {HUGE_VAL, HUGE_VAL};
     const char *worst[2] = {"", ""};
     size_t i, measured = 0;
-    int arg, way;
+    int arg, variant;
 
     printf("%-34s %10s %9s %10s %8s %10s %8s\n", "layout", "bytes", "segments", "pack us", "ratio",
            "unpack us", "ratio");
@@ -172,21 +172,21 @@ static void measure_packs(int argc, char **argv)
                (unsigned long long) layout.send.bytes, (unsigned long long) form->segments, ours[0],
                ratio[0], ours[1], ratio[1]);
         fflush(stdout);
-        for (way = 0; way < 2; ++way) {
-            logs[way] += log(ratio[way]);
-            if (ratio[way] < least[way]) {
-                least[way] = ratio[way];
-                worst[way] = name;
+        for (variant = 0; variant < 2; ++variant) {
+            logs[variant] += log(ratio[variant]);
+            if (ratio[variant] < least[variant]) {
+                least[variant] = ratio[variant];
+                worst[variant] = name;
             }
         }
         ++measured;
         opal_iov_cache_form_free(form);
         bench_layout_destroy(&layout);
     }
-    for (way = 0; way < 2 && 0 < measured; ++way) {
+    for (variant = 0; variant < 2 && 0 < measured; ++variant) {
         printf("%s: %zu layouts, geometric mean of the ratios %.2f, least %.2f (%s)\n",
-               0 == way ? "pack" : "unpack", measured, exp(logs[way] / (double) measured),
-               least[way], worst[way]);
+               0 == variant ? "pack" : "unpack", measured, exp(logs[variant] / (double) measured),
+               least[variant], worst[variant]);
     }
 }
 

@@ -118,7 +118,7 @@ static void steady_row(steady_t *steady, FILE *file, const bench_result_t *resul
         return;
     }
     ++steady->judged;
-    if (bench_steady_judge(result, writes, text, sizeof(text))) {
+    if (bench_steady_check(result, writes, text, sizeof(text))) {
         ++steady->right;
     } else {
         fprintf(file, "  NOT STEADY %s: %s\n", result->name, text);
@@ -150,7 +150,7 @@ static bool steady_end(const steady_t *steady, FILE *file)
 static void measure_parts(const bench_job_t *job, const bench_layout_t *layout,
                           bench_result_t *result)
 {
-    if (0 == job->rank && 0 == strcmp(result->asked, result->scheme)) {
+    if (0 == job->rank && 0 == strcmp(result->requested, result->scheme)) {
         const char *why = bench_parts_measure(layout, result->scheme, &result->parts);
 
         result->has_parts = NULL == why;
@@ -163,20 +163,21 @@ static void measure_parts(const bench_job_t *job, const bench_layout_t *layout,
 
 /* --settle: messages by auto, so that what it tries is over when it is timed. @return all were
  * right */
-static bool settle(bench_job_t *job, const bench_options_t *options, bench_output_t *output,
-                   const char *name, const bench_layout_t *layout, bench_buffers_t *buffers)
+static bool warmup_trips(bench_job_t *job, const bench_options_t *options, bench_output_t *output,
+                         const char *name, const bench_layout_t *layout, bench_buffers_t *buffers)
 {
     bench_options_t all = *options;
     bench_result_t result;
 
-    all.trips = options->settle < BENCH_SETTLE_TRIPS ? options->settle : BENCH_SETTLE_TRIPS;
+    all.trips =
+        options->warmup_trips < BENCH_WARMUP_TRIPS ? options->warmup_trips : BENCH_WARMUP_TRIPS;
     all.warmup = 0;
-    all.iterations = options->settle / all.trips;
-    all.max_seconds = BENCH_SETTLE_SECONDS * options->max_seconds;
+    all.iterations = options->warmup_trips / all.trips;
+    all.max_seconds = BENCH_WARMUP_SECONDS * options->max_seconds;
     bench_schemes_comm("auto", options->pattern, &job->main_comm);
     bench_run(job, &all, name, layout, buffers, bench_output_progress, output, &result);
     MPI_Comm_free(&job->main_comm);
-    result.asked = "auto";
+    result.requested = "auto";
     if (result.failed && 0 == job->rank) {
         bench_output_row(output, &result); /* others are not of interest */
     }
@@ -194,8 +195,8 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
 
     /* Filling and checking arrays of gigabytes takes longer than the messages. */
     bench_buffers_create(&buffers, options, layout);
-    if (0 < options->settle && bench_cvar_can_be("pml_umrddt_scheme", "auto")
-        && !settle(job, options, output, name, layout, &buffers)) {
+    if (0 < options->warmup_trips && bench_cvar_can_be("pml_umrddt_scheme", "auto")
+        && !warmup_trips(job, options, output, name, layout, &buffers)) {
         status = EXIT_WRONG;
         bench_buffers_destroy(&buffers);
         bench_buffers_create(&buffers, options, layout);
@@ -223,8 +224,8 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
             bench_buffers_destroy(&buffers);
             bench_buffers_create(&buffers, options, layout);
         }
-        result.asked = options->schemes.name[which];
-        if (options->parts && 0 == strncmp("pack-", result.asked, 5)) {
+        result.requested = options->schemes.name[which];
+        if (options->parts && 0 == strncmp("pack-", result.requested, 5)) {
             measure_parts(job, layout, &result);
         }
         status = result.failed ? EXIT_WRONG : status;

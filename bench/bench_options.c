@@ -54,7 +54,7 @@ enum {
     OPTION_SCHEMES,
     OPTION_TRIPS,
     OPTION_ROUNDS,
-    OPTION_SETTLE
+    OPTION_WARMUP_OLD
 };
 
 static const struct option long_options[] = {
@@ -68,7 +68,7 @@ static const struct option long_options[] = {
     {"iterations", required_argument, NULL, OPTION_ITERATIONS},
     {"trips", required_argument, NULL, OPTION_TRIPS},
     {"rounds", required_argument, NULL, OPTION_ROUNDS},
-    {"settle", required_argument, NULL, OPTION_SETTLE},
+    {"settle", required_argument, NULL, OPTION_WARMUP_OLD},
     {"max-seconds-per-layout", required_argument, NULL, OPTION_MAX_SECONDS},
     {"quick", no_argument, NULL, OPTION_QUICK},
     {"hang-seconds", required_argument, NULL, OPTION_HANG_SECONDS},
@@ -195,7 +195,7 @@ void bench_options_help(FILE *file)
         "command line or the number of ranks is wrong, or a file cannot be written; 3 a message did not\n"
         "arrive.\n",
         BENCH_MIN_ITERATIONS, QUICK_WARMUP, QUICK_ITERATIONS, QUICK_SECONDS, HANG_SECONDS,
-        bench_schemes_names, BENCH_SETTLE_SECONDS, BENCH_STEADY_CONTROL_BYTES, BENCH_MARGIN_BYTES,
+        bench_schemes_names, BENCH_WARMUP_SECONDS, BENCH_STEADY_CONTROL_BYTES, BENCH_MARGIN_BYTES,
         BENCH_SAMPLE_BYTES >> 20, BENCH_NEAR_BYTES);
 }
 
@@ -346,9 +346,9 @@ static bool take_option(int code, const char *value, bench_options_t *options, c
     case OPTION_ROUNDS:
         *wants = "a number, 1 to 9";
         return read_int(value, 1, &options->rounds) && BENCH_ROUNDS_MOST >= options->rounds;
-    case OPTION_SETTLE:
+    case OPTION_WARMUP_OLD:
         *wants = "a number, 0 or more";
-        return read_int(value, 0, &options->settle);
+        return read_int(value, 0, &options->warmup_trips);
     case OPTION_HANG_SECONDS:
         *wants = "a number of seconds, 0 for no limit";
         return read_int(value, 0, &options->hang_seconds);
@@ -460,12 +460,12 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
                  "for asked");
         return false;
     }
-    if (0 == options->schemes.count && (1 < options->rounds || 0 < options->settle)) {
+    if (0 == options->schemes.count && (1 < options->rounds || 0 < options->warmup_trips)) {
         snprintf(error, error_room, "--%s is of schemes: it wants --schemes",
                  1 < options->rounds ? "rounds" : "settle");
         return false;
     }
-    if (0 < options->settle && !bench_schemes_has(&options->schemes, "auto")) {
+    if (0 < options->warmup_trips && !bench_schemes_has(&options->schemes, "auto")) {
         snprintf(error, error_room, "--settle is of auto, which is not in --schemes");
         return false;
     }

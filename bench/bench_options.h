@@ -35,8 +35,8 @@ typedef struct bench_schemes_t {
 } bench_schemes_t;
 
 /** The time of --settle: so many times the seconds of a layout. And messages without a pause. */
-#define BENCH_SETTLE_SECONDS 10
-#define BENCH_SETTLE_TRIPS   8
+#define BENCH_WARMUP_SECONDS 10
+#define BENCH_WARMUP_TRIPS   8
 
 /** Timed iterations that are done without regard to the time limit. */
 #define BENCH_MIN_ITERATIONS 3
@@ -61,7 +61,7 @@ typedef struct bench_options_t {
     int iterations;
     int trips;                  /**< messages there and back in an iteration */
     int rounds;                 /**< with schemes: all of them so often */
-    int settle;                 /**< with schemes: messages of auto there and back before them */
+    int warmup_trips;           /**< with schemes: messages of auto there and back before them */
     double max_seconds;         /**< for a layout; 0 is no limit */
     int hang_seconds;           /**< for an iteration, then the job is given up; 0 is no limit */
     const char *csv;            /**< file, "-" for stdout, or NULL */

@@ -151,14 +151,14 @@ static void describe_failure(const bench_failure_t *failure, char *text, size_t 
                  (unsigned) failure->got);
     }
     snprintf(text, room, "rank %d %s%s: %s; %" PRId64 " wrong there in all", failure->rank, when,
-             bench_way_names[failure->way], what, failure->times);
+             bench_variant_names[failure->variant], what, failure->times);
 }
 
-static void write_csv_times(FILE *file, const bench_result_t *result, int way)
+static void write_csv_times(FILE *file, const bench_result_t *result, int variant)
 {
-    const bench_times_t *times = &result->times[way];
+    const bench_times_t *times = &result->times[variant];
 
-    if (result->ran[way]) {
+    if (result->ran[variant]) {
         fprintf(file, ",%.3f,%.3f,%.3f", times->median, times->min, times->p95);
     } else {
         fprintf(file, ",,,");
@@ -170,7 +170,7 @@ static double rest_of(const bench_result_t *result)
 {
     const bench_parts_t *parts = &result->parts;
 
-    return result->times[BENCH_WAY_MAIN].median - parts->pack - parts->out - parts->in
+    return result->times[BENCH_VARIANT_MAIN].median - parts->pack - parts->out - parts->in
            - parts->unpack;
 }
 
@@ -188,7 +188,7 @@ static void write_csv_parts(FILE *file, const bench_result_t *result)
 static void write_parts(FILE *file, const bench_result_t *result)
 {
     const bench_parts_t *parts = &result->parts;
-    const double percent = 100.0 / result->times[BENCH_WAY_MAIN].median;
+    const double percent = 100.0 / result->times[BENCH_VARIANT_MAIN].median;
 
     fprintf(file, "  parts of it by themselves, us: pack %.2f (%.0f %%)", parts->pack,
             parts->pack * percent);
@@ -206,8 +206,8 @@ static void write_parts(FILE *file, const bench_result_t *result)
 
 static void write_csv(FILE *file, bool parts, const bench_result_t *result, const char *failure)
 {
-    const bench_times_t *times = &result->times[BENCH_WAY_MAIN];
-    const bench_times_t *host = &result->times[BENCH_WAY_HOST];
+    const bench_times_t *times = &result->times[BENCH_VARIANT_MAIN];
+    const bench_times_t *host = &result->times[BENCH_VARIANT_HOST];
     size_t i;
 
     fprintf(file, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,%d,%.3f,%.3f,%.3f", result->name,
@@ -220,17 +220,17 @@ static void write_csv(FILE *file, bool parts, const bench_result_t *result, cons
             fprintf(file, ",");
         }
     }
-    if (result->ran[BENCH_WAY_HOST]) {
+    if (result->ran[BENCH_VARIANT_HOST]) {
         fprintf(file, ",%.3f,%.3f,%.3f,%.3f", host->median, host->min, host->p95,
                 host->median / times->median);
     } else {
         fprintf(file, ",,,,");
     }
     fprintf(file, ",%s,\"%s\"", result->failed ? "FAILED" : "yes", failure);
-    write_csv_times(file, result, BENCH_WAY_FLOOR);
-    write_csv_times(file, result, BENCH_WAY_CONTIGUOUS);
-    if (NULL != result->asked) {
-        fprintf(file, ",%s", result->asked);
+    write_csv_times(file, result, BENCH_VARIANT_FLOOR);
+    write_csv_times(file, result, BENCH_VARIANT_CONTIGUOUS);
+    if (NULL != result->requested) {
+        fprintf(file, ",%s", result->requested);
     }
     if (parts) {
         write_csv_parts(file, result);
@@ -254,18 +254,18 @@ static void write_json(FILE *file, bool first, const bench_result_t *result, con
             ", \"recv_blocks\": %" PRIu64 ", \"scheme\": \"%s\", \"iterations\": %d",
             first ? "" : ",", result->name, result->bytes, result->send_blocks, result->recv_blocks,
             result->scheme, result->iterations);
-    if (NULL != result->asked) {
-        fprintf(file, ", \"asked\": \"%s\"", result->asked);
+    if (NULL != result->requested) {
+        fprintf(file, ", \"asked\": \"%s\"", result->requested);
     }
-    write_json_times(file, "us", &result->times[BENCH_WAY_MAIN]);
-    if (result->ran[BENCH_WAY_HOST]) {
-        write_json_times(file, "host_us", &result->times[BENCH_WAY_HOST]);
+    write_json_times(file, "us", &result->times[BENCH_VARIANT_MAIN]);
+    if (result->ran[BENCH_VARIANT_HOST]) {
+        write_json_times(file, "host_us", &result->times[BENCH_VARIANT_HOST]);
     }
-    if (result->ran[BENCH_WAY_FLOOR]) {
-        write_json_times(file, "floor_us", &result->times[BENCH_WAY_FLOOR]);
+    if (result->ran[BENCH_VARIANT_FLOOR]) {
+        write_json_times(file, "floor_us", &result->times[BENCH_VARIANT_FLOOR]);
     }
-    if (result->ran[BENCH_WAY_CONTIGUOUS]) {
-        write_json_times(file, "contiguous_us", &result->times[BENCH_WAY_CONTIGUOUS]);
+    if (result->ran[BENCH_VARIANT_CONTIGUOUS]) {
+        write_json_times(file, "contiguous_us", &result->times[BENCH_VARIANT_CONTIGUOUS]);
     }
     for (i = 0; i < COUNTER_COLUMNS; ++i) {
         if (result->has[counter_columns[i].pvar]) {
@@ -301,7 +301,8 @@ static void count_scheme(bench_output_t *output, const char *scheme)
 static void count_against(bench_output_t *output, const bench_result_t *result)
 {
     bool taken = 0 != strcmp("host", result->scheme) && 0 != strcmp("staged", result->scheme);
-    double ratio = result->times[BENCH_WAY_MAIN].median / result->times[BENCH_WAY_HOST].median;
+    double ratio =
+        result->times[BENCH_VARIANT_MAIN].median / result->times[BENCH_VARIANT_HOST].median;
 
     ++output->against[taken].count;
     output->against[taken].slower += ratio > (taken ? 1.0 : BENCH_OUTPUT_LEFT);
@@ -340,11 +341,11 @@ static void clear_progress(bench_output_t *output)
 /* Beside the floor: by how much more; beside one piece: how many times. */
 static void write_floor(FILE *file, const bench_result_t *result)
 {
-    const double median = result->times[BENCH_WAY_MAIN].median;
-    const double flat = result->times[BENCH_WAY_CONTIGUOUS].median;
+    const double median = result->times[BENCH_VARIANT_MAIN].median;
+    const double flat = result->times[BENCH_VARIANT_CONTIGUOUS].median;
 
-    if (result->ran[BENCH_WAY_FLOOR]) {
-        const double floor = result->times[BENCH_WAY_FLOOR].median;
+    if (result->ran[BENCH_VARIANT_FLOOR]) {
+        const double floor = result->times[BENCH_VARIANT_FLOOR].median;
 
         fprintf(file, " %10.2f %9.2f", floor, median - floor);
     } else {
@@ -355,7 +356,7 @@ static void write_floor(FILE *file, const bench_result_t *result)
 
 void bench_output_row(bench_output_t *output, const bench_result_t *result)
 {
-    const bench_times_t *times = &result->times[BENCH_WAY_MAIN];
+    const bench_times_t *times = &result->times[BENCH_VARIANT_MAIN];
     char blocks[48], failure[256] = "";
     FILE *file = output->table;
     size_t i;
@@ -381,8 +382,8 @@ void bench_output_row(bench_output_t *output, const bench_result_t *result)
             fprintf(file, " %9s", "-");
         }
     }
-    if (result->ran[BENCH_WAY_HOST]) {
-        const double host = result->times[BENCH_WAY_HOST].median;
+    if (result->ran[BENCH_VARIANT_HOST]) {
+        const double host = result->times[BENCH_VARIANT_HOST].median;
 
         fprintf(file, " %10.2f %8.3gx", host, host / times->median);
     }
@@ -390,8 +391,8 @@ void bench_output_row(bench_output_t *output, const bench_result_t *result)
         write_floor(file, result);
     }
     fprintf(file, "  %s", result->failed ? "FAILED" : "yes");
-    if (NULL != result->asked && 0 != strcmp(result->asked, result->scheme)) {
-        fprintf(file, " (asked for: %s)", result->asked);
+    if (NULL != result->requested && 0 != strcmp(result->requested, result->scheme)) {
+        fprintf(file, " (asked for: %s)", result->requested);
     }
     fprintf(file, "\n");
     if (result->failed) {
@@ -412,7 +413,7 @@ void bench_output_row(bench_output_t *output, const bench_result_t *result)
     ++output->run;
     output->failed += result->failed;
     count_scheme(output, result->scheme);
-    if (result->ran[BENCH_WAY_HOST]) {
+    if (result->ran[BENCH_VARIANT_HOST]) {
         count_against(output, result);
     }
 }

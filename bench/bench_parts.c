@@ -37,20 +37,20 @@ typedef struct ends_t {
 } ends_t;
 
 /* One copy after the other, and the median of their times. */
-static double copy(ends_t *ends, const opal_umrddt_gpu_place_t *from,
-                   const opal_umrddt_gpu_place_t *to, uint64_t bytes)
+static double copy(ends_t *ends, const opal_umrddt_gpu_copy_end_t *from,
+                   const opal_umrddt_gpu_copy_end_t *to, uint64_t bytes)
 {
     double samples[MOST], end = bench_now() + SECONDS;
     bench_times_t times;
     int count = 0, i;
 
     for (i = -WARMUP; count < MOST && (count < LEAST || bench_now() < end) && !ends->failed; ++i) {
-        opal_umrddt_gpu_copy_t *under_way;
+        opal_umrddt_gpu_copy_t *in_flight;
         const double begin = bench_now();
 
         ends->failed =
-            OPAL_SUCCESS != opal_umrddt_gpu_copy(ends->engine, from, to, 0, bytes, &under_way)
-            || OPAL_SUCCESS != opal_umrddt_gpu_copy_wait(under_way);
+            OPAL_SUCCESS != opal_umrddt_gpu_copy(ends->engine, from, to, 0, bytes, &in_flight)
+            || OPAL_SUCCESS != opal_umrddt_gpu_copy_wait(in_flight);
         if (0 <= i) {
             samples[count++] = bench_now() - begin;
         }
@@ -64,10 +64,10 @@ static double copy(ends_t *ends, const opal_umrddt_gpu_place_t *from,
 
 /* Between a side's layout and one piece. */
 static double pack(ends_t *ends, const bench_side_t *side, bool unpack,
-                   const opal_umrddt_gpu_place_t *packed)
+                   const opal_umrddt_gpu_copy_end_t *packed)
 {
-    opal_umrddt_gpu_place_t user = {NULL, (uintptr_t) (ends->user + side->origin),
-                                    OPAL_UMRDDT_GPU_DEVICE, true, true};
+    opal_umrddt_gpu_copy_end_t user = {NULL, (uintptr_t) (ends->user + side->origin),
+                                       OPAL_UMRDDT_GPU_DEVICE, true, true};
     double time;
 
     if (OPAL_SUCCESS
@@ -119,11 +119,11 @@ const char *bench_parts_measure(const bench_layout_t *layout, const char *scheme
 
     if (NULL == why) {
         const uint64_t bytes = layout->send.bytes;
-        const opal_umrddt_gpu_place_t device = {NULL, (uintptr_t) ends.packed,
-                                                OPAL_UMRDDT_GPU_DEVICE, true, true};
-        const opal_umrddt_gpu_place_t pinned = {NULL, (uintptr_t) ends.pinned,
-                                                OPAL_UMRDDT_GPU_PINNED, true, false};
-        const opal_umrddt_gpu_place_t *packed =
+        const opal_umrddt_gpu_copy_end_t device = {NULL, (uintptr_t) ends.packed,
+                                                   OPAL_UMRDDT_GPU_DEVICE, true, true};
+        const opal_umrddt_gpu_copy_end_t pinned = {NULL, (uintptr_t) ends.pinned,
+                                                   OPAL_UMRDDT_GPU_PINNED, true, false};
+        const opal_umrddt_gpu_copy_end_t *packed =
             0 == strcmp("pack-host", scheme) ? &pinned : &device;
 
         found.pack = pack(&ends, &layout->send, false, packed);

@@ -59,7 +59,7 @@ typedef struct {
     int repeats; /* in a round; 0: not found yet */
 } play_t;
 
-static const bench_player_way_t *way;
+static const bench_player_variant_t *variant;
 static const char *spoil = "";
 static FILE *answers;
 
@@ -99,7 +99,7 @@ static void mpi_close(void *context)
     (void) context;
 }
 
-static const bench_player_way_t mpi_way = {
+static const bench_player_variant_t mpi_variant = {
     .name = "mpi",
     .open = mpi_open,
     .pack = mpi_pack,
@@ -182,9 +182,9 @@ static void perform(const play_t *play)
 
     while (0 < times--) {
         if (play->unpack) {
-            way->unpack(play->context, play->stream, buffer);
+            variant->unpack(play->context, play->stream, buffer);
         } else {
-            way->pack(play->context, buffer, play->stream);
+            variant->pack(play->context, buffer, play->stream);
         }
     }
 }
@@ -229,7 +229,7 @@ static uint64_t try_once(const play_t *play, void (*how)(const play_t *play), bo
  * Commands
  * ------------------------------------------------------------------------------------------- */
 
-static void tell_who(void)
+static void report_who(void)
 {
     char version[MPI_MAX_LIBRARY_VERSION_STRING], *at;
     int length;
@@ -239,7 +239,7 @@ static void tell_who(void)
         *at = '\t' == *at ? ' ' : *at;
     }
     *at = '\0';
-    fprintf(answers, "who %s, %s\n", version, way->name);
+    fprintf(answers, "who %s, %s\n", version, variant->name);
 }
 
 static void list(void)
@@ -273,7 +273,7 @@ static void open_play(play_t *play, const char *name, bool unpack)
     play->side = unpack ? &play->layout.recv : &play->layout.send;
     play->array = map(play->side->array_bytes);
     play->stream = map(play->side->bytes) + STREAM_SKEW;
-    play->context = way->open(play->side);
+    play->context = variant->open(play->side);
     wanted = try_once(play, perform_by_pieces, false);
     got = try_once(play, perform, true);
     fprintf(answers, "open %llu %llu %016llx %016llx\n", (unsigned long long) play->side->bytes,
@@ -319,7 +319,7 @@ static void close_play(play_t *play)
     if (NULL == play->side) {
         bench_fatal("nothing is open");
     }
-    way->close(play->context);
+    variant->close(play->context);
     unmap(play->array, play->side->array_bytes);
     unmap(play->stream - STREAM_SKEW, play->side->bytes);
     bench_layout_destroy(&play->layout);
@@ -335,7 +335,7 @@ static void serve(void)
     while (NULL != fgets(line, sizeof(line), stdin)) {
         line[strcspn(line, "\n")] = '\0';
         if (0 == strcmp(line, "who")) {
-            tell_who();
+            report_who();
         } else if (0 == strcmp(line, "list")) {
             list();
         } else if (2 == sscanf(line, "open %s %s", name, direction)) {
@@ -355,18 +355,18 @@ static void serve(void)
     }
 }
 
-static bool choose_way(const char *name)
+static bool choose_variant(const char *name)
 {
-    way = 0 == strcmp(name, mpi_way.name) ? &mpi_way : NULL;
+    variant = 0 == strcmp(name, mpi_variant.name) ? &mpi_variant : NULL;
 #if BENCH_PLAYER_ENGINE
-    way = 0 == strcmp(name, bench_player_engine.name) ? &bench_player_engine : way;
+    variant = 0 == strcmp(name, bench_player_engine.name) ? &bench_player_engine : variant;
 #endif
-    return NULL != way;
+    return NULL != variant;
 }
 
 int main(int argc, char **argv)
 {
-    if ((2 != argc && 4 != argc) || !choose_way(argv[1])
+    if ((2 != argc && 4 != argc) || !choose_variant(argv[1])
         || (4 == argc && 0 != strcmp(argv[2], "--spoil"))) {
         fprintf(stderr, "usage: bench_player mpi%s [--spoil WHAT]; bench_versus calls it\n",
                 BENCH_PLAYER_ENGINE ? "|engine" : "");

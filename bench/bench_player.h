@@ -26,7 +26,7 @@
 #define BENCH_PLAYER_ENGINE 0
 #endif
 
-typedef struct bench_player_way_t {
+typedef struct bench_player_variant_t {
     const char *name;
 
     /** Get ready for a side, which outlives the context. Ends the process if that is impossible. */
@@ -34,12 +34,12 @@ typedef struct bench_player_way_t {
     void (*pack)(void *context, const void *buffer, void *stream);
     void (*unpack)(void *context, const void *stream, void *buffer);
     void (*close)(void *context);
-} bench_player_way_t;
+} bench_player_variant_t;
 
 /**
  * The layout engine: a lookup in its cache, then its pack or unpack. Only in the player that is
  * linked with the engine (BENCH_PLAYER_ENGINE).
  */
-extern const bench_player_way_t bench_player_engine;
+extern const bench_player_variant_t bench_player_engine;
 
 #endif /* BENCH_PLAYER_H */

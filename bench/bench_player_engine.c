@@ -86,7 +86,7 @@ static void engine_close(void *context)
     free(engine);
 }
 
-const bench_player_way_t bench_player_engine = {
+const bench_player_variant_t bench_player_engine = {
     .name = "engine",
     .open = engine_open,
     .pack = engine_pack,

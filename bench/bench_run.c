@@ -24,7 +24,8 @@
 /* Time between two calls of the progress function, in seconds. */
 #define PROGRESS_SECONDS 0.2
 
-const char *const bench_way_names[BENCH_WAYS] = {"", " (base PML)", " (floor)", " (contiguous)"};
+const char *const bench_variant_names[BENCH_VARIANTS] = {"", " (base PML)", " (floor)",
+                                                         " (contiguous)"};
 
 /* Commands of the leader to its peer before an iteration. */
 enum {
@@ -40,7 +41,7 @@ typedef struct pair_t {
     const bench_layout_t *layout;
     int hang_seconds;
     int trips; /* messages there and back in an iteration */
-    bool runs[BENCH_WAYS];
+    bool runs[BENCH_VARIANTS];
     bench_buffers_t *buffers;
     bench_layout_t flat; /* --floor: as many bytes in one piece */
     bench_buffers_t flat_buffers;
@@ -50,7 +51,7 @@ typedef struct pair_t {
     unsigned char *stream; /* of the present message */
     unsigned message;      /* number of the present message in this direction, from 1 */
     int iteration;         /* as in bench_failure_t */
-    double *samples[BENCH_WAYS];
+    double *samples[BENCH_VARIANTS];
     int done; /* timed iterations */
     uint64_t counters[BENCH_PVAR_COUNT];
     bench_failure_t failure;
@@ -94,12 +95,12 @@ static void open_floor(pair_t *pair, bench_job_t *job, const bench_options_t *op
         bench_floor_open(&pair->buffers->send, &pair->buffers->recv, job->peer, job->control, &why);
     have = NULL != pair->floor;
     MPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, job->control);
-    pair->runs[BENCH_WAY_FLOOR] = 0 != all;
+    pair->runs[BENCH_VARIANT_FLOOR] = 0 != all;
     if (!all && 0 == job->rank) {
         fprintf(stderr, "umrddt_bench: --floor: none for %s: %s\n", pair->name,
                 have ? "another pair cannot" : why);
     }
-    pair->runs[BENCH_WAY_CONTIGUOUS] = true;
+    pair->runs[BENCH_VARIANT_CONTIGUOUS] = true;
     memset(&pair->flat, 0, sizeof(pair->flat));
     bench_make_contiguous(&bytes, &pair->flat);
     bench_buffers_create(&pair->flat_buffers, options, &pair->flat);
@@ -109,7 +110,7 @@ static void open_floor(pair_t *pair, bench_job_t *job, const bench_options_t *op
 static void pair_create(pair_t *pair, bench_job_t *job, const bench_options_t *options,
                         const char *name, const bench_layout_t *layout, bench_buffers_t *buffers)
 {
-    int way;
+    int variant;
 
     memset(pair, 0, sizeof(*pair));
     pair->job = job;
@@ -118,11 +119,11 @@ static void pair_create(pair_t *pair, bench_job_t *job, const bench_options_t *o
     pair->buffers = buffers;
     pair->hang_seconds = options->hang_seconds;
     pair->trips = options->trips;
-    pair->runs[BENCH_WAY_MAIN] = true;
-    pair->runs[BENCH_WAY_HOST] = options->compare;
+    pair->runs[BENCH_VARIANT_MAIN] = true;
+    pair->runs[BENCH_VARIANT_HOST] = options->compare;
     pair->failure.rank = job->rank;
-    for (way = 0; way < BENCH_WAYS; ++way) {
-        pair->samples[way] = bench_alloc(sizeof(double) * (size_t) options->iterations);
+    for (variant = 0; variant < BENCH_VARIANTS; ++variant) {
+        pair->samples[variant] = bench_alloc(sizeof(double) * (size_t) options->iterations);
     }
     pair->base_out = bench_stream_base(layout->send.bytes, job->rank);
     pair->base_in = bench_stream_base(layout->send.bytes, job->peer);
@@ -140,32 +141,32 @@ static void pair_create(pair_t *pair, bench_job_t *job, const bench_options_t *o
 
 static void pair_destroy(pair_t *pair)
 {
-    int way;
+    int variant;
 
     if (NULL != pair->floor) {
         bench_floor_close(pair->floor);
         /* Nobody has this memory open any more. */
         MPI_Barrier(pair->job->control);
     }
-    if (pair->runs[BENCH_WAY_CONTIGUOUS]) {
+    if (pair->runs[BENCH_VARIANT_CONTIGUOUS]) {
         bench_buffers_destroy(&pair->flat_buffers);
         bench_layout_destroy(&pair->flat);
     }
     free(pair->base_out);
     free(pair->base_in);
     free(pair->stream);
-    for (way = 0; way < BENCH_WAYS; ++way) {
-        free(pair->samples[way]);
+    for (variant = 0; variant < BENCH_VARIANTS; ++variant) {
+        free(pair->samples[variant]);
     }
 }
 
-static void note_failure(pair_t *pair, int way, bench_failure_kind_t kind, int64_t offset,
+static void note_failure(pair_t *pair, int variant, bench_failure_kind_t kind, int64_t offset,
                          int64_t expected, int64_t got)
 {
     if (BENCH_FAILURE_NONE == pair->failure.kind) {
         pair->failure.kind = kind;
         pair->failure.iteration = pair->iteration;
-        pair->failure.way = way;
+        pair->failure.variant = variant;
         pair->failure.offset = offset;
         pair->failure.expected = expected;
         pair->failure.got = got;
@@ -174,12 +175,12 @@ static void note_failure(pair_t *pair, int way, bench_failure_kind_t kind, int64
 }
 
 /* The test hook; see bench_job_open. */
-static void plant_error(pair_t *pair, int way)
+static void plant_error(pair_t *pair, int variant)
 {
     const bench_plant_t *plant = &pair->job->plant;
     unsigned char *byte = pair->buffers->recv.array + plant->offset;
 
-    if (BENCH_WAY_MAIN != way || pair->iteration != plant->iteration) {
+    if (BENCH_VARIANT_MAIN != variant || pair->iteration != plant->iteration) {
         return;
     }
     if (BENCH_PLANT_INVERTED == plant->kind) {
@@ -193,26 +194,26 @@ static void plant_error(pair_t *pair, int way)
  * Check the received data, @p count of the type of the receive. One finding per message; gaps are
  * repaired, so each message is checked by itself.
  */
-static void check_received(pair_t *pair, int way, int count)
+static void check_received(pair_t *pair, int variant, int count)
 {
     bench_buffer_t *recv =
-        BENCH_WAY_CONTIGUOUS == way ? &pair->flat_buffers.recv : &pair->buffers->recv;
+        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->flat_buffers.recv : &pair->buffers->recv;
     bench_wrong_t wrong;
 
     bench_buffer_get(recv);
-    plant_error(pair, way);
+    plant_error(pair, variant);
     make_stream(pair, pair->base_in);
     if (!bench_buffer_check_data(recv, pair->stream, &wrong)) {
-        note_failure(pair, way, BENCH_FAILURE_DATA, wrong.offset, wrong.expected, wrong.got);
+        note_failure(pair, variant, BENCH_FAILURE_DATA, wrong.offset, wrong.expected, wrong.got);
         bench_buffer_set_data(recv, pair->stream);
         bench_buffer_set_guards(recv);
         bench_buffer_put(recv);
     } else if (!bench_buffer_check_gaps(recv, false, &wrong)) {
-        note_failure(pair, way, BENCH_FAILURE_GAP, wrong.offset, wrong.expected, wrong.got);
+        note_failure(pair, variant, BENCH_FAILURE_GAP, wrong.offset, wrong.expected, wrong.got);
         bench_buffer_set_guards(recv);
         bench_buffer_put(recv);
     } else if (recv->side->count != count) {
-        note_failure(pair, way, BENCH_FAILURE_COUNT, 0, recv->side->count, count);
+        note_failure(pair, variant, BENCH_FAILURE_COUNT, 0, recv->side->count, count);
     }
 }
 
@@ -225,44 +226,44 @@ static void check_afterwards(pair_t *pair)
     bench_buffer_get(&pair->buffers->recv);
     bench_buffer_get(&pair->buffers->send);
     if (!bench_buffer_check_gaps(&pair->buffers->recv, true, &wrong)) {
-        note_failure(pair, BENCH_WAY_MAIN, BENCH_FAILURE_GAP, wrong.offset, wrong.expected,
+        note_failure(pair, BENCH_VARIANT_MAIN, BENCH_FAILURE_GAP, wrong.offset, wrong.expected,
                      wrong.got);
     }
     if (!bench_buffer_check_gaps(&pair->buffers->send, true, &wrong)) {
-        note_failure(pair, BENCH_WAY_MAIN, BENCH_FAILURE_SEND_GAP, wrong.offset, wrong.expected,
+        note_failure(pair, BENCH_VARIANT_MAIN, BENCH_FAILURE_SEND_GAP, wrong.offset, wrong.expected,
                      wrong.got);
     }
 }
 
 /* One message of the current kind; the count of the receive. */
-static void send_one(pair_t *pair, int way)
+static void send_one(pair_t *pair, int variant)
 {
     const bench_job_t *job = pair->job;
     const bench_buffer_t *send =
-        BENCH_WAY_CONTIGUOUS == way ? &pair->flat_buffers.send : &pair->buffers->send;
+        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->flat_buffers.send : &pair->buffers->send;
 
-    if (BENCH_WAY_FLOOR == way) {
+    if (BENCH_VARIANT_FLOOR == variant) {
         bench_floor_send(pair->floor);
         return;
     }
     MPI_Send(bench_buffer_address(send), send->side->count, send->side->type, job->peer, TAG_DATA,
-             BENCH_WAY_MAIN == way ? job->main_comm : job->host_comm);
+             BENCH_VARIANT_MAIN == variant ? job->main_comm : job->host_comm);
 }
 
-static int receive_one(pair_t *pair, int way)
+static int receive_one(pair_t *pair, int variant)
 {
     const bench_job_t *job = pair->job;
     const bench_buffer_t *recv =
-        BENCH_WAY_CONTIGUOUS == way ? &pair->flat_buffers.recv : &pair->buffers->recv;
+        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->flat_buffers.recv : &pair->buffers->recv;
     MPI_Status status;
     int count;
 
-    if (BENCH_WAY_FLOOR == way) {
+    if (BENCH_VARIANT_FLOOR == variant) {
         bench_floor_receive(pair->floor);
         return recv->side->count;
     }
     MPI_Recv(bench_buffer_address(recv), recv->side->count, recv->side->type, job->peer, TAG_DATA,
-             BENCH_WAY_MAIN == way ? job->main_comm : job->host_comm, &status);
+             BENCH_VARIANT_MAIN == variant ? job->main_comm : job->host_comm, &status);
     MPI_Get_count(&status, recv->side->type, &count);
     return count;
 }
@@ -273,10 +274,10 @@ static int receive_one(pair_t *pair, int way)
  *
  * @return one-way time in seconds, at the leader
  */
-static double exchange(pair_t *pair, int way)
+static double exchange(pair_t *pair, int variant)
 {
     bench_buffer_t *send =
-        BENCH_WAY_CONTIGUOUS == way ? &pair->flat_buffers.send : &pair->buffers->send;
+        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->flat_buffers.send : &pair->buffers->send;
     const bench_job_t *job = pair->job;
     double begin = 0.0, end = 0.0;
     int count = 0, trip;
@@ -289,27 +290,27 @@ static double exchange(pair_t *pair, int way)
         MPI_Recv(NULL, 0, MPI_BYTE, job->peer, TAG_READY, job->control, MPI_STATUS_IGNORE);
         begin = bench_now();
         for (trip = 0; trip < pair->trips; ++trip) {
-            send_one(pair, way);
-            count = receive_one(pair, way);
+            send_one(pair, variant);
+            count = receive_one(pair, variant);
         }
         end = bench_now();
     } else {
         MPI_Send(NULL, 0, MPI_BYTE, job->peer, TAG_READY, job->control);
         for (trip = 0; trip < pair->trips; ++trip) {
-            count = receive_one(pair, way);
+            count = receive_one(pair, variant);
             while (BENCH_PLANT_HANG == job->plant.kind && pair->iteration == job->plant.iteration) {
                 sleep(1);
             }
-            send_one(pair, way);
+            send_one(pair, variant);
         }
     }
-    if (BENCH_WAY_FLOOR == way) {
+    if (BENCH_VARIANT_FLOOR == variant) {
         /* the reader of the last message reads it from the other's buffer, without a notification
          */
         MPI_Sendrecv(NULL, 0, MPI_BYTE, job->peer, TAG_READ, NULL, 0, MPI_BYTE, job->peer, TAG_READ,
                      job->control, MPI_STATUS_IGNORE);
     }
-    check_received(pair, way, count);
+    check_received(pair, variant, count);
     return (end - begin) / 2.0 / pair->trips;
 }
 
@@ -321,22 +322,22 @@ static void iterate(pair_t *pair, int command)
         bench_pvars_read(&pair->job->pvars, pair->counters);
     }
     pair->iteration = COMMAND_TIMED == command ? pair->done + 1 : 0;
-    for (int i = 0; i < BENCH_WAYS; ++i) {
-        const int way = 0 == pair->done % 2 ? i : BENCH_WAYS - 1 - i;
+    for (int i = 0; i < BENCH_VARIANTS; ++i) {
+        const int variant = 0 == pair->done % 2 ? i : BENCH_VARIANTS - 1 - i;
         double seconds;
 
-        if (!pair->runs[way]) {
+        if (!pair->runs[variant]) {
             continue;
         }
         bench_watchdog_set((unsigned) pair->hang_seconds,
                            "umrddt_bench: rank %d gives up: %s, %s %d%s did not end within %d s",
                            pair->job->rank, pair->name,
                            COMMAND_TIMED == command ? "iteration" : "warm-up before iteration",
-                           pair->done + 1, bench_way_names[way], pair->hang_seconds);
-        seconds = exchange(pair, way);
+                           pair->done + 1, bench_variant_names[variant], pair->hang_seconds);
+        seconds = exchange(pair, variant);
         bench_watchdog_clear();
         if (COMMAND_TIMED == command) {
-            pair->samples[way][pair->done] = seconds;
+            pair->samples[variant][pair->done] = seconds;
         }
     }
     if (COMMAND_TIMED == command) {
@@ -402,7 +403,7 @@ static void follow(pair_t *pair)
 static void gather_times(const pair_t *pair, bench_result_t *result)
 {
     const bench_job_t *job = pair->job;
-    int mine = job->leader ? pair->done : 0, total = 0, least = INT_MAX, i, way;
+    int mine = job->leader ? pair->done : 0, total = 0, least = INT_MAX, i, variant;
     int *counts = bench_alloc(sizeof(int) * (size_t) job->size);
     int *starts = bench_alloc(sizeof(int) * (size_t) job->size);
     double *all;
@@ -414,14 +415,14 @@ static void gather_times(const pair_t *pair, bench_result_t *result)
         least = 0 == i % 2 && counts[i] < least ? counts[i] : least;
     }
     all = bench_alloc(sizeof(double) * (size_t) total);
-    for (way = 0; way < BENCH_WAYS; ++way) {
-        if (!pair->runs[way]) {
+    for (variant = 0; variant < BENCH_VARIANTS; ++variant) {
+        if (!pair->runs[variant]) {
             continue;
         }
-        MPI_Gatherv(pair->samples[way], mine, MPI_DOUBLE, all, counts, starts, MPI_DOUBLE, 0,
+        MPI_Gatherv(pair->samples[variant], mine, MPI_DOUBLE, all, counts, starts, MPI_DOUBLE, 0,
                     job->control);
         if (0 == job->rank) {
-            bench_times_summarise(all, total, &result->times[way]);
+            bench_times_summarise(all, total, &result->times[variant]);
         }
     }
     result->iterations = least;

@@ -33,11 +33,11 @@
  * base PML.
  */
 enum {
-    BENCH_WAY_MAIN,
-    BENCH_WAY_HOST,
-    BENCH_WAY_FLOOR,
-    BENCH_WAY_CONTIGUOUS,
-    BENCH_WAYS
+    BENCH_VARIANT_MAIN,
+    BENCH_VARIANT_HOST,
+    BENCH_VARIANT_FLOOR,
+    BENCH_VARIANT_CONTIGUOUS,
+    BENCH_VARIANTS
 };
 
 typedef enum bench_plant_kind_t {
@@ -55,7 +55,7 @@ typedef struct bench_plant_t {
 } bench_plant_t;
 
 /** Suffixes that name them; the main one has none. */
-extern const char *const bench_way_names[BENCH_WAYS];
+extern const char *const bench_variant_names[BENCH_VARIANTS];
 
 /** What this process has for all layouts. */
 typedef struct bench_job_t {
@@ -83,7 +83,7 @@ typedef struct bench_failure_t {
     bench_failure_kind_t kind;
     int rank;
     int iteration; /**< from 1; 0 or less in the warm-ups; INT_MAX after the last message */
-    int way;
+    int variant;
     int64_t offset; /**< from the array, bytes */
     int64_t expected;
     int64_t got;
@@ -93,14 +93,14 @@ typedef struct bench_failure_t {
 /** What came of a layout; complete on rank 0, elsewhere only `failed`. */
 typedef struct bench_result_t {
     const char *name;
-    const char *asked; /**< of --schemes, the one that was to be used; or NULL */
+    const char *requested; /**< of --schemes, the one that was to be used; or NULL */
     uint64_t bytes;
     uint64_t send_blocks;
     uint64_t recv_blocks;
     bool noncontiguous;
     int iterations; /**< timed ones, of the pair that did the fewest */
-    bool ran[BENCH_WAYS];
-    bench_times_t times[BENCH_WAYS];      /**< one way */
+    bool ran[BENCH_VARIANTS];
+    bench_times_t times[BENCH_VARIANTS];  /**< one way */
     const char *scheme;                   /**< one of bench_output.c */
     bool has[BENCH_PVAR_COUNT];           /**< whether the counter exists */
     double per_message[BENCH_PVAR_COUNT]; /**< by all processes, per message in one direction */

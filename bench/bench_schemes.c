@@ -102,10 +102,10 @@ void bench_schemes_table_free(bench_schemes_table_t *table)
 
 /* Whether the messages used the requested scheme: those of the base PML may be staged; and auto is
  * any. */
-static bool went_by(const char *asked, const char *scheme)
+static bool went_by(const char *requested, const char *scheme)
 {
-    return 0 == strcmp(asked, scheme) || 0 == strcmp("auto", asked)
-           || (0 == strcmp("host", asked) && 0 == strcmp("staged", scheme));
+    return 0 == strcmp(requested, scheme) || 0 == strcmp("auto", requested)
+           || (0 == strcmp("host", requested) && 0 == strcmp("staged", scheme));
 }
 
 /* The median of every @p step th of some values from @p first on. */
@@ -141,7 +141,7 @@ void bench_schemes_table_add(bench_schemes_table_t *table, int round, int which,
     }
     row = &table->rows[table->count - 1];
     row->count = round + 1;
-    row->rounds[which][round] = result->times[BENCH_WAY_MAIN].median;
+    row->rounds[which][round] = result->times[BENCH_VARIANT_MAIN].median;
     row->median[which] = median_of(row->rounds[which], row->count, 0, 1);
     row->pieces = row->pieces || result->noncontiguous;
     row->went[which] = went && (0 == round || row->went[which]);

@@ -56,7 +56,7 @@ uint64_t bench_steady_writes(const bench_layout_t *layout, const bench_key_caps_
     return send > recv ? send : recv;
 }
 
-bool bench_steady_judge(const bench_result_t *result, uint64_t writes, char *text, size_t room)
+bool bench_steady_check(const bench_result_t *result, uint64_t writes, char *text, size_t room)
 {
     double count;
     size_t i;

@@ -45,33 +45,34 @@ static double now(void)
 }
 
 /* Seconds of so many. */
-static double repeat(bench_way_t way, void *context, int times)
+static double repeat(bench_variant_t variant, void *context, int times)
 {
     const double start = now();
 
     for (int i = 0; i < times; ++i) {
-        way(context);
+        variant(context);
     }
     return now() - start;
 }
 
-void bench_alternate(bench_way_t first, bench_way_t second, void *context, double *first_us,
+void bench_alternate(bench_variant_t first, bench_variant_t second, void *context, double *first_us,
                      double *second_us)
 {
-    const bench_way_t ways[2] = {first, second};
+    const bench_variant_t variants[2] = {first, second};
     double samples[2][ROUNDS];
     int repeats[2] = {1, 1};
     bench_times_t times;
 
-    for (int way = 0; way < 2; ++way) {
-        ways[way](context); /* warm */
-        while (ROUND_TIME > repeat(ways[way], context, repeats[way])) {
-            repeats[way] *= 2;
+    for (int variant = 0; variant < 2; ++variant) {
+        variants[variant](context); /* warm */
+        while (ROUND_TIME > repeat(variants[variant], context, repeats[variant])) {
+            repeats[variant] *= 2;
         }
     }
     for (int round = 0; round < ROUNDS; ++round) {
-        for (int way = 0; way < 2; ++way) {
-            samples[way][round] = repeat(ways[way], context, repeats[way]) / repeats[way];
+        for (int variant = 0; variant < 2; ++variant) {
+            samples[variant][round] =
+                repeat(variants[variant], context, repeats[variant]) / repeats[variant];
         }
     }
     bench_times_summarise(samples[0], ROUNDS, &times);

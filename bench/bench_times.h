@@ -31,7 +31,7 @@ void bench_times_summarise(double *samples, int count, bench_times_t *times);
 double bench_times_median(double *values, int count);
 
 /** One of the functions. */
-typedef void (*bench_way_t)(void *context);
+typedef void (*bench_variant_t)(void *context);
 
 /**
  * Time two functions in turns, round by round, after one untimed call of each.
@@ -39,7 +39,7 @@ typedef void (*bench_way_t)(void *context);
  * @param[out] first_us, second_us  microseconds of one of each: the median of 51 rounds of the
  * processor time of this thread (other load on the machine affects wall time, and caches)
  */
-void bench_alternate(bench_way_t first, bench_way_t second, void *context, double *first_us,
+void bench_alternate(bench_variant_t first, bench_variant_t second, void *context, double *first_us,
                      double *second_us);
 
 #endif /* BENCH_TIMES_H */

@@ -171,9 +171,9 @@ static void hire(player_t *player)
     player->from = from[0];
 }
 
-static void tell(player_t *player, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void report(player_t *player, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-static void tell(player_t *player, const char *format, ...)
+static void report(player_t *player, const char *format, ...)
 {
     char line[LINE_ROOM];
     va_list arguments;
@@ -239,7 +239,7 @@ static bool open_layout(const char *name, int direction, opened_t opened[2])
     int i;
 
     for (i = 0; i < 2; ++i) {
-        tell(&players[i], "open %s %s\n", name, directions[direction]);
+        report(&players[i], "open %s %s\n", name, directions[direction]);
         hear(&players[i]);
         large[i] = 0 == strcmp(players[i].answer, "large");
         if (!large[i]
@@ -281,7 +281,7 @@ static double time_player(player_t *player)
 {
     double seconds;
 
-    tell(player, "time\n");
+    report(player, "time\n");
     hear(player);
     if (1 != sscanf(player->answer, "time %lf", &seconds) || !(0 < seconds)) {
         misunderstood(player);
@@ -312,7 +312,7 @@ static bool play(const char *name, int direction, opened_t opened[2], bench_time
         }
     }
     for (i = 0; i < 2; ++i) {
-        tell(&players[i], "close\n");
+        report(&players[i], "close\n");
         hear(&players[i]);
         if (0 != strcmp(players[i].answer, "closed")) {
             misunderstood(&players[i]);
@@ -342,16 +342,16 @@ static bool in_group(const group_t *group, const char *name)
 
 static void count_in(group_t *group, const char *name, bench_times_t times[2][2])
 {
-    int way;
+    int variant;
 
-    for (way = 0; way < 2; ++way) {
-        double ratio = times[way][1].median / times[way][0].median;
+    for (variant = 0; variant < 2; ++variant) {
+        double ratio = times[variant][1].median / times[variant][0].median;
 
-        group->logs[way] += log(ratio);
-        group->min_logs[way] += log(times[way][1].min / times[way][0].min);
-        if (0 == group->count || ratio < group->least[way]) {
-            group->least[way] = ratio;
-            group->least_name[way] = name;
+        group->logs[variant] += log(ratio);
+        group->min_logs[variant] += log(times[variant][1].min / times[variant][0].min);
+        if (0 == group->count || ratio < group->least[variant]) {
+            group->least[variant] = ratio;
+            group->least_name[variant] = name;
         }
     }
     ++group->count;
@@ -364,10 +364,10 @@ static void run_layout(const char *name)
     opened_t opened[2][2];
     char pieces[NAME_ROOM];
     size_t i;
-    int way;
+    int variant;
 
-    for (way = 0; way < 2; ++way) {
-        if (!play(name, way, opened[way], times[way])) {
+    for (variant = 0; variant < 2; ++variant) {
+        if (!play(name, variant, opened[variant], times[variant])) {
             return;
         }
     }
@@ -403,10 +403,10 @@ static bool is_wanted(const char *name, const char *list)
 static void run_all(const char *list)
 {
     static char names[MAX_LAYOUTS][NAME_ROOM];
-    int count = 0, i, way;
+    int count = 0, i, variant;
     size_t g;
 
-    tell(&players[0], "list\n");
+    report(&players[0], "list\n");
     for (hear(&players[0]); 0 != strcmp(players[0].answer, "end"); hear(&players[0])) {
         if (MAX_LAYOUTS == count || 1 != sscanf(players[0].answer, "layout %63s", names[count])) {
             misunderstood(&players[0]);
@@ -414,7 +414,7 @@ static void run_all(const char *list)
         count += is_wanted(names[count], list);
     }
     for (i = 0; i < 2; ++i) {
-        tell(&players[i], "who\n");
+        report(&players[i], "who\n");
         hear(&players[i]);
         if (0 != strncmp(players[i].answer, "who ", 4)) {
             misunderstood(&players[i]);
@@ -428,13 +428,13 @@ static void run_all(const char *list)
         run_layout(names[i]);
     }
     for (g = 0; g < GROUP_COUNT; ++g) {
-        for (way = 0; way < 2 && 0 < groups[g].count; ++way) {
+        for (variant = 0; variant < 2 && 0 < groups[g].count; ++variant) {
             printf("# %s, %s: %d layouts, geometric mean of the ratios %.2f (of the fastest rounds "
                    "%.2f), least %.2f (%s)\n",
-                   groups[g].name, directions[way], groups[g].count,
-                   exp(groups[g].logs[way] / groups[g].count),
-                   exp(groups[g].min_logs[way] / groups[g].count), groups[g].least[way],
-                   groups[g].least_name[way]);
+                   groups[g].name, directions[variant], groups[g].count,
+                   exp(groups[g].logs[variant] / groups[g].count),
+                   exp(groups[g].min_logs[variant] / groups[g].count), groups[g].least[variant],
+                   groups[g].least_name[variant]);
         }
     }
     if (0 == groups[GROUP_COUNT - 1].count && !wrong) {

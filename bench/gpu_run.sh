@@ -304,21 +304,21 @@ if wanted staged; then
 fi
 
 if wanted choice || wanted defer; then
-    [ -s "$out/figures.txt" ] || step tune 140 "${run[@]}" "$prefix/bin/umrddt_tune" --any --output "$out/figures.txt"
+    [ -s "$out/tuning.txt" ] || step tune 140 "${run[@]}" "$prefix/bin/umrddt_tune" --any --output "$out/tuning.txt"
 fi
 if wanted choice; then
     for memory in $memories; do
-        step "choice_$memory" 400 "${run[@]}" --mca pml_umrddt_memory all --mca pml_umrddt_explain 1 --mca pml_umrddt_model "$out/figures.txt" \
+        step "choice_$memory" 400 "${run[@]}" --mca pml_umrddt_memory all --mca pml_umrddt_explain 1 --mca pml_umrddt_model "$out/tuning.txt" \
             "$prefix/bin/umrddt_bench" --memory $memory --schemes auto,ipc,pack-staged,pack-host,host --rounds 5 --settle 800 --warmup 8 \
             --iterations 8 --trips 5 --max-seconds-per-layout 0.1 --progress never --csv "$out/choice_$memory.csv"
     done
-    { grep -hE '^# (auto|chance)' "$out"/logs/choice_*; "$here/bench/judge_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"
+    { grep -hE '^# (auto|chance)' "$out"/logs/choice_*; "$here/bench/check_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"
 fi
 
 # Overhead of the checks for messages that are passed through: jobs with umrddt and with the base
 # PML alone, in turns.
 if wanted defer; then
-    step defer 200 "$prefix/bin/umrddt_bench" --defer --takes all --model "$out/figures.txt" --rounds 15
+    step defer 200 "$prefix/bin/umrddt_bench" --defer --takes all --model "$out/tuning.txt" --rounds 15
 fi
 
 if wanted parts; then
@@ -349,7 +349,7 @@ if wanted profile; then
     if ncu=$(command -v ncu || ls "$cuda/bin/ncu" 2> /dev/null); then
         metrics=gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed
         step profile 120 "$ncu" --clock-control none --metrics $metrics --csv --page raw --log-file "$out/profile.csv" "$gpu/bench_kernels" profile \
-            && "$here/bench/judge_profile" "$out/logs/profile" "$out/profile.csv" > "$out/profile.md"
+            && "$here/bench/check_profile" "$out/logs/profile" "$out/profile.csv" > "$out/profile.md"
     else
         say "skipped   profile: there is no ncu"
     fi

@@ -7,7 +7,7 @@
  */
 
 /*
- * The curves and figures of umrddt_tune alone: an incomplete curve is dropped; no figure without a
+ * The curves and tuning of umrddt_tune alone: an incomplete curve is dropped; no figure without a
  * point, all of them with one of each curve, only those with a point, nothing outside of the page
  * for any tuning parameters, and a full file is an error.
  */
@@ -75,7 +75,7 @@ void bench_fatal(const char *format, ...)
 /* Figures by their names; what chance has made less than nothing is none, nor is half a curve. */
 static void entered(void)
 {
-    double *half = tune.figures.gpu_pack, *whole = tune.figures.ipc_copy;
+    double *half = tune.tuning.gpu_pack, *whole = tune.tuning.ipc_copy;
     const int gpu_pack = tune_index("gpu_pack"), ipc_copy = tune_index("ipc_copy");
     opal_umrddt_tuning_t defaults;
 
@@ -88,13 +88,13 @@ static void entered(void)
         tune_enter(&tune, &whole[i], ipc_copy, 7);
     }
     tune_complete(&tune);
-    CHECK(12 <= tune.figures.hca_rate && 12 >= tune.figures.hca_rate);
-    CHECK(0 == memcmp(&defaults.key_map, &tune.figures.key_map, sizeof(double)));
+    CHECK(12 <= tune.tuning.hca_rate && 12 >= tune.tuning.hca_rate);
+    CHECK(0 == memcmp(&defaults.key_map, &tune.tuning.key_map, sizeof(double)));
     CHECK(tune.measured.figure[tune_index("hca_rate")]);
     CHECK(!tune.measured.figure[tune_index("key_map")]);
     CHECK(!tune.measured.figure[tune_index("key_entry")]);
     CHECK(!tune.measured.figure[gpu_pack] && tune.measured.figure[ipc_copy]);
-    CHECK(0 == memcmp(defaults.gpu_pack, tune.figures.gpu_pack, sizeof(defaults.gpu_pack)));
+    CHECK(0 == memcmp(defaults.gpu_pack, tune.tuning.gpu_pack, sizeof(defaults.gpu_pack)));
     CHECK(6.9 < whole[0] && whole[OPAL_UMRDDT_TUNING_CURVE_POINTS - 1] < 7.1);
     tune_point(&tune, TUNE_CURVE_HOST, 8, -1);
     CHECK(0 == tune.points[TUNE_CURVE_HOST].count);
@@ -108,7 +108,7 @@ int main(void)
     char *text;
     FILE *full;
 
-    opal_umrddt_tuning_default(&tune.figures);
+    opal_umrddt_tuning_default(&tune.tuning);
     entered();
     free(draw(1));
 
@@ -122,7 +122,7 @@ int main(void)
     CHECK(NULL != strstr(text, "processes of two hosts"));
     free(text);
 
-    /* of all; what the figures make of it is far from it */
+    /* of all; what the tuning make of it is far from it */
     tune.near = true;
     for (int curve = 0; curve < TUNE_CURVE_COUNT; ++curve) {
         tune.points[curve].count = 0;

@@ -32,7 +32,7 @@
 #include "tune_file.h"
 
 /**
- * Curves of the figures: name, figure, and legend. tune_plot.c has the figures, and for each curve
+ * Curves of the tuning: name, figure, and legend. tune_plot.c has the tuning, and for each curve
  * its value by the tuning parameters.
  */
 #define TUNE_CURVES(X)                                         \
@@ -92,7 +92,7 @@ typedef struct tune_t {
     tune_points_t points[TUNE_CURVE_COUNT];
     bench_pvars_t pvars;
     MPI_Comm comms[MCA_PML_UMRDDT_SCHEMES]; /**< whose messages go by a scheme */
-    opal_umrddt_tuning_t figures;
+    opal_umrddt_tuning_t tuning;
     opal_umrddt_tuning_measured_t measured;
     int entered[OPAL_UMRDDT_TUNING_VALUE_COUNT + OPAL_UMRDDT_TUNING_CURVE_COUNT]; /**< how often */
 } tune_t;
@@ -114,7 +114,7 @@ typedef struct tune_report_t {
 
 /** Enters a tuning parameter, unless the measured value is impossible. */
 #define TUNE_FIGURE(tune, name, value) \
-    tune_enter((tune), &(tune)->figures.name, tune_index(#name), (value))
+    tune_enter((tune), &(tune)->tuning.name, tune_index(#name), (value))
 
 /** The index of a tuning parameter or curve; the program ends if there is none of that name. */
 int tune_index(const char *name);
@@ -152,7 +152,7 @@ size_t tune_span(int pieces, int block);
  *
  * @return a negative number if the messages did not use this scheme, or there is no more time
  */
-double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t way, void *send, void *recv,
+double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t scheme_id, void *send, void *recv,
                     MPI_Datatype type, double *first);
 
 /** Number of steps that the first three below report, if everything is available: for tune->of. */
@@ -166,7 +166,7 @@ void tune_host(tune_t *tune);
 void tune_hca(tune_t *tune);
 void tune_gpu(tune_t *tune);
 
-/** After all tuning parameters, which have precedence: points for the figures only. One step each.
+/** After all tuning parameters, which have precedence: points for the tuning only. One step each.
  */
 void tune_host_points(tune_t *tune);
 void tune_hca_points(tune_t *tune);

@@ -77,14 +77,14 @@ static void close_ends(ends_t *ends)
 }
 
 /* One copy, until the CPU sees its end, us. Negative: it failed. */
-static double copy_once(const ends_t *ends, const opal_umrddt_gpu_place_t *from,
-                        const opal_umrddt_gpu_place_t *to, uint64_t bytes)
+static double copy_once(const ends_t *ends, const opal_umrddt_gpu_copy_end_t *from,
+                        const opal_umrddt_gpu_copy_end_t *to, uint64_t bytes)
 {
     const double begin = bench_now();
-    opal_umrddt_gpu_copy_t *under_way;
+    opal_umrddt_gpu_copy_t *in_flight;
 
-    if (OPAL_SUCCESS != opal_umrddt_gpu_copy(ends->engine, from, to, 0, bytes, &under_way)
-        || OPAL_SUCCESS != opal_umrddt_gpu_copy_wait(under_way)) {
+    if (OPAL_SUCCESS != opal_umrddt_gpu_copy(ends->engine, from, to, 0, bytes, &in_flight)
+        || OPAL_SUCCESS != opal_umrddt_gpu_copy_wait(in_flight)) {
         return -1;
     }
     return bench_now() - begin;
@@ -92,8 +92,8 @@ static double copy_once(const ends_t *ends, const opal_umrddt_gpu_place_t *from,
 
 /* The median of several, us. Negative: it failed, or there is no more
  * time. */
-static double copy(const ends_t *ends, const opal_umrddt_gpu_place_t *from,
-                   const opal_umrddt_gpu_place_t *to, uint64_t bytes)
+static double copy(const ends_t *ends, const opal_umrddt_gpu_copy_end_t *from,
+                   const opal_umrddt_gpu_copy_end_t *to, uint64_t bytes)
 {
     double samples[MOST], end = bench_now() + SECONDS;
     bench_times_t times;
@@ -123,18 +123,18 @@ static opal_iov_cache_layout_t *layout_of(int pieces, int block)
 }
 
 /* What is at the beginning of memory of the GPU. A layout of NULL: one piece */
-static opal_umrddt_gpu_place_t place_at(const void *memory, opal_iov_cache_layout_t *layout)
+static opal_umrddt_gpu_copy_end_t place_at(const void *memory, opal_iov_cache_layout_t *layout)
 {
-    opal_umrddt_gpu_place_t place = {layout, (uintptr_t) memory, OPAL_UMRDDT_GPU_DEVICE, true,
-                                     true};
+    opal_umrddt_gpu_copy_end_t place = {layout, (uintptr_t) memory, OPAL_UMRDDT_GPU_DEVICE, true,
+                                        true};
 
     return place;
 }
 
-static opal_umrddt_gpu_place_t place_pinned(const ends_t *ends)
+static opal_umrddt_gpu_copy_end_t place_pinned(const ends_t *ends)
 {
-    opal_umrddt_gpu_place_t place = {NULL, (uintptr_t) ends->pinned, OPAL_UMRDDT_GPU_PINNED, true,
-                                     false};
+    opal_umrddt_gpu_copy_end_t place = {NULL, (uintptr_t) ends->pinned, OPAL_UMRDDT_GPU_PINNED,
+                                        true, false};
 
     return place;
 }
@@ -144,8 +144,8 @@ static void pack_and_unpack(const ends_t *ends, int pieces, int block, bool pinn
                             double *unpack)
 {
     opal_iov_cache_layout_t *layout = layout_of(pieces, block);
-    opal_umrddt_gpu_place_t user = place_at(ends->device, layout);
-    opal_umrddt_gpu_place_t packed = pinned ? place_pinned(ends) : place_at(ends->other, NULL);
+    opal_umrddt_gpu_copy_end_t user = place_at(ends->device, layout);
+    opal_umrddt_gpu_copy_end_t packed = pinned ? place_pinned(ends) : place_at(ends->other, NULL);
 
     *pack = copy(ends, &user, &packed, layout->size);
     *unpack = copy(ends, &packed, &user, layout->size);
@@ -173,8 +173,8 @@ static opal_iov_cache_layout_t *list_of(int pieces, int block)
 static double pack_list(const ends_t *ends, int pieces, int block)
 {
     opal_iov_cache_layout_t *layout = list_of(pieces, block);
-    opal_umrddt_gpu_place_t user = place_at(ends->device, layout);
-    opal_umrddt_gpu_place_t packed = place_at(ends->other, NULL);
+    opal_umrddt_gpu_copy_end_t user = place_at(ends->device, layout);
+    opal_umrddt_gpu_copy_end_t packed = place_at(ends->other, NULL);
     double time = copy(ends, &user, &packed, layout->size);
 
     OBJ_RELEASE(layout);
@@ -184,7 +184,7 @@ static double pack_list(const ends_t *ends, int pieces, int block)
 /* One piece between the GPU's memory and pinned memory. */
 static double move(const ends_t *ends, bool in, uint64_t bytes)
 {
-    opal_umrddt_gpu_place_t device = place_at(ends->device, NULL), pinned = place_pinned(ends);
+    opal_umrddt_gpu_copy_end_t device = place_at(ends->device, NULL), pinned = place_pinned(ends);
 
     return in ? copy(ends, &pinned, &device, bytes) : copy(ends, &device, &pinned, bytes);
 }
@@ -211,13 +211,13 @@ static void lists(tune_t *tune, const ends_t *ends, int i, int block, double lea
         bytes = more;
         time = pack_list(ends, (int) (bytes / (size_t) block), block);
     }
-    rate(tune, tune->figures.gpu_list, i, "gpu_list", TUNE_CURVE_GPU_LIST, bytes, time, least);
+    rate(tune, tune->tuning.gpu_list, i, "gpu_list", TUNE_CURVE_GPU_LIST, bytes, time, least);
 }
 
 /* At the first process alone: the second one's GPU may be the same. */
 static void alone(tune_t *tune, const ends_t *ends)
 {
-    opal_umrddt_tuning_t *figures = &tune->figures;
+    opal_umrddt_tuning_t *tuning = &tune->tuning;
     int block = OPAL_UMRDDT_TUNING_CURVE_LEAST;
     double launch, unlaunch, out = move(ends, false, 256), in = move(ends, true, 256);
     double all_out = move(ends, false, LARGE), all_in = move(ends, true, LARGE);
@@ -237,14 +237,14 @@ static void alone(tune_t *tune, const ends_t *ends)
         double pack, unpack;
 
         pack_and_unpack(ends, (int) (LARGE / (size_t) block), block, false, &pack, &unpack);
-        rate(tune, figures->gpu_pack, i, "gpu_pack", TUNE_CURVE_GPU_PACK, LARGE, pack, launch);
-        rate(tune, figures->gpu_unpack, i, "gpu_unpack", TUNE_CURVE_GPU_UNPACK, LARGE, unpack,
+        rate(tune, tuning->gpu_pack, i, "gpu_pack", TUNE_CURVE_GPU_PACK, LARGE, pack, launch);
+        rate(tune, tuning->gpu_unpack, i, "gpu_unpack", TUNE_CURVE_GPU_UNPACK, LARGE, unpack,
              unlaunch);
         pack_and_unpack(ends, (int) (LARGE / (size_t) block), block, true, &pack, &unpack);
-        rate(tune, figures->gpu_pack_host, i, "gpu_pack_host", TUNE_CURVE_GPU_PACK_HOST, LARGE,
-             pack, launch);
-        rate(tune, figures->gpu_unpack_host, i, "gpu_unpack_host", TUNE_CURVE_GPU_UNPACK_HOST,
-             LARGE, unpack, unlaunch);
+        rate(tune, tuning->gpu_pack_host, i, "gpu_pack_host", TUNE_CURVE_GPU_PACK_HOST, LARGE, pack,
+             launch);
+        rate(tune, tuning->gpu_unpack_host, i, "gpu_unpack_host", TUNE_CURVE_GPU_UNPACK_HOST, LARGE,
+             unpack, unlaunch);
         lists(tune, ends, i, block, launch);
     }
 }
@@ -268,8 +268,8 @@ static void turns(tune_t *tune, const ends_t *ends)
 {
     const MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_SCHEME_BASE];
     opal_iov_cache_layout_t *layout = irregular();
-    opal_umrddt_gpu_place_t user = place_at(ends->device, layout);
-    opal_umrddt_gpu_place_t packed = place_at(ends->other, NULL);
+    opal_umrddt_gpu_copy_end_t user = place_at(ends->device, layout);
+    opal_umrddt_gpu_copy_end_t packed = place_at(ends->other, NULL);
     double samples[MOST], alone = -1, turn;
     bench_times_t times;
     bool fine = true;
@@ -300,11 +300,11 @@ static void turns(tune_t *tune, const ends_t *ends)
 }
 
 /* Messages from GPU to GPU by a scheme, of a vector. */
-static double vector(tune_t *tune, mca_pml_umrddt_scheme_id_t way, void *send, void *recv,
+static double vector(tune_t *tune, mca_pml_umrddt_scheme_id_t scheme_id, void *send, void *recv,
                      int pieces, int block)
 {
     MPI_Datatype type = tune_vector(pieces, block);
-    double time = tune_message(tune, way, send, recv, type, NULL);
+    double time = tune_message(tune, scheme_id, send, recv, type, NULL);
 
     MPI_Type_free(&type);
     return time;
@@ -312,7 +312,7 @@ static double vector(tune_t *tune, mca_pml_umrddt_scheme_id_t way, void *send, v
 
 static double control(const tune_t *tune)
 {
-    return tune->near ? tune->figures.near_latency : tune->figures.far_latency;
+    return tune->near ? tune->tuning.near_latency : tune->tuning.far_latency;
 }
 
 static void by_ipc(tune_t *tune, char *send, char *recv)
@@ -326,14 +326,14 @@ static void by_ipc(tune_t *tune, char *send, char *recv)
         return;
     }
     /* (a GPU that both have: without its turn) */
-    TUNE_FIGURE(tune, ipc_latency, small - control(tune) - tune->figures.gpu_turn);
+    TUNE_FIGURE(tune, ipc_latency, small - control(tune) - tune->tuning.gpu_turn);
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS && tune_time_left(tune);
          ++i, block *= OPAL_UMRDDT_TUNING_CURVE_STEP) {
         double time = vector(tune, MCA_PML_UMRDDT_SCHEME_IPC, send, recv,
                              (int) (LARGE / (size_t) block), block);
 
         if (0 < time) {
-            rate(tune, tune->figures.ipc_copy, i, "ipc_copy", TUNE_CURVE_IPC_COPY, LARGE, time,
+            rate(tune, tune->tuning.ipc_copy, i, "ipc_copy", TUNE_CURVE_IPC_COPY, LARGE, time,
                  small);
         }
     }
@@ -349,19 +349,19 @@ static void by_hca(tune_t *tune, char *send, char *recv, char *host)
         return;
     }
     /* the difference to the time between system memory */
-    TUNE_FIGURE(tune, gpu_flush, small - 2 * control(tune) - tune->figures.hca_latency);
+    TUNE_FIGURE(tune, gpu_flush, small - 2 * control(tune) - tune->tuning.hca_latency);
     large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, recv, 16, 512 << 10);
     if (large > small) {
         TUNE_FIGURE(tune, hca_gpu_rate, 16.0 * (512 << 10) / (large - small));
     }
     large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, host, PIECES, 16);
-    gather = (large - small) / PIECES - tune->figures.hca_entry;
+    gather = (large - small) / PIECES - tune->tuning.hca_entry;
     if (0 < gather) {
         TUNE_FIGURE(tune, hca_gpu_gather, gather);
     }
     large = vector(tune, MCA_PML_UMRDDT_SCHEME_UMR, send, recv, PIECES, 16);
     if (large > small) {
-        TUNE_FIGURE(tune, hca_gpu_scatter, (large - small) / PIECES - tune->figures.hca_gpu_gather);
+        TUNE_FIGURE(tune, hca_gpu_scatter, (large - small) / PIECES - tune->tuning.hca_gpu_gather);
     }
 }
 
@@ -421,12 +421,12 @@ static void points_alone(tune_t *tune, const ends_t *ends)
 }
 
 /* Messages by size. */
-static void points(tune_t *tune, mca_pml_umrddt_scheme_id_t way, tune_curve_t curve, void *send,
-                   void *recv)
+static void points(tune_t *tune, mca_pml_umrddt_scheme_id_t scheme_id, tune_curve_t curve,
+                   void *send, void *recv)
 {
     for (int block = 256; block <= 512 << 10; block *= 8) {
         tune_point(tune, curve, (double) TUNE_PIECES * block,
-                   vector(tune, way, send, recv, TUNE_PIECES, block));
+                   vector(tune, scheme_id, send, recv, TUNE_PIECES, block));
     }
 }
 

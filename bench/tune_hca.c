@@ -39,13 +39,14 @@ static int by_value(const void *a, const void *b)
 
 /* The additional time of the first message of a layout and buffer: the median of some. Negative:
  * the messages did not use this scheme. */
-static double extra(tune_t *tune, mca_pml_umrddt_scheme_id_t way, MPI_Datatype type, size_t bytes)
+static double extra(tune_t *tune, mca_pml_umrddt_scheme_id_t scheme_id, MPI_Datatype type,
+                    size_t bytes)
 {
     double samples[FRESH], first = 0;
 
     for (int i = 0; i < FRESH; ++i) {
         char *send = fresh(bytes), *recv = fresh(bytes);
-        double later = tune_message(tune, way, send, recv, type, &first);
+        double later = tune_message(tune, scheme_id, send, recv, type, &first);
 
         munmap(send, bytes);
         munmap(recv, bytes);
@@ -59,11 +60,11 @@ static double extra(tune_t *tune, mca_pml_umrddt_scheme_id_t way, MPI_Datatype t
 }
 
 /* Later messages of a vector. */
-static double vector(tune_t *tune, mca_pml_umrddt_scheme_id_t way, int pieces, int block)
+static double vector(tune_t *tune, mca_pml_umrddt_scheme_id_t scheme_id, int pieces, int block)
 {
     MPI_Datatype type = tune_vector(pieces, block);
     char *send = fresh(tune_span(pieces, block)), *recv = fresh(tune_span(pieces, block));
-    double time = tune_message(tune, way, send, recv, type, NULL);
+    double time = tune_message(tune, scheme_id, send, recv, type, NULL);
 
     munmap(send, tune_span(pieces, block));
     munmap(recv, tune_span(pieces, block));
@@ -90,7 +91,7 @@ static MPI_Datatype irregular(int pieces)
 
 static double control(const tune_t *tune)
 {
-    return 2 * (tune->near ? tune->figures.near_latency : tune->figures.far_latency);
+    return 2 * (tune->near ? tune->tuning.near_latency : tune->tuning.far_latency);
 }
 
 /* Writes of messages without mkeys, and registration, which is all that their first ones wait for.
@@ -161,12 +162,12 @@ void tune_hca(tune_t *tune)
 }
 
 /* Messages by size and by number of pieces, and first ones by that. */
-static void points(tune_t *tune, mca_pml_umrddt_scheme_id_t way)
+static void points(tune_t *tune, mca_pml_umrddt_scheme_id_t scheme_id)
 {
-    const bool umr = MCA_PML_UMRDDT_SCHEME_UMR == way;
+    const bool umr = MCA_PML_UMRDDT_SCHEME_UMR == scheme_id;
 
     for (int block = 256; block <= 512 << 10; block *= 8) {
-        double time = vector(tune, way, TUNE_PIECES, block);
+        double time = vector(tune, scheme_id, TUNE_PIECES, block);
 
         if (0 > time) {
             return; /* the scheme is not available, or there is no time */
@@ -176,13 +177,13 @@ static void points(tune_t *tune, mca_pml_umrddt_scheme_id_t way)
     }
     for (int pieces = 32; pieces <= 16384; pieces *= 8) {
         tune_point(tune, umr ? TUNE_CURVE_PIECES_UMR : TUNE_CURVE_PIECES_DIRECT, pieces,
-                   vector(tune, way, pieces, TUNE_BLOCK));
+                   vector(tune, scheme_id, pieces, TUNE_BLOCK));
     }
     for (int pieces = 128; pieces <= 8192; pieces *= 8) {
         MPI_Datatype type = irregular(pieces);
 
         tune_point(tune, umr ? TUNE_CURVE_FIRST_UMR : TUNE_CURVE_FIRST_DIRECT, pieces,
-                   extra(tune, way, type, (size_t) pieces * 48));
+                   extra(tune, scheme_id, type, (size_t) pieces * 48));
         MPI_Type_free(&type);
     }
 }

@@ -55,9 +55,9 @@ size_t tune_span(int pieces, int block)
 }
 
 /* The counter of messages by a scheme. */
-static int counter_of(mca_pml_umrddt_scheme_id_t way)
+static int counter_of(mca_pml_umrddt_scheme_id_t scheme_id)
 {
-    switch (way) {
+    switch (scheme_id) {
     case MCA_PML_UMRDDT_SCHEME_IPC:
         return BENCH_PVAR_SENDS_IPC;
     case MCA_PML_UMRDDT_SCHEME_DIRECT:
@@ -88,17 +88,17 @@ static double trip(tune_t *tune, MPI_Comm comm, void *send, void *recv, MPI_Data
     return (bench_now() - begin) / 2;
 }
 
-double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t way, void *send, void *recv,
+double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t scheme_id, void *send, void *recv,
                     MPI_Datatype type, double *first)
 {
-    MPI_Comm comm = tune->comms[way];
+    MPI_Comm comm = tune->comms[scheme_id];
     uint64_t before[BENCH_PVAR_COUNT], after[BENCH_PVAR_COUNT];
     double samples[MOST_MESSAGES], begin;
-    int went, counter = counter_of(way), count = 0, more;
+    int went, counter = counter_of(scheme_id), count = 0, more;
     bench_times_t times;
 
     /* the base PML is always measured */
-    if (MCA_PML_UMRDDT_SCHEME_BASE != way && !tune_time_left(tune)) {
+    if (MCA_PML_UMRDDT_SCHEME_BASE != scheme_id && !tune_time_left(tune)) {
         return -1;
     }
     bench_pvars_read(&tune->pvars, before);
@@ -111,7 +111,7 @@ double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t way, void *send, vo
         (void) trip(tune, comm, send, recv, type);
     }
     bench_pvars_read(&tune->pvars, after);
-    went = MCA_PML_UMRDDT_SCHEME_BASE == way
+    went = MCA_PML_UMRDDT_SCHEME_BASE == scheme_id
            || (WARMUP + 1 == after[counter] - before[counter]
                && before[BENCH_PVAR_FALLBACK_SENDS] == after[BENCH_PVAR_FALLBACK_SENDS]);
     MPI_Allreduce(MPI_IN_PLACE, &went, 1, MPI_INT, MPI_MIN,
@@ -168,8 +168,8 @@ static void cpu(tune_t *tune)
         }
         bench_times_summarise(samples[0], 7, &by_mpi);
         bench_times_summarise(samples[1], 7, &by_us);
-        tune_enter(tune, &tune->figures.cpu_copy[i], tune_index("cpu_copy"), bytes / by_mpi.median);
-        tune_enter(tune, &tune->figures.cpu_pack[i], tune_index("cpu_pack"), bytes / by_us.median);
+        tune_enter(tune, &tune->tuning.cpu_copy[i], tune_index("cpu_copy"), bytes / by_mpi.median);
+        tune_enter(tune, &tune->tuning.cpu_pack[i], tune_index("cpu_pack"), bytes / by_us.median);
         tune_point(tune, TUNE_CURVE_CPU_COPY, block, bytes / by_mpi.median);
         tune_point(tune, TUNE_CURVE_CPU_PACK, block, bytes / by_us.median);
         OBJ_RELEASE(layout);

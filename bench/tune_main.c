@@ -39,9 +39,9 @@ static const char usage[] =
     "  --any          for any hardware: the file is not refused on other machines\n"
     "  --fresh        forget what the file has of earlier runs\n"
     "  --no-gpu       leave GPUs alone\n"
-    "  --plot FILE.svg  draw what this run measures, and more points than the figures need: messages and\n"
+    "  --plot FILE.svg  draw what this run measures, and more points than the tuning need: messages and\n"
     "                 copies by size, packing by length and number of blocks, messages of the HCA by\n"
-    "                 pieces, first ones, and lines for what the figures make of the same\n"
+    "                 pieces, first ones, and lines for what the tuning make of the same\n"
     "  --json FILE    write the table there as well, as JSON; - is stdout, and the table goes to stderr\n"
     "  --seconds N    begin no further measurement after so many seconds (default: 100)\n"
     "\n"
@@ -156,8 +156,8 @@ static void prepare(tune_t *tune, const tune_options_t *options)
     MPI_Comm here;
     int size, gpu;
 
-    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
-        bench_schemes_comm(mca_pml_umrddt_scheme_names[way], NULL, &tune->comms[way]);
+    for (int scheme_id = 0; scheme_id < MCA_PML_UMRDDT_SCHEMES; ++scheme_id) {
+        bench_schemes_comm(mca_pml_umrddt_scheme_names[scheme_id], NULL, &tune->comms[scheme_id]);
     }
     MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, tune->rank, MPI_INFO_NULL, &here);
     MPI_Comm_size(here, &size);
@@ -177,7 +177,7 @@ static void prepare(tune_t *tune, const tune_options_t *options)
     if (tune->plot) {
         tune->of += 1 + (tune->umrddt ? 1 : 0) + (tune->gpu ? 1 : 0);
     }
-    opal_umrddt_tuning_default(&tune->figures);
+    opal_umrddt_tuning_default(&tune->tuning);
     if (!tune->umrddt && 0 == tune->rank) {
         fprintf(stderr,
                 "umrddt_tune: umrddt is not the PML (--mca pml umrddt), so neither HCAs nor "
@@ -254,8 +254,8 @@ int main(int argc, char **argv)
         MPI_Bcast(&status, 1, MPI_INT, 0, tune.comms[MCA_PML_UMRDDT_SCHEME_BASE]);
     }
     bench_pvars_close(&tune.pvars);
-    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
-        MPI_Comm_free(&tune.comms[way]);
+    for (int scheme_id = 0; scheme_id < MCA_PML_UMRDDT_SCHEMES; ++scheme_id) {
+        MPI_Comm_free(&tune.comms[scheme_id]);
     }
     MPI_Finalize();
     return status;

@@ -73,7 +73,7 @@ static const char *const colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7"
  * ------------------------------------------------------------------------------------------- */
 
 /* A message with cached keys and registration, or its additional time without them. */
-static double message(const tune_t *tune, mca_pml_umrddt_scheme_id_t way, uint64_t bytes,
+static double message(const tune_t *tune, mca_pml_umrddt_scheme_id_t scheme_id, uint64_t bytes,
                       uint64_t pieces, bool gpu, bool first)
 {
     opal_umrddt_select_side_t side = {.pieces = pieces, .gpu = gpu};
@@ -87,24 +87,24 @@ static double message(const tune_t *tune, mca_pml_umrddt_scheme_id_t way, uint64
                                       .chunk = bytes,
                                       .eager = OPAL_UMRDDT_SELECT_EAGER,
                                       .depth = 1};
-    double time = opal_umrddt_select_time(&tune->figures, &what, way);
+    double time = opal_umrddt_select_time(&tune->tuning, &what, scheme_id);
 
     if (first) {
         what.known = 0;
-        time = opal_umrddt_select_time(&tune->figures, &what, way) - time;
+        time = opal_umrddt_select_time(&tune->tuning, &what, scheme_id) - time;
     }
     return time;
 }
 
 static double packing(const tune_t *tune, const double *curve, double count)
 {
-    return tune->figures.gpu_launch
+    return tune->tuning.gpu_launch
            + count * TUNE_BLOCK / opal_umrddt_tuning_curve_at(curve, TUNE_BLOCK);
 }
 
 static double predicted(const tune_t *tune, tune_curve_t curve, double x)
 {
-    const opal_umrddt_tuning_t *figures = &tune->figures;
+    const opal_umrddt_tuning_t *tuning = &tune->tuning;
     const uint64_t n = (uint64_t) llround(x);
 
     switch (curve) {
@@ -119,33 +119,33 @@ static double predicted(const tune_t *tune, tune_curve_t curve, double x)
     case TUNE_CURVE_GPU_IPC:
         return message(tune, MCA_PML_UMRDDT_SCHEME_IPC, n, TUNE_PIECES, true, false);
     case TUNE_CURVE_GPU_OUT:
-        return figures->gpu_out_latency + x / figures->gpu_out_rate;
+        return tuning->gpu_out_latency + x / tuning->gpu_out_rate;
     case TUNE_CURVE_GPU_IN:
-        return figures->gpu_in_latency + x / figures->gpu_in_rate;
+        return tuning->gpu_in_latency + x / tuning->gpu_in_rate;
     case TUNE_CURVE_CPU_COPY:
-        return opal_umrddt_tuning_curve_at(figures->cpu_copy, x);
+        return opal_umrddt_tuning_curve_at(tuning->cpu_copy, x);
     case TUNE_CURVE_CPU_PACK:
-        return opal_umrddt_tuning_curve_at(figures->cpu_pack, x);
+        return opal_umrddt_tuning_curve_at(tuning->cpu_pack, x);
     case TUNE_CURVE_GPU_PACK:
-        return opal_umrddt_tuning_curve_at(figures->gpu_pack, x);
+        return opal_umrddt_tuning_curve_at(tuning->gpu_pack, x);
     case TUNE_CURVE_GPU_UNPACK:
-        return opal_umrddt_tuning_curve_at(figures->gpu_unpack, x);
+        return opal_umrddt_tuning_curve_at(tuning->gpu_unpack, x);
     case TUNE_CURVE_GPU_PACK_HOST:
-        return opal_umrddt_tuning_curve_at(figures->gpu_pack_host, x);
+        return opal_umrddt_tuning_curve_at(tuning->gpu_pack_host, x);
     case TUNE_CURVE_GPU_UNPACK_HOST:
-        return opal_umrddt_tuning_curve_at(figures->gpu_unpack_host, x);
+        return opal_umrddt_tuning_curve_at(tuning->gpu_unpack_host, x);
     case TUNE_CURVE_IPC_COPY:
-        return opal_umrddt_tuning_curve_at(figures->ipc_copy, x);
+        return opal_umrddt_tuning_curve_at(tuning->ipc_copy, x);
     case TUNE_CURVE_GPU_LIST:
-        return opal_umrddt_tuning_curve_at(figures->gpu_list, x);
+        return opal_umrddt_tuning_curve_at(tuning->gpu_list, x);
     case TUNE_CURVE_COUNT_PACK:
-        return packing(tune, figures->gpu_pack, x);
+        return packing(tune, tuning->gpu_pack, x);
     case TUNE_CURVE_COUNT_UNPACK:
-        return packing(tune, figures->gpu_unpack, x);
+        return packing(tune, tuning->gpu_unpack, x);
     case TUNE_CURVE_COUNT_PACK_HOST:
-        return packing(tune, figures->gpu_pack_host, x);
+        return packing(tune, tuning->gpu_pack_host, x);
     case TUNE_CURVE_COUNT_UNPACK_HOST:
-        return packing(tune, figures->gpu_unpack_host, x);
+        return packing(tune, tuning->gpu_unpack_host, x);
     case TUNE_CURVE_PIECES_DIRECT:
         return message(tune, MCA_PML_UMRDDT_SCHEME_DIRECT, n * TUNE_BLOCK, n, false, false);
     case TUNE_CURVE_PIECES_UMR:
@@ -380,7 +380,7 @@ int tune_plot(FILE *file, const tune_t *tune, const char *heading)
     print_text(file, heading);
     fprintf(
         file,
-        "</text>\n<text x=\"%d\" y=\"44\">Marks: measured, %s. Lines: what the figures of this run "
+        "</text>\n<text x=\"%d\" y=\"44\">Marks: measured, %s. Lines: what the tuning of this run "
         "make of the same, as the choice of a scheme does.</text>\n",
         LEFT, tune->near ? "two processes of one host" : "processes of two hosts");
     for (int i = 0; i < count; ++i) {

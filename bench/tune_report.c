@@ -7,7 +7,7 @@
  */
 
 /* Output of the tuning parameters: the table, the file, which earlier runs may have started, and
- * the figures. At the first process. */
+ * the tuning. At the first process. */
 
 #include <stdio.h>
 #include <string.h>
@@ -23,12 +23,12 @@ static void print_table(const tune_t *tune, const bool *now, FILE *file)
     fprintf(
         file,
         "# us, and bytes a us (MB/s); *: measured now, +: before, by the file; else the default\n");
-#define PRINT_FIGURE(name, value, help)       \
-    fprintf(file, "%c %-16s %12.3f  %s\n",    \
-            *now++ ? '*'                      \
-            : *all ? '+'                      \
-                   : ' ',                     \
-            #name, tune->figures.name, help); \
+#define PRINT_FIGURE(name, value, help)      \
+    fprintf(file, "%c %-16s %12.3f  %s\n",   \
+            *now++ ? '*'                     \
+            : *all ? '+'                     \
+                   : ' ',                    \
+            #name, tune->tuning.name, help); \
     ++all;
     OPAL_UMRDDT_TUNING_VALUES(PRINT_FIGURE)
     fprintf(file, "# by blocks of %13s %8s %8s %8s %8s %8s\n", "8", "64", "512", "4096", "32768",
@@ -37,7 +37,7 @@ static void print_table(const tune_t *tune, const bool *now, FILE *file)
     fprintf(file, "%c %-16s", *now++ ? '*' : *all ? '+' : ' ', #name); \
     ++all;                                                             \
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {        \
-        fprintf(file, " %8.0f", tune->figures.name[i]);                \
+        fprintf(file, " %8.0f", tune->tuning.name[i]);                 \
     }                                                                  \
     fprintf(file, "  %s\n", help);
     OPAL_UMRDDT_TUNING_CURVES(PRINT_CURVE)
@@ -70,13 +70,13 @@ static void print_json(const tune_t *tune, const bool *now, const char *hardware
 #define STATE (*now ? "now" : *all ? "before" : "default")
 #define JSON_FIGURE(name, value, help)                                                            \
     fprintf(file, "%s\n    {\"name\": \"%s\", \"value\": %.9g, \"measured\": \"%s\", \"what\": ", \
-            between, #name, tune->figures.name, STATE);                                           \
+            between, #name, tune->tuning.name, STATE);                                            \
     print_string(file, help);                                                                     \
     fprintf(file, "}");                                                                           \
     between = ",";                                                                                \
     ++now;                                                                                        \
     ++all;
-    fprintf(file, ",\n  \"figures\": [");
+    fprintf(file, ",\n  \"tuning\": [");
     OPAL_UMRDDT_TUNING_VALUES(JSON_FIGURE)
     fprintf(file, "\n  ],\n  \"blocks\": [");
     for (int i = 0, block = OPAL_UMRDDT_TUNING_CURVE_LEAST; i < OPAL_UMRDDT_TUNING_CURVE_POINTS;
@@ -88,7 +88,7 @@ static void print_json(const tune_t *tune, const bool *now, const char *hardware
 #define JSON_CURVE(name, help)                                                 \
     fprintf(file, "%s\n    {\"name\": \"%s\", \"values\": [", between, #name); \
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {                \
-        fprintf(file, "%s%.9g", 0 == i ? "" : ", ", tune->figures.name[i]);    \
+        fprintf(file, "%s%.9g", 0 == i ? "" : ", ", tune->tuning.name[i]);     \
     }                                                                          \
     fprintf(file, "], \"measured\": \"%s\", \"what\": ", STATE);               \
     print_string(file, help);                                                  \
@@ -135,23 +135,23 @@ static void add_file(tune_t *tune, const tune_options_t *options, const tune_rep
 {
     char wrong[OPAL_UMRDDT_TUNING_TEXT];
     opal_umrddt_tuning_measured_t measured;
-    opal_umrddt_tuning_t figures;
+    opal_umrddt_tuning_t tuning;
     opal_umrddt_tuning_file_t result =
-        opal_umrddt_tuning_read(report->path, report->hardware, &figures, &measured, wrong);
+        opal_umrddt_tuning_read(report->path, report->hardware, &tuning, &measured, wrong);
 
     if (OPAL_UMRDDT_TUNING_FILE_GOOD == result && measured.any && !options->any) {
         result = OPAL_UMRDDT_TUNING_FILE_FOREIGN;
         (void) snprintf(wrong, sizeof(wrong), "it is for any hardware (--any)");
     }
     if (OPAL_UMRDDT_TUNING_FILE_GOOD == result) {
-        opal_umrddt_tuning_add(&tune->figures, &tune->measured, &figures, &measured);
+        opal_umrddt_tuning_add(&tune->tuning, &tune->measured, &tuning, &measured);
     } else if (OPAL_UMRDDT_TUNING_FILE_ABSENT != result) {
         fprintf(stderr, "umrddt_tune: %s is not added to, but made anew: %s\n", report->path,
                 wrong);
     }
 }
 
-static int write_figures(const tune_t *tune, const char *path, const char *hardware)
+static int write_tuning(const tune_t *tune, const char *path, const char *hardware)
 {
     tune_file_t file;
 
@@ -159,8 +159,8 @@ static int write_figures(const tune_t *tune, const char *path, const char *hardw
                ? 1
                : tune_file_close(&file,
                                  0
-                                     == opal_umrddt_tuning_write(file.file, hardware,
-                                                                 &tune->figures, &tune->measured));
+                                     == opal_umrddt_tuning_write(file.file, hardware, &tune->tuning,
+                                                                 &tune->measured));
 }
 
 static int write_plot(const tune_t *tune, const char *path, const char *hardware, const char *when)
@@ -197,7 +197,7 @@ static int write_json(const tune_t *tune, const bool *now, const char *path, con
 int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t *report)
 {
     const opal_umrddt_tuning_measured_t measured = tune->measured;
-    const opal_umrddt_tuning_t figures = tune->figures;
+    const opal_umrddt_tuning_t tuning = tune->tuning;
     char when[64], *note = tune->near ? tune->measured.near : tune->measured.far;
     bool now[OPAL_UMRDDT_TUNING_VALUE_COUNT + OPAL_UMRDDT_TUNING_CURVE_COUNT];
     time_t seconds = time(NULL);
@@ -213,9 +213,9 @@ int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t
     if (!options->dry && !options->fresh && !tune_file_is_special(report->path)) {
         add_file(tune, options, report);
     }
-#define IS_NOW(name, ...)                                                              \
-    now[i] = measured.figure[i]                                                        \
-             && 0 == memcmp(&figures.name, &tune->figures.name, sizeof(figures.name)); \
+#define IS_NOW(name, ...)                                                                         \
+    now[i] =                                                                                      \
+        measured.figure[i] && 0 == memcmp(&tuning.name, &tune->tuning.name, sizeof(tuning.name)); \
     ++i;
     OPAL_UMRDDT_TUNING_VALUES(IS_NOW)
     OPAL_UMRDDT_TUNING_CURVES(IS_NOW)
@@ -228,7 +228,7 @@ int tune_report(tune_t *tune, const tune_options_t *options, const tune_report_t
         status = 1;
     }
     if (!options->dry
-        && 0 != write_figures(tune, report->path, options->any ? "any" : report->hardware)) {
+        && 0 != write_tuning(tune, report->path, options->any ? "any" : report->hardware)) {
         status = 1;
     }
     return status;

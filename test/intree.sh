@@ -142,7 +142,7 @@ job()
         --mca pml_umrddt_memory all --mca pml_umrddt_stats 1 "$work/example-$1"
 }
 
-judge_job()
+check_job()
 {
     [ "$(grep -c ': 0 of 1024 rows are wrong' "$work/job-$1.log")" -eq 2 ] || die "the job's rows are wrong: $work/job-$1.log"
     [ "$(grep -cE ' keys_used +[1-9]' "$work/job-$1.log")" -eq 2 ] || die "no message went by keys: $work/job-$1.log"
@@ -163,7 +163,7 @@ for mode in ${modes//,/ }; do
     step "look-$mode" "$mode: the components are there" look "$mode"
     if [ -x "$build/test/connectx/umrddt_sim" ]; then
         step "job-$mode" "$mode: a job by UMR on the software ConnectX" job "$mode"
-        judge_job "$mode"
+        check_job "$mode"
     else
         echo "$mode: no job: there is no umrddt_sim in $build"
     fi

@@ -82,15 +82,15 @@ typedef struct info_found_t {
 } info_found_t;
 
 /** Print the scheme of messages, and the reason. */
-void info_ways(const info_found_t *found, const info_gpus_t *gpus);
+void info_schemes(const info_found_t *found, const info_gpus_t *gpus);
 
 /** What --explain is about. */
 typedef struct info_explain_t {
     const bench_chosen_t *from; /**< the sender's layout */
     const bench_chosen_t *to;   /**< the receiver's; NULL: that of the same name */
     bool from_gpu, to_gpu;
-    bool hca;      /**< there is one, at both sides */
-    unsigned ways; /**< that are considered: bit 1 << mca_pml_umrddt_scheme_id_t */
+    bool hca;            /**< there is one, at both sides */
+    unsigned candidates; /**< that are considered: bit 1 << mca_pml_umrddt_scheme_id_t */
 } info_explain_t;
 
 /**

@@ -41,7 +41,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Number of messages of the layout for which a scheme is selected. */
@@ -50,11 +49,11 @@
 /** A message at which the scheme changes. */
 typedef struct turn_t {
     int message; /**< from 1 */
-    mca_pml_umrddt_scheme_id_t way;
+    mca_pml_umrddt_scheme_id_t scheme_id;
 } turn_t;
 
 /** What came of it, for one kind of peer. */
-typedef struct verdict_t {
+typedef struct decision_t {
     bool near;
     bool declined; /**< the sender passes it through to the base PML */
     unsigned possible;
@@ -64,7 +63,7 @@ typedef struct verdict_t {
                                          possible ones, at the last message */
     turn_t turns[MESSAGES];
     int turn_count;
-} verdict_t;
+} decision_t;
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
@@ -79,14 +78,6 @@ bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
 {
     return NULL != mca_pml_umrddt.hca && peer->has_hca && mca_pml_umrddt.params.gpu_hca
            && mca_pml_umrddt_on_device(where);
-}
-
-uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
-{
-    const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
-
-    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_chunk_floor,
-                                    params->pack_chunk_ceiling, block);
 }
 
 /** Of the sender: receivers know theirs. */
@@ -236,15 +227,15 @@ static mca_pml_umrddt_scheme_id_t way_of(mca_pml_umrddt_recv_t *recv, unsigned p
 }
 
 /** One message. */
-static void judge(const info_explain_t *what, int message, mca_pml_umrddt_comm_t *comm,
-                  mca_pml_umrddt_peer_t *peer, verdict_t *verdict)
+static void select_scheme(const info_explain_t *what, int message, mca_pml_umrddt_comm_t *comm,
+                          mca_pml_umrddt_peer_t *peer, decision_t *decision)
 {
     mca_pml_umrddt_where_t here = memory_of(what->from_gpu);
-    mca_pml_umrddt_scheme_id_t way;
+    mca_pml_umrddt_scheme_id_t scheme_id;
     mca_pml_umrddt_recv_t recv;
 
     memset(&recv, 0, sizeof(recv));
-    recv.buf = (void *) (uintptr_t) (verdict->near ? 1 : 2);
+    recv.buf = (void *) (uintptr_t) (decision->near ? 1 : 2);
     recv.comm = comm;
     recv.peer = peer;
     recv.layout = to;
@@ -259,20 +250,21 @@ static void judge(const info_explain_t *what, int message, mca_pml_umrddt_comm_t
         recv.rts.schemes |= MCA_PML_UMRDDT_ON_GPU;
     }
     mca_pml_umrddt_select_recv(&recv);
-    memcpy(1 == message ? verdict->first : verdict->later, recv.pair->selection.times,
-           sizeof(verdict->first));
-    verdict->possible = recv.pair->possible;
-    verdict->why = opal_umrddt_explain_reason(mca_pml_umrddt.selections, verdict->possible);
-    verdict->least = (mca_pml_umrddt_scheme_id_t) recv.scheme;
-    way = way_of(&recv, verdict->possible);
-    if (0 == verdict->turn_count || way != verdict->turns[verdict->turn_count - 1].way) {
-        verdict->turns[verdict->turn_count++] = (turn_t){message, way};
+    memcpy(1 == message ? decision->first : decision->later, recv.pair->selection.times,
+           sizeof(decision->first));
+    decision->possible = recv.pair->possible;
+    decision->why = opal_umrddt_explain_reason(mca_pml_umrddt.selections, decision->possible);
+    decision->least = (mca_pml_umrddt_scheme_id_t) recv.scheme;
+    scheme_id = way_of(&recv, decision->possible);
+    if (0 == decision->turn_count
+        || scheme_id != decision->turns[decision->turn_count - 1].scheme_id) {
+        decision->turns[decision->turn_count++] = (turn_t){message, scheme_id};
     }
-    recv.scheme = (int) way;
+    recv.scheme = (int) scheme_id;
     mca_pml_umrddt_select_ended(&recv, MPI_SUCCESS);
 }
 
-static void judge_all(const info_explain_t *what, bool near, verdict_t *verdict)
+static void check_all(const info_explain_t *what, bool near, decision_t *decision)
 {
     mca_pml_umrddt_where_t here = memory_of(what->from_gpu);
     static mca_pml_umrddt_peer_t peers[2];
@@ -280,13 +272,13 @@ static void judge_all(const info_explain_t *what, bool near, verdict_t *verdict)
     static mca_pml_umrddt_comm_t comm;
     static opal_proc_t proc;
 
-    memset(verdict, 0, sizeof(*verdict));
-    verdict->near = near;
+    memset(decision, 0, sizeof(*decision));
+    decision->near = near;
     meet(what, near, &proc, peer, &comm);
-    verdict->declined =
+    decision->declined =
         mca_pml_umrddt.declines && mca_pml_umrddt_select_passes(&comm, peer, &here, false, 1, NULL);
     for (int message = 1; message <= MESSAGES; ++message) {
-        judge(what, message, &comm, peer, verdict);
+        select_scheme(what, message, &comm, peer, decision);
     }
 }
 
@@ -325,9 +317,9 @@ static const char *not_taken(const info_explain_t *what)
 }
 
 /** True if the base PML is given such messages where it can be trusted with the memory. */
-static bool left_far(const info_explain_t *what, const verdict_t *verdict)
+static bool left_far(const info_explain_t *what, const decision_t *decision)
 {
-    return mca_pml_umrddt.leaves_far && what->from_gpu && 1 == from->iov_count && !verdict->near
+    return mca_pml_umrddt.declines_far && what->from_gpu && 1 == from->iov_count && !decision->near
            && MCA_PML_UMRDDT_SCHEME_AUTO == mca_pml_umrddt.params.scheme;
 }
 
@@ -336,28 +328,30 @@ static bool left_far(const info_explain_t *what, const verdict_t *verdict)
  * ------------------------------------------------------------------------------------------- */
 
 /** @return NULL: it is possible */
-static const char *why_not(const info_explain_t *what, const verdict_t *verdict, int way)
+static const char *why_not(const info_explain_t *what, const decision_t *decision, int scheme_id)
 {
-    bool on_hca = MCA_PML_UMRDDT_SCHEME_UMR == way || MCA_PML_UMRDDT_SCHEME_DIRECT == way;
+    bool on_hca =
+        MCA_PML_UMRDDT_SCHEME_UMR == scheme_id || MCA_PML_UMRDDT_SCHEME_DIRECT == scheme_id;
 
-    if (0 != (verdict->possible & 1u << way)) {
+    if (0 != (decision->possible & 1u << scheme_id)) {
         return NULL;
     }
-    if (MCA_PML_UMRDDT_SCHEME_BASE == way) {
+    if (MCA_PML_UMRDDT_SCHEME_BASE == scheme_id) {
         return "for comparison";
     }
-    if (0 == (MCA_PML_UMRDDT_BIT(way) & mca_pml_umrddt.schemes)) {
+    if (0 == (MCA_PML_UMRDDT_BIT(scheme_id) & mca_pml_umrddt.schemes)) {
         return "--schemes leaves it out";
     }
-    if (MCA_PML_UMRDDT_SCHEME_IPC == way) {
+    if (MCA_PML_UMRDDT_SCHEME_IPC == scheme_id) {
         return what->from_gpu ? "the receiver is on another host"
                               : "the sender's memory is not a GPU's";
     }
-    if (!what->hca && (on_hca || MCA_PML_UMRDDT_SCHEME_PACK_GDR == way)) {
+    if (!what->hca && (on_hca || MCA_PML_UMRDDT_SCHEME_PACK_GDR == scheme_id)) {
         return "no mlx5 device is here";
     }
     if (on_hca) {
-        return what->from_gpu && verdict->near && 0 != (verdict->possible & MCA_PML_UMRDDT_BIT_IPC)
+        return what->from_gpu && decision->near
+                       && 0 != (decision->possible & MCA_PML_UMRDDT_BIT_IPC)
                    ? "not offered where CUDA IPC is possible"
                    : "the HCA is not to reach memory of GPUs (pml_umrddt_gpu_hca)";
     }
@@ -367,79 +361,80 @@ static const char *why_not(const info_explain_t *what, const verdict_t *verdict,
     return "less than pml_umrddt_pack_min, or not the one of them that the rules name";
 }
 
-static void print_verdict(const info_explain_t *what, const verdict_t *verdict)
+static void print_decision(const info_explain_t *what, const decision_t *decision)
 {
-    printf("to %s host\n  %-12s %12s %12s\n", verdict->near ? "this" : "another", "predicted, us",
+    printf("to %s host\n  %-12s %12s %12s\n", decision->near ? "this" : "another", "predicted, us",
            "first", "64th");
     for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
-        const mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_scheme_order[i];
-        const char *why = why_not(what, verdict, way);
+        const mca_pml_umrddt_scheme_id_t scheme_id = mca_pml_umrddt_scheme_order[i];
+        const char *why = why_not(what, decision, scheme_id);
 
-        printf("  %-13s %12.1f %12.1f%s%s%s\n", mca_pml_umrddt_scheme_names[way],
-               verdict->first[way], verdict->later[way], NULL == why ? "" : "  (",
+        printf("  %-13s %12.1f %12.1f%s%s%s\n", mca_pml_umrddt_scheme_names[scheme_id],
+               decision->first[scheme_id], decision->later[scheme_id], NULL == why ? "" : "  (",
                NULL == why ? "" : why, NULL == why ? "" : ")");
     }
-    if (verdict->declined) {
+    if (decision->declined) {
         printf("  left to the base PML by the sender: predicted to take least\n");
         return;
     }
-    if (left_far(what, verdict)) {
+    if (left_far(what, decision)) {
         printf("  left to the base PML, which takes it as it is: cudaMalloc memory of the current "
                "context; else\n");
     }
-    printf("  by %s", mca_pml_umrddt_scheme_names[verdict->turns[0].way]);
-    for (int i = 1; i < verdict->turn_count; ++i) {
-        printf(", from message %d on by %s", verdict->turns[i].message,
-               mca_pml_umrddt_scheme_names[verdict->turns[i].way]);
+    printf("  by %s", mca_pml_umrddt_scheme_names[decision->turns[0].scheme_id]);
+    for (int i = 1; i < decision->turn_count; ++i) {
+        printf(", from message %d on by %s", decision->turns[i].message,
+               mca_pml_umrddt_scheme_names[decision->turns[i].scheme_id]);
     }
-    printf(": %s\n", verdict->why);
-    if (!mca_pml_umrddt.declines && verdict->least != verdict->turns[verdict->turn_count - 1].way) {
-        printf("  by these figures %s would take least\n",
-               mca_pml_umrddt_scheme_names[verdict->least]);
+    printf(": %s\n", decision->why);
+    if (!mca_pml_umrddt.declines
+        && decision->least != decision->turns[decision->turn_count - 1].scheme_id) {
+        printf("  by these tuning %s would take least\n",
+               mca_pml_umrddt_scheme_names[decision->least]);
     }
 }
 
-static void json_verdict(const info_explain_t *what, const verdict_t *verdict)
+static void json_decision(const info_explain_t *what, const decision_t *decision)
 {
     info_json_open(NULL, '{');
-    info_json_text("to", verdict->near ? "this host" : "another host");
-    info_json_bool("left_to_base_pml", verdict->declined || left_far(what, verdict));
-    info_json_text("why", verdict->why);
-    info_json_text("predicted_least", mca_pml_umrddt_scheme_names[verdict->least]);
+    info_json_text("to", decision->near ? "this host" : "another host");
+    info_json_bool("left_to_base_pml", decision->declined || left_far(what, decision));
+    info_json_text("why", decision->why);
+    info_json_text("predicted_least", mca_pml_umrddt_scheme_names[decision->least]);
     info_json_open("goes", '[');
-    for (int i = 0; i < verdict->turn_count; ++i) {
+    for (int i = 0; i < decision->turn_count; ++i) {
         info_json_open(NULL, '{');
-        info_json_number("from_message", verdict->turns[i].message);
-        info_json_text("way", mca_pml_umrddt_scheme_names[verdict->turns[i].way]);
+        info_json_number("from_message", decision->turns[i].message);
+        info_json_text("way", mca_pml_umrddt_scheme_names[decision->turns[i].scheme_id]);
         info_json_close('}');
     }
     info_json_close(']');
     info_json_open("predicted", '[');
     for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
-        const mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_scheme_order[i];
+        const mca_pml_umrddt_scheme_id_t scheme_id = mca_pml_umrddt_scheme_order[i];
 
         info_json_open(NULL, '{');
-        info_json_text("way", mca_pml_umrddt_scheme_names[way]);
-        info_json_real("first_us", verdict->first[way]);
-        info_json_real("later_us", verdict->later[way]);
-        info_json_bool("possible", 0 != (verdict->possible & 1u << way));
-        info_json_text("why_not", why_not(what, verdict, way));
+        info_json_text("way", mca_pml_umrddt_scheme_names[scheme_id]);
+        info_json_real("first_us", decision->first[scheme_id]);
+        info_json_real("later_us", decision->later[scheme_id]);
+        info_json_bool("possible", 0 != (decision->possible & 1u << scheme_id));
+        info_json_text("why_not", why_not(what, decision, scheme_id));
         info_json_close('}');
     }
     info_json_close(']');
     info_json_close('}');
 }
 
-static void tell_side(const char *what, bool gpu, const opal_iov_cache_layout_t *layout)
+static void report_side(const char *what, bool gpu, const opal_iov_cache_layout_t *layout)
 {
     printf("  %s %s memory, %zu pieces of %zu bytes\n", what, gpu ? "GPU" : "system",
            layout->iov_count, layout->size / layout->iov_count);
 }
 
-static void tell(const info_explain_t *what)
+static void report(const info_explain_t *what)
 {
     const char *left = not_taken(what), *name = what->from->name;
-    verdict_t verdict;
+    decision_t decision;
 
     if (info_json) {
         info_json_open(NULL, '{');
@@ -448,15 +443,15 @@ static void tell(const info_explain_t *what)
         info_json_number("bytes", (long long) from->size);
         info_json_number("pieces_from", (long long) from->iov_count);
         info_json_number("pieces_to", (long long) to->iov_count);
-        info_json_text("figures", mca_pml_umrddt.selections->source);
+        info_json_text("tuning", mca_pml_umrddt.selections->source);
         info_json_text("not_taken", left);
-        info_json_open("verdicts", '[');
+        info_json_open("decisions", '[');
     } else {
         printf("%s%s%s: %zu bytes\n", name, NULL == what->to ? "" : " to ",
                NULL == what->to ? "" : what->to->name, from->size);
-        tell_side("from", what->from_gpu, from);
-        tell_side("to", what->to_gpu, to);
-        printf("figures: %s\n", mca_pml_umrddt.selections->source);
+        report_side("from", what->from_gpu, from);
+        report_side("to", what->to_gpu, to);
+        printf("tuning: %s\n", mca_pml_umrddt.selections->source);
         if (NULL != left) {
             printf("umrddt leaves such messages to the base PML: %s; else\n", left);
         } else if (MCA_PML_UMRDDT_SCHEME_AUTO != mca_pml_umrddt.params.scheme) {
@@ -464,8 +459,8 @@ static void tell(const info_explain_t *what)
         }
     }
     for (int near = 1; 0 <= near; --near) {
-        judge_all(what, 0 != near, &verdict);
-        (info_json ? json_verdict : print_verdict)(what, &verdict);
+        check_all(what, 0 != near, &decision);
+        (info_json ? json_decision : print_decision)(what, &decision);
     }
     if (info_json) {
         info_json_close(']');
@@ -508,14 +503,14 @@ int info_explain(const info_explain_t *what)
         }
         mca_pml_umrddt.hca = what->hca ? &hca : NULL;
         mca_pml_umrddt.caps = &caps;
-        mca_pml_umrddt.schemes |= (uint16_t) what->ways;
+        mca_pml_umrddt.schemes |= (uint16_t) what->candidates;
         mca_pml_umrddt.host_component = mca_pml_base_selected_component;
         mca_pml_umrddt_base_gpu_open();
         mca_pml_umrddt.received = opal_umrddt_received_new();
         mca_pml_umrddt_eager_open();
         mca_pml_umrddt_select_open(true);
         if (NULL != mca_pml_umrddt.received && NULL != mca_pml_umrddt.selections) {
-            tell(what);
+            report(what);
             status = INFO_USABLE;
         }
         mca_pml_umrddt_select_close();

@@ -24,14 +24,15 @@
 
 #include "opal/mca/common/umrddt_select/umrddt_select_model.h"
 
-#define HCA_WAYS (MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT | MCA_PML_UMRDDT_BIT_PACK_GDR)
+#define HCA_SCHEMES \
+    (MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT | MCA_PML_UMRDDT_BIT_PACK_GDR)
 
 /** What the user wants. */
-typedef struct asked_t {
+typedef struct requested_t {
     bench_chosen_list_t from, to;
     bool from_gpu, to_gpu;
-    unsigned ways; /**< 0: all that this machine can */
-} asked_t;
+    unsigned candidates; /**< 0: all that this machine can */
+} requested_t;
 
 /** What is wrong with the command line. @return the exit status */
 static int wrong(const char *option, const char *value, const char *what)
@@ -53,14 +54,14 @@ static int read_layout(const char *option, const char *text, bench_chosen_list_t
                             : wrong(option, text, "one layout was expected, not several");
 }
 
-static int read_memory(const char *text, asked_t *asked)
+static int read_memory(const char *text, requested_t *requested)
 {
     static const char *const names[] = {"host", "gpu-host", "host-gpu", "gpu"};
 
     for (unsigned i = 0; i < 4; ++i) {
         if (0 == strcmp(text, names[i])) {
-            asked->from_gpu = 0 != (i & 1);
-            asked->to_gpu = 0 != (i & 2);
+            requested->from_gpu = 0 != (i & 1);
+            requested->to_gpu = 0 != (i & 2);
             return INFO_USABLE;
         }
     }
@@ -68,34 +69,34 @@ static int read_memory(const char *text, asked_t *asked)
                  "'host', 'gpu', 'gpu-host' (from a GPU to the host) or 'host-gpu' was expected");
 }
 
-static int read_schemes(const char *text, asked_t *asked)
+static int read_schemes(const char *text, requested_t *requested)
 {
     const char *at = text;
 
-    asked->ways = 0;
+    requested->candidates = 0;
     for (size_t length; '\0' != *at; at += length + (',' == at[length] ? 1 : 0)) {
-        int way = 0;
+        int scheme_id = 0;
 
         length = strcspn(at, ",");
-        while (way < MCA_PML_UMRDDT_SCHEMES
-               && (length != strlen(mca_pml_umrddt_scheme_names[way])
-                   || 0 != strncmp(at, mca_pml_umrddt_scheme_names[way], length))) {
-            ++way;
+        while (scheme_id < MCA_PML_UMRDDT_SCHEMES
+               && (length != strlen(mca_pml_umrddt_scheme_names[scheme_id])
+                   || 0 != strncmp(at, mca_pml_umrddt_scheme_names[scheme_id], length))) {
+            ++scheme_id;
         }
-        if (MCA_PML_UMRDDT_SCHEMES == way || MCA_PML_UMRDDT_SCHEME_BASE == way) {
-            asked->ways = 0;
+        if (MCA_PML_UMRDDT_SCHEMES == scheme_id || MCA_PML_UMRDDT_SCHEME_BASE == scheme_id) {
+            requested->candidates = 0;
             break;
         }
-        asked->ways |= 1u << way;
+        requested->candidates |= 1u << scheme_id;
     }
-    return 0 != asked->ways
+    return 0 != requested->candidates
                ? INFO_USABLE
                : wrong("--schemes", text,
                        "some of umr,direct,ipc,pack-gdr,pack-staged,pack-host were expected");
 }
 
 /** @return INFO_USABLE, or the exit status */
-static int parse(int argc, char **argv, asked_t *asked)
+static int parse(int argc, char **argv, requested_t *requested)
 {
     static const struct option known[] = {
         {"explain", required_argument, NULL, 'e'},
@@ -111,19 +112,19 @@ static int parse(int argc, char **argv, asked_t *asked)
     while (INFO_USABLE == status && -1 != (c = getopt_long(argc, argv, "", known, NULL))) {
         switch (c) {
         case 'e':
-            status = read_layout("--explain", optarg, &asked->from);
+            status = read_layout("--explain", optarg, &requested->from);
             break;
         case 't':
-            status = read_layout("--to", optarg, &asked->to);
+            status = read_layout("--to", optarg, &requested->to);
             break;
         case 'm':
-            status = read_memory(optarg, asked);
+            status = read_memory(optarg, requested);
             break;
         case 'g':
-            asked->from_gpu = asked->to_gpu = true;
+            requested->from_gpu = requested->to_gpu = true;
             break;
         case 's':
-            status = read_schemes(optarg, asked);
+            status = read_schemes(optarg, requested);
             break;
         case 'j':
             info_json = true;
@@ -173,23 +174,25 @@ static int explain(const info_explain_t *what)
 
 int info_explain_main(int argc, char **argv)
 {
-    asked_t asked;
+    requested_t requested;
     info_explain_t what;
     int status;
 
-    memset(&asked, 0, sizeof(asked));
+    memset(&requested, 0, sizeof(requested));
     memset(&what, 0, sizeof(what));
-    status = parse(argc, argv, &asked);
+    status = parse(argc, argv, &requested);
     if (INFO_USABLE == status) {
-        what.from = &asked.from.all[0];
-        what.to = 0 < asked.to.count ? &asked.to.all[0] : NULL;
-        what.from_gpu = asked.from_gpu;
-        what.to_gpu = asked.to_gpu;
-        what.hca = 0 == asked.ways ? info_has_mlx5() : 0 != (HCA_WAYS & asked.ways);
-        what.ways = 0 == asked.ways ? MCA_PML_UMRDDT_BITS_ALL : asked.ways;
+        what.from = &requested.from.all[0];
+        what.to = 0 < requested.to.count ? &requested.to.all[0] : NULL;
+        what.from_gpu = requested.from_gpu;
+        what.to_gpu = requested.to_gpu;
+        what.hca =
+            0 == requested.candidates ? info_has_mlx5() : 0 != (HCA_SCHEMES & requested.candidates);
+        what.candidates =
+            0 == requested.candidates ? MCA_PML_UMRDDT_BITS_ALL : requested.candidates;
         status = explain(&what);
     }
-    bench_chosen_free(&asked.from);
-    bench_chosen_free(&asked.to);
+    bench_chosen_free(&requested.from);
+    bench_chosen_free(&requested.to);
     return status;
 }

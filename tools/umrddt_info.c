@@ -46,7 +46,7 @@ static void usage(FILE *file)
         "  --json       for programs: one object, with what the text says\n"
         "  --explain LAYOUT  which way messages of a layout would go, to a process of this host and to\n"
         "               another one, and why: what is predicted for each way, in microseconds, of the\n"
-        "               first message and of the 64th, by the figures of this machine (umrddt_tune), or\n"
+        "               first message and of the 64th, by the tuning of this machine (umrddt_tune), or\n"
         "               the defaults. Nothing is sent. A layout is a name of umrddt_bench --list, or said\n"
         "               in words (umrddt_bench --help), such as 'vector 128 x 1024 stride 2048'\n"
         "  --to LAYOUT  with --explain: the receiver's layout, if it is another one\n"
@@ -95,7 +95,7 @@ void info_leave_job(void)
 }
 
 /* Print all of a file to the standard error. */
-static void tell(FILE *file)
+static void report(FILE *file)
 {
     char line[512];
 
@@ -171,7 +171,7 @@ static int ask(const char *name)
             printf("%s: could not be asked\n", name);
         }
         if (NULL != errors) {
-            tell(errors);
+            report(errors);
         }
         status = INFO_BROKEN;
     } else if (NULL != out) {
@@ -241,7 +241,7 @@ bool info_has_mlx5(void)
 }
 
 /* A device of the list. @return the exit status about it; INFO_USAGE: it was not examined */
-static int ask_listed(struct ibv_device *device)
+static int query_listed(struct ibv_device *device)
 {
     const char *name = ibv_get_device_name(device);
     bool mlx5 = mlx5dv_is_supported(device);
@@ -271,9 +271,9 @@ static int ask_listed(struct ibv_device *device)
     return status;
 }
 
-static int ask_all(void)
+static int query_all(void)
 {
-    int count = 0, asked = 0, status = INFO_UNUSABLE, i, one;
+    int count = 0, requested = 0, status = INFO_UNUSABLE, i, one;
     struct ibv_device **list = ibv_get_device_list(&count);
 
     if (NULL == list || 0 == count) {
@@ -288,13 +288,13 @@ static int ask_all(void)
     }
     qsort(list, (size_t) count, sizeof(*list), by_name);
     for (i = 0; i < count; ++i) {
-        one = ask_listed(list[i]);
+        one = query_listed(list[i]);
         if (INFO_USAGE != one) {
             status = better(status, one);
-            ++asked;
+            ++requested;
         }
     }
-    if (0 == asked && !info_json) {
+    if (0 == requested && !info_json) {
         printf("there is no mlx5 device (NVIDIA ConnectX)\n");
     }
     ibv_free_device_list(list);
@@ -302,7 +302,7 @@ static int ask_all(void)
 }
 
 /* All devices, or those that are named. */
-static int ask_devices(int count, char **names)
+static int query_devices(int count, char **names)
 {
     int status = INFO_UNUSABLE, i;
 
@@ -313,7 +313,7 @@ static int ask_devices(int count, char **names)
         status = better(status, ask(names[i]));
     }
     if (0 == count) {
-        status = ask_all();
+        status = query_all();
     }
     if (info_json) {
         info_json_close(']');
@@ -342,7 +342,7 @@ static void read_mpi(FILE *file, char *library, size_t room, info_found_t *found
 }
 
 /* Open MPI, first with umrddt in front, then, if that does not come up, without. */
-static void ask_mpi(info_found_t *found)
+static void query_mpi(info_found_t *found)
 {
     char library[128] = "Open MPI of a release that is not known";
 
@@ -397,12 +397,12 @@ static int doctor(int count, char **names)
     info_gpus_t gpus;
     int status;
 
-    ask_mpi(&found);
-    status = ask_devices(count, names);
+    query_mpi(&found);
+    status = query_devices(count, names);
     found.hca = INFO_USABLE == status;
     found.umr = seen_umr;
     info_gpus(&gpus);
-    info_ways(&found, &gpus);
+    info_schemes(&found, &gpus);
     if (!found.umrddt) {
         return INFO_BROKEN;
     }
@@ -480,7 +480,7 @@ int main(int argc, char **argv)
         }
     }
     info_locked_memory();
-    status = devices_only ? ask_devices(argc, argv) : doctor(argc, argv);
+    status = devices_only ? query_devices(argc, argv) : doctor(argc, argv);
     if (info_json) {
         info_json_close('}');
     }

@@ -41,7 +41,7 @@ extern char **environ; /* declared by unistd.h with _GNU_SOURCE only */
 /** Bytes of a text about a parameter. */
 #define UMRDDT_PARAMS_TEXT 256
 /** Errors of parameters are reported once each, up to this number; further ones may be repeated. */
-#define UMRDDT_PARAMS_TOLD 32
+#define UMRDDT_PARAMS_REPORTED 32
 
 /**
  * True if the text is a number in Open MPI's syntax (decimal, 0x, 0; suffix k, m or g) from @p low
@@ -112,7 +112,7 @@ static inline const char *umrddt_params_given(const mca_base_var_t *var,
 /** True if a registered variable has an invalid value, which is then reported. */
 static inline bool umrddt_params_is_wrong(int index)
 {
-    static int told[UMRDDT_PARAMS_TOLD];
+    static int reported[UMRDDT_PARAMS_REPORTED];
     static int tellings = 0;
     char where[UMRDDT_PARAMS_TEXT], allowed[UMRDDT_PARAMS_TEXT];
     const mca_base_var_t *var;
@@ -144,12 +144,12 @@ static inline bool umrddt_params_is_wrong(int index)
         return false;
     }
     for (int i = 0; i < tellings; ++i) {
-        if (told[i] == index) {
+        if (reported[i] == index) {
             return true;
         }
     }
-    if (UMRDDT_PARAMS_TOLD > tellings) {
-        told[tellings++] = index;
+    if (UMRDDT_PARAMS_REPORTED > tellings) {
+        reported[tellings++] = index;
     }
     (void) snprintf(allowed, sizeof(allowed),
                     "a whole number from %lld to %llu; k, m or g behind it are 2^10, 2^20, 2^30",

@@ -44,13 +44,13 @@ typedef struct site_t {
 } site_t;
 
 /** Allocations that are remembered, a power of two. */
-#define MOST_KEPT (1u << 18)
+#define MOST_CACHED (1u << 18)
 
-typedef struct kept_t {
+typedef struct cached_t {
     void *at;
     size_t bytes;
     site_t site;
-} kept_t;
+} cached_t;
 
 enum {
     MALLOC,
@@ -67,7 +67,7 @@ static uint64_t happened[KINDS]; /* that the plan counts */
 static int came;                 /* of this plan */
 static bool off;
 static site_t last;
-static kept_t kept[MOST_KEPT];
+static cached_t kept[MOST_CACHED];
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
 /* What is interposed must not call what it interposes. */
@@ -133,12 +133,12 @@ static bool fails(int kind, const site_t *site)
  * What is allocated
  * ------------------------------------------------------------------------------------------- */
 
-static kept_t *slot_of(const void *at)
+static cached_t *slot_of(const void *at)
 {
     uint32_t i = (uint32_t) (((uintptr_t) at >> 4) * 0x9e3779b97f4a7c15u >> 40);
 
-    for (uint32_t tries = 0; tries < MOST_KEPT; ++tries, ++i) {
-        kept_t *slot = &kept[i % MOST_KEPT];
+    for (uint32_t tries = 0; tries < MOST_CACHED; ++tries, ++i) {
+        cached_t *slot = &kept[i % MOST_CACHED];
 
         if (at == slot->at || NULL == slot->at) {
             return slot;
@@ -149,7 +149,7 @@ static kept_t *slot_of(const void *at)
 
 static void keep(void *at, size_t bytes, const site_t *site)
 {
-    kept_t *slot;
+    cached_t *slot;
 
     if (NULL == at) {
         return;
@@ -157,7 +157,7 @@ static void keep(void *at, size_t bytes, const site_t *site)
     lock();
     slot = slot_of(at);
     if (NULL != slot) {
-        *slot = (kept_t){at, bytes, *site};
+        *slot = (cached_t){at, bytes, *site};
     }
     unlock();
 }
@@ -165,7 +165,7 @@ static void keep(void *at, size_t bytes, const site_t *site)
 /* Also of what was never kept. */
 static void forget(void *at)
 {
-    kept_t *slot;
+    cached_t *slot;
 
     lock();
     slot = slot_of(at);
@@ -174,8 +174,8 @@ static void forget(void *at)
 
         /* What stands behind it, and would be there if it could, is put in again. */
         kept[hole].at = NULL;
-        for (uint32_t i = (hole + 1) % MOST_KEPT; NULL != kept[i].at; i = (i + 1) % MOST_KEPT) {
-            kept_t moved = kept[i];
+        for (uint32_t i = (hole + 1) % MOST_CACHED; NULL != kept[i].at; i = (i + 1) % MOST_CACHED) {
+            cached_t moved = kept[i];
 
             kept[i].at = NULL;
             *slot_of(moved.at) = moved;
@@ -436,7 +436,7 @@ uint64_t umrddt_failing_held(void)
     uint64_t bytes = 0;
 
     lock();
-    for (uint32_t i = 0; i < MOST_KEPT; ++i) {
+    for (uint32_t i = 0; i < MOST_CACHED; ++i) {
         bytes += NULL != kept[i].at ? kept[i].bytes : 0;
     }
     unlock();
@@ -455,7 +455,7 @@ static __attribute__((constructor)) void loaded(void)
 /* What the components still have: all of them are closed by now. */
 static __attribute__((destructor)) void leave(void)
 {
-    for (uint32_t i = 0; NULL != getenv("UMRDDT_FAILING_LEAKS") && i < MOST_KEPT; ++i) {
+    for (uint32_t i = 0; NULL != getenv("UMRDDT_FAILING_LEAKS") && i < MOST_CACHED; ++i) {
         if (NULL != kept[i].at) {
             fprintf(stderr, "umrddt_failing[%ld]: leaked %zu bytes of %s+0x%lx\n", (long) getpid(),
                     kept[i].bytes, kept[i].site.component, (unsigned long) kept[i].site.offset);

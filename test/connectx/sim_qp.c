@@ -91,6 +91,6 @@ void sim_qp_reset(struct sim_qp *qp)
     memset(qp->atomics, 0, sizeof(qp->atomics));
     qp->rq_next = 0;
     qp->rq_held = false;
-    qp->last_told = false;
+    qp->last_reported = false;
     qp->epoch++;
 }

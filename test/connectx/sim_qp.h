@@ -124,7 +124,7 @@ struct sim_qp {
     uint16_t rq_next;                       /**< next receive to use */
     bool rq_held;                           /**< one is taken, and not completed */
     uint16_t rq_index;                      /**< which */
-    bool last_told; /**< that no more of the shared receives will be taken */
+    bool last_reported; /**< that no more of the shared receives will be taken */
 
     uint32_t events; /**< asynchronous events sent */
 };

@@ -135,8 +135,8 @@ bool sim_qp_flush_receives(struct sim_qp *qp)
         sim_receive_fail(qp, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
         did = true;
     }
-    if (NULL != qp->srq && !qp->last_told) {
-        qp->last_told = true;
+    if (NULL != qp->srq && !qp->last_reported) {
+        qp->last_reported = true;
         sim_event_send(qp->super.ctx, IBV_EVENT_QP_LAST_WQE_REACHED, qp->user_handle, &qp->events);
     }
     return did;

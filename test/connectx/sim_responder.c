@@ -225,7 +225,7 @@ static void do_send(struct sim_conn *conn, struct sim_qp *qp, const struct sim_f
 }
 
 /* Reads of a queue pair that are being answered on a connection. */
-static unsigned reads_under_way(const struct sim_conn *conn, const struct sim_qp *qp)
+static unsigned reads_in_flight(const struct sim_conn *conn, const struct sim_qp *qp)
 {
     const struct read_job *job;
     unsigned count = 0;
@@ -253,7 +253,7 @@ static void do_read(struct sim_conn *conn, struct sim_qp *qp, const struct sim_f
         refuse(conn, qp, frame, MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR, why);
         return;
     }
-    if (!again && reads_under_way(conn, qp) >= qp->max_dest_rd_atomic) {
+    if (!again && reads_in_flight(conn, qp) >= qp->max_dest_rd_atomic) {
         refuse(conn, qp, frame, MLX5_CQE_SYNDROME_REMOTE_INVAL_REQ_ERR,
                "more reads at once than max_dest_rd_atomic");
         return;

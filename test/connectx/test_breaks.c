@@ -72,7 +72,7 @@ static int receiver(int fd)
 
     CHECK(NULL != area);
     end_open(&end, &options);
-    end_tell(fd, &end.name, sizeof(end.name));
+    end_report(fd, &end.name, sizeof(end.name));
     end_hear(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, &options);
     mr = end_reg(&end, area, AREA);
@@ -86,7 +86,7 @@ static int receiver(int fd)
     for (i = 0; i < DEPTH; i++) {
         end_recv(&end, i, mr->lkey, area, AREA);
     }
-    end_tell(fd, where, sizeof(where));
+    end_report(fd, where, sizeof(where));
     for (i = 0; i < ROUNDS; i++) {
         uint32_t length;
         struct ibv_wc wc;
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
     fd = end_fork(receiver, &pid);
     end_open(&end, &options);
     end_hear(fd, &peer, sizeof(peer));
-    end_tell(fd, &end.name, sizeof(end.name));
+    end_report(fd, &end.name, sizeof(end.name));
     end_connect(&end, &peer, &options);
     out_mr = end_reg(&end, out, AREA);
     back_mr = end_reg(&end, back, AREA);
@@ -196,7 +196,7 @@ int main(int argc, char **argv)
         for (i = 0; i < length; i++) {
             out[i] = (uint8_t) (i * 2654435761u >> 13 ^ round * 37u);
         }
-        end_tell(fd, &length, sizeof(length));
+        end_report(fd, &length, sizeof(length));
         post(&end, round, out_mr, length, where);
         broken += disturb(&end, fd, round);
         memset(back, 0xa5, length);
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
         CHECK(round == before);
     }
     CHECK(ROUNDS / 10 < (uint32_t) broken);
-    end_tell(fd, "", 1);
+    end_report(fd, "", 1);
     end_wait(pid);
     end_close(&end);
     printf("%u messages, connections broken %d times\n", ROUNDS, broken);

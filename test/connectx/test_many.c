@@ -40,7 +40,7 @@ static uint8_t pattern(int from, int to, int round, uint32_t i)
 /* Read somebody's HCA through the parent, who copies HCAs[i][j] to j. */
 static void exchange(int fd, struct hca *mine, struct hca *theirs)
 {
-    end_tell(fd, mine, RANKS * sizeof(*mine));
+    end_report(fd, mine, RANKS * sizeof(*mine));
     end_hear(fd, theirs, RANKS * sizeof(*theirs));
 }
 
@@ -48,7 +48,7 @@ static void barrier(int fd)
 {
     char c = 0;
 
-    end_tell(fd, &c, 1);
+    end_report(fd, &c, 1);
     end_hear(fd, &c, 1);
 }
 
@@ -175,7 +175,7 @@ int main(int argc, char **argv)
         for (j = 0; j < RANKS; j++) {
             column[j] = hcas[j][i];
         }
-        end_tell(fd[i], column, sizeof(column));
+        end_report(fd[i], column, sizeof(column));
     }
     for (b = 0; b < 2 * ROUNDS; b++) {
         char c;
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
             end_hear(fd[i], &c, 1);
         }
         for (i = 0; i < RANKS; i++) {
-            end_tell(fd[i], &c, 1);
+            end_report(fd[i], &c, 1);
         }
     }
     for (i = 0; i < RANKS; i++) {

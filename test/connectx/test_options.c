@@ -576,7 +576,7 @@ static int child(int fd)
 
     end_open(&end, NULL);
     CHECK(end.name.qpn >> 12 != a.name.qpn >> 12);
-    end_tell(fd, &end.name, sizeof(end.name));
+    end_report(fd, &end.name, sizeof(end.name));
     end_hear(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, src, PAGE);
@@ -585,7 +585,7 @@ static int child(int fd)
     memset(src, 0x77, PAGE);
     end_write(&end, 1, mr->lkey, (uintptr_t) src, PAGE, (uint32_t) where[0], where[1], 0);
     end_expect(&end, 1, IBV_WC_SUCCESS);
-    end_tell(fd, "d", 1);
+    end_report(fd, "d", 1);
     end_hear(fd, where, 1);
     return 0;
 }
@@ -604,17 +604,17 @@ static void forked(void)
     fd = end_fork(child, &pid);
     end_open(&c, &share);
     end_hear(fd, &peer, sizeof(peer));
-    end_tell(fd, &c.name, sizeof(c.name));
+    end_report(fd, &c.name, sizeof(c.name));
     end_connect(&c, &peer, NULL);
     where[0] = src_mr->rkey;
     where[1] = (uintptr_t) src;
-    end_tell(fd, where, sizeof(where));
+    end_report(fd, where, sizeof(where));
     end_hear(fd, &done, 1);
     CHECK(0x77 == src[0] && 0x77 == src[PAGE - 1]);
     end_write(&a, 1, src_mr->lkey, (uintptr_t) src, PAGE, dst_mr->rkey, (uintptr_t) dst, 0);
     end_expect(&a, 1, IBV_WC_SUCCESS);
     CHECK(0x77 == dst[0] && 0x77 == dst[PAGE - 1]);
-    end_tell(fd, "e", 1);
+    end_report(fd, "e", 1);
     end_wait(pid);
     end_write(&a, 2, src_mr->lkey, (uintptr_t) src, PAGE, dst_mr->rkey, (uintptr_t) dst, 0);
     end_expect(&a, 2, IBV_WC_SUCCESS);

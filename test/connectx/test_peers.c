@@ -135,13 +135,13 @@ __attribute__((noreturn)) static int victim(int fd)
     uint64_t where[2];
 
     end_open(&end, NULL);
-    end_tell(fd, &end.name, sizeof(end.name));
+    end_report(fd, &end.name, sizeof(end.name));
     end_hear(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, pair_dst, PAIR_PAGE);
     where[0] = mr->rkey;
     where[1] = (uintptr_t) pair_dst;
-    end_tell(fd, where, sizeof(where));
+    end_report(fd, where, sizeof(where));
     for (;;) {
         pause();
     }
@@ -162,7 +162,7 @@ static void killed_peer(void)
     memset(pair_src, 0x5a, PAIR_PAGE);
     end_open(&end, NULL);
     end_hear(fd, &peer, sizeof(peer));
-    end_tell(fd, &end.name, sizeof(end.name));
+    end_report(fd, &end.name, sizeof(end.name));
     end_connect(&end, &peer, &options);
     mr = end_reg(&end, pair_src, PAIR_PAGE);
     end_hear(fd, where, sizeof(where));
@@ -198,13 +198,13 @@ __attribute__((noreturn)) static int huge_victim(int fd)
 
     CHECK(MAP_FAILED != huge);
     end_open(&end, NULL);
-    end_tell(fd, &end.name, sizeof(end.name));
+    end_report(fd, &end.name, sizeof(end.name));
     end_hear(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, huge, HUGE_BYTES);
     where[0] = mr->rkey;
     where[1] = (uintptr_t) huge;
-    end_tell(fd, where, sizeof(where));
+    end_report(fd, where, sizeof(where));
     while (0 == *(volatile uint8_t *) (huge + (1 << 20))) {
         usleep(100);
     }
@@ -228,7 +228,7 @@ static void killed_in_the_middle(void)
     huge[1 << 20] = 1;
     end_open(&end, NULL);
     end_hear(fd, &peer, sizeof(peer));
-    end_tell(fd, &end.name, sizeof(end.name));
+    end_report(fd, &end.name, sizeof(end.name));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, huge, HUGE_BYTES);
     end_hear(fd, where, sizeof(where));
@@ -252,14 +252,14 @@ static int hasty(int fd)
     uint64_t where[2];
 
     end_open(&end, NULL);
-    end_tell(fd, &end.name, sizeof(end.name));
+    end_report(fd, &end.name, sizeof(end.name));
     end_hear(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, pair_dst, PAIR_PAGE);
     end_recv(&end, 1, 0, NULL, 0);
     where[0] = mr->rkey;
     where[1] = (uintptr_t) pair_dst;
-    end_tell(fd, where, sizeof(where));
+    end_report(fd, where, sizeof(where));
     CHECK(end_poll(&end, &wc, END_LONG_MS));
     CHECK(IBV_WC_SUCCESS == wc.status);
     _exit(0);
@@ -279,7 +279,7 @@ static void leaves_at_once(void)
 
         end_open(&end, NULL);
         end_hear(fd, &peer, sizeof(peer));
-        end_tell(fd, &end.name, sizeof(end.name));
+        end_report(fd, &end.name, sizeof(end.name));
         end_connect(&end, &peer, NULL);
         mr = end_reg(&end, pair_src, PAIR_PAGE);
         end_hear(fd, where, sizeof(where));

@@ -109,12 +109,12 @@ static int receiver(int fd)
     size_t p;
 
     end_open(&end, NULL);
-    end_tell(fd, &end.name, sizeof(end.name));
+    end_report(fd, &end.name, sizeof(end.name));
     end_hear(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, area, AREA);
     mkey = end_mkey(&end, 64);
-    end_tell(fd, "c", 1);
+    end_report(fd, "c", 1);
 
     for (p = 0; p < sizeof(pairs) / sizeof(pairs[0]); p++) {
         const struct side *to = &pairs[p].to;
@@ -132,7 +132,7 @@ static int receiver(int fd)
         mkey->rkey = mkey->lkey;
         map(&end, mkey, mr, to);
         end_recv(&end, 1000 + p, 0, NULL, 0);
-        end_tell(fd, &mkey->rkey, sizeof(mkey->rkey));
+        end_report(fd, &mkey->rkey, sizeof(mkey->rkey));
         CHECK(end_poll(&end, &wc, END_LONG_MS));
         CHECK(IBV_WC_SUCCESS == wc.status && 1000 + p == wc.wr_id);
         CHECK(IBV_WC_RECV_RDMA_WITH_IMM == wc.opcode && (wc.wc_flags & IBV_WC_WITH_IMM));
@@ -145,7 +145,7 @@ static int receiver(int fd)
                 return 1;
             }
         }
-        end_tell(fd, "d", 1);
+        end_report(fd, "d", 1);
     }
     CHECK(0 == mlx5dv_destroy_mkey(mkey));
     CHECK(0 == ibv_dereg_mr(mr));
@@ -164,7 +164,7 @@ static void sender(int fd)
 
     end_open(&end, NULL);
     CHECK(828 <= end.max_inline);
-    end_tell(fd, &end.name, sizeof(end.name));
+    end_report(fd, &end.name, sizeof(end.name));
     end_hear(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, area, AREA);

@@ -367,7 +367,7 @@ void end_wait(int pid)
     CHECK(WIFEXITED(status) && 0 == WEXITSTATUS(status));
 }
 
-void end_tell(int fd, const void *data, size_t length)
+void end_report(int fd, const void *data, size_t length)
 {
     CHECK((ssize_t) length == send(fd, data, length, MSG_NOSIGNAL));
 }

@@ -131,7 +131,7 @@ void end_recv(struct end *end, uint64_t wr_id, uint32_t lkey, void *addr, uint32
 int end_fork(int (*child)(int fd), int *pid);
 /** The child must have ended with 0. */
 void end_wait(int pid);
-void end_tell(int fd, const void *data, size_t length);
+void end_report(int fd, const void *data, size_t length);
 void end_hear(int fd, void *data, size_t length);
 
 #endif /* VERBS_END_H */

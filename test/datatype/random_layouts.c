@@ -163,7 +163,7 @@ static bool check_pack(const opal_iov_cache_layout_t *layout, MPI_Datatype type,
 }
 
 /* Windows and chunks do not depend on how the layout was told: the same from its pieces. */
-static bool check_told(const opal_iov_cache_layout_t *layout)
+static bool check_reported(const opal_iov_cache_layout_t *layout)
 {
     opal_iov_cache_iov_t *iovs = malloc((layout->iov_count + 1) * sizeof(*iovs));
     opal_iov_cache_layout_t *other;
@@ -212,7 +212,7 @@ static bool check_count(MPI_Datatype type, int count, const typegen_side_t *mode
 
     CHECK(OPAL_SUCCESS == rc, "count %d gave %d", count, rc);
     good = check_shape(layout) && (NULL == model || check_model(layout, model))
-           && check_pack(layout, type, count) && check_told(layout);
+           && check_pack(layout, type, count) && check_reported(layout);
     OBJ_RELEASE(layout);
     return good;
 }

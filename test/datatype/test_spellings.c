@@ -48,7 +48,7 @@ static bool seen[CONSTRUCTORS];
 /* All types live to the end: the cache goes by their addresses. */
 static opal_iov_cache_t *cache;
 static MPI_Datatype *kept;
-static size_t kept_count;
+static size_t cached_count;
 
 static int watch(opal_iov_cache_t *watcher, const opal_datatype_t *type, void *context)
 {
@@ -134,7 +134,7 @@ static opal_iov_cache_form_t *check_layout(typegen_rng_t *rng, int layout, size_
             entry = got;
             OBJ_RELEASE(got); /* the cache holds it */
         }
-        kept[kept_count++] = spelling.type;
+        kept[cached_count++] = spelling.type;
         if (wanted <= n + 1) {
             different = count_different(texts, n + 1);
         }
@@ -193,8 +193,8 @@ int main(int argc, char **argv)
         ++failures;
     }
     opal_iov_cache_destroy(cache);
-    while (0 < kept_count) {
-        MPI_Type_free(&kept[--kept_count]);
+    while (0 < cached_count) {
+        MPI_Type_free(&kept[--cached_count]);
     }
     free(kept);
     if (singleton_leaks()) {

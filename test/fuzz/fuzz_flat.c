@@ -27,9 +27,9 @@
 /* Bytes that a layout may span to be packed. */
 #define SPAN 65536
 
-static uint64_t draw(fuzz_bytes_t *places, uint64_t bound)
+static uint64_t draw(fuzz_bytes_t *slots, uint64_t bound)
 {
-    return fuzz_number(places, 4) * UINT64_C(0x9e3779b97f4a7c15) % bound;
+    return fuzz_number(slots, 4) * UINT64_C(0x9e3779b97f4a7c15) % bound;
 }
 
 static void check_run(const opal_iov_cache_form_t *form, const opal_iov_cache_run_t *run,
@@ -97,10 +97,10 @@ static void walk_pairs(const opal_iov_cache_form_t *form, uint64_t start, uint64
 #define OWN_PIECES 100000
 
 /* Windows, as keys are cut. */
-static void cut(const opal_iov_cache_layout_t *layout, fuzz_bytes_t *places, uint64_t start)
+static void cut(const opal_iov_cache_layout_t *layout, fuzz_bytes_t *slots, uint64_t start)
 {
-    opal_iov_cache_limits_t limits = {1 + fuzz_byte(places), 1 + draw(places, 1 << 20)};
-    uint64_t chunk, agreed = draw(places, layout->size) + 1;
+    opal_iov_cache_limits_t limits = {1 + fuzz_byte(slots), 1 + draw(slots, 1 << 20)};
+    uint64_t chunk, agreed = draw(slots, layout->size) + 1;
     opal_iov_cache_window_t window;
 
     if (OWN_PIECES >= layout->iov_count) {
@@ -164,7 +164,7 @@ static void pack(const opal_iov_cache_form_t *form, uint64_t start)
     free(memory);
 }
 
-static void ask(const opal_iov_cache_form_t *form, fuzz_bytes_t *places)
+static void ask(const opal_iov_cache_form_t *form, fuzz_bytes_t *slots)
 {
     opal_iov_cache_form_t *sorted;
     uint64_t at, segment;
@@ -174,7 +174,7 @@ static void ask(const opal_iov_cache_form_t *form, fuzz_bytes_t *places)
     (void) opal_iov_cache_form_density(form);
     FUZZ_CHECK(opal_iov_cache_form_equal(form, form));
     for (int i = 0; i < 4; ++i) {
-        at = draw(places, form->size);
+        at = draw(slots, form->size);
         segment = opal_iov_cache_form_segment_at(form, at);
         FUZZ_CHECK(segment < form->segments
                    && opal_iov_cache_form_segment_start(form, segment) <= at
@@ -197,7 +197,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t chosen[16] = {0};
-    fuzz_bytes_t input = {data, size}, places = {chosen, sizeof(chosen)};
+    fuzz_bytes_t input = {data, size}, slots = {chosen, sizeof(chosen)};
     opal_iov_cache_layout_t *layout;
     opal_iov_cache_form_t *form;
     unsigned char *again;
@@ -217,15 +217,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     free(again);
     FUZZ_CHECK(OPAL_SUCCESS == opal_iov_cache_layout_of_form(form, &layout));
     if (0 < layout->size) {
-        uint64_t start = draw(&places, layout->size);
-        uint64_t end = start + 1 + draw(&places, layout->size - start);
+        uint64_t start = draw(&slots, layout->size);
+        uint64_t end = start + 1 + draw(&slots, layout->size - start);
 
         walk(layout->form, start, end);
         walk_iovs(layout->form, start, end);
         walk_pairs(layout->form, start, end);
-        cut(layout, &places, start);
+        cut(layout, &slots, start);
         pack(layout->form, start);
-        ask(layout->form, &places);
+        ask(layout->form, &slots);
     }
     OBJ_RELEASE(layout);
     return 0;

@@ -47,12 +47,12 @@ typedef struct receive_t {
 } receive_t;
 
 /* Requests to the other side. */
-typedef struct asked_t {
+typedef struct requested_t {
     uint64_t seq;
-    uint32_t slot;
+    uint32_t request_id;
     uint32_t fin; /* 0: none */
     uint32_t pair;
-} asked_t;
+} requested_t;
 
 /* What came, and of what it was made. */
 typedef struct envelope_t {
@@ -64,7 +64,7 @@ typedef struct envelope_t {
 /* A query to the sender. */
 typedef struct question_t {
     const envelope_t *of;
-    uint32_t what; /* MCA_PML_UMRDDT_TELL_* */
+    uint32_t what; /* MCA_PML_UMRDDT_INFO_* */
     uint32_t flat; /* bytes of the layout that it has sent already */
 } question_t;
 
@@ -85,18 +85,18 @@ static opal_umrddt_done_flags_t *done_flags; /* those of DONE_FLAGS_RIGHT */
 static bool any_done_flag;                   /* an envelope requested one */
 
 static receive_t receives[RECEIVES];
-static asked_t asked[ANSWERS];
-static uint32_t asked_count;
+static requested_t requested[ANSWERS];
+static uint32_t requested_count;
 static uint64_t next_seq;
 static bool any_right; /* an envelope with the right cookie has come */
 
-static void note(uint64_t seq, uint32_t slot, uint32_t fin, uint32_t pair)
+static void note(uint64_t seq, uint32_t request_id, uint32_t fin, uint32_t pair)
 {
-    if (ANSWERS == asked_count) {
-        memmove(&asked[0], &asked[1], sizeof(asked) - sizeof(asked[0]));
-        --asked_count;
+    if (ANSWERS == requested_count) {
+        memmove(&requested[0], &requested[1], sizeof(requested) - sizeof(requested[0]));
+        --requested_count;
     }
-    asked[asked_count++] = (asked_t){seq, slot, fin, pair};
+    requested[requested_count++] = (requested_t){seq, request_id, fin, pair};
 }
 
 /* A PACK, or a GRANT, of ours: places are named while they are registered, no more chunks granted
@@ -104,7 +104,7 @@ static void note(uint64_t seq, uint32_t slot, uint32_t fin, uint32_t pair)
 static void check_pack(const mca_pml_umrddt_reply_t *reply)
 {
     FUZZ_CHECK(MCA_PML_UMRDDT_PACK_DEPTH >= reply->key_count);
-    if (MCA_PML_UMRDDT_GRANT == reply->verdict) {
+    if (MCA_PML_UMRDDT_REPLY_CREDIT == reply->reply_kind) {
         FUZZ_CHECK(0 == reply->key_count && 0 < reply->start);
         return;
     }
@@ -119,13 +119,13 @@ static void check_pack(const mca_pml_umrddt_reply_t *reply)
 }
 
 /* An ASK of ours: of who offered its memory. */
-static void check_ask(const mca_pml_umrddt_reply_t *reply)
+static void check_query(const mca_pml_umrddt_reply_t *reply)
 {
     const envelope_t *of = envelopes;
 
-    FUZZ_CHECK(0 != reply->what && 0 == (~MCA_PML_UMRDDT_TELL_ALL & reply->what)
+    FUZZ_CHECK(0 != reply->what && 0 == (~MCA_PML_UMRDDT_INFO_ALL & reply->what)
                && 0 == reply->key_count);
-    while (reply->seq != of->rts.seq || reply->slot != of->rts.slot
+    while (reply->seq != of->rts.seq || reply->request_id != of->rts.request_id
            || 0 == (MCA_PML_UMRDDT_BIT_IPC & of->rts.schemes)) {
         FUZZ_CHECK(&envelopes[envelope_count] > ++of);
     }
@@ -137,41 +137,43 @@ static void check_ask(const mca_pml_umrddt_reply_t *reply)
 static void sent(int tag, const void *bytes, size_t length)
 {
     const mca_pml_umrddt_reply_t *reply = bytes;
-    const mca_pml_umrddt_recall_t *recall = bytes;
-    const mca_pml_umrddt_direct_t *direct = bytes;
-    uint32_t slot, pair;
+    const mca_pml_umrddt_cts_cached_t *cached_cts = bytes;
+    const mca_pml_umrddt_cts_sgl_t *direct = bytes;
+    uint32_t request_id, pair;
     int kind;
 
-    FUZZ_CHECK(world_tag(tag, &kind, &slot) && any_right);
+    FUZZ_CHECK(world_tag(tag, &kind, &request_id) && any_right);
     FUZZ_CHECK(MCA_PML_UMRDDT_TAG_REPLY == kind && sizeof(reply->magic) <= length);
     switch (reply->magic & 0xff) {
     case MCA_PML_UMRDDT_KIND_REPLY:
         FUZZ_CHECK(sizeof(*reply) + reply->key_count * sizeof(reply->keys[0]) == length);
         pair = ntohl(reply->address.qpn) >> 24;
-        if (MCA_PML_UMRDDT_PACK == reply->verdict || MCA_PML_UMRDDT_GRANT == reply->verdict) {
+        if (MCA_PML_UMRDDT_REPLY_CTS_PACK == reply->reply_kind
+            || MCA_PML_UMRDDT_REPLY_CREDIT == reply->reply_kind) {
             check_pack(reply);
-            if (MCA_PML_UMRDDT_PACK == reply->verdict) {
-                note(reply->seq, reply->slot, reply->fin, pair);
+            if (MCA_PML_UMRDDT_REPLY_CTS_PACK == reply->reply_kind) {
+                note(reply->seq, reply->request_id, reply->fin, pair);
             }
             break;
         }
-        if (MCA_PML_UMRDDT_ASK == reply->verdict) {
-            check_ask(reply);
+        if (MCA_PML_UMRDDT_REPLY_INFO_REQ == reply->reply_kind) {
+            check_query(reply);
         }
-        if (MCA_PML_UMRDDT_DONE != reply->verdict && MCA_PML_UMRDDT_HOST != reply->verdict) {
-            note(reply->seq, reply->slot, MCA_PML_UMRDDT_KEYS == reply->verdict ? reply->fin : 0,
-                 pair);
+        if (MCA_PML_UMRDDT_REPLY_ACK != reply->reply_kind
+            && MCA_PML_UMRDDT_REPLY_FALLBACK != reply->reply_kind) {
+            note(reply->seq, reply->request_id,
+                 MCA_PML_UMRDDT_REPLY_CTS == reply->reply_kind ? reply->fin : 0, pair);
         }
         for (uint32_t i = 0; i < reply->key_count; ++i) {
             /* registrations' own keys are those of one piece */
             FUZZ_CHECK(world_is_mapped(&reply->keys[i]));
         }
         break;
-    case MCA_PML_UMRDDT_KIND_RECALL:
-        FUZZ_CHECK(sizeof(*recall) == length);
-        note(recall->seq, recall->slot, recall->fin, 0);
+    case MCA_PML_UMRDDT_KIND_CTS_CACHED:
+        FUZZ_CHECK(sizeof(*cached_cts) == length);
+        note(cached_cts->seq, cached_cts->request_id, cached_cts->fin, 0);
         break;
-    case MCA_PML_UMRDDT_KIND_DIRECT:
+    case MCA_PML_UMRDDT_KIND_CTS_SGL:
         FUZZ_CHECK(sizeof(*direct) < length
                    && sizeof(*direct) + direct->region_count * sizeof(direct->regions[0])
                           <= length);
@@ -179,10 +181,10 @@ static void sent(int tag, const void *bytes, size_t length)
             FUZZ_CHECK(world_is_registered(direct->regions[i].addr, direct->regions[i].length,
                                            direct->regions[i].rkey));
         }
-        note(direct->seq, direct->slot, direct->fin, ntohl(direct->address.qpn) >> 24);
+        note(direct->seq, direct->request_id, direct->fin, ntohl(direct->address.qpn) >> 24);
         break;
     default:
-        FUZZ_CHECK(MCA_PML_UMRDDT_KIND_FLAT == (reply->magic & 0xff));
+        FUZZ_CHECK(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG == (reply->magic & 0xff));
         break;
     }
 }
@@ -249,8 +251,8 @@ static void envelope(fuzz_bytes_t *input)
         .pieces = 1 + fuzz_below(input, 1000),
         .schemes = schemes_of(fuzz_byte(input)),
         .write_pieces = (uint16_t) (1 + fuzz_below(input, 40)),
-        .slot = fuzz_below(input, 8),
-        .places = (uint16_t) fuzz_below(input, 9),
+        .request_id = fuzz_below(input, 8),
+        .slots = (uint16_t) fuzz_below(input, 9),
         .flats = (uint16_t) fuzz_below(input, 9),
         .address = world_address(0),
     };
@@ -289,20 +291,20 @@ static void envelope(fuzz_bytes_t *input)
 
 static union {
     unsigned char bytes[8192];
-    mca_pml_umrddt_tell_t tell;
-    mca_pml_umrddt_flat_t flat;
+    mca_pml_umrddt_info_t info;
+    mca_pml_umrddt_layout_frag_t flat;
 } packet;
 
 /* The @p i-th query on a request id; NULL: there was none */
 static question_t *question_of(const world_request_t *listen, uint32_t i)
 {
     question_t *found[ENVELOPES];
-    uint32_t count = 0, slot;
+    uint32_t count = 0, request_id;
     int kind;
 
-    (void) world_tag(listen->tag, &kind, &slot);
+    (void) world_tag(listen->tag, &kind, &request_id);
     for (uint32_t j = 0; j < question_count; ++j) {
-        if (slot == questions[j].of->rts.slot) {
+        if (request_id == questions[j].of->rts.request_id) {
             found[count++] = &questions[j];
         }
     }
@@ -314,10 +316,10 @@ static size_t make_part(question_t *question, const unsigned char *flat, size_t 
 {
     size_t part = (length - question->flat) / 2;
 
-    packet.flat = (mca_pml_umrddt_flat_t){
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT),
+    packet.flat = (mca_pml_umrddt_layout_frag_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
         .seq = question->of->rts.seq,
-        .slot = question->of->rts.slot,
+        .request_id = question->of->rts.request_id,
         .flat_bytes = (uint32_t) length,
         .layout = question->of->rts.layout,
         .offset = question->flat,
@@ -328,35 +330,35 @@ static size_t make_part(question_t *question, const unsigned char *flat, size_t 
 }
 
 /* An INFO message with all requested data that is in @p what, with the rest of the layout. */
-static size_t make_tell(const question_t *question, uint32_t what, done_flags_t which,
-                        const unsigned char *flat, size_t length)
+static size_t make_report(const question_t *question, uint32_t what, done_flags_t which,
+                          const unsigned char *flat, size_t length)
 {
     const envelope_t *of = question->of;
     size_t rest = 0;
 
-    packet.tell = (mca_pml_umrddt_tell_t){
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL),
+    packet.info = (mca_pml_umrddt_info_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_INFO),
         .seq = of->rts.seq,
-        .slot = of->rts.slot,
+        .request_id = of->rts.request_id,
         .what = question->what & what,
         .layout = of->rts.layout,
         .done_flag_pid = DONE_FLAGS_NONE == which ? 0 : (uint32_t) getpid(),
         .done_flag_fd = DONE_FLAGS_NONE == which ? 0 : (uint32_t) done_flags_fd[which],
     };
-    if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & packet.tell.what)) {
-        packet.tell.export = world_owned[of->owned];
+    if (0 != (MCA_PML_UMRDDT_INFO_EXPORT & packet.info.what)) {
+        packet.info.export = world_owned[of->owned];
     }
-    if (0 != (MCA_PML_UMRDDT_TELL_LAYOUT & packet.tell.what)) {
-        packet.tell.flat_bytes = (uint32_t) length;
+    if (0 != (MCA_PML_UMRDDT_INFO_LAYOUT & packet.info.what)) {
+        packet.info.flat_bytes = (uint32_t) length;
         rest = question->flat < length ? length - question->flat : 0;
-        memcpy(packet.tell.bytes, flat + (length - rest), rest);
+        memcpy(packet.info.bytes, flat + (length - rest), rest);
     }
-    return sizeof(packet.tell) + rest;
+    return sizeof(packet.info) + rest;
 }
 
-static void tell(fuzz_bytes_t *input)
+static void info(fuzz_bytes_t *input)
 {
-    world_request_t *listen = world_posted(MCA_PML_UMRDDT_TAG_TELL, fuzz_byte(input));
+    world_request_t *listen = world_posted(MCA_PML_UMRDDT_TAG_INFO, fuzz_byte(input));
     uint8_t how = fuzz_byte(input);
     unsigned char flat[4096];
     question_t *question;
@@ -377,12 +379,12 @@ static void tell(fuzz_bytes_t *input)
         }
         /* Fall through: all has been sent */
     case 1:
-        length = make_tell(question, MCA_PML_UMRDDT_TELL_ALL, (done_flags_t) (how >> 2 & 3), flat,
-                           length);
+        length = make_report(question, MCA_PML_UMRDDT_INFO_ALL, (done_flags_t) (how >> 2 & 3), flat,
+                             length);
         break;
     case 2:
-        length =
-            make_tell(question, fuzz_byte(input) & 3, (done_flags_t) (how >> 2 & 3), flat, length);
+        length = make_report(question, fuzz_byte(input) & 3, (done_flags_t) (how >> 2 & 3), flat,
+                             length);
         break;
     default:
         length = fuzz_take(input, 200, &bytes);
@@ -390,10 +392,10 @@ static void tell(fuzz_bytes_t *input)
         break;
     }
     fuzz_patch(input, packet.bytes, length);
-    if (sizeof(packet.tell) <= length && 0 != (how & 0x60)
-        && 0 != (MCA_PML_UMRDDT_TELL_EXPORT & packet.tell.what)) {
+    if (sizeof(packet.info) <= length && 0 != (how & 0x60)
+        && 0 != (MCA_PML_UMRDDT_INFO_EXPORT & packet.info.what)) {
         /* by somebody who knows how */
-        packet.tell.export.check = opal_umrddt_gpu_export_check(&packet.tell.export);
+        packet.info.export.check = opal_umrddt_gpu_export_check(&packet.info.export);
     }
     if (0 == fuzz_below(input, 8)) {
         length = fuzz_below(input, sizeof(packet.bytes));
@@ -402,9 +404,9 @@ static void tell(fuzz_bytes_t *input)
 }
 
 /* The right one, or one that refuses. */
-static void tell_well(uint32_t round)
+static void report_well(uint32_t round)
 {
-    world_request_t *listen = world_posted(MCA_PML_UMRDDT_TAG_TELL, round);
+    world_request_t *listen = world_posted(MCA_PML_UMRDDT_TAG_INFO, round);
     question_t *question;
     unsigned char flat[4096];
     size_t length;
@@ -413,8 +415,8 @@ static void tell_well(uint32_t round)
     if (NULL != listen && NULL != (question = question_of(listen, round / 2))) {
         memset(&packet, 0, sizeof(packet));
         length = world_flat_of(question->of->type, flat, sizeof(flat));
-        length = make_tell(question, 0 != (round & 1) ? MCA_PML_UMRDDT_TELL_ALL : 0,
-                           DONE_FLAGS_RIGHT, flat, length);
+        length = make_report(question, 0 != (round & 1) ? MCA_PML_UMRDDT_INFO_ALL : 0,
+                             DONE_FLAGS_RIGHT, flat, length);
         world_deliver(listen, listen->tag, packet.bytes, length);
     }
 }
@@ -442,12 +444,13 @@ static void done_flags_make(done_flags_t which, unsigned seals, uint8_t cookie)
 /* The flag of a message is set only if requested, by its number, and no other flag. */
 static void check_done_flags(void)
 {
-    for (uint32_t slot = 0; any_done_flag && slot < OPAL_UMRDDT_DONE_FLAGS; ++slot) {
-        uint64_t word = done_flags->done_flags[slot].word;
+    for (uint32_t request_id = 0; any_done_flag && request_id < OPAL_UMRDDT_DONE_FLAGS;
+         ++request_id) {
+        uint64_t word = done_flags->done_flags[request_id].word;
         const envelope_t *of = envelopes;
 
         while (0 != word
-               && (word >> 2 != (of->rts.seq & UINT64_MAX >> 2) || slot != of->rts.slot
+               && (word >> 2 != (of->rts.seq & UINT64_MAX >> 2) || request_id != of->rts.request_id
                    || 0 == (MCA_PML_UMRDDT_DONE_FLAG & of->rts.schemes))) {
             FUZZ_CHECK(&envelopes[envelope_count] > ++of);
         }
@@ -498,7 +501,7 @@ static void foreign(fuzz_bytes_t *input)
     world_request_t *posted;
     uint8_t flip;
 
-    if (0 < asked_count || 0 < world.request_count || 0 < mca_pml_umrddt.active
+    if (0 < requested_count || 0 < world.request_count || 0 < mca_pml_umrddt.active
         || OMPI_SUCCESS
                != mca_pml_umrddt_irecv(buffer, 1, world_types[type], 1, 5, MPI_COMM_WORLD,
                                        &request)) {
@@ -532,12 +535,13 @@ static void foreign(fuzz_bytes_t *input)
 
 static void notice(fuzz_bytes_t *input)
 {
-    const asked_t *of = 0 == asked_count ? NULL : &asked[fuzz_below(input, 64) % asked_count];
+    const requested_t *of =
+        0 == requested_count ? NULL : &requested[fuzz_below(input, 64) % requested_count];
 
-    world.notice = (mca_pml_umrddt_fail_t){
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FAIL),
+    world.notice = (mca_pml_umrddt_nack_header_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_NACK),
         .seq = NULL == of ? next_seq : of->seq,
-        .slot = NULL == of ? 0 : of->slot,
+        .request_id = NULL == of ? 0 : of->request_id,
         .in_flight = fuzz_byte(input) & 1,
         .written = fuzz_below(input, 8), /* chunks, if it travels in such */
     };
@@ -552,8 +556,8 @@ static void fin(fuzz_bytes_t *input)
 {
     uint32_t number = fuzz_byte(input);
 
-    if (0 < asked_count && 0 != (number & 1)) {
-        const asked_t *of = &asked[(number >> 1) % asked_count];
+    if (0 < requested_count && 0 != (number & 1)) {
+        const requested_t *of = &requested[(number >> 1) % requested_count];
 
         world_fin(of->pair, of->fin);
     } else {
@@ -648,7 +652,7 @@ static void step(fuzz_bytes_t *input)
         world_copy_end(input);
         break;
     default:
-        tell(input);
+        info(input);
         break;
     }
     world_progress(false);
@@ -659,20 +663,21 @@ static void step(fuzz_bytes_t *input)
  * behind which those of others would hardly come to their turn. */
 static void keep_last(void)
 {
-    uint32_t kept = 0;
+    uint32_t cached = 0;
 
-    for (uint32_t i = 0; i < asked_count; ++i) {
+    for (uint32_t i = 0; i < requested_count; ++i) {
         uint32_t later = i + 1;
 
-        while (later < asked_count
-               && (asked[i].seq != asked[later].seq || asked[i].slot != asked[later].slot)) {
+        while (later < requested_count
+               && (requested[i].seq != requested[later].seq
+                   || requested[i].request_id != requested[later].request_id)) {
             ++later;
         }
-        if (later == asked_count) {
-            asked[kept++] = asked[i];
+        if (later == requested_count) {
+            requested[cached++] = requested[i];
         }
     }
-    asked_count = kept;
+    requested_count = cached;
 }
 
 /* A sender that does what was requested: the messages must end. */
@@ -684,11 +689,11 @@ static void drain(void)
         world_request_t *posted;
 
         FUZZ_CHECK(20 * ANSWERS > round);
-        if (64 < asked_count) {
+        if (64 < requested_count) {
             keep_last();
         }
         world_refuse_none();
-        tell_well(round);
+        report_well(round);
         (void) world_copy_done(0, OPAL_SUCCESS);
         if (NULL != (posted = world_posted(-1, 0))) {
             world_deliver(posted, 5, bytes, 8);
@@ -701,17 +706,18 @@ static void drain(void)
         }
         (void) world_send_done(0, true);
         (void) world_keyset_done(0, OPAL_SUCCESS);
-        if (0 < asked_count) {
-            asked_t *of = &asked[round % asked_count];
+        if (0 < requested_count) {
+            requested_t *of = &requested[round % requested_count];
 
-            world_fin(0 == round / asked_count % 4 ? of->pair : round / asked_count, of->fin);
-            if (any_open() && 8 * asked_count + 50 < round) {
+            world_fin(0 == round / requested_count % 4 ? of->pair : round / requested_count,
+                      of->fin);
+            if (any_open() && 8 * requested_count + 50 < round) {
                 /* That endpoint is broken: the sender's writes have failed, and it sends a NACK.
                  * Not for ever: each NACK is answered, and the answer is a pending operation. */
-                world.notice = (mca_pml_umrddt_fail_t){
-                    .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FAIL),
+                world.notice = (mca_pml_umrddt_nack_header_t){
+                    .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_NACK),
                     .seq = of->seq,
-                    .slot = of->slot,
+                    .request_id = of->request_id,
                     .in_flight = 1,
                 };
                 world.notice_length = sizeof(world.notice);
@@ -729,13 +735,14 @@ static void begin(void)
         done_flags_make(DONE_FLAGS_OPEN, 0, 0x22);
         done_flags_make(DONE_FLAGS_FOREIGN, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, 0x33);
     }
-    for (uint32_t slot = 0; any_done_flag && slot < OPAL_UMRDDT_DONE_FLAGS; ++slot) {
-        done_flags->done_flags[slot].word = 0;
+    for (uint32_t request_id = 0; any_done_flag && request_id < OPAL_UMRDDT_DONE_FLAGS;
+         ++request_id) {
+        done_flags->done_flags[request_id].word = 0;
     }
     any_done_flag = false;
     envelope_count = question_count = 0;
     memset(receives, 0, sizeof(receives));
-    asked_count = 0;
+    requested_count = 0;
     next_seq = 0;
     any_right = false;
 }

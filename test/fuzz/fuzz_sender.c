@@ -42,25 +42,25 @@ static mca_pml_umrddt_rts_t last_rts;
 static uint64_t next_set = 1;
 
 /* A TELL of ours: about a message that offered its memory, and about nothing else. */
-static void check_tell(uint32_t slot, const mca_pml_umrddt_tell_t *tell, size_t length)
+static void check_report(uint32_t request_id, const mca_pml_umrddt_info_t *info, size_t length)
 {
     static const opal_umrddt_gpu_export_t none;
-    const opal_umrddt_gpu_export_t *said = &tell->export;
+    const opal_umrddt_gpu_export_t *said = &info->export;
     message_t *message = messages;
 
-    while (MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL) != tell->magic
-           || (NULL == message->request && !message->loose) || tell->seq != message->rts.seq) {
+    while (MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_INFO) != info->magic
+           || (NULL == message->request && !message->loose) || info->seq != message->rts.seq) {
         FUZZ_CHECK(&messages[MESSAGES] > ++message);
     }
     FUZZ_CHECK(0 != (MCA_PML_UMRDDT_BIT_IPC & message->rts.schemes) && !message->told
-               && slot == message->rts.slot && slot == tell->slot
-               && message->rts.layout == tell->layout && 0 == tell->reserved
-               && 0 == (~MCA_PML_UMRDDT_TELL_ALL & tell->what)
-               && sizeof(*tell) + tell->flat_bytes == length);
+               && request_id == message->rts.request_id && request_id == info->request_id
+               && message->rts.layout == info->layout && 0 == info->reserved
+               && 0 == (~MCA_PML_UMRDDT_INFO_ALL & info->what)
+               && sizeof(*info) + info->flat_bytes == length);
     message->told = true;
-    FUZZ_CHECK((0 != (MCA_PML_UMRDDT_TELL_LAYOUT & tell->what)) == (0 < tell->flat_bytes)
-               && (0 == tell->done_flag_pid || (uint32_t) getpid() == tell->done_flag_pid));
-    if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & tell->what)) {
+    FUZZ_CHECK((0 != (MCA_PML_UMRDDT_INFO_LAYOUT & info->what)) == (0 < info->flat_bytes)
+               && (0 == info->done_flag_pid || (uint32_t) getpid() == info->done_flag_pid));
+    if (0 != (MCA_PML_UMRDDT_INFO_EXPORT & info->what)) {
         FUZZ_CHECK(message->rts.buffer_id == said->buffer_id
                    && message->rts.buffer == (uintptr_t) message->buf && WORLD_ROOM == said->size
                    && message->rts.buffer == said->base);
@@ -71,13 +71,13 @@ static void check_tell(uint32_t slot, const mca_pml_umrddt_tell_t *tell, size_t 
 
 static void sent(int tag, const void *bytes, size_t length)
 {
-    uint32_t slot;
+    uint32_t request_id;
     int kind;
 
     if (0 <= tag && sizeof(last_rts) == length) {
         memcpy(&last_rts, bytes, length);
-    } else if (world_tag(tag, &kind, &slot) && MCA_PML_UMRDDT_TAG_TELL == kind) {
-        check_tell(slot, bytes, length);
+    } else if (world_tag(tag, &kind, &request_id) && MCA_PML_UMRDDT_TAG_INFO == kind) {
+        check_report(request_id, bytes, length);
     }
 }
 
@@ -89,10 +89,10 @@ static void ring(fuzz_bytes_t *input)
     const mca_pml_umrddt_rts_t *rts = &messages[fuzz_below(input, MESSAGES)].rts;
     uint8_t how = fuzz_byte(input);
     uint64_t seq = rts->seq + (0 != (how & 4) ? fuzz_number(input, 2) : 0);
-    uint32_t slot = 0 != (how & 8) ? fuzz_below(input, 8) : rts->slot;
+    uint32_t request_id = 0 != (how & 8) ? fuzz_below(input, 8) : rts->request_id;
 
-    if (NULL != opal_umrddt_own_done_flags && OPAL_UMRDDT_DONE_FLAGS > slot) {
-        opal_umrddt_done_flag_set(opal_umrddt_own_done_flags, slot, seq,
+    if (NULL != opal_umrddt_own_done_flags && OPAL_UMRDDT_DONE_FLAGS > request_id) {
+        opal_umrddt_done_flag_set(opal_umrddt_own_done_flags, request_id, seq,
                                   (opal_umrddt_done_flag_state_t) (how & 3));
     }
 }
@@ -103,8 +103,8 @@ static void hear(void)
     for (uint32_t i = 0; i < MESSAGES; ++i) {
         const mca_pml_umrddt_rts_t *rts = &messages[i].rts;
 
-        if (NULL != opal_umrddt_own_done_flags && OPAL_UMRDDT_DONE_FLAGS > rts->slot) {
-            uint64_t word = opal_umrddt_own_done_flags->done_flags[rts->slot].word;
+        if (NULL != opal_umrddt_own_done_flags && OPAL_UMRDDT_DONE_FLAGS > rts->request_id) {
+            uint64_t word = opal_umrddt_own_done_flags->done_flags[rts->request_id].word;
 
             messages[i].heard = messages[i].heard
                                 || (rts->seq << 2 | OPAL_UMRDDT_DONE_FLAG_DONE) == word
@@ -120,8 +120,8 @@ static void ring_all(void)
         if ((NULL != messages[i].request || messages[i].loose)
             && 0 != (MCA_PML_UMRDDT_DONE_FLAG & messages[i].rts.schemes)) {
             FUZZ_CHECK(NULL != opal_umrddt_own_done_flags
-                       && OPAL_UMRDDT_DONE_FLAGS > messages[i].rts.slot);
-            opal_umrddt_done_flag_set(opal_umrddt_own_done_flags, messages[i].rts.slot,
+                       && OPAL_UMRDDT_DONE_FLAGS > messages[i].rts.request_id);
+            opal_umrddt_done_flag_set(opal_umrddt_own_done_flags, messages[i].rts.request_id,
                                       messages[i].rts.seq, OPAL_UMRDDT_DONE_FLAG_DONE);
         }
     }
@@ -158,9 +158,9 @@ static void start(fuzz_bytes_t *input)
 static union {
     unsigned char bytes[8192];
     mca_pml_umrddt_reply_t reply;
-    mca_pml_umrddt_recall_t recall;
-    mca_pml_umrddt_direct_t direct;
-    mca_pml_umrddt_flat_t flat;
+    mca_pml_umrddt_cts_cached_t cached_cts;
+    mca_pml_umrddt_cts_sgl_t direct;
+    mca_pml_umrddt_layout_frag_t flat;
 } packet;
 
 /* A CTS_PACK, of packet.reply with the fields that all kinds of reply share; by the base PML, or by
@@ -174,7 +174,7 @@ static size_t make_pack(fuzz_bytes_t *input, uint8_t how)
     reply->chunk = 1024 + fuzz_below(input, 256) * 64;
     reply->chunk = reply->chunk < reply->total ? reply->chunk : reply->total;
     if (how & 8) {
-        reply->verdict = MCA_PML_UMRDDT_GRANT;
+        reply->reply_kind = MCA_PML_UMRDDT_REPLY_CREDIT;
         reply->start = 1 + fuzz_below(input, 32);
     } else if (0 != (how & 4) && 0 < reply->chunk) {
         reply->key_count = 1 + fuzz_below(input, 4);
@@ -189,7 +189,7 @@ static size_t make_pack(fuzz_bytes_t *input, uint8_t how)
     return sizeof(*reply) + reply->key_count * sizeof(reply->keys[0]);
 }
 
-static size_t make_reply(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts, uint32_t verdict)
+static size_t make_reply(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts, uint32_t reply_kind)
 {
     mca_pml_umrddt_reply_t *reply = &packet.reply;
     uint32_t keys = 1 + fuzz_below(input, 8);
@@ -198,16 +198,16 @@ static size_t make_reply(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts, u
     *reply = (mca_pml_umrddt_reply_t){
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY),
         .seq = rts->seq,
-        .slot = rts->slot,
-        .verdict = verdict,
+        .request_id = rts->request_id,
+        .reply_kind = reply_kind,
         .total = rts->length,
         .chunk = 4096,
         .what = fuzz_byte(input) & 3,
     };
-    if (MCA_PML_UMRDDT_PACK == verdict) {
+    if (MCA_PML_UMRDDT_REPLY_CTS_PACK == reply_kind) {
         return make_pack(input, fuzz_byte(input));
     }
-    if (MCA_PML_UMRDDT_KEYS != verdict) {
+    if (MCA_PML_UMRDDT_REPLY_CTS != reply_kind) {
         return sizeof(*reply);
     }
     reply->start = start;
@@ -216,7 +216,7 @@ static size_t make_reply(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts, u
     reply->key_count = keys;
     reply->address = world_address(fuzz_below(input, 4));
     reply->set = fuzz_byte(input) & 1 ? ++next_set : 0;
-    reply->place = fuzz_below(input, 4);
+    reply->slot = fuzz_below(input, 4);
     left = reply->end - reply->start;
     for (uint32_t i = 0; i < keys; ++i) {
         uint64_t length = i + 1 == keys ? left : left / 2;
@@ -228,19 +228,19 @@ static size_t make_reply(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts, u
     return sizeof(*reply) + keys * sizeof(reply->keys[0]);
 }
 
-static size_t make_recall(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
+static size_t make_lookup(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
 {
-    packet.recall = (mca_pml_umrddt_recall_t){
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RECALL),
+    packet.cached_cts = (mca_pml_umrddt_cts_cached_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_CTS_CACHED),
         .seq = rts->seq,
-        .slot = rts->slot,
+        .request_id = rts->request_id,
         .fin = 9,
         .set = next_set - fuzz_below(input, 2),
         .total = rts->length,
         .chunk = 4096,
-        .place = fuzz_below(input, 4),
+        .slot = fuzz_below(input, 4),
     };
-    return sizeof(packet.recall);
+    return sizeof(packet.cached_cts);
 }
 
 static size_t make_direct(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
@@ -249,16 +249,16 @@ static size_t make_direct(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
     unsigned char flat[4096];
     size_t length = world_flat(input, flat, sizeof(flat)), head, rest;
 
-    packet.direct = (mca_pml_umrddt_direct_t){
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_DIRECT),
+    packet.direct = (mca_pml_umrddt_cts_sgl_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_CTS_SGL),
         .seq = rts->seq,
-        .slot = rts->slot,
+        .request_id = rts->request_id,
         .fin = 9,
         .total = rts->length,
         .buffer = 1 << 20,
         .layout = 1 + fuzz_below(input, 3),
         .address = world_address(fuzz_below(input, 4)),
-        .place = fuzz_byte(input) & 1 ? fuzz_below(input, 4) : MCA_PML_UMRDDT_NO_PLACE,
+        .slot = fuzz_byte(input) & 1 ? fuzz_below(input, 4) : MCA_PML_UMRDDT_NO_SLOT,
         .flat_bytes = (uint32_t) length,
         .region_count = regions,
     };
@@ -282,10 +282,10 @@ static size_t make_part(fuzz_bytes_t *input, const mca_pml_umrddt_rts_t *rts)
     unsigned char flat[4096];
     size_t length = world_flat(input, flat, sizeof(flat)), part = length - length / 2;
 
-    packet.flat = (mca_pml_umrddt_flat_t){
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT),
+    packet.flat = (mca_pml_umrddt_layout_frag_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
         .seq = rts->seq,
-        .slot = rts->slot,
+        .request_id = rts->request_id,
         .flat_bytes = (uint32_t) length,
         .layout = 1 + fuzz_below(input, 3),
     };
@@ -315,15 +315,16 @@ static void note_keys(size_t length)
 }
 
 /* The message with a request id, or the last one that had it; NULL: none */
-static const mca_pml_umrddt_rts_t *of_slot(const world_request_t *listen)
+static const mca_pml_umrddt_rts_t *of_request_id(const world_request_t *listen)
 {
     const mca_pml_umrddt_rts_t *found = NULL;
     int kind;
-    uint32_t slot;
+    uint32_t request_id;
 
-    (void) world_tag(listen->tag, &kind, &slot);
+    (void) world_tag(listen->tag, &kind, &request_id);
     for (uint32_t i = 0; i < MESSAGES; ++i) {
-        if ((NULL != messages[i].request || messages[i].loose) && slot == messages[i].rts.slot
+        if ((NULL != messages[i].request || messages[i].loose)
+            && request_id == messages[i].rts.request_id
             && (NULL == found || found->seq < messages[i].rts.seq)) {
             found = &messages[i].rts;
         }
@@ -334,7 +335,7 @@ static const mca_pml_umrddt_rts_t *of_slot(const world_request_t *listen)
 /* The message that a reply is for; which may be of an earlier time, and another one's. */
 static const mca_pml_umrddt_rts_t *about(fuzz_bytes_t *input, const world_request_t *listen)
 {
-    const mca_pml_umrddt_rts_t *rts = of_slot(listen);
+    const mca_pml_umrddt_rts_t *rts = of_request_id(listen);
 
     return NULL != rts ? rts : &messages[fuzz_below(input, MESSAGES)].rts;
 }
@@ -359,7 +360,7 @@ static void reply(fuzz_bytes_t *input)
         memcpy(packet.bytes, bytes, length);
         break;
     case 1:
-        length = make_recall(input, &rts);
+        length = make_lookup(input, &rts);
         break;
     case 2:
         length = make_part(input, &rts);
@@ -369,19 +370,19 @@ static void reply(fuzz_bytes_t *input)
         length = make_direct(input, &rts);
         break;
     case 5:
-        length = make_reply(input, &rts, MCA_PML_UMRDDT_HOST);
+        length = make_reply(input, &rts, MCA_PML_UMRDDT_REPLY_FALLBACK);
         break;
     case 6:
-        length = make_reply(input, &rts, MCA_PML_UMRDDT_DONE);
+        length = make_reply(input, &rts, MCA_PML_UMRDDT_REPLY_ACK);
         break;
     case 7:
-        length = make_reply(input, &rts, MCA_PML_UMRDDT_ASK);
+        length = make_reply(input, &rts, MCA_PML_UMRDDT_REPLY_INFO_REQ);
         break;
     case 8:
-        length = make_reply(input, &rts, MCA_PML_UMRDDT_PACK);
+        length = make_reply(input, &rts, MCA_PML_UMRDDT_REPLY_CTS_PACK);
         break;
     default:
-        length = make_reply(input, &rts, MCA_PML_UMRDDT_KEYS);
+        length = make_reply(input, &rts, MCA_PML_UMRDDT_REPLY_CTS);
         break;
     }
     fuzz_patch(input, packet.bytes, length);
@@ -486,15 +487,15 @@ static void drain(void)
         ring_all();
         hear();
         if (NULL != listen) {
-            const mca_pml_umrddt_rts_t *rts = of_slot(listen);
+            const mca_pml_umrddt_rts_t *rts = of_request_id(listen);
 
             FUZZ_CHECK(NULL != rts);
             packet.reply = (mca_pml_umrddt_reply_t){
                 .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY),
                 /* the whole, or else its stripes one after the other */
                 .seq = rts->seq + round / MESSAGES % (MCA_PML_UMRDDT_LANES + 2),
-                .slot = rts->slot,
-                .verdict = MCA_PML_UMRDDT_DONE,
+                .request_id = rts->request_id,
+                .reply_kind = MCA_PML_UMRDDT_REPLY_ACK,
             };
             world_deliver(listen, listen->tag, &packet, sizeof(packet.reply));
         }

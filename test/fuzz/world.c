@@ -74,15 +74,15 @@ void __wrap_opal_output(int id, const char *format, ...)
 static void types_make(void)
 {
     MPI_Datatype row;
-    int lengths[60], places[60];
+    int lengths[60], slots[60];
 
     MPI_Type_contiguous(5000, MPI_BYTE, &world_types[0]);
     MPI_Type_vector(64, 16, 48, MPI_BYTE, &world_types[1]);
     for (int i = 0; i < 60; ++i) {
         lengths[i] = 1 + i * 7 % 97;
-        places[i] = i * 150 + i % 13;
+        slots[i] = i * 150 + i % 13;
     }
-    MPI_Type_indexed(60, lengths, places, MPI_BYTE, &world_types[2]);
+    MPI_Type_indexed(60, lengths, slots, MPI_BYTE, &world_types[2]);
     /* large enough for stripes */
     MPI_Type_vector(20, 100, 150, MPI_BYTE, &row);
     MPI_Type_create_hvector(20, 1, 4000, row, &world_types[3]);
@@ -240,7 +240,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 }
 
 /* Whether the model decides: by its defaults, of messages that are thought to repeat or not. */
-static void begin_figures(uint8_t first)
+static void begin_tuning(uint8_t first)
 {
     static char defaults[] = "defaults";
 
@@ -291,7 +291,7 @@ static void begin(fuzz_bytes_t *input)
     world.gpu = 240 <= first;
     begin_gpu(input, first);
     memset(mca_pml_umrddt.received, 0, 512 * 4 * 8);
-    begin_figures(first);
+    begin_tuning(first);
 }
 
 void world_progress(bool notice)
@@ -326,8 +326,8 @@ static void end(void)
     FUZZ_CHECK(0 == mca_pml_umrddt.active && 0 == mca_pml_umrddt.waits);
     FUZZ_CHECK(NULL == mca_pml_umrddt.events && opal_list_is_empty(&mca_pml_umrddt.receives));
     FUZZ_CHECK(0 == mca_pml_umrddt.fins.used);
-    for (uint32_t i = 0; i < mca_pml_umrddt.slots.words; ++i) {
-        FUZZ_CHECK(UINT64_MAX == mca_pml_umrddt.slots.free[i]);
+    for (uint32_t i = 0; i < mca_pml_umrddt.request_ids.words; ++i) {
+        FUZZ_CHECK(UINT64_MAX == mca_pml_umrddt.request_ids.free[i]);
     }
     mca_pml_umrddt_unlisten(world.comm);
     mca_pml_umrddt_sets_free(peer);
@@ -340,7 +340,7 @@ static void end(void)
         peer->waits_for_credit = false;
     }
     peer->endpoint = NULL;
-    peer->place_clock = peer->flat_clock = 0;
+    peer->slot_clock = peer->flat_clock = 0;
     peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails = 0;
     peer->rings = false;
     peer->reach = 0;

@@ -60,9 +60,9 @@ typedef struct world_t {
     bool late;             /**< sends complete on request, not immediately */
     uint32_t refuse_sends; /**< the base PML refuses so many ... */
     uint32_t refuse_recvs;
-    uint32_t controls;            /**< control messages sent */
-    mca_pml_umrddt_fail_t notice; /**< that a probe finds ... */
-    size_t notice_length;         /**< ... if it is not 0 */
+    uint32_t controls;                   /**< control messages sent */
+    mca_pml_umrddt_nack_header_t notice; /**< that a probe finds ... */
+    size_t notice_length;                /**< ... if it is not 0 */
 
     /* the HCA */
     uint32_t keysets_now, memories_now, puts_now, fins_now;
@@ -130,7 +130,7 @@ void world_progress(bool notice);
 extern const mca_pml_base_module_t world_host;
 
 /** True for control messages; *kind is MCA_PML_UMRDDT_TAG_* then. */
-bool world_tag(int tag, int *kind, uint32_t *slot);
+bool world_tag(int tag, int *kind, uint32_t *request_id);
 
 /** The @p i-th (modulo their number) receive that is posted, on a tag of the user (kind -1) or of a
  * kind; NULL: none. */

@@ -225,26 +225,26 @@ opal_umrddt_done_flags_t *__wrap_opal_umrddt_done_flags_map(uint32_t pid, uint32
 /* ---- copies ---- */
 
 /* All of a place is in one allocation: ours, or one of the peer's that is open. */
-static void check_place(const opal_umrddt_gpu_place_t *place, uint64_t start, uint64_t end)
+static void check_slot(const opal_umrddt_gpu_copy_end_t *slot, uint64_t start, uint64_t end)
 {
-    uint64_t low = place->address, high = place->address + (end - start), next = start;
+    uint64_t low = slot->address, high = slot->address + (end - start), next = start;
     opal_umrddt_gpu_memory_t memory;
 
-    if (OPAL_UMRDDT_GPU_DEVICE != place->kind) {
+    if (OPAL_UMRDDT_GPU_DEVICE != slot->kind) {
         return;
     }
-    if (NULL != place->layout) {
-        FUZZ_CHECK(NULL == opal_iov_cache_form_check(place->layout->form)
-                   && end <= place->layout->size);
+    if (NULL != slot->layout) {
+        FUZZ_CHECK(NULL == opal_iov_cache_form_check(slot->layout->form)
+                   && end <= slot->layout->size);
         low = UINT64_MAX;
         high = 0;
     }
-    while (NULL != place->layout && next < end) {
+    while (NULL != slot->layout && next < end) {
         opal_iov_cache_iov_t iovs[128];
-        size_t count = opal_iov_cache_form_iovs(place->layout->form, next, end, iovs, 128, &next);
+        size_t count = opal_iov_cache_form_iovs(slot->layout->form, next, end, iovs, 128, &next);
 
         for (size_t i = 0; i < count; ++i) {
-            uint64_t at = place->address + (uint64_t) iovs[i].offset;
+            uint64_t at = slot->address + (uint64_t) iovs[i].offset;
 
             low = at < low ? at : low;
             high = at + iovs[i].length > high ? at + iovs[i].length : high;
@@ -256,17 +256,17 @@ static void check_place(const opal_umrddt_gpu_place_t *place, uint64_t start, ui
 }
 
 int __real_opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine,
-                                const opal_umrddt_gpu_place_t *from,
-                                const opal_umrddt_gpu_place_t *to, uint64_t start, uint64_t end,
+                                const opal_umrddt_gpu_copy_end_t *from,
+                                const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
                                 opal_umrddt_gpu_copy_t **copy);
 int __real_opal_umrddt_gpu_copy_wait(opal_umrddt_gpu_copy_t *copy);
 int __wrap_opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine,
-                                const opal_umrddt_gpu_place_t *from,
-                                const opal_umrddt_gpu_place_t *to, uint64_t start, uint64_t end,
+                                const opal_umrddt_gpu_copy_end_t *from,
+                                const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
                                 opal_umrddt_gpu_copy_t **copy);
 int __wrap_opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine,
-                                const opal_umrddt_gpu_place_t *from,
-                                const opal_umrddt_gpu_place_t *to, uint64_t start, uint64_t end,
+                                const opal_umrddt_gpu_copy_end_t *from,
+                                const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
                                 opal_umrddt_gpu_copy_t **copy)
 {
     opal_umrddt_gpu_copy_t *real;
@@ -277,8 +277,8 @@ int __wrap_opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine,
         return __real_opal_umrddt_gpu_copy(engine, from, to, start, end, copy);
     }
     FUZZ_CHECK(start < end);
-    check_place(from, start, end);
-    check_place(to, start, end);
+    check_slot(from, start, end);
+    check_slot(to, start, end);
     while (played->here) {
         ++played;
         FUZZ_CHECK(&copies[WORLD_MANY] > played);

@@ -50,19 +50,19 @@ typedef struct put_t {
 } put_t;
 
 /* What was mapped before is found again under the same number. */
-typedef struct kept_t {
+typedef struct cached_t {
     uint64_t id, layout, chunk, start, end;
     const void *buffer;
     mca_btl_umr_role_t role;
-} kept_t;
+} cached_t;
 
 static mca_btl_umr_endpoint_t endpoints[PAIRS];
 static keyset_t *keysets[WORLD_MANY];
 static mca_btl_umr_memory_t *memories[WORLD_MANY];
 static uint32_t next_memory;
 static put_t written[WORLD_MANY];
-static kept_t kept[8];
-static uint32_t next_kept;
+static cached_t cached[8];
+static uint32_t next_cached;
 static uint64_t ids;
 
 const mca_btl_umr_caps_t world_caps = {
@@ -78,8 +78,8 @@ const mca_btl_umr_caps_t world_caps = {
 void world_hca_reset(void)
 {
     memset(endpoints, 0, sizeof(endpoints));
-    memset(kept, 0, sizeof(kept));
-    next_kept = 0;
+    memset(cached, 0, sizeof(cached));
+    next_cached = 0;
     for (uint32_t i = 0; i < WORLD_MANY; ++i) {
         FUZZ_CHECK(NULL == keysets[i] && NULL == written[i].endpoint && NULL == memories[i]);
     }
@@ -266,13 +266,13 @@ static int memory_register(mca_btl_umr_role_t role, void *buffer,
                            const opal_iov_cache_layout_t *layout, uint64_t size,
                            mca_btl_umr_memory_t **memory)
 {
-    uint32_t place = 0;
+    uint32_t slot = 0;
 
     FUZZ_CHECK(0 < size && size <= layout->size);
-    while (WORLD_MANY > place && NULL != memories[place]) {
-        ++place;
+    while (WORLD_MANY > slot && NULL != memories[slot]) {
+        ++slot;
     }
-    if (WORLD_MANY == place || 0 < world.refuse_memory) {
+    if (WORLD_MANY == slot || 0 < world.refuse_memory) {
         world.refuse_memory -= 0 < world.refuse_memory ? 1 : 0;
         return OPAL_ERR_BAD_PARAM;
     }
@@ -286,7 +286,7 @@ static int memory_register(mca_btl_umr_role_t role, void *buffer,
                                       .end = (uintptr_t) buffer + (uint64_t) layout->ub,
                                       /* no two that there are at once have the same */
                                       .rkey = 0xd0000000 | ++next_memory};
-    memories[place] = *memory;
+    memories[slot] = *memory;
     ++world.memories_now;
     return OPAL_SUCCESS;
 }
@@ -326,13 +326,13 @@ static int memory_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t done
 
 static void memory_release(mca_btl_umr_memory_t *memory)
 {
-    uint32_t place = 0;
+    uint32_t slot = 0;
 
     FUZZ_CHECK(0 == memory->users);
-    while (memory != memories[place]) {
-        FUZZ_CHECK(WORLD_MANY > ++place);
+    while (memory != memories[slot]) {
+        FUZZ_CHECK(WORLD_MANY > ++slot);
     }
-    memories[place] = NULL;
+    memories[slot] = NULL;
     --world.memories_now;
     free(memory);
 }
@@ -377,27 +377,27 @@ static bool in_use(uint64_t id)
     return false;
 }
 
-static bool is_same(const kept_t *one, const kept_t *other)
+static bool is_same(const cached_t *one, const cached_t *other)
 {
     return one->layout == other->layout && one->chunk == other->chunk && one->start == other->start
            && one->end == other->end && one->buffer == other->buffer && one->role == other->role;
 }
 
 /* Two receives into one buffer at once have keys of their own. */
-static uint64_t number_of(const kept_t *wanted)
+static uint64_t number_of(const cached_t *wanted)
 {
     for (uint32_t i = 0; i < 8; ++i) {
-        if (0 != kept[i].id && is_same(wanted, &kept[i]) && !in_use(kept[i].id)) {
-            return kept[i].id;
+        if (0 != cached[i].id && is_same(wanted, &cached[i]) && !in_use(cached[i].id)) {
+            return cached[i].id;
         }
     }
-    kept[next_kept % 8] = *wanted;
-    kept[next_kept % 8].id = ++ids;
-    return kept[next_kept++ % 8].id;
+    cached[next_cached % 8] = *wanted;
+    cached[next_cached % 8].id = ++ids;
+    return cached[next_cached++ % 8].id;
 }
 
 /* Nothing is cached between messages. */
-static mca_btl_umr_keyset_t *keyset_recall(mca_btl_umr_endpoint_t *endpoint,
+static mca_btl_umr_keyset_t *keyset_lookup(mca_btl_umr_endpoint_t *endpoint,
                                            mca_btl_umr_role_t role, void *buffer,
                                            const opal_iov_cache_layout_t *layout, uint64_t chunk,
                                            uint64_t start, uint64_t end, size_t max_keys)
@@ -418,21 +418,21 @@ static int keyset_map(mca_btl_umr_role_t role, void *buffer, const opal_iov_cach
                       size_t max_keys, mca_btl_umr_done_fn_t done, void *context,
                       mca_btl_umr_keyset_t **result)
 {
-    kept_t wanted = {.layout = layout->id, .chunk = chunk, .start = start, .end = end};
+    cached_t wanted = {.layout = layout->id, .chunk = chunk, .start = start, .end = end};
     opal_iov_cache_window_t windows[WORLD_MANY];
     size_t count = 0;
     keyset_t *keyset;
-    uint32_t place = 0;
+    uint32_t slot = 0;
 
     FUZZ_CHECK(NULL != memory && role == memory->role && buffer == memory->buffer
                && layout->id == memory->layout && 0 < max_keys);
     if (start >= end || end > layout->size || end > memory->size) {
         return OPAL_ERR_BAD_PARAM;
     }
-    while (WORLD_MANY > place && NULL != keysets[place]) {
-        ++place;
+    while (WORLD_MANY > slot && NULL != keysets[slot]) {
+        ++slot;
     }
-    if (WORLD_MANY == place || 0 < world.refuse_keys) {
+    if (WORLD_MANY == slot || 0 < world.refuse_keys) {
         world.refuse_keys -= 0 < world.refuse_keys ? 1 : 0;
         /* with none in use the existence of unused ones would not be reported */
         return 0 == world.keysets_now ? OPAL_ERROR : OPAL_ERR_OUT_OF_RESOURCE;
@@ -462,7 +462,7 @@ static int keyset_map(mca_btl_umr_role_t role, void *buffer, const opal_iov_cach
     keyset->done = done;
     keyset->context = context;
     ++memory->users;
-    keysets[place] = keyset;
+    keysets[slot] = keyset;
     ++world.keysets_now;
     *result = &keyset->super;
     return OPAL_SUCCESS;
@@ -471,13 +471,13 @@ static int keyset_map(mca_btl_umr_role_t role, void *buffer, const opal_iov_cach
 static void keyset_release(mca_btl_umr_keyset_t *released)
 {
     keyset_t *keyset = (keyset_t *) released;
-    uint32_t place = 0;
+    uint32_t slot = 0;
 
     FUZZ_CHECK(!keyset->used);
-    while (keyset != keysets[place]) {
-        FUZZ_CHECK(WORLD_MANY > ++place);
+    while (keyset != keysets[slot]) {
+        FUZZ_CHECK(WORLD_MANY > ++slot);
     }
-    keysets[place] = NULL;
+    keysets[slot] = NULL;
     --keyset->memory->users;
     --world.keysets_now;
     free(keyset);
@@ -537,18 +537,18 @@ static bool is_named(uint32_t rkey)
 static int put_new(mca_btl_umr_endpoint_t *endpoint, keyset_t *keyset, mca_btl_umr_done_fn_t done,
                    void *context)
 {
-    uint32_t place = 0;
+    uint32_t slot = 0;
 
     if (!endpoint->connected || endpoint->broken) {
         return OPAL_ERR_UNREACH;
     }
-    while (WORLD_MANY > place && NULL != written[place].endpoint) {
-        ++place;
+    while (WORLD_MANY > slot && NULL != written[slot].endpoint) {
+        ++slot;
     }
-    if (WORLD_MANY == place) {
+    if (WORLD_MANY == slot) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    written[place] = (put_t){endpoint, keyset, done, context};
+    written[slot] = (put_t){endpoint, keyset, done, context};
     ++world.puts_now;
     ++world.writes;
     return OPAL_SUCCESS;
@@ -702,7 +702,7 @@ const mca_btl_umr_hca_ops_t world_hca = {
     .memory_release = memory_release,
     .memory_let_go = memory_let_go,
     .memory_regions = memory_regions,
-    .keyset_recall = keyset_recall,
+    .keyset_lookup = keyset_lookup,
     .keyset_map = keyset_map,
     .keyset_release = keyset_release,
     .keyset_keep = keyset_release,

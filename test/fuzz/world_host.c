@@ -146,14 +146,14 @@ static int irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, in
                  ompi_communicator_t *comm, ompi_request_t **request)
 {
     int rc = irecv_init(buf, count, datatype, src, tag, comm, request), kind;
-    uint32_t slot;
+    uint32_t request_id;
 
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
     (*request)->req_persistent = false;
     post((world_request_t *) *request);
-    if (world_tag(tag, &kind, &slot) && MCA_PML_UMRDDT_TAG_FAIL == kind) {
+    if (world_tag(tag, &kind, &request_id) && MCA_PML_UMRDDT_TAG_NACK == kind) {
         /* it was probed, so it is here */
         world_deliver((world_request_t *) *request, tag, &world.notice, world.notice_length);
         world.notice_length = 0;
@@ -204,27 +204,27 @@ const mca_pml_base_module_t world_host = {
     .pml_iprobe = iprobe,
 };
 
-bool world_tag(int tag, int *kind, uint32_t *slot)
+bool world_tag(int tag, int *kind, uint32_t *request_id)
 {
     uint32_t number = (uint32_t) tag - (uint32_t) (INT32_MIN + 0x800000);
 
-    if (4 * MCA_PML_UMRDDT_MAX_SLOTS <= number) {
+    if (4 * MCA_PML_UMRDDT_MAX_REQUEST_IDS <= number) {
         return false; /* a user's, or any */
     }
     *kind = (int) (number & 3);
-    *slot = number >> 2;
+    *request_id = number >> 2;
     return true;
 }
 
 world_request_t *world_posted(int kind, uint32_t i)
 {
     world_request_t *found[WORLD_MANY];
-    uint32_t count = 0, slot;
+    uint32_t count = 0, request_id;
     int of = -1;
 
     for (uint32_t j = 0; j < world.request_count; ++j) {
         if (!world.requests[j]->out
-            && (world_tag(world.requests[j]->tag, &of, &slot) ? of == kind : -1 == kind)) {
+            && (world_tag(world.requests[j]->tag, &of, &request_id) ? of == kind : -1 == kind)) {
             found[count++] = world.requests[j];
         }
     }

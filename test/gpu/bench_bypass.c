@@ -26,7 +26,7 @@ static const struct {
     bench_list_t list;
     const char *name;
 } lists[] = {
-    {BENCH_LIST_KEPT, "kept"}, {BENCH_LIST_COPIED, "copied"}, {BENCH_LIST_PINNED, "pinned"}};
+    {BENCH_LIST_CACHED, "kept"}, {BENCH_LIST_COPIED, "copied"}, {BENCH_LIST_PINNED, "pinned"}};
 
 static const struct {
     opal_umrddt_gpu_scheme_t scheme;
@@ -50,7 +50,7 @@ static void variants(const char *what, const opal_iov_cache_form_t *form)
             bench_line("bypass", what, how, us, form->size, floor, &plan);
         }
     }
-    bench_state.lists = BENCH_LIST_KEPT;
+    bench_state.lists = BENCH_LIST_CACHED;
 }
 
 void bench_part_bypass(void)

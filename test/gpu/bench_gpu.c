@@ -107,7 +107,7 @@ static void make_list(bench_t *bench, bench_end_t *end)
     const real_gpu_t *gpu = &bench->gpu[bench->worker];
     const size_t bytes = end->map->list_bytes;
 
-    if (BENCH_LIST_KEPT != bench->lists) {
+    if (BENCH_LIST_CACHED != bench->lists) {
         REAL_OK(gpu, cuMemHostAlloc(&end->pinned, bytes,
                                     CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP));
         memcpy(end->pinned, end->map->list, bytes);

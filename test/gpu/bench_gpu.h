@@ -22,7 +22,7 @@
 
 /** Where the list of a layout is, if its kernel reads one. */
 typedef enum bench_list_t {
-    BENCH_LIST_KEPT,   /**< in the GPU's memory, since before */
+    BENCH_LIST_CACHED, /**< in the GPU's memory, since before */
     BENCH_LIST_COPIED, /**< there as well, copied from pinned memory before each launch */
     BENCH_LIST_PINNED  /**< in pinned memory, where the kernel reads it */
 } bench_list_t;

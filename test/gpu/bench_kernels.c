@@ -17,7 +17,7 @@
  * PARTs: blocks bypass schemes fit fused host layouts large latency profile; all but the last, if
  * none is named. One line a figure, separated by tabs: part, what, ..., microseconds, GB/s of
  * payload, percent of the driver's copy of the same bytes. profile launches each kernel once, for
- * ncu to count what it does (bench/judge_profile puts the two together), and has no times.
+ * ncu to count what it does (bench/check_profile puts the two together), and has no times.
  */
 
 #include <inttypes.h>

@@ -64,7 +64,7 @@ typedef struct test_end_t {
     unsigned char *memory; /**< its first byte, for the device or the CPU */
     size_t bytes;
     unsigned char *expected; /**< what it must look like */
-    opal_umrddt_gpu_place_t place;
+    opal_umrddt_gpu_copy_end_t place;
     opal_umrddt_gpu_memory_t is;
     bool borrowed; /**< the layout is another's */
 } test_end_t;

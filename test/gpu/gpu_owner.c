@@ -327,7 +327,7 @@ static message_t ask(owner_t *owner, const message_t *question)
     return answer;
 }
 
-static message_t ask_about(owner_t *owner, int what, const owner_memory_t *memory, int value)
+static message_t query_about(owner_t *owner, int what, const owner_memory_t *memory, int value)
 {
     message_t question;
 
@@ -342,7 +342,7 @@ static message_t ask_about(owner_t *owner, int what, const owner_memory_t *memor
 
 int owner_devices(owner_t *owner)
 {
-    return ask_about(owner, DEVICES, NULL, 0).rc;
+    return query_about(owner, DEVICES, NULL, 0).rc;
 }
 
 owner_memory_t owner_alloc(owner_t *owner, owner_kind_t kind, int device, size_t size, int value)
@@ -373,17 +373,17 @@ bool owner_alloc_at(owner_t *owner, const owner_memory_t *old, int value, owner_
 
 void owner_free(owner_t *owner, const owner_memory_t *memory)
 {
-    (void) ask_about(owner, FREE, memory, 0);
+    (void) query_about(owner, FREE, memory, 0);
 }
 
 bool owner_is(owner_t *owner, const owner_memory_t *memory, int value)
 {
-    return 0 != ask_about(owner, IS, memory, value).rc;
+    return 0 != query_about(owner, IS, memory, value).rc;
 }
 
 int owner_export(owner_t *owner, owner_memory_t *memory)
 {
-    message_t answer = ask_about(owner, EXPORT, memory, 0);
+    message_t answer = query_about(owner, EXPORT, memory, 0);
 
     *memory = answer.memory;
     return answer.rc;
@@ -391,7 +391,7 @@ int owner_export(owner_t *owner, owner_memory_t *memory)
 
 int owner_export_again(owner_t *owner, owner_memory_t *memory)
 {
-    message_t answer = ask_about(owner, EXPORT_AGAIN, memory, 0);
+    message_t answer = query_about(owner, EXPORT_AGAIN, memory, 0);
 
     *memory = answer.memory;
     return answer.rc;
@@ -399,10 +399,10 @@ int owner_export_again(owner_t *owner, owner_memory_t *memory)
 
 opal_umrddt_gpu_ipc_stats_t owner_stats(owner_t *owner)
 {
-    return ask_about(owner, STATS, NULL, 0).stats;
+    return query_about(owner, STATS, NULL, 0).stats;
 }
 
 void owner_bound(owner_t *owner, unsigned exports)
 {
-    (void) ask_about(owner, BOUND, NULL, (int) exports);
+    (void) query_about(owner, BOUND, NULL, (int) exports);
 }

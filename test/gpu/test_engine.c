@@ -83,9 +83,9 @@ static void random_copy(int how)
     for (i = 0; i < 2; ++i) {
         ends[i].place.reached = ends[i].is.ctx == opal_umrddt_gpu_engine_context(engine)
                                 && typegen_once_in(&test_dice, 2);
-        ends[i].place.home = OPAL_UMRDDT_GPU_DEVICE == ends[i].is.kind
-                             && ends[i].is.device == opal_umrddt_gpu_engine_device(engine)
-                             && typegen_once_in(&test_dice, 2);
+        ends[i].place.on_device = OPAL_UMRDDT_GPU_DEVICE == ends[i].is.kind
+                                  && ends[i].is.device == opal_umrddt_gpu_engine_device(engine)
+                                  && typegen_once_in(&test_dice, 2);
     }
     CHECK(OPAL_SUCCESS
           == opal_umrddt_gpu_copy(engine, &ends[0].place, &ends[1].place, start, stop, &copy));
@@ -167,7 +167,7 @@ static void without_peers(void)
 }
 
 /* How many of the driver's copies a whole copy took; the others are one launch. */
-static uint64_t by_driver_of(opal_iov_cache_layout_t *layout, bool home)
+static uint64_t by_driver_of(opal_iov_cache_layout_t *layout, bool on_device)
 {
     const opal_umrddt_gpu_engine_stats_t before = test_stats();
     opal_umrddt_gpu_engine_stats_t after;
@@ -179,7 +179,7 @@ static uint64_t by_driver_of(opal_iov_cache_layout_t *layout, bool home)
         OBJ_RETAIN(layout);
         test_end_make(ON_DEVICE, layout, &ends[i]);
         ends[i].place.reached = true;
-        ends[i].place.home = home;
+        ends[i].place.on_device = on_device;
     }
     CHECK(OPAL_SUCCESS
           == opal_umrddt_gpu_copy(test_engine_for(&ends[0], &ends[1]), &ends[0].place,

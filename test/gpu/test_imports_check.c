@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-#include "../common/told.h"
+#include "../common/reported.h"
 
 /* Nothing is opened. */
 CUcontext opal_umrddt_gpu_engine_context(const opal_umrddt_gpu_engine_t *engine)

@@ -181,14 +181,14 @@ static void bound(void)
 static void close_all(void)
 {
     char *taken;
-    char *kept;
+    char *cached;
 
     (void) begin();
     taken = get(MIB(1));
-    kept = get(MIB(2));
-    opal_umrddt_gpu_staging_put(kept);
+    cached = get(MIB(2));
+    opal_umrddt_gpu_staging_put(cached);
     opal_umrddt_gpu_staging_close();
-    CHECK(MIB(1) == stats().bytes_now && MIB(1) == stats().used_now && !is_pinned(kept));
+    CHECK(MIB(1) == stats().bytes_now && MIB(1) == stats().used_now && !is_pinned(cached));
     memset(taken, 1, MIB(1));
     opal_umrddt_gpu_staging_put(taken);
     CHECK(0 == stats().bytes_now && !is_pinned(taken));
@@ -225,20 +225,20 @@ static void another_context(void)
     CUcontext ctx = begin();
     CUcontext other;
     char *taken = get(MIB(1));
-    char *kept;
+    char *cached;
 
     opal_umrddt_gpu_staging_put(get(MIB(2)));
     EXPECT(CUDA_SUCCESS, driver->cuCtxDestroy_v2(ctx));
     EXPECT(CUDA_SUCCESS, driver->cuCtxCreate_v2(&other, 0, 0));
-    kept = get(MIB(4));
-    memset(kept, 1, MIB(4));
+    cached = get(MIB(4));
+    memset(cached, 1, MIB(4));
     opal_umrddt_gpu_staging_check();
     CHECK(MIB(1) + MIB(4) == stats().bytes_now);
     /* They may have the same address; in any order. */
-    opal_umrddt_gpu_staging_put(kept);
+    opal_umrddt_gpu_staging_put(cached);
     opal_umrddt_gpu_staging_put(taken);
     CHECK(MIB(4) == stats().bytes_now && 0 == stats().used_now);
-    CHECK(get(MIB(4)) == kept);
+    CHECK(get(MIB(4)) == cached);
     memset(get(MIB(2)), 2, MIB(2));
     memset(get(MIB(1)), 2, MIB(1));
     CHECK(MIB(7) == stats().bytes_now);

@@ -189,7 +189,7 @@ static void both_ways(unsigned rounds, unsigned most_cuts)
             layout_fill(area, layout, round);
         }
         direct_message(send, area, layout, size, cuts, round);
-        layout_judge(area, ROOM, area, layout, size, round, FILLER);
+        layout_check(area, ROOM, area, layout, size, round, FILLER);
         /* The sender has drawn more than the receiver. */
         harness.seed = 77u + round;
         OBJ_RELEASE(layouts[0]);
@@ -227,7 +227,7 @@ static void direct_odd(void)
             layout_fill(buffer, layout, round);
         }
         direct_message(send, buffer, layout, 1333, 2, 5);
-        layout_judge(area, 8192, buffer, layout, send ? layout->size : 1333, round, FILLER);
+        layout_check(area, 8192, buffer, layout, send ? layout->size : 1333, round, FILLER);
         harness.seed = 5;
     }
     OBJ_RELEASE(down);
@@ -270,7 +270,7 @@ static void direct_regions(void)
     }
     direct_message(send, area, layout, layout->size, 3, 9);
     CHECK(0 == mprotect(area, room, PROT_READ | PROT_WRITE), "mprotect");
-    layout_judge(area, room, area, layout, layout->size, 8, FILLER);
+    layout_check(area, room, area, layout, layout->size, 8, FILLER);
     OBJ_RELEASE(layout);
     munmap(area, room);
     harness.seed = 6;
@@ -319,11 +319,11 @@ static void direct_bad(void)
             made[r] = some[r];                                        \
             made[r].addr += lo;                                       \
         }                                                             \
-        memcpy(kept, made, sizeof(made));                             \
-        bad.regions = kept;                                           \
+        memcpy(cached, made, sizeof(made));                           \
+        bad.regions = cached;                                         \
         bad.region_count = sizeof(some) / sizeof(some[0]);            \
     } while (0)
-    mca_btl_umr_key_t kept[8];
+    mca_btl_umr_key_t cached[8];
 
     REFUSED("nothing", bad.end = 0);
     REFUSED("backwards", bad.start = 100; bad.end = 99);
@@ -451,7 +451,7 @@ static void direct_many(void)
         WAIT_UNTIL(PUTS == harness.fin_count - first);
         for (size_t i = 0; i < PUTS; ++i) {
             CHECK(i == harness.fins[first + i], "FIN %u in place %zu", harness.fins[first + i], i);
-            layout_judge(several_buffer(&several, i), (size_t) PIECES * SPACING,
+            layout_check(several_buffer(&several, i), (size_t) PIECES * SPACING,
                          several_buffer(&several, i), several.layout, several.layout->size,
                          (unsigned) i, FILLER);
         }
@@ -573,7 +573,7 @@ static void no_umr(void)
         layout_fill(area, layout, 1);
     }
     message(send, &side, layout->size, 7);
-    layout_judge(area, 2000, area, layout, layout->size, 1, FILLER);
+    layout_check(area, 2000, area, layout, layout->size, 1, FILLER);
     CHECK(0 == harness.hca->stats()->mkeys_created, "mkeys were made");
     OBJ_RELEASE(layout);
     free(area);

@@ -327,9 +327,9 @@ static bool run_round(long n)
         CHECK('\0' != harness.hca->why_not()[0], "fault %ld: no reason", n);
     }
     if (complete) {
-        layout_judge(target, ROOM, target, layout, layout->size, 5, 0x66);
+        layout_check(target, ROOM, target, layout, layout->size, 5, 0x66);
     } else {
-        layout_judge(target, ROOM, target, layout, 0, 5, 0x66);
+        layout_check(target, ROOM, target, layout, 0, 5, 0x66);
     }
     printf("fault %ld in %s: %s\n", n, faulted_call,
            !usable    ? harness.hca->why_not()

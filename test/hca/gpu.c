@@ -107,7 +107,7 @@ static void transfer(bool send, bool device, unsigned salt)
             memset(host, 0, ROOM);
             copy_out(host, area, ROOM);
         }
-        layout_judge(host, ROOM, host + 700, layout, layout->size, salt, FILLER);
+        layout_check(host, ROOM, host + 700, layout, layout->size, salt, FILLER);
     }
     harness_barrier();
     if (device) {
@@ -199,7 +199,7 @@ static void gpu_realloc(void)
         harness.where = NULL;
         if (!send) {
             copy_out(host, area, ROOM);
-            layout_judge(host, ROOM, host, layout, layout->size, i, FILLER);
+            layout_check(host, ROOM, host, layout, layout->size, i, FILLER);
         }
         harness_barrier();
         gpu_free(area);

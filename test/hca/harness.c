@@ -273,7 +273,7 @@ void layout_fill(void *buffer, const opal_iov_cache_layout_t *layout, unsigned s
     }
 }
 
-void layout_judge(const void *area, size_t room, const void *buffer,
+void layout_check(const void *area, size_t room, const void *buffer,
                   const opal_iov_cache_layout_t *layout, uint64_t size, unsigned salt,
                   unsigned char filler)
 {

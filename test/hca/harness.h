@@ -146,7 +146,7 @@ void layout_fill(void *buffer, const opal_iov_cache_layout_t *layout, unsigned s
  * Check every byte of [area, area + room): the first @p size bytes of the stream at their positions
  * in the layout, @p filler everywhere else.
  */
-void layout_judge(const void *area, size_t room, const void *buffer,
+void layout_check(const void *area, size_t room, const void *buffer,
                   const opal_iov_cache_layout_t *layout, uint64_t size, unsigned salt,
                   unsigned char filler);
 

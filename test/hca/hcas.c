@@ -185,7 +185,7 @@ static mca_btl_umr_endpoint_t *move(bool send, int area, unsigned int salt)
     harness_barrier();
     message(send, &side, layout->size, salt);
     if (!send) {
-        layout_judge(areas[area], ROOM, areas[area], layout, layout->size, salt, FILLER);
+        layout_check(areas[area], ROOM, areas[area], layout, layout->size, salt, FILLER);
     }
     harness_barrier();
     harness.endpoint = first;
@@ -211,7 +211,7 @@ static void hcas_near(void)
         for (int area = 0; area < 2; ++area) {
             unsigned int there = hca_at(area), other = 1 - there;
             uint64_t before[2] = {written(0), written(1)};
-            unsigned int asked;
+            unsigned int requested;
 
             endpoints[area] = move(send, area, 1 + (unsigned int) area);
             if (send) {
@@ -221,10 +221,10 @@ static void hcas_near(void)
                 CHECK(before[other] == written(other), "written by the other HCA");
                 /* a registration of earlier memory there may have included it */
                 (void) near_to(harness.endpoint, areas[area]);
-                asked = questions;
+                requested = questions;
                 CHECK(endpoints[area] == near_to(harness.endpoint, areas[area]),
                       "another endpoint the second time");
-                CHECK(asked == questions, "asked again where the page is");
+                CHECK(requested == questions, "asked again where the page is");
             } else {
                 CHECK(before[0] == written(0) && before[1] == written(1), "the receiver wrote");
             }

@@ -41,7 +41,7 @@ static uint32_t use(mca_btl_umr_role_t role, void *buffer, const opal_iov_cache_
 }
 
 /** The same again: true if nothing was mapped for it. */
-static bool is_kept(mca_btl_umr_role_t role, void *buffer, const opal_iov_cache_layout_t *layout)
+static bool is_cached(mca_btl_umr_role_t role, void *buffer, const opal_iov_cache_layout_t *layout)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
     uint64_t hits = stats->keyset_hits, mapped = stats->keys_mapped;
@@ -53,7 +53,7 @@ static bool is_kept(mca_btl_umr_role_t role, void *buffer, const opal_iov_cache_
 }
 
 /** The same name finds the same keys, ready; any other name does not. */
-static void kept_found(void)
+static void cached_found(void)
 {
     opal_iov_cache_layout_t *layout = layout_vector(8, 32, 100), *other = layout_vector(8, 32, 100);
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
@@ -73,7 +73,8 @@ static void kept_found(void)
     mca_btl_umr_memory_t *memory;
     struct done done = {0, 0};
 
-    CHECK(1 == stats->keysets_kept_now, "%llu kept", (unsigned long long) stats->keysets_kept_now);
+    CHECK(1 == stats->keysets_cached_now, "%llu kept",
+          (unsigned long long) stats->keysets_cached_now);
     CHECK_RC(OPAL_SUCCESS,
              harness.hca->memory_register(MCA_BTL_UMR_REMOTE, area, layout, 256, &memory));
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
@@ -100,7 +101,7 @@ static void kept_found(void)
     /* Two messages at a time: the second one gets keys of its own, and the next time there are some
      * for each. */
     for (int again = 0; again < 2; ++again) {
-        uint64_t kept = stats->keysets_kept_now;
+        uint64_t cached = stats->keysets_cached_now;
 
         CHECK_RC(OPAL_SUCCESS,
                  harness.hca->keyset_map(MCA_BTL_UMR_REMOTE, area, layout, memory, 0, 0, 256,
@@ -114,32 +115,32 @@ static void kept_found(void)
         WAIT_UNTIL(second->ready);
         harness.hca->keyset_keep(keyset);
         harness.hca->keyset_keep(second);
-        CHECK(kept + !again == stats->keysets_kept_now, "time %d: %llu kept, before %llu", again,
-              (unsigned long long) stats->keysets_kept_now, (unsigned long long) kept);
+        CHECK(cached + !again == stats->keysets_cached_now, "time %d: %llu kept, before %llu",
+              again, (unsigned long long) stats->keysets_cached_now, (unsigned long long) cached);
     }
 
     /* Released for good, they are not found again. */
     for (int i = 0; i < 2; ++i) {
-        uint64_t kept = stats->keysets_kept_now;
+        uint64_t cached = stats->keysets_cached_now;
 
         CHECK_RC(OPAL_SUCCESS,
                  harness.hca->keyset_map(MCA_BTL_UMR_REMOTE, area, layout, memory, 0, 0, 256,
                                          SIZE_MAX, harness_done, &done, &keyset));
         CHECK(keyset->ready, "%d: not kept", i);
         harness.hca->keyset_release(keyset);
-        CHECK(kept - 1 == stats->keysets_kept_now, "still kept");
+        CHECK(cached - 1 == stats->keysets_cached_now, "still kept");
     }
     harness.hca->memory_release(memory);
-    CHECK(!is_kept(MCA_BTL_UMR_REMOTE, area, layout), "found after its release");
-    CHECK(!is_kept(MCA_BTL_UMR_REMOTE, area, other), "another layout");
-    CHECK(!is_kept(MCA_BTL_UMR_REMOTE, area + 1, layout), "another buffer");
+    CHECK(!is_cached(MCA_BTL_UMR_REMOTE, area, layout), "found after its release");
+    CHECK(!is_cached(MCA_BTL_UMR_REMOTE, area, other), "another layout");
+    CHECK(!is_cached(MCA_BTL_UMR_REMOTE, area + 1, layout), "another buffer");
     munmap(area, AREA);
     OBJ_RELEASE(layout);
     OBJ_RELEASE(other);
 }
 
 /** The least recently used one is evicted. (btl_umr_key_cache=2) */
-static void kept_bound(void)
+static void cached_bound(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
     opal_iov_cache_layout_t *layout = layout_vector(4, 32, 100);
@@ -147,21 +148,21 @@ static void kept_bound(void)
 
     for (int i = 0; i < 3; ++i) {
         (void) use(MCA_BTL_UMR_LOCAL, area + 1000 * i, layout);
-        CHECK(2 >= stats->keysets_kept_now, "%llu kept",
-              (unsigned long long) stats->keysets_kept_now);
+        CHECK(2 >= stats->keysets_cached_now, "%llu kept",
+              (unsigned long long) stats->keysets_cached_now);
     }
     CHECK(1 == stats->keyset_evictions, "%llu evictions",
           (unsigned long long) stats->keyset_evictions);
-    CHECK(is_kept(MCA_BTL_UMR_LOCAL, area + 1000, layout), "the second left");
-    CHECK(!is_kept(MCA_BTL_UMR_LOCAL, area, layout), "the first is still there");
-    CHECK(is_kept(MCA_BTL_UMR_LOCAL, area + 1000, layout), "the one used last left");
-    CHECK(!is_kept(MCA_BTL_UMR_LOCAL, area + 2000, layout), "the third is still there");
+    CHECK(is_cached(MCA_BTL_UMR_LOCAL, area + 1000, layout), "the second left");
+    CHECK(!is_cached(MCA_BTL_UMR_LOCAL, area, layout), "the first is still there");
+    CHECK(is_cached(MCA_BTL_UMR_LOCAL, area + 1000, layout), "the one used last left");
+    CHECK(!is_cached(MCA_BTL_UMR_LOCAL, area + 2000, layout), "the third is still there");
     munmap(area, AREA);
     OBJ_RELEASE(layout);
 }
 
 /** Cached keys must not make a message fail: they are evicted, role by role. (Run with 8 mkeys.) */
-static void kept_gives_way(void)
+static void cached_gives_way(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
     opal_iov_cache_layout_t *layout = layout_vector(4, 32, 100);
@@ -171,22 +172,24 @@ static void kept_gives_way(void)
         (void) use(MCA_BTL_UMR_LOCAL, area + 500 * i, layout);
         (void) use(MCA_BTL_UMR_REMOTE, area + 500 * i, layout);
     }
-    CHECK(8 == stats->keysets_kept_now && 8 == stats->mkeys_used_now, "%llu kept in %llu mkeys",
-          (unsigned long long) stats->keysets_kept_now, (unsigned long long) stats->mkeys_used_now);
+    CHECK(8 == stats->keysets_cached_now && 8 == stats->mkeys_used_now, "%llu kept in %llu mkeys",
+          (unsigned long long) stats->keysets_cached_now,
+          (unsigned long long) stats->mkeys_used_now);
     (void) use(MCA_BTL_UMR_REMOTE, area + 2000, layout);
     CHECK(1 == stats->keyset_evictions, "%llu evictions",
           (unsigned long long) stats->keyset_evictions);
     for (int i = 0; i < 4; ++i) {
-        CHECK(is_kept(MCA_BTL_UMR_LOCAL, area + 500 * i, layout), "%d: of the other role", i);
-        CHECK(0 == i || is_kept(MCA_BTL_UMR_REMOTE, area + 500 * i, layout), "%d: not the last", i);
+        CHECK(is_cached(MCA_BTL_UMR_LOCAL, area + 500 * i, layout), "%d: of the other role", i);
+        CHECK(0 == i || is_cached(MCA_BTL_UMR_REMOTE, area + 500 * i, layout), "%d: not the last",
+              i);
     }
-    CHECK(!is_kept(MCA_BTL_UMR_REMOTE, area, layout), "the first is still there");
+    CHECK(!is_cached(MCA_BTL_UMR_REMOTE, area, layout), "the first is still there");
     munmap(area, AREA);
     OBJ_RELEASE(layout);
 }
 
 /** Other memory at the same address: other keys. With parts far apart, too. */
-static void kept_unmapped(void)
+static void cached_unmapped(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
     opal_iov_cache_layout_t *layout = layout_vector(4, 32, 100);
@@ -197,10 +200,10 @@ static void kept_unmapped(void)
         uint64_t stale = stats->keysets_stale;
 
         (void) use(role, area, layout);
-        CHECK(is_kept(role, area, layout), "not kept");
+        CHECK(is_cached(role, area, layout), "not kept");
         munmap(area, AREA);
         area = area_map(area);
-        CHECK(!is_kept(role, area, layout), "keys of memory that is gone");
+        CHECK(!is_cached(role, area, layout), "keys of memory that is gone");
         CHECK(stale < stats->keysets_stale, "not told");
     }
     munmap(area, AREA);
@@ -208,14 +211,14 @@ static void kept_unmapped(void)
 }
 
 /** Freed memory is not reported, so nothing is cached. (mpi_leave_pinned=0) */
-static void kept_unhooked(void)
+static void cached_unhooked(void)
 {
     opal_iov_cache_layout_t *layout = layout_vector(4, 32, 100);
     unsigned char *area = area_map(NULL);
 
     (void) use(MCA_BTL_UMR_LOCAL, area, layout);
-    CHECK(!is_kept(MCA_BTL_UMR_LOCAL, area, layout), "kept without hooks");
-    CHECK(0 == harness.hca->stats()->keysets_kept_now, "kept");
+    CHECK(!is_cached(MCA_BTL_UMR_LOCAL, area, layout), "kept without hooks");
+    CHECK(0 == harness.hca->stats()->keysets_cached_now, "kept");
     munmap(area, AREA);
     OBJ_RELEASE(layout);
 }
@@ -226,7 +229,7 @@ static mca_btl_umr_keyset_t *recall(mca_btl_umr_role_t role, void *buffer,
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
     mca_btl_umr_stats_t before = *stats;
-    mca_btl_umr_keyset_t *keyset = harness.hca->keyset_recall(harness.endpoint, role, buffer,
+    mca_btl_umr_keyset_t *keyset = harness.hca->keyset_lookup(harness.endpoint, role, buffer,
                                                               layout, 0, 0, layout->size, SIZE_MAX);
 
     CHECK(NULL == keyset || (keyset->ready && 0 == keyset->start && layout->size == keyset->end),
@@ -250,7 +253,7 @@ static bool is_recalled(mca_btl_umr_role_t role, void *buffer,
 }
 
 /** Cached keysets are found without a registration: the same keys, for one message at a time. */
-static void recall_found(void)
+static void lookup_found(void)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
     opal_iov_cache_layout_t *layout = layout_vector(8, 32, 100), *other = layout_vector(8, 32, 100);
@@ -270,7 +273,7 @@ static void recall_found(void)
     CHECK(!is_recalled(MCA_BTL_UMR_REMOTE, area, other), "another layout");
     CHECK(!is_recalled(MCA_BTL_UMR_REMOTE, area + 1, layout), "another buffer");
     CHECK(NULL
-              == harness.hca->keyset_recall(harness.endpoint, MCA_BTL_UMR_REMOTE, area, layout, 0,
+              == harness.hca->keyset_lookup(harness.endpoint, MCA_BTL_UMR_REMOTE, area, layout, 0,
                                             0, layout->size - 1, SIZE_MAX),
           "another range");
 
@@ -278,7 +281,7 @@ static void recall_found(void)
      * this one has to be looked up, so that it is not among them. */
     (void) use(MCA_BTL_UMR_LOCAL, elsewhere, layout);
     CHECK(!is_recalled(MCA_BTL_UMR_REMOTE, area, layout), "out of order");
-    CHECK(is_kept(MCA_BTL_UMR_REMOTE, area, layout), "not kept");
+    CHECK(is_cached(MCA_BTL_UMR_REMOTE, area, layout), "not kept");
     CHECK(is_recalled(MCA_BTL_UMR_REMOTE, area, layout), "in order");
     CHECK(is_recalled(MCA_BTL_UMR_LOCAL, elsewhere, layout), "the new one");
 
@@ -286,7 +289,8 @@ static void recall_found(void)
     CHECK(NULL != keyset, "not recalled");
     harness.hca->keyset_release(keyset);
     CHECK(!is_recalled(MCA_BTL_UMR_REMOTE, area, layout), "recalled after its release");
-    CHECK(1 == stats->keysets_kept_now, "%llu kept", (unsigned long long) stats->keysets_kept_now);
+    CHECK(1 == stats->keysets_cached_now, "%llu kept",
+          (unsigned long long) stats->keysets_cached_now);
     munmap(area, AREA);
     munmap(elsewhere, AREA);
     OBJ_RELEASE(layout);
@@ -295,7 +299,7 @@ static void recall_found(void)
 
 /** Other memory at the same address, by each kind of replacement: no message gets keys that were
  * mapped before. */
-static void recall_unmapped(void)
+static void lookup_unmapped(void)
 {
     opal_iov_cache_layout_t *layout = layout_vector(4, 32, 100);
     unsigned char *area = area_map(NULL);
@@ -316,7 +320,7 @@ static void recall_unmapped(void)
         }
         area = 4 > i && 2 <= i ? area : area_map(area);
         CHECK(!is_recalled(role, area, layout), "way %d: keys of memory that is gone", i);
-        CHECK(!is_kept(role, area, layout), "way %d: keys of memory that is gone", i);
+        CHECK(!is_cached(role, area, layout), "way %d: keys of memory that is gone", i);
     }
     munmap(area, AREA);
     OBJ_RELEASE(layout);
@@ -334,7 +338,7 @@ enum loss {
  * covers pages between the pieces: the user may unmap the middle one at any time.
  * (btl_umr_reg_cache_size=262144)
  */
-static void recall_lost(enum loss loss)
+static void lookup_lost(enum loss loss)
 {
     enum {
         PAGE = 4096,
@@ -400,7 +404,7 @@ static void recall_lost(enum loss loss)
     }
     bytes = stats->reg_bytes_now;
     harness.hca->keyset_keep(keyset);
-    CHECK(0 == stats->keysets_kept_now, "kept over a registration that is gone");
+    CHECK(0 == stats->keysets_cached_now, "kept over a registration that is gone");
     CHECK(bytes == stats->reg_bytes_now + ROOM, "it is still registered");
     CHECK(!is_recalled(role, area, layout), "recalled over a registration that is gone");
     harness_barrier();
@@ -410,14 +414,14 @@ static void recall_lost(enum loss loss)
     OBJ_RELEASE(large);
 }
 
-static void recall_evicted(void)
+static void lookup_evicted(void)
 {
-    recall_lost(LOSS_EVICTED);
+    lookup_lost(LOSS_EVICTED);
 }
 
-static void recall_gap_unmapped(void)
+static void lookup_gap_unmapped(void)
 {
-    recall_lost(LOSS_UNMAPPED);
+    lookup_lost(LOSS_UNMAPPED);
 }
 
 /** How a cached keyset ends. */
@@ -428,7 +432,7 @@ enum end {
 
 /** Rank 1 caches keys that rank 0 knows, and drops them; a write through one must fail, and access
  * nothing. */
-static void kept_stale(enum end end)
+static void cached_stale(enum end end)
 {
     opal_iov_cache_layout_t *layout = layout_vector(4, 64, 256);
     unsigned char *area = area_map(NULL);
@@ -465,7 +469,7 @@ static void kept_stale(enum end end)
             CHECK_RC(OPAL_SUCCESS, harness.hca->memory_register(MCA_BTL_UMR_REMOTE, area, layout,
                                                                 layout->size, &memory));
             harness.hca->memory_release(memory);
-            CHECK(0 == harness.hca->stats()->keysets_kept_now, "kept over nothing");
+            CHECK(0 == harness.hca->stats()->keysets_cached_now, "kept over nothing");
         } else {
             (void) use(MCA_BTL_UMR_REMOTE, area + 4096, layout);
         }
@@ -481,27 +485,27 @@ static void kept_stale(enum end end)
 }
 
 /** (btl_umr_key_cache=1) */
-static void kept_stale_evicted(void)
+static void cached_stale_evicted(void)
 {
-    kept_stale(EVICTED);
+    cached_stale(EVICTED);
 }
 
-static void kept_stale_unmapped(void)
+static void cached_stale_unmapped(void)
 {
-    kept_stale(UNMAPPED);
+    cached_stale(UNMAPPED);
 }
 
 const struct test keycache_tests[] = {
-    {"kept_found", kept_found},
-    {"kept_bound", kept_bound},
-    {"kept_gives_way", kept_gives_way},
-    {"kept_unmapped", kept_unmapped},
-    {"kept_unhooked", kept_unhooked},
-    {"recall_found", recall_found},
-    {"recall_unmapped", recall_unmapped},
-    {"recall_evicted", recall_evicted},
-    {"recall_gap_unmapped", recall_gap_unmapped},
-    {"kept_stale_evicted", kept_stale_evicted},
-    {"kept_stale_unmapped", kept_stale_unmapped},
+    {"cached_found", cached_found},
+    {"cached_bound", cached_bound},
+    {"cached_gives_way", cached_gives_way},
+    {"cached_unmapped", cached_unmapped},
+    {"cached_unhooked", cached_unhooked},
+    {"lookup_found", lookup_found},
+    {"lookup_unmapped", lookup_unmapped},
+    {"lookup_evicted", lookup_evicted},
+    {"lookup_gap_unmapped", lookup_gap_unmapped},
+    {"cached_stale_evicted", cached_stale_evicted},
+    {"cached_stale_unmapped", cached_stale_unmapped},
     {NULL, NULL},
 };

@@ -8,14 +8,14 @@
 
 . "${srcdir:-.}/common.sh"
 
-hca "kept keysets" "" "" kept_found
-hca "kept keysets, everything late" delay=300 "" kept_found
-hca "2 kept keysets" "" "--mca btl_umr_key_cache 2" kept_bound
-hca "8 mkeys" "" "--mca btl_umr_mkeys_max 8 --mca btl_umr_mkeys 8" kept_gives_way
-hca "memory that goes" "" "" kept_unmapped
-hca "memory that goes unseen" "" "--mca mpi_leave_pinned 0" kept_unhooked
-hca "recalled" "" "" recall_found recall_unmapped
-hca "memory that goes from under recalled keys" "" "--mca btl_umr_reg_cache_size 262144" recall_evicted recall_gap_unmapped
-hca "a key of a keyset that gave way" "" "--mca btl_umr_key_cache 1" kept_stale_evicted
-hca "a key of memory that went" "" "" kept_stale_unmapped
+hca "kept keysets" "" "" cached_found
+hca "kept keysets, everything late" delay=300 "" cached_found
+hca "2 kept keysets" "" "--mca btl_umr_key_cache 2" cached_bound
+hca "8 mkeys" "" "--mca btl_umr_mkeys_max 8 --mca btl_umr_mkeys 8" cached_gives_way
+hca "memory that goes" "" "" cached_unmapped
+hca "memory that goes unseen" "" "--mca mpi_leave_pinned 0" cached_unhooked
+hca "recalled" "" "" lookup_found lookup_unmapped
+hca "memory that goes from under recalled keys" "" "--mca btl_umr_reg_cache_size 262144" lookup_evicted lookup_gap_unmapped
+hca "a key of a keyset that gave way" "" "--mca btl_umr_key_cache 1" cached_stale_evicted
+hca "a key of memory that went" "" "" cached_stale_unmapped
 finish

@@ -138,7 +138,7 @@ static void remapped_address(void)
             layout_fill(area, layout, round);
         }
         message(send, &side, layout->size, round);
-        layout_judge(area, 4 * PAGE, area, layout, layout->size, round, FILLER);
+        layout_check(area, 4 * PAGE, area, layout, layout->size, round, FILLER);
         CHECK(misses < stats->reg_misses,
               "round %u: the registration of memory that is gone served", round);
         misses = stats->reg_misses;
@@ -257,7 +257,7 @@ static void freed_memory(void)
             layout_fill(area, layout, round);
         }
         message(send, &side, layout->size, round);
-        layout_judge(area, room, area, layout, layout->size, round, FILLER);
+        layout_check(area, room, area, layout, layout->size, round, FILLER);
         free(area);
     }
     OBJ_RELEASE(layout);
@@ -334,7 +334,7 @@ static void wide(void)
             }
             message(send, &side, size, round);
             if (!send) {
-                layout_judge(area, room, area, layout, size, round, FILLER);
+                layout_check(area, room, area, layout, size, round, FILLER);
             }
         }
     }
@@ -359,7 +359,7 @@ static void wide_and_bound(void)
     opal_iov_cache_layout_t *near = layout_vector(2, 100, 200);
     opal_iov_cache_layout_t *large = layout_vector(1, 2 * BOUND, 2 * BOUND);
     size_t room = (size_t) COUNT * DISTANCE;
-    unsigned char *area = map_pages(NULL, room), *kept = map_pages(NULL, PAGE);
+    unsigned char *area = map_pages(NULL, room), *cached = map_pages(NULL, PAGE);
     struct side side = {area, layout, 0, 64};
     bool send = 1 == harness.rank;
     mca_btl_umr_memory_t *memory;
@@ -370,23 +370,23 @@ static void wide_and_bound(void)
         layout_fill(area, layout, 3);
     }
     message(send, &side, layout->size, 3);
-    layout_judge(area, room, area, layout, layout->size, 3, FILLER);
+    layout_check(area, room, area, layout, layout->size, 3, FILLER);
     CHECK(BOUND >= stats->reg_bytes_now, "%llu bytes registered",
           (unsigned long long) stats->reg_bytes_now);
 
     /* Memory that cannot be registered causes no eviction of other registrations. */
     CHECK_RC(OPAL_SUCCESS,
-             harness.hca->memory_register(MCA_BTL_UMR_LOCAL, kept, near, near->size, &memory));
+             harness.hca->memory_register(MCA_BTL_UMR_LOCAL, cached, near, near->size, &memory));
     harness.hca->memory_release(memory);
     misses = stats->reg_misses;
     CHECK_RC(OPAL_ERR_OUT_OF_RESOURCE,
              harness.hca->memory_register(MCA_BTL_UMR_LOCAL, area, large, large->size, &memory));
     CHECK_RC(OPAL_SUCCESS,
-             harness.hca->memory_register(MCA_BTL_UMR_LOCAL, kept, near, near->size, &memory));
+             harness.hca->memory_register(MCA_BTL_UMR_LOCAL, cached, near, near->size, &memory));
     harness.hca->memory_release(memory);
     CHECK(misses == stats->reg_misses, "the cache was emptied for nothing");
     munmap(area, room);
-    munmap(kept, PAGE);
+    munmap(cached, PAGE);
     OBJ_RELEASE(layout);
     OBJ_RELEASE(near);
     OBJ_RELEASE(large);
@@ -483,7 +483,7 @@ static bool inherited(void *page)
 }
 
 /** Only memory that the device uses is withheld from children. */
-static void registered_and_forked(bool kept)
+static void registered_and_forked(bool cached)
 {
     opal_iov_cache_layout_t *layout = layout_vector(8, 512, 1024);
     unsigned char *area = map_pages(NULL, 8 * PAGE);
@@ -492,7 +492,7 @@ static void registered_and_forked(bool kept)
     CHECK(inherited(area), "nobody uses it");
     CHECK_RC(OPAL_SUCCESS,
              harness.hca->memory_register(MCA_BTL_UMR_REMOTE, area, layout, layout->size, &memory));
-    CHECK(kept != inherited(area) && kept != inherited(area + PAGE), "a child has it, or not");
+    CHECK(cached != inherited(area) && cached != inherited(area + PAGE), "a child has it, or not");
     CHECK(inherited(area + 4 * PAGE), "the page behind it is kept as well");
     harness.hca->memory_release(memory);
     munmap(area, 8 * PAGE);
@@ -500,7 +500,7 @@ static void registered_and_forked(bool kept)
 }
 
 /** (btl_umr_fork_support=1) */
-static void kept_from_children(void)
+static void cached_from_children(void)
 {
     registered_and_forked(true);
 }
@@ -540,7 +540,7 @@ static void forks_between(void)
             layout_fill(area, layout, round);
         }
         message(send, &side, layout->size, round);
-        layout_judge(area, 4 * PAGE, area, layout, layout->size, round, FILLER);
+        layout_check(area, 4 * PAGE, area, layout, layout->size, round, FILLER);
         CHECK(0 < pid && pid == waitpid(pid, &status, 0) && WIFEXITED(status)
                   && 0 == WEXITSTATUS(status),
               "the child ended with %x", (unsigned) status);
@@ -561,7 +561,7 @@ const struct test memory_tests[] = {
     {"wide", wide},
     {"wide_and_bound", wide_and_bound},
     {"holes", holes},
-    {"kept_from_children", kept_from_children},
+    {"cached_from_children", cached_from_children},
     {"left_to_children", left_to_children},
     {"forks_between", forks_between},
     {NULL, NULL},

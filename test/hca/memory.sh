@@ -10,7 +10,7 @@
 
 hca "kept" "" "" hits remapped_address freed_memory let_go read_only wide holes
 hca "children share them, as the kernel has it" "" "--mca btl_umr_fork_support 0" left_to_children forks_between
-hca "children have none of them" "" "--mca btl_umr_fork_support 1" kept_from_children forks_between remapped_address freed_memory
+hca "children have none of them" "" "--mca btl_umr_fork_support 1" cached_from_children forks_between remapped_address freed_memory
 hca "bounded" "" "--mca btl_umr_reg_cache_size 1048576" bound wide_and_bound freed_memory let_go_and_bound
 hca "bounded by the system" reg_bytes=2000000 "" freed_memory
 hca "refused by the system" reg_bytes=200000 "" refused >refused.out 2>&1

@@ -526,7 +526,7 @@ static void pool_again(void)
 }
 
 /** As many as need be for the helper to be making the first one of a step. */
-static void pool_ask(void)
+static void pool_query(void)
 {
     device_close();
     while (pool.count / 2 - pool.used[MCA_BTL_UMR_LOCAL] >= pool.low) {
@@ -543,7 +543,7 @@ static void pool_closed(void)
 
     pool_start();
     CHECK(1 < pool.step, "nothing would be left to do");
-    pool_ask();
+    pool_query();
     /* Only when fini waits for the helper: fini has then told it to make no more. */
     device.waiter = pthread_self();
     device.at_wait = true;
@@ -564,7 +564,7 @@ static void pool_closed(void)
 
     harness_connect();
     pool_start();
-    pool_ask();
+    pool_query();
     opener = device_open_later(0);
     pthread_join(opener, NULL);
     pool_expect();
@@ -597,7 +597,7 @@ static void pool_forked(void)
     pid_t pids[2];
 
     pool_start();
-    pool_ask();
+    pool_query();
     opener = device_open_later(0);
     fflush(NULL);
     for (int i = 0; i < 2; ++i) {

@@ -41,7 +41,7 @@ static void random_layouts(void)
             layout_fill(area, side.layout, round);
         }
         message(send, &side, size, round);
-        layout_judge(area, ROOM, area, side.layout, size, round, FILLER);
+        layout_check(area, ROOM, area, side.layout, size, round, FILLER);
         if (send) {
             CHECK(size == stats->bytes_written - before, "the counter says %llu of %llu",
                   (unsigned long long) (stats->bytes_written - before), (unsigned long long) size);
@@ -75,7 +75,7 @@ static void plain_keys(void)
         layout_fill(side.buffer, layout, 1);
     }
     message(send, &side, 70000, 77);
-    layout_judge(area, 80000, side.buffer, layout, 70000, 1, FILLER);
+    layout_check(area, 80000, side.buffer, layout, 70000, 1, FILLER);
     CHECK(before.keys_mapped == stats->keys_mapped, "an mkey for a contiguous buffer");
     CHECK(before.keys_plain + 1 == stats->keys_plain, "%llu plain keys",
           (unsigned long long) (stats->keys_plain - before.keys_plain));
@@ -99,7 +99,7 @@ static void shorter_message(void)
     }
     message(send, &side, 3333, 5);
     if (!send) {
-        layout_judge(area, ROOM, area, side.layout, 3333, 9, FILLER);
+        layout_check(area, ROOM, area, side.layout, 3333, 9, FILLER);
     }
     OBJ_RELEASE(layouts[0]);
     OBJ_RELEASE(layouts[1]);
@@ -119,7 +119,7 @@ static void negative_offsets(void)
         layout_fill(side.buffer, layout, 3);
     }
     message(send, &side, layout->size, 6);
-    layout_judge(area, 8192, side.buffer, layout, layout->size, 3, FILLER);
+    layout_check(area, 8192, side.buffer, layout, layout->size, 3, FILLER);
     OBJ_RELEASE(layout);
     free(area);
 }
@@ -182,7 +182,7 @@ static void many_puts(void)
         WAIT_UNTIL(PUTS == harness.fin_count - first);
         for (size_t i = 0; i < PUTS; ++i) {
             CHECK(i == harness.fins[first + i], "FIN %u in place %zu", harness.fins[first + i], i);
-            layout_judge(area + i * PIECES * 64, (size_t) PIECES * 64, area + i * PIECES * 64,
+            layout_check(area + i * PIECES * 64, (size_t) PIECES * 64, area + i * PIECES * 64,
                          layout, layout->size, (unsigned) i, FILLER);
         }
     }

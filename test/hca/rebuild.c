@@ -41,7 +41,7 @@ static void one_message(int from, unsigned salt)
     }
     message(send, &side, layout->size, salt);
     if (!send) {
-        layout_judge(area, ROOM, area, layout, layout->size, salt, FILLER);
+        layout_check(area, ROOM, area, layout, layout->size, salt, FILLER);
     }
     harness_barrier();
     OBJ_RELEASE(layout);
@@ -192,7 +192,7 @@ static void maps_outlived(void)
     }
     harness_barrier();
     if (!send) {
-        layout_judge(area, ROOM, area, big, big->size, 7, FILLER);
+        layout_check(area, ROOM, area, big, big->size, 7, FILLER);
     }
     harness.hca->keyset_release(keyset);
     harness.hca->memory_release(memory);
@@ -363,7 +363,7 @@ static void drawn_level(void)
  * Operations that are pending at the failure end with an error, each once, however soon a new queue
  * pair is made; the new one does not affect them.
  */
-static void under_way(void)
+static void in_flight(void)
 {
     enum {
         PUTS = 40
@@ -468,6 +468,6 @@ static void never_rebuilt(void)
 
 const struct test rebuild_tests[] = {
     {"maps_rebuilt", maps_rebuilt}, {"maps_outlived", maps_outlived}, {"followed", followed},
-    {"crossed", crossed},           {"drawn_level", drawn_level},     {"under_way", under_way},
+    {"crossed", crossed},           {"drawn_level", drawn_level},     {"under_way", in_flight},
     {"not_followed", not_followed}, {"never_rebuilt", never_rebuilt}, {NULL, NULL},
 };

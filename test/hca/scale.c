@@ -247,7 +247,7 @@ static void messages_begin(void)
 static void messages_end(bool whole)
 {
     if (whole) {
-        layout_judge(target, BYTES, target, layout, BYTES, 7 + (unsigned) harness.peer, 0);
+        layout_check(target, BYTES, target, layout, BYTES, 7 + (unsigned) harness.peer, 0);
     }
     harness.hca->keyset_release(source_keys);
     harness.hca->keyset_release(target_keys);

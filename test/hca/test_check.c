@@ -22,7 +22,7 @@
 #include "opal/mca/btl/umr/btl_umr_check.h"
 
 #include "../common/look.h"
-#include "../common/told.h"
+#include "../common/reported.h"
 
 mca_btl_umr_t mca_btl_umr;
 mca_btl_umr_params_t mca_btl_umr_params;
@@ -33,7 +33,7 @@ static mca_btl_umr_hca_t hca;
 static mca_btl_umr_mkey_t mkeys[6];
 static mca_btl_umr_endpoint_t endpoints[2];
 static mca_btl_umr_cq_t cq;
-static mca_btl_umr_keyset_object_t kept, waiting;
+static mca_btl_umr_keyset_object_t cached, waiting;
 static mca_btl_umr_mapping_t mappings[3];
 static mca_btl_umr_base_t base;
 static mca_btl_umr_mr_t mr;
@@ -80,25 +80,25 @@ static void make_mkeys(void)
 
 static void make_keysets(void)
 {
-    memset(&kept, 0, sizeof(kept));
+    memset(&cached, 0, sizeof(cached));
     memset(&waiting, 0, sizeof(waiting));
     memset(mappings, 0, sizeof(mappings));
     for (int i = 0; i < 3; ++i) {
         mappings[i].mkey = &mkeys[i];
     }
-    kept.hca = waiting.hca = &hca;
-    kept.name.role = MCA_BTL_UMR_REMOTE;
-    kept.mappings = &mappings[0];
-    kept.pub.count = kept.mapped = 2;
-    kept.pub.ready = kept.kept = true;
-    kept.bases = &base;
-    kept.base_count = 1;
+    cached.hca = waiting.hca = &hca;
+    cached.name.role = MCA_BTL_UMR_REMOTE;
+    cached.mappings = &mappings[0];
+    cached.pub.count = cached.mapped = 2;
+    cached.pub.ready = cached.cached = true;
+    cached.bases = &base;
+    cached.base_count = 1;
     mr.super.obj_reference_count = 1;
     base = (mca_btl_umr_base_t){.id = 5, .mr = &mr};
-    add(&hca.keycache.kept, &kept.pub.super);
-    hca.keycache.buckets[3] = &kept;
+    add(&hca.keycache.cached, &cached.pub.super);
+    hca.keycache.buckets[3] = &cached;
     hca.keycache.unused = 1;
-    hca.stats.keysets_kept_now = 1;
+    hca.stats.keysets_cached_now = 1;
     mca_btl_umr_params.key_cache = 1;
     waiting.name.role = MCA_BTL_UMR_LOCAL;
     waiting.mappings = &mappings[2];
@@ -150,8 +150,8 @@ static void make_endpoints(void)
 
 static void make(void)
 {
-    opal_list_t *const lists[] = {&hca.memories,   &hca.keysets,     &hca.keycache.kept, &hca.cqs,
-                                  &hca.mkeys.idle, &hca.mkeys.taken, &hca.mkeys.invalid, NULL};
+    opal_list_t *const lists[] = {&hca.memories,   &hca.keysets,     &hca.keycache.cached, &hca.cqs,
+                                  &hca.mkeys.idle, &hca.mkeys.taken, &hca.mkeys.invalid,   NULL};
 
     memset(&hca, 0, sizeof(hca));
     for (int i = 0; NULL != lists[i]; ++i) {
@@ -208,23 +208,23 @@ static void pool(void)
 
 static void keysets(void)
 {
-    BREAKS("keysets: one that is not", waiting.kept = true);
+    BREAKS("keysets: one that is not", waiting.cached = true);
     BREAKS("keysets: their mkeys", waiting.name.role = MCA_BTL_UMR_REMOTE);
-    BREAKS("keysets: they hold as many", kept.mapped = 3);
+    BREAKS("keysets: they hold as many", cached.mapped = 3);
     BREAKS("keysets: each is its HCA's", waiting.hca = NULL);
     BREAKS("mkeys: each that is taken", waiting.pub.count = waiting.mapped = 0);
-    BREAKS("keysets: a queue ends", hca.keysets_waiting.tail = &kept);
+    BREAKS("keysets: a queue ends", hca.keysets_waiting.tail = &cached);
     BREAKS("keysets: a queue has an end", waiting.next = &waiting);
-    BREAKS("key cache: what is in it says", kept.kept = false);
-    BREAKS("key cache: what is in it is mapped", kept.pub.ready = false);
-    BREAKS("key cache: what is in it lies", kept.base_count = 0);
+    BREAKS("key cache: what is in it says", cached.cached = false);
+    BREAKS("key cache: what is in it is mapped", cached.pub.ready = false);
+    BREAKS("key cache: what is in it lies", cached.base_count = 0);
     BREAKS("key cache: what is in it lies", base.id = 0);
     BREAKS("key cache: a registration", mr.super.obj_reference_count = 0);
-    BREAKS("key cache: who uses none", kept.memory = &memory);
+    BREAKS("key cache: who uses none", cached.memory = &memory);
     BREAKS("key cache: what is found", hca.keycache.buckets[3] = NULL);
-    BREAKS("key cache: what is found", hca.keycache.buckets[4] = &kept);
+    BREAKS("key cache: what is found", hca.keycache.buckets[4] = &cached);
     BREAKS("key cache: those that nobody", hca.keycache.unused = 0);
-    BREAKS("key cache: those that are kept", hca.stats.keysets_kept_now = 2);
+    BREAKS("key cache: those that are kept", hca.stats.keysets_cached_now = 2);
     BREAKS("key cache: no more are kept", mca_btl_umr_params.key_cache = 0);
 }
 
@@ -254,7 +254,7 @@ static void ends(void)
 {
     char said[4096];
 
-    told_by_abort(looks, said, sizeof(said));
+    reported_by_abort(looks, said, sizeof(said));
     CHECK(NULL != strstr(said, "still here"));
     CHECK(NULL != strstr(said, "an invariant does not hold: mkeys: none is free that a peer can"));
 }

@@ -161,7 +161,7 @@ static void many_threads(void)
             seen[t][number] = true;
         }
         for (size_t t = 0; t < THREADS; ++t) {
-            layout_judge(workers[t].area, PIECES * DISTANCE, workers[t].area, workers[t].layout,
+            layout_check(workers[t].area, PIECES * DISTANCE, workers[t].area, workers[t].layout,
                          workers[t].layout->size, (unsigned) t + PUTS - 1, 0x42);
             harness.hca->keyset_release(keysets[t]);
             harness.hca->memory_release(memories[t]);

@@ -225,7 +225,7 @@ void tiers_transfer(opal_iov_cache_layout_t *from, opal_iov_cache_layout_t *to, 
         layout_fill(area, from, 8);
     }
     message(send, &side, from->size, 3);
-    layout_judge(area, room, area, side.layout, from->size, 8, FILLER);
+    layout_check(area, room, area, side.layout, from->size, 8, FILLER);
     used->keys_mapped = stats->keys_mapped - before.keys_mapped;
     used->keys_long = stats->keys_long - before.keys_long;
     used->keys_strided = stats->keys_strided - before.keys_strided;
@@ -341,7 +341,7 @@ static void strided_edges(void)
                 layout_fill(side.buffer, side.layout, (unsigned) i);
             }
             message(send, &side, size, 4);
-            layout_judge(area, room, side.buffer, side.layout, size, (unsigned) i, FILLER);
+            layout_check(area, room, side.buffer, side.layout, size, (unsigned) i, FILLER);
             CHECK((mine && cases[i].strided ? 1 : 0) == stats->keys_strided - before.keys_strided,
                   "case %zu: %llu strided keys", i,
                   (unsigned long long) (stats->keys_strided - before.keys_strided));
@@ -396,7 +396,7 @@ static void random_vectors(void)
         }
         message(send, &side, size, round);
         if (!send) {
-            layout_judge(area, ROOM, area, side.layout, size, round, FILLER);
+            layout_check(area, ROOM, area, side.layout, size, round, FILLER);
         }
         OBJ_RELEASE(layouts[0]);
         OBJ_RELEASE(layouts[1]);
@@ -463,7 +463,7 @@ static void many_lists(void)
     }
     harness_barrier();
     for (size_t i = 0; i < SETS; ++i) {
-        layout_judge(areas[i], room, areas[i], layout, layout->size, (unsigned) i, FILLER);
+        layout_check(areas[i], room, areas[i], layout, layout->size, (unsigned) i, FILLER);
         harness.hca->keyset_release(keysets[i]);
         harness.hca->memory_release(memories[i]);
         free(areas[i]);

@@ -125,24 +125,24 @@ static int be_an_end(void)
             end_open(&end, &options);
             mr = end_reg(&end, area, AREA);
             mine = (struct invitation){end.name, mr->rkey, (uintptr_t) area};
-            end_tell(0, &mine, sizeof(mine));
+            end_report(0, &mine, sizeof(mine));
             break;
         case CONNECT:
             peer = order.peer;
             end_connect(&end, &peer.name, &options);
-            end_tell(0, "", 1);
+            end_report(0, "", 1);
             break;
         case FILL:
             for (i = 0; i < order.n; i++) {
                 area[i] = pattern(i, order.seed);
             }
-            end_tell(0, "", 1);
+            end_report(0, "", 1);
             break;
         case RECEIVE:
             for (i = 0; i < order.n; i++) {
                 end_recv(&end, 1000, 0, NULL, 0);
             }
-            end_tell(0, "", 1);
+            end_report(0, "", 1);
             break;
         case WRITE:
         case READ:
@@ -154,11 +154,11 @@ static int be_an_end(void)
             completion.status = wc.status;
             completion.imm =
                 IBV_WC_RECV_RDMA_WITH_IMM == wc.opcode ? be32toh(wc.imm_data) : (uint32_t) wc.wr_id;
-            end_tell(0, &completion, sizeof(completion));
+            end_report(0, &completion, sizeof(completion));
             break;
         case VERIFY:
             i = verify(area, order.n, order.seed);
-            end_tell(0, &i, sizeof(i));
+            end_report(0, &i, sizeof(i));
             break;
         }
     }
@@ -204,7 +204,7 @@ static void order(struct far *far, enum what what, uint32_t n, uint32_t imm, uin
 {
     struct order o = {.what = what, .n = n, .imm = imm, .seed = seed};
 
-    end_tell(far->fd, &o, sizeof(o));
+    end_report(far->fd, &o, sizeof(o));
 }
 
 static struct completion await(struct far *far, uint32_t ms)
@@ -271,7 +271,7 @@ static void connect_to(struct far *far, const struct far *peer)
     struct order o = {.what = CONNECT, .peer = peer->invitation};
     char c;
 
-    end_tell(far->fd, &o, sizeof(o));
+    end_report(far->fd, &o, sizeof(o));
     end_hear(far->fd, &c, 1);
 }
 

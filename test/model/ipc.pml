@@ -31,7 +31,7 @@
 #define IMPORTS 1 /* pml_umrddt_ipc_imports */
 #endif
 
-mtype = { ASK, HOST, DONE };                           /* mca_pml_umrddt_verdict_t */
+mtype = { ASK, HOST, DONE };                           /* mca_pml_umrddt_reply_kind_t */
 mtype = { FLAG_NOT, FLAG_DONE, FLAG_REPLY };           /* opal_umrddt_done_flag_state_t */
 mtype = { IDLE, LOOK, OTHER, ASKED, COPY, BY_HOST, COMPLETE };
 
@@ -118,8 +118,8 @@ inline by_host(m, done_flag, held)
     announce(m, done_flag)
 }
 
-/* is_asked */
-#define is_asked(m, id) \
+/* is_requested */
+#define is_requested(m, id) \
     ((m != 0 && r_state[0] == ASKED && id_of[0] == id) || (m != 1 && r_state[1] == ASKED && id_of[1] == id) \
      || (m != MESSAGES - 1 && r_state[MESSAGES - 1] == ASKED && id_of[MESSAGES - 1] == id))
 
@@ -158,9 +158,9 @@ end_over:
 #endif
       }
     :: atomic { r_state[m] == OTHER -> r_state[m] = BY_HOST; reply[SLOT(m)]!m, HOST, false }
-    /* ask, unless another message has (is_asked) */
+    /* ask, unless another message has (is_requested) */
     :: atomic {
-        r_state[m] == LOOK && held == 0 && import_id != id && !is_asked(m, id) ->
+        r_state[m] == LOOK && held == 0 && import_id != id && !is_requested(m, id) ->
         r_state[m] = ASKED;
         reply[SLOT(m)]!m, ASK, false;
         announce(m, done_flag)

@@ -51,7 +51,7 @@
 #define CACHE 1 /* pml_umrddt_mkey_cache */
 #endif
 
-mtype = { KEYS, RECALL, HOST, DONE }; /* mca_pml_umrddt_verdict_t, and the CTS by reference */
+mtype = { KEYS, RECALL, HOST, DONE }; /* mca_pml_umrddt_reply_kind_t, and the CTS by reference */
 mtype = { IDLE, MATCHED, MAPPING, CREDIT, FIN, BY_HOST, COMPLETE };
 
 /* ---- What is between them: the base PML, one tag each, and the network ---- */

@@ -39,7 +39,7 @@
 #define DEPTH 2 /* pml_umrddt_pack_depth */
 #endif
 
-mtype = { PACK, HOST };                       /* mca_pml_umrddt_verdict_t */
+mtype = { PACK, HOST };                       /* mca_pml_umrddt_reply_kind_t */
 mtype = { IDLE, COPY, READY, WIRE };          /* of a chunk's place */
 mtype = { WELL, NOT_PACKED, FAILED };         /* mca_pml_umrddt_pack_end_t */
 
@@ -226,14 +226,14 @@ inline look_at(m, n)
     :: r_phase[P(m, n)] == READY && r_bytes[P(m, n)] == EMPTY ->
         not_packed = true;
         r_phase[P(m, n)] = IDLE;
-        under_way--
+        in_flight--
     :: r_phase[P(m, n)] == READY && r_bytes[P(m, n)] != EMPTY && (failed || not_packed) ->
         r_phase[P(m, n)] = IDLE;
-        under_way--
+        in_flight--
     :: r_phase[P(m, n)] == READY && r_bytes[P(m, n)] != EMPTY && !failed && !not_packed ->
         if
         :: r_phase[P(m, n)] = COPY
-        :: failed = true; r_phase[P(m, n)] = IDLE; under_way-- /* the engine refuses */
+        :: failed = true; r_phase[P(m, n)] = IDLE; in_flight-- /* the engine refuses */
         fi
     :: r_phase[P(m, n)] == COPY ->
         if
@@ -241,19 +241,19 @@ inline look_at(m, n)
         :: failed = true
         fi;
         r_phase[P(m, n)] = IDLE;
-        under_way--
+        in_flight--
     fi
 }
 
 proctype receiver(byte m)
 {
-    byte next, under_way, i;
+    byte next, in_flight, i;
     bool not_packed, failed;
 
     rts?eval(m);
     /* mca_pml_umrddt_pack_receive */
     if
-    :: atomic { skip -> goto ask_host } /* no buffers, say */
+    :: atomic { skip -> goto query_host } /* no buffers, say */
     :: skip
     fi;
     /* the first receives are posted before the sender is told */
@@ -263,7 +263,7 @@ proctype receiver(byte m)
             r_chunk[P(m, next)] = next;
             r_phase[P(m, next)] = WIRE;
             posted[slot_of[m]]!m, next, P(m, next);
-            under_way++;
+            in_flight++;
             next++
         :: else -> break
         od;
@@ -276,7 +276,7 @@ proctype receiver(byte m)
         r_chunk[P(m, next)] = next;
         r_phase[P(m, next)] = WIRE;
         posted[slot_of[m]]!m, next, P(m, next);
-        under_way++;
+        in_flight++;
         next++
       }
     :: atomic { r_phase[P(m, 0)] == READY || r_phase[P(m, 0)] == COPY -> look_at(m, 0) }
@@ -289,10 +289,10 @@ proctype receiver(byte m)
 #if BREAK_5
     :: atomic { not_packed -> break } /* nor in what is empty */
 #endif
-    :: atomic { next == CHUNKS && under_way == 0 -> break }
+    :: atomic { next == CHUNKS && in_flight == 0 -> break }
     od;
     if
-    :: not_packed -> goto ask_host
+    :: not_packed -> goto query_host
     :: !not_packed && failed -> goto lost
     :: else -> skip
     fi;
@@ -303,7 +303,7 @@ proctype receiver(byte m)
     od;
     goto over;
 
-ask_host:
+query_host:
     atomic {
         posted[slot_of[m]]!m, WHOLE, 0;
         reply[slot_of[m]]!m, HOST

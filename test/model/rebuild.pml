@@ -37,7 +37,7 @@
 #define LAST 4 /* messages from each side when nothing fails any more */
 #define ALL  (MESSAGES + 2 * LAST)
 
-mtype = { KEYS, HOST, DONE }; /* mca_pml_umrddt_verdict_t */
+mtype = { KEYS, HOST, DONE }; /* mca_pml_umrddt_reply_kind_t */
 mtype = { IDLE, FIN, BY_HOST, COMPLETE };
 mtype = { NONE, UNDER_WAY, LANDED, LOST }; /* a write */
 

@@ -10,7 +10,7 @@
  * @file
  *
  * Messages between two processes, and whether they used the HCA, for the programs that test rebuilt
- * queue pairs (rebuilt, underway).
+ * queue pairs (rebuilt, rebuild_concurrent).
  */
 
 #ifndef MPITEST_BYHCA_H

@@ -76,7 +76,7 @@ static void use_and_part(MPI_Comm *inter, bool accepts, int mine, int theirs, ui
 }
 
 /* One side sends its port to the other in a message. */
-static void tell_port(bool accepts, int partner, char *port)
+static void report_port(bool accepts, int partner, char *port)
 {
     if (accepts) {
         MPI_OK(MPI_Open_port(MPI_INFO_NULL, port));
@@ -96,7 +96,7 @@ static void two_groups(uint64_t *state)
 
     MPI_OK(MPI_Comm_split(MPI_COMM_WORLD, mpitest.rank % 2, 0, &local));
     if (2 > mpitest.rank) {
-        tell_port(accepts, 1 - mpitest.rank, port);
+        report_port(accepts, 1 - mpitest.rank, port);
     }
     MPI_OK((accepts ? MPI_Comm_accept : MPI_Comm_connect)(port, MPI_INFO_NULL, 0, local, &inter));
     use_and_part(&inter, accepts, mpitest.rank, mpitest.rank ^ 1, state);
@@ -119,7 +119,7 @@ static void alone(uint64_t *state)
 
         /* One pair after the other. */
         if (pair == mpitest.rank / 2) {
-            tell_port(accepts, mpitest.rank ^ 1, port);
+            report_port(accepts, mpitest.rank ^ 1, port);
             MPI_OK((accepts ? MPI_Comm_accept : MPI_Comm_connect)(port, MPI_INFO_NULL, 0,
                                                                   MPI_COMM_SELF, &inter));
             use_and_part(&inter, accepts, mpitest.rank, mpitest.rank ^ 1, &own);

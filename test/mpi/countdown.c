@@ -62,15 +62,15 @@ static void whose(char *text, size_t room)
                       exchange_function("libcuda.so.1", "umrddt_gpu_faults_last")};
     char all[2][128] = {"", ""};
     void (*ask)(char *, size_t);
-    const char *(*ask_gpus)(void);
+    const char *(*query_gpus)(void);
 
     memcpy(&ask, &found[0], sizeof(ask)); /* (a function is no object) */
-    memcpy(&ask_gpus, &found[1], sizeof(ask_gpus));
+    memcpy(&query_gpus, &found[1], sizeof(query_gpus));
     if (NULL != ask) {
         ask(all[mpitest.rank], sizeof(all[0]));
     }
-    if (NULL != ask_gpus && '\0' == all[mpitest.rank][0]) {
-        snprintf(all[mpitest.rank], sizeof(all[0]), "%s", ask_gpus());
+    if (NULL != query_gpus && '\0' == all[mpitest.rank][0]) {
+        snprintf(all[mpitest.rank], sizeof(all[0]), "%s", query_gpus());
     }
     MPI_OK(MPI_Bcast(all[0], sizeof(all[0]), MPI_CHAR, 0, exchange_comm));
     MPI_OK(MPI_Bcast(all[1], sizeof(all[1]), MPI_CHAR, 1, exchange_comm));

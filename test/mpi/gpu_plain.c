@@ -102,7 +102,7 @@ static MPI_Datatype two_ends(void)
 }
 
 /* The same number of queries for buffers in pieces: not one per piece. */
-static void asked_pieces(uint64_t *state)
+static void requested_pieces(uint64_t *state)
 {
     unsigned char *out = map_host(), *in = map_host();
     int peer = mpitest.rank ^ 1, i;
@@ -225,7 +225,7 @@ static void hole(uint64_t *state)
 int main(int argc, char **argv)
 {
     static const mpitest_part_t parts[] = {{"asked", asked},
-                                           {"asked_pieces", asked_pieces},
+                                           {"requested_pieces", requested_pieces},
                                            {"becomes", becomes},
                                            {"hole", hole},
                                            {NULL, NULL}};

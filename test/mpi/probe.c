@@ -78,7 +78,7 @@ static sent_t *next_of(sent_t *list, int tag)
 }
 
 /* Check the status of a probe or of a receive against the expected message. */
-static sent_t *judge_status(const MPI_Status *status, int source, int tag,
+static sent_t *check_status(const MPI_Status *status, int source, int tag,
                             sent_t lists[RANKS][PER_PAIR], MPI_Datatype type)
 {
     sent_t *sent = NULL;
@@ -148,7 +148,7 @@ static void take_matched(held_t *held, int source, int tag, sent_t lists[RANKS][
         }
     }
     CHECK(MPI_MESSAGE_NULL != held->handle && MPI_MESSAGE_NO_PROC != held->handle);
-    held->sent = judge_status(&status, source, tag, lists, MPI_DATATYPE_NULL);
+    held->sent = check_status(&status, source, tag, lists, MPI_DATATYPE_NULL);
     held->source = status.MPI_SOURCE;
     held->sent->consumed = true;
     held->message = room_for(held->sent, state);
@@ -178,7 +178,7 @@ static void take_probed(int source, int tag, sent_t lists[RANKS][PER_PAIR], uint
                 MPI_OK(MPI_Iprobe(source, tag, comm, &flag, &status));
             }
         }
-        sent = judge_status(&status, source, tag, lists, MPI_DATATYPE_NULL);
+        sent = check_status(&status, source, tag, lists, MPI_DATATYPE_NULL);
         /* Another probe for any source may find another source, which is correct: continue with
          * that one. */
         source = status.MPI_SOURCE;
@@ -193,7 +193,7 @@ static void take_probed(int source, int tag, sent_t lists[RANKS][PER_PAIR], uint
         MPI_OK(MPI_Irecv(message->addr, 1, message->type, source, tag, comm, &request));
         MPI_OK(MPI_Wait(&request, &status));
     }
-    CHECK(sent == judge_status(&status, source, tag, lists, message->type));
+    CHECK(sent == check_status(&status, source, tag, lists, message->type));
     sent->consumed = true;
     VERIFY(message->buffer, sent->key, sent->bytes);
     mpitest_message_free(message);

@@ -64,7 +64,7 @@ static int reason(void)
 static bool own(int tag)
 {
     return mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, 0) <= tag
-           && mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, MCA_PML_UMRDDT_MAX_SLOTS - 1) >= tag;
+           && mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_INFO, MCA_PML_UMRDDT_MAX_SLOTS - 1) >= tag;
 }
 
 static int irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,

@@ -340,7 +340,7 @@ static void persistent_sets(bool sender, uint64_t *state)
 }
 
 /* Request_get_status must return true on every call, and leave the request for Wait. */
-static void asked_twice(bool sender, uint64_t *state)
+static void requested_twice(bool sender, uint64_t *state)
 {
     int bytes = mpitest_draw_bytes(state), flag = 0, i;
     mpitest_kind_t from = mpitest_draw_kind(state), to = mpitest_draw_kind(state);
@@ -482,7 +482,7 @@ int main(int argc, char **argv)
         {"cancel_raced", cancel_raced},
         {"outlive", outlive},
         {"persistent_sets", persistent_sets},
-        {"asked_twice", asked_twice},
+        {"requested_twice", requested_twice},
         {"backwards", backwards},
         {"synchronous", synchronous},
     };

@@ -57,7 +57,7 @@ static void say_again(void)
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY),
         .seq = FIRST,
         .slot = 0,
-        .verdict = MCA_PML_UMRDDT_DONE,
+        .reply_kind = MCA_PML_UMRDDT_REPLY_ACK,
     };
     int tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, reply.slot);
 
@@ -134,7 +134,7 @@ static void hostile(uint64_t *state)
         } bad = {.reply = {.magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY),
                            .seq = FIRST + i,
                            .slot = 0,
-                           .verdict = MCA_PML_UMRDDT_PACK,
+                           .reply_kind = MCA_PML_UMRDDT_REPLY_CTS_PACK,
                            .what = wrongs[i].what,
                            .key_count = wrongs[i].key_count,
                            .total = wrongs[i].total,

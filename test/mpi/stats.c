@@ -132,7 +132,7 @@ static uint64_t direct_of(const pvars_t *seen)
 
 /* 'times' messages between equal layouts, without mkeys: a write for each piece; for 'known' of
  * them the sender had the receiver's layout cached. */
-static void judge_direct(const pvars_t *seen, uint64_t times, uint64_t known, uint64_t writes,
+static void check_direct(const pvars_t *seen, uint64_t times, uint64_t known, uint64_t writes,
                          uint64_t pieces)
 {
     const uint64_t *value = seen->value;
@@ -211,7 +211,7 @@ static void judge(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
               0);
     if (is_direct) {
         /* There is one layout per kind and size: it travels with the first message. */
-        judge_direct(seen, times, sender ? 0 : times - value[PVARS_LAYOUTS_SENT], pieces_of(map),
+        check_direct(seen, times, sender ? 0 : times - value[PVARS_LAYOUTS_SENT], pieces_of(map),
                      pieces_of(map));
         CHECK(value[PVARS_LAYOUTS_SENT] <= 1);
         return;
@@ -247,13 +247,13 @@ static void judge(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
 }
 
 /* The same message again: nothing is created, mapped, walked or registered for it. */
-static void judge_steady(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
+static void check_steady(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
                          uint64_t times, way_t way)
 {
     const uint64_t *value = seen->value;
 
     if (is_direct) {
-        judge_direct(seen, times, times, pieces_of(map), pieces_of(map));
+        check_direct(seen, times, times, pieces_of(map), pieces_of(map));
         CHECK_INT(value[PVARS_LAYOUT_MISSES], 0);
         CHECK_INT(value[PVARS_REG_MISSES], 0);
         CHECK_INT(value[PVARS_DIRECT_LAYOUT_BYTES], 0); /* earlier cache content */
@@ -295,7 +295,7 @@ static void one_case(mpitest_kind_t kind, int bytes, way_t way)
         pvars_read(&last);
         transfer(message, times, way, mpitest_mix(mpitest.seed, (uint64_t) mpitest.step, 6));
         since(&last, &seen);
-        judge_steady(&seen, message->map, (uint64_t) bytes, (uint64_t) times, way);
+        check_steady(&seen, message->map, (uint64_t) bytes, (uint64_t) times, way);
     }
     mpitest_message_free(message);
 }
@@ -314,7 +314,7 @@ static void mixed_case(void)
     transfer(message, 4, WAY_BLOCKING, 77);
     since(&last, &seen);
     if (is_direct) {
-        judge_direct(&seen, 4, 3, (pieces + gathers - 1) / gathers, pieces);
+        check_direct(&seen, 4, 3, (pieces + gathers - 1) / gathers, pieces);
     } else if (is_umr && 0 == mpitest.rank) {
         CHECK_INT(seen.value[PVARS_HANDLED_SENDS], 4);
         CHECK((is_cached ? 1 : 4) <= seen.value[PVARS_KEYS_MAPPED]);

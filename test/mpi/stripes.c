@@ -20,7 +20,7 @@
  *             and the following ones use the other HCAs
  *  deaf       with broken: only the receiver's end breaks, between two messages
  *  hcasN      each rank has N HCAs (default 2)
- *  any,storm  (without --mode) only the bytes are checked
+ *  any,stress_random  (without --mode) only the bytes are checked
  */
 
 #include "layouts.h"
@@ -213,7 +213,7 @@ static void truncated(uint64_t *state)
 }
 
 /* Many at once, in both directions, persistent ones, and unexpected ones. */
-static void storm(uint64_t *state)
+static void stress_random(uint64_t *state)
 {
     enum {
         MANY = 6
@@ -316,8 +316,12 @@ static void any(uint64_t *state)
     }
 }
 
-static const mpitest_part_t parts[] = {{"split", split}, {"small", small}, {"truncated", truncated},
-                                       {"storm", storm}, {"any", any},     {"broken", broken},
+static const mpitest_part_t parts[] = {{"split", split},
+                                       {"small", small},
+                                       {"truncated", truncated},
+                                       {"stress_random", stress_random},
+                                       {"any", any},
+                                       {"broken", broken},
                                        {NULL, NULL}};
 
 int main(int argc, char **argv)
@@ -329,11 +333,11 @@ int main(int argc, char **argv)
         mpitest_skip("needs two ranks");
     }
     if ('\0' == *mpitest.mode) {
-        mpitest.mode = "any,storm";
+        mpitest.mode = "any,stress_random";
     }
     many = strstr(mpitest.mode, "hcas");
     hcas = NULL == many ? 2 : (int) strtol(many + strlen("hcas"), NULL, 10);
-    CHECK(PVARS_MAX == pvars_open() || 0 == strcmp("any,storm", mpitest.mode));
+    CHECK(PVARS_MAX == pvars_open() || 0 == strcmp("any,stress_random", mpitest.mode));
     mpitest_run(parts);
     pvars_close();
     return mpitest_finish();

@@ -205,16 +205,17 @@ static void contiguous(void)
 {
     open_as(MCA_PML_UMRDDT_GPU_BASE_YES, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
             MCA_PML_UMRDDT_BASE_GPU_ALL);
-    CHECK(!mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.leaves_far && !mca_pml_umrddt.looks);
+    CHECK(!mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.declines_far
+          && !mca_pml_umrddt.looks);
     open_as(MCA_PML_UMRDDT_GPU_BASE_YES, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 65536,
             MCA_PML_UMRDDT_BASE_GPU_ALL);
-    CHECK(mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.leaves_far && mca_pml_umrddt.looks);
+    CHECK(mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.declines_far && mca_pml_umrddt.looks);
     open_as(MCA_PML_UMRDDT_GPU_BASE_NO, MCA_PML_UMRDDT_CONTIGUOUS_DEFER, 0,
             MCA_PML_UMRDDT_BASE_GPU_NONE);
-    CHECK(!mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.leaves_far && mca_pml_umrddt.looks);
+    CHECK(!mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.declines_far && mca_pml_umrddt.looks);
     open_as(MCA_PML_UMRDDT_GPU_BASE_NO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
             MCA_PML_UMRDDT_BASE_GPU_NONE);
-    CHECK(mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.leaves_far && mca_pml_umrddt.looks);
+    CHECK(mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.declines_far && mca_pml_umrddt.looks);
     mca_pml_umrddt_base_gpu_close();
     CHECK(!mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.looks);
 }

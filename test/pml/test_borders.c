@@ -24,14 +24,14 @@
 #include "../common/check.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_file.h"
 
-#define BIT(way) (1u << (way))
-#define IPC      MCA_PML_UMRDDT_SCHEME_IPC
-#define UMR      MCA_PML_UMRDDT_SCHEME_UMR
-#define DIRECT   MCA_PML_UMRDDT_SCHEME_DIRECT
-#define GDR      MCA_PML_UMRDDT_SCHEME_PACK_GDR
-#define STAGED   MCA_PML_UMRDDT_SCHEME_PACK_STAGED
-#define PACKED   MCA_PML_UMRDDT_SCHEME_PACK_HOST
-#define HOST     MCA_PML_UMRDDT_SCHEME_BASE
+#define BIT(scheme_id) (1u << (scheme_id))
+#define IPC            MCA_PML_UMRDDT_SCHEME_IPC
+#define UMR            MCA_PML_UMRDDT_SCHEME_UMR
+#define DIRECT         MCA_PML_UMRDDT_SCHEME_DIRECT
+#define GDR            MCA_PML_UMRDDT_SCHEME_PACK_GDR
+#define STAGED         MCA_PML_UMRDDT_SCHEME_PACK_STAGED
+#define PACKED         MCA_PML_UMRDDT_SCHEME_PACK_HOST
+#define HOST           MCA_PML_UMRDDT_SCHEME_BASE
 
 /* What lies between the two. */
 typedef enum axis_t {
@@ -156,21 +156,21 @@ static const border_t borders[] = {
 static const char path[] = "test_borders.tmp";
 
 /* A machine where only the set parameters take time. */
-static void machine(const border_t *border, double first, opal_umrddt_tuning_t *figures)
+static void machine(const border_t *border, double first, opal_umrddt_tuning_t *tuning)
 {
-    double *all = (double *) figures;
+    double *all = (double *) tuning;
 
-    for (size_t i = 0; i < sizeof(*figures) / sizeof(double); ++i) {
+    for (size_t i = 0; i < sizeof(*tuning) / sizeof(double); ++i) {
         all[i] = 1e12; /* rates, and below what is none */
     }
 #define SMALL(name, value, help)          \
     if (NULL == strstr(#name, "_rate")) { \
-        figures->name = 1e-6;             \
+        tuning->name = 1e-6;              \
     }
     OPAL_UMRDDT_TUNING_VALUES(SMALL)
     for (size_t i = 0; i < SETS && 0 < border->sets[i].value; ++i) {
         const set_t *set = &border->sets[i];
-        double *figure = (double *) ((char *) figures + set->offset);
+        double *figure = (double *) ((char *) tuning + set->offset);
 
         for (int j = 0; j < (set->curve ? OPAL_UMRDDT_TUNING_CURVE_POINTS : 1); ++j) {
             figure[j] = set->value * (0 == i ? first : 1);
@@ -181,9 +181,9 @@ static void machine(const border_t *border, double first, opal_umrddt_tuning_t *
          * twice as quick a copy out (the first figure) is met by blocks 8 times as long, if in
          * follows */
         for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
-            figures->gpu_pack_host[i] = figures->gpu_unpack_host[i] = 25 * pow(2, i);
+            tuning->gpu_pack_host[i] = tuning->gpu_unpack_host[i] = 25 * pow(2, i);
         }
-        figures->gpu_in_rate = figures->gpu_out_rate;
+        tuning->gpu_in_rate = tuning->gpu_out_rate;
     }
 }
 
@@ -230,22 +230,22 @@ static opal_umrddt_select_case_t message(const border_t *border, double x)
     return what;
 }
 
-static mca_pml_umrddt_scheme_id_t best(const border_t *border, const opal_umrddt_tuning_t *figures,
+static mca_pml_umrddt_scheme_id_t best(const border_t *border, const opal_umrddt_tuning_t *tuning,
                                        const opal_umrddt_select_case_t *what)
 {
     double times[MCA_PML_UMRDDT_SCHEMES];
 
-    return opal_umrddt_select_best(figures, what, BIT(border->below) | BIT(border->above), times);
+    return opal_umrddt_select_best(tuning, what, BIT(border->below) | BIT(border->above), times);
 }
 
 /* The choice on both sides of @p at, up to a 20th and 20 times as far. */
-static void both_sides(const border_t *border, const opal_umrddt_tuning_t *figures, double at)
+static void both_sides(const border_t *border, const opal_umrddt_tuning_t *tuning, double at)
 {
     for (double x = at / 20; x < 20 * at; x *= 1.007) {
         opal_umrddt_select_case_t what = message(border, x);
         double near =
             1.5 < at && (PIECES == border->axis || WRITES == border->axis) ? (at + 0.6) / at : 1.01;
-        mca_pml_umrddt_scheme_id_t way;
+        mca_pml_umrddt_scheme_id_t scheme_id;
 
         if (at / near < x && x < at * near) {
             continue;
@@ -253,19 +253,19 @@ static void both_sides(const border_t *border, const opal_umrddt_tuning_t *figur
         if (USES == border->axis && 1 > x) {
             continue;
         }
-        way = best(border, figures, &what);
-        if ((x < at ? border->below : border->above) != way) {
+        scheme_id = best(border, tuning, &what);
+        if ((x < at ? border->below : border->above) != scheme_id) {
             printf("%s, %s: border at %g, at %g it is %s\n",
                    mca_pml_umrddt_scheme_names[border->below],
                    mca_pml_umrddt_scheme_names[border->above], at, x,
-                   mca_pml_umrddt_scheme_names[way]);
+                   mca_pml_umrddt_scheme_names[scheme_id]);
         }
-        CHECK((x < at ? border->below : border->above) == way);
+        CHECK((x < at ? border->below : border->above) == scheme_id);
     }
 }
 
 /* Written to a file, and read as every job reads it. */
-static void by_file(opal_umrddt_tuning_t *figures)
+static void by_file(opal_umrddt_tuning_t *tuning)
 {
     static opal_umrddt_tuning_measured_t measured;
     char wrong[OPAL_UMRDDT_TUNING_TEXT];
@@ -273,11 +273,11 @@ static void by_file(opal_umrddt_tuning_t *figures)
 
     memset(measured.figure, 1, sizeof(measured.figure));
     CHECK(NULL != file);
-    CHECK(0 == opal_umrddt_tuning_write(file, "any", figures, &measured));
+    CHECK(0 == opal_umrddt_tuning_write(file, "any", tuning, &measured));
     CHECK(0 == fclose(file));
-    memset(figures, 0, sizeof(*figures));
+    memset(tuning, 0, sizeof(*tuning));
     CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
-          == opal_umrddt_tuning_read(path, "a machine", figures, NULL, wrong));
+          == opal_umrddt_tuning_read(path, "a machine", tuning, NULL, wrong));
     CHECK(0 == unlink(path));
 }
 
@@ -302,12 +302,12 @@ static void moved(const border_t *border)
 static void repeated(const border_t *border)
 {
     opal_umrddt_select_case_t what = message(border, 1);
-    opal_umrddt_tuning_t figures;
+    opal_umrddt_tuning_t tuning;
 
-    machine(border, 1, &figures);
-    CHECK(border->below == best(border, &figures, &what));
+    machine(border, 1, &tuning);
+    CHECK(border->below == best(border, &tuning, &what));
     what.known = BIT(border->above);
-    CHECK(border->above == best(border, &figures, &what));
+    CHECK(border->above == best(border, &tuning, &what));
 }
 
 static bool meet(int a, int b)

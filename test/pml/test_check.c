@@ -26,7 +26,7 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
 
 #include "../common/look.h"
-#include "../common/told.h"
+#include "../common/reported.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
@@ -124,13 +124,13 @@ static void make_pack(mca_pml_umrddt_recv_t *recv)
     pack.job.total = pack.next = 1000;
     pack.job.chunk = 500;
     pack.chunks = pack.begun = pack.depth = 2;
-    pack.under_way = 1;
+    pack.in_flight = 1;
     pack.chunk[1] = (mca_pml_umrddt_chunk_t){
         .phase = MCA_PML_UMRDDT_PHASE_WIRE, .pack = &pack, .start = 500, .end = 1000};
     pack.hca.endpoint = (void *) &thing;
     pack.hca.granted = 2;
     pack.hca.done = 1;
-    pack.hca.told = true;
+    pack.hca.reported = true;
     recv->pack = &pack;
 }
 
@@ -168,10 +168,10 @@ static void make(void)
     mca_pml_umrddt.events = &events[0];
     mca_pml_umrddt.last_event = &events[1];
 
-    CHECK(mca_pml_umrddt_slots_grow(&mca_pml_umrddt.slots, 1024)
-          && mca_pml_umrddt_slots_grow(&mca_pml_umrddt.slots, 1024));
-    mca_pml_umrddt.slots.free[0] = 0;
-    mca_pml_umrddt.slots.first = 1;
+    CHECK(mca_pml_umrddt_request_ids_grow(&mca_pml_umrddt.request_ids, 1024)
+          && mca_pml_umrddt_request_ids_grow(&mca_pml_umrddt.request_ids, 1024));
+    mca_pml_umrddt.request_ids.free[0] = 0;
+    mca_pml_umrddt.request_ids.first = 1;
 
     add_recv(0, MCA_PML_UMRDDT_RECV_FIN);
     recvs[0].ops = &umr;
@@ -196,7 +196,7 @@ static void make(void)
 static void unmake(void)
 {
     mca_pml_umrddt_fins_free(&mca_pml_umrddt.fins);
-    mca_pml_umrddt_slots_free(&mca_pml_umrddt.slots);
+    mca_pml_umrddt_request_ids_free(&mca_pml_umrddt.request_ids);
     OBJ_DESTRUCT(&mca_pml_umrddt.peers);
     OBJ_DESTRUCT(&mca_pml_umrddt.lock);
 }
@@ -218,8 +218,8 @@ static void lists(void)
     BREAKS("waits: a peer among", peer.waits_for_credit = false);
     BREAKS("events: each knows", events[1].queued = false);
     BREAKS("events: the queue ends", mca_pml_umrddt.last_event = &events[0]);
-    BREAKS("slots: none is free", mca_pml_umrddt.slots.free[0] = 4);
-    BREAKS("slots: where free ones", mca_pml_umrddt.slots.first = 3);
+    BREAKS("slots: none is free", mca_pml_umrddt.request_ids.free[0] = 4);
+    BREAKS("slots: where free ones", mca_pml_umrddt.request_ids.first = 3);
 }
 
 static void receives(void)
@@ -236,8 +236,8 @@ static void receives(void)
     BREAKS("receives: those under way", recvs[3].state = MCA_PML_UMRDDT_RECV_DONE);
     BREAKS("receives: no scheme holds", recvs[3].keyset = (void *) &thing);
     BREAKS("receives: memory that is copied", recvs[4].import = NULL);
-    BREAKS("receives: one that has asked", recvs[4].state = MCA_PML_UMRDDT_RECV_ASKED;
-           recvs[4].asked = NULL);
+    BREAKS("receives: one that has asked", recvs[4].state = MCA_PML_UMRDDT_RECV_INFO_REQ;
+           recvs[4].requested = NULL);
     BREAKS("receives: one whose keys are mapped", recvs[0].keyset = NULL;
            recvs[0].state = MCA_PML_UMRDDT_RECV_MAPPING);
     BREAKS("receives: one that comes in chunks", recvs[2].pack = NULL);
@@ -248,7 +248,7 @@ static void receives(void)
 
 static void chunks(void)
 {
-    BREAKS("chunks: those under way", pack.under_way = 2);
+    BREAKS("chunks: those under way", pack.in_flight = 2);
     BREAKS("chunks: those that a GPU copies", pack.copying = 1);
     BREAKS("chunks: no more are begun", pack.begun = 3);
     BREAKS("chunks: each is a part", pack.chunk[1].end = 1001);
@@ -287,7 +287,7 @@ static void ends(void)
 {
     char said[4096];
 
-    told_by_abort(looks, said, sizeof(said));
+    reported_by_abort(looks, said, sizeof(said));
     CHECK(NULL != strstr(said, "still here") && NULL != strstr(said, "and here"));
     CHECK(NULL
           != strstr(said, "umrddt: an invariant does not hold: waits: all that wait are counted"));

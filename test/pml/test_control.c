@@ -67,13 +67,13 @@ static unsigned next_out[COMMS][PEERS], next_in[COMMS][PEERS];
 static int refusing[COMMS][PEERS]; /* -1: always; else one time in so many, if not 0 */
 static int reason = OMPI_ERR_OUT_OF_RESOURCE;
 static bool late; /* the base PML's send is pending when its function returns */
-static unsigned refused, under_way;
+static unsigned refused, in_flight;
 static ompi_request_t requests[MOST];
 
 static int request_free(ompi_request_t **request)
 {
     *request = MPI_REQUEST_NULL;
-    --under_way;
+    --in_flight;
     return OMPI_SUCCESS;
 }
 
@@ -101,7 +101,7 @@ static int host_isend(const void *buf, size_t count, ompi_datatype_t *datatype, 
     }
     (*request)->req_free = request_free;
     (*request)->req_complete = late ? REQUEST_PENDING : REQUEST_COMPLETED;
-    ++under_way;
+    ++in_flight;
     return OMPI_SUCCESS;
 }
 
@@ -115,7 +115,7 @@ int ompi_mpi_abort(struct ompi_communicator_t *comm, int code)
 }
 
 void mca_pml_umrddt_recv_failed(mca_pml_umrddt_comm_t *comm, int src,
-                                const mca_pml_umrddt_fail_t *fail)
+                                const mca_pml_umrddt_nack_header_t *fail)
 {
     (void) comm, (void) src, (void) fail;
 }
@@ -174,7 +174,7 @@ static void host_done(void)
     }
 }
 
-static int tell(int comm, int peer, size_t length, bool must)
+static int info(int comm, int peer, size_t length, bool must)
 {
     unsigned char bytes[4096] = {0};
     int rc;
@@ -195,7 +195,7 @@ static void all_refuse(int how)
 static void check_all_here(void)
 {
     CHECK(0 == memcmp(next_out, next_in, sizeof(next_out)));
-    CHECK(0 == mca_pml_umrddt.refused && 0 == mca_pml_umrddt.active && 0 == under_way);
+    CHECK(0 == mca_pml_umrddt.refused && 0 == mca_pml_umrddt.active && 0 == in_flight);
     CHECK(opal_list_is_empty(&mca_pml_umrddt.polled));
     for (int i = 0; i < COMMS; ++i) {
         CHECK(1 == ((opal_object_t *) &ompi_comms[i])->obj_reference_count);
@@ -213,7 +213,7 @@ static void drawn(void)
         all_refuse(0 == draw(3) ? 0 : 1 + (int) draw(8));
         for (unsigned i = draw(100); 0 < i; --i) {
             CHECK(OMPI_SUCCESS
-                  == tell((int) draw(COMMS), (int) draw(PEERS), 8 + draw(600), 0 == draw(2)));
+                  == info((int) draw(COMMS), (int) draw(PEERS), 8 + draw(600), 0 == draw(2)));
             if (0 == draw(4)) {
                 progress();
             }
@@ -237,7 +237,7 @@ static void one_is_away(void)
     all_refuse(0);
     refusing[0][2] = -1;
     for (int i = 0; i < 500; ++i) {
-        CHECK(OMPI_SUCCESS == tell(i % COMMS, i % PEERS, 88, true));
+        CHECK(OMPI_SUCCESS == info(i % COMMS, i % PEERS, 88, true));
     }
     progress();
     for (int i = 0; i < COMMS * PEERS; ++i) {
@@ -256,23 +256,24 @@ static void one_is_away(void)
  */
 static void without_memory(void)
 {
-    int told = 0, given = 0;
+    int reported = 0, given = 0;
 
     all_refuse(-1);
     no_memory = true;
-    while (OMPI_SUCCESS == tell(0, 0, 88, false)) {
+    while (OMPI_SUCCESS == info(0, 0, 88, false)) {
         ++given;
     }
-    CHECK(OMPI_SUCCESS != tell(0, 0, 4000, false));
-    for (; told < 30; ++told) {
-        CHECK(OMPI_SUCCESS == tell(0, 1, 88, true));
+    CHECK(OMPI_SUCCESS != info(0, 0, 4000, false));
+    for (; reported < 30; ++reported) {
+        CHECK(OMPI_SUCCESS == info(0, 1, 88, true));
     }
     all_refuse(0);
     progress();
     no_memory = false;
     check_all_here();
     CHECK(20 < given);
-    printf("without memory: %d of those that have another way, and %d of others\n", given, told);
+    printf("without memory: %d of those that have another way, and %d of others\n", given,
+           reported);
 }
 
 /* Control messages of one message that the base PML has not accepted are withdrawn; not those of
@@ -323,7 +324,7 @@ static void given_up(int why, unsigned timeout, bool ends)
     reason = why;
     all_refuse(-1);
     may_end = ends;
-    CHECK(OMPI_SUCCESS == tell(1, 3, 88, true));
+    CHECK(OMPI_SUCCESS == info(1, 3, 88, true));
     if (0 == setjmp(ended)) {
         struct timespec now, end;
 

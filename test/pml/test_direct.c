@@ -42,19 +42,19 @@ static mca_pml_umrddt_peer_t receiver, sender;
  * ------------------------------------------------------------------------------------------- */
 
 /* The CTS of a layout, by a receiver that has decided how to name it. */
-static mca_pml_umrddt_direct_t cts_of(const opal_iov_cache_layout_t *layout, uint64_t seq,
-                                      size_t regions)
+static mca_pml_umrddt_cts_sgl_t cts_of(const opal_iov_cache_layout_t *layout, uint64_t seq,
+                                       size_t regions)
 {
-    return (mca_pml_umrddt_direct_t){
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_DIRECT),
+    return (mca_pml_umrddt_cts_sgl_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_CTS_SGL),
         .seq = seq,
-        .slot = (uint32_t) seq,
+        .request_id = (uint32_t) seq,
         .fin = (uint32_t) seq + 7,
         .total = layout->size - seq % 2,
         .buffer = 4096 * seq,
         .layout = layout->id,
         .address = {1, 2},
-        .place = MCA_PML_UMRDDT_NO_PLACE,
+        .slot = MCA_PML_UMRDDT_NO_SLOT,
         .region_count = (uint32_t) regions,
     };
 }
@@ -105,7 +105,7 @@ static int take(const packets_t *packets, uint64_t size, mca_btl_umr_key_t *regi
 typedef struct flight_t {
     int layout; /* -1: none */
     bool placed;
-    uint32_t place;
+    uint32_t slot;
     bool well;
 } flight_t;
 
@@ -117,7 +117,7 @@ static void begin(flight_t *flight, uint64_t seq, unsigned *seed, unsigned long 
     opal_iov_cache_layout_t *to = NULL, *layout;
     mca_pml_umrddt_flat_naming_t naming;
     packets_t packets = {.fails_at = 0 == rand_r(seed) % 20 ? rand_r(seed) % 3 : -1};
-    mca_pml_umrddt_direct_t cts;
+    mca_pml_umrddt_cts_sgl_t cts;
     uint32_t bytes;
     void *flat;
     bool there;
@@ -130,14 +130,14 @@ static void begin(flight_t *flight, uint64_t seq, unsigned *seed, unsigned long 
     flat = flat_of(layout, &bytes);
     there = mca_pml_umrddt_flat_there(&receiver, mca_pml_umrddt.params.direct_layouts, layout->id);
     naming = mca_pml_umrddt_flat_name(&receiver, mca_pml_umrddt.params.direct_layouts, layout->id,
-                                      MCA_PML_UMRDDT_KEPT_FLAT >= bytes, &cts.place);
-    CHECK(there == (MCA_PML_UMRDDT_FLAT_PLACE == naming));
+                                      MCA_PML_UMRDDT_CACHED_FLAT >= bytes, &cts.slot);
+    CHECK(there == (MCA_PML_UMRDDT_FLAT_SLOT == naming));
     ++counts[naming];
     flight->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
-    flight->place = cts.place;
-    CHECK(!flight->placed || cts.place < mca_pml_umrddt.params.direct_layouts);
-    CHECK(MCA_PML_UMRDDT_KEPT_FLAT >= bytes || !flight->placed);
-    cts.flat_bytes = MCA_PML_UMRDDT_FLAT_PLACE == naming ? 0 : bytes;
+    flight->slot = cts.slot;
+    CHECK(!flight->placed || cts.slot < mca_pml_umrddt.params.direct_layouts);
+    CHECK(MCA_PML_UMRDDT_CACHED_FLAT >= bytes || !flight->placed);
+    cts.flat_bytes = MCA_PML_UMRDDT_FLAT_SLOT == naming ? 0 : bytes;
     rc = mca_pml_umrddt_direct_emit(&cts, regions, flat, scratch, emit, &packets);
     CHECK(OMPI_SUCCESS == rc || packets.count == packets.fails_at);
     flight->well = OMPI_SUCCESS == rc;
@@ -165,17 +165,17 @@ static void begin(flight_t *flight, uint64_t seq, unsigned *seed, unsigned long 
 static void end(flight_t *flight)
 {
     if (flight->placed) {
-        mca_pml_umrddt_flat_leave(&receiver, flight->place, flight->well);
+        mca_pml_umrddt_flat_leave(&receiver, flight->slot, flight->well);
     }
     flight->layout = -1;
 }
 
-static void exchanges(unsigned seed, unsigned places)
+static void exchanges(unsigned seed, unsigned slots)
 {
     flight_t flights[FLIGHTS];
     unsigned long counts[3] = {0, 0, 0};
 
-    mca_pml_umrddt.params.direct_layouts = places;
+    mca_pml_umrddt.params.direct_layouts = slots;
     memset(&receiver, 0, sizeof(receiver));
     memset(&sender, 0, sizeof(sender));
     for (int i = 0; i < FLIGHTS; ++i) {
@@ -196,9 +196,9 @@ static void exchanges(unsigned seed, unsigned places)
         }
     }
     CHECK(0 < counts[MCA_PML_UMRDDT_FLAT_SEND]);
-    CHECK((0 < places) == (0 < counts[MCA_PML_UMRDDT_FLAT_STORE]));
-    CHECK((0 < places) == (0 < counts[MCA_PML_UMRDDT_FLAT_PLACE]));
-    CHECK((0 < places) == (0 < mca_pml_umrddt.counters.direct_bytes_now));
+    CHECK((0 < slots) == (0 < counts[MCA_PML_UMRDDT_FLAT_STORE]));
+    CHECK((0 < slots) == (0 < counts[MCA_PML_UMRDDT_FLAT_SLOT]));
+    CHECK((0 < slots) == (0 < mca_pml_umrddt.counters.direct_bytes_now));
     mca_pml_umrddt_flats_free(&sender);
     mca_pml_umrddt_flats_free(&receiver);
     CHECK(0 == mca_pml_umrddt.counters.direct_bytes_now);
@@ -212,7 +212,7 @@ static void exchanges(unsigned seed, unsigned places)
 static int garbled(const packets_t *packets, uint64_t size)
 {
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
-    const mca_pml_umrddt_direct_t *cts = packets->bytes[packets->count - 1];
+    const mca_pml_umrddt_cts_sgl_t *cts = packets->bytes[packets->count - 1];
     opal_iov_cache_layout_t *to = NULL;
     int rc = take(packets, size, regions, &to);
 
@@ -233,7 +233,7 @@ static void garble(int which, size_t region_count, bool placed, unsigned seed)
     static unsigned char scratch[MCA_PML_UMRDDT_REPLY_ROOM];
     const opal_iov_cache_layout_t *layout = layouts[which];
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
-    mca_pml_umrddt_direct_t cts = cts_of(layout, 2, region_count);
+    mca_pml_umrddt_cts_sgl_t cts = cts_of(layout, 2, region_count);
     packets_t packets = {.fails_at = -1};
     size_t step;
     void *flat;
@@ -241,7 +241,7 @@ static void garble(int which, size_t region_count, bool placed, unsigned seed)
     memset(&sender, 0, sizeof(sender));
     mca_pml_umrddt.params.direct_layouts = 4;
     flat = flat_of(layout, &cts.flat_bytes);
-    cts.place = placed ? 3 : MCA_PML_UMRDDT_NO_PLACE;
+    cts.slot = placed ? 3 : MCA_PML_UMRDDT_NO_SLOT;
     regions_of(regions, region_count, 2);
     CHECK(OMPI_SUCCESS == mca_pml_umrddt_direct_emit(&cts, regions, flat, scratch, emit, &packets));
     CHECK(OMPI_SUCCESS == garbled(&packets, layout->size));
@@ -283,7 +283,7 @@ static void too_short(void)
     static unsigned char scratch[MCA_PML_UMRDDT_REPLY_ROOM];
     const uint64_t size = layouts[0]->size;
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS], got[MCA_PML_UMRDDT_MAX_REGIONS];
-    mca_pml_umrddt_direct_t cts = cts_of(layouts[0], 2, 1);
+    mca_pml_umrddt_cts_sgl_t cts = cts_of(layouts[0], 2, 1);
     opal_iov_cache_layout_t *to = NULL;
     uint64_t now;
 
@@ -294,7 +294,7 @@ static void too_short(void)
         packets_t packets = {.fails_at = -1};
         void *flat = flat_of(layouts[0], &cts.flat_bytes);
 
-        cts.place = 1;
+        cts.slot = 1;
         cts.total = size + (1 == round ? 1 : 0);
         cts.flat_bytes = 0 == round ? cts.flat_bytes : 0;
         CHECK(OMPI_SUCCESS
@@ -322,7 +322,7 @@ static void fields(void)
     static unsigned char scratch[MCA_PML_UMRDDT_REPLY_ROOM];
     const opal_iov_cache_layout_t *layout = layouts[0];
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
-    mca_pml_umrddt_direct_t cts = cts_of(layout, 2, 2), *made;
+    mca_pml_umrddt_cts_sgl_t cts = cts_of(layout, 2, 2), *made;
     packets_t packets = {.fails_at = -1};
     void *flat;
 
@@ -336,7 +336,7 @@ static void fields(void)
 
 #define WRONG(code, ...)                                  \
     do {                                                  \
-        mca_pml_umrddt_direct_t was = *made;              \
+        mca_pml_umrddt_cts_sgl_t was = *made;             \
         mca_pml_umrddt_region_t first = made->regions[0]; \
         __VA_ARGS__;                                      \
         CHECK((code) == garbled(&packets, layout->size)); \
@@ -351,15 +351,15 @@ static void fields(void)
     WRONG(OMPI_ERR_BAD_PARAM, made->total = UINT64_MAX);
     WRONG(OMPI_ERR_BAD_PARAM, made->layout = 0);
     WRONG(OMPI_ERR_BAD_PARAM, made->what = 2);
-    WRONG(OMPI_ERR_BAD_PARAM, made->place = 4);
-    WRONG(OMPI_ERR_BAD_PARAM, made->place = UINT32_MAX - 1);
+    WRONG(OMPI_ERR_BAD_PARAM, made->slot = 4);
+    WRONG(OMPI_ERR_BAD_PARAM, made->slot = UINT32_MAX - 1);
     WRONG(OMPI_ERR_BAD_PARAM, made->region_count = 0);
     WRONG(OMPI_ERR_BAD_PARAM, made->region_count = 1);
     WRONG(OMPI_ERR_BAD_PARAM, made->region_count = 3);
     WRONG(OMPI_ERR_BAD_PARAM, made->region_count = UINT32_MAX);
     WRONG(OMPI_ERR_BAD_PARAM, made->region_count = 1u << 31);
     WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = 0);
-    WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = 0; made->place = 1);
+    WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = 0; made->slot = 1);
     WRONG(OMPI_ERR_BAD_PARAM, --made->flat_bytes);
     WRONG(OMPI_ERR_BAD_PARAM, ++made->flat_bytes);
     WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = UINT32_MAX);
@@ -373,15 +373,14 @@ static void fields(void)
 
     /* A layout that was never here; then one that is; then another id. */
     packets.length[0] = sizeof(*made) + 2 * sizeof(made->regions[0]);
-    WRONG(OMPI_ERR_NOT_FOUND, made->flat_bytes = 0; made->place = 1);
+    WRONG(OMPI_ERR_NOT_FOUND, made->flat_bytes = 0; made->slot = 1);
     packets.length[0] += made->flat_bytes;
-    WRONG(OMPI_SUCCESS, made->place = 1);
+    WRONG(OMPI_SUCCESS, made->slot = 1);
     packets.length[0] -= made->flat_bytes;
-    WRONG(OMPI_SUCCESS, made->flat_bytes = 0; made->place = 1);
-    WRONG(OMPI_ERR_NOT_FOUND, made->flat_bytes = 0; made->place = 2);
-    WRONG(OMPI_ERR_NOT_FOUND, made->flat_bytes = 0; made->place = 1; ++made->layout);
-    WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = 0; made->place = 1;
-          made->total = layout->size + 1);
+    WRONG(OMPI_SUCCESS, made->flat_bytes = 0; made->slot = 1);
+    WRONG(OMPI_ERR_NOT_FOUND, made->flat_bytes = 0; made->slot = 2);
+    WRONG(OMPI_ERR_NOT_FOUND, made->flat_bytes = 0; made->slot = 1; ++made->layout);
+    WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = 0; made->slot = 1; made->total = layout->size + 1);
 
     packets_free(&packets);
     mca_pml_umrddt_flats_free(&sender);
@@ -392,7 +391,7 @@ static void fields(void)
 static void parts(void)
 {
     struct {
-        mca_pml_umrddt_flat_t head;
+        mca_pml_umrddt_layout_frag_t head;
         unsigned char bytes[100];
     } part = {.head = {.flat_bytes = 250, .layout = 5}};
     mca_pml_umrddt_parts_t *have = NULL;
@@ -561,11 +560,11 @@ static void invariants(void)
 {
     mca_pml_umrddt_peer_t peer;
     uint64_t bytes = 0;
-    uint32_t place;
+    uint32_t slot;
 
     memset(&peer, 0, sizeof(peer));
     CHECK(NULL == mca_pml_umrddt_flats_check(&peer, &bytes));
-    (void) mca_pml_umrddt_flat_name(&peer, 4, 17, true, &place);
+    (void) mca_pml_umrddt_flat_name(&peer, 4, 17, true, &slot);
     CHECK(NULL == mca_pml_umrddt_flats_check(&peer, &bytes) && 0 == bytes);
     CHECK(0 < peer.flat_clock);
     peer.flat_clock = 0;
@@ -583,12 +582,12 @@ int main(void)
         layouts[i] = layout_new(pieces[i], &seed);
     }
     /* one is too long for the cache, and none for a message */
-    CHECK(MCA_PML_UMRDDT_KEPT_FLAT
+    CHECK(MCA_PML_UMRDDT_CACHED_FLAT
           < opal_iov_cache_form_flatten(layouts[LAYOUTS - 1]->form, NULL, 0));
     CHECK(MCA_PML_UMRDDT_MAX_FLAT
           >= opal_iov_cache_form_flatten(layouts[LAYOUTS - 1]->form, NULL, 0));
-    for (unsigned places = 0; places < 5; ++places) {
-        exchanges(100 + places, places);
+    for (unsigned slots = 0; slots < 5; ++slots) {
+        exchanges(100 + slots, slots);
     }
     for (int i = 0; i < 5; ++i) {
         garble(i, 1 + (size_t) i * 31, 0 == i % 2, (unsigned) i);

@@ -27,7 +27,7 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
-#define PACKET_ROOM MCA_PML_UMRDDT_TELL_ROOM
+#define PACKET_ROOM MCA_PML_UMRDDT_INFO_ROOM
 #include "packets.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
@@ -37,7 +37,7 @@ enum {
 };
 
 static opal_iov_cache_layout_t *layouts[LAYOUTS];
-static unsigned char scratch[MCA_PML_UMRDDT_TELL_ROOM];
+static unsigned char scratch[MCA_PML_UMRDDT_INFO_ROOM];
 
 /* ---------------------------------------------------------------------------------------------
  * Messages
@@ -51,7 +51,7 @@ static mca_pml_umrddt_rts_t rts_of(const opal_iov_cache_layout_t *layout)
         .pieces = (uint32_t) layout->iov_count,
         .schemes = MCA_PML_UMRDDT_BIT_IPC,
         .write_pieces = 1,
-        .slot = 5,
+        .request_id = 5,
         .buffer_id = 1234,
         .buffer = 1 << 20,
         .layout = layout->id,
@@ -63,32 +63,32 @@ static mca_pml_umrddt_rts_t rts_of(const opal_iov_cache_layout_t *layout)
 static void emit_all(const opal_iov_cache_layout_t *layout, const mca_pml_umrddt_rts_t *rts,
                      uint32_t what, packets_t *packets)
 {
-    mca_pml_umrddt_tell_t tell = {
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL),
+    mca_pml_umrddt_info_t info = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_INFO),
         .seq = rts->seq,
-        .slot = rts->slot,
+        .request_id = rts->request_id,
         .what = what,
         .layout = rts->layout,
     };
     void *flat = NULL;
     int rc;
 
-    if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & what)) {
-        tell.export.buffer_id = rts->buffer_id;
-        memset(tell.export.handle, 0x5a, sizeof(tell.export.handle));
+    if (0 != (MCA_PML_UMRDDT_INFO_EXPORT & what)) {
+        info.export.buffer_id = rts->buffer_id;
+        memset(info.export.handle, 0x5a, sizeof(info.export.handle));
     }
-    if (0 != (MCA_PML_UMRDDT_TELL_LAYOUT & what)) {
-        tell.flat_bytes = (uint32_t) opal_iov_cache_form_flatten(layout->form, NULL, 0);
-        flat = __real_malloc(tell.flat_bytes);
-        (void) opal_iov_cache_form_flatten(layout->form, flat, tell.flat_bytes);
+    if (0 != (MCA_PML_UMRDDT_INFO_LAYOUT & what)) {
+        info.flat_bytes = (uint32_t) opal_iov_cache_form_flatten(layout->form, NULL, 0);
+        flat = __real_malloc(info.flat_bytes);
+        (void) opal_iov_cache_form_flatten(layout->form, flat, info.flat_bytes);
     }
-    rc = mca_pml_umrddt_tell_emit(&tell, flat, scratch, emit, packets);
+    rc = mca_pml_umrddt_info_emit(&info, flat, scratch, emit, packets);
     CHECK(OMPI_SUCCESS == rc || packets->count == packets->fails_at);
     free(flat);
 }
 
 /* What the receiver does with what came. */
-static int take(const packets_t *packets, const mca_pml_umrddt_rts_t *rts, uint32_t asked,
+static int take(const packets_t *packets, const mca_pml_umrddt_rts_t *rts, uint32_t requested,
                 opal_iov_cache_layout_t **from)
 {
     mca_pml_umrddt_parts_t *parts = NULL;
@@ -96,11 +96,12 @@ static int take(const packets_t *packets, const mca_pml_umrddt_rts_t *rts, uint3
 
     for (int i = 0; OMPI_SUCCESS == rc && i + 1 < packets->count; ++i) {
         rc = mca_pml_umrddt_direct_part(packets->bytes[i], packets->length[i],
-                                        MCA_PML_UMRDDT_MAX_TELL_FLAT, &parts);
+                                        MCA_PML_UMRDDT_MAX_INFO_FLAT, &parts);
     }
     if (OMPI_SUCCESS == rc) {
-        rc = mca_pml_umrddt_tell_read(packets->bytes[packets->count - 1],
-                                      packets->length[packets->count - 1], rts, asked, parts, from);
+        rc = mca_pml_umrddt_info_read(packets->bytes[packets->count - 1],
+                                      packets->length[packets->count - 1], rts, requested, parts,
+                                      from);
     }
     free(parts);
     return rc;
@@ -112,27 +113,27 @@ static void exchanges(void)
     for (int i = 0; i < LAYOUTS; ++i) {
         mca_pml_umrddt_rts_t rts = rts_of(layouts[i]);
 
-        for (uint32_t what = 0; what <= MCA_PML_UMRDDT_TELL_ALL; ++what) {
+        for (uint32_t what = 0; what <= MCA_PML_UMRDDT_INFO_ALL; ++what) {
             packets_t packets = {.fails_at = -1};
-            bool flat = 0 != (MCA_PML_UMRDDT_TELL_LAYOUT & what);
+            bool flat = 0 != (MCA_PML_UMRDDT_INFO_LAYOUT & what);
             opal_iov_cache_layout_t *from = NULL;
-            const mca_pml_umrddt_tell_t *tell;
+            const mca_pml_umrddt_info_t *info;
             int count;
 
             emit_all(layouts[i], &rts, what, &packets);
-            tell = packets.bytes[packets.count - 1];
-            CHECK(OMPI_SUCCESS == take(&packets, &rts, MCA_PML_UMRDDT_TELL_ALL, &from));
-            CHECK(what == tell->what);
+            info = packets.bytes[packets.count - 1];
+            CHECK(OMPI_SUCCESS == take(&packets, &rts, MCA_PML_UMRDDT_INFO_ALL, &from));
+            CHECK(what == info->what);
             CHECK(flat == (NULL != from));
             if (flat) {
                 CHECK(opal_iov_cache_form_equal(layouts[i]->form, from->form));
                 OBJ_RELEASE(from);
             }
             /* data that was not requested is not accepted */
-            for (uint32_t asked = 0; asked <= MCA_PML_UMRDDT_TELL_ALL; ++asked) {
+            for (uint32_t requested = 0; requested <= MCA_PML_UMRDDT_INFO_ALL; ++requested) {
                 from = NULL;
-                CHECK((0 == (what & ~asked) ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM)
-                      == take(&packets, &rts, asked, &from));
+                CHECK((0 == (what & ~requested) ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM)
+                      == take(&packets, &rts, requested, &from));
                 if (NULL != from) {
                     OBJ_RELEASE(from);
                 }
@@ -142,7 +143,7 @@ static void exchanges(void)
 
                 from = NULL;
                 no_memory = fails;
-                rc = take(&packets, &rts, MCA_PML_UMRDDT_TELL_ALL, &from);
+                rc = take(&packets, &rts, MCA_PML_UMRDDT_INFO_ALL, &from);
                 CHECK(OMPI_SUCCESS == rc || (OMPI_ERR_OUT_OF_RESOURCE == rc && -1 == no_memory));
                 no_memory = -1;
                 CHECK((OMPI_SUCCESS == rc) == (NULL != from));
@@ -167,18 +168,18 @@ static void exchanges(void)
 /* Whatever came: an error, or the layout and the allocation that the envelope names. */
 static int garbled(const packets_t *packets, const mca_pml_umrddt_rts_t *rts)
 {
-    const mca_pml_umrddt_tell_t *tell = packets->bytes[packets->count - 1];
+    const mca_pml_umrddt_info_t *info = packets->bytes[packets->count - 1];
     opal_iov_cache_layout_t *from = NULL;
-    int rc = take(packets, rts, MCA_PML_UMRDDT_TELL_ALL, &from);
+    int rc = take(packets, rts, MCA_PML_UMRDDT_INFO_ALL, &from);
 
     if (OMPI_SUCCESS != rc) {
         CHECK(OMPI_ERR_BAD_PARAM == rc);
         CHECK(NULL == from);
         return rc;
     }
-    CHECK(0 == (MCA_PML_UMRDDT_TELL_EXPORT & tell->what)
-          || rts->buffer_id == tell->export.buffer_id);
-    CHECK((0 != (MCA_PML_UMRDDT_TELL_LAYOUT & tell->what)) == (NULL != from));
+    CHECK(0 == (MCA_PML_UMRDDT_INFO_EXPORT & info->what)
+          || rts->buffer_id == info->export.buffer_id);
+    CHECK((0 != (MCA_PML_UMRDDT_INFO_LAYOUT & info->what)) == (NULL != from));
     if (NULL != from) {
         CHECK(NULL == opal_iov_cache_form_check(from->form));
         CHECK(rts->length == from->size && rts->lb == from->lb && rts->pieces == from->iov_count);
@@ -218,10 +219,10 @@ static void garble(int which, uint32_t what, unsigned seed)
             CHECK((0 == change ? OMPI_SUCCESS : OMPI_ERR_BAD_PARAM) == garbled(&packets, &rts));
             packet_restore(&packets, i, was);
         }
-        for (size_t length = 0; length < sizeof(mca_pml_umrddt_tell_t); ++length) {
+        for (size_t length = 0; length < sizeof(mca_pml_umrddt_info_t); ++length) {
             packet_t was = packet_resize(&packets, i, length);
 
-            if (length >= sizeof(mca_pml_umrddt_flat_t) || i + 1 == packets.count) {
+            if (length >= sizeof(mca_pml_umrddt_layout_frag_t) || i + 1 == packets.count) {
                 CHECK(OMPI_SUCCESS != garbled(&packets, &rts));
             }
             packet_restore(&packets, i, was);
@@ -235,15 +236,15 @@ static void fields(void)
 {
     mca_pml_umrddt_rts_t rts = rts_of(layouts[1]);
     packets_t packets = {.fails_at = -1};
-    mca_pml_umrddt_tell_t *made;
+    mca_pml_umrddt_info_t *made;
 
-    emit_all(layouts[1], &rts, MCA_PML_UMRDDT_TELL_ALL, &packets);
+    emit_all(layouts[1], &rts, MCA_PML_UMRDDT_INFO_ALL, &packets);
     CHECK(1 == packets.count);
     made = packets.bytes[0];
 
 #define WRONG(code, ...)                          \
     do {                                          \
-        mca_pml_umrddt_tell_t was = *made;        \
+        mca_pml_umrddt_info_t was = *made;        \
         mca_pml_umrddt_rts_t rts_was = rts;       \
         __VA_ARGS__;                              \
         CHECK((code) == garbled(&packets, &rts)); \
@@ -253,21 +254,21 @@ static void fields(void)
 
     WRONG(OMPI_SUCCESS, (void) 0);
     WRONG(OMPI_ERR_BAD_PARAM, ++made->magic);
-    WRONG(OMPI_ERR_BAD_PARAM, made->magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT));
+    WRONG(OMPI_ERR_BAD_PARAM, made->magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG));
     WRONG(OMPI_ERR_BAD_PARAM, ++made->seq);
-    WRONG(OMPI_ERR_BAD_PARAM, ++made->slot);
+    WRONG(OMPI_ERR_BAD_PARAM, ++made->request_id);
     WRONG(OMPI_ERR_BAD_PARAM, ++made->layout);
     WRONG(OMPI_ERR_BAD_PARAM, made->reserved = 1);
     WRONG(OMPI_ERR_BAD_PARAM, made->what = 0);
     WRONG(OMPI_ERR_BAD_PARAM, made->what = 4);
     WRONG(OMPI_ERR_BAD_PARAM, made->what = UINT32_MAX);
-    WRONG(OMPI_ERR_BAD_PARAM, made->what = MCA_PML_UMRDDT_TELL_EXPORT);
-    WRONG(OMPI_ERR_BAD_PARAM, made->what = MCA_PML_UMRDDT_TELL_LAYOUT); /* with an export */
+    WRONG(OMPI_ERR_BAD_PARAM, made->what = MCA_PML_UMRDDT_INFO_EXPORT);
+    WRONG(OMPI_ERR_BAD_PARAM, made->what = MCA_PML_UMRDDT_INFO_LAYOUT); /* with an export */
     WRONG(OMPI_ERR_BAD_PARAM, ++made->export.buffer_id);
     WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = 0);
     WRONG(OMPI_ERR_BAD_PARAM, ++made->flat_bytes);
     WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = UINT32_MAX);
-    WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = MCA_PML_UMRDDT_MAX_TELL_FLAT + 1);
+    WRONG(OMPI_ERR_BAD_PARAM, made->flat_bytes = MCA_PML_UMRDDT_MAX_INFO_FLAT + 1);
     /* the layout of another message */
     WRONG(OMPI_ERR_BAD_PARAM, ++rts.length);
     WRONG(OMPI_ERR_BAD_PARAM, --rts.lb);
@@ -305,7 +306,8 @@ static void envelopes(void)
     WRONG(false, rts, rts.pieces = 0);
     WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_BIT_DIRECT);
     WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG);
-    WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG; rts.slot = OPAL_UMRDDT_DONE_FLAGS);
+    WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG;
+          rts.request_id = OPAL_UMRDDT_DONE_FLAGS);
     WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_DONE_FLAG);
     WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG | MCA_PML_UMRDDT_BIT_DIRECT);
     WRONG(false, none, none.schemes |= MCA_PML_UMRDDT_DONE_FLAG);
@@ -326,7 +328,7 @@ static void envelopes(void)
  * ------------------------------------------------------------------------------------------- */
 
 /* Random uses of more layouts than there are places for, against a list in the order of use. */
-static void kept(unsigned places, unsigned seed)
+static void cached(unsigned slots, unsigned seed)
 {
     mca_pml_umrddt_peer_t peer;
     uint64_t order[8] = {0}; /* ids, the last used first; 0: none */
@@ -334,7 +336,7 @@ static void kept(unsigned places, unsigned seed)
     unsigned hits = 0;
 
     memset(&peer, 0, sizeof(peer));
-    mca_pml_umrddt.params.direct_layouts = places;
+    mca_pml_umrddt.params.direct_layouts = slots;
     mca_pml_umrddt.params.layout_cache_size = SIZE_MAX;
     for (int i = 0; i < 2000; ++i) {
         int which = rand_r(&seed) % LAYOUTS;
@@ -342,10 +344,10 @@ static void kept(unsigned places, unsigned seed)
         opal_iov_cache_layout_t *found = mca_pml_umrddt_ipc_layout(&peer, &rts);
         unsigned at = 0;
 
-        while (at < places && rts.layout != order[at]) {
+        while (at < slots && rts.layout != order[at]) {
             ++at;
         }
-        CHECK((at < places) == (NULL != found));
+        CHECK((at < slots) == (NULL != found));
         if (NULL != found) {
             CHECK(found == layouts[which]);
             OBJ_RELEASE(found);
@@ -358,15 +360,15 @@ static void kept(unsigned places, unsigned seed)
             CHECK(NULL == mca_pml_umrddt_ipc_layout(&peer, &rts));
         } else {
             mca_pml_umrddt_ipc_keep(&peer, rts.layout, layouts[which]);
-            at = 0 < places ? places - 1 : 0;
+            at = 0 < slots ? slots - 1 : 0;
         }
         for (; 0 < at; --at) {
             order[at] = order[at - 1];
         }
-        order[0] = 0 < places ? rts.layout : 0;
+        order[0] = 0 < slots ? rts.layout : 0;
     }
-    CHECK((0 < places) == (0 < hits));
-    CHECK((0 < places) == (0 < mca_pml_umrddt.counters.ipc_layout_bytes_now));
+    CHECK((0 < slots) == (0 < hits));
+    CHECK((0 < slots) == (0 < mca_pml_umrddt.counters.ipc_layout_bytes_now));
     CHECK(NULL == mca_pml_umrddt_ipc_check(&peer, &bytes)
           && mca_pml_umrddt.counters.ipc_layout_bytes_now == bytes);
     if (0 < bytes) {
@@ -421,14 +423,14 @@ static void homes(void)
     uint64_t id;
 
     memset(&peer, 0, sizeof(peer));
-    CHECK(NULL == mca_pml_umrddt_ipc_home(&peer, 7));
+    CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 7, NULL));
     mca_pml_umrddt_ipc_mapped(&peer, 7, one);
-    CHECK(one == mca_pml_umrddt_ipc_home(&peer, 7));
-    CHECK(NULL == mca_pml_umrddt_ipc_home(&peer, 7 + 64)); /* in the same entry */
+    CHECK(one == mca_pml_umrddt_ipc_import_engine(&peer, 7));
+    CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7 + 64)); /* in the same entry */
     mca_pml_umrddt_ipc_mapped(&peer, 7 + 64, two);
-    CHECK(two == mca_pml_umrddt_ipc_home(&peer, 7 + 64));
-    CHECK(NULL == mca_pml_umrddt_ipc_home(&peer, 7));
+    CHECK(two == mca_pml_umrddt_ipc_import_engine(&peer, 7 + 64));
+    CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7));
     mca_pml_umrddt_ipc_refused(&peer, 8, one);
     CHECK(mca_pml_umrddt_ipc_is_refused(&peer, 8, one));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, two));
@@ -463,7 +465,7 @@ static void done_flags(void)
     uint32_t pid, fd;
     FILE *file = tmpfile();
 
-    opal_umrddt_done_flags_tell(cookie, &pid, &fd);
+    opal_umrddt_done_flags_report(cookie, &pid, &fd);
     CHECK(0 != pid && NULL != opal_umrddt_own_done_flags);
     CHECK(NULL == opal_umrddt_done_flags_map(pid, fd, other));
     CHECK(NULL == opal_umrddt_done_flags_map(0, fd, cookie));
@@ -479,18 +481,18 @@ static void done_flags(void)
 
     mapped = opal_umrddt_done_flags_map(pid, fd, cookie);
     CHECK(NULL != mapped && mapped != opal_umrddt_own_done_flags);
-    for (uint32_t slot = 0; slot < OPAL_UMRDDT_DONE_FLAGS; slot += 93) {
-        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(slot, 40));
-        opal_umrddt_done_flag_set(mapped, slot, 40, OPAL_UMRDDT_DONE_FLAG_DONE);
-        CHECK(OPAL_UMRDDT_DONE_FLAG_DONE == opal_umrddt_done_flag_test(slot, 40));
-        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(slot, 41));
-        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(slot + 1, 40));
-        opal_umrddt_done_flag_set(mapped, slot, 41, OPAL_UMRDDT_DONE_FLAG_REPLY);
-        CHECK(OPAL_UMRDDT_DONE_FLAG_REPLY == opal_umrddt_done_flag_test(slot, 41));
-        mapped->done_flags[slot].word = 42u << 2 | 3; /* nothing that there is */
-        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(slot, 42));
-        mapped->done_flags[slot].word = UINT64_MAX;
-        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(slot, 42));
+    for (uint32_t request_id = 0; request_id < OPAL_UMRDDT_DONE_FLAGS; request_id += 93) {
+        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(request_id, 40));
+        opal_umrddt_done_flag_set(mapped, request_id, 40, OPAL_UMRDDT_DONE_FLAG_DONE);
+        CHECK(OPAL_UMRDDT_DONE_FLAG_DONE == opal_umrddt_done_flag_test(request_id, 40));
+        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(request_id, 41));
+        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(request_id + 1, 40));
+        opal_umrddt_done_flag_set(mapped, request_id, 41, OPAL_UMRDDT_DONE_FLAG_REPLY);
+        CHECK(OPAL_UMRDDT_DONE_FLAG_REPLY == opal_umrddt_done_flag_test(request_id, 41));
+        mapped->done_flags[request_id].word = 42u << 2 | 3; /* nothing that there is */
+        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(request_id, 42));
+        mapped->done_flags[request_id].word = UINT64_MAX;
+        CHECK(OPAL_UMRDDT_DONE_FLAG_CLEAR == opal_umrddt_done_flag_test(request_id, 42));
     }
     opal_umrddt_done_flags_unmap(mapped);
 
@@ -519,18 +521,18 @@ int main(void)
     for (int i = 0; i < LAYOUTS; ++i) {
         layouts[i] = layout_new(pieces[i], &seed);
     }
-    CHECK(MCA_PML_UMRDDT_TELL_ROOM * 3
+    CHECK(MCA_PML_UMRDDT_INFO_ROOM * 3
           < opal_iov_cache_form_flatten(layouts[LAYOUTS - 1]->form, NULL, 0));
     exchanges();
-    garble(0, MCA_PML_UMRDDT_TELL_EXPORT, 1);
-    garble(1, MCA_PML_UMRDDT_TELL_ALL, 2);
-    garble(2, MCA_PML_UMRDDT_TELL_LAYOUT, 3);
-    garble(3, MCA_PML_UMRDDT_TELL_ALL, 4);
-    garble(5, MCA_PML_UMRDDT_TELL_ALL, 5);
+    garble(0, MCA_PML_UMRDDT_INFO_EXPORT, 1);
+    garble(1, MCA_PML_UMRDDT_INFO_ALL, 2);
+    garble(2, MCA_PML_UMRDDT_INFO_LAYOUT, 3);
+    garble(3, MCA_PML_UMRDDT_INFO_ALL, 4);
+    garble(5, MCA_PML_UMRDDT_INFO_ALL, 5);
     fields();
     envelopes();
-    for (unsigned places = 0; places < 7; ++places) {
-        kept(places, 100 + places);
+    for (unsigned slots = 0; slots < 7; ++slots) {
+        cached(slots, 100 + slots);
     }
     bounded(31);
     homes();

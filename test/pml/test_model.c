@@ -24,28 +24,28 @@
 
 #define ALL ((1u << MCA_PML_UMRDDT_SCHEMES) - 1)
 
-typedef opal_umrddt_tuning_t figures_t;
+typedef opal_umrddt_tuning_t tuning_t;
 typedef opal_umrddt_select_case_t case_t;
 
 /* Figures that make sums easy: a rate of 1000 everywhere, 1 us for whatever begins. */
-static figures_t plain(void)
+static tuning_t plain(void)
 {
-    figures_t figures;
-    double *curves[] = {figures.cpu_copy,   figures.cpu_pack,      figures.gpu_pack,
-                        figures.gpu_unpack, figures.gpu_pack_host, figures.gpu_unpack_host,
-                        figures.ipc_copy,   figures.gpu_list};
+    tuning_t tuning;
+    double *curves[] = {tuning.cpu_copy,   tuning.cpu_pack,      tuning.gpu_pack,
+                        tuning.gpu_unpack, tuning.gpu_pack_host, tuning.gpu_unpack_host,
+                        tuning.ipc_copy,   tuning.gpu_list};
 
-#define ONE(name, value, help) figures.name = 1;
+#define ONE(name, value, help) tuning.name = 1;
     OPAL_UMRDDT_TUNING_VALUES(ONE)
-    figures.near_rate = figures.far_rate = figures.hca_rate = figures.hca_gpu_rate = 1000;
-    figures.gpu_out_rate = figures.gpu_in_rate = 1000;
-    figures.gpu_turn = 0;
+    tuning.near_rate = tuning.far_rate = tuning.hca_rate = tuning.hca_gpu_rate = 1000;
+    tuning.gpu_out_rate = tuning.gpu_in_rate = 1000;
+    tuning.gpu_turn = 0;
     for (size_t i = 0; i < sizeof(curves) / sizeof(curves[0]); ++i) {
         for (int j = 0; j < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++j) {
             curves[i][j] = 1000;
         }
     }
-    return figures;
+    return tuning;
 }
 
 static case_t message(uint64_t bytes, uint64_t from, uint64_t to)
@@ -62,9 +62,10 @@ static case_t message(uint64_t bytes, uint64_t from, uint64_t to)
     };
 }
 
-static double time_of(const figures_t *figures, const case_t *what, mca_pml_umrddt_scheme_id_t way)
+static double time_of(const tuning_t *tuning, const case_t *what,
+                      mca_pml_umrddt_scheme_id_t scheme_id)
 {
-    return opal_umrddt_select_time(figures, what, way);
+    return opal_umrddt_select_time(tuning, what, scheme_id);
 }
 
 static bool near(double a, double b)
@@ -72,12 +73,12 @@ static bool near(double a, double b)
     return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
 }
 
-static mca_pml_umrddt_scheme_id_t best(const figures_t *figures, const case_t *what,
+static mca_pml_umrddt_scheme_id_t best(const tuning_t *tuning, const case_t *what,
                                        unsigned possible)
 {
     double times[MCA_PML_UMRDDT_SCHEMES];
 
-    return opal_umrddt_select_best(figures, what, possible, times);
+    return opal_umrddt_select_best(tuning, what, possible, times);
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -87,172 +88,172 @@ static mca_pml_umrddt_scheme_id_t best(const figures_t *figures, const case_t *w
 static void by_hca(void)
 {
     const unsigned both = MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT;
-    figures_t figures = plain();
+    tuning_t tuning = plain();
     case_t what = message(10000, 1, 1);
 
     /* 2 control messages, the write, the bytes; registration of 10000 bytes twice, two keys of 2
      * entries in all */
     what.known = ALL;
-    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
-    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_DIRECT)));
+    CHECK(near(3 + 10, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
+    CHECK(near(3 + 10, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_DIRECT)));
     what.known = 0;
     CHECK(near(3 + 10 + 2 + 2 * 10000 / 1048576.0 + 2 + 2,
-               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
+               time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.uses = 4;
     CHECK(near(3 + 10 + (2 + 2 * 10000 / 1048576.0 + 2 + 2) / 4,
-               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
+               time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.to.gpu = true; /* and is flushed */
     what.known = ALL;
-    figures.hca_gpu_rate = 500;
-    CHECK(near(4 + 20, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
+    tuning.hca_gpu_rate = 500;
+    CHECK(near(4 + 20, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
 
     /* the border by writes: those of the first message are cheaper than keys up to a number */
-    figures = plain();
-    figures.key_map = 8;
-    figures.key_entry = figures.hca_entry = 1e-6;
-    figures.near_rate = figures.far_rate = 1e9;
+    tuning = plain();
+    tuning.key_map = 8;
+    tuning.key_entry = tuning.hca_entry = 1e-6;
+    tuning.near_rate = tuning.far_rate = 1e9;
     for (uint64_t writes = 2; writes < 40; ++writes) {
         what = message(1000, 1, writes); /* 1 us of bytes, as many as (writes + 1) us of writes */
         CHECK((writes + 1 <= 17 ? MCA_PML_UMRDDT_SCHEME_DIRECT : MCA_PML_UMRDDT_SCHEME_UMR)
-              == best(&figures, &what, both));
+              == best(&tuning, &what, both));
     }
     /* spread over the uses, and the border comes down */
     what = message(1000, 1, 9);
-    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&tuning, &what, both));
     what.uses = 2;
-    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == best(&tuning, &what, both));
     /* keys that are there cost nothing */
     what.uses = 1;
     what.known = MCA_PML_UMRDDT_BIT_UMR;
-    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == best(&tuning, &what, both));
     /* long pieces hide any number of writes behind the bytes */
     what = message(40000, 1, 30);
-    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&tuning, &what, both));
     /* an HCA that gathers 30 pieces in a write has no more of them for pieces of the sender */
     what = message(1000, 30, 1);
-    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == best(&tuning, &what, both));
     what.write_pieces = 30;
-    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&figures, &what, both));
+    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&tuning, &what, both));
     /* pieces that mkeys are slow with */
     what = message(1000, 100, 100);
     what.known = ALL;
     what.write_pieces = 100;
-    figures.hca_entry = 1;
-    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&figures, &what, both));
+    tuning.hca_entry = 1;
+    CHECK(MCA_PML_UMRDDT_SCHEME_DIRECT == best(&tuning, &what, both));
     /* and those of a GPU, out of which they are gathered and into which they are scattered */
     what = message(1000, 100, 10);
     what.known = ALL;
-    figures.hca_gpu_gather = 2;
-    figures.hca_gpu_scatter = 3;
-    CHECK(near(3 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
+    tuning.hca_gpu_gather = 2;
+    tuning.hca_gpu_scatter = 3;
+    CHECK(near(3 + 110, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.from.gpu = true;
-    CHECK(near(3 + 210, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
+    CHECK(near(3 + 210, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.to.gpu = true; /* and is flushed */
-    CHECK(near(4 + 230, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
+    CHECK(near(4 + 230, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
     what.from.gpu = false;
-    CHECK(near(4 + 130, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
+    CHECK(near(4 + 130, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_UMR)));
 }
 
 static void by_gpu(void)
 {
     const unsigned packs =
         MCA_PML_UMRDDT_BIT_PACK_GDR | MCA_PML_UMRDDT_BIT_PACK_STAGED | MCA_PML_UMRDDT_BIT_PACK_HOST;
-    figures_t figures = plain();
+    tuning_t tuning = plain();
     case_t what = message(10000, 10, 10);
 
     what.from.gpu = what.to.gpu = true;
     what.known = ALL;
-    CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
+    CHECK(near(1 + 1 + 10, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     /* blocks of 1000 bytes: by a kernel as those of 512, by the driver's copy as those of 4096 */
-    figures.ipc_copy[2] = 100;
-    figures.ipc_copy[3] = 2000;
-    CHECK(near(1 + 1 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
+    tuning.ipc_copy[2] = 100;
+    tuning.ipc_copy[3] = 2000;
+    CHECK(near(1 + 1 + 100, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     what.from.boxed = true;
-    CHECK(near(1 + 1 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
+    CHECK(near(1 + 1 + 100, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     what.to.boxed = true;
-    CHECK(near(1 + 1 + 5, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
+    CHECK(near(1 + 1 + 5, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     what.from.boxed = what.to.boxed = false;
-    figures.ipc_copy[2] = figures.ipc_copy[3] = 1000;
+    tuning.ipc_copy[2] = tuning.ipc_copy[3] = 1000;
     what.known = 0; /* nothing is to be made for it */
-    CHECK(near(1 + 1 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
+    CHECK(near(1 + 1 + 10, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     /* launch and bytes, transfer (after a query), launch and bytes */
-    CHECK(near(2 + 11 + 13 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
+    CHECK(near(2 + 11 + 13 + 11, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
     /* two operations at either side, one behind the other */
-    CHECK(near(2 + 22 + 13 + 22, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
+    CHECK(near(2 + 22 + 13 + 22, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
     /* one, whatever the pieces, and the wire */
-    CHECK(near(3 + 11 + 10 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
+    CHECK(near(3 + 11 + 10 + 11, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     /* the flush */
-    CHECK(near(2 + 11 + 12 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_GDR)));
+    CHECK(near(2 + 11 + 12 + 11, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_GDR)));
     /* chunks: the slowest stage counts for each further one */
     what.chunk = 1000;
-    CHECK(near(2 + 2 + 2 + 2 + 9 * 2, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
-    CHECK(near(2 + 4 + 2 + 4 + 9 * 4, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
+    CHECK(near(2 + 2 + 2 + 2 + 9 * 2, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
+    CHECK(near(2 + 4 + 2 + 4 + 9 * 4, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
     what.depth = 1;
-    CHECK(near(2 + 10 * 6, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
+    CHECK(near(2 + 10 * 6, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
 
     /* pack-host for small ones, pack-staged for large ones: a GPU that writes to system memory at a
      * quarter of the rate, and 20 us for the start of pack-staged */
-    figures = plain();
-    figures.gpu_launch = 5;
+    tuning = plain();
+    tuning.gpu_launch = 5;
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
-        figures.gpu_pack[i] = figures.gpu_unpack[i] = 1e6;
-        figures.gpu_pack_host[i] = figures.gpu_unpack_host[i] = 250;
+        tuning.gpu_pack[i] = tuning.gpu_unpack[i] = 1e6;
+        tuning.gpu_pack_host[i] = tuning.gpu_unpack_host[i] = 250;
     }
     what = message(1000, 10, 10);
     what.from.gpu = what.to.gpu = true;
     CHECK(MCA_PML_UMRDDT_SCHEME_PACK_STAGED
-          == best(&figures, &what, packs & ~(MCA_PML_UMRDDT_BIT_PACK_GDR)));
+          == best(&tuning, &what, packs & ~(MCA_PML_UMRDDT_BIT_PACK_GDR)));
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
-        figures.gpu_pack_host[i] = figures.gpu_unpack_host[i] = 2000;
+        tuning.gpu_pack_host[i] = tuning.gpu_unpack_host[i] = 2000;
     }
     CHECK(MCA_PML_UMRDDT_SCHEME_PACK_HOST
-          == best(&figures, &what, packs & ~(MCA_PML_UMRDDT_BIT_PACK_GDR)));
+          == best(&tuning, &what, packs & ~(MCA_PML_UMRDDT_BIT_PACK_GDR)));
     /* the HCA from GPU to GPU, unless it is slow there */
     what = message(1000000, 10, 10);
     what.from.gpu = what.to.gpu = true;
-    figures.hca_gpu_rate = 4000;
-    CHECK(MCA_PML_UMRDDT_SCHEME_PACK_GDR == best(&figures, &what, packs));
-    figures.hca_gpu_rate = 100;
-    CHECK(MCA_PML_UMRDDT_SCHEME_PACK_HOST == best(&figures, &what, packs));
+    tuning.hca_gpu_rate = 4000;
+    CHECK(MCA_PML_UMRDDT_SCHEME_PACK_GDR == best(&tuning, &what, packs));
+    tuning.hca_gpu_rate = 100;
+    CHECK(MCA_PML_UMRDDT_SCHEME_PACK_HOST == best(&tuning, &what, packs));
     /* the HCA as the wire of the others */
-    figures.near_rate = figures.far_rate = 100;
-    CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST) > 10000);
+    tuning.near_rate = tuning.far_rate = 100;
+    CHECK(time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST) > 10000);
     what.pack_by_hca = true;
-    CHECK(time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST) < 3000);
+    CHECK(time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST) < 3000);
     /* a contiguous side needs no packing: copied directly, whatever the time of kernels */
-    figures = plain();
-    figures.gpu_launch = 1000;
+    tuning = plain();
+    tuning.gpu_launch = 1000;
     what = message(10000, 1, 1);
     what.from.gpu = what.to.gpu = true;
-    CHECK(near(2 + 11 + 13 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
+    CHECK(near(2 + 11 + 13 + 11, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
     /* a side that is the CPU's packs by the CPU */
     what.to.gpu = false;
-    CHECK(near(2 + 11 + 13 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
+    CHECK(near(2 + 11 + 13 + 10, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
     /* ... as umrddt does, not as Open MPI would for the base PML */
     what.to.pieces = 10;
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
-        figures.cpu_copy[i] = 10;
-        figures.cpu_pack[i] = 5000;
+        tuning.cpu_copy[i] = 10;
+        tuning.cpu_pack[i] = 5000;
     }
-    CHECK(near(2 + 11 + 13 + 2, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
-    CHECK(1000 <= time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE));
-    figures = plain();
-    figures.gpu_launch = 1000;
+    CHECK(near(2 + 11 + 13 + 2, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
+    CHECK(1000 <= time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE));
+    tuning = plain();
+    tuning.gpu_launch = 1000;
     what.to.pieces = 1;
     /* CUDA IPC into memory of the CPU: the GPU writes there, and the CPU unpacks */
     what.known = ALL;
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {
-        figures.gpu_pack_host[i] = 100;
+        tuning.gpu_pack_host[i] = 100;
     }
     what.from.boxed = true; /* (by no kernel) */
-    CHECK(near(1 + 1 + 100 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
+    CHECK(near(1 + 1 + 100 + 10, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
 }
 
 /* Blocks that kernels find in a list, at either side: no quicker than gpu_list. */
 static void listed(void)
 {
     const struct {
-        mca_pml_umrddt_scheme_id_t way;
+        mca_pml_umrddt_scheme_id_t scheme_id;
         bool to_gpu;                 /* the receiver's memory */
         double none, from, to, both; /* by the sides that are listed */
     } cases[] = {
@@ -264,7 +265,7 @@ static void listed(void)
         {MCA_PML_UMRDDT_SCHEME_BASE, true, 35, 125, 125, 215},
         {MCA_PML_UMRDDT_SCHEME_UMR, true, 24, 24, 24, 24},
     };
-    figures_t figures = plain();
+    tuning_t tuning = plain();
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         case_t what = message(10000, 10, 10);
@@ -275,14 +276,15 @@ static void listed(void)
         for (int rates = 0; rates < 2; ++rates) {
             /* 1000 bytes/us, and a tenth of that; a list that is quick changes nothing */
             for (int j = 0; j < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++j) {
-                figures.gpu_list[j] = 0 == rates ? 100 : 1e6;
+                tuning.gpu_list[j] = 0 == rates ? 100 : 1e6;
             }
             for (int sides = 0; sides < 4; ++sides) {
                 const double times[] = {cases[i].none, cases[i].from, cases[i].to, cases[i].both};
 
                 what.from.listed = 0 != (sides & 1);
                 what.to.listed = 0 != (sides & 2);
-                CHECK(near(times[0 == rates ? sides : 0], time_of(&figures, &what, cases[i].way)));
+                CHECK(near(times[0 == rates ? sides : 0],
+                           time_of(&tuning, &what, cases[i].scheme_id)));
             }
         }
     }
@@ -291,28 +293,28 @@ static void listed(void)
 /* Rows that the driver copies between a GPU and memory of the CPU: as long ones, and no kernel. */
 static void copied(void)
 {
-    const mca_pml_umrddt_scheme_id_t ways[] = {
+    const mca_pml_umrddt_scheme_id_t candidates[] = {
         MCA_PML_UMRDDT_SCHEME_IPC, MCA_PML_UMRDDT_SCHEME_PACK_HOST, MCA_PML_UMRDDT_SCHEME_BASE};
-    figures_t figures = plain();
+    tuning_t tuning = plain();
     double before, after;
 
-    figures.gpu_launch = 1000;
+    tuning.gpu_launch = 1000;
     for (int i = 0; i < 3; ++i) { /* of 8, 64 and 512 bytes */
-        figures.gpu_pack_host[i] = figures.gpu_unpack_host[i] = 1;
+        tuning.gpu_pack_host[i] = tuning.gpu_unpack_host[i] = 1;
     }
-    for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); ++i) {
+    for (size_t i = 0; i < sizeof(candidates) / sizeof(candidates[0]); ++i) {
         for (int out = 0; out < 2; ++out) {
             case_t what = message(10000, 10, 10);
 
-            if (MCA_PML_UMRDDT_SCHEME_IPC == ways[i] && 0 == out) {
+            if (MCA_PML_UMRDDT_SCHEME_IPC == candidates[i] && 0 == out) {
                 continue; /* of GPUs it is always the sender's memory */
             }
             what.known = ALL;
             what.from.gpu = 1 == out;
             what.to.gpu = 0 == out;
-            before = time_of(&figures, &what, ways[i]);
+            before = time_of(&tuning, &what, candidates[i]);
             what.from.boxed = what.to.boxed = true;
-            after = time_of(&figures, &what, ways[i]);
+            after = time_of(&tuning, &what, candidates[i]);
             /* blocks of 1000 bytes are those of 512 to a kernel: 10 ms; and the launch */
             CHECK(near(before - 9990 - 999, after));
         }
@@ -324,94 +326,95 @@ static void shared(void)
 {
     const unsigned ipc_or_host = MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BIT_BASE;
     const unsigned every = (1u << MCA_PML_UMRDDT_SCHEMES) - 1;
-    figures_t figures = plain();
+    tuning_t tuning = plain();
     case_t what = message(10000, 10, 10);
     double without[MCA_PML_UMRDDT_SCHEMES], times[MCA_PML_UMRDDT_SCHEMES];
 
     what.from.gpu = what.to.gpu = what.near = true;
     what.known = ALL;
-    (void) opal_umrddt_select_best(&figures, &what, every, without);
-    figures.gpu_turn = 100;
-    (void) opal_umrddt_select_best(&figures, &what, every, times);
-    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
-        bool hca = MCA_PML_UMRDDT_SCHEME_UMR == way || MCA_PML_UMRDDT_SCHEME_DIRECT == way;
+    (void) opal_umrddt_select_best(&tuning, &what, every, without);
+    tuning.gpu_turn = 100;
+    (void) opal_umrddt_select_best(&tuning, &what, every, times);
+    for (int scheme_id = 0; scheme_id < MCA_PML_UMRDDT_SCHEMES; ++scheme_id) {
+        bool hca =
+            MCA_PML_UMRDDT_SCHEME_UMR == scheme_id || MCA_PML_UMRDDT_SCHEME_DIRECT == scheme_id;
 
-        CHECK(near(without[way] + (hca ? 0 : 100), times[way]));
+        CHECK(near(without[scheme_id] + (hca ? 0 : 100), times[scheme_id]));
     }
     /* the driver's copies for all of it: the base PML's packing and unpacking, and pack-host's */
     what.from.boxed = what.to.boxed = true;
     CHECK(near(without[MCA_PML_UMRDDT_SCHEME_BASE],
-               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
+               time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     CHECK(near(without[MCA_PML_UMRDDT_SCHEME_PACK_HOST],
-               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
+               time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
     CHECK(near(100 + without[MCA_PML_UMRDDT_SCHEME_PACK_STAGED],
-               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
+               time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_STAGED)));
     CHECK(near(100 + without[MCA_PML_UMRDDT_SCHEME_IPC],
-               time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
-    CHECK(MCA_PML_UMRDDT_SCHEME_BASE == best(&figures, &what, ipc_or_host));
-    figures.gpu_turn = 10;
-    CHECK(MCA_PML_UMRDDT_SCHEME_IPC == best(&figures, &what, ipc_or_host));
+               time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
+    CHECK(MCA_PML_UMRDDT_SCHEME_BASE == best(&tuning, &what, ipc_or_host));
+    tuning.gpu_turn = 10;
+    CHECK(MCA_PML_UMRDDT_SCHEME_IPC == best(&tuning, &what, ipc_or_host));
     /* into memory of the CPU no kernel is needed, either */
-    figures.gpu_turn = 100;
+    tuning.gpu_turn = 100;
     what.to.gpu = false;
-    CHECK(near(1 + 1 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
+    CHECK(near(1 + 1 + 10 + 10, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     what.from.boxed = false;
-    CHECK(near(1 + 1 + 10 + 10 + 100, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
+    CHECK(near(1 + 1 + 10 + 10 + 100, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_IPC)));
     /* chunks that begin within a piece want a kernel where all in one does not */
     what.to.gpu = what.from.boxed = true;
     what.chunk = 1000;
-    CHECK(120 < time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
+    CHECK(120 < time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
     what.from.chunk_boxed = what.to.chunk_boxed = true;
-    CHECK(100 > time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
+    CHECK(100 > time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
     /* no process on a remote node shares this node's GPU */
     what.from.chunk_boxed = what.near = false;
-    CHECK(100 > time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
+    CHECK(100 > time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST));
     /* a chunk of a side that the CPU packs waits for the CPU that carries the one before it */
-    figures.gpu_turn = 0;
+    tuning.gpu_turn = 0;
     what.near = true;
     what.to.gpu = false;
-    CHECK(near(2 + 2 + 2 + 1 + 9 * 3, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
+    CHECK(near(2 + 2 + 2 + 1 + 9 * 3, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
     what.near = false;
-    CHECK(near(2 + 2 + 2 + 1 + 9 * 2, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
+    CHECK(near(2 + 2 + 2 + 1 + 9 * 2, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
 }
 
 static void by_host(void)
 {
     const unsigned some = MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_BASE;
-    figures_t figures = plain();
+    tuning_t tuning = plain();
     case_t what = message(10000, 1, 1);
 
     /* one query and answer, except for small ones */
-    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
+    CHECK(near(3 + 10, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.bytes = 4096;
-    CHECK(near(1 + 4.096, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
+    CHECK(near(1 + 4.096, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.bytes = 10000;
     what.to.pieces = 100; /* while the bytes move */
-    CHECK(near(3 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
+    CHECK(near(3 + 10, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.from.pieces = 100;
-    CHECK(near(3 + 10 + 10, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
+    CHECK(near(3 + 10 + 10, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.from.gpu = true; /* packed and moved, before anything is sent */
-    CHECK(near(3 + 10 + 11, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
+    CHECK(near(3 + 10 + 11, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.base_takes_gpu = true; /* piece by piece */
-    CHECK(near(3 + 10 + 110, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
+    CHECK(near(3 + 10 + 110, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
 
     /* two more control messages than the base PML needs pay from some size on: the HCA has twice
      * the rate, and needs no copies */
-    figures.hca_rate = 2000;
-    figures.hca_entry = 1e-6;
+    tuning.hca_rate = 2000;
+    tuning.hca_entry = 1e-6;
     for (uint64_t bytes = 1000; bytes < 4000; bytes += 10) {
         what = message(bytes, 10, 10);
         what.known = ALL;
         /* 3 + bytes / 2000 against 1 + bytes / 500 */
         CHECK((3 * bytes < 2 * 2000 ? MCA_PML_UMRDDT_SCHEME_BASE : MCA_PML_UMRDDT_SCHEME_UMR)
-              == best(&figures, &what, some));
+              == best(&tuning, &what, some));
     }
     /* near and far are different wires */
-    figures.far_latency = 100;
+    tuning.far_latency = 100;
     what = message(10000, 1, 1);
-    CHECK(near(310, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
+    CHECK(near(310, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
     what.near = true;
-    CHECK(near(13, time_of(&figures, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
+    CHECK(near(13, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_BASE)));
 }
 
 /* Chunks of packed messages. */
@@ -438,14 +441,14 @@ static void chunks(void)
 /* Of equal schemes the first is selected, and no impossible one. */
 static void first_of_equals(void)
 {
-    figures_t figures = plain();
+    tuning_t tuning = plain();
     case_t what = message(10000, 1, 1);
 
     what.known = ALL;
     CHECK(MCA_PML_UMRDDT_SCHEME_UMR
-          == best(&figures, &what, MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT));
-    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
-        CHECK(way == (int) best(&figures, &what, 1u << way));
+          == best(&tuning, &what, MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT));
+    for (int scheme_id = 0; scheme_id < MCA_PML_UMRDDT_SCHEMES; ++scheme_id) {
+        CHECK(scheme_id == (int) best(&tuning, &what, 1u << scheme_id));
     }
 }
 
@@ -453,12 +456,12 @@ static void first_of_equals(void)
  * less time, nor do more pieces. */
 static void sane(void)
 {
-    figures_t figures;
+    tuning_t tuning;
     static const uint64_t pieces[] = {1, 2, 1000, 1u << 20};
 
-    opal_umrddt_tuning_default(&figures);
+    opal_umrddt_tuning_default(&tuning);
     for (unsigned bits = 0; bits < 128; ++bits) {
-        for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+        for (int scheme_id = 0; scheme_id < MCA_PML_UMRDDT_SCHEMES; ++scheme_id) {
             double before = 0, fewer;
 
             for (uint64_t bytes = 1; bytes < UINT64_C(1) << 40; bytes *= 8) {
@@ -471,7 +474,7 @@ static void sane(void)
                 what.pack_by_hca = 0 != (bits & 32);
                 what.base_takes_gpu = 0 != (bits & 64);
                 what.chunk = 131072;
-                now = time_of(&figures, &what, (mca_pml_umrddt_scheme_id_t) way);
+                now = time_of(&tuning, &what, (mca_pml_umrddt_scheme_id_t) scheme_id);
                 CHECK(isfinite(now) && 0 < now);
                 /* (the rates of longer blocks are better, and a block is a fifth of the bytes) */
                 CHECK(now >= 0.99 * before);
@@ -484,7 +487,7 @@ static void sane(void)
 
                 what.from.gpu = 0 != (bits & 4);
                 what.to.gpu = 0 != (bits & 8);
-                now = time_of(&figures, &what, (mca_pml_umrddt_scheme_id_t) way);
+                now = time_of(&tuning, &what, (mca_pml_umrddt_scheme_id_t) scheme_id);
                 CHECK(isfinite(now) && now >= (1 - 1e-9) * fewer);
                 fewer = now;
             }
@@ -510,7 +513,7 @@ static void curves(void)
 
 static const char path[] = "test_model.tmp";
 
-static opal_umrddt_tuning_file_t read_text(const char *text, figures_t *figures)
+static opal_umrddt_tuning_file_t read_text(const char *text, tuning_t *tuning)
 {
     char wrong[OPAL_UMRDDT_TUNING_TEXT] = "";
     FILE *file = fopen(path, "w");
@@ -519,7 +522,7 @@ static opal_umrddt_tuning_file_t read_text(const char *text, figures_t *figures)
     CHECK(NULL != file);
     CHECK(EOF != fputs(text, file));
     CHECK(0 == fclose(file));
-    result = opal_umrddt_tuning_read(path, "a machine", figures, NULL, wrong);
+    result = opal_umrddt_tuning_read(path, "a machine", tuning, NULL, wrong);
     CHECK((OPAL_UMRDDT_TUNING_FILE_GOOD == result) == ('\0' == wrong[0]));
     return result;
 }
@@ -564,46 +567,46 @@ static void files(void)
          OPAL_UMRDDT_TUNING_FILE_MALFORMED},
     };
     char line[3000], wrong[OPAL_UMRDDT_TUNING_TEXT];
-    figures_t figures, before;
+    tuning_t tuning, before;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); ++i) {
-        memset(&figures, 0, sizeof(figures));
-        before = figures;
-        if (texts[i].result != read_text(texts[i].text, &figures)) {
+        memset(&tuning, 0, sizeof(tuning));
+        before = tuning;
+        if (texts[i].result != read_text(texts[i].text, &tuning)) {
             printf("test_model: text %zu\n", i);
         }
-        CHECK(texts[i].result == read_text(texts[i].text, &figures));
+        CHECK(texts[i].result == read_text(texts[i].text, &tuning));
         CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD == texts[i].result
-              || 0 == memcmp(&before, &figures, sizeof(figures)));
+              || 0 == memcmp(&before, &tuning, sizeof(tuning)));
     }
     /* what is not named is the default */
     CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
-          == read_text("umrddt-model 2\nhardware any\n  \n# \nhca_rate 12.5\n", &figures));
+          == read_text("umrddt-model 2\nhardware any\n  \n# \nhca_rate 12.5\n", &tuning));
     opal_umrddt_tuning_default(&before);
-    CHECK(near(12.5, figures.hca_rate) && near(before.key_map, figures.key_map));
+    CHECK(near(12.5, tuning.hca_rate) && near(before.key_map, tuning.key_map));
     /* names as they were before */
     CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
           == read_text("umrddt-model 2\nhardware any\n" UMRDDT_TUNING_OLD_PREFIX "rate 13.5\n",
-                       &figures));
-    CHECK(near(13.5, figures.hca_rate));
+                       &tuning));
+    CHECK(near(13.5, tuning.hca_rate));
     /* the error message has the line number */
-    (void) read_text("umrddt-model 2\nhardware any\n#\nhca_rate so so\n", &figures);
+    (void) read_text("umrddt-model 2\nhardware any\n#\nhca_rate so so\n", &tuning);
     CHECK(OPAL_UMRDDT_TUNING_FILE_MALFORMED
-          == opal_umrddt_tuning_read(path, "a machine", &figures, NULL, wrong));
+          == opal_umrddt_tuning_read(path, "a machine", &tuning, NULL, wrong));
     CHECK(NULL != strstr(wrong, "line 4 ") && NULL != strstr(wrong, "hca_rate so so"));
     /* a line without an end */
     memset(line, 'x', sizeof(line));
     line[sizeof(line) - 1] = '\0';
     memcpy(line, "umrddt-model 2\nhardware any\n", strlen("umrddt-model 2\nhardware any\n"));
-    CHECK(OPAL_UMRDDT_TUNING_FILE_MALFORMED == read_text(line, &figures));
+    CHECK(OPAL_UMRDDT_TUNING_FILE_MALFORMED == read_text(line, &tuning));
     memset(line, 'x', 2000);
-    CHECK(OPAL_UMRDDT_TUNING_FILE_MALFORMED == read_text(line, &figures));
+    CHECK(OPAL_UMRDDT_TUNING_FILE_MALFORMED == read_text(line, &tuning));
     CHECK(0 == unlink(path));
     CHECK(OPAL_UMRDDT_TUNING_FILE_ABSENT
-          == opal_umrddt_tuning_read(path, "a machine", &figures, NULL, wrong));
+          == opal_umrddt_tuning_read(path, "a machine", &tuning, NULL, wrong));
     CHECK(0 == mkdir(path, 0700));
     CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
-          != opal_umrddt_tuning_read(path, "a machine", &figures, NULL, wrong));
+          != opal_umrddt_tuning_read(path, "a machine", &tuning, NULL, wrong));
     CHECK(0 == rmdir(path));
 }
 
@@ -612,17 +615,17 @@ static void there_and_back(const char *locale)
 {
     opal_umrddt_tuning_measured_t measured = {.near = "of now"};
     char wrong[OPAL_UMRDDT_TUNING_TEXT];
-    figures_t figures, back;
-    double *all = (double *) &figures, *read = (double *) &back;
-    size_t count = sizeof(figures) / sizeof(double);
+    tuning_t tuning, back;
+    double *all = (double *) &tuning, *read = (double *) &back;
+    size_t count = sizeof(tuning) / sizeof(double);
     FILE *file;
 
     _Static_assert(
-        sizeof(figures_t)
+        sizeof(tuning_t)
             == sizeof(double)
                    * (OPAL_UMRDDT_TUNING_VALUE_COUNT
                       + OPAL_UMRDDT_TUNING_CURVE_COUNT * OPAL_UMRDDT_TUNING_CURVE_POINTS),
-        "nothing but figures");
+        "nothing but tuning");
     if (NULL == setlocale(LC_ALL, locale)) {
         return;
     }
@@ -635,7 +638,7 @@ static void there_and_back(const char *locale)
     }
     file = fopen(path, "w");
     CHECK(NULL != file);
-    CHECK(0 == opal_umrddt_tuning_write(file, "a machine", &figures, &measured));
+    CHECK(0 == opal_umrddt_tuning_write(file, "a machine", &tuning, &measured));
     CHECK(0 == fclose(file));
     CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
           == opal_umrddt_tuning_read(path, "a machine", &back, NULL, wrong));
@@ -646,12 +649,12 @@ static void there_and_back(const char *locale)
     measured.figure[0] = false;
     file = fopen(path, "w");
     CHECK(NULL != file);
-    CHECK(0 == opal_umrddt_tuning_write(file, "a machine", &figures, &measured));
+    CHECK(0 == opal_umrddt_tuning_write(file, "a machine", &tuning, &measured));
     CHECK(0 == fclose(file));
     CHECK(OPAL_UMRDDT_TUNING_FILE_GOOD
           == opal_umrddt_tuning_read(path, "a machine", &back, NULL, wrong));
-    opal_umrddt_tuning_default(&figures);
-    CHECK(near(figures.near_latency, back.near_latency));
+    opal_umrddt_tuning_default(&tuning);
+    CHECK(near(tuning.near_latency, back.near_latency));
     CHECK(0 == unlink(path));
     (void) setlocale(LC_ALL, "C");
 }
@@ -665,7 +668,7 @@ static void added(void)
                               "cpu_copy 1 2 3 4 5 6\n";
     char text[1000], wrong[OPAL_UMRDDT_TUNING_TEXT];
     opal_umrddt_tuning_measured_t then, measured;
-    figures_t before, figures;
+    tuning_t before, tuning;
     int count = 0;
 
     for (int both = 0; both < 4; ++both) {
@@ -680,7 +683,7 @@ static void added(void)
         CHECK(then.any && 0 == strcmp("of old", far_then ? then.far : then.near));
         CHECK('\0' == (far_then ? then.near : then.far)[0]);
         /* now all but far_latency and the curve is measured, and one that was not before */
-        opal_umrddt_tuning_default(&figures);
+        opal_umrddt_tuning_default(&tuning);
         memset(&measured, 0, sizeof(measured));
         (void) snprintf(far_now ? measured.far : measured.near, OPAL_UMRDDT_TUNING_NOTE, "of now");
         count = 0;
@@ -690,14 +693,14 @@ static void added(void)
         || 0 == strcmp(#field, "gpu_flush") || 0 == strcmp(#field, "key_map")  \
         || 0 == strcmp(#field, "gpu_launch");
         OPAL_UMRDDT_TUNING_VALUES(MEASURE)
-        figures.near_latency = figures.hca_rate = figures.gpu_flush = figures.key_map = 21;
-        figures.gpu_launch = 21;
-        opal_umrddt_tuning_add(&figures, &measured, &before, &then);
-        CHECK(near(21, figures.near_latency) && near(21, figures.key_map));
-        CHECK(near(21, figures.gpu_launch) && near(12, figures.far_latency));
-        CHECK(near(6, figures.cpu_copy[5]) && near(1, figures.cpu_copy[0]));
-        CHECK(near(far_then && !far_now ? 13 : 21, figures.hca_rate));
-        CHECK(near(far_then && !far_now ? 14 : 21, figures.gpu_flush));
+        tuning.near_latency = tuning.hca_rate = tuning.gpu_flush = tuning.key_map = 21;
+        tuning.gpu_launch = 21;
+        opal_umrddt_tuning_add(&tuning, &measured, &before, &then);
+        CHECK(near(21, tuning.near_latency) && near(21, tuning.key_map));
+        CHECK(near(21, tuning.gpu_launch) && near(12, tuning.far_latency));
+        CHECK(near(6, tuning.cpu_copy[5]) && near(1, tuning.cpu_copy[0]));
+        CHECK(near(far_then && !far_now ? 13 : 21, tuning.hca_rate));
+        CHECK(near(far_then && !far_now ? 14 : 21, tuning.gpu_flush));
         CHECK(0 == strcmp(far_now ? "of now" : far_then ? "of old" : "", measured.far));
         CHECK(0 == strcmp(far_now ? far_then ? "" : "of old" : "of now", measured.near));
         count = 0;
@@ -709,7 +712,7 @@ static void added(void)
     CHECK(0 == unlink(path));
 }
 
-static void places(void)
+static void slots(void)
 {
     char one[OPAL_UMRDDT_TUNING_TEXT], two[OPAL_UMRDDT_TUNING_TEXT], at[200], other[200];
 
@@ -750,7 +753,7 @@ int main(void)
     there_and_back("C");
     there_and_back("de_DE.UTF-8"); /* where it is installed: a comma in numbers */
     added();
-    places();
+    slots();
     printf("test_model: %lu checks\n", checks);
     return 0;
 }

@@ -82,7 +82,7 @@ static void verdicts(void)
 static void keys(void)
 {
     static mca_pml_umrddt_comm_t comms[2];
-    static uint64_t seen[2 * 32 * 32];
+    static uint64_t received_before[2 * 32 * 32];
     unsigned count = 0, alike = 0;
 
     for (int i = 0; i < 2 * 32 * 32; ++i) {
@@ -90,10 +90,11 @@ static void keys(void)
 
         CHECK(0 != it);
         for (unsigned j = 0; j < count; ++j) {
-            CHECK(0 != (seen[j] ^ it) >> 32);
-            alike += mca_pml_umrddt_offer_entry(seen[j]) == mca_pml_umrddt_offer_entry(it);
+            CHECK(0 != (received_before[j] ^ it) >> 32);
+            alike +=
+                mca_pml_umrddt_offer_entry(received_before[j]) == mca_pml_umrddt_offer_entry(it);
         }
-        seen[count++] = it;
+        received_before[count++] = it;
     }
     /* as many as of numbers drawn: 2048 * 2047 / 2 / 8192 = 256 */
     CHECK(512 > alike);

@@ -159,7 +159,7 @@ struct opal_umrddt_gpu_copy_t {
     bool busy;
     int left; /* tests until it is over */
     int rc;
-    opal_umrddt_gpu_place_t from, to;
+    opal_umrddt_gpu_copy_end_t from, to;
     uint64_t start, end;
 };
 
@@ -179,8 +179,8 @@ int opal_umrddt_gpu_engine_device(const opal_umrddt_gpu_engine_t *engine)
     return 0;
 }
 
-int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_place_t *from,
-                         const opal_umrddt_gpu_place_t *to, uint64_t start, uint64_t end,
+int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_copy_end_t *from,
+                         const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
                          opal_umrddt_gpu_copy_t **copy)
 {
     int i = 0;
@@ -321,7 +321,7 @@ typedef struct write_t {
 } write_t;
 
 static write_t writes[MOST];
-static unsigned put, landed, told, fins; /* in order */
+static unsigned put, landed, reported, fins; /* in order */
 static int reserved;
 static bool broken;
 static struct {
@@ -372,7 +372,7 @@ static int hca_put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_di
 {
     (void) endpoint;
     CHECK(NULL != fin && 77 == *fin);
-    CHECK(put - told < MOST && put - fins < MOST);
+    CHECK(put - reported < MOST && put - fins < MOST);
     writes[put++ % MOST] = (write_t){.direct = *direct,
                                      .done = done,
                                      .context = context,
@@ -464,8 +464,8 @@ static void hca_progress(void)
             CHECK(broken || (NULL != receiver && mca_pml_umrddt_pack_fin(receiver)));
         }
     }
-    while (told != landed && 0 < draw(3)) {
-        write_t *write = &writes[told++ % MOST];
+    while (reported != landed && 0 < draw(3)) {
+        write_t *write = &writes[reported++ % MOST];
 
         write->done(write->context, write->arrived ? OPAL_SUCCESS : OPAL_ERROR);
     }
@@ -512,19 +512,20 @@ void mca_pml_umrddt_active(int change)
     active += change;
 }
 
-void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts, mca_pml_umrddt_verdict_t verdict,
+void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts,
+                               mca_pml_umrddt_reply_kind_t reply_kind,
                                mca_pml_umrddt_reply_t *reply)
 {
     (void) rts;
     memset(reply, 0, sizeof(*reply));
-    reply->verdict = (uint32_t) verdict;
+    reply->reply_kind = (uint32_t) reply_kind;
 }
 
 int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
                               const mca_pml_umrddt_reply_t *reply)
 {
     (void) comm, (void) peer;
-    CHECK(MCA_PML_UMRDDT_GRANT == reply->verdict && grant_count - granted < MOST);
+    CHECK(MCA_PML_UMRDDT_REPLY_CREDIT == reply->reply_kind && grant_count - granted < MOST);
     if (fails(&plan.grant)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -596,9 +597,9 @@ static ends_t message(bool by_hca, unsigned scheme)
     opal_iov_cache_layout_t *layout[2];
     unsigned char *user[2], *stream[2];
     mca_pml_umrddt_where_t where[2] = {where_of(0 == draw(2)), where_of(0 == draw(2))};
-    mca_pml_umrddt_wire_key_t places[MCA_PML_UMRDDT_PACK_DEPTH];
+    mca_pml_umrddt_wire_key_t slots[MCA_PML_UMRDDT_PACK_DEPTH];
     ends_t ends = {MCA_PML_UMRDDT_PACK_WELL, MCA_PML_UMRDDT_PACK_WELL, false};
-    mca_pml_umrddt_fail_t fail = {.in_flight = 0};
+    mca_pml_umrddt_nack_header_t fail = {.in_flight = 0};
     bool over[2] = {false, false}, failed = false;
     int turns = 0;
 
@@ -613,7 +614,7 @@ static ends_t message(bool by_hca, unsigned scheme)
     }
     broken = false;
     reserved = 0;
-    granted = grant_count = put = landed = told = fins = flush_count = 0;
+    granted = grant_count = put = landed = reported = fins = flush_count = 0;
     posted = matched = sent = arrived = 0;
     mca_pml_umrddt.params.pack_depth = 1 + draw(MCA_PML_UMRDDT_PACK_DEPTH);
     mca_pml_umrddt_pack_job_t job = {.buf = user[1],
@@ -628,9 +629,9 @@ static ends_t message(bool by_hca, unsigned scheme)
                                      .rts = &rts};
     CHECK(OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &receiver));
     over[1] = mca_pml_umrddt_pack_step(receiver);
-    job.places = (unsigned) mca_pml_umrddt_pack_places(receiver, places);
-    job.granted = mca_pml_umrddt_pack_told(receiver);
-    job.place = places;
+    job.slots = (unsigned) mca_pml_umrddt_pack_slots(receiver, slots);
+    job.granted = mca_pml_umrddt_pack_reported(receiver);
+    job.slot = slots;
     job.fin = 77;
     job.in = false;
     job.buf = user[0];
@@ -668,7 +669,7 @@ static ends_t message(bool by_hca, unsigned scheme)
     (void) opal_iov_cache_form_pack(layout[0]->form, user[0], 0, total, stream[0]);
     (void) opal_iov_cache_form_pack(layout[1]->form, user[1], 0, total, stream[1]);
     ends.right = 0 == memcmp(stream[0], stream[1], total);
-    while (told != put || fins != put) {
+    while (reported != put || fins != put) {
         hca_progress();
     }
     CHECK(0 == buffers && (broken || 0 == reserved));
@@ -729,7 +730,7 @@ static void refused(void)
  * right. */
 static void failures(void)
 {
-    int seen[8] = {0};
+    int received_before[8] = {0};
 
     for (int turn = 0; turn < 4 * TURNS; ++turn) {
         ends_t ends;
@@ -739,7 +740,7 @@ static void failures(void)
         plan.flush = 2 == turn % 4 ? 1 + (int) draw(20) : 0;
         plan.grant = 3 == turn % 4 ? 1 + (int) draw(3) : 0;
         ends = message(true, a_scheme());
-        ++seen[ends.receiver];
+        ++received_before[ends.receiver];
         switch (ends.receiver) {
         case MCA_PML_UMRDDT_PACK_WELL:
             CHECK(ends.right);
@@ -761,8 +762,10 @@ static void failures(void)
         }
         memset(&plan, 0, sizeof(plan));
     }
-    CHECK(0 < seen[MCA_PML_UMRDDT_PACK_WELL] && 0 < seen[MCA_PML_UMRDDT_PACK_NOT_PACKED]);
-    CHECK(0 < seen[MCA_PML_UMRDDT_PACK_BROKEN] && 0 < seen[MCA_PML_UMRDDT_PACK_FAILED]);
+    CHECK(0 < received_before[MCA_PML_UMRDDT_PACK_WELL]
+          && 0 < received_before[MCA_PML_UMRDDT_PACK_NOT_PACKED]);
+    CHECK(0 < received_before[MCA_PML_UMRDDT_PACK_BROKEN]
+          && 0 < received_before[MCA_PML_UMRDDT_PACK_FAILED]);
 }
 
 /* ---------------------------------------------------------------------------------------------

@@ -159,7 +159,7 @@ void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv)
 /* clang-format off */
 NEVER(bool, mca_pml_umrddt_cuts, const ompi_datatype_t *datatype)
 NEVER(mca_pml_umrddt_peer_t *, mca_pml_umrddt_peer_find, mca_pml_umrddt_comm_t *comm, int rank)
-NEVER(void, mca_pml_umrddt_cannot_tell, mca_pml_umrddt_comm_t *comm, int peer, int rc)
+NEVER(void, mca_pml_umrddt_control_fatal, mca_pml_umrddt_comm_t *comm, int peer, int rc)
 NEVER(mca_pml_umrddt_memory_t, mca_pml_umrddt_memory_find, mca_pml_umrddt_comm_t *comm,
       const void *buf, size_t count, ompi_datatype_t *datatype, mca_pml_umrddt_side_t side,
       mca_pml_umrddt_where_t *where)

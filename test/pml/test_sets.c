@@ -61,7 +61,7 @@ enum {
 typedef struct flight_t {
     int keyset; /* -1: none */
     bool placed;
-    uint32_t place;
+    uint32_t slot;
 } flight_t;
 
 static mca_btl_umr_keyset_t keysets[KEYSETS];
@@ -88,9 +88,9 @@ static void reply_of(const mca_btl_umr_keyset_t *keyset, uint64_t seq,
     memset(reply, 0, sizeof(*reply));
     reply->magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY);
     reply->seq = seq;
-    reply->slot = (uint32_t) seq;
+    reply->request_id = (uint32_t) seq;
     reply->fin = (uint32_t) seq + 1;
-    reply->verdict = MCA_PML_UMRDDT_KEYS;
+    reply->reply_kind = MCA_PML_UMRDDT_REPLY_CTS;
     reply->total = keyset->end + seq % 7;
     reply->chunk = seq;
     reply->end = keyset->end;
@@ -110,7 +110,7 @@ static size_t bytes_of(const mca_pml_umrddt_reply_t *reply)
 static bool exchange(flight_t *flight, int i, uint64_t seq, bool starve)
 {
     static mca_pml_umrddt_reply_t *wanted, *got;
-    uint32_t places = mca_pml_umrddt.params.key_sets;
+    uint32_t slots = mca_pml_umrddt.params.key_sets;
     mca_pml_umrddt_naming_t naming;
 
     if (NULL == wanted) {
@@ -118,31 +118,31 @@ static bool exchange(flight_t *flight, int i, uint64_t seq, bool starve)
         got = calloc(1, sizeof(*got) + KEYS * sizeof(got->keys[0]));
     }
     flight->keyset = i;
-    naming = mca_pml_umrddt_set_name(&receiver, places, &keysets[i], &flight->place);
+    naming = mca_pml_umrddt_set_name(&receiver, slots, &keysets[i], &flight->slot);
     flight->placed = MCA_PML_UMRDDT_NAME_KEYS != naming;
-    CHECK(!flight->placed || flight->place < places);
+    CHECK(!flight->placed || flight->slot < slots);
     reply_of(&keysets[i], seq, wanted);
-    if (MCA_PML_UMRDDT_NAME_PLACE == naming) {
-        mca_pml_umrddt_recall_t recall = {.seq = seq,
-                                          .slot = (uint32_t) seq,
-                                          .fin = (uint32_t) seq + 1,
-                                          .set = keysets[i].id,
-                                          .total = wanted->total,
-                                          .chunk = seq,
-                                          .place = flight->place};
+    if (MCA_PML_UMRDDT_NAME_SLOT == naming) {
+        mca_pml_umrddt_cts_cached_t cached_cts = {.seq = seq,
+                                                  .request_id = (uint32_t) seq,
+                                                  .fin = (uint32_t) seq + 1,
+                                                  .set = keysets[i].id,
+                                                  .total = wanted->total,
+                                                  .chunk = seq,
+                                                  .slot = flight->slot};
 
-        if (!mca_pml_umrddt_set_recall(&sender, &recall, got)) {
+        if (!mca_pml_umrddt_set_lookup(&sender, &cached_cts, got)) {
             return false;
         }
         got->set = 0;
-        got->place = 0;
+        got->slot = 0;
         CHECK(bytes_of(wanted) == bytes_of(got) && 0 == memcmp(wanted, got, bytes_of(wanted)));
         return true;
     }
     CHECK(MCA_PML_UMRDDT_NAME_KEYS == naming || MCA_PML_UMRDDT_SET_KEYS >= keysets[i].count);
     if (MCA_PML_UMRDDT_NAME_STORE == naming) {
         wanted->set = keysets[i].id;
-        wanted->place = flight->place;
+        wanted->slot = flight->slot;
     }
     no_memory = starve;
     mca_pml_umrddt_set_store(&sender, wanted);
@@ -150,13 +150,13 @@ static bool exchange(flight_t *flight, int i, uint64_t seq, bool starve)
     return true;
 }
 
-static void at_random(unsigned places, bool starve)
+static void at_random(unsigned slots, bool starve)
 {
     flight_t flights[FLIGHTS];
-    unsigned long recalled = 0, lost = 0;
-    unsigned seed = places;
+    unsigned long from_cache = 0, lost = 0;
+    unsigned seed = slots;
 
-    mca_pml_umrddt.params.key_sets = places;
+    mca_pml_umrddt.params.key_sets = slots;
     memset(&mca_pml_umrddt.counters, 0, sizeof(mca_pml_umrddt.counters));
     for (int i = 0; i < KEYSETS; ++i) {
         keyset_map(i, &seed);
@@ -173,7 +173,7 @@ static void at_random(unsigned places, bool starve)
             bool well = 0 != rand_r(&seed) % 16;
 
             if (flight->placed) {
-                mca_pml_umrddt_set_end(&receiver, flight->place, well);
+                mca_pml_umrddt_set_end(&receiver, flight->slot, well);
             }
             if (!well) {
                 keyset_map(flight->keyset, &seed);
@@ -188,15 +188,15 @@ static void at_random(unsigned places, bool starve)
         }
         if (!exchange(flight, i, seq, starve && 0 == rand_r(&seed) % 4)) {
             CHECK(starve && flight->placed);
-            mca_pml_umrddt_set_end(&receiver, flight->place, false);
+            mca_pml_umrddt_set_end(&receiver, flight->slot, false);
             flight->keyset = -1;
             ++lost;
         }
     }
-    recalled = (unsigned long) mca_pml_umrddt.counters.rkey_sets_cached;
-    printf("%u places: %lu recalled, %lu of them lost\n", places, recalled, lost);
-    CHECK((0 < recalled) == (0 < places));
-    CHECK((0 < lost) == (starve && 0 < places));
+    from_cache = (unsigned long) mca_pml_umrddt.counters.rkey_sets_cached;
+    printf("%u places: %lu recalled, %lu of them lost\n", slots, from_cache, lost);
+    CHECK((0 < from_cache) == (0 < slots));
+    CHECK((0 < lost) == (starve && 0 < slots));
     mca_pml_umrddt_sets_free(&receiver);
     mca_pml_umrddt_sets_free(&sender);
     memset(&receiver, 0, sizeof(receiver));
@@ -206,42 +206,43 @@ static void at_random(unsigned places, bool starve)
 /* References that no honest peer sends: never anything but a refusal. */
 static void hostile(void)
 {
-    static mca_pml_umrddt_recall_t recall;
+    static mca_pml_umrddt_cts_cached_t cached_cts;
     mca_pml_umrddt_reply_t *reply = calloc(1, sizeof(*reply) + KEYS * sizeof(reply->keys[0]));
     flight_t flight;
     unsigned seed = 1;
 
     mca_pml_umrddt.params.key_sets = 4;
-    recall.set = 1;
-    CHECK(!mca_pml_umrddt_set_recall(&sender, &recall, reply)); /* nothing was ever stored */
+    cached_cts.set = 1;
+    CHECK(!mca_pml_umrddt_set_lookup(&sender, &cached_cts, reply)); /* nothing was ever stored */
     do {
         keyset_map(0, &seed);
     } while (MCA_PML_UMRDDT_SET_KEYS < keysets[0].count);
     CHECK(exchange(&flight, 0, 1, false) && flight.placed);
-    recall.set = keysets[0].id;
-    recall.place = flight.place;
-    CHECK(mca_pml_umrddt_set_recall(&sender, &recall, reply));
-    recall.set = keysets[0].id + 1;
-    CHECK(!mca_pml_umrddt_set_recall(&sender, &recall, reply));
-    recall.set = 0;
-    CHECK(!mca_pml_umrddt_set_recall(&sender, &recall, reply));
-    recall.set = keysets[0].id;
-    for (recall.place = 0; recall.place < 6; ++recall.place) {
-        CHECK((recall.place == flight.place) == mca_pml_umrddt_set_recall(&sender, &recall, reply));
+    cached_cts.set = keysets[0].id;
+    cached_cts.slot = flight.slot;
+    CHECK(mca_pml_umrddt_set_lookup(&sender, &cached_cts, reply));
+    cached_cts.set = keysets[0].id + 1;
+    CHECK(!mca_pml_umrddt_set_lookup(&sender, &cached_cts, reply));
+    cached_cts.set = 0;
+    CHECK(!mca_pml_umrddt_set_lookup(&sender, &cached_cts, reply));
+    cached_cts.set = keysets[0].id;
+    for (cached_cts.slot = 0; cached_cts.slot < 6; ++cached_cts.slot) {
+        CHECK((cached_cts.slot == flight.slot)
+              == mca_pml_umrddt_set_lookup(&sender, &cached_cts, reply));
     }
-    recall.place = UINT32_MAX;
-    CHECK(!mca_pml_umrddt_set_recall(&sender, &recall, reply));
+    cached_cts.slot = UINT32_MAX;
+    CHECK(!mca_pml_umrddt_set_lookup(&sender, &cached_cts, reply));
     /* a CTS that wants to be stored beyond the places, or with more keys than places have */
     reply_of(&keysets[0], 2, reply);
     reply->set = 77;
-    reply->place = 4;
+    reply->slot = 4;
     mca_pml_umrddt_set_store(&sender, reply);
-    reply->place = 1;
+    reply->slot = 1;
     reply->key_count = KEYS;
     mca_pml_umrddt_set_store(&sender, reply);
-    recall.set = 77;
-    for (recall.place = 0; recall.place < 6; ++recall.place) {
-        CHECK(!mca_pml_umrddt_set_recall(&sender, &recall, reply));
+    cached_cts.set = 77;
+    for (cached_cts.slot = 0; cached_cts.slot < 6; ++cached_cts.slot) {
+        CHECK(!mca_pml_umrddt_set_lookup(&sender, &cached_cts, reply));
     }
     mca_pml_umrddt_sets_free(&receiver);
     mca_pml_umrddt_sets_free(&sender);
@@ -263,12 +264,12 @@ static void cost(unsigned count)
     given = 0;
     counting = true;
     for (unsigned i = 0; i < count; ++i) {
-        for (uint32_t place = 0; place < mca_pml_umrddt.params.key_sets; ++place) {
+        for (uint32_t slot = 0; slot < mca_pml_umrddt.params.key_sets; ++slot) {
             mca_btl_umr_keyset_t keyset = {.id = ++ids, .count = MCA_PML_UMRDDT_SET_KEYS};
             uint32_t named;
 
             reply->set = ++ids;
-            reply->place = place;
+            reply->slot = slot;
             reply->key_count = MCA_PML_UMRDDT_SET_KEYS;
             mca_pml_umrddt_set_store(&peers[i], reply);
             CHECK(MCA_PML_UMRDDT_NAME_STORE
@@ -287,7 +288,7 @@ static void cost(unsigned count)
     CHECK(0 == *bytes);
 
     /* few keys, and more in the same place, which need other memory */
-    reply->place = 0;
+    reply->slot = 0;
     reply->key_count = 4;
     mca_pml_umrddt_set_store(&peers[0], reply);
     before = *bytes;
@@ -305,7 +306,7 @@ static void invariants(void)
 {
     mca_pml_umrddt_peer_t peer;
     unsigned seed = 5;
-    uint32_t place;
+    uint32_t slot;
     uint64_t clock;
 
     memset(&peer, 0, sizeof(peer));
@@ -313,14 +314,14 @@ static void invariants(void)
     keyset_map(0, &seed);
     keysets[0].count = 1;
     CHECK(NULL == mca_pml_umrddt_sets_check(&peer));
-    CHECK(MCA_PML_UMRDDT_NAME_STORE == mca_pml_umrddt_set_name(&peer, 4, &keysets[0], &place));
+    CHECK(MCA_PML_UMRDDT_NAME_STORE == mca_pml_umrddt_set_name(&peer, 4, &keysets[0], &slot));
     CHECK(NULL == mca_pml_umrddt_sets_check(&peer));
-    clock = peer.place_clock;
-    peer.place_clock = 0;
+    clock = peer.slot_clock;
+    peer.slot_clock = 0;
     CHECK(NULL != mca_pml_umrddt_sets_check(&peer)
           && 0 == strncmp("sets: a place", mca_pml_umrddt_sets_check(&peer), 13));
-    peer.place_clock = clock;
-    mca_pml_umrddt_set_end(&peer, place, true);
+    peer.slot_clock = clock;
+    mca_pml_umrddt_set_end(&peer, slot, true);
     CHECK(NULL == mca_pml_umrddt_sets_check(&peer));
     mca_pml_umrddt_sets_free(&peer);
 }

@@ -32,7 +32,7 @@ static void cut(uint64_t total, uint32_t count, uint64_t mine, uint64_t theirs, 
     mca_pml_umrddt_rts_t rts = {.length = total, .pieces = (uint32_t) (total / theirs)};
     uint64_t part = total / count, start = 0, grain;
 
-    grain = mca_pml_umrddt_stripe_grain(&rts, &form, chunk, part);
+    grain = mca_pml_umrddt_stripe_alignment(&rts, &form, chunk, part);
     CHECK(1 <= grain && part / 2 >= grain);
     for (uint32_t i = 0; i < count; ++i) {
         uint64_t end = mca_pml_umrddt_stripe_end(total, count, grain, i);

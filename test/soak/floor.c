@@ -224,7 +224,7 @@ static void curve(const char *what, size_t offset)
     printf(", by eighths\n");
 }
 
-void soak_judge(size_t slack, size_t kept)
+void soak_check(size_t slack, size_t kept)
 {
     size_t heap = slack + kept * (floor_count - floor_count / 2);
     int rose = 0, all;

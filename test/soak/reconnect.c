@@ -74,7 +74,7 @@ int main(int argc, char **argv)
         soak_leak();
         soak_look();
     }
-    soak_judge(256 << 10, CONNECTIONS * KEPT);
+    soak_check(256 << 10, CONNECTIONS * KEPT);
     if (0 == mpitest.rank) {
         printf("reconnect: %ld connections\n", CONNECTIONS * cycles);
     }

@@ -153,6 +153,6 @@ int main(int argc, char **argv)
         soak_leak();
         soak_look();
     }
-    soak_judge(256 << 10, 0);
+    soak_check(256 << 10, 0);
     return mpitest_finish();
 }

@@ -31,7 +31,7 @@ void soak_look(void);
  * @param[in] kept   bytes of the heap that Open MPI keeps of a cycle; umrddt's own part is judged
  *                   without them
  */
-void soak_judge(size_t slack, size_t kept);
+void soak_check(size_t slack, size_t kept);
 
 /** Whether to go on: cycles of --ops, or with UMRDDT_SOAK_SECONDS=N until so many have passed; the
  * same on all ranks. A collective call. */

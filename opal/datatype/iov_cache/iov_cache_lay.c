@@ -136,7 +136,7 @@ static bool lay_blocks(maker_t *maker, const opal_iov_cache_list_t *list, size_t
                        int64_t origin, opal_iov_cache_term_t *term, opal_iov_cache_sums_t *sums)
 {
     int64_t kept = 0;
-    uint64_t kept_size = 0, k;
+    uint64_t cached_size = 0, k;
     size_t last = i + part.items;
 
     memset(sums, 0, sizeof(*sums));
@@ -151,21 +151,21 @@ static bool lay_blocks(maker_t *maker, const opal_iov_cache_list_t *list, size_t
             if (__builtin_mul_overflow((int64_t) k, item->stride, &offset)
                 || __builtin_add_overflow(offset, item->offset, &offset)
                 || __builtin_sub_overflow(offset, origin, &offset)
-                || __builtin_add_overflow(kept, (int64_t) kept_size, &end)) {
+                || __builtin_add_overflow(kept, (int64_t) cached_size, &end)) {
                 return false;
             }
-            if (0 < kept_size && end == offset) {
-                kept_size += item->size;
+            if (0 < cached_size && end == offset) {
+                cached_size += item->size;
                 continue;
             }
-            if (0 < kept_size && !lay_block(maker, kept, kept_size, sums)) {
+            if (0 < cached_size && !lay_block(maker, kept, cached_size, sums)) {
                 return false;
             }
             kept = offset;
-            kept_size = item->size;
+            cached_size = item->size;
         }
     }
-    if (!lay_block(maker, kept, kept_size, sums)) {
+    if (!lay_block(maker, kept, cached_size, sums)) {
         return false;
     }
     term->n = maker->blocks - term->first;

@@ -65,18 +65,19 @@ typedef struct mca_coll_umrddt_params_t {
 } mca_coll_umrddt_params_t;
 
 /** All counters: name, help text. They only grow, and are registered as performance variables. */
-#define MCA_COLL_UMRDDT_COUNTERS(X)                                                               \
-    X(passed, "Collectives passed on as they were: no buffer in memory of a GPU")                 \
-    X(passed_gpu, "Collectives on GPU memory passed through to a CUDA-aware Open MPI")            \
-    X(staged, "Collectives with a buffer in memory of a GPU: done on copies in system memory")    \
-    X(staged_nonblocking, "Of these, nonblocking ones, and starts of persistent ones")            \
-    X(bytes_in, "Bytes copied from GPUs for these")                                               \
-    X(bytes_out, "Bytes copied to GPUs for these")                                                \
-    X(memory_queries, "Addresses looked up to tell whose memory they are")                        \
-    X(layouts_read, "Datatypes read, since their layout was not in the cache")                    \
-    X(stages_pinned, "Copies in system memory that were made in pinned memory kept for them")     \
-    X(stages_pageable, "Copies in system memory that were not: too large for coll_umrddt_pinned") \
-    X(failures, "Collectives that failed for lack of memory or because of the CUDA driver")
+#define MCA_COLL_UMRDDT_COUNTERS(X)                                                    \
+    X(passed, "Collectives passed through: no buffer is in GPU memory")                \
+    X(passed_gpu, "Collectives on GPU memory passed through to an Open MPI with CUDA") \
+    X(staged, "Collectives done on copies in system memory")                           \
+    X(staged_nonblocking, "Of these, nonblocking ones, and starts of persistent ones") \
+    X(bytes_in, "Bytes copied from GPUs for these")                                    \
+    X(bytes_out, "Bytes copied to GPUs for these")                                     \
+    X(memory_queries, "Addresses looked up to determine their kind of memory")         \
+    X(layouts_read, "Datatypes read because their layout was not in the cache")        \
+    X(stages_pinned, "Staging buffers in the component's pinned memory")               \
+    X(stages_pageable, "Staging buffers in other memory")                              \
+    X(failures, "Collectives that failed for lack of memory, or because of the CUDA "  \
+                "driver")
 
 #define MCA_COLL_UMRDDT_COUNTER_FIELD(name, help) uint64_t name;
 typedef struct mca_coll_umrddt_counters_t {
@@ -144,7 +145,8 @@ mca_coll_base_module_t *mca_coll_umrddt_module_new(void);
 bool mca_coll_umrddt_module_read(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm);
 
 /** Returns false if all buffers on this communicator are known to be in system memory. */
-static inline bool mca_coll_umrddt_asks(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
+static inline bool mca_coll_umrddt_requests(mca_coll_umrddt_module_t *module,
+                                            ompi_communicator_t *comm)
 {
     int asks = __atomic_load_n(&module->asks, __ATOMIC_RELAXED);
 
@@ -508,7 +510,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
     mca_coll_umrddt_stage_t *stage = NULL;                      \
     int rc;                                                     \
                                                                 \
-    if (mca_coll_umrddt_asks(module, comm)) {                   \
+    if (mca_coll_umrddt_requests(module, comm)) {               \
         mca_coll_umrddt_sides_t sides;                          \
                                                                 \
         sides.handled = (always);                               \

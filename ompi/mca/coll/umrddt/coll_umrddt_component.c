@@ -87,12 +87,11 @@ static int component_register(void)
         return OPAL_ERR_NOT_AVAILABLE;
     }
     params->priority = PRIORITY;
-    register_one(
-        "priority",
-        "Place of the component before others, which do the work behind it: higher than "
-        "theirs. Negative: not used, and collectives on GPU memory fail, or are handled by an "
-        "Open MPI with CUDA",
-        MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6, &params->priority);
+    register_one("priority",
+                 "Priority of the component; must be higher than that of the "
+                 "components that do the work. Negative: not used, and collectives "
+                 "on GPU memory fail, or are handled by an Open MPI with CUDA",
+                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_6, &params->priority);
     params->pinned = PINNED;
     register_one(
         "pinned",

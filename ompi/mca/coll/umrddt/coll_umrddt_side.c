@@ -71,7 +71,7 @@ static bool is_empty(const mca_coll_umrddt_side_t *side, int i)
  * ------------------------------------------------------------------------------------------- */
 
 /* Arrays of more pieces than this are freed. */
-#define PIECES_KEPT 4096
+#define PIECES_CACHED 4096
 
 /** Append a piece; the list has space for it. */
 static int add_piece(mca_coll_umrddt_pieces_t *pieces, ompi_datatype_t *type, size_t count,
@@ -160,7 +160,7 @@ void mca_coll_umrddt_pieces_clear(mca_coll_umrddt_pieces_t *pieces)
         OBJ_RELEASE(pieces->list[i].layout);
     }
     pieces->n = 0;
-    if (PIECES_KEPT < pieces->room) {
+    if (PIECES_CACHED < pieces->room) {
         mca_coll_umrddt_pieces_free(pieces);
     }
 }
@@ -277,8 +277,8 @@ static bool parts_are_contiguous(const mca_coll_umrddt_side_t *side)
  * Returns true if (count, type) at @p origin, whose first byte is in @p memory, may also be in
  * other memory.
  */
-static bool may_leave(const opal_umrddt_gpu_memory_t *memory, uint64_t origin,
-                      const ompi_datatype_t *type, size_t count)
+static bool may_decline(const opal_umrddt_gpu_memory_t *memory, uint64_t origin,
+                        const ompi_datatype_t *type, size_t count)
 {
     const int64_t rest = extent_of(type) * (int64_t) (count - 1);
     const uint64_t low = origin + (uint64_t) type->super.true_lb + (uint64_t) (0 > rest ? rest : 0);
@@ -316,7 +316,7 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
     origin = (uint64_t) (uintptr_t) side->user + (uint64_t) offset_of(side, i, 0);
     mca_coll_umrddt_memory(origin + (uint64_t) type_of(side, i)->super.true_lb, &memory);
     if (!is_contiguous(type_of(side, i), count_of(side, i))
-        && may_leave(&memory, origin, type_of(side, i), count_of(side, i))) {
+        && may_decline(&memory, origin, type_of(side, i), count_of(side, i))) {
         return MCA_COLL_UMRDDT_SEVERAL;
     }
     if (OPAL_LIKELY(!is_gpu(&memory))) {

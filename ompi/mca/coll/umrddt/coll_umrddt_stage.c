@@ -53,7 +53,7 @@ typedef struct half_t {
 struct mca_coll_umrddt_stage_t {
     opal_free_list_item_t super;
     half_t halves[2];                /**< send, receive */
-    size_t under_way;                /**< copies not known to be complete */
+    size_t in_flight;                /**< copies not known to be complete */
     size_t begun;                    /**< used entries of copies */
     opal_umrddt_gpu_copy_t **copies; /**< one for each piece */
     size_t room;                     /**< allocated entries of copies */
@@ -172,7 +172,7 @@ static int engine_of(uint64_t address, bool copies, opal_umrddt_gpu_engine_t **e
     *engine = NULL;
     mca_coll_umrddt_memory(address, &memory);
     if (copies) {
-        opal_umrddt_gpu_settle(address, &memory);
+        opal_umrddt_gpu_sync_default(address, &memory);
     }
     return OPAL_UMRDDT_GPU_DEVICE == memory.kind ? opal_umrddt_gpu_engine_get(&memory, engine)
                                                  : OPAL_SUCCESS;
@@ -225,14 +225,14 @@ static int begin(opal_umrddt_gpu_engine_t *engine, const half_t *half,
                  opal_iov_cache_layout_t *layout, int64_t offset, uint64_t length, bool out,
                  opal_umrddt_gpu_copy_t **copy)
 {
-    const opal_umrddt_gpu_place_t device = {.layout = layout,
-                                            .address = half->user + (uint64_t) offset,
-                                            .kind = OPAL_UMRDDT_GPU_DEVICE,
-                                            .reached = true};
-    const opal_umrddt_gpu_place_t host = {.layout = layout,
-                                          .address = half->given + (uint64_t) offset,
-                                          .kind = half->block.kind,
-                                          .reached = OPAL_UMRDDT_GPU_PINNED == half->block.kind};
+    const opal_umrddt_gpu_copy_end_t device = {.layout = layout,
+                                               .address = half->user + (uint64_t) offset,
+                                               .kind = OPAL_UMRDDT_GPU_DEVICE,
+                                               .reached = true};
+    const opal_umrddt_gpu_copy_end_t host = {.layout = layout,
+                                             .address = half->given + (uint64_t) offset,
+                                             .kind = half->block.kind,
+                                             .reached = OPAL_UMRDDT_GPU_PINNED == half->block.kind};
 
     return out ? opal_umrddt_gpu_copy(engine, &host, &device, 0, length, copy)
                : opal_umrddt_gpu_copy(engine, &device, &host, 0, length, copy);
@@ -290,7 +290,7 @@ static int copy_piece(const half_t *half, const mca_coll_umrddt_piece_t *piece, 
     if (!mca_coll_umrddt_piece_is_whole(half->user, piece, &memory)) {
         return copy_runs(half, piece, out);
     }
-    opal_umrddt_gpu_settle(half->user + (uint64_t) (piece->offset + layout->lb), &memory);
+    opal_umrddt_gpu_sync_default(half->user + (uint64_t) (piece->offset + layout->lb), &memory);
     rc = opal_umrddt_gpu_engine_get(&memory, &engine);
     if (OPAL_SUCCESS != rc) {
         return rc;
@@ -308,7 +308,7 @@ static int copy_piece(const half_t *half, const mca_coll_umrddt_piece_t *piece, 
 static void copy_over(mca_coll_umrddt_stage_t *stage, size_t i)
 {
     stage->copies[i] = NULL;
-    --stage->under_way;
+    --stage->in_flight;
 }
 
 /** Wait for all copies in progress. @return the first error */
@@ -316,7 +316,7 @@ static int wait_all(mca_coll_umrddt_stage_t *stage)
 {
     int rc = OPAL_SUCCESS;
 
-    for (size_t i = 0; 0 < stage->under_way; ++i) {
+    for (size_t i = 0; 0 < stage->in_flight; ++i) {
         if (NULL != stage->copies[i]) {
             int one = opal_umrddt_gpu_copy_wait(stage->copies[i]);
 
@@ -353,7 +353,7 @@ static int begin_all(mca_coll_umrddt_stage_t *stage, unsigned flow)
             bytes += piece->layout->size;
             if (NULL != copy) {
                 stage->copies[stage->begun++] = copy;
-                ++stage->under_way;
+                ++stage->in_flight;
             }
         }
     }
@@ -387,7 +387,7 @@ static mca_coll_umrddt_stage_t *stage_get(void)
     mca_coll_umrddt_stage_t *stage = (mca_coll_umrddt_stage_t *) opal_free_list_wait(&pool);
 
     if (NULL != stage) {
-        stage->under_way = 0;
+        stage->in_flight = 0;
         stage->begun = 0;
         for (int h = 0; h < 2; ++h) {
             memset(&stage->halves[h].block, 0, sizeof(stage->halves[h].block));
@@ -535,7 +535,7 @@ int mca_coll_umrddt_stage_out(mca_coll_umrddt_stage_t *stage)
 
 int mca_coll_umrddt_stage_test(mca_coll_umrddt_stage_t *stage)
 {
-    for (size_t i = 0; 0 < stage->under_way && i < stage->begun; ++i) {
+    for (size_t i = 0; 0 < stage->in_flight && i < stage->begun; ++i) {
         if (NULL != stage->copies[i]) {
             int rc = opal_umrddt_gpu_copy_test(stage->copies[i]);
 

@@ -83,7 +83,7 @@ typedef struct mca_pml_umrddt_t {
     uint32_t wide_types;            /**< basic types that a receive in pieces must not have */
     uint32_t cut_types;             /**< those, and types that some layouts must not have */
     bool looks;                     /**< look up the memory kind of every send buffer */
-    bool leaves_far;                /**< pass contiguous messages to remote nodes through */
+    bool declines_far;              /**< pass contiguous messages to remote nodes through */
     bool takes_contiguous;          /**< look up contiguous send buffers, too */
     bool declines;                  /**< the model decides whether a message is handled */
     size_t contiguous_from;         /**< smallest contiguous message that is handled, bytes */
@@ -101,7 +101,7 @@ typedef struct mca_pml_umrddt_t {
     opal_hash_table_t messages;         /**< ompi_message_t * -> claim of mprobe */
     size_t message_count;               /**< size; under the lock, also read without it */
     uint32_t comm_end; /**< one above the highest index ever used in the table of communicators */
-    mca_pml_umrddt_slots_t slots;
+    mca_pml_umrddt_request_ids_t request_ids;
     uint64_t seq;
     opal_free_list_t sends;
     opal_free_list_t recvs;
@@ -117,13 +117,14 @@ typedef struct mca_pml_umrddt_t {
     int freed;   /**< of the sends, those freed by the application; atomic */
     int refused; /**< control messages queued after a refusal; atomic */
     uint32_t ticks;
-    mca_pml_umrddt_fins_t fins;                /**< immediate data -> receive */
-    void *scratch;                             /**< buffer in which a CTS is built */
-    size_t scratch_size;                       /**< mca_pml_umrddt_reply_room */
-    struct opal_umrddt_received_t *received;   /**< layouts and buffers that have received */
-    uint64_t types_died;                       /**< destroyed datatypes that had a layout; atomic */
-    uint64_t offers[MCA_PML_UMRDDT_OFFERS];    /**< pml_umrddt_offer_cache.h; atomic */
-    struct opal_umrddt_pairs_t *selections;    /**< selection cache; NULL: fixed rules select */
+    mca_pml_umrddt_fins_t fins;              /**< immediate data -> receive */
+    void *scratch;                           /**< buffer in which a CTS is built */
+    size_t scratch_size;                     /**< mca_pml_umrddt_reply_room */
+    struct opal_umrddt_received_t *received; /**< layouts and buffers that have received */
+    uint64_t types_died;                     /**< destroyed datatypes that had a layout; atomic */
+    uint64_t offers[MCA_PML_UMRDDT_OFFERS];  /**< pml_umrddt_offer_cache.h; atomic */
+    struct opal_umrddt_selection_cache_t
+        *selections;                           /**< selection cache; NULL: fixed rules select */
     opal_list_t receives;                      /**< matched and not finished */
     uint32_t waits;                            /**< entries in the following lists */
     opal_list_t waiting[MCA_BTL_UMR_ROLE_MAX]; /**< for mkeys of a role */

@@ -27,24 +27,25 @@
 #include <string.h>
 
 /** Free request ids, one bit each. All zeros: an empty table. The caller holds the lock. */
-typedef struct mca_pml_umrddt_slots_t {
+typedef struct mca_pml_umrddt_request_ids_t {
     uint64_t *free;
     uint32_t words;
     uint32_t first; /**< no word below has a free id */
-} mca_pml_umrddt_slots_t;
+} mca_pml_umrddt_request_ids_t;
 
 /** Enlarge the table. @return false: no memory, or it holds @p most ids */
-static inline bool mca_pml_umrddt_slots_grow(mca_pml_umrddt_slots_t *slots, uint32_t most)
+static inline bool mca_pml_umrddt_request_ids_grow(mca_pml_umrddt_request_ids_t *request_ids,
+                                                   uint32_t most)
 {
-    uint32_t words = 0 == slots->words ? 1 : 2 * slots->words;
-    uint64_t *more = words > most / 64 ? NULL : realloc(slots->free, words * sizeof(*more));
+    uint32_t words = 0 == request_ids->words ? 1 : 2 * request_ids->words;
+    uint64_t *more = words > most / 64 ? NULL : realloc(request_ids->free, words * sizeof(*more));
 
     if (NULL == more) {
         return false;
     }
-    memset(more + slots->words, 0xff, (words - slots->words) * sizeof(*more));
-    slots->free = more;
-    slots->words = words;
+    memset(more + request_ids->words, 0xff, (words - request_ids->words) * sizeof(*more));
+    request_ids->free = more;
+    request_ids->words = words;
     return true;
 }
 
@@ -55,41 +56,42 @@ static inline bool mca_pml_umrddt_slots_grow(mca_pml_umrddt_slots_t *slots, uint
  *
  * @return false: no free id, or no memory
  */
-static inline bool mca_pml_umrddt_slot_take(mca_pml_umrddt_slots_t *slots, uint32_t most,
-                                            uint32_t *slot)
+static inline bool mca_pml_umrddt_request_id_take(mca_pml_umrddt_request_ids_t *request_ids,
+                                                  uint32_t most, uint32_t *request_id)
 {
-    uint32_t word = slots->first;
+    uint32_t word = request_ids->first;
     uint64_t bits;
 
-    while (word < slots->words && 0 == slots->free[word]) {
+    while (word < request_ids->words && 0 == request_ids->free[word]) {
         ++word;
     }
-    slots->first = word;
-    if (word == slots->words && !mca_pml_umrddt_slots_grow(slots, most)) {
+    request_ids->first = word;
+    if (word == request_ids->words && !mca_pml_umrddt_request_ids_grow(request_ids, most)) {
         return false;
     }
-    bits = slots->free[word];
-    *slot = 64 * word + (uint32_t) __builtin_ctzll(bits);
-    slots->free[word] = bits & (bits - 1);
+    bits = request_ids->free[word];
+    *request_id = 64 * word + (uint32_t) __builtin_ctzll(bits);
+    request_ids->free[word] = bits & (bits - 1);
     return true;
 }
 
 /** Release a request id. */
-static inline void mca_pml_umrddt_slot_give(mca_pml_umrddt_slots_t *slots, uint32_t slot)
+static inline void mca_pml_umrddt_request_id_give(mca_pml_umrddt_request_ids_t *request_ids,
+                                                  uint32_t request_id)
 {
-    uint32_t word = slot / 64;
+    uint32_t word = request_id / 64;
 
-    slots->free[word] |= UINT64_C(1) << slot % 64;
-    if (word < slots->first) {
-        slots->first = word;
+    request_ids->free[word] |= UINT64_C(1) << request_id % 64;
+    if (word < request_ids->first) {
+        request_ids->first = word;
     }
 }
 
 /** Free the table. */
-static inline void mca_pml_umrddt_slots_free(mca_pml_umrddt_slots_t *slots)
+static inline void mca_pml_umrddt_request_ids_free(mca_pml_umrddt_request_ids_t *request_ids)
 {
-    free(slots->free);
-    memset(slots, 0, sizeof(*slots));
+    free(request_ids->free);
+    memset(request_ids, 0, sizeof(*request_ids));
 }
 
 struct mca_pml_umrddt_recv_t;

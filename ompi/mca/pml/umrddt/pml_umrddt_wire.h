@@ -41,13 +41,13 @@ BEGIN_C_DECLS
 #define MCA_PML_UMRDDT_MAGIC(kind) \
     (UINT64_C(0x756d726464740000) | ((uint64_t) MCA_PML_UMRDDT_WIRE_VERSION << 8) | (kind))
 
-#define MCA_PML_UMRDDT_KIND_RTS    1
-#define MCA_PML_UMRDDT_KIND_REPLY  2
-#define MCA_PML_UMRDDT_KIND_FAIL   3
-#define MCA_PML_UMRDDT_KIND_RECALL 4
-#define MCA_PML_UMRDDT_KIND_DIRECT 5
-#define MCA_PML_UMRDDT_KIND_FLAT   6
-#define MCA_PML_UMRDDT_KIND_TELL   7
+#define MCA_PML_UMRDDT_KIND_RTS         1
+#define MCA_PML_UMRDDT_KIND_REPLY       2
+#define MCA_PML_UMRDDT_KIND_NACK        3
+#define MCA_PML_UMRDDT_KIND_CTS_CACHED  4
+#define MCA_PML_UMRDDT_KIND_CTS_SGL     5
+#define MCA_PML_UMRDDT_KIND_LAYOUT_FRAG 6
+#define MCA_PML_UMRDDT_KIND_INFO        7
 
 /** Together with BITS_PACK: the send buffer is GPU memory. */
 #define MCA_PML_UMRDDT_ON_GPU 0x80
@@ -56,7 +56,7 @@ BEGIN_C_DECLS
 #define MCA_PML_UMRDDT_IF_GPU 0x100
 
 /** The receiver may decline the message when the base PML is predicted to be faster. */
-#define MCA_PML_UMRDDT_MAY_LEAVE 0x200
+#define MCA_PML_UMRDDT_MAY_DECLINE 0x200
 
 /** Together with BIT_IPC: the sender tests its completion flag (umrddt_done_flag.h) and posts
  * no receive for a reply until the flag announces one. */
@@ -90,8 +90,8 @@ typedef struct mca_pml_umrddt_rts_t {
     uint32_t pieces;                           /**< in the sender's layout, at most UINT32_MAX */
     uint16_t schemes;                          /**< MCA_PML_UMRDDT_BIT_*, at least one */
     uint16_t write_pieces;                     /**< gathered by one RDMA write, at least 1 */
-    uint32_t slot;                             /**< request id of the send */
-    uint16_t places;                           /**< size of the remote key cache for the peer */
+    uint32_t request_id;                       /**< request id of the send */
+    uint16_t slots;                            /**< size of the remote key cache for the peer */
     uint16_t flats;                            /**< size of the layout cache for the peer */
     mca_btl_umr_address_t address;             /**< the sender's endpoint for this receiver */
     union {
@@ -114,7 +114,7 @@ _Static_assert(104 == sizeof(mca_pml_umrddt_rts_t), "the envelope has no padding
 static inline bool mca_pml_umrddt_rts_bits_valid(const mca_pml_umrddt_rts_t *rts)
 {
     const unsigned of_pack = MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_IF_GPU;
-    const unsigned of_any = MCA_PML_UMRDDT_DONE_FLAG | MCA_PML_UMRDDT_MAY_LEAVE | of_pack;
+    const unsigned of_any = MCA_PML_UMRDDT_DONE_FLAG | MCA_PML_UMRDDT_MAY_DECLINE | of_pack;
 
     return 0 != (MCA_PML_UMRDDT_BITS_ALL & rts->schemes)
            && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BITS_ALL | of_any))
@@ -133,7 +133,7 @@ static inline bool mca_pml_umrddt_rts_is_plain(const mca_pml_umrddt_rts_t *rts)
 }
 
 /** Maximum of places and of flats in an envelope. */
-#define MCA_PML_UMRDDT_MAX_PLACES 4096
+#define MCA_PML_UMRDDT_MAX_SLOTS 4096
 
 #define MCA_PML_UMRDDT_ENVELOPE sizeof(mca_pml_umrddt_rts_t)
 
@@ -144,15 +144,15 @@ static inline bool mca_pml_umrddt_rts_is_plain(const mca_pml_umrddt_rts_t *rts)
 typedef enum mca_pml_umrddt_tag_t {
     MCA_PML_UMRDDT_TAG_REPLY = 0, /**< receiver to sender, with the sender's request id */
     MCA_PML_UMRDDT_TAG_DATA = 1,  /**< sender to receiver, with the sender's request id */
-    MCA_PML_UMRDDT_TAG_FAIL = 2,  /**< sender to receiver, request id 0 */
-    MCA_PML_UMRDDT_TAG_TELL = 3   /**< sender to receiver, with the sender's request id */
+    MCA_PML_UMRDDT_TAG_NACK = 2,  /**< sender to receiver, request id 0 */
+    MCA_PML_UMRDDT_TAG_INFO = 3   /**< sender to receiver, with the sender's request id */
 } mca_pml_umrddt_tag_t;
 
-#define MCA_PML_UMRDDT_MAX_SLOTS (1u << 20)
+#define MCA_PML_UMRDDT_MAX_REQUEST_IDS (1u << 20)
 
-static inline int mca_pml_umrddt_tag(mca_pml_umrddt_tag_t kind, uint32_t slot)
+static inline int mca_pml_umrddt_tag(mca_pml_umrddt_tag_t kind, uint32_t request_id)
 {
-    return INT32_MIN + 0x800000 + (int) (slot << 2 | (uint32_t) kind);
+    return INT32_MIN + 0x800000 + (int) (request_id << 2 | (uint32_t) kind);
 }
 
 /** Returns true if these bytes look like an envelope. The cookie is checked later. */

@@ -43,24 +43,27 @@ static inline mca_btl_umr_key_t mca_pml_umrddt_key_of(const mca_pml_umrddt_wire_
 }
 
 /** Type of a reply from the receiver to the sender. */
-typedef enum mca_pml_umrddt_verdict_t {
-    MCA_PML_UMRDDT_KEYS = 1, /**< CTS: write [start, end) with these rkeys */
-    MCA_PML_UMRDDT_HOST = 2, /**< FALLBACK: send the whole message by the base PML */
-    MCA_PML_UMRDDT_DONE = 3, /**< ACK: the message is complete */
-    MCA_PML_UMRDDT_ASK = 4, /**< INFO_REQ: send the export of the allocation, the layout, or both */
-    MCA_PML_UMRDDT_PACK = 5, /**< CTS_PACK: send the first total bytes packed, in chunks */
-    MCA_PML_UMRDDT_GRANT = 6 /**< CREDIT: after a CTS_PACK with rkeys, more chunks may be written */
-} mca_pml_umrddt_verdict_t;
+typedef enum mca_pml_umrddt_reply_kind_t {
+    MCA_PML_UMRDDT_REPLY_CTS = 1,      /**< CTS: write [start, end) with these rkeys */
+    MCA_PML_UMRDDT_REPLY_FALLBACK = 2, /**< FALLBACK: send the whole message by the base PML */
+    MCA_PML_UMRDDT_REPLY_ACK = 3,      /**< ACK: the message is complete */
+    MCA_PML_UMRDDT_REPLY_INFO_REQ =
+        4, /**< INFO_REQ: send the export of the allocation, the layout, or both */
+    MCA_PML_UMRDDT_REPLY_CTS_PACK =
+        5, /**< CTS_PACK: send the first total bytes packed, in chunks */
+    MCA_PML_UMRDDT_REPLY_CREDIT =
+        6 /**< CREDIT: after a CTS_PACK with rkeys, more chunks may be written */
+} mca_pml_umrddt_reply_kind_t;
 
 typedef struct mca_pml_umrddt_reply_t {
     uint64_t magic;
-    uint64_t seq;     /**< sequence number of the message */
-    uint32_t slot;    /**< request id of the send */
-    uint32_t verdict; /**< mca_pml_umrddt_verdict_t */
-    uint64_t total;   /**< bytes of the message that are received; ACK: that were read */
-    uint64_t start;   /**< CTS: begin of the range of the stream that the rkeys cover. CTS_PACK
-                           without rkeys: chunks for which receives are posted. CTS_PACK with rkeys,
-                           CREDIT: chunks of the message that may be written so far. */
+    uint64_t seq;        /**< sequence number of the message */
+    uint32_t request_id; /**< request id of the send */
+    uint32_t reply_kind; /**< mca_pml_umrddt_reply_kind_t */
+    uint64_t total;      /**< bytes of the message that are received; ACK: that were read */
+    uint64_t start;      /**< CTS: begin of the range of the stream that the rkeys cover. CTS_PACK
+                              without rkeys: chunks for which receives are posted. CTS_PACK with rkeys,
+                              CREDIT: chunks of the message that may be written so far. */
     uint64_t end;
     uint64_t chunk;     /**< CTS: agreed chunk size; CTS_PACK: size of each chunk; bytes */
     uint32_t fin;       /**< immediate data: CTS: of the last write; CTS_PACK: of each */
@@ -69,28 +72,28 @@ typedef struct mca_pml_umrddt_reply_t {
     mca_btl_umr_address_t address; /**< CTS, CTS_PACK with rkeys: the receiver's endpoint for this
                                         sender. FALLBACK, ACK, CTS_PACK without rkeys: 0, or that
                                         endpoint if it refuses the sender's (endpoint_refuses) */
-    uint64_t set;   /**< CTS: id of the rkey set if the sender is to cache it, else 0 */
-    uint32_t place; /**< CTS: cache slot of the set, if set is not 0 */
-    uint32_t what;  /**< INFO_REQ: MCA_PML_UMRDDT_TELL_*; ACK: MCA_PML_UMRDDT_CAN_SET_FLAG or 0;
-                         CTS_PACK: one of MCA_PML_UMRDDT_BIT_PACK_*; CTS: MCA_PML_UMRDDT_IN_GPU or
-                         0; FALLBACK: 0, or CHOSEN with or without LEFT and IN_GPU */
+    uint64_t set;  /**< CTS: id of the rkey set if the sender is to cache it, else 0 */
+    uint32_t slot; /**< CTS: cache slot of the set, if set is not 0 */
+    uint32_t what; /**< INFO_REQ: MCA_PML_UMRDDT_INFO_*; ACK: MCA_PML_UMRDDT_CAN_SET_FLAG or 0;
+                        CTS_PACK: one of MCA_PML_UMRDDT_BIT_PACK_*; CTS: MCA_PML_UMRDDT_IN_GPU or
+                        0; FALLBACK: 0, or CHOSEN with or without LEFT and IN_GPU */
     mca_pml_umrddt_wire_key_t keys[];
 } mca_pml_umrddt_reply_t;
 _Static_assert(88 == sizeof(mca_pml_umrddt_reply_t), "no padding before the keys");
 
 /** CTS_CACHED: a CTS that names an rkey set in the sender's cache. It uses the tag of replies. */
-typedef struct mca_pml_umrddt_recall_t {
+typedef struct mca_pml_umrddt_cts_cached_t {
     uint64_t magic;
-    uint64_t seq;   /**< sequence number of the message */
-    uint32_t slot;  /**< request id of the send */
-    uint32_t fin;   /**< immediate data of the last write */
-    uint64_t set;   /**< id of the rkey set */
-    uint64_t total; /**< bytes of the message that are received */
-    uint64_t chunk; /**< agreed chunk size, bytes */
-    uint32_t place; /**< cache slot of the rkey set */
-    uint32_t what;  /**< MCA_PML_UMRDDT_IN_GPU or 0 */
-} mca_pml_umrddt_recall_t;
-_Static_assert(56 == sizeof(mca_pml_umrddt_recall_t), "no padding");
+    uint64_t seq;        /**< sequence number of the message */
+    uint32_t request_id; /**< request id of the send */
+    uint32_t fin;        /**< immediate data of the last write */
+    uint64_t set;        /**< id of the rkey set */
+    uint64_t total;      /**< bytes of the message that are received */
+    uint64_t chunk;      /**< agreed chunk size, bytes */
+    uint32_t slot;       /**< cache slot of the rkey set */
+    uint32_t what;       /**< MCA_PML_UMRDDT_IN_GPU or 0 */
+} mca_pml_umrddt_cts_cached_t;
+_Static_assert(56 == sizeof(mca_pml_umrddt_cts_cached_t), "no padding");
 
 /** Registered memory of the receiver that a message may be written to. */
 typedef struct mca_pml_umrddt_region_t {
@@ -106,55 +109,55 @@ _Static_assert(24 == sizeof(mca_pml_umrddt_region_t), "no padding");
  * The flattened layout, or its last part, follows the regions unless the sender has it in its
  * cache.
  */
-typedef struct mca_pml_umrddt_direct_t {
+typedef struct mca_pml_umrddt_cts_sgl_t {
     uint64_t magic;
     uint64_t seq;                  /**< sequence number of the message */
-    uint32_t slot;                 /**< request id of the send */
+    uint32_t request_id;           /**< request id of the send */
     uint32_t fin;                  /**< immediate data of the last write */
     uint64_t total;                /**< bytes of the message that are received */
     uint64_t buffer;               /**< address from which the offsets of the layout count */
     uint64_t layout;               /**< the receiver's id of its layout, not 0 */
     mca_btl_umr_address_t address; /**< the receiver's endpoint for this sender */
-    uint32_t place;                /**< cache slot; MCA_PML_UMRDDT_NO_PLACE: do not cache */
+    uint32_t slot;                 /**< cache slot; MCA_PML_UMRDDT_NO_SLOT: do not cache */
     uint32_t flat_bytes;           /**< size of the flattened layout; 0: it is in the cache */
     uint32_t region_count;         /**< regions that follow, at least 1 */
     uint32_t what;                 /**< MCA_PML_UMRDDT_IN_GPU or 0 */
     mca_pml_umrddt_region_t regions[];
-} mca_pml_umrddt_direct_t;
-_Static_assert(72 == sizeof(mca_pml_umrddt_direct_t), "no padding before the regions");
+} mca_pml_umrddt_cts_sgl_t;
+_Static_assert(72 == sizeof(mca_pml_umrddt_cts_sgl_t), "no padding before the regions");
 
 /** LAYOUT_FRAG: one part of a flattened layout that is too long for its CTS or INFO message. All
  * parts precede that message. */
-typedef struct mca_pml_umrddt_flat_t {
+typedef struct mca_pml_umrddt_layout_frag_t {
     uint64_t magic;
     uint64_t seq; /**< this and the next three fields: as in the CTS or INFO message */
-    uint32_t slot;
+    uint32_t request_id;
     uint32_t flat_bytes;
     uint64_t layout;
     uint32_t offset; /**< offset of the first byte of this part; parts arrive in order */
     uint32_t reserved;
     unsigned char bytes[];
-} mca_pml_umrddt_flat_t;
-_Static_assert(40 == sizeof(mca_pml_umrddt_flat_t), "no padding before the bytes");
+} mca_pml_umrddt_layout_frag_t;
+_Static_assert(40 == sizeof(mca_pml_umrddt_layout_frag_t), "no padding before the bytes");
 
 /* All replies begin alike. */
-#define MCA_PML_UMRDDT_SAME(type)                                                       \
-    _Static_assert(offsetof(mca_pml_umrddt_reply_t, slot) == offsetof(type, slot)       \
-                       && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(type, seq), \
+#define MCA_PML_UMRDDT_SAME(type)                                                             \
+    _Static_assert(offsetof(mca_pml_umrddt_reply_t, request_id) == offsetof(type, request_id) \
+                       && offsetof(mca_pml_umrddt_reply_t, seq) == offsetof(type, seq),       \
                    "all replies begin alike")
-MCA_PML_UMRDDT_SAME(mca_pml_umrddt_recall_t);
-MCA_PML_UMRDDT_SAME(mca_pml_umrddt_direct_t);
-MCA_PML_UMRDDT_SAME(mca_pml_umrddt_flat_t);
+MCA_PML_UMRDDT_SAME(mca_pml_umrddt_cts_cached_t);
+MCA_PML_UMRDDT_SAME(mca_pml_umrddt_cts_sgl_t);
+MCA_PML_UMRDDT_SAME(mca_pml_umrddt_layout_frag_t);
 
 /** Maximum size of an INFO message and of each part before it; maximum size of a flattened layout
  * that is sent in parts. Bytes. */
-#define MCA_PML_UMRDDT_TELL_ROOM     65536u
-#define MCA_PML_UMRDDT_MAX_TELL_FLAT (1u << 24)
+#define MCA_PML_UMRDDT_INFO_ROOM     65536u
+#define MCA_PML_UMRDDT_MAX_INFO_FLAT (1u << 24)
 
 /** Flags of FALLBACK. CHOSEN: the receiver declined the message, no scheme failed. LEFT: decline
  * the following messages of this kind, too. */
-#define MCA_PML_UMRDDT_CHOSEN 0x2
-#define MCA_PML_UMRDDT_LEFT   0x4
+#define MCA_PML_UMRDDT_CHOSEN   0x2
+#define MCA_PML_UMRDDT_DECLINED 0x4
 
 /** Flag of a CTS, or of a FALLBACK with CHOSEN: the receive buffer is GPU memory
  * (pml_umrddt_offer_cache.h). */
@@ -165,16 +168,16 @@ MCA_PML_UMRDDT_SAME(mca_pml_umrddt_flat_t);
 
 /** Content of an INFO_REQ and of the INFO message that answers it: the export of the allocation,
  * the flattened layout. */
-#define MCA_PML_UMRDDT_TELL_EXPORT 0x1
-#define MCA_PML_UMRDDT_TELL_LAYOUT 0x2
-#define MCA_PML_UMRDDT_TELL_ALL    0x3
+#define MCA_PML_UMRDDT_INFO_EXPORT 0x1
+#define MCA_PML_UMRDDT_INFO_LAYOUT 0x2
+#define MCA_PML_UMRDDT_INFO_ALL    0x3
 
 /** INFO: answer to an INFO_REQ. If it has the layout, the end of the flattened layout follows. */
-typedef struct mca_pml_umrddt_tell_t {
+typedef struct mca_pml_umrddt_info_t {
     uint64_t magic;
     uint64_t seq;           /**< sequence number of the message */
-    uint32_t slot;          /**< request id of the send */
-    uint32_t what;          /**< MCA_PML_UMRDDT_TELL_*; other items are not available */
+    uint32_t request_id;    /**< request id of the send */
+    uint32_t what;          /**< MCA_PML_UMRDDT_INFO_*; other items are not available */
     uint64_t layout;        /**< as in the envelope */
     uint32_t flat_bytes;    /**< size of the whole flattened layout, bytes; 0: no layout follows */
     uint32_t reserved;      /**< 0 */
@@ -182,21 +185,21 @@ typedef struct mca_pml_umrddt_tell_t {
     uint32_t done_flag_fd;
     opal_umrddt_gpu_export_t export; /**< all 0 if there is none */
     unsigned char bytes[];
-} mca_pml_umrddt_tell_t;
-_Static_assert(160 == sizeof(mca_pml_umrddt_tell_t), "no padding before the bytes");
+} mca_pml_umrddt_info_t;
+_Static_assert(160 == sizeof(mca_pml_umrddt_info_t), "no padding before the bytes");
 
-#define MCA_PML_UMRDDT_NO_PLACE UINT32_MAX
+#define MCA_PML_UMRDDT_NO_SLOT UINT32_MAX
 
 /**
  * Maximum of regions in a CTS; of a flattened layout, bytes; of a flattened layout in the cache.
  */
 #define MCA_PML_UMRDDT_MAX_REGIONS 128
 #define MCA_PML_UMRDDT_MAX_FLAT    (1u << 20)
-#define MCA_PML_UMRDDT_KEPT_FLAT   (1u << 17)
+#define MCA_PML_UMRDDT_CACHED_FLAT (1u << 17)
 
 /** Maximum size in bytes of a cached layout where only the first message of a buffer goes without
  * mkeys. Such a layout is rarely used again, and each peer would keep it. */
-#define MCA_PML_UMRDDT_KEPT_ONCE 256u
+#define MCA_PML_UMRDDT_CACHED_ONCE 256u
 
 /** Minimum (unless the message is shorter) and maximum size of a packed chunk, bytes. */
 #define MCA_PML_UMRDDT_MIN_PACK_CHUNK 1024u
@@ -206,15 +209,15 @@ _Static_assert(160 == sizeof(mca_pml_umrddt_tell_t), "no padding before the byte
 #define MCA_PML_UMRDDT_REPLY_ROOM 4096
 
 /** NACK: the sender could not write what a CTS asked for. */
-typedef struct mca_pml_umrddt_fail_t {
+typedef struct mca_pml_umrddt_nack_header_t {
     uint64_t magic;
     uint64_t seq;
-    uint32_t slot;
+    uint32_t request_id;
     uint32_t in_flight; /**< 1: some writes may still be in flight; 0: none is */
     uint32_t written;   /**< packed messages: chunks that were written; else 0 */
     uint32_t reserved;  /**< 0 */
-} mca_pml_umrddt_fail_t;
-_Static_assert(32 == sizeof(mca_pml_umrddt_fail_t), "no padding");
+} mca_pml_umrddt_nack_header_t;
+_Static_assert(32 == sizeof(mca_pml_umrddt_nack_header_t), "no padding");
 
 END_C_DECLS
 

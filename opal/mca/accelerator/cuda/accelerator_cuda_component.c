@@ -133,7 +133,7 @@ static int mem_release(int dev_id, void *address)
 }
 
 /* A driver that does not report the range as pointer attributes reports it within a context. */
-static int ask_range(const void *address, opal_umrddt_gpu_memory_t *memory)
+static int query_range(const void *address, opal_umrddt_gpu_memory_t *memory)
 {
     opal_accelerator_cuda_context_t *context;
     const opal_umrddt_gpu_driver_t *driver;
@@ -166,7 +166,7 @@ static int get_address_range(int dev_id, const void *address, void **base, size_
 
     (void) dev_id;
     if (OPAL_SUCCESS == rc && 0 == memory.size) {
-        rc = ask_range(address, &memory);
+        rc = query_range(address, &memory);
     }
     if (OPAL_SUCCESS != rc) {
         return rc;

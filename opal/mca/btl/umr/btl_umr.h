@@ -530,7 +530,7 @@ int mca_btl_umr_selftest(mca_btl_umr_hca_t *hca);
 /** State shared by the helper thread and the users of the HCA. */
 typedef struct mca_btl_umr_refill_shared_t {
     pthread_mutex_t lock; /**< protects all but made and error */
-    pthread_cond_t asked;
+    pthread_cond_t requested;
     pthread_cond_t quiet;     /**< signalled when busy becomes false */
     bool stop;                /**< the thread must end */
     bool busy;                /**< an mkey is being created */
@@ -863,7 +863,7 @@ typedef struct mca_btl_umr_keyset_object_t {
     struct mca_btl_umr_keyset_object_t *next; /**< in the one queue that it is in */
 
     size_t mapped; /**< number of its mkeys */
-    bool kept;     /**< in the key cache (btl_umr_keycache.c) */
+    bool cached;   /**< in the key cache (btl_umr_keycache.c) */
     bool used;     /**< in the key cache and in use */
     struct mca_btl_umr_keyset_object_t *same_bucket;
     size_t base_count, base_capacity;
@@ -896,7 +896,7 @@ int mca_btl_umr_keyset_map(mca_btl_umr_role_t role, void *buffer,
                            uint64_t chunk, uint64_t start, uint64_t end, size_t max_keys,
                            mca_btl_umr_done_fn_t done, void *context,
                            mca_btl_umr_keyset_t **keyset);
-mca_btl_umr_keyset_t *mca_btl_umr_keyset_recall(mca_btl_umr_endpoint_t *endpoint,
+mca_btl_umr_keyset_t *mca_btl_umr_keyset_lookup(mca_btl_umr_endpoint_t *endpoint,
                                                 mca_btl_umr_role_t role, void *buffer,
                                                 const opal_iov_cache_layout_t *layout,
                                                 uint64_t chunk, uint64_t start, uint64_t end,
@@ -946,8 +946,8 @@ void mca_btl_umr_keyset_recycle(mca_btl_umr_keyset_object_t *keyset);
 
 typedef struct mca_btl_umr_keycache_t {
     mca_btl_umr_keyset_object_t *buckets[MCA_BTL_UMR_KEYCACHE_BUCKETS];
-    opal_list_t kept; /**< all entries, most recently released first */
-    size_t unused;    /**< entries that are not in use */
+    opal_list_t cached; /**< all entries, most recently released first */
+    size_t unused;      /**< entries that are not in use */
 } mca_btl_umr_keycache_t;
 
 /**
@@ -963,7 +963,7 @@ mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_take(const mca_btl_umr_keyset_
  * As mca_btl_umr_keycache_take, without a registered memory: finds only a keyset over system memory
  * whose registrations are all still in the registration cache.
  */
-mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_recall(mca_btl_umr_hca_t *hca,
+mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_lookup(mca_btl_umr_hca_t *hca,
                                                          const mca_btl_umr_keyset_name_t *name);
 
 /**
@@ -1301,12 +1301,12 @@ struct mca_btl_umr_hca_t {
  * Cached location of a page: valid until a registration over it ends, or until another page needs
  * the entry.
  */
-typedef struct mca_btl_umr_place_t {
+typedef struct mca_btl_umr_page_node_t {
     uintptr_t page; /**< 0: empty */
     int node;
-} mca_btl_umr_place_t;
+} mca_btl_umr_page_node_t;
 
-#define MCA_BTL_UMR_PLACES 64
+#define MCA_BTL_UMR_PAGE_NODES 64
 
 /** State that belongs to no HCA. */
 typedef struct mca_btl_umr_t {
@@ -1325,7 +1325,7 @@ typedef struct mca_btl_umr_t {
     mca_btl_umr_hca_t *hcas[MCA_BTL_UMR_MAX_HCAS];
     uint64_t keyset_ids; /**< the last id used, by any HCA */
     mca_btl_umr_span_t spans[MCA_BTL_UMR_SPANS];
-    mca_btl_umr_place_t places[MCA_BTL_UMR_PLACES];
+    mca_btl_umr_page_node_t page_nodes[MCA_BTL_UMR_PAGE_NODES];
     opal_hash_table_t peers;   /**< by name */
     mca_btl_umr_caps_t common; /**< capabilities common to several HCAs */
     mca_btl_umr_stats_t sum;   /**< sum over several HCAs, as of the last call of stats */

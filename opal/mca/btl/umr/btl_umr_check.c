@@ -204,9 +204,9 @@ static const char *check_keyset(const mca_btl_umr_hca_t *hca,
 }
 
 /** A keyset of the key cache. */
-static const char *check_kept(const mca_btl_umr_keyset_object_t *keyset)
+static const char *check_cached(const mca_btl_umr_keyset_object_t *keyset)
 {
-    HOLDS(keyset->kept, "key cache: what is in it says so");
+    HOLDS(keyset->cached, "key cache: what is in it says so");
     HOLDS(keyset->pub.ready && 0 < keyset->mapped, "key cache: what is in it is mapped");
     HOLDS(0 < keyset->base_count, "key cache: what is in it lies over registrations");
     HOLDS(keyset->used || NULL == keyset->memory, "key cache: who uses none holds no memory");
@@ -226,9 +226,9 @@ static const char *check_keycache(const mca_btl_umr_hca_t *hca, size_t *held)
     const mca_btl_umr_keyset_object_t *keyset;
     const char *wrong;
 
-    OPAL_LIST_FOREACH (keyset, &cache->kept, mca_btl_umr_keyset_object_t) {
+    OPAL_LIST_FOREACH (keyset, &cache->cached, mca_btl_umr_keyset_object_t) {
         if (NULL != (wrong = check_keyset(hca, keyset, held))
-            || NULL != (wrong = check_kept(keyset))) {
+            || NULL != (wrong = check_cached(keyset))) {
             return wrong;
         }
         ++listed;
@@ -236,13 +236,13 @@ static const char *check_keycache(const mca_btl_umr_hca_t *hca, size_t *held)
     }
     for (size_t i = 0; i < MCA_BTL_UMR_KEYCACHE_BUCKETS; ++i) {
         for (keyset = cache->buckets[i]; NULL != keyset; keyset = keyset->same_bucket) {
-            HOLDS(keyset->kept && listed >= ++chained,
+            HOLDS(keyset->cached && listed >= ++chained,
                   "key cache: what is found by name is what is kept");
         }
     }
     HOLDS(listed == chained, "key cache: what is found by name is what is kept");
     HOLDS(unused == cache->unused, "key cache: those that nobody uses are counted");
-    HOLDS(listed == hca->stats.keysets_kept_now, "key cache: those that are kept are counted");
+    HOLDS(listed == hca->stats.keysets_cached_now, "key cache: those that are kept are counted");
     HOLDS(listed <= mca_btl_umr_share(mca_btl_umr_params.key_cache, 1),
           "key cache: no more are kept than may be");
     return NULL;
@@ -268,7 +268,7 @@ static const char *check_keysets(const mca_btl_umr_hca_t *hca)
     size_t held = 0, in_use;
 
     OPAL_LIST_FOREACH (keyset, &hca->keysets, mca_btl_umr_keyset_object_t) {
-        HOLDS(!keyset->kept, "keysets: one that is not in the key cache says so");
+        HOLDS(!keyset->cached, "keysets: one that is not in the key cache says so");
         wrong = check_keyset(hca, keyset, &held);
         if (NULL != wrong) {
             return wrong;

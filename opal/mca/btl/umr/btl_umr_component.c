@@ -87,18 +87,20 @@ static int mca_btl_umr_component_register(void)
     umrddt_help_find();
     mca_btl_umr_device_param = NULL;
     register_var("device",
-                 "The devices to use, a list of NAME or NAME:PORT with commas in between "
-                 "(mlx5_0,mlx5_1:2), the preferred one first; without a port, all active ones. "
-                 "Empty: all mlx5 devices, those nearest to this process first, and among equals "
-                 "one for each process in turn. One that is not mlx5 is used where it is named: "
-                 "it has no UMR, so a message takes a write for each run of bytes",
+                 "Devices to use: a list of NAME or NAME:PORT separated by commas "
+                 "(mlx5_0,mlx5_1:2), the preferred one first; without a port, all "
+                 "active ones. Empty: all mlx5 devices, those nearest to this "
+                 "process first, equal ones assigned to the processes in turn. A "
+                 "device that is not mlx5 is used only if it is named; it has no "
+                 "UMR, so a message needs one write for each run of bytes",
                  MCA_BASE_VAR_TYPE_STRING, OPAL_INFO_LVL_3, &mca_btl_umr_device_param);
 
     p->max_hcas = 4;
     register_var("max_hcas",
-                 "Largest number of HCAs, that is, active ports of devices, that a process uses. A "
-                 "message goes by the one that is nearest to the sender's buffer. HCAs share "
-                 "what other parameters give to a process: mkeys, keys kept, registered memory",
+                 "Largest number of HCAs (active ports of devices) that a process "
+                 "uses. A message uses the one nearest to the sender's buffer. HCAs "
+                 "share the limits of a process: mkeys, cached keys, registered "
+                 "memory",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_4, &p->max_hcas);
 
     p->gid_index = -1;
@@ -108,52 +110,51 @@ static int mca_btl_umr_component_register(void)
                  MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_4, &p->gid_index);
 
     p->mkeys = 64;
-    register_var("mkeys", "Number of mkeys to make at start-up (each costs a system call)",
+    register_var("mkeys", "Number of mkeys to create at start-up (each costs a system call)",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5, &p->mkeys);
 
     p->mkeys_step = 32;
-    register_var("mkeys_step", "Number of mkeys to make at a time when more are needed",
+    register_var("mkeys_step", "Number of mkeys to create at a time when more are needed",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5, &p->mkeys_step);
 
     p->mkeys_low = 50;
-    register_var(
-        "mkeys_low",
-        "A helper thread makes more mkeys when fewer are free than this part of btl_umr_mkeys, "
-        "in per cent, for what is sent or for what is received. 0: no such thread; the "
-        "message that finds none has to make them",
-        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5, &p->mkeys_low);
+    register_var("mkeys_low",
+                 "A helper thread creates more mkeys when the free ones for sends or "
+                 "for receives are fewer than this percentage of btl_umr_mkeys. 0: "
+                 "no helper thread; a message that finds none creates them",
+                 MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5, &p->mkeys_low);
 
     p->mkeys_max = 4096;
     register_var("mkeys_max",
-                 "Largest number of mkeys of this process. One half serves what it sends, the "
-                 "other what it receives",
+                 "Largest number of mkeys of this process. One half is for sends, "
+                 "the other for receives",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5, &p->mkeys_max);
 
     p->max_entries = 0;
-    register_var(
-        "max_entries",
-        "Largest number of contiguous pieces that one mkey holds where its list is part of the work "
-        "request. 0: what the device gives (52 where its send queue takes descriptors of 1 KiB, at "
-        "least 4)",
-        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->max_entries);
+    register_var("max_entries",
+                 "Largest number of contiguous pieces of one mkey whose list is "
+                 "inline in the work request. 0: the device's limit (52 if its send "
+                 "queue accepts descriptors of 1 KiB, at least 4)",
+                 MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->max_entries);
 
     p->long_entries = 16384;
     register_var("long_entries",
-                 "Largest number of contiguous pieces that one mkey holds where its list is given "
-                 "to the device in memory, as far as the device can. 0: no such lists",
+                 "Largest number of contiguous pieces of one mkey whose list is in "
+                 "memory (non-inline), within the device's limit. 0: no such lists",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->long_entries);
 
     p->long_mkeys = 256;
     register_var("long_mkeys",
-                 "Largest number of mkeys for such lists, which are made when they are first "
-                 "needed. One half serves what is sent, the other what is received; a message that "
-                 "finds none takes several of the others",
+                 "Largest number of mkeys for non-inline lists, which are created "
+                 "when first needed. One half is for sends, the other for receives; "
+                 "a message that finds none uses several of the others. Those that "
+                 "wait for their destruction do not count",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->long_mkeys);
 
     p->list_bytes = (size_t) 1 << 20;
     register_var("list_bytes",
-                 "Registered memory for lists that are on their way to the device, in bytes. The "
-                 "longest list has 16 bytes for each piece",
+                 "Registered memory, in bytes, for non-inline lists that the device "
+                 "has not read yet. The longest list has 16 bytes for each piece",
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_7, &p->list_bytes);
 
     p->strided = true;
@@ -164,8 +165,8 @@ static int mca_btl_umr_component_register(void)
 
     p->nested = true;
     register_var("nested",
-                 "Map what one mkey cannot hold to several, and these to one more, so that it is "
-                 "one key",
+                 "If one mkey cannot hold a layout, map several, and one more over "
+                 "them, so that the layout has one key",
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_6, &p->nested);
 
     p->max_key_bytes = (size_t) 1 << 30;
@@ -174,63 +175,66 @@ static int mca_btl_umr_component_register(void)
 
     p->write_pieces = 14;
     register_var("write_pieces",
-                 "Largest number of contiguous pieces that one RDMA write gathers where a message "
-                 "goes without mkeys, as far as the device can. A place in the send queue of each "
-                 "peer has 16 bytes for each, in steps of powers of 2: 64 bytes for 2, 256 for 14, "
-                 "512 for 30",
+                 "Largest number of contiguous pieces that one RDMA write gathers "
+                 "for a message without mkeys, within the device's limit. An entry "
+                 "of each peer's send queue has 16 bytes for each piece, in powers "
+                 "of 2: 64 bytes for 2 pieces, 256 for 14, 512 for 30",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->write_pieces);
 
     p->sq_depth = 64;
     register_var("sq_depth",
-                 "Number of RDMA writes in flight to one peer; each takes its place in the send "
-                 "queue (btl_umr_write_pieces) and 64 bytes for its completion",
+                 "Number of RDMA writes in flight to one peer; each needs an entry "
+                 "of the send queue (btl_umr_write_pieces) and 64 bytes for its "
+                 "completion",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->sq_depth);
 
     p->rq_depth = 128;
-    register_var("rq_depth", "Number of messages from one peer that may be on their way",
+    register_var("rq_depth", "Number of messages from one peer that may be in flight",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->rq_depth);
 
     p->srq_depth = 255;
     register_var("srq_depth",
-                 "Number of messages from all peers together that may be on their way: receives "
-                 "that the peers share. 0, or a device without shared receive queues: each peer "
-                 "has btl_umr_rq_depth receives of its own, which costs memory for each",
+                 "Number of messages from all peers together that may be in flight: "
+                 "receives that the peers share. 0, or a device without shared "
+                 "receive queues: each peer has btl_umr_rq_depth receives of its own",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->srq_depth);
 
     p->reg_cache_size = 0;
     register_var("reg_cache_size",
-                 "Largest number of bytes that are registered with the device at any time, in use "
-                 "or kept for later. 0: half of the memory of the machine divided by the number "
-                 "of processes of the job on it",
+                 "Largest number of bytes that are registered with the device at any "
+                 "time, in use or cached. 0: half of the machine's memory divided by "
+                 "the number of this job's processes on it",
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_4, &p->reg_cache_size);
 
     p->gpu_regs = 256;
     register_var("gpu_regs",
-                 "Largest number of registrations of GPU memory that are kept, in use or for later "
-                 "messages. Each is an allocation, or a part of one where the HCA has not room for "
-                 "all",
+                 "Largest number of registrations of GPU memory, in use or cached. "
+                 "Each is an allocation, or a part of one if the HCA cannot map all "
+                 "of it",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->gpu_regs);
 
     p->gpu_flush = MCA_BTL_UMR_GPU_FLUSH_AUTO;
     register_var("gpu_flush",
-                 "What is done before a receive into GPU memory is complete. 0: what the device "
-                 "asks for; 1: cuFlushGPUDirectRDMAWrites; 2: a read of the memory by the HCA; 3: "
-                 "nothing, which is for tests, as the GPU may see old bytes then",
+                 "Action before a receive into GPU memory is complete. 0: as the "
+                 "device requires; 1: cuFlushGPUDirectRDMAWrites; 2: a read of the "
+                 "memory by the HCA; 3: nothing (for tests: the GPU may see old "
+                 "bytes)",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_9, &p->gpu_flush);
 
     p->reg_gap = (size_t) 256 << 10;
     register_var("reg_gap",
-                 "Pieces of a buffer that are at most this many bytes apart are registered "
-                 "together, with what lies between them",
+                 "Pieces of a buffer that are at most this many bytes apart are "
+                 "registered together, including the memory between them",
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_8, &p->reg_gap);
 
     p->timeout = 18;
     register_var("timeout",
-                 "InfiniBand acknowledgement timeout: 4.096 us * 2^timeout, 1 to 31 (0: for ever)",
+                 "InfiniBand acknowledgement timeout: 4.096 us * 2^timeout, 1 to 31 "
+                 "(0: infinite)",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->timeout);
 
     p->retry_count = 7;
-    register_var("retry_count", "Number of times that the device sends again, 0 to 7",
+    register_var("retry_count", "Number of retransmissions by the device, 0 to 7",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->retry_count);
 
     p->mtu = 0;
@@ -241,47 +245,51 @@ static int mca_btl_umr_component_register(void)
 
     p->key_cache = 1024;
     register_var("key_cache",
-                 "Number of sets of keys that stay mapped after their message, for the next one "
-                 "with the same datatype and buffer. 0: none",
+                 "Number of key sets that stay mapped after their message, for the "
+                 "next one with the same datatype and buffer. 0: none",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5, &p->key_cache);
 
     p->plain_keys = true;
     register_var("plain_keys",
-                 "Let peers write into contiguous pieces through the key of their registration, "
-                 "which lives as long as the registration does. 0: only through mkeys, which the "
-                 "HCA refuses as soon as the message is over; costs a mapping (UMR) more",
+                 "Let peers write into contiguous pieces by the key of the "
+                 "registration, which stays valid as long as the registration. 0: "
+                 "only by mkeys, which the HCA refuses once the message is complete; "
+                 "costs one more mapping (UMR)",
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_7, &p->plain_keys);
 
     p->rebuilds = 8;
-    register_var(
-        "rebuilds",
-        "Times in a row that a queue pair which failed is made anew, after 4 messages that "
-        "had to do without it, then 8, 16, ... A new one that has done some hundred "
-        "operations counts as good. 0: what failed is not used again",
-        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5, &p->rebuilds);
+    register_var("rebuilds",
+                 "Number of consecutive attempts to replace a failed queue pair, "
+                 "after 4 messages without it, then 8, 16, ... A new one counts as "
+                 "working after some hundred operations. 0: a failed one is not "
+                 "replaced",
+                 MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_5, &p->rebuilds);
 
     p->fork_support = -1;
     register_var("fork_support",
-                 "Keep memory that the device uses from the children of a fork (ibv_fork_init), "
-                 "which else may take the pages of this process along. 1: always, and no device "
-                 "without it; 0: never; -1: on kernels before Linux 5.12, where it can be had",
+                 "Keep pages that the device uses from child processes "
+                 "(ibv_fork_init); otherwise the child may get the page, and the "
+                 "device the old one. 1: always, and no device without it; 0: never; "
+                 "-1: on kernels before Linux 5.12, if available",
                  MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_5, &p->fork_support);
 
     p->selftest = true;
     register_var("selftest",
-                 "Prove the device before it is used: gather and scatter some bytes through two "
-                 "mkeys, look at every byte, and see that an invalidated key is refused",
+                 "Test the device before use: gather and scatter bytes through two "
+                 "mkeys, compare all bytes, and verify that an invalidated key is "
+                 "refused",
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_5, &p->selftest);
 
     p->rdma = false;
     register_var("rdma",
-                 "Offer the HCA to other users of Open MPI's btls, which write, read and add to "
-                 "contiguous memory of their peers: one-sided communication by osc/rdma. Needs "
-                 "pml/ob1, and a queue pair to each process of the job from MPI_Init on",
+                 "Offer the HCA to other users of Open MPI's btl framework for "
+                 "one-sided communication (osc/rdma): writes, reads and atomics on "
+                 "contiguous memory. Needs pml/ob1, and a queue pair to each process "
+                 "of the job from MPI_Init on",
                  MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_4, &p->rdma);
 
     p->rdma_peers = 256;
-    register_var("rdma_peers", "Number of processes of the largest job that btl_umr_rdma is for",
+    register_var("rdma_peers", "Largest job, in processes, for which btl_umr_rdma is used",
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->rdma_peers);
 
     p->rdma_depth = 64;
@@ -289,12 +297,11 @@ static int mca_btl_umr_component_register(void)
                  MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_6, &p->rdma_depth);
 
     p->check = 0;
-    register_var(
-        "check",
-        "For tests: look in one of so many passes of progress, and at the end, whether the "
-        "books of the HCA agree with its lists, and end the process where they do not. "
-        "0: never",
-        MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_9, &p->check);
+    register_var("check",
+                 "For tests: verify that counters and lists of the HCA agree in one "
+                 "of this number of progress passes, and at the end; abort on a "
+                 "violation. 0: never",
+                 MCA_BASE_VAR_TYPE_UNSIGNED_INT, OPAL_INFO_LVL_9, &p->check);
     umrddt_params_unknown("btl_umr_");
 
     return OPAL_SUCCESS;

@@ -125,7 +125,7 @@ static bool add_ports(candidates_t *all, struct ibv_device *device)
 }
 
 /** Report that no device has this name. */
-static void tell_missing(const candidates_t *all, const char *name)
+static void report_missing(const candidates_t *all, const char *name)
 {
     char there[512] = "";
 
@@ -176,7 +176,7 @@ static void add_all_named(candidates_t *all)
         missing = mca_btl_umr_params.device;
     }
     if (NULL != missing) {
-        tell_missing(all, missing);
+        report_missing(all, missing);
     }
     opal_argv_free(names);
 }

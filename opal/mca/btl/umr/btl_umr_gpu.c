@@ -217,7 +217,7 @@ void mca_btl_umr_gpu_stop(mca_btl_umr_hca_t *hca)
     mca_btl_umr_gpu_flush_stop(hca);
     while (evict(hca, false)) {
     }
-    memset(hca->gpu.ways, 0, sizeof(hca->gpu.ways));
+    memset(hca->gpu.registrations, 0, sizeof(hca->gpu.registrations));
     hca->gpu.flush_failed = false;
 }
 
@@ -278,12 +278,12 @@ static int by_address(mca_btl_umr_hca_t *hca, uint64_t start, uint64_t end, int 
 }
 
 /** Message, once: missing support. */
-static void tell_unreachable(const mca_btl_umr_hca_t *hca, int device, const refusal_t *why)
+static void report_unreachable(const mca_btl_umr_hca_t *hca, int device, const refusal_t *why)
 {
-    static bool told = false;
+    static bool reported = false;
 
-    if (!told) {
-        told = true;
+    if (!reported) {
+        reported = true;
         opal_show_help("help-btl-umr.txt", "gpu unreachable", true, opal_process_info.nodename,
                        hca->device.name, device, why->dmabuf, why->address,
                        0 == access("/sys/module/nvidia_peermem", F_OK)
@@ -293,12 +293,12 @@ static void tell_unreachable(const mca_btl_umr_hca_t *hca, int device, const ref
 }
 
 /** Message, once: registered amount. */
-static void tell_full(const mca_btl_umr_hca_t *hca, uint64_t needed)
+static void report_full(const mca_btl_umr_hca_t *hca, uint64_t needed)
 {
-    static bool told = false;
+    static bool reported = false;
 
-    if (!told) {
-        told = true;
+    if (!reported) {
+        reported = true;
         opal_show_help("help-btl-umr.txt", "gpu full", true, opal_process_info.nodename,
                        hca->device.name, (unsigned long long) needed,
                        (unsigned long long) hca->stats.gpu_bytes_now);
@@ -311,7 +311,7 @@ static int try_register(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *
 {
     const int rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
     const opal_umrddt_gpu_rdma_caps_t *caps = opal_umrddt_gpu_rdma_caps(where->device);
-    uint8_t *way = &hca->gpu.ways[where->device];
+    uint8_t *registration = &hca->gpu.registrations[where->device];
     /*
      * Other kinds of memory can be refused for their own reasons; for this kind the device is the
      * reason.
@@ -323,21 +323,21 @@ static int try_register(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *
 
     /* Required by the GPUDirect RDMA manual; pml/umrddt has done so for buffers of messages. */
     (void) opal_umrddt_gpu_sync_memops(where->base, &memory);
-    if (MCA_BTL_UMR_GPU_BY_ADDRESS != *way && caps->dmabuf) {
+    if (MCA_BTL_UMR_GPU_BY_ADDRESS != *registration && caps->dmabuf) {
         err = by_dmabuf(hca, where, start, end, rights, mr, &why);
         if (0 == err) {
-            *way = MCA_BTL_UMR_GPU_BY_DMABUF;
+            *registration = MCA_BTL_UMR_GPU_BY_DMABUF;
         }
-        if (0 == err || ENOMEM == err || MCA_BTL_UMR_GPU_BY_DMABUF == *way) {
+        if (0 == err || ENOMEM == err || MCA_BTL_UMR_GPU_BY_DMABUF == *registration) {
             return err;
         }
     }
     err = by_address(hca, start, end, rights, mr, &why);
     if (0 == err) {
-        *way = MCA_BTL_UMR_GPU_BY_ADDRESS;
-    } else if (ENOMEM != err && usual && MCA_BTL_UMR_GPU_UNTRIED == *way) {
-        *way = MCA_BTL_UMR_GPU_NOT;
-        tell_unreachable(hca, where->device, &why);
+        *registration = MCA_BTL_UMR_GPU_BY_ADDRESS;
+    } else if (ENOMEM != err && usual && MCA_BTL_UMR_GPU_UNTRIED == *registration) {
+        *registration = MCA_BTL_UMR_GPU_NOT;
+        report_unreachable(hca, where->device, &why);
     }
     return err;
 }
@@ -361,7 +361,7 @@ static int reg_get(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where
         *result = entry;
         return OPAL_SUCCESS;
     }
-    if (MCA_BTL_UMR_GPU_NOT == hca->gpu.ways[where->device]) {
+    if (MCA_BTL_UMR_GPU_NOT == hca->gpu.registrations[where->device]) {
         return OPAL_ERR_BAD_PARAM;
     }
     drop_stale(hca);
@@ -383,7 +383,7 @@ static int reg_get(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where
             entry->retry_at = hca->gpu.lookups + RETRY_PERIOD;
         }
         if (ENOMEM == err) {
-            tell_full(hca, end - start);
+            report_full(hca, end - start);
         }
         return ENOMEM == err ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_ERR_BAD_PARAM;
     }
@@ -400,7 +400,7 @@ static int reg_get(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where
 /** True unless this HCA is known to refuse it. Lock held. */
 static bool not_refused(mca_btl_umr_hca_t *hca, const opal_umrddt_gpu_memory_t *where)
 {
-    bool reachable = MCA_BTL_UMR_GPU_NOT != hca->gpu.ways[where->device];
+    bool reachable = MCA_BTL_UMR_GPU_NOT != hca->gpu.registrations[where->device];
 
     for (const mca_btl_umr_gpu_reg_t *entry = *bucket_of(hca, where->buffer_id);
          reachable && NULL != entry; entry = entry->same_bucket) {

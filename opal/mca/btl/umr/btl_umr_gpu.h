@@ -26,12 +26,12 @@ struct mca_btl_umr_hca_t;
 struct mca_btl_umr_reg_t;
 
 /** How memory of one GPU is registered with one HCA. */
-typedef enum mca_btl_umr_gpu_way_t {
+typedef enum mca_btl_umr_gpu_registration_t {
     MCA_BTL_UMR_GPU_UNTRIED,
     MCA_BTL_UMR_GPU_BY_DMABUF,
     MCA_BTL_UMR_GPU_BY_ADDRESS, /**< by the kernel module nvidia-peermem or an equivalent */
     MCA_BTL_UMR_GPU_NOT         /**< neither; the user got a message */
-} mca_btl_umr_gpu_way_t;
+} mca_btl_umr_gpu_registration_t;
 
 /** Values of btl_umr_gpu_flush. */
 enum {
@@ -49,9 +49,9 @@ typedef struct mca_btl_umr_gpu_t {
     opal_list_t regs;                                               /**< most recently used first */
     struct mca_btl_umr_gpu_reg_t *buckets[MCA_BTL_UMR_GPU_BUCKETS]; /**< by BUFFER_ID */
     uint32_t lookups;
-    uint8_t ways[OPAL_UMRDDT_GPU_RDMA_DEVICES]; /**< mca_btl_umr_gpu_way_t */
-    struct mca_btl_umr_gpu_flusher_t *flusher;  /**< NULL: no read was needed yet */
-    bool flush_failed;                          /**< reads cannot be done any more */
+    uint8_t registrations[OPAL_UMRDDT_GPU_RDMA_DEVICES]; /**< mca_btl_umr_gpu_registration_t */
+    struct mca_btl_umr_gpu_flusher_t *flusher;           /**< NULL: no read was needed yet */
+    bool flush_failed;                                   /**< reads cannot be done any more */
 } mca_btl_umr_gpu_t;
 
 void mca_btl_umr_gpu_construct(struct mca_btl_umr_hca_t *hca);

@@ -41,9 +41,9 @@ static OBJ_CLASS_INSTANCE(waiter_t, opal_list_item_t, NULL, NULL);
 typedef struct mca_btl_umr_gpu_flusher_t {
     struct ibv_cq *cq;
     mca_btl_umr_sq_t sq;
-    struct ibv_mr *mr;   /**< of landing */
-    uint64_t landing[8]; /**< destination of the reads; contents are ignored */
-    uint32_t out;        /**< number of posted entries at the head of waiting */
+    struct ibv_mr *mr;  /**< of landing */
+    uint64_t target[8]; /**< destination of the reads; contents are ignored */
+    uint32_t out;       /**< number of posted entries at the head of waiting */
     opal_list_t waiting;
     opal_list_t idle;
 } mca_btl_umr_gpu_flusher_t;
@@ -83,7 +83,7 @@ static mca_btl_umr_gpu_flusher_t *flusher_of(mca_btl_umr_hca_t *hca)
     route.reads_in = 1;
     route.reads_out = 1;
     flusher->cq = ibv_create_cq(hca->device.context, DEPTH, NULL, NULL, 0);
-    flusher->mr = ibv_reg_mr(hca->device.pd, flusher->landing, sizeof(flusher->landing),
+    flusher->mr = ibv_reg_mr(hca->device.pd, flusher->target, sizeof(flusher->target),
                              IBV_ACCESS_LOCAL_WRITE);
     if (NULL == flusher->cq || NULL == flusher->mr
         || 0
@@ -119,7 +119,7 @@ static bool post(mca_btl_umr_gpu_flusher_t *flusher)
         qpx->wr_id = 0;
         qpx->wr_flags = IBV_SEND_SIGNALED;
         ibv_wr_rdma_read(qpx, part->reg->mr->rkey, part->end - 1);
-        ibv_wr_set_sge(qpx, flusher->mr->lkey, (uintptr_t) flusher->landing, 1);
+        ibv_wr_set_sge(qpx, flusher->mr->lkey, (uintptr_t) flusher->target, 1);
         if (0 != ibv_wr_complete(qpx)) {
             return false;
         }
@@ -129,7 +129,7 @@ static bool post(mca_btl_umr_gpu_flusher_t *flusher)
 }
 
 /** Complete the first entry. Lock held, released for the callback. */
-static void tell_first(mca_btl_umr_gpu_flusher_t *flusher, int status)
+static void report_first(mca_btl_umr_gpu_flusher_t *flusher, int status)
 {
     waiter_t *waiter = (waiter_t *) opal_list_remove_first(&flusher->waiting);
     mca_btl_umr_done_fn_t done = waiter->done;
@@ -161,14 +161,14 @@ int mca_btl_umr_gpu_flush_poll(mca_btl_umr_hca_t *hca)
         }
         --flusher->out;
         ++events;
-        tell_first(flusher, OPAL_SUCCESS);
+        report_first(flusher, OPAL_SUCCESS);
     }
     if (!hca->gpu.flush_failed && !post(flusher)) {
         hca->gpu.flush_failed = true;
     }
     while (hca->gpu.flush_failed && !opal_list_is_empty(&flusher->waiting)) {
         ++events;
-        tell_first(flusher, OPAL_ERROR);
+        report_first(flusher, OPAL_ERROR);
     }
     return events;
 }

@@ -27,7 +27,7 @@ void mca_btl_umr_hca_construct(mca_btl_umr_hca_t *hca, uint32_t index)
     OBJ_CONSTRUCT(&hca->memories_idle, opal_list_t);
     OBJ_CONSTRUCT(&hca->keysets, opal_list_t);
     OBJ_CONSTRUCT(&hca->keysets_idle, opal_list_t);
-    OBJ_CONSTRUCT(&hca->keycache.kept, opal_list_t);
+    OBJ_CONSTRUCT(&hca->keycache.cached, opal_list_t);
     OBJ_CONSTRUCT(&hca->cqs, opal_list_t);
     OBJ_CONSTRUCT(&hca->receives.draining, opal_list_t);
     OBJ_CONSTRUCT(&hca->puts_done, opal_list_t);
@@ -46,7 +46,7 @@ void mca_btl_umr_hca_destruct(mca_btl_umr_hca_t *hca)
     OPAL_LIST_DESTRUCT(&hca->memories_idle);
     OBJ_DESTRUCT(&hca->keysets);
     OPAL_LIST_DESTRUCT(&hca->keysets_idle);
-    OBJ_DESTRUCT(&hca->keycache.kept);
+    OBJ_DESTRUCT(&hca->keycache.cached);
     OBJ_DESTRUCT(&hca->cqs);
     OBJ_DESTRUCT(&hca->receives.draining);
     OBJ_DESTRUCT(&hca->puts_done);

@@ -183,27 +183,27 @@ typedef struct mca_btl_umr_stats_t {
     uint64_t keyset_evictions; /**< keysets evicted from the key cache */
     uint64_t keysets_stale; /**< keysets dropped from the key cache because their registrations were
                                gone */
-    uint64_t keysets_kept_now; /**< keysets in the key cache now, in use or not */
-    uint64_t writes_posted;    /**< RDMA writes posted, with or without immediate data */
-    uint64_t bytes_written;    /**< bytes in those */
-    uint64_t writes_direct;    /**< of the writes, those of direct puts */
-    uint64_t pieces_direct;    /**< pieces gathered by those */
-    uint64_t fins_received;    /**< writes with immediate data received */
-    uint64_t reg_hits;         /**< registrations found in the cache */
-    uint64_t reg_misses;       /**< registrations made */
-    uint64_t reg_bytes_now;    /**< bytes registered now */
-    uint64_t gpu_reg_hits;     /**< the same for GPU memory: found */
-    uint64_t gpu_reg_misses;   /**< made */
-    uint64_t gpu_reg_refused;  /**< refused by the driver, the kernel or the HCA */
-    uint64_t gpu_regs_stale;   /**< dropped because their memory was freed */
-    uint64_t gpu_regs_now;     /**< registrations of GPU memory that exist now */
-    uint64_t gpu_bytes_now;    /**< bytes in those */
-    uint64_t gpu_flush_calls;  /**< flushes of peers' writes to GPU memory, by the driver */
-    uint64_t gpu_flush_reads;  /**< flushes by an RDMA read of the HCA */
-    uint64_t endpoints_now;    /**< queue pairs that exist now */
-    uint64_t peer_bytes_now;   /**< memory of those now: structures, queues and completions */
-    uint64_t shared_bytes_now; /**< memory of their shared receives now */
-    uint64_t errors;           /**< completions with an error */
+    uint64_t keysets_cached_now; /**< keysets in the key cache now, in use or not */
+    uint64_t writes_posted;      /**< RDMA writes posted, with or without immediate data */
+    uint64_t bytes_written;      /**< bytes in those */
+    uint64_t writes_direct;      /**< of the writes, those of direct puts */
+    uint64_t pieces_direct;      /**< pieces gathered by those */
+    uint64_t fins_received;      /**< writes with immediate data received */
+    uint64_t reg_hits;           /**< registrations found in the cache */
+    uint64_t reg_misses;         /**< registrations made */
+    uint64_t reg_bytes_now;      /**< bytes registered now */
+    uint64_t gpu_reg_hits;       /**< the same for GPU memory: found */
+    uint64_t gpu_reg_misses;     /**< made */
+    uint64_t gpu_reg_refused;    /**< refused by the driver, the kernel or the HCA */
+    uint64_t gpu_regs_stale;     /**< dropped because their memory was freed */
+    uint64_t gpu_regs_now;       /**< registrations of GPU memory that exist now */
+    uint64_t gpu_bytes_now;      /**< bytes in those */
+    uint64_t gpu_flush_calls;    /**< flushes of peers' writes to GPU memory, by the driver */
+    uint64_t gpu_flush_reads;    /**< flushes by an RDMA read of the HCA */
+    uint64_t endpoints_now;      /**< queue pairs that exist now */
+    uint64_t peer_bytes_now;     /**< memory of those now: structures, queues and completions */
+    uint64_t shared_bytes_now;   /**< memory of their shared receives now */
+    uint64_t errors;             /**< completions with an error */
     uint64_t
         endpoints_rebuilt; /**< queue pairs to peers connected in the place of one that broke */
     uint64_t maps_rebuilt; /**< queue pairs for mappings created in place of a failed one */
@@ -475,7 +475,7 @@ typedef struct mca_btl_umr_hca_ops_t {
      *
      * @return ready, release as for keyset_map; NULL: register the memory and call keyset_map
      */
-    mca_btl_umr_keyset_t *(*keyset_recall)(mca_btl_umr_endpoint_t *endpoint,
+    mca_btl_umr_keyset_t *(*keyset_lookup)(mca_btl_umr_endpoint_t *endpoint,
                                            mca_btl_umr_role_t role, void *buffer,
                                            const opal_iov_cache_layout_t *layout, uint64_t chunk,
                                            uint64_t start, uint64_t end, size_t max_keys);
@@ -488,7 +488,7 @@ typedef struct mca_btl_umr_hca_ops_t {
      * (plain keys only, or found in the key cache), @p done is not called. After a done with
      * another status than OPAL_SUCCESS the caller must still call keyset_release.
      *
-     * A caller that has not yet registered the memory calls keyset_recall first.
+     * A caller that has not yet registered the memory calls keyset_lookup first.
      *
      * @param[in]  memory  must cover the first @p end bytes, and outlive the keyset
      * @param[out] keyset  release with keyset_release

@@ -57,7 +57,7 @@ static void stop_all(void)
     }
     mca_btl_umr.used_count = 0;
     mca_btl_umr_peers_stop();
-    memset(mca_btl_umr.places, 0, sizeof(mca_btl_umr.places));
+    memset(mca_btl_umr.page_nodes, 0, sizeof(mca_btl_umr.page_nodes));
     memset(&mca_btl_umr.common, 0, sizeof(mca_btl_umr.common));
     mca_btl_umr.fin_handler = NULL;
     mca_btl_umr_refuse("closed");
@@ -352,7 +352,7 @@ const mca_btl_umr_hca_ops_t mca_btl_umr_hca_ops = {
     .memory_flush = mca_btl_umr_gpu_flush,
     .memory_release = mca_btl_umr_memory_release,
     .memory_let_go = mca_btl_umr_memory_let_go,
-    .keyset_recall = mca_btl_umr_keyset_recall,
+    .keyset_lookup = mca_btl_umr_keyset_lookup,
     .keyset_map = mca_btl_umr_keyset_map,
     .keyset_release = mca_btl_umr_keyset_release,
     .keyset_keep = mca_btl_umr_keyset_keep,

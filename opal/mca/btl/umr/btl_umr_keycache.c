@@ -22,7 +22,7 @@
  *
  *  - A lookup with memory (keyset_map) has registered it now; only a keyset over the same ids
  *    matches.
- *  - A lookup without memory (keyset_recall) matches only if the cache still has all registrations
+ *  - A lookup without memory (keyset_lookup) matches only if the cache still has all registrations
  *    of the keyset and the memory hooks have marked none of them as invalid. The hooks do so before
  *    the memory is gone, so a lookup in the cache would find the same registrations. Such a lookup
  *    also updates their LRU position. New registrations cause evictions, so after each of them a
@@ -166,12 +166,12 @@ void mca_btl_umr_keycache_remove(mca_btl_umr_keyset_object_t *keyset)
     }
     *link = keyset->same_bucket;
     keyset->same_bucket = NULL;
-    opal_list_remove_item(&hca->keycache.kept, &keyset->pub.super);
+    opal_list_remove_item(&hca->keycache.cached, &keyset->pub.super);
     opal_list_append(&hca->keysets, &keyset->pub.super);
     hca->keycache.unused -= keyset->used ? 0 : 1;
-    keyset->kept = false;
+    keyset->cached = false;
     keyset->used = false;
-    --hca->stats.keysets_kept_now;
+    --hca->stats.keysets_cached_now;
 }
 
 /** Mark it as in use. */
@@ -204,7 +204,7 @@ mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_take(const mca_btl_umr_keyset_
     return hand_out(hca, keyset);
 }
 
-mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_recall(mca_btl_umr_hca_t *hca,
+mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_lookup(mca_btl_umr_hca_t *hca,
                                                          const mca_btl_umr_keyset_name_t *name)
 {
     mca_btl_umr_keyset_object_t *keyset = find(hca, name);
@@ -225,14 +225,14 @@ bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset)
     if (hca->failed) {
         return false; /* its keys must be destroyed */
     }
-    if (keyset->kept) {
+    if (keyset->cached) {
         if (OPAL_UNLIKELY(lost_one(keyset))) {
             ++hca->stats.keysets_stale;
             return false;
         }
-        if (item != opal_list_get_first(&hca->keycache.kept)) {
-            opal_list_remove_item(&hca->keycache.kept, item);
-            opal_list_prepend(&hca->keycache.kept, item);
+        if (item != opal_list_get_first(&hca->keycache.cached)) {
+            opal_list_remove_item(&hca->keycache.cached, item);
+            opal_list_prepend(&hca->keycache.cached, item);
         }
     } else {
         mca_btl_umr_keyset_object_t **bucket;
@@ -240,7 +240,8 @@ bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset)
         if (0 == mca_btl_umr_params.key_cache || (!hca->rcache_cacheable && !keyset->memory->gpu)) {
             return false;
         }
-        while (hca->stats.keysets_kept_now >= mca_btl_umr_share(mca_btl_umr_params.key_cache, 1)) {
+        while (hca->stats.keysets_cached_now
+               >= mca_btl_umr_share(mca_btl_umr_params.key_cache, 1)) {
             if (!mca_btl_umr_keycache_evict(hca, MCA_BTL_UMR_ROLE_MAX, 0)) {
                 return false; /* all are in use */
             }
@@ -251,11 +252,11 @@ bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset)
         bucket = bucket_of(hca, &keyset->name);
         keyset->same_bucket = *bucket;
         *bucket = keyset;
-        keyset->kept = true;
+        keyset->cached = true;
         keyset->misses = hca->stats.reg_misses;
-        ++hca->stats.keysets_kept_now;
+        ++hca->stats.keysets_cached_now;
         opal_list_remove_item(&hca->keysets, item);
-        opal_list_prepend(&hca->keycache.kept, item);
+        opal_list_prepend(&hca->keycache.cached, item);
     }
     keyset->used = false;
     ++hca->keycache.unused;
@@ -294,7 +295,7 @@ bool mca_btl_umr_keycache_evict(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
     if (0 == hca->keycache.unused) {
         return false;
     }
-    OPAL_LIST_FOREACH_REV (keyset, &hca->keycache.kept, mca_btl_umr_keyset_object_t) {
+    OPAL_LIST_FOREACH_REV (keyset, &hca->keycache.cached, mca_btl_umr_keyset_object_t) {
         if (!keyset->used
             && (MCA_BTL_UMR_ROLE_MAX == role
                 || (keyset->name.role == role && holds(keyset, entries)))) {
@@ -325,7 +326,7 @@ void mca_btl_umr_keycache_forget_reg(mca_btl_umr_hca_t *hca, const mca_btl_umr_r
         return;
     }
     /* Keysets in use hold it; for GPU memory, their users do. */
-    OPAL_LIST_FOREACH_SAFE (keyset, next, &hca->keycache.kept, mca_btl_umr_keyset_object_t) {
+    OPAL_LIST_FOREACH_SAFE (keyset, next, &hca->keycache.cached, mca_btl_umr_keyset_object_t) {
         if (!keyset->used && is_over(keyset, reg)) {
             ++hca->stats.keysets_stale;
             mca_btl_umr_keyset_recycle(keyset);
@@ -338,7 +339,7 @@ void mca_btl_umr_keycache_empty(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_keyset_object_t *keyset, *next;
 
-    OPAL_LIST_FOREACH_SAFE (keyset, next, &hca->keycache.kept, mca_btl_umr_keyset_object_t) {
+    OPAL_LIST_FOREACH_SAFE (keyset, next, &hca->keycache.cached, mca_btl_umr_keyset_object_t) {
         if (!keyset->used) {
             mca_btl_umr_keyset_recycle(keyset);
         }

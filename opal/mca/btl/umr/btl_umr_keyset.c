@@ -96,7 +96,7 @@ static void give_mkeys(mca_btl_umr_mapping_t *mappings, size_t count)
 void mca_btl_umr_keyset_recycle(mca_btl_umr_keyset_object_t *keyset)
 {
     mca_btl_umr_hca_t *hca = keyset->hca;
-    if (keyset->kept) {
+    if (keyset->cached) {
         mca_btl_umr_keycache_remove(keyset);
     }
     /* The indirect key first, also for the order of the invalidations. */
@@ -486,7 +486,7 @@ static inline mca_btl_umr_keyset_name_t name_of(mca_btl_umr_role_t role, void *b
                                        .max_keys = max_keys};
 }
 
-mca_btl_umr_keyset_t *mca_btl_umr_keyset_recall(mca_btl_umr_endpoint_t *endpoint,
+mca_btl_umr_keyset_t *mca_btl_umr_keyset_lookup(mca_btl_umr_endpoint_t *endpoint,
                                                 mca_btl_umr_role_t role, void *buffer,
                                                 const opal_iov_cache_layout_t *layout,
                                                 uint64_t chunk, uint64_t start, uint64_t end,
@@ -497,7 +497,7 @@ mca_btl_umr_keyset_t *mca_btl_umr_keyset_recall(mca_btl_umr_endpoint_t *endpoint
     mca_btl_umr_keyset_object_t *keyset;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    keyset = mca_btl_umr_keycache_recall(hca, &name);
+    keyset = mca_btl_umr_keycache_lookup(hca, &name);
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
     return NULL == keyset ? NULL : &keyset->pub;
 }
@@ -688,9 +688,9 @@ void mca_btl_umr_keysets_stop(mca_btl_umr_hca_t *hca)
     opal_list_item_t *item;
 
     mca_btl_umr_keycache_empty(hca);
-    while (!opal_list_is_empty(&hca->keycache.kept)) {
+    while (!opal_list_is_empty(&hca->keycache.cached)) {
         mca_btl_umr_keyset_recycle(
-            (mca_btl_umr_keyset_object_t *) opal_list_get_first(&hca->keycache.kept));
+            (mca_btl_umr_keyset_object_t *) opal_list_get_first(&hca->keycache.cached));
     }
     memset(&hca->keysets_waiting, 0, sizeof(hca->keysets_waiting));
     memset(&hca->keysets_posted, 0, sizeof(hca->keysets_posted));

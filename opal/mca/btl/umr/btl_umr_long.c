@@ -179,11 +179,11 @@ struct mlx5_wqe_data_seg *mca_btl_umr_long_list(mca_btl_umr_hca_t *hca, uint32_t
 /** Work request @p seq reads the list that was allocated last. */
 static void ring_commit(mca_btl_umr_hca_t *hca, uint32_t count, uint32_t seq)
 {
-    size_t place = (hca->longs.first + hca->longs.list_count) % MCA_BTL_UMR_MKEYS_SQ_DEPTH;
+    size_t position = (hca->longs.first + hca->longs.list_count) % MCA_BTL_UMR_MKEYS_SQ_DEPTH;
 
     hca->longs.head += list_bytes(count);
-    hca->longs.lists[place].seq = seq;
-    hca->longs.lists[place].end = hca->longs.head;
+    hca->longs.lists[position].seq = seq;
+    hca->longs.lists[position].end = hca->longs.head;
     ++hca->longs.list_count;
 }
 

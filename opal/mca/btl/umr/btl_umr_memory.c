@@ -294,7 +294,7 @@ static bool memory_make_parts(mca_btl_umr_memory_t *memory, const opal_iov_cache
     uintptr_t page = (uintptr_t) opal_getpagesize();
     opal_iov_cache_cursor_t cursor;
     opal_iov_cache_run_t run;
-    size_t kept = 0;
+    size_t cached = 0;
 
     memory->count = 0;
     opal_iov_cache_cursor_init(&cursor, layout->form, 0, memory->size);
@@ -320,16 +320,16 @@ static bool memory_make_parts(mca_btl_umr_memory_t *memory, const opal_iov_cache
     }
     qsort(memory->parts, memory->count, sizeof(*memory->parts), part_compare);
     for (size_t i = 1; i < memory->count; ++i) {
-        mca_btl_umr_part_t *last = &memory->parts[kept], *part = &memory->parts[i];
+        mca_btl_umr_part_t *last = &memory->parts[cached], *part = &memory->parts[i];
 
         /* Two parts on one page would pin it twice. */
         if (part->start <= last->end + gap || (part->start & ~(page - 1)) <= last->end) {
             last->end = part->end > last->end ? part->end : last->end;
         } else {
-            memory->parts[++kept] = *part;
+            memory->parts[++cached] = *part;
         }
     }
-    memory->count = 0 == memory->count ? 0 : kept + 1;
+    memory->count = 0 == memory->count ? 0 : cached + 1;
     return true;
 }
 
@@ -437,28 +437,28 @@ void mca_btl_umr_memory_recycle(mca_btl_umr_memory_t *memory)
 }
 
 /** Message, once: such messages use another protocol from now on. */
-static void tell_bound(mca_btl_umr_hca_t *hca, uint64_t needed)
+static void report_bound(mca_btl_umr_hca_t *hca, uint64_t needed)
 {
-    static bool told = false;
+    static bool reported = false;
 
-    if (!told) {
-        told = true;
+    if (!reported) {
+        reported = true;
         opal_show_help("help-btl-umr.txt", "reg bound", true, opal_process_info.nodename,
                        (unsigned long long) needed, (unsigned long long) hca->reg_bound);
     }
 }
 
-/** As tell_bound, for a limit of the system. */
-static void tell_refused(mca_btl_umr_hca_t *hca, uint64_t needed)
+/** As report_bound, for a limit of the system. */
+static void report_refused(mca_btl_umr_hca_t *hca, uint64_t needed)
 {
-    static bool told = false;
+    static bool reported = false;
     struct rlimit limit;
     char text[64] = "unknown";
 
-    if (told) {
+    if (reported) {
         return;
     }
-    told = true;
+    reported = true;
     if (0 == getrlimit(RLIMIT_MEMLOCK, &limit)) {
         if (RLIM_INFINITY == limit.rlim_cur) {
             snprintf(text, sizeof(text), "unlimited");
@@ -539,9 +539,9 @@ int mca_btl_umr_memory_register_at(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr
                                                   : OPAL_ERR_OUT_OF_RESOURCE;
     }
     if (OPAL_ERR_OUT_OF_RESOURCE == rc && memory_bytes(memory) > hca->reg_bound) {
-        tell_bound(hca, memory_bytes(memory));
+        report_bound(hca, memory_bytes(memory));
     } else if (OPAL_ERR_OUT_OF_RESOURCE == rc && hca->reg_refused) {
-        tell_refused(hca, memory_bytes(memory));
+        report_refused(hca, memory_bytes(memory));
     }
 
     if (OPAL_SUCCESS == rc) {
@@ -576,11 +576,11 @@ int mca_btl_umr_memory_pin(void *base, size_t size, int32_t access, mca_btl_umr_
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     hca->reg_refused = false;
     if (bytes > hca->reg_bound) {
-        tell_bound(hca, bytes);
+        report_bound(hca, bytes);
     } else {
         rc = register_range(hca, (uintptr_t) base, (uintptr_t) base + size, access, reg);
         if (OPAL_ERR_OUT_OF_RESOURCE == rc && hca->reg_refused) {
-            tell_refused(hca, bytes);
+            report_refused(hca, bytes);
         }
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);

@@ -276,7 +276,7 @@ static int finalize(mca_btl_base_module_t *btl)
         mca_btl_umr_hca_ops.fini();
     }
     module->count = 0;
-    module->under_way = 0;
+    module->in_flight = 0;
     module->looked_up = module->connected = false;
     module->error_cb = NULL;
     return OPAL_SUCCESS;

@@ -53,7 +53,7 @@ typedef struct mca_btl_umr_module_t {
     bool connected;        /**< all endpoints are connected */
     struct ibv_cq *cq;
     uint32_t cq_size;
-    uint32_t under_way; /**< operations without their completion; at most cq_size */
+    uint32_t in_flight; /**< operations without their completion; at most cq_size */
     uint32_t depth;     /**< maximum operations in flight to one peer */
     uint32_t count;     /**< number of endpoints: processes of the job, including this one */
     struct mca_btl_base_endpoint_t *endpoints;

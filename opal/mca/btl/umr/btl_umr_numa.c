@@ -282,25 +282,26 @@ int mca_btl_umr_numa_address(const void *address)
 {
     uintptr_t size = (uintptr_t) opal_getpagesize();
     uintptr_t page = (uintptr_t) address & ~(size - 1);
-    mca_btl_umr_place_t *place = &mca_btl_umr.places[page / size % MCA_BTL_UMR_PLACES];
+    mca_btl_umr_page_node_t *page_node =
+        &mca_btl_umr.page_nodes[page / size % MCA_BTL_UMR_PAGE_NODES];
     int node;
 
-    if (OPAL_LIKELY(place->page == page)) {
-        return place->node;
+    if (OPAL_LIKELY(page_node->page == page)) {
+        return page_node->node;
     }
     node = ask(page);
     if (-2 != node) {
-        place->page = page;
-        place->node = node;
+        page_node->page = page;
+        page_node->node = node;
     }
     return 0 > node ? -1 : node;
 }
 
 void mca_btl_umr_numa_forget(uintptr_t base, uintptr_t bound)
 {
-    for (size_t i = 0; i < MCA_BTL_UMR_PLACES; ++i) {
-        if (base <= mca_btl_umr.places[i].page && bound >= mca_btl_umr.places[i].page) {
-            mca_btl_umr.places[i].page = 0;
+    for (size_t i = 0; i < MCA_BTL_UMR_PAGE_NODES; ++i) {
+        if (base <= mca_btl_umr.page_nodes[i].page && bound >= mca_btl_umr.page_nodes[i].page) {
+            mca_btl_umr.page_nodes[i].page = 0;
         }
     }
 }

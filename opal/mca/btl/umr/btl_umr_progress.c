@@ -133,7 +133,7 @@ static int poll_endpoints(mca_btl_umr_hca_t *hca, struct ibv_cq *cq, fin_t *fins
 }
 
 /** Report FINs, one at a time, each with the lock released. */
-static void tell_fins(const fin_t *fins, int count)
+static void report_fins(const fin_t *fins, int count)
 {
     for (int i = 0; i < count; ++i) {
         mca_btl_umr_fin_fn_t handler = mca_btl_umr.fin_handler;
@@ -161,12 +161,12 @@ static int poll_receives(mca_btl_umr_hca_t *hca)
     if (OPAL_UNLIKELY(draining) && MCA_BTL_UMR_POLL > events) {
         mca_btl_umr_receives_drained(hca);
     }
-    tell_fins(fins, count);
+    report_fins(fins, count);
     return events;
 }
 
 /** Report completions, one at a time, each with the lock released. */
-static int tell_done(mca_btl_umr_hca_t *hca)
+static int report_done(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_done_fn_t done;
     int status, events = 0;
@@ -196,7 +196,7 @@ static int poll_queues(mca_btl_umr_hca_t *hca)
     /* While the lock is released the list only grows, at its end. */
     OPAL_LIST_FOREACH (cq, &hca->cqs, mca_btl_umr_cq_t) {
         events += poll_endpoints(hca, cq->cq, fins, &count);
-        tell_fins(fins, count);
+        report_fins(fins, count);
     }
     return events;
 }
@@ -229,7 +229,7 @@ static inline int progress_hca(mca_btl_umr_hca_t *hca)
         events += mca_btl_umr_gpu_flush_poll(hca);
     }
     if (NULL != hca->keysets_done.head || !opal_list_is_empty(&hca->puts_done)) {
-        events += tell_done(hca);
+        events += report_done(hca);
     }
     if (0 == events && shared && 0 == ++hca->receives.idle % MCA_BTL_UMR_LOOK_PERIOD) {
         mca_btl_umr_receives_events(hca);

@@ -50,14 +50,14 @@ typedef struct request_t {
 } request_t;
 
 /* Operations in flight; also called without the lock. */
-static uint32_t under_way(void)
+static uint32_t in_flight(void)
 {
-    return __atomic_load_n(&module->under_way, __ATOMIC_RELAXED);
+    return __atomic_load_n(&module->in_flight, __ATOMIC_RELAXED);
 }
 
-static void under_way_add(uint32_t change)
+static void in_flight_add(uint32_t change)
 {
-    (void) __atomic_add_fetch(&module->under_way, change, __ATOMIC_RELAXED);
+    (void) __atomic_add_fetch(&module->in_flight, change, __ATOMIC_RELAXED);
 }
 
 /** Break the queue pair; operations in flight are flushed. Lock held. */
@@ -131,7 +131,7 @@ static int post(struct mca_btl_base_endpoint_t *endpoint, const request_t *reque
         endpoint->ops = calloc(module->depth, sizeof(*endpoint->ops));
     }
     if (NULL == endpoint->ops || 0 == mca_btl_umr_sq_room(&endpoint->sq)
-        || under_way() == module->cq_size) {
+        || in_flight() == module->cq_size) {
         rc = OPAL_ERR_OUT_OF_RESOURCE;
         goto out;
     }
@@ -150,7 +150,7 @@ static int post(struct mca_btl_base_endpoint_t *endpoint, const request_t *reque
         rc = OPAL_ERROR;
         goto out;
     }
-    under_way_add(1);
+    in_flight_add(1);
     count(request);
 out:
     OPAL_THREAD_UNLOCK(&module->lock);
@@ -279,7 +279,7 @@ static bool complete(const struct ibv_wc *wc, done_t *done)
     done->op = endpoint->ops[seq % module->depth];
     done->status = IBV_WC_SUCCESS == wc->status ? OPAL_SUCCESS : OPAL_ERR_UNREACH;
     mca_btl_umr_sq_complete(&endpoint->sq, seq);
-    under_way_add(UINT32_MAX); /* one less */
+    in_flight_add(UINT32_MAX); /* one less */
     if (IBV_WC_SUCCESS != wc->status) {
         first = !endpoint->broken;
         if (first) {
@@ -302,7 +302,7 @@ int mca_btl_umr_module_progress(void)
     int got, failures = 0;
 
     /* Nothing is in flight, and a later post is followed by a poll: no lock and no poll here. */
-    if (0 == under_way()) {
+    if (0 == in_flight()) {
         return 0;
     }
     OPAL_THREAD_LOCK(&module->lock);
@@ -355,7 +355,7 @@ int mca_btl_umr_module_flush(mca_btl_base_module_t *btl, struct mca_btl_base_end
     if (NULL != endpoint) {
         good = flush_one(endpoint);
     } else {
-        for (uint32_t i = 0; i < module->count && 0 < under_way(); ++i) {
+        for (uint32_t i = 0; i < module->count && 0 < in_flight(); ++i) {
             good = flush_one(&module->endpoints[i]) && good;
         }
     }

@@ -43,7 +43,7 @@ void mca_btl_umr_refill_construct(mca_btl_umr_hca_t *hca)
     mca_btl_umr_refill_shared_t *shared = &hca->refill.shared;
 
     (void) pthread_mutex_init(&shared->lock, NULL);
-    (void) pthread_cond_init(&shared->asked, NULL);
+    (void) pthread_cond_init(&shared->requested, NULL);
     (void) pthread_cond_init(&shared->quiet, NULL);
 }
 
@@ -52,7 +52,7 @@ void mca_btl_umr_refill_destruct(mca_btl_umr_hca_t *hca)
     mca_btl_umr_refill_shared_t *shared = &hca->refill.shared;
 
     (void) pthread_mutex_destroy(&shared->lock);
-    (void) pthread_cond_destroy(&shared->asked);
+    (void) pthread_cond_destroy(&shared->requested);
     (void) pthread_cond_destroy(&shared->quiet);
 }
 
@@ -84,7 +84,7 @@ static void *help(void *arg)
         int err;
 
         if (0 == hca->refill.shared.todo) {
-            pthread_cond_wait(&hca->refill.shared.asked, &hca->refill.shared.lock);
+            pthread_cond_wait(&hca->refill.shared.requested, &hca->refill.shared.lock);
             continue;
         }
         --hca->refill.shared.todo;
@@ -141,7 +141,7 @@ static void after_fork_child(void)
         refill->low = 0;
         refill->shared.todo = 0;
         /* The helper still waits at the old ones. */
-        (void) pthread_cond_init(&refill->shared.asked, NULL);
+        (void) pthread_cond_init(&refill->shared.requested, NULL);
         (void) pthread_cond_init(&refill->shared.quiet, NULL);
         pthread_mutex_unlock(&refill->shared.lock);
     }
@@ -247,7 +247,7 @@ void mca_btl_umr_refill(mca_btl_umr_hca_t *hca)
     hca->refill.shared.entries = hca->mkeys.entries;
     hca->refill.shared.update_tag = hca->device.update_tag;
     pthread_mutex_unlock(&hca->refill.shared.lock);
-    pthread_cond_signal(&hca->refill.shared.asked);
+    pthread_cond_signal(&hca->refill.shared.requested);
 }
 
 void mca_btl_umr_refill_halt(mca_btl_umr_hca_t *hca)
@@ -287,7 +287,7 @@ void mca_btl_umr_refill_stop(mca_btl_umr_hca_t *hca)
 
         pthread_mutex_lock(&hca->refill.shared.lock);
         hca->refill.shared.stop = true;
-        pthread_cond_signal(&hca->refill.shared.asked);
+        pthread_cond_signal(&hca->refill.shared.requested);
         pthread_mutex_unlock(&hca->refill.shared.lock);
         err = pthread_join(hca->refill.thread, NULL);
         if (0 != err) {

@@ -126,7 +126,7 @@ static unsigned char pattern(uint32_t i)
 }
 
 /** Offset of stream position @p i. */
-static size_t place(const pieces_t *pieces, uint32_t i)
+static size_t position(const pieces_t *pieces, uint32_t i)
 {
     uint32_t k = i / pieces->bytes < pieces->count - 1 ? i / pieces->bytes : pieces->count - 1;
 
@@ -200,7 +200,7 @@ static int prepare(mca_btl_umr_hca_t *hca, selftest_t *test)
     memset(test->source, 0, test->from.room);
     memset(test->target, FILLER, test->to.room);
     for (uint32_t i = 0; i < test->bytes; ++i) {
-        test->source[place(&test->from, i)] = pattern(i);
+        test->source[position(&test->from, i)] = pattern(i);
     }
 
     test->source_mr = ibv_reg_mr(hca->device.pd, test->source, test->from.room, 0);
@@ -270,7 +270,7 @@ static struct ibv_sge piece(const selftest_t *test, mca_btl_umr_role_t role, uin
     bool source = MCA_BTL_UMR_LOCAL == role;
     const pieces_t *pieces = source ? &test->from : &test->to;
     struct ibv_sge sge = {
-        (uintptr_t) (source ? test->source : test->target) + place(pieces, k * pieces->bytes),
+        (uintptr_t) (source ? test->source : test->target) + position(pieces, k * pieces->bytes),
         piece_length(test, pieces, k), source ? test->source_mr->lkey : test->target_mr->lkey};
 
     return sge;
@@ -406,7 +406,7 @@ static int look(selftest_t *test)
     }
     memset(expected, FILLER, test->to.room);
     for (uint32_t k = test->skip; k < test->bytes; ++k) {
-        expected[place(&test->to, k)] = pattern(k);
+        expected[position(&test->to, k)] = pattern(k);
     }
     while (i < test->to.room && expected[i] == test->target[i]) {
         ++i;

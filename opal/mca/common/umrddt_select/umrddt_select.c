@@ -20,12 +20,12 @@
 /** Limit for DECLINE_NEXT with GPU memory, in times of a small message. A longer message is
  * declined individually, which costs two small messages. In return its length is known before the
  * data arrives, so that its staging buffer is pinned. System memory needs no staging buffer. */
-#define ASKED_FROM 100
+#define REQUESTED_FROM 100
 
 /** Resolution in us: shorter times count as this. */
 #define LEAST_TIME 0.1
 
-#define ALL_WAYS (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES) - 1)
+#define ALL_SCHEMES (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES) - 1)
 
 /** Predict the steady state: all resources of the schemes are set up. Times from the match on. */
 static void predict_steady(const opal_umrddt_tuning_t *tuning, opal_umrddt_select_case_t message,
@@ -33,21 +33,22 @@ static void predict_steady(const opal_umrddt_tuning_t *tuning, opal_umrddt_selec
 {
     const double small = opal_umrddt_select_small(tuning, message.near);
 
-    message.known = ALL_WAYS;
-    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
+    message.known = ALL_SCHEMES;
+    for (int scheme_id = 0; scheme_id < MCA_PML_UMRDDT_SCHEMES; ++scheme_id) {
         const double time =
-            opal_umrddt_select_time(tuning, &message, (mca_pml_umrddt_scheme_id_t) way) - small;
+            opal_umrddt_select_time(tuning, &message, (mca_pml_umrddt_scheme_id_t) scheme_id)
+            - small;
 
-        steady[way] = LEAST_TIME < time ? time : LEAST_TIME;
+        steady[scheme_id] = LEAST_TIME < time ? time : LEAST_TIME;
     }
 }
 
 /** Remove the base PML, unless it is fastest in the steady state. */
 static unsigned without_base(const double *steady, unsigned possible)
 {
-    for (int way = 0; way < MCA_PML_UMRDDT_SCHEMES; ++way) {
-        if (0 != (possible & MCA_PML_UMRDDT_BIT(way))
-            && steady[way] < steady[MCA_PML_UMRDDT_SCHEME_BASE]) {
+    for (int scheme_id = 0; scheme_id < MCA_PML_UMRDDT_SCHEMES; ++scheme_id) {
+        if (0 != (possible & MCA_PML_UMRDDT_BIT(scheme_id))
+            && steady[scheme_id] < steady[MCA_PML_UMRDDT_SCHEME_BASE]) {
             return possible & ~MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE);
         }
     }
@@ -58,7 +59,7 @@ void opal_umrddt_select(const opal_umrddt_tuning_t *tuning,
                         const opal_umrddt_select_case_t *message, unsigned possible,
                         unsigned failed, opal_umrddt_selection_t *selection)
 {
-    const double asked = ASKED_FROM * opal_umrddt_select_small(tuning, message->near);
+    const double requested = REQUESTED_FROM * opal_umrddt_select_small(tuning, message->near);
     const double *times = selection->times;
     unsigned left = 0 == (possible & ~failed) ? possible : possible & ~failed;
 
@@ -67,9 +68,9 @@ void opal_umrddt_select(const opal_umrddt_tuning_t *tuning,
     if (0 == left) {
         left = MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE);
     }
-    selection->way = opal_umrddt_select_best(tuning, message, left, selection->times);
-    selection->settled = MCA_PML_UMRDDT_SCHEME_BASE == selection->way && 0 == failed
-                         && (!message->to.gpu || times[MCA_PML_UMRDDT_SCHEME_BASE] < asked);
+    selection->scheme_id = opal_umrddt_select_best(tuning, message, left, selection->times);
+    selection->converged = MCA_PML_UMRDDT_SCHEME_BASE == selection->scheme_id && 0 == failed
+                           && (!message->to.gpu || times[MCA_PML_UMRDDT_SCHEME_BASE] < requested);
 }
 
 bool opal_umrddt_select_beats(const opal_umrddt_tuning_t *tuning,
@@ -105,11 +106,11 @@ void opal_umrddt_select_print_side(char *text, size_t room, const char *what,
 void opal_umrddt_select_print_times(char *text, size_t room, const double *times, unsigned possible)
 {
     for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
-        const mca_pml_umrddt_scheme_id_t way = mca_pml_umrddt_scheme_order[i];
-        bool open = 0 != (possible & MCA_PML_UMRDDT_BIT(way));
+        const mca_pml_umrddt_scheme_id_t scheme_id = mca_pml_umrddt_scheme_order[i];
+        bool open = 0 != (possible & MCA_PML_UMRDDT_BIT(scheme_id));
         size_t length = strlen(text);
 
         (void) snprintf(text + length, room - length, open ? " %s %.1f" : " (%s %.1f)",
-                        mca_pml_umrddt_scheme_names[way], times[way]);
+                        mca_pml_umrddt_scheme_names[scheme_id], times[scheme_id]);
     }
 }

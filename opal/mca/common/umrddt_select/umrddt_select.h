@@ -20,8 +20,8 @@
 
 /** The selection for messages of one kind. Times in us; those of steady count from the match on. */
 typedef struct opal_umrddt_selection_t {
-    mca_pml_umrddt_scheme_id_t way; /**< the selected scheme */
-    bool settled; /**< converged: the base PML is selected, and the next messages need no offer */
+    mca_pml_umrddt_scheme_id_t scheme_id; /**< the selected scheme */
+    bool converged; /**< converged: the base PML is selected, and the next messages need no offer */
     double times[MCA_PML_UMRDDT_SCHEMES];  /**< predicted for the next message */
     double steady[MCA_PML_UMRDDT_SCHEMES]; /**< predicted when all resources of the schemes are set
                                               up */

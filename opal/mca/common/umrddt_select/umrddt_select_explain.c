@@ -22,7 +22,8 @@
 
 #include "opal/util/output.h"
 
-const char *opal_umrddt_explain_reason(const opal_umrddt_pairs_t *pairs, unsigned possible)
+const char *opal_umrddt_explain_reason(const opal_umrddt_selection_cache_t *pairs,
+                                       unsigned possible)
 {
     if (0 == (possible & (possible - 1))) {
         return 0 == possible ? "nothing else is possible" : "only this is possible";
@@ -32,7 +33,8 @@ const char *opal_umrddt_explain_reason(const opal_umrddt_pairs_t *pairs, unsigne
 }
 
 /** Returns true if this pair was not printed before, and records it. */
-static bool is_new(opal_umrddt_pairs_t *pairs, const opal_umrddt_pair_t *pair, unsigned scheme)
+static bool is_new(opal_umrddt_selection_cache_t *pairs, const opal_umrddt_selected_t *pair,
+                   unsigned scheme)
 {
     uint64_t hash = pair->key.layout;
 
@@ -47,14 +49,14 @@ static bool is_new(opal_umrddt_pairs_t *pairs, const opal_umrddt_pair_t *pair, u
             return false;
         }
     }
-    if (OPAL_UMRDDT_PAIRS_EXPLAINED == pairs->explained_count) {
+    if (OPAL_UMRDDT_SELECTION_CACHE_EXPLAINED == pairs->explained_count) {
         return false;
     }
     pairs->explained[pairs->explained_count++] = hash;
     return true;
 }
 
-void opal_umrddt_explain_pair(opal_umrddt_pairs_t *pairs, opal_umrddt_pair_t *pair,
+void opal_umrddt_explain_pair(opal_umrddt_selection_cache_t *pairs, opal_umrddt_selected_t *pair,
                               const opal_umrddt_select_case_t *message, int rank, unsigned scheme)
 {
     char text[1024] = "";
@@ -67,7 +69,7 @@ void opal_umrddt_explain_pair(opal_umrddt_pairs_t *pairs, opal_umrddt_pair_t *pa
     opal_umrddt_select_print_side(text, sizeof(text), "to", &message->to, message->bytes);
     (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
     opal_umrddt_select_print_times(text, sizeof(text), pair->selection.times, pair->possible);
-    opal_output(0, "umrddt: explain: %llu bytes of rank %d, on %s host,%s figures: %s",
+    opal_output(0, "umrddt: explain: %llu bytes of rank %d, on %s host,%s tuning: %s",
                 (unsigned long long) message->bytes, rank, message->near ? "this" : "another", text,
                 pairs->source);
 }
@@ -79,8 +81,9 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-void opal_umrddt_explain_carried(const opal_umrddt_pairs_t *pairs, opal_umrddt_pair_t *pair,
-                                 int rank, mca_pml_umrddt_scheme_id_t scheme, double took)
+void opal_umrddt_explain_carried(const opal_umrddt_selection_cache_t *pairs,
+                                 opal_umrddt_selected_t *pair, int rank,
+                                 mca_pml_umrddt_scheme_id_t scheme, double took)
 {
     if (!pair->explained) {
         return;
@@ -98,22 +101,22 @@ void opal_umrddt_explain_carried(const opal_umrddt_pairs_t *pairs, opal_umrddt_p
         pair->counted = scheme;
         pair->count = 0;
     }
-    if (OPAL_UMRDDT_PAIR_TIMES > pair->count) {
+    if (OPAL_UMRDDT_SELECTED_TIMES > pair->count) {
         pair->took[pair->count++] = took;
     }
-    if (OPAL_UMRDDT_PAIR_TIMES == pair->count) {
+    if (OPAL_UMRDDT_SELECTED_TIMES == pair->count) {
         ++pair->count;
-        qsort(pair->took, OPAL_UMRDDT_PAIR_TIMES, sizeof(pair->took[0]), by_value);
+        qsort(pair->took, OPAL_UMRDDT_SELECTED_TIMES, sizeof(pair->took[0]), by_value);
         opal_output(0,
                     "umrddt: explain: %llu bytes of rank %d, %u times, the last by %s: median %.1f "
                     "us from the match on, where %.1f were predicted",
-                    (unsigned long long) pair->key.total, rank, OPAL_UMRDDT_PAIR_TIMES,
-                    mca_pml_umrddt_scheme_names[scheme], pair->took[OPAL_UMRDDT_PAIR_TIMES / 2],
+                    (unsigned long long) pair->key.total, rank, OPAL_UMRDDT_SELECTED_TIMES,
+                    mca_pml_umrddt_scheme_names[scheme], pair->took[OPAL_UMRDDT_SELECTED_TIMES / 2],
                     pair->selection.steady[scheme]);
     }
 }
 
-void opal_umrddt_explain_failed(const opal_umrddt_pair_t *pair, int rank,
+void opal_umrddt_explain_failed(const opal_umrddt_selected_t *pair, int rank,
                                 mca_pml_umrddt_scheme_id_t scheme)
 {
     if (pair->explained && !pair->began) {

@@ -10,7 +10,7 @@
  * @file
  *
  * Output of pml_umrddt_explain: predicted and measured times of pairs of layouts
- * (umrddt_select_pairs.h, read first).
+ * (umrddt_select_cache.h, read first).
  */
 
 #ifndef OPAL_UMRDDT_SELECT_EXPLAIN_H
@@ -18,7 +18,7 @@
 
 #include <time.h>
 
-#include "opal/mca/common/umrddt_select/umrddt_select_pairs.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_cache.h"
 
 /** Microseconds of a monotonic clock. */
 static inline double opal_umrddt_explain_now(void)
@@ -30,7 +30,8 @@ static inline double opal_umrddt_explain_now(void)
 }
 
 /** The reason for a selection among @p possible schemes, for the user. */
-const char *opal_umrddt_explain_reason(const opal_umrddt_pairs_t *pairs, unsigned possible);
+const char *opal_umrddt_explain_reason(const opal_umrddt_selection_cache_t *pairs,
+                                       unsigned possible);
 
 /**
  * Print a pair after its selection, unless it was printed before. Sets pair->explained.
@@ -39,16 +40,17 @@ const char *opal_umrddt_explain_reason(const opal_umrddt_pairs_t *pairs, unsigne
  * @param[in] rank     of the sender
  * @param[in] scheme   forced on the communicator
  */
-void opal_umrddt_explain_pair(opal_umrddt_pairs_t *pairs, opal_umrddt_pair_t *pair,
+void opal_umrddt_explain_pair(opal_umrddt_selection_cache_t *pairs, opal_umrddt_selected_t *pair,
                               const opal_umrddt_select_case_t *message, int rank, unsigned scheme);
 
 /** A message of a pair was carried by a scheme in @p took us: print the time of the first message,
  * and the median of the first 16. */
-void opal_umrddt_explain_carried(const opal_umrddt_pairs_t *pairs, opal_umrddt_pair_t *pair,
-                                 int rank, mca_pml_umrddt_scheme_id_t scheme, double took);
+void opal_umrddt_explain_carried(const opal_umrddt_selection_cache_t *pairs,
+                                 opal_umrddt_selected_t *pair, int rank,
+                                 mca_pml_umrddt_scheme_id_t scheme, double took);
 
 /** The first message of a pair could not use its scheme: print that. */
-void opal_umrddt_explain_failed(const opal_umrddt_pair_t *pair, int rank,
+void opal_umrddt_explain_failed(const opal_umrddt_selected_t *pair, int rank,
                                 mca_pml_umrddt_scheme_id_t scheme);
 
 /** A sender passes a message through, which could be carried by @p possible schemes: print that. */

@@ -183,21 +183,21 @@ bool opal_umrddt_tuning_path(const char *hardware, bool system, char *path, size
 /**
  * Find a parameter or a curve by its name. @param[out] index  among all. @return NULL: unknown name
  */
-static double *find(opal_umrddt_tuning_t *figures, const char *name, unsigned *count,
+static double *find(opal_umrddt_tuning_t *tuning, const char *name, unsigned *count,
                     unsigned *index)
 {
     *count = 1;
     *index = 0;
 #define FIND_FIGURE(field, value, help) \
     if (0 == strcmp(name, #field)) {    \
-        return &figures->field;         \
+        return &tuning->field;          \
     }                                   \
     ++*index;
     OPAL_UMRDDT_TUNING_VALUES(FIND_FIGURE)
     *count = OPAL_UMRDDT_TUNING_CURVE_POINTS;
 #define FIND_CURVE(field, help)      \
     if (0 == strcmp(name, #field)) { \
-        return figures->field;       \
+        return tuning->field;        \
     }                                \
     ++*index;
     OPAL_UMRDDT_TUNING_CURVES(FIND_CURVE)
@@ -238,7 +238,7 @@ static bool number(const char **text, double *value)
 }
 
 /** Parse a line after the two header lines. @return false: invalid */
-static bool read_line(const char *line, opal_umrddt_tuning_t *figures,
+static bool read_line(const char *line, opal_umrddt_tuning_t *tuning,
                       opal_umrddt_tuning_measured_t *measured)
 {
     size_t length = strcspn(line, " \t");
@@ -267,7 +267,7 @@ static bool read_line(const char *line, opal_umrddt_tuning_t *figures,
                         "%s", rest);
         return '\0' != *rest;
     }
-    values = find(figures, name, &count, &index);
+    values = find(tuning, name, &count, &index);
     for (unsigned i = 0; NULL != values && i < count; ++i) {
         if (!number(&rest, &values[i])) {
             return false;
@@ -282,7 +282,7 @@ static bool read_line(const char *line, opal_umrddt_tuning_t *figures,
 
 /** Parse an open file. */
 static opal_umrddt_tuning_file_t read_lines(FILE *file, const char *hardware,
-                                            opal_umrddt_tuning_t *figures,
+                                            opal_umrddt_tuning_t *tuning,
                                             opal_umrddt_tuning_measured_t *measured, char *wrong)
 {
     char line[LINE];
@@ -320,7 +320,7 @@ static opal_umrddt_tuning_file_t read_lines(FILE *file, const char *hardware,
                 return OPAL_UMRDDT_TUNING_FILE_FOREIGN;
             }
             measured->any = 0 == strcmp(line + strlen("hardware "), ANY);
-        } else if (!read_line(line, figures, measured)) {
+        } else if (!read_line(line, tuning, measured)) {
             (void) snprintf(wrong, OPAL_UMRDDT_TUNING_TEXT, "line %u makes no sense: %.200s",
                             number_of, line);
             return OPAL_UMRDDT_TUNING_FILE_MALFORMED;
@@ -335,12 +335,12 @@ static opal_umrddt_tuning_file_t read_lines(FILE *file, const char *hardware,
 }
 
 opal_umrddt_tuning_file_t opal_umrddt_tuning_read(const char *path, const char *hardware,
-                                                  opal_umrddt_tuning_t *figures,
+                                                  opal_umrddt_tuning_t *tuning,
                                                   opal_umrddt_tuning_measured_t *measured,
                                                   char wrong[OPAL_UMRDDT_TUNING_TEXT])
 {
     opal_umrddt_tuning_t read;
-    opal_umrddt_tuning_measured_t seen;
+    opal_umrddt_tuning_measured_t measured_values;
     opal_umrddt_tuning_file_t result;
     unsigned count, copy, pack;
     FILE *file = fopen(path, "re");
@@ -350,19 +350,19 @@ opal_umrddt_tuning_file_t opal_umrddt_tuning_read(const char *path, const char *
         return OPAL_UMRDDT_TUNING_FILE_ABSENT;
     }
     opal_umrddt_tuning_default(&read);
-    memset(&seen, 0, sizeof(seen));
-    result = read_lines(file, hardware, &read, &seen, wrong);
+    memset(&measured_values, 0, sizeof(measured_values));
+    result = read_lines(file, hardware, &read, &measured_values, wrong);
     (void) fclose(file);
     /* files of older releases have no cpu_pack: use cpu_copy for both */
     find(&read, "cpu_copy", &count, &copy);
     find(&read, "cpu_pack", &count, &pack);
-    if (seen.figure[copy] && !seen.figure[pack]) {
+    if (measured_values.figure[copy] && !measured_values.figure[pack]) {
         memcpy(read.cpu_pack, read.cpu_copy, sizeof(read.cpu_pack));
     }
     if (OPAL_UMRDDT_TUNING_FILE_GOOD == result) {
-        *figures = read;
+        *tuning = read;
         if (NULL != measured) {
-            *measured = seen;
+            *measured = measured_values;
         }
     }
     return result;
@@ -392,7 +392,7 @@ static void write_number(FILE *file, double value)
     }
 }
 
-int opal_umrddt_tuning_write(FILE *file, const char *hardware, const opal_umrddt_tuning_t *figures,
+int opal_umrddt_tuning_write(FILE *file, const char *hardware, const opal_umrddt_tuning_t *tuning,
                              const opal_umrddt_tuning_measured_t *measured)
 {
     const bool *was = measured->figure;
@@ -408,7 +408,7 @@ int opal_umrddt_tuning_write(FILE *file, const char *hardware, const opal_umrddt
 #define WRITE_FIGURE(field, value, help)                                                        \
     (void) fprintf(file, "# %s%s\n%s" #field, help, *was ? "" : " (not measured, the default)", \
                    *was ? "" : "# ");                                                           \
-    write_number(file, figures->field);                                                         \
+    write_number(file, tuning->field);                                                          \
     (void) fprintf(file, "\n");                                                                 \
     ++was;
     OPAL_UMRDDT_TUNING_VALUES(WRITE_FIGURE)
@@ -417,7 +417,7 @@ int opal_umrddt_tuning_write(FILE *file, const char *hardware, const opal_umrddt
     (void) fprintf(file, "# %s%s\n%s" #field, help, *was ? "" : " (not measured, the default)", \
                    *was ? "" : "# ");                                                           \
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS; ++i) {                                 \
-        write_number(file, figures->field[i]);                                                  \
+        write_number(file, tuning->field[i]);                                                   \
     }                                                                                           \
     (void) fprintf(file, "\n");                                                                 \
     ++was;
@@ -439,7 +439,7 @@ static bool stays(const char *name, bool was, bool is, bool wire_was)
                        || 0 == strcmp(name, "gpu_flush"))));
 }
 
-void opal_umrddt_tuning_add(opal_umrddt_tuning_t *figures, opal_umrddt_tuning_measured_t *measured,
+void opal_umrddt_tuning_add(opal_umrddt_tuning_t *tuning, opal_umrddt_tuning_measured_t *measured,
                             const opal_umrddt_tuning_t *before,
                             const opal_umrddt_tuning_measured_t *measured_before)
 {
@@ -448,12 +448,12 @@ void opal_umrddt_tuning_add(opal_umrddt_tuning_t *figures, opal_umrddt_tuning_me
     const bool *was = measured_before->figure;
     bool *is = measured->figure;
 
-#define ADD(field, ...)                                                 \
-    if (stays(#field, *was, *is, wire_was)) {                           \
-        memcpy(&figures->field, &before->field, sizeof(before->field)); \
-        *is = true;                                                     \
-    }                                                                   \
-    ++was;                                                              \
+#define ADD(field, ...)                                                \
+    if (stays(#field, *was, *is, wire_was)) {                          \
+        memcpy(&tuning->field, &before->field, sizeof(before->field)); \
+        *is = true;                                                    \
+    }                                                                  \
+    ++was;                                                             \
     ++is;
     OPAL_UMRDDT_TUNING_VALUES(ADD)
     OPAL_UMRDDT_TUNING_CURVES(ADD)

@@ -83,12 +83,12 @@ bool opal_umrddt_tuning_find(const char *model, opal_umrddt_tuning_t *tuning,
  * invalid values make it malformed.
  *
  * @param[in]  hardware  of this machine; a file for any hardware also matches
- * @param[out] figures   written only on success
+ * @param[out] tuning   written only on success
  * @param[out] measured  written only on success; or NULL
  * @param[out] wrong     description of the error, for the user
  */
 opal_umrddt_tuning_file_t opal_umrddt_tuning_read(const char *path, const char *hardware,
-                                                  opal_umrddt_tuning_t *figures,
+                                                  opal_umrddt_tuning_t *tuning,
                                                   opal_umrddt_tuning_measured_t *measured,
                                                   char wrong[OPAL_UMRDDT_TUNING_TEXT]);
 
@@ -97,7 +97,7 @@ opal_umrddt_tuning_file_t opal_umrddt_tuning_read(const char *path, const char *
  *
  * @return 0, or -1
  */
-int opal_umrddt_tuning_write(FILE *file, const char *hardware, const opal_umrddt_tuning_t *figures,
+int opal_umrddt_tuning_write(FILE *file, const char *hardware, const opal_umrddt_tuning_t *tuning,
                              const opal_umrddt_tuning_measured_t *measured);
 
 /**
@@ -105,9 +105,9 @@ int opal_umrddt_tuning_write(FILE *file, const char *hardware, const opal_umrddt
  * earlier one. So are those of the wire between HCAs (hca_*, gpu_flush), if the earlier one used
  * two nodes and the new one uses one.
  *
- * @param[in,out] figures, measured  of the new measurement
+ * @param[in,out] tuning, measured  of the new measurement
  */
-void opal_umrddt_tuning_add(opal_umrddt_tuning_t *figures, opal_umrddt_tuning_measured_t *measured,
+void opal_umrddt_tuning_add(opal_umrddt_tuning_t *tuning, opal_umrddt_tuning_measured_t *measured,
                             const opal_umrddt_tuning_t *before,
                             const opal_umrddt_tuning_measured_t *measured_before);
 

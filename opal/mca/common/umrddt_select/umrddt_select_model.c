@@ -58,7 +58,7 @@ const mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_order[MCA_PML_UMRDDT_SCHE
     MCA_PML_UMRDDT_SCHEME_BASE,
 };
 
-void opal_umrddt_tuning_default(opal_umrddt_tuning_t *figures)
+void opal_umrddt_tuning_default(opal_umrddt_tuning_t *tuning)
 {
 #define FIGURE_DEFAULT(name, value, help) .name = value,
     static const opal_umrddt_tuning_t defaults = {
@@ -74,7 +74,7 @@ void opal_umrddt_tuning_default(opal_umrddt_tuning_t *figures)
         .gpu_list = {620000, 600000, 650000, 660000, 670000, 670000},
     };
 
-    *figures = defaults;
+    *tuning = defaults;
 }
 
 double opal_umrddt_tuning_curve_at(const double *curve, double block)
@@ -128,114 +128,111 @@ static double block_of(const opal_umrddt_select_case_t *message,
     return (double) message->bytes / (double) (0 < side->pieces ? side->pieces : 1);
 }
 
-double opal_umrddt_select_small(const opal_umrddt_tuning_t *figures, bool near)
+double opal_umrddt_select_small(const opal_umrddt_tuning_t *tuning, bool near)
 {
-    return near ? figures->near_latency : figures->far_latency;
+    return near ? tuning->near_latency : tuning->far_latency;
 }
 
-static double small(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message)
+static double small(const opal_umrddt_tuning_t *tuning, const opal_umrddt_select_case_t *message)
 {
-    return opal_umrddt_select_small(figures, message->near);
+    return opal_umrddt_select_small(tuning, message->near);
 }
 
-static double host_rate(const opal_umrddt_tuning_t *figures,
+static double host_rate(const opal_umrddt_tuning_t *tuning,
                         const opal_umrddt_select_case_t *message)
 {
-    return message->near ? figures->near_rate : figures->far_rate;
+    return message->near ? tuning->near_rate : tuning->far_rate;
 }
 
 /** Latency of a message by the base PML: it includes a rendezvous above the eager limit. */
-static double host_small(const opal_umrddt_tuning_t *figures,
+static double host_small(const opal_umrddt_tuning_t *tuning,
                          const opal_umrddt_select_case_t *message, double bytes)
 {
-    return ((double) message->eager < bytes ? 3 : 1) * small(figures, message);
+    return ((double) message->eager < bytes ? 3 : 1) * small(tuning, message);
 }
 
 /** Time of a contiguous message in system memory by the base PML. */
-static double by_host(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message,
+static double by_host(const opal_umrddt_tuning_t *tuning, const opal_umrddt_select_case_t *message,
                       double bytes)
 {
-    return host_small(figures, message, bytes) + bytes / host_rate(figures, message);
+    return host_small(tuning, message, bytes) + bytes / host_rate(tuning, message);
 }
 
 /** Time of the envelope and the reply. */
-static double agreed(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message)
+static double agreed(const opal_umrddt_tuning_t *tuning, const opal_umrddt_select_case_t *message)
 {
-    return 2 * small(figures, message);
+    return 2 * small(tuning, message);
 }
 
 /** Share of the setup of a scheme in one message; 0 if it is done already. */
-static double share(const opal_umrddt_select_case_t *message, mca_pml_umrddt_scheme_id_t way,
+static double share(const opal_umrddt_select_case_t *message, mca_pml_umrddt_scheme_id_t scheme_id,
                     double once)
 {
-    return 0 != (message->known & 1u << way) ? 0 : once / larger(1, message->uses);
+    return 0 != (message->known & 1u << scheme_id) ? 0 : once / larger(1, message->uses);
 }
 
-static double register_side(const opal_umrddt_tuning_t *figures,
+static double register_side(const opal_umrddt_tuning_t *tuning,
                             const opal_umrddt_select_case_t *message,
                             const opal_umrddt_select_side_t *side)
 {
     double span = (double) (side->span < message->bytes ? message->bytes : side->span);
 
-    return figures->register_base + figures->register_mib * span / MIB;
+    return tuning->register_base + tuning->register_mib * span / MIB;
 }
 
 /** Both sides register their memory; the sender does so after the reply. */
-static double registered(const opal_umrddt_tuning_t *figures,
+static double registered(const opal_umrddt_tuning_t *tuning,
                          const opal_umrddt_select_case_t *message)
 {
-    return register_side(figures, message, &message->from)
-           + register_side(figures, message, &message->to);
+    return register_side(tuning, message, &message->from)
+           + register_side(tuning, message, &message->to);
 }
 
 /** Common part of both HCA schemes, without the blocks. */
-static double hca_base(const opal_umrddt_tuning_t *figures,
-                       const opal_umrddt_select_case_t *message)
+static double hca_base(const opal_umrddt_tuning_t *tuning, const opal_umrddt_select_case_t *message)
 {
-    return agreed(figures, message) + figures->hca_latency
-           + (message->to.gpu ? figures->gpu_flush : 0);
+    return agreed(tuning, message) + tuning->hca_latency
+           + (message->to.gpu ? tuning->gpu_flush : 0);
 }
 
-static double hca_bytes(const opal_umrddt_tuning_t *figures,
+static double hca_bytes(const opal_umrddt_tuning_t *tuning,
                         const opal_umrddt_select_case_t *message, double bytes)
 {
-    return bytes
-           / (message->from.gpu || message->to.gpu ? figures->hca_gpu_rate : figures->hca_rate);
+    return bytes / (message->from.gpu || message->to.gpu ? tuning->hca_gpu_rate : tuning->hca_rate);
 }
 
-static double umr_time(const opal_umrddt_tuning_t *figures,
-                       const opal_umrddt_select_case_t *message)
+static double umr_time(const opal_umrddt_tuning_t *tuning, const opal_umrddt_select_case_t *message)
 {
     double from = (double) message->from.pieces, to = (double) message->to.pieces;
-    double keys = 2 * figures->key_map + (from + to) * figures->key_entry;
+    double keys = 2 * tuning->key_map + (from + to) * tuning->key_entry;
 
-    return hca_base(figures, message)
-           + share(message, MCA_PML_UMRDDT_SCHEME_UMR, registered(figures, message) + keys)
-           + larger(hca_bytes(figures, message, (double) message->bytes),
-                    from * (message->from.gpu ? figures->hca_gpu_gather : figures->hca_entry)
-                        + to * (message->to.gpu ? figures->hca_gpu_scatter : figures->hca_entry));
+    return hca_base(tuning, message)
+           + share(message, MCA_PML_UMRDDT_SCHEME_UMR, registered(tuning, message) + keys)
+           + larger(hca_bytes(tuning, message, (double) message->bytes),
+                    from * (message->from.gpu ? tuning->hca_gpu_gather : tuning->hca_entry)
+                        + to * (message->to.gpu ? tuning->hca_gpu_scatter : tuning->hca_entry));
 }
 
-static double direct_time(const opal_umrddt_tuning_t *figures,
+static double direct_time(const opal_umrddt_tuning_t *tuning,
                           const opal_umrddt_select_case_t *message)
 {
     double writes = (double) message->to.pieces
                     + (double) message->from.pieces
                           / (double) (0 < message->write_pieces ? message->write_pieces : 1);
     /* a flattened layout takes a few bytes for each block, a regular one less */
-    double layout = 8 * (double) message->to.pieces / host_rate(figures, message);
+    double layout = 8 * (double) message->to.pieces / host_rate(tuning, message);
 
-    return hca_base(figures, message)
-           + share(message, MCA_PML_UMRDDT_SCHEME_DIRECT, registered(figures, message) + layout)
-           + larger(hca_bytes(figures, message, (double) message->bytes),
-                    writes * figures->hca_write);
+    return hca_base(tuning, message)
+           + share(message, MCA_PML_UMRDDT_SCHEME_DIRECT, registered(tuning, message) + layout)
+           + larger(hca_bytes(tuning, message, (double) message->bytes),
+                    writes * tuning->hca_write);
 }
 
 /** Wait for a shared GPU. @p kernel: the message needs a kernel */
-static double turn(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message,
+static double turn(const opal_umrddt_tuning_t *tuning, const opal_umrddt_select_case_t *message,
                    bool kernel)
 {
-    return kernel && message->near ? figures->gpu_turn : 0;
+    return kernel && message->near ? tuning->gpu_turn : 0;
 }
 
 /**
@@ -256,83 +253,82 @@ static double rows_at(const double *curve, bool boxed, double block)
 }
 
 /** Rate of a kernel for a side, limited by the list lookup. */
-static double looked_up(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_side_t *side,
+static double looked_up(const opal_umrddt_tuning_t *tuning, const opal_umrddt_select_side_t *side,
                         double block, double rate)
 {
-    return side->listed ? smaller(rate, opal_umrddt_tuning_curve_at(figures->gpu_list, block))
+    return side->listed ? smaller(rate, opal_umrddt_tuning_curve_at(tuning->gpu_list, block))
                         : rate;
 }
 
-static double ipc_time(const opal_umrddt_tuning_t *figures,
-                       const opal_umrddt_select_case_t *message)
+static double ipc_time(const opal_umrddt_tuning_t *tuning, const opal_umrddt_select_case_t *message)
 {
     double block = block_of(message, &message->from), to = block_of(message, &message->to);
-    double bytes = (double) message->bytes, latency = figures->ipc_latency, copies;
+    double bytes = (double) message->bytes, latency = tuning->ipc_latency, copies;
 
     if (message->to.gpu) {
-        double rate = rows_at(figures->ipc_copy, message->from.boxed && message->to.boxed,
-                              smaller(to, block));
+        double rate =
+            rows_at(tuning->ipc_copy, message->from.boxed && message->to.boxed, smaller(to, block));
 
-        rate = looked_up(figures, &message->from, block, rate);
-        copies = bytes / looked_up(figures, &message->to, to, rate);
+        rate = looked_up(tuning, &message->from, block, rate);
+        copies = bytes / looked_up(tuning, &message->to, to, rate);
     } else {
         /* into pinned memory, and from there by the CPU */
-        latency = message->from.boxed ? figures->gpu_out_latency : figures->gpu_launch;
+        latency = message->from.boxed ? tuning->gpu_out_latency : tuning->gpu_launch;
         copies = bytes
-                     / looked_up(figures, &message->from, block,
-                                 rows_at(figures->gpu_pack_host, message->from.boxed, block))
-                 + bytes / opal_umrddt_tuning_curve_at(figures->cpu_pack, to);
+                     / looked_up(tuning, &message->from, block,
+                                 rows_at(tuning->gpu_pack_host, message->from.boxed, block))
+                 + bytes / opal_umrddt_tuning_curve_at(tuning->cpu_pack, to);
     }
-    return small(figures, message) + latency + copies
-           + turn(figures, message, message->to.gpu || !message->from.boxed);
+    return small(tuning, message) + latency + copies
+           + turn(tuning, message, message->to.gpu || !message->from.boxed);
 }
 
 /** Time to copy a chunk from the user's buffer to the wire buffer, or (@p in) back. */
-static double packed(const opal_umrddt_tuning_t *figures, const opal_umrddt_select_case_t *message,
-                     mca_pml_umrddt_scheme_id_t way, bool in, double bytes)
+static double packed(const opal_umrddt_tuning_t *tuning, const opal_umrddt_select_case_t *message,
+                     mca_pml_umrddt_scheme_id_t scheme_id, bool in, double bytes)
 {
     const opal_umrddt_select_side_t *side = in ? &message->to : &message->from;
     double block = block_of(message, side), moved;
 
     if (!side->gpu) {
         return bytes
-               / opal_umrddt_tuning_curve_at(MCA_PML_UMRDDT_SCHEME_BASE == way ? figures->cpu_copy
-                                                                               : figures->cpu_pack,
-                                             block);
+               / opal_umrddt_tuning_curve_at(
+                   MCA_PML_UMRDDT_SCHEME_BASE == scheme_id ? tuning->cpu_copy : tuning->cpu_pack,
+                   block);
     }
-    if (MCA_PML_UMRDDT_SCHEME_PACK_HOST == way) {
-        const double *curve = in ? figures->gpu_unpack_host : figures->gpu_pack_host;
+    if (MCA_PML_UMRDDT_SCHEME_PACK_HOST == scheme_id) {
+        const double *curve = in ? tuning->gpu_unpack_host : tuning->gpu_pack_host;
         bool boxed = bytes < (double) message->bytes ? side->chunk_boxed : side->boxed;
-        double begun = figures->gpu_launch;
+        double begun = tuning->gpu_launch;
 
         if (boxed) {
-            begun = in ? figures->gpu_in_latency : figures->gpu_out_latency;
+            begun = in ? tuning->gpu_in_latency : tuning->gpu_out_latency;
         }
-        return begun + bytes / looked_up(figures, side, block, rows_at(curve, boxed, block));
+        return begun + bytes / looked_up(tuning, side, block, rows_at(curve, boxed, block));
     }
-    moved = in ? figures->gpu_in_latency + bytes / figures->gpu_in_rate
-               : figures->gpu_out_latency + bytes / figures->gpu_out_rate;
-    if (MCA_PML_UMRDDT_SCHEME_PACK_STAGED == way && 1 >= side->pieces) {
+    moved = in ? tuning->gpu_in_latency + bytes / tuning->gpu_in_rate
+               : tuning->gpu_out_latency + bytes / tuning->gpu_out_rate;
+    if (MCA_PML_UMRDDT_SCHEME_PACK_STAGED == scheme_id && 1 >= side->pieces) {
         return moved; /* a contiguous buffer needs no packing */
     }
     /* the CPU sees the end of the first operation before it starts the second */
-    return figures->gpu_launch
+    return tuning->gpu_launch
            + bytes
-                 / looked_up(figures, side, block,
-                             opal_umrddt_tuning_curve_at(
-                                 in ? figures->gpu_unpack : figures->gpu_pack, block))
-           + (MCA_PML_UMRDDT_SCHEME_PACK_GDR == way ? 0 : moved);
+                 / looked_up(
+                     tuning, side, block,
+                     opal_umrddt_tuning_curve_at(in ? tuning->gpu_unpack : tuning->gpu_pack, block))
+           + (MCA_PML_UMRDDT_SCHEME_PACK_GDR == scheme_id ? 0 : moved);
 }
 
 /** Returns true if a kernel packs or unpacks a side of a packed message, or copies it within a GPU.
  */
 static bool by_kernel(const opal_umrddt_select_case_t *message,
-                      const opal_umrddt_select_side_t *side, mca_pml_umrddt_scheme_id_t way)
+                      const opal_umrddt_select_side_t *side, mca_pml_umrddt_scheme_id_t scheme_id)
 {
     if (!side->gpu) {
         return false;
     }
-    switch (way) {
+    switch (scheme_id) {
     case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
         return !(message->bytes <= message->chunk ? side->boxed : side->chunk_boxed);
     case MCA_PML_UMRDDT_SCHEME_PACK_STAGED:
@@ -342,42 +338,44 @@ static bool by_kernel(const opal_umrddt_select_case_t *message,
     }
 }
 
-static double pack_time(const opal_umrddt_tuning_t *figures,
-                        const opal_umrddt_select_case_t *message, mca_pml_umrddt_scheme_id_t way)
+static double pack_time(const opal_umrddt_tuning_t *tuning,
+                        const opal_umrddt_select_case_t *message,
+                        mca_pml_umrddt_scheme_id_t scheme_id)
 {
     double chunk = (double) (message->chunk < message->bytes ? message->chunk : message->bytes);
     double further = (double) message->bytes / chunk - 1;
-    double out = packed(figures, message, way, false, chunk);
-    double in = packed(figures, message, way, true, chunk);
-    double wire = by_host(figures, message, chunk), each;
+    double out = packed(tuning, message, scheme_id, false, chunk);
+    double in = packed(tuning, message, scheme_id, true, chunk);
+    double wire = by_host(tuning, message, chunk), each;
 
-    if (MCA_PML_UMRDDT_SCHEME_PACK_GDR == way) {
-        wire = figures->hca_latency + hca_bytes(figures, message, chunk)
-               + (message->to.gpu ? figures->gpu_flush : 0);
+    if (MCA_PML_UMRDDT_SCHEME_PACK_GDR == scheme_id) {
+        wire = tuning->hca_latency + hca_bytes(tuning, message, chunk)
+               + (message->to.gpu ? tuning->gpu_flush : 0);
     } else if (message->pack_by_hca) {
-        wire = figures->hca_latency + chunk / figures->hca_rate;
+        wire = tuning->hca_latency + chunk / tuning->hca_rate;
     }
     /* Chunks in progress overlap their waiting times. Within a node the processors that transfer
      * the chunks also pack them, or start the GPU operations (estimated at half of gpu_launch). */
     each = wire;
-    if (message->near && MCA_PML_UMRDDT_SCHEME_PACK_GDR != way && !message->pack_by_hca) {
-        each += larger(message->from.gpu ? figures->gpu_launch / 2 : out,
-                       message->to.gpu ? figures->gpu_launch / 2 : in);
+    if (message->near && MCA_PML_UMRDDT_SCHEME_PACK_GDR != scheme_id && !message->pack_by_hca) {
+        each += larger(message->from.gpu ? tuning->gpu_launch / 2 : out,
+                       message->to.gpu ? tuning->gpu_launch / 2 : in);
     }
     each = larger(larger(out, in), each);
     if (1 >= message->depth) {
         each = out + wire + in;
     }
-    return agreed(figures, message) + out + wire + in + further * each
-           + turn(figures, message,
-                  by_kernel(message, &message->from, way) || by_kernel(message, &message->to, way));
+    return agreed(tuning, message) + out + wire + in + further * each
+           + turn(tuning, message,
+                  by_kernel(message, &message->from, scheme_id)
+                      || by_kernel(message, &message->to, scheme_id));
 }
 
-static double host_time(const opal_umrddt_tuning_t *figures,
+static double host_time(const opal_umrddt_tuning_t *tuning,
                         const opal_umrddt_select_case_t *message)
 {
     double bytes = (double) message->bytes, time = 0;
-    double wire = bytes / host_rate(figures, message);
+    double wire = bytes / host_rate(tuning, message);
     bool kernel = false;
 
     for (int in = 0; in < 2; ++in) {
@@ -385,7 +383,7 @@ static double host_time(const opal_umrddt_tuning_t *figures,
 
         if (!side->gpu) {
             double copy = 1 < side->pieces
-                              ? packed(figures, message, MCA_PML_UMRDDT_SCHEME_BASE, 0 != in, bytes)
+                              ? packed(tuning, message, MCA_PML_UMRDDT_SCHEME_BASE, 0 != in, bytes)
                               : 0;
 
             /* unpacking at the receiver overlaps the copy that the transfer needs in any case */
@@ -396,42 +394,41 @@ static double host_time(const opal_umrddt_tuning_t *figures,
             }
         } else if (message->base_takes_gpu) {
             /* block by block, as Open MPI's convertor does */
-            time +=
-                (double) side->pieces * (in ? figures->gpu_in_latency : figures->gpu_out_latency)
-                + bytes / (in ? figures->gpu_in_rate : figures->gpu_out_rate);
+            time += (double) side->pieces * (in ? tuning->gpu_in_latency : tuning->gpu_out_latency)
+                    + bytes / (in ? tuning->gpu_in_rate : tuning->gpu_out_rate);
         } else {
             /* to and from pinned memory in one operation */
-            time += packed(figures, message,
+            time += packed(tuning, message,
                            1 >= side->pieces ? MCA_PML_UMRDDT_SCHEME_PACK_STAGED
                                              : MCA_PML_UMRDDT_SCHEME_PACK_HOST,
                            0 != in, bytes);
             kernel = kernel || !side->boxed;
         }
     }
-    return host_small(figures, message, bytes) + time + wire + turn(figures, message, kernel);
+    return host_small(tuning, message, bytes) + time + wire + turn(tuning, message, kernel);
 }
 
-double opal_umrddt_select_time(const opal_umrddt_tuning_t *figures,
+double opal_umrddt_select_time(const opal_umrddt_tuning_t *tuning,
                                const opal_umrddt_select_case_t *message,
-                               mca_pml_umrddt_scheme_id_t way)
+                               mca_pml_umrddt_scheme_id_t scheme_id)
 {
-    switch (way) {
+    switch (scheme_id) {
     case MCA_PML_UMRDDT_SCHEME_IPC:
-        return ipc_time(figures, message);
+        return ipc_time(tuning, message);
     case MCA_PML_UMRDDT_SCHEME_UMR:
-        return umr_time(figures, message);
+        return umr_time(tuning, message);
     case MCA_PML_UMRDDT_SCHEME_DIRECT:
-        return direct_time(figures, message);
+        return direct_time(tuning, message);
     case MCA_PML_UMRDDT_SCHEME_PACK_GDR:
     case MCA_PML_UMRDDT_SCHEME_PACK_STAGED:
     case MCA_PML_UMRDDT_SCHEME_PACK_HOST:
-        return pack_time(figures, message, way);
+        return pack_time(tuning, message, scheme_id);
     default:
-        return host_time(figures, message);
+        return host_time(tuning, message);
     }
 }
 
-mca_pml_umrddt_scheme_id_t opal_umrddt_select_best(const opal_umrddt_tuning_t *figures,
+mca_pml_umrddt_scheme_id_t opal_umrddt_select_best(const opal_umrddt_tuning_t *tuning,
                                                    const opal_umrddt_select_case_t *message,
                                                    unsigned possible, double *times)
 {
@@ -440,7 +437,7 @@ mca_pml_umrddt_scheme_id_t opal_umrddt_select_best(const opal_umrddt_tuning_t *f
     for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
         const mca_pml_umrddt_scheme_id_t scheme = mca_pml_umrddt_scheme_order[i];
 
-        times[scheme] = opal_umrddt_select_time(figures, message, scheme);
+        times[scheme] = opal_umrddt_select_time(tuning, message, scheme);
         if (0 != (possible & MCA_PML_UMRDDT_BIT(scheme))
             && (MCA_PML_UMRDDT_SCHEMES == best || times[scheme] < times[best])) {
             best = scheme;

@@ -126,7 +126,7 @@ typedef struct opal_umrddt_select_case_t {
 #define OPAL_UMRDDT_SELECT_EAGER 4096
 
 /** Set the defaults for a machine without measurements. */
-void opal_umrddt_tuning_default(opal_umrddt_tuning_t *figures);
+void opal_umrddt_tuning_default(opal_umrddt_tuning_t *tuning);
 
 /**
  * Rate of a curve for blocks of @p block bytes: logarithmic interpolation between its points,
@@ -148,16 +148,16 @@ uint64_t opal_umrddt_select_chunk(uint64_t total, uint32_t depth, uint64_t least
                                   uint64_t block);
 
 /** Time of a small message of the base PML to such a peer. */
-double opal_umrddt_select_small(const opal_umrddt_tuning_t *figures, bool near);
+double opal_umrddt_select_small(const opal_umrddt_tuning_t *tuning, bool near);
 
 /**
  * Time of a message from the sender's call to the receiver's completion, if both are ready.
  *
  * @return us, greater than 0. Does not check that the scheme is possible
  */
-double opal_umrddt_select_time(const opal_umrddt_tuning_t *figures,
+double opal_umrddt_select_time(const opal_umrddt_tuning_t *tuning,
                                const opal_umrddt_select_case_t *message,
-                               mca_pml_umrddt_scheme_id_t way);
+                               mca_pml_umrddt_scheme_id_t scheme_id);
 
 /**
  * The fastest of some schemes.
@@ -165,7 +165,7 @@ double opal_umrddt_select_time(const opal_umrddt_tuning_t *figures,
  * @param[in]  possible  bit 1 << scheme for each scheme to select from; not 0
  * @param[out] times     of all schemes, also of those not in @p possible
  */
-mca_pml_umrddt_scheme_id_t opal_umrddt_select_best(const opal_umrddt_tuning_t *figures,
+mca_pml_umrddt_scheme_id_t opal_umrddt_select_best(const opal_umrddt_tuning_t *tuning,
                                                    const opal_umrddt_select_case_t *message,
                                                    unsigned possible, double *times);
 

@@ -45,18 +45,18 @@ opal_umrddt_received_t *opal_umrddt_received_new(void)
 static bool has_received(opal_umrddt_received_t *received, uint64_t layout, uintptr_t buffer)
 {
     uint64_t hash = (layout * UINT64_C(0x9e3779b97f4a7c15) ^ buffer) * UINT64_C(0x9e3779b97f4a7c15);
-    size_t bucket = (size_t) (hash >> 55), way;
+    size_t bucket = (size_t) (hash >> 55), scheme_id;
 
     _Static_assert(1 << (64 - 55) == BUCKETS, "the highest bits of the hash");
-    for (way = 0; way < WAYS; ++way) {
-        if (layout == received->buckets[bucket].layout[way]
-            && buffer == received->buckets[bucket].buffer[way]) {
+    for (scheme_id = 0; scheme_id < WAYS; ++scheme_id) {
+        if (layout == received->buckets[bucket].layout[scheme_id]
+            && buffer == received->buckets[bucket].buffer[scheme_id]) {
             return true;
         }
     }
-    way = received->buckets[bucket].next++ % WAYS;
-    received->buckets[bucket].layout[way] = layout;
-    received->buckets[bucket].buffer[way] = buffer;
+    scheme_id = received->buckets[bucket].next++ % WAYS;
+    received->buckets[bucket].layout[scheme_id] = layout;
+    received->buckets[bucket].buffer[scheme_id] = buffer;
     return false;
 }
 

@@ -59,7 +59,7 @@ bool mca_pml_umrddt_requested(void)
 }
 
 /** Warn the user if pml/monitoring is enabled but not selected. */
-static void tell_of_monitoring(char **names)
+static void report_of_monitoring(char **names)
 {
     const int index = mca_base_var_find("ompi", "pml", "monitoring", "enable");
     const char *given = getenv("OMPI_MCA_pml_monitoring_enable");
@@ -100,7 +100,7 @@ int mca_pml_umrddt_base_open(void)
     int candidates = 0;
     int rc;
 
-    tell_of_monitoring(names);
+    report_of_monitoring(names);
     if (1 < opal_argv_count(names)) {
         /* `umrddt,ob1`: the framework opens the other PMLs itself. A second open breaks them. */
         for (int i = 0; NULL != names[i]; ++i) {

@@ -54,7 +54,7 @@ int mca_pml_umrddt_del_comm(struct ompi_communicator_t *comm);
  * freed, and the base PML may still refuse replies to peers. Wait for both, then drop the remaining
  * replies on @p comm (NULL: all).
  */
-void mca_pml_umrddt_last_words(mca_pml_umrddt_comm_t *comm);
+void mca_pml_umrddt_drain_on_finalize(mca_pml_umrddt_comm_t *comm);
 
 /** Free all peers and the communicators that are left. */
 void mca_pml_umrddt_peers_free(void);

@@ -148,17 +148,17 @@ static void part(const mca_pml_umrddt_comm_t *comm)
 #define LAST_WORDS 10
 
 /** Returns true if there are active messages without a waiting request. */
-static bool has_last_words(void)
+static bool drains_on_finalize(void)
 {
     return 0 < __atomic_load_n(&mca_pml_umrddt.freed, __ATOMIC_RELAXED)
            || 0 < __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED);
 }
 
-void mca_pml_umrddt_last_words(mca_pml_umrddt_comm_t *comm)
+void mca_pml_umrddt_drain_on_finalize(mca_pml_umrddt_comm_t *comm)
 {
     struct timespec now, end;
 
-    if (!has_last_words()) {
+    if (!drains_on_finalize()) {
         return;
     }
     clock_gettime(CLOCK_MONOTONIC, &end);
@@ -167,7 +167,7 @@ void mca_pml_umrddt_last_words(mca_pml_umrddt_comm_t *comm)
         opal_progress();
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while (
-        has_last_words()
+        drains_on_finalize()
         && (now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec)));
     mca_pml_umrddt_control_drop(comm);
 }
@@ -178,7 +178,7 @@ int mca_pml_umrddt_del_comm(struct ompi_communicator_t *ompi_comm)
     opal_list_item_t *claim;
 
     if (&ompi_mpi_comm_world.comm == ompi_comm) {
-        mca_pml_umrddt_last_words(comm);
+        mca_pml_umrddt_drain_on_finalize(comm);
     }
     if (NULL != comm) {
         mca_pml_umrddt_comms[UMRDDT_COMM_INDEX(ompi_comm)] = NULL;

@@ -48,13 +48,13 @@ void mca_pml_umrddt_gpu_stats(mca_pml_umrddt_gpu_stats_t *stats)
     opal_umrddt_gpu_staging_stats(&stats->staging);
     opal_umrddt_gpu_scratch_stats(&stats->scratch);
     opal_umrddt_gpu_ipc_stats(&stats->ipc);
-    stats->kept = opal_umrddt_gpu_stage_kept();
+    stats->cached = opal_umrddt_gpu_stage_cached();
 }
 
 void mca_pml_umrddt_gpu_open(void)
 {
     const opal_umrddt_gpu_stage_limits_t limits = {.pinned = mca_pml_umrddt.params.gpu_stage_pinned,
-                                                   .kept = mca_pml_umrddt.params.gpu_stage_kept};
+                                                   .cached = mca_pml_umrddt.params.gpu_stage_kept};
 
     opal_umrddt_gpu_stage_limits(&limits); /* wide elements are staged without a GPU, too */
     if (0 == (MCA_PML_UMRDDT_MEMORY_GPU & mca_pml_umrddt.params.memory)) {

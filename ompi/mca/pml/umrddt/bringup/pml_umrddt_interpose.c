@@ -104,7 +104,7 @@ static void lists_fini(void)
     }
     OBJ_DESTRUCT(&mca_pml_umrddt.receives);
     mca_pml_umrddt_fins_free(&mca_pml_umrddt.fins);
-    mca_pml_umrddt_slots_free(&mca_pml_umrddt.slots);
+    mca_pml_umrddt_request_ids_free(&mca_pml_umrddt.request_ids);
     OBJ_DESTRUCT(&mca_pml_umrddt.messages);
     OBJ_DESTRUCT(&mca_pml_umrddt.peers);
     mca_pml_umrddt.events = NULL;
@@ -196,8 +196,8 @@ int mca_pml_umrddt_finalize(void)
     mca_pml_umrddt.interposed = false;
     if (mca_pml_umrddt.usable) {
         if (0 < __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED)) {
-            mca_pml_umrddt_last_words(NULL); /* in a Session, where del_comm of MPI_COMM_WORLD has
-                                                  not waited */
+            mca_pml_umrddt_drain_on_finalize(NULL); /* in a Session, where del_comm of
+                                                  MPI_COMM_WORLD has not waited */
         }
         if (mca_pml_umrddt.polling) {
             opal_progress_unregister(mca_pml_umrddt_progress);

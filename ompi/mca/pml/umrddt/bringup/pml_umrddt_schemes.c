@@ -36,12 +36,12 @@ const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_groups[MCA_PML_UMRDDT_GROUPS
 
 const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_reply_schemes[2 * MCA_PML_UMRDDT_REPLY_KINDS] =
     {
-        [MCA_PML_UMRDDT_KEYS] = &mca_pml_umrddt_scheme_umr,
-        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_RECALL)] = &mca_pml_umrddt_scheme_umr,
-        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_DIRECT)] = &mca_pml_umrddt_scheme_direct,
-        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_FLAT)] = &mca_pml_umrddt_scheme_direct,
-        [MCA_PML_UMRDDT_ASK] = &mca_pml_umrddt_scheme_ipc,
+        [MCA_PML_UMRDDT_REPLY_CTS] = &mca_pml_umrddt_scheme_umr,
+        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_CTS_CACHED)] = &mca_pml_umrddt_scheme_umr,
+        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_CTS_SGL)] = &mca_pml_umrddt_scheme_direct,
+        [MCA_PML_UMRDDT_REPLY_OF(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG)] = &mca_pml_umrddt_scheme_direct,
+        [MCA_PML_UMRDDT_REPLY_INFO_REQ] = &mca_pml_umrddt_scheme_ipc,
         /* one function serves the three packed schemes */
-        [MCA_PML_UMRDDT_PACK] = &mca_pml_umrddt_scheme_pack_gdr,
-        [MCA_PML_UMRDDT_GRANT] = &mca_pml_umrddt_scheme_pack_gdr,
+        [MCA_PML_UMRDDT_REPLY_CTS_PACK] = &mca_pml_umrddt_scheme_pack_gdr,
+        [MCA_PML_UMRDDT_REPLY_CREDIT] = &mca_pml_umrddt_scheme_pack_gdr,
 };

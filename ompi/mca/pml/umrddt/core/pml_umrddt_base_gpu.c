@@ -51,9 +51,9 @@ void mca_pml_umrddt_base_gpu_open(void)
                                       || (MCA_PML_UMRDDT_CONTIGUOUS_AUTO == params->contiguous
                                           && (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
                                               || 0 < params->contiguous_min));
-    mca_pml_umrddt.leaves_far = MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu
-                                && MCA_PML_UMRDDT_CONTIGUOUS_AUTO == params->contiguous
-                                && 0 == params->contiguous_min;
+    mca_pml_umrddt.declines_far = MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu
+                                  && MCA_PML_UMRDDT_CONTIGUOUS_AUTO == params->contiguous
+                                  && 0 == params->contiguous_min;
     mca_pml_umrddt.contiguous_from =
         params->min_size < params->contiguous_min ? params->contiguous_min : params->min_size;
     mca_pml_umrddt.looks =
@@ -64,7 +64,7 @@ void mca_pml_umrddt_base_gpu_close(void)
 {
     mca_pml_umrddt.base_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL;
     mca_pml_umrddt.takes_contiguous = false;
-    mca_pml_umrddt.leaves_far = false;
+    mca_pml_umrddt.declines_far = false;
     mca_pml_umrddt.looks = false;
 }
 

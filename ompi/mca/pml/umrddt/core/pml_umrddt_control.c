@@ -47,7 +47,7 @@ typedef struct control_t {
     int tag;
     bool behind;     /**< refused, and an earlier one to the same process is also refused */
     bool must;       /**< critical: never withdrawn */
-    time_t hopeless; /**< time of the first refusal that is not a shortage of resources; 0: none */
+    time_t given_up; /**< time of the first refusal that is not a shortage of resources; 0: none */
     size_t length;   /**< of bytes, used */
     size_t room;     /**< of bytes, allocated */
     unsigned char bytes[];
@@ -57,7 +57,7 @@ typedef struct control_t {
 #define CONTROL_ROOM 256
 
 /** Length of the free list, and the part of it that is reserved for critical messages. */
-#define CONTROL_KEPT     64
+#define CONTROL_CACHED   64
 #define CONTROL_RESERVED 32
 
 /** Handles NACKs; see mca_pml_umrddt_control_init. */
@@ -128,7 +128,7 @@ static void control_free(control_t *control)
         ompi_request_free(&control->request);
         control->request = NULL;
     }
-    if (CONTROL_KEPT > idle_count && CONTROL_ROOM == control->room) {
+    if (CONTROL_CACHED > idle_count && CONTROL_ROOM == control->room) {
         idle_put(control);
     } else {
         control_delete(control);
@@ -140,7 +140,7 @@ int mca_pml_umrddt_control_init(mca_pml_umrddt_nack_handler_t *handler)
     nacked = handler;
     OBJ_CONSTRUCT(&refused, opal_list_t);
     OBJ_CONSTRUCT(&again, mca_pml_umrddt_wait_t);
-    while (CONTROL_KEPT > idle_count) {
+    while (CONTROL_CACHED > idle_count) {
         control_t *control = control_make(CONTROL_ROOM);
 
         if (NULL == control) {
@@ -177,7 +177,7 @@ static bool passes(int rc)
            || OMPI_ERR_RESOURCE_BUSY == rc || OMPI_ERR_WOULD_BLOCK == rc;
 }
 
-bool mca_pml_umrddt_hopeless(int rc, time_t *since)
+bool mca_pml_umrddt_given_up(int rc, time_t *since)
 {
     struct timespec now;
 
@@ -193,9 +193,9 @@ bool mca_pml_umrddt_hopeless(int rc, time_t *since)
            && now.tv_sec - *since >= (time_t) mca_pml_umrddt.params.refusal_timeout;
 }
 
-void mca_pml_umrddt_cannot_tell(mca_pml_umrddt_comm_t *comm, int peer, int rc)
+void mca_pml_umrddt_control_fatal(mca_pml_umrddt_comm_t *comm, int peer, int rc)
 {
-    opal_show_help("help-mca-pml-umrddt.txt", "cannot-tell", true, peer, rc,
+    opal_show_help("help-mca-pml-umrddt.txt", "control-fatal", true, peer, rc,
                    mca_pml_umrddt.params.refusal_timeout);
     (void) ompi_mpi_abort(comm->comm, MPI_ERR_OTHER);
 }
@@ -291,8 +291,8 @@ static bool send_refused(void *owner)
             leave(control);
             given(control);
             OBJ_RELEASE(comm);
-        } else if (mca_pml_umrddt_hopeless(rc, &control->hopeless)) {
-            mca_pml_umrddt_cannot_tell(control->comm, control->peer, rc);
+        } else if (mca_pml_umrddt_given_up(rc, &control->given_up)) {
+            mca_pml_umrddt_control_fatal(control->comm, control->peer, rc);
         }
     }
     return opal_list_is_empty(&refused);
@@ -302,7 +302,7 @@ static bool send_refused(void *owner)
 static void keep(control_t *control, bool behind)
 {
     control->behind = behind;
-    control->hopeless = 0;
+    control->given_up = 0;
     OBJ_RETAIN(control->comm->comm); /* this keeps comm alive, too, which del_comm frees */
     opal_list_append(&refused, &control->wait.super);
     (void) __atomic_fetch_add(&mca_pml_umrddt.refused, 1, __ATOMIC_RELAXED);
@@ -320,7 +320,7 @@ int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OPAL_UNLIKELY(NULL == control)) {
         if (must) {
-            mca_pml_umrddt_cannot_tell(comm, peer, OMPI_ERR_OUT_OF_RESOURCE);
+            mca_pml_umrddt_control_fatal(comm, peer, OMPI_ERR_OUT_OF_RESOURCE);
         }
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -417,15 +417,16 @@ void mca_pml_umrddt_unlisten(mca_pml_umrddt_comm_t *comm)
 static bool notice_received(void *owner)
 {
     control_t *control = owner;
-    const mca_pml_umrddt_fail_t *fail = (const mca_pml_umrddt_fail_t *) control->bytes;
+    const mca_pml_umrddt_nack_header_t *fail =
+        (const mca_pml_umrddt_nack_header_t *) control->bytes;
 
     if (!REQUEST_COMPLETE(control->request)) {
         return false;
     }
     if (MPI_SUCCESS == control->request->req_status.MPI_ERROR
         && sizeof(*fail) == control->request->req_status._ucount
-        && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FAIL) == fail->magic
-        && MCA_PML_UMRDDT_MAX_SLOTS > fail->slot) {
+        && MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_NACK) == fail->magic
+        && MCA_PML_UMRDDT_MAX_REQUEST_IDS > fail->request_id) {
         nacked(control->comm, control->peer, fail);
     } else {
         MCA_PML_UMRDDT_COUNT(protocol_errors);
@@ -438,7 +439,7 @@ static bool notice_received(void *owner)
 
 void mca_pml_umrddt_notice_look(void)
 {
-    int tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_FAIL, 0);
+    int tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_NACK, 0);
     mca_pml_umrddt_comm_t *comm;
     ompi_communicator_t *ompi_comm = NULL;
     ompi_status_public_t status;
@@ -460,11 +461,12 @@ void mca_pml_umrddt_notice_look(void)
 
     if (OMPI_SUCCESS
             == mca_pml_umrddt.host.pml_iprobe(OMPI_ANY_SOURCE, tag, ompi_comm, &matched, &status)
-        && matched && NULL != (control = control_new(sizeof(mca_pml_umrddt_fail_t), false))) {
+        && matched
+        && NULL != (control = control_new(sizeof(mca_pml_umrddt_nack_header_t), false))) {
         control->comm = comm;
         control->peer = status.MPI_SOURCE;
         if (OMPI_SUCCESS
-            == mca_pml_umrddt.host.pml_irecv(control->bytes, sizeof(mca_pml_umrddt_fail_t),
+            == mca_pml_umrddt.host.pml_irecv(control->bytes, sizeof(mca_pml_umrddt_nack_header_t),
                                              &ompi_mpi_byte.dt, status.MPI_SOURCE, tag, ompi_comm,
                                              &control->request)) {
             OBJ_RETAIN(ompi_comm);

@@ -37,7 +37,7 @@ static inline size_t mca_pml_umrddt_reply_room(void)
 
 /** Handler of NACKs: a sender failed after our CTS. @p fail has a valid head. */
 typedef void mca_pml_umrddt_nack_handler_t(mca_pml_umrddt_comm_t *comm, int src,
-                                           const mca_pml_umrddt_fail_t *fail);
+                                           const mca_pml_umrddt_nack_header_t *fail);
 
 /** Allocate memory for control messages. A part of it is reserved for critical ones. */
 int mca_pml_umrddt_control_init(mca_pml_umrddt_nack_handler_t *handler);
@@ -73,10 +73,10 @@ void mca_pml_umrddt_control_drop(mca_pml_umrddt_comm_t *comm);
  *
  * @return true if such refusals last longer than pml_umrddt_refusal_timeout
  */
-bool mca_pml_umrddt_hopeless(int rc, time_t *since);
+bool mca_pml_umrddt_given_up(int rc, time_t *since);
 
 /** A critical control message cannot be sent: print an error and abort the job. */
-void mca_pml_umrddt_cannot_tell(mca_pml_umrddt_comm_t *comm, int peer, int rc);
+void mca_pml_umrddt_control_fatal(mca_pml_umrddt_comm_t *comm, int peer, int rc);
 
 /** Start or stop polling for NACKs on this communicator. */
 void mca_pml_umrddt_listen(mca_pml_umrddt_comm_t *comm);

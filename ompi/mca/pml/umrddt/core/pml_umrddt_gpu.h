@@ -42,8 +42,8 @@ static inline bool mca_pml_umrddt_on_gpu(const mca_pml_umrddt_where_t *where)
 }
 
 /** Returns true if it is memory of the engine's own device. */
-static inline bool mca_pml_umrddt_is_home(const mca_pml_umrddt_where_t *where,
-                                          const opal_umrddt_gpu_engine_t *engine)
+static inline bool mca_pml_umrddt_on_engine_device(const mca_pml_umrddt_where_t *where,
+                                                   const opal_umrddt_gpu_engine_t *engine)
 {
     return mca_pml_umrddt_on_device(where)
            && opal_umrddt_gpu_engine_device(engine) == where->memory.device;

@@ -125,7 +125,7 @@ void mca_pml_umrddt_publish_absent(void)
 void mca_pml_umrddt_identify(mca_pml_umrddt_peer_t *peer)
 {
     const mca_pml_umrddt_identity_t *self = &mca_pml_umrddt.self;
-    mca_pml_umrddt_identity_t told;
+    mca_pml_umrddt_identity_t reported;
     opal_proc_t *proc = peer->proc;
     void *datum = NULL;
     size_t size = 0;
@@ -141,14 +141,14 @@ void mca_pml_umrddt_identify(mca_pml_umrddt_peer_t *peer)
     if (OPAL_SUCCESS != rc) {
         return;
     }
-    if (sizeof(told) == size) {
-        memcpy(&told, datum, sizeof(told));
-        if (self->version == told.version) {
-            memcpy(peer->cookie, told.cookie, sizeof(peer->cookie));
+    if (sizeof(reported) == size) {
+        memcpy(&reported, datum, sizeof(reported));
+        if (self->version == reported.version) {
+            memcpy(peer->cookie, reported.cookie, sizeof(peer->cookie));
             peer->capable = true;
-            peer->has_hca = 0 != (MCA_PML_UMRDDT_HAS_HCA & told.flags);
-            peer->has_gpu = 0 != (MCA_PML_UMRDDT_HAS_GPU & told.flags);
-            peer->same_host = 0 != self->host && self->host == told.host
+            peer->has_hca = 0 != (MCA_PML_UMRDDT_HAS_HCA & reported.flags);
+            peer->has_gpu = 0 != (MCA_PML_UMRDDT_HAS_GPU & reported.flags);
+            peer->same_host = 0 != self->host && self->host == reported.host
                               && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags);
         }
     }

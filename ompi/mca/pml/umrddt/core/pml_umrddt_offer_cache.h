@@ -14,7 +14,7 @@
  * - A selection of the performance model for a datatype or a layout. It stays until its entry is
  *   replaced.
  * - A back-off after useless offers: the receiver declined this and the following messages
- *   (MCA_PML_UMRDDT_LEFT), or received in system memory where only GPU memory benefits
+ *   (MCA_PML_UMRDDT_DECLINED), or received in system memory where only GPU memory benefits
  *   (MCA_PML_UMRDDT_IN_GPU). After the first such offer 16 messages are not offered, after each
  *   further one twice as many, up to 32768. A useful offer halves the number.
  *

@@ -116,7 +116,7 @@ mca_pml_umrddt_memory_t mca_pml_umrddt_memory_find(mca_pml_umrddt_comm_t *comm, 
                                                    mca_pml_umrddt_side_t side,
                                                    mca_pml_umrddt_where_t *where)
 {
-    static int told = 0;
+    static int reported = 0;
     mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(comm);
     mca_pml_umrddt_memory_t truth, asserted;
 
@@ -132,7 +132,7 @@ mca_pml_umrddt_memory_t mca_pml_umrddt_memory_find(mca_pml_umrddt_comm_t *comm, 
         return asserted;
     }
     truth = query(buf, count, datatype, where);
-    if (truth != asserted && first_time(&told)) {
+    if (truth != asserted && first_time(&reported)) {
         opal_show_help("help-mca-pml-umrddt.txt", "pattern-false", true, patterns[pattern].value,
                        MCA_PML_UMRDDT_SENDER == side ? "send" : "receive", name_of(truth),
                        name_of(asserted));

@@ -39,9 +39,9 @@ struct mca_pml_umrddt_peer_t {
     mca_btl_umr_endpoint_t *endpoint;          /**< of the HCA, created on demand; atomic */
 
     /* pml_umrddt_sets.h */
-    struct mca_pml_umrddt_place_t *places; /**< our rkey sets in the peer's cache */
-    uint32_t place_count;
-    uint64_t place_clock;
+    struct mca_pml_umrddt_slot_t *slots; /**< our rkey sets in the peer's cache */
+    uint32_t slot_count;
+    uint64_t slot_clock;
     struct mca_pml_umrddt_set_t *sets; /**< the peer's rkey sets in our cache */
 
     opal_list_t credit;         /**< messages of this peer that wait for a receive for the FIN */
@@ -49,10 +49,10 @@ struct mca_pml_umrddt_peer_t {
     bool waits_for_credit;      /**< the item is in the list */
 
     /* pml_umrddt_direct.h */
-    struct mca_pml_umrddt_flat_place_t *flat_places; /**< our layouts in the peer's cache */
+    struct mca_pml_umrddt_flat_slot_t *flat_slots; /**< our layouts in the peer's cache */
     uint32_t flat_count;
     uint64_t flat_clock;
-    struct mca_pml_umrddt_flat_kept_t *flats; /**< the peer's layouts in our cache */
+    struct mca_pml_umrddt_flat_cached_t *flats; /**< the peer's layouts in our cache */
 
     opal_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
     bool rings;                         /**< it sets our completion flags on request; atomic */

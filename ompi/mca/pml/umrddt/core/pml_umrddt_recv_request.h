@@ -20,6 +20,7 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
@@ -27,20 +28,20 @@
 BEGIN_C_DECLS
 
 typedef enum mca_pml_umrddt_recv_state_t {
-    MCA_PML_UMRDDT_RECV_POSTED,  /**< posted at the base PML, or not yet posted */
-    MCA_PML_UMRDDT_RECV_MATCHED, /**< has an envelope */
-    MCA_PML_UMRDDT_RECV_KEYS,    /**< waiting for mkeys */
-    MCA_PML_UMRDDT_RECV_MAPPING, /**< waiting for the UMRs of the mkeys */
-    MCA_PML_UMRDDT_RECV_CREDIT,  /**< waiting for a receive for the FIN */
-    MCA_PML_UMRDDT_RECV_FIN,     /**< CTS sent */
-    MCA_PML_UMRDDT_RECV_SPLIT,   /**< in parts, each with its own record */
-    MCA_PML_UMRDDT_RECV_FLUSH,   /**< FIN received, data not yet visible to the GPU */
-    MCA_PML_UMRDDT_RECV_LOOK,    /**< a part of the sender's export or layout is missing */
-    MCA_PML_UMRDDT_RECV_ASKED,   /**< INFO_REQ sent for it */
-    MCA_PML_UMRDDT_RECV_COPY,    /**< a GPU copies the message */
-    MCA_PML_UMRDDT_RECV_PACK,    /**< chunks in flight */
-    MCA_PML_UMRDDT_RECV_BASE,    /**< the base PML carries the data */
-    MCA_PML_UMRDDT_RECV_UNSTAGE, /**< data received, to be copied to the user's buffer */
+    MCA_PML_UMRDDT_RECV_POSTED,   /**< posted at the base PML, or not yet posted */
+    MCA_PML_UMRDDT_RECV_MATCHED,  /**< has an envelope */
+    MCA_PML_UMRDDT_RECV_KEYS,     /**< waiting for mkeys */
+    MCA_PML_UMRDDT_RECV_MAPPING,  /**< waiting for the UMRs of the mkeys */
+    MCA_PML_UMRDDT_RECV_CREDIT,   /**< waiting for a receive for the FIN */
+    MCA_PML_UMRDDT_RECV_FIN,      /**< CTS sent */
+    MCA_PML_UMRDDT_RECV_SPLIT,    /**< in parts, each with its own record */
+    MCA_PML_UMRDDT_RECV_FLUSH,    /**< FIN received, data not yet visible to the GPU */
+    MCA_PML_UMRDDT_RECV_LOOK,     /**< a part of the sender's export or layout is missing */
+    MCA_PML_UMRDDT_RECV_INFO_REQ, /**< INFO_REQ sent for it */
+    MCA_PML_UMRDDT_RECV_COPY,     /**< a GPU copies the message */
+    MCA_PML_UMRDDT_RECV_PACK,     /**< chunks in flight */
+    MCA_PML_UMRDDT_RECV_BASE,     /**< the base PML carries the data */
+    MCA_PML_UMRDDT_RECV_UNSTAGE,  /**< data received, to be copied to the user's buffer */
     MCA_PML_UMRDDT_RECV_DONE
 } mca_pml_umrddt_recv_state_t;
 
@@ -101,41 +102,52 @@ struct mca_pml_umrddt_recv_t {
             mca_btl_umr_keyset_t *keyset;
             int (*cts)(struct mca_pml_umrddt_recv_t *recv); /**< sends the CTS of this scheme */
             uint64_t chunk;
-            uint32_t place;
+            uint32_t slot;
             bool placed; /**< a cache slot of the sender is reserved for this round */
         };
         struct { /* pml_umrddt_ipc.h */
             struct opal_umrddt_gpu_engine_t *engine;
             struct opal_umrddt_gpu_import_t *import;
-            opal_iov_cache_layout_t *from;        /**< the sender's layout; NULL: one piece */
-            struct opal_umrddt_gpu_copy_t *copy;  /**< in progress */
-            struct mca_pml_umrddt_asked_t *asked; /**< in state ASKED */
+            opal_iov_cache_layout_t *from;       /**< the sender's layout; NULL: one piece */
+            struct opal_umrddt_gpu_copy_t *copy; /**< in progress */
+            struct mca_pml_umrddt_info_req_t *requested; /**< in state ASKED */
         };
         struct mca_pml_umrddt_pack_t *pack; /**< in state PACK */
     };
 
     /* pml_umrddt_split.h */
-    struct mca_pml_umrddt_recv_split_t *split;      /**< parent or part; else NULL */
-    struct mca_pml_umrddt_recv_split_t *split_kept; /**< kept for reuse, of malloc; or NULL */
+    struct mca_pml_umrddt_recv_split_t *split;        /**< parent or part; else NULL */
+    struct mca_pml_umrddt_recv_split_t *split_cached; /**< kept for reuse, of malloc; or NULL */
 
     /* pml_umrddt_select.h; this order leaves no padding */
-    struct opal_umrddt_pair_t *pair; /**< entry of the selection cache; or NULL */
-    uint32_t serial;                 /**< serial number of pair at the match */
-    int scheme;                      /**< mca_pml_umrddt_scheme_id_t: as selected, then as used */
-    bool settled;                    /**< converged: the following messages use the same scheme */
-    double began;                    /**< time of the match in us, only with explain */
+    struct opal_umrddt_selected_t *pair; /**< entry of the selection cache; or NULL */
+    uint32_t serial;                     /**< serial number of pair at the match */
+    int scheme;     /**< mca_pml_umrddt_scheme_id_t: as selected, then as used */
+    bool converged; /**< converged: the following messages use the same scheme */
+    double began;   /**< time of the match in us, only with explain */
 
     ompi_request_t *data; /**< the base PML's request for the data */
     mca_pml_umrddt_stage_t
         overflow; /**< receives the data if the base PML must not use the user's buffer */
     bool named;   /**< the status of data has the source and tag of the message */
     mca_pml_umrddt_transit_t transit;
-    time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
+    time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_given_up */
 };
 _Static_assert(offsetof(mca_pml_umrddt_recv_t, split) - offsetof(mca_pml_umrddt_recv_t, held)
                    == MCA_PML_UMRDDT_RECV_HELD,
                "all of what a scheme holds");
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_recv_t);
+
+/** Look up recv->layout unless it is set. @return false: no memory, and it is NULL */
+static inline bool mca_pml_umrddt_recv_has_layout(mca_pml_umrddt_recv_t *recv)
+{
+    if (NULL == recv->layout
+        && OPAL_UNLIKELY(OMPI_SUCCESS
+                         != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout))) {
+        recv->layout = NULL;
+    }
+    return NULL != recv->layout;
+}
 
 END_C_DECLS
 

@@ -47,15 +47,16 @@ struct mca_pml_umrddt_send_t {
     mca_pml_umrddt_event_t event; /**< a reply arrived */
     mca_pml_umrddt_wait_t wait;
     mca_pml_umrddt_send_state_t state;
-    int release;     /**< mca_pml_umrddt_release_t */
-    bool plain;      /**< passed through; here only for its staging buffer */
-    bool tries;      /**< probe message: finds out the receive memory (pml_umrddt_offer_cache.h) */
-    bool offered;    /**< offered this time, with a key: the result goes into the offer cache */
-    bool declinable; /**< the receiver may decline it */
-    bool chosen;     /**< the receiver has declined it */
-    bool left;       /**< the receiver declines the following messages, too */
-    uint64_t offer;  /**< key in the offer cache; 0: none */
-    bool freed;      /**< the application freed the request; atomic */
+    int release;        /**< mca_pml_umrddt_release_t */
+    bool plain;         /**< passed through; here only for its staging buffer */
+    bool probes_memory; /**< probe message: finds out the receive memory (pml_umrddt_offer_cache.h)
+                         */
+    bool offered;       /**< offered this time, with a key: the result goes into the offer cache */
+    bool declinable;    /**< the receiver may decline it */
+    bool chosen;        /**< the receiver has declined it */
+    bool left;          /**< the receiver declines the following messages, too */
+    uint64_t offer;     /**< key in the offer cache; 0: none */
+    bool freed;         /**< the application freed the request; atomic */
 
     const void *buf;
     size_t count;
@@ -75,7 +76,7 @@ struct mca_pml_umrddt_send_t {
     opal_iov_cache_layout_t *layout;
     mca_btl_umr_endpoint_t *endpoint;
     mca_btl_umr_memory_t *memory;
-    uint32_t slot;
+    uint32_t request_id;
     uint64_t total;    /**< bytes that are received */
     uint64_t position; /**< bytes whose writes have completed */
     mca_pml_umrddt_rts_t rts;
@@ -96,13 +97,13 @@ struct mca_pml_umrddt_send_t {
         struct mca_pml_umrddt_pack_t *pack; /* pml_umrddt_pack_send.c, in state BUSY */
     };
     uint32_t written;          /**< chunks written, for the NACK */
-    bool told;                 /**< the receiver has sent an INFO_REQ */
+    bool reported;             /**< the receiver has sent an INFO_REQ */
     void (*await)(void *send); /**< event that waits for the end; NULL: wait for a reply */
-    time_t refused;            /**< refusal of the data by the base PML: mca_pml_umrddt_hopeless */
+    time_t refused;            /**< refusal of the data by the base PML: mca_pml_umrddt_given_up */
 
     /* pml_umrddt_split.h */
-    struct mca_pml_umrddt_send_split_t *split;      /**< parent or part; else NULL */
-    struct mca_pml_umrddt_send_split_t *split_kept; /**< kept for reuse, of malloc; or NULL */
+    struct mca_pml_umrddt_send_split_t *split;        /**< parent or part; else NULL */
+    struct mca_pml_umrddt_send_split_t *split_cached; /**< kept for reuse, of malloc; or NULL */
 };
 _Static_assert(offsetof(mca_pml_umrddt_send_t, written) - offsetof(mca_pml_umrddt_send_t, held)
                    == MCA_PML_UMRDDT_SEND_HELD,

@@ -23,12 +23,12 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 
 /** The receiver's record of a cache slot at a sender. */
-typedef struct mca_pml_umrddt_place_t {
+typedef struct mca_pml_umrddt_slot_t {
     uint64_t id;    /**< id of the keyset in it; 0: empty */
     uint64_t stamp; /**< time of its last use */
     bool there;     /**< the sender is known to have it */
     bool taken;     /**< a message in progress uses it */
-} mca_pml_umrddt_place_t;
+} mca_pml_umrddt_slot_t;
 
 /** Content of a cache slot at the sender: the part of a CTS that does not depend on the message. */
 typedef struct mca_pml_umrddt_set_t {
@@ -38,7 +38,7 @@ typedef struct mca_pml_umrddt_set_t {
 
 /* 32 is the default of pml_umrddt_key_sets. */
 _Static_assert(24 << 10 >= 32
-                               * (sizeof(mca_pml_umrddt_place_t) + sizeof(mca_pml_umrddt_set_t)
+                               * (sizeof(mca_pml_umrddt_slot_t) + sizeof(mca_pml_umrddt_set_t)
                                   + sizeof(mca_pml_umrddt_reply_t)
                                   + MCA_PML_UMRDDT_SET_KEYS * sizeof(mca_pml_umrddt_wire_key_t)),
                "what a peer costs, both ways");
@@ -49,28 +49,28 @@ static size_t reply_bytes(uint32_t keys)
 }
 
 /** Allocate the table at first use. @return false: no memory */
-static bool places_make(mca_pml_umrddt_peer_t *peer, uint32_t count)
+static bool slots_make(mca_pml_umrddt_peer_t *peer, uint32_t count)
 {
-    if (NULL == peer->places) {
-        peer->places = calloc(count, sizeof(*peer->places));
-        peer->place_count = NULL == peer->places ? 0 : count;
-        mca_pml_umrddt_peer_bytes((int64_t) (peer->place_count * sizeof(*peer->places)));
+    if (NULL == peer->slots) {
+        peer->slots = calloc(count, sizeof(*peer->slots));
+        peer->slot_count = NULL == peer->slots ? 0 : count;
+        mca_pml_umrddt_peer_bytes((int64_t) (peer->slot_count * sizeof(*peer->slots)));
     }
-    return NULL != peer->places;
+    return NULL != peer->slots;
 }
 
-mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uint32_t places,
-                                                const mca_btl_umr_keyset_t *keyset, uint32_t *place)
+mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uint32_t slots,
+                                                const mca_btl_umr_keyset_t *keyset, uint32_t *slot)
 {
-    mca_pml_umrddt_place_t *oldest = NULL;
+    mca_pml_umrddt_slot_t *oldest = NULL;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (0 == keyset->id || 0 == places || MCA_PML_UMRDDT_SET_KEYS < keyset->count
-        || !places_make(peer, places)) {
+    if (0 == keyset->id || 0 == slots || MCA_PML_UMRDDT_SET_KEYS < keyset->count
+        || !slots_make(peer, slots)) {
         return MCA_PML_UMRDDT_NAME_KEYS;
     }
-    for (uint32_t i = 0; i < peer->place_count && i < places; ++i) {
-        mca_pml_umrddt_place_t *entry = &peer->places[i];
+    for (uint32_t i = 0; i < peer->slot_count && i < slots; ++i) {
+        mca_pml_umrddt_slot_t *entry = &peer->slots[i];
 
         if (keyset->id == entry->id) {
             if (entry->taken || !entry->there) {
@@ -86,21 +86,21 @@ mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uin
     if (NULL == oldest) {
         return MCA_PML_UMRDDT_NAME_KEYS;
     }
-    *place = (uint32_t) (oldest - peer->places);
-    oldest->stamp = ++peer->place_clock;
+    *slot = (uint32_t) (oldest - peer->slots);
+    oldest->stamp = ++peer->slot_clock;
     oldest->taken = true;
     if (keyset->id == oldest->id) {
         MCA_PML_UMRDDT_COUNT(rkey_sets_cached);
-        return MCA_PML_UMRDDT_NAME_PLACE;
+        return MCA_PML_UMRDDT_NAME_SLOT;
     }
     oldest->id = keyset->id;
     oldest->there = false;
     return MCA_PML_UMRDDT_NAME_STORE;
 }
 
-void mca_pml_umrddt_set_end(mca_pml_umrddt_peer_t *peer, uint32_t place, bool well)
+void mca_pml_umrddt_set_end(mca_pml_umrddt_peer_t *peer, uint32_t slot, bool well)
 {
-    mca_pml_umrddt_place_t *entry = &peer->places[place];
+    mca_pml_umrddt_slot_t *entry = &peer->slots[slot];
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     entry->taken = false;
@@ -127,7 +127,7 @@ void mca_pml_umrddt_set_store(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_
     mca_pml_umrddt_set_t *set;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (0 == reply->set || mca_pml_umrddt.params.key_sets <= reply->place || 0 == reply->key_count
+    if (0 == reply->set || mca_pml_umrddt.params.key_sets <= reply->slot || 0 == reply->key_count
         || MCA_PML_UMRDDT_SET_KEYS < reply->key_count) {
         return;
     }
@@ -138,7 +138,7 @@ void mca_pml_umrddt_set_store(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_
         }
         mca_pml_umrddt_peer_bytes((int64_t) (mca_pml_umrddt.params.key_sets * sizeof(*peer->sets)));
     }
-    set = &peer->sets[reply->place];
+    set = &peer->sets[reply->slot];
     if (set->room < reply->key_count) {
         set_empty(set);
         set->reply = malloc(reply_bytes(reply->key_count));
@@ -152,25 +152,27 @@ void mca_pml_umrddt_set_store(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_
     }
 }
 
-bool mca_pml_umrddt_set_recall(const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_recall_t *recall, mca_pml_umrddt_reply_t *reply)
+bool mca_pml_umrddt_set_lookup(const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_cts_cached_t *cached_cts,
+                               mca_pml_umrddt_reply_t *reply)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     /* reply may be the same memory */
-    const uint64_t seq = recall->seq, total = recall->total, chunk = recall->chunk;
-    const uint32_t slot = recall->slot, fin = recall->fin;
+    const uint64_t seq = cached_cts->seq, total = cached_cts->total, chunk = cached_cts->chunk;
+    const uint32_t request_id = cached_cts->request_id, fin = cached_cts->fin;
     const mca_pml_umrddt_reply_t *stored;
 
-    if (0 == recall->set || NULL == peer->sets || mca_pml_umrddt.params.key_sets <= recall->place) {
+    if (0 == cached_cts->set || NULL == peer->sets
+        || mca_pml_umrddt.params.key_sets <= cached_cts->slot) {
         return false;
     }
-    stored = peer->sets[recall->place].reply;
-    if (NULL == stored || recall->set != stored->set) {
+    stored = peer->sets[cached_cts->slot].reply;
+    if (NULL == stored || cached_cts->set != stored->set) {
         return false;
     }
     *reply = *stored;
     reply->seq = seq;
-    reply->slot = slot;
+    reply->request_id = request_id;
     reply->fin = fin;
     reply->total = total;
     reply->chunk = chunk;
@@ -190,20 +192,20 @@ void mca_pml_umrddt_sets_free(mca_pml_umrddt_peer_t *peer)
         mca_pml_umrddt_peer_bytes(
             -(int64_t) (mca_pml_umrddt.params.key_sets * sizeof(*peer->sets)));
     }
-    mca_pml_umrddt_peer_bytes(-(int64_t) (peer->place_count * sizeof(*peer->places)));
+    mca_pml_umrddt_peer_bytes(-(int64_t) (peer->slot_count * sizeof(*peer->slots)));
     free(peer->sets);
-    free(peer->places);
+    free(peer->slots);
     peer->sets = NULL;
-    peer->places = NULL;
-    peer->place_count = 0;
+    peer->slots = NULL;
+    peer->slot_count = 0;
 }
 
 const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer)
 {
-    for (uint32_t i = 0; i < peer->place_count; ++i) {
-        const mca_pml_umrddt_place_t *entry = &peer->places[i];
+    for (uint32_t i = 0; i < peer->slot_count; ++i) {
+        const mca_pml_umrddt_slot_t *entry = &peer->slots[i];
 
-        if (entry->stamp > peer->place_clock || (entry->taken && 0 == entry->id)) {
+        if (entry->stamp > peer->slot_clock || (entry->taken && 0 == entry->id)) {
             return "sets: a place that is taken, or used, is known to be so";
         }
     }
@@ -212,7 +214,7 @@ const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer)
 
         if (NULL != set->reply
             && (MCA_PML_UMRDDT_SET_KEYS < set->room || set->room < set->reply->key_count
-                || i != set->reply->place || 0 == set->reply->set)) {
+                || i != set->reply->slot || 0 == set->reply->set)) {
             return "sets: what is remembered of a CTS fits its place";
         }
     }

@@ -41,22 +41,21 @@ BEGIN_C_DECLS
 typedef enum mca_pml_umrddt_naming_t {
     MCA_PML_UMRDDT_NAME_KEYS,  /**< carry the keys; the sender does not store them */
     MCA_PML_UMRDDT_NAME_STORE, /**< carry the keys; the sender stores them in the slot */
-    MCA_PML_UMRDDT_NAME_PLACE  /**< the sender has them in the slot */
+    MCA_PML_UMRDDT_NAME_SLOT   /**< the sender has them in the slot */
 } mca_pml_umrddt_naming_t;
 
 /**
  * Receiver: decide how a CTS refers to a keyset. Except for NAME_KEYS the cache slot is in use
  * until mca_pml_umrddt_set_end.
  *
- * @param[in]  places  number of slots that the sender has for this process (from its RTS)
- * @param[out] place   the slot; not set for NAME_KEYS
+ * @param[in]  slots  number of slots that the sender has for this process (from its RTS)
+ * @param[out] slot   the slot; not set for NAME_KEYS
  */
-mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uint32_t places,
-                                                const mca_btl_umr_keyset_t *keyset,
-                                                uint32_t *place);
+mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uint32_t slots,
+                                                const mca_btl_umr_keyset_t *keyset, uint32_t *slot);
 
 /** Receiver: the message has ended. @p well: its FIN has arrived, so the sender has the set. */
-void mca_pml_umrddt_set_end(mca_pml_umrddt_peer_t *peer, uint32_t place, bool well);
+void mca_pml_umrddt_set_end(mca_pml_umrddt_peer_t *peer, uint32_t slot, bool well);
 
 /** Sender: store the keys of a valid CTS, if it requests that. Without memory the slot is empty. */
 void mca_pml_umrddt_set_store(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_reply_t *reply);
@@ -64,13 +63,13 @@ void mca_pml_umrddt_set_store(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_
 /**
  * Sender: restore the CTS that a CTS_CACHED refers to.
  *
- * @param[in]     recall  only length and magic were checked
+ * @param[in]     cached_cts  only length and magic were checked
  * @param[in,out] reply   has room for max_keys; written only on success
  *
  * @return false: the set is not cached
  */
-bool mca_pml_umrddt_set_recall(const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_recall_t *recall,
+bool mca_pml_umrddt_set_lookup(const mca_pml_umrddt_peer_t *peer,
+                               const mca_pml_umrddt_cts_cached_t *cached_cts,
                                mca_pml_umrddt_reply_t *reply);
 
 /** Free both tables of a peer. */

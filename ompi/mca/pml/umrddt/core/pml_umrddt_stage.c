@@ -27,9 +27,9 @@
 
 void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc)
 {
-    static int told;
+    static int reported;
 
-    if (0 == __atomic_exchange_n(&told, 1, __ATOMIC_RELAXED)) {
+    if (0 == __atomic_exchange_n(&reported, 1, __ATOMIC_RELAXED)) {
         opal_show_help("help-mca-pml-umrddt.txt", "stage-failed", true, size,
                        in ? "received" : "sent",
                        where->mixed ? "in several memories, some of a GPU" : "in GPU memory", rc);

@@ -19,7 +19,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 
 /** Retry function of a wait: the copy to the user's buffer is in progress. */
@@ -43,7 +42,7 @@ static bool unstaged(void *owner)
 void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
                                  opal_umrddt_gpu_kind_t kind, size_t length)
 {
-    int rc, tries = 2; /* the data would be lost: retry once */
+    int rc, probes_memory = 2; /* the data would be lost: retry once */
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_UNSTAGE;
@@ -57,7 +56,7 @@ void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
     do {
         rc = mca_pml_umrddt_transit(&recv->transit, recv->buf, recv->count, recv->datatype,
                                     &recv->where, bytes, kind, length, true);
-    } while (OMPI_SUCCESS != rc && 0 < --tries);
+    } while (OMPI_SUCCESS != rc && 0 < --probes_memory);
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_stage_failed(&recv->where, recv->status._ucount, true, rc);
         mca_pml_umrddt_stage_put(&recv->overflow);

@@ -87,14 +87,15 @@ static const char *check_events(void)
 }
 
 /** Called under the lock. */
-static const char *check_slots(void)
+static const char *check_request_ids(void)
 {
-    const mca_pml_umrddt_slots_t *slots = &mca_pml_umrddt.slots;
+    const mca_pml_umrddt_request_ids_t *request_ids = &mca_pml_umrddt.request_ids;
 
-    MCA_PML_UMRDDT_HOLDS(slots->first <= slots->words,
+    MCA_PML_UMRDDT_HOLDS(request_ids->first <= request_ids->words,
                          "slots: where free ones are looked for is in the table");
-    for (uint32_t i = 0; i < slots->first; ++i) {
-        MCA_PML_UMRDDT_HOLDS(0 == slots->free[i], "slots: none is free where nobody looks for it");
+    for (uint32_t i = 0; i < request_ids->first; ++i) {
+        MCA_PML_UMRDDT_HOLDS(0 == request_ids->free[i],
+                             "slots: none is free where nobody looks for it");
     }
     return NULL;
 }
@@ -208,7 +209,7 @@ static const char *check_shared(void)
 
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     wrong = check_events();
-    wrong = NULL == wrong ? check_slots() : wrong;
+    wrong = NULL == wrong ? check_request_ids() : wrong;
     wrong = NULL == wrong ? check_peers() : wrong;
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     return wrong;

@@ -20,7 +20,6 @@
 #define MCA_PML_UMRDDT_ENGINE_H
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 
 BEGIN_C_DECLS
@@ -54,17 +53,6 @@ void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 /** Reset the fields of a new message: of a record that was matched, or of a part. */
 void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv);
 
-/** Look up recv->layout unless it is set. @return false: no memory, and it is NULL */
-static inline bool mca_pml_umrddt_recv_has_layout(mca_pml_umrddt_recv_t *recv)
-{
-    if (NULL == recv->layout
-        && OPAL_UNLIKELY(OMPI_SUCCESS
-                         != mca_pml_umrddt_layout(recv->datatype, recv->count, &recv->layout))) {
-        recv->layout = NULL;
-    }
-    return NULL != recv->layout;
-}
-
 /** Release the number of an expected FIN, if there is one. */
 static inline void mca_pml_umrddt_recv_forget_fin(mca_pml_umrddt_recv_t *recv)
 {
@@ -75,7 +63,8 @@ static inline void mca_pml_umrddt_recv_forget_fin(mca_pml_umrddt_recv_t *recv)
 }
 
 /** Initialize a reply to an envelope; fields after the verdict are 0. And send it. */
-void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts, mca_pml_umrddt_verdict_t verdict,
+void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts,
+                               mca_pml_umrddt_reply_kind_t reply_kind,
                                mca_pml_umrddt_reply_t *reply);
 int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
                               const mca_pml_umrddt_reply_t *reply);

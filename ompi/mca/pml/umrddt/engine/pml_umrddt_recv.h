@@ -32,16 +32,9 @@ void mca_pml_umrddt_recv_fin(void *context, mca_btl_umr_endpoint_t *endpoint, ui
  */
 void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv);
 
-/** Make progress the owner of the receive until mca_pml_umrddt_recv_finish. From any thread. */
-void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,
-                               void (*event)(void *));
-
-/** Set the status and complete. Only from progress, which must own the receive. */
-void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length);
-
 /** A NACK arrived: the sender failed after our CTS. */
 void mca_pml_umrddt_recv_failed(mca_pml_umrddt_comm_t *comm, int src,
-                                const mca_pml_umrddt_fail_t *fail);
+                                const mca_pml_umrddt_nack_header_t *fail);
 
 END_C_DECLS
 

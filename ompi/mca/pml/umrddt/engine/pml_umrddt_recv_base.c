@@ -112,18 +112,18 @@ static int get_overflow(mca_pml_umrddt_recv_t *recv)
 }
 
 /** Send FALLBACK; or, with an error, an ACK that ends the message. */
-static void tell(mca_pml_umrddt_recv_t *recv, int rc)
+static void notify_sender(mca_pml_umrddt_recv_t *recv, int rc)
 {
     mca_pml_umrddt_reply_t reply;
 
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_stage_put(&recv->overflow);
         opal_output(0, "umrddt: the base PML refused a receive (%d)", rc);
-        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_ACK, &reply);
     } else {
-        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_HOST, &reply);
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_FALLBACK, &reply);
         if (NULL != recv->pair) {
-            reply.what = MCA_PML_UMRDDT_CHOSEN | (recv->settled ? MCA_PML_UMRDDT_LEFT : 0u)
+            reply.what = MCA_PML_UMRDDT_CHOSEN | (recv->converged ? MCA_PML_UMRDDT_DECLINED : 0u)
                          | mca_pml_umrddt_recv_memory(recv);
         }
         if (NULL != recv->endpoint) {
@@ -152,16 +152,17 @@ static bool posted(void *owner)
     int rc = mca_pml_umrddt.host.pml_irecv(
         spilled ? recv->overflow.bytes : recv->buf, spilled ? recv->rts.length : recv->count,
         spilled ? &ompi_mpi_byte.dt : recv->datatype, recv->status.MPI_SOURCE,
-        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, recv->rts.slot), recv->comm->comm, &recv->data);
+        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, recv->rts.request_id), recv->comm->comm,
+        &recv->data);
 
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         recv->data = NULL;
         MCA_PML_UMRDDT_COUNT(control_refused);
-        if (!mca_pml_umrddt_hopeless(rc, &recv->refused)) {
+        if (!mca_pml_umrddt_given_up(rc, &recv->refused)) {
             return false;
         }
     }
-    tell(recv, rc);
+    notify_sender(recv, rc);
     return true;
 }
 
@@ -179,7 +180,7 @@ static void by_host(mca_pml_umrddt_recv_t *recv)
     recv->refused = 0;
     rc = get_overflow(recv);
     if (OMPI_SUCCESS != rc) {
-        tell(recv, rc);
+        notify_sender(recv, rc);
     } else if (!posted(recv)) {
         mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, posted, recv);
     }
@@ -202,7 +203,8 @@ static int start(mca_pml_umrddt_recv_t *recv)
 }
 
 /** The NACK crossed the FALLBACK: the base PML carries the message. */
-static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail)
+static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv,
+                                  const mca_pml_umrddt_nack_header_t *fail)
 {
     (void) recv;
     (void) fail;

@@ -38,41 +38,12 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
 /* ---------------------------------------------------------------------------------------------
  * End of a message
  * ------------------------------------------------------------------------------------------- */
-
-void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,
-                               void (*event)(void *))
-{
-    recv->state = state;
-    recv->ops = NULL;
-    mca_pml_umrddt_active(1);
-    mca_pml_umrddt_event(&recv->event, event, recv);
-}
-
-void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length)
-{
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (OPAL_UNLIKELY(NULL != recv->split) && recv->split->ended(recv, error)) {
-        return;
-    }
-    if (OPAL_UNLIKELY(NULL != recv->pair)) {
-        mca_pml_umrddt_select_ended(recv, error);
-    }
-    recv->req->req_status.MPI_SOURCE = recv->status.MPI_SOURCE;
-    recv->req->req_status.MPI_TAG = recv->status.MPI_TAG;
-    recv->req->req_status.MPI_ERROR = error;
-    recv->req->req_status._ucount = length;
-    recv->req->req_status._cancelled = 0;
-    opal_list_remove_item(&mca_pml_umrddt.receives, &recv->active);
-    mca_pml_umrddt_active(-1);
-    mca_pml_umrddt_recv_complete(recv);
-}
 
 /** Release the layout and everything that the scheme holds for this receive. */
 void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv)
@@ -83,7 +54,7 @@ void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv)
         /* the sender must not receive a queued CTS: its keys are no longer valid */
         mca_pml_umrddt_control_withdraw(
             recv->comm, recv->status.MPI_SOURCE,
-            mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, recv->rts.slot), recv->rts.seq);
+            mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, recv->rts.request_id), recv->rts.seq);
     }
     if (OPAL_LIKELY(NULL != recv->ops) && NULL != recv->ops->recv_release) {
         recv->ops->recv_release(recv);
@@ -123,14 +94,15 @@ void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv)
  * Replies
  * ------------------------------------------------------------------------------------------- */
 
-void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts, mca_pml_umrddt_verdict_t verdict,
+void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts,
+                               mca_pml_umrddt_reply_kind_t reply_kind,
                                mca_pml_umrddt_reply_t *reply)
 {
     memset(reply, 0, sizeof(*reply));
     reply->magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_REPLY);
     reply->seq = rts->seq;
-    reply->slot = rts->slot;
-    reply->verdict = (uint32_t) verdict;
+    reply->request_id = rts->request_id;
+    reply->reply_kind = (uint32_t) reply_kind;
 }
 
 int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
@@ -138,11 +110,12 @@ int mca_pml_umrddt_reply_send(mca_pml_umrddt_comm_t *comm, int peer,
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     /* final replies: no fallback is left if they cannot be sent */
-    bool must = MCA_PML_UMRDDT_HOST == reply->verdict || MCA_PML_UMRDDT_DONE == reply->verdict;
+    bool must = MCA_PML_UMRDDT_REPLY_FALLBACK == reply->reply_kind
+                || MCA_PML_UMRDDT_REPLY_ACK == reply->reply_kind;
 
-    return mca_pml_umrddt_control(comm, peer,
-                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, reply->slot), reply,
-                                  sizeof(*reply) + reply->key_count * sizeof(reply->keys[0]), must);
+    return mca_pml_umrddt_control(
+        comm, peer, mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, reply->request_id), reply,
+        sizeof(*reply) + reply->key_count * sizeof(reply->keys[0]), must);
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -163,7 +136,7 @@ void mca_pml_umrddt_recv_fin(void *context, mca_btl_umr_endpoint_t *endpoint, ui
 
 /** Find the message that a NACK refers to. NULL: it has ended, or no scheme owns it. */
 static mca_pml_umrddt_recv_t *find(const mca_pml_umrddt_comm_t *comm, int src,
-                                   const mca_pml_umrddt_fail_t *fail)
+                                   const mca_pml_umrddt_nack_header_t *fail)
 {
     opal_list_item_t *item;
 
@@ -172,7 +145,7 @@ static mca_pml_umrddt_recv_t *find(const mca_pml_umrddt_comm_t *comm, int src,
         mca_pml_umrddt_recv_t *recv = container_of(item, mca_pml_umrddt_recv_t, active);
 
         if (recv->comm == comm && recv->status.MPI_SOURCE == src && recv->rts.seq == fail->seq
-            && recv->rts.slot == fail->slot && NULL != recv->ops) {
+            && recv->rts.request_id == fail->request_id && NULL != recv->ops) {
             return recv;
         }
     }
@@ -180,18 +153,18 @@ static mca_pml_umrddt_recv_t *find(const mca_pml_umrddt_comm_t *comm, int src,
 }
 
 void mca_pml_umrddt_recv_failed(mca_pml_umrddt_comm_t *comm, int src,
-                                const mca_pml_umrddt_fail_t *fail)
+                                const mca_pml_umrddt_nack_header_t *fail)
 {
     mca_pml_umrddt_recv_t *recv = find(comm, src, fail);
     /* a message that has ended is complete: its FIN has arrived */
     mca_pml_umrddt_nack_t what =
         NULL == recv ? MCA_PML_UMRDDT_NACK_ACK : recv->ops->nack(recv, fail);
-    mca_pml_umrddt_rts_t rts = {.seq = fail->seq, .slot = fail->slot};
+    mca_pml_umrddt_rts_t rts = {.seq = fail->seq, .request_id = fail->request_id};
     mca_pml_umrddt_reply_t reply;
 
     switch (what) {
     case MCA_PML_UMRDDT_NACK_ACK:
-        mca_pml_umrddt_reply_init(&rts, MCA_PML_UMRDDT_DONE, &reply);
+        mca_pml_umrddt_reply_init(&rts, MCA_PML_UMRDDT_REPLY_ACK, &reply);
         (void) mca_pml_umrddt_reply_send(comm, src, &reply);
         break;
     case MCA_PML_UMRDDT_NACK_BASE:

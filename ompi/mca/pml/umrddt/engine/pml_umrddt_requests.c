@@ -15,9 +15,12 @@
 
 #include "ompi_config.h"
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void)
 {
@@ -135,4 +138,32 @@ int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *
     }
     ompi_request_free(&request);
     return rc;
+}
+
+void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,
+                               void (*event)(void *))
+{
+    recv->state = state;
+    recv->ops = NULL;
+    mca_pml_umrddt_active(1);
+    mca_pml_umrddt_event(&recv->event, event, recv);
+}
+
+void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (OPAL_UNLIKELY(NULL != recv->split) && recv->split->ended(recv, error)) {
+        return;
+    }
+    if (OPAL_UNLIKELY(NULL != recv->pair)) {
+        mca_pml_umrddt_select_ended(recv, error);
+    }
+    recv->req->req_status.MPI_SOURCE = recv->status.MPI_SOURCE;
+    recv->req->req_status.MPI_TAG = recv->status.MPI_TAG;
+    recv->req->req_status.MPI_ERROR = error;
+    recv->req->req_status._ucount = length;
+    recv->req->req_status._cancelled = 0;
+    opal_list_remove_item(&mca_pml_umrddt.receives, &recv->active);
+    mca_pml_umrddt_active(-1);
+    mca_pml_umrddt_recv_complete(recv);
 }

@@ -53,6 +53,13 @@ mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_d
 /** Complete the application's request with req->req_status. */
 void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv);
 
+/** Make progress the owner of the receive until mca_pml_umrddt_recv_finish. From any thread. */
+void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,
+                               void (*event)(void *));
+
+/** Set the status and complete. Only from progress, which must own the receive. */
+void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length);
+
 /** Return a record, but not the base PML's request. */
 static inline void mca_pml_umrddt_record_return(mca_pml_umrddt_recv_t *recv)
 {

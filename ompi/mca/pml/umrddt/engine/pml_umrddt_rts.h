@@ -44,9 +44,9 @@ static inline bool mca_pml_umrddt_rts_valid(const mca_pml_umrddt_recv_t *recv)
 {
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
 
-    return MCA_PML_UMRDDT_MAX_SLOTS > rts->slot && sizeof(*rts) <= rts->length
-           && rts->chunk <= rts->length && MCA_PML_UMRDDT_MAX_PLACES >= rts->places
-           && MCA_PML_UMRDDT_MAX_PLACES >= rts->flats && 0 != rts->write_pieces
+    return MCA_PML_UMRDDT_MAX_REQUEST_IDS > rts->request_id && sizeof(*rts) <= rts->length
+           && rts->chunk <= rts->length && MCA_PML_UMRDDT_MAX_SLOTS >= rts->slots
+           && MCA_PML_UMRDDT_MAX_SLOTS >= rts->flats && 0 != rts->write_pieces
            && mca_pml_umrddt_rts_bits_valid(rts)
            && (OPAL_LIKELY(mca_pml_umrddt_rts_is_plain(rts))
                || mca_pml_umrddt_rts_fields_valid(recv));

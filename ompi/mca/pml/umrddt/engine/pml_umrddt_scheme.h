@@ -135,7 +135,8 @@ typedef struct mca_pml_umrddt_scheme_t {
     void (*fin)(mca_pml_umrddt_recv_t *recv);
 
     /** Receiver: the sender reports that it cannot write. After NACK_BASE no write may arrive. */
-    mca_pml_umrddt_nack_t (*nack)(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail);
+    mca_pml_umrddt_nack_t (*nack)(mca_pml_umrddt_recv_t *recv,
+                                  const mca_pml_umrddt_nack_header_t *fail);
 
     /** Receiver: release everything in recv->u, in any state in which no GPU and no HCA uses it.
      * May be called twice. NULL: nothing is held. */

@@ -50,7 +50,7 @@ static inline bool wants_stage(const mca_pml_umrddt_send_t *send)
 static void data_refused(mca_pml_umrddt_send_t *send, int rc)
 {
     if (send->pack_error) {
-        mca_pml_umrddt_cannot_tell(send->comm, send->dst, rc);
+        mca_pml_umrddt_control_fatal(send->comm, send->dst, rc);
     }
     opal_output(0, "umrddt: the base PML refuses the data of a message (%d); it fails", rc);
     send->pack_error = true;
@@ -66,7 +66,7 @@ static void data_refused(mca_pml_umrddt_send_t *send, int rc)
 static bool data_posted(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
-    int tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, send->slot);
+    int tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, send->request_id);
     bool bytes = send->pack_error || NULL != send->stage.bytes;
     size_t length = send->pack_error ? 0 : send->layout->size;
     int rc;
@@ -78,7 +78,7 @@ static bool data_posted(void *owner)
     if (OMPI_SUCCESS != rc) {
         send->host = NULL;
         MCA_PML_UMRDDT_COUNT(control_refused);
-        if (mca_pml_umrddt_hopeless(rc, &send->refused)) {
+        if (mca_pml_umrddt_given_up(rc, &send->refused)) {
             data_refused(send, rc);
         }
         return false;
@@ -172,7 +172,7 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
                                           send->datatype, send->dst, send->tag));
     ompi_datatype_t *type;
     size_t count;
-    bool slot;
+    bool request_id;
     int rc = OMPI_SUCCESS;
 
     if (staged) {
@@ -185,9 +185,10 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
     }
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     /* mca_pml_umrddt_send_finish releases it */
-    slot = mca_pml_umrddt_slot_take(&mca_pml_umrddt.slots, MCA_PML_UMRDDT_MAX_SLOTS, &send->slot);
+    request_id = mca_pml_umrddt_request_id_take(&mca_pml_umrddt.request_ids,
+                                                MCA_PML_UMRDDT_MAX_REQUEST_IDS, &send->request_id);
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
-    if (!slot) {
+    if (!request_id) {
         mca_pml_umrddt_stage_put(&send->stage);
         send->release = MCA_PML_UMRDDT_COMPLETED;
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -205,7 +206,7 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
     if (OMPI_SUCCESS != rc) {
         send->host = NULL;
         mca_pml_umrddt_stage_put(&send->stage);
-        mca_pml_umrddt_send_slot_release(send);
+        mca_pml_umrddt_send_request_id_release(send);
         send->release = MCA_PML_UMRDDT_COMPLETED;
         return rc;
     }

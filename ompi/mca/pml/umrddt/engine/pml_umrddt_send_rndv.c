@@ -44,10 +44,10 @@ static void reply_event(void *owner);
  * End of a message
  * ------------------------------------------------------------------------------------------- */
 
-void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send)
+void mca_pml_umrddt_send_request_id_release(mca_pml_umrddt_send_t *send)
 {
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
-    mca_pml_umrddt_slot_give(&mca_pml_umrddt.slots, send->slot);
+    mca_pml_umrddt_request_id_give(&mca_pml_umrddt.request_ids, send->request_id);
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
 }
 
@@ -102,13 +102,13 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
     /* the base PML may have refused the receive for replies */
     mca_pml_umrddt_wait_cancel(&send->wait);
     scheme_release(send);
-    if (OPAL_UNLIKELY(send->told)
+    if (OPAL_UNLIKELY(send->reported)
         && 0 != __atomic_load_n(&mca_pml_umrddt.refused, __ATOMIC_RELAXED)) {
         /* a queued INFO names memory that belongs to the user again, and the next message with this
          * request id may receive an INFO_REQ */
-        mca_pml_umrddt_control_withdraw(send->comm, send->dst,
-                                        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, send->slot),
-                                        send->rts.seq);
+        mca_pml_umrddt_control_withdraw(
+            send->comm, send->dst, mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_INFO, send->request_id),
+            send->rts.seq);
     }
     if (OPAL_UNLIKELY(NULL != send->stage.bytes)) {
         mca_pml_umrddt_stage_put(&send->stage);
@@ -120,13 +120,13 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
     if (OPAL_UNLIKELY(NULL != send->split) && send->split->ended(send, error)) {
         return;
     }
-    if (OPAL_UNLIKELY(0 != send->offer) && send->offered && !send->tries) {
+    if (OPAL_UNLIKELY(0 != send->offer) && send->offered && !send->probes_memory) {
         mca_pml_umrddt_offer_learn(send->offer, send->left);
     }
     if (NULL != send->listen) {
         mca_pml_umrddt_send_unlisten(send);
     }
-    mca_pml_umrddt_send_slot_release(send);
+    mca_pml_umrddt_send_request_id_release(send);
     send->super.req_status.MPI_ERROR = error;
     send->super.req_status._ucount = send->layout->size;
     send->state = MCA_PML_UMRDDT_SEND_DRAIN;
@@ -154,7 +154,8 @@ static int listen_alone(mca_pml_umrddt_send_t *send)
 {
     int rc = mca_pml_umrddt.host.pml_irecv(
         send->reply, mca_pml_umrddt_reply_room(), &ompi_mpi_byte.dt, send->dst,
-        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, send->slot), send->comm->comm, &send->listen);
+        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, send->request_id), send->comm->comm,
+        &send->listen);
 
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         send->listen = NULL;
@@ -184,7 +185,7 @@ int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send)
 
     rc = mca_pml_umrddt.host.pml_irecv_init(
         send->reply, mca_pml_umrddt_reply_room(), &ompi_mpi_byte.dt, send->dst,
-        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, send->slot), send->comm->comm, &request);
+        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, send->request_id), send->comm->comm, &request);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
@@ -212,8 +213,8 @@ static bool listen_again(void *owner)
         return true;
     }
     MCA_PML_UMRDDT_COUNT(control_refused);
-    if (mca_pml_umrddt_hopeless(rc, &send->refused)) {
-        mca_pml_umrddt_cannot_tell(send->comm, send->dst, rc);
+    if (mca_pml_umrddt_given_up(rc, &send->refused)) {
+        mca_pml_umrddt_control_fatal(send->comm, send->dst, rc);
     }
     return false;
 }
@@ -232,10 +233,10 @@ void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send)
 
 void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)
 {
-    mca_pml_umrddt_fail_t notice = {
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FAIL),
+    mca_pml_umrddt_nack_header_t notice = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_NACK),
         .seq = send->rts.seq,
-        .slot = send->slot,
+        .request_id = send->request_id,
         .in_flight = in_flight,
         .written = send->written,
     };
@@ -249,7 +250,7 @@ void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)
     }
     if (OMPI_SUCCESS
         != mca_pml_umrddt_control(send->comm, send->dst,
-                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_FAIL, 0), &notice,
+                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_NACK, 0), &notice,
                                   sizeof(notice), true)) {
         mca_pml_umrddt_send_finish(send, MPI_ERR_OTHER);
     }
@@ -282,15 +283,16 @@ static inline unsigned kind_of(const mca_pml_umrddt_send_t *send, size_t length)
     const mca_pml_umrddt_reply_t *reply = send->reply;
     const uint64_t kind = reply->magic - MCA_PML_UMRDDT_MAGIC(0);
 
-    if (OPAL_UNLIKELY(sizeof(mca_pml_umrddt_flat_t) > length
+    if (OPAL_UNLIKELY(sizeof(mca_pml_umrddt_layout_frag_t) > length
                       || MCA_PML_UMRDDT_REPLY_KINDS <= kind)) {
         return 0;
     }
     if (OPAL_LIKELY(MCA_PML_UMRDDT_KIND_REPLY != kind)) {
         return MCA_PML_UMRDDT_REPLY_OF((unsigned) kind);
     }
-    return sizeof(*reply) <= length && MCA_PML_UMRDDT_REPLY_KINDS > reply->verdict ? reply->verdict
-                                                                                   : 0;
+    return sizeof(*reply) <= length && MCA_PML_UMRDDT_REPLY_KINDS > reply->reply_kind
+               ? reply->reply_kind
+               : 0;
 }
 
 /** Returns true for a reply to an older message with this request id. It arises if both sides give
@@ -300,7 +302,8 @@ static bool is_stale(const mca_pml_umrddt_send_t *send, unsigned kind)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
 
-    return MCA_PML_UMRDDT_DONE == kind && send->slot == reply->slot && send->rts.seq > reply->seq;
+    return MCA_PML_UMRDDT_REPLY_ACK == kind && send->request_id == reply->request_id
+           && send->rts.seq > reply->seq;
 }
 
 /** Record whether the receiver declined the message, and whether it declines the following ones. */
@@ -308,11 +311,11 @@ static void chosen(mca_pml_umrddt_send_t *send)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
 
-    send->chosen = MCA_PML_UMRDDT_HOST == reply->verdict
+    send->chosen = MCA_PML_UMRDDT_REPLY_FALLBACK == reply->reply_kind
                    && 0 != (MCA_PML_UMRDDT_CHOSEN & reply->what)
-                   && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & send->rts.schemes)
+                   && 0 != (MCA_PML_UMRDDT_MAY_DECLINE & send->rts.schemes)
                    && MCA_PML_UMRDDT_SEND_REPLY == send->state && 0 == send->position;
-    send->left = send->chosen && 0 != (MCA_PML_UMRDDT_LEFT & reply->what);
+    send->left = send->chosen && 0 != (MCA_PML_UMRDDT_DECLINED & reply->what);
 }
 
 /** The receiver ended the message with FALLBACK or ACK. */
@@ -321,7 +324,7 @@ static void ended(mca_pml_umrddt_send_t *send)
     const mca_pml_umrddt_reply_t *reply = send->reply;
 
     receiver_refused(send, &reply->address);
-    if (MCA_PML_UMRDDT_HOST == reply->verdict) {
+    if (MCA_PML_UMRDDT_REPLY_FALLBACK == reply->reply_kind) {
         mca_pml_umrddt_send_by_base(send);
     } else {
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
@@ -329,9 +332,9 @@ static void ended(mca_pml_umrddt_send_t *send)
 }
 
 /** A reply arrived while a scheme has the message in progress. */
-static void replied_under_way(mca_pml_umrddt_send_t *send, bool ended, bool valid)
+static void replied_in_flight(mca_pml_umrddt_send_t *send, bool ended, bool valid)
 {
-    if (ended && MCA_PML_UMRDDT_HOST == send->reply->verdict) {
+    if (ended && MCA_PML_UMRDDT_REPLY_FALLBACK == send->reply->reply_kind) {
         receiver_refused(send, &send->reply->address);
     }
     send->ops->replied(send, valid);
@@ -367,7 +370,7 @@ static void answered(mca_pml_umrddt_send_t *send)
 static void ours(mca_pml_umrddt_send_t *send, size_t length, unsigned kind)
 {
     const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_reply_schemes[kind];
-    const bool ends = MCA_PML_UMRDDT_HOST == kind || MCA_PML_UMRDDT_DONE == kind;
+    const bool ends = MCA_PML_UMRDDT_REPLY_FALLBACK == kind || MCA_PML_UMRDDT_REPLY_ACK == kind;
 
     if (ends) {
         chosen(send);
@@ -375,7 +378,7 @@ static void ours(mca_pml_umrddt_send_t *send, size_t length, unsigned kind)
                                              && 0 != (MCA_PML_UMRDDT_IN_GPU & send->reply->what));
     }
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_BUSY == send->state)) {
-        replied_under_way(send, ends, true);
+        replied_in_flight(send, ends, true);
         return;
     }
     if (MCA_PML_UMRDDT_REPLY_OF(0) > kind) {
@@ -396,7 +399,7 @@ static void ours(mca_pml_umrddt_send_t *send, size_t length, unsigned kind)
 static void not_ours(mca_pml_umrddt_send_t *send, unsigned kind)
 {
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_SEND_BUSY == send->state)) {
-        replied_under_way(send, false, false);
+        replied_in_flight(send, false, false);
     } else if (MCA_PML_UMRDDT_REPLY_OF(0) > kind) {
         mca_pml_umrddt_send_malformed(send);
     } else if (MCA_PML_UMRDDT_SEND_FAILED == send->state) {
@@ -428,7 +431,8 @@ static __opal_attribute_noinline__ void other_reply(mca_pml_umrddt_send_t *send,
 static inline void replied(mca_pml_umrddt_send_t *send, size_t length, bool valid)
 {
     const unsigned kind = OPAL_LIKELY(valid) ? kind_of(send, length) : 0;
-    const bool is_ours = send->rts.seq == send->reply->seq && send->slot == send->reply->slot;
+    const bool is_ours =
+        send->rts.seq == send->reply->seq && send->request_id == send->reply->request_id;
     const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_reply_schemes[kind];
 
     if (OPAL_LIKELY(MCA_PML_UMRDDT_REPLY_OF(0) < kind && is_ours && NULL != scheme

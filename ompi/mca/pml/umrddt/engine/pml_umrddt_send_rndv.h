@@ -25,7 +25,7 @@ BEGIN_C_DECLS
 /** Record from the first answer to a message whether the receive buffer is in GPU memory. */
 static inline void mca_pml_umrddt_send_landed(const mca_pml_umrddt_send_t *send, bool gpu)
 {
-    if (OPAL_UNLIKELY(send->tries) && MCA_PML_UMRDDT_SEND_REPLY == send->state
+    if (OPAL_UNLIKELY(send->probes_memory) && MCA_PML_UMRDDT_SEND_REPLY == send->state
         && 0 == send->position) {
         mca_pml_umrddt_offer_learn(send->offer, !gpu || send->left);
     }
@@ -73,7 +73,7 @@ void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send);
 void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);
 
 /** Release the request id. */
-void mca_pml_umrddt_send_slot_release(mca_pml_umrddt_send_t *send);
+void mca_pml_umrddt_send_request_id_release(mca_pml_umrddt_send_t *send);
 
 /* pml_umrddt_send_base.c */
 

@@ -27,19 +27,20 @@
 static int prepare(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
-    bool slot;
+    bool request_id;
 
     send->written = 0;
     send->ops = NULL;
     send->await = NULL;
-    send->told = false;
+    send->reported = false;
     memset(send->held, 0, sizeof(send->held));
     send->endpoint = NULL;
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
-    slot = mca_pml_umrddt_slot_take(&mca_pml_umrddt.slots, MCA_PML_UMRDDT_MAX_SLOTS, &send->slot);
+    request_id = mca_pml_umrddt_request_id_take(&mca_pml_umrddt.request_ids,
+                                                MCA_PML_UMRDDT_MAX_REQUEST_IDS, &send->request_id);
     rts->seq = ++mca_pml_umrddt.seq;
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
-    if (OPAL_UNLIKELY(!slot)) {
+    if (OPAL_UNLIKELY(!request_id)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     send->total = send->layout->size;
@@ -50,8 +51,8 @@ static int prepare(mca_pml_umrddt_send_t *send)
     rts->length = send->layout->size;
     rts->pieces =
         UINT32_MAX < send->layout->iov_count ? UINT32_MAX : (uint32_t) send->layout->iov_count;
-    rts->slot = send->slot;
-    rts->places = (uint16_t) mca_pml_umrddt.params.key_sets;
+    rts->request_id = send->request_id;
+    rts->slots = (uint16_t) mca_pml_umrddt.params.key_sets;
     rts->flats = (uint16_t) mca_pml_umrddt.params.direct_layouts;
     rts->chunk = 0;
     rts->write_pieces = 1;
@@ -59,11 +60,11 @@ static int prepare(mca_pml_umrddt_send_t *send)
     rts->schemes = 0;
     mca_pml_umrddt_schemes_offer(send);
     if (OPAL_UNLIKELY(0 == rts->schemes)) {
-        mca_pml_umrddt_send_slot_release(send);
+        mca_pml_umrddt_send_request_id_release(send);
         return OMPI_ERR_UNREACH;
     }
     if (OPAL_UNLIKELY(send->declinable)) {
-        rts->schemes |= MCA_PML_UMRDDT_MAY_LEAVE;
+        rts->schemes |= MCA_PML_UMRDDT_MAY_DECLINE;
     }
     return OMPI_SUCCESS;
 }
@@ -77,7 +78,7 @@ static void unprepare(mca_pml_umrddt_send_t *send)
     if (OPAL_UNLIKELY(NULL != send->split)) {
         send->split->drop(send);
     }
-    mca_pml_umrddt_send_slot_release(send);
+    mca_pml_umrddt_send_request_id_release(send);
 }
 
 /** Returns true if this start of a persistent request is passed through. Uses the same tests and
@@ -87,7 +88,7 @@ static bool deferred(mca_pml_umrddt_send_t *send)
     if (OPAL_LIKELY(0 == send->offer || !mca_pml_umrddt_offer_pauses(send->offer))) {
         return false;
     }
-    if (send->tries && (NULL == mca_pml_umrddt.hca || !send->peer->has_hca)) {
+    if (send->probes_memory && (NULL == mca_pml_umrddt.hca || !send->peer->has_hca)) {
         /* handling helps only if the receive buffer is in GPU memory */
         MCA_PML_UMRDDT_COUNT(passed_memory);
     } else {
@@ -161,7 +162,7 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
         mca_pml_umrddt_event(&send->event, await, send);
     }
     MCA_PML_UMRDDT_COUNT(handled_sends);
-    if (OPAL_UNLIKELY(send->tries)) {
+    if (OPAL_UNLIKELY(send->probes_memory)) {
         MCA_PML_UMRDDT_COUNT(probe_sends);
     }
     MCA_PML_UMRDDT_COUNT_ADD(handled_bytes, send->layout->size);

@@ -87,7 +87,7 @@ static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt
     for (int tries = 0; NULL == (peer = mca_pml_umrddt_peer(comm, src)); ++tries) {
         /* no memory for the lookup: the envelope must not be delivered as user data */
         if (LOOKS < tries) {
-            mca_pml_umrddt_cannot_tell(comm, src, OMPI_ERR_OUT_OF_RESOURCE);
+            mca_pml_umrddt_control_fatal(comm, src, OMPI_ERR_OUT_OF_RESOURCE);
         }
     }
     return peer->capable && 0 == memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie));
@@ -139,7 +139,7 @@ static void claim_fill(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_comm_t *com
          ++tries) {
         /* an envelope must not be delivered as user data */
         if (LOOKS < tries) {
-            mca_pml_umrddt_cannot_tell(comm, claim->src, rc);
+            mca_pml_umrddt_control_fatal(comm, claim->src, rc);
         }
     }
     ompi_request_wait_completion(request);

@@ -24,7 +24,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_record.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
 static void recv_free_event(void *owner);
@@ -85,12 +85,12 @@ static void recv_construct(mca_pml_umrddt_recv_t *recv)
     recv->looked = false;
     recv->pair = NULL;
     recv->split = NULL;
-    recv->split_kept = NULL;
+    recv->split_cached = NULL;
 }
 
 static void recv_destruct(mca_pml_umrddt_recv_t *recv)
 {
-    free(recv->split_kept);
+    free(recv->split_cached);
     OBJ_DESTRUCT(&recv->active);
     OBJ_DESTRUCT(&recv->wait);
     OBJ_DESTRUCT(&recv->event);

@@ -43,6 +43,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_record.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
@@ -278,10 +279,10 @@ static inline int irecv_unstaged(void *buf, size_t count, ompi_datatype_t *datat
 
 /** irecv that may need a staging buffer. A separate function, so that irecv itself needs no stack.
  */
-static __opal_attribute_noinline__ int irecv_asked(void *buf, size_t count,
-                                                   ompi_datatype_t *datatype, int src, int tag,
-                                                   ompi_communicator_t *comm,
-                                                   ompi_request_t **request)
+static __opal_attribute_noinline__ int irecv_requested(void *buf, size_t count,
+                                                       ompi_datatype_t *datatype, int src, int tag,
+                                                       ompi_communicator_t *comm,
+                                                       ompi_request_t **request)
 {
     mca_pml_umrddt_where_t where;
 
@@ -302,7 +303,7 @@ static __opal_attribute_noinline__ int irecv_looked(void *buf, size_t count,
     if (OPAL_LIKELY(needs_no_stage(buf, count, datatype))) {
         return irecv_unstaged(buf, count, datatype, src, tag, comm, request);
     }
-    return irecv_asked(buf, count, datatype, src, tag, comm, request);
+    return irecv_requested(buf, count, datatype, src, tag, comm, request);
 }
 
 int mca_pml_umrddt_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
@@ -434,10 +435,10 @@ static inline int recv_unstaged(void *buf, size_t count, ompi_datatype_t *dataty
 }
 
 /** recv that may need a staging buffer. */
-static __opal_attribute_noinline__ int recv_asked(void *buf, size_t count,
-                                                  ompi_datatype_t *datatype, int src, int tag,
-                                                  ompi_communicator_t *comm,
-                                                  ompi_status_public_t *status)
+static __opal_attribute_noinline__ int recv_requested(void *buf, size_t count,
+                                                      ompi_datatype_t *datatype, int src, int tag,
+                                                      ompi_communicator_t *comm,
+                                                      ompi_status_public_t *status)
 {
     mca_pml_umrddt_where_t where;
 
@@ -457,7 +458,7 @@ static __opal_attribute_noinline__ int recv_looked(void *buf, size_t count,
     if (OPAL_LIKELY(needs_no_stage(buf, count, datatype))) {
         return recv_unstaged(buf, count, datatype, src, tag, comm, status);
     }
-    return recv_asked(buf, count, datatype, src, tag, comm, status);
+    return recv_requested(buf, count, datatype, src, tag, comm, status);
 }
 
 int mca_pml_umrddt_recv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,

@@ -17,6 +17,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_record.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
 
 /* ---------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ typedef struct call_t {
     ompi_communicator_t *comm;
     mca_pml_umrddt_comm_t *data; /**< set if the message is handled or staged */
     mca_pml_umrddt_peer_t *peer; /**< set if the message is handled */
-    bool tries;                  /**< it is a probe message for the receive-memory hint */
+    bool probes_memory;          /**< it is a probe message for the receive-memory hint */
     bool persistent;             /**< each start is a separate message */
     bool declinable;             /**< the receiver may decline it */
     uint64_t offer;              /**< its key in the offer cache, or 0 */
@@ -70,7 +70,7 @@ static inline void call_set(call_t *call, const void *buf, size_t count, ompi_da
     call->comm = comm;
     call->data = NULL;
     call->peer = NULL;
-    call->tries = false;
+    call->probes_memory = false;
     call->persistent = false;
     call->declinable = false;
     call->offer = 0;
@@ -110,7 +110,7 @@ static bool is_plain_here(const call_t *call)
     if (mca_pml_umrddt.takes_contiguous && MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory
         && mca_pml_umrddt_is_contiguous(call->datatype, call->count)
         && call->datatype->super.size * call->count >= mca_pml_umrddt.contiguous_from
-        && !(mca_pml_umrddt.leaves_far && MCA_PML_UMRDDT_SCHEME_AUTO == call->data->scheme
+        && !(mca_pml_umrddt.declines_far && MCA_PML_UMRDDT_SCHEME_AUTO == call->data->scheme
              && base_given(call))) {
         return false;
     }
@@ -169,7 +169,7 @@ static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
 
 /** Returns true if a probe message is due, to learn the memory kind of the receive buffer.
  * Persistent requests check that at each start. */
-static bool tries(call_t *call)
+static bool probes_memory(call_t *call)
 {
     call->offer = mca_pml_umrddt_offer_key_of(call->data, call->dst, call->tag);
     return call->persistent || !mca_pml_umrddt_offer_pauses(call->offer);
@@ -195,9 +195,9 @@ static inline bool may_take_host(call_t *call, size_t size)
     if (MCA_PML_UMRDDT_CAN_SEND_TO_GPU != can) {
         return MCA_PML_UMRDDT_CAN_SEND == can;
     }
-    call->tries = !to_gpu;
+    call->probes_memory = !to_gpu;
     return MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU != mca_pml_umrddt_pattern(comm)
-           && (to_gpu || tries(call));
+           && (to_gpu || probes_memory(call));
 }
 
 /** Returns true if messages from this buffer are handled. False if the user asserts system memory
@@ -226,23 +226,23 @@ static inline bool may_take(call_t *call, size_t size)
  * pass it through. The HCA would carry it if the receive buffer is in GPU memory. */
 static bool may_land(call_t *call)
 {
-    call->tries = MCA_PML_UMRDDT_MEMORY_SYSTEM == call->looked.memory && !call->tries
-                  && NULL != mca_pml_umrddt.hca && call->peer->has_hca && call->peer->has_gpu
-                  && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(call->data)
-                  && tries(call)
-                  && !mca_pml_umrddt_select_passes(call->data, call->peer, &call->looked.where,
-                                                   true, call->count, call->datatype);
-    return call->tries;
+    call->probes_memory =
+        MCA_PML_UMRDDT_MEMORY_SYSTEM == call->looked.memory && !call->probes_memory
+        && NULL != mca_pml_umrddt.hca && call->peer->has_hca && call->peer->has_gpu
+        && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(call->data) && probes_memory(call)
+        && !mca_pml_umrddt_select_passes(call->data, call->peer, &call->looked.where, true,
+                                         call->count, call->datatype);
+    return call->probes_memory;
 }
 
 /** Returns true if the receiver declined similar messages and the back-off covers this one. */
-static bool is_left(call_t *call)
+static bool is_declined(call_t *call)
 {
     mca_pml_umrddt_comm_t *comm = call->data;
     uint64_t key;
 
     call->declinable = MCA_PML_UMRDDT_SCHEME_AUTO == comm->scheme && !call->looked.where.mixed;
-    if (!call->declinable || call->tries) {
+    if (!call->declinable || call->probes_memory) {
         return false; /* probe messages already have a key */
     }
     key = mca_pml_umrddt_select_key(comm, call->peer,
@@ -286,9 +286,9 @@ static inline bool classify(call_t *call)
         return false;
     }
     if (OPAL_UNLIKELY(mca_pml_umrddt.declines)
-        && (is_left(call)
+        && (is_declined(call)
             || (mca_pml_umrddt_select_passes(call->data, call->peer, &call->looked.where,
-                                             call->tries, call->count, call->datatype)
+                                             call->probes_memory, call->count, call->datatype)
                 && !may_land(call)))) {
         MCA_PML_UMRDDT_COUNT(passed_model);
         return false;
@@ -409,7 +409,7 @@ static void send_construct(mca_pml_umrddt_send_t *send)
     OBJ_CONSTRUCT(&send->wait, mca_pml_umrddt_wait_t);
     send->ops = NULL;
     send->split = NULL;
-    send->split_kept = NULL;
+    send->split_cached = NULL;
     memset(&send->stage, 0, sizeof(send->stage));
     send->reply = malloc(mca_pml_umrddt_reply_room());
     send->remote = malloc(keys * sizeof(*send->remote));
@@ -417,7 +417,7 @@ static void send_construct(mca_pml_umrddt_send_t *send)
 
 static void send_destruct(mca_pml_umrddt_send_t *send)
 {
-    free(send->split_kept);
+    free(send->split_cached);
     free(send->remote);
     free(send->reply);
     OBJ_DESTRUCT(&send->wait);
@@ -461,7 +461,7 @@ static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
     send->listen = NULL;
     send->host = NULL;
     send->plain = false;
-    send->tries = call->tries;
+    send->probes_memory = call->probes_memory;
     send->declinable = call->declinable;
     send->offer = call->offer;
     send->freed = false;

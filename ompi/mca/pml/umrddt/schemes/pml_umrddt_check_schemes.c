@@ -23,7 +23,7 @@
 /** Check one side of a message that is sent in chunks. */
 static const char *check_chunks(const mca_pml_umrddt_pack_t *pack)
 {
-    unsigned under_way = 0, copying = 0;
+    unsigned in_flight = 0, copying = 0;
 
     MCA_PML_UMRDDT_HOLDS(0 < pack->depth && MCA_PML_UMRDDT_PACK_DEPTH >= pack->depth,
                          "chunks: there is a place");
@@ -32,18 +32,19 @@ static const char *check_chunks(const mca_pml_umrddt_pack_t *pack)
     for (unsigned i = 0; i < pack->depth; ++i) {
         const mca_pml_umrddt_chunk_t *chunk = &pack->chunk[i];
 
-        under_way += MCA_PML_UMRDDT_PHASE_IDLE == chunk->phase ? 0 : 1;
+        in_flight += MCA_PML_UMRDDT_PHASE_IDLE == chunk->phase ? 0 : 1;
         copying += NULL == chunk->copy ? 0 : 1;
         MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_PHASE_IDLE == chunk->phase
                                  || (chunk->start < chunk->end && chunk->end <= pack->job.total),
                              "chunks: each is a part of its message");
     }
-    MCA_PML_UMRDDT_HOLDS(under_way == pack->under_way, "chunks: those under way are counted");
+    MCA_PML_UMRDDT_HOLDS(in_flight == pack->in_flight, "chunks: those under way are counted");
     MCA_PML_UMRDDT_HOLDS(copying == pack->copying, "chunks: those that a GPU copies are counted");
     if (mca_pml_umrddt_pack_by_hca(pack)) {
         MCA_PML_UMRDDT_HOLDS(pack->hca.done <= pack->hca.granted,
                              "chunks: no more are written than the sender was told it may");
-        MCA_PML_UMRDDT_HOLDS(!pack->job.in || !pack->hca.told || pack->hca.granted <= pack->begun,
+        MCA_PML_UMRDDT_HOLDS(!pack->job.in || !pack->hca.reported
+                                 || pack->hca.granted <= pack->begun,
                              "chunks: none is granted that has no place");
     }
     return NULL;
@@ -90,7 +91,7 @@ const char *mca_pml_umrddt_check_direct(const mca_pml_umrddt_recv_t *recv)
 
 const char *mca_pml_umrddt_check_ipc(const mca_pml_umrddt_recv_t *recv)
 {
-    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_ASKED != recv->state || NULL != recv->asked,
+    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_INFO_REQ != recv->state || NULL != recv->requested,
                          "receives: one that has asked notes what");
     MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_COPY != recv->state
                              || (NULL != recv->copy && NULL != recv->import),

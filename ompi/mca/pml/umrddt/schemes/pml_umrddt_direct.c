@@ -23,56 +23,56 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 
 /** The receiver's record of a slot in a sender's layout cache. */
-typedef struct mca_pml_umrddt_flat_place_t {
+typedef struct mca_pml_umrddt_flat_slot_t {
     uint64_t layout; /**< its id; 0: empty or unknown */
     uint64_t stamp;  /**< time of the last use */
     uint32_t users;  /**< active messages that named it */
     bool there;      /**< the sender is known to have it */
-} mca_pml_umrddt_flat_place_t;
+} mca_pml_umrddt_flat_slot_t;
 
 /** A slot in the sender's layout cache. */
-typedef struct mca_pml_umrddt_flat_kept_t {
+typedef struct mca_pml_umrddt_flat_cached_t {
     uint64_t layout;             /**< the receiver's id */
     opal_iov_cache_layout_t *to; /**< the layout; or NULL */
-} mca_pml_umrddt_flat_kept_t;
+} mca_pml_umrddt_flat_cached_t;
 
 /* ---------------------------------------------------------------------------------------------
  * The receiver
  * ------------------------------------------------------------------------------------------- */
 
-bool mca_pml_umrddt_flat_there(const mca_pml_umrddt_peer_t *peer, uint32_t places, uint64_t layout)
+bool mca_pml_umrddt_flat_there(const mca_pml_umrddt_peer_t *peer, uint32_t slots, uint64_t layout)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    for (uint32_t i = 0; i < peer->flat_count && i < places; ++i) {
-        if (layout == peer->flat_places[i].layout) {
-            return peer->flat_places[i].there;
+    for (uint32_t i = 0; i < peer->flat_count && i < slots; ++i) {
+        if (layout == peer->flat_slots[i].layout) {
+            return peer->flat_slots[i].there;
         }
     }
     return false;
 }
 
-mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *peer, uint32_t places,
-                                                      uint64_t layout, bool keep, uint32_t *place)
+mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *peer, uint32_t slots,
+                                                      uint64_t layout, bool keep, uint32_t *slot)
 {
-    mca_pml_umrddt_flat_place_t *oldest = NULL;
+    mca_pml_umrddt_flat_slot_t *oldest = NULL;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (0 < places && NULL == peer->flat_places) {
-        peer->flat_places = calloc(places, sizeof(*peer->flat_places));
-        peer->flat_count = NULL == peer->flat_places ? 0 : places;
-        mca_pml_umrddt_peer_bytes((int64_t) (peer->flat_count * sizeof(*peer->flat_places)));
+    if (0 < slots && NULL == peer->flat_slots) {
+        peer->flat_slots = calloc(slots, sizeof(*peer->flat_slots));
+        peer->flat_count = NULL == peer->flat_slots ? 0 : slots;
+        mca_pml_umrddt_peer_bytes((int64_t) (peer->flat_count * sizeof(*peer->flat_slots)));
     }
-    for (uint32_t i = 0; i < peer->flat_count && i < places; ++i) {
-        mca_pml_umrddt_flat_place_t *entry = &peer->flat_places[i];
+    for (uint32_t i = 0; i < peer->flat_count && i < slots; ++i) {
+        mca_pml_umrddt_flat_slot_t *entry = &peer->flat_slots[i];
 
         if (layout == entry->layout) {
             if (!entry->there) {
                 return MCA_PML_UMRDDT_FLAT_SEND; /* another active message sends it */
             }
-            *place = i;
+            *slot = i;
             ++entry->users;
             entry->stamp = ++peer->flat_clock;
-            return MCA_PML_UMRDDT_FLAT_PLACE;
+            return MCA_PML_UMRDDT_FLAT_SLOT;
         }
         if (0 == entry->users && (NULL == oldest || entry->stamp < oldest->stamp)) {
             oldest = entry;
@@ -81,7 +81,7 @@ mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *pee
     if (NULL == oldest || !keep) {
         return MCA_PML_UMRDDT_FLAT_SEND;
     }
-    *place = (uint32_t) (oldest - peer->flat_places);
+    *slot = (uint32_t) (oldest - peer->flat_slots);
     oldest->layout = layout;
     oldest->stamp = ++peer->flat_clock;
     oldest->users = 1;
@@ -89,9 +89,9 @@ mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *pee
     return MCA_PML_UMRDDT_FLAT_STORE;
 }
 
-void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t place, bool well)
+void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t slot, bool well)
 {
-    mca_pml_umrddt_flat_place_t *entry = &peer->flat_places[place];
+    mca_pml_umrddt_flat_slot_t *entry = &peer->flat_slots[slot];
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     --entry->users;
@@ -103,11 +103,11 @@ void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t place, bool
     entry->there = 0 != entry->layout;
 }
 
-int mca_pml_umrddt_flat_emit(const mca_pml_umrddt_flat_t *head, const void *flat, size_t rest,
-                             size_t room, void *scratch, mca_pml_umrddt_emit_fn_t emit,
+int mca_pml_umrddt_flat_emit(const mca_pml_umrddt_layout_frag_t *head, const void *flat,
+                             size_t rest, size_t room, void *scratch, mca_pml_umrddt_emit_fn_t emit,
                              void *context, uint32_t *sent)
 {
-    mca_pml_umrddt_flat_t *part = scratch;
+    mca_pml_umrddt_layout_frag_t *part = scratch;
     uint32_t length;
 
     *sent = 0;
@@ -128,18 +128,18 @@ int mca_pml_umrddt_flat_emit(const mca_pml_umrddt_flat_t *head, const void *flat
     return OMPI_SUCCESS;
 }
 
-int mca_pml_umrddt_direct_emit(const mca_pml_umrddt_direct_t *cts, const mca_btl_umr_key_t *regions,
-                               const void *flat, void *scratch, mca_pml_umrddt_emit_fn_t emit,
-                               void *context)
+int mca_pml_umrddt_direct_emit(const mca_pml_umrddt_cts_sgl_t *cts,
+                               const mca_btl_umr_key_t *regions, const void *flat, void *scratch,
+                               mca_pml_umrddt_emit_fn_t emit, void *context)
 {
-    mca_pml_umrddt_flat_t part = {
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT),
+    mca_pml_umrddt_layout_frag_t part = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
         .seq = cts->seq,
-        .slot = cts->slot,
+        .request_id = cts->request_id,
         .flat_bytes = cts->flat_bytes,
         .layout = cts->layout,
     };
-    mca_pml_umrddt_direct_t *last = scratch;
+    mca_pml_umrddt_cts_sgl_t *last = scratch;
     size_t head = sizeof(*cts) + cts->region_count * sizeof(cts->regions[0]);
     uint32_t sent;
     int rc = mca_pml_umrddt_flat_emit(&part, flat, MCA_PML_UMRDDT_REPLY_ROOM - head,
@@ -167,7 +167,7 @@ int mca_pml_umrddt_direct_emit(const mca_pml_umrddt_direct_t *cts, const mca_btl
  * The sender
  * ------------------------------------------------------------------------------------------- */
 
-int mca_pml_umrddt_direct_part(const mca_pml_umrddt_flat_t *flat, size_t length, size_t most,
+int mca_pml_umrddt_direct_part(const mca_pml_umrddt_layout_frag_t *flat, size_t length, size_t most,
                                mca_pml_umrddt_parts_t **parts)
 {
     mca_pml_umrddt_parts_t *mine = *parts;
@@ -196,25 +196,25 @@ int mca_pml_umrddt_direct_part(const mca_pml_umrddt_flat_t *flat, size_t length,
 }
 
 /** Size of a cached layout, bytes. */
-static size_t kept_bytes(const mca_pml_umrddt_flat_kept_t *kept)
+static size_t cached_bytes(const mca_pml_umrddt_flat_cached_t *cached)
 {
-    return sizeof(*kept->to) + opal_iov_cache_form_bytes(kept->to->form);
+    return sizeof(*cached->to) + opal_iov_cache_form_bytes(cached->to->form);
 }
 
-static void kept_drop(mca_pml_umrddt_flat_kept_t *kept)
+static void cached_drop(mca_pml_umrddt_flat_cached_t *cached)
 {
-    if (NULL != kept->to) {
-        mca_pml_umrddt.counters.direct_bytes_now -= kept_bytes(kept);
-        OBJ_RELEASE(kept->to);
-        kept->to = NULL;
+    if (NULL != cached->to) {
+        mca_pml_umrddt.counters.direct_bytes_now -= cached_bytes(cached);
+        OBJ_RELEASE(cached->to);
+        cached->to = NULL;
     }
 }
 
 /** Store a layout in its slot. Without memory the slot stays empty. */
-static void keep(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_direct_t *cts,
+static void keep(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_cts_sgl_t *cts,
                  opal_iov_cache_layout_t *to)
 {
-    mca_pml_umrddt_flat_kept_t *kept;
+    mca_pml_umrddt_flat_cached_t *cached;
 
     if (NULL == peer->flats) {
         peer->flats = calloc(mca_pml_umrddt.params.direct_layouts, sizeof(*peer->flats));
@@ -224,12 +224,12 @@ static void keep(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_direct_t *cts
         mca_pml_umrddt_peer_bytes(
             (int64_t) (mca_pml_umrddt.params.direct_layouts * sizeof(*peer->flats)));
     }
-    kept = &peer->flats[cts->place];
-    kept_drop(kept);
+    cached = &peer->flats[cts->slot];
+    cached_drop(cached);
     OBJ_RETAIN(to);
-    kept->to = to;
-    kept->layout = cts->layout;
-    mca_pml_umrddt.counters.direct_bytes_now += kept_bytes(kept);
+    cached->to = to;
+    cached->layout = cts->layout;
+    mca_pml_umrddt.counters.direct_bytes_now += cached_bytes(cached);
 }
 
 int mca_pml_umrddt_flat_layout(uint32_t bytes, const unsigned char *tail, size_t length,
@@ -260,24 +260,24 @@ int mca_pml_umrddt_flat_layout(uint32_t bytes, const unsigned char *tail, size_t
 }
 
 /** Get the layout of a CTS from the cache slot that it names. */
-static int layout_recall(const mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_direct_t *cts,
+static int layout_lookup(const mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_cts_sgl_t *cts,
                          opal_iov_cache_layout_t **to)
 {
-    const mca_pml_umrddt_flat_kept_t *kept;
+    const mca_pml_umrddt_flat_cached_t *cached;
 
     if (NULL == peer->flats) {
         return OMPI_ERR_NOT_FOUND;
     }
-    kept = &peer->flats[cts->place];
-    if (NULL == kept->to || kept->layout != cts->layout) {
+    cached = &peer->flats[cts->slot];
+    if (NULL == cached->to || cached->layout != cts->layout) {
         return OMPI_ERR_NOT_FOUND;
     }
-    OBJ_RETAIN(kept->to);
-    *to = kept->to;
+    OBJ_RETAIN(cached->to);
+    *to = cached->to;
     return OMPI_SUCCESS;
 }
 
-int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_direct_t *cts,
+int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_cts_sgl_t *cts,
                                size_t length, uint64_t size, const mca_pml_umrddt_parts_t *parts,
                                mca_btl_umr_key_t *regions, opal_iov_cache_layout_t **to)
 {
@@ -293,9 +293,9 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
         || MCA_PML_UMRDDT_MAX_FLAT < cts->flat_bytes) {
         return OMPI_ERR_BAD_PARAM;
     }
-    if (MCA_PML_UMRDDT_NO_PLACE == cts->place ? 0 == cts->flat_bytes
-                                              : mca_pml_umrddt.params.direct_layouts <= cts->place
-                                                    || MCA_PML_UMRDDT_KEPT_FLAT < cts->flat_bytes) {
+    if (MCA_PML_UMRDDT_NO_SLOT == cts->slot ? 0 == cts->flat_bytes
+                                            : mca_pml_umrddt.params.direct_layouts <= cts->slot
+                                                  || MCA_PML_UMRDDT_CACHED_FLAT < cts->flat_bytes) {
         return OMPI_ERR_BAD_PARAM;
     }
     head = sizeof(*cts) + cts->region_count * sizeof(cts->regions[0]);
@@ -316,7 +316,7 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
     }
 
     rc = 0 == cts->flat_bytes
-             ? layout_recall(peer, cts, &layout)
+             ? layout_lookup(peer, cts, &layout)
              : mca_pml_umrddt_flat_layout(cts->flat_bytes, (const unsigned char *) cts + head, tail,
                                           parts, &layout);
     if (OMPI_SUCCESS != rc) {
@@ -326,7 +326,7 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
         OBJ_RELEASE(layout);
         return OMPI_ERR_BAD_PARAM;
     }
-    if (0 < cts->flat_bytes && MCA_PML_UMRDDT_NO_PLACE != cts->place) {
+    if (0 < cts->flat_bytes && MCA_PML_UMRDDT_NO_SLOT != cts->slot) {
         keep(peer, cts, layout);
     }
     *to = layout;
@@ -337,23 +337,23 @@ void mca_pml_umrddt_flats_free(mca_pml_umrddt_peer_t *peer)
 {
     if (NULL != peer->flats) {
         for (unsigned i = 0; i < mca_pml_umrddt.params.direct_layouts; ++i) {
-            kept_drop(&peer->flats[i]);
+            cached_drop(&peer->flats[i]);
         }
         mca_pml_umrddt_peer_bytes(
             -(int64_t) (mca_pml_umrddt.params.direct_layouts * sizeof(*peer->flats)));
     }
-    mca_pml_umrddt_peer_bytes(-(int64_t) (peer->flat_count * sizeof(*peer->flat_places)));
+    mca_pml_umrddt_peer_bytes(-(int64_t) (peer->flat_count * sizeof(*peer->flat_slots)));
     free(peer->flats);
-    free(peer->flat_places);
+    free(peer->flat_slots);
     peer->flats = NULL;
-    peer->flat_places = NULL;
+    peer->flat_slots = NULL;
     peer->flat_count = 0;
 }
 
 const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
 {
     for (uint32_t i = 0; i < peer->flat_count; ++i) {
-        if (peer->flat_places[i].stamp > peer->flat_clock) {
+        if (peer->flat_slots[i].stamp > peer->flat_clock) {
             return "layouts of receivers: a place was used when it was last used";
         }
     }
@@ -362,7 +362,7 @@ const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64
             if (0 == peer->flats[i].layout) {
                 return "layouts of receivers: one that is remembered has a name";
             }
-            *bytes += kept_bytes(&peer->flats[i]);
+            *bytes += cached_bytes(&peer->flats[i]);
         }
     }
     return NULL;

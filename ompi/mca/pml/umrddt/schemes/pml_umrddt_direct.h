@@ -37,25 +37,25 @@ BEGIN_C_DECLS
 typedef enum mca_pml_umrddt_flat_naming_t {
     MCA_PML_UMRDDT_FLAT_SEND,  /**< send it; it is not cached */
     MCA_PML_UMRDDT_FLAT_STORE, /**< send it; the sender stores it in the slot */
-    MCA_PML_UMRDDT_FLAT_PLACE  /**< the sender has it in the slot */
+    MCA_PML_UMRDDT_FLAT_SLOT   /**< the sender has it in the slot */
 } mca_pml_umrddt_flat_naming_t;
 
 /**
  * Select how to name a layout to a peer. Except for FLAT_SEND the slot is in use until
  * mca_pml_umrddt_flat_leave.
  *
- * @param[in]  places  slots that the sender has for this process (from its RTS)
+ * @param[in]  slots  slots that the sender has for this process (from its RTS)
  * @param[in]  keep    the layout may be cached
- * @param[out] place   the slot; not with FLAT_SEND
+ * @param[out] slot   the slot; not with FLAT_SEND
  */
-mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *peer, uint32_t places,
-                                                      uint64_t layout, bool keep, uint32_t *place);
+mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *peer, uint32_t slots,
+                                                      uint64_t layout, bool keep, uint32_t *slot);
 
-/** Returns true if mca_pml_umrddt_flat_name would return FLAT_PLACE. */
-bool mca_pml_umrddt_flat_there(const mca_pml_umrddt_peer_t *peer, uint32_t places, uint64_t layout);
+/** Returns true if mca_pml_umrddt_flat_name would return FLAT_SLOT. */
+bool mca_pml_umrddt_flat_there(const mca_pml_umrddt_peer_t *peer, uint32_t slots, uint64_t layout);
 
 /** End the use of a slot by a message. @p well: its FIN arrived, so the sender has the layout. */
-void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t place, bool well);
+void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t slot, bool well);
 
 /** Sends one message of a CTS. @return OMPI_SUCCESS or an error, which ends the CTS */
 typedef int (*mca_pml_umrddt_emit_fn_t)(void *context, const void *bytes, size_t length);
@@ -70,8 +70,8 @@ typedef int (*mca_pml_umrddt_emit_fn_t)(void *context, const void *bytes, size_t
  * @param[in]  scratch  buffer of that size
  * @param[out] sent     bytes sent; the caller sends the rest
  */
-int mca_pml_umrddt_flat_emit(const mca_pml_umrddt_flat_t *head, const void *flat, size_t rest,
-                             size_t room, void *scratch, mca_pml_umrddt_emit_fn_t emit,
+int mca_pml_umrddt_flat_emit(const mca_pml_umrddt_layout_frag_t *head, const void *flat,
+                             size_t rest, size_t room, void *scratch, mca_pml_umrddt_emit_fn_t emit,
                              void *context, uint32_t *sent);
 
 /**
@@ -82,9 +82,9 @@ int mca_pml_umrddt_flat_emit(const mca_pml_umrddt_flat_t *head, const void *flat
  * @param[in] flat     flattened layout, cts->flat_bytes
  * @param[in] scratch  buffer of MCA_PML_UMRDDT_REPLY_ROOM bytes
  */
-int mca_pml_umrddt_direct_emit(const mca_pml_umrddt_direct_t *cts, const mca_btl_umr_key_t *regions,
-                               const void *flat, void *scratch, mca_pml_umrddt_emit_fn_t emit,
-                               void *context);
+int mca_pml_umrddt_direct_emit(const mca_pml_umrddt_cts_sgl_t *cts,
+                               const mca_btl_umr_key_t *regions, const void *flat, void *scratch,
+                               mca_pml_umrddt_emit_fn_t emit, void *context);
 
 /* ---------------------------------------------------------------------------------------------
  * The sender
@@ -110,7 +110,7 @@ typedef struct mca_pml_umrddt_parts_t {
  * @retval OMPI_ERR_BAD_PARAM a field is wrong
  * @retval OMPI_ERR_OUT_OF_RESOURCE
  */
-int mca_pml_umrddt_direct_part(const mca_pml_umrddt_flat_t *flat, size_t length, size_t most,
+int mca_pml_umrddt_direct_part(const mca_pml_umrddt_layout_frag_t *flat, size_t length, size_t most,
                                mca_pml_umrddt_parts_t **parts);
 
 /**
@@ -146,7 +146,7 @@ int mca_pml_umrddt_flat_layout(uint32_t bytes, const unsigned char *tail, size_t
  * @retval OMPI_ERR_BAD_PARAM a field is wrong
  * @retval OMPI_ERR_OUT_OF_RESOURCE
  */
-int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_direct_t *cts,
+int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_cts_sgl_t *cts,
                                size_t length, uint64_t size, const mca_pml_umrddt_parts_t *parts,
                                mca_btl_umr_key_t *regions, opal_iov_cache_layout_t **to);
 

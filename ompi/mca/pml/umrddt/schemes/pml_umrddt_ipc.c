@@ -36,51 +36,52 @@ bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts)
     if (0 == (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)) {
         return 0 == (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes);
     }
-    if (0 != (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes) && OPAL_UMRDDT_DONE_FLAGS <= rts->slot) {
+    if (0 != (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes)
+        && OPAL_UMRDDT_DONE_FLAGS <= rts->request_id) {
         return false;
     }
     return 0 != rts->buffer_id && 0 != rts->layout && 0 != rts->pieces;
 }
 
-int mca_pml_umrddt_tell_emit(const mca_pml_umrddt_tell_t *tell, const void *flat, void *scratch,
+int mca_pml_umrddt_info_emit(const mca_pml_umrddt_info_t *info, const void *flat, void *scratch,
                              mca_pml_umrddt_emit_fn_t emit, void *context)
 {
-    mca_pml_umrddt_flat_t part = {
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT),
-        .seq = tell->seq,
-        .slot = tell->slot,
-        .flat_bytes = tell->flat_bytes,
-        .layout = tell->layout,
+    mca_pml_umrddt_layout_frag_t part = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
+        .seq = info->seq,
+        .request_id = info->request_id,
+        .flat_bytes = info->flat_bytes,
+        .layout = info->layout,
     };
-    mca_pml_umrddt_tell_t *last = scratch;
+    mca_pml_umrddt_info_t *last = scratch;
     uint32_t sent;
-    int rc = mca_pml_umrddt_flat_emit(&part, flat, MCA_PML_UMRDDT_TELL_ROOM - sizeof(*last),
-                                      MCA_PML_UMRDDT_TELL_ROOM, scratch, emit, context, &sent);
+    int rc = mca_pml_umrddt_flat_emit(&part, flat, MCA_PML_UMRDDT_INFO_ROOM - sizeof(*last),
+                                      MCA_PML_UMRDDT_INFO_ROOM, scratch, emit, context, &sent);
 
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    *last = *tell;
-    if (sent < tell->flat_bytes) {
-        memcpy(last->bytes, (const unsigned char *) flat + sent, tell->flat_bytes - sent);
+    *last = *info;
+    if (sent < info->flat_bytes) {
+        memcpy(last->bytes, (const unsigned char *) flat + sent, info->flat_bytes - sent);
     }
-    return emit(context, last, sizeof(*last) + (tell->flat_bytes - sent));
+    return emit(context, last, sizeof(*last) + (info->flat_bytes - sent));
 }
 
 /** Returns true if the export matches the envelope, or there is none. common/umrddt_gpu validates
  * the rest. */
-static bool export_valid(const mca_pml_umrddt_tell_t *tell, const mca_pml_umrddt_rts_t *rts)
+static bool export_valid(const mca_pml_umrddt_info_t *info, const mca_pml_umrddt_rts_t *rts)
 {
     static const opal_umrddt_gpu_export_t none;
 
-    if (0 == (MCA_PML_UMRDDT_TELL_EXPORT & tell->what)) {
-        return 0 == memcmp(&tell->export, &none, sizeof(none));
+    if (0 == (MCA_PML_UMRDDT_INFO_EXPORT & info->what)) {
+        return 0 == memcmp(&info->export, &none, sizeof(none));
     }
-    return rts->buffer_id == tell->export.buffer_id;
+    return rts->buffer_id == info->export.buffer_id;
 }
 
-int mca_pml_umrddt_tell_read(const mca_pml_umrddt_tell_t *tell, size_t length,
-                             const mca_pml_umrddt_rts_t *rts, uint32_t asked,
+int mca_pml_umrddt_info_read(const mca_pml_umrddt_info_t *info, size_t length,
+                             const mca_pml_umrddt_rts_t *rts, uint32_t requested,
                              const mca_pml_umrddt_parts_t *parts, opal_iov_cache_layout_t **from)
 {
     opal_iov_cache_layout_t *layout = NULL;
@@ -88,21 +89,21 @@ int mca_pml_umrddt_tell_read(const mca_pml_umrddt_tell_t *tell, size_t length,
     size_t have = NULL == parts ? 0 : parts->have;
     int rc;
 
-    if (sizeof(*tell) > length || MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL) != tell->magic
-        || rts->seq != tell->seq || rts->slot != tell->slot || rts->layout != tell->layout
-        || 0 != (~asked & tell->what) || 0 != tell->reserved
-        || MCA_PML_UMRDDT_MAX_TELL_FLAT < tell->flat_bytes || !export_valid(tell, rts)) {
+    if (sizeof(*info) > length || MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_INFO) != info->magic
+        || rts->seq != info->seq || rts->request_id != info->request_id
+        || rts->layout != info->layout || 0 != (~requested & info->what) || 0 != info->reserved
+        || MCA_PML_UMRDDT_MAX_INFO_FLAT < info->flat_bytes || !export_valid(info, rts)) {
         return OMPI_ERR_BAD_PARAM;
     }
-    flat = 0 != (MCA_PML_UMRDDT_TELL_LAYOUT & tell->what);
-    if (flat != (0 < tell->flat_bytes)
+    flat = 0 != (MCA_PML_UMRDDT_INFO_LAYOUT & info->what);
+    if (flat != (0 < info->flat_bytes)
         || (NULL != parts
-            && (parts->layout != tell->layout || parts->flat_bytes != tell->flat_bytes))
-        || sizeof(*tell) + (tell->flat_bytes - have) != length) {
+            && (parts->layout != info->layout || parts->flat_bytes != info->flat_bytes))
+        || sizeof(*info) + (info->flat_bytes - have) != length) {
         return OMPI_ERR_BAD_PARAM;
     }
     if (flat) {
-        rc = mca_pml_umrddt_flat_layout(tell->flat_bytes, tell->bytes, tell->flat_bytes - have,
+        rc = mca_pml_umrddt_flat_layout(info->flat_bytes, info->bytes, info->flat_bytes - have,
                                         parts, &layout);
         if (OMPI_SUCCESS != rc) {
             return rc;

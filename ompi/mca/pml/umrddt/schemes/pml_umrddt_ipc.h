@@ -45,7 +45,7 @@ BEGIN_C_DECLS
 
 _Static_assert(OPAL_UMRDDT_DONE_FLAG_COOKIE == MCA_PML_UMRDDT_COOKIE_LEN, "the same number");
 
-typedef struct mca_pml_umrddt_asked_t mca_pml_umrddt_asked_t;
+typedef struct mca_pml_umrddt_info_req_t mca_pml_umrddt_info_req_t;
 
 /* ---------------------------------------------------------------------------------------------
  * Wire format (pml_umrddt_ipc.c)
@@ -58,13 +58,13 @@ bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts);
 /**
  * Send an INFO message, preceded by as many parts of the flattened layout as needed.
  *
- * @param[in] tell     flat_bytes 0: without a layout
+ * @param[in] info     flat_bytes 0: without a layout
  * @param[in] flat     flattened layout, tell->flat_bytes
- * @param[in] scratch  buffer of MCA_PML_UMRDDT_TELL_ROOM bytes
+ * @param[in] scratch  buffer of MCA_PML_UMRDDT_INFO_ROOM bytes
  *
  * @return OMPI_SUCCESS, or the error of @p emit
  */
-int mca_pml_umrddt_tell_emit(const mca_pml_umrddt_tell_t *tell, const void *flat, void *scratch,
+int mca_pml_umrddt_info_emit(const mca_pml_umrddt_info_t *info, const void *flat, void *scratch,
                              mca_pml_umrddt_emit_fn_t emit, void *context);
 
 /**
@@ -72,7 +72,7 @@ int mca_pml_umrddt_tell_emit(const mca_pml_umrddt_tell_t *tell, const void *flat
  *
  * @param[in]  length  size of the message, bytes
  * @param[in]  rts     the envelope, validated
- * @param[in]  asked   MCA_PML_UMRDDT_TELL_* that the INFO_REQ requested
+ * @param[in]  requested   MCA_PML_UMRDDT_INFO_* that the INFO_REQ requested
  * @param[in]  parts   parts that arrived before, or NULL
  * @param[out] from    the sender's layout, the caller owns a reference; NULL if there is none
  *
@@ -80,8 +80,8 @@ int mca_pml_umrddt_tell_emit(const mca_pml_umrddt_tell_t *tell, const void *flat
  * @retval OMPI_ERR_BAD_PARAM a field is wrong
  * @retval OMPI_ERR_OUT_OF_RESOURCE
  */
-int mca_pml_umrddt_tell_read(const mca_pml_umrddt_tell_t *tell, size_t length,
-                             const mca_pml_umrddt_rts_t *rts, uint32_t asked,
+int mca_pml_umrddt_info_read(const mca_pml_umrddt_info_t *info, size_t length,
+                             const mca_pml_umrddt_rts_t *rts, uint32_t requested,
                              const mca_pml_umrddt_parts_t *parts, opal_iov_cache_layout_t **from);
 
 /* ---------------------------------------------------------------------------------------------
@@ -116,8 +116,8 @@ mca_pml_umrddt_ipc_done_flags(const mca_pml_umrddt_peer_t *peer)
 void mca_pml_umrddt_ipc_map_done_flags(mca_pml_umrddt_peer_t *peer, uint32_t pid, uint32_t fd);
 
 /** As opal_umrddt_gpu_peer_home. */
-static inline opal_umrddt_gpu_engine_t *mca_pml_umrddt_ipc_home(const mca_pml_umrddt_peer_t *peer,
-                                                                uint64_t buffer_id)
+static inline opal_umrddt_gpu_engine_t *
+mca_pml_umrddt_ipc_import_engine(const mca_pml_umrddt_peer_t *peer, uint64_t buffer_id)
 {
     return NULL == peer->ipc ? NULL : opal_umrddt_gpu_peer_home(peer->ipc, buffer_id);
 }
@@ -145,20 +145,6 @@ void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer);
  * The sender (pml_umrddt_ipc_send.c)
  * ------------------------------------------------------------------------------------------- */
 
-/** Returns true if the scheme can carry messages from GPU memory to a peer. */
-static inline bool mca_pml_umrddt_ipc_reaches(const mca_pml_umrddt_peer_t *peer)
-{
-    return 0 != (MCA_PML_UMRDDT_BIT_IPC & mca_pml_umrddt.schemes) && peer->same_host
-           && peer->has_gpu;
-}
-
-/** Returns true if the scheme can read this kind of memory. */
-static inline bool mca_pml_umrddt_ipc_takes(const mca_pml_umrddt_where_t *where)
-{
-    return OPAL_UMRDDT_GPU_DEVICE == where->memory.kind && !where->mixed && where->memory.legacy_ipc
-           && 0 != where->memory.buffer_id;
-}
-
 /** Returns true if the scheme can carry messages from this memory and has not failed with the
  * peer. Any thread. */
 bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
@@ -174,7 +160,7 @@ void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length);
 void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send);
 
 /* ---------------------------------------------------------------------------------------------
- * The receiver (pml_umrddt_ipc_recv.c, _ask.c)
+ * The receiver (pml_umrddt_ipc_recv.c, _query.c)
  * ------------------------------------------------------------------------------------------- */
 
 /** Returns true if the rules permit the scheme. The driver cannot open handles of a remote node,
@@ -208,17 +194,17 @@ bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t
 /** Continue with the copy, an INFO_REQ, or a wait. All requested information is here. */
 void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv);
 
-/** Send an INFO_REQ for @p what (MCA_PML_UMRDDT_TELL_*), and continue when the answer arrives. */
-void mca_pml_umrddt_ipc_ask(mca_pml_umrddt_recv_t *recv, uint32_t what);
+/** Send an INFO_REQ for @p what (MCA_PML_UMRDDT_INFO_*), and continue when the answer arrives. */
+void mca_pml_umrddt_ipc_info_req(mca_pml_umrddt_recv_t *recv, uint32_t what);
 
 /** Returns true if another message has requested some of this. */
-bool mca_pml_umrddt_ipc_is_asked(const mca_pml_umrddt_recv_t *recv, uint32_t what);
+bool mca_pml_umrddt_ipc_has_info_req(const mca_pml_umrddt_recv_t *recv, uint32_t what);
 
 /** Cancel an INFO_REQ. */
-void mca_pml_umrddt_ipc_ask_drop(mca_pml_umrddt_asked_t *asked);
+void mca_pml_umrddt_ipc_info_req_drop(mca_pml_umrddt_info_req_t *requested);
 
 /** Free the table of requested items. No INFO_REQ may be active. */
-void mca_pml_umrddt_ipc_ask_close(void);
+void mca_pml_umrddt_ipc_info_req_close(void);
 
 END_C_DECLS
 

@@ -31,6 +31,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
@@ -70,7 +71,7 @@ bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t
 
 static void announce(const mca_pml_umrddt_recv_t *recv)
 {
-    opal_umrddt_done_flag_set(mca_pml_umrddt_ipc_done_flags(recv->peer), recv->rts.slot,
+    opal_umrddt_done_flag_set(mca_pml_umrddt_ipc_done_flags(recv->peer), recv->rts.request_id,
                               recv->rts.seq, OPAL_UMRDDT_DONE_FLAG_REPLY);
 }
 
@@ -81,11 +82,11 @@ static void finish(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_reply_t reply;
 
     if (mca_pml_umrddt_recv_is_flagged(recv)) {
-        opal_umrddt_done_flag_set(done_flags, recv->rts.slot, recv->rts.seq,
+        opal_umrddt_done_flag_set(done_flags, recv->rts.request_id, recv->rts.seq,
                                   OPAL_UMRDDT_DONE_FLAG_DONE);
         MCA_PML_UMRDDT_COUNT(ipc_done_flags);
     } else {
-        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_DONE, &reply);
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_ACK, &reply);
         reply.total = recv->total;
         reply.what = NULL == done_flags ? 0 : MCA_PML_UMRDDT_CAN_SET_FLAG;
         (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
@@ -118,7 +119,7 @@ static bool copied(void *owner)
  * Get the sender's data as imported here. @param[out] from arguments for the engine @return false:
  * it is not completely inside the allocation of the envelope
  */
-static bool place(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_place_t *from)
+static bool slot(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end_t *from)
 {
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
     uint64_t lowest, end, here;
@@ -136,7 +137,7 @@ static bool place(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_place_t *fr
     from->address = NULL == recv->from ? here : here - (uint64_t) rts->lb;
     from->kind = OPAL_UMRDDT_GPU_DEVICE;
     from->reached = true;
-    from->home = opal_umrddt_gpu_import_is_home(recv->import);
+    from->on_device = opal_umrddt_gpu_import_on_device(recv->import);
     return 0 != here;
 }
 
@@ -144,14 +145,15 @@ static bool place(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_place_t *fr
 static bool copy(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
-    opal_umrddt_gpu_place_t from, to = {.layout = recv->layout,
-                                        .address = (uintptr_t) recv->buf,
-                                        .kind = recv->where.memory.kind,
-                                        .reached = mca_pml_umrddt_on_gpu(&recv->where),
-                                        .home = mca_pml_umrddt_is_home(&recv->where, recv->engine)};
+    opal_umrddt_gpu_copy_end_t from,
+        to = {.layout = recv->layout,
+              .address = (uintptr_t) recv->buf,
+              .kind = recv->where.memory.kind,
+              .reached = mca_pml_umrddt_on_gpu(&recv->where),
+              .on_device = mca_pml_umrddt_on_engine_device(&recv->where, recv->engine)};
     int rc;
 
-    if (!place(recv, &from)) {
+    if (!slot(recv, &from)) {
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
@@ -184,7 +186,7 @@ static bool look(void *owner)
     uint32_t lacks = 0;
 
     if (NULL == recv->engine) {
-        recv->engine = mca_pml_umrddt_ipc_home(recv->peer, recv->rts.buffer_id);
+        recv->engine = mca_pml_umrddt_ipc_import_engine(recv->peer, recv->rts.buffer_id);
     }
     if (NULL == recv->import
         && (NULL == recv->engine
@@ -193,11 +195,11 @@ static bool look(void *owner)
                                                   mca_pml_umrddt_ipc_number(recv->peer),
                                                   recv->rts.buffer_id, &recv->import))) {
         recv->import = NULL;
-        lacks |= MCA_PML_UMRDDT_TELL_EXPORT;
+        lacks |= MCA_PML_UMRDDT_INFO_EXPORT;
     }
     if (1 < recv->rts.pieces && NULL == recv->from) {
         recv->from = mca_pml_umrddt_ipc_layout(recv->peer, &recv->rts);
-        lacks |= NULL == recv->from ? MCA_PML_UMRDDT_TELL_LAYOUT : 0;
+        lacks |= NULL == recv->from ? MCA_PML_UMRDDT_INFO_LAYOUT : 0;
     }
     if (OPAL_LIKELY(0 == lacks)) {
         return copy(recv);
@@ -207,10 +209,10 @@ static bool look(void *owner)
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
-    if (mca_pml_umrddt_ipc_is_asked(recv, lacks)) {
+    if (mca_pml_umrddt_ipc_has_info_req(recv, lacks)) {
         return false;
     }
-    mca_pml_umrddt_ipc_ask(recv, lacks);
+    mca_pml_umrddt_ipc_info_req(recv, lacks);
     return true;
 }
 
@@ -245,7 +247,7 @@ static bool has_engine(mca_pml_umrddt_recv_t *recv)
         recv->engine = NULL;
         return false;
     }
-    return NULL != mca_pml_umrddt_ipc_home(recv->peer, recv->rts.buffer_id)
+    return NULL != mca_pml_umrddt_ipc_import_engine(recv->peer, recv->rts.buffer_id)
            || opal_umrddt_gpu_device_find(NULL, &memory);
 }
 
@@ -266,7 +268,8 @@ static int start(mca_pml_umrddt_recv_t *recv)
     return OMPI_SUCCESS;
 }
 
-static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail)
+static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv,
+                                  const mca_pml_umrddt_nack_header_t *fail)
 {
     (void) fail;
     if (MCA_PML_UMRDDT_RECV_COPY == recv->state) {
@@ -278,9 +281,9 @@ static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umr
 
 static void release(mca_pml_umrddt_recv_t *recv)
 {
-    if (NULL != recv->asked) {
-        mca_pml_umrddt_ipc_ask_drop(recv->asked);
-        recv->asked = NULL;
+    if (NULL != recv->requested) {
+        mca_pml_umrddt_ipc_info_req_drop(recv->requested);
+        recv->requested = NULL;
     }
     if (NULL != recv->import) {
         opal_umrddt_gpu_import_release(recv->import);
@@ -316,7 +319,7 @@ static uint16_t scheme_open(void)
 static void scheme_close(void)
 {
     if (NULL != mca_pml_umrddt.gpu) {
-        mca_pml_umrddt_ipc_ask_close();
+        mca_pml_umrddt_ipc_info_req_close();
         opal_umrddt_gpu_ipc_close();
         opal_umrddt_done_flags_close();
     }

@@ -26,6 +26,7 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 /** Maximum size of a flattened block, of a term, and of the header, bytes. */
@@ -36,12 +37,12 @@
 static void done_flag_event(void *owner);
 
 /** Returns true if a flattened layout certainly fits an INFO message and its parts. */
-static bool can_be_told(const opal_iov_cache_layout_t *layout)
+static bool can_be_reported(const opal_iov_cache_layout_t *layout)
 {
     return opal_iov_cache_layout_is_contiguous(layout)
            || layout->form->block_count * MOST_OF_BLOCK + layout->form->term_count * MOST_OF_TERM
                       + MOST_OF_HEAD
-                  <= MCA_PML_UMRDDT_MAX_TELL_FLAT;
+                  <= MCA_PML_UMRDDT_MAX_INFO_FLAT;
 }
 
 /** Failures in a row after which a sender uses the HCA. A receiver sends no INFO_REQ to a peer
@@ -102,7 +103,7 @@ void mca_pml_umrddt_ipc_offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
 
-    if (!mca_pml_umrddt_ipc_takes(&send->where) || !can_be_told(send->layout)
+    if (!mca_pml_umrddt_ipc_takes(&send->where) || !can_be_reported(send->layout)
         || (0 != (MCA_PML_UMRDDT_BITS_HCA & rts->schemes)
             && !mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where))) {
         return;
@@ -112,8 +113,8 @@ void mca_pml_umrddt_ipc_offer(mca_pml_umrddt_send_t *send)
     rts->buffer = (uintptr_t) send->buf;
     rts->layout = send->layout->id;
     rts->lb = send->layout->lb;
-    if (OPAL_UMRDDT_DONE_FLAGS > send->slot && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
-        && may_flag(send)) {
+    if (OPAL_UMRDDT_DONE_FLAGS > send->request_id
+        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE) && may_flag(send)) {
         rts->schemes |= MCA_PML_UMRDDT_DONE_FLAG;
         send->await = done_flag_event;
     }
@@ -124,8 +125,8 @@ static int emit(void *context, const void *bytes, size_t length)
     mca_pml_umrddt_send_t *send = context;
 
     return mca_pml_umrddt_control(send->comm, send->dst,
-                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_TELL, send->slot), bytes,
-                                  length, false);
+                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_INFO, send->request_id),
+                                  bytes, length, false);
 }
 
 /**
@@ -135,12 +136,12 @@ static int emit(void *context, const void *bytes, size_t length)
  * @retval OMPI_ERR_BAD_PARAM the INFO_REQ is invalid
  * @retval other no memory, or the base PML refused
  */
-static int tell_what(mca_pml_umrddt_send_t *send, uint32_t what)
+static int report_what(mca_pml_umrddt_send_t *send, uint32_t what)
 {
-    mca_pml_umrddt_tell_t tell = {
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_TELL),
+    mca_pml_umrddt_info_t info = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_INFO),
         .seq = send->rts.seq,
-        .slot = send->slot,
+        .request_id = send->request_id,
         .layout = send->rts.layout,
     };
     void *scratch, *flat = NULL;
@@ -148,37 +149,37 @@ static int tell_what(mca_pml_umrddt_send_t *send, uint32_t what)
     int rc;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (0 == (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) || send->told || 0 == what
-        || 0 != (~(uint32_t) MCA_PML_UMRDDT_TELL_ALL & what)) {
+    if (0 == (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) || send->reported || 0 == what
+        || 0 != (~(uint32_t) MCA_PML_UMRDDT_INFO_ALL & what)) {
         return OMPI_ERR_BAD_PARAM;
     }
-    send->told = true;
+    send->reported = true;
     if (mca_pml_umrddt.params.ipc_done_flags) {
-        opal_umrddt_done_flags_tell(mca_pml_umrddt.self.cookie, &tell.done_flag_pid,
-                                    &tell.done_flag_fd);
+        opal_umrddt_done_flags_report(mca_pml_umrddt.self.cookie, &info.done_flag_pid,
+                                      &info.done_flag_fd);
     }
-    if (0 != (MCA_PML_UMRDDT_TELL_EXPORT & what)) {
+    if (0 != (MCA_PML_UMRDDT_INFO_EXPORT & what)) {
         opal_umrddt_gpu_export_t export;
 
         /* The BUFFER_ID differs if the application freed the buffer of an active message. */
         if (OPAL_SUCCESS == opal_umrddt_gpu_export(&send->where.memory, &export)
             && send->rts.buffer_id == export.buffer_id) {
-            tell.export = export;
-            tell.what |= MCA_PML_UMRDDT_TELL_EXPORT;
+            info.export = export;
+            info.what |= MCA_PML_UMRDDT_INFO_EXPORT;
         }
     }
-    if (0 != (MCA_PML_UMRDDT_TELL_LAYOUT & what)) {
+    if (0 != (MCA_PML_UMRDDT_INFO_LAYOUT & what)) {
         bytes = opal_iov_cache_form_flatten(send->layout->form, NULL, 0);
-        flat = MCA_PML_UMRDDT_MAX_TELL_FLAT < bytes ? NULL : malloc(bytes);
+        flat = MCA_PML_UMRDDT_MAX_INFO_FLAT < bytes ? NULL : malloc(bytes);
         if (NULL != flat) {
             (void) opal_iov_cache_form_flatten(send->layout->form, flat, bytes);
-            tell.flat_bytes = (uint32_t) bytes;
-            tell.what |= MCA_PML_UMRDDT_TELL_LAYOUT;
+            info.flat_bytes = (uint32_t) bytes;
+            info.what |= MCA_PML_UMRDDT_INFO_LAYOUT;
         }
     }
-    scratch = malloc(MCA_PML_UMRDDT_TELL_ROOM);
+    scratch = malloc(MCA_PML_UMRDDT_INFO_ROOM);
     rc = NULL == scratch ? OMPI_ERR_OUT_OF_RESOURCE
-                         : mca_pml_umrddt_tell_emit(&tell, flat, scratch, emit, send);
+                         : mca_pml_umrddt_info_emit(&info, flat, scratch, emit, send);
     free(scratch);
     free(flat);
     return rc;
@@ -191,7 +192,7 @@ void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length)
 
     (void) length;
     mca_pml_umrddt_send_await(send);
-    rc = tell_what(send, send->reply->what);
+    rc = report_what(send, send->reply->what);
     if (OMPI_ERR_BAD_PARAM == rc) {
         mca_pml_umrddt_send_malformed(send);
     } else if (OMPI_SUCCESS != rc) {
@@ -203,15 +204,15 @@ void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length)
  * CTS_PACK if packing is predicted to be faster. */
 static void learn(mca_pml_umrddt_send_t *send)
 {
-    const uint32_t verdict = send->reply->verdict;
+    const uint32_t reply_kind = send->reply->reply_kind;
 
     if (OPAL_UNLIKELY(send->chosen)) {
         return;
     }
-    if (MCA_PML_UMRDDT_DONE == verdict || MCA_PML_UMRDDT_HOST == verdict
-        || (MCA_PML_UMRDDT_PACK == verdict
+    if (MCA_PML_UMRDDT_REPLY_ACK == reply_kind || MCA_PML_UMRDDT_REPLY_FALLBACK == reply_kind
+        || (MCA_PML_UMRDDT_REPLY_CTS_PACK == reply_kind
             && !mca_pml_umrddt_select_pack_beats_ipc(send->comm, send->peer, send->layout))) {
-        result(send->peer, MCA_PML_UMRDDT_DONE == verdict);
+        result(send->peer, MCA_PML_UMRDDT_REPLY_ACK == reply_kind);
     }
 }
 
@@ -220,7 +221,7 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send)
     const mca_pml_umrddt_reply_t *reply = send->reply;
 
     learn(send);
-    if (MCA_PML_UMRDDT_DONE == reply->verdict && 0 < reply->total) {
+    if (MCA_PML_UMRDDT_REPLY_ACK == reply->reply_kind && 0 < reply->total) {
         MCA_PML_UMRDDT_COUNT(sends_ipc);
         may_flag_learn(send, false);
         if (0 != (MCA_PML_UMRDDT_CAN_SET_FLAG & reply->what)
@@ -231,11 +232,11 @@ void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send)
 }
 
 /** Retry function of a wait: test the completion flag. */
-static bool rung(void *owner)
+static bool flag_state(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
 
-    switch (opal_umrddt_done_flag_test(send->slot, send->rts.seq)) {
+    switch (opal_umrddt_done_flag_test(send->request_id, send->rts.seq)) {
     case OPAL_UMRDDT_DONE_FLAG_DONE:
         MCA_PML_UMRDDT_COUNT(sends_ipc);
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
@@ -254,7 +255,7 @@ static void done_flag_event(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
 
-    if (!rung(send)) {
-        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, rung, send);
+    if (!flag_state(send)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, flag_state, send);
     }
 }

@@ -51,14 +51,6 @@ static uint64_t held[2];
  * Buffers
  * ------------------------------------------------------------------------------------------- */
 
-uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
-{
-    const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
-
-    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_chunk_floor,
-                                    params->pack_chunk_ceiling, block);
-}
-
 static mca_pml_umrddt_pack_t *record(void)
 {
     mca_pml_umrddt_pack_t *pack = idle;
@@ -106,19 +98,6 @@ static void give_back(mca_pml_umrddt_pack_t *pack)
 static inline bool travels_as_is(const mca_pml_umrddt_pack_t *pack)
 {
     return pack->one_piece && NULL == pack->engine && !mca_pml_umrddt_pack_by_hca(pack);
-}
-
-int mca_pml_umrddt_pack_stage_get(const mca_pml_umrddt_where_t *where,
-                                  const opal_umrddt_gpu_engine_t *engine, size_t size,
-                                  mca_pml_umrddt_stage_t *stage)
-{
-    mca_pml_umrddt_where_t beside = *where;
-
-    if (NULL != engine) {
-        /* pinned staging memory, also for managed memory */
-        beside.memory.kind = OPAL_UMRDDT_GPU_DEVICE;
-    }
-    return mca_pml_umrddt_stage_get(&beside, size, MCA_PML_UMRDDT_STAGE_DATA, stage);
 }
 
 /** Allocate the wire buffer of a chunk. */
@@ -175,9 +154,9 @@ static void hca_begin(mca_pml_umrddt_pack_t *pack)
     pack->hca.last = (uint32_t) pack->chunks;
     if (!job->in) {
         pack->hca.granted = job->granted;
-        pack->hca.places = job->places;
-        for (unsigned i = 0; i < job->places; ++i) {
-            pack->hca.place[i] = mca_pml_umrddt_key_of(&job->place[i]);
+        pack->hca.slots = job->slots;
+        for (unsigned i = 0; i < job->slots; ++i) {
+            pack->hca.slot[i] = mca_pml_umrddt_key_of(&job->slot[i]);
         }
     }
 }
@@ -199,7 +178,7 @@ int mca_pml_umrddt_pack_begin(const mca_pml_umrddt_pack_job_t *job, mca_pml_umrd
     pack->next = 0;
     pack->begun = pack->sent = 0;
     pack->depth = 0;
-    pack->under_way = pack->copying = 0;
+    pack->in_flight = pack->copying = 0;
     pack->refusals = 0;
     pack->not_packed = pack->failed = false;
     hca_begin(pack);
@@ -238,42 +217,43 @@ static void give_up(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 }
 
 /** Place of a chunk in the user's buffer. */
-static opal_umrddt_gpu_place_t place_of_user(const mca_pml_umrddt_pack_t *pack,
-                                             const chunk_t *chunk)
+static opal_umrddt_gpu_copy_end_t slot_of_user(const mca_pml_umrddt_pack_t *pack,
+                                               const chunk_t *chunk)
 {
-    opal_umrddt_gpu_place_t place = {.layout = pack->one_piece ? NULL : pack->job.layout,
-                                     .address = (uintptr_t) pack->job.buf,
-                                     .kind = pack->where.memory.kind,
-                                     .reached = true,
-                                     .home = mca_pml_umrddt_is_home(&pack->where, pack->engine)};
+    opal_umrddt_gpu_copy_end_t slot = {
+        .layout = pack->one_piece ? NULL : pack->job.layout,
+        .address = (uintptr_t) pack->job.buf,
+        .kind = pack->where.memory.kind,
+        .reached = true,
+        .on_device = mca_pml_umrddt_on_engine_device(&pack->where, pack->engine)};
 
     if (pack->one_piece) {
-        place.address += (uint64_t) pack->job.layout->lb + chunk->start;
+        slot.address += (uint64_t) pack->job.layout->lb + chunk->start;
     }
-    return place;
+    return slot;
 }
 
-static opal_umrddt_gpu_place_t place_of_stage(const chunk_t *chunk)
+static opal_umrddt_gpu_copy_end_t slot_of_stage(const chunk_t *chunk)
 {
-    return (opal_umrddt_gpu_place_t){.layout = NULL,
-                                     .address = (uintptr_t) chunk->stage.bytes,
-                                     .kind = chunk->stage.kind,
-                                     .reached = true,
-                                     .home = OPAL_UMRDDT_GPU_DEVICE == chunk->stage.kind};
+    return (opal_umrddt_gpu_copy_end_t){.layout = NULL,
+                                        .address = (uintptr_t) chunk->stage.bytes,
+                                        .kind = chunk->stage.kind,
+                                        .reached = true,
+                                        .on_device = OPAL_UMRDDT_GPU_DEVICE == chunk->stage.kind};
 }
 
-static opal_umrddt_gpu_place_t place_of_scratch(const chunk_t *chunk)
+static opal_umrddt_gpu_copy_end_t slot_of_scratch(const chunk_t *chunk)
 {
-    return (opal_umrddt_gpu_place_t){.layout = NULL,
-                                     .address = chunk->scratch,
-                                     .kind = OPAL_UMRDDT_GPU_DEVICE,
-                                     .reached = true,
-                                     .home = true};
+    return (opal_umrddt_gpu_copy_end_t){.layout = NULL,
+                                        .address = chunk->scratch,
+                                        .kind = OPAL_UMRDDT_GPU_DEVICE,
+                                        .reached = true,
+                                        .on_device = true};
 }
 
 /** Start a GPU copy from the user's side to the wire's side, or back at a receiver. */
-static int copy(mca_pml_umrddt_pack_t *pack, chunk_t *chunk, const opal_umrddt_gpu_place_t *users,
-                const opal_umrddt_gpu_place_t *wires)
+static int copy(mca_pml_umrddt_pack_t *pack, chunk_t *chunk,
+                const opal_umrddt_gpu_copy_end_t *users, const opal_umrddt_gpu_copy_end_t *wires)
 {
     /* A sender can fall back to the base PML. A receiver would lose the data: retry once. */
     int tries = pack->job.in ? 2 : 1;
@@ -295,9 +275,9 @@ static int copy(mca_pml_umrddt_pack_t *pack, chunk_t *chunk, const opal_umrddt_g
 /** Copy between the user's layout and the scratch memory or wire buffer. */
 static int copy_user(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
-    opal_umrddt_gpu_place_t user = place_of_user(pack, chunk);
-    opal_umrddt_gpu_place_t other =
-        0 != chunk->scratch ? place_of_scratch(chunk) : place_of_stage(chunk);
+    opal_umrddt_gpu_copy_end_t user = slot_of_user(pack, chunk);
+    opal_umrddt_gpu_copy_end_t other =
+        0 != chunk->scratch ? slot_of_scratch(chunk) : slot_of_stage(chunk);
 
     chunk->phase = MCA_PML_UMRDDT_PHASE_COPY;
     return copy(pack, chunk, &user, &other);
@@ -306,7 +286,7 @@ static int copy_user(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 /** Copy between scratch memory and the staging buffer. */
 static int move(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
-    opal_umrddt_gpu_place_t scratch = place_of_scratch(chunk), stage = place_of_stage(chunk);
+    opal_umrddt_gpu_copy_end_t scratch = slot_of_scratch(chunk), stage = slot_of_stage(chunk);
 
     chunk->phase = MCA_PML_UMRDDT_PHASE_MOVE;
     return copy(pack, chunk, &scratch, &stage);
@@ -383,7 +363,7 @@ static unsigned char *bytes_of(const mca_pml_umrddt_pack_t *pack, const chunk_t 
  *
  * @return false: too many refusals; the message fails
  */
-static bool ask_again(mca_pml_umrddt_pack_t *pack, int rc)
+static bool query_again(mca_pml_umrddt_pack_t *pack, int rc)
 {
     if (REFUSALS > pack->refusals) {
         ++pack->refusals;
@@ -417,7 +397,7 @@ static bool post_send(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
         }
         chunk->request = NULL;
         if (chunk->lost) {
-            if (ask_again(pack, rc)) {
+            if (query_again(pack, rc)) {
                 return false;
             }
             ++pack->sent;
@@ -446,7 +426,7 @@ static bool post_recv(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 
     if (OMPI_SUCCESS != rc) {
         chunk->request = NULL;
-        (void) ask_again(pack, rc);
+        (void) query_again(pack, rc);
         return false;
     }
     pack->refusals = 0;
@@ -545,10 +525,10 @@ static bool begin(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
     }
     pack->next = chunk->end;
     ++pack->begun;
-    ++pack->under_way;
+    ++pack->in_flight;
     MCA_PML_UMRDDT_COUNT(pack_chunks);
-    if (mca_pml_umrddt.counters.pack_most < pack->under_way) {
-        mca_pml_umrddt.counters.pack_most = pack->under_way;
+    if (mca_pml_umrddt.counters.pack_most < pack->in_flight) {
+        mca_pml_umrddt.counters.pack_most = pack->in_flight;
     }
     if (pack->job.in) {
         chunk->phase = MCA_PML_UMRDDT_PHASE_WIRE;
@@ -564,12 +544,12 @@ static void go_on(mca_pml_umrddt_pack_t *pack)
     bool by_hca = mca_pml_umrddt_pack_by_hca(pack);
 
     while (pack->next < pack->job.total
-           && MCA_PML_UMRDDT_PHASE_IDLE == mca_pml_umrddt_pack_place(pack, pack->begun)->phase
-           && begin(pack, mca_pml_umrddt_pack_place(pack, pack->begun))) {
+           && MCA_PML_UMRDDT_PHASE_IDLE == mca_pml_umrddt_pack_slot(pack, pack->begun)->phase
+           && begin(pack, mca_pml_umrddt_pack_slot(pack, pack->begun))) {
         ;
     }
     while (!pack->job.in && pack->sent < pack->begun) {
-        chunk_t *chunk = mca_pml_umrddt_pack_place(pack, pack->sent);
+        chunk_t *chunk = mca_pml_umrddt_pack_slot(pack, pack->sent);
 
         if (MCA_PML_UMRDDT_PHASE_READY != chunk->phase
             || (by_hca ? pack->not_packed || !mca_pml_umrddt_pack_hca_may_send(pack) : false)) {
@@ -606,7 +586,7 @@ bool mca_pml_umrddt_pack_step(mca_pml_umrddt_pack_t *pack)
             }
         }
     } while (moved);
-    return pack->next == pack->job.total && 0 == pack->under_way;
+    return pack->next == pack->job.total && 0 == pack->in_flight;
 }
 
 mca_pml_umrddt_pack_end_t mca_pml_umrddt_pack_end(mca_pml_umrddt_pack_t *pack)

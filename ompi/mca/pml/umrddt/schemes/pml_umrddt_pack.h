@@ -73,8 +73,8 @@ typedef struct mca_pml_umrddt_pack_job_t {
     uint32_t fin;                     /**< sender: immediate data of each chunk */
     uint32_t granted; /**< sender: chunks that may be written from the start, or for which the
                          receiver has posted receives */
-    unsigned places;  /**< sender: number of the receiver's buffers, at least 1 */
-    const mca_pml_umrddt_wire_key_t *place; /**< array of that many entries; copied */
+    unsigned slots;   /**< sender: number of the receiver's buffers, at least 1 */
+    const mca_pml_umrddt_wire_key_t *slot; /**< array of that many entries; copied */
 } mca_pml_umrddt_pack_job_t;
 
 /** Result of a packed message. */
@@ -109,11 +109,11 @@ void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack);
 /**
  * Get the receiver's buffers for the CTS_PACK. @return their number; 0: the base PML is the wire
  */
-size_t mca_pml_umrddt_pack_places(const mca_pml_umrddt_pack_t *pack,
-                                  mca_pml_umrddt_wire_key_t *places);
+size_t mca_pml_umrddt_pack_slots(const mca_pml_umrddt_pack_t *pack,
+                                 mca_pml_umrddt_wire_key_t *slots);
 
 /** Called before the CTS_PACK is sent. @return chunks that the sender may write at once */
-uint32_t mca_pml_umrddt_pack_told(mca_pml_umrddt_pack_t *pack);
+uint32_t mca_pml_umrddt_pack_reported(mca_pml_umrddt_pack_t *pack);
 
 /** A CREDIT has arrived: the sender may write more chunks. @return false: the value is invalid */
 bool mca_pml_umrddt_pack_grant(mca_pml_umrddt_pack_t *pack, uint64_t granted);
@@ -136,32 +136,10 @@ bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack);
 /** A NACK has arrived: the sender writes no more. @return false: the base PML is the wire, and the
  * sender has sent nothing */
 bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
-                                       const mca_pml_umrddt_fail_t *fail);
+                                       const mca_pml_umrddt_nack_header_t *fail);
 
 /** Free the cached registered buffers. Call before the HCA is closed. */
 void mca_pml_umrddt_pack_buffers_close(void);
-
-/** Bytes of each chunk of a message. @param[in] block  as in opal_umrddt_select_chunk */
-uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block);
-
-/**
- * As mca_pml_umrddt_pack_chunk, rounded to whole blocks if all blocks have the same length.
- *
- * @param[in] layout  layout of one side
- * @param[in] pieces  blocks of the other side; used if @p layout is contiguous
- */
-static inline uint64_t mca_pml_umrddt_pack_chunk_of(const opal_iov_cache_layout_t *layout,
-                                                    uint64_t pieces, uint64_t total)
-{
-    uint64_t block = 0;
-
-    if (1 < layout->iov_count) {
-        block = layout->form->uniform;
-    } else if (1 < pieces && 0 == total % pieces) {
-        block = total / pieces;
-    }
-    return mca_pml_umrddt_pack_chunk(total, block);
-}
 
 /** Number of chunks of a message. Neither argument may be 0. */
 static inline uint64_t mca_pml_umrddt_pack_chunks(uint64_t total, uint64_t chunk)
@@ -175,42 +153,6 @@ void mca_pml_umrddt_pack_close(void);
 /* ---------------------------------------------------------------------------------------------
  * The sender (pml_umrddt_pack_send.c)
  * ------------------------------------------------------------------------------------------- */
-
-/** Returns true if the user has selected a packed scheme by name. */
-static inline bool mca_pml_umrddt_pack_forced(const mca_pml_umrddt_comm_t *comm)
-{
-    return MCA_PML_UMRDDT_SCHEME_PACK_GDR == comm->scheme
-           || MCA_PML_UMRDDT_SCHEME_PACK_STAGED == comm->scheme
-           || MCA_PML_UMRDDT_SCHEME_PACK_HOST == comm->scheme;
-}
-
-/** Size in bytes of the smallest message to pack by a GPU. With tuning parameters the model decides
- * instead of pack_min. */
-static inline size_t mca_pml_umrddt_pack_from(void)
-{
-    return mca_pml_umrddt.declines ? mca_pml_umrddt.params.min_size
-                                   : mca_pml_umrddt.params.pack_min;
-}
-
-/**
- * Returns true if the sender may offer the packed schemes. @param[in] size  bytes of the message
- */
-static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
-                                             const mca_pml_umrddt_where_t *where, size_t size)
-{
-    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & comm->schemes) && !where->mixed
-           && (mca_pml_umrddt_pack_forced(comm)
-               || (OPAL_UMRDDT_GPU_DEVICE == where->memory.kind
-                   && mca_pml_umrddt_pack_from() <= size));
-}
-
-/** As mca_pml_umrddt_pack_takes, from system memory into GPU memory. */
-static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t *comm,
-                                                    const mca_pml_umrddt_peer_t *peer, size_t size)
-{
-    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & comm->schemes) && peer->has_gpu
-           && mca_pml_umrddt_pack_from() <= size;
-}
 
 /* Members of the scheme: the functions of the group for senders. */
 bool mca_pml_umrddt_pack_reaches(const mca_pml_umrddt_peer_t *peer);

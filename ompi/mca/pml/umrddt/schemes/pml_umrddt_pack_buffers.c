@@ -200,7 +200,7 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
     if (NULL == *link) {
         return make(endpoint, engine, where, device, room, hca, result);
     }
-    if (NULL == (*link)->memory && 0 != ++(*link)->asked % RETRY_PERIOD) {
+    if (NULL == (*link)->memory && 0 != ++(*link)->requested % RETRY_PERIOD) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     *result = take(link);

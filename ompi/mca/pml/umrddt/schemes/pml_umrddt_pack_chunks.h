@@ -36,9 +36,9 @@ typedef struct mca_pml_umrddt_pack_buffer_t {
     uint64_t scratch;                          /**< GPU memory; 0 for a buffer in system memory */
     opal_umrddt_gpu_engine_t *engine;          /**< the GPU that copies; NULL: the CPU copies */
     size_t room;                               /**< size in bytes, a power of 2 */
-    uint32_t hca;     /**< index in this process of the HCA that it is registered with */
-    uint32_t asked;   /**< requests since the registration was refused */
-    bool quarantined; /**< writes to it may still arrive */
+    uint32_t hca;       /**< index in this process of the HCA that it is registered with */
+    uint32_t requested; /**< requests since the registration was refused */
+    bool quarantined;   /**< writes to it may still arrive */
     opal_iov_cache_layout_t *layout; /**< one block of this size */
     mca_btl_umr_memory_t *memory;    /**< NULL: the registration was refused */
     mca_btl_umr_key_t key;           /**< remote key */
@@ -99,13 +99,13 @@ typedef struct mca_pml_umrddt_pack_hca_t {
     mca_btl_umr_endpoint_t *endpoint; /**< NULL: the base PML is the wire */
     uint32_t granted;                 /**< chunks that the sender may write so far */
     uint32_t done;                    /**< receiver: FINs received */
-    uint32_t last;   /**< receiver, if stopped: number of FINs expected, from the NACK */
-    bool told;       /**< receiver: the CTS_PACK was sent */
-    bool stopped;    /**< sender: the receiver falls back to the base PML; receiver: the sender has
-                        failed */
-    bool broken;     /**< the endpoint has failed */
-    unsigned places; /**< sender: number of the receiver's buffers */
-    mca_btl_umr_key_t place[MCA_PML_UMRDDT_PACK_DEPTH];
+    uint32_t last;  /**< receiver, if stopped: number of FINs expected, from the NACK */
+    bool reported;  /**< receiver: the CTS_PACK was sent */
+    bool stopped;   /**< sender: the receiver falls back to the base PML; receiver: the sender has
+                       failed */
+    bool broken;    /**< the endpoint has failed */
+    unsigned slots; /**< sender: number of the receiver's buffers */
+    mca_btl_umr_key_t slot[MCA_PML_UMRDDT_PACK_DEPTH];
 } mca_pml_umrddt_pack_hca_t;
 
 struct mca_pml_umrddt_pack_t {
@@ -119,7 +119,7 @@ struct mca_pml_umrddt_pack_t {
     uint64_t next;                    /**< offset in bytes of the next chunk to begin */
     unsigned begun, sent;             /**< chunks so far */
     unsigned depth;
-    unsigned under_way;
+    unsigned in_flight;
     unsigned copying;  /**< chunks that a GPU is copying */
     unsigned refusals; /**< consecutive refusals by the base PML */
     bool not_packed;
@@ -135,8 +135,8 @@ static inline bool mca_pml_umrddt_pack_by_hca(const mca_pml_umrddt_pack_t *pack)
 }
 
 /** Entry of a chunk, by its number. */
-static inline mca_pml_umrddt_chunk_t *mca_pml_umrddt_pack_place(mca_pml_umrddt_pack_t *pack,
-                                                                unsigned number)
+static inline mca_pml_umrddt_chunk_t *mca_pml_umrddt_pack_slot(mca_pml_umrddt_pack_t *pack,
+                                                               unsigned number)
 {
     return &pack->chunk[number % pack->depth];
 }
@@ -146,7 +146,7 @@ static inline void mca_pml_umrddt_pack_chunk_over(mca_pml_umrddt_pack_t *pack,
                                                   mca_pml_umrddt_chunk_t *chunk)
 {
     chunk->phase = MCA_PML_UMRDDT_PHASE_IDLE;
-    --pack->under_way;
+    --pack->in_flight;
 }
 
 /**
@@ -155,9 +155,18 @@ static inline void mca_pml_umrddt_pack_chunk_over(mca_pml_umrddt_pack_t *pack,
  * @param[in] where   the user's buffer
  * @param[in] engine  the GPU that copies to or from the staging buffer; NULL: the CPU copies
  */
-int mca_pml_umrddt_pack_stage_get(const mca_pml_umrddt_where_t *where,
-                                  const opal_umrddt_gpu_engine_t *engine, size_t size,
-                                  mca_pml_umrddt_stage_t *stage);
+static inline int mca_pml_umrddt_pack_stage_get(const mca_pml_umrddt_where_t *where,
+                                                const opal_umrddt_gpu_engine_t *engine, size_t size,
+                                                mca_pml_umrddt_stage_t *stage)
+{
+    mca_pml_umrddt_where_t beside = *where;
+
+    if (NULL != engine) {
+        /* pinned staging memory, also for managed memory */
+        beside.memory.kind = OPAL_UMRDDT_GPU_DEVICE;
+    }
+    return mca_pml_umrddt_stage_get(&beside, size, MCA_PML_UMRDDT_STAGE_DATA, stage);
+}
 
 /** Receiver: the data of a chunk has arrived, or (chunk->lost) will not arrive. Unpack it. */
 void mca_pml_umrddt_pack_arrived(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);

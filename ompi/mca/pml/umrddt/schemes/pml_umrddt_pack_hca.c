@@ -111,14 +111,14 @@ static void hca_done(void *context, int status)
 void mca_pml_umrddt_pack_hca_send(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk)
 {
     mca_pml_umrddt_pack_buffer_t *buffer = chunk->buffer;
-    const mca_btl_umr_key_t *place = &pack->hca.place[pack->sent % pack->hca.places];
+    const mca_btl_umr_key_t *slot = &pack->hca.slot[pack->sent % pack->hca.slots];
     const mca_btl_umr_direct_t write = {
         .buffer = chunk->stage.bytes,
         .layout = buffer->layout,
         .memory = buffer->memory,
         .to = buffer->layout->form,
-        .to_buffer = place->addr,
-        .regions = place,
+        .to_buffer = slot->addr,
+        .regions = slot,
         .region_count = 1,
         .start = 0,
         .end = chunk->end - chunk->start,
@@ -191,8 +191,8 @@ uint32_t mca_pml_umrddt_pack_written(const mca_pml_umrddt_pack_t *pack)
  * The receiver
  * ------------------------------------------------------------------------------------------- */
 
-size_t mca_pml_umrddt_pack_places(const mca_pml_umrddt_pack_t *pack,
-                                  mca_pml_umrddt_wire_key_t *places)
+size_t mca_pml_umrddt_pack_slots(const mca_pml_umrddt_pack_t *pack,
+                                 mca_pml_umrddt_wire_key_t *slots)
 {
     if (!mca_pml_umrddt_pack_by_hca(pack)) {
         return 0;
@@ -200,17 +200,17 @@ size_t mca_pml_umrddt_pack_places(const mca_pml_umrddt_pack_t *pack,
     for (unsigned i = 0; i < pack->depth; ++i) {
         const mca_btl_umr_key_t *key = &pack->chunk[i].buffer->key;
 
-        places[i].addr = key->addr;
-        places[i].length = (uint32_t) pack->job.chunk;
-        places[i].rkey = key->rkey;
+        slots[i].addr = key->addr;
+        slots[i].length = (uint32_t) pack->job.chunk;
+        slots[i].rkey = key->rkey;
     }
     return pack->depth;
 }
 
-uint32_t mca_pml_umrddt_pack_told(mca_pml_umrddt_pack_t *pack)
+uint32_t mca_pml_umrddt_pack_reported(mca_pml_umrddt_pack_t *pack)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    pack->hca.told = true;
+    pack->hca.reported = true;
     pack->hca.granted = pack->begun;
     return pack->hca.granted;
 }
@@ -237,10 +237,10 @@ static void grant(mca_pml_umrddt_pack_t *pack)
 {
     mca_pml_umrddt_reply_t reply;
 
-    mca_pml_umrddt_reply_init(pack->job.rts, MCA_PML_UMRDDT_GRANT, &reply);
+    mca_pml_umrddt_reply_init(pack->job.rts, MCA_PML_UMRDDT_REPLY_CREDIT, &reply);
     reply.start = pack->begun;
     if (OMPI_SUCCESS == mca_pml_umrddt_reply_send(pack->job.comm, pack->job.peer, &reply)) {
-        (void) mca_pml_umrddt_pack_told(pack);
+        (void) mca_pml_umrddt_pack_reported(pack);
     } else {
         pack->hca.broken = true; /* the sender would wait forever; this way its writes fail */
     }
@@ -261,7 +261,7 @@ static void visible(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk, 
 
 bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack)
 {
-    mca_pml_umrddt_chunk_t *chunk = mca_pml_umrddt_pack_place(pack, pack->hca.done);
+    mca_pml_umrddt_chunk_t *chunk = mca_pml_umrddt_pack_slot(pack, pack->hca.done);
     int rc;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
@@ -283,7 +283,7 @@ bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack)
 }
 
 bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
-                                       const mca_pml_umrddt_fail_t *fail)
+                                       const mca_pml_umrddt_nack_header_t *fail)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!mca_pml_umrddt_pack_by_hca(pack)) {
@@ -347,7 +347,7 @@ void mca_pml_umrddt_pack_hca_step(mca_pml_umrddt_pack_t *pack)
         }
         return;
     }
-    if (!pack->hca.broken && !pack->hca.stopped && pack->hca.told
+    if (!pack->hca.broken && !pack->hca.stopped && pack->hca.reported
         && pack->begun > pack->hca.granted) {
         grant(pack);
     }

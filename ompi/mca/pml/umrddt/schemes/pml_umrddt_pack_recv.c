@@ -21,6 +21,7 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 
 /** Retry function of a wait: chunks are in progress. */
@@ -87,7 +88,7 @@ static bool begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
         .chunk = chunk_of(recv),
         .comm = recv->comm,
         .peer = recv->status.MPI_SOURCE,
-        .tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, recv->rts.slot),
+        .tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, recv->rts.request_id),
         .endpoint = wire(recv, scheme),
         .rts = &recv->rts,
     };
@@ -105,16 +106,16 @@ static bool begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 }
 
 /** Send the CTS_PACK. @return OMPI_SUCCESS, or the base PML's error */
-static int tell(mca_pml_umrddt_recv_t *recv, unsigned scheme)
+static int send_cts_pack(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 {
     mca_pml_umrddt_reply_t *reply = mca_pml_umrddt.scratch;
 
-    mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_PACK, reply);
+    mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_CTS_PACK, reply);
     reply->total = recv->total;
     reply->chunk = chunk_of(recv);
     reply->what = scheme;
-    reply->key_count = (uint32_t) mca_pml_umrddt_pack_places(recv->pack, reply->keys);
-    reply->start = mca_pml_umrddt_pack_told(recv->pack);
+    reply->key_count = (uint32_t) mca_pml_umrddt_pack_slots(recv->pack, reply->keys);
+    reply->start = mca_pml_umrddt_pack_reported(recv->pack);
     if (0 < reply->key_count) {
         reply->fin = recv->fin;
         mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &reply->address);
@@ -152,7 +153,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
     recv->state = MCA_PML_UMRDDT_RECV_PACK;
     /* post the first receives before the CTS_PACK, so that the chunks are expected */
     (void) mca_pml_umrddt_pack_step(recv->pack);
-    if (OMPI_SUCCESS != tell(recv, bit)) {
+    if (OMPI_SUCCESS != send_cts_pack(recv, bit)) {
         recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_PACK;
         return OMPI_ERR_NOT_AVAILABLE;
     }
@@ -168,7 +169,8 @@ static void fin(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_fail_t *fail)
+static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv,
+                                  const mca_pml_umrddt_nack_header_t *fail)
 {
     /* wait for the chunks that the sender has written */
     return NULL != recv->pack && mca_pml_umrddt_pack_sender_failed(recv->pack, fail)

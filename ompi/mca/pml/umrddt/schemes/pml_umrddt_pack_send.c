@@ -23,6 +23,7 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
 
 /**
  * Name the HCA in the envelope if it can be the wire of one of these schemes. Beside CUDA IPC only
@@ -122,7 +123,7 @@ static bool sending(void *owner)
         break;
     case MCA_PML_UMRDDT_PACK_STOPPED:
         /* the reply that stopped it is still in send->reply: FALLBACK or ACK */
-        if (MCA_PML_UMRDDT_HOST == send->reply->verdict) {
+        if (MCA_PML_UMRDDT_REPLY_FALLBACK == send->reply->reply_kind) {
             mca_pml_umrddt_send_by_base(send);
         } else {
             mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
@@ -162,8 +163,8 @@ static int connect_hca(mca_pml_umrddt_send_t *send, mca_pml_umrddt_pack_job_t *j
     }
     job->endpoint = send->endpoint;
     job->fin = reply->fin;
-    job->places = reply->key_count;
-    job->place = reply->keys;
+    job->slots = reply->key_count;
+    job->slot = reply->keys;
     return OPAL_SUCCESS == mca_pml_umrddt.hca->endpoint_connect(send->endpoint, &reply->address)
                ? OMPI_SUCCESS
                : OMPI_ERR_UNREACH;
@@ -201,7 +202,7 @@ static int begin(mca_pml_umrddt_send_t *send, size_t length)
         .chunk = reply->chunk,
         .comm = send->comm,
         .peer = send->dst,
-        .tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, send->slot),
+        .tag = mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_DATA, send->request_id),
     };
     int rc;
 
@@ -238,7 +239,7 @@ void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length)
 {
     int rc;
 
-    if (MCA_PML_UMRDDT_PACK != send->reply->verdict || 0 < send->position) {
+    if (MCA_PML_UMRDDT_REPLY_CTS_PACK != send->reply->reply_kind || 0 < send->position) {
         mca_pml_umrddt_send_malformed(send);
         return;
     }
@@ -270,12 +271,14 @@ void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid)
     const mca_pml_umrddt_reply_t *reply = send->reply;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (valid && MCA_PML_UMRDDT_GRANT == reply->verdict
+    if (valid && MCA_PML_UMRDDT_REPLY_CREDIT == reply->reply_kind
         && mca_pml_umrddt_pack_grant(send->pack, reply->start)) {
         mca_pml_umrddt_pack_listen(send);
         return;
     }
-    if (valid && (MCA_PML_UMRDDT_HOST == reply->verdict || MCA_PML_UMRDDT_DONE == reply->verdict)) {
+    if (valid
+        && (MCA_PML_UMRDDT_REPLY_FALLBACK == reply->reply_kind
+            || MCA_PML_UMRDDT_REPLY_ACK == reply->reply_kind)) {
         mca_pml_umrddt_pack_stop(send->pack);
         return;
     }

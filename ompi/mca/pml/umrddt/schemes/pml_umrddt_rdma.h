@@ -18,7 +18,6 @@
 #define MCA_PML_UMRDDT_RDMA_H
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
@@ -70,7 +69,7 @@ static inline int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv,
 bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv);
 
 /** The CTS is ready: send it as soon as a receive for its FIN is available. */
-void mca_pml_umrddt_recv_ask_credit(mca_pml_umrddt_recv_t *recv);
+void mca_pml_umrddt_recv_request_credit(mca_pml_umrddt_recv_t *recv);
 
 /** The FIN of a round has arrived: release its number. @return false: a protocol error */
 static inline bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
@@ -99,7 +98,7 @@ static inline void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
 
 /** Member of the scheme. */
 mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
-                                               const mca_pml_umrddt_fail_t *fail);
+                                               const mca_pml_umrddt_nack_header_t *fail);
 
 /** Release the FIN number, the keys and the registered memory. Each scheme releases its cache slot
  * at the sender itself. */
@@ -151,18 +150,6 @@ bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_ad
 void mca_pml_umrddt_umr_reply(mca_pml_umrddt_send_t *send, size_t length);
 void mca_pml_umrddt_direct_reply(mca_pml_umrddt_send_t *send, size_t length);
 void mca_pml_umrddt_direct_send_release(mca_pml_umrddt_send_t *send);
-
-/** Slow path of mca_pml_umrddt_umr_proposal: computes the value. */
-uint64_t mca_pml_umrddt_umr_propose(opal_iov_cache_layout_t *layout);
-
-/** The sender's proposed chunk size for a layout, cached in the layout. Any thread. */
-static inline uint64_t mca_pml_umrddt_umr_proposal(opal_iov_cache_layout_t *layout)
-{
-    /* concurrent threads compute the same value */
-    uint64_t value = __atomic_load_n(&layout->memo[MCA_PML_UMRDDT_MEMO_PROPOSAL], __ATOMIC_RELAXED);
-
-    return OPAL_LIKELY(0 != value) ? value : mca_pml_umrddt_umr_propose(layout);
-}
 
 END_C_DECLS
 

@@ -31,7 +31,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 
@@ -76,7 +76,7 @@ static bool take_credit(void *owner)
     return true;
 }
 
-void mca_pml_umrddt_recv_ask_credit(mca_pml_umrddt_recv_t *recv)
+void mca_pml_umrddt_recv_request_credit(mca_pml_umrddt_recv_t *recv)
 {
     recv->state = MCA_PML_UMRDDT_RECV_CREDIT;
     if (!opal_list_is_empty(&recv->peer->credit) || !take_credit(recv)) {
@@ -111,7 +111,7 @@ void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv)
 }
 
 mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
-                                               const mca_pml_umrddt_fail_t *fail)
+                                               const mca_pml_umrddt_nack_header_t *fail)
 {
     if (MCA_PML_UMRDDT_RECV_FLUSH == recv->state) {
         return MCA_PML_UMRDDT_NACK_ACK;

@@ -15,6 +15,7 @@
 #include "ompi_config.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
@@ -75,6 +76,26 @@ static bool wanted(const mca_pml_umrddt_send_t *send)
            && mca_pml_umrddt_hca_takes(send->peer, &send->where);
 }
 
+static uint64_t propose(opal_iov_cache_layout_t *layout)
+{
+    opal_iov_cache_limits_t limits;
+    uint64_t value;
+
+    mca_pml_umrddt.hca->key_limits(layout, &limits);
+    value = opal_iov_cache_chunk(layout, &limits, layout->size);
+    __atomic_store_n(&layout->memo[MCA_PML_UMRDDT_MEMO_PROPOSAL], value, __ATOMIC_RELAXED);
+    return value;
+}
+
+/** The sender's proposed chunk size for a layout, cached in the layout. Any thread. */
+static inline uint64_t proposal(opal_iov_cache_layout_t *layout)
+{
+    /* concurrent threads compute the same value */
+    uint64_t value = __atomic_load_n(&layout->memo[MCA_PML_UMRDDT_MEMO_PROPOSAL], __ATOMIC_RELAXED);
+
+    return OPAL_LIKELY(0 != value) ? value : propose(layout);
+}
+
 void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
@@ -87,7 +108,7 @@ void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send)
     rts->schemes |= MCA_PML_UMRDDT_BITS_HCA & mca_pml_umrddt.schemes & send->comm->schemes;
     rts->write_pieces = (uint16_t) mca_pml_umrddt.caps->write_pieces;
     if (0 != (MCA_PML_UMRDDT_BIT_UMR & rts->schemes)) {
-        rts->chunk = mca_pml_umrddt_umr_proposal(send->layout);
+        rts->chunk = proposal(send->layout);
         if (OPAL_UNLIKELY(mca_pml_umrddt.stripe_from <= rts->length)
             && !mca_pml_umrddt_on_device(&send->where)) {
             mca_pml_umrddt_stripes_offer(send);

@@ -40,9 +40,9 @@ static int emit(void *context, const void *bytes, size_t length)
 {
     mca_pml_umrddt_recv_t *recv = context;
 
-    return mca_pml_umrddt_control(recv->comm, recv->status.MPI_SOURCE,
-                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, recv->rts.slot),
-                                  bytes, length, false);
+    return mca_pml_umrddt_control(
+        recv->comm, recv->status.MPI_SOURCE,
+        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, recv->rts.request_id), bytes, length, false);
 }
 
 /** Send the CTS: the memory regions, and the layout unless the sender has cached it. */
@@ -51,22 +51,22 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
     size_t count =
         mca_pml_umrddt.hca->memory_regions(recv->memory, regions, MCA_PML_UMRDDT_MAX_REGIONS);
-    mca_pml_umrddt_direct_t asked = {
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_DIRECT),
+    mca_pml_umrddt_cts_sgl_t requested = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_CTS_SGL),
         .seq = recv->rts.seq,
-        .slot = recv->rts.slot,
+        .request_id = recv->rts.request_id,
         .fin = recv->fin,
         .total = recv->total,
         .buffer = (uintptr_t) recv->buf,
         .layout = recv->layout->id,
-        .place = MCA_PML_UMRDDT_NO_PLACE,
+        .slot = MCA_PML_UMRDDT_NO_SLOT,
         .region_count = (uint32_t) count,
         .what = mca_pml_umrddt_recv_memory(recv),
     };
     bool once = MCA_PML_UMRDDT_BITS_HCA
                     == (MCA_PML_UMRDDT_BITS_HCA & recv->rts.schemes & mca_pml_umrddt.schemes)
                 && !mca_pml_umrddt.declines; /* the model may select this scheme again */
-    size_t most = once ? MCA_PML_UMRDDT_KEPT_ONCE : MCA_PML_UMRDDT_KEPT_FLAT;
+    size_t most = once ? MCA_PML_UMRDDT_CACHED_ONCE : MCA_PML_UMRDDT_CACHED_FLAT;
     mca_pml_umrddt_flat_naming_t naming;
     size_t bytes = flat_bytes(recv);
     void *flat = NULL;
@@ -77,22 +77,22 @@ static int cts(mca_pml_umrddt_recv_t *recv)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     naming = mca_pml_umrddt_flat_name(recv->peer, recv->rts.flats, recv->layout->id, most >= bytes,
-                                      &asked.place);
-    recv->place = asked.place;
+                                      &requested.slot);
+    recv->slot = requested.slot;
     recv->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
-    if (MCA_PML_UMRDDT_FLAT_PLACE == naming) {
+    if (MCA_PML_UMRDDT_FLAT_SLOT == naming) {
         MCA_PML_UMRDDT_COUNT(layouts_cached);
     } else {
         MCA_PML_UMRDDT_COUNT(layouts_sent);
-        asked.flat_bytes = (uint32_t) bytes;
+        requested.flat_bytes = (uint32_t) bytes;
         flat = malloc(bytes);
         if (NULL == flat) {
             return OMPI_ERR_OUT_OF_RESOURCE;
         }
         (void) opal_iov_cache_form_flatten(recv->layout->form, flat, bytes);
     }
-    mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &asked.address);
-    rc = mca_pml_umrddt_direct_emit(&asked, regions, flat, mca_pml_umrddt.scratch, emit, recv);
+    mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &requested.address);
+    rc = mca_pml_umrddt_direct_emit(&requested, regions, flat, mca_pml_umrddt.scratch, emit, recv);
     free(flat);
     return rc;
 }
@@ -118,7 +118,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
     if (!fits(recv)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    mca_pml_umrddt_recv_ask_credit(recv);
+    mca_pml_umrddt_recv_request_credit(recv);
     return OMPI_SUCCESS;
 }
 
@@ -129,7 +129,7 @@ static void fin(mca_pml_umrddt_recv_t *recv)
     }
     if (recv->placed) {
         recv->placed = false;
-        mca_pml_umrddt_flat_leave(recv->peer, recv->place, true);
+        mca_pml_umrddt_flat_leave(recv->peer, recv->slot, true);
     }
     mca_pml_umrddt_rdma_landed(recv);
 }
@@ -138,7 +138,7 @@ static void release(mca_pml_umrddt_recv_t *recv)
 {
     if (recv->placed) {
         recv->placed = false;
-        mca_pml_umrddt_flat_leave(recv->peer, recv->place, false);
+        mca_pml_umrddt_flat_leave(recv->peer, recv->slot, false);
     }
     mca_pml_umrddt_rdma_release(recv);
 }

@@ -53,7 +53,7 @@ static void part_came(mca_pml_umrddt_send_t *send, size_t length)
 {
     int rc = 0 < send->position
                  ? OMPI_ERR_BAD_PARAM
-                 : mca_pml_umrddt_direct_part((mca_pml_umrddt_flat_t *) send->reply, length,
+                 : mca_pml_umrddt_direct_part((mca_pml_umrddt_layout_frag_t *) send->reply, length,
                                               MCA_PML_UMRDDT_MAX_FLAT, &send->parts);
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
@@ -69,22 +69,22 @@ static void part_came(mca_pml_umrddt_send_t *send, size_t length)
 /** Write the message into the receiver's layout. */
 static void cts(mca_pml_umrddt_send_t *send, size_t length)
 {
-    const mca_pml_umrddt_direct_t *asked = (const mca_pml_umrddt_direct_t *) send->reply;
+    const mca_pml_umrddt_cts_sgl_t *requested = (const mca_pml_umrddt_cts_sgl_t *) send->reply;
     mca_btl_umr_direct_t direct;
     int rc = OMPI_ERR_BAD_PARAM;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 == send->position && 0 != (MCA_PML_UMRDDT_BIT_DIRECT & send->rts.schemes)) {
-        rc = mca_pml_umrddt_direct_read(send->peer, asked, length, send->layout->size, send->parts,
-                                        send->remote, &send->to);
+        rc = mca_pml_umrddt_direct_read(send->peer, requested, length, send->layout->size,
+                                        send->parts, send->remote, &send->to);
     }
     if (OMPI_ERR_BAD_PARAM == rc) {
         direct_malformed(send);
         return;
     }
-    mca_pml_umrddt_send_landed(send, 0 != (MCA_PML_UMRDDT_IN_GPU & asked->what));
-    send->total = asked->total;
-    if (OMPI_SUCCESS != rc || !mca_pml_umrddt_send_ready(send, &asked->address)) {
+    mca_pml_umrddt_send_landed(send, 0 != (MCA_PML_UMRDDT_IN_GPU & requested->what));
+    send->total = requested->total;
+    if (OMPI_SUCCESS != rc || !mca_pml_umrddt_send_ready(send, &requested->address)) {
         /* the NACK clears the receiver's record of a layout that is not cached here */
         mca_pml_umrddt_send_fail(send, false);
         return;
@@ -93,13 +93,14 @@ static void cts(mca_pml_umrddt_send_t *send, size_t length)
                                     .layout = send->layout,
                                     .memory = send->memory,
                                     .to = send->to->form,
-                                    .to_buffer = asked->buffer,
+                                    .to_buffer = requested->buffer,
                                     .regions = send->remote,
-                                    .region_count = asked->region_count,
+                                    .region_count = requested->region_count,
                                     .start = 0,
-                                    .end = asked->total};
+                                    .end = requested->total};
     send->state = MCA_PML_UMRDDT_SEND_PUT;
-    rc = mca_pml_umrddt.hca->put_direct(send->endpoint, &direct, &asked->fin, direct_done, send);
+    rc =
+        mca_pml_umrddt.hca->put_direct(send->endpoint, &direct, &requested->fin, direct_done, send);
     if (OPAL_ERR_BAD_PARAM == rc) {
         direct_malformed(send);
     } else if (OPAL_SUCCESS != rc) {
@@ -122,9 +123,9 @@ void mca_pml_umrddt_direct_send_release(mca_pml_umrddt_send_t *send)
 
 void mca_pml_umrddt_direct_reply(mca_pml_umrddt_send_t *send, size_t length)
 {
-    if (MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_FLAT) == send->reply->magic) {
+    if (MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG) == send->reply->magic) {
         part_came(send, length);
-    } else if (sizeof(mca_pml_umrddt_direct_t) <= length) {
+    } else if (sizeof(mca_pml_umrddt_cts_sgl_t) <= length) {
         cts(send, length);
     } else {
         mca_pml_umrddt_send_malformed(send);

@@ -74,7 +74,7 @@ static void stripe_return(mca_pml_umrddt_send_t *stripe)
 /** Create the record of stripe @p i. It holds no references: the parent outlives it. */
 static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint32_t i)
 {
-    mca_pml_umrddt_send_t *whole = stripes->super.parent;
+    mca_pml_umrddt_send_t *parent = stripes->super.parent;
     mca_pml_umrddt_send_t *stripe = mca_pml_umrddt_send_get();
 
     if (NULL == stripe) {
@@ -83,27 +83,27 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     stripe->state = MCA_PML_UMRDDT_SEND_REPLY;
     stripe->plain = false;
     /* one stripe suffices to learn the receive-memory hint */
-    stripe->tries = 0 == i && whole->tries;
-    stripe->offer = stripe->tries ? whole->offer : 0;
+    stripe->probes_memory = 0 == i && parent->probes_memory;
+    stripe->offer = stripe->probes_memory ? parent->offer : 0;
     stripe->declinable = false;
     stripe->chosen = stripe->left = false;
-    stripe->buf = whole->buf;
-    stripe->count = whole->count;
-    stripe->datatype = whole->datatype;
-    stripe->dst = whole->dst;
-    stripe->tag = whole->tag;
-    stripe->mode = whole->mode;
-    stripe->comm = whole->comm;
-    stripe->peer = whole->peer;
-    stripe->where = whole->where;
+    stripe->buf = parent->buf;
+    stripe->count = parent->count;
+    stripe->datatype = parent->datatype;
+    stripe->dst = parent->dst;
+    stripe->tag = parent->tag;
+    stripe->mode = parent->mode;
+    stripe->comm = parent->comm;
+    stripe->peer = parent->peer;
+    stripe->where = parent->where;
     stripe->pack_error = false;
-    stripe->layout = whole->layout;
+    stripe->layout = parent->layout;
     stripe->endpoint = stripes->endpoints[i];
     stripe->memory = NULL;
-    stripe->slot = whole->slot;
+    stripe->request_id = parent->request_id;
     stripe->total = 0; /* the first CTS sets its range */
     stripe->position = 0;
-    stripe->rts = whole->rts;
+    stripe->rts = parent->rts;
     stripe->rts.seq += 1 + i;
     stripe->rts.schemes = MCA_PML_UMRDDT_BIT_UMR;
     stripe->envelope = NULL;
@@ -111,7 +111,7 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     stripe->host = NULL;
     stripe->ops = NULL;
     memset(stripe->held, 0, sizeof(stripe->held));
-    stripe->told = true;
+    stripe->reported = true;
     stripe->split = &stripes->super;
     return stripe;
 }
@@ -132,7 +132,7 @@ static void drop(mca_pml_umrddt_send_t *send)
 void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
-    mca_pml_umrddt_stripes_t *stripes = (mca_pml_umrddt_stripes_t *) send->split_kept;
+    mca_pml_umrddt_stripes_t *stripes = (mca_pml_umrddt_stripes_t *) send->split_cached;
     size_t most = rts->length / MCA_PML_UMRDDT_LEAST_STRIPE;
     uint32_t count;
 
@@ -145,7 +145,7 @@ void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
         if (NULL == stripes) {
             return;
         }
-        send->split_kept = &stripes->super;
+        send->split_cached = &stripes->super;
     }
     most = most < MCA_PML_UMRDDT_STRIPES ? most : MCA_PML_UMRDDT_STRIPES;
     count =
@@ -220,27 +220,27 @@ static bool writes(const mca_pml_umrddt_send_t *stripe)
 /** The stripe of the held reply is ready for it. */
 static void held_event(void *owner)
 {
-    mca_pml_umrddt_send_t *whole = owner;
-    mca_pml_umrddt_stripes_t *stripes = stripes_of(whole);
+    mca_pml_umrddt_send_t *parent = owner;
+    mca_pml_umrddt_stripes_t *stripes = stripes_of(parent);
 
     stripes->held = false;
-    (void) stripe_replied(whole, stripes->length);
+    (void) stripe_replied(parent, stripes->length);
     leave(stripes);
 }
 
 static int stripe_listen(mca_pml_umrddt_send_t *stripe)
 {
     mca_pml_umrddt_stripes_t *stripes = stripes_of(stripe);
-    mca_pml_umrddt_send_t *whole = stripes->super.parent;
+    mca_pml_umrddt_send_t *parent = stripes->super.parent;
 
     if (stripes->held) {
-        if (stripe == stripes->stripe[index_of(stripes)] && !whole->event.queued) {
+        if (stripe == stripes->stripe[index_of(stripes)] && !parent->event.queued) {
             ++stripes->left;
-            mca_pml_umrddt_event(&whole->event, held_event, whole);
+            mca_pml_umrddt_event(&parent->event, held_event, parent);
         }
         return OMPI_SUCCESS;
     }
-    return NULL != whole->listen ? OMPI_SUCCESS : mca_pml_umrddt_send_listen(whole);
+    return NULL != parent->listen ? OMPI_SUCCESS : mca_pml_umrddt_send_listen(parent);
 }
 
 /** Post the receive for replies again if any stripe waits for one. */
@@ -282,8 +282,8 @@ static bool stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
 {
     mca_pml_umrddt_stripes_t *stripes = stripes_of(send);
     uint64_t index = index_of(stripes);
-    bool one = offsetof(mca_pml_umrddt_reply_t, verdict) <= length && index < stripes->count
-               && send->slot == send->reply->slot;
+    bool one = offsetof(mca_pml_umrddt_reply_t, reply_kind) <= length && index < stripes->count
+               && send->request_id == send->reply->request_id;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!stripes->begun

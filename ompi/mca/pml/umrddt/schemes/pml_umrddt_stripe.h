@@ -71,13 +71,13 @@ bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_rts_t *rts);
  *
  * @return each cut is a multiple of this number of bytes: 1 .. part / 2
  */
-uint64_t mca_pml_umrddt_stripe_grain(const mca_pml_umrddt_rts_t *rts,
-                                     const opal_iov_cache_form_t *form, uint64_t chunk,
-                                     uint64_t part);
+uint64_t mca_pml_umrddt_stripe_alignment(const mca_pml_umrddt_rts_t *rts,
+                                         const opal_iov_cache_form_t *form, uint64_t chunk,
+                                         uint64_t part);
 
 /** End of stripe @p i of @p count, if a stripe has at least twice as many bytes as the alignment.
  * Ascending with @p i; @p total for the last. */
-uint64_t mca_pml_umrddt_stripe_end(uint64_t total, uint32_t count, uint64_t grain, uint32_t i);
+uint64_t mca_pml_umrddt_stripe_end(uint64_t total, uint32_t count, uint64_t alignment, uint32_t i);
 
 /**
  * Receiver: the scheme umr is about to start for a message that was offered in stripes. Begin them.

@@ -42,9 +42,9 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-uint64_t mca_pml_umrddt_stripe_grain(const mca_pml_umrddt_rts_t *rts,
-                                     const opal_iov_cache_form_t *form, uint64_t chunk,
-                                     uint64_t part)
+uint64_t mca_pml_umrddt_stripe_alignment(const mca_pml_umrddt_rts_t *rts,
+                                         const opal_iov_cache_form_t *form, uint64_t chunk,
+                                         uint64_t part)
 {
     uint64_t most = part / 2, mine = 1 < form->segments ? form->uniform : 1, theirs = 1, rest;
 
@@ -60,7 +60,7 @@ uint64_t mca_pml_umrddt_stripe_grain(const mca_pml_umrddt_rts_t *rts,
     return rest <= most / theirs ? rest * theirs : mine;
 }
 
-uint64_t mca_pml_umrddt_stripe_end(uint64_t total, uint32_t count, uint64_t grain, uint32_t i)
+uint64_t mca_pml_umrddt_stripe_end(uint64_t total, uint32_t count, uint64_t alignment, uint32_t i)
 {
     uint64_t cut;
 
@@ -68,5 +68,5 @@ uint64_t mca_pml_umrddt_stripe_end(uint64_t total, uint32_t count, uint64_t grai
         return total;
     }
     cut = total / count * (i + 1) + total % count * (i + 1) / count;
-    return cut / grain * grain;
+    return cut / alignment * alignment;
 }

@@ -21,7 +21,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
@@ -40,9 +39,9 @@ typedef struct mca_pml_umrddt_recv_stripes_t {
  * ------------------------------------------------------------------------------------------- */
 
 /** The envelope of stripe @p i, as if it were a separate message. */
-static mca_pml_umrddt_rts_t rts_of(const mca_pml_umrddt_recv_t *whole, uint32_t i)
+static mca_pml_umrddt_rts_t rts_of(const mca_pml_umrddt_recv_t *parent, uint32_t i)
 {
-    mca_pml_umrddt_rts_t rts = whole->rts;
+    mca_pml_umrddt_rts_t rts = parent->rts;
 
     rts.seq += 1 + i;
     if (0 < i) {
@@ -52,28 +51,28 @@ static mca_pml_umrddt_rts_t rts_of(const mca_pml_umrddt_recv_t *whole, uint32_t 
 }
 
 /** Send an ACK for a stripe without data, with the address of its lane if that is broken here. */
-static void tell_done(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_rts_t *rts,
-                      mca_btl_umr_endpoint_t *endpoint)
+static void report_done(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_rts_t *rts,
+                        mca_btl_umr_endpoint_t *endpoint)
 {
     mca_pml_umrddt_reply_t reply;
 
-    mca_pml_umrddt_reply_init(rts, MCA_PML_UMRDDT_DONE, &reply);
+    mca_pml_umrddt_reply_init(rts, MCA_PML_UMRDDT_REPLY_ACK, &reply);
     (void) mca_pml_umrddt.hca->endpoint_refuses(endpoint, &rts->address, &reply.address);
     (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
 }
 
 /** Get this side's endpoints of the offered lanes; @p use is set for those that work. */
-static uint32_t look(const mca_pml_umrddt_recv_t *whole, mca_btl_umr_endpoint_t **endpoints,
+static uint32_t look(const mca_pml_umrddt_recv_t *parent, mca_btl_umr_endpoint_t **endpoints,
                      bool *use)
 {
     uint32_t count = 1;
 
-    endpoints[0] = whole->endpoint;
+    endpoints[0] = parent->endpoint;
     use[0] = true;
-    while (MCA_PML_UMRDDT_STRIPES > count && 0 != whole->rts.lanes[count - 1].qpn) {
-        const mca_btl_umr_address_t *address = &whole->rts.lanes[count - 1];
+    while (MCA_PML_UMRDDT_STRIPES > count && 0 != parent->rts.lanes[count - 1].qpn) {
+        const mca_btl_umr_address_t *address = &parent->rts.lanes[count - 1];
 
-        endpoints[count] = mca_pml_umrddt.hca->endpoint_at(whole->endpoint, address);
+        endpoints[count] = mca_pml_umrddt.hca->endpoint_at(parent->endpoint, address);
         use[count] =
             OPAL_SUCCESS == mca_pml_umrddt.hca->endpoint_connect(endpoints[count], address);
         ++count;
@@ -87,9 +86,9 @@ static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
                                          mca_btl_umr_endpoint_t *endpoint, uint64_t start,
                                          uint64_t end)
 {
-    mca_pml_umrddt_recv_t *whole = stripes->super.parent;
+    mca_pml_umrddt_recv_t *parent = stripes->super.parent;
     mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_record_alloc(
-        whole->buf, whole->count, whole->datatype, whole->src, whole->tag, whole->comm);
+        parent->buf, parent->count, parent->datatype, parent->src, parent->tag, parent->comm);
 
     if (NULL == recv) {
         return NULL;
@@ -97,17 +96,17 @@ static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
     mca_pml_umrddt_recv_reset(recv);
     recv->req = NULL;
     recv->rts = *rts;
-    recv->status = whole->status;
+    recv->status = parent->status;
     recv->total = end;
     recv->position = start;
-    recv->where = whole->where;
+    recv->where = parent->where;
     recv->looked = true;
-    recv->layout = whole->layout;
+    recv->layout = parent->layout;
     OBJ_RETAIN(recv->layout);
     recv->endpoint = endpoint;
-    recv->peer = whole->peer;
+    recv->peer = parent->peer;
     recv->split = &stripes->super;
-    mca_pml_umrddt_umr_stripe(recv, whole->chunk);
+    mca_pml_umrddt_umr_stripe(recv, parent->chunk);
     opal_list_append(&mca_pml_umrddt.receives, &recv->active);
     return recv;
 }
@@ -144,7 +143,7 @@ static bool stripe_by_base(mca_pml_umrddt_recv_t *recv)
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (stripes->by_host) {
-        tell_done(recv, &recv->rts, recv->endpoint);
+        report_done(recv, &recv->rts, recv->endpoint);
         mca_pml_umrddt_recv_finish(recv, MPI_SUCCESS, 0);
         return true;
     }
@@ -156,11 +155,11 @@ static bool stripe_by_base(mca_pml_umrddt_recv_t *recv)
 bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
 {
     mca_btl_umr_endpoint_t *endpoints[MCA_PML_UMRDDT_STRIPES];
-    mca_pml_umrddt_recv_stripes_t *stripes = (mca_pml_umrddt_recv_stripes_t *) recv->split_kept;
+    mca_pml_umrddt_recv_stripes_t *stripes = (mca_pml_umrddt_recv_stripes_t *) recv->split_cached;
     mca_pml_umrddt_recv_t *stripe[MCA_PML_UMRDDT_STRIPES] = {NULL};
     bool use[MCA_PML_UMRDDT_STRIPES];
     uint32_t offered, count = 0, at = 0;
-    uint64_t grain, start = 0;
+    uint64_t alignment, start = 0;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes) || recv->total < recv->rts.length) {
@@ -171,7 +170,7 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
         if (NULL == stripes) {
             return false;
         }
-        recv->split_kept = &stripes->super;
+        recv->split_cached = &stripes->super;
     }
     offered = look(recv, endpoints, use);
     for (uint32_t i = 0; i < offered; ++i) {
@@ -184,13 +183,13 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
         .super = {.parent = recv, .by_base = stripe_by_base, .ended = stripe_ended},
         .left = 1,
         .error = MPI_SUCCESS};
-    grain = mca_pml_umrddt_stripe_grain(&recv->rts, recv->layout->form, recv->chunk,
-                                        recv->total / count);
+    alignment = mca_pml_umrddt_stripe_alignment(&recv->rts, recv->layout->form, recv->chunk,
+                                                recv->total / count);
     for (uint32_t i = 0; i < offered; ++i) {
         mca_pml_umrddt_rts_t rts = rts_of(recv, i);
 
         if (use[i]) {
-            uint64_t end = mca_pml_umrddt_stripe_end(recv->total, count, grain, at++);
+            uint64_t end = mca_pml_umrddt_stripe_end(recv->total, count, alignment, at++);
 
             stripe[i] = stripe_new(stripes, &rts, endpoints[i], start, end);
             if (NULL == stripe[i]) {
@@ -214,7 +213,7 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
         mca_pml_umrddt_rts_t rts = rts_of(recv, i);
 
         if (!use[i]) {
-            tell_done(recv, &rts, endpoints[i]);
+            report_done(recv, &rts, endpoints[i]);
         } else {
             mca_pml_umrddt_recv_next_round(stripe[i]);
         }

@@ -40,23 +40,24 @@
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
 /** Send the CTS_CACHED of this round: the sender has the keys. */
-static int cts_recall(mca_pml_umrddt_recv_t *recv)
+static int cts_lookup(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_recall_t recall = {
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RECALL),
+    mca_pml_umrddt_cts_cached_t cached_cts = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_CTS_CACHED),
         .seq = recv->rts.seq,
-        .slot = recv->rts.slot,
+        .request_id = recv->rts.request_id,
         .fin = recv->fin,
         .set = recv->keyset->id,
         .total = recv->total,
         .chunk = recv->chunk,
-        .place = recv->place,
+        .slot = recv->slot,
         .what = mca_pml_umrddt_recv_memory(recv),
     };
 
-    return mca_pml_umrddt_control(recv->comm, recv->status.MPI_SOURCE,
-                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, recall.slot),
-                                  &recall, sizeof(recall), false);
+    return mca_pml_umrddt_control(
+        recv->comm, recv->status.MPI_SOURCE,
+        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, cached_cts.request_id), &cached_cts,
+        sizeof(cached_cts), false);
 }
 
 /** Send the CTS of this round. */
@@ -71,15 +72,15 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     if (keyset->count > mca_pml_umrddt.params.max_keys || mca_pml_umrddt.scratch_size < room) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    naming = mca_pml_umrddt_set_name(recv->peer, recv->rts.places, keyset, &recv->place);
+    naming = mca_pml_umrddt_set_name(recv->peer, recv->rts.slots, keyset, &recv->slot);
     recv->placed = MCA_PML_UMRDDT_NAME_KEYS != naming;
-    if (MCA_PML_UMRDDT_NAME_PLACE == naming) {
-        return cts_recall(recv);
+    if (MCA_PML_UMRDDT_NAME_SLOT == naming) {
+        return cts_lookup(recv);
     }
-    mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_KEYS, reply);
+    mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_CTS, reply);
     if (recv->placed) {
         reply->set = keyset->id;
-        reply->place = recv->place;
+        reply->slot = recv->slot;
     }
     reply->what = mca_pml_umrddt_recv_memory(recv);
     reply->total = recv->total;
@@ -105,7 +106,7 @@ static void keys_ready(void *context, int status)
         mca_pml_umrddt_recv_by_base(recv, &counters->fallback_keys);
         return;
     }
-    mca_pml_umrddt_recv_ask_credit(recv);
+    mca_pml_umrddt_recv_request_credit(recv);
 }
 
 /** Chunk at whose multiples rounds end; 0: contiguous layout, the sender may cut it anywhere. */
@@ -119,13 +120,13 @@ static inline uint64_t chunk_of(const mca_pml_umrddt_recv_t *recv)
  *
  * @return true: recv->keyset is set, and the round needs no recv->memory
  */
-static inline bool recalled(mca_pml_umrddt_recv_t *recv)
+static inline bool from_cache(mca_pml_umrddt_recv_t *recv)
 {
     if (OPAL_UNLIKELY(mca_pml_umrddt_on_device(&recv->where))
         || OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.waiting[MCA_BTL_UMR_REMOTE]))) {
         return false;
     }
-    recv->keyset = mca_pml_umrddt.hca->keyset_recall(recv->endpoint, MCA_BTL_UMR_REMOTE, recv->buf,
+    recv->keyset = mca_pml_umrddt.hca->keyset_lookup(recv->endpoint, MCA_BTL_UMR_REMOTE, recv->buf,
                                                      recv->layout, chunk_of(recv), recv->position,
                                                      recv->total, mca_pml_umrddt.params.max_keys);
     return NULL != recv->keyset;
@@ -160,9 +161,9 @@ static bool map_keys(void *owner)
 
 void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv)
 {
-    if (OPAL_LIKELY(NULL != recv->keyset) || (NULL == recv->memory && recalled(recv))) {
+    if (OPAL_LIKELY(NULL != recv->keyset) || (NULL == recv->memory && from_cache(recv))) {
         recv->state = MCA_PML_UMRDDT_RECV_MAPPING;
-        mca_pml_umrddt_recv_ask_credit(recv);
+        mca_pml_umrddt_recv_request_credit(recv);
         return;
     }
     recv->state = MCA_PML_UMRDDT_RECV_KEYS;
@@ -208,8 +209,8 @@ static int start(mca_pml_umrddt_recv_t *recv)
         return OMPI_ERR_NOT_AVAILABLE;
     }
     recv->chunk = agreement(recv);
-    if (whole && OPAL_LIKELY(recalled(recv))) {
-        mca_pml_umrddt_recv_ask_credit(recv);
+    if (whole && OPAL_LIKELY(from_cache(recv))) {
+        mca_pml_umrddt_recv_request_credit(recv);
         return OMPI_SUCCESS;
     }
     if (!mca_pml_umrddt_rdma_register(recv)) {
@@ -235,7 +236,7 @@ static void fin(mca_pml_umrddt_recv_t *recv)
     }
     if (recv->placed) {
         recv->placed = false;
-        mca_pml_umrddt_set_end(recv->peer, recv->place, true);
+        mca_pml_umrddt_set_end(recv->peer, recv->slot, true);
     }
     recv->position = recv->keyset->end;
     mca_pml_umrddt_keyset_done(recv->keyset);
@@ -251,7 +252,7 @@ static void release(mca_pml_umrddt_recv_t *recv)
 {
     if (recv->placed) {
         recv->placed = false;
-        mca_pml_umrddt_set_end(recv->peer, recv->place, false);
+        mca_pml_umrddt_set_end(recv->peer, recv->slot, false);
     }
     mca_pml_umrddt_rdma_release(recv);
 }

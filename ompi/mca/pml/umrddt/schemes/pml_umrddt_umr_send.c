@@ -23,7 +23,6 @@
 #include "ompi_config.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
@@ -122,7 +121,7 @@ static bool map_keys(void *owner)
     int rc;
 
     if (NULL == send->memory && OPAL_LIKELY(!mca_pml_umrddt_on_device(&send->where))) {
-        send->keyset = mca_pml_umrddt.hca->keyset_recall(
+        send->keyset = mca_pml_umrddt.hca->keyset_lookup(
             send->endpoint, MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, chunk,
             send->position, send->reply->end, mca_pml_umrddt.params.max_keys);
         if (OPAL_LIKELY(NULL != send->keyset)) {
@@ -211,13 +210,14 @@ static void cts(mca_pml_umrddt_send_t *send)
 }
 
 /** Execute a CTS_CACHED: restore the CTS that it refers to. */
-static void recalled(mca_pml_umrddt_send_t *send)
+static void from_cache(mca_pml_umrddt_send_t *send)
 {
-    const mca_pml_umrddt_recall_t *asked = (const mca_pml_umrddt_recall_t *) send->reply;
-    const bool in_gpu = 0 != (MCA_PML_UMRDDT_IN_GPU & asked->what);
+    const mca_pml_umrddt_cts_cached_t *requested =
+        (const mca_pml_umrddt_cts_cached_t *) send->reply;
+    const bool in_gpu = 0 != (MCA_PML_UMRDDT_IN_GPU & requested->what);
 
     if (OPAL_UNLIKELY(!keys_offered(send)
-                      || !mca_pml_umrddt_set_recall(send->peer, asked, send->reply))) {
+                      || !mca_pml_umrddt_set_lookup(send->peer, requested, send->reply))) {
         /* the NACK makes the receiver discard its record of the cache slot */
         mca_pml_umrddt_send_fail(send, false);
         return;
@@ -234,9 +234,9 @@ void mca_pml_umrddt_umr_reply(mca_pml_umrddt_send_t *send, size_t length)
 {
     const mca_pml_umrddt_reply_t *reply = send->reply;
 
-    if (OPAL_LIKELY(MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_RECALL) == reply->magic)) {
-        if (OPAL_LIKELY(sizeof(mca_pml_umrddt_recall_t) == length)) {
-            recalled(send);
+    if (OPAL_LIKELY(MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_CTS_CACHED) == reply->magic)) {
+        if (OPAL_LIKELY(sizeof(mca_pml_umrddt_cts_cached_t) == length)) {
+            from_cache(send);
         } else {
             mca_pml_umrddt_send_malformed(send);
         }
@@ -247,15 +247,4 @@ void mca_pml_umrddt_umr_reply(mca_pml_umrddt_send_t *send, size_t length)
     } else {
         mca_pml_umrddt_send_malformed(send);
     }
-}
-
-uint64_t mca_pml_umrddt_umr_propose(opal_iov_cache_layout_t *layout)
-{
-    opal_iov_cache_limits_t limits;
-    uint64_t value;
-
-    mca_pml_umrddt.hca->key_limits(layout, &limits);
-    value = opal_iov_cache_chunk(layout, &limits, layout->size);
-    __atomic_store_n(&layout->memo[MCA_PML_UMRDDT_MEMO_PROPOSAL], value, __ATOMIC_RELAXED);
-    return value;
 }

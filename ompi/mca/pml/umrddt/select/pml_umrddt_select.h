@@ -23,7 +23,7 @@
 #ifndef MCA_PML_UMRDDT_SELECT_H
 #define MCA_PML_UMRDDT_SELECT_H
 
-#include "opal/mca/common/umrddt_select/umrddt_select_pairs.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_cache.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_rules.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"

@@ -25,9 +25,8 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
 
 /** Rows of at least this many bytes are assumed to suit the driver's copies. */
 #define LONG_ROW 256
@@ -40,7 +39,8 @@ static void report(const char *path, const char *wrong, const char *hardware)
 void mca_pml_umrddt_select_open(bool explain)
 {
     memset(mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
-    mca_pml_umrddt.selections = opal_umrddt_pairs_new(mca_pml_umrddt.params.model, explain, report);
+    mca_pml_umrddt.selections =
+        opal_umrddt_selection_cache_new(mca_pml_umrddt.params.model, explain, report);
     mca_pml_umrddt.declines =
         NULL != mca_pml_umrddt.selections && mca_pml_umrddt.selections->selects;
 }
@@ -56,36 +56,6 @@ void mca_pml_umrddt_select_close(void)
  * Description of a message for the model
  * ------------------------------------------------------------------------------------------- */
 
-void mca_pml_umrddt_select_describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
-                                    opal_umrddt_select_case_t *message)
-{
-    memset(message, 0, sizeof(*message));
-    message->bytes = total;
-    message->near = OPAL_PROC_ON_LOCAL_NODE(peer->proc->proc_flags);
-    message->write_pieces = 1;
-    message->depth = mca_pml_umrddt.params.pack_depth;
-    message->eager = mca_pml_umrddt.eager[message->near];
-    message->base_takes_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu;
-}
-
-void mca_pml_umrddt_select_describe_side(opal_iov_cache_layout_t *layout, bool gpu,
-                                         const opal_umrddt_select_case_t *message,
-                                         opal_umrddt_select_side_t *side)
-{
-    const uint64_t chunk = message->chunk;
-    const uint64_t second = 2 * chunk < layout->size ? 2 * chunk : layout->size;
-
-    side->pieces = layout->iov_count;
-    side->span = (uint64_t) (layout->ub - layout->lb);
-    if (gpu) {
-        side->boxed = opal_umrddt_gpu_boxed(layout, 0, layout->size);
-        /* a chunk that begins within a block is more typical than the first */
-        side->chunk_boxed =
-            chunk < second ? opal_umrddt_gpu_boxed(layout, chunk, second) : side->boxed;
-        side->listed = opal_umrddt_gpu_listed(layout);
-    }
-}
-
 /** Returns true if the sender's buffer is in GPU memory, as far as known at the receiver. */
 static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
 {
@@ -96,7 +66,7 @@ static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
            || MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU == pattern;
 }
 
-static void describe_recv(const mca_pml_umrddt_recv_t *recv, const opal_umrddt_pair_t *pair,
+static void describe_recv(const mca_pml_umrddt_recv_t *recv, const opal_umrddt_selected_t *pair,
                           opal_umrddt_select_case_t *message)
 {
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
@@ -122,8 +92,8 @@ static void describe_recv(const mca_pml_umrddt_recv_t *recv, const opal_umrddt_p
     message->write_pieces = rts->write_pieces;
     message->pack_by_hca =
         mca_pml_umrddt.params.pack_hca && NULL != mca_pml_umrddt.hca && 0 != rts->address.qpn;
-    opal_umrddt_pair_describe(pair, mca_pml_umrddt.params.reuse, mca_pml_umrddt.params.mkey_cache,
-                              message);
+    opal_umrddt_selected_describe(pair, mca_pml_umrddt.params.reuse,
+                                  mca_pml_umrddt.params.mkey_cache, message);
 }
 
 /** The schemes that both sides support. */
@@ -149,7 +119,7 @@ static unsigned possible_schemes(const mca_pml_umrddt_recv_t *recv)
         }
     }
     if (0 != both && mca_pml_umrddt.declines
-        && 0 != (MCA_PML_UMRDDT_MAY_LEAVE & recv->rts.schemes)) {
+        && 0 != (MCA_PML_UMRDDT_MAY_DECLINE & recv->rts.schemes)) {
         both |= MCA_PML_UMRDDT_BIT_BASE;
     }
     return both;
@@ -160,13 +130,14 @@ static unsigned possible_schemes(const mca_pml_umrddt_recv_t *recv)
  * ------------------------------------------------------------------------------------------- */
 
 /** Query the model. */
-static __opal_attribute_noinline__ void query(mca_pml_umrddt_recv_t *recv, opal_umrddt_pair_t *pair)
+static __opal_attribute_noinline__ void query(mca_pml_umrddt_recv_t *recv,
+                                              opal_umrddt_selected_t *pair)
 {
     opal_umrddt_select_case_t message;
 
     describe_recv(recv, pair, &message);
-    opal_umrddt_pair_select(mca_pml_umrddt.selections, pair, &message, possible_schemes(recv),
-                            recv->peer->states);
+    opal_umrddt_selected_select(mca_pml_umrddt.selections, pair, &message, possible_schemes(recv),
+                                recv->peer->states);
     if (0 == pair->uses && mca_pml_umrddt.params.explain) {
         opal_umrddt_explain_pair(mca_pml_umrddt.selections, pair, &message, recv->status.MPI_SOURCE,
                                  (unsigned) recv->comm->scheme);
@@ -175,14 +146,14 @@ static __opal_attribute_noinline__ void query(mca_pml_umrddt_recv_t *recv, opal_
 
 void mca_pml_umrddt_select_recv(mca_pml_umrddt_recv_t *recv)
 {
-    opal_umrddt_pair_key_t key;
-    opal_umrddt_pair_t *pair;
+    opal_umrddt_selected_key_t key;
+    opal_umrddt_selected_t *pair;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (!mca_pml_umrddt_recv_has_layout(recv) || 0 == recv->total) {
         return; /* continue without a selection */
     }
-    key = (opal_umrddt_pair_key_t){
+    key = (opal_umrddt_selected_key_t){
         .layout = recv->layout->id,
         .buffer = (uintptr_t) recv->buf,
         .peer = recv->peer,
@@ -192,17 +163,17 @@ void mca_pml_umrddt_select_recv(mca_pml_umrddt_recv_t *recv)
         .schemes = recv->rts.schemes & (uint16_t) ~MCA_PML_UMRDDT_DONE_FLAG,
         .from_gpu = from_gpu(recv),
     };
-    pair = opal_umrddt_pair_find(mca_pml_umrddt.selections, &key);
-    if (opal_umrddt_pair_is_due(mca_pml_umrddt.selections, pair,
-                                mca_pml_umrddt_on_gpu(&recv->where))) {
+    pair = opal_umrddt_selected_find(mca_pml_umrddt.selections, &key);
+    if (opal_umrddt_selected_is_due(mca_pml_umrddt.selections, pair,
+                                    mca_pml_umrddt_on_gpu(&recv->where))) {
         query(recv, pair);
     }
-    opal_umrddt_pair_use(pair);
+    opal_umrddt_selected_use(pair);
     recv->pair = pair;
     recv->serial = pair->serial;
-    recv->scheme = (int) pair->selection.way;
-    recv->settled = pair->selection.settled;
-    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_SCHEME_IPC != pair->selection.way
+    recv->scheme = (int) pair->selection.scheme_id;
+    recv->converged = pair->selection.converged;
+    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_SCHEME_IPC != pair->selection.scheme_id
         && 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes)) {
         /* IPC would be tried first, and the HCA must not interpret its fields as lanes */
         recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_IPC;
@@ -220,9 +191,9 @@ bool mca_pml_umrddt_select_declines(const mca_pml_umrddt_recv_t *recv)
 }
 
 /** The pair of a message, or NULL if its entry was replaced meanwhile. Sets recv->pair to NULL. */
-static opal_umrddt_pair_t *take_pair(mca_pml_umrddt_recv_t *recv)
+static opal_umrddt_selected_t *take_pair(mca_pml_umrddt_recv_t *recv)
 {
-    opal_umrddt_pair_t *pair = recv->pair;
+    opal_umrddt_selected_t *pair = recv->pair;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->pair = NULL;
@@ -232,7 +203,7 @@ static opal_umrddt_pair_t *take_pair(mca_pml_umrddt_recv_t *recv)
 void mca_pml_umrddt_select_ended(mca_pml_umrddt_recv_t *recv, int error)
 {
     const mca_pml_umrddt_scheme_id_t scheme = (mca_pml_umrddt_scheme_id_t) recv->scheme;
-    opal_umrddt_pair_t *pair = take_pair(recv);
+    opal_umrddt_selected_t *pair = take_pair(recv);
 
     if (NULL == pair || (MPI_SUCCESS != error && MPI_ERR_TRUNCATE != error)) {
         return;
@@ -241,17 +212,18 @@ void mca_pml_umrddt_select_ended(mca_pml_umrddt_recv_t *recv, int error)
         opal_umrddt_explain_carried(mca_pml_umrddt.selections, pair, recv->status.MPI_SOURCE,
                                     scheme, opal_umrddt_explain_now() - recv->began);
     }
-    opal_umrddt_pair_carried(pair, scheme);
+    opal_umrddt_selected_carried(pair, scheme);
 }
 
 void mca_pml_umrddt_select_failed(mca_pml_umrddt_recv_t *recv)
 {
     const mca_pml_umrddt_scheme_id_t scheme = (mca_pml_umrddt_scheme_id_t) recv->scheme;
-    opal_umrddt_pair_t *pair = take_pair(recv);
+    opal_umrddt_selected_t *pair = take_pair(recv);
 
     if (NULL == pair) {
         return;
     }
-    opal_umrddt_pair_failed(mca_pml_umrddt.selections, pair, scheme, &recv->peer->states[scheme]);
+    opal_umrddt_selected_failed(mca_pml_umrddt.selections, pair, scheme,
+                                &recv->peer->states[scheme]);
     opal_umrddt_explain_failed(pair, recv->status.MPI_SOURCE, scheme);
 }

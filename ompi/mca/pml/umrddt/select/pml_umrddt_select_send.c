@@ -21,9 +21,8 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
 
 /** Number of times that a sender expects a layout to be sent, unless pml_umrddt_reuse is greater. A
  * halo exchange, for example, maps its keys once and uses them until it ends. */
@@ -75,6 +74,36 @@ static bool to_gpu(mca_pml_umrddt_comm_t *comm, bool gpu)
     }
 }
 
+void mca_pml_umrddt_select_describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
+                                    opal_umrddt_select_case_t *message)
+{
+    memset(message, 0, sizeof(*message));
+    message->bytes = total;
+    message->near = OPAL_PROC_ON_LOCAL_NODE(peer->proc->proc_flags);
+    message->write_pieces = 1;
+    message->depth = mca_pml_umrddt.params.pack_depth;
+    message->eager = mca_pml_umrddt.eager[message->near];
+    message->base_takes_gpu = MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu;
+}
+
+void mca_pml_umrddt_select_describe_side(opal_iov_cache_layout_t *layout, bool gpu,
+                                         const opal_umrddt_select_case_t *message,
+                                         opal_umrddt_select_side_t *side)
+{
+    const uint64_t chunk = message->chunk;
+    const uint64_t second = 2 * chunk < layout->size ? 2 * chunk : layout->size;
+
+    side->pieces = layout->iov_count;
+    side->span = (uint64_t) (layout->ub - layout->lb);
+    if (gpu) {
+        side->boxed = opal_umrddt_gpu_boxed(layout, 0, layout->size);
+        /* a chunk that begins within a block is more typical than the first */
+        side->chunk_boxed =
+            chunk < second ? opal_umrddt_gpu_boxed(layout, chunk, second) : side->boxed;
+        side->listed = opal_umrddt_gpu_listed(layout);
+    }
+}
+
 /** Describe a message to a peer from the sender's view. @p other: it goes into GPU memory */
 static void describe_send(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_layout_t *layout,
                           bool gpu, bool other, opal_umrddt_select_case_t *message)
@@ -123,17 +152,17 @@ static inline uint64_t key_of(const opal_iov_cache_layout_t *layout, question_t 
 }
 
 /** Look up a prediction for a layout. @return false: not cached */
-static inline bool recall(uint64_t key, bool *verdict)
+static inline bool lookup(uint64_t key, bool *decision)
 {
     const uint32_t word = mca_pml_umrddt_offer_word(key);
 
-    *verdict = MCA_PML_UMRDDT_OFFER_YES == word;
+    *decision = MCA_PML_UMRDDT_OFFER_YES == word;
     return MCA_PML_UMRDDT_OFFER_YES <= word;
 }
 
-static void remember(uint64_t key, bool verdict)
+static void remember(uint64_t key, bool decision)
 {
-    mca_pml_umrddt_offer_set(key, verdict ? MCA_PML_UMRDDT_OFFER_YES : MCA_PML_UMRDDT_OFFER_NO);
+    mca_pml_umrddt_offer_set(key, decision ? MCA_PML_UMRDDT_OFFER_YES : MCA_PML_UMRDDT_OFFER_NO);
 }
 
 /** Returns true if the base PML is faster for a receive buffer in GPU memory (@p other) or not. */
@@ -148,7 +177,7 @@ static inline bool passes_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_
     const uint64_t key = key_of(layout, QUESTION_PASSES, kind);
     bool passes;
 
-    if (!recall(key, &passes)) {
+    if (!lookup(key, &passes)) {
         passes = 0 < layout->size && predict_pass(peer, layout, gpu, other, schemes);
         remember(key, passes);
     }
@@ -201,7 +230,7 @@ static bool beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *
     other = to_gpu(comm, true);
     kind |= other ? KIND_TO_GPU : 0;
     key = key_of(layout, QUESTION_BEATS, kind);
-    if (recall(key, &beats)) {
+    if (lookup(key, &beats)) {
         return beats;
     }
     describe_send(peer, layout, true, other, &message);

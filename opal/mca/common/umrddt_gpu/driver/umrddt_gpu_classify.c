@@ -104,8 +104,8 @@ static bool holds(const opal_umrddt_gpu_memory_t *range, uintptr_t address)
 }
 
 /* Find a cached range that is still the same allocation. */
-static bool recall(const opal_umrddt_gpu_driver_t *driver, uintptr_t address,
-                   opal_umrddt_gpu_memory_t *memory)
+static bool lookup_cached(const opal_umrddt_gpu_driver_t *driver, uintptr_t address,
+                          opal_umrddt_gpu_memory_t *memory)
 {
     uint64_t id = 0;
     int i;
@@ -137,7 +137,7 @@ int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memo
         memset(memory, 0, sizeof(*memory));
         return OPAL_SUCCESS;
     }
-    if (recall(driver, (uintptr_t) address, memory)) {
+    if (lookup_cached(driver, (uintptr_t) address, memory)) {
         return OPAL_SUCCESS;
     }
     rc = ask(driver, (uintptr_t) address, &answers);

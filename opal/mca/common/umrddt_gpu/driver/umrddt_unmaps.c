@@ -74,31 +74,31 @@ static uintptr_t *find(uintptr_t thread)
 /** Reserve a slot for the thread; each is held shortly. */
 static uintptr_t *enter(uintptr_t thread)
 {
-    uintptr_t *place, none = 0;
+    uintptr_t *location, none = 0;
 
     do {
-        place = find(0);
+        location = find(0);
         none = 0;
-    } while (NULL == place
-             || !__atomic_compare_exchange_n(place, &none, thread, false, __ATOMIC_ACQUIRE,
+    } while (NULL == location
+             || !__atomic_compare_exchange_n(location, &none, thread, false, __ATOMIC_ACQUIRE,
                                              __ATOMIC_RELAXED));
-    return place;
+    return location;
 }
 
-static void tell(int type, const unmapped_t *event, void *context)
+static void report(int type, const unmapped_t *event, void *context)
 {
     const uintptr_t self = (uintptr_t) pthread_self();
-    uintptr_t *place;
+    uintptr_t *location;
 
     (void) type;
     (void) context;
     if (NULL != find(self)) {
         return; /* Open MPI's hooks forward to UCX in pml/ucx, which calls back here */
     }
-    place = enter(self);
+    location = enter(self);
     /* true: malloc's lock may be held, since it calls sbrk */
     opal_mem_hooks_release_hook(event->address, event->size, true);
-    __atomic_store_n(place, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(location, 0, __ATOMIC_RELEASE);
 }
 
 void opal_umrddt_unmaps_look(void)
@@ -113,7 +113,7 @@ void opal_umrddt_unmaps_look(void)
         return;
     }
     *(void **) &set = dlsym(library, "ucm_set_event_handler");
-    if (NULL == set || 0 != set(VM_UNMAPPED | NO_INSTALL, PRIORITY, tell, NULL)) {
+    if (NULL == set || 0 != set(VM_UNMAPPED | NO_INSTALL, PRIORITY, report, NULL)) {
         (void) dlclose(library);
         library = NULL;
     }
@@ -134,7 +134,7 @@ void opal_umrddt_unmaps_close(void)
     }
     *(void **) &unset = dlsym(library, "ucm_unset_event_handler");
     if (NULL != unset) {
-        unset(VM_UNMAPPED, tell, NULL);
+        unset(VM_UNMAPPED, report, NULL);
     }
     (void) dlclose(library);
     library = NULL;

@@ -38,12 +38,12 @@
 #define FEW_ROWS  4096
 #define LARGE_BOX (UINT64_C(4) << 20)
 
-const opal_iov_cache_form_t *opal_umrddt_gpu_form_of(const opal_umrddt_gpu_place_t *place,
+const opal_iov_cache_form_t *opal_umrddt_gpu_form_of(const opal_umrddt_gpu_copy_end_t *copy_end,
                                                      uint64_t start, uint64_t end,
                                                      opal_umrddt_gpu_flat_t *flat)
 {
-    if (NULL != place->layout) {
-        return place->layout->form;
+    if (NULL != copy_end->layout) {
+        return copy_end->layout->form;
     }
     /* One piece; position `start` is at the place's address. */
     memset(flat, 0, sizeof(*flat));
@@ -64,11 +64,11 @@ const opal_iov_cache_form_t *opal_umrddt_gpu_form_of(const opal_umrddt_gpu_place
 }
 
 void opal_umrddt_gpu_pairs_begin(opal_iov_cache_pairs_t *pairs,
-                                 const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                 const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                  uint64_t end, opal_umrddt_gpu_flat_t flat[2])
 {
-    opal_iov_cache_pairs_init(pairs, opal_umrddt_gpu_form_of(&places[0], start, end, &flat[0]),
-                              opal_umrddt_gpu_form_of(&places[1], start, end, &flat[1]), start,
+    opal_iov_cache_pairs_init(pairs, opal_umrddt_gpu_form_of(&copy_ends[0], start, end, &flat[0]),
+                              opal_umrddt_gpu_form_of(&copy_ends[1], start, end, &flat[1]), start,
                               end);
 }
 
@@ -145,7 +145,7 @@ static bool box_add(opal_umrddt_gpu_box_t *box, const opal_umrddt_gpu_box_t *nex
     return true;
 }
 
-unsigned opal_umrddt_gpu_boxes_find(const opal_umrddt_gpu_place_t places[2], uint64_t start,
+unsigned opal_umrddt_gpu_boxes_find(const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                     uint64_t end, unsigned most, opal_umrddt_gpu_box_t *boxes)
 {
     opal_umrddt_gpu_flat_t flat[2];
@@ -154,7 +154,7 @@ unsigned opal_umrddt_gpu_boxes_find(const opal_umrddt_gpu_place_t places[2], uin
     opal_umrddt_gpu_box_t box;
     unsigned n = 0, seen = 0;
 
-    opal_umrddt_gpu_pairs_begin(&pairs, places, start, end, flat);
+    opal_umrddt_gpu_pairs_begin(&pairs, copy_ends, start, end, flat);
     while (opal_iov_cache_pairs_next(&pairs, &pair)) {
         if (PAIRS < ++seen || !opal_umrddt_gpu_box_of(&pair, &box)) {
             return 0;
@@ -169,11 +169,11 @@ unsigned opal_umrddt_gpu_boxes_find(const opal_umrddt_gpu_place_t places[2], uin
     return n;
 }
 
-bool opal_umrddt_gpu_box_is_better(const opal_umrddt_gpu_box_t *box, bool home, bool graphs)
+bool opal_umrddt_gpu_box_is_better(const opal_umrddt_gpu_box_t *box, bool on_device, bool graphs)
 {
     const uint64_t rows = box->height * box->depth;
 
-    if (home) {
+    if (on_device) {
         return 1 == rows && (LARGE_BOX <= box->width || !graphs);
     }
     return 1 == rows || LONG_ROW <= box->width
@@ -182,10 +182,10 @@ bool opal_umrddt_gpu_box_is_better(const opal_umrddt_gpu_box_t *box, bool home, 
 
 bool opal_umrddt_gpu_boxed(opal_iov_cache_layout_t *layout, uint64_t start, uint64_t end)
 {
-    const opal_umrddt_gpu_place_t places[2] = {{.layout = layout}, {.layout = NULL}};
+    const opal_umrddt_gpu_copy_end_t copy_ends[2] = {{.layout = layout}, {.layout = NULL}};
     opal_umrddt_gpu_box_t box;
 
-    return 1 == opal_umrddt_gpu_boxes_find(places, start, end, 1, &box)
+    return 1 == opal_umrddt_gpu_boxes_find(copy_ends, start, end, 1, &box)
            && opal_umrddt_gpu_box_is_better(&box, false, true);
 }
 

@@ -215,26 +215,26 @@ static int signal_end(opal_umrddt_gpu_copy_t *copy)
 }
 
 /* By driver copies. @param[in] route  the boxes to use; NULL: any number of copies */
-static int submit_copies(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
-                         uint64_t start, uint64_t end, const opal_umrddt_gpu_route_t *route,
-                         bool single)
+static int submit_copies(opal_umrddt_gpu_copy_t *copy,
+                         const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
+                         uint64_t end, const opal_umrddt_gpu_route_t *route, bool single)
 {
     opal_umrddt_gpu_engine_t *engine = copy->engine;
     CUcontext homes[2];
     bool apart;
-    int rc = opal_umrddt_gpu_homes(engine, places, homes, &apart);
+    int rc = opal_umrddt_gpu_homes(engine, copy_ends, homes, &apart);
 
     if (OPAL_SUCCESS != rc) {
         return OPAL_ERR_OUT_OF_RESOURCE == rc ? rc : OPAL_ERROR;
     }
     return opal_umrddt_gpu_engine_error(
-        NULL == route || apart ? opal_umrddt_gpu_route_blocks(engine, copy->stream, places, start,
-                                                              end, single, apart ? homes : NULL)
-                               : opal_umrddt_gpu_route_go(engine, copy->stream, route, places));
+        NULL == route || apart ? opal_umrddt_gpu_route_blocks(
+            engine, copy->stream, copy_ends, start, end, single, apart ? homes : NULL)
+                               : opal_umrddt_gpu_route_go(engine, copy->stream, route, copy_ends));
 }
 
 /* Submit all operations except the completion signal. */
-static int submit(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
+static int submit(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_copy_end_t copy_ends[2],
                   uint64_t start, uint64_t end, bool keep)
 {
     opal_umrddt_gpu_engine_t *engine = copy->engine;
@@ -242,30 +242,30 @@ static int submit(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t pl
     opal_umrddt_gpu_route_t route;
 
     if (OPAL_UMRDDT_GPU_HOW_BLOCKS == how) {
-        return submit_copies(copy, places, start, end, NULL, true);
+        return submit_copies(copy, copy_ends, start, end, NULL, true);
     }
     if (OPAL_UMRDDT_GPU_HOW_KERNEL != how || !engine->kernels) {
-        opal_umrddt_gpu_route_find(engine, places, start, end, keep, &route);
+        opal_umrddt_gpu_route_find(engine, copy_ends, start, end, keep, &route);
         if (0 < route.n) {
-            return submit_copies(copy, places, start, end, &route, false);
+            return submit_copies(copy, copy_ends, start, end, &route, false);
         }
     }
-    if (!engine->kernels || REACH_KERNELS != opal_umrddt_gpu_reach(engine, &places[0], true)
-        || REACH_KERNELS != opal_umrddt_gpu_reach(engine, &places[1], true)) {
-        return submit_copies(copy, places, start, end, NULL, false);
+    if (!engine->kernels || REACH_KERNELS != opal_umrddt_gpu_reach(engine, &copy_ends[0], true)
+        || REACH_KERNELS != opal_umrddt_gpu_reach(engine, &copy_ends[1], true)) {
+        return submit_copies(copy, copy_ends, start, end, NULL, false);
     }
-    return opal_umrddt_gpu_launch(copy, places, start, end, keep);
+    return opal_umrddt_gpu_launch(copy, copy_ends, start, end, keep);
 }
 
 int opal_umrddt_gpu_copy_direct(opal_umrddt_gpu_engine_t *engine,
-                                const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                 uint64_t end, bool keep, opal_umrddt_gpu_copy_t **result)
 {
     opal_umrddt_gpu_copy_t *copy;
     CUresult launched;
     int rc;
 
-    if (opal_umrddt_gpu_launch_again(engine, places, start, end, &copy, &launched)) {
+    if (opal_umrddt_gpu_launch_again(engine, copy_ends, start, end, &copy, &launched)) {
         copy->kind = COPY_DIRECT;
         rc = opal_umrddt_gpu_engine_error(launched);
     } else {
@@ -274,7 +274,7 @@ int opal_umrddt_gpu_copy_direct(opal_umrddt_gpu_engine_t *engine,
             return rc;
         }
         copy->kind = COPY_DIRECT;
-        rc = submit(copy, places, start, end, keep);
+        rc = submit(copy, copy_ends, start, end, keep);
     }
     if (OPAL_SUCCESS == rc && OPAL_UNLIKELY(OPAL_SUCCESS != signal_end(copy))) {
         /* No completion signal is possible: complete it now. */
@@ -291,24 +291,24 @@ int opal_umrddt_gpu_copy_direct(opal_umrddt_gpu_engine_t *engine,
     return OPAL_SUCCESS;
 }
 
-static bool on_host(const opal_umrddt_gpu_place_t *place)
+static bool on_host(const opal_umrddt_gpu_copy_end_t *copy_end)
 {
-    return OPAL_UMRDDT_GPU_HOST == place->kind;
+    return OPAL_UMRDDT_GPU_HOST == copy_end->kind;
 }
 
 /* True if the CPU can access both places, and one of them is pageable. */
-static bool cpu_does_it(const opal_umrddt_gpu_place_t places[2])
+static bool cpu_does_it(const opal_umrddt_gpu_copy_end_t copy_ends[2])
 {
-    return (on_host(&places[0])
-            && (on_host(&places[1]) || OPAL_UMRDDT_GPU_PINNED == places[1].kind))
-           || (on_host(&places[1]) && OPAL_UMRDDT_GPU_PINNED == places[0].kind);
+    return (on_host(&copy_ends[0])
+            && (on_host(&copy_ends[1]) || OPAL_UMRDDT_GPU_PINNED == copy_ends[1].kind))
+           || (on_host(&copy_ends[1]) && OPAL_UMRDDT_GPU_PINNED == copy_ends[0].kind);
 }
 
-int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_place_t *from,
-                         const opal_umrddt_gpu_place_t *to, uint64_t start, uint64_t end,
+int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_copy_end_t *from,
+                         const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
                          opal_umrddt_gpu_copy_t **copy)
 {
-    const opal_umrddt_gpu_place_t places[2] = {*from, *to};
+    const opal_umrddt_gpu_copy_end_t copy_ends[2] = {*from, *to};
     bool pushed;
     int rc;
 
@@ -320,16 +320,16 @@ int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    if (start == end || cpu_does_it(places)) {
+    if (start == end || cpu_does_it(copy_ends)) {
         rc = opal_umrddt_gpu_copy_take(engine, copy);
         if (OPAL_SUCCESS == rc) {
             (*copy)->kind = COPY_OVER;
-            opal_umrddt_gpu_route_host(places, start, end);
+            opal_umrddt_gpu_route_host(copy_ends, start, end);
         }
     } else if (on_host(from) || on_host(to)) {
-        rc = opal_umrddt_gpu_staged_begin(engine, places, start, end, copy);
+        rc = opal_umrddt_gpu_staged_begin(engine, copy_ends, start, end, copy);
     } else {
-        rc = opal_umrddt_gpu_copy_direct(engine, places, start, end, true, copy);
+        rc = opal_umrddt_gpu_copy_direct(engine, copy_ends, start, end, true, copy);
     }
     opal_umrddt_gpu_engine_swap_out(engine, pushed);
     if (OPAL_SUCCESS == rc) {

@@ -25,10 +25,10 @@
  *
  * The application has synchronized before it calls MPI: the source is complete and the target is
  * unused. CUDA calls that are documented as synchronous count as complete when they return, even if
- * the device is not done: opal_umrddt_gpu_settle waits for them.
+ * the device is not done: opal_umrddt_gpu_sync_default waits for them.
  *
  * Rules: outputs are written only on success. Callable from any thread, also without a context.
- * Only opal_umrddt_gpu_copy_wait, _settle and _engines_close wait for the device.
+ * Only opal_umrddt_gpu_copy_wait, _warmup and _engines_close wait for the device.
  * opal_umrddt_gpu_copy waits if it needs a staging buffer and none is free: it then does the whole
  * copy.
  */
@@ -84,11 +84,11 @@ typedef struct opal_umrddt_gpu_engine_stats_t {
     uint64_t lists_uploaded;  /**< lists copied to a device */
     uint64_t staged_bytes;    /**< bytes through staging buffers */
     uint64_t shape_bytes_now; /**< of lists on devices */
-    uint64_t orders;          /**< waits for default streams (opal_umrddt_gpu_settle) */
+    uint64_t orders;          /**< waits for default streams (opal_umrddt_gpu_sync_default) */
 } opal_umrddt_gpu_engine_stats_t;
 
 /** One end of a copy. */
-typedef struct opal_umrddt_gpu_place_t {
+typedef struct opal_umrddt_gpu_copy_end_t {
     /** The layout; NULL: the range is packed. The engine caches its shape if useful (by id). */
     opal_iov_cache_layout_t *layout;
     /**
@@ -109,8 +109,8 @@ typedef struct opal_umrddt_gpu_place_t {
      * It is memory of the engine's own device. Two such places allow faster methods; false is
      * always correct.
      */
-    bool home;
-} opal_umrddt_gpu_place_t;
+    bool on_device;
+} opal_umrddt_gpu_copy_end_t;
 
 /**
  * True if one driver copy is possible for a range of a layout, to or from one piece on another
@@ -140,8 +140,8 @@ void opal_umrddt_gpu_engine_params(const opal_umrddt_gpu_engine_params_t *params
 int opal_umrddt_gpu_engine_get(const opal_umrddt_gpu_memory_t *memory,
                                opal_umrddt_gpu_engine_t **engine);
 
-/** As opal_umrddt_gpu_settle, if the fast path does not apply. */
-void opal_umrddt_gpu_settle_unknown(uint64_t address, opal_umrddt_gpu_memory_t *memory);
+/** As opal_umrddt_gpu_sync_default, if the fast path does not apply. */
+void opal_umrddt_gpu_sync_default_unknown(uint64_t address, opal_umrddt_gpu_memory_t *memory);
 
 /**
  * Wait for synchronous CUDA copies and memsets of this memory that the device has not finished: the
@@ -157,11 +157,11 @@ void opal_umrddt_gpu_settle_unknown(uint64_t address, opal_umrddt_gpu_memory_t *
  * @param[in]     address  any byte of it
  * @param[in,out] memory   result of opal_umrddt_gpu_classify for this message
  */
-static inline void opal_umrddt_gpu_settle(uint64_t address, opal_umrddt_gpu_memory_t *memory)
+static inline void opal_umrddt_gpu_sync_default(uint64_t address, opal_umrddt_gpu_memory_t *memory)
 {
     if (OPAL_UMRDDT_GPU_HOST != memory->kind && OPAL_UMRDDT_GPU_PINNED != memory->kind
         && !memory->sync_memops) {
-        opal_umrddt_gpu_settle_unknown(address, memory);
+        opal_umrddt_gpu_sync_default_unknown(address, memory);
     }
 }
 
@@ -198,8 +198,8 @@ void opal_umrddt_gpu_engine_leave(opal_umrddt_gpu_engine_t *engine);
  * @retval OPAL_ERR_OUT_OF_RESOURCE  no memory
  * @retval OPAL_ERROR                the driver fails
  */
-int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_place_t *from,
-                         const opal_umrddt_gpu_place_t *to, uint64_t start, uint64_t end,
+int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_copy_end_t *from,
+                         const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
                          opal_umrddt_gpu_copy_t **copy);
 
 /**

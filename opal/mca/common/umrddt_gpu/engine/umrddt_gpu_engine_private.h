@@ -68,7 +68,7 @@ typedef struct opal_umrddt_gpu_shape_t {
     CUevent event;    /* event of the upload ... */
     CUstream stream;  /* ... for all streams except this one */
     bool ready;       /* the upload is complete */
-    bool kept;        /* in the cache */
+    bool cached;      /* in the cache */
     unsigned uses;
     unsigned refs; /* copies in progress, and the cache */
 } opal_umrddt_gpu_shape_t;
@@ -87,9 +87,9 @@ typedef struct opal_umrddt_gpu_box_t {
 typedef struct opal_umrddt_gpu_route_t {
     uint64_t id[2]; /* of the layouts; 0: packed */
     uint64_t start;
-    uint64_t end; /* 0: empty */
-    bool home;    /* both places are on the engine's device */
-    unsigned n;   /* boxes; 0: a kernel */
+    uint64_t end;   /* 0: empty */
+    bool on_device; /* both places are on the engine's device */
+    unsigned n;     /* boxes; 0: a kernel */
     opal_umrddt_gpu_box_t box[BOXES];
 } opal_umrddt_gpu_route_t;
 
@@ -228,13 +228,13 @@ typedef struct opal_umrddt_gpu_flat_t {
 } opal_umrddt_gpu_flat_t;
 
 /* The place's form: of its layout, or of the range alone. */
-const opal_iov_cache_form_t *opal_umrddt_gpu_form_of(const opal_umrddt_gpu_place_t *place,
+const opal_iov_cache_form_t *opal_umrddt_gpu_form_of(const opal_umrddt_gpu_copy_end_t *copy_end,
                                                      uint64_t start, uint64_t end,
                                                      opal_umrddt_gpu_flat_t *flat);
 
 /* Start a walk over the parts of a range of two places. @param[out] flat  must live as long */
 void opal_umrddt_gpu_pairs_begin(opal_iov_cache_pairs_t *pairs,
-                                 const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                 const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                  uint64_t end, opal_umrddt_gpu_flat_t flat[2]);
 
 /* Convert a part to a box. @return false if one driver copy is not enough */
@@ -244,29 +244,29 @@ bool opal_umrddt_gpu_box_of(const opal_iov_cache_pair_t *pair, opal_umrddt_gpu_b
  * The smallest number of boxes for a range, at most @p most. @return 0 if there are none, or too
  * many
  */
-unsigned opal_umrddt_gpu_boxes_find(const opal_umrddt_gpu_place_t places[2], uint64_t start,
+unsigned opal_umrddt_gpu_boxes_find(const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                     uint64_t end, unsigned most, opal_umrddt_gpu_box_t *boxes);
 
 /*
  * True if a driver copy of a box is faster than a kernel.
  *
- * @param[in] home    within one device
+ * @param[in] on_device    within one device
  * @param[in] graphs  repeated kernels become graphs
  */
-bool opal_umrddt_gpu_box_is_better(const opal_umrddt_gpu_box_t *box, bool home, bool graphs);
+bool opal_umrddt_gpu_box_is_better(const opal_umrddt_gpu_box_t *box, bool on_device, bool graphs);
 
 /*
  * Boxes of this range, or none: then a kernel is faster, or required. @param[in] keep  cache the
  * result
  */
 void opal_umrddt_gpu_route_find(opal_umrddt_gpu_engine_t *engine,
-                                const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                 uint64_t end, bool keep, opal_umrddt_gpu_route_t *route);
 
 /* Submit the boxes of a route. */
 CUresult opal_umrddt_gpu_route_go(opal_umrddt_gpu_engine_t *engine, CUstream stream,
                                   const opal_umrddt_gpu_route_t *route,
-                                  const opal_umrddt_gpu_place_t places[2]);
+                                  const opal_umrddt_gpu_copy_end_t copy_ends[2]);
 
 /*
  * Submit any number of driver copies.
@@ -275,18 +275,19 @@ CUresult opal_umrddt_gpu_route_go(opal_umrddt_gpu_engine_t *engine, CUstream str
  * @param[in] homes   of both places, if copies must name them; else NULL
  */
 CUresult opal_umrddt_gpu_route_blocks(opal_umrddt_gpu_engine_t *engine, CUstream stream,
-                                      const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                      const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                       uint64_t end, bool single, const CUcontext homes[2]);
 
 /* Copy by the CPU, which can access both. */
-void opal_umrddt_gpu_route_host(const opal_umrddt_gpu_place_t places[2], uint64_t start,
+void opal_umrddt_gpu_route_host(const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                 uint64_t end);
 
 /* ---- launches ---- */
 
 /* Copy by one kernel. The copy takes the shapes. @param[in] keep  cache the launch */
-int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
-                           uint64_t start, uint64_t end, bool keep);
+int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy,
+                           const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
+                           uint64_t end, bool keep);
 
 /*
  * Repeat a cached launch.
@@ -297,7 +298,7 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_p
  * @return false if it is not cached
  */
 bool opal_umrddt_gpu_launch_again(opal_umrddt_gpu_engine_t *engine,
-                                  const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                  const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                   uint64_t end, opal_umrddt_gpu_copy_t **copy, CUresult *rc);
 
 /* ---- graphs ---- */
@@ -338,7 +339,8 @@ typedef enum {
  * @param[in] kernels  kernels must reach it; else only the needs of driver copies are tested
  */
 opal_umrddt_gpu_reach_t opal_umrddt_gpu_reach(opal_umrddt_gpu_engine_t *engine,
-                                              const opal_umrddt_gpu_place_t *place, bool kernels);
+                                              const opal_umrddt_gpu_copy_end_t *copy_end,
+                                              bool kernels);
 
 /*
  * For driver copies: the contexts that they must name, if any.
@@ -346,12 +348,13 @@ opal_umrddt_gpu_reach_t opal_umrddt_gpu_reach(opal_umrddt_gpu_engine_t *engine,
  * @param[out] homes  of both places; only set with *apart
  * @param[out] apart  plain driver copies do not reach one of them
  */
-int opal_umrddt_gpu_homes(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_place_t places[2],
-                          CUcontext homes[2], bool *apart);
+int opal_umrddt_gpu_homes(opal_umrddt_gpu_engine_t *engine,
+                          const opal_umrddt_gpu_copy_end_t copy_ends[2], CUcontext homes[2],
+                          bool *apart);
 
 /* The device address of a place. */
 int opal_umrddt_gpu_translate(opal_umrddt_gpu_engine_t *engine,
-                              const opal_umrddt_gpu_place_t *place, uint64_t *address);
+                              const opal_umrddt_gpu_copy_end_t *copy_end, uint64_t *address);
 
 /* ---- copies ---- */
 
@@ -383,7 +386,7 @@ struct opal_umrddt_gpu_copy_t {
     opal_umrddt_gpu_shape_t *shape[2];
     bool listed[2]; /* its list on the device is used */
     /* COPY_STAGED */
-    opal_umrddt_gpu_place_t place[2];
+    opal_umrddt_gpu_copy_end_t copy_end[2];
     uint64_t start;
     uint64_t next_start;
     uint64_t end;
@@ -427,12 +430,12 @@ void opal_umrddt_gpu_copies_free(opal_umrddt_gpu_engine_t *engine, bool alive);
  *                  entries
  */
 int opal_umrddt_gpu_copy_direct(opal_umrddt_gpu_engine_t *engine,
-                                const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                 uint64_t end, bool keep, opal_umrddt_gpu_copy_t **copy);
 
 /* Start a copy with one place in pageable memory; the context is current. */
 int opal_umrddt_gpu_staged_begin(opal_umrddt_gpu_engine_t *engine,
-                                 const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                 const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                  uint64_t end, opal_umrddt_gpu_copy_t **copy);
 
 /* @retval OPAL_SUCCESS, OPAL_ERR_RESOURCE_BUSY, OPAL_ERROR; does not free the copy */

@@ -38,23 +38,23 @@ static CUresult function_of(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_
 }
 
 /* Prepare both ends for a plan, including their lists. */
-static int make_ends(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
+static int make_ends(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_copy_end_t copy_ends[2],
                      bool may_travel, opal_umrddt_gpu_end_t ends[2])
 {
     opal_umrddt_gpu_engine_t *engine = copy->engine;
     int i, rc = OPAL_SUCCESS;
 
     for (i = 0; OPAL_SUCCESS == rc && i < 2; ++i) {
-        const opal_umrddt_gpu_place_t *other = &places[1 - i];
+        const opal_umrddt_gpu_copy_end_t *other = &copy_ends[1 - i];
         CUdeviceptr list = 0;
 
         memset(&ends[i], 0, sizeof(ends[i]));
-        rc = opal_umrddt_gpu_translate(engine, &places[i], &ends[i].address);
-        if (OPAL_SUCCESS != rc || NULL == places[i].layout) {
+        rc = opal_umrddt_gpu_translate(engine, &copy_ends[i], &ends[i].address);
+        if (OPAL_SUCCESS != rc || NULL == copy_ends[i].layout) {
             continue;
         }
         if (NULL == copy->shape[i]) {
-            rc = opal_umrddt_gpu_shape_get(engine, places[i].layout, &copy->shape[i]);
+            rc = opal_umrddt_gpu_shape_get(engine, copy_ends[i].layout, &copy->shape[i]);
         }
         if (OPAL_SUCCESS == rc) {
             rc = opal_umrddt_gpu_shape_list(
@@ -75,39 +75,39 @@ static int make_ends(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t
 
 /* The first of the slots of a launch. */
 static opal_umrddt_gpu_launch_t *slots_of(opal_umrddt_gpu_engine_t *engine,
-                                          const opal_umrddt_gpu_place_t places[2], uint64_t start,
-                                          uint64_t end)
+                                          const opal_umrddt_gpu_copy_end_t copy_ends[2],
+                                          uint64_t start, uint64_t end)
 {
-    uint64_t mix = places[0].address * UINT64_C(0x9e3779b97f4a7c15)
-                   ^ places[1].address * UINT64_C(0xc2b2ae3d27d4eb4f) ^ start << 7 ^ end;
+    uint64_t mix = copy_ends[0].address * UINT64_C(0x9e3779b97f4a7c15)
+                   ^ copy_ends[1].address * UINT64_C(0xc2b2ae3d27d4eb4f) ^ start << 7 ^ end;
     int i;
 
     for (i = 0; i < 2; ++i) {
-        mix += NULL == places[i].layout ? 0 : places[i].layout->id << (4 * i);
+        mix += NULL == copy_ends[i].layout ? 0 : copy_ends[i].layout->id << (4 * i);
     }
     mix ^= mix >> 32;
     mix ^= mix >> 16;
     return &engine->launch[(mix ^ mix >> 8) % (LAUNCHES / WAYS) * WAYS];
 }
 
-static bool is_at(const opal_umrddt_gpu_launch_t *launch, const opal_umrddt_gpu_place_t places[2],
-                  int i)
+static bool is_at(const opal_umrddt_gpu_launch_t *launch,
+                  const opal_umrddt_gpu_copy_end_t copy_ends[2], int i)
 {
-    return launch->address[i] == places[i].address
-           && launch->id[i] == (NULL == places[i].layout ? 0 : places[i].layout->id);
+    return launch->address[i] == copy_ends[i].address
+           && launch->id[i] == (NULL == copy_ends[i].layout ? 0 : copy_ends[i].layout->id);
 }
 
 /* With the lock. */
 static opal_umrddt_gpu_launch_t *find(opal_umrddt_gpu_engine_t *engine,
-                                      const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                      const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                       uint64_t end)
 {
-    opal_umrddt_gpu_launch_t *slots = slots_of(engine, places, start, end);
+    opal_umrddt_gpu_launch_t *slots = slots_of(engine, copy_ends, start, end);
     int i;
 
     for (i = 0; i < WAYS; ++i) {
-        if (slots[i].end == end && slots[i].start == start && is_at(&slots[i], places, 0)
-            && is_at(&slots[i], places, 1)) {
+        if (slots[i].end == end && slots[i].start == start && is_at(&slots[i], copy_ends, 0)
+            && is_at(&slots[i], copy_ends, 1)) {
             return &slots[i];
         }
     }
@@ -119,10 +119,10 @@ static bool is_lasting(const opal_umrddt_gpu_copy_t *copy, int which)
 {
     const opal_umrddt_gpu_shape_t *shape = copy->shape[which];
 
-    return NULL == shape || (shape->kept && (0 == shape->map->n || shape->ready));
+    return NULL == shape || (shape->cached && (0 == shape->map->n || shape->ready));
 }
 
-static void remember(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
+static void remember(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_copy_end_t copy_ends[2],
                      const opal_umrddt_gpu_plan_t *plan, CUfunction function)
 {
     opal_umrddt_gpu_engine_t *engine = copy->engine;
@@ -136,8 +136,8 @@ static void remember(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t
     }
     memset(&mine, 0, sizeof(mine));
     for (i = 0; i < 2; ++i) {
-        mine.id[i] = NULL == places[i].layout ? 0 : places[i].layout->id;
-        mine.address[i] = places[i].address;
+        mine.id[i] = NULL == copy_ends[i].layout ? 0 : copy_ends[i].layout->id;
+        mine.address[i] = copy_ends[i].address;
         mine.shape[i] = copy->shape[i];
     }
     mine.start = args->start;
@@ -148,9 +148,9 @@ static void remember(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t
     memcpy(&mine.args, args, sizeof(mine.args));
     pthread_mutex_lock(&engine->lock);
     if (is_lasting(copy, 0) && is_lasting(copy, 1)) {
-        launch = find(engine, places, args->start, args->end);
+        launch = find(engine, copy_ends, args->start, args->end);
         if (NULL == launch) {
-            launch = slots_of(engine, places, args->start, args->end);
+            launch = slots_of(engine, copy_ends, args->start, args->end);
             for (i = 0; i < WAYS && 0 != launch[i].end; ++i) {
             }
             launch += WAYS > i ? (unsigned) i : engine->next_way++ % WAYS;
@@ -163,8 +163,9 @@ static void remember(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t
     pthread_mutex_unlock(&engine->lock);
 }
 
-int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_place_t places[2],
-                           uint64_t start, uint64_t end, bool keep)
+int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy,
+                           const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
+                           uint64_t end, bool keep)
 {
     opal_umrddt_gpu_engine_t *engine = copy->engine;
     opal_umrddt_gpu_end_t ends[2];
@@ -174,13 +175,13 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_p
     CUresult result;
     int rc;
 
-    rc = make_ends(copy, places, true, ends);
+    rc = make_ends(copy, copy_ends, true, ends);
     if (OPAL_SUCCESS == rc) {
         rc = opal_umrddt_gpu_plan(&ends[0], &ends[1], start, end, &engine->fit, &plan);
     }
     if (OPAL_ERR_NOT_AVAILABLE == rc) {
         /* Kernels of this kind cannot have their list in the argument. */
-        rc = make_ends(copy, places, false, ends);
+        rc = make_ends(copy, copy_ends, false, ends);
         if (OPAL_SUCCESS == rc) {
             rc = opal_umrddt_gpu_plan(&ends[0], &ends[1], start, end, &engine->fit, &plan);
         }
@@ -197,7 +198,7 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_p
     if (CUDA_SUCCESS == result) {
         COUNT(launches, 1);
         if (keep) {
-            remember(copy, places, &plan, function);
+            remember(copy, copy_ends, &plan, function);
         }
     }
     return opal_umrddt_gpu_engine_error(result);
@@ -208,14 +209,15 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_p
  * ------------------------------------------------------------------------------------------- */
 
 /* Without a driver call. */
-static bool is_reached(const opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_place_t *place)
+static bool is_reached(const opal_umrddt_gpu_engine_t *engine,
+                       const opal_umrddt_gpu_copy_end_t *copy_end)
 {
-    return place->reached || OPAL_UMRDDT_GPU_MANAGED == place->kind
-           || (OPAL_UMRDDT_GPU_PINNED == place->kind && !engine->translates);
+    return copy_end->reached || OPAL_UMRDDT_GPU_MANAGED == copy_end->kind
+           || (OPAL_UMRDDT_GPU_PINNED == copy_end->kind && !engine->translates);
 }
 
 bool opal_umrddt_gpu_launch_again(opal_umrddt_gpu_engine_t *engine,
-                                  const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                  const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                   uint64_t end, opal_umrddt_gpu_copy_t **result, CUresult *rc)
 {
     opal_umrddt_gpu_copy_t *copy = NULL;
@@ -225,11 +227,11 @@ bool opal_umrddt_gpu_launch_again(opal_umrddt_gpu_engine_t *engine,
     void *params[] = {&mine.args};
     int i;
 
-    if (!is_reached(engine, &places[0]) || !is_reached(engine, &places[1])) {
+    if (!is_reached(engine, &copy_ends[0]) || !is_reached(engine, &copy_ends[1])) {
         return false;
     }
     pthread_mutex_lock(&engine->lock);
-    launch = find(engine, places, start, end);
+    launch = find(engine, copy_ends, start, end);
     if (NULL != launch) {
         copy = opal_umrddt_gpu_copy_pop(engine);
     }

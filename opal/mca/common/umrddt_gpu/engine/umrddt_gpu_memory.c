@@ -38,7 +38,7 @@ void opal_umrddt_gpu_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory)
                     == opal_umrddt_gpu_classify((void *) (uintptr_t) address, memory))) {
         opal_umrddt_gpu_plain_learn((uintptr_t) address, OPAL_UMRDDT_GPU_HOST == memory->kind,
                                     before);
-        opal_umrddt_gpu_settle(address, memory);
+        opal_umrddt_gpu_sync_default(address, memory);
     } else {
         opal_umrddt_gpu_presume((void *) (uintptr_t) address, memory);
     }
@@ -158,8 +158,8 @@ static bool is_mapped(const opal_umrddt_gpu_memory_t *memory)
 }
 
 /** Returns true if [@p first, @p last] is mapped memory of one device, in any number of parts. MPI
- * treats that as one allocation. The synchronization for @p memory (opal_umrddt_gpu_settle) covers
- * the whole device, so the other parts need none. */
+ * treats that as one allocation. The synchronization for @p memory (opal_umrddt_gpu_sync_default)
+ * covers the whole device, so the other parts need none. */
 static bool in_mapped(const opal_umrddt_gpu_memory_t *memory, uintptr_t first, uintptr_t last)
 {
     opal_umrddt_gpu_memory_t part = *memory;

@@ -101,7 +101,7 @@ static inline bool opal_umrddt_gpu_surely_system(const void *buf, size_t count,
 
 /**
  * Look up the memory at an address. If the driver fails, uses what the kernel reports. Waits for
- * work that CUDA's synchronous calls have left unfinished in it (opal_umrddt_gpu_settle).
+ * work that CUDA's synchronous calls have left unfinished in it (opal_umrddt_gpu_sync_default).
  */
 void opal_umrddt_gpu_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory);
 

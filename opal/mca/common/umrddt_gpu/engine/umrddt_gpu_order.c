@@ -69,7 +69,7 @@ static void wait_in_engine(opal_umrddt_gpu_engine_t *engine)
     wait_for(driver, CU_STREAM_PER_THREAD);
 }
 
-void opal_umrddt_gpu_settle_unknown(uint64_t address, opal_umrddt_gpu_memory_t *memory)
+void opal_umrddt_gpu_sync_default_unknown(uint64_t address, opal_umrddt_gpu_memory_t *memory)
 {
     CUstreamCaptureMode mode;
     opal_umrddt_gpu_engine_t *engine;

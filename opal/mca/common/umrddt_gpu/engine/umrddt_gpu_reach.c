@@ -16,9 +16,9 @@
 #include <string.h>
 
 /* The offset of the lowest byte of a place: its address may be outside of its memory. */
-static int64_t lowest(const opal_umrddt_gpu_place_t *place)
+static int64_t lowest(const opal_umrddt_gpu_copy_end_t *copy_end)
 {
-    return NULL == place->layout ? 0 : place->layout->lb;
+    return NULL == copy_end->layout ? 0 : copy_end->layout->lb;
 }
 
 /* Memory of no context: a pool's, or mapped. */
@@ -49,13 +49,14 @@ static bool reach_shared(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu
 }
 
 opal_umrddt_gpu_reach_t opal_umrddt_gpu_reach(opal_umrddt_gpu_engine_t *engine,
-                                              const opal_umrddt_gpu_place_t *place, bool kernels)
+                                              const opal_umrddt_gpu_copy_end_t *copy_end,
+                                              bool kernels)
 {
-    const CUdeviceptr address = (CUdeviceptr) (place->address + (uint64_t) lowest(place));
+    const CUdeviceptr address = (CUdeviceptr) (copy_end->address + (uint64_t) lowest(copy_end));
     opal_umrddt_gpu_memory_t memory;
     CUresult rc;
 
-    if (OPAL_UMRDDT_GPU_DEVICE != place->kind || place->reached) {
+    if (OPAL_UMRDDT_GPU_DEVICE != copy_end->kind || copy_end->reached) {
         return REACH_KERNELS;
     }
     if (OPAL_SUCCESS != opal_umrddt_gpu_classify((const void *) (uintptr_t) address, &memory)) {
@@ -80,47 +81,49 @@ opal_umrddt_gpu_reach_t opal_umrddt_gpu_reach(opal_umrddt_gpu_engine_t *engine,
                                                                               : REACH_COPIES;
 }
 
-int opal_umrddt_gpu_homes(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_place_t places[2],
-                          CUcontext homes[2], bool *apart)
+int opal_umrddt_gpu_homes(opal_umrddt_gpu_engine_t *engine,
+                          const opal_umrddt_gpu_copy_end_t copy_ends[2], CUcontext homes[2],
+                          bool *apart)
 {
     int i, rc;
 
     *apart = false;
     for (i = 0; i < 2; ++i) {
         opal_umrddt_gpu_memory_t memory;
-        opal_umrddt_gpu_engine_t *home = engine;
+        opal_umrddt_gpu_engine_t *on_device = engine;
 
-        if (REACH_PEERS == opal_umrddt_gpu_reach(engine, &places[i], false)) {
+        if (REACH_PEERS == opal_umrddt_gpu_reach(engine, &copy_ends[i], false)) {
             rc = opal_umrddt_gpu_classify(
-                (const void *) (uintptr_t) (places[i].address + (uint64_t) lowest(&places[i])),
+                (const void *) (uintptr_t) (copy_ends[i].address
+                                            + (uint64_t) lowest(&copy_ends[i])),
                 &memory);
             if (OPAL_SUCCESS == rc) {
                 /* This retains the primary context of that device. */
-                rc = opal_umrddt_gpu_engine_get(&memory, &home);
+                rc = opal_umrddt_gpu_engine_get(&memory, &on_device);
             }
             if (OPAL_SUCCESS != rc) {
                 return rc;
             }
             *apart = true;
         }
-        homes[i] = home->ctx;
+        homes[i] = on_device->ctx;
     }
     return OPAL_SUCCESS;
 }
 
 int opal_umrddt_gpu_translate(opal_umrddt_gpu_engine_t *engine,
-                              const opal_umrddt_gpu_place_t *place, uint64_t *address)
+                              const opal_umrddt_gpu_copy_end_t *copy_end, uint64_t *address)
 {
-    const int64_t low = lowest(place);
+    const int64_t low = lowest(copy_end);
     CUdeviceptr there;
     CUresult rc;
 
-    *address = place->address;
-    if (!engine->translates || OPAL_UMRDDT_GPU_PINNED != place->kind) {
+    *address = copy_end->address;
+    if (!engine->translates || OPAL_UMRDDT_GPU_PINNED != copy_end->kind) {
         return OPAL_SUCCESS;
     }
     rc = engine->driver->cuMemHostGetDevicePointer_v2(
-        &there, (void *) (uintptr_t) (place->address + (uint64_t) low), 0);
+        &there, (void *) (uintptr_t) (copy_end->address + (uint64_t) low), 0);
     if (CUDA_SUCCESS == rc) {
         *address = (uint64_t) there - (uint64_t) low;
     }

@@ -65,7 +65,7 @@ static void insert(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t *sh
     shape->chain = *bucket;
     *bucket = shape;
     link_newest(engine, shape);
-    shape->kept = true;
+    shape->cached = true;
     ++shape->refs;
     ++engine->shapes;
 }
@@ -88,7 +88,7 @@ static bool leave(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t *sha
     }
     *at = shape->chain;
     unlink_use(engine, shape);
-    shape->kept = false;
+    shape->cached = false;
     --engine->shapes;
     if (0 != shape->list) {
         engine->shape_bytes -= shape->map->list_bytes;
@@ -120,7 +120,7 @@ static opal_umrddt_gpu_shape_t *evict(opal_umrddt_gpu_engine_t *engine, size_t b
 void opal_umrddt_gpu_shape_use(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t *shape)
 {
     ++shape->refs;
-    if (shape->kept && engine->newest != shape) {
+    if (shape->cached && engine->newest != shape) {
         unlink_use(engine, shape);
         link_newest(engine, shape);
     }
@@ -276,7 +276,7 @@ static CUresult upload(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t
     }
     shape->stream = stream;
     shape->list = list;
-    if (shape->kept) {
+    if (shape->cached) {
         engine->shape_bytes += map->list_bytes;
     }
     COUNT(shape_bytes_now, map->list_bytes);
@@ -303,7 +303,7 @@ int opal_umrddt_gpu_shape_list(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu
         return OPAL_SUCCESS;
     }
     if (0 == shape->list) {
-        if (shape->kept) {
+        if (shape->cached) {
             freed = evict(engine, shape->map->list_bytes, shape);
         }
         rc = upload(engine, shape, stream);

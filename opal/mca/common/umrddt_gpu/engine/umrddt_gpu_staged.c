@@ -22,9 +22,9 @@
 #define LEAST_PIECE 4096
 
 /* Index of the place in pageable memory. */
-static int host_of(const opal_umrddt_gpu_place_t places[2])
+static int host_of(const opal_umrddt_gpu_copy_end_t copy_ends[2])
 {
-    return OPAL_UMRDDT_GPU_HOST == places[0].kind ? 0 : 1;
+    return OPAL_UMRDDT_GPU_HOST == copy_ends[0].kind ? 0 : 1;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
@@ -33,32 +33,32 @@ static uint64_t least(uint64_t a, uint64_t b)
 }
 
 /* The rest of a place without a layout, from position `position` on. */
-static opal_umrddt_gpu_place_t from_here(const opal_umrddt_gpu_copy_t *copy, int which,
-                                         uint64_t position)
+static opal_umrddt_gpu_copy_end_t from_here(const opal_umrddt_gpu_copy_t *copy, int which,
+                                            uint64_t position)
 {
-    opal_umrddt_gpu_place_t place = copy->place[which];
+    opal_umrddt_gpu_copy_end_t copy_end = copy->copy_end[which];
 
-    if (NULL == place.layout) {
-        place.address += position - copy->start;
+    if (NULL == copy_end.layout) {
+        copy_end.address += position - copy->start;
     }
-    return place;
+    return copy_end;
 }
 
 /* Copy between pageable memory and the packed staging buffer of a piece, by the CPU. */
 static void by_cpu(const opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_piece_t *piece)
 {
-    const int host = host_of(copy->place);
-    const opal_umrddt_gpu_place_t place = from_here(copy, host, piece->start);
-    void *memory = (void *) (uintptr_t) place.address;
+    const int host = host_of(copy->copy_end);
+    const opal_umrddt_gpu_copy_end_t copy_end = from_here(copy, host, piece->start);
+    void *memory = (void *) (uintptr_t) copy_end.address;
     const uint64_t length = piece->end - piece->start;
 
-    if (NULL == place.layout) {
+    if (NULL == copy_end.layout) {
         memcpy(0 == host ? piece->buffer : memory, 0 == host ? memory : piece->buffer, length);
     } else if (0 == host) {
-        (void) opal_iov_cache_form_pack(place.layout->form, memory, piece->start, length,
+        (void) opal_iov_cache_form_pack(copy_end.layout->form, memory, piece->start, length,
                                         piece->buffer);
     } else {
-        (void) opal_iov_cache_form_unpack(place.layout->form, memory, piece->start, length,
+        (void) opal_iov_cache_form_unpack(copy_end.layout->form, memory, piece->start, length,
                                           piece->buffer);
     }
 }
@@ -66,20 +66,20 @@ static void by_cpu(const opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_pie
 /* Start the next piece. */
 static int begin_piece(opal_umrddt_gpu_copy_t *copy, opal_umrddt_gpu_piece_t *piece)
 {
-    const int host = host_of(copy->place);
-    opal_umrddt_gpu_place_t places[2];
+    const int host = host_of(copy->copy_end);
+    opal_umrddt_gpu_copy_end_t copy_ends[2];
     int rc;
 
     piece->start = copy->next_start;
     piece->end = least(copy->end, copy->next_start + copy->piece_bytes);
-    places[1 - host] = from_here(copy, 1 - host, piece->start);
-    memset(&places[host], 0, sizeof(places[0]));
-    places[host].kind = OPAL_UMRDDT_GPU_PINNED;
-    places[host].address = (uintptr_t) piece->buffer;
+    copy_ends[1 - host] = from_here(copy, 1 - host, piece->start);
+    memset(&copy_ends[host], 0, sizeof(copy_ends[0]));
+    copy_ends[host].kind = OPAL_UMRDDT_GPU_PINNED;
+    copy_ends[host].address = (uintptr_t) piece->buffer;
     if (0 == host) {
         by_cpu(copy, piece);
     }
-    rc = opal_umrddt_gpu_copy_direct(copy->engine, places, piece->start, piece->end,
+    rc = opal_umrddt_gpu_copy_direct(copy->engine, copy_ends, piece->start, piece->end,
                                      copy->end - copy->start == piece->end - piece->start,
                                      &piece->copy);
     if (OPAL_SUCCESS != rc) {
@@ -169,7 +169,7 @@ static int do_it_now(opal_umrddt_gpu_copy_t *copy)
             rc = opal_umrddt_gpu_copy_wait(piece->copy);
             piece->copy = NULL;
         }
-        if (OPAL_SUCCESS == rc && 1 == host_of(copy->place)) {
+        if (OPAL_SUCCESS == rc && 1 == host_of(copy->copy_end)) {
             by_cpu(copy, piece);
         }
     }
@@ -179,7 +179,7 @@ static int do_it_now(opal_umrddt_gpu_copy_t *copy)
 }
 
 int opal_umrddt_gpu_staged_begin(opal_umrddt_gpu_engine_t *engine,
-                                 const opal_umrddt_gpu_place_t places[2], uint64_t start,
+                                 const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                  uint64_t end, opal_umrddt_gpu_copy_t **result)
 {
     opal_umrddt_gpu_copy_t *copy;
@@ -191,8 +191,8 @@ int opal_umrddt_gpu_staged_begin(opal_umrddt_gpu_engine_t *engine,
         return rc;
     }
     copy->kind = COPY_STAGED;
-    copy->place[0] = places[0];
-    copy->place[1] = places[1];
+    copy->copy_end[0] = copy_ends[0];
+    copy->copy_end[1] = copy_ends[1];
     copy->start = start;
     copy->next_start = start;
     copy->end = end;
@@ -227,7 +227,7 @@ int opal_umrddt_gpu_staged_test(opal_umrddt_gpu_copy_t *copy)
             return rc;
         }
         piece->copy = NULL;
-        if (OPAL_SUCCESS == rc && 1 == host_of(copy->place)) {
+        if (OPAL_SUCCESS == rc && 1 == host_of(copy->copy_end)) {
             by_cpu(copy, piece);
         }
         if (OPAL_SUCCESS == rc && copy->next_start < copy->end) {

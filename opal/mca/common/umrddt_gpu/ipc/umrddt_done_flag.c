@@ -57,7 +57,7 @@ static void make(const uint8_t *cookie)
     own_fd = fd;
 }
 
-void opal_umrddt_done_flags_tell(const uint8_t *cookie, uint32_t *pid, uint32_t *fd)
+void opal_umrddt_done_flags_report(const uint8_t *cookie, uint32_t *pid, uint32_t *fd)
 {
     if (NULL == opal_umrddt_own_done_flags) {
         make(cookie);

@@ -60,7 +60,7 @@ typedef enum opal_umrddt_done_flag_state_t {
  * @param[in]  cookie  of this process
  * @param[out] pid,fd  for opal_umrddt_done_flags_map; both 0 if there are none
  */
-void opal_umrddt_done_flags_tell(const uint8_t *cookie, uint32_t *pid, uint32_t *fd);
+void opal_umrddt_done_flags_report(const uint8_t *cookie, uint32_t *pid, uint32_t *fd);
 
 /**
  * Map the completion flags of another process.

@@ -84,7 +84,7 @@ static void trim(unsigned most)
 
 /* ---- without ---- */
 
-static bool recall(const opal_umrddt_gpu_memory_t *memory, opal_umrddt_gpu_export_t *out)
+static bool lookup_cached(const opal_umrddt_gpu_memory_t *memory, opal_umrddt_gpu_export_t *out)
 {
     entry_t *entry;
 
@@ -200,7 +200,7 @@ int opal_umrddt_gpu_export(const opal_umrddt_gpu_memory_t *memory, opal_umrddt_g
         || OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
         return OPAL_ERR_NOT_SUPPORTED;
     }
-    known = recall(memory, &what);
+    known = lookup_cached(memory, &what);
     if (!known) {
         rc = describe(driver, memory, &what);
         if (CUDA_SUCCESS != rc) {

@@ -202,10 +202,11 @@ typedef struct place_t {
 
 static bool replaced(const opal_umrddt_gpu_import_t *import, const void *what)
 {
-    const place_t *place = what;
+    const place_t *location = what;
 
-    return place->peer == import->peer && place->buffer_id != import->buffer_id
-           && place->base < import->base + import->size && import->base < place->base + place->size;
+    return location->peer == import->peer && location->buffer_id != import->buffer_id
+           && location->base < import->base + import->size
+           && import->base < location->base + location->size;
 }
 
 static bool of_engine(const opal_umrddt_gpu_import_t *import, const void *what)
@@ -222,7 +223,7 @@ static bool of_peer(const opal_umrddt_gpu_import_t *import, const void *what)
 static int make(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
                 const opal_umrddt_gpu_export_t *from, opal_umrddt_gpu_import_t **out)
 {
-    const place_t place = {peer, from->buffer_id, from->base, from->size};
+    const place_t location = {peer, from->buffer_id, from->base, from->size};
     opal_umrddt_gpu_import_t *import = calloc(1, sizeof(*import));
     bool crowded = false;
     int rc;
@@ -230,7 +231,7 @@ static int make(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
     if (NULL == import) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    close_each(replaced, &place);
+    close_each(replaced, &location);
     rc = opal_umrddt_gpu_mapping_get(engine, from, &import->mapping, &crowded);
     if (OPAL_SUCCESS != rc && crowded) {
         /* Unused imports may occupy the address range. */
@@ -356,9 +357,9 @@ int opal_umrddt_gpu_import(opal_umrddt_gpu_engine_t *engine, uint64_t peer,
     return rc;
 }
 
-bool opal_umrddt_gpu_import_is_home(const opal_umrddt_gpu_import_t *import)
+bool opal_umrddt_gpu_import_on_device(const opal_umrddt_gpu_import_t *import)
 {
-    return import->mapping->home;
+    return import->mapping->on_device;
 }
 
 uint64_t opal_umrddt_gpu_import_address(const opal_umrddt_gpu_import_t *import, uint64_t lowest,

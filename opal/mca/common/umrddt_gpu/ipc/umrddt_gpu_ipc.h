@@ -130,7 +130,7 @@ uint64_t opal_umrddt_gpu_import_address(const opal_umrddt_gpu_import_t *import, 
                                         uint64_t end);
 
 /** True if it is memory of the device of the engine that it was opened for. */
-bool opal_umrddt_gpu_import_is_home(const opal_umrddt_gpu_import_t *import);
+bool opal_umrddt_gpu_import_on_device(const opal_umrddt_gpu_import_t *import);
 
 /** End the use of an import. It stays open within the limits. */
 void opal_umrddt_gpu_import_release(opal_umrddt_gpu_import_t *import);

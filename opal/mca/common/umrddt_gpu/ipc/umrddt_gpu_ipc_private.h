@@ -38,7 +38,7 @@ typedef struct opal_umrddt_gpu_mapping_t {
     uint8_t handle[64];
     CUdeviceptr address; /**< 0: closed */
     uint64_t size;
-    bool home; /**< it is memory of the engine's device */
+    bool on_device; /**< it is memory of the engine's device */
     unsigned imports;
     struct opal_umrddt_gpu_mapping_t *next;
 } opal_umrddt_gpu_mapping_t;

@@ -96,7 +96,7 @@ static CUresult try_open(const opal_umrddt_gpu_driver_t *driver, opal_umrddt_gpu
 }
 
 static int open_mapping(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_export_t *from,
-                        CUdeviceptr *address, bool *home, bool *crowded)
+                        CUdeviceptr *address, bool *on_device, bool *crowded)
 {
     const int here = opal_umrddt_gpu_engine_device(engine);
     const opal_umrddt_gpu_driver_t *driver;
@@ -110,7 +110,7 @@ static int open_mapping(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_
     if (0 > device || !reaches(driver, here, device)) {
         return OPAL_ERR_NOT_SUPPORTED;
     }
-    *home = here == device;
+    *on_device = here == device;
     rc = try_open(driver, engine, from, address);
     *crowded = CUDA_ERROR_OUT_OF_MEMORY == rc || CUDA_ERROR_ALREADY_MAPPED == rc
                || CUDA_ERROR_MAP_FAILED == rc;
@@ -149,7 +149,7 @@ int opal_umrddt_gpu_mapping_get(opal_umrddt_gpu_engine_t *engine,
     if (NULL == mapping) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    rc = open_mapping(engine, from, &mapping->address, &mapping->home, crowded);
+    rc = open_mapping(engine, from, &mapping->address, &mapping->on_device, crowded);
     if (OPAL_SUCCESS != rc) {
         free(mapping);
         return rc;

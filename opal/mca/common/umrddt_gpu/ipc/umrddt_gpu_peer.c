@@ -19,7 +19,7 @@
 /* Number of failed imports after which a peer is not tried, if none has succeeded. */
 #define TRIES 4
 
-typedef opal_umrddt_gpu_peer_layout_t kept_t;
+typedef opal_umrddt_gpu_peer_layout_t cached_t;
 
 opal_umrddt_gpu_peer_t *opal_umrddt_gpu_peer_new(unsigned layouts)
 {
@@ -36,14 +36,14 @@ static uint64_t layout_bytes(const opal_iov_cache_layout_t *layout)
     return sizeof(*layout) + opal_iov_cache_form_bytes(layout->form);
 }
 
-static void drop(kept_t *kept, uint64_t *bytes)
+static void drop(cached_t *cached, uint64_t *bytes)
 {
-    if (NULL != kept->layout) {
-        *bytes -= layout_bytes(kept->layout);
-        OBJ_RELEASE(kept->layout);
-        kept->layout = NULL;
-        kept->id = 0;
-        kept->stamp = 0;
+    if (NULL != cached->layout) {
+        *bytes -= layout_bytes(cached->layout);
+        OBJ_RELEASE(cached->layout);
+        cached->layout = NULL;
+        cached->id = 0;
+        cached->stamp = 0;
     }
 }
 
@@ -88,9 +88,9 @@ opal_iov_cache_layout_t *opal_umrddt_gpu_peer_layout(opal_umrddt_gpu_peer_t *pee
 }
 
 /* Find an empty entry, or else the least recently used one. */
-static kept_t *oldest(opal_umrddt_gpu_peer_t *peer)
+static cached_t *oldest(opal_umrddt_gpu_peer_t *peer)
 {
-    kept_t *found = &peer->layouts[0];
+    cached_t *found = &peer->layouts[0];
 
     for (unsigned i = 1; i < peer->count; ++i) {
         if (peer->layouts[i].stamp < found->stamp) {
@@ -101,9 +101,9 @@ static kept_t *oldest(opal_umrddt_gpu_peer_t *peer)
 }
 
 /* Find the least recently used layout. @return NULL: there is none */
-static kept_t *oldest_layout(opal_umrddt_gpu_peer_t *peer)
+static cached_t *oldest_layout(opal_umrddt_gpu_peer_t *peer)
 {
-    kept_t *found = NULL;
+    cached_t *found = NULL;
 
     for (unsigned i = 0; i < peer->count; ++i) {
         if (NULL != peer->layouts[i].layout
@@ -118,15 +118,15 @@ void opal_umrddt_gpu_peer_keep(opal_umrddt_gpu_peer_t *peer, uint64_t id,
                                opal_iov_cache_layout_t *layout, uint64_t *bytes, uint64_t most)
 {
     const uint64_t more = layout_bytes(layout);
-    kept_t *kept;
+    cached_t *cached;
 
     if (0 == peer->count || more > most || find(peer, id) < peer->count) {
         return;
     }
-    kept = oldest(peer);
-    drop(kept, bytes);
+    cached = oldest(peer);
+    drop(cached, bytes);
     while (*bytes > most - more) {
-        kept_t *other = oldest_layout(peer);
+        cached_t *other = oldest_layout(peer);
 
         if (NULL == other) {
             return;
@@ -134,10 +134,10 @@ void opal_umrddt_gpu_peer_keep(opal_umrddt_gpu_peer_t *peer, uint64_t id,
         drop(other, bytes);
     }
     OBJ_RETAIN(layout);
-    kept->layout = layout;
-    kept->id = id;
-    kept->stamp = ++peer->clock;
-    peer->last = (unsigned) (kept - peer->layouts);
+    cached->layout = layout;
+    cached->id = id;
+    cached->stamp = ++peer->clock;
+    peer->last = (unsigned) (cached - peer->layouts);
     *bytes += more;
 }
 
@@ -179,12 +179,12 @@ bool opal_umrddt_gpu_peer_is_refused(const opal_umrddt_gpu_peer_t *peer, uint64_
 const char *opal_umrddt_gpu_peer_check(const opal_umrddt_gpu_peer_t *peer, uint64_t *bytes)
 {
     for (unsigned i = 0; i < peer->count; ++i) {
-        const kept_t *kept = &peer->layouts[i];
+        const cached_t *cached = &peer->layouts[i];
 
-        if ((NULL != kept->layout) != (0 != kept->id) || kept->stamp > peer->clock) {
+        if ((NULL != cached->layout) != (0 != cached->id) || cached->stamp > peer->clock) {
             return "layouts of senders: an entry has a layout and an id, or neither";
         }
-        *bytes += NULL == kept->layout ? 0 : layout_bytes(kept->layout);
+        *bytes += NULL == cached->layout ? 0 : layout_bytes(cached->layout);
     }
     for (unsigned i = 0; i < OPAL_UMRDDT_GPU_PEER_HOMES; ++i) {
         if (peer->homes[i].refused && NULL != peer->homes[i].engine) {

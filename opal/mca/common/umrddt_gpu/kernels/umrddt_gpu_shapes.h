@@ -213,14 +213,14 @@ UMRDDT_GPU_FN void umrddt_gpu_walk(const umrddt_gpu_thread_t *thread, const umrd
 
         for (at = tile + thread->tid_x; at < stop; at += thread->dim_x) {
             const uint64_t position = at * width;
-            uint64_t place;
+            uint64_t location;
 
             while (starts[piece + 1] <= position) {
                 ++piece;
             }
-            place = pieces->base + offsets[piece] + (position - starts[piece]);
-            umrddt_gpu_copy(thread, UMRDDT_GPU_IOVS == from ? place : stream->base + position,
-                            UMRDDT_GPU_IOVS == from ? stream->base + position : place, width);
+            location = pieces->base + offsets[piece] + (position - starts[piece]);
+            umrddt_gpu_copy(thread, UMRDDT_GPU_IOVS == from ? location : stream->base + position,
+                            UMRDDT_GPU_IOVS == from ? stream->base + position : location, width);
         }
     }
     umrddt_gpu_edges(thread, args, source, target, line * thread->dim_x + thread->tid_x,
@@ -441,13 +441,13 @@ UMRDDT_GPU_FN void umrddt_gpu_cube(const umrddt_gpu_thread_t *thread, const umrd
         for (inner = first + (uint64_t) thread->bid_y * thread->dim_y + thread->tid_y; inner < last;
              inner += (uint64_t) thread->all_y * thread->dim_y) {
             const uint64_t position = (row + inner) * args->scale;
-            const uint64_t place = strided->base + outer * (uint64_t) strided->level[0].stride
-                                   + inner * (uint64_t) strided->level[1].stride;
+            const uint64_t location = strided->base + outer * (uint64_t) strided->level[0].stride
+                                      + inner * (uint64_t) strided->level[1].stride;
 
             if (umrddt_gpu_cut(args, position, args->scale, &low, &high)) {
                 umrddt_gpu_span(
-                    thread, (UMRDDT_GPU_STRIDED == from ? place : stream->base + position) + low,
-                    (UMRDDT_GPU_STRIDED == from ? stream->base + position : place) + low,
+                    thread, (UMRDDT_GPU_STRIDED == from ? location : stream->base + position) + low,
+                    (UMRDDT_GPU_STRIDED == from ? stream->base + position : location) + low,
                     high - low, x, (uint64_t) thread->all_x * thread->dim_x, args->width);
             }
         }
@@ -470,12 +470,12 @@ UMRDDT_GPU_FN void umrddt_gpu_teams(const umrddt_gpu_thread_t *thread,
     (void) bits;
     for (piece = args->first + (uint64_t) thread->bid_x * thread->dim_y + thread->tid_y;
          piece < args->last; piece += step) {
-        const uint64_t position = starts[piece], place = pieces->base + offsets[piece];
+        const uint64_t position = starts[piece], location = pieces->base + offsets[piece];
 
         if (umrddt_gpu_cut(args, position, starts[piece + 1] - position, &low, &high)) {
             umrddt_gpu_span(thread,
-                            (UMRDDT_GPU_IOVS == from ? place : stream->base + position) + low,
-                            (UMRDDT_GPU_IOVS == from ? stream->base + position : place) + low,
+                            (UMRDDT_GPU_IOVS == from ? location : stream->base + position) + low,
+                            (UMRDDT_GPU_IOVS == from ? stream->base + position : location) + low,
                             high - low, x, (uint64_t) thread->all_y * thread->dim_x, args->width);
         }
     }

@@ -50,7 +50,7 @@ static struct {
     pthread_mutex_t lock;
     void *first[CLASSES];
     size_t bytes;
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} cached = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static unsigned class_of(size_t size)
 {
@@ -94,13 +94,13 @@ int opal_umrddt_gpu_stage_plain(size_t size, opal_umrddt_gpu_stage_t *stage)
     class = class_of(size);
     if (CLASSES > class) {
         size = (size_t) 1 << (LOWEST + class);
-        pthread_mutex_lock(&kept.lock);
-        bytes = kept.first[class];
+        pthread_mutex_lock(&cached.lock);
+        bytes = cached.first[class];
         if (NULL != bytes) {
-            memcpy(&kept.first[class], bytes, sizeof(kept.first[class]));
-            kept.bytes -= size;
+            memcpy(&cached.first[class], bytes, sizeof(cached.first[class]));
+            cached.bytes -= size;
         }
-        pthread_mutex_unlock(&kept.lock);
+        pthread_mutex_unlock(&cached.lock);
     }
     if (NULL == bytes) {
         size = (size + PAGE - 1) / PAGE * PAGE;
@@ -121,14 +121,14 @@ static void plain_put(opal_umrddt_gpu_stage_t *stage)
     bool keep = false;
 
     if (CLASSES > class) {
-        pthread_mutex_lock(&kept.lock);
-        keep = stage->room <= limits.kept && kept.bytes <= limits.kept - stage->room;
+        pthread_mutex_lock(&cached.lock);
+        keep = stage->room <= limits.cached && cached.bytes <= limits.cached - stage->room;
         if (keep) {
-            memcpy(stage->bytes, &kept.first[class], sizeof(kept.first[class]));
-            kept.first[class] = stage->bytes;
-            kept.bytes += stage->room;
+            memcpy(stage->bytes, &cached.first[class], sizeof(cached.first[class]));
+            cached.first[class] = stage->bytes;
+            cached.bytes += stage->room;
         }
-        pthread_mutex_unlock(&kept.lock);
+        pthread_mutex_unlock(&cached.lock);
     }
     if (!keep) {
         plain_unmap(stage->bytes, stage->room);
@@ -185,20 +185,20 @@ void opal_umrddt_gpu_stage_put(opal_umrddt_gpu_stage_t *stage)
     memset(stage, 0, sizeof(*stage));
 }
 
-size_t opal_umrddt_gpu_stage_kept(void)
+size_t opal_umrddt_gpu_stage_cached(void)
 {
-    return __atomic_load_n(&kept.bytes, __ATOMIC_RELAXED);
+    return __atomic_load_n(&cached.bytes, __ATOMIC_RELAXED);
 }
 
 void opal_umrddt_gpu_stage_close(void)
 {
     for (unsigned class = 0; class < CLASSES; ++class) {
-        while (NULL != kept.first[class]) {
-            void *bytes = kept.first[class];
+        while (NULL != cached.first[class]) {
+            void *bytes = cached.first[class];
 
-            memcpy(&kept.first[class], bytes, sizeof(kept.first[class]));
+            memcpy(&cached.first[class], bytes, sizeof(cached.first[class]));
             plain_unmap(bytes, (size_t) 1 << (LOWEST + class));
         }
     }
-    kept.bytes = 0;
+    cached.bytes = 0;
 }

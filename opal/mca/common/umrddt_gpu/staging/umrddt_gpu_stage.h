@@ -42,7 +42,7 @@ typedef enum opal_umrddt_gpu_stage_use_t {
 /** Limits; all 0 until set. */
 typedef struct opal_umrddt_gpu_stage_limits_t {
     size_t pinned; /**< bytes of the largest pinned buffer that opal_umrddt_gpu_stage_get selects */
-    size_t kept;   /**< maximum bytes of free plain buffers that are cached */
+    size_t cached; /**< maximum bytes of free plain buffers that are cached */
 } opal_umrddt_gpu_stage_limits_t;
 void opal_umrddt_gpu_stage_limits(const opal_umrddt_gpu_stage_limits_t *new_limits);
 
@@ -71,7 +71,7 @@ int opal_umrddt_gpu_stage_plain(size_t size, opal_umrddt_gpu_stage_t *stage);
 void opal_umrddt_gpu_stage_put(opal_umrddt_gpu_stage_t *stage);
 
 /** Bytes in cached plain buffers. */
-size_t opal_umrddt_gpu_stage_kept(void);
+size_t opal_umrddt_gpu_stage_cached(void);
 
 /** Free the cached plain buffers. */
 void opal_umrddt_gpu_stage_close(void);

@@ -31,14 +31,14 @@ static void copy_ended(opal_umrddt_gpu_stream_copy_t *copy)
 /** Start a copy of stream positions up to @p end, which are in one allocation. */
 static int copy_range(opal_umrddt_gpu_stream_copy_t *copy, uint64_t end)
 {
-    opal_umrddt_gpu_place_t user = {.layout = copy->layout,
-                                    .address = copy->address,
-                                    .kind = copy->memory.kind,
-                                    .reached = true};
-    opal_umrddt_gpu_place_t ours = {.layout = NULL,
-                                    .address = (uintptr_t) copy->bytes + copy->position,
-                                    .kind = copy->kind,
-                                    .reached = true};
+    opal_umrddt_gpu_copy_end_t user = {.layout = copy->layout,
+                                       .address = copy->address,
+                                       .kind = copy->memory.kind,
+                                       .reached = true};
+    opal_umrddt_gpu_copy_end_t ours = {.layout = NULL,
+                                       .address = (uintptr_t) copy->bytes + copy->position,
+                                       .kind = copy->kind,
+                                       .reached = true};
     opal_umrddt_gpu_engine_t *engine;
     uint64_t start = copy->position;
     int rc = opal_umrddt_gpu_engine_get(&copy->memory, &engine);

@@ -1,0 +1,106 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Which buffers and peers the schemes ipc and pack-* are for: predicates that the selection and the
+ * schemes share. Any thread.
+ */
+
+#ifndef MCA_PML_UMRDDT_SELECT_LIMITS_H
+#define MCA_PML_UMRDDT_SELECT_LIMITS_H
+
+#include "opal/mca/common/umrddt_select/umrddt_select.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
+
+BEGIN_C_DECLS
+
+/** Returns true if the scheme ipc can carry messages from GPU memory to a peer. */
+static inline bool mca_pml_umrddt_ipc_reaches(const mca_pml_umrddt_peer_t *peer)
+{
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & mca_pml_umrddt.schemes) && peer->same_host
+           && peer->has_gpu;
+}
+
+/** Returns true if the scheme ipc can read this kind of memory. */
+static inline bool mca_pml_umrddt_ipc_takes(const mca_pml_umrddt_where_t *where)
+{
+    return OPAL_UMRDDT_GPU_DEVICE == where->memory.kind && !where->mixed && where->memory.legacy_ipc
+           && 0 != where->memory.buffer_id;
+}
+
+/** Bytes of each chunk of a message. @param[in] block  as in opal_umrddt_select_chunk */
+static inline uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
+{
+    const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
+
+    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_chunk_floor,
+                                    params->pack_chunk_ceiling, block);
+}
+
+/**
+ * As mca_pml_umrddt_pack_chunk, rounded to whole blocks if all blocks have the same length.
+ *
+ * @param[in] layout  layout of one side
+ * @param[in] pieces  blocks of the other side; used if @p layout is contiguous
+ */
+static inline uint64_t mca_pml_umrddt_pack_chunk_of(const opal_iov_cache_layout_t *layout,
+                                                    uint64_t pieces, uint64_t total)
+{
+    uint64_t block = 0;
+
+    if (1 < layout->iov_count) {
+        block = layout->form->uniform;
+    } else if (1 < pieces && 0 == total % pieces) {
+        block = total / pieces;
+    }
+    return mca_pml_umrddt_pack_chunk(total, block);
+}
+
+/** Returns true if the user has selected a packed scheme by name. */
+static inline bool mca_pml_umrddt_pack_forced(const mca_pml_umrddt_comm_t *comm)
+{
+    return MCA_PML_UMRDDT_SCHEME_PACK_GDR == comm->scheme
+           || MCA_PML_UMRDDT_SCHEME_PACK_STAGED == comm->scheme
+           || MCA_PML_UMRDDT_SCHEME_PACK_HOST == comm->scheme;
+}
+
+/** Size in bytes of the smallest message to pack by a GPU. With tuning parameters the model decides
+ * instead of pack_min. */
+static inline size_t mca_pml_umrddt_pack_from(void)
+{
+    return mca_pml_umrddt.declines ? mca_pml_umrddt.params.min_size
+                                   : mca_pml_umrddt.params.pack_min;
+}
+
+/**
+ * Returns true if the sender may offer the packed schemes. @param[in] size  bytes of the message
+ */
+static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
+                                             const mca_pml_umrddt_where_t *where, size_t size)
+{
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & comm->schemes) && !where->mixed
+           && (mca_pml_umrddt_pack_forced(comm)
+               || (OPAL_UMRDDT_GPU_DEVICE == where->memory.kind
+                   && mca_pml_umrddt_pack_from() <= size));
+}
+
+/** As mca_pml_umrddt_pack_takes, from system memory into GPU memory. */
+static inline bool mca_pml_umrddt_pack_takes_to_gpu(const mca_pml_umrddt_comm_t *comm,
+                                                    const mca_pml_umrddt_peer_t *peer, size_t size)
+{
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & comm->schemes) && peer->has_gpu
+           && mca_pml_umrddt_pack_from() <= size;
+}
+
+END_C_DECLS
+
+#endif /* MCA_PML_UMRDDT_SELECT_LIMITS_H */
