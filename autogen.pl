@@ -28,7 +28,8 @@ my @tools = (
 
 # What --graft takes: each directory as it is, without what is below it, to the same place.
 my @grafted = (
-    "ompi/mca/pml/umrddt", "ompi/mca/coll/umrddt", "opal/mca/btl/umr", "opal/datatype/iov_cache",
+    "ompi/mca/pml/umrddt", (map { "ompi/mca/pml/umrddt/$_" } qw(core select engine schemes match bringup)),
+    "ompi/mca/coll/umrddt", "opal/mca/btl/umr", "opal/datatype/iov_cache",
     "opal/mca/common/umrddt_gpu",
     (map { "opal/mca/common/umrddt_gpu/$_" } qw(kernels driver staging engine ipc rdma)),
     "opal/mca/common/umrddt_select",

@@ -85,7 +85,7 @@ static void usage(FILE *file)
         "  --multiple         with MPI_THREAD_MULTIPLE\n"
         "  --pattern VALUE    on a communicator with this mpi_communication_pattern\n"
         "  --model FILE       pml_umrddt_model: messages of pieces of 1 KiB and more, too, which by\n"
-        "                     these tuning are left to the base PML\n"
+        "                     these parameters are left to the base PML\n"
         "  --max-ratio R      exit status 1 if a ratio of medians is above R\n"
         "  --mpirun COMMAND   instead of mpirun (or $UMRDDT_MPIRUN)\n"
         "\n"

@@ -7,7 +7,7 @@
  */
 
 /*
- * The curves and tuning of umrddt_tune alone: an incomplete curve is dropped; no figure without a
+ * The curves and figures of umrddt_tune alone: an incomplete curve is dropped; no figure without a
  * point, all of them with one of each curve, only those with a point, nothing outside of the page
  * for any tuning parameters, and a full file is an error.
  */
@@ -122,7 +122,7 @@ int main(void)
     CHECK(NULL != strstr(text, "processes of two hosts"));
     free(text);
 
-    /* of all; what the tuning make of it is far from it */
+    /* of all; what the tuning parameters predict for it is far from it */
     tune.near = true;
     for (int curve = 0; curve < TUNE_CURVE_COUNT; ++curve) {
         tune.points[curve].count = 0;

@@ -32,7 +32,7 @@
 #include "tune_file.h"
 
 /**
- * Curves of the tuning: name, figure, and legend. tune_plot.c has the tuning, and for each curve
+ * Curves of the figures: name, figure, and legend. tune_plot.c has the figures, and for each curve
  * its value by the tuning parameters.
  */
 #define TUNE_CURVES(X)                                         \
@@ -166,7 +166,7 @@ void tune_host(tune_t *tune);
 void tune_hca(tune_t *tune);
 void tune_gpu(tune_t *tune);
 
-/** After all tuning parameters, which have precedence: points for the tuning only. One step each.
+/** After all tuning parameters, which have precedence: points for the figures only. One step each.
  */
 void tune_host_points(tune_t *tune);
 void tune_hca_points(tune_t *tune);

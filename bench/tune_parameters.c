@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Enters measured values: tuning parameters, and points of tuning. */
+/* Enters measured values: tuning parameters, and points of figures. */
 
 #include <math.h>
 #include <string.h>

@@ -380,7 +380,7 @@ int tune_plot(FILE *file, const tune_t *tune, const char *heading)
     print_text(file, heading);
     fprintf(
         file,
-        "</text>\n<text x=\"%d\" y=\"44\">Marks: measured, %s. Lines: what the tuning of this run "
+        "</text>\n<text x=\"%d\" y=\"44\">Marks: measured, %s. Lines: what the parameters of this run "
         "make of the same, as the choice of a scheme does.</text>\n",
         LEFT, tune->near ? "two processes of one host" : "processes of two hosts");
     for (int i = 0; i < count; ++i) {

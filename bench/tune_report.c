@@ -7,7 +7,7 @@
  */
 
 /* Output of the tuning parameters: the table, the file, which earlier runs may have started, and
- * the tuning. At the first process. */
+ * the figures. At the first process. */
 
 #include <stdio.h>
 #include <string.h>

@@ -389,7 +389,7 @@ static void print_decision(const info_explain_t *what, const decision_t *decisio
     printf(": %s\n", decision->why);
     if (!mca_pml_umrddt.declines
         && decision->least != decision->turns[decision->turn_count - 1].scheme_id) {
-        printf("  by these tuning %s would take least\n",
+        printf("  with these parameters %s would take least\n",
                mca_pml_umrddt_scheme_names[decision->least]);
     }
 }

@@ -120,7 +120,7 @@ void info_schemes(const info_found_t *found, const info_gpus_t *gpus)
     } else if (found->umrddt) {
         printf(
             "with \"--mca pml umrddt\", and %s as pml_umrddt_scheme, messages go (where umrddt_tune "
-            "has\nmeasured this machine, its tuning have the last word)\n",
+            "has\nmeasured this machine, its tuning file decides)\n",
             found->scheme);
     }
     if (found->umrddt && 0 != strcmp("auto", found->scheme)) {

@@ -46,7 +46,7 @@ static void usage(FILE *file)
         "  --json       for programs: one object, with what the text says\n"
         "  --explain LAYOUT  which way messages of a layout would go, to a process of this host and to\n"
         "               another one, and why: what is predicted for each way, in microseconds, of the\n"
-        "               first message and of the 64th, by the tuning of this machine (umrddt_tune), or\n"
+        "               first message and of the 64th, by the tuning file of this machine (umrddt_tune), or\n"
         "               the defaults. Nothing is sent. A layout is a name of umrddt_bench --list, or said\n"
         "               in words (umrddt_bench --help), such as 'vector 128 x 1024 stride 2048'\n"
         "  --to LAYOUT  with --explain: the receiver's layout, if it is another one\n"

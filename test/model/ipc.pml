@@ -92,7 +92,7 @@ inline ring(m, what)
     done_flag_what[SLOT(m)] = what
 }
 
-/* mca_pml_umrddt_ipc_announce */
+/* mca_pml_umrddt_recv_announce */
 inline announce(m, done_flag)
 {
     if

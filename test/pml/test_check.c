@@ -218,8 +218,8 @@ static void lists(void)
     BREAKS("waits: a peer among", peer.waits_for_credit = false);
     BREAKS("events: each knows", events[1].queued = false);
     BREAKS("events: the queue ends", mca_pml_umrddt.last_event = &events[0]);
-    BREAKS("slots: none is free", mca_pml_umrddt.request_ids.free[0] = 4);
-    BREAKS("slots: where free ones", mca_pml_umrddt.request_ids.first = 3);
+    BREAKS("request ids: none is free", mca_pml_umrddt.request_ids.free[0] = 4);
+    BREAKS("request ids: where free ones", mca_pml_umrddt.request_ids.first = 3);
 }
 
 static void receives(void)

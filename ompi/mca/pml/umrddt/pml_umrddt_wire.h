@@ -27,7 +27,6 @@
 #include "ompi_config.h"
 
 #include <stdbool.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -123,6 +122,15 @@ static inline bool mca_pml_umrddt_rts_bits_valid(const mca_pml_umrddt_rts_t *rts
            && (0 == (of_pack & rts->schemes)
                || (0 != (MCA_PML_UMRDDT_BITS_PACK & rts->schemes)
                    && of_pack != (of_pack & rts->schemes)));
+}
+
+/** The scheme whose fields an envelope has, unless mca_pml_umrddt_rts_is_plain: the address of the
+ * buffer, or the endpoints of further lanes. */
+static inline mca_pml_umrddt_scheme_id_t
+mca_pml_umrddt_rts_fields_of(const mca_pml_umrddt_rts_t *rts)
+{
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes) ? MCA_PML_UMRDDT_SCHEME_IPC
+                                                        : MCA_PML_UMRDDT_SCHEME_UMR;
 }
 
 /** Returns true if an envelope offers no scheme that needs fields of its own, and these are 0. */

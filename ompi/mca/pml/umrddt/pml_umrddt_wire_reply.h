@@ -76,7 +76,7 @@ typedef struct mca_pml_umrddt_reply_t {
     uint32_t slot; /**< CTS: cache slot of the set, if set is not 0 */
     uint32_t what; /**< INFO_REQ: MCA_PML_UMRDDT_INFO_*; ACK: MCA_PML_UMRDDT_CAN_SET_FLAG or 0;
                         CTS_PACK: one of MCA_PML_UMRDDT_BIT_PACK_*; CTS: MCA_PML_UMRDDT_IN_GPU or
-                        0; FALLBACK: 0, or CHOSEN with or without LEFT and IN_GPU */
+                        0; FALLBACK: 0, or CHOSEN with or without DECLINED and IN_GPU */
     mca_pml_umrddt_wire_key_t keys[];
 } mca_pml_umrddt_reply_t;
 _Static_assert(88 == sizeof(mca_pml_umrddt_reply_t), "no padding before the keys");
@@ -154,8 +154,8 @@ MCA_PML_UMRDDT_SAME(mca_pml_umrddt_layout_frag_t);
 #define MCA_PML_UMRDDT_INFO_ROOM     65536u
 #define MCA_PML_UMRDDT_MAX_INFO_FLAT (1u << 24)
 
-/** Flags of FALLBACK. CHOSEN: the receiver declined the message, no scheme failed. LEFT: decline
- * the following messages of this kind, too. */
+/** Flags of FALLBACK. CHOSEN: the receiver declined the message, no scheme failed. DECLINED:
+ * decline the following messages of this kind, too. */
 #define MCA_PML_UMRDDT_CHOSEN   0x2
 #define MCA_PML_UMRDDT_DECLINED 0x4
 

@@ -82,7 +82,9 @@ void mca_pml_umrddt_gpu_close(void)
     if (NULL == mca_pml_umrddt.gpu) {
         return;
     }
-    /* the buffers of the pool belong to contexts of engines */
+    /* The buffers of both pools belong to contexts of engines. The HCA, which may have registered
+     * them, is closed. */
+    opal_umrddt_gpu_scratch_close();
     opal_umrddt_gpu_staging_close();
     opal_umrddt_gpu_engines_close();
     opal_umrddt_gpu_plain_close();

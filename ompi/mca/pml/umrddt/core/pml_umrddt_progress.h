@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * Progress: events, waits and the loop that handles them. Functions of pml_umrddt_progress.c.
+ * Progress: events, waits and the loop that handles them. Functions of pml_umrddt_progress.c and
+ * _queue.c.
  */
 
 #ifndef MCA_PML_UMRDDT_PROGRESS_H

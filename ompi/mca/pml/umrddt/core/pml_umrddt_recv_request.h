@@ -110,7 +110,7 @@ struct mca_pml_umrddt_recv_t {
             struct opal_umrddt_gpu_import_t *import;
             opal_iov_cache_layout_t *from;       /**< the sender's layout; NULL: one piece */
             struct opal_umrddt_gpu_copy_t *copy; /**< in progress */
-            struct mca_pml_umrddt_info_req_t *requested; /**< in state ASKED */
+            struct mca_pml_umrddt_info_req_t *requested; /**< in state INFO_REQ */
         };
         struct mca_pml_umrddt_pack_t *pack; /**< in state PACK */
     };

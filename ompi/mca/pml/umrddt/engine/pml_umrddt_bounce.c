@@ -42,7 +42,7 @@ static bool unstaged(void *owner)
 void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
                                  opal_umrddt_gpu_kind_t kind, size_t length)
 {
-    int rc, probes_memory = 2; /* the data would be lost: retry once */
+    int rc, tries = 2; /* the data would be lost: retry once */
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_UNSTAGE;
@@ -56,7 +56,7 @@ void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
     do {
         rc = mca_pml_umrddt_transit(&recv->transit, recv->buf, recv->count, recv->datatype,
                                     &recv->where, bytes, kind, length, true);
-    } while (OMPI_SUCCESS != rc && 0 < --probes_memory);
+    } while (OMPI_SUCCESS != rc && 0 < --tries);
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_stage_failed(&recv->where, recv->status._ucount, true, rc);
         mca_pml_umrddt_stage_put(&recv->overflow);

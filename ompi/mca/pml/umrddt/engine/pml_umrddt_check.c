@@ -92,10 +92,10 @@ static const char *check_request_ids(void)
     const mca_pml_umrddt_request_ids_t *request_ids = &mca_pml_umrddt.request_ids;
 
     MCA_PML_UMRDDT_HOLDS(request_ids->first <= request_ids->words,
-                         "slots: where free ones are looked for is in the table");
+                         "request ids: where free ones are looked for is in the table");
     for (uint32_t i = 0; i < request_ids->first; ++i) {
         MCA_PML_UMRDDT_HOLDS(0 == request_ids->free[i],
-                             "slots: none is free where nobody looks for it");
+                             "request ids: none is free where nobody looks for it");
     }
     return NULL;
 }

@@ -62,7 +62,7 @@ static inline void mca_pml_umrddt_recv_forget_fin(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-/** Initialize a reply to an envelope; fields after the verdict are 0. And send it. */
+/** Initialize a reply to an envelope; fields after the reply kind are 0. And send it. */
 void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts,
                                mca_pml_umrddt_reply_kind_t reply_kind,
                                mca_pml_umrddt_reply_t *reply);

@@ -20,7 +20,7 @@
 
 BEGIN_C_DECLS
 
-/** Open all groups, and set mca_pml_umrddt.schemes. */
+/** Open all groups, and set mca_pml_umrddt.schemes and any_system. */
 void mca_pml_umrddt_schemes_open(void);
 
 /** Close all groups; before the HCA and the GPUs are closed. */
@@ -72,7 +72,8 @@ mca_pml_umrddt_schemes_can_send(uint16_t schemes, const mca_pml_umrddt_comm_t *c
 /** Offer all schemes that are possible. Any thread. See the member of the table. */
 static inline void mca_pml_umrddt_schemes_offer(mca_pml_umrddt_send_t *send)
 {
-    const uint16_t enabled = mca_pml_umrddt.schemes & send->comm->schemes & send->peer->reach;
+    const uint16_t enabled = mca_pml_umrddt.schemes & send->comm->schemes
+                             & __atomic_load_n(&send->peer->reach, __ATOMIC_RELAXED);
 
     for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
         const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];

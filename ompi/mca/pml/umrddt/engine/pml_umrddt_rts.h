@@ -20,23 +20,13 @@
 
 BEGIN_C_DECLS
 
-/** Returns true if the fields that belong to schemes are valid: for each group that is offered and
- * has fields, which is at least one. */
+/** Returns true if the fields that belong to a scheme are valid, and its group is offered. */
 static inline bool mca_pml_umrddt_rts_fields_valid(const mca_pml_umrddt_recv_t *recv)
 {
-    bool valid = false;
+    const mca_pml_umrddt_scheme_t *scheme =
+        mca_pml_umrddt_schemes[mca_pml_umrddt_rts_fields_of(&recv->rts)];
 
-    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
-        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];
-
-        if (0 != (scheme->group & recv->rts.schemes) && NULL != scheme->rts_valid) {
-            if (!scheme->rts_valid(recv)) {
-                return false;
-            }
-            valid = true;
-        }
-    }
-    return valid;
+    return 0 != (scheme->group & recv->rts.schemes) && scheme->rts_valid(recv);
 }
 
 /** Returns true if every field of recv->rts has a valid value. recv->peer is its sender. */

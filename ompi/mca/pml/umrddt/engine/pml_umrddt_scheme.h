@@ -85,8 +85,8 @@ typedef struct mca_pml_umrddt_scheme_t {
     void (*offer)(mca_pml_umrddt_send_t *send);
 
     /** Receiver: returns true if the fields of the group in recv->rts, which offers one of its
-     * schemes, are valid. Another group that is offered may use the same bytes. recv->peer is set.
-     * Not called for an envelope in which these fields are 0 and need not be set
+     * schemes, are valid. recv->peer is set. Called for the scheme that
+     * mca_pml_umrddt_rts_fields_of names, unless these fields are 0 and need not be set
      * (mca_pml_umrddt_rts_is_plain). NULL: the group has no fields. */
     bool (*rts_valid)(const mca_pml_umrddt_recv_t *recv);
 
@@ -112,14 +112,15 @@ typedef struct mca_pml_umrddt_scheme_t {
     /* Functions of the scheme. */
 
     /** Receiver: returns true if the rules select this scheme next. The engine calls it in the
-     * order of the table for each scheme in recv->candidates, which both sides support. A scheme
-     * that returns false stays a candidate, because the rule may change when others fail. May look
-     * up recv->layout; sends nothing and holds nothing else. NULL: always true. */
+     * order of the rules (umrddt_select_rules.c) for each scheme in recv->candidates, which both
+     * sides support. A scheme that returns false stays a candidate, because the rule may change
+     * when others fail. May look up recv->layout; sends nothing and holds nothing else. NULL only
+     * for the base PML. */
     bool (*can_recv)(mca_pml_umrddt_recv_t *recv);
 
     /**
      * Receiver: begin. recv->rts is valid; recv->peer, ->where, ->total and ->scheme are set;
-     * recv->u is zero.
+     * recv->held is zero.
      *
      * @retval OMPI_SUCCESS            the scheme owns the message until a function of the engine
      *                                 ends it (which may already have happened)
@@ -138,7 +139,7 @@ typedef struct mca_pml_umrddt_scheme_t {
     mca_pml_umrddt_nack_t (*nack)(mca_pml_umrddt_recv_t *recv,
                                   const mca_pml_umrddt_nack_header_t *fail);
 
-    /** Receiver: release everything in recv->u, in any state in which no GPU and no HCA uses it.
+    /** Receiver: release everything in recv->held, in any state in which no GPU and no HCA uses it.
      * May be called twice. NULL: nothing is held. */
     void (*recv_release)(mca_pml_umrddt_recv_t *recv);
 
@@ -167,7 +168,8 @@ typedef struct mca_pml_umrddt_scheme_t {
     const char *(*check)(const mca_pml_umrddt_recv_t *recv);
 } mca_pml_umrddt_scheme_t;
 
-/** Schemes in the order of the rules. The last one is the base PML, which always starts. */
+/** The schemes by id. umrddt_select_rules.c has their order; the base PML is last and always
+ * starts. */
 extern const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES];
 
 /** The schemes that have functions of a group, in the order of offers: whether a group offers

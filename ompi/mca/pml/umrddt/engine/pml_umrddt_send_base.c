@@ -172,7 +172,7 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
                                           send->datatype, send->dst, send->tag));
     ompi_datatype_t *type;
     size_t count;
-    bool request_id;
+    bool has_id;
     int rc = OMPI_SUCCESS;
 
     if (staged) {
@@ -185,10 +185,10 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
     }
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
     /* mca_pml_umrddt_send_finish releases it */
-    request_id = mca_pml_umrddt_request_id_take(&mca_pml_umrddt.request_ids,
-                                                MCA_PML_UMRDDT_MAX_REQUEST_IDS, &send->request_id);
+    has_id = mca_pml_umrddt_request_id_take(&mca_pml_umrddt.request_ids,
+                                            MCA_PML_UMRDDT_MAX_REQUEST_IDS, &send->request_id);
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
-    if (!request_id) {
+    if (!has_id) {
         mca_pml_umrddt_stage_put(&send->stage);
         send->release = MCA_PML_UMRDDT_COMPLETED;
         return OMPI_ERR_OUT_OF_RESOURCE;

@@ -27,7 +27,7 @@
 static int prepare(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
-    bool request_id;
+    bool has_id;
 
     send->written = 0;
     send->ops = NULL;
@@ -36,11 +36,11 @@ static int prepare(mca_pml_umrddt_send_t *send)
     memset(send->held, 0, sizeof(send->held));
     send->endpoint = NULL;
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
-    request_id = mca_pml_umrddt_request_id_take(&mca_pml_umrddt.request_ids,
-                                                MCA_PML_UMRDDT_MAX_REQUEST_IDS, &send->request_id);
+    has_id = mca_pml_umrddt_request_id_take(&mca_pml_umrddt.request_ids,
+                                            MCA_PML_UMRDDT_MAX_REQUEST_IDS, &send->request_id);
     rts->seq = ++mca_pml_umrddt.seq;
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
-    if (OPAL_UNLIKELY(!request_id)) {
+    if (OPAL_UNLIKELY(!has_id)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     send->total = send->layout->size;

@@ -182,7 +182,8 @@ static inline bool may_take_host(call_t *call, size_t size)
 {
     mca_pml_umrddt_comm_t *comm = call->data;
     bool to_gpu = asserted_to_gpu(comm);
-    const uint16_t schemes = mca_pml_umrddt.schemes & comm->schemes & call->peer->reach;
+    const uint16_t schemes = mca_pml_umrddt.schemes & comm->schemes
+                             & __atomic_load_n(&call->peer->reach, __ATOMIC_RELAXED);
     mca_pml_umrddt_can_send_t can;
 
     if (0 == (MCA_PML_UMRDDT_MEMORY_SYSTEM & mca_pml_umrddt.params.memory) && !to_gpu) {
@@ -215,9 +216,10 @@ static inline bool may_take(call_t *call, size_t size)
     if (MCA_PML_UMRDDT_MEMORY_GPU == looked->memory) {
         return 0 != (MCA_PML_UMRDDT_MEMORY_GPU & mca_pml_umrddt.params.memory)
                && MCA_PML_UMRDDT_CAN_SEND
-                      == mca_pml_umrddt_schemes_can_send(mca_pml_umrddt.schemes & comm->schemes
-                                                             & peer->reach,
-                                                         comm, peer, &looked->where, size);
+                      == mca_pml_umrddt_schemes_can_send(
+                          mca_pml_umrddt.schemes & comm->schemes
+                              & __atomic_load_n(&peer->reach, __ATOMIC_RELAXED),
+                          comm, peer, &looked->where, size);
     }
     return may_take_host(call, size);
 }
@@ -465,6 +467,7 @@ static mca_pml_umrddt_send_t *send_alloc(const call_t *call, bool persistent)
     send->declinable = call->declinable;
     send->offer = call->offer;
     send->freed = false;
+    send->reported = false;
     OBJ_RETAIN(call->comm);
     OMPI_DATATYPE_RETAIN(call->datatype);
     return send;

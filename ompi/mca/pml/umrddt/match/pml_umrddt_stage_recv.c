@@ -61,10 +61,14 @@ int mca_pml_umrddt_stage_imrecv_into(mca_pml_umrddt_recv_t *recv, ompi_message_t
     int rc = mca_pml_umrddt_stage_get(&recv->where, capacity, MCA_PML_UMRDDT_STAGE_ROOM,
                                       &recv->overflow);
 
-    return OMPI_SUCCESS != rc
-               ? rc
-               : mca_pml_umrddt.host.pml_imrecv(recv->overflow.bytes, capacity, &ompi_mpi_byte.dt,
-                                                message, &recv->data);
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt.host.pml_imrecv(recv->overflow.bytes, capacity, &ompi_mpi_byte.dt,
+                                            message, &recv->data);
+        if (OMPI_SUCCESS != rc) {
+            mca_pml_umrddt_stage_put(&recv->overflow);
+        }
+    }
+    return rc;
 }
 
 int mca_pml_umrddt_stage_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,

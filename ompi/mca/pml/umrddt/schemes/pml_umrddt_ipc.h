@@ -39,7 +39,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
-#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 BEGIN_C_DECLS
 
@@ -59,7 +58,7 @@ bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts);
  * Send an INFO message, preceded by as many parts of the flattened layout as needed.
  *
  * @param[in] info     flat_bytes 0: without a layout
- * @param[in] flat     flattened layout, tell->flat_bytes
+ * @param[in] flat     flattened layout, info->flat_bytes
  * @param[in] scratch  buffer of MCA_PML_UMRDDT_INFO_ROOM bytes
  *
  * @return OMPI_SUCCESS, or the error of @p emit
@@ -76,7 +75,7 @@ int mca_pml_umrddt_info_emit(const mca_pml_umrddt_info_t *info, const void *flat
  * @param[in]  parts   parts that arrived before, or NULL
  * @param[out] from    the sender's layout, the caller owns a reference; NULL if there is none
  *
- * @retval OMPI_SUCCESS tell->what has the items; of the export only buffer_id is validated
+ * @retval OMPI_SUCCESS info->what has the items; of the export only buffer_id is validated
  * @retval OMPI_ERR_BAD_PARAM a field is wrong
  * @retval OMPI_ERR_OUT_OF_RESOURCE
  */
@@ -160,7 +159,7 @@ void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length);
 void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send);
 
 /* ---------------------------------------------------------------------------------------------
- * The receiver (pml_umrddt_ipc_recv.c, _query.c)
+ * The receiver (pml_umrddt_ipc_recv.c, _info_req.c)
  * ------------------------------------------------------------------------------------------- */
 
 /** Returns true if the rules permit the scheme. The driver cannot open handles of a remote node,

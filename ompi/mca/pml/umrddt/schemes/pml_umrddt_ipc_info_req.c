@@ -10,7 +10,7 @@
  * @file
  *
  * Messages from GPU memory of the same node: the receiver's INFO_REQ and the sender's answer. Read
- * pml_umrddt_ipc.h first. This is state ASKED of pml_umrddt_ipc_recv.c.
+ * pml_umrddt_ipc.h first. This is state INFO_REQ of pml_umrddt_ipc_recv.c.
  */
 
 #include "ompi_config.h"
@@ -270,7 +270,7 @@ static void take(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_info_t *info,
     }
 }
 
-/** Retry function in state ASKED: test for a part or the INFO message. */
+/** Retry function in state INFO_REQ: test for a part or the INFO message. */
 static bool reported(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;

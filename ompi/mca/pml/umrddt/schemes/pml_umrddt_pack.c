@@ -658,5 +658,4 @@ void mca_pml_umrddt_pack_close(void)
         OBJ_DESTRUCT(&pack->wait);
         free(pack);
     }
-    opal_umrddt_gpu_scratch_close();
 }

@@ -147,7 +147,7 @@ static inline uint64_t mca_pml_umrddt_pack_chunks(uint64_t total, uint64_t chunk
     return (total - 1) / chunk + 1;
 }
 
-/** Free cached records and scratch memory. */
+/** Free cached records. */
 void mca_pml_umrddt_pack_close(void);
 
 /* ---------------------------------------------------------------------------------------------
@@ -176,11 +176,11 @@ bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t
 /** Member of the scheme: a CTS_PACK has arrived, or a CREDIT, which is invalid in this state. */
 void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length);
 
-/** State PACK, after a reply: post a receive for the next one while chunks lack credit. The wait
+/** State BUSY, after a reply: post a receive for the next one while chunks lack credit. The wait
  * object of the message serves its chunks. If the receive is refused, the message is given up. */
 void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send);
 
-/** State PACK: a reply has arrived. If not @p valid, it is not a reply to this message. */
+/** State BUSY: a reply has arrived. If not @p valid, it is not a reply to this message. */
 void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid);
 
 END_C_DECLS

@@ -126,7 +126,7 @@ static void drop(mca_pml_umrddt_send_t *send)
             stripes->stripe[i] = NULL;
         }
     }
-    send->split = NULL;
+    __atomic_store_n(&send->split, NULL, __ATOMIC_RELEASE);
 }
 
 void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)

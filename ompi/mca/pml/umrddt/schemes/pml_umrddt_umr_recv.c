@@ -257,11 +257,10 @@ static void release(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_rdma_release(recv);
 }
 
-/** The lanes for stripes. An offer of CUDA IPC uses the same bytes. */
+/** The lanes for stripes. */
 static bool rts_valid(const mca_pml_umrddt_recv_t *recv)
 {
-    return 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes)
-           || mca_pml_umrddt_stripes_valid(&recv->rts);
+    return mca_pml_umrddt_stripes_valid(&recv->rts);
 }
 
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
