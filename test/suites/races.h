@@ -210,7 +210,8 @@ static inline opal_free_list_item_t *races_free_list_get(opal_free_list_t *list)
     __tsan_acquire(item);
     return item;
 }
-#define opal_free_list_get races_free_list_get
+#define opal_free_list_get    races_free_list_get
+#define opal_free_list_get_mt races_free_list_get
 
 static inline void races_free_list_return(opal_free_list_t *list, opal_free_list_item_t *item)
 {
@@ -219,6 +220,7 @@ static inline void races_free_list_return(opal_free_list_t *list, opal_free_list
     opal_free_list_return_st(list, item);
     races_show(list);
 }
-#define opal_free_list_return races_free_list_return
+#define opal_free_list_return    races_free_list_return
+#define opal_free_list_return_mt races_free_list_return
 
 #endif /* UMRDDT_TEST_RACES_H */
