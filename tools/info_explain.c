@@ -77,7 +77,7 @@ bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
                               const mca_pml_umrddt_where_t *where)
 {
     return NULL != mca_pml_umrddt.hca && peer->has_hca && mca_pml_umrddt.params.gpu_hca
-           && mca_pml_umrddt_on_device(where);
+           && opal_umrddt_gpu_on_device(where);
 }
 
 /** Of the sender: receivers know theirs. */

@@ -19,25 +19,25 @@
 #include <string.h>
 
 /* One kind of messages. */
-static void say(const char *key, const char *what, const char *scheme_id, const char *why)
+static void say(const char *key, const char *what, const char *scheme, const char *why)
 {
     if (info_json) {
         info_json_open(key, '{');
-        info_json_text("way", scheme_id);
+        info_json_text("way", scheme);
         info_json_text("why", why);
         info_json_close('}');
     } else {
-        printf("  %s: %s: %s\n", what, scheme_id, why);
+        printf("  %s: %s: %s\n", what, scheme, why);
     }
 }
 
 /* The name of the base PML, for messages that are passed through. */
-static const char *host_way(const info_found_t *found)
+static const char *base_pml_name(const info_found_t *found)
 {
-    static char scheme_id[64];
+    static char scheme[64];
 
-    snprintf(scheme_id, sizeof(scheme_id), "pml/%s", found->pml);
-    return scheme_id;
+    snprintf(scheme, sizeof(scheme), "pml/%s", found->pml);
+    return scheme;
 }
 
 static void host_memory(const info_found_t *found)
@@ -46,9 +46,9 @@ static void host_memory(const info_found_t *found)
     bool wanted = 0 == strcmp("host", found->memory) || 0 == strcmp("all", found->memory);
 
     if (!found->hca) {
-        say("host", what, host_way(found), "no HCA can be used");
+        say("host", what, base_pml_name(found), "no HCA can be used");
     } else if (!wanted) {
-        say("host", what, host_way(found),
+        say("host", what, base_pml_name(found),
             "pml_umrddt_memory is gpu; with host, or all, the HCA does it");
     } else if (found->umr) {
         say("host", what, "umr",
@@ -95,15 +95,16 @@ static void gpu_away(const info_found_t *found, const info_gpus_t *gpus)
 static void gpu_contiguous(const info_found_t *found)
 {
     static const char pieces[] = "as those in pieces";
-    char scheme_id[128];
+    char scheme[128];
 
     if (0 == strcmp("yes", found->gpu)) {
-        say("gpu_contiguous", "in one piece, GPUs", host_way(found), "pml_umrddt_base_gpu is yes");
+        say("gpu_contiguous", "in one piece, GPUs", base_pml_name(found),
+            "pml_umrddt_base_gpu is yes");
     } else if (0 == strcmp("no", found->gpu)) {
         say("gpu_contiguous", "in one piece, GPUs", pieces, "pml_umrddt_base_gpu is no");
     } else if (found->cuda) {
-        snprintf(scheme_id, sizeof(scheme_id), "%s; to other nodes %s", pieces, host_way(found));
-        say("gpu_contiguous", "in one piece, GPUs", scheme_id,
+        snprintf(scheme, sizeof(scheme), "%s; to other nodes %s", pieces, base_pml_name(found));
+        say("gpu_contiguous", "in one piece, GPUs", scheme,
             "this Open MPI takes cudaMalloc's memory of the current context by itself");
     } else {
         say("gpu_contiguous", "in one piece, GPUs", pieces,
@@ -126,7 +127,7 @@ void info_schemes(const info_found_t *found, const info_gpus_t *gpus)
     if (found->umrddt && 0 != strcmp("auto", found->scheme)) {
         say("named", "in pieces", found->scheme,
             "pml_umrddt_scheme names it; what it cannot do goes by the base PML");
-        say("rest", "all others", host_way(found), "as without umrddt");
+        say("rest", "all others", base_pml_name(found), "as without umrddt");
     } else if (found->umrddt) {
         host_memory(found);
         if (0 < gpus->count && gpu) {
@@ -134,7 +135,7 @@ void info_schemes(const info_found_t *found, const info_gpus_t *gpus)
             gpu_away(found, gpus);
             gpu_contiguous(found);
         }
-        say("rest", "all others", host_way(found), "as without umrddt");
+        say("rest", "all others", base_pml_name(found), "as without umrddt");
     }
     if (info_json) {
         info_json_close('}');

@@ -350,7 +350,7 @@ void mca_pml_umrddt_pack_buffer_put(mca_pml_umrddt_pack_buffer_t *buffer)
     if (0 != buffer->scratch) {
         free((void *) (uintptr_t) buffer->scratch);
     }
-    mca_pml_umrddt_stage_put(&buffer->stage);
+    opal_umrddt_gpu_stage_put(&buffer->stage);
     free(own->late);
     free(own);
     --buffers;

@@ -277,8 +277,8 @@ static bool parts_are_contiguous(const mca_coll_umrddt_side_t *side)
  * Returns true if (count, type) at @p origin, whose first byte is in @p memory, may also be in
  * other memory.
  */
-static bool may_decline(const opal_umrddt_gpu_memory_t *memory, uint64_t origin,
-                        const ompi_datatype_t *type, size_t count)
+static bool may_be_elsewhere(const opal_umrddt_gpu_memory_t *memory, uint64_t origin,
+                             const ompi_datatype_t *type, size_t count)
 {
     const int64_t rest = extent_of(type) * (int64_t) (count - 1);
     const uint64_t low = origin + (uint64_t) type->super.true_lb + (uint64_t) (0 > rest ? rest : 0);
@@ -316,7 +316,7 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
     origin = (uint64_t) (uintptr_t) side->user + (uint64_t) offset_of(side, i, 0);
     mca_coll_umrddt_memory(origin + (uint64_t) type_of(side, i)->super.true_lb, &memory);
     if (!is_contiguous(type_of(side, i), count_of(side, i))
-        && may_decline(&memory, origin, type_of(side, i), count_of(side, i))) {
+        && may_be_elsewhere(&memory, origin, type_of(side, i), count_of(side, i))) {
         return MCA_COLL_UMRDDT_SEVERAL;
     }
     if (OPAL_LIKELY(!is_gpu(&memory))) {

@@ -53,13 +53,13 @@ opal_umrddt_selected_t *opal_umrddt_selected_find(opal_umrddt_selection_cache_t 
     opal_umrddt_selected_t *pair;
 
     _Static_assert(1 << (64 - 56) == OPAL_UMRDDT_SELECTED_BUCKETS, "the highest bits of the hash");
-    for (size_t scheme_id = 0; scheme_id < OPAL_UMRDDT_SELECTED_SCHEMES; ++scheme_id) {
-        pair = &pairs->pairs[bucket][scheme_id];
+    for (size_t i = 0; i < OPAL_UMRDDT_SELECTED_PER_BUCKET; ++i) {
+        pair = &pairs->pairs[bucket][i];
         if (is_same(&pair->key, key)) {
             return pair;
         }
     }
-    pair = &pairs->pairs[bucket][pairs->turn[bucket]++ % OPAL_UMRDDT_SELECTED_SCHEMES];
+    pair = &pairs->pairs[bucket][pairs->turn[bucket]++ % OPAL_UMRDDT_SELECTED_PER_BUCKET];
     memset(pair, 0, sizeof(*pair));
     pair->key = *key;
     pair->serial = ++pairs->serial;

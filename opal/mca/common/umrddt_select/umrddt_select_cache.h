@@ -22,8 +22,8 @@
 #include "opal/mca/common/umrddt_select/umrddt_select_file.h"
 
 /** Size of the table. The entries of a bucket are replaced in turn. */
-#define OPAL_UMRDDT_SELECTED_BUCKETS 256
-#define OPAL_UMRDDT_SELECTED_SCHEMES 4
+#define OPAL_UMRDDT_SELECTED_BUCKETS    256
+#define OPAL_UMRDDT_SELECTED_PER_BUCKET 4
 
 /** Maximum number of explained pairs, to limit the output. And the number of messages after which
  * the median time of a pair is printed. */
@@ -70,7 +70,7 @@ typedef struct opal_umrddt_selection_cache_t {
     unsigned explained_count;
     uint64_t explained[OPAL_UMRDDT_SELECTION_CACHE_EXPLAINED]; /**< hashes of explained pairs */
     uint32_t turn[OPAL_UMRDDT_SELECTED_BUCKETS];
-    opal_umrddt_selected_t pairs[OPAL_UMRDDT_SELECTED_BUCKETS][OPAL_UMRDDT_SELECTED_SCHEMES];
+    opal_umrddt_selected_t pairs[OPAL_UMRDDT_SELECTED_BUCKETS][OPAL_UMRDDT_SELECTED_PER_BUCKET];
 } opal_umrddt_selection_cache_t;
 
 /**

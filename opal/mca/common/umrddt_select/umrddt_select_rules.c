@@ -25,13 +25,13 @@ const mca_pml_umrddt_scheme_id_t opal_umrddt_rule_order[MCA_PML_UMRDDT_SCHEMES] 
 
 /* Size of the table: somewhat more entries than the HCA caches rkey sets. A bucket replaces its
  * entries in turn. */
-#define BUCKETS 512
-#define WAYS    4
+#define BUCKETS    512
+#define PER_BUCKET 4
 
 struct opal_umrddt_received_t {
     struct {
-        uint64_t layout[WAYS]; /* 0: empty */
-        uintptr_t buffer[WAYS];
+        uint64_t layout[PER_BUCKET]; /* 0: empty */
+        uintptr_t buffer[PER_BUCKET];
         uint32_t next;
     } buckets[BUCKETS];
 };
@@ -45,18 +45,18 @@ opal_umrddt_received_t *opal_umrddt_received_new(void)
 static bool has_received(opal_umrddt_received_t *received, uint64_t layout, uintptr_t buffer)
 {
     uint64_t hash = (layout * UINT64_C(0x9e3779b97f4a7c15) ^ buffer) * UINT64_C(0x9e3779b97f4a7c15);
-    size_t bucket = (size_t) (hash >> 55), scheme_id;
+    size_t bucket = (size_t) (hash >> 55), i;
 
     _Static_assert(1 << (64 - 55) == BUCKETS, "the highest bits of the hash");
-    for (scheme_id = 0; scheme_id < WAYS; ++scheme_id) {
-        if (layout == received->buckets[bucket].layout[scheme_id]
-            && buffer == received->buckets[bucket].buffer[scheme_id]) {
+    for (i = 0; i < PER_BUCKET; ++i) {
+        if (layout == received->buckets[bucket].layout[i]
+            && buffer == received->buckets[bucket].buffer[i]) {
             return true;
         }
     }
-    scheme_id = received->buckets[bucket].next++ % WAYS;
-    received->buckets[bucket].layout[scheme_id] = layout;
-    received->buckets[bucket].buffer[scheme_id] = buffer;
+    i = received->buckets[bucket].next++ % PER_BUCKET;
+    received->buckets[bucket].layout[i] = layout;
+    received->buckets[bucket].buffer[i] = buffer;
     return false;
 }
 

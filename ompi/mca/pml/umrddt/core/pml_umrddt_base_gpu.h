@@ -50,11 +50,11 @@ bool mca_pml_umrddt_base_touches_managed(void);
  */
 static inline bool mca_pml_umrddt_base_touches(const mca_pml_umrddt_where_t *where)
 {
-    if (OPAL_LIKELY(!mca_pml_umrddt_on_gpu(where))
+    if (OPAL_LIKELY(!opal_umrddt_gpu_on_gpu(where))
         || MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu) {
         return true;
     }
-    return !mca_pml_umrddt_on_device(where)
+    return !opal_umrddt_gpu_on_device(where)
            && (!mca_pml_umrddt.base_aware || mca_pml_umrddt_base_touches_managed());
 }
 

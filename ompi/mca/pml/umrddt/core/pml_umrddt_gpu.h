@@ -31,21 +31,11 @@ BEGIN_C_DECLS
 /** Memory kind of a buffer. */
 typedef opal_umrddt_gpu_where_t mca_pml_umrddt_where_t;
 
-static inline bool mca_pml_umrddt_on_device(const mca_pml_umrddt_where_t *where)
-{
-    return opal_umrddt_gpu_on_device(where);
-}
-
-static inline bool mca_pml_umrddt_on_gpu(const mca_pml_umrddt_where_t *where)
-{
-    return opal_umrddt_gpu_on_gpu(where);
-}
-
 /** Returns true if it is memory of the engine's own device. */
 static inline bool mca_pml_umrddt_on_engine_device(const mca_pml_umrddt_where_t *where,
                                                    const opal_umrddt_gpu_engine_t *engine)
 {
-    return mca_pml_umrddt_on_device(where)
+    return opal_umrddt_gpu_on_device(where)
            && opal_umrddt_gpu_engine_device(engine) == where->memory.device;
 }
 

@@ -178,7 +178,7 @@ bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
                               const mca_pml_umrddt_where_t *where)
 {
     return NULL != mca_pml_umrddt.hca && peer->has_hca && mca_pml_umrddt.params.gpu_hca
-           && mca_pml_umrddt_on_device(where) && !where->mixed
+           && opal_umrddt_gpu_on_device(where) && !where->mixed
            && mca_pml_umrddt.hca->gpu_reachable(NULL, &where->memory);
 }
 
@@ -187,7 +187,7 @@ int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t
                             const opal_iov_cache_layout_t *layout, uint64_t size,
                             mca_btl_umr_memory_t **memory)
 {
-    if (OPAL_LIKELY(!mca_pml_umrddt_on_device(where))) {
+    if (OPAL_LIKELY(!opal_umrddt_gpu_on_device(where))) {
         return mca_pml_umrddt.hca->memory_register_at(endpoint, role, buf, layout, size, memory);
     }
     return mca_pml_umrddt.hca->memory_register_gpu(endpoint, role, &where->memory, buf, layout,

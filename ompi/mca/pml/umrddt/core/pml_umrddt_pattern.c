@@ -108,7 +108,7 @@ static mca_pml_umrddt_memory_t query(const void *buf, size_t count, ompi_datatyp
 {
     MCA_PML_UMRDDT_COUNT(memory_queries);
     mca_pml_umrddt_look(buf, count, datatype, where);
-    return mca_pml_umrddt_on_gpu(where) ? MCA_PML_UMRDDT_MEMORY_GPU : MCA_PML_UMRDDT_MEMORY_SYSTEM;
+    return opal_umrddt_gpu_on_gpu(where) ? MCA_PML_UMRDDT_MEMORY_GPU : MCA_PML_UMRDDT_MEMORY_SYSTEM;
 }
 
 mca_pml_umrddt_memory_t mca_pml_umrddt_memory_find(mca_pml_umrddt_comm_t *comm, const void *buf,

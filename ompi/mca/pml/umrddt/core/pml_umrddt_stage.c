@@ -137,7 +137,7 @@ size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datat
                       && MCA_PML_UMRDDT_BASE_GPU_NONE != mca_pml_umrddt.base_gpu)) {
         /* The base PML may have received into device memory, which only the device reads. */
         mca_pml_umrddt_look(buf, count, datatype, &where);
-        if (mca_pml_umrddt_on_device(&where)) {
+        if (opal_umrddt_gpu_on_device(&where)) {
             mca_pml_umrddt_transit_t transit;
 
             if (length > count * datatype->super.size) {
@@ -147,7 +147,7 @@ size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datat
                                == mca_pml_umrddt_transit(&transit, buf, count, datatype, &where,
                                                          stream, OPAL_UMRDDT_GPU_HOST, length,
                                                          false)
-                           && OMPI_SUCCESS == mca_pml_umrddt_transit_wait(&transit)
+                           && OMPI_SUCCESS == opal_umrddt_gpu_stream_copy_wait(&transit)
                        ? length
                        : 0;
         }
@@ -166,19 +166,19 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
         mca_pml_umrddt_stage_failed(where, size, false, rc);
         return rc;
     }
-    if (!mca_pml_umrddt_on_device(where)) {
+    if (!opal_umrddt_gpu_on_device(where)) {
         /* system memory: the CPU packs */
         (void) mca_pml_umrddt_pack_system(buf, count, datatype, stage->bytes, size);
     } else {
         rc = mca_pml_umrddt_transit(&transit, buf, count, datatype, where, stage->bytes,
                                     stage->kind, size, false);
         if (OMPI_SUCCESS == rc) {
-            rc = mca_pml_umrddt_transit_wait(&transit);
+            rc = opal_umrddt_gpu_stream_copy_wait(&transit);
         }
     }
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_stage_failed(where, size, false, rc);
-        mca_pml_umrddt_stage_put(stage);
+        opal_umrddt_gpu_stage_put(stage);
         return rc;
     }
     MCA_PML_UMRDDT_COUNT(staged_sends);
@@ -202,7 +202,7 @@ int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *da
                             !mca_pml_umrddt_is_contiguous(datatype, count), &n, &type);
     rc = mca_pml_umrddt.host.pml_send(stage.bytes, n, type, dst, tag, mode, comm);
     mca_pml_umrddt_stage_as_end(type);
-    mca_pml_umrddt_stage_put(&stage);
+    opal_umrddt_gpu_stage_put(&stage);
     return rc;
 }
 

@@ -51,11 +51,6 @@ static inline int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, 
     return opal_umrddt_gpu_stage_get(&where->memory, size, use, stage);
 }
 
-static inline void mca_pml_umrddt_stage_put(mca_pml_umrddt_stage_t *stage)
-{
-    opal_umrddt_gpu_stage_put(stage);
-}
-
 /** Report to the user, once, that a copy between a buffer and a staging buffer failed, and that the
  * message ends with an error. @param[in] in  into the buffer */
 void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc);
@@ -70,24 +65,14 @@ typedef opal_umrddt_gpu_stream_copy_t mca_pml_umrddt_transit_t;
  * Start to copy the first @p length bytes of a buffer's stream, out of it or (@p in) into it. As
  * opal_umrddt_gpu_stream_copy.
  *
- * @param[out] transit  call mca_pml_umrddt_transit_test or _wait until it has ended. Nothing is
- *                      held on error
+ * @param[out] transit  call opal_umrddt_gpu_stream_copy_test or _wait until it has ended. Nothing
+ * is held on error
  *
  * @retval OMPI_SUCCESS, or an error: no memory, or the driver's
  */
 int mca_pml_umrddt_transit(mca_pml_umrddt_transit_t *transit, const void *buf, size_t count,
                            ompi_datatype_t *datatype, const mca_pml_umrddt_where_t *where,
                            void *bytes, opal_umrddt_gpu_kind_t kind, size_t length, bool in);
-
-static inline int mca_pml_umrddt_transit_test(mca_pml_umrddt_transit_t *transit)
-{
-    return opal_umrddt_gpu_stream_copy_test(transit);
-}
-
-static inline int mca_pml_umrddt_transit_wait(mca_pml_umrddt_transit_t *transit)
-{
-    return opal_umrddt_gpu_stream_copy_wait(transit);
-}
 
 /** Copy the first @p length bytes of a buffer's packed stream. The base PML may have received into
  * device memory. @return bytes copied */

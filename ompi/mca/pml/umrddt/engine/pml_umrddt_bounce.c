@@ -25,7 +25,7 @@
 static bool unstaged(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
-    int rc = mca_pml_umrddt_transit_test(&recv->transit);
+    int rc = opal_umrddt_gpu_stream_copy_test(&recv->transit);
 
     if (OMPI_ERR_RESOURCE_BUSY == rc) {
         return false;
@@ -34,7 +34,7 @@ static bool unstaged(void *owner)
         mca_pml_umrddt_stage_failed(&recv->where, recv->status._ucount, true, rc);
         recv->status.MPI_ERROR = MPI_ERR_OTHER;
     }
-    mca_pml_umrddt_stage_put(&recv->overflow);
+    opal_umrddt_gpu_stage_put(&recv->overflow);
     mca_pml_umrddt_recv_finish(recv, recv->status.MPI_ERROR, recv->status._ucount);
     return true;
 }
@@ -47,9 +47,9 @@ void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_UNSTAGE;
     mca_pml_umrddt_recv_look(recv);
-    if (!mca_pml_umrddt_on_device(&recv->where)) {
+    if (!opal_umrddt_gpu_on_device(&recv->where)) {
         mca_pml_umrddt_unpack(recv->buf, recv->count, recv->datatype, bytes, length);
-        mca_pml_umrddt_stage_put(&recv->overflow);
+        opal_umrddt_gpu_stage_put(&recv->overflow);
         mca_pml_umrddt_recv_finish(recv, recv->status.MPI_ERROR, recv->status._ucount);
         return;
     }
@@ -59,7 +59,7 @@ void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
     } while (OMPI_SUCCESS != rc && 0 < --tries);
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_stage_failed(&recv->where, recv->status._ucount, true, rc);
-        mca_pml_umrddt_stage_put(&recv->overflow);
+        opal_umrddt_gpu_stage_put(&recv->overflow);
         mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, recv->status._ucount);
         return;
     }

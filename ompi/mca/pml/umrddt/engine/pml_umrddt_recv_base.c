@@ -117,7 +117,7 @@ static void notify_sender(mca_pml_umrddt_recv_t *recv, int rc)
     mca_pml_umrddt_reply_t reply;
 
     if (OMPI_SUCCESS != rc) {
-        mca_pml_umrddt_stage_put(&recv->overflow);
+        opal_umrddt_gpu_stage_put(&recv->overflow);
         opal_output(0, "umrddt: the base PML refused a receive (%d)", rc);
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_ACK, &reply);
     } else {

@@ -105,7 +105,7 @@ void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_stage_t stage = recv->stage;
 
     if (OPAL_UNLIKELY(NULL != recv->overflow.bytes)) {
-        mca_pml_umrddt_stage_put(&recv->overflow);
+        opal_umrddt_gpu_stage_put(&recv->overflow);
     }
     recv->stage.bytes = NULL; /* return it after the base PML's request, which refers to it */
     recv->looked = false;
@@ -123,7 +123,7 @@ void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv)
         ompi_request_free(&host);
     }
     if (OPAL_UNLIKELY(NULL != stage.bytes)) {
-        mca_pml_umrddt_stage_put(&stage);
+        opal_umrddt_gpu_stage_put(&stage);
     }
 }
 

@@ -92,7 +92,7 @@ static inline void mca_pml_umrddt_recv_look(mca_pml_umrddt_recv_t *recv)
 /** Memory kind of the receive buffer, for a CTS: MCA_PML_UMRDDT_IN_GPU or 0. */
 static inline uint32_t mca_pml_umrddt_recv_memory(const mca_pml_umrddt_recv_t *recv)
 {
-    return mca_pml_umrddt_on_gpu(&recv->where) ? MCA_PML_UMRDDT_IN_GPU : 0;
+    return opal_umrddt_gpu_on_gpu(&recv->where) ? MCA_PML_UMRDDT_IN_GPU : 0;
 }
 
 END_C_DECLS

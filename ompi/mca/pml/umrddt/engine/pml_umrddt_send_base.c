@@ -109,7 +109,7 @@ static void post_nothing(mca_pml_umrddt_send_t *send, int rc)
 static bool packed(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
-    int rc = mca_pml_umrddt_transit_test(&send->transit);
+    int rc = opal_umrddt_gpu_stream_copy_test(&send->transit);
 
     if (OMPI_ERR_RESOURCE_BUSY == rc) {
         return false;
@@ -189,7 +189,7 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
                                             MCA_PML_UMRDDT_MAX_REQUEST_IDS, &send->request_id);
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     if (!has_id) {
-        mca_pml_umrddt_stage_put(&send->stage);
+        opal_umrddt_gpu_stage_put(&send->stage);
         send->release = MCA_PML_UMRDDT_COMPLETED;
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -205,7 +205,7 @@ int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
     }
     if (OMPI_SUCCESS != rc) {
         send->host = NULL;
-        mca_pml_umrddt_stage_put(&send->stage);
+        opal_umrddt_gpu_stage_put(&send->stage);
         mca_pml_umrddt_send_request_id_release(send);
         send->release = MCA_PML_UMRDDT_COMPLETED;
         return rc;

@@ -111,7 +111,7 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
             send->rts.seq);
     }
     if (OPAL_UNLIKELY(NULL != send->stage.bytes)) {
-        mca_pml_umrddt_stage_put(&send->stage);
+        opal_umrddt_gpu_stage_put(&send->stage);
     }
     if (NULL != send->memory) {
         mca_pml_umrddt.hca->memory_release(send->memory);

@@ -344,7 +344,7 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
     if (recv->super.req_persistent) {
         /* The same address may be other memory by now. GPU memory is queried here and not when a
          * message arrives, to avoid a wait for later work on the default streams. */
-        const bool now = recv->looked && mca_pml_umrddt_on_gpu(&recv->where);
+        const bool now = recv->looked && opal_umrddt_gpu_on_gpu(&recv->where);
 
         recv->looked = false;
         if (now) {

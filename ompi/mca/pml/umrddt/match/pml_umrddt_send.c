@@ -316,7 +316,7 @@ static carrier_t carrier_unhandled(const call_t *call)
     if (OPAL_UNLIKELY(call->persistent)) {
         /* the memory may change before the request starts: it is queried again then */
         return (MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu
-                && mca_pml_umrddt_on_gpu(where))
+                && opal_umrddt_gpu_on_gpu(where))
                        || !mca_pml_umrddt_base_touches(where)
                    ? CARRIER_STAGE
                    : CARRIER_BASE;

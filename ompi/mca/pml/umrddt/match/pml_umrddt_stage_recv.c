@@ -48,7 +48,7 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
         return false;
     }
     (void) mca_pml_umrddt_memory_of(data, buf, count, datatype, MCA_PML_UMRDDT_RECEIVER, where);
-    return mca_pml_umrddt_on_device(where) || !mca_pml_umrddt_base_touches(where);
+    return opal_umrddt_gpu_on_device(where) || !mca_pml_umrddt_base_touches(where);
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ int mca_pml_umrddt_stage_imrecv_into(mca_pml_umrddt_recv_t *recv, ompi_message_t
         rc = mca_pml_umrddt.host.pml_imrecv(recv->overflow.bytes, capacity, &ompi_mpi_byte.dt,
                                             message, &recv->data);
         if (OMPI_SUCCESS != rc) {
-            mca_pml_umrddt_stage_put(&recv->overflow);
+            opal_umrddt_gpu_stage_put(&recv->overflow);
         }
     }
     return rc;

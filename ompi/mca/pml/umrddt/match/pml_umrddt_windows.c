@@ -57,7 +57,7 @@ static bool is_gpu(const void *buffer, size_t count, ompi_datatype_t *datatype)
         return false;
     }
     mca_pml_umrddt_look(buffer, count, datatype, &where);
-    return mca_pml_umrddt_on_device(&where);
+    return opal_umrddt_gpu_on_device(&where);
 }
 
 static int refuse(const char *call, const char *what)

@@ -25,8 +25,6 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
-_Static_assert(OPAL_UMRDDT_DONE_FLAG_COOKIE == MCA_PML_UMRDDT_COOKIE_LEN, "the same number");
-
 /* ---------------------------------------------------------------------------------------------
  * Wire format
  * ------------------------------------------------------------------------------------------- */

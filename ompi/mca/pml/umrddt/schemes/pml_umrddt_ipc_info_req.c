@@ -139,7 +139,7 @@ void mca_pml_umrddt_ipc_info_req_close(void)
 static void refuse_memory(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_ipc_refused(recv->peer, recv->rts.buffer_id,
-                               mca_pml_umrddt_on_gpu(&recv->where) ? recv->engine : NULL);
+                               opal_umrddt_gpu_on_gpu(&recv->where) ? recv->engine : NULL);
     mca_pml_umrddt_ipc_refuse(recv);
 }
 
@@ -256,7 +256,7 @@ static void take(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_info_t *info,
                                     &info->export, &recv->import);
         if (OPAL_SUCCESS == rc) {
             mca_pml_umrddt_ipc_mapped(recv->peer, recv->rts.buffer_id,
-                                      mca_pml_umrddt_on_gpu(&recv->where) ? NULL : recv->engine);
+                                      opal_umrddt_gpu_on_gpu(&recv->where) ? NULL : recv->engine);
         }
     }
     if (OPAL_ERR_BAD_PARAM == rc) {

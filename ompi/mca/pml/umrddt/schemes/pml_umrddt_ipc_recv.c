@@ -119,7 +119,7 @@ static bool copied(void *owner)
  * Get the sender's data as imported here. @param[out] from arguments for the engine @return false:
  * it is not completely inside the allocation of the envelope
  */
-static bool slot(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end_t *from)
+static bool copy_end(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end_t *from)
 {
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
     uint64_t lowest, end, here;
@@ -149,11 +149,11 @@ static bool copy(void *owner)
         to = {.layout = recv->layout,
               .address = (uintptr_t) recv->buf,
               .kind = recv->where.memory.kind,
-              .reached = mca_pml_umrddt_on_gpu(&recv->where),
+              .reached = opal_umrddt_gpu_on_gpu(&recv->where),
               .on_device = mca_pml_umrddt_on_engine_device(&recv->where, recv->engine)};
     int rc;
 
-    if (!slot(recv, &from)) {
+    if (!copy_end(recv, &from)) {
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
@@ -205,7 +205,7 @@ static bool look(void *owner)
         return copy(recv);
     }
     if (mca_pml_umrddt_ipc_is_refused(recv->peer, recv->rts.buffer_id,
-                                      mca_pml_umrddt_on_gpu(&recv->where) ? recv->engine : NULL)) {
+                                      opal_umrddt_gpu_on_gpu(&recv->where) ? recv->engine : NULL)) {
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
@@ -240,7 +240,7 @@ static bool has_engine(mca_pml_umrddt_recv_t *recv)
 {
     opal_umrddt_gpu_memory_t memory;
 
-    if (mca_pml_umrddt_on_gpu(&recv->where)) {
+    if (opal_umrddt_gpu_on_gpu(&recv->where)) {
         if (OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&recv->where.memory, &recv->engine)) {
             return true;
         }

@@ -76,7 +76,7 @@ static void chunk_put(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
         chunk->buffer = NULL;
         chunk->stage.bytes = NULL;
     } else {
-        mca_pml_umrddt_stage_put(&chunk->stage);
+        opal_umrddt_gpu_stage_put(&chunk->stage);
     }
     if (0 != chunk->scratch) {
         opal_umrddt_gpu_scratch_put(chunk->scratch);
@@ -182,7 +182,7 @@ int mca_pml_umrddt_pack_begin(const mca_pml_umrddt_pack_job_t *job, mca_pml_umrd
     pack->refusals = 0;
     pack->not_packed = pack->failed = false;
     hca_begin(pack);
-    if (mca_pml_umrddt_on_gpu(job->where)) {
+    if (opal_umrddt_gpu_on_gpu(job->where)) {
         rc = opal_umrddt_gpu_engine_get(&job->where->memory, &pack->engine);
     }
     if (OMPI_SUCCESS == rc) {
@@ -217,8 +217,8 @@ static void give_up(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 }
 
 /** Place of a chunk in the user's buffer. */
-static opal_umrddt_gpu_copy_end_t slot_of_user(const mca_pml_umrddt_pack_t *pack,
-                                               const chunk_t *chunk)
+static opal_umrddt_gpu_copy_end_t copy_end_of_user(const mca_pml_umrddt_pack_t *pack,
+                                                   const chunk_t *chunk)
 {
     opal_umrddt_gpu_copy_end_t slot = {
         .layout = pack->one_piece ? NULL : pack->job.layout,
@@ -233,7 +233,7 @@ static opal_umrddt_gpu_copy_end_t slot_of_user(const mca_pml_umrddt_pack_t *pack
     return slot;
 }
 
-static opal_umrddt_gpu_copy_end_t slot_of_stage(const chunk_t *chunk)
+static opal_umrddt_gpu_copy_end_t copy_end_of_stage(const chunk_t *chunk)
 {
     return (opal_umrddt_gpu_copy_end_t){.layout = NULL,
                                         .address = (uintptr_t) chunk->stage.bytes,
@@ -242,7 +242,7 @@ static opal_umrddt_gpu_copy_end_t slot_of_stage(const chunk_t *chunk)
                                         .on_device = OPAL_UMRDDT_GPU_DEVICE == chunk->stage.kind};
 }
 
-static opal_umrddt_gpu_copy_end_t slot_of_scratch(const chunk_t *chunk)
+static opal_umrddt_gpu_copy_end_t copy_end_of_scratch(const chunk_t *chunk)
 {
     return (opal_umrddt_gpu_copy_end_t){.layout = NULL,
                                         .address = chunk->scratch,
@@ -275,9 +275,9 @@ static int copy(mca_pml_umrddt_pack_t *pack, chunk_t *chunk,
 /** Copy between the user's layout and the scratch memory or wire buffer. */
 static int copy_user(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
-    opal_umrddt_gpu_copy_end_t user = slot_of_user(pack, chunk);
+    opal_umrddt_gpu_copy_end_t user = copy_end_of_user(pack, chunk);
     opal_umrddt_gpu_copy_end_t other =
-        0 != chunk->scratch ? slot_of_scratch(chunk) : slot_of_stage(chunk);
+        0 != chunk->scratch ? copy_end_of_scratch(chunk) : copy_end_of_stage(chunk);
 
     chunk->phase = MCA_PML_UMRDDT_PHASE_COPY;
     return copy(pack, chunk, &user, &other);
@@ -286,7 +286,8 @@ static int copy_user(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 /** Copy between scratch memory and the staging buffer. */
 static int move(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
-    opal_umrddt_gpu_copy_end_t scratch = slot_of_scratch(chunk), stage = slot_of_stage(chunk);
+    opal_umrddt_gpu_copy_end_t scratch = copy_end_of_scratch(chunk),
+                               stage = copy_end_of_stage(chunk);
 
     chunk->phase = MCA_PML_UMRDDT_PHASE_MOVE;
     return copy(pack, chunk, &scratch, &stage);

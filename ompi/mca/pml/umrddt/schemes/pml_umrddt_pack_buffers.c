@@ -60,7 +60,7 @@ static void buffer_free(buffer_t *buffer)
     if (0 != buffer->scratch) {
         opal_umrddt_gpu_scratch_put(buffer->scratch);
     }
-    mca_pml_umrddt_stage_put(&buffer->stage);
+    opal_umrddt_gpu_stage_put(&buffer->stage);
     if (NULL != buffer->layout) {
         OBJ_RELEASE(buffer->layout);
     }

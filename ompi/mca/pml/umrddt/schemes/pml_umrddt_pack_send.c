@@ -65,7 +65,7 @@ mca_pml_umrddt_can_send_t mca_pml_umrddt_pack_can_send(const mca_pml_umrddt_comm
     if (mca_pml_umrddt_pack_takes(comm, where, size)) {
         return MCA_PML_UMRDDT_CAN_SEND;
     }
-    return !mca_pml_umrddt_on_gpu(where) && !where->mixed
+    return !opal_umrddt_gpu_on_gpu(where) && !where->mixed
                    && mca_pml_umrddt_pack_takes_to_gpu(comm, peer, size)
                ? MCA_PML_UMRDDT_CAN_SEND_TO_GPU
                : MCA_PML_UMRDDT_CAN_SEND_NOT;
@@ -76,7 +76,7 @@ void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
     uint16_t schemes;
-    bool on_gpu = mca_pml_umrddt_on_gpu(&send->where);
+    bool on_gpu = opal_umrddt_gpu_on_gpu(&send->where);
     bool if_gpu = !on_gpu && !mca_pml_umrddt_pack_forced(send->comm);
 
     if (if_gpu) {

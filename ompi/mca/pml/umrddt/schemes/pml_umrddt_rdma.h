@@ -32,7 +32,7 @@ int mca_pml_umrddt_rdma_refuse(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
  */
 static inline bool mca_pml_umrddt_rdma_can_recv(mca_pml_umrddt_recv_t *recv)
 {
-    return OPAL_LIKELY(!mca_pml_umrddt_on_gpu(&recv->where))
+    return OPAL_LIKELY(!opal_umrddt_gpu_on_gpu(&recv->where))
            || mca_pml_umrddt_hca_takes(recv->peer, &recv->where);
 }
 
@@ -89,7 +89,7 @@ void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv);
 /** The last FIN has arrived. Writes to GPU memory must be flushed before the GPU sees them. */
 static inline void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
 {
-    if (OPAL_LIKELY(!mca_pml_umrddt_on_device(&recv->where))) {
+    if (OPAL_LIKELY(!opal_umrddt_gpu_on_device(&recv->where))) {
         mca_pml_umrddt_recv_done(recv);
     } else {
         mca_pml_umrddt_rdma_flush(recv);

@@ -62,7 +62,7 @@ mca_pml_umrddt_can_send_t mca_pml_umrddt_rdma_can_send(const mca_pml_umrddt_comm
 {
     (void) comm;
     (void) size;
-    return !mca_pml_umrddt_on_gpu(where) || mca_pml_umrddt_hca_takes(peer, where)
+    return !opal_umrddt_gpu_on_gpu(where) || mca_pml_umrddt_hca_takes(peer, where)
                ? MCA_PML_UMRDDT_CAN_SEND
                : MCA_PML_UMRDDT_CAN_SEND_NOT;
 }
@@ -100,7 +100,7 @@ void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
 
-    if ((mca_pml_umrddt_on_device(&send->where) && !wanted(send))
+    if ((opal_umrddt_gpu_on_device(&send->where) && !wanted(send))
         || OPAL_UMRDDT_GPU_MANAGED == send->where.memory.kind
         || !mca_pml_umrddt_rdma_offer_endpoint(send)) {
         return;
@@ -110,7 +110,7 @@ void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send)
     if (0 != (MCA_PML_UMRDDT_BIT_UMR & rts->schemes)) {
         rts->chunk = proposal(send->layout);
         if (OPAL_UNLIKELY(mca_pml_umrddt.stripe_from <= rts->length)
-            && !mca_pml_umrddt_on_device(&send->where)) {
+            && !opal_umrddt_gpu_on_device(&send->where)) {
             mca_pml_umrddt_stripes_offer(send);
         }
     }
@@ -124,7 +124,7 @@ bool mca_pml_umrddt_rdma_offer_endpoint(mca_pml_umrddt_send_t *send)
     }
     send->endpoint = mca_pml_umrddt.hca->endpoint_near(
         send->endpoint, (const char *) send->buf + send->layout->lb,
-        mca_pml_umrddt_on_device(&send->where) ? send->where.memory.device : -1);
+        opal_umrddt_gpu_on_device(&send->where) ? send->where.memory.device : -1);
     if (mca_pml_umrddt.hca->endpoint_broken(send->endpoint)) {
         send->endpoint = NULL;
         return false;

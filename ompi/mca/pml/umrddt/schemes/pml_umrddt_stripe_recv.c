@@ -129,7 +129,7 @@ static bool stripe_ended(mca_pml_umrddt_recv_t *recv, int error)
     }
     stripes->error = MPI_SUCCESS == stripes->error ? error : stripes->error;
     opal_list_remove_item(&mca_pml_umrddt.receives, &recv->active);
-    mca_pml_umrddt_stage_put(&recv->overflow);
+    opal_umrddt_gpu_stage_put(&recv->overflow);
     recv->state = MCA_PML_UMRDDT_RECV_DONE;
     recv->looked = false;
     opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);

@@ -40,7 +40,7 @@
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
 /** Send the CTS_CACHED of this round: the sender has the keys. */
-static int cts_lookup(mca_pml_umrddt_recv_t *recv)
+static int send_cts_cached(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_cts_cached_t cached_cts = {
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_CTS_CACHED),
@@ -75,7 +75,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     naming = mca_pml_umrddt_set_name(recv->peer, recv->rts.slots, keyset, &recv->slot);
     recv->placed = MCA_PML_UMRDDT_NAME_KEYS != naming;
     if (MCA_PML_UMRDDT_NAME_SLOT == naming) {
-        return cts_lookup(recv);
+        return send_cts_cached(recv);
     }
     mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_CTS, reply);
     if (recv->placed) {
@@ -122,7 +122,7 @@ static inline uint64_t chunk_of(const mca_pml_umrddt_recv_t *recv)
  */
 static inline bool from_cache(mca_pml_umrddt_recv_t *recv)
 {
-    if (OPAL_UNLIKELY(mca_pml_umrddt_on_device(&recv->where))
+    if (OPAL_UNLIKELY(opal_umrddt_gpu_on_device(&recv->where))
         || OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.waiting[MCA_BTL_UMR_REMOTE]))) {
         return false;
     }
@@ -216,7 +216,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
     if (!mca_pml_umrddt_rdma_register(recv)) {
         return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_registration);
     }
-    if (whole || mca_pml_umrddt_on_device(&recv->where) || !mca_pml_umrddt_stripes_receive(recv)) {
+    if (whole || opal_umrddt_gpu_on_device(&recv->where) || !mca_pml_umrddt_stripes_receive(recv)) {
         mca_pml_umrddt_recv_next_round(recv);
     }
     return OMPI_SUCCESS;

@@ -120,7 +120,7 @@ static bool map_keys(void *owner)
     uint64_t chunk = opal_iov_cache_layout_is_contiguous(send->layout) ? 0 : send->reply->chunk;
     int rc;
 
-    if (NULL == send->memory && OPAL_LIKELY(!mca_pml_umrddt_on_device(&send->where))) {
+    if (NULL == send->memory && OPAL_LIKELY(!opal_umrddt_gpu_on_device(&send->where))) {
         send->keyset = mca_pml_umrddt.hca->keyset_lookup(
             send->endpoint, MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, chunk,
             send->position, send->reply->end, mca_pml_umrddt.params.max_keys);

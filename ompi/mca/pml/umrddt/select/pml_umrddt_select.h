@@ -73,7 +73,8 @@ static inline unsigned mca_pml_umrddt_rule_pack(unsigned schemes,
 {
     /* Between system memory buffers the base PML is sufficient, unless the user of the sender
      * forces another scheme. */
-    if (where->mixed || (0 != (MCA_PML_UMRDDT_IF_GPU & schemes) && !mca_pml_umrddt_on_gpu(where))) {
+    if (where->mixed
+        || (0 != (MCA_PML_UMRDDT_IF_GPU & schemes) && !opal_umrddt_gpu_on_gpu(where))) {
         return 0;
     }
     return opal_umrddt_rule_pack(schemes & mca_pml_umrddt.schemes & MCA_PML_UMRDDT_BITS_PACK, total,
@@ -159,7 +160,7 @@ static inline bool mca_pml_umrddt_select_passes(mca_pml_umrddt_comm_t *comm,
 {
     uint64_t key;
 
-    if (mca_pml_umrddt_on_gpu(where) || where->mixed) {
+    if (opal_umrddt_gpu_on_gpu(where) || where->mixed) {
         return mca_pml_umrddt_select_passes_new(comm, peer, where, lands, count, datatype);
     }
     key = mca_pml_umrddt_select_key(comm, peer, lands, count, datatype);

@@ -106,7 +106,7 @@ static unsigned possible_schemes(const mca_pml_umrddt_recv_t *recv)
         return 0;
     }
     if (NULL == mca_pml_umrddt.hca || !recv->peer->has_hca
-        || (mca_pml_umrddt_on_gpu(&recv->where)
+        || (opal_umrddt_gpu_on_gpu(&recv->where)
             && !mca_pml_umrddt_hca_takes(recv->peer, &recv->where))) {
         both &= ~(unsigned) MCA_PML_UMRDDT_BITS_HCA;
     }
@@ -165,7 +165,7 @@ void mca_pml_umrddt_select_recv(mca_pml_umrddt_recv_t *recv)
     };
     pair = opal_umrddt_selected_find(mca_pml_umrddt.selections, &key);
     if (opal_umrddt_selected_is_due(mca_pml_umrddt.selections, pair,
-                                    mca_pml_umrddt_on_gpu(&recv->where))) {
+                                    opal_umrddt_gpu_on_gpu(&recv->where))) {
         query(recv, pair);
     }
     opal_umrddt_selected_use(pair);

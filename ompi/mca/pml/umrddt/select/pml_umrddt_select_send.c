@@ -35,7 +35,7 @@ uint16_t mca_pml_umrddt_select_offered(const mca_pml_umrddt_comm_t *comm,
 {
     unsigned schemes = 0;
 
-    if (mca_pml_umrddt_on_gpu(where)) {
+    if (opal_umrddt_gpu_on_gpu(where)) {
         if (mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(where)) {
             schemes |= MCA_PML_UMRDDT_BIT_IPC;
         }
@@ -189,7 +189,7 @@ bool mca_pml_umrddt_select_passes_new(mca_pml_umrddt_comm_t *comm,
                                       const mca_pml_umrddt_where_t *where, bool lands, size_t count,
                                       ompi_datatype_t *datatype)
 {
-    bool gpu = mca_pml_umrddt_on_gpu(where), other = lands || to_gpu(comm, gpu), passes;
+    bool gpu = opal_umrddt_gpu_on_gpu(where), other = lands || to_gpu(comm, gpu), passes;
     opal_iov_cache_layout_t *layout;
     unsigned schemes;
 
