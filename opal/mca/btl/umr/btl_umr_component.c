@@ -22,6 +22,7 @@
 #include "opal/util/output.h"
 #include "opal/util/show_help.h"
 
+#include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_module.h"
 #include "umrddt_help.h"
 #include "umrddt_params.h"

@@ -27,6 +27,8 @@
 #include <string.h>
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_put.h"
+#include "opal/mca/btl/umr/btl_umr_put_sgl.h"
 
 /* Maximum of btl_umr_write_pieces. */
 #define MCA_BTL_UMR_MAX_PIECES 30

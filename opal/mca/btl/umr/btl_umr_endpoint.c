@@ -26,6 +26,8 @@
 #include "opal/util/proc.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_endpoint.h"
+#include "opal/mca/btl/umr/btl_umr_put.h"
 
 /* Size of the first completion queue, over all HCAs; each later one doubles the total. */
 #define MCA_BTL_UMR_CQ_SIZE 256

@@ -37,6 +37,7 @@
 #include "opal/util/sys_limits.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_gpu.h"
 
 /* Lookups between checks whether the memory of the least recently used entry still exists. */
 #define LOOK_PERIOD 64

@@ -18,6 +18,9 @@
 #include <string.h>
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_map.h"
+#include "opal/mca/btl/umr/btl_umr_selftest.h"
+#include "opal/mca/btl/umr/btl_umr_tiers.h"
 
 void mca_btl_umr_hca_construct(mca_btl_umr_hca_t *hca, uint32_t index)
 {

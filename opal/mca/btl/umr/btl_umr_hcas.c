@@ -25,6 +25,13 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_check.h"
+#include "opal/mca/btl/umr/btl_umr_loose.h"
+#include "opal/mca/btl/umr/btl_umr_map.h"
+#include "opal/mca/btl/umr/btl_umr_progress.h"
+#include "opal/mca/btl/umr/btl_umr_put.h"
+#include "opal/mca/btl/umr/btl_umr_put_sgl.h"
+#include "opal/mca/btl/umr/btl_umr_rebuild.h"
+#include "opal/mca/btl/umr/btl_umr_tiers.h"
 
 mca_btl_umr_t mca_btl_umr;
 

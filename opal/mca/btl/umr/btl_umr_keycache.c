@@ -39,6 +39,8 @@
 #include <string.h>
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_keycache.h"
+#include "opal/mca/btl/umr/btl_umr_post.h"
 
 /** (Chunks and numbers of keys rarely differ alone.) */
 static inline mca_btl_umr_keyset_object_t **bucket_of(mca_btl_umr_hca_t *hca,

@@ -24,6 +24,10 @@
 #include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_keyset.h"
+#include "opal/mca/btl/umr/btl_umr_map.h"
+#include "opal/mca/btl/umr/btl_umr_post.h"
+#include "opal/mca/btl/umr/btl_umr_tiers.h"
 
 static void keyset_construct(mca_btl_umr_keyset_object_t *keyset)
 {

@@ -25,6 +25,7 @@
 #include "opal_config.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_loose.h"
 
 /** True if it is in use. Lock held; a released pointer is not dereferenced. */
 static bool is_held(const mca_btl_umr_memory_t *memory)

@@ -41,6 +41,8 @@
 #include "opal/util/sys_limits.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_loose.h"
+#include "opal/mca/btl/umr/btl_umr_memory.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_unmaps.h"
 
 /* Access flags of the cache for a writable registration. */

@@ -36,6 +36,8 @@
 #include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_mkey.h"
+#include "opal/mca/btl/umr/btl_umr_tiers.h"
 
 /* A list needs 16 bytes per entry, less the 4-byte header of inline data. */
 #define MCA_BTL_UMR_INLINE_OF(entries)  ((entries) *16 - 4)

@@ -28,6 +28,7 @@
 #include "opal/util/proc.h"
 #include "opal/util/show_help.h"
 
+#include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_module.h"
 
 static mca_btl_umr_module_t *const module = &mca_btl_umr_module;

@@ -34,6 +34,8 @@
 #include "opal/util/proc.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_peer.h"
+#include "opal/mca/btl/umr/btl_umr_rebuild.h"
 
 /**
  * The modex data: this for each HCA, in the order of the list; every number in network order.

@@ -20,6 +20,10 @@
 #include "opal/util/proc.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_map.h"
+#include "opal/mca/btl/umr/btl_umr_post.h"
+#include "opal/mca/btl/umr/btl_umr_progress.h"
+#include "opal/mca/btl/umr/btl_umr_put.h"
 
 /* Completions of one poll of one queue. */
 #define MCA_BTL_UMR_POLL 32

@@ -29,6 +29,8 @@
 #include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_put.h"
+#include "opal/mca/btl/umr/btl_umr_put_sgl.h"
 
 static void put_construct(mca_btl_umr_put_t *put)
 {

@@ -20,6 +20,7 @@
 #include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_qp.h"
 
 /*
  * Memory of libmlx5 per queue pair in addition to its queues: a structure, a doorbell, and

@@ -24,6 +24,7 @@
 #include "opal/util/output.h"
 #include "opal/util/proc.h"
 
+#include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_module.h"
 
 /* Completions of one poll. */

@@ -51,6 +51,8 @@
 #include <arpa/inet.h>
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_post.h"
+#include "opal/mca/btl/umr/btl_umr_rebuild.h"
 
 bool mca_btl_umr_rebuild_failed(mca_btl_umr_rebuild_t *rebuild, uint32_t done)
 {

@@ -35,6 +35,8 @@
 #include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_refill.h"
+#include "opal/mca/btl/umr/btl_umr_tiers.h"
 
 #define MCA_BTL_UMR_REFILL_NAME "umr-mkeys"
 

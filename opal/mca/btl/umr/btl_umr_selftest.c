@@ -41,6 +41,7 @@
 #include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_selftest.h"
 
 #define FILLER       0xa5
 #define FIN          0x554d5231u

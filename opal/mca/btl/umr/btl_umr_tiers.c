@@ -29,6 +29,8 @@
 #include <string.h>
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_post.h"
+#include "opal/mca/btl/umr/btl_umr_tiers.h"
 
 void mca_btl_umr_strided_start(mca_btl_umr_hca_t *hca)
 {

@@ -1,0 +1,98 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Devices, ports and GIDs: selection, opening, capabilities.
+ */
+
+#ifndef MCA_BTL_UMR_DEVICE_H
+#define MCA_BTL_UMR_DEVICE_H
+
+#include "opal/mca/btl/umr/btl_umr_types.h"
+#include "opal/mca/btl/umr/btl_umr_params.h"
+#include "opal/mca/common/umrddt_gpu/rdma/umrddt_gpu_rdma.h"
+
+BEGIN_C_DECLS
+
+/** NUMA nodes with a known distance: those below this number. */
+#define MCA_BTL_UMR_NODES 64
+
+/** Larger than any distance that the kernel reports. */
+#define MCA_BTL_UMR_FAR     255
+#define MCA_BTL_UMR_GPU_FAR UINT32_MAX
+
+typedef struct mca_btl_umr_device_t {
+    struct ibv_context *context;
+    struct ibv_pd *pd;
+    struct ibv_device_attr attr;
+    struct ibv_port_attr port_attr;
+    bool mlx5; /**< false: no UMR and no DEVX */
+    uint8_t port;
+    uint8_t gid_index;
+    union ibv_gid gid;
+    uint32_t max_message;                /**< maximum bytes of one write */
+    uint32_t max_pieces;                 /**< maximum pieces of one gather write */
+    uint32_t max_list;                   /**< maximum entries of an mkey; 0: not reported */
+    uint32_t max_depth;                  /**< maximum levels of mkeys; 0: not reported */
+    int caps_error;                      /**< errno of the failed query */
+    bool update_tag;                     /**< a mapping can change the tag of an mkey */
+    int numa;                            /**< NUMA node of the device; -1: unknown */
+    uint8_t distance[MCA_BTL_UMR_NODES]; /**< from each node to it; MCA_BTL_UMR_FAR: not known */
+    uint32_t gpu_distance[OPAL_UMRDDT_GPU_RDMA_DEVICES]; /**< mca_btl_umr_numa_gpu; 0: not computed
+                                                            yet */
+    char name[64];                                       /**< "mlx5_0:1" */
+} mca_btl_umr_device_t;
+
+/** Pieces that one write to a peer may gather; at least 1. */
+static inline uint32_t mca_btl_umr_write_pieces(const mca_btl_umr_device_t *device)
+{
+    return device->max_pieces < mca_btl_umr_params.write_pieces ? device->max_pieces
+                                                                : mca_btl_umr_params.write_pieces;
+}
+
+/** A device that might be usable. */
+typedef struct mca_btl_umr_candidate_t {
+    struct ibv_device *device;
+    uint8_t port;     /**< 0: the first active one */
+    uint8_t distance; /**< from this process; MCA_BTL_UMR_FAR: not known */
+} mca_btl_umr_candidate_t;
+
+/**
+ * List the ports of mlx5 devices in the order in which this process tries them: those of
+ * btl_umr_device, or all of them, nearest first. Equally near ports are rotated over the processes
+ * of the node.
+ *
+ * @param[out] list        ibv_free_device_list when done with the candidates; NULL: nothing to free
+ * @param[out] candidates  free() it
+ *
+ * @return number of candidates; 0 with why_not set
+ */
+int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candidate_t **candidates);
+
+/**
+ * Protect registered memory against fork where the kernel does not (ibv_fork_init). Must be called
+ * before anything is registered. Controlled by btl_umr_fork_support. Gives a message if the
+ * protection is needed but not available and the user did not ask for it.
+ *
+ * @return OPAL_SUCCESS; OPAL_ERR_NOT_AVAILABLE with why_not set if the user asked for it and it is
+ *         not available
+ */
+int mca_btl_umr_device_fork(void);
+
+/**
+ * Open a device. OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with why_not set and nothing left open.
+ */
+int mca_btl_umr_device_open(const mca_btl_umr_candidate_t *candidate, mca_btl_umr_device_t *device);
+
+void mca_btl_umr_device_close(mca_btl_umr_device_t *device);
+
+END_C_DECLS
+
+#endif /* MCA_BTL_UMR_DEVICE_H */

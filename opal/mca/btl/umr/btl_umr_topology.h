@@ -1,0 +1,58 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Locations of devices, processes, memory and GPUs. Nodes are numbers of the kernel; -1: unknown.
+ */
+
+#ifndef MCA_BTL_UMR_TOPOLOGY_H
+#define MCA_BTL_UMR_TOPOLOGY_H
+
+#include "opal/mca/btl/umr/btl_umr_device.h"
+
+BEGIN_C_DECLS
+
+/** Fill in the distances of a device. Reads files. */
+void mca_btl_umr_numa_device(const struct ibv_device *ibv, mca_btl_umr_device_t *device);
+
+/**
+ * Distance from this process to a device: 0 if all CPUs that the process may run on are local to
+ * the device; MCA_BTL_UMR_FAR if unknown. Reads files.
+ */
+uint8_t mca_btl_umr_numa_process(const struct ibv_device *device);
+
+/** NUMA node of the page of an address. A system call, unless cached. Lock held. */
+int mca_btl_umr_numa_address(const void *address);
+
+/**
+ * Distance from a GPU, by its number in this process, to a device. The distance grows as the common
+ * part of their sysfs paths (switch, root port, host bridge) shrinks; for equal parts it grows with
+ * the distance of the NUMA nodes. MCA_BTL_UMR_GPU_FAR if unknown. Reads files once for each GPU and
+ * device. Lock held.
+ */
+uint32_t mca_btl_umr_numa_gpu(mca_btl_umr_device_t *device, int gpu);
+
+/** Drop the cached locations of the pages from base to bound (the last byte). */
+void mca_btl_umr_numa_forget(uintptr_t base, uintptr_t bound);
+
+/**
+ * Cached location of a page: valid until a registration over it ends, or until another page needs
+ * the entry.
+ */
+typedef struct mca_btl_umr_page_node_t {
+    uintptr_t page; /**< 0: empty */
+    int node;
+} mca_btl_umr_page_node_t;
+
+#define MCA_BTL_UMR_PAGE_NODES 64
+
+END_C_DECLS
+
+#endif /* MCA_BTL_UMR_TOPOLOGY_H */
