@@ -14,7 +14,7 @@
  * Compiled with the file under test, of which the queue pair and the pool of puts are played.
  */
 
-#include "btl_umr_direct.c"
+#include "btl_umr_put_sgl.c"
 
 #include "fuzz.h"
 
@@ -120,7 +120,7 @@ void mca_btl_umr_put_begin(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *
     while (0 < put->left) {
         uint64_t before = put->left;
 
-        FUZZ_CHECK(0 < mca_btl_umr_direct_build(endpoint, put) && put->left < before);
+        FUZZ_CHECK(0 < put->build(endpoint, put) && put->left < before);
         endpoint->sq.done = endpoint->sq.posted;
     }
     FUZZ_CHECK(length == play.written);

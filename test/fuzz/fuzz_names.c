@@ -15,7 +15,7 @@
 
 #include "btl_umr_device.c"
 
-#include "btl_umr_numa.c"
+#include "btl_umr_topology.c"
 
 #include <stdarg.h>
 

@@ -22,7 +22,7 @@
 #define MCA_BTL_UMR_H
 
 #include "opal/mca/btl/umr/btl_umr_device.h"
-#include "opal/mca/btl/umr/btl_umr_gpu.h"
+#include "opal/mca/btl/umr/btl_umr_mr_gpu.h"
 #include "opal/mca/btl/umr/btl_umr_keycache.h"
 #include "opal/mca/btl/umr/btl_umr_klm.h"
 #include "opal/mca/btl/umr/btl_umr_params.h"
@@ -33,17 +33,26 @@
 
 BEGIN_C_DECLS
 
+/** Events below, which the layers above handle (btl_umr_hca.c). Lock held. */
+typedef struct mca_btl_umr_hca_events_t {
+    /** The registration is about to be destroyed: no cached key may stay over it. */
+    void (*reg_ends)(mca_btl_umr_hca_t *hca, const mca_btl_umr_reg_t *reg);
+    /** The queue pair for mappings failed; its keysets have ended with an error. */
+    void (*maps_failed)(mca_btl_umr_hca_t *hca);
+} mca_btl_umr_hca_events_t;
+
 /** One port of one device, with all its objects. */
 struct mca_btl_umr_hca_t {
     uint32_t index; /**< index in mca_btl_umr.hcas */
-    bool used;      /**< included in mca_btl_umr.used */
-    bool failed;    /**< the queue pair for mappings broke: no keys until it is rebuilt */
+    const mca_btl_umr_hca_events_t *events;
+    bool used;   /**< included in mca_btl_umr.used */
+    bool failed; /**< the queue pair for mappings broke: no keys until it is rebuilt */
     mca_btl_umr_caps_t caps;
     mca_btl_umr_stats_t stats;
     mca_btl_umr_device_t device;
     mca_btl_umr_mkeys_t mkeys;
     mca_btl_umr_refill_t refill;
-    mca_btl_umr_long_t longs;
+    mca_btl_umr_klm_t klm;
     opal_iov_cache_limits_t window; /**< capacity of one mkey that maps memory directly */
     uint32_t nest;                  /**< maximum keys below one key; below 2: disabled */
 

@@ -132,7 +132,7 @@ static const char *check_idle(const opal_list_t *list)
 static const char *check_mkeys(const mca_btl_umr_hca_t *hca)
 {
     const mca_btl_umr_mkeys_t *mkeys = &hca->mkeys;
-    const mca_btl_umr_long_t *longs = &hca->longs;
+    const mca_btl_umr_klm_t *longs = &hca->klm;
     counted_t counted = {.pool = 0};
     size_t taken = 0;
     const char *wrong = check_sq(&mkeys->sq);

@@ -23,6 +23,7 @@
 #include "opal/util/show_help.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_gpu_flush.h"
 #include "opal/mca/btl/umr/btl_umr_module.h"
 #include "umrddt_help.h"
 #include "umrddt_params.h"

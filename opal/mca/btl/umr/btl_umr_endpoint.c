@@ -27,7 +27,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_endpoint.h"
-#include "opal/mca/btl/umr/btl_umr_put.h"
+#include "opal/mca/btl/umr/btl_umr_put_queue.h"
 
 /* Size of the first completion queue, over all HCAs; each later one doubles the total. */
 #define MCA_BTL_UMR_CQ_SIZE 256

@@ -25,6 +25,7 @@
 #include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_gpu_flush.h"
 
 /* Reads in flight. */
 #define DEPTH 16

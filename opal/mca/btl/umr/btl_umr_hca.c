@@ -22,10 +22,28 @@
 #include "opal/mca/btl/umr/btl_umr_selftest.h"
 #include "opal/mca/btl/umr/btl_umr_tiers.h"
 
+/**
+ * Keys that wait for an invalidation, lost it, or were cached must not stay usable for a peer.
+ */
+static void maps_failed(mca_btl_umr_hca_t *hca)
+{
+    mca_btl_umr_keycache_empty(hca);
+    mca_btl_umr_mkeys_destroy_idle(hca);
+    if (1 < mca_btl_umr.hca_count) {
+        mca_btl_umr_endpoints_fail(hca); /* other HCAs can map keys */
+    }
+}
+
+static const mca_btl_umr_hca_events_t events = {
+    .reg_ends = mca_btl_umr_keycache_forget_reg,
+    .maps_failed = maps_failed,
+};
+
 void mca_btl_umr_hca_construct(mca_btl_umr_hca_t *hca, uint32_t index)
 {
     memset(hca, 0, sizeof(*hca));
     hca->index = index;
+    hca->events = &events;
     OBJ_CONSTRUCT(&hca->memories, opal_list_t);
     OBJ_CONSTRUCT(&hca->memories_idle, opal_list_t);
     OBJ_CONSTRUCT(&hca->keysets, opal_list_t);
@@ -39,7 +57,7 @@ void mca_btl_umr_hca_construct(mca_btl_umr_hca_t *hca, uint32_t index)
     OBJ_CONSTRUCT(&hca->mkeys.idle, opal_list_t);
     OBJ_CONSTRUCT(&hca->mkeys.invalid, opal_list_t);
     mca_btl_umr_gpu_construct(hca);
-    mca_btl_umr_long_construct(hca);
+    mca_btl_umr_klm_construct(hca);
     mca_btl_umr_refill_construct(hca);
 }
 
@@ -58,7 +76,7 @@ void mca_btl_umr_hca_destruct(mca_btl_umr_hca_t *hca)
     OBJ_DESTRUCT(&hca->mkeys.idle);
     OBJ_DESTRUCT(&hca->mkeys.invalid);
     mca_btl_umr_gpu_destruct(hca);
-    mca_btl_umr_long_destruct(hca);
+    mca_btl_umr_klm_destruct(hca);
     mca_btl_umr_refill_destruct(hca);
 }
 
@@ -102,6 +120,8 @@ static int umr_start(mca_btl_umr_hca_t *hca)
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
+    mca_btl_umr_strided_start(hca);
+    mca_btl_umr_nested_start(hca);
     umr->usable = true;
     if (mca_btl_umr_params.selftest) {
         rc = mca_btl_umr_selftest(hca);

@@ -25,6 +25,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_check.h"
+#include "opal/mca/btl/umr/btl_umr_gpu_flush.h"
 #include "opal/mca/btl/umr/btl_umr_loose.h"
 #include "opal/mca/btl/umr/btl_umr_map.h"
 #include "opal/mca/btl/umr/btl_umr_progress.h"
@@ -33,19 +34,8 @@
 #include "opal/mca/btl/umr/btl_umr_rebuild.h"
 #include "opal/mca/btl/umr/btl_umr_tiers.h"
 
-mca_btl_umr_t mca_btl_umr;
-
 /* Always exists: holds the counters of a process without an HCA. */
 static mca_btl_umr_hca_t first_hca;
-
-void mca_btl_umr_refuse(const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    vsnprintf(mca_btl_umr.why, sizeof(mca_btl_umr.why), format, arguments);
-    va_end(arguments);
-}
 
 void mca_btl_umr_construct(void)
 {

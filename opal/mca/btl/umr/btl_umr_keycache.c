@@ -145,7 +145,8 @@ static bool hold_regs(mca_btl_umr_keyset_object_t *keyset)
     return true;
 }
 
-void mca_btl_umr_keycache_leave(mca_btl_umr_keyset_object_t *keyset)
+/** Release the registrations below it, after its mkeys. */
+static void release_regs(mca_btl_umr_keyset_object_t *keyset)
 {
     if (lost_one(keyset)) {
         mca_btl_umr_keysets_post(keyset->hca); /* the invalidations first */
@@ -158,7 +159,8 @@ void mca_btl_umr_keycache_leave(mca_btl_umr_keyset_object_t *keyset)
     keyset->base_count = 0;
 }
 
-void mca_btl_umr_keycache_remove(mca_btl_umr_keyset_object_t *keyset)
+/** Remove a keyset from the table; it is in hca.keysets again. */
+static void remove_from_table(mca_btl_umr_keyset_object_t *keyset)
 {
     mca_btl_umr_hca_t *hca = keyset->hca;
     mca_btl_umr_keyset_object_t **link = bucket_of(hca, &keyset->name);
@@ -174,6 +176,18 @@ void mca_btl_umr_keycache_remove(mca_btl_umr_keyset_object_t *keyset)
     keyset->cached = false;
     keyset->used = false;
     --hca->stats.keysets_cached_now;
+}
+
+void mca_btl_umr_keycache_recycle(mca_btl_umr_keyset_object_t *keyset)
+{
+    if (keyset->cached) {
+        remove_from_table(keyset);
+    }
+    mca_btl_umr_keyset_give_mkeys(keyset);
+    if (0 < keyset->base_count) {
+        release_regs(keyset);
+    }
+    mca_btl_umr_keyset_put(keyset);
 }
 
 /** Mark it as in use. */
@@ -198,7 +212,7 @@ mca_btl_umr_keyset_object_t *mca_btl_umr_keycache_take(const mca_btl_umr_keyset_
     }
     if (OPAL_UNLIKELY(!same_regs(keyset, memory))) {
         ++hca->stats.keysets_stale;
-        mca_btl_umr_keyset_recycle(keyset);
+        mca_btl_umr_keycache_recycle(keyset);
         return NULL;
     }
     keyset->memory = memory;
@@ -302,7 +316,7 @@ bool mca_btl_umr_keycache_evict(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
             && (MCA_BTL_UMR_ROLE_MAX == role
                 || (keyset->name.role == role && holds(keyset, entries)))) {
             ++hca->stats.keyset_evictions;
-            mca_btl_umr_keyset_recycle(keyset);
+            mca_btl_umr_keycache_recycle(keyset);
             return true;
         }
     }
@@ -331,7 +345,7 @@ void mca_btl_umr_keycache_forget_reg(mca_btl_umr_hca_t *hca, const mca_btl_umr_r
     OPAL_LIST_FOREACH_SAFE (keyset, next, &hca->keycache.cached, mca_btl_umr_keyset_object_t) {
         if (!keyset->used && is_over(keyset, reg)) {
             ++hca->stats.keysets_stale;
-            mca_btl_umr_keyset_recycle(keyset);
+            mca_btl_umr_keycache_recycle(keyset);
         }
     }
     mca_btl_umr_keysets_post(hca); /* their invalidations */
@@ -343,7 +357,7 @@ void mca_btl_umr_keycache_empty(mca_btl_umr_hca_t *hca)
 
     OPAL_LIST_FOREACH_SAFE (keyset, next, &hca->keycache.cached, mca_btl_umr_keyset_object_t) {
         if (!keyset->used) {
-            mca_btl_umr_keyset_recycle(keyset);
+            mca_btl_umr_keycache_recycle(keyset);
         }
     }
 }

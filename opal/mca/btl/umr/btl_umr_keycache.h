@@ -60,11 +60,8 @@ bool mca_btl_umr_keycache_put(mca_btl_umr_keyset_object_t *keyset);
  */
 bool mca_btl_umr_keycache_evict(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role, uint32_t entries);
 
-/** Remove a recycled keyset from the table; it is in hca.keysets again. */
-void mca_btl_umr_keycache_remove(mca_btl_umr_keyset_object_t *keyset);
-
-/** Release the registrations below it, after its mkeys. */
-void mca_btl_umr_keycache_leave(mca_btl_umr_keyset_object_t *keyset);
+/** Release the mkeys of a keyset, cached or not, and keep the empty structure for reuse. */
+void mca_btl_umr_keycache_recycle(mca_btl_umr_keyset_object_t *keyset);
 
 /** A registration is destroyed: evict the unused keysets over it. */
 void mca_btl_umr_keycache_forget_reg(mca_btl_umr_hca_t *hca, const mca_btl_umr_reg_t *reg);

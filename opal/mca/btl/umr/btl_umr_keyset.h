@@ -81,8 +81,45 @@ typedef struct mca_btl_umr_keyset_queue_t {
     mca_btl_umr_keyset_object_t *head, *tail;
 } mca_btl_umr_keyset_queue_t;
 
-/** Release its mkeys and keep the empty structure for reuse. Lock held. */
-void mca_btl_umr_keyset_recycle(mca_btl_umr_keyset_object_t *keyset);
+static inline void mca_btl_umr_keyset_queue_append(mca_btl_umr_keyset_queue_t *queue,
+                                                   mca_btl_umr_keyset_object_t *keyset)
+{
+    keyset->next = NULL;
+    if (NULL == queue->tail) {
+        queue->head = keyset;
+    } else {
+        queue->tail->next = keyset;
+    }
+    queue->tail = keyset;
+}
+
+/** The oldest keyset of the queue. @return NULL: it is empty */
+static inline mca_btl_umr_keyset_object_t *
+mca_btl_umr_keyset_queue_pop(mca_btl_umr_keyset_queue_t *queue)
+{
+    mca_btl_umr_keyset_object_t *keyset = queue->head;
+
+    if (NULL != keyset) {
+        queue->head = keyset->next;
+        if (NULL == queue->head) {
+            queue->tail = NULL;
+        }
+        keyset->next = NULL;
+    }
+    return keyset;
+}
+
+/** An empty keyset, in hca.keysets. @return NULL: out of memory. Lock held. */
+mca_btl_umr_keyset_object_t *mca_btl_umr_keyset_take(mca_btl_umr_hca_t *hca);
+
+/** Room for one more key. @return false: out of memory */
+bool mca_btl_umr_keyset_reserve(mca_btl_umr_keyset_object_t *keyset);
+
+/** Release its mkeys. Lock held. */
+void mca_btl_umr_keyset_give_mkeys(mca_btl_umr_keyset_object_t *keyset);
+
+/** Keep the structure for reuse: it has no mkeys, and is in hca.keysets. Lock held. */
+void mca_btl_umr_keyset_put(mca_btl_umr_keyset_object_t *keyset);
 
 END_C_DECLS
 

@@ -44,7 +44,7 @@ typedef struct mca_btl_umr_list_t {
  * The long mkeys, and the memory from which the device reads their lists. The memory is a ring,
  * since the queue pair works in order.
  */
-typedef struct mca_btl_umr_long_t {
+typedef struct mca_btl_umr_klm_t {
     uint32_t entries; /**< maximum of a list; 0: non-inline lists are disabled */
     mca_btl_umr_class_t classes[MCA_BTL_UMR_CLASSES]; /**< by ascending entries */
     size_t class_count;
@@ -58,51 +58,51 @@ typedef struct mca_btl_umr_long_t {
     size_t tail;       /**< start of the oldest list */
     mca_btl_umr_list_t lists[MCA_BTL_UMR_MKEYS_SQ_DEPTH]; /**< oldest at lists[first] */
     size_t first, list_count;
-} mca_btl_umr_long_t;
+} mca_btl_umr_klm_t;
 
 /** Called for the memory of each HCA, at open and close of the component. */
-void mca_btl_umr_long_construct(mca_btl_umr_hca_t *hca);
-void mca_btl_umr_long_destruct(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_klm_construct(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_klm_destruct(mca_btl_umr_hca_t *hca);
 
 /** Query the device and create the ring; on failure caps have the reason. Lock held. */
-void mca_btl_umr_long_start(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_klm_start(mca_btl_umr_hca_t *hca);
 
 /** Disable non-inline lists: destroy the free long mkeys and release the ring. Lock held. */
-void mca_btl_umr_long_stop(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_klm_stop(mca_btl_umr_hca_t *hca);
 
 /** The queue pair is new: no list is pending. */
-void mca_btl_umr_long_reset(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_klm_reset(mca_btl_umr_hca_t *hca);
 
 /** As mca_btl_umr_mkey_take, for more entries than mkeys of the pool have. */
-mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
-                                          uint32_t entries);
+mca_btl_umr_mkey_t *mca_btl_umr_klm_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
+                                         uint32_t entries);
 
 /**
  * Destroy all free long mkeys. Lock held. No work request may be pending: the queue pair is in ERR,
  * destroyed, or polled completely.
  */
-void mca_btl_umr_long_destroy_idle(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_klm_destroy_idle(mca_btl_umr_hca_t *hca);
 
 /** A work request has completed: destroy the retired mkeys that waited for it. Lock held. */
-void mca_btl_umr_long_destroy_retired(mca_btl_umr_hca_t *hca);
+void mca_btl_umr_klm_destroy_retired(mca_btl_umr_hca_t *hca);
 
 /**
- * Memory for a list of @p count entries. The caller fills it by mca_btl_umr_long_set and maps it by
- * mca_btl_umr_long_build_map before the next call.
+ * Memory for a list of @p count entries. The caller fills it by mca_btl_umr_klm_set and maps it by
+ * mca_btl_umr_klm_build_map before the next call.
  *
  * @return NULL: none available now; retry after a mapping has completed
  */
-struct mlx5_wqe_data_seg *mca_btl_umr_long_list(mca_btl_umr_hca_t *hca, uint32_t count);
+struct mlx5_wqe_data_seg *mca_btl_umr_klm_list(mca_btl_umr_hca_t *hca, uint32_t count);
 
-static inline void mca_btl_umr_long_set(struct mlx5_wqe_data_seg *entry, uint64_t addr,
-                                        uint32_t length, uint32_t lkey)
+static inline void mca_btl_umr_klm_set(struct mlx5_wqe_data_seg *entry, uint64_t addr,
+                                       uint32_t length, uint32_t lkey)
 {
     mlx5dv_set_data_seg(entry, length, lkey, addr);
 }
 
 /** As mca_btl_umr_mkey_build_map. @p bytes is the sum of the entries' lengths. */
-uint32_t mca_btl_umr_long_build_map(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t role,
-                                    uint32_t count, uint64_t bytes, struct mlx5_wqe_data_seg *list);
+uint32_t mca_btl_umr_klm_build_map(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t role,
+                                   uint32_t count, uint64_t bytes, struct mlx5_wqe_data_seg *list);
 
 END_C_DECLS
 

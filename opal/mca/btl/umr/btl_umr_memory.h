@@ -50,6 +50,9 @@ mca_btl_umr_memory_t *mca_btl_umr_memory_take(mca_btl_umr_hca_t *hca, mca_btl_um
 /** Append a part. @return false: out of memory */
 bool mca_btl_umr_memory_add(mca_btl_umr_memory_t *memory, uintptr_t start, uintptr_t end);
 
+/** Keep the structure, which holds no registration, for reuse. Lock held. */
+void mca_btl_umr_memory_put(mca_btl_umr_memory_t *memory);
+
 /** The registration that covers an address of the layout. Lock held. */
 const struct ibv_mr *mca_btl_umr_memory_find(const mca_btl_umr_memory_t *memory, uintptr_t address);
 

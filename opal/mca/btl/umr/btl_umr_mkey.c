@@ -9,15 +9,7 @@
 /**
  * @file
  *
- * The pool of mkeys, and the work requests that map and invalidate them.
- *
- * Mkeys are created in advance (each costs a system call), all with the same number of entries:
- * some at start-up, more by a helper thread before the pool is empty (btl_umr_refill.c), and by a
- * message that finds none. Each role gets half of them, so that messages that wait for their peers
- * (REMOTE) cannot take the keys from the writes that these peers wait for (LOCAL).
- *
- * The queue pair for mappings is connected to itself and has no other use. Its slots hold the
- * longest list.
+ * One mkey: creation, destruction, and the work requests that map and invalidate it.
  *
  * Invalidation of old keys. libmlx5 puts the low byte of mlx5dv_mkey::lkey, the tag, into every
  * mapping, so a new tag makes the previous key invalid, but only when the next mapping executes. So
@@ -30,20 +22,12 @@
 #include "opal_config.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_mkey.h"
-#include "opal/mca/btl/umr/btl_umr_tiers.h"
-
-/* A list needs 16 bytes per entry, less the 4-byte header of inline data. */
-#define MCA_BTL_UMR_INLINE_OF(entries)  ((entries) *16 - 4)
-#define MCA_BTL_UMR_ENTRIES_OF(inlined) (((inlined) + 4) / 16)
-
-#define MCA_BTL_UMR_MAX_ENTRIES 52
 
 OBJ_CLASS_INSTANCE(mca_btl_umr_mkey_t, opal_list_item_t, NULL, NULL);
 
@@ -105,8 +89,8 @@ void mca_btl_umr_mkey_destroy(mca_btl_umr_mkey_t *mkey)
     if (NULL == mkey->class) {
         --hca->mkeys.count;
     } else {
-        --hca->longs.count;
-        hca->stats.mkeys_long_now = hca->longs.count;
+        --hca->klm.count;
+        hca->stats.mkeys_long_now = hca->klm.count;
     }
     OBJ_RELEASE(mkey);
     --hca->stats.mkeys_now;
@@ -116,211 +100,6 @@ void mca_btl_umr_mkey_idle(mca_btl_umr_mkey_t *mkey)
 {
     mca_btl_umr_hca_t *hca = mkey->hca;
     opal_list_append(NULL == mkey->class ? &hca->mkeys.idle : &mkey->class->idle, &mkey->super);
-}
-
-/** Counter of taken mkeys for its role. */
-static size_t *mkey_used(const mca_btl_umr_mkey_t *mkey)
-{
-    mca_btl_umr_hca_t *hca = mkey->hca;
-    return NULL == mkey->class ? &hca->mkeys.used[mkey->role] : &hca->longs.used[mkey->role];
-}
-
-void mca_btl_umr_bound_start(mca_btl_umr_bound_t *bound, size_t most)
-{
-    bound->max = bound->most = most;
-    bound->lacked = bound->patience = 0;
-}
-
-void mca_btl_umr_bound_refused(mca_btl_umr_bound_t *bound, size_t count)
-{
-    if (0 == bound->patience) {
-        bound->patience = MCA_BTL_UMR_PATIENCE;
-    } else if (UINT_MAX / 2 >= bound->patience) {
-        bound->patience *= 2;
-    }
-    bound->lacked = 0;
-    bound->max = count;
-}
-
-bool mca_btl_umr_bound_again(mca_btl_umr_bound_t *bound)
-{
-    if (bound->max >= bound->most || ++bound->lacked < bound->patience) {
-        return false;
-    }
-    bound->max = bound->most;
-    return true;
-}
-
-void mca_btl_umr_mkeys_limit(mca_btl_umr_hca_t *hca, int err)
-{
-    /* Pending requests count too, and may fail in the same way. */
-    mca_btl_umr_refill_halt(hca);
-    if (hca->mkeys.count < hca->mkeys.bound.max) {
-        /* Continue with the existing mkeys, half for each role. */
-        MCA_BTL_UMR_LOG(hca, "%zu mkeys is all the device gives: %s", hca->mkeys.count,
-                        strerror(err));
-        mca_btl_umr_bound_refused(&hca->mkeys.bound, hca->mkeys.count);
-    }
-}
-
-/** Create up to @p count more. @return errno of the failed creation, if all failed */
-static int mkeys_grow(mca_btl_umr_hca_t *hca, size_t count)
-{
-    int err = 0;
-
-    for (size_t i = 0; i < count && hca->mkeys.count < hca->mkeys.bound.max; ++i) {
-        mca_btl_umr_mkey_t *mkey;
-
-        err = mca_btl_umr_mkey_create(hca, hca->mkeys.entries, &mkey);
-        if (0 == err) {
-            ++hca->mkeys.count;
-            mca_btl_umr_mkey_idle(mkey);
-        } else {
-            if (0 < hca->mkeys.count) {
-                mca_btl_umr_mkeys_limit(hca, err);
-            }
-            return 0 < i ? 0 : err;
-        }
-    }
-    return 0;
-}
-
-int mca_btl_umr_mkeys_qp_start(mca_btl_umr_hca_t *hca)
-{
-    mca_btl_umr_device_t *device = &hca->device;
-    mca_btl_umr_route_t route;
-    uint32_t inline_bytes = hca->mkeys.inline_bytes;
-    int err;
-
-    err = mca_btl_umr_qp_create(hca, MCA_BTL_UMR_QP_UMR, hca->mkeys.cq, MCA_BTL_UMR_MKEYS_SQ_DEPTH,
-                                1, &inline_bytes, &hca->mkeys.sq);
-    if (0 != err) {
-        return err;
-    }
-    mca_btl_umr_qp_route_self(device, &route);
-    err = mca_btl_umr_qp_connect(device, hca->mkeys.sq.qp, &route, hca->mkeys.sq.qp->qp_num, 0, 0);
-    if (0 != err) {
-        mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
-        return err;
-    }
-    /* The obtained slot size decides, not the requested one. */
-    if (MCA_BTL_UMR_ENTRIES_OF(inline_bytes) < hca->mkeys.entries) {
-        hca->mkeys.entries = MCA_BTL_UMR_ENTRIES_OF(inline_bytes);
-    }
-    mca_btl_umr_long_reset(hca);
-    return 0;
-}
-
-int mca_btl_umr_mkeys_qp_anew(mca_btl_umr_hca_t *hca)
-{
-    uint32_t entries = hca->mkeys.entries;
-    int err;
-
-    mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
-    err = mca_btl_umr_mkeys_qp_start(hca);
-    if (0 == err && hca->mkeys.entries < entries) {
-        /* The previous capacity of a key has been published to the caller. */
-        mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
-        hca->mkeys.entries = entries;
-        err = ENOMEM;
-    }
-    return err;
-}
-
-/**
- * Create the queue pair with the longest slots that the device supports. mlx5dv has no query for
- * the maximum, so try in descending order. 0 or errno.
- */
-static int mkeys_qp_find(mca_btl_umr_hca_t *hca)
-{
-    uint32_t wanted = mca_btl_umr_params.max_entries;
-    int err = EINVAL;
-
-    wanted = 0 == wanted || MCA_BTL_UMR_MAX_ENTRIES < wanted ? MCA_BTL_UMR_MAX_ENTRIES : wanted;
-    if (4 <= hca->device.max_list && wanted > hca->device.max_list) {
-        wanted = hca->device.max_list;
-    }
-    for (uint32_t entries = (wanted + 3) & ~3u; 4 <= entries && EINVAL == err; entries -= 4) {
-        hca->mkeys.entries = entries < wanted ? entries : wanted;
-        hca->mkeys.inline_bytes = MCA_BTL_UMR_INLINE_OF(entries);
-        err = mca_btl_umr_mkeys_qp_start(hca);
-    }
-    return err;
-}
-
-int mca_btl_umr_mkeys_start(mca_btl_umr_hca_t *hca)
-{
-    int err = 0;
-
-    if (!hca->device.mlx5) {
-        mca_btl_umr_refuse("%s is not an mlx5 device", hca->device.name);
-        return OPAL_ERR_NOT_SUPPORTED;
-    }
-    mca_btl_umr_bound_start(&hca->mkeys.bound, mca_btl_umr_share(mca_btl_umr_params.mkeys_max, 2));
-    memset(&hca->mkeys.rebuild, 0, sizeof(hca->mkeys.rebuild));
-    hca->mkeys.count = 0;
-    memset(hca->mkeys.used, 0, sizeof(hca->mkeys.used));
-    hca->device.update_tag = true;
-
-    /*
-     * Completions of the whole send queue, of the one receive of the self-test, and spare entries
-     * to detect unexpected ones.
-     */
-    hca->mkeys.cq =
-        ibv_create_cq(hca->device.context, MCA_BTL_UMR_MKEYS_SQ_DEPTH + 8, NULL, NULL, 0);
-    if (NULL == hca->mkeys.cq) {
-        mca_btl_umr_refuse("%s: no completion queue: %s", hca->device.name, strerror(errno));
-        return OPAL_ERR_NOT_AVAILABLE;
-    }
-
-    hca->mkeys.raw = true;
-    err = mkeys_qp_find(hca);
-    if (EINVAL == err || EOPNOTSUPP == err) {
-        hca->mkeys.raw = false;
-        err = mkeys_qp_find(hca);
-    }
-    if (0 != err) {
-        mca_btl_umr_refuse("%s has no queue pair that maps mkeys (UMR): %s", hca->device.name,
-                           strerror(err));
-        goto fail;
-    }
-
-    err = mkeys_grow(hca, mca_btl_umr_share(mca_btl_umr_params.mkeys, MCA_BTL_UMR_NEST_MKEYS));
-    if (0 != err || 2 > hca->mkeys.count) {
-        mca_btl_umr_refuse("%s makes no indirect mkeys (DEVX CREATE_MKEY): %s", hca->device.name,
-                           0 != err ? strerror(err) : "fewer than two");
-        goto fail;
-    }
-    mca_btl_umr_long_start(hca);
-    mca_btl_umr_strided_start(hca);
-    mca_btl_umr_nested_start(hca);
-    return OPAL_SUCCESS;
-
-fail:
-    mca_btl_umr_mkeys_stop(hca);
-    return 0 == err || ENOMEM == err ? OPAL_ERR_NOT_AVAILABLE : OPAL_ERR_NOT_SUPPORTED;
-}
-
-void mca_btl_umr_mkeys_stop(mca_btl_umr_hca_t *hca)
-{
-    int err;
-
-    mca_btl_umr_refill_stop(hca);
-    mca_btl_umr_qp_destroy(hca, &hca->mkeys.sq);
-    opal_list_join(&hca->mkeys.idle, opal_list_get_end(&hca->mkeys.idle), &hca->mkeys.taken);
-    mca_btl_umr_mkeys_destroy_idle(hca);
-    mca_btl_umr_long_stop(hca);
-    memset(hca->mkeys.used, 0, sizeof(hca->mkeys.used));
-    hca->stats.mkeys_used_now = 0;
-
-    if (NULL != hca->mkeys.cq) {
-        err = ibv_destroy_cq(hca->mkeys.cq);
-        if (0 != err) {
-            MCA_BTL_UMR_LOG(hca, "the mkeys' completion queue cannot be destroyed: %s",
-                            strerror(err));
-        }
-        hca->mkeys.cq = NULL;
-    }
 }
 
 void mca_btl_umr_mkey_retag(mca_btl_umr_mkey_t *mkey)
@@ -334,108 +113,6 @@ void mca_btl_umr_mkey_retag(mca_btl_umr_mkey_t *mkey)
         mkey->dv->lkey = (mkey->dv->lkey & ~0xffu) | tag;
         mkey->dv->rkey = mkey->dv->lkey;
     }
-}
-
-/** Create mkeys, up to the limit. @return false: none created */
-static bool pool_grow_now(mca_btl_umr_hca_t *hca)
-{
-    const mca_btl_umr_refill_t *refill = &hca->refill;
-    size_t before = hca->mkeys.count;
-
-    if (0 < refill->pending) {
-        mca_btl_umr_refill(hca);
-    }
-    if (before == hca->mkeys.count && hca->mkeys.count + refill->pending >= hca->mkeys.bound.max) {
-        mca_btl_umr_refill_halt(hca); /* the limit is reached by pending requests */
-    }
-    if (before == hca->mkeys.count) {
-        /*
-         * The helper is late. Create only the mkeys needed now, one beside those pending at the
-         * helper.
-         */
-        (void) mkeys_grow(hca, 0 < refill->low ? 1 : mca_btl_umr_params.mkeys_step);
-    }
-    return before < hca->mkeys.count;
-}
-
-/** A role has used up its half. @return false: no growth possible */
-static bool pool_grow(mca_btl_umr_hca_t *hca)
-{
-    if (pool_grow_now(hca)) {
-        return true;
-    }
-    if (!mca_btl_umr_bound_again(&hca->mkeys.bound) || !pool_grow_now(hca)) {
-        return false;
-    }
-    mca_btl_umr_bound_given(&hca->mkeys.bound);
-    return true;
-}
-
-/** Take one of the pool, or NULL. */
-static mca_btl_umr_mkey_t *pool_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role)
-{
-    /*
-     * Half of the existing mkeys, not of the limit: the device may create fewer. (No mkey is idle,
-     * or about to be, if the other role had all remaining ones when the queue pair for mappings
-     * failed.)
-     */
-    while (hca->mkeys.used[role] >= hca->mkeys.count / 2
-           || (opal_list_is_empty(&hca->mkeys.idle) && opal_list_is_empty(&hca->mkeys.invalid))) {
-        if (!pool_grow(hca)) {
-            return NULL;
-        }
-    }
-    return (mca_btl_umr_mkey_t *) opal_list_remove_first(&hca->mkeys.idle);
-}
-
-mca_btl_umr_mkey_t *mca_btl_umr_mkey_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
-                                          uint32_t entries)
-{
-    mca_btl_umr_mkey_t *mkey = entries <= hca->mkeys.entries
-                                   ? pool_take(hca, role)
-                                   : mca_btl_umr_long_take(hca, role, entries);
-
-    if (NULL == mkey) {
-        return NULL;
-    }
-    opal_list_append(&hca->mkeys.taken, &mkey->super);
-    mkey->role = role;
-    mkey->exposed = false;
-    ++*mkey_used(mkey);
-    ++hca->stats.mkeys_used_now;
-    mca_btl_umr_mkey_retag(mkey);
-    if (hca->mkeys.used[role] + hca->refill.low > hca->mkeys.count / 2) {
-        mca_btl_umr_refill(hca);
-    }
-    return mkey;
-}
-
-void mca_btl_umr_mkey_give(mca_btl_umr_mkey_t *mkey)
-{
-    mca_btl_umr_hca_t *hca = mkey->hca;
-    opal_list_remove_item(&hca->mkeys.taken, &mkey->super);
-    --*mkey_used(mkey);
-    --hca->stats.mkeys_used_now;
-    if (hca->failed || mkey->unknown) {
-        mca_btl_umr_mkey_destroy(mkey);
-    } else if (mkey->exposed) {
-        opal_list_append(&hca->mkeys.invalid, &mkey->super);
-    } else {
-        mkey->last_seq = hca->mkeys.sq.done; /* never posted, or complete */
-        mca_btl_umr_mkey_idle(mkey);
-    }
-}
-
-void mca_btl_umr_mkeys_destroy_idle(mca_btl_umr_hca_t *hca)
-{
-    opal_list_item_t *item;
-
-    mca_btl_umr_refill_halt(hca);
-    while (NULL != (item = opal_list_remove_first(&hca->mkeys.invalid))
-           || NULL != (item = opal_list_remove_first(&hca->mkeys.idle))) {
-        mca_btl_umr_mkey_destroy((mca_btl_umr_mkey_t *) item);
-    }
-    mca_btl_umr_long_destroy_idle(hca);
 }
 
 /** The common start of a mapping by libmlx5; the layout follows. @return its number */

@@ -65,9 +65,6 @@ int mca_btl_umr_mkeys_qp_anew(mca_btl_umr_hca_t *hca);
 mca_btl_umr_mkey_t *mca_btl_umr_mkey_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
                                           uint32_t entries);
 
-/** The device refused another mkey of the pool (@p err is its errno): set the limit. */
-void mca_btl_umr_mkeys_limit(mca_btl_umr_hca_t *hca, int err);
-
 /**
  * Release an mkey. A REMOTE mkey first waits until its invalidation is posted
  * (mca_btl_umr_keysets_post). On a failed HCA no invalidation can be posted, so the mkey is

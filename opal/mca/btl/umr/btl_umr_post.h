@@ -19,6 +19,19 @@
 
 BEGIN_C_DECLS
 
+/** Set the first mapping of a keyset to be posted. */
+void mca_btl_umr_keyset_prepare(mca_btl_umr_keyset_object_t *keyset);
+
+/** Append a prepared keyset to the waiting ones, and post as far as there is room. Lock held. */
+void mca_btl_umr_keyset_post(mca_btl_umr_keyset_object_t *keyset);
+
+/**
+ * Forget the mappings of an abandoned keyset that are not posted. Lock held.
+ *
+ * @return true if none was posted: the keyset is in no queue
+ */
+bool mca_btl_umr_keyset_withdraw(mca_btl_umr_keyset_object_t *keyset);
+
 /** Post waiting mappings and invalidations, as far as there is room. Lock held. */
 void mca_btl_umr_keysets_post(mca_btl_umr_hca_t *hca);
 

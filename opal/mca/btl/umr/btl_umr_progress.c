@@ -20,10 +20,13 @@
 #include "opal/util/proc.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_event.h"
+#include "opal/mca/btl/umr/btl_umr_gpu_flush.h"
 #include "opal/mca/btl/umr/btl_umr_map.h"
 #include "opal/mca/btl/umr/btl_umr_post.h"
 #include "opal/mca/btl/umr/btl_umr_progress.h"
 #include "opal/mca/btl/umr/btl_umr_put.h"
+#include "opal/mca/btl/umr/btl_umr_put_queue.h"
 
 /* Completions of one poll of one queue. */
 #define MCA_BTL_UMR_POLL 32
@@ -59,6 +62,37 @@ static void log_error(const mca_btl_umr_endpoint_t *endpoint, const struct ibv_w
     }
 }
 
+/** A receive of the endpoint itself completed, with or without success. */
+static void own_receive_taken(mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_btl_umr_hca_t *hca = endpoint->hca;
+
+    if (!endpoint->broken) {
+        int err = mca_btl_umr_qp_post_receives(endpoint->sq.qp, MCA_BTL_UMR_WR_RECEIVE, 1);
+
+        /* First the receive, then the expectation: a FIN always finds a posted receive. */
+        if (0 != err) {
+            --endpoint->receives;
+            ++hca->stats.errors;
+            MCA_BTL_UMR_LOG(hca, "no receive for %s: error %d",
+                            OPAL_NAME_PRINT(endpoint->peer->name), err);
+            mca_btl_umr_endpoint_fail(endpoint);
+        }
+    } else {
+        --endpoint->receives;
+    }
+    mca_btl_umr_fin_came(endpoint);
+}
+
+static inline void receive_taken(mca_btl_umr_endpoint_t *endpoint)
+{
+    if (NULL == endpoint->hca->receives.srq) {
+        own_receive_taken(endpoint);
+    } else {
+        mca_btl_umr_receives_taken(endpoint);
+    }
+}
+
 /** A receive completed. @return true if it was a FIN */
 static bool handle_receive(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc *wc)
 {
@@ -66,10 +100,10 @@ static bool handle_receive(mca_btl_umr_endpoint_t *endpoint, const struct ibv_wc
     if (IBV_WC_SUCCESS != wc->status) {
         log_error(endpoint, wc, "receiving from");
         mca_btl_umr_endpoint_fail(endpoint);
-        mca_btl_umr_receives_taken(endpoint);
+        receive_taken(endpoint);
         return false;
     }
-    mca_btl_umr_receives_taken(endpoint);
+    receive_taken(endpoint);
     if (0 == (wc->wc_flags & IBV_WC_WITH_IMM)) {
         return false;
     }
@@ -159,7 +193,7 @@ static int poll_receives(mca_btl_umr_hca_t *hca)
     int events, count;
 
     if (OPAL_UNLIKELY(draining)) {
-        mca_btl_umr_receives_events(hca);
+        mca_btl_umr_events_read(hca);
     }
     events = poll_endpoints(hca, hca->receives.cq, fins, &count);
     if (OPAL_UNLIKELY(draining) && MCA_BTL_UMR_POLL > events) {
@@ -236,7 +270,7 @@ static inline int progress_hca(mca_btl_umr_hca_t *hca)
         events += report_done(hca);
     }
     if (0 == events && shared && 0 == ++hca->receives.idle % MCA_BTL_UMR_LOOK_PERIOD) {
-        mca_btl_umr_receives_events(hca);
+        mca_btl_umr_events_read(hca);
     }
     return events;
 }

@@ -30,20 +30,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_put.h"
-#include "opal/mca/btl/umr/btl_umr_put_sgl.h"
-
-static void put_construct(mca_btl_umr_put_t *put)
-{
-    memset((char *) put + sizeof(opal_list_item_t), 0, sizeof(*put) - sizeof(opal_list_item_t));
-}
-
-static void put_destruct(mca_btl_umr_put_t *put)
-{
-    free(put->walk);
-    free(put->remote);
-}
-
-OBJ_CLASS_INSTANCE(mca_btl_umr_put_t, opal_list_item_t, put_construct, put_destruct);
+#include "opal/mca/btl/umr/btl_umr_put_queue.h"
 
 /** Build the next write of a put. The caller has checked that the queue has room. */
 static uint64_t put_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
@@ -112,8 +99,7 @@ void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
     for (put = first; (opal_list_item_t *) put != opal_list_get_end(&endpoint->puts);
          put = (mca_btl_umr_put_t *) opal_list_get_next(&put->super)) {
         while (0 < put->left && 0 < mca_btl_umr_sq_room(sq)) {
-            bytes +=
-                put->direct ? mca_btl_umr_direct_build(endpoint, put) : put_build(endpoint, put);
+            bytes += NULL != put->build ? put->build(endpoint, put) : put_build(endpoint, put);
         }
         if (0 == mca_btl_umr_sq_room(sq)) {
             break;
@@ -138,44 +124,6 @@ void mca_btl_umr_puts_post(mca_btl_umr_endpoint_t *endpoint)
         put->last_seq = posted;
     }
     mca_btl_umr_endpoint_fail(endpoint);
-}
-
-void mca_btl_umr_puts_sweep(mca_btl_umr_endpoint_t *endpoint)
-{
-    mca_btl_umr_hca_t *hca = endpoint->hca;
-    mca_btl_umr_put_t *put, *next;
-
-    OPAL_LIST_FOREACH_SAFE (put, next, &endpoint->puts, mca_btl_umr_put_t) {
-        bool drained = !put->started || mca_btl_umr_sq_is_done(&endpoint->sq, put->last_seq);
-
-        if (!drained || (0 < put->left && !endpoint->broken)) {
-            break;
-        }
-        /* On a broken endpoint, puts that completed before the error were swept at that time. */
-        put->status = endpoint->broken ? OPAL_ERR_UNREACH : OPAL_SUCCESS;
-        opal_list_remove_item(&endpoint->puts, &put->super);
-        opal_list_append(&hca->puts_done, &put->super);
-    }
-}
-
-bool mca_btl_umr_puts_next_done(mca_btl_umr_hca_t *hca, mca_btl_umr_done_fn_t *done, void **context,
-                                int *status)
-{
-    mca_btl_umr_put_t *put = (mca_btl_umr_put_t *) opal_list_remove_first(&hca->puts_done);
-
-    if (NULL == put) {
-        return false;
-    }
-    *done = put->done;
-    *context = put->context;
-    *status = put->status;
-    if (MCA_BTL_UMR_IDLE_KEYS < put->capacity
-        || MCA_BTL_UMR_IDLE_MAX <= opal_list_get_size(&hca->puts_idle)) {
-        OBJ_RELEASE(put);
-    } else {
-        opal_list_prepend(&hca->puts_idle, &put->super);
-    }
-    return true;
 }
 
 /** Sum of the lengths; false if one is 0 or the sum does not fit. */
@@ -258,7 +206,7 @@ int mca_btl_umr_put(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_keyset_t
         OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    put->direct = false;
+    put->build = NULL;
     put->keyset = keyset;
     put->local_index = put->remote_index = 0;
     put->local_offset = put->remote_offset = 0;

@@ -24,12 +24,6 @@ size_t mca_btl_umr_memory_regions(const mca_btl_umr_memory_t *memory, mca_btl_um
 int mca_btl_umr_put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_direct_t *direct,
                            const uint32_t *fin, mca_btl_umr_done_fn_t done, void *context);
 
-/**
- * Build the next write of a direct put. The caller has checked that the queue has room. @return
- * bytes
- */
-uint64_t mca_btl_umr_direct_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put);
-
 END_C_DECLS
 
 #endif /* MCA_BTL_UMR_PUT_SGL_H */

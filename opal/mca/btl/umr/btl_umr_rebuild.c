@@ -54,33 +54,6 @@
 #include "opal/mca/btl/umr/btl_umr_post.h"
 #include "opal/mca/btl/umr/btl_umr_rebuild.h"
 
-bool mca_btl_umr_rebuild_failed(mca_btl_umr_rebuild_t *rebuild, uint32_t done)
-{
-    if (MCA_BTL_UMR_REBUILD_PROVEN <= done) {
-        rebuild->tries = 0;
-    }
-    rebuild->lacked = 0;
-    if (mca_btl_umr_params.rebuilds < rebuild->tries) {
-        return false; /* reported before */
-    }
-    ++rebuild->tries;
-    return 0 < mca_btl_umr_params.rebuilds && mca_btl_umr_params.rebuilds < rebuild->tries;
-}
-
-bool mca_btl_umr_rebuild_due(mca_btl_umr_rebuild_t *rebuild)
-{
-    unsigned int patience;
-
-    if (0 == rebuild->tries || mca_btl_umr_params.rebuilds < rebuild->tries) {
-        return false;
-    }
-    patience = MCA_BTL_UMR_REBUILD_PATIENCE << (rebuild->tries - 1);
-    if (patience > rebuild->lacked) {
-        ++rebuild->lacked;
-    }
-    return patience <= rebuild->lacked;
-}
-
 bool mca_btl_umr_endpoint_drained(mca_btl_umr_endpoint_t *endpoint)
 {
     return endpoint->broken

@@ -298,3 +298,15 @@ void mca_btl_umr_refill_stop(mca_btl_umr_hca_t *hca)
         hca->refill.running = false;
     }
 }
+
+void mca_btl_umr_mkeys_limit(mca_btl_umr_hca_t *hca, int err)
+{
+    /* Pending requests count too, and may fail in the same way. */
+    mca_btl_umr_refill_halt(hca);
+    if (hca->mkeys.count < hca->mkeys.bound.max) {
+        /* Continue with the existing mkeys, half for each role. */
+        MCA_BTL_UMR_LOG(hca, "%zu mkeys is all the device gives: %s", hca->mkeys.count,
+                        strerror(err));
+        mca_btl_umr_bound_refused(&hca->mkeys.bound, hca->mkeys.count);
+    }
+}

@@ -58,6 +58,9 @@ void mca_btl_umr_refill(mca_btl_umr_hca_t *hca);
  */
 void mca_btl_umr_refill_halt(mca_btl_umr_hca_t *hca);
 
+/** The device refused another mkey of the pool (@p err is its errno): set the limit. */
+void mca_btl_umr_mkeys_limit(mca_btl_umr_hca_t *hca, int err);
+
 /** As mca_btl_umr_refill_halt, and the thread ends. */
 void mca_btl_umr_refill_stop(mca_btl_umr_hca_t *hca);
 

@@ -48,7 +48,10 @@ void mca_btl_umr_receives_stop(mca_btl_umr_hca_t *hca);
  */
 void mca_btl_umr_receives_leave(mca_btl_umr_endpoint_t *endpoint);
 
-/** A receive completed on this endpoint, with or without success. Lock held. */
+/** An expected FIN has come. Lock held. */
+void mca_btl_umr_fin_came(mca_btl_umr_endpoint_t *endpoint);
+
+/** A shared receive completed on this endpoint, with or without success. Lock held. */
 void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint);
 
 /**
@@ -56,9 +59,6 @@ void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint);
  * held throughout. Lock held.
  */
 void mca_btl_umr_receives_drained(mca_btl_umr_hca_t *hca);
-
-/** Read the asynchronous events of the device; does not block. Lock held. */
-void mca_btl_umr_receives_events(mca_btl_umr_hca_t *hca);
 
 END_C_DECLS
 

@@ -157,9 +157,9 @@ void mca_btl_umr_limits_start(mca_btl_umr_hca_t *hca)
     opal_iov_cache_limits_t *limits = &hca->caps.key_limits;
     size_t nest = MCA_BTL_UMR_NEST_MAX, by_lists, by_long;
 
-    hca->window.max_iovs = !hca->caps.umr.usable    ? 1
-                           : 0 < hca->longs.entries ? hca->longs.entries
-                                                    : hca->mkeys.entries;
+    hca->window.max_iovs = !hca->caps.umr.usable  ? 1
+                           : 0 < hca->klm.entries ? hca->klm.entries
+                                                  : hca->mkeys.entries;
     hca->window.max_bytes = mca_btl_umr_params.max_key_bytes;
     *limits = hca->window;
     hca->nest = 0;
@@ -171,8 +171,7 @@ void mca_btl_umr_limits_start(mca_btl_umr_hca_t *hca)
     nest = hca->window.max_iovs < nest ? hca->window.max_iovs : nest;
     hca->nest = (uint32_t) nest;
     by_lists = nest * hca->mkeys.entries;
-    by_long =
-        (hca->longs.bound.max / 2 < nest ? hca->longs.bound.max / 2 : nest) * hca->longs.entries;
+    by_long = (hca->klm.bound.max / 2 < nest ? hca->klm.bound.max / 2 : nest) * hca->klm.entries;
     limits->max_iovs = by_lists > limits->max_iovs ? by_lists : limits->max_iovs;
     limits->max_iovs = by_long > limits->max_iovs ? by_long : limits->max_iovs;
 }

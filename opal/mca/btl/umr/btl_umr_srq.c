@@ -40,6 +40,7 @@
 #include "opal/util/proc.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_srq.h"
 
 /* Maximum of receives posted at a time. */
 #define MCA_BTL_UMR_REFILL 32
@@ -218,29 +219,16 @@ void mca_btl_umr_fin_cancel(mca_btl_umr_endpoint_t *endpoint)
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 }
 
+void mca_btl_umr_fin_came(mca_btl_umr_endpoint_t *endpoint)
+{
+    expect_less(endpoint);
+}
+
 void mca_btl_umr_receives_taken(mca_btl_umr_endpoint_t *endpoint)
 {
     mca_btl_umr_hca_t *hca = endpoint->hca;
     mca_btl_umr_receives_t *receives = &hca->receives;
 
-    if (NULL == receives->srq) {
-        if (!endpoint->broken) {
-            int err = mca_btl_umr_qp_post_receives(endpoint->sq.qp, MCA_BTL_UMR_WR_RECEIVE, 1);
-
-            /* First the receive, then the expectation: a FIN always finds a posted receive. */
-            if (0 != err) {
-                --endpoint->receives;
-                ++hca->stats.errors;
-                MCA_BTL_UMR_LOG(hca, "no receive for %s: error %d",
-                                OPAL_NAME_PRINT(endpoint->peer->name), err);
-                mca_btl_umr_endpoint_fail(endpoint);
-            }
-        } else {
-            --endpoint->receives;
-        }
-        expect_less(endpoint);
-        return;
-    }
     ++receives->missing;
     expect_less(endpoint);
     /* The second condition can only be false because of unsolicited FINs. */
@@ -295,63 +283,6 @@ void mca_btl_umr_receives_drained(mca_btl_umr_hca_t *hca)
             endpoint->draining = false;
             opal_list_remove_item(&hca->receives.draining, &endpoint->super);
             give_back(endpoint);
-        }
-    }
-}
-
-/** No endpoint can receive any more. */
-static void all_fail(mca_btl_umr_hca_t *hca)
-{
-    hca->receives.failed = true;
-    ++hca->stats.errors;
-    MCA_BTL_UMR_LOG(hca, "%s", "the shared receives failed: no peer can be received from any more");
-    mca_btl_umr_endpoints_fail(hca);
-}
-
-/** The device stopped a queue pair. */
-static void stopped(mca_btl_umr_endpoint_t *endpoint, enum ibv_event_type type)
-{
-    mca_btl_umr_hca_t *hca = endpoint->hca;
-    if (IBV_EVENT_QP_LAST_WQE_REACHED == type) {
-        endpoint->last_receive = true;
-    }
-    if (!endpoint->broken) {
-        ++hca->stats.errors;
-        MCA_BTL_UMR_LOG(hca, "the queue pair to %s was stopped: %s",
-                        OPAL_NAME_PRINT(endpoint->peer->name), ibv_event_type_str(type));
-        mca_btl_umr_endpoint_fail(endpoint);
-    }
-}
-
-void mca_btl_umr_receives_events(mca_btl_umr_hca_t *hca)
-{
-    struct ibv_async_event event;
-
-    while (0 == ibv_get_async_event(hca->device.context, &event)) {
-        enum ibv_event_type type = event.event_type;
-        mca_btl_umr_endpoint_t *endpoint = NULL;
-        bool shared = false;
-
-        switch (type) {
-        case IBV_EVENT_QP_FATAL:
-        case IBV_EVENT_QP_REQ_ERR:
-        case IBV_EVENT_QP_ACCESS_ERR:
-        case IBV_EVENT_QP_LAST_WQE_REACHED:
-            /* NULL: the queue pair for mappings, whose completions report errors */
-            endpoint = mca_btl_umr_endpoint_of_qp(hca, event.element.qp->qp_num);
-            break;
-        case IBV_EVENT_SRQ_ERR:
-            shared = event.element.srq == hca->receives.srq;
-            break;
-        default:
-            break;
-        }
-        /* Before any destruction, which waits for it. */
-        ibv_ack_async_event(&event);
-        if (NULL != endpoint) {
-            stopped(endpoint, type);
-        } else if (shared && !hca->receives.failed) {
-            all_fail(hca);
         }
     }
 }

@@ -28,6 +28,7 @@
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_put.h"
+#include "opal/mca/btl/umr/btl_umr_put_queue.h"
 #include "opal/mca/btl/umr/btl_umr_put_sgl.h"
 
 /* Maximum of btl_umr_write_pieces. */
@@ -158,7 +159,8 @@ static void walk_on(mca_btl_umr_walk_t *walk, uint64_t length)
     }
 }
 
-uint64_t mca_btl_umr_direct_build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
+/** Build the next write. The caller has checked that the queue has room. @return bytes */
+static uint64_t build(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_put_t *put)
 {
     mca_btl_umr_hca_t *hca = endpoint->hca;
     mca_btl_umr_walk_t *walk = put->walk;
@@ -269,7 +271,7 @@ int mca_btl_umr_put_direct(mca_btl_umr_endpoint_t *endpoint, const mca_btl_umr_d
     walk->memory = memory;
     walk->region_count = direct->region_count;
     walk->region = 0;
-    put->direct = true;
+    put->build = build;
     put->keyset = NULL;
     mca_btl_umr_put_begin(endpoint, put, direct->end - direct->start, fin, done, context);
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);

@@ -31,6 +31,7 @@
 #include "opal/util/sys_limits.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_topology.h"
 
 /* The kernel's distance of a node to itself, and between nodes without firmware information. */
 #define DISTANCE_SAME  10

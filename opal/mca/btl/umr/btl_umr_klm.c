@@ -41,6 +41,7 @@
 #include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
+#include "opal/mca/btl/umr/btl_umr_klm.h"
 
 /* Alignment that the device requires for a list in memory. */
 #define MCA_BTL_UMR_LIST_ALIGN 2048
@@ -66,20 +67,20 @@ _Static_assert(64 == sizeof(struct mlx5_wqe_mkey_context_seg), "mkey context seg
 _Static_assert(16 == sizeof(struct mlx5_wqe_data_seg), "data segment, and entry of a list");
 _Static_assert(144 == sizeof(long_wqe_t), "no holes");
 
-void mca_btl_umr_long_construct(mca_btl_umr_hca_t *hca)
+void mca_btl_umr_klm_construct(mca_btl_umr_hca_t *hca)
 {
     for (size_t i = 0; i < MCA_BTL_UMR_CLASSES; ++i) {
-        OBJ_CONSTRUCT(&hca->longs.classes[i].idle, opal_list_t);
+        OBJ_CONSTRUCT(&hca->klm.classes[i].idle, opal_list_t);
     }
-    OBJ_CONSTRUCT(&hca->longs.retired, opal_list_t);
+    OBJ_CONSTRUCT(&hca->klm.retired, opal_list_t);
 }
 
-void mca_btl_umr_long_destruct(mca_btl_umr_hca_t *hca)
+void mca_btl_umr_klm_destruct(mca_btl_umr_hca_t *hca)
 {
     for (size_t i = 0; i < MCA_BTL_UMR_CLASSES; ++i) {
-        OBJ_DESTRUCT(&hca->longs.classes[i].idle);
+        OBJ_DESTRUCT(&hca->klm.classes[i].idle);
     }
-    OBJ_DESTRUCT(&hca->longs.retired);
+    OBJ_DESTRUCT(&hca->klm.retired);
 }
 
 /** Record why non-inline lists are disabled. */
@@ -105,49 +106,49 @@ static int ring_start(mca_btl_umr_hca_t *hca, size_t size)
     }
     memset(memory, 0, size);
     errno = 0;
-    hca->longs.mr = ibv_reg_mr(hca->device.pd, memory, size, IBV_ACCESS_LOCAL_WRITE);
-    if (NULL == hca->longs.mr) {
+    hca->klm.mr = ibv_reg_mr(hca->device.pd, memory, size, IBV_ACCESS_LOCAL_WRITE);
+    if (NULL == hca->klm.mr) {
         err = 0 != errno ? errno : EIO;
         free(memory);
         return err;
     }
-    hca->longs.memory = memory;
-    hca->longs.size = size;
-    mca_btl_umr_long_reset(hca);
+    hca->klm.memory = memory;
+    hca->klm.size = size;
+    mca_btl_umr_klm_reset(hca);
     return 0;
 }
 
 static void ring_stop(mca_btl_umr_hca_t *hca)
 {
-    if (NULL != hca->longs.mr) {
-        int err = ibv_dereg_mr(hca->longs.mr);
+    if (NULL != hca->klm.mr) {
+        int err = ibv_dereg_mr(hca->klm.mr);
 
         if (0 != err) {
             MCA_BTL_UMR_LOG(hca, "the memory for lists cannot be deregistered: %s", strerror(err));
         }
-        hca->longs.mr = NULL;
+        hca->klm.mr = NULL;
     }
-    free(hca->longs.memory);
-    hca->longs.memory = NULL;
+    free(hca->klm.memory);
+    hca->klm.memory = NULL;
 }
 
-void mca_btl_umr_long_reset(mca_btl_umr_hca_t *hca)
+void mca_btl_umr_klm_reset(mca_btl_umr_hca_t *hca)
 {
-    hca->longs.head = hca->longs.tail = 0;
-    hca->longs.first = hca->longs.list_count = 0;
+    hca->klm.head = hca->klm.tail = 0;
+    hca->klm.first = hca->klm.list_count = 0;
 }
 
 /** Release the lists that the device has read. */
 static void ring_collect(mca_btl_umr_hca_t *hca)
 {
-    while (0 < hca->longs.list_count
-           && mca_btl_umr_sq_is_done(&hca->mkeys.sq, hca->longs.lists[hca->longs.first].seq)) {
-        hca->longs.tail = hca->longs.lists[hca->longs.first].end;
-        hca->longs.first = (hca->longs.first + 1) % MCA_BTL_UMR_MKEYS_SQ_DEPTH;
-        --hca->longs.list_count;
+    while (0 < hca->klm.list_count
+           && mca_btl_umr_sq_is_done(&hca->mkeys.sq, hca->klm.lists[hca->klm.first].seq)) {
+        hca->klm.tail = hca->klm.lists[hca->klm.first].end;
+        hca->klm.first = (hca->klm.first + 1) % MCA_BTL_UMR_MKEYS_SQ_DEPTH;
+        --hca->klm.list_count;
     }
-    if (0 == hca->longs.list_count) {
-        hca->longs.head = hca->longs.tail = 0;
+    if (0 == hca->klm.list_count) {
+        hca->klm.head = hca->klm.tail = 0;
     }
 }
 
@@ -157,51 +158,51 @@ static size_t list_bytes(uint32_t count)
            & ~(size_t) (MCA_BTL_UMR_LIST_ALIGN - 1);
 }
 
-struct mlx5_wqe_data_seg *mca_btl_umr_long_list(mca_btl_umr_hca_t *hca, uint32_t count)
+struct mlx5_wqe_data_seg *mca_btl_umr_klm_list(mca_btl_umr_hca_t *hca, uint32_t count)
 {
     size_t bytes = list_bytes(count);
 
     ring_collect(hca);
-    if (0 < hca->longs.list_count && hca->longs.head <= hca->longs.tail) {
+    if (0 < hca->klm.list_count && hca->klm.head <= hca->klm.tail) {
         /* The used part wraps around; if the ends are equal the whole ring is used. */
-        if (hca->longs.tail - hca->longs.head < bytes) {
+        if (hca->klm.tail - hca->klm.head < bytes) {
             return NULL;
         }
-    } else if (hca->longs.size - hca->longs.head < bytes) {
-        if (0 == hca->longs.list_count || hca->longs.tail < bytes) {
+    } else if (hca->klm.size - hca->klm.head < bytes) {
+        if (0 == hca->klm.list_count || hca->klm.tail < bytes) {
             return NULL;
         }
-        hca->longs.head = 0;
+        hca->klm.head = 0;
     }
-    return (struct mlx5_wqe_data_seg *) (void *) (hca->longs.memory + hca->longs.head);
+    return (struct mlx5_wqe_data_seg *) (void *) (hca->klm.memory + hca->klm.head);
 }
 
 /** Work request @p seq reads the list that was allocated last. */
 static void ring_commit(mca_btl_umr_hca_t *hca, uint32_t count, uint32_t seq)
 {
-    size_t position = (hca->longs.first + hca->longs.list_count) % MCA_BTL_UMR_MKEYS_SQ_DEPTH;
+    size_t position = (hca->klm.first + hca->klm.list_count) % MCA_BTL_UMR_MKEYS_SQ_DEPTH;
 
-    hca->longs.head += list_bytes(count);
-    hca->longs.lists[position].seq = seq;
-    hca->longs.lists[position].end = hca->longs.head;
-    ++hca->longs.list_count;
+    hca->klm.head += list_bytes(count);
+    hca->klm.lists[position].seq = seq;
+    hca->klm.lists[position].end = hca->klm.head;
+    ++hca->klm.list_count;
 }
 
 /* ------------------------------------------------------------------------------------------- *
  * The mkeys
  * ------------------------------------------------------------------------------------------- */
 
-void mca_btl_umr_long_start(mca_btl_umr_hca_t *hca)
+void mca_btl_umr_klm_start(mca_btl_umr_hca_t *hca)
 {
     uint32_t wanted = mca_btl_umr_params.long_entries, limit = MCA_BTL_UMR_LONG_MAX;
     uint32_t lists = (uint32_t) (mca_btl_umr_params.list_bytes / sizeof(struct mlx5_wqe_data_seg));
     int err;
 
-    hca->longs.entries = 0;
-    hca->longs.class_count = 0;
-    hca->longs.count = 0;
-    mca_btl_umr_bound_start(&hca->longs.bound, mca_btl_umr_share(mca_btl_umr_params.long_mkeys, 2));
-    memset(hca->longs.used, 0, sizeof(hca->longs.used));
+    hca->klm.entries = 0;
+    hca->klm.class_count = 0;
+    hca->klm.count = 0;
+    mca_btl_umr_bound_start(&hca->klm.bound, mca_btl_umr_share(mca_btl_umr_params.long_mkeys, 2));
+    memset(hca->klm.used, 0, sizeof(hca->klm.used));
     hca->caps.tiers[MCA_BTL_UMR_LONG].usable = false;
 
     limit = hca->device.max_list < limit ? hca->device.max_list : limit;
@@ -221,45 +222,45 @@ void mca_btl_umr_long_start(mca_btl_umr_hca_t *hca)
     } else if (0 != (err = ring_start(hca, mca_btl_umr_params.list_bytes))) {
         refuse(hca, "no registered memory for lists (btl_umr_list_bytes)", strerror(err));
     } else {
-        hca->longs.entries = wanted;
+        hca->klm.entries = wanted;
         for (uint32_t entries = MCA_BTL_UMR_CLASS_FIRST; entries < wanted;
              entries *= MCA_BTL_UMR_CLASS_STEP) {
-            hca->longs.classes[hca->longs.class_count++].entries = entries;
+            hca->klm.classes[hca->klm.class_count++].entries = entries;
         }
-        hca->longs.classes[hca->longs.class_count++].entries = wanted;
+        hca->klm.classes[hca->klm.class_count++].entries = wanted;
         hca->caps.tiers[MCA_BTL_UMR_LONG].usable = true;
         hca->caps.tiers[MCA_BTL_UMR_LONG].why[0] = '\0';
     }
 }
 
-void mca_btl_umr_long_stop(mca_btl_umr_hca_t *hca)
+void mca_btl_umr_klm_stop(mca_btl_umr_hca_t *hca)
 {
-    mca_btl_umr_long_destroy_idle(hca);
-    hca->longs.entries = 0;
+    mca_btl_umr_klm_destroy_idle(hca);
+    hca->klm.entries = 0;
     ring_stop(hca);
 }
 
-void mca_btl_umr_long_destroy_idle(mca_btl_umr_hca_t *hca)
+void mca_btl_umr_klm_destroy_idle(mca_btl_umr_hca_t *hca)
 {
     opal_list_item_t *item;
 
-    while (NULL != (item = opal_list_remove_first(&hca->longs.retired))) {
+    while (NULL != (item = opal_list_remove_first(&hca->klm.retired))) {
         mca_btl_umr_mkey_destroy((mca_btl_umr_mkey_t *) item);
     }
-    for (size_t i = 0; i < hca->longs.class_count; ++i) {
-        while (NULL != (item = opal_list_remove_first(&hca->longs.classes[i].idle))) {
+    for (size_t i = 0; i < hca->klm.class_count; ++i) {
+        while (NULL != (item = opal_list_remove_first(&hca->klm.classes[i].idle))) {
             mca_btl_umr_mkey_destroy((mca_btl_umr_mkey_t *) item);
         }
     }
 }
 
-void mca_btl_umr_long_destroy_retired(mca_btl_umr_hca_t *hca)
+void mca_btl_umr_klm_destroy_retired(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_mkey_t *mkey, *next;
 
-    OPAL_LIST_FOREACH_SAFE (mkey, next, &hca->longs.retired, mca_btl_umr_mkey_t) {
+    OPAL_LIST_FOREACH_SAFE (mkey, next, &hca->klm.retired, mca_btl_umr_mkey_t) {
         if (mca_btl_umr_sq_is_done(&hca->mkeys.sq, mkey->last_seq)) {
-            opal_list_remove_item(&hca->longs.retired, &mkey->super);
+            opal_list_remove_item(&hca->klm.retired, &mkey->super);
             mca_btl_umr_mkey_destroy(mkey);
         }
     }
@@ -268,18 +269,18 @@ void mca_btl_umr_long_destroy_retired(mca_btl_umr_hca_t *hca)
 /** Number of long mkeys that are not retired. */
 static size_t long_count(mca_btl_umr_hca_t *hca)
 {
-    return hca->longs.count - opal_list_get_size(&hca->longs.retired);
+    return hca->klm.count - opal_list_get_size(&hca->klm.retired);
 }
 
 /** Retire a free one. @return false: none */
 static bool long_make_room(mca_btl_umr_hca_t *hca)
 {
-    for (size_t i = 0; i < hca->longs.class_count; ++i) {
-        opal_list_item_t *item = opal_list_remove_first(&hca->longs.classes[i].idle);
+    for (size_t i = 0; i < hca->klm.class_count; ++i) {
+        opal_list_item_t *item = opal_list_remove_first(&hca->klm.classes[i].idle);
 
         if (NULL != item) {
-            opal_list_append(&hca->longs.retired, item);
-            mca_btl_umr_long_destroy_retired(hca);
+            opal_list_append(&hca->klm.retired, item);
+            mca_btl_umr_klm_destroy_retired(hca);
             return true;
         }
     }
@@ -291,8 +292,8 @@ static mca_btl_umr_mkey_t *long_create(mca_btl_umr_hca_t *hca, mca_btl_umr_class
     mca_btl_umr_mkey_t *mkey = NULL;
     int err;
 
-    if (long_count(hca) >= hca->longs.bound.max && !long_make_room(hca)
-        && !mca_btl_umr_bound_again(&hca->longs.bound)) {
+    if (long_count(hca) >= hca->klm.bound.max && !long_make_room(hca)
+        && !mca_btl_umr_bound_again(&hca->klm.bound)) {
         return NULL;
     }
     err = mca_btl_umr_mkey_create(hca, class->entries, &mkey);
@@ -300,25 +301,25 @@ static mca_btl_umr_mkey_t *long_create(mca_btl_umr_hca_t *hca, mca_btl_umr_class
         /* Not retried soon: each attempt is a system call in vain. */
         MCA_BTL_UMR_LOG(hca, "%zu mkeys for long lists is all the device gives: %s",
                         long_count(hca), strerror(err));
-        mca_btl_umr_bound_refused(&hca->longs.bound, long_count(hca));
+        mca_btl_umr_bound_refused(&hca->klm.bound, long_count(hca));
         return NULL;
     }
-    mca_btl_umr_bound_given(&hca->longs.bound);
+    mca_btl_umr_bound_given(&hca->klm.bound);
     mkey->class = class;
-    ++hca->longs.count;
-    hca->stats.mkeys_long_now = hca->longs.count;
+    ++hca->klm.count;
+    hca->stats.mkeys_long_now = hca->klm.count;
     return mkey;
 }
 
-mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
-                                          uint32_t entries)
+mca_btl_umr_mkey_t *mca_btl_umr_klm_take(mca_btl_umr_hca_t *hca, mca_btl_umr_role_t role,
+                                         uint32_t entries)
 {
-    mca_btl_umr_class_t *class = hca->longs.classes;
+    mca_btl_umr_class_t *class = hca->klm.classes;
     mca_btl_umr_mkey_t *mkey;
 
-    if (entries > hca->longs.entries
-        || (hca->longs.used[role] >= hca->longs.bound.max / 2
-            && !mca_btl_umr_bound_again(&hca->longs.bound))) {
+    if (entries > hca->klm.entries
+        || (hca->klm.used[role] >= hca->klm.bound.max / 2
+            && !mca_btl_umr_bound_again(&hca->klm.bound))) {
         return NULL;
     }
     while (class->entries < entries) {
@@ -328,14 +329,14 @@ mca_btl_umr_mkey_t *mca_btl_umr_long_take(mca_btl_umr_hca_t *hca, mca_btl_umr_ro
     if (NULL == mkey) {
         mkey = long_create(hca, class);
     }
-    for (++class; NULL == mkey && class < hca->longs.classes + hca->longs.class_count; ++class) {
+    for (++class; NULL == mkey && class < hca->klm.classes + hca->klm.class_count; ++class) {
         mkey = (mca_btl_umr_mkey_t *) opal_list_remove_first(&class->idle);
     }
     return mkey;
 }
 
-uint32_t mca_btl_umr_long_build_map(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t role,
-                                    uint32_t count, uint64_t bytes, struct mlx5_wqe_data_seg *list)
+uint32_t mca_btl_umr_klm_build_map(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t role,
+                                   uint32_t count, uint64_t bytes, struct mlx5_wqe_data_seg *list)
 {
     mca_btl_umr_hca_t *hca = mkey->hca;
     static const uint64_t changed =
@@ -368,7 +369,7 @@ uint32_t mca_btl_umr_long_build_map(mca_btl_umr_mkey_t *mkey, mca_btl_umr_role_t
                                               : 0));
     wqe.mkey.qpn_mkey = htobe32(0xffffff00u | (mkey->dv->lkey & 0xff));
     wqe.mkey.len = htobe64(bytes);
-    mlx5dv_set_data_seg(&wqe.list, padded * (uint32_t) sizeof(*list), hca->longs.mr->lkey,
+    mlx5dv_set_data_seg(&wqe.list, padded * (uint32_t) sizeof(*list), hca->klm.mr->lkey,
                         (uintptr_t) list);
 
     sq->qpx->wr_id = MCA_BTL_UMR_WR_ID(0, seq);

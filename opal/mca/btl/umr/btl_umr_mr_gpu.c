@@ -37,7 +37,8 @@
 #include "opal/util/sys_limits.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
-#include "opal/mca/btl/umr/btl_umr_gpu.h"
+#include "opal/mca/btl/umr/btl_umr_gpu_flush.h"
+#include "opal/mca/btl/umr/btl_umr_mr_gpu.h"
 
 /* Lookups between checks whether the memory of the least recently used entry still exists. */
 #define LOOK_PERIOD 64
@@ -93,7 +94,7 @@ static void drop(mca_btl_umr_hca_t *hca, mca_btl_umr_gpu_reg_t *entry)
     if (NULL != entry->reg.mr) {
         int err;
 
-        mca_btl_umr_keycache_forget_reg(hca, &entry->reg);
+        hca->events->reg_ends(hca, &entry->reg);
         err = ibv_dereg_mr(entry->reg.mr);
         if (0 != err) {
             MCA_BTL_UMR_LOG(hca, "memory of a GPU cannot be deregistered: %s", strerror(err));
@@ -470,7 +471,7 @@ int mca_btl_umr_gpu_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_
             --entry->uses;
             rc = OPAL_ERR_OUT_OF_RESOURCE;
             if (NULL != memory) {
-                mca_btl_umr_memory_recycle(memory);
+                mca_btl_umr_memory_put(memory);
             }
         } else {
             memory->parts[0].reg = &entry->reg;

@@ -1,0 +1,27 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Asynchronous events of the device.
+ */
+
+#ifndef MCA_BTL_UMR_EVENT_H
+#define MCA_BTL_UMR_EVENT_H
+
+#include "opal/mca/btl/umr/btl_umr_types.h"
+
+BEGIN_C_DECLS
+
+/** Read the asynchronous events of the device; does not block. Lock held. */
+void mca_btl_umr_events_read(mca_btl_umr_hca_t *hca);
+
+END_C_DECLS
+
+#endif /* MCA_BTL_UMR_EVENT_H */
