@@ -55,10 +55,10 @@ static void make_mkeys(void)
     opal_list_t *const lists[] = {&hca.mkeys.taken, &hca.mkeys.taken,   &hca.mkeys.taken,
                                   &hca.mkeys.idle,  &hca.mkeys.invalid, NULL};
 
-    class = &hca.longs.classes[0];
-    hca.longs.class_count = 1;
+    class = &hca.klm.classes[0];
+    hca.klm.class_count = 1;
     OBJ_CONSTRUCT(&class->idle, opal_list_t);
-    OBJ_CONSTRUCT(&hca.longs.retired, opal_list_t);
+    OBJ_CONSTRUCT(&hca.klm.retired, opal_list_t);
     memset(mkeys, 0, sizeof(mkeys));
     for (int i = 0; i < 6; ++i) {
         mkeys[i].hca = &hca;
@@ -70,8 +70,8 @@ static void make_mkeys(void)
     mkeys[1].class = mkeys[5].class = class;
     hca.mkeys.count = 4;
     hca.mkeys.used[MCA_BTL_UMR_REMOTE] = hca.mkeys.used[MCA_BTL_UMR_LOCAL] = 1;
-    hca.longs.used[MCA_BTL_UMR_REMOTE] = 1;
-    hca.longs.count = 2;
+    hca.klm.used[MCA_BTL_UMR_REMOTE] = 1;
+    hca.klm.count = 2;
     hca.stats.mkeys_used_now = 3;
     hca.mkeys.bound.most = 6;
     hca.refill.pending = 2;
@@ -198,9 +198,9 @@ static void pool(void)
     BREAKS("mkeys: none is free that", mkeys[3].exposed = true);
     BREAKS("mkeys: none is free that", mkeys[5].exposed = true);
     BREAKS("mkeys: those that a role uses", ++hca.mkeys.used[MCA_BTL_UMR_LOCAL]);
-    BREAKS("long mkeys: those that a role uses", hca.longs.used[MCA_BTL_UMR_REMOTE] = 0);
+    BREAKS("long mkeys: those that a role uses", hca.klm.used[MCA_BTL_UMR_REMOTE] = 0);
     BREAKS("mkeys: those that exist", opal_list_remove_first(&hca.mkeys.idle));
-    BREAKS("long mkeys: those that exist", hca.longs.count = 3);
+    BREAKS("long mkeys: those that exist", hca.klm.count = 3);
     BREAKS("mkeys: no more exist", hca.refill.pending = 3);
     BREAKS("mkeys: those counted", hca.stats.mkeys_used_now = 2);
     BREAKS("mkeys: one that is taken has a role", mkeys[2].role = MCA_BTL_UMR_ROLE_MAX);
