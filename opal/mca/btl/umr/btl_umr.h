@@ -82,9 +82,6 @@ struct mca_btl_umr_hca_t {
     opal_list_t puts_idle;
 };
 
-/** Maximum number of HCAs of one process. */
-#define MCA_BTL_UMR_MAX_HCAS 8
-
 /** State that belongs to no HCA. */
 typedef struct mca_btl_umr_t {
     opal_mutex_t lock;

@@ -20,15 +20,6 @@
 
 BEGIN_C_DECLS
 
-/** Values of btl_umr_gpu_flush. */
-enum {
-    MCA_BTL_UMR_GPU_FLUSH_AUTO,
-    MCA_BTL_UMR_GPU_FLUSH_CALL,
-    MCA_BTL_UMR_GPU_FLUSH_READ,
-    MCA_BTL_UMR_GPU_FLUSH_OMIT, /**< for tests only: gives wrong data */
-    MCA_BTL_UMR_GPU_FLUSH_MAX
-};
-
 /** The table's memory_flush. */
 int mca_btl_umr_gpu_flush(mca_btl_umr_memory_t *memory, mca_btl_umr_done_fn_t done, void *context);
 

@@ -9,59 +9,181 @@
 /**
  * @file
  *
- * The MCA parameters.
+ * The table of MCA parameters: members of mca_btl_umr_params_t, defaults, limits and help texts.
+ * btl_umr_params.c registers them; docs/parameters.rst describes them.
  */
 
 #ifndef MCA_BTL_UMR_PARAMS_H
 #define MCA_BTL_UMR_PARAMS_H
 
-#include "opal/mca/btl/umr/btl_umr_types.h"
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-BEGIN_C_DECLS
+/** Maximum number of HCAs of one process. */
+#define MCA_BTL_UMR_MAX_HCAS 8
 
-/** The MCA parameters, after mca_btl_umr_params_check. */
+/** Values of btl_umr_gpu_flush. */
+enum {
+    MCA_BTL_UMR_GPU_FLUSH_AUTO,
+    MCA_BTL_UMR_GPU_FLUSH_CALL,
+    MCA_BTL_UMR_GPU_FLUSH_READ,
+    MCA_BTL_UMR_GPU_FLUSH_OMIT, /**< for tests only: gives wrong data */
+    MCA_BTL_UMR_GPU_FLUSH_MAX
+};
+
+/* clang-format off */
+/**
+ * X(type, name, level, default, least, most, help). A number outside of least and most is replaced
+ * by the nearest one, an INT by its default.
+ */
+#define MCA_BTL_UMR_PARAMS(X) \
+    X(STRING, device, 3, "", 0, 0, \
+      "Devices to use: a list of NAME or NAME:PORT separated by commas " \
+      "(mlx5_0,mlx5_1:2), the preferred one first; without a port, all active " \
+      "ones. Empty: all mlx5 devices, those nearest to this process first, " \
+      "equal ones assigned to the processes in turn. A device that is not mlx5 " \
+      "is used only if it is named; it has no UMR, so a message needs one write " \
+      "for each run of bytes") \
+    X(UINT, max_hcas, 4, 4, 1, MCA_BTL_UMR_MAX_HCAS, \
+      "Largest number of HCAs (active ports of devices) that a process uses. A " \
+      "message uses the one nearest to the sender's buffer. HCAs share the " \
+      "limits of a process: mkeys, cached keys, registered memory") \
+    X(INT, gid_index, 4, -1, -1, 255, \
+      "Index of the port's GID to use. -1: on Ethernet the first RoCE v2 GID of " \
+      "an IPv4 address, else the first RoCE v2 GID, else 0; on InfiniBand 0") \
+    X(UINT, mkeys, 5, 64, 2, 1u << 20, \
+      "Number of mkeys to create at start-up (each costs a system call)") \
+    X(UINT, mkeys_step, 5, 32, 1, 1u << 20, \
+      "Number of mkeys to create at a time when more are needed") \
+    X(UINT, mkeys_low, 5, 50, 0, 100, \
+      "A helper thread creates more mkeys when the free ones for sends or for " \
+      "receives are fewer than this percentage of btl_umr_mkeys. 0: no helper " \
+      "thread; a message that finds none creates them") \
+    X(UINT, mkeys_max, 5, 4096, 2, 1u << 20, \
+      "Largest number of mkeys of this process. One half is for sends, the " \
+      "other for receives") \
+    X(UINT, max_entries, 6, 0, 0, 52, \
+      "Largest number of contiguous pieces of one mkey whose list is inline in " \
+      "the work request. 0: the device's limit (52 if its send queue accepts " \
+      "descriptors of 1 KiB, at least 4)") \
+    X(UINT, long_entries, 6, 16384, 0, 65532, \
+      "Largest number of contiguous pieces of one mkey whose list is in memory " \
+      "(non-inline), within the device's limit. 0: no such lists") \
+    X(UINT, long_mkeys, 6, 256, 2, 1u << 20, \
+      "Largest number of mkeys for non-inline lists, which are created when " \
+      "first needed. One half is for sends, the other for receives; a message " \
+      "that finds none uses several of the others. Those that wait for their " \
+      "destruction do not count") \
+    X(SIZE, list_bytes, 7, (size_t) 1 << 20, 4096, (size_t) 1 << 30, \
+      "Registered memory, in bytes, for non-inline lists that the device has " \
+      "not read yet. The longest list has 16 bytes for each piece") \
+    X(BOOL, strided, 6, true, 0, 0, \
+      "Map equal blocks at equal distances, both below 64 KiB, as one entry " \
+      "that the device repeats") \
+    X(BOOL, nested, 6, true, 0, 0, \
+      "If one mkey cannot hold a layout, map several, and one more over them, " \
+      "so that the layout has one key") \
+    X(SIZE, max_key_bytes, 6, (size_t) 1 << 30, 4096, ((size_t) 1 << 31) - 4096, \
+      "Largest number of bytes that one key covers, below 2 GiB") \
+    X(UINT, write_pieces, 6, 14, 1, 30, \
+      "Largest number of contiguous pieces that one RDMA write gathers for a " \
+      "message without mkeys, within the device's limit. An entry of each " \
+      "peer's send queue has 16 bytes for each piece, in powers of 2: 64 bytes " \
+      "for 2 pieces, 256 for 14, 512 for 30") \
+    X(UINT, sq_depth, 6, 64, 2, 8192, \
+      "Number of RDMA writes in flight to one peer; each needs an entry of the " \
+      "send queue (btl_umr_write_pieces) and 64 bytes for its completion") \
+    X(UINT, rq_depth, 6, 128, 1, 8192, \
+      "Number of messages from one peer that may be in flight") \
+    X(UINT, srq_depth, 6, 255, 0, 16383, \
+      "Number of messages from all peers together that may be in flight: " \
+      "receives that the peers share. 0, or a device without shared receive " \
+      "queues: each peer has btl_umr_rq_depth receives of its own") \
+    X(SIZE, reg_cache_size, 4, 0, 0, SIZE_MAX, \
+      "Largest number of bytes that are registered with the device at any time, " \
+      "in use or cached. 0: half of the machine's memory divided by the number " \
+      "of this job's processes on it") \
+    X(UINT, gpu_regs, 6, 256, 1, 1u << 20, \
+      "Largest number of registrations of GPU memory, in use or cached. Each is " \
+      "an allocation, or a part of one if the HCA cannot map all of it") \
+    X(UINT, gpu_flush, 9, MCA_BTL_UMR_GPU_FLUSH_AUTO, 0, MCA_BTL_UMR_GPU_FLUSH_MAX - 1, \
+      "Action before a receive into GPU memory is complete. 0: as the device " \
+      "requires; 1: cuFlushGPUDirectRDMAWrites; 2: a read of the memory by the " \
+      "HCA; 3: nothing (for tests: the GPU may see old bytes)") \
+    X(SIZE, reg_gap, 8, (size_t) 256 << 10, 0, (size_t) 1 << 40, \
+      "Pieces of a buffer that are at most this many bytes apart are registered " \
+      "together, including the memory between them") \
+    X(UINT, timeout, 6, 18, 0, 31, \
+      "InfiniBand acknowledgement timeout: 4.096 us * 2^timeout, 1 to 31 (0: " \
+      "infinite)") \
+    X(UINT, retry_count, 6, 7, 0, 7, \
+      "Number of retransmissions by the device, 0 to 7") \
+    X(UINT, mtu, 6, 0, 0, UINT_MAX, \
+      "Path MTU in bytes (256, 512, 1024, 2048 or 4096). 0: the smaller one of " \
+      "the two ports'") \
+    X(UINT, key_cache, 5, 1024, 0, 1u << 20, \
+      "Number of key sets that stay mapped after their message, for the next " \
+      "one with the same datatype and buffer. 0: none") \
+    X(BOOL, plain_keys, 7, true, 0, 0, \
+      "Let peers write into contiguous pieces by the key of the registration, " \
+      "which stays valid as long as the registration. 0: only by mkeys, which " \
+      "the HCA refuses once the message is complete; costs one more mapping " \
+      "(UMR)") \
+    X(UINT, rebuilds, 5, 8, 0, 16, \
+      "Number of consecutive attempts to replace a failed queue pair, after 4 " \
+      "messages without it, then 8, 16, ... A new one counts as working after " \
+      "some hundred operations. 0: a failed one is not replaced") \
+    X(INT, fork_support, 5, -1, -1, 1, \
+      "Keep pages that the device uses from child processes (ibv_fork_init); " \
+      "otherwise the child may get the page, and the device the old one. 1: " \
+      "always, and no device without it; 0: never; -1: on kernels before Linux " \
+      "5.12, if available") \
+    X(BOOL, selftest, 5, true, 0, 0, \
+      "Test the device before use: gather and scatter bytes through two mkeys, " \
+      "compare all bytes, and verify that an invalidated key is refused") \
+    X(BOOL, rdma, 4, false, 0, 0, \
+      "Offer the HCA to other users of Open MPI's btl framework for one-sided " \
+      "communication (osc/rdma): writes, reads and atomics on contiguous " \
+      "memory. Needs pml/ob1, and a queue pair to each process of the job from " \
+      "MPI_Init on") \
+    X(UINT, rdma_peers, 6, 256, 0, UINT_MAX, \
+      "Largest job, in processes, for which btl_umr_rdma is used") \
+    X(UINT, rdma_depth, 6, 64, 1, 8192, \
+      "Number of operations of btl_umr_rdma in flight to one peer") \
+    X(UINT, check, 9, 0, 0, UINT_MAX, \
+      "For tests: verify that counters and lists of the HCA agree in one of " \
+      "this number of progress passes, and at the end; abort on a violation. 0: " \
+      "never")
+/* clang-format on */
+
+#define MCA_BTL_UMR_TYPE_STRING char *
+#define MCA_BTL_UMR_TYPE_BOOL   bool
+#define MCA_BTL_UMR_TYPE_INT    int
+#define MCA_BTL_UMR_TYPE_UINT   unsigned int
+#define MCA_BTL_UMR_TYPE_SIZE   size_t
+
+#define MCA_BTL_UMR_PARAM_MEMBER(type, name, ...) MCA_BTL_UMR_TYPE_##type name;
 typedef struct mca_btl_umr_params_t {
-    char *device;              /**< "", or a list of "mlx5_0" and "mlx5_0:1" */
-    unsigned int max_hcas;     /**< HCAs that this process uses */
-    int gid_index;             /**< -1: choose */
-    unsigned int mkeys;        /**< created at start-up */
-    unsigned int mkeys_step;   /**< created per later request */
-    unsigned int mkeys_low;    /**< per cent of mkeys kept free; 0: no helper thread */
-    unsigned int mkeys_max;    /**< for both roles together */
-    unsigned int max_entries;  /**< entries of an mkey; 0: the maximum of the device */
-    unsigned int long_entries; /**< entries of an mkey with a non-inline list; 0: none */
-    unsigned int long_mkeys;   /**< long mkeys, for both roles together */
-    size_t list_bytes;         /**< memory for lists until the device has read them */
-    size_t max_key_bytes;      /**< bytes one key covers */
-    unsigned int sq_depth;     /**< writes in flight on one endpoint */
-    unsigned int rq_depth;     /**< FINs in flight on one endpoint */
-    unsigned int srq_depth;    /**< FINs in flight on all endpoints; 0: no shared receives */
-    size_t reg_cache_size;     /**< limit of registered bytes; 0: half of this process's share */
-    unsigned int gpu_regs;     /**< cached registrations of GPU memory */
-    unsigned int gpu_flush;    /**< MCA_BTL_UMR_GPU_FLUSH_* */
-    size_t reg_gap;            /**< largest hole between pieces that is registered with them */
-    unsigned int write_pieces; /**< pieces that one write without keys gathers */
-    unsigned int timeout;      /**< IB ACK timeout exponent */
-    unsigned int retry_count;  /**< transport retries */
-    unsigned int mtu;          /**< bytes; 0: the port's */
-    unsigned int key_cache;    /**< keysets in the key cache */
-    bool strided;              /**< equal blocks at equal distances may be one entry */
-    bool nested;               /**< indirect mkeys */
-    bool plain_keys;           /**< peers may use the key of a registration */
-    bool selftest;             /**< run the self-test before the HCA is used */
-    unsigned int rebuilds;     /**< rebuilds of a queue pair in a row; 0: never */
-    int fork_support;          /**< mca_btl_umr_device_fork; -1: where the kernel needs it */
-    bool rdma;                 /**< offer a btl module to the framework */
-    unsigned int rdma_peers;   /**< largest job, in processes, with a module */
-    unsigned int rdma_depth;   /**< operations of the module in flight to one peer */
-    unsigned int check;        /**< passes of progress between checks of the invariants; 0: none */
+    MCA_BTL_UMR_PARAMS(MCA_BTL_UMR_PARAM_MEMBER)
 } mca_btl_umr_params_t;
 
 extern mca_btl_umr_params_t mca_btl_umr_params;
 
+/** Register the parameters. */
+void mca_btl_umr_params_register(void);
+
+/**
+ * Copy the strings, which the MCA base frees when it deregisters the parameters, possibly long
+ * before the HCA is used.
+ *
+ * @return false: out of memory
+ */
+bool mca_btl_umr_params_open(void);
+void mca_btl_umr_params_close(void);
+
 /** Adjust out-of-range values, each with one message. */
 void mca_btl_umr_params_check(void);
-
-END_C_DECLS
 
 #endif /* MCA_BTL_UMR_PARAMS_H */
