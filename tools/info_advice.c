@@ -37,7 +37,7 @@ static const struct {
     {"", "annot allocate memory",
      "Most often this is the limit of locked memory, see above: raise it where processes are\n"
      "started. Else the device has no more room: see who uses it (rdma resource show)."},
-    {"makes no indirect mkeys", "",
+    {"creates no indirect mkeys", "",
      "The device or its firmware has no UMR for user programs. It takes a ConnectX-5 or newer; bring\n"
      "its firmware up to date. A virtual function may be forbidden what its HCA can."},
     {"has no queue pair that maps mkeys", "",

@@ -71,11 +71,11 @@ info "one of three" 0 devices=3 "" "$test mlx5_1:1" "^mlx5_1:1: usable" "!mlx5_0
 info "one that is there and one that is not" 0 "" "" "$test mlx5_7 mlx5_0" \
     "^mlx5_7: not usable: no RDMA device named" "  what to do: Name another device" "^mlx5_0:1: usable"
 
-info "no UMR" 0 umr=off "" "$test" "^mlx5_0:1: usable without UMR: mlx5_0:1 makes no indirect mkeys" \
+info "no UMR" 0 umr=off "" "$test" "^mlx5_0:1: usable without UMR: mlx5_0:1 creates no indirect mkeys" \
     "  pieces that one write gathers: 14" "  what to do: .*no UMR" "!proven in the same way"
 info "no UMR on two" 0 umr=off,devices=2 "" "$test" "^mlx5_0:1: usable without" "^mlx5_1:1: usable without"
 info "no UMR, and peers may have nothing else" 1 umr=off OMPI_MCA_btl_umr_plain_keys=0 "$test" \
-    "^mlx5_0: not usable: mlx5_0:1 makes no indirect mkeys" "  what to do: .*no UMR"
+    "^mlx5_0: not usable: mlx5_0:1 creates no indirect mkeys" "  what to do: .*no UMR"
 info "wrong bytes" 1 umr=broken "" "$test" "^mlx5_0: not usable: .* self-test: .*wrong bytes" \
     "  what to do: The device does not do what umrddt needs" "!usable, the"
 info "no memory to register" 1 mrs=1 "" "$test" "^mlx5_0: not usable: .*annot allocate memory" \

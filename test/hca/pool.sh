@@ -24,7 +24,7 @@ said() {
 }
 
 few="--mca btl_umr_mkeys 16 --mca btl_umr_mkeys_max 40 --mca btl_umr_mkeys_step"
-said 2 "mkeys is all the device gives" "half, steps of 4" "" "$few 4" pool_growing pool_late pool_limit pool_closed pool_forked
+said 2 "the device creates no more than" "half, steps of 4" "" "$few 4" pool_growing pool_late pool_limit pool_closed pool_forked
 hca "all, steps of 3, a bound that is no step" "" "--mca btl_umr_mkeys 8 --mca btl_umr_mkeys_step 3 \
     --mca btl_umr_mkeys_max 21 --mca btl_umr_mkeys_low 100" pool_growing
 hca "the last one, steps of 1, everything late" delay=100 "--mca btl_umr_mkeys 2 --mca btl_umr_mkeys_step 1 \
@@ -32,7 +32,7 @@ hca "the last one, steps of 1, everything late" delay=100 "--mca btl_umr_mkeys 2
 hca "a helper that is late, asked for all at once" "" "$few 1000" pool_late
 hca "refused for a while" "" "$few 4" pool_again
 hca "no helper" "" "$few 4 --mca btl_umr_mkeys_low 0" pool_off
-said 2 "no thread that makes mkeys" "no thread" "" "$few 4" pool_no_thread
+said 2 "helper thread for mkeys cannot be created" "no thread" "" "$few 4" pool_no_thread
 
 echo "== a part that is more than all"
 OMPI_MCA_ess_singleton_isolated=1 OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_umr_mkeys_low=101 \

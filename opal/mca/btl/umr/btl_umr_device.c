@@ -382,7 +382,7 @@ int mca_btl_umr_device_fork(void)
         return OPAL_SUCCESS;
     }
     if (0 < wanted) {
-        mca_btl_umr_refuse("btl_umr_fork_support: ibv_fork_init says: %s", strerror(err));
+        mca_btl_umr_refuse("btl_umr_fork_support: ibv_fork_init failed: %s", strerror(err));
         return OPAL_ERR_NOT_AVAILABLE;
     }
     opal_show_help("help-btl-umr.txt", "fork", true, opal_process_info.nodename, strerror(err));

@@ -367,8 +367,9 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
     }
     __atomic_store_n(&endpoint->broken, true, __ATOMIC_RELAXED);
     if (mca_btl_umr_rebuild_failed(rebuild, endpoint->sq.done + endpoint->fins_came)) {
-        MCA_BTL_UMR_LOG(hca, "the queue pair to %s has failed %u times in a row: no other is made",
-                        OPAL_NAME_PRINT(endpoint->peer->name), rebuild->tries);
+        MCA_BTL_UMR_LOG(
+            hca, "the queue pair to %s has failed %u times in a row: it is not replaced any more",
+            OPAL_NAME_PRINT(endpoint->peer->name), rebuild->tries);
     }
     err = ibv_modify_qp(endpoint->sq.qp, &attr, IBV_QP_STATE);
     if (0 != err) {

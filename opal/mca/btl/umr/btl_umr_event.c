@@ -26,7 +26,7 @@ static void all_fail(mca_btl_umr_hca_t *hca)
 {
     hca->receives.failed = true;
     ++hca->stats.errors;
-    MCA_BTL_UMR_LOG(hca, "%s", "the shared receives failed: no peer can be received from any more");
+    MCA_BTL_UMR_LOG(hca, "%s", "the shared receives failed: no further FIN can be received");
     mca_btl_umr_endpoints_fail(hca);
 }
 

@@ -93,8 +93,7 @@ static mca_btl_umr_gpu_flusher_t *flusher_of(mca_btl_umr_hca_t *hca)
         || 0
                != mca_btl_umr_qp_connect(&hca->device, flusher->sq.qp, &route,
                                          flusher->sq.qp->qp_num, 0, 0)) {
-        MCA_BTL_UMR_LOG(hca, "no queue pair for reads that flush what peers write to GPUs (%u)",
-                        hca->index);
+        MCA_BTL_UMR_LOG(hca, "no queue pair for flush reads of GPU memory (%u)", hca->index);
         flusher_free(hca, flusher);
         hca->gpu.flush_failed = true;
         return NULL;
@@ -154,7 +153,7 @@ int mca_btl_umr_gpu_flush_poll(mca_btl_umr_hca_t *hca)
     count = 0 < flusher->out ? ibv_poll_cq(flusher->cq, DEPTH, wc) : 0;
     for (int i = 0; i < count && !hca->gpu.flush_failed; ++i) {
         if (IBV_WC_SUCCESS != wc[i].status) {
-            MCA_BTL_UMR_LOG(hca, "a read that flushes what a peer wrote to a GPU failed: %s",
+            MCA_BTL_UMR_LOG(hca, "a flush read of GPU memory failed: %s",
                             ibv_wc_status_str(wc[i].status));
             ++hca->stats.errors;
             hca->gpu.flush_failed = true;

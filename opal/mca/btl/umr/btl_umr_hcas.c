@@ -43,7 +43,7 @@ void mca_btl_umr_construct(void)
     OBJ_CONSTRUCT(&mca_btl_umr.lock, opal_mutex_t);
     mca_btl_umr_hca_construct(&first_hca, 0);
     mca_btl_umr.hcas[0] = &first_hca;
-    mca_btl_umr_refuse("not asked for yet");
+    mca_btl_umr_refuse("not initialized");
 }
 
 /** Puts and keysets that are still in use are dropped without callbacks. */

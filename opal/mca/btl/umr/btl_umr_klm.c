@@ -211,14 +211,14 @@ void mca_btl_umr_klm_start(mca_btl_umr_hca_t *hca)
     if (0 == mca_btl_umr_params.long_entries) {
         refuse(hca, "btl_umr_long_entries is 0", "");
     } else if (!mca_btl_umr_params.selftest) {
-        refuse(hca, "not proven, since btl_umr_selftest is 0", "");
+        refuse(hca, "not tested, since btl_umr_selftest is 0", "");
     } else if (0 != hca->device.caps_error) {
-        refuse(hca, "the device does not tell its limits (QUERY_HCA_CAP)",
+        refuse(hca, "the device does not report its limits (QUERY_HCA_CAP)",
                strerror(hca->device.caps_error));
     } else if (!hca->mkeys.raw) {
-        refuse(hca, "no queue pair takes work requests made by hand (RAW_WQE)", "");
+        refuse(hca, "no queue pair accepts raw work requests (RAW_WQE)", "");
     } else if (wanted <= hca->mkeys.entries) {
-        refuse(hca, "lists in memory may not be longer than those in work requests", "");
+        refuse(hca, "non-inline lists are not longer than inline ones", "");
     } else if (0 != (err = ring_start(hca, mca_btl_umr_params.list_bytes))) {
         refuse(hca, "no registered memory for lists (btl_umr_list_bytes)", strerror(err));
     } else {
@@ -299,7 +299,7 @@ static mca_btl_umr_mkey_t *long_create(mca_btl_umr_hca_t *hca, mca_btl_umr_class
     err = mca_btl_umr_mkey_create(hca, class->entries, &mkey);
     if (0 != err) {
         /* Not retried soon: each attempt is a system call in vain. */
-        MCA_BTL_UMR_LOG(hca, "%zu mkeys for long lists is all the device gives: %s",
+        MCA_BTL_UMR_LOG(hca, "the device creates no more than %zu mkeys for non-inline lists: %s",
                         long_count(hca), strerror(err));
         mca_btl_umr_bound_refused(&hca->klm.bound, long_count(hca));
         return NULL;

@@ -176,7 +176,7 @@ int mca_btl_umr_mkeys_start(mca_btl_umr_hca_t *hca)
 
     err = mkeys_grow(hca, mca_btl_umr_share(mca_btl_umr_params.mkeys, MCA_BTL_UMR_NEST_MKEYS));
     if (0 != err || 2 > hca->mkeys.count) {
-        mca_btl_umr_refuse("%s makes no indirect mkeys (DEVX CREATE_MKEY): %s", hca->device.name,
+        mca_btl_umr_refuse("%s creates no indirect mkeys (DEVX CREATE_MKEY): %s", hca->device.name,
                            0 != err ? strerror(err) : "fewer than two");
         goto fail;
     }

@@ -45,7 +45,7 @@ static void keysets_fail(mca_btl_umr_hca_t *hca)
     /* Posted mappings must not be executed later. (The queue pair may be in ERR already.) */
     (void) ibv_modify_qp(hca->mkeys.sq.qp, &attr, IBV_QP_STATE);
     if (mca_btl_umr_rebuild_failed(&hca->mkeys.rebuild, hca->mkeys.sq.done)) {
-        MCA_BTL_UMR_LOG(hca, "mapping has failed %u times in a row: no more mkeys from this HCA",
+        MCA_BTL_UMR_LOG(hca, "mapping has failed %u times in a row: this HCA maps no more mkeys",
                         hca->mkeys.rebuild.tries);
     }
     /* No completion is expected any more. */
@@ -78,7 +78,8 @@ bool mca_btl_umr_keysets_recover(mca_btl_umr_hca_t *hca)
     err = mca_btl_umr_mkeys_qp_anew(hca);
     if (0 != err) {
         if (mca_btl_umr_rebuild_failed(&hca->mkeys.rebuild, 0)) {
-            MCA_BTL_UMR_LOG(hca, "no other queue pair that maps mkeys: %s", strerror(err));
+            MCA_BTL_UMR_LOG(hca, "the queue pair for mappings cannot be replaced: %s",
+                            strerror(err));
         }
         return false;
     }

@@ -234,7 +234,8 @@ void mca_btl_umr_refill(mca_btl_umr_hca_t *hca)
         int err = helper_start(hca);
 
         if (0 != err) {
-            MCA_BTL_UMR_LOG(hca, "no thread that makes mkeys: %s", strerror(err));
+            MCA_BTL_UMR_LOG(hca, "the helper thread for mkeys cannot be created: %s",
+                            strerror(err));
             hca->refill.low = 0;
             return;
         }
@@ -293,7 +294,7 @@ void mca_btl_umr_refill_stop(mca_btl_umr_hca_t *hca)
         pthread_mutex_unlock(&hca->refill.shared.lock);
         err = pthread_join(hca->refill.thread, NULL);
         if (0 != err) {
-            MCA_BTL_UMR_LOG(hca, "the thread that makes mkeys does not end: %s", strerror(err));
+            MCA_BTL_UMR_LOG(hca, "the helper thread for mkeys does not end: %s", strerror(err));
         }
         hca->refill.running = false;
     }
@@ -305,7 +306,7 @@ void mca_btl_umr_mkeys_limit(mca_btl_umr_hca_t *hca, int err)
     mca_btl_umr_refill_halt(hca);
     if (hca->mkeys.count < hca->mkeys.bound.max) {
         /* Continue with the existing mkeys, half for each role. */
-        MCA_BTL_UMR_LOG(hca, "%zu mkeys is all the device gives: %s", hca->mkeys.count,
+        MCA_BTL_UMR_LOG(hca, "the device creates no more than %zu mkeys: %s", hca->mkeys.count,
                         strerror(err));
         mca_btl_umr_bound_refused(&hca->mkeys.bound, hca->mkeys.count);
     }

@@ -36,7 +36,7 @@ void mca_btl_umr_strided_start(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_tier_t *tier = &hca->caps.tiers[MCA_BTL_UMR_STRIDED];
     const char *why = !mca_btl_umr_params.strided    ? "btl_umr_strided is 0"
-                      : !mca_btl_umr_params.selftest ? "not proven, since btl_umr_selftest is 0"
+                      : !mca_btl_umr_params.selftest ? "not tested, since btl_umr_selftest is 0"
                       : MCA_BTL_UMR_STRIDED_ENTRIES > hca->mkeys.entries
                           ? "mkeys have too few entries"
                           : "";
@@ -138,15 +138,15 @@ static int window(mca_btl_umr_hca_t *hca, const opal_iov_cache_layout_t *layout,
 void mca_btl_umr_nested_start(mca_btl_umr_hca_t *hca)
 {
     mca_btl_umr_tier_t *tier = &hca->caps.tiers[MCA_BTL_UMR_NESTED];
-    const char *why =
-        !mca_btl_umr_params.nested     ? "btl_umr_nested is 0"
-        : !mca_btl_umr_params.selftest ? "not proven, since btl_umr_selftest is 0"
-        : 0 != hca->device.caps_error  ? "the device does not tell its limits (QUERY_HCA_CAP)"
-        : 2 > hca->device.max_depth ? "the device does not say that mkeys may lie below each other"
-        : MCA_BTL_UMR_NEST_LEAST > hca->mkeys.entries ? "mkeys have too few entries"
-        : MCA_BTL_UMR_NEST_MKEYS > hca->mkeys.count
-            ? "too few mkeys (btl_umr_mkeys, btl_umr_mkeys_max)"
-            : "";
+    const char *why = !mca_btl_umr_params.nested     ? "btl_umr_nested is 0"
+                      : !mca_btl_umr_params.selftest ? "not tested, since btl_umr_selftest is 0"
+                      : 0 != hca->device.caps_error
+                          ? "the device does not report its limits (QUERY_HCA_CAP)"
+                      : 2 > hca->device.max_depth ? "the device does not report two levels of mkeys"
+                      : MCA_BTL_UMR_NEST_LEAST > hca->mkeys.entries ? "mkeys have too few entries"
+                      : MCA_BTL_UMR_NEST_MKEYS > hca->mkeys.count
+                          ? "too few mkeys (btl_umr_mkeys, btl_umr_mkeys_max)"
+                          : "";
 
     tier->usable = '\0' == why[0];
     snprintf(tier->why, sizeof(tier->why), "%s", why);

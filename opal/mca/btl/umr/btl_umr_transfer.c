@@ -139,7 +139,7 @@ static int prepare_inners(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
             test->inners[role][i] = mca_btl_umr_mkey_take(
                 hca, (mca_btl_umr_role_t) role, 1 == i ? MCA_BTL_UMR_STRIDED_ENTRIES : counts[i]);
             if (NULL == test->inners[role][i]) {
-                return fail(test, "making mkeys", "none to be had");
+                return fail(test, "taking mkeys", "none is available");
             }
         }
     }
@@ -179,7 +179,7 @@ static int prepare(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
     test->target_mkey =
         mca_btl_umr_mkey_take(hca, MCA_BTL_UMR_REMOTE, entries(hca, test, &test->to));
     if (NULL == test->source_mkey || NULL == test->target_mkey) {
-        return fail(test, "making mkeys", "none to be had");
+        return fail(test, "taking mkeys", "none is available");
     }
     return OPAL_SUCCESS;
 }
@@ -354,7 +354,7 @@ static int transfer(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test)
             ibv_wc_status_str(IBV_WC_SUCCESS != send.status ? send.status : receive.status));
     }
     if (0 == (receive.wc_flags & IBV_WC_WITH_IMM) || FIN != ntohl(receive.imm_data)) {
-        return fail(test, what, "the immediate data is not what was sent");
+        return fail(test, what, "the immediate data differs from the data sent");
     }
     return OPAL_SUCCESS;
 }
@@ -396,7 +396,7 @@ static int refuse(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, uint32_t
         return rc;
     }
     if (IBV_WC_SUCCESS == wc.status) {
-        return fail(test, what, "it was written through");
+        return fail(test, what, "the write succeeded");
     }
     for (size_t i = 0; i < test->to.room; ++i) {
         if (FILLER != test->target[i]) {
