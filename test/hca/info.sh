@@ -63,7 +63,7 @@ info "no long lists" 0 "" OMPI_MCA_btl_umr_long_entries=0 "$test" "  a list in a
 info "no repeated blocks" 0 "" OMPI_MCA_btl_umr_strided=0 "$test" \
     "  equal blocks at equal distances as one entry: not used: .*btl_umr_strided is 0"
 info "no keys over keys" 0 max_indirection=1 "" "$test" "  one key of any layout: 16384 pieces" \
-    "  one key over several: not used: the device does not say"
+    "  one key over several: not used: the device does not report"
 info "without the self-test is no way" 0 "" OMPI_MCA_btl_umr_selftest=0 "$test" "  lists in memory: proven"
 info "three devices" 0 devices=3 "" "$test" "^mlx5_0:1: usable" "^mlx5_1:1: usable" "^mlx5_2:1: usable"
 info "two on two nodes" 0 devices=2,nodes=2 "" "$test" "^mlx5_0:1: usable" "NUMA node 0" "^mlx5_1:1: usable" "NUMA node 1"
