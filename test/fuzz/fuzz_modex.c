@@ -61,13 +61,13 @@ void mca_btl_umr_refuse(const char *format, ...)
     (void) format;
 }
 
-int mca_btl_umr_numa_address(const void *address)
+int mca_btl_umr_topology_address(const void *address)
 {
     return (int) ((uintptr_t) address % 3) - 1;
 }
 
 /* Known of some. */
-uint32_t mca_btl_umr_numa_gpu(mca_btl_umr_device_t *device, int gpu)
+uint32_t mca_btl_umr_topology_gpu(mca_btl_umr_device_t *device, int gpu)
 {
     return 2 < gpu ? MCA_BTL_UMR_GPU_FAR : (uint32_t) ((device->distance[1] / 10 + gpu) % 3);
 }

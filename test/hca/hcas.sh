@@ -29,17 +29,6 @@ node() {
     echo "$3" >"$tree/$1/class/infiniband/mlx5_$2/device/numa_node"
 }
 
-# nodes RANK LIST: sets the existing nodes; distance RANK NODE LIST: sets the distances from NODE to
-# each of them
-nodes() {
-    mkdir -p "$tree/$1/devices/system/node"
-    echo "$2" >"$tree/$1/devices/system/node/online"
-}
-distance() {
-    mkdir -p "$tree/$1/devices/system/node/node$2"
-    echo "$3" >"$tree/$1/devices/system/node/node$2/distance"
-}
-
 # subnet RANK DEVICE NUMBER: puts the device into another subnet
 subnet() {
     gid=$tree/$1/class/infiniband/mlx5_$2/ports/1/gids/0
@@ -111,18 +100,13 @@ if [ "$(grep -c "not used: mlx5_[02] has no port 2" "$tree/err")" -ne 1 ]; then
 fi
 device0="" device1=""
 
-# The nearest first: a process that is bound within a node, and the distances of nodes. (Node 1 has
-# no CPU that a process may run on.)
+# The nearest first. (test_topology has distances of nodes.)
 trees 3
 for rank in 0 1; do
-    nodes $rank 0-1,3
-    distance $rank 0 "10 30 20"
-    echo 0-1023 >"$tree/$rank/devices/system/node/node0/cpulist"
-    node $rank 0 1
-    node $rank 1 3
-    node $rank 2 0
+    echo 1000-1023 >"$tree/$rank/class/infiniband/mlx5_0/device/local_cpulist"
+    echo 0-1023 >"$tree/$rank/class/infiniband/mlx5_2/device/local_cpulist"
 done
-said "by distance" --hcas "mlx5_2:1 mlx5_1:1 mlx5_0:1" "mlx5_2:1 mlx5_1:1 mlx5_0:1"
+said "the near one first" --hcas "mlx5_2:1 mlx5_0:1 mlx5_1:1" "mlx5_2:1 mlx5_0:1 mlx5_1:1"
 
 # The pairs of HCAs. HCA i of each process is on node i: the node of the memory selects the lane,
 # and a message in each direction shows that the other side found the same one.
@@ -166,14 +150,6 @@ for rank in 0 1; do
 done
 four="mlx5_0:1 mlx5_1:1 mlx5_2:1 mlx5_3:1"
 said "four and four" --lanes "$four" "$four"
-two
-for rank in 0 1; do
-    nodes $rank 0-3
-    distance $rank 2 "40 30 10 20"
-    distance $rank 3 "30 40 20 10"
-done
-said "nodes without a hca" --lanes "mlx5_0:1 mlx5_1:1 mlx5_1:1 mlx5_0:1" "mlx5_0:1 mlx5_1:1 mlx5_1:1 mlx5_0:1"
-
 # The HCA near to a GPU: the one with the longest common path, then the one on a near node, then the
 # first. The last check is for a GPU that does not exist.
 # at RANK BUS PATH: puts the device with this bus number there, below devices
@@ -215,13 +191,11 @@ for rank in 0 1; do
 done
 said "host bridges, ports and switches" --gpus "mlx5_1:1 mlx5_2:1 mlx5_0:1 mlx5_0:1" "mlx5_1:1 mlx5_2:1 mlx5_0:1 mlx5_0:1"
 for rank in 0 1; do
-    nodes $rank 0-3
-    distance $rank 2 "40 40 10 20"
     for device in 0 1 2 3; do
         node $rank $device $device
     done
     node $rank 2 1
-    echo 2 >"$tree/$rank/bus/pci/devices/0000:03:00.0/numa_node"
+    echo 3 >"$tree/$rank/bus/pci/devices/0000:03:00.0/numa_node"
     echo 3 >"$tree/$rank/bus/pci/devices/0000:02:00.0/numa_node"
 done
 said "another bridge: by the node" --gpus "mlx5_1:1 mlx5_2:1 mlx5_3:1 mlx5_0:1" "mlx5_1:1 mlx5_2:1 mlx5_3:1 mlx5_0:1"

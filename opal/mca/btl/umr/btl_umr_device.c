@@ -241,7 +241,7 @@ int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candida
             }
         }
         for (int i = 0; i < all.used; ++i) {
-            all.found[i].distance = mca_btl_umr_numa_process(all.found[i].device);
+            all.found[i].distance = mca_btl_umr_topology_process(all.found[i].device);
         }
         sort_by_distance(&all);
         take_turns(&all);
@@ -411,7 +411,7 @@ int mca_btl_umr_device_open(const mca_btl_umr_candidate_t *candidate, mca_btl_um
         mca_btl_umr_refuse("%s cannot be queried: %s", device->name, strerror(err));
         goto fail;
     }
-    mca_btl_umr_numa_device(candidate->device, device);
+    mca_btl_umr_topology_device(candidate->device, device);
     /*
      * The library of Soft-RoCE assumes that all pieces are as long as the first one (rdma-core
      * until 2026, ibv_wr_set_sge_list), so bytes are lost silently. Other libraries may have the

@@ -45,8 +45,8 @@ typedef struct mca_btl_umr_device_t {
     bool update_tag;                     /**< a mapping can change the tag of an mkey */
     int numa;                            /**< NUMA node of the device; -1: unknown */
     uint8_t distance[MCA_BTL_UMR_NODES]; /**< from each node to it; MCA_BTL_UMR_FAR: not known */
-    uint32_t gpu_distance[OPAL_UMRDDT_GPU_RDMA_DEVICES]; /**< mca_btl_umr_numa_gpu; 0: not computed
-                                                            yet */
+    uint32_t gpu_distance[OPAL_UMRDDT_GPU_RDMA_DEVICES]; /**< mca_btl_umr_topology_gpu; 0: not
+                                                            computed yet */
     char name[64];                                       /**< "mlx5_0:1" */
 } mca_btl_umr_device_t;
 

@@ -14,8 +14,6 @@
 
 #include "opal_config.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -283,7 +281,7 @@ static uint32_t mca_btl_umr_gpu_distance(unsigned int index, int gpu)
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
     if (index < mca_btl_umr.hca_count) {
-        distance = mca_btl_umr_numa_gpu(&mca_btl_umr.hcas[index]->device, gpu);
+        distance = mca_btl_umr_topology_gpu(&mca_btl_umr.hcas[index]->device, gpu);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
     return distance;

@@ -36,7 +36,6 @@
 #include "opal_config.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_keycache.h"

@@ -9,19 +9,13 @@
 /**
  * @file
  *
- * Keysets: keys for the windows of a layout.
- *
- * A keyset that needs mkeys passes through three queues: waiting (no room yet for all its mappings
- * in the queue pair), posted, and done (its user must be notified). The queue pair works in order,
- * so the first two are FIFOs.
+ * Keysets for the users of the HCA: found in the key cache, or mapped (btl_umr_post.c); released,
+ * or kept for the next message.
  */
 
 #include "opal_config.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_map.h"

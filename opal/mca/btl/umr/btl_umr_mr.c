@@ -27,6 +27,7 @@
 #include "opal_config.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -160,7 +161,7 @@ static int reg_destroy(void *data, mca_rcache_base_registration_t *super)
 
     hca->events->reg_ends(hca, reg);
     mr->reg = NULL; /* messages in flight through cached keysets hold it until they end */
-    mca_btl_umr_numa_forget((uintptr_t) super->base, (uintptr_t) super->bound);
+    mca_btl_umr_topology_forget((uintptr_t) super->base, (uintptr_t) super->bound);
     if (OPAL_UNLIKELY(0 < reg->loose_uses)) {
         reg->left = true;
         return OPAL_ERROR; /* the cache keeps it; mca_btl_umr_loose_put calls again */
@@ -393,7 +394,8 @@ static void memory_remember(const mca_btl_umr_memory_t *memory,
     }
 }
 
-void mca_btl_umr_memory_recycle(mca_btl_umr_memory_t *memory)
+/** Release it with its registrations. Lock held. */
+static void memory_recycle(mca_btl_umr_memory_t *memory)
 {
     memory_drop_parts(memory);
     mca_btl_umr_memory_put(memory);
@@ -485,7 +487,7 @@ int mca_btl_umr_memory_register_at(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr
     if (OPAL_SUCCESS == rc) {
         *result = memory;
     } else {
-        mca_btl_umr_memory_recycle(memory);
+        memory_recycle(memory);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
     return rc;
@@ -501,7 +503,7 @@ int mca_btl_umr_memory_register(mca_btl_umr_role_t role, void *buffer,
 void mca_btl_umr_memory_release(mca_btl_umr_memory_t *memory)
 {
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    mca_btl_umr_memory_recycle(memory);
+    memory_recycle(memory);
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 }
 
@@ -539,7 +541,7 @@ void mca_btl_umr_memory_stop(mca_btl_umr_hca_t *hca)
 
     /* The cache cannot drop registrations in use. */
     while (!opal_list_is_empty(&hca->memories)) {
-        mca_btl_umr_memory_recycle((mca_btl_umr_memory_t *) opal_list_get_first(&hca->memories));
+        memory_recycle((mca_btl_umr_memory_t *) opal_list_get_first(&hca->memories));
     }
     while (NULL != (item = opal_list_remove_first(&hca->memories_idle))) {
         OBJ_RELEASE(item);

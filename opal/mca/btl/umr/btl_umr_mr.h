@@ -48,7 +48,7 @@ struct mca_btl_umr_reg_t {
     struct ibv_mr *mr;
     uint64_t id;         /**< unique id of this registration */
     bool mapped;         /**< some keyset over it is or was in the key cache */
-    bool gpu;            /**< in the cache of btl_umr_gpu.c, not in rcache */
+    bool gpu;            /**< in the cache of btl_umr_mr_gpu.c, not in rcache */
     bool left;           /**< dropped by the cache, which gets a call after the last use */
     uint32_t loose_uses; /**< uses unknown to the cache (btl_umr_loose.c) */
     struct mca_btl_base_registration_handle_t handle;
@@ -74,9 +74,6 @@ typedef struct mca_btl_umr_span_t {
 } mca_btl_umr_span_t;
 
 #define MCA_BTL_UMR_SPANS 64
-
-/** Release it with its registrations. Lock held. */
-void mca_btl_umr_memory_recycle(mca_btl_umr_memory_t *memory);
 
 int mca_btl_umr_memory_start(mca_btl_umr_hca_t *hca);
 void mca_btl_umr_memory_stop(mca_btl_umr_hca_t *hca);

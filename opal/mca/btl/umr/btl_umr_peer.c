@@ -30,7 +30,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "opal/util/output.h"
 #include "opal/util/proc.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
@@ -303,7 +302,7 @@ int mca_btl_umr_endpoint_get(struct opal_proc_t *proc, mca_btl_umr_endpoint_t **
 /** Distance of memory from a lane's HCA: of a GPU, or (-1) of a node. */
 static uint32_t distance(const mca_btl_umr_lane_t *lane, int gpu, int node)
 {
-    return 0 <= gpu   ? mca_btl_umr_numa_gpu(&lane->hca->device, gpu)
+    return 0 <= gpu   ? mca_btl_umr_topology_gpu(&lane->hca->device, gpu)
            : 0 > node ? MCA_BTL_UMR_FAR
                       : lane->hca->device.distance[node];
 }
@@ -324,7 +323,7 @@ choose_near(mca_btl_umr_endpoint_t *endpoint, const void *address, int gpu)
     int node;
 
     OPAL_THREAD_LOCK(&mca_btl_umr.lock);
-    node = peer->has_choice && 0 > gpu ? mca_btl_umr_numa_address(address) : -1;
+    node = peer->has_choice && 0 > gpu ? mca_btl_umr_topology_address(address) : -1;
     for (uint32_t i = 0; i < peer->lane_count; ++i) {
         if (NULL != peer->lanes[i].endpoint && peer->lanes[i].endpoint->broken) {
             mca_btl_umr_endpoint_revive(peer, &peer->lanes[i]);

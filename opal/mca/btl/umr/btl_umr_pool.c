@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The pool of mkeys, and the work requests that map and invalidate them.
+ * The pool of mkeys, and the queue pair for their mappings.
  *
  * Mkeys are created in advance (each costs a system call), all with the same number of entries:
  * some at start-up, more by a helper thread before the pool is empty (btl_umr_refill.c), and by a
@@ -18,19 +18,11 @@
  *
  * The queue pair for mappings is connected to itself and has no other use. Its slots hold the
  * longest list.
- *
- * Invalidation of old keys. libmlx5 puts the low byte of mlx5dv_mkey::lkey, the tag, into every
- * mapping, so a new tag makes the previous key invalid, but only when the next mapping executes. So
- * the release of a REMOTE mkey posts an invalidation at once. It is on the same queue as the next
- * mapping, which cannot overtake it, and no function waits for it. If the kernel cannot update tags
- * the tag stays 0: an invalidated key is refused, but after the next mapping the old key equals the
- * new one.
  */
 
 #include "opal_config.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 
 #include "opal/util/output.h"

@@ -30,15 +30,8 @@
 
 #include "opal_config.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
-#include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#include "opal/util/output.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_selftest.h"

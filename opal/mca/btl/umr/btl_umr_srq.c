@@ -23,10 +23,8 @@
  *
  * A broken endpoint expects no FIN. But its queue pair may have taken receives that are not polled
  * yet, and receives of a shared queue are not flushed. So its expectations are released only after
- * the device has reported QP_LAST_WQE_REACHED and its completions were polled after that.
- *
- * For the same reason no flush reports that the device has stopped a queue pair. The asynchronous
- * events of the device report it.
+ * the device has reported QP_LAST_WQE_REACHED (btl_umr_event.c) and its completions were polled
+ * after that.
  */
 
 #include "opal_config.h"
@@ -37,7 +35,6 @@
 #include <time.h>
 
 #include "opal/util/output.h"
-#include "opal/util/proc.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_srq.h"

@@ -19,7 +19,7 @@
 
 BEGIN_C_DECLS
 
-/** The receives that all endpoints share; see btl_umr_receive.c. */
+/** The receives that all endpoints share; see btl_umr_srq.c. */
 typedef struct mca_btl_umr_receives_t {
     bool started;         /**< receives_start has run */
     bool refused;         /**< the first failure to post one was logged */

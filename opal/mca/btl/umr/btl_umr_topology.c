@@ -9,12 +9,11 @@
 /**
  * @file
  *
- * Locality of devices, this process and memory: NUMA nodes, and PCIe paths of HCAs and GPUs.
+ * Locality of devices, this process, memory and GPUs, from Open MPI's hwloc topology of the node.
  *
- * Read from the same sysfs in which libibverbs found the device; no other library is needed.
- * (hwloc's I/O objects come from the same links, but hwloc would read all of sysfs where Open MPI
- * has not loaded them.) Missing information counts as unknown; then the order of the devices
- * decides.
+ * Some topologies lack a device: I/O devices may be filtered out, and the software HCA has its own
+ * sysfs. Then the device's sysfs directory is read. Missing information counts as unknown, and the
+ * order of the devices decides.
  */
 
 #include "opal_config.h"
@@ -28,6 +27,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "opal/mca/hwloc/base/base.h"
+#include "opal/mca/hwloc/hwloc-internal.h"
 #include "opal/util/sys_limits.h"
 
 #include "opal/mca/btl/umr/btl_umr.h"
@@ -37,230 +38,254 @@
 #define DISTANCE_SAME  10
 #define DISTANCE_OTHER 20
 
-/** Paths relative to the root of sysfs; "" is the device's directory. */
-#define NODES       "devices/system/node/"
-#define PCI_DEVICES "bus/pci/devices/"
+/* ------------------------------------------------------------------------------------------- *
+ * sysfs, for devices that are not in the topology
+ * ------------------------------------------------------------------------------------------- */
 
-/**
- * The path of a file: below the device's directory, or, if @p root is not "", below the root of its
- * sysfs. The root is taken from the text (ROOT/class/infiniband/NAME): NAME is a link to a
- * directory below ROOT/devices, so ".." after it does not lead back.
- */
-static void path_of(const struct ibv_device *device, const char *root, const char *name, char *path,
-                    size_t size)
+/** Read the first line of DIRECTORY/NAME, without its end. @return false: unreadable */
+static bool read_line(const char *directory, const char *name, char *line, int size)
 {
-    int length = (int) strlen(device->ibdev_path);
-
-    if ('\0' != root[0]) {
-        for (int up = 0; up < 3; ++up) {
-            while (0 < length && '/' != device->ibdev_path[--length]) {
-            }
-        }
-    }
-    snprintf(path, size, "%.*s/%s%s", length, device->ibdev_path, root, name);
-}
-
-/** Read a line of a file; as path_of. */
-static bool read_line(const struct ibv_device *device, const char *root, const char *name,
-                      char *line, size_t size)
-{
-    char path[IBV_SYSFS_PATH_MAX + 128];
+    char path[PATH_MAX];
     FILE *file;
     bool got;
 
-    path_of(device, root, name, path, sizeof(path));
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
     file = fopen(path, "r");
     if (NULL == file) {
         return false;
     }
-    got = NULL != fgets(line, (int) size, file);
+    got = NULL != fgets(line, size, file);
     fclose(file);
+    line[got ? strcspn(line, "\n") : 0] = '\0';
     return got;
 }
 
-/** Parse a list in the kernel's format ("0-15,32-47"), up to the first error. */
-static void parse_list(const char *text, cpu_set_t *set)
+/** The number in DIRECTORY/NAME. @return -1: it is no node */
+static int sysfs_node(const char *directory, const char *name)
 {
-    CPU_ZERO(set);
-    while ('0' <= *text && '9' >= *text) {
-        char *end;
-        unsigned long first = strtoul(text, &end, 10), last = first;
+    char line[64], *end = line;
+    long node = read_line(directory, name, line, sizeof(line)) ? strtol(line, &end, 10) : -1;
 
-        if ('-' == *end) {
-            last = strtoul(end + 1, &end, 10);
-        }
-        for (unsigned long i = first; i <= last && CPU_SETSIZE > i; ++i) {
-            CPU_SET(i, set);
-        }
-        text = ',' == *end ? end + 1 : end;
-        if (',' != *end) {
-            break;
-        }
-    }
-}
-
-/** True if all of these CPUs are in the list in a file. */
-static bool all_in(const cpu_set_t *cpus, const struct ibv_device *device, const char *root,
-                   const char *name)
-{
-    char line[4096];
-    cpu_set_t list;
-
-    if (!read_line(device, root, name, line, sizeof(line))) {
-        return false;
-    }
-    parse_list(line, &list);
-    CPU_AND(&list, &list, cpus);
-    return 0 < CPU_COUNT(cpus) && CPU_EQUAL(&list, cpus);
-}
-
-/** The online nodes; none if unreadable. */
-static void online(const struct ibv_device *device, cpu_set_t *nodes)
-{
-    char line[4096];
-
-    CPU_ZERO(nodes);
-    if (read_line(device, NODES, "online", line, sizeof(line))) {
-        parse_list(line, nodes);
-    }
-}
-
-/** The node of a device; as path_of. @return -1: unknown */
-static int node_of(const struct ibv_device *device, const char *root, const char *name)
-{
-    char line[64], *end;
-    long node;
-
-    if (!read_line(device, root, name, line, sizeof(line))) {
-        return -1;
-    }
-    node = strtol(line, &end, 10);
     return end == line || 0 > node || MCA_BTL_UMR_NODES <= node ? -1 : (int) node;
 }
 
-/** Distance between two nodes. */
-static uint8_t between(const struct ibv_device *device, const cpu_set_t *nodes, int from, int to)
+/**
+ * Number of common directories of a device and a GPU.
+ *
+ * @param[out] node  of the GPU
+ *
+ * @return 0: one of them is unknown
+ */
+static unsigned int sysfs_common(const struct ibv_device *device, const char *bus_id, int *node)
 {
-    char name[32], line[4096], *text = line;
-
-    snprintf(name, sizeof(name), "node%d/distance", from);
-    if (CPU_ISSET(from, nodes) && CPU_ISSET(to, nodes)
-        && read_line(device, NODES, name, line, sizeof(line))) {
-        /* The file has one number for each online node. */
-        for (int node = 0; node <= to; ++node) {
-            char *end;
-            unsigned long value;
-
-            if (!CPU_ISSET(node, nodes)) {
-                continue;
-            }
-            value = strtoul(text, &end, 10);
-            if (end == text) {
-                break;
-            }
-            if (node == to && MCA_BTL_UMR_FAR > value) {
-                return (uint8_t) value;
-            }
-            text = end;
-        }
-    }
-    return from == to ? DISTANCE_SAME : DISTANCE_OTHER;
-}
-
-void mca_btl_umr_numa_device(const struct ibv_device *ibv, mca_btl_umr_device_t *device)
-{
-    cpu_set_t nodes;
-
-    memset(device->distance, MCA_BTL_UMR_FAR, sizeof(device->distance));
-    device->numa = node_of(ibv, "", "device/numa_node");
-    if (0 > device->numa) {
-        return;
-    }
-    online(ibv, &nodes);
-    for (int node = 0; node < MCA_BTL_UMR_NODES; ++node) {
-        device->distance[node] = between(ibv, &nodes, node, device->numa);
-    }
-}
-
-uint8_t mca_btl_umr_numa_process(const struct ibv_device *device)
-{
-    int to = node_of(device, "", "device/numa_node");
-    cpu_set_t mine, nodes;
-
-    if (0 != sched_getaffinity(0, sizeof(mine), &mine)) {
-        return MCA_BTL_UMR_FAR;
-    }
-    /* A process that may run everywhere is near to no device. */
-    if (all_in(&mine, device, "", "device/local_cpulist")) {
-        return 0;
-    }
-    online(device, &nodes);
-    for (int node = 0; 0 <= to && node < MCA_BTL_UMR_NODES; ++node) {
-        char name[32];
-
-        snprintf(name, sizeof(name), "node%d/cpulist", node);
-        if (CPU_ISSET(node, &nodes) && all_in(&mine, device, NODES, name)) {
-            return between(device, &nodes, node, to);
-        }
-    }
-    return MCA_BTL_UMR_FAR;
-}
-
-/** Number of leading directories that two paths share. */
-static unsigned int shared(const char *a, const char *b)
-{
+    /* ibdev_path is ROOT/class/infiniband/NAME. */
+    int root = (int) strlen(device->ibdev_path) - (int) strlen("/class/infiniband/")
+               - (int) strlen(device->name);
+    char path[PATH_MAX], *hca, *gpu;
     unsigned int count = 0;
 
-    for (;; ++a, ++b) {
-        bool over = '\0' == *a || '\0' == *b;
+    snprintf(path, sizeof(path), "%s/device", device->ibdev_path);
+    hca = realpath(path, NULL);
+    snprintf(path, sizeof(path), "%.*s/bus/pci/devices/%s", 0 > root ? 0 : root, device->ibdev_path,
+             bus_id);
+    gpu = realpath(path, NULL);
+    *node = NULL == gpu ? -1 : sysfs_node(gpu, "numa_node");
+    for (size_t i = 0; NULL != hca && NULL != gpu && '\0' != hca[i] && hca[i] == gpu[i]; ++i) {
+        count += '/' == hca[i] ? 1 : 0;
+    }
+    free(hca);
+    free(gpu);
+    return count;
+}
 
-        count += ('/' == *a || '\0' == *a) && ('/' == *b || '\0' == *b) ? 1 : 0;
-        if (over || *a != *b) {
-            return count;
+/* ------------------------------------------------------------------------------------------- *
+ * hwloc
+ * ------------------------------------------------------------------------------------------- */
+
+/** The location of a device. */
+typedef struct place_t {
+    hwloc_topology_t topology; /**< NULL: the device is not in it */
+    hwloc_obj_t object;        /**< the device there */
+    int node;                  /**< -1: unknown */
+} place_t;
+
+/** The node of the memory that an object is local to. @return -1: unknown, or several */
+static int object_node(hwloc_topology_t topology, hwloc_obj_t object)
+{
+    hwloc_obj_t local = hwloc_get_non_io_ancestor_obj(topology, object);
+    int node = 1 == hwloc_bitmap_weight(local->nodeset) ? hwloc_bitmap_first(local->nodeset) : -1;
+
+    return MCA_BTL_UMR_NODES > node ? node : -1;
+}
+
+static place_t place_of(const struct ibv_device *device)
+{
+    place_t place = {.node = -1};
+
+    /* The topology describes /sys; libibverbs may have been given another directory. */
+    if (0 == strncmp(device->ibdev_path, "/sys/", strlen("/sys/"))
+        && (NULL != opal_hwloc_topology || OPAL_SUCCESS == opal_hwloc_base_get_topology())) {
+        hwloc_obj_t object = NULL;
+
+        while (NULL != (object = hwloc_get_next_osdev(opal_hwloc_topology, object))) {
+            if (HWLOC_OBJ_OSDEV_OPENFABRICS == object->attr->osdev.type && NULL != object->name
+                && 0 == strcmp(object->name, device->name)) {
+                place.topology = opal_hwloc_topology;
+                place.object = object;
+                place.node = object_node(place.topology, object);
+                return place;
+            }
+        }
+    }
+    place.node = sysfs_node(device->ibdev_path, "device/numa_node");
+    return place;
+}
+
+/** Distance between two nodes, as the firmware gives it, or the default. */
+static uint8_t between(hwloc_topology_t topology, unsigned int from, unsigned int to)
+{
+    struct hwloc_distances_s *matrix = NULL;
+    uint64_t value = MCA_BTL_UMR_FAR;
+    unsigned int count = 1;
+
+    if (NULL != topology
+        && 0
+               == hwloc_distances_get_by_type(topology, HWLOC_OBJ_NUMANODE, &count, &matrix,
+                                              HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0)
+        && 0 < count) {
+        for (unsigned int i = 0; i < matrix->nbobjs * matrix->nbobjs; ++i) {
+            if (matrix->objs[i / matrix->nbobjs]->os_index == from
+                && matrix->objs[i % matrix->nbobjs]->os_index == to) {
+                value = matrix->values[i];
+            }
+        }
+        hwloc_distances_release(topology, matrix);
+    }
+    return MCA_BTL_UMR_FAR > value ? (uint8_t) value : from == to ? DISTANCE_SAME : DISTANCE_OTHER;
+}
+
+void mca_btl_umr_topology_device(const struct ibv_device *ibv, mca_btl_umr_device_t *device)
+{
+    place_t place = place_of(ibv);
+
+    memset(device->distance, MCA_BTL_UMR_FAR, sizeof(device->distance));
+    device->numa = place.node;
+    for (unsigned int node = 0; 0 <= place.node && node < MCA_BTL_UMR_NODES; ++node) {
+        device->distance[node] = between(place.topology, node, (unsigned int) place.node);
+    }
+}
+
+/** The CPUs that this process may run on. */
+static void get_cpus(hwloc_bitmap_t cpus)
+{
+    cpu_set_t set;
+
+    if (0 == sched_getaffinity(0, sizeof(set), &set)) {
+        for (unsigned int i = 0; i < CPU_SETSIZE; ++i) {
+            if (CPU_ISSET(i, &set)) {
+                hwloc_bitmap_set(cpus, i);
+            }
         }
     }
 }
 
-/** @return false: the location of one of them is unknown */
-static bool look(const mca_btl_umr_device_t *device, int gpu, uint32_t *distance)
+/** The CPUs that are local to a device; none: unknown. */
+static void get_local_cpus(const struct ibv_device *device, const place_t *place,
+                           hwloc_bitmap_t cpus)
 {
-    const struct ibv_device *ibv = device->context->device;
-    char bus_id[OPAL_UMRDDT_GPU_RDMA_BUS_ID], name[64], path[IBV_SYSFS_PATH_MAX + 128];
-    char *hca = NULL, *there = NULL;
-    bool known = false;
-    int node;
+    char line[4096];
 
-    if (OPAL_SUCCESS != opal_umrddt_gpu_rdma_bus_id(gpu, bus_id)) {
-        return false;
+    if (NULL != place->topology) {
+        hwloc_bitmap_copy(cpus,
+                          hwloc_get_non_io_ancestor_obj(place->topology, place->object)->cpuset);
+    } else if (!read_line(device->ibdev_path, "device/local_cpulist", line, sizeof(line))
+               || 0 != hwloc_bitmap_list_sscanf(cpus, line)) {
+        hwloc_bitmap_zero(cpus);
     }
-    path_of(ibv, "", "device", path, sizeof(path));
-    hca = realpath(path, NULL);
-    path_of(ibv, PCI_DEVICES, bus_id, path, sizeof(path));
-    there = realpath(path, NULL);
-    if (NULL != hca && NULL != there) {
-        unsigned int common = shared(hca, there);
-
-        snprintf(name, sizeof(name), "%s/numa_node", bus_id);
-        node = node_of(ibv, PCI_DEVICES, name);
-        *distance = ((uint32_t) MCA_BTL_UMR_FAR - (255 < common ? 255 : common)) << 8
-                    | (0 > node ? MCA_BTL_UMR_FAR : device->distance[node]);
-        known = true;
-    }
-    free(hca);
-    free(there);
-    return known;
 }
 
-uint32_t mca_btl_umr_numa_gpu(mca_btl_umr_device_t *device, int gpu)
+uint8_t mca_btl_umr_topology_process(const struct ibv_device *device)
+{
+    place_t place = place_of(device);
+    hwloc_bitmap_t mine = hwloc_bitmap_alloc(), local = hwloc_bitmap_alloc();
+    uint8_t distance = MCA_BTL_UMR_FAR;
+    hwloc_obj_t node = NULL;
+
+    if (NULL != mine && NULL != local) {
+        get_cpus(mine);
+        get_local_cpus(device, &place, local);
+        if (hwloc_bitmap_iszero(mine)) {
+            distance = MCA_BTL_UMR_FAR;
+        } else if (hwloc_bitmap_isincluded(mine, local)) {
+            distance = 0;
+        } else if (NULL != place.topology && 0 <= place.node) {
+            /* A process that may run everywhere is near to no device. */
+            while (
+                NULL
+                != (node = hwloc_get_next_obj_by_type(place.topology, HWLOC_OBJ_NUMANODE, node))) {
+                if (hwloc_bitmap_isincluded(mine, node->cpuset)) {
+                    distance = between(place.topology, node->os_index, (unsigned int) place.node);
+                    break;
+                }
+            }
+        }
+    }
+    hwloc_bitmap_free(mine);
+    hwloc_bitmap_free(local);
+    return distance;
+}
+
+/** Number of common ancestors of a device and a GPU; as sysfs_common. */
+static unsigned int hwloc_common(const place_t *place, const char *bus_id, int *node)
+{
+    hwloc_obj_t gpu = hwloc_get_pcidev_by_busidstring(place->topology, bus_id);
+    unsigned int count = 0;
+
+    if (NULL == gpu) {
+        return 0;
+    }
+    *node = object_node(place->topology, gpu);
+    for (hwloc_obj_t above = gpu->parent; NULL != above; above = above->parent) {
+        hwloc_obj_t other = place->object;
+
+        while (NULL != other && above != other) {
+            other = other->parent;
+        }
+        count += NULL != other ? 1 : 0;
+    }
+    return count;
+}
+
+/** The distance of a GPU; MCA_BTL_UMR_GPU_FAR: the location of one of them is unknown. */
+static uint32_t gpu_distance(const mca_btl_umr_device_t *device, int gpu)
+{
+    const struct ibv_device *ibv = device->context->device;
+    char bus_id[OPAL_UMRDDT_GPU_RDMA_BUS_ID];
+    unsigned int common;
+    int node = -1;
+    place_t place;
+
+    if (OPAL_SUCCESS != opal_umrddt_gpu_rdma_bus_id(gpu, bus_id)) {
+        return MCA_BTL_UMR_GPU_FAR;
+    }
+    place = place_of(ibv);
+    common = NULL != place.topology ? hwloc_common(&place, bus_id, &node)
+                                    : sysfs_common(ibv, bus_id, &node);
+    if (0 == common) {
+        return MCA_BTL_UMR_GPU_FAR;
+    }
+    return 1
+           + (((uint32_t) MCA_BTL_UMR_FAR - (255 < common ? 255 : common)) << 8
+              | (0 > node ? MCA_BTL_UMR_FAR : device->distance[node]));
+}
+
+uint32_t mca_btl_umr_topology_gpu(mca_btl_umr_device_t *device, int gpu)
 {
     if (0 > gpu || OPAL_UMRDDT_GPU_RDMA_DEVICES <= gpu) {
         return MCA_BTL_UMR_GPU_FAR;
     }
     if (OPAL_UNLIKELY(0 == device->gpu_distance[gpu])) {
-        uint32_t distance;
-
-        device->gpu_distance[gpu] =
-            look(device, gpu, &distance) ? 1 + distance : MCA_BTL_UMR_GPU_FAR;
+        device->gpu_distance[gpu] = gpu_distance(device, gpu);
     }
     return device->gpu_distance[gpu];
 }
@@ -279,7 +304,7 @@ static int ask(uintptr_t page)
                                                            : -1;
 }
 
-int mca_btl_umr_numa_address(const void *address)
+int mca_btl_umr_topology_address(const void *address)
 {
     uintptr_t size = (uintptr_t) opal_getpagesize();
     uintptr_t page = (uintptr_t) address & ~(size - 1);
@@ -298,7 +323,7 @@ int mca_btl_umr_numa_address(const void *address)
     return 0 > node ? -1 : node;
 }
 
-void mca_btl_umr_numa_forget(uintptr_t base, uintptr_t bound)
+void mca_btl_umr_topology_forget(uintptr_t base, uintptr_t bound)
 {
     for (size_t i = 0; i < MCA_BTL_UMR_PAGE_NODES; ++i) {
         if (base <= mca_btl_umr.page_nodes[i].page && bound >= mca_btl_umr.page_nodes[i].page) {

@@ -19,28 +19,28 @@
 
 BEGIN_C_DECLS
 
-/** Fill in the distances of a device. Reads files. */
-void mca_btl_umr_numa_device(const struct ibv_device *ibv, mca_btl_umr_device_t *device);
+/** Fill in the distances of a device. Loads the topology of the node, or reads files. */
+void mca_btl_umr_topology_device(const struct ibv_device *ibv, mca_btl_umr_device_t *device);
 
 /**
  * Distance from this process to a device: 0 if all CPUs that the process may run on are local to
- * the device; MCA_BTL_UMR_FAR if unknown. Reads files.
+ * the device; MCA_BTL_UMR_FAR if unknown. Loads the topology or reads files.
  */
-uint8_t mca_btl_umr_numa_process(const struct ibv_device *device);
+uint8_t mca_btl_umr_topology_process(const struct ibv_device *device);
 
 /** NUMA node of the page of an address. A system call, unless cached. Lock held. */
-int mca_btl_umr_numa_address(const void *address);
+int mca_btl_umr_topology_address(const void *address);
 
 /**
  * Distance from a GPU, by its number in this process, to a device. The distance grows as the common
- * part of their sysfs paths (switch, root port, host bridge) shrinks; for equal parts it grows with
- * the distance of the NUMA nodes. MCA_BTL_UMR_GPU_FAR if unknown. Reads files once for each GPU and
+ * part of their PCI paths (switch, root port, host bridge) shrinks; for equal parts it grows with
+ * the distance of the NUMA nodes. MCA_BTL_UMR_GPU_FAR if unknown. Computed once for each GPU and
  * device. Lock held.
  */
-uint32_t mca_btl_umr_numa_gpu(mca_btl_umr_device_t *device, int gpu);
+uint32_t mca_btl_umr_topology_gpu(mca_btl_umr_device_t *device, int gpu);
 
 /** Drop the cached locations of the pages from base to bound (the last byte). */
-void mca_btl_umr_numa_forget(uintptr_t base, uintptr_t bound);
+void mca_btl_umr_topology_forget(uintptr_t base, uintptr_t bound);
 
 /**
  * Cached location of a page: valid until a registration over it ends, or until another page needs

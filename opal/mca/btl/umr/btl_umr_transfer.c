@@ -24,8 +24,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "opal/util/output.h"
-
 #include "opal/mca/btl/umr/btl_umr.h"
 #include "opal/mca/btl/umr/btl_umr_transfer.h"
 

@@ -50,6 +50,10 @@ typedef struct mca_btl_umr_transfer_t {
 void mca_btl_umr_transfer_inner_pieces(mca_btl_umr_hca_t *hca,
                                        uint32_t counts[MCA_BTL_UMR_TRANSFER_INNERS]);
 
+/*
+ * These return OPAL_SUCCESS, or OPAL_ERR_NOT_AVAILABLE with the reason in test.why. Lock held.
+ */
+
 /** Map both sides, write, compare. */
 int mca_btl_umr_transfer_run(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test);
 
@@ -57,12 +61,19 @@ int mca_btl_umr_transfer_run(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *tes
 int mca_btl_umr_transfer_refuse_invalidated(mca_btl_umr_transfer_t *test, mca_btl_umr_mkey_t *mkey,
                                             const char *refusing);
 
+/** Map the target's mkey with another tag, and verify that the old key is refused. */
 int mca_btl_umr_transfer_refuse_old_tag(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test);
 
 /** As refuse_old_tag, for an mkey below the target's. */
 int mca_btl_umr_transfer_refuse_old_tag_below(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test);
 
-/** The end of a test: leaves a usable queue pair and no memory in use. */
+/**
+ * The end of a test: leaves a usable queue pair and no memory in use.
+ *
+ * @param[in] rc  result of the test
+ *
+ * @return rc; OPAL_ERROR with why_not set: there is no new queue pair
+ */
 int mca_btl_umr_transfer_end(mca_btl_umr_hca_t *hca, mca_btl_umr_transfer_t *test, int rc);
 
 END_C_DECLS

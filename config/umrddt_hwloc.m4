@@ -1,0 +1,34 @@
+dnl Copyright (c) 2026      The umrddt authors. All rights reserved.
+dnl SPDX-License-Identifier: BSD-3-Clause
+dnl $HEADER$
+
+dnl UMRDDT_CHECK_HWLOC
+dnl The library of the hwloc whose header Open MPI's own headers include. An hwloc inside Open MPI's library needs none.
+dnl Sets and substitutes UMRDDT_HWLOC_LIBS.
+AC_DEFUN([UMRDDT_CHECK_HWLOC], [
+    UMRDDT_HWLOC_LIBS=
+    umrddt_save_CPPFLAGS="$CPPFLAGS"
+    umrddt_save_LDFLAGS="$LDFLAGS"
+    umrddt_save_LIBS="$LIBS"
+    CPPFLAGS="$CPPFLAGS $OMPI_CPPFLAGS $PMIX_CPPFLAGS"
+    LDFLAGS="$LDFLAGS $OMPI_LDFLAGS"
+    umrddt_hwloc=no
+    AC_MSG_CHECKING([for the library of Open MPI's hwloc])
+    for umrddt_lib in '' -lhwloc; do
+        AS_IF([test "$umrddt_hwloc" = no],
+              [LIBS="$OMPI_COMPONENT_LIBS $umrddt_lib $umrddt_save_LIBS"
+               AC_LINK_IFELSE([AC_LANG_PROGRAM([[
+#include "opal_config.h"
+#include "opal/mca/hwloc/hwloc-internal.h"
+]], [[return hwloc_bitmap_weight(hwloc_bitmap_alloc()) + (0 == opal_hwloc_topology);]])],
+                   [umrddt_hwloc="${umrddt_lib:-Open MPI's}"
+                    UMRDDT_HWLOC_LIBS=$umrddt_lib])])
+    done
+    AC_MSG_RESULT([$umrddt_hwloc])
+    AS_IF([test "$umrddt_hwloc" = no],
+          [AC_MSG_ERROR([a program with Open MPI's hwloc does not link, neither with Open MPI's libraries alone nor with -lhwloc (Debian and Ubuntu: apt-get install libhwloc-dev; config.log has the compiler's words).])])
+    CPPFLAGS="$umrddt_save_CPPFLAGS"
+    LDFLAGS="$umrddt_save_LDFLAGS"
+    LIBS="$umrddt_save_LIBS"
+    AC_SUBST([UMRDDT_HWLOC_LIBS])
+])
