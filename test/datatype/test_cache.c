@@ -39,7 +39,7 @@
 #include "opal/datatype/opal_convertor.h"
 
 #include "opal/datatype/iov_cache/iov_cache.h"
-#include "opal/datatype/iov_cache/iov_cache_entry.h"
+#include "opal/datatype/iov_cache/iov_cache_cache.h"
 
 #define MIB ((size_t) 1 << 20)
 

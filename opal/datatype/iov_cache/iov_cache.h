@@ -184,7 +184,7 @@ void opal_iov_cache_destroy(opal_iov_cache_t *cache);
  *
  * Entries are identified by the address of @p type. The watch callback guarantees that an entry is
  * removed before another datatype can have that address. A hit costs one hash lookup without a walk
- * of the datatype; it takes no lock and cannot be delayed by other calls (iov_cache_entry.h). A
+ * of the datatype; it takes no lock and cannot be delayed by other calls (iov_cache_cache.h). A
  * lookup that fails because of concurrent changes of the table is repeated with the lock, and so is
  * one that passes more than 64 entries of one hash. A miss takes the lock, but not while it reads
  * the type. At most 2^18 (type, count) of one layout are cached.

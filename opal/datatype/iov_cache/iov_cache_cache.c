@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * The cache of layouts.
+ * The cache of layouts: lookups, and the tables and lives of entries that they may meet without the
+ * lock.
  *
- * A hit takes no lock: see iov_cache_entry.h for the acquisition of a layout, and iov_cache_table.h
- * for walks without the lock. All other operations take the lock. A lookup that fails without the
- * lock is repeated with it, so a disturbed walk only costs a lock.
+ * A hit takes no lock: iov_cache_cache.h has the proof. All other operations take the lock. A
+ * lookup that fails without the lock is repeated with it, so a disturbed walk only costs a lock.
  *
  * A miss releases the lock for the walk of the datatype and for the watch callback. Afterwards it
  * checks for concurrent changes: if another thread has cached the same layout, ours is dropped. If
@@ -24,6 +24,7 @@
 #include "opal_config.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "opal/constants.h"
 
@@ -31,6 +32,177 @@
 
 /* A longer walk without the lock is likely to follow changing links. */
 #define LONGEST_WALK 64
+
+/* ---------------------------------------------------------------------------------------------
+ * Tables
+ * ------------------------------------------------------------------------------------------- */
+
+/* Initial number of chains. */
+#define FIRST_CHAINS 64
+
+static size_t buckets_bytes(uint64_t chains)
+{
+    return sizeof(opal_iov_cache_buckets_t) + chains * sizeof(opal_iov_cache_link_t *);
+}
+
+static opal_iov_cache_buckets_t *make_buckets(uint64_t chains)
+{
+    opal_iov_cache_buckets_t *buckets = calloc(1, buckets_bytes(chains));
+
+    if (NULL != buckets) {
+        buckets->mask = chains - 1;
+    }
+    return buckets;
+}
+
+static void push(opal_iov_cache_buckets_t *buckets, opal_iov_cache_link_t *link)
+{
+    opal_iov_cache_link_t **chain = &buckets->chains[link->hash & buckets->mask];
+
+    __atomic_store_n(&link->next, *chain, __ATOMIC_RELEASE);
+    __atomic_store_n(chain, link, __ATOMIC_RELEASE);
+}
+
+static int table_init(opal_iov_cache_table_t *table)
+{
+    table->size = 0;
+    table->buckets = make_buckets(FIRST_CHAINS);
+    return NULL == table->buckets ? OPAL_ERR_OUT_OF_RESOURCE : OPAL_SUCCESS;
+}
+
+static void table_fini(opal_iov_cache_table_t *table)
+{
+    opal_iov_cache_buckets_t *buckets = table->buckets, *outgrown;
+
+    for (; NULL != buckets; buckets = outgrown) {
+        outgrown = buckets->outgrown;
+        free(buckets);
+    }
+    table->buckets = NULL;
+}
+
+size_t opal_iov_cache_table_wants(const opal_iov_cache_table_t *table)
+{
+    uint64_t chains = table->buckets->mask + 1;
+
+    return table->size < chains ? 0 : buckets_bytes(2 * chains);
+}
+
+bool opal_iov_cache_table_grow(opal_iov_cache_table_t *table)
+{
+    opal_iov_cache_buckets_t *old = table->buckets, *buckets = make_buckets(2 * (old->mask + 1));
+    opal_iov_cache_link_t *link, *next;
+    uint64_t i;
+
+    if (NULL == buckets) {
+        return false;
+    }
+    buckets->outgrown = old;
+    /* A concurrent walk continues in the new chains, or ends early. */
+    for (i = 0; i <= old->mask; ++i) {
+        for (link = old->chains[i]; NULL != link; link = next) {
+            next = link->next;
+            OPAL_IOV_CACHE_MEET();
+            push(buckets, link);
+        }
+    }
+    __atomic_store_n(&table->buckets, buckets, __ATOMIC_RELEASE);
+    return true;
+}
+
+void opal_iov_cache_table_add(opal_iov_cache_table_t *table, opal_iov_cache_link_t *link)
+{
+    push(table->buckets, link);
+    ++table->size;
+}
+
+void opal_iov_cache_table_remove(opal_iov_cache_table_t *table, opal_iov_cache_link_t *link)
+{
+    opal_iov_cache_link_t **at = &table->buckets->chains[link->hash & table->buckets->mask];
+
+    while (link != *at) {
+        at = &(*at)->next;
+    }
+    OPAL_IOV_CACHE_MEET();
+    __atomic_store_n(at, link->next, __ATOMIC_RELEASE);
+    --table->size;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Lives of entries
+ * ------------------------------------------------------------------------------------------- */
+
+/* A refill adds half of the stock. */
+#define REFILL (OPAL_IOV_CACHE_STOCK / 2)
+
+/* Add or remove several references at once; never the last one. */
+static void count_references(opal_iov_cache_layout_t *layout, int number)
+{
+    (void) opal_obj_update((opal_object_t *) layout, number);
+}
+
+opal_iov_cache_entry_t *opal_iov_cache_entry_alloc(void)
+{
+    opal_iov_cache_entry_t *entry = aligned_alloc(OPAL_IOV_CACHE_LINE, OPAL_IOV_CACHE_ENTRY_BYTES);
+
+    if (NULL != entry) {
+        memset(entry, 0, sizeof(*entry));
+    }
+    return entry;
+}
+
+void opal_iov_cache_entry_begin(opal_iov_cache_entry_t *entry, uint64_t type, uint64_t count,
+                                opal_iov_cache_layout_t *layout)
+{
+    uint64_t state = __atomic_load_n(&entry->state, __ATOMIC_RELAXED);
+
+    count_references(layout, OPAL_IOV_CACHE_STOCK);
+    /* release: a thread that reads one of these also sees the end of the previous life */
+    __atomic_store_n(&entry->type, type, __ATOMIC_RELEASE);
+    OPAL_IOV_CACHE_MEET();
+    __atomic_store_n(&entry->count, count, __ATOMIC_RELEASE);
+    __atomic_store_n(&entry->layout, layout, __ATOMIC_RELEASE);
+    OPAL_IOV_CACHE_MEET();
+    __atomic_store_n(&entry->state, state + OPAL_IOV_CACHE_LIFE, __ATOMIC_RELEASE);
+}
+
+uint64_t opal_iov_cache_entry_end(opal_iov_cache_entry_t *entry)
+{
+    uint64_t state = __atomic_load_n(&entry->state, __ATOMIC_RELAXED), next;
+
+    do {
+        next = state - opal_iov_cache_state_taken(state) + OPAL_IOV_CACHE_LIFE;
+        OPAL_IOV_CACHE_MEET();
+        /* acquire: refilled references are in the layout's count before the rest is released */
+    } while (!__atomic_compare_exchange_n(&entry->state, &state, next, true, __ATOMIC_ACQ_REL,
+                                          __ATOMIC_RELAXED));
+    count_references(entry->layout,
+                     -(int) (OPAL_IOV_CACHE_STOCK - opal_iov_cache_state_taken(state)));
+    return opal_iov_cache_state_taken(state);
+}
+
+uint64_t opal_iov_cache_entry_refill(opal_iov_cache_entry_t *entry, uint64_t life,
+                                     opal_iov_cache_layout_t *layout)
+{
+    uint64_t state = __atomic_load_n(&entry->state, __ATOMIC_RELAXED);
+
+    count_references(layout, REFILL);
+    do {
+        OPAL_IOV_CACHE_MEET();
+        /* The life has ended, or another thread refilled first. */
+        if (state / OPAL_IOV_CACHE_LIFE != life / OPAL_IOV_CACHE_LIFE
+            || REFILL > opal_iov_cache_state_taken(state)) {
+            count_references(layout, -REFILL);
+            return 0;
+        }
+    } while (!__atomic_compare_exchange_n(&entry->state, &state, state - REFILL, true,
+                                          __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
+    return REFILL;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Lookups
+ * ------------------------------------------------------------------------------------------- */
 
 static void __opal_attribute_noinline__ refill(opal_iov_cache_t *cache,
                                                opal_iov_cache_entry_t *entry, uint64_t state,
@@ -104,7 +276,7 @@ static __opal_attribute_noinline__ int find_or_make(opal_iov_cache_t *cache,
     }
     OPAL_THREAD_LOCK(&cache->lock);
     *layout = opal_iov_cache_keep(cache, type, count, made, forgets);
-    ++cache->stats.misses; /* here, since the lock was released in between: see iov_cache_audit.c */
+    ++cache->stats.misses; /* here, since the lock was released in between: see iov_cache_check.c */
     OPAL_THREAD_UNLOCK(&cache->lock);
     return OPAL_SUCCESS;
 }
@@ -133,10 +305,10 @@ int opal_iov_cache_create(size_t max_bytes, opal_iov_cache_watch_fn_t watch, voi
     made->max_bytes = max_bytes;
     made->watch = watch;
     made->context = context;
-    if (OPAL_SUCCESS != opal_iov_cache_table_init(&made->entries)
-        || OPAL_SUCCESS != opal_iov_cache_table_init(&made->types)
-        || OPAL_SUCCESS != opal_iov_cache_table_init(&made->layouts)
-        || OPAL_SUCCESS != opal_iov_cache_order_init(&made->order)) {
+    made->order.room = OPAL_IOV_CACHE_FIRST_ROOM;
+    if (OPAL_SUCCESS != table_init(&made->entries) || OPAL_SUCCESS != table_init(&made->types)
+        || OPAL_SUCCESS != table_init(&made->layouts)
+        || NULL == (made->order.entries = malloc(made->order.room * sizeof(void *)))) {
         opal_iov_cache_destroy(made);
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
@@ -162,10 +334,10 @@ void opal_iov_cache_destroy(opal_iov_cache_t *cache)
         cache->spare = entry->next;
         free(entry);
     }
-    opal_iov_cache_order_fini(&cache->order);
-    opal_iov_cache_table_fini(&cache->layouts);
-    opal_iov_cache_table_fini(&cache->types);
-    opal_iov_cache_table_fini(&cache->entries);
+    free(cache->order.entries);
+    table_fini(&cache->layouts);
+    table_fini(&cache->types);
+    table_fini(&cache->entries);
     OBJ_DESTRUCT(&cache->lock);
     free(cache);
 }

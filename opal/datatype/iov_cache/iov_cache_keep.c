@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * Insertion and eviction, with the lock of the cache held.
+ * Insertion and eviction, and the LRU order of entries, with the lock of the cache held.
  *
- * Entries and outgrown tables are not freed before the cache (iov_cache_entry.h). They count as
+ * Entries and outgrown tables are not freed before the cache (iov_cache_cache.h). They count as
  * used memory. Entries get at most half of it, so that layouts always have room.
  */
 
@@ -23,17 +23,108 @@
 
 #include "iov_cache_cache.h"
 
-size_t opal_iov_cache_entry_bytes(void)
+/* ---------------------------------------------------------------------------------------------
+ * The LRU order
+ * ------------------------------------------------------------------------------------------- */
+
+static void put(opal_iov_cache_order_t *order, size_t place, opal_iov_cache_entry_t *entry)
 {
-    return (sizeof(opal_iov_cache_entry_t) + OPAL_IOV_CACHE_LINE - 1) / OPAL_IOV_CACHE_LINE
-           * OPAL_IOV_CACHE_LINE;
+    order->entries[place] = entry;
+    entry->place = place;
 }
 
-uint64_t opal_iov_cache_shared_bytes(const opal_iov_cache_layout_t *layout)
+/* Move an entry up from an empty position, until all above are not younger. */
+static void rise(opal_iov_cache_order_t *order, size_t place, opal_iov_cache_entry_t *entry)
 {
-    return sizeof(opal_iov_cache_shared_t) + sizeof(*layout)
-           + opal_iov_cache_form_bytes(layout->form);
+    while (0 < place && order->entries[(place - 1) / 2]->ordered > entry->ordered) {
+        put(order, place, order->entries[(place - 1) / 2]);
+        place = (place - 1) / 2;
+    }
+    put(order, place, entry);
 }
+
+/* Move an entry down from an empty position, until all below are not older. */
+static void sink(opal_iov_cache_order_t *order, size_t place, opal_iov_cache_entry_t *entry)
+{
+    size_t below;
+
+    while ((below = 2 * place + 1) < order->size) {
+        if (below + 1 < order->size
+            && order->entries[below + 1]->ordered < order->entries[below]->ordered) {
+            ++below;
+        }
+        if (entry->ordered <= order->entries[below]->ordered) {
+            break;
+        }
+        put(order, place, order->entries[below]);
+        place = below;
+    }
+    put(order, place, entry);
+}
+
+/* Bytes by which it must grow before another entry is added; 0: there is room. */
+static size_t order_wants(const opal_iov_cache_order_t *order)
+{
+    return order->size < order->room ? 0 : order->room * sizeof(order->entries[0]);
+}
+
+/* Grow by that amount. @return false if out of memory; nothing has changed */
+static bool order_grow(opal_iov_cache_order_t *order)
+{
+    void *larger = realloc(order->entries, 2 * order->room * sizeof(order->entries[0]));
+
+    if (NULL == larger) {
+        return false;
+    }
+    order->entries = larger;
+    order->room *= 2;
+    return true;
+}
+
+/* Add an entry by its stamp; there must be room. */
+static void order_add(opal_iov_cache_order_t *order, opal_iov_cache_entry_t *entry)
+{
+    entry->ordered = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
+    rise(order, order->size++, entry);
+}
+
+static void order_remove(opal_iov_cache_order_t *order, opal_iov_cache_entry_t *entry)
+{
+    opal_iov_cache_entry_t *last = order->entries[--order->size];
+
+    if (last == entry) {
+        return;
+    }
+    if (last->ordered < entry->ordered) {
+        rise(order, entry->place, last);
+    } else {
+        sink(order, entry->place, last);
+    }
+}
+
+/* @return the entry with the oldest stamp, which is not removed; NULL if there is none */
+static opal_iov_cache_entry_t *order_oldest(opal_iov_cache_order_t *order)
+{
+    opal_iov_cache_entry_t *entry;
+    uint64_t used;
+
+    if (0 == order->size) {
+        return NULL;
+    }
+    for (;;) {
+        entry = order->entries[0];
+        used = __atomic_load_n(&entry->used, __ATOMIC_RELAXED);
+        if (used <= entry->ordered) {
+            return entry;
+        }
+        entry->ordered = used;
+        sink(order, 0, entry);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Insertion and eviction
+ * ------------------------------------------------------------------------------------------- */
 
 opal_iov_cache_entry_t *opal_iov_cache_find_entry(opal_iov_cache_t *cache, uint64_t type,
                                                   uint64_t count)
@@ -148,7 +239,7 @@ static void drop_entry(opal_iov_cache_t *cache, opal_iov_cache_entry_t *entry)
 {
     opal_iov_cache_table_remove(&cache->entries, &entry->link);
     __atomic_add_fetch(&cache->hits, opal_iov_cache_entry_end(entry), __ATOMIC_RELAXED);
-    opal_iov_cache_order_remove(&cache->order, entry);
+    order_remove(&cache->order, entry);
     if (NULL != entry->next) {
         entry->next->previous = entry->previous;
     }
@@ -165,7 +256,7 @@ static void drop_entry(opal_iov_cache_t *cache, opal_iov_cache_entry_t *entry)
 /* @return false if the cache is empty */
 static bool evict(opal_iov_cache_t *cache)
 {
-    opal_iov_cache_entry_t *entry = opal_iov_cache_order_oldest(&cache->order);
+    opal_iov_cache_entry_t *entry = order_oldest(&cache->order);
 
     if (NULL == entry) {
         return false;
@@ -188,16 +279,16 @@ static bool make_room(opal_iov_cache_t *cache, uint64_t bytes)
 /* Get an unused entry. @return NULL if out of memory */
 static opal_iov_cache_entry_t *new_entry(opal_iov_cache_t *cache)
 {
-    const size_t one = opal_iov_cache_entry_bytes();
+    const size_t one = OPAL_IOV_CACHE_ENTRY_BYTES;
     opal_iov_cache_entry_t *entry;
 
     while (NULL == cache->spare) {
         /* all existing entries are in the order */
-        size_t more = opal_iov_cache_order_wants(&cache->order);
+        size_t more = order_wants(&cache->order);
 
         if ((0 == cache->allocated || (cache->allocated + 1) * one <= cache->max_bytes / 2)
             && fits(cache, one + more)) {
-            if (0 < more && !opal_iov_cache_order_grow(&cache->order)) {
+            if (0 < more && !order_grow(&cache->order)) {
                 return NULL;
             }
             cache->stats.bytes += more;
@@ -231,7 +322,7 @@ static void add_entry(opal_iov_cache_t *cache, opal_iov_cache_entry_t *entry,
     }
     type->entries = entry;
     opal_iov_cache_touch(cache, entry);
-    opal_iov_cache_order_add(&cache->order, entry);
+    order_add(&cache->order, entry);
     opal_iov_cache_entry_begin(entry, type->key, count, shared->layout);
     grow(cache, &cache->entries);
     opal_iov_cache_table_add(&cache->entries, &entry->link);
@@ -321,7 +412,7 @@ static bool could_fit(opal_iov_cache_t *cache, const opal_datatype_t *datatype,
     uint64_t bytes = opal_iov_cache_shared_bytes(layout);
 
     if (0 == cache->allocated) {
-        bytes += opal_iov_cache_entry_bytes();
+        bytes += OPAL_IOV_CACHE_ENTRY_BYTES;
     }
     if (NULL == opal_iov_cache_find_type(cache, (uint64_t) (uintptr_t) datatype)) {
         bytes += sizeof(opal_iov_cache_type_t);

@@ -99,9 +99,6 @@ int opal_iov_cache_read(const opal_datatype_t *type, size_t count, opal_iov_cach
 /** One element of a description, which has the flag OPAL_DATATYPE_FLAG_DATA. */
 int opal_iov_cache_read_element(const struct ddt_elem_desc *element, opal_iov_cache_list_t *list);
 
-/** True for an element with the bytes of a basic type that is no loop. */
-bool opal_iov_cache_is_data(const struct ddt_elem_desc *element);
-
 /** True for a long description of irregular blocks. */
 bool opal_iov_cache_is_scattered(const dt_type_desc_t *desc);
 

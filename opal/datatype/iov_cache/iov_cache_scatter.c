@@ -9,11 +9,10 @@
 /**
  * @file
  *
- * Long irregular descriptions (iov_cache_sample.c) become a list of blocks directly: the
- * description is read once, and the blocks are written once. The first message of such a type waits
- * for this. The reader is selected by a probe of some elements. Each of the fast readers
- * (iov_cache_apart.c) detects a wrong selection, and the slow one in this file handles all
- * descriptions.
+ * Long irregular descriptions (particle lists, unstructured meshes): their detection, and the
+ * reader that turns one into a list of blocks. Nothing can be folded in such a description, and the
+ * search for that costs many times one pass over the blocks. The first message of the type waits
+ * for this, so the reader avoids branches whose outcome depends on irregular data.
  */
 
 #include "opal_config.h"
@@ -26,218 +25,360 @@
 #include "opal/datatype/opal_datatype_internal.h"
 
 #include "iov_cache_list.h"
-#include "iov_cache_scatter.h"
 #include "iov_cache_sums.h"
 
-/*
- * Number of probed elements. Room is allocated for the mean number of their blocks plus this
- * fraction.
- */
-#define PROBES 192
-#define MORE   16
-
-/* Sums of counts may wrap modulo 2^32, depending on the processor. */
-#define FAR_TOO_MANY INT32_MAX
-
-/* Types with larger offsets use the general reader. */
-#define FAR (INT64_C(1) << 60)
-
-/* Length of a block of such an element; 0 if not supported here. */
-static uint64_t block_length(const ddt_elem_desc_t *element)
+/* Length of the blocks of an element in bytes; 0 if it has none or is no block of a basic type. */
+static inline uint64_t length_of(const ddt_elem_desc_t *element)
 {
-    uint64_t length;
-
-    return opal_iov_cache_is_data(element)
-                   && !__builtin_mul_overflow(
-                       (uint64_t) element->blocklen,
-                       (uint64_t) opal_datatype_basicDatatypes[element->common.type]->size, &length)
-                   && OPAL_IOV_CACHE_LONG > length
-               ? length
+    return 0 != (element->common.flags & OPAL_DATATYPE_FLAG_DATA)
+                   && OPAL_DATATYPE_MAX_PREDEFINED > element->common.type
+                   && NULL != opal_datatype_basicDatatypes[element->common.type]
+               ? element->blocklen * opal_datatype_basicDatatypes[element->common.type]->size
                : 0;
 }
 
-/* Sizes of the basic types; 0 for those that do not exist. */
-static void sizes_of(uint64_t *sizes)
+/* ---------------------------------------------------------------------------------------------
+ * Detection: three samples decide. If an irregular description is part of a larger one, or there is
+ * none, the same samples of a list of items avoid a useless search.
+ * ------------------------------------------------------------------------------------------- */
+
+/*
+ * Shorter descriptions use the general reader; so do lists of items with streams that do not become
+ * blocks (iov_cache_lay.c).
+ */
+#define LONG_LIST 1024
+#define SHORT     4
+
+/*
+ * Items (or elements) in each sample, and the steps from each to the next one, which may repeat;
+ * and limits of the search for runs: steps searched, and items per repetition.
+ */
+#define SAMPLE     192
+#define STEPS      (SAMPLE - 1)
+#define SEARCHED   64
+#define MAX_PERIOD 8
+
+/* A property of a whole sample must hold for one part in this many of the description. */
+#define LONG_PART 4
+
+/* A smaller saving of memory is not worth terms: a list is faster for all users. */
+#define SHORTER 4
+
+/* A description or a list of items. */
+typedef struct {
+    const dt_elem_desc_t *desc;         /* or NULL */
+    const opal_iov_cache_item_t *items; /* or NULL */
+    size_t n;
+} view_t;
+
+/* Item @p i. Its size is 0 if it cannot be part of a list of blocks. */
+static inline opal_iov_cache_item_t item_at(const view_t *view, size_t i)
 {
+    opal_iov_cache_item_t item;
+
+    if (NULL != view->desc) {
+        const ddt_elem_desc_t *element = &view->desc[i].elem;
+
+        return (opal_iov_cache_item_t){.offset = element->disp,
+                                       .count = element->count,
+                                       .stride = element->extent,
+                                       .size = length_of(element)};
+    }
+    item = view->items[i];
+    item.size = SHORT >= item.count ? item.size : 0;
+    return item;
+}
+
+/* True if the item one period after item @p i equals it, at this distance. */
+static inline bool comes_again(const view_t *view, size_t i, size_t period, uint64_t distance)
+{
+    if (NULL != view->desc) {
+        const ddt_elem_desc_t *a = &view->desc[i].elem, *b = &view->desc[i + period].elem;
+
+        return (uint64_t) b->disp - (uint64_t) a->disp == distance && a->extent == b->extent
+               && a->count == b->count && a->blocklen == b->blocklen
+               && a->common.type == b->common.type;
+    }
+    const opal_iov_cache_item_t *a = &view->items[i], *b = &view->items[i + period];
+
+    return (uint64_t) b->offset - (uint64_t) a->offset == distance && a->stride == b->stride
+           && a->count == b->count && a->size == b->size;
+}
+
+/* Number of steps from @p i on that equal those one period later. */
+static inline size_t matches(const uint64_t *steps, size_t i, size_t period)
+{
+    size_t k = 0;
+
+    while (i + k + period < STEPS && steps[i + k] == steps[i + k + period]) {
+        ++k;
+    }
+    return k;
+}
+
+/*
+ * True if the whole sample, except possibly its first step, is periodic, and the part around it
+ * too: some irregular orders seem periodic for a while (multiples of one number modulo another).
+ */
+static bool is_periodic(const view_t *view, size_t first, const uint64_t *steps)
+{
+    const size_t wanted = view->n / LONG_PART;
+    size_t period = 1, low = first + 1, high;
+    uint64_t distance;
+
+    while (period <= STEPS / 2 && 1 + period + matches(steps, 1, period) != STEPS) {
+        ++period;
+    }
+    if (period > STEPS / 2) {
+        return false;
+    }
+    high = first + STEPS - period;
+    distance = (uint64_t) item_at(view, low + period).offset - (uint64_t) item_at(view, low).offset;
+    while (0 < low && high - low < wanted && comes_again(view, low - 1, period, distance)) {
+        --low;
+    }
+    while (high + period < view->n && high - low < wanted
+           && comes_again(view, high, period, distance)) {
+        ++high;
+    }
+    return high - low >= wanted;
+}
+
+/* Size of a part of a sample as blocks, and as terms. */
+typedef struct {
+    size_t items;
+    uint64_t listed; /* bytes */
+    uint64_t folded;
+} fold_t;
+
+/* The run at step @p i with the largest saving. @p listed has the bytes of each item's blocks. */
+static fold_t best_fold(const uint64_t *steps, const uint64_t *listed, size_t i)
+{
+    /* a stream of many blocks is a term */
+    fold_t best = {1, listed[i],
+                   listed[i] < sizeof(opal_iov_cache_term_t) ? listed[i]
+                                                             : sizeof(opal_iov_cache_term_t)};
+    size_t period, k;
+
+    for (period = 1; period <= MAX_PERIOD; ++period) {
+        fold_t now;
+
+        if (steps[i] != steps[i + period]) {
+            continue; /* the common case of irregular data */
+        }
+        now = (fold_t){.items = period + matches(steps, i, period),
+                       .folded = (1 + period) * sizeof(opal_iov_cache_term_t)};
+        if (now.items < 3 * period) {
+            continue;
+        }
+        for (k = 0; k < now.items; ++k) {
+            now.listed += listed[i + k];
+        }
+        if (now.listed > now.folded && now.listed - now.folded > best.listed - best.folded) {
+            best = now;
+        }
+    }
+    return best;
+}
+
+/* True if runs hardly shorten the sample that begins at @p first. */
+static bool is_sample_scattered(const view_t *view, size_t first)
+{
+    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t steps[STEPS], blocks[STEPS], listed = 0, folded = 0;
+    opal_iov_cache_item_t item = item_at(view, first), next;
+    fold_t fold;
     size_t i;
 
-    for (i = 0; i < OPAL_DATATYPE_MAX_PREDEFINED && i < OPAL_IOV_CACHE_TYPES; ++i) {
+    for (i = 0; i < STEPS; ++i, item = next) {
+        if (0 == item.size) {
+            return false;
+        }
+        next = item_at(view, first + i + 1);
+        /* shape and distance to the next one in one number */
+        steps[i] = (((uint64_t) next.offset - (uint64_t) item.offset) * factor + item.size) * factor
+                   + (uint64_t) item.stride;
+        steps[i] = steps[i] * factor + item.count;
+        blocks[i] = item.count * sizeof(opal_iov_cache_block_t);
+    }
+    if (is_periodic(view, first, steps)) {
+        return false;
+    }
+    for (i = 0; i < SEARCHED; i += fold.items) {
+        fold = best_fold(steps, blocks, i);
+        listed += fold.listed;
+        folded += fold.folded;
+    }
+    return SHORTER * folded > listed;
+}
+
+static bool is_scattered(const view_t *view)
+{
+    return LONG_LIST <= view->n && is_sample_scattered(view, 0)
+           && is_sample_scattered(view, view->n / 2) && is_sample_scattered(view, view->n - SAMPLE);
+}
+
+bool opal_iov_cache_is_scattered(const dt_type_desc_t *desc)
+{
+    const view_t view = {.desc = desc->desc, .n = desc->used};
+
+    return is_scattered(&view);
+}
+
+bool opal_iov_cache_list_is_scattered(const opal_iov_cache_list_t *list)
+{
+    const view_t view = {.items = list->items, .n = list->count};
+
+    return is_scattered(&view);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The reader: one pass over the elements for the number of blocks, one that writes the blocks
+ * ------------------------------------------------------------------------------------------- */
+
+/*
+ * Blocks that are always written for each element. The number of its blocks is not predictable, so
+ * only the position of the next blocks depends on it. MANY is for elements with more than FEW
+ * blocks on average. PAIR is for elements of exactly two, which is the usual result of opal.
+ */
+#define PAIR 2
+#define FEW  3
+#define MANY 12
+
+/* Limits of this reader. The general one handles longer blocks and larger offsets, with checks. */
+#define LENGTH_BITS 30
+#define FAR         (INT64_C(1) << 60)
+
+typedef struct {
+    size_t blocks;
+    uint64_t uniform; /* length of the blocks if all are equal, else 0 */
+    bool touching;    /* some may continue the previous one */
+} facts_t;
+
+static size_t count_blocks(const dt_type_desc_t *desc)
+{
+    size_t blocks = 0, i;
+
+#pragma GCC unroll 8
+    for (i = 0; i < desc->used; ++i) {
+        blocks += desc->desc[i].elem.count;
+    }
+    return blocks;
+}
+
+/*
+ * Write the blocks of all elements. There must be room for @p width more.
+ *
+ * @return false if there are other elements than blocks, or longer ones
+ */
+static inline __attribute__((always_inline)) bool write_blocks(const dt_type_desc_t *desc,
+                                                               unsigned width,
+                                                               opal_iov_cache_block_t *block,
+                                                               facts_t *facts)
+{
+    const ddt_elem_desc_t *element = &desc->desc[0].elem, *behind = element + desc->used;
+    uint64_t sizes[UINT8_MAX + 1] = {0}; /* of the basic types; 0 for loops and their ends */
+    uint64_t some = 0, all = UINT64_MAX, end = (uint64_t) element->disp + 1;
+    bool touching = false;
+    uint32_t others = 0, i;
+
+    for (i = 0; i < OPAL_DATATYPE_MAX_PREDEFINED; ++i) {
         if (NULL != opal_datatype_basicDatatypes[i]) {
             sizes[i] = opal_datatype_basicDatatypes[i]->size;
         }
     }
-}
+    for (; element < behind; ++element) {
+        const uint64_t length = sizes[(uint8_t) element->common.type] * element->blocklen,
+                       extent = (uint64_t) element->extent;
+        const uint32_t count = PAIR == width ? PAIR : element->count;
+        uint64_t offset = (uint64_t) element->disp;
 
-/*
- * Write all blocks; adjacent ones are joined. There must be room for one more.
- *
- * @return false if there are other elements than blocks, or one is too far away
- */
-static __opal_attribute_noinline__ bool read_blocks(const dt_type_desc_t *desc,
-                                                    opal_iov_cache_scatter_t *scatter)
-{
-    opal_iov_cache_block_t *block = scatter->form->blocks - 1; /* the last one */
-    opal_iov_cache_sums_t *sums = &scatter->sums;
-    uint64_t differ = 0, end = (uint64_t) desc->desc[0].elem.disp - scatter->origin + 1, size = 0;
-    int64_t lowest = INT64_MAX, highest = INT64_MIN;
-    size_t i;
-
-    for (i = 0; i < desc->used; ++i) {
-        const ddt_elem_desc_t *element = &desc->desc[i].elem;
-        uint64_t offset = (uint64_t) element->disp - scatter->origin;
-        const uint64_t length = block_length(element);
-        uint32_t left = element->count;
-
-        if (0 == length) {
-            return false;
+        others |= count ^ element->count;
+        some |= length - 1; /* all bits, if the length is 0 */
+        all &= length - 1;
+        /* or its own blocks touch: this also counts an element without blocks, and distant ones */
+        if (OPAL_UNLIKELY(end == offset)
+            || OPAL_UNLIKELY((extent - length) << 32 < (uint64_t) count - 1)) {
+            touching = true;
         }
-        for (; 0 < left; --left) {
-            if (offset == end) {
-                block->length += length;
-            } else {
-                ++block;
-                block->offset = (int64_t) offset;
-                block->length = length;
-                lowest = (int64_t) offset < lowest ? (int64_t) offset : lowest;
-            }
-            end = offset + length;
-            highest = (int64_t) end > highest ? (int64_t) end : highest;
-            size += length;
-            offset += (uint64_t) element->extent;
+#pragma GCC unroll 12
+        for (i = 0; i < width; ++i, offset += extent) {
+            block[i] = (opal_iov_cache_block_t){(int64_t) offset, length};
+        }
+        for (; OPAL_UNLIKELY(i < count); ++i, offset += extent) {
+            block[i] = (opal_iov_cache_block_t){(int64_t) offset, length};
+        }
+        block += count;
+        end = (uint64_t) block[-1].offset + length;
+    }
+    facts->uniform = some == all ? some + 1 : 0;
+    facts->touching = touching;
+    return 0 == others && 0 == some >> LENGTH_BITS;
+}
+
+/* Join blocks that continue the previous one. */
+static void join_blocks(opal_iov_cache_block_t *blocks, facts_t *facts)
+{
+    size_t last = 0, i;
+    uint64_t differ = 0;
+
+    for (i = 1; i < facts->blocks; ++i) {
+        if (blocks[last].offset + (int64_t) blocks[last].length == blocks[i].offset) {
+            blocks[last].length += blocks[i].length;
+        } else {
+            blocks[++last] = blocks[i];
         }
     }
-    scatter->count = (size_t) (block + 1 - scatter->form->blocks);
-    if (2 > scatter->count) {
-        return false;
+    facts->blocks = last + 1;
+    for (i = 1; i <= last; ++i) {
+        differ |= blocks[i].length ^ blocks[0].length;
     }
-    for (i = 1; i < scatter->count; ++i) {
-        differ |= scatter->form->blocks[i].length ^ scatter->form->blocks[0].length;
-    }
-    sums->size = size;
-    sums->segments = scatter->count;
-    sums->uniform = 0 == differ ? scatter->form->blocks[0].length : 0;
-    sums->first = scatter->form->blocks[0].offset;
-    sums->end = (int64_t) end;
-    sums->lb = lowest;
-    sums->ub = highest;
-    return true;
+    facts->uniform = 0 == differ ? blocks[0].length : 0;
 }
 
-/* Probe some elements at equal distances. */
-static void look(const dt_type_desc_t *desc, const opal_iov_cache_scatter_t *scatter,
-                 opal_iov_cache_looks_t *looks)
+static uint64_t size_of(const opal_iov_cache_block_t *blocks, const facts_t *facts)
 {
-    const ddt_elem_desc_t *first = &desc->desc[0].elem;
-    const uint64_t length =
-        scatter->sizes[first->common.type % OPAL_IOV_CACHE_TYPES] * first->blocklen;
-    const size_t step = (desc->used + PROBES - 1) / PROBES;
+    uint64_t size = 0;
     size_t i;
 
-    *looks = (opal_iov_cache_looks_t){.pairs = true, .alike = true, .equal = true, .typed = true};
-    for (i = 0; i < desc->used; i += step) {
-        const ddt_elem_desc_t *element = &desc->desc[i].elem;
-
-        looks->blocks += OPAL_IOV_CACHE_MANY > element->count
-                             ? element->count
-                             : OPAL_IOV_CACHE_MANY; /* no element selects the smaller width */
-        ++looks->elements;
-        looks->pairs = looks->pairs && 2 == element->count;
-        looks->typed = looks->typed && element->common.type == first->common.type;
-        looks->alike = looks->alike && element->common.type == first->common.type
-                       && element->blocklen == first->blocklen;
-        looks->equal = looks->equal
-                       && length
-                              == scatter->sizes[element->common.type % OPAL_IOV_CACHE_TYPES]
-                                     * element->blocklen;
+    if (0 != facts->uniform) {
+        return facts->blocks * facts->uniform;
     }
-}
-
-/* Number of blocks; 0 if there are other elements than blocks. */
-static size_t count_blocks(const dt_type_desc_t *desc)
-{
-    size_t blocks = 0, i;
-    uint16_t flags = OPAL_DATATYPE_FLAG_DATA;
-
-    for (i = 0; i < desc->used; ++i) {
-        flags &= desc->desc[i].elem.common.flags;
-        blocks += desc->desc[i].elem.count;
-    }
-    return 0 != flags ? blocks : 0;
-}
-
-/*
- * The same if all elements have the head of the first one except for their counts, which are then
- * added as words: one instruction per element. Otherwise the number may be wrong; the reader
- * detects the difference, or the lack of room.
- */
-static size_t count_alike(const dt_type_desc_t *desc)
-{
-    const ddt_elem_desc_t one = {.count = 1};
-    uint64_t sum = 0, head, unit;
-    size_t i;
-
-    memcpy(&unit, &one, sizeof(unit));
 #pragma GCC unroll 8
-    for (i = 0; i < desc->used; ++i) {
-        memcpy(&head, &desc->desc[i].elem, sizeof(head));
-        sum += head;
+    for (i = 0; i < facts->blocks; ++i) {
+        size += blocks[i].length;
     }
-    memcpy(&head, &desc->desc[0].elem, sizeof(head));
-    head -= unit * desc->desc[0].elem.count;
-    sum = (sum - desc->used * head) / unit;
-    return FAR_TOO_MANY > sum ? (size_t) sum : count_blocks(desc);
+    return size;
 }
 
-/* Allocate a form for the blocks. */
-static bool new_form(opal_iov_cache_scatter_t *scatter, size_t room)
+/* The blocks of one instance of the type. */
+static int read_blocks(const opal_datatype_t *type, const dt_type_desc_t *desc, facts_t *facts,
+                       opal_iov_cache_form_t **form)
 {
-    scatter->form = opal_iov_cache_form_new(1, room);
-    scatter->room = room;
-    return NULL != scatter->form;
-}
+    bool good;
 
-/* Write the blocks of one instance of the type. */
-static int read_all(const opal_datatype_t *type, const dt_type_desc_t *desc,
-                    opal_iov_cache_scatter_t *scatter)
-{
-    uint64_t length = block_length(&desc->desc[0].elem);
-    size_t room, blocks;
-    opal_iov_cache_looks_t looks;
-
-    if (0 == length || INT32_MAX < desc->used || -FAR >= type->true_lb || FAR <= type->true_ub) {
+    facts->blocks = count_blocks(desc);
+    if (-FAR >= type->true_lb || FAR <= type->true_ub || 2 > facts->blocks) {
         return OPAL_ERR_NOT_SUPPORTED;
     }
-    look(desc, scatter, &looks);
-    room = 2 * desc->used;
-    if (OPAL_IOV_CACHE_MANY == opal_iov_cache_width(&looks)) {
-        room = (looks.alike ? count_alike(desc) : count_blocks(desc))
-               + (OPAL_IOV_CACHE_STRIDE + 1) * OPAL_IOV_CACHE_MANY; /* there are few elements */
-    } else if (!looks.pairs || !looks.equal) {
-        room = desc->used * looks.blocks / looks.elements;
-        room += room / MORE + (OPAL_IOV_CACHE_STRIDE + 1) * OPAL_IOV_CACHE_FEW;
-    }
-    if (!new_form(scatter, room)) {
+    *form = opal_iov_cache_form_new(1, facts->blocks + MANY);
+    if (NULL == *form) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
-    if (opal_iov_cache_read_apart(type, desc, &looks, length, scatter)) {
-        return OPAL_SUCCESS;
+    good = PAIR * desc->used == facts->blocks && write_blocks(desc, PAIR, (*form)->blocks, facts);
+    if (!good) {
+        good = FEW * desc->used >= facts->blocks ? write_blocks(desc, FEW, (*form)->blocks, facts)
+                                                 : write_blocks(desc, MANY, (*form)->blocks, facts);
     }
-    opal_iov_cache_form_free(scatter->form);
-    blocks = count_blocks(desc);
-    if (2 > blocks) {
+    if (good && facts->touching) {
+        join_blocks((*form)->blocks, facts);
+    }
+    if (!good || 2 > facts->blocks || type->size != size_of((*form)->blocks, facts)) {
+        opal_iov_cache_form_free(*form);
         return OPAL_ERR_NOT_SUPPORTED;
     }
-    /* the probe was wrong: use the reader for all descriptions */
-    looks = (opal_iov_cache_looks_t){.blocks = blocks, .elements = desc->used};
-    if (!new_form(scatter, blocks + (OPAL_IOV_CACHE_STRIDE + 1) * opal_iov_cache_width(&looks))) {
-        return OPAL_ERR_OUT_OF_RESOURCE;
-    }
-    if (opal_iov_cache_read_apart(type, desc, &looks, length, scatter)
-        || read_blocks(desc, scatter)) {
-        return OPAL_SUCCESS;
-    }
-    opal_iov_cache_form_free(scatter->form);
-    return OPAL_ERR_NOT_SUPPORTED;
+    (*form)->block_count = facts->blocks;
+    return OPAL_SUCCESS;
 }
 
 int opal_iov_cache_form_scattered(const opal_datatype_t *type, const dt_type_desc_t *desc,
@@ -247,27 +388,36 @@ int opal_iov_cache_form_scattered(const opal_datatype_t *type, const dt_type_des
      * as in iov_cache_lay.c: offsets of a form's blocks are absolute, those of a body are relative
      * to its first block
      */
-    opal_iov_cache_scatter_t scatter = {.origin =
-                                            1 < count ? (uint64_t) desc->desc[0].elem.disp : 0};
+    const uint64_t origin = 1 < count ? (uint64_t) desc->desc[0].elem.disp : 0;
+    opal_iov_cache_block_t *blocks;
+    opal_iov_cache_sums_t sums, whole;
     opal_iov_cache_form_t *made;
     opal_iov_cache_term_t *term;
-    opal_iov_cache_sums_t whole;
-    int rc;
+    facts_t facts;
+    size_t i;
+    int rc = read_blocks(type, desc, &facts, &made);
 
-    sizes_of(scatter.sizes);
-    rc = read_all(type, desc, &scatter);
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    made = scatter.form;
-    made->block_count = scatter.count;
+    blocks = made->blocks;
+    for (i = 0; i < facts.blocks && 0 != origin; ++i) {
+        blocks[i].offset = (int64_t) ((uint64_t) blocks[i].offset - origin);
+    }
+    sums.size = type->size;
+    sums.segments = facts.blocks;
+    sums.uniform = facts.uniform;
+    sums.first = blocks[0].offset;
+    sums.end = blocks[facts.blocks - 1].offset + (int64_t) blocks[facts.blocks - 1].length;
+    sums.lb = (int64_t) ((uint64_t) type->true_lb - origin);
+    sums.ub = (int64_t) ((uint64_t) type->true_ub - origin);
     term = &made->terms[0];
     term->kind = OPAL_IOV_CACHE_BLOCKS;
-    term->offset = (int64_t) scatter.origin;
+    term->offset = (int64_t) origin;
     term->count = count;
     term->stride = 1 < count ? type->ub - type->lb : 0;
-    term->n = scatter.count;
-    if (!opal_iov_cache_sums_repeat(term, &scatter.sums, &whole)) {
+    term->n = facts.blocks;
+    if (!opal_iov_cache_sums_repeat(term, &sums, &whole)) {
         opal_iov_cache_form_free(made);
         return OPAL_ERR_BAD_PARAM;
     }
@@ -277,9 +427,7 @@ int opal_iov_cache_form_scattered(const opal_datatype_t *type, const dt_type_des
     made->lb = whole.lb;
     made->ub = whole.ub;
     made->depth = 1;
-    if (!scatter.indexed) {
-        opal_iov_cache_form_index(made);
-    }
+    opal_iov_cache_form_index(made);
     *form = made;
     return OPAL_SUCCESS;
 }

@@ -15,7 +15,9 @@
 
 #include "opal_config.h"
 
-#include "umrddt_gpu_engine_private.h"
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_map.h"
+
+#include "umrddt_gpu_route.h"
 
 #include <string.h>
 

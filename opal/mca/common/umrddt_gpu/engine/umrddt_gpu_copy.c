@@ -11,7 +11,9 @@
  * visible. If streams cannot write flags, an event is used.
  */
 
+#include "umrddt_gpu_copy.h"
 #include "umrddt_gpu_engine_private.h"
+#include "umrddt_gpu_reach.h"
 
 #include <sched.h>
 #include <stdlib.h>

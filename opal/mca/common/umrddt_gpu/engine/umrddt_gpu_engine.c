@@ -12,6 +12,7 @@
  * (cuCtxGetId), which detects this.
  */
 
+#include "umrddt_gpu_copy.h"
 #include "umrddt_gpu_engine_private.h"
 
 #include <stdlib.h>

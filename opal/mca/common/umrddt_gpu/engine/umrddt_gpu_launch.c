@@ -12,7 +12,9 @@
  * that is evicted removes its launches, which contain the address of its list.
  */
 
+#include "umrddt_gpu_copy.h"
 #include "umrddt_gpu_engine_private.h"
+#include "umrddt_gpu_reach.h"
 
 #include <string.h>
 

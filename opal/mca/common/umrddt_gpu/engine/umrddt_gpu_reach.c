@@ -12,6 +12,7 @@
  */
 
 #include "umrddt_gpu_engine_private.h"
+#include "umrddt_gpu_reach.h"
 
 #include <string.h>
 

@@ -11,6 +11,7 @@
  * packs into one, or unpacks from it, while the CPU handles another. Pieces complete in order.
  */
 
+#include "umrddt_gpu_copy.h"
 #include "umrddt_gpu_engine_private.h"
 
 #include <stdlib.h>
