@@ -22,7 +22,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
@@ -157,7 +156,7 @@ void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv)
 
 /* Not called here: these messages are envelopes, and buffers are not looked at. */
 /* clang-format off */
-NEVER(bool, mca_pml_umrddt_cuts, const ompi_datatype_t *datatype)
+NEVER(bool, opal_umrddt_gpu_does_cut, const opal_umrddt_gpu_cuts_t *cuts, const opal_datatype_t *type)
 NEVER(mca_pml_umrddt_peer_t *, mca_pml_umrddt_peer_find, mca_pml_umrddt_comm_t *comm, int rank)
 NEVER(void, mca_pml_umrddt_control_fatal, mca_pml_umrddt_comm_t *comm, int peer, int rc)
 NEVER(mca_pml_umrddt_memory_t, mca_pml_umrddt_memory_find, mca_pml_umrddt_comm_t *comm,

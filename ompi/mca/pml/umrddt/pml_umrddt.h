@@ -40,6 +40,7 @@
 #include "opal/datatype/iov_cache/iov_cache.h"
 #include "opal/mca/btl/umr/btl_umr_hca.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_cuts.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_counters.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_ids.h"
@@ -80,8 +81,7 @@ typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_base_gpu_t base_gpu;  /**< GPU memory that the base PML may receive */
     bool base_aware;                     /**< Open MPI itself is CUDA-aware */
     size_t eager[2];                /**< eager limit of the base PML: remote nodes, this node */
-    uint32_t wide_types;            /**< basic types that a receive in pieces must not have */
-    uint32_t cut_types;             /**< those, and types that some layouts must not have */
+    opal_umrddt_gpu_cuts_t cuts;    /**< types that the base PML cannot receive in fragments */
     bool looks;                     /**< look up the memory kind of every send buffer */
     bool declines_far;              /**< pass contiguous messages to remote nodes through */
     bool takes_contiguous;          /**< look up contiguous send buffers, too */

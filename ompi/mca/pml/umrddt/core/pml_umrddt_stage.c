@@ -23,7 +23,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 
 void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc)
 {
@@ -152,7 +151,7 @@ size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datat
                        : 0;
         }
     }
-    return mca_pml_umrddt_pack_system(buf, count, datatype, stream, length);
+    return opal_umrddt_gpu_stream_pack(buf, count, &datatype->super, stream, length);
 }
 
 int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *datatype,
@@ -168,7 +167,7 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
     }
     if (!opal_umrddt_gpu_on_device(where)) {
         /* system memory: the CPU packs */
-        (void) mca_pml_umrddt_pack_system(buf, count, datatype, stage->bytes, size);
+        (void) opal_umrddt_gpu_stream_pack(buf, count, &datatype->super, stage->bytes, size);
     } else {
         rc = mca_pml_umrddt_transit(&transit, buf, count, datatype, where, stage->bytes,
                                     stage->kind, size, false);

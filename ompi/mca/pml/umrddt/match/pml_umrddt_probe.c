@@ -29,7 +29,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
@@ -486,7 +485,7 @@ static int imrecv_plain(void *buf, size_t count, ompi_datatype_t *datatype,
 {
     mca_pml_umrddt_where_t where;
 
-    if (mca_pml_umrddt_is_wide(datatype, count)
+    if (opal_umrddt_gpu_is_cut(&mca_pml_umrddt.cuts, &datatype->super, count)
             ? mca_pml_umrddt_stage_wide(buf, count, datatype, (*message)->comm, &where)
             : MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
                   && mca_pml_umrddt_stage_wanted(buf, count, datatype, (*message)->comm, &where)) {
@@ -554,7 +553,7 @@ int mca_pml_umrddt_mrecv(void *buf, size_t count, ompi_datatype_t *datatype,
     int rc;
 
     if (NULL == claim && MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
-        && !mca_pml_umrddt_is_wide(datatype, count)) {
+        && !opal_umrddt_gpu_is_cut(&mca_pml_umrddt.cuts, &datatype->super, count)) {
         return mca_pml_umrddt.host.pml_mrecv(buf, count, datatype, message, status);
     }
     rc = NULL == claim ? imrecv_plain(buf, count, datatype, message, &request)

@@ -38,7 +38,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
@@ -253,13 +252,15 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
  * unable to receive the datatype in fragments. */
 static inline bool may_want_stage(const ompi_datatype_t *datatype)
 {
-    return NULL != mca_pml_umrddt.gpu || mca_pml_umrddt_may_cut(datatype);
+    return NULL != mca_pml_umrddt.gpu
+           || opal_umrddt_gpu_may_cut(&mca_pml_umrddt.cuts, &datatype->super);
 }
 
 /** Fast check: known system memory, and a datatype that can be received in fragments. */
 static inline bool needs_no_stage(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
-    return mca_pml_umrddt_known_system(buf, count, datatype) && !mca_pml_umrddt_may_cut(datatype);
+    return mca_pml_umrddt_known_system(buf, count, datatype)
+           && !opal_umrddt_gpu_may_cut(&mca_pml_umrddt.cuts, &datatype->super);
 }
 
 /** A receive whose buffer the base PML may access. */

@@ -17,11 +17,10 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 
 BEGIN_C_DECLS
 
-/** As mca_pml_umrddt_stage_wanted, if mca_pml_umrddt_is_wide; false: unknown communicator. */
+/** As mca_pml_umrddt_stage_wanted, if opal_umrddt_gpu_is_cut; false: unknown communicator. */
 bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,
                                ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
 
@@ -38,7 +37,7 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
 /** Whether a receive needs a staging buffer, with fast checks first. If the base PML handles all
  * GPU memory, size and datatype decide. Empty buffers need no staging buffer. */
 #define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)            \
-    (mca_pml_umrddt_is_wide((datatype), (count))                                  \
+    (opal_umrddt_gpu_is_cut(&mca_pml_umrddt.cuts, &(datatype)->super, (count))    \
          ? mca_pml_umrddt_stage_wide((buf), (count), (datatype), (comm), (where)) \
          : NULL != mca_pml_umrddt.gpu && 0 != (count) * (datatype)->super.size    \
                && !mca_pml_umrddt_known_system((buf), (count), (datatype))        \
