@@ -49,7 +49,7 @@ struct mca_pml_umrddt_send_t {
     mca_pml_umrddt_send_state_t state;
     int release;        /**< mca_pml_umrddt_release_t */
     bool plain;         /**< passed through; here only for its staging buffer */
-    bool probes_memory; /**< probe message: finds out the receive memory (pml_umrddt_offer_cache.h)
+    bool probes_memory; /**< probe message: finds out the receive memory (umrddt_select_offers.h)
                          */
     bool offered;       /**< offered this time, with a key: the result goes into the offer cache */
     bool declinable;    /**< the receiver may decline it */

@@ -16,7 +16,6 @@
 
 #include <string.h>
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
@@ -85,7 +84,8 @@ static void unprepare(mca_pml_umrddt_send_t *send)
  * counters as pml_umrddt_send.c for other sends. */
 static bool deferred(mca_pml_umrddt_send_t *send)
 {
-    if (OPAL_LIKELY(0 == send->offer || !mca_pml_umrddt_offer_pauses(send->offer))) {
+    if (OPAL_LIKELY(0 == send->offer
+                    || !opal_umrddt_offer_pauses(&mca_pml_umrddt.offers, send->offer))) {
         return false;
     }
     if (send->probes_memory && (NULL == mca_pml_umrddt.hca || !send->peer->has_hca)) {

@@ -26,7 +26,6 @@
 #include "opal/mca/common/umrddt_select/umrddt_select_cache.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_rules.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 
@@ -135,14 +134,13 @@ static inline uint64_t mca_pml_umrddt_select_key(mca_pml_umrddt_comm_t *comm,
                                                  const mca_pml_umrddt_peer_t *peer, bool lands,
                                                  size_t count, const ompi_datatype_t *datatype)
 {
-    uint64_t key = mca_pml_umrddt_offer_mix((uintptr_t) datatype, count);
+    uint64_t key = opal_umrddt_offer_mix((uintptr_t) datatype, count);
 
-    key = mca_pml_umrddt_offer_mix(key, (uintptr_t) comm);
-    key = mca_pml_umrddt_offer_mix(key, (uintptr_t) peer);
-    key = mca_pml_umrddt_offer_mix(key,
-                                   __atomic_load_n(&mca_pml_umrddt.types_died, __ATOMIC_RELAXED));
-    key = mca_pml_umrddt_offer_mix(key,
-                                   (uint64_t) mca_pml_umrddt_pattern(comm) << 1 | (lands ? 1 : 0));
+    key = opal_umrddt_offer_mix(key, (uintptr_t) comm);
+    key = opal_umrddt_offer_mix(key, (uintptr_t) peer);
+    key = opal_umrddt_offer_mix(key, __atomic_load_n(&mca_pml_umrddt.types_died, __ATOMIC_RELAXED));
+    key =
+        opal_umrddt_offer_mix(key, (uint64_t) mca_pml_umrddt_pattern(comm) << 1 | (lands ? 1 : 0));
     return key | 1;
 }
 
@@ -164,13 +162,13 @@ static inline bool mca_pml_umrddt_select_passes(mca_pml_umrddt_comm_t *comm,
         return mca_pml_umrddt_select_passes_new(comm, peer, where, lands, count, datatype);
     }
     key = mca_pml_umrddt_select_key(comm, peer, lands, count, datatype);
-    if (OPAL_LIKELY(MCA_PML_UMRDDT_OFFER_NO == mca_pml_umrddt_offer_word(key))) {
+    if (OPAL_LIKELY(OPAL_UMRDDT_OFFER_NO == opal_umrddt_offer_word(&mca_pml_umrddt.offers, key))) {
         return MCA_PML_UMRDDT_SCHEME_AUTO == comm->scheme;
     }
     if (!mca_pml_umrddt_select_passes_new(comm, peer, where, lands, count, datatype)) {
         return false;
     }
-    mca_pml_umrddt_offer_set(key, MCA_PML_UMRDDT_OFFER_NO);
+    opal_umrddt_offer_set(&mca_pml_umrddt.offers, key, OPAL_UMRDDT_OFFER_NO);
     return true;
 }
 

@@ -38,7 +38,7 @@ static void report(const char *path, const char *wrong, const char *hardware)
 
 void mca_pml_umrddt_select_open(bool explain)
 {
-    memset(mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
+    memset(&mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
     mca_pml_umrddt.selections =
         opal_umrddt_selection_cache_new(mca_pml_umrddt.params.model, explain, report);
     mca_pml_umrddt.declines =
