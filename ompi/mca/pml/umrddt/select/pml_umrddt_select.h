@@ -40,7 +40,7 @@ BEGIN_C_DECLS
 void mca_pml_umrddt_select_open(bool explain);
 void mca_pml_umrddt_select_close(void);
 
-/** pml_umrddt_eager.c: set mca_pml_umrddt.eager. Called once the base PML is available. */
+/** Set mca_pml_umrddt.eager, for the model. Called once the base PML is available. */
 void mca_pml_umrddt_eager_open(void);
 
 /* ---------------------------------------------------------------------------------------------
