@@ -144,11 +144,11 @@ static int run_events(void)
 
 /** Retry the waits in order up to the first that must continue to wait: first come, first served.
  */
-static int run_queue(opal_list_t *list)
+static inline __opal_attribute_always_inline__ int run_queue(opal_list_t *list)
 {
     int done = 0;
 
-    while (!opal_list_is_empty(list)) {
+    while (OPAL_UNLIKELY(!opal_list_is_empty(list))) {
         mca_pml_umrddt_wait_t *wait = (mca_pml_umrddt_wait_t *) opal_list_remove_first(list);
 
         wait->list = NULL;
@@ -166,7 +166,7 @@ static int run_queue(opal_list_t *list)
 
 /** Run the queue of each peer. An unresponsive peer that has used up its receives thus delays only
  * its own messages. A peer that made progress moves to the end of the list. */
-static int run_credit(void)
+static __opal_attribute_noinline__ int run_credit(void)
 {
     opal_list_t *list = &mca_pml_umrddt.credit;
     size_t left = opal_list_get_size(list);
@@ -220,7 +220,9 @@ static __opal_attribute_noinline__ int run_waits(void)
     for (int role = 0; role < MCA_BTL_UMR_ROLE_MAX; ++role) {
         done += run_queue(&mca_pml_umrddt.waiting[role]);
     }
-    done += run_credit();
+    if (OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.credit))) {
+        done += run_credit();
+    }
     done += run_polled(&mca_pml_umrddt.polled);
     return done;
 }
