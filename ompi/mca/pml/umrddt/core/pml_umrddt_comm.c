@@ -16,7 +16,6 @@
 
 #include <stdlib.h>
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 
 mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
@@ -32,11 +31,11 @@ static void comm_construct(mca_pml_umrddt_comm_t *comm)
     comm->peers = NULL;
     comm->peer_count = 0;
     comm->gate = MCA_PML_UMRDDT_GATE_GUARDED;
-    comm->claiming = 0;
+    comm->gate.claiming = 0;
     comm->closing = 0;
     comm->claim_order = 0;
-    OBJ_CONSTRUCT(&comm->match, opal_recursive_mutex_t);
-    OBJ_CONSTRUCT(&comm->claims, opal_list_t);
+    OBJ_CONSTRUCT(&comm->gate.lock, opal_recursive_mutex_t);
+    OBJ_CONSTRUCT(&comm->gate.claims, opal_list_t);
 }
 
 static void comm_destruct(mca_pml_umrddt_comm_t *comm)
@@ -46,8 +45,8 @@ static void comm_destruct(mca_pml_umrddt_comm_t *comm)
                                  -(uint64_t) comm->peer_count * sizeof(*comm->peers));
         free(comm->peers);
     }
-    OBJ_DESTRUCT(&comm->claims);
-    OBJ_DESTRUCT(&comm->match);
+    OBJ_DESTRUCT(&comm->gate.claims);
+    OBJ_DESTRUCT(&comm->gate.lock);
 }
 
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_comm_t, opal_list_item_t, comm_construct, comm_destruct);

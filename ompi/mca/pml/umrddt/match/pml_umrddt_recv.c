@@ -15,7 +15,6 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
@@ -316,11 +315,11 @@ static int start_claims(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_claim_t *claim;
     int rc;
 
-    OPAL_THREAD_LOCK(&comm->match);
+    OPAL_THREAD_LOCK(&comm->gate.lock);
     claim = mca_pml_umrddt_claim_take(comm, recv->src, recv->tag);
     rc = NULL == claim ? host_start(recv) : mca_pml_umrddt_claim_into(claim, recv);
-    mca_pml_umrddt_gate_open(comm);
-    OPAL_THREAD_UNLOCK(&comm->match);
+    umrddt_gate_open(&comm->gate);
+    OPAL_THREAD_UNLOCK(&comm->gate.lock);
     return rc;
 }
 
@@ -352,9 +351,9 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
         }
     }
 
-    if (OPAL_LIKELY(mca_pml_umrddt_gate_enter(comm))) {
+    if (OPAL_LIKELY(umrddt_gate_enter(&comm->gate))) {
         rc = host_start(recv);
-        mca_pml_umrddt_gate_leave(comm);
+        umrddt_gate_leave(&comm->gate);
     } else {
         rc = start_claims(recv);
     }

@@ -35,7 +35,6 @@
 #include "ompi_config.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
@@ -178,7 +177,7 @@ static int post_recorded_threads(void *buf, size_t count, ompi_datatype_t *datat
     return mca_pml_umrddt_start_once(request);
 }
 
-/** Post a watched receive at the base PML. Call inside the gate, or with comm->match held. */
+/** Post a watched receive at the base PML. Call inside the gate, or with comm->gate.lock held. */
 static int post(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                 ompi_communicator_t *comm, ompi_request_t **request)
 {
@@ -208,15 +207,15 @@ static __opal_attribute_noinline__ int irecv_claims(void *buf, size_t count,
     mca_pml_umrddt_claim_t *claim;
     int rc;
 
-    OPAL_THREAD_LOCK(&comm->match);
+    OPAL_THREAD_LOCK(&comm->gate.lock);
     claim = mca_pml_umrddt_claim_take(comm, src, tag);
     if (NULL == claim) {
         rc = post(buf, count, datatype, src, tag, ompi_comm, request);
     } else {
         rc = mca_pml_umrddt_claim_deliver(claim, buf, count, datatype, request);
     }
-    mca_pml_umrddt_gate_open(comm);
-    OPAL_THREAD_UNLOCK(&comm->match);
+    umrddt_gate_open(&comm->gate);
+    OPAL_THREAD_UNLOCK(&comm->gate.lock);
     return rc;
 }
 
@@ -229,7 +228,7 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
     mca_pml_umrddt_comm_t *comm = mca_pml_umrddt_comm_find(ompi_comm);
     int rc;
 
-    if (OPAL_UNLIKELY(!mca_pml_umrddt_gate_enter(comm))) {
+    if (OPAL_UNLIKELY(!umrddt_gate_enter(&comm->gate))) {
         return irecv_claims(buf, count, datatype, src, tag, ompi_comm, request);
     }
     if (OPAL_UNLIKELY(NULL == __atomic_load_n(&mca_pml_umrddt_bare_free, __ATOMIC_RELAXED))
@@ -243,8 +242,8 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
         }
     }
     rc = post(buf, count, datatype, src, tag, ompi_comm, request);
-    mca_pml_umrddt_gate_leave(comm);
-    mca_pml_umrddt_gate_unguard(comm);
+    umrddt_gate_leave(&comm->gate);
+    umrddt_gate_unguard(&comm->gate);
     return rc;
 }
 
@@ -272,7 +271,7 @@ static inline int irecv_unstaged(void *buf, size_t count, ompi_datatype_t *datat
     if (NULL == data) {
         return mca_pml_umrddt.host.pml_irecv(buf, count, datatype, src, tag, comm, request);
     }
-    if (OPAL_UNLIKELY(!mca_pml_umrddt_gate_alone(data))) {
+    if (OPAL_UNLIKELY(!umrddt_gate_alone(&data->gate))) {
         return irecv_gate(buf, count, datatype, src, tag, comm, request);
     }
     return post_alone(buf, count, datatype, src, tag, comm, request);
@@ -415,7 +414,7 @@ static inline int recv_unstaged(void *buf, size_t count, ompi_datatype_t *dataty
     if (NULL == data) {
         return mca_pml_umrddt.host.pml_recv(buf, count, datatype, src, tag, comm, status);
     }
-    if (OPAL_UNLIKELY(!mca_pml_umrddt_gate_alone(data))) {
+    if (OPAL_UNLIKELY(!umrddt_gate_alone(&data->gate))) {
         return recv_gate(buf, count, datatype, src, tag, comm, status);
     }
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_ENVELOPE > count * datatype->super.size)) {
