@@ -41,6 +41,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Number of messages of the layout for which a scheme is selected. */
@@ -200,7 +201,7 @@ static void meet(const info_explain_t *what, bool near, opal_proc_t *proc,
     comm->pattern = (int) patterns[what->from_gpu][what->to_gpu];
 }
 
-/** The rules, as can_recv of the schemes applies them. */
+/** can_recv of the schemes. */
 static bool permits(void *message, mca_pml_umrddt_scheme_id_t scheme)
 {
     mca_pml_umrddt_recv_t *recv = message;
@@ -209,10 +210,9 @@ static bool permits(void *message, mca_pml_umrddt_scheme_id_t scheme)
     case MCA_PML_UMRDDT_SCHEME_IPC:
         return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
     case MCA_PML_UMRDDT_SCHEME_UMR:
-        return 0 == (MCA_PML_UMRDDT_BIT_DIRECT & recv->candidates)
-               || !mca_pml_umrddt_rule_direct(recv);
+        return mca_pml_umrddt_umr_can_recv(recv);
     case MCA_PML_UMRDDT_SCHEME_DIRECT:
-        return true;
+        return mca_pml_umrddt_rdma_can_recv(recv);
     default:
         return mca_pml_umrddt_rule_packs(recv, scheme);
     }
