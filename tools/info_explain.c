@@ -75,7 +75,7 @@ static opal_iov_cache_layout_t *from, *to;
  * ------------------------------------------------------------------------------------------- */
 
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
-                              const mca_pml_umrddt_where_t *where)
+                              const opal_umrddt_gpu_where_t *where)
 {
     return NULL != mca_pml_umrddt.hca && peer->has_hca && mca_pml_umrddt.params.gpu_hca
            && opal_umrddt_gpu_on_device(where);
@@ -168,9 +168,9 @@ static bool read_parameters(void)
  * Messages
  * ------------------------------------------------------------------------------------------- */
 
-static mca_pml_umrddt_where_t memory_of(bool gpu)
+static opal_umrddt_gpu_where_t memory_of(bool gpu)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 
     memset(&where, 0, sizeof(where));
     where.memory.kind = gpu ? OPAL_UMRDDT_GPU_DEVICE : OPAL_UMRDDT_GPU_HOST;
@@ -230,7 +230,7 @@ static mca_pml_umrddt_scheme_id_t way_of(mca_pml_umrddt_recv_t *recv, unsigned p
 static void select_scheme(const info_explain_t *what, int message, mca_pml_umrddt_comm_t *comm,
                           mca_pml_umrddt_peer_t *peer, decision_t *decision)
 {
-    mca_pml_umrddt_where_t here = memory_of(what->from_gpu);
+    opal_umrddt_gpu_where_t here = memory_of(what->from_gpu);
     mca_pml_umrddt_scheme_id_t scheme_id;
     mca_pml_umrddt_recv_t recv;
 
@@ -266,7 +266,7 @@ static void select_scheme(const info_explain_t *what, int message, mca_pml_umrdd
 
 static void check_all(const info_explain_t *what, bool near, decision_t *decision)
 {
-    mca_pml_umrddt_where_t here = memory_of(what->from_gpu);
+    opal_umrddt_gpu_where_t here = memory_of(what->from_gpu);
     static mca_pml_umrddt_peer_t peers[2];
     mca_pml_umrddt_peer_t *peer = &peers[near];
     static mca_pml_umrddt_comm_t comm;

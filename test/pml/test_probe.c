@@ -160,16 +160,16 @@ NEVER(mca_pml_umrddt_peer_t *, mca_pml_umrddt_peer_find, mca_pml_umrddt_comm_t *
 NEVER(void, mca_pml_umrddt_control_fatal, mca_pml_umrddt_comm_t *comm, int peer, int rc)
 NEVER(mca_pml_umrddt_memory_t, mca_pml_umrddt_memory_find, mca_pml_umrddt_comm_t *comm,
       const void *buf, size_t count, ompi_datatype_t *datatype, mca_pml_umrddt_side_t side,
-      mca_pml_umrddt_where_t *where)
+      opal_umrddt_gpu_where_t *where)
 NEVER(mca_pml_umrddt_pattern_t, mca_pml_umrddt_pattern_read, mca_pml_umrddt_comm_t *comm)
 NEVER(void, mca_pml_umrddt_recv_plain, mca_pml_umrddt_recv_t *recv)
 NEVER(int, mca_pml_umrddt_stage_imrecv, void *buf, size_t count, ompi_datatype_t *datatype,
-      ompi_message_t **message, const mca_pml_umrddt_where_t *where, ompi_request_t **request)
+      ompi_message_t **message, const opal_umrddt_gpu_where_t *where, ompi_request_t **request)
 NEVER(int, mca_pml_umrddt_stage_imrecv_into, mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
 NEVER(bool, mca_pml_umrddt_stage_wanted, void *buf, size_t count, ompi_datatype_t *datatype,
-      ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
+      ompi_communicator_t *comm, opal_umrddt_gpu_where_t *where)
 NEVER(bool, mca_pml_umrddt_stage_wide, void *buf, size_t count, ompi_datatype_t *datatype,
-      ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
+      ompi_communicator_t *comm, opal_umrddt_gpu_where_t *where)
 NEVER(int, mca_pml_umrddt_wait_and_free, ompi_request_t *request, ompi_status_public_t *status)
 /* clang-format on */
 

@@ -18,7 +18,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 
 void mca_pml_umrddt_look_pieces(const void *buf, size_t count, ompi_datatype_t *datatype,
-                                mca_pml_umrddt_where_t *where)
+                                opal_umrddt_gpu_where_t *where)
 {
     opal_iov_cache_layout_t *layout;
 

@@ -31,11 +31,8 @@
 
 BEGIN_C_DECLS
 
-/** Memory kind of a buffer. */
-typedef opal_umrddt_gpu_where_t mca_pml_umrddt_where_t;
-
 /** Returns true if it is memory of the engine's own device. */
-static inline bool mca_pml_umrddt_on_engine_device(const mca_pml_umrddt_where_t *where,
+static inline bool mca_pml_umrddt_on_engine_device(const opal_umrddt_gpu_where_t *where,
                                                    const opal_umrddt_gpu_engine_t *engine)
 {
     return opal_umrddt_gpu_on_device(where)
@@ -64,7 +61,7 @@ void mca_pml_umrddt_gpu_close(void);
 
 /** mca_pml_umrddt_look for a buffer that may span several memories. */
 void mca_pml_umrddt_look_pieces(const void *buf, size_t count, ompi_datatype_t *datatype,
-                                mca_pml_umrddt_where_t *where);
+                                opal_umrddt_gpu_where_t *where);
 
 /**
  * Look up the memory kind of (buf, count, datatype). Costs one query, or one for each allocation or
@@ -74,7 +71,7 @@ void mca_pml_umrddt_look_pieces(const void *buf, size_t count, ompi_datatype_t *
  * @param[out] where  the memory kind
  */
 static inline void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
-                                       mca_pml_umrddt_where_t *where)
+                                       opal_umrddt_gpu_where_t *where)
 {
     if (NULL == mca_pml_umrddt.gpu) {
         memset(where, 0, sizeof(*where));

@@ -51,7 +51,7 @@ static inline uint16_t mca_pml_umrddt_schemes_reach(mca_pml_umrddt_peer_t *peer)
 static inline mca_pml_umrddt_can_send_t
 mca_pml_umrddt_schemes_can_send(uint16_t schemes, const mca_pml_umrddt_comm_t *comm,
                                 const mca_pml_umrddt_peer_t *peer,
-                                const mca_pml_umrddt_where_t *where, size_t size)
+                                const opal_umrddt_gpu_where_t *where, size_t size)
 {
     mca_pml_umrddt_can_send_t best = MCA_PML_UMRDDT_CAN_SEND_NOT;
 

@@ -482,7 +482,7 @@ int mca_pml_umrddt_claim_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv
 static int imrecv_plain(void *buf, size_t count, ompi_datatype_t *datatype,
                         ompi_message_t **message, ompi_request_t **request)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 
     if (opal_umrddt_gpu_is_cut(&mca_pml_umrddt.cuts, &datatype->super, count)
             ? mca_pml_umrddt_stage_wide(buf, count, datatype, (*message)->comm, &where)

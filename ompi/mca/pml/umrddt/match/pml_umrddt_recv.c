@@ -257,7 +257,7 @@ static inline void set_inactive(mca_pml_umrddt_recv_t *recv)
  * @param[in] where  of a buffer that needs a staging buffer; NULL: it needs none
  */
 static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-               ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
+               ompi_communicator_t *comm, const opal_umrddt_gpu_where_t *where,
                mca_pml_umrddt_recv_t **out)
 {
     const size_t room = count * datatype->super.size;
@@ -273,9 +273,9 @@ static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int 
     if (NULL != where) {
         recv->where = *where;
         recv->looked = true;
-        rc = mca_pml_umrddt_stage_get(
-            where, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
-            MCA_PML_UMRDDT_STAGE_ROOM, &recv->stage);
+        rc = opal_umrddt_gpu_stage_get(
+            &where->memory, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
+            OPAL_UMRDDT_GPU_STAGE_ROOM, &recv->stage);
     }
     if (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt_base_init(recv);
@@ -292,7 +292,7 @@ static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int 
 int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                               ompi_communicator_t *comm, ompi_request_t **request)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
     mca_pml_umrddt_recv_t *recv;
     const bool staged = MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where);
     int rc;
@@ -364,7 +364,7 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
 }
 
 int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                               ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
+                               ompi_communicator_t *comm, const opal_umrddt_gpu_where_t *where,
                                ompi_request_t **request)
 {
     mca_pml_umrddt_recv_t *recv;

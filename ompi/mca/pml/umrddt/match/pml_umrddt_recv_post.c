@@ -284,7 +284,7 @@ static __opal_attribute_noinline__ int irecv_requested(void *buf, size_t count,
                                                        ompi_communicator_t *comm,
                                                        ompi_request_t **request)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 
     if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)
         && !mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag)) {
@@ -393,7 +393,7 @@ static __opal_attribute_noinline__ int recv_gate(void *buf, size_t count, ompi_d
 static __opal_attribute_noinline__ int recv_staged(void *buf, size_t count,
                                                    ompi_datatype_t *datatype, int src, int tag,
                                                    ompi_communicator_t *comm,
-                                                   const mca_pml_umrddt_where_t *where,
+                                                   const opal_umrddt_gpu_where_t *where,
                                                    ompi_status_public_t *status)
 {
     ompi_request_t *request;
@@ -440,7 +440,7 @@ static __opal_attribute_noinline__ int recv_requested(void *buf, size_t count,
                                                       ompi_communicator_t *comm,
                                                       ompi_status_public_t *status)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 
     if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)
         && !mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag)) {

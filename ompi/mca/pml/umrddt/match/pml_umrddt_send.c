@@ -34,7 +34,7 @@
 typedef struct looked_t {
     bool done; /**< the other fields are valid */
     mca_pml_umrddt_memory_t memory;
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 } looked_t;
 
 /** Arguments of an MPI call, and the results of its classification. */
@@ -307,7 +307,7 @@ typedef enum carrier_t {
 /** The carrier of a message that is not handled. */
 static carrier_t carrier_unhandled(const call_t *call)
 {
-    const mca_pml_umrddt_where_t *where = &call->looked.where;
+    const opal_umrddt_gpu_where_t *where = &call->looked.where;
 
     if (!call->looked.done) {
         return CARRIER_BASE;

@@ -67,8 +67,8 @@ static inline bool mca_pml_umrddt_rule_direct(const mca_pml_umrddt_recv_t *recv)
 
 /** Select a packed scheme for a message without HCA schemes or CUDA IPC. 0: base PML. @param[in]
  * schemes  as in an envelope, with its other bits */
-static inline unsigned mca_pml_umrddt_rule_pack(unsigned schemes,
-                                                const mca_pml_umrddt_where_t *where, uint64_t total)
+static inline unsigned
+mca_pml_umrddt_rule_pack(unsigned schemes, const opal_umrddt_gpu_where_t *where, uint64_t total)
 {
     /* Between system memory buffers the base PML is sufficient, unless the user of the sender
      * forces another scheme. */
@@ -119,14 +119,14 @@ void mca_pml_umrddt_select_failed(mca_pml_umrddt_recv_t *recv);
  */
 uint16_t mca_pml_umrddt_select_offered(const mca_pml_umrddt_comm_t *comm,
                                        const mca_pml_umrddt_peer_t *peer,
-                                       const mca_pml_umrddt_where_t *where, bool to_gpu,
+                                       const opal_umrddt_gpu_where_t *where, bool to_gpu,
                                        size_t size);
 
 /** As mca_pml_umrddt_select_passes, without the lookup in the offer cache by datatype. */
 bool mca_pml_umrddt_select_passes_new(mca_pml_umrddt_comm_t *comm,
                                       const mca_pml_umrddt_peer_t *peer,
-                                      const mca_pml_umrddt_where_t *where, bool lands, size_t count,
-                                      ompi_datatype_t *datatype);
+                                      const opal_umrddt_gpu_where_t *where, bool lands,
+                                      size_t count, ompi_datatype_t *datatype);
 
 /** The key in the offer cache of a message's datatype, count, communicator and peer. A datatype may
  * reuse the address of a freed one; types_died distinguishes them. */
@@ -153,7 +153,7 @@ static inline uint64_t mca_pml_umrddt_select_key(mca_pml_umrddt_comm_t *comm,
  */
 static inline bool mca_pml_umrddt_select_passes(mca_pml_umrddt_comm_t *comm,
                                                 const mca_pml_umrddt_peer_t *peer,
-                                                const mca_pml_umrddt_where_t *where, bool lands,
+                                                const opal_umrddt_gpu_where_t *where, bool lands,
                                                 size_t count, ompi_datatype_t *datatype)
 {
     uint64_t key;

@@ -29,7 +29,7 @@
 
 uint16_t mca_pml_umrddt_select_offered(const mca_pml_umrddt_comm_t *comm,
                                        const mca_pml_umrddt_peer_t *peer,
-                                       const mca_pml_umrddt_where_t *where, bool to_gpu,
+                                       const opal_umrddt_gpu_where_t *where, bool to_gpu,
                                        size_t size)
 {
     unsigned schemes = 0;
@@ -186,8 +186,8 @@ static inline bool passes_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_
 
 bool mca_pml_umrddt_select_passes_new(mca_pml_umrddt_comm_t *comm,
                                       const mca_pml_umrddt_peer_t *peer,
-                                      const mca_pml_umrddt_where_t *where, bool lands, size_t count,
-                                      ompi_datatype_t *datatype)
+                                      const opal_umrddt_gpu_where_t *where, bool lands,
+                                      size_t count, ompi_datatype_t *datatype)
 {
     bool gpu = opal_umrddt_gpu_on_gpu(where), other = lands || to_gpu(comm, gpu), passes;
     opal_iov_cache_layout_t *layout;
