@@ -51,15 +51,15 @@ static MPI_Datatype types[PAIRS];
 static mca_pml_umrddt_recv_t recvs[PAIRS];
 static mca_pml_umrddt_peer_t peer;
 static mca_pml_umrddt_comm_t comm;
-static const mca_pml_umrddt_where_t gpu = {
+static const opal_umrddt_gpu_where_t gpu = {
     .memory = {.kind = OPAL_UMRDDT_GPU_DEVICE, .legacy_ipc = true, .buffer_id = 1}};
-static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
+static const opal_umrddt_gpu_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
 
 /* ---------------------------------------------------------------------------------------------
  * Functions that the selection calls
  * ------------------------------------------------------------------------------------------- */
 
-bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_umrddt_where_t *where)
+bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *to, const opal_umrddt_gpu_where_t *where)
 {
     (void) where;
     return to->has_hca;

@@ -41,6 +41,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** Number of messages of the layout for which a scheme is selected. */
@@ -74,7 +75,7 @@ static opal_iov_cache_layout_t *from, *to;
  * ------------------------------------------------------------------------------------------- */
 
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
-                              const mca_pml_umrddt_where_t *where)
+                              const opal_umrddt_gpu_where_t *where)
 {
     return NULL != mca_pml_umrddt.hca && peer->has_hca && mca_pml_umrddt.params.gpu_hca
            && opal_umrddt_gpu_on_device(where);
@@ -167,9 +168,9 @@ static bool read_parameters(void)
  * Messages
  * ------------------------------------------------------------------------------------------- */
 
-static mca_pml_umrddt_where_t memory_of(bool gpu)
+static opal_umrddt_gpu_where_t memory_of(bool gpu)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 
     memset(&where, 0, sizeof(where));
     where.memory.kind = gpu ? OPAL_UMRDDT_GPU_DEVICE : OPAL_UMRDDT_GPU_HOST;
@@ -200,7 +201,7 @@ static void meet(const info_explain_t *what, bool near, opal_proc_t *proc,
     comm->pattern = (int) patterns[what->from_gpu][what->to_gpu];
 }
 
-/** The rules, as can_recv of the schemes applies them. */
+/** can_recv of the schemes. */
 static bool permits(void *message, mca_pml_umrddt_scheme_id_t scheme)
 {
     mca_pml_umrddt_recv_t *recv = message;
@@ -209,10 +210,9 @@ static bool permits(void *message, mca_pml_umrddt_scheme_id_t scheme)
     case MCA_PML_UMRDDT_SCHEME_IPC:
         return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
     case MCA_PML_UMRDDT_SCHEME_UMR:
-        return 0 == (MCA_PML_UMRDDT_BIT_DIRECT & recv->candidates)
-               || !mca_pml_umrddt_rule_direct(recv);
+        return mca_pml_umrddt_umr_can_recv(recv);
     case MCA_PML_UMRDDT_SCHEME_DIRECT:
-        return true;
+        return mca_pml_umrddt_rdma_can_recv(recv);
     default:
         return mca_pml_umrddt_rule_packs(recv, scheme);
     }
@@ -230,7 +230,7 @@ static mca_pml_umrddt_scheme_id_t way_of(mca_pml_umrddt_recv_t *recv, unsigned p
 static void select_scheme(const info_explain_t *what, int message, mca_pml_umrddt_comm_t *comm,
                           mca_pml_umrddt_peer_t *peer, decision_t *decision)
 {
-    mca_pml_umrddt_where_t here = memory_of(what->from_gpu);
+    opal_umrddt_gpu_where_t here = memory_of(what->from_gpu);
     mca_pml_umrddt_scheme_id_t scheme_id;
     mca_pml_umrddt_recv_t recv;
 
@@ -266,7 +266,7 @@ static void select_scheme(const info_explain_t *what, int message, mca_pml_umrdd
 
 static void check_all(const info_explain_t *what, bool near, decision_t *decision)
 {
-    mca_pml_umrddt_where_t here = memory_of(what->from_gpu);
+    opal_umrddt_gpu_where_t here = memory_of(what->from_gpu);
     static mca_pml_umrddt_peer_t peers[2];
     mca_pml_umrddt_peer_t *peer = &peers[near];
     static mca_pml_umrddt_comm_t comm;

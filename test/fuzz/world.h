@@ -188,7 +188,7 @@ unsigned char *world_gpu_buffer(uint32_t i);
  */
 void world_gpu_seen(const void *address);
 
-/** As mca_pml_umrddt_unpack, wherever the buffer is. */
+/** As opal_umrddt_gpu_stream_unpack, wherever the buffer is. */
 void world_unpack(void *buf, size_t count, ompi_datatype_t *datatype, const void *bytes,
                   size_t length);
 

@@ -22,7 +22,7 @@
 
 #include "fuzz_cuda.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
+#include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stream.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 #define DEVICES 2
@@ -158,11 +158,12 @@ void world_unpack(void *buf, size_t count, ompi_datatype_t *datatype, const void
     CUdeviceptr of = world.gpu ? buffer_of(buf) : 0;
 
     if (0 == of) {
-        mca_pml_umrddt_unpack(buf, count, datatype, bytes, length);
+        opal_umrddt_gpu_stream_unpack(buf, count, &datatype->super, bytes, length);
         return;
     }
     OK(cuMemcpy((uintptr_t) copy, of, sizeof(copy)));
-    mca_pml_umrddt_unpack(copy + ((uintptr_t) buf - of), count, datatype, bytes, length);
+    opal_umrddt_gpu_stream_unpack(copy + ((uintptr_t) buf - of), count, &datatype->super, bytes,
+                                  length);
     OK(cuMemcpy(of, (uintptr_t) copy, sizeof(copy)));
 }
 

@@ -74,9 +74,9 @@ static void open_as(int base_gpu_param, int contiguous, size_t contiguous_min,
           == (1024 < contiguous_min ? contiguous_min : (size_t) 1024));
 }
 
-static mca_pml_umrddt_where_t cuda_malloc(void)
+static opal_umrddt_gpu_where_t cuda_malloc(void)
 {
-    mca_pml_umrddt_where_t where = {.mixed = false};
+    opal_umrddt_gpu_where_t where = {.mixed = false};
 
     where.memory.kind = OPAL_UMRDDT_GPU_DEVICE;
     where.memory.ctx = ours;
@@ -86,7 +86,8 @@ static mca_pml_umrddt_where_t cuda_malloc(void)
     return where;
 }
 
-static bool given(const mca_pml_umrddt_where_t *where, uint64_t at, size_t bytes, int rank, int tag)
+static bool given(const opal_umrddt_gpu_where_t *where, uint64_t at, size_t bytes, int rank,
+                  int tag)
 {
     return mca_pml_umrddt_base_given(&comm, where, (void *) (uintptr_t) (BASE + at), bytes,
                                      &ompi_mpi_byte.dt, rank, tag);
@@ -95,7 +96,7 @@ static bool given(const mca_pml_umrddt_where_t *where, uint64_t at, size_t bytes
 /* Memory that is safe: where the base PML is wanted. */
 static void wanted(void)
 {
-    mca_pml_umrddt_where_t where = cuda_malloc();
+    opal_umrddt_gpu_where_t where = cuda_malloc();
 
     now = ours;
     open_as(MCA_PML_UMRDDT_GPU_BASE_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_AUTO, 0,
@@ -127,7 +128,7 @@ static void wanted(void)
 /* Where the base PML is wanted: memory that is not safe, or not in this thread, or not now. */
 static void unsafe(void)
 {
-    mca_pml_umrddt_where_t where = cuda_malloc();
+    opal_umrddt_gpu_where_t where = cuda_malloc();
     const MPI_Aint ahead = 64;
     MPI_Datatype vector;
     const bool threads = opal_using_threads();
@@ -175,7 +176,7 @@ static void touches(void)
 {
     static const opal_umrddt_gpu_kind_t kinds[] = {OPAL_UMRDDT_GPU_HOST, OPAL_UMRDDT_GPU_PINNED,
                                                    OPAL_UMRDDT_GPU_MANAGED};
-    mca_pml_umrddt_where_t where = cuda_malloc();
+    opal_umrddt_gpu_where_t where = cuda_malloc();
     const bool threads = opal_using_threads();
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i) {

@@ -522,9 +522,9 @@ static void packed(void)
 {
     const unsigned staged = MCA_PML_UMRDDT_BIT_PACK_STAGED, host = MCA_PML_UMRDDT_BIT_PACK_HOST;
     const unsigned gdr = MCA_PML_UMRDDT_BIT_PACK_GDR;
-    mca_pml_umrddt_where_t cpu = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
-    mca_pml_umrddt_where_t gpu = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE}};
-    mca_pml_umrddt_where_t both = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE}, .mixed = true};
+    opal_umrddt_gpu_where_t cpu = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
+    opal_umrddt_gpu_where_t gpu = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE}};
+    opal_umrddt_gpu_where_t both = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE}, .mixed = true};
     mca_pml_umrddt_rts_t rts = {.schemes = MCA_PML_UMRDDT_BITS_ALL};
 
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BITS_ALL;

@@ -7,13 +7,13 @@
  */
 
 /*
- * The gate of a communicator. Threads enter and leave; other threads close it, make a claim, remove
+ * A gate. Threads enter and leave; other threads close it, make a claim, remove
  * it and open it. No thread may be inside while a claim exists or is being made. A thread that
  * closes the gate from inside does not deadlock on itself, and a thread that waits for threads
- * inside does not block them on comm->match.
+ * inside does not block them on the lock.
  */
 
-#include "ompi_config.h"
+#include "opal_config.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -21,14 +21,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
+#include "umrddt_gate.h"
 
 #define POSTERS  3
 #define CLAIMERS 2
 #define ROUNDS   20000
 
-static mca_pml_umrddt_comm_t comm;
+static umrddt_gate_t gate;
 static int claimed; /* a claim is there: by the claimers' own word */
 static int posting = POSTERS;
 static long wrong, inside, refused, closed;
@@ -42,7 +41,7 @@ static void *post(void *argument)
 {
     (void) argument;
     for (int round = 0; round < ROUNDS; ++round) {
-        if (mca_pml_umrddt_gate_enter(&comm)) {
+        if (umrddt_gate_enter(&gate)) {
             for (int i = 0; i < 20; ++i) {
                 if (0 != __atomic_load_n(&claimed, __ATOMIC_SEQ_CST)) {
                     count(&wrong);
@@ -52,15 +51,15 @@ static void *post(void *argument)
                 }
             }
             count(&inside);
-            mca_pml_umrddt_gate_leave(&comm);
+            umrddt_gate_leave(&gate);
         } else {
-            OPAL_THREAD_LOCK(&comm.match);
+            OPAL_THREAD_LOCK(&gate.lock);
             if (0 != __atomic_load_n(&claimed, __ATOMIC_SEQ_CST)
-                && opal_list_is_empty(&comm.claims)) {
+                && opal_list_is_empty(&gate.claims)) {
                 count(&wrong);
             }
-            mca_pml_umrddt_gate_open(&comm);
-            OPAL_THREAD_UNLOCK(&comm.match);
+            umrddt_gate_open(&gate);
+            OPAL_THREAD_UNLOCK(&gate.lock);
             count(&refused);
             sched_yield();
         }
@@ -75,45 +74,45 @@ static void *claim(void *argument)
     opal_list_item_t *item = argument;
 
     while (0 < __atomic_load_n(&posting, __ATOMIC_SEQ_CST)) {
-        OPAL_THREAD_LOCK(&comm.match);
-        if (mca_pml_umrddt_gate_close(&comm)) {
-            ++comm.claiming;
+        OPAL_THREAD_LOCK(&gate.lock);
+        if (umrddt_gate_close(&gate)) {
+            ++gate.claiming;
             __atomic_add_fetch(&claimed, 1, __ATOMIC_SEQ_CST);
-            mca_pml_umrddt_gate_open(&comm); /* too early: must not open */
-            opal_list_append(&comm.claims, item);
-            --comm.claiming;
-            mca_pml_umrddt_gate_open(&comm); /* likewise */
-            OPAL_THREAD_UNLOCK(&comm.match);
+            umrddt_gate_open(&gate); /* too early: must not open */
+            opal_list_append(&gate.claims, item);
+            --gate.claiming;
+            umrddt_gate_open(&gate); /* likewise */
+            OPAL_THREAD_UNLOCK(&gate.lock);
             sched_yield();
-            OPAL_THREAD_LOCK(&comm.match);
-            opal_list_remove_item(&comm.claims, item);
+            OPAL_THREAD_LOCK(&gate.lock);
+            opal_list_remove_item(&gate.claims, item);
             __atomic_sub_fetch(&claimed, 1, __ATOMIC_SEQ_CST);
-            mca_pml_umrddt_gate_open(&comm);
+            umrddt_gate_open(&gate);
             count(&closed);
         } else {
             count(&wrong);
         }
-        OPAL_THREAD_UNLOCK(&comm.match);
+        OPAL_THREAD_UNLOCK(&gate.lock);
         usleep(50);
     }
     return NULL;
 }
 
-/* Inside, a function that progress calls may need comm->match, while a probe closes the gate. */
+/* Inside, a function that progress calls may need the lock, while a probe closes the gate. */
 static void *need_lock(void *argument)
 {
     pthread_barrier_t *entered = argument;
 
-    if (!mca_pml_umrddt_gate_enter(&comm)) {
+    if (!umrddt_gate_enter(&gate)) {
         count(&wrong);
     }
     (void) pthread_barrier_wait(entered);
-    while (0 == (MCA_PML_UMRDDT_GATE_CLOSED & __atomic_load_n(&comm.gate, __ATOMIC_SEQ_CST))) {
+    while (0 == (UMRDDT_GATE_CLOSED & __atomic_load_n(&gate.word, __ATOMIC_SEQ_CST))) {
         sched_yield();
     }
-    OPAL_THREAD_LOCK(&comm.match);
-    OPAL_THREAD_UNLOCK(&comm.match);
-    mca_pml_umrddt_gate_leave(&comm);
+    OPAL_THREAD_LOCK(&gate.lock);
+    OPAL_THREAD_UNLOCK(&gate.lock);
+    umrddt_gate_leave(&gate);
     return NULL;
 }
 
@@ -127,13 +126,13 @@ static void close_beside_lock(void)
     (void) pthread_barrier_init(&entered, NULL, 2);
     pthread_create(&thread, NULL, need_lock, &entered);
     (void) pthread_barrier_wait(&entered);
-    OPAL_THREAD_LOCK(&comm.match);
-    if (!mca_pml_umrddt_gate_close(&comm)) {
+    OPAL_THREAD_LOCK(&gate.lock);
+    if (!umrddt_gate_close(&gate)) {
         printf("test_gate: not closed, since a thread inside waited for the lock\n");
         count(&wrong);
     }
-    mca_pml_umrddt_gate_open(&comm);
-    OPAL_THREAD_UNLOCK(&comm.match);
+    umrddt_gate_open(&gate);
+    OPAL_THREAD_UNLOCK(&gate.lock);
     pthread_join(thread, NULL);
     (void) pthread_barrier_destroy(&entered);
 }
@@ -144,22 +143,21 @@ int main(void)
     opal_list_item_t items[CLAIMERS];
     int failed = 0;
 
-    OBJ_CONSTRUCT(&comm.match, opal_recursive_mutex_t);
-    OBJ_CONSTRUCT(&comm.claims, opal_list_t);
+    umrddt_gate_init(&gate);
+    gate.word = 0;
     opal_set_using_threads(true);
 
     /* from the inside, as a function of the user's would that progress calls there */
-    OPAL_THREAD_LOCK(&comm.match);
-    if (!mca_pml_umrddt_gate_enter(&comm) || mca_pml_umrddt_gate_close(&comm)
-        || !mca_pml_umrddt_gate_enter(&comm)) {
+    OPAL_THREAD_LOCK(&gate.lock);
+    if (!umrddt_gate_enter(&gate) || umrddt_gate_close(&gate) || !umrddt_gate_enter(&gate)) {
         printf("test_gate: closed from the inside\n");
         failed = 1;
     }
-    OPAL_THREAD_UNLOCK(&comm.match);
-    mca_pml_umrddt_gate_leave(&comm);
-    mca_pml_umrddt_gate_leave(&comm);
-    if (0 != comm.gate) {
-        printf("test_gate: the gate is %u with nobody there\n", comm.gate);
+    OPAL_THREAD_UNLOCK(&gate.lock);
+    umrddt_gate_leave(&gate);
+    umrddt_gate_leave(&gate);
+    if (0 != gate.word) {
+        printf("test_gate: the gate is %u with nobody there\n", gate.word);
         failed = 1;
     }
 
@@ -178,11 +176,11 @@ int main(void)
         pthread_join(threads[i], NULL);
     }
     printf("test_gate: %ld times inside, %ld refused, %ld claims, %ld wrong, gate %u\n", inside,
-           refused, closed, wrong, comm.gate);
-    if (0 != wrong || 0 != comm.gate || 0 == inside || 0 == refused || 0 == closed) {
+           refused, closed, wrong, gate.word);
+    if (0 != wrong || 0 != gate.word || 0 == inside || 0 == refused || 0 == closed) {
         failed = 1;
     }
-    OBJ_DESTRUCT(&comm.claims);
-    OBJ_DESTRUCT(&comm.match);
+    OBJ_DESTRUCT(&gate.claims);
+    OBJ_DESTRUCT(&gate.lock);
     return failed;
 }

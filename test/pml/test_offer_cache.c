@@ -10,15 +10,12 @@
  * The offer cache: back-off after declined offers, selections, and entries that collide.
  */
 
-#include "ompi_config.h"
-
 #include <stdio.h>
 
 #include "../common/check.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_offers.h"
 
-mca_pml_umrddt_t mca_pml_umrddt;
+static opal_umrddt_offers_t offers;
 
 /* How many of so many messages are offered, each of which is in vain, or not. */
 static unsigned offered(uint64_t key, unsigned times, bool in_vain)
@@ -26,8 +23,8 @@ static unsigned offered(uint64_t key, unsigned times, bool in_vain)
     unsigned count = 0;
 
     for (unsigned i = 0; i < times; ++i) {
-        if (!mca_pml_umrddt_offer_pauses(key)) {
-            mca_pml_umrddt_offer_learn(key, in_vain);
+        if (!opal_umrddt_offer_pauses(&offers, key)) {
+            opal_umrddt_offer_learn(&offers, key, in_vain);
             ++count;
         }
     }
@@ -41,15 +38,15 @@ static void back_off(void)
 {
     /* what is not in vain needs no entry */
     CHECK(1000 == offered(key, 1000, false));
-    for (unsigned i = 0; i < MCA_PML_UMRDDT_OFFERS; ++i) {
-        CHECK(0 == mca_pml_umrddt.offers[i]);
+    for (unsigned i = 0; i < OPAL_UMRDDT_OFFERS; ++i) {
+        CHECK(0 == offers.entries[i]);
     }
     CHECK(1 == offered(key, 17, true));
     CHECK(1 == offered(key, 33, true));
     CHECK(1 == offered(key, 65, true));
     /* no other message, not even one with the same entry */
-    CHECK(!mca_pml_umrddt_offer_pauses(entry_alike));
-    CHECK(mca_pml_umrddt_offer_entry(key) == mca_pml_umrddt_offer_entry(entry_alike));
+    CHECK(!opal_umrddt_offer_pauses(&offers, entry_alike));
+    CHECK(opal_umrddt_offer_entry(&offers, key) == opal_umrddt_offer_entry(&offers, entry_alike));
     /* the next one is offered, and not in vain: all are offered, and then the pause is half */
     CHECK(100 == offered(key, 100, false));
     CHECK(1 == offered(key, 17, true));
@@ -57,42 +54,42 @@ static void back_off(void)
     CHECK(20 > offered(key, 100000, true));
     CHECK(3 >= offered(key, 3 * 32769, true) && 2 <= offered(key, 3 * 32769, true));
     /* another one replaces it */
-    mca_pml_umrddt_offer_learn(entry_alike, true);
-    CHECK(!mca_pml_umrddt_offer_pauses(key));
-    CHECK(mca_pml_umrddt_offer_pauses(entry_alike));
+    opal_umrddt_offer_learn(&offers, entry_alike, true);
+    CHECK(!opal_umrddt_offer_pauses(&offers, key));
+    CHECK(opal_umrddt_offer_pauses(&offers, entry_alike));
 }
 
 static void verdicts(void)
 {
-    const uint32_t words[] = {MCA_PML_UMRDDT_OFFER_NO, MCA_PML_UMRDDT_OFFER_YES};
+    const uint32_t words[] = {OPAL_UMRDDT_OFFER_NO, OPAL_UMRDDT_OFFER_YES};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); ++i) {
-        mca_pml_umrddt_offer_set(key, words[i]);
-        CHECK(words[i] == mca_pml_umrddt_offer_word(key));
-        CHECK(0 == mca_pml_umrddt_offer_word(entry_alike));
+        opal_umrddt_offer_set(&offers, key, words[i]);
+        CHECK(words[i] == opal_umrddt_offer_word(&offers, key));
+        CHECK(0 == opal_umrddt_offer_word(&offers, entry_alike));
         /* a selection is not a back-off, and causes none */
-        CHECK(!mca_pml_umrddt_offer_pauses(key));
-        mca_pml_umrddt_offer_learn(key, true);
-        mca_pml_umrddt_offer_learn(key, false);
-        CHECK(words[i] == mca_pml_umrddt_offer_word(key));
+        CHECK(!opal_umrddt_offer_pauses(&offers, key));
+        opal_umrddt_offer_learn(&offers, key, true);
+        opal_umrddt_offer_learn(&offers, key, false);
+        CHECK(words[i] == opal_umrddt_offer_word(&offers, key));
     }
 }
 
 /* Ranks, tags and communicators have keys, and mostly entries, of their own. */
 static void keys(void)
 {
-    static mca_pml_umrddt_comm_t comms[2];
+    static char comms[2];
     static uint64_t received_before[2 * 32 * 32];
     unsigned count = 0, alike = 0;
 
     for (int i = 0; i < 2 * 32 * 32; ++i) {
-        const uint64_t it = mca_pml_umrddt_offer_key_of(&comms[i / 1024], i / 32 % 32, i % 32);
+        const uint64_t it = opal_umrddt_offer_key_of(&comms[i / 1024], i / 32 % 32, i % 32);
 
         CHECK(0 != it);
         for (unsigned j = 0; j < count; ++j) {
             CHECK(0 != (received_before[j] ^ it) >> 32);
-            alike +=
-                mca_pml_umrddt_offer_entry(received_before[j]) == mca_pml_umrddt_offer_entry(it);
+            alike += opal_umrddt_offer_entry(&offers, received_before[j])
+                     == opal_umrddt_offer_entry(&offers, it);
         }
         received_before[count++] = it;
     }

@@ -283,7 +283,7 @@ static opal_iov_cache_layout_t *bytes_layout; /* one piece that is long enough *
 
 int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
                                    opal_umrddt_gpu_engine_t *engine,
-                                   const mca_pml_umrddt_where_t *where, bool device, size_t size,
+                                   const opal_umrddt_gpu_where_t *where, bool device, size_t size,
                                    mca_pml_umrddt_pack_buffer_t **buffer)
 {
     own_buffer_t *own = calloc(1, sizeof(*own));
@@ -293,7 +293,8 @@ int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
         own->buffer.scratch = (uintptr_t) malloc(size);
         own->buffer.key.addr = own->buffer.scratch;
     } else {
-        (void) mca_pml_umrddt_stage_get(where, size, MCA_PML_UMRDDT_STAGE_DATA, &own->buffer.stage);
+        (void) opal_umrddt_gpu_stage_get(&where->memory, size, OPAL_UMRDDT_GPU_STAGE_DATA,
+                                         &own->buffer.stage);
         own->buffer.key.addr = (uintptr_t) own->buffer.stage.bytes;
     }
     own->buffer.room = size;
@@ -574,9 +575,9 @@ static opal_iov_cache_layout_t *layout_of_bytes(uint64_t size)
     return layout;
 }
 
-static mca_pml_umrddt_where_t where_of(bool gpu)
+static opal_umrddt_gpu_where_t where_of(bool gpu)
 {
-    mca_pml_umrddt_where_t where = {.mixed = false};
+    opal_umrddt_gpu_where_t where = {.mixed = false};
 
     where.memory.kind = gpu ? OPAL_UMRDDT_GPU_DEVICE : OPAL_UMRDDT_GPU_HOST;
     return where;
@@ -596,7 +597,7 @@ static ends_t message(bool by_hca, unsigned scheme)
     size_t extent[2];
     opal_iov_cache_layout_t *layout[2];
     unsigned char *user[2], *stream[2];
-    mca_pml_umrddt_where_t where[2] = {where_of(0 == draw(2)), where_of(0 == draw(2))};
+    opal_umrddt_gpu_where_t where[2] = {where_of(0 == draw(2)), where_of(0 == draw(2))};
     mca_pml_umrddt_wire_key_t slots[MCA_PML_UMRDDT_PACK_DEPTH];
     ends_t ends = {MCA_PML_UMRDDT_PACK_WELL, MCA_PML_UMRDDT_PACK_WELL, false};
     mca_pml_umrddt_nack_header_t fail = {.in_flight = 0};

@@ -19,10 +19,8 @@
 #include <unistd.h>
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
@@ -157,21 +155,21 @@ void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv)
 
 /* Not called here: these messages are envelopes, and buffers are not looked at. */
 /* clang-format off */
-NEVER(bool, mca_pml_umrddt_cuts, const ompi_datatype_t *datatype)
+NEVER(bool, opal_umrddt_gpu_does_cut, const opal_umrddt_gpu_cuts_t *cuts, const opal_datatype_t *type)
 NEVER(mca_pml_umrddt_peer_t *, mca_pml_umrddt_peer_find, mca_pml_umrddt_comm_t *comm, int rank)
 NEVER(void, mca_pml_umrddt_control_fatal, mca_pml_umrddt_comm_t *comm, int peer, int rc)
 NEVER(mca_pml_umrddt_memory_t, mca_pml_umrddt_memory_find, mca_pml_umrddt_comm_t *comm,
       const void *buf, size_t count, ompi_datatype_t *datatype, mca_pml_umrddt_side_t side,
-      mca_pml_umrddt_where_t *where)
+      opal_umrddt_gpu_where_t *where)
 NEVER(mca_pml_umrddt_pattern_t, mca_pml_umrddt_pattern_read, mca_pml_umrddt_comm_t *comm)
 NEVER(void, mca_pml_umrddt_recv_plain, mca_pml_umrddt_recv_t *recv)
 NEVER(int, mca_pml_umrddt_stage_imrecv, void *buf, size_t count, ompi_datatype_t *datatype,
-      ompi_message_t **message, const mca_pml_umrddt_where_t *where, ompi_request_t **request)
+      ompi_message_t **message, const opal_umrddt_gpu_where_t *where, ompi_request_t **request)
 NEVER(int, mca_pml_umrddt_stage_imrecv_into, mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
 NEVER(bool, mca_pml_umrddt_stage_wanted, void *buf, size_t count, ompi_datatype_t *datatype,
-      ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
+      ompi_communicator_t *comm, opal_umrddt_gpu_where_t *where)
 NEVER(bool, mca_pml_umrddt_stage_wide, void *buf, size_t count, ompi_datatype_t *datatype,
-      ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
+      ompi_communicator_t *comm, opal_umrddt_gpu_where_t *where)
 NEVER(int, mca_pml_umrddt_wait_and_free, ompi_request_t *request, ompi_status_public_t *status)
 /* clang-format on */
 
@@ -240,13 +238,13 @@ static void fails_beside_a_poster(void)
     arrive(1);
     arrive(2);
     take_messages();
-    CHECK(mca_pml_umrddt_gate_enter(&comm)); /* as another thread does */
+    CHECK(umrddt_gate_enter(&comm.gate)); /* as another thread does */
     CHECK(OMPI_ERR_OUT_OF_RESOURCE == match(OMPI_ANY_TAG, &message, &found));
-    CHECK(!mca_pml_umrddt_gate_enter(&comm)); /* from now on the claim is looked at first */
-    mca_pml_umrddt_gate_leave(&comm);
+    CHECK(!umrddt_gate_enter(&comm.gate)); /* from now on the claim is looked at first */
+    umrddt_gate_leave(&comm.gate);
     give_messages();
     CHECK(1 == next_tag() && 2 == next_tag() && -1 == next_tag());
-    CHECK(0 == comm.gate && opal_list_is_empty(&comm.claims));
+    CHECK(0 == comm.gate.word && opal_list_is_empty(&comm.gate.claims));
 }
 
 /* Of three messages that a probe has claimed the second cannot be handed out. */
@@ -265,7 +263,7 @@ static void keeps_the_order(void)
     CHECK(OMPI_SUCCESS
               == mca_pml_umrddt_iprobe(SOURCE, 7, (ompi_communicator_t *) MPI_COMM_WORLD, &matched,
                                        &status)
-          && matched && 7 == status.MPI_TAG && 3 == opal_list_get_size(&comm.claims));
+          && matched && 7 == status.MPI_TAG && 3 == opal_list_get_size(&comm.gate.claims));
     take_messages();
     CHECK(OMPI_ERR_OUT_OF_RESOURCE == match(6, &message, &found));
     CHECK(OMPI_ERR_OUT_OF_RESOURCE == match(7, &message, &found));
@@ -277,7 +275,7 @@ static void keeps_the_order(void)
           == mca_pml_umrddt_imrecv(buf, 0, &ompi_mpi_byte.dt, &message, &request));
     no_receives = false;
     CHECK(5 == next_tag() && 6 == next_tag() && 7 == next_tag() && -1 == next_tag());
-    CHECK(0 == comm.gate && opal_list_is_empty(&comm.claims));
+    CHECK(0 == comm.gate.word && opal_list_is_empty(&comm.gate.claims));
 }
 
 /* A probe finds an envelope that the base PML refuses to deliver at first. */
@@ -316,7 +314,7 @@ static void keeps_plain_messages(void)
         CHECK(OMPI_SUCCESS
                   == mca_pml_umrddt_iprobe(SOURCE, 10, (ompi_communicator_t *) MPI_COMM_WORLD,
                                            &matched, &status)
-              && matched && 2 == opal_list_get_size(&comm.claims));
+              && matched && 2 == opal_list_get_size(&comm.gate.claims));
         for (refusals = 1; 0 <= refusals;) {
             const bool fails = 0 < refusals;
 
@@ -330,14 +328,14 @@ static void keeps_plain_messages(void)
                                                        &request)
                         : mca_pml_umrddt_claim_into(claim, &started);
             CHECK((fails ? OMPI_ERR_OUT_OF_RESOURCE : OMPI_SUCCESS) == rc);
-            CHECK((fails ? 2u : 1u) == opal_list_get_size(&comm.claims));
+            CHECK((fails ? 2u : 1u) == opal_list_get_size(&comm.gate.claims));
             CHECK(fails || 0 == i || 9 == received);
             refusals -= fails ? 0 : 1;
         }
         refusals = 0;
         CHECK(10 == next_tag() && -1 == next_tag());
     }
-    CHECK(0 == comm.gate && opal_list_is_empty(&comm.claims));
+    CHECK(0 == comm.gate.word && opal_list_is_empty(&comm.gate.claims));
 }
 
 /* Without memory for a claim no message is matched. */
@@ -364,7 +362,7 @@ static void matches_nothing_without_a_claim(void)
         opal_free_list_return(&mca_pml_umrddt.claims, items[--count]);
     }
     CHECK(11 == next_tag() && -1 == next_tag());
-    CHECK(0 == comm.gate && opal_list_is_empty(&comm.claims));
+    CHECK(0 == comm.gate.word && opal_list_is_empty(&comm.gate.claims));
 }
 
 int main(void)
@@ -385,8 +383,8 @@ int main(void)
     mca_pml_umrddt.host.pml_iprobe = base_iprobe;
     mca_pml_umrddt.host.pml_improbe = base_improbe;
     mca_pml_umrddt.host.pml_imrecv = base_imrecv;
-    OBJ_CONSTRUCT(&comm.match, opal_recursive_mutex_t);
-    OBJ_CONSTRUCT(&comm.claims, opal_list_t);
+    OBJ_CONSTRUCT(&comm.gate.lock, opal_recursive_mutex_t);
+    OBJ_CONSTRUCT(&comm.gate.claims, opal_list_t);
     comm.peers = peers;
     comm.peer_count = sizeof(peers) / sizeof(peers[0]);
     comm.comm = (ompi_communicator_t *) MPI_COMM_WORLD;

@@ -53,7 +53,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
     return 0;
 }
 
-bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *to, const mca_pml_umrddt_where_t *where)
+bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *to, const opal_umrddt_gpu_where_t *where)
 {
     (void) where;
     return to->has_hca;
@@ -293,7 +293,7 @@ static void failed(void)
  */
 static void eager(void)
 {
-    static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
+    static const opal_umrddt_gpu_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
 
     for (int near = 0; near < 2; ++near) {
         for (int above = 0; above < 2; ++above) {
@@ -335,9 +335,9 @@ static void bounds(void)
 
 /* A message that is passed through is recognized by its datatype: no layout lookup, for this peer,
  * this count, the pattern of this communicator, and until a datatype is freed. */
-static void remembered(const mca_pml_umrddt_where_t *where)
+static void remembered(const opal_umrddt_gpu_where_t *where)
 {
-    const mca_pml_umrddt_where_t gpu = {
+    const opal_umrddt_gpu_where_t gpu = {
         .memory = {.kind = OPAL_UMRDDT_GPU_DEVICE, .legacy_ipc = true, .buffer_id = 7}};
     const unsigned before = lookups;
 
@@ -365,7 +365,7 @@ static void remembered(const mca_pml_umrddt_where_t *where)
 /* A sender: worked out once, for each kind of peer. */
 static void declined(void)
 {
-    mca_pml_umrddt_where_t where = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
+    opal_umrddt_gpu_where_t where = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}};
 
     lay(4);
     tuning("near_rate 1000000\nfar_rate 1\n");
@@ -478,7 +478,7 @@ static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
 /* Between GPUs of a node the time of each copy decides, at the sender and at the receiver. */
 static void between_gpus(void)
 {
-    mca_pml_umrddt_where_t where = {
+    opal_umrddt_gpu_where_t where = {
         .memory = {.kind = OPAL_UMRDDT_GPU_DEVICE, .legacy_ipc = true, .buffer_id = 7}};
     const char *const latency[] = {"ipc_latency 1\n", "ipc_latency 1000\n"};
 
@@ -560,10 +560,10 @@ static void listed(void)
  * memory; the tuning parameters, not the fixed rule, set the minimum size. */
 static void landing(void)
 {
-    static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}},
-                                        gpu = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE,
-                                                          .legacy_ipc = true,
-                                                          .buffer_id = 7}};
+    static const opal_umrddt_gpu_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}},
+                                         gpu = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE,
+                                                           .legacy_ipc = true,
+                                                           .buffer_id = 7}};
     /* GPUs are slow in reads of pinned memory, or in copies of one piece to them */
     const char *const slow[] = {"gpu_unpack_host 0.001 0.001 0.001 0.001 0.001 0.001\n"
                                 "gpu_unpack 0.001 0.001 0.001 0.001 0.001 0.001\n",
@@ -606,12 +606,12 @@ static void landing(void)
  * that is not in the envelope. */
 static void hinted(void)
 {
-    static const mca_pml_umrddt_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}},
-                                        gpu = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE,
-                                                          .legacy_ipc = true,
-                                                          .buffer_id = 7}};
+    static const opal_umrddt_gpu_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}},
+                                         gpu = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE,
+                                                           .legacy_ipc = true,
+                                                           .buffer_id = 7}};
     static const struct {
-        const mca_pml_umrddt_where_t *where;
+        const opal_umrddt_gpu_where_t *where;
         mca_pml_umrddt_pattern_t pattern;
         bool declines;
     } cases[] = {

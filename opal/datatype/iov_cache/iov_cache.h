@@ -151,6 +151,19 @@ typedef struct opal_iov_cache_stats_t {
     uint64_t bytes;     /**< memory in use now: see opal_iov_cache_create */
 } opal_iov_cache_stats_t;
 
+/* clang-format off */
+/** The counters that users see: name, member of opal_iov_cache_stats_t, whether it is a present
+ * value, help. */
+#define OPAL_IOV_CACHE_COUNTERS(X) \
+    X(layout_hits, hits, false, "Layouts found in the cache") \
+    X(layout_misses, misses, false, "Layouts made by reading a datatype") \
+    X(layout_shared, shared, false, \
+      "Of these, layouts that were already cached for another type or count") \
+    X(layout_evictions, evictions, false, "Layouts evicted because of the cache's bound") \
+    X(layout_entries, entries, true, "Datatypes and counts in the layout cache (present value)") \
+    X(layout_bytes, bytes, true, "Memory of the layout cache (present value)")
+/* clang-format on */
+
 /**
  * Create a cache of layouts.
  *

@@ -40,6 +40,8 @@
 #include "opal/datatype/iov_cache/iov_cache.h"
 #include "opal/mca/btl/umr/btl_umr_hca.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_cuts.h"
+#include "opal/mca/common/umrddt_select/umrddt_select_offers.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_counters.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_ids.h"
@@ -56,9 +58,6 @@ typedef struct mca_pml_umrddt_wait_t mca_pml_umrddt_wait_t;
 typedef struct mca_pml_umrddt_send_t mca_pml_umrddt_send_t;
 typedef struct mca_pml_umrddt_recv_t mca_pml_umrddt_recv_t;
 typedef struct mca_pml_umrddt_claim_t mca_pml_umrddt_claim_t;
-
-/** Entries of the offer cache (pml_umrddt_offer_cache.h). A power of two. */
-#define MCA_PML_UMRDDT_OFFERS 8192
 
 typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_params_t params;
@@ -80,8 +79,7 @@ typedef struct mca_pml_umrddt_t {
     mca_pml_umrddt_base_gpu_t base_gpu;  /**< GPU memory that the base PML may receive */
     bool base_aware;                     /**< Open MPI itself is CUDA-aware */
     size_t eager[2];                /**< eager limit of the base PML: remote nodes, this node */
-    uint32_t wide_types;            /**< basic types that a receive in pieces must not have */
-    uint32_t cut_types;             /**< those, and types that some layouts must not have */
+    opal_umrddt_gpu_cuts_t cuts;    /**< types that the base PML cannot receive in fragments */
     bool looks;                     /**< look up the memory kind of every send buffer */
     bool declines_far;              /**< pass contiguous messages to remote nodes through */
     bool takes_contiguous;          /**< look up contiguous send buffers, too */
@@ -122,7 +120,7 @@ typedef struct mca_pml_umrddt_t {
     size_t scratch_size;                     /**< mca_pml_umrddt_reply_room */
     struct opal_umrddt_received_t *received; /**< layouts and buffers that have received */
     uint64_t types_died;                     /**< destroyed datatypes that had a layout; atomic */
-    uint64_t offers[MCA_PML_UMRDDT_OFFERS];  /**< pml_umrddt_offer_cache.h; atomic */
+    opal_umrddt_offers_t offers;             /**< offer cache */
     struct opal_umrddt_selection_cache_t
         *selections;                           /**< selection cache; NULL: fixed rules select */
     opal_list_t receives;                      /**< matched and not finished */

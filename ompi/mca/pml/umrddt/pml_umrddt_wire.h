@@ -113,15 +113,17 @@ _Static_assert(104 == sizeof(mca_pml_umrddt_rts_t), "the envelope has no padding
 static inline bool mca_pml_umrddt_rts_bits_valid(const mca_pml_umrddt_rts_t *rts)
 {
     const unsigned of_pack = MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_IF_GPU;
-    const unsigned of_any = MCA_PML_UMRDDT_DONE_FLAG | MCA_PML_UMRDDT_MAY_DECLINE | of_pack;
+    const unsigned schemes = MCA_PML_UMRDDT_BITS_ALL & rts->schemes;
+    const unsigned others = rts->schemes & ~MCA_PML_UMRDDT_BITS_ALL;
 
-    return 0 != (MCA_PML_UMRDDT_BITS_ALL & rts->schemes)
-           && 0 == (rts->schemes & ~(MCA_PML_UMRDDT_BITS_ALL | of_any))
-           && (0 == (MCA_PML_UMRDDT_DONE_FLAG & rts->schemes)
-               || 0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes))
-           && (0 == (of_pack & rts->schemes)
-               || (0 != (MCA_PML_UMRDDT_BITS_PACK & rts->schemes)
-                   && of_pack != (of_pack & rts->schemes)));
+    if (0 == others) {
+        return 0 != schemes;
+    }
+    return 0 != schemes
+           && 0 == (others & ~(MCA_PML_UMRDDT_DONE_FLAG | MCA_PML_UMRDDT_MAY_DECLINE | of_pack))
+           && (0 == (MCA_PML_UMRDDT_DONE_FLAG & others) || 0 != (MCA_PML_UMRDDT_BIT_IPC & schemes))
+           && (0 == (of_pack & others)
+               || (0 != (MCA_PML_UMRDDT_BITS_PACK & schemes) && of_pack != (of_pack & others)));
 }
 
 /** The scheme whose fields an envelope has, unless mca_pml_umrddt_rts_is_plain: the address of the

@@ -160,7 +160,7 @@ MCA_PML_UMRDDT_SAME(mca_pml_umrddt_layout_frag_t);
 #define MCA_PML_UMRDDT_DECLINED 0x4
 
 /** Flag of a CTS, or of a FALLBACK with CHOSEN: the receive buffer is GPU memory
- * (pml_umrddt_offer_cache.h). */
+ * (umrddt_select_offers.h). */
 #define MCA_PML_UMRDDT_IN_GPU 0x1
 
 /** Flag of an ACK: the receiver has mapped the sender's completion flags. */

@@ -213,6 +213,56 @@ typedef struct mca_btl_umr_stats_t {
     uint64_t rdma_bytes;   /**< bytes of all these; 8 per atomic */
 } mca_btl_umr_stats_t;
 
+/* clang-format off */
+/** The counters that users see: name, member of mca_btl_umr_stats_t, whether it is a present
+ * value, help. */
+#define MCA_BTL_UMR_COUNTERS(X) \
+    X(keys_mapped, keys_mapped, false, "Windows mapped to mkeys: UMR work requests") \
+    X(keys_used, keys_used, false, "mkeys used by messages, mapped for them or found mapped") \
+    X(keys_plain, keys_plain, false, "Windows of one piece, which use the registration's own key") \
+    X(key_entries, key_entries, false, \
+      "Entries in the mapped mkeys; equal blocks at equal distances are one") \
+    X(keyset_hits, keyset_hits, false, "Key sets found mapped: nothing was mapped for these") \
+    X(keyset_evictions, keyset_evictions, false, "Cached key sets that were evicted for others") \
+    X(keysets_stale, keysets_stale, false, \
+      "Cached key sets whose memory was freed or registered anew") \
+    X(keysets_kept, keysets_cached_now, true, "Key sets that are kept mapped (present value)") \
+    X(mkeys_created, mkeys_created, false, "mkeys created by the device") \
+    X(mkeys_by_helper, mkeys_by_helper, false, \
+      "Of these, mkeys created in advance by the helper thread") \
+    X(mkeys_by_messages, mkeys_by_messages, false, \
+      "Of these, mkeys that a message had to create, after MPI_Init") \
+    X(mkeys_now, mkeys_now, true, "mkeys that exist (present value)") \
+    X(writes_posted, writes_posted, false, "RDMA writes posted") \
+    X(writes_direct, writes_direct, false, "Of these, writes without mkeys") \
+    X(pieces_direct, pieces_direct, false, "Contiguous pieces that these gathered") \
+    X(write_bytes, bytes_written, false, "Bytes of all writes") \
+    X(fins_received, fins_received, false, "RDMA writes with immediate data received") \
+    X(reg_hits, reg_hits, false, "Registrations found in the cache") \
+    X(reg_misses, reg_misses, false, "Registrations made") \
+    X(reg_bytes, reg_bytes_now, true, "Bytes registered (present value)") \
+    X(gpu_reg_hits, gpu_reg_hits, false, "Registrations of GPU memory found in the cache") \
+    X(gpu_reg_misses, gpu_reg_misses, false, "Registrations of GPU memory made") \
+    X(gpu_reg_refused, gpu_reg_refused, false, \
+      "The same refused by driver, kernel or HCA; not tried again") \
+    X(gpu_reg_stale, gpu_regs_stale, false, \
+      "Registrations dropped because their GPU memory was freed") \
+    X(gpu_reg_bytes, gpu_bytes_now, true, "Bytes of GPU memory registered (present value)") \
+    X(gpu_flush_calls, gpu_flush_calls, false, \
+      "Flushes of an HCA's writes to a GPU, by the driver") \
+    X(gpu_flush_reads, gpu_flush_reads, false, "The same, by reads of the HCA") \
+    X(endpoints, endpoints_now, true, "Queue pairs (present value)") \
+    X(endpoint_bytes, peer_bytes_now, true, \
+      "Memory of those, with their completions (present value)") \
+    X(receive_bytes, shared_bytes_now, true, \
+      "Memory of the receives that they share (present value)") \
+    X(hca_errors, errors, false, "Completions with an error") \
+    X(endpoints_rebuilt, endpoints_rebuilt, false, \
+      "Queue pairs to peers that replaced a broken one") \
+    X(maps_rebuilt, maps_rebuilt, false, \
+      "Queue pairs for mapping keys that replaced a failed one")
+/* clang-format on */
+
 /** The functions of the HCA. Every entry is set. */
 typedef struct mca_btl_umr_hca_ops_t {
     /**

@@ -29,8 +29,14 @@
 
 #include "opal/mca/common/umrddt_select/umrddt_select_scheme.h"
 
-/** The order of the rules. */
-extern const mca_pml_umrddt_scheme_id_t opal_umrddt_rule_order[MCA_PML_UMRDDT_SCHEMES];
+/** The order of the rules; after them, the base PML. */
+#define OPAL_UMRDDT_RULE_ORDER(X)      \
+    X(MCA_PML_UMRDDT_SCHEME_IPC)       \
+    X(MCA_PML_UMRDDT_SCHEME_UMR)       \
+    X(MCA_PML_UMRDDT_SCHEME_DIRECT)    \
+    X(MCA_PML_UMRDDT_SCHEME_PACK_HOST) \
+    X(MCA_PML_UMRDDT_SCHEME_PACK_GDR)  \
+    X(MCA_PML_UMRDDT_SCHEME_PACK_STAGED)
 
 /** Returns true if the rules permit a candidate scheme for a message. */
 typedef bool (*opal_umrddt_rule_t)(void *message, mca_pml_umrddt_scheme_id_t scheme);
@@ -43,11 +49,12 @@ typedef bool (*opal_umrddt_rule_t)(void *message, mca_pml_umrddt_scheme_id_t sch
  * @param[in,out] candidates  bitmap; @p permits may read it, and sees only the preferred scheme in
  *                            it while that is considered
  * @param[in]     preferred   the bit of the scheme that the model selected; 0: none
+ *
+ * Inline with @p permits: every message comes here, and the loop is unrolled.
  */
-static inline mca_pml_umrddt_scheme_id_t opal_umrddt_select_next(uint16_t *candidates,
-                                                                 uint16_t preferred,
-                                                                 opal_umrddt_rule_t permits,
-                                                                 void *message)
+static inline __attribute__((always_inline)) mca_pml_umrddt_scheme_id_t
+opal_umrddt_select_next(uint16_t *candidates, uint16_t preferred, opal_umrddt_rule_t permits,
+                        void *message)
 {
     const uint16_t others = *candidates & (uint16_t) ~preferred;
     mca_pml_umrddt_scheme_id_t scheme;
@@ -61,13 +68,13 @@ static inline mca_pml_umrddt_scheme_id_t opal_umrddt_select_next(uint16_t *candi
         }
         *candidates = others;
     }
-    for (int i = 0; 0 != *candidates && i < MCA_PML_UMRDDT_SCHEMES - 1; ++i) {
-        scheme = opal_umrddt_rule_order[i];
-        if (0 != (*candidates & MCA_PML_UMRDDT_BIT(scheme)) && permits(message, scheme)) {
-            *candidates &= (uint16_t) ~MCA_PML_UMRDDT_BIT(scheme);
-            return scheme;
-        }
+#define OPAL_UMRDDT_RULE_TRY(SCHEME)                                                \
+    if (0 != (others & MCA_PML_UMRDDT_BIT(SCHEME)) && permits(message, (SCHEME))) { \
+        *candidates = others & (uint16_t) ~MCA_PML_UMRDDT_BIT(SCHEME);              \
+        return (SCHEME);                                                            \
     }
+    OPAL_UMRDDT_RULE_ORDER(OPAL_UMRDDT_RULE_TRY)
+#undef OPAL_UMRDDT_RULE_TRY
     return MCA_PML_UMRDDT_SCHEME_BASE;
 }
 

@@ -45,6 +45,11 @@ bool mca_pml_umrddt_requested(void);
 
 /* pml_umrddt_comms.c */
 
+/** Allocate the records that add_comm uses when memory is short. @return OMPI_SUCCESS or
+ * OMPI_ERR_OUT_OF_RESOURCE */
+int mca_pml_umrddt_comms_init(void);
+void mca_pml_umrddt_comms_fini(void);
+
 int mca_pml_umrddt_add_comm(struct ompi_communicator_t *comm);
 int mca_pml_umrddt_del_comm(struct ompi_communicator_t *comm);
 

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Adds and removes communicators, and frees their peers at the end. Here, because all folders hold
- * something for them.
+ * The records of communicators: adds and removes communicators, and frees their peers at the end.
+ * Here, because all folders hold something for them.
  */
 
 #include "ompi_config.h"
@@ -25,11 +25,74 @@
 
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
+
+mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
+
+static void comm_construct(mca_pml_umrddt_comm_t *comm)
+{
+    comm->comm = NULL;
+    comm->bypass = false;
+    comm->scheme = MCA_PML_UMRDDT_SCHEME_AUTO;
+    comm->schemes = MCA_PML_UMRDDT_BITS_ALL;
+    comm->pattern = MCA_PML_UMRDDT_PATTERN_UNREAD;
+    comm->listening = false;
+    comm->peers = NULL;
+    comm->peer_count = 0;
+    umrddt_gate_init(&comm->gate);
+    comm->claim_order = 0;
+}
+
+static void comm_destruct(mca_pml_umrddt_comm_t *comm)
+{
+    if (NULL != comm->peers) {
+        MCA_PML_UMRDDT_COUNT_ADD(peer_table_bytes_now,
+                                 -(uint64_t) comm->peer_count * sizeof(*comm->peers));
+        free(comm->peers);
+    }
+    umrddt_gate_fini(&comm->gate);
+}
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_comm_t, opal_list_item_t, comm_construct, comm_destruct);
+
+/** Reserve for the first communicators, because MPI_Init ignores errors of add_comm for them. */
+static mca_pml_umrddt_comm_t *spare[2];
+
+int mca_pml_umrddt_comms_init(void)
+{
+    for (size_t i = 0; i < sizeof(spare) / sizeof(spare[0]); ++i) {
+        spare[i] = OBJ_NEW(mca_pml_umrddt_comm_t);
+        if (NULL == spare[i]) {
+            return OMPI_ERR_OUT_OF_RESOURCE;
+        }
+    }
+    return OMPI_SUCCESS;
+}
+
+void mca_pml_umrddt_comms_fini(void)
+{
+    for (size_t i = 0; i < sizeof(spare) / sizeof(spare[0]); ++i) {
+        if (NULL != spare[i]) {
+            OBJ_RELEASE(spare[i]);
+        }
+    }
+}
+
+/** Create a record, or take a spare one. @return NULL: no memory */
+static mca_pml_umrddt_comm_t *comm_new(void)
+{
+    mca_pml_umrddt_comm_t *comm = OBJ_NEW(mca_pml_umrddt_comm_t);
+
+    for (size_t i = 0; i < sizeof(spare) / sizeof(spare[0]) && NULL == comm; ++i) {
+        comm = spare[i];
+        spare[i] = NULL;
+    }
+    return comm;
+}
 
 /** Get the scheme of a communicator from its info, else from the parameter. */
 static int scheme_of(ompi_communicator_t *comm)
@@ -78,8 +141,7 @@ static void guard_all(void)
     threads = true;
     for (uint32_t i = 0; i < mca_pml_umrddt.comm_end; ++i) {
         if (NULL != mca_pml_umrddt_comms[i]) {
-            (void) __atomic_fetch_or(&mca_pml_umrddt_comms[i]->gate, MCA_PML_UMRDDT_GATE_GUARDED,
-                                     __ATOMIC_RELAXED);
+            umrddt_gate_guard(&mca_pml_umrddt_comms[i]->gate);
         }
     }
 }
@@ -102,7 +164,7 @@ int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
         /* An error, because a peer may know the communicator and send an envelope on it. */
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    comm = mca_pml_umrddt_comm_new();
+    comm = comm_new();
     if (NULL == comm) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
@@ -182,7 +244,7 @@ int mca_pml_umrddt_del_comm(struct ompi_communicator_t *ompi_comm)
     }
     if (NULL != comm) {
         mca_pml_umrddt_comms[UMRDDT_COMM_INDEX(ompi_comm)] = NULL;
-        while (NULL != (claim = opal_list_remove_first(&comm->claims))) {
+        while (NULL != (claim = opal_list_remove_first(&comm->gate.claims))) {
             /* a matched message cannot be returned to the base PML */
             opal_free_list_return(&mca_pml_umrddt.claims, (opal_free_list_item_t *) claim);
         }

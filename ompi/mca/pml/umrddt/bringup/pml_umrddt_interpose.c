@@ -31,7 +31,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_modex.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
@@ -170,7 +169,7 @@ void mca_pml_umrddt_interpose(void)
         /* No message is ever handled: no overhead. */
         return;
     }
-    mca_pml_umrddt_wide_init();
+    opal_umrddt_gpu_cuts_init(&mca_pml_umrddt.cuts, MCA_PML_UMRDDT_ENVELOPE);
     mca_pml.pml_add_comm = mca_pml_umrddt_add_comm;
     mca_pml.pml_del_comm = mca_pml_umrddt_del_comm;
     mca_pml.pml_isend_init = mca_pml_umrddt_isend_init;

@@ -92,7 +92,7 @@ static bool base_wanted(mca_pml_umrddt_comm_t *comm, int rank, int tag)
     return NULL != peer && !OPAL_PROC_ON_LOCAL_NODE(peer->proc->proc_flags);
 }
 
-bool mca_pml_umrddt_base_given(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_where_t *where,
+bool mca_pml_umrddt_base_given(mca_pml_umrddt_comm_t *comm, const opal_umrddt_gpu_where_t *where,
                                const void *buf, size_t count, const ompi_datatype_t *datatype,
                                int rank, int tag)
 {

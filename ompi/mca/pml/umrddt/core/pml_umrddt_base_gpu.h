@@ -48,7 +48,7 @@ bool mca_pml_umrddt_base_touches_managed(void);
  * memory, and managed memory. A CUDA-aware Open MPI copies managed memory like device memory, which
  * needs a current context.
  */
-static inline bool mca_pml_umrddt_base_touches(const mca_pml_umrddt_where_t *where)
+static inline bool mca_pml_umrddt_base_touches(const opal_umrddt_gpu_where_t *where)
 {
     if (OPAL_LIKELY(!opal_umrddt_gpu_on_gpu(where))
         || MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu) {
@@ -65,14 +65,14 @@ static inline bool mca_pml_umrddt_base_touches(const mca_pml_umrddt_where_t *whe
  * @param[in] rank  may be OMPI_ANY_SOURCE
  * @param[in] tag   may be OMPI_ANY_TAG
  */
-bool mca_pml_umrddt_base_given(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_where_t *where,
+bool mca_pml_umrddt_base_given(mca_pml_umrddt_comm_t *comm, const opal_umrddt_gpu_where_t *where,
                                const void *buf, size_t count, const ompi_datatype_t *datatype,
                                int rank, int tag);
 
 /** mca_pml_umrddt_base_given for a receive. A receive that may match an envelope must have room for
  * it. */
 static inline bool mca_pml_umrddt_base_given_recv(const ompi_communicator_t *comm,
-                                                  const mca_pml_umrddt_where_t *where,
+                                                  const opal_umrddt_gpu_where_t *where,
                                                   const void *buf, size_t count,
                                                   const ompi_datatype_t *datatype, int src, int tag)
 {

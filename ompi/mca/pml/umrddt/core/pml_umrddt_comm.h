@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Communicators. Functions of pml_umrddt_comm.c.
+ * Communicators. bringup/pml_umrddt_comms.c adds and removes them.
  */
 
 #ifndef MCA_PML_UMRDDT_COMM_H
@@ -22,6 +22,7 @@
 #include "ompi/communicator/communicator.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
+#include "umrddt_gate.h"
 
 BEGIN_C_DECLS
 
@@ -36,12 +37,8 @@ struct mca_pml_umrddt_comm_t {
     bool listening;   /**< envelopes arrived: poll for NACKs */
     mca_pml_umrddt_peer_t **peers; /**< by rank (of the remote group), filled on demand */
     int peer_count;
-    uint32_t gate;                /**< pml_umrddt_gate.h */
-    opal_recursive_mutex_t match; /**< lock of the claims, and for closing and opening the gate */
-    int claiming;                 /**< nesting depth of calls that create claims */
-    int closing;                  /**< threads that wait until the gate is empty */
-    uint64_t claim_order;         /**< of the next claim; atomic */
-    opal_list_t claims;           /**< messages claimed by probes, ordered for each source */
+    umrddt_gate_t gate;   /**< with the messages claimed by probes, ordered for each source */
+    uint64_t claim_order; /**< of the next claim; atomic */
 };
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_comm_t);
 
@@ -50,14 +47,6 @@ OBJ_CLASS_DECLARATION(mca_pml_umrddt_comm_t);
 
 /** By index; empty unless mca_pml_umrddt.usable. Static, to save an indirection per message. */
 extern mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
-
-/** Allocate the records that add_comm uses when memory is short. @return OMPI_SUCCESS or
- * OMPI_ERR_OUT_OF_RESOURCE */
-int mca_pml_umrddt_comms_init(void);
-void mca_pml_umrddt_comms_fini(void);
-
-/** Create a record, or take one of those. @return NULL: no memory */
-mca_pml_umrddt_comm_t *mca_pml_umrddt_comm_new(void);
 
 /** Slow path of mca_pml_umrddt_peer, in pml_umrddt_peer.c. */
 mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int rank);

@@ -9,26 +9,20 @@
 /**
  * @file
  *
- * The memory kind of buffers. Read pml_umrddt_gpu.h first.
+ * The memory kind of buffers in pieces. Read pml_umrddt_gpu.h first.
  */
 
 #include "ompi_config.h"
 
-#include <string.h>
-
-#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 
-void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
-                         mca_pml_umrddt_where_t *where)
+void mca_pml_umrddt_look_pieces(const void *buf, size_t count, ompi_datatype_t *datatype,
+                                opal_umrddt_gpu_where_t *where)
 {
     opal_iov_cache_layout_t *layout;
 
-    if (NULL == mca_pml_umrddt.gpu) {
-        memset(where, 0, sizeof(*where));
-    } else if (OPAL_UNLIKELY(!opal_umrddt_gpu_look(buf, count, &datatype->super, where))
-               && OMPI_SUCCESS == mca_pml_umrddt_layout(datatype, count, &layout)) {
+    if (OMPI_SUCCESS == mca_pml_umrddt_layout(datatype, count, &layout)) {
         opal_umrddt_gpu_look_pieces(buf, layout, where);
         OBJ_RELEASE(layout);
     }

@@ -20,19 +20,19 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "ompi/datatype/ompi_datatype.h"
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_memory.h"
 
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
+
 BEGIN_C_DECLS
 
-/** Memory kind of a buffer. */
-typedef opal_umrddt_gpu_where_t mca_pml_umrddt_where_t;
-
 /** Returns true if it is memory of the engine's own device. */
-static inline bool mca_pml_umrddt_on_engine_device(const mca_pml_umrddt_where_t *where,
+static inline bool mca_pml_umrddt_on_engine_device(const opal_umrddt_gpu_where_t *where,
                                                    const opal_umrddt_gpu_engine_t *engine)
 {
     return opal_umrddt_gpu_on_device(where)
@@ -59,6 +59,10 @@ static inline bool mca_pml_umrddt_known_run(const void *buf, size_t count,
 void mca_pml_umrddt_gpu_open(void);
 void mca_pml_umrddt_gpu_close(void);
 
+/** mca_pml_umrddt_look for a buffer that may span several memories. */
+void mca_pml_umrddt_look_pieces(const void *buf, size_t count, ompi_datatype_t *datatype,
+                                opal_umrddt_gpu_where_t *where);
+
 /**
  * Look up the memory kind of (buf, count, datatype). Costs one query, or one for each allocation or
  * page if the buffer is not known to lie in one. No query without a driver, for an empty buffer, or
@@ -66,8 +70,15 @@ void mca_pml_umrddt_gpu_close(void);
  *
  * @param[out] where  the memory kind
  */
-void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
-                         mca_pml_umrddt_where_t *where);
+static inline void mca_pml_umrddt_look(const void *buf, size_t count, ompi_datatype_t *datatype,
+                                       opal_umrddt_gpu_where_t *where)
+{
+    if (NULL == mca_pml_umrddt.gpu) {
+        memset(where, 0, sizeof(*where));
+    } else if (OPAL_UNLIKELY(!opal_umrddt_gpu_look(buf, count, &datatype->super, where))) {
+        mca_pml_umrddt_look_pieces(buf, count, datatype, where);
+    }
+}
 
 /** As opal_umrddt_gpu_surely_system: certainly system memory, without a query of the driver. */
 static inline bool mca_pml_umrddt_surely_system(const void *buf, size_t count,

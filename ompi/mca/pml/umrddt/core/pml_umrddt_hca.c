@@ -175,7 +175,7 @@ void mca_pml_umrddt_hca_close(void)
 }
 
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
-                              const mca_pml_umrddt_where_t *where)
+                              const opal_umrddt_gpu_where_t *where)
 {
     return NULL != mca_pml_umrddt.hca && peer->has_hca && mca_pml_umrddt.params.gpu_hca
            && opal_umrddt_gpu_on_device(where) && !where->mixed
@@ -183,7 +183,7 @@ bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
 }
 
 int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
-                            const mca_pml_umrddt_where_t *where, void *buf,
+                            const opal_umrddt_gpu_where_t *where, void *buf,
                             const opal_iov_cache_layout_t *layout, uint64_t size,
                             mca_btl_umr_memory_t **memory)
 {

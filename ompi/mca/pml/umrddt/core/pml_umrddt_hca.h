@@ -28,11 +28,11 @@ void mca_pml_umrddt_hca_close(void);
 
 /** Returns true if the HCA is known to support GPU memory of this kind with this peer. */
 bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
-                              const mca_pml_umrddt_where_t *where);
+                              const opal_umrddt_gpu_where_t *where);
 
 /** Register a buffer of any memory kind with the HCA of an endpoint. @return OPAL_* of the HCA */
 int mca_pml_umrddt_register(mca_btl_umr_endpoint_t *endpoint, mca_btl_umr_role_t role,
-                            const mca_pml_umrddt_where_t *where, void *buf,
+                            const opal_umrddt_gpu_where_t *where, void *buf,
                             const opal_iov_cache_layout_t *layout, uint64_t size,
                             mca_btl_umr_memory_t **memory);
 

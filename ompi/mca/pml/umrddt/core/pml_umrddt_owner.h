@@ -9,9 +9,10 @@
 /**
  * @file
  *
- * Identifies the thread that runs progress. Most of the component's state has no lock, because only
- * that thread accesses it. A function with this contract begins with
- * MCA_PML_UMRDDT_ASSERT_PROGRESS: a build with --enable-debug aborts when another thread calls it.
+ * Contracts that builds and tests check. First, the thread that runs progress: most of the
+ * component's state has no lock, because only that thread accesses it. A function with this
+ * contract begins with MCA_PML_UMRDDT_ASSERT_PROGRESS: a build with --enable-debug aborts when
+ * another thread calls it.
  */
 
 #ifndef MCA_PML_UMRDDT_OWNER_H
@@ -42,6 +43,14 @@ static inline void mca_pml_umrddt_assert_progress(const char *function)
 #else
 #define MCA_PML_UMRDDT_ASSERT_PROGRESS() ((void) 0)
 #endif
+
+/** In a function that checks invariants (pml_umrddt_check.h): return the name of the invariant, for
+ * the user, if it does not hold. */
+#define MCA_PML_UMRDDT_HOLDS(CONDITION, NAME) \
+    do {                                      \
+        if (OPAL_UNLIKELY(!(CONDITION)))      \
+            return (NAME);                    \
+    } while (0)
 
 /** Become the thread that runs progress. @return false: some thread runs it already */
 static inline bool mca_pml_umrddt_progress_enter(void)

@@ -104,7 +104,7 @@ static const char *name_of(mca_pml_umrddt_memory_t memory)
 
 /** Query the driver for the memory kind of a buffer. */
 static mca_pml_umrddt_memory_t query(const void *buf, size_t count, ompi_datatype_t *datatype,
-                                     mca_pml_umrddt_where_t *where)
+                                     opal_umrddt_gpu_where_t *where)
 {
     MCA_PML_UMRDDT_COUNT(memory_queries);
     mca_pml_umrddt_look(buf, count, datatype, where);
@@ -114,7 +114,7 @@ static mca_pml_umrddt_memory_t query(const void *buf, size_t count, ompi_datatyp
 mca_pml_umrddt_memory_t mca_pml_umrddt_memory_find(mca_pml_umrddt_comm_t *comm, const void *buf,
                                                    size_t count, ompi_datatype_t *datatype,
                                                    mca_pml_umrddt_side_t side,
-                                                   mca_pml_umrddt_where_t *where)
+                                                   opal_umrddt_gpu_where_t *where)
 {
     static int reported = 0;
     mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(comm);

@@ -86,7 +86,7 @@ static inline bool mca_pml_umrddt_asserted_system(mca_pml_umrddt_comm_t *comm,
 mca_pml_umrddt_memory_t mca_pml_umrddt_memory_find(mca_pml_umrddt_comm_t *comm, const void *buf,
                                                    size_t count, ompi_datatype_t *datatype,
                                                    mca_pml_umrddt_side_t side,
-                                                   mca_pml_umrddt_where_t *where);
+                                                   opal_umrddt_gpu_where_t *where);
 
 /**
  * Get the memory kind of a buffer, from the user's assertion or by a lookup, which is counted. A
@@ -102,7 +102,7 @@ static inline mca_pml_umrddt_memory_t mca_pml_umrddt_memory_of(mca_pml_umrddt_co
                                                                const void *buf, size_t count,
                                                                ompi_datatype_t *datatype,
                                                                mca_pml_umrddt_side_t side,
-                                                               mca_pml_umrddt_where_t *where)
+                                                               opal_umrddt_gpu_where_t *where)
 {
     if (OPAL_LIKELY(NULL == mca_pml_umrddt.gpu
                     && MCA_PML_UMRDDT_PATTERN_NONE == mca_pml_umrddt_pattern(comm))) {

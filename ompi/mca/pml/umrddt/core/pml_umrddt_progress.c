@@ -22,6 +22,88 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 
+/* ---------------------------------------------------------------------------------------------
+ * Events, and entries of waiting lists
+ * ------------------------------------------------------------------------------------------- */
+
+static void event_construct(mca_pml_umrddt_event_t *event)
+{
+    event->handler = NULL;
+    event->owner = NULL;
+    event->queued = false;
+    event->next = NULL;
+}
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_event_t, opal_object_t, event_construct, NULL);
+
+static void wait_construct(mca_pml_umrddt_wait_t *wait)
+{
+    wait->list = NULL;
+    wait->retry = NULL;
+    wait->owner = NULL;
+}
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, wait_construct, NULL);
+
+void mca_pml_umrddt_event(mca_pml_umrddt_event_t *event, void (*handler)(void *), void *owner)
+{
+    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
+    event->handler = handler;
+    event->owner = owner;
+    if (!event->queued) {
+        event->queued = true;
+        event->next = NULL;
+        if (NULL == mca_pml_umrddt.events) {
+            __atomic_store_n(&mca_pml_umrddt.events, event, __ATOMIC_RELAXED);
+        } else {
+            mca_pml_umrddt.last_event->next = event;
+        }
+        mca_pml_umrddt.last_event = event;
+    }
+    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
+}
+
+void mca_pml_umrddt_active(int change)
+{
+    (void) __atomic_add_fetch(&mca_pml_umrddt.active, change, __ATOMIC_RELAXED);
+}
+
+void mca_pml_umrddt_wait(opal_list_t *list, mca_pml_umrddt_wait_t *wait, bool (*retry)(void *),
+                         void *owner)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    wait->list = list;
+    wait->retry = retry;
+    wait->owner = owner;
+    opal_list_append(list, &wait->super);
+    ++mca_pml_umrddt.waits;
+}
+
+void mca_pml_umrddt_wait_credit(mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_wait_t *wait,
+                                bool (*retry)(void *), void *owner)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (!peer->waits_for_credit) {
+        peer->waits_for_credit = true;
+        opal_list_append(&mca_pml_umrddt.credit, &peer->in_credit);
+    }
+    mca_pml_umrddt_wait(&peer->credit, wait, retry, owner);
+}
+
+void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait)
+{
+    if (NULL != wait->list) {
+        MCA_PML_UMRDDT_ASSERT_PROGRESS();
+        opal_list_remove_item(wait->list, &wait->super);
+        wait->list = NULL;
+        --mca_pml_umrddt.waits;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Progress
+ * ------------------------------------------------------------------------------------------- */
+
 /** Calls of progress between two checks for NACKs. They are rare, and each check is a probe. */
 #define LISTEN_PERIOD 1024
 
@@ -62,11 +144,11 @@ static int run_events(void)
 
 /** Retry the waits in order up to the first that must continue to wait: first come, first served.
  */
-static int run_queue(opal_list_t *list)
+static inline __opal_attribute_always_inline__ int run_queue(opal_list_t *list)
 {
     int done = 0;
 
-    while (!opal_list_is_empty(list)) {
+    while (OPAL_UNLIKELY(!opal_list_is_empty(list))) {
         mca_pml_umrddt_wait_t *wait = (mca_pml_umrddt_wait_t *) opal_list_remove_first(list);
 
         wait->list = NULL;
@@ -84,7 +166,7 @@ static int run_queue(opal_list_t *list)
 
 /** Run the queue of each peer. An unresponsive peer that has used up its receives thus delays only
  * its own messages. A peer that made progress moves to the end of the list. */
-static int run_credit(void)
+static __opal_attribute_noinline__ int run_credit(void)
 {
     opal_list_t *list = &mca_pml_umrddt.credit;
     size_t left = opal_list_get_size(list);
@@ -138,7 +220,9 @@ static __opal_attribute_noinline__ int run_waits(void)
     for (int role = 0; role < MCA_BTL_UMR_ROLE_MAX; ++role) {
         done += run_queue(&mca_pml_umrddt.waiting[role]);
     }
-    done += run_credit();
+    if (OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.credit))) {
+        done += run_credit();
+    }
     done += run_polled(&mca_pml_umrddt.polled);
     return done;
 }

@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * Progress: events, waits and the loop that handles them. Functions of pml_umrddt_progress.c and
- * _queue.c.
+ * Progress: events, waits and the loop that handles them. Functions of pml_umrddt_progress.c.
  */
 
 #ifndef MCA_PML_UMRDDT_PROGRESS_H

@@ -74,15 +74,15 @@ struct mca_pml_umrddt_recv_t {
     bool posted;                      /**< started at the base PML, not matched yet; atomic */
     int release;                      /**< mca_pml_umrddt_release_t */
     bool bounced; /**< received into the staging buffer, or into rts (pml_umrddt_bounce.h) */
-    mca_pml_umrddt_stage_t stage;
+    opal_umrddt_gpu_stage_t stage;
 
     mca_pml_umrddt_rts_t rts;
-    ompi_status_public_t status;  /**< of the envelope, or of the plain message */
-    uint64_t total;               /**< bytes to receive: min(message, capacity) */
-    uint64_t position;            /**< bytes received */
-    mca_pml_umrddt_where_t where; /**< memory kind of the buffer, from the match on */
-    bool looked;                  /**< where is set already before the match */
-    bool announced;               /**< a reply was announced by the completion flag */
+    ompi_status_public_t status;   /**< of the envelope, or of the plain message */
+    uint64_t total;                /**< bytes to receive: min(message, capacity) */
+    uint64_t position;             /**< bytes received */
+    opal_umrddt_gpu_where_t where; /**< memory kind of the buffer, from the match on */
+    bool looked;                   /**< where is set already before the match */
+    bool announced;                /**< a reply was announced by the completion flag */
     opal_iov_cache_layout_t *layout;
     mca_btl_umr_endpoint_t *endpoint; /**< of the HCA, if a scheme uses it or could not use it */
     mca_pml_umrddt_peer_t *peer;      /**< the sender */
@@ -127,10 +127,10 @@ struct mca_pml_umrddt_recv_t {
     double began;   /**< time of the match in us, only with explain */
 
     ompi_request_t *data; /**< the base PML's request for the data */
-    mca_pml_umrddt_stage_t
+    opal_umrddt_gpu_stage_t
         overflow; /**< receives the data if the base PML must not use the user's buffer */
     bool named;   /**< the status of data has the source and tag of the message */
-    mca_pml_umrddt_transit_t transit;
+    opal_umrddt_gpu_stream_copy_t transit;
     time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_given_up */
 };
 _Static_assert(offsetof(mca_pml_umrddt_recv_t, split) - offsetof(mca_pml_umrddt_recv_t, held)

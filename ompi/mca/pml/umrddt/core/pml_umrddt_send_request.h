@@ -49,7 +49,7 @@ struct mca_pml_umrddt_send_t {
     mca_pml_umrddt_send_state_t state;
     int release;        /**< mca_pml_umrddt_release_t */
     bool plain;         /**< passed through; here only for its staging buffer */
-    bool probes_memory; /**< probe message: finds out the receive memory (pml_umrddt_offer_cache.h)
+    bool probes_memory; /**< probe message: finds out the receive memory (umrddt_select_offers.h)
                          */
     bool offered;       /**< offered this time, with a key: the result goes into the offer cache */
     bool declinable;    /**< the receiver may decline it */
@@ -66,11 +66,11 @@ struct mca_pml_umrddt_send_t {
     mca_pml_base_send_mode_t mode;
     mca_pml_umrddt_comm_t *comm;
     mca_pml_umrddt_peer_t *peer;
-    mca_pml_umrddt_where_t where; /**< memory kind of the buffer; undefined without a GPU */
+    opal_umrddt_gpu_where_t where; /**< memory kind of the buffer; undefined without a GPU */
 
-    mca_pml_umrddt_stage_t
+    opal_umrddt_gpu_stage_t
         stage; /**< memory from which the base PML sends in place of the buffer, if needed */
-    mca_pml_umrddt_transit_t transit;
+    opal_umrddt_gpu_stream_copy_t transit;
     bool pack_error; /**< packing into the staging buffer failed */
 
     opal_iov_cache_layout_t *layout;

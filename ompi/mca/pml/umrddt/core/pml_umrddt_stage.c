@@ -23,9 +23,8 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_stage.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 
-void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc)
+void mca_pml_umrddt_stage_failed(const opal_umrddt_gpu_where_t *where, size_t size, bool in, int rc)
 {
     static int reported;
 
@@ -36,8 +35,8 @@ void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t siz
     }
 }
 
-int mca_pml_umrddt_transit(mca_pml_umrddt_transit_t *transit, const void *buf, size_t count,
-                           ompi_datatype_t *datatype, const mca_pml_umrddt_where_t *where,
+int mca_pml_umrddt_transit(opal_umrddt_gpu_stream_copy_t *transit, const void *buf, size_t count,
+                           ompi_datatype_t *datatype, const opal_umrddt_gpu_where_t *where,
                            void *bytes, opal_umrddt_gpu_kind_t kind, size_t length, bool in)
 {
     opal_iov_cache_layout_t *layout = NULL;
@@ -131,14 +130,14 @@ void mca_pml_umrddt_stage_as_end(ompi_datatype_t *datatype)
 size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datatype, void *stream,
                            size_t length)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 
     if (OPAL_UNLIKELY(NULL != mca_pml_umrddt.gpu
                       && MCA_PML_UMRDDT_BASE_GPU_NONE != mca_pml_umrddt.base_gpu)) {
         /* The base PML may have received into device memory, which only the device reads. */
         mca_pml_umrddt_look(buf, count, datatype, &where);
         if (opal_umrddt_gpu_on_device(&where)) {
-            mca_pml_umrddt_transit_t transit;
+            opal_umrddt_gpu_stream_copy_t transit;
 
             if (length > count * datatype->super.size) {
                 length = count * datatype->super.size;
@@ -152,15 +151,15 @@ size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datat
                        : 0;
         }
     }
-    return mca_pml_umrddt_pack_system(buf, count, datatype, stream, length);
+    return opal_umrddt_gpu_stream_pack(buf, count, &datatype->super, stream, length);
 }
 
 int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *datatype,
-                              const mca_pml_umrddt_where_t *where, mca_pml_umrddt_stage_t *stage)
+                              const opal_umrddt_gpu_where_t *where, opal_umrddt_gpu_stage_t *stage)
 {
     size_t size = count * datatype->super.size;
-    mca_pml_umrddt_transit_t transit;
-    int rc = mca_pml_umrddt_stage_get(where, size, MCA_PML_UMRDDT_STAGE_DATA, stage);
+    opal_umrddt_gpu_stream_copy_t transit;
+    int rc = opal_umrddt_gpu_stage_get(&where->memory, size, OPAL_UMRDDT_GPU_STAGE_DATA, stage);
 
     if (OMPI_SUCCESS != rc) {
         mca_pml_umrddt_stage_failed(where, size, false, rc);
@@ -168,7 +167,7 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
     }
     if (!opal_umrddt_gpu_on_device(where)) {
         /* system memory: the CPU packs */
-        (void) mca_pml_umrddt_pack_system(buf, count, datatype, stage->bytes, size);
+        (void) opal_umrddt_gpu_stream_pack(buf, count, &datatype->super, stage->bytes, size);
     } else {
         rc = mca_pml_umrddt_transit(&transit, buf, count, datatype, where, stage->bytes,
                                     stage->kind, size, false);
@@ -188,9 +187,10 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
 
 int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
                               int tag, mca_pml_base_send_mode_t mode,
-                              struct ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where)
+                              struct ompi_communicator_t *comm,
+                              const opal_umrddt_gpu_where_t *where)
 {
-    mca_pml_umrddt_stage_t stage;
+    opal_umrddt_gpu_stage_t stage;
     ompi_datatype_t *type;
     size_t n;
     int rc = mca_pml_umrddt_stage_pack(buf, count, datatype, where, &stage);

@@ -34,32 +34,13 @@
 
 BEGIN_C_DECLS
 
-struct ompi_communicator_t;
-struct ompi_request_t;
-struct ompi_message_t;
-struct mca_pml_umrddt_recv_t;
-
-typedef opal_umrddt_gpu_stage_t mca_pml_umrddt_stage_t;
-#define MCA_PML_UMRDDT_STAGE_DATA OPAL_UMRDDT_GPU_STAGE_DATA
-#define MCA_PML_UMRDDT_STAGE_ROOM OPAL_UMRDDT_GPU_STAGE_ROOM
-
-/** opal_umrddt_gpu_stage_get for a user's buffer. */
-static inline int mca_pml_umrddt_stage_get(const mca_pml_umrddt_where_t *where, size_t size,
-                                           opal_umrddt_gpu_stage_use_t use,
-                                           mca_pml_umrddt_stage_t *stage)
-{
-    return opal_umrddt_gpu_stage_get(&where->memory, size, use, stage);
-}
-
 /** Report to the user, once, that a copy between a buffer and a staging buffer failed, and that the
  * message ends with an error. @param[in] in  into the buffer */
-void mca_pml_umrddt_stage_failed(const mca_pml_umrddt_where_t *where, size_t size, bool in, int rc);
+void mca_pml_umrddt_stage_failed(const opal_umrddt_gpu_where_t *where, size_t size, bool in,
+                                 int rc);
 
 /** Free what is cached for staging. */
 void mca_pml_umrddt_stage_fini(void);
-
-/** A copy in progress between a user's buffer and packed bytes. */
-typedef opal_umrddt_gpu_stream_copy_t mca_pml_umrddt_transit_t;
 
 /**
  * Start to copy the first @p length bytes of a buffer's stream, out of it or (@p in) into it. As
@@ -70,8 +51,8 @@ typedef opal_umrddt_gpu_stream_copy_t mca_pml_umrddt_transit_t;
  *
  * @retval OMPI_SUCCESS, or an error: no memory, or the driver's
  */
-int mca_pml_umrddt_transit(mca_pml_umrddt_transit_t *transit, const void *buf, size_t count,
-                           ompi_datatype_t *datatype, const mca_pml_umrddt_where_t *where,
+int mca_pml_umrddt_transit(opal_umrddt_gpu_stream_copy_t *transit, const void *buf, size_t count,
+                           ompi_datatype_t *datatype, const opal_umrddt_gpu_where_t *where,
                            void *bytes, opal_umrddt_gpu_kind_t kind, size_t length, bool in);
 
 /** Copy the first @p length bytes of a buffer's packed stream. The base PML may have received into
@@ -88,7 +69,7 @@ size_t mca_pml_umrddt_pack(const void *buf, size_t count, ompi_datatype_t *datat
  * @retval OMPI_SUCCESS, or an error
  */
 int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *datatype,
-                              const mca_pml_umrddt_where_t *where, mca_pml_umrddt_stage_t *stage);
+                              const opal_umrddt_gpu_where_t *where, opal_umrddt_gpu_stage_t *stage);
 
 /**
  * Datatype and count for a send of a staging buffer by the base PML.
@@ -103,7 +84,7 @@ void mca_pml_umrddt_stage_as_end(ompi_datatype_t *datatype);
 int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
                               int tag, mca_pml_base_send_mode_t mode,
                               struct ompi_communicator_t *comm,
-                              const mca_pml_umrddt_where_t *where);
+                              const opal_umrddt_gpu_where_t *where);
 
 END_C_DECLS
 

@@ -17,7 +17,6 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 
@@ -48,7 +47,8 @@ void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
     recv->state = MCA_PML_UMRDDT_RECV_UNSTAGE;
     mca_pml_umrddt_recv_look(recv);
     if (!opal_umrddt_gpu_on_device(&recv->where)) {
-        mca_pml_umrddt_unpack(recv->buf, recv->count, recv->datatype, bytes, length);
+        opal_umrddt_gpu_stream_unpack(recv->buf, recv->count, &recv->datatype->super, bytes,
+                                      length);
         opal_umrddt_gpu_stage_put(&recv->overflow);
         mca_pml_umrddt_recv_finish(recv, recv->status.MPI_ERROR, recv->status._ucount);
         return;

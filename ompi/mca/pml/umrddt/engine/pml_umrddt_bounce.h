@@ -18,7 +18,6 @@
 #define MCA_PML_UMRDDT_BOUNCE_H
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
 
 BEGIN_C_DECLS
 
@@ -54,7 +53,7 @@ static inline int mca_pml_umrddt_bounce_out(void *buf, size_t count, ompi_dataty
         error = MPI_ERR_TRUNCATE;
         length = capacity;
     }
-    mca_pml_umrddt_unpack(buf, count, datatype, bounce, length);
+    opal_umrddt_gpu_stream_unpack(buf, count, &datatype->super, bounce, length);
     return error;
 }
 

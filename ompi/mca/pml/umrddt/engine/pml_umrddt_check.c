@@ -21,7 +21,6 @@
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/output.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_holds.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"

@@ -51,7 +51,7 @@ static inline uint16_t mca_pml_umrddt_schemes_reach(mca_pml_umrddt_peer_t *peer)
 static inline mca_pml_umrddt_can_send_t
 mca_pml_umrddt_schemes_can_send(uint16_t schemes, const mca_pml_umrddt_comm_t *comm,
                                 const mca_pml_umrddt_peer_t *peer,
-                                const mca_pml_umrddt_where_t *where, size_t size)
+                                const opal_umrddt_gpu_where_t *where, size_t size)
 {
     mca_pml_umrddt_can_send_t best = MCA_PML_UMRDDT_CAN_SEND_NOT;
 
@@ -72,14 +72,15 @@ mca_pml_umrddt_schemes_can_send(uint16_t schemes, const mca_pml_umrddt_comm_t *c
 /** Offer all schemes that are possible. Any thread. See the member of the table. */
 static inline void mca_pml_umrddt_schemes_offer(mca_pml_umrddt_send_t *send)
 {
-    const uint16_t enabled = mca_pml_umrddt.schemes & send->comm->schemes
-                             & __atomic_load_n(&send->peer->reach, __ATOMIC_RELAXED);
+    unsigned enabled = MCA_PML_UMRDDT_BITS_ALL & mca_pml_umrddt.schemes & send->comm->schemes
+                       & __atomic_load_n(&send->peer->reach, __ATOMIC_RELAXED);
 
-    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS; ++i) {
-        const mca_pml_umrddt_scheme_t *scheme = mca_pml_umrddt_groups[i];
-
-        if (0 != (enabled & scheme->group)) {
-            scheme->offer(send);
+    /* the groups together have all these bits */
+    for (const mca_pml_umrddt_scheme_t *const *group = mca_pml_umrddt_groups; 0 != enabled;
+         ++group) {
+        if (0 != (enabled & (*group)->group)) {
+            enabled &= ~(unsigned) (*group)->group;
+            (*group)->offer(send);
         }
     }
 }

@@ -23,7 +23,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
@@ -100,13 +99,14 @@ void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv)
  */
 static int get_overflow(mca_pml_umrddt_recv_t *recv)
 {
-    bool must = !mca_pml_umrddt_base_touches(&recv->where)
-                || mca_pml_umrddt_is_wide(recv->datatype, recv->count);
+    bool must =
+        !mca_pml_umrddt_base_touches(&recv->where)
+        || opal_umrddt_gpu_is_cut(&mca_pml_umrddt.cuts, &recv->datatype->super, recv->count);
     int rc = OMPI_SUCCESS;
 
     if (must || recv->total < recv->rts.length) {
-        rc = mca_pml_umrddt_stage_get(&recv->where, recv->rts.length, MCA_PML_UMRDDT_STAGE_DATA,
-                                      &recv->overflow);
+        rc = opal_umrddt_gpu_stage_get(&recv->where.memory, recv->rts.length,
+                                       OPAL_UMRDDT_GPU_STAGE_DATA, &recv->overflow);
     }
     return must ? rc : OMPI_SUCCESS;
 }

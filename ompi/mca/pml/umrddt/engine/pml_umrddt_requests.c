@@ -102,7 +102,7 @@ void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv)
 void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv)
 {
     ompi_request_t *host = recv->host;
-    mca_pml_umrddt_stage_t stage = recv->stage;
+    opal_umrddt_gpu_stage_t stage = recv->stage;
 
     if (OPAL_UNLIKELY(NULL != recv->overflow.bytes)) {
         opal_umrddt_gpu_stage_put(&recv->overflow);

@@ -75,7 +75,7 @@ typedef struct mca_pml_umrddt_scheme_t {
      * reaches, as far as known without a registration. */
     mca_pml_umrddt_can_send_t (*can_send)(const mca_pml_umrddt_comm_t *comm,
                                           const mca_pml_umrddt_peer_t *peer,
-                                          const mca_pml_umrddt_where_t *where, size_t size);
+                                          const opal_umrddt_gpu_where_t *where, size_t size);
 
     /** Any thread. Offer the schemes of the group in an envelope if they are possible: add their
      * bits to send->rts.schemes, and set their fields in the envelope. These fields are 0 (and
@@ -112,7 +112,7 @@ typedef struct mca_pml_umrddt_scheme_t {
     /* Functions of the scheme. */
 
     /** Receiver: returns true if the rules select this scheme next. The engine calls it in the
-     * order of the rules (umrddt_select_rules.c) for each scheme in recv->candidates, which both
+     * order of the rules (umrddt_select_rules.h) for each scheme in recv->candidates, which both
      * sides support. A scheme that returns false stays a candidate, because the rule may change
      * when others fail. May look up recv->layout; sends nothing and holds nothing else. NULL only
      * for the base PML. */
@@ -168,7 +168,7 @@ typedef struct mca_pml_umrddt_scheme_t {
     const char *(*check)(const mca_pml_umrddt_recv_t *recv);
 } mca_pml_umrddt_scheme_t;
 
-/** The schemes by id. umrddt_select_rules.c has their order; the base PML is last and always
+/** The schemes by id. umrddt_select_rules.h has their order; the base PML is last and always
  * starts. */
 extern const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES];
 

@@ -30,7 +30,6 @@
 #include "opal/util/output.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
@@ -121,7 +120,7 @@ void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error)
         return;
     }
     if (OPAL_UNLIKELY(0 != send->offer) && send->offered && !send->probes_memory) {
-        mca_pml_umrddt_offer_learn(send->offer, send->left);
+        opal_umrddt_offer_learn(&mca_pml_umrddt.offers, send->offer, send->left);
     }
     if (NULL != send->listen) {
         mca_pml_umrddt_send_unlisten(send);

@@ -17,7 +17,6 @@
 #ifndef MCA_PML_UMRDDT_SEND_RNDV_H
 #define MCA_PML_UMRDDT_SEND_RNDV_H
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 
 BEGIN_C_DECLS
@@ -27,7 +26,7 @@ static inline void mca_pml_umrddt_send_landed(const mca_pml_umrddt_send_t *send,
 {
     if (OPAL_UNLIKELY(send->probes_memory) && MCA_PML_UMRDDT_SEND_REPLY == send->state
         && 0 == send->position) {
-        mca_pml_umrddt_offer_learn(send->offer, !gpu || send->left);
+        opal_umrddt_offer_learn(&mca_pml_umrddt.offers, send->offer, !gpu || send->left);
     }
 }
 

@@ -16,7 +16,6 @@
 
 #include <string.h>
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
@@ -85,7 +84,8 @@ static void unprepare(mca_pml_umrddt_send_t *send)
  * counters as pml_umrddt_send.c for other sends. */
 static bool deferred(mca_pml_umrddt_send_t *send)
 {
-    if (OPAL_LIKELY(0 == send->offer || !mca_pml_umrddt_offer_pauses(send->offer))) {
+    if (OPAL_LIKELY(0 == send->offer
+                    || !opal_umrddt_offer_pauses(&mca_pml_umrddt.offers, send->offer))) {
         return false;
     }
     if (send->probes_memory && (NULL == mca_pml_umrddt.hca || !send->peer->has_hca)) {
@@ -105,6 +105,27 @@ static int not_offered(mca_pml_umrddt_send_t *send, int rc)
     }
     MCA_PML_UMRDDT_COUNT(passed_other);
     return mca_pml_umrddt_send_start_plain(send);
+}
+
+/** Count a message whose envelope was sent. One test of the threads for all counters. */
+static inline void count(const mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_counters_t *counters = &mca_pml_umrddt.counters;
+
+    if (OPAL_UNLIKELY(send->probes_memory)) {
+        MCA_PML_UMRDDT_COUNT(probe_sends);
+    }
+    if (opal_using_threads()) {
+        MCA_PML_UMRDDT_COUNT(handled_sends);
+        MCA_PML_UMRDDT_COUNT_ADD(handled_bytes, send->layout->size);
+        MCA_PML_UMRDDT_COUNT(control_messages);
+        MCA_PML_UMRDDT_COUNT_ADD(control_bytes, sizeof(send->rts));
+    } else {
+        ++counters->handled_sends;
+        counters->handled_bytes += send->layout->size;
+        ++counters->control_messages;
+        counters->control_bytes += sizeof(send->rts);
+    }
 }
 
 int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
@@ -161,12 +182,6 @@ int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send)
         /* only this event ends the message, so it is still in progress */
         mca_pml_umrddt_event(&send->event, await, send);
     }
-    MCA_PML_UMRDDT_COUNT(handled_sends);
-    if (OPAL_UNLIKELY(send->probes_memory)) {
-        MCA_PML_UMRDDT_COUNT(probe_sends);
-    }
-    MCA_PML_UMRDDT_COUNT_ADD(handled_bytes, send->layout->size);
-    MCA_PML_UMRDDT_COUNT(control_messages);
-    MCA_PML_UMRDDT_COUNT_ADD(control_bytes, sizeof(send->rts));
+    count(send);
     return OMPI_SUCCESS;
 }

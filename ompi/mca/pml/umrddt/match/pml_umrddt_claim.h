@@ -49,7 +49,7 @@ struct mca_pml_umrddt_claim_t {
 };
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_claim_t);
 
-/** Remove the first claim that matches (src, tag). @return NULL: none. comm->match is held. */
+/** Remove the first claim that matches (src, tag). @return NULL: none. comm->gate.lock is held. */
 mca_pml_umrddt_claim_t *mca_pml_umrddt_claim_take(mca_pml_umrddt_comm_t *comm, int src, int tag);
 
 /** Give a claimed message to a new receive, *request. Consumes the claim. */

@@ -19,7 +19,7 @@
  * messages of the envelope's size are read, the others are kept as handles. Claims are always the
  * oldest messages of their source. Matching order therefore holds if every receive and probe
  * searches the claims before the base PML. With threads these two steps are atomic: by the gate if
- * there are no claims, else by comm->match.
+ * there are no claims, else by comm->gate.lock.
  */
 
 #include "ompi_config.h"
@@ -27,9 +27,7 @@
 #include "opal/runtime/opal_progress.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
@@ -57,7 +55,7 @@ static mca_pml_umrddt_claim_t *claim_find(mca_pml_umrddt_comm_t *comm, int src, 
 {
     mca_pml_umrddt_claim_t *claim;
 
-    OPAL_LIST_FOREACH (claim, &comm->claims, mca_pml_umrddt_claim_t) {
+    OPAL_LIST_FOREACH (claim, &comm->gate.claims, mca_pml_umrddt_claim_t) {
         if ((OMPI_ANY_SOURCE == src || claim->src == src)
             && (OMPI_ANY_TAG == tag || claim->tag == tag)) {
             return claim;
@@ -71,7 +69,7 @@ mca_pml_umrddt_claim_t *mca_pml_umrddt_claim_take(mca_pml_umrddt_comm_t *comm, i
     mca_pml_umrddt_claim_t *claim = claim_find(comm, src, tag);
 
     if (NULL != claim) {
-        opal_list_remove_item(&comm->claims, &claim->super.super);
+        opal_list_remove_item(&comm->gate.claims, &claim->super.super);
     }
     return claim;
 }
@@ -94,7 +92,7 @@ static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt
 }
 
 /** Order of a message among the claims. Call it before a later message can be claimed: inside the
- * gate, or with comm->match held. */
+ * gate, or with comm->gate.lock held. */
 static uint64_t next_order(mca_pml_umrddt_comm_t *comm)
 {
     return __atomic_fetch_add(&comm->claim_order, 1, __ATOMIC_RELAXED);
@@ -155,7 +153,7 @@ static void claim_fill(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_comm_t *com
 }
 
 /** Take the messages of @p src from the base PML, in order, up to the first with @p tag that has
- * the envelope's size. Requires comm->match held and the gate closed. */
+ * the envelope's size. Requires comm->gate.lock held and the gate closed. */
 static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
 {
     ompi_status_public_t status;
@@ -165,7 +163,7 @@ static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
     int rc;
 
     /* the base PML may run progress, which may call a probe that opens the gate */
-    ++comm->claiming;
+    ++comm->gate.claiming;
     do {
         claim = claim_get();
         if (NULL == claim) {
@@ -179,9 +177,9 @@ static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
             break;
         }
         claim_fill(claim, comm, next_order(comm), handle, &status);
-        opal_list_append(&comm->claims, &claim->super.super);
+        opal_list_append(&comm->gate.claims, &claim->super.super);
     } while (tag != status.MPI_TAG);
-    --comm->claiming;
+    --comm->gate.claiming;
     return rc;
 }
 
@@ -191,15 +189,15 @@ static void put_back(mca_pml_umrddt_claim_t *claim)
     mca_pml_umrddt_comm_t *comm = claim->comm;
     mca_pml_umrddt_claim_t *later;
 
-    OPAL_THREAD_LOCK(&comm->match);
-    mca_pml_umrddt_gate_shut(comm);
-    OPAL_LIST_FOREACH (later, &comm->claims, mca_pml_umrddt_claim_t) {
+    OPAL_THREAD_LOCK(&comm->gate.lock);
+    umrddt_gate_shut(&comm->gate);
+    OPAL_LIST_FOREACH (later, &comm->gate.claims, mca_pml_umrddt_claim_t) {
         if (later->order > claim->order) {
             break;
         }
     }
-    opal_list_insert_pos(&comm->claims, &later->super.super, &claim->super.super);
-    OPAL_THREAD_UNLOCK(&comm->match);
+    opal_list_insert_pos(&comm->gate.claims, &later->super.super, &claim->super.super);
+    OPAL_THREAD_UNLOCK(&comm->gate.lock);
 }
 
 /** Probe if there are claims, or if claims must be made to find the message size. */
@@ -211,14 +209,14 @@ static __opal_attribute_noinline__ int iprobe_claims(int src, int tag, mca_pml_u
     int rc = OMPI_SUCCESS;
 
     found.MPI_ERROR = MPI_SUCCESS;
-    OPAL_THREAD_LOCK(&comm->match);
+    OPAL_THREAD_LOCK(&comm->gate.lock);
     claim = claim_find(comm, src, tag);
-    if (NULL == claim && 0 < comm->claiming) {
+    if (NULL == claim && 0 < comm->gate.claiming) {
         *matched = 0; /* called recursively from drain: the list of claims is incomplete */
     } else if (NULL == claim) {
         rc = mca_pml_umrddt.host.pml_iprobe(src, tag, comm->comm, matched, &found);
         if (OMPI_SUCCESS == rc && *matched && MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
-            if (mca_pml_umrddt_gate_close(comm)) {
+            if (umrddt_gate_close(&comm->gate)) {
                 /* another thread may have claimed it meanwhile */
                 claim = claim_find(comm, src, tag);
                 if (NULL == claim) {
@@ -235,8 +233,8 @@ static __opal_attribute_noinline__ int iprobe_claims(int src, int tag, mca_pml_u
     } else if (OMPI_SUCCESS == rc && *matched) {
         status_set(status, found.MPI_SOURCE, found.MPI_TAG, found._ucount);
     }
-    mca_pml_umrddt_gate_open(comm);
-    OPAL_THREAD_UNLOCK(&comm->match);
+    umrddt_gate_open(&comm->gate);
+    OPAL_THREAD_UNLOCK(&comm->gate.lock);
     return rc;
 }
 
@@ -250,12 +248,12 @@ int mca_pml_umrddt_iprobe(int src, int tag, ompi_communicator_t *comm, int *matc
     if (NULL == data) {
         return mca_pml_umrddt.host.pml_iprobe(src, tag, comm, matched, status);
     }
-    if (!mca_pml_umrddt_gate_enter(data)) {
+    if (!umrddt_gate_enter(&data->gate)) {
         return iprobe_claims(src, tag, data, matched, status);
     }
     found.MPI_ERROR = MPI_SUCCESS;
     rc = mca_pml_umrddt.host.pml_iprobe(src, tag, comm, matched, &found);
-    mca_pml_umrddt_gate_leave(data);
+    umrddt_gate_leave(&data->gate);
     if (OMPI_SUCCESS == rc && *matched) {
         if (MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
             return iprobe_claims(src, tag, data, matched, status);
@@ -375,21 +373,21 @@ int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
     if (NULL == spare) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    if (mca_pml_umrddt_gate_enter(data)) {
+    if (umrddt_gate_enter(&data->gate)) {
         rc = mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, &found);
         if (OMPI_SUCCESS == rc && *matched && MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
             order = next_order(data);
         }
-        mca_pml_umrddt_gate_leave(data);
+        umrddt_gate_leave(&data->gate);
     } else {
-        OPAL_THREAD_LOCK(&data->match);
+        OPAL_THREAD_LOCK(&data->gate.lock);
         claim = mca_pml_umrddt_claim_take(data, src, tag);
         if (NULL == claim) {
             rc = mca_pml_umrddt.host.pml_improbe(src, tag, comm, matched, message, &found);
             order = next_order(data);
         }
-        mca_pml_umrddt_gate_open(data);
-        OPAL_THREAD_UNLOCK(&data->match);
+        umrddt_gate_open(&data->gate);
+        OPAL_THREAD_UNLOCK(&data->gate.lock);
     }
     if (NULL == claim && OMPI_SUCCESS == rc && *matched) {
         if (MCA_PML_UMRDDT_ENVELOPE == found._ucount) {
@@ -484,9 +482,9 @@ int mca_pml_umrddt_claim_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv
 static int imrecv_plain(void *buf, size_t count, ompi_datatype_t *datatype,
                         ompi_message_t **message, ompi_request_t **request)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 
-    if (mca_pml_umrddt_is_wide(datatype, count)
+    if (opal_umrddt_gpu_is_cut(&mca_pml_umrddt.cuts, &datatype->super, count)
             ? mca_pml_umrddt_stage_wide(buf, count, datatype, (*message)->comm, &where)
             : MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
                   && mca_pml_umrddt_stage_wanted(buf, count, datatype, (*message)->comm, &where)) {
@@ -554,7 +552,7 @@ int mca_pml_umrddt_mrecv(void *buf, size_t count, ompi_datatype_t *datatype,
     int rc;
 
     if (NULL == claim && MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
-        && !mca_pml_umrddt_is_wide(datatype, count)) {
+        && !opal_umrddt_gpu_is_cut(&mca_pml_umrddt.cuts, &datatype->super, count)) {
         return mca_pml_umrddt.host.pml_mrecv(buf, count, datatype, message, status);
     }
     rc = NULL == claim ? imrecv_plain(buf, count, datatype, message, &request)

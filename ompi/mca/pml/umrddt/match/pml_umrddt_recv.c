@@ -15,7 +15,6 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
@@ -258,7 +257,7 @@ static inline void set_inactive(mca_pml_umrddt_recv_t *recv)
  * @param[in] where  of a buffer that needs a staging buffer; NULL: it needs none
  */
 static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-               ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
+               ompi_communicator_t *comm, const opal_umrddt_gpu_where_t *where,
                mca_pml_umrddt_recv_t **out)
 {
     const size_t room = count * datatype->super.size;
@@ -274,9 +273,9 @@ static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int 
     if (NULL != where) {
         recv->where = *where;
         recv->looked = true;
-        rc = mca_pml_umrddt_stage_get(
-            where, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
-            MCA_PML_UMRDDT_STAGE_ROOM, &recv->stage);
+        rc = opal_umrddt_gpu_stage_get(
+            &where->memory, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
+            OPAL_UMRDDT_GPU_STAGE_ROOM, &recv->stage);
     }
     if (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt_base_init(recv);
@@ -293,7 +292,7 @@ static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int 
 int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                               ompi_communicator_t *comm, ompi_request_t **request)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
     mca_pml_umrddt_recv_t *recv;
     const bool staged = MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where);
     int rc;
@@ -316,11 +315,11 @@ static int start_claims(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_claim_t *claim;
     int rc;
 
-    OPAL_THREAD_LOCK(&comm->match);
+    OPAL_THREAD_LOCK(&comm->gate.lock);
     claim = mca_pml_umrddt_claim_take(comm, recv->src, recv->tag);
     rc = NULL == claim ? host_start(recv) : mca_pml_umrddt_claim_into(claim, recv);
-    mca_pml_umrddt_gate_open(comm);
-    OPAL_THREAD_UNLOCK(&comm->match);
+    umrddt_gate_open(&comm->gate);
+    OPAL_THREAD_UNLOCK(&comm->gate.lock);
     return rc;
 }
 
@@ -352,9 +351,9 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
         }
     }
 
-    if (OPAL_LIKELY(mca_pml_umrddt_gate_enter(comm))) {
+    if (OPAL_LIKELY(umrddt_gate_enter(&comm->gate))) {
         rc = host_start(recv);
-        mca_pml_umrddt_gate_leave(comm);
+        umrddt_gate_leave(&comm->gate);
     } else {
         rc = start_claims(recv);
     }
@@ -365,7 +364,7 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
 }
 
 int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                               ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
+                               ompi_communicator_t *comm, const opal_umrddt_gpu_where_t *where,
                                ompi_request_t **request)
 {
     mca_pml_umrddt_recv_t *recv;

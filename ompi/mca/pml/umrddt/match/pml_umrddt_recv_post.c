@@ -35,10 +35,8 @@
 #include "ompi_config.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gate.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
@@ -179,7 +177,7 @@ static int post_recorded_threads(void *buf, size_t count, ompi_datatype_t *datat
     return mca_pml_umrddt_start_once(request);
 }
 
-/** Post a watched receive at the base PML. Call inside the gate, or with comm->match held. */
+/** Post a watched receive at the base PML. Call inside the gate, or with comm->gate.lock held. */
 static int post(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                 ompi_communicator_t *comm, ompi_request_t **request)
 {
@@ -209,15 +207,15 @@ static __opal_attribute_noinline__ int irecv_claims(void *buf, size_t count,
     mca_pml_umrddt_claim_t *claim;
     int rc;
 
-    OPAL_THREAD_LOCK(&comm->match);
+    OPAL_THREAD_LOCK(&comm->gate.lock);
     claim = mca_pml_umrddt_claim_take(comm, src, tag);
     if (NULL == claim) {
         rc = post(buf, count, datatype, src, tag, ompi_comm, request);
     } else {
         rc = mca_pml_umrddt_claim_deliver(claim, buf, count, datatype, request);
     }
-    mca_pml_umrddt_gate_open(comm);
-    OPAL_THREAD_UNLOCK(&comm->match);
+    umrddt_gate_open(&comm->gate);
+    OPAL_THREAD_UNLOCK(&comm->gate.lock);
     return rc;
 }
 
@@ -230,7 +228,7 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
     mca_pml_umrddt_comm_t *comm = mca_pml_umrddt_comm_find(ompi_comm);
     int rc;
 
-    if (OPAL_UNLIKELY(!mca_pml_umrddt_gate_enter(comm))) {
+    if (OPAL_UNLIKELY(!umrddt_gate_enter(&comm->gate))) {
         return irecv_claims(buf, count, datatype, src, tag, ompi_comm, request);
     }
     if (OPAL_UNLIKELY(NULL == __atomic_load_n(&mca_pml_umrddt_bare_free, __ATOMIC_RELAXED))
@@ -244,8 +242,8 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
         }
     }
     rc = post(buf, count, datatype, src, tag, ompi_comm, request);
-    mca_pml_umrddt_gate_leave(comm);
-    mca_pml_umrddt_gate_unguard(comm);
+    umrddt_gate_leave(&comm->gate);
+    umrddt_gate_unguard(&comm->gate);
     return rc;
 }
 
@@ -253,13 +251,15 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
  * unable to receive the datatype in fragments. */
 static inline bool may_want_stage(const ompi_datatype_t *datatype)
 {
-    return NULL != mca_pml_umrddt.gpu || mca_pml_umrddt_may_cut(datatype);
+    return NULL != mca_pml_umrddt.gpu
+           || opal_umrddt_gpu_may_cut(&mca_pml_umrddt.cuts, &datatype->super);
 }
 
 /** Fast check: known system memory, and a datatype that can be received in fragments. */
 static inline bool needs_no_stage(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
-    return mca_pml_umrddt_known_system(buf, count, datatype) && !mca_pml_umrddt_may_cut(datatype);
+    return mca_pml_umrddt_known_system(buf, count, datatype)
+           && !opal_umrddt_gpu_may_cut(&mca_pml_umrddt.cuts, &datatype->super);
 }
 
 /** A receive whose buffer the base PML may access. */
@@ -271,7 +271,7 @@ static inline int irecv_unstaged(void *buf, size_t count, ompi_datatype_t *datat
     if (NULL == data) {
         return mca_pml_umrddt.host.pml_irecv(buf, count, datatype, src, tag, comm, request);
     }
-    if (OPAL_UNLIKELY(!mca_pml_umrddt_gate_alone(data))) {
+    if (OPAL_UNLIKELY(!umrddt_gate_alone(&data->gate))) {
         return irecv_gate(buf, count, datatype, src, tag, comm, request);
     }
     return post_alone(buf, count, datatype, src, tag, comm, request);
@@ -284,7 +284,7 @@ static __opal_attribute_noinline__ int irecv_requested(void *buf, size_t count,
                                                        ompi_communicator_t *comm,
                                                        ompi_request_t **request)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 
     if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)
         && !mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag)) {
@@ -393,7 +393,7 @@ static __opal_attribute_noinline__ int recv_gate(void *buf, size_t count, ompi_d
 static __opal_attribute_noinline__ int recv_staged(void *buf, size_t count,
                                                    ompi_datatype_t *datatype, int src, int tag,
                                                    ompi_communicator_t *comm,
-                                                   const mca_pml_umrddt_where_t *where,
+                                                   const opal_umrddt_gpu_where_t *where,
                                                    ompi_status_public_t *status)
 {
     ompi_request_t *request;
@@ -414,7 +414,7 @@ static inline int recv_unstaged(void *buf, size_t count, ompi_datatype_t *dataty
     if (NULL == data) {
         return mca_pml_umrddt.host.pml_recv(buf, count, datatype, src, tag, comm, status);
     }
-    if (OPAL_UNLIKELY(!mca_pml_umrddt_gate_alone(data))) {
+    if (OPAL_UNLIKELY(!umrddt_gate_alone(&data->gate))) {
         return recv_gate(buf, count, datatype, src, tag, comm, status);
     }
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_ENVELOPE > count * datatype->super.size)) {
@@ -440,7 +440,7 @@ static __opal_attribute_noinline__ int recv_requested(void *buf, size_t count,
                                                       ompi_communicator_t *comm,
                                                       ompi_status_public_t *status)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 
     if (MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where)
         && !mca_pml_umrddt_base_given_recv(comm, &where, buf, count, datatype, src, tag)) {

@@ -20,7 +20,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
@@ -35,7 +34,7 @@
 typedef struct looked_t {
     bool done; /**< the other fields are valid */
     mca_pml_umrddt_memory_t memory;
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 } looked_t;
 
 /** Arguments of an MPI call, and the results of its classification. */
@@ -171,8 +170,8 @@ static inline bool pattern_defers(mca_pml_umrddt_comm_t *comm)
  * Persistent requests check that at each start. */
 static bool probes_memory(call_t *call)
 {
-    call->offer = mca_pml_umrddt_offer_key_of(call->data, call->dst, call->tag);
-    return call->persistent || !mca_pml_umrddt_offer_pauses(call->offer);
+    call->offer = opal_umrddt_offer_key_of(call->data, call->dst, call->tag);
+    return call->persistent || !opal_umrddt_offer_pauses(&mca_pml_umrddt.offers, call->offer);
 }
 
 /** As may_take, for system memory. Handled if a scheme can carry it, whatever the memory of the
@@ -250,8 +249,8 @@ static bool is_declined(call_t *call)
     key = mca_pml_umrddt_select_key(comm, call->peer,
                                     MCA_PML_UMRDDT_MEMORY_GPU == call->looked.memory, call->count,
                                     call->datatype);
-    call->offer = mca_pml_umrddt_offer_key(mca_pml_umrddt_offer_mix(key, (uint32_t) call->tag));
-    return !call->persistent && mca_pml_umrddt_offer_pauses(call->offer);
+    call->offer = opal_umrddt_offer_key(opal_umrddt_offer_mix(key, (uint32_t) call->tag));
+    return !call->persistent && opal_umrddt_offer_pauses(&mca_pml_umrddt.offers, call->offer);
 }
 
 /**
@@ -308,7 +307,7 @@ typedef enum carrier_t {
 /** The carrier of a message that is not handled. */
 static carrier_t carrier_unhandled(const call_t *call)
 {
-    const mca_pml_umrddt_where_t *where = &call->looked.where;
+    const opal_umrddt_gpu_where_t *where = &call->looked.where;
 
     if (!call->looked.done) {
         return CARRIER_BASE;

@@ -25,7 +25,7 @@
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
 
 bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,
-                               ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
+                               ompi_communicator_t *comm, opal_umrddt_gpu_where_t *where)
 {
     mca_pml_umrddt_comm_t *data = mca_pml_umrddt_comm_find(comm);
 
@@ -37,7 +37,7 @@ bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatyp
 }
 
 bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datatype,
-                                 ompi_communicator_t *comm, mca_pml_umrddt_where_t *where)
+                                 ompi_communicator_t *comm, opal_umrddt_gpu_where_t *where)
 {
     mca_pml_umrddt_comm_t *data = mca_pml_umrddt_comm_find(comm);
 
@@ -58,8 +58,8 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
 int mca_pml_umrddt_stage_imrecv_into(mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
 {
     size_t capacity = recv->count * recv->datatype->super.size;
-    int rc = mca_pml_umrddt_stage_get(&recv->where, capacity, MCA_PML_UMRDDT_STAGE_ROOM,
-                                      &recv->overflow);
+    int rc = opal_umrddt_gpu_stage_get(&recv->where.memory, capacity, OPAL_UMRDDT_GPU_STAGE_ROOM,
+                                       &recv->overflow);
 
     if (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt.host.pml_imrecv(recv->overflow.bytes, capacity, &ompi_mpi_byte.dt,
@@ -72,7 +72,7 @@ int mca_pml_umrddt_stage_imrecv_into(mca_pml_umrddt_recv_t *recv, ompi_message_t
 }
 
 int mca_pml_umrddt_stage_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,
-                                ompi_message_t **message, const mca_pml_umrddt_where_t *where,
+                                ompi_message_t **message, const opal_umrddt_gpu_where_t *where,
                                 ompi_request_t **request)
 {
     mca_pml_umrddt_comm_t *comm = mca_pml_umrddt_comm_find((*message)->comm);

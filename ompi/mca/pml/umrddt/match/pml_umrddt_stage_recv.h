@@ -17,13 +17,12 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 
 BEGIN_C_DECLS
 
-/** As mca_pml_umrddt_stage_wanted, if mca_pml_umrddt_is_wide; false: unknown communicator. */
+/** As mca_pml_umrddt_stage_wanted, if opal_umrddt_gpu_is_cut; false: unknown communicator. */
 bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatype,
-                               ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
+                               ompi_communicator_t *comm, opal_umrddt_gpu_where_t *where);
 
 /**
  * Returns true if a receive needs a staging buffer. One reason is that the base PML must not access
@@ -33,12 +32,12 @@ bool mca_pml_umrddt_stage_wide(void *buf, size_t count, ompi_datatype_t *datatyp
  * @param[out] where  memory kind of the buffer, if true
  */
 bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datatype,
-                                 ompi_communicator_t *comm, mca_pml_umrddt_where_t *where);
+                                 ompi_communicator_t *comm, opal_umrddt_gpu_where_t *where);
 
 /** Whether a receive needs a staging buffer, with fast checks first. If the base PML handles all
  * GPU memory, size and datatype decide. Empty buffers need no staging buffer. */
 #define MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, where)            \
-    (mca_pml_umrddt_is_wide((datatype), (count))                                  \
+    (opal_umrddt_gpu_is_cut(&mca_pml_umrddt.cuts, &(datatype)->super, (count))    \
          ? mca_pml_umrddt_stage_wide((buf), (count), (datatype), (comm), (where)) \
          : NULL != mca_pml_umrddt.gpu && 0 != (count) * (datatype)->super.size    \
                && !mca_pml_umrddt_known_system((buf), (count), (datatype))        \
@@ -49,12 +48,12 @@ bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datat
 
 /** As pml_irecv, for a buffer that needs a staging buffer. In pml_umrddt_recv.c. */
 int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
-                               ompi_communicator_t *comm, const mca_pml_umrddt_where_t *where,
+                               ompi_communicator_t *comm, const opal_umrddt_gpu_where_t *where,
                                ompi_request_t **request);
 
 /** As pml_imrecv, for a message of the base PML. */
 int mca_pml_umrddt_stage_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,
-                                ompi_message_t **message, const mca_pml_umrddt_where_t *where,
+                                ompi_message_t **message, const opal_umrddt_gpu_where_t *where,
                                 ompi_request_t **request);
 
 /** Receive a base PML message into a staging buffer, recv->overflow. @return its error code */

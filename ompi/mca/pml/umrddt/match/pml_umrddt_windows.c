@@ -51,7 +51,7 @@ static opal_mutex_t lock = OPAL_MUTEX_STATIC_INIT;
 /** Returns true if the CPU cannot access a buffer. */
 static bool is_gpu(const void *buffer, size_t count, ompi_datatype_t *datatype)
 {
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
 
     if (MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu || 0 == count) {
         return false;

@@ -147,12 +147,12 @@ void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer);
 /** Returns true if the scheme can carry messages from this memory and has not failed with the
  * peer. Any thread. */
 bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_where_t *where);
+                               const opal_umrddt_gpu_where_t *where);
 
 /* Member functions of the scheme. */
 mca_pml_umrddt_can_send_t mca_pml_umrddt_ipc_can_send(const mca_pml_umrddt_comm_t *comm,
                                                       const mca_pml_umrddt_peer_t *peer,
-                                                      const mca_pml_umrddt_where_t *where,
+                                                      const opal_umrddt_gpu_where_t *where,
                                                       size_t size);
 void mca_pml_umrddt_ipc_offer(mca_pml_umrddt_send_t *send);
 void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length);

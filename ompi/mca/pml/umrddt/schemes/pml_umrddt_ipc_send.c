@@ -50,7 +50,7 @@ static bool can_be_reported(const opal_iov_cache_layout_t *layout)
 #define MISSES 4
 
 bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                               const mca_pml_umrddt_where_t *where)
+                               const opal_umrddt_gpu_where_t *where)
 {
     return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
            && mca_pml_umrddt_ipc_takes(where)
@@ -90,7 +90,7 @@ static void may_flag_learn(const mca_pml_umrddt_send_t *send, bool silent)
 
 mca_pml_umrddt_can_send_t mca_pml_umrddt_ipc_can_send(const mca_pml_umrddt_comm_t *comm,
                                                       const mca_pml_umrddt_peer_t *peer,
-                                                      const mca_pml_umrddt_where_t *where,
+                                                      const opal_umrddt_gpu_where_t *where,
                                                       size_t size)
 {
     (void) comm;

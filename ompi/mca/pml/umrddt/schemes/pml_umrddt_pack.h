@@ -59,7 +59,7 @@ typedef struct mca_pml_umrddt_pack_t mca_pml_umrddt_pack_t;
 typedef struct mca_pml_umrddt_pack_job_t {
     void *buf;
     opal_iov_cache_layout_t *layout; /**< layout of the buffer; must live until _end or _drop */
-    const mca_pml_umrddt_where_t *where;
+    const opal_umrddt_gpu_where_t *where;
     bool in;         /**< true: receiver, data moves into the buffer */
     unsigned scheme; /**< exactly one of MCA_PML_UMRDDT_BIT_PACK_* */
     uint64_t total;  /**< in bytes; not 0 */
@@ -158,7 +158,7 @@ void mca_pml_umrddt_pack_close(void);
 bool mca_pml_umrddt_pack_reaches(const mca_pml_umrddt_peer_t *peer);
 mca_pml_umrddt_can_send_t mca_pml_umrddt_pack_can_send(const mca_pml_umrddt_comm_t *comm,
                                                        const mca_pml_umrddt_peer_t *peer,
-                                                       const mca_pml_umrddt_where_t *where,
+                                                       const opal_umrddt_gpu_where_t *where,
                                                        size_t size);
 void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send);
 

@@ -124,7 +124,7 @@ static int reach(mca_btl_umr_endpoint_t *endpoint, buffer_t *buffer)
 }
 
 /** Allocate memory for a buffer of known size; evicts idle buffers if needed. */
-static int fill(buffer_t *buffer, const mca_pml_umrddt_where_t *where, bool device)
+static int fill(buffer_t *buffer, const opal_umrddt_gpu_where_t *where, bool device)
 {
     int rc;
 
@@ -145,7 +145,7 @@ static int fill(buffer_t *buffer, const mca_pml_umrddt_where_t *where, bool devi
 }
 
 static int make(mca_btl_umr_endpoint_t *endpoint, opal_umrddt_gpu_engine_t *engine,
-                const mca_pml_umrddt_where_t *where, bool device, size_t room, uint32_t hca,
+                const opal_umrddt_gpu_where_t *where, bool device, size_t room, uint32_t hca,
                 buffer_t **result)
 {
     buffer_t *buffer = calloc(1, sizeof(*buffer));
@@ -178,7 +178,7 @@ static int make(mca_btl_umr_endpoint_t *endpoint, opal_umrddt_gpu_engine_t *engi
 
 int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
                                    opal_umrddt_gpu_engine_t *engine,
-                                   const mca_pml_umrddt_where_t *where, bool device, size_t size,
+                                   const opal_umrddt_gpu_where_t *where, bool device, size_t size,
                                    buffer_t **result)
 {
     uint32_t hca = hca_of(endpoint);

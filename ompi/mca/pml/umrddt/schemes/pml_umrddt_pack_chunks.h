@@ -32,7 +32,7 @@ BEGIN_C_DECLS
  * cached, so that no message registers memory. */
 typedef struct mca_pml_umrddt_pack_buffer_t {
     struct mca_pml_umrddt_pack_buffer_t *next; /**< next idle buffer, newest first */
-    mca_pml_umrddt_stage_t stage;              /**< in system memory; all 0 for a GPU buffer */
+    opal_umrddt_gpu_stage_t stage;             /**< in system memory; all 0 for a GPU buffer */
     uint64_t scratch;                          /**< GPU memory; 0 for a buffer in system memory */
     opal_umrddt_gpu_engine_t *engine;          /**< the GPU that copies; NULL: the CPU copies */
     size_t room;                               /**< size in bytes, a power of 2 */
@@ -59,7 +59,7 @@ typedef struct mca_pml_umrddt_pack_buffer_t {
  */
 int mca_pml_umrddt_pack_buffer_get(mca_btl_umr_endpoint_t *endpoint,
                                    opal_umrddt_gpu_engine_t *engine,
-                                   const mca_pml_umrddt_where_t *where, bool device, size_t size,
+                                   const opal_umrddt_gpu_where_t *where, bool device, size_t size,
                                    mca_pml_umrddt_pack_buffer_t **buffer);
 
 /** Return a buffer. No access to it is in progress, or it is quarantined. */
@@ -84,9 +84,9 @@ typedef struct mca_pml_umrddt_chunk_t {
     mca_pml_umrddt_pack_t *pack;
     uint64_t start;
     uint64_t end;
-    bool lost;                    /**< the chunk carries no data */
-    mca_pml_umrddt_stage_t stage; /**< all 0: the user's buffer is used directly */
-    uint64_t scratch;             /**< GPU scratch memory, or 0 */
+    bool lost;                     /**< the chunk carries no data */
+    opal_umrddt_gpu_stage_t stage; /**< all 0: the user's buffer is used directly */
+    uint64_t scratch;              /**< GPU scratch memory, or 0 */
     opal_umrddt_gpu_copy_t *copy;
     ompi_request_t *request;              /**< base PML as the wire */
     mca_pml_umrddt_pack_buffer_t *buffer; /**< HCA as the wire; owns the memory of the stage */
@@ -112,7 +112,7 @@ struct mca_pml_umrddt_pack_t {
     mca_pml_umrddt_wait_t wait; /**< used if the message is dropped, until all requests complete */
     mca_pml_umrddt_pack_t *next_idle;
     mca_pml_umrddt_pack_job_t job;
-    mca_pml_umrddt_where_t where;
+    opal_umrddt_gpu_where_t where;
     opal_umrddt_gpu_engine_t *engine; /**< NULL: the CPU copies */
     bool one_piece;                   /**< the layout is contiguous */
     uint64_t chunks;                  /**< of the message; fits 32 bits with the HCA as the wire */
@@ -150,22 +150,22 @@ static inline void mca_pml_umrddt_pack_chunk_over(mca_pml_umrddt_pack_t *pack,
 }
 
 /**
- * Get system memory for a chunk, pinned if a GPU copies. As mca_pml_umrddt_stage_get.
+ * Get system memory for a chunk, pinned if a GPU copies. As opal_umrddt_gpu_stage_get.
  *
  * @param[in] where   the user's buffer
  * @param[in] engine  the GPU that copies to or from the staging buffer; NULL: the CPU copies
  */
-static inline int mca_pml_umrddt_pack_stage_get(const mca_pml_umrddt_where_t *where,
+static inline int mca_pml_umrddt_pack_stage_get(const opal_umrddt_gpu_where_t *where,
                                                 const opal_umrddt_gpu_engine_t *engine, size_t size,
-                                                mca_pml_umrddt_stage_t *stage)
+                                                opal_umrddt_gpu_stage_t *stage)
 {
-    mca_pml_umrddt_where_t beside = *where;
+    opal_umrddt_gpu_where_t beside = *where;
 
     if (NULL != engine) {
         /* pinned staging memory, also for managed memory */
         beside.memory.kind = OPAL_UMRDDT_GPU_DEVICE;
     }
-    return mca_pml_umrddt_stage_get(&beside, size, MCA_PML_UMRDDT_STAGE_DATA, stage);
+    return opal_umrddt_gpu_stage_get(&beside.memory, size, OPAL_UMRDDT_GPU_STAGE_DATA, stage);
 }
 
 /** Receiver: the data of a chunk has arrived, or (chunk->lost) will not arrive. Unpack it. */

@@ -59,7 +59,7 @@ bool mca_pml_umrddt_pack_reaches(const mca_pml_umrddt_peer_t *peer)
 
 mca_pml_umrddt_can_send_t mca_pml_umrddt_pack_can_send(const mca_pml_umrddt_comm_t *comm,
                                                        const mca_pml_umrddt_peer_t *peer,
-                                                       const mca_pml_umrddt_where_t *where,
+                                                       const opal_umrddt_gpu_where_t *where,
                                                        size_t size)
 {
     if (mca_pml_umrddt_pack_takes(comm, where, size)) {

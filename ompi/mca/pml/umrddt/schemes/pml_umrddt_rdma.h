@@ -22,6 +22,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 BEGIN_C_DECLS
 
@@ -34,6 +35,15 @@ static inline bool mca_pml_umrddt_rdma_can_recv(mca_pml_umrddt_recv_t *recv)
 {
     return OPAL_LIKELY(!opal_umrddt_gpu_on_gpu(&recv->where))
            || mca_pml_umrddt_hca_takes(recv->peer, &recv->where);
+}
+
+/** Rule of umr: use mkeys, unless the first message of a layout and buffer is cheaper without them.
+ */
+static inline bool mca_pml_umrddt_umr_can_recv(mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_rdma_can_recv(recv)
+           && (0 == (MCA_PML_UMRDDT_BIT_DIRECT & recv->candidates)
+               || !mca_pml_umrddt_recv_has_layout(recv) || !mca_pml_umrddt_rule_direct(recv));
 }
 
 /**
@@ -136,7 +146,7 @@ uint16_t mca_pml_umrddt_rdma_open(void);
 bool mca_pml_umrddt_rdma_reaches(const mca_pml_umrddt_peer_t *peer);
 mca_pml_umrddt_can_send_t mca_pml_umrddt_rdma_can_send(const mca_pml_umrddt_comm_t *comm,
                                                        const mca_pml_umrddt_peer_t *peer,
-                                                       const mca_pml_umrddt_where_t *where,
+                                                       const opal_umrddt_gpu_where_t *where,
                                                        size_t size);
 void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send);
 

@@ -57,7 +57,7 @@ bool mca_pml_umrddt_rdma_reaches(const mca_pml_umrddt_peer_t *peer)
 
 mca_pml_umrddt_can_send_t mca_pml_umrddt_rdma_can_send(const mca_pml_umrddt_comm_t *comm,
                                                        const mca_pml_umrddt_peer_t *peer,
-                                                       const mca_pml_umrddt_where_t *where,
+                                                       const opal_umrddt_gpu_where_t *where,
                                                        size_t size)
 {
     (void) comm;

@@ -192,14 +192,6 @@ static uint64_t agreement(mca_pml_umrddt_recv_t *recv)
     return memo[MCA_PML_UMRDDT_MEMO_AGREED];
 }
 
-/** Rule: use mkeys, unless the first message of a layout and buffer is cheaper without them. */
-static bool can_recv(mca_pml_umrddt_recv_t *recv)
-{
-    return mca_pml_umrddt_rdma_can_recv(recv)
-           && (0 == (MCA_PML_UMRDDT_BIT_DIRECT & recv->candidates)
-               || !mca_pml_umrddt_recv_has_layout(recv) || !mca_pml_umrddt_rule_direct(recv));
-}
-
 static int start(mca_pml_umrddt_recv_t *recv)
 {
     const bool whole = OPAL_LIKELY(0 == recv->rts.lanes[0].qpn);
@@ -276,7 +268,7 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .peer_free = mca_pml_umrddt_flats_free,
     .peer_check = mca_pml_umrddt_flats_check,
     .cached = &mca_pml_umrddt.counters.direct_bytes_now,
-    .can_recv = can_recv,
+    .can_recv = mca_pml_umrddt_umr_can_recv,
     .start = start,
     .fin = fin,
     .nack = mca_pml_umrddt_rdma_nack,

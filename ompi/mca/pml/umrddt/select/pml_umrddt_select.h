@@ -26,7 +26,6 @@
 #include "opal/mca/common/umrddt_select/umrddt_select_cache.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_rules.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 
@@ -41,7 +40,7 @@ BEGIN_C_DECLS
 void mca_pml_umrddt_select_open(bool explain);
 void mca_pml_umrddt_select_close(void);
 
-/** pml_umrddt_eager.c: set mca_pml_umrddt.eager. Called once the base PML is available. */
+/** Set mca_pml_umrddt.eager, for the model. Called once the base PML is available. */
 void mca_pml_umrddt_eager_open(void);
 
 /* ---------------------------------------------------------------------------------------------
@@ -68,8 +67,8 @@ static inline bool mca_pml_umrddt_rule_direct(const mca_pml_umrddt_recv_t *recv)
 
 /** Select a packed scheme for a message without HCA schemes or CUDA IPC. 0: base PML. @param[in]
  * schemes  as in an envelope, with its other bits */
-static inline unsigned mca_pml_umrddt_rule_pack(unsigned schemes,
-                                                const mca_pml_umrddt_where_t *where, uint64_t total)
+static inline unsigned
+mca_pml_umrddt_rule_pack(unsigned schemes, const opal_umrddt_gpu_where_t *where, uint64_t total)
 {
     /* Between system memory buffers the base PML is sufficient, unless the user of the sender
      * forces another scheme. */
@@ -120,14 +119,14 @@ void mca_pml_umrddt_select_failed(mca_pml_umrddt_recv_t *recv);
  */
 uint16_t mca_pml_umrddt_select_offered(const mca_pml_umrddt_comm_t *comm,
                                        const mca_pml_umrddt_peer_t *peer,
-                                       const mca_pml_umrddt_where_t *where, bool to_gpu,
+                                       const opal_umrddt_gpu_where_t *where, bool to_gpu,
                                        size_t size);
 
 /** As mca_pml_umrddt_select_passes, without the lookup in the offer cache by datatype. */
 bool mca_pml_umrddt_select_passes_new(mca_pml_umrddt_comm_t *comm,
                                       const mca_pml_umrddt_peer_t *peer,
-                                      const mca_pml_umrddt_where_t *where, bool lands, size_t count,
-                                      ompi_datatype_t *datatype);
+                                      const opal_umrddt_gpu_where_t *where, bool lands,
+                                      size_t count, ompi_datatype_t *datatype);
 
 /** The key in the offer cache of a message's datatype, count, communicator and peer. A datatype may
  * reuse the address of a freed one; types_died distinguishes them. */
@@ -135,14 +134,13 @@ static inline uint64_t mca_pml_umrddt_select_key(mca_pml_umrddt_comm_t *comm,
                                                  const mca_pml_umrddt_peer_t *peer, bool lands,
                                                  size_t count, const ompi_datatype_t *datatype)
 {
-    uint64_t key = mca_pml_umrddt_offer_mix((uintptr_t) datatype, count);
+    uint64_t key = opal_umrddt_offer_mix((uintptr_t) datatype, count);
 
-    key = mca_pml_umrddt_offer_mix(key, (uintptr_t) comm);
-    key = mca_pml_umrddt_offer_mix(key, (uintptr_t) peer);
-    key = mca_pml_umrddt_offer_mix(key,
-                                   __atomic_load_n(&mca_pml_umrddt.types_died, __ATOMIC_RELAXED));
-    key = mca_pml_umrddt_offer_mix(key,
-                                   (uint64_t) mca_pml_umrddt_pattern(comm) << 1 | (lands ? 1 : 0));
+    key = opal_umrddt_offer_mix(key, (uintptr_t) comm);
+    key = opal_umrddt_offer_mix(key, (uintptr_t) peer);
+    key = opal_umrddt_offer_mix(key, __atomic_load_n(&mca_pml_umrddt.types_died, __ATOMIC_RELAXED));
+    key =
+        opal_umrddt_offer_mix(key, (uint64_t) mca_pml_umrddt_pattern(comm) << 1 | (lands ? 1 : 0));
     return key | 1;
 }
 
@@ -155,7 +153,7 @@ static inline uint64_t mca_pml_umrddt_select_key(mca_pml_umrddt_comm_t *comm,
  */
 static inline bool mca_pml_umrddt_select_passes(mca_pml_umrddt_comm_t *comm,
                                                 const mca_pml_umrddt_peer_t *peer,
-                                                const mca_pml_umrddt_where_t *where, bool lands,
+                                                const opal_umrddt_gpu_where_t *where, bool lands,
                                                 size_t count, ompi_datatype_t *datatype)
 {
     uint64_t key;
@@ -164,13 +162,13 @@ static inline bool mca_pml_umrddt_select_passes(mca_pml_umrddt_comm_t *comm,
         return mca_pml_umrddt_select_passes_new(comm, peer, where, lands, count, datatype);
     }
     key = mca_pml_umrddt_select_key(comm, peer, lands, count, datatype);
-    if (OPAL_LIKELY(MCA_PML_UMRDDT_OFFER_NO == mca_pml_umrddt_offer_word(key))) {
+    if (OPAL_LIKELY(OPAL_UMRDDT_OFFER_NO == opal_umrddt_offer_word(&mca_pml_umrddt.offers, key))) {
         return MCA_PML_UMRDDT_SCHEME_AUTO == comm->scheme;
     }
     if (!mca_pml_umrddt_select_passes_new(comm, peer, where, lands, count, datatype)) {
         return false;
     }
-    mca_pml_umrddt_offer_set(key, MCA_PML_UMRDDT_OFFER_NO);
+    opal_umrddt_offer_set(&mca_pml_umrddt.offers, key, OPAL_UMRDDT_OFFER_NO);
     return true;
 }
 

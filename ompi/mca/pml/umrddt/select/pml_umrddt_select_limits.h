@@ -31,7 +31,7 @@ static inline bool mca_pml_umrddt_ipc_reaches(const mca_pml_umrddt_peer_t *peer)
 }
 
 /** Returns true if the scheme ipc can read this kind of memory. */
-static inline bool mca_pml_umrddt_ipc_takes(const mca_pml_umrddt_where_t *where)
+static inline bool mca_pml_umrddt_ipc_takes(const opal_umrddt_gpu_where_t *where)
 {
     return OPAL_UMRDDT_GPU_DEVICE == where->memory.kind && !where->mixed && where->memory.legacy_ipc
            && 0 != where->memory.buffer_id;
@@ -85,7 +85,7 @@ static inline size_t mca_pml_umrddt_pack_from(void)
  * Returns true if the sender may offer the packed schemes. @param[in] size  bytes of the message
  */
 static inline bool mca_pml_umrddt_pack_takes(const mca_pml_umrddt_comm_t *comm,
-                                             const mca_pml_umrddt_where_t *where, size_t size)
+                                             const opal_umrddt_gpu_where_t *where, size_t size)
 {
     return 0 != (MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & comm->schemes) && !where->mixed
            && (mca_pml_umrddt_pack_forced(comm)

@@ -19,6 +19,8 @@
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_explain.h"
+#include "opal/mca/base/base.h"
+#include "opal/mca/base/mca_base_var.h"
 #include "opal/util/show_help.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
@@ -31,6 +33,33 @@
 /** Rows of at least this many bytes are assumed to suit the driver's copies. */
 #define LONG_ROW 256
 
+/** Read the eager limit of a BTL. @return false: the BTL is not open */
+static bool read_limit(const char *btl, size_t *limit)
+{
+    const int index = mca_base_var_find("opal", "btl", btl, "eager_limit");
+    const void *value = NULL;
+
+    if (0 > index || OPAL_SUCCESS != mca_base_var_get_value(index, &value, NULL, NULL)
+        || NULL == value) {
+        return false;
+    }
+    *limit = *(const size_t *) value;
+    return true;
+}
+
+void mca_pml_umrddt_eager_open(void)
+{
+    const char *const base = mca_pml_umrddt.host_component.pmlm_version.mca_component_name;
+    size_t *near = &mca_pml_umrddt.eager[true];
+
+    mca_pml_umrddt.eager[false] = *near = OPAL_UMRDDT_SELECT_EAGER;
+    /* Other PMLs have no readable limit. Shared memory is btl/vader in 4.1, btl/sm in 5.0. The BTL
+     * to remote nodes is unknown before the first message. */
+    if (0 == strcmp("ob1", base) && !read_limit("vader", near)) {
+        (void) read_limit("sm", near);
+    }
+}
+
 static void report(const char *path, const char *wrong, const char *hardware)
 {
     opal_show_help("help-mca-pml-umrddt.txt", "model-file", true, path, wrong, hardware);
@@ -38,7 +67,7 @@ static void report(const char *path, const char *wrong, const char *hardware)
 
 void mca_pml_umrddt_select_open(bool explain)
 {
-    memset(mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
+    memset(&mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
     mca_pml_umrddt.selections =
         opal_umrddt_selection_cache_new(mca_pml_umrddt.params.model, explain, report);
     mca_pml_umrddt.declines =

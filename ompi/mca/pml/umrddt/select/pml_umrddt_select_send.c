@@ -19,7 +19,6 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_offer_cache.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
@@ -30,7 +29,7 @@
 
 uint16_t mca_pml_umrddt_select_offered(const mca_pml_umrddt_comm_t *comm,
                                        const mca_pml_umrddt_peer_t *peer,
-                                       const mca_pml_umrddt_where_t *where, bool to_gpu,
+                                       const opal_umrddt_gpu_where_t *where, bool to_gpu,
                                        size_t size)
 {
     unsigned schemes = 0;
@@ -148,21 +147,22 @@ static inline uint64_t key_of(const opal_iov_cache_layout_t *layout, question_t 
                               unsigned kind)
 {
     /* which and kind use six bits */
-    return mca_pml_umrddt_offer_mix(0, layout->id << 6 | kind << 1 | (unsigned) which) | 1;
+    return opal_umrddt_offer_mix(0, layout->id << 6 | kind << 1 | (unsigned) which) | 1;
 }
 
 /** Look up a prediction for a layout. @return false: not cached */
 static inline bool lookup(uint64_t key, bool *decision)
 {
-    const uint32_t word = mca_pml_umrddt_offer_word(key);
+    const uint32_t word = opal_umrddt_offer_word(&mca_pml_umrddt.offers, key);
 
-    *decision = MCA_PML_UMRDDT_OFFER_YES == word;
-    return MCA_PML_UMRDDT_OFFER_YES <= word;
+    *decision = OPAL_UMRDDT_OFFER_YES == word;
+    return OPAL_UMRDDT_OFFER_YES <= word;
 }
 
 static void remember(uint64_t key, bool decision)
 {
-    mca_pml_umrddt_offer_set(key, decision ? MCA_PML_UMRDDT_OFFER_YES : MCA_PML_UMRDDT_OFFER_NO);
+    opal_umrddt_offer_set(&mca_pml_umrddt.offers, key,
+                          decision ? OPAL_UMRDDT_OFFER_YES : OPAL_UMRDDT_OFFER_NO);
 }
 
 /** Returns true if the base PML is faster for a receive buffer in GPU memory (@p other) or not. */
@@ -186,8 +186,8 @@ static inline bool passes_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_
 
 bool mca_pml_umrddt_select_passes_new(mca_pml_umrddt_comm_t *comm,
                                       const mca_pml_umrddt_peer_t *peer,
-                                      const mca_pml_umrddt_where_t *where, bool lands, size_t count,
-                                      ompi_datatype_t *datatype)
+                                      const opal_umrddt_gpu_where_t *where, bool lands,
+                                      size_t count, ompi_datatype_t *datatype)
 {
     bool gpu = opal_umrddt_gpu_on_gpu(where), other = lands || to_gpu(comm, gpu), passes;
     opal_iov_cache_layout_t *layout;

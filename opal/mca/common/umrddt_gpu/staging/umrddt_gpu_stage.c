@@ -52,14 +52,12 @@ static struct {
     size_t bytes;
 } cached = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static unsigned class_of(size_t size)
+/** The smallest class with buffers of this size; CLASSES: none. */
+static inline unsigned class_of(size_t size)
 {
-    unsigned class = 0;
+    const unsigned bits = 1 < size ? 64 - (unsigned) __builtin_clzll(size - 1) : 0;
 
-    while (CLASSES > class && ((size_t) 1 << (LOWEST + class)) < size) {
-        ++class;
-    }
-    return class;
+    return LOWEST + CLASSES <= bits ? CLASSES : LOWEST < bits ? bits - LOWEST : 0;
 }
 
 /** Map memory with a guard page behind it. NULL: no memory */

@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "opal/datatype/iov_cache/iov_cache.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
@@ -71,6 +72,29 @@ int opal_umrddt_gpu_stream_copy_test(opal_umrddt_gpu_stream_copy_t *copy);
 
 /** As opal_umrddt_gpu_stream_copy_test, but blocks until the end, without other progress. */
 int opal_umrddt_gpu_stream_copy_wait(opal_umrddt_gpu_stream_copy_t *copy);
+
+/* ---------------------------------------------------------------------------------------------
+ * System memory, by the CPU (umrddt_gpu_stream_system.c)
+ * ------------------------------------------------------------------------------------------- */
+
+/** Copy the first @p length bytes of the packed stream of a buffer in system memory out or in.
+ * @return bytes copied */
+size_t opal_umrddt_gpu_stream_pack(const void *buf, size_t count, const opal_datatype_t *type,
+                                   void *stream, size_t length);
+size_t opal_umrddt_gpu_stream_unpack_pieces(void *buf, size_t count, const opal_datatype_t *type,
+                                            const void *stream, size_t length);
+
+/** Copy @p length bytes into the begin of a buffer, which is at least as large. */
+static inline void opal_umrddt_gpu_stream_unpack(void *buf, size_t count,
+                                                 const opal_datatype_t *type, const void *stream,
+                                                 size_t length)
+{
+    if (OPAL_LIKELY(opal_umrddt_gpu_is_contiguous(type, count))) {
+        memcpy((char *) buf + type->true_lb, stream, length);
+    } else {
+        (void) opal_umrddt_gpu_stream_unpack_pieces(buf, count, type, stream, length);
+    }
+}
 
 END_C_DECLS
 

@@ -9,16 +9,12 @@
 /**
  * @file
  *
- * Datatypes that the base PML cannot receive in fragments. See pml_umrddt_wide.h.
+ * Datatypes that Open MPI cannot receive in fragments. See umrddt_gpu_cuts.h.
  */
 
-#include "ompi_config.h"
-
-#include <stddef.h>
+#include "umrddt_gpu_cuts.h"
 
 #include "opal/datatype/opal_datatype_internal.h"
-
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_wide.h"
 
 /** Largest element, in bytes, that Open MPI's convertor can receive in fragments. */
 #define PART 16
@@ -33,24 +29,25 @@
 #define COMPLEX_TYPES 0
 #endif
 
-void mca_pml_umrddt_wide_init(void)
+void opal_umrddt_gpu_cuts_init(opal_umrddt_gpu_cuts_t *cuts, size_t head)
 {
     _Static_assert(OPAL_DATATYPE_MAX_PREDEFINED <= 32, "one bit each in bdt_used");
-    mca_pml_umrddt.wide_types = 0;
-    mca_pml_umrddt.cut_types = COMPLEX_TYPES;
+    cuts->head = head;
+    cuts->wide = 0;
+    cuts->some = COMPLEX_TYPES;
     for (unsigned type = 0; type < OPAL_DATATYPE_MAX_PREDEFINED; ++type) {
         const size_t size = opal_datatype_basicDatatypes[type]->size;
 
         /* Open MPI 5.0 copies a single long double as a number, on x86 only 10 of its 16 bytes.
-         * Bytes of an envelope would be lost. */
+         * Bytes of the first fragment would be lost. */
         if (PART < size || (500 <= UMRDDT_OPAL_RELEASE && OPAL_DATATYPE_FLOAT16 == type)) {
-            mca_pml_umrddt.wide_types |= (uint32_t) 1 << type;
+            cuts->wide |= (uint32_t) 1 << type;
         }
-        if (500 <= UMRDDT_OPAL_RELEASE && 0 != size && 0 != MCA_PML_UMRDDT_ENVELOPE % size) {
-            mca_pml_umrddt.cut_types |= (uint32_t) 1 << type;
+        if (500 <= UMRDDT_OPAL_RELEASE && 0 != size && 0 != head % size) {
+            cuts->some |= (uint32_t) 1 << type;
         }
     }
-    mca_pml_umrddt.cut_types |= mca_pml_umrddt.wide_types;
+    cuts->some |= cuts->wide;
 }
 
 #if 500 <= UMRDDT_OPAL_RELEASE
@@ -59,11 +56,11 @@ void mca_pml_umrddt_wide_init(void)
  * complex types after each block. The content of a loop counts once, so that the search covers more
  * bytes than needed, never fewer. Each step except the ends of loops adds at least one byte, so the
  * search is bounded. */
-static bool has_uneven_head(const opal_datatype_t *type)
+static bool has_uneven_head(const opal_datatype_t *type, size_t head)
 {
     size_t bytes = 0;
 
-    for (size_t i = 0; i < type->opt_desc.used && MCA_PML_UMRDDT_ENVELOPE > bytes; ++i) {
+    for (size_t i = 0; i < type->opt_desc.used && head > bytes; ++i) {
         const ddt_elem_desc_t *elem = &type->opt_desc.desc[i].elem;
         size_t size;
 
@@ -80,13 +77,13 @@ static bool has_uneven_head(const opal_datatype_t *type)
 }
 #endif
 
-bool mca_pml_umrddt_cuts(const ompi_datatype_t *datatype)
+bool opal_umrddt_gpu_does_cut(const opal_umrddt_gpu_cuts_t *cuts, const opal_datatype_t *type)
 {
-    if (0 != (datatype->super.bdt_used & mca_pml_umrddt.wide_types)) {
+    if (0 != (type->bdt_used & cuts->wide)) {
         return true;
     }
 #if 500 <= UMRDDT_OPAL_RELEASE
-    return has_uneven_head(&datatype->super);
+    return has_uneven_head(type, cuts->head);
 #else
     return false;
 #endif

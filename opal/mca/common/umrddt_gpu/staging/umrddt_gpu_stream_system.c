@@ -9,19 +9,17 @@
 /**
  * @file
  *
- * Copies between a buffer and its packed stream by the CPU.
+ * Copies between a buffer in system memory and its packed stream by the CPU. Declared in
+ * umrddt_gpu_stream.h.
  */
 
-#include "ompi_config.h"
+#include "umrddt_gpu_stream.h"
 
-#include <stddef.h>
 #include <string.h>
 
+#include "opal/datatype/opal_convertor.h"
 #include "opal/datatype/opal_datatype_internal.h"
-
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_stream.h"
-#include "ompi/proc/proc.h"
+#include "opal/util/proc.h"
 
 #include "umrddt_compat.h"
 
@@ -96,10 +94,9 @@ static __opal_attribute_noinline__ size_t copy_blocks(const void *buf, const opa
  * @return bytes copied, less than length only if the stream is shorter
  */
 static __opal_attribute_noinline__ size_t copy_pieces(const void *buf, size_t count,
-                                                      ompi_datatype_t *datatype, void *stream,
+                                                      const opal_datatype_t *type, void *stream,
                                                       size_t length, bool in)
 {
-    const opal_datatype_t *type = &datatype->super;
     opal_convertor_t convertor;
     struct iovec pieces[8];
     size_t copied = 0;
@@ -109,7 +106,7 @@ static __opal_attribute_noinline__ size_t copy_pieces(const void *buf, size_t co
         return length;
     }
     OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    opal_convertor_copy_and_prepare_for_send(ompi_proc_local()->super.proc_convertor, type, count,
+    opal_convertor_copy_and_prepare_for_send(opal_proc_local_get()->proc_convertor, type, count,
                                              buf, UMRDDT_CONVERTOR_SKIP_PROBE, &convertor);
     while (0 == done && copied < length) {
         uint32_t piece_count = sizeof(pieces) / sizeof(pieces[0]);
@@ -133,10 +130,9 @@ static __opal_attribute_noinline__ size_t copy_pieces(const void *buf, size_t co
 }
 
 /** copy_pieces with a fast path for contiguous data. */
-static inline size_t copy_stream(const void *buf, size_t count, ompi_datatype_t *datatype,
+static inline size_t copy_stream(const void *buf, size_t count, const opal_datatype_t *type,
                                  void *stream, size_t length, bool in)
 {
-    const opal_datatype_t *type = &datatype->super;
     char *start;
 
     if (length > type->size * count) {
@@ -145,23 +141,23 @@ static inline size_t copy_stream(const void *buf, size_t count, ompi_datatype_t 
     if (0 == length) {
         return 0;
     }
-    start = mca_pml_umrddt_is_contiguous(datatype, count) ? (char *) buf + type->true_lb
-                                                          : first_run(buf, type, length);
+    start = opal_umrddt_gpu_is_contiguous(type, count) ? (char *) buf + type->true_lb
+                                                       : first_run(buf, type, length);
     if (OPAL_UNLIKELY(NULL == start)) {
-        return copy_pieces(buf, count, datatype, stream, length, in);
+        return copy_pieces(buf, count, type, stream, length, in);
     }
     copy_piece(start, stream, length, in);
     return length;
 }
 
-size_t mca_pml_umrddt_pack_system(const void *buf, size_t count, ompi_datatype_t *datatype,
-                                  void *stream, size_t length)
+size_t opal_umrddt_gpu_stream_pack(const void *buf, size_t count, const opal_datatype_t *type,
+                                   void *stream, size_t length)
 {
-    return copy_stream(buf, count, datatype, stream, length, false);
+    return copy_stream(buf, count, type, stream, length, false);
 }
 
-size_t mca_pml_umrddt_unpack_pieces(void *buf, size_t count, ompi_datatype_t *datatype,
-                                    const void *stream, size_t length)
+size_t opal_umrddt_gpu_stream_unpack_pieces(void *buf, size_t count, const opal_datatype_t *type,
+                                            const void *stream, size_t length)
 {
-    return copy_stream(buf, count, datatype, (void *) stream, length, true);
+    return copy_stream(buf, count, type, (void *) stream, length, true);
 }
