@@ -33,9 +33,8 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 
 /** Number of lookups of a peer before the process gives up for lack of memory. */
 #define LOOKS 100
@@ -486,10 +485,9 @@ static int imrecv_plain(void *buf, size_t count, ompi_datatype_t *datatype,
 {
     mca_pml_umrddt_where_t where;
 
-    if (mca_pml_umrddt_is_wide(datatype, count)
-            ? mca_pml_umrddt_stage_wide(buf, count, datatype, (*message)->comm, &where)
-            : MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
-                  && mca_pml_umrddt_stage_wanted(buf, count, datatype, (*message)->comm, &where)) {
+    if ((MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
+         || mca_pml_umrddt_is_wide(datatype, count))
+        && mca_pml_umrddt_stage_wanted(buf, count, datatype, (*message)->comm, true, &where)) {
         return mca_pml_umrddt_stage_imrecv(buf, count, datatype, message, &where, request);
     }
     return mca_pml_umrddt.host.pml_imrecv(buf, count, datatype, message, request);
