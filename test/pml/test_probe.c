@@ -22,11 +22,10 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 
 #include "../common/check.h"
 #include "never.h"
@@ -167,9 +166,7 @@ NEVER(int, mca_pml_umrddt_stage_imrecv, void *buf, size_t count, ompi_datatype_t
       ompi_message_t **message, const opal_umrddt_gpu_where_t *where, ompi_request_t **request)
 NEVER(int, mca_pml_umrddt_stage_imrecv_into, mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
 NEVER(bool, mca_pml_umrddt_stage_wanted, void *buf, size_t count, ompi_datatype_t *datatype,
-      ompi_communicator_t *comm, opal_umrddt_gpu_where_t *where)
-NEVER(bool, mca_pml_umrddt_stage_wide, void *buf, size_t count, ompi_datatype_t *datatype,
-      ompi_communicator_t *comm, opal_umrddt_gpu_where_t *where)
+      ompi_communicator_t *comm, bool plain, opal_umrddt_gpu_where_t *where)
 NEVER(int, mca_pml_umrddt_wait_and_free, ompi_request_t *request, ompi_status_public_t *status)
 /* clang-format on */
 

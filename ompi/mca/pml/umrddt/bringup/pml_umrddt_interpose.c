@@ -33,11 +33,10 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_windows.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 /** @return false: no memory */
@@ -69,7 +68,7 @@ static bool lists_init(void)
     opal_free_list_init(&mca_pml_umrddt.claims, sizeof(mca_pml_umrddt_claim_t),
                         opal_cache_line_size, OBJ_CLASS(mca_pml_umrddt_claim_t), 0,
                         opal_cache_line_size, 0, -1, 16, NULL, 0, NULL, NULL, NULL);
-    mca_pml_umrddt_bounces_init();
+    mca_pml_umrddt_watches_init();
     mca_pml_umrddt.scratch_size = mca_pml_umrddt_reply_room();
     mca_pml_umrddt.scratch = malloc(mca_pml_umrddt.scratch_size);
     mca_pml_umrddt.received = opal_umrddt_received_new();
@@ -89,7 +88,7 @@ static void lists_fini(void)
     mca_pml_umrddt_control_fini();
     free(mca_pml_umrddt.scratch);
     free(mca_pml_umrddt.received);
-    mca_pml_umrddt_bounces_fini();
+    mca_pml_umrddt_watches_fini();
     mca_pml_umrddt_peers_free();
     mca_pml_umrddt_comms_fini();
     OBJ_DESTRUCT(&mca_pml_umrddt.claims);

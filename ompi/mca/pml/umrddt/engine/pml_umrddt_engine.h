@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Services of the receiver's engine for schemes (pml_umrddt_scheme.h). All functions run only in
- * progress.
+ * The receiver's engine: services for schemes (pml_umrddt_scheme.h), which run only in progress,
+ * and functions for the other layers.
  *
  * A scheme ends a message by exactly one of recv_done, recv_over and recv_lost, or gives it up by
  * recv_next or recv_by_base. After any of these calls the request may be freed.
@@ -78,6 +78,24 @@ static inline bool mca_pml_umrddt_recv_is_flagged(const mca_pml_umrddt_recv_t *r
 /** Announce a reply by the base PML with the completion flag, if the sender tests it. Idempotent.
  * In pml_umrddt_recv_match.c. */
 void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv);
+
+/* For the other layers */
+
+/** Hand a receive to progress. Its envelope is in recv->rts, source and tag in recv->status. */
+void mca_pml_umrddt_recv_matched(mca_pml_umrddt_recv_t *recv);
+
+/** FIN handler of the HCA. */
+void mca_pml_umrddt_recv_fin(void *context, mca_btl_umr_endpoint_t *endpoint, uint32_t fin);
+
+/**
+ * Wait for recv->data and complete the receive with its status. The base PML's request recv->data
+ * receives into the user's buffer or into recv->overflow. From any thread.
+ */
+void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv);
+
+/** A NACK arrived: the sender failed after our CTS. */
+void mca_pml_umrddt_recv_failed(mca_pml_umrddt_comm_t *comm, int src,
+                                const mca_pml_umrddt_nack_header_t *fail);
 
 END_C_DECLS
 

@@ -24,9 +24,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_rts.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
@@ -137,6 +135,27 @@ void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
  * The envelope
  * ------------------------------------------------------------------------------------------- */
 
+/** Returns true if the fields that belong to a scheme are valid, and its group is offered. */
+static inline bool fields_valid(const mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_scheme_t *scheme =
+        mca_pml_umrddt_schemes[mca_pml_umrddt_rts_fields_of(&recv->rts)];
+
+    return 0 != (scheme->group & recv->rts.schemes) && scheme->rts_valid(recv);
+}
+
+/** Returns true if every field of recv->rts has a valid value. recv->peer is its sender. */
+static inline bool rts_valid(const mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
+
+    return MCA_PML_UMRDDT_MAX_REQUEST_IDS > rts->request_id && sizeof(*rts) <= rts->length
+           && rts->chunk <= rts->length && MCA_PML_UMRDDT_MAX_SLOTS >= rts->slots
+           && MCA_PML_UMRDDT_MAX_SLOTS >= rts->flats && 0 != rts->write_pieces
+           && mca_pml_umrddt_rts_bits_valid(rts)
+           && (OPAL_LIKELY(mca_pml_umrddt_rts_is_plain(rts)) || fields_valid(recv));
+}
+
 static void matched_event(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -160,7 +179,7 @@ static void matched_event(void *owner)
     recv->peer = peer;
     recv->total = rts->length < capacity ? rts->length : capacity;
     recv->position = 0;
-    if (!mca_pml_umrddt_rts_valid(recv)) {
+    if (!rts_valid(recv)) {
         /* the cookie is valid, so this is a defect or a hostile peer: send no reply */
         MCA_PML_UMRDDT_COUNT(protocol_errors);
         opal_output(0, "umrddt: a malformed envelope from rank %d; its message fails",

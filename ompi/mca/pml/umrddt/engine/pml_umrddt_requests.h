@@ -28,8 +28,8 @@ mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void);
 /** Release the objects of a send request and return it to the free list. */
 void mca_pml_umrddt_send_return(mca_pml_umrddt_send_t *send);
 
-/** Allocate the record of a receive that the base PML may still match. It has no request yet, and
- * holds no references. NULL: no memory */
+/** Allocate the record of a receive, or of a part. It has no request yet, and holds no references.
+ * NULL: no memory */
 mca_pml_umrddt_recv_t *mca_pml_umrddt_record_alloc(void *buf, size_t count,
                                                    ompi_datatype_t *datatype, int src, int tag,
                                                    mca_pml_umrddt_comm_t *comm);

@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * The functions that replace those of mca_pml: the MPI entry points.
+ * The functions that replace those of mca_pml: the MPI entry points. And of one-sided
+ * communication.
  */
 
 #ifndef MCA_PML_UMRDDT_MATCH_H
@@ -57,6 +58,10 @@ int mca_pml_umrddt_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,
                           ompi_message_t **message, ompi_request_t **request);
 int mca_pml_umrddt_mrecv(void *buf, size_t count, ompi_datatype_t *datatype,
                          ompi_message_t **message, ompi_status_public_t *status);
+
+/* pml_umrddt_windows.c: called between open and close of the osc framework. Both are idempotent. */
+void mca_pml_umrddt_windows_open(void);
+void mca_pml_umrddt_windows_close(void);
 
 END_C_DECLS
 

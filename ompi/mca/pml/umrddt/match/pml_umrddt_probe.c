@@ -29,11 +29,10 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 
 /** Number of lookups of a peer before the process gives up for lack of memory. */
 #define LOOKS 100
@@ -484,10 +483,9 @@ static int imrecv_plain(void *buf, size_t count, ompi_datatype_t *datatype,
 {
     opal_umrddt_gpu_where_t where;
 
-    if (opal_umrddt_gpu_is_cut(&mca_pml_umrddt.cuts, &datatype->super, count)
-            ? mca_pml_umrddt_stage_wide(buf, count, datatype, (*message)->comm, &where)
-            : MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
-                  && mca_pml_umrddt_stage_wanted(buf, count, datatype, (*message)->comm, &where)) {
+    if ((MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
+         || opal_umrddt_gpu_is_cut(&mca_pml_umrddt.cuts, &datatype->super, count))
+        && mca_pml_umrddt_stage_wanted(buf, count, datatype, (*message)->comm, true, &where)) {
         return mca_pml_umrddt_stage_imrecv(buf, count, datatype, message, &where, request);
     }
     return mca_pml_umrddt.host.pml_imrecv(buf, count, datatype, message, request);

@@ -9,22 +9,22 @@
 /**
  * @file
  *
- * Requests of receives: records, completion by the base PML, and persistent receives.
- * pml_umrddt_recv_post.c explains how other receives are posted and watched; read it first.
+ * Requests of receives: records, completion by the base PML, persistent and staged receives.
+ * pml_umrddt_recv_watch.c explains how other receives are posted and watched; read it first.
  */
 
 #include "ompi_config.h"
 
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_recv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_claim.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_record.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_stage_recv.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 
 static void recv_free_event(void *owner);
 
@@ -135,24 +135,22 @@ int mca_pml_umrddt_envelope_in_request(mca_pml_umrddt_comm_t *comm, void *buf, s
     return rc;
 }
 
-/** Returns true, with the envelope in recv->rts, if the base PML received an envelope. */
-static bool take_envelope(mca_pml_umrddt_recv_t *recv)
+bool mca_pml_umrddt_read_envelope(const void *bounce, const void *buf, size_t count,
+                                  ompi_datatype_t *datatype, mca_pml_umrddt_rts_t *rts)
 {
-    const ompi_status_public_t *status = &recv->host->req_status;
+    if (NULL != bounce) {
+        memmove(rts, bounce, sizeof(*rts));
+    } else if (sizeof(*rts) != mca_pml_umrddt_pack(buf, count, datatype, rts, sizeof(*rts))) {
+        return false;
+    }
+    return mca_pml_umrddt_is_envelope(rts);
+}
 
-    if (OPAL_LIKELY(sizeof(recv->rts) != status->_ucount) || MPI_SUCCESS != status->MPI_ERROR
-        || status->_cancelled || 0 > status->MPI_TAG) {
-        return false;
-    }
-    if (NULL != recv->stage.bytes) {
-        memcpy(&recv->rts, recv->stage.bytes, sizeof(recv->rts));
-    } else if (!recv->bounced
-               && sizeof(recv->rts)
-                      != mca_pml_umrddt_pack(recv->buf, recv->count, recv->datatype, &recv->rts,
-                                             sizeof(recv->rts))) {
-        return false;
-    }
-    return mca_pml_umrddt_is_envelope(&recv->rts);
+/** Returns true if a request of the base PML received as many bytes as an envelope has. */
+static inline bool has_envelope_size(const ompi_status_public_t *status)
+{
+    return OPAL_UNLIKELY(sizeof(mca_pml_umrddt_rts_t) == status->_ucount)
+           && MPI_SUCCESS == status->MPI_ERROR && !status->_cancelled && 0 <= status->MPI_TAG;
 }
 
 int mca_pml_umrddt_base_received(ompi_request_t *request)
@@ -160,7 +158,9 @@ int mca_pml_umrddt_base_received(ompi_request_t *request)
     mca_pml_umrddt_recv_t *recv = __atomic_load_n(&request->req_complete_cb_data, __ATOMIC_ACQUIRE);
 
     __atomic_store_n(&recv->posted, false, __ATOMIC_RELAXED);
-    if (take_envelope(recv)) {
+    if (has_envelope_size(&request->req_status)
+        && mca_pml_umrddt_read_envelope(recv->bounced ? mca_pml_umrddt_recv_bounce(recv) : NULL,
+                                        recv->buf, recv->count, recv->datatype, &recv->rts)) {
         recv->status = request->req_status;
         mca_pml_umrddt_recv_matched(recv);
         return 1;
@@ -178,15 +178,6 @@ int mca_pml_umrddt_base_received(ompi_request_t *request)
                                                       status->MPI_ERROR, status->_ucount);
     }
     MCA_PML_UMRDDT_PASS_ON(request);
-    if (!opal_using_threads() && request == recv->req && 0 == recv->release
-        && !recv->host_persistent) {
-        /* No other thread can access the request: it needs no record any more. Exception: requests
-         * of irecv_init behind claims, which are persistent for the base PML but not for the user.
-         */
-        mca_pml_umrddt_unwatch(recv);
-        mca_pml_umrddt_record_return(recv);
-        return 0;
-    }
     recv->state = MCA_PML_UMRDDT_RECV_DONE;
     if (request != recv->req) {
         recv->super.req_status = request->req_status;
@@ -210,7 +201,8 @@ static void recv_free_event(void *owner)
     }
 }
 
-int mca_pml_umrddt_base_init(mca_pml_umrddt_recv_t *recv)
+/** Create the base PML's request of a record, not started. @return the base PML's error code */
+static int base_init(mca_pml_umrddt_recv_t *recv)
 {
     size_t room = recv->count * recv->datatype->super.size;
 
@@ -273,12 +265,11 @@ static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int 
     if (NULL != where) {
         recv->where = *where;
         recv->looked = true;
-        rc = opal_umrddt_gpu_stage_get(
-            &where->memory, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
+        rc = opal_umrddt_gpu_stage_get(&where->memory, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
             OPAL_UMRDDT_GPU_STAGE_ROOM, &recv->stage);
     }
     if (OMPI_SUCCESS == rc) {
-        rc = mca_pml_umrddt_base_init(recv);
+        rc = base_init(recv);
     }
     if (OMPI_SUCCESS != rc) {
         recv->host = NULL;
@@ -294,7 +285,7 @@ int mca_pml_umrddt_irecv_init(void *buf, size_t count, ompi_datatype_t *datatype
 {
     opal_umrddt_gpu_where_t where;
     mca_pml_umrddt_recv_t *recv;
-    const bool staged = MCA_PML_UMRDDT_STAGE_WANTED(buf, count, datatype, comm, &where);
+    const bool staged = mca_pml_umrddt_stage_wanted(buf, count, datatype, comm, false, &where);
     int rc;
 
     if (!staged && NULL == mca_pml_umrddt_watched(comm, tag)) {
@@ -363,6 +354,64 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
     return rc;
 }
 
+int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; ++i) {
+        int rc = OMPI_SUCCESS;
+
+        if (NULL == requests[i] || OMPI_REQUEST_PML != requests[i]->req_type) {
+            continue;
+        }
+        if (mca_pml_umrddt_start != requests[i]->req_start) {
+            rc = requests[i]->req_start(1, &requests[i]);
+        } else if (OBJ_CLASS(mca_pml_umrddt_send_t) == ((opal_object_t *) requests[i])->obj_class) {
+            rc = mca_pml_umrddt_send_start((mca_pml_umrddt_send_t *) requests[i]);
+        } else {
+            rc = mca_pml_umrddt_recv_start((mca_pml_umrddt_recv_t *) requests[i]);
+        }
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    return OMPI_SUCCESS;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Receives into memory that the base PML must not access, and of datatypes that it cannot receive
+ *
+ * The user's request is ours, and the base PML receives into a staging buffer. A plain message
+ * keeps the request pending until it is copied.
+ * ------------------------------------------------------------------------------------------- */
+
+bool mca_pml_umrddt_stage_wanted(void *buf, size_t count, ompi_datatype_t *datatype,
+                                 ompi_communicator_t *comm, bool plain,
+                                 opal_umrddt_gpu_where_t *where)
+{
+    const bool wide = opal_umrddt_gpu_is_cut(&mca_pml_umrddt.cuts, &datatype->super, count);
+    const size_t size = count * datatype->super.size;
+    mca_pml_umrddt_comm_t *data;
+
+    /* fast checks first; empty buffers need no staging buffer */
+    if (!wide
+        && (NULL == mca_pml_umrddt.gpu || 0 == size
+            || mca_pml_umrddt_known_system(buf, count, datatype)
+            || (MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu
+                && (plain
+                    || (MCA_PML_UMRDDT_ENVELOPE <= size
+                        && mca_pml_umrddt_is_contiguous(datatype, count)))))) {
+        return false;
+    }
+    data = mca_pml_umrddt_comm_find(comm);
+    if (NULL == data
+        || (!wide && !mca_pml_umrddt_checks_pattern()
+            && (mca_pml_umrddt_surely_system(buf, count, datatype)
+                || mca_pml_umrddt_asserted_system(data, MCA_PML_UMRDDT_RECEIVER)))) {
+        return false;
+    }
+    (void) mca_pml_umrddt_memory_of(data, buf, count, datatype, MCA_PML_UMRDDT_RECEIVER, where);
+    return wide || opal_umrddt_gpu_on_device(where) || !mca_pml_umrddt_base_touches(where);
+}
+
 int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                                ompi_communicator_t *comm, const opal_umrddt_gpu_where_t *where,
                                ompi_request_t **request)
@@ -383,24 +432,42 @@ int mca_pml_umrddt_stage_irecv(void *buf, size_t count, ompi_datatype_t *datatyp
     return rc;
 }
 
-int mca_pml_umrddt_start(size_t count, ompi_request_t **requests)
+int mca_pml_umrddt_stage_imrecv_into(mca_pml_umrddt_recv_t *recv, ompi_message_t **message)
 {
-    for (size_t i = 0; i < count; ++i) {
-        int rc = OMPI_SUCCESS;
+    size_t capacity = recv->count * recv->datatype->super.size;
+    int rc = opal_umrddt_gpu_stage_get(&recv->where.memory, capacity, OPAL_UMRDDT_GPU_STAGE_ROOM,
+                                      &recv->overflow);
 
-        if (NULL == requests[i] || OMPI_REQUEST_PML != requests[i]->req_type) {
-            continue;
-        }
-        if (mca_pml_umrddt_start != requests[i]->req_start) {
-            rc = requests[i]->req_start(1, &requests[i]);
-        } else if (OBJ_CLASS(mca_pml_umrddt_send_t) == ((opal_object_t *) requests[i])->obj_class) {
-            rc = mca_pml_umrddt_send_start((mca_pml_umrddt_send_t *) requests[i]);
-        } else {
-            rc = mca_pml_umrddt_recv_start((mca_pml_umrddt_recv_t *) requests[i]);
-        }
+    if (OMPI_SUCCESS == rc) {
+        rc = mca_pml_umrddt.host.pml_imrecv(recv->overflow.bytes, capacity, &ompi_mpi_byte.dt,
+                                            message, &recv->data);
         if (OMPI_SUCCESS != rc) {
-            return rc;
+            opal_umrddt_gpu_stage_put(&recv->overflow);
         }
     }
+    return rc;
+}
+
+int mca_pml_umrddt_stage_imrecv(void *buf, size_t count, ompi_datatype_t *datatype,
+                                ompi_message_t **message, const opal_umrddt_gpu_where_t *where,
+                                ompi_request_t **request)
+{
+    mca_pml_umrddt_comm_t *comm = mca_pml_umrddt_comm_find((*message)->comm);
+    mca_pml_umrddt_recv_t *recv =
+        mca_pml_umrddt_recv_alloc(buf, count, datatype, OMPI_ANY_SOURCE, OMPI_ANY_TAG, comm);
+    int rc;
+
+    if (NULL == recv) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    recv->where = *where;
+    recv->looked = true;
+    rc = mca_pml_umrddt_stage_imrecv_into(recv, message);
+    if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_recv_return(recv);
+        return rc;
+    }
+    *request = &recv->super;
+    mca_pml_umrddt_recv_await_base(recv);
     return OMPI_SUCCESS;
 }

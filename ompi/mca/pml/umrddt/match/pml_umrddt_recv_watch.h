@@ -9,79 +9,77 @@
 /**
  * @file
  *
- * Shared by the files that post and watch receives: pml_umrddt_recv_post.c, pml_umrddt_recv_watch.c
- * and pml_umrddt_recv.c. pml_umrddt_recv_post.c explains watching; read it first.
+ * Receives that are posted at the base PML and watched: functions of pml_umrddt_recv_watch.c.
  */
 
 #ifndef MCA_PML_UMRDDT_RECV_WATCH_H
 #define MCA_PML_UMRDDT_RECV_WATCH_H
 
-#include "ompi_config.h"
-
-#include "ompi/mca/pml/base/pml_base_request.h"
-
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 
 BEGIN_C_DECLS
 
-/* ---------------------------------------------------------------------------------------------
- * pml_umrddt_recv_watch.c
- * ------------------------------------------------------------------------------------------- */
-
-/** Watch a pending request of the base PML with a record whose buffer is set. */
-void mca_pml_umrddt_watch_record(mca_pml_umrddt_recv_t *recv, ompi_request_t *request);
-
-/** The base PML's free function for receives, restored after a bare watch. Access atomically. */
-extern ompi_request_free_fn_t mca_pml_umrddt_bare_free;
-
-/** Callbacks of bare requests with threads, and single-threaded. They are called before the base
- * PML completes the request. @return 0: let it complete; 1: keep it pending */
-int mca_pml_umrddt_bare_received(ompi_request_t *request);
-int mca_pml_umrddt_bare_received_alone(ompi_request_t *request);
-
-/** Free function of a bare request. */
-int mca_pml_umrddt_bare_let_go(ompi_request_t **request);
-
-/** Store the base PML's free function, from any of its requests, before the first bare watch. */
-static inline void mca_pml_umrddt_bare_learn(const ompi_request_t *request)
+/** Returns true if a receive is smaller than an envelope. */
+static inline bool mca_pml_umrddt_is_small(size_t count, const ompi_datatype_t *datatype)
 {
-    if (OPAL_UNLIKELY(NULL == __atomic_load_n(&mca_pml_umrddt_bare_free, __ATOMIC_RELAXED))) {
-        __atomic_store_n(&mca_pml_umrddt_bare_free, request->req_free, __ATOMIC_RELAXED);
-    }
+    return MCA_PML_UMRDDT_ENVELOPE > count * datatype->super.size;
 }
 
-/** Watch a request just created by the base PML that is pending or not started. */
-static inline void mca_pml_umrddt_bare_watch(ompi_request_t *request,
-                                             ompi_request_complete_fn_t received)
-{
-    request->req_free = mca_pml_umrddt_bare_let_go;
-    request->req_complete_cb = received;
-    /* it is NULL already, but the callback may run in another thread, and acquires by reading it */
-    __atomic_store_n(&request->req_complete_cb_data, NULL, __ATOMIC_RELEASE);
-}
+/** Post a watched receive at the base PML. Arguments and result as in pml_irecv. Call inside the
+ * gate, or with comm->gate.lock held. */
+int mca_pml_umrddt_post(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                        ompi_communicator_t *comm, ompi_request_t **request);
 
-/** Restore the base PML's request. */
-static inline void mca_pml_umrddt_bare_unwatch(ompi_request_t *request)
-{
-    request->req_free = __atomic_load_n(&mca_pml_umrddt_bare_free, __ATOMIC_RELAXED);
-}
-
-/** Start a watched request that is not persistent. If the base PML refuses, the request is freed,
- * and the record that watches it, if there is one. */
-int mca_pml_umrddt_start_once(ompi_request_t **request);
-
-/** Post a receive smaller than an envelope. Arguments and result as in pml_irecv. */
+/** Parts of mca_pml_umrddt_post_alone: for base PMLs whose requests do not have the arguments, with
+ * and without a bounce buffer; for others, with a bounce buffer, or which completed with the size
+ * of an envelope. */
+int mca_pml_umrddt_post_kept_small(void *buf, size_t count, ompi_datatype_t *datatype, int src,
+                                   int tag, ompi_communicator_t *comm, ompi_request_t **request);
+int mca_pml_umrddt_post_kept(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                             ompi_communicator_t *comm, ompi_request_t **request);
 int mca_pml_umrddt_post_bounced(void *buf, size_t count, ompi_datatype_t *datatype, int src,
                                 int tag, ompi_communicator_t *comm, ompi_request_t **request);
+int mca_pml_umrddt_bare_look_into(ompi_request_t **request);
 
-/** As mca_pml_umrddt_post_bounced, with threads; only if mca_pml_umrddt.host_keeps. */
-int mca_pml_umrddt_post_bounced_threads(void *buf, size_t count, ompi_datatype_t *datatype, int src,
-                                        int tag, ompi_communicator_t *comm,
-                                        ompi_request_t **request);
+/** Callback and free function of a request that is watched without a watch_t. */
+int mca_pml_umrddt_received_bare_alone(ompi_request_t *request);
+int mca_pml_umrddt_let_go(ompi_request_t **request);
 
-/** Create and free the free list of bounce buffers. */
-void mca_pml_umrddt_bounces_init(void);
-void mca_pml_umrddt_bounces_fini(void);
+/** As mca_pml_umrddt_post, single-threaded, after the first call of that. */
+static inline __opal_attribute_always_inline__ int
+mca_pml_umrddt_post_alone(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
+                          ompi_communicator_t *comm, ompi_request_t **request)
+{
+    ompi_request_t *host;
+    int rc;
+
+    if (OPAL_UNLIKELY(!mca_pml_umrddt.host_keeps)) {
+        return mca_pml_umrddt_is_small(count, datatype)
+                   ? mca_pml_umrddt_post_kept_small(buf, count, datatype, src, tag, comm, request)
+                   : mca_pml_umrddt_post_kept(buf, count, datatype, src, tag, comm, request);
+    }
+    if (OPAL_UNLIKELY(mca_pml_umrddt_is_small(count, datatype))) {
+        return mca_pml_umrddt_post_bounced(buf, count, datatype, src, tag, comm, request);
+    }
+    rc = mca_pml_umrddt.host.pml_irecv(buf, count, datatype, src, tag, comm, request);
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        return rc;
+    }
+    host = *request;
+    if (REQUEST_COMPLETE(host)) {
+        return OPAL_LIKELY(sizeof(mca_pml_umrddt_rts_t) != host->req_status._ucount)
+                   ? OMPI_SUCCESS
+                   : mca_pml_umrddt_bare_look_into(request);
+    }
+    host->req_free = mca_pml_umrddt_let_go;
+    host->req_complete_cb = mca_pml_umrddt_received_bare_alone;
+    host->req_complete_cb_data = NULL;
+    return OMPI_SUCCESS;
+}
+
+/** Create and free the free list of watches. */
+void mca_pml_umrddt_watches_init(void);
+void mca_pml_umrddt_watches_fini(void);
 
 END_C_DECLS
 

@@ -33,7 +33,7 @@
 
 #include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
-#include "ompi/mca/pml/umrddt/match/pml_umrddt_windows.h"
+#include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 
 /** Maximum number of components and of modules that are replaced; others are left unchanged. */
 #define MOST 8
