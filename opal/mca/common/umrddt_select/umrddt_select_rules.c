@@ -16,13 +16,6 @@
 
 #include <stdlib.h>
 
-const mca_pml_umrddt_scheme_id_t opal_umrddt_rule_order[MCA_PML_UMRDDT_SCHEMES] = {
-    MCA_PML_UMRDDT_SCHEME_IPC,      MCA_PML_UMRDDT_SCHEME_UMR,
-    MCA_PML_UMRDDT_SCHEME_DIRECT,   MCA_PML_UMRDDT_SCHEME_PACK_HOST,
-    MCA_PML_UMRDDT_SCHEME_PACK_GDR, MCA_PML_UMRDDT_SCHEME_PACK_STAGED,
-    MCA_PML_UMRDDT_SCHEME_BASE,
-};
-
 /* Size of the table: somewhat more entries than the HCA caches rkey sets. A bucket replaces its
  * entries in turn. */
 #define BUCKETS    512

@@ -29,9 +29,6 @@
 
 #include "opal/mca/common/umrddt_select/umrddt_select_scheme.h"
 
-/** The order of the rules. */
-extern const mca_pml_umrddt_scheme_id_t opal_umrddt_rule_order[MCA_PML_UMRDDT_SCHEMES];
-
 /** Returns true if the rules permit a candidate scheme for a message. */
 typedef bool (*opal_umrddt_rule_t)(void *message, mca_pml_umrddt_scheme_id_t scheme);
 
@@ -62,7 +59,7 @@ static inline mca_pml_umrddt_scheme_id_t opal_umrddt_select_next(uint16_t *candi
         *candidates = others;
     }
     for (int i = 0; 0 != *candidates && i < MCA_PML_UMRDDT_SCHEMES - 1; ++i) {
-        scheme = opal_umrddt_rule_order[i];
+        scheme = mca_pml_umrddt_scheme_order[i];
         if (0 != (*candidates & MCA_PML_UMRDDT_BIT(scheme)) && permits(message, scheme)) {
             *candidates &= (uint16_t) ~MCA_PML_UMRDDT_BIT(scheme);
             return scheme;
