@@ -23,7 +23,9 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 
 #include "../common/look.h"
 #include "../common/reported.h"
@@ -80,6 +82,11 @@ static const mca_pml_umrddt_scheme_t umr = {.check = mca_pml_umrddt_check_umr},
                                      ipc = {.check = mca_pml_umrddt_check_ipc},
                                      packed = {.check = mca_pml_umrddt_check_pack},
                                      base = {.check = mca_pml_umrddt_check_base};
+/* the data of the schemes */
+#define RDMA(i) MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, &recvs[i])
+#define IPC(i)  MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, &recvs[i])
+#define PACK(i) MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, &recvs[i])
+
 static mca_pml_umrddt_event_t events[2];
 static int thing; /* that pointers point to */
 
@@ -131,7 +138,7 @@ static void make_pack(mca_pml_umrddt_recv_t *recv)
     pack.hca.granted = 2;
     pack.hca.done = 1;
     pack.hca.reported = true;
-    recv->pack = &pack;
+    MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv)->pack = &pack;
 }
 
 static void make(void)
@@ -176,12 +183,12 @@ static void make(void)
     add_recv(0, MCA_PML_UMRDDT_RECV_FIN);
     recvs[0].ops = &umr;
     recvs[0].endpoint = (void *) &thing;
-    recvs[0].keyset = (void *) &thing;
+    RDMA(0)->keyset = (void *) &thing;
     recvs[0].fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, &recvs[0]);
     add_recv(1, MCA_PML_UMRDDT_RECV_CREDIT);
     recvs[1].endpoint = (void *) &thing;
     recvs[1].ops = &direct;
-    recvs[1].memory = (void *) &thing;
+    RDMA(1)->memory = (void *) &thing;
     add_recv(2, MCA_PML_UMRDDT_RECV_PACK);
     recvs[2].ops = &packed;
     make_pack(&recvs[2]);
@@ -189,8 +196,8 @@ static void make(void)
     recvs[3].ops = &base;
     add_recv(4, MCA_PML_UMRDDT_RECV_COPY);
     recvs[4].ops = &ipc;
-    recvs[4].copy = (void *) &thing;
-    recvs[4].import = (void *) &thing;
+    IPC(4)->copy = (void *) &thing;
+    IPC(4)->import = (void *) &thing;
 }
 
 static void unmake(void)
@@ -228,19 +235,19 @@ static void receives(void)
     BREAKS("FINs: numbers that are taken", ++mca_pml_umrddt.fins.used);
     BREAKS("receives: one that waits for a FIN",
            (void) mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recvs[0].fin));
-    BREAKS("receives: what is named", recvs[0].keyset = NULL);
-    BREAKS("receives: what is named", recvs[1].memory = NULL);
+    BREAKS("receives: what is named", RDMA(0)->keyset = NULL);
+    BREAKS("receives: what is named", RDMA(1)->memory = NULL);
     BREAKS("receives: one that keys are named for", recvs[1].endpoint = NULL);
     BREAKS("receives: a round has bytes", recvs[0].position = 1000);
     BREAKS("receives: no FIN can come", recvs[1].fin = 17);
     BREAKS("receives: those under way", recvs[3].state = MCA_PML_UMRDDT_RECV_DONE);
-    BREAKS("receives: no scheme holds", recvs[3].keyset = (void *) &thing);
-    BREAKS("receives: memory that is copied", recvs[4].import = NULL);
+    BREAKS("receives: no scheme holds", RDMA(3)->keyset = (void *) &thing);
+    BREAKS("receives: memory that is copied", IPC(4)->import = NULL);
     BREAKS("receives: one that has asked", recvs[4].state = MCA_PML_UMRDDT_RECV_INFO_REQ;
-           recvs[4].requested = NULL);
-    BREAKS("receives: one whose keys are mapped", recvs[0].keyset = NULL;
+           IPC(4)->requested = NULL);
+    BREAKS("receives: one whose keys are mapped", RDMA(0)->keyset = NULL;
            recvs[0].state = MCA_PML_UMRDDT_RECV_MAPPING);
-    BREAKS("receives: one that comes in chunks", recvs[2].pack = NULL);
+    BREAKS("receives: one that comes in chunks", PACK(2)->pack = NULL);
     BREAKS("receives: each has a communicator", recvs[2].comm = NULL);
     BREAKS("messages: those under way are counted", mca_pml_umrddt.active = 0);
     BREAKS("messages: no more end", mca_pml_umrddt.active = -1);

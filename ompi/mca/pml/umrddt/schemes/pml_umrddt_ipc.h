@@ -46,6 +46,15 @@ _Static_assert(OPAL_UMRDDT_DONE_FLAG_COOKIE == MCA_PML_UMRDDT_COOKIE_LEN, "the s
 
 typedef struct mca_pml_umrddt_info_req_t mca_pml_umrddt_info_req_t;
 
+/** Data of a receive by this scheme. */
+typedef struct mca_pml_umrddt_ipc_recv_t {
+    opal_umrddt_gpu_engine_t *engine;
+    opal_umrddt_gpu_import_t *import;
+    opal_iov_cache_layout_t *from;        /**< the sender's layout; NULL: one piece */
+    opal_umrddt_gpu_copy_t *copy;         /**< in progress */
+    mca_pml_umrddt_info_req_t *requested; /**< in state INFO_REQ */
+} mca_pml_umrddt_ipc_recv_t;
+
 /* ---------------------------------------------------------------------------------------------
  * Wire format (pml_umrddt_ipc.c)
  * ------------------------------------------------------------------------------------------- */

@@ -100,12 +100,13 @@ static void finish(mca_pml_umrddt_recv_t *recv)
 static bool copied(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
-    int rc = opal_umrddt_gpu_copy_test(recv->copy);
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+    int rc = opal_umrddt_gpu_copy_test(ipc->copy);
 
     if (OPAL_ERR_RESOURCE_BUSY == rc) {
         return false;
     }
-    recv->copy = NULL;
+    ipc->copy = NULL;
     --copies;
     if (OPAL_SUCCESS == rc) {
         finish(recv);
@@ -121,23 +122,24 @@ static bool copied(void *owner)
  */
 static bool copy_end(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end_t *from)
 {
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
     uint64_t lowest, end, here;
     bool wrong;
 
     wrong = __builtin_add_overflow(rts->buffer, rts->lb, &lowest);
-    wrong = (NULL == recv->from ? __builtin_add_overflow(lowest, rts->length, &end)
-                                : __builtin_add_overflow(rts->buffer, recv->from->ub, &end))
+    wrong = (NULL == ipc->from ? __builtin_add_overflow(lowest, rts->length, &end)
+                               : __builtin_add_overflow(rts->buffer, ipc->from->ub, &end))
             || wrong;
     if (wrong) {
         return false;
     }
-    here = opal_umrddt_gpu_import_address(recv->import, lowest, end);
-    from->layout = recv->from;
-    from->address = NULL == recv->from ? here : here - (uint64_t) rts->lb;
+    here = opal_umrddt_gpu_import_address(ipc->import, lowest, end);
+    from->layout = ipc->from;
+    from->address = NULL == ipc->from ? here : here - (uint64_t) rts->lb;
     from->kind = OPAL_UMRDDT_GPU_DEVICE;
     from->reached = true;
-    from->on_device = opal_umrddt_gpu_import_on_device(recv->import);
+    from->on_device = opal_umrddt_gpu_import_on_device(ipc->import);
     return 0 != here;
 }
 
@@ -145,24 +147,25 @@ static bool copy_end(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end
 static bool copy(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
     opal_umrddt_gpu_copy_end_t from,
         to = {.layout = recv->layout,
               .address = (uintptr_t) recv->buf,
               .kind = recv->where.memory.kind,
               .reached = opal_umrddt_gpu_on_gpu(&recv->where),
-              .on_device = mca_pml_umrddt_on_engine_device(&recv->where, recv->engine)};
+              .on_device = mca_pml_umrddt_on_engine_device(&recv->where, ipc->engine)};
     int rc;
 
     if (!copy_end(recv, &from)) {
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
-    rc = opal_umrddt_gpu_copy(recv->engine, &from, &to, 0, recv->total, &recv->copy);
+    rc = opal_umrddt_gpu_copy(ipc->engine, &from, &to, 0, recv->total, &ipc->copy);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc && 0 < copies) {
         return false;
     }
     if (OPAL_SUCCESS != rc) {
-        recv->copy = NULL;
+        ipc->copy = NULL;
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
@@ -183,29 +186,30 @@ static bool copy(void *owner)
 static bool look(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
     uint32_t lacks = 0;
 
-    if (NULL == recv->engine) {
-        recv->engine = mca_pml_umrddt_ipc_import_engine(recv->peer, recv->rts.buffer_id);
+    if (NULL == ipc->engine) {
+        ipc->engine = mca_pml_umrddt_ipc_import_engine(recv->peer, recv->rts.buffer_id);
     }
-    if (NULL == recv->import
-        && (NULL == recv->engine
+    if (NULL == ipc->import
+        && (NULL == ipc->engine
             || OPAL_SUCCESS
-                   != opal_umrddt_gpu_import_find(recv->engine,
+                   != opal_umrddt_gpu_import_find(ipc->engine,
                                                   mca_pml_umrddt_ipc_number(recv->peer),
-                                                  recv->rts.buffer_id, &recv->import))) {
-        recv->import = NULL;
+                                                  recv->rts.buffer_id, &ipc->import))) {
+        ipc->import = NULL;
         lacks |= MCA_PML_UMRDDT_INFO_EXPORT;
     }
-    if (1 < recv->rts.pieces && NULL == recv->from) {
-        recv->from = mca_pml_umrddt_ipc_layout(recv->peer, &recv->rts);
-        lacks |= NULL == recv->from ? MCA_PML_UMRDDT_INFO_LAYOUT : 0;
+    if (1 < recv->rts.pieces && NULL == ipc->from) {
+        ipc->from = mca_pml_umrddt_ipc_layout(recv->peer, &recv->rts);
+        lacks |= NULL == ipc->from ? MCA_PML_UMRDDT_INFO_LAYOUT : 0;
     }
     if (OPAL_LIKELY(0 == lacks)) {
         return copy(recv);
     }
     if (mca_pml_umrddt_ipc_is_refused(recv->peer, recv->rts.buffer_id,
-                                      opal_umrddt_gpu_on_gpu(&recv->where) ? recv->engine : NULL)) {
+                                      opal_umrddt_gpu_on_gpu(&recv->where) ? ipc->engine : NULL)) {
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
@@ -234,17 +238,18 @@ static bool can_recv(mca_pml_umrddt_recv_t *recv)
     return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
 }
 
-/** Returns true if a GPU can copy into the buffer: sets recv->engine, or the engine of another
+/** Returns true if a GPU can copy into the buffer: sets the engine, or the engine of another
  * device is selected later. */
 static bool has_engine(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
     opal_umrddt_gpu_memory_t memory;
 
     if (opal_umrddt_gpu_on_gpu(&recv->where)) {
-        if (OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&recv->where.memory, &recv->engine)) {
+        if (OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&recv->where.memory, &ipc->engine)) {
             return true;
         }
-        recv->engine = NULL;
+        ipc->engine = NULL;
         return false;
     }
     return NULL != mca_pml_umrddt_ipc_import_engine(recv->peer, recv->rts.buffer_id)
@@ -281,17 +286,19 @@ static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv,
 
 static void release(mca_pml_umrddt_recv_t *recv)
 {
-    if (NULL != recv->requested) {
-        mca_pml_umrddt_ipc_info_req_drop(recv->requested);
-        recv->requested = NULL;
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+
+    if (NULL != ipc->requested) {
+        mca_pml_umrddt_ipc_info_req_drop(ipc->requested);
+        ipc->requested = NULL;
     }
-    if (NULL != recv->import) {
-        opal_umrddt_gpu_import_release(recv->import);
-        recv->import = NULL;
+    if (NULL != ipc->import) {
+        opal_umrddt_gpu_import_release(ipc->import);
+        ipc->import = NULL;
     }
-    if (NULL != recv->from) {
-        OBJ_RELEASE(recv->from);
-        recv->from = NULL;
+    if (NULL != ipc->from) {
+        OBJ_RELEASE(ipc->from);
+        ipc->from = NULL;
     }
 }
 

@@ -51,6 +51,11 @@ BEGIN_C_DECLS
 
 typedef struct mca_pml_umrddt_pack_t mca_pml_umrddt_pack_t;
 
+/** Data of a send in state BUSY, or of a receive in state PACK. */
+typedef struct mca_pml_umrddt_pack_held_t {
+    mca_pml_umrddt_pack_t *pack;
+} mca_pml_umrddt_pack_held_t;
+
 /* ---------------------------------------------------------------------------------------------
  * One side's chunks (pml_umrddt_pack.c)
  * ------------------------------------------------------------------------------------------- */

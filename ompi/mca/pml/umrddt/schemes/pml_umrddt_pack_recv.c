@@ -28,13 +28,14 @@
 static bool receiving(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
+    mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv);
     mca_pml_umrddt_pack_end_t end;
 
-    if (!mca_pml_umrddt_pack_step(recv->pack)) {
+    if (!mca_pml_umrddt_pack_step(held->pack)) {
         return false;
     }
-    end = mca_pml_umrddt_pack_end(recv->pack);
-    recv->pack = NULL;
+    end = mca_pml_umrddt_pack_end(held->pack);
+    held->pack = NULL;
     if (MCA_PML_UMRDDT_PACK_WELL == end) {
         MCA_PML_UMRDDT_COUNT(recvs_pack);
         mca_pml_umrddt_recv_done(recv);
@@ -78,6 +79,7 @@ static uint64_t chunk_of(const mca_pml_umrddt_recv_t *recv)
 /** Allocate buffers for a scheme. @return false: not possible */
 static bool begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 {
+    mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv);
     mca_pml_umrddt_pack_job_t job = {
         .buf = recv->buf,
         .layout = recv->layout,
@@ -93,29 +95,30 @@ static bool begin(mca_pml_umrddt_recv_t *recv, unsigned scheme)
         .rts = &recv->rts,
     };
 
-    if (NULL != job.endpoint && OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &recv->pack)) {
+    if (NULL != job.endpoint && OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &held->pack)) {
         return true;
     }
     job.endpoint = NULL;
     if (MCA_PML_UMRDDT_BIT_PACK_GDR != scheme
-        && OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &recv->pack)) {
+        && OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &held->pack)) {
         return true;
     }
-    recv->pack = NULL;
+    held->pack = NULL;
     return false;
 }
 
 /** Send the CTS_PACK. @return OMPI_SUCCESS, or the base PML's error */
 static int send_cts_pack(mca_pml_umrddt_recv_t *recv, unsigned scheme)
 {
+    mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv);
     mca_pml_umrddt_reply_t *reply = mca_pml_umrddt.scratch;
 
     mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_CTS_PACK, reply);
     reply->total = recv->total;
     reply->chunk = chunk_of(recv);
     reply->what = scheme;
-    reply->key_count = (uint32_t) mca_pml_umrddt_pack_slots(recv->pack, reply->keys);
-    reply->start = mca_pml_umrddt_pack_reported(recv->pack);
+    reply->key_count = (uint32_t) mca_pml_umrddt_pack_slots(held->pack, reply->keys);
+    reply->start = mca_pml_umrddt_pack_reported(held->pack);
     if (0 < reply->key_count) {
         reply->fin = recv->fin;
         mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &reply->address);
@@ -144,6 +147,7 @@ static bool can_recv_host(mca_pml_umrddt_recv_t *recv)
 
 static int start(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv);
     const mca_pml_umrddt_scheme_id_t id = recv->ops->id;
     const unsigned bit = MCA_PML_UMRDDT_BIT(id);
 
@@ -152,7 +156,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
     }
     recv->state = MCA_PML_UMRDDT_RECV_PACK;
     /* post the first receives before the CTS_PACK, so that the chunks are expected */
-    (void) mca_pml_umrddt_pack_step(recv->pack);
+    (void) mca_pml_umrddt_pack_step(held->pack);
     if (OMPI_SUCCESS != send_cts_pack(recv, bit)) {
         recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_PACK;
         return OMPI_ERR_NOT_AVAILABLE;
@@ -164,7 +168,9 @@ static int start(mca_pml_umrddt_recv_t *recv)
 
 static void fin(mca_pml_umrddt_recv_t *recv)
 {
-    if (NULL == recv->pack || !mca_pml_umrddt_pack_fin(recv->pack)) {
+    mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv);
+
+    if (NULL == held->pack || !mca_pml_umrddt_pack_fin(held->pack)) {
         MCA_PML_UMRDDT_COUNT(protocol_errors);
     }
 }
@@ -172,18 +178,22 @@ static void fin(mca_pml_umrddt_recv_t *recv)
 static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv,
                                   const mca_pml_umrddt_nack_header_t *fail)
 {
+    mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv);
+
     /* wait for the chunks that the sender has written */
-    return NULL != recv->pack && mca_pml_umrddt_pack_sender_failed(recv->pack, fail)
+    return NULL != held->pack && mca_pml_umrddt_pack_sender_failed(held->pack, fail)
                ? MCA_PML_UMRDDT_NACK_KEEPS
                : MCA_PML_UMRDDT_NACK_BASE;
 }
 
 static void release(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv);
+
     mca_pml_umrddt_recv_forget_fin(recv);
-    if (OPAL_UNLIKELY(NULL != recv->pack)) {
-        mca_pml_umrddt_pack_drop(recv->pack);
-        recv->pack = NULL;
+    if (OPAL_UNLIKELY(NULL != held->pack)) {
+        mca_pml_umrddt_pack_drop(held->pack);
+        held->pack = NULL;
     }
 }
 

@@ -108,15 +108,16 @@ void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send)
 static bool sending(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
-    bool by_hca = mca_pml_umrddt_pack_by_hca(send->pack);
+    mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, send);
+    bool by_hca = mca_pml_umrddt_pack_by_hca(held->pack);
     mca_pml_umrddt_pack_end_t end;
 
-    if (!mca_pml_umrddt_pack_step(send->pack)) {
+    if (!mca_pml_umrddt_pack_step(held->pack)) {
         return false;
     }
-    send->written = mca_pml_umrddt_pack_written(send->pack);
-    end = mca_pml_umrddt_pack_end(send->pack);
-    send->pack = NULL;
+    send->written = mca_pml_umrddt_pack_written(held->pack);
+    end = mca_pml_umrddt_pack_end(held->pack);
+    held->pack = NULL;
     switch (end) {
     case MCA_PML_UMRDDT_PACK_WELL:
         mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
@@ -190,6 +191,7 @@ static void count(uint32_t scheme)
  */
 static int begin(mca_pml_umrddt_send_t *send, size_t length)
 {
+    mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, send);
     const mca_pml_umrddt_reply_t *reply = send->reply;
     uint32_t scheme = reply->what;
     mca_pml_umrddt_pack_job_t job = {
@@ -213,18 +215,18 @@ static int begin(mca_pml_umrddt_send_t *send, size_t length)
     }
     rc = connect_hca(send, &job);
     if (OMPI_SUCCESS == rc) {
-        rc = mca_pml_umrddt_pack_begin(&job, &send->pack);
+        rc = mca_pml_umrddt_pack_begin(&job, &held->pack);
     }
     if (OMPI_SUCCESS != rc) {
-        send->pack = NULL;
+        held->pack = NULL;
         return OMPI_ERR_BAD_PARAM == rc ? OMPI_ERR_OUT_OF_RESOURCE : rc;
     }
     send->state = MCA_PML_UMRDDT_SEND_BUSY;
-    if (!mca_pml_umrddt_pack_all_granted(send->pack)) {
+    if (!mca_pml_umrddt_pack_all_granted(held->pack)) {
         rc = mca_pml_umrddt_send_listen(send);
         if (OMPI_SUCCESS != rc) {
-            (void) mca_pml_umrddt_pack_end(send->pack);
-            send->pack = NULL;
+            (void) mca_pml_umrddt_pack_end(held->pack);
+            held->pack = NULL;
             return rc;
         }
     }
@@ -259,27 +261,30 @@ void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length)
 
 void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send)
 {
+    mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, send);
+
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (!mca_pml_umrddt_pack_all_granted(send->pack)
+    if (!mca_pml_umrddt_pack_all_granted(held->pack)
         && OMPI_SUCCESS != mca_pml_umrddt_send_listen(send)) {
-        mca_pml_umrddt_pack_give_up(send->pack);
+        mca_pml_umrddt_pack_give_up(held->pack);
     }
 }
 
 void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid)
 {
+    mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, send);
     const mca_pml_umrddt_reply_t *reply = send->reply;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (valid && MCA_PML_UMRDDT_REPLY_CREDIT == reply->reply_kind
-        && mca_pml_umrddt_pack_grant(send->pack, reply->start)) {
+        && mca_pml_umrddt_pack_grant(held->pack, reply->start)) {
         mca_pml_umrddt_pack_listen(send);
         return;
     }
     if (valid
         && (MCA_PML_UMRDDT_REPLY_FALLBACK == reply->reply_kind
             || MCA_PML_UMRDDT_REPLY_ACK == reply->reply_kind)) {
-        mca_pml_umrddt_pack_stop(send->pack);
+        mca_pml_umrddt_pack_stop(held->pack);
         return;
     }
     MCA_PML_UMRDDT_COUNT(protocol_errors);
@@ -288,5 +293,5 @@ void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid)
         "umrddt: a malformed reply from rank %d, to a message of %llu bytes that travels in "
         "chunks; it goes by the base PML",
         send->dst, (unsigned long long) send->layout->size);
-    mca_pml_umrddt_pack_give_up(send->pack);
+    mca_pml_umrddt_pack_give_up(held->pack);
 }

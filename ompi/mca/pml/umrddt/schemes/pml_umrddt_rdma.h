@@ -25,6 +25,16 @@
 
 BEGIN_C_DECLS
 
+/** Data of a receive by an RDMA scheme. */
+typedef struct mca_pml_umrddt_rdma_recv_t {
+    mca_btl_umr_memory_t *memory;
+    mca_btl_umr_keyset_t *keyset;
+    int (*cts)(mca_pml_umrddt_recv_t *recv); /**< sends the CTS of the scheme */
+    uint64_t chunk;
+    uint32_t slot;
+    bool placed; /**< a cache slot of the sender is reserved for this round */
+} mca_pml_umrddt_rdma_recv_t;
+
 /** Give up all RDMA schemes for a common reason. @return OMPI_ERR_NOT_AVAILABLE */
 int mca_pml_umrddt_rdma_refuse(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
 
@@ -47,6 +57,7 @@ static inline bool mca_pml_umrddt_rdma_can_recv(mca_pml_umrddt_recv_t *recv)
 static inline int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv,
                                             int (*cts)(mca_pml_umrddt_recv_t *))
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
 
     if (NULL == mca_pml_umrddt.hca || !recv->peer->has_hca
@@ -61,11 +72,11 @@ static inline int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv,
     if (!mca_pml_umrddt_recv_has_layout(recv)) {
         return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_other);
     }
-    recv->cts = cts;
+    rdma->cts = cts;
     return OMPI_SUCCESS;
 }
 
-/** Register the buffer unless recv->memory is set. @return false: not possible */
+/** Register the buffer unless it is registered. @return false: not possible */
 bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv);
 
 /** The CTS is ready: send it as soon as a receive for its FIN is available. */
@@ -104,21 +115,24 @@ mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
  * at the sender itself. */
 static inline void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
     mca_pml_umrddt_recv_forget_fin(recv);
-    if (NULL != recv->keyset) {
-        mca_pml_umrddt.hca->keyset_release(recv->keyset);
-        recv->keyset = NULL;
+    if (NULL != rdma->keyset) {
+        mca_pml_umrddt.hca->keyset_release(rdma->keyset);
+        rdma->keyset = NULL;
     }
-    if (NULL != recv->memory) {
-        mca_pml_umrddt.hca->memory_release(recv->memory);
-        recv->memory = NULL;
+    if (NULL != rdma->memory) {
+        mca_pml_umrddt.hca->memory_release(rdma->memory);
+        rdma->memory = NULL;
     }
 }
 
 /* pml_umrddt_umr_recv.c */
 
 /** Begin a round, also for a stripe: prepare keys for bytes recv->position to recv->total on
- * recv->endpoint. Uses recv->keyset or another rkey set, and recv->memory if it is set. */
+ * recv->endpoint. Uses the rkey set that it has or another one, and the registration if there is
+ * one. */
 void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv);
 
 /** Turn a record into a stripe of a message, in the state after its start. */

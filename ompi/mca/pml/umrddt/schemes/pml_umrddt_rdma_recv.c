@@ -46,16 +46,19 @@ int mca_pml_umrddt_rdma_refuse(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 
 bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv)
 {
-    return NULL != recv->memory
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    return NULL != rdma->memory
            || OPAL_SUCCESS
                   == mca_pml_umrddt_register(recv->endpoint, MCA_BTL_UMR_REMOTE, &recv->where,
-                                             recv->buf, recv->layout, recv->total, &recv->memory);
+                                             recv->buf, recv->layout, recv->total, &rdma->memory);
 }
 
 /** State CREDIT: reserve a receive for the FIN, and send the CTS. */
 static bool take_credit(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     int rc = mca_pml_umrddt.hca->fin_reserve(recv->endpoint);
 
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
@@ -67,7 +70,7 @@ static bool take_credit(void *owner)
     }
     recv->state = MCA_PML_UMRDDT_RECV_FIN;
     recv->fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, recv);
-    if (0 == recv->fin || OMPI_SUCCESS != recv->cts(recv)) {
+    if (0 == recv->fin || OMPI_SUCCESS != rdma->cts(recv)) {
         mca_pml_umrddt.hca->fin_cancel(recv->endpoint);
         mca_pml_umrddt_recv_by_base(recv, &counters->fallback_other);
         return true;
@@ -101,10 +104,11 @@ static void flushed(void *context, int status)
 
 void mca_pml_umrddt_rdma_flush(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     int rc;
 
     recv->state = MCA_PML_UMRDDT_RECV_FLUSH;
-    rc = mca_pml_umrddt.hca->memory_flush(recv->memory, flushed, recv);
+    rc = mca_pml_umrddt.hca->memory_flush(rdma->memory, flushed, recv);
     if (OPAL_ERR_WOULD_BLOCK != rc) {
         flushed(recv, rc);
     }

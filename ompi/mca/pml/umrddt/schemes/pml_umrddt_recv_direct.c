@@ -48,9 +48,10 @@ static int emit(void *context, const void *bytes, size_t length)
 /** Send the CTS: the memory regions, and the layout unless the sender has cached it. */
 static int cts(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
     size_t count =
-        mca_pml_umrddt.hca->memory_regions(recv->memory, regions, MCA_PML_UMRDDT_MAX_REGIONS);
+        mca_pml_umrddt.hca->memory_regions(rdma->memory, regions, MCA_PML_UMRDDT_MAX_REGIONS);
     mca_pml_umrddt_cts_sgl_t requested = {
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_CTS_SGL),
         .seq = recv->rts.seq,
@@ -78,8 +79,8 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     }
     naming = mca_pml_umrddt_flat_name(recv->peer, recv->rts.flats, recv->layout->id, most >= bytes,
                                       &requested.slot);
-    recv->slot = requested.slot;
-    recv->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
+    rdma->slot = requested.slot;
+    rdma->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
     if (MCA_PML_UMRDDT_FLAT_SLOT == naming) {
         MCA_PML_UMRDDT_COUNT(layouts_cached);
     } else {
@@ -100,7 +101,8 @@ static int cts(mca_pml_umrddt_recv_t *recv)
 /** Returns true if the regions and the layout fit a CTS. */
 static bool fits(const mca_pml_umrddt_recv_t *recv)
 {
-    size_t regions = mca_pml_umrddt.hca->memory_regions(recv->memory, NULL, 0);
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+    size_t regions = mca_pml_umrddt.hca->memory_regions(rdma->memory, NULL, 0);
 
     return 0 < regions && MCA_PML_UMRDDT_MAX_REGIONS >= regions
            && MCA_PML_UMRDDT_MAX_FLAT >= flat_bytes(recv);
@@ -124,21 +126,25 @@ static int start(mca_pml_umrddt_recv_t *recv)
 
 static void fin(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
     if (!mca_pml_umrddt_rdma_fin(recv)) {
         return;
     }
-    if (recv->placed) {
-        recv->placed = false;
-        mca_pml_umrddt_flat_leave(recv->peer, recv->slot, true);
+    if (rdma->placed) {
+        rdma->placed = false;
+        mca_pml_umrddt_flat_leave(recv->peer, rdma->slot, true);
     }
     mca_pml_umrddt_rdma_landed(recv);
 }
 
 static void release(mca_pml_umrddt_recv_t *recv)
 {
-    if (recv->placed) {
-        recv->placed = false;
-        mca_pml_umrddt_flat_leave(recv->peer, recv->slot, false);
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    if (rdma->placed) {
+        rdma->placed = false;
+        mca_pml_umrddt_flat_leave(recv->peer, rdma->slot, false);
     }
     mca_pml_umrddt_rdma_release(recv);
 }

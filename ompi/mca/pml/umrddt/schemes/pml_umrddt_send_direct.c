@@ -25,6 +25,12 @@
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 
+/** Data of a send by this scheme. */
+typedef struct held_t {
+    mca_pml_umrddt_parts_t *parts; /**< received parts of the receiver's layout */
+    opal_iov_cache_layout_t *to;   /**< the receiver's layout during the writes */
+} held_t;
+
 static void direct_done(void *context, int status)
 {
     mca_pml_umrddt_send_t *send = context;
@@ -51,10 +57,11 @@ static void direct_malformed(mca_pml_umrddt_send_t *send)
 /** A LAYOUT_FRAG has arrived: wait for the next reply. */
 static void part_came(mca_pml_umrddt_send_t *send, size_t length)
 {
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
     int rc = 0 < send->position
                  ? OMPI_ERR_BAD_PARAM
                  : mca_pml_umrddt_direct_part((mca_pml_umrddt_layout_frag_t *) send->reply, length,
-                                              MCA_PML_UMRDDT_MAX_FLAT, &send->parts);
+                                              MCA_PML_UMRDDT_MAX_FLAT, &held->parts);
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (OMPI_ERR_BAD_PARAM == rc) {
@@ -69,6 +76,7 @@ static void part_came(mca_pml_umrddt_send_t *send, size_t length)
 /** Write the message into the receiver's layout. */
 static void cts(mca_pml_umrddt_send_t *send, size_t length)
 {
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
     const mca_pml_umrddt_cts_sgl_t *requested = (const mca_pml_umrddt_cts_sgl_t *) send->reply;
     mca_btl_umr_direct_t direct;
     int rc = OMPI_ERR_BAD_PARAM;
@@ -76,7 +84,7 @@ static void cts(mca_pml_umrddt_send_t *send, size_t length)
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 == send->position && 0 != (MCA_PML_UMRDDT_BIT_DIRECT & send->rts.schemes)) {
         rc = mca_pml_umrddt_direct_read(send->peer, requested, length, send->layout->size,
-                                        send->parts, send->remote, &send->to);
+                                        held->parts, send->remote, &held->to);
     }
     if (OMPI_ERR_BAD_PARAM == rc) {
         direct_malformed(send);
@@ -92,7 +100,7 @@ static void cts(mca_pml_umrddt_send_t *send, size_t length)
     direct = (mca_btl_umr_direct_t){.buffer = (void *) send->buf,
                                     .layout = send->layout,
                                     .memory = send->memory,
-                                    .to = send->to->form,
+                                    .to = held->to->form,
                                     .to_buffer = requested->buffer,
                                     .regions = send->remote,
                                     .region_count = requested->region_count,
@@ -113,11 +121,13 @@ static void cts(mca_pml_umrddt_send_t *send, size_t length)
 /** Release the received parts of the receiver's layout. */
 void mca_pml_umrddt_direct_send_release(mca_pml_umrddt_send_t *send)
 {
-    free(send->parts);
-    send->parts = NULL;
-    if (NULL != send->to) {
-        OBJ_RELEASE(send->to);
-        send->to = NULL;
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
+
+    free(held->parts);
+    held->parts = NULL;
+    if (NULL != held->to) {
+        OBJ_RELEASE(held->to);
+        held->to = NULL;
     }
 }
 

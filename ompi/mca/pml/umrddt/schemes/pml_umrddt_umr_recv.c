@@ -42,15 +42,16 @@ static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 /** Send the CTS_CACHED of this round: the sender has the keys. */
 static int send_cts_cached(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     mca_pml_umrddt_cts_cached_t cached_cts = {
         .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_CTS_CACHED),
         .seq = recv->rts.seq,
         .request_id = recv->rts.request_id,
         .fin = recv->fin,
-        .set = recv->keyset->id,
+        .set = rdma->keyset->id,
         .total = recv->total,
-        .chunk = recv->chunk,
-        .slot = recv->slot,
+        .chunk = rdma->chunk,
+        .slot = rdma->slot,
         .what = mca_pml_umrddt_recv_memory(recv),
     };
 
@@ -63,8 +64,9 @@ static int send_cts_cached(mca_pml_umrddt_recv_t *recv)
 /** Send the CTS of this round. */
 static int cts(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     mca_pml_umrddt_naming_t naming;
-    const mca_btl_umr_keyset_t *keyset = recv->keyset;
+    const mca_btl_umr_keyset_t *keyset = rdma->keyset;
     size_t room =
         sizeof(mca_pml_umrddt_reply_t) + keyset->count * sizeof(mca_pml_umrddt_wire_key_t);
     mca_pml_umrddt_reply_t *reply = (mca_pml_umrddt_reply_t *) mca_pml_umrddt.scratch;
@@ -72,21 +74,21 @@ static int cts(mca_pml_umrddt_recv_t *recv)
     if (keyset->count > mca_pml_umrddt.params.max_keys || mca_pml_umrddt.scratch_size < room) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    naming = mca_pml_umrddt_set_name(recv->peer, recv->rts.slots, keyset, &recv->slot);
-    recv->placed = MCA_PML_UMRDDT_NAME_KEYS != naming;
+    naming = mca_pml_umrddt_set_name(recv->peer, recv->rts.slots, keyset, &rdma->slot);
+    rdma->placed = MCA_PML_UMRDDT_NAME_KEYS != naming;
     if (MCA_PML_UMRDDT_NAME_SLOT == naming) {
         return send_cts_cached(recv);
     }
     mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_CTS, reply);
-    if (recv->placed) {
+    if (rdma->placed) {
         reply->set = keyset->id;
-        reply->slot = recv->slot;
+        reply->slot = rdma->slot;
     }
     reply->what = mca_pml_umrddt_recv_memory(recv);
     reply->total = recv->total;
     reply->start = keyset->start;
     reply->end = keyset->end;
-    reply->chunk = recv->chunk;
+    reply->chunk = rdma->chunk;
     reply->fin = recv->fin;
     reply->key_count = (uint32_t) keyset->count;
     mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &reply->address);
@@ -112,30 +114,35 @@ static void keys_ready(void *context, int status)
 /** Chunk at whose multiples rounds end; 0: contiguous layout, the sender may cut it anywhere. */
 static inline uint64_t chunk_of(const mca_pml_umrddt_recv_t *recv)
 {
-    return opal_iov_cache_layout_is_contiguous(recv->layout) ? 0 : recv->chunk;
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    return opal_iov_cache_layout_is_contiguous(recv->layout) ? 0 : rdma->chunk;
 }
 
 /**
  * Look up cached keys for bytes recv->position to recv->total, in system memory.
  *
- * @return true: recv->keyset is set, and the round needs no recv->memory
+ * @return true: the rkey set is set, and the round needs no registration
  */
 static inline bool from_cache(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
     if (OPAL_UNLIKELY(opal_umrddt_gpu_on_device(&recv->where))
         || OPAL_UNLIKELY(!opal_list_is_empty(&mca_pml_umrddt.waiting[MCA_BTL_UMR_REMOTE]))) {
         return false;
     }
-    recv->keyset = mca_pml_umrddt.hca->keyset_lookup(recv->endpoint, MCA_BTL_UMR_REMOTE, recv->buf,
+    rdma->keyset = mca_pml_umrddt.hca->keyset_lookup(recv->endpoint, MCA_BTL_UMR_REMOTE, recv->buf,
                                                      recv->layout, chunk_of(recv), recv->position,
                                                      recv->total, mca_pml_umrddt.params.max_keys);
-    return NULL != recv->keyset;
+    return NULL != rdma->keyset;
 }
 
 /** State KEYS: map as many keys as are available for the next part of the buffer. */
 static bool map_keys(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     int rc;
 
     if (!mca_pml_umrddt_rdma_register(recv)) {
@@ -143,8 +150,8 @@ static bool map_keys(void *owner)
         return true;
     }
     rc = mca_pml_umrddt.hca->keyset_map(
-        MCA_BTL_UMR_REMOTE, recv->buf, recv->layout, recv->memory, chunk_of(recv), recv->position,
-        recv->total, mca_pml_umrddt.params.max_keys, keys_ready, recv, &recv->keyset);
+        MCA_BTL_UMR_REMOTE, recv->buf, recv->layout, rdma->memory, chunk_of(recv), recv->position,
+        recv->total, mca_pml_umrddt.params.max_keys, keys_ready, recv, &rdma->keyset);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
         return false;
     }
@@ -153,7 +160,7 @@ static bool map_keys(void *owner)
         return true;
     }
     recv->state = MCA_PML_UMRDDT_RECV_MAPPING;
-    if (recv->keyset->ready) {
+    if (rdma->keyset->ready) {
         keys_ready(recv, OPAL_SUCCESS);
     }
     return true;
@@ -161,7 +168,9 @@ static bool map_keys(void *owner)
 
 void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv)
 {
-    if (OPAL_LIKELY(NULL != recv->keyset) || (NULL == recv->memory && from_cache(recv))) {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    if (OPAL_LIKELY(NULL != rdma->keyset) || (NULL == rdma->memory && from_cache(recv))) {
         recv->state = MCA_PML_UMRDDT_RECV_MAPPING;
         mca_pml_umrddt_recv_request_credit(recv);
         return;
@@ -202,13 +211,14 @@ static bool can_recv(mca_pml_umrddt_recv_t *recv)
 
 static int start(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     const bool whole = OPAL_LIKELY(0 == recv->rts.lanes[0].qpn);
 
     recv->scheme = MCA_PML_UMRDDT_SCHEME_UMR;
     if (OMPI_SUCCESS != mca_pml_umrddt_rdma_begin(recv, cts)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    recv->chunk = agreement(recv);
+    rdma->chunk = agreement(recv);
     if (whole && OPAL_LIKELY(from_cache(recv))) {
         mca_pml_umrddt_recv_request_credit(recv);
         return OMPI_SUCCESS;
@@ -224,23 +234,27 @@ static int start(mca_pml_umrddt_recv_t *recv)
 
 void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk)
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, stripe);
+
     stripe->ops = &mca_pml_umrddt_scheme_umr;
-    stripe->cts = cts;
-    stripe->chunk = chunk;
+    rdma->cts = cts;
+    rdma->chunk = chunk;
 }
 
 static void fin(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
     if (!mca_pml_umrddt_rdma_fin(recv)) {
         return;
     }
-    if (recv->placed) {
-        recv->placed = false;
-        mca_pml_umrddt_set_end(recv->peer, recv->slot, true);
+    if (rdma->placed) {
+        rdma->placed = false;
+        mca_pml_umrddt_set_end(recv->peer, rdma->slot, true);
     }
-    recv->position = recv->keyset->end;
-    mca_pml_umrddt_keyset_done(recv->keyset);
-    recv->keyset = NULL;
+    recv->position = rdma->keyset->end;
+    mca_pml_umrddt_keyset_done(rdma->keyset);
+    rdma->keyset = NULL;
     if (recv->position < recv->total) {
         mca_pml_umrddt_recv_next_round(recv);
     } else {
@@ -250,9 +264,11 @@ static void fin(mca_pml_umrddt_recv_t *recv)
 
 static void release(mca_pml_umrddt_recv_t *recv)
 {
-    if (recv->placed) {
-        recv->placed = false;
-        mca_pml_umrddt_set_end(recv->peer, recv->slot, false);
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    if (rdma->placed) {
+        rdma->placed = false;
+        mca_pml_umrddt_set_end(recv->peer, rdma->slot, false);
     }
     mca_pml_umrddt_rdma_release(recv);
 }

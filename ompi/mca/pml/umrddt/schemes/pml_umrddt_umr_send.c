@@ -28,21 +28,27 @@
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 
+/** Data of a send by this scheme. */
+typedef struct held_t {
+    mca_btl_umr_keyset_t *keyset;
+} held_t;
+
 static bool map_keys(void *owner);
 
 static void put_done(void *context, int status)
 {
     mca_pml_umrddt_send_t *send = context;
-    uint64_t end = send->keyset->end;
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
+    uint64_t end = held->keyset->end;
 
     if (OPAL_SUCCESS != status) {
-        mca_pml_umrddt.hca->keyset_release(send->keyset);
-        send->keyset = NULL;
+        mca_pml_umrddt.hca->keyset_release(held->keyset);
+        held->keyset = NULL;
         mca_pml_umrddt_send_fail(send, true);
         return;
     }
-    mca_pml_umrddt_keyset_done(send->keyset);
-    send->keyset = NULL;
+    mca_pml_umrddt_keyset_done(held->keyset);
+    held->keyset = NULL;
     send->position = end;
     if (end < send->reply->end) {
         send->state = MCA_PML_UMRDDT_SEND_KEYS;
@@ -60,29 +66,30 @@ static void put_done(void *context, int status)
 /** The peer's keys for the bytes of the keyset, which may begin and end within keys of the CTS. */
 static size_t remote_keys(mca_pml_umrddt_send_t *send)
 {
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
     const mca_pml_umrddt_reply_t *reply = send->reply;
     uint64_t at = reply->start;
     size_t count = 0;
 
-    if (OPAL_LIKELY(send->keyset->start == at && send->keyset->end == reply->end)) {
+    if (OPAL_LIKELY(held->keyset->start == at && held->keyset->end == reply->end)) {
         for (; count < reply->key_count; ++count) {
             send->remote[count] = mca_pml_umrddt_key_of(&reply->keys[count]);
         }
         return count;
     }
-    for (uint32_t i = 0; i < reply->key_count && at < send->keyset->end; ++i) {
+    for (uint32_t i = 0; i < reply->key_count && at < held->keyset->end; ++i) {
         uint64_t begin = at;
         uint64_t end = at + reply->keys[i].length;
 
         at = end;
-        if (end <= send->keyset->start) {
+        if (end <= held->keyset->start) {
             continue;
         }
-        if (begin < send->keyset->start) {
-            begin = send->keyset->start;
+        if (begin < held->keyset->start) {
+            begin = held->keyset->start;
         }
-        if (end > send->keyset->end) {
-            end = send->keyset->end;
+        if (end > held->keyset->end) {
+            end = held->keyset->end;
         }
         send->remote[count] = mca_pml_umrddt_key_of(&reply->keys[i]);
         send->remote[count].addr += begin - (at - reply->keys[i].length);
@@ -95,20 +102,21 @@ static size_t remote_keys(mca_pml_umrddt_send_t *send)
 static void keys_ready(void *context, int status)
 {
     mca_pml_umrddt_send_t *send = context;
-    bool last = send->keyset->end == send->reply->end;
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
+    bool last = held->keyset->end == send->reply->end;
     size_t count;
 
     if (OPAL_SUCCESS == status) {
         send->state = MCA_PML_UMRDDT_SEND_PUT;
         count = remote_keys(send);
-        status = mca_pml_umrddt.hca->put(send->endpoint, send->keyset, send->remote, count,
+        status = mca_pml_umrddt.hca->put(send->endpoint, held->keyset, send->remote, count,
                                          last ? &send->reply->fin : NULL, put_done, send);
     }
     if (OPAL_SUCCESS != status) {
         bool in_flight = send->position > send->reply->start;
 
-        mca_pml_umrddt.hca->keyset_release(send->keyset);
-        send->keyset = NULL;
+        mca_pml_umrddt.hca->keyset_release(held->keyset);
+        held->keyset = NULL;
         mca_pml_umrddt_send_fail(send, in_flight);
     }
 }
@@ -117,14 +125,15 @@ static void keys_ready(void *context, int status)
 static bool map_keys(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
     uint64_t chunk = opal_iov_cache_layout_is_contiguous(send->layout) ? 0 : send->reply->chunk;
     int rc;
 
     if (NULL == send->memory && OPAL_LIKELY(!opal_umrddt_gpu_on_device(&send->where))) {
-        send->keyset = mca_pml_umrddt.hca->keyset_lookup(
+        held->keyset = mca_pml_umrddt.hca->keyset_lookup(
             send->endpoint, MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, chunk,
             send->position, send->reply->end, mca_pml_umrddt.params.max_keys);
-        if (OPAL_LIKELY(NULL != send->keyset)) {
+        if (OPAL_LIKELY(NULL != held->keyset)) {
             keys_ready(send, OPAL_SUCCESS);
             return true;
         }
@@ -135,7 +144,7 @@ static bool map_keys(void *owner)
     }
     rc = mca_pml_umrddt.hca->keyset_map(
         MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, send->memory, chunk, send->position,
-        send->reply->end, mca_pml_umrddt.params.max_keys, keys_ready, send, &send->keyset);
+        send->reply->end, mca_pml_umrddt.params.max_keys, keys_ready, send, &held->keyset);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
         return false;
     }
@@ -144,7 +153,7 @@ static bool map_keys(void *owner)
         return true;
     }
     send->state = MCA_PML_UMRDDT_SEND_MAPPING;
-    if (send->keyset->ready) {
+    if (held->keyset->ready) {
         keys_ready(send, OPAL_SUCCESS);
     }
     return true;
