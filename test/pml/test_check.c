@@ -35,7 +35,7 @@ mca_pml_umrddt_t mca_pml_umrddt;
 /* Symbols of other files that the component reads. */
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, NULL, NULL);
 
-static const char *peer_wrong, *gpu_wrong;
+static const char *peer_wrong, *process_wrong;
 static uint64_t peer_bytes;
 
 const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer)
@@ -53,6 +53,11 @@ static const char *peer_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes
     return group_wrong;
 }
 
+static const char *process_check(void)
+{
+    return process_wrong;
+}
+
 /* Groups of schemes: two that cache layouts of peers, and one that does not. */
 static const mca_pml_umrddt_scheme_t receivers = {.peer_check = peer_check,
                                                   .cached =
@@ -60,15 +65,10 @@ static const mca_pml_umrddt_scheme_t receivers = {.peer_check = peer_check,
                                      senders = {.peer_check = peer_check,
                                                 .cached =
                                                     &mca_pml_umrddt.counters.ipc_layout_bytes_now},
-                                     neither = {.cached = NULL};
+                                     neither = {.process_check = process_check};
 
 const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_groups[MCA_PML_UMRDDT_GROUPS] = {
     &receivers, &neither, &senders};
-
-const char *opal_umrddt_gpu_ipc_check(void)
-{
-    return gpu_wrong;
-}
 
 /* ---- a state ---- */
 
@@ -213,7 +213,7 @@ static void unmake(void)
     do {                                                          \
         make();                                                   \
         BROKEN(mca_pml_umrddt_state_check(), WORDS, __VA_ARGS__); \
-        peer_wrong = gpu_wrong = group_wrong = NULL;              \
+        peer_wrong = process_wrong = group_wrong = NULL;          \
         unmake();                                                 \
     } while (0)
 
@@ -272,7 +272,7 @@ static void peers(void)
     BREAKS("layouts of peers: their bytes", ++mca_pml_umrddt.counters.ipc_layout_bytes_now);
     BREAKS("groups: x", group_wrong = "groups: x");
     BREAKS("peers: all of them", ++mca_pml_umrddt.counters.peers_now);
-    BREAKS("imports: x", mca_pml_umrddt.gpu = (void *) &thing, gpu_wrong = "imports: x");
+    BREAKS("imports: x", process_wrong = "imports: x");
 }
 
 /* A look in each pass of progress, and a process that ends with the name. */

@@ -109,6 +109,10 @@ typedef struct mca_pml_umrddt_scheme_t {
     const char *(*peer_check)(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
     const uint64_t *cached; /**< NULL if peer_check is NULL */
 
+    /** Returns the name of the invariant that what the group holds for this process violates, or
+     * NULL. */
+    const char *(*process_check)(void);
+
     /* Functions of the scheme. */
 
     /** Receiver: returns true if the rules select this scheme next. The engine calls it in the

@@ -332,6 +332,11 @@ static void scheme_close(void)
     }
 }
 
+static const char *process_check(void)
+{
+    return NULL == mca_pml_umrddt.gpu ? NULL : opal_umrddt_gpu_ipc_check();
+}
+
 /** Unmap the memory of a process that shares no communicator any more, so that its owner can free
  * it. Imports in use are released after their messages. The other caches stay. */
 static void forget(const mca_pml_umrddt_peer_t *peer)
@@ -370,6 +375,7 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .peer_free = mca_pml_umrddt_ipc_free,
     .peer_check = mca_pml_umrddt_ipc_check,
     .cached = &mca_pml_umrddt.counters.ipc_layout_bytes_now,
+    .process_check = process_check,
     .can_recv = can_recv,
     .start = start,
     .nack = nack,

@@ -47,6 +47,10 @@ uint16_t mca_pml_umrddt_rdma_open(void)
             return 0;
         }
     }
+    mca_pml_umrddt.stripe_from =
+        0 < mca_pml_umrddt.params.stripe && mca_pml_umrddt.hca->hca(1, NULL, NULL)
+            ? mca_pml_umrddt.params.stripe
+            : SIZE_MAX;
     return MCA_PML_UMRDDT_SCHEME_AUTO == scheme ? schemes : schemes & MCA_PML_UMRDDT_BIT(scheme);
 }
 
