@@ -17,7 +17,6 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_holds.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"

@@ -10,7 +10,7 @@
  * @file
  *
  * Messages from GPU memory of the same node: the receiver's INFO_REQ and the sender's answer. Read
- * pml_umrddt_ipc.h first. This is state INFO_REQ of pml_umrddt_ipc_recv.c.
+ * pml_umrddt_ipc.h first. This is state INFO_REQ of pml_umrddt_ipc_scheme.c.
  */
 
 #include "ompi_config.h"

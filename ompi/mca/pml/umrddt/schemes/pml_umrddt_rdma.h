@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Services shared by the RDMA schemes, which write between the buffers of both sides: at the
- * receiver (pml_umrddt_rdma_recv.c) and at the sender (pml_umrddt_rdma_send.c). Read
+ * Services shared by the RDMA schemes, which write between the buffers of both sides: of the
+ * receiver and of the sender (pml_umrddt_rdma.c). Read
  * pml_umrddt_scheme.h first. Progress thread only, except functions for the envelope.
  */
 
@@ -128,7 +128,7 @@ static inline void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-/* pml_umrddt_umr_recv.c */
+/* pml_umrddt_umr.c */
 
 /** Begin a round, also for a stripe: prepare keys for bytes recv->position to recv->total on
  * recv->endpoint. Uses the rkey set that it has or another one, and the registration if there is
@@ -138,7 +138,7 @@ void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv);
 /** Turn a record into a stripe of a message, in the state after its start. */
 void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk);
 
-/* pml_umrddt_rdma_send.c */
+/* The sender */
 
 /** Offer an endpoint: set send->endpoint to the working endpoint to the receiver that is nearest to
  * the buffer, and send->rts.address to its address. Both processes have an HCA. Any thread. @return
@@ -160,10 +160,9 @@ bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send);
 /** For a CTS without mkeys: connect send->endpoint, set send->memory. @return false: failed */
 bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address);
 
-/* pml_umrddt_umr_send.c, pml_umrddt_send_direct.c: members of the schemes */
-void mca_pml_umrddt_umr_reply(mca_pml_umrddt_send_t *send, size_t length);
-void mca_pml_umrddt_direct_reply(mca_pml_umrddt_send_t *send, size_t length);
-void mca_pml_umrddt_direct_send_release(mca_pml_umrddt_send_t *send);
+/* pml_umrddt_check_schemes.c: invariants of receives, members of the schemes. */
+const char *mca_pml_umrddt_check_umr(const mca_pml_umrddt_recv_t *recv);
+const char *mca_pml_umrddt_check_direct(const mca_pml_umrddt_recv_t *recv);
 
 END_C_DECLS
 

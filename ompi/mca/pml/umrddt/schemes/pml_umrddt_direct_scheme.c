@@ -9,24 +9,153 @@
 /**
  * @file
  *
- * Receiver's half of the scheme direct (scatter/gather lists): RDMA writes without mkeys. One CTS
- * covers the whole message. See pml_umrddt_rdma.h first.
+ * The scheme direct (scatter/gather lists): RDMA writes into the receiver's layout, without mkeys.
+ * One CTS covers the whole message. See pml_umrddt_rdma.h first; pml_umrddt_direct.h has the
+ * messages and caches.
  */
 
 #include "ompi_config.h"
 
 #include <stdlib.h>
 
+#include "opal/util/output.h"
+
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
+
+/* ---------------------------------------------------------------------------------------------
+ * The sender
+ * ------------------------------------------------------------------------------------------- */
+
+/** Data of a send by this scheme. */
+typedef struct held_t {
+    mca_pml_umrddt_parts_t *parts; /**< received parts of the receiver's layout */
+    opal_iov_cache_layout_t *to;   /**< the receiver's layout during the writes */
+} held_t;
+
+static void write_done(void *context, int status)
+{
+    mca_pml_umrddt_send_t *send = context;
+
+    if (OPAL_SUCCESS != status) {
+        mca_pml_umrddt_send_fail(send, true);
+        return;
+    }
+    mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+}
+
+/** A field of a CTS without mkeys is invalid. The receiver waits: send a NACK, so that it falls
+ * back to the base PML. */
+static void malformed(mca_pml_umrddt_send_t *send)
+{
+    MCA_PML_UMRDDT_COUNT(protocol_errors);
+    opal_output(0,
+                "umrddt: rank %d asks for a message of %llu bytes in a way that makes no sense; it "
+                "goes by the base PML",
+                send->dst, (unsigned long long) send->layout->size);
+    mca_pml_umrddt_send_fail(send, false);
+}
+
+/** A LAYOUT_FRAG has arrived: wait for the next reply. */
+static void part_came(mca_pml_umrddt_send_t *send, size_t length)
+{
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
+    int rc = 0 < send->position
+                 ? OMPI_ERR_BAD_PARAM
+                 : mca_pml_umrddt_direct_part((mca_pml_umrddt_layout_frag_t *) send->reply, length,
+                                              MCA_PML_UMRDDT_MAX_FLAT, &held->parts);
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        malformed(send);
+    } else if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_fail(send, false);
+    } else {
+        mca_pml_umrddt_send_await(send);
+    }
+}
+
+/** Write the message into the receiver's layout. */
+static void write_message(mca_pml_umrddt_send_t *send, size_t length)
+{
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
+    const mca_pml_umrddt_cts_sgl_t *requested = (const mca_pml_umrddt_cts_sgl_t *) send->reply;
+    mca_btl_umr_direct_t direct;
+    int rc = OMPI_ERR_BAD_PARAM;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (0 == send->position && 0 != (MCA_PML_UMRDDT_BIT_DIRECT & send->rts.schemes)) {
+        rc = mca_pml_umrddt_direct_read(send->peer, requested, length, send->layout->size,
+                                        held->parts, send->remote, &held->to);
+    }
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        malformed(send);
+        return;
+    }
+    mca_pml_umrddt_send_landed(send, 0 != (MCA_PML_UMRDDT_IN_GPU & requested->what));
+    send->total = requested->total;
+    if (OMPI_SUCCESS != rc || !mca_pml_umrddt_send_ready(send, &requested->address)) {
+        /* the NACK clears the receiver's record of a layout that is not cached here */
+        mca_pml_umrddt_send_fail(send, false);
+        return;
+    }
+    direct = (mca_btl_umr_direct_t){.buffer = (void *) send->buf,
+                                    .layout = send->layout,
+                                    .memory = send->memory,
+                                    .to = held->to->form,
+                                    .to_buffer = requested->buffer,
+                                    .regions = send->remote,
+                                    .region_count = requested->region_count,
+                                    .start = 0,
+                                    .end = requested->total};
+    send->state = MCA_PML_UMRDDT_SEND_PUT;
+    rc = mca_pml_umrddt.hca->put_direct(send->endpoint, &direct, &requested->fin, write_done, send);
+    if (OPAL_ERR_BAD_PARAM == rc) {
+        malformed(send);
+    } else if (OPAL_SUCCESS != rc) {
+        mca_pml_umrddt_send_fail(send, false);
+    } else {
+        MCA_PML_UMRDDT_COUNT(sends_direct);
+    }
+}
+
+/** Release the received parts of the receiver's layout. */
+static void send_release(mca_pml_umrddt_send_t *send)
+{
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
+
+    free(held->parts);
+    held->parts = NULL;
+    if (NULL != held->to) {
+        OBJ_RELEASE(held->to);
+        held->to = NULL;
+    }
+}
+
+static void reply_came(mca_pml_umrddt_send_t *send, size_t length)
+{
+    if (MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG) == send->reply->magic) {
+        part_came(send, length);
+    } else if (sizeof(mca_pml_umrddt_cts_sgl_t) <= length) {
+        write_message(send, length);
+    } else {
+        mca_pml_umrddt_send_malformed(send);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The receiver
+ * ------------------------------------------------------------------------------------------- */
 
 /** Bytes of the flattened layout to send with the CTS; 0 if the sender has cached it. */
 static size_t flat_bytes(const mca_pml_umrddt_recv_t *recv)
@@ -138,7 +267,7 @@ static void fin(mca_pml_umrddt_recv_t *recv)
     mca_pml_umrddt_rdma_landed(recv);
 }
 
-static void release(mca_pml_umrddt_recv_t *recv)
+static void recv_release(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
 
@@ -156,8 +285,8 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
     .start = start,
     .fin = fin,
     .nack = mca_pml_umrddt_rdma_nack,
-    .recv_release = release,
-    .reply = mca_pml_umrddt_direct_reply,
-    .send_release = mca_pml_umrddt_direct_send_release,
+    .recv_release = recv_release,
+    .reply = reply_came,
+    .send_release = send_release,
     .check = mca_pml_umrddt_check_direct,
 };
