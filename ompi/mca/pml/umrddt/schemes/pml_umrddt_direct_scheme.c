@@ -104,7 +104,9 @@ static void write_message(mca_pml_umrddt_send_t *send, size_t length)
     }
     mca_pml_umrddt_send_landed(send, 0 != (MCA_PML_UMRDDT_IN_GPU & requested->what));
     send->total = requested->total;
-    if (OMPI_SUCCESS != rc || !mca_pml_umrddt_send_ready(send, &requested->address)) {
+    if (OMPI_SUCCESS != rc
+        || OPAL_SUCCESS != mca_pml_umrddt.hca->endpoint_connect(send->endpoint, &requested->address)
+        || !mca_pml_umrddt_rdma_has_memory(send)) {
         /* the NACK clears the receiver's record of a layout that is not cached here */
         mca_pml_umrddt_send_fail(send, false);
         return;

@@ -192,12 +192,6 @@ bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send)
     return true;
 }
 
-bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
-{
-    return OPAL_SUCCESS == mca_pml_umrddt.hca->endpoint_connect(send->endpoint, address)
-           && mca_pml_umrddt_rdma_has_memory(send);
-}
-
 /* ---------------------------------------------------------------------------------------------
  * The receiver
  * ------------------------------------------------------------------------------------------- */

@@ -157,9 +157,6 @@ void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send);
 /** Register the memory of the keys, unless send->memory is set. @return false: not possible */
 bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send);
 
-/** For a CTS without mkeys: connect send->endpoint, set send->memory. @return false: failed */
-bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address);
-
 /* pml_umrddt_check_schemes.c: invariants of receives, members of the schemes. */
 const char *mca_pml_umrddt_check_umr(const mca_pml_umrddt_recv_t *recv);
 const char *mca_pml_umrddt_check_direct(const mca_pml_umrddt_recv_t *recv);
