@@ -229,15 +229,15 @@ static void offer_ipc(fuzz_bytes_t *input, mca_pml_umrddt_rts_t *rts, envelope_t
     OBJ_RELEASE(layout);
 }
 
-/* Ways of any kind; packed for GPUs alone (IF_GPU) instead of from one, where the byte has 8, too.
- */
+/* Any schemes; with the highest bit from a GPU (ON_GPU), or to GPUs only (IF_GPU) with 8, too. */
 static uint16_t schemes_of(uint8_t byte)
 {
-    uint16_t schemes = byte & 0xf7;
+    uint16_t schemes = byte & MCA_PML_UMRDDT_BITS_ALL;
 
-    return 0 != (byte & 8) && 0 != (MCA_PML_UMRDDT_ON_GPU & byte)
-               ? (uint16_t) (schemes ^ MCA_PML_UMRDDT_ON_GPU ^ MCA_PML_UMRDDT_IF_GPU)
-               : schemes;
+    if (0 != (byte & 0x80)) {
+        schemes |= 0 != (byte & 8) ? MCA_PML_UMRDDT_IF_GPU : MCA_PML_UMRDDT_ON_GPU;
+    }
+    return schemes;
 }
 
 static void envelope(fuzz_bytes_t *input)

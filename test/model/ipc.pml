@@ -7,8 +7,8 @@
  */
 
 /*
- * Taken messages from GPU memory of the same host, which the receiver reads: pml_umrddt_ipc_send.c,
- * pml_umrddt_ipc_recv.c and umrddt_done_flag.c, in Promela; message.pml has the others, and says how to read both.
+ * Taken messages from GPU memory of the same host, which the receiver reads:
+ * pml_umrddt_ipc_scheme.c and umrddt_done_flag.c, in Promela; message.pml has the others, and says how to read both.
  *
  * Left open here: whether a message's buffer is the one before it or a new one, freed and allocated anew
  * as soon as MPI allows; whether the driver maps it; whether a copy fails; when an unused mapping is

@@ -7,8 +7,8 @@
  */
 
 /*
- * Taken messages that travel packed, in chunks, by the base PML: pml_umrddt_pack.c, pml_umrddt_pack_send.c and
- * pml_umrddt_pack_recv.c, in Promela; message.pml says how to read it.
+ * Taken messages that travel packed, in chunks, by the base PML: pml_umrddt_pack.c and
+ * pml_umrddt_pack_scheme.c, in Promela; message.pml says how to read it.
  *
  * The base PML brings what has one tag in order, to receives in the order in which they were posted, whoever posted them.
  * What it is given it may keep for itself: a send is then complete before there is a receive (below its eager limit); a

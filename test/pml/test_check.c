@@ -22,8 +22,9 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 
 #include "../common/look.h"
 #include "../common/reported.h"
@@ -33,7 +34,7 @@ mca_pml_umrddt_t mca_pml_umrddt;
 /* Symbols of other files that the component reads. */
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, NULL, NULL);
 
-static const char *peer_wrong, *gpu_wrong;
+static const char *peer_wrong, *process_wrong;
 static uint64_t peer_bytes;
 
 const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer)
@@ -51,6 +52,11 @@ static const char *peer_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes
     return group_wrong;
 }
 
+static const char *process_check(void)
+{
+    return process_wrong;
+}
+
 /* Groups of schemes: two that cache layouts of peers, and one that does not. */
 static const mca_pml_umrddt_scheme_t receivers = {.peer_check = peer_check,
                                                   .cached =
@@ -58,15 +64,10 @@ static const mca_pml_umrddt_scheme_t receivers = {.peer_check = peer_check,
                                      senders = {.peer_check = peer_check,
                                                 .cached =
                                                     &mca_pml_umrddt.counters.ipc_layout_bytes_now},
-                                     neither = {.cached = NULL};
+                                     neither = {.process_check = process_check};
 
 const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_groups[MCA_PML_UMRDDT_GROUPS] = {
     &receivers, &neither, &senders};
-
-const char *opal_umrddt_gpu_ipc_check(void)
-{
-    return gpu_wrong;
-}
 
 /* ---- a state ---- */
 
@@ -80,6 +81,11 @@ static const mca_pml_umrddt_scheme_t umr = {.check = mca_pml_umrddt_check_umr},
                                      ipc = {.check = mca_pml_umrddt_check_ipc},
                                      packed = {.check = mca_pml_umrddt_check_pack},
                                      base = {.check = mca_pml_umrddt_check_base};
+/* the data of the schemes */
+#define RDMA(i) MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, &recvs[i])
+#define IPC(i)  MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, &recvs[i])
+#define PACK(i) MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, &recvs[i])
+
 static mca_pml_umrddt_event_t events[2];
 static int thing; /* that pointers point to */
 
@@ -131,7 +137,7 @@ static void make_pack(mca_pml_umrddt_recv_t *recv)
     pack.hca.granted = 2;
     pack.hca.done = 1;
     pack.hca.reported = true;
-    recv->pack = &pack;
+    MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv)->pack = &pack;
 }
 
 static void make(void)
@@ -176,12 +182,12 @@ static void make(void)
     add_recv(0, MCA_PML_UMRDDT_RECV_FIN);
     recvs[0].ops = &umr;
     recvs[0].endpoint = (void *) &thing;
-    recvs[0].keyset = (void *) &thing;
+    RDMA(0)->keyset = (void *) &thing;
     recvs[0].fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, &recvs[0]);
     add_recv(1, MCA_PML_UMRDDT_RECV_CREDIT);
     recvs[1].endpoint = (void *) &thing;
     recvs[1].ops = &direct;
-    recvs[1].memory = (void *) &thing;
+    RDMA(1)->memory = (void *) &thing;
     add_recv(2, MCA_PML_UMRDDT_RECV_PACK);
     recvs[2].ops = &packed;
     make_pack(&recvs[2]);
@@ -189,8 +195,8 @@ static void make(void)
     recvs[3].ops = &base;
     add_recv(4, MCA_PML_UMRDDT_RECV_COPY);
     recvs[4].ops = &ipc;
-    recvs[4].copy = (void *) &thing;
-    recvs[4].import = (void *) &thing;
+    IPC(4)->copy = (void *) &thing;
+    IPC(4)->import = (void *) &thing;
 }
 
 static void unmake(void)
@@ -206,7 +212,7 @@ static void unmake(void)
     do {                                                          \
         make();                                                   \
         BROKEN(mca_pml_umrddt_state_check(), WORDS, __VA_ARGS__); \
-        peer_wrong = gpu_wrong = group_wrong = NULL;              \
+        peer_wrong = process_wrong = group_wrong = NULL;          \
         unmake();                                                 \
     } while (0)
 
@@ -228,19 +234,19 @@ static void receives(void)
     BREAKS("FINs: numbers that are taken", ++mca_pml_umrddt.fins.used);
     BREAKS("receives: one that waits for a FIN",
            (void) mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recvs[0].fin));
-    BREAKS("receives: what is named", recvs[0].keyset = NULL);
-    BREAKS("receives: what is named", recvs[1].memory = NULL);
+    BREAKS("receives: what is named", RDMA(0)->keyset = NULL);
+    BREAKS("receives: what is named", RDMA(1)->memory = NULL);
     BREAKS("receives: one that keys are named for", recvs[1].endpoint = NULL);
     BREAKS("receives: a round has bytes", recvs[0].position = 1000);
     BREAKS("receives: no FIN can come", recvs[1].fin = 17);
     BREAKS("receives: those under way", recvs[3].state = MCA_PML_UMRDDT_RECV_DONE);
-    BREAKS("receives: no scheme holds", recvs[3].keyset = (void *) &thing);
-    BREAKS("receives: memory that is copied", recvs[4].import = NULL);
+    BREAKS("receives: no scheme holds", RDMA(3)->keyset = (void *) &thing);
+    BREAKS("receives: memory that is copied", IPC(4)->import = NULL);
     BREAKS("receives: one that has asked", recvs[4].state = MCA_PML_UMRDDT_RECV_INFO_REQ;
-           recvs[4].requested = NULL);
-    BREAKS("receives: one whose keys are mapped", recvs[0].keyset = NULL;
+           IPC(4)->requested = NULL);
+    BREAKS("receives: one whose keys are mapped", RDMA(0)->keyset = NULL;
            recvs[0].state = MCA_PML_UMRDDT_RECV_MAPPING);
-    BREAKS("receives: one that comes in chunks", recvs[2].pack = NULL);
+    BREAKS("receives: one that comes in chunks", PACK(2)->pack = NULL);
     BREAKS("receives: each has a communicator", recvs[2].comm = NULL);
     BREAKS("messages: those under way are counted", mca_pml_umrddt.active = 0);
     BREAKS("messages: no more end", mca_pml_umrddt.active = -1);
@@ -265,7 +271,7 @@ static void peers(void)
     BREAKS("layouts of peers: their bytes", ++mca_pml_umrddt.counters.ipc_layout_bytes_now);
     BREAKS("groups: x", group_wrong = "groups: x");
     BREAKS("peers: all of them", ++mca_pml_umrddt.counters.peers_now);
-    BREAKS("imports: x", mca_pml_umrddt.gpu = (void *) &thing, gpu_wrong = "imports: x");
+    BREAKS("imports: x", process_wrong = "imports: x");
 }
 
 /* A look in each pass of progress, and a process that ends with the name. */

@@ -645,7 +645,7 @@ static ends_t message(bool by_hca, unsigned scheme)
         host_progress();
         hca_progress();
         if (!over[0] && (over[0] = mca_pml_umrddt_pack_step(sender))) {
-            fail.written = mca_pml_umrddt_pack_written(sender);
+            fail.written = sender->sent;
             ends.sender = mca_pml_umrddt_pack_end(sender);
             sender = NULL;
             fail.in_flight = MCA_PML_UMRDDT_PACK_BROKEN == ends.sender;
@@ -663,7 +663,7 @@ static ends_t message(bool by_hca, unsigned scheme)
             if (NULL != sender && by_hca
                 && (MCA_PML_UMRDDT_PACK_BROKEN == ends.receiver
                     || MCA_PML_UMRDDT_PACK_NOT_PACKED == ends.receiver)) {
-                mca_pml_umrddt_pack_stop(sender); /* it requests the base PML */
+                sender->hca.stopped = true; /* it requests the base PML */
             }
         }
     }

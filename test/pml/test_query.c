@@ -113,12 +113,14 @@ void mca_pml_umrddt_reply_init(const mca_pml_umrddt_rts_t *rts,
     memset(reply, 0, sizeof(*reply));
 }
 
+#define REQUESTED(recv) MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv)->requested
+
 void mca_pml_umrddt_recv_by_base(mca_pml_umrddt_recv_t *recv, uint64_t *reason)
 {
     (void) reason;
     ++fallbacks;
-    mca_pml_umrddt_ipc_info_req_drop(recv->requested);
-    recv->requested = NULL;
+    mca_pml_umrddt_ipc_info_req_drop(REQUESTED(recv));
+    REQUESTED(recv) = NULL;
 }
 
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, NULL, NULL);
@@ -184,7 +186,7 @@ static void one(uint32_t what)
     OBJ_CONSTRUCT(&recv.active, opal_list_item_t);
     opal_list_append(&mca_pml_umrddt.receives, &recv.active);
     mca_pml_umrddt_ipc_info_req(&recv, what);
-    CHECK(NULL != recv.requested && MCA_PML_UMRDDT_RECV_INFO_REQ == recv.state);
+    CHECK(NULL != REQUESTED(&recv) && MCA_PML_UMRDDT_RECV_INFO_REQ == recv.state);
     for (uint32_t needs = 0; needs <= MCA_PML_UMRDDT_INFO_ALL; ++needs) {
         CHECK((0 != (what & needs)) == is_requested(0, 7, 8, needs));
         CHECK((0 != (what & needs & EXPORT)) == is_requested(0, 7, 9, needs));
@@ -192,7 +194,7 @@ static void one(uint32_t what)
         CHECK(!is_requested(0, 8, 7, needs)); /* not the other kind's number */
         CHECK(!is_requested(1, 7, 8, needs));
     }
-    mca_pml_umrddt_ipc_info_req_drop(recv.requested);
+    mca_pml_umrddt_ipc_info_req_drop(REQUESTED(&recv));
     (void) opal_list_remove_first(&mca_pml_umrddt.receives);
     CHECK(!is_requested(0, 7, 8, MCA_PML_UMRDDT_INFO_ALL));
 }
@@ -205,7 +207,7 @@ static void no_memory(void)
     refuse_table = true;
     mca_pml_umrddt_ipc_info_req(&recv, MCA_PML_UMRDDT_INFO_ALL);
     refuse_table = false;
-    CHECK(1 == fallbacks && NULL == recv.requested);
+    CHECK(1 == fallbacks && NULL == REQUESTED(&recv));
     CHECK(!is_requested(0, 7, 8, MCA_PML_UMRDDT_INFO_ALL));
 }
 
@@ -234,7 +236,7 @@ static void many(int count)
         (void) opal_list_remove_first(&mca_pml_umrddt.receives);
     }
     for (int i = 0; i < count; ++i) {
-        mca_pml_umrddt_ipc_info_req_drop(receives[i].requested);
+        mca_pml_umrddt_ipc_info_req_drop(REQUESTED(&receives[i]));
         CHECK(!is_requested(i % 2, 100 + (uint64_t) i, 100000 + (uint64_t) i,
                             MCA_PML_UMRDDT_INFO_ALL));
     }

@@ -36,7 +36,7 @@
 BEGIN_C_DECLS
 
 /** First word of every header: "umrddt", the wire version, the kind. */
-#define MCA_PML_UMRDDT_WIRE_VERSION 13
+#define MCA_PML_UMRDDT_WIRE_VERSION 14
 #define MCA_PML_UMRDDT_MAGIC(kind) \
     (UINT64_C(0x756d726464740000) | ((uint64_t) MCA_PML_UMRDDT_WIRE_VERSION << 8) | (kind))
 
@@ -48,18 +48,36 @@ BEGIN_C_DECLS
 #define MCA_PML_UMRDDT_KIND_LAYOUT_FRAG 6
 #define MCA_PML_UMRDDT_KIND_INFO        7
 
+/** Kinds of replies, from the receiver to the sender: the headers of kind REPLY. */
+typedef enum mca_pml_umrddt_reply_kind_t {
+    MCA_PML_UMRDDT_REPLY_CTS = 1,      /**< CTS: write [start, end) with these rkeys */
+    MCA_PML_UMRDDT_REPLY_FALLBACK = 2, /**< FALLBACK: send the whole message by the base PML */
+    MCA_PML_UMRDDT_REPLY_ACK = 3,      /**< ACK: the message is complete */
+    MCA_PML_UMRDDT_REPLY_INFO_REQ =
+        4, /**< INFO_REQ: send the export of the allocation, the layout, or both */
+    MCA_PML_UMRDDT_REPLY_CTS_PACK =
+        5, /**< CTS_PACK: send the first total bytes packed, in chunks */
+    MCA_PML_UMRDDT_REPLY_CREDIT =
+        6 /**< CREDIT: after a CTS_PACK with rkeys, more chunks may be written */
+} mca_pml_umrddt_reply_kind_t;
+
+/* Flags beside the schemes of an envelope, in the highest bits. */
+
 /** Together with BITS_PACK: the send buffer is GPU memory. */
-#define MCA_PML_UMRDDT_ON_GPU 0x80
+#define MCA_PML_UMRDDT_ON_GPU 0x1000
 
 /** Together with BITS_PACK: offered only for a receive into GPU memory. */
-#define MCA_PML_UMRDDT_IF_GPU 0x100
+#define MCA_PML_UMRDDT_IF_GPU 0x2000
 
 /** The receiver may decline the message when the base PML is predicted to be faster. */
-#define MCA_PML_UMRDDT_MAY_DECLINE 0x200
+#define MCA_PML_UMRDDT_MAY_DECLINE 0x4000
 
 /** Together with BIT_IPC: the sender tests its completion flag (umrddt_done_flag.h) and posts
  * no receive for a reply until the flag announces one. */
-#define MCA_PML_UMRDDT_DONE_FLAG 0x8
+#define MCA_PML_UMRDDT_DONE_FLAG 0x8000
+
+_Static_assert(MCA_PML_UMRDDT_ON_GPU >= MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES),
+               "no scheme has the bit of a flag");
 
 #define MCA_PML_UMRDDT_COOKIE_LEN 16
 

@@ -42,19 +42,6 @@ static inline mca_btl_umr_key_t mca_pml_umrddt_key_of(const mca_pml_umrddt_wire_
     return (mca_btl_umr_key_t){.addr = wire->addr, .length = wire->length, .rkey = wire->rkey};
 }
 
-/** Type of a reply from the receiver to the sender. */
-typedef enum mca_pml_umrddt_reply_kind_t {
-    MCA_PML_UMRDDT_REPLY_CTS = 1,      /**< CTS: write [start, end) with these rkeys */
-    MCA_PML_UMRDDT_REPLY_FALLBACK = 2, /**< FALLBACK: send the whole message by the base PML */
-    MCA_PML_UMRDDT_REPLY_ACK = 3,      /**< ACK: the message is complete */
-    MCA_PML_UMRDDT_REPLY_INFO_REQ =
-        4, /**< INFO_REQ: send the export of the allocation, the layout, or both */
-    MCA_PML_UMRDDT_REPLY_CTS_PACK =
-        5, /**< CTS_PACK: send the first total bytes packed, in chunks */
-    MCA_PML_UMRDDT_REPLY_CREDIT =
-        6 /**< CREDIT: after a CTS_PACK with rkeys, more chunks may be written */
-} mca_pml_umrddt_reply_kind_t;
-
 typedef struct mca_pml_umrddt_reply_t {
     uint64_t magic;
     uint64_t seq;        /**< sequence number of the message */

@@ -41,22 +41,13 @@
 
 #define MIB 1048576.0
 
+#define NAME_OF(NAME, name, text, bit, group, rdma, packed, hca) [bit] = text,
 const char *const mca_pml_umrddt_scheme_names[MCA_PML_UMRDDT_SCHEMES] = {
-    [MCA_PML_UMRDDT_SCHEME_IPC] = "ipc",
-    [MCA_PML_UMRDDT_SCHEME_UMR] = "umr",
-    [MCA_PML_UMRDDT_SCHEME_DIRECT] = "direct",
-    [MCA_PML_UMRDDT_SCHEME_PACK_GDR] = "pack-gdr",
-    [MCA_PML_UMRDDT_SCHEME_PACK_STAGED] = "pack-staged",
-    [MCA_PML_UMRDDT_SCHEME_PACK_HOST] = "pack-host",
-    [MCA_PML_UMRDDT_SCHEME_BASE] = "host",
-};
+    MCA_PML_UMRDDT_SCHEME_LIST(NAME_OF)};
 
+#define ID_OF(NAME, name, text, bit, group, rdma, packed, hca) MCA_PML_UMRDDT_SCHEME_##NAME,
 const mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_order[MCA_PML_UMRDDT_SCHEMES] = {
-    MCA_PML_UMRDDT_SCHEME_IPC,         MCA_PML_UMRDDT_SCHEME_UMR,
-    MCA_PML_UMRDDT_SCHEME_DIRECT,      MCA_PML_UMRDDT_SCHEME_PACK_GDR,
-    MCA_PML_UMRDDT_SCHEME_PACK_STAGED, MCA_PML_UMRDDT_SCHEME_PACK_HOST,
-    MCA_PML_UMRDDT_SCHEME_BASE,
-};
+    MCA_PML_UMRDDT_SCHEME_LIST(ID_OF)};
 
 void opal_umrddt_tuning_default(opal_umrddt_tuning_t *tuning)
 {

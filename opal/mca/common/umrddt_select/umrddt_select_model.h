@@ -90,12 +90,6 @@ enum {
     OPAL_UMRDDT_TUNING_CURVE_COUNT = 0 OPAL_UMRDDT_TUNING_CURVES(OPAL_UMRDDT_TUNING_ONE)
 };
 
-/** Names as in pml_umrddt_scheme. */
-extern const char *const mca_pml_umrddt_scheme_names[MCA_PML_UMRDDT_SCHEMES];
-
-/** All schemes in the order of preference among equal times, which is also the output order. */
-extern const mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_order[MCA_PML_UMRDDT_SCHEMES];
-
 /** One side of a message. */
 typedef struct opal_umrddt_select_side_t {
     uint64_t pieces; /**< blocks of its layout; 1: contiguous */

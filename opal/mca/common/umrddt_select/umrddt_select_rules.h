@@ -29,15 +29,6 @@
 
 #include "opal/mca/common/umrddt_select/umrddt_select_scheme.h"
 
-/** The order of the rules; after them, the base PML. */
-#define OPAL_UMRDDT_RULE_ORDER(X)      \
-    X(MCA_PML_UMRDDT_SCHEME_IPC)       \
-    X(MCA_PML_UMRDDT_SCHEME_UMR)       \
-    X(MCA_PML_UMRDDT_SCHEME_DIRECT)    \
-    X(MCA_PML_UMRDDT_SCHEME_PACK_HOST) \
-    X(MCA_PML_UMRDDT_SCHEME_PACK_GDR)  \
-    X(MCA_PML_UMRDDT_SCHEME_PACK_STAGED)
-
 /** Returns true if the rules permit a candidate scheme for a message. */
 typedef bool (*opal_umrddt_rule_t)(void *message, mca_pml_umrddt_scheme_id_t scheme);
 
@@ -68,12 +59,14 @@ opal_umrddt_select_next(uint16_t *candidates, uint16_t preferred, opal_umrddt_ru
         }
         *candidates = others;
     }
-#define OPAL_UMRDDT_RULE_TRY(SCHEME)                                                \
-    if (0 != (others & MCA_PML_UMRDDT_BIT(SCHEME)) && permits(message, (SCHEME))) { \
-        *candidates = others & (uint16_t) ~MCA_PML_UMRDDT_BIT(SCHEME);              \
-        return (SCHEME);                                                            \
+#define OPAL_UMRDDT_RULE_TRY(NAME, name, text, bit, group, rdma, packed, hca)               \
+    if (MCA_PML_UMRDDT_SCHEME_BASE != MCA_PML_UMRDDT_SCHEME_##NAME                          \
+        && 0 != (others & MCA_PML_UMRDDT_BIT_##NAME)                                        \
+        && permits(message, MCA_PML_UMRDDT_SCHEME_##NAME)) {                                \
+        *candidates = others & (uint16_t) ~MCA_PML_UMRDDT_BIT_##NAME;                       \
+        return MCA_PML_UMRDDT_SCHEME_##NAME;                                                \
     }
-    OPAL_UMRDDT_RULE_ORDER(OPAL_UMRDDT_RULE_TRY)
+    MCA_PML_UMRDDT_SCHEME_LIST(OPAL_UMRDDT_RULE_TRY)
 #undef OPAL_UMRDDT_RULE_TRY
     return MCA_PML_UMRDDT_SCHEME_BASE;
 }

@@ -19,36 +19,82 @@
 
 #include <stdint.h>
 
+/**
+ * All schemes, in the order in which rules are tried and among equal predictions. The only list:
+ * identifiers, bits, names and masks come from it.
+ *
+ *     X(NAME, name, text, bit, group, rdma, packed, hca)
+ *
+ * text    name in parameters and output
+ * bit     position in the bitmap, and value of the enumeration; 0, 1, ... without a gap
+ * group   1: the scheme has the functions of its group (pml_umrddt_scheme.h)
+ * rdma    1: RDMA writes between the buffers
+ * packed  1: packed, in chunks
+ * hca     1: impossible without an HCA
+ *
+ * umr: between mkeys of both sides; direct: into the receiver's layout, without mkeys; ipc: the
+ * receiver copies from the sender's GPU memory; pack-gdr: chunks in GPU memory that HCAs read and
+ * write; pack-staged, pack-host: chunks that GPUs pack in their memory, or in pinned system memory;
+ * host: the base PML, whose bit is never in an envelope.
+ */
+#define MCA_PML_UMRDDT_SCHEME_LIST(X)                         \
+    X(IPC, ipc, "ipc", 2, 1, 0, 0, 0)                         \
+    X(UMR, umr, "umr", 0, 1, 1, 0, 1)                         \
+    X(DIRECT, direct, "direct", 1, 0, 1, 0, 1)                \
+    X(PACK_GDR, pack_gdr, "pack-gdr", 6, 1, 0, 1, 1)          \
+    X(PACK_STAGED, pack_staged, "pack-staged", 4, 0, 0, 1, 0) \
+    X(PACK_HOST, pack_host, "pack-host", 5, 0, 0, 1, 0)       \
+    X(BASE, base, "host", 3, 0, 0, 0, 0)
+
+#define OPAL_UMRDDT_SCHEME_ID(NAME, name, text, bit, group, rdma, packed, hca) \
+    MCA_PML_UMRDDT_SCHEME_##NAME = (bit),
+#define OPAL_UMRDDT_SCHEME_BIT(NAME, name, text, bit, group, rdma, packed, hca) \
+    MCA_PML_UMRDDT_BIT_##NAME = 1 << (bit),
+#define OPAL_UMRDDT_SCHEME_ONE(NAME, name, text, bit, group, rdma, packed, hca)   +1
+#define OPAL_UMRDDT_SCHEME_GROUP(NAME, name, text, bit, group, rdma, packed, hca) +(group)
+#define OPAL_UMRDDT_SCHEME_ANY(NAME, name, text, bit, group, rdma, packed, hca)   | 1u << (bit)
+#define OPAL_UMRDDT_SCHEME_RDMA(NAME, name, text, bit, group, rdma, packed, hca) \
+    | (rdma##u) << (bit)
+#define OPAL_UMRDDT_SCHEME_PACKED(NAME, name, text, bit, group, rdma, packed, hca) \
+    | (packed##u) << (bit)
+#define OPAL_UMRDDT_SCHEME_HCA(NAME, name, text, bit, group, rdma, packed, hca) | (hca##u) << (bit)
+
 typedef enum mca_pml_umrddt_scheme_id_t {
-    MCA_PML_UMRDDT_SCHEME_UMR = 0,    /**< RDMA writes between mkeys of both sides */
-    MCA_PML_UMRDDT_SCHEME_DIRECT = 1, /**< RDMA writes into the receiver's layout, without mkeys */
-    MCA_PML_UMRDDT_SCHEME_IPC = 2,    /**< the receiver copies from the sender's GPU memory */
-    MCA_PML_UMRDDT_SCHEME_BASE = 3,   /**< the base PML; its bit is never in an envelope */
-    MCA_PML_UMRDDT_SCHEME_PACK_STAGED = 4, /**< chunks that GPUs pack in their memory */
-    MCA_PML_UMRDDT_SCHEME_PACK_HOST = 5,   /**< chunks that GPUs pack in pinned system memory */
-    MCA_PML_UMRDDT_SCHEME_PACK_GDR = 6,    /**< chunks in GPU memory that HCAs read and write */
-    MCA_PML_UMRDDT_SCHEMES = 7,
+    MCA_PML_UMRDDT_SCHEME_LIST(OPAL_UMRDDT_SCHEME_ID)
+    MCA_PML_UMRDDT_SCHEMES = 0 MCA_PML_UMRDDT_SCHEME_LIST(OPAL_UMRDDT_SCHEME_ONE),
     MCA_PML_UMRDDT_SCHEME_AUTO = MCA_PML_UMRDDT_SCHEMES /**< parameter value: no scheme is forced */
 } mca_pml_umrddt_scheme_id_t;
 
+/** Number of groups of schemes. */
+#define MCA_PML_UMRDDT_GROUPS (0 MCA_PML_UMRDDT_SCHEME_LIST(OPAL_UMRDDT_SCHEME_GROUP))
+
 #define MCA_PML_UMRDDT_BIT(scheme) (1u << (scheme))
 
-#define MCA_PML_UMRDDT_BIT_UMR         MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_UMR)
-#define MCA_PML_UMRDDT_BIT_DIRECT      MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_DIRECT)
-#define MCA_PML_UMRDDT_BIT_IPC         MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_IPC)
-#define MCA_PML_UMRDDT_BIT_BASE        MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE)
-#define MCA_PML_UMRDDT_BIT_PACK_STAGED MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_STAGED)
-#define MCA_PML_UMRDDT_BIT_PACK_HOST   MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_HOST)
-#define MCA_PML_UMRDDT_BIT_PACK_GDR    MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_PACK_GDR)
+/** MCA_PML_UMRDDT_BIT_*, one for each scheme. */
+enum {
+    MCA_PML_UMRDDT_SCHEME_LIST(OPAL_UMRDDT_SCHEME_BIT)
+};
 
-/** Groups: RDMA writes between the buffers; packed, in chunks; all that an envelope can offer. */
-#define MCA_PML_UMRDDT_BITS_HCA  0x03u
-#define MCA_PML_UMRDDT_BITS_PACK 0x70u
-#define MCA_PML_UMRDDT_BITS_ALL  0x77u
+_Static_assert(MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES) - 1
+                   == (0 MCA_PML_UMRDDT_SCHEME_LIST(OPAL_UMRDDT_SCHEME_ANY)),
+               "bits without a gap");
+
+/** RDMA writes between the buffers; packed, in chunks; all that an envelope can offer. */
+#define MCA_PML_UMRDDT_BITS_HCA  (0u MCA_PML_UMRDDT_SCHEME_LIST(OPAL_UMRDDT_SCHEME_RDMA))
+#define MCA_PML_UMRDDT_BITS_PACK (0u MCA_PML_UMRDDT_SCHEME_LIST(OPAL_UMRDDT_SCHEME_PACKED))
+#define MCA_PML_UMRDDT_BITS_ALL                       \
+    ((MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEMES) - 1) \
+     ^ MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_BASE))
 
 /** Schemes that need an HCA, and those that can use one. */
-#define MCA_PML_UMRDDT_BITS_NEED_HCA (MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_BIT_PACK_GDR)
+#define MCA_PML_UMRDDT_BITS_NEED_HCA (0u MCA_PML_UMRDDT_SCHEME_LIST(OPAL_UMRDDT_SCHEME_HCA))
 #define MCA_PML_UMRDDT_BITS_USE_HCA  (MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_BITS_PACK)
+
+/** Names of the schemes, by id. */
+extern const char *const mca_pml_umrddt_scheme_names[MCA_PML_UMRDDT_SCHEMES];
+
+/** The schemes in the order of the list; the base PML is last. */
+extern const mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_order[MCA_PML_UMRDDT_SCHEMES];
 
 /** State of a scheme with one peer. */
 typedef struct opal_umrddt_scheme_state_t {

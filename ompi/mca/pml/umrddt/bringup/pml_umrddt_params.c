@@ -49,17 +49,9 @@ static const mca_base_var_enum_value_t MEMORY_VALUES[] = {
     {0, NULL},
 };
 
-static const mca_base_var_enum_value_t SCHEME_VALUES[] = {
-    {MCA_PML_UMRDDT_SCHEME_AUTO, "auto"},
-    {MCA_PML_UMRDDT_SCHEME_UMR, "umr"},
-    {MCA_PML_UMRDDT_SCHEME_DIRECT, "direct"},
-    {MCA_PML_UMRDDT_SCHEME_IPC, "ipc"},
-    {MCA_PML_UMRDDT_SCHEME_PACK_GDR, "pack-gdr"},
-    {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, "pack-staged"},
-    {MCA_PML_UMRDDT_SCHEME_PACK_HOST, "pack-host"},
-    {MCA_PML_UMRDDT_SCHEME_BASE, "host"},
-    {0, NULL},
-};
+#define SCHEME_VALUE(NAME, name, text, ...) {MCA_PML_UMRDDT_SCHEME_##NAME, text},
+static const mca_base_var_enum_value_t SCHEME_VALUES[MCA_PML_UMRDDT_SCHEMES + 2] = {
+    {MCA_PML_UMRDDT_SCHEME_AUTO, "auto"}, MCA_PML_UMRDDT_SCHEME_LIST(SCHEME_VALUE)};
 
 static const mca_base_var_enum_value_t GPU_BASE_VALUES[] = {
     {MCA_PML_UMRDDT_GPU_BASE_AUTO, "auto"},

@@ -17,15 +17,9 @@
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 
+#define ENTRY(NAME, name, ...) [MCA_PML_UMRDDT_SCHEME_##NAME] = &mca_pml_umrddt_scheme_##name,
 const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES] = {
-    [MCA_PML_UMRDDT_SCHEME_UMR] = &mca_pml_umrddt_scheme_umr,
-    [MCA_PML_UMRDDT_SCHEME_DIRECT] = &mca_pml_umrddt_scheme_direct,
-    [MCA_PML_UMRDDT_SCHEME_IPC] = &mca_pml_umrddt_scheme_ipc,
-    [MCA_PML_UMRDDT_SCHEME_BASE] = &mca_pml_umrddt_scheme_base,
-    [MCA_PML_UMRDDT_SCHEME_PACK_STAGED] = &mca_pml_umrddt_scheme_pack_staged,
-    [MCA_PML_UMRDDT_SCHEME_PACK_HOST] = &mca_pml_umrddt_scheme_pack_host,
-    [MCA_PML_UMRDDT_SCHEME_PACK_GDR] = &mca_pml_umrddt_scheme_pack_gdr,
-};
+    MCA_PML_UMRDDT_SCHEME_LIST(ENTRY)};
 
 /* Memory that an HCA cannot reach is offered to CUDA IPC, and packed beside both. */
 const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_groups[MCA_PML_UMRDDT_GROUPS] = {

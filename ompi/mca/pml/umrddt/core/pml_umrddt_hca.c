@@ -158,9 +158,6 @@ void mca_pml_umrddt_hca_open(void)
     }
     mca_pml_umrddt.caps = hca->caps();
     mca_pml_umrddt.hca = hca;
-    mca_pml_umrddt.stripe_from = 0 < mca_pml_umrddt.params.stripe && hca->hca(1, NULL, NULL)
-                                     ? mca_pml_umrddt.params.stripe
-                                     : SIZE_MAX;
 }
 
 void mca_pml_umrddt_hca_close(void)

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * The record of a receive, with a union of the data of the schemes. pml_umrddt_request.h has the
+ * The record of a receive, with room for the data of its scheme. pml_umrddt_request.h has the
  * common part of sends and receives.
  */
 
@@ -44,9 +44,6 @@ typedef enum mca_pml_umrddt_recv_state_t {
     MCA_PML_UMRDDT_RECV_UNSTAGE,  /**< data received, to be copied to the user's buffer */
     MCA_PML_UMRDDT_RECV_DONE
 } mca_pml_umrddt_recv_state_t;
-
-/** Size of the part of a receive that its scheme uses, bytes. */
-#define MCA_PML_UMRDDT_RECV_HELD 40
 
 /**
  * A receive that may get an envelope. Either it watches a request of the base PML that the
@@ -94,26 +91,8 @@ struct mca_pml_umrddt_recv_t {
     const struct mca_pml_umrddt_scheme_t *ops; /**< carries the message; NULL: none yet */
     uint64_t *reason;                          /**< fallback counter; NULL: base selected */
 
-    /** Data of the scheme. */
-    union {
-        unsigned char held[MCA_PML_UMRDDT_RECV_HELD];
-        struct { /* pml_umrddt_rdma.h */
-            mca_btl_umr_memory_t *memory;
-            mca_btl_umr_keyset_t *keyset;
-            int (*cts)(struct mca_pml_umrddt_recv_t *recv); /**< sends the CTS of this scheme */
-            uint64_t chunk;
-            uint32_t slot;
-            bool placed; /**< a cache slot of the sender is reserved for this round */
-        };
-        struct { /* pml_umrddt_ipc.h */
-            struct opal_umrddt_gpu_engine_t *engine;
-            struct opal_umrddt_gpu_import_t *import;
-            opal_iov_cache_layout_t *from;       /**< the sender's layout; NULL: one piece */
-            struct opal_umrddt_gpu_copy_t *copy; /**< in progress */
-            struct mca_pml_umrddt_info_req_t *requested; /**< in state INFO_REQ */
-        };
-        struct mca_pml_umrddt_pack_t *pack; /**< in state PACK */
-    };
+    /** Data of the scheme; see MCA_PML_UMRDDT_HELD. */
+    _Alignas(MCA_PML_UMRDDT_HELD_ALIGN) unsigned char held[MCA_PML_UMRDDT_RECV_HELD];
 
     /* pml_umrddt_split.h */
     struct mca_pml_umrddt_recv_split_t *split;        /**< parent or part; else NULL */
@@ -133,9 +112,6 @@ struct mca_pml_umrddt_recv_t {
     opal_umrddt_gpu_stream_copy_t transit;
     time_t refused; /**< refusal of the data by the base PML: mca_pml_umrddt_given_up */
 };
-_Static_assert(offsetof(mca_pml_umrddt_recv_t, split) - offsetof(mca_pml_umrddt_recv_t, held)
-                   == MCA_PML_UMRDDT_RECV_HELD,
-               "all of what a scheme holds");
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_recv_t);
 
 /** Look up recv->layout unless it is set. @return false: no memory, and it is NULL */

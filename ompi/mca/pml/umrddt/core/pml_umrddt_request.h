@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * The common part of requests: the two users that release one, in any order and in any thread.
+ * The common part of requests: the room for the data of a scheme, and the two users that release a
+ * request, in any order and in any thread.
  */
 
 #ifndef MCA_PML_UMRDDT_REQUEST_H
@@ -18,10 +19,27 @@
 #include "ompi_config.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "ompi/request/request.h"
 
 BEGIN_C_DECLS
+
+/** Room in a request for the data of its scheme: bytes in a send and in a receive; its alignment.
+ */
+#define MCA_PML_UMRDDT_SEND_HELD  16
+#define MCA_PML_UMRDDT_RECV_HELD  40
+#define MCA_PML_UMRDDT_HELD_ALIGN 8
+
+/** The data of a request's scheme, as a structure of that scheme. All 0 when the scheme starts: at
+ * a receiver before start, at a sender before its first reply. */
+#define MCA_PML_UMRDDT_HELD(type, request)                                 \
+    ({                                                                     \
+        _Static_assert(sizeof(type) <= sizeof((request)->held)             \
+                           && _Alignof(type) <= MCA_PML_UMRDDT_HELD_ALIGN, \
+                       "the data of a scheme fits into a request");        \
+        (type *) (uintptr_t) (request)->held;                              \
+    })
 
 /**
  * Users of a request: the side that completes it, and the application. Both release it, in any

@@ -38,9 +38,6 @@ typedef enum mca_pml_umrddt_send_state_t {
     MCA_PML_UMRDDT_SEND_DRAIN    /**< complete except for the base PML's request of the envelope */
 } mca_pml_umrddt_send_state_t;
 
-/** Size of the part of a send that its scheme uses, bytes. */
-#define MCA_PML_UMRDDT_SEND_HELD 16
-
 /** A send that is handled, or that needs a staging buffer. */
 struct mca_pml_umrddt_send_t {
     ompi_request_t super;
@@ -86,16 +83,8 @@ struct mca_pml_umrddt_send_t {
     mca_pml_umrddt_reply_t *reply; /**< buffer for replies: mca_pml_umrddt_reply_room */
     mca_btl_umr_key_t *remote;     /**< scratch: the peer's rkeys for one put */
     const struct mca_pml_umrddt_scheme_t *ops; /**< scheme of the last reply; NULL: none yet */
-    /** Data of that scheme; 0 before its first reply. */
-    union {
-        unsigned char held[MCA_PML_UMRDDT_SEND_HELD];
-        mca_btl_umr_keyset_t *keyset;             /* pml_umrddt_umr_send.c */
-        struct {                                  /* pml_umrddt_send_direct.c */
-            struct mca_pml_umrddt_parts_t *parts; /**< received parts of the receiver's layout */
-            opal_iov_cache_layout_t *to;          /**< the receiver's layout during the writes */
-        };
-        struct mca_pml_umrddt_pack_t *pack; /* pml_umrddt_pack_send.c, in state BUSY */
-    };
+    /** Data of that scheme; see MCA_PML_UMRDDT_HELD. */
+    _Alignas(MCA_PML_UMRDDT_HELD_ALIGN) unsigned char held[MCA_PML_UMRDDT_SEND_HELD];
     uint32_t written;          /**< chunks written, for the NACK */
     bool reported;             /**< the receiver has sent an INFO_REQ */
     void (*await)(void *send); /**< event that waits for the end; NULL: wait for a reply */
@@ -105,9 +94,6 @@ struct mca_pml_umrddt_send_t {
     struct mca_pml_umrddt_send_split_t *split;        /**< parent or part; else NULL */
     struct mca_pml_umrddt_send_split_t *split_cached; /**< kept for reuse, of malloc; or NULL */
 };
-_Static_assert(offsetof(mca_pml_umrddt_send_t, written) - offsetof(mca_pml_umrddt_send_t, held)
-                   == MCA_PML_UMRDDT_SEND_HELD,
-               "all of what a scheme holds");
 OBJ_CLASS_DECLARATION(mca_pml_umrddt_send_t);
 
 END_C_DECLS

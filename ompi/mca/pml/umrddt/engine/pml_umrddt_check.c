@@ -17,7 +17,6 @@
 
 #include <stdlib.h>
 
-#include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 #include "opal/runtime/opal_progress.h"
 #include "opal/util/output.h"
 
@@ -214,6 +213,18 @@ static const char *check_shared(void)
     return wrong;
 }
 
+static const char *check_groups(void)
+{
+    const char *wrong = NULL;
+
+    for (int i = 0; i < MCA_PML_UMRDDT_GROUPS && NULL == wrong; ++i) {
+        if (NULL != mca_pml_umrddt_groups[i]->process_check) {
+            wrong = mca_pml_umrddt_groups[i]->process_check();
+        }
+    }
+    return wrong;
+}
+
 const char *mca_pml_umrddt_state_check(void)
 {
     const char *wrong = check_waits();
@@ -223,7 +234,7 @@ const char *mca_pml_umrddt_state_check(void)
     wrong = NULL == wrong ? check_receives() : wrong;
     wrong = NULL == wrong ? check_idle() : wrong;
     wrong = NULL == wrong ? check_shared() : wrong;
-    return NULL == wrong && NULL != mca_pml_umrddt.gpu ? opal_umrddt_gpu_ipc_check() : wrong;
+    return NULL == wrong ? check_groups() : wrong;
 }
 
 static void check(bool layouts)

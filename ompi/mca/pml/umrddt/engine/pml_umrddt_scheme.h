@@ -109,6 +109,10 @@ typedef struct mca_pml_umrddt_scheme_t {
     const char *(*peer_check)(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
     const uint64_t *cached; /**< NULL if peer_check is NULL */
 
+    /** Returns the name of the invariant that what the group holds for this process violates, or
+     * NULL. */
+    const char *(*process_check)(void);
+
     /* Functions of the scheme. */
 
     /** Receiver: returns true if the rules select this scheme next. The engine calls it in the
@@ -168,23 +172,18 @@ typedef struct mca_pml_umrddt_scheme_t {
     const char *(*check)(const mca_pml_umrddt_recv_t *recv);
 } mca_pml_umrddt_scheme_t;
 
-/** The schemes by id. umrddt_select_rules.h has their order; the base PML is last and always
+/** The schemes by id. mca_pml_umrddt_scheme_order has their order; the base PML is last and always
  * starts. */
 extern const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_schemes[MCA_PML_UMRDDT_SCHEMES];
 
 /** The schemes that have functions of a group, in the order of offers: whether a group offers
  * itself may depend on those before it. */
-#define MCA_PML_UMRDDT_GROUPS 3
 extern const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_groups[MCA_PML_UMRDDT_GROUPS];
 
-/** Each is defined in its own file. */
-extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr;
-extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct;
-extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc;
-extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_gdr;
-extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_staged;
-extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_pack_host;
-extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_base;
+/** mca_pml_umrddt_scheme_NAME: each is defined in its own file. */
+#define MCA_PML_UMRDDT_SCHEME_DECLARE(NAME, name, ...) \
+    extern const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_##name;
+MCA_PML_UMRDDT_SCHEME_LIST(MCA_PML_UMRDDT_SCHEME_DECLARE)
 
 /** Kinds of replies, as the sender's engine distinguishes them: first the types of headers of kind
  * REPLY, then the kinds of other headers. */

@@ -17,8 +17,9 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_check_schemes.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_pack_chunks.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 
 /** Check one side of a message that is sent in chunks. */
 static const char *check_chunks(const mca_pml_umrddt_pack_t *pack)
@@ -79,31 +80,39 @@ static const char *check_rdma(const mca_pml_umrddt_recv_t *recv, bool named)
 
 const char *mca_pml_umrddt_check_umr(const mca_pml_umrddt_recv_t *recv)
 {
-    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_MAPPING != recv->state || NULL != recv->keyset,
+    const mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_MAPPING != recv->state || NULL != rdma->keyset,
                          "receives: one whose keys are mapped has them");
-    return check_rdma(recv, NULL != recv->keyset);
+    return check_rdma(recv, NULL != rdma->keyset);
 }
 
 const char *mca_pml_umrddt_check_direct(const mca_pml_umrddt_recv_t *recv)
 {
-    return check_rdma(recv, NULL != recv->memory);
+    const mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    return check_rdma(recv, NULL != rdma->memory);
 }
 
 const char *mca_pml_umrddt_check_ipc(const mca_pml_umrddt_recv_t *recv)
 {
-    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_INFO_REQ != recv->state || NULL != recv->requested,
+    const mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+
+    MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_INFO_REQ != recv->state || NULL != ipc->requested,
                          "receives: one that has asked notes what");
     MCA_PML_UMRDDT_HOLDS(MCA_PML_UMRDDT_RECV_COPY != recv->state
-                             || (NULL != recv->copy && NULL != recv->import),
+                             || (NULL != ipc->copy && NULL != ipc->import),
                          "receives: memory that is copied from is mapped");
     return NULL;
 }
 
 const char *mca_pml_umrddt_check_pack(const mca_pml_umrddt_recv_t *recv)
 {
+    const mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv);
+
     if (MCA_PML_UMRDDT_RECV_PACK != recv->state) {
         return NULL;
     }
-    MCA_PML_UMRDDT_HOLDS(NULL != recv->pack, "receives: one that comes in chunks has them");
-    return check_chunks(recv->pack);
+    MCA_PML_UMRDDT_HOLDS(NULL != held->pack, "receives: one that comes in chunks has them");
+    return check_chunks(held->pack);
 }

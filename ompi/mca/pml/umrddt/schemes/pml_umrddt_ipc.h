@@ -39,12 +39,22 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
 
 BEGIN_C_DECLS
 
 _Static_assert(OPAL_UMRDDT_DONE_FLAG_COOKIE == MCA_PML_UMRDDT_COOKIE_LEN, "the same number");
 
 typedef struct mca_pml_umrddt_info_req_t mca_pml_umrddt_info_req_t;
+
+/** Data of a receive by this scheme. */
+typedef struct mca_pml_umrddt_ipc_recv_t {
+    opal_umrddt_gpu_engine_t *engine;
+    opal_umrddt_gpu_import_t *import;
+    opal_iov_cache_layout_t *from;        /**< the sender's layout; NULL: one piece */
+    opal_umrddt_gpu_copy_t *copy;         /**< in progress */
+    mca_pml_umrddt_info_req_t *requested; /**< in state INFO_REQ */
+} mca_pml_umrddt_ipc_recv_t;
 
 /* ---------------------------------------------------------------------------------------------
  * Wire format (pml_umrddt_ipc.c)
@@ -135,31 +145,34 @@ static inline bool mca_pml_umrddt_ipc_is_refused(const mca_pml_umrddt_peer_t *pe
     return NULL != peer->ipc && opal_umrddt_gpu_peer_is_refused(peer->ipc, buffer_id, engine);
 }
 
-/** Check the caches of a peer: member of the scheme. */
+/** Check the caches of a peer, and a receive: members of the scheme. */
+const char *mca_pml_umrddt_check_ipc(const mca_pml_umrddt_recv_t *recv);
 const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes);
 
 void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer);
 
 /* ---------------------------------------------------------------------------------------------
- * The sender (pml_umrddt_ipc_send.c)
+ * The sender (pml_umrddt_ipc_scheme.c)
  * ------------------------------------------------------------------------------------------- */
+
+/** Failures in a row after which a sender uses the HCA. A receiver sends no INFO_REQ to a peer
+ * after as many. */
+#define MCA_PML_UMRDDT_IPC_MISSES 4
 
 /** Returns true if the scheme can carry messages from this memory and has not failed with the
  * peer. Any thread. */
-bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                               const opal_umrddt_gpu_where_t *where);
-
-/* Member functions of the scheme. */
-mca_pml_umrddt_can_send_t mca_pml_umrddt_ipc_can_send(const mca_pml_umrddt_comm_t *comm,
-                                                      const mca_pml_umrddt_peer_t *peer,
-                                                      const opal_umrddt_gpu_where_t *where,
-                                                      size_t size);
-void mca_pml_umrddt_ipc_offer(mca_pml_umrddt_send_t *send);
-void mca_pml_umrddt_ipc_reply(mca_pml_umrddt_send_t *send, size_t length);
-void mca_pml_umrddt_ipc_answered(mca_pml_umrddt_send_t *send);
+static inline bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm,
+                                             const mca_pml_umrddt_peer_t *peer,
+                                             const opal_umrddt_gpu_where_t *where)
+{
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
+           && mca_pml_umrddt_ipc_takes(where)
+           && MCA_PML_UMRDDT_IPC_MISSES > __atomic_load_n(
+                  &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails, __ATOMIC_RELAXED);
+}
 
 /* ---------------------------------------------------------------------------------------------
- * The receiver (pml_umrddt_ipc_recv.c, _info_req.c)
+ * The receiver (pml_umrddt_ipc_scheme.c, _info_req.c)
  * ------------------------------------------------------------------------------------------- */
 
 /** Returns true if the rules permit the scheme. The driver cannot open handles of a remote node,

@@ -10,7 +10,7 @@
  * @file
  *
  * Messages from GPU memory of the same node: the receiver's INFO_REQ and the sender's answer. Read
- * pml_umrddt_ipc.h first. This is state INFO_REQ of pml_umrddt_ipc_recv.c.
+ * pml_umrddt_ipc.h first. This is state INFO_REQ of pml_umrddt_ipc_scheme.c.
  */
 
 #include "ompi_config.h"
@@ -138,8 +138,10 @@ void mca_pml_umrddt_ipc_info_req_close(void)
 /** Give the message up and record that this allocation cannot be imported. */
 static void refuse_memory(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+
     mca_pml_umrddt_ipc_refused(recv->peer, recv->rts.buffer_id,
-                               opal_umrddt_gpu_on_gpu(&recv->where) ? recv->engine : NULL);
+                               opal_umrddt_gpu_on_gpu(&recv->where) ? ipc->engine : NULL);
     mca_pml_umrddt_ipc_refuse(recv);
 }
 
@@ -192,7 +194,8 @@ void mca_pml_umrddt_ipc_info_req_drop(mca_pml_umrddt_info_req_t *requested)
 /** Post the receive for the next part or the INFO message. */
 static int listen_for_report(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_info_req_t *requested = recv->requested;
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+    mca_pml_umrddt_info_req_t *requested = ipc->requested;
     int rc = mca_pml_umrddt.host.pml_irecv(
         &requested->got, sizeof(requested->got), &ompi_mpi_byte.dt, recv->status.MPI_SOURCE,
         mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_INFO, recv->rts.request_id), recv->comm->comm,
@@ -206,25 +209,26 @@ static int listen_for_report(mca_pml_umrddt_recv_t *recv)
 
 void mca_pml_umrddt_ipc_info_req(mca_pml_umrddt_recv_t *recv, uint32_t what)
 {
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
     mca_pml_umrddt_reply_t reply;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     recv->state = MCA_PML_UMRDDT_RECV_INFO_REQ;
-    recv->requested = malloc(sizeof(*recv->requested));
-    if (NULL == recv->requested) {
+    ipc->requested = malloc(sizeof(*ipc->requested));
+    if (NULL == ipc->requested) {
         mca_pml_umrddt_recv_by_base(recv, &counters->fallback_other);
         return;
     }
-    OBJ_CONSTRUCT(&recv->requested->wait, mca_pml_umrddt_wait_t);
-    recv->requested->request = NULL;
-    recv->requested->what = what;
-    recv->requested->peer = recv->peer;
-    recv->requested->ids[0] = recv->rts.buffer_id;
-    recv->requested->ids[1] = recv->rts.layout;
-    recv->requested->parts = NULL;
+    OBJ_CONSTRUCT(&ipc->requested->wait, mca_pml_umrddt_wait_t);
+    ipc->requested->request = NULL;
+    ipc->requested->what = what;
+    ipc->requested->peer = recv->peer;
+    ipc->requested->ids[0] = recv->rts.buffer_id;
+    ipc->requested->ids[1] = recv->rts.layout;
+    ipc->requested->parts = NULL;
     mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_INFO_REQ, &reply);
     reply.what = what;
-    if (OPAL_SUCCESS != things_add(recv->requested) || OMPI_SUCCESS != listen_for_report(recv)
+    if (OPAL_SUCCESS != things_add(ipc->requested) || OMPI_SUCCESS != listen_for_report(recv)
         || OMPI_SUCCESS != mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply)) {
         mca_pml_umrddt_recv_by_base(recv, &counters->fallback_other);
         return;
@@ -238,25 +242,26 @@ void mca_pml_umrddt_ipc_info_req(mca_pml_umrddt_recv_t *recv, uint32_t what)
 static void take(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_info_t *info,
                  opal_iov_cache_layout_t *from)
 {
-    uint32_t lacks = recv->requested->what & ~info->what;
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+    uint32_t lacks = ipc->requested->what & ~info->what;
     int rc = OPAL_SUCCESS;
 
     mca_pml_umrddt_ipc_map_done_flags(recv->peer, info->done_flag_pid, info->done_flag_fd);
     if (NULL != from) {
-        recv->from = from;
+        ipc->from = from;
         mca_pml_umrddt_ipc_keep(recv->peer, recv->rts.layout, from);
     }
     if (0 != (MCA_PML_UMRDDT_INFO_EXPORT & info->what)) {
-        if (NULL == recv->engine
-            && !mca_pml_umrddt_ipc_engine_for(info->export.uuid, &recv->engine)) {
+        if (NULL == ipc->engine
+            && !mca_pml_umrddt_ipc_engine_for(info->export.uuid, &ipc->engine)) {
             refuse_memory(recv);
             return;
         }
-        rc = opal_umrddt_gpu_import(recv->engine, mca_pml_umrddt_ipc_number(recv->peer),
-                                    &info->export, &recv->import);
+        rc = opal_umrddt_gpu_import(ipc->engine, mca_pml_umrddt_ipc_number(recv->peer),
+                                    &info->export, &ipc->import);
         if (OPAL_SUCCESS == rc) {
             mca_pml_umrddt_ipc_mapped(recv->peer, recv->rts.buffer_id,
-                                      opal_umrddt_gpu_on_gpu(&recv->where) ? NULL : recv->engine);
+                                      opal_umrddt_gpu_on_gpu(&recv->where) ? NULL : ipc->engine);
         }
     }
     if (OPAL_ERR_BAD_PARAM == rc) {
@@ -264,8 +269,8 @@ static void take(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_info_t *info,
     } else if (OPAL_SUCCESS != rc || 0 != lacks) {
         refuse_memory(recv);
     } else {
-        mca_pml_umrddt_ipc_info_req_drop(recv->requested);
-        recv->requested = NULL;
+        mca_pml_umrddt_ipc_info_req_drop(ipc->requested);
+        ipc->requested = NULL;
         mca_pml_umrddt_ipc_go_on(recv);
     }
 }
@@ -274,7 +279,8 @@ static void take(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_info_t *info,
 static bool reported(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
-    mca_pml_umrddt_info_req_t *requested = recv->requested;
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+    mca_pml_umrddt_info_req_t *requested = ipc->requested;
     const mca_pml_umrddt_layout_frag_t *flat = &requested->got.flat;
     opal_iov_cache_layout_t *from = NULL;
     bool again = false;

@@ -553,7 +553,7 @@ static void go_on(mca_pml_umrddt_pack_t *pack)
         chunk_t *chunk = mca_pml_umrddt_pack_slot(pack, pack->sent);
 
         if (MCA_PML_UMRDDT_PHASE_READY != chunk->phase
-            || (by_hca ? pack->not_packed || !mca_pml_umrddt_pack_hca_may_send(pack) : false)) {
+            || (by_hca ? pack->not_packed || pack->sent >= pack->hca.granted : false)) {
             break;
         }
         if (by_hca) {

@@ -11,7 +11,7 @@
  *
  * Packed messages, sent in chunks: the scheme for GPU memory where neither the HCAs can gather and
  * scatter in the user's buffers nor CUDA IPC is possible. pml_umrddt_pack.c has the chunks of one
- * side; pml_umrddt_pack_send.c and pml_umrddt_pack_recv.c have the schemes.
+ * side; pml_umrddt_pack_scheme.c has the schemes.
  */
 
 /*
@@ -50,6 +50,11 @@
 BEGIN_C_DECLS
 
 typedef struct mca_pml_umrddt_pack_t mca_pml_umrddt_pack_t;
+
+/** Data of a send in state BUSY, or of a receive in state PACK. */
+typedef struct mca_pml_umrddt_pack_held_t {
+    mca_pml_umrddt_pack_t *pack;
+} mca_pml_umrddt_pack_held_t;
 
 /* ---------------------------------------------------------------------------------------------
  * One side's chunks (pml_umrddt_pack.c)
@@ -121,15 +126,6 @@ bool mca_pml_umrddt_pack_grant(mca_pml_umrddt_pack_t *pack, uint64_t granted);
 /** Returns true if the sender needs no further CREDIT. */
 bool mca_pml_umrddt_pack_all_granted(const mca_pml_umrddt_pack_t *pack);
 
-/** Sender: write no more chunks, since the receiver has sent FALLBACK or ACK. */
-void mca_pml_umrddt_pack_stop(mca_pml_umrddt_pack_t *pack);
-
-/** Sender: stop after an error. Writes that were posted still arrive. */
-void mca_pml_umrddt_pack_give_up(mca_pml_umrddt_pack_t *pack);
-
-/** Number of chunks that the sender has written, for its NACK. */
-uint32_t mca_pml_umrddt_pack_written(const mca_pml_umrddt_pack_t *pack);
-
 /** A FIN has arrived. @return false: none was expected */
 bool mca_pml_umrddt_pack_fin(mca_pml_umrddt_pack_t *pack);
 
@@ -150,18 +146,6 @@ static inline uint64_t mca_pml_umrddt_pack_chunks(uint64_t total, uint64_t chunk
 /** Free cached records. */
 void mca_pml_umrddt_pack_close(void);
 
-/* ---------------------------------------------------------------------------------------------
- * The sender (pml_umrddt_pack_send.c)
- * ------------------------------------------------------------------------------------------- */
-
-/* Members of the scheme: the functions of the group for senders. */
-bool mca_pml_umrddt_pack_reaches(const mca_pml_umrddt_peer_t *peer);
-mca_pml_umrddt_can_send_t mca_pml_umrddt_pack_can_send(const mca_pml_umrddt_comm_t *comm,
-                                                       const mca_pml_umrddt_peer_t *peer,
-                                                       const opal_umrddt_gpu_where_t *where,
-                                                       size_t size);
-void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send);
-
 /**
  * Validate a CTS_PACK: every field that is used.
  *
@@ -173,15 +157,8 @@ void mca_pml_umrddt_pack_offer(mca_pml_umrddt_send_t *send);
 bool mca_pml_umrddt_pack_reply_valid(const mca_pml_umrddt_reply_t *reply, size_t length,
                                      unsigned offered, uint64_t size, bool hca);
 
-/** Member of the scheme: a CTS_PACK has arrived, or a CREDIT, which is invalid in this state. */
-void mca_pml_umrddt_pack_reply(mca_pml_umrddt_send_t *send, size_t length);
-
-/** State BUSY, after a reply: post a receive for the next one while chunks lack credit. The wait
- * object of the message serves its chunks. If the receive is refused, the message is given up. */
-void mca_pml_umrddt_pack_listen(mca_pml_umrddt_send_t *send);
-
-/** State BUSY: a reply has arrived. If not @p valid, it is not a reply to this message. */
-void mca_pml_umrddt_pack_replied(mca_pml_umrddt_send_t *send, bool valid);
+/** Invariants of a receive: member of the schemes. */
+const char *mca_pml_umrddt_check_pack(const mca_pml_umrddt_recv_t *recv);
 
 END_C_DECLS
 

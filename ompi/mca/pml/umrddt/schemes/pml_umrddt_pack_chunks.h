@@ -181,12 +181,6 @@ int mca_pml_umrddt_pack_hca_room(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chu
 /** Returns true if the next chunk may begin. A receiver then has reserved a receive for its FIN. */
 bool mca_pml_umrddt_pack_hca_may_begin(mca_pml_umrddt_pack_t *pack);
 
-/** Returns true if the sender has credit for its next chunk. */
-static inline bool mca_pml_umrddt_pack_hca_may_send(const mca_pml_umrddt_pack_t *pack)
-{
-    return pack->sent < pack->hca.granted;
-}
-
 /** Write a chunk that is ready. */
 void mca_pml_umrddt_pack_hca_send(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk);
 

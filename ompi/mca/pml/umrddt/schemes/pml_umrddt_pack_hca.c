@@ -170,23 +170,6 @@ bool mca_pml_umrddt_pack_all_granted(const mca_pml_umrddt_pack_t *pack)
     return !mca_pml_umrddt_pack_by_hca(pack) || pack->hca.granted == pack->chunks;
 }
 
-void mca_pml_umrddt_pack_stop(mca_pml_umrddt_pack_t *pack)
-{
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    pack->hca.stopped = true;
-}
-
-void mca_pml_umrddt_pack_give_up(mca_pml_umrddt_pack_t *pack)
-{
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    pack->not_packed = true;
-}
-
-uint32_t mca_pml_umrddt_pack_written(const mca_pml_umrddt_pack_t *pack)
-{
-    return pack->sent;
-}
-
 /* ---------------------------------------------------------------------------------------------
  * The receiver
  * ------------------------------------------------------------------------------------------- */

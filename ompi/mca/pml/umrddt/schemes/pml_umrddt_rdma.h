@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Services shared by the RDMA schemes, which write between the buffers of both sides: at the
- * receiver (pml_umrddt_rdma_recv.c) and at the sender (pml_umrddt_rdma_send.c). Read
+ * Services shared by the RDMA schemes, which write between the buffers of both sides: of the
+ * receiver and of the sender (pml_umrddt_rdma.c). Read
  * pml_umrddt_scheme.h first. Progress thread only, except functions for the envelope.
  */
 
@@ -25,6 +25,16 @@
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 BEGIN_C_DECLS
+
+/** Data of a receive by an RDMA scheme. */
+typedef struct mca_pml_umrddt_rdma_recv_t {
+    mca_btl_umr_memory_t *memory;
+    mca_btl_umr_keyset_t *keyset;
+    int (*cts)(mca_pml_umrddt_recv_t *recv); /**< sends the CTS of the scheme */
+    uint64_t chunk;
+    uint32_t slot;
+    bool placed; /**< a cache slot of the sender is reserved for this round */
+} mca_pml_umrddt_rdma_recv_t;
 
 /** Give up all RDMA schemes for a common reason. @return OMPI_ERR_NOT_AVAILABLE */
 int mca_pml_umrddt_rdma_refuse(mca_pml_umrddt_recv_t *recv, uint64_t *reason);
@@ -57,6 +67,7 @@ static inline bool mca_pml_umrddt_umr_can_recv(mca_pml_umrddt_recv_t *recv)
 static inline int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv,
                                             int (*cts)(mca_pml_umrddt_recv_t *))
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
     const mca_pml_umrddt_rts_t *rts = &recv->rts;
 
     if (NULL == mca_pml_umrddt.hca || !recv->peer->has_hca
@@ -71,11 +82,11 @@ static inline int mca_pml_umrddt_rdma_begin(mca_pml_umrddt_recv_t *recv,
     if (!mca_pml_umrddt_recv_has_layout(recv)) {
         return mca_pml_umrddt_rdma_refuse(recv, &mca_pml_umrddt.counters.fallback_other);
     }
-    recv->cts = cts;
+    rdma->cts = cts;
     return OMPI_SUCCESS;
 }
 
-/** Register the buffer unless recv->memory is set. @return false: not possible */
+/** Register the buffer unless it is registered. @return false: not possible */
 bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv);
 
 /** The CTS is ready: send it as soon as a receive for its FIN is available. */
@@ -114,27 +125,30 @@ mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
  * at the sender itself. */
 static inline void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
 {
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
     mca_pml_umrddt_recv_forget_fin(recv);
-    if (NULL != recv->keyset) {
-        mca_pml_umrddt.hca->keyset_release(recv->keyset);
-        recv->keyset = NULL;
+    if (NULL != rdma->keyset) {
+        mca_pml_umrddt.hca->keyset_release(rdma->keyset);
+        rdma->keyset = NULL;
     }
-    if (NULL != recv->memory) {
-        mca_pml_umrddt.hca->memory_release(recv->memory);
-        recv->memory = NULL;
+    if (NULL != rdma->memory) {
+        mca_pml_umrddt.hca->memory_release(rdma->memory);
+        rdma->memory = NULL;
     }
 }
 
-/* pml_umrddt_umr_recv.c */
+/* pml_umrddt_umr.c */
 
 /** Begin a round, also for a stripe: prepare keys for bytes recv->position to recv->total on
- * recv->endpoint. Uses recv->keyset or another rkey set, and recv->memory if it is set. */
+ * recv->endpoint. Uses the rkey set that it has or another one, and the registration if there is
+ * one. */
 void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv);
 
 /** Turn a record into a stripe of a message, in the state after its start. */
 void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk);
 
-/* pml_umrddt_rdma_send.c */
+/* The sender */
 
 /** Offer an endpoint: set send->endpoint to the working endpoint to the receiver that is nearest to
  * the buffer, and send->rts.address to its address. Both processes have an HCA. Any thread. @return
@@ -153,13 +167,9 @@ void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send);
 /** Register the memory of the keys, unless send->memory is set. @return false: not possible */
 bool mca_pml_umrddt_rdma_has_memory(mca_pml_umrddt_send_t *send);
 
-/** For a CTS without mkeys: connect send->endpoint, set send->memory. @return false: failed */
-bool mca_pml_umrddt_send_ready(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address);
-
-/* pml_umrddt_umr_send.c, pml_umrddt_send_direct.c: members of the schemes */
-void mca_pml_umrddt_umr_reply(mca_pml_umrddt_send_t *send, size_t length);
-void mca_pml_umrddt_direct_reply(mca_pml_umrddt_send_t *send, size_t length);
-void mca_pml_umrddt_direct_send_release(mca_pml_umrddt_send_t *send);
+/* pml_umrddt_check_schemes.c: invariants of receives, members of the schemes. */
+const char *mca_pml_umrddt_check_umr(const mca_pml_umrddt_recv_t *recv);
+const char *mca_pml_umrddt_check_direct(const mca_pml_umrddt_recv_t *recv);
 
 END_C_DECLS
 

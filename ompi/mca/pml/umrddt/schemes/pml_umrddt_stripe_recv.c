@@ -106,7 +106,7 @@ static mca_pml_umrddt_recv_t *stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
     recv->endpoint = endpoint;
     recv->peer = parent->peer;
     recv->split = &stripes->super;
-    mca_pml_umrddt_umr_stripe(recv, parent->chunk);
+    mca_pml_umrddt_umr_stripe(recv, MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, parent)->chunk);
     opal_list_append(&mca_pml_umrddt.receives, &recv->active);
     return recv;
 }
@@ -160,6 +160,7 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
     bool use[MCA_PML_UMRDDT_STRIPES];
     uint32_t offered, count = 0, at = 0;
     uint64_t alignment, start = 0;
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes) || recv->total < recv->rts.length) {
@@ -183,7 +184,7 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
         .super = {.parent = recv, .by_base = stripe_by_base, .ended = stripe_ended},
         .left = 1,
         .error = MPI_SUCCESS};
-    alignment = mca_pml_umrddt_stripe_alignment(&recv->rts, recv->layout->form, recv->chunk,
+    alignment = mca_pml_umrddt_stripe_alignment(&recv->rts, recv->layout->form, rdma->chunk,
                                                 recv->total / count);
     for (uint32_t i = 0; i < offered; ++i) {
         mca_pml_umrddt_rts_t rts = rts_of(recv, i);
@@ -207,8 +208,9 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv)
     }
     recv->split = &stripes->super;
     recv->state = MCA_PML_UMRDDT_RECV_SPLIT;
-    stripe[0]->memory = recv->memory; /* covers the whole message */
-    recv->memory = NULL;
+    /* the registration covers the whole message */
+    MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, stripe[0])->memory = rdma->memory;
+    rdma->memory = NULL;
     for (uint32_t i = 0; i < offered; ++i) {
         mca_pml_umrddt_rts_t rts = rts_of(recv, i);
 

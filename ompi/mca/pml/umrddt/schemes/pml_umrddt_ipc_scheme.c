@@ -1,0 +1,619 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Messages from GPU memory of the same node: the sender, which offers its buffer and answers an
+ * INFO_REQ, and the receiver. Read pml_umrddt_ipc.h first.
+ *
+ *      MATCHED -> LOOK --(complete)-----------------------> COPY -> ACK
+ *                  |  \                               /    |
+ *                  |   +--(INFO_REQ)--> INFO_REQ -------+     |
+ *                  |                     |                 |
+ *                  +---------------------+-----------------+--> FALLBACK
+ *
+ * test/model/ipc.pml is a verified model of it. Two kinds of messages wait in LOOK: those that need
+ * an item which another message has requested, and those for which the engine has no resources
+ * while it copies for others.
+ */
+
+#include "ompi_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
+
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
+#include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
+
+static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
+
+/* ---------------------------------------------------------------------------------------------
+ * The sender
+ * ------------------------------------------------------------------------------------------- */
+
+/** Maximum size of a flattened block, of a term, and of the header, bytes. */
+#define MOST_OF_BLOCK 20
+#define MOST_OF_TERM  128
+#define MOST_OF_HEAD  64
+
+static void done_flag_event(void *owner);
+
+/** Returns true if a flattened layout certainly fits an INFO message and its parts. */
+static bool can_be_reported(const opal_iov_cache_layout_t *layout)
+{
+    return opal_iov_cache_layout_is_contiguous(layout)
+           || layout->form->block_count * MOST_OF_BLOCK + layout->form->term_count * MOST_OF_TERM
+                      + MOST_OF_HEAD
+                  <= MCA_PML_UMRDDT_MAX_INFO_FLAT;
+}
+
+/** Record that the scheme carried a message (@p well) or failed. */
+static void result(mca_pml_umrddt_peer_t *peer, bool well)
+{
+    uint32_t *fails = &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails;
+    uint32_t missed = __atomic_load_n(fails, __ATOMIC_RELAXED);
+
+    if (well && 0 < missed) {
+        __atomic_store_n(fails, 0, __ATOMIC_RELAXED);
+    } else if (!well && MCA_PML_UMRDDT_IPC_MISSES > missed) {
+        __atomic_store_n(fails, missed + 1, __ATOMIC_RELAXED);
+    }
+}
+
+/** Returns true if the completion flag may signal the end of a message. False if the last message
+ * of its layout got a reply anyway, which the completion flag only delays. */
+static bool may_flag(const mca_pml_umrddt_send_t *send)
+{
+    return 0 == __atomic_load_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], __ATOMIC_RELAXED);
+}
+
+/** Learn from a message that got a reply. If @p silent, the completion flag would not have avoided
+ * that reply. */
+static void may_flag_learn(const mca_pml_umrddt_send_t *send, bool silent)
+{
+    if (silent == may_flag(send)) {
+        __atomic_store_n(&send->layout->memo[MCA_PML_UMRDDT_MEMO_SILENT], silent ? 1 : 0,
+                         __ATOMIC_RELAXED);
+    }
+}
+
+static mca_pml_umrddt_can_send_t can_send(const mca_pml_umrddt_comm_t *comm,
+                                          const mca_pml_umrddt_peer_t *peer,
+                                          const opal_umrddt_gpu_where_t *where, size_t size)
+{
+    (void) comm;
+    (void) peer;
+    (void) size;
+    return mca_pml_umrddt_ipc_takes(where) ? MCA_PML_UMRDDT_CAN_SEND : MCA_PML_UMRDDT_CAN_SEND_NOT;
+}
+
+static void offer(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_rts_t *rts = &send->rts;
+
+    if (!mca_pml_umrddt_ipc_takes(&send->where) || !can_be_reported(send->layout)
+        || (0 != (MCA_PML_UMRDDT_BITS_HCA & rts->schemes)
+            && !mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where))) {
+        return;
+    }
+    rts->schemes |= MCA_PML_UMRDDT_BIT_IPC;
+    rts->buffer_id = send->where.memory.buffer_id;
+    rts->buffer = (uintptr_t) send->buf;
+    rts->layout = send->layout->id;
+    rts->lb = send->layout->lb;
+    if (OPAL_UMRDDT_DONE_FLAGS > send->request_id
+        && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE) && may_flag(send)) {
+        rts->schemes |= MCA_PML_UMRDDT_DONE_FLAG;
+        send->await = done_flag_event;
+    }
+}
+
+static int emit(void *context, const void *bytes, size_t length)
+{
+    mca_pml_umrddt_send_t *send = context;
+
+    return mca_pml_umrddt_control(send->comm, send->dst,
+                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_INFO, send->request_id),
+                                  bytes, length, false);
+}
+
+/**
+ * Answer an INFO_REQ. Items that are not available are left out, and the receiver falls back.
+ *
+ * @retval OMPI_SUCCESS
+ * @retval OMPI_ERR_BAD_PARAM the INFO_REQ is invalid
+ * @retval other no memory, or the base PML refused
+ */
+static int report_what(mca_pml_umrddt_send_t *send, uint32_t what)
+{
+    mca_pml_umrddt_info_t info = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_INFO),
+        .seq = send->rts.seq,
+        .request_id = send->request_id,
+        .layout = send->rts.layout,
+    };
+    void *scratch, *flat = NULL;
+    size_t bytes;
+    int rc;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (0 == (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) || send->reported || 0 == what
+        || 0 != (~(uint32_t) MCA_PML_UMRDDT_INFO_ALL & what)) {
+        return OMPI_ERR_BAD_PARAM;
+    }
+    send->reported = true;
+    if (mca_pml_umrddt.params.ipc_done_flags) {
+        opal_umrddt_done_flags_report(mca_pml_umrddt.self.cookie, &info.done_flag_pid,
+                                      &info.done_flag_fd);
+    }
+    if (0 != (MCA_PML_UMRDDT_INFO_EXPORT & what)) {
+        opal_umrddt_gpu_export_t export;
+
+        /* The BUFFER_ID differs if the application freed the buffer of an active message. */
+        if (OPAL_SUCCESS == opal_umrddt_gpu_export(&send->where.memory, &export)
+            && send->rts.buffer_id == export.buffer_id) {
+            info.export = export;
+            info.what |= MCA_PML_UMRDDT_INFO_EXPORT;
+        }
+    }
+    if (0 != (MCA_PML_UMRDDT_INFO_LAYOUT & what)) {
+        bytes = opal_iov_cache_form_flatten(send->layout->form, NULL, 0);
+        flat = MCA_PML_UMRDDT_MAX_INFO_FLAT < bytes ? NULL : malloc(bytes);
+        if (NULL != flat) {
+            (void) opal_iov_cache_form_flatten(send->layout->form, flat, bytes);
+            info.flat_bytes = (uint32_t) bytes;
+            info.what |= MCA_PML_UMRDDT_INFO_LAYOUT;
+        }
+    }
+    scratch = malloc(MCA_PML_UMRDDT_INFO_ROOM);
+    rc = NULL == scratch ? OMPI_ERR_OUT_OF_RESOURCE
+                         : mca_pml_umrddt_info_emit(&info, flat, scratch, emit, send);
+    free(scratch);
+    free(flat);
+    return rc;
+}
+
+/** Handle an INFO_REQ: the receiver is going to read the buffer. */
+static void reply_came(mca_pml_umrddt_send_t *send, size_t length)
+{
+    int rc;
+
+    (void) length;
+    mca_pml_umrddt_send_await(send);
+    rc = report_what(send, send->reply->what);
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        mca_pml_umrddt_send_malformed(send);
+    } else if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_fail(send, false);
+    }
+}
+
+/** Record success or failure of CUDA IPC from a reply. A CTS is the receiver's choice, and so is a
+ * CTS_PACK if packing is predicted to be faster. */
+static void learn(mca_pml_umrddt_send_t *send)
+{
+    const uint32_t reply_kind = send->reply->reply_kind;
+
+    if (OPAL_UNLIKELY(send->chosen)) {
+        return;
+    }
+    if (MCA_PML_UMRDDT_REPLY_ACK == reply_kind || MCA_PML_UMRDDT_REPLY_FALLBACK == reply_kind
+        || (MCA_PML_UMRDDT_REPLY_CTS_PACK == reply_kind
+            && !mca_pml_umrddt_select_pack_beats_ipc(send->comm, send->peer, send->layout))) {
+        result(send->peer, MCA_PML_UMRDDT_REPLY_ACK == reply_kind);
+    }
+}
+
+static void answered(mca_pml_umrddt_send_t *send)
+{
+    const mca_pml_umrddt_reply_t *reply = send->reply;
+
+    learn(send);
+    if (MCA_PML_UMRDDT_REPLY_ACK == reply->reply_kind && 0 < reply->total) {
+        MCA_PML_UMRDDT_COUNT(sends_ipc);
+        may_flag_learn(send, false);
+        if (0 != (MCA_PML_UMRDDT_CAN_SET_FLAG & reply->what)
+            && NULL != opal_umrddt_own_done_flags) {
+            __atomic_store_n(&send->peer->rings, true, __ATOMIC_RELEASE);
+        }
+    }
+}
+
+/** Retry function of a wait: test the completion flag. */
+static bool flag_state(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+
+    switch (opal_umrddt_done_flag_test(send->request_id, send->rts.seq)) {
+    case OPAL_UMRDDT_DONE_FLAG_DONE:
+        MCA_PML_UMRDDT_COUNT(sends_ipc);
+        mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+        return true;
+    case OPAL_UMRDDT_DONE_FLAG_REPLY:
+        may_flag_learn(send, true);
+        mca_pml_umrddt_send_await(send);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/** Event of a message whose completion flag signals its end: wait for the flag. */
+static void done_flag_event(void *owner)
+{
+    mca_pml_umrddt_send_t *send = owner;
+
+    if (!flag_state(send)) {
+        mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &send->wait, flag_state, send);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The receiver
+ * ------------------------------------------------------------------------------------------- */
+
+/** Number of active copies of all messages. */
+static unsigned copies;
+
+static bool copied(void *owner);
+
+void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    mca_pml_umrddt_wait_cancel(&recv->wait);
+    /* The sender offers the HCA here as an alternative for the model, not as a fallback. */
+    recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_HCA;
+    recv->reason = &counters->fallback_ipc;
+    mca_pml_umrddt_recv_next(recv);
+}
+
+static void wait_for(mca_pml_umrddt_recv_t *recv, bool (*retry)(void *))
+{
+    mca_pml_umrddt_wait(&mca_pml_umrddt.polled, &recv->wait, retry, recv);
+}
+
+bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine)
+{
+    opal_umrddt_gpu_memory_t memory;
+
+    return (opal_umrddt_gpu_device_find(uuid, &memory)
+            || opal_umrddt_gpu_device_find(NULL, &memory))
+           && OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&memory, engine);
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The copy
+ * ------------------------------------------------------------------------------------------- */
+
+static void announce(const mca_pml_umrddt_recv_t *recv)
+{
+    opal_umrddt_done_flag_set(mca_pml_umrddt_ipc_done_flags(recv->peer), recv->rts.request_id,
+                              recv->rts.seq, OPAL_UMRDDT_DONE_FLAG_REPLY);
+}
+
+/** The data is here: set the completion flag or send the ACK, and complete. */
+static void finish(mca_pml_umrddt_recv_t *recv)
+{
+    opal_umrddt_done_flags_t *done_flags = mca_pml_umrddt_ipc_done_flags(recv->peer);
+    mca_pml_umrddt_reply_t reply;
+
+    if (mca_pml_umrddt_recv_is_flagged(recv)) {
+        opal_umrddt_done_flag_set(done_flags, recv->rts.request_id, recv->rts.seq,
+                                  OPAL_UMRDDT_DONE_FLAG_DONE);
+        MCA_PML_UMRDDT_COUNT(ipc_done_flags);
+    } else {
+        mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_ACK, &reply);
+        reply.total = recv->total;
+        reply.what = NULL == done_flags ? 0 : MCA_PML_UMRDDT_CAN_SET_FLAG;
+        (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
+    }
+    MCA_PML_UMRDDT_COUNT(recvs_ipc);
+    MCA_PML_UMRDDT_COUNT_ADD(ipc_bytes, recv->total);
+    mca_pml_umrddt_recv_done(recv);
+}
+
+/** Retry function in state COPY. */
+static bool copied(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+    int rc = opal_umrddt_gpu_copy_test(ipc->copy);
+
+    if (OPAL_ERR_RESOURCE_BUSY == rc) {
+        return false;
+    }
+    ipc->copy = NULL;
+    --copies;
+    if (OPAL_SUCCESS == rc) {
+        finish(recv);
+    } else {
+        mca_pml_umrddt_ipc_refuse(recv);
+    }
+    return true;
+}
+
+/**
+ * Get the sender's data as imported here. @param[out] from arguments for the engine @return false:
+ * it is not completely inside the allocation of the envelope
+ */
+static bool copy_end(const mca_pml_umrddt_recv_t *recv, opal_umrddt_gpu_copy_end_t *from)
+{
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
+    uint64_t lowest, end, here;
+    bool wrong;
+
+    wrong = __builtin_add_overflow(rts->buffer, rts->lb, &lowest);
+    wrong = (NULL == ipc->from ? __builtin_add_overflow(lowest, rts->length, &end)
+                               : __builtin_add_overflow(rts->buffer, ipc->from->ub, &end))
+            || wrong;
+    if (wrong) {
+        return false;
+    }
+    here = opal_umrddt_gpu_import_address(ipc->import, lowest, end);
+    from->layout = ipc->from;
+    from->address = NULL == ipc->from ? here : here - (uint64_t) rts->lb;
+    from->kind = OPAL_UMRDDT_GPU_DEVICE;
+    from->reached = true;
+    from->on_device = opal_umrddt_gpu_import_on_device(ipc->import);
+    return 0 != here;
+}
+
+/** Start the copy; in state LOOK, with all information. */
+static bool copy(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+    opal_umrddt_gpu_copy_end_t from,
+        to = {.layout = recv->layout,
+              .address = (uintptr_t) recv->buf,
+              .kind = recv->where.memory.kind,
+              .reached = opal_umrddt_gpu_on_gpu(&recv->where),
+              .on_device = mca_pml_umrddt_on_engine_device(&recv->where, ipc->engine)};
+    int rc;
+
+    if (!copy_end(recv, &from)) {
+        mca_pml_umrddt_ipc_refuse(recv);
+        return true;
+    }
+    rc = opal_umrddt_gpu_copy(ipc->engine, &from, &to, 0, recv->total, &ipc->copy);
+    if (OPAL_ERR_OUT_OF_RESOURCE == rc && 0 < copies) {
+        return false;
+    }
+    if (OPAL_SUCCESS != rc) {
+        ipc->copy = NULL;
+        mca_pml_umrddt_ipc_refuse(recv);
+        return true;
+    }
+    ++copies;
+    recv->state = MCA_PML_UMRDDT_RECV_COPY;
+    if (!copied(recv)) {
+        wait_for(recv, copied);
+    }
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * Cached and missing information
+ * ------------------------------------------------------------------------------------------- */
+
+/** Retry function in state LOOK: copy if nothing is missing. Otherwise send an INFO_REQ, or wait
+ * for the one of another message. */
+static bool look(void *owner)
+{
+    mca_pml_umrddt_recv_t *recv = owner;
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+    uint32_t lacks = 0;
+
+    if (NULL == ipc->engine) {
+        ipc->engine = mca_pml_umrddt_ipc_import_engine(recv->peer, recv->rts.buffer_id);
+    }
+    if (NULL == ipc->import
+        && (NULL == ipc->engine
+            || OPAL_SUCCESS
+                   != opal_umrddt_gpu_import_find(ipc->engine,
+                                                  mca_pml_umrddt_ipc_number(recv->peer),
+                                                  recv->rts.buffer_id, &ipc->import))) {
+        ipc->import = NULL;
+        lacks |= MCA_PML_UMRDDT_INFO_EXPORT;
+    }
+    if (1 < recv->rts.pieces && NULL == ipc->from) {
+        ipc->from = mca_pml_umrddt_ipc_layout(recv->peer, &recv->rts);
+        lacks |= NULL == ipc->from ? MCA_PML_UMRDDT_INFO_LAYOUT : 0;
+    }
+    if (OPAL_LIKELY(0 == lacks)) {
+        return copy(recv);
+    }
+    if (mca_pml_umrddt_ipc_is_refused(recv->peer, recv->rts.buffer_id,
+                                      opal_umrddt_gpu_on_gpu(&recv->where) ? ipc->engine : NULL)) {
+        mca_pml_umrddt_ipc_refuse(recv);
+        return true;
+    }
+    if (mca_pml_umrddt_ipc_has_info_req(recv, lacks)) {
+        return false;
+    }
+    mca_pml_umrddt_ipc_info_req(recv, lacks);
+    return true;
+}
+
+void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    recv->state = MCA_PML_UMRDDT_RECV_LOOK;
+    if (!look(recv)) {
+        wait_for(recv, look);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * From the match to the end
+ * ------------------------------------------------------------------------------------------- */
+
+static bool can_recv(mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
+}
+
+/** Returns true if a GPU can copy into the buffer: sets the engine, or the engine of another
+ * device is selected later. */
+static bool has_engine(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+    opal_umrddt_gpu_memory_t memory;
+
+    if (opal_umrddt_gpu_on_gpu(&recv->where)) {
+        if (OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&recv->where.memory, &ipc->engine)) {
+            return true;
+        }
+        ipc->engine = NULL;
+        return false;
+    }
+    return NULL != mca_pml_umrddt_ipc_import_engine(recv->peer, recv->rts.buffer_id)
+           || opal_umrddt_gpu_device_find(NULL, &memory);
+}
+
+static int start(mca_pml_umrddt_recv_t *recv)
+{
+    recv->scheme = MCA_PML_UMRDDT_SCHEME_IPC;
+    if (!mca_pml_umrddt_recv_has_layout(recv)) {
+        recv->candidates = 0;
+        recv->reason = &counters->fallback_other;
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    if (recv->where.mixed || !has_engine(recv)) {
+        recv->candidates &= (uint16_t) ~MCA_PML_UMRDDT_BITS_HCA;
+        recv->reason = &counters->fallback_ipc;
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    mca_pml_umrddt_ipc_go_on(recv);
+    return OMPI_SUCCESS;
+}
+
+static mca_pml_umrddt_nack_t nack(mca_pml_umrddt_recv_t *recv,
+                                  const mca_pml_umrddt_nack_header_t *fail)
+{
+    (void) fail;
+    if (MCA_PML_UMRDDT_RECV_COPY == recv->state) {
+        MCA_PML_UMRDDT_COUNT(protocol_errors);
+        return MCA_PML_UMRDDT_NACK_KEEPS; /* the NACK is invalid here; the sender gets the ACK */
+    }
+    return MCA_PML_UMRDDT_NACK_BASE;
+}
+
+static void release(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
+
+    if (NULL != ipc->requested) {
+        mca_pml_umrddt_ipc_info_req_drop(ipc->requested);
+        ipc->requested = NULL;
+    }
+    if (NULL != ipc->import) {
+        opal_umrddt_gpu_import_release(ipc->import);
+        ipc->import = NULL;
+    }
+    if (NULL != ipc->from) {
+        OBJ_RELEASE(ipc->from);
+        ipc->from = NULL;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The process and its peers
+ * ------------------------------------------------------------------------------------------- */
+
+/** Set the limits of the import and export caches from the parameters. */
+static uint16_t scheme_open(void)
+{
+    opal_umrddt_gpu_ipc_params_t bounds = {.imports = mca_pml_umrddt.params.ipc_imports,
+                                           .import_bytes = mca_pml_umrddt.params.ipc_import_bytes,
+                                           .exports = mca_pml_umrddt.params.ipc_exports};
+
+    if (NULL == mca_pml_umrddt.gpu
+        || (MCA_PML_UMRDDT_SCHEME_AUTO != mca_pml_umrddt.params.scheme
+            && MCA_PML_UMRDDT_SCHEME_IPC != mca_pml_umrddt.params.scheme)) {
+        return 0;
+    }
+    opal_umrddt_gpu_ipc_params(&bounds);
+    return MCA_PML_UMRDDT_BIT_IPC;
+}
+
+/** Release imports, which belong to engines, and completion flags. */
+static void scheme_close(void)
+{
+    if (NULL != mca_pml_umrddt.gpu) {
+        mca_pml_umrddt_ipc_info_req_close();
+        opal_umrddt_gpu_ipc_close();
+        opal_umrddt_done_flags_close();
+    }
+}
+
+static const char *process_check(void)
+{
+    return NULL == mca_pml_umrddt.gpu ? NULL : opal_umrddt_gpu_ipc_check();
+}
+
+/** Unmap the memory of a process that shares no communicator any more, so that its owner can free
+ * it. Imports in use are released after their messages. The other caches stay. */
+static void forget(const mca_pml_umrddt_peer_t *peer)
+{
+    if (NULL != mca_pml_umrddt.gpu) {
+        opal_umrddt_gpu_ipc_forget(mca_pml_umrddt_ipc_number(peer));
+    }
+}
+
+static bool reaches(const mca_pml_umrddt_peer_t *peer)
+{
+    return mca_pml_umrddt_ipc_reaches(peer);
+}
+
+static bool rts_valid(const mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_ipc_rts_valid(&recv->rts)
+           && (0 == (MCA_PML_UMRDDT_DONE_FLAG & recv->rts.schemes)
+               || NULL != mca_pml_umrddt_ipc_done_flags(recv->peer));
+}
+
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
+    .id = MCA_PML_UMRDDT_SCHEME_IPC,
+    .bit = MCA_PML_UMRDDT_BIT_IPC,
+    .group = MCA_PML_UMRDDT_BIT_IPC,
+    .flag = true,
+    .open = scheme_open,
+    .close = scheme_close,
+    .reaches = reaches,
+    .can_send = can_send,
+    .offer = offer,
+    .rts_valid = rts_valid,
+    .announce = announce,
+    .answered = answered,
+    .peer_forget = forget,
+    .peer_free = mca_pml_umrddt_ipc_free,
+    .peer_check = mca_pml_umrddt_ipc_check,
+    .cached = &mca_pml_umrddt.counters.ipc_layout_bytes_now,
+    .process_check = process_check,
+    .can_recv = can_recv,
+    .start = start,
+    .nack = nack,
+    .recv_release = release,
+    .reply = reply_came,
+    .check = mca_pml_umrddt_check_ipc,
+};
