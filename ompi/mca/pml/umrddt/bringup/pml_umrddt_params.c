@@ -58,6 +58,9 @@ static const mca_base_var_enum_value_t SCHEME_VALUES[] = {
     {MCA_PML_UMRDDT_SCHEME_PACK_STAGED, "pack-staged"},
     {MCA_PML_UMRDDT_SCHEME_PACK_HOST, "pack-host"},
     {MCA_PML_UMRDDT_SCHEME_BASE, "host"},
+    /* Other names; the first name of a value is the one that is printed. */
+    {MCA_PML_UMRDDT_SCHEME_DIRECT, "sgl"},
+    {MCA_PML_UMRDDT_SCHEME_BASE, "base"},
     {0, NULL},
 };
 
