@@ -390,7 +390,8 @@ int mca_btl_umr_module_open(void)
         goto fail;
     }
     if (OPAL_SUCCESS != publish()) {
-        MCA_BTL_UMR_LOG(mca_btl_umr_first(), "btl_umr_rdma: %s", "the job cannot be told (modex)");
+        MCA_BTL_UMR_LOG(mca_btl_umr_first(), "btl_umr_rdma: %s",
+                        "the address cannot be published (modex)");
         goto fail;
     }
     module->super.btl_flags = MODULE_FLAGS;

@@ -100,7 +100,7 @@ int mca_btl_umr_peers_publish(void)
     OPAL_MODEX_SEND(rc, UMRDDT_PMIX_GLOBAL, &mca_btl_umr_component.super.btl_version, data,
                     mca_btl_umr.hca_count * sizeof(data[0]));
     if (OPAL_SUCCESS != rc) {
-        mca_btl_umr_refuse("%s: the job cannot be told (modex): %d",
+        mca_btl_umr_refuse("%s: the address cannot be published (modex): %d",
                            mca_btl_umr_first()->device.name, rc);
         return OPAL_ERROR;
     }
