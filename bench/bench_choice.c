@@ -126,7 +126,7 @@ void questions_counted(uint64_t count)
 {
     for (uint64_t i = 0; i < count; ++i) {
         if (mca_pml_umrddt_select_passes(&comm, &peer, &gpu, false, 1, types[i % PAIRS])) {
-            bench_fatal("the base PML is not what takes least");
+            bench_fatal("the base PML is not the fastest");
         }
     }
 }
@@ -136,7 +136,7 @@ void refusals_counted(uint64_t count)
 {
     for (uint64_t i = 0; i < count; ++i) {
         if (!mca_pml_umrddt_select_passes(&comm, &peer, &host, false, 1, types[i % PAIRS])) {
-            bench_fatal("there is nothing but the base PML");
+            bench_fatal("the base PML is the only candidate");
         }
     }
 }
@@ -229,8 +229,8 @@ int main(int argc, char **argv)
     question = measure(questions_counted, count);
     refusal = measure(refusals_counted, count);
     printf(
-        "ns: choice %.1f, lookup of the layout %.1f, ratio %.2f; sender's question, with a lookup, "
-        "%.1f, of what is left to the base PML %.1f\n",
+        "ns: choice %.1f, lookup of the layout %.1f, ratio %.2f; decision of the sender, with a lookup, "
+        "%.1f, if passed through %.1f\n",
         choice, lookup, choice / lookup, question, refusal);
 #if !defined(__OPTIMIZE__)
     printf("compiled without optimisation\n");

@@ -29,7 +29,7 @@
 #define MAX_ROUNDS 1000
 
 typedef enum side_t {
-    SIDE_HOST,
+    SIDE_BASE,
     SIDE_UMRDDT,
     SIDES
 } side_t;
@@ -42,8 +42,8 @@ typedef struct row_t {
 } row_t;
 
 typedef struct defer_t {
-    const char *host;
-    const char *takes;
+    const char *base;
+    const char *memory;
     const char *pattern;
     const char *model;
     const char *mpirun;
@@ -54,7 +54,7 @@ typedef struct defer_t {
     int row_count;
     row_t *rows;
     bool in_place;
-    unsigned long long queries, taken;
+    unsigned long long queries, handled;
 } defer_t;
 
 bool bench_defer_wanted(int argc, char **argv)
@@ -75,32 +75,34 @@ static void usage(FILE *file)
         file,
         "usage: [umrddt_sim] umrddt_bench --defer [OPTIONS]   (without mpirun: it starts jobs)\n"
         "\n"
-        "What umrddt costs messages that it leaves to the base PML: jobs of two processes with umrddt\n"
-        "and with the bare base PML in turns, contiguous and small messages, and the ratios.\n"
+        "Measures the overhead of umrddt for messages that it passes through to the base PML. Runs jobs\n"
+        "of two processes with umrddt and with the base PML alone, in turns, with contiguous and small\n"
+        "messages, and prints the ratios of their times.\n"
         "\n"
-        "  --host NAME        the base PML (default ob1)\n"
-        "  --takes WHAT       pml_umrddt_memory: gpu, host or all (default all, which needs an HCA or\n"
-        "                     umrddt_sim; without one nothing of umrddt is in the way)\n"
-        "  --rounds N         jobs of each kind (default 20)\n"
-        "  --multiple         with MPI_THREAD_MULTIPLE\n"
-        "  --pattern VALUE    on a communicator with this mpi_communication_pattern\n"
-        "  --model FILE       pml_umrddt_model: messages of pieces of 1 KiB and more, too, which by\n"
-        "                     these parameters are left to the base PML\n"
+        "  --base NAME        the base PML (default ob1)\n"
+        "  --memory WHAT      pml_umrddt_memory: gpu, host or all (default all, which requires an HCA or\n"
+        "                     umrddt_sim; without one umrddt replaces no function of the base PML)\n"
+        "  --rounds N         number of jobs of each kind (default 20)\n"
+        "  --multiple         use MPI_THREAD_MULTIPLE\n"
+        "  --pattern VALUE    use a communicator with this mpi_communication_pattern\n"
+        "  --model FILE       pml_umrddt_model: also measure messages with blocks of 1 KiB and more,\n"
+        "                     which must be passed through with these tuning parameters\n"
         "  --max-ratio R      exit status 1 if a ratio of medians is above R\n"
-        "  --mpirun COMMAND   instead of mpirun (or $UMRDDT_MPIRUN)\n"
+        "  --mpirun COMMAND   use this command instead of mpirun (or $UMRDDT_MPIRUN)\n"
         "\n"
-        "Columns: microseconds a message (half a round trip; of a window, a 64th), the median of the\n"
-        "rounds' medians; 'ratio' of these two; 'rounds' are the lower quartile, the median and the\n"
-        "upper quartile of the ratios of each round; 'quiet' is the median of the ratios of what a\n"
-        "tenth of a job's batches is below, which a busy machine disturbs least.\n");
+        "Columns: 'base us' and 'umrddt us' are microseconds per message (half a round trip; of a\n"
+        "window, a 64th), the medians of the medians of all rounds; 'ratio' is their ratio; 'rounds'\n"
+        "are the lower quartile, the median and the upper quartile of the ratios of each round;\n"
+        "'quiet' is the median of the ratios of the first deciles of the batches of a job, which other\n"
+        "load on the machine affects least.\n");
 }
 
 static bool parse(int argc, char **argv, defer_t *defer)
 {
     enum {
         OPTION_DEFER = 256,
-        OPTION_HOST,
-        OPTION_TAKES,
+        OPTION_BASE,
+        OPTION_MEMORY,
         OPTION_ROUNDS,
         OPTION_MULTIPLE,
         OPTION_PATTERN,
@@ -110,8 +112,8 @@ static bool parse(int argc, char **argv, defer_t *defer)
     };
     static const struct option options[] = {
         {"defer", no_argument, NULL, OPTION_DEFER},
-        {"host", required_argument, NULL, OPTION_HOST},
-        {"takes", required_argument, NULL, OPTION_TAKES},
+        {"base", required_argument, NULL, OPTION_BASE},
+        {"memory", required_argument, NULL, OPTION_MEMORY},
         {"rounds", required_argument, NULL, OPTION_ROUNDS},
         {"multiple", no_argument, NULL, OPTION_MULTIPLE},
         {"pattern", required_argument, NULL, OPTION_PATTERN},
@@ -119,6 +121,9 @@ static bool parse(int argc, char **argv, defer_t *defer)
         {"max-ratio", required_argument, NULL, OPTION_MAX_RATIO},
         {"mpirun", required_argument, NULL, OPTION_MPIRUN},
         {"help", no_argument, NULL, 'h'},
+        /* Names of earlier versions, which the help does not list. */
+        {"host", required_argument, NULL, OPTION_BASE},
+        {"takes", required_argument, NULL, OPTION_MEMORY},
         {NULL, 0, NULL, 0}};
     char *end = "";
     int code;
@@ -128,16 +133,16 @@ static bool parse(int argc, char **argv, defer_t *defer)
         switch (code) {
         case OPTION_DEFER:
             break;
-        case OPTION_HOST:
-            defer->host = optarg;
+        case OPTION_BASE:
+            defer->base = optarg;
             break;
-        case OPTION_TAKES:
-            defer->takes = optarg;
+        case OPTION_MEMORY:
+            defer->memory = optarg;
             break;
         case OPTION_ROUNDS:
             defer->rounds = (int) strtol(optarg, &end, 10);
             if ('\0' != *end || 1 > defer->rounds || MAX_ROUNDS < defer->rounds) {
-                fprintf(stderr, "umrddt_bench: --rounds '%s': it wants a number from 1 to %d\n",
+                fprintf(stderr, "umrddt_bench: --rounds '%s': expected a number from 1 to %d\n",
                         optarg, MAX_ROUNDS);
                 return false;
             }
@@ -154,7 +159,7 @@ static bool parse(int argc, char **argv, defer_t *defer)
         case OPTION_MAX_RATIO:
             defer->max_ratio = strtod(optarg, &end);
             if ('\0' != *end || !(0.0 < defer->max_ratio)) {
-                fprintf(stderr, "umrddt_bench: --max-ratio '%s': it wants a number above 0\n",
+                fprintf(stderr, "umrddt_bench: --max-ratio '%s': expected a number above 0\n",
                         optarg);
                 return false;
             }
@@ -167,15 +172,14 @@ static bool parse(int argc, char **argv, defer_t *defer)
             exit(0);
         default:
             fprintf(stderr,
-                    "umrddt_bench: there is no option '%s' beside --defer, or it needs a "
-                    "value\n",
+                    "umrddt_bench: unknown option '%s' with --defer, or its value is "
+                    "missing\n",
                     argv[optind - 1]);
             return false;
         }
     }
     if (optind < argc) {
-        fprintf(stderr, "umrddt_bench: '%s' is no option, and nothing else is expected\n",
-                argv[optind]);
+        fprintf(stderr, "umrddt_bench: unexpected argument '%s'\n", argv[optind]);
         return false;
     }
     return true;
@@ -204,16 +208,16 @@ static bool run_job(defer_t *defer, side_t side, int round)
     row_t *row;
     FILE *job;
 
-    length =
-        snprintf(command, sizeof(command),
-                 "%s -n 2 --mca pml %s --mca pml_umrddt_base_pml %s "
-                 "--mca pml_umrddt_memory %s --mca pml_umrddt_model '%s' "
-                 "--mca opal_common_ucx_tls any --mca opal_common_ucx_devices any "
-                 "'%s' %s pair %s %s %s </dev/null",
-                 defer->mpirun, SIDE_UMRDDT == side ? "umrddt" : defer->host, defer->host,
-                 defer->takes, NULL == defer->model ? "none" : defer->model, defer->self,
-                 BENCH_DEFER_JOB, defer->multiple ? "multiple" : "single",
-                 NULL == defer->pattern ? "-" : defer->pattern, NULL == defer->model ? "" : "left");
+    length = snprintf(command, sizeof(command),
+                      "%s -n 2 --mca pml %s --mca pml_umrddt_base_pml %s "
+                      "--mca pml_umrddt_memory %s --mca pml_umrddt_model '%s' "
+                      "--mca opal_common_ucx_tls any --mca opal_common_ucx_devices any "
+                      "'%s' %s pair %s %s %s </dev/null",
+                      defer->mpirun, SIDE_UMRDDT == side ? "umrddt" : defer->base, defer->base,
+                      defer->memory, NULL == defer->model ? "none" : defer->model, defer->self,
+                      BENCH_DEFER_JOB, defer->multiple ? "multiple" : "single",
+                      NULL == defer->pattern ? "-" : defer->pattern,
+                      NULL == defer->model ? "" : "passed");
     job = (int) sizeof(command) > length ? popen(command, "r") : NULL;
     if (NULL == job) {
         fprintf(stderr, "umrddt_bench: cannot run %s: %s\n", command, strerror(errno));
@@ -221,7 +225,8 @@ static bool run_job(defer_t *defer, side_t side, int round)
     }
     while (NULL != fgets(line, sizeof(line), job)) {
         if (4
-            == sscanf(line, BENCH_DEFER_STATE, &there, &in_place, &defer->queries, &defer->taken)) {
+            == sscanf(line, BENCH_DEFER_STATE, &there, &in_place, &defer->queries,
+                      &defer->handled)) {
             continue;
         }
         if (4 != sscanf(line, BENCH_DEFER_LINE, form, &bytes, &median, &low)) {
@@ -244,9 +249,11 @@ static bool run_job(defer_t *defer, side_t side, int round)
                 command);
         return false;
     }
-    if (0 < defer->taken) {
-        fprintf(stderr, "umrddt_bench: umrddt took %llu messages, which it was to leave: %s\n",
-                defer->taken, command);
+    if (0 < defer->handled) {
+        fprintf(
+            stderr,
+            "umrddt_bench: umrddt handled %llu messages that it should have passed through: %s\n",
+            defer->handled, command);
         return false;
     }
     defer->in_place = in_place || (SIDE_UMRDDT != side && defer->in_place);
@@ -283,24 +290,24 @@ static double median_of(const double *values, int count)
 static double print_row(const row_t *row, int rounds)
 {
     double ratios[MAX_ROUNDS], quiet[MAX_ROUNDS];
-    const double host = median_of(row->median[SIDE_HOST], rounds);
+    const double base = median_of(row->median[SIDE_BASE], rounds);
     const double umrddt = median_of(row->median[SIDE_UMRDDT], rounds);
     int i;
 
     for (i = 0; i < rounds; ++i) {
-        ratios[i] = row->median[SIDE_UMRDDT][i] / row->median[SIDE_HOST][i];
-        quiet[i] = row->low[SIDE_UMRDDT][i] / row->low[SIDE_HOST][i];
+        ratios[i] = row->median[SIDE_UMRDDT][i] / row->median[SIDE_BASE][i];
+        quiet[i] = row->low[SIDE_UMRDDT][i] / row->low[SIDE_BASE][i];
     }
-    printf("%-12s %8d %10.3f %10.3f %8.3f   %6.3f %6.3f %6.3f %8.3f\n", row->form, row->bytes, host,
-           umrddt, umrddt / host, quantile(ratios, rounds, 0.25), quantile(ratios, rounds, 0.5),
+    printf("%-12s %8d %10.3f %10.3f %8.3f   %6.3f %6.3f %6.3f %8.3f\n", row->form, row->bytes, base,
+           umrddt, umrddt / base, quantile(ratios, rounds, 0.25), quantile(ratios, rounds, 0.5),
            quantile(ratios, rounds, 0.75), quantile(quiet, rounds, 0.5));
-    return umrddt / host;
+    return umrddt / base;
 }
 
 int bench_defer_main(int argc, char **argv)
 {
     defer_t defer = {
-        .host = "ob1", .takes = "all", .rounds = 20, .mpirun = getenv("UMRDDT_MPIRUN")};
+        .base = "ob1", .memory = "all", .rounds = 20, .mpirun = getenv("UMRDDT_MPIRUN")};
     int status = 0, round, i;
     ssize_t length;
 
@@ -309,7 +316,7 @@ int bench_defer_main(int argc, char **argv)
         return EXIT_USAGE;
     }
     if (NULL != getenv("OMPI_COMM_WORLD_SIZE") || NULL != getenv("PMIX_RANK")) {
-        fprintf(stderr, "umrddt_bench: --defer starts its jobs itself: call it without mpirun\n");
+        fprintf(stderr, "umrddt_bench: --defer starts the jobs: run it without mpirun\n");
         return EXIT_USAGE;
     }
     if (NULL == defer.mpirun || '\0' == defer.mpirun[0]) {
@@ -317,7 +324,7 @@ int bench_defer_main(int argc, char **argv)
     }
     length = readlink("/proc/self/exe", defer.self, sizeof(defer.self) - 1);
     if (0 >= length) {
-        fprintf(stderr, "umrddt_bench: cannot find itself: %s\n", strerror(errno));
+        fprintf(stderr, "umrddt_bench: cannot find its own executable: %s\n", strerror(errno));
         return EXIT_USAGE;
     }
     defer.self[length] = '\0';
@@ -332,14 +339,14 @@ int bench_defer_main(int argc, char **argv)
     if (0 == status) {
         printf(
             "# pml/%s with umrddt (pml_umrddt_memory=%s%s%s%s%s), and without: %d jobs each, in turns\n",
-            defer.host, defer.takes, defer.multiple ? ", MPI_THREAD_MULTIPLE" : "",
+            defer.base, defer.memory, defer.multiple ? ", MPI_THREAD_MULTIPLE" : "",
             NULL == defer.pattern ? "" : ", ", NULL == defer.pattern ? "" : defer.pattern,
             NULL == defer.model ? "" : ", pml_umrddt_model", defer.rounds);
-        printf("# umrddt %s; queries of memory in its last job: %llu\n",
+        printf("# umrddt %s; memory queries in its last job: %llu\n",
                defer.in_place ? "is in front of the base PML"
                               : "has replaced no function of the base PML",
                defer.queries);
-        printf("%-12s %8s %10s %10s %8s   %6s %6s %6s %8s\n", "form", "bytes", "host us",
+        printf("%-12s %8s %10s %10s %8s   %6s %6s %6s %8s\n", "form", "bytes", "base us",
                "umrddt us", "ratio", "", "rounds", "", "quiet");
         for (i = 0; i < defer.row_count; ++i) {
             const double ratio = print_row(&defer.rows[i], defer.rounds);

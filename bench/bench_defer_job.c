@@ -172,21 +172,21 @@ static unsigned long long counter_read(const counter_t *counter)
     return value;
 }
 
-/* left: pieces that umrddt could handle, too; the model must pass them through. */
-static void run_pair(place_t *place, bool left)
+/* passed: also messages that umrddt could handle; the model must pass them through. */
+static void run_pair(place_t *place, bool passed)
 {
     static const int sizes[] = {0, 1, 4, 16, 64, 256, 1024, 4096, 16384, MAX_BYTES};
-    counter_t deferred, queries, taken, tried;
+    counter_t contiguous, queries, handled, probes;
     size_t i, k;
 
-    counter_open(&deferred, "pml_umrddt_passed_contiguous");
+    counter_open(&contiguous, "pml_umrddt_passed_contiguous");
     counter_open(&queries, "pml_umrddt_memory_queries");
-    counter_open(&taken, "pml_umrddt_handled_sends");
-    counter_open(&tried, "pml_umrddt_probe_sends");
+    counter_open(&handled, "pml_umrddt_handled_sends");
+    counter_open(&probes, "pml_umrddt_probe_sends");
     place->peer = 1 - place->rank;
     for (i = 0; i < sizeof(forms) / sizeof(forms[0]); ++i) {
         for (k = 0; k < sizeof(sizes) / sizeof(sizes[0]); ++k) {
-            if (!forms[i].pieces || (16 <= sizes[k] && (left || 1024 > sizes[k]))) {
+            if (!forms[i].pieces || (16 <= sizes[k] && (passed || 1024 > sizes[k]))) {
                 measure(place, &forms[i], sizes[k]);
             }
         }
@@ -194,8 +194,8 @@ static void run_pair(place_t *place, bool left)
     if (0 == place->rank) {
         /* With GPUs, umrddt handles a few probe messages to learn the receive memory: they are a
          * part of the overhead for the others. */
-        printf("defer-state %d %d %llu %llu\n", deferred.there, 0 < counter_read(&deferred),
-               counter_read(&queries), counter_read(&taken) - counter_read(&tried));
+        printf("defer-state %d %d %llu %llu\n", contiguous.there, 0 < counter_read(&contiguous),
+               counter_read(&queries), counter_read(&handled) - counter_read(&probes));
     }
 }
 
@@ -255,7 +255,7 @@ static void run_self(const place_t *place)
     printf("defer-self %d\n", SELF_PAIRS);
 }
 
-/* --defer-job pair|self single|multiple [PATTERN or "-" [left]] */
+/* --defer-job pair|self single|multiple [PATTERN or "-" [passed]] */
 int bench_defer_job_main(int argc, char **argv)
 {
     const bool self = 2 < argc && 0 == strcmp(argv[2], "self");

@@ -56,16 +56,16 @@ typedef struct pattern_t {
 static const pattern_t patterns[] = {
     {"stencil2d", "4 borders of 1024^2 words, width 1", 2, false, 1, 1, 1024},
     {"stencil3d", "6 faces of 64^3 words, width 1", 3, false, 1, 1, 64},
-    {"stencil3d-128", "the same of 128^3 words", 3, false, 1, 1, 128},
-    {"halo", "all 26 neighbours of 32^3 points of 8 quantities, width 3", 3, true, 8, 3, 32},
-    {"nbody-struct", "all bodies to all ranks, by a ring: 4 of a body's 8 words, struct", 0, false,
-     0, 0, 4096},
+    {"stencil3d-128", "6 faces of 128^3 words, width 1", 3, false, 1, 1, 128},
+    {"halo", "26 neighbours of 32^3 points of 8 quantities, width 3", 3, true, 8, 3, 32},
+    {"nbody-struct", "all bodies to all ranks in a ring: 4 of the 8 words of a body, struct", 0,
+     false, 0, 0, 4096},
     {"nbody-indexed", "a quarter of the bodies to both neighbours of a ring: 4 words, indexed", 0,
      false, 1, 0, 4096},
     {"alltoallw-64", "MPI_Alltoallw of 64^2 words for each rank, subarrays on both sides",
      ALLTOALLW, false, 1, 0, 64},
-    {"alltoallw-256", "the same of 256^2 words", ALLTOALLW, false, 1, 0, 256},
-    {"alltoallw-1024", "the same of 1024^2 words", ALLTOALLW, false, 1, 0, 1024},
+    {"alltoallw-256", "MPI_Alltoallw of 256^2 words for each rank", ALLTOALLW, false, 1, 0, 256},
+    {"alltoallw-1024", "MPI_Alltoallw of 1024^2 words for each rank", ALLTOALLW, false, 1, 0, 1024},
 };
 #define PATTERNS (sizeof(patterns) / sizeof(patterns[0]))
 
@@ -97,10 +97,10 @@ static void usage(FILE *out)
     fprintf(
         out,
         "usage: mpirun -n RANKS bench_exchange [--memory host|gpu] [--iterations N] [--side N] PATTERN...\n\n"
-        "Does each pattern N times (default 10) after %d warm-ups, checks every word, and prints a row: what a rank\n"
-        "sends to others in an iteration (messages, bytes, contiguous pieces), what the counters of umrddt say of it\n"
-        "(means of the ranks; both directions), and the median time of an iteration, us, of the slowest rank.\n"
-        "--side: of a rank's grid, or how many bodies it has.\n\n",
+        "Runs each pattern N times (default 10) after %d warm-ups, and verifies every word. Prints per iteration:\n"
+        "messages, bytes and contiguous pieces that a rank sends to others; counters of umrddt (means over the\n"
+        "ranks, both directions); the median time of the slowest rank in microseconds.\n"
+        "--side sets the side of the grid of a rank, or its number of bodies.\n\n",
         WARMUP);
     for (size_t i = 0; i < PATTERNS; ++i) {
         fprintf(out, "  %-14s %s\n", patterns[i].name, patterns[i].what);
@@ -121,9 +121,9 @@ static uint64_t value(int rank, size_t place, int iteration)
 
 static int whole(const job_t *job, int direction)
 {
-    const int flat = SPACE - job->pattern->directions;
+    const int unused = SPACE - job->pattern->directions;
 
-    return direction < flat ? 1 : job->side + 2 * job->pattern->radius;
+    return direction < unused ? 1 : job->side + 2 * job->pattern->radius;
 }
 
 static size_t word_of(const job_t *job, int field, const int *at)
@@ -156,11 +156,11 @@ static MPI_Datatype region(const job_t *job, const int *step, bool out, uint64_t
 
     *pieces = (uint64_t) p->fields;
     for (int d = 0; d < SPACE; ++d) {
-        const bool flat = 1 == whole(job, d);
+        const bool single = 1 == whole(job, d);
 
         sizes[d + 1] = whole(job, d);
-        part[d + 1] = flat ? 1 : 0 == step[d] ? job->side : p->radius;
-        starts[d + 1] = flat          ? 0
+        part[d + 1] = single ? 1 : 0 == step[d] ? job->side : p->radius;
+        starts[d + 1] = single        ? 0
                         : 0 > step[d] ? (out ? p->radius : 0)
                         : 0 < step[d] ? (out ? job->side : job->side + p->radius)
                                       : p->radius;
@@ -238,7 +238,7 @@ static void expect_grid(const job_t *job, int iteration, uint64_t *words, bool a
 }
 
 /* -------------------------------------------------------------------------------------------------
- * Bodies: as many for each rank (struct), or this rank's, and what came from the left and the right
+ * Bodies: as many for each rank (struct), or this rank's, and those from the left and the right
  * ---------------------------------------------------------------------------------------------- */
 
 /* All bodies go to all ranks; else some to the neighbours. */
@@ -476,7 +476,7 @@ static double iterate(job_t *job, int iteration)
     for (size_t i = 0; i < job->words; ++i) {
         if (job->array[i] != job->wanted[i]) {
             bench_fatal(
-                "bench_exchange: %s, rank %d of %d, iteration %d: word %zu is %llx and should be %llx",
+                "bench_exchange: %s, rank %d of %d, iteration %d: word %zu is %llx instead of %llx",
                 job->pattern->name, job->rank, job->size, iteration, i,
                 (unsigned long long) job->array[i], (unsigned long long) job->wanted[i]);
         }
@@ -489,10 +489,10 @@ static const struct {
     const char *name;
     int pvar;
 } columns[] = {
-    {"taken", BENCH_PVAR_HANDLED_SENDS},  {"fallback", BENCH_PVAR_FALLBACK_SENDS},
-    {"mapped", BENCH_PVAR_KEYS_MAPPED},   {"entries", BENCH_PVAR_KEY_ENTRIES},
-    {"writes", BENCH_PVAR_WRITES_POSTED}, {"control", BENCH_PVAR_CONTROL_BYTES},
-    {"kernels", BENCH_PVAR_GPU_LAUNCHES}, {"copies", BENCH_PVAR_GPU_DRIVER_COPIES},
+    {"handled", BENCH_PVAR_HANDLED_SENDS}, {"fallback", BENCH_PVAR_FALLBACK_SENDS},
+    {"umr", BENCH_PVAR_KEYS_MAPPED},       {"entries", BENCH_PVAR_KEY_ENTRIES},
+    {"rdma", BENCH_PVAR_WRITES_POSTED},    {"ctrl_B", BENCH_PVAR_CONTROL_BYTES},
+    {"kernels", BENCH_PVAR_GPU_LAUNCHES},  {"copies", BENCH_PVAR_GPU_DRIVER_COPIES},
 };
 #define COLUMNS (sizeof(columns) / sizeof(columns[0]))
 
@@ -551,7 +551,7 @@ static void run(const pattern_t *pattern, int side, int iterations, bool on_gpu,
     MPI_Comm_size(MPI_COMM_WORLD, &job.size);
     MPI_Comm_dup(MPI_COMM_WORLD, &job.comm);
     MPI_Info_create(&info);
-    MPI_Info_set(info, "pml_umrddt_scheme", "host"); /* so that nothing of this is counted */
+    MPI_Info_set(info, "pml_umrddt_scheme", "base"); /* not counted */
     MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &job.control);
     MPI_Info_free(&info);
     open_pattern(&job);
@@ -635,7 +635,7 @@ int main(int argc, char *argv[])
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (2 > size) {
-        bench_fatal("bench_exchange: at least 2 ranks");
+        bench_fatal("bench_exchange: at least 2 ranks are required");
     }
     if (on_gpu && NULL != (why = bench_gpu_open(rank))) {
         bench_fatal("bench_exchange: no GPU: %s", why);

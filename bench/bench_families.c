@@ -166,8 +166,8 @@ typedef struct rates_t {
     opal_iov_cache_form_t *form;
     char *array, *stream;
     opal_iov_cache_iov_t *iovs;
-    void *flat;
-    size_t flat_bytes;
+    void *flattened;
+    size_t flattened_bytes;
 } rates_t;
 
 static void pack(void *context)
@@ -209,7 +209,7 @@ static void flatten(void *context)
 {
     rates_t *rates = context;
 
-    opal_iov_cache_form_flatten(rates->form, rates->flat, rates->flat_bytes);
+    opal_iov_cache_form_flatten(rates->form, rates->flattened, rates->flattened_bytes);
 }
 
 static void unflatten(void *context)
@@ -217,8 +217,9 @@ static void unflatten(void *context)
     rates_t *rates = context;
     opal_iov_cache_form_t *form;
 
-    if (OPAL_SUCCESS != opal_iov_cache_form_unflatten(rates->flat, rates->flat_bytes, &form)) {
-        bench_fatal("a flattened form is none");
+    if (OPAL_SUCCESS
+        != opal_iov_cache_form_unflatten(rates->flattened, rates->flattened_bytes, &form)) {
+        bench_fatal("a flattened form is invalid");
     }
     opal_iov_cache_form_free(form);
 }
@@ -237,7 +238,7 @@ static void check(rates_t *rates, size_t span)
     MPI_Pack(array, 1, rates->type, stream, (int) size, &position, MPI_COMM_SELF);
     pack(rates);
     if ((size_t) position != size || 0 != memcmp(stream, rates->stream, size)) {
-        bench_fatal("other bytes than MPI's");
+        bench_fatal("packed bytes differ from those of MPI");
     }
     for (size_t i = 0; i < size; ++i) {
         stream[i] = rates->stream[i] = (char) (i * 40503u >> 3);
@@ -246,7 +247,7 @@ static void check(rates_t *rates, size_t span)
     MPI_Unpack(stream, (int) size, &position, array, 1, rates->type, MPI_COMM_SELF);
     unpack(rates);
     if (0 != memcmp(array, rates->array, span)) {
-        bench_fatal("other places than MPI's");
+        bench_fatal("unpacked bytes differ from those of MPI");
     }
     free(stream);
     free(array);
@@ -268,21 +269,21 @@ static void measure(const char *name, int block, MPI_Datatype type)
     rates.array = bench_alloc((size_t) (low + extent));
     rates.stream = bench_alloc((size_t) rates.form->size);
     rates.iovs = bench_alloc(rates.form->segments * sizeof(*rates.iovs));
-    rates.flat_bytes = opal_iov_cache_form_flatten(rates.form, NULL, 0);
-    rates.flat = bench_alloc(rates.flat_bytes);
+    rates.flattened_bytes = opal_iov_cache_form_flatten(rates.form, NULL, 0);
+    rates.flattened = bench_alloc(rates.flattened_bytes);
     check(&rates, (size_t) (low + extent));
     bench_alternate(pack, unpack, &rates, &pack_us, &unpack_us);
     bench_alternate(iovs, first_iovs, &rates, &iovs_us, &first_us);
     bench_alternate(flatten, unflatten, &rates, &flatten_us, &unflatten_us);
-    printf("%-15s %6d %8.0f %8.0f %8.2f %8.2f %9.1f %9.1f %8zu %9.2f %9.2f\n", name, block, size,
+    printf("%-15s %6d %8.0f %8.0f %8.2f %8.2f %9.1f %9.1f %9zu %9.2f %9.2f\n", name, block, size,
            segments, size / pack_us / 1e3, size / unpack_us / 1e3, segments / iovs_us,
-           segments / first_us, rates.flat_bytes, flatten_us, unflatten_us);
+           segments / first_us, rates.flattened_bytes, flatten_us, unflatten_us);
     fflush(stdout);
     opal_iov_cache_form_free(rates.form);
     free(rates.array);
     free(rates.stream);
     free(rates.iovs);
-    free(rates.flat);
+    free(rates.flattened);
     MPI_Type_free(&rates.type);
 }
 
@@ -295,10 +296,10 @@ int main(int argc, char **argv)
     setenv("OMPI_MCA_btl", "self", 1);
     MPI_Init(&argc, &argv);
     printf(
-        "pack and unpack: GB/s of data; IOVs: millions a second, of a form that is there and of a "
-        "type that is new;\nflat: the form as it is sent, bytes, and us to make it and to read it\n");
-    printf("%-15s %6s %8s %8s %8s %8s %9s %9s %8s %9s %9s\n", "family", "block", "bytes", "pieces",
-           "pack", "unpack", "IOVs", "first", "flat", "flatten", "unflatten");
+        "pack, unpack: GB/s of data; IOVs, first: million IOVs per second, of an existing form and of a\n"
+        "new type; bytes of the flattened form, and us to flatten and unflatten it\n");
+    printf("%-15s %6s %8s %8s %8s %8s %9s %9s %9s %9s %9s\n", "family", "block", "bytes", "pieces",
+           "pack", "unpack", "IOVs", "first", "flattened", "flatten", "unflatten");
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); ++i) {
         blocks_t blocks;
 

@@ -65,7 +65,7 @@ int bench_gpu_device(void)
 }
 
 /* Drivers cut what is smaller from blocks of this size, which another process can open only once
- * for a context: not for a floor beside MPI. */
+ * for a context: not for --bare, which runs beside MPI. */
 #define BLOCK ((size_t) 2 << 20)
 
 void *bench_gpu_alloc(size_t bytes)

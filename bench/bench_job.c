@@ -58,7 +58,7 @@ static void read_plant(bench_plant_t *plant)
     if (1 != sscanf(rest, "%lld%n", &offset, &used)
         || ('\0' != rest[used]
             && (1 != sscanf(rest + used, "@%d", &plant->iteration) || 1 > plant->iteration))) {
-        bench_fatal("UMRDDT_BENCH_PLANT is '%s'; it wants [stale:|hang:]OFFSET[@ITERATION]", text);
+        bench_fatal("UMRDDT_BENCH_PLANT is '%s'; expected [stale:|hang:]OFFSET[@ITERATION]", text);
     }
     plant->offset = offset;
 }
@@ -75,7 +75,7 @@ void bench_job_open(bench_job_t *job, const char *pattern)
     } else {
         dup_with_key("mpi_communication_pattern", pattern, &job->main_comm);
     }
-    dup_for_host(&job->host_comm);
+    dup_for_host(&job->base_comm);
     dup_for_host(&job->control);
     bench_pvars_open(&job->pvars);
     if (1 == job->rank) {
@@ -87,6 +87,6 @@ void bench_job_close(bench_job_t *job)
 {
     bench_pvars_close(&job->pvars);
     MPI_Comm_free(&job->main_comm);
-    MPI_Comm_free(&job->host_comm);
+    MPI_Comm_free(&job->base_comm);
     MPI_Comm_free(&job->control);
 }

@@ -113,7 +113,7 @@ static void check_pack(pack_t *pack, bool unpack)
     }
     (unpack ? our_unpack : our_pack)(pack);
     if (0 != memcmp(wanted, place, bytes)) {
-        bench_fatal("%s gave other bytes than MPI", unpack ? "unpacking" : "packing");
+        bench_fatal("%s: the bytes differ from those of MPI", unpack ? "unpacking" : "packing");
     }
     free(wanted);
 }
@@ -201,8 +201,8 @@ typedef struct {
     opal_iov_cache_cursor_t cursor;
     opal_iov_cache_iov_t *iovs; /* size for all */
     struct iovec *raw;          /* the same */
-    void *flat;                 /* the form as it is shipped */
-    size_t flat_bytes;
+    void *flattened;            /* the flattened form */
+    size_t flattened_bytes;
 } make_t;
 
 /* All pieces into one list, as whoever wants them from a convertor gets them. */
@@ -300,7 +300,7 @@ static void flatten(void *context)
 {
     make_t *make = context;
 
-    opal_iov_cache_form_flatten(make->form, make->flat, make->flat_bytes);
+    opal_iov_cache_form_flatten(make->form, make->flattened, make->flattened_bytes);
 }
 
 static void unflatten(void *context)
@@ -308,8 +308,9 @@ static void unflatten(void *context)
     make_t *make = context;
     opal_iov_cache_form_t *form;
 
-    if (OPAL_SUCCESS != opal_iov_cache_form_unflatten(make->flat, make->flat_bytes, &form)) {
-        bench_fatal("a flattened form is none");
+    if (OPAL_SUCCESS
+        != opal_iov_cache_form_unflatten(make->flattened, make->flattened_bytes, &form)) {
+        bench_fatal("a flattened form is invalid");
     }
     opal_iov_cache_form_free(form);
 }
@@ -336,7 +337,8 @@ static void hit(void *context)
 /* Consumes the type. */
 static void measure_make(const char *name, MPI_Datatype type)
 {
-    double raw, all, list, there, copied, some_raw, some, only, hits, iovs, first, flat, unflat;
+    double raw, all, list, there, copied, some_raw, some, only, hits, iovs, first, flatten_us,
+        unflatten_us;
     make_t make = {.count = 1};
 
     MPI_Type_commit(&type);
@@ -356,17 +358,18 @@ static void measure_make(const char *name, MPI_Datatype type)
     opal_iov_cache_create((size_t) 1 << 28, promise, NULL, &cache);
     bench_alternate(form_only, hit, &make, &only, &hits);
     opal_iov_cache_destroy(cache);
-    make.flat_bytes = opal_iov_cache_form_flatten(make.form, NULL, 0);
-    make.flat = bench_alloc(make.flat_bytes);
-    bench_alternate(flatten, unflatten, &make, &flat, &unflat);
+    make.flattened_bytes = opal_iov_cache_form_flatten(make.form, NULL, 0);
+    make.flattened = bench_alloc(make.flattened_bytes);
+    bench_alternate(flatten, unflatten, &make, &flatten_us, &unflatten_us);
     printf(
         "%-26s %8llu %8zu %9.2f %7.2f %7.2f %7.2f %7.2f %9.2f %7.2f %9.1f %8.1f %8.1f %9.2f %9.2f\n",
         name, (unsigned long long) make.form->segments, opal_iov_cache_form_bytes(make.form), only,
         there, all, list, copied, some, some_raw / some, 1e3 * hits,
-        (double) make.form->segments / iovs, (double) make.form->segments / first, flat, unflat);
+        (double) make.form->segments / iovs, (double) make.form->segments / first, flatten_us,
+        unflatten_us);
     fflush(stdout);
     opal_iov_cache_form_free(make.form);
-    free(make.flat);
+    free(make.flattened);
     free(make.iovs);
     free(make.raw);
     MPI_Type_free(&type);
@@ -419,13 +422,13 @@ static void measure_makes(void)
     MPI_Datatype type, one;
 
     printf(
-        "\nforms; ratios to opal_convertor_raw: all IOVs from the form, and from the type, and these "
-        "in a list of one's own, and only as many bytes copied; the first %d from the type; millions of\n"
-        "IOVs a second, from the form and from the type; the form as it is shipped, and back\n",
+        "\nforms. Ratios to opal_convertor_raw: all IOVs from the form (all), from the type (+form), in a "
+        "new list (+list), a copy of as many bytes (copy), the first %d from the type. M/s, first: million\n"
+        "IOVs per second from the form and from the type. Last: us to flatten and unflatten the form\n",
         SMALL_BATCH);
     printf("%-26s %8s %8s %9s %7s %7s %7s %7s %9s %7s %9s %8s %8s %9s %9s\n", "type", "segments",
            "bytes", "form us", "all", "+form", "+list", "copy", "first us", "ratio", "hit ns",
-           "M/s", "first", "flat us", "back us");
+           "M/s", "first", "flatten", "unflat.");
     MPI_Type_vector(64, 8, 16, MPI_BYTE, &type);
     measure_make("vector of 64", type);
     MPI_Type_vector(65536, 8, 16, MPI_BYTE, &type);

@@ -140,7 +140,7 @@ static void run_one(lockstep_t *job, unsigned message, bool counted)
         }
         end_turn(job);
         if (MOST_TESTS < ++tests) {
-            bench_fatal("lockstep: rank %d waits for ever for message %u", job->rank, message);
+            bench_fatal("lockstep: rank %d did not receive message %u", job->rank, message);
         }
         begin_turn(job);
     }

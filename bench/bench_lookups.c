@@ -57,7 +57,7 @@ static int promise(opal_iov_cache_t *of, const opal_datatype_t *type, void *cont
     return OPAL_SUCCESS;
 }
 
-/* Apart, and by this name, for test_lookups. */
+/* A function of its own: test_lookups counts it by name. */
 __attribute__((noinline)) void lookups_counted(const worker_t *worker);
 
 void lookups_counted(const worker_t *worker)

@@ -85,10 +85,10 @@ static uint64_t required_from(const bench_options_t *options)
     return bench_cvar_read("pml_umrddt_min_size", &bytes) ? bytes : 0;
 }
 
-/* How the layouts that went by UMR did with --require-steady, on rank 0. */
+/* --require-steady: results of the layouts that used UMR, on rank 0. */
 typedef struct steady_t {
     bench_key_caps_t caps;
-    int judged;
+    int checked;
     int right;
     const char **more; /* names of those that need more than one write */
     uint64_t *writes;
@@ -117,7 +117,7 @@ static void steady_row(steady_t *steady, FILE *file, const bench_result_t *resul
     if (0 != strcmp("umr", result->scheme)) {
         return;
     }
-    ++steady->judged;
+    ++steady->checked;
     if (bench_steady_check(result, writes, text, sizeof(text))) {
         ++steady->right;
     } else {
@@ -129,63 +129,64 @@ static void steady_row(steady_t *steady, FILE *file, const bench_result_t *resul
     }
 }
 
-/* The closing lines; whether all were steady, and there was one. */
+/* Print the summary. @return true if at least one layout used UMR, and all of them were steady */
 static bool steady_end(const steady_t *steady, FILE *file)
 {
     int i;
 
-    fprintf(file, "# steady: %d of %d layouts that went by umr\n", steady->right, steady->judged);
+    fprintf(file, "# steady: %d of %d layouts that used umr\n", steady->right, steady->checked);
     if (0 < steady->more_count) {
-        fprintf(file, "# more pieces than the %llu entries of a key, so more writes are right:",
+        fprintf(file, "# more pieces than the %llu entries of an mkey, so more writes are correct:",
                 (unsigned long long) steady->caps.entries);
         for (i = 0; i < steady->more_count; ++i) {
             fprintf(file, " %s %llu", steady->more[i], (unsigned long long) steady->writes[i]);
         }
         fprintf(file, "\n");
     }
-    return 0 < steady->judged && steady->right == steady->judged;
+    return 0 < steady->checked && steady->right == steady->checked;
 }
 
-/* The time of the message's packing alone, at rank 0 while the others wait. */
-static void measure_parts(const bench_job_t *job, const bench_layout_t *layout,
-                          bench_result_t *result)
+/* Time the packing of a message alone, at rank 0 while the others wait. */
+static void measure_breakdown(const bench_job_t *job, const bench_layout_t *layout,
+                              bench_result_t *result)
 {
     if (0 == job->rank && 0 == strcmp(result->requested, result->scheme)) {
-        const char *why = bench_parts_measure(layout, result->scheme, &result->parts);
+        const char *why = bench_breakdown_measure(layout, result->scheme, &result->breakdown);
 
-        result->has_parts = NULL == why;
+        result->has_breakdown = NULL == why;
         if (NULL != why) {
-            fprintf(stderr, "umrddt_bench: --parts: none for %s: %s\n", result->name, why);
+            fprintf(stderr, "umrddt_bench: --breakdown: not available for %s: %s\n", result->name,
+                    why);
         }
     }
     MPI_Barrier(job->control);
 }
 
-/* --settle: messages by auto, so that what it tries is over when it is timed. @return all were
- * right */
-static bool warmup_trips(bench_job_t *job, const bench_options_t *options, bench_output_t *output,
-                         const char *name, const bench_layout_t *layout, bench_buffers_t *buffers)
+/* --auto-warmup: untimed messages with auto, so that mkeys and registrations exist before the first
+ * round. @return false: a message was wrong */
+static bool auto_warmup(bench_job_t *job, const bench_options_t *options, bench_output_t *output,
+                        const char *name, const bench_layout_t *layout, bench_buffers_t *buffers)
 {
     bench_options_t all = *options;
     bench_result_t result;
 
-    all.trips =
-        options->warmup_trips < BENCH_WARMUP_TRIPS ? options->warmup_trips : BENCH_WARMUP_TRIPS;
+    all.burst =
+        options->auto_warmup < BENCH_WARMUP_BURST ? options->auto_warmup : BENCH_WARMUP_BURST;
     all.warmup = 0;
-    all.iterations = options->warmup_trips / all.trips;
+    all.iterations = options->auto_warmup / all.burst;
     all.max_seconds = BENCH_WARMUP_SECONDS * options->max_seconds;
     bench_schemes_comm("auto", options->pattern, &job->main_comm);
     bench_run(job, &all, name, layout, buffers, bench_output_progress, output, &result);
     MPI_Comm_free(&job->main_comm);
     result.requested = "auto";
     if (result.failed && 0 == job->rank) {
-        bench_output_row(output, &result); /* others are not of interest */
+        bench_output_row(output, &result); /* correct results are not printed */
     }
     return !result.failed;
 }
 
-/* A layout by each scheme of --schemes. Each round begins with another one, as what comes behind a
- * message finds the machine otherwise. @return the exit status */
+/* Run a layout with each scheme of --schemes. Each round begins with another scheme, because the
+ * state of the machine depends on the previous message. @return the exit status */
 static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_output_t *output,
                        bench_schemes_table_t *table, const char *name, const bench_layout_t *layout)
 {
@@ -195,8 +196,8 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
 
     /* Filling and checking arrays of gigabytes takes longer than the messages. */
     bench_buffers_create(&buffers, options, layout);
-    if (0 < options->warmup_trips && bench_cvar_can_be("pml_umrddt_scheme", "auto")
-        && !warmup_trips(job, options, output, name, layout, &buffers)) {
+    if (0 < options->auto_warmup && bench_cvar_can_be("pml_umrddt_scheme", "auto")
+        && !auto_warmup(job, options, output, name, layout, &buffers)) {
         status = EXIT_WRONG;
         bench_buffers_destroy(&buffers);
         bench_buffers_create(&buffers, options, layout);
@@ -214,19 +215,19 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
             if (0 == job->rank) {
                 bench_schemes_table_add(table, round, which, &result);
             }
-            continue; /* a scheme of another release */
+            continue; /* this release lacks the scheme */
         }
         bench_schemes_comm(options->schemes.name[which], options->pattern, &job->main_comm);
         bench_run(job, options, name, layout, &buffers, bench_output_progress, output, &result);
         MPI_Comm_free(&job->main_comm);
         if (result.failed) {
-            /* the next scheme is not to be blamed for it */
+            /* the next scheme starts with correct buffers */
             bench_buffers_destroy(&buffers);
             bench_buffers_create(&buffers, options, layout);
         }
         result.requested = options->schemes.name[which];
-        if (options->parts && 0 == strncmp("pack-", result.requested, 5)) {
-            measure_parts(job, layout, &result);
+        if (options->breakdown && 0 == strncmp("pack-", result.requested, 5)) {
+            measure_breakdown(job, layout, &result);
         }
         status = result.failed ? EXIT_WRONG : status;
         if (0 == job->rank) {
@@ -239,7 +240,7 @@ static int run_schemes(bench_job_t *job, const bench_options_t *options, bench_o
     return status;
 }
 
-/* All layouts, one after the other. Rank 0 prints. Returns the exit status. */
+/* Run all layouts. Rank 0 prints. @return the exit status */
 static int run_all(bench_job_t *job, const bench_options_t *options, bench_output_t *output)
 {
     const uint64_t from = required_from(options);
@@ -259,7 +260,7 @@ static int run_all(bench_job_t *job, const bench_options_t *options, bench_outpu
         uint64_t writes = 0;
 
         bench_chosen_create(chosen, &layout);
-        if (options->packed) {
+        if (options->contiguous_receiver) {
             bench_layout_pack_receiver(&layout);
         }
         if (options->require_steady) {
@@ -295,14 +296,12 @@ static int run_all(bench_job_t *job, const bench_options_t *options, bench_outpu
             size_t others = bench_schemes_table_print(schemes, output->table);
 
             if (0 < others && NULL != options->require_scheme) {
-                fprintf(output->table, "# not by the scheme that was asked for: %zu of them\n",
-                        others);
+                fprintf(output->table, "# did not use the requested scheme: %zu\n", others);
                 status = EXIT_WRONG;
             }
         }
         if (0 < elsewhere_count) {
-            fprintf(output->table,
-                    "# not by scheme %s (of the non-contiguous ones from %llu bytes):",
+            fprintf(output->table, "# did not use scheme %s (non-contiguous, at least %llu bytes):",
                     options->require_scheme, (unsigned long long) from);
             for (i = 0; i < elsewhere_count; ++i) {
                 fprintf(output->table, " %s", elsewhere[i]);
@@ -314,7 +313,7 @@ static int run_all(bench_job_t *job, const bench_options_t *options, bench_outpu
             status = EXIT_WRONG;
         }
         if (!bench_output_close(output)) {
-            fprintf(stderr, "umrddt_bench: not everything could be written\n");
+            fprintf(stderr, "umrddt_bench: the results could not be written completely\n");
             status = EXIT_USAGE;
         }
     }
@@ -341,8 +340,8 @@ static bool take_gpus(const bench_options_t *options, char *error)
     why = bench_gpu_open(turn);
     lacks = NULL != why;
     MPI_Allreduce(&lacks, &lacking, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    snprintf(error, ERROR_ROOM, "--memory %s: %s; umrddt_sim --gpus 2 has software GPUs",
-             options->memory, NULL == why ? "a process finds no GPU" : why);
+    snprintf(error, ERROR_ROOM, "--memory %s: %s; umrddt_sim --gpus 2 provides software GPUs",
+             options->memory, NULL == why ? "a process has no GPU" : why);
     return 0 == lacking;
 }
 
@@ -358,12 +357,12 @@ static bool prepare(bench_options_t *options, bench_output_t *output, char *erro
     }
     layouts = (int) narrow_choice(options);
     if (0 == layouts) {
-        snprintf(error, ERROR_ROOM, "no layout is left between --min-bytes and --max-bytes");
+        snprintf(error, ERROR_ROOM, "no layout is between --min-bytes and --max-bytes");
         return false;
     }
     if (0 != size % 2) {
         snprintf(error, ERROR_ROOM,
-                 "it needs an even number of ranks, rank 2i plays with rank 2i+1; this is %d",
+                 "the number of ranks must be even (rank 2i exchanges with rank 2i+1), not %d",
                  size);
         return false;
     }

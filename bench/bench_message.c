@@ -32,7 +32,7 @@
 #define IDLE_LOOKS 8
 
 /* Microseconds after which the HCA has completed its work. */
-#define SETTLE 10000
+#define COMPLETION_US 10000
 
 /* A message that needs more polls than this for one step is not carried by umrddt. */
 #define MANY_LOOKS 10000
@@ -134,7 +134,7 @@ static void look(ends_t *ends, int step, int which, bool counted)
             message_recv_look(ends);
         }
         if (MANY_LOOKS < ++looks) {
-            bench_fatal("message_instructions: this message does not go by umrddt in one round");
+            bench_fatal("message_instructions: umrddt does not carry this message in one round");
         }
     } while (0 <= which ? before == counter(ends, which) : !ends->done);
     ends->looks[step] += counted ? (uint64_t) looks : 0;
@@ -167,7 +167,7 @@ static void send_one(ends_t *ends, unsigned turn, bool counted)
     next_turn(ends, turn + STEP_WRITE);
 
     await_turn(ends, turn + STEP_END);
-    usleep(SETTLE);
+    usleep(COMPLETION_US);
     look(ends, STEP_END, -1, counted);
     next_turn(ends, turn + STEP_END);
 }
@@ -189,7 +189,7 @@ static void receive_one(ends_t *ends, unsigned turn, bool counted)
     next_turn(ends, turn + STEP_MATCH);
 
     await_turn(ends, turn + STEP_FIN);
-    usleep(SETTLE);
+    usleep(COMPLETION_US);
     look(ends, STEP_FIN, -1, counted);
     next_turn(ends, turn + STEP_FIN);
 }

@@ -20,12 +20,12 @@
 #include "bench_verify.h"
 #include "layouts.h"
 
-/* What --quick stands for, as far as the command line does not say otherwise. */
+/* Values of --quick; explicit options have precedence. */
 #define QUICK_WARMUP     2
 #define QUICK_ITERATIONS 20
 #define QUICK_SECONDS    1.0
 
-/* An iteration that takes longer never ends; the slowest layout under valgrind needs far less. */
+/* Default of --hang-seconds. The slowest layout under valgrind takes much less. */
 #define HANG_SECONDS 300
 
 enum {
@@ -41,8 +41,8 @@ enum {
     OPTION_HANG_SECONDS,
     OPTION_MEMORY,
     OPTION_COMPARE,
-    OPTION_FLOOR,
-    OPTION_PARTS,
+    OPTION_BARE,
+    OPTION_BREAKDOWN,
     OPTION_PATTERN,
     OPTION_CSV,
     OPTION_JSON,
@@ -50,11 +50,11 @@ enum {
     OPTION_REQUIRE_SCHEME,
     OPTION_REQUIRE_MIN_BYTES,
     OPTION_REQUIRE_STEADY,
-    OPTION_PACKED,
+    OPTION_CONTIGUOUS_RECEIVER,
     OPTION_SCHEMES,
-    OPTION_TRIPS,
+    OPTION_BURST,
     OPTION_ROUNDS,
-    OPTION_WARMUP_OLD
+    OPTION_AUTO_WARMUP
 };
 
 static const struct option long_options[] = {
@@ -66,16 +66,16 @@ static const struct option long_options[] = {
     {"max-bytes", required_argument, NULL, OPTION_MAX_BYTES},
     {"warmup", required_argument, NULL, OPTION_WARMUP},
     {"iterations", required_argument, NULL, OPTION_ITERATIONS},
-    {"trips", required_argument, NULL, OPTION_TRIPS},
+    {"burst", required_argument, NULL, OPTION_BURST},
     {"rounds", required_argument, NULL, OPTION_ROUNDS},
-    {"settle", required_argument, NULL, OPTION_WARMUP_OLD},
+    {"auto-warmup", required_argument, NULL, OPTION_AUTO_WARMUP},
     {"max-seconds-per-layout", required_argument, NULL, OPTION_MAX_SECONDS},
     {"quick", no_argument, NULL, OPTION_QUICK},
     {"hang-seconds", required_argument, NULL, OPTION_HANG_SECONDS},
     {"memory", required_argument, NULL, OPTION_MEMORY},
     {"compare", no_argument, NULL, OPTION_COMPARE},
-    {"floor", no_argument, NULL, OPTION_FLOOR},
-    {"parts", no_argument, NULL, OPTION_PARTS},
+    {"bare", no_argument, NULL, OPTION_BARE},
+    {"breakdown", no_argument, NULL, OPTION_BREAKDOWN},
     {"pattern", required_argument, NULL, OPTION_PATTERN},
     {"csv", required_argument, NULL, OPTION_CSV},
     {"json", required_argument, NULL, OPTION_JSON},
@@ -83,15 +83,22 @@ static const struct option long_options[] = {
     {"require-scheme", required_argument, NULL, OPTION_REQUIRE_SCHEME},
     {"require-min-bytes", required_argument, NULL, OPTION_REQUIRE_MIN_BYTES},
     {"require-steady", required_argument, NULL, OPTION_REQUIRE_STEADY},
-    {"packed", no_argument, NULL, OPTION_PACKED},
+    {"contiguous-receiver", no_argument, NULL, OPTION_CONTIGUOUS_RECEIVER},
     {"schemes", required_argument, NULL, OPTION_SCHEMES},
+    /* Names of earlier versions, which the help does not list. */
+    {"trips", required_argument, NULL, OPTION_BURST},
+    {"settle", required_argument, NULL, OPTION_AUTO_WARMUP},
+    {"floor", no_argument, NULL, OPTION_BARE},
+    {"parts", no_argument, NULL, OPTION_BREAKDOWN},
+    {"packed", no_argument, NULL, OPTION_CONTIGUOUS_RECEIVER},
     {NULL, 0, NULL, 0},
 };
 
 void bench_options_usage(FILE *file)
 {
-    fprintf(file, "usage: mpirun -n 2 umrddt_bench [OPTIONS]   (--help says more, --list shows the "
-                  "layouts)\n");
+    fprintf(file,
+            "usage: mpirun -n 2 umrddt_bench [OPTIONS]   (--help lists the options, --list the "
+            "layouts)\n");
 }
 
 void bench_options_help(FILE *file)
@@ -100,100 +107,100 @@ void bench_options_help(FILE *file)
     fprintf(
         file,
         "\n"
-        "Ping-pong of MPI messages in the memory layouts of applications, between the ranks 2i and\n"
-        "2i+1 (an odd number of ranks is refused). Every message is checked byte by byte, gaps\n"
-        "included, outside of the timed part; a wrong byte makes the exit status 1.\n"
+        "Ping-pong benchmark of MPI messages in the memory layouts of applications. Rank 2i exchanges\n"
+        "messages with rank 2i+1; the number of ranks must be even. Every message is verified byte by\n"
+        "byte, gaps included, outside of the timed part. A wrong byte makes the exit status 1.\n"
         "\n"
-        "Which layouts\n"
-        "  --list                   show the layouts with their sizes, and end\n"
-        "  --layouts LAYOUT[,LAYOUT]  only these: names, globs, layouts in words (below); a family's\n"
-        "                           name means the whole family (MILC_su3_zd);\n"
-        "                           by their full names alone, for bandwidths: contiguous_64MiB,\n"
+        "Layouts\n"
+        "  --list                   print the layouts with their sizes, and exit\n"
+        "  --layouts LAYOUT[,LAYOUT]  run only these: names, glob patterns, names of families\n"
+        "                           (MILC_su3_zd), or descriptions (see below). Large layouts are\n"
+        "                           selected by full name only: contiguous_64MiB,\n"
         "                           vector_64B_x1048576, vector_1KiB_x65536, vector_64KiB_x1024,\n"
         "                           and of 256 MiB: contiguous_256MiB, vector_512B_x524288,\n"
         "                           vector_4KiB_x65536, vector_64KiB_x4096\n"
-        "  --min-bytes N            only messages of at least N bytes (also 64K, 1M, 1G)\n"
-        "  --max-bytes N            only messages of at most N bytes\n"
-        "Layouts in words, both sides alike\n"
-        "  contiguous BYTES         one piece\n"
-        "  vector COUNT x BYTES     blocks, twice as far apart as they are long; or as far as said with\n"
-        "                           stride BYTES behind it: 'vector 128 x 1024 stride 2048'\n"
-        "  subarray N x N of N x N  a part of an array of 1 to 8 directions, the last of them contiguous\n"
-        "                           in memory; at N x N says where it begins (0), element BYTES how long\n"
-        "                           an element is (8): 'subarray 64 x 1 of 64 x 64 at 0 x 63'\n"
-        "  indexed FILE             a piece for each line of a file, OFFSET LENGTH in bytes, in this\n"
-        "                           order; or, with block BYTES behind it, OFFSET; # begins a comment.\n"
-        "                           FILE has \"quotes\" if it has blanks or commas\n"
-        "How long\n"
-        "  --warmup N               untimed iterations before (default 10)\n"
+        "  --min-bytes N            minimum message size in bytes (also 64K, 1M, 1G)\n"
+        "  --max-bytes N            maximum message size in bytes\n"
+        "Descriptions of layouts (the same at both sides)\n"
+        "  contiguous BYTES         one block\n"
+        "  vector COUNT x BYTES     COUNT blocks; 'stride BYTES' sets their distance (default: twice\n"
+        "                           the block): 'vector 128 x 1024 stride 2048'\n"
+        "  subarray N x N of N x N  part of an array of 1 to 8 dimensions; the last one is contiguous\n"
+        "                           in memory. 'at N x N' sets the start (default 0), 'element BYTES'\n"
+        "                           the element size (default 8):\n"
+        "                           'subarray 64 x 1 of 64 x 64 at 0 x 63'\n"
+        "  indexed FILE             one block per line of the file: OFFSET LENGTH in bytes, in this\n"
+        "                           order; with 'block BYTES', OFFSET only. # starts a comment. Quote\n"
+        "                           FILE (\"...\") if its name contains blanks or commas\n"
+        "Iterations\n"
+        "  --warmup N               untimed iterations before the timed ones (default 10)\n"
         "  --iterations N           timed iterations (default 100)\n"
-        "  --trips N                messages there and back in an iteration, one after the other without a\n"
-        "                           pause, of which the last is checked; a time is that of one (default\n"
-        "                           1: each message comes to caches that were used for other things)\n"
-        "  --max-seconds-per-layout S  stop a layout's iterations after S seconds, but not before %d\n"
-        "                           timed ones; a third of S at most is spent on warm-ups (default\n"
+        "  --burst N                round trips per iteration without a pause (default 1). The time\n"
+        "                           is per message; only the last message is verified. With 1, the\n"
+        "                           caches hold other data before each message\n"
+        "  --max-seconds-per-layout S  stop a layout after S seconds, but not before %d timed\n"
+        "                           iterations; warm-ups use at most a third of S (default 0: no\n"
+        "                           limit)\n"
+        "  --quick                  same as --warmup %d --iterations %d --max-seconds-per-layout %.0f;\n"
+        "                           explicit options have precedence\n"
+        "  --hang-seconds N         abort with exit status 3 if an iteration takes longer (default %d;\n"
         "                           0: no limit)\n"
-        "  --quick                  as --warmup %d --iterations %d --max-seconds-per-layout %.0f, each\n"
-        "                           unless given\n"
-        "  --hang-seconds N         give up, with exit status 3, if an iteration takes longer (default %d; 0:\n"
-        "                           wait for ever)\n"
-        "What\n"
-        "  --memory WHERE           the memory of the buffers: host (default), gpu, gpu-host (sent from a\n"
-        "                           GPU's and received in the host's), host-gpu; each process has the GPU\n"
-        "                           of its number on the machine, round robin\n"
-        "  --compare                run every layout also through the base PML alone, one iteration\n"
-        "                           after the other, and show both\n"
-        "  --schemes LIST           run every layout by each of these schemes of umrddt, one behind the\n"
-        "                           other, and end with a table of them: %s\n"
-        "  --rounds N               with --schemes: all of them N times, 1 to 9, so that a machine that slows\n"
-        "                           down does so for all; the table has the median of the N medians\n"
-        "  --settle N               with --schemes that have auto in them: N messages by it before the first\n"
-        "                           round, so that its choice is made; for at most %d times the seconds\n"
-        "                           of --max-seconds-per-layout (default 0)\n"
-        "  --floor                  with what is sent on GPUs, beside every layout: the bare GPU operation\n"
-        "                           between the two processes (CUDA IPC, the receiver told through\n"
-        "                           shared memory, the one copy that umrddt does), and as many bytes in\n"
-        "                           one piece through the base PML\n"
-        "  --parts                  with --schemes and --memory gpu, below every layout that went packed: what its\n"
-        "                           packing, unpacking and copies through pinned memory take by themselves,\n"
-        "                           in one piece, and how much of the message that is\n"
-        "  --pattern VALUE          on a communicator whose info key mpi_communication_pattern is VALUE,\n"
-        "                           such as MPI_CPU_TO_CPU\n"
-        "  --packed                 receive every message as one piece (MPI_PACKED)\n"
-        "  --require-scheme SCHEME  exit status 1 if a non-contiguous layout went another way than\n"
-        "                           SCHEME (umr, direct, ipc, pack-gdr, pack-staged, pack-host; staged: by the\n"
-        "                           base PML, and umrddt carries it to and from the GPU; host; with\n"
-        "                           --schemes asked: than that which was asked for);\n"
-        "                           messages smaller than pml_umrddt_min_size\n"
-        "                           may\n"
-        "  --require-min-bytes N    the size for that, instead of pml_umrddt_min_size\n"
-        "  --require-steady ENTRIES[,STRIDE]  exit status 1 if a timed message that went by UMR made, mapped\n"
-        "                           or registered anything, or took more than %d control bytes, or more\n"
-        "                           writes than keys of ENTRIES pieces need, of which each may be equal\n"
-        "                           blocks up to STRIDE bytes apart (umrddt_info --selftest tells both).\n"
-        "                           Wants 2 warm-ups\n"
+        "Measurements\n"
+        "  --memory WHERE           memory of the buffers: host (default; system memory), gpu,\n"
+        "                           gpu-host (send from a GPU, receive in system memory), host-gpu.\n"
+        "                           Processes use the GPUs of their node round robin\n"
+        "  --compare                run every layout also with the base PML alone, in alternating\n"
+        "                           iterations, and print both times\n"
+        "  --schemes LIST           run every layout with each of these protocols, and print a table\n"
+        "                           at the end: %s;\n"
+        "                           direct and host are other names of sgl and base, and the output\n"
+        "                           has these names\n"
+        "  --rounds N               with --schemes: repeat all protocols N times (1 to 9), in turns.\n"
+        "                           The table has the median of the N medians\n"
+        "  --auto-warmup N          with --schemes that include auto: send N messages with auto before\n"
+        "                           the first round, so that mkeys and registrations exist; at most\n"
+        "                           %d times the seconds of --max-seconds-per-layout (default 0)\n"
+        "  --bare                   if the send buffer is on a GPU: also time the bare GPU operation\n"
+        "                           (one copy by CUDA IPC, signalled through shared memory, without\n"
+        "                           MPI), and a contiguous message of the same size with the base PML\n"
+        "  --breakdown              with --schemes and --memory gpu: print, below each packed layout,\n"
+        "                           the times of packing, of unpacking and of copies through pinned\n"
+        "                           memory, each measured alone, and their share of the message time\n"
+        "  --pattern VALUE          use a communicator with the info key mpi_communication_pattern =\n"
+        "                           VALUE, such as MPI_CPU_TO_CPU\n"
+        "  --contiguous-receiver    receive every message as one block (MPI_PACKED)\n"
+        "  --require-scheme SCHEME  exit status 1 if a non-contiguous layout used another protocol:\n"
+        "                           umr, sgl, ipc, pack-gdr, pack-staged, pack-host, base, staged\n"
+        "                           (the base PML through staging buffers of umrddt), or asked (with\n"
+        "                           --schemes: the one of the list). Messages smaller than\n"
+        "                           pml_umrddt_min_size are exempt\n"
+        "  --require-min-bytes N    use this size instead of pml_umrddt_min_size\n"
+        "  --require-steady ENTRIES[,STRIDE]  exit status 1 if a timed UMR message created, mapped or\n"
+        "                           registered anything, used more than %d control bytes, or used more\n"
+        "                           RDMA writes than needed with mkeys of ENTRIES pieces, or of equal\n"
+        "                           blocks up to STRIDE bytes apart. umrddt_info --selftest prints\n"
+        "                           both values. Requires 2 warm-ups\n"
         "Output\n"
-        "  --csv FILE, --json FILE  write the results there as well; - is stdout, and the table goes\n"
-        "                           to stderr then\n"
-        "  --progress WHEN          a progress line on stderr: auto (if it is a terminal), always,\n"
-        "                           never. mpirun puts a pipe there: say always to see it\n"
+        "  --csv FILE, --json FILE  also write the results to FILE; - is stdout, and the table then\n"
+        "                           goes to stderr\n"
+        "  --progress WHEN          progress line on stderr: auto (if it is a terminal), always,\n"
+        "                           never. Under mpirun stderr is a pipe: use always\n"
         "  --help, --version\n"
         "\n"
-        "What is checked. After every message, warm-ups included: all bytes of data, which differ\n"
-        "from those of the 255 messages before; the count of the status; all bytes of the gaps and\n"
-        "of %d bytes before and behind the array, in arrays up to %u MiB. In larger ones the gaps\n"
-        "within %d bytes of a piece after every message, and all others, of sending buffers too,\n"
-        "after the last. The data of a layout's two directions differ.\n"
+        "Verification. After every message, warm-ups included: all bytes of the data, which differ\n"
+        "from those of the previous 255 messages and of the other direction; the count of the status;\n"
+        "all bytes of the gaps and of margins of %d bytes, in arrays up to %u MiB. In larger arrays:\n"
+        "gaps within %d bytes of a block after every message, and all other gaps, also those of send\n"
+        "buffers, after the last message.\n"
         "\n"
-        "Memory. Pages without a piece get none, but the x faces of the 512 cubes have a piece in\n"
-        "every page: 2 GiB a rank. --layouts or --max-bytes leave them out on small machines.\n"
+        "Memory. Pages without a block are not allocated. The x faces of the 512 cubes have a block in\n"
+        "every page: 2 GiB per rank. Exclude them with --layouts or --max-bytes on small machines.\n"
         "\n"
-        "What umrddt costs messages that it does not take: umrddt_bench --defer; --defer --help says\n"
-        "more.\n"
+        "umrddt_bench --defer measures the overhead of umrddt for messages that it passes through;\n"
+        "see umrddt_bench --defer --help.\n"
         "\n"
-        "Exit status: 0 all right; 1 a message was wrong, or a --require was not met; 2 the\n"
-        "command line or the number of ranks is wrong, or a file cannot be written; 3 a message did not\n"
-        "arrive.\n",
+        "Exit status: 0 success; 1 a message was wrong, or a --require option was not met; 2 wrong\n"
+        "command line or number of ranks, or a file cannot be written; 3 a message did not arrive.\n",
         BENCH_MIN_ITERATIONS, QUICK_WARMUP, QUICK_ITERATIONS, QUICK_SECONDS, HANG_SECONDS,
         bench_schemes_names, BENCH_WARMUP_SECONDS, BENCH_STEADY_CONTROL_BYTES, BENCH_MARGIN_BYTES,
         BENCH_SAMPLE_BYTES >> 20, BENCH_NEAR_BYTES);
@@ -292,7 +299,7 @@ static bool read_memory(const char *value, bench_options_t *options)
     return false;
 }
 
-/* One option; false if its value is wrong, with what is right in *wants. */
+/* Store one option. If its value is wrong, return false and a description of valid ones. */
 static bool take_option(int code, const char *value, bench_options_t *options, const char **wants)
 {
     switch (code) {
@@ -308,14 +315,14 @@ static bool take_option(int code, const char *value, bench_options_t *options, c
     case OPTION_COMPARE:
         options->compare = true;
         return true;
-    case OPTION_FLOOR:
-        options->floor = true;
+    case OPTION_BARE:
+        options->bare = true;
         return true;
-    case OPTION_PARTS:
-        options->parts = true;
+    case OPTION_BREAKDOWN:
+        options->breakdown = true;
         return true;
-    case OPTION_PACKED:
-        options->packed = true;
+    case OPTION_CONTIGUOUS_RECEIVER:
+        options->contiguous_receiver = true;
         return true;
     case OPTION_PATTERN:
         options->pattern = optarg;
@@ -331,7 +338,8 @@ static bool take_option(int code, const char *value, bench_options_t *options, c
         options->has_require_min_bytes = true;
         return read_bytes(value, &options->require_min_bytes);
     case OPTION_REQUIRE_STEADY:
-        *wants = "pieces of a key, 1 or more, and perhaps a distance in bytes, such as 16384,65535";
+        *wants = "the pieces of an mkey, 1 or more, and optionally a stride in bytes, such as "
+                 "16384,65535";
         options->require_steady = true;
         return read_key_caps(value, &options->key_entries, &options->key_stride);
     case OPTION_WARMUP:
@@ -340,15 +348,15 @@ static bool take_option(int code, const char *value, bench_options_t *options, c
     case OPTION_ITERATIONS:
         *wants = "a number, 1 or more";
         return read_int(value, 1, &options->iterations);
-    case OPTION_TRIPS:
+    case OPTION_BURST:
         *wants = "a number, 1 or more";
-        return read_int(value, 1, &options->trips);
+        return read_int(value, 1, &options->burst);
     case OPTION_ROUNDS:
         *wants = "a number, 1 to 9";
         return read_int(value, 1, &options->rounds) && BENCH_ROUNDS_MOST >= options->rounds;
-    case OPTION_WARMUP_OLD:
+    case OPTION_AUTO_WARMUP:
         *wants = "a number, 0 or more";
-        return read_int(value, 0, &options->warmup_trips);
+        return read_int(value, 0, &options->auto_warmup);
     case OPTION_HANG_SECONDS:
         *wants = "a number of seconds, 0 for no limit";
         return read_int(value, 0, &options->hang_seconds);
@@ -356,7 +364,7 @@ static bool take_option(int code, const char *value, bench_options_t *options, c
         *wants = "a number of seconds, 0 for no limit";
         return read_seconds(value, &options->max_seconds);
     case OPTION_MEMORY:
-        *wants = "'host', 'gpu', 'gpu-host' (from a GPU to the host) or 'host-gpu'";
+        *wants = "'host', 'gpu', 'gpu-host' (from a GPU to system memory) or 'host-gpu'";
         return read_memory(value, options);
     case OPTION_CSV:
         options->csv = value;
@@ -371,19 +379,16 @@ static bool take_option(int code, const char *value, bench_options_t *options, c
                                                           : BENCH_PROGRESS_AUTO;
         return BENCH_PROGRESS_AUTO != options->progress || 0 == strcmp(value, "auto");
     case OPTION_SCHEMES:
-        *wants =
-            "some of auto, umr, direct, ipc, pack-gdr, pack-staged, pack-host, host, each once";
+        *wants = "some of auto, umr, sgl, ipc, pack-gdr, pack-staged, pack-host, base, each once";
         return bench_schemes_parse(value, &options->schemes);
     case OPTION_REQUIRE_SCHEME:
         *wants =
-            "'umr', 'direct', 'ipc', 'pack-gdr', 'pack-staged', 'pack-host', 'staged', 'host', "
-            "or 'asked'";
-        options->require_scheme = value;
-        return 0 == strcmp(value, "umr") || 0 == strcmp(value, "direct")
-               || 0 == strcmp(value, "ipc") || 0 == strcmp(value, "pack-gdr")
-               || 0 == strcmp(value, "pack-staged") || 0 == strcmp(value, "pack-host")
-               || 0 == strcmp(value, "staged") || 0 == strcmp(value, "host")
-               || 0 == strcmp(value, "asked");
+            "'umr', 'sgl', 'ipc', 'pack-gdr', 'pack-staged', 'pack-host', 'staged', 'base', or "
+            "'asked'";
+        options->require_scheme = bench_schemes_canonical(value);
+        return 0 != strcmp("auto", value)
+               && (NULL != bench_schemes_find(options->require_scheme)
+                   || 0 == strcmp(value, "staged") || 0 == strcmp(value, "asked"));
     default:
         return false;
     }
@@ -401,24 +406,24 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
     options->memory = "host";
     options->max_bytes = UINT64_MAX;
     options->hang_seconds = HANG_SECONDS;
-    options->trips = 1;
+    options->burst = 1;
     options->rounds = 1;
     options->warmup = -1;
     options->iterations = -1;
     options->max_seconds = -1.0;
 
-    opterr = 0; /* every rank comes here, and one of them shall speak */
+    opterr = 0; /* the caller prints the error on one rank */
     while (-1 != (code = getopt_long(argc, argv, ":h", long_options, &index))) {
         const char *wants = NULL;
 
         if ('?' == code) {
-            snprintf(error, error_room, "there is no option '%s', or it takes no value",
+            snprintf(error, error_room, "unknown option '%s', or it takes no value",
                      0 != optopt && 256 > optopt ? (const char[]){'-', (char) optopt, '\0'}
                                                  : argv[optind - 1]);
             return false;
         }
         if (':' == code) {
-            snprintf(error, error_room, "option '%s' needs a value", argv[optind - 1]);
+            snprintf(error, error_room, "option '%s' requires a value", argv[optind - 1]);
             return false;
         }
         if (OPTION_LAYOUTS == code) {
@@ -426,29 +431,28 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
         } else if (OPTION_QUICK == code) {
             quick = true;
         } else if (!take_option(code, optarg, options, &wants)) {
-            snprintf(error, error_room, "--%s '%s': it wants %s", long_options[index].name, optarg,
+            snprintf(error, error_room, "--%s '%s': expected %s", long_options[index].name, optarg,
                      wants);
             return false;
         }
     }
     if (optind < argc) {
-        snprintf(error, error_room, "'%s' is no option, and nothing else is expected",
-                 argv[optind]);
+        snprintf(error, error_room, "unexpected argument '%s'", argv[optind]);
         return false;
     }
     if (!bench_chosen_read(layouts, &options->layouts, wrong)) {
         snprintf(error, error_room, "--layouts: %s", wrong);
         return false;
     }
-    if (options->floor && !options->send_on_gpu) {
-        snprintf(error, error_room, "--floor is the GPU's part: it wants --memory gpu or gpu-host");
+    if (options->bare && !options->send_on_gpu) {
+        snprintf(error, error_room, "--bare requires --memory gpu or gpu-host");
         return false;
     }
-    if (options->parts
+    if (options->breakdown
         && (0 == options->schemes.count || !options->send_on_gpu || !options->recv_on_gpu)) {
         snprintf(error, error_room,
-                 "--parts is of packed messages between GPUs: it wants --schemes, with pack-gdr, "
-                 "pack-staged or pack-host in it, and --memory gpu");
+                 "--breakdown requires --memory gpu, and --schemes with pack-gdr, pack-staged or "
+                 "pack-host");
         return false;
     }
     if (0 < options->schemes.count
@@ -456,26 +460,26 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
             || (NULL != options->require_scheme
                 && 0 != strcmp("asked", options->require_scheme)))) {
         snprintf(error, error_room,
-                 "--schemes goes neither with --compare (name host) nor with --require-scheme, but "
-                 "for asked");
+                 "--schemes excludes --compare (use base) and values of --require-scheme other "
+                 "than asked");
         return false;
     }
-    if (0 == options->schemes.count && (1 < options->rounds || 0 < options->warmup_trips)) {
-        snprintf(error, error_room, "--%s is of schemes: it wants --schemes",
-                 1 < options->rounds ? "rounds" : "settle");
+    if (0 == options->schemes.count && (1 < options->rounds || 0 < options->auto_warmup)) {
+        snprintf(error, error_room, "--%s requires --schemes",
+                 1 < options->rounds ? "rounds" : "auto-warmup");
         return false;
     }
-    if (0 < options->warmup_trips && !bench_schemes_has(&options->schemes, "auto")) {
-        snprintf(error, error_room, "--settle is of auto, which is not in --schemes");
+    if (0 < options->auto_warmup && !bench_schemes_has(&options->schemes, "auto")) {
+        snprintf(error, error_room, "--auto-warmup requires auto among --schemes");
         return false;
     }
     if (0 == options->schemes.count && NULL != options->require_scheme
         && 0 == strcmp("asked", options->require_scheme)) {
-        snprintf(error, error_room, "--require-scheme asked: by --schemes, which is not there");
+        snprintf(error, error_room, "--require-scheme asked requires --schemes");
         return false;
     }
     if (options->min_bytes > options->max_bytes) {
-        snprintf(error, error_room, "--min-bytes is more than --max-bytes");
+        snprintf(error, error_room, "--min-bytes is larger than --max-bytes");
         return false;
     }
     if (NULL != options->csv && NULL != options->json && 0 == strcmp(options->csv, "-")

@@ -22,21 +22,22 @@
 
 #include "layouts.h"
 
-/** Most schemes in a list. */
+/** Maximum number of schemes in a list. */
 #define BENCH_SCHEMES_MOST 8
 
-/** Most of --rounds. */
+/** Maximum of --rounds. */
 #define BENCH_ROUNDS_MOST 9
 
-/** What --schemes said. */
+/** The list of --schemes. */
 typedef struct bench_schemes_t {
     const char *name[BENCH_SCHEMES_MOST];
     int count; /**< 0: no --schemes */
 } bench_schemes_t;
 
-/** The time of --settle: so many times the seconds of a layout. And messages without a pause. */
+/** --auto-warmup: its time limit, as a multiple of that of a layout, and its round trips without a
+ * pause. */
 #define BENCH_WARMUP_SECONDS 10
-#define BENCH_WARMUP_TRIPS   8
+#define BENCH_WARMUP_BURST   8
 
 /** Timed iterations that are done without regard to the time limit. */
 #define BENCH_MIN_ITERATIONS 3
@@ -52,18 +53,18 @@ typedef struct bench_options_t {
     bool list;
     bool version;
     bool compare;
-    bool floor;
-    bool parts; /**< of packed messages */
+    bool bare;
+    bool breakdown; /**< of the time of packed messages */
     bench_chosen_list_t layouts;
     uint64_t min_bytes; /**< of a message */
     uint64_t max_bytes;
     int warmup;
     int iterations;
-    int trips;                  /**< messages there and back in an iteration */
-    int rounds;                 /**< with schemes: all of them so often */
-    int warmup_trips;           /**< with schemes: messages of auto there and back before them */
+    int burst;                  /**< round trips per iteration */
+    int rounds;                 /**< with schemes: repetitions of all */
+    int auto_warmup;            /**< with schemes: round trips with auto before them */
     double max_seconds;         /**< for a layout; 0 is no limit */
-    int hang_seconds;           /**< for an iteration, then the job is given up; 0 is no limit */
+    int hang_seconds;           /**< per iteration, then the job aborts; 0 is no limit */
     const char *csv;            /**< file, "-" for stdout, or NULL */
     const char *json;           /**< file, "-" for stdout, or NULL */
     const char *require_scheme; /**< or NULL */
@@ -71,11 +72,11 @@ typedef struct bench_options_t {
     bool require_steady;
     uint64_t key_entries; /**< with require_steady: see bench_key_caps_t */
     uint64_t key_stride;
-    const char *memory; /**< what --memory said */
+    const char *memory; /**< value of --memory */
     bool send_on_gpu;   /**< the sending buffers, of both processes */
     bool recv_on_gpu;
-    bool packed;         /**< received as one piece */
-    const char *pattern; /**< mpi_communication_pattern of the communicator, or NULL */
+    bool contiguous_receiver; /**< received as one piece */
+    const char *pattern;      /**< mpi_communication_pattern of the communicator, or NULL */
     bool has_require_min_bytes;
     uint64_t require_min_bytes;
     bench_progress_t progress;
@@ -95,10 +96,10 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
 /** Free what belongs to the options. */
 void bench_options_destroy(bench_options_t *options);
 
-/** The text of --help. */
+/** Print the text of --help. */
 void bench_options_help(FILE *file);
 
-/** How to call it, in short. */
+/** Print a one-line usage message. */
 void bench_options_usage(FILE *file);
 
 #endif /* BENCH_OPTIONS_H */

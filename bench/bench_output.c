@@ -19,20 +19,21 @@ static const char *const scheme_names[BENCH_SCHEMES] = {
     "umr",       "direct",   "ipc",   "pack-gdr", "pack-staged",
     "pack-host", "fallback", "mixed", "staged",   "host"};
 
-/* The counters, their names in the files, and whether they have a column in the table, too. */
+/* The counters: the name in the files, and the heading and width of the column in the table. */
 static const struct {
     int pvar;
     const char *name;
-    bool shown;
+    const char *heading; /* NULL: not in the table */
+    int width;
 } counter_columns[] = {
-    {BENCH_PVAR_KEYS_USED, "keys_per_message", true},
-    {BENCH_PVAR_KEYS_MAPPED, "keys_mapped_per_message", true},
-    {BENCH_PVAR_WRITES_POSTED, "writes_per_message", true},
-    {BENCH_PVAR_CONTROL_BYTES, "control_bytes_per_message", true},
-    {BENCH_PVAR_MEMORY_QUERIES, "memory_queries_per_message", true},
-    {BENCH_PVAR_KEY_ENTRIES, "key_entries_per_message", false},
-    {BENCH_PVAR_GPU_LAUNCHES, "gpu_launches_per_message", false},
-    {BENCH_PVAR_GPU_DRIVER_COPIES, "gpu_driver_copies_per_message", false},
+    {BENCH_PVAR_KEYS_USED, "mkeys_per_message", "mkeys", 9},
+    {BENCH_PVAR_KEYS_MAPPED, "umr_per_message", "umr/msg", 9},
+    {BENCH_PVAR_WRITES_POSTED, "rdma_per_message", "rdma/msg", 9},
+    {BENCH_PVAR_CONTROL_BYTES, "ctrl_bytes_per_message", "ctrl B/msg", 10},
+    {BENCH_PVAR_MEMORY_QUERIES, "queries_per_message", "queries/msg", 11},
+    {BENCH_PVAR_KEY_ENTRIES, "key_entries_per_message", NULL, 0},
+    {BENCH_PVAR_GPU_LAUNCHES, "gpu_launches_per_message", NULL, 0},
+    {BENCH_PVAR_GPU_DRIVER_COPIES, "gpu_driver_copies_per_message", NULL, 0},
 };
 
 #define COUNTER_COLUMNS (sizeof(counter_columns) / sizeof(counter_columns[0]))
@@ -53,8 +54,8 @@ bool bench_output_open(bench_output_t *output, const bench_options_t *options, i
     memset(output, 0, sizeof(*output));
     output->layouts = layouts;
     output->compare = options->compare;
-    output->floor = options->floor;
-    output->parts = options->parts;
+    output->bare = options->bare;
+    output->breakdown = options->breakdown;
     output->progress = BENCH_PROGRESS_ALWAYS == options->progress
                        || (BENCH_PROGRESS_AUTO == options->progress && isatty(STDERR_FILENO));
     if (NULL != options->csv
@@ -80,17 +81,20 @@ void bench_output_begin(bench_output_t *output, const bench_options_t *options, 
     }
     fprintf(
         output->table,
-        "\n# times are one way, in microseconds; keys, writes, control bytes and queries of memory are "
-        "for one message, on both sides\n");
-    fprintf(output->table, "%-25s %9s %13s %-11s %5s %10s %10s %10s %9s %9s %9s %9s %9s", "layout",
-            "bytes", "blocks", "scheme", "iter", "median", "min", "p95", "keys", "mapped", "writes",
-            "control", "queries");
-    if (output->compare) {
-        fprintf(output->table, " %10s %9s", "host med.", "host/this");
+        "\n# times: one way, in microseconds; counters: per message, both processes together\n");
+    fprintf(output->table, "%-25s %9s %13s %-11s %5s %10s %10s %10s", "layout", "bytes", "blocks",
+            "scheme", "iter", "median", "min", "p95");
+    for (i = 0; i < COUNTER_COLUMNS; ++i) {
+        if (NULL != counter_columns[i].heading) {
+            fprintf(output->table, " %*s", counter_columns[i].width, counter_columns[i].heading);
+        }
     }
-    if (output->floor) {
-        fprintf(output->table, " %10s %9s %10s %9s", "floor med.", "this-flo.", "contiguous",
-                "this/con.");
+    if (output->compare) {
+        fprintf(output->table, " %10s %9s", "base med.", "speedup");
+    }
+    if (output->bare) {
+        fprintf(output->table, " %10s %9s %10s %9s", "bare med.", "over bare", "contiguous",
+                "/contig.");
     }
     fprintf(output->table, "  %s\n", "verified");
     fflush(output->table);
@@ -102,11 +106,11 @@ void bench_output_begin(bench_output_t *output, const bench_options_t *options, 
             fprintf(output->csv, ",%s", counter_columns[i].name);
         }
         fprintf(output->csv,
-                ",host_median_us,host_min_us,host_p95_us,host_over_this,verified,"
-                "failure,floor_median_us,floor_min_us,floor_p95_us,"
+                ",base_median_us,base_min_us,base_p95_us,speedup,verified,"
+                "failure,bare_median_us,bare_min_us,bare_p95_us,"
                 "contiguous_median_us,contiguous_min_us,contiguous_p95_us%s%s\n",
                 0 < options->schemes.count ? ",asked" : "",
-                options->parts ? ",pack_us,out_us,in_us,unpack_us" : "");
+                options->breakdown ? ",pack_us,out_us,in_us,unpack_us" : "");
     }
     if (NULL != output->json) {
         char library[MPI_MAX_LIBRARY_VERSION_STRING], *stop;
@@ -125,7 +129,7 @@ void bench_output_begin(bench_output_t *output, const bench_options_t *options, 
     }
 }
 
-/* What was wrong, in a sentence. */
+/* Describe an error in one sentence. */
 static void describe_failure(const bench_failure_t *failure, char *text, size_t room)
 {
     static const char *const kinds[] = {
@@ -165,49 +169,50 @@ static void write_csv_times(FILE *file, const bench_result_t *result, int varian
     }
 }
 
-/* What is missing of a packed message beside its parts; negative where they overlap. */
+/* The time of a packed message without its parts; negative if they overlap. */
 static double rest_of(const bench_result_t *result)
 {
-    const bench_parts_t *parts = &result->parts;
+    const bench_breakdown_t *breakdown = &result->breakdown;
 
-    return result->times[BENCH_VARIANT_MAIN].median - parts->pack - parts->out - parts->in
-           - parts->unpack;
+    return result->times[BENCH_VARIANT_MAIN].median - breakdown->pack - breakdown->out
+           - breakdown->in - breakdown->unpack;
 }
 
-static void write_csv_parts(FILE *file, const bench_result_t *result)
+static void write_csv_breakdown(FILE *file, const bench_result_t *result)
 {
-    const bench_parts_t *parts = &result->parts;
+    const bench_breakdown_t *breakdown = &result->breakdown;
 
-    if (result->has_parts) {
-        fprintf(file, ",%.3f,%.3f,%.3f,%.3f", parts->pack, parts->out, parts->in, parts->unpack);
+    if (result->has_breakdown) {
+        fprintf(file, ",%.3f,%.3f,%.3f,%.3f", breakdown->pack, breakdown->out, breakdown->in,
+                breakdown->unpack);
     } else {
         fprintf(file, ",,,,");
     }
 }
 
-static void write_parts(FILE *file, const bench_result_t *result)
+static void write_breakdown(FILE *file, const bench_result_t *result)
 {
-    const bench_parts_t *parts = &result->parts;
+    const bench_breakdown_t *breakdown = &result->breakdown;
     const double percent = 100.0 / result->times[BENCH_VARIANT_MAIN].median;
 
-    fprintf(file, "  parts of it by themselves, us: pack %.2f (%.0f %%)", parts->pack,
-            parts->pack * percent);
-    if (0.0 < parts->out) {
-        fprintf(file, ", to pinned memory %.2f (%.0f %%), from it %.2f (%.0f %%)", parts->out,
-                parts->out * percent, parts->in, parts->in * percent);
+    fprintf(file, "  breakdown, each part alone, us: pack %.2f (%.0f %%)", breakdown->pack,
+            breakdown->pack * percent);
+    if (0.0 < breakdown->out) {
+        fprintf(file, ", to pinned memory %.2f (%.0f %%), from it %.2f (%.0f %%)", breakdown->out,
+                breakdown->out * percent, breakdown->in, breakdown->in * percent);
     }
-    fprintf(file, ", unpack %.2f (%.0f %%); ", parts->unpack, parts->unpack * percent);
+    fprintf(file, ", unpack %.2f (%.0f %%); ", breakdown->unpack, breakdown->unpack * percent);
     if (0.0 <= rest_of(result)) {
-        fprintf(file, "the rest %.2f\n", rest_of(result));
+        fprintf(file, "rest %.2f\n", rest_of(result));
     } else {
-        fprintf(file, "together %.2f more than the message\n", -rest_of(result));
+        fprintf(file, "sum %.2f more than the message\n", -rest_of(result));
     }
 }
 
-static void write_csv(FILE *file, bool parts, const bench_result_t *result, const char *failure)
+static void write_csv(FILE *file, bool breakdown, const bench_result_t *result, const char *failure)
 {
     const bench_times_t *times = &result->times[BENCH_VARIANT_MAIN];
-    const bench_times_t *host = &result->times[BENCH_VARIANT_HOST];
+    const bench_times_t *base = &result->times[BENCH_VARIANT_BASE];
     size_t i;
 
     fprintf(file, "%s,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%s,%d,%.3f,%.3f,%.3f", result->name,
@@ -220,20 +225,20 @@ static void write_csv(FILE *file, bool parts, const bench_result_t *result, cons
             fprintf(file, ",");
         }
     }
-    if (result->ran[BENCH_VARIANT_HOST]) {
-        fprintf(file, ",%.3f,%.3f,%.3f,%.3f", host->median, host->min, host->p95,
-                host->median / times->median);
+    if (result->ran[BENCH_VARIANT_BASE]) {
+        fprintf(file, ",%.3f,%.3f,%.3f,%.3f", base->median, base->min, base->p95,
+                base->median / times->median);
     } else {
         fprintf(file, ",,,,");
     }
     fprintf(file, ",%s,\"%s\"", result->failed ? "FAILED" : "yes", failure);
-    write_csv_times(file, result, BENCH_VARIANT_FLOOR);
+    write_csv_times(file, result, BENCH_VARIANT_BARE);
     write_csv_times(file, result, BENCH_VARIANT_CONTIGUOUS);
     if (NULL != result->requested) {
         fprintf(file, ",%s", result->requested);
     }
-    if (parts) {
-        write_csv_parts(file, result);
+    if (breakdown) {
+        write_csv_breakdown(file, result);
     }
     fprintf(file, "\n");
     fflush(file);
@@ -258,11 +263,11 @@ static void write_json(FILE *file, bool first, const bench_result_t *result, con
         fprintf(file, ", \"asked\": \"%s\"", result->requested);
     }
     write_json_times(file, "us", &result->times[BENCH_VARIANT_MAIN]);
-    if (result->ran[BENCH_VARIANT_HOST]) {
-        write_json_times(file, "host_us", &result->times[BENCH_VARIANT_HOST]);
+    if (result->ran[BENCH_VARIANT_BASE]) {
+        write_json_times(file, "base_us", &result->times[BENCH_VARIANT_BASE]);
     }
-    if (result->ran[BENCH_VARIANT_FLOOR]) {
-        write_json_times(file, "floor_us", &result->times[BENCH_VARIANT_FLOOR]);
+    if (result->ran[BENCH_VARIANT_BARE]) {
+        write_json_times(file, "bare_us", &result->times[BENCH_VARIANT_BARE]);
     }
     if (result->ran[BENCH_VARIANT_CONTIGUOUS]) {
         write_json_times(file, "contiguous_us", &result->times[BENCH_VARIANT_CONTIGUOUS]);
@@ -273,12 +278,13 @@ static void write_json(FILE *file, bool first, const bench_result_t *result, con
                     result->per_message[counter_columns[i].pvar]);
         }
     }
-    if (result->has_parts) {
-        const bench_parts_t *parts = &result->parts;
+    if (result->has_breakdown) {
+        const bench_breakdown_t *breakdown = &result->breakdown;
 
-        fprintf(file,
-                ", \"parts_us\": {\"pack\": %.3f, \"out\": %.3f, \"in\": %.3f, \"unpack\": %.3f}",
-                parts->pack, parts->out, parts->in, parts->unpack);
+        fprintf(
+            file,
+            ", \"breakdown_us\": {\"pack\": %.3f, \"out\": %.3f, \"in\": %.3f, \"unpack\": %.3f}",
+            breakdown->pack, breakdown->out, breakdown->in, breakdown->unpack);
     }
     fprintf(file, ", \"verified\": %s", result->failed ? "false" : "true");
     if (result->failed) {
@@ -297,32 +303,32 @@ static void count_scheme(bench_output_t *output, const char *scheme)
     }
 }
 
-/* Beside the base PML alone. */
+/* Count a result of --compare. */
 static void count_against(bench_output_t *output, const bench_result_t *result)
 {
-    bool taken = 0 != strcmp("host", result->scheme) && 0 != strcmp("staged", result->scheme);
+    bool handled = 0 != strcmp("host", result->scheme) && 0 != strcmp("staged", result->scheme);
     double ratio =
-        result->times[BENCH_VARIANT_MAIN].median / result->times[BENCH_VARIANT_HOST].median;
+        result->times[BENCH_VARIANT_MAIN].median / result->times[BENCH_VARIANT_BASE].median;
 
-    ++output->against[taken].count;
-    output->against[taken].slower += ratio > (taken ? 1.0 : BENCH_OUTPUT_LEFT);
-    if (output->against[taken].worst < ratio) {
-        output->against[taken].worst = ratio;
-        output->against[taken].name = result->name;
+    ++output->against[handled].count;
+    output->against[handled].slower += ratio > (handled ? 1.0 : BENCH_OUTPUT_PASSED);
+    if (output->against[handled].worst < ratio) {
+        output->against[handled].worst = ratio;
+        output->against[handled].name = result->name;
     }
 }
 
 static void print_against(const bench_output_t *output)
 {
-    static const char *const what[2] = {"left to it", "taken"};
+    static const char *const what[2] = {"passed through", "handled"};
     static const char *const more[2] = {"by more than 2 %", "at all"};
 
     for (int i = 0; i < 2; ++i) {
         if (0 < output->against[i].count) {
             fprintf(
                 output->table,
-                "# beside the base PML alone, by medians: of %d layouts that were %s, %d slower "
-                "%s; at worst %.2f times as long (%s)\n",
+                "# compared with the base PML alone, by medians: of %d layouts that were %s, %d "
+                "slower %s; slowest %.2f times as long (%s)\n",
                 output->against[i].count, what[i], output->against[i].slower, more[i],
                 output->against[i].worst, output->against[i].name);
         }
@@ -338,20 +344,20 @@ static void clear_progress(bench_output_t *output)
     }
 }
 
-/* Beside the floor: by how much more; beside one piece: how many times. */
-static void write_floor(FILE *file, const bench_result_t *result)
+/* --bare: the difference to the bare operation, and the ratio to a contiguous message. */
+static void write_bare(FILE *file, const bench_result_t *result)
 {
     const double median = result->times[BENCH_VARIANT_MAIN].median;
-    const double flat = result->times[BENCH_VARIANT_CONTIGUOUS].median;
+    const double contiguous = result->times[BENCH_VARIANT_CONTIGUOUS].median;
 
-    if (result->ran[BENCH_VARIANT_FLOOR]) {
-        const double floor = result->times[BENCH_VARIANT_FLOOR].median;
+    if (result->ran[BENCH_VARIANT_BARE]) {
+        const double bare = result->times[BENCH_VARIANT_BARE].median;
 
-        fprintf(file, " %10.2f %9.2f", floor, median - floor);
+        fprintf(file, " %10.2f %9.2f", bare, median - bare);
     } else {
         fprintf(file, " %10s %9s", "-", "-");
     }
-    fprintf(file, " %10.2f %8.3gx", flat, median / flat);
+    fprintf(file, " %10.2f %8.3gx", contiguous, median / contiguous);
 }
 
 void bench_output_row(bench_output_t *output, const bench_result_t *result)
@@ -372,40 +378,41 @@ void bench_output_row(bench_output_t *output, const bench_result_t *result)
             result->bytes, blocks, result->scheme, result->iterations, times->median, times->min,
             times->p95);
     for (i = 0; i < COUNTER_COLUMNS; ++i) {
-        if (!counter_columns[i].shown) {
+        if (NULL == counter_columns[i].heading) {
             continue;
         }
         if (result->has[counter_columns[i].pvar]) {
-            fprintf(file, " %9.*f", BENCH_PVAR_CONTROL_BYTES == counter_columns[i].pvar ? 0 : 1,
+            fprintf(file, " %*.*f", counter_columns[i].width,
+                    BENCH_PVAR_CONTROL_BYTES == counter_columns[i].pvar ? 0 : 1,
                     result->per_message[counter_columns[i].pvar]);
         } else {
-            fprintf(file, " %9s", "-");
+            fprintf(file, " %*s", counter_columns[i].width, "-");
         }
     }
-    if (result->ran[BENCH_VARIANT_HOST]) {
-        const double host = result->times[BENCH_VARIANT_HOST].median;
+    if (result->ran[BENCH_VARIANT_BASE]) {
+        const double base = result->times[BENCH_VARIANT_BASE].median;
 
-        fprintf(file, " %10.2f %8.3gx", host, host / times->median);
+        fprintf(file, " %10.2f %8.3gx", base, base / times->median);
     }
-    if (output->floor) {
-        write_floor(file, result);
+    if (output->bare) {
+        write_bare(file, result);
     }
     fprintf(file, "  %s", result->failed ? "FAILED" : "yes");
     if (NULL != result->requested && 0 != strcmp(result->requested, result->scheme)) {
-        fprintf(file, " (asked for: %s)", result->requested);
+        fprintf(file, " (requested: %s)", result->requested);
     }
     fprintf(file, "\n");
     if (result->failed) {
         describe_failure(&result->failure, failure, sizeof(failure));
         fprintf(file, "  FAILED %s: %s\n", result->name, failure);
     }
-    if (result->has_parts) {
-        write_parts(file, result);
+    if (result->has_breakdown) {
+        write_breakdown(file, result);
     }
     fflush(file);
 
     if (NULL != output->csv) {
-        write_csv(output->csv, output->parts, result, failure);
+        write_csv(output->csv, output->breakdown, result, failure);
     }
     if (NULL != output->json) {
         write_json(output->json, 0 == output->run, result, failure);
@@ -413,7 +420,7 @@ void bench_output_row(bench_output_t *output, const bench_result_t *result)
     ++output->run;
     output->failed += result->failed;
     count_scheme(output, result->scheme);
-    if (result->ran[BENCH_VARIANT_HOST]) {
+    if (result->ran[BENCH_VARIANT_BASE]) {
         count_against(output, result);
     }
 }

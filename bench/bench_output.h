@@ -21,7 +21,7 @@
 #include "bench_options.h"
 #include "bench_run.h"
 
-/** Ways that a layout's messages may go; their names are in bench_output.c. */
+/** Number of values of the column "scheme"; bench_output.c has their names. */
 #define BENCH_SCHEMES 10
 
 typedef struct bench_output_t {
@@ -29,16 +29,16 @@ typedef struct bench_output_t {
     FILE *csv;  /**< or NULL */
     FILE *json; /**< or NULL */
     bool compare;
-    bool floor;
-    bool parts;
+    bool bare;
+    bool breakdown;
     bool progress;
     bool progress_shown;
     int layouts; /**< to be run */
-    int run;     /**< that were */
+    int run;     /**< done so far */
     int failed;
     int schemes[BENCH_SCHEMES]; /**< number of layouts per scheme */
     /** --compare: layouts that are passed through, and handled ones; those slower than the base PML
-     * alone by more than the limit (BENCH_OUTPUT_LEFT, nothing); and the slowest. */
+     * alone by more than the limit (BENCH_OUTPUT_PASSED, nothing); and the slowest. */
     struct {
         int count, slower;
         double worst;
@@ -47,7 +47,7 @@ typedef struct bench_output_t {
 } bench_output_t;
 
 /** Maximum ratio to the time of the base PML alone for a message that is passed through. */
-#define BENCH_OUTPUT_LEFT 1.02
+#define BENCH_OUTPUT_PASSED 1.02
 
 /**
  * Open the files.
@@ -59,13 +59,13 @@ typedef struct bench_output_t {
 bool bench_output_open(bench_output_t *output, const bench_options_t *options, int layouts,
                        char *error, size_t error_room);
 
-/** The head of the table and of the files. */
+/** Print the heads of the table and of the files. */
 void bench_output_begin(bench_output_t *output, const bench_options_t *options, int ranks);
 
-/** A row, and where it is wrong if it is. */
+/** Print a row, and the first error of the layout if there is one. */
 void bench_output_row(bench_output_t *output, const bench_result_t *result);
 
-/** The closing line. @p seconds is the time of all. */
+/** Print the summary. @p seconds is the total time. */
 void bench_output_end(bench_output_t *output, double seconds);
 
 /** @return whether everything that was written arrived in its file */

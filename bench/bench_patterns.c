@@ -55,10 +55,10 @@ static void usage(FILE *out)
     fprintf(
         out,
         "usage: mpirun -n RANKS bench_patterns NAME host|gpu KEY TIMES\n\n"
-        "Does TIMES iterations of the pattern NAME in memory of that kind, on a communicator\n"
-        "whose info key mpi_communication_pattern is KEY, or has none if that is 'none', and says\n"
-        "how long one takes.\n\n"
-        "The patterns:");
+        "Runs TIMES iterations of the pattern NAME in system memory (host) or GPU memory (gpu), on\n"
+        "a communicator with the info key mpi_communication_pattern = KEY ('none': without the\n"
+        "key), and prints the time of an iteration.\n\n"
+        "Patterns:");
     for (size_t i = 0; i < ITERATIONS; ++i) {
         fprintf(out, " %s", iterations[i].name);
     }
@@ -120,7 +120,7 @@ int main(int argc, char *argv[])
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size < 2) {
-        bench_fatal("bench_patterns: at least 2 ranks");
+        bench_fatal("bench_patterns: at least 2 ranks are required");
     }
     /* In system memory, too: an application whose processes use no GPU has no queries. */
     why = bench_gpu_open(rank);
@@ -154,7 +154,7 @@ int main(int argc, char *argv[])
     }
     bench_times_summarise(samples, times, &summary);
     if (0 == rank) {
-        printf("%.3f us an iteration, %.3f at least\n", summary.median, summary.min);
+        printf("%.3f us per iteration, minimum %.3f\n", summary.median, summary.min);
     }
     free(samples);
     MPI_Comm_free(&comm);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench_floor.h"
+#include "bench_bare.h"
 #include "bench_run.h"
 #include "bench_stream.h"
 #include "bench_util.h"
@@ -24,7 +24,7 @@
 /* Time between two calls of the progress function, in seconds. */
 #define PROGRESS_SECONDS 0.2
 
-const char *const bench_variant_names[BENCH_VARIANTS] = {"", " (base PML)", " (floor)",
+const char *const bench_variant_names[BENCH_VARIANTS] = {"", " (base PML)", " (bare)",
                                                          " (contiguous)"};
 
 /* Commands of the leader to its peer before an iteration. */
@@ -40,12 +40,12 @@ typedef struct pair_t {
     const char *name;
     const bench_layout_t *layout;
     int hang_seconds;
-    int trips; /* messages there and back in an iteration */
+    int burst; /* messages there and back in an iteration */
     bool runs[BENCH_VARIANTS];
     bench_buffers_t *buffers;
-    bench_layout_t flat; /* --floor: as many bytes in one piece */
-    bench_buffers_t flat_buffers;
-    bench_floor_t *floor;
+    bench_layout_t contiguous; /* --bare: as many bytes in one piece */
+    bench_buffers_t contiguous_buffers;
+    bench_bare_t *bare;
     unsigned char *base_out; /* what the streams of all messages are made from, mine and its */
     unsigned char *base_in;
     unsigned char *stream; /* of the present message */
@@ -84,27 +84,27 @@ static void begin_stream(pair_t *pair, bench_buffer_t *recv)
     bench_buffer_put(recv);
 }
 
-/* What --floor wants besides. */
-static void open_floor(pair_t *pair, bench_job_t *job, const bench_options_t *options)
+/* --bare: the operation and the contiguous buffers. */
+static void open_bare(pair_t *pair, bench_job_t *job, const bench_options_t *options)
 {
     const int bytes = (int) pair->layout->send.bytes;
     const char *why;
     int have, all;
 
-    pair->floor =
-        bench_floor_open(&pair->buffers->send, &pair->buffers->recv, job->peer, job->control, &why);
-    have = NULL != pair->floor;
+    pair->bare =
+        bench_bare_open(&pair->buffers->send, &pair->buffers->recv, job->peer, job->control, &why);
+    have = NULL != pair->bare;
     MPI_Allreduce(&have, &all, 1, MPI_INT, MPI_MIN, job->control);
-    pair->runs[BENCH_VARIANT_FLOOR] = 0 != all;
+    pair->runs[BENCH_VARIANT_BARE] = 0 != all;
     if (!all && 0 == job->rank) {
-        fprintf(stderr, "umrddt_bench: --floor: none for %s: %s\n", pair->name,
-                have ? "another pair cannot" : why);
+        fprintf(stderr, "umrddt_bench: --bare: not available for %s: %s\n", pair->name,
+                have ? "another pair failed" : why);
     }
     pair->runs[BENCH_VARIANT_CONTIGUOUS] = true;
-    memset(&pair->flat, 0, sizeof(pair->flat));
-    bench_make_contiguous(&bytes, &pair->flat);
-    bench_buffers_create(&pair->flat_buffers, options, &pair->flat);
-    begin_stream(pair, &pair->flat_buffers.recv);
+    memset(&pair->contiguous, 0, sizeof(pair->contiguous));
+    bench_make_contiguous(&bytes, &pair->contiguous);
+    bench_buffers_create(&pair->contiguous_buffers, options, &pair->contiguous);
+    begin_stream(pair, &pair->contiguous_buffers.recv);
 }
 
 static void pair_create(pair_t *pair, bench_job_t *job, const bench_options_t *options,
@@ -118,9 +118,9 @@ static void pair_create(pair_t *pair, bench_job_t *job, const bench_options_t *o
     pair->layout = layout;
     pair->buffers = buffers;
     pair->hang_seconds = options->hang_seconds;
-    pair->trips = options->trips;
+    pair->burst = options->burst;
     pair->runs[BENCH_VARIANT_MAIN] = true;
-    pair->runs[BENCH_VARIANT_HOST] = options->compare;
+    pair->runs[BENCH_VARIANT_BASE] = options->compare;
     pair->failure.rank = job->rank;
     for (variant = 0; variant < BENCH_VARIANTS; ++variant) {
         pair->samples[variant] = bench_alloc(sizeof(double) * (size_t) options->iterations);
@@ -129,8 +129,8 @@ static void pair_create(pair_t *pair, bench_job_t *job, const bench_options_t *o
     pair->base_in = bench_stream_base(layout->send.bytes, job->peer);
     pair->stream = bench_alloc(layout->send.bytes);
     begin_stream(pair, &buffers->recv);
-    if (options->floor) {
-        open_floor(pair, job, options);
+    if (options->bare) {
+        open_bare(pair, job, options);
     }
     if (BENCH_PLANT_NOTHING != job->plant.kind
         && !bench_buffer_contains(&pair->buffers->recv, job->plant.offset)) {
@@ -143,14 +143,14 @@ static void pair_destroy(pair_t *pair)
 {
     int variant;
 
-    if (NULL != pair->floor) {
-        bench_floor_close(pair->floor);
-        /* Nobody has this memory open any more. */
+    if (NULL != pair->bare) {
+        bench_bare_close(pair->bare);
+        /* After this the peer has closed its import of this memory. */
         MPI_Barrier(pair->job->control);
     }
     if (pair->runs[BENCH_VARIANT_CONTIGUOUS]) {
-        bench_buffers_destroy(&pair->flat_buffers);
-        bench_layout_destroy(&pair->flat);
+        bench_buffers_destroy(&pair->contiguous_buffers);
+        bench_layout_destroy(&pair->contiguous);
     }
     free(pair->base_out);
     free(pair->base_in);
@@ -197,7 +197,7 @@ static void plant_error(pair_t *pair, int variant)
 static void check_received(pair_t *pair, int variant, int count)
 {
     bench_buffer_t *recv =
-        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->flat_buffers.recv : &pair->buffers->recv;
+        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->contiguous_buffers.recv : &pair->buffers->recv;
     bench_wrong_t wrong;
 
     bench_buffer_get(recv);
@@ -240,36 +240,36 @@ static void send_one(pair_t *pair, int variant)
 {
     const bench_job_t *job = pair->job;
     const bench_buffer_t *send =
-        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->flat_buffers.send : &pair->buffers->send;
+        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->contiguous_buffers.send : &pair->buffers->send;
 
-    if (BENCH_VARIANT_FLOOR == variant) {
-        bench_floor_send(pair->floor);
+    if (BENCH_VARIANT_BARE == variant) {
+        bench_bare_send(pair->bare);
         return;
     }
     MPI_Send(bench_buffer_address(send), send->side->count, send->side->type, job->peer, TAG_DATA,
-             BENCH_VARIANT_MAIN == variant ? job->main_comm : job->host_comm);
+             BENCH_VARIANT_MAIN == variant ? job->main_comm : job->base_comm);
 }
 
 static int receive_one(pair_t *pair, int variant)
 {
     const bench_job_t *job = pair->job;
     const bench_buffer_t *recv =
-        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->flat_buffers.recv : &pair->buffers->recv;
+        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->contiguous_buffers.recv : &pair->buffers->recv;
     MPI_Status status;
     int count;
 
-    if (BENCH_VARIANT_FLOOR == variant) {
-        bench_floor_receive(pair->floor);
+    if (BENCH_VARIANT_BARE == variant) {
+        bench_bare_receive(pair->bare);
         return recv->side->count;
     }
     MPI_Recv(bench_buffer_address(recv), recv->side->count, recv->side->type, job->peer, TAG_DATA,
-             BENCH_VARIANT_MAIN == variant ? job->main_comm : job->host_comm, &status);
+             BENCH_VARIANT_MAIN == variant ? job->main_comm : job->base_comm, &status);
     MPI_Get_count(&status, recv->side->type, &count);
     return count;
 }
 
 /*
- * A message in each direction, `trips` times the same. Buffers are filled before and checked after
+ * A message in each direction, `burst` times the same. Buffers are filled before and checked after
  * the timed part; the leader starts the clock when both are ready.
  *
  * @return one-way time in seconds, at the leader
@@ -277,7 +277,7 @@ static int receive_one(pair_t *pair, int variant)
 static double exchange(pair_t *pair, int variant)
 {
     bench_buffer_t *send =
-        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->flat_buffers.send : &pair->buffers->send;
+        BENCH_VARIANT_CONTIGUOUS == variant ? &pair->contiguous_buffers.send : &pair->buffers->send;
     const bench_job_t *job = pair->job;
     double begin = 0.0, end = 0.0;
     int count = 0, trip;
@@ -289,14 +289,14 @@ static double exchange(pair_t *pair, int variant)
     if (job->leader) {
         MPI_Recv(NULL, 0, MPI_BYTE, job->peer, TAG_READY, job->control, MPI_STATUS_IGNORE);
         begin = bench_now();
-        for (trip = 0; trip < pair->trips; ++trip) {
+        for (trip = 0; trip < pair->burst; ++trip) {
             send_one(pair, variant);
             count = receive_one(pair, variant);
         }
         end = bench_now();
     } else {
         MPI_Send(NULL, 0, MPI_BYTE, job->peer, TAG_READY, job->control);
-        for (trip = 0; trip < pair->trips; ++trip) {
+        for (trip = 0; trip < pair->burst; ++trip) {
             count = receive_one(pair, variant);
             while (BENCH_PLANT_HANG == job->plant.kind && pair->iteration == job->plant.iteration) {
                 sleep(1);
@@ -304,14 +304,14 @@ static double exchange(pair_t *pair, int variant)
             send_one(pair, variant);
         }
     }
-    if (BENCH_VARIANT_FLOOR == variant) {
+    if (BENCH_VARIANT_BARE == variant) {
         /* the reader of the last message reads it from the other's buffer, without a notification
          */
         MPI_Sendrecv(NULL, 0, MPI_BYTE, job->peer, TAG_READ, NULL, 0, MPI_BYTE, job->peer, TAG_READ,
                      job->control, MPI_STATUS_IGNORE);
     }
     check_received(pair, variant, count);
-    return (end - begin) / 2.0 / pair->trips;
+    return (end - begin) / 2.0 / pair->burst;
 }
 
 /* One iteration as commanded; the first timed one starts the counters. The kinds alternate in which
@@ -462,7 +462,7 @@ static void gather_counters(pair_t *pair, bench_result_t *result)
 {
     bench_job_t *job = pair->job;
     uint64_t values[BENCH_PVAR_COUNT], sums[BENCH_PVAR_COUNT] = {0};
-    uint64_t mine = (uint64_t) pair->done * (uint64_t) pair->trips, messages = 0;
+    uint64_t mine = (uint64_t) pair->done * (uint64_t) pair->burst, messages = 0;
     int i;
 
     bench_pvars_read(&job->pvars, values);

@@ -21,21 +21,20 @@
 #include <mpi.h>
 
 #include "bench_options.h"
-#include "bench_parts.h"
+#include "bench_breakdown.h"
 #include "bench_pvars.h"
 #include "bench_times.h"
 #include "bench_verify.h"
 #include "layouts.h"
 
 /**
- * The ways to send a layout: with the settings of the job; by the base PML alone (--compare); and
- * with --floor the bare operation of the GPU, and the same number of bytes in one piece through the
- * base PML.
+ * Variants of a message: with the settings of the job; by the base PML alone (--compare); with
+ * --bare the bare GPU operation, and a contiguous message of the same size by the base PML.
  */
 enum {
     BENCH_VARIANT_MAIN,
-    BENCH_VARIANT_HOST,
-    BENCH_VARIANT_FLOOR,
+    BENCH_VARIANT_BASE,
+    BENCH_VARIANT_BARE,
     BENCH_VARIANT_CONTIGUOUS,
     BENCH_VARIANTS
 };
@@ -60,7 +59,7 @@ extern const char *const bench_variant_names[BENCH_VARIANTS];
 /** What this process has for all layouts. */
 typedef struct bench_job_t {
     MPI_Comm main_comm; /**< as Open MPI is set up */
-    MPI_Comm host_comm; /**< the base PML alone */
+    MPI_Comm base_comm; /**< the base PML alone */
     MPI_Comm control;   /**< for all that is not measured; umrddt never handles its messages */
     int rank;
     int size;
@@ -104,8 +103,8 @@ typedef struct bench_result_t {
     const char *scheme;                   /**< one of bench_output.c */
     bool has[BENCH_PVAR_COUNT];           /**< whether the counter exists */
     double per_message[BENCH_PVAR_COUNT]; /**< by all processes, per message in one direction */
-    bool has_parts;                       /**< --parts */
-    bench_parts_t parts;
+    bool has_breakdown;                   /**< --breakdown */
+    bench_breakdown_t breakdown;
     bool failed;
     bench_failure_t failure;
 } bench_result_t;

@@ -13,32 +13,45 @@
 #include "bench_schemes.h"
 #include "bench_util.h"
 
-const char bench_schemes_names[] = "auto, umr, direct, ipc, pack-gdr, pack-staged, pack-host, host";
+const char bench_schemes_names[] = "auto, umr, sgl, ipc, pack-gdr, pack-staged, pack-host, base";
 
 static const char *const known[] = {"auto",     "umr",         "direct",    "ipc",
                                     "pack-gdr", "pack-staged", "pack-host", "host"};
+
+const char *bench_schemes_canonical(const char *name)
+{
+    return 0 == strcmp("sgl", name) ? "direct" : 0 == strcmp("base", name) ? "host" : name;
+}
+
+const char *bench_schemes_find(const char *name)
+{
+    name = bench_schemes_canonical(name);
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); ++i) {
+        if (0 == strcmp(known[i], name)) {
+            return known[i];
+        }
+    }
+    return NULL;
+}
 
 bool bench_schemes_parse(const char *list, bench_schemes_t *schemes)
 {
     schemes->count = 0;
     do {
-        size_t length = strcspn(list, ","), i;
-        int j;
+        const size_t length = strcspn(list, ",");
+        const char *name;
+        char text[16];
 
-        for (i = 0; i < sizeof(known) / sizeof(known[0]); ++i) {
-            if (length == strlen(known[i]) && 0 == strncmp(known[i], list, length)) {
-                break;
-            }
-        }
-        if (i == sizeof(known) / sizeof(known[0])) {
+        if (length >= sizeof(text)) {
             return false;
         }
-        for (j = 0; j < schemes->count; ++j) {
-            if (known[i] == schemes->name[j]) {
-                return false;
-            }
+        memcpy(text, list, length);
+        text[length] = '\0';
+        name = bench_schemes_find(text);
+        if (NULL == name || bench_schemes_has(schemes, name)) {
+            return false;
         }
-        schemes->name[schemes->count++] = known[i];
+        schemes->name[schemes->count++] = name;
         list += length;
     } while (',' == *list++);
     return true;

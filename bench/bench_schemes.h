@@ -24,11 +24,17 @@
 
 #include "bench_run.h"
 
-/** Read the list, "umr,pack-host". @return false: an unknown name, or a duplicate */
+/** Parse a list, "umr,pack-host". @return false: an unknown name, or a duplicate */
 bool bench_schemes_parse(const char *list, bench_schemes_t *schemes);
 
-/** The names that may be in it. */
+/** The names that a list may contain. */
 extern const char bench_schemes_names[];
+
+/** The name of a scheme in the output: direct for sgl, host for base, and else the name itself. */
+const char *bench_schemes_canonical(const char *name);
+
+/** The same for the names that a list may contain, as a constant. @return NULL: none of them */
+const char *bench_schemes_find(const char *name);
 
 /** True if a scheme is among them. */
 bool bench_schemes_has(const bench_schemes_t *schemes, const char *name);

@@ -63,24 +63,24 @@ bool bench_steady_check(const bench_result_t *result, uint64_t writes, char *tex
 
     for (i = 0; i < sizeof(nothing) / sizeof(nothing[0]); ++i) {
         if (!result->has[nothing[i].pvar]) {
-            snprintf(text, room, "there is no counter of %s", nothing[i].what);
+            snprintf(text, room, "no counter of %s exists", nothing[i].what);
             return false;
         }
         count = result->per_message[nothing[i].pvar];
         if (0.0 != count) {
-            snprintf(text, room, "%.3f %s a message instead of none", count, nothing[i].what);
+            snprintf(text, room, "%.3f %s per message instead of none", count, nothing[i].what);
             return false;
         }
     }
     count = result->per_message[BENCH_PVAR_WRITES_POSTED];
     if (1.0 > count || (double) writes < count) {
-        snprintf(text, room, "%.3f writes a message instead of %llu", count,
+        snprintf(text, room, "%.3f RDMA writes per message instead of %llu", count,
                  (unsigned long long) writes);
         return false;
     }
     count = result->per_message[BENCH_PVAR_CONTROL_BYTES];
     if (0.0 >= count || BENCH_STEADY_CONTROL_BYTES < count) {
-        snprintf(text, room, "%.3f control bytes a message instead of %d at most", count,
+        snprintf(text, room, "%.3f control bytes per message instead of at most %d", count,
                  BENCH_STEADY_CONTROL_BYTES);
         return false;
     }

@@ -79,7 +79,7 @@ static void find_gaps(bench_buffer_t *buffer)
     free(sorted);
 }
 
-/* All but the far gaps, and of those what is too short for a copy to end before it. */
+/* All bytes except far gaps that are long enough to split a copy. */
 static void find_moves(bench_buffer_t *buffer)
 {
     int64_t first = -BENCH_MARGIN_BYTES;
@@ -134,7 +134,7 @@ void bench_buffer_create(bench_buffer_t *buffer, const bench_side_t *side, unsig
         bench_fatal("no memory for a buffer of %zu bytes", mapped_bytes(buffer));
     }
     if (buffer->sampled) {
-        /* huge pages would give memory to pages without a piece; advice, so failure is no matter */
+        /* huge pages would allocate pages without a piece; a failure is harmless */
         (void) madvise(mapping, mapped_bytes(buffer), MADV_NOHUGEPAGE);
     }
     buffer->array = (unsigned char *) mapping + BENCH_MARGIN_BYTES;
@@ -220,7 +220,7 @@ static bool check_ranges(const bench_buffer_t *buffer, const bench_piece_t *rang
         const unsigned char *range = buffer->array + ranges[i].offset;
         uint64_t length = ranges[i].length;
 
-        /* the first is right and every byte is as the one before it: all are right */
+        /* the first byte is correct, and every byte equals the previous one */
         if (value == range[0] && 0 == memcmp(range, range + 1, length - 1)) {
             continue;
         }
@@ -236,7 +236,7 @@ static bool check_ranges(const bench_buffer_t *buffer, const bench_piece_t *rang
     return true;
 }
 
-/* The far gaps on a GPU, which must be zero as the memory was made. Behind bench_buffer_get. */
+/* Far gaps on a GPU must still be zero. Call after bench_buffer_get. */
 static bool check_far(const bench_buffer_t *buffer, bench_wrong_t *wrong)
 {
     unsigned char *chunk = bench_alloc((size_t) CHUNK);
@@ -247,7 +247,7 @@ static bool check_far(const bench_buffer_t *buffer, bench_wrong_t *wrong)
         int64_t at = buffer->far[i].offset, end = at + (int64_t) buffer->far[i].length;
 
         if (MOVE_TOGETHER >= buffer->far[i].length) {
-            /* it was read with what lies around it */
+            /* it was read with its surroundings */
             right = check_ranges(buffer, &buffer->far[i], 1, 0, wrong);
             continue;
         }

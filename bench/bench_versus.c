@@ -83,20 +83,19 @@ static void usage(FILE *out)
         out,
         "usage: bench_versus [--rounds N] [--layouts GLOB,...] OURS THEIRS\n"
         "\n"
-        "OURS and THEIRS are commands (for a shell) that start bench_player, in the way that is\n"
-        "to be measured:\n"
+        "Compares the packing of two implementations. OURS and THEIRS are shell commands that\n"
+        "start bench_player:\n"
         "\n"
         "    bench_versus 'bench_player engine' 'bench_player mpi'\n"
         "\n"
-        "Both pack the sending side and unpack the receiving side of each layout, by turns, N\n"
-        "times (%d): a round is at least 0.4 ms of repetitions after one that does not count. A\n"
-        "number is the median over the rounds of the processor time of one packing. A ratio is\n"
-        "theirs divided by ours: above 1, ours is faster. Before, what each has packed, and the\n"
-        "array into which each has unpacked, gaps included, is compared with what the layout's\n"
-        "list of pieces asks for and with the other player's. \"pieces\" are the sender's and the\n"
-        "receiver's.\n"
+        "Both pack the send side and unpack the receive side of each layout, in turns, N times\n"
+        "(default %d). A round takes at least 0.4 ms, after one untimed repetition. Times are\n"
+        "medians over the rounds of the processor time of one packing. A ratio is theirs divided\n"
+        "by ours: above 1, ours is faster. Before the timing, the packed data and the unpacked\n"
+        "arrays, gaps included, are compared with the piece list of the layout and with each\n"
+        "other. The column \"pieces\" has those of the sender and of the receiver.\n"
         "\n"
-        "Exit status: 0; 1 if bytes were wrong or a player failed; 2 if it was called wrongly.\n",
+        "Exit status: 0 success; 1 bytes were wrong or a player failed; 2 wrong arguments.\n",
         DEFAULT_ROUNDS);
 }
 
@@ -421,7 +420,7 @@ static void run_all(const char *list)
         }
         printf("# %s: %s\n", players[i].what, players[i].answer + 4);
     }
-    printf("# us of the processor's time, medians of %d rounds\n", rounds);
+    printf("# processor time in us, medians of %d rounds\n", rounds);
     printf("%-26s %9s %13s %10s %10s %6s %10s %10s %6s\n", "layout", "bytes", "pieces", "pack ours",
            "theirs", "ratio", "unp. ours", "theirs", "ratio");
     for (i = 0; i < count; ++i) {

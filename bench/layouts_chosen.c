@@ -170,8 +170,8 @@ static const char *choose(const char *at, const char *whole, bool *marked,
     (void) snprintf(glob, sizeof(glob), "%.*s", (int) length, at);
     if (sizeof(glob) <= length || !mark(glob, marked)) {
         (void) snprintf(error, LAYOUT_ERROR,
-                        "no layout is called '%s'; umrddt_bench --list shows the names, and --help "
-                        "how a layout is said in words, such as 'vector 128 x 1024 stride 2048'",
+                        "unknown layout '%s'; umrddt_bench --list prints the names, and --help "
+                        "describes other layouts, such as 'vector 128 x 1024 stride 2048'",
                         glob);
         return NULL;
     }

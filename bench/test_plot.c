@@ -116,10 +116,10 @@ int main(void)
     point(TUNE_CURVE_PIECES_UMR, 1000, 10);
     text = draw(0);
     CHECK(1 == count(text, "class=\"frame\""));
-    CHECK(NULL != strstr(text, "A message by the HCA"));
+    CHECK(NULL != strstr(text, "HCA messages"));
     CHECK(NULL != strstr(text, "a &lt;machine&gt; &amp; \"co\"</text>"));
     CHECK(0 == strncmp(text, "<svg ", strlen("<svg ")));
-    CHECK(NULL != strstr(text, "processes of two hosts"));
+    CHECK(NULL != strstr(text, "processes of two nodes"));
     free(text);
 
     /* of all; what the tuning parameters predict for it is far from it */
@@ -132,7 +132,7 @@ int main(void)
     }
     text = draw(0);
     CHECK(6 == count(text, "class=\"frame\""));
-    CHECK(NULL != strstr(text, "two processes of one host"));
+    CHECK(NULL != strstr(text, "two processes of one node"));
     CHECK(NULL == strstr(text, "nan") && NULL == strstr(text, "inf"));
     for (int curve = 0; curve < TUNE_CURVE_COUNT; ++curve) {
         CHECK(NULL != strstr(text, labels[curve]));

@@ -35,30 +35,30 @@
  * Curves of the figures: name, figure, and legend. tune_plot.c has the figures, and for each curve
  * its value by the tuning parameters.
  */
-#define TUNE_CURVES(X)                                         \
-    X(HOST, SIZE, "base PML, one piece")                       \
-    X(DIRECT, SIZE, "direct, 16 pieces")                       \
-    X(UMR, SIZE, "umr, 16 pieces")                             \
-    X(GPU_UMR, SIZE, "umr, 16 pieces, GPU to GPU")             \
-    X(GPU_IPC, SIZE, "ipc, 16 pieces, GPU to GPU")             \
-    X(GPU_OUT, SIZE, "copy, GPU to host")                      \
-    X(GPU_IN, SIZE, "copy, host to GPU")                       \
-    X(CPU_COPY, BLOCK, "the CPU packs, by Open MPI")           \
-    X(CPU_PACK, BLOCK, "the CPU packs, by umrddt")             \
-    X(GPU_PACK, BLOCK, "a GPU packs in its memory")            \
-    X(GPU_UNPACK, BLOCK, "a GPU unpacks in its memory")        \
-    X(GPU_PACK_HOST, BLOCK, "a GPU packs to the host")         \
-    X(GPU_UNPACK_HOST, BLOCK, "a GPU unpacks from the host")   \
-    X(IPC_COPY, BLOCK, "a GPU copies from a peer's")           \
-    X(GPU_LIST, BLOCK, "a GPU packs, blocks of a list")        \
-    X(COUNT_PACK, COUNT, "a GPU packs in its memory")          \
-    X(COUNT_UNPACK, COUNT, "a GPU unpacks in its memory")      \
-    X(COUNT_PACK_HOST, COUNT, "a GPU packs to the host")       \
-    X(COUNT_UNPACK_HOST, COUNT, "a GPU unpacks from the host") \
-    X(PIECES_DIRECT, PIECES, "direct")                         \
-    X(PIECES_UMR, PIECES, "umr")                               \
-    X(FIRST_DIRECT, FIRST, "direct: registration")             \
-    X(FIRST_UMR, FIRST, "umr: registration and keys")
+#define TUNE_CURVES(X)                                              \
+    X(HOST, SIZE, "base PML, one piece")                            \
+    X(DIRECT, SIZE, "sgl, 16 pieces")                               \
+    X(UMR, SIZE, "umr, 16 pieces")                                  \
+    X(GPU_UMR, SIZE, "umr, 16 pieces, GPU to GPU")                  \
+    X(GPU_IPC, SIZE, "ipc, 16 pieces, GPU to GPU")                  \
+    X(GPU_OUT, SIZE, "copy, GPU to system memory")                  \
+    X(GPU_IN, SIZE, "copy, system memory to GPU")                   \
+    X(CPU_COPY, BLOCK, "the CPU packs, by Open MPI")                \
+    X(CPU_PACK, BLOCK, "the CPU packs, by umrddt")                  \
+    X(GPU_PACK, BLOCK, "a GPU packs in its memory")                 \
+    X(GPU_UNPACK, BLOCK, "a GPU unpacks in its memory")             \
+    X(GPU_PACK_HOST, BLOCK, "a GPU packs to system memory")         \
+    X(GPU_UNPACK_HOST, BLOCK, "a GPU unpacks from system memory")   \
+    X(IPC_COPY, BLOCK, "a GPU copies from a peer's")                \
+    X(GPU_LIST, BLOCK, "a GPU packs, blocks of a list")             \
+    X(COUNT_PACK, COUNT, "a GPU packs in its memory")               \
+    X(COUNT_UNPACK, COUNT, "a GPU unpacks in its memory")           \
+    X(COUNT_PACK_HOST, COUNT, "a GPU packs to system memory")       \
+    X(COUNT_UNPACK_HOST, COUNT, "a GPU unpacks from system memory") \
+    X(PIECES_DIRECT, PIECES, "sgl")                                 \
+    X(PIECES_UMR, PIECES, "umr")                                    \
+    X(FIRST_DIRECT, FIRST, "sgl: registration")                     \
+    X(FIRST_UMR, FIRST, "umr: registration and mkeys")
 
 #define TUNE_CURVE_NAME(name, ...) TUNE_CURVE_##name,
 typedef enum tune_curve_t {
@@ -124,7 +124,7 @@ void tune_enter(tune_t *tune, double *figure, int index, double value);
  * machine would stand beside measured ones. It keeps its default. */
 void tune_complete(tune_t *tune);
 
-/** Tell what is done now, and how far it is; at the first process, on stderr. */
+/** Print the current step and the progress; at the first process, on stderr. */
 void tune_progress(tune_t *tune, const char *what);
 
 /** True if there is time for one more measurement; the same for both processes. */
@@ -132,7 +132,7 @@ bool tune_time_left(tune_t *tune);
 /** The same for a process that measures by itself. */
 bool tune_time_left_alone(const tune_t *tune);
 
-/** Keep a point for the pictures, if it is one: both above 0. */
+/** Keep a point for the plots, if both values are above 0. */
 void tune_point(tune_t *tune, tune_curve_t curve, double x, double y);
 
 /** A layout of @p pieces blocks of @p block bytes, as far apart as they are long. Free it. */

@@ -6,8 +6,8 @@
  * $HEADER$
  */
 
-/* What GPUs do by themselves, by umrddt's own engine at the first process; and messages between the
- * GPUs of both, by CUDA IPC and by the HCA. */
+/* GPU parameters: operations of the engine at the first process, and messages between the GPUs of
+ * both processes, by CUDA IPC and by the HCA. */
 
 #include "opal_config.h"
 
@@ -30,11 +30,11 @@
 /* Bytes of a large copy; the buffers hold a vector of as many. */
 #define LARGE ((size_t) 16 << 20)
 
-/* Bytes of blocks in a list, which kernels may be much slower with, and most blocks of one. */
+/* Bytes of all blocks of a list, with which kernels may be much slower, and its maximum length. */
 #define LISTED     ((size_t) 4 << 20)
 #define LIST_LIMIT (LISTED / OPAL_UMRDDT_TUNING_CURVE_LEAST)
 
-/* Pieces of a message whose time they are. */
+/* Pieces of a timed message. */
 #define PIECES 4096
 #define SPAN   (2 * LARGE)
 
@@ -122,7 +122,7 @@ static opal_iov_cache_layout_t *layout_of(int pieces, int block)
     return tune_layout(tune_vector(pieces, block));
 }
 
-/* What is at the beginning of memory of the GPU. A layout of NULL: one piece */
+/* An end of a copy, at the start of GPU memory. A layout of NULL: one piece */
 static opal_umrddt_gpu_copy_end_t place_at(const void *memory, opal_iov_cache_layout_t *layout)
 {
     opal_umrddt_gpu_copy_end_t place = {layout, (uintptr_t) memory, OPAL_UMRDDT_GPU_DEVICE, true,
@@ -152,7 +152,7 @@ static void pack_and_unpack(const ends_t *ends, int pieces, int block, bool pinn
     OBJ_RELEASE(layout);
 }
 
-/* The layout of blocks that are as long in the mean, and of two lengths by turns. */
+/* A layout of blocks with two alternating lengths and the same mean length. */
 static opal_iov_cache_layout_t *list_of(int pieces, int block)
 {
     int *lengths = bench_alloc((size_t) pieces * sizeof(*lengths));
@@ -200,7 +200,7 @@ static void rate(tune_t *tune, double *curve, int i, const char *name, tune_curv
     }
 }
 
-/* Blocks of a list: of as many bytes as a vector, where that is not slow. */
+/* Blocks of a list, with as many bytes as a vector unless that is slow. */
 static void lists(tune_t *tune, const ends_t *ends, int i, int block, double least)
 {
     size_t bytes = LISTED, more = LIST_LIMIT * (size_t) block;
@@ -249,7 +249,7 @@ static void alone(tune_t *tune, const ends_t *ends)
     }
 }
 
-/* Pieces that no copy of the driver's can do: a kernel does. */
+/* Pieces that need a kernel, because no driver copy has this shape. */
 static opal_iov_cache_layout_t *irregular(void)
 {
     int lengths[4] = {64, 72, 80, 88}, places[4] = {0, 256, 640, 1152};
@@ -260,10 +260,10 @@ static opal_iov_cache_layout_t *irregular(void)
     return tune_layout(type);
 }
 
-/* Where a GPU does not change hands: there are two, or CUDA's MPS runs both processes' kernels. */
+/* True if the processes do not share a GPU by turns: there are two GPUs, or CUDA MPS runs. */
 #define NO_TURN 0.001
 
-/* Kernels of both processes in turns, and of the first alone: the cost of a change. */
+/* The cost of a switch between processes: kernels of both in turns, and of the first alone. */
 static void turns(tune_t *tune, const ends_t *ends)
 {
     const MPI_Comm comm = tune->comms[MCA_PML_UMRDDT_SCHEME_BASE];
@@ -325,7 +325,7 @@ static void by_ipc(tune_t *tune, char *send, char *recv)
     if (0 > small) {
         return;
     }
-    /* (a GPU that both have: without its turn) */
+    /* a shared GPU: without the time of a switch */
     TUNE_FIGURE(tune, ipc_latency, small - control(tune) - tune->tuning.gpu_turn);
     for (int i = 0; i < OPAL_UMRDDT_TUNING_CURVE_POINTS && tune_time_left(tune);
          ++i, block *= OPAL_UMRDDT_TUNING_CURVE_STEP) {
@@ -438,7 +438,7 @@ void tune_gpu_points(tune_t *tune)
     if (!tune->gpu || !tune_time_left(tune)) {
         return;
     }
-    tune_progress(tune, "for the pictures: the GPU");
+    tune_progress(tune, "for the plots: the GPU");
     if (0 == tune->rank) {
         if (open_ends(&ends, tune)) {
             points_alone(tune, &ends);

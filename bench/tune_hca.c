@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* What the HCA does with memory of the CPU, by messages with mkeys and without. */
+/* HCA parameters for system memory, by messages with and without mkeys. */
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,7 @@
 /* Unused buffers, for the cost of a first message. */
 #define FRESH 5
 
-/* Memory that was never registered, and whose pages are there. */
+/* Memory that was never registered, with allocated pages. */
 static void *fresh(size_t bytes)
 {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -72,7 +72,7 @@ static double vector(tune_t *tune, mca_pml_umrddt_scheme_id_t scheme_id, int pie
     return time;
 }
 
-/* Blocks of 16 bytes at places that follow no rule: each is an entry of a key. */
+/* Blocks of 16 bytes at irregular distances: each is an entry of an mkey. */
 static MPI_Datatype irregular(int pieces)
 {
     int *displacements = bench_alloc((size_t) pieces * sizeof(int)), at = 0;
@@ -193,7 +193,7 @@ void tune_hca_points(tune_t *tune)
     if (!tune->umrddt || !tune_time_left(tune)) {
         return;
     }
-    tune_progress(tune, "for the pictures: the HCA");
+    tune_progress(tune, "for the plots: the HCA");
     points(tune, MCA_PML_UMRDDT_SCHEME_DIRECT);
     points(tune, MCA_PML_UMRDDT_SCHEME_UMR);
 }

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* The base PML, and what the CPU packs; and how messages are timed. */
+/* Parameters of the base PML and of packing by the CPU; the timing of messages. */
 
 #include "opal_config.h"
 
@@ -22,7 +22,7 @@
 
 #define TAG 5
 
-/* A measurement: so many messages at most, and so many seconds, but a few in any case. */
+/* Limits of a measurement: messages, seconds, and the minimum number of messages. */
 #define MOST_MESSAGES  200
 #define LEAST_MESSAGES 6
 #define SECONDS        0.15
@@ -119,7 +119,7 @@ double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t scheme_id, void *se
     if (!went) {
         return -1;
     }
-    /* both have to know how many */
+    /* both processes use the same number */
     begin = trip(tune, comm, send, recv, type);
     more = (int) (SECONDS / (2 * (1e-9 < begin ? begin : 1e-9)));
     more = more < LEAST_MESSAGES ? LEAST_MESSAGES : more > MOST_MESSAGES ? MOST_MESSAGES : more;
@@ -131,7 +131,7 @@ double tune_message(tune_t *tune, mca_pml_umrddt_scheme_id_t scheme_id, void *se
     return times.median;
 }
 
-/* The time of one of both: by MPI_Pack, or as umrddt packs. */
+/* Time one packing, by MPI_Pack or by umrddt. */
 static double pack(const char *buffer, char *packed, int bytes, MPI_Datatype type,
                    const opal_iov_cache_layout_t *layout)
 {
@@ -224,7 +224,7 @@ void tune_host_points(tune_t *tune)
 
     memset(send, 1, most);
     memset(recv, 1, most);
-    tune_progress(tune, "for the pictures: the base PML");
+    tune_progress(tune, "for the plots: the base PML");
     for (size_t bytes = 1024; bytes <= most && tune_time_left(tune); bytes *= 8) {
         (void) one_piece(tune, send, recv, bytes);
     }

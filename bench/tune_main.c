@@ -6,8 +6,8 @@
  * $HEADER$
  */
 
-/* umrddt_tune: measures this machine for the choice of schemes; see tune.h. Here is the command
- * line, and the order of things. */
+/* umrddt_tune: measures this machine for the selection of schemes. This file has the command line
+ * and the sequence of a run; read tune.h first. */
 
 #include <getopt.h>
 #include <stdio.h>
@@ -25,28 +25,31 @@ static const char usage[] =
     "                                               [--fresh] [--no-gpu] [--plot FILE.svg]\n"
     "                                               [--json FILE] [--seconds N]\n"
     "\n"
-    "Measures what messages cost on this machine, or between two: what the base PML, the CPU, the\n"
-    "HCA and the GPUs take. umrddt's choice of a scheme goes by it from then on. Run it on a\n"
-    "machine with nothing else to do; it takes less than two minutes. Two processes of one host measure\n"
-    "what is near, and those of two hosts (--map-by ppr:1:node) what is far: what a run measures is\n"
-    "added to what the file has of earlier runs on the same hardware, so run it both ways. What HCAs\n"
-    "do is then as the two hosts found it.\n"
+    "Measures the performance of this machine, or of a pair of nodes: the base PML, the CPU, the HCA\n"
+    "and the GPUs. It writes a tuning file, by which umrddt then selects the protocol of each message.\n"
+    "Run it on an idle machine; it takes less than two minutes.\n"
     "\n"
-    "  --output FILE  write there (default: the user's file for this hardware, which pml/umrddt reads\n"
-    "                 by itself; another one is named by --mca pml_umrddt_model FILE)\n"
-    "  --system       write the system's file for this hardware, below sysconfdir\n"
-    "  --dry          write nothing; the table is printed all the same\n"
-    "  --any          for any hardware: the file is not refused on other machines\n"
-    "  --fresh        forget what the file has of earlier runs\n"
-    "  --no-gpu       leave GPUs alone\n"
-    "  --plot FILE.svg  draw what this run measures, and more points than the parameters need: messages and\n"
-    "                 copies by size, packing by length and number of blocks, messages of the HCA by\n"
-    "                 pieces, first ones, and lines for what the parameters predict of the same\n"
-    "  --json FILE    write the table there as well, as JSON; - is stdout, and the table goes to stderr\n"
-    "  --seconds N    begin no further measurement after so many seconds (default: 100)\n"
+    "Two processes on one node measure intra-node messages. Two processes on two nodes (--map-by\n"
+    "ppr:1:node) measure inter-node messages. Run both: the results are added to those of earlier runs\n"
+    "on the same hardware in the file. HCA parameters of inter-node runs have precedence.\n"
     "\n"
-    "What cannot be measured, for want of an HCA, a GPU or umrddt, is left at its default, and the file\n"
-    "says so. The exit status is 0 if the file was written.\n";
+    "  --output FILE  write to FILE (default: the file of the user for this hardware, which\n"
+    "                 pml/umrddt reads by default; --mca pml_umrddt_model FILE selects another one)\n"
+    "  --system       write the system-wide file for this hardware, below sysconfdir\n"
+    "  --dry          print the table, but write no file\n"
+    "  --any          write a file that is valid for any hardware\n"
+    "  --fresh        discard the results of earlier runs\n"
+    "  --no-gpu       do not use GPUs\n"
+    "  --plot FILE.svg  plot the measured points, with more points than the parameters need, and the\n"
+    "                 values of the model: messages and copies by size, packing by length and number\n"
+    "                 of blocks, HCA messages by number of pieces, first messages\n"
+    "  --json FILE    also write the table to FILE as JSON; - is stdout, and the table then goes to\n"
+    "                 stderr\n"
+    "  --seconds N    start no further measurement after N seconds (default: 100)\n"
+    "  --help, --version\n"
+    "\n"
+    "Parameters that cannot be measured (no HCA, no GPU, or no umrddt) keep their defaults, and the\n"
+    "file marks them. The exit status is 0 if the file was written.\n";
 
 void tune_progress(tune_t *tune, const char *what)
 {
@@ -113,7 +116,9 @@ static int parse(int argc, char **argv, tune_options_t *options, int rank)
             options->plot = optarg;
             if (strlen(optarg) <= 4 || 0 != strcmp(optarg + strlen(optarg) - 4, ".svg")) {
                 if (0 == rank) {
-                    fprintf(stderr, "umrddt_tune: --plot writes SVG: FILE.svg, not '%s'\n", optarg);
+                    fprintf(stderr,
+                            "umrddt_tune: --plot requires a name that ends in .svg, not '%s'\n",
+                            optarg);
                 }
                 return 2;
             }
@@ -125,7 +130,8 @@ static int parse(int argc, char **argv, tune_options_t *options, int rank)
             options->seconds = strtod(optarg, &end);
             if ('\0' != *end || !(0 <= options->seconds && options->seconds <= 3600)) {
                 if (0 == rank) {
-                    fprintf(stderr, "umrddt_tune: --seconds is 0 to 3600, not '%s'\n", optarg);
+                    fprintf(stderr, "umrddt_tune: --seconds requires 0 to 3600, not '%s'\n",
+                            optarg);
                 }
                 return 2;
             }
@@ -142,14 +148,14 @@ static int parse(int argc, char **argv, tune_options_t *options, int rank)
     }
     if (optind < argc) {
         if (0 == rank) {
-            fprintf(stderr, "umrddt_tune: what is '%s'? (--help)\n", argv[optind]);
+            fprintf(stderr, "umrddt_tune: unexpected argument '%s' (see --help)\n", argv[optind]);
         }
         return 2;
     }
     return -1;
 }
 
-/* What there is to measure. */
+/* Find out what can be measured. */
 static void prepare(tune_t *tune, const tune_options_t *options)
 {
     uint64_t unused;
@@ -179,13 +185,12 @@ static void prepare(tune_t *tune, const tune_options_t *options)
     }
     opal_umrddt_tuning_default(&tune->tuning);
     if (!tune->umrddt && 0 == tune->rank) {
-        fprintf(stderr,
-                "umrddt_tune: umrddt is not the PML (--mca pml umrddt), so neither HCAs nor "
-                "messages between GPUs are measured\n");
+        fprintf(stderr, "umrddt_tune: umrddt is not the PML (use --mca pml umrddt); HCAs and "
+                        "messages between GPUs are not measured\n");
     }
 }
 
-/* All that there is time for. */
+/* Run the measurements, within the time limit. */
 static void measure(tune_t *tune)
 {
     char mine[OPAL_UMRDDT_TUNING_TEXT], other[OPAL_UMRDDT_TUNING_TEXT];
@@ -198,8 +203,8 @@ static void measure(tune_t *tune)
     if (0 == tune->rank && 0 != strcmp(mine, other)) {
         fprintf(
             stderr,
-            "umrddt_tune: the two hosts differ: this one is %s; the other one is %s. What is "
-            "written is for machines like this one; begin with the other host for those like it\n",
+            "umrddt_tune: the two nodes differ: this one is %s; the other one is %s. The file "
+            "is for machines like this one; start with the other node for machines like that one\n",
             mine, other);
     }
     tune_host(tune);
@@ -213,8 +218,9 @@ static void measure(tune_t *tune)
     tune_complete(tune);
     if (0 == tune->rank) {
         fprintf(stderr, "umrddt_tune: %s after %.0f s\n",
-                tune_time_left_alone(tune) ? "done"
-                                           : "no more time: what is left is at its default",
+                tune_time_left_alone(tune)
+                    ? "done"
+                    : "out of time: the other parameters have their defaults",
                 bench_now() - tune->begin);
     }
 }
@@ -224,11 +230,11 @@ int main(int argc, char **argv)
     tune_options_t options = {.seconds = 100};
     static tune_report_t report;
     static tune_t tune;
-    const char *said = getenv("OMPI_COMM_WORLD_RANK");
+    const char *job_rank = getenv("OMPI_COMM_WORLD_RANK");
     int size, status;
 
-    /* a word about the command line needs no MPI, and one process to say it */
-    status = parse(argc, argv, &options, NULL == said ? 0 : atoi(said));
+    /* errors of the command line need no MPI; one process prints them */
+    status = parse(argc, argv, &options, NULL == job_rank ? 0 : atoi(job_rank));
     if (0 <= status) {
         return status;
     }
@@ -240,7 +246,9 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (2 != size) {
         if (0 == tune.rank) {
-            fprintf(stderr, "umrddt_tune: two processes, not %d: mpirun -n 2 (--help)\n", size);
+            fprintf(stderr,
+                    "umrddt_tune: two processes are required, not %d: mpirun -n 2 (see --help)\n",
+                    size);
         }
         MPI_Finalize();
         return 2;

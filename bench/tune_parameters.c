@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Enters measured values: tuning parameters, and points of figures. */
+/* Stores measured values: tuning parameters, and points of plots. */
 
 #include <math.h>
 #include <string.h>
@@ -25,12 +25,12 @@ int tune_index(const char *name)
     ++index;
     OPAL_UMRDDT_TUNING_VALUES(FIND)
     OPAL_UMRDDT_TUNING_CURVES(FIND)
-    bench_fatal("no figure %s", name);
+    bench_fatal("unknown parameter %s", name);
 }
 
 void tune_enter(tune_t *tune, double *figure, int index, double value)
 {
-    /* a difference of two times that chance made none: the default is the better guess */
+    /* noise can make a difference of two times useless: keep the default */
     if (!(1e-6 < value && value < 1e12)) {
         return;
     }

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Pictures of what was measured: a page of SVG, which any browser shows. Both axes of each are
+/* Plots of the measurements: a page of SVG. Both axes of each are
  * logarithmic. */
 
 #include <math.h>
@@ -15,7 +15,7 @@
 
 #include "tune.h"
 
-/* A picture's place on the page, and within it that of its axes; in pixels. */
+/* Position of a plot on the page, and of the axes in the plot; in pixels. */
 #define WIDTH   580
 #define HEIGHT  350
 #define LEFT    76
@@ -47,13 +47,13 @@ typedef struct picture_t {
 static const picture_t pictures[] = {
     {SIZE, false, true, "Messages and copies: time", "bytes", "&#181;s"},
     {SIZE, true, true, "Messages and copies: bandwidth", "bytes", "MB/s"},
-    {BLOCK, false, true, "Packing: bandwidth by the length of blocks", "bytes of a block", "MB/s"},
-    {COUNT, false, false, "A GPU's operation: time by the number of blocks", "blocks of 64 bytes",
+    {BLOCK, false, true, "Packing: bandwidth by block length", "bytes of a block", "MB/s"},
+    {COUNT, false, false, "GPU operations: time by number of blocks", "blocks of 64 bytes",
      "&#181;s"},
-    {PIECES, false, false, "A message by the HCA: time by its pieces",
+    {PIECES, false, false, "HCA messages: time by number of pieces",
      "pieces of 64 bytes at each side", "&#181;s"},
-    {FIRST, false, false, "What a first message takes beyond later ones",
-     "pieces of 16 bytes at each side", "&#181;s"},
+    {FIRST, false, false, "Additional time of a first message", "pieces of 16 bytes at each side",
+     "&#181;s"},
 };
 #define PICTURES (int) (sizeof(pictures) / sizeof(pictures[0]))
 
@@ -164,7 +164,7 @@ static double predicted(const tune_t *tune, tune_curve_t curve, double x)
  * Axes
  * ------------------------------------------------------------------------------------------- */
 
-/* A picture while it is drawn: its corner on the page, and what its axes reach from and to. */
+/* The current plot: its corner on the page, and the ranges of its axes. */
 typedef struct axes_t {
     FILE *file;
     const picture_t *picture;
@@ -191,7 +191,7 @@ static double value(const picture_t *picture, double x, double y)
     return picture->rate ? x / y : y;
 }
 
-/* Text of which a user may have written a part. */
+/* Print text that may contain user input. */
 static void print_text(FILE *file, const char *text)
 {
     for (; '\0' != *text; ++text) {
@@ -213,7 +213,8 @@ static void print_text(FILE *file, const char *text)
     }
 }
 
-/* How far the axes reach: what was measured, up in whole decades. @return false: nothing was */
+/* Set the ranges of the axes: the measured values, rounded to decades. @return false: there are
+ * none */
 static bool reach(axes_t *axes, const tune_t *tune)
 {
     axes->from = axes->least = INFINITY;
@@ -349,7 +350,7 @@ static void draw_picture(const axes_t *axes, const tune_t *tune)
         if (0 < tune->points[curve].count) {
             draw_curve(axes, tune, (tune_curve_t) curve, look % LOOKS, row++);
         }
-        ++look; /* the same in each run, whatever there is */
+        ++look; /* the same colour in each run */
     }
 }
 
@@ -373,16 +374,16 @@ int tune_plot(FILE *file, const tune_t *tune, const char *heading)
             "font-family=\"sans-serif\" font-size=\"12\">\n"
             "<style>.title{font-weight:bold;font-size:13px}.grid{stroke:#e5e5e5}"
             ".frame{fill:none;stroke:#666}.line{fill:none;stroke-width:1.3}</style>\n"
-            "<title>What umrddt_tune measured</title>\n"
+            "<title>Measurements of umrddt_tune</title>\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
             "<text x=\"%d\" y=\"24\" font-size=\"14\">",
             COLUMNS * WIDTH, HEAD + rows * HEIGHT, LEFT);
     print_text(file, heading);
     fprintf(
         file,
-        "</text>\n<text x=\"%d\" y=\"44\">Marks: measured, %s. Lines: what the parameters of this run "
-        "make of the same, as the choice of a scheme does.</text>\n",
-        LEFT, tune->near ? "two processes of one host" : "processes of two hosts");
+        "</text>\n<text x=\"%d\" y=\"44\">Marks: measured, %s. Lines: predicted with the parameters "
+        "of this run, as for the selection of a scheme.</text>\n",
+        LEFT, tune->near ? "two processes of one node" : "processes of two nodes");
     for (int i = 0; i < count; ++i) {
         draw_picture(&axes[i], tune);
     }

@@ -22,7 +22,7 @@ static void print_table(const tune_t *tune, const bool *now, FILE *file)
 
     fprintf(
         file,
-        "# us, and bytes a us (MB/s); *: measured now, +: before, by the file; else the default\n");
+        "# us, or bytes per us (MB/s); *: measured now, +: by an earlier run (file), else default\n");
 #define PRINT_FIGURE(name, value, help)      \
     fprintf(file, "%c %-16s %12.3f  %s\n",   \
             *now++ ? '*'                     \
@@ -31,7 +31,7 @@ static void print_table(const tune_t *tune, const bool *now, FILE *file)
             #name, tune->tuning.name, help); \
     ++all;
     OPAL_UMRDDT_TUNING_VALUES(PRINT_FIGURE)
-    fprintf(file, "# by blocks of %13s %8s %8s %8s %8s %8s\n", "8", "64", "512", "4096", "32768",
+    fprintf(file, "# block bytes %13s %8s %8s %8s %8s %8s\n", "8", "64", "512", "4096", "32768",
             "262144");
 #define PRINT_CURVE(name, help)                                        \
     fprintf(file, "%c %-16s", *now++ ? '*' : *all ? '+' : ' ', #name); \
@@ -146,8 +146,7 @@ static void add_file(tune_t *tune, const tune_options_t *options, const tune_rep
     if (OPAL_UMRDDT_TUNING_FILE_GOOD == result) {
         opal_umrddt_tuning_add(&tune->tuning, &tune->measured, &tuning, &measured);
     } else if (OPAL_UMRDDT_TUNING_FILE_ABSENT != result) {
-        fprintf(stderr, "umrddt_tune: %s is not added to, but made anew: %s\n", report->path,
-                wrong);
+        fprintf(stderr, "umrddt_tune: %s is replaced: %s\n", report->path, wrong);
     }
 }
 
@@ -175,7 +174,7 @@ static int write_plot(const tune_t *tune, const char *path, const char *hardware
     (void) snprintf(heading, sizeof(heading), "%s (%s)", hardware, when);
     result = tune_plot(file.file, tune, heading);
     if (1 == result) {
-        fprintf(stderr, "umrddt_tune: nothing was measured, so there is nothing to draw\n");
+        fprintf(stderr, "umrddt_tune: nothing was measured; no plot is written\n");
         tune_file_drop(&file);
         return 1;
     }

@@ -26,37 +26,37 @@ static const struct {
     const char *advice;
 } table[] = {
     {"cannot be opened", "ermission denied",
-     "Let the users of this machine read and write /dev/infiniband/uverbs* (rdma-core's udev rules\n"
-     "do), and hand these devices to containers."},
+     "Give the users of this machine read and write access to /dev/infiniband/uverbs* (as the udev\n"
+     "rules of rdma-core do), and pass these devices to containers."},
     {"cannot be opened", "not permitted",
-     "Let the users of this machine read and write /dev/infiniband/uverbs* (rdma-core's udev rules\n"
-     "do), and hand these devices to containers."},
+     "Give the users of this machine read and write access to /dev/infiniband/uverbs* (as the udev\n"
+     "rules of rdma-core do), and pass these devices to containers."},
     {"cannot be opened with DEVX", "",
-     "DEVX lets programs make keys. It needs a ConnectX-5 or newer, firmware that allows it, Linux 5\n"
-     "or later (or NVIDIA's own driver), and rdma-core 31 or later."},
+     "Programs create mkeys through DEVX. It requires a ConnectX-5 or newer, firmware that permits\n"
+     "it, Linux 5 or later (or the driver of NVIDIA), and rdma-core 31 or later."},
     {"", "annot allocate memory",
-     "Most often this is the limit of locked memory, see above: raise it where processes are\n"
-     "started. Else the device has no more room: see who uses it (rdma resource show)."},
+     "The usual cause is the limit of locked memory, see above: raise it where processes are\n"
+     "started. Otherwise the resources of the device are exhausted: see rdma resource show."},
     {"creates no indirect mkeys", "",
-     "The device or its firmware has no UMR for user programs. It takes a ConnectX-5 or newer; bring\n"
-     "its firmware up to date. A virtual function may be forbidden what its HCA can."},
+     "The device or its firmware has no UMR for user programs. UMR requires a ConnectX-5 or newer;\n"
+     "update the firmware. A virtual function may have fewer capabilities than its HCA."},
     {"has no queue pair that maps mkeys", "",
-     "The device or its firmware has no UMR for user programs. It takes a ConnectX-5 or newer; bring\n"
-     "its firmware up to date. A virtual function may be forbidden what its HCA can."},
+     "The device or its firmware has no UMR for user programs. UMR requires a ConnectX-5 or newer;\n"
+     "update the firmware. A virtual function may have fewer capabilities than its HCA."},
     {"has no active port", "",
-     "See to its cable, and on InfiniBand to the subnet manager (ibstat, rdma link)."},
-    {"has no port", "", "Name another port: ibv_devinfo shows which there are."},
-    {"no RDMA device named", "", "Name another device: ibv_devices shows which there are."},
+     "Check the cable and, on InfiniBand, the subnet manager (ibstat, rdma link)."},
+    {"has no port", "", "Name another port: ibv_devinfo lists the ports."},
+    {"no RDMA device named", "", "Name another device: ibv_devices lists the devices."},
     {"GID", "",
-     "On Ethernet a port needs an IP address on its network interface; show_gids or rdma link show\n"
-     "what it has. btl_umr_gid_index chooses another GID."},
+     "On Ethernet a port needs an IP address on its network interface; see show_gids or rdma link.\n"
+     "btl_umr_gid_index selects another GID."},
     {"no completion within", "",
-     "The device does not answer: look for mlx5 in the kernel's log, and see that its port is up\n"
-     "and may send to itself."},
+     "The device does not respond: look for mlx5 in the kernel log, and check that its port is up\n"
+     "and can send to itself."},
     {"failed the UMR self-test", "",
-     "The device does not do what umrddt needs, and is not used, so that nothing can be harmed.\n"
-     "Bring the firmware up to date. If that does not help, the authors of umrddt would like to\n"
-     "hear of it; please tell them all of this and \"--mca btl_umr_max_entries 4\" tried as well."},
+     "The device failed a check that umrddt requires, and umrddt does not use it. Update the\n"
+     "firmware. If that does not help, please report it to the authors of umrddt, with this output\n"
+     "and the output with \"--mca btl_umr_max_entries 4\"."},
 };
 
 const char *info_advice(const char *reason)
@@ -99,12 +99,12 @@ void info_locked_memory(void)
         return;
     }
     if (RLIM_INFINITY == limit.rlim_cur) {
-        printf("locked memory: unlimited, as it should be\n");
+        printf("locked memory: unlimited\n");
         return;
     }
     printf(
-        "locked memory: %llu KiB a process (ulimit -l). Messages and device queues are locked; what\n"
-        "  goes beyond this takes another way. Set memlock to unlimited in limits.conf, and\n"
+        "locked memory: %llu KiB per process (ulimit -l). Buffers and device queues are locked;\n"
+        "  messages beyond this limit use other protocols. Set memlock to unlimited in limits.conf, and\n"
         "  LimitMEMLOCK=infinity for the service that starts jobs (slurmd, sshd, ...).\n",
         (unsigned long long) limit.rlim_cur / 1024);
 }

@@ -31,9 +31,9 @@
 
 /** Names of the capability tiers in the output. */
 static const char *const tier_names[MCA_BTL_UMR_TIER_MAX] = {
-    [MCA_BTL_UMR_LONG] = "lists in memory",
-    [MCA_BTL_UMR_STRIDED] = "equal blocks at equal distances as one entry",
-    [MCA_BTL_UMR_NESTED] = "one key over several",
+    [MCA_BTL_UMR_LONG] = "non-inline UMR lists",
+    [MCA_BTL_UMR_STRIDED] = "strided entries (equal blocks at equal distances)",
+    [MCA_BTL_UMR_NESTED] = "indirect mkeys of mkeys",
 };
 
 /* The btl framework with one component, which no "--mca btl" hides. */
@@ -75,11 +75,11 @@ static void close_component(void)
     OBJ_DESTRUCT(&framework.framework_failed_components);
 }
 
-/** One line: what is as near as what is in front of it follows behind "and". */
+/** Print one line; "and" joins GPUs at equal distance. */
 static void print_gpus(const info_near_t *gpus, int count)
 {
     for (int i = 0; i < count; ++i) {
-        const char *between = "  GPUs, the nearest first: ";
+        const char *between = "  GPUs, nearest first: ";
 
         if (0 < i) {
             between = gpus[i].distance == gpus[i - 1].distance ? " and " : ", then ";
@@ -91,7 +91,7 @@ static void print_gpus(const info_near_t *gpus, int count)
     }
 }
 
-/* The same for programs: lists of those that are as near as each other. */
+/* The same as JSON: lists of GPUs at equal distance. */
 static void json_gpus(const info_near_t *gpus, int count)
 {
     info_json_open("gpus_nearest_first", '[');
@@ -114,7 +114,7 @@ static int nearer(const void *a, const void *b)
     return x->distance != y->distance ? (x->distance < y->distance ? -1 : 1) : x->gpu - y->gpu;
 }
 
-/** The GPUs of which it is known where they are. @return their number */
+/** Find the GPUs with a known distance. @return their number */
 static int near_gpus(const mca_btl_umr_hca_ops_t *hca, unsigned int index, info_near_t *gpus)
 {
     const opal_umrddt_gpu_driver_t *driver;
@@ -137,40 +137,41 @@ static void print_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, 
 {
     int kind;
 
-    printf("%s: usable, the self-test went well\n", caps->device);
+    printf("%s: usable, the self-test passed\n", caps->device);
     if (0 <= caps->numa) {
-        printf("  nearest to the memory of NUMA node %d\n", caps->numa);
+        printf("  NUMA node %d\n", caps->numa);
     }
     print_gpus(gpus, count);
-    printf("  proven: bytes gathered and scattered from key to key, and none beside them\n");
-    printf("  proven: an invalidated key is refused, and an old tag where tags can change\n");
-    printf("  a list in a work request: %lu pieces in one key (52 on current HCAs, 4 at least)\n",
-           (unsigned long) caps->list_entries);
-    printf("  one key of any layout: %lu pieces, %lu bytes; %lu keys each way\n",
+    printf("  proven: gather and scatter between mkeys, without access to other bytes\n");
+    printf("  proven: invalidated mkeys are refused, and so are old tags if tags can change\n");
+    printf(
+        "  inline list in a work request: %lu pieces in one mkey (52 on current HCAs, at least 4)\n",
+        (unsigned long) caps->list_entries);
+    printf("  one mkey of any layout: %lu pieces, %lu bytes; %lu mkeys in each direction\n",
            (unsigned long) caps->key_limits.max_iovs, (unsigned long) caps->key_limits.max_bytes,
            (unsigned long) caps->max_keys);
     for (kind = 0; kind < MCA_BTL_UMR_TIER_MAX; ++kind) {
         const mca_btl_umr_tier_t *tier = &caps->tiers[kind];
 
-        printf("  %s: ", NULL == tier_names[kind] ? "another way" : tier_names[kind]);
+        printf("  %s: ", NULL == tier_names[kind] ? "another tier" : tier_names[kind]);
         if (tier->usable) {
-            printf("proven in the same way\n");
+            printf("proven\n");
         } else {
             printf("not used: %s\n", tier->why);
         }
     }
-    printf("  without mkeys: a write gathers %lu pieces (not proven)\n",
+    printf("  without mkeys: an RDMA write gathers %lu pieces (not proven)\n",
            (unsigned long) caps->write_pieces);
-    printf("  not proven: anything between two machines (umrddt_bench does that), and speed\n");
+    printf("  not proven: transfers between two machines (use umrddt_bench), and performance\n");
 }
 
-/* The same, and the output of print_without, for programs. */
+/* The same as print_caps and print_without, as JSON. */
 static void json_caps(const mca_btl_umr_caps_t *caps, const info_near_t *gpus, int count)
 {
     static const char *const names[MCA_BTL_UMR_TIER_MAX] = {
-        [MCA_BTL_UMR_LONG] = "lists_in_memory",
+        [MCA_BTL_UMR_LONG] = "non_inline_lists",
         [MCA_BTL_UMR_STRIDED] = "strided_entries",
-        [MCA_BTL_UMR_NESTED] = "nested_keys",
+        [MCA_BTL_UMR_NESTED] = "indirect_mkeys",
     };
 
     info_json_open(NULL, '{');
@@ -217,10 +218,9 @@ static void print_without(const mca_btl_umr_caps_t *caps, const info_near_t *gpu
 {
     printf("%s: usable without UMR: %s\n", caps->device, caps->umr.why);
     print_gpus(gpus, count);
-    printf("  messages take a write for each run of bytes of the receiver's layout\n");
-    printf("  pieces that one write gathers: %lu\n", (unsigned long) caps->write_pieces);
-    printf(
-        "  not proven: anything; without mkeys there is no self-test (umrddt_bench moves bytes)\n");
+    printf("  messages need one RDMA write for each contiguous range of the receive buffer\n");
+    printf("  an RDMA write gathers %lu pieces\n", (unsigned long) caps->write_pieces);
+    printf("  not proven: everything; without mkeys there is no self-test (use umrddt_bench)\n");
     info_advise(caps->umr.why);
 }
 
@@ -236,8 +236,8 @@ int info_device(const char *name)
     if (NULL == hca) {
         fprintf(
             stderr,
-            "umrddt_info: this Open MPI finds no btl/umr of this version of umrddt; \"ompi_info "
-            "--param btl umr\" must\nshow one. See the last lines of \"make install\".\n");
+            "umrddt_info: this Open MPI finds no btl/umr of this version of umrddt; check \"ompi_info "
+            "--param btl\numr\". See the last lines of \"make install\".\n");
     } else if (OPAL_SUCCESS != hca->init()) {
         unusable(name, hca->why_not());
         status = INFO_UNUSABLE;

@@ -304,13 +304,13 @@ static const char *not_taken(const info_explain_t *what)
     }
     if (1 == from->iov_count) {
         if (!what->from_gpu) {
-            return "in one piece";
+            return "contiguous";
         }
         if (!mca_pml_umrddt.takes_contiguous) {
-            return "in one piece: pml_umrddt_contiguous or pml_umrddt_base_gpu says so";
+            return "contiguous: by pml_umrddt_contiguous or pml_umrddt_base_gpu";
         }
         if (mca_pml_umrddt.contiguous_from > from->size) {
-            return "in one piece, and less than pml_umrddt_contiguous_min";
+            return "contiguous, and less than pml_umrddt_contiguous_min";
         }
     }
     return NULL;
@@ -340,31 +340,31 @@ static const char *why_not(const info_explain_t *what, const decision_t *decisio
         return "for comparison";
     }
     if (0 == (MCA_PML_UMRDDT_BIT(scheme_id) & mca_pml_umrddt.schemes)) {
-        return "--schemes leaves it out";
+        return "excluded by --schemes";
     }
     if (MCA_PML_UMRDDT_SCHEME_IPC == scheme_id) {
-        return what->from_gpu ? "the receiver is on another host"
-                              : "the sender's memory is not a GPU's";
+        return what->from_gpu ? "the receiver is on a remote node"
+                              : "the send buffer is not in GPU memory";
     }
     if (!what->hca && (on_hca || MCA_PML_UMRDDT_SCHEME_PACK_GDR == scheme_id)) {
-        return "no mlx5 device is here";
+        return "this machine has no mlx5 device";
     }
     if (on_hca) {
         return what->from_gpu && decision->near
                        && 0 != (decision->possible & MCA_PML_UMRDDT_BIT_IPC)
                    ? "not offered where CUDA IPC is possible"
-                   : "the HCA is not to reach memory of GPUs (pml_umrddt_gpu_hca)";
+                   : "HCAs must not access GPU memory (pml_umrddt_gpu_hca)";
     }
     if (!what->from_gpu) {
-        return what->to_gpu ? "only beside an HCA" : "between system memory nothing travels packed";
+        return what->to_gpu ? "requires an HCA" : "not used between system memory";
     }
-    return "less than pml_umrddt_pack_min, or not the one of them that the rules name";
+    return "less than pml_umrddt_pack_min, or the rules select another packing scheme";
 }
 
 static void print_decision(const info_explain_t *what, const decision_t *decision)
 {
-    printf("to %s host\n  %-12s %12s %12s\n", decision->near ? "this" : "another", "predicted, us",
-           "first", "64th");
+    printf("to a process on %s node\n  %-12s %12s %12s\n", decision->near ? "the same" : "a remote",
+           "predicted, us", "first", "64th");
     for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
         const mca_pml_umrddt_scheme_id_t scheme_id = mca_pml_umrddt_scheme_order[i];
         const char *why = why_not(what, decision, scheme_id);
@@ -374,12 +374,12 @@ static void print_decision(const info_explain_t *what, const decision_t *decisio
                NULL == why ? "" : why, NULL == why ? "" : ")");
     }
     if (decision->declined) {
-        printf("  left to the base PML by the sender: predicted to take least\n");
+        printf("  passed through to the base PML: predicted fastest\n");
         return;
     }
     if (left_far(what, decision)) {
-        printf("  left to the base PML, which takes it as it is: cudaMalloc memory of the current "
-               "context; else\n");
+        printf("  passed through to the base PML if the buffer is cudaMalloc memory of the current "
+               "context; otherwise\n");
     }
     printf("  by %s", mca_pml_umrddt_scheme_names[decision->turns[0].scheme_id]);
     for (int i = 1; i < decision->turn_count; ++i) {
@@ -389,7 +389,7 @@ static void print_decision(const info_explain_t *what, const decision_t *decisio
     printf(": %s\n", decision->why);
     if (!mca_pml_umrddt.declines
         && decision->least != decision->turns[decision->turn_count - 1].scheme_id) {
-        printf("  with these parameters %s would take least\n",
+        printf("  with these tuning parameters %s is predicted fastest\n",
                mca_pml_umrddt_scheme_names[decision->least]);
     }
 }
@@ -397,15 +397,15 @@ static void print_decision(const info_explain_t *what, const decision_t *decisio
 static void json_decision(const info_explain_t *what, const decision_t *decision)
 {
     info_json_open(NULL, '{');
-    info_json_text("to", decision->near ? "this host" : "another host");
-    info_json_bool("left_to_base_pml", decision->declined || left_far(what, decision));
+    info_json_text("to", decision->near ? "same node" : "remote node");
+    info_json_bool("passed_to_base_pml", decision->declined || left_far(what, decision));
     info_json_text("why", decision->why);
-    info_json_text("predicted_least", mca_pml_umrddt_scheme_names[decision->least]);
-    info_json_open("goes", '[');
+    info_json_text("predicted_fastest", mca_pml_umrddt_scheme_names[decision->least]);
+    info_json_open("selected", '[');
     for (int i = 0; i < decision->turn_count; ++i) {
         info_json_open(NULL, '{');
         info_json_number("from_message", decision->turns[i].message);
-        info_json_text("way", mca_pml_umrddt_scheme_names[decision->turns[i].scheme_id]);
+        info_json_text("scheme", mca_pml_umrddt_scheme_names[decision->turns[i].scheme_id]);
         info_json_close('}');
     }
     info_json_close(']');
@@ -414,7 +414,7 @@ static void json_decision(const info_explain_t *what, const decision_t *decision
         const mca_pml_umrddt_scheme_id_t scheme_id = mca_pml_umrddt_scheme_order[i];
 
         info_json_open(NULL, '{');
-        info_json_text("way", mca_pml_umrddt_scheme_names[scheme_id]);
+        info_json_text("scheme", mca_pml_umrddt_scheme_names[scheme_id]);
         info_json_real("first_us", decision->first[scheme_id]);
         info_json_real("later_us", decision->later[scheme_id]);
         info_json_bool("possible", 0 != (decision->possible & 1u << scheme_id));
@@ -444,7 +444,7 @@ static void report(const info_explain_t *what)
         info_json_number("pieces_from", (long long) from->iov_count);
         info_json_number("pieces_to", (long long) to->iov_count);
         info_json_text("tuning", mca_pml_umrddt.selections->source);
-        info_json_text("not_taken", left);
+        info_json_text("not_handled", left);
         info_json_open("decisions", '[');
     } else {
         printf("%s%s%s: %zu bytes\n", name, NULL == what->to ? "" : " to ",
@@ -453,9 +453,9 @@ static void report(const info_explain_t *what)
         report_side("to", what->to_gpu, to);
         printf("tuning: %s\n", mca_pml_umrddt.selections->source);
         if (NULL != left) {
-            printf("umrddt leaves such messages to the base PML: %s; else\n", left);
+            printf("umrddt passes such messages through to the base PML: %s; otherwise:\n", left);
         } else if (MCA_PML_UMRDDT_SCHEME_AUTO != mca_pml_umrddt.params.scheme) {
-            printf("pml_umrddt_scheme names a way, so there is nothing to choose; with auto\n");
+            printf("pml_umrddt_scheme selects the protocol; with auto:\n");
         }
     }
     for (int near = 1; 0 <= near; --near) {

@@ -27,14 +27,14 @@
 #define HCA_SCHEMES \
     (MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_DIRECT | MCA_PML_UMRDDT_BIT_PACK_GDR)
 
-/** What the user wants. */
+/** The command line. */
 typedef struct requested_t {
     bench_chosen_list_t from, to;
     bool from_gpu, to_gpu;
     unsigned candidates; /**< 0: all that this machine can */
 } requested_t;
 
-/** What is wrong with the command line. @return the exit status */
+/** Print an error of the command line. @return the exit status */
 static int wrong(const char *option, const char *value, const char *what)
 {
     fprintf(stderr, "umrddt_info: %s '%s': %s\n", option, value, what);
@@ -50,8 +50,7 @@ static int read_layout(const char *option, const char *text, bench_chosen_list_t
     if (!bench_chosen_read(text, list, error)) {
         return wrong(option, text, error);
     }
-    return 1 == list->count ? INFO_USABLE
-                            : wrong(option, text, "one layout was expected, not several");
+    return 1 == list->count ? INFO_USABLE : wrong(option, text, "expected one layout");
 }
 
 static int read_memory(const char *text, requested_t *requested)
@@ -66,7 +65,7 @@ static int read_memory(const char *text, requested_t *requested)
         }
     }
     return wrong("--memory", text,
-                 "'host', 'gpu', 'gpu-host' (from a GPU to the host) or 'host-gpu' was expected");
+                 "expected 'host', 'gpu', 'gpu-host' (from a GPU to system memory) or 'host-gpu'");
 }
 
 static int read_schemes(const char *text, requested_t *requested)
@@ -78,6 +77,10 @@ static int read_schemes(const char *text, requested_t *requested)
         int scheme_id = 0;
 
         length = strcspn(at, ",");
+        if (3 == length && 0 == strncmp(at, "sgl", length)) {
+            requested->candidates |= MCA_PML_UMRDDT_BIT_DIRECT;
+            continue;
+        }
         while (scheme_id < MCA_PML_UMRDDT_SCHEMES
                && (length != strlen(mca_pml_umrddt_scheme_names[scheme_id])
                    || 0 != strncmp(at, mca_pml_umrddt_scheme_names[scheme_id], length))) {
@@ -92,7 +95,7 @@ static int read_schemes(const char *text, requested_t *requested)
     return 0 != requested->candidates
                ? INFO_USABLE
                : wrong("--schemes", text,
-                       "some of umr,direct,ipc,pack-gdr,pack-staged,pack-host were expected");
+                       "expected a list of umr, sgl, ipc, pack-gdr, pack-staged, pack-host");
 }
 
 /** @return INFO_USABLE, or the exit status */
@@ -130,14 +133,13 @@ static int parse(int argc, char **argv, requested_t *requested)
             info_json = true;
             break;
         default:
-            fprintf(stderr, "umrddt_info: with --explain go --to, --gpu, --memory, --schemes and "
-                            "--json (--help)\n");
+            fprintf(stderr, "umrddt_info: --explain permits --to, --gpu, --memory, --schemes and "
+                            "--json (see --help)\n");
             status = INFO_USAGE;
         }
     }
     if (INFO_USABLE == status && optind < argc) {
-        fprintf(stderr, "umrddt_info: with --explain no device is named, such as '%s'\n",
-                argv[optind]);
+        fprintf(stderr, "umrddt_info: --explain excludes devices, such as '%s'\n", argv[optind]);
         status = INFO_USAGE;
     }
     return status;
@@ -165,8 +167,8 @@ static int explain(const info_explain_t *what)
     if (!WIFEXITED(status)
         || (INFO_USABLE != WEXITSTATUS(status) && INFO_USAGE != WEXITSTATUS(status))) {
         fprintf(stderr,
-                "umrddt_info: --explain asks pml/umrddt, which did not come up; umrddt_info "
-                "without options says why\n");
+                "umrddt_info: --explain needs pml/umrddt, which failed; umrddt_info without "
+                "options prints the reason\n");
         return INFO_BROKEN;
     }
     return WEXITSTATUS(status);

@@ -49,7 +49,7 @@ static const char *kernel_modules(void)
 {
     FILE *file = fopen("/proc/driver/nvidia/version", "r");
     char line[256] = "";
-    const char *kind = "not known";
+    const char *kind = "unknown";
 
     if (NULL != file) {
         if (NULL != fgets(line, sizeof(line), file)) {
@@ -89,14 +89,14 @@ static void one(CUdevice device, int i, info_gpus_t *gpus)
         return;
     }
     printf("GPU %d: %s at %s\n", i, name, pci);
-    printf("  an HCA can %s its memory%s\n", rdma ? "be given" : "not be given",
-           !rdma    ? " (the driver says that it has no GPUDirect RDMA)"
-           : dmabuf ? ", as a dma-buf or by its address"
-                    : ", by its address: the driver exports no dma-buf");
+    printf("  HCAs can%s register its memory%s\n", rdma ? "" : "not",
+           !rdma    ? " (the driver reports no GPUDirect RDMA)"
+           : dmabuf ? ", as a dma-buf or by address"
+                    : ", by address only: the driver exports no dma-buf");
     if (0 != mode) {
         printf(
-            "  its compute mode is not the default (nvidia-smi -q -d COMPUTE): other processes may "
-            "not share\n  its memory\n");
+            "  its compute mode is not the default (nvidia-smi -q -d COMPUTE): processes may be unable "
+            "to\n  share its memory\n");
     }
 }
 
@@ -123,9 +123,9 @@ static void pairs(int count, info_gpus_t *gpus)
                 info_json_close('}');
             } else {
                 printf("  GPU %d and %d %s\n", a, b,
-                       0 == can ? "do not reach each other's memory"
-                       : native ? "reach each other's memory, with native atomics: NVLink"
-                                : "reach each other's memory, without native atomics: by PCIe");
+                       0 == can ? "cannot access each other's memory"
+                       : native ? "access each other's memory, with native atomics: NVLink"
+                                : "access each other's memory, without native atomics: PCIe");
             }
         }
     }
@@ -145,7 +145,7 @@ void info_gpus(info_gpus_t *gpus)
         why = opal_umrddt_gpu_driver_why_not();
     } else if (CUDA_SUCCESS != driver->cuInit(0)
                || CUDA_SUCCESS != driver->cuDeviceGetCount(&count)) {
-        why = "the CUDA driver is installed, and finds no device";
+        why = "the CUDA driver finds no device";
     }
     gpus->count = count;
     gpus->peermem = peermem;
@@ -169,12 +169,12 @@ void info_gpus(info_gpus_t *gpus)
         pairs(count, gpus);
     }
     if (!info_json && 0 < count) {
-        printf("  nvidia_peermem is %sloaded; the kernel modules of the driver: %s\n",
+        printf("  nvidia_peermem is %sloaded; kernel modules of the driver: %s\n",
                peermem ? "" : "not ", kernel_modules());
         if (gpus->rdma && !gpus->dmabuf && !peermem) {
             printf(
-                "  what to do: modprobe nvidia-peermem, or take the driver's open kernel modules, "
-                "so that HCAs\n              reach the memory of GPUs\n");
+                "  what to do: modprobe nvidia-peermem, or install the open kernel modules of the "
+                "driver, so that\n              HCAs can register GPU memory\n");
         }
     }
 }

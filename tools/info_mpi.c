@@ -39,7 +39,7 @@ static const struct {
     {"pml_umrddt_base_gpu", "base_gpu"},
 };
 
-/* The name of a value of an enumeration. */
+/* Print the name of a value of an enumeration: the first one, others are synonyms. */
 static void print_enum(const char *name, MPI_T_enum values, int value)
 {
     int count = 0, length, item;
@@ -52,6 +52,7 @@ static void print_enum(const char *name, MPI_T_enum values, int value)
         length = sizeof(text);
         if (MPI_SUCCESS == MPI_T_enum_get_item(values, i, &item, text, &length) && item == value) {
             printf("%s=%s\n", name, text);
+            return;
         }
     }
 }

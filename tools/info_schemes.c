@@ -19,11 +19,11 @@
 #include <string.h>
 
 /* One kind of messages. */
-static void say(const char *key, const char *what, const char *scheme, const char *why)
+static void print_kind(const char *key, const char *what, const char *scheme, const char *why)
 {
     if (info_json) {
         info_json_open(key, '{');
-        info_json_text("way", scheme);
+        info_json_text("scheme", scheme);
         info_json_text("why", why);
         info_json_close('}');
     } else {
@@ -40,75 +40,77 @@ static const char *base_pml_name(const info_found_t *found)
     return scheme;
 }
 
-static void host_memory(const info_found_t *found)
+static void system_memory(const info_found_t *found)
 {
-    const char *what = "in pieces, system memory";
-    bool wanted = 0 == strcmp("host", found->memory) || 0 == strcmp("all", found->memory);
+    const char *what = "non-contiguous, system memory";
+    bool enabled = 0 == strcmp("host", found->memory) || 0 == strcmp("all", found->memory);
 
     if (!found->hca) {
-        say("host", what, base_pml_name(found), "no HCA can be used");
-    } else if (!wanted) {
-        say("host", what, base_pml_name(found),
-            "pml_umrddt_memory is gpu; with host, or all, the HCA does it");
+        print_kind("system", what, base_pml_name(found), "no HCA can be used");
+    } else if (!enabled) {
+        print_kind("system", what, base_pml_name(found),
+                   "pml_umrddt_memory is gpu; with host or all umrddt uses the HCA");
     } else if (found->umr) {
-        say("host", what, "umr",
-            "the HCA gathers and scatters by keys; a first message may go direct");
+        print_kind("system", what, "umr",
+                   "the HCA gathers and scatters with mkeys; a first message may use direct");
     } else {
-        say("host", what, "direct", "the HCA has no UMR: a write for each run of bytes");
+        print_kind("system", what, "direct",
+                   "the HCA has no UMR: one RDMA write for each contiguous range");
     }
 }
 
-static void gpu_beside(const info_found_t *found, const info_gpus_t *gpus)
+static void gpu_same_node(const info_found_t *found, const info_gpus_t *gpus)
 {
-    const char *what = "in pieces, GPUs of this host";
+    const char *what = "non-contiguous, GPUs of this node";
 
     (void) found;
     if (!gpus->shared) {
-        say("gpu_same_host", what, "packed",
-            "the compute mode of a GPU lets one process use it, so CUDA IPC cannot be");
+        print_kind("gpu_same_node", what, "packed",
+                   "the compute mode of a GPU permits one process only, which excludes CUDA IPC");
     } else if (1 == gpus->count || gpus->peers) {
-        say("gpu_same_host", what, "ipc",
-            "a GPU of the receiver reads the sender's memory (CUDA IPC)");
+        print_kind("gpu_same_node", what, "ipc",
+                   "the GPU of the receiver reads the memory of the sender (CUDA IPC)");
     } else {
-        say("gpu_same_host", what, "ipc, or packed",
-            "not every GPU reaches the memory of each other one");
+        print_kind("gpu_same_node", what, "ipc, or packed",
+                   "not all GPUs can access each other's memory");
     }
 }
 
-static void gpu_away(const info_found_t *found, const info_gpus_t *gpus)
+static void gpu_other_nodes(const info_found_t *found, const info_gpus_t *gpus)
 {
-    const char *what = "in pieces, GPUs of other hosts";
+    const char *what = "non-contiguous, GPUs of other nodes";
 
     if (!found->hca) {
-        say("gpu_other_hosts", what, "packed",
-            "no HCA can be used: GPUs pack, and the base PML carries it");
+        print_kind("gpu_other_nodes", what, "packed",
+                   "no HCA can be used: GPUs pack, and the base PML transfers");
     } else if (!gpus->rdma || (!gpus->dmabuf && !gpus->peermem)) {
-        say("gpu_other_hosts", what, "packed",
-            "the HCA cannot be given memory of the GPUs: neither dma-bufs nor nvidia_peermem");
+        print_kind(
+            "gpu_other_nodes", what, "packed",
+            "the HCA cannot register GPU memory: neither dma-buf nor nvidia_peermem is available");
     } else {
-        say("gpu_other_hosts", what, found->umr ? "umr" : "direct",
-            "the HCA gathers and scatters in memory of the GPUs, if the kernel registers it");
+        print_kind("gpu_other_nodes", what, found->umr ? "umr" : "direct",
+                   "the HCA gathers and scatters in GPU memory, if the kernel registers it");
     }
 }
 
 /* By the rule of ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h. */
 static void gpu_contiguous(const info_found_t *found)
 {
-    static const char pieces[] = "as those in pieces";
+    static const char pieces[] = "as non-contiguous ones";
     char scheme[128];
 
     if (0 == strcmp("yes", found->gpu)) {
-        say("gpu_contiguous", "in one piece, GPUs", base_pml_name(found),
-            "pml_umrddt_base_gpu is yes");
+        print_kind("gpu_contiguous", "contiguous, GPUs", base_pml_name(found),
+                   "pml_umrddt_base_gpu is yes");
     } else if (0 == strcmp("no", found->gpu)) {
-        say("gpu_contiguous", "in one piece, GPUs", pieces, "pml_umrddt_base_gpu is no");
+        print_kind("gpu_contiguous", "contiguous, GPUs", pieces, "pml_umrddt_base_gpu is no");
     } else if (found->cuda) {
         snprintf(scheme, sizeof(scheme), "%s; to other nodes %s", pieces, base_pml_name(found));
-        say("gpu_contiguous", "in one piece, GPUs", scheme,
-            "this Open MPI takes cudaMalloc's memory of the current context by itself");
+        print_kind("gpu_contiguous", "contiguous, GPUs", scheme,
+                   "this Open MPI supports cudaMalloc memory of the current context");
     } else {
-        say("gpu_contiguous", "in one piece, GPUs", pieces,
-            "this Open MPI was built without CUDA, or told not to use it");
+        print_kind("gpu_contiguous", "contiguous, GPUs", pieces,
+                   "this Open MPI was built without CUDA, or its CUDA support is disabled");
     }
 }
 
@@ -117,25 +119,25 @@ void info_schemes(const info_found_t *found, const info_gpus_t *gpus)
     bool gpu = 0 == strcmp("gpu", found->memory) || 0 == strcmp("all", found->memory);
 
     if (info_json) {
-        info_json_open("ways", '{');
+        info_json_open("schemes", '{');
     } else if (found->umrddt) {
         printf(
-            "with \"--mca pml umrddt\", and %s as pml_umrddt_scheme, messages go (where umrddt_tune "
-            "has\nmeasured this machine, its tuning file decides)\n",
+            "protocols with \"--mca pml umrddt\" and pml_umrddt_scheme = %s (if there is a tuning "
+            "file of\numrddt_tune, it decides)\n",
             found->scheme);
     }
     if (found->umrddt && 0 != strcmp("auto", found->scheme)) {
-        say("named", "in pieces", found->scheme,
-            "pml_umrddt_scheme names it; what it cannot do goes by the base PML");
-        say("rest", "all others", base_pml_name(found), "as without umrddt");
+        print_kind("named", "non-contiguous", found->scheme,
+                   "by pml_umrddt_scheme; the base PML carries messages that it cannot carry");
+        print_kind("rest", "all others", base_pml_name(found), "as without umrddt");
     } else if (found->umrddt) {
-        host_memory(found);
+        system_memory(found);
         if (0 < gpus->count && gpu) {
-            gpu_beside(found, gpus);
-            gpu_away(found, gpus);
+            gpu_same_node(found, gpus);
+            gpu_other_nodes(found, gpus);
             gpu_contiguous(found);
         }
-        say("rest", "all others", base_pml_name(found), "as without umrddt");
+        print_kind("rest", "all others", base_pml_name(found), "as without umrddt");
     }
     if (info_json) {
         info_json_close('}');

@@ -31,44 +31,44 @@ static void usage(FILE *file)
         "                   [--json]\n"
         "       umrddt_info --help | --version\n"
         "\n"
-        "Says what umrddt finds on this machine, what it can use of it, which way messages will go, and\n"
-        "what to do about what is missing: Open MPI and the PML behind umrddt, network HCAs, GPUs, and\n"
-        "the limit of locked memory. Nothing is sent to another machine. On all machines of a job:\n"
+        "Prints the resources of this machine that umrddt can use (Open MPI and the base PML, HCAs, GPUs,\n"
+        "the limit of locked memory), the protocol that messages will use, and advice about missing\n"
+        "resources. Sends nothing to other machines. To check all nodes of a job:\n"
         "\n"
         "    mpirun --map-by ppr:1:node --tag-output umrddt_info\n"
         "\n"
-        "Each mlx5 device, or each that is named, is opened by umrddt's own component (btl/umr), which\n"
-        "tries it by writing to itself, as it does when a job starts: what it proved, what it can do,\n"
-        "what it left unproven; or why it cannot be used.\n"
+        "By default btl/umr opens each mlx5 device and tests it with transfers to itself, as at the start\n"
+        "of a job. The output has the proven and unproven capabilities, or the reason why the device\n"
+        "cannot be used.\n"
         "\n"
         "Options\n"
-        "  --selftest   the devices only, and the exit status is about them\n"
-        "  --json       for programs: one object, with what the text says\n"
-        "  --explain LAYOUT  which way messages of a layout would go, to a process of this host and to\n"
-        "               another one, and why: what is predicted for each way, in microseconds, of the\n"
-        "               first message and of the 64th, by the tuning file of this machine (umrddt_tune), or\n"
-        "               the defaults. Nothing is sent. A layout is a name of umrddt_bench --list, or said\n"
-        "               in words (umrddt_bench --help), such as 'vector 128 x 1024 stride 2048'\n"
-        "  --to LAYOUT  with --explain: the receiver's layout, if it is another one\n"
-        "  --gpu        with --explain: as --memory gpu\n"
-        "  --memory WHERE  with --explain: host (as without), gpu, gpu-host (from a GPU to the host) or\n"
-        "               host-gpu; the GPUs need not be here\n"
-        "  --schemes LIST  with --explain: the ways to be considered, some of umr,direct,ipc,pack-gdr,\n"
-        "               pack-staged,pack-host, whatever is here; without, all that can be with the\n"
-        "               devices of this machine\n"
-        "  --help       this text\n"
-        "  --version    the release\n"
+        "  --selftest   test the devices only; the exit status is about the devices\n"
+        "  --json       print one JSON object with the same content\n"
+        "  --explain LAYOUT  print the protocol for messages of a layout, to a process on the same node and\n"
+        "               on another node, and the reason: the predicted time of each protocol in\n"
+        "               microseconds, for the first message and for the 64th. The prediction uses the\n"
+        "               tuning file of this machine (see umrddt_tune), or defaults. Sends nothing. A\n"
+        "               layout is a name of umrddt_bench --list, or a description (see umrddt_bench\n"
+        "               --help) such as 'vector 128 x 1024 stride 2048'\n"
+        "  --to LAYOUT  with --explain: the layout of the receiver, if it differs\n"
+        "  --gpu        with --explain: same as --memory gpu\n"
+        "  --memory WHERE  with --explain: host (default; system memory), gpu, gpu-host (from a GPU to\n"
+        "               system memory) or host-gpu; this machine need not have GPUs\n"
+        "  --schemes LIST  with --explain: consider these protocols, a list of umr, sgl, ipc, pack-gdr,\n"
+        "               pack-staged, pack-host, without regard to this machine (default: all that its\n"
+        "               devices support). The output has the name direct for sgl, and host for the base\n"
+        "               PML\n"
+        "  --help       print this text\n"
+        "  --version    print the version\n"
         "\n"
-        "MCA parameters are taken from the environment (OMPI_MCA_btl_umr_max_entries=4) and from files.\n"
-        "With umrddt_sim in front it is the software ConnectX that is tested, and with --gpus there are\n"
-        "software GPUs.\n"
+        "MCA parameters are read from the environment (OMPI_MCA_btl_umr_max_entries=4) and from files.\n"
+        "Under umrddt_sim the program tests the software ConnectX; with --gpus there are software GPUs.\n"
         "\n"
-        "The exit status is 0 if a device can be used, or, without --selftest, if there are GPUs and\n"
-        "umrddt comes up; 1 if there is nothing that it could use, 2 for a bad option, and 3 if Open MPI\n"
-        "does not find the components.\n");
+        "Exit status: 0 a device can be used, or, without --selftest, there are GPUs and umrddt works; 1\n"
+        "umrddt can use nothing; 2 wrong option; 3 Open MPI does not find the components.\n");
 }
 
-/* Each process that is started is a job of its own, also where this one belongs to a job. */
+/* Remove the variables of the job, so that each started process is a job of its own. */
 void info_leave_job(void)
 {
     static const char *const prefixes[] = {
@@ -134,12 +134,12 @@ static int again(const char *option, const char *argument, FILE *out, FILE *erro
 }
 
 /* A device that could not be examined, in an array. */
-static void json_unasked(const char *name)
+static void json_untested(const char *name)
 {
     info_json_open(NULL, '{');
     info_json_text("name", name);
     info_json_bool("usable", false);
-    info_json_text("why_not", "it could not be asked");
+    info_json_text("why_not", "the test could not run");
     info_json_close('}');
 }
 
@@ -166,9 +166,9 @@ static int ask(const char *name)
     /* The component's own message has the same content. */
     if (INFO_USABLE != status && INFO_UNUSABLE != status) {
         if (info_json) {
-            json_unasked(name);
+            json_untested(name);
         } else {
-            printf("%s: could not be asked\n", name);
+            printf("%s: the test could not run\n", name);
         }
         if (NULL != errors) {
             report(errors);
@@ -199,7 +199,7 @@ static int by_name(const void *a, const void *b)
                       ibv_get_device_name(*(struct ibv_device *const *) b));
 }
 
-/* Firmware and part number, if they can be had. */
+/* Print firmware and part number, if available. */
 static void print_device(struct ibv_device *device)
 {
     struct ibv_context *context = ibv_open_device(device);
@@ -262,8 +262,7 @@ static int query_listed(struct ibv_device *device)
             info_json_close(']');
         }
     } else if (!info_json) {
-        printf("%s: not an mlx5 device; umrddt leaves it alone unless btl_umr_device names it\n",
-               name);
+        printf("%s: not an mlx5 device; umrddt uses it only if btl_umr_device names it\n", name);
     }
     if (info_json) {
         info_json_close('}');
@@ -280,9 +279,9 @@ static int query_all(void)
         if (!info_json) {
             printf(
                 "there is no RDMA device\n"
-                "  what to do: if this machine has an HCA (lspci -d 15b3:), see that its driver is loaded\n"
-                "              (mlx5_core and mlx5_ib), that /dev/infiniband is there, and that containers\n"
-                "              are given it.\n");
+                "  what to do: if this machine has an HCA (lspci -d 15b3:), check that its driver is\n"
+                "              loaded (mlx5_core and mlx5_ib), that /dev/infiniband exists, and that\n"
+                "              containers have access to it.\n");
         }
         return INFO_UNUSABLE;
     }
@@ -341,10 +340,10 @@ static void read_mpi(FILE *file, char *library, size_t room, info_found_t *found
     }
 }
 
-/* Open MPI, first with umrddt in front, then, if that does not come up, without. */
+/* Query Open MPI with umrddt and, if that fails, without. */
 static void query_mpi(info_found_t *found)
 {
-    char library[128] = "Open MPI of a release that is not known";
+    char library[128] = "Open MPI of an unknown release";
 
     for (int with = 1; 0 <= with && !found->umrddt; --with) {
         FILE *out = tmpfile(), *errors = tmpfile();
@@ -369,28 +368,28 @@ static void query_mpi(info_found_t *found)
     if (info_json) {
         info_json_open("open_mpi", '{');
         info_json_text("library", library);
-        info_json_bool("takes_gpu_memory", found->cuda);
-        info_json_bool("umrddt_comes_up", found->umrddt);
-        info_json_text("host_pml", found->pml);
+        info_json_bool("supports_gpu_memory", found->cuda);
+        info_json_bool("umrddt_works", found->umrddt);
+        info_json_text("base_pml", found->pml);
         info_json_text("pml_umrddt_memory", found->umrddt ? found->memory : NULL);
         info_json_text("pml_umrddt_scheme", found->umrddt ? found->scheme : NULL);
         info_json_close('}');
         return;
     }
-    printf("%s, which takes memory of GPUs %s\n", library,
-           found->cuda ? "by itself" : "by umrddt only");
+    printf("%s, %s\n", library,
+           found->cuda ? "CUDA-aware" : "which supports GPU memory through umrddt only");
     if (found->umrddt) {
-        printf("  pml/umrddt comes up, with pml/%s behind it\n", found->pml);
+        printf("  pml/umrddt works; the base PML is pml/%s\n", found->pml);
     } else {
         printf(
-            "  pml/umrddt does not come up: messages go by pml/%s\n"
-            "  what to do: ompi_info --param pml umrddt must show it. See the last lines of \"make\n"
-            "              install\", and umrddt's manual, install.rst.\n",
+            "  pml/umrddt does not work: pml/%s carries all messages\n"
+            "  what to do: check that ompi_info --param pml umrddt lists it. See the last lines of\n"
+            "              \"make install\", and the manual of umrddt, install.rst.\n",
             '\0' == found->pml[0] ? "(none)" : found->pml);
     }
 }
 
-/* All there is to say. */
+/* Print everything. */
 static int doctor(int count, char **names)
 {
     info_found_t found = {.umrddt = false};
@@ -458,7 +457,7 @@ int main(int argc, char **argv)
     argc -= i;
     for (i = 0; i < argc; ++i) {
         if ('-' == argv[i][0]) {
-            fprintf(stderr, "umrddt_info: unknown option '%s', or not before the devices\n",
+            fprintf(stderr, "umrddt_info: unknown option '%s', or it is not before the devices\n",
                     argv[i]);
             return INFO_USAGE;
         }
@@ -476,7 +475,7 @@ int main(int argc, char **argv)
         printf("umrddt %s on %s\n", UMRDDT_VERSION, host);
         if (software) {
             printf(
-                "This is the software ConnectX of umrddt_sim: nothing below is about a real HCA.\n");
+                "This is the software ConnectX of umrddt_sim: the output does not describe a real HCA.\n");
         }
     }
     info_locked_memory();

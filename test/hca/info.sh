@@ -55,16 +55,17 @@ info "another option" 2 none "" "--nonsense"
 info "an option behind" 2 none "" "--selftest --nonsense"
 
 info "all that the software ConnectX can" 0 "" "" "$test" "^This is the software ConnectX" "^mlx5_0: firmware 20.99" \
-    "^mlx5_0:1: usable" "  a list in a work request: 52 pieces" "  one key of any layout: 1048576 pieces" \
-    "  lists in memory: proven" "  equal blocks at equal distances as one entry: proven" "  one key over several: proven" "  not proven: anything between two machines" "!  another way:" "!not usable" "!mlx5_1"
-info "4 entries" 0 max_sq_desc=256 "" "$test" "^mlx5_0:1: usable" "  a list in a work request: 4 pieces"
-info "no long lists" 0 "" OMPI_MCA_btl_umr_long_entries=0 "$test" "  a list in a work request: 52 pieces" \
-    "  lists in memory: not used: btl_umr_long_entries is 0"
+    "^mlx5_0:1: usable" "  inline list in a work request: 52 pieces" "  one mkey of any layout: 1048576 pieces" \
+    "  non-inline UMR lists: proven" "  strided entries (equal blocks at equal distances): proven" "  indirect mkeys of mkeys: proven" \
+    "  not proven: transfers between two machines" "!  another tier:" "!not usable" "!mlx5_1"
+info "4 entries" 0 max_sq_desc=256 "" "$test" "^mlx5_0:1: usable" "  inline list in a work request: 4 pieces"
+info "no long lists" 0 "" OMPI_MCA_btl_umr_long_entries=0 "$test" "  inline list in a work request: 52 pieces" \
+    "  non-inline UMR lists: not used: btl_umr_long_entries is 0"
 info "no repeated blocks" 0 "" OMPI_MCA_btl_umr_strided=0 "$test" \
-    "  equal blocks at equal distances as one entry: not used: .*btl_umr_strided is 0"
-info "no keys over keys" 0 max_indirection=1 "" "$test" "  one key of any layout: 16384 pieces" \
-    "  one key over several: not used: the device does not report"
-info "without the self-test is no way" 0 "" OMPI_MCA_btl_umr_selftest=0 "$test" "  lists in memory: proven"
+    "  strided entries (equal blocks at equal distances): not used: .*btl_umr_strided is 0"
+info "no mkeys of mkeys" 0 max_indirection=1 "" "$test" "  one mkey of any layout: 16384 pieces" \
+    "  indirect mkeys of mkeys: not used: the device does not report"
+info "the self-test cannot be disabled here" 0 "" OMPI_MCA_btl_umr_selftest=0 "$test" "  non-inline UMR lists: proven"
 info "three devices" 0 devices=3 "" "$test" "^mlx5_0:1: usable" "^mlx5_1:1: usable" "^mlx5_2:1: usable"
 info "two on two nodes" 0 devices=2,nodes=2 "" "$test" "^mlx5_0:1: usable" "NUMA node 0" "^mlx5_1:1: usable" "NUMA node 1"
 info "one of three" 0 devices=3 "" "$test mlx5_1:1" "^mlx5_1:1: usable" "!mlx5_0" "!mlx5_2"
@@ -72,12 +73,12 @@ info "one that is there and one that is not" 0 "" "" "$test mlx5_7 mlx5_0" \
     "^mlx5_7: not usable: no RDMA device named" "  what to do: Name another device" "^mlx5_0:1: usable"
 
 info "no UMR" 0 umr=off "" "$test" "^mlx5_0:1: usable without UMR: mlx5_0:1 creates no indirect mkeys" \
-    "  pieces that one write gathers: 14" "  what to do: .*no UMR" "!proven in the same way"
+    "  an RDMA write gathers 14 pieces" "  what to do: .*no UMR" "!: proven"
 info "no UMR on two" 0 umr=off,devices=2 "" "$test" "^mlx5_0:1: usable without" "^mlx5_1:1: usable without"
 info "no UMR, and peers may have nothing else" 1 umr=off OMPI_MCA_btl_umr_plain_keys=0 "$test" \
     "^mlx5_0: not usable: mlx5_0:1 creates no indirect mkeys" "  what to do: .*no UMR"
 info "wrong bytes" 1 umr=broken "" "$test" "^mlx5_0: not usable: .* self-test: .*wrong bytes" \
-    "  what to do: The device does not do what umrddt needs" "!usable, the"
+    "  what to do: The device failed a check that umrddt requires" "!usable, the"
 info "no memory to register" 1 mrs=1 "" "$test" "^mlx5_0: not usable: .*annot allocate memory" \
     "  what to do: .*limit of locked memory"
 info "no such port" 1 "" "" "$test mlx5_0:9" "^mlx5_0:9: not usable: mlx5_0 has no port 9" "  what to do: Name another port"
@@ -88,30 +89,31 @@ if [ -z "$(ls -A /sys/class/infiniband 2>/dev/null)" ]; then
 fi
 mkdir "$work/empty"
 info "no component" 3 "" "OMPI_MCA_mca_base_component_path=$work/empty:$(echo "$OMPI_MCA_mca_base_component_path" | cut -d : -f 2-)" \
-    "$test" "^mlx5_0: could not be asked"
+    "$test" "^mlx5_0: the test could not run"
 grep -q "finds no btl/umr" "$work/err" || bad "no component: it does not say so"
 
 # All output, for readers and for programs.
-info "all there is" 0 "" "" "" "^Open MPI v[45]" "  pml/umrddt comes up, with pml/" "^mlx5_0:1: usable" "^no GPUs: " \
-    "  in pieces, system memory: pml/.*: pml_umrddt_memory is gpu" "  all others: pml/" "!GPU 0"
-info "system memory wanted" 0 "" OMPI_MCA_pml_umrddt_memory=all "" "  in pieces, system memory: umr: "
-info "system memory wanted, no UMR" 0 umr=off OMPI_MCA_pml_umrddt_memory=all "" "  in pieces, system memory: direct: "
-info "another base PML" 0 "" OMPI_MCA_pml_umrddt_host=ob1 "" "  pml/umrddt comes up, with pml/ob1 behind it"
-info "a scheme by name" 0 "" OMPI_MCA_pml_umrddt_scheme=direct "" "  in pieces: direct: pml_umrddt_scheme names it" "!  in pieces, "
-info "nothing to use" 1 umr=broken "" "" "  in pieces, system memory: pml/.*: no HCA can be used" "  what to do: "
+info "all there is" 0 "" "" "" "^Open MPI v[45]" "  pml/umrddt works; the base PML is pml/" "^mlx5_0:1: usable" "^no GPUs: " \
+    "  non-contiguous, system memory: pml/.*: pml_umrddt_memory is gpu" "  all others: pml/" "!GPU 0"
+info "system memory wanted" 0 "" OMPI_MCA_pml_umrddt_memory=all "" "  non-contiguous, system memory: umr: "
+info "system memory wanted, no UMR" 0 umr=off OMPI_MCA_pml_umrddt_memory=all "" "  non-contiguous, system memory: direct: "
+info "another base PML" 0 "" OMPI_MCA_pml_umrddt_host=ob1 "" "  pml/umrddt works; the base PML is pml/ob1"
+info "a scheme by name" 0 "" OMPI_MCA_pml_umrddt_scheme=direct "" "  non-contiguous: direct: by pml_umrddt_scheme" "!  non-contiguous, "
+info "another name of a scheme" 0 "" OMPI_MCA_pml_umrddt_scheme=sgl "" "  non-contiguous: direct: by pml_umrddt_scheme"
+info "nothing to use" 1 umr=broken "" "" "  non-contiguous, system memory: pml/.*: no HCA can be used" "  what to do: "
 wrapper_options="--gpus 2"
 info "GPUs" 0 "" UMRDDT_GPU= "" "^GPU 0: umrddt software GPU at 0000:01:00.0" "^GPU 1:" \
-    "  GPU 0 and 1 reach each other's memory, with native atomics: NVLink" "  nvidia_peermem is " \
-    "  in pieces, GPUs of this host: ipc: " "  in pieces, GPUs of other hosts: umr: " "  in one piece, GPUs: as those in pieces"
-info "GPUs far from each other" 0 "" UMRDDT_GPU=peer=0 "" "  GPU 0 and 1 do not reach each other's memory" \
-    "  in pieces, GPUs of this host: ipc, or packed: "
-info "GPUs that no hca reaches" 0 "" UMRDDT_GPU=gdr=0 "" "  an HCA can not be given its memory" \
-    "  in pieces, GPUs of other hosts: packed: "
+    "  GPU 0 and 1 access each other's memory, with native atomics: NVLink" "  nvidia_peermem is " \
+    "  non-contiguous, GPUs of this node: ipc: " "  non-contiguous, GPUs of other nodes: umr: " "  contiguous, GPUs: as non-contiguous ones"
+info "GPUs far from each other" 0 "" UMRDDT_GPU=peer=0 "" "  GPU 0 and 1 cannot access each other's memory" \
+    "  non-contiguous, GPUs of this node: ipc, or packed: "
+info "GPUs that no hca reaches" 0 "" UMRDDT_GPU=gdr=0 "" "  HCAs cannot register its memory" \
+    "  non-contiguous, GPUs of other nodes: packed: "
 wrapper_options="--gpus 4"
-info "GPUs at the hcas" 0 devices=3,switches=3 "" "$test" "^  GPUs, the nearest first: 0 and 3, then 1 and 2$" \
-    "^  GPUs, the nearest first: 1, then 0 and 2 and 3$" "^  GPUs, the nearest first: 2, then 0 and 1 and 3$"
-info "GPUs and a hca without UMR" 0 devices=2,switches=2,umr=off "" "$test mlx5_1" "^  GPUs, the nearest first: 1 and 3, then 0 and 2$"
-info "GPUs, and nobody knows where" 0 "" UMRDDT_GPU=fail=cuDeviceGetPCIBusId:*:801 "$test" "^mlx5_0:1: usable" "!nearest first"
+info "GPUs at the hcas" 0 devices=3,switches=3 "" "$test" "^  GPUs, nearest first: 0 and 3, then 1 and 2$" \
+    "^  GPUs, nearest first: 1, then 0 and 2 and 3$" "^  GPUs, nearest first: 2, then 0 and 1 and 3$"
+info "GPUs and a hca without UMR" 0 devices=2,switches=2,umr=off "" "$test mlx5_1" "^  GPUs, nearest first: 1 and 3, then 0 and 2$"
+info "GPUs at unknown places" 0 "" UMRDDT_GPU=fail=cuDeviceGetPCIBusId:*:801 "$test" "^mlx5_0:1: usable" "!nearest first"
 wrapper_options=
 info "for programs" 0 devices=2 "" --json '^{"umrddt":'
 if command -v python3 >/dev/null; then
@@ -125,16 +127,16 @@ if command -v python3 >/dev/null; then
         said=$(python3 -c "import json, sys; j = json.load(sys.stdin); print(*($expression,))" <"$work/out" 2>>"$work/err")
         [ "$said" = "$value" ] || bad "for programs: $expression is '$said', not '$value'"
     }
-    reads "True ob1 False" 'j["software_hca"], j["open_mpi"]["host_pml"], j["open_mpi"]["takes_gpu_memory"]' 0 "" "" "" 2>/dev/null
+    reads "True ob1 False" 'j["software_hca"], j["open_mpi"]["base_pml"], j["open_mpi"]["supports_gpu_memory"]' 0 "" "" "" 2>/dev/null
     reads "['mlx5_0:1', 'mlx5_1:1'] True" '[d["hcas"][0]["name"] for d in j["devices"]], j["devices"][0]["hcas"][0]["umr"]' 0 devices=2 "" ""
-    reads "2 True ipc" 'len(j["gpus"]), j["gpu_pairs"][0]["reach_each_other"], j["ways"]["gpu_same_host"]["way"]' 0 "" "--gpus 2" ""
+    reads "2 True ipc" 'len(j["gpus"]), j["gpu_pairs"][0]["reach_each_other"], j["schemes"]["gpu_same_node"]["scheme"]' 0 "" "--gpus 2" ""
     reads "[[[0, 2], [1]], [[1], [0, 2]]]" '[d["hcas"][0]["gpus_nearest_first"] for d in j["devices"]]' 0 devices=2,switches=2 "--gpus 3" ""
     reads "[]" 'j["devices"][0]["hcas"][0]["gpus_nearest_first"]' 0 "" "" ""
     reads "False True" 'j["hcas"][0]["usable"], "wrong bytes" in j["hcas"][0]["why_not"]' 1 umr=broken "" "--selftest mlx5_0"
     reads "[False, True]" '[c["usable"] for c in j["hcas"]]' 0 "" "" "--selftest mlx5_7 mlx5_0"
 fi
 
-(ulimit -l 64 && info "little locked memory" 0 "" "" "$test" "^locked memory: 64 KiB a process" "memlock" && exit $failures) ||
+(ulimit -l 64 && info "little locked memory" 0 "" "" "$test" "^locked memory: 64 KiB per process" "memlock" && exit $failures) ||
     bad "little locked memory"
 if (ulimit -l unlimited) 2>/dev/null; then
     (ulimit -l unlimited && info "no limit of it" 0 "" "" "$test" "^locked memory: unlimited" && exit $failures) ||

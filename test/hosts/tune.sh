@@ -97,7 +97,7 @@ if "$agent" h2 mount --bind "$UMRDDT_WORLD/cpuinfo" /proc/cpuinfo; then
     checks=$((checks + 1))
     [ "$(ls "$config/umrddt" | wc -l)" -eq 2 ] || fail 'another machine has another file'
     tune h2:2 --seconds 0 --output "$file"
-    says 'not added to, but made anew: it was measured on other hardware: '
+    says 'is replaced: it was measured on other hardware: '
 else
     echo "no other processor: /proc/cpuinfo cannot be covered here"
 fi

@@ -68,11 +68,11 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "Memory whose messages umrddt handles: gpu, host (system memory), " \
       "or all") \
     X(SCHEME, scheme, 3, MCA_PML_UMRDDT_SCHEME_AUTO, 0, 0, \
-      "Protocol of messages: umr (mkeys on both sides), direct (writes " \
-      "with scatter/gather lists, without mkeys), ipc (a GPU of the " \
+      "Protocol of messages: umr (mkeys on both sides), sgl or direct " \
+      "(writes with scatter/gather lists, without mkeys), ipc (a GPU of the " \
       "receiver reads the sender's GPU memory, same node only), pack-gdr, " \
       "pack-staged, pack-host (packed in chunks: in GPU memory that the " \
-      "HCAs access; through system memory; in system memory), host " \
+      "HCAs access; through system memory; in system memory), base or host " \
       "(everything by the base PML), or auto (ipc if possible, otherwise " \
       "an HCA, otherwise packed). The info key of the same name sets it " \
       "for one communicator") \

@@ -28,8 +28,7 @@ const char *opal_umrddt_explain_reason(const opal_umrddt_selection_cache_t *pair
     if (0 == (possible & (possible - 1))) {
         return 0 == possible ? "nothing else is possible" : "only this is possible";
     }
-    return pairs->selects ? "predicted to take least"
-                          : "by the rules, as this machine was not measured";
+    return pairs->selects ? "predicted fastest" : "by the rules, as this machine was not measured";
 }
 
 /** Returns true if this pair was not printed before, and records it. */
@@ -69,9 +68,9 @@ void opal_umrddt_explain_pair(opal_umrddt_selection_cache_t *pairs, opal_umrddt_
     opal_umrddt_select_print_side(text, sizeof(text), "to", &message->to, message->bytes);
     (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
     opal_umrddt_select_print_times(text, sizeof(text), pair->selection.times, pair->possible);
-    opal_output(0, "umrddt: explain: %llu bytes of rank %d, on %s host,%s tuning: %s",
-                (unsigned long long) message->bytes, rank, message->near ? "this" : "another", text,
-                pairs->source);
+    opal_output(0, "umrddt: explain: %llu bytes of rank %d, on %s node,%s tuning: %s",
+                (unsigned long long) message->bytes, rank, message->near ? "the same" : "a remote",
+                text, pairs->source);
 }
 
 static int by_value(const void *a, const void *b)
@@ -136,6 +135,6 @@ void opal_umrddt_explain_passed(const opal_umrddt_select_case_t *message, const 
     opal_umrddt_select_print_side(text, sizeof(text), "from", &message->from, message->bytes);
     (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");
     opal_umrddt_select_print_times(text, sizeof(text), times, possible);
-    opal_output(0, "umrddt: explain: %llu bytes to %s host are left to the base PML;%s",
-                (unsigned long long) message->bytes, message->near ? "this" : "another", text);
+    opal_output(0, "umrddt: explain: %llu bytes to %s node are passed through to the base PML;%s",
+                (unsigned long long) message->bytes, message->near ? "the same" : "a remote", text);
 }

@@ -50,8 +50,14 @@ static const mca_base_var_enum_value_t MEMORY_VALUES[] = {
 };
 
 #define SCHEME_VALUE(NAME, name, text, ...) {MCA_PML_UMRDDT_SCHEME_##NAME, text},
-static const mca_base_var_enum_value_t SCHEME_VALUES[MCA_PML_UMRDDT_SCHEMES + 2] = {
-    {MCA_PML_UMRDDT_SCHEME_AUTO, "auto"}, MCA_PML_UMRDDT_SCHEME_LIST(SCHEME_VALUE)};
+static const mca_base_var_enum_value_t SCHEME_VALUES[] = {
+    {MCA_PML_UMRDDT_SCHEME_AUTO, "auto"},
+    MCA_PML_UMRDDT_SCHEME_LIST(SCHEME_VALUE)
+    /* Other names; the first name of a value is the one that is printed. */
+    {MCA_PML_UMRDDT_SCHEME_DIRECT, "sgl"},
+    {MCA_PML_UMRDDT_SCHEME_BASE, "base"},
+    {0, NULL},
+};
 
 static const mca_base_var_enum_value_t GPU_BASE_VALUES[] = {
     {MCA_PML_UMRDDT_GPU_BASE_AUTO, "auto"},

@@ -118,7 +118,9 @@ void mca_pml_umrddt_publish_absent(void)
     OPAL_MODEX_SEND(rc, UMRDDT_PMIX_GLOBAL, &mca_pml_umrddt_component.pmlm_version, &nothing,
                     sizeof(nothing));
     if (OPAL_SUCCESS != rc) {
-        opal_output(0, "umrddt: cannot tell the job that no message is taken here (%d)", rc);
+        opal_output(
+            0, "umrddt: cannot publish in the modex that this process handles no messages (%d)",
+            rc);
     }
 }
 

@@ -43,7 +43,7 @@ static const char *check_chunks(const mca_pml_umrddt_pack_t *pack)
     MCA_PML_UMRDDT_HOLDS(copying == pack->copying, "chunks: those that a GPU copies are counted");
     if (mca_pml_umrddt_pack_by_hca(pack)) {
         MCA_PML_UMRDDT_HOLDS(pack->hca.done <= pack->hca.granted,
-                             "chunks: no more are written than the sender was told it may");
+                             "chunks: no more are written than credits were given");
         MCA_PML_UMRDDT_HOLDS(!pack->job.in || !pack->hca.reported
                                  || pack->hca.granted <= pack->begun,
                              "chunks: none is granted that has no place");

@@ -60,8 +60,8 @@ static void malformed(mca_pml_umrddt_send_t *send)
 {
     MCA_PML_UMRDDT_COUNT(protocol_errors);
     opal_output(0,
-                "umrddt: rank %d asks for a message of %llu bytes in a way that makes no sense; it "
-                "goes by the base PML",
+                "umrddt: the reply of rank %d for a message of %llu bytes is invalid; the base PML "
+                "carries it",
                 send->dst, (unsigned long long) send->layout->size);
     mca_pml_umrddt_send_fail(send, false);
 }

@@ -17,7 +17,7 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
 #include "bench_gpu.h"
-#include "bench_parts.h"
+#include "bench_breakdown.h"
 #include "bench_times.h"
 #include "bench_util.h"
 
@@ -110,10 +110,10 @@ static void close_ends(ends_t *ends)
     bench_gpu_free(ends->user);
 }
 
-const char *bench_parts_measure(const bench_layout_t *layout, const char *scheme,
-                                bench_parts_t *parts)
+const char *bench_breakdown_measure(const bench_layout_t *layout, const char *scheme,
+                                    bench_breakdown_t *breakdown)
 {
-    bench_parts_t found = {0, 0, 0, 0};
+    bench_breakdown_t found = {0, 0, 0, 0};
     ends_t ends;
     const char *why = open_ends(&ends, layout);
 
@@ -136,7 +136,7 @@ const char *bench_parts_measure(const bench_layout_t *layout, const char *scheme
     }
     close_ends(&ends);
     if (NULL == why) {
-        *parts = found;
+        *breakdown = found;
     }
     return why;
 }

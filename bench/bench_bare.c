@@ -22,7 +22,7 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
-#include "bench_floor.h"
+#include "bench_bare.h"
 #include "bench_gpu.h"
 #include "bench_util.h"
 
@@ -49,7 +49,7 @@ typedef struct reported_t {
     opal_umrddt_gpu_export_t memory;
 } reported_t;
 
-struct bench_floor_t {
+struct bench_bare_t {
     page_t *page;
     int side; /* this process's in the page */
     uint64_t sent;
@@ -63,7 +63,7 @@ struct bench_floor_t {
     void *anchor; /* memory of the GPU, for an engine where no buffer is on one */
 };
 
-/* The types live as long as the floor. */
+/* The types outlive the bare operation. */
 static int promise(opal_iov_cache_t *cache, const opal_datatype_t *type, void *context)
 {
     (void) cache;
@@ -122,57 +122,57 @@ static const char *describe(const bench_buffer_t *send, reported_t *reported)
     return NULL;
 }
 
-static const char *get_engine(bench_floor_t *floor, const bench_buffer_t *recv)
+static const char *get_engine(bench_bare_t *bare, const bench_buffer_t *recv)
 {
     opal_umrddt_gpu_memory_t memory;
     const void *on_gpu = recv->gpu;
 
     if (NULL == on_gpu) {
-        on_gpu = floor->anchor = bench_gpu_alloc(256);
+        on_gpu = bare->anchor = bench_gpu_alloc(256);
     }
     if (OPAL_SUCCESS != opal_umrddt_gpu_classify(on_gpu, &memory)
-        || OPAL_SUCCESS != opal_umrddt_gpu_engine_get(&memory, &floor->engine)) {
+        || OPAL_SUCCESS != opal_umrddt_gpu_engine_get(&memory, &bare->engine)) {
         return "there is no engine for this GPU";
     }
     return NULL;
 }
 
 /* Open the peer's memory, and find the two ends of the copy. */
-static const char *open_memory(bench_floor_t *floor, const bench_buffer_t *send,
+static const char *open_memory(bench_bare_t *bare, const bench_buffer_t *send,
                                const bench_buffer_t *recv, const reported_t *reported, int peer)
 {
     const bench_side_t *out = send->side, *in = recv->side;
     uint64_t array;
 
     if (OPAL_SUCCESS
-        != opal_umrddt_gpu_import(floor->engine, (uint64_t) peer, &reported->memory,
-                                  &floor->import)) {
+        != opal_umrddt_gpu_import(bare->engine, (uint64_t) peer, &reported->memory,
+                                  &bare->import)) {
         return "this GPU cannot open the other process's memory";
     }
-    array = opal_umrddt_gpu_import_address(floor->import, reported->array,
+    array = opal_umrddt_gpu_import_address(bare->import, reported->array,
                                            reported->array + out->array_bytes);
     if (0 == array
         || OPAL_SUCCESS
-               != opal_iov_cache_get(floor->cache, &out->type->super, (size_t) out->count,
-                                     &floor->from.layout)
+               != opal_iov_cache_get(bare->cache, &out->type->super, (size_t) out->count,
+                                     &bare->from.layout)
         || OPAL_SUCCESS
-               != opal_iov_cache_get(floor->cache, &in->type->super, (size_t) in->count,
-                                     &floor->to.layout)) {
+               != opal_iov_cache_get(bare->cache, &in->type->super, (size_t) in->count,
+                                     &bare->to.layout)) {
         return "no layout";
     }
     /* Both processes send the same layout. */
-    floor->from.address = array + (uint64_t) out->origin;
-    floor->from.kind = OPAL_UMRDDT_GPU_DEVICE;
-    floor->from.reached = true; /* imported for this engine */
-    floor->from.on_device = opal_umrddt_gpu_import_on_device(floor->import);
-    floor->to.address = (uintptr_t) bench_buffer_address(recv);
-    floor->to.kind = NULL == recv->gpu ? OPAL_UMRDDT_GPU_HOST : OPAL_UMRDDT_GPU_DEVICE;
-    floor->to.reached = floor->to.on_device = NULL != recv->gpu; /* whose engine it is */
-    floor->bytes = out->bytes;
+    bare->from.address = array + (uint64_t) out->origin;
+    bare->from.kind = OPAL_UMRDDT_GPU_DEVICE;
+    bare->from.reached = true; /* imported for this engine */
+    bare->from.on_device = opal_umrddt_gpu_import_on_device(bare->import);
+    bare->to.address = (uintptr_t) bench_buffer_address(recv);
+    bare->to.kind = NULL == recv->gpu ? OPAL_UMRDDT_GPU_HOST : OPAL_UMRDDT_GPU_DEVICE;
+    bare->to.reached = bare->to.on_device = NULL != recv->gpu; /* whose engine it is */
+    bare->bytes = out->bytes;
     return NULL;
 }
 
-static const char *prepare(bench_floor_t *floor, const bench_buffer_t *send,
+static const char *prepare(bench_bare_t *bare, const bench_buffer_t *send,
                            const bench_buffer_t *recv, int peer, MPI_Comm control)
 {
     const char *why;
@@ -180,95 +180,95 @@ static const char *prepare(bench_floor_t *floor, const bench_buffer_t *send,
     int rank;
 
     MPI_Comm_rank(control, &rank);
-    floor->side = rank < peer ? 0 : 1;
-    floor->page = share_page(peer, 0 == floor->side, control);
+    bare->side = rank < peer ? 0 : 1;
+    bare->page = share_page(peer, 0 == bare->side, control);
     why = describe(send, &mine);
     MPI_Sendrecv(&mine, (int) sizeof(mine), MPI_BYTE, peer, TAG_FLOOR, &its, (int) sizeof(its),
                  MPI_BYTE, peer, TAG_FLOOR, control, MPI_STATUS_IGNORE);
     if (NULL != why) {
         return why;
     }
-    if (NULL == floor->page) {
+    if (NULL == bare->page) {
         return "the two processes share no memory";
     }
     if (0 == its.able) {
         return "the other process cannot";
     }
-    if (OPAL_SUCCESS != opal_iov_cache_create(LAYOUT_BYTES, promise, NULL, &floor->cache)) {
+    if (OPAL_SUCCESS != opal_iov_cache_create(LAYOUT_BYTES, promise, NULL, &bare->cache)) {
         return "no cache of layouts";
     }
-    why = get_engine(floor, recv);
-    return NULL == why ? open_memory(floor, send, recv, &its, peer) : why;
+    why = get_engine(bare, recv);
+    return NULL == why ? open_memory(bare, send, recv, &its, peer) : why;
 }
 
-bench_floor_t *bench_floor_open(const bench_buffer_t *send, const bench_buffer_t *recv, int peer,
-                                MPI_Comm control, const char **why)
+bench_bare_t *bench_bare_open(const bench_buffer_t *send, const bench_buffer_t *recv, int peer,
+                              MPI_Comm control, const char **why)
 {
-    bench_floor_t *floor = bench_alloc(sizeof(*floor));
+    bench_bare_t *bare = bench_alloc(sizeof(*bare));
     int mine, its;
 
-    memset(floor, 0, sizeof(*floor));
-    *why = prepare(floor, send, recv, peer, control);
+    memset(bare, 0, sizeof(*bare));
+    *why = prepare(bare, send, recv, peer, control);
     mine = NULL == *why;
     MPI_Sendrecv(&mine, 1, MPI_INT, peer, TAG_FLOOR, &its, 1, MPI_INT, peer, TAG_FLOOR, control,
                  MPI_STATUS_IGNORE);
     if (mine && its) {
-        return floor;
+        return bare;
     }
     if (mine) {
         *why = "the other process cannot";
     }
-    bench_floor_close(floor);
+    bench_bare_close(bare);
     return NULL;
 }
 
-void bench_floor_close(bench_floor_t *floor)
+void bench_bare_close(bench_bare_t *bare)
 {
-    if (NULL != floor->from.layout) {
-        OBJ_RELEASE(floor->from.layout);
+    if (NULL != bare->from.layout) {
+        OBJ_RELEASE(bare->from.layout);
     }
-    if (NULL != floor->to.layout) {
-        OBJ_RELEASE(floor->to.layout);
+    if (NULL != bare->to.layout) {
+        OBJ_RELEASE(bare->to.layout);
     }
-    if (NULL != floor->import) {
-        opal_umrddt_gpu_import_release(floor->import);
+    if (NULL != bare->import) {
+        opal_umrddt_gpu_import_release(bare->import);
     }
     /* The next layout's memory is other memory; this one's owner wants to free it. */
     opal_umrddt_gpu_ipc_forget(OPAL_UMRDDT_GPU_ALL_PEERS);
-    if (NULL != floor->cache) {
-        opal_iov_cache_destroy(floor->cache);
+    if (NULL != bare->cache) {
+        opal_iov_cache_destroy(bare->cache);
     }
-    if (NULL != floor->anchor) {
-        bench_gpu_free(floor->anchor);
+    if (NULL != bare->anchor) {
+        bench_gpu_free(bare->anchor);
     }
-    if (NULL != floor->page) {
-        munmap(floor->page, sizeof(page_t));
+    if (NULL != bare->page) {
+        munmap(bare->page, sizeof(page_t));
     }
-    free(floor);
+    free(bare);
 }
 
-void bench_floor_send(bench_floor_t *floor)
+void bench_bare_send(bench_bare_t *bare)
 {
-    atomic_store_explicit(&floor->page->side[floor->side].messages, ++floor->sent,
+    atomic_store_explicit(&bare->page->side[bare->side].messages, ++bare->sent,
                           memory_order_release);
 }
 
-void bench_floor_receive(bench_floor_t *floor)
+void bench_bare_receive(bench_bare_t *bare)
 {
-    const _Atomic uint64_t *messages = &floor->page->side[1 - floor->side].messages;
+    const _Atomic uint64_t *messages = &bare->page->side[1 - bare->side].messages;
     opal_umrddt_gpu_copy_t *copy;
     unsigned spins = 0;
     int rc;
 
-    ++floor->received;
-    while (atomic_load_explicit(messages, memory_order_acquire) < floor->received) {
+    ++bare->received;
+    while (atomic_load_explicit(messages, memory_order_acquire) < bare->received) {
         if (SPINS < ++spins) {
             sched_yield();
         }
     }
-    rc = opal_umrddt_gpu_copy(floor->engine, &floor->from, &floor->to, 0, floor->bytes, &copy);
+    rc = opal_umrddt_gpu_copy(bare->engine, &bare->from, &bare->to, 0, bare->bytes, &copy);
     if (OPAL_SUCCESS != rc) {
-        bench_fatal("--floor: the GPU's copy cannot be begun (%d)", rc);
+        bench_fatal("--bare: the GPU copy cannot be started (%d)", rc);
     }
     spins = 0;
     while (OPAL_ERR_RESOURCE_BUSY == (rc = opal_umrddt_gpu_copy_test(copy))) {
@@ -277,6 +277,6 @@ void bench_floor_receive(bench_floor_t *floor)
         }
     }
     if (OPAL_SUCCESS != rc) {
-        bench_fatal("--floor: the GPU's copy failed (%d)", rc);
+        bench_fatal("--bare: the GPU copy failed (%d)", rc);
     }
 }
