@@ -16,6 +16,7 @@
 #include "ompi_config.h"
 
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_open.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
@@ -57,6 +58,7 @@ void mca_pml_umrddt_gpu_open(void)
                                                    .cached = mca_pml_umrddt.params.gpu_stage_kept};
 
     opal_umrddt_gpu_stage_limits(&limits); /* wide elements are staged without a GPU, too */
+    set_params();                          /* coll/umrddt uses the same engines and pools */
     if (0 == (MCA_PML_UMRDDT_MEMORY_GPU & mca_pml_umrddt.params.memory)) {
         mca_pml_umrddt.gpu_why_not = "pml_umrddt_memory is host";
         return;
@@ -68,7 +70,7 @@ void mca_pml_umrddt_gpu_open(void)
         mca_pml_umrddt.gpu_why_not = opal_umrddt_gpu_driver_why_not();
         return;
     }
-    set_params();
+    opal_umrddt_gpu_open();
     opal_umrddt_gpu_memory_open();
     if (mca_pml_umrddt.params.system_memory_cache) {
         (void) opal_umrddt_gpu_plain_open(); /* on failure every message queries the driver */
@@ -82,11 +84,8 @@ void mca_pml_umrddt_gpu_close(void)
     if (NULL == mca_pml_umrddt.gpu) {
         return;
     }
-    /* The buffers of both pools belong to contexts of engines. The HCA, which may have registered
-     * them, is closed. */
-    opal_umrddt_gpu_scratch_close();
-    opal_umrddt_gpu_staging_close();
-    opal_umrddt_gpu_engines_close();
+    opal_umrddt_gpu_close(); /* the HCA, which may have registered buffers of the pools, is closed
+                              */
     opal_umrddt_gpu_plain_close();
     mca_pml_umrddt_base_gpu_close();
     mca_pml_umrddt.gpu = NULL;
