@@ -125,12 +125,14 @@ look()
     done
     "$prefix/bin/ompi_info" --param pml umrddt --level 9 | grep -c pml_umrddt_
     [ -s "$prefix/share/openmpi/help-mca-pml-umrddt.txt" ] || return 1
-    # coll/umrddt is a DSO in both.
-    [ -s "$prefix/lib/openmpi/mca_coll_umrddt.so" ] || return 1
-    case $1 in
-    dso) [ -s "$prefix/lib/openmpi/mca_pml_umrddt.so" ] && [ -s "$prefix/lib/openmpi/mca_btl_umr.so" ] ;;
-    static) [ ! -e "$prefix/lib/openmpi/mca_pml_umrddt.so" ] && [ ! -e "$prefix/lib/openmpi/mca_btl_umr.so" ] ;;
-    esac
+    for component in pml_umrddt coll_umrddt btl_umr; do
+        case $1 in
+        dso) [ -s "$prefix/lib/openmpi/mca_$component.so" ] || return 1 ;;
+        static) [ ! -e "$prefix/lib/openmpi/mca_$component.so" ] || return 1 ;;
+        esac
+    done
+    # What they share is in libopen-pal, once.
+    [ "$(nm -D --defined-only "$prefix"/lib/*.so "$prefix"/lib/openmpi/*.so 2>/dev/null | grep -c ' opal_umrddt_gpu_engine_get$')" -eq 1 ]
 }
 
 # Two processes, by keys of the software HCA.

@@ -87,6 +87,7 @@ without()
 if [ -n "$plain" ]; then
     step "configure, make and make install without autotools" without
     for file in bin/umrddt_info bin/umrddt_bench bin/umrddt_sim components/mca_pml_umrddt.so components/mca_btl_umr.so \
+        components/libmca_common_umrddt.so \
         share/man/man1/umrddt_info.1 share/doc/umrddt/README.md; do
         [ -s "$scratch/prefix/$file" ] || die "make install has not installed $file"
     done
@@ -228,6 +229,7 @@ pkglibdir=$(there ompi_info --path pkglibdir --parsable | sed -n 's/^path:pkglib
 for component in pml_umrddt btl_umr coll_umrddt; do
     [ -s "$scratch/root$pkglibdir/mca_$component.so" ] || die "mca_$component.so is not in $pkglibdir"
 done
+[ -s "$scratch/root$pkglibdir/libmca_common_umrddt.so" ] || die "libmca_common_umrddt.so is not in $pkglibdir"
 # README.Debian says where they are, for the architecture that it names.
 readme=$scratch/root/usr/share/doc/openmpi-umrddt/README.Debian
 triplet=$(dpkg-architecture -qDEB_HOST_MULTIARCH)
@@ -311,7 +313,7 @@ remove()
     in_root dpkg-query -L openmpi-umrddt >"$scratch/names" && in_root apt-get purge -y -q openmpi-umrddt || return 1
     while read -r name; do
         case $name in
-        */umrddt* | */openmpi-umrddt* | */mca_*umr*) [ ! -e "$root$name" ] || { echo "left behind: $name" && left=1; } ;;
+        */umrddt* | */openmpi-umrddt* | */mca_*umr* | */libmca_common_umrddt*) [ ! -e "$root$name" ] || { echo "left behind: $name" && left=1; } ;;
         *) [ -d "$root$name" ] || [ ! -e "$root$name" ] || { echo "left behind: $name" && left=1; } ;;
         esac
     done <"$scratch/names"

@@ -60,7 +60,7 @@ enum {
 
 static const char *const names[KINDS] = {"malloc", "post"};
 static const char *const components[] = {"mca_pml_umrddt.so", "mca_btl_umr.so",
-                                         "mca_coll_umrddt.so"};
+                                         "mca_coll_umrddt.so", "libmca_common_umrddt.so"};
 
 static struct faults plan;
 static uint64_t happened[KINDS]; /* that the plan counts */

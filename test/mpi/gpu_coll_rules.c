@@ -28,14 +28,18 @@ extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t n, size_t size);
 extern void *__libc_realloc(void *memory, size_t size);
 
-/* Where mca_coll_umrddt.so lies; the component's own calls come from there. */
-static uintptr_t begin, end;
+/* The component, and the library that it shares with others: their own calls come from there. */
+static const char *const objects[] = {"mca_coll_umrddt", "libmca_common_umrddt"};
+#define OBJECTS (sizeof(objects) / sizeof(objects[0]))
+static uintptr_t begin[OBJECTS], end[OBJECTS];
 static unsigned long long allocations;
 
 static void count(const void *caller)
 {
-    if ((uintptr_t) caller - begin < end - begin) {
-        __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
+    for (size_t i = 0; i < OBJECTS; ++i) {
+        if ((uintptr_t) caller - begin[i] < end[i] - begin[i]) {
+            __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
+        }
     }
 }
 
@@ -57,22 +61,26 @@ void *realloc(void *memory, size_t size)
     return __libc_realloc(memory, size);
 }
 
-static int find_component(struct dl_phdr_info *info, size_t size, void *data)
+static int find_objects(struct dl_phdr_info *info, size_t size, void *data)
 {
+    size_t which = 0;
+
     (void) size;
     (void) data;
-    if (NULL == strstr(info->dlpi_name, "mca_coll_umrddt")) {
-        return 0;
+    while (OBJECTS > which && NULL == strstr(info->dlpi_name, objects[which])) {
+        ++which;
     }
-    for (int i = 0; i < info->dlpi_phnum; ++i) {
+    for (int i = 0; OBJECTS > which && i < info->dlpi_phnum; ++i) {
         const uintptr_t at = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
 
         if (PT_LOAD == info->dlpi_phdr[i].p_type) {
-            begin = 0 == begin || at < begin ? at : begin;
-            end = at + info->dlpi_phdr[i].p_memsz > end ? at + info->dlpi_phdr[i].p_memsz : end;
+            const uintptr_t after = at + info->dlpi_phdr[i].p_memsz;
+
+            begin[which] = 0 == begin[which] || at < begin[which] ? at : begin[which];
+            end[which] = after > end[which] ? after : end[which];
         }
     }
-    return 1;
+    return 0;
 }
 
 /* Collectives of derived types, of one and of a type for each process, and a reduction. */
@@ -115,8 +123,8 @@ void gpu_coll_steady(uint64_t *state)
     CHECK(NULL != zeros);
     gpu_write(memory[0], 0, zeros, bytes);
     gpu_write(memory[1], 0, zeros, bytes);
-    (void) dl_iterate_phdr(find_component, NULL);
-    CHECK(begin < end);
+    (void) dl_iterate_phdr(find_objects, NULL);
+    CHECK(begin[0] < end[0] && begin[1] < end[1]);
     for (int i = 0; i < WARM + TIMES; ++i) {
         if (WARM == i) {
             layouts = gpu_coll_counter(GPU_COLL_LAYOUTS_READ);

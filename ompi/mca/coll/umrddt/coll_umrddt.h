@@ -61,7 +61,6 @@ BEGIN_C_DECLS
 typedef struct mca_coll_umrddt_params_t {
     int priority;  /**< coll_umrddt_priority */
     size_t pinned; /**< coll_umrddt_pinned */
-    size_t chunk;  /**< coll_umrddt_chunk */
 } mca_coll_umrddt_params_t;
 
 /** All counters: name, help text. They only grow, and are registered as performance variables. */

@@ -46,7 +46,6 @@ static bool wrong_release = false;
 
 #define PRIORITY 95
 #define PINNED   (64u << 20)
-#define CHUNK    (1u << 20)
 
 static void register_one(const char *name, const char *help, mca_base_var_type_t type,
                          mca_base_var_info_lvl_t level, void *storage)
@@ -95,12 +94,9 @@ static int component_register(void)
     params->pinned = PINNED;
     register_one(
         "pinned",
-        "Bytes of pinned system memory, at most, for collectives on GPU memory; larger ones "
-        "use pageable memory, which is slower",
+        "Bytes of pml_umrddt_gpu_pinned, at most, for the buffers of collectives on GPU memory; "
+        "larger ones use pageable memory, which is slower",
         MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &params->pinned);
-    params->chunk = CHUNK;
-    register_one("chunk", "Bytes of a piece in which pageable memory is copied to and from GPUs",
-                 MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_6, &params->chunk);
     umrddt_params_unknown("coll_umrddt_");
     for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
         (void) mca_base_component_pvar_register(

@@ -32,6 +32,7 @@
 #include <string.h>
 
 #include "opal/class/opal_free_list.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_users.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stage.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 #include "opal/util/show_help.h"
@@ -119,22 +120,8 @@ static int fail_block(int rc, const half_t *half)
  * Memory
  * ------------------------------------------------------------------------------------------- */
 
-static void set_up(void)
-{
-    static int done = 0;
-
-    if (0 == __atomic_exchange_n(&done, 1, __ATOMIC_RELAXED)) {
-        const opal_umrddt_gpu_engine_params_t params = {
-            .how = OPAL_UMRDDT_GPU_HOW_AUTO,
-            .shape_cache = 16u << 20,
-            .staging = mca_coll_umrddt_params.pinned,
-            .staging_chunk = mca_coll_umrddt_params.chunk,
-        };
-
-        opal_umrddt_gpu_engine_params(&params);
-        opal_umrddt_gpu_staging_bound(mca_coll_umrddt_params.pinned);
-    }
-}
+/** Bytes of the pool in blocks of stages. */
+static size_t pinned_now;
 
 /** Bytes of pool memory for a block of @p size bytes. */
 static size_t in_pool(size_t size)
@@ -147,16 +134,31 @@ static size_t in_pool(size_t size)
     return room;
 }
 
-/** Get memory from the pool. At most half of the pool, because copies of pageable memory need the
- * rest. */
+/** Get memory from the pool. At most half of the pool is in use then, because copies of pageable
+ * memory need the rest. */
 static bool get_pinned(opal_umrddt_gpu_engine_t *engine, half_t *half)
 {
+    const size_t bytes = in_pool(half->size);
     opal_umrddt_gpu_staging_stats_t stats;
 
     opal_umrddt_gpu_staging_stats(&stats);
-    return mca_coll_umrddt_params.pinned / 2 >= stats.used_now
-           && mca_coll_umrddt_params.pinned / 2 - stats.used_now >= in_pool(half->size)
-           && OPAL_SUCCESS == opal_umrddt_gpu_stage_pinned(engine, half->size, &half->block);
+    if (stats.bound / 2 < stats.used_now || stats.bound / 2 - stats.used_now < bytes) {
+        return false;
+    }
+    if (__atomic_add_fetch(&pinned_now, bytes, __ATOMIC_RELAXED) <= mca_coll_umrddt_params.pinned
+        && OPAL_SUCCESS == opal_umrddt_gpu_stage_pinned(engine, half->size, &half->block)) {
+        return true;
+    }
+    __atomic_sub_fetch(&pinned_now, bytes, __ATOMIC_RELAXED);
+    return false;
+}
+
+static void put_block(half_t *half)
+{
+    if (OPAL_UMRDDT_GPU_PINNED == half->block.kind) {
+        __atomic_sub_fetch(&pinned_now, in_pool(half->block.room), __ATOMIC_RELAXED);
+    }
+    opal_umrddt_gpu_stage_put(&half->block);
 }
 
 /**
@@ -496,7 +498,6 @@ int mca_coll_umrddt_stage_new(const mca_coll_umrddt_sides_t *sides,
         return OMPI_SUCCESS;
     }
 
-    set_up();
     if (NULL == stage) {
         stage = stage_get();
         if (NULL == stage) {
@@ -558,7 +559,7 @@ void mca_coll_umrddt_stage_free(mca_coll_umrddt_stage_t *stage)
         return;
     }
     for (int h = 0; h < 2; ++h) {
-        opal_umrddt_gpu_stage_put(&stage->halves[h].block);
+        put_block(&stage->halves[h]);
         mca_coll_umrddt_pieces_clear(&stage->halves[h].pieces);
     }
     opal_free_list_return(&pool, &stage->super);
@@ -575,6 +576,7 @@ int mca_coll_umrddt_stage_end(mca_coll_umrddt_stage_t *stage, int rc)
 
 void mca_coll_umrddt_stages_open(void)
 {
+    opal_umrddt_gpu_users_add();
     OBJ_CONSTRUCT(&pool, opal_free_list_t);
     (void) opal_free_list_init(&pool, sizeof(mca_coll_umrddt_stage_t), opal_cache_line_size,
                                OBJ_CLASS(mca_coll_umrddt_stage_t), 0, opal_cache_line_size, 0, -1,
@@ -584,6 +586,5 @@ void mca_coll_umrddt_stages_open(void)
 void mca_coll_umrddt_stages_close(void)
 {
     OBJ_DESTRUCT(&pool);
-    opal_umrddt_gpu_engines_close();
-    opal_umrddt_gpu_staging_close();
+    opal_umrddt_gpu_users_remove();
 }

@@ -31,7 +31,8 @@ AC_DEFUN([MCA_opal_common_umrddt_gpu_CONFIG], [
     AS_IF([test "x$enable_debug" = xyes],
           [UMRDDT_CFLAGS="-DUMRDDT_ENABLE_DEBUG=1"],
           [UMRDDT_CFLAGS="-DUMRDDT_ENABLE_DEBUG=0"])
-    dnl Within libraries the copies of libopen-pal and of libmpi must not meet, whatever Open MPI's own visibility is.
+    dnl Visible are only the components' structures and what components share (umrddt_export.h), whatever Open MPI's own
+    dnl visibility is.
     AS_IF([test "x$GCC" = xyes], [UMRDDT_CFLAGS="$UMRDDT_CFLAGS -fvisibility=hidden"])
     AC_SUBST([UMRDDT_CFLAGS])
     dnl What Open MPI puts in front of the names of its libraries: 4.1 has one variable for it, 5.0 another.

@@ -35,11 +35,12 @@ void mca_pml_umrddt_gpu_open(void)
     };
 
     opal_umrddt_gpu_stage_limits(&limits); /* wide elements are staged without a GPU, too */
+    opal_umrddt_gpu_engine_params(&engine); /* coll/umrddt uses the same engines and pools */
     if (0 == (MCA_PML_UMRDDT_MEMORY_GPU & params->memory)) {
         mca_pml_umrddt.gpu_why_not = "pml_umrddt_memory is host";
         return;
     }
-    mca_pml_umrddt.gpu = opal_umrddt_gpu_open(&engine, params->system_memory_cache);
+    mca_pml_umrddt.gpu = opal_umrddt_gpu_open(params->system_memory_cache);
     if (NULL == mca_pml_umrddt.gpu) {
         mca_pml_umrddt.gpu_why_not = opal_umrddt_gpu_driver_why_not();
         return;

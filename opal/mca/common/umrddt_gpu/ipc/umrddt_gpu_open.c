@@ -16,17 +16,17 @@
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_plain.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_memory.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_users.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stage.h"
 
-const opal_umrddt_gpu_driver_t *opal_umrddt_gpu_open(const opal_umrddt_gpu_engine_params_t *engine,
-                                                     bool cache_system)
+const opal_umrddt_gpu_driver_t *opal_umrddt_gpu_open(bool cache_system)
 {
     const opal_umrddt_gpu_driver_t *driver;
 
     if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
         return NULL;
     }
-    opal_umrddt_gpu_engine_params(engine);
+    opal_umrddt_gpu_users_add();
     opal_umrddt_gpu_memory_open();
     if (cache_system) {
         (void) opal_umrddt_gpu_plain_open(); /* on failure every message queries the driver */
@@ -36,10 +36,7 @@ const opal_umrddt_gpu_driver_t *opal_umrddt_gpu_open(const opal_umrddt_gpu_engin
 
 void opal_umrddt_gpu_close(void)
 {
-    /* The buffers of both pools belong to contexts of engines. */
-    opal_umrddt_gpu_scratch_close();
-    opal_umrddt_gpu_staging_close();
-    opal_umrddt_gpu_engines_close();
+    opal_umrddt_gpu_users_remove();
     opal_umrddt_gpu_plain_close();
 }
 

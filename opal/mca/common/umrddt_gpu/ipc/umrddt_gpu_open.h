@@ -35,8 +35,7 @@ BEGIN_C_DECLS
  *
  * @return the driver, or NULL: opal_umrddt_gpu_driver_why_not has the reason
  */
-const opal_umrddt_gpu_driver_t *opal_umrddt_gpu_open(const opal_umrddt_gpu_engine_params_t *engine,
-                                                     bool cache_system);
+const opal_umrddt_gpu_driver_t *opal_umrddt_gpu_open(bool cache_system);
 
 /** Close the pools of buffers, the engines and the cache. An HCA that may have registered the
  * buffers must be closed before. */

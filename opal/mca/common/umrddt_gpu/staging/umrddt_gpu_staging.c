@@ -410,6 +410,7 @@ void opal_umrddt_gpu_staging_stats(opal_umrddt_gpu_staging_stats_t *stats)
 {
     pthread_mutex_lock(&lock);
     *stats = counts;
+    stats->bound = bound;
     pthread_mutex_unlock(&lock);
 }
 

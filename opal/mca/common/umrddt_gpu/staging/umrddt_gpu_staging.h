@@ -51,12 +51,13 @@ void opal_umrddt_gpu_staging_put(void *buffer);
  */
 void opal_umrddt_gpu_staging_check(void);
 
-/** Counters; they only grow, but for those that say now. */
+/** Counters; they only grow, but for those that say now and the limit. */
 typedef struct opal_umrddt_gpu_staging_stats_t {
     uint64_t gets;
     uint64_t pinned; /**< buffers allocated by the driver */
     uint64_t bytes_now;
     uint64_t used_now; /**< of these, in buffers in use */
+    uint64_t bound;    /**< the limit (opal_umrddt_gpu_staging_bound) */
 } opal_umrddt_gpu_staging_stats_t;
 void opal_umrddt_gpu_staging_stats(opal_umrddt_gpu_staging_stats_t *stats);
 
