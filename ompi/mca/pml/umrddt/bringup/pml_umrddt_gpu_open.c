@@ -15,6 +15,7 @@
 
 #include "ompi_config.h"
 
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_base_lookup.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
@@ -48,6 +49,7 @@ void mca_pml_umrddt_gpu_stats(mca_pml_umrddt_gpu_stats_t *stats)
     opal_umrddt_gpu_staging_stats(&stats->staging);
     opal_umrddt_gpu_scratch_stats(&stats->scratch);
     opal_umrddt_gpu_ipc_stats(&stats->ipc);
+    stats->base_lookups = opal_umrddt_gpu_base_lookups();
     stats->cached = opal_umrddt_gpu_stage_cached();
 }
 
@@ -72,6 +74,7 @@ void mca_pml_umrddt_gpu_open(void)
     opal_umrddt_gpu_memory_open();
     if (mca_pml_umrddt.params.system_memory_cache) {
         (void) opal_umrddt_gpu_plain_open(); /* on failure every message queries the driver */
+        opal_umrddt_gpu_base_lookup_open();
     }
     mca_pml_umrddt_base_gpu_open();
 }
@@ -87,6 +90,7 @@ void mca_pml_umrddt_gpu_close(void)
     opal_umrddt_gpu_scratch_close();
     opal_umrddt_gpu_staging_close();
     opal_umrddt_gpu_engines_close();
+    opal_umrddt_gpu_base_lookup_close();
     opal_umrddt_gpu_plain_close();
     mca_pml_umrddt_base_gpu_close();
     mca_pml_umrddt.gpu = NULL;

@@ -131,6 +131,8 @@ static const pvar_t pvars[] = {
                  "Queue pairs for mapping keys that replaced a failed one", false),
     PVAR_OF_GPU("gpu_queries", driver.queries, "Pointer queries to the CUDA driver", false),
     PVAR_OF_GPU("gpu_query_hits", driver.hits, "Of these, those of recently seen allocations", false),
+    PVAR_OF_GPU("accelerator_lookups", base_lookups,
+                "Memory lookups of a CUDA-aware Open MPI answered without the CUDA driver", false),
     PVAR_OF_GPU("gpu_sync_set", driver.syncs,
                 "Allocations whose synchronous CUDA calls were made to wait", false),
     PVAR_OF_GPU("gpu_sync_waits", engine.orders,

@@ -33,7 +33,8 @@ typedef struct mca_pml_umrddt_gpu_stats_t {
     opal_umrddt_gpu_staging_stats_t staging;
     opal_umrddt_gpu_scratch_stats_t scratch;
     opal_umrddt_gpu_ipc_stats_t ipc;
-    uint64_t cached; /**< unused staging buffers in unpinned memory, bytes */
+    uint64_t base_lookups; /**< opal_umrddt_gpu_base_lookups */
+    uint64_t cached;       /**< unused staging buffers in unpinned memory, bytes */
 } mca_pml_umrddt_gpu_stats_t;
 
 /** Copy all counters of common/umrddt_gpu and of the staging buffers. */
