@@ -144,6 +144,13 @@ static inline bool umrddt_job_size(uint32_t *size)
 #include <dlfcn.h>
 
 #include "opal/mca/mca.h"
+
+/* Some packages lack the header of the accelerator framework. */
+#if defined(__has_include)
+#if __has_include("opal/mca/accelerator/accelerator.h")
+#define UMRDDT_HAS_ACCELERATOR_H 1
+#endif
+#endif
 #else
 #include "opal/runtime/opal_params.h"
 #endif

@@ -111,6 +111,7 @@ typedef enum pvars_index_t {
     PVARS_DECLINED_RECVS,
     PVARS_GPU_SYNC_SET,
     PVARS_GPU_SYNC_WAITS,
+    PVARS_ACCELERATOR_LOOKUPS,
     PVARS_MAX
 } pvars_index_t;
 

@@ -83,9 +83,19 @@ static bool is_predefined(MPI_Datatype type)
  */
 static bool is_cut_by_host(MPI_Datatype type)
 {
-    const MPI_Datatype cut[] = {MPI_LONG_DOUBLE,     MPI_C_LONG_DOUBLE_COMPLEX,
-                                MPI_LONG_DOUBLE_INT, MPI_CXX_LONG_DOUBLE_COMPLEX,
-                                MPI_REAL16,          MPI_COMPLEX32};
+    const MPI_Datatype cut[] = {
+        MPI_LONG_DOUBLE,
+        MPI_C_LONG_DOUBLE_COMPLEX,
+        MPI_LONG_DOUBLE_INT,
+        MPI_CXX_LONG_DOUBLE_COMPLEX,
+    /* An Open MPI without Fortran does not declare them. */
+#if defined(MPI_REAL16)
+        MPI_REAL16,
+#endif
+#if defined(MPI_COMPLEX32)
+        MPI_COMPLEX32,
+#endif
+    };
     size_t i;
 
     for (i = 0; i < sizeof(cut) / sizeof(cut[0]) && cut[i] != type; ++i) {

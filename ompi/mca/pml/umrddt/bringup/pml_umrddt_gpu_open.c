@@ -34,7 +34,7 @@ void mca_pml_umrddt_gpu_open(void)
         .graphs = params->gpu_graphs,
     };
 
-    opal_umrddt_gpu_stage_limits(&limits); /* wide elements are staged without a GPU, too */
+    opal_umrddt_gpu_stage_limits(&limits);  /* wide elements are staged without a GPU, too */
     opal_umrddt_gpu_engine_params(&engine); /* coll/umrddt uses the same engines and pools */
     if (0 == (MCA_PML_UMRDDT_MEMORY_GPU & params->memory)) {
         mca_pml_umrddt.gpu_why_not = "pml_umrddt_memory is host";

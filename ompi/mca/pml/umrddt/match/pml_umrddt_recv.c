@@ -265,7 +265,8 @@ static int own(void *buf, size_t count, ompi_datatype_t *datatype, int src, int 
     if (NULL != where) {
         recv->where = *where;
         recv->looked = true;
-        rc = opal_umrddt_gpu_stage_get(&where->memory, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
+        rc = opal_umrddt_gpu_stage_get(
+            &where->memory, MCA_PML_UMRDDT_ENVELOPE > room ? MCA_PML_UMRDDT_ENVELOPE : room,
             OPAL_UMRDDT_GPU_STAGE_ROOM, &recv->stage);
     }
     if (OMPI_SUCCESS == rc) {
@@ -436,7 +437,7 @@ int mca_pml_umrddt_stage_imrecv_into(mca_pml_umrddt_recv_t *recv, ompi_message_t
 {
     size_t capacity = recv->count * recv->datatype->super.size;
     int rc = opal_umrddt_gpu_stage_get(&recv->where.memory, capacity, OPAL_UMRDDT_GPU_STAGE_ROOM,
-                                      &recv->overflow);
+                                       &recv->overflow);
 
     if (OMPI_SUCCESS == rc) {
         rc = mca_pml_umrddt.host.pml_imrecv(recv->overflow.bytes, capacity, &ompi_mpi_byte.dt,

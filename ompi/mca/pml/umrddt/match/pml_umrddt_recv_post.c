@@ -67,13 +67,15 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
  * unable to receive the datatype in fragments. */
 static inline bool may_want_stage(const ompi_datatype_t *datatype)
 {
-    return NULL != mca_pml_umrddt.gpu || opal_umrddt_gpu_may_cut(&mca_pml_umrddt.cuts, &datatype->super);
+    return NULL != mca_pml_umrddt.gpu
+           || opal_umrddt_gpu_may_cut(&mca_pml_umrddt.cuts, &datatype->super);
 }
 
 /** Fast check: known system memory, and a datatype that can be received in fragments. */
 static inline bool needs_no_stage(const void *buf, size_t count, const ompi_datatype_t *datatype)
 {
-    return mca_pml_umrddt_known_system(buf, count, datatype) && !opal_umrddt_gpu_may_cut(&mca_pml_umrddt.cuts, &datatype->super);
+    return mca_pml_umrddt_known_system(buf, count, datatype)
+           && !opal_umrddt_gpu_may_cut(&mca_pml_umrddt.cuts, &datatype->super);
 }
 
 /** A receive whose buffer the base PML may access. */

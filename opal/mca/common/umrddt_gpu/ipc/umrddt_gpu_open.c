@@ -15,6 +15,7 @@
 
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_plain.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_base_lookup.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_memory.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_users.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stage.h"
@@ -30,6 +31,7 @@ const opal_umrddt_gpu_driver_t *opal_umrddt_gpu_open(bool cache_system)
     opal_umrddt_gpu_memory_open();
     if (cache_system) {
         (void) opal_umrddt_gpu_plain_open(); /* on failure every message queries the driver */
+        opal_umrddt_gpu_base_lookup_open();
     }
     return driver;
 }
@@ -37,6 +39,7 @@ const opal_umrddt_gpu_driver_t *opal_umrddt_gpu_open(bool cache_system)
 void opal_umrddt_gpu_close(void)
 {
     opal_umrddt_gpu_users_remove();
+    opal_umrddt_gpu_base_lookup_close();
     opal_umrddt_gpu_plain_close();
 }
 
@@ -47,5 +50,6 @@ void opal_umrddt_gpu_stats(opal_umrddt_gpu_stats_t *stats)
     opal_umrddt_gpu_staging_stats(&stats->staging);
     opal_umrddt_gpu_scratch_stats(&stats->scratch);
     opal_umrddt_gpu_ipc_stats(&stats->ipc);
+    stats->base_lookups = opal_umrddt_gpu_base_lookups();
     stats->cached = opal_umrddt_gpu_stage_cached();
 }

@@ -48,7 +48,8 @@ typedef struct opal_umrddt_gpu_stats_t {
     opal_umrddt_gpu_staging_stats_t staging;
     opal_umrddt_gpu_scratch_stats_t scratch;
     opal_umrddt_gpu_ipc_stats_t ipc;
-    uint64_t cached; /**< unused staging buffers in unpinned memory, bytes */
+    uint64_t base_lookups; /**< opal_umrddt_gpu_base_lookups */
+    uint64_t cached;       /**< unused staging buffers in unpinned memory, bytes */
 } opal_umrddt_gpu_stats_t;
 
 /** Copy the counters. */
@@ -60,6 +61,8 @@ void opal_umrddt_gpu_stats(opal_umrddt_gpu_stats_t *stats);
 #define OPAL_UMRDDT_GPU_COUNTERS(X) \
     X(gpu_queries, driver.queries, false, "Pointer queries to the CUDA driver") \
     X(gpu_query_hits, driver.hits, false, "Of these, those of recently seen allocations") \
+    X(accelerator_lookups, base_lookups, false, \
+      "Memory lookups of a CUDA-aware Open MPI answered without the CUDA driver") \
     X(gpu_sync_set, driver.syncs, false, \
       "Allocations whose synchronous CUDA calls were made to wait") \
     X(gpu_sync_waits, engine.orders, false, \
