@@ -32,10 +32,22 @@ static void recv_free_event(void *owner);
  * Records
  * ------------------------------------------------------------------------------------------- */
 
+/** Wait until another thread, which has completed the user's request, has completed the base PML's,
+ * if that was started. */
+static inline void base_await(const ompi_request_t *host)
+{
+    while (OPAL_UNLIKELY(!REQUEST_COMPLETE(host)) && OMPI_REQUEST_INACTIVE != host->req_state) {
+        ;
+    }
+}
+
 /** Free function of the user's request, whether it is ours or the base PML's. */
 static void recv_let_go(mca_pml_umrddt_recv_t *recv)
 {
     if (mca_pml_umrddt_release(&recv->release, MCA_PML_UMRDDT_FREED)) {
+        if (NULL != recv->host) {
+            base_await(recv->host); /* the next user of a request would find it complete */
+        }
         mca_pml_umrddt_recv_return(recv);
     }
 }
@@ -321,9 +333,7 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
     int rc;
 
     mca_pml_umrddt_release_reset(&recv->release);
-    while (!REQUEST_COMPLETE(recv->host) && OMPI_REQUEST_INACTIVE != recv->host->req_state) {
-        ; /* another thread is still completing the previous start */
-    }
+    base_await(recv->host);
     recv->super.req_state = OMPI_REQUEST_ACTIVE;
     recv->super.req_complete = REQUEST_PENDING;
     recv->super.req_status.MPI_SOURCE = OMPI_ANY_SOURCE;
@@ -350,6 +360,7 @@ int mca_pml_umrddt_recv_start(mca_pml_umrddt_recv_t *recv)
         rc = start_claims(recv);
     }
     if (OMPI_SUCCESS != rc) {
+        recv->host->req_state = OMPI_REQUEST_INACTIVE; /* pml/ucx leaves it active */
         set_inactive(recv);
     }
     return rc;

@@ -59,7 +59,9 @@ static __opal_attribute_noinline__ int irecv_gate(void *buf, size_t count,
     }
     rc = mca_pml_umrddt_post(buf, count, datatype, src, tag, ompi_comm, request);
     umrddt_gate_leave(&comm->gate);
-    umrddt_gate_unguard(&comm->gate);
+    if (OPAL_LIKELY(OMPI_SUCCESS == rc)) { /* see mca_pml_umrddt_post_alone */
+        umrddt_gate_unguard(&comm->gate);
+    }
     return rc;
 }
 

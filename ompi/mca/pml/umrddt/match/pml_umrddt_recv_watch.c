@@ -68,8 +68,21 @@ typedef struct watch_t {
 /** Free list of unused watches. */
 static opal_free_list_t watches;
 
+/** The base PML's free functions for receives, which callbacks restore: [of_init]. Access
+ * atomically. */
+static ompi_request_free_fn_t base_free[2];
+
+/** Returns true if requests of a kind come from the base PML's irecv_init and differ from those of
+ * its irecv: they expect to be persistent, and have another free function. A process may have both,
+ * because a Session may enable threads. */
+static inline bool of_init(kind_t kind, bool threads)
+{
+    return KEPT == kind && threads;
+}
+
 void mca_pml_umrddt_watches_init(void)
 {
+    memset(base_free, 0, sizeof(base_free)); /* after a restart of MPI the base PML may differ */
     OBJ_CONSTRUCT(&watches, opal_free_list_t);
     opal_free_list_init(&watches, sizeof(watch_t), opal_cache_line_size,
                         OBJ_CLASS(opal_free_list_item_t), 0, opal_cache_line_size, 0, -1, 64, NULL,
@@ -205,22 +218,21 @@ static inline bool word_mark(ompi_request_t *request, bool threads, void *word, 
     return true;
 }
 
-/** The base PML's free function for receives, which callbacks restore. Access atomically. */
-static ompi_request_free_fn_t base_free;
-
 /** Store the base PML's free function, from any of its requests, before the first is watched. */
-static inline void learn(const ompi_request_t *request)
+static inline void learn(const ompi_request_t *request, bool init)
 {
-    if (OPAL_UNLIKELY(NULL == __atomic_load_n(&base_free, __ATOMIC_RELAXED))) {
-        __atomic_store_n(&base_free, request->req_free, __ATOMIC_RELAXED);
+    if (OPAL_UNLIKELY(NULL == __atomic_load_n(&base_free[init], __ATOMIC_RELAXED))) {
+        __atomic_store_n(&base_free[init], request->req_free, __ATOMIC_RELAXED);
     }
 }
 
+static int let_go_init(ompi_request_t **request_p);
+
 /** Watch a request just created by the base PML that is pending or not started. */
-static inline void watch_request(ompi_request_t *request, watch_t *watch,
+static inline void watch_request(ompi_request_t *request, bool init, watch_t *watch,
                                  ompi_request_complete_fn_t received)
 {
-    request->req_free = mca_pml_umrddt_let_go;
+    request->req_free = init ? let_go_init : mca_pml_umrddt_let_go;
     request->req_complete_cb = received;
     /* the callback may run in another thread, and acquires by reading the word */
     __atomic_store_n(&request->req_complete_cb_data,
@@ -229,25 +241,19 @@ static inline void watch_request(ompi_request_t *request, watch_t *watch,
 }
 
 /** Restore the free function of the base PML's request. */
-static inline void unwatch(ompi_request_t *request)
+static inline void unwatch(ompi_request_t *request, bool init)
 {
-    request->req_free = __atomic_load_n(&base_free, __ATOMIC_RELAXED);
-}
-
-/** Returns true if base PMLs other than ob1 expect a request to be persistent: of irecv_init. */
-static inline bool base_persistent(void)
-{
-    return !mca_pml_umrddt.host_keeps && opal_using_threads();
+    request->req_free = __atomic_load_n(&base_free[init], __ATOMIC_RELAXED);
 }
 
 /** Return a request to the base PML. */
-static int base_let_go(ompi_request_t **request_p)
+static int base_let_go(ompi_request_t **request_p, bool init)
 {
     ompi_request_t *request = *request_p;
 
-    unwatch(request);
+    unwatch(request, init);
     if (!mca_pml_umrddt.host_keeps) {
-        request->req_persistent = base_persistent();
+        request->req_persistent = init;
         mca_pml_umrddt_request_clear(request);
     }
     return request->req_free(request_p);
@@ -257,7 +263,8 @@ static int base_let_go(ompi_request_t **request_p)
  * Callback: the message may be an envelope, or the user has freed the request. Watch it with a
  * record from here on.
  */
-static __opal_attribute_noinline__ int keep(ompi_request_t *request, kind_t kind, void *word)
+static __opal_attribute_noinline__ int keep(ompi_request_t *request, kind_t kind, bool init,
+                                            void *word)
 {
     const mca_pml_base_request_t *base = (const mca_pml_base_request_t *) request;
     ompi_communicator_t *comm = request->req_mpi_object.comm;
@@ -266,8 +273,11 @@ static __opal_attribute_noinline__ int keep(ompi_request_t *request, kind_t kind
         (mca_pml_umrddt_recv_t *) opal_free_list_get(&mca_pml_umrddt.recvs);
 
     if (NULL == recv) {
-        unwatch(request);
-        __atomic_store_n(&request->req_complete_cb_data, NULL, __ATOMIC_RELAXED);
+        if (!init) { /* else base_let_go restores more than that */
+            unwatch(request, init);
+        }
+        __atomic_store_n(&request->req_complete_cb_data, init ? &word_plain : NULL,
+                         __ATOMIC_RELAXED);
         request->req_status.MPI_ERROR = MPI_ERR_NO_MEM;
         if (BARE != kind) {
             watch_release(watch, kind, comm);
@@ -299,13 +309,14 @@ static __opal_attribute_noinline__ int keep(ompi_request_t *request, kind_t kind
     recv->req = request;
     recv->host = request;
     recv->release = 0;
-    recv->host_free = __atomic_load_n(&base_free, __ATOMIC_RELAXED);
-    recv->host_persistent = base_persistent();
-    request->req_free = mca_pml_umrddt_watched_free;
+    recv->host_free = __atomic_load_n(&base_free[init], __ATOMIC_RELAXED);
+    recv->host_persistent = init;
     if (!word_is_new(word) || !word_mark(request, opal_using_threads(), word, recv)) {
         __atomic_store_n(&request->req_complete_cb_data, (void *) recv, __ATOMIC_RELEASE);
         recv->release = MCA_PML_UMRDDT_FREED;
     }
+    /* after the word: that function takes the word for a record */
+    __atomic_store_n(&request->req_free, mca_pml_umrddt_watched_free, __ATOMIC_RELEASE);
     return mca_pml_umrddt_base_received(request);
 }
 
@@ -324,7 +335,7 @@ static inline __opal_attribute_always_inline__ int received(ompi_request_t *requ
     if (OPAL_UNLIKELY(sizeof(mca_pml_umrddt_rts_t) == request->req_status._ucount
                       || 0 != (WORD_FREED & (uintptr_t) word)
                       || (threads && !word_mark(request, true, word, &word_plain)))) {
-        return keep(request, kind, word);
+        return keep(request, kind, of_init(kind, threads), word);
     }
     if (BARE != kind) {
         watch_t *watch = (watch_t *) ((char *) word - WORD_WATCH);
@@ -333,10 +344,10 @@ static inline __opal_attribute_always_inline__ int received(ompi_request_t *requ
             bounce_out(watch, kind, &request->req_status);
         }
         watch_release(watch, kind, request->req_mpi_object.comm);
-        watch_put(watch, threads);
+        watch_put(watch, threads || opal_using_threads()); /* enabled since it was posted */
     }
-    if (KEPT != kind || !threads) { /* else base_let_go restores more than that */
-        unwatch(request);
+    if (!of_init(kind, threads)) { /* else base_let_go restores more than that */
+        unwatch(request, false);
     }
     if (KEPT == kind && !threads) {
         mca_pml_umrddt_request_clear(request);
@@ -384,7 +395,7 @@ static bool is_ours(ompi_request_complete_fn_t callback)
            || received_kept == callback || received_kept_alone == callback;
 }
 
-int mca_pml_umrddt_let_go(ompi_request_t **request_p)
+static int let_go(ompi_request_t **request_p, bool init)
 {
     ompi_request_t *request = *request_p;
     ompi_request_complete_fn_t callback = request->req_complete_cb;
@@ -392,7 +403,7 @@ int mca_pml_umrddt_let_go(ompi_request_t **request_p)
 
     if (NULL == callback ? REQUEST_COMPLETE(request) : !is_ours(callback)) {
         /* complete, or the user of an internal communicator has set its own callback */
-        return base_let_go(request_p);
+        return base_let_go(request_p, init);
     }
     word = __atomic_load_n(&request->req_complete_cb_data, __ATOMIC_ACQUIRE);
     if (word_is_new(word)
@@ -406,7 +417,17 @@ int mca_pml_umrddt_let_go(ompi_request_t **request_p)
     while (!REQUEST_COMPLETE(request)) {
         ; /* another thread is still completing it */
     }
-    return base_let_go(request_p);
+    return base_let_go(request_p, init);
+}
+
+int mca_pml_umrddt_let_go(ompi_request_t **request_p)
+{
+    return let_go(request_p, false);
+}
+
+static int let_go_init(ompi_request_t **request_p)
+{
+    return let_go(request_p, true);
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -483,9 +504,9 @@ post_alone(kind_t kind, bool small, void *buf, size_t count, ompi_datatype_t *da
         }
         watch_retain(watch, kind, comm);
         if (KEPT == kind) {
-            learn(host);
+            learn(host, false);
         }
-        watch_request(host, watch, callback_of(kind, false));
+        watch_request(host, false, watch, callback_of(kind, false));
         return OMPI_SUCCESS;
     } else if (OPAL_UNLIKELY(sizeof(mca_pml_umrddt_rts_t) == host->req_status._ucount)) {
         rc = small ? look_into(watch->buf, watch->count, watch->datatype, watch, request)
@@ -544,14 +565,15 @@ post_threads(kind_t kind, void *buf, size_t count, ompi_datatype_t *datatype, in
     if (OPAL_LIKELY(OMPI_SUCCESS == rc)) {
         host = *request;
         host->req_persistent = false;
-        learn(host);
-        watch_request(host, watch, BARE == kind ? received_bare : callback_of(kind, true));
+        learn(host, of_init(kind, true));
+        watch_request(host, of_init(kind, true), watch,
+                      BARE == kind ? received_bare : callback_of(kind, true));
         rc = mca_pml_umrddt.host.pml_start(1, &host);
         if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
             host = *request;
             *request = NULL;
             host->req_complete_cb = NULL;
-            (void) base_let_go(&host);
+            (void) base_let_go(&host, of_init(kind, true));
         }
     }
     if (BARE != kind && OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
@@ -564,15 +586,16 @@ post_threads(kind_t kind, void *buf, size_t count, ompi_datatype_t *datatype, in
 int mca_pml_umrddt_post(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                         ompi_communicator_t *comm, ompi_request_t **request)
 {
-    if (OPAL_UNLIKELY(NULL == __atomic_load_n(&base_free, __ATOMIC_RELAXED))
+    if (OPAL_UNLIKELY(NULL == __atomic_load_n(&base_free[false], __ATOMIC_RELAXED))
         && mca_pml_umrddt.host_keeps) {
         ompi_request_t *first;
+        int rc = mca_pml_umrddt.host.pml_irecv_init(buf, count, datatype, src, tag, comm, &first);
 
-        if (OMPI_SUCCESS
-            == mca_pml_umrddt.host.pml_irecv_init(buf, count, datatype, src, tag, comm, &first)) {
-            learn(first);
-            ompi_request_free(&first);
+        if (OMPI_SUCCESS != rc) {
+            return rc;
         }
+        learn(first, false);
+        ompi_request_free(&first);
     }
     if (!opal_using_threads()) {
         return mca_pml_umrddt_post_alone(buf, count, datatype, src, tag, comm, request);

@@ -45,7 +45,7 @@ int mca_pml_umrddt_bare_look_into(ompi_request_t **request);
 int mca_pml_umrddt_received_bare_alone(ompi_request_t *request);
 int mca_pml_umrddt_let_go(ompi_request_t **request);
 
-/** As mca_pml_umrddt_post, single-threaded, after the first call of that. */
+/** As mca_pml_umrddt_post, single-threaded, after the first successful call of that. */
 static inline __opal_attribute_always_inline__ int
 mca_pml_umrddt_post_alone(void *buf, size_t count, ompi_datatype_t *datatype, int src, int tag,
                           ompi_communicator_t *comm, ompi_request_t **request)
