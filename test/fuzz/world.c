@@ -249,7 +249,7 @@ static void begin_tuning(uint8_t first)
     mca_pml_umrddt.params.reuse = 0 != (first & 4) ? 1000 : 1;
     world.microseconds = 0;
     mca_pml_umrddt.params.model = defaults;
-    memset(mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
+    memset(&mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
     if (248 <= first) {
         mca_pml_umrddt_select_open(false);
     }

@@ -27,6 +27,10 @@ const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_groups[MCA_PML_UMRDDT_GROUPS
     &mca_pml_umrddt_scheme_ipc,
     &mca_pml_umrddt_scheme_pack_gdr,
 };
+/* mca_pml_umrddt_schemes_offer has no other bound */
+_Static_assert(MCA_PML_UMRDDT_BITS_ALL
+                   == (MCA_PML_UMRDDT_BITS_HCA | MCA_PML_UMRDDT_BIT_IPC | MCA_PML_UMRDDT_BITS_PACK),
+               "each scheme belongs to one of these groups");
 
 const mca_pml_umrddt_scheme_t *const mca_pml_umrddt_reply_schemes[2 * MCA_PML_UMRDDT_REPLY_KINDS] =
     {

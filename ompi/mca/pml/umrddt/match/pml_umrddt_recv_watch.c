@@ -30,7 +30,7 @@
  *
  * A single-threaded process posts a receive and then tests it: a completed one needs no watching.
  * With threads the receive might complete in between. It is therefore created by irecv_init,
- * watched, and then started. The gate (pml_umrddt_gate.h) makes claim check and posting atomic.
+ * watched, and then started. The gate (umrddt_gate.h) makes claim check and posting atomic.
  */
 
 #include "ompi_config.h"

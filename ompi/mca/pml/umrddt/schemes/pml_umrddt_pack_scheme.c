@@ -195,7 +195,7 @@ static void count(uint32_t scheme)
  *
  * @retval OMPI_SUCCESS
  * @retval OMPI_ERR_BAD_PARAM  a field of send->reply is invalid
- * @retval other               the scheme cannot send_begin; nothing was sent
+ * @retval other               the scheme cannot begin; nothing was sent
  */
 static int send_begin(mca_pml_umrddt_send_t *send, size_t length)
 {
