@@ -75,7 +75,7 @@ absent() {
         >absent.$$.out 2>absent.$$.err
     status=$?
     cat absent.$$.out absent.$$.err
-    said=$(grep -c '^  Reason:\|^  Existing devices:' absent.$$.err)
+    said=$(grep -c '^  Reason:\|^  Available devices:' absent.$$.err)
     if [ $status -ne 0 ] || ! grep -q "not available: .*$reason" absent.$$.out || [ "$said" -ne "$messages" ]; then
         echo "FAILED ($status, $said messages): $title"
         failures=$((failures + 1))

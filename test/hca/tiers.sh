@@ -26,7 +26,7 @@ tiers "no long lists" "" "--mca btl_umr_long_entries 0" "" "!long:btl_umr_long_e
 tiers "not strided" "" "--mca btl_umr_strided 0" "" "long,!strided:btl_umr_strided,nested" vector_4096 random_vectors
 tiers "none" "" "--mca btl_umr_long_entries 0 --mca btl_umr_strided 0 --mca btl_umr_nested 0" "" "!long:0,!strided:0,!nested:0" \
     random_vectors random_layouts
-tiers "not proven" "" "--mca btl_umr_selftest 0" "" "!long:not proven,!strided:not proven,!nested:not proven" random_layouts
+tiers "not proven" "" "--mca btl_umr_selftest 0" "" "!long:not tested,!strided:not tested,!nested:not tested" random_layouts
 tiers "no longer lists in memory" log_max_klm=5 "" "" "!long:longer,strided,nested" random_layouts
 tiers "4 entries in all" log_max_klm=2 "" "" "!long:longer,strided,nested" random_layouts random_vectors
 tiers "no raw work requests" "" "" raw "!long:RAW_WQE,strided,nested" random_layouts
