@@ -74,8 +74,8 @@ void mca_pml_umrddt_gpu_open(void)
     opal_umrddt_gpu_memory_open();
     if (mca_pml_umrddt.params.system_memory_cache) {
         (void) opal_umrddt_gpu_plain_open(); /* on failure every message queries the driver */
-        opal_umrddt_gpu_base_lookup_open();
     }
+    opal_umrddt_gpu_base_lookup_open(mca_pml_umrddt.params.system_memory_cache);
     mca_pml_umrddt_base_gpu_open();
 }
 

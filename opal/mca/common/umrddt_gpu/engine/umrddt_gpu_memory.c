@@ -44,6 +44,23 @@ void opal_umrddt_gpu_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory)
     }
 }
 
+bool opal_umrddt_gpu_is_system(uint64_t address)
+{
+    const uint64_t before = opal_umrddt_gpu_plain_before();
+    opal_umrddt_gpu_memory_t memory;
+
+    if (opal_umrddt_gpu_plain((uintptr_t) address)) {
+        return true;
+    }
+    if (OPAL_SUCCESS != opal_umrddt_gpu_classify((void *) (uintptr_t) address, &memory)) {
+        return false;
+    }
+    opal_umrddt_gpu_plain_learn((uintptr_t) address, OPAL_UMRDDT_GPU_HOST == memory.kind, before);
+    /* Mapped system memory, and that of a pool, has access rights. */
+    return OPAL_UMRDDT_GPU_HOST == memory.kind
+           || (OPAL_UMRDDT_GPU_PINNED == memory.kind && NULL != memory.ctx);
+}
+
 /** Begin of the heap below the break; UINTPTR_MAX: unknown, treated as empty. */
 static uintptr_t heap = UINTPTR_MAX;
 
