@@ -107,8 +107,9 @@ void opal_umrddt_gpu_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory)
 
 /**
  * Returns true if the driver reports an address as pageable system memory, or as system memory of a
- * context, which the CPU can access. Does not wait for any work, and false if the driver fails. One
- * driver query, none for a known page.
+ * context, which the CPU can access. False if the driver fails. One driver query, none for a known
+ * page. Unlike opal_umrddt_gpu_look_at, neither waits for work nor uses the thread's cache of
+ * allocations, and its query is not counted.
  */
 bool opal_umrddt_gpu_is_system(uint64_t address);
 
