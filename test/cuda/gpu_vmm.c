@@ -466,6 +466,9 @@ GPU_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *ha
     struct gpu_range *range;
 
     GPU_BEGIN(cuMemRetainAllocationHandle);
+    if (CUDA_SUCCESS != gpu_capture_unsafe()) {
+        return gpu_end(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    }
     range = gpu_range_find((uintptr_t) address);
     if (NULL == handle || NULL == range || NULL == range->physical) {
         return gpu_end(CUDA_ERROR_INVALID_VALUE);

@@ -339,10 +339,12 @@ static void capture(void)
 }
 
 /* While a stream captures, some calls are forbidden, and void the capture: to threads that have not
- * said that they know, and the default stream to all. (All as a driver 580 does.) */
+ * said that they know, and the default stream to all. (All as a driver 580 does;
+ * of cuMemRetainAllocationHandle that is concluded from failures of Open MPI's lookups there.) */
 static void capture_modes(void)
 {
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUmemGenericAllocationHandle handle;
     CUstreamCaptureStatus status;
     CUstream stream, other;
     CUdeviceptr ptr;
@@ -360,9 +362,15 @@ static void capture_modes(void)
            cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr));
     EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
     OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
+           cuMemRetainAllocationHandle(&handle, (void *) (uintptr_t) ptr));
+    EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
+    OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
     OK(cuThreadExchangeStreamCaptureMode(&mode));
     CHECK(CU_STREAM_CAPTURE_MODE_GLOBAL == (int) mode);
     OK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr));
+    EXPECT(CUDA_ERROR_INVALID_VALUE,
+           cuMemRetainAllocationHandle(&handle, (void *) (uintptr_t) ptr));
     OK(cuEventRecord(event, other));
     OK(cuEventSynchronize(event));
     EXPECT(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(CU_STREAM_LEGACY, &status));

@@ -98,6 +98,28 @@ static void asked(uint64_t *state)
     munmap(in, BYTES);
 }
 
+/* Pinned buffers, which are not remembered as pages: Open MPI's own lookups are answered. */
+static void pinned(uint64_t *state)
+{
+    gpu_memory_t *out = gpu_memory(GPU_PINNED, SENT), *in = gpu_memory(GPU_PINNED, SENT);
+    pvars_t before, after, seen;
+    int i;
+
+    (void) state;
+    pvars_read(&before);
+    for (i = 0; i < TIMES; ++i, ++mpitest.step) {
+        exchange(out->addr, in->addr, i);
+    }
+    pvars_read(&after);
+    pvars_subtract(&after, &before, &seen);
+    if (have && base_looks) {
+        CHECK(remembers ? 2 * TIMES <= seen.value[PVARS_ACCELERATOR_LOOKUPS]
+                        : 0 == seen.value[PVARS_ACCELERATOR_LOOKUPS]);
+    }
+    gpu_memory_free(out);
+    gpu_memory_free(in);
+}
+
 /* The first and the last bytes of such memory: a datatype in pieces, all of it in one mapping. */
 static MPI_Datatype two_ends(void)
 {
@@ -231,11 +253,9 @@ static void hole(uint64_t *state)
 
 int main(int argc, char **argv)
 {
-    static const mpitest_part_t parts[] = {{"asked", asked},
-                                           {"requested_pieces", requested_pieces},
-                                           {"becomes", becomes},
-                                           {"hole", hole},
-                                           {NULL, NULL}};
+    static const mpitest_part_t parts[] = {
+        {"asked", asked},     {"pinned", pinned}, {"requested_pieces", requested_pieces},
+        {"becomes", becomes}, {"hole", hole},     {NULL, NULL}};
     const char *base = getenv("UMRDDT_TEST_BASE");
 
     mpitest_init(&argc, &argv, "gpu_plain", 1, MPI_THREAD_SINGLE);

@@ -44,6 +44,34 @@ void opal_umrddt_gpu_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory)
     }
 }
 
+bool opal_umrddt_gpu_is_system(uint64_t address)
+{
+    CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                        CU_POINTER_ATTRIBUTE_CONTEXT,
+                                        CU_POINTER_ATTRIBUTE_IS_MANAGED};
+    const uint64_t before = opal_umrddt_gpu_plain_before();
+    const opal_umrddt_gpu_driver_t *driver;
+    CUcontext ctx = NULL;
+    uint64_t type = 0, managed = 0; /* wider than the driver's values */
+    void *data[] = {&type, &ctx, &managed};
+    CUresult rc;
+
+    if (opal_umrddt_gpu_plain((uintptr_t) address)) {
+        return true;
+    }
+    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
+        return false;
+    }
+    rc = driver->cuPointerGetAttributes(3, attributes, data, address);
+    if (CUDA_ERROR_INVALID_VALUE == rc || (CUDA_SUCCESS == rc && 0 == (uint32_t) type)) {
+        opal_umrddt_gpu_plain_learn((uintptr_t) address, true, before);
+        return true;
+    }
+    /* Mapped system memory, and that of a pool, has no context, but access rights. */
+    return CUDA_SUCCESS == rc && CU_MEMORYTYPE_HOST == (int) type && 0 == (uint32_t) managed
+           && NULL != ctx;
+}
+
 /** Begin of the heap below the break; UINTPTR_MAX: unknown, treated as empty. */
 static uintptr_t heap = UINTPTR_MAX;
 

@@ -106,6 +106,14 @@ static inline bool opal_umrddt_gpu_surely_system(const void *buf, size_t count,
 void opal_umrddt_gpu_look_at(uint64_t address, opal_umrddt_gpu_memory_t *memory);
 
 /**
+ * Returns true if the driver reports an address as pageable system memory, or as system memory of a
+ * context, which the CPU can access. False if the driver fails. One driver query, none for a known
+ * page. Unlike opal_umrddt_gpu_look_at, neither waits for work nor uses the thread's cache of
+ * allocations, and its query is not counted.
+ */
+bool opal_umrddt_gpu_is_system(uint64_t address);
+
+/**
  * opal_umrddt_gpu_look_at for memory up to @p end, which may extend into another allocation.
  *
  * @return end of the range that @p memory describes, above address and at most end

@@ -31,8 +31,8 @@ const opal_umrddt_gpu_driver_t *opal_umrddt_gpu_open(bool cache_system)
     opal_umrddt_gpu_memory_open();
     if (cache_system) {
         (void) opal_umrddt_gpu_plain_open(); /* on failure every message queries the driver */
-        opal_umrddt_gpu_base_lookup_open();
     }
+    opal_umrddt_gpu_base_lookup_open(cache_system);
     return driver;
 }
 
