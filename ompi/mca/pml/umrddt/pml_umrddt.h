@@ -79,6 +79,7 @@ typedef struct mca_pml_umrddt_t {
     const char *gpu_why_not;             /**< reason for NULL, for the user */
     mca_pml_umrddt_base_gpu_t base_gpu;  /**< GPU memory that the base PML may receive */
     bool base_aware;                     /**< Open MPI itself is CUDA-aware */
+    bool base_maps;                      /**< the base PML opens CUDA IPC handles itself */
     size_t eager[2];                /**< eager limit of the base PML: remote nodes, this node */
     uint32_t wide_types;            /**< basic types that a receive in pieces must not have */
     uint32_t cut_types;             /**< those, and types that some layouts must not have */
