@@ -93,6 +93,23 @@ static bool given(const opal_umrddt_gpu_where_t *where, uint64_t at, size_t byte
                                      &ompi_mpi_byte.dt, rank, tag);
 }
 
+/* Messages of collectives, where the base PML opens the handles that umrddt may have open. */
+static void internal(const mca_pml_umrddt_where_t *where)
+{
+    CHECK(!mca_pml_umrddt.base_maps);     /* ob1 */
+    mca_pml_umrddt.base_maps = true;      /* ucx */
+    CHECK(given(where, 0, SIZE, 0, -27)); /* without the scheme ipc */
+    comm.schemes = MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_IPC);
+    CHECK(!given(where, 0, SIZE, 0, -27) && !given(where, 0, SIZE, OMPI_ANY_SOURCE, -27));
+    CHECK(given(where, 0, SIZE, 1, -27));
+    comm.bypass = true;
+    CHECK(given(where, 0, SIZE, 0, -27));
+    comm.bypass = false;
+    mca_pml_umrddt.base_maps = false;
+    CHECK(given(where, 0, SIZE, 0, -27));
+    comm.schemes = 0;
+}
+
 /* Memory that is safe: where the base PML is wanted. */
 static void wanted(void)
 {
@@ -113,6 +130,7 @@ static void wanted(void)
     comm.bypass = true; /* pml_umrddt_scheme = host */
     CHECK(given(&where, 0, SIZE, 0, 0) && given(&where, 0, SIZE, OMPI_ANY_SOURCE, 0));
     comm.bypass = false;
+    internal(&where);
     open_as(MCA_PML_UMRDDT_GPU_BASE_AUTO, MCA_PML_UMRDDT_CONTIGUOUS_DEFER, 0,
             MCA_PML_UMRDDT_BASE_GPU_SAFE);
     CHECK(given(&where, 0, SIZE, 0, 0) && given(&where, 0, SIZE, OMPI_ANY_SOURCE, 0));
@@ -221,9 +239,13 @@ static void contiguous(void)
     CHECK(!mca_pml_umrddt.takes_contiguous && !mca_pml_umrddt.looks);
 }
 
-/* pml/ucx alone gives UCX any pointer: without UCX's module for CUDA it is not aware. */
+/* pml/ucx alone gives UCX any pointer: without UCX's module for CUDA it is not aware. UCX opens
+ * CUDA IPC handles itself. */
 static void ucx(void)
 {
+    strcpy(mca_pml_umrddt.host_component.pmlm_version.mca_component_name, "ucx");
+    mca_pml_umrddt_base_gpu_open();
+    CHECK(mca_pml_umrddt.base_maps);
     CHECK(!mca_pml_umrddt_base_gpu_aware("ucx"));
     CHECK(umrddt_knows_cuda() == mca_pml_umrddt_base_gpu_aware("ob1"));
 }

@@ -273,6 +273,40 @@ static bool parts_are_contiguous(const mca_coll_umrddt_side_t *side)
     return true;
 }
 
+/** Returns true if part @p i, which is contiguous, is within this memory. See offset_of. */
+static bool part_stays(const mca_coll_umrddt_side_t *side, int i, size_t before,
+                       const opal_umrddt_gpu_memory_t *memory)
+{
+    const opal_datatype_t *type = &type_of(side, i)->super;
+    uint64_t first;
+
+    if (is_empty(side, i)) {
+        return true;
+    }
+    first = (uint64_t) (uintptr_t) side->user + (uint64_t) offset_of(side, i, before)
+            + (uint64_t) type->true_lb - memory->base;
+    return first < memory->size && count_of(side, i) <= (memory->size - first) / type->size;
+}
+
+/** Returns true if all parts of a side, each of which is contiguous, are within this memory. */
+static bool parts_stay(const mca_coll_umrddt_side_t *side, const opal_umrddt_gpu_memory_t *memory)
+{
+    size_t before = 0;
+
+    if (NULL == side->counts && NULL == side->displs && NULL == side->far) {
+        return part_stays(side, 0, 0, memory)
+               && part_stays(side, side->parts - 1, side->count * (size_t) (side->parts - 1),
+                             memory);
+    }
+    for (int i = 0; i < side->parts; ++i) {
+        if (!part_stays(side, i, before, memory)) {
+            return false;
+        }
+        before += count_of(side, i);
+    }
+    return true;
+}
+
 /**
  * Returns true if (count, type) at @p origin, whose first byte is in @p memory, may also be in
  * other memory.
@@ -324,7 +358,8 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
     }
     /* any thread may progress the collective, also one without a context */
     return MCA_COLL_UMRDDT_BASE_SAFE == mca_coll_umrddt_base && !opal_using_threads()
-                   && parts_are_contiguous(side) && opal_umrddt_gpu_base_takes(&memory)
+                   && parts_are_contiguous(side) && parts_stay(side, &memory)
+                   && opal_umrddt_gpu_base_takes(&memory)
                ? MCA_COLL_UMRDDT_TAKEN
                : MCA_COLL_UMRDDT_GPU;
 }

@@ -78,6 +78,7 @@ typedef struct mca_pml_umrddt_t {
     const char *gpu_why_not;             /**< reason for NULL, for the user */
     mca_pml_umrddt_base_gpu_t base_gpu;  /**< GPU memory that the base PML may receive */
     bool base_aware;                     /**< Open MPI itself is CUDA-aware */
+    bool base_maps;                      /**< the base PML opens CUDA IPC handles itself */
     size_t eager[2];                /**< eager limit of the base PML: remote nodes, this node */
     opal_umrddt_gpu_cuts_t cuts;    /**< types that the base PML cannot receive in fragments */
     bool looks;                     /**< look up the memory kind of every send buffer */

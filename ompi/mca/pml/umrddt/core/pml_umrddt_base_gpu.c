@@ -47,6 +47,8 @@ void mca_pml_umrddt_base_gpu_open(void)
                                       : MCA_PML_UMRDDT_BASE_GPU_NONE;
     }
     mca_pml_umrddt.base_aware = umrddt_knows_cuda();
+    mca_pml_umrddt.base_maps =
+        0 == strcmp("ucx", mca_pml_umrddt.host_component.pmlm_version.mca_component_name);
     mca_pml_umrddt.takes_contiguous = MCA_PML_UMRDDT_CONTIGUOUS_TAKE == params->contiguous
                                       || (MCA_PML_UMRDDT_CONTIGUOUS_AUTO == params->contiguous
                                           && (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu
@@ -79,13 +81,21 @@ bool mca_pml_umrddt_base_touches_managed(void)
            && opal_umrddt_gpu_has_context();
 }
 
+/** Returns true if the base PML may open CUDA IPC handles of memory that umrddt has open, too. */
+static bool both_map(const mca_pml_umrddt_comm_t *comm)
+{
+    return mca_pml_umrddt.base_maps
+           && 0 != (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_IPC) & comm->schemes);
+}
+
 /** Returns true if the base PML is to carry contiguous messages to or from this rank if it can. */
 static bool base_wanted(mca_pml_umrddt_comm_t *comm, int rank, int tag)
 {
+    const bool internal = 0 > tag && OMPI_ANY_TAG != tag;
     const mca_pml_umrddt_peer_t *peer;
 
-    if ((0 > tag && OMPI_ANY_TAG != tag) || comm->bypass
-        || MCA_PML_UMRDDT_CONTIGUOUS_DEFER == mca_pml_umrddt.params.contiguous) {
+    if (comm->bypass || MCA_PML_UMRDDT_CONTIGUOUS_DEFER == mca_pml_umrddt.params.contiguous
+        || (internal && !both_map(comm))) {
         return true;
     }
     peer = mca_pml_umrddt_peer(comm, rank);

@@ -18,6 +18,10 @@
  * several memories. Between GPUs of one node umrddt is as fast or faster. So the base PML gets
  * memory that is safe for it where umrddt is not better: for remote nodes, where it may use
  * GPUDirect RDMA, and for internal messages of collectives.
+ *
+ * pml/ucx gets no internal messages to or from processes of this node if umrddt may use CUDA IPC on
+ * the communicator. UCX opens handles of the same processes, and aborts if the driver refuses one
+ * (CUDA_ERROR_ALREADY_MAPPED) though UCX has closed all its own: docs/notes.rst.
  */
 
 #ifndef MCA_PML_UMRDDT_BASE_GPU_H
