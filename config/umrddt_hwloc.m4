@@ -4,7 +4,7 @@ dnl $HEADER$
 
 dnl UMRDDT_CHECK_HWLOC
 dnl The library of the hwloc, 2.0 or newer, whose header Open MPI's own headers include. An hwloc inside Open MPI's library
-dnl needs none.
+dnl needs none. Only btl/umr uses it: call after UMRDDT_CHECK_VERBS.
 dnl Sets and substitutes UMRDDT_HWLOC_LIBS.
 AC_DEFUN([UMRDDT_CHECK_HWLOC], [
     UMRDDT_HWLOC_LIBS=
@@ -30,7 +30,7 @@ AC_DEFUN([UMRDDT_CHECK_HWLOC], [
                     UMRDDT_HWLOC_LIBS=$umrddt_lib])])
     done
     AC_MSG_RESULT([$umrddt_hwloc])
-    AS_IF([test "$umrddt_hwloc" = no],
+    AS_IF([test "$umrddt_hwloc" = no && test "$umrddt_have_verbs" = yes],
           [AC_MSG_ERROR([a program with Open MPI's hwloc does not link, neither with Open MPI's libraries alone nor with -lhwloc (hwloc 2.0 or newer is needed; Debian and Ubuntu: apt-get install libhwloc-dev; config.log has the compiler's words).])])
     CPPFLAGS="$umrddt_save_CPPFLAGS"
     LDFLAGS="$umrddt_save_LDFLAGS"
