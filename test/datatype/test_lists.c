@@ -532,6 +532,46 @@ static void far_apart(void **state)
     opal_iov_cache_list_clear(&list);
 }
 
+/* Elements of many blocks that the samples miss: terms, and not a list of their blocks. */
+static void crowded(void **state)
+{
+    enum {
+        N = 4000,
+        MANY = 1000000
+    };
+    static int lengths[N], places[N];
+    MPI_Datatype parts[3], type;
+    const int one[3] = {1, 1, 1};
+    MPI_Aint where[3] = {0, 0, 0};
+    opal_iov_cache_form_t *form;
+    unsigned seed = 3;
+    int place = 0, i;
+
+    (void) state;
+    for (i = 0; i < N; ++i) {
+        seed = seed * 1664525u + 1013904223u;
+        lengths[i] = 1 + (int) (seed >> 28) % 4;
+        places[i] = place;
+        place += lengths[i] + 1 + (int) (seed >> 20) % 40;
+    }
+    MPI_Type_indexed(N, lengths, places, MPI_INT, &parts[0]);
+    MPI_Type_vector(MANY, 1, 3, MPI_INT, &parts[1]);
+    MPI_Type_indexed(N / 4, lengths, places, MPI_INT, &parts[2]);
+    where[1] = 4 * (MPI_Aint) place;
+    where[2] = where[1] + 12 * (MPI_Aint) MANY;
+    MPI_Type_create_struct(3, one, where, parts, &type);
+    MPI_Type_commit(&type);
+    assert_int_equal(OPAL_SUCCESS, opal_iov_cache_form_create(&type->super, 1, &form));
+    assert_null(opal_iov_cache_form_check(form));
+    assert_int_equal(N + N / 4 + MANY, form->segments);
+    assert_true(2 * N > form->block_count + form->term_count);
+    opal_iov_cache_form_free(form);
+    for (i = 0; i < 3; ++i) {
+        MPI_Type_free(&parts[i]);
+    }
+    MPI_Type_free(&type);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -539,6 +579,7 @@ int main(void)
         cmocka_unit_test(nearly_equal),  cmocka_unit_test(kinds_of_blocks),
         cmocka_unit_test(seeming_order), cmocka_unit_test(odd_ones),
         cmocka_unit_test(touching),      cmocka_unit_test(far_apart),
+        cmocka_unit_test(crowded),
     };
     int failed;
 

@@ -8,7 +8,8 @@
 
 /*
  * Locality by hwloc: a topology of three nodes with HCAs and GPUs below bridges and a switch. (The
- * fallback to sysfs: devices.sh and hcas.sh, since the software HCA is in no topology.)
+ * fallback to sysfs for all of it: devices.sh and hcas.sh, since the software HCA is in no
+ * topology.)
  */
 
 #include "opal_config.h"
@@ -50,12 +51,15 @@ mca_btl_umr_params_t mca_btl_umr_params;
     "pci_type=\"0302 [10de:2330] [10de:0000] 00\" pci_link_speed=\"0\"/>\n"
 #define END "</object>\n"
 
-/* mlx5_0, and the switch of mlx5_1 and GPU 0, are on two ports of one host bridge. */
+/*
+ * mlx5_0, and the switch of mlx5_1 and GPU 0, are on two ports of one host bridge. The package of
+ * mlx5_3 also has a node of memory without CPUs of its own.
+ */
 static const char xml[] =
     "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
     "<topology version=\"2.0\">\n"
-    "<object type=\"Machine\" os_index=\"0\" gp_index=\"1\" allowed_cpuset=\"0x3f\" allowed_nodeset=\"0x7\" "
-    SETS("0x3f", "0x7") ">\n"
+    "<object type=\"Machine\" os_index=\"0\" gp_index=\"1\" allowed_cpuset=\"0xff\" allowed_nodeset=\"0x2f\" "
+    SETS("0xff", "0x2f") ">\n"
     NODE("0", "0x3", "0x1") PU("0", "0x1", "0x1") PU("1", "0x2", "0x1")
     HOST_BRIDGE("40", "20-2f")
     BRIDGE("41", "1", "0000:20:01.0", "21-21") HCA("42", "0000:21:00.0", "mlx5_0") END
@@ -68,6 +72,14 @@ static const char xml[] =
     HOST_BRIDGE("53", "50-5f") BRIDGE("54", "1", "0000:50:01.0", "51-51") GPU("55", "0000:51:00.0") END END END
     NODE("2", "0x30", "0x4") PU("4", "0x10", "0x4") PU("5", "0x20", "0x4")
     HOST_BRIDGE("60", "60-6f") BRIDGE("61", "1", "0000:60:01.0", "61-61") GPU("62", "0000:61:00.0") END END END
+    "<object type=\"Package\" os_index=\"3\" gp_index=\"23\" " SETS("0xc0", "0x28") ">\n"
+    "<object type=\"NUMANode\" os_index=\"3\" gp_index=\"33\" " SETS("0xc0", "0x8") "/>\n"
+    "<object type=\"NUMANode\" os_index=\"5\" gp_index=\"35\" " SETS("0xc0", "0x20") "/>\n"
+    PU("6", "0x40", "0x28") PU("7", "0x80", "0x28")
+    HOST_BRIDGE("70", "70-7f")
+    BRIDGE("71", "1", "0000:70:01.0", "71-71") HCA("72", "0000:71:00.0", "mlx5_3") END
+    BRIDGE("73", "1", "0000:70:02.0", "72-72") GPU("74", "0000:72:00.0") END
+    END END
     END
     "<distances2 type=\"NUMANode\" nbobjs=\"3\" kind=\"5\" indexing=\"os\">\n"
     "<indexes length=\"6\">0 1 2 </indexes>\n"
@@ -75,7 +87,21 @@ static const char xml[] =
     "</distances2>\n</topology>\n";
 /* clang-format on */
 
-static const char *const gpus[] = {"0000:25:00.0", "0000:51:00.0", "0000:61:00.0", "0000:99:00.0"};
+static const char *const gpus[] = {"0000:25:00.0", "0000:51:00.0", "0000:61:00.0", "0000:99:00.0",
+                                   "0000:72:00.0"};
+
+/* sysfs has the node of each device. */
+FILE *__wrap_fopen(const char *path, const char *mode);
+FILE *__real_fopen(const char *path, const char *mode);
+
+FILE *__wrap_fopen(const char *path, const char *mode)
+{
+    static char node[] = "3\n";
+
+    return 0 == strcmp(path, "/sys/class/infiniband/mlx5_3/device/numa_node")
+               ? fmemopen(node, strlen(node), mode)
+               : __real_fopen(path, mode);
+}
 
 int opal_umrddt_gpu_rdma_bus_id(int device, char *bus_id)
 {
@@ -100,7 +126,7 @@ int __wrap_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
     return 0 == cpus ? -1 : 0;
 }
 
-#define HCAS 3
+#define HCAS 4
 
 static struct ibv_device devices[HCAS + 1];
 static struct ibv_context contexts[HCAS];
@@ -140,8 +166,10 @@ static void check_nodes(void)
     CHECK(0 == hcas[0].numa && 0 == hcas[1].numa && 1 == hcas[2].numa);
     CHECK(10 == hcas[0].distance[0] && 21 == hcas[0].distance[1] && 31 == hcas[0].distance[2]);
     CHECK(21 == hcas[2].distance[0] && 10 == hcas[2].distance[1] && 17 == hcas[2].distance[2]);
+    /* By sysfs, since there are two at its place. */
+    CHECK(3 == hcas[3].numa && 10 == hcas[3].distance[3] && 20 == hcas[3].distance[5]);
     /* A node that is not in the topology; a device that is not. */
-    CHECK(20 == hcas[0].distance[3]);
+    CHECK(20 == hcas[0].distance[4]);
     mca_btl_umr_topology_device(&devices[HCAS], &other);
     CHECK(-1 == other.numa && MCA_BTL_UMR_FAR == other.distance[0]);
 }
@@ -155,9 +183,13 @@ static void check_process(void)
     cpus = 0x30;
     CHECK(31 == mca_btl_umr_topology_process(&devices[0]));
     CHECK(17 == mca_btl_umr_topology_process(&devices[2]));
+    CHECK(20 == mca_btl_umr_topology_process(&devices[3]));
     /* CPUs of several nodes; of none that is known; unknown. */
     cpus = 0x5;
     CHECK(MCA_BTL_UMR_FAR == mca_btl_umr_topology_process(&devices[0]));
+    cpus = 0x80;
+    CHECK(0 == mca_btl_umr_topology_process(&devices[3]));
+    CHECK(20 == mca_btl_umr_topology_process(&devices[0]));
     cpus = 0x100;
     CHECK(MCA_BTL_UMR_FAR == mca_btl_umr_topology_process(&devices[0]));
     cpus = 0;
@@ -178,6 +210,7 @@ static void check_gpus(void)
     /* No common bridge: by the distance of the nodes. */
     CHECK(of(2, 2) < of(0, 2) && of(0, 2) == of(1, 2));
     CHECK(of(0, 2) < MCA_BTL_UMR_GPU_FAR);
+    CHECK(of(3, 4) < of(0, 4));
     CHECK(MCA_BTL_UMR_GPU_FAR == of(0, 3));
     CHECK(MCA_BTL_UMR_GPU_FAR == of(0, -1));
     CHECK(MCA_BTL_UMR_GPU_FAR == of(0, OPAL_UMRDDT_GPU_RDMA_DEVICES));

@@ -245,9 +245,14 @@ bool opal_iov_cache_list_is_scattered(const opal_iov_cache_list_t *list)
 #define FEW  3
 #define MANY 12
 
-/* Limits of this reader. The general one handles longer blocks and larger offsets, with checks. */
+/*
+ * Limits of this reader. The general one handles longer blocks and larger offsets, with checks. It
+ * also handles elements of many blocks, which the samples can miss: a term for each instead of a
+ * list of their blocks.
+ */
 #define LENGTH_BITS 30
 #define FAR         (INT64_C(1) << 60)
+#define CROWD       64 /* blocks for each element, on average */
 
 typedef struct {
     size_t blocks;
@@ -358,7 +363,8 @@ static int read_blocks(const opal_datatype_t *type, const dt_type_desc_t *desc, 
     bool good;
 
     facts->blocks = count_blocks(desc);
-    if (-FAR >= type->true_lb || FAR <= type->true_ub || 2 > facts->blocks) {
+    if (-FAR >= type->true_lb || FAR <= type->true_ub || 2 > facts->blocks
+        || CROWD * desc->used < facts->blocks) {
         return OPAL_ERR_NOT_SUPPORTED;
     }
     *form = opal_iov_cache_form_new(1, facts->blocks + MANY);

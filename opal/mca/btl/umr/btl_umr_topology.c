@@ -12,8 +12,8 @@
  * Locality of devices, this process, memory and GPUs, from Open MPI's hwloc topology of the node.
  *
  * Some topologies lack a device: I/O devices may be filtered out, and the software HCA has its own
- * sysfs. Then the device's sysfs directory is read. Missing information counts as unknown, and the
- * order of the devices decides.
+ * sysfs. Others have several nodes at the place of a device. Then the device's sysfs directory is
+ * read. Missing information counts as unknown, and the order of the devices decides.
  */
 
 #include "opal_config.h"
@@ -109,7 +109,12 @@ typedef struct place_t {
     int node;                  /**< -1: unknown */
 } place_t;
 
-/** The node of the memory that an object is local to. @return -1: unknown, or several */
+/**
+ * The node of the memory that an object is local to.
+ *
+ * @return -1: unknown, or several. A package also has the nodes of high-bandwidth memory and of the
+ *         memory of coherent GPUs
+ */
 static int object_node(hwloc_topology_t topology, hwloc_obj_t object)
 {
     hwloc_obj_t local = hwloc_get_non_io_ancestor_obj(topology, object);
@@ -127,17 +132,19 @@ static place_t place_of(const struct ibv_device *device)
         && (NULL != opal_hwloc_topology || OPAL_SUCCESS == opal_hwloc_base_get_topology())) {
         hwloc_obj_t object = NULL;
 
-        while (NULL != (object = hwloc_get_next_osdev(opal_hwloc_topology, object))) {
+        while (NULL == place.topology
+               && NULL != (object = hwloc_get_next_osdev(opal_hwloc_topology, object))) {
             if (HWLOC_OBJ_OSDEV_OPENFABRICS == object->attr->osdev.type && NULL != object->name
                 && 0 == strcmp(object->name, device->name)) {
                 place.topology = opal_hwloc_topology;
                 place.object = object;
                 place.node = object_node(place.topology, object);
-                return place;
             }
         }
     }
-    place.node = sysfs_node(device->ibdev_path, "device/numa_node");
+    if (0 > place.node) {
+        place.node = sysfs_node(device->ibdev_path, "device/numa_node");
+    }
     return place;
 }
 
@@ -261,7 +268,7 @@ static uint32_t gpu_distance(const mca_btl_umr_device_t *device, int gpu)
 {
     const struct ibv_device *ibv = device->context->device;
     char bus_id[OPAL_UMRDDT_GPU_RDMA_BUS_ID];
-    unsigned int common;
+    unsigned int common = 0;
     int node = -1;
     place_t place;
 
@@ -269,8 +276,14 @@ static uint32_t gpu_distance(const mca_btl_umr_device_t *device, int gpu)
         return MCA_BTL_UMR_GPU_FAR;
     }
     place = place_of(ibv);
-    common = NULL != place.topology ? hwloc_common(&place, bus_id, &node)
-                                    : sysfs_common(ibv, bus_id, &node);
+    if (NULL != place.topology) {
+        common = hwloc_common(&place, bus_id, &node);
+    }
+    if (0 == common || 0 > node) {
+        unsigned int directories = sysfs_common(ibv, bus_id, &node);
+
+        common = 0 < common ? common : directories;
+    }
     if (0 == common) {
         return MCA_BTL_UMR_GPU_FAR;
     }
