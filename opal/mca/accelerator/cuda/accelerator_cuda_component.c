@@ -41,7 +41,8 @@ static int check_addr(const void *address, int *dev_id, uint64_t *flags)
 
     *flags = 0;
     *dev_id = MCA_ACCELERATOR_NO_DEVICE_ID;
-    if (NULL == address) {
+    /* No device memory exists before the application has initialized CUDA. */
+    if (NULL == address || !opal_umrddt_gpu_in_use()) {
         return 0;
     }
     if (OPAL_SUCCESS != opal_umrddt_gpu_classify(address, &memory)) {
