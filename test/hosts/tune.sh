@@ -50,7 +50,7 @@ figure() { grep "^$1 " "$config"/umrddt/model-*.txt; }
 # --- far, then near -----------------------------------------------------------------------------------
 
 tune h1:1,h2:1
-silent 'hosts differ'
+silent 'nodes differ'
 says '^\* far_latency '
 says '^  near_latency '
 has '^far umrddt_tune '
@@ -90,10 +90,10 @@ file=$(echo "$config"/umrddt/model-*.txt)
 sed 's/^model name.*/model name\t: another processor/' /proc/cpuinfo >"$UMRDDT_WORLD/cpuinfo"
 if "$agent" h2 mount --bind "$UMRDDT_WORLD/cpuinfo" /proc/cpuinfo; then
     tune h1:1,h2:1 --seconds 0
-    says 'the two hosts differ: this one is .*; the other one is another processor'
+    says 'the two nodes differ: this one is .*; the other one is another processor'
     silent 'made anew'
     tune h2:2 --seconds 0
-    silent 'hosts differ'
+    silent 'nodes differ'
     checks=$((checks + 1))
     [ "$(ls "$config/umrddt" | wc -l)" -eq 2 ] || fail 'another machine has another file'
     tune h2:2 --seconds 0 --output "$file"
