@@ -94,7 +94,7 @@ static bool given(const opal_umrddt_gpu_where_t *where, uint64_t at, size_t byte
 }
 
 /* Messages of collectives, where the base PML opens the handles that umrddt may have open. */
-static void internal(const mca_pml_umrddt_where_t *where)
+static void internal(const opal_umrddt_gpu_where_t *where)
 {
     CHECK(!mca_pml_umrddt.base_maps);     /* ob1 */
     mca_pml_umrddt.base_maps = true;      /* ucx */
