@@ -19,7 +19,7 @@
 #
 # STEPs: build tests mpi latency kernels profile large sanitizer schemes larger staged choice defer parts.
 # The others need build, unless DIR has its result.
-#   latency   umrddt_bench with --floor: messages one after the other and with pauses between them, with and
+#   latency   umrddt_bench with --bare: messages one after the other and with pauses between them, with and
 #             without graphs
 #   large     256 MiB from GPU to GPU
 #   schemes   every scheme, layout and pair of memories, checked, up to 1 MiB. The software ConnectX is the
@@ -242,7 +242,7 @@ if wanted mpi || wanted latency || wanted schemes || wanted larger || wanted sta
     export OMPI_MCA_mca_base_component_path=$components:$(ompi_info --path pkglibdir --parsable | sed 's/.*://')
 fi
 run=(mpirun -n 2 --mca pml umrddt --mca btl self,vader)
-message=("$prefix/bin/umrddt_bench" --memory gpu --floor)
+message=("$prefix/bin/umrddt_bench" --memory gpu --bare)
 if wanted mpi; then
     step bench_gpu 150 "${run[@]}" "${message[@]}" --quick --max-seconds-per-layout 0.5 --csv "$out/bench_gpu.csv"
     step tensors 90 "${run[@]}" python3 "$tree/test/gpu/mpi4py_tensors.py"
@@ -253,13 +253,13 @@ if wanted latency; then
     some=(--layouts 'contiguous_64KiB,vector_1KiB_x16,vector_1KiB_x128,vector_4KiB_x128,MILC_su3_zd_16*,NAS_MG_y_1024*,SPECFEM3D_mt_1024x2x64,face_128_r1_x,face_128_r1_y,indexed_8B_x16384,indexed_512B_x512')
     for graphs in 0 64; do
         step latency_graphs_$graphs 20 "${run[@]}" --mca pml_umrddt_gpu_graphs $graphs "${message[@]}" "${some[@]}" \
-            --trips 20 --csv "$out/latency_graphs_$graphs.csv"
+            --burst 20 --csv "$out/latency_graphs_$graphs.csv"
         step latency_kernel_graphs_$graphs 20 "${run[@]}" --mca pml_umrddt_gpu_graphs $graphs \
             --mca pml_umrddt_gpu_scheme kernel "${message[@]}" "${some[@]}" \
-            --trips 20 --csv "$out/latency_kernel_graphs_$graphs.csv"
+            --burst 20 --csv "$out/latency_kernel_graphs_$graphs.csv"
     done
     step latency_pauses 20 "${run[@]}" "${message[@]}" "${some[@]}" --csv "$out/latency_pauses.csv"
-    step latency_all 60 "${run[@]}" "${message[@]}" --trips 20 --csv "$out/latency_all.csv"
+    step latency_all 60 "${run[@]}" "${message[@]}" --burst 20 --csv "$out/latency_all.csv"
 fi
 
 every=(--require-scheme asked --require-min-bytes 0 --warmup 0 --progress never)
@@ -293,12 +293,12 @@ if wanted staged; then
     for btl in self,vader self,tcp; do
         way=${btl#self,}
         step "staged_host_$way" 30 mpirun -n 2 --mca pml ob1 --mca btl $btl "$prefix/bin/umrddt_bench" \
-            --layouts contiguous_64MiB --iterations 12 --trips 4 --csv "$out/staged_host_$way.csv"
+            --layouts contiguous_64MiB --iterations 12 --burst 4 --csv "$out/staged_host_$way.csv"
         step "staged_large_$way" 60 mpirun -n 2 --mca pml umrddt --mca btl $btl "$prefix/bin/umrddt_bench" \
-            --memory gpu --layouts $large --schemes pack-staged,pack-host --iterations 12 --trips 4 \
+            --memory gpu --layouts $large --schemes pack-staged,pack-host --iterations 12 --burst 4 \
             --max-seconds-per-layout 2 --csv "$out/staged_large_$way.csv"
         step "staged_sizes_$way" 60 mpirun -n 2 --mca pml umrddt --mca btl $btl "$prefix/bin/umrddt_bench" \
-            --memory gpu --layouts 'vector_1KiB*,vector_4KiB*,indexed_512B*' --schemes pack-staged,pack-host,ipc,host --iterations 20 --trips 10 \
+            --memory gpu --layouts 'vector_1KiB*,vector_4KiB*,indexed_512B*' --schemes pack-staged,pack-host,ipc,host --iterations 20 --burst 10 \
             --max-seconds-per-layout 0.3 --csv "$out/staged_sizes_$way.csv"
     done
 fi
@@ -309,8 +309,8 @@ fi
 if wanted choice; then
     for memory in $memories; do
         step "choice_$memory" 400 "${run[@]}" --mca pml_umrddt_memory all --mca pml_umrddt_explain 1 --mca pml_umrddt_model "$out/tuning.txt" \
-            "$prefix/bin/umrddt_bench" --memory $memory --schemes auto,ipc,pack-staged,pack-host,host --rounds 5 --settle 800 --warmup 8 \
-            --iterations 8 --trips 5 --max-seconds-per-layout 0.1 --progress never --csv "$out/choice_$memory.csv"
+            "$prefix/bin/umrddt_bench" --memory $memory --schemes auto,ipc,pack-staged,pack-host,host --rounds 5 --auto-warmup 800 --warmup 8 \
+            --iterations 8 --burst 5 --max-seconds-per-layout 0.1 --progress never --csv "$out/choice_$memory.csv"
     done
     { grep -hE '^# (auto|chance)' "$out"/logs/choice_*; "$here/bench/check_predictions" "$out"/logs/choice_*; } > "$out/choice.txt"
 fi
@@ -333,8 +333,8 @@ fi
 
 if wanted large; then
     step large 60 "$gpu/bench_kernels" --mib 256 large
-    step large_messages 90 "${run[@]}" "$prefix/bin/umrddt_bench" --memory gpu --floor \
-        --layouts contiguous_256MiB,vector_512B_x524288,vector_4KiB_x65536,vector_64KiB_x4096 --iterations 5 --trips 8 --warmup 1 \
+    step large_messages 90 "${run[@]}" "$prefix/bin/umrddt_bench" --memory gpu --bare \
+        --layouts contiguous_256MiB,vector_512B_x524288,vector_4KiB_x65536,vector_64KiB_x4096 --iterations 5 --burst 8 --warmup 1 \
         --csv "$out/large_messages.csv"
 fi
 
