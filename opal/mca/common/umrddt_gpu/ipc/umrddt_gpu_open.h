@@ -31,7 +31,8 @@ BEGIN_C_DECLS
  * Load the CUDA driver and configure the engines. Calls no function of the driver: the application
  * decides whether CUDA is used.
  *
- * @param[in] cache_system  cache the pages that the driver reported as system memory
+ * @param[in] cache_system  cache the pages that the driver reported as system memory, and answer
+ *                          lookups of a CUDA-aware Open MPI for them (umrddt_gpu_base_lookup.h)
  *
  * @return the driver, or NULL: opal_umrddt_gpu_driver_why_not has the reason
  */
