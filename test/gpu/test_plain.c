@@ -13,16 +13,21 @@
 
 #include "opal_config.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <mpi.h>
 
+#include "ompi/datatype/ompi_datatype.h"
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_plain.h"
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_memory.h"
 
 #include "gpu_test.h"
 
@@ -185,6 +190,49 @@ static void runs(void)
     munmap(at(memory), PAGES * PAGE);
 }
 
+/*
+ * sbrk as UCX replaces it (ucm_orig_sbrk, UCX_MEM_MMAP_HOOK_MODE=bistro): it reads the break and
+ * sets it to the sum. With an increment of 0 in one thread, while malloc in another one moves the
+ * break, the heap ends below a block that is in use. libc's own malloc does not call this function.
+ */
+static int sbrk_calls;
+
+void *sbrk(intptr_t increment)
+{
+    const uintptr_t end = (uintptr_t) syscall(SYS_brk, 0);
+
+    ++sbrk_calls;
+    return (uintptr_t) syscall(SYS_brk, end + (uintptr_t) increment) == end + (uintptr_t) increment
+               ? at(end)
+               : at(UINTPTR_MAX);
+}
+
+/* The heap becomes a run of system memory without a call of sbrk. */
+static void heap(void)
+{
+    char *buffer;
+    opal_umrddt_gpu_where_t where;
+    uintptr_t last;
+    MPI_Datatype type;
+
+    CHECK(1 == mallopt(M_MMAP_THRESHOLD, 64 << 20));
+    buffer = malloc(100 * PAGE);
+    CHECK(NULL != buffer);
+    last = (uintptr_t) buffer + 99 * PAGE;
+    CHECK(last < (uintptr_t) syscall(SYS_brk, 0));
+    CHECK(MPI_SUCCESS == MPI_Type_vector(100, 1, PAGE, MPI_BYTE, &type));
+    CHECK(MPI_SUCCESS == MPI_Type_commit(&type));
+    CHECK(!opal_umrddt_gpu_plain_run((uintptr_t) buffer, last));
+    opal_umrddt_gpu_memory_open();
+    CHECK(opal_umrddt_gpu_look(buffer, 1, &type->super, &where));
+    CHECK(OPAL_UMRDDT_GPU_HOST == where.memory.kind && !where.mixed);
+    CHECK(opal_umrddt_gpu_plain_run((uintptr_t) buffer, last));
+    CHECK(opal_umrddt_gpu_plain_run((uintptr_t) syscall(SYS_brk, 0) - 1, last));
+    CHECK(0 == sbrk_calls);
+    CHECK(MPI_SUCCESS == MPI_Type_free(&type));
+    free(buffer);
+}
+
 int main(int argc, char **argv)
 {
     uintptr_t memory = map(1);
@@ -203,6 +251,7 @@ int main(int argc, char **argv)
     in_between();
     threads();
     runs();
+    heap();
     learn(memory);
     CHECK(is_plain(memory));
     opal_umrddt_gpu_plain_close();

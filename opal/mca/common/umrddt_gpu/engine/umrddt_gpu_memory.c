@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "opal/constants.h"
@@ -113,15 +114,29 @@ static void find_stack(void)
     }
 }
 
+/**
+ * The program break. Not by sbrk(0): UCX replaces sbrk, and its sbrk(0) sets the break to the value
+ * that it has just read. That undoes what malloc in another thread does in between, and two blocks
+ * get the same memory. The system call with address 0 only reads.
+ */
+static uintptr_t program_break(void)
+{
+    return (uintptr_t) syscall(SYS_brk, 0);
+}
+
 /** Returns true if [@p first, @p last] is on the heap or the stack. Remembers such a run. */
 static bool on_heap_or_stack(uintptr_t first, uintptr_t last)
 {
     const uint64_t before = opal_umrddt_gpu_plain_before();
     uintptr_t frame = (uintptr_t) __builtin_frame_address(0);
 
-    if (heap <= first && last < (uintptr_t) sbrk(0)) {
-        opal_umrddt_gpu_plain_run_learn(heap, (uintptr_t) sbrk(0) - 1, before);
-        return true;
+    if (heap <= first) {
+        const uintptr_t end = program_break();
+
+        if (last < end) {
+            opal_umrddt_gpu_plain_run_learn(heap, end - 1, before);
+            return true;
+        }
     }
     if (OPAL_UNLIKELY(!stack.known)) {
         find_stack();
