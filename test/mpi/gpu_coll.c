@@ -263,6 +263,40 @@ static void many(uint64_t *state)
     }
 }
 
+/* Sides that GPUs packed in one call of a case, whose result is verified. */
+static unsigned long long sides_packed(const char *name, int kind, uint64_t *state)
+{
+    const unsigned long long before = gpu_coll_counter(GPU_COLL_SIDES_PACKED);
+    const gpu_coll_case_t *what = gpu_coll_cases;
+    gpu_coll_t with = {.comm = MPI_COMM_WORLD,
+                       .rank = mpitest.rank,
+                       .size = mpitest.size,
+                       .others = mpitest.size,
+                       .count = 5,
+                       .type = gpu_coll_types[kind][0],
+                       .other = gpu_coll_types[kind][1],
+                       .extent = gpu_coll_shapes[kind][0].extent,
+                       .op = gpu_coll_op};
+    gpu_coll_run_t run;
+
+    while (0 != strcmp(what->name, name)) {
+        ++what;
+    }
+    gpu_coll_begin(&run, what, &with, GPU_COLL_BLOCKING, GPU_DEVICE, GPU_DEVICE, kind, state);
+    gpu_coll_end(&run);
+    return gpu_coll_counter(GPU_COLL_SIDES_PACKED) - before;
+}
+
+/* Parts of an alltoallw are packed if one of them is not contiguous. */
+static void packs(uint64_t *state)
+{
+    CHECK_INT(sides_packed("alltoallw_tight", GPU_COLL_VECTOR, state), 2);
+    CHECK_INT(sides_packed("alltoallw_tight", GPU_COLL_MIXED, state), 2);
+    CHECK_INT(sides_packed("alltoallw_in_place", GPU_COLL_VECTOR, state), 1);
+    CHECK_INT(sides_packed("alltoallw_in_place", GPU_COLL_PLAIN, state), 0);
+    CHECK_INT(sides_packed("alltoallv", GPU_COLL_VECTOR, state), 0);
+}
+
 /* One datatype over system memory and device memory, from MPI_BOTTOM or from the address of piece
  * @p base; the lowest of its addresses is in system memory, or, for every other base, on a device.
  */
@@ -518,16 +552,10 @@ static void lose_context(void)
 }
 
 static const mpitest_part_t parts[] = {
-    {"world", on_world},
-    {"parts", on_parts},
-    {"groups", on_groups},
-    {"topologies", on_topologies},
-    {"many", many},
-    {"bottom", from_bottom},
-    {"local", reduce_local},
-    {"again", again},
-    {"steady", gpu_coll_steady},
-    {NULL, NULL},
+    {"world", on_world},           {"parts", on_parts}, {"groups", on_groups},
+    {"topologies", on_topologies}, {"many", many},      {"bottom", from_bottom},
+    {"local", reduce_local},       {"again", again},    {"packs", packs},
+    {"steady", gpu_coll_steady},   {NULL, NULL},
 };
 
 /* Modes that are one collective that fails, and what comes after it. */

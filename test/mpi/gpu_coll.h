@@ -100,6 +100,7 @@ typedef enum gpu_coll_counter_t {
     GPU_COLL_LAYOUTS_READ,
     GPU_COLL_STAGES_PINNED,
     GPU_COLL_STAGES_PAGEABLE,
+    GPU_COLL_SIDES_PACKED,
     GPU_COLL_FAILURES,
     GPU_COLL_COUNTERS
 } gpu_coll_counter_t;

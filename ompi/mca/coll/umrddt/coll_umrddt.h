@@ -64,18 +64,19 @@ typedef struct mca_coll_umrddt_params_t {
 } mca_coll_umrddt_params_t;
 
 /** All counters: name, help text. They only grow, and are registered as performance variables. */
-#define MCA_COLL_UMRDDT_COUNTERS(X)                                                    \
-    X(passed, "Collectives passed through: no buffer is in GPU memory")                \
-    X(passed_gpu, "Collectives on GPU memory passed through to an Open MPI with CUDA") \
-    X(staged, "Collectives done on copies in system memory")                           \
-    X(staged_nonblocking, "Of these, nonblocking ones, and starts of persistent ones") \
-    X(bytes_in, "Bytes copied from GPUs for these")                                    \
-    X(bytes_out, "Bytes copied to GPUs for these")                                     \
-    X(memory_queries, "Addresses looked up to determine their kind of memory")         \
-    X(layouts_read, "Datatypes read because their layout was not in the cache")        \
-    X(stages_pinned, "Staging buffers in the component's pinned memory")               \
-    X(stages_pageable, "Staging buffers in other memory")                              \
-    X(failures, "Collectives that failed for lack of memory, or because of the CUDA "  \
+#define MCA_COLL_UMRDDT_COUNTERS(X)                                                     \
+    X(passed, "Collectives passed through: no buffer is in GPU memory")                 \
+    X(passed_gpu, "Collectives on GPU memory passed through to an Open MPI with CUDA")  \
+    X(staged, "Collectives done on copies in system memory")                            \
+    X(staged_nonblocking, "Of these, nonblocking ones, and starts of persistent ones")  \
+    X(bytes_in, "Bytes copied from GPUs for these")                                     \
+    X(bytes_out, "Bytes copied to GPUs for these")                                      \
+    X(memory_queries, "Addresses looked up to determine their kind of memory")          \
+    X(layouts_read, "Datatypes read because their layout was not in the cache")         \
+    X(stages_pinned, "Staging buffers in the component's pinned memory")                \
+    X(stages_pageable, "Staging buffers in other memory")                               \
+    X(sides_packed, "Send or receive buffers that GPUs packed into these, or unpacked") \
+    X(failures, "Collectives that failed for lack of memory, or because of the CUDA "   \
                 "driver")
 
 #define MCA_COLL_UMRDDT_COUNTER_FIELD(name, help) uint64_t name;
@@ -177,7 +178,8 @@ typedef struct mca_coll_umrddt_side_t {
     ompi_datatype_t *type;
     ompi_datatype_t *const *types;
     unsigned
-        flow; /**< MCA_COLL_UMRDDT_IN and _OUT; 0: needs system memory, with undefined content */
+        flow;   /**< MCA_COLL_UMRDDT_IN and _OUT; 0: needs system memory, with undefined content */
+    bool apart; /**< each part is a piece of its own */
 
     int extra;         /**< a part that is also copied in extra_flow, or -1 */
     size_t extra_only; /**< only its first elements; 0: all */
@@ -247,6 +249,7 @@ static inline void mca_coll_umrddt_side_own(mca_coll_umrddt_side_t *side, int pa
 typedef struct mca_coll_umrddt_piece_t {
     opal_iov_cache_layout_t *layout; /**< owned reference */
     int64_t offset;                  /**< of the layout's origin, from side->user */
+    uint64_t packed;                 /**< offset in a packed stage; not set by side_pieces */
     unsigned flow;
 } mca_coll_umrddt_piece_t;
 
@@ -275,6 +278,26 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
 /** Query the memory kind of each piece of a side: MCA_COLL_UMRDDT_CPU or _GPU. */
 mca_coll_umrddt_look_t mca_coll_umrddt_pieces_look(const mca_coll_umrddt_side_t *side,
                                                    const mca_coll_umrddt_pieces_t *pieces);
+
+/** Returns true if each part of a side is contiguous; gaps between parts are allowed. */
+bool mca_coll_umrddt_side_parts_are_contiguous(const mca_coll_umrddt_side_t *side);
+
+/** Number of elements, and datatype, of part @p i. */
+static inline size_t mca_coll_umrddt_side_count(const mca_coll_umrddt_side_t *side, int i)
+{
+    return NULL != side->counts ? (size_t) side->counts[i] : side->count;
+}
+
+static inline ompi_datatype_t *mca_coll_umrddt_side_type(const mca_coll_umrddt_side_t *side, int i)
+{
+    return NULL != side->types ? side->types[i] : side->type;
+}
+
+static inline bool mca_coll_umrddt_side_is_empty(const mca_coll_umrddt_side_t *side, int i)
+{
+    return 0 == mca_coll_umrddt_side_count(side, i)
+           || 0 == mca_coll_umrddt_side_type(side, i)->super.size;
+}
 
 /**
  * Returns true if one device operation can copy a piece: all of it is memory of one device.
@@ -352,6 +375,25 @@ int mca_coll_umrddt_stage_new(const mca_coll_umrddt_sides_t *sides,
 /** Arguments for the saved function in place of the user's addresses. */
 void *mca_coll_umrddt_stage_send(const mca_coll_umrddt_stage_t *stage);
 void *mca_coll_umrddt_stage_recv(const mca_coll_umrddt_stage_t *stage);
+
+/**
+ * The vectors of an alltoallw in place of the user's: those of a packed side (0: send, 1: receive),
+ * else the given ones. They live as long as the stage.
+ */
+typedef struct mca_coll_umrddt_vectors_t {
+    const int *counts;             /**< bytes of each part */
+    const int *displs;             /**< bytes; for alltoallw */
+    const MPI_Aint *far;           /**< the same, for neighbor_alltoallw */
+    ompi_datatype_t *const *types; /**< MPI_BYTE for each part */
+} mca_coll_umrddt_vectors_t;
+
+const mca_coll_umrddt_vectors_t *mca_coll_umrddt_stage_vectors(const mca_coll_umrddt_stage_t *stage,
+                                                               int side);
+
+#define MCA_COLL_UMRDDT_VECTOR(side, name, given)           \
+    (NULL != mca_coll_umrddt_stage_vectors(stage, side)     \
+         ? mca_coll_umrddt_stage_vectors(stage, side)->name \
+         : (given))
 
 /** Copy the input data into the stage, and wait. @return as mca_coll_umrddt_stage_new */
 int mca_coll_umrddt_stage_in(mca_coll_umrddt_stage_t *stage);

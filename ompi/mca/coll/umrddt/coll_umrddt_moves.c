@@ -249,7 +249,9 @@ MCA_COLL_UMRDDT_DEFINE(alltoallw,
     (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *const *sdtypes,
      void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *const *rdtypes),
     (sbuf, scounts, sdispls, sdtypes, rbuf, rcounts, rdispls, rdtypes),
-    (sstage, scounts, sdispls, sdtypes, rstage, rcounts, rdispls, rdtypes))
+    (sstage, MCA_COLL_UMRDDT_VECTOR(0, counts, scounts), MCA_COLL_UMRDDT_VECTOR(0, displs, sdispls),
+     MCA_COLL_UMRDDT_VECTOR(0, types, sdtypes), rstage, MCA_COLL_UMRDDT_VECTOR(1, counts, rcounts),
+     MCA_COLL_UMRDDT_VECTOR(1, displs, rdispls), MCA_COLL_UMRDDT_VECTOR(1, types, rdtypes)))
 
 MCA_COLL_UMRDDT_DEFINE(bcast,
     (void *rbuf, int count, ompi_datatype_t *dtype, int root),

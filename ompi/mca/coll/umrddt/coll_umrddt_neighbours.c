@@ -124,5 +124,7 @@ MCA_COLL_UMRDDT_DEFINE(neighbor_alltoallw,
      ompi_datatype_t *const *sdtypes, void *rbuf, const int *rcounts, const MPI_Aint *rdispls,
      ompi_datatype_t *const *rdtypes),
     (sbuf, scounts, sdispls, sdtypes, rbuf, rcounts, rdispls, rdtypes),
-    (sstage, scounts, sdispls, sdtypes, rstage, rcounts, rdispls, rdtypes))
+    (sstage, MCA_COLL_UMRDDT_VECTOR(0, counts, scounts), MCA_COLL_UMRDDT_VECTOR(0, far, sdispls),
+     MCA_COLL_UMRDDT_VECTOR(0, types, sdtypes), rstage, MCA_COLL_UMRDDT_VECTOR(1, counts, rcounts),
+     MCA_COLL_UMRDDT_VECTOR(1, far, rdispls), MCA_COLL_UMRDDT_VECTOR(1, types, rdtypes)))
 /* clang-format on */

@@ -22,12 +22,17 @@
  * Each piece of a side is one device operation. Layouts that the device cannot copy at once, and
  * datatypes that span several kinds of memory, are copied block by block.
  *
+ * The parts of an alltoallw with non-contiguous types are packed instead, by the GPU. The saved
+ * function gets the offsets of the packed parts and MPI_BYTE: these algorithms send each part as
+ * one message, whose bytes are the same. Other processes may use the user's types.
+ *
  * Stages come from a free list and keep their arrays, so that repeated collectives allocate
  * nothing.
  */
 
 #include "ompi_config.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,6 +54,10 @@ typedef struct half_t {
     mca_coll_umrddt_pieces_t pieces; /**< empty: this side is passed on unchanged */
     opal_umrddt_gpu_stage_t block;   /**< the system memory */
     size_t size;
+    bool packed;                       /**< its parts are packed, as vectors describes */
+    mca_coll_umrddt_vectors_t vectors; /**< in the following array */
+    void *array;
+    size_t room; /**< parts that the array has space for */
 } half_t;
 
 struct mca_coll_umrddt_stage_t {
@@ -67,8 +76,10 @@ static void stage_construct(mca_coll_umrddt_stage_t *stage)
 
 static void stage_destruct(mca_coll_umrddt_stage_t *stage)
 {
-    mca_coll_umrddt_pieces_free(&stage->halves[0].pieces);
-    mca_coll_umrddt_pieces_free(&stage->halves[1].pieces);
+    for (int h = 0; h < 2; ++h) {
+        mca_coll_umrddt_pieces_free(&stage->halves[h].pieces);
+        free(stage->halves[h].array);
+    }
     free(stage->copies);
 }
 
@@ -180,14 +191,16 @@ static int engine_of(uint64_t address, bool copies, opal_umrddt_gpu_engine_t **e
                                                  : OPAL_SUCCESS;
 }
 
-static int get_block(half_t *half)
+/**
+ * Set the size of a half's block from the lowest to the highest byte of its pieces. @return the
+ * offset of the replacement from the block
+ */
+static uint64_t span(half_t *half)
 {
-    const mca_coll_umrddt_piece_t *pieces = half->pieces.list, *first = &pieces[0];
-    int64_t low = first->offset + first->layout->lb;
-    int64_t high = first->offset + first->layout->ub;
-    opal_umrddt_gpu_engine_t *engine;
+    const mca_coll_umrddt_piece_t *pieces = half->pieces.list;
+    int64_t low = pieces[0].offset + pieces[0].layout->lb;
+    int64_t high = pieces[0].offset + pieces[0].layout->ub;
     size_t pad;
-    int rc;
 
     for (size_t i = 1; i < half->pieces.n; ++i) {
         const int64_t lb = pieces[i].offset + pieces[i].layout->lb;
@@ -198,6 +211,15 @@ static int get_block(half_t *half)
     }
     pad = (size_t) ((half->user + (uint64_t) low) % ALIGNMENT);
     half->size = pad + (size_t) (high - low);
+    return pad - (uint64_t) low;
+}
+
+static int get_block(half_t *half)
+{
+    const mca_coll_umrddt_piece_t *first = &half->pieces.list[0];
+    const uint64_t begin = half->packed ? 0 : span(half);
+    opal_umrddt_gpu_engine_t *engine;
+    int rc;
 
     rc = engine_of(half->user + (uint64_t) (first->offset + first->layout->lb), false, &engine);
     if (OPAL_SUCCESS != rc) {
@@ -209,7 +231,7 @@ static int get_block(half_t *half)
             return rc;
         }
     }
-    half->given = (uint64_t) (uintptr_t) half->block.bytes + pad - (uint64_t) low;
+    half->given = (uint64_t) (uintptr_t) half->block.bytes + begin;
     if (OPAL_UMRDDT_GPU_PINNED == half->block.kind) {
         MCA_COLL_UMRDDT_COUNT(stages_pinned);
     } else {
@@ -219,20 +241,101 @@ static int get_block(half_t *half)
 }
 
 /* ---------------------------------------------------------------------------------------------
+ * Packed parts
+ * ------------------------------------------------------------------------------------------- */
+
+/** Returns true if the parts of a side are to be packed, and their offsets fit an int. */
+static bool is_packed(const mca_coll_umrddt_side_t *side)
+{
+    uint64_t bytes = 0;
+
+    if (NULL == side->types || 0 <= side->extra
+        || mca_coll_umrddt_side_parts_are_contiguous(side)) {
+        return false;
+    }
+    for (int i = 0; i < side->parts && bytes <= INT_MAX; ++i) {
+        const size_t count = mca_coll_umrddt_side_count(side, i);
+        const size_t size = side->types[i]->super.size;
+
+        if (0 < size && INT_MAX / size < count) {
+            return false;
+        }
+        bytes += count * size + ALIGNMENT;
+    }
+    return bytes <= INT_MAX;
+}
+
+/** Describe the packed parts of a half to the saved function. The pieces are the non-empty parts.
+ */
+static int pack_parts(half_t *half, const mca_coll_umrddt_side_t *side)
+{
+    const size_t n = (size_t) side->parts;
+    ompi_datatype_t **types;
+    MPI_Aint *far;
+    int *counts, *displs;
+    size_t k = 0;
+    uint64_t end = 0;
+
+    if (half->room < n) {
+        free(half->array);
+        half->array = malloc(n * (sizeof(*types) + sizeof(*far) + 2 * sizeof(int)));
+        half->room = NULL != half->array ? n : 0;
+    }
+    if (NULL == half->array) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    types = half->array;
+    far = (MPI_Aint *) (types + n);
+    counts = (int *) (far + n);
+    displs = counts + n;
+    for (size_t i = 0; i < n; ++i) {
+        types[i] = &ompi_mpi_byte.dt;
+        far[i] = 0;
+        counts[i] = 0;
+        if (!mca_coll_umrddt_side_is_empty(side, (int) i)) {
+            mca_coll_umrddt_piece_t *piece = &half->pieces.list[k++];
+
+            piece->packed = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+            end = piece->packed + piece->layout->size;
+            far[i] = (MPI_Aint) piece->packed;
+            counts[i] = (int) piece->layout->size;
+        }
+        displs[i] = (int) far[i];
+    }
+    half->size = (size_t) end;
+    half->vectors =
+        (mca_coll_umrddt_vectors_t){.counts = counts, .displs = displs, .far = far, .types = types};
+    MCA_COLL_UMRDDT_COUNT(sides_packed);
+    return OPAL_SUCCESS;
+}
+
+const mca_coll_umrddt_vectors_t *mca_coll_umrddt_stage_vectors(const mca_coll_umrddt_stage_t *stage,
+                                                               int side)
+{
+    return stage->halves[side].packed ? &stage->halves[side].vectors : NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------
  * Copies
  * ------------------------------------------------------------------------------------------- */
 
-/** Start one copy between the two memories of a half. */
+/**
+ * Start one copy between the two memories of a half.
+ *
+ * @param[in] layout  of both; NULL: contiguous. In a packed half only of the device memory
+ * @param[in] offset  of the device memory from the user's address
+ * @param[in] given   of the system memory from the replacement
+ */
 static int begin(opal_umrddt_gpu_engine_t *engine, const half_t *half,
-                 opal_iov_cache_layout_t *layout, int64_t offset, uint64_t length, bool out,
-                 opal_umrddt_gpu_copy_t **copy)
+                 opal_iov_cache_layout_t *layout, int64_t offset, int64_t given, uint64_t length,
+                 bool out, opal_umrddt_gpu_copy_t **copy)
 {
     const opal_umrddt_gpu_copy_end_t device = {.layout = layout,
                                                .address = half->user + (uint64_t) offset,
                                                .kind = OPAL_UMRDDT_GPU_DEVICE,
                                                .reached = true};
-    const opal_umrddt_gpu_copy_end_t host = {.layout = layout,
-                                             .address = half->given + (uint64_t) offset,
+    const opal_umrddt_gpu_copy_end_t host = {.layout = half->packed ? NULL : layout,
+                                             .address = half->given + (uint64_t) given,
                                              .kind = half->block.kind,
                                              .reached = OPAL_UMRDDT_GPU_PINNED == half->block.kind};
 
@@ -241,10 +344,10 @@ static int begin(opal_umrddt_gpu_engine_t *engine, const half_t *half,
 }
 
 /** Copy one block of any memory kind; blocking. */
-static int copy_run(const half_t *half, int64_t offset, uint64_t length, bool out)
+static int copy_run(const half_t *half, int64_t offset, int64_t given, uint64_t length, bool out)
 {
     void *user = (void *) (uintptr_t) (half->user + (uint64_t) offset);
-    void *host = (void *) (uintptr_t) (half->given + (uint64_t) offset);
+    void *host = (void *) (uintptr_t) (half->given + (uint64_t) given);
     opal_umrddt_gpu_engine_t *engine;
     opal_umrddt_gpu_copy_t *copy;
     int rc = engine_of(half->user + (uint64_t) offset, true, &engine);
@@ -256,7 +359,7 @@ static int copy_run(const half_t *half, int64_t offset, uint64_t length, bool ou
         memcpy(out ? user : host, out ? host : user, length);
         return OPAL_SUCCESS;
     }
-    rc = begin(engine, half, NULL, offset, length, out, &copy);
+    rc = begin(engine, half, NULL, offset, given, length, out, &copy);
     return OPAL_SUCCESS == rc ? opal_umrddt_gpu_copy_wait(copy) : rc;
 }
 
@@ -264,7 +367,7 @@ static int copy_runs(const half_t *half, const mca_coll_umrddt_piece_t *piece, b
 {
     const opal_iov_cache_layout_t *layout = piece->layout;
     opal_iov_cache_iov_t iovs[32];
-    uint64_t position = 0;
+    uint64_t position = 0, packed = piece->packed;
     int rc = OPAL_SUCCESS;
 
     while (OPAL_SUCCESS == rc && position < layout->size) {
@@ -272,7 +375,11 @@ static int copy_runs(const half_t *half, const mca_coll_umrddt_piece_t *piece, b
                                                   sizeof(iovs) / sizeof(iovs[0]), &position);
 
         for (size_t i = 0; OPAL_SUCCESS == rc && i < n; ++i) {
-            rc = copy_run(half, piece->offset + iovs[i].offset, iovs[i].length, out);
+            const int64_t offset = piece->offset + iovs[i].offset;
+
+            rc = copy_run(half, offset, half->packed ? (int64_t) packed : offset, iovs[i].length,
+                          out);
+            packed += iovs[i].length;
         }
     }
     return rc;
@@ -286,6 +393,7 @@ static int copy_piece(const half_t *half, const mca_coll_umrddt_piece_t *piece, 
     const bool contiguous = opal_iov_cache_layout_is_contiguous(layout);
     opal_umrddt_gpu_memory_t memory;
     opal_umrddt_gpu_engine_t *engine;
+    int64_t offset;
     int rc;
 
     *copy = NULL;
@@ -297,8 +405,9 @@ static int copy_piece(const half_t *half, const mca_coll_umrddt_piece_t *piece, 
     if (OPAL_SUCCESS != rc) {
         return rc;
     }
-    rc = begin(engine, half, contiguous ? NULL : layout,
-               piece->offset + (contiguous ? layout->lb : 0), layout->size, out, copy);
+    offset = piece->offset + (contiguous ? layout->lb : 0);
+    rc = begin(engine, half, contiguous ? NULL : layout, offset,
+               half->packed ? (int64_t) piece->packed : offset, layout->size, out, copy);
     if (!contiguous && (OPAL_ERR_NOT_SUPPORTED == rc || OPAL_ERR_OUT_OF_RESOURCE == rc)) {
         *copy = NULL;
         rc = copy_runs(half, piece, out);
@@ -394,6 +503,7 @@ static mca_coll_umrddt_stage_t *stage_get(void)
         for (int h = 0; h < 2; ++h) {
             memset(&stage->halves[h].block, 0, sizeof(stage->halves[h].block));
             stage->halves[h].size = 0;
+            stage->halves[h].packed = false;
         }
     }
     return stage;
@@ -451,7 +561,13 @@ static int fill(mca_coll_umrddt_stage_t *stage, const mca_coll_umrddt_side_t *co
         if (MCA_COLL_UMRDDT_CPU == seen[h]) {
             mca_coll_umrddt_pieces_clear(&half->pieces);
         } else if (0 == half->pieces.n) {
-            rc = mca_coll_umrddt_side_pieces(side[h], &half->pieces);
+            mca_coll_umrddt_side_t whole = *side[h];
+
+            half->packed = whole.apart = is_packed(&whole);
+            rc = mca_coll_umrddt_side_pieces(&whole, &half->pieces);
+            if (OMPI_SUCCESS == rc && half->packed) {
+                rc = pack_parts(half, &whole);
+            }
             if (OMPI_SUCCESS != rc) {
                 return fail(rc, (size_t) side[h]->parts * sizeof(half->pieces.list[0]));
             }
