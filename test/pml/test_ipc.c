@@ -22,15 +22,37 @@
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 #define PACKET_ROOM MCA_PML_UMRDDT_INFO_ROOM
+#include "never.h"
 #include "packets.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
+
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, NULL, NULL);
+
+/* Not called here: no INFO_REQ is sent. */
+/* clang-format off */
+NEVER(void, mca_pml_umrddt_active, int change)
+NEVER(void, mca_pml_umrddt_wait, opal_list_t *list, mca_pml_umrddt_wait_t *wait,
+      bool (*retry)(void *), void *owner)
+NEVER(int, mca_pml_umrddt_reply_send, mca_pml_umrddt_comm_t *comm, int peer,
+      const mca_pml_umrddt_reply_t *reply)
+NEVER(void, mca_pml_umrddt_reply_init, const mca_pml_umrddt_rts_t *rts,
+      mca_pml_umrddt_reply_kind_t reply_kind, mca_pml_umrddt_reply_t *reply)
+NEVER(void, mca_pml_umrddt_recv_announce, mca_pml_umrddt_recv_t *recv)
+NEVER(void, mca_pml_umrddt_recv_by_base, mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+NEVER(void, mca_pml_umrddt_ipc_refuse, mca_pml_umrddt_recv_t *recv)
+NEVER(bool, mca_pml_umrddt_ipc_engine_for, const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine)
+NEVER(void, mca_pml_umrddt_ipc_go_on, mca_pml_umrddt_recv_t *recv)
+NEVER(int, opal_umrddt_gpu_import, opal_umrddt_gpu_engine_t *engine, uint64_t peer,
+      const opal_umrddt_gpu_export_t *from, opal_umrddt_gpu_import_t **import)
+/* clang-format on */
 
 enum {
     LAYOUTS = 7
@@ -327,6 +349,13 @@ static void envelopes(void)
  * What is remembered
  * ------------------------------------------------------------------------------------------- */
 
+static void keep(mca_pml_umrddt_peer_t *peer, uint64_t id, opal_iov_cache_layout_t *layout)
+{
+    CHECK(mca_pml_umrddt_ipc_remember(peer));
+    opal_umrddt_gpu_peer_keep(peer->ipc, id, layout, &mca_pml_umrddt.counters.ipc_layout_bytes_now,
+                              mca_pml_umrddt.params.layout_cache_size);
+}
+
 /* Random uses of more layouts than there are places for, against a list in the order of use. */
 static void cached(unsigned slots, unsigned seed)
 {
@@ -359,7 +388,7 @@ static void cached(unsigned slots, unsigned seed)
             ++rts.length;
             CHECK(NULL == mca_pml_umrddt_ipc_layout(&peer, &rts));
         } else {
-            mca_pml_umrddt_ipc_keep(&peer, rts.layout, layouts[which]);
+            keep(&peer, rts.layout, layouts[which]);
             at = 0 < slots ? slots - 1 : 0;
         }
         for (; 0 < at; --at) {
@@ -402,7 +431,7 @@ static void bounded(unsigned seed)
             OBJ_RELEASE(layout);
             ++found;
         } else {
-            mca_pml_umrddt_ipc_keep(peer, rts.layout, layouts[which]);
+            keep(peer, rts.layout, layouts[which]);
         }
         CHECK(mca_pml_umrddt.counters.ipc_layout_bytes_now
               <= mca_pml_umrddt.params.layout_cache_size);
@@ -425,31 +454,33 @@ static void homes(void)
     memset(&peer, 0, sizeof(peer));
     CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 7, NULL));
-    mca_pml_umrddt_ipc_mapped(&peer, 7, one);
+    CHECK(mca_pml_umrddt_ipc_remember(&peer));
+    opal_umrddt_gpu_peer_mapped(peer.ipc, 7, one);
     CHECK(one == mca_pml_umrddt_ipc_import_engine(&peer, 7));
     CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7 + 64)); /* in the same entry */
-    mca_pml_umrddt_ipc_mapped(&peer, 7 + 64, two);
+    opal_umrddt_gpu_peer_mapped(peer.ipc, 7 + 64, two);
     CHECK(two == mca_pml_umrddt_ipc_import_engine(&peer, 7 + 64));
     CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7));
-    mca_pml_umrddt_ipc_refused(&peer, 8, one);
+    opal_umrddt_gpu_peer_refused(peer.ipc, 8, one);
     CHECK(mca_pml_umrddt_ipc_is_refused(&peer, 8, one));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, two));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, NULL));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 9, one));
-    mca_pml_umrddt_ipc_mapped(&peer, 8, one);
+    opal_umrddt_gpu_peer_mapped(peer.ipc, 8, one);
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, one));
     /* as often as it likes: something could be mapped */
     for (id = 100; id < 300; ++id) {
         CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, id, NULL));
-        mca_pml_umrddt_ipc_refused(&peer, id, NULL);
+        opal_umrddt_gpu_peer_refused(peer.ipc, id, NULL);
         CHECK(mca_pml_umrddt_ipc_is_refused(&peer, id, NULL));
     }
     mca_pml_umrddt_ipc_free(&peer);
     CHECK(NULL == peer.ipc);
+    CHECK(mca_pml_umrddt_ipc_remember(&peer));
 
     /* of a peer of which nothing ever could be, a few are tried */
     for (id = 100; id < 300 && !mca_pml_umrddt_ipc_is_refused(&peer, id, NULL); ++id) {
-        mca_pml_umrddt_ipc_refused(&peer, id, NULL);
+        opal_umrddt_gpu_peer_refused(peer.ipc, id, NULL);
     }
     CHECK(102 < id && 110 > id);
     mca_pml_umrddt_ipc_free(&peer);
@@ -461,7 +492,6 @@ static void done_flags(void)
 {
     static const uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN] = {1, 2, 3}, other[16] = {1, 2, 4};
     opal_umrddt_done_flags_t *mapped;
-    mca_pml_umrddt_peer_t peer;
     uint32_t pid, fd;
     FILE *file = tmpfile();
 
@@ -496,18 +526,6 @@ static void done_flags(void)
     }
     opal_umrddt_done_flags_unmap(mapped);
 
-    memset(&peer, 0, sizeof(peer));
-    memcpy(peer.cookie, cookie, sizeof(cookie));
-    CHECK(NULL == mca_pml_umrddt_ipc_done_flags(&peer));
-    mca_pml_umrddt_ipc_map_done_flags(&peer, pid, fd);
-    CHECK(NULL == mca_pml_umrddt_ipc_done_flags(&peer)); /* the user does not want it */
-    mca_pml_umrddt.params.ipc_done_flags = true;
-    mca_pml_umrddt_ipc_map_done_flags(&peer, pid, fd);
-    mapped = mca_pml_umrddt_ipc_done_flags(&peer);
-    CHECK(NULL != mapped);
-    mca_pml_umrddt_ipc_map_done_flags(&peer, pid, fd);
-    CHECK(mapped == mca_pml_umrddt_ipc_done_flags(&peer));
-    mca_pml_umrddt_ipc_free(&peer);
     opal_umrddt_done_flags_close();
     CHECK(NULL == opal_umrddt_own_done_flags);
 }

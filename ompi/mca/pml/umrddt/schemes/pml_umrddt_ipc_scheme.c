@@ -18,9 +18,9 @@
  *                  |                     |                 |
  *                  +---------------------+-----------------+--> FALLBACK
  *
- * test/model/ipc.pml is a verified model of it. Two kinds of messages wait in LOOK: those that need
- * an item which another message has requested, and those for which the engine has no resources
- * while it copies for others.
+ * test/model/ipc.pml is a verified model of it. Two kinds of messages wait in LOOK: those that lack
+ * an item while an INFO_REQ to the sender is in progress, and those for which the engine has no
+ * resources while it copies for others.
  */
 
 #include "ompi_config.h"
@@ -415,8 +415,8 @@ static bool copy(void *owner)
  * Cached and missing information
  * ------------------------------------------------------------------------------------------- */
 
-/** Retry function in state LOOK: copy if nothing is missing. Otherwise send an INFO_REQ, or wait
- * for the one of another message. */
+/** Retry function in state LOOK: copy if nothing is missing. Otherwise send an INFO_REQ, after that
+ * of another message. */
 static bool look(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -447,7 +447,7 @@ static bool look(void *owner)
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
-    if (mca_pml_umrddt_ipc_has_info_req(recv, lacks)) {
+    if (NULL != recv->peer->info_req) {
         return false;
     }
     mca_pml_umrddt_ipc_info_req(recv, lacks);
@@ -560,7 +560,6 @@ static uint16_t scheme_open(void)
 static void scheme_close(void)
 {
     if (NULL != mca_pml_umrddt.gpu) {
-        mca_pml_umrddt_ipc_info_req_close();
         opal_umrddt_gpu_ipc_close();
         opal_umrddt_done_flags_close();
     }
