@@ -29,7 +29,6 @@
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 #define PACKET_ROOM MCA_PML_UMRDDT_INFO_ROOM
-#include "never.h"
 #include "packets.h"
 
 mca_pml_umrddt_t mca_pml_umrddt;
@@ -59,7 +58,6 @@ enum {
 };
 
 static opal_iov_cache_layout_t *layouts[LAYOUTS];
-static unsigned char scratch[MCA_PML_UMRDDT_INFO_ROOM];
 
 /* ---------------------------------------------------------------------------------------------
  * Messages
@@ -92,7 +90,12 @@ static void emit_all(const opal_iov_cache_layout_t *layout, const mca_pml_umrddt
         .what = what,
         .layout = rts->layout,
     };
-    void *flat = NULL;
+    mca_pml_umrddt_layout_frag_t part = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
+        .seq = rts->seq,
+        .request_id = rts->request_id,
+        .layout = rts->layout,
+    };
     int rc;
 
     if (0 != (MCA_PML_UMRDDT_INFO_EXPORT & what)) {
@@ -101,12 +104,12 @@ static void emit_all(const opal_iov_cache_layout_t *layout, const mca_pml_umrddt
     }
     if (0 != (MCA_PML_UMRDDT_INFO_LAYOUT & what)) {
         info.flat_bytes = (uint32_t) opal_iov_cache_form_flatten(layout->form, NULL, 0);
-        flat = __real_malloc(info.flat_bytes);
-        (void) opal_iov_cache_form_flatten(layout->form, flat, info.flat_bytes);
     }
-    rc = mca_pml_umrddt_info_emit(&info, flat, scratch, emit, packets);
+    part.flat_bytes = info.flat_bytes;
+    packets_to = packets;
+    rc = mca_pml_umrddt_flat_send(NULL, 0, 0, &info, sizeof(info), &part, layout->form,
+                                  MCA_PML_UMRDDT_INFO_ROOM);
     CHECK(OMPI_SUCCESS == rc || packets->count == packets->fails_at);
-    free(flat);
 }
 
 /* What the receiver does with what came. */

@@ -57,34 +57,20 @@ bool mca_pml_umrddt_flat_there(const mca_pml_umrddt_peer_t *peer, uint32_t slots
 /** End the use of a slot by a message. @p well: its FIN arrived, so the sender has the layout. */
 void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t slot, bool well);
 
-/** Sends one message of a CTS. @return OMPI_SUCCESS or an error, which ends the CTS */
-typedef int (*mca_pml_umrddt_emit_fn_t)(void *context, const void *bytes, size_t length);
-
 /**
- * Send the parts of a flattened layout until the rest fits into another message.
+ * Send a CTS or an INFO message, and its layout if there is one: as many parts of the flattened
+ * layout as needed, then the message with the rest.
  *
- * @param[in]  head     fields that all parts share: all but offset
- * @param[in]  flat     flattened layout, head->flat_bytes
- * @param[in]  rest     bytes that fit into the other message
- * @param[in]  room     size of a part with its header, bytes
- * @param[in]  scratch  buffer of that size
- * @param[out] sent     bytes sent; the caller sends the rest
- */
-int mca_pml_umrddt_flat_emit(const mca_pml_umrddt_layout_frag_t *head, const void *flat,
-                             size_t rest, size_t room, void *scratch, mca_pml_umrddt_emit_fn_t emit,
-                             void *context, uint32_t *sent);
-
-/**
- * Send a CTS, preceded by as many parts of the flattened layout as needed.
+ * @param[in] last    the message, of @p length bytes
+ * @param[in] head    fields that all parts share: all but offset. flat_bytes 0: without a layout
+ * @param[in] form    of the layout
+ * @param[in] room    size of the receive at the other side, bytes
  *
- * @param[in] cts      all fields but the regions; flat_bytes 0: the sender has the layout
- * @param[in] regions  cts->region_count regions
- * @param[in] flat     flattened layout, cts->flat_bytes
- * @param[in] scratch  buffer of MCA_PML_UMRDDT_REPLY_ROOM bytes
+ * @return OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE, or the base PML's error
  */
-int mca_pml_umrddt_direct_emit(const mca_pml_umrddt_cts_sgl_t *cts,
-                               const mca_btl_umr_key_t *regions, const void *flat, void *scratch,
-                               mca_pml_umrddt_emit_fn_t emit, void *context);
+int mca_pml_umrddt_flat_send(mca_pml_umrddt_comm_t *comm, int peer, int tag, const void *last,
+                             size_t length, const mca_pml_umrddt_layout_frag_t *head,
+                             const opal_iov_cache_form_t *form, size_t room);
 
 /* ---------------------------------------------------------------------------------------------
  * The sender
@@ -116,18 +102,19 @@ int mca_pml_umrddt_direct_part(const mca_pml_umrddt_layout_frag_t *flat, size_t 
 /**
  * Build a layout whose parts have all arrived.
  *
+ * @param[in]  id      its number at the other side
  * @param[in]  bytes   size of the whole flattened layout
  * @param[in]  tail    the last part
  * @param[in]  length  its size, bytes
- * @param[in]  parts   earlier parts, bytes - length in all; or NULL
+ * @param[in]  parts   earlier parts, or NULL
  * @param[out] layout  the caller owns a reference
  *
  * @retval OMPI_SUCCESS
- * @retval OMPI_ERR_BAD_PARAM not a valid layout
+ * @retval OMPI_ERR_BAD_PARAM not a valid layout, or the parts are not those of this layout
  * @retval OMPI_ERR_OUT_OF_RESOURCE
  */
-int mca_pml_umrddt_flat_layout(uint32_t bytes, const unsigned char *tail, size_t length,
-                               const mca_pml_umrddt_parts_t *parts,
+int mca_pml_umrddt_flat_layout(uint64_t id, uint32_t bytes, const unsigned char *tail,
+                               size_t length, const mca_pml_umrddt_parts_t *parts,
                                opal_iov_cache_layout_t **layout);
 
 /**

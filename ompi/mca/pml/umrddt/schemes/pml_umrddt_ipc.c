@@ -63,31 +63,6 @@ bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts)
     return 0 != rts->buffer_id && 0 != rts->layout && 0 != rts->pieces;
 }
 
-int mca_pml_umrddt_info_emit(const mca_pml_umrddt_info_t *info, const void *flat, void *scratch,
-                             mca_pml_umrddt_emit_fn_t emit, void *context)
-{
-    mca_pml_umrddt_layout_frag_t part = {
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
-        .seq = info->seq,
-        .request_id = info->request_id,
-        .flat_bytes = info->flat_bytes,
-        .layout = info->layout,
-    };
-    mca_pml_umrddt_info_t *last = scratch;
-    uint32_t sent;
-    int rc = mca_pml_umrddt_flat_emit(&part, flat, MCA_PML_UMRDDT_INFO_ROOM - sizeof(*last),
-                                      MCA_PML_UMRDDT_INFO_ROOM, scratch, emit, context, &sent);
-
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
-    *last = *info;
-    if (sent < info->flat_bytes) {
-        memcpy(last->bytes, (const unsigned char *) flat + sent, info->flat_bytes - sent);
-    }
-    return emit(context, last, sizeof(*last) + (info->flat_bytes - sent));
-}
-
 /** Returns true if the export matches the envelope, or there is none. common/umrddt_gpu validates
  * the rest. */
 static bool export_valid(const mca_pml_umrddt_info_t *info, const mca_pml_umrddt_rts_t *rts)
@@ -106,7 +81,6 @@ int mca_pml_umrddt_info_read(const mca_pml_umrddt_info_t *info, size_t length,
 {
     opal_iov_cache_layout_t *layout = NULL;
     bool flat;
-    size_t have = NULL == parts ? 0 : parts->have;
     int rc;
 
     if (sizeof(*info) > length || MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_INFO) != info->magic
@@ -116,15 +90,12 @@ int mca_pml_umrddt_info_read(const mca_pml_umrddt_info_t *info, size_t length,
         return OMPI_ERR_BAD_PARAM;
     }
     flat = 0 != (MCA_PML_UMRDDT_INFO_LAYOUT & info->what);
-    if (flat != (0 < info->flat_bytes)
-        || (NULL != parts
-            && (parts->layout != info->layout || parts->flat_bytes != info->flat_bytes))
-        || sizeof(*info) + (info->flat_bytes - have) != length) {
+    if (flat != (0 < info->flat_bytes) || (!flat && (NULL != parts || sizeof(*info) != length))) {
         return OMPI_ERR_BAD_PARAM;
     }
     if (flat) {
-        rc = mca_pml_umrddt_flat_layout(info->flat_bytes, info->bytes, info->flat_bytes - have,
-                                        parts, &layout);
+        rc = mca_pml_umrddt_flat_layout(info->layout, info->flat_bytes, info->bytes,
+                                        length - sizeof(*info), parts, &layout);
         if (OMPI_SUCCESS != rc) {
             return rc;
         }

@@ -65,18 +65,6 @@ typedef struct mca_pml_umrddt_ipc_recv_t {
 bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts);
 
 /**
- * Send an INFO message, preceded by as many parts of the flattened layout as needed.
- *
- * @param[in] info     flat_bytes 0: without a layout
- * @param[in] flat     flattened layout, info->flat_bytes
- * @param[in] scratch  buffer of MCA_PML_UMRDDT_INFO_ROOM bytes
- *
- * @return OMPI_SUCCESS, or the error of @p emit
- */
-int mca_pml_umrddt_info_emit(const mca_pml_umrddt_info_t *info, const void *flat, void *scratch,
-                             mca_pml_umrddt_emit_fn_t emit, void *context);
-
-/**
  * Validate an INFO message against the envelope, and get the layout.
  *
  * @param[in]  length  size of the message, bytes

@@ -126,15 +126,6 @@ static void offer(mca_pml_umrddt_send_t *send)
     }
 }
 
-static int emit(void *context, const void *bytes, size_t length)
-{
-    mca_pml_umrddt_send_t *send = context;
-
-    return mca_pml_umrddt_control(send->comm, send->dst,
-                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_INFO, send->request_id),
-                                  bytes, length, false);
-}
-
 /**
  * Answer an INFO_REQ. Items that are not available are left out, and the receiver falls back.
  *
@@ -150,9 +141,13 @@ static int report_what(mca_pml_umrddt_send_t *send, uint32_t what)
         .request_id = send->request_id,
         .layout = send->rts.layout,
     };
-    void *scratch, *flat = NULL;
+    mca_pml_umrddt_layout_frag_t part = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
+        .seq = send->rts.seq,
+        .request_id = send->request_id,
+        .layout = send->rts.layout,
+    };
     size_t bytes;
-    int rc;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 == (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) || send->reported || 0 == what
@@ -176,19 +171,14 @@ static int report_what(mca_pml_umrddt_send_t *send, uint32_t what)
     }
     if (0 != (MCA_PML_UMRDDT_INFO_LAYOUT & what)) {
         bytes = opal_iov_cache_form_flatten(send->layout->form, NULL, 0);
-        flat = MCA_PML_UMRDDT_MAX_INFO_FLAT < bytes ? NULL : malloc(bytes);
-        if (NULL != flat) {
-            (void) opal_iov_cache_form_flatten(send->layout->form, flat, bytes);
-            info.flat_bytes = (uint32_t) bytes;
+        if (MCA_PML_UMRDDT_MAX_INFO_FLAT >= bytes) {
+            info.flat_bytes = part.flat_bytes = (uint32_t) bytes;
             info.what |= MCA_PML_UMRDDT_INFO_LAYOUT;
         }
     }
-    scratch = malloc(MCA_PML_UMRDDT_INFO_ROOM);
-    rc = NULL == scratch ? OMPI_ERR_OUT_OF_RESOURCE
-                         : mca_pml_umrddt_info_emit(&info, flat, scratch, emit, send);
-    free(scratch);
-    free(flat);
-    return rc;
+    return mca_pml_umrddt_flat_send(
+        send->comm, send->dst, mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_INFO, send->request_id), &info,
+        sizeof(info), &part, send->layout->form, MCA_PML_UMRDDT_INFO_ROOM);
 }
 
 /** Handle an INFO_REQ: the receiver is going to read the buffer. */
