@@ -117,26 +117,53 @@ static size_t remote_keys(mca_pml_umrddt_send_t *send)
     return count;
 }
 
-static void local_ready(void *context, int status)
+/** The local keys are mapped, or (@p status) could not be: write. */
+static inline void write_mapped(mca_pml_umrddt_send_t *send, int status)
 {
-    mca_pml_umrddt_send_t *send = context;
     held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
     bool last = held->keyset->end == send->reply->end;
-    size_t count;
 
-    if (OPAL_SUCCESS == status) {
+    if (OPAL_LIKELY(OPAL_SUCCESS == status)) {
+        const size_t count = remote_keys(send);
+
         send->state = MCA_PML_UMRDDT_SEND_PUT;
-        count = remote_keys(send);
         status = mca_pml_umrddt.hca->put(send->endpoint, held->keyset, send->remote, count,
                                          last ? &send->reply->fin : NULL, put_done, send);
     }
-    if (OPAL_SUCCESS != status) {
-        bool in_flight = send->position > send->reply->start;
-
+    if (OPAL_UNLIKELY(OPAL_SUCCESS != status)) {
         mca_pml_umrddt.hca->keyset_release(held->keyset);
         held->keyset = NULL;
-        mca_pml_umrddt_send_fail(send, in_flight);
+        mca_pml_umrddt_send_fail(send, send->position > send->reply->start);
     }
+}
+
+static void local_ready(void *context, int status)
+{
+    write_mapped(context, status);
+}
+
+/** Chunk at whose multiples local keys end; 0: contiguous layout. */
+static inline uint64_t local_chunk(const mca_pml_umrddt_send_t *send)
+{
+    return opal_iov_cache_layout_is_contiguous(send->layout) ? 0 : send->reply->chunk;
+}
+
+/** Write by cached local keys, in system memory. @return false: there are none */
+static inline bool write_from_cache(mca_pml_umrddt_send_t *send)
+{
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
+
+    if (NULL != send->memory || OPAL_UNLIKELY(opal_umrddt_gpu_on_device(&send->where))) {
+        return false;
+    }
+    held->keyset = mca_pml_umrddt.hca->keyset_lookup(
+        send->endpoint, MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, local_chunk(send),
+        send->position, send->reply->end, mca_pml_umrddt.params.max_keys);
+    if (OPAL_UNLIKELY(NULL == held->keyset)) {
+        return false;
+    }
+    write_mapped(send, OPAL_SUCCESS);
+    return true;
 }
 
 /** State KEYS: map as many local keys as are available for the range of the CTS. */
@@ -144,25 +171,19 @@ static bool map_local(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
     held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
-    uint64_t chunk = opal_iov_cache_layout_is_contiguous(send->layout) ? 0 : send->reply->chunk;
     int rc;
 
-    if (NULL == send->memory && OPAL_LIKELY(!opal_umrddt_gpu_on_device(&send->where))) {
-        held->keyset = mca_pml_umrddt.hca->keyset_lookup(
-            send->endpoint, MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, chunk,
-            send->position, send->reply->end, mca_pml_umrddt.params.max_keys);
-        if (OPAL_LIKELY(NULL != held->keyset)) {
-            local_ready(send, OPAL_SUCCESS);
-            return true;
-        }
+    if (write_from_cache(send)) {
+        return true;
     }
     if (!mca_pml_umrddt_rdma_has_memory(send)) {
         mca_pml_umrddt_send_fail(send, send->position > send->reply->start);
         return true;
     }
-    rc = mca_pml_umrddt.hca->keyset_map(
-        MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, send->memory, chunk, send->position,
-        send->reply->end, mca_pml_umrddt.params.max_keys, local_ready, send, &held->keyset);
+    rc = mca_pml_umrddt.hca->keyset_map(MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout,
+                                        send->memory, local_chunk(send), send->position,
+                                        send->reply->end, mca_pml_umrddt.params.max_keys,
+                                        local_ready, send, &held->keyset);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
         return false;
     }
@@ -172,7 +193,7 @@ static bool map_local(void *owner)
     }
     send->state = MCA_PML_UMRDDT_SEND_MAPPING;
     if (held->keyset->ready) {
-        local_ready(send, OPAL_SUCCESS);
+        write_mapped(send, OPAL_SUCCESS);
     }
     return true;
 }
@@ -227,6 +248,10 @@ static void write_range(mca_pml_umrddt_send_t *send)
     if (OPAL_SUCCESS
         != mca_pml_umrddt.hca->endpoint_connect(send->endpoint, &send->reply->address)) {
         mca_pml_umrddt_send_fail(send, false);
+        return;
+    }
+    if (OPAL_LIKELY(opal_list_is_empty(&mca_pml_umrddt.waiting[MCA_BTL_UMR_LOCAL]))
+        && OPAL_LIKELY(write_from_cache(send))) {
         return;
     }
     send->state = MCA_PML_UMRDDT_SEND_KEYS;
