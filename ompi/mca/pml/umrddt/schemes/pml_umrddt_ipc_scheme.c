@@ -207,7 +207,8 @@ static void learn(mca_pml_umrddt_send_t *send)
     }
     if (MCA_PML_UMRDDT_REPLY_ACK == reply_kind || MCA_PML_UMRDDT_REPLY_FALLBACK == reply_kind
         || (MCA_PML_UMRDDT_REPLY_CTS_PACK == reply_kind
-            && !mca_pml_umrddt_select_pack_beats_ipc(send->comm, send->peer, send->layout))) {
+            && !mca_pml_umrddt_select_beats_ipc(send->comm, send->peer, send->layout,
+                                                MCA_PML_UMRDDT_BITS_PACK))) {
         result(send->peer, MCA_PML_UMRDDT_REPLY_ACK == reply_kind);
     }
 }

@@ -99,7 +99,8 @@ static void offer(mca_pml_umrddt_send_t *send)
     }
     if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
-        && !mca_pml_umrddt_select_pack_beats_ipc(send->comm, send->peer, send->layout)) {
+        && !mca_pml_umrddt_select_beats_ipc(send->comm, send->peer, send->layout,
+                                            MCA_PML_UMRDDT_BITS_PACK)) {
         return; /* the base PML is known to work, and packing is not faster */
     }
     schemes = MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & send->comm->schemes;

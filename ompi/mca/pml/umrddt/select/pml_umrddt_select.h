@@ -172,33 +172,13 @@ static inline bool mca_pml_umrddt_select_passes(mca_pml_umrddt_comm_t *comm,
     return true;
 }
 
-/** Returns true if the HCA may be faster than CUDA IPC for GPU memory sent to a process of the same
- * node. The sender then offers both. Predicted for receivers with the same layout or one block, in
- * GPU or system memory, which the user can restrict. Predicted once for a layout. */
-bool mca_pml_umrddt_select_hca_beats_ipc(mca_pml_umrddt_comm_t *comm,
-                                         const mca_pml_umrddt_peer_t *peer,
-                                         opal_iov_cache_layout_t *layout);
-
-/** Returns true if a packed scheme is predicted to be faster than CUDA IPC for GPU memory sent to a
- * process of the same node. Assumes a receive buffer in GPU memory unless the user states
- * otherwise. Predicted once for a layout and a kind of peer. */
-bool mca_pml_umrddt_select_pack_beats_ipc(mca_pml_umrddt_comm_t *comm,
-                                          const mca_pml_umrddt_peer_t *peer,
-                                          opal_iov_cache_layout_t *layout);
-
-/* ---------------------------------------------------------------------------------------------
- * Descriptions of messages; only for pml_umrddt_select_recv.c and pml_umrddt_select_send.c
- * ------------------------------------------------------------------------------------------- */
-
-/** Fill in the properties that all messages of @p total bytes to or from a peer share. */
-void mca_pml_umrddt_select_describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
-                                    opal_umrddt_select_case_t *message);
-
-/** Describe a layout at one end of a message, whose chunk size is set. @p gpu: either end is in GPU
- * memory, so that GPUs would copy it */
-void mca_pml_umrddt_select_describe_side(opal_iov_cache_layout_t *layout, bool gpu,
-                                         const opal_umrddt_select_case_t *message,
-                                         opal_umrddt_select_side_t *side);
+/** Returns true if one of @p schemes, either those of the HCA or packed ones (without the HCA), is
+ * predicted to be faster than CUDA IPC for GPU memory sent to a process of the same node. Predicted
+ * once for a layout and a kind of peer. The HCA: for some receiver with the same layout or one
+ * block, in GPU or system memory, which the user can restrict; the sender then offers both. Packed:
+ * for a receive buffer in GPU memory unless the user states otherwise. */
+bool mca_pml_umrddt_select_beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
+                                     opal_iov_cache_layout_t *layout, unsigned schemes);
 
 END_C_DECLS
 
