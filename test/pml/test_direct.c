@@ -21,6 +21,7 @@
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
@@ -133,7 +134,7 @@ static void begin(flight_t *flight, uint64_t seq, unsigned *seed, unsigned long 
     size_t region_count = 0 == rand_r(seed) % 4 ? 1 + (size_t) rand_r(seed) % 128 : 1;
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS], got[MCA_PML_UMRDDT_MAX_REGIONS];
     opal_iov_cache_layout_t *to = NULL, *layout;
-    mca_pml_umrddt_flat_naming_t naming;
+    mca_pml_umrddt_naming_t naming;
     packets_t packets = {.fails_at = 0 == rand_r(seed) % 20 ? rand_r(seed) % 3 : -1};
     mca_pml_umrddt_cts_sgl_t cts;
     uint32_t bytes;
@@ -145,16 +146,20 @@ static void begin(flight_t *flight, uint64_t seq, unsigned *seed, unsigned long 
     cts = cts_of(layout, seq, region_count);
     regions_of(regions, region_count, seq);
     bytes = flat_bytes_of(layout);
-    there = mca_pml_umrddt_flat_there(&receiver, mca_pml_umrddt.params.direct_layouts, layout->id);
-    naming = mca_pml_umrddt_flat_name(&receiver, mca_pml_umrddt.params.direct_layouts, layout->id,
-                                      MCA_PML_UMRDDT_CACHED_FLAT >= bytes, &cts.slot);
-    CHECK(there == (MCA_PML_UMRDDT_FLAT_SLOT == naming));
+    there = mca_pml_umrddt_slot_there(&receiver.flats_there, mca_pml_umrddt.params.direct_layouts,
+                                      layout->id);
+    naming =
+        MCA_PML_UMRDDT_CACHED_FLAT < bytes
+            ? MCA_PML_UMRDDT_NAME_SEND
+            : mca_pml_umrddt_slot_name(&receiver.flats_there, mca_pml_umrddt.params.direct_layouts,
+                                       layout->id, true, &cts.slot);
+    CHECK(there == (MCA_PML_UMRDDT_NAME_SLOT == naming));
     ++counts[naming];
-    flight->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
+    flight->placed = MCA_PML_UMRDDT_NAME_SEND != naming;
     flight->slot = cts.slot;
     CHECK(!flight->placed || cts.slot < mca_pml_umrddt.params.direct_layouts);
     CHECK(MCA_PML_UMRDDT_CACHED_FLAT >= bytes || !flight->placed);
-    cts.flat_bytes = MCA_PML_UMRDDT_FLAT_SLOT == naming ? 0 : bytes;
+    cts.flat_bytes = MCA_PML_UMRDDT_NAME_SLOT == naming ? 0 : bytes;
     rc = send_cts(&cts, regions, layout, &packets);
     CHECK(OMPI_SUCCESS == rc || packets.count == packets.fails_at);
     flight->well = OMPI_SUCCESS == rc;
@@ -181,7 +186,7 @@ static void begin(flight_t *flight, uint64_t seq, unsigned *seed, unsigned long 
 static void end(flight_t *flight)
 {
     if (flight->placed) {
-        mca_pml_umrddt_flat_leave(&receiver, flight->slot, flight->well);
+        mca_pml_umrddt_slot_end(&receiver.flats_there, flight->slot, flight->well);
     }
     flight->layout = -1;
 }
@@ -211,9 +216,9 @@ static void exchanges(unsigned seed, unsigned slots)
             end(&flights[i]);
         }
     }
-    CHECK(0 < counts[MCA_PML_UMRDDT_FLAT_SEND]);
-    CHECK((0 < slots) == (0 < counts[MCA_PML_UMRDDT_FLAT_STORE]));
-    CHECK((0 < slots) == (0 < counts[MCA_PML_UMRDDT_FLAT_SLOT]));
+    CHECK(0 < counts[MCA_PML_UMRDDT_NAME_SEND]);
+    CHECK((0 < slots) == (0 < counts[MCA_PML_UMRDDT_NAME_STORE]));
+    CHECK((0 < slots) == (0 < counts[MCA_PML_UMRDDT_NAME_SLOT]));
     CHECK((0 < slots) == (0 < mca_pml_umrddt.counters.direct_bytes_now));
     mca_pml_umrddt_flats_free(&sender);
     mca_pml_umrddt_flats_free(&receiver);
@@ -570,10 +575,10 @@ static void invariants(void)
 
     memset(&peer, 0, sizeof(peer));
     CHECK(NULL == mca_pml_umrddt_flats_check(&peer, &bytes));
-    (void) mca_pml_umrddt_flat_name(&peer, 4, 17, true, &slot);
+    (void) mca_pml_umrddt_slot_name(&peer.flats_there, 4, 17, true, &slot);
     CHECK(NULL == mca_pml_umrddt_flats_check(&peer, &bytes) && 0 == bytes);
-    CHECK(0 < peer.flat_clock);
-    peer.flat_clock = 0;
+    CHECK(0 < peer.flats_there.clock);
+    peer.flats_there.clock = 0;
     CHECK(NULL != mca_pml_umrddt_flats_check(&peer, &bytes)
           && 0 == strncmp("layouts of receivers", mca_pml_umrddt_flats_check(&peer, &bytes), 20));
     mca_pml_umrddt_flats_free(&peer);

@@ -25,6 +25,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
@@ -33,14 +34,6 @@
 
 static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
-/** The receiver's record of a slot in a sender's layout cache. */
-typedef struct mca_pml_umrddt_flat_slot_t {
-    uint64_t layout; /**< its id; 0: empty or unknown */
-    uint64_t stamp;  /**< time of the last use */
-    uint32_t users;  /**< active messages that named it */
-    bool there;      /**< the sender is known to have it */
-} mca_pml_umrddt_flat_slot_t;
-
 /** A slot in the sender's layout cache. */
 typedef struct mca_pml_umrddt_flat_cached_t {
     uint64_t layout;             /**< the receiver's id */
@@ -48,71 +41,8 @@ typedef struct mca_pml_umrddt_flat_cached_t {
 } mca_pml_umrddt_flat_cached_t;
 
 /* ---------------------------------------------------------------------------------------------
- * The layout cache: the receiver
+ * Layouts: the receiver
  * ------------------------------------------------------------------------------------------- */
-
-bool mca_pml_umrddt_flat_there(const mca_pml_umrddt_peer_t *peer, uint32_t slots, uint64_t layout)
-{
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    for (uint32_t i = 0; i < peer->flat_count && i < slots; ++i) {
-        if (layout == peer->flat_slots[i].layout) {
-            return peer->flat_slots[i].there;
-        }
-    }
-    return false;
-}
-
-mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *peer, uint32_t slots,
-                                                      uint64_t layout, bool keep, uint32_t *slot)
-{
-    mca_pml_umrddt_flat_slot_t *oldest = NULL;
-
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (0 < slots && NULL == peer->flat_slots) {
-        peer->flat_slots = calloc(slots, sizeof(*peer->flat_slots));
-        peer->flat_count = NULL == peer->flat_slots ? 0 : slots;
-        mca_pml_umrddt_peer_bytes((int64_t) (peer->flat_count * sizeof(*peer->flat_slots)));
-    }
-    for (uint32_t i = 0; i < peer->flat_count && i < slots; ++i) {
-        mca_pml_umrddt_flat_slot_t *entry = &peer->flat_slots[i];
-
-        if (layout == entry->layout) {
-            if (!entry->there) {
-                return MCA_PML_UMRDDT_FLAT_SEND; /* another active message sends it */
-            }
-            *slot = i;
-            ++entry->users;
-            entry->stamp = ++peer->flat_clock;
-            return MCA_PML_UMRDDT_FLAT_SLOT;
-        }
-        if (0 == entry->users && (NULL == oldest || entry->stamp < oldest->stamp)) {
-            oldest = entry;
-        }
-    }
-    if (NULL == oldest || !keep) {
-        return MCA_PML_UMRDDT_FLAT_SEND;
-    }
-    *slot = (uint32_t) (oldest - peer->flat_slots);
-    oldest->layout = layout;
-    oldest->stamp = ++peer->flat_clock;
-    oldest->users = 1;
-    oldest->there = false;
-    return MCA_PML_UMRDDT_FLAT_STORE;
-}
-
-void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t slot, bool well)
-{
-    mca_pml_umrddt_flat_slot_t *entry = &peer->flat_slots[slot];
-
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    --entry->users;
-    if (!well) {
-        /* Other messages that named it may still succeed, but it is not named again. */
-        entry->layout = 0;
-        entry->stamp = 0;
-    }
-    entry->there = 0 != entry->layout;
-}
 
 int mca_pml_umrddt_flat_send(mca_pml_umrddt_comm_t *comm, int peer, int tag, const void *last,
                              size_t length, const mca_pml_umrddt_layout_frag_t *head,
@@ -151,7 +81,7 @@ int mca_pml_umrddt_flat_send(mca_pml_umrddt_comm_t *comm, int peer, int tag, con
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The layout cache: the sender
+ * Layouts: the sender
  * ------------------------------------------------------------------------------------------- */
 
 int mca_pml_umrddt_direct_part(const mca_pml_umrddt_layout_frag_t *flat, size_t length, size_t most,
@@ -329,20 +259,15 @@ void mca_pml_umrddt_flats_free(mca_pml_umrddt_peer_t *peer)
         mca_pml_umrddt_peer_bytes(
             -(int64_t) (mca_pml_umrddt.params.direct_layouts * sizeof(*peer->flats)));
     }
-    mca_pml_umrddt_peer_bytes(-(int64_t) (peer->flat_count * sizeof(*peer->flat_slots)));
     free(peer->flats);
-    free(peer->flat_slots);
     peer->flats = NULL;
-    peer->flat_slots = NULL;
-    peer->flat_count = 0;
+    mca_pml_umrddt_slots_free(&peer->flats_there);
 }
 
 const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
 {
-    for (uint32_t i = 0; i < peer->flat_count; ++i) {
-        if (peer->flat_slots[i].stamp > peer->flat_clock) {
-            return "layouts of receivers: a place was used when it was last used";
-        }
+    if (!mca_pml_umrddt_slots_valid(&peer->flats_there)) {
+        return "layouts of receivers: a place was used when it was last used";
     }
     for (uint32_t i = 0; NULL != peer->flats && i < mca_pml_umrddt.params.direct_layouts; ++i) {
         if (NULL != peer->flats[i].to) {
@@ -484,7 +409,7 @@ static void reply_came(mca_pml_umrddt_send_t *send, size_t length)
 /** Bytes of the flattened layout to send with the CTS; 0 if the sender has cached it. */
 static size_t flat_bytes(const mca_pml_umrddt_recv_t *recv)
 {
-    return mca_pml_umrddt_flat_there(recv->peer, recv->rts.flats, recv->layout->id)
+    return mca_pml_umrddt_slot_there(&recv->peer->flats_there, recv->rts.flats, recv->layout->id)
                ? 0
                : opal_iov_cache_form_flatten(recv->layout->form, NULL, 0);
 }
@@ -507,7 +432,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
                     == (MCA_PML_UMRDDT_BITS_HCA & recv->rts.schemes & mca_pml_umrddt.schemes)
                 && !mca_pml_umrddt.declines; /* the model may select this scheme again */
     size_t most = once ? MCA_PML_UMRDDT_CACHED_ONCE : MCA_PML_UMRDDT_CACHED_FLAT;
-    mca_pml_umrddt_flat_naming_t naming;
+    mca_pml_umrddt_naming_t naming = MCA_PML_UMRDDT_NAME_SEND;
     size_t bytes = flat_bytes(recv);
 
     if (MCA_PML_UMRDDT_MAX_FLAT < bytes) {
@@ -515,10 +440,12 @@ static int cts(mca_pml_umrddt_recv_t *recv)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     rdma->slot = MCA_PML_UMRDDT_NO_SLOT;
-    naming = mca_pml_umrddt_flat_name(recv->peer, recv->rts.flats, recv->layout->id, most >= bytes,
-                                      &rdma->slot);
-    rdma->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
-    if (MCA_PML_UMRDDT_FLAT_SLOT == naming) {
+    if (most >= bytes) {
+        naming = mca_pml_umrddt_slot_name(&recv->peer->flats_there, recv->rts.flats,
+                                          recv->layout->id, true, &rdma->slot);
+    }
+    rdma->placed = MCA_PML_UMRDDT_NAME_SEND != naming;
+    if (MCA_PML_UMRDDT_NAME_SLOT == naming) {
         MCA_PML_UMRDDT_COUNT(layouts_cached);
     } else {
         MCA_PML_UMRDDT_COUNT(layouts_sent);
@@ -577,27 +504,9 @@ static int start(mca_pml_umrddt_recv_t *recv)
 
 static void fin(mca_pml_umrddt_recv_t *recv)
 {
-    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
-
-    if (!mca_pml_umrddt_rdma_fin(recv)) {
-        return;
+    if (mca_pml_umrddt_rdma_fin(recv)) {
+        mca_pml_umrddt_rdma_landed(recv);
     }
-    if (rdma->placed) {
-        rdma->placed = false;
-        mca_pml_umrddt_flat_leave(recv->peer, rdma->slot, true);
-    }
-    mca_pml_umrddt_rdma_landed(recv);
-}
-
-static void recv_release(mca_pml_umrddt_recv_t *recv)
-{
-    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
-
-    if (rdma->placed) {
-        rdma->placed = false;
-        mca_pml_umrddt_flat_leave(recv->peer, rdma->slot, false);
-    }
-    mca_pml_umrddt_rdma_release(recv);
 }
 
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
@@ -607,7 +516,7 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
     .start = start,
     .fin = fin,
     .nack = mca_pml_umrddt_rdma_nack,
-    .recv_release = recv_release,
+    .recv_release = mca_pml_umrddt_rdma_release,
     .reply = reply_came,
     .send_release = send_release,
     .check = mca_pml_umrddt_check_direct,

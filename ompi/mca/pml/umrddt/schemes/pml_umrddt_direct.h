@@ -13,10 +13,8 @@
  * layout. The receiver sends the flattened layout, and the sender caches it.
  *
  * As for rkey sets (pml_umrddt_sets.h), the sender's cache has numbered slots whose content the
- * receiver chooses. The receiver uses a slot after the FIN of the message that filled it, and
- * replaces it only while no active message names it. Unlike an rkey set, a layout may be named by
- * several messages at the same time. A slot holds a layout but no rkey: each CTS names the memory
- * that its message may be written to.
+ * receiver chooses. A slot holds a layout but no rkey: each CTS names the memory that its message
+ * may be written to.
  *
  * All functions run only in progress.
  */
@@ -32,30 +30,6 @@ BEGIN_C_DECLS
 /* ---------------------------------------------------------------------------------------------
  * The receiver
  * ------------------------------------------------------------------------------------------- */
-
-/** How a CTS names a layout to a sender. */
-typedef enum mca_pml_umrddt_flat_naming_t {
-    MCA_PML_UMRDDT_FLAT_SEND,  /**< send it; it is not cached */
-    MCA_PML_UMRDDT_FLAT_STORE, /**< send it; the sender stores it in the slot */
-    MCA_PML_UMRDDT_FLAT_SLOT   /**< the sender has it in the slot */
-} mca_pml_umrddt_flat_naming_t;
-
-/**
- * Select how to name a layout to a peer. Except for FLAT_SEND the slot is in use until
- * mca_pml_umrddt_flat_leave.
- *
- * @param[in]  slots  slots that the sender has for this process (from its RTS)
- * @param[in]  keep    the layout may be cached
- * @param[out] slot   the slot; not with FLAT_SEND
- */
-mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *peer, uint32_t slots,
-                                                      uint64_t layout, bool keep, uint32_t *slot);
-
-/** Returns true if mca_pml_umrddt_flat_name would return FLAT_SLOT. */
-bool mca_pml_umrddt_flat_there(const mca_pml_umrddt_peer_t *peer, uint32_t slots, uint64_t layout);
-
-/** End the use of a slot by a message. @p well: its FIN arrived, so the sender has the layout. */
-void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t slot, bool well);
 
 /**
  * Send a CTS or an INFO message, and its layout if there is one: as many parts of the flattened

@@ -303,3 +303,19 @@ mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
     }
     return MCA_PML_UMRDDT_NACK_BASE;
 }
+
+void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    mca_pml_umrddt_rdma_slot_end(recv, false);
+    mca_pml_umrddt_recv_forget_fin(recv);
+    if (NULL != rdma->keyset) {
+        mca_pml_umrddt.hca->keyset_release(rdma->keyset);
+        rdma->keyset = NULL;
+    }
+    if (NULL != rdma->memory) {
+        mca_pml_umrddt.hca->memory_release(rdma->memory);
+        rdma->memory = NULL;
+    }
+}

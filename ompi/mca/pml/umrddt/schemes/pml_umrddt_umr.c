@@ -341,7 +341,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     naming = mca_pml_umrddt_set_name(recv->peer, recv->rts.slots, keyset, &rdma->slot);
-    rdma->placed = MCA_PML_UMRDDT_NAME_KEYS != naming;
+    rdma->placed = MCA_PML_UMRDDT_NAME_SEND != naming;
     if (MCA_PML_UMRDDT_NAME_SLOT == naming) {
         return send_cts_cached(recv);
     }
@@ -432,7 +432,10 @@ static bool map_keys(void *owner)
     return true;
 }
 
-void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv)
+/** Begin a round, also for a stripe: prepare keys for bytes recv->position to recv->total on
+ * recv->endpoint. Uses the rkey set that it has or another one, and the registration if there is
+ * one. */
+static void next_round(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
 
@@ -467,6 +470,19 @@ static uint64_t agreement(mca_pml_umrddt_recv_t *recv)
     return memo[MCA_PML_UMRDDT_MEMO_AGREED];
 }
 
+/** As mca_pml_umrddt_stripes_receive requires. */
+static void stripe_init(mca_pml_umrddt_recv_t *parent, mca_pml_umrddt_recv_t *stripe)
+{
+    mca_pml_umrddt_rdma_recv_t *from = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, parent);
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, stripe);
+
+    stripe->ops = &mca_pml_umrddt_scheme_umr;
+    rdma->cts = cts;
+    rdma->chunk = from->chunk;
+    rdma->memory = from->memory;
+    from->memory = NULL;
+}
+
 static int start(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
@@ -484,19 +500,11 @@ static int start(mca_pml_umrddt_recv_t *recv)
     if (!mca_pml_umrddt_rdma_register(recv)) {
         return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_registration);
     }
-    if (whole || opal_umrddt_gpu_on_device(&recv->where) || !mca_pml_umrddt_stripes_receive(recv)) {
-        mca_pml_umrddt_recv_next_round(recv);
+    if (whole || opal_umrddt_gpu_on_device(&recv->where)
+        || !mca_pml_umrddt_stripes_receive(recv, rdma->chunk, stripe_init, next_round)) {
+        next_round(recv);
     }
     return OMPI_SUCCESS;
-}
-
-void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk)
-{
-    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, stripe);
-
-    stripe->ops = &mca_pml_umrddt_scheme_umr;
-    rdma->cts = cts;
-    rdma->chunk = chunk;
 }
 
 static void fin(mca_pml_umrddt_recv_t *recv)
@@ -506,29 +514,14 @@ static void fin(mca_pml_umrddt_recv_t *recv)
     if (!mca_pml_umrddt_rdma_fin(recv)) {
         return;
     }
-    if (rdma->placed) {
-        rdma->placed = false;
-        mca_pml_umrddt_set_end(recv->peer, rdma->slot, true);
-    }
     recv->position = rdma->keyset->end;
     mca_pml_umrddt_keyset_done(rdma->keyset);
     rdma->keyset = NULL;
     if (recv->position < recv->total) {
-        mca_pml_umrddt_recv_next_round(recv);
+        next_round(recv);
     } else {
         mca_pml_umrddt_rdma_landed(recv);
     }
-}
-
-static void release(mca_pml_umrddt_recv_t *recv)
-{
-    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
-
-    if (rdma->placed) {
-        rdma->placed = false;
-        mca_pml_umrddt_set_end(recv->peer, rdma->slot, false);
-    }
-    mca_pml_umrddt_rdma_release(recv);
 }
 
 /** The lanes for stripes. */
@@ -554,7 +547,7 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .start = start,
     .fin = fin,
     .nack = mca_pml_umrddt_rdma_nack,
-    .recv_release = release,
+    .recv_release = mca_pml_umrddt_rdma_release,
     .reply = reply_came,
     .check = mca_pml_umrddt_check_umr,
 };
