@@ -642,7 +642,7 @@ void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack)
         }
     }
     if (mca_pml_umrddt_pack_by_hca(pack)) {
-        mca_pml_umrddt_pack_hca_drop(pack);
+        mca_pml_umrddt_pack_hca_stop(pack);
     }
     mca_pml_umrddt_active(1);
     if (!let_go(pack)) {

@@ -406,8 +406,7 @@ static int send_cts_pack(mca_pml_umrddt_recv_t *recv, unsigned scheme)
     reply->total = recv->total;
     reply->chunk = chunk_of(recv);
     reply->what = scheme;
-    reply->key_count = (uint32_t) mca_pml_umrddt_pack_slots(held->pack, reply->keys);
-    reply->start = mca_pml_umrddt_pack_reported(held->pack);
+    mca_pml_umrddt_pack_report(held->pack, reply);
     if (0 < reply->key_count) {
         reply->fin = recv->fin;
         mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &reply->address);
