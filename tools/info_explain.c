@@ -208,7 +208,7 @@ static bool permits(void *message, mca_pml_umrddt_scheme_id_t scheme)
 
     switch (scheme) {
     case MCA_PML_UMRDDT_SCHEME_IPC:
-        return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
+        return mca_pml_umrddt_ipc_can_recv(recv);
     case MCA_PML_UMRDDT_SCHEME_UMR:
         return mca_pml_umrddt_umr_can_recv(recv);
     case MCA_PML_UMRDDT_SCHEME_DIRECT:

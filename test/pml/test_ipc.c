@@ -338,7 +338,7 @@ static void envelopes(void)
 static void keep(mca_pml_umrddt_peer_t *peer, uint64_t id, opal_iov_cache_layout_t *layout)
 {
     CHECK(mca_pml_umrddt_ipc_remember(peer));
-    opal_umrddt_gpu_peer_keep(peer->ipc, id, layout, &mca_pml_umrddt.counters.ipc_layout_bytes_now,
+    opal_umrddt_gpu_peer_keep(peer->gpu, id, layout, &mca_pml_umrddt.counters.ipc_layout_bytes_now,
                               mca_pml_umrddt.params.layout_cache_size);
 }
 
@@ -441,32 +441,32 @@ static void homes(void)
     CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 7, NULL));
     CHECK(mca_pml_umrddt_ipc_remember(&peer));
-    opal_umrddt_gpu_peer_mapped(peer.ipc, 7, one);
+    opal_umrddt_gpu_peer_mapped(peer.gpu, 7, one);
     CHECK(one == mca_pml_umrddt_ipc_import_engine(&peer, 7));
     CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7 + 64)); /* in the same entry */
-    opal_umrddt_gpu_peer_mapped(peer.ipc, 7 + 64, two);
+    opal_umrddt_gpu_peer_mapped(peer.gpu, 7 + 64, two);
     CHECK(two == mca_pml_umrddt_ipc_import_engine(&peer, 7 + 64));
     CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7));
-    opal_umrddt_gpu_peer_refused(peer.ipc, 8, one);
+    opal_umrddt_gpu_peer_refused(peer.gpu, 8, one);
     CHECK(mca_pml_umrddt_ipc_is_refused(&peer, 8, one));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, two));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, NULL));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 9, one));
-    opal_umrddt_gpu_peer_mapped(peer.ipc, 8, one);
+    opal_umrddt_gpu_peer_mapped(peer.gpu, 8, one);
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, one));
     /* as often as it likes: something could be mapped */
     for (id = 100; id < 300; ++id) {
         CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, id, NULL));
-        opal_umrddt_gpu_peer_refused(peer.ipc, id, NULL);
+        opal_umrddt_gpu_peer_refused(peer.gpu, id, NULL);
         CHECK(mca_pml_umrddt_ipc_is_refused(&peer, id, NULL));
     }
     mca_pml_umrddt_ipc_free(&peer);
-    CHECK(NULL == peer.ipc);
+    CHECK(NULL == peer.gpu);
     CHECK(mca_pml_umrddt_ipc_remember(&peer));
 
     /* of a peer of which nothing ever could be, a few are tried */
     for (id = 100; id < 300 && !mca_pml_umrddt_ipc_is_refused(&peer, id, NULL); ++id) {
-        opal_umrddt_gpu_peer_refused(peer.ipc, id, NULL);
+        opal_umrddt_gpu_peer_refused(peer.gpu, id, NULL);
     }
     CHECK(102 < id && 110 > id);
     mca_pml_umrddt_ipc_free(&peer);

@@ -84,24 +84,24 @@ static void cut(uint64_t total, uint32_t count, uint64_t mine, uint64_t theirs, 
 /* Lanes are offered with mkeys, and without gaps. */
 static void lanes(void)
 {
-    mca_pml_umrddt_rts_t rts = {.schemes = MCA_PML_UMRDDT_BITS_HCA};
+    static mca_pml_umrddt_recv_t recv = {.rts = {.schemes = MCA_PML_UMRDDT_BITS_HCA}};
 
-#define LANES(valid, change)                                  \
-    do {                                                      \
-        mca_pml_umrddt_rts_t was = rts;                       \
-        change;                                               \
-        CHECK((valid) == mca_pml_umrddt_stripes_valid(&rts)); \
-        rts = was;                                            \
+#define LANES(valid, change)                                   \
+    do {                                                       \
+        mca_pml_umrddt_rts_t was = recv.rts;                   \
+        change;                                                \
+        CHECK((valid) == mca_pml_umrddt_stripes_valid(&recv)); \
+        recv.rts = was;                                        \
     } while (0)
 
     LANES(true, (void) 0);
-    LANES(true, rts.lanes[0].qpn = 1);
-    LANES(true, rts.lanes[0].qpn = 1; rts.lanes[1].qpn = 2);
-    LANES(false, rts.lanes[0].psn = 1);
-    LANES(false, rts.lanes[1].qpn = 1);
-    LANES(false, rts.lanes[0].qpn = 1; rts.lanes[2].qpn = 1);
-    LANES(false, rts.lanes[3].psn = 1);
-    LANES(false, rts.schemes = MCA_PML_UMRDDT_BIT_DIRECT; rts.lanes[0].qpn = 1);
+    LANES(true, recv.rts.lanes[0].qpn = 1);
+    LANES(true, recv.rts.lanes[0].qpn = 1; recv.rts.lanes[1].qpn = 2);
+    LANES(false, recv.rts.lanes[0].psn = 1);
+    LANES(false, recv.rts.lanes[1].qpn = 1);
+    LANES(false, recv.rts.lanes[0].qpn = 1; recv.rts.lanes[2].qpn = 1);
+    LANES(false, recv.rts.lanes[3].psn = 1);
+    LANES(false, recv.rts.schemes = MCA_PML_UMRDDT_BIT_DIRECT; recv.rts.lanes[0].qpn = 1);
 #undef LANES
 }
 

@@ -60,7 +60,7 @@ struct mca_pml_umrddt_peer_t {
 
     opal_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
     bool rings;                         /**< it sets our completion flags on request; atomic */
-    struct opal_umrddt_gpu_peer_t *ipc; /**< caches of the scheme ipc; or NULL */
+    struct opal_umrddt_gpu_peer_t *gpu; /**< caches about its GPU memory; or NULL */
     struct mca_pml_umrddt_info_req_t *info_req; /**< the INFO_REQ in progress; or NULL */
 };
 

@@ -110,7 +110,7 @@ const char *mca_pml_umrddt_check_pack(const mca_pml_umrddt_recv_t *recv)
 {
     const mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv);
 
-    if (MCA_PML_UMRDDT_RECV_PACK != recv->state) {
+    if (MCA_PML_UMRDDT_RECV_CHUNKS != recv->state) {
         return NULL;
     }
     MCA_PML_UMRDDT_HOLDS(NULL != held->pack, "receives: one that comes in chunks has them");

@@ -117,21 +117,21 @@ bool mca_pml_umrddt_ipc_remember(mca_pml_umrddt_peer_t *peer)
     const unsigned count = mca_pml_umrddt.params.direct_layouts;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (NULL == peer->ipc) {
-        peer->ipc = opal_umrddt_gpu_peer_new(count);
-        if (NULL != peer->ipc) {
+    if (NULL == peer->gpu) {
+        peer->gpu = opal_umrddt_gpu_peer_new(count);
+        if (NULL != peer->gpu) {
             mca_pml_umrddt_peer_bytes((int64_t) opal_umrddt_gpu_peer_bytes(count));
         }
     }
-    return NULL != peer->ipc;
+    return NULL != peer->gpu;
 }
 
 void mca_pml_umrddt_ipc_free(mca_pml_umrddt_peer_t *peer)
 {
-    if (NULL != peer->ipc) {
-        mca_pml_umrddt_peer_bytes(-(int64_t) opal_umrddt_gpu_peer_bytes(peer->ipc->count));
-        opal_umrddt_gpu_peer_free(peer->ipc, &counters->ipc_layout_bytes_now);
-        peer->ipc = NULL;
+    if (NULL != peer->gpu) {
+        mca_pml_umrddt_peer_bytes(-(int64_t) opal_umrddt_gpu_peer_bytes(peer->gpu->count));
+        opal_umrddt_gpu_peer_free(peer->gpu, &counters->ipc_layout_bytes_now);
+        peer->gpu = NULL;
     }
 }
 
@@ -139,7 +139,7 @@ const char *mca_pml_umrddt_ipc_check(const mca_pml_umrddt_peer_t *peer, uint64_t
 {
     MCA_PML_UMRDDT_HOLDS(counters->ipc_layout_bytes_now <= mca_pml_umrddt.params.layout_cache_size,
                          "layouts of senders: no more bytes than may be");
-    return NULL == peer->ipc ? NULL : opal_umrddt_gpu_peer_check(peer->ipc, bytes);
+    return NULL == peer->gpu ? NULL : opal_umrddt_gpu_peer_check(peer->gpu, bytes);
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ static void refuse_memory(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
 
-    opal_umrddt_gpu_peer_refused(recv->peer->ipc, recv->rts.buffer_id,
+    opal_umrddt_gpu_peer_refused(recv->peer->gpu, recv->rts.buffer_id,
                                  opal_umrddt_gpu_on_gpu(&recv->where) ? ipc->engine : NULL);
     mca_pml_umrddt_ipc_refuse(recv);
 }
@@ -256,7 +256,7 @@ static void take(mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_info_t *info,
                  opal_iov_cache_layout_t *from)
 {
     mca_pml_umrddt_ipc_recv_t *ipc = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_ipc_recv_t, recv);
-    opal_umrddt_gpu_peer_t *peer = recv->peer->ipc;
+    opal_umrddt_gpu_peer_t *peer = recv->peer->gpu;
     uint32_t lacks = ipc->requested->what & ~info->what;
     int rc = OPAL_SUCCESS;
 

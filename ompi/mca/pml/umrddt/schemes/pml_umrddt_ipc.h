@@ -85,7 +85,7 @@ int mca_pml_umrddt_info_read(const mca_pml_umrddt_info_t *info, size_t length,
  * Caches of the receiver (pml_umrddt_ipc.c)
  *
  * umrddt_gpu_peer.h, for at most pml_umrddt_direct_layouts layouts of each peer, and
- * pml_umrddt_layout_cache_size bytes of layouts of all peers together. peer->ipc is NULL before
+ * pml_umrddt_layout_cache_size bytes of layouts of all peers together. peer->gpu is NULL before
  * there is something to cache.
  * ------------------------------------------------------------------------------------------- */
 
@@ -93,26 +93,26 @@ int mca_pml_umrddt_info_read(const mca_pml_umrddt_info_t *info, size_t length,
 static inline opal_iov_cache_layout_t *mca_pml_umrddt_ipc_layout(mca_pml_umrddt_peer_t *peer,
                                                                  const mca_pml_umrddt_rts_t *rts)
 {
-    return NULL == peer->ipc ? NULL
-                             : opal_umrddt_gpu_peer_layout(peer->ipc, rts->layout, rts->length,
+    return NULL == peer->gpu ? NULL
+                             : opal_umrddt_gpu_peer_layout(peer->gpu, rts->layout, rts->length,
                                                            rts->lb, rts->pieces);
 }
 
-/** Create peer->ipc unless it exists. @return false: no memory */
+/** Create peer->gpu unless it exists. @return false: no memory */
 bool mca_pml_umrddt_ipc_remember(mca_pml_umrddt_peer_t *peer);
 
 /** Get the peer's completion flags; NULL if they are not mapped. */
 static inline opal_umrddt_done_flags_t *
 mca_pml_umrddt_ipc_done_flags(const mca_pml_umrddt_peer_t *peer)
 {
-    return NULL == peer->ipc ? NULL : peer->ipc->done_flags;
+    return NULL == peer->gpu ? NULL : peer->gpu->done_flags;
 }
 
 /** As opal_umrddt_gpu_peer_home. */
 static inline opal_umrddt_gpu_engine_t *
 mca_pml_umrddt_ipc_import_engine(const mca_pml_umrddt_peer_t *peer, uint64_t buffer_id)
 {
-    return NULL == peer->ipc ? NULL : opal_umrddt_gpu_peer_home(peer->ipc, buffer_id);
+    return NULL == peer->gpu ? NULL : opal_umrddt_gpu_peer_home(peer->gpu, buffer_id);
 }
 
 /** Returns true if an INFO_REQ for this allocation would be useless. */
@@ -120,7 +120,7 @@ static inline bool mca_pml_umrddt_ipc_is_refused(const mca_pml_umrddt_peer_t *pe
                                                  uint64_t buffer_id,
                                                  const opal_umrddt_gpu_engine_t *engine)
 {
-    return NULL != peer->ipc && opal_umrddt_gpu_peer_is_refused(peer->ipc, buffer_id, engine);
+    return NULL != peer->gpu && opal_umrddt_gpu_peer_is_refused(peer->gpu, buffer_id, engine);
 }
 
 /** Check the caches of a peer, and a receive: members of the scheme. */
@@ -143,8 +143,8 @@ static inline bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm,
                                              const mca_pml_umrddt_peer_t *peer,
                                              const opal_umrddt_gpu_where_t *where)
 {
-    return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
-           && mca_pml_umrddt_ipc_takes(where)
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_copy_reaches(peer)
+           && mca_pml_umrddt_copy_takes(where)
            && MCA_PML_UMRDDT_IPC_MISSES > __atomic_load_n(
                   &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails, __ATOMIC_RELAXED);
 }
@@ -155,10 +155,10 @@ static inline bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm,
 
 /** Returns true if the rules permit the scheme. The driver cannot open handles of a remote node,
  * whatever the envelope offers. */
-static inline bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts,
-                                             const mca_pml_umrddt_peer_t *peer)
+static inline bool mca_pml_umrddt_ipc_can_recv(mca_pml_umrddt_recv_t *recv)
 {
-    return 0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes & mca_pml_umrddt.schemes) && peer->same_host;
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes & mca_pml_umrddt.schemes)
+           && recv->peer->same_host;
 }
 
 /* ---------------------------------------------------------------------------------------------

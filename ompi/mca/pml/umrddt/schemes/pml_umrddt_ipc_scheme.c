@@ -102,14 +102,14 @@ static mca_pml_umrddt_can_send_t can_send(const mca_pml_umrddt_comm_t *comm,
     (void) comm;
     (void) peer;
     (void) size;
-    return mca_pml_umrddt_ipc_takes(where) ? MCA_PML_UMRDDT_CAN_SEND : MCA_PML_UMRDDT_CAN_SEND_NOT;
+    return mca_pml_umrddt_copy_takes(where) ? MCA_PML_UMRDDT_CAN_SEND : MCA_PML_UMRDDT_CAN_SEND_NOT;
 }
 
 static void offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
 
-    if (!mca_pml_umrddt_ipc_takes(&send->where) || !can_be_reported(send->layout)
+    if (!mca_pml_umrddt_copy_takes(&send->where) || !can_be_reported(send->layout)
         || (0 != (MCA_PML_UMRDDT_BITS_HCA & rts->schemes)
             && !mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where))) {
         return;
@@ -207,8 +207,8 @@ static void learn(mca_pml_umrddt_send_t *send)
     }
     if (MCA_PML_UMRDDT_REPLY_ACK == reply_kind || MCA_PML_UMRDDT_REPLY_FALLBACK == reply_kind
         || (MCA_PML_UMRDDT_REPLY_CTS_PACK == reply_kind
-            && !mca_pml_umrddt_select_beats_ipc(send->comm, send->peer, send->layout,
-                                                MCA_PML_UMRDDT_BITS_PACK))) {
+            && !mca_pml_umrddt_select_beats_copy(send->comm, send->peer, send->layout,
+                                                 MCA_PML_UMRDDT_BITS_PACK))) {
         result(send->peer, MCA_PML_UMRDDT_REPLY_ACK == reply_kind);
     }
 }
@@ -458,11 +458,6 @@ void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv)
  * From the match to the end
  * ------------------------------------------------------------------------------------------- */
 
-static bool can_recv(mca_pml_umrddt_recv_t *recv)
-{
-    return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
-}
-
 /** Returns true if a GPU can copy into the buffer: sets the engine, or the engine of another
  * device is selected later. */
 static bool has_engine(mca_pml_umrddt_recv_t *recv)
@@ -556,11 +551,6 @@ static void scheme_close(void)
     }
 }
 
-static const char *process_check(void)
-{
-    return NULL == mca_pml_umrddt.gpu ? NULL : opal_umrddt_gpu_ipc_check();
-}
-
 /** Unmap the memory of a process that shares no communicator any more, so that its owner can free
  * it. Imports in use are released after their messages. The other caches stay. */
 static void forget(const mca_pml_umrddt_peer_t *peer)
@@ -568,11 +558,6 @@ static void forget(const mca_pml_umrddt_peer_t *peer)
     if (NULL != mca_pml_umrddt.gpu) {
         opal_umrddt_gpu_ipc_forget(mca_pml_umrddt_ipc_number(peer));
     }
-}
-
-static bool reaches(const mca_pml_umrddt_peer_t *peer)
-{
-    return mca_pml_umrddt_ipc_reaches(peer);
 }
 
 static bool rts_valid(const mca_pml_umrddt_recv_t *recv)
@@ -589,7 +574,7 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .flag = true,
     .open = scheme_open,
     .close = scheme_close,
-    .reaches = reaches,
+    .reaches = mca_pml_umrddt_copy_reaches,
     .can_send = can_send,
     .offer = offer,
     .rts_valid = rts_valid,
@@ -599,8 +584,8 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .peer_free = mca_pml_umrddt_ipc_free,
     .peer_check = mca_pml_umrddt_ipc_check,
     .cached = &mca_pml_umrddt.counters.ipc_layout_bytes_now,
-    .process_check = process_check,
-    .can_recv = can_recv,
+    .process_check = opal_umrddt_gpu_ipc_check,
+    .can_recv = mca_pml_umrddt_ipc_can_recv,
     .start = start,
     .nack = nack,
     .recv_release = release,

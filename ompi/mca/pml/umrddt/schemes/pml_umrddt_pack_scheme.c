@@ -99,8 +99,8 @@ static void offer(mca_pml_umrddt_send_t *send)
     }
     if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
-        && !mca_pml_umrddt_select_beats_ipc(send->comm, send->peer, send->layout,
-                                            MCA_PML_UMRDDT_BITS_PACK)) {
+        && !mca_pml_umrddt_select_beats_copy(send->comm, send->peer, send->layout,
+                                             MCA_PML_UMRDDT_BITS_PACK)) {
         return; /* the base PML is known to work, and packing is not faster */
     }
     schemes = MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & send->comm->schemes;
@@ -442,7 +442,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
     if (!mca_pml_umrddt_recv_has_layout(recv) || !recv_begin(recv, bit)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    recv->state = MCA_PML_UMRDDT_RECV_PACK;
+    recv->state = MCA_PML_UMRDDT_RECV_CHUNKS;
     /* post the first receives before the CTS_PACK, so that the chunks are expected */
     (void) mca_pml_umrddt_pack_step(held->pack);
     if (OMPI_SUCCESS != send_cts_pack(recv, bit)) {

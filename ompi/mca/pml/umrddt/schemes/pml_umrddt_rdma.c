@@ -107,8 +107,8 @@ static inline bool wanted(const mca_pml_umrddt_send_t *send)
         return true;
     }
     return (!mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where)
-            || mca_pml_umrddt_select_beats_ipc(send->comm, send->peer, send->layout,
-                                               MCA_PML_UMRDDT_BITS_HCA))
+            || mca_pml_umrddt_select_beats_copy(send->comm, send->peer, send->layout,
+                                                MCA_PML_UMRDDT_BITS_HCA))
            && mca_pml_umrddt_hca_takes(send->peer, &send->where);
 }
 

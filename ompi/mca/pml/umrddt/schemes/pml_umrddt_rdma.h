@@ -49,6 +49,24 @@ static inline bool mca_pml_umrddt_rdma_can_recv(mca_pml_umrddt_recv_t *recv)
            || mca_pml_umrddt_hca_takes(recv->peer, &recv->where);
 }
 
+/** Returns true if a message for which umr and direct are possible uses direct. Reads recv->layout,
+ * which must be set. At most once for each message. */
+static inline bool mca_pml_umrddt_rule_direct(const mca_pml_umrddt_recv_t *recv)
+{
+    const opal_umrddt_rule_message_t message = {.layout = recv->layout->id,
+                                                .buffer = (uintptr_t) recv->buf,
+                                                .total = recv->total,
+                                                .from_pieces = recv->rts.pieces,
+                                                .to_pieces = recv->layout->iov_count,
+                                                .write_pieces = recv->rts.write_pieces,
+                                                .writes = mca_pml_umrddt.params.direct_writes,
+                                                .run = mca_pml_umrddt.params.direct_run};
+
+    /* Without the mkey cache every message maps mkeys, so the first one gives no information. */
+    return mca_pml_umrddt.params.mkey_cache
+           && opal_umrddt_rule_direct(mca_pml_umrddt.received, &message);
+}
+
 /** Rule of umr: use mkeys, unless the first message of a layout and buffer is cheaper without them.
  */
 static inline bool mca_pml_umrddt_umr_can_recv(mca_pml_umrddt_recv_t *recv)

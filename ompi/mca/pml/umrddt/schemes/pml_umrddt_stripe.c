@@ -33,8 +33,9 @@
  * The offer, and the cuts
  * ------------------------------------------------------------------------------------------- */
 
-bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_rts_t *rts)
+bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_recv_t *recv)
 {
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
     bool more = 0 != (MCA_PML_UMRDDT_BIT_UMR & rts->schemes);
 
     for (int i = 0; i < MCA_PML_UMRDDT_LANES; ++i) {

@@ -56,8 +56,8 @@ BEGIN_C_DECLS
  * thread. */
 void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send);
 
-/** Returns true if the lanes in an envelope, for system memory, are valid. */
-bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_rts_t *rts);
+/** Returns true if the lanes in an envelope, for system memory, are valid: member of the scheme. */
+bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_recv_t *recv);
 
 /**
  * Alignment of the cuts of a message. If chunks are small, cuts are at chunks, so that each side's

@@ -524,12 +524,6 @@ static void fin(mca_pml_umrddt_recv_t *recv)
     }
 }
 
-/** The lanes for stripes. */
-static bool rts_valid(const mca_pml_umrddt_recv_t *recv)
-{
-    return mca_pml_umrddt_stripes_valid(&recv->rts);
-}
-
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .id = MCA_PML_UMRDDT_SCHEME_UMR,
     .bit = MCA_PML_UMRDDT_BIT_UMR,
@@ -539,7 +533,7 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .reaches = mca_pml_umrddt_rdma_reaches,
     .can_send = mca_pml_umrddt_rdma_can_send,
     .offer = mca_pml_umrddt_rdma_offer,
-    .rts_valid = rts_valid,
+    .rts_valid = mca_pml_umrddt_stripes_valid,
     .peer_free = mca_pml_umrddt_flats_free,
     .peer_check = mca_pml_umrddt_flats_check,
     .cached = &mca_pml_umrddt.counters.direct_bytes_now,

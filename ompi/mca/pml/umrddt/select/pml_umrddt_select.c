@@ -127,7 +127,7 @@ static bool from_gpu(const mca_pml_umrddt_recv_t *recv)
 {
     const mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(recv->comm);
 
-    return 0 != ((MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_BIT_IPC) & recv->rts.schemes)
+    return 0 != ((MCA_PML_UMRDDT_ON_GPU | MCA_PML_UMRDDT_BITS_COPY) & recv->rts.schemes)
            || MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU == pattern
            || MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU == pattern;
 }
@@ -238,10 +238,11 @@ void mca_pml_umrddt_select_recv(mca_pml_umrddt_recv_t *recv)
     recv->serial = pair->serial;
     recv->scheme = (int) pair->selection.scheme_id;
     recv->converged = pair->selection.converged;
-    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_SCHEME_IPC != pair->selection.scheme_id
-        && 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes)) {
+    if (mca_pml_umrddt.declines
+        && 0 == (MCA_PML_UMRDDT_BITS_COPY & MCA_PML_UMRDDT_BIT(pair->selection.scheme_id))
+        && 0 != (MCA_PML_UMRDDT_BITS_COPY & recv->rts.schemes)) {
         /* IPC would be tried first, and the HCA must not interpret its fields as lanes */
-        recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BIT_IPC;
+        recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BITS_COPY;
         memset(recv->rts.lanes, 0, sizeof(recv->rts.lanes));
     }
     if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
@@ -306,8 +307,8 @@ uint16_t mca_pml_umrddt_select_offered(const mca_pml_umrddt_comm_t *comm,
     unsigned schemes = 0;
 
     if (opal_umrddt_gpu_on_gpu(where)) {
-        if (mca_pml_umrddt_ipc_reaches(peer) && mca_pml_umrddt_ipc_takes(where)) {
-            schemes |= MCA_PML_UMRDDT_BIT_IPC;
+        if (mca_pml_umrddt_copy_reaches(peer) && mca_pml_umrddt_copy_takes(where)) {
+            schemes |= MCA_PML_UMRDDT_BITS_COPY;
         }
         if (mca_pml_umrddt_hca_takes(peer, where)) {
             schemes |= MCA_PML_UMRDDT_BITS_HCA;
@@ -324,7 +325,7 @@ uint16_t mca_pml_umrddt_select_offered(const mca_pml_umrddt_comm_t *comm,
     }
     schemes &= mca_pml_umrddt.schemes & comm->schemes;
     if (NULL == mca_pml_umrddt.hca || !peer->has_hca) {
-        schemes &= ~(unsigned) MCA_PML_UMRDDT_BIT_PACK_GDR;
+        schemes &= ~MCA_PML_UMRDDT_BITS_NEED_HCA;
     }
     return (uint16_t) schemes;
 }
@@ -413,7 +414,7 @@ static inline bool passes_for(const mca_pml_umrddt_peer_t *peer, opal_iov_cache_
     /* all parameters of the prediction except the layout */
     const unsigned kind = (OPAL_PROC_ON_LOCAL_NODE(peer->proc->proc_flags) ? 1u : 0)
                           | (gpu ? 2u : 0) | (other ? 4u : 0)
-                          | (0 != (schemes & MCA_PML_UMRDDT_BIT_IPC) ? 8u : 0)
+                          | (0 != (schemes & MCA_PML_UMRDDT_BITS_COPY) ? 8u : 0)
                           | (peer->has_hca ? 16u : 0);
     const uint64_t key = key_of(layout, QUESTION_PASSES, kind);
     bool passes;
@@ -454,8 +455,9 @@ bool mca_pml_umrddt_select_passes_new(mca_pml_umrddt_comm_t *comm,
 #define KIND_BY_HCA 2u
 #define KIND_ANY    4u
 
-bool mca_pml_umrddt_select_beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                     opal_iov_cache_layout_t *layout, unsigned schemes)
+bool mca_pml_umrddt_select_beats_copy(mca_pml_umrddt_comm_t *comm,
+                                      const mca_pml_umrddt_peer_t *peer,
+                                      opal_iov_cache_layout_t *layout, unsigned schemes)
 {
     const bool by_hca = 0 != (MCA_PML_UMRDDT_BITS_HCA & schemes), other = to_gpu(comm, true);
     /* beside CUDA IPC the HCA does not carry packed data */
@@ -478,7 +480,7 @@ bool mca_pml_umrddt_select_beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_
         /* For the HCA one kind of receiver suffices: the offer is cheap, and the receiver selects
          * with both layouts at hand. */
         beats = opal_umrddt_select_beats(&mca_pml_umrddt.selections->tuning, &message,
-                                         MCA_PML_UMRDDT_SCHEME_IPC, others,
+                                         mca_pml_umrddt_scheme_of(MCA_PML_UMRDDT_BITS_COPY), others,
                                          any      ? 4
                                          : by_hca ? 2
                                                   : 1);

@@ -47,24 +47,6 @@ void mca_pml_umrddt_eager_open(void);
  * Rules, for the schemes' can_recv
  * ------------------------------------------------------------------------------------------- */
 
-/** Returns true if a message for which umr and direct are possible uses direct. Reads recv->layout,
- * which must be set. At most once for each message. */
-static inline bool mca_pml_umrddt_rule_direct(const mca_pml_umrddt_recv_t *recv)
-{
-    const opal_umrddt_rule_message_t message = {.layout = recv->layout->id,
-                                                .buffer = (uintptr_t) recv->buf,
-                                                .total = recv->total,
-                                                .from_pieces = recv->rts.pieces,
-                                                .to_pieces = recv->layout->iov_count,
-                                                .write_pieces = recv->rts.write_pieces,
-                                                .writes = mca_pml_umrddt.params.direct_writes,
-                                                .run = mca_pml_umrddt.params.direct_run};
-
-    /* Without the mkey cache every message maps mkeys, so the first one gives no information. */
-    return mca_pml_umrddt.params.mkey_cache
-           && opal_umrddt_rule_direct(mca_pml_umrddt.received, &message);
-}
-
 /** Select a packed scheme for a message without HCA schemes or CUDA IPC. 0: base PML. @param[in]
  * schemes  as in an envelope, with its other bits */
 static inline unsigned
@@ -177,8 +159,9 @@ static inline bool mca_pml_umrddt_select_passes(mca_pml_umrddt_comm_t *comm,
  * once for a layout and a kind of peer. The HCA: for some receiver with the same layout or one
  * block, in GPU or system memory, which the user can restrict; the sender then offers both. Packed:
  * for a receive buffer in GPU memory unless the user states otherwise. */
-bool mca_pml_umrddt_select_beats_ipc(mca_pml_umrddt_comm_t *comm, const mca_pml_umrddt_peer_t *peer,
-                                     opal_iov_cache_layout_t *layout, unsigned schemes);
+bool mca_pml_umrddt_select_beats_copy(mca_pml_umrddt_comm_t *comm,
+                                      const mca_pml_umrddt_peer_t *peer,
+                                      opal_iov_cache_layout_t *layout, unsigned schemes);
 
 END_C_DECLS
 
