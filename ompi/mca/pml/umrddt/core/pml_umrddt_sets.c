@@ -48,16 +48,23 @@ static size_t reply_bytes(uint32_t keys)
     return sizeof(mca_pml_umrddt_reply_t) + keys * sizeof(mca_pml_umrddt_wire_key_t);
 }
 
-mca_pml_umrddt_naming_t mca_pml_umrddt_slot_name(mca_pml_umrddt_slots_t *slots, uint32_t count,
-                                                 uint64_t id, bool shared, uint32_t *slot)
+/** Allocate the table at first use. @return false: no memory, or the sender has no slots */
+static __opal_attribute_noinline__ bool slots_make(mca_pml_umrddt_slots_t *slots, uint32_t count)
+{
+    slots->slots = 0 < count ? calloc(count, sizeof(*slots->slots)) : NULL;
+    slots->count = NULL == slots->slots ? 0 : count;
+    mca_pml_umrddt_peer_bytes((int64_t) (slots->count * sizeof(*slots->slots)));
+    return NULL != slots->slots;
+}
+
+static inline mca_pml_umrddt_naming_t slot_name(mca_pml_umrddt_slots_t *slots, uint32_t count,
+                                                uint64_t id, bool shared, uint32_t *slot)
 {
     mca_pml_umrddt_slot_t *oldest = NULL;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (OPAL_UNLIKELY(NULL == slots->slots) && 0 < count) {
-        slots->slots = calloc(count, sizeof(*slots->slots));
-        slots->count = NULL == slots->slots ? 0 : count;
-        mca_pml_umrddt_peer_bytes((int64_t) (slots->count * sizeof(*slots->slots)));
+    if (OPAL_UNLIKELY(NULL == slots->slots) && !slots_make(slots, count)) {
+        return MCA_PML_UMRDDT_NAME_SEND;
     }
     for (uint32_t i = 0; i < slots->count && i < count; ++i) {
         mca_pml_umrddt_slot_t *entry = &slots->slots[i];
@@ -66,8 +73,10 @@ mca_pml_umrddt_naming_t mca_pml_umrddt_slot_name(mca_pml_umrddt_slots_t *slots, 
             if (!entry->there || (!shared && 0 < entry->users)) {
                 return MCA_PML_UMRDDT_NAME_SEND;
             }
-            oldest = entry;
-            break;
+            ++entry->users;
+            entry->stamp = ++slots->clock;
+            *slot = i;
+            return MCA_PML_UMRDDT_NAME_SLOT;
         }
         if (0 == entry->users && (NULL == oldest || entry->stamp < oldest->stamp)) {
             oldest = entry;
@@ -76,15 +85,18 @@ mca_pml_umrddt_naming_t mca_pml_umrddt_slot_name(mca_pml_umrddt_slots_t *slots, 
     if (NULL == oldest) {
         return MCA_PML_UMRDDT_NAME_SEND;
     }
-    *slot = (uint32_t) (oldest - slots->slots);
-    oldest->stamp = ++slots->clock;
-    ++oldest->users;
-    if (id == oldest->id) {
-        return MCA_PML_UMRDDT_NAME_SLOT;
-    }
     oldest->id = id;
+    oldest->stamp = ++slots->clock;
+    oldest->users = 1;
     oldest->there = false;
+    *slot = (uint32_t) (oldest - slots->slots);
     return MCA_PML_UMRDDT_NAME_STORE;
+}
+
+mca_pml_umrddt_naming_t mca_pml_umrddt_slot_name(mca_pml_umrddt_slots_t *slots, uint32_t count,
+                                                 uint64_t id, bool shared, uint32_t *slot)
+{
+    return slot_name(slots, count, id, shared, slot);
 }
 
 bool mca_pml_umrddt_slot_there(const mca_pml_umrddt_slots_t *slots, uint32_t count, uint64_t id)
@@ -133,12 +145,11 @@ bool mca_pml_umrddt_slots_valid(const mca_pml_umrddt_slots_t *slots)
 mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uint32_t count,
                                                 const mca_btl_umr_keyset_t *keyset, uint32_t *slot)
 {
-    mca_pml_umrddt_naming_t naming;
+    mca_pml_umrddt_naming_t naming = MCA_PML_UMRDDT_NAME_SEND;
 
-    if (0 == keyset->id || MCA_PML_UMRDDT_SET_KEYS < keyset->count) {
-        return MCA_PML_UMRDDT_NAME_SEND;
+    if (OPAL_LIKELY(0 != keyset->id && MCA_PML_UMRDDT_SET_KEYS >= keyset->count)) {
+        naming = slot_name(&peer->sets_there, count, keyset->id, false, slot);
     }
-    naming = mca_pml_umrddt_slot_name(&peer->sets_there, count, keyset->id, false, slot);
     if (OPAL_LIKELY(MCA_PML_UMRDDT_NAME_SLOT == naming)) {
         MCA_PML_UMRDDT_COUNT(rkey_sets_cached);
     }
