@@ -143,30 +143,18 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     if (NULL == stripe) {
         return NULL;
     }
+    /* all from plain to rts as in the parent, except: */
+    memcpy(&stripe->plain, &parent->plain,
+           offsetof(mca_pml_umrddt_send_t, envelope) - offsetof(mca_pml_umrddt_send_t, plain));
     stripe->state = MCA_PML_UMRDDT_SEND_REPLY;
-    stripe->plain = false;
     /* one stripe suffices to learn the receive-memory hint */
     stripe->probes_memory = 0 == i && parent->probes_memory;
     stripe->offer = stripe->probes_memory ? parent->offer : 0;
-    stripe->declinable = false;
-    stripe->chosen = stripe->left = false;
-    stripe->buf = parent->buf;
-    stripe->count = parent->count;
-    stripe->datatype = parent->datatype;
-    stripe->dst = parent->dst;
-    stripe->tag = parent->tag;
-    stripe->mode = parent->mode;
-    stripe->comm = parent->comm;
-    stripe->peer = parent->peer;
-    stripe->where = parent->where;
-    stripe->pack_error = false;
-    stripe->layout = parent->layout;
+    stripe->declinable = stripe->chosen = stripe->left = false;
     stripe->endpoint = stripes->endpoints[i];
     stripe->memory = NULL;
-    stripe->request_id = parent->request_id;
     stripe->total = 0; /* the first CTS sets its range */
     stripe->position = 0;
-    stripe->rts = parent->rts;
     stripe->rts.seq += 1 + i;
     stripe->rts.schemes = MCA_PML_UMRDDT_BIT_UMR;
     stripe->envelope = NULL;

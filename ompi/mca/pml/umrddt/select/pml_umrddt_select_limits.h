@@ -37,17 +37,8 @@ static inline bool mca_pml_umrddt_copy_takes(const opal_umrddt_gpu_where_t *wher
            && 0 != where->memory.buffer_id;
 }
 
-/** Bytes of each chunk of a message. @param[in] block  as in opal_umrddt_select_chunk */
-static inline uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
-{
-    const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
-
-    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_chunk_floor,
-                                    params->pack_chunk_ceiling, block);
-}
-
 /**
- * As mca_pml_umrddt_pack_chunk, rounded to whole blocks if all blocks have the same length.
+ * Bytes of each chunk of a message: whole blocks if all blocks have the same length.
  *
  * @param[in] layout  layout of one side
  * @param[in] pieces  blocks of the other side; used if @p layout is contiguous
@@ -55,6 +46,7 @@ static inline uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
 static inline uint64_t mca_pml_umrddt_pack_chunk_of(const opal_iov_cache_layout_t *layout,
                                                     uint64_t pieces, uint64_t total)
 {
+    const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
     uint64_t block = 0;
 
     if (1 < layout->iov_count) {
@@ -62,7 +54,8 @@ static inline uint64_t mca_pml_umrddt_pack_chunk_of(const opal_iov_cache_layout_
     } else if (1 < pieces && 0 == total % pieces) {
         block = total / pieces;
     }
-    return mca_pml_umrddt_pack_chunk(total, block);
+    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_chunk_floor,
+                                    params->pack_chunk_ceiling, block);
 }
 
 /** Returns true if the user has selected a packed scheme by name. */
