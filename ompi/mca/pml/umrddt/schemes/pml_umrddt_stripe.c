@@ -539,7 +539,6 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv, uint64_t chunk,
                 return false;
             }
             init(recv, stripe[i]);
-            init(recv, stripe[i]);
             ++stripes->left;
             start = end;
         }
