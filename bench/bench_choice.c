@@ -10,7 +10,7 @@
  * @file
  *
  * The cost of the model's selection of a scheme for a repeated message: the selection is looked up,
- * and the end of the message is recorded (pml_umrddt_select_recv.c, which is part of this program).
+ * and the end of the message is recorded (pml_umrddt_select.c, which is part of this program).
  * One process:
  *
  *     bench_choice [CHOICES]

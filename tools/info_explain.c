@@ -10,8 +10,8 @@
  * @file
  *
  * The scheme of messages of a layout, and the reason. The selection is done by
- * common/umrddt_select, with pml/umrddt's descriptions of messages (pml_umrddt_select_recv.c and
- * _send.c, which are part of this program). They get 64 messages of the layout, one after the
+ * common/umrddt_select, with pml/umrddt's descriptions of messages (pml_umrddt_select.c,
+ * which is part of this program). They get 64 messages of the layout, one after the
  * other, as at its receiver; nothing is sent. This file replaces the other functions of pml/umrddt
  * that they call.
  */
@@ -208,7 +208,7 @@ static bool permits(void *message, mca_pml_umrddt_scheme_id_t scheme)
 
     switch (scheme) {
     case MCA_PML_UMRDDT_SCHEME_IPC:
-        return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
+        return mca_pml_umrddt_ipc_can_recv(recv);
     case MCA_PML_UMRDDT_SCHEME_UMR:
         return mca_pml_umrddt_umr_can_recv(recv);
     case MCA_PML_UMRDDT_SCHEME_DIRECT:

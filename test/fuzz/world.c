@@ -340,7 +340,7 @@ static void end(void)
         peer->waits_for_credit = false;
     }
     peer->endpoint = NULL;
-    peer->slot_clock = peer->flat_clock = 0;
+    peer->sets_there.clock = peer->flats_there.clock = 0;
     peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails = 0;
     peer->rings = false;
     peer->reach = 0;

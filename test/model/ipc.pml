@@ -118,10 +118,10 @@ inline by_host(m, done_flag, held)
     announce(m, done_flag)
 }
 
-/* is_requested */
-#define is_requested(m, id) \
-    ((m != 0 && r_state[0] == ASKED && id_of[0] == id) || (m != 1 && r_state[1] == ASKED && id_of[1] == id) \
-     || (m != MESSAGES - 1 && r_state[MESSAGES - 1] == ASKED && id_of[MESSAGES - 1] == id))
+/* peer->info_req */
+#define INFO_REQ_ACTIVE \
+    ((m != 0 && r_state[0] == ASKED) || (m != 1 && r_state[1] == ASKED) \
+     || (m != MESSAGES - 1 && r_state[MESSAGES - 1] == ASKED))
 
 proctype receiver(byte m)
 {
@@ -158,9 +158,9 @@ end_over:
 #endif
       }
     :: atomic { r_state[m] == OTHER -> r_state[m] = BY_HOST; reply[SLOT(m)]!m, HOST, false }
-    /* ask, unless another message has (is_requested) */
+    /* ask, one message at a time */
     :: atomic {
-        r_state[m] == LOOK && held == 0 && import_id != id && !is_requested(m, id) ->
+        r_state[m] == LOOK && held == 0 && import_id != id && !INFO_REQ_ACTIVE ->
         r_state[m] = ASKED;
         reply[SLOT(m)]!m, ASK, false;
         announce(m, done_flag)
@@ -169,7 +169,7 @@ end_over:
         r_state[m] == ASKED && nempty(tell[SLOT(m)]) ->
         tell[SLOT(m)]?told, held;
         assert(told == m);
-        done_flags = true; /* mca_pml_umrddt_ipc_map_done_flags */
+        done_flags = true; /* peer->done_flags */
         if
         :: held == 0 -> by_host(m, done_flag, held)
         :: held != 0 -> held = 0; by_host(m, done_flag, held) /* the driver does not map it */

@@ -136,7 +136,7 @@ inline set_name(id, place, verdict)
     fi
 }
 
-/* mca_pml_umrddt_set_end */
+/* mca_pml_umrddt_slot_end */
 inline set_end(place, well)
 {
     if

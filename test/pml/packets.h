@@ -15,8 +15,38 @@
 #include <string.h>
 
 #include "../common/check.h"
+#include "never.h"
 
 #include "opal/datatype/iov_cache/iov_cache.h"
+
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
+
+/* Not called here: no message is sent. */
+/* clang-format off */
+NEVER(void, mca_pml_umrddt_send_finish, mca_pml_umrddt_send_t *send, int error)
+NEVER(void, mca_pml_umrddt_send_fail, mca_pml_umrddt_send_t *send, bool in_flight)
+NEVER(void, mca_pml_umrddt_send_await, mca_pml_umrddt_send_t *send)
+NEVER(void, mca_pml_umrddt_send_malformed, mca_pml_umrddt_send_t *send)
+NEVER(void, mca_pml_umrddt_recv_done, mca_pml_umrddt_recv_t *recv)
+NEVER(void, mca_pml_umrddt_recv_request_credit, mca_pml_umrddt_recv_t *recv)
+NEVER(bool, mca_pml_umrddt_rdma_has_memory, mca_pml_umrddt_send_t *send)
+NEVER(void, mca_pml_umrddt_rdma_release, mca_pml_umrddt_recv_t *recv)
+NEVER(bool, mca_pml_umrddt_rdma_register, mca_pml_umrddt_recv_t *recv)
+NEVER(int, mca_pml_umrddt_rdma_refuse, mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+NEVER(void, mca_pml_umrddt_rdma_flush, mca_pml_umrddt_recv_t *recv)
+NEVER(mca_pml_umrddt_nack_t, mca_pml_umrddt_rdma_nack, mca_pml_umrddt_recv_t *recv,
+      const mca_pml_umrddt_nack_header_t *fail)
+NEVER(int, mca_pml_umrddt_layout, ompi_datatype_t *datatype, size_t count,
+      opal_iov_cache_layout_t **layout)
+NEVER(bool, mca_pml_umrddt_hca_takes, const mca_pml_umrddt_peer_t *peer,
+      const opal_umrddt_gpu_where_t *where)
+NEVER(const char *, mca_pml_umrddt_check_direct, const mca_pml_umrddt_recv_t *recv)
+/* clang-format on */
 
 /* At most so many for one message. */
 #define PARTS 300
@@ -38,10 +68,14 @@ typedef struct packets_t {
     void *bytes[PARTS];
 } packets_t;
 
-static int emit(void *context, const void *bytes, size_t length)
-{
-    packets_t *packets = context;
+static packets_t *packets_to; /* of the message that is sent */
 
+int mca_pml_umrddt_control(mca_pml_umrddt_comm_t *comm, int peer, int tag, const void *bytes,
+                           size_t length, bool critical)
+{
+    packets_t *packets = packets_to;
+
+    (void) comm, (void) peer, (void) tag, (void) critical;
     CHECK(packets->count < PARTS);
     CHECK(PACKET_ROOM >= length);
     if (packets->count == packets->fails_at) {

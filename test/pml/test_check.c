@@ -188,7 +188,7 @@ static void make(void)
     recvs[1].endpoint = (void *) &thing;
     recvs[1].ops = &direct;
     RDMA(1)->memory = (void *) &thing;
-    add_recv(2, MCA_PML_UMRDDT_RECV_PACK);
+    add_recv(2, MCA_PML_UMRDDT_RECV_CHUNKS);
     recvs[2].ops = &packed;
     make_pack(&recvs[2]);
     add_recv(3, MCA_PML_UMRDDT_RECV_BASE);

@@ -21,6 +21,7 @@
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
@@ -67,14 +68,33 @@ static void regions_of(mca_btl_umr_key_t *regions, size_t count, uint64_t seq)
     }
 }
 
-static void *flat_of(const opal_iov_cache_layout_t *layout, uint32_t *bytes)
+static uint32_t flat_bytes_of(const opal_iov_cache_layout_t *layout)
 {
-    void *flat;
+    return (uint32_t) opal_iov_cache_form_flatten(layout->form, NULL, 0);
+}
 
-    *bytes = (uint32_t) opal_iov_cache_form_flatten(layout->form, NULL, 0);
-    flat = __real_malloc(*bytes);
-    CHECK(*bytes == opal_iov_cache_form_flatten(layout->form, flat, *bytes));
-    return flat;
+/* Send a CTS with these regions, and the layout if it has flat_bytes. */
+static int send_cts(const mca_pml_umrddt_cts_sgl_t *cts, const mca_btl_umr_key_t *regions,
+                    const opal_iov_cache_layout_t *layout, packets_t *packets)
+{
+    static uint64_t room[MCA_PML_UMRDDT_REPLY_ROOM / 8];
+    mca_pml_umrddt_cts_sgl_t *message = (mca_pml_umrddt_cts_sgl_t *) room;
+    const mca_pml_umrddt_layout_frag_t part = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
+        .seq = cts->seq,
+        .request_id = cts->request_id,
+        .flat_bytes = cts->flat_bytes,
+        .layout = cts->layout};
+
+    *message = *cts;
+    for (size_t i = 0; i < cts->region_count; ++i) {
+        message->regions[i] = (mca_pml_umrddt_region_t){
+            .addr = regions[i].addr, .length = regions[i].length, .rkey = regions[i].rkey};
+    }
+    packets_to = packets;
+    return mca_pml_umrddt_flat_send(NULL, 0, 0, message,
+                                    sizeof(*cts) + cts->region_count * sizeof(cts->regions[0]),
+                                    &part, layout->form, MCA_PML_UMRDDT_REPLY_ROOM);
 }
 
 /* What the sender does with what came. @return what direct_part or direct_read said */
@@ -111,15 +131,13 @@ typedef struct flight_t {
 
 static void begin(flight_t *flight, uint64_t seq, unsigned *seed, unsigned long counts[3])
 {
-    static unsigned char scratch[MCA_PML_UMRDDT_REPLY_ROOM];
     size_t region_count = 0 == rand_r(seed) % 4 ? 1 + (size_t) rand_r(seed) % 128 : 1;
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS], got[MCA_PML_UMRDDT_MAX_REGIONS];
     opal_iov_cache_layout_t *to = NULL, *layout;
-    mca_pml_umrddt_flat_naming_t naming;
+    mca_pml_umrddt_naming_t naming;
     packets_t packets = {.fails_at = 0 == rand_r(seed) % 20 ? rand_r(seed) % 3 : -1};
     mca_pml_umrddt_cts_sgl_t cts;
     uint32_t bytes;
-    void *flat;
     bool there;
     int rc;
 
@@ -127,18 +145,22 @@ static void begin(flight_t *flight, uint64_t seq, unsigned *seed, unsigned long 
     layout = layouts[flight->layout];
     cts = cts_of(layout, seq, region_count);
     regions_of(regions, region_count, seq);
-    flat = flat_of(layout, &bytes);
-    there = mca_pml_umrddt_flat_there(&receiver, mca_pml_umrddt.params.direct_layouts, layout->id);
-    naming = mca_pml_umrddt_flat_name(&receiver, mca_pml_umrddt.params.direct_layouts, layout->id,
-                                      MCA_PML_UMRDDT_CACHED_FLAT >= bytes, &cts.slot);
-    CHECK(there == (MCA_PML_UMRDDT_FLAT_SLOT == naming));
+    bytes = flat_bytes_of(layout);
+    there = mca_pml_umrddt_slot_there(&receiver.flats_there, mca_pml_umrddt.params.direct_layouts,
+                                      layout->id);
+    naming =
+        MCA_PML_UMRDDT_CACHED_FLAT < bytes
+            ? MCA_PML_UMRDDT_NAME_SEND
+            : mca_pml_umrddt_slot_name(&receiver.flats_there, mca_pml_umrddt.params.direct_layouts,
+                                       layout->id, true, &cts.slot);
+    CHECK(there == (MCA_PML_UMRDDT_NAME_SLOT == naming));
     ++counts[naming];
-    flight->placed = MCA_PML_UMRDDT_FLAT_SEND != naming;
+    flight->placed = MCA_PML_UMRDDT_NAME_SEND != naming;
     flight->slot = cts.slot;
     CHECK(!flight->placed || cts.slot < mca_pml_umrddt.params.direct_layouts);
     CHECK(MCA_PML_UMRDDT_CACHED_FLAT >= bytes || !flight->placed);
-    cts.flat_bytes = MCA_PML_UMRDDT_FLAT_SLOT == naming ? 0 : bytes;
-    rc = mca_pml_umrddt_direct_emit(&cts, regions, flat, scratch, emit, &packets);
+    cts.flat_bytes = MCA_PML_UMRDDT_NAME_SLOT == naming ? 0 : bytes;
+    rc = send_cts(&cts, regions, layout, &packets);
     CHECK(OMPI_SUCCESS == rc || packets.count == packets.fails_at);
     flight->well = OMPI_SUCCESS == rc;
     if (flight->well) {
@@ -159,13 +181,12 @@ static void begin(flight_t *flight, uint64_t seq, unsigned *seed, unsigned long 
         OBJ_RELEASE(to);
     }
     packets_free(&packets);
-    free(flat);
 }
 
 static void end(flight_t *flight)
 {
     if (flight->placed) {
-        mca_pml_umrddt_flat_leave(&receiver, flight->slot, flight->well);
+        mca_pml_umrddt_slot_end(&receiver.flats_there, flight->slot, flight->well);
     }
     flight->layout = -1;
 }
@@ -195,9 +216,9 @@ static void exchanges(unsigned seed, unsigned slots)
             end(&flights[i]);
         }
     }
-    CHECK(0 < counts[MCA_PML_UMRDDT_FLAT_SEND]);
-    CHECK((0 < slots) == (0 < counts[MCA_PML_UMRDDT_FLAT_STORE]));
-    CHECK((0 < slots) == (0 < counts[MCA_PML_UMRDDT_FLAT_SLOT]));
+    CHECK(0 < counts[MCA_PML_UMRDDT_NAME_SEND]);
+    CHECK((0 < slots) == (0 < counts[MCA_PML_UMRDDT_NAME_STORE]));
+    CHECK((0 < slots) == (0 < counts[MCA_PML_UMRDDT_NAME_SLOT]));
     CHECK((0 < slots) == (0 < mca_pml_umrddt.counters.direct_bytes_now));
     mca_pml_umrddt_flats_free(&sender);
     mca_pml_umrddt_flats_free(&receiver);
@@ -230,20 +251,18 @@ static int garbled(const packets_t *packets, uint64_t size)
 /* Every byte of every packet gets some other values, and every packet is cut and lengthened. */
 static void garble(int which, size_t region_count, bool placed, unsigned seed)
 {
-    static unsigned char scratch[MCA_PML_UMRDDT_REPLY_ROOM];
     const opal_iov_cache_layout_t *layout = layouts[which];
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
     mca_pml_umrddt_cts_sgl_t cts = cts_of(layout, 2, region_count);
     packets_t packets = {.fails_at = -1};
     size_t step;
-    void *flat;
 
     memset(&sender, 0, sizeof(sender));
     mca_pml_umrddt.params.direct_layouts = 4;
-    flat = flat_of(layout, &cts.flat_bytes);
+    cts.flat_bytes = flat_bytes_of(layout);
     cts.slot = placed ? 3 : MCA_PML_UMRDDT_NO_SLOT;
     regions_of(regions, region_count, 2);
-    CHECK(OMPI_SUCCESS == mca_pml_umrddt_direct_emit(&cts, regions, flat, scratch, emit, &packets));
+    CHECK(OMPI_SUCCESS == send_cts(&cts, regions, layout, &packets));
     CHECK(OMPI_SUCCESS == garbled(&packets, layout->size));
 
     for (int i = 0; i < packets.count; ++i) {
@@ -274,13 +293,11 @@ static void garble(int which, size_t region_count, bool placed, unsigned seed)
     }
     packets_free(&packets);
     mca_pml_umrddt_flats_free(&sender);
-    free(flat);
 }
 
 /* A layout that is remembered, and too short for the message that recalls it, stays remembered. */
 static void too_short(void)
 {
-    static unsigned char scratch[MCA_PML_UMRDDT_REPLY_ROOM];
     const uint64_t size = layouts[0]->size;
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS], got[MCA_PML_UMRDDT_MAX_REGIONS];
     mca_pml_umrddt_cts_sgl_t cts = cts_of(layouts[0], 2, 1);
@@ -292,13 +309,11 @@ static void too_short(void)
     regions_of(regions, 1, 2);
     for (int round = 0; round < 3; ++round) {
         packets_t packets = {.fails_at = -1};
-        void *flat = flat_of(layouts[0], &cts.flat_bytes);
 
         cts.slot = 1;
         cts.total = size + (1 == round ? 1 : 0);
-        cts.flat_bytes = 0 == round ? cts.flat_bytes : 0;
-        CHECK(OMPI_SUCCESS
-              == mca_pml_umrddt_direct_emit(&cts, regions, flat, scratch, emit, &packets));
+        cts.flat_bytes = 0 == round ? flat_bytes_of(layouts[0]) : 0;
+        CHECK(OMPI_SUCCESS == send_cts(&cts, regions, layouts[0], &packets));
         CHECK((1 == round ? OMPI_ERR_BAD_PARAM : OMPI_SUCCESS)
               == take(&packets, size + 1, got, &to));
         CHECK((1 == round) == (NULL == to));
@@ -308,7 +323,6 @@ static void too_short(void)
             to = NULL;
         }
         packets_free(&packets);
-        free(flat);
     }
     now = 0;
     CHECK(NULL == mca_pml_umrddt_flats_check(&sender, &now) && 0 < now);
@@ -319,18 +333,16 @@ static void too_short(void)
 /* One field with a number that makes no sense. */
 static void fields(void)
 {
-    static unsigned char scratch[MCA_PML_UMRDDT_REPLY_ROOM];
     const opal_iov_cache_layout_t *layout = layouts[0];
     mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
     mca_pml_umrddt_cts_sgl_t cts = cts_of(layout, 2, 2), *made;
     packets_t packets = {.fails_at = -1};
-    void *flat;
 
     memset(&sender, 0, sizeof(sender));
     mca_pml_umrddt.params.direct_layouts = 4;
-    flat = flat_of(layout, &cts.flat_bytes);
+    cts.flat_bytes = flat_bytes_of(layout);
     regions_of(regions, 2, 2);
-    CHECK(OMPI_SUCCESS == mca_pml_umrddt_direct_emit(&cts, regions, flat, scratch, emit, &packets));
+    CHECK(OMPI_SUCCESS == send_cts(&cts, regions, layout, &packets));
     CHECK(1 == packets.count);
     made = packets.bytes[0];
 
@@ -384,7 +396,6 @@ static void fields(void)
 
     packets_free(&packets);
     mca_pml_umrddt_flats_free(&sender);
-    free(flat);
 }
 
 /* Parts that do not continue each other. */
@@ -564,10 +575,10 @@ static void invariants(void)
 
     memset(&peer, 0, sizeof(peer));
     CHECK(NULL == mca_pml_umrddt_flats_check(&peer, &bytes));
-    (void) mca_pml_umrddt_flat_name(&peer, 4, 17, true, &slot);
+    (void) mca_pml_umrddt_slot_name(&peer.flats_there, 4, 17, true, &slot);
     CHECK(NULL == mca_pml_umrddt_flats_check(&peer, &bytes) && 0 == bytes);
-    CHECK(0 < peer.flat_clock);
-    peer.flat_clock = 0;
+    CHECK(0 < peer.flats_there.clock);
+    peer.flats_there.clock = 0;
     CHECK(NULL != mca_pml_umrddt_flats_check(&peer, &bytes)
           && 0 == strncmp("layouts of receivers", mca_pml_umrddt_flats_check(&peer, &bytes), 20));
     mca_pml_umrddt_flats_free(&peer);

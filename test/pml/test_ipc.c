@@ -22,9 +22,9 @@
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
-#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
 
 #define PACKET_ROOM MCA_PML_UMRDDT_INFO_ROOM
@@ -32,12 +32,31 @@
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_wait_t, opal_list_item_t, NULL, NULL);
+
+/* Not called here: no INFO_REQ is sent. */
+/* clang-format off */
+NEVER(void, mca_pml_umrddt_active, int change)
+NEVER(void, mca_pml_umrddt_wait, opal_list_t *list, mca_pml_umrddt_wait_t *wait,
+      bool (*retry)(void *), void *owner)
+NEVER(int, mca_pml_umrddt_reply_send, mca_pml_umrddt_comm_t *comm, int peer,
+      const mca_pml_umrddt_reply_t *reply)
+NEVER(void, mca_pml_umrddt_reply_init, const mca_pml_umrddt_rts_t *rts,
+      mca_pml_umrddt_reply_kind_t reply_kind, mca_pml_umrddt_reply_t *reply)
+NEVER(void, mca_pml_umrddt_recv_announce, mca_pml_umrddt_recv_t *recv)
+NEVER(void, mca_pml_umrddt_recv_by_base, mca_pml_umrddt_recv_t *recv, uint64_t *reason)
+NEVER(void, mca_pml_umrddt_ipc_refuse, mca_pml_umrddt_recv_t *recv)
+NEVER(bool, mca_pml_umrddt_ipc_engine_for, const uint8_t *uuid, opal_umrddt_gpu_engine_t **engine)
+NEVER(void, mca_pml_umrddt_ipc_go_on, mca_pml_umrddt_recv_t *recv)
+NEVER(int, opal_umrddt_gpu_import, opal_umrddt_gpu_engine_t *engine, uint64_t peer,
+      const opal_umrddt_gpu_export_t *from, opal_umrddt_gpu_import_t **import)
+/* clang-format on */
+
 enum {
     LAYOUTS = 7
 };
 
 static opal_iov_cache_layout_t *layouts[LAYOUTS];
-static unsigned char scratch[MCA_PML_UMRDDT_INFO_ROOM];
 
 /* ---------------------------------------------------------------------------------------------
  * Messages
@@ -70,7 +89,12 @@ static void emit_all(const opal_iov_cache_layout_t *layout, const mca_pml_umrddt
         .what = what,
         .layout = rts->layout,
     };
-    void *flat = NULL;
+    mca_pml_umrddt_layout_frag_t part = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
+        .seq = rts->seq,
+        .request_id = rts->request_id,
+        .layout = rts->layout,
+    };
     int rc;
 
     if (0 != (MCA_PML_UMRDDT_INFO_EXPORT & what)) {
@@ -79,12 +103,12 @@ static void emit_all(const opal_iov_cache_layout_t *layout, const mca_pml_umrddt
     }
     if (0 != (MCA_PML_UMRDDT_INFO_LAYOUT & what)) {
         info.flat_bytes = (uint32_t) opal_iov_cache_form_flatten(layout->form, NULL, 0);
-        flat = __real_malloc(info.flat_bytes);
-        (void) opal_iov_cache_form_flatten(layout->form, flat, info.flat_bytes);
     }
-    rc = mca_pml_umrddt_info_emit(&info, flat, scratch, emit, packets);
+    part.flat_bytes = info.flat_bytes;
+    packets_to = packets;
+    rc = mca_pml_umrddt_flat_send(NULL, 0, 0, &info, sizeof(info), &part, layout->form,
+                                  MCA_PML_UMRDDT_INFO_ROOM);
     CHECK(OMPI_SUCCESS == rc || packets->count == packets->fails_at);
-    free(flat);
 }
 
 /* What the receiver does with what came. */
@@ -277,24 +301,17 @@ static void fields(void)
     packets_free(&packets);
 }
 
-/* Both schemes whose fields use the same bytes. */
-static bool fields_valid(const mca_pml_umrddt_rts_t *rts)
-{
-    return mca_pml_umrddt_ipc_rts_valid(rts)
-           && (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes) || mca_pml_umrddt_stripes_valid(rts));
-}
-
 /* Envelopes: the fields agree with the schemes. */
 static void envelopes(void)
 {
     mca_pml_umrddt_rts_t rts = rts_of(layouts[2]), none = {.schemes = MCA_PML_UMRDDT_BITS_HCA};
 
-#define WRONG(valid, of, change)             \
-    do {                                     \
-        mca_pml_umrddt_rts_t was = of;       \
-        change;                              \
-        CHECK((valid) == fields_valid(&of)); \
-        of = was;                            \
+#define WRONG(valid, of, change)                             \
+    do {                                                     \
+        mca_pml_umrddt_rts_t was = of;                       \
+        change;                                              \
+        CHECK((valid) == mca_pml_umrddt_ipc_rts_valid(&of)); \
+        of = was;                                            \
     } while (0)
 
     WRONG(true, rts, (void) 0);
@@ -304,7 +321,6 @@ static void envelopes(void)
     WRONG(false, rts, rts.buffer_id = 0);
     WRONG(false, rts, rts.layout = 0);
     WRONG(false, rts, rts.pieces = 0);
-    WRONG(false, rts, rts.schemes = MCA_PML_UMRDDT_BIT_DIRECT);
     WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG);
     WRONG(false, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG;
           rts.request_id = OPAL_UMRDDT_DONE_FLAGS);
@@ -312,20 +328,19 @@ static void envelopes(void)
     WRONG(true, rts, rts.schemes |= MCA_PML_UMRDDT_DONE_FLAG | MCA_PML_UMRDDT_BIT_DIRECT);
     WRONG(false, none, none.schemes |= MCA_PML_UMRDDT_DONE_FLAG);
     WRONG(true, none, (void) 0);
-    /* messages without this scheme use pairs of HCAs, if mkeys are offered: without gaps */
-    WRONG(true, none, none.lanes[0].qpn = 1);
-    WRONG(true, none, none.lanes[0].qpn = 1; none.lanes[1].qpn = 2);
-    WRONG(false, none, none.lanes[0].psn = 1);
-    WRONG(false, none, none.lanes[1].qpn = 1);
-    WRONG(false, none, none.lanes[0].qpn = 1; none.lanes[2].qpn = 1);
-    WRONG(false, none, none.lanes[3].psn = 1);
-    WRONG(false, none, none.schemes = MCA_PML_UMRDDT_BIT_DIRECT; none.lanes[0].qpn = 1);
 #undef WRONG
 }
 
 /* ---------------------------------------------------------------------------------------------
  * What is remembered
  * ------------------------------------------------------------------------------------------- */
+
+static void keep(mca_pml_umrddt_peer_t *peer, uint64_t id, opal_iov_cache_layout_t *layout)
+{
+    CHECK(mca_pml_umrddt_ipc_remember(peer));
+    opal_umrddt_gpu_peer_keep(peer->gpu, id, layout, &mca_pml_umrddt.counters.ipc_layout_bytes_now,
+                              mca_pml_umrddt.params.layout_cache_size);
+}
 
 /* Random uses of more layouts than there are places for, against a list in the order of use. */
 static void cached(unsigned slots, unsigned seed)
@@ -359,7 +374,7 @@ static void cached(unsigned slots, unsigned seed)
             ++rts.length;
             CHECK(NULL == mca_pml_umrddt_ipc_layout(&peer, &rts));
         } else {
-            mca_pml_umrddt_ipc_keep(&peer, rts.layout, layouts[which]);
+            keep(&peer, rts.layout, layouts[which]);
             at = 0 < slots ? slots - 1 : 0;
         }
         for (; 0 < at; --at) {
@@ -402,7 +417,7 @@ static void bounded(unsigned seed)
             OBJ_RELEASE(layout);
             ++found;
         } else {
-            mca_pml_umrddt_ipc_keep(peer, rts.layout, layouts[which]);
+            keep(peer, rts.layout, layouts[which]);
         }
         CHECK(mca_pml_umrddt.counters.ipc_layout_bytes_now
               <= mca_pml_umrddt.params.layout_cache_size);
@@ -425,31 +440,33 @@ static void homes(void)
     memset(&peer, 0, sizeof(peer));
     CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 7, NULL));
-    mca_pml_umrddt_ipc_mapped(&peer, 7, one);
+    CHECK(mca_pml_umrddt_ipc_remember(&peer));
+    opal_umrddt_gpu_peer_mapped(peer.gpu, 7, one);
     CHECK(one == mca_pml_umrddt_ipc_import_engine(&peer, 7));
     CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7 + 64)); /* in the same entry */
-    mca_pml_umrddt_ipc_mapped(&peer, 7 + 64, two);
+    opal_umrddt_gpu_peer_mapped(peer.gpu, 7 + 64, two);
     CHECK(two == mca_pml_umrddt_ipc_import_engine(&peer, 7 + 64));
     CHECK(NULL == mca_pml_umrddt_ipc_import_engine(&peer, 7));
-    mca_pml_umrddt_ipc_refused(&peer, 8, one);
+    opal_umrddt_gpu_peer_refused(peer.gpu, 8, one);
     CHECK(mca_pml_umrddt_ipc_is_refused(&peer, 8, one));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, two));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, NULL));
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 9, one));
-    mca_pml_umrddt_ipc_mapped(&peer, 8, one);
+    opal_umrddt_gpu_peer_mapped(peer.gpu, 8, one);
     CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, 8, one));
     /* as often as it likes: something could be mapped */
     for (id = 100; id < 300; ++id) {
         CHECK(!mca_pml_umrddt_ipc_is_refused(&peer, id, NULL));
-        mca_pml_umrddt_ipc_refused(&peer, id, NULL);
+        opal_umrddt_gpu_peer_refused(peer.gpu, id, NULL);
         CHECK(mca_pml_umrddt_ipc_is_refused(&peer, id, NULL));
     }
     mca_pml_umrddt_ipc_free(&peer);
-    CHECK(NULL == peer.ipc);
+    CHECK(NULL == peer.gpu);
+    CHECK(mca_pml_umrddt_ipc_remember(&peer));
 
     /* of a peer of which nothing ever could be, a few are tried */
     for (id = 100; id < 300 && !mca_pml_umrddt_ipc_is_refused(&peer, id, NULL); ++id) {
-        mca_pml_umrddt_ipc_refused(&peer, id, NULL);
+        opal_umrddt_gpu_peer_refused(peer.gpu, id, NULL);
     }
     CHECK(102 < id && 110 > id);
     mca_pml_umrddt_ipc_free(&peer);
@@ -461,7 +478,6 @@ static void done_flags(void)
 {
     static const uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN] = {1, 2, 3}, other[16] = {1, 2, 4};
     opal_umrddt_done_flags_t *mapped;
-    mca_pml_umrddt_peer_t peer;
     uint32_t pid, fd;
     FILE *file = tmpfile();
 
@@ -496,18 +512,6 @@ static void done_flags(void)
     }
     opal_umrddt_done_flags_unmap(mapped);
 
-    memset(&peer, 0, sizeof(peer));
-    memcpy(peer.cookie, cookie, sizeof(cookie));
-    CHECK(NULL == mca_pml_umrddt_ipc_done_flags(&peer));
-    mca_pml_umrddt_ipc_map_done_flags(&peer, pid, fd);
-    CHECK(NULL == mca_pml_umrddt_ipc_done_flags(&peer)); /* the user does not want it */
-    mca_pml_umrddt.params.ipc_done_flags = true;
-    mca_pml_umrddt_ipc_map_done_flags(&peer, pid, fd);
-    mapped = mca_pml_umrddt_ipc_done_flags(&peer);
-    CHECK(NULL != mapped);
-    mca_pml_umrddt_ipc_map_done_flags(&peer, pid, fd);
-    CHECK(mapped == mca_pml_umrddt_ipc_done_flags(&peer));
-    mca_pml_umrddt_ipc_free(&peer);
     opal_umrddt_done_flags_close();
     CHECK(NULL == opal_umrddt_own_done_flags);
 }

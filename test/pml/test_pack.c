@@ -598,7 +598,10 @@ static ends_t message(bool by_hca, unsigned scheme)
     opal_iov_cache_layout_t *layout[2];
     unsigned char *user[2], *stream[2];
     opal_umrddt_gpu_where_t where[2] = {where_of(0 == draw(2)), where_of(0 == draw(2))};
-    mca_pml_umrddt_wire_key_t slots[MCA_PML_UMRDDT_PACK_DEPTH];
+    static struct {
+        mca_pml_umrddt_reply_t reply;
+        mca_pml_umrddt_wire_key_t keys[MCA_PML_UMRDDT_PACK_DEPTH];
+    } report;
     ends_t ends = {MCA_PML_UMRDDT_PACK_WELL, MCA_PML_UMRDDT_PACK_WELL, false};
     mca_pml_umrddt_nack_header_t fail = {.in_flight = 0};
     bool over[2] = {false, false}, failed = false;
@@ -630,9 +633,10 @@ static ends_t message(bool by_hca, unsigned scheme)
                                      .rts = &rts};
     CHECK(OMPI_SUCCESS == mca_pml_umrddt_pack_begin(&job, &receiver));
     over[1] = mca_pml_umrddt_pack_step(receiver);
-    job.slots = (unsigned) mca_pml_umrddt_pack_slots(receiver, slots);
-    job.granted = mca_pml_umrddt_pack_reported(receiver);
-    job.slot = slots;
+    mca_pml_umrddt_pack_report(receiver, &report.reply);
+    job.slots = report.reply.key_count;
+    job.granted = (uint32_t) report.reply.start;
+    job.slot = report.reply.keys;
     job.fin = 77;
     job.in = false;
     job.buf = user[0];

@@ -394,23 +394,24 @@ static void by_hca(bool wanted)
 
     mca_pml_umrddt.hca = NULL;
     peer.has_hca = true;
-    CHECK(!mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
+    CHECK(!mca_pml_umrddt_select_beats_copy(&comm, &peer, layout, MCA_PML_UMRDDT_BITS_HCA));
     mca_pml_umrddt.hca = &hca;
     peer.has_hca = false;
-    CHECK(!mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
+    CHECK(!mca_pml_umrddt_select_beats_copy(&comm, &peer, layout, MCA_PML_UMRDDT_BITS_HCA));
     peer.has_hca = true;
     comm.schemes = MCA_PML_UMRDDT_BITS_ALL & ~MCA_PML_UMRDDT_BITS_HCA;
-    CHECK(!mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
+    CHECK(!mca_pml_umrddt_select_beats_copy(&comm, &peer, layout, MCA_PML_UMRDDT_BITS_HCA));
     comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
     for (i = 0; i < 2; ++i) {
-        CHECK(mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
+        CHECK(mca_pml_umrddt_select_beats_copy(&comm, &peer, layout, MCA_PML_UMRDDT_BITS_HCA));
     }
     comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU;
     for (i = 0; i < 2; ++i) {
-        CHECK(wanted == mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
+        CHECK(wanted
+              == mca_pml_umrddt_select_beats_copy(&comm, &peer, layout, MCA_PML_UMRDDT_BITS_HCA));
     }
     comm.pattern = MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU;
-    CHECK(mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
+    CHECK(mca_pml_umrddt_select_beats_copy(&comm, &peer, layout, MCA_PML_UMRDDT_BITS_HCA));
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
     mca_pml_umrddt.hca = before;
     peer.has_hca = had_hca;
@@ -435,7 +436,8 @@ static void by_hca_for_one_piece(void)
                 : "ipc_latency 20\nhca_latency 5\ngpu_flush 0.001\nkey_map 0.001\nhca_write 100\n"
                   "hca_gpu_gather 1\nhca_gpu_scatter 20\n");
         lay(4);
-        CHECK((0 == slow) == mca_pml_umrddt_select_hca_beats_ipc(&comm, &peer, layout));
+        CHECK((0 == slow)
+              == mca_pml_umrddt_select_beats_copy(&comm, &peer, layout, MCA_PML_UMRDDT_BITS_HCA));
     }
     comm.pattern = MCA_PML_UMRDDT_PATTERN_NONE;
     mca_pml_umrddt.hca = before;
@@ -461,7 +463,7 @@ static void beside_ipc(mca_pml_umrddt_recv_t *recv, bool wanted)
     pair = recv->pair;
     CHECK((wanted ? MCA_PML_UMRDDT_SCHEME_UMR : MCA_PML_UMRDDT_SCHEME_IPC) == recv->scheme);
     CHECK(wanted == mca_pml_umrddt_rts_is_plain(&recv->rts));
-    CHECK(!wanted == mca_pml_umrddt_ipc_chosen(&recv->rts, &peer));
+    CHECK(!wanted == mca_pml_umrddt_ipc_can_recv(recv));
     mca_pml_umrddt_select_ended(recv, MPI_SUCCESS);
     OBJ_RELEASE(recv->layout);
     /* at the completion flag it is the same message */
@@ -500,10 +502,12 @@ static void between_gpus(void)
         /* nor does a peer with a completion flag make a slow scheme the only one */
         lay(4);
         comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
-        CHECK((1 == slow) == mca_pml_umrddt_select_pack_beats_ipc(&comm, &peer, layout));
-        CHECK((1 == slow) == mca_pml_umrddt_select_pack_beats_ipc(&comm, &peer, layout));
+        CHECK((1 == slow)
+              == mca_pml_umrddt_select_beats_copy(&comm, &peer, layout, MCA_PML_UMRDDT_BITS_PACK));
+        CHECK((1 == slow)
+              == mca_pml_umrddt_select_beats_copy(&comm, &peer, layout, MCA_PML_UMRDDT_BITS_PACK));
         comm.schemes = MCA_PML_UMRDDT_BIT_IPC;
-        CHECK(!mca_pml_umrddt_select_pack_beats_ipc(&comm, &peer, layout));
+        CHECK(!mca_pml_umrddt_select_beats_copy(&comm, &peer, layout, MCA_PML_UMRDDT_BITS_PACK));
         comm.schemes = MCA_PML_UMRDDT_BITS_ALL;
         by_hca(1 == slow);
         matched(&recv, &peer, buffers, 4,

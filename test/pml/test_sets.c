@@ -119,7 +119,7 @@ static bool exchange(flight_t *flight, int i, uint64_t seq, bool starve)
     }
     flight->keyset = i;
     naming = mca_pml_umrddt_set_name(&receiver, slots, &keysets[i], &flight->slot);
-    flight->placed = MCA_PML_UMRDDT_NAME_KEYS != naming;
+    flight->placed = MCA_PML_UMRDDT_NAME_SEND != naming;
     CHECK(!flight->placed || flight->slot < slots);
     reply_of(&keysets[i], seq, wanted);
     if (MCA_PML_UMRDDT_NAME_SLOT == naming) {
@@ -139,7 +139,7 @@ static bool exchange(flight_t *flight, int i, uint64_t seq, bool starve)
         CHECK(bytes_of(wanted) == bytes_of(got) && 0 == memcmp(wanted, got, bytes_of(wanted)));
         return true;
     }
-    CHECK(MCA_PML_UMRDDT_NAME_KEYS == naming || MCA_PML_UMRDDT_SET_KEYS >= keysets[i].count);
+    CHECK(MCA_PML_UMRDDT_NAME_SEND == naming || MCA_PML_UMRDDT_SET_KEYS >= keysets[i].count);
     if (MCA_PML_UMRDDT_NAME_STORE == naming) {
         wanted->set = keysets[i].id;
         wanted->slot = flight->slot;
@@ -173,7 +173,7 @@ static void at_random(unsigned slots, bool starve)
             bool well = 0 != rand_r(&seed) % 16;
 
             if (flight->placed) {
-                mca_pml_umrddt_set_end(&receiver, flight->slot, well);
+                mca_pml_umrddt_slot_end(&receiver.sets_there, flight->slot, well);
             }
             if (!well) {
                 keyset_map(flight->keyset, &seed);
@@ -188,7 +188,7 @@ static void at_random(unsigned slots, bool starve)
         }
         if (!exchange(flight, i, seq, starve && 0 == rand_r(&seed) % 4)) {
             CHECK(starve && flight->placed);
-            mca_pml_umrddt_set_end(&receiver, flight->slot, false);
+            mca_pml_umrddt_slot_end(&receiver.sets_there, flight->slot, false);
             flight->keyset = -1;
             ++lost;
         }
@@ -275,7 +275,7 @@ static void cost(unsigned count)
             CHECK(MCA_PML_UMRDDT_NAME_STORE
                   == mca_pml_umrddt_set_name(&peers[i], mca_pml_umrddt.params.key_sets, &keyset,
                                              &named));
-            mca_pml_umrddt_set_end(&peers[i], named, true);
+            mca_pml_umrddt_slot_end(&peers[i].sets_there, named, true);
         }
         CHECK(given == *bytes);
     }
@@ -316,12 +316,12 @@ static void invariants(void)
     CHECK(NULL == mca_pml_umrddt_sets_check(&peer));
     CHECK(MCA_PML_UMRDDT_NAME_STORE == mca_pml_umrddt_set_name(&peer, 4, &keysets[0], &slot));
     CHECK(NULL == mca_pml_umrddt_sets_check(&peer));
-    clock = peer.slot_clock;
-    peer.slot_clock = 0;
+    clock = peer.sets_there.clock;
+    peer.sets_there.clock = 0;
     CHECK(NULL != mca_pml_umrddt_sets_check(&peer)
           && 0 == strncmp("sets: a place", mca_pml_umrddt_sets_check(&peer), 13));
-    peer.slot_clock = clock;
-    mca_pml_umrddt_set_end(&peer, slot, true);
+    peer.sets_there.clock = clock;
+    mca_pml_umrddt_slot_end(&peer.sets_there, slot, true);
     CHECK(NULL == mca_pml_umrddt_sets_check(&peer));
     mca_pml_umrddt_sets_free(&peer);
 }

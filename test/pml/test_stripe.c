@@ -7,8 +7,9 @@
  */
 
 /*
- * Where striped messages are cut: the ranges tile the message, none is empty or much longer than
- * the others, and all of them begin between the blocks of both sides if there is room for that.
+ * Which lanes an envelope may offer. Where striped messages are cut: the ranges tile the message,
+ * none is empty or much longer than the others, and all of them begin between the blocks of both
+ * sides if there is room for that.
  */
 
 #include "ompi_config.h"
@@ -16,7 +17,34 @@
 #include <stdio.h>
 
 #include "../common/check.h"
+#include "never.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+
+mca_pml_umrddt_t mca_pml_umrddt;
+
+/* Not called here: no message is sent or received. */
+/* clang-format off */
+NEVER(mca_pml_umrddt_send_t *, mca_pml_umrddt_send_get, void)
+NEVER(void, mca_pml_umrddt_send_finish, mca_pml_umrddt_send_t *send, int error)
+NEVER(void, mca_pml_umrddt_send_await, mca_pml_umrddt_send_t *send)
+NEVER(int, mca_pml_umrddt_send_listen, mca_pml_umrddt_send_t *send)
+NEVER(void, mca_pml_umrddt_send_replied, mca_pml_umrddt_send_t *send, size_t length, bool valid)
+NEVER(void, mca_pml_umrddt_event, mca_pml_umrddt_event_t *event, void (*handler)(void *), void *owner)
+NEVER(mca_pml_umrddt_recv_t *, mca_pml_umrddt_record_alloc, void *buf, size_t count,
+      ompi_datatype_t *datatype, int src, int tag, mca_pml_umrddt_comm_t *comm)
+NEVER(void, mca_pml_umrddt_recv_reset, mca_pml_umrddt_recv_t *recv)
+NEVER(void, mca_pml_umrddt_recv_done, mca_pml_umrddt_recv_t *recv)
+NEVER(void, mca_pml_umrddt_recv_over, mca_pml_umrddt_recv_t *recv, int error)
+NEVER(void, mca_pml_umrddt_recv_finish, mca_pml_umrddt_recv_t *recv, int error, size_t length)
+NEVER(void, mca_pml_umrddt_reply_init, const mca_pml_umrddt_rts_t *rts,
+      mca_pml_umrddt_reply_kind_t reply_kind, mca_pml_umrddt_reply_t *reply)
+NEVER(int, mca_pml_umrddt_reply_send, mca_pml_umrddt_comm_t *comm, int peer,
+      const mca_pml_umrddt_reply_t *reply)
+NEVER(void, opal_umrddt_gpu_stage_put, opal_umrddt_gpu_stage_t *stage)
+/* clang-format on */
 
 static uint64_t state = 1;
 
@@ -53,8 +81,33 @@ static void cut(uint64_t total, uint32_t count, uint64_t mine, uint64_t theirs, 
     CHECK(start == total);
 }
 
+/* Lanes are offered with mkeys, and without gaps. */
+static void lanes(void)
+{
+    static mca_pml_umrddt_recv_t recv = {.rts = {.schemes = MCA_PML_UMRDDT_BITS_HCA}};
+
+#define LANES(valid, change)                                   \
+    do {                                                       \
+        mca_pml_umrddt_rts_t was = recv.rts;                   \
+        change;                                                \
+        CHECK((valid) == mca_pml_umrddt_stripes_valid(&recv)); \
+        recv.rts = was;                                        \
+    } while (0)
+
+    LANES(true, (void) 0);
+    LANES(true, recv.rts.lanes[0].qpn = 1);
+    LANES(true, recv.rts.lanes[0].qpn = 1; recv.rts.lanes[1].qpn = 2);
+    LANES(false, recv.rts.lanes[0].psn = 1);
+    LANES(false, recv.rts.lanes[1].qpn = 1);
+    LANES(false, recv.rts.lanes[0].qpn = 1; recv.rts.lanes[2].qpn = 1);
+    LANES(false, recv.rts.lanes[3].psn = 1);
+    LANES(false, recv.rts.schemes = MCA_PML_UMRDDT_BIT_DIRECT; recv.rts.lanes[0].qpn = 1);
+#undef LANES
+}
+
 int main(void)
 {
+    lanes();
     for (int i = 0; i < 20000; ++i) {
         uint32_t count = (uint32_t) draw(1, MCA_PML_UMRDDT_STRIPES);
         uint64_t total = draw(count * MCA_PML_UMRDDT_LEAST_STRIPE, (uint64_t) 1 << draw(15, 40));

@@ -134,7 +134,7 @@ static inline void opal_umrddt_selected_describe(const opal_umrddt_selected_t *p
     message->uses = reuse < pair->uses ? pair->uses : reuse;
     if (!mkey_cache) {
         /* mkeys are created for each message */
-        message->known &= ~MCA_PML_UMRDDT_BIT_UMR;
+        message->known &= ~(unsigned) MCA_PML_UMRDDT_BITS_MKEYS;
         message->uses = 1;
     }
 }

@@ -41,11 +41,11 @@
 
 #define MIB 1048576.0
 
-#define NAME_OF(NAME, name, text, bit, group, rdma, packed, hca) [bit] = text,
+#define NAME_OF(NAME, name, text, bit, group, rdma, packed, copy, hca) [bit] = text,
 const char *const mca_pml_umrddt_scheme_names[MCA_PML_UMRDDT_SCHEMES] = {
     MCA_PML_UMRDDT_SCHEME_LIST(NAME_OF)};
 
-#define ID_OF(NAME, name, text, bit, group, rdma, packed, hca) MCA_PML_UMRDDT_SCHEME_##NAME,
+#define ID_OF(NAME, name, text, bit, group, rdma, packed, copy, hca) MCA_PML_UMRDDT_SCHEME_##NAME,
 const mca_pml_umrddt_scheme_id_t mca_pml_umrddt_scheme_order[MCA_PML_UMRDDT_SCHEMES] = {
     MCA_PML_UMRDDT_SCHEME_LIST(ID_OF)};
 

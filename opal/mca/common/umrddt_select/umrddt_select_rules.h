@@ -59,12 +59,12 @@ opal_umrddt_select_next(uint16_t *candidates, uint16_t preferred, opal_umrddt_ru
         }
         *candidates = others;
     }
-#define OPAL_UMRDDT_RULE_TRY(NAME, name, text, bit, group, rdma, packed, hca) \
-    if (MCA_PML_UMRDDT_SCHEME_BASE != MCA_PML_UMRDDT_SCHEME_##NAME            \
-        && 0 != (others & MCA_PML_UMRDDT_BIT_##NAME)                          \
-        && permits(message, MCA_PML_UMRDDT_SCHEME_##NAME)) {                  \
-        *candidates = others & (uint16_t) ~MCA_PML_UMRDDT_BIT_##NAME;         \
-        return MCA_PML_UMRDDT_SCHEME_##NAME;                                  \
+#define OPAL_UMRDDT_RULE_TRY(NAME, name, text, bit, group, rdma, packed, copy, hca) \
+    if (MCA_PML_UMRDDT_SCHEME_BASE != MCA_PML_UMRDDT_SCHEME_##NAME                  \
+        && 0 != (others & MCA_PML_UMRDDT_BIT_##NAME)                                \
+        && permits(message, MCA_PML_UMRDDT_SCHEME_##NAME)) {                        \
+        *candidates = others & (uint16_t) ~MCA_PML_UMRDDT_BIT_##NAME;               \
+        return MCA_PML_UMRDDT_SCHEME_##NAME;                                        \
     }
     MCA_PML_UMRDDT_SCHEME_LIST(OPAL_UMRDDT_RULE_TRY)
 #undef OPAL_UMRDDT_RULE_TRY

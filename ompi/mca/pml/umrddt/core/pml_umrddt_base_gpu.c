@@ -84,8 +84,7 @@ bool mca_pml_umrddt_base_touches_managed(void)
 /** Returns true if the base PML may open CUDA IPC handles of memory that umrddt has open, too. */
 static bool both_map(const mca_pml_umrddt_comm_t *comm)
 {
-    return mca_pml_umrddt.base_maps
-           && 0 != (MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME_IPC) & comm->schemes);
+    return mca_pml_umrddt.base_maps && 0 != (MCA_PML_UMRDDT_BITS_COPY & comm->schemes);
 }
 
 /** Returns true if the base PML is to carry contiguous messages to or from this rank if it can. */

@@ -26,6 +26,14 @@ BEGIN_C_DECLS
 /** Bit of a peer's reach beside those of schemes: it is known. */
 #define MCA_PML_UMRDDT_REACH_KNOWN 0x8000u
 
+/** The numbered slots of a cache at a peer, whose content this process chooses
+ * (pml_umrddt_sets.h). All 0: unused. */
+typedef struct mca_pml_umrddt_slots_t {
+    struct mca_pml_umrddt_slot_t *slots;
+    uint32_t count;
+    uint64_t clock; /**< number of uses */
+} mca_pml_umrddt_slots_t;
+
 /** Another process. Created at first contact, lives until finalize. */
 struct mca_pml_umrddt_peer_t {
     opal_proc_t *proc;
@@ -39,9 +47,7 @@ struct mca_pml_umrddt_peer_t {
     mca_btl_umr_endpoint_t *endpoint;          /**< of the HCA, created on demand; atomic */
 
     /* pml_umrddt_sets.h */
-    struct mca_pml_umrddt_slot_t *slots; /**< our rkey sets in the peer's cache */
-    uint32_t slot_count;
-    uint64_t slot_clock;
+    mca_pml_umrddt_slots_t sets_there; /**< our rkey sets in the peer's cache */
     struct mca_pml_umrddt_set_t *sets; /**< the peer's rkey sets in our cache */
 
     opal_list_t credit;         /**< messages of this peer that wait for a receive for the FIN */
@@ -49,14 +55,13 @@ struct mca_pml_umrddt_peer_t {
     bool waits_for_credit;      /**< the item is in the list */
 
     /* pml_umrddt_direct.h */
-    struct mca_pml_umrddt_flat_slot_t *flat_slots; /**< our layouts in the peer's cache */
-    uint32_t flat_count;
-    uint64_t flat_clock;
+    mca_pml_umrddt_slots_t flats_there;         /**< our layouts in the peer's cache */
     struct mca_pml_umrddt_flat_cached_t *flats; /**< the peer's layouts in our cache */
 
     opal_umrddt_scheme_state_t states[MCA_PML_UMRDDT_SCHEMES];
     bool rings;                         /**< it sets our completion flags on request; atomic */
-    struct opal_umrddt_gpu_peer_t *ipc; /**< caches of the scheme ipc; or NULL */
+    struct opal_umrddt_gpu_peer_t *gpu; /**< caches about its GPU memory; or NULL */
+    struct mca_pml_umrddt_info_req_t *info_req; /**< the INFO_REQ in progress; or NULL */
 };
 
 /** Add to the memory in use for peers; @p bytes may be negative. */

@@ -39,7 +39,7 @@ typedef enum mca_pml_umrddt_recv_state_t {
     MCA_PML_UMRDDT_RECV_LOOK,     /**< a part of the sender's export or layout is missing */
     MCA_PML_UMRDDT_RECV_INFO_REQ, /**< INFO_REQ sent for it */
     MCA_PML_UMRDDT_RECV_COPY,     /**< a GPU copies the message */
-    MCA_PML_UMRDDT_RECV_PACK,     /**< chunks in flight */
+    MCA_PML_UMRDDT_RECV_CHUNKS,   /**< chunks in flight */
     MCA_PML_UMRDDT_RECV_BASE,     /**< the base PML carries the data */
     MCA_PML_UMRDDT_RECV_UNSTAGE,  /**< data received, to be copied to the user's buffer */
     MCA_PML_UMRDDT_RECV_DONE

@@ -24,10 +24,10 @@
 
 /** The receiver's record of a cache slot at a sender. */
 typedef struct mca_pml_umrddt_slot_t {
-    uint64_t id;    /**< id of the keyset in it; 0: empty */
+    uint64_t id;    /**< id of the item in it; 0: empty or unknown */
     uint64_t stamp; /**< time of its last use */
+    uint32_t users; /**< messages in progress that use it */
     bool there;     /**< the sender is known to have it */
-    bool taken;     /**< a message in progress uses it */
 } mca_pml_umrddt_slot_t;
 
 /** Content of a cache slot at the sender: the part of a CTS that does not depend on the message. */
@@ -48,67 +48,112 @@ static size_t reply_bytes(uint32_t keys)
     return sizeof(mca_pml_umrddt_reply_t) + keys * sizeof(mca_pml_umrddt_wire_key_t);
 }
 
-/** Allocate the table at first use. @return false: no memory */
-static bool slots_make(mca_pml_umrddt_peer_t *peer, uint32_t count)
+/** Allocate the table at first use. @return false: no memory, or the sender has no slots */
+static __opal_attribute_noinline__ bool slots_make(mca_pml_umrddt_slots_t *slots, uint32_t count)
 {
-    if (NULL == peer->slots) {
-        peer->slots = calloc(count, sizeof(*peer->slots));
-        peer->slot_count = NULL == peer->slots ? 0 : count;
-        mca_pml_umrddt_peer_bytes((int64_t) (peer->slot_count * sizeof(*peer->slots)));
-    }
-    return NULL != peer->slots;
+    slots->slots = 0 < count ? calloc(count, sizeof(*slots->slots)) : NULL;
+    slots->count = NULL == slots->slots ? 0 : count;
+    mca_pml_umrddt_peer_bytes((int64_t) (slots->count * sizeof(*slots->slots)));
+    return NULL != slots->slots;
 }
 
-mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uint32_t slots,
-                                                const mca_btl_umr_keyset_t *keyset, uint32_t *slot)
+static inline mca_pml_umrddt_naming_t slot_name(mca_pml_umrddt_slots_t *slots, uint32_t count,
+                                                uint64_t id, bool shared, uint32_t *slot)
 {
     mca_pml_umrddt_slot_t *oldest = NULL;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (0 == keyset->id || 0 == slots || MCA_PML_UMRDDT_SET_KEYS < keyset->count
-        || !slots_make(peer, slots)) {
-        return MCA_PML_UMRDDT_NAME_KEYS;
+    if (OPAL_UNLIKELY(NULL == slots->slots) && !slots_make(slots, count)) {
+        return MCA_PML_UMRDDT_NAME_SEND;
     }
-    for (uint32_t i = 0; i < peer->slot_count && i < slots; ++i) {
-        mca_pml_umrddt_slot_t *entry = &peer->slots[i];
+    for (uint32_t i = 0; i < slots->count && i < count; ++i) {
+        mca_pml_umrddt_slot_t *entry = &slots->slots[i];
 
-        if (keyset->id == entry->id) {
-            if (entry->taken || !entry->there) {
-                return MCA_PML_UMRDDT_NAME_KEYS;
+        if (id == entry->id) {
+            if (!entry->there || (!shared && 0 < entry->users)) {
+                return MCA_PML_UMRDDT_NAME_SEND;
             }
-            oldest = entry;
-            break;
+            ++entry->users;
+            entry->stamp = ++slots->clock;
+            *slot = i;
+            return MCA_PML_UMRDDT_NAME_SLOT;
         }
-        if (!entry->taken && (NULL == oldest || entry->stamp < oldest->stamp)) {
+        if (0 == entry->users && (NULL == oldest || entry->stamp < oldest->stamp)) {
             oldest = entry;
         }
     }
     if (NULL == oldest) {
-        return MCA_PML_UMRDDT_NAME_KEYS;
+        return MCA_PML_UMRDDT_NAME_SEND;
     }
-    *slot = (uint32_t) (oldest - peer->slots);
-    oldest->stamp = ++peer->slot_clock;
-    oldest->taken = true;
-    if (keyset->id == oldest->id) {
-        MCA_PML_UMRDDT_COUNT(rkey_sets_cached);
-        return MCA_PML_UMRDDT_NAME_SLOT;
-    }
-    oldest->id = keyset->id;
+    oldest->id = id;
+    oldest->stamp = ++slots->clock;
+    oldest->users = 1;
     oldest->there = false;
+    *slot = (uint32_t) (oldest - slots->slots);
     return MCA_PML_UMRDDT_NAME_STORE;
 }
 
-void mca_pml_umrddt_set_end(mca_pml_umrddt_peer_t *peer, uint32_t slot, bool well)
+mca_pml_umrddt_naming_t mca_pml_umrddt_slot_name(mca_pml_umrddt_slots_t *slots, uint32_t count,
+                                                 uint64_t id, bool shared, uint32_t *slot)
 {
-    mca_pml_umrddt_slot_t *entry = &peer->slots[slot];
+    return slot_name(slots, count, id, shared, slot);
+}
+
+bool mca_pml_umrddt_slot_there(const mca_pml_umrddt_slots_t *slots, uint32_t count, uint64_t id)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    for (uint32_t i = 0; i < slots->count && i < count; ++i) {
+        if (id == slots->slots[i].id) {
+            return slots->slots[i].there;
+        }
+    }
+    return false;
+}
+
+void mca_pml_umrddt_slot_end(mca_pml_umrddt_slots_t *slots, uint32_t slot, bool well)
+{
+    mca_pml_umrddt_slot_t *entry = &slots->slots[slot];
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    entry->taken = false;
-    entry->there = well;
+    --entry->users;
     if (!well) {
+        /* other messages that use it may still succeed, but no further ones will */
         entry->id = 0;
         entry->stamp = 0;
     }
+    entry->there = 0 != entry->id;
+}
+
+void mca_pml_umrddt_slots_free(mca_pml_umrddt_slots_t *slots)
+{
+    mca_pml_umrddt_peer_bytes(-(int64_t) (slots->count * sizeof(*slots->slots)));
+    free(slots->slots);
+    slots->slots = NULL;
+    slots->count = 0;
+}
+
+bool mca_pml_umrddt_slots_valid(const mca_pml_umrddt_slots_t *slots)
+{
+    for (uint32_t i = 0; i < slots->count; ++i) {
+        if (slots->slots[i].stamp > slots->clock) {
+            return false;
+        }
+    }
+    return true;
+}
+
+mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uint32_t count,
+                                                const mca_btl_umr_keyset_t *keyset, uint32_t *slot)
+{
+    mca_pml_umrddt_naming_t naming = MCA_PML_UMRDDT_NAME_SEND;
+
+    if (OPAL_LIKELY(0 != keyset->id && MCA_PML_UMRDDT_SET_KEYS >= keyset->count)) {
+        naming = slot_name(&peer->sets_there, count, keyset->id, false, slot);
+    }
+    if (OPAL_LIKELY(MCA_PML_UMRDDT_NAME_SLOT == naming)) {
+        MCA_PML_UMRDDT_COUNT(rkey_sets_cached);
+    }
+    return naming;
 }
 
 /** Empty a cache slot. */
@@ -192,22 +237,15 @@ void mca_pml_umrddt_sets_free(mca_pml_umrddt_peer_t *peer)
         mca_pml_umrddt_peer_bytes(
             -(int64_t) (mca_pml_umrddt.params.key_sets * sizeof(*peer->sets)));
     }
-    mca_pml_umrddt_peer_bytes(-(int64_t) (peer->slot_count * sizeof(*peer->slots)));
     free(peer->sets);
-    free(peer->slots);
     peer->sets = NULL;
-    peer->slots = NULL;
-    peer->slot_count = 0;
+    mca_pml_umrddt_slots_free(&peer->sets_there);
 }
 
 const char *mca_pml_umrddt_sets_check(const mca_pml_umrddt_peer_t *peer)
 {
-    for (uint32_t i = 0; i < peer->slot_count; ++i) {
-        const mca_pml_umrddt_slot_t *entry = &peer->slots[i];
-
-        if (entry->stamp > peer->slot_clock || (entry->taken && 0 == entry->id)) {
-            return "sets: a place that is taken, or used, is known to be so";
-        }
+    if (!mca_pml_umrddt_slots_valid(&peer->sets_there)) {
+        return "sets: a place was used when it was last used";
     }
     for (uint32_t i = 0; NULL != peer->sets && i < mca_pml_umrddt.params.key_sets; ++i) {
         const mca_pml_umrddt_set_t *set = &peer->sets[i];

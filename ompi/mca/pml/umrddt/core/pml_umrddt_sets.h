@@ -22,7 +22,8 @@
  *
  * The receiver relies on a slot only after the FIN of the message that filled it. It replaces a
  * slot only while no message in progress uses it. The order in which CTSs arrive therefore does not
- * matter. Progress thread only.
+ * matter. The layouts of the scheme direct are cached in the same way, except that several messages
+ * may use a slot at the same time. Progress thread only.
  */
 
 #ifndef MCA_PML_UMRDDT_SETS_H
@@ -37,25 +38,39 @@ BEGIN_C_DECLS
  * of pml_umrddt_key_sets all sets take less than 24 KiB, and the HCA's 31 KiB. */
 #define MCA_PML_UMRDDT_SET_KEYS 32
 
-/** How a CTS refers to an rkey set. */
+/** How a CTS refers to an rkey set or a layout. */
 typedef enum mca_pml_umrddt_naming_t {
-    MCA_PML_UMRDDT_NAME_KEYS,  /**< carry the keys; the sender does not store them */
-    MCA_PML_UMRDDT_NAME_STORE, /**< carry the keys; the sender stores them in the slot */
-    MCA_PML_UMRDDT_NAME_SLOT   /**< the sender has them in the slot */
+    MCA_PML_UMRDDT_NAME_SEND,  /**< carry it; the sender does not store it */
+    MCA_PML_UMRDDT_NAME_STORE, /**< carry it; the sender stores it in the slot */
+    MCA_PML_UMRDDT_NAME_SLOT   /**< the sender has it in the slot */
 } mca_pml_umrddt_naming_t;
 
 /**
- * Receiver: decide how a CTS refers to a keyset. Except for NAME_KEYS the cache slot is in use
- * until mca_pml_umrddt_set_end.
+ * Receiver: decide how a CTS refers to an item. Except for NAME_SEND the cache slot is in use until
+ * mca_pml_umrddt_slot_end.
  *
- * @param[in]  slots  number of slots that the sender has for this process (from its RTS)
- * @param[out] slot   the slot; not set for NAME_KEYS
+ * @param[in]  count   number of slots that the sender has for this process (from its RTS)
+ * @param[in]  id      of the item, not 0
+ * @param[in]  shared  several messages may use a slot
+ * @param[out] slot    the slot; not set for NAME_SEND
  */
-mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uint32_t slots,
-                                                const mca_btl_umr_keyset_t *keyset, uint32_t *slot);
+mca_pml_umrddt_naming_t mca_pml_umrddt_slot_name(mca_pml_umrddt_slots_t *slots, uint32_t count,
+                                                 uint64_t id, bool shared, uint32_t *slot);
 
-/** Receiver: the message has ended. @p well: its FIN has arrived, so the sender has the set. */
-void mca_pml_umrddt_set_end(mca_pml_umrddt_peer_t *peer, uint32_t slot, bool well);
+/** Receiver: returns true if the sender has the item. */
+bool mca_pml_umrddt_slot_there(const mca_pml_umrddt_slots_t *slots, uint32_t count, uint64_t id);
+
+/** Receiver: the message has ended. @p well: its FIN has arrived, so the sender has the item. */
+void mca_pml_umrddt_slot_end(mca_pml_umrddt_slots_t *slots, uint32_t slot, bool well);
+
+void mca_pml_umrddt_slots_free(mca_pml_umrddt_slots_t *slots);
+
+/** Returns true if the invariants of a table hold. */
+bool mca_pml_umrddt_slots_valid(const mca_pml_umrddt_slots_t *slots);
+
+/** Receiver: as mca_pml_umrddt_slot_name, for a keyset. */
+mca_pml_umrddt_naming_t mca_pml_umrddt_set_name(mca_pml_umrddt_peer_t *peer, uint32_t count,
+                                                const mca_btl_umr_keyset_t *keyset, uint32_t *slot);
 
 /** Sender: store the keys of a valid CTS, if it requests that. Without memory the slot is empty. */
 void mca_pml_umrddt_set_store(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_reply_t *reply);

@@ -51,31 +51,24 @@ static const char *check_chunks(const mca_pml_umrddt_pack_t *pack)
     return NULL;
 }
 
-/** Check that a receive has what it needs from the HCA before and after its CTS. */
-static const char *check_round(const mca_pml_umrddt_recv_t *recv, bool named)
+/** Check that a receive has what RDMA writes need, before and after its CTS. @p named: it holds the
+ * memory or rkeys that its CTS names. */
+static const char *check_rdma(const mca_pml_umrddt_recv_t *recv, bool named)
 {
+    if (MCA_PML_UMRDDT_RECV_CREDIT == recv->state) {
+        MCA_PML_UMRDDT_HOLDS(0 == recv->fin, "receives: no FIN can come before it is asked for");
+    } else if (MCA_PML_UMRDDT_RECV_FIN == recv->state) {
+        MCA_PML_UMRDDT_HOLDS(
+            0 != recv->fin && recv == mca_pml_umrddt_fin_find(&mca_pml_umrddt.fins, recv->fin),
+            "receives: one that waits for a FIN is found by it");
+    } else {
+        return NULL;
+    }
     MCA_PML_UMRDDT_HOLDS(NULL != recv->endpoint,
                          "receives: one that keys are named for has an endpoint");
     MCA_PML_UMRDDT_HOLDS(recv->position < recv->total, "receives: a round has bytes to come");
     MCA_PML_UMRDDT_HOLDS(named, "receives: what is named to a sender is held");
     return NULL;
-}
-
-/** Check RDMA writes. @p named: the receive holds the memory or rkeys that its CTS names. */
-static const char *check_rdma(const mca_pml_umrddt_recv_t *recv, bool named)
-{
-    const char *wrong = NULL;
-
-    if (MCA_PML_UMRDDT_RECV_CREDIT == recv->state) {
-        MCA_PML_UMRDDT_HOLDS(0 == recv->fin, "receives: no FIN can come before it is asked for");
-        wrong = check_round(recv, named);
-    } else if (MCA_PML_UMRDDT_RECV_FIN == recv->state) {
-        MCA_PML_UMRDDT_HOLDS(
-            0 != recv->fin && recv == mca_pml_umrddt_fin_find(&mca_pml_umrddt.fins, recv->fin),
-            "receives: one that waits for a FIN is found by it");
-        wrong = check_round(recv, named);
-    }
-    return wrong;
 }
 
 const char *mca_pml_umrddt_check_umr(const mca_pml_umrddt_recv_t *recv)
@@ -110,7 +103,7 @@ const char *mca_pml_umrddt_check_pack(const mca_pml_umrddt_recv_t *recv)
 {
     const mca_pml_umrddt_pack_held_t *held = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_pack_held_t, recv);
 
-    if (MCA_PML_UMRDDT_RECV_PACK != recv->state) {
+    if (MCA_PML_UMRDDT_RECV_CHUNKS != recv->state) {
         return NULL;
     }
     MCA_PML_UMRDDT_HOLDS(NULL != held->pack, "receives: one that comes in chunks has them");

@@ -17,18 +17,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/util/output.h"
+
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
+#include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 
-/** The receiver's record of a slot in a sender's layout cache. */
-typedef struct mca_pml_umrddt_flat_slot_t {
-    uint64_t layout; /**< its id; 0: empty or unknown */
-    uint64_t stamp;  /**< time of the last use */
-    uint32_t users;  /**< active messages that named it */
-    bool there;      /**< the sender is known to have it */
-} mca_pml_umrddt_flat_slot_t;
+static mca_pml_umrddt_counters_t *const counters = &mca_pml_umrddt.counters;
 
 /** A slot in the sender's layout cache. */
 typedef struct mca_pml_umrddt_flat_cached_t {
@@ -37,134 +41,47 @@ typedef struct mca_pml_umrddt_flat_cached_t {
 } mca_pml_umrddt_flat_cached_t;
 
 /* ---------------------------------------------------------------------------------------------
- * The receiver
+ * Layouts: the receiver
  * ------------------------------------------------------------------------------------------- */
 
-bool mca_pml_umrddt_flat_there(const mca_pml_umrddt_peer_t *peer, uint32_t slots, uint64_t layout)
+int mca_pml_umrddt_flat_send(mca_pml_umrddt_comm_t *comm, int peer, int tag, const void *last,
+                             size_t length, const mca_pml_umrddt_layout_frag_t *head,
+                             const opal_iov_cache_form_t *form, size_t room)
 {
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    for (uint32_t i = 0; i < peer->flat_count && i < slots; ++i) {
-        if (layout == peer->flat_slots[i].layout) {
-            return peer->flat_slots[i].there;
-        }
-    }
-    return false;
-}
-
-mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *peer, uint32_t slots,
-                                                      uint64_t layout, bool keep, uint32_t *slot)
-{
-    mca_pml_umrddt_flat_slot_t *oldest = NULL;
+    mca_pml_umrddt_layout_frag_t *part;
+    unsigned char *flat;
+    uint32_t more, sent = 0;
+    int rc = OMPI_SUCCESS;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (0 < slots && NULL == peer->flat_slots) {
-        peer->flat_slots = calloc(slots, sizeof(*peer->flat_slots));
-        peer->flat_count = NULL == peer->flat_slots ? 0 : slots;
-        mca_pml_umrddt_peer_bytes((int64_t) (peer->flat_count * sizeof(*peer->flat_slots)));
+    if (0 == head->flat_bytes) {
+        return mca_pml_umrddt_control(comm, peer, tag, last, length, false);
     }
-    for (uint32_t i = 0; i < peer->flat_count && i < slots; ++i) {
-        mca_pml_umrddt_flat_slot_t *entry = &peer->flat_slots[i];
-
-        if (layout == entry->layout) {
-            if (!entry->there) {
-                return MCA_PML_UMRDDT_FLAT_SEND; /* another active message sends it */
-            }
-            *slot = i;
-            ++entry->users;
-            entry->stamp = ++peer->flat_clock;
-            return MCA_PML_UMRDDT_FLAT_SLOT;
-        }
-        if (0 == entry->users && (NULL == oldest || entry->stamp < oldest->stamp)) {
-            oldest = entry;
-        }
+    part = malloc(room + head->flat_bytes);
+    if (NULL == part) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    if (NULL == oldest || !keep) {
-        return MCA_PML_UMRDDT_FLAT_SEND;
-    }
-    *slot = (uint32_t) (oldest - peer->flat_slots);
-    oldest->layout = layout;
-    oldest->stamp = ++peer->flat_clock;
-    oldest->users = 1;
-    oldest->there = false;
-    return MCA_PML_UMRDDT_FLAT_STORE;
-}
-
-void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t slot, bool well)
-{
-    mca_pml_umrddt_flat_slot_t *entry = &peer->flat_slots[slot];
-
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    --entry->users;
-    if (!well) {
-        /* Other messages that named it may still succeed, but it is not named again. */
-        entry->layout = 0;
-        entry->stamp = 0;
-    }
-    entry->there = 0 != entry->layout;
-}
-
-int mca_pml_umrddt_flat_emit(const mca_pml_umrddt_layout_frag_t *head, const void *flat,
-                             size_t rest, size_t room, void *scratch, mca_pml_umrddt_emit_fn_t emit,
-                             void *context, uint32_t *sent)
-{
-    mca_pml_umrddt_layout_frag_t *part = scratch;
-    uint32_t length;
-
-    *sent = 0;
-    while (rest < head->flat_bytes - *sent) {
-        int rc;
-
-        length = (uint32_t) (room - sizeof(*part));
-        length = length < head->flat_bytes - *sent ? length : head->flat_bytes - *sent;
+    flat = (unsigned char *) part + room;
+    (void) opal_iov_cache_form_flatten(form, flat, head->flat_bytes);
+    for (; OMPI_SUCCESS == rc && room - length < head->flat_bytes - sent; sent += more) {
+        more = (uint32_t) (room - sizeof(*part));
+        more = more < head->flat_bytes - sent ? more : head->flat_bytes - sent;
         *part = *head;
-        part->offset = *sent;
-        memcpy(part->bytes, (const unsigned char *) flat + *sent, length);
-        rc = emit(context, part, sizeof(*part) + length);
-        if (OMPI_SUCCESS != rc) {
-            return rc;
-        }
-        *sent += length;
+        part->offset = sent;
+        memcpy(part->bytes, flat + sent, more);
+        rc = mca_pml_umrddt_control(comm, peer, tag, part, sizeof(*part) + more, false);
     }
-    return OMPI_SUCCESS;
-}
-
-int mca_pml_umrddt_direct_emit(const mca_pml_umrddt_cts_sgl_t *cts,
-                               const mca_btl_umr_key_t *regions, const void *flat, void *scratch,
-                               mca_pml_umrddt_emit_fn_t emit, void *context)
-{
-    mca_pml_umrddt_layout_frag_t part = {
-        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
-        .seq = cts->seq,
-        .request_id = cts->request_id,
-        .flat_bytes = cts->flat_bytes,
-        .layout = cts->layout,
-    };
-    mca_pml_umrddt_cts_sgl_t *last = scratch;
-    size_t head = sizeof(*cts) + cts->region_count * sizeof(cts->regions[0]);
-    uint32_t sent;
-    int rc = mca_pml_umrddt_flat_emit(&part, flat, MCA_PML_UMRDDT_REPLY_ROOM - head,
-                                      MCA_PML_UMRDDT_REPLY_ROOM, scratch, emit, context, &sent);
-
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
-    if (OMPI_SUCCESS != rc) {
-        return rc;
+    if (OMPI_SUCCESS == rc) {
+        memcpy(part, last, length);
+        memcpy((unsigned char *) part + length, flat + sent, head->flat_bytes - sent);
+        rc = mca_pml_umrddt_control(comm, peer, tag, part, length + head->flat_bytes - sent, false);
     }
-    *last = *cts;
-    for (uint32_t i = 0; i < cts->region_count; ++i) {
-        last->regions[i].addr = regions[i].addr;
-        last->regions[i].length = regions[i].length;
-        last->regions[i].rkey = regions[i].rkey;
-        last->regions[i].reserved = 0;
-    }
-    if (sent < cts->flat_bytes) {
-        memcpy((unsigned char *) last + head, (const unsigned char *) flat + sent,
-               cts->flat_bytes - sent);
-    }
-    return emit(context, last, head + (cts->flat_bytes - sent));
+    free(part);
+    return rc;
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The sender
+ * Layouts: the sender
  * ------------------------------------------------------------------------------------------- */
 
 int mca_pml_umrddt_direct_part(const mca_pml_umrddt_layout_frag_t *flat, size_t length, size_t most,
@@ -232,8 +149,8 @@ static void keep(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt_cts_sgl_t *ct
     mca_pml_umrddt.counters.direct_bytes_now += cached_bytes(cached);
 }
 
-int mca_pml_umrddt_flat_layout(uint32_t bytes, const unsigned char *tail, size_t length,
-                               const mca_pml_umrddt_parts_t *parts,
+int mca_pml_umrddt_flat_layout(uint64_t id, uint32_t bytes, const unsigned char *tail,
+                               size_t length, const mca_pml_umrddt_parts_t *parts,
                                opal_iov_cache_layout_t **layout)
 {
     const unsigned char *flat = tail;
@@ -241,6 +158,10 @@ int mca_pml_umrddt_flat_layout(uint32_t bytes, const unsigned char *tail, size_t
     opal_iov_cache_form_t *form;
     int rc;
 
+    if (bytes - (NULL == parts ? 0 : parts->have) != length
+        || (NULL != parts && (parts->layout != id || parts->flat_bytes != bytes))) {
+        return OMPI_ERR_BAD_PARAM;
+    }
     if (NULL != parts) {
         whole = malloc(bytes);
         if (NULL == whole) {
@@ -283,7 +204,7 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
 {
     const mca_pml_umrddt_region_t *region;
     opal_iov_cache_layout_t *layout;
-    size_t head, tail;
+    size_t head;
     int rc;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
@@ -299,11 +220,7 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
         return OMPI_ERR_BAD_PARAM;
     }
     head = sizeof(*cts) + cts->region_count * sizeof(cts->regions[0]);
-    if (NULL != parts && (parts->layout != cts->layout || parts->flat_bytes != cts->flat_bytes)) {
-        return OMPI_ERR_BAD_PARAM;
-    }
-    tail = cts->flat_bytes - (NULL == parts ? 0 : parts->have);
-    if (head + tail != length) {
+    if (head > length || (0 == cts->flat_bytes && (head != length || NULL != parts))) {
         return OMPI_ERR_BAD_PARAM;
     }
     for (uint32_t i = 0; i < cts->region_count; ++i) {
@@ -315,10 +232,10 @@ int mca_pml_umrddt_direct_read(mca_pml_umrddt_peer_t *peer, const mca_pml_umrddt
             .addr = region->addr, .length = region->length, .rkey = region->rkey};
     }
 
-    rc = 0 == cts->flat_bytes
-             ? layout_lookup(peer, cts, &layout)
-             : mca_pml_umrddt_flat_layout(cts->flat_bytes, (const unsigned char *) cts + head, tail,
-                                          parts, &layout);
+    rc = 0 == cts->flat_bytes ? layout_lookup(peer, cts, &layout)
+                              : mca_pml_umrddt_flat_layout(cts->layout, cts->flat_bytes,
+                                                           (const unsigned char *) cts + head,
+                                                           length - head, parts, &layout);
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
@@ -342,20 +259,15 @@ void mca_pml_umrddt_flats_free(mca_pml_umrddt_peer_t *peer)
         mca_pml_umrddt_peer_bytes(
             -(int64_t) (mca_pml_umrddt.params.direct_layouts * sizeof(*peer->flats)));
     }
-    mca_pml_umrddt_peer_bytes(-(int64_t) (peer->flat_count * sizeof(*peer->flat_slots)));
     free(peer->flats);
-    free(peer->flat_slots);
     peer->flats = NULL;
-    peer->flat_slots = NULL;
-    peer->flat_count = 0;
+    mca_pml_umrddt_slots_free(&peer->flats_there);
 }
 
 const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64_t *bytes)
 {
-    for (uint32_t i = 0; i < peer->flat_count; ++i) {
-        if (peer->flat_slots[i].stamp > peer->flat_clock) {
-            return "layouts of receivers: a place was used when it was last used";
-        }
+    if (!mca_pml_umrddt_slots_valid(&peer->flats_there)) {
+        return "layouts of receivers: a place was used when it was last used";
     }
     for (uint32_t i = 0; NULL != peer->flats && i < mca_pml_umrddt.params.direct_layouts; ++i) {
         if (NULL != peer->flats[i].to) {
@@ -367,3 +279,245 @@ const char *mca_pml_umrddt_flats_check(const mca_pml_umrddt_peer_t *peer, uint64
     }
     return NULL;
 }
+
+/* ---------------------------------------------------------------------------------------------
+ * The scheme: the sender
+ * ------------------------------------------------------------------------------------------- */
+
+/** Data of a send by this scheme. */
+typedef struct held_t {
+    mca_pml_umrddt_parts_t *parts; /**< received parts of the receiver's layout */
+    opal_iov_cache_layout_t *to;   /**< the receiver's layout during the writes */
+} held_t;
+
+static void write_done(void *context, int status)
+{
+    mca_pml_umrddt_send_t *send = context;
+
+    if (OPAL_SUCCESS != status) {
+        mca_pml_umrddt_send_fail(send, true);
+        return;
+    }
+    mca_pml_umrddt_send_finish(send, MPI_SUCCESS);
+}
+
+/** A field of a CTS without mkeys is invalid. The receiver waits: send a NACK, so that it falls
+ * back to the base PML. */
+static void malformed(mca_pml_umrddt_send_t *send)
+{
+    MCA_PML_UMRDDT_COUNT(protocol_errors);
+    opal_output(0,
+                "umrddt: the reply of rank %d for a message of %llu bytes is invalid; the base PML "
+                "carries it",
+                send->dst, (unsigned long long) send->layout->size);
+    mca_pml_umrddt_send_fail(send, false);
+}
+
+/** A LAYOUT_FRAG has arrived: wait for the next reply. */
+static void part_came(mca_pml_umrddt_send_t *send, size_t length)
+{
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
+    int rc = 0 < send->position
+                 ? OMPI_ERR_BAD_PARAM
+                 : mca_pml_umrddt_direct_part((mca_pml_umrddt_layout_frag_t *) send->reply, length,
+                                              MCA_PML_UMRDDT_MAX_FLAT, &held->parts);
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        malformed(send);
+    } else if (OMPI_SUCCESS != rc) {
+        mca_pml_umrddt_send_fail(send, false);
+    } else {
+        mca_pml_umrddt_send_await(send);
+    }
+}
+
+/** Write the message into the receiver's layout. */
+static void write_message(mca_pml_umrddt_send_t *send, size_t length)
+{
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
+    const mca_pml_umrddt_cts_sgl_t *requested = (const mca_pml_umrddt_cts_sgl_t *) send->reply;
+    mca_btl_umr_direct_t direct;
+    int rc = OMPI_ERR_BAD_PARAM;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (0 == send->position && 0 != (MCA_PML_UMRDDT_BIT_DIRECT & send->rts.schemes)) {
+        rc = mca_pml_umrddt_direct_read(send->peer, requested, length, send->layout->size,
+                                        held->parts, send->remote, &held->to);
+    }
+    if (OMPI_ERR_BAD_PARAM == rc) {
+        malformed(send);
+        return;
+    }
+    mca_pml_umrddt_send_landed(send, 0 != (MCA_PML_UMRDDT_IN_GPU & requested->what));
+    send->total = requested->total;
+    if (OMPI_SUCCESS != rc
+        || OPAL_SUCCESS != mca_pml_umrddt.hca->endpoint_connect(send->endpoint, &requested->address)
+        || !mca_pml_umrddt_rdma_has_memory(send)) {
+        /* the NACK clears the receiver's record of a layout that is not cached here */
+        mca_pml_umrddt_send_fail(send, false);
+        return;
+    }
+    direct = (mca_btl_umr_direct_t){.buffer = (void *) send->buf,
+                                    .layout = send->layout,
+                                    .memory = send->memory,
+                                    .to = held->to->form,
+                                    .to_buffer = requested->buffer,
+                                    .regions = send->remote,
+                                    .region_count = requested->region_count,
+                                    .start = 0,
+                                    .end = requested->total};
+    send->state = MCA_PML_UMRDDT_SEND_PUT;
+    rc = mca_pml_umrddt.hca->put_direct(send->endpoint, &direct, &requested->fin, write_done, send);
+    if (OPAL_ERR_BAD_PARAM == rc) {
+        malformed(send);
+    } else if (OPAL_SUCCESS != rc) {
+        mca_pml_umrddt_send_fail(send, false);
+    } else {
+        MCA_PML_UMRDDT_COUNT(sends_direct);
+    }
+}
+
+/** Release the received parts of the receiver's layout. */
+static void send_release(mca_pml_umrddt_send_t *send)
+{
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
+
+    free(held->parts);
+    held->parts = NULL;
+    if (NULL != held->to) {
+        OBJ_RELEASE(held->to);
+        held->to = NULL;
+    }
+}
+
+static void reply_came(mca_pml_umrddt_send_t *send, size_t length)
+{
+    if (MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG) == send->reply->magic) {
+        part_came(send, length);
+    } else if (sizeof(mca_pml_umrddt_cts_sgl_t) <= length) {
+        write_message(send, length);
+    } else {
+        mca_pml_umrddt_send_malformed(send);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The scheme: the receiver
+ * ------------------------------------------------------------------------------------------- */
+
+/** Bytes of the flattened layout to send with the CTS; 0 if the sender has cached it. */
+static size_t flat_bytes(const mca_pml_umrddt_recv_t *recv)
+{
+    return mca_pml_umrddt_slot_there(&recv->peer->flats_there, recv->rts.flats, recv->layout->id)
+               ? 0
+               : opal_iov_cache_form_flatten(recv->layout->form, NULL, 0);
+}
+
+/** Send the CTS: the memory regions, and the layout unless the sender has cached it. */
+static int cts(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+    mca_btl_umr_key_t regions[MCA_PML_UMRDDT_MAX_REGIONS];
+    size_t count =
+        mca_pml_umrddt.hca->memory_regions(rdma->memory, regions, MCA_PML_UMRDDT_MAX_REGIONS);
+    mca_pml_umrddt_cts_sgl_t *requested = mca_pml_umrddt.scratch;
+    mca_pml_umrddt_layout_frag_t part = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
+        .seq = recv->rts.seq,
+        .request_id = recv->rts.request_id,
+        .layout = recv->layout->id,
+    };
+    bool once = MCA_PML_UMRDDT_BITS_HCA
+                    == (MCA_PML_UMRDDT_BITS_HCA & recv->rts.schemes & mca_pml_umrddt.schemes)
+                && !mca_pml_umrddt.declines; /* the model may select this scheme again */
+    size_t most = once ? MCA_PML_UMRDDT_CACHED_ONCE : MCA_PML_UMRDDT_CACHED_FLAT;
+    mca_pml_umrddt_naming_t naming = MCA_PML_UMRDDT_NAME_SEND;
+    size_t bytes = flat_bytes(recv);
+
+    if (MCA_PML_UMRDDT_MAX_FLAT < bytes) {
+        /* the sender had the layout cached when this scheme was selected */
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    rdma->slot = MCA_PML_UMRDDT_NO_SLOT;
+    if (most >= bytes) {
+        naming = mca_pml_umrddt_slot_name(&recv->peer->flats_there, recv->rts.flats,
+                                          recv->layout->id, true, &rdma->slot);
+    }
+    rdma->placed = MCA_PML_UMRDDT_NAME_SEND != naming;
+    if (MCA_PML_UMRDDT_NAME_SLOT == naming) {
+        MCA_PML_UMRDDT_COUNT(layouts_cached);
+    } else {
+        MCA_PML_UMRDDT_COUNT(layouts_sent);
+        part.flat_bytes = (uint32_t) bytes;
+    }
+    *requested = (mca_pml_umrddt_cts_sgl_t){
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_CTS_SGL),
+        .seq = recv->rts.seq,
+        .request_id = recv->rts.request_id,
+        .fin = recv->fin,
+        .total = recv->total,
+        .buffer = (uintptr_t) recv->buf,
+        .layout = recv->layout->id,
+        .slot = rdma->slot,
+        .flat_bytes = part.flat_bytes,
+        .region_count = (uint32_t) count,
+        .what = mca_pml_umrddt_recv_memory(recv),
+    };
+    for (size_t i = 0; i < count; ++i) {
+        requested->regions[i] = (mca_pml_umrddt_region_t){
+            .addr = regions[i].addr, .length = regions[i].length, .rkey = regions[i].rkey};
+    }
+    mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &requested->address);
+    return mca_pml_umrddt_flat_send(
+        recv->comm, recv->status.MPI_SOURCE,
+        mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, recv->rts.request_id), requested,
+        sizeof(*requested) + count * sizeof(requested->regions[0]), &part, recv->layout->form,
+        MCA_PML_UMRDDT_REPLY_ROOM);
+}
+
+/** Returns true if the regions and the layout fit a CTS. */
+static bool fits(const mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+    size_t regions = mca_pml_umrddt.hca->memory_regions(rdma->memory, NULL, 0);
+
+    return 0 < regions && MCA_PML_UMRDDT_MAX_REGIONS >= regions
+           && MCA_PML_UMRDDT_MAX_FLAT >= flat_bytes(recv);
+}
+
+static int start(mca_pml_umrddt_recv_t *recv)
+{
+    recv->scheme = MCA_PML_UMRDDT_SCHEME_DIRECT;
+    if (OMPI_SUCCESS != mca_pml_umrddt_rdma_begin(recv, cts)) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    if (!mca_pml_umrddt_rdma_register(recv)) {
+        return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_registration);
+    }
+    if (!fits(recv)) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    mca_pml_umrddt_recv_request_credit(recv);
+    return OMPI_SUCCESS;
+}
+
+static void fin(mca_pml_umrddt_recv_t *recv)
+{
+    if (mca_pml_umrddt_rdma_fin(recv)) {
+        mca_pml_umrddt_rdma_landed(recv);
+    }
+}
+
+const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_direct = {
+    .id = MCA_PML_UMRDDT_SCHEME_DIRECT,
+    .bit = MCA_PML_UMRDDT_BIT_DIRECT,
+    .can_recv = mca_pml_umrddt_rdma_can_recv,
+    .start = start,
+    .fin = fin,
+    .nack = mca_pml_umrddt_rdma_nack,
+    .recv_release = mca_pml_umrddt_rdma_release,
+    .reply = reply_came,
+    .send_release = send_release,
+    .check = mca_pml_umrddt_check_direct,
+};

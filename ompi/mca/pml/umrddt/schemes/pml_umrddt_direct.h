@@ -13,10 +13,8 @@
  * layout. The receiver sends the flattened layout, and the sender caches it.
  *
  * As for rkey sets (pml_umrddt_sets.h), the sender's cache has numbered slots whose content the
- * receiver chooses. The receiver uses a slot after the FIN of the message that filled it, and
- * replaces it only while no active message names it. Unlike an rkey set, a layout may be named by
- * several messages at the same time. A slot holds a layout but no rkey: each CTS names the memory
- * that its message may be written to.
+ * receiver chooses. A slot holds a layout but no rkey: each CTS names the memory that its message
+ * may be written to.
  *
  * All functions run only in progress.
  */
@@ -33,58 +31,20 @@ BEGIN_C_DECLS
  * The receiver
  * ------------------------------------------------------------------------------------------- */
 
-/** How a CTS names a layout to a sender. */
-typedef enum mca_pml_umrddt_flat_naming_t {
-    MCA_PML_UMRDDT_FLAT_SEND,  /**< send it; it is not cached */
-    MCA_PML_UMRDDT_FLAT_STORE, /**< send it; the sender stores it in the slot */
-    MCA_PML_UMRDDT_FLAT_SLOT   /**< the sender has it in the slot */
-} mca_pml_umrddt_flat_naming_t;
-
 /**
- * Select how to name a layout to a peer. Except for FLAT_SEND the slot is in use until
- * mca_pml_umrddt_flat_leave.
+ * Send a CTS or an INFO message, and its layout if there is one: as many parts of the flattened
+ * layout as needed, then the message with the rest.
  *
- * @param[in]  slots  slots that the sender has for this process (from its RTS)
- * @param[in]  keep    the layout may be cached
- * @param[out] slot   the slot; not with FLAT_SEND
- */
-mca_pml_umrddt_flat_naming_t mca_pml_umrddt_flat_name(mca_pml_umrddt_peer_t *peer, uint32_t slots,
-                                                      uint64_t layout, bool keep, uint32_t *slot);
-
-/** Returns true if mca_pml_umrddt_flat_name would return FLAT_SLOT. */
-bool mca_pml_umrddt_flat_there(const mca_pml_umrddt_peer_t *peer, uint32_t slots, uint64_t layout);
-
-/** End the use of a slot by a message. @p well: its FIN arrived, so the sender has the layout. */
-void mca_pml_umrddt_flat_leave(mca_pml_umrddt_peer_t *peer, uint32_t slot, bool well);
-
-/** Sends one message of a CTS. @return OMPI_SUCCESS or an error, which ends the CTS */
-typedef int (*mca_pml_umrddt_emit_fn_t)(void *context, const void *bytes, size_t length);
-
-/**
- * Send the parts of a flattened layout until the rest fits into another message.
+ * @param[in] last    the message, of @p length bytes
+ * @param[in] head    fields that all parts share: all but offset. flat_bytes 0: without a layout
+ * @param[in] form    of the layout
+ * @param[in] room    size of the receive at the other side, bytes
  *
- * @param[in]  head     fields that all parts share: all but offset
- * @param[in]  flat     flattened layout, head->flat_bytes
- * @param[in]  rest     bytes that fit into the other message
- * @param[in]  room     size of a part with its header, bytes
- * @param[in]  scratch  buffer of that size
- * @param[out] sent     bytes sent; the caller sends the rest
+ * @return OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE, or the base PML's error
  */
-int mca_pml_umrddt_flat_emit(const mca_pml_umrddt_layout_frag_t *head, const void *flat,
-                             size_t rest, size_t room, void *scratch, mca_pml_umrddt_emit_fn_t emit,
-                             void *context, uint32_t *sent);
-
-/**
- * Send a CTS, preceded by as many parts of the flattened layout as needed.
- *
- * @param[in] cts      all fields but the regions; flat_bytes 0: the sender has the layout
- * @param[in] regions  cts->region_count regions
- * @param[in] flat     flattened layout, cts->flat_bytes
- * @param[in] scratch  buffer of MCA_PML_UMRDDT_REPLY_ROOM bytes
- */
-int mca_pml_umrddt_direct_emit(const mca_pml_umrddt_cts_sgl_t *cts,
-                               const mca_btl_umr_key_t *regions, const void *flat, void *scratch,
-                               mca_pml_umrddt_emit_fn_t emit, void *context);
+int mca_pml_umrddt_flat_send(mca_pml_umrddt_comm_t *comm, int peer, int tag, const void *last,
+                             size_t length, const mca_pml_umrddt_layout_frag_t *head,
+                             const opal_iov_cache_form_t *form, size_t room);
 
 /* ---------------------------------------------------------------------------------------------
  * The sender
@@ -116,18 +76,19 @@ int mca_pml_umrddt_direct_part(const mca_pml_umrddt_layout_frag_t *flat, size_t 
 /**
  * Build a layout whose parts have all arrived.
  *
+ * @param[in]  id      its number at the other side
  * @param[in]  bytes   size of the whole flattened layout
  * @param[in]  tail    the last part
  * @param[in]  length  its size, bytes
- * @param[in]  parts   earlier parts, bytes - length in all; or NULL
+ * @param[in]  parts   earlier parts, or NULL
  * @param[out] layout  the caller owns a reference
  *
  * @retval OMPI_SUCCESS
- * @retval OMPI_ERR_BAD_PARAM not a valid layout
+ * @retval OMPI_ERR_BAD_PARAM not a valid layout, or the parts are not those of this layout
  * @retval OMPI_ERR_OUT_OF_RESOURCE
  */
-int mca_pml_umrddt_flat_layout(uint32_t bytes, const unsigned char *tail, size_t length,
-                               const mca_pml_umrddt_parts_t *parts,
+int mca_pml_umrddt_flat_layout(uint64_t id, uint32_t bytes, const unsigned char *tail,
+                               size_t length, const mca_pml_umrddt_parts_t *parts,
                                opal_iov_cache_layout_t **layout);
 
 /**

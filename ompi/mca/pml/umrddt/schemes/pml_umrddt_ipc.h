@@ -21,8 +21,8 @@
  * The receiver requests missing information with an INFO_REQ. The sender answers with an INFO
  * message: the export of the allocation (opal_umrddt_gpu_export_t) and the flattened layout, in
  * parts before the INFO message if it is long. A contiguous layout is not sent, because the
- * envelope has its offset. A receiver sends one INFO_REQ per message, and no two messages of a
- * sender request the same item at the same time.
+ * envelope has its offset. A receiver sends one INFO_REQ per message, and one at a time to each
+ * sender: other messages that lack something wait, and find most of it in the caches afterwards.
  *
  * The application must not change the send buffer until the send request completes, which the
  * receiver's ACK or completion flag causes. All functions run only in progress.
@@ -65,18 +65,6 @@ typedef struct mca_pml_umrddt_ipc_recv_t {
 bool mca_pml_umrddt_ipc_rts_valid(const mca_pml_umrddt_rts_t *rts);
 
 /**
- * Send an INFO message, preceded by as many parts of the flattened layout as needed.
- *
- * @param[in] info     flat_bytes 0: without a layout
- * @param[in] flat     flattened layout, info->flat_bytes
- * @param[in] scratch  buffer of MCA_PML_UMRDDT_INFO_ROOM bytes
- *
- * @return OMPI_SUCCESS, or the error of @p emit
- */
-int mca_pml_umrddt_info_emit(const mca_pml_umrddt_info_t *info, const void *flat, void *scratch,
-                             mca_pml_umrddt_emit_fn_t emit, void *context);
-
-/**
  * Validate an INFO message against the envelope, and get the layout.
  *
  * @param[in]  length  size of the message, bytes
@@ -97,7 +85,7 @@ int mca_pml_umrddt_info_read(const mca_pml_umrddt_info_t *info, size_t length,
  * Caches of the receiver (pml_umrddt_ipc.c)
  *
  * umrddt_gpu_peer.h, for at most pml_umrddt_direct_layouts layouts of each peer, and
- * pml_umrddt_layout_cache_size bytes of layouts of all peers together. peer->ipc is NULL before
+ * pml_umrddt_layout_cache_size bytes of layouts of all peers together. peer->gpu is NULL before
  * there is something to cache.
  * ------------------------------------------------------------------------------------------- */
 
@@ -105,44 +93,34 @@ int mca_pml_umrddt_info_read(const mca_pml_umrddt_info_t *info, size_t length,
 static inline opal_iov_cache_layout_t *mca_pml_umrddt_ipc_layout(mca_pml_umrddt_peer_t *peer,
                                                                  const mca_pml_umrddt_rts_t *rts)
 {
-    return NULL == peer->ipc ? NULL
-                             : opal_umrddt_gpu_peer_layout(peer->ipc, rts->layout, rts->length,
+    return NULL == peer->gpu ? NULL
+                             : opal_umrddt_gpu_peer_layout(peer->gpu, rts->layout, rts->length,
                                                            rts->lb, rts->pieces);
 }
 
-/** Cache a layout if the limits allow. */
-void mca_pml_umrddt_ipc_keep(mca_pml_umrddt_peer_t *peer, uint64_t id,
-                             opal_iov_cache_layout_t *layout);
+/** Create peer->gpu unless it exists. @return false: no memory */
+bool mca_pml_umrddt_ipc_remember(mca_pml_umrddt_peer_t *peer);
 
 /** Get the peer's completion flags; NULL if they are not mapped. */
 static inline opal_umrddt_done_flags_t *
 mca_pml_umrddt_ipc_done_flags(const mca_pml_umrddt_peer_t *peer)
 {
-    return NULL == peer->ipc ? NULL : peer->ipc->done_flags;
+    return NULL == peer->gpu ? NULL : peer->gpu->done_flags;
 }
-
-/** Map the peer's completion flags unless they are mapped. Ignores failures. */
-void mca_pml_umrddt_ipc_map_done_flags(mca_pml_umrddt_peer_t *peer, uint32_t pid, uint32_t fd);
 
 /** As opal_umrddt_gpu_peer_home. */
 static inline opal_umrddt_gpu_engine_t *
 mca_pml_umrddt_ipc_import_engine(const mca_pml_umrddt_peer_t *peer, uint64_t buffer_id)
 {
-    return NULL == peer->ipc ? NULL : opal_umrddt_gpu_peer_home(peer->ipc, buffer_id);
+    return NULL == peer->gpu ? NULL : opal_umrddt_gpu_peer_home(peer->gpu, buffer_id);
 }
-
-/** Record an import, or a failed one. As opal_umrddt_gpu_peer_mapped and _refused. */
-void mca_pml_umrddt_ipc_mapped(mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
-                               opal_umrddt_gpu_engine_t *engine);
-void mca_pml_umrddt_ipc_refused(mca_pml_umrddt_peer_t *peer, uint64_t buffer_id,
-                                const opal_umrddt_gpu_engine_t *engine);
 
 /** Returns true if an INFO_REQ for this allocation would be useless. */
 static inline bool mca_pml_umrddt_ipc_is_refused(const mca_pml_umrddt_peer_t *peer,
                                                  uint64_t buffer_id,
                                                  const opal_umrddt_gpu_engine_t *engine)
 {
-    return NULL != peer->ipc && opal_umrddt_gpu_peer_is_refused(peer->ipc, buffer_id, engine);
+    return NULL != peer->gpu && opal_umrddt_gpu_peer_is_refused(peer->gpu, buffer_id, engine);
 }
 
 /** Check the caches of a peer, and a receive: members of the scheme. */
@@ -165,22 +143,22 @@ static inline bool mca_pml_umrddt_ipc_wanted(const mca_pml_umrddt_comm_t *comm,
                                              const mca_pml_umrddt_peer_t *peer,
                                              const opal_umrddt_gpu_where_t *where)
 {
-    return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_ipc_reaches(peer)
-           && mca_pml_umrddt_ipc_takes(where)
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & comm->schemes) && mca_pml_umrddt_copy_reaches(peer)
+           && mca_pml_umrddt_copy_takes(where)
            && MCA_PML_UMRDDT_IPC_MISSES > __atomic_load_n(
                   &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails, __ATOMIC_RELAXED);
 }
 
 /* ---------------------------------------------------------------------------------------------
- * The receiver (pml_umrddt_ipc_scheme.c, _info_req.c)
+ * The receiver (pml_umrddt_ipc_scheme.c, pml_umrddt_ipc.c)
  * ------------------------------------------------------------------------------------------- */
 
 /** Returns true if the rules permit the scheme. The driver cannot open handles of a remote node,
  * whatever the envelope offers. */
-static inline bool mca_pml_umrddt_ipc_chosen(const mca_pml_umrddt_rts_t *rts,
-                                             const mca_pml_umrddt_peer_t *peer)
+static inline bool mca_pml_umrddt_ipc_can_recv(mca_pml_umrddt_recv_t *recv)
 {
-    return 0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes & mca_pml_umrddt.schemes) && peer->same_host;
+    return 0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes & mca_pml_umrddt.schemes)
+           && recv->peer->same_host;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -206,17 +184,12 @@ bool mca_pml_umrddt_ipc_engine_for(const uint8_t *uuid, opal_umrddt_gpu_engine_t
 /** Continue with the copy, an INFO_REQ, or a wait. All requested information is here. */
 void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv);
 
-/** Send an INFO_REQ for @p what (MCA_PML_UMRDDT_INFO_*), and continue when the answer arrives. */
+/** Send an INFO_REQ for @p what (MCA_PML_UMRDDT_INFO_*), and continue when the answer arrives. No
+ * other one may be in progress with the peer (peer->info_req). */
 void mca_pml_umrddt_ipc_info_req(mca_pml_umrddt_recv_t *recv, uint32_t what);
-
-/** Returns true if another message has requested some of this. */
-bool mca_pml_umrddt_ipc_has_info_req(const mca_pml_umrddt_recv_t *recv, uint32_t what);
 
 /** Cancel an INFO_REQ. */
 void mca_pml_umrddt_ipc_info_req_drop(mca_pml_umrddt_info_req_t *requested);
-
-/** Free the table of requested items. No INFO_REQ may be active. */
-void mca_pml_umrddt_ipc_info_req_close(void);
 
 END_C_DECLS
 

@@ -18,9 +18,9 @@
  *                  |                     |                 |
  *                  +---------------------+-----------------+--> FALLBACK
  *
- * test/model/ipc.pml is a verified model of it. Two kinds of messages wait in LOOK: those that need
- * an item which another message has requested, and those for which the engine has no resources
- * while it copies for others.
+ * test/model/ipc.pml is a verified model of it. Two kinds of messages wait in LOOK: those that lack
+ * an item while an INFO_REQ to the sender is in progress, and those for which the engine has no
+ * resources while it copies for others.
  */
 
 #include "ompi_config.h"
@@ -102,14 +102,14 @@ static mca_pml_umrddt_can_send_t can_send(const mca_pml_umrddt_comm_t *comm,
     (void) comm;
     (void) peer;
     (void) size;
-    return mca_pml_umrddt_ipc_takes(where) ? MCA_PML_UMRDDT_CAN_SEND : MCA_PML_UMRDDT_CAN_SEND_NOT;
+    return mca_pml_umrddt_copy_takes(where) ? MCA_PML_UMRDDT_CAN_SEND : MCA_PML_UMRDDT_CAN_SEND_NOT;
 }
 
 static void offer(mca_pml_umrddt_send_t *send)
 {
     mca_pml_umrddt_rts_t *rts = &send->rts;
 
-    if (!mca_pml_umrddt_ipc_takes(&send->where) || !can_be_reported(send->layout)
+    if (!mca_pml_umrddt_copy_takes(&send->where) || !can_be_reported(send->layout)
         || (0 != (MCA_PML_UMRDDT_BITS_HCA & rts->schemes)
             && !mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where))) {
         return;
@@ -124,15 +124,6 @@ static void offer(mca_pml_umrddt_send_t *send)
         rts->schemes |= MCA_PML_UMRDDT_DONE_FLAG;
         send->await = done_flag_event;
     }
-}
-
-static int emit(void *context, const void *bytes, size_t length)
-{
-    mca_pml_umrddt_send_t *send = context;
-
-    return mca_pml_umrddt_control(send->comm, send->dst,
-                                  mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_INFO, send->request_id),
-                                  bytes, length, false);
 }
 
 /**
@@ -150,9 +141,13 @@ static int report_what(mca_pml_umrddt_send_t *send, uint32_t what)
         .request_id = send->request_id,
         .layout = send->rts.layout,
     };
-    void *scratch, *flat = NULL;
+    mca_pml_umrddt_layout_frag_t part = {
+        .magic = MCA_PML_UMRDDT_MAGIC(MCA_PML_UMRDDT_KIND_LAYOUT_FRAG),
+        .seq = send->rts.seq,
+        .request_id = send->request_id,
+        .layout = send->rts.layout,
+    };
     size_t bytes;
-    int rc;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
     if (0 == (MCA_PML_UMRDDT_BIT_IPC & send->rts.schemes) || send->reported || 0 == what
@@ -176,19 +171,14 @@ static int report_what(mca_pml_umrddt_send_t *send, uint32_t what)
     }
     if (0 != (MCA_PML_UMRDDT_INFO_LAYOUT & what)) {
         bytes = opal_iov_cache_form_flatten(send->layout->form, NULL, 0);
-        flat = MCA_PML_UMRDDT_MAX_INFO_FLAT < bytes ? NULL : malloc(bytes);
-        if (NULL != flat) {
-            (void) opal_iov_cache_form_flatten(send->layout->form, flat, bytes);
-            info.flat_bytes = (uint32_t) bytes;
+        if (MCA_PML_UMRDDT_MAX_INFO_FLAT >= bytes) {
+            info.flat_bytes = part.flat_bytes = (uint32_t) bytes;
             info.what |= MCA_PML_UMRDDT_INFO_LAYOUT;
         }
     }
-    scratch = malloc(MCA_PML_UMRDDT_INFO_ROOM);
-    rc = NULL == scratch ? OMPI_ERR_OUT_OF_RESOURCE
-                         : mca_pml_umrddt_info_emit(&info, flat, scratch, emit, send);
-    free(scratch);
-    free(flat);
-    return rc;
+    return mca_pml_umrddt_flat_send(
+        send->comm, send->dst, mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_INFO, send->request_id), &info,
+        sizeof(info), &part, send->layout->form, MCA_PML_UMRDDT_INFO_ROOM);
 }
 
 /** Handle an INFO_REQ: the receiver is going to read the buffer. */
@@ -217,7 +207,8 @@ static void learn(mca_pml_umrddt_send_t *send)
     }
     if (MCA_PML_UMRDDT_REPLY_ACK == reply_kind || MCA_PML_UMRDDT_REPLY_FALLBACK == reply_kind
         || (MCA_PML_UMRDDT_REPLY_CTS_PACK == reply_kind
-            && !mca_pml_umrddt_select_pack_beats_ipc(send->comm, send->peer, send->layout))) {
+            && !mca_pml_umrddt_select_beats_copy(send->comm, send->peer, send->layout,
+                                                 MCA_PML_UMRDDT_BITS_PACK))) {
         result(send->peer, MCA_PML_UMRDDT_REPLY_ACK == reply_kind);
     }
 }
@@ -415,8 +406,8 @@ static bool copy(void *owner)
  * Cached and missing information
  * ------------------------------------------------------------------------------------------- */
 
-/** Retry function in state LOOK: copy if nothing is missing. Otherwise send an INFO_REQ, or wait
- * for the one of another message. */
+/** Retry function in state LOOK: copy if nothing is missing. Otherwise send an INFO_REQ, after that
+ * of another message. */
 static bool look(void *owner)
 {
     mca_pml_umrddt_recv_t *recv = owner;
@@ -447,7 +438,7 @@ static bool look(void *owner)
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
-    if (mca_pml_umrddt_ipc_has_info_req(recv, lacks)) {
+    if (NULL != recv->peer->info_req) {
         return false;
     }
     mca_pml_umrddt_ipc_info_req(recv, lacks);
@@ -466,11 +457,6 @@ void mca_pml_umrddt_ipc_go_on(mca_pml_umrddt_recv_t *recv)
 /* ---------------------------------------------------------------------------------------------
  * From the match to the end
  * ------------------------------------------------------------------------------------------- */
-
-static bool can_recv(mca_pml_umrddt_recv_t *recv)
-{
-    return mca_pml_umrddt_ipc_chosen(&recv->rts, recv->peer);
-}
 
 /** Returns true if a GPU can copy into the buffer: sets the engine, or the engine of another
  * device is selected later. */
@@ -560,15 +546,9 @@ static uint16_t scheme_open(void)
 static void scheme_close(void)
 {
     if (NULL != mca_pml_umrddt.gpu) {
-        mca_pml_umrddt_ipc_info_req_close();
         opal_umrddt_gpu_ipc_close();
         opal_umrddt_done_flags_close();
     }
-}
-
-static const char *process_check(void)
-{
-    return NULL == mca_pml_umrddt.gpu ? NULL : opal_umrddt_gpu_ipc_check();
 }
 
 /** Unmap the memory of a process that shares no communicator any more, so that its owner can free
@@ -578,11 +558,6 @@ static void forget(const mca_pml_umrddt_peer_t *peer)
     if (NULL != mca_pml_umrddt.gpu) {
         opal_umrddt_gpu_ipc_forget(mca_pml_umrddt_ipc_number(peer));
     }
-}
-
-static bool reaches(const mca_pml_umrddt_peer_t *peer)
-{
-    return mca_pml_umrddt_ipc_reaches(peer);
 }
 
 static bool rts_valid(const mca_pml_umrddt_recv_t *recv)
@@ -599,7 +574,7 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .flag = true,
     .open = scheme_open,
     .close = scheme_close,
-    .reaches = reaches,
+    .reaches = mca_pml_umrddt_copy_reaches,
     .can_send = can_send,
     .offer = offer,
     .rts_valid = rts_valid,
@@ -609,8 +584,8 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_ipc = {
     .peer_free = mca_pml_umrddt_ipc_free,
     .peer_check = mca_pml_umrddt_ipc_check,
     .cached = &mca_pml_umrddt.counters.ipc_layout_bytes_now,
-    .process_check = process_check,
-    .can_recv = can_recv,
+    .process_check = opal_umrddt_gpu_ipc_check,
+    .can_recv = mca_pml_umrddt_ipc_can_recv,
     .start = start,
     .nack = nack,
     .recv_release = release,

@@ -233,22 +233,14 @@ static opal_umrddt_gpu_copy_end_t copy_end_of_user(const mca_pml_umrddt_pack_t *
     return slot;
 }
 
-static opal_umrddt_gpu_copy_end_t copy_end_of_stage(const chunk_t *chunk)
+/** A piece of memory: the wire buffer or scratch memory. */
+static opal_umrddt_gpu_copy_end_t piece(uint64_t address, opal_umrddt_gpu_kind_t kind)
 {
     return (opal_umrddt_gpu_copy_end_t){.layout = NULL,
-                                        .address = (uintptr_t) chunk->stage.bytes,
-                                        .kind = chunk->stage.kind,
+                                        .address = address,
+                                        .kind = kind,
                                         .reached = true,
-                                        .on_device = OPAL_UMRDDT_GPU_DEVICE == chunk->stage.kind};
-}
-
-static opal_umrddt_gpu_copy_end_t copy_end_of_scratch(const chunk_t *chunk)
-{
-    return (opal_umrddt_gpu_copy_end_t){.layout = NULL,
-                                        .address = chunk->scratch,
-                                        .kind = OPAL_UMRDDT_GPU_DEVICE,
-                                        .reached = true,
-                                        .on_device = true};
+                                        .on_device = OPAL_UMRDDT_GPU_DEVICE == kind};
 }
 
 /** Start a GPU copy from the user's side to the wire's side, or back at a receiver. */
@@ -277,7 +269,8 @@ static int copy_user(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
     opal_umrddt_gpu_copy_end_t user = copy_end_of_user(pack, chunk);
     opal_umrddt_gpu_copy_end_t other =
-        0 != chunk->scratch ? copy_end_of_scratch(chunk) : copy_end_of_stage(chunk);
+        0 != chunk->scratch ? piece(chunk->scratch, OPAL_UMRDDT_GPU_DEVICE)
+                            : piece((uintptr_t) chunk->stage.bytes, chunk->stage.kind);
 
     chunk->phase = MCA_PML_UMRDDT_PHASE_COPY;
     return copy(pack, chunk, &user, &other);
@@ -286,8 +279,8 @@ static int copy_user(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 /** Copy between scratch memory and the staging buffer. */
 static int move(mca_pml_umrddt_pack_t *pack, chunk_t *chunk)
 {
-    opal_umrddt_gpu_copy_end_t scratch = copy_end_of_scratch(chunk),
-                               stage = copy_end_of_stage(chunk);
+    opal_umrddt_gpu_copy_end_t scratch = piece(chunk->scratch, OPAL_UMRDDT_GPU_DEVICE),
+                               stage = piece((uintptr_t) chunk->stage.bytes, chunk->stage.kind);
 
     chunk->phase = MCA_PML_UMRDDT_PHASE_MOVE;
     return copy(pack, chunk, &scratch, &stage);
@@ -642,7 +635,7 @@ void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack)
         }
     }
     if (mca_pml_umrddt_pack_by_hca(pack)) {
-        mca_pml_umrddt_pack_hca_drop(pack);
+        mca_pml_umrddt_pack_hca_stop(pack);
     }
     mca_pml_umrddt_active(1);
     if (!let_go(pack)) {

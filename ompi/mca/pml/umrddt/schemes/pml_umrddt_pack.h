@@ -111,14 +111,9 @@ void mca_pml_umrddt_pack_drop(mca_pml_umrddt_pack_t *pack);
 
 /* The HCA as the wire (pml_umrddt_pack_hca.c). Without it they return false or 0. */
 
-/**
- * Get the receiver's buffers for the CTS_PACK. @return their number; 0: the base PML is the wire
- */
-size_t mca_pml_umrddt_pack_slots(const mca_pml_umrddt_pack_t *pack,
-                                 mca_pml_umrddt_wire_key_t *slots);
-
-/** Called before the CTS_PACK is sent. @return chunks that the sender may write at once */
-uint32_t mca_pml_umrddt_pack_reported(mca_pml_umrddt_pack_t *pack);
+/** Set in a CTS_PACK the receiver's buffers (key_count, keys; none: the base PML is the wire) and
+ * the chunks that the sender may write at once (start). */
+void mca_pml_umrddt_pack_report(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_reply_t *reply);
 
 /** A CREDIT has arrived: the sender may write more chunks. @return false: the value is invalid */
 bool mca_pml_umrddt_pack_grant(mca_pml_umrddt_pack_t *pack, uint64_t granted);

@@ -190,8 +190,8 @@ bool mca_pml_umrddt_pack_hca_look(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_ch
 /** Called after the chunks of a step: send credits, and stop early after failures. */
 void mca_pml_umrddt_pack_hca_step(mca_pml_umrddt_pack_t *pack);
 
-/** Receiver: drop the chunks before a CTS_PACK was sent. */
-void mca_pml_umrddt_pack_hca_drop(mca_pml_umrddt_pack_t *pack);
+/** Receiver: the sender has written no more chunks than have arrived. Cancel the others. */
+void mca_pml_umrddt_pack_hca_stop(mca_pml_umrddt_pack_t *pack);
 
 END_C_DECLS
 

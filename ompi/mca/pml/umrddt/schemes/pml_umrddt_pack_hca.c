@@ -174,28 +174,25 @@ bool mca_pml_umrddt_pack_all_granted(const mca_pml_umrddt_pack_t *pack)
  * The receiver
  * ------------------------------------------------------------------------------------------- */
 
-size_t mca_pml_umrddt_pack_slots(const mca_pml_umrddt_pack_t *pack,
-                                 mca_pml_umrddt_wire_key_t *slots)
+/** The sender may write all chunks that have begun. */
+static uint32_t grant_begun(mca_pml_umrddt_pack_t *pack)
 {
-    if (!mca_pml_umrddt_pack_by_hca(pack)) {
-        return 0;
-    }
-    for (unsigned i = 0; i < pack->depth; ++i) {
-        const mca_btl_umr_key_t *key = &pack->chunk[i].buffer->key;
-
-        slots[i].addr = key->addr;
-        slots[i].length = (uint32_t) pack->job.chunk;
-        slots[i].rkey = key->rkey;
-    }
-    return pack->depth;
-}
-
-uint32_t mca_pml_umrddt_pack_reported(mca_pml_umrddt_pack_t *pack)
-{
-    MCA_PML_UMRDDT_ASSERT_PROGRESS();
     pack->hca.reported = true;
     pack->hca.granted = pack->begun;
     return pack->hca.granted;
+}
+
+void mca_pml_umrddt_pack_report(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_reply_t *reply)
+{
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    reply->start = grant_begun(pack);
+    reply->key_count = mca_pml_umrddt_pack_by_hca(pack) ? pack->depth : 0;
+    for (unsigned i = 0; i < reply->key_count; ++i) {
+        const mca_btl_umr_key_t *key = &pack->chunk[i].buffer->key;
+
+        reply->keys[i] = (mca_pml_umrddt_wire_key_t){
+            .addr = key->addr, .length = (uint32_t) pack->job.chunk, .rkey = key->rkey};
+    }
 }
 
 bool mca_pml_umrddt_pack_hca_may_begin(mca_pml_umrddt_pack_t *pack)
@@ -223,7 +220,7 @@ static void grant(mca_pml_umrddt_pack_t *pack)
     mca_pml_umrddt_reply_init(pack->job.rts, MCA_PML_UMRDDT_REPLY_CREDIT, &reply);
     reply.start = pack->begun;
     if (OMPI_SUCCESS == mca_pml_umrddt_reply_send(pack->job.comm, pack->job.peer, &reply)) {
-        (void) mca_pml_umrddt_pack_reported(pack);
+        (void) grant_begun(pack);
     } else {
         pack->hca.broken = true; /* the sender would wait forever; this way its writes fail */
     }
@@ -280,8 +277,7 @@ bool mca_pml_umrddt_pack_sender_failed(mca_pml_umrddt_pack_t *pack,
     return true;
 }
 
-/** The sender has written no more chunks than have arrived: cancel the others. */
-static void receiver_stop(mca_pml_umrddt_pack_t *pack)
+void mca_pml_umrddt_pack_hca_stop(mca_pml_umrddt_pack_t *pack)
 {
     pack->next = pack->job.total;
     for (unsigned i = 0; i < pack->depth; ++i) {
@@ -291,13 +287,6 @@ static void receiver_stop(mca_pml_umrddt_pack_t *pack)
             }
             mca_pml_umrddt_pack_chunk_over(pack, &pack->chunk[i]);
         }
-    }
-}
-
-void mca_pml_umrddt_pack_hca_drop(mca_pml_umrddt_pack_t *pack)
-{
-    if (pack->job.in) {
-        receiver_stop(pack);
     }
 }
 
@@ -339,8 +328,8 @@ void mca_pml_umrddt_pack_hca_step(mca_pml_umrddt_pack_t *pack)
             mca_pml_umrddt.hca->endpoint_break(pack->hca.endpoint);
         }
         pack->not_packed = true;
-        receiver_stop(pack);
+        mca_pml_umrddt_pack_hca_stop(pack);
     } else if (pack->hca.stopped && pack->hca.done == pack->hca.last) {
-        receiver_stop(pack);
+        mca_pml_umrddt_pack_hca_stop(pack);
     }
 }

@@ -99,7 +99,8 @@ static void offer(mca_pml_umrddt_send_t *send)
     }
     if (0 != (MCA_PML_UMRDDT_BIT_IPC & rts->schemes)
         && __atomic_load_n(&send->peer->rings, __ATOMIC_ACQUIRE)
-        && !mca_pml_umrddt_select_pack_beats_ipc(send->comm, send->peer, send->layout)) {
+        && !mca_pml_umrddt_select_beats_copy(send->comm, send->peer, send->layout,
+                                             MCA_PML_UMRDDT_BITS_PACK)) {
         return; /* the base PML is known to work, and packing is not faster */
     }
     schemes = MCA_PML_UMRDDT_BITS_PACK & mca_pml_umrddt.schemes & send->comm->schemes;
@@ -405,8 +406,7 @@ static int send_cts_pack(mca_pml_umrddt_recv_t *recv, unsigned scheme)
     reply->total = recv->total;
     reply->chunk = chunk_of(recv);
     reply->what = scheme;
-    reply->key_count = (uint32_t) mca_pml_umrddt_pack_slots(held->pack, reply->keys);
-    reply->start = mca_pml_umrddt_pack_reported(held->pack);
+    mca_pml_umrddt_pack_report(held->pack, reply);
     if (0 < reply->key_count) {
         reply->fin = recv->fin;
         mca_pml_umrddt.hca->endpoint_address(recv->endpoint, &reply->address);
@@ -442,7 +442,7 @@ static int start(mca_pml_umrddt_recv_t *recv)
     if (!mca_pml_umrddt_recv_has_layout(recv) || !recv_begin(recv, bit)) {
         return OMPI_ERR_NOT_AVAILABLE;
     }
-    recv->state = MCA_PML_UMRDDT_RECV_PACK;
+    recv->state = MCA_PML_UMRDDT_RECV_CHUNKS;
     /* post the first receives before the CTS_PACK, so that the chunks are expected */
     (void) mca_pml_umrddt_pack_step(held->pack);
     if (OMPI_SUCCESS != send_cts_pack(recv, bit)) {

@@ -98,11 +98,17 @@ mca_pml_umrddt_can_send_t mca_pml_umrddt_rdma_can_send(const mca_pml_umrddt_comm
 }
 
 /** Returns true if the HCA is to carry a message from GPU memory: CUDA IPC cannot, or is predicted
- * to be slower for this layout. */
-static bool wanted(const mca_pml_umrddt_send_t *send)
+ * to be slower for this layout. If no other scheme is enabled, can_send has tested the memory. */
+static inline bool wanted(const mca_pml_umrddt_send_t *send)
 {
+    if (0
+        == (MCA_PML_UMRDDT_BITS_ALL & ~MCA_PML_UMRDDT_BITS_HCA & mca_pml_umrddt.schemes
+            & send->comm->schemes)) {
+        return true;
+    }
     return (!mca_pml_umrddt_ipc_wanted(send->comm, send->peer, &send->where)
-            || mca_pml_umrddt_select_hca_beats_ipc(send->comm, send->peer, send->layout))
+            || mca_pml_umrddt_select_beats_copy(send->comm, send->peer, send->layout,
+                                                MCA_PML_UMRDDT_BITS_HCA))
            && mca_pml_umrddt_hca_takes(send->peer, &send->where);
 }
 
@@ -126,27 +132,7 @@ static inline uint64_t proposal(opal_iov_cache_layout_t *layout)
     return OPAL_LIKELY(0 != value) ? value : propose(layout);
 }
 
-void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send)
-{
-    mca_pml_umrddt_rts_t *rts = &send->rts;
-
-    if ((opal_umrddt_gpu_on_device(&send->where) && !wanted(send))
-        || OPAL_UMRDDT_GPU_MANAGED == send->where.memory.kind
-        || !mca_pml_umrddt_rdma_offer_endpoint(send)) {
-        return;
-    }
-    rts->schemes |= MCA_PML_UMRDDT_BITS_HCA & mca_pml_umrddt.schemes & send->comm->schemes;
-    rts->write_pieces = (uint16_t) mca_pml_umrddt.caps->write_pieces;
-    if (0 != (MCA_PML_UMRDDT_BIT_UMR & rts->schemes)) {
-        rts->chunk = proposal(send->layout);
-        if (OPAL_UNLIKELY(mca_pml_umrddt.stripe_from <= rts->length)
-            && !opal_umrddt_gpu_on_device(&send->where)) {
-            mca_pml_umrddt_stripes_offer(send);
-        }
-    }
-}
-
-bool mca_pml_umrddt_rdma_offer_endpoint(mca_pml_umrddt_send_t *send)
+static inline bool offer_endpoint(mca_pml_umrddt_send_t *send)
 {
     if (OPAL_SUCCESS != mca_pml_umrddt_endpoint(send->peer, &send->endpoint)) {
         send->endpoint = NULL;
@@ -161,6 +147,30 @@ bool mca_pml_umrddt_rdma_offer_endpoint(mca_pml_umrddt_send_t *send)
     }
     mca_pml_umrddt.hca->endpoint_address(send->endpoint, &send->rts.address);
     return true;
+}
+
+bool mca_pml_umrddt_rdma_offer_endpoint(mca_pml_umrddt_send_t *send)
+{
+    return offer_endpoint(send);
+}
+
+void mca_pml_umrddt_rdma_offer(mca_pml_umrddt_send_t *send)
+{
+    mca_pml_umrddt_rts_t *rts = &send->rts;
+
+    if ((opal_umrddt_gpu_on_device(&send->where) && !wanted(send))
+        || OPAL_UMRDDT_GPU_MANAGED == send->where.memory.kind || !offer_endpoint(send)) {
+        return;
+    }
+    rts->schemes |= MCA_PML_UMRDDT_BITS_HCA & mca_pml_umrddt.schemes & send->comm->schemes;
+    rts->write_pieces = (uint16_t) mca_pml_umrddt.caps->write_pieces;
+    if (0 != (MCA_PML_UMRDDT_BIT_UMR & rts->schemes)) {
+        rts->chunk = proposal(send->layout);
+        if (OPAL_UNLIKELY(mca_pml_umrddt.stripe_from <= rts->length)
+            && !opal_umrddt_gpu_on_device(&send->where)) {
+            mca_pml_umrddt_stripes_offer(send);
+        }
+    }
 }
 
 /** Returns true if the user has freed the request of this record's message. */
@@ -292,4 +302,20 @@ mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
         }
     }
     return MCA_PML_UMRDDT_NACK_BASE;
+}
+
+void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    mca_pml_umrddt_rdma_slot_end(recv, false);
+    mca_pml_umrddt_recv_forget_fin(recv);
+    if (NULL != rdma->keyset) {
+        mca_pml_umrddt.hca->keyset_release(rdma->keyset);
+        rdma->keyset = NULL;
+    }
+    if (NULL != rdma->memory) {
+        mca_pml_umrddt.hca->memory_release(rdma->memory);
+        rdma->memory = NULL;
+    }
 }

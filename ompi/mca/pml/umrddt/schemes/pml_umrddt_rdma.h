@@ -20,6 +20,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
@@ -33,7 +34,8 @@ typedef struct mca_pml_umrddt_rdma_recv_t {
     int (*cts)(mca_pml_umrddt_recv_t *recv); /**< sends the CTS of the scheme */
     uint64_t chunk;
     uint32_t slot;
-    bool placed; /**< a cache slot of the sender is reserved for this round */
+    bool placed; /**< a cache slot of the sender is in use for this round: of its rkey sets if there
+                    is a keyset, else of its layouts */
 } mca_pml_umrddt_rdma_recv_t;
 
 /** Give up all RDMA schemes for a common reason. @return OMPI_ERR_NOT_AVAILABLE */
@@ -45,6 +47,24 @@ static inline bool mca_pml_umrddt_rdma_can_recv(mca_pml_umrddt_recv_t *recv)
 {
     return OPAL_LIKELY(!opal_umrddt_gpu_on_gpu(&recv->where))
            || mca_pml_umrddt_hca_takes(recv->peer, &recv->where);
+}
+
+/** Returns true if a message for which umr and direct are possible uses direct. Reads recv->layout,
+ * which must be set. At most once for each message. */
+static inline bool mca_pml_umrddt_rule_direct(const mca_pml_umrddt_recv_t *recv)
+{
+    const opal_umrddt_rule_message_t message = {.layout = recv->layout->id,
+                                                .buffer = (uintptr_t) recv->buf,
+                                                .total = recv->total,
+                                                .from_pieces = recv->rts.pieces,
+                                                .to_pieces = recv->layout->iov_count,
+                                                .write_pieces = recv->rts.write_pieces,
+                                                .writes = mca_pml_umrddt.params.direct_writes,
+                                                .run = mca_pml_umrddt.params.direct_run};
+
+    /* Without the mkey cache every message maps mkeys, so the first one gives no information. */
+    return mca_pml_umrddt.params.mkey_cache
+           && opal_umrddt_rule_direct(mca_pml_umrddt.received, &message);
 }
 
 /** Rule of umr: use mkeys, unless the first message of a layout and buffer is cheaper without them.
@@ -92,7 +112,21 @@ bool mca_pml_umrddt_rdma_register(mca_pml_umrddt_recv_t *recv);
 /** The CTS is ready: send it as soon as a receive for its FIN is available. */
 void mca_pml_umrddt_recv_request_credit(mca_pml_umrddt_recv_t *recv);
 
-/** The FIN of a round has arrived: release its number. @return false: a protocol error */
+/** End the use of the cache slot at the sender. @p well: the FIN of the round has arrived */
+static inline void mca_pml_umrddt_rdma_slot_end(mca_pml_umrddt_recv_t *recv, bool well)
+{
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
+
+    if (rdma->placed) {
+        rdma->placed = false;
+        mca_pml_umrddt_slot_end(NULL != rdma->keyset ? &recv->peer->sets_there
+                                                     : &recv->peer->flats_there,
+                                rdma->slot, well);
+    }
+}
+
+/** The FIN of a round has arrived: release its number, and the cache slot at the sender. @return
+ * false: a protocol error */
 static inline bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
 {
     if (OPAL_UNLIKELY(MCA_PML_UMRDDT_RECV_FIN != recv->state)) {
@@ -101,6 +135,7 @@ static inline bool mca_pml_umrddt_rdma_fin(mca_pml_umrddt_recv_t *recv)
     }
     mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
     recv->fin = 0;
+    mca_pml_umrddt_rdma_slot_end(recv, true);
     return true;
 }
 
@@ -121,32 +156,9 @@ static inline void mca_pml_umrddt_rdma_landed(mca_pml_umrddt_recv_t *recv)
 mca_pml_umrddt_nack_t mca_pml_umrddt_rdma_nack(mca_pml_umrddt_recv_t *recv,
                                                const mca_pml_umrddt_nack_header_t *fail);
 
-/** Release the FIN number, the keys and the registered memory. Each scheme releases its cache slot
- * at the sender itself. */
-static inline void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv)
-{
-    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
-
-    mca_pml_umrddt_recv_forget_fin(recv);
-    if (NULL != rdma->keyset) {
-        mca_pml_umrddt.hca->keyset_release(rdma->keyset);
-        rdma->keyset = NULL;
-    }
-    if (NULL != rdma->memory) {
-        mca_pml_umrddt.hca->memory_release(rdma->memory);
-        rdma->memory = NULL;
-    }
-}
-
-/* pml_umrddt_umr.c */
-
-/** Begin a round, also for a stripe: prepare keys for bytes recv->position to recv->total on
- * recv->endpoint. Uses the rkey set that it has or another one, and the registration if there is
- * one. */
-void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv);
-
-/** Turn a record into a stripe of a message, in the state after its start. */
-void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk);
+/** Release the FIN number, the cache slot at the sender, the keys and the registered memory: member
+ * of the schemes. */
+void mca_pml_umrddt_rdma_release(mca_pml_umrddt_recv_t *recv);
 
 /* The sender */
 

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Striped messages at the sender; read pml_umrddt_stripe.h first.
+ * Striped messages: the cuts, the sender and the receiver. Read pml_umrddt_stripe.h first.
  */
 
 #include "ompi_config.h"
@@ -19,12 +19,79 @@
 
 #include "opal/util/output.h"
 
+#include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
+
+/* ---------------------------------------------------------------------------------------------
+ * The offer, and the cuts
+ * ------------------------------------------------------------------------------------------- */
+
+bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_recv_t *recv)
+{
+    const mca_pml_umrddt_rts_t *rts = &recv->rts;
+    bool more = 0 != (MCA_PML_UMRDDT_BIT_UMR & rts->schemes);
+
+    for (int i = 0; i < MCA_PML_UMRDDT_LANES; ++i) {
+        if (0 == rts->lanes[i].qpn) {
+            more = false; /* lanes must have no gaps */
+        }
+        if (!more && 0 != (rts->lanes[i].qpn | rts->lanes[i].psn)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    while (0 != b) {
+        uint64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+uint64_t mca_pml_umrddt_stripe_alignment(const mca_pml_umrddt_rts_t *rts,
+                                         const opal_iov_cache_form_t *form, uint64_t chunk,
+                                         uint64_t part)
+{
+    uint64_t most = part / 2, mine = 1 < form->segments ? form->uniform : 1, theirs = 1, rest;
+
+    if (0 < chunk && chunk <= most) {
+        return chunk;
+    }
+    if (1 < rts->pieces && UINT32_MAX > rts->pieces && 0 == rts->length % rts->pieces) {
+        theirs = rts->length / rts->pieces;
+    }
+    mine = 0 == mine || most < mine ? 1 : mine;
+    theirs = most < theirs ? 1 : theirs;
+    rest = mine / common_divisor(mine, theirs);
+    return rest <= most / theirs ? rest * theirs : mine;
+}
+
+uint64_t mca_pml_umrddt_stripe_end(uint64_t total, uint32_t count, uint64_t alignment, uint32_t i)
+{
+    uint64_t cut;
+
+    if (i + 1 == count) {
+        return total;
+    }
+    cut = total / count * (i + 1) + total % count * (i + 1) / count;
+    return cut / alignment * alignment;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The sender
+ * ------------------------------------------------------------------------------------------- */
 
 static int stripe_listen(mca_pml_umrddt_send_t *stripe);
 static bool stripe_replied(mca_pml_umrddt_send_t *send, size_t length);
@@ -61,10 +128,6 @@ static void let_go(mca_pml_umrddt_send_split_t *split)
     }
 }
 
-/* ---------------------------------------------------------------------------------------------
- * Records
- * ------------------------------------------------------------------------------------------- */
-
 static void stripe_return(mca_pml_umrddt_send_t *stripe)
 {
     stripe->split = NULL;
@@ -80,30 +143,18 @@ static mca_pml_umrddt_send_t *stripe_new(mca_pml_umrddt_stripes_t *stripes, uint
     if (NULL == stripe) {
         return NULL;
     }
+    /* all from plain to rts as in the parent, except: */
+    memcpy(&stripe->plain, &parent->plain,
+           offsetof(mca_pml_umrddt_send_t, envelope) - offsetof(mca_pml_umrddt_send_t, plain));
     stripe->state = MCA_PML_UMRDDT_SEND_REPLY;
-    stripe->plain = false;
     /* one stripe suffices to learn the receive-memory hint */
     stripe->probes_memory = 0 == i && parent->probes_memory;
     stripe->offer = stripe->probes_memory ? parent->offer : 0;
-    stripe->declinable = false;
-    stripe->chosen = stripe->left = false;
-    stripe->buf = parent->buf;
-    stripe->count = parent->count;
-    stripe->datatype = parent->datatype;
-    stripe->dst = parent->dst;
-    stripe->tag = parent->tag;
-    stripe->mode = parent->mode;
-    stripe->comm = parent->comm;
-    stripe->peer = parent->peer;
-    stripe->where = parent->where;
-    stripe->pack_error = false;
-    stripe->layout = parent->layout;
+    stripe->declinable = stripe->chosen = stripe->left = false;
     stripe->endpoint = stripes->endpoints[i];
     stripe->memory = NULL;
-    stripe->request_id = parent->request_id;
     stripe->total = 0; /* the first CTS sets its range */
     stripe->position = 0;
-    stripe->rts = parent->rts;
     stripe->rts.seq += 1 + i;
     stripe->rts.schemes = MCA_PML_UMRDDT_BIT_UMR;
     stripe->envelope = NULL;
@@ -183,10 +234,6 @@ void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send)
         }
     }
 }
-
-/* ---------------------------------------------------------------------------------------------
- * Replies and end
- * ------------------------------------------------------------------------------------------- */
 
 static void leave(mca_pml_umrddt_stripes_t *stripes)
 {
@@ -311,5 +358,202 @@ static bool stripe_replied(mca_pml_umrddt_send_t *send, size_t length)
     }
     listen_on(stripes);
     leave(stripes);
+    return true;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The receiver
+ * ------------------------------------------------------------------------------------------- */
+
+/** Shared by the records of a striped message. */
+typedef struct mca_pml_umrddt_recv_stripes_t {
+    mca_pml_umrddt_recv_split_t super;
+    uint32_t left; /**< stripes that have not ended, plus calls in progress */
+    bool by_host;  /**< one stripe has sent FALLBACK */
+    int error;     /**< for the user */
+} mca_pml_umrddt_recv_stripes_t;
+
+/** The envelope of stripe @p i, as if it were a separate message. */
+static mca_pml_umrddt_rts_t rts_of(const mca_pml_umrddt_recv_t *parent, uint32_t i)
+{
+    mca_pml_umrddt_rts_t rts = parent->rts;
+
+    rts.seq += 1 + i;
+    if (0 < i) {
+        rts.address = rts.lanes[i - 1];
+    }
+    return rts;
+}
+
+/** Send an ACK for a stripe without data, with the address of its lane if that is broken here. */
+static void report_done(const mca_pml_umrddt_recv_t *recv, const mca_pml_umrddt_rts_t *rts,
+                        mca_btl_umr_endpoint_t *endpoint)
+{
+    mca_pml_umrddt_reply_t reply;
+
+    mca_pml_umrddt_reply_init(rts, MCA_PML_UMRDDT_REPLY_ACK, &reply);
+    (void) mca_pml_umrddt.hca->endpoint_refuses(endpoint, &rts->address, &reply.address);
+    (void) mca_pml_umrddt_reply_send(recv->comm, recv->status.MPI_SOURCE, &reply);
+}
+
+/** Get this side's endpoints of the offered lanes; @p use is set for those that work. */
+static uint32_t look(const mca_pml_umrddt_recv_t *parent, mca_btl_umr_endpoint_t **endpoints,
+                     bool *use)
+{
+    uint32_t count = 1;
+
+    endpoints[0] = parent->endpoint;
+    use[0] = true;
+    while (MCA_PML_UMRDDT_STRIPES > count && 0 != parent->rts.lanes[count - 1].qpn) {
+        const mca_btl_umr_address_t *address = &parent->rts.lanes[count - 1];
+
+        endpoints[count] = mca_pml_umrddt.hca->endpoint_at(parent->endpoint, address);
+        use[count] =
+            OPAL_SUCCESS == mca_pml_umrddt.hca->endpoint_connect(endpoints[count], address);
+        ++count;
+    }
+    return count;
+}
+
+/** Create the record of a stripe, for bytes [start, end). */
+static mca_pml_umrddt_recv_t *recv_stripe_new(mca_pml_umrddt_recv_stripes_t *stripes,
+                                              const mca_pml_umrddt_rts_t *rts,
+                                              mca_btl_umr_endpoint_t *endpoint, uint64_t start,
+                                              uint64_t end)
+{
+    mca_pml_umrddt_recv_t *parent = stripes->super.parent;
+    mca_pml_umrddt_recv_t *recv = mca_pml_umrddt_record_alloc(
+        parent->buf, parent->count, parent->datatype, parent->src, parent->tag, parent->comm);
+
+    if (NULL == recv) {
+        return NULL;
+    }
+    mca_pml_umrddt_recv_reset(recv);
+    recv->req = NULL;
+    recv->rts = *rts;
+    recv->status = parent->status;
+    recv->total = end;
+    recv->position = start;
+    recv->where = parent->where;
+    recv->looked = true;
+    recv->layout = parent->layout;
+    OBJ_RETAIN(recv->layout);
+    recv->endpoint = endpoint;
+    recv->peer = parent->peer;
+    recv->split = &stripes->super;
+    opal_list_append(&mca_pml_umrddt.receives, &recv->active);
+    return recv;
+}
+
+static void recv_leave(mca_pml_umrddt_recv_stripes_t *stripes)
+{
+    if (0 == --stripes->left) {
+        mca_pml_umrddt_recv_over(stripes->super.parent, stripes->error);
+    }
+}
+
+static bool recv_stripe_ended(mca_pml_umrddt_recv_t *recv, int error)
+{
+    mca_pml_umrddt_recv_stripes_t *stripes = (mca_pml_umrddt_recv_stripes_t *) recv->split;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    recv->split = NULL;
+    if (recv == stripes->super.parent) {
+        return false;
+    }
+    stripes->error = MPI_SUCCESS == stripes->error ? error : stripes->error;
+    opal_list_remove_item(&mca_pml_umrddt.receives, &recv->active);
+    opal_umrddt_gpu_stage_put(&recv->overflow);
+    recv->state = MCA_PML_UMRDDT_RECV_DONE;
+    recv->looked = false;
+    opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
+    recv_leave(stripes);
+    return true;
+}
+
+static bool stripe_by_base(mca_pml_umrddt_recv_t *recv)
+{
+    mca_pml_umrddt_recv_stripes_t *stripes = (mca_pml_umrddt_recv_stripes_t *) recv->split;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (stripes->by_host) {
+        report_done(recv, &recv->rts, recv->endpoint);
+        mca_pml_umrddt_recv_finish(recv, MPI_SUCCESS, 0);
+        return true;
+    }
+    stripes->by_host = true;
+    recv->total = recv->rts.length; /* the base PML carries the whole message */
+    return false;
+}
+
+bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv, uint64_t chunk,
+                                    void (*init)(mca_pml_umrddt_recv_t *parent,
+                                                 mca_pml_umrddt_recv_t *stripe),
+                                    void (*begin)(mca_pml_umrddt_recv_t *stripe))
+{
+    mca_btl_umr_endpoint_t *endpoints[MCA_PML_UMRDDT_STRIPES];
+    mca_pml_umrddt_recv_stripes_t *stripes = (mca_pml_umrddt_recv_stripes_t *) recv->split_cached;
+    mca_pml_umrddt_recv_t *stripe[MCA_PML_UMRDDT_STRIPES] = {NULL};
+    bool use[MCA_PML_UMRDDT_STRIPES];
+    uint32_t offered, count = 0, at = 0;
+    uint64_t alignment, start = 0;
+
+    MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    if (0 != (MCA_PML_UMRDDT_BIT_IPC & recv->rts.schemes) || recv->total < recv->rts.length) {
+        return false;
+    }
+    if (NULL == stripes) {
+        stripes = malloc(sizeof(*stripes));
+        if (NULL == stripes) {
+            return false;
+        }
+        recv->split_cached = &stripes->super;
+    }
+    offered = look(recv, endpoints, use);
+    for (uint32_t i = 0; i < offered; ++i) {
+        count += use[i] ? 1 : 0;
+    }
+    if (recv->total / count < MCA_PML_UMRDDT_LEAST_STRIPE) {
+        return false;
+    }
+    *stripes = (mca_pml_umrddt_recv_stripes_t){
+        .super = {.parent = recv, .by_base = stripe_by_base, .ended = recv_stripe_ended},
+        .left = 1,
+        .error = MPI_SUCCESS};
+    alignment =
+        mca_pml_umrddt_stripe_alignment(&recv->rts, recv->layout->form, chunk, recv->total / count);
+    for (uint32_t i = 0; i < offered; ++i) {
+        mca_pml_umrddt_rts_t rts = rts_of(recv, i);
+
+        if (use[i]) {
+            uint64_t end = mca_pml_umrddt_stripe_end(recv->total, count, alignment, at++);
+
+            stripe[i] = recv_stripe_new(stripes, &rts, endpoints[i], start, end);
+            if (NULL == stripe[i]) {
+                /* no reply was sent for the others yet */
+                while (0 < i--) {
+                    if (NULL != stripe[i]) {
+                        mca_pml_umrddt_recv_done(stripe[i]);
+                    }
+                }
+                return false;
+            }
+            init(recv, stripe[i]);
+            ++stripes->left;
+            start = end;
+        }
+    }
+    recv->split = &stripes->super;
+    recv->state = MCA_PML_UMRDDT_RECV_SPLIT;
+    for (uint32_t i = 0; i < offered; ++i) {
+        mca_pml_umrddt_rts_t rts = rts_of(recv, i);
+
+        if (!use[i]) {
+            report_done(recv, &rts, endpoints[i]);
+        } else {
+            begin(stripe[i]);
+        }
+    }
+    recv_leave(stripes);
     return true;
 }

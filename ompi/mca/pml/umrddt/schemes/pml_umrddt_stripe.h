@@ -9,8 +9,7 @@
 /**
  * @file
  *
- * Striped messages: one message over several pairs of HCAs (lanes) at once. pml_umrddt_stripe.c has
- * the sender, pml_umrddt_stripe_recv.c the receiver.
+ * Striped messages: one message over several pairs of HCAs (lanes) at once.
  */
 
 /*
@@ -57,8 +56,8 @@ BEGIN_C_DECLS
  * thread. */
 void mca_pml_umrddt_stripes_offer(mca_pml_umrddt_send_t *send);
 
-/** Returns true if the lanes in an envelope, for system memory, are valid. */
-bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_rts_t *rts);
+/** Returns true if the lanes in an envelope, for system memory, are valid: member of the scheme. */
+bool mca_pml_umrddt_stripes_valid(const mca_pml_umrddt_recv_t *recv);
 
 /**
  * Alignment of the cuts of a message. If chunks are small, cuts are at chunks, so that each side's
@@ -82,9 +81,17 @@ uint64_t mca_pml_umrddt_stripe_end(uint64_t total, uint32_t count, uint64_t alig
 /**
  * Receiver: the scheme umr is about to start for a message that was offered in stripes. Begin them.
  *
+ * @param[in] chunk  that was agreed
+ * @param[in] init   turns a record into a stripe of the message, before its first round; the first
+ *                   stripe gets the registration, which covers the whole message
+ * @param[in] begin  begins the first round of a stripe, bytes position to total of the message
+ *
  * @return false: it is received as a whole
  */
-bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv);
+bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv, uint64_t chunk,
+                                    void (*init)(mca_pml_umrddt_recv_t *parent,
+                                                 mca_pml_umrddt_recv_t *stripe),
+                                    void (*begin)(mca_pml_umrddt_recv_t *stripe));
 
 END_C_DECLS
 

@@ -117,26 +117,53 @@ static size_t remote_keys(mca_pml_umrddt_send_t *send)
     return count;
 }
 
-static void local_ready(void *context, int status)
+/** The local keys are mapped, or (@p status) could not be: write. */
+static inline void write_mapped(mca_pml_umrddt_send_t *send, int status)
 {
-    mca_pml_umrddt_send_t *send = context;
     held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
     bool last = held->keyset->end == send->reply->end;
-    size_t count;
 
-    if (OPAL_SUCCESS == status) {
+    if (OPAL_LIKELY(OPAL_SUCCESS == status)) {
+        const size_t count = remote_keys(send);
+
         send->state = MCA_PML_UMRDDT_SEND_PUT;
-        count = remote_keys(send);
         status = mca_pml_umrddt.hca->put(send->endpoint, held->keyset, send->remote, count,
                                          last ? &send->reply->fin : NULL, put_done, send);
     }
-    if (OPAL_SUCCESS != status) {
-        bool in_flight = send->position > send->reply->start;
-
+    if (OPAL_UNLIKELY(OPAL_SUCCESS != status)) {
         mca_pml_umrddt.hca->keyset_release(held->keyset);
         held->keyset = NULL;
-        mca_pml_umrddt_send_fail(send, in_flight);
+        mca_pml_umrddt_send_fail(send, send->position > send->reply->start);
     }
+}
+
+static void local_ready(void *context, int status)
+{
+    write_mapped(context, status);
+}
+
+/** Chunk at whose multiples local keys end; 0: contiguous layout. */
+static inline uint64_t local_chunk(const mca_pml_umrddt_send_t *send)
+{
+    return opal_iov_cache_layout_is_contiguous(send->layout) ? 0 : send->reply->chunk;
+}
+
+/** Write by cached local keys, in system memory. @return false: there are none */
+static inline bool write_from_cache(mca_pml_umrddt_send_t *send)
+{
+    held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
+
+    if (NULL != send->memory || OPAL_UNLIKELY(opal_umrddt_gpu_on_device(&send->where))) {
+        return false;
+    }
+    held->keyset = mca_pml_umrddt.hca->keyset_lookup(
+        send->endpoint, MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, local_chunk(send),
+        send->position, send->reply->end, mca_pml_umrddt.params.max_keys);
+    if (OPAL_UNLIKELY(NULL == held->keyset)) {
+        return false;
+    }
+    write_mapped(send, OPAL_SUCCESS);
+    return true;
 }
 
 /** State KEYS: map as many local keys as are available for the range of the CTS. */
@@ -144,25 +171,19 @@ static bool map_local(void *owner)
 {
     mca_pml_umrddt_send_t *send = owner;
     held_t *held = MCA_PML_UMRDDT_HELD(held_t, send);
-    uint64_t chunk = opal_iov_cache_layout_is_contiguous(send->layout) ? 0 : send->reply->chunk;
     int rc;
 
-    if (NULL == send->memory && OPAL_LIKELY(!opal_umrddt_gpu_on_device(&send->where))) {
-        held->keyset = mca_pml_umrddt.hca->keyset_lookup(
-            send->endpoint, MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, chunk,
-            send->position, send->reply->end, mca_pml_umrddt.params.max_keys);
-        if (OPAL_LIKELY(NULL != held->keyset)) {
-            local_ready(send, OPAL_SUCCESS);
-            return true;
-        }
+    if (write_from_cache(send)) {
+        return true;
     }
     if (!mca_pml_umrddt_rdma_has_memory(send)) {
         mca_pml_umrddt_send_fail(send, send->position > send->reply->start);
         return true;
     }
-    rc = mca_pml_umrddt.hca->keyset_map(
-        MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout, send->memory, chunk, send->position,
-        send->reply->end, mca_pml_umrddt.params.max_keys, local_ready, send, &held->keyset);
+    rc = mca_pml_umrddt.hca->keyset_map(MCA_BTL_UMR_LOCAL, (void *) send->buf, send->layout,
+                                        send->memory, local_chunk(send), send->position,
+                                        send->reply->end, mca_pml_umrddt.params.max_keys,
+                                        local_ready, send, &held->keyset);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
         return false;
     }
@@ -172,7 +193,7 @@ static bool map_local(void *owner)
     }
     send->state = MCA_PML_UMRDDT_SEND_MAPPING;
     if (held->keyset->ready) {
-        local_ready(send, OPAL_SUCCESS);
+        write_mapped(send, OPAL_SUCCESS);
     }
     return true;
 }
@@ -227,6 +248,10 @@ static void write_range(mca_pml_umrddt_send_t *send)
     if (OPAL_SUCCESS
         != mca_pml_umrddt.hca->endpoint_connect(send->endpoint, &send->reply->address)) {
         mca_pml_umrddt_send_fail(send, false);
+        return;
+    }
+    if (OPAL_LIKELY(opal_list_is_empty(&mca_pml_umrddt.waiting[MCA_BTL_UMR_LOCAL]))
+        && OPAL_LIKELY(write_from_cache(send))) {
         return;
     }
     send->state = MCA_PML_UMRDDT_SEND_KEYS;
@@ -316,7 +341,7 @@ static int cts(mca_pml_umrddt_recv_t *recv)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     naming = mca_pml_umrddt_set_name(recv->peer, recv->rts.slots, keyset, &rdma->slot);
-    rdma->placed = MCA_PML_UMRDDT_NAME_KEYS != naming;
+    rdma->placed = MCA_PML_UMRDDT_NAME_SEND != naming;
     if (MCA_PML_UMRDDT_NAME_SLOT == naming) {
         return send_cts_cached(recv);
     }
@@ -407,7 +432,10 @@ static bool map_keys(void *owner)
     return true;
 }
 
-void mca_pml_umrddt_recv_next_round(mca_pml_umrddt_recv_t *recv)
+/** Begin a round, also for a stripe: prepare keys for bytes recv->position to recv->total on
+ * recv->endpoint. Uses the rkey set that it has or another one, and the registration if there is
+ * one. */
+static void next_round(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
 
@@ -442,6 +470,19 @@ static uint64_t agreement(mca_pml_umrddt_recv_t *recv)
     return memo[MCA_PML_UMRDDT_MEMO_AGREED];
 }
 
+/** As mca_pml_umrddt_stripes_receive requires. */
+static void stripe_init(mca_pml_umrddt_recv_t *parent, mca_pml_umrddt_recv_t *stripe)
+{
+    mca_pml_umrddt_rdma_recv_t *from = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, parent);
+    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, stripe);
+
+    stripe->ops = &mca_pml_umrddt_scheme_umr;
+    rdma->cts = cts;
+    rdma->chunk = from->chunk;
+    rdma->memory = from->memory;
+    from->memory = NULL;
+}
+
 static int start(mca_pml_umrddt_recv_t *recv)
 {
     mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
@@ -459,19 +500,11 @@ static int start(mca_pml_umrddt_recv_t *recv)
     if (!mca_pml_umrddt_rdma_register(recv)) {
         return mca_pml_umrddt_rdma_refuse(recv, &counters->fallback_registration);
     }
-    if (whole || opal_umrddt_gpu_on_device(&recv->where) || !mca_pml_umrddt_stripes_receive(recv)) {
-        mca_pml_umrddt_recv_next_round(recv);
+    if (whole || opal_umrddt_gpu_on_device(&recv->where)
+        || !mca_pml_umrddt_stripes_receive(recv, rdma->chunk, stripe_init, next_round)) {
+        next_round(recv);
     }
     return OMPI_SUCCESS;
-}
-
-void mca_pml_umrddt_umr_stripe(mca_pml_umrddt_recv_t *stripe, uint64_t chunk)
-{
-    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, stripe);
-
-    stripe->ops = &mca_pml_umrddt_scheme_umr;
-    rdma->cts = cts;
-    rdma->chunk = chunk;
 }
 
 static void fin(mca_pml_umrddt_recv_t *recv)
@@ -481,35 +514,14 @@ static void fin(mca_pml_umrddt_recv_t *recv)
     if (!mca_pml_umrddt_rdma_fin(recv)) {
         return;
     }
-    if (rdma->placed) {
-        rdma->placed = false;
-        mca_pml_umrddt_set_end(recv->peer, rdma->slot, true);
-    }
     recv->position = rdma->keyset->end;
     mca_pml_umrddt_keyset_done(rdma->keyset);
     rdma->keyset = NULL;
     if (recv->position < recv->total) {
-        mca_pml_umrddt_recv_next_round(recv);
+        next_round(recv);
     } else {
         mca_pml_umrddt_rdma_landed(recv);
     }
-}
-
-static void release(mca_pml_umrddt_recv_t *recv)
-{
-    mca_pml_umrddt_rdma_recv_t *rdma = MCA_PML_UMRDDT_HELD(mca_pml_umrddt_rdma_recv_t, recv);
-
-    if (rdma->placed) {
-        rdma->placed = false;
-        mca_pml_umrddt_set_end(recv->peer, rdma->slot, false);
-    }
-    mca_pml_umrddt_rdma_release(recv);
-}
-
-/** The lanes for stripes. */
-static bool rts_valid(const mca_pml_umrddt_recv_t *recv)
-{
-    return mca_pml_umrddt_stripes_valid(&recv->rts);
 }
 
 const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
@@ -521,7 +533,7 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .reaches = mca_pml_umrddt_rdma_reaches,
     .can_send = mca_pml_umrddt_rdma_can_send,
     .offer = mca_pml_umrddt_rdma_offer,
-    .rts_valid = rts_valid,
+    .rts_valid = mca_pml_umrddt_stripes_valid,
     .peer_free = mca_pml_umrddt_flats_free,
     .peer_check = mca_pml_umrddt_flats_check,
     .cached = &mca_pml_umrddt.counters.direct_bytes_now,
@@ -529,7 +541,7 @@ const mca_pml_umrddt_scheme_t mca_pml_umrddt_scheme_umr = {
     .start = start,
     .fin = fin,
     .nack = mca_pml_umrddt_rdma_nack,
-    .recv_release = release,
+    .recv_release = mca_pml_umrddt_rdma_release,
     .reply = reply_came,
     .check = mca_pml_umrddt_check_umr,
 };

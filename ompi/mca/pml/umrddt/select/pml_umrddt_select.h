@@ -47,24 +47,6 @@ void mca_pml_umrddt_eager_open(void);
  * Rules, for the schemes' can_recv
  * ------------------------------------------------------------------------------------------- */
 
-/** Returns true if a message for which umr and direct are possible uses direct. Reads recv->layout,
- * which must be set. At most once for each message. */
-static inline bool mca_pml_umrddt_rule_direct(const mca_pml_umrddt_recv_t *recv)
-{
-    const opal_umrddt_rule_message_t message = {.layout = recv->layout->id,
-                                                .buffer = (uintptr_t) recv->buf,
-                                                .total = recv->total,
-                                                .from_pieces = recv->rts.pieces,
-                                                .to_pieces = recv->layout->iov_count,
-                                                .write_pieces = recv->rts.write_pieces,
-                                                .writes = mca_pml_umrddt.params.direct_writes,
-                                                .run = mca_pml_umrddt.params.direct_run};
-
-    /* Without the mkey cache every message maps mkeys, so the first one gives no information. */
-    return mca_pml_umrddt.params.mkey_cache
-           && opal_umrddt_rule_direct(mca_pml_umrddt.received, &message);
-}
-
 /** Select a packed scheme for a message without HCA schemes or CUDA IPC. 0: base PML. @param[in]
  * schemes  as in an envelope, with its other bits */
 static inline unsigned
@@ -172,33 +154,14 @@ static inline bool mca_pml_umrddt_select_passes(mca_pml_umrddt_comm_t *comm,
     return true;
 }
 
-/** Returns true if the HCA may be faster than CUDA IPC for GPU memory sent to a process of the same
- * node. The sender then offers both. Predicted for receivers with the same layout or one block, in
- * GPU or system memory, which the user can restrict. Predicted once for a layout. */
-bool mca_pml_umrddt_select_hca_beats_ipc(mca_pml_umrddt_comm_t *comm,
-                                         const mca_pml_umrddt_peer_t *peer,
-                                         opal_iov_cache_layout_t *layout);
-
-/** Returns true if a packed scheme is predicted to be faster than CUDA IPC for GPU memory sent to a
- * process of the same node. Assumes a receive buffer in GPU memory unless the user states
- * otherwise. Predicted once for a layout and a kind of peer. */
-bool mca_pml_umrddt_select_pack_beats_ipc(mca_pml_umrddt_comm_t *comm,
-                                          const mca_pml_umrddt_peer_t *peer,
-                                          opal_iov_cache_layout_t *layout);
-
-/* ---------------------------------------------------------------------------------------------
- * Descriptions of messages; only for pml_umrddt_select_recv.c and pml_umrddt_select_send.c
- * ------------------------------------------------------------------------------------------- */
-
-/** Fill in the properties that all messages of @p total bytes to or from a peer share. */
-void mca_pml_umrddt_select_describe(const mca_pml_umrddt_peer_t *peer, uint64_t total,
-                                    opal_umrddt_select_case_t *message);
-
-/** Describe a layout at one end of a message, whose chunk size is set. @p gpu: either end is in GPU
- * memory, so that GPUs would copy it */
-void mca_pml_umrddt_select_describe_side(opal_iov_cache_layout_t *layout, bool gpu,
-                                         const opal_umrddt_select_case_t *message,
-                                         opal_umrddt_select_side_t *side);
+/** Returns true if one of @p schemes, either those of the HCA or packed ones (without the HCA), is
+ * predicted to be faster than CUDA IPC for GPU memory sent to a process of the same node. Predicted
+ * once for a layout and a kind of peer. The HCA: for some receiver with the same layout or one
+ * block, in GPU or system memory, which the user can restrict; the sender then offers both. Packed:
+ * for a receive buffer in GPU memory unless the user states otherwise. */
+bool mca_pml_umrddt_select_beats_copy(mca_pml_umrddt_comm_t *comm,
+                                      const mca_pml_umrddt_peer_t *peer,
+                                      opal_iov_cache_layout_t *layout, unsigned schemes);
 
 END_C_DECLS
 

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Which buffers and peers the schemes ipc and pack-* are for: predicates that the selection and the
- * schemes share. Any thread.
+ * Which buffers and peers the copying and the packed schemes are for: predicates that the selection
+ * and the schemes share. Any thread.
  */
 
 #ifndef MCA_PML_UMRDDT_SELECT_LIMITS_H
@@ -23,31 +23,22 @@
 
 BEGIN_C_DECLS
 
-/** Returns true if the scheme ipc can carry messages from GPU memory to a peer. */
-static inline bool mca_pml_umrddt_ipc_reaches(const mca_pml_umrddt_peer_t *peer)
+/** Returns true if the copying scheme can carry messages from GPU memory to a peer. */
+static inline bool mca_pml_umrddt_copy_reaches(const mca_pml_umrddt_peer_t *peer)
 {
-    return 0 != (MCA_PML_UMRDDT_BIT_IPC & mca_pml_umrddt.schemes) && peer->same_host
+    return 0 != (MCA_PML_UMRDDT_BITS_COPY & mca_pml_umrddt.schemes) && peer->same_host
            && peer->has_gpu;
 }
 
-/** Returns true if the scheme ipc can read this kind of memory. */
-static inline bool mca_pml_umrddt_ipc_takes(const opal_umrddt_gpu_where_t *where)
+/** Returns true if the copying scheme can read this kind of memory. */
+static inline bool mca_pml_umrddt_copy_takes(const opal_umrddt_gpu_where_t *where)
 {
     return OPAL_UMRDDT_GPU_DEVICE == where->memory.kind && !where->mixed && where->memory.legacy_ipc
            && 0 != where->memory.buffer_id;
 }
 
-/** Bytes of each chunk of a message. @param[in] block  as in opal_umrddt_select_chunk */
-static inline uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
-{
-    const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
-
-    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_chunk_floor,
-                                    params->pack_chunk_ceiling, block);
-}
-
 /**
- * As mca_pml_umrddt_pack_chunk, rounded to whole blocks if all blocks have the same length.
+ * Bytes of each chunk of a message: whole blocks if all blocks have the same length.
  *
  * @param[in] layout  layout of one side
  * @param[in] pieces  blocks of the other side; used if @p layout is contiguous
@@ -55,6 +46,7 @@ static inline uint64_t mca_pml_umrddt_pack_chunk(uint64_t total, uint64_t block)
 static inline uint64_t mca_pml_umrddt_pack_chunk_of(const opal_iov_cache_layout_t *layout,
                                                     uint64_t pieces, uint64_t total)
 {
+    const mca_pml_umrddt_params_t *params = &mca_pml_umrddt.params;
     uint64_t block = 0;
 
     if (1 < layout->iov_count) {
@@ -62,15 +54,14 @@ static inline uint64_t mca_pml_umrddt_pack_chunk_of(const opal_iov_cache_layout_
     } else if (1 < pieces && 0 == total % pieces) {
         block = total / pieces;
     }
-    return mca_pml_umrddt_pack_chunk(total, block);
+    return opal_umrddt_select_chunk(total, params->pack_depth, params->pack_chunk_floor,
+                                    params->pack_chunk_ceiling, block);
 }
 
 /** Returns true if the user has selected a packed scheme by name. */
 static inline bool mca_pml_umrddt_pack_forced(const mca_pml_umrddt_comm_t *comm)
 {
-    return MCA_PML_UMRDDT_SCHEME_PACK_GDR == comm->scheme
-           || MCA_PML_UMRDDT_SCHEME_PACK_STAGED == comm->scheme
-           || MCA_PML_UMRDDT_SCHEME_PACK_HOST == comm->scheme;
+    return 0 != (MCA_PML_UMRDDT_BITS_PACK & MCA_PML_UMRDDT_BIT(comm->scheme));
 }
 
 /** Size in bytes of the smallest message to pack by a GPU. With tuning parameters the model decides
