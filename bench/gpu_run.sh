@@ -262,7 +262,7 @@ if wanted latency; then
     step latency_all 60 "${run[@]}" "${message[@]}" --burst 20 --csv "$out/latency_all.csv"
 fi
 
-every=(--require-scheme asked --require-min-bytes 0 --warmup 0 --progress never)
+every=(--require-scheme requested --require-min-bytes 0 --warmup 0 --progress never)
 # every_scheme STEP SECONDS OPTION...: a step for each pair of memories, all at once.
 every_scheme() {
     local name=$1 limit=$2 memory by
