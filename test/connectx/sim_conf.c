@@ -144,7 +144,7 @@ static const options_entry_t options[] = {
      OPTIONS_NUMBER(struct sim_conf, log_max_klm, 2, 16)},
     {"max_indirection",
      "max_indirection=N levels of mkeys within mkeys, 1 to 8 (default 4); 0: one, and the\n"
-     "                    device does not tell",
+     "                    device does not report",
      OPTIONS_NUMBER(struct sim_conf, max_indirection, 0, 8)},
     {"umr",
      "umr=on|off|broken off: no mkey can be created; broken: what is gathered through an\n"

@@ -89,20 +89,20 @@ int main(void)
     opal_umrddt_gpu_import_release(one);
     CHECK(newest == one && oldest == two && 2 == unused);
 
-    BREAKS("imports: those that nobody uses are counted", unused++, unused--);
-    BREAKS("imports: those that nobody uses are in", unused--, unused++);
-    BREAKS("imports: those that nobody uses are counted", unused_bytes++, unused_bytes--);
-    BREAKS("imports: those that nobody uses are in", one->users = 1, one->users = 0);
-    BREAKS("imports: those that nobody uses are in", two->newer = NULL, two->newer = one);
-    BREAKS("imports: those that nobody uses are counted", oldest = one, oldest = two);
-    BREAKS("imports: those that nobody uses are counted", used->users = 0, used->users = 1);
+    BREAKS("imports: unused ones are counted", unused++, unused--);
+    BREAKS("imports: unused ones are in", unused--, unused++);
+    BREAKS("imports: unused ones are counted", unused_bytes++, unused_bytes--);
+    BREAKS("imports: unused ones are in", one->users = 1, one->users = 0);
+    BREAKS("imports: unused ones are in", two->newer = NULL, two->newer = one);
+    BREAKS("imports: unused ones are counted", oldest = one, oldest = two);
+    BREAKS("imports: unused ones are counted", used->users = 0, used->users = 1);
     BREAKS("imports: no more stay open", most_unused = 1, most_unused = DEFAULT_IMPORTS);
     BREAKS("imports: each is found by", used->buffer_id = 1007, used->buffer_id = 7);
     BREAKS("imports: each is found by", used->stale = true, used->stale = false);
     BREAKS("imports: each has its mapping", used->mapping->imports = 0, used->mapping->imports = 1);
     place = bucket(3, 9);
     CHECK(one == *place && NULL == one->chain);
-    BREAKS("imports: those that nobody uses are counted", *place = NULL, *place = one);
+    BREAKS("imports: unused ones are counted", *place = NULL, *place = one);
 
     opal_umrddt_gpu_import_release(used);
     CHECK(NULL == opal_umrddt_gpu_ipc_check());

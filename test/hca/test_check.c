@@ -215,15 +215,15 @@ static void keysets(void)
     BREAKS("mkeys: each that is taken", waiting.pub.count = waiting.mapped = 0);
     BREAKS("keysets: a queue ends", hca.keysets_waiting.tail = &cached);
     BREAKS("keysets: a queue has an end", waiting.next = &waiting);
-    BREAKS("key cache: what is in it says", cached.cached = false);
-    BREAKS("key cache: what is in it is mapped", cached.pub.ready = false);
-    BREAKS("key cache: what is in it lies", cached.base_count = 0);
-    BREAKS("key cache: what is in it lies", base.id = 0);
+    BREAKS("key cache: its keysets are marked", cached.cached = false);
+    BREAKS("key cache: its keysets are mapped", cached.pub.ready = false);
+    BREAKS("key cache: its keysets lie", cached.base_count = 0);
+    BREAKS("key cache: its keysets lie", base.id = 0);
     BREAKS("key cache: a registration", mr.super.obj_reference_count = 0);
-    BREAKS("key cache: who uses none", cached.memory = &memory);
+    BREAKS("key cache: unused keysets hold", cached.memory = &memory);
     BREAKS("key cache: what is found", hca.keycache.buckets[3] = NULL);
     BREAKS("key cache: what is found", hca.keycache.buckets[4] = &cached);
-    BREAKS("key cache: those that nobody", hca.keycache.unused = 0);
+    BREAKS("key cache: unused keysets are counted", hca.keycache.unused = 0);
     BREAKS("key cache: those that are kept", hca.stats.keysets_cached_now = 2);
     BREAKS("key cache: no more are kept", mca_btl_umr_params.key_cache = 0);
 }
