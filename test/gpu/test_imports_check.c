@@ -8,7 +8,7 @@
 
 /*
  * The invariants of imports: a table that is right is found to be so, and each thing that is made
- * wrong in it is told by its name. Compiled with the file under test.
+ * wrong in it is reported by its name. Compiled with the file under test.
  */
 
 #include "umrddt_gpu_import.c"
@@ -55,7 +55,7 @@ void opal_umrddt_gpu_exports_close(void)
 {
 }
 
-/* An import that is used, and two that nobody uses, newest first. */
+/* An import that is used, and two unused ones, newest first. */
 static opal_umrddt_gpu_import_t *used, *one, *two;
 
 static opal_umrddt_gpu_import_t *import_of(uint64_t buffer_id)

@@ -204,7 +204,7 @@ static void cached_unmapped(void)
         munmap(area, AREA);
         area = area_map(area);
         CHECK(!is_cached(role, area, layout), "keys of memory that is gone");
-        CHECK(stale < stats->keysets_stale, "not told");
+        CHECK(stale < stats->keysets_stale, "not counted");
     }
     munmap(area, AREA);
     OBJ_RELEASE(layout);

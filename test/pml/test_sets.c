@@ -25,7 +25,7 @@
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
-/* What calloc and malloc gave, as long as somebody counts. */
+/* The allocations of calloc and malloc, while they are counted. */
 static bool counting;
 static size_t given;
 
