@@ -7,7 +7,7 @@
  */
 
 /*
- * Taken messages between two processes, by keys: pml_umrddt_send_rndv.c, pml_umrddt_recv_rndv.c and
+ * Handled messages between two processes, by keys: pml_umrddt_send_rndv.c, pml_umrddt_recv_rndv.c and
  * pml_umrddt_sets.c over one pair of endpoints of btl/umr, in Promela. States, packets and functions have the
  * names that they have there.
  *

@@ -7,7 +7,7 @@
  */
 
 /*
- * Taken messages that travel packed, in chunks, by the base PML: pml_umrddt_pack.c and
+ * Handled messages that are packed, in chunks, by the base PML: pml_umrddt_pack.c and
  * pml_umrddt_pack_scheme.c, in Promela; message.pml says how to read it.
  *
  * The base PML brings what has one tag in order, to receives in the order in which they were posted, whoever posted them.

@@ -277,7 +277,7 @@ static void garble(int which, size_t region_count, bool placed, unsigned seed)
     free(flat);
 }
 
-/* A layout that is remembered, and too short for the message that recalls it, stays remembered. */
+/* A cached layout that is too short for the message that names it stays cached. */
 static void too_short(void)
 {
     static unsigned char scratch[MCA_PML_UMRDDT_REPLY_ROOM];
