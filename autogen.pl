@@ -26,7 +26,7 @@ my @tools = (
     ["pkg-config", "pkg-config", "0.29"],
 );
 
-# What --graft takes: each directory as it is, without what is below it, to the same place.
+# The directories that --graft copies, without their subdirectories, to the same place.
 my @grafted = (
     "ompi/mca/pml/umrddt", (map { "ompi/mca/pml/umrddt/$_" } qw(core select engine schemes match bringup)),
     "ompi/mca/coll/umrddt", "opal/mca/btl/umr", "opal/datatype/iov_cache",
@@ -98,7 +98,7 @@ sub graft
         make_path("$dir/$place");
         opendir(my $entries, "$from/$place") or fail("cannot read $from/$place: $!");
         foreach my $name (sort(readdir($entries))) {
-            # Sources, and not what a build in this tree has made of them.
+            # Sources only, without files that a build in this tree has made.
             next if ($name !~ /^(Makefile\.am|configure\.m4|owner\.txt|README\.md|help-.*\.txt|.*\.(c|h|cu))$/);
             put("$from/$place/$name", "$dir/$place/$name");
         }

@@ -41,7 +41,7 @@ typedef struct page_t {
     } side[2];
 } page_t;
 
-/* What the receiver has to know of the sender's memory. */
+/* The description of the sender's memory, for the receiver. */
 typedef struct reported_t {
     int32_t able;
     int32_t reserved;
@@ -111,7 +111,7 @@ static const char *describe(const bench_buffer_t *send, reported_t *reported)
 
     memset(reported, 0, sizeof(*reported));
     if (NULL == send->gpu) {
-        return "what is sent is not on a GPU, so it cannot be opened there";
+        return "the send buffer is not in GPU memory, so the receiver cannot open it";
     }
     if (OPAL_SUCCESS != opal_umrddt_gpu_classify(send->gpu, &memory)
         || OPAL_SUCCESS != opal_umrddt_gpu_export(&memory, &reported->memory)) {
@@ -233,7 +233,7 @@ void bench_bare_close(bench_bare_t *bare)
     if (NULL != bare->import) {
         opal_umrddt_gpu_import_release(bare->import);
     }
-    /* The next layout's memory is other memory; this one's owner wants to free it. */
+    /* The owner frees this layout's memory before it allocates the next one's. */
     opal_umrddt_gpu_ipc_forget(OPAL_UMRDDT_GPU_ALL_PEERS);
     if (NULL != bare->cache) {
         opal_iov_cache_destroy(bare->cache);

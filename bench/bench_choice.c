@@ -85,7 +85,7 @@ static int promise(opal_iov_cache_t *of, const opal_datatype_t *type, void *cont
 }
 
 /* ---------------------------------------------------------------------------------------------
- * What is counted: apart, and by these names, for callgrind
+ * The counted functions: separate, and with these names, for callgrind
  * ------------------------------------------------------------------------------------------- */
 
 typedef void (*counted_fn_t)(uint64_t count);

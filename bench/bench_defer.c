@@ -199,7 +199,7 @@ static row_t *row_at(defer_t *defer, int index, const char *form, int bytes)
                                                                                            : NULL;
 }
 
-/* One job; false if it failed or is not what it should be, after saying so. */
+/* Run one job. Returns false, after a report, if it failed or had unexpected output. */
 static bool run_job(defer_t *defer, side_t side, int round)
 {
     char command[8192], line[512], form[16];
@@ -267,7 +267,7 @@ static int ascending(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* What a share of the values is below. Sorts them. */
+/* The value below which a share of the values is (a percentile). Sorts them. */
 static double quantile(double *values, int count, double share)
 {
     const double at = share * (count - 1);

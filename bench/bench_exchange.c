@@ -107,7 +107,7 @@ static void usage(FILE *out)
     }
 }
 
-/* What a word holds; another one for each rank, place and iteration. */
+/* The value of a word, different for each rank, place and iteration. */
 static uint64_t value(int rank, size_t place, int iteration)
 {
     uint64_t state = ((uint64_t) rank << 40) ^ ((uint64_t) (unsigned) iteration << 50) ^ place;
@@ -505,7 +505,7 @@ static void print_head(void)
     printf(" %10s  verified\n", "us");
 }
 
-/* What each rank sends to others, and what was counted; the means of the ranks. */
+/* The sends of a rank, and its counters: means of the ranks. */
 static void print_row(const job_t *job, int iterations, const uint64_t *counted, double *samples)
 {
     uint64_t mine[3] = {0, 0, 0}, all[3], sums[BENCH_PVAR_COUNT];

@@ -159,7 +159,7 @@ static void blocks_free(blocks_t *blocks)
     free(blocks->fields);
 }
 
-/* ---- what is timed ---- */
+/* ---- timed operations ---- */
 
 typedef struct rates_t {
     MPI_Datatype type;

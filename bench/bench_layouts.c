@@ -205,7 +205,7 @@ typedef struct {
     size_t flattened_bytes;
 } make_t;
 
-/* All pieces into one list, as whoever wants them from a convertor gets them. */
+/* All pieces of a convertor in one list. */
 static void raw_all(void *context)
 {
     make_t *make = context;

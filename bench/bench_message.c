@@ -207,7 +207,7 @@ static void open_turns(ends_t *ends, const char *path)
     close(file);
 }
 
-/* The messages, and what the receiver has after the last one. */
+/* The messages, and the check of the receive buffer after the last one. */
 static void run(ends_t *ends)
 {
     const bench_side_t *side = 0 == ends->rank ? &ends->layout.send : &ends->layout.recv;

@@ -171,7 +171,7 @@ void bench_options_help(FILE *file)
         "  --contiguous-receiver    receive every message as one block (MPI_PACKED)\n"
         "  --require-scheme SCHEME  exit status 1 if a non-contiguous layout used another protocol:\n"
         "                           umr, sgl, ipc, pack-gdr, pack-staged, pack-host, base, staged\n"
-        "                           (the base PML through staging buffers of umrddt), or asked (with\n"
+        "                           (the base PML through staging buffers of umrddt), or requested (with\n"
         "                           --schemes: the one of the list). Messages smaller than\n"
         "                           pml_umrddt_min_size are exempt\n"
         "  --require-min-bytes N    use this size instead of pml_umrddt_min_size\n"
@@ -300,7 +300,8 @@ static bool read_memory(const char *value, bench_options_t *options)
 }
 
 /* Store one option. If its value is wrong, return false and a description of valid ones. */
-static bool take_option(int code, const char *value, bench_options_t *options, const char **wants)
+static bool take_option(int code, const char *value, bench_options_t *options,
+                        const char **expected)
 {
     switch (code) {
     case 'h':
@@ -328,43 +329,43 @@ static bool take_option(int code, const char *value, bench_options_t *options, c
         options->pattern = optarg;
         return true;
     case OPTION_MIN_BYTES:
-        *wants = "a number of bytes, such as 4096, 64K or 1M";
+        *expected = "a number of bytes, such as 4096, 64K or 1M";
         return read_bytes(value, &options->min_bytes);
     case OPTION_MAX_BYTES:
-        *wants = "a number of bytes, such as 4096, 64K or 1M";
+        *expected = "a number of bytes, such as 4096, 64K or 1M";
         return read_bytes(value, &options->max_bytes);
     case OPTION_REQUIRE_MIN_BYTES:
-        *wants = "a number of bytes, such as 4096, 64K or 1M";
+        *expected = "a number of bytes, such as 4096, 64K or 1M";
         options->has_require_min_bytes = true;
         return read_bytes(value, &options->require_min_bytes);
     case OPTION_REQUIRE_STEADY:
-        *wants = "the pieces of an mkey, 1 or more, and optionally a stride in bytes, such as "
-                 "16384,65535";
+        *expected = "the pieces of an mkey, 1 or more, and optionally a stride in bytes, such as "
+                    "16384,65535";
         options->require_steady = true;
         return read_key_caps(value, &options->key_entries, &options->key_stride);
     case OPTION_WARMUP:
-        *wants = "a number, 0 or more";
+        *expected = "a number, 0 or more";
         return read_int(value, 0, &options->warmup);
     case OPTION_ITERATIONS:
-        *wants = "a number, 1 or more";
+        *expected = "a number, 1 or more";
         return read_int(value, 1, &options->iterations);
     case OPTION_BURST:
-        *wants = "a number, 1 or more";
+        *expected = "a number, 1 or more";
         return read_int(value, 1, &options->burst);
     case OPTION_ROUNDS:
-        *wants = "a number, 1 to 9";
+        *expected = "a number, 1 to 9";
         return read_int(value, 1, &options->rounds) && BENCH_ROUNDS_MOST >= options->rounds;
     case OPTION_AUTO_WARMUP:
-        *wants = "a number, 0 or more";
+        *expected = "a number, 0 or more";
         return read_int(value, 0, &options->auto_warmup);
     case OPTION_HANG_SECONDS:
-        *wants = "a number of seconds, 0 for no limit";
+        *expected = "a number of seconds, 0 for no limit";
         return read_int(value, 0, &options->hang_seconds);
     case OPTION_MAX_SECONDS:
-        *wants = "a number of seconds, 0 for no limit";
+        *expected = "a number of seconds, 0 for no limit";
         return read_seconds(value, &options->max_seconds);
     case OPTION_MEMORY:
-        *wants = "'host', 'gpu', 'gpu-host' (from a GPU to system memory) or 'host-gpu'";
+        *expected = "'host', 'gpu', 'gpu-host' (from a GPU to system memory) or 'host-gpu'";
         return read_memory(value, options);
     case OPTION_CSV:
         options->csv = value;
@@ -373,22 +374,26 @@ static bool take_option(int code, const char *value, bench_options_t *options, c
         options->json = value;
         return true;
     case OPTION_PROGRESS:
-        *wants = "'auto', 'always' or 'never'";
+        *expected = "'auto', 'always' or 'never'";
         options->progress = 0 == strcmp(value, "always")  ? BENCH_PROGRESS_ALWAYS
                             : 0 == strcmp(value, "never") ? BENCH_PROGRESS_NEVER
                                                           : BENCH_PROGRESS_AUTO;
         return BENCH_PROGRESS_AUTO != options->progress || 0 == strcmp(value, "auto");
     case OPTION_SCHEMES:
-        *wants = "some of auto, umr, sgl, ipc, pack-gdr, pack-staged, pack-host, base, each once";
+        *expected =
+            "some of auto, umr, sgl, ipc, pack-gdr, pack-staged, pack-host, base, each once";
         return bench_schemes_parse(value, &options->schemes);
     case OPTION_REQUIRE_SCHEME:
-        *wants =
+        *expected =
             "'umr', 'sgl', 'ipc', 'pack-gdr', 'pack-staged', 'pack-host', 'staged', 'base', or "
-            "'asked'";
-        options->require_scheme = bench_schemes_canonical(value);
+            "'requested'";
+        /* "asked": the name in earlier releases */
+        options->require_scheme =
+            bench_schemes_canonical(0 == strcmp(value, "asked") ? "requested" : value);
         return 0 != strcmp("auto", value)
                && (NULL != bench_schemes_find(options->require_scheme)
-                   || 0 == strcmp(value, "staged") || 0 == strcmp(value, "asked"));
+                   || 0 == strcmp(value, "staged")
+                   || 0 == strcmp(options->require_scheme, "requested"));
     default:
         return false;
     }
@@ -414,7 +419,7 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
 
     opterr = 0; /* the caller prints the error on one rank */
     while (-1 != (code = getopt_long(argc, argv, ":h", long_options, &index))) {
-        const char *wants = NULL;
+        const char *expected = NULL;
 
         if ('?' == code) {
             snprintf(error, error_room, "unknown option '%s', or it takes no value",
@@ -430,9 +435,9 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
             layouts = optarg;
         } else if (OPTION_QUICK == code) {
             quick = true;
-        } else if (!take_option(code, optarg, options, &wants)) {
+        } else if (!take_option(code, optarg, options, &expected)) {
             snprintf(error, error_room, "--%s '%s': expected %s", long_options[index].name, optarg,
-                     wants);
+                     expected);
             return false;
         }
     }
@@ -458,10 +463,10 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
     if (0 < options->schemes.count
         && (options->compare
             || (NULL != options->require_scheme
-                && 0 != strcmp("asked", options->require_scheme)))) {
+                && 0 != strcmp("requested", options->require_scheme)))) {
         snprintf(error, error_room,
                  "--schemes excludes --compare (use base) and values of --require-scheme other "
-                 "than asked");
+                 "than requested");
         return false;
     }
     if (0 == options->schemes.count && (1 < options->rounds || 0 < options->auto_warmup)) {
@@ -474,8 +479,8 @@ bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *
         return false;
     }
     if (0 == options->schemes.count && NULL != options->require_scheme
-        && 0 == strcmp("asked", options->require_scheme)) {
-        snprintf(error, error_room, "--require-scheme asked requires --schemes");
+        && 0 == strcmp("requested", options->require_scheme)) {
+        snprintf(error, error_room, "--require-scheme requested requires --schemes");
         return false;
     }
     if (options->min_bytes > options->max_bytes) {

@@ -86,14 +86,14 @@ typedef struct bench_options_t {
  * Read the command line. Prints nothing.
  *
  * @param[out] options  texts in it point into argv
- * @param[out] error    what is wrong with the command line, if something is
+ * @param[out] error    the error of the command line, if any
  *
  * @return whether the command line is right
  */
 bool bench_options_parse(int argc, char **argv, bench_options_t *options, char *error,
                          size_t error_room);
 
-/** Free what belongs to the options. */
+/** Free the memory of the options. */
 void bench_options_destroy(bench_options_t *options);
 
 /** Print the text of --help. */

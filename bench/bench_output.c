@@ -109,7 +109,7 @@ void bench_output_begin(bench_output_t *output, const bench_options_t *options, 
                 ",base_median_us,base_min_us,base_p95_us,speedup,verified,"
                 "failure,bare_median_us,bare_min_us,bare_p95_us,"
                 "contiguous_median_us,contiguous_min_us,contiguous_p95_us%s%s\n",
-                0 < options->schemes.count ? ",asked" : "",
+                0 < options->schemes.count ? ",requested" : "",
                 options->breakdown ? ",pack_us,out_us,in_us,unpack_us" : "");
     }
     if (NULL != output->json) {
@@ -260,7 +260,7 @@ static void write_json(FILE *file, bool first, const bench_result_t *result, con
             first ? "" : ",", result->name, result->bytes, result->send_blocks, result->recv_blocks,
             result->scheme, result->iterations);
     if (NULL != result->requested) {
-        fprintf(file, ", \"asked\": \"%s\"", result->requested);
+        fprintf(file, ", \"requested\": \"%s\"", result->requested);
     }
     write_json_times(file, "us", &result->times[BENCH_VARIANT_MAIN]);
     if (result->ran[BENCH_VARIANT_BASE]) {

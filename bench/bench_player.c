@@ -48,7 +48,7 @@
  * load wait for a store that only looks like one to the same address. The same in every player. */
 #define STREAM_SKEW 2112
 
-/** What is open. */
+/** The layout that is open. */
 typedef struct {
     bench_layout_t layout;
     const bench_side_t *side; /* of the layout; NULL: nothing is open */
@@ -205,7 +205,7 @@ static uint64_t find_gap(const bench_side_t *side)
     return 0;
 }
 
-/* From the same data as everybody: the hash of what comes out. */
+/* Perform the operation on the same data as all players, and return the hash of the result. */
 static uint64_t try_once(const play_t *play, void (*how)(const play_t *play), bool planted)
 {
     fill_array(play);

@@ -57,7 +57,7 @@ typedef struct bench_pvars_t {
     bool open;
 } bench_pvars_t;
 
-/** Find the variables; after MPI_Init. Whatever is missing reads as 0 and has found[] false. */
+/** Find the variables; after MPI_Init. A missing variable reads as 0, and its found[] is false. */
 void bench_pvars_open(bench_pvars_t *pvars);
 
 /** Before MPI_Finalize. */

@@ -46,7 +46,8 @@ typedef struct pair_t {
     bench_layout_t contiguous; /* --bare: as many bytes in one piece */
     bench_buffers_t contiguous_buffers;
     bench_bare_t *bare;
-    unsigned char *base_out; /* what the streams of all messages are made from, mine and its */
+    unsigned char
+        *base_out; /* the base of the streams of all messages, of this process and its peer */
     unsigned char *base_in;
     unsigned char *stream; /* of the present message */
     unsigned message;      /* number of the present message in this direction, from 1 */
@@ -76,7 +77,7 @@ void bench_buffers_destroy(bench_buffers_t *buffers)
     bench_buffer_destroy(&buffers->recv);
 }
 
-/* What is received in holds message 0. */
+/* The receive buffer holds message 0. */
 static void begin_stream(pair_t *pair, bench_buffer_t *recv)
 {
     make_stream(pair, pair->base_in);
@@ -345,7 +346,7 @@ static void iterate(pair_t *pair, int command)
     }
 }
 
-/* What the leader wants next, by the numbers and the time of the options. */
+/* The leader's next step, by the numbers and the time of the options. */
 static int next_command(const pair_t *pair, const bench_options_t *options, int warmed,
                         double seconds)
 {
@@ -457,7 +458,7 @@ static const char *scheme_of(const bool *has, const uint64_t *sums, uint64_t mes
                                                        : "umr";
 }
 
-/* What the counters of all processes grew by since the first timed iteration, per message. */
+/* Increments of the counters of all processes since the first timed iteration, per message. */
 static void gather_counters(pair_t *pair, bench_result_t *result)
 {
     bench_job_t *job = pair->job;
@@ -481,7 +482,7 @@ static void gather_counters(pair_t *pair, bench_result_t *result)
     result->scheme = scheme_of(result->has, sums, messages);
 }
 
-/* Rank 0 gets the first failure of the lowest rank that has one; all learn whether there is one. */
+/* Rank 0 gets the first failure of the lowest rank with a failure; all get whether there is one. */
 static void gather_failures(const pair_t *pair, bench_result_t *result)
 {
     const bench_job_t *job = pair->job;

@@ -56,7 +56,7 @@ typedef struct bench_plant_t {
 /** Suffixes that name them; the main one has none. */
 extern const char *const bench_variant_names[BENCH_VARIANTS];
 
-/** What this process has for all layouts. */
+/** The state of this process for all layouts. */
 typedef struct bench_job_t {
     MPI_Comm main_comm; /**< as Open MPI is set up */
     MPI_Comm base_comm; /**< the base PML alone */
@@ -89,7 +89,7 @@ typedef struct bench_failure_t {
     int64_t times; /**< wrong messages of this rank in all */
 } bench_failure_t;
 
-/** What came of a layout; complete on rank 0, elsewhere only `failed`. */
+/** The result of a layout; complete on rank 0, elsewhere only `failed`. */
 typedef struct bench_result_t {
     const char *name;
     const char *requested; /**< of --schemes, the one that was to be used; or NULL */
@@ -123,7 +123,7 @@ typedef void (*bench_progress_fn_t)(const char *name, int done, int of, void *co
  *
  * Test hook: the environment variable UMRDDT_BENCH_PLANT, "[stale:|hang:]OFFSET[@ITERATION]", makes
  * rank 1 change the byte at OFFSET (from the array) after it received the message of that timed
- * iteration (default 1), before it is checked: inverted, or, with "stale:", to what it was in the
+ * iteration (default 1), before it is checked: inverted, or, with "stale:", to its value in the
  * message before; with "hang:" it sends no answer instead. Tests use it to see that the check can
  * fail.
  *
@@ -134,7 +134,7 @@ void bench_job_open(bench_job_t *job, const char *pattern);
 void bench_job_close(bench_job_t *job);
 
 /**
- * Make what a layout is sent from and received in, on GPUs as the options say. The layout must live
+ * Make the buffers of a layout, in GPU memory if the options say so. The layout must live
  * as long.
  */
 void bench_buffers_create(bench_buffers_t *buffers, const bench_options_t *options,

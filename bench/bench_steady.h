@@ -26,7 +26,7 @@
 /** Control bytes that a repeated message may cost, both directions together. */
 #define BENCH_STEADY_CONTROL_BYTES 256
 
-/** What one key of the HCA holds. */
+/** The limits of one key of the HCA. */
 typedef struct bench_key_caps_t {
     uint64_t entries; /**< pieces in a list */
     uint64_t stride;  /**< largest distance of equal blocks that are one entry; 0: there is no such
@@ -40,10 +40,10 @@ typedef struct bench_key_caps_t {
 uint64_t bench_steady_writes(const bench_layout_t *layout, const bench_key_caps_t *caps);
 
 /**
- * Judge the counters of a layout that went by UMR.
+ * Check the counters of a layout that used UMR.
  *
  * @param[in]  writes  from bench_steady_writes
- * @param[out] text    what is too much, if something is
+ * @param[out] text    the counters above their limits, if any
  *
  * @return whether it was steady
  */

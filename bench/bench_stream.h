@@ -25,7 +25,7 @@
 /** The base of the streams of a sender. The caller frees it. */
 unsigned char *bench_stream_base(uint64_t bytes, int sender);
 
-/** What the bytes of the base are changed by (exclusive or) in a message. */
+/** The value that changes the bytes of the base (by exclusive or) in a message. */
 unsigned char bench_stream_mask(unsigned message);
 
 /** Write the stream of a message. */

@@ -34,7 +34,7 @@
 /** Above this size of an array the gaps of its buffer are sampled. */
 #define BENCH_SAMPLE_BYTES (16u << 20)
 
-/** What is looked at beside a piece of a sampled buffer after every message. */
+/** Bytes beside a piece of a sampled buffer that are checked after every message. */
 #define BENCH_NEAR_BYTES 64
 
 /** Gap before and behind the array. A page, so that the array is as aligned as can be. */
@@ -81,7 +81,7 @@ void bench_buffer_destroy(bench_buffer_t *buffer);
 /** The address that MPI calls are given. */
 void *bench_buffer_address(const bench_buffer_t *buffer);
 
-/** What was written here goes to the GPU; what is there is read back. Nothing on system memory. */
+/** Copy the written data to the GPU; copy it back. No operation for system memory. */
 void bench_buffer_put(bench_buffer_t *buffer);
 void bench_buffer_get(bench_buffer_t *buffer);
 
@@ -99,7 +99,8 @@ bool bench_buffer_check_data(const bench_buffer_t *buffer, const unsigned char *
 /**
  * Are the gaps untouched? If not, @p wrong is the first byte that is not.
  *
- * @param[in] everything  also look at what a sampled buffer does not look at after every message
+ * @param[in] everything  also check the part of a sampled buffer that is not checked after every
+ * message
  */
 bool bench_buffer_check_gaps(const bench_buffer_t *buffer, bool everything, bench_wrong_t *wrong);
 

@@ -187,7 +187,7 @@ static void report(player_t *player, const char *format, ...)
 }
 
 /* The next line, without its end, in player->answer. */
-static void hear(player_t *player)
+static void read_answer(player_t *player)
 {
     struct pollfd ready = {.fd = player->from, .events = POLLIN};
     char *end;
@@ -239,7 +239,7 @@ static bool open_layout(const char *name, int direction, opened_t opened[2])
 
     for (i = 0; i < 2; ++i) {
         report(&players[i], "open %s %s\n", name, directions[direction]);
-        hear(&players[i]);
+        read_answer(&players[i]);
         large[i] = 0 == strcmp(players[i].answer, "large");
         if (!large[i]
             && 4
@@ -281,7 +281,7 @@ static double time_player(player_t *player)
     double seconds;
 
     report(player, "time\n");
-    hear(player);
+    read_answer(player);
     if (1 != sscanf(player->answer, "time %lf", &seconds) || !(0 < seconds)) {
         misunderstood(player);
     }
@@ -312,7 +312,7 @@ static bool play(const char *name, int direction, opened_t opened[2], bench_time
     }
     for (i = 0; i < 2; ++i) {
         report(&players[i], "close\n");
-        hear(&players[i]);
+        read_answer(&players[i]);
         if (0 != strcmp(players[i].answer, "closed")) {
             misunderstood(&players[i]);
         }
@@ -406,7 +406,8 @@ static void run_all(const char *list)
     size_t g;
 
     report(&players[0], "list\n");
-    for (hear(&players[0]); 0 != strcmp(players[0].answer, "end"); hear(&players[0])) {
+    for (read_answer(&players[0]); 0 != strcmp(players[0].answer, "end");
+         read_answer(&players[0])) {
         if (MAX_LAYOUTS == count || 1 != sscanf(players[0].answer, "layout %63s", names[count])) {
             misunderstood(&players[0]);
         }
@@ -414,7 +415,7 @@ static void run_all(const char *list)
     }
     for (i = 0; i < 2; ++i) {
         report(&players[i], "who\n");
-        hear(&players[i]);
+        read_answer(&players[i]);
         if (0 != strncmp(players[i].answer, "who ", 4)) {
             misunderstood(&players[i]);
         }

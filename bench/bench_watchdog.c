@@ -21,7 +21,7 @@ static void give_up(int signal_number)
 {
     (void) signal_number;
     if (0 > write(STDERR_FILENO, message, strlen(message))) {
-        _exit(BENCH_EXIT_HANG); /* nobody to tell */
+        _exit(BENCH_EXIT_HANG); /* no process to report to */
     }
     _exit(BENCH_EXIT_HANG);
 }

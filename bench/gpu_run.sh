@@ -40,7 +40,7 @@
 # time for it. The steps are then build, bases and compare. bases runs the rows of test/mpi/cases that need
 # GPUs on the stock Open MPI, and on the other one with ob1 and with UCX (rows.tsv, rows-failed.txt). compare
 # times messages and MPI_Alltoallw on all of them in turns (times.csv, times.md). gpu_bases does both. It has
-# the details and accepts --software, --rows, --parallel, --row-seconds, --skip-passed, --rounds and --ways. With
+# the details and accepts --software, --rows, --parallel, --row-seconds, --skip-passed, --rounds and --setups. With
 # --mps the rows run under MPS and the times do not.
 #
 # Exit status: 0 if every step that ran succeeded.
@@ -70,7 +70,7 @@ while [ $# -gt 0 ]; do
     --cuda-ompi) cuda_ompi=$2; shift ;;
     --memory) memories=${2//,/ }; shift ;;
     --software) gpu_bases+=(--software) ;;
-    --rows | --parallel | --rounds | --ways | --row-seconds | --skip-passed) gpu_bases+=("$1" "$2"); shift ;;
+    --rows | --parallel | --rounds | --setups | --ways | --row-seconds | --skip-passed) gpu_bases+=("$1" "$2"); shift ;;
     -h | --help) sed -n '/^# gpu_run/,/^$/s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "gpu_run.sh: no such option: $1 (--help)" >&2; exit 2 ;;
     *) source=$1 ;;
@@ -262,7 +262,7 @@ if wanted latency; then
     step latency_all 60 "${run[@]}" "${message[@]}" --burst 20 --csv "$out/latency_all.csv"
 fi
 
-every=(--require-scheme asked --require-min-bytes 0 --warmup 0 --progress never)
+every=(--require-scheme requested --require-min-bytes 0 --warmup 0 --progress never)
 # every_scheme STEP SECONDS OPTION...: a step for each pair of memories, all at once.
 every_scheme() {
     local name=$1 limit=$2 memory by

@@ -59,7 +59,7 @@ static void skip(reader_t *reader)
     }
 }
 
-/** What is wrong with the text at a place of it. @return false */
+/** Record the error of the text, and its place. @return false */
 static bool wrong(const reader_t *reader, const char *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -419,7 +419,7 @@ bool layout_words_begin(const char *text)
     return false;
 }
 
-/** The words with one blank between them, and without what a table or a program would stumble
+/** The words with one blank between them, and without characters that disturb a table or a program
  * over. */
 static void name_of(const char *from, const char *to, char name[LAYOUT_NAME])
 {

@@ -23,7 +23,7 @@
  * 'block' its offset alone; what follows a # is a comment. FILE is put in "quotes" if it has blanks
  * or commas.
  *
- * This file and its .c know no MPI.
+ * This file and its .c are independent of MPI.
  */
 
 #ifndef LAYOUT_WORDS_H
@@ -57,7 +57,7 @@ typedef struct layout_piece_t {
     uint64_t length; /**< not 0 */
 } layout_piece_t;
 
-/** What was said. */
+/** A parsed description. */
 typedef struct layout_words_t {
     layout_kind_t kind;
     char name[LAYOUT_NAME]; /**< the words, with one blank between them */
@@ -86,7 +86,7 @@ bool layout_words_begin(const char *text);
 const char *layout_words_read(const char *text, const char *whole, layout_words_t *words,
                               char error[LAYOUT_ERROR]);
 
-/** Free what belongs to it. */
+/** Free its memory. */
 void layout_words_free(layout_words_t *words);
 
 #endif /* LAYOUT_WORDS_H */

@@ -11,7 +11,7 @@
  *
  * The table of named layouts. Sizes are those of the papers and of DDTBench (T. Schneider,
  * R. Gerstenberger, T. Hoefler: "Micro-Applications for Communication Data Access Patterns and MPI
- * Datatypes", EuroMPI 2012); what each family is, is said with its maker.
+ * Datatypes", EuroMPI 2012); each maker describes its family.
  */
 
 #include <ctype.h>

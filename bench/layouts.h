@@ -33,7 +33,7 @@
 
 #include "layout_words.h"
 
-/** Parameters of a maker; what they mean is the maker's business. */
+/** Parameters of a maker, which defines their meaning. */
 #define BENCH_LAYOUT_PARAMS 4
 
 /** Bytes that follow each other in the data stream and in memory. */
@@ -118,7 +118,7 @@ typedef struct bench_chosen_list_t {
  * first, in its order and each once, the others behind them as they were said. It needs no MPI.
  *
  * @param[out] list   give it to bench_chosen_free, also after an error
- * @param[out] error  what is wrong
+ * @param[out] error  the error
  *
  * @return false: something is
  */

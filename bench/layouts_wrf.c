@@ -137,7 +137,7 @@ static int64_t array_elements(const wrf_array_t *array)
 
 /*
  * The type of the part of an array by vectors of vectors, and the displacement (bytes) of its first
- * element, since a vector knows no start.
+ * element, since a vector has no start.
  */
 static MPI_Datatype type_by_vectors(const wrf_array_t *array, int64_t *displacement)
 {

@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # $HEADER$
 #
-# What the tests of umrddt_bench have in common; read by each (". test_common.sh").
+# Common parts of the tests of umrddt_bench; read by each (". test_common.sh").
 
 mpirun=${UMRDDT_MPIRUN:-mpirun}
 scratch=$(mktemp -d) || exit 99
 trap 'rm -rf "$scratch"' EXIT
 checks=0
 
-# fail TEXT: what was expected and not seen; with the output of the last run.
+# fail TEXT: report a missing result, with the output of the last run.
 fail() {
     echo "FAILED: $1"
     echo "--- exit status ${status:-none}, stdout:"

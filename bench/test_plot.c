@@ -22,7 +22,7 @@
 
 static tune_t tune;
 
-/* @return what is drawn; to be freed */
+/* @return the drawing; to be freed */
 static char *draw(int result)
 {
     char *text = NULL;
@@ -122,7 +122,7 @@ int main(void)
     CHECK(NULL != strstr(text, "processes of two nodes"));
     free(text);
 
-    /* of all; what the tuning parameters predict for it is far from it */
+    /* of all; the prediction of the tuning parameters is far from it */
     tune.near = true;
     for (int curve = 0; curve < TUNE_CURVE_COUNT; ++curve) {
         tune.points[curve].count = 0;

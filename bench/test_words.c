@@ -7,7 +7,7 @@
  */
 
 /*
- * The language of layouts: what it means, where a wrong text is wrong, and that no text whatever
+ * The language of layouts: its meaning, the place of an error in a wrong text, and that no text
  * leads to a layout that breaks its bounds.
  */
 
@@ -48,7 +48,7 @@ static layout_words_t good(const char *text)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * What is right
+ * Right texts
  * ------------------------------------------------------------------------------------------- */
 
 static void vectors(void)
@@ -141,7 +141,7 @@ static void lists(void)
 }
 
 /* ---------------------------------------------------------------------------------------------
- * What is wrong
+ * Wrong texts
  * ------------------------------------------------------------------------------------------- */
 
 static void malformed(void)
@@ -273,7 +273,7 @@ static void malformed_files(void)
     CHECK(NULL == layout_words_read(text, text, &words, error));
 }
 
-/* What of it is not to be broken by any text. */
+/* Properties that hold for any text. */
 static void sane(const layout_words_t *words)
 {
     CHECK('\0' != words->name[0] && strlen(words->name) < LAYOUT_NAME);
@@ -355,7 +355,7 @@ static void mangled(void)
     CHECK(1000 < accepted && accepted < 39000);
 }
 
-/* What is a name, or a glob, and no layout in words. */
+/* Names and globs, which are not descriptions. */
 static void beginnings(void)
 {
     static const char *const names[] = {"vector",   "vector_1KiB_x16", "vector*",    "indexed",

@@ -73,7 +73,7 @@ typedef enum tune_curve_t {
 /** Pieces of the messages in the picture by size. */
 #define TUNE_PIECES 16
 
-/** What was measured: a size, a length or a number, and us, or bytes a us. */
+/** A measured point: a size, a length or a number, and us, or bytes a us. */
 typedef struct tune_points_t {
     int count;
     double x[TUNE_POINTS], y[TUNE_POINTS];

@@ -37,7 +37,7 @@ static void make_directories(const char *path)
     free(copy);
 }
 
-/* What a name stands for: the end of a chain of links, which need not exist. @return 0 or errno */
+/* The target of a name: the end of a chain of links, which need not exist. @return 0 or errno */
 static int follow(const char *path, char target[TUNE_PATH])
 {
     int links;
@@ -68,7 +68,8 @@ bool tune_file_is_special(const char *path)
 {
     struct stat status;
 
-    /* Links below /dev and /proc name what a process has open: replacing it would not reach it. */
+    /* Links below /dev and /proc name open files of a process, which a replacement would not reach.
+     */
     return 0 == stat(path, &status)
            && (!S_ISREG(status.st_mode) || 0 == strncmp(path, "/dev/", 5)
                || 0 == strncmp(path, "/proc/", 6));

@@ -26,7 +26,7 @@
 /** A file that is being written. */
 typedef struct tune_file_t {
     const char *path;            /**< as the user calls it */
-    char target[TUNE_PATH];      /**< what is replaced */
+    char target[TUNE_PATH];      /**< the replaced file */
     char beside[TUNE_PATH + 24]; /**< what replaces it; "" if the file is written to as it is */
     FILE *file;
 } tune_file_t;
@@ -34,13 +34,13 @@ typedef struct tune_file_t {
 /** True if there is something that is no regular file. */
 bool tune_file_is_special(const char *path);
 
-/** Whether it could be written, without a change to what is there; makes its directories. */
+/** Returns true if it could be written, without a change of its content; makes its directories. */
 bool tune_file_can_write(const char *path);
 
 /** Begin. @return false: it cannot be, and nothing is open */
 bool tune_file_open(tune_file_t *file, const char *path);
 
-/** End. @param[in] whole  else what was written is dropped. @return 0, or 1 */
+/** End. @param[in] whole  false: drop the written data. @return 0, or 1 */
 int tune_file_close(tune_file_t *file, bool whole);
 
 /** End without a word; nothing was written that is worth it. */

@@ -155,7 +155,7 @@ static int parse(int argc, char **argv, tune_options_t *options, int rank)
     return -1;
 }
 
-/* Find out what can be measured. */
+/* Find the measurements that are possible. */
 static void prepare(tune_t *tune, const tune_options_t *options)
 {
     uint64_t unused;

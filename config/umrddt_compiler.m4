@@ -20,8 +20,8 @@ AC_DEFUN([UMRDDT_COMPILER], [
           [UMRDDT_CFLAGS="$UMRDDT_CFLAGS -DUMRDDT_ENABLE_DEBUG=0"])
 
     dnl Open MPI's headers use a 16-byte compare-and-swap where its own build had one; gcc on x86_64
-    dnl inlines it only when told that the processor has the instruction, and no library of ours has it.
-    AC_MSG_CHECKING([what makes 16-byte compare-and-swap inline])
+    dnl inlines it only with an option that the processor has the instruction. No library here has it.
+    AC_MSG_CHECKING([for the option that makes 16-byte compare-and-swap inline])
     umrddt_cflags_save=$CFLAGS
     umrddt_cas16=no
     for umrddt_flag in "" -mcx16; do

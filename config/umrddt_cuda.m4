@@ -4,10 +4,10 @@ dnl $HEADER$
 
 dnl UMRDDT_CHECK_CUDA(OPTION)
 dnl nvcc, which compiles the kernels for GPUs. Without it they are compiled for the host only, for tests.
-dnl Nothing else of the CUDA Toolkit is used. --with-OPTION asks for it (in an Open MPI, --with-cuda is taken).
+dnl Nothing else of the CUDA Toolkit is used. --with-OPTION selects it (in an Open MPI, --with-cuda is taken).
 dnl
-dnl The kernels are compiled to PTX for the oldest architecture that this nvcc knows of those below, from
-dnl which it makes code for it and for the others that it knows; the PTX is for what comes after.
+dnl The kernels are compiled to PTX for the oldest of the architectures below that this nvcc supports, from
+dnl which it makes code for it and for the other supported ones. The PTX is for later architectures.
 dnl Sets and substitutes NVCC, UMRDDT_NVCC_CODES; the conditional UMRDDT_HAVE_NVCC; umrddt_cuda_summary.
 AC_DEFUN([UMRDDT_CHECK_CUDA], [
     AC_ARG_WITH([$1],

@@ -58,7 +58,7 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
     OMPI_RELEASE=`"$OMPI_INFO" --version 2>/dev/null | $SED -n 's/^Open MPI v//p' | $SED 1q`
     AC_MSG_RESULT([${OMPI_RELEASE:-unknown}])
     AS_IF([test -z "$OMPI_RELEASE"],
-          [AC_MSG_ERROR([$OMPI_INFO --version does not tell a release ("Open MPI v..."): is it an Open MPI that can run here?])])
+          [AC_MSG_ERROR([$OMPI_INFO --version does not print a release ("Open MPI v..."): is it an Open MPI that can run here?])])
     OMPI_SERIES=`echo "$OMPI_RELEASE" | $SED 's/^\([[0-9]]*\.[[0-9]]*\).*/\1/'`
     AS_CASE(["$OMPI_SERIES"],
         [4.1|5.0], [],
@@ -70,7 +70,7 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
     OMPI_LIBDIR=`umrddt_path libdir`
     umrddt_incdir=`umrddt_path incdir`
     AS_IF([test -z "$OMPI_PKGLIBDIR" || test -z "$OMPI_LIBDIR" || test -z "$umrddt_incdir"],
-          [AC_MSG_ERROR([$OMPI_INFO --path does not tell this Open MPI's directories.])])
+          [AC_MSG_ERROR([$OMPI_INFO --path does not print this Open MPI's directories.])])
 
     AS_CASE(["$with_devel_headers"],
         [yes|no|''], [],
@@ -105,7 +105,7 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
     AS_CASE(["$OMPI_LIBDIR"],
         [/usr/lib/*|/usr/lib64/*|/usr/lib|/usr/lib64|/lib/*], [],
         [OMPI_LDFLAGS="$OMPI_LDFLAGS -Wl,-rpath,$OMPI_LIBDIR"])
-    dnl A symbol that nobody has is an error of the build, and not of the first call.
+    dnl An undefined symbol is an error of the build, and not of the first call.
     umrddt_save_LDFLAGS="$LDFLAGS"
     LDFLAGS="$LDFLAGS -Wl,-z,defs"
     AC_MSG_CHECKING([whether the linker takes -z defs])
@@ -170,7 +170,7 @@ AC_DEFUN([UMRDDT_CHECK_OMPI], [
          AS_IF([test "x$umrddt_library" != "x$umrddt_headers"],
                [AC_MSG_ERROR([programs here get Open MPI $umrddt_library at run time, and the headers are of $umrddt_headers: mend LD_LIBRARY_PATH, or name the other Open MPI with --with-ompi=DIR.])])],
         [AC_MSG_RESULT([unknown])
-         AC_MSG_ERROR([a program linked with Open MPI does not run, or does not tell its release (config.log has the words).])],
+         AC_MSG_ERROR([a program linked with Open MPI does not run, or does not print its release (see config.log).])],
         [AC_MSG_RESULT([not looked at when cross-compiling])])
 
     CPPFLAGS="$umrddt_save_CPPFLAGS"

@@ -46,7 +46,7 @@ AC_DEFUN([UMRDDT_CHECK_PMIX], [
                [AC_MSG_RESULT([no])
                 AC_MSG_ERROR([Open MPI's opal/mca/pmix/pmix-internal.h does not compile with OpenPMIx's headers in $umrddt_pmix_dir: name the OpenPMIx that this Open MPI was built with, --with-pmix=DIR (config.log has the compiler's words).])])
            dnl Its inline functions call PMIx. The library is in every process of this Open MPI anyway; it is
-           dnl named here so that the linker can tell a symbol that nobody has.
+           dnl named here so that the linker can report undefined symbols.
            umrddt_pmix_libs="-L`dirname "$umrddt_pmix_dir"`/lib -lpmix"
            AS_CASE(["$with_pmix"],
                [yes|''], [PKG_CHECK_EXISTS([pmix], [umrddt_pmix_libs=`$PKG_CONFIG --libs pmix`])])

@@ -64,7 +64,7 @@ AC_DEFUN([UMRDDT_CHECK_VERBS], [
            LIBS="$umrddt_save_LIBS"
            AS_IF([test $umrddt_have_verbs = no && test -n "$with_verbs"],
                  [AC_MSG_ERROR([--with-verbs=$with_verbs: a program with mlx5dv_create_mkey and mlx5dv_wr_mkey_configure does not link (rdma-core 31 or newer is needed; Debian and Ubuntu: apt-get install libibverbs-dev; config.log has the compiler's words).])])])
-    dnl libibverbs keeps what libmlx5 told it at load, and nobody but us may hold libmlx5: a component that uses
+    dnl libibverbs keeps addresses that libmlx5 registers at load, and maybe only we hold libmlx5. A component that uses
     dnl it must never be unloaded.
     UMRDDT_NODELETE=
     umrddt_save_LDFLAGS="$LDFLAGS"

@@ -33,7 +33,7 @@ int main(int argc, char **argv)
         }
     }
 
-    /* ROWS pieces of 8 bytes, COLUMNS * 8 bytes apart: nobody packs them. */
+    /* ROWS pieces of 8 bytes, COLUMNS * 8 bytes apart, and never packed. */
     MPI_Type_vector(ROWS, 1, COLUMNS, MPI_DOUBLE, &column);
     MPI_Type_commit(&column);
     for (int step = 0; step < 10; ++step) {

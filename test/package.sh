@@ -238,7 +238,7 @@ echo "the Debian package is built: $(basename "$file"), $(stat -c %s "$file") by
 
 # --- installed, in a root directory of its own -----------------------------------------------------------------
 
-# What a user asks first. (umrddt_info is in the package, and says that this machine has no such HCA: its status is not judged.)
+# A user's first command. (umrddt_info is in the package, and reports that this machine has no such HCA: its status is ignored.)
 ask()
 {
     local component said

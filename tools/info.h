@@ -35,7 +35,7 @@ enum {
 extern bool info_json;
 
 /**
- * Have btl/umr open a device and test it; print what it can do, or why not and what to do.
+ * Have btl/umr open a device and test it; print its properties, or the reason and the remedy.
  *
  * @param[in] name  "mlx5_0" or "mlx5_0:1"
  *
@@ -43,13 +43,13 @@ extern bool info_json;
  */
 int info_device(const char *name);
 
-/** What to do about a reason that btl/umr gave for not using a device; NULL: nothing is known. */
+/** The remedy for a reason of btl/umr not to use a device; NULL: none is known. */
 const char *info_advice(const char *reason);
 
 /** Print it. */
 void info_advise(const char *reason);
 
-/** Print the limit of locked memory, and what to do if there is one. */
+/** Print the limit of locked memory, and the remedy if there is one. */
 void info_locked_memory(void);
 
 /** Print properties of Open MPI and of umrddt in a job, in lines NAME=VALUE. @return the exit

@@ -53,7 +53,7 @@ typedef struct turn_t {
     mca_pml_umrddt_scheme_id_t scheme_id;
 } turn_t;
 
-/** What came of it, for one kind of peer. */
+/** The result for one kind of peer. */
 typedef struct decision_t {
     bool near;
     bool declined; /**< the sender passes it through to the base PML */
@@ -81,7 +81,7 @@ bool mca_pml_umrddt_hca_takes(const mca_pml_umrddt_peer_t *peer,
            && opal_umrddt_gpu_on_device(where);
 }
 
-/** Of the sender: receivers know theirs. */
+/** Of the sender. Receivers have their own. */
 int mca_pml_umrddt_layout(ompi_datatype_t *datatype, size_t count, opal_iov_cache_layout_t **layout)
 {
     (void) datatype;
@@ -179,7 +179,7 @@ static opal_umrddt_gpu_where_t memory_of(bool gpu)
     return where;
 }
 
-/** What both sides know of each other. */
+/** The data that both sides have of each other. */
 static void meet(const info_explain_t *what, bool near, opal_proc_t *proc,
                  mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_comm_t *comm)
 {
@@ -219,7 +219,7 @@ static bool permits(void *message, mca_pml_umrddt_scheme_id_t scheme)
 }
 
 /** The scheme that is used after the selection, as in the receiver. */
-static mca_pml_umrddt_scheme_id_t way_of(mca_pml_umrddt_recv_t *recv, unsigned possible)
+static mca_pml_umrddt_scheme_id_t scheme_of(mca_pml_umrddt_recv_t *recv, unsigned possible)
 {
     recv->candidates = (uint16_t) (recv->rts.schemes & possible & MCA_PML_UMRDDT_BITS_ALL);
     recv->preferred = mca_pml_umrddt.declines ? (uint16_t) MCA_PML_UMRDDT_BIT(recv->scheme) : 0;
@@ -255,7 +255,7 @@ static void select_scheme(const info_explain_t *what, int message, mca_pml_umrdd
     decision->possible = recv.pair->possible;
     decision->why = opal_umrddt_explain_reason(mca_pml_umrddt.selections, decision->possible);
     decision->least = (mca_pml_umrddt_scheme_id_t) recv.scheme;
-    scheme_id = way_of(&recv, decision->possible);
+    scheme_id = scheme_of(&recv, decision->possible);
     if (0 == decision->turn_count
         || scheme_id != decision->turns[decision->turn_count - 1].scheme_id) {
         decision->turns[decision->turn_count++] = (turn_t){message, scheme_id};
@@ -477,8 +477,9 @@ static bool layout_of(const bench_side_t *side, opal_iov_cache_layout_t **layout
 
 int info_explain(const info_explain_t *what)
 {
-    static mca_btl_umr_hca_ops_t hca;                      /* nothing of it is called */
-    static mca_btl_umr_caps_t caps = {.write_pieces = 14}; /* the default of what is read below */
+    static mca_btl_umr_hca_ops_t hca; /* nothing of it is called */
+    static mca_btl_umr_caps_t caps = {.write_pieces =
+                                          14}; /* the default of the parameter that is read below */
     bench_layout_t sent, received;
     unsigned pieces;
     int provided, status = INFO_BROKEN;

@@ -147,7 +147,7 @@ static void json_untested(const char *name)
 static bool seen_umr;
 
 /* @return the exit status of a process that examines this device */
-static int ask(const char *name)
+static int report_device(const char *name)
 {
     FILE *errors = tmpfile(), *out = info_json ? tmpfile() : NULL;
     char value[8192];
@@ -257,7 +257,7 @@ static int query_listed(struct ibv_device *device)
         if (info_json) {
             info_json_open("hcas", '[');
         }
-        status = ask(name);
+        status = report_device(name);
         if (info_json) {
             info_json_close(']');
         }
@@ -309,7 +309,7 @@ static int query_devices(int count, char **names)
         info_json_open(0 == count ? "devices" : "hcas", '[');
     }
     for (i = 0; i < count; ++i) {
-        status = better(status, ask(names[i]));
+        status = better(status, report_device(names[i]));
     }
     if (0 == count) {
         status = query_all();

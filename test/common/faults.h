@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * A plan of faults, for the software ConnectX and the software CUDA driver: what is to go wrong,
- * at which occurrence, and how. One text says it for both (`umrddt_sim --faults`, UMRDDT_FAULTS);
+ * A plan of faults, for the software ConnectX and the software CUDA driver: the faults, and
+ * their occurrences and kinds. One text is for both (`umrddt_sim --faults`, UMRDDT_FAULTS);
  * the language is in test/connectx/README.md.
  */
 
@@ -41,26 +41,26 @@ struct faults {
     uint64_t seed; /**< of what is drawn; it changes with each drawing */
 };
 
-/** What HCAs do: name, what HOW is ("": none), help. */
+/** Faults of HCAs: name, meaning of HOW ("": none), help. */
 #define FAULTS_OF_HCAS(X)                                                                      \
     X(command, "",                                                                             \
-      "a command to the kernel fails for want of memory, of any kind but one that gives back") \
+      "a command to the kernel, except one that releases, fails for lack of memory        ")   \
     X(mkey, "", "the creation of an mkey fails")                                               \
     X(reg, "", "a registration fails")                                                         \
     X(umr, "", "a UMR work request completes with an error")                                   \
     X(write, "", "an RDMA write completes with a remote access error, and nothing is written") \
-    X(send, "", "a send does")                                                                 \
+    X(send, "", "a send completes with an error")                                              \
     X(qp, "", "a work request and all behind it are flushed: its queue pair fails (QP_FATAL)") \
     X(deaf, "",                                                                                \
-      "behind a write with immediate data that came and is well, its queue pair fails, "       \
-      "and the peer is not told")                                                              \
+      "after a received write with immediate data, which succeeds, its queue pair fails, "     \
+      "and the peer gets no report")                                                           \
     X(device, "",                                                                              \
-      "at a work request its device is gone: all queue pairs fail (DEVICE_FATAL), and "        \
-      "nothing is made any more")                                                              \
-    X(rnr, "TIMES", "a message that comes finds no receive, so many times (default 1)")        \
+      "at a work request its device is lost: all queue pairs fail (DEVICE_FATAL), and "        \
+      "no object can be created")                                                              \
+    X(rnr, "TIMES", "an arriving message finds no receive, so many times (default 1)")         \
     X(late, "US",                                                                              \
-      "a work request, and what is behind it, starts microseconds later (default 1000)")       \
-    X(kill, "", "at a work request, or a kernel or copy of a GPU, the process dies (SIGKILL)")
+      "a work request, and all after it, start so many microseconds later (default 1000)")     \
+    X(kill, "", "at a work request, or a kernel or copy of a GPU, the process is killed (SIGKILL)")
 
 enum fault_of_hca {
 #define FAULT_NUMBER(name, how, help) FAULT_##name,
@@ -69,11 +69,11 @@ enum fault_of_hca {
     FAULT_OF_HCA_MAX
 };
 
-/** What libumrddt_failing makes fail (test/connectx/failing.c): calls by umrddt's own components.
+/** Faults by libumrddt_failing (test/connectx/failing.c): calls by umrddt's own components.
  */
 #define FAULTS_OF_PROCESSES(X)                                                           \
     X(malloc, "", "an allocation fails, of malloc, calloc, realloc, memalign or strdup") \
-    X(post, "", "a work request, or a receive, is not taken (ENOMEM)")
+    X(post, "", "the post of a work request, or of a receive, fails (ENOMEM)")
 
 /**
  * Add the faults of a text to a plan. Those of another rank (OMPI_COMM_WORLD_RANK, PMIX_RANK) are
@@ -81,13 +81,13 @@ enum fault_of_hca {
  *
  * @param[in]     text    NULL: none
  * @param[in,out] faults  begin with {0}
- * @param[out]    error   what is wrong with it
+ * @param[out]    error   the error of the text
  *
  * @retval 0 or -1
  */
 int faults_parse(const char *text, struct faults *faults, char *error, size_t size);
 
-/** Add one. @retval 0 or -1: there is no room, or no such thing to go wrong */
+/** Add one. @retval 0 or -1: there is no room, or no such fault */
 int faults_add(struct faults *faults, const char *what, uint64_t first, uint64_t last,
                uint64_t how);
 

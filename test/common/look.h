@@ -7,8 +7,8 @@
  */
 
 /*
- * Who registers for passes of progress is called by nobody but the test, as look(). The program is
- * linked with -Wl,--wrap=opal_progress_register.
+ * Functions registered for passes of progress are called by the test only, as look(). The program
+ * is linked with -Wl,--wrap=opal_progress_register.
  */
 
 #ifndef TEST_COMMON_LOOK_H

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* What is wrong is told by its name: for the tests of invariants. */
+/* The name of a violated invariant, for the tests of invariants. */
 
 #ifndef TEST_COMMON_REPORTED_H
 #define TEST_COMMON_REPORTED_H
@@ -22,7 +22,7 @@
 
 /* Whether what is said to be wrong (NULL: nothing) begins with these words. What came instead is
  * printed. */
-static inline bool told(const char *wrong, const char *words)
+static inline bool is_named(const char *wrong, const char *words)
 {
     if (NULL != wrong && 0 == strncmp(wrong, words, strlen(words))) {
         return true;
@@ -43,10 +43,10 @@ static inline bool told(const char *wrong, const char *words)
         CHECK(NULL == wrong_);                 \
         __VA_ARGS__;                           \
         wrong_ = (FOUND);                      \
-        CHECK(told(wrong_, WORDS));            \
+        CHECK(is_named(wrong_, WORDS));        \
     } while (0)
 
-/* This ends a process by SIGABRT; what it said before is the caller's to judge. */
+/* This ends a process by SIGABRT; the caller checks its output. */
 static inline void reported_by_abort(void (*run)(void), char *said, size_t size)
 {
     size_t have = 0;

@@ -10,7 +10,7 @@
  * @file
  *
  * Loaded into a program by LD_PRELOAD: allocations and posts of umrddt's own components fail on
- * demand, and what they have allocated and not given back is told. The plan is that of the software
+ * demand, and reports their allocations that were not freed. The plan is that of the software
  * HCA and the software GPUs (test/connectx/README.md): `malloc:N`, `post:N`, in UMRDDT_FAULTS, or
  * from the program by umrddt_failing_faults.
  *
@@ -70,7 +70,7 @@ static site_t last;
 static cached_t kept[MOST_CACHED];
 static atomic_flag busy = ATOMIC_FLAG_INIT;
 
-/* What is interposed must not call what it interposes. */
+/* An interposed function must not call the function that it replaces. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
 void *__libc_realloc(void *at, size_t size);
@@ -130,7 +130,7 @@ static bool fails(int kind, const site_t *site)
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * What is allocated
+ * Allocations
  * ------------------------------------------------------------------------------------------- */
 
 static cached_t *slot_of(const void *at)
@@ -162,7 +162,7 @@ static void keep(void *at, size_t bytes, const site_t *site)
     unlock();
 }
 
-/* Also of what was never kept. */
+/* Also for memory that is not in the table. */
 static void forget(void *at)
 {
     cached_t *slot;
@@ -291,7 +291,7 @@ EXPORT void free(void *at)
 }
 
 /* ------------------------------------------------------------------------------------------- *
- * What is posted
+ * Posts
  * ------------------------------------------------------------------------------------------- */
 
 /* All queue pairs of libmlx5 that are well have the same. */
@@ -333,7 +333,7 @@ static int failing_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
     return post_srq_recv(srq, wr, bad);
 }
 
-/* A function of a library that came with a component: RTLD_NEXT does not know it. */
+/* A function of a library that came with a component: RTLD_NEXT does not find it. */
 static void *next_of(const char *library, const char *name)
 {
     void *handle = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
@@ -421,7 +421,7 @@ int umrddt_failing_faults(const char *text, int on)
     return rc;
 }
 
-/** Who made the last call that failed: "component+0x123", or "". */
+/** The caller of the last call that failed: "component+0x123", or "". */
 void umrddt_failing_last(char *text, size_t room)
 {
     text[0] = '\0';
@@ -452,7 +452,7 @@ static __attribute__((constructor)) void loaded(void)
     }
 }
 
-/* What the components still have: all of them are closed by now. */
+/* Allocations of the components that are left, after all of them were closed. */
 static __attribute__((destructor)) void leave(void)
 {
     for (uint32_t i = 0; NULL != getenv("UMRDDT_FAILING_LEAKS") && i < MOST_CACHED; ++i) {

@@ -15,7 +15,7 @@ work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
 
 # pair OPTIONS OPTIONS ARGUMENT...: the tool between two processes, with these options of the HCA of the
-# server and of the client; what they say is in $work/server and $work/client. Returns the client's status, which is
+# server and of the client; their output is in $work/server and $work/client. Returns the client's status, which is
 # in $client, too; that of the server is in $server.
 pair() {
     of_server=$1
@@ -34,7 +34,7 @@ pair() {
         fi
         sleep 0.1
     done
-    # Who waits for a client that failed waits for ever.
+    # A server whose client failed waits for ever.
     test $client -eq 0 || kill $pid 2> /dev/null
     wait $pid
     server=$?

@@ -6,8 +6,8 @@
 # pyverbs_driver.py TABLE MODULE [PATTERN...]
 # pyverbs_driver.py TABLE --plan MODULE...
 #
-# Runs one module of rdma-core's tests, in the directory above "tests"; or tells which are to be run. For
-# run_pyverbs, which knows the rest. What it has to say begins with "%% ", since tests print too. Exit status 0 unless
+# Runs one module of rdma-core's tests, in the directory above "tests"; or prints the tests to run. For
+# run_pyverbs, which has the rest. Its lines begin with "%% ", since tests print too. Exit status 0 unless
 # something failed.
 
 import fnmatch
@@ -29,7 +29,7 @@ def read_table(path):
     return rows
 
 
-def verdict(rows, name):
+def reason_of(rows, name):
     for pattern, reason in rows:
         if fnmatch.fnmatchcase(name, pattern):
             return reason
@@ -92,9 +92,9 @@ def tests_of(suite):
 
 
 def plan(rows, modules):
-    """A module of which nothing applies is not even loaded: it may need what is not here."""
+    """A module of which nothing applies is not even loaded: it may need missing features."""
     for module in modules:
-        reason = verdict(rows, module + '.*')
+        reason = reason_of(rows, module + '.*')
         if any('+' == reason and pattern.split('.')[0] == module for pattern, reason in rows):
             print('run', module)
         elif reason is None:
@@ -121,7 +121,7 @@ def main():
         name = short(test)
         if not any(fnmatch.fnmatchcase(name, pattern) for pattern in wanted):
             continue
-        reason = verdict(rows, name)
+        reason = reason_of(rows, name)
         if '+' == reason:
             suite.addTest(test)
         else:

@@ -48,7 +48,7 @@ enum sim_kind {
     SIM_UAR,
 };
 
-/** What every object starts with. */
+/** The begin of every object. */
 struct sim_obj {
     enum sim_kind kind;
     uint32_t handle; /**< never 0 */
@@ -95,7 +95,7 @@ struct sim {
     uint64_t mrs_now;
     uint64_t srqs_now;
     uint64_t mkeys_now;
-    uint64_t ever[FAULT_OF_HCA_MAX]; /**< occurrences of what can go wrong */
+    uint64_t ever[FAULT_OF_HCA_MAX]; /**< occurrences of possible faults */
     uint64_t faults_before;          /**< those of plans before */
     bool well;                       /**< for now nothing goes wrong */
     uint64_t rnr_left;               /**< messages that come are refused so often yet ... */
@@ -137,7 +137,7 @@ const struct fault *sim_fault(enum fault_of_hca what);
 /**
  * For programs, which find it by its name.
  *
- * @param[in] plan  another plan of faults in place of what there is, with what happens counted from
+ * @param[in] plan  a plan of faults that replaces the present one, with occurrences counted from
  *                  here; NULL: the same
  * @param[in] on    0: for now nothing goes wrong, nor is counted
  *

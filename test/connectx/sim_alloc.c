@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /*
- * Blocks of powers of two, a list of free ones for each; what the system gave is never given back.
+ * Blocks of powers of two, a list of free ones for each. Memory is never returned to the system.
  * Small blocks are cut from slabs.
  */
 #define SMALLEST 6  /* log2 of the smallest block */

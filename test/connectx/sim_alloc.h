@@ -9,9 +9,9 @@
 /**
  * @file
  *
- * Memory of the HCA's own. Not the program's malloc: the HCA works inside of whatever gives a
+ * Memory of the HCA's own. Not the program's malloc: the HCA works inside of calls that need a
  * lock back, malloc perhaps, and the hooks that MPI libraries put below free() take locks of
- * theirs, which somebody may hold who waits for the HCA. Called with the HCA's lock held.
+ * theirs, which a thread that waits for the HCA may hold. Called with the HCA's lock held.
  */
 
 #ifndef SIM_ALLOC_H

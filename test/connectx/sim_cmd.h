@@ -78,7 +78,7 @@ int sim_cmd_ioctl(struct sim_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr,
  */
 void sim_cmd_gpu(struct ib_uverbs_ioctl_hdr *hdr, struct sim_gpu_memory *gpu);
 
-/** Destroy an object of any kind, whatever holds on to it. */
+/** Destroy an object of any kind, even if other objects refer to it. */
 void sim_cmd_destroy(struct sim_obj *obj);
 
 /* sim_cmd_device.c */

@@ -95,7 +95,7 @@ static int create(struct sim_ctx *ctx, const struct sim_call *call, uint64_t use
     cq->size = cqe + 1;
     cq->cqe_bytes = driver.cqe_size;
     cq->db = (volatile __be32 *) (uintptr_t) driver.db_addr;
-    /* Nobody asked for an event yet; user space only writes this word. */
+    /* No event was requested yet; only user space writes this word. */
     cq->db[1] = UINT32_MAX;
     cq->armed_sn = UINT32_MAX;
     cq->channel = channel;

@@ -20,7 +20,7 @@
 #include "sim_here.h"
 #include "sim_wire.h"
 
-/* What the device reports. Sizes are those of a ConnectX-6 where they matter to libmlx5. */
+/* The properties of the device. Sizes are those of a ConnectX-6 where they matter to libmlx5. */
 enum {
     MAX_QP = 4095, /* 12 bits of a queue pair's number */
     MAX_CQE = 4194303,
@@ -44,7 +44,7 @@ int sim_cmd_get_context(struct sim_ctx *ctx, const struct sim_call *call)
     if (0 != pipe2(ctx->async, O_CLOEXEC)) {
         return errno;
     }
-    /* Nobody may ever read them. */
+    /* They are never read. */
     (void) fcntl(ctx->async[1], F_SETFL, O_NONBLOCK);
     sim_copy(&request, sizeof(request), call->driver_in, call->driver_in_size);
     ctx->devx = 0 != (request.flags & MLX5_IB_ALLOC_UCTX_DEVX);

@@ -244,7 +244,7 @@ static int check_values(const struct ib_uverbs_modify_qp *r)
         if (r->dest.is_global && 0 != r->dest.sgid_index) {
             return EINVAL;
         }
-        /* RoCE knows GIDs only, InfiniBand within a subnet LIDs. */
+        /* RoCE uses GIDs only, InfiniBand within a subnet LIDs. */
         if (sim.conf.link_eth ? !r->dest.is_global : 0 == r->dest.dlid) {
             return EINVAL;
         }

@@ -117,22 +117,22 @@ static const options_entry_t options[] = {
      OPTIONS_NUMBER(struct sim_conf, devices, 1, SIM_MAX_DEVICES)},
     {"down", "down=N            the port of device mlx5_N is not active", OPTIONS_OTHER(set_down)},
     {"nodes",
-     "nodes=N           N NUMA nodes, 1 to 4: devices hang on them in turn, and the kernel says\n"
-     "                    of memory that each 64 KiB are on the next one (default: not told)",
+     "nodes=N           N NUMA nodes, 1 to 4: devices are on them in turn. The kernel reports that\n"
+     "                    each 64 KiB of memory are on the next one (default: no report)",
      OPTIONS_NUMBER(struct sim_conf, nodes, 1, SIM_MAX_NODES)},
     {"switches",
-     "switches=N        N PCI switches, 1 to 4: devices hang on them in turn, and software GPUs\n"
-     "                    (default: each device is alone, and nothing is told of GPUs)",
+     "switches=N        N PCI switches, 1 to 4: devices and software GPUs are below them in turn\n"
+     "                    (default: each device is alone, and no report about GPUs)",
      OPTIONS_NUMBER(struct sim_conf, switches, 1, SIM_MAX_SWITCHES)},
     {"link", "link=ib|eth       InfiniBand (LIDs) or RoCE (GIDs) (default ib)",
      OPTIONS_CHOICE(struct sim_conf, link_eth, "ib|eth")},
     {"max_sq_desc",
      "max_sq_desc=BYTES largest send WQE, a multiple of 64 from 256 to 1024 (default 1024);\n"
-     "                    1024 leaves libmlx5 52 list entries in a UMR, 256 leaves 4",
+     "                    a UMR of libmlx5 has 52 list entries with 1024, and 4 with 256",
      OPTIONS_OTHER(set_max_sq_desc)},
     {"max_sge",
-     "max_sge=N         data segments of a work request, 1 to 30 (default 30, or the 14 for which\n"
-     "                    max_sq_desc=256 has room)",
+     "max_sge=N         data segments of a work request, 1 to 30 (default 30, or 14 with\n"
+     "                    max_sq_desc=256)",
      OPTIONS_NUMBER(struct sim_conf, max_sge, 1, 30)},
     {"max_wr",
      "max_wr=N          receives of a queue, and basic blocks of 64 bytes of a send queue, a power\n"
@@ -143,11 +143,11 @@ static const options_entry_t options[] = {
     {"log_max_klm", "log_max_klm=N     an mkey has at most 2^N entries, 2 to 16 (default 14)",
      OPTIONS_NUMBER(struct sim_conf, log_max_klm, 2, 16)},
     {"max_indirection",
-     "max_indirection=N levels of mkeys within mkeys, 1 to 8 (default 4); 0: one, and the\n"
-     "                    device does not tell",
+     "max_indirection=N levels of mkeys within mkeys, 1 to 8 (default 4); 0: one level,\n"
+     "                    which the device does not report",
      OPTIONS_NUMBER(struct sim_conf, max_indirection, 0, 8)},
     {"umr",
-     "umr=on|off|broken off: no mkey can be created; broken: what is gathered through an\n"
+     "umr=on|off|broken off: no mkey can be created; broken: data gathered through an\n"
      "                    mkey is wrong, though every call and completion succeeds",
      OPTIONS_CHOICE(struct sim_conf, umr, "on|off|broken")},
     {"mkeys", "mkeys=N           only N mkeys can exist in a process, then creation fails",
@@ -156,9 +156,9 @@ static const options_entry_t options[] = {
      OPTIONS_NUMBER(struct sim_conf, qps, 1, UINT32_MAX)},
     {"srqs",
      "srqs=N            only N shared receive queues can exist in a process; with 0 the device\n"
-     "                    says that it has none (default 65536)",
+     "                    reports none (default 65536)",
      OPTIONS_NUMBER(struct sim_conf, srqs, 0, 65536)},
-    {"atomics", "atomics=0|1       the device says that it has atomics (default 1)",
+    {"atomics", "atomics=0|1       the device reports atomics (default 1)",
      OPTIONS_SWITCH(struct sim_conf, atomics)},
     {"mrs", "mrs=N             only N memory registrations can exist in a process",
      OPTIONS_NUMBER(struct sim_conf, mrs, 1, UINT32_MAX)},
@@ -169,19 +169,19 @@ static const options_entry_t options[] = {
     {"dmabuf", "dmabuf=0|1        dma-bufs can be registered (default 1)",
      OPTIONS_SWITCH(struct sim_conf, dmabuf)},
     {"gpu_copies",
-     "gpu_copies=0|1    the driver's copies move memory of software GPUs, as they do that of real\n"
-     "                    ones: nothing of it is late (default 0)",
+     "gpu_copies=0|1    copies of the CUDA driver move memory of software GPUs, as on real ones;\n"
+     "                    no write is late then (default 0)",
      OPTIONS_SWITCH(struct sim_conf, gpu_copies)},
     {"gpu_late",
-     "gpu_late=MS       what peers write to a GPU lands MS milliseconds late unless it is flushed\n"
+     "gpu_late=MS       writes of peers to a GPU arrive MS milliseconds late unless flushed\n"
      "                    (default 50; 0: at once)",
      OPTIONS_NUMBER(struct sim_conf, gpu_late_ms, 0, 60000)},
     {"delay",
      "delay=US          every work request starts and completes up to US microseconds late",
      OPTIONS_NUMBER(struct sim_conf, delay_us, 0, 1000000)},
     {"late",
-     "late=MS           that a write with immediate data is done is told to who wrote MS\n"
-     "                    milliseconds after its peer knows it",
+     "late=MS           the completion of a write with immediate data is reported to the writer\n"
+     "                    MS milliseconds after the peer has the data",
      OPTIONS_NUMBER(struct sim_conf, late_ms, 0, 60000)},
     {"seed", "seed=N            seed of these delays (default 1)",
      OPTIONS_NUMBER(struct sim_conf, seed, 0, UINT64_MAX)},
@@ -190,18 +190,17 @@ static const options_entry_t options[] = {
      "                    faults=write:N",
      OPTIONS_OTHER(set_fail_write)},
     {"deaf",
-     "deaf=N            behind the N-th write with immediate data that comes to a process, which is\n"
-     "                    well, the queue pair that took it fails, and its peer is not told:\n"
+     "deaf=N            the N-th write with immediate data to a process succeeds. After it the\n"
+     "                    receiving queue pair fails, and its peer gets no report:\n"
      "                    faults=deaf:N",
      OPTIONS_OTHER(set_deaf)},
-    {"faults", "faults=FAULT;...  what is to go wrong, as with --faults",
-     OPTIONS_OTHER(set_faults)},
+    {"faults", "faults=FAULT;...  planned faults, as with --faults", OPTIONS_OTHER(set_faults)},
     {"copy",
-     "copy=vm|pipe      how memory is copied: by process_vm_readv, or through a pipe, which is\n"
-     "                    slower and used by itself where the other is forbidden (default vm)",
+     "copy=vm|pipe      method of copies: process_vm_readv, or a pipe, which is slower. The pipe is\n"
+     "                    also used where process_vm_readv is forbidden (default vm)",
      OPTIONS_CHOICE(struct sim_conf, copy_by_pipe, "vm|pipe")},
     {"wire",
-     "wire=local|tcp    how processes reach each other: on one host, or by TCP, also on others.\n"
+     "wire=local|tcp    connections between processes: on one host, or by TCP, also to other hosts.\n"
      "                    With tcp each host runs umrddt_sim itself, and has one device",
      OPTIONS_CHOICE(struct sim_conf, tcp, "local|tcp")},
     {"address",
@@ -214,16 +213,16 @@ static const options_entry_t options[] = {
      "                    (default 24000)",
      /* room for all slots behind it */ OPTIONS_NUMBER(struct sim_conf, port, 1024, 65535 - 4096)},
     {"wire_ms",
-     "wire_ms=N         with tcp: a connection on which nothing is heard for N milliseconds is\n"
-     "                    given up, and made again as often as requests are retried (default 1000)",
+     "wire_ms=N         with tcp: a connection without data for N milliseconds is closed, and\n"
+     "                    opened again as often as requests are retried (default 1000)",
      OPTIONS_NUMBER(struct sim_conf, wire_ms, 10, 60000)},
     {"fabric",
-     "fabric=NAME       with tcp: only processes that name the same one reach each other. No\n"
-     "                    protection: nothing on the wire is encrypted",
+     "fabric=NAME       with tcp: only processes with the same name reach each other. No\n"
+     "                    protection: the wire is not encrypted",
      OPTIONS_TEXT(struct sim_conf, fabric, 1)},
     {"log", "log=N             to stderr: 1 errors, 2 objects, 3 every work request (default 0)",
      OPTIONS_NUMBER(struct sim_conf, log, 0, 3)},
-    {"counters", "counters=0|1      print at exit what the HCA did",
+    {"counters", "counters=0|1      print the counters of the HCA at exit",
      OPTIONS_SWITCH(struct sim_conf, counters)},
     {"json", "json=0|1          ... as JSON, an object a process in a line",
      OPTIONS_SWITCH(struct sim_conf, json)},

@@ -46,7 +46,7 @@ struct sim_conf {
     unsigned max_wr;          /**< work requests, and basic blocks, of a queue; a power of 2 */
     unsigned log_max_msg;     /**< log2 of the bytes of the longest message */
     unsigned log_max_klm;     /**< log2 of the entries an mkey may have */
-    unsigned max_indirection; /**< levels of mkeys that the HCA follows; 0: one, not told */
+    unsigned max_indirection; /**< levels of mkeys that the HCA follows; 0: one, not reported */
     enum sim_umr umr;
     uint64_t mkeys;       /**< mkeys that may exist in a process; 0: no limit but the table */
     uint64_t qps;         /**< queue pairs that may exist in a process; 0: no limit but 4095 */
@@ -67,8 +67,8 @@ struct sim_conf {
     uint32_t address;     /**< IPv4 address or network of the HCA, host order; 0: choose */
     unsigned prefix;      /**< leading bits of it that count */
     unsigned port;        /**< slot N listens at this port + N */
-    unsigned wire_ms;     /**< a connection on which nothing is heard is given up */
-    char fabric[SIM_MAX_FABRIC]; /**< who calls with another name is not let in */
+    unsigned wire_ms;     /**< a connection without data for so long is closed */
+    char fabric[SIM_MAX_FABRIC]; /**< processes with another name are refused */
     uint32_t here;               /**< the HCA's own address, found by sim_here_find() */
     int log;                     /**< 0 nothing, 1 errors, 2 objects, 3 every work request */
     bool counters;               /**< print counters at exit */
@@ -80,7 +80,7 @@ struct sim_conf {
  *
  * @param[in]  text   the string
  * @param[out] conf   always filled
- * @param[out] error  what is wrong, at most @p size bytes; untouched if nothing is
+ * @param[out] error  the error, at most @p size bytes; unchanged if there is none
  *
  * @retval 0   fine
  * @retval -1  an unknown option or a bad value

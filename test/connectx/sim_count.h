@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Counters of what the HCA did, in units of hardware where hardware has them: work requests,
- * entries, packets. What they cost in time they do not say.
+ * Counters of the HCA's operations, in units of hardware where it has them: work requests,
+ * entries, packets. They say nothing about times.
  */
 
 #ifndef SIM_COUNT_H
@@ -23,10 +23,10 @@
 /** Every counter: its name, and what --help says of it. */
 #define SIM_COUNTERS(COUNTER)                                                                  \
     COUNTER(wqes, "send work requests fetched")                                                \
-    COUNTER(wqe_blocks, "basic blocks of 64 bytes that these took in their queues")            \
+    COUNTER(wqe_blocks, "basic blocks of 64 bytes of these in their queues")                   \
     COUNTER(recvs, "receives used")                                                            \
     COUNTER(umrs, "UMR work requests executed")                                                \
-    COUNTER(klm_entries, "entries that these gave to mkeys")                                   \
+    COUNTER(klm_entries, "entries that these wrote to mkeys")                                  \
     COUNTER(list_bytes, "bytes of entries that were read from memory, not the work request")   \
     COUNTER(invals, "mkeys invalidated")                                                       \
     COUNTER(klm_reads, "entries of mkeys read on the way from keys to memory")                 \
@@ -36,7 +36,7 @@
     COUNTER(reads, "RDMA reads begun")                                                         \
     COUNTER(atomics, "atomics begun")                                                          \
     COUNTER(sends, "sends begun")                                                              \
-    COUNTER(wire_bytes, "payload put on the wire; what is sent again counts again")            \
+    COUNTER(wire_bytes, "payload put on the wire; retransmissions included")                   \
     COUNTER(wire_bytes_0, "of those, the payload of writes and sends of mlx5_0")               \
     COUNTER(wire_bytes_1, "of mlx5_1")                                                         \
     COUNTER(wire_bytes_2, "of mlx5_2")                                                         \
@@ -46,17 +46,17 @@
     COUNTER(cqes, "completions written")                                                       \
     COUNTER(errors, "of those with an error, flushes not counted")                             \
     COUNTER(events, "events sent, of completions and asynchronous ones")                       \
-    COUNTER(rnrs, "receiver-not-ready answers got")                                            \
+    COUNTER(rnrs, "receiver-not-ready answers received")                                       \
     COUNTER(drops, "requests that no queue pair took")                                         \
     COUNTER(breaks, "connections to other processes that broke")                               \
     COUNTER(again, "requests that came a second time")                                         \
-    COUNTER(mrs, "registrations made")                                                         \
+    COUNTER(mrs, "registrations created")                                                      \
     COUNTER(gpu_mrs, "of those, over memory of GPUs")                                          \
     COUNTER(gpu_late, "pieces written to memory of GPUs that were held back")                  \
-    COUNTER(gpu_flushes, "flushes that the CUDA driver asked for")                             \
-    COUNTER(mkeys, "mkeys made")                                                               \
+    COUNTER(gpu_flushes, "flushes requested by the CUDA driver")                               \
+    COUNTER(mkeys, "mkeys created")                                                            \
     COUNTER(commands, "system calls to the device")                                            \
-    COUNTER(faults, "faults that were asked for, and came about")
+    COUNTER(faults, "planned faults that occurred")
 
 #define SIM_COUNTER_MEMBER(name, help) uint64_t name;
 
@@ -76,7 +76,7 @@ static inline void sim_count_wire(struct sim_counters *count, int device, uint64
 /** Print all of them in one line: name=value ...; or as a JSON object. */
 void sim_count_print(FILE *file, long pid, const struct sim_counters *count, bool json);
 
-/** Print what they are, as --help shows it. */
+/** Print their descriptions, as --help shows them. */
 void sim_count_help(FILE *file);
 
 #endif /* SIM_COUNT_H */

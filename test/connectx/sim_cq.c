@@ -60,7 +60,7 @@ bool sim_cq_write(struct sim_cq *cq, const struct sim_cqe *what)
         cqe->flags_rqpn = htobe32(what->src_qpn);
         cqe->timestamp = htobe64(sim_now());
     }
-    /* The owner bit tells the poller that all the rest is there. */
+    /* The owner bit marks the completion as complete for the poller. */
     atomic_thread_fence(memory_order_release);
     *(volatile uint8_t *) &cqe->op_own = (uint8_t) (what->opcode << 4 | owner);
     cq->producer = (cq->producer + 1) & 0xffffff;
@@ -86,7 +86,7 @@ void sim_cq_events(struct sim_cq *cq)
         return;
     }
     upto = 0 != (arm & ARM_SOLICITED) ? cq->producer_solicited : cq->producer;
-    /* Anything newer than what user space had consumed when it asked? */
+    /* Is there a completion newer than the last one consumed at the request? */
     if (0 == ((upto - (arm & 0xffffff)) & 0xffffff)
         || 0 != ((upto - (arm & 0xffffff)) & 0x800000)) {
         return;

@@ -28,13 +28,13 @@ struct sim_cq {
     uint32_t producer;
     bool overrun;
     struct sim_channel *channel;
-    uint32_t armed_sn;           /**< serial number of the last event, to tell a new request */
+    uint32_t armed_sn;           /**< serial number of the last event, to detect a new request */
     uint32_t events_written;     /**< put into the channel */
     uint32_t events;             /**< asynchronous ones sent */
     uint32_t producer_solicited; /**< producer after the last solicited or failed completion */
 };
 
-/** What a CQE says. */
+/** The content of a CQE. */
 struct sim_cqe {
     uint8_t opcode;     /**< MLX5_CQE_* */
     uint8_t syndrome;   /**< MLX5_CQE_SYNDROME_*, of errors */
@@ -52,7 +52,7 @@ struct sim_cqe {
 /** Write a CQE. @return false if the queue is overrun: the queue pair must fail */
 bool sim_cq_write(struct sim_cq *cq, const struct sim_cqe *cqe);
 
-/** Send the event that user space asked for, if it is due. */
+/** Send the event that user space has requested, if it is due. */
 void sim_cq_events(struct sim_cq *cq);
 
 #endif /* SIM_CQ_H */

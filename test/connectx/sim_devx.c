@@ -14,7 +14,7 @@
 #include "sim_alloc.h"
 #include "sim_key.h"
 
-/* Firmware commands and their answers, as far as this HCA knows them. */
+/* Firmware commands and their answers, as far as this HCA has them. */
 enum {
     OP_QUERY_HCA_CAP = 0x100,
     OP_CREATE_MKEY = 0x200,
@@ -139,7 +139,7 @@ int sim_devx_general(struct sim_ctx *ctx, const uint8_t *in, size_t in_size, uin
         return refuse(out, out_size, STATUS_BAD_OP);
     }
     memset(out, 0, out_size);
-    /* The lowest bit tells current from maximal values; they are the same here. */
+    /* The lowest bit selects current or maximal values; they are the same here. */
     if (CAP_GENERAL == ((unsigned) in[6] << 8 | in[7]) >> 1) {
         fill_general(out + HEAD, out_size - HEAD);
     }

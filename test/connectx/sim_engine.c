@@ -30,7 +30,7 @@
 #define TURN_NS 100000ull
 /* Polls that find nothing before the processor is given to others. */
 #define IDLE_POLLS 8
-/* And this long it believes that the user thread goes on. */
+/* For this long it assumes that the user thread continues. */
 #define USER_NS 3000000ull
 /* Polling interval of an idle HCA, for doorbells that no hook detected. */
 #define IDLE_NS 20000000ull
@@ -43,7 +43,7 @@ static bool running;
 static pid_t owner;
 static atomic_bool stopping;
 static _Atomic uint64_t user_at; /* when a user thread drove the HCA last */
-static atomic_bool channels;     /* somebody waits for completion events */
+static atomic_bool channels;     /* some thread waits for completion events */
 
 void sim_frame_in(struct sim_conn *conn, const struct sim_frame *frame, const void *payload)
 {
@@ -126,9 +126,9 @@ bool sim_engine_progress(void)
 }
 
 /*
- * Ask for a short turn on the processor (Linux 6.12 and later hear of it; no privilege is needed).
+ * Request a short time slice (Linux 6.12 and later; no privilege is needed).
  * Where more processes spin than there are processors, a message otherwise waits for the end of
- * somebody's turn of some milliseconds.
+ * another thread's time slice of some milliseconds.
  */
 static void short_turns(void)
 {
@@ -174,7 +174,7 @@ void sim_engine_kick(void)
         turns = true;
         short_turns();
     }
-    /* Who polls in vain makes room for the one it waits for. */
+    /* A thread that polls in vain yields to the one that it waits for. */
     if (++idle >= IDLE_POLLS) {
         (void) sched_yield();
     }
@@ -215,8 +215,8 @@ static void *run(void *arg)
         now = sim_now();
         if (!atomic_load(&channels) && now - atomic_load(&user_at) < USER_NS) {
             /*
-             * It is being done; waking up for every frame would only take the processor. Who uses
-             * completion events, though, may be asleep by now.
+             * It is in progress; waking up for every frame would only take processor time. A thread
+             * that uses completion events, though, may be asleep by now.
              */
             ts.tv_sec = 0;
             ts.tv_nsec = (long) TICK_NS;
@@ -225,7 +225,7 @@ static void *run(void *arg)
         }
         pthread_mutex_lock(&sim.lock);
         while (sim_engine_progress() && !atomic_load(&stopping)) {
-            /* Who has a command for the HCA need not wait for the end of a long transfer. */
+            /* A command for the HCA need not wait for the end of a long transfer. */
             pthread_mutex_unlock(&sim.lock);
             (void) sched_yield();
             pthread_mutex_lock(&sim.lock);

@@ -24,7 +24,7 @@ int sim_engine_start(void);
 void sim_engine_stop(void);
 /** Do all that can be done now. With the lock. @return whether anything was */
 bool sim_engine_progress(void);
-/** Called by user threads, without the lock: do the same if nobody else is at it. */
+/** Called by user threads, without the lock: do the same if no other thread does. */
 void sim_engine_kick(void);
 
 /** A completion queue with a channel was made: look after its events from now on. */

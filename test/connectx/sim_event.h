@@ -19,7 +19,7 @@
 #include "sim.h"
 
 /**
- * Send an asynchronous event. Nothing waits: if nobody reads them, the ones beyond some thousands
+ * Send an asynchronous event. It never waits: if no thread reads them, events beyond some thousands
  * are lost.
  *
  * @param[in]     user_handle  what user space calls the object

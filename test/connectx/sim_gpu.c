@@ -22,7 +22,7 @@
 
 #define PAGE 4096ull
 
-/* Bytes that are held back at most; then what came first lands. */
+/* Maximum of bytes that are held back; above it the oldest are written. */
 #define LATE_BYTES (64ull << 20)
 
 /* A write that has not landed. */
@@ -89,7 +89,7 @@ void sim_gpu_find(void)
 
 int sim_gpu_look(uint64_t address, uint64_t length, bool dmabuf, struct sim_gpu_memory *memory)
 {
-    gpu_peer_get_fn ask = atomic_load(&get);
+    gpu_peer_get_fn get_memory = atomic_load(&get);
     struct gpu_peer peer;
     int rc;
 
@@ -98,7 +98,7 @@ int sim_gpu_look(uint64_t address, uint64_t length, bool dmabuf, struct sim_gpu_
     if (atomic_load(&copies)) {
         return sim_gpu_copy_look(address, length, &memory->ctx);
     }
-    rc = NULL == ask || dmabuf ? 0 : ask(address, length, &peer);
+    rc = NULL == get_memory || dmabuf ? 0 : get_memory(address, length, &peer);
     if (1 == rc) {
         memory->fd = peer.fd;
         memory->offset = peer.offset;
@@ -206,9 +206,9 @@ int sim_gpu_scatter(const struct sim_pieces *pieces, const void *from)
 
 static bool holds_back(void)
 {
-    gpu_peer_late_fn ask = atomic_load(&late_of);
+    gpu_peer_late_fn is_late = atomic_load(&late_of);
 
-    return 0 < sim.conf.gpu_late_ms && NULL != ask && ask(flushed);
+    return 0 < sim.conf.gpu_late_ms && NULL != is_late && is_late(flushed);
 }
 
 int sim_gpu_write(const struct sim_pieces *pieces, const void *from)

@@ -9,12 +9,12 @@
 /**
  * @file
  *
- * Memory of GPUs: how the HCA gets at it, and its writes there, which are late. What follows is of
+ * Memory of GPUs: the HCA's access to it, and its writes there, which are late. The following is of
  * software GPUs (test/cuda); what real ones have is copied by their driver, at once
  * (sim_gpu_copy.h), and so is the software ones' with the option gpu_copies=1.
  *
  * A registration over it has a mapping of its own of the pages, as an HCA has behind the PCIe BAR.
- * What a peer writes there is kept back until it is flushed: by cuFlushGPUDirectRDMAWrites, by a
+ * Writes of a peer there are held back until they are flushed: by cuFlushGPUDirectRDMAWrites, by a
  * read of GPU memory by this HCA, or by time.
  */
 
@@ -38,10 +38,10 @@ struct sim_gpu_memory {
 void sim_gpu_find(void);
 
 /**
- * Ask the driver for memory by its address, before a command that registers it. Without the lock,
+ * Query the driver for memory by its address, before a command that registers it. Without the lock,
  * as the driver has one of its own.
  *
- * @param[in]  dmabuf  a dma-buf of it is registered: only what is to be copied is looked for
+ * @param[in]  dmabuf  a dma-buf of it is registered: only memory that is to be copied is searched
  * @param[out] memory  its fd is to be closed; filled if 1 is returned
  *
  * @return 1: it is a GPU's; 0: it is not; -1: it is, and cannot be registered
@@ -55,7 +55,7 @@ int sim_gpu_look(uint64_t address, uint64_t length, bool dmabuf, struct sim_gpu_
  */
 int sim_gpu_map(struct sim_key *key, const struct sim_gpu_memory *memory);
 
-/** The opposite; what is held back for it lands. */
+/** The opposite; writes that are held back for it are performed. */
 void sim_gpu_unmap(struct sim_key *key);
 
 /** Read or write pieces that may be a GPU's; as sim_mem_gather and sim_mem_scatter. */
@@ -65,7 +65,7 @@ int sim_gpu_scatter(const struct sim_pieces *pieces, const void *from);
 /** A peer's write: to memory of a GPU it comes late. As sim_mem_scatter. */
 int sim_gpu_write(const struct sim_pieces *pieces, const void *from);
 
-/** Let land what is due by now; UINT64_MAX: everything. @return whether anything did */
+/** Perform the writes that are due by now; UINT64_MAX: all. @return whether there were any */
 bool sim_gpu_land(uint64_t now);
 
 /** When the next one is due; UINT64_MAX: none. */

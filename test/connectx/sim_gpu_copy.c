@@ -37,7 +37,7 @@
     X(cuMemcpyAsync)            \
     X(cuMemcpy2DAsync_v2)
 
-/* A context that copies were asked for in; never taken away, as nobody says when it ends. */
+/* A context that copies have used; never removed, as its end is not reported. */
 struct place {
     CUcontext ctx;
     CUstream stream;
@@ -50,7 +50,7 @@ static struct {
 } cuda;
 
 static atomic_bool found;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of whoever adds to the places */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* for additions to the places */
 static struct place places[PLACES];
 static atomic_uint place_count;
 
@@ -143,7 +143,7 @@ int sim_gpu_copy_look(uint64_t address, uint64_t length, void **ctx)
         || length > size - (address - start)) {
         return -1;
     }
-    /* Memory of pools, and what is mapped, is of no context. */
+    /* Memory of pools, and mapped memory, has no context. */
     if (NULL == of && CUDA_SUCCESS != cuda.cuDevicePrimaryCtxRetain(&of, device)) {
         return -1;
     }

@@ -10,7 +10,7 @@
  * @file
  *
  * Memory of GPUs that the HCA cannot map, above all of real ones: it is moved for its owner by
- * the CUDA driver's copies, from and to the addresses that the owner has. What a copy brings is
+ * the CUDA driver's copies, from and to the addresses that the owner has. The data of a copy is
  * there at once, so nothing is late and nothing has to be flushed; memory that was freed, and
  * allocated again at the same address, is reached, which an HCA would not do.
  */
@@ -31,7 +31,7 @@
 void sim_gpu_copy_find(void *library);
 
 /**
- * Ask what an address is. Without the HCA's lock, as the driver has locks of its own.
+ * Query the memory of an address. Without the HCA's lock, as the driver has locks of its own.
  *
  * @param[out] ctx  the context to copy in; filled if 1 is returned
  *

@@ -83,7 +83,7 @@ int sim_here_find(struct sim_conf *conf, char *error, size_t size)
 
 uint64_t sim_here_guid(const struct sim_conf *conf, int device)
 {
-    /* Locally administered EUI-64s: nobody's vendor prefix. */
+    /* Locally administered EUI-64s, without a vendor prefix. */
     return conf->tcp ? 0x02756d7300000000ULL + conf->here
                      : 0x02756d7200000000ULL + 0x10 * (uint64_t) (device + 1);
 }

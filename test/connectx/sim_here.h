@@ -22,7 +22,7 @@
  * Find this host's address, unless the wire is local.
  *
  * @param[in,out] conf   here is set
- * @param[out]    error  what is wrong, at most @p size bytes; untouched if nothing is
+ * @param[out]    error  the error, at most @p size bytes; unchanged if there is none
  *
  * @retval 0   fine
  * @retval -1  no interface has such an address, or it makes no LID

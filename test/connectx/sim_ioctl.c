@@ -100,7 +100,7 @@ void sim_cmd_gpu(struct ib_uverbs_ioctl_hdr *hdr, struct sim_gpu_memory *gpu)
 
     memset(gpu, 0, sizeof(*gpu));
     gpu->fd = -1;
-    /* What cannot be had is refused as the pages that the CPU does not have. */
+    /* Unavailable memory is refused like pages that the CPU does not have. */
     if (NULL != request) {
         (void) sim_gpu_look(request->start, request->length, false, gpu);
     } else if (UVERBS_OBJECT_MR == hdr->object_id && UVERBS_METHOD_REG_DMABUF_MR == hdr->method_id
@@ -153,7 +153,7 @@ static int invoke_write(struct sim_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr,
     size_t i;
 
     if (NULL == number || (NULL == in && NULL == out)) {
-        /* libibverbs asks this way whether the form is known. */
+        /* libibverbs tests so whether this form of commands is supported. */
         return ENOSPC;
     }
     if (NULL != in) {
@@ -260,7 +260,7 @@ static int devx_obj(struct sim_ctx *ctx, struct ib_uverbs_ioctl_hdr *hdr)
     }
 }
 
-/* Does libibverbs only ask whether a form of commands is known? */
+/* Does libibverbs only test whether a form of commands is supported? */
 static bool is_question(struct ib_uverbs_ioctl_hdr *hdr)
 {
     return UVERBS_OBJECT_DEVICE == hdr->object_id
@@ -270,7 +270,7 @@ static bool is_question(struct ib_uverbs_ioctl_hdr *hdr)
                    && NULL == attr_of(hdr, UVERBS_ATTR_CORE_OUT)));
 }
 
-/* Where a device is gone, only what was made on it can be given back. */
+/* On a lost device, objects can only be released. */
 static bool makes_something(struct ib_uverbs_ioctl_hdr *hdr)
 {
     const struct ib_uverbs_attr *number = attr_of(hdr, UVERBS_ATTR_WRITE_CMD);
@@ -294,7 +294,7 @@ static bool makes_something(struct ib_uverbs_ioctl_hdr *hdr)
     case UVERBS_OBJECT_MR:
         return UVERBS_METHOD_REG_DMABUF_MR == hdr->method_id;
     default:
-        return false; /* the newer forms of what is above: not known here */
+        return false; /* the newer forms of the above are not supported here */
     }
 }
 

@@ -166,7 +166,7 @@ static void count_reads(struct sim_pieces *pieces, uint64_t offset, uint32_t ent
     if (!pieces->continued || 0 < pieces->count || 0 == offset) {
         pieces->klms += entries;
         pieces->nested_klms += 1 < depth ? entries : 0;
-        /* What is first reached here, and be it in its middle, was not read before either. */
+        /* An entry that is first reached here, even in its middle, was not read before. */
         pieces->continued = false;
     }
 }
@@ -326,7 +326,7 @@ const char *sim_key_invalidate(const struct sim_access *access, uint32_t value)
     struct sim_key *key = sim_key_find(value >> 8);
 
     if (NULL == key || SIM_MKEY != key->super.kind) {
-        return "what is to be invalidated is no mkey";
+        return "the key to invalidate is no mkey";
     }
     if (key->pd != access->pd) {
         return "the key to be invalidated is of another protection domain";

@@ -33,10 +33,10 @@ struct sim_klm {
     uint32_t stride; /**< of a repeated entry */
 };
 
-/** What an mkey maps. */
+/** The content of an mkey. */
 struct sim_layout {
     struct sim_layout *next; /**< the one posted after it */
-    uint32_t qpn;            /**< who posted it */
+    uint32_t qpn;            /**< the queue pair that posted it */
     bool free;               /**< maps nothing */
     uint8_t tag;             /**< low 8 bits of the key */
     unsigned access;         /**< IBV_ACCESS_* */
@@ -54,7 +54,7 @@ struct sim_key {
     uint32_t index; /**< the key's upper 24 bits */
     uint8_t tag;    /**< of an MR */
     unsigned access;
-    uint64_t iova; /**< an MR's first address, as keys know it */
+    uint64_t iova; /**< an MR's first address, in terms of its keys */
     uint64_t addr; /**< and in memory */
     uint64_t length;
     uint32_t capacity;     /**< an mkey's entries */
@@ -93,10 +93,10 @@ static inline void sim_pieces_start(struct sim_pieces *pieces, uint64_t offset)
     pieces->nested_klms = 0;
 }
 
-/** Count what was moved. */
+/** Count the moved data. */
 void sim_pieces_count(const struct sim_pieces *pieces);
 
-/** What is asked of a key. */
+/** A request to a key. */
 struct sim_access {
     const struct sim_pd *pd; /**< of the queue pair */
     uint32_t qpn;   /**< the queue pair that works, for pending layouts; 0 at the responder */

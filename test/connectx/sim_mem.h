@@ -40,7 +40,7 @@ int sim_mem_scatter(const struct iovec *pieces, size_t count, const void *from);
 /** Copy through a pipe from now on, as where process_vm_readv is forbidden. */
 void sim_mem_by_pipe(void);
 
-/** Whether all of [addr, addr + length) is mapped readable, and writable if asked. */
+/** Whether all of [addr, addr + length) is mapped readable, and writable if requested. */
 bool sim_mem_mapped(uint64_t addr, uint64_t length, bool writable);
 
 #endif /* SIM_MEM_H */

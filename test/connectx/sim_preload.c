@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What the process sees of the HCA: the few functions of libc through which libibverbs and libmlx5
+ * The process's side of the HCA: the few functions of libc through which libibverbs and libmlx5
  * reach their device. Everything else goes straight through, at the price of one load where no
  * device is open. Nothing is done when the library is loaded.
  */
@@ -228,7 +228,7 @@ EXPORT int __xstat64(int version, const char *path, struct stat64 *st)
 
 /*
  * Pages of the device must be there for the kernel, too: Open MPI 5.0 and UCX watch mmap by writing
- * into the code of the function that they find, which is ours, and then ask the kernel. libibverbs
+ * into the code of the function that they find, which is ours, and then call the kernel. libibverbs
  * has seen that the descriptor is a character device when it comes with the first command; from
  * then on it is a file of zeros. Where there is no memfd, mmap's hook below has to do.
  */
@@ -325,7 +325,7 @@ EXPORT int close(int fd)
     return real(fd);
 }
 
-/* libibverbs asks netlink first, where only the kernel answers; then it reads sysfs. */
+/* libibverbs tries netlink first, where only the kernel answers; then it reads sysfs. */
 EXPORT int socket(int domain, int type, int protocol)
 {
     REAL(socket);
@@ -345,7 +345,7 @@ EXPORT int socket(int domain, int type, int protocol)
     return real(domain, type, protocol);
 }
 
-/* Where memory is, for who asks of pages and moves none: the nodes take turns. */
+/* The nodes of pages, for calls that move none: the nodes take turns. */
 EXPORT long syscall(long number, ...)
 {
     va_list args;

@@ -10,7 +10,7 @@
  * @file
  *
  * Reliable connected queue pairs: the requester half, which fetches send work requests and puts
- * them on the wire, and the responder half, which does what frames of the peer ask for.
+ * them on the wire, and the responder half, which performs the requests in the frames of the peer.
  */
 
 #ifndef SIM_QP_H
@@ -38,14 +38,14 @@ struct sim_req {
     uint32_t mkey; /**< index of the mkey of a UMR */
 };
 
-/** Atomics of a queue pair that can come again: as many as a peer may have under way. */
+/** Atomics of a queue pair that can come again: as many as a peer may have in flight. */
 #define SIM_ATOMICS 16
 
 /** An atomic that was done: it must not be done again, and its answer may have been lost. */
 struct sim_atomic {
     bool valid;
     uint32_t psn;
-    uint64_t before; /**< what was there */
+    uint64_t before; /**< the previous value */
 };
 
 struct sim_qp {
@@ -118,7 +118,8 @@ struct sim_qp {
 
     /* Responder. */
     uint32_t expected_psn;
-    uint32_t executed; /**< packets before it, as far as they can be told from later ones */
+    uint32_t
+        executed; /**< packets before it, as far as they can be distinguished from later ones */
     struct sim_atomic atomics[SIM_ATOMICS]; /**< the last ones */
     unsigned atomics_at;                    /**< where the next is noted */
     uint16_t rq_next;                       /**< next receive to use */
@@ -137,7 +138,7 @@ struct sim_qp *sim_qp_find(uint32_t qpn);
 /** Another one is first next time, so that the first cannot keep a connection to itself. */
 void sim_qp_take_turns(void);
 
-/** Fetch, send and complete what can be. @return whether anything was done */
+/** Fetch, send and complete all that is possible. @return whether anything was done */
 bool sim_qp_request(struct sim_qp *qp);
 /** When the requester has to be called again at the latest; UINT64_MAX: not by time. */
 uint64_t sim_qp_wakeup(const struct sim_qp *qp);
@@ -149,9 +150,9 @@ void sim_qp_respond(struct sim_conn *conn, const struct sim_frame *frame, const 
 /** Answer RDMA reads as far as there is room. @return whether anything was done */
 bool sim_qp_serve_reads(void);
 /**
- * Forget what was to be answered on a connection, or by a queue pair.
+ * Drop pending answers of a connection, or of a queue pair.
  *
- * @param[in] all  or else what came before a request that was refused is still answered
+ * @param[in] all  false: requests before a refused one are still answered
  */
 void sim_qp_forget_reads(const struct sim_conn *conn, uint32_t qpn, bool all);
 
@@ -161,12 +162,12 @@ void sim_qp_fatal(struct sim_qp *qp);
 void sim_qp_error(struct sim_qp *qp);
 /**
  * In the error state: complete the receives that are posted, with a flush error. Those of a shared
- * queue are left there, and an event tells when none is held any more. In sim_receive.c.
+ * queue are left there, and an event reports when none is held any more. In sim_receive.c.
  *
  * @return whether there were any
  */
 bool sim_qp_flush_receives(struct sim_qp *qp);
-/** Forget everything that is under way: reset or destroy. */
+/** Drop everything that is in flight: reset or destroy. */
 void sim_qp_reset(struct sim_qp *qp);
 
 /** Packets of the path's MTU that so many bytes of a message take. */

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Send work requests on their way: what the files that send them, send them again and hear of them
- * have in common.
+ * Send work requests in flight: shared by the files that send them, retransmit them and complete
+ * them have in common.
  */
 
 #ifndef SIM_REQ_H
@@ -90,7 +90,7 @@ void sim_req_wait_from(struct sim_qp *qp, uint32_t position, uint64_t sent, uint
 /** The wait is over. Answers to what went out before are no longer of interest. */
 void sim_req_go_on(struct sim_qp *qp);
 
-/** Nobody took the request at a position: again after the timeout, as often as allowed. */
+/** The request at a position was not accepted: retry after the timeout, as often as allowed. */
 void sim_req_retry(struct sim_qp *qp, uint32_t position, const char *why);
 
 /** If the connection broke since requests went out on it, their answers will never come. */

@@ -130,7 +130,7 @@ static void remove_device(int device)
     }
 }
 
-/* What goes wrong at any work request. */
+/* Faults at any work request. */
 static void breaks(struct sim_qp *qp)
 {
     if (NULL != sim_fault(FAULT_kill)) {
@@ -196,7 +196,7 @@ static void do_umr(struct sim_qp *qp, struct sim_req *req)
         return;
     }
     req->done = true;
-    /* Never at once: who does not wait for the completion is to be found out. */
+    /* Never at once, to detect programs that do not wait for the completion. */
     req->ready_at = sim_now() + 1 + sim_delay();
 }
 
@@ -376,7 +376,7 @@ static void write_cqe(struct sim_qp *qp, const struct sim_req *req, uint8_t synd
 }
 
 /*
- * When a request that is done is told, from now on in nanoseconds. The peer sees a write with
+ * The time until the report of a completed request, in nanoseconds. The peer sees a write with
  * immediate data when it has taken the last packet; the acknowledgement has its way yet to go, and
  * may be put off.
  */

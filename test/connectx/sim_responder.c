@@ -79,7 +79,7 @@ static bool came_again(const struct sim_qp *qp, const struct sim_frame *frame)
     return 0 < behind && behind <= qp->executed;
 }
 
-/* The request cannot be done: tell the peer, and be in error from now on. */
+/* The request cannot be performed: notify the peer, and enter the error state. */
 static void refuse(struct sim_conn *conn, struct sim_qp *qp, const struct sim_frame *frame,
                    uint8_t syndrome, const char *why)
 {
@@ -98,7 +98,7 @@ static void refuse(struct sim_conn *conn, struct sim_qp *qp, const struct sim_fr
     sim_qp_error(qp);
 }
 
-/* The receive that is there is not to be found, so many times as was asked for. */
+/* A planned fault: a present receive is not found, so many times. */
 static bool overlooked(void)
 {
     const struct fault *fault;
@@ -158,7 +158,7 @@ static void do_write(struct sim_conn *conn, struct sim_qp *qp, const struct sim_
     if (0 == (frame->flags & SIM_LAST)) {
         return;
     }
-    /* Before the completion: whoever sees it may be gone at once. */
+    /* Before the completion: the process may exit as soon as it sees it. */
     answer(conn, frame, SIM_ACK, 0, qp->expected_psn - 1);
     if (notify && !sim_receive_take(qp)) {
         sim_qp_fatal(qp);
@@ -272,7 +272,7 @@ static void do_read(struct sim_conn *conn, struct sim_qp *qp, const struct sim_f
     }
 }
 
-/* The answer to an atomic: what was there before. */
+/* The answer to an atomic: the previous value. */
 static void answer_atomic(struct sim_conn *conn, const struct sim_qp *qp,
                           const struct sim_frame *request, uint64_t before)
 {
@@ -302,7 +302,7 @@ static uint8_t find_atomic(const struct sim_qp *qp, const struct sim_frame *fram
     sim_pieces_start(&scratch, 0);
     *why = sim_key_pieces(&access, frame->rkey, frame->raddr, SIM_ATOMIC_BYTES, &scratch);
     if (NULL == *why && 1 != scratch.count) {
-        *why = "an atomic on what an mkey has in pieces";
+        *why = "an atomic on memory that an mkey has in pieces";
     }
     return NULL == *why ? 0 : MLX5_CQE_SYNDROME_REMOTE_ACCESS_ERR;
 }

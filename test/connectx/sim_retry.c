@@ -33,7 +33,7 @@ static uint64_t ack_timeout(const struct sim_qp *qp)
 {
     uint64_t ns = 0 == qp->timeout ? 20000000 : 4096ull << qp->timeout;
 
-    /* Bounds of what makes sense between processes. */
+    /* Bounds of reasonable values between processes. */
     if (ns < 1000000) {
         ns = 1000000;
     }

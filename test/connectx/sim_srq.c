@@ -57,7 +57,7 @@ void sim_srq_arm(struct sim_srq *srq, uint32_t limit)
 {
     srq->limit = limit;
     if (0 < limit && sim_srq_posted(srq) < limit) {
-        /* Once; who wants another one asks again. */
+        /* Once; another event needs another request. */
         srq->limit = 0;
         sim_event_send(srq->super.ctx, IBV_EVENT_SRQ_LIMIT_REACHED, srq->user_handle, &srq->events);
     }

@@ -22,7 +22,7 @@ struct sim_srq {
     struct sim_obj super;
     uint64_t user_handle;
     uint32_t srqn;
-    struct sim_pd *pd; /**< of the receives' keys, whatever that of the queue pair is */
+    struct sim_pd *pd; /**< of the receives' keys; the queue pair may have another one */
     uint8_t *buffer;
     uint32_t count; /**< receives that the buffer has room for, a power of 2 */
     uint32_t shift; /**< log2 of the bytes of each */

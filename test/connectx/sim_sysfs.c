@@ -46,7 +46,7 @@ int sim_sysfs_path(const struct sim_conf *conf, char *path, size_t size)
     }
     n = snprintf(path, size, "%s/sys-%d-%d-%d-%d-%s%s", dir, TREE_VERSION, conf->devices,
                  conf->nodes, conf->switches, conf->link_eth ? "eth" : "ib", where);
-    /* libibverbs takes 256 bytes with what it appends. */
+    /* libibverbs has 256 bytes, including its suffix. */
     return (0 > n || (size_t) n >= size || LONGEST < n) ? -1 : 0;
 }
 
@@ -55,7 +55,7 @@ static int make_dir(const char *path)
     return (0 == mkdir(path, 0700) || EEXIST == errno) ? 0 : -1;
 }
 
-/* The path of what is called name below base, whose directories are made. */
+/* The path of name below base, whose directories are created. */
 static int path_of(const char *base, const char *name, char *path, size_t size)
 {
     char *slash;
@@ -129,7 +129,7 @@ static void pci_path(const struct sim_conf *conf, int index, int bus, char *path
     }
 }
 
-/* What the kernel says of a GPU, which is below a switch. */
+/* The kernel's entry of a GPU, which is below a switch. */
 static int put_gpu(const struct sim_conf *conf, const char *base, int g)
 {
     char pci[64];
@@ -146,7 +146,7 @@ static int put_gpu(const struct sim_conf *conf, const char *base, int g)
     return failed;
 }
 
-/* As the kernel has it: what is below "class" are links to where the device is on its bus. */
+/* As in the kernel: entries below "class" are links to the device on its bus. */
 static int put_device(const struct sim_conf *conf, const char *base, int d)
 {
     uint64_t guid = sim_here_guid(conf, d);
@@ -212,7 +212,7 @@ static int put_device(const struct sim_conf *conf, const char *base, int d)
     return failed;
 }
 
-/* The directory must be ours alone: what is in it decides what libibverbs believes. */
+/* The directory must be ours alone: its content controls libibverbs. */
 static int check_owner(const char *path)
 {
     struct stat st;
@@ -236,7 +236,7 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
     return 0;
 }
 
-/* What is left of a tree that was made aside, if anything. */
+/* The rest of a tree under a temporary name, if any. */
 static void remove_tree(const char *path)
 {
     (void) nftw(path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
@@ -267,7 +267,7 @@ int sim_sysfs_make(const struct sim_conf *conf, const char *path, char *error, s
         return 0;
     }
 
-    /* Made aside and moved into place whole: nobody sees half a tree. */
+    /* Created under a temporary name and renamed when complete, so no process sees a part of it. */
     snprintf(work, sizeof(work), "%s/new-%ld", parent, (long) getpid());
     if (0 != make_dir(work)) {
         goto failed;

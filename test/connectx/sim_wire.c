@@ -18,7 +18,7 @@
 #include "sim_alloc.h"
 #include "sim_wire_kind.h"
 
-#define MAGIC        0x31524d55u /* "UMR1": also tells another byte order */
+#define MAGIC        0x31524d55u /* "UMR1": also detects another byte order */
 #define WIRE_VERSION 3u
 #define TURNS        4
 #define IN_ROOM      (2 * (SIM_CHUNK + sizeof(struct sim_frame)))
@@ -29,7 +29,7 @@
 struct sim_conn {
     int fd;
     struct sim_peer *peer; /* that we connected to: requests out, answers in; else NULL */
-    bool connected;        /* it took a byte; before, nobody may be there */
+    bool connected;        /* it took a byte; before that there may be no process */
     bool greeted;          /* the other side said hello, or needs not */
     bool dead;
     bool want_out; /* polls for writing */
@@ -108,7 +108,7 @@ int sim_wire_open(void)
     return 0;
 }
 
-/* Peer is NULL for a connection that somebody else made. */
+/* Peer is NULL for a connection that another process opened. */
 static struct sim_conn *conn_new(int fd, struct sim_peer *peer)
 {
     struct sim_conn *conn = sim_alloc(sizeof(*conn));
@@ -138,7 +138,7 @@ static struct sim_conn *conn_new(int fd, struct sim_peer *peer)
     return conn;
 }
 
-/* Only marked; freed when nobody walks the list or holds it. */
+/* Only marked; freed when no thread walks the list or holds it. */
 static void conn_kill(struct sim_conn *conn)
 {
     if (conn->dead) {
@@ -223,7 +223,8 @@ struct sim_conn *sim_wire_to(struct sim_peer *peer)
     }
     fd = kind()->connect(peer);
     if (0 > fd) {
-        sim_log(2, "nobody at slot %u of host %08x: %s", peer->slot, peer->host, strerror(errno));
+        sim_log(2, "no process at slot %u of host %08x: %s", peer->slot, peer->host,
+                strerror(errno));
         return NULL;
     }
     conn = conn_new(fd, peer);
@@ -274,7 +275,7 @@ static void flush(struct sim_conn *conn)
     }
 }
 
-/* Keep what the kernel did not take. */
+/* Store the data that the kernel did not accept. */
 static int keep(struct sim_conn *conn, const void *data, size_t length)
 {
     if (0 < conn->out_start && conn->out_start + conn->out_length + length > conn->out_room) {
@@ -354,7 +355,7 @@ static void read_in(struct sim_conn *conn)
 {
     int turn;
 
-    /* Not for as long as the peer goes on sending: the poll set tells that there is more. */
+    /* Not as long as the peer sends: the poll set reports that there is more. */
     for (turn = 0; turn < TURNS; turn++) {
         ssize_t n = recv(conn->fd, conn->in + conn->in_length, IN_ROOM - conn->in_length, 0);
         size_t at = 0;
@@ -421,7 +422,7 @@ static void look(void)
     looked = now;
     for (conn = conns; NULL != conn; conn = conn->next) {
         if (!conn->dead && !kind()->answers(conn->fd, conn->connected, &conn->pulse)) {
-            sim_log(1, "nothing is heard on a connection any more");
+            sim_log(1, "a connection has had no data for too long");
             conn_kill(conn);
         }
     }

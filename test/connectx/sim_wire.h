@@ -12,14 +12,14 @@
  * The wire: frames between the HCAs of two processes.
  *
  * Every process takes a slot, a number that is in its queue pair numbers (qpn == slot << 12 |
- * index), and listens under that number; who has a request for a queue pair connects to its slot. A
- * connection carries the requests of the process that made it, and the answers to them. Nothing
- * ever blocks: what the kernel does not take waits in the connection, and a requester asks first
- * whether there is room.
+ * index), and listens under that number. A process with a request for a queue pair connects to its
+ * slot. A connection carries the requests of the process that made it, and the answers to them.
+ * Nothing ever blocks: data that the kernel does not accept waits in the connection, and a
+ * requester checks first whether there is room.
  *
- * How slots are found, and who may enter, is the business of a wire's kind (sim_wire_kind.h): one
+ * A wire's kind (sim_wire_kind.h) finds slots, and accepts or refuses processes: one
  * for the processes of a host, and TCP. A connection is a stream of frames behind a hello, and
- * nothing outside of these files knows more of it than that.
+ * other files use no more of it than that.
  */
 
 #ifndef SIM_WIRE_H
@@ -29,8 +29,10 @@
 
 #define SIM_SLOTS      4096
 #define SIM_SLOT_SHIFT 12
-#define SIM_OPERANDS   2 /**< of an atomic: what is swapped in or added, what is compared with */
-#define SIM_CHUNK      65536u /**< payload bytes of a frame, at most; a multiple of SIM_MTU */
+#define SIM_OPERANDS                                                                               \
+    2                    /**< of an atomic: the value to swap in or add, the value to compare with \
+                          */
+#define SIM_CHUNK 65536u /**< payload bytes of a frame, at most; a multiple of SIM_MTU */
 
 /** Kinds of frames. Requests go one way on a connection, answers the other. */
 enum sim_frame_type {
@@ -41,8 +43,9 @@ enum sim_frame_type {
     SIM_ACK,   /**< answer: all up to psn is done */
     SIM_NAK,   /**< answer: psn failed with syndrome */
     SIM_RNR,   /**< answer: psn found no receive; wait as syndrome says */
-    SIM_DROP,  /**< answer: nobody took psn. Hardware is silent here; we tell, to have no timers */
-    SIM_DATA,  /**< answer: (part of) what a read asked for, or what was there before an atomic */
+    SIM_DROP,  /**< answer: psn was not accepted. Hardware is silent here; the answer avoids timers
+                */
+    SIM_DATA,  /**< answer: (part of) the data of a read, or the value before an atomic */
     SIM_SWAP,  /**< request: compare and swap; the operands follow, of this machine's byte order */
     SIM_ADD,   /**< request: fetch and add */
 };
@@ -64,7 +67,7 @@ struct sim_frame {
     uint8_t reserved;
     uint32_t dst_qpn;
     uint32_t src_qpn;
-    uint32_t psn;   /**< of the frame's first packet; of an answer: what it is about */
+    uint32_t psn;   /**< of the frame's first packet; of an answer: of its request */
     uint32_t epoch; /**< of the requester, repeated in answers */
     uint32_t length;
     uint32_t msg_length;
@@ -72,8 +75,8 @@ struct sim_frame {
     uint32_t rkey;
     uint64_t raddr;
     __be32 imm;
-    uint32_t dst_port; /**< LID, or the lower half of the GID, of whom it is for */
-    uint32_t src_port; /**< and of whom it comes from */
+    uint32_t dst_port; /**< LID, or the lower half of the GID, of the destination */
+    uint32_t src_port; /**< and of the source */
     uint32_t spare;
 };
 
@@ -84,7 +87,7 @@ struct sim_peer;
 
 /** Take a slot and listen, unless done. @return 0 or -1 (logged) */
 int sim_wire_open(void);
-/** Send what waits as far as the kernel takes it, and close everything. */
+/** Send waiting data as far as the kernel accepts it, and close everything. */
 void sim_wire_close(void);
 /** In the child of a fork: close all without a word; the parent goes on using it. */
 void sim_wire_forget(void);
@@ -92,7 +95,7 @@ void sim_wire_forget(void);
 uint32_t sim_wire_slot(void);
 /** A descriptor that polls readable when there is something to do. */
 int sim_wire_fd(void);
-/** Read and write what can be; calls sim_frame_in(). @return the number of events */
+/** Read and write as far as possible; calls sim_frame_in(). @return the number of events */
 int sim_wire_progress(void);
 
 /**
@@ -100,19 +103,19 @@ int sim_wire_progress(void);
  *
  * @param[in] host  as sim_here_host() says; 0 on a local wire
  *
- * @retval NULL  there cannot be one, or no memory; the functions below take it for nobody
+ * @retval NULL  there cannot be one, or no memory; the functions below treat it as no process
  */
 struct sim_peer *sim_wire_peer(uint32_t host, uint32_t slot);
 
 /**
  * The connection to a peer, made if need be.
  *
- * @retval NULL  nobody is there now
+ * @retval NULL  no process is there now
  */
 struct sim_conn *sim_wire_to(struct sim_peer *peer);
 /** Counts how often the connection to a peer broke; a change means that answers were lost. */
 uint32_t sim_wire_breaks(const struct sim_peer *peer);
-/** Whether the last of these connections had not even come about: nobody was there. */
+/** Returns true if the last of these connections was never established. */
 bool sim_wire_absent(const struct sim_peer *peer);
 
 /** Whether a frame with payload should be sent now. */
@@ -120,7 +123,7 @@ bool sim_conn_room(const struct sim_conn *conn);
 /** Send a frame; payload is copied as far as it has to wait. */
 void sim_conn_send(struct sim_conn *conn, struct sim_frame *frame, const void *payload);
 
-/* What the wire calls: sim_engine.c */
+/* Called by the wire: sim_engine.c */
 
 /** A frame came. */
 void sim_frame_in(struct sim_conn *conn, const struct sim_frame *frame, const void *payload);

@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * What sim_wire.c leaves to the kind of wire: how a slot is taken and found, who may enter, and how
- * a connection is known to be dead whose other side says nothing.
+ * The operations of a kind of wire for sim_wire.c: how a slot is taken and found, which processes
+ * are accepted, and how a connection is known to be dead whose other side says nothing.
  */
 
 #ifndef SIM_WIRE_KIND_H
@@ -30,8 +30,8 @@ struct sim_peer {
 
 /** How a connection was when it was last looked at. */
 struct sim_pulse {
-    uint64_t since; /**< when it was first seen to wait in vain; 0: it does not */
-    uint64_t heard; /**< milliseconds of the system when the other side was heard last */
+    uint64_t since;     /**< when it was first seen to wait in vain; 0: it does not */
+    uint64_t last_data; /**< milliseconds of the system at the last data of the other side */
 };
 
 /** One kind of wire. Descriptors do not block, and are closed by an exec. */
@@ -40,11 +40,11 @@ struct sim_wire_kind {
     int (*listen)(uint32_t slot);
     /** Begin to connect. @return a descriptor, which may not be connected yet; or -1 with errno */
     int (*connect)(const struct sim_peer *peer);
-    /** What a hello says behind its head. @return bytes */
+    /** The part of a hello after its head. @return bytes */
     uint32_t (*hello)(const char **text);
     /** A connection was accepted. */
     void (*accepted)(int fd);
-    /** Whether who said hello may come in. */
+    /** Returns true if the sender of a hello is accepted. */
     bool (*welcome)(int fd, const char *text, uint32_t length);
     /**
      * Whether the other side is there, as far as can be known; called some times a second.
@@ -55,10 +55,10 @@ struct sim_wire_kind {
     bool (*answers)(int fd, bool connected, struct sim_pulse *pulse);
 };
 
-/** Close a descriptor that is of no use. @return -1; errno stays what it was */
+/** Close a descriptor after an error. @return -1; errno is unchanged */
 int sim_wire_give_up(int fd);
 
-/** Abstract Unix sockets: they vanish with their process, whatever killed it. */
+/** Abstract Unix sockets: they vanish with their process, however it ends. */
 extern const struct sim_wire_kind sim_wire_local;
 /** TCP, on the address of this host. */
 extern const struct sim_wire_kind sim_wire_tcp;

@@ -7,12 +7,12 @@
  */
 
 /*
- * A slot is a port: option port + slot, at the address of this host. Whoever knows the address (it
- * is in the GID or LID) and the slot (it is in the queue pair number) can connect; nothing else is
- * shared between hosts.
+ * A slot is a port: option port + slot, at the address of this host. Any process with the address
+ * (it is in the GID or LID) and the slot (it is in the queue pair number) can connect; nothing else
+ * is shared between hosts.
  *
  * A cable that is pulled says nothing. The kernel would go on trying for a quarter of an hour, so
- * its own record of the connection is asked whether the other kernel still answers. A process that
+ * its own record of the connection shows whether the other kernel still answers. A process that
  * is merely slow, or stopped, has a kernel that does.
  */
 
@@ -40,7 +40,7 @@ static void set(int fd, int level, int option, int value)
     (void) setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* Frames go at once; an idle connection is asked after its other side. */
+/* Frames are sent at once; an idle connection is checked for its other side. */
 static void tcp_accepted(int fd)
 {
     set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -103,19 +103,19 @@ static bool tcp_answers(int fd, bool connected, struct sim_pulse *pulse)
 
     memset(&info, 0, sizeof(info));
     if (connected) {
-        uint64_t heard;
+        uint64_t last_data;
 
         if (0 != getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size)) {
             return true;
         }
-        heard = now - info.tcpi_last_ack_recv;
+        last_data = now - info.tcpi_last_ack_recv;
         /* Give or take the ticks of two clocks. */
-        if (heard > pulse->heard + 20) {
-            pulse->heard = heard;
+        if (last_data > pulse->last_data + 20) {
+            pulse->last_data = last_data;
             pulse->since = 0;
         }
         /*
-         * Who has no room left answers each time that data is sent again, which is less and less
+         * A receiver without buffer space answers each retransmission, which is less and less
          * often; so what counts is whether there was an answer since. Of the probes the last one is
          * not counted: its answer may come before the kernel has counted it.
          */

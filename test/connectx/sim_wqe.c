@@ -111,12 +111,12 @@ const char *sim_wqe_decode(const struct sim_ring *ring, uint16_t index, uint32_t
     case MLX5_OPCODE_UMR:
         break;
     default:
-        return "an operation that this HCA does not know";
+        return "an operation that this HCA does not support";
     }
     return NULL;
 }
 
-/* What to do with each data segment. */
+/* The action for each data segment. */
 typedef const char *(*segment_fn_t)(void *context, uint32_t key, uint64_t addr, uint32_t length,
                                     uint32_t inline_at);
 
@@ -287,7 +287,7 @@ static const char *decode_list(struct sim_layout *layout, const uint8_t *raw, ui
     return NULL;
 }
 
-/* A repeat block and its entries: everything of them is 16 bits wide, whatever was meant. */
+/* A repeat block and its entries: all their fields are 16 bits wide. */
 static const char *decode_repeat(struct sim_layout *layout, const uint8_t *raw, uint32_t entries)
 {
     struct mlx5_wqe_umr_repeat_block_seg block;
@@ -372,7 +372,7 @@ static const char *check_old(const struct sim_layout *old, const struct mlx5_wqe
     if (0 != (umr->flags & MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE) && !old->free) {
         return "a UMR for a free mkey of one that is not";
     }
-    /* A mapping brings its own tag; what is to be taken away must be what is there. */
+    /* A mapping has its own tag; an invalidation must name the present key. */
     if (frees && (old->free || old->tag != (value & 0xff))) {
         return "the key to be invalidated is stale";
     }
@@ -403,14 +403,14 @@ const char *sim_wqe_umr(const struct sim_ring *ring, const struct sim_wqe *wqe,
 
     key = sim_key_find(be32toh(wqe->imm) >> 8);
     if (NULL == key || SIM_MKEY != key->super.kind) {
-        return "a UMR of what is no mkey";
+        return "a UMR of a key that is no mkey";
     }
     *mkey = key->index;
     if (key->pd != access->pd) {
         return "a UMR of an mkey of another protection domain";
     }
     if (0 != (mask & ~(uint64_t) UMR_MASK_KNOWN) || 0 != be16toh(umr.bsf_octowords)) {
-        return "a UMR that changes what this HCA does not know";
+        return "a UMR that changes fields unknown to this HCA";
     }
     if (0 != (umr.flags & MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET)
         && 0 != umr.translation_offset) {
@@ -427,7 +427,7 @@ const char *sim_wqe_umr(const struct sim_ring *ring, const struct sim_wqe *wqe,
         sim_free(raw);
         return "out of memory";
     }
-    /* What the mask leaves out stays as it is. */
+    /* Bits outside of the mask are unchanged. */
     old = key->now;
     for (const struct sim_layout *p = key->pending; NULL != p; p = p->next) {
         old = p;
@@ -463,7 +463,7 @@ const char *sim_wqe_umr(const struct sim_ring *ring, const struct sim_wqe *wqe,
     if (NULL == why && 0 < entries) {
         uint32_t mark;
 
-        /* The key of the first entry tells which of the two it is. */
+        /* The key of the first entry distinguishes the two. */
         memcpy(&mark, raw + 4, sizeof(mark));
         why = REPEAT_MARK == be32toh(mark) ? decode_repeat(layout, raw, entries)
                                            : decode_list(layout, raw, entries);

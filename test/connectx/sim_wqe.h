@@ -34,7 +34,7 @@ struct sim_wqe {
     uint64_t raddr;
     uint32_t rkey;
     uint16_t data;    /**< offset of the first data segment */
-    uint64_t swap;    /**< of an atomic: what is swapped in, or added */
+    uint64_t swap;    /**< of an atomic: the value to swap in, or to add */
     uint64_t compare; /**< of a compare and swap: with what */
 };
 
@@ -52,7 +52,7 @@ void sim_ring_read(const struct sim_ring *ring, uint16_t index, uint32_t offset,
  * Decode the head of the work request at a basic block.
  *
  * @retval NULL  fine
- * @retval text  what no HCA would accept
+ * @retval text  the reason why no HCA would accept it
  */
 const char *sim_wqe_decode(const struct sim_ring *ring, uint16_t index, uint32_t qpn,
                            struct sim_wqe *wqe);
@@ -62,7 +62,7 @@ const char *sim_wqe_length(const struct sim_ring *ring, const struct sim_wqe *wq
                            uint64_t *length);
 
 /**
- * Copy bytes [offset, offset + length) of what the data segments describe.
+ * Copy bytes [offset, offset + length) of the data segments.
  *
  * @param[in] pieces  scratch
  *

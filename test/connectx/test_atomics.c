@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Atomics: what they leave, what they bring, and which are refused. (Repeated ones: test_breaks.)
+/* Atomics: their effects, their results, and the refused ones. (Repeated ones: test_breaks.)
  */
 
 #include "verbs_pair.h"
@@ -44,7 +44,7 @@ static uint64_t there(uint32_t at)
     return value;
 }
 
-/* What was brought to the start of the local page. */
+/* The result at the start of the local page. */
 static uint64_t here(void)
 {
     uint64_t value;
@@ -99,7 +99,7 @@ static void both(void)
     CHECK(end_poll(&p.a, &wc, END_LONG_MS));
     CHECK(IBV_WC_SUCCESS == wc.status && IBV_WC_COMP_SWAP == wc.opcode && 2 == wc.wr_id);
     CHECK(0x0122334455667789 == here() && 42 == there(64));
-    /* Something else is there: only that is told. */
+    /* Another value is there: it is only returned. */
     swap(3, 64, 43, 44);
     end_expect(&p.a, 3, IBV_WC_SUCCESS);
     CHECK(42 == here() && 42 == there(64));
@@ -149,7 +149,7 @@ static void together(void)
     unmake();
 }
 
-/* Through an mkey: its result may be in pieces, what it works on not. */
+/* Through an mkey: its result may be in pieces, its operand not. */
 static void through_mkeys(void)
 {
     struct ibv_sge sge[2];
@@ -224,7 +224,7 @@ static void refused(void)
         CHECK(pair_untouched() && 0x5a == pair_src[0]);
         unmake();
     }
-    /* Here it is too late: it has been done when there is no place for what it brings. */
+    /* Here it is too late: it was performed, and there is no buffer for its result. */
     make();
     set_there(0, 5);
     add(&p.a, 1, target->rkey, (uintptr_t) pair_dst, 1, p.src->lkey ^ 1, (uintptr_t) pair_src);

@@ -9,7 +9,7 @@
 /*
  * The connection between two HCAs breaks again and again while both processes live. As on a
  * network that loses packets, every request is done exactly once, in order, and no byte is lost:
- * what comes again is answered, not repeated.
+ * repeated requests are answered, not performed again.
  *
  * test_breaks [SEED]
  */
@@ -73,7 +73,7 @@ static int receiver(int fd)
     CHECK(NULL != area);
     end_open(&end, &options);
     end_report(fd, &end.name, sizeof(end.name));
-    end_hear(fd, &peer, sizeof(peer));
+    end_pipe_read(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, &options);
     mr = end_reg(&end, area, AREA);
     where[0] = mr->rkey;
@@ -93,7 +93,7 @@ static int receiver(int fd)
 
         CHECK(end_poll(&end, &wc, END_LONG_MS));
         CHECK(IBV_WC_SUCCESS == wc.status && i % DEPTH == wc.wr_id);
-        end_hear(fd, &length, sizeof(length));
+        end_pipe_read(fd, &length, sizeof(length));
         CHECK(length == wc.byte_len);
         if (IBV_WC_RECV_RDMA_WITH_IMM == wc.opcode) {
             CHECK(i + 1 == be32toh(wc.imm_data));
@@ -101,7 +101,7 @@ static int receiver(int fd)
         end_recv(&end, i % DEPTH, mr->lkey, area, AREA);
     }
     /* Nothing comes behind them. */
-    end_hear(fd, &i, 1);
+    end_pipe_read(fd, &i, 1);
     CHECK(!end_poll(&end, &(struct ibv_wc){0}, 20));
     CHECK(ROUNDS == counter);
     end_close(&end);
@@ -130,7 +130,7 @@ static void read_back(struct end *end, struct ibv_mr *mr, uint32_t length, const
     CHECK(0 == ibv_wr_complete(end->qpx));
 }
 
-/* Each round adds one: what is there before tells whether any was added twice, or not. */
+/* Each round adds one: the previous value shows whether any was added twice or lost. */
 static void count(struct end *end, struct ibv_mr *mr, const uint64_t where[4])
 {
     ibv_wr_start(end->qpx);
@@ -183,12 +183,12 @@ int main(int argc, char **argv)
     CHECK(NULL != out && NULL != back);
     fd = end_fork(receiver, &pid);
     end_open(&end, &options);
-    end_hear(fd, &peer, sizeof(peer));
+    end_pipe_read(fd, &peer, sizeof(peer));
     end_report(fd, &end.name, sizeof(end.name));
     end_connect(&end, &peer, &options);
     out_mr = end_reg(&end, out, AREA);
     back_mr = end_reg(&end, back, AREA);
-    end_hear(fd, where, sizeof(where));
+    end_pipe_read(fd, where, sizeof(where));
     for (round = 0; round < ROUNDS; round++) {
         uint32_t length = 0 == between(0, 3) ? between(1, 5000) : between(1, AREA);
         uint32_t i;

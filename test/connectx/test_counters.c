@@ -228,7 +228,7 @@ static const struct {
 
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
-/* Every name=value of what is expected must be in the line. */
+/* Every expected name=value must be in the line. */
 static int compare(size_t i, const char *line)
 {
     char expected[512];

@@ -6,7 +6,7 @@
 #
 # $HEADER$
 #
-# The same bytes arrive whatever the HCA's timing: several seeds of random delays.
+# The same bytes arrive for any timing of the HCA: several seeds of random delays.
 
 limit=$(cd "${srcdir:-$(dirname "$0")}/.." && pwd)/limit
 failed=0

@@ -61,7 +61,7 @@ static void arm(struct end *end, int solicited)
     CHECK(0 == ibv_req_notify_cq(end->cq, solicited));
 }
 
-/* Nobody asked: none. Asked once: one, whatever more comes. */
+/* Without a request: none. After one request: one event, for any number of completions. */
 static void once(void)
 {
     struct pair p;
@@ -78,7 +78,7 @@ static void once(void)
     message(&p, 4, 0);
     CHECK(!readable(&p.b, 30));
     end_expect(&p.b, 2, IBV_WC_SUCCESS);
-    /* What is there and was not polled counts. */
+    /* Completions that were not polled count. */
     arm(&p.b, 0);
     take_event(&p.b, &p.b);
     end_expect(&p.b, 3, IBV_WC_SUCCESS);
@@ -88,7 +88,7 @@ static void once(void)
     pair_unmake(&p);
 }
 
-/* Only for a completion that the sender asks it for, or that is an error. */
+/* Only for a solicited completion, or one with an error. */
 static void solicited(void)
 {
     struct pair p;
@@ -190,7 +190,7 @@ static void two_queues(void)
     pair_unmake(&p);
 }
 
-/* A refused request, an overrun: each is told, with the object that it is about. */
+/* A refused request, an overrun: each is reported, with its object. */
 static void errors(void)
 {
     struct end_options small = {.cqes = 3};
@@ -215,7 +215,7 @@ static void errors(void)
     pair_unmake(&p);
 }
 
-/* More than fit the pipe, and nobody reads them: nothing waits for that. */
+/* More events than fit into the pipe, and no reader: nothing blocks. */
 static void unread(void)
 {
     struct ibv_srq_init_attr init = {.attr = {.max_wr = 8, .max_sge = 1}};
@@ -238,7 +238,7 @@ static void unread(void)
 }
 
 static const struct pair_case cases[] = {
-    {"one for each time asked", once},
+    {"one for each request", once},
     {"solicited ones", solicited},
     {"asleep", asleep},
     {"two queues in a channel", two_queues},

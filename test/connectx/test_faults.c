@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* A plan of faults: each comes about where it should, once, and what is before and behind it is
+/* A plan of faults: each occurs at its place, once, and requests before and after it are
  * well. The last one takes the device away. */
 
 #include "verbs_pair.h"

@@ -85,7 +85,7 @@ static struct ibv_mr *try_address(CUdeviceptr ptr, size_t bytes)
     return ibv_reg_mr(p.b.pd, (void *) (uintptr_t) ptr, bytes, PAIR_ALL);
 }
 
-/* What a GPU that nobody flushed sees. */
+/* The bytes that a GPU sees without a flush. */
 static uint8_t seen(CUdeviceptr ptr, size_t at)
 {
     OK(cuda.cuMemcpyDtoH_v2(host, ptr, BYTES));
@@ -109,7 +109,7 @@ static void read_there(struct ibv_mr *mr, uint64_t from)
     end_expect(&p.a, 2, IBV_WC_SUCCESS);
 }
 
-/* Bytes go where they belong, whatever page the memory begins in; and nowhere else. */
+/* Bytes arrive at their place, for memory that begins in any page; and nowhere else. */
 static void bytes_of(struct ibv_mr *(*reg)(CUdeviceptr, size_t))
 {
     static const size_t sizes[] = {BYTES, 3000, 700};
@@ -277,7 +277,7 @@ static void freed(void)
     CHECK(0 == ibv_dereg_mr(mr));
 }
 
-/* What cannot be registered, and what cannot be asked for. */
+/* Memory that cannot be registered, and invalid requests. */
 static void refused(void)
 {
     CUdeviceptr ptr = device_alloc(BYTES);

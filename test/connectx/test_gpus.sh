@@ -44,7 +44,7 @@ expect 2 "option 'devices' cannot be 'many'" "$wrapper" --gpus many ./count_gpus
 UMRDDT_GPU=nonsense=1 expect 2 "unknown option 'nonsense'" "$wrapper" --gpus 1 ./count_gpus
 expect 2 "unknown option '--gpus'" "$wrapper" --gpus
 expect 0 "kernels=PATH" "$wrapper" --help
-# The kernels are found without being told of, here and where they are installed.
+# The kernels are found without a setting, here and after installation.
 kernel=umrddt_gpu_ROWS_STRIDED_STREAM_64
 expect 0 "^1 GPUs$" "$wrapper" --gpus 1 ./count_gpus $kernel
 expect 5 "" "$wrapper" --gpus 1 ./count_gpus no_such_kernel
@@ -56,7 +56,7 @@ if test -e ../cuda/.libs/libcuda.so.1; then
     cp ../gpu/kernels/.libs/software_kernels.so "$work/cuda/kernels/"
     LD_LIBRARY_PATH=$work/cuda expect 0 "" ./count_gpus $kernel
 fi
-# Without it nothing is put in the way of the machine's own.
+# Without it the machine's own library is used.
 LD_LIBRARY_PATH=/nonexistent expect 0 "^/nonexistent$" "$wrapper" sh -c 'echo $LD_LIBRARY_PATH'
 if ! ldconfig -p 2> /dev/null | grep -q 'libcuda\.so\.1'; then
     expect 3 "" "$wrapper" ./count_gpus

@@ -64,7 +64,7 @@ static void end_map(struct mlx5dv_mkey *mkey)
     pair_unmake(&p);
 }
 
-/* It maps nothing, for nobody, until it is mapped again. */
+/* It maps nothing until it is mapped again. */
 static void by_owner(void)
 {
     struct mlx5dv_mkey *mkey;
@@ -134,7 +134,7 @@ static void in_a_row(void)
     end_map(mkey);
 }
 
-/* What is not there cannot be taken away. */
+/* A key that is not there cannot be invalidated. */
 static void bad_local(void)
 {
     struct mlx5dv_mkey *mkey;
@@ -155,7 +155,7 @@ static void bad_local(void)
         case 2: /* a registration */
             local_inv(&p.b, 1, p.dst->rkey);
             break;
-        default: /* somebody else's */
+        default: /* another process's */
             local_inv(&p.a, 1, mkey->rkey);
             break;
         }
@@ -165,7 +165,7 @@ static void bad_local(void)
     }
 }
 
-/* What a send brings is there, and what went before it too; what comes behind it is refused. */
+/* The data of a send, and of requests before it, is there; requests after it are refused. */
 static void by_peer(void)
 {
     struct mlx5dv_mkey *mkey;

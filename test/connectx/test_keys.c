@@ -203,7 +203,7 @@ static void registered_again(void)
                      IBV_WC_REM_ACCESS_ERR);
     CHECK(0 == ibv_rereg_mr(p.dst, IBV_REREG_MR_CHANGE_PD, p.b.pd, NULL, 0, 0));
     CHECK(0 == ibv_dealloc_pd(pd));
-    /* What is refused leaves all as it was. */
+    /* A refused request changes nothing. */
     CHECK(IBV_REREG_MR_ERR_CMD
           == ibv_rereg_mr(p.dst, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, (void *) 4096, 1024, 0));
     CHECK(

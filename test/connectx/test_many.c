@@ -8,7 +8,7 @@
 
 /*
  * Four processes, each connected to all, write large messages to all at once, in pieces through
- * mkeys and plain, for several rounds. Nobody may wait for ever, and every byte must be right.
+ * mkeys and plain, for several rounds. No process may wait for ever, and every byte must be right.
  */
 
 #include "verbs_end.h"
@@ -23,7 +23,7 @@
 #define PIECES  48
 #define ALL     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
-/* What a rank has to know of another: the way to it, and where to write. */
+/* The address of a rank for another one: its queue pair, and the target of writes. */
 struct hca {
     struct end_name name;
     uint32_t rkey;
@@ -37,11 +37,11 @@ static uint8_t pattern(int from, int to, int round, uint32_t i)
     return (uint8_t) ((i * 2654435761u >> 15) + (uint32_t) (from * 17 + to * 29 + round * 51));
 }
 
-/* Read somebody's HCA through the parent, who copies HCAs[i][j] to j. */
+/* Read another rank's HCA through the parent, which copies HCAs[i][j] to j. */
 static void exchange(int fd, struct hca *mine, struct hca *theirs)
 {
     end_report(fd, mine, RANKS * sizeof(*mine));
-    end_hear(fd, theirs, RANKS * sizeof(*theirs));
+    end_pipe_read(fd, theirs, RANKS * sizeof(*theirs));
 }
 
 static void barrier(int fd)
@@ -49,7 +49,7 @@ static void barrier(int fd)
     char c = 0;
 
     end_report(fd, &c, 1);
-    end_hear(fd, &c, 1);
+    end_pipe_read(fd, &c, 1);
 }
 
 static void map_pieces(struct end *end, struct mlx5dv_mkey *mkey, uint8_t *buffer,
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
         fd[i] = end_fork(rank, &pid[i]);
     }
     for (i = 0; i < RANKS; i++) {
-        end_hear(fd[i], hcas[i], sizeof(hcas[i]));
+        end_pipe_read(fd[i], hcas[i], sizeof(hcas[i]));
     }
     for (i = 0; i < RANKS; i++) {
         struct hca column[RANKS];
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
         char c;
 
         for (i = 0; i < RANKS; i++) {
-            end_hear(fd[i], &c, 1);
+            end_pipe_read(fd[i], &c, 1);
         }
         for (i = 0; i < RANKS; i++) {
             end_report(fd[i], &c, 1);

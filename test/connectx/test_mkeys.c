@@ -198,7 +198,7 @@ static void nested(void)
         sge[0] = (struct ibv_sge){5, 5, mkey[i]->lkey};
         sge[1] = (struct ibv_sge){0, 5, mkey[i]->lkey};
     }
-    /* Four levels are what the HCA reports. */
+    /* The HCA reports four levels. */
     end_write(&p.a, 1, mkey[3]->lkey, 0, 10, p.dst->rkey, (uintptr_t) pair_dst, 0);
     end_expect(&p.a, 1, IBV_WC_SUCCESS);
     CHECK(0 == memcmp(pair_dst, pair_src + 100, 5) && 0 == memcmp(pair_dst + 5, pair_src + 10, 5));
@@ -312,7 +312,7 @@ static void stride_limit(void)
                 right && pair_dst[i] == big[(uint32_t) (i / 100) * strides[s] + (uint32_t) i % 100];
         }
         CHECK(right == (65535 == strides[s]));
-        /* What came instead: four times the first block. */
+        /* The received data: four times the first block. */
         CHECK(65535 == strides[s] || 0 == memcmp(pair_dst + 300, big, 100));
     }
     CHECK(0 == mlx5dv_destroy_mkey(mkey));

@@ -20,7 +20,7 @@ if ! test -x $program || ! command -v mpirun > /dev/null 2>&1; then
     echo "skipped: there is no mpirun or no mpicc"
     exit 77
 fi
-# Only what the test says: a job started inside of another takes over its settings.
+# Only the settings of the test: a job inside of another one inherits its settings.
 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
 export OMPI_ALLOW_RUN_AS_ROOT OMPI_ALLOW_RUN_AS_ROOT_CONFIRM
@@ -43,7 +43,7 @@ job() {
         cat "$work/with" "$work/with.err"
         failed=1
     elif test -s "$work/with.err" && ! test -s "$work/without.err"; then
-        echo "FAILED: $name prints what it does not print without the hca"
+        echo "FAILED: $name has other output than without the HCA"
         cat "$work/with.err"
         failed=1
     else

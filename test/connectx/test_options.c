@@ -7,8 +7,8 @@
  */
 
 /*
- * What the options of the software ConnectX do. Every line of the table runs this program again,
- * below an HCA with those options.
+ * The effects of the options of the software ConnectX. Every line of the table runs this program
+ * again, below an HCA with those options.
  */
 
 #include "verbs_end.h"
@@ -101,7 +101,7 @@ static void plain_copy(void)
     }
 }
 
-/* A bad address stays a completion, whatever copies. */
+/* A bad address is a completion with an error, with either method of copying. */
 static void gone_memory(void)
 {
     uint8_t *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -155,7 +155,7 @@ static void umr_off(void)
     end_expect(&a, 1, IBV_WC_SUCCESS);
 }
 
-/* Everything completes, and what came is wrong; plain keys stay right. */
+/* Everything completes, and the received data is wrong; plain keys stay right. */
 static void umr_broken(void)
 {
     struct mlx5dv_mkey *mkey;
@@ -241,7 +241,8 @@ static struct ibv_qp *try_qp(uint32_t send_sge, uint32_t recv_sge, uint32_t recv
     return ibv_create_qp_ex(a.context, &attr);
 }
 
-/* What the device says of data segments, what it lets queue pairs have, and what it takes. */
+/* Data segments: the limit that the device reports, that of queue pairs, and the accepted number.
+ */
 static void segments(int most, uint32_t max_inline)
 {
     struct {
@@ -447,7 +448,7 @@ static void notify(uint64_t wr_id)
               (uint32_t) wr_id);
 }
 
-/* The second one is well, on both sides, and what follows finds nobody. */
+/* The second one succeeds at both sides, and the following ones find no peer. */
 static void deaf_after_two(void)
 {
     uint64_t i;
@@ -463,7 +464,7 @@ static void deaf_after_two(void)
     end_expect(&a, 3, IBV_WC_RETRY_EXC_ERR);
 }
 
-/* (late=200) The peer knows of it before 200 ms have gone by, or as soon as it gets to look. */
+/* (late=200) The peer sees it before 200 ms have passed, or at its first look. */
 static void late_write(void)
 {
     struct timespec begin, end;
@@ -498,7 +499,7 @@ static void roce(void)
     end_write(&a, 1, src_mr->lkey, (uintptr_t) src, 64, dst_mr->rkey, (uintptr_t) dst, 0);
     end_expect(&a, 1, IBV_WC_SUCCESS);
     CHECK(0 == memcmp(src, dst, 64));
-    /* Without a GID there is no way on Ethernet. */
+    /* Without a GID there is no path on Ethernet. */
     end_open(&c, NULL);
     end_to_init(&c, NULL);
     attr.ah_attr.dlid = 1;
@@ -577,16 +578,16 @@ static int child(int fd)
     end_open(&end, NULL);
     CHECK(end.name.qpn >> 12 != a.name.qpn >> 12);
     end_report(fd, &end.name, sizeof(end.name));
-    end_hear(fd, &peer, sizeof(peer));
+    end_pipe_read(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, src, PAGE);
-    end_hear(fd, where, sizeof(where));
-    /* Copy on write: what the child has is its own. */
+    end_pipe_read(fd, where, sizeof(where));
+    /* Copy on write: the child has its own copy. */
     memset(src, 0x77, PAGE);
     end_write(&end, 1, mr->lkey, (uintptr_t) src, PAGE, (uint32_t) where[0], where[1], 0);
     end_expect(&end, 1, IBV_WC_SUCCESS);
     end_report(fd, "d", 1);
-    end_hear(fd, where, 1);
+    end_pipe_read(fd, where, 1);
     return 0;
 }
 
@@ -603,13 +604,13 @@ static void forked(void)
     make(0, 0);
     fd = end_fork(child, &pid);
     end_open(&c, &share);
-    end_hear(fd, &peer, sizeof(peer));
+    end_pipe_read(fd, &peer, sizeof(peer));
     end_report(fd, &c.name, sizeof(c.name));
     end_connect(&c, &peer, NULL);
     where[0] = src_mr->rkey;
     where[1] = (uintptr_t) src;
     end_report(fd, where, sizeof(where));
-    end_hear(fd, &done, 1);
+    end_pipe_read(fd, &done, 1);
     CHECK(0x77 == src[0] && 0x77 == src[PAGE - 1]);
     end_write(&a, 1, src_mr->lkey, (uintptr_t) src, PAGE, dst_mr->rkey, (uintptr_t) dst, 0);
     end_expect(&a, 1, IBV_WC_SUCCESS);

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Peers that are not ready, not who they should be, or die. */
+/* Peers that are not ready, not the expected ones, or killed. */
 
 #include "verbs_pair.h"
 
@@ -31,7 +31,7 @@ static void wrong_state(void)
     ibv_wr_rdma_write(p.a.qpx, 1, 1);
     ibv_wr_set_sge(p.a.qpx, 1, 1, 1);
     CHECK(EINVAL == ibv_wr_complete(p.a.qpx));
-    /* From INIT there is no way to RTS. */
+    /* INIT cannot change to RTS. */
     attr.qp_state = IBV_QPS_RTS;
     CHECK(EINVAL == ibv_modify_qp(p.a.qp, &attr, IBV_QP_STATE));
     end_close(&p.a);
@@ -45,13 +45,13 @@ static void wrong_state(void)
     end_expect(&p.a, 2, IBV_WC_WR_FLUSH_ERR);
     end_recv(&p.a, 12, 0, NULL, 0);
     end_expect(&p.a, 12, IBV_WC_WR_FLUSH_ERR);
-    /* And nobody answers for it. */
+    /* And no process answers for it. */
     end_write(&p.b, 3, p.dst->lkey, (uintptr_t) pair_dst, 8, p.src->rkey, (uintptr_t) pair_src, 0);
     end_expect(&p.b, 3, IBV_WC_RETRY_EXC_ERR);
     pair_unmake(&p);
 }
 
-/* Where nobody is, by LID or, on RoCE, by GID. */
+/* Addresses without a process, by LID or, on RoCE, by GID. */
 static void lead_astray(struct end_name *name)
 {
     if (0 == name->lid) {
@@ -61,7 +61,7 @@ static void lead_astray(struct end_name *name)
     }
 }
 
-/* Something about the peer is not what the other side thinks. */
+/* The peer differs from the other side's settings. */
 static void wrong_peer(void)
 {
     int what;
@@ -136,7 +136,7 @@ __attribute__((noreturn)) static int victim(int fd)
 
     end_open(&end, NULL);
     end_report(fd, &end.name, sizeof(end.name));
-    end_hear(fd, &peer, sizeof(peer));
+    end_pipe_read(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, pair_dst, PAIR_PAGE);
     where[0] = mr->rkey;
@@ -161,11 +161,11 @@ static void killed_peer(void)
 
     memset(pair_src, 0x5a, PAIR_PAGE);
     end_open(&end, NULL);
-    end_hear(fd, &peer, sizeof(peer));
+    end_pipe_read(fd, &peer, sizeof(peer));
     end_report(fd, &end.name, sizeof(end.name));
     end_connect(&end, &peer, &options);
     mr = end_reg(&end, pair_src, PAIR_PAGE);
-    end_hear(fd, where, sizeof(where));
+    end_pipe_read(fd, where, sizeof(where));
     /* The peer only sleeps: its HCA works without it. */
     end_write(&end, 1, mr->lkey, (uintptr_t) pair_src, 64, (uint32_t) where[0], where[1], 0);
     end_expect(&end, 1, IBV_WC_SUCCESS);
@@ -185,8 +185,8 @@ static void killed_peer(void)
 
 #define HUGE_BYTES (1u << 30)
 
-/* Dies while it is written to; the key covers far more than there is time for, also where this
- * process has to wait for a processor. (Memory is there for what is written only.) */
+/* Killed during writes to it; the key covers far more than there is time for, also where this
+ * process has to wait for a processor. (Only written memory is allocated.) */
 __attribute__((noreturn)) static int huge_victim(int fd)
 {
     uint8_t *huge = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE,
@@ -199,7 +199,7 @@ __attribute__((noreturn)) static int huge_victim(int fd)
     CHECK(MAP_FAILED != huge);
     end_open(&end, NULL);
     end_report(fd, &end.name, sizeof(end.name));
-    end_hear(fd, &peer, sizeof(peer));
+    end_pipe_read(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, huge, HUGE_BYTES);
     where[0] = mr->rkey;
@@ -227,11 +227,11 @@ static void killed_in_the_middle(void)
     CHECK(MAP_FAILED != huge);
     huge[1 << 20] = 1;
     end_open(&end, NULL);
-    end_hear(fd, &peer, sizeof(peer));
+    end_pipe_read(fd, &peer, sizeof(peer));
     end_report(fd, &end.name, sizeof(end.name));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, huge, HUGE_BYTES);
-    end_hear(fd, where, sizeof(where));
+    end_pipe_read(fd, where, sizeof(where));
     end_write(&end, 1, mr->lkey, (uintptr_t) huge, HUGE_BYTES, (uint32_t) where[0], where[1], 0);
     end_expect(&end, 1, IBV_WC_RETRY_EXC_ERR);
     CHECK(pid == waitpid(pid, &status, 0));
@@ -242,7 +242,7 @@ static void killed_in_the_middle(void)
     close(fd);
 }
 
-/* Gone as soon as it has seen what came. */
+/* Exits as soon as it has seen the data. */
 static int hasty(int fd)
 {
     struct end_name peer;
@@ -253,7 +253,7 @@ static int hasty(int fd)
 
     end_open(&end, NULL);
     end_report(fd, &end.name, sizeof(end.name));
-    end_hear(fd, &peer, sizeof(peer));
+    end_pipe_read(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, pair_dst, PAIR_PAGE);
     end_recv(&end, 1, 0, NULL, 0);
@@ -278,11 +278,11 @@ static void leaves_at_once(void)
         int fd = end_fork(hasty, &pid);
 
         end_open(&end, NULL);
-        end_hear(fd, &peer, sizeof(peer));
+        end_pipe_read(fd, &peer, sizeof(peer));
         end_report(fd, &end.name, sizeof(end.name));
         end_connect(&end, &peer, NULL);
         mr = end_reg(&end, pair_src, PAIR_PAGE);
-        end_hear(fd, where, sizeof(where));
+        end_pipe_read(fd, where, sizeof(where));
         end_write(&end, 1, mr->lkey, (uintptr_t) pair_src, 64, (uint32_t) where[0], where[1], 5);
         end_expect(&end, 1, IBV_WC_SUCCESS);
         end_wait(pid);

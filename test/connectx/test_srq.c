@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Shared receive queues: whose receives are taken when, and what is left of them after errors. */
+/* Shared receive queues: the order in which receives are used, and the rest after errors. */
 
 #include "verbs_pair.h"
 
@@ -101,8 +101,8 @@ static void post(struct crowd *c, uint64_t wr_id, uint32_t length)
     CHECK(0 == try_post(c, wr_id, c->dst->lkey, pair_dst + 64 * wr_id, length));
 }
 
-/* Send some bytes that tell the message. */
-static void tell(struct crowd *c, int from, uint64_t wr_id, uint32_t length)
+/* Send some bytes with the number of the message. */
+static void send_number(struct crowd *c, int from, uint64_t wr_id, uint32_t length)
 {
     memset(pair_src + 64 * wr_id, (int) (wr_id + 1), 64);
     ibv_wr_start(c->from[from].qpx);
@@ -123,7 +123,7 @@ static void arrived(const struct crowd *c, uint64_t at, uint64_t message, uint32
     }
 }
 
-/* In the order of their posting, whoever needs one. */
+/* In the order of their posting, for any queue pair. */
 static void in_order(void)
 {
     struct crowd c;
@@ -137,7 +137,7 @@ static void in_order(void)
     for (i = 0; i < 6; i++) {
         int who = (i * 2) % SENDERS;
 
-        tell(&c, who, (uint64_t) i, 40);
+        send_number(&c, who, (uint64_t) i, 40);
         end_expect(&c.from[who], (uint64_t) i, IBV_WC_SUCCESS);
         CHECK(end_poll(&c.to[who], &wc, END_LONG_MS));
         CHECK(IBV_WC_SUCCESS == wc.status && IBV_WC_RECV == wc.opcode && (uint64_t) i == wc.wr_id
@@ -172,7 +172,7 @@ static void round_and_round(void)
         for (i = 0; i < some; i++) {
             int who = (round + i) % SENDERS;
 
-            tell(&c, who, 30 + (uint64_t) i, 64);
+            send_number(&c, who, 30 + (uint64_t) i, 64);
             end_expect(&c.from[who], 30 + (uint64_t) i, IBV_WC_SUCCESS);
             CHECK(end_poll(&c.to[who], &wc, END_LONG_MS) && IBV_WC_SUCCESS == wc.status);
             CHECK(2 * ROOM > wc.wr_id);
@@ -214,12 +214,12 @@ static void empty(void)
     struct ibv_wc wc;
 
     make(&c, 4, NULL);
-    tell(&c, 0, 1, 64);
+    send_number(&c, 0, 1, 64);
     end_expect(&c.from[0], 1, IBV_WC_RNR_RETRY_EXC_ERR);
     unmake(&c);
 
     make(&c, 4, &patient);
-    tell(&c, 0, 1, 64);
+    send_number(&c, 0, 1, 64);
     CHECK(!end_poll(&c.from[0], &wc, 50));
     post(&c, 2, 64);
     end_expect(&c.from[0], 1, IBV_WC_SUCCESS);
@@ -236,7 +236,7 @@ static void expect_limit(struct crowd *c, uint32_t limit)
     CHECK(limit == attr.srq_limit && 8 <= attr.max_wr && 2 <= attr.max_sge);
 }
 
-/* An event, once, when fewer than asked for are left. */
+/* An event, once, when fewer than the limit are left. */
 static void limit(void)
 {
     struct ibv_srq_attr attr = {.srq_limit = 3};
@@ -258,12 +258,12 @@ static void limit(void)
         } else {
             expect_limit(&c, i < 3 ? 3 : 0);
         }
-        tell(&c, 0, (uint64_t) i, 1);
+        send_number(&c, 0, (uint64_t) i, 1);
         end_expect(&c.from[0], (uint64_t) i, IBV_WC_SUCCESS);
         end_expect(&c.to[0], (uint64_t) i, IBV_WC_SUCCESS);
     }
     CHECK(!end_has_event(&c.base, 20));
-    /* Asked when it is so already. */
+    /* A request when fewer are left already. */
     attr.srq_limit = 1;
     CHECK(0 == ibv_modify_srq(c.srq, &attr, IBV_SRQ_LIMIT));
     CHECK(c.srq == end_event(&c.base, IBV_EVENT_SRQ_LIMIT_REACHED));
@@ -273,7 +273,7 @@ static void limit(void)
     attr.max_wr = 100;
     CHECK(EINVAL == ibv_modify_srq(c.srq, &attr, IBV_SRQ_MAX_WR));
     expect_limit(&c, 0);
-    /* Not read before it is destroyed: nobody waits for that. */
+    /* Not read before it is destroyed: nothing blocks. */
     attr.srq_limit = 1;
     CHECK(0 == ibv_modify_srq(c.srq, &attr, IBV_SRQ_LIMIT));
     unmake(&c);
@@ -288,13 +288,13 @@ static void error(void)
     make(&c, 8, NULL);
     post(&c, 1, 15);
     post(&c, 2, 64);
-    tell(&c, 0, 5, 16);
+    send_number(&c, 0, 5, 16);
     end_expect(&c.from[0], 5, IBV_WC_REM_INV_REQ_ERR);
     end_expect(&c.to[0], 1, IBV_WC_LOC_LEN_ERR);
     CHECK(c.to[0].qp == end_event(&c.base, IBV_EVENT_QP_LAST_WQE_REACHED));
     CHECK(IBV_QPS_ERR == pair_state(&c.to[0]));
     CHECK(!end_poll(&c.to[0], &wc, 20));
-    tell(&c, 1, 6, 64);
+    send_number(&c, 1, 6, 64);
     end_expect(&c.from[1], 6, IBV_WC_SUCCESS);
     end_expect(&c.to[1], 2, IBV_WC_SUCCESS);
     arrived(&c, 2, 6, 64);
@@ -306,7 +306,7 @@ static void error(void)
         CHECK(0 == ibv_modify_qp(c.to[1].qp, &attr, IBV_QP_STATE));
     }
     CHECK(c.to[1].qp == end_event(&c.base, IBV_EVENT_QP_LAST_WQE_REACHED));
-    tell(&c, 2, 7, 64);
+    send_number(&c, 2, 7, 64);
     end_expect(&c.from[2], 7, IBV_WC_SUCCESS);
     end_expect(&c.to[2], 3, IBV_WC_SUCCESS);
     CHECK(!end_has_event(&c.base, 20));
@@ -322,7 +322,7 @@ static void domain(void)
     make(&c, 8, NULL);
     mr = end_reg(&c.to[0], pair_dst, PAIR_PAGE);
     CHECK(0 == try_post(&c, 1, mr->lkey, pair_dst, 64));
-    tell(&c, 0, 5, 16);
+    send_number(&c, 0, 5, 16);
     end_expect(&c.from[0], 5, IBV_WC_REM_OP_ERR);
     end_expect(&c.to[0], 1, IBV_WC_LOC_PROT_ERR);
     CHECK(0xa5 == pair_dst[0]);
@@ -344,7 +344,7 @@ static void nonsense(void)
     CHECK(0 == mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ));
     post(&c, 1, 64);
     ((struct mlx5_wqe_srq_next_seg *) raw.buf)->next_wqe_index = htobe16(4000);
-    tell(&c, 0, 5, 16);
+    send_number(&c, 0, 5, 16);
     end_expect(&c.from[0], 5, IBV_WC_REM_OP_ERR);
     CHECK(c.srq == end_event(&c.base, IBV_EVENT_SRQ_ERR));
     CHECK(c.to[0].qp == end_event(&c.base, IBV_EVENT_QP_LAST_WQE_REACHED));
@@ -354,7 +354,7 @@ static void nonsense(void)
     obj.srq.in = c.srq;
     CHECK(0 == mlx5dv_init_obj(&obj, MLX5DV_OBJ_SRQ));
     *raw.dbrec = htobe32(500);
-    tell(&c, 0, 5, 16);
+    send_number(&c, 0, 5, 16);
     CHECK(c.srq == end_event(&c.base, IBV_EVENT_SRQ_ERR));
     end_expect(&c.from[0], 5, IBV_WC_RNR_RETRY_EXC_ERR);
     unmake(&c);
@@ -388,7 +388,7 @@ static const struct pair_case cases[] = {
     {"after an error", error},
     {"protection domain", domain},
     {"nonsense", nonsense},
-    {"what is refused", bad_creation},
+    {"refused creations", bad_creation},
 };
 
 int main(int argc, char **argv)

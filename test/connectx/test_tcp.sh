@@ -30,7 +30,7 @@ for options in $tcp $tcp,link=eth; do
     done
 done
 
-# What came again was answered and not repeated; the test itself has looked at every byte.
+# Repeated requests were answered and not performed again; the test itself has checked every byte.
 if UMRDDT_SIM=$tcp "$limit" --part 300 "$wrapper" --counters ./test_breaks > "$work/out" 2>&1 &&
     grep -q "breaks=[1-9]" "$work/out" && grep -q "again=[1-9]" "$work/out"; then
     echo "ok: test_breaks with $tcp"
@@ -42,7 +42,7 @@ if ! command -v ibv_rc_pingpong > /dev/null 2>&1; then
     echo "not here: fabrics (there is no ibv_rc_pingpong)"
     exit $failed
 fi
-# Who names another fabric is not let in, though all numbers are right.
+# A process with another fabric is refused, though all numbers are right.
 pair $tcp,fabric=a,port=25000 $tcp,fabric=a,port=25000 -n 50 || bad "two of one fabric do not reach each other"
 if pair $tcp,fabric=a $tcp,fabric=b -n 50 || ! grep -q "transport retry counter exceeded" "$work/client"; then
     bad "two of different fabrics reach each other"

@@ -8,7 +8,7 @@
 
 /*
  * Several threads of one process, each with queue pairs of its own on the same HCA: everything of
- * each arrives, and an HCA that nobody uses takes no processor time.
+ * each arrives, and an unused HCA takes no processor time.
  */
 
 #include "verbs_end.h"

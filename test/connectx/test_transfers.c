@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Receives that are missing, late or too short; reads; what waits behind a request that waits. */
+/* Receives that are missing, late or too short; reads; requests behind a request that waits. */
 
 #include "verbs_pair.h"
 
@@ -183,7 +183,7 @@ static void many_reads(void)
         for (i = 0; i < most; i++) {
             end_expect(&p.a, (uint64_t) i, IBV_WC_SUCCESS);
         }
-        /* What came before the one that is too many is answered. */
+        /* Requests before the one too many are answered. */
         CHECK(0 == memcmp(here, there, bytes));
         for (; i < 4; i++) {
             end_expect(&p.a, (uint64_t) i,

@@ -110,7 +110,7 @@ static int receiver(int fd)
 
     end_open(&end, NULL);
     end_report(fd, &end.name, sizeof(end.name));
-    end_hear(fd, &peer, sizeof(peer));
+    end_pipe_read(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, area, AREA);
     mkey = end_mkey(&end, 64);
@@ -127,7 +127,7 @@ static int receiver(int fd)
         for (i = 0; i < bytes_of(to); i++) {
             expected[place_of(to, i)] = pattern(place_of(&pairs[p].from, i), p);
         }
-        /* Another tag every time: the old rkey dies. */
+        /* Another tag every time: the old rkey becomes invalid. */
         mkey->lkey = (mkey->lkey & ~0xffu) | (uint32_t) (p + 1);
         mkey->rkey = mkey->lkey;
         map(&end, mkey, mr, to);
@@ -165,11 +165,11 @@ static void sender(int fd)
     end_open(&end, NULL);
     CHECK(828 <= end.max_inline);
     end_report(fd, &end.name, sizeof(end.name));
-    end_hear(fd, &peer, sizeof(peer));
+    end_pipe_read(fd, &peer, sizeof(peer));
     end_connect(&end, &peer, NULL);
     mr = end_reg(&end, area, AREA);
     mkey = end_mkey(&end, 64);
-    end_hear(fd, &c, 1);
+    end_pipe_read(fd, &c, 1);
 
     for (p = 0; p < sizeof(pairs) / sizeof(pairs[0]); p++) {
         const struct side *from = &pairs[p].from;
@@ -184,15 +184,15 @@ static void sender(int fd)
             area[i] = pattern(i, p);
         }
         map(&end, mkey, mr, from);
-        end_hear(fd, &rkey, sizeof(rkey));
-        /* In two writes, cut at an odd place; the second tells the receiver. */
+        end_pipe_read(fd, &rkey, sizeof(rkey));
+        /* In two writes, cut at an odd place; the second notifies the receiver. */
         end_write(&end, 1, mkey->lkey, 0, bytes / 3, rkey, 0, 0);
         end_write(&end, 2, mkey->lkey, bytes / 3, bytes - bytes / 3, rkey, bytes / 3,
                   IMM + (uint32_t) p);
         CHECK(end_poll(&end, &wc, END_LONG_MS));
         CHECK(IBV_WC_SUCCESS == wc.status && 1 == wc.wr_id && IBV_WC_RDMA_WRITE == wc.opcode);
         end_expect(&end, 2, IBV_WC_SUCCESS);
-        end_hear(fd, &c, 1);
+        end_pipe_read(fd, &c, 1);
     }
     CHECK(0 == mlx5dv_destroy_mkey(mkey));
     CHECK(0 == ibv_dereg_mr(mr));

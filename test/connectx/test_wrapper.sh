@@ -6,8 +6,8 @@
 #
 # $HEADER$
 #
-# The wrapper itself: options and messages, exit statuses, programs that know no verbs, processes
-# that fork or are killed, and what is left behind.
+# The wrapper itself: options and messages, exit statuses, programs without verbs, processes
+# that fork or are killed, and left-over resources.
 
 wrapper=${UMRDDT_SIM_WRAPPER:-./umrddt_sim}
 limit=$(cd "${srcdir:-$(dirname "$0")}/.." && pwd)/limit

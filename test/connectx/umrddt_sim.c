@@ -39,18 +39,18 @@ static void usage(FILE *file)
         "Runs COMMAND, and all that it starts, with a software ConnectX (mlx5_0) below the machine's own\n"
         "libibverbs and libmlx5.\n"
         "\n"
-        "What a run with it proves: that a program and libmlx5 agree about verbs, UMR work requests and\n"
-        "completions; that it keeps the rules (keys, bounds, rights, protection domains, queue sizes,\n"
-        "order); and what it does when requests fail.\n"
-        "What it does not prove: anything about speed; that a real HCA reads the work requests as this\n"
-        "one does; anything about GPU memory reached through PCIe, about a network, or about ordering\n"
-        "within PCIe.\n"
+        "A run proves that a program and libmlx5 agree about verbs, UMR work requests and completions.\n"
+        "It proves that the program keeps the rules (keys, bounds, rights, protection domains, queue\n"
+        "sizes, order), and shows its behaviour when requests fail.\n"
+        "A run does not prove anything about speed, or that a real HCA reads the work requests as this\n"
+        "one does. It proves nothing about GPU memory reached through PCIe, about a network, or about\n"
+        "ordering within PCIe.\n"
         "\n"
         "  --gpus N     N software GPUs, too: a libcuda.so.1 in front of the machine's own, for programs\n"
         "               that load the driver or are linked with it (see test/cuda/README.md)\n"
-        "  --faults PLAN  what is to go wrong, a file or the words themselves (see below)\n"
-        "  --counters   print at exit of each process what its HCA did (same as counters=1),\n"
-        "               and with --gpus what was called and done there\n"
+        "  --faults PLAN  planned faults: a file, or the text itself (see below)\n"
+        "  --counters   print the counters of the HCA at the exit of each process (same as counters=1),\n"
+        "               and with --gpus those of the GPUs\n"
         "  --json       the same as JSON on stderr, an object a process in a line (same as\n"
         "               counters=1,json=1)\n"
         "  --help       this text\n"
@@ -63,7 +63,7 @@ static void usage(FILE *file)
         "                  with the same one reach each other (default: a directory of the user in\n"
         "                  /tmp, which stays and is used again)\n"
         "  UMRDDT_GPU      options of the GPUs, comma separated; --gpus N is devices=N\n"
-        "  UMRDDT_FAULTS   what is to go wrong; --faults sets it\n"
+        "  UMRDDT_FAULTS   planned faults; --faults sets it\n"
         "\n"
         "  UCX_MEM_MMAP_HOOK_MODE is set to reloc, unless it is set\n"
         "  OMPI_MCA_btl_openib_if_exclude is set to the software devices, unless it or _if_include is set\n"
@@ -108,7 +108,7 @@ static int find_library(char *path, size_t size)
                : -1;
 }
 
-/* In front of what is there, unless it is there. */
+/* Put a value in front of the present ones, unless it is among them. */
 static int put_first(const char *name, const char *value)
 {
     const char *old = getenv(name);
@@ -221,7 +221,7 @@ static int add_faults(const char *plan)
 
 /*
  * Keep the rest of a job off this HCA, where it would use it. Open MPI's btl/openib opens every
- * device that it is not told to leave alone, and complains about what this one lacks. (UCX asks
+ * device that is not excluded, and complains about missing properties of this one. (UCX asks
  * whether it may open the device file, which is not there; libfabric finds no connection manager.)
  */
 static int keep_others_off(const struct sim_conf *conf)
@@ -242,8 +242,8 @@ static int keep_others_off(const struct sim_conf *conf)
 
 /*
  * UCX watches mmap by writing into the code of the function that it finds, which here is the
- * library's own, and Open MPI, which watches in the same way, then hears nothing of memory that is
- * mapped over. Told to replace references instead, UCX leaves the function alone.
+ * library's own, and Open MPI, which watches in the same way, then gets no report of memory that is
+ * mapped over. With the setting to replace references, UCX does not patch the function.
  */
 static int keep_mmap(void)
 {

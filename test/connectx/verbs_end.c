@@ -372,7 +372,7 @@ void end_report(int fd, const void *data, size_t length)
     CHECK((ssize_t) length == send(fd, data, length, MSG_NOSIGNAL));
 }
 
-void end_hear(int fd, void *data, size_t length)
+void end_pipe_read(int fd, void *data, size_t length)
 {
     struct pollfd p = {fd, POLLIN, 0};
     size_t got = 0;

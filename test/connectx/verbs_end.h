@@ -44,7 +44,7 @@ extern const char *end_case;
 /** Seconds after which a process that hangs is ended. */
 #define END_HANG_SECONDS 280
 
-/** What the other side has to know. */
+/** The data for the other side. */
 struct end_name {
     uint32_t qpn;
     uint32_t psn;
@@ -65,10 +65,10 @@ struct end {
     uint32_t max_inline;
 };
 
-/** What a test may want otherwise than usual; zero is usual. */
+/** Settings of a test; zero is the default. */
 struct end_options {
     int device;          /**< index in the list */
-    uint32_t max_inline; /**< asked of the queue pair (default 828) */
+    uint32_t max_inline; /**< requested from the queue pair (default 828) */
     uint32_t send_wr;    /**< (default 32) */
     uint32_t recv_wr;    /**< (default 32) */
     int cqes;            /**< (default 256) */
@@ -100,7 +100,7 @@ bool end_poll(struct end *end, struct ibv_wc *wc, int ms);
 /** Wait for a completion and compare its status. */
 void end_expect(struct end *end, uint64_t wr_id, enum ibv_wc_status status);
 
-/** Wait for an asynchronous event of this type and acknowledge it. @return what it is about */
+/** Wait for an asynchronous event of this type and acknowledge it. @return its object */
 void *end_event(struct end *end, enum ibv_event_type type);
 /** Whether an event comes within ms. */
 bool end_has_event(struct end *end, int ms);
@@ -132,6 +132,6 @@ int end_fork(int (*child)(int fd), int *pid);
 /** The child must have ended with 0. */
 void end_wait(int pid);
 void end_report(int fd, const void *data, size_t length);
-void end_hear(int fd, void *data, size_t length);
+void end_pipe_read(int fd, void *data, size_t length);
 
 #endif /* VERBS_END_H */

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What the files of the software CUDA driver have in common: the state of the process, the nouns
+ * Shared by the files of the software CUDA driver: the state of the process, the nouns
  * (contexts, ranges of memory, streams and the work in them), and how an API function begins.
  *
  * One lock, gpu_lock, guards all state; gpu_changed is broadcast when work was done or a thread has
@@ -47,7 +47,7 @@ struct gpu_conf {
     int devices;
     size_t memory; /**< bytes of each device */
     unsigned delay_us;
-    unsigned late_us; /**< of what a call leaves unfinished that does not say async */
+    unsigned late_us; /**< delay of work that a call without 'async' leaves unfinished */
     uint64_t seed;
     bool peer;
     bool dmabuf;
@@ -56,7 +56,7 @@ struct gpu_conf {
     int ordering; /**< of what HCAs write: 0, 100 (the device), 200 (all devices) */
     bool flush;   /**< by cuFlushGPUDirectRDMAWrites */
     bool touch;   /**< the CPU may touch memory of devices */
-    bool aware;   /**< Open MPI 4.1 is made to say that it knows CUDA */
+    bool aware;   /**< Open MPI 4.1 is made to report support of CUDA */
     bool crash;   /**< where a destroyed context is named */
     bool reuse;   /**< addresses of freed memory are given again */
     bool counters;
@@ -71,7 +71,7 @@ extern struct gpu_conf gpu_conf;
  * Read options.
  *
  * @param[in]  text   "name=value,...", or NULL
- * @param[out] error  what is wrong with them
+ * @param[out] error  their error
  *
  * @retval 0 or -1
  */
@@ -92,14 +92,14 @@ void gpu_conf_help(FILE *file);
     COUNTER(copy_bytes, "bytes in them")                                                 \
     COUNTER(memsets, "memsets begun")                                                    \
     COUNTER(mem_ops, "values written and waited for by streams")                         \
-    COUNTER(queries, "calls that ask about a pointer")                                   \
+    COUNTER(queries, "pointer queries")                                                  \
     COUNTER(syncs, "calls that wait for a stream, an event or a context")                \
     COUNTER(allocs, "allocations of device memory, by any function")                     \
     COUNTER(host_allocs, "allocations and registrations of system memory")               \
     COUNTER(ipc_opens, "IPC handles opened")                                             \
     COUNTER(ipc_now, "memory of other processes that is mapped now")                     \
     COUNTER(bytes_now, "bytes of device memory allocated now")                           \
-    COUNTER(injected, "errors made on demand")
+    COUNTER(injected, "planned errors that occurred")
 
 struct gpu_counters {
 #define GPU_COUNTER_MEMBER(name, help) uint64_t name;
@@ -113,10 +113,10 @@ extern struct gpu_counters gpu_count;
  * an object. */
 void gpu_count_print(FILE *file);
 
-/** Print what the counters mean. */
+/** Print the descriptions of the counters. */
 void gpu_count_help(FILE *file);
 
-/** Count one call, with the lock held; the error that was asked for at this one, or success. */
+/** Count one call, with the lock held; the planned error of this one, or success. */
 CUresult gpu_count_call(enum gpu_function function);
 
 /** As umrddt_gpu_faults, with the lock held. */
@@ -125,7 +125,7 @@ int gpu_count_faults(const struct faults *faults, bool on);
 /**
  * For programs, which find it by its name.
  *
- * @param[in] plan  another plan of faults in place of what there is, with calls counted from here;
+ * @param[in] plan  a plan of faults that replaces the present one, with calls counted from here;
  *                  NULL: the same
  * @param[in] on    0: for now nothing goes wrong, nor is counted for the plan
  *
@@ -144,7 +144,7 @@ extern pthread_cond_t gpu_changed;
 
 /**
  * How every function begins: takes the lock, counts the call, fails if the driver is not
- * initialized or gone, or if a fault was asked for. On failure the lock is not held.
+ * initialized or gone, or if a fault is planned. On failure the lock is not held.
  */
 CUresult gpu_begin(enum gpu_function function);
 
@@ -216,11 +216,11 @@ struct gpu_device {
     size_t used;
     /* gpu_memory.c */
     int fd;           /**< the memory, sparse; -1 before the first allocation */
-    uint64_t *table;  /**< the file's first bytes: BUFFER_IDs of what was exported */
+    uint64_t *table;  /**< the file's first bytes: BUFFER_IDs of exported memory */
     char *app;        /**< addresses that the application gets */
     char *view;       /**< where the library sees the same */
     uintptr_t app_at; /**< where addresses begin that were never given */
-    uint64_t file_at; /**< of the file, what was never used; nothing is used twice */
+    uint64_t file_at; /**< the unused part of the file; no part is used twice */
 };
 
 extern struct gpu_device gpu_device[GPU_DEVICES_MAX];
@@ -278,11 +278,11 @@ enum gpu_kind {
 };
 
 struct gpu_range {
-    uintptr_t base; /**< what the application sees */
+    uintptr_t base; /**< the address for the application */
     size_t size;
     enum gpu_kind kind;
     int device;
-    CUcontext ctx; /**< NULL where the driver tells none */
+    CUcontext ctx; /**< NULL where the driver reports none */
     uint64_t id;   /**< BUFFER_ID */
     char *view;    /**< where the library reads and writes base */
     unsigned flags;
@@ -298,7 +298,7 @@ struct gpu_range {
     struct gpu_physical *physical;         /**< GPU_VMM: mapped from its beginning on */
     unsigned char access[GPU_DEVICES_MAX]; /**< GPU_VMM, GPU_POOL: CU_MEM_ACCESS_FLAGS_* */
     unsigned refs;                         /**< GPU_IPC: times opened */
-    CUipcMemHandle handle;                 /**< GPU_IPC: what was opened */
+    CUipcMemHandle handle;                 /**< GPU_IPC: the opened handle */
 };
 
 /** Of a device's file: the table of exported BUFFER_IDs. */
@@ -317,7 +317,7 @@ void gpu_range_remove(struct gpu_range *range);
 /** Call with each range until it returns false. */
 void gpu_range_each(bool (*call)(struct gpu_range *range, void *data), void *data);
 
-/** Grows when ranges change: what was looked up before has to be looked up again. */
+/** Grows when ranges change: earlier lookups have to be repeated. */
 extern uint64_t gpu_range_generation;
 
 /** Allocate from a device: GPU_DEVICE or GPU_POOL. */
@@ -327,10 +327,10 @@ CUresult gpu_alloc(CUcontext ctx, int device, enum gpu_kind kind, size_t size,
 /** Give back what gpu_alloc gave. */
 void gpu_free(struct gpu_range *range);
 
-/** The end of a range of any kind but GPU_VMM; nothing that uses it is under way. */
+/** The end of a range of any kind but GPU_VMM; no work in flight uses it. */
 void gpu_end_range(struct gpu_range *range);
 
-/** What a piece of memory is for a copy, at one moment. */
+/** The properties of a piece of memory for a copy, at one moment. */
 struct gpu_place {
     char *view;     /**< where the library can touch it */
     bool known;     /**< in a range; if not it is pageable memory of the application */
@@ -361,7 +361,7 @@ CUresult gpu_publish(struct gpu_range *range);
 /** The file of physical memory (gpu_vmm.c). */
 int gpu_physical_fd(const struct gpu_physical *physical);
 
-/** Reserve addresses that nobody can touch, aligned; NULL without any. */
+/** Reserve inaccessible addresses, aligned; NULL without any. */
 char *gpu_reserve(size_t size, size_t alignment);
 
 /* ---- streams (gpu_stream.c) ---- */
@@ -463,7 +463,7 @@ void gpu_streams_end(CUcontext ctx);
 /** True if there is such a stream; default streams have no handle. */
 bool gpu_stream_exists(CUstream stream);
 
-/** Add work to what a stream captures, and take over the reference (gpu_graph.c). */
+/** Add work to the capture of a stream, and take over the reference (gpu_graph.c). */
 CUresult gpu_capture_add(CUstream stream, struct gpu_work *work);
 
 /**
@@ -484,7 +484,7 @@ CUresult gpu_capture_unsafe(void);
  */
 CUresult gpu_capture_implicit(CUcontext ctx, bool breaks);
 
-/** Give up what a stream captures, if it does. */
+/** End the capture of a stream with an error, if it captures. */
 void gpu_capture_end(CUstream stream);
 
 /** Give a reference to a stream back. */

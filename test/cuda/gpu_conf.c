@@ -55,12 +55,11 @@ static const options_entry_t options[] = {
      OPTIONS_NUMBER(struct gpu_conf, devices, 0, GPU_DEVICES_MAX)},
     {"memory", "memory=BYTES      of each device, for one process (default 8 GiB)",
      OPTIONS_NUMBER(struct gpu_conf, memory, 1u << 20, 1ull << 40)},
-    {"delay",
-     "delay=US          what is done in a stream begins and ends up to US microseconds late",
+    {"delay", "delay=US          work in a stream begins and ends up to US microseconds late",
      OPTIONS_NUMBER(struct gpu_conf, delay_us, 0, 1000000)},
     {"late",
-     "late=US           what a call that does not say async leaves unfinished (copies from pageable\n"
-     "                    memory and within devices, memsets) begins so late, each time (default 0)",
+     "late=US           unfinished work of calls without 'async' in their name (copies from pageable\n"
+     "                    memory and within devices, memsets) begins US microseconds late (default 0)",
      OPTIONS_NUMBER(struct gpu_conf, late_us, 0, 1000000)},
     {"seed", "seed=N            seed of these delays, and of the order of blocks (default 1)",
      OPTIONS_NUMBER(struct gpu_conf, seed, 0, UINT64_MAX)},
@@ -73,42 +72,40 @@ static const options_entry_t options[] = {
     {"gdr", "gdr=0|1           devices let HCAs reach their memory at all (default 1)",
      OPTIONS_SWITCH(struct gpu_conf, gdr)},
     {"ordering",
-     "ordering=none|owner|all who sees what an HCA wrote without a flush: nobody, the device\n"
-     "                    itself, or every device (default none)",
+     "ordering=none|owner|all visibility of an HCA's writes without a flush: none, the device\n"
+     "                    itself, or all devices (default none)",
      OPTIONS_OTHER(set_ordering)},
     {"flush",
-     "flush=0|1         cuFlushGPUDirectRDMAWrites flushes what HCAs wrote; else only a read by\n"
+     "flush=0|1         cuFlushGPUDirectRDMAWrites flushes writes of HCAs; else only a read by\n"
      "                    the HCA does (default 1)",
      OPTIONS_SWITCH(struct gpu_conf, flush)},
-    {"reuse",
-     "reuse=0|1         addresses of memory that was freed are given again at once (default 1)",
+    {"reuse", "reuse=0|1         addresses of freed memory are used again at once (default 1)",
      OPTIONS_SWITCH(struct gpu_conf, reuse)},
     {"touch",
-     "touch=0|1         the CPU may touch what is allocated of a device, as where both share a link\n"
-     "                    that keeps them coherent; so that a library that copies by the CPU can\n"
-     "                    play one that knows CUDA (default 0: a segmentation fault)",
+     "touch=0|1         the CPU may access device memory, as over a coherent link. A library\n"
+     "                    that copies by the CPU then behaves like one with CUDA\n"
+     "                    (default 0: a segmentation fault)",
      OPTIONS_SWITCH(struct gpu_conf, touch)},
     {"aware",
-     "aware=0|1         Open MPI 4.1 says from when this library is loaded that it knows CUDA,\n"
-     "                    as none that was built without can be told to (default 0)",
+     "aware=0|1         Open MPI 4.1 reports support of CUDA from the load of this library on,\n"
+     "                    although it was built without CUDA (default 0)",
      OPTIONS_SWITCH(struct gpu_conf, aware)},
     {"crash",
-     "crash=0|1         a context that was destroyed and is named all the same ends the program, as\n"
+     "crash=0|1         the use of a destroyed context ends the program, as\n"
      "                    real drivers may (default 0: it is an error)",
      OPTIONS_SWITCH(struct gpu_conf, crash)},
     {"fail",
      "fail=NAME:N:ERROR the N-th call of a function (* for every one) fails with this number, and\n"
      "                    does nothing. NAME can be 'kernel' or 'copy': then the N-th kernel, or\n"
-     "                    copy, that a device begins fails, which spoils its context for good.\n"
+     "                    copy, that a device begins fails, and its context is unusable after it.\n"
      "                    May be given several times. The same as faults=NAME:N:ERROR",
      OPTIONS_OTHER(set_fail)},
-    {"faults", "faults=FAULT;...  what is to go wrong, as with --faults",
-     OPTIONS_OTHER(set_faults)},
+    {"faults", "faults=FAULT;...  planned faults, as with --faults", OPTIONS_OTHER(set_faults)},
     {"kernels",
-     "kernels=PATH:...  shared objects that hold kernels compiled for the host, where a module of\n"
+     "kernels=PATH:...  shared objects with kernels compiled for the host, used when a module of\n"
      "                    GPU code is loaded (default: those in 'kernels' beside the library)",
      OPTIONS_TEXT(struct gpu_conf, kernels, 0)},
-    {"counters", "counters=0|1      print at exit what was called and done",
+    {"counters", "counters=0|1      print the counters at exit",
      OPTIONS_SWITCH(struct gpu_conf, counters)},
     {"json", "json=0|1          ... as JSON, an object a process in a line",
      OPTIONS_SWITCH(struct gpu_conf, json)},

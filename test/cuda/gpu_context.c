@@ -46,7 +46,7 @@ static bool known(CUcontext ctx)
     return NULL != c;
 }
 
-/* Real drivers read what a context was. A primary context's handle stays good. */
+/* Real drivers read a destroyed context. A primary context's handle stays valid. */
 static void must_not_be_gone(CUcontext ctx, const char *function)
 {
     if (gpu_conf.crash && NULL != ctx && known(ctx) && -1 == ctx->device && !ctx->primary) {
@@ -90,7 +90,7 @@ static bool free_first(struct gpu_range *range, void *data)
     return true;
 }
 
-/* With the lock held, which is given up while work ends: its own, and others' that may use what is
+/* With the lock held, which is given up while work ends: its own, and others' that may use its
  * allocated, pinned, registered or opened in it, all of which goes with it. */
 static void destroy(CUcontext ctx)
 {

@@ -8,7 +8,7 @@
 
 /*
  * Copies and memsets of all shapes. Which of them wait is as with the driver, and stricter where
- * the driver is free to: what does not have to wait does not.
+ * the driver is free to: work that need not wait does not.
  */
 
 #include "gpu_copy.h"
@@ -50,7 +50,7 @@ static void copy_rows(const struct gpu_box *box, char *to, const char *from, boo
     }
 }
 
-/* The memory may have changed since the call: what is gone is an illegal address. */
+/* The memory may have changed since the call: freed memory is an illegal address. */
 static CUresult run_copy(struct gpu_work *work, CUcontext ctx)
 {
     struct copy *copy = (struct copy *) work;
@@ -84,8 +84,8 @@ static void drop_copy(struct gpu_work *work)
     free(((struct copy *) work)->staged);
 }
 
-/* Copies find memory of other devices by themselves, but for what has rights of its own: that of a
- * pool, or mapped. There only those that name both contexts do. */
+/* Copies find memory of other devices by themselves, except memory with rights of its own: that of
+ * a pool, or mapped. There only those that name both contexts do. */
 static bool may_copy(CUcontext ctx, const struct gpu_box *box, const struct gpu_place *place,
                      bool write)
 {
@@ -93,7 +93,8 @@ static bool may_copy(CUcontext ctx, const struct gpu_box *box, const struct gpu_
            || gpu_may_touch(ctx, place->range, write);
 }
 
-/* What a side is. @return it has SYNC_MEMOPS; with which copies of a pool's memory do not wait */
+/* The properties of a side. @return it has SYNC_MEMOPS; with which copies of a pool's memory do not
+ * wait */
 static bool describe(struct gpu_side *side, const struct gpu_place *place)
 {
     side->known = place->known;
@@ -110,7 +111,7 @@ CUresult gpu_box_check(CUcontext ctx, struct gpu_box *box)
     if (0 == box->width || 0 == box->height || 0 == box->depth) {
         return CUDA_SUCCESS;
     }
-    /* What cannot be is not computed with. */
+    /* Impossible values are not computed with. */
     if (box->width > GPU_COPY_MAX || box->height > GPU_COPY_MAX || box->depth > GPU_COPY_MAX
         || (1 < box->height && (box->to.pitch < box->width || box->from.pitch < box->width))
         || (1 < box->depth
@@ -129,7 +130,7 @@ CUresult gpu_box_check(CUcontext ctx, struct gpu_box *box)
         return CUDA_ERROR_INVALID_VALUE;
     }
     box->sync = describe(&box->from, &place) || box->sync;
-    /* An address of a device where the host's is asked for. */
+    /* A device address in place of a host address. */
     return (box->to.host && box->to.on_device) || (box->from.host && box->from.on_device)
                ? CUDA_ERROR_INVALID_VALUE
                : CUDA_SUCCESS;
@@ -145,7 +146,7 @@ struct gpu_work *gpu_copy_new(const struct gpu_box *box)
     return NULL == copy ? NULL : &copy->head;
 }
 
-/* What is done with pageable memory as a source: it can change as soon as the call returns. */
+/* Copies from pageable memory: it can change as soon as the call returns. */
 static CUresult stage(struct copy *copy)
 {
     struct gpu_box packed = copy->box;
@@ -181,7 +182,7 @@ CUresult gpu_copy(CUcontext ctx, struct gpu_box *box, CUstream handle, bool asyn
         return gpu_submit(stream, &copy->head, false);
     }
     if (!box->from.known && box->to.known) {
-        /* A call that does not say async waits for what was before, not for the device. */
+        /* A call without 'async' waits for earlier work, not for the device. */
         if (!async) {
             rc = gpu_stream_wait(stream, stream->submitted);
         }

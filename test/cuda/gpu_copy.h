@@ -26,10 +26,10 @@ struct gpu_side {
     size_t pitch;   /**< from row to row */
     size_t slice;   /**< from plane to plane */
     bool host;      /**< the caller says: memory that the CPU can touch */
-    bool device;    /**< the caller says: memory that the driver knows */
-    bool known;     /**< the driver knows it */
+    bool device;    /**< by the caller: memory of the driver */
+    bool known;     /**< memory of the driver */
     bool on_device; /**< the CPU cannot touch it */
-    bool pinned;    /**< memory of the CPU that the driver knows */
+    bool pinned;    /**< system memory of the driver: pinned or registered */
     uint64_t id;    /**< BUFFER_ID, if known */
 };
 
@@ -66,7 +66,7 @@ CUresult gpu_box_check(CUcontext ctx, struct gpu_box *box);
 /** Work that does a copy that was checked; NULL without memory. */
 struct gpu_work *gpu_copy_new(const struct gpu_box *box);
 
-/** Put a copy into a stream, and wait if the kind of memory asks for it. */
+/** Put a copy into a stream, and wait if the kind of memory requires it. */
 CUresult gpu_copy(CUcontext ctx, struct gpu_box *box, CUstream handle, bool async);
 
 /** Check that all of it is there. */

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Counters of what was called and done, and errors on demand. */
+/* Counters of calls and work, and planned errors. */
 
 #include "gpu.h"
 

@@ -55,10 +55,10 @@ static __attribute__((constructor)) void loaded(void)
     random_state = gpu_conf.seed;
     if (gpu_conf.aware) {
         bool *built = dlsym(RTLD_DEFAULT, "opal_built_with_cuda_support");
-        bool *knows = dlsym(RTLD_DEFAULT, "opal_cuda_support");
+        bool *supports = dlsym(RTLD_DEFAULT, "opal_cuda_support");
 
-        if (NULL != built && NULL != knows) {
-            *built = *knows = true;
+        if (NULL != built && NULL != supports) {
+            *built = *supports = true;
         }
     }
     pthread_atfork(before_fork, after_fork, child_of_fork);
@@ -425,7 +425,7 @@ GPU_EXPORT CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribut
     if (1 > (int) attribute || 148 < (int) attribute) {
         return gpu_end(CUDA_ERROR_INVALID_VALUE);
     }
-    *value = 0; /* what is not in the table is not there */
+    *value = 0; /* attributes outside of the table do not exist */
     for (i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
         if (attributes[i].number == (int) attribute) {
             *value = attributes[i].says;

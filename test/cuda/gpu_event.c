@@ -81,7 +81,7 @@ static void drop_shared(struct gpu_work *work)
     gpu_shared_drop(((struct shared_work *) work)->shared);
 }
 
-/* Where it is not run, as its context broke, nobody waits for ever. */
+/* If it does not run, as its context broke, no thread waits for ever. */
 static void drop_reach(struct gpu_work *work)
 {
     struct shared_work *shared = (struct shared_work *) work;

@@ -8,7 +8,7 @@
 
 /*
  * Events that processes share: two counters in a file of the process that made the event, which
- * others map through /proc/PID/fd/N. Who waits looks at them now and then.
+ * others map through /proc/PID/fd/N. A waiting thread reads them now and then.
  */
 
 #include "gpu_event_ipc.h"
@@ -146,7 +146,7 @@ uint64_t gpu_shared_recorded(const struct gpu_shared_event *event)
     return __atomic_load_n(&event->slot->recorded, __ATOMIC_ACQUIRE);
 }
 
-/* What can never be reached is: the event was destroyed, or who recorded it has died. */
+/* An event that cannot be reached counts as reached: it was destroyed, or its process has ended. */
 bool gpu_shared_reached(const struct gpu_shared_event *event, uint64_t number)
 {
     int64_t recorder = __atomic_load_n(&event->slot->recorder, __ATOMIC_RELAXED);

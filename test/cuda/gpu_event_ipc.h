@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What of an event other processes see: how often it was recorded, and how far that came. With the
+ * The part of an event for other processes: the number of records, and of reached ones. With the
  * lock held, where nothing else is said.
  */
 

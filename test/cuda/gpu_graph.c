@@ -7,7 +7,7 @@
  */
 
 /*
- * Graphs: made node by node or by capturing a stream. What no dependency orders is done in an order
+ * Graphs: made node by node or by capturing a stream. Nodes without a dependency run in an order
  * that changes with the seed.
  */
 
@@ -189,7 +189,7 @@ static bool is_me(pthread_t thread)
     return 0 != pthread_equal(thread, pthread_self());
 }
 
-/* What this thread may do while streams capture. */
+/* The calls that this thread may make while streams capture. */
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 static bool forbids(CUstream stream)
@@ -648,7 +648,7 @@ GPU_EXPORT CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
         return gpu_end(CUDA_ERROR_OUT_OF_MEMORY);
     }
     gpu_count.graphs++;
-    /* Two launches of one graph do not overlap, whatever their streams. */
+    /* Two launches of one graph do not overlap, in any streams. */
     rc = gpu_submit_after(stream, &work->head, exec->last, exec->number);
     if (CUDA_SUCCESS == rc) {
         if (NULL != exec->last) {

@@ -156,7 +156,7 @@ GPU_EXPORT CUresult cuGreenCtxDestroy(CUgreenCtx green)
         at = &(*at)->next;
     }
     *at = green->next;
-    /* (else it was reset, and nobody retains it any more) */
+    /* (else it was reset, and is not retained any more) */
     alive = gpu_ctx_exists(green->ctx);
     gpu_ctx_end_green(green->ctx);
     if (alive) {

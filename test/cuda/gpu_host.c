@@ -167,7 +167,7 @@ GPU_EXPORT CUresult cuMemHostRegister_v2(void *ptr, size_t size, unsigned int fl
     r.size = size;
     r.map_base = r.base & ~(PAGE - 1);
     r.map_size = (r.base + size - r.map_base + PAGE - 1) & ~(PAGE - 1);
-    /* It has to be there: this fails for what is not mapped. */
+    /* It must be mapped: this fails for other addresses. */
     if (0 != msync((void *) r.map_base, r.map_size, MS_ASYNC)) {
         return gpu_end(CUDA_ERROR_INVALID_VALUE);
     }

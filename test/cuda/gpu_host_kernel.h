@@ -9,18 +9,18 @@
 /**
  * @file
  *
- * Kernels for the software devices: what a shared object exports that holds kernels compiled for
- * the host. It is all that such an object has to know of the driver.
+ * Kernels for the software devices: the exports of a shared object with kernels compiled for
+ * the host. Such an object needs no more of the driver.
  *
  * The object exports one function, gpu_host_module, which is called once, when a module of GPU code
  * is first loaded, with the driver's services; it answers with its kernels. The driver finds them
- * by name, whatever the module that the application loads: a fat binary, a cubin or PTX only says
+ * by name, for any module that the application loads: a fat binary, a cubin or PTX only says
  * which names are looked for. An object may also be loaded by itself, by cuModuleLoad.
  *
  * A kernel is called once for each thread of a launch. Threads run one after the other, blocks in
  * an order that changes with the seed; none may wait for another (there is no __syncthreads).
  *
- * A kernel must not dereference addresses of devices: it asks at() where the memory is for the CPU.
+ * A kernel must not dereference addresses of devices: at() returns the address for the CPU.
  * at() checks that the context may touch it and that the access is aligned; if not, the launch ends
  * there, and the context has CUDA_ERROR_ILLEGAL_ADDRESS or CUDA_ERROR_MISALIGNED_ADDRESS from then
  * on, as on a device.
@@ -47,13 +47,13 @@ struct gpu_host_thread {
 struct gpu_host_services {
     int abi;
     /**
-     * Where the CPU finds memory that the device knows at @p address. Does not return if there is
+     * The CPU's address of the memory at @p address of the device. Does not return if there is
      * none that may be read (or written).
      *
      * @param[in] size   bytes; a power of two that divides the address, or any number with
      *                   @p bulk, for memory that is read as a whole
      * @param[in] write  0 or 1
-     * @param[in] bulk   0 or 1: no alignment is asked for
+     * @param[in] bulk   0 or 1: no alignment is required
      */
     void *(*at)(uint64_t address, size_t size, int write, int bulk);
     /** As many bytes as may be read from @p address on to the end of the allocation; 0 if none. */
@@ -70,7 +70,7 @@ struct gpu_host_kernel {
     const void *data; /**< the object's own */
 };
 
-/** What the object answers. Lives as long as the process. */
+/** The answer of the object. Valid as long as the process. */
 struct gpu_host_kernels {
     int abi;
     size_t count;

@@ -9,8 +9,8 @@
 /*
  * Memory for other processes: IPC handles.
  *
- * A handle names the exporter's file by /proc/PID/fd/N and what of it is meant. Nothing has a name
- * in a file system, so nothing is left behind by a process that dies.
+ * A handle names the exporter's file by /proc/PID/fd/N, and a part of it. Nothing has a name
+ * in a file system, so a killed process leaves nothing behind.
  */
 
 #include "gpu.h"
@@ -25,8 +25,8 @@
 #define LARGE_PAGE (2ul << 20)
 #define MAGIC      0x55504755u
 
-/* What the first of the 64 bytes of a handle are here. The others are neither written nor read: a
- * handle that is asked for twice may differ in them. */
+/* The first of the 64 bytes of a handle. The others are neither written nor read: a
+ * handle that is requested twice may differ in them. */
 struct handle {
     uint32_t magic;
     int32_t pid;

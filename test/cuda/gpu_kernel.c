@@ -57,7 +57,7 @@ struct launch {
     char bytes[PARAM_BYTES] __attribute__((aligned(16)));
 };
 
-/* What the thread's launch knows. */
+/* The launch of the thread. */
 static __thread struct {
     jmp_buf out;
     CUresult error;

@@ -9,9 +9,9 @@
 /*
  * Memory. A device's is one sparse file in memory (a memfd), of which every allocation gets a piece
  * that was never used before, so that a stale mapping of another process never shows what came
- * later. The application gets addresses that nobody can touch; the library sees the same pieces at
+ * later. The application gets inaccessible addresses; the library sees the same pieces at
  * gpu_device.view, at the same distance for all of a device. The first bytes of the file are a
- * table of BUFFER_IDs, by which another process sees whether what it was told of still exists.
+ * table of BUFFER_IDs, by which another process detects whether exported memory still exists.
  */
 
 #include "gpu.h"
@@ -174,7 +174,7 @@ static void hide(void *at, size_t size)
                 0);
 }
 
-/* The lowest free addresses of a device: what was freed is given again, as the driver may. */
+/* The lowest free addresses of a device: freed ones are used again, as the driver may. */
 static uintptr_t find_gap(const struct gpu_device *dev, size_t size, size_t alignment)
 {
     uintptr_t at = (uintptr_t) dev->app;
@@ -235,7 +235,7 @@ CUresult gpu_alloc(CUcontext ctx, int device, enum gpu_kind kind, size_t size,
                 dev->fd, (off_t) r.file_offset)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    /* Nobody may rely on zeros. */
+    /* Programs must not rely on zeros. */
     memset(r.view, 0xdb, size < POISON ? size : POISON);
     *range = show(&r, dev->fd) ? gpu_range_add(&r) : NULL;
     if (NULL == *range) {
@@ -314,7 +314,7 @@ CUresult gpu_place_find(uintptr_t address, size_t size, struct gpu_place *place)
         return n < range_count && ranges[n]->base - address < size ? CUDA_ERROR_INVALID_VALUE
                                                                    : CUDA_SUCCESS;
     }
-    /* Physical memory that is mapped side by side is one piece, whatever it is made of. */
+    /* Physical memory that is mapped side by side is one piece, also of several handles. */
     while (last->size - (address - last->base) < size) {
         next = gpu_range_find(last->base + last->size);
         if (GPU_VMM != last->kind || NULL == next || GPU_VMM != next->kind

@@ -22,7 +22,7 @@
     GPU_EXPORT CUresult other_##name arguments __asm__(#name); \
     CUresult other_##name arguments
 
-/* ---- the same arguments; the version tells what became of them in the driver ---- */
+/* ---- the same arguments; the version selects their meaning in the driver ---- */
 
 OTHER(cuCtxCreate, (CUcontext * ctx, unsigned int flags, CUdevice device))
 {

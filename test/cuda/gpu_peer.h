@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * What the software CUDA driver does for other devices of its process: what the module
+ * Services of the software CUDA driver for other devices of its process: what the module
  * nvidia-peermem does in the kernel for an HCA that registers memory of a GPU by its address, and
  * the signal by which writes of such an HCA are flushed. The software ConnectX finds these
  * functions by their names in the library that the process has loaded.
@@ -42,7 +42,7 @@ typedef int (*gpu_peer_get_fn)(uint64_t address, uint64_t length, struct gpu_pee
 #define GPU_PEER_GET "umrddt_gpu_peer_get"
 
 /**
- * Say who holds writes back until they are flushed.
+ * Set the device that holds writes back until they are flushed.
  *
  * @param[in] flush  called by cuFlushGPUDirectRDMAWrites, without a lock of the driver
  *

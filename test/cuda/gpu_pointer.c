@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* What is known about a pointer. */
+/* Attributes of pointers. */
 
 #include "gpu.h"
 

@@ -8,7 +8,7 @@
 
 /*
  * Streams. Each has a thread, begun with its first work, which does one piece after the other: not
- * before what it depends on was done by other streams, and as late as the options say.
+ * before the work that it depends on in other streams, and as late as the options say.
  */
 
 #include "gpu.h"
@@ -212,7 +212,7 @@ static CUresult begin_thread(CUstream stream)
         return CUDA_SUCCESS;
     }
     sigfillset(&all);
-    /* What a fault of this code raises is not to be hidden. */
+    /* A signal by a fault of this code must not be hidden. */
     sigdelset(&all, SIGSEGV);
     sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_BLOCK, &all, &old);
@@ -250,7 +250,7 @@ static bool add_dep(struct gpu_op *op, CUstream stream, uint64_t number)
     return true;
 }
 
-/* The default stream waits for all others that are not told to be apart, and they for it. */
+/* The default stream waits for all blocking streams, and they for it. */
 static bool add_default_deps(CUstream stream, struct gpu_op *op)
 {
     CUcontext ctx = stream->ctx;
@@ -352,7 +352,7 @@ CUresult gpu_stream_wait(CUstream stream, uint64_t number)
     return ctx->error;
 }
 
-/* A stream in which such work is under way. @param[out] number  of the work */
+/* A stream in which such work is in flight. @param[out] number  of the work */
 static CUstream late_on(uint64_t id, uint64_t *number)
 {
     struct gpu_op *op;
@@ -497,7 +497,7 @@ GPU_EXPORT CUresult cuStreamDestroy_v2(CUstream stream)
     return gpu_end(CUDA_SUCCESS);
 }
 
-/* The stream, and whether it can be waited for or asked: not while it captures. */
+/* The stream, and whether it can be waited for or queried: not while it captures. */
 static CUresult get_idle(CUcontext ctx, CUstream handle, CUstream *stream)
 {
     CUresult rc = gpu_stream_get(ctx, handle, stream);
@@ -512,7 +512,7 @@ static CUresult get_idle(CUcontext ctx, CUstream handle, CUstream *stream)
     return CUDA_SUCCESS == rc ? gpu_capture_unsafe() : rc;
 }
 
-/* What the default stream waits for is part of it. */
+/* Work that the default stream waits for is part of it. */
 static uint64_t last_of(CUstream stream)
 {
     if (stream == stream->ctx->legacy) {

@@ -19,7 +19,7 @@
 
 #define GRANULE (2ull << 20)
 
-/* Each has a file of its own, whose name says the device: for who imports it. */
+/* Each has a file of its own. Its name has the device, for importing processes. */
 struct gpu_physical {
     unsigned refs; /* the handle's, and one for each mapping */
     unsigned handles;
@@ -101,7 +101,7 @@ GPU_EXPORT CUresult cuMemGetAllocationGranularity(size_t *granularity,
     return gpu_end(CUDA_SUCCESS);
 }
 
-/* The address that the caller asks for, if it is aligned and free. The driver takes it as a hint.
+/* The address that the caller requests, if it is aligned and free. The driver takes it as a hint.
  */
 static char *reserve_at(CUdeviceptr wanted, size_t size, size_t alignment)
 {
@@ -115,7 +115,7 @@ static char *reserve_at(CUdeviceptr wanted, size_t size, size_t alignment)
     if (MAP_FAILED == got) {
         return NULL;
     }
-    if (got != at) { /* a kernel before 4.17 does not know the flag */
+    if (got != at) { /* a kernel before 4.17 ignores the flag */
         munmap(got, size);
         return NULL;
     }

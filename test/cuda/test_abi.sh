@@ -6,7 +6,7 @@
 #
 # $HEADER$
 #
-# umrddt_cuda.h says what the CUDA Toolkit's header says: values, layouts, prototypes; and the software
+# umrddt_cuda.h agrees with the CUDA Toolkit's header: values, layouts, prototypes; and the software
 # driver's sources compile with either. Skipped where there is no Toolkit (CUDA_HOME, /usr/local/cuda, /usr).
 
 src=${srcdir:-$(dirname "$0")}

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Memory of other processes: opened, stale, of somebody who died; and as a file for other devices.
+/* Memory of other processes: opened, stale, of a killed process; and as a file for other devices.
  */
 
 #include "test_cuda.h"
@@ -16,7 +16,7 @@
 
 #define SIZE 10000
 
-/* Two processes that tell each other that it is the other's turn, and a handle. */
+/* Two processes that pass the turn, and a handle, to each other. */
 static int to_child[2];
 static int to_parent[2];
 
@@ -75,7 +75,7 @@ static void importer(void)
     CHECK(CU_MEMORYTYPE_DEVICE == type);
     OK(cuMemGetAddressRange_v2(&base, &size, ptr + 5));
     CHECK(base == ptr && SIZE <= size);
-    /* What is written is seen there. */
+    /* Writes are visible there. */
     OK(cuMemsetD8_v2(ptr, 2, SIZE));
     OK(cuCtxSynchronize());
     /* Opened again: the same addresses, closed as often. */
@@ -97,14 +97,14 @@ static void importer(void)
     CHECK(0 != memcmp(&handle, &other, sizeof(handle)));
     OK(cuIpcOpenMemHandle_v2(&second, other, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     CHECK(second != ptr && is(second, 3));
-    /* What was opened before does not show the new memory. */
+    /* An earlier mapping does not show the new memory. */
     CHECK(!is(ptr, 3));
     OK(cuIpcCloseMemHandle(ptr));
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuIpcCloseMemHandle(ptr));
     CHECK(CUDA_SUCCESS != cuIpcOpenMemHandle_v2(&ptr, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     CHECK(is(second, 3));
     turn(to_parent[1]);
-    /* The exporter dies. */
+    /* The exporter is killed. */
     await(to_child[0]);
     CHECK(is(second, 3));
     OK(cuIpcCloseMemHandle(second));
@@ -127,7 +127,7 @@ static void exporter(void)
     first = ptr;
     OK(cuMemsetD8_v2(ptr, 1, SIZE));
     OK(cuCtxSynchronize());
-    /* What the driver does not write stays what it was. */
+    /* Bytes that the driver does not write are unchanged. */
     memset(&handle, 0, sizeof(handle));
     memset(&other, 0, sizeof(other));
     OK(cuIpcGetMemHandle(&handle, ptr));

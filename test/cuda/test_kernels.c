@@ -8,7 +8,7 @@
 
 /*
  * Kernels, values that streams write, and graphs. Needs the software driver: its kernels are those
- * of host_kernels.c, whatever the image says.
+ * of host_kernels.c, for any image.
  */
 
 #include "test_cuda.h"
@@ -86,7 +86,7 @@ static void kernels(void)
     EXPECT(CUDA_ERROR_INVALID_HANDLE, launch(to, from, 3, COUNT));
 }
 
-/* Every block once, in whatever order. */
+/* Every block once, in any order. */
 static void all_blocks(void)
 {
     unsigned char host[7 * 5 * 3 + 1];
@@ -331,7 +331,7 @@ static void capture(void)
     OK(cuStreamSynchronize(stream));
     OK(cuMemcpyDtoH_v2(host, other, 100));
     CHECK(5 == host[99]);
-    /* Waiting for what is only captured spoils it. */
+    /* Waiting for captured work invalidates the capture. */
     OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
     EXPECT(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamSynchronize(stream));
     EXPECT(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &graph));
@@ -410,7 +410,7 @@ static int parts(void)
     return 0;
 }
 
-/* What test_counters.sh knows the numbers of. */
+/* Work whose counts test_counters.sh expects. */
 static int counted(void)
 {
     CUDA_MEMCPY2D copy;

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Memory: what can be touched by whom, what the driver says about it, and what it refuses. */
+/* Memory: access by CPU and devices, its attributes, and refused calls. */
 
 #include "test_cuda.h"
 
@@ -44,7 +44,7 @@ static int cpu_faults(CUdeviceptr ptr)
 
 static unsigned attribute(CUpointer_attribute which, CUdeviceptr ptr)
 {
-    unsigned long long value = 0; /* none of those asked for here is longer */
+    unsigned long long value = 0; /* the longest of the queried attributes */
 
     OK(cuPointerGetAttribute(&value, which, ptr));
     return (unsigned) value;
@@ -127,7 +127,7 @@ static void device_memory(void)
     OK(cuMemGetInfo_v2(&left, &total));
     CHECK(left < total);
 
-    /* Beyond its end, in its middle, twice, of nobody. */
+    /* Beyond its end, in its middle, twice, unknown. */
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemcpyDtoH_v2(host, ptr + 10, sizeof(host)));
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(ptr + 256));
     EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemAlloc_v2(&base, 0));
@@ -192,7 +192,7 @@ static void many(void)
     }
 }
 
-/* All at once, and of pointers that nobody knows. */
+/* All at once, and of unknown pointers. */
 static void many_attributes(void)
 {
     CUpointer_attribute which[] = {
@@ -221,13 +221,13 @@ static void many_attributes(void)
     CHECK(0 == type && 0 == id && 0 == managed && NULL == of && NULL == host);
     EXPECT(CUDA_ERROR_INVALID_VALUE,
            cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, (uintptr_t) &local));
-    /* No context is needed to ask. */
+    /* A query needs no context. */
     OK(cuCtxSetCurrent(NULL));
     OK(cuPointerGetAttributes(6, which, data, ptr));
     CHECK(CU_MEMORYTYPE_DEVICE == type && ctx == of);
 }
 
-/* What is known about a range of managed memory for which nobody gave any advice. */
+/* Attributes of a range of managed memory without advice. */
 static void range_attributes(void)
 {
     CUdeviceptr managed, device;
@@ -409,7 +409,7 @@ static int faults(void)
     return 0;
 }
 
-/* What the CPU writes a device reads, and the reverse; until it is freed. */
+/* A device reads the CPU's writes, and the reverse; until it is freed. */
 static int touched(void)
 {
     CUdeviceptr ptr;

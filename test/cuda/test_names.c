@@ -51,7 +51,7 @@ int main(void)
     OK(other_cuCtxSynchronize_v2(one));
     OK(cuMemcpyDtoH_v2(&value, memory, sizeof(value)));
     CHECK(42 == value);
-    /* Half of the address: it is nobody's, and nothing is freed. */
+    /* Half of the address: it is unknown, and nothing is freed. */
     CHECK(CUDA_SUCCESS != other_cuMemFree((unsigned int) memory));
     OK(cuMemFree_v2(memory));
     OK(other_cuEventDestroy(event));

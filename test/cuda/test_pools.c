@@ -58,7 +58,7 @@ static void stream_ordered(void)
     CHECK(0 == attribute(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, ptr));
     CHECK(CUDA_SUCCESS != cuIpcGetMemHandle(&handle, ptr));
     OK(cuPointerSetAttribute(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, ptr));
-    /* It is there until the stream comes to the end of it; what was begun before can use it. */
+    /* It exists until the stream reaches its end; work that was begun before can use it. */
     OK(cuLaunchHostFunc(stream, wait_gate, NULL));
     OK(cuMemsetD8Async(ptr, 9, 100, stream));
     OK(cuMemFreeAsync(ptr, stream));
@@ -102,7 +102,7 @@ static void own_pool(void)
     OK(cuMemFreeAsync(ptr, NULL));
 }
 
-/* Copies need the right to memory of a pool, which allocations of a context do not ask for. */
+/* Copies need the right to memory of a pool, which allocations of a context do not need. */
 static void rights(void)
 {
     CUmemAccessDesc access;

@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Streams, events and copies: what is in order and what is not, who waits, and every byte. */
+/* Streams, events and copies: ordered and unordered work, waits, and every byte. */
 
 #include "test_cuda.h"
 
@@ -49,7 +49,7 @@ static CUdeviceptr device(size_t size)
     return p;
 }
 
-/* What is behind a gate has not happened, and the calls have returned nevertheless. */
+/* Work behind a gate has not run, and the calls have returned nevertheless. */
 static void asynchronous(void)
 {
     CUdeviceptr ptr;
@@ -90,7 +90,7 @@ static void asynchronous(void)
     OK(cuStreamDestroy_v2(other));
 }
 
-/* The default stream comes after what is in blocking streams, and before what comes later. */
+/* The default stream runs after the work in blocking streams, and before later work. */
 static void default_stream(void)
 {
     CUdeviceptr ptr;
@@ -180,7 +180,8 @@ static void sync_memops_set(void)
     OK(cuMemFree_v2(pool));
 }
 
-/* An event in a blocking stream comes after what is in the default one; in another one it does not.
+/* An event in a blocking stream comes after the work in the default one; in another one it does
+ * not.
  */
 static void default_event(void)
 {
@@ -413,7 +414,7 @@ static void two_devices(void)
     }
 }
 
-/* A thread without a context: what a stream, an event or memory is named for has that one's. */
+/* A thread without a context: a stream, an event or memory has the context of its handle. */
 static void no_context(void)
 {
     CUdeviceptr ptr, pool = 0, base;

@@ -247,7 +247,7 @@ static bool check_ranges(const opal_iov_cache_form_t *form, const segments_t *se
     return true;
 }
 
-/* The same pieces told one by one are the same form; other pieces are not. */
+/* The same pieces one by one give the same form; other pieces do not. */
 static bool check_equality(const opal_iov_cache_form_t *form, const segments_t *segments)
 {
     opal_iov_cache_iov_t *pieces = malloc((2 * segments->count + 1) * sizeof(*pieces));

@@ -13,7 +13,7 @@
  * (worked out from the MPI standard), and MPI_Pack.
  *
  *     random_layouts [count [seed]]      type i has seed + i, so "random_layouts 1 S" replays one
- *     random_layouts --measure           prints what a walk and a hit cost here; judges nothing
+ *     random_layouts --measure           prints the times of a walk and a hit here; checks nothing
  */
 
 #include <inttypes.h>
@@ -162,7 +162,7 @@ static bool check_pack(const opal_iov_cache_layout_t *layout, MPI_Datatype type,
     return true;
 }
 
-/* Windows and chunks do not depend on how the layout was told: the same from its pieces. */
+/* Windows and chunks do not depend on the description: the layout of the pieces has the same. */
 static bool check_reported(const opal_iov_cache_layout_t *layout)
 {
     opal_iov_cache_iov_t *iovs = malloc((layout->iov_count + 1) * sizeof(*iovs));

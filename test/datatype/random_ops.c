@@ -283,7 +283,7 @@ static void unpack(const case_t *with, const char *stream, char *memory)
                with->type, MPI_COMM_SELF);
 }
 
-/* What is in the padding of a long double is nobody's: copy it. MPI may not even move it. */
+/* The padding of a long double has no meaning: copy it. MPI may not even move it. */
 static void forgive_padding(const case_t *with, char *memory, const char *expected)
 {
     const uint64_t size = sizeof(long double), value = 64 == LDBL_MANT_DIG ? 10 : size;

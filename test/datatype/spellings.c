@@ -503,17 +503,17 @@ const char *spellings_name(int layout)
 
 void spellings_draw(typegen_rng_t *rng, int layout, spelling_t *spelling)
 {
-    const layout_t *told = &layouts[layout];
+    const layout_t *layout_of = &layouts[layout];
     speller_t speller = {rng, spelling};
     MPI_Datatype type, other;
     int i, d;
 
     spelling->text[0] = '\0';
     spelling->count = 1;
-    type = pieces(&speller, told->pieces, told->piece_count);
-    for (i = told->loop_count - 1; i >= 0; --i) {
-        MPI_Aint stride = told->loops[i].stride;
-        int n = told->loops[i].count;
+    type = pieces(&speller, layout_of->pieces, layout_of->piece_count);
+    for (i = layout_of->loop_count - 1; i >= 0; --i) {
+        MPI_Aint stride = layout_of->loops[i].stride;
+        int n = layout_of->loops[i].count;
 
         if (0 == i && 0 == below(&speller, 3)) {
             /* some of the outermost loop as the count */
@@ -528,15 +528,15 @@ void spellings_draw(typegen_rng_t *rng, int layout, spelling_t *spelling)
             type = stream(&speller, type, n, stride, 2);
         }
     }
-    if (1 == told->piece_count && 0 == told->loop_count && 0 == told->pieces[0].offset
-        && 0 == below(&speller, 3)) {
-        d = divisor(&speller, told->pieces[0].length);
+    if (1 == layout_of->piece_count && 0 == layout_of->loop_count
+        && 0 == layout_of->pieces[0].offset && 0 == below(&speller, 3)) {
+        d = divisor(&speller, layout_of->pieces[0].length);
         drop(type);
         spelling->text[0] = '\0';
-        type = block(&speller, told->pieces[0].length / d, 2);
+        type = block(&speller, layout_of->pieces[0].length / d, 2);
         spelling->count = d;
         say(&speller, " x %d", d);
-        if (extent_of(type) != told->pieces[0].length / d) {
+        if (extent_of(type) != layout_of->pieces[0].length / d) {
             fprintf(stderr, "spellings: a block with gaps: %s\n", spelling->text);
             abort();
         }

@@ -424,7 +424,7 @@ static void least_recently_used(void **state)
     opal_iov_cache_destroy(cache);
 }
 
-/* A layout larger than the bound is made, and drives nobody out. */
+/* A layout larger than the bound is made, and evicts no other. */
 static void too_big(void **state)
 {
     owner_t owner = {OPAL_SUCCESS, 0, NULL, NULL};
@@ -645,7 +645,7 @@ static void watch_without_lock(void **state)
     MPI_Type_free(&type);
 }
 
-/* However it is told, and of whichever count: one layout, which lives as long as one of them. */
+/* For any description and count: one layout, valid as long as one of them. */
 static void sharing(void **state)
 {
     owner_t owner = {OPAL_SUCCESS, 0, NULL, NULL};
@@ -969,7 +969,7 @@ static void exact_order(void **state)
 
 typedef struct {
     opal_iov_cache_t *cache;
-    MPI_Datatype *shared; /* freed by nobody while the threads run */
+    MPI_Datatype *shared; /* not freed while the threads run */
     uint64_t seed;
     pthread_mutex_t *mpi; /* types are made and freed one at a time */
     const char *failure;
@@ -986,7 +986,7 @@ static int watched_in_threads(opal_iov_cache_t *cache, const opal_datatype_t *ty
 }
 
 /* The right layout of `blocks` ints, whoever made it? */
-static const char *judge(opal_iov_cache_layout_t *layout, size_t blocks, size_t count)
+static const char *check_layout(opal_iov_cache_layout_t *layout, size_t blocks, size_t count)
 {
     /* copies of these vectors touch: the last int of one and the first of the next are one IOV */
     if (layout->iov_count != count * blocks - (count - 1)) {
@@ -1026,7 +1026,7 @@ static void *work(void *argument)
             break;
         }
         ++worker->gets;
-        worker->failure = judge(layout, blocks, count);
+        worker->failure = check_layout(layout, blocks, count);
         OBJ_RELEASE(layout);
         if (own) {
             pthread_mutex_lock(worker->mpi);
@@ -1097,7 +1097,7 @@ static void *miss(void *argument)
         worker->failure = "a lookup failed";
         return NULL;
     }
-    worker->failure = judge(layout, 2000, 1);
+    worker->failure = check_layout(layout, 2000, 1);
     OBJ_RELEASE(layout);
     return NULL;
 }

@@ -58,7 +58,7 @@ static void fill(unsigned char *bytes)
     }
 }
 
-/* Blocks as told by @p pieces, the buffer @p shift bytes into a page, the stream @p behind that. */
+/* Blocks of @p pieces, the buffer @p shift bytes into a page, the stream @p behind that. */
 static void expect_copies(const opal_iov_cache_iov_t *pieces, size_t n, size_t shift, size_t behind)
 {
     unsigned char *buffer = memory + MARGIN + shift;

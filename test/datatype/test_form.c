@@ -63,7 +63,7 @@ static void trees(void **state)
     opal_iov_cache_form_free(form);
 }
 
-/* 2^40 blocks, 2^43 bytes; nobody counts them one by one. */
+/* 2^40 blocks, 2^43 bytes; too many to count one by one. */
 static void huge(void **state)
 {
     opal_iov_cache_form_t *form;
@@ -93,7 +93,7 @@ static void huge(void **state)
     opal_iov_cache_form_free(form);
 }
 
-/* Chunks of 2^40 structs are those of some thousands; nobody tries all of them. */
+/* Chunks of 2^40 structs are those of some thousands; not all are tried. */
 static void huge_chunks(void **state)
 {
     const opal_iov_cache_limits_t limits = {52, UINT64_MAX};
@@ -270,7 +270,7 @@ static void portable(void **state)
         {"UDLF\2\0\0", 7, OPAL_ERR_NOT_SUPPORTED},
         {"UDLF\1\0", 6, OPAL_ERR_BAD_PARAM},
         {"UDLF\1\0\0\0", 8, OPAL_ERR_BAD_PARAM},
-        /* terms and blocks for which nobody has memory, and which these bytes cannot hold */
+        /* terms and blocks for which there is no memory, and which these bytes cannot hold */
         {"UDLF\1\377\377\377\377\17\0", 11, OPAL_ERR_BAD_PARAM},
         {"UDLF\1\0\377\377\377\377\17", 11, OPAL_ERR_BAD_PARAM},
         {"UDLF\1\377\377\377\377\377\377\377\377\377\2\0", 16, OPAL_ERR_BAD_PARAM},
@@ -301,7 +301,7 @@ static void portable(void **state)
     }
 }
 
-/* 126 repetitions, a byte apart, of 17 times one byte. Nobody's own form says it so. From the
+/* 126 repetitions, a byte apart, of 17 times one byte. No canonical form has it. From the
  * middle of a repetition on, the first of the next one's segments goes on where the last one ended,
  * and the others do not, though each of them is all of a repetition's IOVs. */
 static void one_segment_each(void **state)

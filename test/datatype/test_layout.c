@@ -211,7 +211,7 @@ static void batches(void **state)
     }
 }
 
-/* Arithmetic only: nobody has this memory. */
+/* Arithmetic only: no such memory exists. */
 static void large(void **state)
 {
     MPI_Datatype gib, type;

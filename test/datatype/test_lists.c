@@ -510,7 +510,7 @@ static void seeming_order(void **state)
 }
 
 /* What comes again, but further away than an offset can say, is no stream. (Two repetitions of two;
- * who receives such a layout may be told anything.) */
+ * a received layout may have any content.) */
 static void far_apart(void **state)
 {
     const int64_t far = INT64_MAX - 100;

@@ -114,16 +114,16 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-static void check_lanes(const mca_btl_umr_peer_t *peer, uint32_t told)
+static void check_lanes(const mca_btl_umr_peer_t *peer, uint32_t peer_hcas)
 {
     uint32_t ours = 0, theirs = 0;
 
-    FUZZ_CHECK(mca_btl_umr.hca_count >= peer->lane_count && told >= peer->lane_count);
+    FUZZ_CHECK(mca_btl_umr.hca_count >= peer->lane_count && peer_hcas >= peer->lane_count);
     for (uint32_t i = 0; i < peer->lane_count; ++i) {
         const mca_btl_umr_lane_t *lane = &peer->lanes[i];
         uint32_t hca = (uint32_t) (lane->hca - hcas);
 
-        FUZZ_CHECK(mca_btl_umr.hca_count > hca && told > lane->peer_index);
+        FUZZ_CHECK(mca_btl_umr.hca_count > hca && peer_hcas > lane->peer_index);
         FUZZ_CHECK(0 == (ours & 1u << hca) && 0 == (theirs & 1u << lane->peer_index));
         FUZZ_CHECK(IBV_MTU_256 <= lane->route.mtu && IBV_MTU_4096 >= lane->route.mtu);
         ours |= 1u << hca;

@@ -394,7 +394,7 @@ static void info(fuzz_bytes_t *input)
     fuzz_patch(input, packet.bytes, length);
     if (sizeof(packet.info) <= length && 0 != (how & 0x60)
         && 0 != (MCA_PML_UMRDDT_INFO_EXPORT & packet.info.what)) {
-        /* by somebody who knows how */
+        /* by an attacker with the right checksum */
         packet.info.export.check = opal_umrddt_gpu_export_check(&packet.info.export);
     }
     if (0 == fuzz_below(input, 8)) {

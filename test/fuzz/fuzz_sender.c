@@ -30,8 +30,8 @@
 typedef struct message_t {
     ompi_request_t *request; /* NULL: none */
     bool loose;              /* freed by its user before it was over */
-    bool told;               /* what the memory is */
-    bool heard;              /* its completion flag was set */
+    bool described;          /* what the memory is */
+    bool replied;            /* its completion flag was set */
     mca_pml_umrddt_rts_t rts;
     uint32_t type;
     unsigned char *buf;
@@ -52,12 +52,12 @@ static void check_report(uint32_t request_id, const mca_pml_umrddt_info_t *info,
            || (NULL == message->request && !message->loose) || info->seq != message->rts.seq) {
         FUZZ_CHECK(&messages[MESSAGES] > ++message);
     }
-    FUZZ_CHECK(0 != (MCA_PML_UMRDDT_BIT_IPC & message->rts.schemes) && !message->told
+    FUZZ_CHECK(0 != (MCA_PML_UMRDDT_BIT_IPC & message->rts.schemes) && !message->described
                && request_id == message->rts.request_id && request_id == info->request_id
                && message->rts.layout == info->layout && 0 == info->reserved
                && 0 == (~MCA_PML_UMRDDT_INFO_ALL & info->what)
                && sizeof(*info) + info->flat_bytes == length);
-    message->told = true;
+    message->described = true;
     FUZZ_CHECK((0 != (MCA_PML_UMRDDT_INFO_LAYOUT & info->what)) == (0 < info->flat_bytes)
                && (0 == info->done_flag_pid || (uint32_t) getpid() == info->done_flag_pid));
     if (0 != (MCA_PML_UMRDDT_INFO_EXPORT & info->what)) {
@@ -106,9 +106,9 @@ static void hear(void)
         if (NULL != opal_umrddt_own_done_flags && OPAL_UMRDDT_DONE_FLAGS > rts->request_id) {
             uint64_t word = opal_umrddt_own_done_flags->done_flags[rts->request_id].word;
 
-            messages[i].heard = messages[i].heard
-                                || (rts->seq << 2 | OPAL_UMRDDT_DONE_FLAG_DONE) == word
-                                || (rts->seq << 2 | OPAL_UMRDDT_DONE_FLAG_REPLY) == word;
+            messages[i].replied = messages[i].replied
+                                  || (rts->seq << 2 | OPAL_UMRDDT_DONE_FLAG_DONE) == word
+                                  || (rts->seq << 2 | OPAL_UMRDDT_DONE_FLAG_REPLY) == word;
         }
     }
 }
@@ -146,7 +146,7 @@ static void start(fuzz_bytes_t *input)
         message->request = NULL; /* the base PML was set to refuse it */
     }
     message->buf = buf;
-    message->told = message->heard = false;
+    message->described = message->replied = false;
     message->rts = last_rts;
     message->type = type;
     hear(); /* it may have been, by who has guessed its number */
@@ -459,7 +459,7 @@ static bool all_over(void)
     for (uint32_t i = 0; i < MESSAGES; ++i) {
         if (NULL != messages[i].request && REQUEST_COMPLETE(messages[i].request)) {
             FUZZ_CHECK(0 == (MCA_PML_UMRDDT_DONE_FLAG & messages[i].rts.schemes)
-                       || messages[i].heard);
+                       || messages[i].replied);
             ompi_request_free(&messages[i].request);
             messages[i].request = NULL;
         }

@@ -23,7 +23,7 @@ void fuzz_modex_pml(fuzz_bytes_t *input)
 {
     static const uint8_t no_cookie[MCA_PML_UMRDDT_COOKIE_LEN];
     static opal_proc_t other;
-    mca_pml_umrddt_identity_t told = {.version = MCA_PML_UMRDDT_WIRE_VERSION};
+    mca_pml_umrddt_identity_t identity = {.version = MCA_PML_UMRDDT_WIRE_VERSION};
     mca_pml_umrddt_peer_t peer = {.proc = &other};
     uint8_t kind = fuzz_byte(input);
     bool right;
@@ -33,18 +33,18 @@ void fuzz_modex_pml(fuzz_bytes_t *input)
     ++other.proc_name.vpid;
     mca_pml_umrddt.self.version = MCA_PML_UMRDDT_WIRE_VERSION;
     mca_pml_umrddt.self.host = 7;
-    told.flags = fuzz_byte(input);
-    told.host = fuzz_byte(input) & 7;
-    memset(told.cookie, 0x33, sizeof(told.cookie));
+    identity.flags = fuzz_byte(input);
+    identity.host = fuzz_byte(input) & 7;
+    memset(identity.cookie, 0x33, sizeof(identity.cookie));
     if (0 == (kind & 3)) {
         fuzz_modex_size = fuzz_take(input, 100, &fuzz_modex_bytes);
     } else {
-        fuzz_patch(input, &told, sizeof(told));
-        fuzz_modex_bytes = (const uint8_t *) &told;
-        fuzz_modex_size = sizeof(told) - (0 != (kind & 4) ? fuzz_below(input, 32) : 0);
+        fuzz_patch(input, &identity, sizeof(identity));
+        fuzz_modex_bytes = (const uint8_t *) &identity;
+        fuzz_modex_size = sizeof(identity) - (0 != (kind & 4) ? fuzz_below(input, 32) : 0);
     }
     if (0 == (kind & 8)) {
-        right = sizeof(told) == fuzz_modex_size
+        right = sizeof(identity) == fuzz_modex_size
                 && 0 == memcmp(fuzz_modex_bytes, &mca_pml_umrddt.self.version, 4);
     } else {
         fuzz_modex_size = SIZE_MAX;

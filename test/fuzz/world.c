@@ -193,7 +193,7 @@ static void begin_gpu(fuzz_bytes_t *input, uint8_t first)
 {
     static const struct {
         int scheme;
-        uint16_t ways;
+        uint16_t schemes;
     } schemes[] = {
         {MCA_PML_UMRDDT_SCHEME_IPC, MCA_PML_UMRDDT_BIT_IPC},
         {MCA_PML_UMRDDT_SCHEME_AUTO, MCA_PML_UMRDDT_BITS_ALL},
@@ -209,7 +209,7 @@ static void begin_gpu(fuzz_bytes_t *input, uint8_t first)
 
         mca_pml_umrddt.schemes |= MCA_PML_UMRDDT_BIT_IPC;
         world.comm->scheme = schemes[scheme].scheme;
-        world.comm->schemes = schemes[scheme].ways;
+        world.comm->schemes = schemes[scheme].schemes;
     }
     mca_pml_umrddt.base_gpu =
         world.gpu && 0 == (flags & 1) ? MCA_PML_UMRDDT_BASE_GPU_NONE : MCA_PML_UMRDDT_BASE_GPU_ALL;
@@ -260,7 +260,7 @@ static void begin(fuzz_bytes_t *input)
 {
     static const struct {
         int scheme;
-        uint16_t ways;
+        uint16_t schemes;
     } schemes[] = {
         {MCA_PML_UMRDDT_SCHEME_AUTO, MCA_PML_UMRDDT_BITS_ALL},
         {MCA_PML_UMRDDT_SCHEME_UMR, MCA_PML_UMRDDT_BIT_UMR},
@@ -273,8 +273,8 @@ static void begin(fuzz_bytes_t *input)
     uint32_t scheme = first % count;
 
     world.comm->scheme = schemes[scheme].scheme;
-    world.comm->schemes = schemes[scheme].ways;
-    if (MCA_PML_UMRDDT_BIT_PACK_STAGED == schemes[scheme].ways && 0 != (flags & 128)) {
+    world.comm->schemes = schemes[scheme].schemes;
+    if (MCA_PML_UMRDDT_BIT_PACK_STAGED == schemes[scheme].schemes && 0 != (flags & 128)) {
         world.comm->scheme = MCA_PML_UMRDDT_SCHEME_PACK_GDR;
         world.comm->schemes = MCA_PML_UMRDDT_BIT_PACK_GDR;
     }

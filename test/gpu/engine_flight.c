@@ -172,7 +172,7 @@ void test_flight(void)
  * order they are asked for. */
 void test_crowd(void)
 {
-    /* What somebody else has pinned leaves four buffers, or none. */
+    /* Other users' pinned memory leaves four buffers, or none. */
     static const size_t bounds[] = {16384, 1};
     opal_umrddt_gpu_engine_params_t params = test_params(OPAL_UMRDDT_GPU_HOW_AUTO, 0);
     static flight_t flights[FLIGHT];
@@ -201,7 +201,7 @@ void test_crowd(void)
         for (i = 0; i < FLIGHT; ++i) {
             begin(&flights[i]);
         }
-        /* The last first, while nobody looks after the others. */
+        /* The last first, while the others are not tested. */
         for (i = FLIGHT - 1; 0 <= i; --i) {
             CHECK(OPAL_SUCCESS == opal_umrddt_gpu_copy_wait(flights[i].copy));
         }
@@ -312,7 +312,7 @@ static void many_pieces(void)
 void test_steady(void)
 {
     opal_umrddt_gpu_staging_stats_t pinned[2] = {{0}, {0}};
-    opal_umrddt_gpu_driver_stats_t asked[2] = {{0}, {0}};
+    opal_umrddt_gpu_driver_stats_t queried[2] = {{0}, {0}};
     opal_umrddt_gpu_engine_stats_t stats[2] = {{0}, {0}};
     static flight_t flights[FLIGHT];
     unsigned long before = 0;
@@ -347,7 +347,7 @@ void test_steady(void)
             many_pieces();
             /* By now all lists are there, and nothing is done for the first time. */
             stats[0] = test_stats();
-            opal_umrddt_gpu_driver_stats(&asked[0]);
+            opal_umrddt_gpu_driver_stats(&queried[0]);
             opal_umrddt_gpu_staging_stats(&pinned[0]);
             before = __atomic_load_n(&allocations, __ATOMIC_RELAXED);
         }
@@ -355,7 +355,7 @@ void test_steady(void)
     }
     CHECK(before == __atomic_load_n(&allocations, __ATOMIC_RELAXED));
     stats[1] = test_stats();
-    opal_umrddt_gpu_driver_stats(&asked[1]);
+    opal_umrddt_gpu_driver_stats(&queried[1]);
     opal_umrddt_gpu_staging_stats(&pinned[1]);
     CHECK(stats[0].copies + 10 * FLIGHT == stats[1].copies);
     /* One operation a copy. */
@@ -369,7 +369,7 @@ void test_steady(void)
     CHECK(stats[0].shapes_made == stats[1].shapes_made);
     CHECK(stats[0].lists_uploaded == stats[1].lists_uploaded && 0 < stats[0].lists_uploaded);
     CHECK(stats[0].shape_bytes_now == stats[1].shape_bytes_now);
-    CHECK(asked[0].queries == asked[1].queries);
+    CHECK(queried[0].queries == queried[1].queries);
     CHECK(pinned[0].gets == pinned[1].gets && pinned[0].pinned == pinned[1].pinned);
     CHECK(0 == pinned[1].used_now);
     /* Each layout once for each engine that met it, never twice. */

@@ -278,7 +278,7 @@ owner_t owner_start(const char *visible_devices, const char *options)
     owner_t owner;
     int fds[2];
 
-    /* An owner ends when nobody can ask it any more: others must not inherit this end. */
+    /* An owner ends when no process can send it commands: others must not inherit this end. */
     CHECK(0 == socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds));
     owner.pid = fork();
     CHECK(-1 != owner.pid);

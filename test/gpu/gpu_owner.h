@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * For tests of imports: another process that owns memory and does what it is told, and engines that
+ * For tests of imports: another process that owns memory and executes commands, and engines that
  * are no more than a context.
  */
 

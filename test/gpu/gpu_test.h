@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * For tests of the GPU room that have parts, each a process of its own with options of the software
- * driver (it reads them when it is loaded).
+ * For tests of common/umrddt_gpu that have parts, each a process of its own with options of the
+ * software driver (it reads them when it is loaded).
  */
 
 #ifndef GPU_TEST_H

@@ -79,7 +79,7 @@ static void no_driver(void)
         .kind = OPAL_UMRDDT_GPU_DEVICE, .ctx = (CUcontext) &driver, .legacy_ipc = true}));
 }
 
-/* As long as nobody has initialized it there is system memory only, and it is not initialized from
+/* As long as it is not initialized there is system memory only, and it is not initialized from
  * here. */
 static void not_initialized(void)
 {

@@ -194,7 +194,7 @@ static void stale_at(bool wants_same)
         } /* else it opens what is there now: that the owner does not offer it is what counts */
         CHECK(engine_sees(engine, here(second, &new), WHOLE, 2));
     } else {
-        /* Nothing tells; it is what it was until it is closed for its age. */
+        /* There is no report; it is unchanged until it is closed for its age. */
         CHECK(2 == stats().open_now && open_now(engine, 0, &old));
         bounds(0, 0);
         EXPECT(OPAL_SUCCESS, opal_umrddt_gpu_import_find(engine, 0, old.export.buffer_id, &first));

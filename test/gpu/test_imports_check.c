@@ -8,7 +8,7 @@
 
 /*
  * The invariants of imports: a table that is right is found to be so, and each thing that is made
- * wrong in it is told by its name. Compiled with the file under test.
+ * wrong in it is reported by its name. Compiled with the file under test.
  */
 
 #include "umrddt_gpu_import.c"
@@ -55,7 +55,7 @@ void opal_umrddt_gpu_exports_close(void)
 {
 }
 
-/* An import that is used, and two that nobody uses, newest first. */
+/* An import that is used, and two unused ones, newest first. */
 static opal_umrddt_gpu_import_t *used, *one, *two;
 
 static opal_umrddt_gpu_import_t *import_of(uint64_t buffer_id)
@@ -89,20 +89,20 @@ int main(void)
     opal_umrddt_gpu_import_release(one);
     CHECK(newest == one && oldest == two && 2 == unused);
 
-    BREAKS("imports: those that nobody uses are counted", unused++, unused--);
-    BREAKS("imports: those that nobody uses are in", unused--, unused++);
-    BREAKS("imports: those that nobody uses are counted", unused_bytes++, unused_bytes--);
-    BREAKS("imports: those that nobody uses are in", one->users = 1, one->users = 0);
-    BREAKS("imports: those that nobody uses are in", two->newer = NULL, two->newer = one);
-    BREAKS("imports: those that nobody uses are counted", oldest = one, oldest = two);
-    BREAKS("imports: those that nobody uses are counted", used->users = 0, used->users = 1);
+    BREAKS("imports: unused ones are counted", unused++, unused--);
+    BREAKS("imports: unused ones are in", unused--, unused++);
+    BREAKS("imports: unused ones are counted", unused_bytes++, unused_bytes--);
+    BREAKS("imports: unused ones are in", one->users = 1, one->users = 0);
+    BREAKS("imports: unused ones are in", two->newer = NULL, two->newer = one);
+    BREAKS("imports: unused ones are counted", oldest = one, oldest = two);
+    BREAKS("imports: unused ones are counted", used->users = 0, used->users = 1);
     BREAKS("imports: no more stay open", most_unused = 1, most_unused = DEFAULT_IMPORTS);
     BREAKS("imports: each is found by", used->buffer_id = 1007, used->buffer_id = 7);
     BREAKS("imports: each is found by", used->stale = true, used->stale = false);
     BREAKS("imports: each has its mapping", used->mapping->imports = 0, used->mapping->imports = 1);
     place = bucket(3, 9);
     CHECK(one == *place && NULL == one->chain);
-    BREAKS("imports: those that nobody uses are counted", *place = NULL, *place = one);
+    BREAKS("imports: unused ones are counted", *place = NULL, *place = one);
 
     opal_umrddt_gpu_import_release(used);
     CHECK(NULL == opal_umrddt_gpu_ipc_check());

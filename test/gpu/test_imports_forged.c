@@ -7,9 +7,9 @@
  */
 
 /* Handles that no driver made, in descriptions whose check is right: what another process of the
- * job can send if it wants to. The driver alone can judge them. The software one refuses them or
+ * job can send if it wants to. Only the driver can validate them. The software one refuses them or
  * takes no notice; a real one may crash, or hang (seen: H200, driver 580). So they are opened by
- * processes of their own, whose death, of a real driver, is told and accepted.
+ * processes of their own, whose crash in a real driver is reported and accepted.
  */
 
 #include "gpu_owner.h"

@@ -85,7 +85,7 @@ static void not_opened(void)
 
     EXPECT(OPAL_SUCCESS, try(engine, 0, &a, 1));
     CHECK(1 == stats().opened && 0 == stats().refused);
-    /* What nobody used made room. */
+    /* Unused ones were evicted. */
     EXPECT(OPAL_SUCCESS, try(engine, 0, &b, 2));
     CHECK(2 == stats().opened && 1 == stats().closed && 1 == stats().open_now);
     EXPECT(OPAL_ERR_OUT_OF_RESOURCE, try(engine, 0, &c, 3));

@@ -7,7 +7,7 @@
  */
 
 /*
- * A kernel of the GPU room, planned, found by its name and launched through the driver: on the
+ * A kernel of common/umrddt_gpu, planned, found by its name and launched through the driver: on the
  * software one, or with UMRDDT_TEST_GPU=real the machine's own, in memory that the CPU cannot
  * touch. What each kernel does is random_kernels' business.
  */

@@ -129,7 +129,7 @@ static void in_between(void)
     munmap(at(memory), PAGES * PAGE);
 }
 
-/* Each maps, asks, learns and unmaps: nobody sees what another one has unmapped. */
+/* Each maps, looks up, records and unmaps: no thread finds memory that another one has unmapped. */
 static void *in_thread(void *unused)
 {
     int i;
@@ -238,7 +238,7 @@ int main(int argc, char **argv)
     uintptr_t memory = map(1);
 
     MPI_Init(&argc, &argv);
-    learn(memory); /* nobody would tell that it goes */
+    learn(memory); /* its end would not be reported */
     CHECK(!is_plain(memory));
     if (OPAL_SUCCESS != opal_umrddt_gpu_plain_open()) {
         printf("SKIPPED: this Open MPI has no memory hooks\n");

@@ -69,7 +69,7 @@ static void again(opal_umrddt_gpu_engine_t *one, opal_umrddt_gpu_engine_t *other
     opal_umrddt_gpu_scratch_put(second);
 }
 
-/* Never more than the bound; the oldest that nobody uses go first. */
+/* Never more than the bound; the oldest unused ones are evicted first. */
 static void bounded(opal_umrddt_gpu_engine_t *one)
 {
     uint64_t a, b, c = 0;

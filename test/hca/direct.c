@@ -348,7 +348,7 @@ static void direct_bad(void)
     REFUSED("the last block cut",
             REGIONS({.addr = 0, .length = 128}, {.addr = 160, .length = 303}));
     CHECK(writes == hca->stats()->writes_posted, "something was posted");
-    CHECK(0 == done.calls, "somebody was told");
+    CHECK(0 == done.calls, "a completion was reported");
     hca->memory_release(part);
     hca->memory_release(memory);
     OBJ_RELEASE(high);

@@ -323,7 +323,7 @@ static void gpu_refused_near(void)
                  harness.hca->memory_register_gpu(near, MCA_BTL_UMR_LOCAL, &where, area, layout,
                                                   layout->size, &memory));
         CHECK(!harness.hca->gpu_reachable(near, &where), "still said to be reachable");
-        CHECK(harness.hca->gpu_reachable(first, &where), "the other one was not asked");
+        CHECK(harness.hca->gpu_reachable(first, &where), "the other one was not queried");
         CHECK(!harness.hca->gpu_reachable(NULL, &where), "every message would try again");
         gpu_free(area);
     }

@@ -38,12 +38,12 @@ hca "bounded" "" "--mca btl_umr_gpu_regs 4" gpu_bound gpu_pairs gpu_realloc
 hca "the BAR is small" bar_bytes=60000 "" gpu_bar >gpu.out 2>&1
 said "what is full" '^  Registered: .* bytes of GPU memory' 1
 UMRDDT_GPU=peermem=0
-hca "neither way" dmabuf=0 "" gpu_refused >gpu.out 2>&1
+hca "neither method" dmabuf=0 "" gpu_refused >gpu.out 2>&1
 said "what is missing" '^  By dma-buf:     the kernel does not register it (ibv_reg_dmabuf_mr: Operation not supported)' 1
 UMRDDT_GPU=peermem=0,dmabuf=0
-hca "neither way, says the driver" "" "" gpu_refused >gpu.out 2>&1
+hca "neither method, by the driver" "" "" gpu_refused >gpu.out 2>&1
 said "what is missing" '^  By address:     the kernel does not register it (ibv_reg_mr: Bad address)' 1
-hca "neither way, of two hcas" devices=2,switches=2 "--mca btl_umr_device mlx5_1,mlx5_0" gpu_refused_near
+hca "neither method, two HCAs" devices=2,switches=2 "--mca btl_umr_device mlx5_1,mlx5_0" gpu_refused_near
 UMRDDT_GPU=gdr=0
 hca "no GPUDirect" "" "" gpu_not_capable
 UMRDDT_GPU=flush=0 UMRDDT_TEST_FLUSH=read

@@ -224,7 +224,7 @@ static void hcas_near(void)
                 requested = questions;
                 CHECK(endpoints[area] == near_to(harness.endpoint, areas[area]),
                       "another endpoint the second time");
-                CHECK(requested == questions, "asked again where the page is");
+                CHECK(requested == questions, "queried the page again");
             } else {
                 CHECK(before[0] == written(0) && before[1] == written(1), "the receiver wrote");
             }
@@ -383,7 +383,7 @@ static void hcas_deaf(void)
         keyset = keyset_of(MCA_BTL_UMR_LOCAL, &side, layout->size, &memory);
         remote = keys_receive(&count);
         harness_barrier();
-        CHECK(!harness.hca->endpoint_broken(deaf), "nobody can have told this side");
+        CHECK(!harness.hca->endpoint_broken(deaf), "this side can have no report");
         CHECK(deaf == near_to(first, areas[1]), "it is avoided too early");
         CHECK_RC(OPAL_SUCCESS,
                  harness.hca->put(deaf, keyset, remote, count, NULL, harness_done, &done));

@@ -83,7 +83,7 @@ device0=mlx5_0,mlx5_0:1,mlx5_0 device1=mlx5_0:1,mlx5_7
 said "named twice; one that is not there" --hcas "mlx5_0:1" "mlx5_0:1"
 # mpirun 4.1 sometimes loses a help message and reports that
 grep -aq 'btl_umr_device: *mlx5_7\|ORTE_ERROR_LOG: .* in file .*show_help\.c' "$tree/err" || {
-    echo "FAILED: nobody says that there is no mlx5_7"
+    echo "FAILED: no process reports that there is no mlx5_7"
     failures=$((failures + 1))
 }
 device0="" device1=""

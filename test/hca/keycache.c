@@ -204,7 +204,7 @@ static void cached_unmapped(void)
         munmap(area, AREA);
         area = area_map(area);
         CHECK(!is_cached(role, area, layout), "keys of memory that is gone");
-        CHECK(stale < stats->keysets_stale, "not told");
+        CHECK(stale < stats->keysets_stale, "not counted");
     }
     munmap(area, AREA);
     OBJ_RELEASE(layout);
@@ -224,8 +224,8 @@ static void cached_unhooked(void)
 }
 
 /** The cached keys of a message that has not registered its memory; NULL: none. */
-static mca_btl_umr_keyset_t *recall(mca_btl_umr_role_t role, void *buffer,
-                                    const opal_iov_cache_layout_t *layout)
+static mca_btl_umr_keyset_t *lookup_keys(mca_btl_umr_role_t role, void *buffer,
+                                         const opal_iov_cache_layout_t *layout)
 {
     const mca_btl_umr_stats_t *stats = harness.hca->stats();
     mca_btl_umr_stats_t before = *stats;
@@ -240,11 +240,10 @@ static mca_btl_umr_keyset_t *recall(mca_btl_umr_role_t role, void *buffer,
     return keyset;
 }
 
-/** A message by recalled keys, if there are any. */
-static bool is_recalled(mca_btl_umr_role_t role, void *buffer,
-                        const opal_iov_cache_layout_t *layout)
+/** A message by found keys, if there are any. */
+static bool is_found(mca_btl_umr_role_t role, void *buffer, const opal_iov_cache_layout_t *layout)
 {
-    mca_btl_umr_keyset_t *keyset = recall(role, buffer, layout);
+    mca_btl_umr_keyset_t *keyset = lookup_keys(role, buffer, layout);
 
     if (NULL != keyset) {
         harness.hca->keyset_keep(keyset);
@@ -261,17 +260,17 @@ static void lookup_found(void)
     mca_btl_umr_keyset_t *keyset;
     uint32_t rkey;
 
-    CHECK(!is_recalled(MCA_BTL_UMR_REMOTE, area, layout), "of nothing");
+    CHECK(!is_found(MCA_BTL_UMR_REMOTE, area, layout), "of nothing");
     rkey = use(MCA_BTL_UMR_REMOTE, area, layout);
     for (int i = 0; i < 3; ++i) {
-        keyset = recall(MCA_BTL_UMR_REMOTE, area, layout);
+        keyset = lookup_keys(MCA_BTL_UMR_REMOTE, area, layout);
         CHECK(NULL != keyset && rkey == keyset->keys[0].rkey, "time %d: not the kept one", i);
-        CHECK(!is_recalled(MCA_BTL_UMR_REMOTE, area, layout), "the same keys for two messages");
+        CHECK(!is_found(MCA_BTL_UMR_REMOTE, area, layout), "the same keys for two messages");
         harness.hca->keyset_keep(keyset);
     }
-    CHECK(!is_recalled(MCA_BTL_UMR_LOCAL, area, layout), "the other role");
-    CHECK(!is_recalled(MCA_BTL_UMR_REMOTE, area, other), "another layout");
-    CHECK(!is_recalled(MCA_BTL_UMR_REMOTE, area + 1, layout), "another buffer");
+    CHECK(!is_found(MCA_BTL_UMR_LOCAL, area, layout), "the other role");
+    CHECK(!is_found(MCA_BTL_UMR_REMOTE, area, other), "another layout");
+    CHECK(!is_found(MCA_BTL_UMR_REMOTE, area + 1, layout), "another buffer");
     CHECK(NULL
               == harness.hca->keyset_lookup(harness.endpoint, MCA_BTL_UMR_REMOTE, area, layout, 0,
                                             0, layout->size - 1, SIZE_MAX),
@@ -280,15 +279,15 @@ static void lookup_found(void)
     /* Another registration is made: from then on the least recently used ones may leave, and once
      * this one has to be looked up, so that it is not among them. */
     (void) use(MCA_BTL_UMR_LOCAL, elsewhere, layout);
-    CHECK(!is_recalled(MCA_BTL_UMR_REMOTE, area, layout), "out of order");
+    CHECK(!is_found(MCA_BTL_UMR_REMOTE, area, layout), "out of order");
     CHECK(is_cached(MCA_BTL_UMR_REMOTE, area, layout), "not kept");
-    CHECK(is_recalled(MCA_BTL_UMR_REMOTE, area, layout), "in order");
-    CHECK(is_recalled(MCA_BTL_UMR_LOCAL, elsewhere, layout), "the new one");
+    CHECK(is_found(MCA_BTL_UMR_REMOTE, area, layout), "in order");
+    CHECK(is_found(MCA_BTL_UMR_LOCAL, elsewhere, layout), "the new one");
 
-    keyset = recall(MCA_BTL_UMR_REMOTE, area, layout);
-    CHECK(NULL != keyset, "not recalled");
+    keyset = lookup_keys(MCA_BTL_UMR_REMOTE, area, layout);
+    CHECK(NULL != keyset, "not found");
     harness.hca->keyset_release(keyset);
-    CHECK(!is_recalled(MCA_BTL_UMR_REMOTE, area, layout), "recalled after its release");
+    CHECK(!is_found(MCA_BTL_UMR_REMOTE, area, layout), "found after its release");
     CHECK(1 == stats->keysets_cached_now, "%llu kept",
           (unsigned long long) stats->keysets_cached_now);
     munmap(area, AREA);
@@ -309,17 +308,17 @@ static void lookup_unmapped(void)
         mca_btl_umr_keyset_t *keyset;
 
         (void) use(role, area, layout);
-        keyset = recall(role, area, layout);
-        CHECK(NULL != keyset, "way %d: not recalled", i);
+        keyset = lookup_keys(role, area, layout);
+        CHECK(NULL != keyset, "way %d: not found", i);
         harness.hca->keyset_keep(keyset);
         if (2 > i) {
             munmap(area, AREA);
-            CHECK(!is_recalled(role, area, layout), "way %d: of nothing", i);
+            CHECK(!is_found(role, area, layout), "way %d: of nothing", i);
         } else if (4 > i) {
             CHECK(0 == madvise(area, AREA, MADV_DONTNEED), "madvise");
         }
         area = 4 > i && 2 <= i ? area : area_map(area);
-        CHECK(!is_recalled(role, area, layout), "way %d: keys of memory that is gone", i);
+        CHECK(!is_found(role, area, layout), "way %d: keys of memory that is gone", i);
         CHECK(!is_cached(role, area, layout), "way %d: keys of memory that is gone", i);
     }
     munmap(area, AREA);
@@ -366,12 +365,12 @@ static void lookup_lost(enum loss loss)
     (void) use(role, area, layout);
     bytes = stats->reg_bytes_now;
     CHECK(ROOM <= bytes, "%llu bytes registered", (unsigned long long) bytes);
-    keyset = recall(role, area, layout);
-    CHECK(NULL != keyset, "not recalled");
+    keyset = lookup_keys(role, area, layout);
+    CHECK(NULL != keyset, "not found");
 
     if (LOSS_UNMAPPED == loss) {
         munmap(area + PAGE, PAGE);
-        CHECK(!is_recalled(role, area, layout), "in use");
+        CHECK(!is_found(role, area, layout), "in use");
     }
     /* The first lookup removes unmapped registrations, which are so many that the cache is then
      * empty. */
@@ -406,7 +405,7 @@ static void lookup_lost(enum loss loss)
     harness.hca->keyset_keep(keyset);
     CHECK(0 == stats->keysets_cached_now, "kept over a registration that is gone");
     CHECK(bytes == stats->reg_bytes_now + ROOM, "it is still registered");
-    CHECK(!is_recalled(role, area, layout), "recalled over a registration that is gone");
+    CHECK(!is_found(role, area, layout), "found over a registration that is gone");
     harness_barrier();
     munmap(area, ROOM);
     munmap(filler, 128 * PAGE);

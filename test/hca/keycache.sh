@@ -14,8 +14,8 @@ hca "2 kept keysets" "" "--mca btl_umr_key_cache 2" cached_bound
 hca "8 mkeys" "" "--mca btl_umr_mkeys_max 8 --mca btl_umr_mkeys 8" cached_gives_way
 hca "memory that goes" "" "" cached_unmapped
 hca "memory that goes unseen" "" "--mca mpi_leave_pinned 0" cached_unhooked
-hca "recalled" "" "" lookup_found lookup_unmapped
-hca "memory that goes from under recalled keys" "" "--mca btl_umr_reg_cache_size 262144" lookup_evicted lookup_gap_unmapped
+hca "found" "" "" lookup_found lookup_unmapped
+hca "memory that goes from under cached keys" "" "--mca btl_umr_reg_cache_size 262144" lookup_evicted lookup_gap_unmapped
 hca "a key of a keyset that gave way" "" "--mca btl_umr_key_cache 1" cached_stale_evicted
 hca "a key of memory that went" "" "" cached_stale_unmapped
 finish

@@ -489,7 +489,7 @@ static void registered_and_forked(bool cached)
     unsigned char *area = map_pages(NULL, 8 * PAGE);
     mca_btl_umr_memory_t *memory;
 
-    CHECK(inherited(area), "nobody uses it");
+    CHECK(inherited(area), "it is unused");
     CHECK_RC(OPAL_SUCCESS,
              harness.hca->memory_register(MCA_BTL_UMR_REMOTE, area, layout, layout->size, &memory));
     CHECK(cached != inherited(area) && cached != inherited(area + PAGE), "a child has it, or not");

@@ -561,7 +561,7 @@ static void forbidden(int kind)
         }
         wait_for(&answers, 1);
         CHECK(1 == answers.bad, "it was allowed");
-        CHECK(1 == error_calls, "%d errors told", error_calls);
+        CHECK(1 == error_calls, "%d errors reported", error_calls);
         CHECK_RC(OPAL_ERR_UNREACH,
                  module->btl_put(module, endpoint, mine, address, here, remote(&theirs[1]), 8, 0,
                                  MCA_BTL_NO_ORDER, answer, &answers, &answers));

@@ -350,7 +350,7 @@ static void nested_stale(size_t which)
     } else {
         struct mapped a = {0};
         mca_btl_umr_key_t keys[3];
-        mca_btl_umr_keyset_t told = {.keys = keys, .count = 3};
+        mca_btl_umr_keyset_t shown = {.keys = keys, .count = 3};
 
         (void) map(&a, layout, room);
         CHECK(1 == a.keyset->count && 2 == tiers_inner.count, "%zu keys over %zu", a.keyset->count,
@@ -359,7 +359,7 @@ static void nested_stale(size_t which)
         for (size_t i = 0; i < 2; ++i) {
             keys[1 + i] = tiers_inner.keys[i];
         }
-        keys_send(&told);
+        keys_send(&shown);
         harness_barrier();
         for (size_t i = 0; i < room; ++i) {
             written += 0xee == a.area[i] ? 1 : 0;

@@ -29,7 +29,7 @@ tiers "a released key below another" "" "--mca btl_umr_long_entries 0" "" "!long
 # Without nested mkeys.
 tiers "not nested" "" "--mca btl_umr_nested 0" "" "long,strided,!nested:btl_umr_nested" vector_4096 random_layouts
 tiers "one level" max_indirection=1 "" "" "long,strided,!nested:two levels of mkeys" random_layouts
-tiers "levels not told" max_indirection=0 "" "" "long,strided,!nested:two levels of mkeys" vector_4096
+tiers "levels not reported" max_indirection=0 "" "" "long,strided,!nested:two levels of mkeys" vector_4096
 tiers "3 entries" "" "--mca btl_umr_max_entries 3 --mca btl_umr_long_entries 0" "" "!long:0,strided,!nested:too few entries" vector_4096
 tiers "6 mkeys" "" "--mca btl_umr_mkeys 6 --mca btl_umr_mkeys_max 6" "" "long,strided,!nested:too few mkeys" vector_4096
 tiers "wrong keys over keys" "" "" nested "long,strided,!nested:wrong bytes" vector_4096

@@ -544,7 +544,7 @@ static void pool_closed(void)
     pool_start();
     CHECK(1 < pool.step, "nothing would be left to do");
     pool_query();
-    /* Only when fini waits for the helper: fini has then told it to make no more. */
+    /* Only when fini waits for the helper: fini has then set it to create no more. */
     device.waiter = pthread_self();
     device.at_wait = true;
     opener = device_open_later(0);

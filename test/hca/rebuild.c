@@ -118,7 +118,7 @@ static void maps_rebuilt(void)
         CHECK(keyset->keys[0].lkey >> 8 != lost_key >> 8, "a mapping that failed is in use");
         mkeys = stats->mkeys_now;
         harness.hca->keyset_release(lost);
-        CHECK(mkeys == stats->mkeys_now + 1, "an mkey is kept that maps nobody knows what");
+        CHECK(mkeys == stats->mkeys_now + 1, "an mkey with an unknown mapping is kept");
         for (size_t i = 0; i < 16; ++i) {
             mca_btl_umr_keyset_t *other = map_one(area, layout, memory, &done);
 

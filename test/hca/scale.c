@@ -401,7 +401,7 @@ static size_t expect_rest(size_t counts[SHARERS])
     return all;
 }
 
-/** Nobody gets all, and together they get all. */
+/** No process gets all, and together they get all. */
 static void shares(void)
 {
     (void) peers_open(SHARERS);

@@ -178,7 +178,7 @@ static void make(void)
 static void queues(void)
 {
     BREAKS("send queue: no more is posted", endpoints[0].sq.posted += 3);
-    BREAKS("send queue: what gives", endpoints[0].sq.signalled = 4);
+    BREAKS("send queue: signalled", endpoints[0].sq.signalled = 4);
     BREAKS("send queue: the one that fills", endpoints[1].sq.signalled = 2);
     BREAKS("send queue: no more is posted", hca.mkeys.sq.done = 4);
     BREAKS("endpoint: it is where", endpoints[1].index = 0);
@@ -201,7 +201,7 @@ static void pool(void)
     BREAKS("long mkeys: those that a role uses", hca.klm.used[MCA_BTL_UMR_REMOTE] = 0);
     BREAKS("mkeys: those that exist", opal_list_remove_first(&hca.mkeys.idle));
     BREAKS("long mkeys: those that exist", hca.klm.count = 3);
-    BREAKS("mkeys: no more exist", hca.refill.pending = 3);
+    BREAKS("mkeys: existing and requested", hca.refill.pending = 3);
     BREAKS("mkeys: those counted", hca.stats.mkeys_used_now = 2);
     BREAKS("mkeys: one that is taken has a role", mkeys[2].role = MCA_BTL_UMR_ROLE_MAX);
 }
@@ -215,15 +215,15 @@ static void keysets(void)
     BREAKS("mkeys: each that is taken", waiting.pub.count = waiting.mapped = 0);
     BREAKS("keysets: a queue ends", hca.keysets_waiting.tail = &cached);
     BREAKS("keysets: a queue has an end", waiting.next = &waiting);
-    BREAKS("key cache: what is in it says", cached.cached = false);
-    BREAKS("key cache: what is in it is mapped", cached.pub.ready = false);
-    BREAKS("key cache: what is in it lies", cached.base_count = 0);
-    BREAKS("key cache: what is in it lies", base.id = 0);
+    BREAKS("key cache: its keysets are marked", cached.cached = false);
+    BREAKS("key cache: its keysets are mapped", cached.pub.ready = false);
+    BREAKS("key cache: its keysets lie", cached.base_count = 0);
+    BREAKS("key cache: its keysets lie", base.id = 0);
     BREAKS("key cache: a registration", mr.super.obj_reference_count = 0);
-    BREAKS("key cache: who uses none", cached.memory = &memory);
-    BREAKS("key cache: what is found", hca.keycache.buckets[3] = NULL);
-    BREAKS("key cache: what is found", hca.keycache.buckets[4] = &cached);
-    BREAKS("key cache: those that nobody", hca.keycache.unused = 0);
+    BREAKS("key cache: unused keysets hold", cached.memory = &memory);
+    BREAKS("key cache: the table and the list", hca.keycache.buckets[3] = NULL);
+    BREAKS("key cache: the table and the list", hca.keycache.buckets[4] = &cached);
+    BREAKS("key cache: unused keysets are counted", hca.keycache.unused = 0);
     BREAKS("key cache: those that are kept", hca.stats.keysets_cached_now = 2);
     BREAKS("key cache: no more are kept", mca_btl_umr_params.key_cache = 0);
 }

@@ -212,7 +212,7 @@ static struct completion await(struct far *far, uint32_t ms)
     struct completion completion;
 
     order(far, POLL, ms, 0, 0);
-    end_hear(far->fd, &completion, sizeof(completion));
+    end_pipe_read(far->fd, &completion, sizeof(completion));
     return completion;
 }
 
@@ -234,7 +234,7 @@ static void expect_pattern(struct far *far, uint32_t n, uint32_t seed)
     uint32_t right;
 
     order(far, VERIFY, n, 0, seed);
-    end_hear(far->fd, &right, sizeof(right));
+    end_pipe_read(far->fd, &right, sizeof(right));
     CHECK(n == right);
 }
 
@@ -272,7 +272,7 @@ static void connect_to(struct far *far, const struct far *peer)
     char c;
 
     end_report(far->fd, &o, sizeof(o));
-    end_hear(far->fd, &c, 1);
+    end_pipe_read(far->fd, &c, 1);
 }
 
 static void begin(const char *options)
@@ -281,8 +281,8 @@ static void begin(const char *options)
     start(&b, "h2", options);
     order(&a, OPEN, 0, 0, 0);
     order(&b, OPEN, 0, 0, 0);
-    end_hear(a.fd, &a.invitation, sizeof(a.invitation));
-    end_hear(b.fd, &b.invitation, sizeof(b.invitation));
+    end_pipe_read(a.fd, &a.invitation, sizeof(a.invitation));
+    end_pipe_read(b.fd, &b.invitation, sizeof(b.invitation));
     connect_to(&a, &b);
     connect_to(&b, &a);
 }
@@ -292,7 +292,7 @@ static void receive(struct far *far, uint32_t n)
     char c;
 
     order(far, RECEIVE, n, 0, 0);
-    end_hear(far->fd, &c, 1);
+    end_pipe_read(far->fd, &c, 1);
 }
 
 static void fill(struct far *far, uint32_t n, uint32_t seed)
@@ -300,7 +300,7 @@ static void fill(struct far *far, uint32_t n, uint32_t seed)
     char c;
 
     order(far, FILL, n, 0, seed);
-    end_hear(far->fd, &c, 1);
+    end_pipe_read(far->fd, &c, 1);
 }
 
 /* Output of an end: its counters, and unexpected messages. */

@@ -7,14 +7,14 @@
  */
 
 /*
- * Taken messages between two processes, by keys: pml_umrddt_send_rndv.c, pml_umrddt_recv_rndv.c and
+ * Handled messages between two processes, by keys: pml_umrddt_send_rndv.c, pml_umrddt_recv_rndv.c and
  * pml_umrddt_sets.c over one pair of endpoints of btl/umr, in Promela. States, packets and functions have the
  * names that they have there.
  *
  * Every message is a process at each side; what one event handler of the code does is one atomic step, since
  * state machines run in mca_pml_umrddt_progress only. All that the code decides by time, memory or luck is left open here: how
  * many rounds a message takes, whether keys can be mapped, when kept keys are evicted (or their memory is
- * freed and another buffer is at the address), which place is named, whether and when the network fails, and whether a write
+ * freed and another buffer is at the address), which slot is named, whether and when the network fails, and whether a write
  * that failed for the sender lands all the same, later.
  *
  * What must hold, in every run:
@@ -27,13 +27,13 @@
  */
 
 #ifndef MESSAGES
-#define MESSAGES 3 /* under way at once */
+#define MESSAGES 3 /* in flight at once */
 #endif
 #ifndef BUFFERS
 #define BUFFERS 2 /* of the receiver's application */
 #endif
-#ifndef PLACES
-#define PLACES 1 /* pml_umrddt_key_sets */
+#ifndef CACHE_SLOTS
+#define CACHE_SLOTS 1 /* pml_umrddt_key_sets */
 #endif
 #ifndef CREDITS
 #define CREDITS 1 /* receives for FINs that an endpoint can have at once */
@@ -44,20 +44,20 @@
 #ifndef EVICTIONS
 #define EVICTIONS 1
 #endif
-#ifndef SLOTS
-#define SLOTS 2 /* where the sender waits for replies */
+#ifndef REQUEST_IDS
+#define REQUEST_IDS 2 /* where the sender waits for replies */
 #endif
 #ifndef CACHE
 #define CACHE 1 /* pml_umrddt_mkey_cache */
 #endif
 
-mtype = { KEYS, RECALL, HOST, DONE }; /* mca_pml_umrddt_reply_kind_t, and the CTS by reference */
-mtype = { IDLE, MATCHED, MAPPING, CREDIT, FIN, BY_HOST, COMPLETE };
+mtype = { CTS, CTS_CACHED, FALLBACK, ACK }; /* mca_pml_umrddt_reply_kind_t, and the CTS by reference */
+mtype = { IDLE, MATCHED, MAPPING, CREDIT, FIN, BY_BASE, COMPLETE };
 
-/* ---- What is between them: the base PML, one tag each, and the network ---- */
+/* ---- Between them: the base PML, one tag each, and the network ---- */
 
 chan rts = [MESSAGES] of { byte, bool };                      /* message; plain: it was not taken */
-chan reply[SLOTS] = [4] of { byte, mtype, byte, byte, bool }; /* message, verdict, set, place + 1 or 0, last round */
+chan reply[REQUEST_IDS] = [4] of { byte, mtype, byte, byte, bool }; /* message, reply_kind, set, slot + 1 or 0, last round */
 chan fail_notice[MESSAGES] = [1] of { bool };                 /* in_flight */
 chan data[MESSAGES] = [1] of { byte };
 chan wire = [2 * MESSAGES] of { byte, byte, byte, bool };     /* message, round, set, with the FIN */
@@ -66,7 +66,7 @@ chan put_done[MESSAGES] = [1] of { bool };
 chan fin[MESSAGES] = [ROUNDS] of { byte };                    /* the receiver's completion queue: round */
 
 bool send_broken, recv_broken; /* the two endpoints */
-byte slot_of[MESSAGES];        /* rts->slot */
+byte request_id_of[MESSAGES];        /* rts->slot */
 
 /* ---- The receiver ---- */
 
@@ -83,71 +83,71 @@ byte credits = CREDITS;
 byte evictions = EVICTIONS;
 byte completed;
 
-/* pml_umrddt_sets.c: what the receiver thinks is in a place of the sender */
-byte place_id[PLACES];
-bool place_there[PLACES];
-bool place_taken[PLACES];
+/* pml_umrddt_sets.c: the receiver's record of a cache slot of the sender */
+byte slot_id[CACHE_SLOTS];
+bool slot_valid[CACHE_SLOTS];
+bool slot_taken[CACHE_SLOTS];
 
 /* ---- The sender ---- */
 
-byte set_id[PLACES]; /* what is in a place */
-bool slot_taken[SLOTS];
+byte set_id[CACHE_SLOTS]; /* the content of a slot */
+bool request_id_taken[REQUEST_IDS];
 byte sent;
 byte drained;
 
 #define PART(m) (r_buffer[m] * ROUNDS + r_round[m])
 
-/* mca_pml_umrddt_set_name: any place that is not taken, where the code takes the oldest */
-inline set_name(id, place, verdict)
+/* mca_pml_umrddt_set_name: any slot that is not taken, where the code takes the oldest */
+inline set_name(id, slot, reply_kind)
 {
-    place = 0;
-    verdict = KEYS;
+    slot = 0;
+    reply_kind = CTS;
     if
-    :: place_id[0] == id ->
+    :: slot_id[0] == id ->
         if
-        :: place_taken[0] || !place_there[0] -> skip
-        :: else -> place = 1; place_taken[0] = true; verdict = RECALL
+        :: slot_taken[0] || !slot_valid[0] -> skip
+        :: else -> slot = 1; slot_taken[0] = true; reply_kind = CTS_CACHED
         fi
-#if PLACES > 1
-    :: place_id[1] == id ->
+#if CACHE_SLOTS > 1
+    :: slot_id[1] == id ->
         if
-        :: place_taken[1] || !place_there[1] -> skip
-        :: else -> place = 2; place_taken[1] = true; verdict = RECALL
+        :: slot_taken[1] || !slot_valid[1] -> skip
+        :: else -> slot = 2; slot_taken[1] = true; reply_kind = CTS_CACHED
         fi
-    :: place_id[0] != id && place_id[1] != id && !place_taken[1] -> place = 2
+    :: slot_id[0] != id && slot_id[1] != id && !slot_taken[1] -> slot = 2
 #endif
-#if PLACES > 1
-    :: place_id[0] != id && place_id[1] != id && !place_taken[0] -> place = 1
+#if CACHE_SLOTS > 1
+    :: slot_id[0] != id && slot_id[1] != id && !slot_taken[0] -> slot = 1
 #else
 #if BREAK_3
-    :: place_id[0] != id -> place = 1
+    :: slot_id[0] != id -> slot = 1
 #else
-    :: place_id[0] != id && !place_taken[0] -> place = 1
+    :: slot_id[0] != id && !slot_taken[0] -> slot = 1
 #endif
 #endif
     :: else -> skip
     fi;
     if
-    :: place != 0 && verdict == KEYS ->
-        place_taken[place - 1] = true;
-        place_id[place - 1] = id;
-        place_there[place - 1] = false
+    :: slot != 0 && reply_kind == CTS ->
+        slot_taken[slot - 1] = true;
+        slot_id[slot - 1] = id;
+        slot_valid[slot - 1] = false
     :: else -> skip
     fi
 }
 
 /* mca_pml_umrddt_slot_end */
-inline set_end(place, well)
+inline set_end(slot, well)
 {
     if
-    :: place != 0 ->
-        place_taken[place - 1] = false;
-        place_there[place - 1] = well;
+    :: slot != 0 ->
+        slot_taken[slot - 1] = false;
+        slot_valid[slot - 1] = well;
         if
-        :: !well -> place_id[place - 1] = 0
+        :: !well -> slot_id[slot - 1] = 0
         :: else -> skip
         fi;
-        place = 0
+        slot = 0
     :: else -> skip
     fi
 }
@@ -168,12 +168,12 @@ inline keys_leave(m, keep)
 }
 
 /* mca_pml_umrddt_recv_by_base */
-inline by_host(m, place)
+inline by_base(m, slot)
 {
-    set_end(place, false);
+    set_end(slot, false);
     keys_leave(m, false);
-    r_state[m] = BY_HOST;
-    reply[slot_of[m]]!m, HOST, 0, 0, false
+    r_state[m] = BY_BASE;
+    reply[request_id_of[m]]!m, FALLBACK, 0, 0, false
 }
 
 inline complete(m)
@@ -184,8 +184,8 @@ inline complete(m)
     completed++
 }
 
-/* mca_pml_umrddt_recv_failed, where the receive is still here and not with the host yet */
-inline failed(m, place, in_flight)
+/* mca_pml_umrddt_recv_failed, where the receive is still here and not with the base PML yet */
+inline failed(m, slot, in_flight)
 {
     if
     :: r_state[m] == FIN && in_flight ->
@@ -200,16 +200,16 @@ inline failed(m, place, in_flight)
         skip
     :: else -> skip
     fi;
-    by_host(m, place)
+    by_base(m, slot)
 }
 
 proctype receiver(byte m)
 {
-    byte place, round, rounds, i;
+    byte slot, round, rounds, i;
     bool plain, in_flight;
-    mtype verdict;
+    mtype reply_kind;
 
-    /* the host matches in order; the application has posted a receive into a buffer of its own */
+    /* the base PML matches in order; the application has posted a receive into a buffer of its own */
     atomic {
         rts?eval(m), plain;
         r_state[m] = MATCHED
@@ -229,9 +229,9 @@ proctype receiver(byte m)
 #endif
         fi;
         if
-        :: plain -> r_state[m] = BY_HOST
-        :: !plain && recv_broken -> by_host(m, place)
-        :: !plain -> by_host(m, place) /* no registration, no memory, a scheme that is not wanted */
+        :: plain -> r_state[m] = BY_BASE
+        :: !plain && recv_broken -> by_base(m, slot)
+        :: !plain -> by_base(m, slot) /* no registration, no memory, a scheme that is not wanted */
         :: !plain && !recv_broken -> skip
         fi
     };
@@ -240,9 +240,9 @@ next_round:
     /* keyset_map: from the cache, or mapped now; the HCA says that it is complete before it is used */
     do
     :: atomic {
-        r_state[m] != BY_HOST && r_state[m] != CREDIT ->
+        r_state[m] != BY_BASE && r_state[m] != CREDIT ->
         if
-        :: by_host(m, place) /* the HCA refuses */
+        :: by_base(m, slot) /* the HCA refuses */
         :: skip ->
             r_state[m] = MAPPING;
             if
@@ -256,19 +256,19 @@ next_round:
       }
     /* take_credit and cts */
     :: atomic {
-        r_state[m] == CREDIT && recv_broken -> by_host(m, place)
+        r_state[m] == CREDIT && recv_broken -> by_base(m, slot)
       }
     :: atomic {
         r_state[m] == CREDIT && !recv_broken && credits > 0 ->
         credits--;
-        set_name(r_set[m], place, verdict);
+        set_name(r_set[m], slot, reply_kind);
         r_state[m] = FIN;
-        reply[slot_of[m]]!m, verdict, r_set[m], place, (r_round[m] + 1 == rounds);
+        reply[request_id_of[m]]!m, reply_kind, r_set[m], slot, (r_round[m] + 1 == rounds);
         break
       }
     /* its word on a round before this one, whose FIN has come */
-    :: atomic { r_state[m] == CREDIT && fail_notice[m]?[_] -> fail_notice[m]?in_flight; failed(m, place, in_flight) }
-    :: r_state[m] == BY_HOST -> goto host
+    :: atomic { r_state[m] == CREDIT && fail_notice[m]?[_] -> fail_notice[m]?in_flight; failed(m, slot, in_flight) }
+    :: r_state[m] == BY_BASE -> goto base_done
     od;
 
     do
@@ -277,11 +277,11 @@ next_round:
         assert(r_state[m] == FIN && round == r_round[m]);
         credits++;
         assert(content[PART(m)] == m + 1);
-        set_end(place, true);
+        set_end(slot, true);
         keys_leave(m, CACHE);
         if
         :: r_round[m] + 1 == rounds ->
-            /* all parts were seen at the end of their rounds, and nobody else may write there since */
+            /* all parts were checked at the end of their rounds, and no write is allowed there since */
             i = 0;
             do
             :: i < rounds -> assert(content[r_buffer[m] * ROUNDS + i] == m + 1); i++
@@ -297,13 +297,13 @@ next_round:
       }
     :: atomic {
         fail_notice[m]?in_flight ->
-        failed(m, place, in_flight);
-        goto host
+        failed(m, slot, in_flight);
+        goto base_done
       }
     od;
 
-host:
-end_host:
+base_done:
+end_base:
     do
     :: atomic {
         data[m]?eval(m) ->
@@ -315,8 +315,8 @@ end_host:
         complete(m);
         goto over
       }
-    /* mca_pml_umrddt_recv_failed passes over a receive that is with the host already */
-    :: atomic { fail_notice[m]?in_flight -> reply[slot_of[m]]!m, DONE, 0, 0, false }
+    /* mca_pml_umrddt_recv_failed passes over a receive that is with the base PML already */
+    :: atomic { fail_notice[m]?in_flight -> reply[request_id_of[m]]!m, ACK, 0, 0, false }
     /* a FIN that was in the completion queue when the endpoint was broken: protocol_errors */
     :: atomic { fin[m]?round -> credits++ }
     od;
@@ -324,49 +324,49 @@ end_host:
 over:
 end_over:
     do
-    :: atomic { fail_notice[m]?in_flight -> reply[slot_of[m]]!m, DONE, 0, 0, false }
+    :: atomic { fail_notice[m]?in_flight -> reply[request_id_of[m]]!m, ACK, 0, 0, false }
     :: atomic { fin[m]?round -> credits++ }
     od
 }
 
 proctype sender(byte m)
 {
-    byte whose, set, place, round;
+    byte whose, set, slot, round;
     bool last, ok, in_flight;
-    mtype verdict;
+    mtype reply_kind;
 
     /* mca_pml_umrddt_send_start: messages leave in their order */
     atomic {
         sent == m ->
         if
-        :: !slot_taken[0] -> slot_of[m] = 0
-#if SLOTS > 1
-        :: slot_taken[0] && !slot_taken[1] -> slot_of[m] = 1
+        :: !request_id_taken[0] -> request_id_of[m] = 0
+#if REQUEST_IDS > 1
+        :: request_id_taken[0] && !request_id_taken[1] -> request_id_of[m] = 1
 #endif
         fi;
-        slot_taken[slot_of[m]] = true;
+        request_id_taken[request_id_of[m]] = true;
         sent++;
         if
         :: send_broken -> rts!m, true; data[m]!m; goto drain
-        :: rts!m, false /* broken or not: it has another way, too, or breaks only now */
+        :: rts!m, false /* broken or not: it has another scheme, too, or breaks only now */
         fi
     };
 
 REPLY:
     /* reply_event */
     atomic {
-        reply[slot_of[m]]?whose, verdict, set, place, last ->
+        reply[request_id_of[m]]?whose, reply_kind, set, slot, last ->
         if
 #if BREAK_6
         :: whose != m -> assert(false)
 #else
         :: whose != m -> goto REPLY /* the answer to a notice that crossed the end of its message */
 #endif
-        :: whose == m && verdict == HOST -> goto by_the_host
-        :: whose == m && verdict == DONE -> goto drain
-        :: whose == m && verdict == KEYS && place != 0 -> set_id[place - 1] = set
-        :: whose == m && verdict == KEYS && place == 0 -> skip
-        :: whose == m && verdict == RECALL -> assert(set_id[place - 1] == set)
+        :: whose == m && reply_kind == FALLBACK -> goto await_base
+        :: whose == m && reply_kind == ACK -> goto drain
+        :: whose == m && reply_kind == CTS && slot != 0 -> set_id[slot - 1] = set
+        :: whose == m && reply_kind == CTS && slot == 0 -> skip
+        :: whose == m && reply_kind == CTS_CACHED -> assert(set_id[slot - 1] == set)
         fi;
         /* cts, map_keys, keys_ready: the endpoint may be broken, and keys may be refused */
         if
@@ -390,24 +390,24 @@ fail:
     fail_notice[m]!in_flight;
 FAILED:
     atomic {
-        reply[slot_of[m]]?whose, verdict, set, place, last ->
+        reply[request_id_of[m]]?whose, reply_kind, set, slot, last ->
         if
         :: whose != m -> goto FAILED
-        :: whose == m && verdict == HOST -> goto by_the_host
-        :: whose == m && verdict == DONE -> goto drain
+        :: whose == m && reply_kind == FALLBACK -> goto await_base
+        :: whose == m && reply_kind == ACK -> goto drain
 #if !BREAK_4
-        :: whose == m && (verdict == KEYS || verdict == RECALL) -> goto FAILED /* crossed the notice */
+        :: whose == m && (reply_kind == CTS || reply_kind == CTS_CACHED) -> goto FAILED /* crossed the notice */
 #else
-        :: whose == m && (verdict == KEYS || verdict == RECALL) -> goto drain
+        :: whose == m && (reply_kind == CTS || reply_kind == CTS_CACHED) -> goto drain
 #endif
         fi
     };
 
-by_the_host:
+await_base:
     data[m]!m;
 drain:
     atomic {
-        slot_taken[slot_of[m]] = false;
+        request_id_taken[request_id_of[m]] = false;
         drained++
     }
 }
@@ -429,7 +429,7 @@ proctype network()
 {
     byte m, round, set;
     bool with_fin;
-    bool erred[MESSAGES]; /* the put's error was told already */
+    bool erred[MESSAGES]; /* the put's error was reported already */
 
 end_network:
     do
@@ -441,7 +441,7 @@ end_network:
         :: else -> skip
         fi
       }
-    /* an error: of this one, and of all that are behind it. What the sender hears of may be under way still */
+    /* an error: of this one, and of all that are behind it. Writes that the sender has reported may be in flight still */
     :: atomic {
         wire?m, round, set, with_fin ->
         send_broken = true;
@@ -468,7 +468,7 @@ end_network:
     od
 }
 
-/* The cache's bound, or memory that is freed: keys that nobody uses go, and others get new ids. */
+/* The cache's bound, or memory that is freed: unused keys are released, and others get new ids. */
 proctype eviction()
 {
     byte k;

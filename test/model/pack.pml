@@ -7,20 +7,20 @@
  */
 
 /*
- * Taken messages that travel packed, in chunks, by the base PML: pml_umrddt_pack.c and
+ * Handled messages that are packed, in chunks, by the base PML: pml_umrddt_pack.c and
  * pml_umrddt_pack_scheme.c, in Promela; message.pml says how to read it.
  *
  * The base PML brings what has one tag in order, to receives in the order in which they were posted, whoever posted them.
- * What it is given it may keep for itself: a send is then complete before there is a receive (below its eager limit); a
+ * It may buffer data: a send is then complete before there is a receive (below its eager limit); a
  * synchronous one never is.
  *
  * Left open here: whether each chunk is kept or waits for its receive; how long each copy takes, and whether it fails;
- * whether the receiver wants the base PML from the beginning; which messages have the same slot.
+ * whether the receiver wants the base PML from the beginning; which messages have the same request id.
  *
  * What must hold, in every run:
  *   - a message is complete at the receiver with its own bytes, each chunk in its place, or in an error;
  *   - no buffer is filled anew before its bytes have been sent, or copied on;
- *   - a receive gets what was sent for it, and nothing of another message;
+ *   - a receive gets the data sent for it, and nothing of another message;
  *   - every message is over at both sides, and nothing is left over.
  *
  * -DBREAK_n takes one of the rules out; see run_spin.
@@ -29,8 +29,8 @@
 #ifndef MESSAGES
 #define MESSAGES 2
 #endif
-#ifndef SLOTS
-#define SLOTS 1
+#ifndef REQUEST_IDS
+#define REQUEST_IDS 1
 #endif
 #ifndef CHUNKS
 #define CHUNKS 3 /* of a message */
@@ -39,22 +39,22 @@
 #define DEPTH 2 /* pml_umrddt_pack_depth */
 #endif
 
-mtype = { PACK, HOST };                       /* mca_pml_umrddt_reply_kind_t */
+mtype = { CTS_PACK, FALLBACK };                       /* mca_pml_umrddt_reply_kind_t */
 mtype = { IDLE, COPY, READY, WIRE };          /* of a chunk's place */
 mtype = { WELL, NOT_PACKED, FAILED };         /* mca_pml_umrddt_pack_end_t */
 
-#define WHOLE  CHUNKS      /* in place of a chunk's number: the message by the host */
+#define WHOLE  CHUNKS      /* in place of a chunk's number: the message by the base PML */
 #define EMPTY  255         /* a chunk that could not be packed */
 
 chan rts = [MESSAGES] of { byte };
-chan reply[SLOTS] = [2] of { byte, mtype };
+chan reply[REQUEST_IDS] = [2] of { byte, mtype };
 /* the tag DATA of a slot: message, chunk, its bytes (message + 1 or EMPTY), where the sender's request is: place + 1, 0: complete */
-chan data[SLOTS] = [2 * (CHUNKS + 1)] of { byte, byte, byte, byte };
+chan data[REQUEST_IDS] = [2 * (CHUNKS + 1)] of { byte, byte, byte, byte };
 /* the receives that are posted there: whose, chunk, place */
-chan posted[SLOTS] = [2 * (CHUNKS + 1)] of { byte, byte, byte };
+chan posted[REQUEST_IDS] = [2 * (CHUNKS + 1)] of { byte, byte, byte };
 
-byte slot_of[MESSAGES];
-bool slot_taken[SLOTS];
+byte request_id_of[MESSAGES];
+bool request_id_taken[REQUEST_IDS];
 byte started, drained, completed;
 
 /* the sender's places: pack->chunk */
@@ -66,15 +66,15 @@ mtype r_phase[MESSAGES * DEPTH] = IDLE;
 byte r_chunk[MESSAGES * DEPTH];
 byte r_bytes[MESSAGES * DEPTH];
 byte content[MESSAGES * CHUNKS]; /* whose bytes are in the user's buffer: message + 1 */
-bool by_host[MESSAGES];          /* the receiver waits for all of it, by the host */
-bool has_host[MESSAGES];
+bool by_base[MESSAGES];          /* the receiver waits for all of it, by the base PML */
+bool has_base[MESSAGES];
 
 #define P(m, n) (m * DEPTH + (n) % DEPTH)
 
-#if SLOTS > 1
-#define FREE_SLOT (!slot_taken[0] || !slot_taken[1])
+#if REQUEST_IDS > 1
+#define FREE_SLOT (!request_id_taken[0] || !request_id_taken[1])
 #else
-#define FREE_SLOT (!slot_taken[0])
+#define FREE_SLOT (!request_id_taken[0])
 #endif
 
 #if DEPTH > 1
@@ -94,25 +94,25 @@ proctype sender(byte m)
 {
     byte begun, sent, done, whose, i;
     bool not_packed;
-    mtype verdict;
+    mtype reply_kind;
 
     atomic {
         started == m && FREE_SLOT ->
         if
-        :: !slot_taken[0] -> slot_of[m] = 0
-#if SLOTS > 1
-        :: slot_taken[0] && !slot_taken[1] -> slot_of[m] = 1
+        :: !request_id_taken[0] -> request_id_of[m] = 0
+#if REQUEST_IDS > 1
+        :: request_id_taken[0] && !request_id_taken[1] -> request_id_of[m] = 1
 #endif
         fi;
-        slot_taken[slot_of[m]] = true;
+        request_id_taken[request_id_of[m]] = true;
         started++;
         rts!m
     };
     atomic {
-        reply[slot_of[m]]?whose, verdict;
+        reply[request_id_of[m]]?whose, reply_kind;
         assert(whose == m);
         if
-        :: verdict == HOST -> goto host
+        :: reply_kind == FALLBACK -> goto base_done
         :: else -> skip
         fi
     };
@@ -146,19 +146,19 @@ proctype sender(byte m)
         fi
       }
 #endif
-    /* post_send: in order; the last one is synchronous, any other may be kept by the host */
+    /* post_send: in order; the last one is synchronous, any other may be held by the base PML */
     :: atomic {
         sent < begun && s_phase[P(m, sent)] == READY ->
         i = s_bytes[P(m, sent)];
         s_phase[P(m, sent)] = WIRE;
         if
-        :: data[slot_of[m]]!m, sent, i, P(m, sent) + 1
+        :: data[request_id_of[m]]!m, sent, i, P(m, sent) + 1
 #if !BREAK_2
         :: sent + 1 < CHUNKS ->
 #else
         :: true ->
 #endif
-            data[slot_of[m]]!m, sent, i, 0;
+            data[request_id_of[m]]!m, sent, i, 0;
             s_phase[P(m, sent)] = IDLE
         fi;
         sent++
@@ -179,23 +179,23 @@ not_all:
     :: !not_packed -> goto drain
     :: else -> skip
     fi;
-    /* FAILED: the receiver has seen it, and asks for the base PML; or is past help */
+    /* FAILED: the receiver has seen it, and selects the base PML; or has failed, too */
     atomic {
-        reply[slot_of[m]]?whose, verdict;
-        assert(whose == m && verdict == HOST)
+        reply[request_id_of[m]]?whose, reply_kind;
+        assert(whose == m && reply_kind == FALLBACK)
     };
-host:
-    data[slot_of[m]]!m, WHOLE, m + 1, 0;
+base_done:
+    data[request_id_of[m]]!m, WHOLE, m + 1, 0;
 drain:
-    atomic { slot_taken[slot_of[m]] = false; drained++ }
+    atomic { request_id_taken[request_id_of[m]] = false; drained++ }
 }
 
-/* The base PML: what was sent first goes to the receive that was posted first. */
-proctype host(byte slot)
+/* The base PML: the first send goes to the first posted receive. */
+proctype base_pml(byte slot)
 {
     byte m, chunk, bytes, at, whose, wanted, place;
 
-end_host:
+end_base:
     do
     :: atomic {
         nempty(data[slot]) && nempty(posted[slot]) ->
@@ -209,7 +209,7 @@ end_host:
         :: else -> skip
         fi;
         if
-        :: wanted == WHOLE -> has_host[m] = true
+        :: wanted == WHOLE -> has_base[m] = true
         :: else ->
             assert(r_phase[place] == WIRE && r_chunk[place] == chunk);
             r_bytes[place] = bytes;
@@ -253,21 +253,21 @@ proctype receiver(byte m)
     rts?eval(m);
     /* mca_pml_umrddt_pack_receive */
     if
-    :: atomic { skip -> goto query_host } /* no buffers, say */
+    :: atomic { skip -> goto query_base } /* no buffers, say */
     :: skip
     fi;
-    /* the first receives are posted before the sender is told */
+    /* the first receives are posted before the CTS_PACK is sent */
     atomic {
         do
         :: next < CHUNKS && next < DEPTH ->
             r_chunk[P(m, next)] = next;
             r_phase[P(m, next)] = WIRE;
-            posted[slot_of[m]]!m, next, P(m, next);
+            posted[request_id_of[m]]!m, next, P(m, next);
             in_flight++;
             next++
         :: else -> break
         od;
-        reply[slot_of[m]]!m, PACK
+        reply[request_id_of[m]]!m, CTS_PACK
     };
 
     do
@@ -275,7 +275,7 @@ proctype receiver(byte m)
         next < CHUNKS && MAY_POST(m, next) ->
         r_chunk[P(m, next)] = next;
         r_phase[P(m, next)] = WIRE;
-        posted[slot_of[m]]!m, next, P(m, next);
+        posted[request_id_of[m]]!m, next, P(m, next);
         in_flight++;
         next++
       }
@@ -292,7 +292,7 @@ proctype receiver(byte m)
     :: atomic { next == CHUNKS && in_flight == 0 -> break }
     od;
     if
-    :: not_packed -> goto query_host
+    :: not_packed -> goto query_base
     :: !not_packed && failed -> goto lost
     :: else -> skip
     fi;
@@ -303,12 +303,12 @@ proctype receiver(byte m)
     od;
     goto over;
 
-query_host:
+query_base:
     atomic {
-        posted[slot_of[m]]!m, WHOLE, 0;
-        reply[slot_of[m]]!m, HOST
+        posted[request_id_of[m]]!m, WHOLE, 0;
+        reply[request_id_of[m]]!m, FALLBACK
     };
-    has_host[m];
+    has_base[m];
     goto over;
 lost:
     skip; /* MPI_ERR_OTHER */
@@ -321,7 +321,7 @@ init {
 
     atomic {
         do
-        :: i < SLOTS -> run host(i); i++
+        :: i < REQUEST_IDS -> run base_pml(i); i++
         :: else -> break
         od;
         i = 0;
@@ -333,7 +333,7 @@ init {
     (completed == MESSAGES && drained == MESSAGES);
     i = 0;
     do
-    :: i < SLOTS -> assert(empty(data[i]) && empty(posted[i]) && empty(reply[i])); i++
+    :: i < REQUEST_IDS -> assert(empty(data[i]) && empty(posted[i]) && empty(reply[i])); i++
     :: else -> break
     od
 }

@@ -37,19 +37,19 @@
 #define LAST 4 /* messages from each side when nothing fails any more */
 #define ALL  (MESSAGES + 2 * LAST)
 
-mtype = { KEYS, HOST, DONE }; /* mca_pml_umrddt_reply_kind_t */
-mtype = { IDLE, FIN, BY_HOST, COMPLETE };
-mtype = { NONE, UNDER_WAY, LANDED, LOST }; /* a write */
+mtype = { CTS, FALLBACK, ACK }; /* mca_pml_umrddt_reply_kind_t */
+mtype = { IDLE, FIN, BY_BASE, COMPLETE };
+mtype = { NONE, IN_FLIGHT, LANDED, LOST }; /* a write */
 
 /* mca_btl_umr_lane_t, and its last endpoint */
 byte generation[2], wanted[2], tries[2];
 bool broken[2], connected[2];
 byte theirs[2];   /* the generation that it is connected to */
-byte puts[2];     /* under way */
+byte puts[2];     /* in flight */
 byte receives[2]; /* FINs that have come and were not polled */
 
 chan rts[ALL] = [1] of { byte };                /* the generation of address */
-chan reply[ALL] = [2] of { mtype, byte, bool }; /* verdict, the generation of address, there is one */
+chan reply[ALL] = [2] of { mtype, byte, bool }; /* reply_kind, the generation of address, there is one */
 chan fail_notice[ALL] = [1] of { bool };        /* in_flight */
 chan fin[ALL] = [1] of { bool };
 
@@ -170,7 +170,7 @@ proctype Network(byte m)
 {
 end:
     atomic {
-        write[m] == UNDER_WAY;
+        write[m] == IN_FLIGHT;
         if
         :: ALIVE(RECEIVER(m), s_generation[m]) && connected[RECEIVER(m)] ->
             assert(r_state[m] == FIN); /* no stale write */
@@ -184,9 +184,9 @@ end:
 
 proctype Sender(byte m)
 {
-    bool ok, told;
+    bool ok, has_address;
     byte g, i;
-    mtype verdict;
+    mtype reply_kind;
 
     atomic {
         endpoint_near(SENDER(m));
@@ -197,16 +197,16 @@ proctype Sender(byte m)
         fi
     }
     atomic {
-        reply[m]?verdict, g, told;
+        reply[m]?reply_kind, g, has_address;
         if
-        :: verdict == HOST -> goto by_host
+        :: reply_kind == FALLBACK -> goto await_base
         :: else -> skip
         fi;
-        assert(verdict == KEYS);
+        assert(reply_kind == CTS);
         endpoint_connect(SENDER(m), s_generation[m], g, ok);
         if
         :: !ok -> fail_notice[m]!false; goto answer
-        :: else -> write[m] = UNDER_WAY; puts[SENDER(m)]++
+        :: else -> write[m] = IN_FLIGHT; puts[SENDER(m)]++
         fi
     }
     atomic {
@@ -226,17 +226,17 @@ proctype Sender(byte m)
     }
 answer:
     atomic {
-        reply[m]?verdict, g, told;
-        assert(verdict != KEYS);
+        reply[m]?reply_kind, g, has_address;
+        assert(reply_kind != CTS);
         if
-        :: verdict == DONE -> by_hca[m] = true
+        :: reply_kind == ACK -> by_hca[m] = true
         :: else -> skip
         fi
     }
-by_host:
+await_base:
     atomic {
         if
-        :: told -> endpoint_refused(SENDER(m), s_generation[m], g)
+        :: has_address -> endpoint_refused(SENDER(m), s_generation[m], g)
         :: else -> skip
         fi
     }
@@ -260,10 +260,10 @@ proctype Receiver(byte m)
             g = generation[RECEIVER(m)];
             endpoint_connect(RECEIVER(m), g, a, ok);
             if
-            :: ok -> r_state[m] = FIN; reply[m]!KEYS, g, true
+            :: ok -> r_state[m] = FIN; reply[m]!CTS, g, true
             :: else ->
-                r_state[m] = BY_HOST;
-                reply[m]!HOST, g, broken[RECEIVER(m)] || g != a;
+                r_state[m] = BY_BASE;
+                reply[m]!FALLBACK, g, broken[RECEIVER(m)] || g != a;
                 over++;
                 goto end
             fi
@@ -277,15 +277,15 @@ proctype Receiver(byte m)
             :: in_flight -> endpoint_fail(RECEIVER(m), g)
             :: else -> skip
             fi;
-            r_state[m] = BY_HOST;
-            reply[m]!HOST, g, !ALIVE(RECEIVER(m), g);
+            r_state[m] = BY_BASE;
+            reply[m]!FALLBACK, g, !ALIVE(RECEIVER(m), g);
             over++
         fi
     }
 end:
     do
-    :: atomic { fin[m]?_ -> receives[RECEIVER(m)]-- } /* polled, and nobody's */
-    :: atomic { fail_notice[m]?in_flight -> assert(r_state[m] == COMPLETE); reply[m]!DONE, 0, false }
+    :: atomic { fin[m]?_ -> receives[RECEIVER(m)]-- } /* polled, of no message */
+    :: atomic { fail_notice[m]?in_flight -> assert(r_state[m] == COMPLETE); reply[m]!ACK, 0, false }
     od
 }
 
@@ -314,7 +314,7 @@ active proctype Faults()
 init
 {
     byte m, k, behind;
-    bool unmatched; /* nobody receives the last one of the first before all others are over */
+    bool unmatched; /* the last one of the first is received only after all others are over */
 
     atomic {
         for (m : 0 .. MESSAGES - 1) {

@@ -95,7 +95,7 @@ void mpitest_block_empty(const char *file, int line, const mpitest_blocks_t *blo
 
     for (i = 0; i < blocks->elements * blocks->stride; ++i) {
         if (NOTHING != block[i]) {
-            mpitest_fail(file, line, "block %d, element %d: %d in a block that nobody may write",
+            mpitest_fail(file, line, "block %d, element %d: %d in a block that must not be written",
                          at, i / blocks->stride, block[i]);
         }
     }

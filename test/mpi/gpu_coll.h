@@ -129,7 +129,7 @@ typedef struct gpu_coll_buffer_t {
     gpu_memory_t *memory;
     unsigned char *before; /**< what was in it */
     unsigned char *after;  /* what must be */
-    size_t judged;         /**< bytes of it that MPI defines */
+    size_t checked;        /**< bytes of it that MPI defines */
     size_t bytes;
 } gpu_coll_buffer_t;
 

@@ -154,7 +154,7 @@ void gpu_coll_types_free(void)
 
 static void buffer_new(gpu_coll_buffer_t *buffer, size_t bytes, uint64_t *state, gpu_kind_t kind)
 {
-    buffer->bytes = buffer->judged = bytes;
+    buffer->bytes = buffer->checked = bytes;
     buffer->before = malloc(bytes);
     buffer->after = malloc(bytes);
     CHECK(NULL != buffer->before && NULL != buffer->after);
@@ -181,7 +181,7 @@ static void buffer_verify(const gpu_coll_buffer_t *buffer, const char *name, con
 
     CHECK(NULL != now);
     gpu_read(buffer->memory, 0, now, buffer->bytes);
-    for (size_t i = 0; i < buffer->judged; ++i) {
+    for (size_t i = 0; i < buffer->checked; ++i) {
         if (now[i] != buffer->after[i]) {
             mpitest_fail(__FILE__, __LINE__,
                          "%s: %s buffer in %s memory, byte %ld (of %zu): %02x, not %02x (was %02x)",
@@ -231,8 +231,8 @@ void gpu_coll_begin(gpu_coll_run_t *run, const gpu_coll_case_t *what, const gpu_
         const int mine =
             gpu_coll_is(what, "block") ? with->count : gpu_coll_some(with, with->rank, 1);
 
-        run->recv.judged = GPU_COLL_BEFORE + (size_t) mine * (size_t) with->extent
-                           - (size_t) gpu_coll_shapes[kind][0].before;
+        run->recv.checked = GPU_COLL_BEFORE + (size_t) mine * (size_t) with->extent
+                            - (size_t) gpu_coll_shapes[kind][0].before;
     }
     buffer_write(&run->send);
     buffer_write(&run->recv);

@@ -121,7 +121,7 @@ static pvars_t since(void)
 }
 
 /* All 'times' messages used this scheme; 'asks' of them sent a query. */
-static void judge(const pvars_t *seen, int times, int bytes, int asks)
+static void check_result(const pvars_t *seen, int times, int bytes, int asks)
 {
     const uint64_t *value = seen->value;
 
@@ -157,11 +157,11 @@ static void repeated(gpu_kind_t from, gpu_kind_t to, mpitest_kind_t send, mpites
     transfer(&end, 1);
     seen = since();
     CHECK(seen.value[PVARS_IPC_INFO_REQS] <= 1);
-    judge(&seen, 1, end.bytes, is_sender() ? 1 : (int) seen.value[PVARS_IPC_INFO_REQS]);
+    check_result(&seen, 1, end.bytes, is_sender() ? 1 : (int) seen.value[PVARS_IPC_INFO_REQS]);
 
     transfer(&end, times);
     seen = since();
-    judge(&seen, times, end.bytes, 0);
+    check_result(&seen, times, end.bytes, 0);
     CHECK_INT(seen.value[PVARS_LAYOUT_MISSES], 0);
     CHECK_INT(seen.value[PVARS_IPC_OPENED], 0);
     CHECK_INT(seen.value[PVARS_IPC_EXPORTED], 0);
@@ -273,7 +273,7 @@ static void again(void)
         transfer(&end, 2);
         seen = since();
         CHECK(seen.value[PVARS_IPC_INFO_REQS] <= 1);
-        judge(&seen, 2, end.bytes, is_sender() ? 1 : (int) seen.value[PVARS_IPC_INFO_REQS]);
+        check_result(&seen, 2, end.bytes, is_sender() ? 1 : (int) seen.value[PVARS_IPC_INFO_REQS]);
         opened += seen.value[PVARS_IPC_OPENED];
         same += was == end.buffer->addr ? 1 : 0;
         was = end.buffer->addr;
@@ -322,7 +322,7 @@ static void burst(void)
     MPI_OK(MPI_Waitall(COUNT, requests, MPI_STATUSES_IGNORE));
     seen = since();
     /* the layout once, with the first allocation, and the other allocation */
-    judge(&seen, COUNT, 30000, 2);
+    check_result(&seen, COUNT, 30000, 2);
     for (int i = 0; i < COUNT && !is_sender(); ++i) {
         VERIFY(into[i].buffer, key - 1 + (uint64_t) (i % 2), 30000);
         end_free(&into[i]);
@@ -578,7 +578,7 @@ static void forget(void)
     (void) since();
     transfer(&end, 5);
     seen = since();
-    judge(&seen, 5, end.bytes, 5);
+    check_result(&seen, 5, end.bytes, 5);
     pvars_read(&now);
     CHECK_INT(now.value[PVARS_IPC_OPEN], 0);
     CHECK_INT(now.value[PVARS_IPC_LAYOUT_BYTES], 0);

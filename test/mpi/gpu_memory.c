@@ -371,7 +371,7 @@ gpu_memory_t *gpu_memory_mapped_at(void *hint, size_t bytes)
     return make(own_device, GPU_VMM, bytes, hint);
 }
 
-/* Nobody may have written beside the memory. */
+/* The bytes beside the memory must be unchanged. */
 static void check_inner(const gpu_memory_t *memory)
 {
     unsigned char around[INNER_AT + INNER_REST];

@@ -124,7 +124,7 @@ static long long sends_of(const pvars_t *seen)
 }
 
 /* All of 'times' messages used this scheme, in this rank's chunks. */
-static void judge(const pvars_t *seen, int times, int bytes)
+static void check_result(const pvars_t *seen, int times, int bytes)
 {
     const uint64_t *value = seen->value;
 
@@ -176,7 +176,7 @@ static void ways(uint64_t *state)
                 }
                 seen = since(&before);
                 if (taken) {
-                    judge(&seen, TIMES, sizes[size]);
+                    check_result(&seen, TIMES, sizes[size]);
                 }
                 CHECK_INT(seen.value[PVARS_LAYOUT_MISSES], 0);
                 CHECK_INT(seen.value[PVARS_GPU_SHAPES_MADE], 0);
@@ -238,7 +238,7 @@ static void blocks(uint64_t *state)
     transfer(&end);
     transfer(&end);
     seen = since(&before);
-    judge(&seen, 2, BLOCK * COUNT);
+    check_result(&seen, 2, BLOCK * COUNT);
     CHECK(seen.value[PVARS_PACK_CHUNKS] > (uint64_t) (2 * COUNT));
     end_free(&end);
 }
@@ -261,7 +261,7 @@ static void overlap(uint64_t *state)
             transfer(&end);
         }
         seen = since(&before);
-        judge(&seen, TIMES, 4 * MEGABYTE);
+        check_result(&seen, TIMES, 4 * MEGABYTE);
         overlapped = 0 < seen.value[PVARS_PACK_OVERLAPS];
         MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &overlapped, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
     }
@@ -309,7 +309,7 @@ static void many(uint64_t *state)
 
 /* This many messages, one of which goes by the base PML; @p begun  it starts packed, as the sender
  * sees it */
-static void one_by_host(int messages, int begun)
+static void one_by_base(int messages, int begun)
 {
     end_t end = end_new(GPU_DEVICE, GPU_DEVICE, MPITEST_COARSE, MPITEST_FINE, MEGABYTE);
     pvars_t before, seen;
@@ -329,7 +329,7 @@ static void one_by_host(int messages, int begun)
 static void unpacked(uint64_t *state)
 {
     (void) state;
-    one_by_host(2 * TIMES, 2 * TIMES);
+    one_by_base(2 * TIMES, 2 * TIMES);
 }
 
 /* The sender is through with a message, and begins the next, long before the receiver is. */
@@ -371,7 +371,7 @@ static void behind(uint64_t *state)
 static void unbegun(uint64_t *state)
 {
     (void) state;
-    one_by_host(TIMES, TIMES - 1);
+    one_by_base(TIMES, TIMES - 1);
 }
 
 static void lost(uint64_t *state)

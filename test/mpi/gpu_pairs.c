@@ -69,7 +69,7 @@ static void fill(exchange_t *x)
     mpitest_clear(x->in);
 }
 
-static void judge(const exchange_t *x)
+static void check_result(const exchange_t *x)
 {
     int bytes = -1;
 
@@ -128,7 +128,7 @@ static void persistent(exchange_t *x)
         MPI_OK(MPI_Waitall(2, requests, both));
         x->status = both[0];
         if (i < 2) {
-            judge(x);
+            check_result(x);
             ++x->key_out;
             ++x->key_in;
             fill(x);
@@ -244,7 +244,7 @@ static void one(const gpu_shape_t *shape, gpu_kind_t from, gpu_kind_t to, way_t 
     x.in = mpitest_buffer_of(shape->recv.map, to);
     fill(&x);
     go(&x, way);
-    judge(&x);
+    check_result(&x);
     mpitest_buffer_free(x.out);
     mpitest_buffer_free(x.in);
     ++mpitest.step;

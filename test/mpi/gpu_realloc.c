@@ -21,14 +21,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BYTES  65536
-#define RECALL 64
+#define BYTES      65536
+#define REMEMBERED 64
 
 static gpu_kind_t kinds[GPU_KINDS];
 static int kind_count;
 
 /* Addresses seen, and how often one came again. */
-static const void *seen[RECALL];
+static const void *seen[REMEMBERED];
 static unsigned seen_count;
 static long came_again;
 
@@ -36,13 +36,13 @@ static void note(const mpitest_buffer_t *buffer)
 {
     unsigned i;
 
-    for (i = 0; i < RECALL; ++i) {
+    for (i = 0; i < REMEMBERED; ++i) {
         if (buffer->place->addr == seen[i]) {
             ++came_again;
             return;
         }
     }
-    seen[seen_count++ % RECALL] = buffer->place->addr;
+    seen[seen_count++ % REMEMBERED] = buffer->place->addr;
 }
 
 /* The message of one step: from the even rank to the odd one, in the memory given. */

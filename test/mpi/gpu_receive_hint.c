@@ -103,7 +103,7 @@ static pvars_t begin(void)
 }
 
 /* Of 'times' messages so many were tried, and so many went packed. */
-static void judge(const pvars_t *seen, int times, int tried, int packed)
+static void check_result(const pvars_t *seen, int times, int tried, int packed)
 {
     const uint64_t *value = seen->value;
 
@@ -158,7 +158,7 @@ static void to_gpu(uint64_t *state)
         transfer(true, 1);
     }
     seen = since(&before);
-    judge(&seen, TIMES, TIMES, TIMES);
+    check_result(&seen, TIMES, TIMES, TIMES);
 }
 
 static void to_host(uint64_t *state)
@@ -170,7 +170,7 @@ static void to_host(uint64_t *state)
         transfer(false, 2);
     }
     seen = since(&before);
-    judge(&seen, MANY, tries(MANY), 0);
+    check_result(&seen, MANY, tries(MANY), 0);
 }
 
 static void turns(uint64_t *state)
@@ -260,7 +260,7 @@ static void others(uint64_t *state)
     }
     seen = since(&before);
     offered = tries(TIMES);
-    judge(&seen, 2 * TIMES, TIMES + offered, TIMES);
+    check_result(&seen, 2 * TIMES, TIMES + offered, TIMES);
     if (left && !is_sender()) {
         /* after a message with a reply the completion flag is not read, once */
         CHECK_INT(seen.value[PVARS_IPC_DONE_FLAGS], TIMES - offered);
@@ -309,7 +309,7 @@ int main(int argc, char **argv)
         mpitest_skip("needs two ranks");
     }
     if (PVARS_MAX != pvars_open()) {
-        mpitest_skip("tells of umrddt's own counters");
+        mpitest_skip("checks umrddt's own counters");
     }
     hca = NULL != way && 0 == strcmp("hca", way);
     left = NULL != way && 0 == strcmp("left", way);

@@ -237,7 +237,7 @@ static bool is_sent(const case_t *c, size_t i)
 }
 
 /* The receiver's buffer must have the sender's bytes, and the preset between them. */
-static void judge(const case_t *c, call_t call, side_t *side, unsigned sent, unsigned preset)
+static void check_result(const case_t *c, call_t call, side_t *side, unsigned sent, unsigned preset)
 {
     const size_t end = HOW_ALLTOALL == c->how ? c->bytes / 2 : c->bytes;
     size_t i, old = 0, first = 0;
@@ -277,7 +277,7 @@ static void one(case_t *c, call_t call, side_t *side)
     }
     message(c, side);
     if (!sending()) {
-        judge(c, call, side, sent, preset);
+        check_result(c, call, side, sent, preset);
     }
     barrier();
 }
@@ -479,7 +479,7 @@ static void captured(uint64_t *state)
         GPU_OK(gpu.cuGraphDestroy(graph));
         for (n = 0; n < 3; ++n) {
             if (!sending()) {
-                judge(&c, CALL_FROM_PAGEABLE, &side[n], (unsigned) (100 + n), 7);
+                check_result(&c, CALL_FROM_PAGEABLE, &side[n], (unsigned) (100 + n), 7);
             }
             side_close(&side[n]);
         }

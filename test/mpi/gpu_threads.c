@@ -169,7 +169,7 @@ int main(int argc, char **argv)
     if (2 != mpitest.size) {
         mpitest_skip("needs two ranks");
     }
-    if (mpitest_host_is("ucx")) {
+    if (mpitest_base_is("ucx")) {
         mpitest_skip("pml/ucx with several threads: that of Open MPI 4.1.4 fails by itself, and "
                      "that of later releases is not tested");
     }

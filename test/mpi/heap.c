@@ -105,7 +105,7 @@ static void given_back(uint64_t *state)
     same = region == again;
     MPI_OK(MPI_Allreduce(&same, &all_same, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD));
     if (!all_same) {
-        mpitest_skip("somebody else used the heap meanwhile");
+        mpitest_skip("another user of the heap ran meanwhile");
     }
     CHECK(0 < registrations(again, 20));
     CHECK_INT(registrations(again, 30), 0);
@@ -120,7 +120,7 @@ int main(int argc, char **argv)
         mpitest_skip("needs two ranks");
     }
     if (PVARS_MAX != pvars_open()) {
-        mpitest_skip("tells of umrddt's own counters");
+        mpitest_skip("checks umrddt's own counters");
     }
     MPI_OK(MPI_Type_vector(COUNT, BLOCK, 2 * BLOCK, MPI_BYTE, &type));
     MPI_OK(MPI_Type_commit(&type));

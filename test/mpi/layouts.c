@@ -203,8 +203,8 @@ static MPI_Aint find_wrong(const mpitest_buffer_t *buffer, uint64_t key, MPI_Ain
     return -1;
 }
 
-static bool judge(const char *file, int line, const mpitest_buffer_t *buffer, uint64_t key,
-                  MPI_Aint bytes, bool truncated)
+static bool check_result(const char *file, int line, const mpitest_buffer_t *buffer, uint64_t key,
+                         MPI_Aint bytes, bool truncated)
 {
     const mpitest_map_t *map = buffer->map;
     MPI_Aint untouched = 0, wrong, at, i;
@@ -249,13 +249,13 @@ static bool judge(const char *file, int line, const mpitest_buffer_t *buffer, ui
 void mpitest_verify_at(const char *file, int line, const mpitest_buffer_t *buffer, uint64_t key,
                        MPI_Aint bytes)
 {
-    judge(file, line, buffer, key, bytes, false);
+    check_result(file, line, buffer, key, bytes, false);
 }
 
 bool mpitest_verify_truncated_at(const char *file, int line, const mpitest_buffer_t *buffer,
                                  uint64_t key, MPI_Aint bytes)
 {
-    return judge(file, line, buffer, key, bytes, true);
+    return check_result(file, line, buffer, key, bytes, true);
 }
 
 void mpitest_verify_beside_at(const char *file, int line, const mpitest_buffer_t *buffer)

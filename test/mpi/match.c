@@ -248,7 +248,7 @@ static void complete(int n, MPI_Request *requests, MPI_Status *statuses, uint64_
     }
 }
 
-static void judge(int n, receive_t *receives, sent_t lists[RANKS][PER_PAIR])
+static void check_result(int n, receive_t *receives, sent_t lists[RANKS][PER_PAIR])
 {
     int i, j;
 
@@ -350,7 +350,7 @@ static void one_round(long round)
             receives[i].status = statuses[i];
         }
     }
-    judge(n, receives, lists);
+    check_result(n, receives, lists);
     for (i = 0; i < 2 * n; ++i) {
         if (MPI_REQUEST_NULL != requests[i] && (ORDER_BLOCKING != order || i < n)) {
             MPI_OK(MPI_Request_free(&requests[i]));

@@ -391,7 +391,7 @@ bool mpitest_has(const char *word)
     return NULL != strstr(mpitest.mode, word);
 }
 
-bool mpitest_host_is(const char *name)
+bool mpitest_base_is(const char *name)
 {
     const char *host = getenv("UMRDDT_TEST_HOST");
 

@@ -142,7 +142,7 @@ int mpitest_memory_kinds(gpu_kind_t *kinds);
 bool mpitest_has(const char *word);
 
 /** True if UMRDDT_TEST_HOST, the base PML of this run, is @p name. */
-bool mpitest_host_is(const char *name);
+bool mpitest_base_is(const char *name);
 
 /** Check a status for a message of @p bytes bytes with this source and tag. */
 void mpitest_status_at(const char *file, int line, const MPI_Status *status, int source, int tag,

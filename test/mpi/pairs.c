@@ -114,7 +114,7 @@ static bool begins_elsewhere(const typegen_side_t *side)
  * or unpacks them in several pieces. Messages in one piece, and messages that umrddt handles, are
  * right.
  */
-static bool is_host_careless(void)
+static bool is_base_careless(void)
 {
     const char *expect = getenv("UMRDDT_TEST_EXPECT");
 
@@ -124,10 +124,10 @@ static bool is_host_careless(void)
 static bool is_in_pieces(const typegen_side_t *send)
 {
     return 5 <= OMPI_MAJOR_VERSION && 4000 < send->size
-           && (is_host_careless() || is_contiguous(send));
+           && (is_base_careless() || is_contiguous(send));
 }
 
-static bool is_host_defect(const typegen_side_t *sides)
+static bool is_base_defect(const typegen_side_t *sides)
 {
     return begins_elsewhere(&sides[0]) || begins_elsewhere(&sides[1]) || is_in_pieces(&sides[0]);
 }
@@ -139,11 +139,11 @@ static void draw_generated(transfer_t *transfer, uint64_t *state)
 
     options.receivable = false; /* of the sending side only: it may read a byte twice */
     options.max_span = 1 << 20;
-    options.min_elements = 1 << mpitest_between(state, 0, is_host_careless() ? 5 : 10);
+    options.min_elements = 1 << mpitest_between(state, 0, is_base_careless() ? 5 : 10);
     options.max_elements = options.min_elements * 8;
     typegen_seed(&rng, mpitest_random(state));
     typegen_pair(&rng, &options, &transfer->sides[0], &transfer->sides[1]);
-    while (is_host_defect(transfer->sides)) {
+    while (is_base_defect(transfer->sides)) {
         typegen_side_free(&transfer->sides[0]);
         typegen_side_free(&transfer->sides[1]);
         typegen_pair(&rng, &options, &transfer->sides[0], &transfer->sides[1]);

@@ -83,7 +83,7 @@ static bool is_pattern(const char *value)
 }
 
 /* Expected variables of one exchange with this value of the key. */
-static void judge(const pvars_t *seen, const char *value)
+static void check_result(const pvars_t *seen, const char *value)
 {
     /* if assertions are checked, those of GPU memory are false here, and umrddt handles the
      * messages */
@@ -158,7 +158,7 @@ static void one_case(source_t source, const char *value)
                NULL == value ? "no key" : value);
         pvars_print("", &seen);
     }
-    judge(&seen, value);
+    check_result(&seen, value);
     /* no rank may continue before the other has read */
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
 }

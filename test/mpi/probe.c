@@ -353,7 +353,7 @@ static void receive_behind_probed(void)
 }
 
 /* Probing PROC_NULL finds an empty message at once. */
-static void probe_nobody(void)
+static void probe_proc_null(void)
 {
     MPI_Message handle = MPI_MESSAGE_NULL;
     MPI_Status status;
@@ -380,7 +380,7 @@ int main(int argc, char **argv)
     }
     MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
     mpitest.step = -1;
-    probe_nobody();
+    probe_proc_null();
     probe_then_any_tag();
     receive_behind_probed();
     MPI_OK(MPI_Barrier(comm));

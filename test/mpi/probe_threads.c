@@ -68,7 +68,7 @@ static mpitest_message_t *message_of(int sender, int tag, long number, int shift
     return mpitest_message(pieces ? MPITEST_FINE : MPITEST_CONTIGUOUS, bytes, 1);
 }
 
-static void judge(mpitest_message_t *message, int tag, long number, const MPI_Status *status)
+static void check_result(mpitest_message_t *message, int tag, long number, const MPI_Status *status)
 {
     int peer = 1 - mpitest.rank, count;
 
@@ -135,7 +135,7 @@ static void receive_ahead(int tag)
         i = (int) (number % AHEAD);
         if (AHEAD <= number) {
             MPI_OK(MPI_Wait(&requests[i], &status));
-            judge(messages[i], tag, number - AHEAD, &status);
+            check_result(messages[i], tag, number - AHEAD, &status);
         }
         if (number < mpitest.ops) {
             messages[i] = message_of(peer, tag, number, 16);
@@ -175,7 +175,7 @@ static void receive_one(receiver_t *receiver, long number)
         receiver->freed[number] = message;
         return;
     }
-    judge(message, tag, number, &status);
+    check_result(message, tag, number, &status);
 }
 
 static void *receive_all(void *argument)
@@ -257,13 +257,13 @@ int main(int argc, char **argv)
     /* both have sent all, synchronously if no thread waited for the receives */
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
     for (number = 0; number < mpitest.ops; ++number) {
-        judge(receivers[WAY_FREED].freed[number], WAY_FREED, number, NULL);
+        check_result(receivers[WAY_FREED].freed[number], WAY_FREED, number, NULL);
     }
     for (i = 0; i < RECEIVERS; ++i) {
         free(receivers[i].freed);
     }
     if (mpitest.verbose) {
-        printf("rank %d: %ld probes found something, %ld of them a length that nobody sent\n",
+        printf("rank %d: %ld probes found something, %ld of them a length that was not sent\n",
                mpitest.rank, probed, strange);
     }
     CHECK(strange <= 1 + probed / 100);

@@ -29,7 +29,7 @@
  * The last line is one of
  *
  *     killed: rank N: its peer is dead, untouched: send pending, receive pending
- *     killed: nobody died
+ *     rank_killed: no rank was killed
  */
 
 #include <errno.h>
@@ -273,7 +273,7 @@ int main(int argc, char **argv)
         end_by_mpirun();
     }
     if (0 == mpitest.rank) {
-        say("killed: nobody died\n");
+        say("rank_killed: no rank was killed\n");
     }
     mpitest_message_free(out);
     mpitest_message_free(in);

@@ -52,7 +52,7 @@ static void fill(double *buffer, int rank, int round)
     }
 }
 
-static void judge(const double *buffer, int rank, int round)
+static void check_result(const double *buffer, int rank, int round)
 {
     for (int i = 0; i < CELLS; ++i) {
         double wanted = i / ROW % 2 ? -1 : cell(rank, round, i);
@@ -110,7 +110,7 @@ static void exchange(MPI_Comm comm, int round)
         CHECK_INT(status.MPI_TAG, way);
         MPI_OK(MPI_Get_elements(&status, rows, &count));
         CHECK_INT(count, ROW * ROWS);
-        judge(in, left, round + way);
+        check_result(in, left, round + way);
         /* This one's wildcard must not match the later message. */
         MPI_OK(MPI_Barrier(comm));
     }

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 
 /* A send to PROC_NULL completes, a receive from PROC_NULL returns an empty status. */
-static void nobody(uint64_t *state)
+static void proc_null(uint64_t *state)
 {
     mpitest_message_t *message =
         mpitest_message(mpitest_draw_kind(state), mpitest_draw_bytes(state), 1);
@@ -592,7 +592,7 @@ static void error_field(uint64_t *state)
 int main(int argc, char **argv)
 {
     static const mpitest_part_t parts[] = {
-        {"nobody", nobody},
+        {"proc_null", proc_null},
         {"oneself", oneself},
         {"nothing", nothing},
         {"buffered_and_ready", buffered_and_ready},

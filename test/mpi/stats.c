@@ -163,8 +163,8 @@ static void check_direct(const pvars_t *seen, uint64_t times, uint64_t known, ui
 }
 
 /* Expected counts of each side for 'times' messages of 'bytes' bytes. */
-static void judge(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes, uint64_t times,
-                  way_t way, const char *what)
+static void check_result(const pvars_t *seen, const mpitest_map_t *map, uint64_t bytes,
+                         uint64_t times, way_t way, const char *what)
 {
     /* Too few bytes for a second block make one piece of any kind. */
     bool contiguous = map->span == map->size;
@@ -288,7 +288,7 @@ static void one_case(mpitest_kind_t kind, int bytes, way_t way)
     pvars_read(&last);
     transfer(message, times, way, mpitest_mix(mpitest.seed, (uint64_t) mpitest.step, 5));
     since(&last, &seen);
-    judge(&seen, message->map, (uint64_t) bytes, (uint64_t) times, way, what);
+    check_result(&seen, message->map, (uint64_t) bytes, (uint64_t) times, way, what);
     if (is_umr && is_cached && message->map->span != message->map->size
         && (uint64_t) bytes >= min_size) {
         MPI_OK(MPI_Barrier(MPI_COMM_WORLD));

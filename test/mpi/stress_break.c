@@ -252,6 +252,6 @@ void stress_break_check(void)
 {
     if ('\0' != *wanted && mpitest.rank == mpitest.size - 1) {
         mpitest_fail(__FILE__, __LINE__, "break=%s: %s", wanted,
-                     broken ? "and nobody has seen it" : "no place for it was found");
+                     broken ? "and it was not detected" : "no place for it was found");
     }
 }

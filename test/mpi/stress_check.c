@@ -218,7 +218,7 @@ static bool check_all(uint64_t seed, long *yes, long *no)
         total *= CHOICES;
     }
     for (number = 0; number < total; ++number) {
-        bool claim = true, blind = false, verdict;
+        bool claim = true, blind = false, allowed;
 
         for (rest = number, i = 0; i < lane.event_count; ++i, rest /= CHOICES) {
             got[i] = rest % CHOICES;
@@ -231,13 +231,13 @@ static bool check_all(uint64_t seed, long *yes, long *no)
             continue;
         }
         why[0] = '\0';
-        verdict = accepted(got, why, sizeof(why));
-        if ((verdict && !possible[0][number] && !blind) || (!verdict && possible[1][number])) {
+        allowed = accepted(got, why, sizeof(why));
+        if ((allowed && !possible[0][number] && !blind) || (!allowed && possible[1][number])) {
             fprintf(
                 stderr,
                 "stress_check: FAILED: seed %llu, outcome %d: MPI %s it, the model says %s %s\n",
-                (unsigned long long) seed, number, verdict ? "forbids" : "allows",
-                verdict ? "yes" : "no", why);
+                (unsigned long long) seed, number, allowed ? "forbids" : "allows",
+                allowed ? "yes" : "no", why);
             for (i = 0; i < lane.offer_count; ++i) {
                 fprintf(stderr, "  message %d: source %d tag %d\n", i, lane.offers[i].source,
                         lane.offers[i].tag);
@@ -249,7 +249,7 @@ static bool check_all(uint64_t seed, long *yes, long *no)
             }
             return false;
         }
-        ++*(verdict ? yes : no);
+        ++*(allowed ? yes : no);
     }
     return true;
 }

@@ -102,11 +102,11 @@ void stress_check_pool(stress_thread_t *threads, int count, const stress_plan_t 
             stress_lane_t *lane = &threads[i].lanes.lanes[j];
 
             if (lane->pooled) {
-                threads[0].judged = lane;
+                threads[0].checked = lane;
                 identify_all(&threads[i], lane, plan, taken);
                 stress_break_pool(&threads[i], lane);
                 check_order(&threads[i], lane, plan);
-                threads[0].judged = NULL;
+                threads[0].checked = NULL;
             }
         }
     }

@@ -83,8 +83,8 @@ static void explain(bool hang)
     if (!hang && NULL != stress_self) {
         fprintf(stderr, "thread %d of %d, epoch %ld, step %ld, %s\n", stress_self->number,
                 thread_count, plan.epoch, stress_self->step, stress_self->phase);
-        if (NULL != stress_self->judged) {
-            stress_print_lane(stress_self, stress_self->judged);
+        if (NULL != stress_self->checked) {
+            stress_print_lane(stress_self, stress_self->checked);
         }
     }
     for (i = 0; i < thread_count && hang; ++i) {

@@ -54,13 +54,13 @@ void stress_receive_done(stress_thread_t *thread, stress_posting_t *posting,
         MPI_OK(MPI_Test_cancelled(status, &cancelled));
     }
     if (cancelled && !posting->cancel_called) {
-        mpitest_fail(__FILE__, __LINE__, "a receive says that it was cancelled, and nobody did");
+        mpitest_fail(__FILE__, __LINE__, "a receive reports that it was cancelled, and it was not");
     }
     thread->counters[STRESS_COUNT_CANCELLED] += cancelled ? 1 : 0;
     if (NULL == posting->lane) {
         if (!cancelled) {
             mpitest_fail(__FILE__, __LINE__,
-                         "a receive of a tag that nobody sends was not "
+                         "a receive of a tag without a send was not "
                          "cancelled, but took something from %d, tag %d",
                          NULL == status ? -1 : status->MPI_SOURCE,
                          NULL == status ? -1 : status->MPI_TAG);

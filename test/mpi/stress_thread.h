@@ -34,7 +34,7 @@ typedef struct stress_active_t {
     MPI_Request request;
     stress_posting_t *posting;
     stress_outgoing_t *outgoing;
-    bool told; /**< MPI_Request_get_status has reported completion, with this status */
+    bool reported; /**< MPI_Request_get_status has reported completion, with this status */
     MPI_Status status;
 } stress_active_t;
 
@@ -83,7 +83,7 @@ typedef struct stress_thread_t {
     long counters[STRESS_COUNTERS];
     const char *phase; /**< for messages, as the next two */
     long step;
-    const stress_lane_t *judged; /**< while it is */
+    const stress_lane_t *checked; /**< while it is */
 } stress_thread_t;
 
 /** The current thread. */

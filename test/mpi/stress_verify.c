@@ -103,7 +103,7 @@ static void check_lane(stress_thread_t *thread, stress_lane_t *lane)
     char why[512];
     int i;
 
-    thread->judged = lane;
+    thread->checked = lane;
     assume_freed(lane);
     stress_break_lane(thread, lane);
     if (!stress_verify(lane->offers, lane->offer_count, lane->events, lane->event_count, why,
@@ -120,7 +120,7 @@ static void check_lane(stress_thread_t *thread, stress_lane_t *lane)
         stress_check_posting(lane->takers[i],
                              STRESS_TOOK == event->outcome ? lane->messages[event->offer] : NULL);
     }
-    thread->judged = NULL;
+    thread->checked = NULL;
 }
 
 /*

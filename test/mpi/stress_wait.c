@@ -216,7 +216,7 @@ static void complete(stress_thread_t *thread, batch_t *batch)
         if (!is_persistent(&active) && MPI_REQUEST_NULL != batch->requests[i]) {
             refuse(batch, i, &active, "it is done, and its request is not null");
         }
-        if (active.told) {
+        if (active.reported) {
             compare_reported(&active, &batch->statuses[i]);
         }
         if (NULL != active.posting) {
@@ -331,8 +331,8 @@ static void ask(stress_thread_t *thread)
     }
     active = &thread->active[mpitest_between(&thread->chance, 0, thread->active_count - 1)];
     MPI_OK(MPI_Request_get_status(active->request, &flag, &active->status));
-    CHECK(flag || !active->told);
-    active->told = flag;
+    CHECK(flag || !active->reported);
+    active->reported = flag;
 }
 
 static void cancel(stress_active_t *active, stress_thread_t *thread)

@@ -58,7 +58,7 @@ static bool in_block(size_t i, int block, int stride)
 }
 
 /* Each byte of the receiver's memory: data in the blocks, no change outside. */
-static void judge(int key, int block, int stride)
+static void check_result(int key, int block, int stride)
 {
     for (size_t i = 0; i < SPAN; ++i) {
         size_t at = i / (size_t) stride * (size_t) block + i % (size_t) stride;
@@ -98,7 +98,7 @@ static void one(int key, int block, int from, int to)
     } else {
         MPI_OK(MPI_Recv(memory, 1, type, 0, key, MPI_COMM_WORLD, &status));
         CHECK_STATUS(&status, 0, key, BLOCKS * block);
-        judge(key, block, to);
+        check_result(key, block, to);
     }
     MPI_OK(MPI_Type_free(&type));
     MPI_OK(MPI_Barrier(MPI_COMM_WORLD));

@@ -63,7 +63,7 @@ static long undelivered;
  *
  * With --mode taken, umrddt handles non-contiguous messages of 4 KiB and more.
  */
-static void avoid_host_defects(mpitest_kind_t kind, int *bytes, receive_way_t *way)
+static void avoid_base_defects(mpitest_kind_t kind, int *bytes, receive_way_t *way)
 {
     const char *host = getenv("UMRDDT_TEST_HOST");
 
@@ -279,7 +279,7 @@ int main(int argc, char **argv)
         }
         send_way = (send_way_t) mpitest_between(&state, 0, SEND_MAX - 1);
         receive_way = (receive_way_t) mpitest_between(&state, 0, RECEIVE_MAX - 1);
-        avoid_host_defects(kinds[0], &bytes, &receive_way);
+        avoid_base_defects(kinds[0], &bytes, &receive_way);
         if (0 == mpitest_random(&state) % 3) {
             room = (int) mpitest_between(&state, 0, bytes - 1);
         }

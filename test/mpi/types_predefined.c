@@ -81,7 +81,7 @@ static bool is_predefined(MPI_Datatype type)
  * neither do those of MPI_REAL16, which are no padding. The positions of the bytes of a type are
  * unknown then.
  */
-static bool is_cut_by_host(MPI_Datatype type)
+static bool is_cut_by_base(MPI_Datatype type)
 {
     const MPI_Datatype cut[] = {
         MPI_LONG_DOUBLE,
@@ -132,7 +132,7 @@ static void find_types(void)
     }
     CHECK_INT(widest, sizeof(long double _Complex));
     for (i = 0, k = 0; i < type_count; ++i) {
-        if (!is_cut_by_host(types[i])) {
+        if (!is_cut_by_base(types[i])) {
             types[k++] = types[i];
         }
     }
@@ -415,7 +415,7 @@ static int shape_for(int which, MPI_Datatype type)
  */
 #define ONE_PIECE 3900
 
-static bool is_host_careless(gpu_kind_t from, gpu_kind_t to, int way)
+static bool is_base_careless(gpu_kind_t from, gpu_kind_t to, int way)
 {
     const char *expect = getenv("UMRDDT_TEST_EXPECT");
 
@@ -464,7 +464,7 @@ static void spare_host(plan_t *plan)
     plan->out = shape_for(plan->out, plan->type);
     plan->in = shape_for(plan->in, plan->type);
     if (most < plan->n && (is_uneven(plan->out) || is_uneven(plan->in))
-        && is_host_careless(plan->from, plan->to, plan->way)) {
+        && is_base_careless(plan->from, plan->to, plan->way)) {
         plan->n = most;
     }
 }

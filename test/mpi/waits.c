@@ -180,7 +180,7 @@ static void start(array_t *array)
 }
 
 /* The status of a completed request, if there is one, and the request's expected new state. */
-static void judge(array_t *array, int i, const MPI_Status *status)
+static void check_result(array_t *array, int i, const MPI_Status *status)
 {
     int which = array->which[i];
 
@@ -240,7 +240,7 @@ static void one_by_one(array_t *array, form_t form, bool ignore)
                 CHECK(flag || before == array->requests[i]);
             }
         }
-        judge(array, i, ignore ? NULL : &array->statuses[i]);
+        check_result(array, i, ignore ? NULL : &array->statuses[i]);
     }
 }
 
@@ -260,7 +260,7 @@ static void all_at_once(array_t *array, form_t form, bool ignore)
         }
     }
     for (i = 0; i < SLOTS; ++i) {
-        judge(array, i, ignore ? NULL : &array->statuses[i]);
+        check_result(array, i, ignore ? NULL : &array->statuses[i]);
     }
 }
 
@@ -298,7 +298,7 @@ static void any_or_some(array_t *array, form_t form, bool ignore)
         for (i = 0; i < count; ++i) {
             CHECK(0 <= indices[i] && indices[i] < SLOTS);
             CHECK(is_active(array->slots[indices[i]]));
-            judge(array, indices[i], ignore ? NULL : &some[i]);
+            check_result(array, indices[i], ignore ? NULL : &some[i]);
         }
         active -= count;
     }

@@ -224,7 +224,7 @@ static void lists(void)
     BREAKS("waits: a peer among", peer.waits_for_credit = false);
     BREAKS("events: each knows", events[1].queued = false);
     BREAKS("events: the queue ends", mca_pml_umrddt.last_event = &events[0]);
-    BREAKS("request ids: none is free", mca_pml_umrddt.request_ids.free[0] = 4);
+    BREAKS("request ids: all free", mca_pml_umrddt.request_ids.free[0] = 4);
     BREAKS("request ids: where free ones", mca_pml_umrddt.request_ids.first = 3);
 }
 

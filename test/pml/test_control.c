@@ -272,8 +272,7 @@ static void without_memory(void)
     no_memory = false;
     check_all_here();
     CHECK(20 < given);
-    printf("without memory: %d of those that have another way, and %d of others\n", given,
-           reported);
+    printf("without memory: %d with another scheme, and %d without\n", given, reported);
 }
 
 /* Control messages of one message that the base PML has not accepted are withdrawn; not those of

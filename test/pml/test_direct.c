@@ -295,7 +295,7 @@ static void garble(int which, size_t region_count, bool placed, unsigned seed)
     mca_pml_umrddt_flats_free(&sender);
 }
 
-/* A layout that is remembered, and too short for the message that recalls it, stays remembered. */
+/* A cached layout that is too short for the message that names it stays cached. */
 static void too_short(void)
 {
     const uint64_t size = layouts[0]->size;

@@ -157,7 +157,7 @@ int main(void)
     umrddt_gate_leave(&gate);
     umrddt_gate_leave(&gate);
     if (0 != gate.word) {
-        printf("test_gate: the gate is %u with nobody there\n", gate.word);
+        printf("test_gate: the gate is %u without a user\n", gate.word);
         failed = 1;
     }
 

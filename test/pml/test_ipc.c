@@ -429,7 +429,7 @@ static void bounded(unsigned seed)
 }
 
 /* Engines and refusals. */
-static void homes(void)
+static void import_engines(void)
 {
     static char somewhere[2];
     opal_umrddt_gpu_engine_t *one = (opal_umrddt_gpu_engine_t *) &somewhere[0];
@@ -489,7 +489,7 @@ static void done_flags(void)
     for (uint32_t standard = 0; standard < 3; ++standard) {
         CHECK(NULL == opal_umrddt_done_flags_map(pid, standard, cookie));
     }
-    /* as long, but somebody could cut it */
+    /* as long, but another process could truncate it */
     CHECK(NULL != file && 0 == ftruncate(fileno(file), sizeof(opal_umrddt_done_flags_t)));
     CHECK(sizeof(cookie) == pwrite(fileno(file), cookie, sizeof(cookie), 0));
     CHECK(NULL == opal_umrddt_done_flags_map(pid, (uint32_t) fileno(file), cookie));
@@ -539,7 +539,7 @@ int main(void)
         cached(slots, 100 + slots);
     }
     bounded(31);
-    homes();
+    import_engines();
     done_flags();
     for (int i = 0; i < LAYOUTS; ++i) {
         OBJ_RELEASE(layouts[i]);

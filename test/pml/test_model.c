@@ -378,7 +378,7 @@ static void shared(void)
     CHECK(near(2 + 2 + 2 + 1 + 9 * 2, time_of(&tuning, &what, MCA_PML_UMRDDT_SCHEME_PACK_HOST)));
 }
 
-static void by_host(void)
+static void by_base(void)
 {
     const unsigned some = MCA_PML_UMRDDT_BIT_UMR | MCA_PML_UMRDDT_BIT_BASE;
     tuning_t tuning = plain();
@@ -744,7 +744,7 @@ int main(void)
     listed();
     copied();
     shared();
-    by_host();
+    by_base();
     chunks();
     first_of_equals();
     sane();

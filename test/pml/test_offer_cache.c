@@ -59,7 +59,7 @@ static void back_off(void)
     CHECK(opal_umrddt_offer_pauses(&offers, entry_alike));
 }
 
-static void verdicts(void)
+static void stored_selections(void)
 {
     const uint32_t words[] = {OPAL_UMRDDT_OFFER_NO, OPAL_UMRDDT_OFFER_YES};
 
@@ -100,7 +100,7 @@ static void keys(void)
 int main(void)
 {
     back_off();
-    verdicts();
+    stored_selections();
     keys();
     printf("test_offer_cache: %lu checks\n", checks);
     return 0;

@@ -148,8 +148,8 @@ static bool permits(void *recv, mca_pml_umrddt_scheme_id_t scheme)
 }
 
 /* A message has been matched: the selected scheme. */
-static mca_pml_umrddt_scheme_id_t judge(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_peer_t *from,
-                                        void *buffer)
+static mca_pml_umrddt_scheme_id_t select_for(mca_pml_umrddt_recv_t *recv,
+                                             mca_pml_umrddt_peer_t *from, void *buffer)
 {
     mca_pml_umrddt_scheme_id_t scheme;
 
@@ -169,7 +169,7 @@ static mca_pml_umrddt_scheme_id_t judge(mca_pml_umrddt_recv_t *recv, mca_pml_umr
 static mca_pml_umrddt_scheme_id_t message(void *buffer, double umr, double direct)
 {
     mca_pml_umrddt_recv_t recv;
-    mca_pml_umrddt_scheme_id_t scheme_id = judge(&recv, &peer, buffer);
+    mca_pml_umrddt_scheme_id_t scheme_id = select_for(&recv, &peer, buffer);
 
     clock_us += MCA_PML_UMRDDT_SCHEME_UMR == scheme_id ? umr : direct;
     mca_pml_umrddt_select_ended(&recv, MPI_SUCCESS);
@@ -274,14 +274,14 @@ static void failed(void)
     lay(4);
     tuning(ten);
     CHECK(7 == umr_of(buffers, 7, 10, 13));
-    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == judge(&recv, &peer, buffers));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == select_for(&recv, &peer, buffers));
     mca_pml_umrddt_select_failed(&recv);
     CHECK(NULL == recv.pair);
     OBJ_RELEASE(recv.layout);
     CHECK(0 == umr_of(buffers, 128, 10, 13));
     /* and for other pairs of this peer, but not for those of another one */
     CHECK(0 == umr_of(buffers + 1, 128, 10, 13));
-    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == judge(&recv, &other, buffers));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == select_for(&recv, &other, buffers));
     mca_pml_umrddt_select_ended(&recv, MPI_SUCCESS);
     OBJ_RELEASE(recv.layout);
     /* it is used again */
@@ -318,13 +318,13 @@ static void bounds(void)
 
     lay(4);
     tuning(ten);
-    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == judge(&first, &peer, buffers));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == select_for(&first, &peer, buffers));
     for (size_t i = 0; i < sizeof(buffers); ++i) {
         CHECK(MCA_PML_UMRDDT_SCHEME_UMR == message(buffers + i, 10, 13));
     }
     mca_pml_umrddt_select_ended(&first, MPI_SUCCESS);
     CHECK(NULL == first.pair);
-    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == judge(&recv, &peer, buffers));
+    CHECK(MCA_PML_UMRDDT_SCHEME_UMR == select_for(&recv, &peer, buffers));
     mca_pml_umrddt_select_ended(&recv, MPI_ERR_OTHER);
     CHECK(NULL == recv.pair);
     mca_pml_umrddt.schemes = MCA_PML_UMRDDT_BIT_DIRECT;
@@ -562,7 +562,7 @@ static void listed(void)
 
 /* From system memory, without an HCA: only packing is possible, and only for a receive in GPU
  * memory; the tuning parameters, not the fixed rule, set the minimum size. */
-static void landing(void)
+static void to_gpu_only(void)
 {
     static const opal_umrddt_gpu_where_t host = {.memory = {.kind = OPAL_UMRDDT_GPU_HOST}},
                                          gpu = {.memory = {.kind = OPAL_UMRDDT_GPU_DEVICE,
@@ -649,7 +649,7 @@ static void hinted(void)
 
         comm.pattern =
             (int) (0 == hint ? MCA_PML_UMRDDT_PATTERN_NONE : MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU);
-        (void) judge(&recv, &peer, buffers);
+        (void) select_for(&recv, &peer, buffers);
         memcpy(times, recv.pair->selection.times, sizeof(times));
         CHECK(0 == hint || times[MCA_PML_UMRDDT_SCHEME_UMR] > 1000 * known);
         known = times[MCA_PML_UMRDDT_SCHEME_UMR];
@@ -689,7 +689,7 @@ int main(void)
     by_hca_for_one_piece();
     listed();
     hinted();
-    landing();
+    to_gpu_only();
     mca_pml_umrddt_select_close();
     CHECK(0 == unlink(path));
     printf("test_selection: %lu checks\n", checks);

@@ -25,7 +25,7 @@
 
 mca_pml_umrddt_t mca_pml_umrddt;
 
-/* What calloc and malloc gave, as long as somebody counts. */
+/* The allocations of calloc and malloc, while they are counted. */
 static bool counting;
 static size_t given;
 
@@ -194,7 +194,7 @@ static void at_random(unsigned slots, bool starve)
         }
     }
     from_cache = (unsigned long) mca_pml_umrddt.counters.rkey_sets_cached;
-    printf("%u places: %lu recalled, %lu of them lost\n", slots, from_cache, lost);
+    printf("%u places: %lu found, %lu of them lost\n", slots, from_cache, lost);
     CHECK((0 < from_cache) == (0 < slots));
     CHECK((0 < lost) == (starve && 0 < slots));
     mca_pml_umrddt_sets_free(&receiver);

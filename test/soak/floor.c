@@ -6,7 +6,7 @@
  * $HEADER$
  */
 
-/* Floors: what they are, and their judge. */
+/* Minimum use of resources: its values and its check. */
 
 #include "pvars.h"
 #include "soak.h"
@@ -26,7 +26,7 @@
 typedef struct floor_t {
     uint64_t descriptors;
     uint64_t heap;     /* bytes that malloc has given out */
-    uint64_t held;     /* bytes of these that umrddt's components have, where failing.c tells */
+    uint64_t held;     /* bytes of these that umrddt's components have, if failing.c reports it */
     uint64_t mappings; /* lines of /proc/self/maps */
     uint64_t resident; /* bytes; for the eye */
     uint64_t variable[VARIABLES];
@@ -189,7 +189,7 @@ static uint64_t highest(size_t offset, size_t from, size_t to)
 }
 
 /* What has a bound may rise up to it, late, too, and never be above. */
-static int judge(const char *what, size_t offset, uint64_t slack, uint64_t bound)
+static int check_growth(const char *what, size_t offset, uint64_t slack, uint64_t bound)
 {
     uint64_t first = highest(offset, 0, floor_count / 2);
     uint64_t second = highest(offset, floor_count / 2, floor_count);
@@ -230,22 +230,22 @@ void soak_check(size_t slack, size_t kept)
     int rose = 0, all;
 
     CHECK(4 <= floor_count);
-    rose += judge("descriptors", offsetof(floor_t, descriptors), 0, 0);
-    rose += judge("heap, bytes", offsetof(floor_t, heap), heap, 0);
+    rose += check_growth("descriptors", offsetof(floor_t, descriptors), 0, 0);
+    rose += check_growth("heap, bytes", offsetof(floor_t, heap), heap, 0);
     curve("heap, bytes", offsetof(floor_t, heap));
     /* (what is known of layouts on GPUs is in it, and fills late) */
-    rose += judge("of umrddt, bytes", offsetof(floor_t, held),
-                  NULL == getenv("UMRDDT_TEST_MEMORY") ? slack / 16 : slack, 0);
+    rose += check_growth("of umrddt, bytes", offsetof(floor_t, held),
+                         NULL == getenv("UMRDDT_TEST_MEMORY") ? slack / 16 : slack, 0);
     curve("of umrddt, bytes", offsetof(floor_t, held));
     /* arenas of threads, and pieces of mappings that were one; an allocation of the software GPUs
      * is two of its own, and some are imported, or kept, at any time */
-    rose += judge("mappings", offsetof(floor_t, mappings),
-                  NULL == getenv("UMRDDT_TEST_MEMORY") ? 24 : 64, 0);
-    (void) judge("resident, bytes", offsetof(floor_t, resident), UINT64_MAX / 2, 0);
+    rose += check_growth("mappings", offsetof(floor_t, mappings),
+                         NULL == getenv("UMRDDT_TEST_MEMORY") ? 24 : 64, 0);
+    (void) check_growth("resident, bytes", offsetof(floor_t, resident), UINT64_MAX / 2, 0);
     for (int i = 0; i < variable_count; ++i) {
-        rose +=
-            judge(variables[i].name, offsetof(floor_t, variable) + (size_t) i * sizeof(uint64_t), 0,
-                  variables[i].bound);
+        rose += check_growth(variables[i].name,
+                             offsetof(floor_t, variable) + (size_t) i * sizeof(uint64_t), 0,
+                             variables[i].bound);
         MPI_T_pvar_handle_free(session, &variables[i].handle);
     }
     MPI_T_pvar_session_free(&session);

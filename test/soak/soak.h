@@ -28,7 +28,7 @@ void soak_look(void);
  * The end: print the floors, and fail if one rose in the second half. A collective call.
  *
  * @param[in] slack  bytes of the heap that may come on top: what Open MPI's free lists take late
- * @param[in] kept   bytes of the heap that Open MPI keeps of a cycle; umrddt's own part is judged
+ * @param[in] kept   bytes of the heap that Open MPI keeps of a cycle; umrddt's own part is checked
  *                   without them
  */
 void soak_check(size_t slack, size_t kept);

@@ -6,7 +6,7 @@
 usage (in a job): mpi4py_driver.py TESTDIR PREFIX [OPTION OF test/main.py]...
 
 Each process writes PREFIX.RANK: a line "start ID" before a test and "OUTCOME ID" after it (pass, fail, error,
-skip), each flushed, so that a job that dies or hangs tells in which test; a last line "end" if all were run.
+skip), each flushed, so that the output of a job that dies or hangs has the test; a last line "end" if all were run.
 """
 
 import os

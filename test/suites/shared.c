@@ -179,7 +179,7 @@ static void cancel_late(worker_t *worker, MPI_Datatype out, MPI_Datatype in, lon
     check_received(worker, &status, op);
 }
 
-/* Requests freed while under way; what comes of them is told by an answer. */
+/* Requests freed while under way; an answer reports their result. */
 static void let_go(worker_t *worker, MPI_Datatype out, MPI_Datatype in, long op)
 {
     MPI_Request request;

@@ -316,7 +316,7 @@ uint64_t opal_iov_cache_chunk(const opal_iov_cache_layout_t *layout,
  * The agreed chunk: the receiver's answer to the sender's proposal.
  *
  * The result divides @p proposal. So every chunk lies within one chunk of the sender and fits the
- * sender's keys, although the receiver does not know the sender's layout. It is the largest such
+ * sender's keys, without the sender's layout. It is the largest such
  * divisor (proposal / 1, / 2, ... down to proposal / 16 and not below @p floor) whose chunks also
  * fit the receiver's windows. If there is none, it is the proposal itself, and the receiver's
  * windows split its chunks (never an error: a write may address any part of a key).

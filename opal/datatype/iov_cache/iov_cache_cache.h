@@ -9,8 +9,8 @@
 /**
  * @file
  *
- * Structures of a layout cache, shared by iov_cache_cache.c (lookups, and what they may meet
- * without the lock), iov_cache_keep.c (insertion and eviction) and iov_cache_check.c.
+ * Structures of a layout cache, shared by iov_cache_cache.c (lookups, and the entries that they may
+ * meet without the lock), iov_cache_keep.c (insertion and eviction) and iov_cache_check.c.
  *
  * There are three tables: entries by (type, count) for lookups, types for their removal, and
  * layouts by the key of their form, each shared by all its entries. A type has a record from the

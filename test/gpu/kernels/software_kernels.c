@@ -7,9 +7,9 @@
  */
 
 /*
- * The kernels of the GPU room for the software CUDA driver: the same source, compiled for the host,
- * as a shared object that the driver loads. Loads and stores are checked by the driver; of a list
- * only that its first byte may be read.
+ * The kernels of common/umrddt_gpu for the software CUDA driver: the same source, compiled for the
+ * host, as a shared object that the driver loads. Loads and stores are checked by the driver; of a
+ * list only that its first byte may be read.
  */
 
 #include <stdlib.h>

@@ -133,7 +133,7 @@ typedef struct mca_coll_umrddt_module_t {
     mca_coll_base_module_t super;
     mca_coll_base_comm_coll_t saved; /**< the original functions; modules in use are retained */
     bool enabled;                    /**< saved is set */
-    int asks; /**< 1: query the buffers; 0: the user asserts that they are in system memory; -1:
+    int queries; /**< 1: query the buffers; 0: the user asserts that they are in system memory; -1:
                  info key not read yet; atomic */
 } mca_coll_umrddt_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_umrddt_module_t);
@@ -148,9 +148,9 @@ bool mca_coll_umrddt_module_read(mca_coll_umrddt_module_t *module, ompi_communic
 static inline bool mca_coll_umrddt_requests(mca_coll_umrddt_module_t *module,
                                             ompi_communicator_t *comm)
 {
-    int asks = __atomic_load_n(&module->asks, __ATOMIC_RELAXED);
+    int queries = __atomic_load_n(&module->queries, __ATOMIC_RELAXED);
 
-    return 0 <= asks ? 0 != asks : mca_coll_umrddt_module_read(module, comm);
+    return 0 <= queries ? 0 != queries : mca_coll_umrddt_module_read(module, comm);
 }
 
 /* ---------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ static void module_construct(mca_coll_umrddt_module_t *module)
 {
     memset(&module->saved, 0, sizeof(module->saved));
     module->enabled = false;
-    module->asks = -1;
+    module->queries = -1;
     mca_coll_umrddt_layouts_use();
 }
 
@@ -88,7 +88,7 @@ bool mca_coll_umrddt_module_read(mca_coll_umrddt_module_t *module, ompi_communic
     char value[64] = "";
     bool known = NULL != comm->super.s_info
                  && umrddt_info_get(comm->super.s_info, key, value, sizeof(value));
-    bool asks;
+    bool queries;
 
 #if defined(OPAL_INFO_SAVE_PREFIX)
     /* Open MPI 4.1 stores here the keys of MPI_Comm_set_info without a subscriber */
@@ -103,7 +103,7 @@ bool mca_coll_umrddt_module_read(mca_coll_umrddt_module_t *module, ompi_communic
         known = umrddt_info_get(comm->instance->super.s_info, key, value, sizeof(value));
     }
 #endif
-    asks = !known || 0 != strcmp(value, "MPI_CPU_TO_CPU");
-    __atomic_store_n(&module->asks, asks ? 1 : 0, __ATOMIC_RELAXED);
-    return asks;
+    queries = !known || 0 != strcmp(value, "MPI_CPU_TO_CPU");
+    __atomic_store_n(&module->queries, queries ? 1 : 0, __ATOMIC_RELAXED);
+    return queries;
 }

@@ -195,7 +195,7 @@ _Static_assert(160 == sizeof(mca_pml_umrddt_info_t), "no padding before the byte
 /** Size of a reply that every sender can receive, whatever its pml_umrddt_max_keys. Bytes. */
 #define MCA_PML_UMRDDT_REPLY_ROOM 4096
 
-/** NACK: the sender could not write what a CTS asked for. */
+/** NACK: the sender could not perform the write of a CTS. */
 typedef struct mca_pml_umrddt_nack_header_t {
     uint64_t magic;
     uint64_t seq;

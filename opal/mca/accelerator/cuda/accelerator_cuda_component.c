@@ -157,7 +157,8 @@ static int query_range(const void *address, opal_umrddt_gpu_memory_t *memory)
     }
     memory->base = base;
     memory->size = size;
-    return opal_accelerator_cuda_result(rc, "the driver does not tell an allocation's range");
+    return opal_accelerator_cuda_result(rc,
+                                        "the driver does not report the range of an allocation");
 }
 
 static int get_address_range(int dev_id, const void *address, void **base, size_t *size)

@@ -370,5 +370,5 @@ int opal_accelerator_cuda_query_event(int dev_id, opal_accelerator_event_t *supe
     pthread_mutex_unlock(&event->lock);
     return CUDA_ERROR_NOT_READY == rc
                ? OPAL_ERR_RESOURCE_BUSY
-               : opal_accelerator_cuda_result(rc, "what a stream had to do failed");
+               : opal_accelerator_cuda_result(rc, "the work of a stream failed");
 }

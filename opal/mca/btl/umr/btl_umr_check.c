@@ -42,7 +42,7 @@ static const char *check_sq(const mca_btl_umr_sq_t *sq)
 {
     HOLDS(sq->depth >= out(sq), "send queue: no more is posted than there is room for");
     HOLDS(0 <= (int32_t) (sq->posted - sq->signalled),
-          "send queue: what gives a completion was posted");
+          "send queue: signalled requests were posted");
     HOLDS(0 == sq->depth || sq->depth > out(sq) || sq->posted == sq->signalled,
           "send queue: the one that fills it gives a completion");
     return NULL;
@@ -162,7 +162,7 @@ static const char *check_mkeys(const mca_btl_umr_hca_t *hca)
     HOLDS(longs->count == counted.longs,
           "long mkeys: those that exist are taken, free, retired or to be invalid");
     HOLDS(mkeys->count + hca->refill.pending <= mkeys->bound.most,
-          "mkeys: no more exist, or were asked for, than may be");
+          "mkeys: existing and requested ones are within the limit");
     HOLDS(hca->stats.mkeys_used_now == taken, "mkeys: those counted as used are the taken ones");
     return NULL;
 }
@@ -207,12 +207,12 @@ static const char *check_keyset(const mca_btl_umr_hca_t *hca,
 /** A keyset of the key cache. */
 static const char *check_cached(const mca_btl_umr_keyset_object_t *keyset)
 {
-    HOLDS(keyset->cached, "key cache: what is in it says so");
-    HOLDS(keyset->pub.ready && 0 < keyset->mapped, "key cache: what is in it is mapped");
-    HOLDS(0 < keyset->base_count, "key cache: what is in it lies over registrations");
-    HOLDS(keyset->used || NULL == keyset->memory, "key cache: who uses none holds no memory");
+    HOLDS(keyset->cached, "key cache: its keysets are marked as cached");
+    HOLDS(keyset->pub.ready && 0 < keyset->mapped, "key cache: its keysets are mapped");
+    HOLDS(0 < keyset->base_count, "key cache: its keysets lie over registrations");
+    HOLDS(keyset->used || NULL == keyset->memory, "key cache: unused keysets hold no memory");
     for (size_t i = 0; i < keyset->base_count; ++i) {
-        HOLDS(0 != keyset->bases[i].id, "key cache: what is in it lies over registrations");
+        HOLDS(0 != keyset->bases[i].id, "key cache: its keysets lie over registrations");
         HOLDS(NULL == keyset->bases[i].mr
                   || 0 < ((const opal_object_t *) keyset->bases[i].mr)->obj_reference_count,
               "key cache: a registration below kept keys is held");
@@ -238,11 +238,11 @@ static const char *check_keycache(const mca_btl_umr_hca_t *hca, size_t *held)
     for (size_t i = 0; i < MCA_BTL_UMR_KEYCACHE_BUCKETS; ++i) {
         for (keyset = cache->buckets[i]; NULL != keyset; keyset = keyset->same_bucket) {
             HOLDS(keyset->cached && listed >= ++chained,
-                  "key cache: what is found by name is what is kept");
+                  "key cache: the table and the list are equal");
         }
     }
-    HOLDS(listed == chained, "key cache: what is found by name is what is kept");
-    HOLDS(unused == cache->unused, "key cache: those that nobody uses are counted");
+    HOLDS(listed == chained, "key cache: the table and the list are equal");
+    HOLDS(unused == cache->unused, "key cache: unused keysets are counted");
     HOLDS(listed == hca->stats.keysets_cached_now, "key cache: those that are kept are counted");
     HOLDS(listed <= mca_btl_umr_share(mca_btl_umr_params.key_cache, 1),
           "key cache: no more are kept than may be");

@@ -79,9 +79,9 @@ int mca_btl_umr_device_candidates(struct ibv_device ***list, mca_btl_umr_candida
 /**
  * Protect registered memory against fork where the kernel does not (ibv_fork_init). Must be called
  * before anything is registered. Controlled by btl_umr_fork_support. Gives a message if the
- * protection is needed but not available and the user did not ask for it.
+ * protection is needed but not available and the user did not require it.
  *
- * @return OPAL_SUCCESS; OPAL_ERR_NOT_AVAILABLE with why_not set if the user asked for it and it is
+ * @return OPAL_SUCCESS; OPAL_ERR_NOT_AVAILABLE with why_not set if the user required it and it is
  *         not available
  */
 int mca_btl_umr_device_fork(void);

@@ -26,7 +26,7 @@
  *    of the keyset and the memory hooks have marked none of them as invalid. The hooks do so before
  *    the memory is gone, so a lookup in the cache would find the same registrations. Such a lookup
  *    also updates their LRU position. New registrations cause evictions, so after each of them a
- *    keyset needs one lookup with memory before it is recalled again.
+ *    keyset needs one lookup with memory before it is found again.
  *  - The end of a registration evicts the unused keysets over it. Keysets in use are not cached
  *    again when they are released; their reference keeps the MR alive until then.
  *

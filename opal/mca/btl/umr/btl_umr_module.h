@@ -10,7 +10,7 @@
  * @file
  *
  * btl/umr as a btl: one module for put, get and atomics on contiguous remote memory (osc/rdma). It
- * has no send, so no PML uses it for messages, and it exists only if the user asks for it
+ * has no send, so no PML uses it for messages, and it exists only if the user enables it
  * (btl_umr_rdma).
  *
  * The framework has no connection handshake. So each process creates a queue pair for every process

@@ -304,7 +304,7 @@ uint32_t mca_btl_umr_topology_gpu(mca_btl_umr_device_t *device, int gpu)
 }
 
 /** Query the kernel. @return the node; -1: permanently unknown; -2: no page yet */
-static int ask(uintptr_t page)
+static int node_of_page(uintptr_t page)
 {
     void *pages[1] = {(void *) page};
     int status[1] = {-ENOENT};
@@ -328,7 +328,7 @@ int mca_btl_umr_topology_address(const void *address)
     if (OPAL_LIKELY(page_node->page == page)) {
         return page_node->node;
     }
-    node = ask(page);
+    node = node_of_page(page);
     if (-2 != node) {
         page_node->page = page;
         page_node->node = node;

@@ -30,7 +30,7 @@
 #define OPAL_UMRDDT_SELECTION_CACHE_EXPLAINED 1024
 #define OPAL_UMRDDT_SELECTED_TIMES            16
 
-/** What makes messages belong to one pair. */
+/** The key of a pair: equal for messages that share a selection. */
 typedef struct opal_umrddt_selected_key_t {
     uint64_t layout;  /**< id of the receiver's layout; not 0 */
     uintptr_t buffer; /**< the receive buffer */

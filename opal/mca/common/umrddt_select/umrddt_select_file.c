@@ -465,7 +465,7 @@ void opal_umrddt_tuning_add(opal_umrddt_tuning_t *tuning, opal_umrddt_tuning_mea
     }
 }
 
-/** Read a file, or report what is wrong with it. @p named: by the user */
+/** Read a file, or report its error. @p named: by the user */
 static bool find_in(const char *path, const char *hardware, bool named,
                     opal_umrddt_tuning_t *tuning, char source[OPAL_UMRDDT_TUNING_TEXT],
                     opal_umrddt_tuning_report_t report)

@@ -59,7 +59,7 @@ void opal_umrddt_tuning_hardware(char text[OPAL_UMRDDT_TUNING_TEXT]);
  */
 bool opal_umrddt_tuning_path(const char *hardware, bool system, char *path, size_t room);
 
-/** Tells the user what is wrong with a tuning file; @p hardware: of this machine. */
+/** Reports the error of a tuning file to the user; @p hardware: of this machine. */
 typedef void (*opal_umrddt_tuning_report_t)(const char *path, const char *wrong,
                                             const char *hardware);
 

@@ -35,29 +35,29 @@
  * gpu_unpack and ipc_copy were measured on two H200 (bench/results/h200-2026-11-22.md), and those
  * of gpu_list on one (h200-2026-11-24.md). The others are typical values of such machines.
  */
-#define OPAL_UMRDDT_TUNING_VALUES(X)                                                      \
-    X(near_latency, 0.7, "a small message by the base PML to a process of the same host") \
-    X(near_rate, 8000, "bytes/us of a large one")                                         \
-    X(far_latency, 2.0, "a small message by the base PML to another host")                \
-    X(far_rate, 11000, "bytes/us of a large one")                                         \
-    X(hca_latency, 2.5, "a small write by the HCA until the receiver sees it")            \
-    X(hca_rate, 24000, "bytes/us of large writes, memory of the CPU")                     \
-    X(hca_gpu_rate, 20000, "the same where a side is in memory of a GPU")                 \
-    X(hca_write, 0.2, "each further write of a message without mkeys")                    \
-    X(hca_entry, 0.01, "each piece that a mkey gathers or scatters, memory of the CPU")   \
-    X(hca_gpu_gather, 0.01, "each piece that a mkey gathers from memory of a GPU")        \
-    X(hca_gpu_scatter, 0.01, "each piece that a mkey scatters into memory of a GPU")      \
-    X(key_map, 3.0, "mapping a mkey and seeing it complete")                              \
-    X(key_entry, 0.004, "each entry of it")                                               \
-    X(register_base, 50, "registering memory with the HCA")                               \
-    X(register_mib, 5, "each MiB of it")                                                  \
-    X(gpu_launch, 11, "the smallest operation of a GPU until the CPU sees its end")       \
-    X(gpu_out_latency, 8, "a small copy from a GPU until the CPU sees its end")           \
-    X(gpu_out_rate, 25000, "bytes/us of a large one, to pinned memory")                   \
-    X(gpu_in_latency, 8, "a small copy to a GPU until the CPU sees its end")              \
-    X(gpu_in_rate, 25000, "bytes/us of a large one, from pinned memory")                  \
-    X(gpu_flush, 3, "until a GPU sees what an HCA has written")                           \
-    X(gpu_turn, 0.001, "until a GPU that another process used runs a kernel of this one") \
+#define OPAL_UMRDDT_TUNING_VALUES(X)                                                       \
+    X(near_latency, 0.7, "a small message by the base PML to a process of the same host")  \
+    X(near_rate, 8000, "bytes/us of a large one")                                          \
+    X(far_latency, 2.0, "a small message by the base PML to another host")                 \
+    X(far_rate, 11000, "bytes/us of a large one")                                          \
+    X(hca_latency, 2.5, "a small write by the HCA until the receiver sees it")             \
+    X(hca_rate, 24000, "bytes/us of large writes, memory of the CPU")                      \
+    X(hca_gpu_rate, 20000, "the same where a side is in memory of a GPU")                  \
+    X(hca_write, 0.2, "each further write of a message without mkeys")                     \
+    X(hca_entry, 0.01, "each piece that a mkey gathers or scatters, memory of the CPU")    \
+    X(hca_gpu_gather, 0.01, "each piece that a mkey gathers from memory of a GPU")         \
+    X(hca_gpu_scatter, 0.01, "each piece that a mkey scatters into memory of a GPU")       \
+    X(key_map, 3.0, "mapping a mkey and seeing it complete")                               \
+    X(key_entry, 0.004, "each entry of it")                                                \
+    X(register_base, 50, "registering memory with the HCA")                                \
+    X(register_mib, 5, "each MiB of it")                                                   \
+    X(gpu_launch, 11, "the smallest operation of a GPU until the CPU sees its end")        \
+    X(gpu_out_latency, 8, "a small copy from a GPU until the CPU sees its end")            \
+    X(gpu_out_rate, 25000, "bytes/us of a large one, to pinned memory")                    \
+    X(gpu_in_latency, 8, "a small copy to a GPU until the CPU sees its end")               \
+    X(gpu_in_rate, 25000, "bytes/us of a large one, from pinned memory")                   \
+    X(gpu_flush, 3, "until an HCA's writes are visible to a GPU")                          \
+    X(gpu_turn, 0.001, "until a GPU switches from another process's kernel to this one's") \
     X(ipc_latency, 10, "the smallest copy out of a peer's GPU memory until the CPU sees its end")
 
 /** Rates in bytes/us by block length; the gaps between blocks are as long as the blocks. */
@@ -69,7 +69,7 @@
     X(gpu_pack_host, "a GPU packs into pinned system memory")     \
     X(gpu_unpack_host, "a GPU unpacks from pinned system memory") \
     X(ipc_copy, "a GPU copies from a peer's memory into its own") \
-    X(gpu_list, "a GPU packs in its memory what it looks up in a list")
+    X(gpu_list, "a GPU packs in its memory by a list of blocks")
 
 /** Block lengths of the points of a curve: 8, 64, 512 ... */
 #define OPAL_UMRDDT_TUNING_CURVE_POINTS 6

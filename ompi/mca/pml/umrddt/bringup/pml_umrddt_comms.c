@@ -161,7 +161,7 @@ int mca_pml_umrddt_add_comm(struct ompi_communicator_t *ompi_comm)
         return rc;
     }
     if (index >= MCA_PML_UMRDDT_COMMS) {
-        /* An error, because a peer may know the communicator and send an envelope on it. */
+        /* An error, because a peer may have the communicator and send an envelope on it. */
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     comm = comm_new();

@@ -93,7 +93,7 @@ static const char *check_request_ids(void)
                          "request ids: where free ones are looked for is in the table");
     for (uint32_t i = 0; i < request_ids->first; ++i) {
         MCA_PML_UMRDDT_HOLDS(0 == request_ids->free[i],
-                             "request ids: none is free where nobody looks for it");
+                             "request ids: all free ones are in the searched range");
     }
     return NULL;
 }
@@ -154,7 +154,7 @@ static const char *check_idle(void)
     MCA_PML_UMRDDT_HOLDS(0 < active || opal_list_is_empty(&mca_pml_umrddt.receives),
                          "messages: those under way are counted");
     MCA_PML_UMRDDT_HOLDS(0 < active || 0 == mca_pml_umrddt.fins.used,
-                         "FINs: none is waited for by nobody");
+                         "FINs: each has a receive that waits for it");
     return NULL;
 }
 

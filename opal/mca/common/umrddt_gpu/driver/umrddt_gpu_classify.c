@@ -68,7 +68,7 @@ typedef struct answers_t {
     CUmemoryPool pool;
 } answers_t;
 
-static CUresult ask(const opal_umrddt_gpu_driver_t *driver, uintptr_t address, answers_t *answers)
+static CUresult query(const opal_umrddt_gpu_driver_t *driver, uintptr_t address, answers_t *answers)
 {
     void *data[ALL] = {&answers->type,    &answers->buffer_id, &answers->managed,
                        &answers->device,  &answers->ctx,       &answers->sync_memops,
@@ -92,7 +92,7 @@ static CUresult ask(const opal_umrddt_gpu_driver_t *driver, uintptr_t address, a
 }
 
 /* Results that mean that no device memory exists, or that the driver is shut down. */
-static bool nobody(CUresult rc)
+static bool is_unknown(CUresult rc)
 {
     return CUDA_ERROR_NOT_INITIALIZED == rc || CUDA_ERROR_DEINITIALIZED == rc
            || CUDA_ERROR_NO_DEVICE == rc || CUDA_ERROR_INVALID_VALUE == rc;
@@ -140,12 +140,12 @@ int opal_umrddt_gpu_classify(const void *address, opal_umrddt_gpu_memory_t *memo
     if (lookup_cached(driver, (uintptr_t) address, memory)) {
         return OPAL_SUCCESS;
     }
-    rc = ask(driver, (uintptr_t) address, &answers);
-    if (CUDA_SUCCESS != rc && !nobody(rc)) {
+    rc = query(driver, (uintptr_t) address, &answers);
+    if (CUDA_SUCCESS != rc && !is_unknown(rc)) {
         /* Retry: without any attributes a buffer is not usable. */
-        rc = ask(driver, (uintptr_t) address, &answers);
+        rc = query(driver, (uintptr_t) address, &answers);
     }
-    if (CUDA_SUCCESS != rc && !nobody(rc)) {
+    if (CUDA_SUCCESS != rc && !is_unknown(rc)) {
         return OPAL_ERROR;
     }
     memset(memory, 0, sizeof(*memory));

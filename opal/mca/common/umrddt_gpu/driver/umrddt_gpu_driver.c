@@ -62,8 +62,8 @@ static void load(void)
     /* Required to classify any pointer. */
     if (refuse_cuPointerGetAttribute == table.cuPointerGetAttribute
         || refuse_cuPointerGetAttributes == table.cuPointerGetAttributes) {
-        snprintf(why_not, sizeof(why_not), "%s does not say what a pointer is: too old a driver",
-                 LIBRARY);
+        snprintf(why_not, sizeof(why_not),
+                 "%s cannot report the kind of a pointer: the driver is too old", LIBRARY);
         return;
     }
     /* Keeps the library loaded after other users close it. */

@@ -350,7 +350,7 @@ static bool flag_is_up(const opal_umrddt_gpu_copy_t *copy)
 }
 
 /* Query the driver. */
-static int ask(opal_umrddt_gpu_copy_t *copy)
+static int test_event(opal_umrddt_gpu_copy_t *copy)
 {
     const opal_umrddt_gpu_driver_t *driver = copy->engine->driver;
     CUstreamCaptureMode mode;
@@ -376,7 +376,7 @@ static int test_direct(opal_umrddt_gpu_copy_t *copy)
     }
     ++copy->tests;
     return 0 == copy->tests % (copy->by_event ? TESTS_PER_EVENT : TESTS_PER_QUERY)
-               ? ask(copy)
+               ? test_event(copy)
                : OPAL_ERR_RESOURCE_BUSY;
 }
 

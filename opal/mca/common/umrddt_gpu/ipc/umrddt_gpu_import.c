@@ -434,13 +434,13 @@ static const char *check_unused(void)
 
     for (import = newest; NULL != import; import = import->older) {
         if (0 != import->users || import->stale || newer != import->newer || ++found > unused) {
-            return "imports: those that nobody uses are in their list";
+            return "imports: unused ones are in their list";
         }
         bytes += import->size;
         newer = import;
     }
     if (newer != oldest || found != unused || bytes != unused_bytes) {
-        return "imports: those that nobody uses are counted";
+        return "imports: unused ones are counted";
     }
     return beyond() ? "imports: no more stay open unused than may" : NULL;
 }
@@ -463,7 +463,7 @@ static const char *check_table(void)
             found += 0 == import->users ? 1 : 0;
         }
     }
-    return found == unused ? NULL : "imports: those that nobody uses are counted";
+    return found == unused ? NULL : "imports: unused ones are counted";
 }
 
 const char *opal_umrddt_gpu_ipc_check(void)

@@ -7,7 +7,7 @@
  */
 
 /*
- * What is known of another process of the node; see umrddt_gpu_peer.h.
+ * Cached data of another process of the node; see umrddt_gpu_peer.h.
  */
 
 #include "umrddt_gpu_peer.h"

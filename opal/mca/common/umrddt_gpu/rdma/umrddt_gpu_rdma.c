@@ -32,11 +32,11 @@ static int attribute(const opal_umrddt_gpu_driver_t *driver, CUdevice device,
 {
     int value = 0;
 
-    /* A driver that does not know the attribute does not support it. */
+    /* An unknown attribute means that the driver lacks the property. */
     return CUDA_SUCCESS == driver->cuDeviceGetAttribute(&value, number, device) ? value : 0;
 }
 
-static bool ask(int device)
+static bool query_device(int device)
 {
     const opal_umrddt_gpu_driver_t *driver;
     opal_umrddt_gpu_rdma_caps_t *caps = &devices[device].caps;
@@ -65,7 +65,7 @@ const opal_umrddt_gpu_rdma_caps_t *opal_umrddt_gpu_rdma_caps(int device)
     }
     if (!__atomic_load_n(&devices[device].known, __ATOMIC_ACQUIRE)) {
         pthread_mutex_lock(&lock);
-        if (!devices[device].known && ask(device)) {
+        if (!devices[device].known && query_device(device)) {
             __atomic_store_n(&devices[device].known, true, __ATOMIC_RELEASE);
         }
         pthread_mutex_unlock(&lock);
