@@ -47,7 +47,7 @@ static void usage(FILE *file)
         "within PCIe.\n"
         "\n"
         "  --gpus N     N software GPUs, too: a libcuda.so.1 in front of the machine's own, for programs\n"
-        "               that load the driver or are linked with it (see test/cuda/README.md)\n"
+        "               that load the driver or are linked with it (see sim/cuda/README.md)\n"
         "  --faults PLAN  what is to go wrong, a file or the words themselves (see below)\n"
         "  --counters   print at exit of each process what its HCA did (same as counters=1),\n"
         "               and with --gpus what was called and done there\n"
