@@ -323,11 +323,11 @@ fi
 
 if wanted parts; then
     export PATH=$prefix/bin:$PATH UMRDDT_MPIRUN="${run[0]}"
-    step parts 120 "$tree/bench/seeds" --real --iterations 50 parts
+    step parts 120 "$tree/bench/seeds/experiments" --real --iterations 50 parts
     step questions_build 60 make -j"$jobs" -C "$build/bench" bench_patterns
-    step questions 150 "$tree/bench/seeds" --real questions
-    step objects 150 "$tree/bench/seeds" --real objects
-    step bypass 60 "$tree/bench/seeds" --real bypass
+    step questions 150 "$tree/bench/seeds/experiments" --real questions
+    step objects 150 "$tree/bench/seeds/experiments" --real objects
+    step bypass 60 "$tree/bench/seeds/experiments" --real bypass
     cat "$out"/logs/{parts,questions,objects,bypass} > "$out/parts.md" 2> /dev/null
 fi
 
