@@ -145,7 +145,7 @@ build_all() {
     make=(make -j"$jobs")
     [ -z "$code" ] || make+=("UMRDDT_NVCC_CODES=-gencode arch=compute_$code,code=sm_$code")
     "${make[@]}" && "${make[@]}" install && "${make[@]}" -C test/common check TESTS= \
-        && "${make[@]}" -C test/gpu check TESTS=
+        && "${make[@]}" -C test/gpu check TESTS= && "${make[@]}" -C bench/kernels check TESTS=
 }
 
 # configured DIR ARGUMENT...
@@ -182,7 +182,7 @@ if wanted build; then
     if [ -n "$cuda_ompi" ]; then
         step build 300 bash -c build_bases || { say "nothing to run"; exit 1; }
     else
-        step build 240 bash -c build_all || [ -x "$build/test/gpu/bench_kernels" ] || { say "nothing to run"; exit 1; }
+        step build 240 bash -c build_all || [ -x "$build/bench/kernels/bench_kernels" ] || { say "nothing to run"; exit 1; }
     fi
 fi
 
@@ -287,7 +287,7 @@ if wanted larger; then
 fi
 
 if wanted staged; then
-    step staged_copies 30 "$gpu/bench_kernels" host
+    step staged_copies 30 "$build/bench/kernels/bench_kernels" host
     large=contiguous_64MiB,vector_64KiB_x1024,vector_1KiB_x65536,vector_64B_x1048576
     # With both of Open MPI's own transports within a node.
     for btl in self,vader self,tcp; do
@@ -323,16 +323,16 @@ fi
 
 if wanted parts; then
     export PATH=$prefix/bin:$PATH UMRDDT_MPIRUN="${run[0]}"
-    step parts 120 "$tree/bench/seeds" --real --iterations 50 parts
+    step parts 120 "$tree/bench/seeds/experiments" --real --iterations 50 parts
     step questions_build 60 make -j"$jobs" -C "$build/bench" bench_patterns
-    step questions 150 "$tree/bench/seeds" --real questions
-    step objects 150 "$tree/bench/seeds" --real objects
-    step bypass 60 "$tree/bench/seeds" --real bypass
+    step questions 150 "$tree/bench/seeds/experiments" --real questions
+    step objects 150 "$tree/bench/seeds/experiments" --real objects
+    step bypass 60 "$tree/bench/seeds/experiments" --real bypass
     cat "$out"/logs/{parts,questions,objects,bypass} > "$out/parts.md" 2> /dev/null
 fi
 
 if wanted large; then
-    step large 60 "$gpu/bench_kernels" --mib 256 large
+    step large 60 "$build/bench/kernels/bench_kernels" --mib 256 large
     step large_messages 90 "${run[@]}" "$prefix/bin/umrddt_bench" --memory gpu --bare \
         --layouts contiguous_256MiB,vector_512B_x524288,vector_4KiB_x65536,vector_64KiB_x4096 --iterations 5 --burst 8 --warmup 1 \
         --csv "$out/large_messages.csv"
@@ -340,7 +340,7 @@ fi
 
 if wanted kernels; then
     for part in latency blocks fit fused layouts schemes; do
-        step "kernels_$part" 60 "$gpu/bench_kernels" "$part"
+        step "kernels_$part" 60 "$build/bench/kernels/bench_kernels" "$part"
     done
     cat "$out"/logs/kernels_* > "$out/kernels.tsv" 2> /dev/null
 fi
@@ -348,7 +348,7 @@ fi
 if wanted profile; then
     if ncu=$(command -v ncu || ls "$cuda/bin/ncu" 2> /dev/null); then
         metrics=gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,dram__throughput.avg.pct_of_peak_sustained_elapsed
-        step profile 120 "$ncu" --clock-control none --metrics $metrics --csv --page raw --log-file "$out/profile.csv" "$gpu/bench_kernels" profile \
+        step profile 120 "$ncu" --clock-control none --metrics $metrics --csv --page raw --log-file "$out/profile.csv" "$build/bench/kernels/bench_kernels" profile \
             && "$here/bench/check_profile" "$out/logs/profile" "$out/profile.csv" > "$out/profile.md"
     else
         say "skipped   profile: there is no ncu"

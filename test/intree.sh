@@ -140,7 +140,7 @@ job()
 {
     local prefix=$work/prefix-$1
     "$prefix/bin/mpicc" -o "$work/example-$1" "$top/docs/example.c" || return 1
-    "$build/test/connectx/umrddt_sim" "$prefix/bin/mpirun" --allow-run-as-root --oversubscribe -n 2 --mca pml umrddt \
+    "$build/sim/connectx/umrddt_sim" "$prefix/bin/mpirun" --allow-run-as-root --oversubscribe -n 2 --mca pml umrddt \
         --mca pml_umrddt_memory all --mca pml_umrddt_stats 1 "$work/example-$1"
 }
 
@@ -163,7 +163,7 @@ for mode in ${modes//,/ }; do
     step "configure-$mode" "$mode: configure" configure "$mode"
     step "make-$mode" "$mode: make install" make_install "$mode"
     step "look-$mode" "$mode: the components are there" look "$mode"
-    if [ -x "$build/test/connectx/umrddt_sim" ]; then
+    if [ -x "$build/sim/connectx/umrddt_sim" ]; then
         step "job-$mode" "$mode: a job by UMR on the software ConnectX" job "$mode"
         check_job "$mode"
     else

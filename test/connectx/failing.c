@@ -11,7 +11,7 @@
  *
  * Loaded into a program by LD_PRELOAD: allocations and posts of umrddt's own components fail on
  * demand, and reports their allocations that were not freed. The plan is that of the software
- * HCA and the software GPUs (test/connectx/README.md): `malloc:N`, `post:N`, in UMRDDT_FAULTS, or
+ * HCA and the software GPUs (sim/connectx/README.md): `malloc:N`, `post:N`, in UMRDDT_FAULTS, or
  * from the program by umrddt_failing_faults.
  *
  * Whose a call is, its return address says. So what Open MPI's libraries allocate for a component
@@ -33,7 +33,7 @@
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
-#include "test/common/faults.h"
+#include "sim/common/faults.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -396,7 +396,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
  * ------------------------------------------------------------------------------------------- */
 
 /**
- * As umrddt_sim_faults (test/connectx/sim.h).
+ * As umrddt_sim_faults (sim/connectx/sim.h).
  *
  * @return how many came about since the last plan was set, or -1
  */

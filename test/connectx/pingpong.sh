@@ -7,7 +7,7 @@
 # Read by the tests that run ibv_rc_pingpong, or another $tool of its kind: . pingpong.sh
 
 limit=$(cd "${srcdir:-$(dirname "$0")}/.." && pwd)/limit
-wrapper=${UMRDDT_SIM_WRAPPER:-./umrddt_sim}
+wrapper=${UMRDDT_SIM_WRAPPER:-../../sim/connectx/umrddt_sim}
 tool=ibv_rc_pingpong
 # Below those that the HCAs listen at.
 port=$((20000 + $$ % 3900))

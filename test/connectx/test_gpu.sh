@@ -8,7 +8,7 @@
 #
 # Memory of software GPUs behind the software HCA's keys.
 
-wrapper=${UMRDDT_SIM_WRAPPER:-./umrddt_sim}
+wrapper=${UMRDDT_SIM_WRAPPER:-../../sim/connectx/umrddt_sim}
 limit=$(cd "${srcdir:-$(dirname "$0")}/.." && pwd)/limit
 failed=0
 

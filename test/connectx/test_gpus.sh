@@ -8,7 +8,7 @@
 #
 # umrddt_sim --gpus: a program that loads the CUDA driver finds the software one, and only then.
 
-wrapper=${UMRDDT_SIM_WRAPPER:-./umrddt_sim}
+wrapper=${UMRDDT_SIM_WRAPPER:-../../sim/connectx/umrddt_sim}
 limit=$(cd "${srcdir:-$(dirname "$0")}/.." && pwd)/limit
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT
@@ -49,11 +49,11 @@ kernel=umrddt_gpu_ROWS_STRIDED_STREAM_64
 expect 0 "^1 GPUs$" "$wrapper" --gpus 1 ./count_gpus $kernel
 expect 5 "" "$wrapper" --gpus 1 ./count_gpus no_such_kernel
 UMRDDT_GPU=kernels=/nonexistent.so expect 5 "" "$wrapper" --gpus 1 ./count_gpus $kernel
-if test -e ../cuda/.libs/libcuda.so.1; then
+if test -e ../../sim/cuda/.libs/libcuda.so.1; then
     mkdir -p "$work/cuda/kernels"
-    cp ../cuda/.libs/libcuda.so.1 "$work/cuda/"
+    cp ../../sim/cuda/.libs/libcuda.so.1 "$work/cuda/"
     LD_LIBRARY_PATH=$work/cuda expect 5 "" ./count_gpus $kernel
-    cp ../gpu/kernels/.libs/software_kernels.so "$work/cuda/kernels/"
+    cp ../../sim/kernels/.libs/software_kernels.so "$work/cuda/kernels/"
     LD_LIBRARY_PATH=$work/cuda expect 0 "" ./count_gpus $kernel
 fi
 # Without it the machine's own library is used.

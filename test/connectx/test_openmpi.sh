@@ -9,7 +9,7 @@
 # The rest of an MPI job is not harmed by the device, nor does it use it: pml/ob1 with all btls that
 # there are, pml/ucx, pml/cm; nothing is printed that was not printed without the device.
 
-wrapper=${UMRDDT_SIM_WRAPPER:-./umrddt_sim}
+wrapper=${UMRDDT_SIM_WRAPPER:-../../sim/connectx/umrddt_sim}
 limit=$(cd "${srcdir:-$(dirname "$0")}/.." && pwd)/limit
 program=./mpi_ring
 work=$(mktemp -d) || exit 99

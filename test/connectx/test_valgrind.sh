@@ -9,7 +9,7 @@
 # The software HCA works below valgrind, and gives it nothing to complain of.
 
 limit=$(cd "${srcdir:-$(dirname "$0")}/.." && pwd)/limit
-wrapper=${UMRDDT_SIM_WRAPPER:-./umrddt_sim}
+wrapper=${UMRDDT_SIM_WRAPPER:-../../sim/connectx/umrddt_sim}
 
 if ! command -v valgrind > /dev/null 2>&1; then
     echo "skipped: there is no valgrind"

@@ -9,7 +9,7 @@
 # The wrapper itself: options and messages, exit statuses, programs without verbs, processes
 # that fork or are killed, and left-over resources.
 
-wrapper=${UMRDDT_SIM_WRAPPER:-./umrddt_sim}
+wrapper=${UMRDDT_SIM_WRAPPER:-../../sim/connectx/umrddt_sim}
 limit=$(cd "${srcdir:-$(dirname "$0")}/.." && pwd)/limit
 work=$(mktemp -d) || exit 99
 trap 'rm -rf "$work"' EXIT

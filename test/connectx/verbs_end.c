@@ -23,7 +23,7 @@ const char *end_case = "start";
 void end_start(char **argv, const char *options)
 {
     const char *wrapper = getenv("UMRDDT_SIM_WRAPPER");
-    char *args[16] = {(char *) (NULL != wrapper ? wrapper : "./umrddt_sim")};
+    char *args[16] = {(char *) (NULL != wrapper ? wrapper : "../../sim/connectx/umrddt_sim")};
     int i;
 
     if (NULL != getenv("UMRDDT_SIM_TEST")) {

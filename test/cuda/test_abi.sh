@@ -40,10 +40,10 @@ $cc $flags -DUMRDDT_CUDA_H -I"$toolkit" -o "$work/theirs" "$src/test_abi.c" || e
 diff "$work/ours.txt" "$work/theirs.txt" || exit 1
 lines=$(wc -l < "$work/ours.txt")
 test "$lines" -gt 50 || exit 1
-for file in "$src"/gpu_*.c; do
+for file in "$src"/../../sim/cuda/gpu_*.c; do
     # Of its enumerations a switch would have to name every member.
     # shellcheck disable=SC2086
-    $cc $flags -Wno-switch -Wno-deprecated-declarations -DUMRDDT_CUDA_H -I"$toolkit" -I"$src" -fsyntax-only "$file" || exit 1
+    $cc $flags -Wno-switch -Wno-deprecated-declarations -DUMRDDT_CUDA_H -I"$toolkit" -I"$src/../../sim/cuda" -fsyntax-only "$file" || exit 1
 done
 # Every version of a function that is here, as the Toolkit's own stub of the library has them; none for the per-thread
 # default stream (_ptsz, _ptds).
@@ -53,7 +53,7 @@ names()
 }
 for stub in "${toolkit%/include}"/lib64/stubs/libcuda.so "${toolkit%/include}"/lib/stubs/libcuda.so; do
     test -e "$stub" || continue
-    names .libs/libcuda.so.1 >"$work/have"
+    names ../../sim/cuda/.libs/libcuda.so.1 >"$work/have"
     sed 's/_v[0-9]*$//' "$work/have" | sort -u >"$work/functions"
     names "$stub" | grep -v -e '_ptsz$' -e '_ptds$' | while read -r name; do
         ! grep -qx "$(echo "$name" | sed 's/_v[0-9]*$//')" "$work/functions" || echo "$name"

@@ -116,7 +116,7 @@ static inline int gpu_test_again(char **argv, const gpu_test_part_t *part)
     pid = fork();
     CHECK(-1 != pid);
     if (0 == pid) {
-        snprintf(path, sizeof(path), "%s/test/cuda/.libs%s%s", real ? "" : build,
+        snprintf(path, sizeof(path), "%s/sim/cuda/.libs%s%s", real ? "" : build,
                  NULL == getenv("LD_LIBRARY_PATH") ? "" : ":",
                  NULL == getenv("LD_LIBRARY_PATH") ? "" : getenv("LD_LIBRARY_PATH"));
         if (NULL != part->options && !real) {

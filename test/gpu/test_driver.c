@@ -387,7 +387,7 @@ static int again(char **argv, size_t i)
     }
     if (0 == pid) {
         CHECK(NULL != build);
-        snprintf(path, sizeof(path), "%s/test/cuda/.libs%s%s", build,
+        snprintf(path, sizeof(path), "%s/sim/cuda/.libs%s%s", build,
                  NULL == getenv("LD_LIBRARY_PATH") ? "" : ":",
                  NULL == getenv("LD_LIBRARY_PATH") ? "" : getenv("LD_LIBRARY_PATH"));
         if (NULL != parts[i].options) {

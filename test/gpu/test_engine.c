@@ -303,7 +303,7 @@ static int again(const char *name, const char *options)
         CHECK(NULL != build || on_real());
         snprintf(number, sizeof(number), "%llu", (unsigned long long) seed);
         if (!on_real()) {
-            snprintf(text, sizeof(text), "%s/test/cuda/.libs%s%s", build,
+            snprintf(text, sizeof(text), "%s/sim/cuda/.libs%s%s", build,
                      NULL == getenv("LD_LIBRARY_PATH") ? "" : ":",
                      NULL == getenv("LD_LIBRARY_PATH") ? "" : getenv("LD_LIBRARY_PATH"));
             setenv("LD_LIBRARY_PATH", text, 1);

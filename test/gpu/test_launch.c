@@ -68,7 +68,7 @@ static void again_on_software(char **argv)
     char text[4096];
 
     CHECK(NULL != build);
-    snprintf(text, sizeof(text), "%s/test/cuda/.libs", build);
+    snprintf(text, sizeof(text), "%s/sim/cuda/.libs", build);
     setenv("LD_LIBRARY_PATH", text, 1);
     /* It finds the kernels by itself. */
     unsetenv("UMRDDT_GPU");

@@ -12,7 +12,7 @@
  * A message between ranks 0 and 1 while planned faults occur: it is complete, or has an error at
  * both ends, and its scheme is reported.
  *
- * The plan (test/connectx/README.md) covers the software HCA, the software GPUs, and allocations
+ * The plan (sim/connectx/README.md) covers the software HCA, the software GPUs, and allocations
  * and posts of umrddt (failing.c) in this process.
  */
 

@@ -13,7 +13,7 @@
  * any scheme, or both ends have an error; no process hangs, no byte outside of the receive is
  * written, and later messages arrive.
  *
- * UMRDDT_TEST_FAULTS is the plan (test/connectx/README.md). It counts from the first message of a
+ * UMRDDT_TEST_FAULTS is the plan (sim/connectx/README.md). It counts from the first message of a
  * phase: --mode first, of all; --mode again, of a repeated one. --mode gpu: between GPU memory.
  * Without --mode error no message may fail. The scheme of each message is printed:
  *

@@ -256,11 +256,13 @@ static bool wanted(const char *part)
 }
 
 /* Every fixed shape between every two kinds; the calls alternate. product_even and product_odd are
- * the two halves of it. */
+ * the two halves of it. product_part: each shape from every kind to one, so that every two kinds
+ * have some shapes. */
 static void product(void)
 {
     int shapes = gpu_shape_fixed_count(), s, from, to, turn = (int) (mpitest.seed % WAY_MAX);
     const int left_out = mpitest_has("product_even") ? 1 : mpitest_has("product_odd") ? 0 : -1;
+    const bool part = mpitest_has("product_part");
 
     for (s = 0; s < shapes; ++s) {
         gpu_shape_t *shape;
@@ -272,7 +274,9 @@ static void product(void)
         shape = gpu_shape_fixed(s);
         for (from = 0; from < kind_count; ++from) {
             for (to = 0; to < kind_count; ++to) {
-                one(shape, kinds[from], kinds[to], (way_t) (turn++ % WAY_MAX));
+                if (!part || 0 == (3 * from + to + s) % kind_count) {
+                    one(shape, kinds[from], kinds[to], (way_t) (turn++ % WAY_MAX));
+                }
             }
         }
         gpu_shape_free(shape);
@@ -296,6 +300,24 @@ static void ways(void)
                 one(shape, kinds[from], kinds[to], (way_t) way);
                 gpu_shape_free(shape);
             }
+        }
+        mpitest_alive();
+    }
+}
+
+/* Every two kinds, and every call: these alternate; the shapes are drawn. */
+static void alternate(void)
+{
+    uint64_t state = mpitest_mix(mpitest.seed, 21, 0);
+    int from, to, turn = (int) (mpitest.seed % WAY_MAX);
+
+    for (from = 0; from < kind_count; ++from) {
+        for (to = 0; to < kind_count; ++to) {
+            gpu_shape_t *shape =
+                0 == turn % 2 ? gpu_shape_bytes(&state, 40000) : gpu_shape_nested(&state);
+
+            one(shape, kinds[from], kinds[to], (way_t) (turn++ % WAY_MAX));
+            gpu_shape_free(shape);
         }
         mpitest_alive();
     }
@@ -489,7 +511,7 @@ static const struct {
     const char *name;
     void (*run)(void);
 } parts[] = {
-    {"product", product}, {"ways", ways},           {"drawn", drawn},
+    {"product", product}, {"ways", ways},           {"alternate", alternate}, {"drawn", drawn},
     {"partial", partial}, {"truncated", truncated}, {"bottom", bottom},
 };
 

@@ -12,7 +12,7 @@
  * Concurrent activity while queue pairs fail and are rebuilt. All messages arrive complete.
  *
  * --mode threads: threads of both ranks send each other messages while faults occur
- * (UMRDDT_TEST_FAULTS, test/connectx/README.md); --ops messages in each direction and thread. At
+ * (UMRDDT_TEST_FAULTS, sim/connectx/README.md); --ops messages in each direction and thread. At
  * the end there is a queue pair again.
  *
  * --mode finalize, disconnect: side 0 has pending sends with freed requests when it enters

@@ -10,7 +10,7 @@
  * @file
  *
  * A queue pair fails, and after some messages by the base PML it is rebuilt: messages use the HCA
- * again, in both directions. UMRDDT_TEST_FAULTS is the plan (test/connectx/README.md); its count
+ * again, in both directions. UMRDDT_TEST_FAULTS is the plan (sim/connectx/README.md); its count
  * restarts in each of --ops rounds. All messages arrive complete, and no other byte is written.
  *
  * --mode maps: the queue pair for mappings fails. --mode flight: many messages at once, in both

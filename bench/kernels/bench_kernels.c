@@ -87,7 +87,7 @@ opal_iov_cache_form_t *bench_scattered(uint64_t block, uint64_t n, bool one_leng
  * ------------------------------------------------------------------------------------------- */
 
 void bench_line(const char *part, const char *what, const char *how, double us, uint64_t size,
-                double floor, const opal_umrddt_gpu_plan_t *plan)
+                double bare, const opal_umrddt_gpu_plan_t *plan)
 {
     printf("%s\t%s\t%s\t", part, what, how);
     if (0 > us) {
@@ -95,7 +95,7 @@ void bench_line(const char *part, const char *what, const char *how, double us, 
         return;
     }
     if (0 < us) {
-        printf("%.2f\t%.1f\t%.0f", us, (double) size / us / 1e3, 0 < floor ? 100 * floor / us : 0);
+        printf("%.2f\t%.1f\t%.0f", us, (double) size / us / 1e3, 0 < bare ? 100 * bare / us : 0);
     } else {
         printf("*\t*\t*"); /* not timed */
     }
@@ -302,10 +302,10 @@ static void part_fused(void)
 
     for (; bench_state.worker < bench_state.gpus;
          bench_worker(&bench_state, bench_state.worker + 1)) {
-        const double floor = bench_driver_copy(&bench_state, bench_message);
+        const double bare = bench_driver_copy(&bench_state, bench_message);
 
-        bench_line("fused", 0 == bench_state.worker ? "one GPU" : "peer", "driver copy", floor,
-                   bench_message, floor, NULL);
+        bench_line("fused", 0 == bench_state.worker ? "one GPU" : "peer", "driver copy", bare,
+                   bench_message, bare, NULL);
         for (i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
             static const char *const kinds[] = {"vector", "indexed_block", "indexed"};
             opal_iov_cache_form_t *forms[2];
@@ -325,7 +325,7 @@ static void part_fused(void)
             bench_line("fused", 0 == bench_state.worker ? "one GPU" : "peer", how,
                        bench_one_copy(forms[0], OPAL_UMRDDT_GPU_AUTO, forms[1],
                                       OPAL_UMRDDT_GPU_AUTO, PLACES, &plan),
-                       bench_message, floor, &plan);
+                       bench_message, bare, &plan);
             opal_iov_cache_form_free(forms[0]);
             opal_iov_cache_form_free(forms[1]);
         }
@@ -347,7 +347,7 @@ static void part_layouts(void)
             opal_iov_cache_form_t *forms[2] = {NULL, NULL};
             opal_umrddt_gpu_plan_t plan;
             bench_layout_t layout;
-            double floor;
+            double bare;
 
             bench_layout_create(&bench_layout_table[i], &layout);
             if (OPAL_SUCCESS
@@ -358,12 +358,12 @@ static void part_layouts(void)
                                                      (size_t) layout.recv.count, &forms[1])) {
                 bench_fatal("no form");
             }
-            floor = bench_driver_copy(&bench_state, forms[0]->size);
+            bare = bench_driver_copy(&bench_state, forms[0]->size);
             bench_line("layouts", bench_layout_table[i].name,
                        0 == bench_state.worker ? "one GPU" : "peer",
                        bench_one_copy(forms[0], OPAL_UMRDDT_GPU_AUTO, forms[1],
                                       OPAL_UMRDDT_GPU_AUTO, PLACES, &plan),
-                       forms[0]->size, floor, &plan);
+                       forms[0]->size, bare, &plan);
             opal_iov_cache_form_free(forms[0]);
             opal_iov_cache_form_free(forms[1]);
             bench_layout_destroy(&layout);

@@ -11,7 +11,7 @@
  *
  * A plan of faults, for the software ConnectX and the software CUDA driver: the faults, and
  * their occurrences and kinds. One text is for both (`umrddt_sim --faults`, UMRDDT_FAULTS);
- * the language is in test/connectx/README.md.
+ * the language is in sim/connectx/README.md.
  */
 
 #ifndef UMRDDT_FAULTS_H

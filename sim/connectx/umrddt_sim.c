@@ -47,7 +47,7 @@ static void usage(FILE *file)
         "ordering within PCIe.\n"
         "\n"
         "  --gpus N     N software GPUs, too: a libcuda.so.1 in front of the machine's own, for programs\n"
-        "               that load the driver or are linked with it (see test/cuda/README.md)\n"
+        "               that load the driver or are linked with it (see sim/cuda/README.md)\n"
         "  --faults PLAN  planned faults: a file, or the text itself (see below)\n"
         "  --counters   print the counters of the HCA at the exit of each process (same as counters=1),\n"
         "               and with --gpus those of the GPUs\n"

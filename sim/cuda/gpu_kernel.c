@@ -186,7 +186,7 @@ static void add_neighbours(void)
     add_directory(directory);
     name = strrchr(self, '/');
     if (0 == strcmp(NULL == name ? self : name + 1, ".libs")) {
-        snprintf(directory, sizeof(directory), "%s/../../gpu/kernels/.libs", self);
+        snprintf(directory, sizeof(directory), "%s/../../kernels/.libs", self);
         add_directory(directory);
     }
 }

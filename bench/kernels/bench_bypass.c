@@ -36,7 +36,7 @@ static const struct {
 /* Packed, by each of the variants. */
 static void variants(const char *what, const opal_iov_cache_form_t *form)
 {
-    const double floor = bench_driver_copy(&bench_state, form->size);
+    const double bare = bench_driver_copy(&bench_state, form->size);
     opal_umrddt_gpu_plan_t plan;
     char how[80];
 
@@ -47,7 +47,7 @@ static void variants(const char *what, const opal_iov_cache_form_t *form)
             bench_state.lists = lists[k].list;
             us = bench_one_copy(form, scans[i].scheme, NULL, 0, PLACES, &plan);
             snprintf(how, sizeof(how), "pack %s %s", scans[i].name, lists[k].name);
-            bench_line("bypass", what, how, us, form->size, floor, &plan);
+            bench_line("bypass", what, how, us, form->size, bare, &plan);
         }
     }
     bench_state.lists = BENCH_LIST_CACHED;

@@ -24,7 +24,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "test/common/faults.h"
+#include "sim/common/faults.h"
 #include "umrddt_cuda.h"
 
 #define GPU_EXPORT      __attribute__((visibility("default")))

@@ -11,7 +11,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include "test/common/options.h"
+#include "sim/common/options.h"
 
 static int set_down(void *out, const char *value)
 {

@@ -215,7 +215,7 @@ void bench_part_latency(void)
 }
 
 /* Of rows, with the driver's copy; both ends have the same pitch. */
-static void large_rows(const char *where, const char *what, uint64_t block, double floor)
+static void large_rows(const char *where, const char *what, uint64_t block, double bare)
 {
     CUDA_MEMCPY2D copy;
 
@@ -228,7 +228,7 @@ static void large_rows(const char *where, const char *what, uint64_t block, doub
     copy.dstPitch = 2 * block;
     copy.WidthInBytes = block;
     copy.Height = bench_message / block;
-    bench_line("large", where, what, bench_rounds(&bench_state, rows, &copy), bench_message, floor,
+    bench_line("large", where, what, bench_rounds(&bench_state, rows, &copy), bench_message, bare,
                NULL);
 }
 
@@ -239,15 +239,15 @@ void bench_part_large(void)
     static const uint64_t some[] = {512, 1024, 4096, 65536};
     const int worker = bench_state.worker;
     int reads, kind;
-    double floor;
+    double bare;
     size_t i;
 
     if (2 > bench_state.gpus) {
         return;
     }
     bench_worker(&bench_state, 1);
-    floor = bench_driver_copy(&bench_state, bench_message);
-    bench_line("large", "peer", "driver copy", floor, bench_message, floor, NULL);
+    bare = bench_driver_copy(&bench_state, bench_message);
+    bench_line("large", "peer", "driver copy", bare, bench_message, bare, NULL);
     for (reads = 1; 0 <= reads; --reads) {
         const char *where = reads ? "peer, read" : "peer, written";
 
@@ -268,11 +268,11 @@ void bench_part_large(void)
                 bench_line("large", where, what,
                            bench_one_copy(form, OPAL_UMRDDT_GPU_AUTO, form, OPAL_UMRDDT_GPU_AUTO, 2,
                                           &plan),
-                           bench_message, floor, &plan);
+                           bench_message, bare, &plan);
                 opal_iov_cache_form_free(form);
             }
             if (4096 <= block) {
-                large_rows(where, "cuMemcpy2D", block, floor);
+                large_rows(where, "cuMemcpy2D", block, bare);
             }
         }
     }

@@ -32,7 +32,7 @@ opal_iov_cache_form_t *bench_scattered(uint64_t block, uint64_t n, bool one_leng
 
 /** Print a line of results; @p plan may be NULL, a negative time is one that there is not. */
 void bench_line(const char *part, const char *what, const char *how, double us, uint64_t size,
-                double floor, const opal_umrddt_gpu_plan_t *plan);
+                double bare, const opal_umrddt_gpu_plan_t *plan);
 
 /** Time one copy, checked; either form may be NULL. @return microseconds, negative: none */
 double bench_one_copy(const opal_iov_cache_form_t *from, opal_umrddt_gpu_scheme_t from_scheme,

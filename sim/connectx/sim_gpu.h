@@ -10,7 +10,7 @@
  * @file
  *
  * Memory of GPUs: the HCA's access to it, and its writes there, which are late. The following is of
- * software GPUs (test/cuda); what real ones have is copied by their driver, at once
+ * software GPUs (sim/cuda); what real ones have is copied by their driver, at once
  * (sim_gpu_copy.h), and so is the software ones' with the option gpu_copies=1.
  *
  * A registration over it has a mapping of its own of the pages, as an HCA has behind the PCIe BAR.

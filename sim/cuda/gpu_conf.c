@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "test/common/options.h"
+#include "sim/common/options.h"
 
 struct gpu_conf gpu_conf;
 

@@ -21,7 +21,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "test/common/faults.h"
+#include "sim/common/faults.h"
 
 #define SIM_MAX_DEVICES  4
 #define SIM_MAX_NODES    4

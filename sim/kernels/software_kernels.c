@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-#include "test/cuda/gpu_host_kernel.h"
+#include "sim/cuda/gpu_host_kernel.h"
 
 static const struct gpu_host_services *services;
 
