@@ -34,9 +34,6 @@
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 
-/** Number of lookups of a peer before the process gives up for lack of memory. */
-#define LOOKS 100
-
 OBJ_CLASS_INSTANCE(mca_pml_umrddt_claim_t, opal_free_list_item_t, NULL, NULL);
 
 /** Fill in the status of a probe. */
@@ -81,11 +78,9 @@ static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt
     if (!mca_pml_umrddt_is_envelope(rts)) {
         return false;
     }
-    for (int tries = 0; NULL == (peer = mca_pml_umrddt_peer(comm, src)); ++tries) {
+    while (OPAL_UNLIKELY(NULL == (peer = mca_pml_umrddt_peer(comm, src)))) {
         /* no memory for the lookup: the envelope must not be delivered as user data */
-        if (LOOKS < tries) {
-            mca_pml_umrddt_control_fatal(comm, src, OMPI_ERR_OUT_OF_RESOURCE);
-        }
+        opal_progress();
     }
     return peer->capable && 0 == memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie));
 }
@@ -115,6 +110,7 @@ static void claim_fill(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_comm_t *com
                        ompi_message_t *handle, const ompi_status_public_t *status)
 {
     ompi_request_t *request;
+    time_t refused = 0;
     int rc;
 
     MCA_PML_UMRDDT_COUNT(probe_claims);
@@ -129,15 +125,14 @@ static void claim_fill(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_comm_t *com
     if (sizeof(claim->bytes) != claim->length) {
         return;
     }
-    for (int tries = 0;
-         OMPI_SUCCESS
-         != (rc = mca_pml_umrddt.host.pml_imrecv(&claim->bytes, sizeof(claim->bytes),
-                                                 &ompi_mpi_byte.dt, &claim->handle, &request));
-         ++tries) {
-        /* an envelope must not be delivered as user data */
-        if (LOOKS < tries) {
+    while (OMPI_SUCCESS
+           != (rc = mca_pml_umrddt.host.pml_imrecv(&claim->bytes, sizeof(claim->bytes),
+                                                   &ompi_mpi_byte.dt, &claim->handle, &request))) {
+        /* an envelope must not be delivered as user data, so its size must be read */
+        if (mca_pml_umrddt_given_up(rc, &refused)) {
             mca_pml_umrddt_control_fatal(comm, claim->src, rc);
         }
+        opal_progress(); /* other messages release what the base PML lacks */
     }
     ompi_request_wait_completion(request);
     claim->error = request->req_status.MPI_ERROR;
