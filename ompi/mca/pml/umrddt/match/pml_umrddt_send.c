@@ -570,20 +570,19 @@ static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
                                                   mca_pml_base_send_mode_t mode,
                                                   ompi_communicator_t *comm)
 {
+    mca_pml_umrddt_send_t *send = NULL;
+    ompi_request_t *request;
+    carrier_t carrier;
     call_t call;
-    mca_pml_umrddt_send_t *send;
+    int rc;
 
     call_set(&call, buf, count, datatype, dst, tag, mode, comm);
-    switch (begin(&call, &send)) {
-    case CARRIER_UMRDDT:
-        return mca_pml_umrddt_wait_and_free(&send->super, MPI_STATUS_IGNORE);
-    case CARRIER_STAGE:
-        return mca_pml_umrddt_stage_send(buf, count, datatype, dst, tag, mode, comm,
-                                         &call.looked.where);
-    default:
-        break;
+    carrier = begin(&call, &send);
+    if (CARRIER_BASE == carrier) {
+        return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
     }
-    return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
+    rc = own_request(&call, carrier, send, &request);
+    return OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(request, MPI_STATUS_IGNORE) : rc;
 }
 
 /** send in a process that may have GPU memory. */
