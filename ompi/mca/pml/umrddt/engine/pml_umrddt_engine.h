@@ -24,7 +24,7 @@
 
 BEGIN_C_DECLS
 
-/* pml_umrddt_recv_rndv.c: from selection to completion */
+/* pml_umrddt_recv_rndv.c: from the match to completion */
 
 /** All data has arrived: release resources and complete, with an error if it was truncated. */
 void mca_pml_umrddt_recv_done(mca_pml_umrddt_recv_t *recv);
@@ -38,8 +38,6 @@ void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv);
 /** Release the layout and what the scheme holds for this receive. Withdraws replies that the base
  * PML has not accepted yet, except critical ones. */
 void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv);
-
-/* pml_umrddt_recv_match.c */
 
 /**
  * Start the next candidate. If a scheme carries the message, it gives up: no write of the sender
@@ -76,7 +74,7 @@ static inline bool mca_pml_umrddt_recv_is_flagged(const mca_pml_umrddt_recv_t *r
 }
 
 /** Announce a reply by the base PML with the completion flag, if the sender tests it. Idempotent.
- * In pml_umrddt_recv_match.c. */
+ */
 void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv);
 
 /* For the other layers */
