@@ -10,7 +10,7 @@
  * @file
  *
  * Sends that the base PML carries: handled messages after a FALLBACK, and messages that only need
- * to be packed. See pml_umrddt_send_rndv.h first.
+ * to be packed. See pml_umrddt_engine.h first.
  */
 
 #include "ompi_config.h"
@@ -21,7 +21,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 
 static bool host_sent(void *owner)
 {

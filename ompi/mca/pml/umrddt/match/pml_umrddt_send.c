@@ -10,7 +10,7 @@
  * @file
  *
  * Sends as MPI calls them: the decision which messages are handled, and their requests.
- * pml_umrddt_send_start.c continues with the envelope.
+ * pml_umrddt_send_rndv.c continues with the envelope.
  */
 
 #include "ompi_config.h"
@@ -22,11 +22,10 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 

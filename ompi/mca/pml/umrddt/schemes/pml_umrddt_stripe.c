@@ -21,9 +21,8 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 
 static int stripe_listen(mca_pml_umrddt_send_t *stripe);

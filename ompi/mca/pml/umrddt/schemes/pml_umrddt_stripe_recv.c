@@ -22,7 +22,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_rdma.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_stripe.h"
 
