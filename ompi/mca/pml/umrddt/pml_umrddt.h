@@ -108,7 +108,7 @@ typedef struct mca_pml_umrddt_t {
     /* Only for progress, except active and freed (atomic) and listeners (under lock). */
     int busy; /**< 1 while a thread runs progress */
 #if UMRDDT_ENABLE_DEBUG
-    pthread_t owner; /**< that thread, pml_umrddt_owner.h; atomic */
+    pthread_t owner; /**< that thread, pml_umrddt_progress.h; atomic */
 #endif
     int active;  /**< handled sends and matched receives that are not complete */
     int freed;   /**< of the sends, those freed by the application; atomic */

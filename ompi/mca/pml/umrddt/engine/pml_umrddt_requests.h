@@ -15,7 +15,7 @@
 #ifndef MCA_PML_UMRDDT_REQUESTS_H
 #define MCA_PML_UMRDDT_REQUESTS_H
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 

@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_direct.h"
 #include "ompi/mca/pml/umrddt/schemes/pml_umrddt_ipc.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_done_flag.h"
