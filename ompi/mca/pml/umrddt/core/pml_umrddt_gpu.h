@@ -48,14 +48,6 @@ static inline bool mca_pml_umrddt_is_contiguous(const ompi_datatype_t *datatype,
     return opal_umrddt_gpu_is_contiguous(&datatype->super, count);
 }
 
-/** As opal_umrddt_gpu_known_run, for a buffer whose first byte is in a known page of system memory.
- */
-static inline bool mca_pml_umrddt_known_run(const void *buf, size_t count,
-                                            const ompi_datatype_t *datatype)
-{
-    return opal_umrddt_gpu_known_run(buf, count, &datatype->super);
-}
-
 /** Find the CUDA driver. Without it mca_pml_umrddt.gpu stays NULL. */
 void mca_pml_umrddt_gpu_open(void);
 void mca_pml_umrddt_gpu_close(void);
@@ -121,7 +113,7 @@ static inline bool mca_pml_umrddt_known_system(const void *buf, size_t count,
 {
     return !mca_pml_umrddt_checks_pattern()
            && opal_umrddt_gpu_plain((uintptr_t) buf + (uintptr_t) datatype->super.true_lb)
-           && mca_pml_umrddt_known_run(buf, count, datatype);
+           && opal_umrddt_gpu_known_run(buf, count, &datatype->super);
 }
 
 /** Get the pattern that the user has asserted; never MCA_PML_UMRDDT_PATTERN_UNREAD. */

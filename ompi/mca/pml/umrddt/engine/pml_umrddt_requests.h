@@ -50,34 +50,12 @@ int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *
 mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_datatype_t *datatype,
                                                  int src, int tag, mca_pml_umrddt_comm_t *comm);
 
-/** Complete the application's request with req->req_status. */
-void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv);
-
 /** Make progress the owner of the receive until mca_pml_umrddt_recv_finish. From any thread. */
 void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,
                                void (*event)(void *));
 
 /** Set the status and complete. Only from progress, which must own the receive. */
 void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length);
-
-/** Return a record, but not the base PML's request. */
-static inline void mca_pml_umrddt_record_return(mca_pml_umrddt_recv_t *recv)
-{
-    ompi_communicator_t *comm = recv->comm->comm;
-    ompi_datatype_t *datatype = recv->datatype;
-
-    opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
-    OMPI_DATATYPE_RELEASE(datatype);
-    OBJ_RELEASE(comm);
-}
-
-/** Restore the fields of the base PML's request that were changed to watch it. */
-static inline void mca_pml_umrddt_unwatch(mca_pml_umrddt_recv_t *recv)
-{
-    recv->host->req_free = recv->host_free;
-    recv->host->req_persistent = recv->host_persistent;
-    mca_pml_umrddt_request_clear(recv->host);
-}
 
 /** Query the memory kind of the buffer, once for each request. */
 static inline void mca_pml_umrddt_recv_look(mca_pml_umrddt_recv_t *recv)

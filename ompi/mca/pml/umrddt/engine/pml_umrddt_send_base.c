@@ -39,12 +39,6 @@ static bool host_sent(void *owner)
     return true;
 }
 
-/** Returns true if the base PML must not access the buffer, so that a staging buffer is needed. */
-static inline bool wants_stage(const mca_pml_umrddt_send_t *send)
-{
-    return !mca_pml_umrddt_base_touches(&send->where);
-}
-
 /** The base PML finally refuses the data. Send an empty message instead, which needs fewer
  * resources, so that the receiver fails too. If that is refused too, the job ends. */
 static void data_refused(mca_pml_umrddt_send_t *send, int rc)
@@ -135,7 +129,7 @@ void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send)
         MCA_PML_UMRDDT_COUNT(fallback_sends);
     }
     send->state = MCA_PML_UMRDDT_SEND_BASE;
-    if (!wants_stage(send)) {
+    if (mca_pml_umrddt_base_touches(&send->where)) {
         post_data(send);
         return;
     }
@@ -166,7 +160,7 @@ static void plain_event(void *owner)
 int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
 {
     bool staged =
-        wants_stage(send)
+        !mca_pml_umrddt_base_touches(&send->where)
         && (MCA_PML_BASE_SEND_BUFFERED == send->mode
             || !mca_pml_umrddt_base_given(send->comm, &send->where, send->buf, send->count,
                                           send->datatype, send->dst, send->tag));
