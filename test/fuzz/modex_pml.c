@@ -10,7 +10,7 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_modex.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 
 #include "fuzz_modex.h"
 

@@ -93,12 +93,10 @@ typedef struct mca_pml_umrddt_t {
     uint16_t
         any_system; /**< of them, those that send from any system memory (pml_umrddt_scheme.h) */
 
-    opal_mutex_t lock;              /**< of events, request ids, peers, messages, release flags */
+    opal_mutex_t lock;              /**< of events, request ids, peers, release flags */
     mca_pml_umrddt_event_t *events; /**< head of the queue; under the lock, also read without it */
     mca_pml_umrddt_event_t *last_event; /**< tail of the queue, unless it is empty */
     opal_hash_table_t peers;            /**< process name -> mca_pml_umrddt_peer_t */
-    opal_hash_table_t messages;         /**< ompi_message_t * -> claim of mprobe */
-    size_t message_count;               /**< size; under the lock, also read without it */
     uint32_t comm_end; /**< one above the highest index ever used in the table of communicators */
     mca_pml_umrddt_request_ids_t request_ids;
     uint64_t seq;
@@ -110,7 +108,7 @@ typedef struct mca_pml_umrddt_t {
     /* Only for progress, except active and freed (atomic) and listeners (under lock). */
     int busy; /**< 1 while a thread runs progress */
 #if UMRDDT_ENABLE_DEBUG
-    pthread_t owner; /**< that thread, pml_umrddt_owner.h; atomic */
+    pthread_t owner; /**< that thread, pml_umrddt_progress.h; atomic */
 #endif
     int active;  /**< handled sends and matched receives that are not complete */
     int freed;   /**< of the sends, those freed by the application; atomic */

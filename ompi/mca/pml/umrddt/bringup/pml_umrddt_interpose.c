@@ -28,12 +28,12 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_modex.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_recv_watch.h"
@@ -47,8 +47,6 @@ static bool lists_init(void)
     OBJ_CONSTRUCT(&mca_pml_umrddt.lock, opal_mutex_t);
     OBJ_CONSTRUCT(&mca_pml_umrddt.peers, opal_hash_table_t);
     opal_hash_table_init(&mca_pml_umrddt.peers, 256);
-    OBJ_CONSTRUCT(&mca_pml_umrddt.messages, opal_hash_table_t);
-    opal_hash_table_init(&mca_pml_umrddt.messages, 64);
     OBJ_CONSTRUCT(&mca_pml_umrddt.receives, opal_list_t);
     for (int role = 0; role < MCA_BTL_UMR_ROLE_MAX; ++role) {
         OBJ_CONSTRUCT(&mca_pml_umrddt.waiting[role], opal_list_t);
@@ -103,7 +101,6 @@ static void lists_fini(void)
     OBJ_DESTRUCT(&mca_pml_umrddt.receives);
     mca_pml_umrddt_fins_free(&mca_pml_umrddt.fins);
     mca_pml_umrddt_request_ids_free(&mca_pml_umrddt.request_ids);
-    OBJ_DESTRUCT(&mca_pml_umrddt.messages);
     OBJ_DESTRUCT(&mca_pml_umrddt.peers);
     mca_pml_umrddt.events = NULL;
     OBJ_DESTRUCT(&mca_pml_umrddt.lock);

@@ -33,7 +33,6 @@
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 
 /** A control message that the base PML sends or has refused, or the receive buffer of a NACK. */
@@ -200,20 +199,14 @@ void mca_pml_umrddt_control_fatal(mca_pml_umrddt_comm_t *comm, int peer, int rc)
     (void) ompi_mpi_abort(comm->comm, MPI_ERR_OTHER);
 }
 
-static inline bool same_peer(const control_t *one, const control_t *other)
-{
-    return one->comm == other->comm && one->peer == other->peer;
-}
-
 /** Get the first refused message to the same process; NULL: none. */
 static control_t *first_for(const control_t *control)
 {
-    opal_list_item_t *item;
+    control_t *first;
 
-    for (item = opal_list_get_first(&refused); item != opal_list_get_end(&refused);
-         item = opal_list_get_next(item)) {
-        if (same_peer((control_t *) item, control)) {
-            return (control_t *) item;
+    OPAL_LIST_FOREACH (first, &refused, control_t) {
+        if (first->comm == control->comm && first->peer == control->peer) {
+            return first;
         }
     }
     return NULL;

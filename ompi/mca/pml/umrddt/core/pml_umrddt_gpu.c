@@ -9,10 +9,21 @@
 /**
  * @file
  *
- * The memory kind of buffers in pieces. Read pml_umrddt_gpu.h first.
+ * The memory kind of buffers, and the info key that saves the lookup. Read pml_umrddt_gpu.h first.
+ */
+
+/*
+ * The key mpi_communication_pattern with value MPI_X_TO_Y asserts that send buffers on this
+ * communicator are in X's memory and receive buffers in Y's. It is read from the communicator or
+ * its session. The session may set it after the communicator is created but before it is used, so
+ * it is read for the first message.
  */
 
 #include "ompi_config.h"
+
+#include <string.h>
+
+#include "opal/util/show_help.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
@@ -26,4 +37,121 @@ void mca_pml_umrddt_look_pieces(const void *buf, size_t count, ompi_datatype_t *
         opal_umrddt_gpu_look_pieces(buf, layout, where);
         OBJ_RELEASE(layout);
     }
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The user's assertion
+ * ------------------------------------------------------------------------------------------- */
+
+#define KEY "mpi_communication_pattern"
+
+/** Open MPI 4.1 stores under this prefix the keys of MPI_Comm_set_info without a subscriber. */
+#if defined(OPAL_INFO_SAVE_PREFIX)
+#define KEY_SET OPAL_INFO_SAVE_PREFIX KEY
+#else
+#define KEY_SET KEY
+#endif
+
+static const struct {
+    const char *value;
+    mca_pml_umrddt_memory_t memory[2]; /**< of the sender, of the receiver */
+} patterns[] = {
+    [MCA_PML_UMRDDT_PATTERN_CPU_TO_CPU] = {"MPI_CPU_TO_CPU",
+                                           {MCA_PML_UMRDDT_MEMORY_SYSTEM,
+                                            MCA_PML_UMRDDT_MEMORY_SYSTEM}},
+    [MCA_PML_UMRDDT_PATTERN_CPU_TO_GPU] = {"MPI_CPU_TO_GPU",
+                                           {MCA_PML_UMRDDT_MEMORY_SYSTEM,
+                                            MCA_PML_UMRDDT_MEMORY_GPU}},
+    [MCA_PML_UMRDDT_PATTERN_GPU_TO_CPU] = {"MPI_GPU_TO_CPU",
+                                           {MCA_PML_UMRDDT_MEMORY_GPU,
+                                            MCA_PML_UMRDDT_MEMORY_SYSTEM}},
+    [MCA_PML_UMRDDT_PATTERN_GPU_TO_GPU] = {"MPI_GPU_TO_GPU",
+                                           {MCA_PML_UMRDDT_MEMORY_GPU, MCA_PML_UMRDDT_MEMORY_GPU}},
+};
+#define PATTERN_COUNT (sizeof(patterns) / sizeof(patterns[0]))
+
+/** Returns true for the first caller of any thread. */
+static bool first_time(int *once)
+{
+    return 0 == __atomic_exchange_n(once, 1, __ATOMIC_RELAXED);
+}
+
+/** Parse an info object. @return MCA_PML_UMRDDT_PATTERN_NONE: key absent or value unknown */
+static mca_pml_umrddt_pattern_t look_up(opal_info_t *info, const char *of)
+{
+    static int warned = 0;
+    char value[64] = "";
+
+    if (NULL == info
+        || (!umrddt_info_get(info, KEY, value, sizeof(value))
+            && !umrddt_info_get(info, KEY_SET, value, sizeof(value)))) {
+        return MCA_PML_UMRDDT_PATTERN_NONE;
+    }
+    for (size_t i = MCA_PML_UMRDDT_PATTERN_NONE + 1; i < PATTERN_COUNT; ++i) {
+        if (0 == strcmp(patterns[i].value, value)) {
+            return (mca_pml_umrddt_pattern_t) i;
+        }
+    }
+    if (first_time(&warned)) {
+        opal_show_help("help-mca-pml-umrddt.txt", "pattern-value", true, value, of);
+    }
+    return MCA_PML_UMRDDT_PATTERN_NONE;
+}
+
+mca_pml_umrddt_pattern_t mca_pml_umrddt_pattern_read(mca_pml_umrddt_comm_t *comm)
+{
+    mca_pml_umrddt_pattern_t pattern = look_up(comm->comm->super.s_info, "a communicator");
+
+#if UMRDDT_OPAL_RELEASE >= 500
+    if (MCA_PML_UMRDDT_PATTERN_NONE == pattern && NULL != comm->comm->instance) {
+        pattern = look_up(comm->comm->instance->super.s_info, "a Session");
+    }
+#endif
+    /* concurrent readers store the same value */
+    __atomic_store_n(&comm->pattern, (int) pattern, __ATOMIC_RELAXED);
+    return pattern;
+}
+
+/** Name for user output, which differs from the parameter's value. */
+static const char *name_of(mca_pml_umrddt_memory_t memory)
+{
+    return MCA_PML_UMRDDT_MEMORY_GPU == memory ? "GPU" : "system";
+}
+
+/** Query the driver for the memory kind of a buffer. */
+static mca_pml_umrddt_memory_t query(const void *buf, size_t count, ompi_datatype_t *datatype,
+                                     opal_umrddt_gpu_where_t *where)
+{
+    MCA_PML_UMRDDT_COUNT(memory_queries);
+    mca_pml_umrddt_look(buf, count, datatype, where);
+    return opal_umrddt_gpu_on_gpu(where) ? MCA_PML_UMRDDT_MEMORY_GPU : MCA_PML_UMRDDT_MEMORY_SYSTEM;
+}
+
+mca_pml_umrddt_memory_t mca_pml_umrddt_memory_find(mca_pml_umrddt_comm_t *comm, const void *buf,
+                                                   size_t count, ompi_datatype_t *datatype,
+                                                   mca_pml_umrddt_side_t side,
+                                                   opal_umrddt_gpu_where_t *where)
+{
+    static int reported = 0;
+    mca_pml_umrddt_pattern_t pattern = mca_pml_umrddt_pattern(comm);
+    mca_pml_umrddt_memory_t truth, asserted;
+
+    if (MCA_PML_UMRDDT_PATTERN_NONE == pattern) {
+        return query(buf, count, datatype, where);
+    }
+    asserted = patterns[pattern].memory[side];
+    if (OPAL_LIKELY(!mca_pml_umrddt_checks_pattern())) {
+        if (MCA_PML_UMRDDT_MEMORY_GPU == asserted && NULL != mca_pml_umrddt.gpu) {
+            return query(buf, count, datatype, where);
+        }
+        memset(where, 0, sizeof(*where));
+        return asserted;
+    }
+    truth = query(buf, count, datatype, where);
+    if (truth != asserted && first_time(&reported)) {
+        opal_show_help("help-mca-pml-umrddt.txt", "pattern-false", true, patterns[pattern].value,
+                       MCA_PML_UMRDDT_SENDER == side ? "send" : "receive", name_of(truth),
+                       name_of(asserted));
+    }
+    return truth;
 }

@@ -25,7 +25,6 @@
 #include "opal/mca/hwloc/hwloc-internal.h"
 #include "opal/util/output.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_modex.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 
 /** Create an unpredictable number. An envelope without it is a plain message. */

@@ -9,7 +9,8 @@
 /**
  * @file
  *
- * The other processes. Functions of pml_umrddt_peer.c.
+ * The other processes, and their identity in the modex. Functions of pml_umrddt_peer.c and
+ * pml_umrddt_modex.c.
  */
 
 #ifndef MCA_PML_UMRDDT_PEER_H
@@ -88,6 +89,18 @@ static inline int mca_pml_umrddt_endpoint(mca_pml_umrddt_peer_t *peer,
     }
     return rc;
 }
+
+/** Set mca_pml_umrddt.self and publish it. @return false on failure, after a message to the user */
+bool mca_pml_umrddt_publish(void);
+
+/**
+ * Publish that this process handles no messages. With Open MPI 5.0 a peer on a remote node that
+ * looks up data which was never published waits forever.
+ */
+void mca_pml_umrddt_publish_absent(void);
+
+/** Look up the identity of a new peer, whose proc is set, in the modex. */
+void mca_pml_umrddt_identify(mca_pml_umrddt_peer_t *peer);
 
 END_C_DECLS
 

@@ -10,6 +10,10 @@
  * @file
  *
  * Progress: events, waits and the loop that handles them. Functions of pml_umrddt_progress.c.
+ *
+ * Most of the component's state has no lock, because only the thread that runs progress accesses
+ * it. A function with this contract begins with MCA_PML_UMRDDT_ASSERT_PROGRESS: a build with
+ * --enable-debug aborts when another thread calls it.
  */
 
 #ifndef MCA_PML_UMRDDT_PROGRESS_H
@@ -17,8 +21,13 @@
 
 #include "ompi_config.h"
 
-#include "opal/class/opal_list.h"
+#include <pthread.h>
+#include <stdlib.h>
 
+#include "opal/class/opal_list.h"
+#include "opal/util/output.h"
+
+#include "ompi/mca/pml/umrddt/pml_umrddt.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 
 BEGIN_C_DECLS
@@ -60,6 +69,51 @@ void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait);
 
 /** Change the number of active messages. Progress does nothing while it is 0. */
 void mca_pml_umrddt_active(int change);
+
+#if UMRDDT_ENABLE_DEBUG
+/** Abort unless this thread runs progress. Nothing is asserted while progress is not registered,
+ * when there is one thread. */
+static inline void mca_pml_umrddt_assert_progress(const char *function)
+{
+    if (mca_pml_umrddt.polling
+        && !pthread_equal(pthread_self(),
+                          __atomic_load_n(&mca_pml_umrddt.owner, __ATOMIC_RELAXED))) {
+        opal_output(0, "umrddt: %s was called outside progress", function);
+        abort();
+    }
+}
+#define MCA_PML_UMRDDT_ASSERT_PROGRESS() mca_pml_umrddt_assert_progress(__func__)
+#else
+#define MCA_PML_UMRDDT_ASSERT_PROGRESS() ((void) 0)
+#endif
+
+/** In a function that checks invariants (pml_umrddt_check.h): return the name of the invariant, for
+ * the user, if it does not hold. */
+#define MCA_PML_UMRDDT_HOLDS(CONDITION, NAME) \
+    do {                                      \
+        if (OPAL_UNLIKELY(!(CONDITION)))      \
+            return (NAME);                    \
+    } while (0)
+
+/** Become the thread that runs progress. @return false: some thread runs it already */
+static inline bool mca_pml_umrddt_progress_enter(void)
+{
+    if (0 != __atomic_exchange_n(&mca_pml_umrddt.busy, 1, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+#if UMRDDT_ENABLE_DEBUG
+    __atomic_store_n(&mca_pml_umrddt.owner, pthread_self(), __ATOMIC_RELAXED);
+#endif
+    return true;
+}
+
+static inline void mca_pml_umrddt_progress_leave(void)
+{
+#if UMRDDT_ENABLE_DEBUG
+    __atomic_store_n(&mca_pml_umrddt.owner, (pthread_t) 0, __ATOMIC_RELAXED);
+#endif
+    __atomic_store_n(&mca_pml_umrddt.busy, 0, __ATOMIC_RELEASE);
+}
 
 END_C_DECLS
 

@@ -70,7 +70,7 @@ struct mca_pml_umrddt_recv_t {
     bool host_persistent;             /**< flag of the base PML's request */
     bool posted;                      /**< started at the base PML, not matched yet; atomic */
     int release;                      /**< mca_pml_umrddt_release_t */
-    bool bounced; /**< received into the staging buffer, or into rts (pml_umrddt_bounce.h) */
+    bool bounced; /**< received into the staging buffer, or into rts (pml_umrddt_requests.h) */
     opal_umrddt_gpu_stage_t stage;
 
     mca_pml_umrddt_rts_t rts;
@@ -94,7 +94,7 @@ struct mca_pml_umrddt_recv_t {
     /** Data of the scheme; see MCA_PML_UMRDDT_HELD. */
     _Alignas(MCA_PML_UMRDDT_HELD_ALIGN) unsigned char held[MCA_PML_UMRDDT_RECV_HELD];
 
-    /* pml_umrddt_split.h */
+    /* pml_umrddt_engine.h */
     struct mca_pml_umrddt_recv_split_t *split;        /**< parent or part; else NULL */
     struct mca_pml_umrddt_recv_split_t *split_cached; /**< kept for reuse, of malloc; or NULL */
 

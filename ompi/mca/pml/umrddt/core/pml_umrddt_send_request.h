@@ -90,7 +90,7 @@ struct mca_pml_umrddt_send_t {
     void (*await)(void *send); /**< event that waits for the end; NULL: wait for a reply */
     time_t refused;            /**< refusal of the data by the base PML: mca_pml_umrddt_given_up */
 
-    /* pml_umrddt_split.h */
+    /* pml_umrddt_engine.h */
     struct mca_pml_umrddt_send_split_t *split;        /**< parent or part; else NULL */
     struct mca_pml_umrddt_send_split_t *split_cached; /**< kept for reuse, of malloc; or NULL */
 };

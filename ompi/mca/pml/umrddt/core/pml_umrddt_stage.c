@@ -185,27 +185,6 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
     return OMPI_SUCCESS;
 }
 
-int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
-                              int tag, mca_pml_base_send_mode_t mode,
-                              struct ompi_communicator_t *comm,
-                              const opal_umrddt_gpu_where_t *where)
-{
-    opal_umrddt_gpu_stage_t stage;
-    ompi_datatype_t *type;
-    size_t n;
-    int rc = mca_pml_umrddt_stage_pack(buf, count, datatype, where, &stage);
-
-    if (OMPI_SUCCESS != rc) {
-        return rc;
-    }
-    mca_pml_umrddt_stage_as(count * datatype->super.size,
-                            !mca_pml_umrddt_is_contiguous(datatype, count), &n, &type);
-    rc = mca_pml_umrddt.host.pml_send(stage.bytes, n, type, dst, tag, mode, comm);
-    mca_pml_umrddt_stage_as_end(type);
-    opal_umrddt_gpu_stage_put(&stage);
-    return rc;
-}
-
 void mca_pml_umrddt_stage_fini(void)
 {
     opal_umrddt_gpu_stage_close();

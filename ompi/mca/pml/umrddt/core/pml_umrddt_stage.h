@@ -80,12 +80,6 @@ int mca_pml_umrddt_stage_pack(const void *buf, size_t count, ompi_datatype_t *da
 void mca_pml_umrddt_stage_as(size_t size, bool pieces, size_t *count, ompi_datatype_t **datatype);
 void mca_pml_umrddt_stage_as_end(ompi_datatype_t *datatype);
 
-/** Blocking send of a buffer that the base PML must not access. As pml_send. */
-int mca_pml_umrddt_stage_send(const void *buf, size_t count, ompi_datatype_t *datatype, int dst,
-                              int tag, mca_pml_base_send_mode_t mode,
-                              struct ompi_communicator_t *comm,
-                              const opal_umrddt_gpu_where_t *where);
-
 END_C_DECLS
 
 #endif /* MCA_PML_UMRDDT_STAGE_H */

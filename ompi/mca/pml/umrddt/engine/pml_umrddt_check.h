@@ -19,7 +19,7 @@
 #ifndef MCA_PML_UMRDDT_CHECK_H
 #define MCA_PML_UMRDDT_CHECK_H
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 
 BEGIN_C_DECLS

@@ -9,11 +9,11 @@
 /**
  * @file
  *
- * The receiver's engine: services for schemes (pml_umrddt_scheme.h), which run only in progress,
- * and functions for the other layers.
+ * The engine: services for schemes (pml_umrddt_scheme.h) and for the other layers, of the receiver
+ * (recv_*) and of the sender (send_*). They run only in progress, except where noted.
  *
- * A scheme ends a message by exactly one of recv_done, recv_over and recv_lost, or gives it up by
- * recv_next or recv_by_base. After any of these calls the request may be freed.
+ * A scheme ends a received message by exactly one of recv_done, recv_over and recv_lost, or gives
+ * it up by recv_next or recv_by_base. After any of these calls the request may be freed.
  */
 
 #ifndef MCA_PML_UMRDDT_ENGINE_H
@@ -21,10 +21,62 @@
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 
 BEGIN_C_DECLS
 
-/* pml_umrddt_recv_rndv.c: from selection to completion */
+/* ---------------------------------------------------------------------------------------------
+ * Split messages
+ *
+ * A scheme may carry a message by several records. Each part has a record of its own, which runs
+ * the state machine of a message; the record of the user's request is the *parent*. The engine
+ * knows only these functions; pml_umrddt_stripe.h has the only scheme that splits.
+ * ------------------------------------------------------------------------------------------- */
+
+/** Sender: the records of a split message share this. First member of the scheme's structure. */
+typedef struct mca_pml_umrddt_send_split_t {
+    mca_pml_umrddt_send_t *parent;
+
+    /** The envelope was not sent: parent->split is to become NULL. Any thread. */
+    void (*drop)(mca_pml_umrddt_send_t *parent);
+
+    /** The user may free the buffer before the parts complete locally: let go of their
+     * registrations (memory_let_go). From any thread that owns the request. */
+    void (*let_go)(struct mca_pml_umrddt_send_split_t *split);
+
+    /** A part waits for a reply. @return as mca_pml_umrddt_send_listen */
+    int (*listen)(mca_pml_umrddt_send_t *part);
+
+    /** A reply of @p length bytes is in parent->reply, and no receive is posted. Pass it to the
+     * part that it is for. @return false: it is for the parent */
+    bool (*replied)(mca_pml_umrddt_send_t *parent, size_t length);
+
+    /** A record has ended, and holds nothing. @return false: it is the parent, which the caller
+     * completes */
+    bool (*ended)(mca_pml_umrddt_send_t *send, int error);
+} mca_pml_umrddt_send_split_t;
+
+/** Receiver: likewise. */
+typedef struct mca_pml_umrddt_recv_split_t {
+    mca_pml_umrddt_recv_t *parent;
+
+    /** A part needs the base PML. @return false: the caller sends FALLBACK; true: another part did,
+     * and this one has ended */
+    bool (*by_base)(mca_pml_umrddt_recv_t *part);
+
+    /** As for the sender. */
+    bool (*ended)(mca_pml_umrddt_recv_t *recv, int error);
+} mca_pml_umrddt_recv_split_t;
+
+/** Returns true if the record is a part of a split message. */
+static inline bool mca_pml_umrddt_send_is_part(const mca_pml_umrddt_send_t *send)
+{
+    return OPAL_UNLIKELY(NULL != send->split) && send != send->split->parent;
+}
+
+/* ---------------------------------------------------------------------------------------------
+ * The receiver
+ * ------------------------------------------------------------------------------------------- */
 
 /** All data has arrived: release resources and complete, with an error if it was truncated. */
 void mca_pml_umrddt_recv_done(mca_pml_umrddt_recv_t *recv);
@@ -38,8 +90,6 @@ void mca_pml_umrddt_recv_lost(mca_pml_umrddt_recv_t *recv);
 /** Release the layout and what the scheme holds for this receive. Withdraws replies that the base
  * PML has not accepted yet, except critical ones. */
 void mca_pml_umrddt_recv_release(mca_pml_umrddt_recv_t *recv);
-
-/* pml_umrddt_recv_match.c */
 
 /**
  * Start the next candidate. If a scheme carries the message, it gives up: no write of the sender
@@ -76,7 +126,7 @@ static inline bool mca_pml_umrddt_recv_is_flagged(const mca_pml_umrddt_recv_t *r
 }
 
 /** Announce a reply by the base PML with the completion flag, if the sender tests it. Idempotent.
- * In pml_umrddt_recv_match.c. */
+ */
 void mca_pml_umrddt_recv_announce(mca_pml_umrddt_recv_t *recv);
 
 /* For the other layers */
@@ -96,6 +146,71 @@ void mca_pml_umrddt_recv_await_base(mca_pml_umrddt_recv_t *recv);
 /** A NACK arrived: the sender failed after our CTS. */
 void mca_pml_umrddt_recv_failed(mca_pml_umrddt_comm_t *comm, int src,
                                 const mca_pml_umrddt_nack_header_t *fail);
+
+/* ---------------------------------------------------------------------------------------------
+ * The sender
+ * ------------------------------------------------------------------------------------------- */
+
+/** Record from the first answer to a message whether the receive buffer is in GPU memory. */
+static inline void mca_pml_umrddt_send_landed(const mca_pml_umrddt_send_t *send, bool gpu)
+{
+    if (OPAL_UNLIKELY(send->probes_memory) && MCA_PML_UMRDDT_SEND_REPLY == send->state
+        && 0 == send->position) {
+        opal_umrddt_offer_learn(&mca_pml_umrddt.offers, send->offer, !gpu || send->left);
+    }
+}
+
+/** Send the envelope of a prepared request. */
+int mca_pml_umrddt_send_start(mca_pml_umrddt_send_t *send);
+
+/** End the message, with @p error for the user, and release everything. A start may call it for a
+ * message that waits for nothing and that no other thread can access. */
+void mca_pml_umrddt_send_finish(mca_pml_umrddt_send_t *send, int error);
+
+/**
+ * Send a NACK: this side cannot perform the write that the CTS requested. The receiver answers with
+ * the state of the message.
+ *
+ * @param[in] in_flight  writes of this round were posted
+ */
+void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight);
+
+/** Post a receive for the next reply, send->listen. @return the base PML's error code; on failure
+ * no receive is posted */
+int mca_pml_umrddt_send_listen(mca_pml_umrddt_send_t *send);
+
+/** Wait for the next reply, in state REPLY or FAILED. If the base PML refuses to post the receive,
+ * it is tried again, since the receiver waits for this side. A reply that arrives meanwhile is not
+ * lost: the base PML keeps it as unexpected. */
+void mca_pml_umrddt_send_await(mca_pml_umrddt_send_t *send);
+
+/**
+ * A reply was received into send->reply or passed on to it, and no receive is posted any more.
+ *
+ * @param[in] valid  false: the base PML reported an error
+ */
+void mca_pml_umrddt_send_replied(mca_pml_umrddt_send_t *send, size_t length, bool valid);
+
+/** The reply is malformed: end the message with an error. */
+void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send);
+
+/** Cancel a receive for a reply that will not arrive. A start may call it too. */
+void mca_pml_umrddt_send_unlisten(mca_pml_umrddt_send_t *send);
+
+/** Release the request id. */
+void mca_pml_umrddt_send_request_id_release(mca_pml_umrddt_send_t *send);
+
+/** The receiver waits for the data by the base PML: send it, from a staging buffer if necessary. */
+void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send);
+
+/**
+ * Start a message that umrddt does not handle, or a persistent request that it cannot handle this
+ * time. The base PML sends the buffer directly, or a packed copy. The caller counts the reason.
+ * Called from the MPI API.
+ *
+ * @return OMPI_SUCCESS, or an error, with nothing held
+ */
+int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send);
 
 END_C_DECLS
 

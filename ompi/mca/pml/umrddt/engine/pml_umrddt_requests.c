@@ -15,11 +15,11 @@
 
 #include "ompi_config.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
 mca_pml_umrddt_send_t *mca_pml_umrddt_send_get(void)
@@ -86,21 +86,10 @@ mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_d
     return recv;
 }
 
-void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv)
-{
-    recv->state = MCA_PML_UMRDDT_RECV_DONE;
-    if (NULL != recv->host && recv->host != recv->req) {
-        /* the callback kept the base PML's request pending */
-        (void) ompi_request_complete(recv->host, false);
-    }
-    (void) ompi_request_complete(recv->req, true);
-    if (mca_pml_umrddt_release(&recv->release, MCA_PML_UMRDDT_COMPLETED)) {
-        mca_pml_umrddt_recv_return(recv);
-    }
-}
-
 void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv)
 {
+    ompi_communicator_t *comm = recv->comm->comm;
+    ompi_datatype_t *datatype = recv->datatype;
     ompi_request_t *host = recv->host;
     opal_umrddt_gpu_stage_t stage = recv->stage;
 
@@ -115,10 +104,15 @@ void mca_pml_umrddt_recv_return(mca_pml_umrddt_recv_t *recv)
             mca_pml_umrddt_request_clear(host);
         }
     } else {
-        mca_pml_umrddt_unwatch(recv);
+        /* these fields were changed to watch it */
+        host->req_free = recv->host_free;
+        host->req_persistent = recv->host_persistent;
+        mca_pml_umrddt_request_clear(host);
         host->req_complete_cb = NULL;
     }
-    mca_pml_umrddt_record_return(recv);
+    opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
+    OMPI_DATATYPE_RELEASE(datatype);
+    OBJ_RELEASE(comm);
     if (NULL != host) {
         ompi_request_free(&host);
     }
@@ -149,6 +143,20 @@ void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_
     mca_pml_umrddt_event(&recv->event, event, recv);
 }
 
+/** Complete the application's request with req->req_status. */
+static void complete(mca_pml_umrddt_recv_t *recv)
+{
+    recv->state = MCA_PML_UMRDDT_RECV_DONE;
+    if (NULL != recv->host && recv->host != recv->req) {
+        /* the callback kept the base PML's request pending */
+        (void) ompi_request_complete(recv->host, false);
+    }
+    (void) ompi_request_complete(recv->req, true);
+    if (mca_pml_umrddt_release(&recv->release, MCA_PML_UMRDDT_COMPLETED)) {
+        mca_pml_umrddt_recv_return(recv);
+    }
+}
+
 void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
@@ -165,5 +173,5 @@ void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t l
     recv->req->req_status._cancelled = 0;
     opal_list_remove_item(&mca_pml_umrddt.receives, &recv->active);
     mca_pml_umrddt_active(-1);
-    mca_pml_umrddt_recv_complete(recv);
+    complete(recv);
 }

@@ -15,7 +15,7 @@
 #ifndef MCA_PML_UMRDDT_REQUESTS_H
 #define MCA_PML_UMRDDT_REQUESTS_H
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 
@@ -50,34 +50,12 @@ int mca_pml_umrddt_wait_and_free(ompi_request_t *request, ompi_status_public_t *
 mca_pml_umrddt_recv_t *mca_pml_umrddt_recv_alloc(void *buf, size_t count, ompi_datatype_t *datatype,
                                                  int src, int tag, mca_pml_umrddt_comm_t *comm);
 
-/** Complete the application's request with req->req_status. */
-void mca_pml_umrddt_recv_complete(mca_pml_umrddt_recv_t *recv);
-
 /** Make progress the owner of the receive until mca_pml_umrddt_recv_finish. From any thread. */
 void mca_pml_umrddt_recv_begin(mca_pml_umrddt_recv_t *recv, mca_pml_umrddt_recv_state_t state,
                                void (*event)(void *));
 
 /** Set the status and complete. Only from progress, which must own the receive. */
 void mca_pml_umrddt_recv_finish(mca_pml_umrddt_recv_t *recv, int error, size_t length);
-
-/** Return a record, but not the base PML's request. */
-static inline void mca_pml_umrddt_record_return(mca_pml_umrddt_recv_t *recv)
-{
-    ompi_communicator_t *comm = recv->comm->comm;
-    ompi_datatype_t *datatype = recv->datatype;
-
-    opal_free_list_return(&mca_pml_umrddt.recvs, &recv->super.super);
-    OMPI_DATATYPE_RELEASE(datatype);
-    OBJ_RELEASE(comm);
-}
-
-/** Restore the fields of the base PML's request that were changed to watch it. */
-static inline void mca_pml_umrddt_unwatch(mca_pml_umrddt_recv_t *recv)
-{
-    recv->host->req_free = recv->host_free;
-    recv->host->req_persistent = recv->host_persistent;
-    mca_pml_umrddt_request_clear(recv->host);
-}
 
 /** Query the memory kind of the buffer, once for each request. */
 static inline void mca_pml_umrddt_recv_look(mca_pml_umrddt_recv_t *recv)
@@ -94,6 +72,70 @@ static inline uint32_t mca_pml_umrddt_recv_memory(const mca_pml_umrddt_recv_t *r
 {
     return opal_umrddt_gpu_on_gpu(&recv->where) ? MCA_PML_UMRDDT_IN_GPU : 0;
 }
+
+/* ---------------------------------------------------------------------------------------------
+ * Receives into memory of ours, which is then copied to the user's buffer. A bounce buffer has room
+ * for an envelope: recv->rts, or one of pml_umrddt_recv_watch.c. A larger one is a staging buffer
+ * (pml_umrddt_stage.h).
+ * ------------------------------------------------------------------------------------------- */
+
+/** Mark a bounce buffer as empty: some base PMLs deliver nothing of a truncated message. */
+static inline void mca_pml_umrddt_bounce_in(unsigned char *bounce)
+{
+    memcpy(bounce, mca_pml_umrddt.self.cookie, sizeof(mca_pml_umrddt.self.cookie));
+}
+
+/** Returns true if nothing was received since mca_pml_umrddt_bounce_in. */
+static inline bool mca_pml_umrddt_bounce_empty(const unsigned char *bounce)
+{
+    return 0 == memcmp(bounce, mca_pml_umrddt.self.cookie, sizeof(mca_pml_umrddt.self.cookie));
+}
+
+/**
+ * Deliver a plain message from the bounce buffer to the user.
+ *
+ * @param[in] error   error code of the base PML
+ * @param[in] length  of the message, in bytes
+ *
+ * @return the error for the user
+ */
+static inline int mca_pml_umrddt_bounce_out(void *buf, size_t count, ompi_datatype_t *datatype,
+                                            const unsigned char *bounce, int error, size_t length)
+{
+    size_t capacity = count * datatype->super.size;
+
+    if (OPAL_UNLIKELY(MPI_SUCCESS != error) && mca_pml_umrddt_bounce_empty(bounce)) {
+        return error;
+    }
+    if (capacity < length) {
+        error = MPI_ERR_TRUNCATE;
+        length = capacity;
+    }
+    opal_umrddt_gpu_stream_unpack(buf, count, &datatype->super, bounce, length);
+    return error;
+}
+
+/** The memory that the base PML receives into in place of the user's buffer. */
+static inline unsigned char *mca_pml_umrddt_recv_bounce(mca_pml_umrddt_recv_t *recv)
+{
+    return NULL == recv->stage.bytes ? (unsigned char *) &recv->rts : recv->stage.bytes;
+}
+
+/** A plain message is in recv_bounce, with its status in recv->status. Progress copies it to the
+ * user's buffer and completes the receive. From any thread. */
+void mca_pml_umrddt_recv_plain(mca_pml_umrddt_recv_t *recv);
+
+/** As mca_pml_umrddt_recv_plain, but only from progress, where the receive is already active. */
+void mca_pml_umrddt_recv_plain_active(mca_pml_umrddt_recv_t *recv);
+
+/**
+ * Copy packed bytes to the user's buffer, then end the receive with recv->status. Progress thread
+ * only.
+ *
+ * @param[in] bytes  at least @p length bytes; valid until the receive has ended
+ */
+void mca_pml_umrddt_recv_unstage(mca_pml_umrddt_recv_t *recv, void *bytes,
+                                 opal_umrddt_gpu_kind_t kind, size_t length);
 
 END_C_DECLS
 

@@ -11,7 +11,7 @@
  *
  * The contract between the engine and the schemes: one table of functions for each scheme. The
  * engine offers schemes in envelopes, matches envelopes, selects a scheme, and hands it the
- * message. Schemes call the services of pml_umrddt_engine.h and pml_umrddt_send_rndv.h, and
+ * message. Schemes call the services of pml_umrddt_engine.h, and
  * pml_umrddt_schemes.c lists them.
  */
 

@@ -10,7 +10,7 @@
  * @file
  *
  * Sends that the base PML carries: handled messages after a FALLBACK, and messages that only need
- * to be packed. See pml_umrddt_send_rndv.h first.
+ * to be packed. See pml_umrddt_engine.h first.
  */
 
 #include "ompi_config.h"
@@ -19,9 +19,9 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 
 static bool host_sent(void *owner)
 {
@@ -37,12 +37,6 @@ static bool host_sent(void *owner)
     send->host = NULL;
     mca_pml_umrddt_send_finish(send, error);
     return true;
-}
-
-/** Returns true if the base PML must not access the buffer, so that a staging buffer is needed. */
-static inline bool wants_stage(const mca_pml_umrddt_send_t *send)
-{
-    return !mca_pml_umrddt_base_touches(&send->where);
 }
 
 /** The base PML finally refuses the data. Send an empty message instead, which needs fewer
@@ -135,7 +129,7 @@ void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send)
         MCA_PML_UMRDDT_COUNT(fallback_sends);
     }
     send->state = MCA_PML_UMRDDT_SEND_BASE;
-    if (!wants_stage(send)) {
+    if (mca_pml_umrddt_base_touches(&send->where)) {
         post_data(send);
         return;
     }
@@ -166,7 +160,7 @@ static void plain_event(void *owner)
 int mca_pml_umrddt_send_start_plain(mca_pml_umrddt_send_t *send)
 {
     bool staged =
-        wants_stage(send)
+        !mca_pml_umrddt_base_touches(&send->where)
         && (MCA_PML_BASE_SEND_BUFFERED == send->mode
             || !mca_pml_umrddt_base_given(send->comm, &send->where, send->buf, send->count,
                                           send->datatype, send->dst, send->tag));

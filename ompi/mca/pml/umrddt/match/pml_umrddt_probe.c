@@ -28,16 +28,12 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_bounce.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_receives.h"
 
-/** Number of lookups of a peer before the process gives up for lack of memory. */
-#define LOOKS 100
-
-OBJ_CLASS_INSTANCE(mca_pml_umrddt_claim_t, opal_free_list_item_t, NULL, NULL);
+OBJ_CLASS_INSTANCE(mca_pml_umrddt_claim_t, ompi_message_t, NULL, NULL);
 
 /** Fill in the status of a probe. */
 static void status_set(ompi_status_public_t *status, int src, int tag, size_t length)
@@ -55,7 +51,7 @@ static mca_pml_umrddt_claim_t *claim_find(mca_pml_umrddt_comm_t *comm, int src, 
     mca_pml_umrddt_claim_t *claim;
 
     OPAL_LIST_FOREACH (claim, &comm->gate.claims, mca_pml_umrddt_claim_t) {
-        if ((OMPI_ANY_SOURCE == src || claim->src == src)
+        if ((OMPI_ANY_SOURCE == src || claim->super.peer == src)
             && (OMPI_ANY_TAG == tag || claim->tag == tag)) {
             return claim;
         }
@@ -68,7 +64,7 @@ mca_pml_umrddt_claim_t *mca_pml_umrddt_claim_take(mca_pml_umrddt_comm_t *comm, i
     mca_pml_umrddt_claim_t *claim = claim_find(comm, src, tag);
 
     if (NULL != claim) {
-        opal_list_remove_item(&comm->gate.claims, &claim->super.super);
+        opal_list_remove_item(&comm->gate.claims, &claim->super.super.super);
     }
     return claim;
 }
@@ -81,11 +77,9 @@ static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt
     if (!mca_pml_umrddt_is_envelope(rts)) {
         return false;
     }
-    for (int tries = 0; NULL == (peer = mca_pml_umrddt_peer(comm, src)); ++tries) {
+    while (OPAL_UNLIKELY(NULL == (peer = mca_pml_umrddt_peer(comm, src)))) {
         /* no memory for the lookup: the envelope must not be delivered as user data */
-        if (LOOKS < tries) {
-            mca_pml_umrddt_control_fatal(comm, src, OMPI_ERR_OUT_OF_RESOURCE);
-        }
+        opal_progress();
     }
     return peer->capable && 0 == memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie));
 }
@@ -106,7 +100,7 @@ static inline mca_pml_umrddt_claim_t *claim_get(void)
 
 static inline void claim_put(mca_pml_umrddt_claim_t *claim)
 {
-    opal_free_list_return(&mca_pml_umrddt.claims, &claim->super);
+    opal_free_list_return(&mca_pml_umrddt.claims, &claim->super.super);
 }
 
 /** Fill a claim with a message that the base PML matched, and read it if it has the envelope's
@@ -115,39 +109,40 @@ static void claim_fill(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_comm_t *com
                        ompi_message_t *handle, const ompi_status_public_t *status)
 {
     ompi_request_t *request;
+    time_t refused = 0;
     int rc;
 
     MCA_PML_UMRDDT_COUNT(probe_claims);
     claim->kind = MCA_PML_UMRDDT_CLAIM_HANDLE;
     claim->comm = comm;
     claim->order = order;
-    claim->src = status->MPI_SOURCE;
+    claim->super.comm = comm->comm;
+    claim->super.peer = status->MPI_SOURCE;
+    claim->super.count = status->_ucount;
     claim->tag = status->MPI_TAG;
-    claim->length = status->_ucount;
     claim->error = MPI_SUCCESS;
     claim->handle = handle;
-    if (sizeof(claim->bytes) != claim->length) {
+    if (sizeof(claim->bytes) != claim->super.count) {
         return;
     }
-    for (int tries = 0;
-         OMPI_SUCCESS
-         != (rc = mca_pml_umrddt.host.pml_imrecv(&claim->bytes, sizeof(claim->bytes),
-                                                 &ompi_mpi_byte.dt, &claim->handle, &request));
-         ++tries) {
-        /* an envelope must not be delivered as user data */
-        if (LOOKS < tries) {
-            mca_pml_umrddt_control_fatal(comm, claim->src, rc);
+    while (OMPI_SUCCESS
+           != (rc = mca_pml_umrddt.host.pml_imrecv(&claim->bytes, sizeof(claim->bytes),
+                                                   &ompi_mpi_byte.dt, &claim->handle, &request))) {
+        /* an envelope must not be delivered as user data, so its size must be read */
+        if (mca_pml_umrddt_given_up(rc, &refused)) {
+            mca_pml_umrddt_control_fatal(comm, claim->super.peer, rc);
         }
+        opal_progress(); /* other messages release what the base PML lacks */
     }
     ompi_request_wait_completion(request);
     claim->error = request->req_status.MPI_ERROR;
-    claim->length = request->req_status._ucount;
+    claim->super.count = request->req_status._ucount;
     ompi_request_free(&request);
     claim->handle = NULL;
     claim->kind = MCA_PML_UMRDDT_CLAIM_DATA;
-    if (MPI_SUCCESS == claim->error && from_peer(comm, claim->src, &claim->bytes.rts)) {
+    if (MPI_SUCCESS == claim->error && from_peer(comm, claim->super.peer, &claim->bytes.rts)) {
         claim->kind = MCA_PML_UMRDDT_CLAIM_ENVELOPE;
-        claim->length = claim->bytes.rts.length;
+        claim->super.count = claim->bytes.rts.length;
     }
 }
 
@@ -176,7 +171,7 @@ static int drain(mca_pml_umrddt_comm_t *comm, int src, int tag)
             break;
         }
         claim_fill(claim, comm, next_order(comm), handle, &status);
-        opal_list_append(&comm->gate.claims, &claim->super.super);
+        opal_list_append(&comm->gate.claims, &claim->super.super.super);
     } while (tag != status.MPI_TAG);
     --comm->gate.claiming;
     return rc;
@@ -195,7 +190,7 @@ static void put_back(mca_pml_umrddt_claim_t *claim)
             break;
         }
     }
-    opal_list_insert_pos(&comm->gate.claims, &later->super.super, &claim->super.super);
+    opal_list_insert_pos(&comm->gate.claims, &later->super.super.super, &claim->super.super.super);
     OPAL_THREAD_UNLOCK(&comm->gate.lock);
 }
 
@@ -228,7 +223,7 @@ static __opal_attribute_noinline__ int iprobe_claims(int src, int tag, mca_pml_u
     }
     if (NULL != claim) {
         *matched = 1;
-        status_set(status, claim->src, claim->tag, claim->length);
+        status_set(status, claim->super.peer, claim->tag, claim->super.count);
     } else if (OMPI_SUCCESS == rc && *matched) {
         status_set(status, found.MPI_SOURCE, found.MPI_TAG, found._ucount);
     }
@@ -283,76 +278,26 @@ int mca_pml_umrddt_probe(int src, int tag, ompi_communicator_t *comm, ompi_statu
  * Matched probes
  * ------------------------------------------------------------------------------------------- */
 
-/** Create a message handle for the user that refers to a claim. @return NULL: no memory */
-static ompi_message_t *message_new(mca_pml_umrddt_claim_t *claim)
+/** Get the claim that is a message handle of the user; NULL: a handle of the base PML. */
+static inline mca_pml_umrddt_claim_t *message_claim(ompi_message_t *message)
 {
-    ompi_message_t *message = ompi_message_alloc();
-    int rc;
-
-    if (NULL == message) {
-        return NULL;
-    }
-    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
-    rc = opal_hash_table_set_value_uint64(&mca_pml_umrddt.messages, (uint64_t) (uintptr_t) message,
-                                          claim);
-    if (OPAL_SUCCESS == rc) {
-        __atomic_store_n(&mca_pml_umrddt.message_count, mca_pml_umrddt.message_count + 1,
-                         __ATOMIC_RELAXED);
-    }
-    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
-    if (OPAL_SUCCESS != rc) {
-        ompi_message_return(message);
-        return NULL;
-    }
-    message->comm = claim->comm->comm;
-    message->req_ptr = claim;
-    message->peer = claim->src;
-    message->count = claim->length;
-    OBJ_RETAIN(message->comm); /* the user may free the communicator before the message */
-    return message;
-}
-
-/** Remove and return the claim that a message handle refers to; NULL: a handle of the base PML. */
-static mca_pml_umrddt_claim_t *message_claim(ompi_message_t *message)
-{
-    mca_pml_umrddt_claim_t *claim = NULL;
-
-    /* a thread that holds such a handle counted it, or got it from a thread that did */
-    if (OPAL_LIKELY(0 == __atomic_load_n(&mca_pml_umrddt.message_count, __ATOMIC_RELAXED))) {
-        return NULL;
-    }
-    OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
-    if (OPAL_SUCCESS
-        == opal_hash_table_get_value_uint64(&mca_pml_umrddt.messages,
-                                            (uint64_t) (uintptr_t) message, (void **) &claim)) {
-        opal_hash_table_remove_value_uint64(&mca_pml_umrddt.messages,
-                                            (uint64_t) (uintptr_t) message);
-        __atomic_store_n(&mca_pml_umrddt.message_count, mca_pml_umrddt.message_count - 1,
-                         __ATOMIC_RELAXED);
-    }
-    OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
-    return claim;
+    return OBJ_CLASS(mca_pml_umrddt_claim_t) == ((opal_object_t *) message)->obj_class
+               ? (mca_pml_umrddt_claim_t *) message
+               : NULL;
 }
 
 /** Hand a claim, already removed from the list, to the user of a matched probe. */
-static int hand_out(mca_pml_umrddt_claim_t *claim, ompi_message_t **message,
-                    ompi_status_public_t *status)
+static void hand_out(mca_pml_umrddt_claim_t *claim, ompi_message_t **message,
+                     ompi_status_public_t *status)
 {
-    int src = claim->src, tag = claim->tag;
-    size_t length = claim->length;
-
+    status_set(status, claim->super.peer, claim->tag, claim->super.count);
     if (MCA_PML_UMRDDT_CLAIM_HANDLE == claim->kind) {
         *message = claim->handle;
         claim_put(claim);
     } else {
-        *message = message_new(claim);
-        if (NULL == *message) {
-            put_back(claim);
-            return OMPI_ERR_OUT_OF_RESOURCE;
-        }
+        *message = &claim->super;
+        OBJ_RETAIN(claim->super.comm); /* the user may free the communicator before the message */
     }
-    status_set(status, src, tag, length);
-    return OMPI_SUCCESS;
 }
 
 int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *matched,
@@ -403,7 +348,7 @@ int mca_pml_umrddt_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
     }
     if (NULL != claim) {
         *matched = 1;
-        rc = hand_out(claim, message, status);
+        hand_out(claim, message, status);
     }
     return rc;
 }
@@ -452,10 +397,10 @@ int mca_pml_umrddt_claim_into(mca_pml_umrddt_claim_t *claim, mca_pml_umrddt_recv
     int rc = OMPI_SUCCESS;
 
     recv->status = recv->super.req_status;
-    recv->status.MPI_SOURCE = claim->src;
+    recv->status.MPI_SOURCE = claim->super.peer;
     recv->status.MPI_TAG = claim->tag;
     recv->status.MPI_ERROR = claim->error;
-    recv->status._ucount = claim->length;
+    recv->status._ucount = claim->super.count;
     switch (claim->kind) {
     case MCA_PML_UMRDDT_CLAIM_DATA:
         memcpy(mca_pml_umrddt_recv_bounce(recv), claim->bytes.data, sizeof(claim->bytes));
@@ -501,14 +446,15 @@ int mca_pml_umrddt_claim_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_
         rc = imrecv_plain(buf, count, datatype, &claim->handle, request);
         if (OMPI_SUCCESS == rc) {
             /* for errors; pml/ucx does not set the communicator of a matched receive */
-            (*request)->req_mpi_object.comm = claim->comm->comm;
+            (*request)->req_mpi_object.comm = claim->super.comm;
             claim_put(claim);
         } else {
             put_back(claim);
         }
         return rc;
     }
-    recv = mca_pml_umrddt_recv_alloc(buf, count, datatype, claim->src, claim->tag, claim->comm);
+    recv =
+        mca_pml_umrddt_recv_alloc(buf, count, datatype, claim->super.peer, claim->tag, claim->comm);
     if (NULL == recv) {
         put_back(claim);
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -517,16 +463,21 @@ int mca_pml_umrddt_claim_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_
     return mca_pml_umrddt_claim_into(claim, recv);
 }
 
-/** Deliver the claim of a message handle to a new receive. Consumes both, also on error. */
+/** Deliver the claim that is a message handle to a new receive. Consumes the handle, also on error.
+ */
 static int message_deliver(mca_pml_umrddt_claim_t *claim, void *buf, size_t count,
                            ompi_datatype_t *datatype, ompi_message_t **message,
                            ompi_request_t **request)
 {
-    ompi_communicator_t *comm = (*message)->comm;
-    int rc = mca_pml_umrddt_claim_deliver(claim, buf, count, datatype, request);
+    ompi_communicator_t *comm = claim->super.comm;
+    int rc;
 
-    ompi_message_return(*message);
+    if (MPI_UNDEFINED != claim->super.m_f_to_c_index) { /* as ompi_message_return */
+        opal_pointer_array_set_item(&ompi_message_f_to_c_table, claim->super.m_f_to_c_index, NULL);
+        claim->super.m_f_to_c_index = MPI_UNDEFINED;
+    }
     *message = MPI_MESSAGE_NULL;
+    rc = mca_pml_umrddt_claim_deliver(claim, buf, count, datatype, request);
     OBJ_RELEASE(comm);
     return rc;
 }

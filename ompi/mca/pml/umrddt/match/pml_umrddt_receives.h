@@ -125,15 +125,15 @@ typedef enum mca_pml_umrddt_claim_kind_t {
     MCA_PML_UMRDDT_CLAIM_HANDLE    /**< any other plain message: handle is the base PML's */
 } mca_pml_umrddt_claim_kind_t;
 
+/** A claim is also the handle that the user of a matched probe gets. Its members comm, peer (the
+ * source) and count (the length that a probe reports) are set. */
 struct mca_pml_umrddt_claim_t {
-    opal_free_list_item_t super;
+    ompi_message_t super;
     mca_pml_umrddt_claim_kind_t kind;
     mca_pml_umrddt_comm_t *comm;
     uint64_t order; /**< order of matching among the claims of a communicator */
-    int src;
     int tag;
-    size_t length; /**< of the message, as a probe reports it */
-    int error;     /**< of the base PML's receive of bytes, for the application */
+    int error; /**< of the base PML's receive of bytes, for the application */
     ompi_message_t *handle;
     union {
         mca_pml_umrddt_rts_t rts;

@@ -10,7 +10,7 @@
  * @file
  *
  * Sends as MPI calls them: the decision which messages are handled, and their requests.
- * pml_umrddt_send_start.c continues with the envelope.
+ * pml_umrddt_send_rndv.c continues with the envelope.
  */
 
 #include "ompi_config.h"
@@ -19,14 +19,13 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
+#include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_groups.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_requests.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_scheme.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
-#include "ompi/mca/pml/umrddt/engine/pml_umrddt_split.h"
 #include "ompi/mca/pml/umrddt/match/pml_umrddt_match.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 
@@ -570,20 +569,19 @@ static __opal_attribute_noinline__ int send_other(const void *buf, size_t count,
                                                   mca_pml_base_send_mode_t mode,
                                                   ompi_communicator_t *comm)
 {
+    mca_pml_umrddt_send_t *send = NULL;
+    ompi_request_t *request;
+    carrier_t carrier;
     call_t call;
-    mca_pml_umrddt_send_t *send;
+    int rc;
 
     call_set(&call, buf, count, datatype, dst, tag, mode, comm);
-    switch (begin(&call, &send)) {
-    case CARRIER_UMRDDT:
-        return mca_pml_umrddt_wait_and_free(&send->super, MPI_STATUS_IGNORE);
-    case CARRIER_STAGE:
-        return mca_pml_umrddt_stage_send(buf, count, datatype, dst, tag, mode, comm,
-                                         &call.looked.where);
-    default:
-        break;
+    carrier = begin(&call, &send);
+    if (CARRIER_BASE == carrier) {
+        return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
     }
-    return mca_pml_umrddt.host.pml_send(buf, count, datatype, dst, tag, mode, comm);
+    rc = own_request(&call, carrier, send, &request);
+    return OMPI_SUCCESS == rc ? mca_pml_umrddt_wait_and_free(request, MPI_STATUS_IGNORE) : rc;
 }
 
 /** send in a process that may have GPU memory. */

@@ -26,7 +26,7 @@
 #include "opal/mca/common/umrddt_select/umrddt_select_cache.h"
 #include "opal/mca/common/umrddt_select/umrddt_select_rules.h"
 
-#include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 
 BEGIN_C_DECLS
