@@ -55,7 +55,7 @@ uint64_t mca_pml_umrddt_stripe_alignment(const mca_pml_umrddt_rts_t *rts,
         theirs = rts->length / rts->pieces;
     }
     mine = 0 == mine || most < mine ? 1 : mine;
-    theirs = most < theirs ? 1 : theirs;
+    theirs = 0 == theirs || most < theirs ? 1 : theirs;
     rest = mine / common_divisor(mine, theirs);
     return rest <= most / theirs ? rest * theirs : mine;
 }
