@@ -223,7 +223,7 @@ static bool subarray(reader_t *reader, layout_words_t *words)
         if (words->at[i] + words->part[i] > words->whole[i]) {
             return wrong(reader, begin,
                          "direction %u of the part ends at %llu, and the array at %llu", i + 1,
-                         (unsigned long long) (words->at[i] + words->part[i]),
+                         (unsigned long long) words->at[i] + words->part[i],
                          (unsigned long long) words->whole[i]);
         }
         /* none of these products overflows: a factor has 31 bits, and a product 30 before */

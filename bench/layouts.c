@@ -357,7 +357,7 @@ int *bench_random_distinct(int count, int range, uint64_t seed)
     for (i = 0; i < range; ++i) {
         all[i] = i;
     }
-    for (i = 0; i < count; ++i) {
+    for (i = 0; i < count && i < range; ++i) {
         int other = i + (int) (bench_random(&seed) % (uint64_t) (range - i));
         int number = all[i];
 

@@ -206,7 +206,7 @@ static void print_text(FILE *file, const char *text)
             fputs("&amp;", file);
             break;
         default:
-            if (' ' <= *text || 0 > *text) {
+            if (' ' <= (unsigned char) *text) {
                 fputc(*text, file);
             }
         }

@@ -50,6 +50,7 @@ extern char **environ; /* declared by unistd.h with _GNU_SOURCE only */
  */
 static inline bool umrddt_params_is_number(const char *text, int64_t low, uint64_t high)
 {
+    static const char units[] = "kmg";
     const char *at = text, *unit;
     unsigned long long value;
     bool negative;
@@ -68,9 +69,9 @@ static inline bool umrddt_params_is_number(const char *text, int64_t low, uint64
     if (0 != errno) {
         return false;
     }
-    unit = strchr("kmg", tolower((unsigned char) *end));
+    unit = strchr(units, tolower((unsigned char) *end));
     if ('\0' != *end && NULL != unit) {
-        const int shift = "\12\24\36"[unit - "kmg"];
+        const int shift = 10 * (int) (unit - units + 1);
 
         if (value > UINT64_MAX >> shift) {
             return false;

@@ -104,9 +104,19 @@ static void lanes(void)
 #undef LANES
 }
 
+/** A length of 0, which nothing but the caller excludes, has an alignment. */
+static void check_empty(void)
+{
+    const opal_iov_cache_form_t form = {.segments = 1};
+    const mca_pml_umrddt_rts_t rts = {.length = 0, .pieces = 2};
+
+    CHECK(1 == mca_pml_umrddt_stripe_alignment(&rts, &form, 0, 4));
+}
+
 int main(void)
 {
     lanes();
+    check_empty();
     for (int i = 0; i < 20000; ++i) {
         uint32_t count = (uint32_t) draw(1, MCA_PML_UMRDDT_STRIPES);
         uint64_t total = draw(count * MCA_PML_UMRDDT_LEAST_STRIPE, (uint64_t) 1 << draw(15, 40));

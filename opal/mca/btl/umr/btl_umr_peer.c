@@ -192,7 +192,7 @@ static int make_lanes(mca_btl_umr_peer_t *peer)
         entry_of(mca_btl_umr.hcas[i], &lists[me][i]);
     }
     counts[1 - me] = look_up(name, lists[1 - me]);
-    if (0 == counts[1 - me]) {
+    if (0 == counts[0] || 0 == counts[1]) {
         return OPAL_SUCCESS;
     }
     peer->lanes = calloc(counts[0] < counts[1] ? counts[0] : counts[1], sizeof(*peer->lanes));

@@ -172,7 +172,7 @@ static inline __opal_attribute_always_inline__ void bounce_out(const watch_t *wa
         bounce_out_parts(watch, status);
     } else if (OPAL_LIKELY(sizeof(uint64_t) == length)) {
         memcpy(watch->to, watch->bytes, sizeof(uint64_t));
-    } else {
+    } else if (0 != length) { /* the buffer may be NULL without */
         memcpy(watch->to, watch->bytes, length);
     }
 }

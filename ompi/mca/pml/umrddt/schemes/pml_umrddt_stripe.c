@@ -71,7 +71,7 @@ uint64_t mca_pml_umrddt_stripe_alignment(const mca_pml_umrddt_rts_t *rts,
         theirs = rts->length / rts->pieces;
     }
     mine = 0 == mine || most < mine ? 1 : mine;
-    theirs = most < theirs ? 1 : theirs;
+    theirs = 0 == theirs || most < theirs ? 1 : theirs;
     rest = mine / common_divisor(mine, theirs);
     return rest <= most / theirs ? rest * theirs : mine;
 }
@@ -511,6 +511,7 @@ bool mca_pml_umrddt_stripes_receive(mca_pml_umrddt_recv_t *recv, uint64_t chunk,
     for (uint32_t i = 0; i < offered; ++i) {
         count += use[i] ? 1 : 0;
     }
+    /* At least 1: the parent's own lane. NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
     if (recv->total / count < MCA_PML_UMRDDT_LEAST_STRIPE) {
         return false;
     }

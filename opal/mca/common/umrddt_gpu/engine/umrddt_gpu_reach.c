@@ -53,7 +53,7 @@ opal_umrddt_gpu_reach_t opal_umrddt_gpu_reach(opal_umrddt_gpu_engine_t *engine,
                                               const opal_umrddt_gpu_copy_end_t *copy_end,
                                               bool kernels)
 {
-    const CUdeviceptr address = (CUdeviceptr) (copy_end->address + (uint64_t) lowest(copy_end));
+    const CUdeviceptr address = (CUdeviceptr) copy_end->address + (CUdeviceptr) lowest(copy_end);
     opal_umrddt_gpu_memory_t memory;
     CUresult rc;
 

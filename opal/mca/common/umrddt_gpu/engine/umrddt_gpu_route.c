@@ -95,7 +95,7 @@ void opal_umrddt_gpu_route_find(opal_umrddt_gpu_engine_t *engine,
 
 static CUdeviceptr at(const opal_umrddt_gpu_copy_end_t *copy_end, int64_t offset)
 {
-    return (CUdeviceptr) (copy_end->address + (uint64_t) offset);
+    return (CUdeviceptr) copy_end->address + (CUdeviceptr) offset;
 }
 
 static CUresult copy_2d(opal_umrddt_gpu_engine_t *engine, CUstream stream,

@@ -90,7 +90,9 @@ static inline void opal_umrddt_gpu_stream_unpack(void *buf, size_t count,
                                                  size_t length)
 {
     if (OPAL_LIKELY(opal_umrddt_gpu_is_contiguous(type, count))) {
-        memcpy((char *) buf + type->true_lb, stream, length);
+        if (0 != length) { /* the buffer may be NULL without */
+            memcpy((char *) buf + type->true_lb, stream, length);
+        }
     } else {
         (void) opal_umrddt_gpu_stream_unpack_pieces(buf, count, type, stream, length);
     }
