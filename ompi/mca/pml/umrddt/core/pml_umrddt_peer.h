@@ -34,7 +34,8 @@ struct mca_pml_umrddt_peer_t {
     bool has_gpu;   /**< it has the CUDA driver */
     bool same_host; /**< CUDA IPC handles work between it and this process */
     uint16_t reach; /**< MCA_PML_UMRDDT_REACH_KNOWN and schemes that reach it; 0: unknown; atomic */
-    uint32_t comms; /**< live communicators with this peer; under the lock */
+    uint16_t logged; /**< reasons of fallbacks that were logged */
+    uint32_t comms;  /**< live communicators with this peer; under the lock */
     uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< expected in its envelopes */
     mca_btl_umr_endpoint_t *endpoint;          /**< of the HCA, created on demand; atomic */
 
@@ -58,6 +59,12 @@ struct mca_pml_umrddt_peer_t {
     bool rings;                         /**< it sets our completion flags on request; atomic */
     struct opal_umrddt_gpu_peer_t *ipc; /**< caches of the scheme ipc; or NULL */
 };
+
+/** The rank in MPI_COMM_WORLD, for log lines. */
+static inline unsigned mca_pml_umrddt_peer_rank(const mca_pml_umrddt_peer_t *peer)
+{
+    return peer->proc->proc_name.vpid;
+}
 
 /** Add to the memory in use for peers; @p bytes may be negative. */
 static inline void mca_pml_umrddt_peer_bytes(int64_t bytes)

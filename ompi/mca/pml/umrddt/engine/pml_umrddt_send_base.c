@@ -19,6 +19,7 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_owner.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_send_rndv.h"
@@ -124,11 +125,27 @@ static bool packed(void *owner)
     return true;
 }
 
+/** Log that the base PML carries a message; the back-off if the receiver declines the next ones. */
+static __opal_attribute_noinline__ void log_base(const mca_pml_umrddt_send_t *send)
+{
+    if (send->left) {
+        MCA_PML_UMRDDT_VERBOSE(SELECTION,
+                               "%zu bytes to rank %u: declined; the next such messages are passed "
+                               "through",
+                               send->layout->size, mca_pml_umrddt_peer_rank(send->peer));
+    } else {
+        MCA_PML_UMRDDT_VERBOSE(MESSAGE, "%zu bytes to rank %u: %s", send->layout->size,
+                               mca_pml_umrddt_peer_rank(send->peer),
+                               send->chosen ? "declined" : "fallback to the base PML");
+    }
+}
+
 void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send)
 {
     int rc;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    log_base(send);
     if (OPAL_UNLIKELY(send->chosen)) {
         MCA_PML_UMRDDT_COUNT(declined_sends);
     } else {

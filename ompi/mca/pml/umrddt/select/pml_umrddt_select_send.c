@@ -19,6 +19,7 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_pattern.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select.h"
 #include "ompi/mca/pml/umrddt/select/pml_umrddt_select_limits.h"
@@ -131,8 +132,15 @@ static __opal_attribute_noinline__ bool predict_pass(const mca_pml_umrddt_peer_t
     describe_send(peer, layout, gpu, other, &message);
     best = opal_umrddt_select_best(&mca_pml_umrddt.selections->tuning, &message,
                                    schemes | MCA_PML_UMRDDT_BIT_BASE, times);
-    if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_SCHEME_BASE == best) {
-        opal_umrddt_explain_passed(&message, times, schemes);
+    if (MCA_PML_UMRDDT_SCHEME_BASE == best) {
+        if (mca_pml_umrddt.params.explain) {
+            opal_umrddt_explain_passed(&message, times, schemes);
+        }
+        MCA_PML_UMRDDT_VERBOSE(SELECTION,
+                               "%llu bytes to rank %u, %u blocks in %s memory: passed through (%s)",
+                               (unsigned long long) message.bytes, mca_pml_umrddt_peer_rank(peer),
+                               (unsigned) message.from.pieces, gpu ? "GPU" : "system",
+                               "the base PML is predicted to be faster");
     }
     return MCA_PML_UMRDDT_SCHEME_BASE == best;
 }
