@@ -121,7 +121,7 @@ static void notify_sender(mca_pml_umrddt_recv_t *recv, int rc)
 
     if (OMPI_SUCCESS != rc) {
         opal_umrddt_gpu_stage_put(&recv->overflow);
-        opal_output(0, "umrddt: the base PML refused a receive (%d)", rc);
+        opal_output(0, "pml:umrddt: the base PML refused a receive (%d)", rc);
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_ACK, &reply);
     } else {
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_FALLBACK, &reply);

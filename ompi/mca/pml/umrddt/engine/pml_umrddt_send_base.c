@@ -53,7 +53,7 @@ static void data_refused(mca_pml_umrddt_send_t *send, int rc)
     if (send->pack_error) {
         mca_pml_umrddt_control_fatal(send->comm, send->dst, rc);
     }
-    opal_output(0, "umrddt: the base PML refuses the data of a message (%d); it fails", rc);
+    opal_output(0, "pml:umrddt: the base PML refuses the data of a message (%d); it fails", rc);
     send->pack_error = true;
     send->refused = 0;
 }
@@ -101,7 +101,7 @@ static void post_data(mca_pml_umrddt_send_t *send)
 /** The buffer could not be packed: send an empty message, so that the receiver fails too. */
 static void post_nothing(mca_pml_umrddt_send_t *send, int rc)
 {
-    opal_output(0, "umrddt: the GPU could not pack a message (%d); it fails", rc);
+    opal_output(0, "pml:umrddt: the GPU could not pack a message (%d); it fails", rc);
     send->pack_error = true;
     post_data(send);
 }
