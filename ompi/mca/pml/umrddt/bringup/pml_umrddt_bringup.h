@@ -34,8 +34,14 @@ void mca_pml_umrddt_params_register(void);
 int mca_pml_umrddt_scheme_named(const char *name);
 void mca_pml_umrddt_pvars_register(void);
 
-/** Print the counters of this process. */
-void mca_pml_umrddt_pvars_print(void);
+/** Number of the values that mca_pml_umrddt_pvars_read returns, the same in all processes. */
+size_t mca_pml_umrddt_pvars_count(void);
+
+/** Read the performance variables of this process. @param[out] values  room for all */
+void mca_pml_umrddt_pvars_read(uint64_t *values);
+
+/** Print the performance variables of a process. */
+void mca_pml_umrddt_pvars_print(const opal_process_name_t *name, const uint64_t *values);
 
 /* pml_umrddt_stats.c */
 
@@ -52,8 +58,8 @@ void mca_pml_umrddt_stats_print(void);
 
 /* pml_umrddt_gather.c */
 
-/** Called with the data of a process. @param[in] data  aligned for uint64_t */
-typedef void (*mca_pml_umrddt_gathered_t)(const void *data, void *context);
+/** Called with the data of a process. @param[in] rank  in MPI_COMM_WORLD */
+typedef void (*mca_pml_umrddt_gathered_t)(uint32_t rank, const void *data, void *context);
 
 /**
  * Collect data of all processes of the job at rank 0. Every process calls it, in finalize. It waits

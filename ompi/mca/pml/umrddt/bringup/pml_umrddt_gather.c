@@ -125,7 +125,7 @@ uint32_t mca_pml_umrddt_gather(void *mine, size_t size, mca_pml_umrddt_gathered_
     if (!umrddt_job_size(job) || rank >= *job) {
         *job = 1;
     }
-    each(mine, context);
+    each(rank, mine, context);
     if (1 == *job) {
         return found;
     }
@@ -147,7 +147,7 @@ uint32_t mca_pml_umrddt_gather(void *mine, size_t size, mca_pml_umrddt_gathered_
         void *theirs = fetch(key, other, size);
 
         if (NULL != theirs) {
-            each(theirs, context);
+            each(other, theirs, context);
             free(theirs);
             ++found;
         }

@@ -187,20 +187,35 @@ void mca_pml_umrddt_pvars_register(void)
     }
 }
 
-void mca_pml_umrddt_pvars_print(void)
+size_t mca_pml_umrddt_pvars_count(void)
 {
-    const mca_btl_umr_stats_t *stats;
-    const mca_btl_umr_caps_t *caps;
+    return sizeof(pvars) / sizeof(pvars[0]) + HCAS;
+}
 
-    for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
-        MCA_PML_UMRDDT_LOG("%s %-20s %" PRIu64, OMPI_NAME_PRINT(OMPI_PROC_MY_NAME), pvars[i].name,
-                           pvar_value(&pvars[i]));
+void mca_pml_umrddt_pvars_read(uint64_t *values)
+{
+    unsigned long long bytes[HCAS];
+
+    hcas_get(bytes);
+    for (size_t i = 0; i < HCAS; ++i) {
+        *values++ = bytes[i];
     }
-    if (NULL != mca_pml_umrddt.hca && mca_pml_umrddt.hca->hca(1, NULL, NULL)) {
-        for (unsigned int i = 0; mca_pml_umrddt.hca->hca(i, &caps, &stats); ++i) {
-            MCA_PML_UMRDDT_LOG("%s bytes written by %s: %" PRIu64,
-                               OMPI_NAME_PRINT(OMPI_PROC_MY_NAME), caps->device,
-                               stats->bytes_written);
+    for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
+        *values++ = pvar_value(&pvars[i]);
+    }
+}
+
+void mca_pml_umrddt_pvars_print(const opal_process_name_t *name, const uint64_t *values)
+{
+    const bool several = 0 < values[1]; /* HCAs that wrote */
+
+    for (size_t i = 0; i < HCAS; ++i, ++values) {
+        if (several && 0 < *values) {
+            MCA_PML_UMRDDT_LOG("%s hca_write_bytes[%zu] %" PRIu64, OMPI_NAME_PRINT(name), i,
+                               *values);
         }
+    }
+    for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i, ++values) {
+        MCA_PML_UMRDDT_LOG("%s %-20s %" PRIu64, OMPI_NAME_PRINT(name), pvars[i].name, *values);
     }
 }

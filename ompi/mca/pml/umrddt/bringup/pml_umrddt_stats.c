@@ -10,12 +10,14 @@
  * @file
  *
  * The summary of the job that rank 0 prints in MPI_Finalize (pml_umrddt_stats). Sums of the
- * counters of all processes; pml_umrddt_pvars.c has the counters of one process.
+ * counters of all processes; pml_umrddt_pvars.c has the counters of one process. Rank 0 prints
+ * those, too, because mpirun mixes lines of several processes.
  */
 
 #include "ompi_config.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "opal/util/proc.h"
@@ -104,13 +106,18 @@ static uint64_t value_of(const uint64_t *sum, size_t line)
     return value;
 }
 
-static void add(const void *theirs, void *context)
+/** Add the report of a process, which its performance variables follow. */
+static void add(uint32_t rank, const void *theirs, void *context)
 {
-    uint64_t *sum = context, values[VALUES];
+    const uint64_t *values = theirs;
+    const opal_process_name_t name = {OPAL_PROC_MY_NAME.jobid, rank};
+    uint64_t *sum = context;
 
-    memcpy(values, theirs, sizeof(values));
     for (size_t i = 0; i < VALUES; ++i) {
         sum[i] += values[i];
+    }
+    if (0 == OPAL_PROC_MY_NAME.vpid && MCA_PML_UMRDDT_STATS_ALL == mca_pml_umrddt.params.stats) {
+        mca_pml_umrddt_pvars_print(&name, values + VALUES);
     }
 }
 
@@ -152,15 +159,19 @@ static void print(const uint64_t *sum, uint32_t found, uint32_t job)
 
 void mca_pml_umrddt_stats_print(void)
 {
-    uint64_t sum[VALUES] = {0};
+    const size_t count = VALUES + mca_pml_umrddt_pvars_count();
+    uint64_t sum[VALUES] = {0}, *mine = malloc(count * sizeof(*mine));
     uint32_t found, job;
-    report_t mine;
+    report_t own;
 
-    if (MCA_PML_UMRDDT_STATS_ALL == mca_pml_umrddt.params.stats) {
-        mca_pml_umrddt_pvars_print();
+    if (NULL == mine) {
+        return;
     }
-    report(&mine);
-    found = mca_pml_umrddt_gather(&mine, sizeof(mine), add, sum, &job);
+    report(&own);
+    memcpy(mine, &own, sizeof(own));
+    mca_pml_umrddt_pvars_read(mine + VALUES);
+    found = mca_pml_umrddt_gather(mine, count * sizeof(*mine), add, sum, &job);
+    free(mine);
     if (0 == OPAL_PROC_MY_NAME.vpid) {
         print(sum, found, job);
     }
