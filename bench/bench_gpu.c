@@ -10,11 +10,12 @@
 
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "umrddt_cuda_all.h"
 
 #include "bench_gpu.h"
 #include "bench_util.h"
 
-static const opal_umrddt_gpu_driver_t *driver;
+static const umrddt_cuda_all_t *driver;
 static CUdevice device;
 static char name[128];
 
@@ -37,7 +38,7 @@ const char *bench_gpu_open(int turn)
     if (NULL != driver) {
         return NULL;
     }
-    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
+    if (OPAL_SUCCESS != umrddt_cuda_all_load(&driver)) {
         return opal_umrddt_gpu_driver_why_not();
     }
     rc = driver->cuInit(0);

@@ -141,7 +141,7 @@ job()
     local prefix=$work/prefix-$1
     "$prefix/bin/mpicc" -o "$work/example-$1" "$top/docs/example.c" || return 1
     "$build/sim/connectx/umrddt_sim" "$prefix/bin/mpirun" --allow-run-as-root --oversubscribe -n 2 --mca pml umrddt \
-        --mca pml_umrddt_memory all --mca pml_umrddt_stats 1 "$work/example-$1"
+        --mca pml_umrddt_memory all --mca pml_umrddt_stats 2 "$work/example-$1"
 }
 
 check_job()

@@ -262,7 +262,7 @@ job()
     esac
     cp "$top/docs/example.c" "$root/root/example.c" && in_root mpicc -Wall -o /root/example /root/example.c || return 1
     in_root "${set[@]}" umrddt_sim mpirun --allow-run-as-root --oversubscribe -n 2 --mca pml umrddt --mca pml_umrddt_memory all \
-        --mca pml_umrddt_stats 1 /root/example >"$scratch/job" 2>&1
+        --mca pml_umrddt_stats 2 /root/example >"$scratch/job" 2>&1
     local status=$?
     cat "$scratch/job"
     [ $status -eq 0 ] && [ "$(grep -c ': 0 of 1024 rows are wrong' "$scratch/job")" -eq 2 ] &&

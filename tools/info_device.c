@@ -27,6 +27,7 @@
 
 #include "opal/mca/btl/umr/btl_umr_hca.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "umrddt_cuda_all.h"
 #include "opal/mca/common/umrddt_gpu/rdma/umrddt_gpu_rdma.h"
 
 /** Names of the capability tiers in the output. */
@@ -117,10 +118,10 @@ static int nearer(const void *a, const void *b)
 /** Find the GPUs with a known distance. @return their number */
 static int near_gpus(const mca_btl_umr_hca_ops_t *hca, unsigned int index, info_near_t *gpus)
 {
-    const opal_umrddt_gpu_driver_t *driver;
+    const umrddt_cuda_all_t *driver;
     int count = 0, known = 0;
 
-    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver) || CUDA_SUCCESS != driver->cuInit(0)
+    if (OPAL_SUCCESS != umrddt_cuda_all_load(&driver) || CUDA_SUCCESS != driver->cuInit(0)
         || CUDA_SUCCESS != driver->cuDeviceGetCount(&count)) {
         return 0;
     }

@@ -24,11 +24,12 @@
 #include "opal/constants.h"
 
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "umrddt_cuda_all.h"
 
 /** More of them are counted, and not listed. */
 #define GPUS_MAX 16
 
-static const opal_umrddt_gpu_driver_t *driver;
+static const umrddt_cuda_all_t *driver;
 
 static int attribute(CUdevice device, CUdevice_attribute which)
 {
@@ -141,7 +142,7 @@ void info_gpus(info_gpus_t *gpus)
     int count = 0;
 
     memset(gpus, 0, sizeof(*gpus));
-    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&driver)) {
+    if (OPAL_SUCCESS != umrddt_cuda_all_load(&driver)) {
         why = opal_umrddt_gpu_driver_why_not();
     } else if (CUDA_SUCCESS != driver->cuInit(0)
                || CUDA_SUCCESS != driver->cuDeviceGetCount(&count)) {

@@ -16,6 +16,7 @@
 
 #include "bench/bench_util.h"
 #include "bench_gpu.h"
+#include "umrddt_cuda_all.h"
 
 #define NOISE    (UINT64_C(16) << 20)
 #define ROUNDS   7
@@ -38,7 +39,7 @@ static double median(double *values, int n)
 
 void bench_begin(uint64_t bytes, bench_t *bench)
 {
-    const opal_umrddt_gpu_driver_t *driver;
+    const umrddt_cuda_all_t *driver;
     uint64_t *noise = bench_alloc(NOISE), state = 1, i;
     int count = 0, can = 0;
     void *flag;

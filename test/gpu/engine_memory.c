@@ -7,6 +7,7 @@
  */
 
 #include "engine_memory.h"
+#include "umrddt_cuda_all.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@
 #define GUARD 32
 
 char test_doing[4096];
-const opal_umrddt_gpu_driver_t *test_driver;
+const umrddt_cuda_all_t *test_driver;
 typegen_rng_t test_dice;
 
 static CUcontext contexts[2];
@@ -26,7 +27,7 @@ void test_begin(bool mpi)
     if (mpi) {
         singleton_init(MPI_THREAD_SINGLE);
     }
-    CHECK(OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&test_driver));
+    CHECK(OPAL_SUCCESS == umrddt_cuda_all_load(&test_driver));
     OK(cuInit(0));
     OK(cuDeviceGetCount(&count));
     for (i = 1; 0 <= i; --i) {

@@ -25,6 +25,7 @@
 
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "umrddt_cuda_all.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "test/common/typegen.h"
 
@@ -43,7 +44,7 @@
 
 /** What is being done: printed with a failure. */
 extern char test_doing[4096];
-extern const opal_umrddt_gpu_driver_t *test_driver;
+extern const umrddt_cuda_all_t *test_driver;
 extern typegen_rng_t test_dice;
 
 /** Where memory can be. */

@@ -13,14 +13,15 @@
 #include <sys/socket.h>
 
 #include "opal/constants.h"
+#include "umrddt_cuda_all.h"
 
-static const opal_umrddt_gpu_driver_t *driver;
+static const umrddt_cuda_all_t *driver;
 
 #define OK(call) EXPECT(CUDA_SUCCESS, driver->call)
 
-const opal_umrddt_gpu_driver_t *owner_driver(void)
+const umrddt_cuda_all_t *owner_driver(void)
 {
-    EXPECT(OPAL_SUCCESS, opal_umrddt_gpu_driver_load(&driver));
+    EXPECT(OPAL_SUCCESS, umrddt_cuda_all_load(&driver));
     OK(cuInit(0));
     return driver;
 }

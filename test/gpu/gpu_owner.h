@@ -21,6 +21,7 @@
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_ipc.h"
 
 #include "gpu_test.h"
+#include "umrddt_cuda_all.h"
 
 typedef struct owner_t {
     pid_t pid;
@@ -84,7 +85,7 @@ void owner_bound(owner_t *owner, unsigned exports);
 int owner_main(int fd);
 
 /** The driver, initialized. */
-const opal_umrddt_gpu_driver_t *owner_driver(void);
+const umrddt_cuda_all_t *owner_driver(void);
 
 /** An engine: a context of its own, current nowhere. Ends with the process. */
 opal_umrddt_gpu_engine_t *engine_make(int device);

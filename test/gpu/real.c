@@ -16,6 +16,7 @@
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_fatbin.h"
 
 #include "real.h"
+#include "umrddt_cuda_all.h"
 
 bool real_wanted(void)
 {
@@ -67,7 +68,7 @@ void real_begin(int ordinal, real_gpu_t *gpu)
     int i;
 
     memset(gpu, 0, sizeof(*gpu));
-    if (OPAL_SUCCESS != opal_umrddt_gpu_driver_load(&gpu->driver)) {
+    if (OPAL_SUCCESS != umrddt_cuda_all_load(&gpu->driver)) {
         fprintf(stderr, "no driver: %s\n", opal_umrddt_gpu_driver_why_not());
         exit(1);
     }

@@ -26,11 +26,12 @@
 #include <stdint.h>
 
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "umrddt_cuda_all.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_plan.h"
 
 /** A GPU, ready. */
 typedef struct real_gpu_t {
-    const opal_umrddt_gpu_driver_t *driver;
+    const umrddt_cuda_all_t *driver;
     CUdevice device;
     CUcontext ctx;
     CUmodule module;

@@ -19,6 +19,7 @@
 #include "opal/constants.h"
 #include "opal/mca/accelerator/accelerator.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "umrddt_cuda_all.h"
 #include "opal/runtime/opal.h"
 
 #include "gpu_owner.h"
@@ -29,7 +30,7 @@
 /* One allocation of the driver's mapped memory. */
 #define VMM_SIZE ((size_t) 2 << 20)
 
-static const opal_umrddt_gpu_driver_t *driver;
+static const umrddt_cuda_all_t *driver;
 static opal_accelerator_base_component_t *component;
 static opal_accelerator_base_module_t *m;
 static CUcontext primary[2];
@@ -65,7 +66,7 @@ static void begin(void)
     int i;
 
     CHECK(NULL != load());
-    EXPECT(OPAL_SUCCESS, opal_umrddt_gpu_driver_load(&driver));
+    EXPECT(OPAL_SUCCESS, umrddt_cuda_all_load(&driver));
     EXPECT(CUDA_SUCCESS, driver->cuInit(0));
     EXPECT(CUDA_SUCCESS, driver->cuDeviceGetCount(&devices));
     gpu_test_needs_two(devices);
@@ -227,7 +228,7 @@ static void before(void)
     unsigned f;
 
     CHECK(NULL != load());
-    EXPECT(OPAL_SUCCESS, opal_umrddt_gpu_driver_load(&driver));
+    EXPECT(OPAL_SUCCESS, umrddt_cuda_all_load(&driver));
     for (i = 0; i < 2; ++i) {
         EXPECT(0, m->check_addr(heap, &device, &flags));
         EXPECT(NONE, device);

@@ -23,10 +23,11 @@
 
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "umrddt_cuda_all.h"
 
 #include "gpu_test.h"
 
-static const opal_umrddt_gpu_driver_t *driver;
+static const umrddt_cuda_all_t *driver;
 static bool real;
 static int device = 1;
 
@@ -51,7 +52,7 @@ static CUcontext begin(void)
 {
     CUcontext ctx;
 
-    CHECK(OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver));
+    CHECK(OPAL_SUCCESS == umrddt_cuda_all_load(&driver));
     CHECK('\0' == opal_umrddt_gpu_driver_why_not()[0]);
     CHECK(CUDA_SUCCESS == driver->cuInit(0));
     if (real) {
@@ -65,7 +66,7 @@ static CUcontext begin(void)
 /* A machine without it: no call, no error. */
 static void no_driver(void)
 {
-    if (OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver)) {
+    if (OPAL_SUCCESS == umrddt_cuda_all_load(&driver)) {
         printf("skipped: this machine has a driver of its own\n");
         return;
     }
@@ -87,7 +88,7 @@ static void not_initialized(void)
 
     CHECK(OPAL_UMRDDT_GPU_HOST == classify((uintptr_t) &driver).kind);
     CHECK(1 == stats().queries);
-    CHECK(OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver));
+    CHECK(OPAL_SUCCESS == umrddt_cuda_all_load(&driver));
     CHECK(CUDA_ERROR_NOT_INITIALIZED == driver->cuDeviceGetCount(&count));
     CHECK(!opal_umrddt_gpu_in_use() && !opal_umrddt_gpu_has_context());
     CHECK(!opal_umrddt_gpu_device_find(NULL, &(opal_umrddt_gpu_memory_t){.size = 0}));

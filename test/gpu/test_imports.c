@@ -11,6 +11,7 @@
 #include "gpu_owner.h"
 
 #include "opal/constants.h"
+#include "umrddt_cuda_all.h"
 
 #define SIZE 10000
 #define MANY 6
@@ -464,7 +465,7 @@ static void kinds(void)
 {
     static const owner_kind_t others[] = {OWNER_POOL,   OWNER_VMM,        OWNER_MANAGED,
                                           OWNER_PINNED, OWNER_REGISTERED, OWNER_HOST};
-    const opal_umrddt_gpu_driver_t *driver;
+    const umrddt_cuda_all_t *driver;
     owner_t owner = owner_start(NULL, NULL);
     opal_umrddt_gpu_engine_t *engine = engine_make(0);
     owner_memory_t memory;

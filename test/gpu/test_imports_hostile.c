@@ -15,6 +15,7 @@
 #include <pthread.h>
 
 #include "opal/constants.h"
+#include "umrddt_cuda_all.h"
 
 #define SIZE 10000
 
@@ -323,7 +324,7 @@ static void *exporter(void *data)
 
 static void export_threads(void)
 {
-    const opal_umrddt_gpu_driver_t *driver = owner_driver();
+    const umrddt_cuda_all_t *driver = owner_driver();
     pthread_t thread[THREADS];
     CUdeviceptr address;
     CUcontext ctx;

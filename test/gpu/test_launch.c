@@ -21,6 +21,7 @@
 
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "umrddt_cuda_all.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_plan.h"
 
 #include "gpu_test.h"
@@ -32,7 +33,7 @@
 
 #define OK(call) CHECK(CUDA_SUCCESS == driver->call)
 
-static const opal_umrddt_gpu_driver_t *driver;
+static const umrddt_cuda_all_t *driver;
 static CUmodule module;
 
 /* Blocks in reverse order, each with a gap behind it. */
@@ -105,7 +106,7 @@ int main(int argc, char **argv)
         if (NULL == getenv("UMRDDT_TEST_AGAIN")) {
             again_on_software(argv);
         }
-        CHECK(OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver));
+        CHECK(OPAL_SUCCESS == umrddt_cuda_all_load(&driver));
         OK(cuInit(0));
         OK(cuDevicePrimaryCtxRetain(&ctx, 0));
         OK(cuCtxSetCurrent(ctx));

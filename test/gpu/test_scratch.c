@@ -17,10 +17,11 @@
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_scratch.h"
 
 #include "gpu_test.h"
+#include "umrddt_cuda_all.h"
 
 #define KIB(n) ((size_t) (n) << 10)
 
-static const opal_umrddt_gpu_driver_t *driver;
+static const umrddt_cuda_all_t *driver;
 
 static opal_umrddt_gpu_engine_t *engine_on(int device, CUcontext *ctx)
 {
@@ -124,7 +125,7 @@ static void threads(opal_umrddt_gpu_engine_t *one, opal_umrddt_gpu_engine_t *oth
 
 static void begin(void)
 {
-    EXPECT(OPAL_SUCCESS, opal_umrddt_gpu_driver_load(&driver));
+    EXPECT(OPAL_SUCCESS, umrddt_cuda_all_load(&driver));
     EXPECT(CUDA_SUCCESS, driver->cuInit(0));
 }
 

@@ -15,6 +15,7 @@
 
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "umrddt_cuda_all.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 
 #include "gpu_test.h"
@@ -22,7 +23,7 @@
 #define KIB(n) ((size_t) (n) << 10)
 #define MIB(n) ((size_t) (n) << 20)
 
-static const opal_umrddt_gpu_driver_t *driver;
+static const umrddt_cuda_all_t *driver;
 
 /* On a device that is not the default one, where there is another. */
 static CUcontext begin(void)
@@ -30,7 +31,7 @@ static CUcontext begin(void)
     CUcontext ctx;
     int devices = 0;
 
-    EXPECT(OPAL_SUCCESS, opal_umrddt_gpu_driver_load(&driver));
+    EXPECT(OPAL_SUCCESS, umrddt_cuda_all_load(&driver));
     EXPECT(CUDA_SUCCESS, driver->cuInit(0));
     EXPECT(CUDA_SUCCESS, driver->cuDeviceGetCount(&devices));
     EXPECT(CUDA_SUCCESS, driver->cuCtxCreate_v2(&ctx, 0, gpu_test_far(devices)));
@@ -66,7 +67,7 @@ static void none(void)
 {
     void *buffer = &buffer;
 
-    if (OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver)) {
+    if (OPAL_SUCCESS == umrddt_cuda_all_load(&driver)) {
         printf("skipped: this machine has a driver of its own\n");
         return;
     }
@@ -83,7 +84,7 @@ static void no_context(void)
     void *buffer = &buffer;
     CUcontext ctx;
 
-    EXPECT(OPAL_SUCCESS, opal_umrddt_gpu_driver_load(&driver));
+    EXPECT(OPAL_SUCCESS, umrddt_cuda_all_load(&driver));
     EXPECT(OPAL_ERR_NOT_AVAILABLE, opal_umrddt_gpu_staging_get(1, &buffer));
     ctx = begin();
     EXPECT(CUDA_SUCCESS, driver->cuCtxPopCurrent_v2(&ctx));

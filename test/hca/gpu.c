@@ -12,20 +12,21 @@
 #include "harness.h"
 
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "umrddt_cuda_all.h"
 
 #define FILLER 0x77
 #define ROOM   (96u << 10)
 
 #define OK(call) CHECK(CUDA_SUCCESS == (call), "a call of the driver failed")
 
-static const opal_umrddt_gpu_driver_t *cuda;
+static const umrddt_cuda_all_t *cuda;
 
 static void begin(void)
 {
     CUcontext ctx;
 
     if (NULL == cuda) {
-        CHECK(OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&cuda), "no CUDA driver");
+        CHECK(OPAL_SUCCESS == umrddt_cuda_all_load(&cuda), "no CUDA driver");
         OK(cuda->cuInit(0));
         OK(cuda->cuDevicePrimaryCtxRetain(&ctx, harness.rank % 2));
         OK(cuda->cuCtxSetCurrent(ctx));

@@ -16,6 +16,7 @@
 #include "harness.h"
 
 #include "opal/mca/common/umrddt_gpu/driver/umrddt_gpu_driver.h"
+#include "umrddt_cuda_all.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -535,12 +536,12 @@ void hcas_print_gpus(void)
     enum {
         MOST = 16
     };
-    const opal_umrddt_gpu_driver_t *cuda;
+    const umrddt_cuda_all_t *cuda;
     mca_btl_umr_endpoint_t *near[MOST + 1];
     char from[512], to[512];
     int count = 0;
 
-    CHECK_RC(OPAL_SUCCESS, opal_umrddt_gpu_driver_load(&cuda));
+    CHECK_RC(OPAL_SUCCESS, umrddt_cuda_all_load(&cuda));
     CHECK(CUDA_SUCCESS == cuda->cuInit(0) && CUDA_SUCCESS == cuda->cuDeviceGetCount(&count)
               && MOST >= count,
           "the GPUs");

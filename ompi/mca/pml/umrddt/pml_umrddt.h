@@ -84,6 +84,7 @@ typedef struct mca_pml_umrddt_t {
     bool looks;                     /**< look up the memory kind of every send buffer */
     bool declines_far;              /**< pass contiguous messages to remote nodes through */
     bool takes_contiguous;          /**< look up contiguous send buffers, too */
+    bool shows;                     /**< print selections (explain, verbose) */
     bool declines;                  /**< the model decides whether a message is handled */
     size_t contiguous_from;         /**< smallest contiguous message that is handled, bytes */
     mca_pml_umrddt_identity_t self; /**< as published in the modex */

@@ -215,8 +215,13 @@ typedef enum mca_pml_umrddt_contiguous_t {
       "Print for each new pair of layouts the possible protocols, their " \
       "predicted times, the selected one and the reason, and the measured " \
       "time") \
-    X(BOOL, stats, 3, false, 0, 0, \
-      "Print this process's counters at finalize")
+    X(STATS, stats, 3, MCA_PML_UMRDDT_STATS_NONE, 0, 0, \
+      "Statistics in MPI_Finalize: none; job (1): a summary by rank 0; all " \
+      "(2): and all counters of each process") \
+    X(UINT, verbose, 3, 0, 0, 100, \
+      "Log lines, from this value on: %u: set-up; %u: peers, selections, " \
+      "back-offs, the first fallback of a kind; %u: each fallback",\
+      MCA_PML_UMRDDT_LOG_SETUP, MCA_PML_UMRDDT_LOG_SELECTION, MCA_PML_UMRDDT_LOG_MESSAGE)
 /* clang-format on */
 
 /* The types. Those below SIZE are names of values, in pml_umrddt_params.c. */
@@ -230,6 +235,7 @@ typedef enum mca_pml_umrddt_contiguous_t {
 #define MCA_PML_UMRDDT_TYPE_CONTIGUOUS int /* mca_pml_umrddt_contiguous_t */
 #define MCA_PML_UMRDDT_TYPE_GPU_SCHEME int /* opal_umrddt_gpu_how_t */
 #define MCA_PML_UMRDDT_TYPE_GPU_KERNEL int /* opal_umrddt_gpu_scheme_t */
+#define MCA_PML_UMRDDT_TYPE_STATS      int /* mca_pml_umrddt_stats_t */
 
 #define MCA_PML_UMRDDT_PARAM_MEMBER(type, name, ...) MCA_PML_UMRDDT_TYPE_##type name;
 typedef struct mca_pml_umrddt_params_t {

@@ -166,6 +166,14 @@ void mca_btl_umr_hca_stop(mca_btl_umr_hca_t *hca);
 #define MCA_BTL_UMR_LOG(hca, format, ...) \
     opal_output(0, "btl:umr: %s: " format, (hca)->device.name, __VA_ARGS__)
 
+/** Log line from a level of btl_umr_verbose on. Only where something new is decided. */
+#define MCA_BTL_UMR_VERBOSE(level, ...)                                             \
+    do {                                                                            \
+        if (OPAL_UNLIKELY(MCA_BTL_UMR_LOG_##level <= mca_btl_umr_params.verbose)) { \
+            opal_output(0, "btl:umr: " __VA_ARGS__);                                \
+        }                                                                           \
+    } while (0)
+
 END_C_DECLS
 
 #endif /* MCA_BTL_UMR_H */

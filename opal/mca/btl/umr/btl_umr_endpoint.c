@@ -331,6 +331,14 @@ static __opal_attribute_noinline__ int connect_to(mca_btl_umr_endpoint_t *endpoi
     endpoint->connected = true;
     endpoint->theirs = *address;
     endpoint->hca->stats.endpoints_rebuilt += 0 < endpoint->generation ? 1 : 0;
+    if (0 < endpoint->generation) {
+        MCA_BTL_UMR_VERBOSE(LANE, "rank %u: %s: queue pair replaced, generation %u",
+                            endpoint->peer->name.vpid, endpoint->hca->device.name,
+                            endpoint->generation);
+    } else {
+        MCA_BTL_UMR_VERBOSE(QP, "rank %u: %s: queue pair %u connected", endpoint->peer->name.vpid,
+                            endpoint->hca->device.name, endpoint->sq.qp->qp_num);
+    }
     return OPAL_SUCCESS;
 }
 
@@ -370,6 +378,9 @@ void mca_btl_umr_endpoint_fail(mca_btl_umr_endpoint_t *endpoint)
             hca, "the queue pair to %s has failed %u times in a row: it is not replaced any more",
             OPAL_NAME_PRINT(endpoint->peer->name), rebuild->tries);
     }
+    MCA_BTL_UMR_VERBOSE(LANE, "rank %u: %s: queue pair %u broke (failure %u in a row)",
+                        endpoint->peer->name.vpid, hca->device.name, endpoint->sq.qp->qp_num,
+                        rebuild->tries);
     err = ibv_modify_qp(endpoint->sq.qp, &attr, IBV_QP_STATE);
     if (0 != err) {
         MCA_BTL_UMR_LOG(hca, "the queue pair to %s does not stop: %s",

@@ -123,7 +123,24 @@ static int add_hca(const mca_btl_umr_candidate_t *candidate)
         return OPAL_ERR_NOT_AVAILABLE;
     }
     ++mca_btl_umr.hca_count;
+    MCA_BTL_UMR_VERBOSE(
+        SETUP, "%s: used, %s, GID %u, NUMA node %d, UMR: %s", hca->device.name,
+        IBV_LINK_LAYER_ETHERNET == hca->device.port_attr.link_layer ? "Ethernet" : "InfiniBand",
+        hca->device.gid_index, hca->device.numa, hca->caps.umr.usable ? "yes" : hca->caps.umr.why);
     return OPAL_SUCCESS;
+}
+
+/** Log the ports in the order in which they are tried. */
+static void log_candidates(const mca_btl_umr_candidate_t *candidates, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        MCA_BTL_UMR_VERBOSE(SETUP, "%s:%u: found, distance %u%s",
+                            ibv_get_device_name(candidates[i].device), candidates[i].port,
+                            candidates[i].distance,
+                            i < (int) mca_btl_umr_params.max_hcas
+                                ? ""
+                                : "; tried only if another one fails (btl_umr_max_hcas)");
+    }
 }
 
 static size_t smaller(size_t a, size_t b)
@@ -171,6 +188,8 @@ static int start_all(const mca_btl_umr_candidate_t *candidates, int count)
             memcpy(first_why, mca_btl_umr.why, sizeof(first_why));
         } else if (OPAL_SUCCESS != rc && named) {
             opal_output(0, "btl:umr: not used: %s", mca_btl_umr.why);
+        } else if (OPAL_SUCCESS != rc) {
+            MCA_BTL_UMR_VERBOSE(SETUP, "not used: %s", mca_btl_umr.why);
         }
     }
     if (0 < mca_btl_umr.hca_count) {
@@ -180,6 +199,8 @@ static int start_all(const mca_btl_umr_candidate_t *candidates, int count)
         if (OPAL_SUCCESS == rc) {
             if (named && '\0' != first_why[0]) {
                 opal_output(0, "btl:umr: not used: %s", first_why);
+            } else if ('\0' != first_why[0]) {
+                MCA_BTL_UMR_VERBOSE(SETUP, "not used: %s", first_why);
             }
             return OPAL_SUCCESS;
         }
@@ -211,6 +232,7 @@ static int mca_btl_umr_init(void)
 
     mca_btl_umr_params_check();
     count = mca_btl_umr_device_candidates(&list, &candidates);
+    log_candidates(candidates, count);
     if (0 < count) {
         rc = mca_btl_umr_device_fork();
         if (OPAL_SUCCESS == rc) {
@@ -227,6 +249,7 @@ static int mca_btl_umr_init(void)
         mca_btl_umr_check_start();
     } else {
         mca_btl_umr.refused = true;
+        MCA_BTL_UMR_VERBOSE(SETUP, "no HCA: %s", mca_btl_umr.why);
     }
     OPAL_THREAD_UNLOCK(&mca_btl_umr.lock);
 

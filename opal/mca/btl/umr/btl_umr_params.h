@@ -33,6 +33,11 @@ enum {
     MCA_BTL_UMR_GPU_FLUSH_MAX
 };
 
+/** Levels of btl_umr_verbose. */
+#define MCA_BTL_UMR_LOG_SETUP 1u
+#define MCA_BTL_UMR_LOG_LANE  10u
+#define MCA_BTL_UMR_LOG_QP    50u
+
 /* clang-format off */
 /**
  * X(type, name, level, default, least, most, help). A number outside of least and most is replaced
@@ -152,6 +157,10 @@ enum {
       "Largest job, in processes, for which btl_umr_rdma is used") \
     X(UINT, rdma_depth, 6, 64, 1, 8192, \
       "Number of operations of btl_umr_rdma in flight to one peer") \
+    X(UINT, verbose, 3, 0, 0, 100, \
+      "Log to the error output, from this value on: 1: set-up (ports found, " \
+      "selected, and rejected with the reason); 10: lanes to each new peer, " \
+      "broken and replaced queue pairs; 50: each queue pair") \
     X(UINT, check, 9, 0, 0, UINT_MAX, \
       "For tests: verify that counters and lists of the HCA agree in one of " \
       "this number of progress passes, and at the end; abort on a violation. 0: " \

@@ -177,6 +177,18 @@ static bool has_choice(const mca_btl_umr_peer_t *peer)
     return false;
 }
 
+static void log_lanes(const mca_btl_umr_peer_t *peer)
+{
+    for (uint32_t i = 0; i < peer->lane_count; ++i) {
+        MCA_BTL_UMR_VERBOSE(LANE, "rank %u: lane %u: %s to its HCA %u", peer->name.vpid, i,
+                            peer->lanes[i].hca->device.name, peer->lanes[i].peer_index);
+    }
+    if (0 == peer->lane_count) {
+        MCA_BTL_UMR_VERBOSE(LANE, "rank %u: no lane: no HCA is on the same network",
+                            peer->name.vpid);
+    }
+}
+
 /** Compute the lanes. @return OPAL_SUCCESS, also if there are none, or OPAL_ERR_OUT_OF_RESOURCE */
 static int make_lanes(mca_btl_umr_peer_t *peer)
 {
@@ -193,6 +205,7 @@ static int make_lanes(mca_btl_umr_peer_t *peer)
     }
     counts[1 - me] = look_up(name, lists[1 - me]);
     if (0 == counts[0] || 0 == counts[1]) {
+        MCA_BTL_UMR_VERBOSE(LANE, "rank %u: no lane: one side has no HCA", name->vpid);
         return OPAL_SUCCESS;
     }
     peer->lanes = calloc(counts[0] < counts[1] ? counts[0] : counts[1], sizeof(*peer->lanes));
@@ -218,6 +231,7 @@ static int make_lanes(mca_btl_umr_peer_t *peer)
         }
     }
     peer->has_choice = has_choice(peer);
+    log_lanes(peer);
     return OPAL_SUCCESS;
 }
 

@@ -54,6 +54,7 @@ typedef struct opal_umrddt_selected_t {
     unsigned possible; /**< schemes that both sides support */
     /* umrddt_select_explain.h */
     bool explained;                     /**< this pair is explained to the user */
+    uint32_t to_pieces;                 /**< number of blocks of the receiver */
     bool began;                         /**< the result of the first message is printed */
     mca_pml_umrddt_scheme_id_t counted; /**< scheme of the measured messages */
     unsigned count;                     /**< entries of took; one more when the median is printed */

@@ -55,15 +55,19 @@ static bool is_new(opal_umrddt_selection_cache_t *pairs, const opal_umrddt_selec
     return true;
 }
 
-void opal_umrddt_explain_pair(opal_umrddt_selection_cache_t *pairs, opal_umrddt_selected_t *pair,
-                              const opal_umrddt_select_case_t *message, int rank, unsigned scheme)
+bool opal_umrddt_explain_new(opal_umrddt_selection_cache_t *pairs, opal_umrddt_selected_t *pair,
+                             unsigned scheme)
+{
+    pair->explained = is_new(pairs, pair, scheme);
+    return pair->explained;
+}
+
+void opal_umrddt_explain_pair(const opal_umrddt_selection_cache_t *pairs,
+                              const opal_umrddt_selected_t *pair,
+                              const opal_umrddt_select_case_t *message, int rank)
 {
     char text[1024] = "";
 
-    pair->explained = is_new(pairs, pair, scheme);
-    if (!pair->explained) {
-        return;
-    }
     opal_umrddt_select_print_side(text, sizeof(text), "from", &message->from, message->bytes);
     opal_umrddt_select_print_side(text, sizeof(text), "to", &message->to, message->bytes);
     (void) snprintf(text + strlen(text), sizeof(text) - strlen(text), " predicted, us:");

@@ -34,14 +34,24 @@ const char *opal_umrddt_explain_reason(const opal_umrddt_selection_cache_t *pair
                                        unsigned possible);
 
 /**
- * Print a pair after its selection, unless it was printed before. Sets pair->explained.
+ * Set pair->explained: the pair has not been shown yet.
+ *
+ * @param[in] scheme  forced on the communicator
+ *
+ * @return pair->explained
+ */
+bool opal_umrddt_explain_new(opal_umrddt_selection_cache_t *pairs, opal_umrddt_selected_t *pair,
+                             unsigned scheme);
+
+/**
+ * Print a pair after its selection.
  *
  * @param[in] message  input of the model
  * @param[in] rank     of the sender
- * @param[in] scheme   forced on the communicator
  */
-void opal_umrddt_explain_pair(opal_umrddt_selection_cache_t *pairs, opal_umrddt_selected_t *pair,
-                              const opal_umrddt_select_case_t *message, int rank, unsigned scheme);
+void opal_umrddt_explain_pair(const opal_umrddt_selection_cache_t *pairs,
+                              const opal_umrddt_selected_t *pair,
+                              const opal_umrddt_select_case_t *message, int rank);
 
 /** A message of a pair was carried by a scheme in @p took us: print the time of the first message,
  * and the median of the first 16. */

@@ -76,7 +76,7 @@ static void report_of_monitoring(char **names)
             : NULL != given && 0 != atoi(given)) {
         opal_output_verbose(
             1, ompi_pml_base_framework.framework_output,
-            "umrddt: pml_monitoring_enable is set, but pml/monitoring is not selected: messages "
+            "pml:umrddt: pml_monitoring_enable is set, but pml/monitoring is not selected: messages "
             "are not monitored. To have both, name all: --mca pml umrddt,monitoring,ob1");
     }
 }

@@ -33,7 +33,47 @@ void mca_pml_umrddt_params_register(void);
 /** Get the scheme with this name of pml_umrddt_scheme. @return -1 if there is none */
 int mca_pml_umrddt_scheme_named(const char *name);
 void mca_pml_umrddt_pvars_register(void);
+
+/** Number of the values that mca_pml_umrddt_pvars_read returns, the same in all processes. */
+size_t mca_pml_umrddt_pvars_count(void);
+
+/** Read the performance variables of this process. @param[out] values  room for all */
+void mca_pml_umrddt_pvars_read(uint64_t *values);
+
+/** Print the performance variables of a process. */
+void mca_pml_umrddt_pvars_print(const opal_process_name_t *name, const uint64_t *values);
+
+/* pml_umrddt_stats.c */
+
+/** Statistics printed in MPI_Finalize. */
+typedef enum mca_pml_umrddt_stats_t {
+    MCA_PML_UMRDDT_STATS_NONE = 0,
+    MCA_PML_UMRDDT_STATS_JOB = 1, /**< a summary of the job, by rank 0 */
+    MCA_PML_UMRDDT_STATS_ALL = 2  /**< and all counters of each process */
+} mca_pml_umrddt_stats_t;
+
+/** Print what pml_umrddt_stats requests, which is not "none". Every process of the job calls it;
+ * the wait for the others is bounded. */
 void mca_pml_umrddt_stats_print(void);
+
+/* pml_umrddt_gather.c */
+
+/** Called with the data of a process. @param[in] rank  in MPI_COMM_WORLD */
+typedef void (*mca_pml_umrddt_gathered_t)(uint32_t rank, const void *data, void *context);
+
+/**
+ * Collect data of all processes of the job at rank 0. Every process calls it, in finalize. It waits
+ * for the others for 5 seconds at most.
+ *
+ * @param[in]  mine  data of this process
+ * @param[in]  size  of the data, the same in all processes, bytes
+ * @param[in]  each  called for this process, and at rank 0 for the others that have joined in time
+ * @param[out] job   number of processes of the job
+ *
+ * @return number of calls of @p each
+ */
+uint32_t mca_pml_umrddt_gather(void *mine, size_t size, mca_pml_umrddt_gathered_t each,
+                               void *context, uint32_t *job);
 
 /* pml_umrddt_base.c: opens the base PML */
 

@@ -45,7 +45,7 @@ static int component_register(void)
         /* Not show_help: mpirun 4.1.4 loses such texts if Open MPI prints its own error next. */
         opal_output(
             0,
-            "umrddt: this build is for Open MPI %s, and the one that is running is %s. umrddt "
+            "pml:umrddt: this build is for Open MPI %s, and the one that is running is %s. umrddt "
             "stays out of this job. Build it for this Open MPI (./configure "
             "--with-ompi=DIR), or take its components out of the component path.",
             built_for, opal_version_string);
@@ -93,7 +93,7 @@ static int component_close(void)
     rc = mca_base_component_repository_retain_component(self->mca_type_name,
                                                         self->mca_component_name);
     if (OPAL_SUCCESS != rc && OPAL_ERR_NOT_FOUND != rc && OPAL_ERR_NOT_SUPPORTED != rc) {
-        opal_output(0, "umrddt: cannot stay loaded; messages go by %s alone",
+        opal_output(0, "pml:umrddt: cannot stay loaded; messages go by %s alone",
                     mca_pml_base_selected_component.pmlm_version.mca_component_name);
         return OMPI_SUCCESS;
     }

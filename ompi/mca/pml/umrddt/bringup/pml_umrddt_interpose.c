@@ -16,6 +16,7 @@
 
 #include "ompi_config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,7 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
@@ -126,12 +128,50 @@ static int enable(bool on)
         return rc; /* an error, because peers already have our cookie */
     }
     mca_pml_umrddt_eager_open();
-    mca_pml_umrddt_select_open(mca_pml_umrddt.params.explain);
+    mca_pml_umrddt_select_open(mca_pml_umrddt.params.explain
+                               || mca_pml_umrddt_logs(MCA_PML_UMRDDT_LOG_SELECTION));
     if (NULL != mca_pml_umrddt.hca) {
         mca_pml_umrddt.hca->set_fin_handler(mca_pml_umrddt_recv_fin, NULL);
     }
     mca_pml_umrddt.usable = true;
     return OMPI_SUCCESS;
+}
+
+/** Log what was found. */
+static void log_setup(void)
+{
+    const mca_btl_umr_caps_t *caps;
+    char schemes[128] = "";
+
+    if (!mca_pml_umrddt_logs(MCA_PML_UMRDDT_LOG_SETUP)) {
+        return;
+    }
+    MCA_PML_UMRDDT_LOG("base PML: %s",
+                       mca_pml_umrddt.host_component.pmlm_version.mca_component_name);
+    if (NULL == mca_pml_umrddt.hca) {
+        MCA_PML_UMRDDT_LOG("no HCA: %s", mca_pml_umrddt.hca_why_not);
+    }
+    for (unsigned int i = 0; NULL != mca_pml_umrddt.hca && mca_pml_umrddt.hca->hca(i, &caps, NULL);
+         ++i) {
+        MCA_PML_UMRDDT_LOG("HCA %u: %s", i, caps->device);
+    }
+    if (NULL == mca_pml_umrddt.gpu) {
+        MCA_PML_UMRDDT_LOG("no GPU: %s", mca_pml_umrddt.gpu_why_not);
+    } else {
+        MCA_PML_UMRDDT_LOG("GPU: CUDA driver found; the base PML gets %s GPU memory",
+                           MCA_PML_UMRDDT_BASE_GPU_ALL == mca_pml_umrddt.base_gpu    ? "all"
+                           : MCA_PML_UMRDDT_BASE_GPU_NONE == mca_pml_umrddt.base_gpu ? "no"
+                                                                                     : "safe");
+    }
+    for (int i = 0; i < MCA_PML_UMRDDT_SCHEMES; ++i) {
+        if (0 != (MCA_PML_UMRDDT_BIT(i) & mca_pml_umrddt.schemes)) {
+            const size_t used = strlen(schemes);
+
+            (void) snprintf(schemes + used, sizeof(schemes) - used, " %s",
+                            mca_pml_umrddt_scheme_names[i]);
+        }
+    }
+    MCA_PML_UMRDDT_LOG("schemes:%s", '\0' == schemes[0] ? " none" : schemes);
 }
 
 void mca_pml_umrddt_interpose(void)
@@ -157,6 +197,7 @@ void mca_pml_umrddt_interpose(void)
         mca_pml_umrddt.hca_why_not = mca_pml_umrddt.gpu_why_not =
             "this process could not be published to its peers";
     }
+    log_setup();
 
     mca_pml_base_selected_component.pmlm_finalize = mca_pml_umrddt_finalize;
     mca_pml.pml_enable = enable;
@@ -204,7 +245,7 @@ int mca_pml_umrddt_finalize(void)
             opal_show_help("help-mca-pml-umrddt.txt", "unfinished", true, mca_pml_umrddt.active);
         }
     }
-    if (mca_pml_umrddt.params.stats) {
+    if (MCA_PML_UMRDDT_STATS_NONE != mca_pml_umrddt.params.stats) {
         mca_pml_umrddt_stats_print();
     }
 

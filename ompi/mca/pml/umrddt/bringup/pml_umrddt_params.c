@@ -33,6 +33,7 @@
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_map.h"
 
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_sets.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire.h"
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
@@ -87,6 +88,16 @@ static const mca_base_var_enum_value_t GPU_KERNEL_VALUES[] = {
     {OPAL_UMRDDT_GPU_PARALLEL, "parallel"},   {OPAL_UMRDDT_GPU_TEAMS, "teams"},
     {OPAL_UMRDDT_GPU_TEMPI, "tempi"},         {OPAL_UMRDDT_GPU_YAKSA, "yaksa"},
     {OPAL_UMRDDT_GPU_TREE, "tree"},           {0, NULL},
+};
+
+static const mca_base_var_enum_value_t STATS_VALUES[] = {
+    {MCA_PML_UMRDDT_STATS_NONE, "none"},
+    {MCA_PML_UMRDDT_STATS_JOB, "job"},
+    {MCA_PML_UMRDDT_STATS_ALL, "all"},
+    /* Values of earlier releases, in which it was a truth value. */
+    {MCA_PML_UMRDDT_STATS_NONE, "false"},
+    {MCA_PML_UMRDDT_STATS_JOB, "true"},
+    {0, NULL},
 };
 
 static const mca_base_var_enum_value_t *const STRING_VALUES = NULL, *const BOOL_VALUES = NULL,
@@ -180,6 +191,7 @@ static void relate(mca_pml_umrddt_params_t *params)
 #define LIMIT_CONTIGUOUS(name, least, most)
 #define LIMIT_GPU_SCHEME(name, least, most)
 #define LIMIT_GPU_KERNEL(name, least, most)
+#define LIMIT_STATS(name, least, most)
 
 void mca_pml_umrddt_params_register(void)
 {

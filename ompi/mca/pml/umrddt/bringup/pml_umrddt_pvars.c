@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Performance variables, and the statistics printed at finalize. Registered twice, as the MCA
+ * Performance variables, and their values printed at finalize. Registered twice, as the MCA
  * parameters are (pml_umrddt_params.c).
  */
 
@@ -21,11 +21,11 @@
 
 #include "opal/mca/base/mca_base_pvar.h"
 #include "opal/mca/common/umrddt_gpu/ipc/umrddt_gpu_open.h"
-#include "opal/util/output.h"
 
 #include "ompi/proc/proc.h"
 
 #include "ompi/mca/pml/umrddt/bringup/pml_umrddt_bringup.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "umrddt_synonyms.h"
 
 typedef enum pvar_source_t {
@@ -187,26 +187,35 @@ void mca_pml_umrddt_pvars_register(void)
     }
 }
 
-void mca_pml_umrddt_stats_print(void)
+size_t mca_pml_umrddt_pvars_count(void)
 {
-    if (!mca_pml_umrddt_takes_part()) {
-        /* umrddt is not interposed, so there are no counters */
-        opal_output(0, "umrddt %s took no part in this job: no HCA (%s), no GPU (%s)",
-                    OMPI_NAME_PRINT(OMPI_PROC_MY_NAME), mca_pml_umrddt.hca_why_not,
-                    mca_pml_umrddt.gpu_why_not);
-        return;
+    return sizeof(pvars) / sizeof(pvars[0]) + HCAS;
+}
+
+void mca_pml_umrddt_pvars_read(uint64_t *values)
+{
+    unsigned long long bytes[HCAS];
+
+    hcas_get(bytes);
+    for (size_t i = 0; i < HCAS; ++i) {
+        *values++ = bytes[i];
     }
     for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
-        opal_output(0, "umrddt %s %-20s %" PRIu64, OMPI_NAME_PRINT(OMPI_PROC_MY_NAME),
-                    pvars[i].name, pvar_value(&pvars[i]));
+        *values++ = pvar_value(&pvars[i]);
     }
-    if (NULL != mca_pml_umrddt.hca && mca_pml_umrddt.hca->hca(1, NULL, NULL)) {
-        const mca_btl_umr_stats_t *stats;
-        const mca_btl_umr_caps_t *caps;
+}
 
-        for (unsigned int i = 0; mca_pml_umrddt.hca->hca(i, &caps, &stats); ++i) {
-            opal_output(0, "umrddt %s bytes written by %s: %" PRIu64,
-                        OMPI_NAME_PRINT(OMPI_PROC_MY_NAME), caps->device, stats->bytes_written);
+void mca_pml_umrddt_pvars_print(const opal_process_name_t *name, const uint64_t *values)
+{
+    const bool several = 0 < values[1]; /* HCAs that wrote */
+
+    for (size_t i = 0; i < HCAS; ++i, ++values) {
+        if (several && 0 < *values) {
+            MCA_PML_UMRDDT_LOG("%s hca_write_bytes[%zu] %" PRIu64, OMPI_NAME_PRINT(name), i,
+                               *values);
         }
+    }
+    for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i, ++values) {
+        MCA_PML_UMRDDT_LOG("%s %-20s %" PRIu64, OMPI_NAME_PRINT(name), pvars[i].name, *values);
     }
 }

@@ -73,7 +73,7 @@ static const mca_btl_umr_hca_ops_t *find(opal_list_t *components)
             if (MCA_BTL_UMR_HCA_API == component->api) {
                 return component->ops;
             }
-            opal_output(0, "umrddt: btl/umr is of another build (api %u, wanted %u)",
+            opal_output(0, "pml:umrddt: btl/umr is of another build (api %u, wanted %u)",
                         component->api, MCA_BTL_UMR_HCA_API);
         }
     }

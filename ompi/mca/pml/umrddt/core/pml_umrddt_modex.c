@@ -97,13 +97,13 @@ bool mca_pml_umrddt_publish(void)
     }
     self->host = host_identity();
     if (!make_cookie(self->cookie)) {
-        opal_output(0, "umrddt: no random numbers are to be had; not used");
+        opal_output(0, "pml:umrddt: no random numbers are to be had; not used");
         return false;
     }
     OPAL_MODEX_SEND(rc, UMRDDT_PMIX_GLOBAL, &mca_pml_umrddt_component.pmlm_version, self,
                     sizeof(*self));
     if (OPAL_SUCCESS != rc) {
-        opal_output(0, "umrddt: cannot publish this process to its peers (%d); not used", rc);
+        opal_output(0, "pml:umrddt: cannot publish this process to its peers (%d); not used", rc);
         return false;
     }
     return true;
@@ -118,7 +118,7 @@ void mca_pml_umrddt_publish_absent(void)
                     sizeof(nothing));
     if (OPAL_SUCCESS != rc) {
         opal_output(
-            0, "umrddt: cannot publish in the modex that this process handles no messages (%d)",
+            0, "pml:umrddt: cannot publish in the modex that this process handles no messages (%d)",
             rc);
     }
 }

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 
 /** Create a peer and read its identity from the modex. */
 static mca_pml_umrddt_peer_t *peer_new(opal_proc_t *proc)
@@ -32,6 +33,10 @@ static mca_pml_umrddt_peer_t *peer_new(opal_proc_t *proc)
     MCA_PML_UMRDDT_COUNT(peers_now);
     mca_pml_umrddt_peer_bytes(sizeof(*peer));
     mca_pml_umrddt_identify(peer);
+    MCA_PML_UMRDDT_VERBOSE(SELECTION, "rank %u: %s%s%s%s", mca_pml_umrddt_peer_rank(peer),
+                           peer->capable ? "handled" : "passed through, as it cannot use umrddt",
+                           peer->has_hca ? ", has an HCA" : "", peer->has_gpu ? ", has a GPU" : "",
+                           peer->same_host ? ", CUDA IPC reaches it" : "");
     return peer;
 }
 

@@ -43,7 +43,8 @@ struct mca_pml_umrddt_peer_t {
     bool has_gpu;   /**< it has the CUDA driver */
     bool same_host; /**< CUDA IPC handles work between it and this process */
     uint16_t reach; /**< MCA_PML_UMRDDT_REACH_KNOWN and schemes that reach it; 0: unknown; atomic */
-    uint32_t comms; /**< live communicators with this peer; under the lock */
+    uint16_t logged; /**< reasons of fallbacks that were logged */
+    uint32_t comms;  /**< live communicators with this peer; under the lock */
     uint8_t cookie[MCA_PML_UMRDDT_COOKIE_LEN]; /**< expected in its envelopes */
     mca_btl_umr_endpoint_t *endpoint;          /**< of the HCA, created on demand; atomic */
 
@@ -64,6 +65,12 @@ struct mca_pml_umrddt_peer_t {
     struct opal_umrddt_gpu_peer_t *gpu; /**< caches about its GPU memory; or NULL */
     struct mca_pml_umrddt_info_req_t *info_req; /**< the INFO_REQ in progress; or NULL */
 };
+
+/** The rank in MPI_COMM_WORLD, for log lines. */
+static inline unsigned mca_pml_umrddt_peer_rank(const mca_pml_umrddt_peer_t *peer)
+{
+    return peer->proc->proc_name.vpid;
+}
 
 /** Add to the memory in use for peers; @p bytes may be negative. */
 static inline void mca_pml_umrddt_peer_bytes(int64_t bytes)

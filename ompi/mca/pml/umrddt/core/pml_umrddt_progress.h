@@ -78,7 +78,7 @@ static inline void mca_pml_umrddt_assert_progress(const char *function)
     if (mca_pml_umrddt.polling
         && !pthread_equal(pthread_self(),
                           __atomic_load_n(&mca_pml_umrddt.owner, __ATOMIC_RELAXED))) {
-        opal_output(0, "umrddt: %s was called outside progress", function);
+        opal_output(0, "pml:umrddt: %s was called outside progress", function);
         abort();
     }
 }

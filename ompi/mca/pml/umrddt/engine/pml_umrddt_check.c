@@ -246,7 +246,7 @@ static void check(bool layouts)
         wrong = "layouts: their cache is as it must be";
     }
     if (OPAL_UNLIKELY(NULL != wrong)) {
-        opal_output(0, "umrddt: an invariant does not hold: %s", wrong);
+        opal_output(0, "pml:umrddt: an invariant does not hold: %s", wrong);
         abort();
     }
 }

@@ -15,11 +15,15 @@
 
 #include "ompi_config.h"
 
+#include <stddef.h>
+#include <string.h>
+
 #include "opal/util/output.h"
 
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_check.h"
@@ -199,7 +203,7 @@ static void notify_sender(mca_pml_umrddt_recv_t *recv, int rc)
 
     if (OMPI_SUCCESS != rc) {
         opal_umrddt_gpu_stage_put(&recv->overflow);
-        opal_output(0, "umrddt: the base PML refused a receive (%d)", rc);
+        opal_output(0, "pml:umrddt: the base PML refused a receive (%d)", rc);
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_ACK, &reply);
     } else {
         mca_pml_umrddt_reply_init(&recv->rts, MCA_PML_UMRDDT_REPLY_FALLBACK, &reply);
@@ -267,9 +271,47 @@ static void by_host(mca_pml_umrddt_recv_t *recv)
     }
 }
 
+/** The text of a reason for a fallback: a counter's help. */
+static const char *reason_of(const uint64_t *reason)
+{
+    static const char before[] = "Of these: ";
+#define HELP(name, help) help,
+    static const char *const helps[] = {MCA_PML_UMRDDT_COUNTERS(HELP)};
+    const char *help = helps[reason - (const uint64_t *) &mca_pml_umrddt.counters];
+
+    return 0 == strncmp(before, help, sizeof(before) - 1) ? help + sizeof(before) - 1 : help;
+}
+
+/** Bit of a reason in mca_pml_umrddt_peer_t.logged. */
+static unsigned reason_bit(const uint64_t *reason)
+{
+    _Static_assert(offsetof(mca_pml_umrddt_counters_t, fallback_other)
+                           - offsetof(mca_pml_umrddt_counters_t, fallback_small)
+                       < 15 * sizeof(uint64_t),
+                   "logged has a bit for each reason");
+    return NULL == reason ? 0x8000u : 1u << (reason - &mca_pml_umrddt.counters.fallback_small);
+}
+
+/** Log a fallback or a declined message: the first one of a kind from a peer, or each. */
+static __opal_attribute_noinline__ void log_base(mca_pml_umrddt_recv_t *recv)
+{
+    const unsigned bit = reason_bit(recv->reason);
+
+    if (mca_pml_umrddt_logs(MCA_PML_UMRDDT_LOG_MESSAGE)
+        || (mca_pml_umrddt_logs(MCA_PML_UMRDDT_LOG_SELECTION) && 0 == (bit & recv->peer->logged))) {
+        MCA_PML_UMRDDT_LOG("%llu bytes from rank %u: %s: %s", (unsigned long long) recv->rts.length,
+                           mca_pml_umrddt_peer_rank(recv->peer),
+                           NULL == recv->reason ? "declined" : "fallback to the base PML",
+                           NULL == recv->reason ? "the base PML is predicted to be faster"
+                                                : reason_of(recv->reason));
+    }
+    recv->peer->logged |= (uint16_t) bit;
+}
+
 static int start(mca_pml_umrddt_recv_t *recv)
 {
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    log_base(recv);
     if (NULL == recv->reason) {
         MCA_PML_UMRDDT_COUNT(declined_recvs);
     } else {

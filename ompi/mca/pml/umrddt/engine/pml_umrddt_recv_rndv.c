@@ -194,7 +194,7 @@ static void matched_event(void *owner)
     if (!rts_valid(recv)) {
         /* the cookie is valid, so this is a defect or a hostile peer: send no reply */
         MCA_PML_UMRDDT_COUNT(protocol_errors);
-        opal_output(0, "umrddt: a malformed envelope from rank %d; its message fails",
+        opal_output(0, "pml:umrddt: a malformed envelope from rank %d; its message fails",
                     recv->status.MPI_SOURCE);
         mca_pml_umrddt_recv_finish(recv, MPI_ERR_INTERN, 0);
         return;

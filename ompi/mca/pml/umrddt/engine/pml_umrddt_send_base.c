@@ -19,6 +19,7 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_base_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
 #include "ompi/mca/pml/umrddt/engine/pml_umrddt_engine.h"
@@ -46,7 +47,7 @@ static void data_refused(mca_pml_umrddt_send_t *send, int rc)
     if (send->pack_error) {
         mca_pml_umrddt_control_fatal(send->comm, send->dst, rc);
     }
-    opal_output(0, "umrddt: the base PML refuses the data of a message (%d); it fails", rc);
+    opal_output(0, "pml:umrddt: the base PML refuses the data of a message (%d); it fails", rc);
     send->pack_error = true;
     send->refused = 0;
 }
@@ -94,7 +95,7 @@ static void post_data(mca_pml_umrddt_send_t *send)
 /** The buffer could not be packed: send an empty message, so that the receiver fails too. */
 static void post_nothing(mca_pml_umrddt_send_t *send, int rc)
 {
-    opal_output(0, "umrddt: the GPU could not pack a message (%d); it fails", rc);
+    opal_output(0, "pml:umrddt: the GPU could not pack a message (%d); it fails", rc);
     send->pack_error = true;
     post_data(send);
 }
@@ -118,11 +119,27 @@ static bool packed(void *owner)
     return true;
 }
 
+/** Log that the base PML carries a message; the back-off if the receiver declines the next ones. */
+static __opal_attribute_noinline__ void log_base(const mca_pml_umrddt_send_t *send)
+{
+    if (send->left) {
+        MCA_PML_UMRDDT_VERBOSE(SELECTION,
+                               "%zu bytes to rank %u: declined; the next such messages are passed "
+                               "through",
+                               send->layout->size, mca_pml_umrddt_peer_rank(send->peer));
+    } else {
+        MCA_PML_UMRDDT_VERBOSE(MESSAGE, "%zu bytes to rank %u: %s", send->layout->size,
+                               mca_pml_umrddt_peer_rank(send->peer),
+                               send->chosen ? "declined" : "fallback to the base PML");
+    }
+}
+
 void mca_pml_umrddt_send_by_base(mca_pml_umrddt_send_t *send)
 {
     int rc;
 
     MCA_PML_UMRDDT_ASSERT_PROGRESS();
+    log_base(send);
     if (OPAL_UNLIKELY(send->chosen)) {
         MCA_PML_UMRDDT_COUNT(declined_sends);
     } else {

@@ -428,7 +428,7 @@ void mca_pml_umrddt_send_fail(mca_pml_umrddt_send_t *send, bool in_flight)
 void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send)
 {
     MCA_PML_UMRDDT_COUNT(protocol_errors);
-    opal_output(0, "umrddt: a malformed reply to a message of %llu bytes; the message fails",
+    opal_output(0, "pml:umrddt: a malformed reply to a message of %llu bytes; the message fails",
                 (unsigned long long) send->layout->size);
     mca_pml_umrddt_send_finish(send, MPI_ERR_INTERN);
 }

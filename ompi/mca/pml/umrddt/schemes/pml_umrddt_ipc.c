@@ -160,7 +160,7 @@ static void malformed(mca_pml_umrddt_recv_t *recv)
     MCA_PML_UMRDDT_COUNT(protocol_errors);
     opal_output(
         0,
-        "umrddt: the memory information of rank %d is invalid; the base PML carries a message "
+        "pml:umrddt: the memory information of rank %d is invalid; the base PML carries a message "
         "of %llu bytes",
         recv->status.MPI_SOURCE, (unsigned long long) recv->rts.length);
     mca_pml_umrddt_ipc_refuse(recv);

@@ -33,6 +33,7 @@
 #include "ompi/mca/pml/umrddt/pml_umrddt_wire_reply.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_send_request.h"
@@ -74,6 +75,11 @@ static void result(mca_pml_umrddt_peer_t *peer, bool well)
         __atomic_store_n(fails, 0, __ATOMIC_RELAXED);
     } else if (!well && MCA_PML_UMRDDT_IPC_MISSES > missed) {
         __atomic_store_n(fails, missed + 1, __ATOMIC_RELAXED);
+        if (MCA_PML_UMRDDT_IPC_MISSES == missed + 1) {
+            MCA_PML_UMRDDT_VERBOSE(SELECTION,
+                                   "rank %u: CUDA IPC failed %u times in a row; not offered",
+                                   mca_pml_umrddt_peer_rank(peer), missed + 1);
+        }
     }
 }
 

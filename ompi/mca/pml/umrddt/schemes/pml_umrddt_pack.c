@@ -364,7 +364,7 @@ static bool query_again(mca_pml_umrddt_pack_t *pack, int rc)
         return true;
     }
     if (!pack->failed) {
-        opal_output(0, "umrddt: the base PML refuses a part of a message (%d); it fails", rc);
+        opal_output(0, "pml:umrddt: the base PML refuses a part of a message (%d); it fails", rc);
     }
     pack->failed = true;
     pack->next = pack->job.total;

@@ -230,8 +230,9 @@ static void grant(mca_pml_umrddt_pack_t *pack)
 static void visible(mca_pml_umrddt_pack_t *pack, mca_pml_umrddt_chunk_t *chunk, int status)
 {
     if (OPAL_SUCCESS != status) {
-        opal_output(0, "umrddt: a part of a message came to a GPU that cannot be made to see it; "
-                       "the message fails");
+        opal_output(0,
+                    "pml:umrddt: a part of a message came to a GPU that cannot be made to see it; "
+                    "the message fails");
         pack->failed = true;
         chunk->lost = true;
         chunk->buffer->quarantined = true;

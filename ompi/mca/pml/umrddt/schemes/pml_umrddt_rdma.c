@@ -265,7 +265,7 @@ static void flushed(void *context, int status)
         return;
     }
     /* the sender has completed the message, so it cannot be sent again */
-    opal_output(0, "umrddt: a message came to a GPU that cannot be made to see it; it fails");
+    opal_output(0, "pml:umrddt: a message came to a GPU that cannot be made to see it; it fails");
     mca_pml_umrddt_recv_release(recv);
     mca_pml_umrddt_recv_finish(recv, MPI_ERR_OTHER, 0);
 }

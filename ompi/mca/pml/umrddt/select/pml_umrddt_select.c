@@ -25,6 +25,7 @@
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_hca.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_layout.h"
+#include "ompi/mca/pml/umrddt/core/pml_umrddt_log.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_progress.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_recv_request.h"
@@ -70,13 +71,17 @@ static void report(const char *path, const char *wrong, const char *hardware)
     opal_show_help("help-mca-pml-umrddt.txt", "model-file", true, path, wrong, hardware);
 }
 
-void mca_pml_umrddt_select_open(bool explain)
+void mca_pml_umrddt_select_open(bool shows)
 {
+    mca_pml_umrddt.shows = shows;
     memset(&mca_pml_umrddt.offers, 0, sizeof(mca_pml_umrddt.offers));
     mca_pml_umrddt.selections =
-        opal_umrddt_selection_cache_new(mca_pml_umrddt.params.model, explain, report);
+        opal_umrddt_selection_cache_new(mca_pml_umrddt.params.model, shows, report);
     mca_pml_umrddt.declines =
         NULL != mca_pml_umrddt.selections && mca_pml_umrddt.selections->selects;
+    MCA_PML_UMRDDT_VERBOSE(SETUP, "selection: %s",
+                           mca_pml_umrddt.declines ? mca_pml_umrddt.selections->source
+                                                   : "rules, without a tuning file");
 }
 
 void mca_pml_umrddt_select_close(void)
@@ -203,9 +208,13 @@ static __opal_attribute_noinline__ void query(mca_pml_umrddt_recv_t *recv,
     describe_recv(recv, pair, &message);
     opal_umrddt_selected_select(mca_pml_umrddt.selections, pair, &message, possible_schemes(recv),
                                 recv->peer->states);
-    if (0 == pair->uses && mca_pml_umrddt.params.explain) {
-        opal_umrddt_explain_pair(mca_pml_umrddt.selections, pair, &message, recv->status.MPI_SOURCE,
-                                 (unsigned) recv->comm->scheme);
+    if (0 == pair->uses && mca_pml_umrddt.shows) {
+        pair->to_pieces = (uint32_t) recv->layout->iov_count;
+        if (opal_umrddt_explain_new(mca_pml_umrddt.selections, pair, (unsigned) recv->comm->scheme)
+            && mca_pml_umrddt.params.explain) {
+            opal_umrddt_explain_pair(mca_pml_umrddt.selections, pair, &message,
+                                     recv->status.MPI_SOURCE);
+        }
     }
 }
 
@@ -245,7 +254,7 @@ void mca_pml_umrddt_select_recv(mca_pml_umrddt_recv_t *recv)
         recv->rts.schemes &= (uint16_t) ~MCA_PML_UMRDDT_BITS_COPY;
         memset(recv->rts.lanes, 0, sizeof(recv->rts.lanes));
     }
-    if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
+    if (OPAL_UNLIKELY(mca_pml_umrddt.shows)) {
         recv->began = opal_umrddt_explain_now();
     }
 }
@@ -266,6 +275,32 @@ static opal_umrddt_selected_t *take_pair(mca_pml_umrddt_recv_t *recv)
     return NULL == pair || recv->serial != pair->serial ? NULL : pair;
 }
 
+/** Show the scheme of a pair's first message and each later change of it. */
+static __opal_attribute_noinline__ void show(const mca_pml_umrddt_recv_t *recv,
+                                             opal_umrddt_selected_t *pair,
+                                             mca_pml_umrddt_scheme_id_t scheme)
+{
+    const bool is_new = pair->explained && (!pair->began || scheme != pair->counted);
+
+    if (mca_pml_umrddt.params.explain) {
+        opal_umrddt_explain_carried(mca_pml_umrddt.selections, pair, recv->status.MPI_SOURCE,
+                                    scheme, opal_umrddt_explain_now() - recv->began);
+    } else {
+        pair->began = true;
+        pair->counted = scheme;
+    }
+    if (is_new) {
+        MCA_PML_UMRDDT_VERBOSE(
+            SELECTION, "%llu bytes from rank %u, %u to %u blocks, %s to %s memory: %s (%s)",
+            (unsigned long long) pair->key.total, mca_pml_umrddt_peer_rank(recv->peer),
+            pair->key.pieces, pair->to_pieces, pair->key.from_gpu ? "GPU" : "system",
+            pair->to_gpu ? "GPU" : "system", mca_pml_umrddt_scheme_names[scheme],
+            mca_pml_umrddt.declines
+                ? opal_umrddt_explain_reason(mca_pml_umrddt.selections, pair->possible)
+                : "by the rules");
+    }
+}
+
 void mca_pml_umrddt_select_ended(mca_pml_umrddt_recv_t *recv, int error)
 {
     const mca_pml_umrddt_scheme_id_t scheme = (mca_pml_umrddt_scheme_id_t) recv->scheme;
@@ -274,9 +309,8 @@ void mca_pml_umrddt_select_ended(mca_pml_umrddt_recv_t *recv, int error)
     if (NULL == pair || (MPI_SUCCESS != error && MPI_ERR_TRUNCATE != error)) {
         return;
     }
-    if (OPAL_UNLIKELY(mca_pml_umrddt.params.explain)) {
-        opal_umrddt_explain_carried(mca_pml_umrddt.selections, pair, recv->status.MPI_SOURCE,
-                                    scheme, opal_umrddt_explain_now() - recv->began);
+    if (OPAL_UNLIKELY(mca_pml_umrddt.shows)) {
+        show(recv, pair, scheme);
     }
     opal_umrddt_selected_carried(pair, scheme);
 }
@@ -291,7 +325,16 @@ void mca_pml_umrddt_select_failed(mca_pml_umrddt_recv_t *recv)
     }
     opal_umrddt_selected_failed(mca_pml_umrddt.selections, pair, scheme,
                                 &recv->peer->states[scheme]);
-    opal_umrddt_explain_failed(pair, recv->status.MPI_SOURCE, scheme);
+    if (mca_pml_umrddt.params.explain) {
+        opal_umrddt_explain_failed(pair, recv->status.MPI_SOURCE, scheme);
+    }
+    if (mca_pml_umrddt.declines && MCA_PML_UMRDDT_SCHEME_BASE != scheme) {
+        MCA_PML_UMRDDT_VERBOSE(
+            SELECTION, "rank %u: %s failed; not selected for the next %llu messages",
+            mca_pml_umrddt_peer_rank(recv->peer), mca_pml_umrddt_scheme_names[scheme],
+            (unsigned long long) (recv->peer->states[scheme].retry_at
+                                  - mca_pml_umrddt.selections->selections));
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -373,8 +416,15 @@ static __opal_attribute_noinline__ bool predict_pass(const mca_pml_umrddt_peer_t
     describe_send(peer, layout, gpu, other, &message);
     best = opal_umrddt_select_best(&mca_pml_umrddt.selections->tuning, &message,
                                    schemes | MCA_PML_UMRDDT_BIT_BASE, times);
-    if (mca_pml_umrddt.params.explain && MCA_PML_UMRDDT_SCHEME_BASE == best) {
-        opal_umrddt_explain_passed(&message, times, schemes);
+    if (MCA_PML_UMRDDT_SCHEME_BASE == best) {
+        if (mca_pml_umrddt.params.explain) {
+            opal_umrddt_explain_passed(&message, times, schemes);
+        }
+        MCA_PML_UMRDDT_VERBOSE(SELECTION,
+                               "%llu bytes to rank %u, %u blocks in %s memory: passed through (%s)",
+                               (unsigned long long) message.bytes, mca_pml_umrddt_peer_rank(peer),
+                               (unsigned) message.from.pieces, gpu ? "GPU" : "system",
+                               "the base PML is predicted to be faster");
     }
     return MCA_PML_UMRDDT_SCHEME_BASE == best;
 }

@@ -13,9 +13,10 @@
  * selects, and stores what a sender has to know of the results in the offer cache.
  *
  * Without tuning parameters of this machine there is no selection cache (mca_pml_umrddt.selections
- * is NULL) unless pml_umrddt_explain is set, and the rules (umrddt_select_rules.h) apply. With
- * tuning parameters (mca_pml_umrddt.declines) the model selects among the schemes that both sides
- * support. A sender also queries the model whether to handle a message at all.
+ * is NULL) unless selections are shown (pml_umrddt_explain, pml_umrddt_verbose), and the rules
+ * (umrddt_select_rules.h) apply. With tuning parameters (mca_pml_umrddt.declines) the model selects
+ * among the schemes that both sides support. A sender also queries the model whether to handle a
+ * message at all.
  *
  * Progress thread only, except the queries of senders.
  */
@@ -35,9 +36,9 @@ BEGIN_C_DECLS
  * Read the tuning parameters, as pml_umrddt_model says, and allocate the cache if needed. Errors in
  * a file are reported, and the file is ignored. Called after the MCA parameters are registered.
  *
- * @param[in] explain  predictions are to be printed
+ * @param[in] shows  selections are to be printed
  */
-void mca_pml_umrddt_select_open(bool explain);
+void mca_pml_umrddt_select_open(bool shows);
 void mca_pml_umrddt_select_close(void);
 
 /** Set mca_pml_umrddt.eager, for the model. Called once the base PML is available. */

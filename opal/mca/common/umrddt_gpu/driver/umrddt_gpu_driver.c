@@ -29,12 +29,12 @@ static char why_not[256];
     {                                          \
         return CUDA_ERROR_NOT_SUPPORTED;       \
     }
-UMRDDT_CUDA_FUNCTIONS(REFUSE)
+UMRDDT_CUDA_FUNCTIONS_USED(REFUSE)
 #pragma GCC diagnostic pop
 
 static opal_umrddt_gpu_driver_t table = {
 #define FILL(name, base, version, arguments) .name = refuse_##name,
-    UMRDDT_CUDA_FUNCTIONS(FILL)};
+    UMRDDT_CUDA_FUNCTIONS_USED(FILL)};
 
 /* POSIX's conversion of an object pointer to a function pointer. */
 static bool find(void *library, const char *name, void *slot)
@@ -58,7 +58,7 @@ static void load(void)
         return;
     }
 #define FIND(name, base, version, arguments) (void) find(library, #name, &table.name);
-    UMRDDT_CUDA_FUNCTIONS(FIND)
+    UMRDDT_CUDA_FUNCTIONS_USED(FIND)
     /* Required to classify any pointer. */
     if (refuse_cuPointerGetAttribute == table.cuPointerGetAttribute
         || refuse_cuPointerGetAttributes == table.cuPointerGetAttributes) {

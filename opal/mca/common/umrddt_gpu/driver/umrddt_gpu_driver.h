@@ -39,7 +39,7 @@ BEGIN_C_DECLS
  */
 typedef struct opal_umrddt_gpu_driver_t {
 #define OPAL_UMRDDT_GPU_SLOT(name, base, version, arguments) CUresult(*name) arguments;
-    UMRDDT_CUDA_FUNCTIONS(OPAL_UMRDDT_GPU_SLOT)
+    UMRDDT_CUDA_FUNCTIONS_USED(OPAL_UMRDDT_GPU_SLOT)
 } opal_umrddt_gpu_driver_t;
 
 /**
