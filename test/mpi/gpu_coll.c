@@ -297,6 +297,56 @@ static void packs(uint64_t *state)
     CHECK_INT(sides_packed("alltoallv", GPU_COLL_VECTOR, state), 0);
 }
 
+/* An MPI_Ialltoallw in place, in which rank 0 packs and the others do not. The parts that ranks 0
+ * and 1 exchange have one element without data: coll/libnbc sends a message for it. */
+static void empty_parts(uint64_t *state)
+{
+    enum {
+        BLOCKS = 8,
+        PART = 2 * BLOCKS
+    };
+    const int size = mpitest.size, rank = mpitest.rank;
+    const size_t bytes = (size_t) size * PART;
+    gpu_memory_t *memory = gpu_memory(0 == rank ? GPU_DEVICE : GPU_HOST, bytes);
+    unsigned char *now = malloc(bytes);
+    int *counts = malloc((size_t) size * sizeof(int)),
+        *displs = malloc((size_t) size * sizeof(int));
+    MPI_Datatype *types = malloc((size_t) size * sizeof(*types)), blocks, none;
+    MPI_Request request;
+
+    (void) state;
+    CHECK(NULL != now && NULL != counts && NULL != displs && NULL != types);
+    MPI_OK(MPI_Type_vector(BLOCKS, 1, 2, MPI_BYTE, &blocks));
+    MPI_OK(MPI_Type_commit(&blocks));
+    MPI_OK(MPI_Type_contiguous(0, MPI_BYTE, &none));
+    MPI_OK(MPI_Type_commit(&none));
+    for (int i = 0; i < size; ++i) {
+        counts[i] = 1;
+        displs[i] = i * PART;
+        types[i] = 1 == rank + i ? none : blocks;
+        memset(now + displs[i], 16 * rank + i, PART);
+    }
+    gpu_write(memory, 0, now, bytes);
+    MPI_OK(MPI_Ialltoallw(MPI_IN_PLACE, NULL, NULL, NULL, memory->addr, counts, displs, types,
+                          MPI_COMM_WORLD, &request));
+    MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+    gpu_read(memory, 0, now, bytes);
+    for (int i = 0; i < size; ++i) {
+        for (int k = 0; k < PART; ++k) {
+            const bool gap = 0 != k % 2 || none == types[i];
+
+            CHECK_INT(now[displs[i] + k], gap ? 16 * rank + i : 16 * i + rank);
+        }
+    }
+    MPI_OK(MPI_Type_free(&none));
+    MPI_OK(MPI_Type_free(&blocks));
+    gpu_memory_free(memory);
+    free(types);
+    free(displs);
+    free(counts);
+    free(now);
+}
+
 /* One datatype over system memory and device memory, from MPI_BOTTOM or from the address of piece
  * @p base; the lowest of its addresses is in system memory, or, for every other base, on a device.
  */
@@ -552,10 +602,18 @@ static void lose_context(void)
 }
 
 static const mpitest_part_t parts[] = {
-    {"world", on_world},           {"parts", on_parts}, {"groups", on_groups},
-    {"topologies", on_topologies}, {"many", many},      {"bottom", from_bottom},
-    {"local", reduce_local},       {"again", again},    {"packs", packs},
-    {"steady", gpu_coll_steady},   {NULL, NULL},
+    {"world", on_world},
+    {"parts", on_parts},
+    {"groups", on_groups},
+    {"topologies", on_topologies},
+    {"many", many},
+    {"bottom", from_bottom},
+    {"local", reduce_local},
+    {"again", again},
+    {"packs", packs},
+    {"empty-parts", empty_parts},
+    {"steady", gpu_coll_steady},
+    {NULL, NULL},
 };
 
 /* Modes that are one collective that fails, and what comes after it. */

@@ -384,7 +384,7 @@ typedef struct mca_coll_umrddt_vectors_t {
     const int *counts;             /**< bytes of each part */
     const int *displs;             /**< bytes; for alltoallw */
     const MPI_Aint *far;           /**< the same, for neighbor_alltoallw */
-    ompi_datatype_t *const *types; /**< MPI_BYTE for each part */
+    ompi_datatype_t *const *types; /**< MPI_BYTE, or of an empty part as given */
 } mca_coll_umrddt_vectors_t;
 
 const mca_coll_umrddt_vectors_t *mca_coll_umrddt_stage_vectors(const mca_coll_umrddt_stage_t *stage,

@@ -44,8 +44,9 @@
 
 #include "coll_umrddt.h"
 
-#define ALIGNMENT 64 /* offsets are preserved modulo this */
-#define SPARSE    16 /* a block with more than this many bytes for each byte of data is sparse */
+#define ALIGNMENT    64   /* offsets are preserved modulo this */
+#define PARTS_CACHED 4096 /* arrays of more parts than this are freed */
+#define SPARSE       16 /* a block with more than this many bytes for each byte of data is sparse */
 
 /** One side of a stage. */
 typedef struct half_t {
@@ -289,14 +290,17 @@ static int pack_parts(half_t *half, const mca_coll_umrddt_side_t *side)
     counts = (int *) (far + n);
     displs = counts + n;
     for (size_t i = 0; i < n; ++i) {
-        types[i] = &ompi_mpi_byte.dt;
+        /* An empty part stays as given: coll/libnbc decides by its count, not by its bytes, whether
+         * there is a message, and the other process may not pack. */
+        types[i] = side->types[i];
         far[i] = 0;
-        counts[i] = 0;
+        counts[i] = side->counts[i];
         if (!mca_coll_umrddt_side_is_empty(side, (int) i)) {
             mca_coll_umrddt_piece_t *piece = &half->pieces.list[k++];
 
             piece->packed = (end + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
             end = piece->packed + piece->layout->size;
+            types[i] = &ompi_mpi_byte.dt;
             far[i] = (MPI_Aint) piece->packed;
             counts[i] = (int) piece->layout->size;
         }
@@ -677,6 +681,11 @@ void mca_coll_umrddt_stage_free(mca_coll_umrddt_stage_t *stage)
     for (int h = 0; h < 2; ++h) {
         put_block(&stage->halves[h]);
         mca_coll_umrddt_pieces_clear(&stage->halves[h].pieces);
+        if (PARTS_CACHED < stage->halves[h].room) {
+            free(stage->halves[h].array);
+            stage->halves[h].array = NULL;
+            stage->halves[h].room = 0;
+        }
     }
     opal_free_list_return(&pool, &stage->super);
 }

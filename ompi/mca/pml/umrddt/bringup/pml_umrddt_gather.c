@@ -28,9 +28,10 @@
 /** Seconds that a process waits for the others. */
 #define PATIENCE 5
 
-/** Number of this collection in the process, and of the last one that all processes have joined. A
- * late callback of an abandoned collection must not end the present one. */
-static uintptr_t collection = 0, joined = 0;
+/** Number of this collection in the process, of the last one whose fence was started, and of the
+ * last one that all processes have joined. A late callback of an abandoned collection must not end
+ * the present one. */
+static uintptr_t collection = 0, started = 0, joined = 0;
 
 static void on_joined(int status, void *which)
 {
@@ -41,15 +42,19 @@ static void on_joined(int status, void *which)
 /** Start the fence that distributes the data. @return false: it cannot be started */
 static bool fence(void)
 {
+    const uintptr_t last = __atomic_load_n(&joined, __ATOMIC_ACQUIRE);
+    bool success;
+
+    if (started != last) {
+        return false; /* the last one is not over */
+    }
+    started = collection;
 #if UMRDDT_OPAL_RELEASE >= 500
     static pmix_info_t options[2]; /* in use until the callback */
     static int patience = PATIENCE;
     static bool collect = true;
     pmix_status_t rc;
 
-    if (1 < collection && collection - 1 != __atomic_load_n(&joined, __ATOMIC_ACQUIRE)) {
-        return false; /* the last one is not over */
-    }
     PMIX_INFO_LOAD(&options[0], PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
     PMIX_INFO_LOAD(&options[1], PMIX_TIMEOUT, &patience, PMIX_INT);
     rc = PMIx_Fence_nb(NULL, 0, options, 2, on_joined, (void *) collection);
@@ -57,11 +62,15 @@ static bool fence(void)
         on_joined(PMIX_SUCCESS, (void *) collection);
         rc = PMIX_SUCCESS;
     }
-    return PMIX_SUCCESS == rc;
+    success = PMIX_SUCCESS == rc;
 #else
-    return NULL != opal_pmix.fence_nb
-           && OPAL_SUCCESS == opal_pmix.fence_nb(NULL, 1, on_joined, (void *) collection);
+    success = NULL != opal_pmix.fence_nb
+              && OPAL_SUCCESS == opal_pmix.fence_nb(NULL, 1, on_joined, (void *) collection);
 #endif
+    if (!success) {
+        started = last;
+    }
+    return success;
 }
 
 /** Make the data available to the other processes. */
@@ -135,7 +144,7 @@ uint32_t mca_pml_umrddt_gather(void *mine, size_t size, mca_pml_umrddt_gathered_
         return found;
     }
     clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += PATIENCE;
+    end.tv_sec += PATIENCE + 1; /* PMIx reports its timeout within that second */
     do {
         /* PMIx has a thread of its own. No opal_progress: the transports have no peers any more. */
         (void) usleep(100);

@@ -73,12 +73,17 @@ mca_pml_umrddt_claim_t *mca_pml_umrddt_claim_take(mca_pml_umrddt_comm_t *comm, i
 static bool from_peer(mca_pml_umrddt_comm_t *comm, int src, const mca_pml_umrddt_rts_t *rts)
 {
     mca_pml_umrddt_peer_t *peer;
+    time_t refused = 0;
 
     if (!mca_pml_umrddt_is_envelope(rts)) {
         return false;
     }
     while (OPAL_UNLIKELY(NULL == (peer = mca_pml_umrddt_peer(comm, src)))) {
-        /* no memory for the lookup: the envelope must not be delivered as user data */
+        /* No memory for the lookup: the envelope must not be delivered as user data. The lock of
+         * the gate may keep others from freeing some, so this does not last. */
+        if (mca_pml_umrddt_given_up(OMPI_ERROR, &refused)) {
+            mca_pml_umrddt_control_fatal(comm, src, OMPI_ERR_OUT_OF_RESOURCE);
+        }
         opal_progress();
     }
     return peer->capable && 0 == memcmp(rts->cookie, peer->cookie, sizeof(rts->cookie));
