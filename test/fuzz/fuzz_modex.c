@@ -27,6 +27,7 @@
 #include "btl_umr_peer.c"
 
 mca_btl_umr_t mca_btl_umr;
+mca_btl_umr_params_t mca_btl_umr_params;
 mca_btl_umr_component_t mca_btl_umr_component;
 
 const uint8_t *fuzz_modex_bytes;
