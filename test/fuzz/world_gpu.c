@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "umrddt_cuda_all.h"
 #include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 
 #include "fuzz_cuda.h"
@@ -27,7 +28,7 @@
 
 #define DEVICES 2
 
-#define OK(call) FUZZ_CHECK(CUDA_SUCCESS == driver->call)
+#define OK(call) FUZZ_CHECK(CUDA_SUCCESS == all->call)
 
 opal_umrddt_gpu_export_t world_owned[WORLD_OWNED];
 
@@ -39,7 +40,8 @@ typedef struct played_t {
     int status;
 } played_t;
 
-static const opal_umrddt_gpu_driver_t *driver;
+static const opal_umrddt_gpu_driver_t *driver; /* for the components */
+static const umrddt_cuda_all_t *all;           /* for this file */
 static CUdeviceptr buffers[DEVICES];
 static played_t copies[WORLD_MANY];
 
@@ -58,7 +60,7 @@ static void own(int to, int parent)
     opal_umrddt_gpu_export_t exports[WORLD_OWNED];
     char end;
 
-    FUZZ_CHECK(OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver));
+    FUZZ_CHECK(OPAL_SUCCESS == umrddt_cuda_all_load(&all));
     OK(cuInit(0));
     for (int i = 0; i < WORLD_OWNED; ++i) {
         opal_umrddt_gpu_memory_t memory;
@@ -101,7 +103,8 @@ void world_gpu_begin(char **argv)
 
 void world_gpu_open(void)
 {
-    FUZZ_CHECK(OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver));
+    FUZZ_CHECK(OPAL_SUCCESS == opal_umrddt_gpu_driver_load(&driver)
+               && OPAL_SUCCESS == umrddt_cuda_all_load(&all));
     OK(cuInit(0));
     for (int i = DEVICES; 0 < i--;) {
         unsigned int sync = 1;
