@@ -279,25 +279,14 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
 mca_coll_umrddt_look_t mca_coll_umrddt_pieces_look(const mca_coll_umrddt_side_t *side,
                                                    const mca_coll_umrddt_pieces_t *pieces);
 
-/** Returns true if each part of a side is contiguous; gaps between parts are allowed. */
-bool mca_coll_umrddt_side_parts_are_contiguous(const mca_coll_umrddt_side_t *side);
+/** Returns true if part @p i of a side has no data. */
+bool mca_coll_umrddt_side_is_empty(const mca_coll_umrddt_side_t *side, int i);
 
-/** Number of elements, and datatype, of part @p i. */
-static inline size_t mca_coll_umrddt_side_count(const mca_coll_umrddt_side_t *side, int i)
-{
-    return NULL != side->counts ? (size_t) side->counts[i] : side->count;
-}
-
-static inline ompi_datatype_t *mca_coll_umrddt_side_type(const mca_coll_umrddt_side_t *side, int i)
-{
-    return NULL != side->types ? side->types[i] : side->type;
-}
-
-static inline bool mca_coll_umrddt_side_is_empty(const mca_coll_umrddt_side_t *side, int i)
-{
-    return 0 == mca_coll_umrddt_side_count(side, i)
-           || 0 == mca_coll_umrddt_side_type(side, i)->super.size;
-}
+/**
+ * Returns true if the parts of a side are to be packed: they have individual datatypes, one of them
+ * is not contiguous, and the offsets of packed parts, each aligned to @p alignment, fit an int.
+ */
+bool mca_coll_umrddt_side_packs(const mca_coll_umrddt_side_t *side, size_t alignment);
 
 /**
  * Returns true if one device operation can copy a piece: all of it is memory of one device.

@@ -14,6 +14,7 @@
 
 #include "ompi_config.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,16 @@ void mca_coll_umrddt_memory(uint64_t address, opal_umrddt_gpu_memory_t *memory)
  * Parts
  * ------------------------------------------------------------------------------------------- */
 
+static ompi_datatype_t *type_of(const mca_coll_umrddt_side_t *side, int i)
+{
+    return NULL != side->types ? side->types[i] : side->type;
+}
+
+static size_t count_of(const mca_coll_umrddt_side_t *side, int i)
+{
+    return NULL != side->counts ? (size_t) side->counts[i] : side->count;
+}
+
 static int64_t extent_of(const ompi_datatype_t *type)
 {
     return (int64_t) (type->super.ub - type->super.lb);
@@ -49,6 +60,11 @@ static int64_t offset_of(const mca_coll_umrddt_side_t *side, int i, size_t befor
     }
     return extent_of(side->type)
            * (NULL != side->displs ? (int64_t) side->displs[i] : (int64_t) before);
+}
+
+bool mca_coll_umrddt_side_is_empty(const mca_coll_umrddt_side_t *side, int i)
+{
+    return 0 == count_of(side, i) || 0 == type_of(side, i)->super.size;
 }
 
 /* ---------------------------------------------------------------------------------------------
@@ -81,16 +97,16 @@ static int add_piece(mca_coll_umrddt_pieces_t *pieces, ompi_datatype_t *type, si
 static int add_parts(const mca_coll_umrddt_side_t *side, int i, size_t *before,
                      mca_coll_umrddt_pieces_t *pieces, int *rc)
 {
-    ompi_datatype_t *type = mca_coll_umrddt_side_type(side, i);
+    ompi_datatype_t *type = type_of(side, i);
     const int64_t offset = offset_of(side, i, *before);
     size_t count = 0;
     int next = i;
 
     do {
-        count += mca_coll_umrddt_side_count(side, next);
-        *before += mca_coll_umrddt_side_count(side, next);
+        count += count_of(side, next);
+        *before += count_of(side, next);
         ++next;
-    } while (!side->apart && next < side->parts && type == mca_coll_umrddt_side_type(side, next)
+    } while (!side->apart && next < side->parts && type == type_of(side, next)
              && offset + extent_of(type) * (int64_t) count == offset_of(side, next, *before));
     if (0 < count && 0 < type->super.size) {
         *rc = add_piece(pieces, type, count, offset, side->flow);
@@ -125,13 +141,13 @@ int mca_coll_umrddt_side_pieces(const mca_coll_umrddt_side_t *side,
     }
     if (OMPI_SUCCESS == rc && 0 <= side->extra
         && !mca_coll_umrddt_side_is_empty(side, side->extra)) {
-        size_t count = mca_coll_umrddt_side_count(side, side->extra);
+        size_t count = count_of(side, side->extra);
 
         if (0 < side->extra_only && side->extra_only < count) {
             count = side->extra_only;
         }
-        before = mca_coll_umrddt_side_count(side, side->extra) * (size_t) side->extra;
-        rc = add_piece(pieces, mca_coll_umrddt_side_type(side, side->extra), count,
+        before = count_of(side, side->extra) * (size_t) side->extra;
+        rc = add_piece(pieces, type_of(side, side->extra), count,
                        offset_of(side, side->extra, before), side->extra_flow);
     }
     if (OMPI_SUCCESS != rc) {
@@ -245,25 +261,45 @@ static bool is_contiguous(const ompi_datatype_t *type, size_t count)
     return opal_datatype_is_contiguous_memory_layout(&type->super, 1 < count ? 2 : 1);
 }
 
-bool mca_coll_umrddt_side_parts_are_contiguous(const mca_coll_umrddt_side_t *side)
+/** Returns true if each part of a side is contiguous; gaps between parts are allowed. */
+static bool parts_are_contiguous(const mca_coll_umrddt_side_t *side)
 {
     if (NULL == side->types) {
         return is_contiguous(side->type, NULL == side->counts ? side->count : 2);
     }
     for (int i = 0; i < side->parts; ++i) {
         if (!mca_coll_umrddt_side_is_empty(side, i)
-            && !is_contiguous(side->types[i], mca_coll_umrddt_side_count(side, i))) {
+            && !is_contiguous(side->types[i], count_of(side, i))) {
             return false;
         }
     }
     return true;
 }
 
+bool mca_coll_umrddt_side_packs(const mca_coll_umrddt_side_t *side, size_t alignment)
+{
+    uint64_t bytes = 0;
+
+    if (NULL == side->types || 0 <= side->extra || parts_are_contiguous(side)) {
+        return false;
+    }
+    for (int i = 0; i < side->parts && bytes <= INT_MAX; ++i) {
+        const size_t count = count_of(side, i);
+        const size_t size = type_of(side, i)->super.size;
+
+        if (0 < size && INT_MAX / size < count) {
+            return false;
+        }
+        bytes += count * size + alignment;
+    }
+    return bytes <= INT_MAX;
+}
+
 /** Returns true if part @p i, which is contiguous, is within this memory. See offset_of. */
 static bool part_stays(const mca_coll_umrddt_side_t *side, int i, size_t before,
                        const opal_umrddt_gpu_memory_t *memory)
 {
-    const opal_datatype_t *type = &mca_coll_umrddt_side_type(side, i)->super;
+    const opal_datatype_t *type = &type_of(side, i)->super;
     uint64_t first;
 
     if (mca_coll_umrddt_side_is_empty(side, i)) {
@@ -271,8 +307,7 @@ static bool part_stays(const mca_coll_umrddt_side_t *side, int i, size_t before,
     }
     first = (uint64_t) (uintptr_t) side->user + (uint64_t) offset_of(side, i, before)
             + (uint64_t) type->true_lb - memory->base;
-    return first < memory->size
-           && mca_coll_umrddt_side_count(side, i) <= (memory->size - first) / type->size;
+    return first < memory->size && count_of(side, i) <= (memory->size - first) / type->size;
 }
 
 /** Returns true if all parts of a side, each of which is contiguous, are within this memory. */
@@ -289,7 +324,7 @@ static bool parts_stay(const mca_coll_umrddt_side_t *side, const opal_umrddt_gpu
         if (!part_stays(side, i, before, memory)) {
             return false;
         }
-        before += mca_coll_umrddt_side_count(side, i);
+        before += count_of(side, i);
     }
     return true;
 }
@@ -335,11 +370,9 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
     }
     /* the parts before part i have no elements */
     origin = (uint64_t) (uintptr_t) side->user + (uint64_t) offset_of(side, i, 0);
-    mca_coll_umrddt_memory(origin + (uint64_t) mca_coll_umrddt_side_type(side, i)->super.true_lb,
-                           &memory);
-    if (!is_contiguous(mca_coll_umrddt_side_type(side, i), mca_coll_umrddt_side_count(side, i))
-        && may_be_elsewhere(&memory, origin, mca_coll_umrddt_side_type(side, i),
-                            mca_coll_umrddt_side_count(side, i))) {
+    mca_coll_umrddt_memory(origin + (uint64_t) type_of(side, i)->super.true_lb, &memory);
+    if (!is_contiguous(type_of(side, i), count_of(side, i))
+        && may_be_elsewhere(&memory, origin, type_of(side, i), count_of(side, i))) {
         return MCA_COLL_UMRDDT_SEVERAL;
     }
     if (OPAL_LIKELY(!is_gpu(&memory))) {
@@ -347,7 +380,7 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
     }
     /* any thread may progress the collective, also one without a context */
     return MCA_COLL_UMRDDT_BASE_SAFE == mca_coll_umrddt_base && !opal_using_threads()
-                   && mca_coll_umrddt_side_parts_are_contiguous(side) && parts_stay(side, &memory)
+                   && parts_are_contiguous(side) && parts_stay(side, &memory)
                    && opal_umrddt_gpu_base_takes(&memory)
                ? MCA_COLL_UMRDDT_TAKEN
                : MCA_COLL_UMRDDT_GPU;

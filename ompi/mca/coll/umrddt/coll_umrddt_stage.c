@@ -32,7 +32,6 @@
 
 #include "ompi_config.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -244,27 +243,6 @@ static int get_block(half_t *half)
 /* ---------------------------------------------------------------------------------------------
  * Packed parts
  * ------------------------------------------------------------------------------------------- */
-
-/** Returns true if the parts of a side are to be packed, and their offsets fit an int. */
-static bool is_packed(const mca_coll_umrddt_side_t *side)
-{
-    uint64_t bytes = 0;
-
-    if (NULL == side->types || 0 <= side->extra
-        || mca_coll_umrddt_side_parts_are_contiguous(side)) {
-        return false;
-    }
-    for (int i = 0; i < side->parts && bytes <= INT_MAX; ++i) {
-        const size_t count = mca_coll_umrddt_side_count(side, i);
-        const size_t size = side->types[i]->super.size;
-
-        if (0 < size && INT_MAX / size < count) {
-            return false;
-        }
-        bytes += count * size + ALIGNMENT;
-    }
-    return bytes <= INT_MAX;
-}
 
 /** Describe the packed parts of a half to the saved function. The pieces are the non-empty parts.
  */
@@ -567,7 +545,7 @@ static int fill(mca_coll_umrddt_stage_t *stage, const mca_coll_umrddt_side_t *co
         } else if (0 == half->pieces.n) {
             mca_coll_umrddt_side_t whole = *side[h];
 
-            half->packed = whole.apart = is_packed(&whole);
+            half->packed = whole.apart = mca_coll_umrddt_side_packs(&whole, ALIGNMENT);
             rc = mca_coll_umrddt_side_pieces(&whole, &half->pieces);
             if (OMPI_SUCCESS == rc && half->packed) {
                 rc = pack_parts(half, &whole);
