@@ -20,10 +20,6 @@
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_comm.h"
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_gpu.h"
 
-/* ---------------------------------------------------------------------------------------------
- * Capabilities of the base PML
- * ------------------------------------------------------------------------------------------- */
-
 bool mca_pml_umrddt_base_gpu_aware(const char *base)
 {
     return umrddt_knows_cuda() && (0 != strcmp("ucx", base) || opal_umrddt_gpu_ucx_aware());
@@ -70,10 +66,6 @@ void mca_pml_umrddt_base_gpu_close(void)
     mca_pml_umrddt.looks = false;
 }
 
-/* ---------------------------------------------------------------------------------------------
- * The rule
- * ------------------------------------------------------------------------------------------- */
-
 bool mca_pml_umrddt_base_touches_managed(void)
 {
     /* With several threads, a thread without a context may continue the message. */
@@ -90,7 +82,7 @@ static bool both_map(const mca_pml_umrddt_comm_t *comm)
 /** Returns true if the base PML is to carry contiguous messages to or from this rank if it can. */
 static bool base_wanted(mca_pml_umrddt_comm_t *comm, int rank, int tag)
 {
-    const bool internal = 0 > tag && OMPI_ANY_TAG != tag;
+    const bool internal = mca_pml_umrddt_is_internal(tag);
     const mca_pml_umrddt_peer_t *peer;
 
     if (comm->bypass || MCA_PML_UMRDDT_CONTIGUOUS_DEFER == mca_pml_umrddt.params.contiguous

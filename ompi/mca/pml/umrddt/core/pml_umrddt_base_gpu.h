@@ -13,15 +13,10 @@
  * made here. docs/gpu.rst has the rule as a table.
  *
  * A base PML without CUDA support gets no GPU memory. One with CUDA support (pml_umrddt_base_gpu =
- * auto) gets some: it uses the calling thread's current context, makes one current if there is
- * none, and crashes on memory without a context (pools, mapped memory) and on datatypes that span
- * several memories. Between GPUs of one node umrddt is as fast or faster. So the base PML gets
- * memory that is safe for it where umrddt is not better: for remote nodes, where it may use
- * GPUDirect RDMA, and for internal messages of collectives.
- *
- * pml/ucx gets no internal messages to or from processes of this node if umrddt may use CUDA IPC on
- * the communicator. UCX opens handles of the same processes, and aborts if the driver refuses one
- * (CUDA_ERROR_ALREADY_MAPPED) though UCX has closed all its own: docs/notes.rst.
+ * auto) uses the current context or makes one current. It crashes on memory without a context and
+ * on datatypes over several memories. It gets memory that is safe for it where umrddt is not
+ * better: for remote nodes, and for internal messages of collectives. pml/ucx gets none of these
+ * within a node if umrddt may use CUDA IPC there: UCX may then abort (docs/notes.rst).
  */
 
 #ifndef MCA_PML_UMRDDT_BASE_GPU_H
@@ -34,10 +29,8 @@
 
 BEGIN_C_DECLS
 
-/**
- * Set the fields base_gpu to contiguous_from of mca_pml_umrddt according to the parameters, the
- * selected base PML and this Open MPI. Called by mca_pml_umrddt_gpu_open and umrddt_info.
- */
+/** Set the fields base_gpu to contiguous_from of mca_pml_umrddt, from the parameters, the selected
+ * base PML and this Open MPI. Called by mca_pml_umrddt_gpu_open and umrddt_info. */
 void mca_pml_umrddt_base_gpu_open(void);
 void mca_pml_umrddt_base_gpu_close(void);
 
@@ -47,11 +40,8 @@ bool mca_pml_umrddt_base_gpu_aware(const char *base);
 /** mca_pml_umrddt_base_touches for managed memory and a CUDA-aware Open MPI. */
 bool mca_pml_umrddt_base_touches_managed(void);
 
-/**
- * Returns true if the base PML may get a buffer in this memory regardless of its layout: system
- * memory, and managed memory. A CUDA-aware Open MPI copies managed memory like device memory, which
- * needs a current context.
- */
+/** Returns true if the base PML may get a buffer in this memory regardless of its layout: system
+ * memory, and managed memory (which a CUDA-aware Open MPI copies in the current context). */
 static inline bool mca_pml_umrddt_base_touches(const opal_umrddt_gpu_where_t *where)
 {
     if (OPAL_LIKELY(!opal_umrddt_gpu_on_gpu(where))
@@ -66,22 +56,19 @@ static inline bool mca_pml_umrddt_base_touches(const opal_umrddt_gpu_where_t *wh
  * The rule for device memory. Returns true if this thread may pass the buffer to the base PML now.
  *
  * @param[in] comm  of which @p rank is the other side; NULL: a communicator that is passed through
- * @param[in] rank  may be OMPI_ANY_SOURCE
- * @param[in] tag   may be OMPI_ANY_TAG
  */
 bool mca_pml_umrddt_base_given(mca_pml_umrddt_comm_t *comm, const opal_umrddt_gpu_where_t *where,
                                const void *buf, size_t count, const ompi_datatype_t *datatype,
                                int rank, int tag);
 
-/** mca_pml_umrddt_base_given for a receive. A receive that may match an envelope must have room for
- * it. */
+/** As mca_pml_umrddt_base_given. A receive that may match an envelope must have room for it. */
 static inline bool mca_pml_umrddt_base_given_recv(const ompi_communicator_t *comm,
                                                   const opal_umrddt_gpu_where_t *where,
                                                   const void *buf, size_t count,
                                                   const ompi_datatype_t *datatype, int src, int tag)
 {
     return MCA_PML_UMRDDT_BASE_GPU_SAFE == mca_pml_umrddt.base_gpu
-           && ((0 > tag && OMPI_ANY_TAG != tag)
+           && (mca_pml_umrddt_is_internal(tag)
                || MCA_PML_UMRDDT_ENVELOPE <= count * datatype->super.size)
            && mca_pml_umrddt_base_given(mca_pml_umrddt_comm_find(comm), where, buf, count, datatype,
                                         src, tag);

@@ -22,6 +22,7 @@
 #include "ompi/communicator/communicator.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
+#include "umrddt_collectives.h"
 #include "umrddt_gate.h"
 
 BEGIN_C_DECLS
@@ -51,8 +52,7 @@ extern mca_pml_umrddt_comm_t *mca_pml_umrddt_comms[MCA_PML_UMRDDT_COMMS];
 /** Slow path of mca_pml_umrddt_peer, in pml_umrddt_peer.c. */
 mca_pml_umrddt_peer_t *mca_pml_umrddt_peer_find(mca_pml_umrddt_comm_t *comm, int rank);
 
-/** Get the peer at @p rank of the communicator (of its remote group). The first call for a peer
- * reads the modex. @return NULL on failure */
+/** Get the peer at @p rank (of the remote group). @return NULL on failure */
 static inline mca_pml_umrddt_peer_t *mca_pml_umrddt_peer(mca_pml_umrddt_comm_t *comm, int rank)
 {
     /* Without the lock: the acquire load makes the peer's fields visible. */
@@ -73,11 +73,17 @@ static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_comm_find(const ompi_communi
     return OPAL_UNLIKELY(index >= MCA_PML_UMRDDT_COMMS) ? NULL : mca_pml_umrddt_comms[index];
 }
 
-/** As mca_pml_umrddt_comm_find; NULL if no user message with this tag can be an envelope. */
+/** Returns true if no message with this tag is handled: it is one of Open MPI's internal tags. */
+static inline bool mca_pml_umrddt_is_internal(int tag)
+{
+    return OMPI_ANY_TAG > tag && !UMRDDT_IS_COLLECTIVES_TAG(tag);
+}
+
+/** As mca_pml_umrddt_comm_find; NULL if no message with this tag can be an envelope. */
 static inline mca_pml_umrddt_comm_t *mca_pml_umrddt_watched(const ompi_communicator_t *comm,
                                                             int tag)
 {
-    return 0 > tag && OMPI_ANY_TAG != tag ? NULL : mca_pml_umrddt_comm_find(comm);
+    return mca_pml_umrddt_is_internal(tag) ? NULL : mca_pml_umrddt_comm_find(comm);
 }
 
 END_C_DECLS

@@ -26,6 +26,7 @@
 #include "opal/util/output.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_peer.h"
+#include "umrddt_collectives.h"
 
 /** Create an unpredictable number. An envelope without it is a plain message. */
 static bool make_cookie(uint8_t *cookie)
@@ -82,6 +83,15 @@ static uint64_t host_identity(void)
     return 0 == sum ? 1 : sum;
 }
 
+/** Implements mode_of of opal_umrddt_collectives_t. */
+static uint16_t collectives_of(opal_proc_t *proc)
+{
+    mca_pml_umrddt_peer_t peer = {.proc = proc};
+
+    mca_pml_umrddt_identify(&peer);
+    return peer.collectives;
+}
+
 bool mca_pml_umrddt_publish(void)
 {
     mca_pml_umrddt_identity_t *self = &mca_pml_umrddt.self;
@@ -94,6 +104,9 @@ bool mca_pml_umrddt_publish(void)
     }
     if (NULL != mca_pml_umrddt.gpu) {
         self->flags |= MCA_PML_UMRDDT_HAS_GPU;
+        if (MCA_PML_UMRDDT_BASE_GPU_ALL != mca_pml_umrddt.base_gpu) {
+            self->flags |= (uint32_t) opal_umrddt_collectives.mode << MCA_PML_UMRDDT_COLL_SHIFT;
+        }
     }
     self->host = host_identity();
     if (!make_cookie(self->cookie)) {
@@ -106,6 +119,7 @@ bool mca_pml_umrddt_publish(void)
         opal_output(0, "pml:umrddt: cannot publish this process to its peers (%d); not used", rc);
         return false;
     }
+    opal_umrddt_collectives.mode_of = collectives_of;
     return true;
 }
 
@@ -149,6 +163,7 @@ void mca_pml_umrddt_identify(mca_pml_umrddt_peer_t *peer)
             peer->capable = true;
             peer->has_hca = 0 != (MCA_PML_UMRDDT_HAS_HCA & reported.flags);
             peer->has_gpu = 0 != (MCA_PML_UMRDDT_HAS_GPU & reported.flags);
+            peer->collectives = (uint16_t) (reported.flags >> MCA_PML_UMRDDT_COLL_SHIFT);
             peer->same_host = 0 != self->host && self->host == reported.host
                               && OPAL_PROC_ON_LOCAL_NODE(proc->proc_flags);
         }

@@ -38,10 +38,11 @@ typedef struct mca_pml_umrddt_slots_t {
 /** Another process. Created at first contact, lives until finalize. */
 struct mca_pml_umrddt_peer_t {
     opal_proc_t *proc;
-    bool capable;   /**< runs the same wire version, so it accepts envelopes */
-    bool has_hca;   /**< its HCA can carry messages */
-    bool has_gpu;   /**< it has the CUDA driver */
-    bool same_host; /**< CUDA IPC handles work between it and this process */
+    bool capable;         /**< runs the same wire version, so it accepts envelopes */
+    bool has_hca;         /**< its HCA can carry messages */
+    bool has_gpu;         /**< it has the CUDA driver */
+    uint16_t collectives; /**< its opal_umrddt_collectives.mode */
+    bool same_host;       /**< CUDA IPC handles work between it and this process */
     uint16_t reach; /**< MCA_PML_UMRDDT_REACH_KNOWN and schemes that reach it; 0: unknown; atomic */
     uint16_t logged; /**< reasons of fallbacks that were logged */
     uint32_t comms;  /**< live communicators with this peer; under the lock */
@@ -100,10 +101,8 @@ static inline int mca_pml_umrddt_endpoint(mca_pml_umrddt_peer_t *peer,
 /** Set mca_pml_umrddt.self and publish it. @return false on failure, after a message to the user */
 bool mca_pml_umrddt_publish(void);
 
-/**
- * Publish that this process handles no messages. With Open MPI 5.0 a peer on a remote node that
- * looks up data which was never published waits forever.
- */
+/** Publish that this process handles no messages. With Open MPI 5.0 a peer on a remote node that
+ * looks up data which was never published waits forever. */
 void mca_pml_umrddt_publish_absent(void);
 
 /** Look up the identity of a new peer, whose proc is set, in the modex. */

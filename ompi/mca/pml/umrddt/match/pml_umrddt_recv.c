@@ -160,7 +160,8 @@ bool mca_pml_umrddt_read_envelope(const void *bounce, const void *buf, size_t co
 static inline bool has_envelope_size(const ompi_status_public_t *status)
 {
     return OPAL_UNLIKELY(sizeof(mca_pml_umrddt_rts_t) == status->_ucount)
-           && MPI_SUCCESS == status->MPI_ERROR && !status->_cancelled && 0 <= status->MPI_TAG;
+           && MPI_SUCCESS == status->MPI_ERROR && !status->_cancelled
+           && !mca_pml_umrddt_is_internal(status->MPI_TAG);
 }
 
 int mca_pml_umrddt_base_received(ompi_request_t *request)

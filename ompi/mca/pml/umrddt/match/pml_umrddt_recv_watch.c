@@ -444,7 +444,7 @@ static __opal_attribute_noinline__ int look_into(void *buf, size_t count, ompi_d
     ompi_status_public_t *status = &(*request)->req_status;
     mca_pml_umrddt_rts_t rts;
 
-    if (MPI_SUCCESS == status->MPI_ERROR && 0 <= status->MPI_TAG
+    if (MPI_SUCCESS == status->MPI_ERROR && !mca_pml_umrddt_is_internal(status->MPI_TAG)
         && mca_pml_umrddt_read_envelope(NULL == watch ? NULL : watch->bytes, buf, count, datatype,
                                         &rts)) {
         return mca_pml_umrddt_envelope_in_request(

@@ -262,7 +262,7 @@ static bool is_declined(call_t *call)
  */
 static inline bool classify(call_t *call)
 {
-    if (0 > call->tag || MCA_PML_BASE_SEND_BUFFERED == call->mode) {
+    if (mca_pml_umrddt_is_internal(call->tag) || MCA_PML_BASE_SEND_BUFFERED == call->mode) {
         MCA_PML_UMRDDT_COUNT(passed_other);
         return false;
     }

@@ -21,6 +21,9 @@
 
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_stage.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
+#include "umrddt_collectives.h"
+
+opal_umrddt_collectives_t opal_umrddt_collectives;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned users;
