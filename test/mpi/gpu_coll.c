@@ -109,7 +109,8 @@ static void inter_root(gpu_coll_t *with, bool first_group)
 /* Collectives that were seen to be on GPU memory. */
 static unsigned long long gpu_calls(void)
 {
-    return gpu_coll_counter(GPU_COLL_STAGED) + gpu_coll_counter(GPU_COLL_PASSED_GPU);
+    return gpu_coll_counter(GPU_COLL_STAGED) + gpu_coll_counter(GPU_COLL_PASSED_GPU)
+           + gpu_coll_counter(GPU_COLL_DIRECT);
 }
 
 static void every_case(gpu_coll_t *with, bool first_group, unsigned flags, uint64_t *state)
@@ -282,7 +283,8 @@ static unsigned long long sides_packed(const char *name, int kind, uint64_t *sta
     while (0 != strcmp(what->name, name)) {
         ++what;
     }
-    gpu_coll_begin(&run, what, &with, GPU_COLL_BLOCKING, GPU_DEVICE, GPU_DEVICE, kind, state);
+    /* a blocking one would go from GPU to GPU */
+    gpu_coll_begin(&run, what, &with, GPU_COLL_NONBLOCKING, GPU_DEVICE, GPU_DEVICE, kind, state);
     gpu_coll_end(&run);
     return gpu_coll_counter(GPU_COLL_SIDES_PACKED) - before;
 }

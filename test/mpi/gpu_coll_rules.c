@@ -117,7 +117,7 @@ void gpu_coll_steady(uint64_t *state)
     const size_t bytes = (size_t) mpitest.size * 4096;
     gpu_memory_t *memory[2] = {gpu_memory(GPU_DEVICE, bytes), gpu_memory(GPU_DEVICE, bytes)};
     unsigned char *zeros = calloc(1, bytes);
-    unsigned long long layouts = 0, before = 0, staged = 0;
+    unsigned long long layouts = 0, before = 0, staged = 0, direct = 0;
 
     (void) state;
     CHECK(NULL != zeros);
@@ -129,12 +129,15 @@ void gpu_coll_steady(uint64_t *state)
         if (WARM == i) {
             layouts = gpu_coll_counter(GPU_COLL_LAYOUTS_READ);
             staged = gpu_coll_counter(GPU_COLL_STAGED);
+            direct = gpu_coll_counter(GPU_COLL_DIRECT);
             before = __atomic_load_n(&allocations, __ATOMIC_RELAXED);
         }
         some_calls(memory, mpitest.rank);
     }
     CHECK(0 < layouts);
-    CHECK(staged + 4 * TIMES <= gpu_coll_counter(GPU_COLL_STAGED));
+    CHECK(staged + 3 * TIMES <= gpu_coll_counter(GPU_COLL_STAGED));
+    CHECK(staged + direct + 4 * TIMES
+          <= gpu_coll_counter(GPU_COLL_STAGED) + gpu_coll_counter(GPU_COLL_DIRECT));
     CHECK_INT(__atomic_load_n(&allocations, __ATOMIC_RELAXED), before);
     CHECK_INT(gpu_coll_counter(GPU_COLL_LAYOUTS_READ), layouts);
     free(zeros);

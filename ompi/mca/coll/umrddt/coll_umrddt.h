@@ -59,8 +59,10 @@ BEGIN_C_DECLS
  * ------------------------------------------------------------------------------------------- */
 
 typedef struct mca_coll_umrddt_params_t {
-    int priority;  /**< coll_umrddt_priority */
-    size_t pinned; /**< coll_umrddt_pinned */
+    int priority;      /**< coll_umrddt_priority */
+    size_t pinned;     /**< coll_umrddt_pinned */
+    bool direct;       /**< coll_umrddt_direct */
+    size_t direct_min; /**< coll_umrddt_direct_min, at least 1 */
 } mca_coll_umrddt_params_t;
 
 /** All counters: name, help text. They only grow, and are registered as performance variables. */
@@ -69,6 +71,8 @@ typedef struct mca_coll_umrddt_params_t {
     X(passed_gpu, "Collectives on GPU memory passed through to an Open MPI with CUDA")  \
     X(staged, "Collectives done on copies in system memory")                            \
     X(staged_nonblocking, "Of these, nonblocking ones, and starts of persistent ones")  \
+    X(direct, "Collectives whose data went from GPU to GPU")                            \
+    X(agreements, "Agreements of all processes whether a collective can do that")       \
     X(bytes_in, "Bytes copied from GPUs for these")                                     \
     X(bytes_out, "Bytes copied to GPUs for these")                                      \
     X(memory_queries, "Addresses looked up to determine their kind of memory")          \
@@ -128,6 +132,20 @@ UMRDDT_COMPONENT extern mca_coll_base_component_t mca_coll_umrddt_component;
     X(neighbor_alltoallv)        \
     X(neighbor_alltoallw)
 
+/** The kinds of blocking collectives. */
+#define MCA_COLL_UMRDDT_KIND(name) MCA_COLL_UMRDDT_KIND_##name,
+typedef enum mca_coll_umrddt_kind_t {
+    MCA_COLL_UMRDDT_CALLS(MCA_COLL_UMRDDT_KIND) MCA_COLL_UMRDDT_KINDS
+} mca_coll_umrddt_kind_t;
+
+/** Schedule of agreements for one kind: coll_umrddt_agree.c. The same in all processes, but used.
+ */
+typedef struct mca_coll_umrddt_schedule_t {
+    uint32_t left;   /**< calls up to the one with the next agreement */
+    uint32_t period; /**< calls from the next agreement to the one after it */
+    bool used;       /**< this process had a buffer in GPU memory since the last agreement */
+} mca_coll_umrddt_schedule_t;
+
 /** The module that replaces the functions of one communicator. */
 typedef struct mca_coll_umrddt_module_t {
     mca_coll_base_module_t super;
@@ -135,6 +153,13 @@ typedef struct mca_coll_umrddt_module_t {
     bool enabled;                    /**< saved is set */
     int queries; /**< 1: query the buffers; 0: the user asserts that they are in system memory; -1:
                  info key not read yet; atomic */
+    enum {
+        MCA_COLL_UMRDDT_UNKNOWN,
+        MCA_COLL_UMRDDT_AGREES,
+        MCA_COLL_UMRDDT_DISAGREES
+    } agrees; /**< whether there are agreements on this communicator */
+    mca_coll_umrddt_schedule_t schedules[MCA_COLL_UMRDDT_KINDS];
+    struct mca_coll_umrddt_direct_t *direct; /**< lists of messages, or NULL */
 } mca_coll_umrddt_module_t;
 OBJ_CLASS_DECLARATION(mca_coll_umrddt_module_t);
 
@@ -190,7 +215,8 @@ typedef struct mca_coll_umrddt_side_t {
 typedef struct mca_coll_umrddt_sides_t {
     mca_coll_umrddt_side_t send;
     mca_coll_umrddt_side_t recv;
-    bool handled; /**< do not pass GPU memory of this call through: see MCA_COLL_UMRDDT_DEFINE */
+    bool handled;    /**< do not pass GPU memory of this call through: see MCA_COLL_UMRDDT_DEFINE */
+    unsigned states; /**< bits of an agreement that the call itself sets, coll_umrddt_agree.h */
 } mca_coll_umrddt_sides_t;
 
 static inline void mca_coll_umrddt_side_none(mca_coll_umrddt_side_t *side, const void *user)
@@ -279,6 +305,18 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
 mca_coll_umrddt_look_t mca_coll_umrddt_pieces_look(const mca_coll_umrddt_side_t *side,
                                                    const mca_coll_umrddt_pieces_t *pieces);
 
+/** One part of a side. */
+typedef struct mca_coll_umrddt_part_t {
+    void *address;
+    size_t count;
+    ompi_datatype_t *type;
+    size_t bytes; /**< of data */
+} mca_coll_umrddt_part_t;
+
+/** Get part @p i of a side, which has common counts or displacements. */
+void mca_coll_umrddt_side_part(const mca_coll_umrddt_side_t *side, int i,
+                               mca_coll_umrddt_part_t *part);
+
 /** Returns true if part @p i of a side has no data. */
 bool mca_coll_umrddt_side_is_empty(const mca_coll_umrddt_side_t *side, int i);
 
@@ -360,6 +398,25 @@ typedef struct mca_coll_umrddt_stage_t mca_coll_umrddt_stage_t;
  */
 int mca_coll_umrddt_stage_new(const mca_coll_umrddt_sides_t *sides,
                               mca_coll_umrddt_stage_t **stage);
+
+/**
+ * The two steps of mca_coll_umrddt_stage_new: query the buffers, and create a stage or pass the
+ * call through. The first one gets a stage if it needs one for the query.
+ */
+int mca_coll_umrddt_stage_look(const mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_look_t seen[2],
+                               mca_coll_umrddt_stage_t **stage);
+int mca_coll_umrddt_stage_fill(const mca_coll_umrddt_sides_t *sides,
+                               const mca_coll_umrddt_look_t seen[2],
+                               mca_coll_umrddt_stage_t **stage);
+
+/** Returns true if a call with such buffers is not passed through. */
+static inline bool mca_coll_umrddt_needs_stage(const mca_coll_umrddt_sides_t *sides,
+                                               const mca_coll_umrddt_look_t seen[2])
+{
+    return MCA_COLL_UMRDDT_GPU == seen[0] || MCA_COLL_UMRDDT_GPU == seen[1]
+           || (sides->handled
+               && (MCA_COLL_UMRDDT_CPU != seen[0] || MCA_COLL_UMRDDT_CPU != seen[1]));
+}
 
 /** Arguments for the saved function in place of the user's addresses. */
 void *mca_coll_umrddt_stage_send(const mca_coll_umrddt_stage_t *stage);
@@ -466,6 +523,9 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
 /** Pass a list as one macro argument. */
 #define MCA_COLL_UMRDDT_LIST(...) __VA_ARGS__
 
+/** Call a function or macro with arguments that contain MCA_COLL_UMRDDT_LIST. */
+#define MCA_COLL_UMRDDT_APPLY(function, ...) function(__VA_ARGS__)
+
 /**
  * GPU memory of nonblocking and persistent collectives is never passed through to an Open MPI with
  * CUDA. They progress in later calls, possibly with another current context. Also, MPI_Ialltoall of
@@ -473,7 +533,11 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
  * would have to decide alike.
  *
  * Defines the three forms of a collective with the buffers @a sbuf and @a rbuf (only @a rbuf for
- * one buffer). Requires a function name_sides(sides, comm, PARAMETERS).
+ * one buffer). Requires these functions or macros:
+ *
+ * - name_sides(sides, comm, PARAMETERS) describes the buffers
+ * - name_counts(comm, PARAMETERS) is true if the call counts for agreements (coll_umrddt_agree.h)
+ * - name_direct(module, comm, sides, all, PARAMETERS) does the call if the agreement @a all allows
  *
  * @param name        as in the module
  * @param parameters  the common parameters of the three forms, in parentheses
@@ -485,7 +549,30 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
                                mca_coll_base_module_t *base)                                      \
     {                                                                                             \
         mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;                     \
-        MCA_COLL_UMRDDT_PREPARE(name, given, false)                                               \
+        const bool due = MCA_COLL_UMRDDT_APPLY(name##_counts, comm, MCA_COLL_UMRDDT_LIST given)   \
+                         && mca_coll_umrddt_due(module, MCA_COLL_UMRDDT_KIND_##name);             \
+        mca_coll_umrddt_stage_t *stage = NULL;                                                    \
+        int rc;                                                                                   \
+                                                                                                  \
+        if (due || mca_coll_umrddt_looks(module, comm)) {                                         \
+            mca_coll_umrddt_sides_t sides;                                                        \
+            unsigned all;                                                                         \
+                                                                                                  \
+            sides.handled = false;                                                                \
+            sides.states = 0;                                                                     \
+            name##_sides(&sides, comm, MCA_COLL_UMRDDT_LIST given);                               \
+            rc = mca_coll_umrddt_prepare(module, comm, MCA_COLL_UMRDDT_KIND_##name, due, &sides,  \
+                                         &stage, &all);                                           \
+            if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {                                              \
+                return rc;                                                                        \
+            }                                                                                     \
+            if (0 != all) {                                                                       \
+                return MCA_COLL_UMRDDT_APPLY(name##_direct, module, comm, &sides, all,            \
+                                             MCA_COLL_UMRDDT_LIST given);                         \
+            }                                                                                     \
+        } else {                                                                                  \
+            MCA_COLL_UMRDDT_COUNT(passed);                                                        \
+        }                                                                                         \
         if (OPAL_LIKELY(NULL == stage)) {                                                         \
             return module->saved.coll_##name(MCA_COLL_UMRDDT_LIST given, comm,                    \
                                              module->saved.coll_##name##_module);                 \
@@ -504,7 +591,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
     {                                                                                             \
         mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;                     \
         ompi_request_t *inner = NULL;                                                             \
-        MCA_COLL_UMRDDT_PREPARE(name, given, true)                                                \
+        MCA_COLL_UMRDDT_PREPARE(name, given)                                                      \
         if (OPAL_LIKELY(NULL == stage)) {                                                         \
             return module->saved.coll_i##name(MCA_COLL_UMRDDT_LIST given, comm, request,          \
                                               module->saved.coll_i##name##_module);               \
@@ -524,7 +611,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
     {                                                                                             \
         mca_coll_umrddt_module_t *module = (mca_coll_umrddt_module_t *) base;                     \
         ompi_request_t *inner = NULL;                                                             \
-        MCA_COLL_UMRDDT_PREPARE(name, given, true)                                                \
+        MCA_COLL_UMRDDT_PREPARE(name, given)                                                      \
         if (OPAL_LIKELY(NULL == stage)) {                                                         \
             return module->saved.coll_##name##_init(MCA_COLL_UMRDDT_LIST given, comm, info,       \
                                                     request,                                      \
@@ -536,14 +623,14 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
         return mca_coll_umrddt_request_new(comm, stage, rc, inner, true, request);                \
     }
 
-#define MCA_COLL_UMRDDT_PREPARE(name, given, always)            \
+#define MCA_COLL_UMRDDT_PREPARE(name, given)                    \
     mca_coll_umrddt_stage_t *stage = NULL;                      \
     int rc;                                                     \
                                                                 \
     if (mca_coll_umrddt_requests(module, comm)) {               \
         mca_coll_umrddt_sides_t sides;                          \
                                                                 \
-        sides.handled = (always);                               \
+        sides.handled = true;                                   \
         name##_sides(&sides, comm, MCA_COLL_UMRDDT_LIST given); \
         rc = mca_coll_umrddt_stage_new(&sides, &stage);         \
         if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {                \

@@ -27,12 +27,16 @@
 #include "ompi/mca/pml/pml.h"
 
 #include "coll_umrddt.h"
+#include "umrddt_collectives.h"
 #include "umrddt_help.h"
 #include "umrddt_params.h"
 
 mca_coll_umrddt_base_t mca_coll_umrddt_base = MCA_COLL_UMRDDT_BASE_NONE;
 mca_coll_umrddt_params_t mca_coll_umrddt_params;
 mca_coll_umrddt_counters_t mca_coll_umrddt_counters;
+
+/** Increase with each change of the calls that are counted, or of the schedule. */
+#define AGREEMENT_VERSION 1
 
 /** open was called, and close was not. */
 static bool opened = false;
@@ -44,8 +48,9 @@ static bool wrong_release = false;
  * Parameters and performance variables
  * ------------------------------------------------------------------------------------------- */
 
-#define PRIORITY 95
-#define PINNED   (64u << 20)
+#define PRIORITY   95
+#define PINNED     (64u << 20)
+#define DIRECT_MIN 4096
 
 static void register_one(const char *name, const char *help, mca_base_var_type_t type,
                          mca_base_var_info_lvl_t level, void *storage)
@@ -97,6 +102,16 @@ static int component_register(void)
         "Bytes of pml_umrddt_gpu_pinned, at most, for the buffers of collectives on GPU memory; "
         "larger ones use pageable memory, which is slower",
         MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &params->pinned);
+    params->direct = true;
+    register_one("direct",
+                 "Send the data of collectives from GPU to GPU if all processes have their buffers "
+                 "in GPU memory; false: through system memory. The same in all processes",
+                 MCA_BASE_VAR_TYPE_BOOL, OPAL_INFO_LVL_5, &params->direct);
+    params->direct_min = DIRECT_MIN;
+    register_one("direct_min",
+                 "Parts of a collective with fewer bytes go through system memory, without an "
+                 "agreement of the processes. The same in all processes",
+                 MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &params->direct_min);
     umrddt_params_unknown("coll_umrddt_");
     for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
         (void) mca_base_component_pvar_register(
@@ -113,8 +128,30 @@ static int component_register(void)
  * Selection
  * ------------------------------------------------------------------------------------------- */
 
+/**
+ * The number that pml/umrddt publishes in the modex, before component_init: equal in processes with
+ * the same schedule of agreements. 0: this process takes no part in them.
+ */
+static uint16_t mode(void)
+{
+    const mca_coll_umrddt_params_t *params = &mca_coll_umrddt_params;
+    uint64_t sum = AGREEMENT_VERSION;
+
+    if (!params->direct || 0 > params->priority) {
+        return 0;
+    }
+    sum = sum * 0x9e3779b97f4a7c15u + (uint64_t) params->priority;
+    sum = sum * 0x9e3779b97f4a7c15u + params->direct_min;
+    sum *= 0x9e3779b97f4a7c15u;
+    return (uint16_t) (sum >> 48 | 1);
+}
+
 static int component_open(void)
 {
+    if (0 == mca_coll_umrddt_params.direct_min) {
+        mca_coll_umrddt_params.direct_min = 1;
+    }
+    opal_umrddt_collectives.mode = mode();
     if (!opened) {
         mca_coll_umrddt_requests_open();
         mca_coll_umrddt_stages_open();
@@ -125,6 +162,7 @@ static int component_open(void)
 
 static int component_close(void)
 {
+    opal_umrddt_collectives.mode = 0;
     if (opened) {
         opened = false;
         mca_coll_umrddt_requests_close();

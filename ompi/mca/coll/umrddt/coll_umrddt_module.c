@@ -17,7 +17,7 @@
 
 #include <string.h>
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_direct.h"
 
 /** Each form of each collective. */
 #define FORMS(X, name) X(name) X(i##name) X(name##_init)
@@ -27,6 +27,11 @@ static void module_construct(mca_coll_umrddt_module_t *module)
     memset(&module->saved, 0, sizeof(module->saved));
     module->enabled = false;
     module->queries = -1;
+    module->agrees = MCA_COLL_UMRDDT_UNKNOWN;
+    module->direct = NULL;
+    for (int i = 0; i < MCA_COLL_UMRDDT_KINDS; ++i) {
+        module->schedules[i] = (mca_coll_umrddt_schedule_t){.left = 1, .period = 1};
+    }
     mca_coll_umrddt_layouts_use();
 }
 
@@ -61,6 +66,7 @@ static int module_enable(mca_coll_base_module_t *base, ompi_communicator_t *comm
 static void module_destruct(mca_coll_umrddt_module_t *module)
 {
     mca_coll_umrddt_layouts_unuse();
+    mca_coll_umrddt_direct_free(module->direct);
     if (!module->enabled) {
         return;
     }

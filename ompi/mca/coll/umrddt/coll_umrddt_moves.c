@@ -14,7 +14,8 @@
  * first.
  */
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_agree.h"
+#include "coll_umrddt_direct.h"
 
 /** A send buffer, unless it is MPI_IN_PLACE. */
 static void send_block(mca_coll_umrddt_sides_t *sides, const void *sbuf, int parts, int count,
@@ -112,6 +113,9 @@ static void bcast_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *com
         mca_coll_umrddt_side_block(&sides->recv, rbuf, 1, (size_t) count, dtype,
                                    reads ? MCA_COLL_UMRDDT_IN : MCA_COLL_UMRDDT_OUT);
     }
+    sides->states = opal_datatype_is_contiguous_memory_layout(&dtype->super, 1 < count ? 2 : 1)
+                        ? MCA_COLL_UMRDDT_BYTES
+                        : 0;
 }
 
 /** Role of a process in a rooted collective. */
@@ -219,6 +223,69 @@ static void scatterv_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *
         mca_coll_umrddt_side_none(&sides->send, sbuf);
     }
 }
+
+/* ---------------------------------------------------------------------------------------------
+ * Counted calls. MPI_IN_PLACE in an all-to-all (in all processes or none) is never direct. The
+ * v and w forms count always, as processes do not know each other's counts. But MPI_Allgatherv
+ * returns early, in all processes, if there is no data and the counts show it.
+ * ------------------------------------------------------------------------------------------- */
+
+#define allgather_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
+    mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype)
+#define allgatherv_counts(comm, sbuf, scount, sdtype, rbuf, rcounts, displs, rdtype) \
+    (!OMPI_COMM_IS_INTER(comm) && 0 < (rdtype)->super.size)
+#define alltoall_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
+    (MPI_IN_PLACE != (sbuf) && mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype))
+#define alltoallv_counts(comm, sbuf, ...) (MPI_IN_PLACE != (sbuf) && !OMPI_COMM_IS_INTER(comm))
+#define alltoallw_counts(comm, sbuf, ...) (MPI_IN_PLACE != (sbuf) && !OMPI_COMM_IS_INTER(comm))
+#define bcast_counts(comm, rbuf, count, dtype, root) \
+    mca_coll_umrddt_counts(comm, (size_t) (count), dtype)
+#define gatherv_counts(comm, ...)  (!OMPI_COMM_IS_INTER(comm))
+#define scatterv_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
+
+static inline bool gather_counts(ompi_communicator_t *comm, const void *sbuf, int scount,
+                                 ompi_datatype_t *sdtype, void *rbuf, int rcount,
+                                 ompi_datatype_t *rdtype, int root)
+{
+    (void) sbuf;
+    (void) rbuf;
+    /* the significant arguments of this process */
+    return ompi_comm_rank(comm) == root ? mca_coll_umrddt_counts(comm, (size_t) rcount, rdtype)
+                                        : mca_coll_umrddt_counts(comm, (size_t) scount, sdtype);
+}
+
+static inline bool scatter_counts(ompi_communicator_t *comm, const void *sbuf, int scount,
+                                  ompi_datatype_t *sdtype, void *rbuf, int rcount,
+                                  ompi_datatype_t *rdtype, int root)
+{
+    (void) sbuf;
+    (void) rbuf;
+    return ompi_comm_rank(comm) == root ? mca_coll_umrddt_counts(comm, (size_t) scount, sdtype)
+                                        : mca_coll_umrddt_counts(comm, (size_t) rcount, rdtype);
+}
+
+#define allgather_direct(module, comm, sides, all, ...) \
+    mca_coll_umrddt_direct_all(module, comm, sides, true)
+#define allgatherv_direct(module, comm, sides, all, ...) \
+    mca_coll_umrddt_direct_all(module, comm, sides, true)
+#define alltoall_direct(module, comm, sides, all, ...) \
+    mca_coll_umrddt_direct_all(module, comm, sides, false)
+#define alltoallv_direct(module, comm, sides, all, ...) \
+    mca_coll_umrddt_direct_all(module, comm, sides, false)
+#define alltoallw_direct(module, comm, sides, all, ...) \
+    mca_coll_umrddt_direct_all(module, comm, sides, false)
+#define bcast_direct(module, comm, sides, all, rbuf, count, dtype, root) \
+    mca_coll_umrddt_direct_bcast(module, comm, sides, 0 != (MCA_COLL_UMRDDT_BYTES & (all)), root)
+#define gather_direct(module, comm, sides, all, sbuf, scount, sdtype, rbuf, rcount, rdtype, root) \
+    mca_coll_umrddt_direct_gather(module, comm, sides, root)
+#define gatherv_direct(module, comm, sides, all, sbuf, scount, sdtype, rbuf, rcounts, displs, \
+                       rdtype, root)                                                          \
+    mca_coll_umrddt_direct_gather(module, comm, sides, root)
+#define scatter_direct(module, comm, sides, all, sbuf, scount, sdtype, rbuf, rcount, rdtype, root) \
+    mca_coll_umrddt_direct_scatter(module, comm, sides, root)
+#define scatterv_direct(module, comm, sides, all, sbuf, scounts, displs, sdtype, rbuf, rcount, \
+                        rdtype, root)                                                          \
+    mca_coll_umrddt_direct_scatter(module, comm, sides, root)
 
 /* clang-format off */
 MCA_COLL_UMRDDT_DEFINE(allgather,

@@ -17,7 +17,8 @@
 
 #include "ompi/mca/topo/base/base.h"
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_agree.h"
+#include "coll_umrddt_direct.h"
 
 #define BOTH (MCA_COLL_UMRDDT_IN | MCA_COLL_UMRDDT_OUT)
 
@@ -93,6 +94,30 @@ static void neighbor_alltoallw_sides(mca_coll_umrddt_sides_t *sides, ompi_commun
                                MCA_COLL_UMRDDT_IN);
     mca_coll_umrddt_side_types(&sides->recv, rbuf, sources, rcounts, NULL, rdispls, rdtypes, BOTH);
 }
+
+/* ---------------------------------------------------------------------------------------------
+ * Counted calls. MPI_Neighbor_allgather and MPI_Neighbor_alltoall return early in a process with
+ * zero counts. In a graph, that might be a process without neighbors alone.
+ * ------------------------------------------------------------------------------------------- */
+
+#define neighbor_allgather_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
+    (OMPI_COMM_IS_CART(comm) && mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype))
+#define neighbor_allgatherv_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
+#define neighbor_alltoall_counts(comm, sbuf, scount, sdtype, rbuf, rcount, rdtype) \
+    (OMPI_COMM_IS_CART(comm) && mca_coll_umrddt_counts(comm, (size_t) (rcount), rdtype))
+#define neighbor_alltoallv_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
+#define neighbor_alltoallw_counts(comm, ...) (!OMPI_COMM_IS_INTER(comm))
+
+#define neighbor_allgather_direct(module, comm, sides, all, ...) \
+    mca_coll_umrddt_direct_neighbours(module, comm, sides, true)
+#define neighbor_allgatherv_direct(module, comm, sides, all, ...) \
+    mca_coll_umrddt_direct_neighbours(module, comm, sides, true)
+#define neighbor_alltoall_direct(module, comm, sides, all, ...) \
+    mca_coll_umrddt_direct_neighbours(module, comm, sides, false)
+#define neighbor_alltoallv_direct(module, comm, sides, all, ...) \
+    mca_coll_umrddt_direct_neighbours(module, comm, sides, false)
+#define neighbor_alltoallw_direct(module, comm, sides, all, ...) \
+    mca_coll_umrddt_direct_neighbours(module, comm, sides, false)
 
 /* clang-format off */
 MCA_COLL_UMRDDT_DEFINE(neighbor_allgather,

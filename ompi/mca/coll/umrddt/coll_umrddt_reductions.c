@@ -14,7 +14,7 @@
  * slower copies, so reductions on GPU memory are never passed through.
  */
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_agree.h"
 
 /** Both buffers of a reduction of @p count elements; @p gets: this process receives a result. */
 static void both_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, void *rbuf, int count,
@@ -122,6 +122,21 @@ static void reduce_scatter_block_sides(mca_coll_umrddt_sides_t *sides, ompi_comm
     scattered_sides(sides, sbuf, rbuf, (size_t) rcount * (size_t) ompi_comm_size(comm),
                     (size_t) rcount, dtype);
 }
+
+/* No reduction is direct. */
+#define allreduce_counts(comm, ...)            false
+#define reduce_counts(comm, ...)               false
+#define reduce_scatter_counts(comm, ...)       false
+#define reduce_scatter_block_counts(comm, ...) false
+#define scan_counts(comm, ...)                 false
+#define exscan_counts(comm, ...)               false
+
+#define allreduce_direct(module, comm, sides, all, ...)            OMPI_ERR_NOT_SUPPORTED
+#define reduce_direct(module, comm, sides, all, ...)               OMPI_ERR_NOT_SUPPORTED
+#define reduce_scatter_direct(module, comm, sides, all, ...)       OMPI_ERR_NOT_SUPPORTED
+#define reduce_scatter_block_direct(module, comm, sides, all, ...) OMPI_ERR_NOT_SUPPORTED
+#define scan_direct(module, comm, sides, all, ...)                 OMPI_ERR_NOT_SUPPORTED
+#define exscan_direct(module, comm, sides, all, ...)               OMPI_ERR_NOT_SUPPORTED
 
 /* clang-format off */
 #define REDUCTION                                                                              \

@@ -62,6 +62,15 @@ static int64_t offset_of(const mca_coll_umrddt_side_t *side, int i, size_t befor
            * (NULL != side->displs ? (int64_t) side->displs[i] : (int64_t) before);
 }
 
+void mca_coll_umrddt_side_part(const mca_coll_umrddt_side_t *side, int i,
+                               mca_coll_umrddt_part_t *part)
+{
+    part->count = count_of(side, i);
+    part->type = type_of(side, i);
+    part->bytes = part->count * part->type->super.size;
+    part->address = (char *) (uintptr_t) side->user + offset_of(side, i, side->count * (size_t) i);
+}
+
 bool mca_coll_umrddt_side_is_empty(const mca_coll_umrddt_side_t *side, int i)
 {
     return 0 == count_of(side, i) || 0 == type_of(side, i)->super.size;

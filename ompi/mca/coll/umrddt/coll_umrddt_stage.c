@@ -569,46 +569,64 @@ static int fill(mca_coll_umrddt_stage_t *stage, const mca_coll_umrddt_side_t *co
     return OMPI_SUCCESS;
 }
 
+int mca_coll_umrddt_stage_look(const mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_look_t seen[2],
+                               mca_coll_umrddt_stage_t **stage)
+{
+    const mca_coll_umrddt_side_t *const side[2] = {&sides->send, &sides->recv};
+    int rc;
+
+    *stage = NULL;
+    rc = look(side, seen, stage);
+    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        mca_coll_umrddt_stage_free(*stage);
+        *stage = NULL;
+        return fail(rc, sizeof(**stage));
+    }
+    return OMPI_SUCCESS;
+}
+
+int mca_coll_umrddt_stage_fill(const mca_coll_umrddt_sides_t *sides,
+                               const mca_coll_umrddt_look_t seen[2],
+                               mca_coll_umrddt_stage_t **stage)
+{
+    const mca_coll_umrddt_side_t *const side[2] = {&sides->send, &sides->recv};
+    int rc;
+
+    if (OPAL_LIKELY(!mca_coll_umrddt_needs_stage(sides, seen))) {
+        if (MCA_COLL_UMRDDT_CPU == seen[0] && MCA_COLL_UMRDDT_CPU == seen[1]) {
+            MCA_COLL_UMRDDT_COUNT(passed);
+        } else {
+            MCA_COLL_UMRDDT_COUNT(passed_gpu);
+        }
+        mca_coll_umrddt_stage_free(*stage);
+        *stage = NULL;
+        return OMPI_SUCCESS;
+    }
+    if (NULL == *stage) {
+        *stage = stage_get();
+        if (NULL == *stage) {
+            return fail(OPAL_ERR_OUT_OF_RESOURCE, sizeof(**stage));
+        }
+    }
+    rc = fill(*stage, side, seen);
+    if (OMPI_SUCCESS != rc) {
+        mca_coll_umrddt_stage_free(*stage);
+        *stage = NULL;
+    }
+    return rc;
+}
+
 int mca_coll_umrddt_stage_new(const mca_coll_umrddt_sides_t *sides,
                               mca_coll_umrddt_stage_t **result)
 {
-    const mca_coll_umrddt_side_t *const side[2] = {&sides->send, &sides->recv};
     mca_coll_umrddt_look_t seen[2] = {MCA_COLL_UMRDDT_CPU, MCA_COLL_UMRDDT_CPU};
-    mca_coll_umrddt_stage_t *stage = NULL;
     int rc = OMPI_SUCCESS;
 
     *result = NULL;
     if (OPAL_LIKELY(opal_umrddt_gpu_in_use())) {
-        rc = look(side, seen, &stage);
+        rc = mca_coll_umrddt_stage_look(sides, seen, result);
     }
-    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
-        mca_coll_umrddt_stage_free(stage);
-        return fail(rc, sizeof(*stage));
-    }
-    if (OPAL_LIKELY(MCA_COLL_UMRDDT_CPU == seen[0] && MCA_COLL_UMRDDT_CPU == seen[1])) {
-        MCA_COLL_UMRDDT_COUNT(passed);
-        mca_coll_umrddt_stage_free(stage);
-        return OMPI_SUCCESS;
-    }
-    if (MCA_COLL_UMRDDT_GPU != seen[0] && MCA_COLL_UMRDDT_GPU != seen[1] && !sides->handled) {
-        MCA_COLL_UMRDDT_COUNT(passed_gpu);
-        mca_coll_umrddt_stage_free(stage);
-        return OMPI_SUCCESS;
-    }
-
-    if (NULL == stage) {
-        stage = stage_get();
-        if (NULL == stage) {
-            return fail(OPAL_ERR_OUT_OF_RESOURCE, sizeof(*stage));
-        }
-    }
-    rc = fill(stage, side, seen);
-    if (OMPI_SUCCESS != rc) {
-        mca_coll_umrddt_stage_free(stage);
-        return rc;
-    }
-    *result = stage;
-    return OMPI_SUCCESS;
+    return OMPI_SUCCESS == rc ? mca_coll_umrddt_stage_fill(sides, seen, result) : rc;
 }
 
 void *mca_coll_umrddt_stage_send(const mca_coll_umrddt_stage_t *stage)

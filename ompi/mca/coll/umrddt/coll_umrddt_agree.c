@@ -1,0 +1,141 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Agreements of all processes of a communicator. See coll_umrddt_agree.h first.
+ */
+
+/*
+ * Each process knows only its own buffers. Before data can go from GPU to GPU, all must know that
+ * all buffers are there. A small allreduce of the saved functions tells them. All processes must
+ * make it at the same calls, whatever memory they use. So each counts the blocking calls of one
+ * kind on the communicator. Calls with few bytes are not counted, if MPI requires the same number
+ * of bytes in all processes. Agreements are at call 1, 2, 4, 8, and so on, at last every PERIOD
+ * calls. If one process has used GPU memory since the last agreement, all agree at each call, until
+ * no process has.
+ *
+ * Requirement: all processes have this module, with the same parameters. They publish that in the
+ * modex, by pml/umrddt, which also carries the messages. Each process finds the same result.
+ */
+
+#include "coll_umrddt_agree.h"
+
+#include "umrddt_collectives.h"
+
+#define PERIOD 1024u /* maximum number of calls from an agreement to the next */
+#define PROCESSES                                                                  \
+    4096 /* maximum of a communicator with agreements: each reads the modex of all \
+          */
+
+/** Returns true if all processes can agree. The same result in all of them. */
+static bool can_agree(const mca_coll_umrddt_module_t *module, ompi_communicator_t *comm)
+{
+    const opal_umrddt_collectives_t *published = &opal_umrddt_collectives;
+    const int size = ompi_comm_size(comm), rank = ompi_comm_rank(comm);
+
+    if (OMPI_COMM_IS_INTER(comm) || PROCESSES < size || NULL == module->saved.coll_allreduce
+        || 0 == published->mode || NULL == published->mode_of) {
+        return false;
+    }
+    for (int i = 0; i < size; ++i) {
+        ompi_proc_t *proc = i == rank ? NULL : ompi_comm_peer_lookup(comm, i);
+
+        if (i != rank && (NULL == proc || published->mode != published->mode_of(&proc->super))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int mca_coll_umrddt_agree(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
+                          mca_coll_umrddt_kind_t kind, unsigned mine, unsigned *all)
+{
+    mca_coll_umrddt_schedule_t *schedule = &module->schedules[kind];
+    int rc = OMPI_SUCCESS;
+
+    *all = 0;
+    if (MCA_COLL_UMRDDT_UNKNOWN == module->agrees) {
+        module->agrees =
+            can_agree(module, comm) ? MCA_COLL_UMRDDT_AGREES : MCA_COLL_UMRDDT_DISAGREES;
+    }
+    if (MCA_COLL_UMRDDT_DISAGREES == module->agrees) {
+        schedule->left = UINT32_MAX;
+        return OMPI_SUCCESS;
+    }
+    if (!schedule->used && 0 != (MCA_COLL_UMRDDT_NO_GPU & mine)) {
+        mine |= MCA_COLL_UMRDDT_UNUSED;
+    }
+    if (1 < ompi_comm_size(comm)) {
+        MCA_COLL_UMRDDT_COUNT(agreements);
+        rc = module->saved.coll_allreduce(&mine, all, 1, MPI_UNSIGNED, MPI_BAND, comm,
+                                          module->saved.coll_allreduce_module);
+    } else {
+        *all = mine;
+    }
+    schedule->used = false;
+    if (OMPI_SUCCESS != rc || 0 == (MCA_COLL_UMRDDT_UNUSED & *all)) {
+        schedule->period = schedule->left = 1;
+        return rc;
+    }
+    schedule->left = schedule->period;
+    if (PERIOD > schedule->period) {
+        schedule->period *= 2;
+    }
+    return OMPI_SUCCESS;
+}
+
+/** Returns true if a side has data, and not in GPU memory. */
+static bool is_elsewhere(const mca_coll_umrddt_side_t *side, mca_coll_umrddt_look_t seen)
+{
+    for (int i = 0; MCA_COLL_UMRDDT_CPU == seen && i < side->parts; ++i) {
+        if (!mca_coll_umrddt_side_is_empty(side, i)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+int mca_coll_umrddt_prepare(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
+                            mca_coll_umrddt_kind_t kind, bool due,
+                            const mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_stage_t **stage,
+                            unsigned *all)
+{
+    mca_coll_umrddt_look_t seen[2] = {MCA_COLL_UMRDDT_CPU, MCA_COLL_UMRDDT_CPU};
+    int rc = OMPI_SUCCESS;
+    bool gpu;
+
+    *all = 0;
+    *stage = NULL;
+    if (mca_coll_umrddt_looks(module, comm)) {
+        rc = mca_coll_umrddt_stage_look(sides, seen, stage);
+        if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+            return rc;
+        }
+    }
+    gpu = mca_coll_umrddt_needs_stage(sides, seen);
+    if (due) {
+        const unsigned mine =
+            sides->states | (gpu ? 0 : MCA_COLL_UMRDDT_NO_GPU)
+            | (is_elsewhere(&sides->send, seen[0]) || is_elsewhere(&sides->recv, seen[1])
+                   ? 0
+                   : MCA_COLL_UMRDDT_ALL_GPU);
+
+        rc = mca_coll_umrddt_agree(module, comm, kind, mine, all);
+        if (OMPI_SUCCESS != rc || mca_coll_umrddt_is_direct(*all)) {
+            mca_coll_umrddt_stage_free(*stage);
+            *stage = NULL;
+            return rc;
+        }
+        *all = 0;
+    } else if (gpu) {
+        module->schedules[kind].used = true;
+    }
+    return mca_coll_umrddt_stage_fill(sides, seen, stage);
+}
