@@ -615,6 +615,10 @@ static const mpitest_part_t parts[] = {
     {"packs", packs},
     {"empty-parts", empty_parts},
     {"steady", gpu_coll_steady},
+    {"direct", gpu_coll_direct},
+    {"large-bcast", gpu_coll_large_bcast},
+    {"schedule", gpu_coll_schedule},
+    {"any-tag", gpu_coll_any_tag},
     {NULL, NULL},
 };
 

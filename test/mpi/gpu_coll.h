@@ -166,4 +166,16 @@ void gpu_coll_steady(uint64_t *state);
 /** Which collectives on GPU memory a CUDA-aware Open MPI is given, and which not. */
 void gpu_coll_rule(void);
 
+/* gpu_coll_direct.c */
+
+/** Calls from GPU to GPU, between calls in which some buffers are in system memory. */
+void gpu_coll_direct(uint64_t *state);
+void gpu_coll_large_bcast(uint64_t *state);
+
+/** The calls with an agreement. */
+void gpu_coll_schedule(uint64_t *state);
+
+/** Wildcards of the application, beside messages of collectives. */
+void gpu_coll_any_tag(uint64_t *state);
+
 #endif /* GPU_COLL_H */

@@ -82,9 +82,9 @@ _Static_assert(MCA_PML_UMRDDT_ON_GPU >= MCA_PML_UMRDDT_BIT(MCA_PML_UMRDDT_SCHEME
 #define MCA_PML_UMRDDT_COOKIE_LEN 16
 
 /** Flags in the identity of a process. */
-#define MCA_PML_UMRDDT_HAS_HCA 0x1 /**< a usable HCA */
-#define MCA_PML_UMRDDT_HAS_GPU 0x2 /**< the CUDA driver, so its buffers may be in GPU memory */
-#define MCA_PML_UMRDDT_COLL_SHIFT 16 /**< opal_umrddt_collectives.mode in the upper half */
+#define MCA_PML_UMRDDT_HAS_HCA    0x1 /**< a usable HCA */
+#define MCA_PML_UMRDDT_HAS_GPU    0x2 /**< the CUDA driver, so its buffers may be in GPU memory */
+#define MCA_PML_UMRDDT_COLL_SHIFT 16  /**< opal_umrddt_collectives.mode in the upper half */
 
 /** Identity that each process publishes through the modex. */
 typedef struct mca_pml_umrddt_identity_t {

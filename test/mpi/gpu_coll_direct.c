@@ -1,0 +1,286 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Collectives whose data goes from GPU to GPU, and the agreements about that, by the counters of
+ * coll/umrddt.
+ */
+
+#include "gpu_coll.h"
+
+#include "pvars.h"
+
+#include <stdlib.h>
+
+/* Parts of this many bytes and more are direct (coll_umrddt_direct_min). */
+#define DIRECT_MIN 4096
+
+/* Not on a CUDA-aware Open MPI, which gets contiguous buffers. */
+static bool is_enabled(void)
+{
+    const char *base = getenv("UMRDDT_TEST_BASE");
+
+    return 0 != pvars_parameter("coll_umrddt_direct", 1) && 2 <= mpitest.size
+           && (NULL == base || NULL == strstr(base, "cuda"));
+}
+
+static const gpu_coll_case_t *case_of(const char *name)
+{
+    const gpu_coll_case_t *what = gpu_coll_cases;
+
+    while (0 != strcmp(what->name, name)) {
+        ++what;
+    }
+    return what;
+}
+
+/* The memory of a call's buffers. */
+typedef enum turn_t {
+    ALL_GPU,
+    ONE_CPU, /* one rank has its buffers in system memory */
+    ONE_GPU, /* the others have */
+    TURNS
+} turn_t;
+
+/* One blocking call, which is verified. All buffers in GPU memory: it must be direct, else it must
+ * not be. */
+static void call(const gpu_coll_t *with, const gpu_coll_case_t *what, turn_t turn, int kind,
+                 bool can_be_direct, uint64_t *state)
+{
+    const int one = (int) (mpitest_random(state) >> 8) & 1; /* others may have no data */
+    const bool gpu = ALL_GPU == turn || (ONE_CPU == turn) == (one != with->rank);
+    const gpu_kind_t memory = gpu ? GPU_DEVICE : GPU_HOST;
+    const unsigned long long direct = gpu_coll_counter(GPU_COLL_DIRECT);
+    gpu_coll_run_t run;
+
+    gpu_coll_begin(&run, what, with, GPU_COLL_BLOCKING, memory, memory, kind, state);
+    gpu_coll_end(&run);
+    if (gpu_coll_counter(GPU_COLL_DIRECT) - direct != (ALL_GPU == turn && can_be_direct ? 1 : 0)) {
+        mpitest_fail(__FILE__, __LINE__, "%s, turn %d, type %d: direct grew by %llu", what->name,
+                     (int) turn, kind, gpu_coll_counter(GPU_COLL_DIRECT) - direct);
+    }
+    ++mpitest.step;
+}
+
+static void every_turn(MPI_Comm comm, const char *name, int neighbours, bool small_is_direct,
+                       uint64_t *state)
+{
+    static const turn_t turns[] = {ALL_GPU, ALL_GPU, ONE_CPU, ALL_GPU, ONE_GPU, ALL_GPU};
+    const gpu_coll_case_t *what = case_of(name);
+    gpu_coll_t with = {.comm = comm, .sources = neighbours, .destinations = neighbours};
+
+    MPI_OK(MPI_Comm_rank(comm, &with.rank));
+    MPI_OK(MPI_Comm_size(comm, &with.size));
+    with.others = with.size;
+    for (int kind = 0; kind < GPU_COLL_TYPES; ++kind) {
+        with.type = gpu_coll_types[kind][0];
+        with.other = gpu_coll_types[kind][1];
+        with.extent = gpu_coll_shapes[kind][0].extent;
+        for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); ++i) {
+            with.root = (int) ((mpitest_random(state) >> 8) % (uint64_t) with.size);
+            with.gives = with.root == with.rank;
+            with.count = 3000;
+            call(&with, what, turns[i], kind, true, state);
+            with.count = 5;
+            call(&with, what, turns[i], kind, small_is_direct, state);
+        }
+    }
+}
+
+void gpu_coll_direct(uint64_t *state)
+{
+    static const struct {
+        const char *name;
+        bool small; /* direct without a minimum of bytes */
+    } moves[] = {{"allgather", false},      {"allgather_in_place", false},
+                 {"allgatherv", true},      {"allgatherv_in_place", true},
+                 {"alltoall", false},       {"alltoallv", true},
+                 {"alltoallw", true},       {"alltoallv_tight", true},
+                 {"alltoallw_tight", true}, {"bcast", false},
+                 {"gather", false},         {"gather_in_place", false},
+                 {"gatherv", true},         {"gatherv_in_place", true},
+                 {"scatter", false},        {"scatter_in_place", false},
+                 {"scatterv", true},        {"scatterv_in_place", true}};
+    static const struct {
+        const char *name;
+        bool small;
+    } neighbours[] = {{"neighbor_allgather", false},
+                      {"neighbor_allgatherv", true},
+                      {"neighbor_alltoall", false},
+                      {"neighbor_alltoallv", true},
+                      {"neighbor_alltoallw", true}};
+    int dims[2] = {0, 0}, periods[2] = {1, 1};
+    MPI_Comm comm;
+
+    if (!is_enabled()) {
+        return;
+    }
+    for (size_t i = 0; i < sizeof(moves) / sizeof(moves[0]); ++i) {
+        /* its own communicator: Open MPI does some collectives by others, which count, too */
+        MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+        every_turn(comm, moves[i].name, 0, moves[i].small, state);
+        MPI_OK(MPI_Comm_free(&comm));
+    }
+    MPI_OK(MPI_Dims_create(mpitest.size, 2, dims));
+    MPI_OK(MPI_Cart_create(MPI_COMM_WORLD, 2, dims, periods, 0, &comm));
+    for (size_t i = 0; i < sizeof(neighbours) / sizeof(neighbours[0]); ++i) {
+        every_turn(comm, neighbours[i].name, 4, neighbours[i].small, state);
+    }
+    MPI_OK(MPI_Comm_free(&comm));
+}
+
+/* Broadcasts that go in pieces: contiguous in all processes, as one type or another. Then one
+ * process has gaps. */
+void gpu_coll_large_bcast(uint64_t *state)
+{
+    enum {
+        INTEGERS = 400003
+    };
+    const size_t bytes = 2 * INTEGERS * sizeof(int);
+    gpu_memory_t *memory = gpu_memory(GPU_DEVICE, bytes);
+    int *numbers = malloc(bytes);
+    MPI_Datatype one, gaps;
+
+    (void) state;
+    CHECK(NULL != numbers);
+    MPI_OK(MPI_Type_contiguous(INTEGERS, MPI_INT, &one));
+    MPI_OK(MPI_Type_commit(&one));
+    MPI_OK(MPI_Type_vector(INTEGERS, 1, 2, MPI_INT, &gaps));
+    MPI_OK(MPI_Type_commit(&gaps));
+    for (int turn = 0; turn < 3 * mpitest.size; ++turn) {
+        const int root = turn % mpitest.size;
+        const bool has_gaps = turn >= 2 * mpitest.size && mpitest.rank == (root + 1) % mpitest.size;
+        const int step = has_gaps ? 2 : 1;
+        const unsigned long long direct = gpu_coll_counter(GPU_COLL_DIRECT);
+
+        for (int i = 0; i < 2 * INTEGERS; ++i) {
+            numbers[i] = root == mpitest.rank ? i / step + turn : -1;
+        }
+        gpu_write(memory, 0, numbers, bytes);
+        if (has_gaps) {
+            MPI_OK(MPI_Bcast(memory->addr, 1, gaps, root, MPI_COMM_WORLD));
+        } else if (0 == (turn + mpitest.rank) % 2) {
+            MPI_OK(MPI_Bcast(memory->addr, 1, one, root, MPI_COMM_WORLD));
+        } else {
+            MPI_OK(MPI_Bcast(memory->addr, INTEGERS, MPI_INT, root, MPI_COMM_WORLD));
+        }
+        gpu_read(memory, 0, numbers, bytes);
+        for (int i = 0; i < 2 * INTEGERS; ++i) {
+            const bool data = 0 == i % step && i / step < INTEGERS;
+
+            if (numbers[i] != (data || root == mpitest.rank ? i / step + turn : -1)) {
+                mpitest_fail(__FILE__, __LINE__, "turn %d, integer %d: %d", turn, i, numbers[i]);
+            }
+        }
+        CHECK(0 == turn || !is_enabled() || direct + 1 == gpu_coll_counter(GPU_COLL_DIRECT));
+    }
+    MPI_OK(MPI_Type_free(&gaps));
+    MPI_OK(MPI_Type_free(&one));
+    free(numbers);
+    gpu_memory_free(memory);
+}
+
+static void bcasts(MPI_Comm comm, int calls, void *address, int bytes)
+{
+    for (int i = 0; i < calls; ++i) {
+        MPI_OK(MPI_Bcast(address, bytes, MPI_BYTE, i % mpitest.size, comm));
+    }
+}
+
+/* Agreements are at calls 1, 2, 4, 8, ... while no process uses GPU memory, and at each call
+ * while one does. Calls with few bytes do not count. */
+void gpu_coll_schedule(uint64_t *state)
+{
+    static char bytes[DIRECT_MIN];
+    gpu_memory_t *memory = gpu_memory(GPU_DEVICE, sizeof(bytes));
+    unsigned long long agreements = gpu_coll_counter(GPU_COLL_AGREEMENTS), direct;
+    MPI_Comm comm;
+
+    (void) state;
+    gpu_write(memory, 0, bytes, sizeof(bytes));
+    MPI_OK(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+    CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements);
+    if (!is_enabled()) {
+        bcasts(comm, 100, bytes, sizeof(bytes));
+        CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements);
+    } else {
+        bcasts(comm, 100, bytes, sizeof(bytes));
+        CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements += 7);
+        bcasts(comm, 100, bytes, sizeof(bytes) - 1);
+        CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements);
+        /* call 101: one process has GPU memory; the others find out at call 128 */
+        bcasts(comm, 1, 0 == mpitest.rank ? (void *) memory->addr : bytes, sizeof(bytes));
+        bcasts(comm, 26, bytes, sizeof(bytes));
+        CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements);
+        bcasts(comm, 1, bytes, sizeof(bytes));
+        CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), ++agreements);
+        direct = gpu_coll_counter(GPU_COLL_DIRECT);
+        bcasts(comm, 10, memory->addr, sizeof(bytes));
+        CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements += 10);
+        CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), direct + 10);
+        /* then at the next calls 1, 2, 4, and 8 */
+        bcasts(comm, 10, bytes, sizeof(bytes));
+        CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), agreements + 4);
+        CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), direct + 10);
+    }
+    MPI_OK(MPI_Comm_free(&comm));
+    gpu_memory_free(memory);
+}
+
+/* A receive and a probe of the application that take any tag never match the messages of a
+ * collective, nor does that change the order of the application's messages. */
+void gpu_coll_any_tag(uint64_t *state)
+{
+    enum {
+        BYTES = 64 * 1024
+    };
+    gpu_memory_t *memory[2] = {gpu_memory(GPU_DEVICE, (size_t) mpitest.size * BYTES),
+                               gpu_memory(GPU_DEVICE, (size_t) mpitest.size * BYTES)};
+    unsigned char *bytes = malloc((size_t) mpitest.size * BYTES);
+    gpu_memory_t *posted = gpu_memory(GPU_DEVICE, BYTES);
+    MPI_Request request;
+    MPI_Status status;
+    int flag;
+
+    (void) state;
+    CHECK(NULL != bytes);
+    for (int turn = 0; turn < 4; ++turn) {
+        memset(bytes, 1 + mpitest.rank, (size_t) mpitest.size * BYTES);
+        gpu_write(memory[0], 0, bytes, (size_t) mpitest.size * BYTES);
+        gpu_write(posted, 0, bytes, BYTES);
+        if (0 == turn % 2) {
+            MPI_OK(MPI_Irecv(posted->addr, BYTES, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
+                             MPI_COMM_WORLD, &request));
+        }
+        MPI_OK(MPI_Alltoall(memory[0]->addr, BYTES, MPI_BYTE, memory[1]->addr, BYTES, MPI_BYTE,
+                            MPI_COMM_WORLD));
+        MPI_OK(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &status));
+        CHECK(!flag);
+        gpu_read(memory[1], 0, bytes, (size_t) mpitest.size * BYTES);
+        for (int i = 0; i < mpitest.size * BYTES; ++i) {
+            CHECK_INT(bytes[i], 1 + i / BYTES);
+        }
+        if (0 != turn % 2) {
+            continue;
+        }
+        MPI_OK(MPI_Test(&request, &flag, MPI_STATUS_IGNORE));
+        CHECK(!flag);
+        MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+        MPI_OK(
+            MPI_Send(memory[0]->addr, BYTES, MPI_BYTE, mpitest_right(), 5 + turn, MPI_COMM_WORLD));
+        MPI_OK(MPI_Wait(&request, &status));
+        CHECK_INT(status.MPI_TAG, 5 + turn);
+        gpu_read(posted, 0, bytes, BYTES);
+        CHECK_INT(bytes[BYTES - 1], 1 + mpitest_left());
+        MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+    }
+    gpu_memory_free(posted);
+    gpu_memory_free(memory[0]);
+    gpu_memory_free(memory[1]);
+    free(bytes);
+}
