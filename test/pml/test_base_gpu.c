@@ -250,11 +250,34 @@ static void ucx(void)
     CHECK(umrddt_knows_cuda() == mca_pml_umrddt_base_gpu_aware("ob1"));
 }
 
+/* Tags of the application and of collectives on GPU memory are handled, also as pml/ucx reports
+ * them. Those of Open MPI and of pml/umrddt are not. */
+static void tags(void)
+{
+    const int ucx = (int) ((uint32_t) UMRDDT_COLLECTIVES_TAG << 8) / 256;
+
+    CHECK(0 > ucx && UMRDDT_COLLECTIVES_TAG != ucx);
+    CHECK(!mca_pml_umrddt_is_internal(UMRDDT_COLLECTIVES_TAG));
+    CHECK(!mca_pml_umrddt_is_internal(ucx));
+    CHECK(!mca_pml_umrddt_is_internal(OMPI_ANY_TAG));
+    CHECK(!mca_pml_umrddt_is_internal(0));
+    CHECK(!mca_pml_umrddt_is_internal(UMRDDT_COLLECTIVES_TAG & 0xffffff));
+    CHECK(!mca_pml_umrddt_is_internal(INT32_MAX));
+    CHECK(mca_pml_umrddt_is_internal(-10));
+    CHECK(mca_pml_umrddt_is_internal(-27));
+    CHECK(mca_pml_umrddt_is_internal(INT32_MIN));
+    for (uint32_t id = 0; id < MCA_PML_UMRDDT_MAX_REQUEST_IDS; ++id) {
+        CHECK(mca_pml_umrddt_is_internal(mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_INFO, id)));
+        CHECK(mca_pml_umrddt_is_internal(mca_pml_umrddt_tag(MCA_PML_UMRDDT_TAG_REPLY, id)));
+    }
+}
+
 int main(void)
 {
     CHECK(MPI_SUCCESS == MPI_Init(NULL, NULL));
     procs[0].proc_flags = OPAL_PROC_ON_NODE;
     mca_pml_umrddt.gpu = &driver;
+    tags();
     wanted();
     unsafe();
     touches();
