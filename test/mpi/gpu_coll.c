@@ -544,6 +544,26 @@ static void broken(void)
     /* the memory went with the context: it is not given back */
 }
 
+/* The same from GPU to GPU: each process gets an error, from its own part or from a message, and
+ * none waits for another one. */
+static void broken_direct(void)
+{
+    enum {
+        PART = 64 * 1024
+    };
+    const size_t bytes = (size_t) mpitest.size * PART;
+    gpu_memory_t *memory[2] = {gpu_memory(GPU_DEVICE, bytes), gpu_memory(GPU_DEVICE, bytes)};
+    int here = 1;
+
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    CHECK(MPI_SUCCESS
+          != MPI_Alltoall(memory[0]->addr, PART, MPI_BYTE, memory[1]->addr, PART, MPI_BYTE,
+                          MPI_COMM_WORLD));
+    CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 1);
+    MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK_INT(here, mpitest.size);
+}
+
 /* Sizes that no address space or length can represent: nothing is copied or sent. */
 static void no_copy(MPI_Datatype type, int count, int wanted)
 {
@@ -627,10 +647,8 @@ static const struct {
     const char *name;
     void (*run)(void);
 } failing[] = {
-    {"fail", broken},
-    {"far", far_apart},
-    {"huge", no_memory},
-    {"large", too_large},
+    {"fail", broken},    {"fail-direct", broken_direct}, {"far", far_apart},
+    {"huge", no_memory}, {"large", too_large},
 };
 
 int main(int argc, char **argv)

@@ -59,10 +59,11 @@ BEGIN_C_DECLS
  * ------------------------------------------------------------------------------------------- */
 
 typedef struct mca_coll_umrddt_params_t {
-    int priority;      /**< coll_umrddt_priority */
-    size_t pinned;     /**< coll_umrddt_pinned */
-    bool direct;       /**< coll_umrddt_direct */
-    size_t direct_min; /**< coll_umrddt_direct_min, at least 1 */
+    int priority;        /**< coll_umrddt_priority */
+    size_t pinned;       /**< coll_umrddt_pinned */
+    bool direct;         /**< coll_umrddt_direct */
+    size_t direct_min;   /**< coll_umrddt_direct_min, at least 1 */
+    int direct_messages; /**< coll_umrddt_direct_messages, at least 1 */
 } mca_coll_umrddt_params_t;
 
 /** All counters: name, help text. They only grow, and are registered as performance variables. */
@@ -73,8 +74,8 @@ typedef struct mca_coll_umrddt_params_t {
     X(staged_nonblocking, "Of these, nonblocking ones, and starts of persistent ones")  \
     X(direct, "Collectives whose data went from GPU to GPU")                            \
     X(agreements, "Agreements of all processes whether a collective can do that")       \
-    X(bytes_in, "Bytes copied from GPUs for these")                                     \
-    X(bytes_out, "Bytes copied to GPUs for these")                                      \
+    X(bytes_in, "Bytes copied from GPUs for staged collectives")                        \
+    X(bytes_out, "Bytes copied to GPUs for staged collectives")                         \
     X(memory_queries, "Addresses looked up to determine their kind of memory")          \
     X(layouts_read, "Datatypes read because their layout was not in the cache")         \
     X(stages_pinned, "Staging buffers in the component's pinned memory")                \
@@ -440,6 +441,13 @@ const mca_coll_umrddt_vectors_t *mca_coll_umrddt_stage_vectors(const mca_coll_um
     (NULL != mca_coll_umrddt_stage_vectors(stage, side)     \
          ? mca_coll_umrddt_stage_vectors(stage, side)->name \
          : (given))
+
+/**
+ * Report an error to the user. @param[in] bytes of the memory that could not be allocated
+ *
+ * @return MPI's error code, valid both as a return value and in a status
+ */
+int mca_coll_umrddt_fail(int rc, size_t bytes);
 
 /** Copy the input data into the stage, and wait. @return as mca_coll_umrddt_stage_new */
 int mca_coll_umrddt_stage_in(mca_coll_umrddt_stage_t *stage);

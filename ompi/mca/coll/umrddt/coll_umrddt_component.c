@@ -48,9 +48,10 @@ static bool wrong_release = false;
  * Parameters and performance variables
  * ------------------------------------------------------------------------------------------- */
 
-#define PRIORITY   95
-#define PINNED     (64u << 20)
-#define DIRECT_MIN 4096
+#define PRIORITY        95
+#define PINNED          (64u << 20)
+#define DIRECT_MIN      4096
+#define DIRECT_MESSAGES 64
 
 static void register_one(const char *name, const char *help, mca_base_var_type_t type,
                          mca_base_var_info_lvl_t level, void *storage)
@@ -112,6 +113,10 @@ static int component_register(void)
                  "Parts of a collective with fewer bytes go through system memory, without an "
                  "agreement of the processes. The same in all processes",
                  MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_5, &params->direct_min);
+    params->direct_messages = DIRECT_MESSAGES;
+    register_one("direct_messages",
+                 "Messages from GPU to GPU that a collective has in progress, in each direction",
+                 MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_9, &params->direct_messages);
     umrddt_params_unknown("coll_umrddt_");
     for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
         (void) mca_base_component_pvar_register(
@@ -150,6 +155,9 @@ static int component_open(void)
 {
     if (0 == mca_coll_umrddt_params.direct_min) {
         mca_coll_umrddt_params.direct_min = 1;
+    }
+    if (1 > mca_coll_umrddt_params.direct_messages) {
+        mca_coll_umrddt_params.direct_messages = 1;
     }
     opal_umrddt_collectives.mode = mode();
     if (!opened) {

@@ -21,9 +21,9 @@
  * A part for this process itself is one copy by the device. If the device cannot copy it at once,
  * it is a message, too.
  *
- * Many messages are done in groups, so that their number in progress is bounded. Group g of a
- * process has the messages with the processes at distances g * GROUP and more, so the groups of all
- * processes correspond.
+ * Many messages are done in groups, so that their number in progress is bounded. A process begins
+ * with the processes at small distances from its rank. So the messages of the smallest distance
+ * that are not complete are in progress at both ends, also if groups have different sizes.
  */
 
 #include "coll_umrddt_direct.h"
@@ -35,8 +35,6 @@
 #include "ompi/mca/topo/base/base.h"
 
 #include "umrddt_collectives.h"
-
-#define GROUP 64 /* sends and receives in progress, each */
 
 /* A bcast of at least PIECE bytes for each process to at most PIECED processes goes in pieces. */
 #define PIECE  ((size_t) 128 << 10)
@@ -98,7 +96,7 @@ static int begin(mca_coll_umrddt_module_t *module, int n, direct_t **result)
     if (OPAL_UNLIKELY(NULL == direct)) {
         direct = module->direct = calloc(1, sizeof(*direct));
         if (NULL == direct) {
-            return OMPI_ERR_OUT_OF_RESOURCE;
+            return mca_coll_umrddt_fail(OPAL_ERR_OUT_OF_RESOURCE, sizeof(*direct));
         }
     }
     if (OPAL_UNLIKELY(direct->room < n)) {
@@ -112,7 +110,7 @@ static int begin(mca_coll_umrddt_module_t *module, int n, direct_t **result)
         if (NULL == direct->sends || NULL == direct->recvs || NULL == direct->requests
             || NULL == direct->own) {
             arrays_free(direct);
-            return OMPI_ERR_OUT_OF_RESOURCE;
+            return mca_coll_umrddt_fail(OPAL_ERR_OUT_OF_RESOURCE, room * sizeof(*direct));
         }
         direct->room = n;
     }
@@ -248,7 +246,10 @@ static int wait_own(direct_t *direct, int rc)
         int one = opal_umrddt_gpu_copy_wait(direct->own[i].copy);
 
         own_release(&direct->own[i]);
-        rc = OMPI_SUCCESS == rc && OPAL_SUCCESS != one ? MPI_ERR_OTHER : rc;
+        if (OPAL_SUCCESS != one) {
+            one = mca_coll_umrddt_fail(one, 0);
+            rc = OMPI_SUCCESS == rc ? one : rc;
+        }
     }
     direct->own_count = 0;
     return rc;
@@ -373,7 +374,8 @@ int mca_coll_umrddt_direct_all(mca_coll_umrddt_module_t *module, ompi_communicat
         add_recv(direct, from, from);
         add_send(direct, to, !same ? to : in_place ? rank : 0);
     }
-    return exchange(direct, comm, in_place ? &sides->recv : &sides->send, &sides->recv, GROUP);
+    return exchange(direct, comm, in_place ? &sides->recv : &sides->send, &sides->recv,
+                    mca_coll_umrddt_params.direct_messages);
 }
 
 int mca_coll_umrddt_direct_gather(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
@@ -393,7 +395,8 @@ int mca_coll_umrddt_direct_gather(mca_coll_umrddt_module_t *module, ompi_communi
             add_recv(direct, i, i);
         }
     }
-    return exchange(direct, comm, &sides->send, &sides->recv, GROUP);
+    return exchange(direct, comm, &sides->send, &sides->recv,
+                    mca_coll_umrddt_params.direct_messages);
 }
 
 int mca_coll_umrddt_direct_scatter(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
@@ -413,7 +416,8 @@ int mca_coll_umrddt_direct_scatter(mca_coll_umrddt_module_t *module, ompi_commun
             add_send(direct, i, i);
         }
     }
-    return exchange(direct, comm, &sides->send, &sides->recv, GROUP);
+    return exchange(direct, comm, &sides->send, &sides->recv,
+                    mca_coll_umrddt_params.direct_messages);
 }
 
 /** Binomial tree: the whole buffer in one message. */

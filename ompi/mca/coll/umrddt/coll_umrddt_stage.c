@@ -92,11 +92,7 @@ static opal_free_list_t pool;
  * Errors
  * ------------------------------------------------------------------------------------------- */
 
-/**
- * Report an error to the user. @return MPI's error code, valid both as a return value and in a
- * status
- */
-static int fail(int rc, size_t bytes)
+int mca_coll_umrddt_fail(int rc, size_t bytes)
 {
     MCA_COLL_UMRDDT_COUNT(failures);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
@@ -111,7 +107,7 @@ static int fail(int rc, size_t bytes)
     return MPI_ERR_OTHER;
 }
 
-/** As fail, if the block of a side could not be allocated. */
+/** As mca_coll_umrddt_fail, if the block of a side could not be allocated. */
 static int fail_block(int rc, const half_t *half)
 {
     uint64_t bytes = 0;
@@ -120,7 +116,7 @@ static int fail_block(int rc, const half_t *half)
         bytes += half->pieces.list[i].layout->size;
     }
     if (OPAL_ERR_OUT_OF_RESOURCE != rc || half->size / SPARSE < bytes) {
-        return fail(rc, half->size);
+        return mca_coll_umrddt_fail(rc, half->size);
     }
     MCA_COLL_UMRDDT_COUNT(failures);
     opal_show_help("help-mca-coll-umrddt.txt", "far-apart", true, (size_t) bytes, half->size);
@@ -441,7 +437,7 @@ static int begin_all(mca_coll_umrddt_stage_t *stage, unsigned flow)
             rc = copy_piece(half, piece, out, &copy);
             if (OPAL_SUCCESS != rc) {
                 (void) wait_all(stage);
-                return fail(rc, half->size);
+                return mca_coll_umrddt_fail(rc, half->size);
             }
             bytes += piece->layout->size;
             if (NULL != copy) {
@@ -465,7 +461,7 @@ static int copy_all(mca_coll_umrddt_stage_t *stage, unsigned flow)
 
     if (OMPI_SUCCESS == rc) {
         rc = wait_all(stage);
-        rc = OPAL_SUCCESS == rc ? OMPI_SUCCESS : fail(rc, 0);
+        rc = OPAL_SUCCESS == rc ? OMPI_SUCCESS : mca_coll_umrddt_fail(rc, 0);
     }
     return rc;
 }
@@ -551,14 +547,15 @@ static int fill(mca_coll_umrddt_stage_t *stage, const mca_coll_umrddt_side_t *co
                 rc = pack_parts(half, &whole);
             }
             if (OMPI_SUCCESS != rc) {
-                return fail(rc, (size_t) side[h]->parts * sizeof(half->pieces.list[0]));
+                return mca_coll_umrddt_fail(rc,
+                                            (size_t) side[h]->parts * sizeof(half->pieces.list[0]));
             }
         }
     }
     rc = make_room(stage);
     if (OMPI_SUCCESS != rc) {
-        return fail(rc, (stage->halves[0].pieces.n + stage->halves[1].pieces.n)
-                            * sizeof(stage->copies[0]));
+        return mca_coll_umrddt_fail(rc, (stage->halves[0].pieces.n + stage->halves[1].pieces.n)
+                                            * sizeof(stage->copies[0]));
     }
     for (int h = 0; h < 2; ++h) {
         rc = 0 < stage->halves[h].pieces.n ? get_block(&stage->halves[h]) : OPAL_SUCCESS;
@@ -580,7 +577,7 @@ int mca_coll_umrddt_stage_look(const mca_coll_umrddt_sides_t *sides, mca_coll_um
     if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
         mca_coll_umrddt_stage_free(*stage);
         *stage = NULL;
-        return fail(rc, sizeof(**stage));
+        return mca_coll_umrddt_fail(rc, sizeof(**stage));
     }
     return OMPI_SUCCESS;
 }
@@ -605,7 +602,7 @@ int mca_coll_umrddt_stage_fill(const mca_coll_umrddt_sides_t *sides,
     if (NULL == *stage) {
         *stage = stage_get();
         if (NULL == *stage) {
-            return fail(OPAL_ERR_OUT_OF_RESOURCE, sizeof(**stage));
+            return mca_coll_umrddt_fail(OPAL_ERR_OUT_OF_RESOURCE, sizeof(**stage));
         }
     }
     rc = fill(*stage, side, seen);
@@ -662,7 +659,7 @@ int mca_coll_umrddt_stage_test(mca_coll_umrddt_stage_t *stage)
             copy_over(stage, i);
             if (OPAL_SUCCESS != rc) {
                 (void) wait_all(stage);
-                return fail(rc, 0);
+                return mca_coll_umrddt_fail(rc, 0);
             }
         }
     }
