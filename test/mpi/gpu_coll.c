@@ -623,6 +623,47 @@ static void lose_context(void)
     }
 }
 
+/* Rank 1 has another value of a parameter that must be the same in all processes. */
+static void set_unlike(int argc, char **argv)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    rank = NULL != rank ? rank : getenv("PMIX_RANK");
+    for (int i = 1; i < argc; ++i) {
+        if (0 == strcmp(argv[i], "unlike") && NULL != rank && 1 == atoi(rank)) {
+            CHECK(0 == setenv("OMPI_MCA_coll_umrddt_direct_min", "8192", 1));
+        }
+    }
+}
+
+/* Then no process makes agreements with rank 1, but the others do without it. */
+static void unlike(void)
+{
+    enum {
+        BYTES = 6000
+    };
+    gpu_memory_t *memory = gpu_memory(GPU_DEVICE, BYTES);
+    static unsigned char bytes[BYTES];
+    MPI_Comm comm;
+
+    MPI_OK(MPI_Comm_split(MPI_COMM_WORLD, 1 == mpitest.rank, 0, &comm));
+    for (int i = 0; i < 10; ++i) {
+        memset(bytes, 1 + i + mpitest.rank, BYTES);
+        gpu_write(memory, 0, bytes, BYTES);
+        MPI_OK(MPI_Bcast(memory->addr, BYTES, MPI_BYTE, 0, MPI_COMM_WORLD));
+        gpu_read(memory, 0, bytes, BYTES);
+        CHECK_INT(bytes[BYTES - 1], 1 + i);
+    }
+    CHECK_INT(gpu_coll_counter(GPU_COLL_AGREEMENTS), 0);
+    CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 0);
+    for (int i = 0; i < 10; ++i) {
+        MPI_OK(MPI_Bcast(memory->addr, BYTES, MPI_BYTE, 0, comm));
+    }
+    CHECK_INT(gpu_coll_counter(GPU_COLL_DIRECT), 1 == mpitest.rank ? 0 : 10);
+    MPI_OK(MPI_Comm_free(&comm));
+    gpu_memory_free(memory);
+}
+
 static const mpitest_part_t parts[] = {
     {"world", on_world},
     {"parts", on_parts},
@@ -642,17 +683,18 @@ static const mpitest_part_t parts[] = {
     {NULL, NULL},
 };
 
-/* Modes that are one collective that fails, and what comes after it. */
+/* Modes that run in a job of their own. */
 static const struct {
     const char *name;
     void (*run)(void);
-} failing[] = {
-    {"fail", broken},    {"fail-direct", broken_direct}, {"far", far_apart},
+} alone[] = {
+    {"fail", broken},    {"fail-direct", broken_direct}, {"unlike", unlike}, {"far", far_apart},
     {"huge", no_memory}, {"large", too_large},
 };
 
 int main(int argc, char **argv)
 {
+    set_unlike(argc, argv);
     mpitest_init(&argc, &argv, "gpu_coll", 1, MPI_THREAD_SINGLE);
     if (0 == strcmp(mpitest.mode, "off")) {
         CHECK(!gpu_coll_counters_open());
@@ -664,9 +706,9 @@ int main(int argc, char **argv)
     /* No queries, unless a library initialized CUDA in MPI_Init (UCX with CUDA does). */
     host_calls(MPI_COMM_WORLD, gpu_is_initialized() ? 2 : 0);
     gpu_begin_all();
-    for (size_t i = 0; i < sizeof(failing) / sizeof(failing[0]); ++i) {
-        if (0 == strcmp(mpitest.mode, failing[i].name)) {
-            failing[i].run();
+    for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); ++i) {
+        if (0 == strcmp(mpitest.mode, alone[i].name)) {
+            alone[i].run();
             gpu_coll_counters_close();
             return mpitest_finish();
         }
