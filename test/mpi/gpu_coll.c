@@ -568,11 +568,14 @@ static void broken_direct(void)
 static void no_copy(MPI_Datatype type, int count, int wanted)
 {
     gpu_memory_t *memory = gpu_memory(GPU_DEVICE, 1000);
+    MPI_Request request = MPI_REQUEST_NULL;
     int here = 1, class;
 
     MPI_OK(MPI_Type_commit(&type));
     MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
-    MPI_OK(MPI_Error_class(MPI_Bcast(memory->addr, count, type, 0, MPI_COMM_WORLD), &class));
+    /* a blocking one would go from GPU to GPU */
+    MPI_OK(MPI_Error_class(MPI_Ibcast(memory->addr, count, type, 0, MPI_COMM_WORLD, &request),
+                           &class));
     CHECK_INT(class, wanted);
     CHECK_INT(gpu_coll_counter(GPU_COLL_FAILURES), 1);
     MPI_OK(MPI_Allreduce(MPI_IN_PLACE, &here, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));

@@ -216,8 +216,7 @@ typedef struct mca_coll_umrddt_side_t {
 typedef struct mca_coll_umrddt_sides_t {
     mca_coll_umrddt_side_t send;
     mca_coll_umrddt_side_t recv;
-    bool handled;    /**< do not pass GPU memory of this call through: see MCA_COLL_UMRDDT_DEFINE */
-    unsigned states; /**< bits of an agreement that the call itself sets, coll_umrddt_agree.h */
+    bool handled; /**< do not pass GPU memory of this call through: see MCA_COLL_UMRDDT_DEFINE */
 } mca_coll_umrddt_sides_t;
 
 static inline void mca_coll_umrddt_side_none(mca_coll_umrddt_side_t *side, const void *user)
@@ -317,6 +316,9 @@ typedef struct mca_coll_umrddt_part_t {
 /** Get part @p i of a side, which has common counts or displacements. */
 void mca_coll_umrddt_side_part(const mca_coll_umrddt_side_t *side, int i,
                                mca_coll_umrddt_part_t *part);
+
+/** Returns true if each part of a side is contiguous; gaps between parts are allowed. */
+bool mca_coll_umrddt_side_is_contiguous(const mca_coll_umrddt_side_t *side);
 
 /** Returns true if part @p i of a side has no data. */
 bool mca_coll_umrddt_side_is_empty(const mca_coll_umrddt_side_t *side, int i);
@@ -564,13 +566,13 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
                                                                                                   \
         if (due || mca_coll_umrddt_looks(module, comm)) {                                         \
             mca_coll_umrddt_sides_t sides;                                                        \
-            unsigned all;                                                                         \
+            unsigned all = 0;                                                                     \
                                                                                                   \
             sides.handled = false;                                                                \
-            sides.states = 0;                                                                     \
             name##_sides(&sides, comm, MCA_COLL_UMRDDT_LIST given);                               \
-            rc = mca_coll_umrddt_prepare(module, comm, MCA_COLL_UMRDDT_KIND_##name, due, &sides,  \
-                                         &stage, &all);                                           \
+            rc = OPAL_UNLIKELY(due) ? mca_coll_umrddt_agree_and_stage(                            \
+                     module, comm, MCA_COLL_UMRDDT_KIND_##name, &sides, &stage, &all)             \
+                                    : mca_coll_umrddt_stage_new(&sides, &stage);                  \
             if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {                                              \
                 return rc;                                                                        \
             }                                                                                     \
@@ -585,6 +587,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
             return module->saved.coll_##name(MCA_COLL_UMRDDT_LIST given, comm,                    \
                                              module->saved.coll_##name##_module);                 \
         }                                                                                         \
+        module->schedules[MCA_COLL_UMRDDT_KIND_##name].used = true;                               \
         rc = mca_coll_umrddt_stage_in(stage);                                                     \
         if (OMPI_SUCCESS == rc) {                                                                 \
             MCA_COLL_UMRDDT_STAGED                                                                \

@@ -102,40 +102,38 @@ static bool is_elsewhere(const mca_coll_umrddt_side_t *side, mca_coll_umrddt_loo
     return false;
 }
 
-int mca_coll_umrddt_prepare(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
-                            mca_coll_umrddt_kind_t kind, bool due,
-                            const mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_stage_t **stage,
-                            unsigned *all)
+int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
+                                    mca_coll_umrddt_kind_t kind,
+                                    const mca_coll_umrddt_sides_t *sides,
+                                    mca_coll_umrddt_stage_t **stage, unsigned *all)
 {
     mca_coll_umrddt_look_t seen[2] = {MCA_COLL_UMRDDT_CPU, MCA_COLL_UMRDDT_CPU};
-    int rc = OMPI_SUCCESS;
-    bool gpu;
+    unsigned mine = 0;
+    int rc;
 
-    *all = 0;
     *stage = NULL;
+    *all = 0;
     if (mca_coll_umrddt_looks(module, comm)) {
         rc = mca_coll_umrddt_stage_look(sides, seen, stage);
-        if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+        if (OMPI_SUCCESS != rc) {
             return rc;
         }
     }
-    gpu = mca_coll_umrddt_needs_stage(sides, seen);
-    if (due) {
-        const unsigned mine =
-            sides->states | (gpu ? 0 : MCA_COLL_UMRDDT_NO_GPU)
-            | (is_elsewhere(&sides->send, seen[0]) || is_elsewhere(&sides->recv, seen[1])
-                   ? 0
-                   : MCA_COLL_UMRDDT_ALL_GPU);
-
-        rc = mca_coll_umrddt_agree(module, comm, kind, mine, all);
-        if (OMPI_SUCCESS != rc || mca_coll_umrddt_is_direct(*all)) {
-            mca_coll_umrddt_stage_free(*stage);
-            *stage = NULL;
-            return rc;
-        }
-        *all = 0;
-    } else if (gpu) {
-        module->schedules[kind].used = true;
+    if (!mca_coll_umrddt_needs_stage(sides, seen)) {
+        mine |= MCA_COLL_UMRDDT_NO_GPU;
     }
+    if (!is_elsewhere(&sides->send, seen[0]) && !is_elsewhere(&sides->recv, seen[1])) {
+        mine |= MCA_COLL_UMRDDT_ALL_GPU;
+    }
+    if (0 == sides->recv.parts || mca_coll_umrddt_side_is_contiguous(&sides->recv)) {
+        mine |= MCA_COLL_UMRDDT_BYTES;
+    }
+    rc = mca_coll_umrddt_agree(module, comm, kind, mine, all);
+    if (OMPI_SUCCESS != rc || mca_coll_umrddt_is_direct(*all)) {
+        mca_coll_umrddt_stage_free(*stage);
+        *stage = NULL;
+        return rc;
+    }
+    *all = 0;
     return mca_coll_umrddt_stage_fill(sides, seen, stage);
 }

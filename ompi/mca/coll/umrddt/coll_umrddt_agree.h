@@ -24,7 +24,7 @@ BEGIN_C_DECLS
 enum {
     MCA_COLL_UMRDDT_ALL_GPU = 0x1, /**< all data is in GPU memory, or there is none */
     MCA_COLL_UMRDDT_NO_GPU = 0x2,  /**< no buffer is in GPU memory that needs handling */
-    MCA_COLL_UMRDDT_BYTES = 0x4,   /**< bcast: the buffer is contiguous */
+    MCA_COLL_UMRDDT_BYTES = 0x4,   /**< the receive buffer is contiguous */
     MCA_COLL_UMRDDT_UNUSED = 0x100 /**< for mca_coll_umrddt_agree only */
 };
 
@@ -72,19 +72,18 @@ int mca_coll_umrddt_agree(mca_coll_umrddt_module_t *module, ompi_communicator_t 
                           mca_coll_umrddt_kind_t kind, unsigned mine, unsigned *all);
 
 /**
- * Query the buffers of a blocking call, agree if that is due, and create a stage if the call is
- * neither direct nor passed through.
+ * For a call with an agreement: query the buffers, agree, and create a stage if the call is neither
+ * direct nor passed through.
  *
- * @param[in]  due    result of mca_coll_umrddt_due
  * @param[out] stage  NULL: the call is direct or passed through
  * @param[out] all    0: the call is not direct; else the result of the agreement
  *
  * @return as mca_coll_umrddt_stage_new, or the error of the agreement
  */
-int mca_coll_umrddt_prepare(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
-                            mca_coll_umrddt_kind_t kind, bool due,
-                            const mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_stage_t **stage,
-                            unsigned *all);
+int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
+                                    mca_coll_umrddt_kind_t kind,
+                                    const mca_coll_umrddt_sides_t *sides,
+                                    mca_coll_umrddt_stage_t **stage, unsigned *all);
 
 END_C_DECLS
 

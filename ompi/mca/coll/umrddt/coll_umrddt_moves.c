@@ -113,9 +113,6 @@ static void bcast_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *com
         mca_coll_umrddt_side_block(&sides->recv, rbuf, 1, (size_t) count, dtype,
                                    reads ? MCA_COLL_UMRDDT_IN : MCA_COLL_UMRDDT_OUT);
     }
-    sides->states = opal_datatype_is_contiguous_memory_layout(&dtype->super, 1 < count ? 2 : 1)
-                        ? MCA_COLL_UMRDDT_BYTES
-                        : 0;
 }
 
 /** Role of a process in a rooted collective. */

@@ -270,8 +270,7 @@ static bool is_contiguous(const ompi_datatype_t *type, size_t count)
     return opal_datatype_is_contiguous_memory_layout(&type->super, 1 < count ? 2 : 1);
 }
 
-/** Returns true if each part of a side is contiguous; gaps between parts are allowed. */
-static bool parts_are_contiguous(const mca_coll_umrddt_side_t *side)
+bool mca_coll_umrddt_side_is_contiguous(const mca_coll_umrddt_side_t *side)
 {
     if (NULL == side->types) {
         return is_contiguous(side->type, NULL == side->counts ? side->count : 2);
@@ -289,7 +288,7 @@ bool mca_coll_umrddt_side_packs(const mca_coll_umrddt_side_t *side, size_t align
 {
     uint64_t bytes = 0;
 
-    if (NULL == side->types || 0 <= side->extra || parts_are_contiguous(side)) {
+    if (NULL == side->types || 0 <= side->extra || mca_coll_umrddt_side_is_contiguous(side)) {
         return false;
     }
     for (int i = 0; i < side->parts && bytes <= INT_MAX; ++i) {
@@ -389,7 +388,7 @@ mca_coll_umrddt_look_t mca_coll_umrddt_side_look(const mca_coll_umrddt_side_t *s
     }
     /* any thread may progress the collective, also one without a context */
     return MCA_COLL_UMRDDT_BASE_SAFE == mca_coll_umrddt_base && !opal_using_threads()
-                   && parts_are_contiguous(side) && parts_stay(side, &memory)
+                   && mca_coll_umrddt_side_is_contiguous(side) && parts_stay(side, &memory)
                    && opal_umrddt_gpu_base_takes(&memory)
                ? MCA_COLL_UMRDDT_TAKEN
                : MCA_COLL_UMRDDT_GPU;

@@ -92,21 +92,6 @@ static opal_free_list_t pool;
  * Errors
  * ------------------------------------------------------------------------------------------- */
 
-int mca_coll_umrddt_fail(int rc, size_t bytes)
-{
-    MCA_COLL_UMRDDT_COUNT(failures);
-    if (OPAL_ERR_OUT_OF_RESOURCE == rc) {
-        opal_show_help("help-mca-coll-umrddt.txt", "no-memory", true, bytes);
-        return MPI_ERR_NO_MEM;
-    }
-    if (OPAL_ERR_BAD_PARAM == rc) {
-        opal_show_help("help-mca-coll-umrddt.txt", "too-large", true);
-        return MPI_ERR_COUNT;
-    }
-    opal_show_help("help-mca-coll-umrddt.txt", "driver", true, rc);
-    return MPI_ERR_OTHER;
-}
-
 /** As mca_coll_umrddt_fail, if the block of a side could not be allocated. */
 static int fail_block(int rc, const half_t *half)
 {
@@ -487,30 +472,45 @@ static mca_coll_umrddt_stage_t *stage_get(void)
     return stage;
 }
 
-/** Query the memory kind of each side. Gets a stage and its pieces if they are needed for that. */
-static int look(const mca_coll_umrddt_side_t *const side[2], mca_coll_umrddt_look_t seen[2],
-                mca_coll_umrddt_stage_t **stage)
+/** Query each piece of the sides that may be in several kinds of memory. Gets a stage for them. */
+static __opal_attribute_noinline__ int look_at_pieces(const mca_coll_umrddt_side_t *const side[2],
+                                                      mca_coll_umrddt_look_t seen[2],
+                                                      mca_coll_umrddt_stage_t **stage)
 {
     int rc = OMPI_SUCCESS;
 
+    *stage = stage_get();
+    if (NULL == *stage) {
+        return mca_coll_umrddt_fail(OPAL_ERR_OUT_OF_RESOURCE, sizeof(**stage));
+    }
     for (int h = 0; OMPI_SUCCESS == rc && h < 2; ++h) {
-        seen[h] = mca_coll_umrddt_side_look(side[h]);
-        if (OPAL_LIKELY(MCA_COLL_UMRDDT_SEVERAL != seen[h])) {
-            continue;
-        }
-        if (NULL == *stage) {
-            *stage = stage_get();
-        }
-        if (NULL == *stage) {
-            rc = OPAL_ERR_OUT_OF_RESOURCE;
-        } else {
+        if (MCA_COLL_UMRDDT_SEVERAL == seen[h]) {
             rc = mca_coll_umrddt_side_pieces(side[h], &(*stage)->halves[h].pieces);
-        }
-        if (OMPI_SUCCESS == rc) {
-            seen[h] = mca_coll_umrddt_pieces_look(side[h], &(*stage)->halves[h].pieces);
+            if (OMPI_SUCCESS == rc) {
+                seen[h] = mca_coll_umrddt_pieces_look(side[h], &(*stage)->halves[h].pieces);
+            }
         }
     }
+    if (OMPI_SUCCESS != rc) {
+        mca_coll_umrddt_stage_free(*stage);
+        *stage = NULL;
+        rc = mca_coll_umrddt_fail(rc, sizeof(**stage));
+    }
     return rc;
+}
+
+/** mca_coll_umrddt_stage_look. Inline, for calls on system memory. */
+static inline int look(const mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_look_t seen[2],
+                       mca_coll_umrddt_stage_t **stage)
+{
+    const mca_coll_umrddt_side_t *const side[2] = {&sides->send, &sides->recv};
+
+    for (int h = 0; h < 2; ++h) {
+        seen[h] = 0 < side[h]->parts ? mca_coll_umrddt_side_look(side[h]) : MCA_COLL_UMRDDT_CPU;
+    }
+    return OPAL_LIKELY(MCA_COLL_UMRDDT_SEVERAL != seen[0] && MCA_COLL_UMRDDT_SEVERAL != seen[1])
+               ? OMPI_SUCCESS
+               : look_at_pieces(side, seen, stage);
 }
 
 /** Allocate one copy entry for each piece. */
@@ -569,15 +569,21 @@ static int fill(mca_coll_umrddt_stage_t *stage, const mca_coll_umrddt_side_t *co
 int mca_coll_umrddt_stage_look(const mca_coll_umrddt_sides_t *sides, mca_coll_umrddt_look_t seen[2],
                                mca_coll_umrddt_stage_t **stage)
 {
-    const mca_coll_umrddt_side_t *const side[2] = {&sides->send, &sides->recv};
-    int rc;
-
     *stage = NULL;
-    rc = look(side, seen, stage);
-    if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+    return look(sides, seen, stage);
+}
+
+/** Pass a call through, with the stage of the query, if there is one. */
+static inline int pass(const mca_coll_umrddt_look_t seen[2], mca_coll_umrddt_stage_t **stage)
+{
+    if (MCA_COLL_UMRDDT_CPU == seen[0] && MCA_COLL_UMRDDT_CPU == seen[1]) {
+        MCA_COLL_UMRDDT_COUNT(passed);
+    } else {
+        MCA_COLL_UMRDDT_COUNT(passed_gpu);
+    }
+    if (OPAL_UNLIKELY(NULL != *stage)) {
         mca_coll_umrddt_stage_free(*stage);
         *stage = NULL;
-        return mca_coll_umrddt_fail(rc, sizeof(**stage));
     }
     return OMPI_SUCCESS;
 }
@@ -589,15 +595,8 @@ int mca_coll_umrddt_stage_fill(const mca_coll_umrddt_sides_t *sides,
     const mca_coll_umrddt_side_t *const side[2] = {&sides->send, &sides->recv};
     int rc;
 
-    if (OPAL_LIKELY(!mca_coll_umrddt_needs_stage(sides, seen))) {
-        if (MCA_COLL_UMRDDT_CPU == seen[0] && MCA_COLL_UMRDDT_CPU == seen[1]) {
-            MCA_COLL_UMRDDT_COUNT(passed);
-        } else {
-            MCA_COLL_UMRDDT_COUNT(passed_gpu);
-        }
-        mca_coll_umrddt_stage_free(*stage);
-        *stage = NULL;
-        return OMPI_SUCCESS;
+    if (!mca_coll_umrddt_needs_stage(sides, seen)) {
+        return pass(seen, stage);
     }
     if (NULL == *stage) {
         *stage = stage_get();
@@ -621,9 +620,14 @@ int mca_coll_umrddt_stage_new(const mca_coll_umrddt_sides_t *sides,
 
     *result = NULL;
     if (OPAL_LIKELY(opal_umrddt_gpu_in_use())) {
-        rc = mca_coll_umrddt_stage_look(sides, seen, result);
+        rc = look(sides, seen, result);
+        if (OPAL_UNLIKELY(OMPI_SUCCESS != rc)) {
+            return rc;
+        }
     }
-    return OMPI_SUCCESS == rc ? mca_coll_umrddt_stage_fill(sides, seen, result) : rc;
+    return OPAL_LIKELY(!mca_coll_umrddt_needs_stage(sides, seen))
+               ? pass(seen, result)
+               : mca_coll_umrddt_stage_fill(sides, seen, result);
 }
 
 void *mca_coll_umrddt_stage_send(const mca_coll_umrddt_stage_t *stage)
