@@ -167,8 +167,8 @@ build_bases() {
     configured "$build" --prefix="$prefix" > "$build.log" 2>&1 &
     configured "$build-cuda" --prefix="$prefix-cuda" --with-ompi="$cuda_ompi" --with-pmix="$cuda_ompi" || return 1
     wait $! || { tail "$build.log"; return 1; }
-    "${make[@]}" -C "$build/$kernels" umrddt_gpu_kernels.fatbin || return 1
-    cp -p "$build/$kernels"/umrddt_gpu_kernels.{fatbin,log} "$build-cuda/$kernels/" || return 1
+    "${make[@]}" -C "$build/$kernels" umrddt_gpu_{kernels,reduce}.fatbin || return 1
+    cp -p "$build/$kernels"/umrddt_gpu_{kernels,reduce}.{fatbin,log} "$build-cuda/$kernels/" || return 1
     made "$build" >> "$build.log" 2>&1 &
     made "$build-cuda" || return 1
     wait $! || { tail "$build.log"; return 1; }
@@ -224,7 +224,7 @@ fi
 # All at once, since no time is measured.
 if wanted tests; then
     [ -n "$code" ] || step check_kernels 10 env -C "$gpu" "$tree/test/gpu/check_kernels"
-    for test in test_driver test_launch random_kernels test_engine test_imports test_imports_forged test_imports_hostile test_staging; do
+    for test in test_driver test_launch random_kernels test_reduce test_engine test_imports test_imports_forged test_imports_hostile test_staging; do
         [ -x "$gpu/$test" ] && step "$test" 90 "$gpu/$test" &
     done
     wait

@@ -29,6 +29,9 @@ static const void *list_at(uint64_t address)
 #define UMRDDT_GPU_LIST(address)             list_at(address)
 
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_host.c"
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_reduce_host.c"
+
+#define KERNELS (UMRDDT_GPU_KERNEL_COUNT + UMRDDT_GPU_REDUCE_KERNEL_COUNT)
 
 static void run(const struct gpu_host_kernel *kernel, const struct gpu_host_thread *where,
                 void **params)
@@ -54,17 +57,22 @@ static void run(const struct gpu_host_kernel *kernel, const struct gpu_host_thre
 
 const struct gpu_host_kernels *gpu_host_module(const struct gpu_host_services *of_driver)
 {
-    static struct gpu_host_kernel list[UMRDDT_GPU_KERNEL_COUNT];
-    static const struct gpu_host_kernels kernels = {GPU_HOST_ABI, UMRDDT_GPU_KERNEL_COUNT, list};
+    static struct gpu_host_kernel list[KERNELS];
+    static const struct gpu_host_kernels kernels = {GPU_HOST_ABI, KERNELS, list};
     int i;
 
     services = of_driver;
-    for (i = 0; i < UMRDDT_GPU_KERNEL_COUNT; i++) {
-        list[i].name = umrddt_gpu_host_kernels[i].name;
+    for (i = 0; i < KERNELS; i++) {
+        const umrddt_gpu_host_kernel_t *kernel =
+            UMRDDT_GPU_KERNEL_COUNT > i
+                ? &umrddt_gpu_host_kernels[i]
+                : &umrddt_gpu_reduce_host_kernels[i - UMRDDT_GPU_KERNEL_COUNT];
+
+        list[i].name = kernel->name;
         list[i].params = 1;
-        list[i].sizes = &umrddt_gpu_host_kernels[i].args_bytes;
+        list[i].sizes = &kernel->args_bytes;
         list[i].run = run;
-        list[i].data = &umrddt_gpu_host_kernels[i];
+        list[i].data = kernel;
     }
     return GPU_HOST_ABI == of_driver->abi ? &kernels : NULL;
 }

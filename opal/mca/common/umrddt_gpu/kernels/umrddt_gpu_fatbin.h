@@ -22,13 +22,16 @@
 BEGIN_C_DECLS
 
 /**
- * The fat binary with all kernels, for cuModuleLoadData.
+ * The fat binary with all kernels of copies, for cuModuleLoadData.
  *
  * @param[out] bytes  its length
  *
  * @return NULL if built without nvcc; bytes is then 0
  */
 const void *opal_umrddt_gpu_fatbin(size_t *bytes);
+
+/** The same with the kernels of reductions. */
+const void *opal_umrddt_gpu_reduce_fatbin(size_t *bytes);
 
 END_C_DECLS
 
