@@ -61,4 +61,10 @@ void test_no_graphs(void);
 /** Contexts that come and go, and none at all. */
 void test_contexts(void);
 
+/** Reductions, and the same without kernels, with one failure of the driver, without flags. */
+void test_reductions(void);
+void test_no_reductions(void);
+void test_failed_reductions(void);
+void test_reductions_by_events(void);
+
 #endif /* TEST_GPU_ENGINE_PARTS_H */

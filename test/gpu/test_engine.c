@@ -274,6 +274,10 @@ static const struct {
     {"within", within_device, "delay=10", false},
     {"within, no graphs", within_without_graphs, "", false},
     {"bad ranges", bad_ranges, "", false},
+    {"reductions", test_reductions, "delay=30", false},
+    {"no reductions", test_no_reductions, NULL, true},
+    {"a failed launch", test_failed_reductions, "fail=cuLaunchKernel:4:1", true},
+    {"reductions by events", test_reductions_by_events, "fail=cuStreamWriteValue32:*:801", true},
 };
 
 #define PARTS  (sizeof(parts) / sizeof(parts[0]))

@@ -188,8 +188,7 @@ static int finish(opal_umrddt_gpu_copy_t *copy, int rc)
  * Start
  * ------------------------------------------------------------------------------------------- */
 
-/* Let the stream signal completion. */
-static int signal_end(opal_umrddt_gpu_copy_t *copy)
+int opal_umrddt_gpu_copy_signal(opal_umrddt_gpu_copy_t *copy)
 {
     const opal_umrddt_gpu_driver_t *driver = copy->engine->driver;
     CUresult rc = CUDA_ERROR_NOT_SUPPORTED;
@@ -278,7 +277,7 @@ int opal_umrddt_gpu_copy_direct(opal_umrddt_gpu_engine_t *engine,
         copy->kind = COPY_DIRECT;
         rc = submit(copy, copy_ends, start, end, keep);
     }
-    if (OPAL_SUCCESS == rc && OPAL_UNLIKELY(OPAL_SUCCESS != signal_end(copy))) {
+    if (OPAL_SUCCESS == rc && OPAL_UNLIKELY(OPAL_SUCCESS != opal_umrddt_gpu_copy_signal(copy))) {
         /* No completion signal is possible: complete it now. */
         copy->kind = COPY_OVER;
         rc = opal_umrddt_gpu_engine_error(engine->driver->cuStreamSynchronize(copy->stream));

@@ -21,11 +21,7 @@
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_fatbin.h"
 #include "opal/mca/common/umrddt_gpu/staging/umrddt_gpu_staging.h"
 
-/*
- * Without compiled kernels: a module without kernels. The software driver still finds its kernels,
- * since it does not read modules.
- */
-static const char no_kernels[] = ".version 6.0\n.target sm_70\n.address_size 64\n";
+const char opal_umrddt_gpu_no_kernels[] = ".version 6.0\n.target sm_70\n.address_size 64\n";
 
 opal_umrddt_gpu_engine_params_t opal_umrddt_gpu_engine_set = {
     .how = OPAL_UMRDDT_GPU_HOW_AUTO,
@@ -130,7 +126,7 @@ static void load_kernels(opal_umrddt_gpu_engine_t *engine)
     size_t bytes;
 
     image = opal_umrddt_gpu_fatbin(&bytes);
-    if (CUDA_SUCCESS != driver->cuModuleLoadData(&engine->module, 0 < bytes ? image : no_kernels)) {
+    if (CUDA_SUCCESS != driver->cuModuleLoadData(&engine->module, 0 < bytes ? image : opal_umrddt_gpu_no_kernels)) {
         engine->module = NULL;
         return;
     }
@@ -198,6 +194,9 @@ static void empty(opal_umrddt_gpu_engine_t *engine, bool alive)
     }
     if (alive && NULL != engine->module) {
         (void) driver->cuModuleUnload(engine->module);
+    }
+    if (alive && NULL != engine->reduce_module) {
+        (void) driver->cuModuleUnload(engine->reduce_module);
     }
     if (alive && 0 != engine->witness) {
         (void) driver->cuMemFree_v2(engine->witness);
@@ -426,5 +425,6 @@ void opal_umrddt_gpu_engine_stats(opal_umrddt_gpu_engine_stats_t *stats)
     LOOK(staged_bytes);
     LOOK(shape_bytes_now);
     LOOK(orders);
+    LOOK(reductions);
 #undef LOOK
 }

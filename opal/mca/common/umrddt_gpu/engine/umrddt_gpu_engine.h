@@ -85,6 +85,7 @@ typedef struct opal_umrddt_gpu_engine_stats_t {
     uint64_t staged_bytes;    /**< bytes through staging buffers */
     uint64_t shape_bytes_now; /**< of lists on devices */
     uint64_t orders;          /**< waits for default streams (opal_umrddt_gpu_sync_default) */
+    uint64_t reductions;      /**< reductions started (umrddt_gpu_reduce.h) */
 } opal_umrddt_gpu_engine_stats_t;
 
 /** One end of a copy. */

@@ -29,6 +29,7 @@
 
 #include "opal/constants.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_plan.h"
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_reduce_args.h"
 
 #include "umrddt_gpu_engine.h"
 #include "umrddt_gpu_launch.h"
@@ -49,6 +50,13 @@
 /* Staging memory of an engine for use when the pool is empty. */
 #define RESERVE ((size_t) 64 << 10)
 
+/* The kernels of reductions; REDUCE_NONE: not for this device, or not compiled. */
+enum {
+    REDUCE_UNKNOWN,
+    REDUCE_READY,
+    REDUCE_NONE
+};
+
 struct opal_umrddt_gpu_engine_t {
     struct opal_umrddt_gpu_engine_t *next;
     const opal_umrddt_gpu_driver_t *driver;
@@ -64,6 +72,9 @@ struct opal_umrddt_gpu_engine_t {
     CUmodule module;
     bool kernels; /* the module contains kernels */
     CUfunction function[UMRDDT_GPU_KERNEL_COUNT];
+    CUmodule reduce_module; /* loaded by the first reduction; with the lock */
+    CUfunction reduce_function[UMRDDT_GPU_REDUCE_KERNEL_COUNT];
+    int reduces; /* state of these */
     opal_umrddt_gpu_fit_t fit;
     CUstream stream[STREAMS];
     unsigned next_stream;
@@ -89,6 +100,12 @@ struct opal_umrddt_gpu_engine_t {
     pthread_mutex_t reserve_lock; /* taken before the other lock, and held while it is used */
     unsigned char *reserve;       /* RESERVE bytes for pieces; NULL: not needed yet */
 };
+
+/*
+ * Without compiled kernels: a module without kernels. The software driver still finds its kernels,
+ * since it does not read modules.
+ */
+extern const char opal_umrddt_gpu_no_kernels[];
 
 /* Written once. */
 extern opal_umrddt_gpu_engine_params_t opal_umrddt_gpu_engine_set;

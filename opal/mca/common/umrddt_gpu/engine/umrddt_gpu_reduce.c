@@ -1,0 +1,141 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/*
+ * Reductions. Their kernels are a module of their own, which the first reduction loads: most
+ * processes have none.
+ */
+
+#include "umrddt_gpu_reduce.h"
+
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_fatbin.h"
+
+#include "umrddt_gpu_copy.h"
+#include "umrddt_gpu_engine_private.h"
+
+/* With the lock, and the context current. */
+static void load(opal_umrddt_gpu_engine_t *engine)
+{
+    const opal_umrddt_gpu_driver_t *driver = engine->driver;
+    const void *image;
+    size_t bytes;
+    bool found;
+
+    image = opal_umrddt_gpu_reduce_fatbin(&bytes);
+    found = CUDA_SUCCESS
+            == driver->cuModuleLoadData(&engine->reduce_module,
+                                        0 < bytes ? image : opal_umrddt_gpu_no_kernels);
+    if (!found) {
+        engine->reduce_module = NULL;
+    }
+    for (int i = 0; found && i < UMRDDT_GPU_REDUCE_KERNEL_COUNT; ++i) {
+        found = CUDA_SUCCESS
+                == driver->cuModuleGetFunction(
+                    &engine->reduce_function[i], engine->reduce_module,
+                    opal_umrddt_gpu_reduce_kernel_name((umrddt_gpu_reduce_kernel_id_t) i));
+    }
+    __atomic_store_n(&engine->reduces, found ? REDUCE_READY : REDUCE_NONE, __ATOMIC_RELEASE);
+}
+
+bool opal_umrddt_gpu_reduces(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_reduce_op_t op,
+                             umrddt_gpu_reduce_type_t type)
+{
+    int state = __atomic_load_n(&engine->reduces, __ATOMIC_ACQUIRE);
+    bool pushed;
+
+    if (0 > opal_umrddt_gpu_reduce_kernel(op, type)) {
+        return false;
+    }
+    if (OPAL_UNLIKELY(REDUCE_UNKNOWN == state)
+        && OPAL_SUCCESS == opal_umrddt_gpu_engine_swap_in(engine, &pushed)) {
+        pthread_mutex_lock(&engine->lock);
+        if (REDUCE_UNKNOWN == engine->reduces) {
+            load(engine);
+        }
+        state = engine->reduces;
+        pthread_mutex_unlock(&engine->lock);
+        opal_umrddt_gpu_engine_swap_out(engine, pushed);
+    }
+    return REDUCE_READY == state;
+}
+
+static CUresult launch(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_reduce_plan_t *plan)
+{
+    opal_umrddt_gpu_engine_t *engine = copy->engine;
+    void *params[] = {(void *) &plan->args};
+
+    return engine->driver->cuLaunchKernel(engine->reduce_function[plan->kernel], plan->grid, 1, 1,
+                                          UMRDDT_GPU_REDUCE_THREADS, 1, 1, 0, copy->stream, params,
+                                          NULL);
+}
+
+/* One launch after the other: the result so far is the first source of the next one. */
+static int submit(opal_umrddt_gpu_copy_t *copy, umrddt_gpu_reduce_op_t op,
+                  umrddt_gpu_reduce_type_t type, const uint64_t *source, unsigned n,
+                  uint64_t target, uint64_t spare, uint64_t count)
+{
+    opal_umrddt_gpu_reduce_plan_t plan;
+    uint64_t from[UMRDDT_GPU_REDUCE_SOURCES];
+    unsigned next = 0;
+    int rc = OPAL_SUCCESS;
+
+    while (OPAL_SUCCESS == rc && next < n) {
+        unsigned k = 0;
+
+        if (0 < next) {
+            from[k++] = spare;
+        }
+        while (k < UMRDDT_GPU_REDUCE_SOURCES && next < n) {
+            from[k++] = source[next++];
+        }
+        rc = opal_umrddt_gpu_reduce_plan(op, type, from, k, next < n ? spare : target, count,
+                                         copy->engine->fit.processors, &plan);
+        if (OPAL_SUCCESS == rc) {
+            rc = opal_umrddt_gpu_engine_error(launch(copy, &plan));
+        }
+    }
+    return rc;
+}
+
+int opal_umrddt_gpu_reduce(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_reduce_op_t op,
+                           umrddt_gpu_reduce_type_t type, const uint64_t *source, unsigned n,
+                           uint64_t target, uint64_t spare, uint64_t count,
+                           opal_umrddt_gpu_copy_t **result)
+{
+    opal_umrddt_gpu_copy_t *copy;
+    bool pushed;
+    int rc;
+
+    if (!opal_umrddt_gpu_reduces(engine, op, type)) {
+        return OPAL_ERR_NOT_SUPPORTED;
+    }
+    rc = opal_umrddt_gpu_engine_swap_in(engine, &pushed);
+    if (OPAL_SUCCESS != rc) {
+        return rc;
+    }
+    rc = opal_umrddt_gpu_copy_take(engine, &copy);
+    if (OPAL_SUCCESS == rc) {
+        copy->kind = COPY_DIRECT;
+        rc = submit(copy, op, type, source, n, target, spare, count);
+        if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
+            (void) engine->driver->cuStreamSynchronize(copy->stream);
+        } else if (OPAL_UNLIKELY(OPAL_SUCCESS != opal_umrddt_gpu_copy_signal(copy))) {
+            copy->kind = COPY_OVER;
+            rc = opal_umrddt_gpu_engine_error(engine->driver->cuStreamSynchronize(copy->stream));
+        }
+        if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
+            opal_umrddt_gpu_copy_drop(copy);
+        }
+    }
+    opal_umrddt_gpu_engine_swap_out(engine, pushed);
+    if (OPAL_SUCCESS == rc) {
+        COUNT(reductions, 1);
+        *result = copy;
+    }
+    return rc;
+}
