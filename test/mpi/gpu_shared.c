@@ -40,15 +40,19 @@ static void message(gpu_memory_t *memory)
     MPI_OK(MPI_Type_free(&type));
 }
 
+/* A nonblocking one: its data goes through system memory. */
 static void collective(gpu_memory_t *memory)
 {
     static int values[COUNT];
+    MPI_Request request;
 
     for (int i = 0; i < COUNT; ++i) {
         values[i] = i + mpitest.rank;
     }
     gpu_write(memory, 0, values, sizeof(values));
-    MPI_OK(MPI_Allreduce(MPI_IN_PLACE, memory->addr, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    MPI_OK(MPI_Iallreduce(MPI_IN_PLACE, memory->addr, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                          &request));
+    MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
     gpu_read(memory, 0, values, sizeof(values));
     for (int i = 0; i < COUNT; ++i) {
         CHECK_INT(values[i], 2 * i + 1);

@@ -64,6 +64,7 @@ typedef struct mca_coll_umrddt_params_t {
     bool direct;         /**< coll_umrddt_direct */
     size_t direct_min;   /**< coll_umrddt_direct_min, at least 1 */
     int direct_messages; /**< coll_umrddt_direct_messages, at least 1 */
+    size_t segment;      /**< coll_umrddt_segment, at least 4096 */
 } mca_coll_umrddt_params_t;
 
 /** All counters: name, help text. They only grow, and are registered as performance variables. */
@@ -73,6 +74,7 @@ typedef struct mca_coll_umrddt_params_t {
     X(staged, "Collectives done on copies in system memory")                            \
     X(staged_nonblocking, "Of these, nonblocking ones, and starts of persistent ones")  \
     X(direct, "Collectives whose data went from GPU to GPU")                            \
+    X(reductions, "Reductions by kernels of GPUs: of a segment, or MPI_Reduce_local")   \
     X(agreements, "Agreements of all processes whether a collective can do that")       \
     X(bytes_in, "Bytes copied from GPUs for staged collectives")                        \
     X(bytes_out, "Bytes copied to GPUs for staged collectives")                         \
@@ -212,11 +214,25 @@ typedef struct mca_coll_umrddt_side_t {
     unsigned extra_flow;
 } mca_coll_umrddt_side_t;
 
+/** A blocking reduction. */
+typedef struct mca_coll_umrddt_reduction_t {
+    mca_coll_umrddt_kind_t kind;
+    const void *sbuf;
+    void *rbuf;
+    size_t count;       /**< elements; reduce_scatter_block: of each process */
+    const int *rcounts; /**< reduce_scatter: elements of each process */
+    ompi_datatype_t *type;
+    ompi_op_t *op; /**< NULL: the call is no reduction */
+    int root;      /**< reduce */
+} mca_coll_umrddt_reduction_t;
+
 /** Both buffers of a collective. */
 typedef struct mca_coll_umrddt_sides_t {
     mca_coll_umrddt_side_t send;
     mca_coll_umrddt_side_t recv;
     bool handled; /**< do not pass GPU memory of this call through: see MCA_COLL_UMRDDT_DEFINE */
+    mca_coll_umrddt_reduction_t reduction; /**< set by reductions; else only its op, in blocking
+                                              forms */
 } mca_coll_umrddt_sides_t;
 
 static inline void mca_coll_umrddt_side_none(mca_coll_umrddt_side_t *side, const void *user)
@@ -569,6 +585,7 @@ extern MCA_COLL_UMRDDT_TYPE(reduce_local) mca_coll_umrddt_reduce_local;
             unsigned all = 0;                                                                     \
                                                                                                   \
             sides.handled = false;                                                                \
+            sides.reduction.op = NULL;                                                            \
             name##_sides(&sides, comm, MCA_COLL_UMRDDT_LIST given);                               \
             rc = OPAL_UNLIKELY(due) ? mca_coll_umrddt_agree_and_stage(                            \
                      module, comm, MCA_COLL_UMRDDT_KIND_##name, &sides, &stage, &all)             \

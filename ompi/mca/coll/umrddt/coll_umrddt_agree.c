@@ -25,7 +25,7 @@
  * modex, by pml/umrddt, which also carries the messages. Each process finds the same result.
  */
 
-#include "coll_umrddt_agree.h"
+#include "coll_umrddt_reduce.h"
 
 #include "umrddt_collectives.h"
 
@@ -121,6 +121,8 @@ int mca_coll_umrddt_agree_and_stage(mca_coll_umrddt_module_t *module, ompi_commu
     }
     if (!mca_coll_umrddt_needs_stage(sides, seen)) {
         mine |= MCA_COLL_UMRDDT_NO_GPU;
+    } else if (NULL != sides->reduction.op) {
+        mine |= mca_coll_umrddt_reduce_states(comm, &sides->reduction);
     }
     if (!is_elsewhere(&sides->send, seen[0]) && !is_elsewhere(&sides->recv, seen[1])) {
         mine |= MCA_COLL_UMRDDT_ALL_GPU;

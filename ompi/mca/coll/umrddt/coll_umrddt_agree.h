@@ -25,6 +25,7 @@ enum {
     MCA_COLL_UMRDDT_ALL_GPU = 0x1, /**< all data is in GPU memory, or there is none */
     MCA_COLL_UMRDDT_NO_GPU = 0x2,  /**< no buffer is in GPU memory that needs handling */
     MCA_COLL_UMRDDT_BYTES = 0x4,   /**< the receive buffer is contiguous */
+    MCA_COLL_UMRDDT_REDUCES = 0x8, /**< reductions: this process can do it in GPU memory */
     MCA_COLL_UMRDDT_UNUSED = 0x100 /**< for mca_coll_umrddt_agree only */
 };
 

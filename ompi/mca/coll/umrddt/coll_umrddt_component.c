@@ -27,7 +27,7 @@
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/pml.h"
 
-#include "coll_umrddt.h"
+#include "coll_umrddt_reduce.h"
 #include "umrddt_collectives.h"
 #include "umrddt_help.h"
 #include "umrddt_params.h"
@@ -53,6 +53,8 @@ static bool wrong_release = false;
 #define PINNED          (64u << 20)
 #define DIRECT_MIN      4096
 #define DIRECT_MESSAGES 64
+#define SEGMENT         (4u << 20)
+#define SEGMENT_MIN     4096
 
 static void register_one(const char *name, const char *help, mca_base_var_type_t type,
                          mca_base_var_info_lvl_t level, void *storage)
@@ -118,6 +120,11 @@ static int component_register(void)
     register_one("direct_messages",
                  "Messages from GPU to GPU that a collective has in progress, in each direction",
                  MCA_BASE_VAR_TYPE_INT, OPAL_INFO_LVL_9, &params->direct_messages);
+    params->segment = SEGMENT;
+    register_one("segment",
+                 "Reductions in GPU memory transfer and combine at most so many bytes of each "
+                 "process at once; at least 4096. The same in all processes",
+                 MCA_BASE_VAR_TYPE_SIZE_T, OPAL_INFO_LVL_6, &params->segment);
     umrddt_params_unknown("coll_umrddt_");
     for (size_t i = 0; i < sizeof(pvars) / sizeof(pvars[0]); ++i) {
         (void) mca_base_component_pvar_register(
@@ -163,6 +170,7 @@ static uint16_t mode(void)
     }
     sum = sum * 0x9e3779b97f4a7c15u + (uint64_t) params->priority;
     sum = sum * 0x9e3779b97f4a7c15u + params->direct_min;
+    sum = sum * 0x9e3779b97f4a7c15u + params->segment;
     sum *= 0x9e3779b97f4a7c15u;
     return (uint16_t) (sum >> 48 | 1);
 }
@@ -174,6 +182,9 @@ static int component_open(void)
     }
     if (1 > mca_coll_umrddt_params.direct_messages) {
         mca_coll_umrddt_params.direct_messages = 1;
+    }
+    if (SEGMENT_MIN > mca_coll_umrddt_params.segment) {
+        mca_coll_umrddt_params.segment = SEGMENT_MIN;
     }
     opal_umrddt_collectives.mode = mode();
     if (!opened) {
@@ -190,6 +201,7 @@ static int component_close(void)
     if (opened) {
         opened = false;
         mca_coll_umrddt_requests_close();
+        mca_coll_umrddt_reductions_close();
         mca_coll_umrddt_stages_close();
     }
     return OMPI_SUCCESS;

@@ -9,12 +9,21 @@
 /**
  * @file
  *
- * Reductions: the buffers of each, and the parts that a process reads and writes. The operation,
+ * Reductions: the buffers of each, and the parts that a process reads and writes. Predefined
+ * operations run on the GPU if all processes agree (coll_umrddt_reduce.c). Otherwise the operation,
  * maybe user-defined, runs on the CPU in system memory. An Open MPI with CUDA does the same with
  * slower copies, so reductions on GPU memory are never passed through.
  */
 
-#include "coll_umrddt_agree.h"
+#include "coll_umrddt_reduce.h"
+
+/** What a call is, for reductions in GPU memory. */
+#define DESCRIBE(name, ...)                                                                       \
+    sides->reduction = (mca_coll_umrddt_reduction_t)                                              \
+    {                                                                                             \
+        .kind = MCA_COLL_UMRDDT_KIND_##name, .sbuf = sbuf, .rbuf = rbuf, .type = dtype, .op = op, \
+        __VA_ARGS__                                                                               \
+    }
 
 /** Both buffers of a reduction of @p count elements; @p gets: this process receives a result. */
 static void both_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, void *rbuf, int count,
@@ -38,7 +47,7 @@ static void allreduce_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t 
                             struct ompi_op_t *op)
 {
     (void) comm;
-    (void) op;
+    DESCRIBE(allreduce, .count = (size_t) count);
     both_sides(sides, sbuf, rbuf, count, dtype, true);
 }
 
@@ -46,7 +55,7 @@ static void scan_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm
                        void *rbuf, int count, ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
     (void) comm;
-    (void) op;
+    DESCRIBE(scan, .count = (size_t) count);
     both_sides(sides, sbuf, rbuf, count, dtype, true);
 }
 
@@ -54,7 +63,7 @@ static void exscan_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *co
                          const void *sbuf, void *rbuf, int count, ompi_datatype_t *dtype,
                          struct ompi_op_t *op)
 {
-    (void) op;
+    DESCRIBE(exscan, .count = (size_t) count);
     /* the first process receives nothing, and its buffer stays unchanged */
     both_sides(sides, sbuf, rbuf, count, dtype, 0 != ompi_comm_rank(comm));
 }
@@ -67,7 +76,7 @@ static void reduce_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *co
     const bool gives = inter ? 0 <= root : MPI_IN_PLACE != sbuf;
     const bool gets = inter ? MPI_ROOT == root : ompi_comm_rank(comm) == root;
 
-    (void) op;
+    DESCRIBE(reduce, .count = (size_t) count, .root = root);
     sides->handled = true;
     mca_coll_umrddt_side_none(&sides->send, sbuf);
     mca_coll_umrddt_side_none(&sides->recv, rbuf);
@@ -101,42 +110,59 @@ static void scattered_sides(mca_coll_umrddt_sides_t *sides, const void *sbuf, vo
     }
 }
 
+/** Elements of all processes. */
+static size_t sum(ompi_communicator_t *comm, const int *rcounts)
+{
+    size_t all = 0;
+
+    for (int i = 0; i < ompi_comm_size(comm); ++i) {
+        all += (size_t) rcounts[i];
+    }
+    return all;
+}
+
 static void reduce_scatter_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
                                  const void *sbuf, void *rbuf, const int *rcounts,
                                  ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
-    size_t all = 0;
-
-    (void) op;
-    for (int i = 0; i < ompi_comm_size(comm); ++i) {
-        all += (size_t) rcounts[i];
-    }
-    scattered_sides(sides, sbuf, rbuf, all, (size_t) rcounts[ompi_comm_rank(comm)], dtype);
+    DESCRIBE(reduce_scatter, .rcounts = rcounts);
+    scattered_sides(sides, sbuf, rbuf, sum(comm, rcounts), (size_t) rcounts[ompi_comm_rank(comm)],
+                    dtype);
 }
 
 static void reduce_scatter_block_sides(mca_coll_umrddt_sides_t *sides, ompi_communicator_t *comm,
                                        const void *sbuf, void *rbuf, int rcount,
                                        ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
-    (void) op;
+    DESCRIBE(reduce_scatter_block, .count = (size_t) rcount);
     scattered_sides(sides, sbuf, rbuf, (size_t) rcount * (size_t) ompi_comm_size(comm),
                     (size_t) rcount, dtype);
 }
 
-/* No reduction is direct. */
-#define allreduce_counts(comm, ...)            false
-#define reduce_counts(comm, ...)               false
-#define reduce_scatter_counts(comm, ...)       false
-#define reduce_scatter_block_counts(comm, ...) false
-#define scan_counts(comm, ...)                 false
-#define exscan_counts(comm, ...)               false
+/* ---------------------------------------------------------------------------------------------
+ * In GPU memory (coll_umrddt_reduce.h)
+ * ------------------------------------------------------------------------------------------- */
 
-#define allreduce_direct(module, comm, sides, all, ...)            OMPI_ERR_NOT_SUPPORTED
-#define reduce_direct(module, comm, sides, all, ...)               OMPI_ERR_NOT_SUPPORTED
-#define reduce_scatter_direct(module, comm, sides, all, ...)       OMPI_ERR_NOT_SUPPORTED
-#define reduce_scatter_block_direct(module, comm, sides, all, ...) OMPI_ERR_NOT_SUPPORTED
-#define scan_direct(module, comm, sides, all, ...)                 OMPI_ERR_NOT_SUPPORTED
-#define exscan_direct(module, comm, sides, all, ...)               OMPI_ERR_NOT_SUPPORTED
+#define allreduce_counts(comm, sbuf, rbuf, count, dtype, op) \
+    mca_coll_umrddt_reduce_counts(comm, (size_t) (count), dtype, op)
+#define scan_counts   allreduce_counts
+#define exscan_counts allreduce_counts
+#define reduce_counts(comm, sbuf, rbuf, count, dtype, op, root) \
+    mca_coll_umrddt_reduce_counts(comm, (size_t) (count), dtype, op)
+#define reduce_scatter_counts(comm, sbuf, rbuf, rcounts, dtype, op) \
+    (!OMPI_COMM_IS_INTER(comm)                                      \
+     && mca_coll_umrddt_reduce_counts(comm, sum(comm, rcounts), dtype, op))
+#define reduce_scatter_block_counts(comm, sbuf, rbuf, rcount, dtype, op)                          \
+    mca_coll_umrddt_reduce_counts(comm, (size_t) (rcount) * (size_t) ompi_comm_size(comm), dtype, \
+                                  op)
+
+#define allreduce_direct(module, comm, sides, all, ...) \
+    mca_coll_umrddt_reduce_direct(module, comm, sides, all)
+#define reduce_direct               allreduce_direct
+#define reduce_scatter_direct       allreduce_direct
+#define reduce_scatter_block_direct allreduce_direct
+#define scan_direct                 allreduce_direct
+#define exscan_direct               allreduce_direct
 
 /* clang-format off */
 #define REDUCTION                                                                              \
@@ -176,6 +202,9 @@ int mca_coll_umrddt_reduce_local(const void *inbuf, void *inoutbuf, int count,
     mca_coll_umrddt_sides_t sides;
     int rc;
 
+    if (mca_coll_umrddt_reduce_local_direct(inbuf, inoutbuf, (size_t) count, dtype, op, &rc)) {
+        return rc;
+    }
     sides.handled = true;
     mca_coll_umrddt_side_block(&sides.send, inbuf, 1, (size_t) count, dtype, MCA_COLL_UMRDDT_IN);
     mca_coll_umrddt_side_block(&sides.recv, inoutbuf, 1, (size_t) count, dtype,

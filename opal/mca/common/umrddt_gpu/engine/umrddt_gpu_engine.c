@@ -126,7 +126,9 @@ static void load_kernels(opal_umrddt_gpu_engine_t *engine)
     size_t bytes;
 
     image = opal_umrddt_gpu_fatbin(&bytes);
-    if (CUDA_SUCCESS != driver->cuModuleLoadData(&engine->module, 0 < bytes ? image : opal_umrddt_gpu_no_kernels)) {
+    if (CUDA_SUCCESS
+        != driver->cuModuleLoadData(&engine->module,
+                                    0 < bytes ? image : opal_umrddt_gpu_no_kernels)) {
         engine->module = NULL;
         return;
     }

@@ -1,0 +1,77 @@
+/*
+ * Copyright (c) 2026      The umrddt authors. All rights reserved.
+ *
+ * SPDX-License-Identifier: BSD-3-Clause
+ *
+ * $HEADER$
+ */
+
+/**
+ * @file
+ *
+ * Reductions of predefined operations in GPU memory: the data goes from GPU to GPU, and kernels
+ * combine it. coll_umrddt_reduce.c has the algorithm.
+ */
+
+#ifndef MCA_COLL_UMRDDT_REDUCE_H
+#define MCA_COLL_UMRDDT_REDUCE_H
+
+#include "coll_umrddt_agree.h"
+
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_reduce_args.h"
+
+BEGIN_C_DECLS
+
+/**
+ * The kernels' names of an operation and a type.
+ *
+ * @return false: a user-defined operation or type, or one that kernels do not have
+ */
+bool mca_coll_umrddt_reduce_op(const ompi_op_t *op, umrddt_gpu_reduce_op_t *which);
+bool mca_coll_umrddt_reduce_type(const ompi_datatype_t *type, umrddt_gpu_reduce_type_t *which);
+
+/**
+ * Returns true if a reduction of @p count elements counts for agreements. The same in all
+ * processes.
+ */
+static inline bool mca_coll_umrddt_reduce_counts(const ompi_communicator_t *comm, size_t count,
+                                                 const ompi_datatype_t *type, const ompi_op_t *op)
+{
+    umrddt_gpu_reduce_op_t which;
+
+    return mca_coll_umrddt_counts(comm, count, type) && mca_coll_umrddt_reduce_op(op, &which);
+}
+
+/**
+ * What this process states about a call that counts: MCA_COLL_UMRDDT_REDUCES if it can do it in GPU
+ * memory, else 0. Queries the buffers.
+ */
+unsigned mca_coll_umrddt_reduce_states(ompi_communicator_t *comm,
+                                       const mca_coll_umrddt_reduction_t *call);
+
+/**
+ * Do a call. All processes have agreed that all buffers are in GPU memory.
+ *
+ * @param[in] all    result of the agreement: if not all can reduce there, through system memory
+ * @param[in] sides  of the call
+ *
+ * @return OMPI_SUCCESS, or the first error. After an error of a message or a kernel, all others
+ *         have ended
+ */
+int mca_coll_umrddt_reduce_direct(mca_coll_umrddt_module_t *module, ompi_communicator_t *comm,
+                                  const mca_coll_umrddt_sides_t *sides, unsigned all);
+
+/**
+ * MPI_Reduce_local by a kernel.
+ *
+ * @return false: not possible, and nothing was done
+ */
+bool mca_coll_umrddt_reduce_local_direct(const void *inbuf, void *inoutbuf, size_t count,
+                                         ompi_datatype_t *type, ompi_op_t *op, int *rc);
+
+/** Free the lists of messages; no call is in progress. */
+void mca_coll_umrddt_reductions_close(void);
+
+END_C_DECLS
+
+#endif /* MCA_COLL_UMRDDT_REDUCE_H */
