@@ -83,7 +83,8 @@ static int find_objects(struct dl_phdr_info *info, size_t size, void *data)
     return 0;
 }
 
-/* Collectives of derived types, of one and of a type for each process, and a reduction. */
+/* Collectives of derived types, of one and of a type for each process, and reductions: a staged and
+ * a direct one. */
 static void some_calls(gpu_memory_t *const memory[2], int rank)
 {
     enum {
@@ -103,6 +104,7 @@ static void some_calls(gpu_memory_t *const memory[2], int rank)
     MPI_OK(MPI_Alltoallw(memory[0]->addr, counts, places, types, memory[1]->addr, counts, places,
                          types, MPI_COMM_WORLD));
     MPI_OK(MPI_Allreduce(memory[0]->addr, memory[1]->addr, 5, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
+    MPI_OK(MPI_Allreduce(memory[0]->addr, memory[1]->addr, 1024, MPI_INT, MPI_MAX, MPI_COMM_WORLD));
     MPI_OK(MPI_Iallgather(memory[0]->addr, 1, types[1], memory[1]->addr, 1, types[1],
                           MPI_COMM_WORLD, &request));
     MPI_OK(MPI_Wait(&request, MPI_STATUS_IGNORE));

@@ -11,6 +11,9 @@
  * types, counts, in place and not, on GPUs on all ranks or not, compared with the same call on
  * system memory. Counters prove that the data went from GPU to GPU where all buffers are there. All
  * values are small integers, so that sums of floating point numbers do not depend on their order.
+ *
+ * --mode fail: a kernel of rank 0 fails (by umrddt_sim). --mode times: prints times of
+ * MPI_Allreduce.
  */
 
 #include "gpu_memory.h"
@@ -599,6 +602,92 @@ static void local(uint64_t *state)
     CHECK(before < counter(REDUCTIONS));
 }
 
+/* A kernel fails on rank 0: an error there, no process hangs, and the next call is right. */
+static void broken(void)
+{
+    enum {
+        COUNT = 3000
+    };
+    gpu_memory_t *memory = gpu_memory(GPU_DEVICE, COUNT * sizeof(int));
+    int values[COUNT], failed = 0, all = 0;
+
+    MPI_OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    for (int turn = 0; turn < 4; ++turn) {
+        int rc;
+
+        for (int i = 0; i < COUNT; ++i) {
+            values[i] = mpitest.rank + i;
+        }
+        gpu_write(memory, 0, values, sizeof(values));
+        rc = MPI_Allreduce(MPI_IN_PLACE, memory->addr, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+        gpu_read(memory, 0, values, sizeof(values));
+        if (MPI_SUCCESS != rc) {
+            CHECK_INT(mpitest_error_class(rc), MPI_ERR_OTHER);
+            ++failed;
+            continue;
+        }
+        for (int i = 0; i < COUNT; ++i) {
+            CHECK_INT(values[i], mpitest.size * i + mpitest.size * (mpitest.size - 1) / 2);
+        }
+    }
+    CHECK_INT(counter(FAILURES), failed);
+    MPI_OK(MPI_Allreduce(&failed, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
+    CHECK_INT(all, 1);
+    gpu_memory_free(memory);
+}
+
+static int compare(const void *a, const void *b)
+{
+    return (*(const double *) a > *(const double *) b)
+           - (*(const double *) a < *(const double *) b);
+}
+
+/* Medians of the slowest rank's times, for GPUs. */
+static void times(void)
+{
+    enum {
+        MOST = 8 << 20,
+        AGAIN = 50
+    };
+    gpu_memory_t *memory[2] = {gpu_memory(GPU_DEVICE, MOST * sizeof(double)),
+                               gpu_memory(GPU_DEVICE, MOST * sizeof(double))};
+    double *zeros = calloc(MOST, sizeof(double));
+
+    CHECK(NULL != zeros);
+    gpu_write(memory[0], 0, zeros, MOST * sizeof(double));
+    gpu_write(memory[1], 0, zeros, MOST * sizeof(double));
+    for (int in_place = 0; in_place < 2; ++in_place) {
+        for (int count = 128; count <= MOST; count *= 2) {
+            const unsigned long long direct = counter(DIRECT);
+            double taken[AGAIN];
+
+            for (int i = -5; i < AGAIN; ++i) {
+                double begin, mine;
+
+                MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
+                begin = MPI_Wtime();
+                MPI_OK(MPI_Allreduce(in_place ? MPI_IN_PLACE : memory[0]->addr, memory[1]->addr,
+                                     count, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD));
+                mine = MPI_Wtime() - begin;
+                if (0 <= i) {
+                    MPI_OK(MPI_Allreduce(&mine, &taken[i], 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD));
+                }
+            }
+            qsort(taken, AGAIN, sizeof(taken[0]), compare);
+            if (0 == mpitest.rank) {
+                printf("allreduce of %d double%s: %.1f us, at best %.1f, %s\n", count,
+                       in_place ? ", in place" : "", 1e6 * taken[AGAIN / 2], 1e6 * taken[0],
+                       direct < counter(DIRECT) ? "from GPU to GPU" : "through system memory");
+                fflush(stdout);
+            }
+            mpitest_alive();
+        }
+    }
+    free(zeros);
+    gpu_memory_free(memory[0]);
+    gpu_memory_free(memory[1]);
+}
+
 static const mpitest_part_t parts[] = {
     {"small", on_small}, {"medium", on_medium},  {"mixed", on_mixed},
     {"parts", on_parts}, {"fallback", fallback}, {"elsewhere", elsewhere},
@@ -612,8 +701,14 @@ int main(int argc, char **argv)
         mpitest_skip("there is no coll/umrddt, and the CPU cannot touch memory of GPUs");
     }
     gpu_begin_all();
-    mpitest_run(parts);
-    CHECK_INT(counter(FAILURES), 0);
+    if (0 == strcmp(mpitest.mode, "fail")) {
+        broken();
+    } else if (0 == strcmp(mpitest.mode, "times")) {
+        times();
+    } else {
+        mpitest_run(parts);
+        CHECK_INT(counter(FAILURES), 0);
+    }
     MPI_OK(MPI_T_pvar_session_free(&session));
     MPI_OK(MPI_T_finalize());
     return mpitest_finish();

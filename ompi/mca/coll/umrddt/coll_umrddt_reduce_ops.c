@@ -27,7 +27,7 @@ typedef enum class_t {
 
 bool mca_coll_umrddt_reduce_op(const ompi_op_t *op, umrddt_gpu_reduce_op_t *which)
 {
-    const struct {
+    static const struct {
         MPI_Op op;
         umrddt_gpu_reduce_op_t which;
     } ops[] = {
@@ -50,7 +50,7 @@ bool mca_coll_umrddt_reduce_op(const ompi_op_t *op, umrddt_gpu_reduce_op_t *whic
 
 static class_t class_of(const ompi_datatype_t *type)
 {
-    const struct {
+    static const struct {
         MPI_Datatype type;
         class_t is;
     } types[] = {
@@ -132,7 +132,7 @@ static bool type_of(class_t is, size_t size, umrddt_gpu_reduce_type_t *which)
 
 static bool find(const ompi_datatype_t *type, umrddt_gpu_reduce_type_t *which)
 {
-    const struct {
+    static const struct {
         MPI_Datatype type;
         umrddt_gpu_reduce_type_t which;
     } pairs[] = {
