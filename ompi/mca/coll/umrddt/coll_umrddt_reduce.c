@@ -592,7 +592,7 @@ static void combine(work_t *work, size_t segment)
     MCA_COLL_UMRDDT_COUNT(reductions);
 }
 
-/** Copy the result to the begin of the receive buffer, which nobody reads any more. */
+/** Copy the result to the begin of the receive buffer. All sends from there have ended. */
 static void move_result(work_t *work)
 {
     const opal_umrddt_gpu_copy_end_t from = {.address = work->result,
