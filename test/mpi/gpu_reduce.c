@@ -392,7 +392,7 @@ enum {
  */
 static void on(MPI_Comm comm, int n, const int *counts, int counts_n, bool mixed, uint64_t *state)
 {
-    const size_t least = (size_t) pvars_parameter("coll_umrddt_direct_min", 4096);
+    size_t least = (size_t) pvars_parameter("coll_umrddt_direct_min", 4096);
     const bool enabled = 0 != pvars_parameter("coll_umrddt_direct", 1);
     job_t job = {.root = 0};
 
@@ -400,6 +400,7 @@ static void on(MPI_Comm comm, int n, const int *counts, int counts_n, bool mixed
     MPI_OK(MPI_Comm_dup(comm, &job.host));
     MPI_OK(MPI_Comm_size(comm, &job.size));
     MPI_OK(MPI_Comm_rank(comm, &job.rank));
+    least = 2 < job.size ? least * (size_t) job.size / 2 : least;
     job.rcounts = malloc((size_t) job.size * sizeof(int));
     CHECK(NULL != job.rcounts);
     for (int i = 0; i < n; ++i) {

@@ -32,14 +32,17 @@ bool mca_coll_umrddt_reduce_type(const ompi_datatype_t *type, umrddt_gpu_reduce_
 
 /**
  * Returns true if a reduction of @p count elements counts for agreements. The same in all
- * processes.
+ * processes. Each sends a message to each other one, so many processes need more data.
  */
-static inline bool mca_coll_umrddt_reduce_counts(const ompi_communicator_t *comm, size_t count,
+static inline bool mca_coll_umrddt_reduce_counts(ompi_communicator_t *comm, size_t count,
                                                  const ompi_datatype_t *type, const ompi_op_t *op)
 {
     umrddt_gpu_reduce_op_t which;
 
-    return mca_coll_umrddt_counts(comm, count, type) && mca_coll_umrddt_reduce_op(op, &which);
+    return mca_coll_umrddt_counts(comm, count, type)
+           && count * type->super.size
+                  >= mca_coll_umrddt_params.direct_min * (size_t) ompi_comm_size(comm) / 2
+           && mca_coll_umrddt_reduce_op(op, &which);
 }
 
 /**
