@@ -227,7 +227,7 @@ static bool plan_batch(const opal_umrddt_gpu_end_t *source, const opal_umrddt_gp
         }
     }
     memset(plan, 0, sizeof(*plan));
-    plan->kernel = UMRDDT_GPU_KERNEL_BATCH;
+    plan->kernel = batch.kernel;
     plan->grid[0] = batch.blocks;
     plan->grid[1] = plan->grid[2] = 1;
     plan->block[0] = fit->threads;

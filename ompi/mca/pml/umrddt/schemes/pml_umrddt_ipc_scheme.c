@@ -393,6 +393,7 @@ static bool copy(void *owner)
     }
     /* Together with the copies of messages that matched at the same time. */
     rc = (0 < copies || mca_pml_umrddt_has_events()
+                  || OPAL_UMRDDT_GPU_BATCH_MOST < mca_pml_umrddt.params.gpu_batch
               ? opal_umrddt_gpu_copy_later
               : opal_umrddt_gpu_copy)(ipc->engine, &from, &to, 0, recv->total, &ipc->copy);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc && 0 < copies) {

@@ -60,6 +60,9 @@ typedef enum opal_umrddt_gpu_how_t {
     OPAL_UMRDDT_GPU_HOW_KERNEL = 3  /**< always a kernel */
 } opal_umrddt_gpu_how_t;
 
+/** Most copies of a batch. */
+#define OPAL_UMRDDT_GPU_BATCH_MOST 64
+
 /** Settings of all engines of the process; set before the first engine. */
 typedef struct opal_umrddt_gpu_engine_params_t {
     int how;            /**< opal_umrddt_gpu_how_t */
@@ -68,7 +71,8 @@ typedef struct opal_umrddt_gpu_engine_params_t {
     size_t staging;     /**< maximum bytes of staging buffers, all engines together (../staging) */
     size_t staging_chunk; /**< bytes of a piece of pageable memory */
     unsigned graphs;      /**< maximum graphs of repeated launches per engine; 0: none */
-    unsigned batch;       /**< maximum copies of a batch; 0: as many as fit; 1: no batches */
+    unsigned batch;       /**< maximum copies of a batch; 0: as many as fit; 1: no batches; above
+                             OPAL_UMRDDT_GPU_BATCH_MOST, for tests: a flush does nothing */
 } opal_umrddt_gpu_engine_params_t;
 
 /** Counters of the process; they only grow, but for those that say now. */

@@ -34,7 +34,7 @@ typedef struct {
  * ------------------------------------------------------------------------------------------- */
 
 /*
- * Add a copy whose part is cached.
+ * Add a copy whose part is cached; with the lock.
  *
  * @param[out] full  there is one, but no room for it
  *
@@ -45,24 +45,25 @@ static bool add_cached(group_t *group, opal_umrddt_gpu_copy_t *copy, bool *full)
     opal_umrddt_gpu_engine_t *engine = group->engine;
     const opal_umrddt_gpu_launch_t *launch;
     const opal_umrddt_gpu_part_t *part;
-    bool added = false;
     int i;
 
-    pthread_mutex_lock(&engine->lock);
+    *full = false;
     launch = opal_umrddt_gpu_launch_find(engine, copy->copy_end, copy->start, copy->end);
     part = NULL == launch ? NULL : &engine->part[launch - engine->launch];
-    if (NULL != part && 0 != part->blocks) {
-        added = opal_umrddt_gpu_batch_add(&group->batch, part);
-        *full = !added;
-        for (i = 0; added && i < 2; ++i) {
-            copy->shape[i] = launch->shape[i];
-            if (NULL != launch->shape[i]) {
-                opal_umrddt_gpu_shape_use(engine, launch->shape[i]);
-            }
+    if (NULL == part || 0 == part->blocks) {
+        return false;
+    }
+    if (!opal_umrddt_gpu_batch_add(&group->batch, part)) {
+        *full = true;
+        return false;
+    }
+    for (i = 0; i < 2; ++i) {
+        copy->shape[i] = launch->shape[i];
+        if (NULL != launch->shape[i]) {
+            opal_umrddt_gpu_shape_use(engine, launch->shape[i]);
         }
     }
-    pthread_mutex_unlock(&engine->lock);
-    return added;
+    return true;
 }
 
 /* Plan a copy as a part. The copy gets its shapes. */
@@ -111,7 +112,7 @@ static CUresult launch(group_t *group)
     CUfunction function;
     CUresult rc;
 
-    rc = opal_umrddt_gpu_function(engine, UMRDDT_GPU_KERNEL_BATCH, &function);
+    rc = opal_umrddt_gpu_function(engine, group->batch.kernel, &function);
     if (CUDA_SUCCESS == rc) {
         rc =
             engine->driver->cuLaunchKernel(function, group->batch.blocks, 1, 1, engine->fit.threads,
@@ -175,42 +176,54 @@ static void go(group_t *group)
     begin(group);
 }
 
+/* Add a copy to a group that may have no room for it. @return false if it failed */
+static bool add_planned(group_t *group, opal_umrddt_gpu_copy_t *copy)
+{
+    opal_umrddt_gpu_part_t part;
+    const int rc = plan(copy, &part);
+
+    if (OPAL_SUCCESS != rc) {
+        (void) group->engine->driver->cuStreamSynchronize(copy->stream);
+        opal_umrddt_gpu_copy_started(copy, COPY_OVER, rc);
+        return false;
+    }
+    if (!opal_umrddt_gpu_batch_add(&group->batch, &part)) {
+        go(group);
+        (void) opal_umrddt_gpu_batch_add(&group->batch, &part);
+    }
+    return true;
+}
+
 /* Launch several copies. @param[in] first  linked by `next` */
 static void go_all(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_copy_t *first)
 {
     opal_umrddt_gpu_copy_t *copy, *next;
     const CUstream stream = first->stream;
-    opal_umrddt_gpu_part_t part;
     group_t group;
+    bool full;
 
     group.engine = engine;
     begin(&group);
+    pthread_mutex_lock(&engine->lock);
     for (copy = first; NULL != copy; copy = next) {
-        bool full = false;
-        int rc;
+        bool added = add_cached(&group, copy, &full);
 
         next = copy->next;
         /* The lists that a part needs are uploaded there. */
         copy->stream = stream;
-        if (!add_cached(&group, copy, &full)) {
+        if (OPAL_UNLIKELY(!added)) {
+            pthread_mutex_unlock(&engine->lock);
             if (full) {
                 go(&group);
             }
-            if (!full || !add_cached(&group, copy, &full)) {
-                rc = plan(copy, &part);
-                if (OPAL_SUCCESS != rc) {
-                    (void) engine->driver->cuStreamSynchronize(stream);
-                    opal_umrddt_gpu_copy_started(copy, COPY_OVER, rc);
-                    continue;
-                }
-                if (!opal_umrddt_gpu_batch_add(&group.batch, &part)) {
-                    go(&group);
-                    (void) opal_umrddt_gpu_batch_add(&group.batch, &part);
-                }
-            }
+            added = add_planned(&group, copy);
+            pthread_mutex_lock(&engine->lock);
         }
-        append(&group, copy);
+        if (added) {
+            append(&group, copy);
+        }
     }
+    pthread_mutex_unlock(&engine->lock);
     go(&group);
 }
 
@@ -271,6 +284,9 @@ static void flush(opal_umrddt_gpu_engine_t *engine)
     opal_umrddt_gpu_pending_t *pending = &engine->pending;
     opal_umrddt_gpu_copy_t *first = NULL;
 
+    if (OPAL_UMRDDT_GPU_BATCH_MOST < opal_umrddt_gpu_engine_set.batch) {
+        return;
+    }
     pthread_mutex_lock(&engine->lock);
     if (engine->busy > pending->n && pending->n > pending->before) {
         pending->before = pending->n;
@@ -304,8 +320,9 @@ int opal_umrddt_gpu_copy_later(opal_umrddt_gpu_engine_t *engine,
                                const opal_umrddt_gpu_copy_end_t *to, uint64_t start_at,
                                uint64_t end, opal_umrddt_gpu_copy_t **result)
 {
+    const unsigned set = opal_umrddt_gpu_engine_set.batch;
     const unsigned most =
-        0 == opal_umrddt_gpu_engine_set.batch ? PENDING_MOST : opal_umrddt_gpu_engine_set.batch;
+        0 == set || OPAL_UMRDDT_GPU_BATCH_MOST < set ? OPAL_UMRDDT_GPU_BATCH_MOST : set;
     opal_umrddt_gpu_pending_t *pending = &engine->pending;
     opal_umrddt_gpu_copy_t *copy;
     bool full;
@@ -316,9 +333,15 @@ int opal_umrddt_gpu_copy_later(opal_umrddt_gpu_engine_t *engine,
         || !may_wait(engine, from, to, end - start_at)) {
         return opal_umrddt_gpu_copy(engine, from, to, start_at, end, result);
     }
-    rc = opal_umrddt_gpu_copy_take(engine, &copy);
-    if (OPAL_SUCCESS != rc) {
-        return rc;
+    pthread_mutex_lock(&engine->lock);
+    copy = opal_umrddt_gpu_copy_pop(engine);
+    if (OPAL_UNLIKELY(NULL == copy)) {
+        pthread_mutex_unlock(&engine->lock);
+        rc = opal_umrddt_gpu_copy_take(engine, &copy);
+        if (OPAL_SUCCESS != rc) {
+            return rc;
+        }
+        pthread_mutex_lock(&engine->lock);
     }
     copy->copy_end[0] = *from;
     copy->copy_end[1] = *to;
@@ -327,7 +350,6 @@ int opal_umrddt_gpu_copy_later(opal_umrddt_gpu_engine_t *engine,
     copy->kind = COPY_PENDING;
     copy->next = NULL;
     *result = copy;
-    pthread_mutex_lock(&engine->lock);
     if (NULL == pending->first) {
         pending->first = copy;
     } else {

@@ -24,9 +24,6 @@
  * beside others.
  */
 #define PENDING_BYTES ((uint64_t) 512 << 10)
-/* Default of the maximum number of copies in a batch: the argument has room for up to 73. */
-#define PENDING_MOST 64
-
 /* The pending copies of an engine, in order; with its lock. */
 typedef struct opal_umrddt_gpu_pending_t {
     opal_umrddt_gpu_copy_t *first;

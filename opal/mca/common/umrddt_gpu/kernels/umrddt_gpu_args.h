@@ -174,7 +174,7 @@ typedef struct umrddt_gpu_regular_t {
 
 #define UMRDDT_GPU_BATCH_WORDS ((UMRDDT_GPU_ARGS_MAX - 8) / 8)
 
-/** The argument of the kernel of batches. Its grid and its blocks have one dimension. */
+/** The argument of the kernels of batches. Its grid and its blocks have one dimension. */
 typedef struct umrddt_gpu_batch_t {
     uint32_t n; /**< parts */
     uint32_t reserved;
@@ -249,7 +249,8 @@ typedef enum {
     UMRDDT_GPU_KERNELS_INLINE(UMRDDT_GPU_ID_INLINE)
 #undef UMRDDT_GPU_ID
 #undef UMRDDT_GPU_ID_INLINE
-        UMRDDT_GPU_KERNEL_BATCH, /**< umrddt_gpu_BATCH: the parts of a umrddt_gpu_batch_t */
+        UMRDDT_GPU_KERNEL_BATCH_REGULAR, /**< the parts of a umrddt_gpu_batch_t, all REGULAR */
+    UMRDDT_GPU_KERNEL_BATCH_ANY,         /**< the same, of all methods */
     UMRDDT_GPU_KERNEL_COUNT
 } umrddt_gpu_kernel_id_t;
 

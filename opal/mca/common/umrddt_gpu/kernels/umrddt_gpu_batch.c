@@ -148,5 +148,8 @@ bool opal_umrddt_gpu_batch_add(opal_umrddt_gpu_batch_t *batch, const opal_umrddt
     memcpy(&batch->args.word[batch->back], part->word, part->words * sizeof(uint64_t));
     batch->args.word[batch->args.n++] = UMRDDT_GPU_PART(batch->blocks, batch->back, part->mode);
     batch->blocks += part->blocks;
+    if (UMRDDT_GPU_PART_REGULAR != part->mode) {
+        batch->kernel = UMRDDT_GPU_KERNEL_BATCH_ANY;
+    }
     return true;
 }

@@ -9,7 +9,7 @@
 /**
  * @file
  *
- * Parts of batches: a batch is a launch of umrddt_gpu_BATCH, which does several copies. Plain C; no
+ * Parts of batches: a batch is a launch that does several copies. Plain C; no
  * driver call, no allocation.
  */
 
@@ -39,6 +39,7 @@ typedef struct opal_umrddt_gpu_part_t {
 
 /** A batch under construction. */
 typedef struct opal_umrddt_gpu_batch_t {
+    umrddt_gpu_kernel_id_t kernel;
     uint32_t blocks; /**< of the grid */
     uint32_t back;   /**< the words before it are free, from args.n on */
     umrddt_gpu_batch_t args;
@@ -58,6 +59,7 @@ int opal_umrddt_gpu_part_plan(const opal_umrddt_gpu_end_t *source,
 /** Begin a batch without parts. */
 static inline void opal_umrddt_gpu_batch_begin(opal_umrddt_gpu_batch_t *batch)
 {
+    batch->kernel = UMRDDT_GPU_KERNEL_BATCH_REGULAR;
     batch->blocks = 0;
     batch->back = UMRDDT_GPU_BATCH_WORDS;
     batch->args.n = 0;

@@ -68,10 +68,13 @@ static __device__ __forceinline__ umrddt_gpu_thread_t umrddt_gpu_here(void)
 UMRDDT_GPU_KERNELS(KERNEL)
 UMRDDT_GPU_KERNELS_INLINE(KERNEL_INLINE)
 
-extern "C" __global__ void __launch_bounds__(UMRDDT_GPU_MAX_THREADS, UMRDDT_GPU_HELD)
-    umrddt_gpu_BATCH(const __grid_constant__ umrddt_gpu_batch_t batch)
-{
-    umrddt_gpu_thread_t thread = umrddt_gpu_here();
-
-    umrddt_gpu_batch(&thread, &batch);
-}
+#define BATCH(NAME, ANY, HELD)                                                 \
+    extern "C" __global__ void __launch_bounds__(UMRDDT_GPU_MAX_THREADS, HELD) \
+        umrddt_gpu_##NAME(const __grid_constant__ umrddt_gpu_batch_t batch)    \
+    {                                                                          \
+        umrddt_gpu_thread_t thread = umrddt_gpu_here();                        \
+                                                                               \
+        umrddt_gpu_batch(&thread, &batch, ANY);                                \
+    }
+BATCH(BATCH_REGULAR, 0, 4)
+BATCH(BATCH_ANY, 1, UMRDDT_GPU_HELD)

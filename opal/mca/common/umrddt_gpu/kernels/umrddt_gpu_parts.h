@@ -142,8 +142,14 @@ UMRDDT_GPU_FN void umrddt_gpu_part_any(const umrddt_gpu_thread_t *thread,
  * Dispatch
  * ------------------------------------------------------------------------------------------- */
 
-/** One thread of a batch. @param[in,out] thread  its indices become those within its part */
-UMRDDT_GPU_FN void umrddt_gpu_batch(umrddt_gpu_thread_t *thread, const umrddt_gpu_batch_t *batch)
+/**
+ * One thread of a batch.
+ *
+ * @param[in,out] thread  its indices become those within its part
+ * @param[in]     any     0: all parts are REGULAR. A constant: that kernel needs fewer registers
+ */
+UMRDDT_GPU_FN void umrddt_gpu_batch(umrddt_gpu_thread_t *thread, const umrddt_gpu_batch_t *batch,
+                                    int any)
 {
     uint32_t low = 0, high = batch->n;
     const umrddt_gpu_args_t *args;
@@ -166,7 +172,7 @@ UMRDDT_GPU_FN void umrddt_gpu_batch(umrddt_gpu_thread_t *thread, const umrddt_gp
     }
     thread->all_x -= UMRDDT_GPU_PART_FIRST(word);
     thread->bid_x -= UMRDDT_GPU_PART_FIRST(word);
-    if (UMRDDT_GPU_PART_REGULAR == UMRDDT_GPU_PART_MODE(word)) {
+    if (!any || UMRDDT_GPU_PART_REGULAR == UMRDDT_GPU_PART_MODE(word)) {
         umrddt_gpu_part_regular(thread, words);
         return;
     }

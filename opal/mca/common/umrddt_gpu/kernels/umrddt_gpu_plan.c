@@ -45,7 +45,8 @@ static const char *const names[UMRDDT_GPU_KERNEL_COUNT] = {
 #define NAME(SHAPE, SOURCE, TARGET, BITS) "umrddt_gpu_" #SHAPE "_" #SOURCE "_" #TARGET "_" #BITS,
 #define NAME_INLINE(SHAPE, SOURCE, TARGET, BITS) \
     "umrddt_gpu_" #SHAPE "_" #SOURCE "_" #TARGET "_" #BITS "_INLINE",
-    UMRDDT_GPU_KERNELS(NAME) UMRDDT_GPU_KERNELS_INLINE(NAME_INLINE) "umrddt_gpu_BATCH",
+    UMRDDT_GPU_KERNELS(NAME) UMRDDT_GPU_KERNELS_INLINE(NAME_INLINE) "umrddt_gpu_BATCH_REGULAR",
+    "umrddt_gpu_BATCH_ANY",
 #undef NAME
 #undef NAME_INLINE
 };
