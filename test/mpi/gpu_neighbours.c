@@ -10,7 +10,8 @@
  * The halo exchange of a cube with its 26 neighbours, in GPU memory: each of two ranks is all
  * neighbours of the other one. Every word is compared after each exchange, those that no message
  * writes too. The receives are posted before the messages arrive, or after it (mode "late"), or the
- * requests are persistent (mode "persistent").
+ * requests are persistent (mode "persistent"). In mode "wild" receives and matched probes have
+ * wildcards, so the order of the messages decides, and one receive is cancelled.
  *
  * In mode "late" all messages of an exchange match at once. With CUDA IPC they take at most
  * LAUNCHES operations of the GPU from the third exchange on, and prepare nothing.
@@ -164,21 +165,63 @@ static void drop(cube_t *cube)
     free(cube->got);
 }
 
+/* The next message, whichever it is, by a receive or by a matched probe. */
+static void receive_any(cube_t *cube, int i, bool probed)
+{
+    unsigned char *addr = cube->memory->addr;
+    MPI_Message message;
+
+    if (probed) {
+        MPI_OK(
+            MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE));
+        MPI_OK(MPI_Imrecv(addr, 1, cube->in[i], &message, &cube->requests[i]));
+    } else {
+        MPI_OK(MPI_Irecv(addr, 1, cube->in[i], MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+                         &cube->requests[i]));
+    }
+}
+
 static void receives(cube_t *cube, int peer)
 {
     int i;
 
-    for (i = 0; i < NEIGHBOURS; ++i) {
-        MPI_OK(MPI_Irecv(cube->memory->addr, 1, cube->in[i], peer, NEIGHBOURS - 1 - i,
-                         MPI_COMM_WORLD, &cube->requests[i]));
+    for (i = NEIGHBOURS - 1; 0 <= i; --i) {
+        if (mpitest_has("wild")) {
+            /* in the order of the sends; those that arrived are matched at once */
+            receive_any(cube, i, mpitest_has("late") && 1 == i % 2);
+        } else {
+            MPI_OK(MPI_Irecv(cube->memory->addr, 1, cube->in[i], peer, NEIGHBOURS - 1 - i,
+                             MPI_COMM_WORLD, &cube->requests[i]));
+        }
     }
+}
+
+/* A receive that no message matches is cancelled while others are in progress. */
+static void cancel(cube_t *cube, int peer, MPI_Request *request)
+{
+    MPI_Status status;
+    int cancelled;
+
+    if (MPI_REQUEST_NULL == *request) {
+        MPI_OK(MPI_Irecv(cube->memory->addr, 1, cube->in[0], peer, NEIGHBOURS, MPI_COMM_WORLD,
+                         request));
+        return;
+    }
+    MPI_OK(MPI_Cancel(request));
+    MPI_OK(MPI_Wait(request, &status));
+    MPI_OK(MPI_Test_cancelled(&status, &cancelled));
+    CHECK(cancelled);
 }
 
 static void exchange(cube_t *cube, int peer)
 {
     const bool late = mpitest_has("late");
+    MPI_Request never = MPI_REQUEST_NULL;
     int i;
 
+    if (mpitest_has("wild")) {
+        cancel(cube, peer, &never);
+    }
     if (mpitest_has("persistent")) {
         MPI_OK(MPI_Startall(2 * NEIGHBOURS, cube->requests));
     } else {
@@ -194,6 +237,9 @@ static void exchange(cube_t *cube, int peer)
             MPI_OK(MPI_Barrier(MPI_COMM_WORLD));
             receives(cube, peer);
         }
+    }
+    if (MPI_REQUEST_NULL != never) {
+        cancel(cube, peer, &never);
     }
     MPI_OK(MPI_Waitall(2 * NEIGHBOURS, cube->requests, MPI_STATUSES_IGNORE));
 }
