@@ -301,6 +301,18 @@ int __wrap_opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine,
     return OPAL_SUCCESS;
 }
 
+int __wrap_opal_umrddt_gpu_copy_later(opal_umrddt_gpu_engine_t *engine,
+                                      const opal_umrddt_gpu_copy_end_t *from,
+                                      const opal_umrddt_gpu_copy_end_t *to, uint64_t start,
+                                      uint64_t end, opal_umrddt_gpu_copy_t **copy);
+int __wrap_opal_umrddt_gpu_copy_later(opal_umrddt_gpu_engine_t *engine,
+                                      const opal_umrddt_gpu_copy_end_t *from,
+                                      const opal_umrddt_gpu_copy_end_t *to, uint64_t start,
+                                      uint64_t end, opal_umrddt_gpu_copy_t **copy)
+{
+    return __wrap_opal_umrddt_gpu_copy(engine, from, to, start, end, copy);
+}
+
 int __wrap_opal_umrddt_gpu_copy_wait(opal_umrddt_gpu_copy_t *copy);
 int __wrap_opal_umrddt_gpu_copy_wait(opal_umrddt_gpu_copy_t *copy)
 {

@@ -58,6 +58,17 @@ void test_graphs(void);
 /** The same with none allowed, or on a driver that refuses them: then it goes without. */
 void test_no_graphs(void);
 
+/** Pending copies: launches, limits, any layouts, without a flush, from threads. */
+void test_batches(void);
+void test_batch_limits(void);
+void test_batches_random(void);
+void test_batches_unflushed(void);
+void test_batches_threads(void);
+
+/** On a driver that fails once: no copy fails, or one. */
+void test_batch_failed(void);
+void test_batch_one_failed(void);
+
 /** Contexts that come and go, and none at all. */
 void test_contexts(void);
 

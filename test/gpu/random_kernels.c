@@ -32,6 +32,7 @@
 
 #include "opal/constants.h"
 
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_batch.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_host.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_map.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_plan.h"
@@ -195,6 +196,59 @@ static opal_umrddt_gpu_end_t end_on_gpu(const end_t *end)
     return there;
 }
 
+/* The end for a part of a range. */
+static opal_umrddt_gpu_end_t end_from(const opal_umrddt_gpu_end_t *end, uint64_t bytes)
+{
+    opal_umrddt_gpu_end_t part = *end;
+
+    part.address += NULL == end->map ? bytes : 0;
+    return part;
+}
+
+/* The range in pieces, as a batch. @return false if a list that is needed is not on the device */
+static bool plan_batch(const opal_umrddt_gpu_end_t *source, const opal_umrddt_gpu_end_t *target,
+                       uint64_t start, uint64_t end, const opal_umrddt_gpu_fit_t *fit,
+                       opal_umrddt_gpu_plan_t *plan)
+{
+    const uint64_t most = 1 + typegen_below(&dice, 6);
+    opal_umrddt_gpu_batch_t batch;
+    opal_umrddt_gpu_part_t part;
+    uint64_t at, stop;
+
+    opal_umrddt_gpu_batch_begin(&batch);
+    for (at = start; at < end; at = stop) {
+        const opal_umrddt_gpu_end_t from = end_from(source, at - start);
+        const opal_umrddt_gpu_end_t to = end_from(target, at - start);
+
+        stop = batch.args.n + 1 >= most ? end : at + 1 + typegen_below(&dice, end - at);
+        if (OPAL_SUCCESS != opal_umrddt_gpu_part_plan(&from, &to, at, stop, fit, &part)
+            || !opal_umrddt_gpu_batch_add(&batch, &part)) {
+            return false;
+        }
+    }
+    memset(plan, 0, sizeof(*plan));
+    plan->kernel = batch.kernel;
+    plan->grid[0] = batch.blocks;
+    plan->grid[1] = plan->grid[2] = 1;
+    plan->block[0] = fit->threads;
+    plan->block[1] = plan->block[2] = 1;
+    plan->args_bytes = sizeof(batch.args);
+    memcpy(&plan->args, &batch.args, sizeof(batch.args));
+    return true;
+}
+
+/* A launch for the range: of its own, or now and then a batch. */
+static int plan_some(const opal_umrddt_gpu_end_t *source, const opal_umrddt_gpu_end_t *target,
+                     uint64_t start, uint64_t end, const opal_umrddt_gpu_fit_t *fit,
+                     opal_umrddt_gpu_plan_t *plan)
+{
+    if (start < end && typegen_once_in(&dice, 3)
+        && plan_batch(source, target, start, end, fit, plan)) {
+        return OPAL_SUCCESS;
+    }
+    return opal_umrddt_gpu_plan(source, target, start, end, fit, plan);
+}
+
 /* Plan and launch on the GPU. */
 static bool copy_on_gpu(const end_t *source, const end_t *target, uint64_t start, uint64_t end)
 {
@@ -204,7 +258,7 @@ static bool copy_on_gpu(const end_t *source, const end_t *target, uint64_t start
     int rc;
 
     draw_fit(&fit);
-    rc = opal_umrddt_gpu_plan(&from, &to, start, end, &fit, &plan);
+    rc = plan_some(&from, &to, start, end, &fit, &plan);
     CHECK(OPAL_SUCCESS == rc, "plan: %d", rc);
     if (start == end) {
         return true;
@@ -232,7 +286,7 @@ static bool copy_on_host(const opal_umrddt_gpu_end_t *source, const opal_umrddt_
 
     draw_fit(&fit);
     memset(&plan, 0x5a, sizeof(plan));
-    rc = opal_umrddt_gpu_plan(source, target, start, end, &fit, &plan);
+    rc = plan_some(source, target, start, end, &fit, &plan);
     CHECK(OPAL_SUCCESS == rc, "plan: %d", rc);
     if (start == end) {
         CHECK(0 == plan.grid[0], "a launch for nothing");

@@ -232,6 +232,10 @@ static void test_kernels(void **state)
                          &umrddt_gpu_host_kernels[plan.kernel]);
     }
     assert_null(umrddt_gpu_host_kernel("umrddt_gpu_ROWS"));
+    for (i = 0; i < UMRDDT_GPU_KERNEL_COUNT; ++i) {
+        assert_string_equal(opal_umrddt_gpu_kernel_name((umrddt_gpu_kernel_id_t) i),
+                            umrddt_gpu_host_kernels[i].name);
+    }
     assert_null(opal_umrddt_gpu_kernel_name(UMRDDT_GPU_KERNEL_COUNT));
     for (i = 0; OPAL_UMRDDT_GPU_SCHEMES > i; ++i) {
         assert_non_null(opal_umrddt_gpu_scheme_name((opal_umrddt_gpu_scheme_t) i));

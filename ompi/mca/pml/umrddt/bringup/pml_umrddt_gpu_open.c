@@ -32,6 +32,7 @@ void mca_pml_umrddt_gpu_open(void)
         .staging = params->gpu_pinned,
         .staging_chunk = params->gpu_chunk,
         .graphs = params->gpu_graphs,
+        .batch = params->gpu_batch,
     };
 
     opal_umrddt_gpu_stage_limits(&limits);  /* wide elements are staged without a GPU, too */

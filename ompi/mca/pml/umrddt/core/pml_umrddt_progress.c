@@ -16,6 +16,7 @@
 
 #include "ompi_config.h"
 
+#include "opal/mca/common/umrddt_gpu/engine/umrddt_gpu_engine.h"
 #include "opal/runtime/opal_progress.h"
 
 #include "ompi/mca/pml/umrddt/core/pml_umrddt_control.h"
@@ -106,12 +107,6 @@ void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait)
 /** Calls of progress between two checks for NACKs. They are rare, and each check is a probe. */
 #define LISTEN_PERIOD 1024
 
-/** Returns true if there are events. The value may be stale; the next call sees missed events. */
-static inline bool has_events(void)
-{
-    return NULL != __atomic_load_n(&mca_pml_umrddt.events, __ATOMIC_RELAXED);
-}
-
 static int run_events(void)
 {
     mca_pml_umrddt_event_t *event, *last;
@@ -141,8 +136,7 @@ static int run_events(void)
     return done;
 }
 
-/** Retry the waits in order up to the first that must continue to wait: first come, first served.
- */
+/** Retry the waits in order, up to the first that must continue to wait. */
 static inline __opal_attribute_always_inline__ int run_queue(opal_list_t *list)
 {
     int done = 0;
@@ -239,12 +233,11 @@ int mca_pml_umrddt_progress(void)
 {
     int done = 0;
 
-    if (0 == __atomic_load_n(&mca_pml_umrddt.active, __ATOMIC_RELAXED) && !has_events()) {
+    if (0 == __atomic_load_n(&mca_pml_umrddt.active, __ATOMIC_RELAXED)
+        && !mca_pml_umrddt_has_events()) {
         /* nothing is in progress, but a sender may have sent a NACK for its last write */
-        if (OPAL_LIKELY(0 != tick() % LISTEN_PERIOD)) {
-            return 0;
-        }
-        if (0 == __atomic_load_n(&mca_pml_umrddt.listener_count, __ATOMIC_RELAXED)) {
+        if (OPAL_LIKELY(0 != tick() % LISTEN_PERIOD)
+            || 0 == __atomic_load_n(&mca_pml_umrddt.listener_count, __ATOMIC_RELAXED)) {
             return 0;
         }
         __atomic_store_n(&mca_pml_umrddt.ticks, LISTEN_PERIOD - 1, __ATOMIC_RELAXED);
@@ -256,7 +249,7 @@ int mca_pml_umrddt_progress(void)
     if (NULL != mca_pml_umrddt.hca) {
         done += mca_pml_umrddt.hca->progress();
     }
-    if (has_events()) {
+    if (mca_pml_umrddt_has_events()) {
         done += run_events();
     }
     if (0 != mca_pml_umrddt.waits) {
@@ -265,6 +258,7 @@ int mca_pml_umrddt_progress(void)
     if (0 == tick() % LISTEN_PERIOD) {
         mca_pml_umrddt_notice_look();
     }
+    opal_umrddt_gpu_flush();
 
     mca_pml_umrddt_progress_leave();
     return done;

@@ -67,6 +67,12 @@ void mca_pml_umrddt_wait_credit(mca_pml_umrddt_peer_t *peer, mca_pml_umrddt_wait
 /** Remove @p wait from its waiting list. Only from progress if it is in one. */
 void mca_pml_umrddt_wait_cancel(mca_pml_umrddt_wait_t *wait);
 
+/** Returns true if there are events. The value may be stale; the next call sees missed events. */
+static inline bool mca_pml_umrddt_has_events(void)
+{
+    return NULL != __atomic_load_n(&mca_pml_umrddt.events, __ATOMIC_RELAXED);
+}
+
 /** Change the number of active messages. Progress does nothing while it is 0. */
 void mca_pml_umrddt_active(int change);
 

@@ -71,11 +71,9 @@ static void result(mca_pml_umrddt_peer_t *peer, bool well)
     uint32_t *fails = &peer->states[MCA_PML_UMRDDT_SCHEME_IPC].fails;
     uint32_t missed = __atomic_load_n(fails, __ATOMIC_RELAXED);
 
-    if (well && 0 < missed) {
-        __atomic_store_n(fails, 0, __ATOMIC_RELAXED);
-    } else if (!well && MCA_PML_UMRDDT_IPC_MISSES > missed) {
-        __atomic_store_n(fails, missed + 1, __ATOMIC_RELAXED);
-        if (MCA_PML_UMRDDT_IPC_MISSES == missed + 1) {
+    if (well ? 0 < missed : MCA_PML_UMRDDT_IPC_MISSES > missed) {
+        __atomic_store_n(fails, well ? 0 : missed + 1, __ATOMIC_RELAXED);
+        if (!well && MCA_PML_UMRDDT_IPC_MISSES == missed + 1) {
             MCA_PML_UMRDDT_VERBOSE(SELECTION,
                                    "rank %u: CUDA IPC failed %u times in a row; not offered",
                                    mca_pml_umrddt_peer_rank(peer), missed + 1);
@@ -269,7 +267,7 @@ static void done_flag_event(void *owner)
 /** Number of active copies of all messages. */
 static unsigned copies;
 
-static bool copied(void *owner);
+static bool look(void *owner);
 
 void mca_pml_umrddt_ipc_refuse(mca_pml_umrddt_recv_t *recv)
 {
@@ -340,6 +338,9 @@ static bool copied(void *owner)
     --copies;
     if (OPAL_SUCCESS == rc) {
         finish(recv);
+    } else if (OPAL_ERR_OUT_OF_RESOURCE == rc && 0 < copies) {
+        recv->state = MCA_PML_UMRDDT_RECV_LOOK; /* as in copy: later */
+        wait_for(recv, look);
     } else {
         mca_pml_umrddt_ipc_refuse(recv);
     }
@@ -390,20 +391,21 @@ static bool copy(void *owner)
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
-    rc = opal_umrddt_gpu_copy(ipc->engine, &from, &to, 0, recv->total, &ipc->copy);
+    /* Together with the copies of messages that matched at the same time. */
+    rc = (0 < copies || mca_pml_umrddt_has_events()
+                  || OPAL_UMRDDT_GPU_BATCH_MOST < mca_pml_umrddt.params.gpu_batch
+              ? opal_umrddt_gpu_copy_later
+              : opal_umrddt_gpu_copy)(ipc->engine, &from, &to, 0, recv->total, &ipc->copy);
     if (OPAL_ERR_OUT_OF_RESOURCE == rc && 0 < copies) {
         return false;
     }
     if (OPAL_SUCCESS != rc) {
-        ipc->copy = NULL;
         mca_pml_umrddt_ipc_refuse(recv);
         return true;
     }
     ++copies;
     recv->state = MCA_PML_UMRDDT_RECV_COPY;
-    if (!copied(recv)) {
-        wait_for(recv, copied);
-    }
+    wait_for(recv, copied);
     return true;
 }
 
@@ -471,11 +473,7 @@ static bool has_engine(mca_pml_umrddt_recv_t *recv)
     opal_umrddt_gpu_memory_t memory;
 
     if (opal_umrddt_gpu_on_gpu(&recv->where)) {
-        if (OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&recv->where.memory, &ipc->engine)) {
-            return true;
-        }
-        ipc->engine = NULL;
-        return false;
+        return OPAL_SUCCESS == opal_umrddt_gpu_engine_get(&recv->where.memory, &ipc->engine);
     }
     return NULL != mca_pml_umrddt_ipc_import_engine(recv->peer, recv->rts.buffer_id)
            || opal_umrddt_gpu_device_find(NULL, &memory);

@@ -24,6 +24,8 @@
 /* Tests of a copy between driver calls. */
 #define TESTS_PER_QUERY 1024
 #define TESTS_PER_EVENT 8
+/* Tests of a pending copy before all pending ones are launched. */
+#define TESTS_PER_FLUSH 64
 /* Tests in a row before a waiting thread yields. */
 #define TESTS_PER_YIELD 64
 
@@ -84,6 +86,8 @@ opal_umrddt_gpu_copy_t *opal_umrddt_gpu_copy_pop(opal_umrddt_gpu_engine_t *engin
 
     if (OPAL_LIKELY(NULL != copy)) {
         engine->idle = copy->next;
+        ++engine->busy;
+        copy->result = OPAL_SUCCESS;
         copy->stream = engine->stream[engine->next_stream++ % STREAMS];
         copy->tests = 0;
     }
@@ -119,6 +123,7 @@ void opal_umrddt_gpu_copy_drop(opal_umrddt_gpu_copy_t *copy)
     pthread_mutex_lock(&engine->lock);
     copy->next = engine->idle;
     engine->idle = copy;
+    --engine->busy;
     pthread_mutex_unlock(&engine->lock);
 }
 
@@ -172,6 +177,7 @@ static int finish(opal_umrddt_gpu_copy_t *copy, int rc)
     }
     copy->next = engine->idle;
     engine->idle = copy;
+    --engine->busy;
     pthread_mutex_unlock(&engine->lock);
     for (i = 0; i < 2; ++i) {
         if (NULL != pinned[i]) {
@@ -199,6 +205,8 @@ int opal_umrddt_gpu_copy_signal(opal_umrddt_gpu_copy_t *copy)
         rc = driver->cuStreamWriteValue32_v2(copy->stream, copy->flag_there, copy->turn,
                                              CU_STREAM_WRITE_VALUE_DEFAULT);
         if (CUDA_SUCCESS == rc) {
+            copy->watch = copy->flag;
+            copy->until = copy->turn;
             return OPAL_SUCCESS;
         }
         --copy->turn;
@@ -258,38 +266,77 @@ static int submit(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_copy_end_t
     return opal_umrddt_gpu_launch(copy, copy_ends, start, end, keep);
 }
 
-int opal_umrddt_gpu_copy_direct(opal_umrddt_gpu_engine_t *engine,
-                                const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
-                                uint64_t end, bool keep, opal_umrddt_gpu_copy_t **result)
+/*
+ * Submit a copy with its signal.
+ *
+ * @param[in]     keep  cache the method
+ * @param[in]     again  search the launch cache
+ * @param[in,out] made  the copy to use; NULL: a free one. Set also on failure, if there is one
+ * @param[out]    kind  its state
+ */
+static inline __opal_attribute_always_inline__ int
+begin(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_copy_end_t copy_ends[2],
+      uint64_t start, uint64_t end, bool keep, bool again, opal_umrddt_gpu_copy_t **made,
+      opal_umrddt_gpu_copy_kind_t *kind)
 {
     opal_umrddt_gpu_copy_t *copy;
     CUresult launched;
     int rc;
 
-    if (opal_umrddt_gpu_launch_again(engine, copy_ends, start, end, &copy, &launched)) {
-        copy->kind = COPY_DIRECT;
+    *kind = COPY_DIRECT;
+    if (again && opal_umrddt_gpu_launch_again(engine, copy_ends, start, end, made, &launched)) {
         rc = opal_umrddt_gpu_engine_error(launched);
     } else {
-        rc = opal_umrddt_gpu_copy_take(engine, &copy);
+        rc = NULL == *made ? opal_umrddt_gpu_copy_take(engine, made) : OPAL_SUCCESS;
         if (OPAL_SUCCESS != rc) {
             return rc;
         }
-        copy->kind = COPY_DIRECT;
-        rc = submit(copy, copy_ends, start, end, keep);
+        rc = submit(*made, copy_ends, start, end, keep);
     }
+    copy = *made;
     if (OPAL_SUCCESS == rc && OPAL_UNLIKELY(OPAL_SUCCESS != opal_umrddt_gpu_copy_signal(copy))) {
         /* No completion signal is possible: complete it now. */
-        copy->kind = COPY_OVER;
+        *kind = COPY_OVER;
         rc = opal_umrddt_gpu_engine_error(engine->driver->cuStreamSynchronize(copy->stream));
     } else if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
         /* A part of it may be in progress in the caller's memory. */
         (void) engine->driver->cuStreamSynchronize(copy->stream);
     }
-    if (OPAL_SUCCESS != rc) {
-        return finish(copy, rc);
+    return rc;
+}
+
+int opal_umrddt_gpu_copy_direct(opal_umrddt_gpu_engine_t *engine,
+                                const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
+                                uint64_t end, bool keep, opal_umrddt_gpu_copy_t **result)
+{
+    opal_umrddt_gpu_copy_t *copy = NULL;
+    opal_umrddt_gpu_copy_kind_t kind;
+    const int rc = begin(engine, copy_ends, start, end, keep, true, &copy, &kind);
+
+    if (OPAL_UNLIKELY(OPAL_SUCCESS != rc)) {
+        return NULL == copy ? rc : finish(copy, rc);
     }
+    copy->kind = kind;
     *result = copy;
     return OPAL_SUCCESS;
+}
+
+void opal_umrddt_gpu_copy_started(opal_umrddt_gpu_copy_t *copy, opal_umrddt_gpu_copy_kind_t kind,
+                                  int rc)
+{
+    copy->result = rc;
+    copy->tests = 0;
+    __atomic_store_n(&copy->kind, OPAL_SUCCESS == rc ? kind : COPY_OVER, __ATOMIC_RELEASE);
+}
+
+void opal_umrddt_gpu_copy_start(opal_umrddt_gpu_copy_t *copy)
+{
+    opal_umrddt_gpu_copy_kind_t kind;
+    const bool fresh = NULL == copy->shape[0] && NULL == copy->shape[1];
+    const int rc =
+        begin(copy->engine, copy->copy_end, copy->start, copy->end, true, fresh, &copy, &kind);
+
+    opal_umrddt_gpu_copy_started(copy, kind, rc);
 }
 
 static bool on_host(const opal_umrddt_gpu_copy_end_t *copy_end)
@@ -305,6 +352,11 @@ static bool cpu_does_it(const opal_umrddt_gpu_copy_end_t copy_ends[2])
            || (on_host(&copy_ends[1]) && OPAL_UMRDDT_GPU_PINNED == copy_ends[0].kind);
 }
 
+static bool is_in_range(const opal_umrddt_gpu_copy_end_t *copy_end, uint64_t start, uint64_t end)
+{
+    return start <= end && (NULL == copy_end->layout || end <= copy_end->layout->size);
+}
+
 int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_copy_end_t *from,
                          const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
                          opal_umrddt_gpu_copy_t **copy)
@@ -313,8 +365,7 @@ int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu
     bool pushed;
     int rc;
 
-    if (start > end || (NULL != from->layout && end > from->layout->size)
-        || (NULL != to->layout && end > to->layout->size)) {
+    if (!is_in_range(from, start, end) || !is_in_range(to, start, end)) {
         return OPAL_ERR_BAD_PARAM;
     }
     rc = opal_umrddt_gpu_engine_swap_in(engine, &pushed);
@@ -343,9 +394,10 @@ int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu
  * Completion
  * ------------------------------------------------------------------------------------------- */
 
+/* The owner of the flag may have written later turns since. */
 static bool flag_is_up(const opal_umrddt_gpu_copy_t *copy)
 {
-    return __atomic_load_n(copy->flag, __ATOMIC_ACQUIRE) == copy->turn;
+    return 0 <= (int32_t) (__atomic_load_n(copy->watch, __ATOMIC_ACQUIRE) - copy->until);
 }
 
 /* Query the driver. */
@@ -379,12 +431,32 @@ static int test_direct(opal_umrddt_gpu_copy_t *copy)
                : OPAL_ERR_RESOURCE_BUSY;
 }
 
+/* If the caller does not flush. */
+static int test_pending(opal_umrddt_gpu_copy_t *copy)
+{
+    if (0 == ++copy->tests % TESTS_PER_FLUSH) {
+        opal_umrddt_gpu_flush_now(copy->engine);
+    }
+    return OPAL_ERR_RESOURCE_BUSY;
+}
+
 int opal_umrddt_gpu_copy_test(opal_umrddt_gpu_copy_t *copy)
 {
-    int rc = COPY_OVER == copy->kind     ? OPAL_SUCCESS
-             : COPY_STAGED == copy->kind ? opal_umrddt_gpu_staged_test(copy)
-                                         : test_direct(copy);
+    int rc;
 
+    switch (__atomic_load_n(&copy->kind, __ATOMIC_ACQUIRE)) {
+    case COPY_DIRECT:
+        rc = test_direct(copy);
+        break;
+    case COPY_STAGED:
+        rc = opal_umrddt_gpu_staged_test(copy);
+        break;
+    case COPY_PENDING:
+        return test_pending(copy);
+    default:
+        rc = copy->result;
+        break;
+    }
     return OPAL_ERR_RESOURCE_BUSY == rc ? rc : finish(copy, rc);
 }
 
@@ -393,6 +465,9 @@ int opal_umrddt_gpu_copy_wait(opal_umrddt_gpu_copy_t *copy)
     unsigned tests = 0;
     int rc;
 
+    if (COPY_PENDING == __atomic_load_n(&copy->kind, __ATOMIC_ACQUIRE)) {
+        opal_umrddt_gpu_flush_now(copy->engine);
+    }
     while (OPAL_ERR_RESOURCE_BUSY == (rc = opal_umrddt_gpu_copy_test(copy))) {
         if (0 == ++tests % TESTS_PER_YIELD) {
             (void) sched_yield();

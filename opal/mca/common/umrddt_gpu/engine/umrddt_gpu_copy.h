@@ -33,9 +33,10 @@
 typedef struct opal_umrddt_gpu_slab_t opal_umrddt_gpu_slab_t;
 
 typedef enum {
-    COPY_DIRECT, /* one operation of the device, or a few in one stream */
-    COPY_STAGED, /* by several copies, through staging buffers */
-    COPY_OVER    /* complete */
+    COPY_DIRECT,  /* one operation of the device, or a few in one stream */
+    COPY_STAGED,  /* by several copies, through staging buffers */
+    COPY_PENDING, /* to be launched by a flush */
+    COPY_OVER     /* complete, with this result */
 } opal_umrddt_gpu_copy_kind_t;
 
 /* A piece of a copy through system memory. */
@@ -47,23 +48,28 @@ typedef struct opal_umrddt_gpu_piece_t {
 } opal_umrddt_gpu_piece_t;
 
 struct opal_umrddt_gpu_copy_t {
-    opal_umrddt_gpu_copy_t *next; /* in the list of free ones */
+    opal_umrddt_gpu_copy_t *next; /* in the list of free ones, or of pending ones */
     opal_umrddt_gpu_engine_t *engine;
     opal_umrddt_gpu_copy_kind_t kind;
     CUstream stream;
-    volatile uint32_t *flag; /* equals `turn` when the copy is complete */
+    volatile uint32_t *flag; /* of this copy; the stream writes `turn` */
     CUdeviceptr flag_there;
     uint32_t turn;
+    const volatile uint32_t
+        *watch; /* complete if not before `until`: of a batch, one flag for all */
+    uint32_t until;
     bool by_event;
     CUevent event;
     unsigned tests;
     opal_umrddt_gpu_shape_t *shape[2];
     bool listed[2]; /* its list on the device is used */
-    /* COPY_STAGED */
+    int result;     /* COPY_OVER */
+    /* COPY_STAGED, COPY_PENDING */
     opal_umrddt_gpu_copy_end_t copy_end[2];
     uint64_t start;
-    uint64_t next_start;
     uint64_t end;
+    /* COPY_STAGED */
+    uint64_t next_start;
     uint64_t piece_bytes;
     unsigned pieces; /* pieces with a buffer */
     unsigned first;  /* the oldest in progress */
@@ -109,6 +115,27 @@ void opal_umrddt_gpu_copies_free(opal_umrddt_gpu_engine_t *engine, bool alive);
 int opal_umrddt_gpu_copy_direct(opal_umrddt_gpu_engine_t *engine,
                                 const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                 uint64_t end, bool keep, opal_umrddt_gpu_copy_t **copy);
+
+/*
+ * Start a pending copy as opal_umrddt_gpu_copy_direct does; the context is current. Also after a
+ * batch has failed, when the copy has its shapes.
+ */
+void opal_umrddt_gpu_copy_start(opal_umrddt_gpu_copy_t *copy);
+
+/*
+ * Let the stream of a copy signal its completion.
+ *
+ * @retval OPAL_ERROR  no signal is possible
+ */
+int opal_umrddt_gpu_copy_signal(opal_umrddt_gpu_copy_t *copy);
+
+/*
+ * The work of a copy is in its stream: other threads may test it from now on, and free it.
+ *
+ * @param[in] rc  if not OPAL_SUCCESS: it failed, and nothing of it is in progress
+ */
+void opal_umrddt_gpu_copy_started(opal_umrddt_gpu_copy_t *copy, opal_umrddt_gpu_copy_kind_t kind,
+                                  int rc);
 
 /* Start a copy with one place in pageable memory; the context is current. */
 int opal_umrddt_gpu_staged_begin(opal_umrddt_gpu_engine_t *engine,

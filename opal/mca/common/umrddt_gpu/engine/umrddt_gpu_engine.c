@@ -410,12 +410,23 @@ void opal_umrddt_gpu_engines_close(void)
     pthread_mutex_unlock(&engines_lock);
 }
 
+void opal_umrddt_gpu_engines_each(void (*call)(opal_umrddt_gpu_engine_t *engine))
+{
+    opal_umrddt_gpu_engine_t *engine = __atomic_load_n(&engines, __ATOMIC_ACQUIRE);
+
+    for (; NULL != engine; engine = engine->next) {
+        call(engine);
+    }
+}
+
 void opal_umrddt_gpu_engine_stats(opal_umrddt_gpu_engine_stats_t *stats)
 {
 #define LOOK(counter) \
     stats->counter = __atomic_load_n(&opal_umrddt_gpu_engine_counts.counter, __ATOMIC_RELAXED)
     LOOK(copies);
     LOOK(launches);
+    LOOK(batches);
+    LOOK(batched);
     LOOK(driver_copies);
     LOOK(launches_again);
     LOOK(graph_launches);

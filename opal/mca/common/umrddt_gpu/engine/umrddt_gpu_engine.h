@@ -60,6 +60,9 @@ typedef enum opal_umrddt_gpu_how_t {
     OPAL_UMRDDT_GPU_HOW_KERNEL = 3  /**< always a kernel */
 } opal_umrddt_gpu_how_t;
 
+/** Most copies of a batch. */
+#define OPAL_UMRDDT_GPU_BATCH_MOST 64
+
 /** Settings of all engines of the process; set before the first engine. */
 typedef struct opal_umrddt_gpu_engine_params_t {
     int how;            /**< opal_umrddt_gpu_how_t */
@@ -68,12 +71,16 @@ typedef struct opal_umrddt_gpu_engine_params_t {
     size_t staging;     /**< maximum bytes of staging buffers, all engines together (../staging) */
     size_t staging_chunk; /**< bytes of a piece of pageable memory */
     unsigned graphs;      /**< maximum graphs of repeated launches per engine; 0: none */
+    unsigned batch;       /**< maximum copies of a batch; 0: as many as fit; 1: no batches; above
+                             OPAL_UMRDDT_GPU_BATCH_MOST, for tests: a flush does nothing */
 } opal_umrddt_gpu_engine_params_t;
 
 /** Counters of the process; they only grow, but for those that say now. */
 typedef struct opal_umrddt_gpu_engine_stats_t {
     uint64_t copies;          /**< copies started */
     uint64_t launches;        /**< kernels launched */
+    uint64_t batches;         /**< of these, with several copies */
+    uint64_t batched;         /**< copies in batches */
     uint64_t driver_copies;   /**< copies of the driver's: 1, 2 and 3 dimensions, and per block */
     uint64_t launches_again;  /**< launches found in the launch cache */
     uint64_t graph_launches;  /**< of these, by a graph */
@@ -202,6 +209,38 @@ void opal_umrddt_gpu_engine_leave(opal_umrddt_gpu_engine_t *engine);
 int opal_umrddt_gpu_copy(opal_umrddt_gpu_engine_t *engine, const opal_umrddt_gpu_copy_end_t *from,
                          const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
                          opal_umrddt_gpu_copy_t **copy);
+
+/**
+ * As opal_umrddt_gpu_copy, for one of several copies: a small one may stay pending until
+ * opal_umrddt_gpu_flush. All pending copies of an engine are launched together. A launch that fails
+ * for several of them is repeated for each; a failure of one is the result of its test.
+ *
+ * Without a flush, later tests of the copy launch it, and so does opal_umrddt_gpu_copy_wait.
+ *
+ * @retval  as opal_umrddt_gpu_copy
+ */
+int opal_umrddt_gpu_copy_later(opal_umrddt_gpu_engine_t *engine,
+                               const opal_umrddt_gpu_copy_end_t *from,
+                               const opal_umrddt_gpu_copy_end_t *to, uint64_t start, uint64_t end,
+                               opal_umrddt_gpu_copy_t **copy);
+
+/** As opal_umrddt_gpu_flush, with pending copies. */
+void opal_umrddt_gpu_flush_pending(void);
+
+/** Pending copies of all engines. */
+extern unsigned opal_umrddt_gpu_pending_copies;
+
+/**
+ * Launch the pending copies of each engine. Exception: if it has other copies in progress, and the
+ * number of pending ones has increased since the last call, they stay pending up to the next call.
+ * To be called at the end of each round of work that may start copies.
+ */
+static inline void opal_umrddt_gpu_flush(void)
+{
+    if (OPAL_UNLIKELY(0 != __atomic_load_n(&opal_umrddt_gpu_pending_copies, __ATOMIC_RELAXED))) {
+        opal_umrddt_gpu_flush_pending();
+    }
+}
 
 /**
  * Test a copy for completion: reads a flag in memory, and rarely calls the driver.

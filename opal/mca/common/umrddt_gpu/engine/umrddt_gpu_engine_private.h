@@ -28,11 +28,13 @@
 #include <stdint.h>
 
 #include "opal/constants.h"
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_batch.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_plan.h"
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_reduce_args.h"
 
 #include "umrddt_gpu_engine.h"
 #include "umrddt_gpu_launch.h"
+#include "umrddt_gpu_pending.h"
 #include "umrddt_gpu_route.h"
 #include "umrddt_gpu_shape.h"
 
@@ -92,10 +94,13 @@ struct opal_umrddt_gpu_engine_t {
     opal_umrddt_gpu_route_t route[ROUTES];
     opal_umrddt_gpu_launch_t launch[LAUNCHES];
     opal_umrddt_gpu_graph_t graph[LAUNCHES]; /* of the launch with this index */
-    unsigned graphs;                         /* existing graphs */
-    bool no_graphs;                          /* this driver refused one */
-    uint64_t launched;                       /* launches found in the cache */
+    opal_umrddt_gpu_part_t part[LAUNCHES]; /* the same copy in a batch; blocks is 0: not planned */
+    unsigned graphs;                       /* existing graphs */
+    bool no_graphs;                        /* this driver refused one */
+    uint64_t launched;                     /* launches found in the cache */
     opal_umrddt_gpu_copy_t *idle;
+    unsigned busy; /* copies that are not idle */
+    opal_umrddt_gpu_pending_t pending;
     struct opal_umrddt_gpu_slab_t *slabs;
     pthread_mutex_t reserve_lock; /* taken before the other lock, and held while it is used */
     unsigned char *reserve;       /* RESERVE bytes for pieces; NULL: not needed yet */
@@ -118,6 +123,9 @@ extern opal_umrddt_gpu_engine_stats_t opal_umrddt_gpu_engine_counts;
 /* Make the context current if it is not. @param[out] pushed for swap_out */
 int opal_umrddt_gpu_engine_swap_in(opal_umrddt_gpu_engine_t *engine, bool *pushed);
 void opal_umrddt_gpu_engine_swap_out(opal_umrddt_gpu_engine_t *engine, bool pushed);
+
+/* Call a function for each engine. */
+void opal_umrddt_gpu_engines_each(void (*call)(opal_umrddt_gpu_engine_t *engine));
 
 /* Converts a driver result to an OPAL error. */
 int opal_umrddt_gpu_engine_error(CUresult rc);

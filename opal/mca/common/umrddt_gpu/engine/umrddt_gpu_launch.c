@@ -22,8 +22,8 @@
  * First launch
  * ------------------------------------------------------------------------------------------- */
 
-static CUresult function_of(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_id_t kernel,
-                            CUfunction *function)
+CUresult opal_umrddt_gpu_function(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_id_t kernel,
+                                  CUfunction *function)
 {
     CUresult rc = CUDA_SUCCESS;
 
@@ -39,9 +39,9 @@ static CUresult function_of(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_
     return rc;
 }
 
-/* Prepare both ends for a plan, including their lists. */
-static int make_ends(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_copy_end_t copy_ends[2],
-                     bool may_travel, opal_umrddt_gpu_end_t ends[2])
+int opal_umrddt_gpu_launch_ends(opal_umrddt_gpu_copy_t *copy,
+                                const opal_umrddt_gpu_copy_end_t copy_ends[2], bool may_travel,
+                                opal_umrddt_gpu_end_t ends[2])
 {
     opal_umrddt_gpu_engine_t *engine = copy->engine;
     int i, rc = OPAL_SUCCESS;
@@ -99,10 +99,9 @@ static bool is_at(const opal_umrddt_gpu_launch_t *launch,
            && launch->id[i] == (NULL == copy_ends[i].layout ? 0 : copy_ends[i].layout->id);
 }
 
-/* With the lock. */
-static opal_umrddt_gpu_launch_t *find(opal_umrddt_gpu_engine_t *engine,
-                                      const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
-                                      uint64_t end)
+opal_umrddt_gpu_launch_t *opal_umrddt_gpu_launch_find(opal_umrddt_gpu_engine_t *engine,
+                                                      const opal_umrddt_gpu_copy_end_t copy_ends[2],
+                                                      uint64_t start, uint64_t end)
 {
     opal_umrddt_gpu_launch_t *slots = slots_of(engine, copy_ends, start, end);
     int i;
@@ -124,6 +123,59 @@ static bool is_lasting(const opal_umrddt_gpu_copy_t *copy, int which)
     return NULL == shape || (shape->cached && (0 == shape->map->n || shape->ready));
 }
 
+void opal_umrddt_gpu_launch_forget(opal_umrddt_gpu_engine_t *engine,
+                                   opal_umrddt_gpu_launch_t *launch)
+{
+    opal_umrddt_gpu_graph_forget(engine, launch);
+    memset(launch, 0, sizeof(*launch));
+    engine->part[launch - engine->launch].blocks = 0;
+}
+
+/* The cached launch of a copy, found or new; NULL if it cannot be cached. With the lock. */
+static opal_umrddt_gpu_launch_t *cached(opal_umrddt_gpu_copy_t *copy,
+                                        const opal_umrddt_gpu_copy_end_t copy_ends[2],
+                                        uint64_t start, uint64_t end)
+{
+    opal_umrddt_gpu_engine_t *engine = copy->engine;
+    opal_umrddt_gpu_launch_t *launch;
+    int i;
+
+    if (!is_lasting(copy, 0) || !is_lasting(copy, 1)) {
+        return NULL;
+    }
+    launch = opal_umrddt_gpu_launch_find(engine, copy_ends, start, end);
+    if (NULL == launch) {
+        launch = slots_of(engine, copy_ends, start, end);
+        for (i = 0; i < WAYS && 0 != launch[i].end; ++i) {
+        }
+        launch += WAYS > i ? (unsigned) i : engine->next_way++ % WAYS;
+        opal_umrddt_gpu_launch_forget(engine, launch);
+        for (i = 0; i < 2; ++i) {
+            launch->id[i] = NULL == copy_ends[i].layout ? 0 : copy_ends[i].layout->id;
+            launch->address[i] = copy_ends[i].address;
+            launch->shape[i] = copy->shape[i];
+        }
+        launch->start = start;
+        launch->end = end;
+    }
+    return launch;
+}
+
+void opal_umrddt_gpu_launch_keep(opal_umrddt_gpu_copy_t *copy,
+                                 const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
+                                 uint64_t end, const opal_umrddt_gpu_part_t *part)
+{
+    opal_umrddt_gpu_engine_t *engine = copy->engine;
+    opal_umrddt_gpu_launch_t *launch;
+
+    pthread_mutex_lock(&engine->lock);
+    launch = cached(copy, copy_ends, start, end);
+    if (NULL != launch) {
+        engine->part[launch - engine->launch] = *part;
+    }
+    pthread_mutex_unlock(&engine->lock);
+}
+
 static void remember(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_copy_end_t copy_ends[2],
                      const opal_umrddt_gpu_plan_t *plan, CUfunction function)
 {
@@ -131,35 +183,21 @@ static void remember(opal_umrddt_gpu_copy_t *copy, const opal_umrddt_gpu_copy_en
     const umrddt_gpu_args_t *args = &plan->args.args;
     opal_umrddt_gpu_launch_t *launch;
     opal_umrddt_gpu_launch_t mine;
-    int i;
 
     if (sizeof(*args) != plan->args_bytes) {
         return;
     }
-    memset(&mine, 0, sizeof(mine));
-    for (i = 0; i < 2; ++i) {
-        mine.id[i] = NULL == copy_ends[i].layout ? 0 : copy_ends[i].layout->id;
-        mine.address[i] = copy_ends[i].address;
-        mine.shape[i] = copy->shape[i];
-    }
-    mine.start = args->start;
-    mine.end = args->end;
-    mine.function = function;
-    memcpy(mine.grid, plan->grid, sizeof(mine.grid));
-    memcpy(mine.block, plan->block, sizeof(mine.block));
-    memcpy(&mine.args, args, sizeof(mine.args));
     pthread_mutex_lock(&engine->lock);
-    if (is_lasting(copy, 0) && is_lasting(copy, 1)) {
-        launch = find(engine, copy_ends, args->start, args->end);
-        if (NULL == launch) {
-            launch = slots_of(engine, copy_ends, args->start, args->end);
-            for (i = 0; i < WAYS && 0 != launch[i].end; ++i) {
-            }
-            launch += WAYS > i ? (unsigned) i : engine->next_way++ % WAYS;
-        }
+    launch = cached(copy, copy_ends, args->start, args->end);
+    if (NULL != launch) {
+        mine = *launch;
+        mine.function = function;
+        memcpy(mine.grid, plan->grid, sizeof(mine.grid));
+        memcpy(mine.block, plan->block, sizeof(mine.block));
+        memcpy(&mine.args, args, sizeof(mine.args));
         if (0 != memcmp(launch, &mine, sizeof(mine))) {
             opal_umrddt_gpu_graph_forget(engine, launch);
-            memcpy(launch, &mine, sizeof(mine));
+            *launch = mine;
         }
     }
     pthread_mutex_unlock(&engine->lock);
@@ -177,13 +215,13 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy,
     CUresult result;
     int rc;
 
-    rc = make_ends(copy, copy_ends, true, ends);
+    rc = opal_umrddt_gpu_launch_ends(copy, copy_ends, true, ends);
     if (OPAL_SUCCESS == rc) {
         rc = opal_umrddt_gpu_plan(&ends[0], &ends[1], start, end, &engine->fit, &plan);
     }
     if (OPAL_ERR_NOT_AVAILABLE == rc) {
         /* Kernels of this kind cannot have their list in the argument. */
-        rc = make_ends(copy, copy_ends, false, ends);
+        rc = opal_umrddt_gpu_launch_ends(copy, copy_ends, false, ends);
         if (OPAL_SUCCESS == rc) {
             rc = opal_umrddt_gpu_plan(&ends[0], &ends[1], start, end, &engine->fit, &plan);
         }
@@ -191,7 +229,7 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy,
     if (OPAL_SUCCESS != rc) {
         return OPAL_ERR_OUT_OF_RESOURCE == rc || OPAL_ERR_BAD_PARAM == rc ? rc : OPAL_ERROR;
     }
-    result = function_of(engine, plan.kernel, &function);
+    result = opal_umrddt_gpu_function(engine, plan.kernel, &function);
     if (CUDA_SUCCESS == result) {
         result = engine->driver->cuLaunchKernel(function, plan.grid[0], plan.grid[1], plan.grid[2],
                                                 plan.block[0], plan.block[1], plan.block[2], 0,
@@ -210,34 +248,25 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy,
  * Repeated launches
  * ------------------------------------------------------------------------------------------- */
 
-/* Without a driver call. */
-static bool is_reached(const opal_umrddt_gpu_engine_t *engine,
-                       const opal_umrddt_gpu_copy_end_t *copy_end)
-{
-    return copy_end->reached || OPAL_UMRDDT_GPU_MANAGED == copy_end->kind
-           || (OPAL_UMRDDT_GPU_PINNED == copy_end->kind && !engine->translates);
-}
-
 bool opal_umrddt_gpu_launch_again(opal_umrddt_gpu_engine_t *engine,
                                   const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
                                   uint64_t end, opal_umrddt_gpu_copy_t **result, CUresult *rc)
 {
-    opal_umrddt_gpu_copy_t *copy = NULL;
+    opal_umrddt_gpu_copy_t *copy = *result;
     opal_umrddt_gpu_graph_t *graph;
     opal_umrddt_gpu_launch_t *launch;
     opal_umrddt_gpu_launch_t mine;
     void *params[] = {&mine.args};
     int i;
 
-    if (!is_reached(engine, &copy_ends[0]) || !is_reached(engine, &copy_ends[1])) {
+    if (!opal_umrddt_gpu_is_reached(engine, &copy_ends[0])
+        || !opal_umrddt_gpu_is_reached(engine, &copy_ends[1])) {
         return false;
     }
     pthread_mutex_lock(&engine->lock);
-    launch = find(engine, copy_ends, start, end);
-    if (NULL != launch) {
-        copy = opal_umrddt_gpu_copy_pop(engine);
-    }
-    if (NULL == copy) {
+    launch = opal_umrddt_gpu_launch_find(engine, copy_ends, start, end);
+    if (NULL == launch || NULL == launch->function
+        || (NULL == copy && NULL == (copy = opal_umrddt_gpu_copy_pop(engine)))) {
         pthread_mutex_unlock(&engine->lock);
         return false;
     }

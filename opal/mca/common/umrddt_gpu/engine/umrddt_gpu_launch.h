@@ -22,18 +22,22 @@
 #include <stdint.h>
 
 #include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_args.h"
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_batch.h"
+#include "opal/mca/common/umrddt_gpu/kernels/umrddt_gpu_plan.h"
 
 #include "umrddt_gpu_engine.h"
 #include "umrddt_gpu_shape.h"
 
-/* A cached launch for these layouts, addresses and range. */
+/* A cached launch for these layouts, addresses and range: as a kernel, as a part of a batch, or
+ * both.
+ */
 typedef struct opal_umrddt_gpu_launch_t {
     uint64_t id[2]; /* of the layouts; 0: packed */
     uint64_t address[2];
     uint64_t start;
     uint64_t end;                      /* 0: empty */
     opal_umrddt_gpu_shape_t *shape[2]; /* in the cache, with their lists there; else it is empty */
-    CUfunction function;
+    CUfunction function;               /* NULL: not planned as a kernel */
     uint32_t grid[3];
     uint32_t block[3];
     umrddt_gpu_args_t args;
@@ -61,10 +65,37 @@ int opal_umrddt_gpu_launch(opal_umrddt_gpu_copy_t *copy,
                            uint64_t end, bool keep);
 
 /*
+ * Prepare both ends for a plan, including their lists. The copy takes the shapes.
+ *
+ * @param[in] may_travel  a short list may be part of the argument
+ */
+int opal_umrddt_gpu_launch_ends(opal_umrddt_gpu_copy_t *copy,
+                                const opal_umrddt_gpu_copy_end_t copy_ends[2], bool may_travel,
+                                opal_umrddt_gpu_end_t ends[2]);
+
+/* The cached launch of a copy; NULL if there is none. With the lock. */
+opal_umrddt_gpu_launch_t *opal_umrddt_gpu_launch_find(opal_umrddt_gpu_engine_t *engine,
+                                                      const opal_umrddt_gpu_copy_end_t copy_ends[2],
+                                                      uint64_t start, uint64_t end);
+
+/* Cache a copy's part of a batch. */
+void opal_umrddt_gpu_launch_keep(opal_umrddt_gpu_copy_t *copy,
+                                 const opal_umrddt_gpu_copy_end_t copy_ends[2], uint64_t start,
+                                 uint64_t end, const opal_umrddt_gpu_part_t *part);
+
+/* Remove a launch. With the lock. */
+void opal_umrddt_gpu_launch_forget(opal_umrddt_gpu_engine_t *engine,
+                                   opal_umrddt_gpu_launch_t *launch);
+
+/* The function of a kernel. */
+CUresult opal_umrddt_gpu_function(opal_umrddt_gpu_engine_t *engine, umrddt_gpu_kernel_id_t kernel,
+                                  CUfunction *function);
+
+/*
  * Repeat a cached launch.
  *
- * @param[out] copy  unchanged if the launch is not cached
- * @param[out] rc    result of the driver
+ * @param[in,out] copy  the copy to use; NULL: a free one. Unchanged if the launch is not cached
+ * @param[out]    rc    result of the driver
  *
  * @return false if it is not cached
  */

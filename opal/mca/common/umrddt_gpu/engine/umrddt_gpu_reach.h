@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "umrddt_gpu_engine.h"
+#include "umrddt_gpu_engine_private.h"
 
 /* Methods of an engine that reach a place. */
 typedef enum {
@@ -48,6 +48,14 @@ opal_umrddt_gpu_reach_t opal_umrddt_gpu_reach(opal_umrddt_gpu_engine_t *engine,
 int opal_umrddt_gpu_homes(opal_umrddt_gpu_engine_t *engine,
                           const opal_umrddt_gpu_copy_end_t copy_ends[2], CUcontext homes[2],
                           bool *apart);
+
+/* True if kernels are known to reach a place, by its address. Without a driver call. */
+static inline bool opal_umrddt_gpu_is_reached(const opal_umrddt_gpu_engine_t *engine,
+                                              const opal_umrddt_gpu_copy_end_t *copy_end)
+{
+    return copy_end->reached || OPAL_UMRDDT_GPU_MANAGED == copy_end->kind
+           || (OPAL_UMRDDT_GPU_PINNED == copy_end->kind && !engine->translates);
+}
 
 /* The device address of a place. */
 int opal_umrddt_gpu_translate(opal_umrddt_gpu_engine_t *engine,

@@ -78,8 +78,7 @@ static bool leave(opal_umrddt_gpu_engine_t *engine, opal_umrddt_gpu_shape_t *sha
 
     for (i = 0; i < LAUNCHES; ++i) {
         if (shape == engine->launch[i].shape[0] || shape == engine->launch[i].shape[1]) {
-            opal_umrddt_gpu_graph_forget(engine, &engine->launch[i]);
-            memset(&engine->launch[i], 0, sizeof(engine->launch[i]));
+            opal_umrddt_gpu_launch_forget(engine, &engine->launch[i]);
         }
     }
 

@@ -70,8 +70,10 @@ void opal_umrddt_gpu_stats(opal_umrddt_gpu_stats_t *stats);
       "Waits for the default streams, for memory of pools and mapped memory") \
     X(gpu_copies, engine.copies, false, "Copies started on GPUs") \
     X(gpu_launches, engine.launches, false, "Kernels launched for those") \
+    X(gpu_batches, engine.batches, false, "Of these, those for several copies") \
+    X(gpu_batched, engine.batched, false, "Copies in those") \
     X(gpu_launches_again, engine.launches_again, false, \
-      "Of these, cached launches: nothing is planned") \
+      "Of the launches, cached ones: nothing is planned") \
     X(gpu_graph_launches, engine.graph_launches, false, "Of these, those by a CUDA graph") \
     X(gpu_graphs_made, engine.graphs_made, false, "Graphs made of repeated launches") \
     X(gpu_graphs, engine.graphs_now, true, "Graphs that exist (present value)") \

@@ -129,6 +129,58 @@ typedef struct umrddt_gpu_args_inline_t {
     uint64_t data[(UMRDDT_GPU_ARGS_MAX - sizeof(umrddt_gpu_args_t)) / sizeof(uint64_t)];
 } umrddt_gpu_args_inline_t;
 
+/*
+ * Batches: several copies in one launch. A batch consists of words. From the front, one word per
+ * part: its first block, the place of its content and its method. The contents are at the end, the
+ * last part's first. A content is a umrddt_gpu_regular_t and its two sides, or a umrddt_gpu_args_t.
+ */
+
+/** Methods of the parts of a batch. */
+typedef enum {
+    UMRDDT_GPU_PART_REGULAR = 0, /**< as FLAT: STREAM and STRIDED, fewer than 2^31 steps */
+    UMRDDT_GPU_PART_ANY = 1,     /**< as FLAT, of any two kinds */
+    UMRDDT_GPU_PART_SPANS = 2    /**< as SPANS */
+} umrddt_gpu_part_mode_t;
+
+/** A level of a side of a REGULAR part. */
+typedef struct umrddt_gpu_part_level_t {
+    int64_t stride;
+    uint32_t size; /**< steps of one repetition */
+    uint32_t magic;
+} umrddt_gpu_part_level_t;
+
+/** A side of a REGULAR part: its base, and as many levels as it has. */
+typedef struct umrddt_gpu_part_side_t {
+    uint64_t base;
+    umrddt_gpu_part_level_t level[UMRDDT_GPU_LEVELS];
+} umrddt_gpu_part_side_t;
+
+/** The head of a REGULAR part; the two sides follow. A step is an access. */
+typedef struct umrddt_gpu_regular_t {
+    uint64_t start; /**< first stream position, in bytes */
+    uint64_t end;
+    uint32_t width; /**< bytes of an access: 16, 8, 4, 2, 1 */
+    uint16_t reserved;
+    uint8_t levels[2];                   /**< of source and target */
+    uint8_t shift[2][UMRDDT_GPU_LEVELS]; /**< of the levels' divisors, as in umrddt_gpu_div_t */
+} umrddt_gpu_regular_t;
+
+/** Fields of the word of a part, lowest first: 32, 16 and 16 bits. */
+#define UMRDDT_GPU_PART(FIRST, AT, MODE) \
+    ((uint64_t) (FIRST) | (uint64_t) (AT) << 32 | (uint64_t) (MODE) << 48)
+#define UMRDDT_GPU_PART_FIRST(WORD) ((uint32_t) (WORD))
+#define UMRDDT_GPU_PART_AT(WORD)    ((uint32_t) ((WORD) >> 32 & 0xffff))
+#define UMRDDT_GPU_PART_MODE(WORD)  ((uint32_t) ((WORD) >> 48))
+
+#define UMRDDT_GPU_BATCH_WORDS ((UMRDDT_GPU_ARGS_MAX - 8) / 8)
+
+/** The argument of the kernels of batches. Its grid and its blocks have one dimension. */
+typedef struct umrddt_gpu_batch_t {
+    uint32_t n; /**< parts */
+    uint32_t reserved;
+    uint64_t word[UMRDDT_GPU_BATCH_WORDS];
+} umrddt_gpu_batch_t;
+
 /* X(SHAPE, SOURCE, TARGET, BITS): those with arithmetic of 32 bits are for dividends below 2^31. */
 #define UMRDDT_GPU_REGULAR(X, SHAPE, BITS) \
     X(SHAPE, STREAM, STRIDED, BITS)        \
@@ -197,7 +249,9 @@ typedef enum {
     UMRDDT_GPU_KERNELS_INLINE(UMRDDT_GPU_ID_INLINE)
 #undef UMRDDT_GPU_ID
 #undef UMRDDT_GPU_ID_INLINE
-        UMRDDT_GPU_KERNEL_COUNT
+        UMRDDT_GPU_KERNEL_BATCH_REGULAR, /**< the parts of a umrddt_gpu_batch_t, all REGULAR */
+    UMRDDT_GPU_KERNEL_BATCH_ANY,         /**< the same, of all methods */
+    UMRDDT_GPU_KERNEL_COUNT
 } umrddt_gpu_kernel_id_t;
 
 /** Maximum threads of a block; all kernels are compiled for it. */

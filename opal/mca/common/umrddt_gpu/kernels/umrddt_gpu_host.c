@@ -8,7 +8,7 @@
 
 #include "umrddt_gpu_host.h"
 
-#include "umrddt_gpu_shapes.h"
+#include "umrddt_gpu_parts.h"
 
 #define KERNEL(SHAPE, SOURCE, TARGET, BITS)                                                   \
     static void run_##SHAPE##_##SOURCE##_##TARGET##_##BITS(const umrddt_gpu_thread_t *thread, \
@@ -34,6 +34,16 @@
 UMRDDT_GPU_KERNELS(KERNEL)
 UMRDDT_GPU_KERNELS_INLINE(KERNEL_INLINE)
 
+#define BATCH(NAME, ANY)                                                            \
+    static void run_##NAME(const umrddt_gpu_thread_t *thread, const void *argument) \
+    {                                                                               \
+        umrddt_gpu_thread_t mine = *thread;                                         \
+                                                                                    \
+        umrddt_gpu_batch(&mine, argument, ANY);                                     \
+    }
+BATCH(BATCH_REGULAR, 0)
+BATCH(BATCH_ANY, 1)
+
 #define ENTRY(SHAPE, SOURCE, TARGET, BITS)                                              \
     {"umrddt_gpu_" #SHAPE "_" #SOURCE "_" #TARGET "_" #BITS, sizeof(umrddt_gpu_args_t), \
      run_##SHAPE##_##SOURCE##_##TARGET##_##BITS},
@@ -42,7 +52,9 @@ UMRDDT_GPU_KERNELS_INLINE(KERNEL_INLINE)
      sizeof(umrddt_gpu_args_inline_t), run_##SHAPE##_##SOURCE##_##TARGET##_##BITS##_INLINE},
 
 const umrddt_gpu_host_kernel_t umrddt_gpu_host_kernels[UMRDDT_GPU_KERNEL_COUNT] = {
-    UMRDDT_GPU_KERNELS(ENTRY) UMRDDT_GPU_KERNELS_INLINE(ENTRY_INLINE)};
+    UMRDDT_GPU_KERNELS(ENTRY) UMRDDT_GPU_KERNELS_INLINE(ENTRY_INLINE){
+        "umrddt_gpu_BATCH_REGULAR", sizeof(umrddt_gpu_batch_t), run_BATCH_REGULAR},
+    {"umrddt_gpu_BATCH_ANY", sizeof(umrddt_gpu_batch_t), run_BATCH_ANY}};
 
 const umrddt_gpu_host_kernel_t *umrddt_gpu_host_kernel(const char *name)
 {

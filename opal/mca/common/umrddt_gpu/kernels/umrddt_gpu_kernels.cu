@@ -13,7 +13,7 @@
  * runtime is not used.
  */
 
-#include "umrddt_gpu_shapes.h"
+#include "umrddt_gpu_parts.h"
 
 /* Minimum blocks per multiprocessor; limits the registers that the compiler uses. */
 #if !defined(UMRDDT_GPU_HELD)
@@ -21,6 +21,7 @@
 #endif
 
 static_assert(sizeof(umrddt_gpu_args_inline_t) <= UMRDDT_GPU_ARGS_MAX, "too much for an argument");
+static_assert(sizeof(umrddt_gpu_batch_t) <= UMRDDT_GPU_ARGS_MAX, "too much for an argument");
 
 static __device__ __forceinline__ umrddt_gpu_thread_t umrddt_gpu_here(void)
 {
@@ -66,3 +67,14 @@ static __device__ __forceinline__ umrddt_gpu_thread_t umrddt_gpu_here(void)
     }
 UMRDDT_GPU_KERNELS(KERNEL)
 UMRDDT_GPU_KERNELS_INLINE(KERNEL_INLINE)
+
+#define BATCH(NAME, ANY, HELD)                                                 \
+    extern "C" __global__ void __launch_bounds__(UMRDDT_GPU_MAX_THREADS, HELD) \
+        umrddt_gpu_##NAME(const __grid_constant__ umrddt_gpu_batch_t batch)    \
+    {                                                                          \
+        umrddt_gpu_thread_t thread = umrddt_gpu_here();                        \
+                                                                               \
+        umrddt_gpu_batch(&thread, &batch, ANY);                                \
+    }
+BATCH(BATCH_REGULAR, 0, 4)
+BATCH(BATCH_ANY, 1, UMRDDT_GPU_HELD)

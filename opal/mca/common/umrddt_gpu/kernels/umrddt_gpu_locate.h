@@ -24,16 +24,19 @@ UMRDDT_GPU_FN uint32_t umrddt_gpu_div_32(uint32_t n, const umrddt_gpu_div_t *by)
     return (umrddt_gpu_mulhi(n, by->magic) + n) >> by->shift;
 }
 
-UMRDDT_GPU_FN uint64_t umrddt_gpu_div(uint64_t n, const umrddt_gpu_div_t *by, int bits)
-{
-    return 32 == bits ? (uint64_t) umrddt_gpu_div_32((uint32_t) n, by) : n / by->by;
-}
-
 /* The quotient; the divisor has the bound of its dividends. */
 UMRDDT_GPU_FN uint64_t umrddt_gpu_div_any(uint64_t n, const umrddt_gpu_div_t *by)
 {
     return UMRDDT_GPU_NO_MAGIC != by->shift ? (uint64_t) umrddt_gpu_div_32((uint32_t) n, by)
                                             : n / by->by;
+}
+
+/* @param[in] bits  of the arithmetic: 32, 64, or 0: as the divisor allows */
+UMRDDT_GPU_FN uint64_t umrddt_gpu_div(uint64_t n, const umrddt_gpu_div_t *by, int bits)
+{
+    return 32 == bits   ? (uint64_t) umrddt_gpu_div_32((uint32_t) n, by)
+           : 64 == bits ? n / by->by
+                        : umrddt_gpu_div_any(n, by);
 }
 
 /*

@@ -45,7 +45,8 @@ static const char *const names[UMRDDT_GPU_KERNEL_COUNT] = {
 #define NAME(SHAPE, SOURCE, TARGET, BITS) "umrddt_gpu_" #SHAPE "_" #SOURCE "_" #TARGET "_" #BITS,
 #define NAME_INLINE(SHAPE, SOURCE, TARGET, BITS) \
     "umrddt_gpu_" #SHAPE "_" #SOURCE "_" #TARGET "_" #BITS "_INLINE",
-    UMRDDT_GPU_KERNELS(NAME) UMRDDT_GPU_KERNELS_INLINE(NAME_INLINE)
+    UMRDDT_GPU_KERNELS(NAME) UMRDDT_GPU_KERNELS_INLINE(NAME_INLINE) "umrddt_gpu_BATCH_REGULAR",
+    "umrddt_gpu_BATCH_ANY",
 #undef NAME
 #undef NAME_INLINE
 };
@@ -216,9 +217,8 @@ static const opal_umrddt_gpu_map_t *layout_of(const planning_t *planning)
  * The argument
  * ------------------------------------------------------------------------------------------- */
 
-/* One side; positions are counted in steps and below `bound` steps. */
-static void fill_side(const opal_umrddt_gpu_end_t *end, const umrddt_gpu_args_t *args,
-                      uint64_t bound, umrddt_gpu_side_t *side)
+void opal_umrddt_gpu_plan_side(const opal_umrddt_gpu_end_t *end, const umrddt_gpu_args_t *args,
+                               uint64_t bound, umrddt_gpu_side_t *side)
 {
     const opal_umrddt_gpu_map_t *map = end->map;
     uint32_t i;
@@ -534,7 +534,8 @@ int opal_umrddt_gpu_plan(const opal_umrddt_gpu_end_t *source, const opal_umrddt_
     narrow = !fit->wide && !in_argument && args->last < (UINT64_C(1) << 31) - 1
              && 0 != kernel_of(&planning, true, false);
     for (i = 0; i < 2; ++i) {
-        fill_side(planning.ends[i], args, narrow ? args->last + 1 : UINT64_MAX, &args->side[i]);
+        opal_umrddt_gpu_plan_side(planning.ends[i], args, narrow ? args->last + 1 : UINT64_MAX,
+                                  &args->side[i]);
     }
     fit_shape(&planning, plan);
     plan->kernel = (umrddt_gpu_kernel_id_t) (kernel_of(&planning, narrow, in_argument) - 1);

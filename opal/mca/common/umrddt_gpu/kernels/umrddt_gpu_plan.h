@@ -81,6 +81,14 @@ int opal_umrddt_gpu_plan(const opal_umrddt_gpu_end_t *source, const opal_umrddt_
                          uint64_t start, uint64_t end, const opal_umrddt_gpu_fit_t *fit,
                          opal_umrddt_gpu_plan_t *plan);
 
+/**
+ * One side of an argument whose range and scale are set.
+ *
+ * @param[in] bound  positions, counted in steps, are below it
+ */
+void opal_umrddt_gpu_plan_side(const opal_umrddt_gpu_end_t *end, const umrddt_gpu_args_t *args,
+                               uint64_t bound, umrddt_gpu_side_t *side);
+
 /** The kernel's name in the fat binary; NULL if there is no such kernel. */
 const char *opal_umrddt_gpu_kernel_name(umrddt_gpu_kernel_id_t kernel);
 

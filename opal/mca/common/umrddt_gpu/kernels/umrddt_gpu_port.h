@@ -48,6 +48,9 @@ typedef struct umrddt_gpu_word_t {
 #define UMRDDT_GPU_FN     static __device__ __forceinline__
 #define UMRDDT_GPU_UNROLL _Pragma("unroll")
 
+/* A side's list. */
+#define UMRDDT_GPU_LIST(address) ((const void *) (address))
+
 /* CALL(width), with a constant for the widths that matter. */
 #define UMRDDT_GPU_BY_WIDTH(WIDTH, CALL) \
     do {                                 \
