@@ -107,7 +107,7 @@ void mca_pml_umrddt_recv_reset(mca_pml_umrddt_recv_t *recv);
 static inline void mca_pml_umrddt_recv_forget_fin(mca_pml_umrddt_recv_t *recv)
 {
     if (0 != recv->fin) {
-        mca_pml_umrddt_fin_give(&mca_pml_umrddt.fins, recv->fin);
+        umrddt_number_give(&mca_pml_umrddt.fins, recv->fin);
         recv->fin = 0;
     }
 }

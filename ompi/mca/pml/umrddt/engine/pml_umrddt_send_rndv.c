@@ -55,8 +55,8 @@ static int prepare(mca_pml_umrddt_send_t *send)
     memset(send->held, 0, sizeof(send->held));
     send->endpoint = NULL;
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
-    has_id = mca_pml_umrddt_request_id_take(&mca_pml_umrddt.request_ids,
-                                            MCA_PML_UMRDDT_MAX_REQUEST_IDS, &send->request_id);
+    has_id = umrddt_id_take(&mca_pml_umrddt.request_ids, MCA_PML_UMRDDT_MAX_REQUEST_IDS,
+                            &send->request_id);
     rts->seq = ++mca_pml_umrddt.seq;
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
     if (OPAL_UNLIKELY(!has_id)) {
@@ -215,7 +215,7 @@ static void reply_event(void *owner);
 void mca_pml_umrddt_send_request_id_release(mca_pml_umrddt_send_t *send)
 {
     OPAL_THREAD_LOCK(&mca_pml_umrddt.lock);
-    mca_pml_umrddt_request_id_give(&mca_pml_umrddt.request_ids, send->request_id);
+    umrddt_id_give(&mca_pml_umrddt.request_ids, send->request_id);
     OPAL_THREAD_UNLOCK(&mca_pml_umrddt.lock);
 }
 

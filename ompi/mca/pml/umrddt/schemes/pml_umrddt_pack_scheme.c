@@ -354,7 +354,7 @@ static mca_btl_umr_endpoint_t *wire(mca_pml_umrddt_recv_t *recv, unsigned scheme
         return NULL;
     }
     if (0 == recv->fin) {
-        recv->fin = mca_pml_umrddt_fin_new(&mca_pml_umrddt.fins, recv);
+        recv->fin = umrddt_number_new(&mca_pml_umrddt.fins, recv);
     }
     return 0 == recv->fin ? NULL : endpoint;
 }
