@@ -433,6 +433,16 @@ void mca_pml_umrddt_send_malformed(mca_pml_umrddt_send_t *send)
     mca_pml_umrddt_send_finish(send, MPI_ERR_INTERN);
 }
 
+void mca_pml_umrddt_send_report_invalid(const mca_pml_umrddt_send_t *send)
+{
+    MCA_PML_UMRDDT_COUNT(protocol_errors);
+    opal_output(
+        0,
+        "pml:umrddt: the reply of rank %d for a message of %llu bytes is invalid; the base PML "
+        "carries it",
+        send->dst, (unsigned long long) send->layout->size);
+}
+
 /** The receiver falls back to the base PML. With an address, it refuses that endpoint. */
 static void receiver_refused(mca_pml_umrddt_send_t *send, const mca_btl_umr_address_t *address)
 {
